@@ -1,0 +1,278 @@
+//! A growing batch of kept documents with provisional token ids.
+
+use super::lexicon::{BOS, EOS, Lexicon};
+#[cfg(feature = "huggingface")]
+use super::tokenizer::MAX_DOCUMENT_BYTES;
+use super::tokenizer::{MAX_TOKEN_BYTES, Tokenizer};
+use super::vocabulary::Alphabet;
+use super::window::Window;
+use std::ops::ControlFlow;
+
+/// Why a document could not be taken; the reader adds the place.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    /// Invalid UTF-8 at this offset from the start of the text given.
+    InvalidUtf8(usize),
+    /// Anything else, as a sentence.
+    Message(String),
+}
+
+/// How many documents were not kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+pub struct Dropped {
+    /// Without any token of their own.
+    pub empty: u64,
+    /// Shorter than `--exact-length` asks for.
+    pub short: u64,
+}
+
+/// Kept documents, end to end.
+#[derive(Debug)]
+pub(crate) struct Chunk {
+    pub(crate) lexicon: Lexicon,
+    pub(crate) tokens: Vec<u32>,
+    pub(crate) ends: Vec<usize>,
+    pub(crate) dropped: Dropped,
+    window: Window,
+    /// Where the document being read starts.
+    start: usize,
+    /// Text of the document being read whose last token may go on.
+    carry: Vec<u8>,
+}
+
+impl Chunk {
+    pub(crate) fn new(alphabet: Alphabet, window: Window) -> Self {
+        Self {
+            lexicon: Lexicon::new(alphabet),
+            tokens: Vec::new(),
+            ends: Vec::new(),
+            dropped: Dropped::default(),
+            window,
+            start: 0,
+            carry: Vec::new(),
+        }
+    }
+
+    /// How many documents are kept.
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Memory that this chunk holds and that sorting it will take, in bytes.
+    pub(crate) fn footprint(&self) -> usize {
+        self.tokens.len() * 4 + self.ends.len() * (8 + 48) + self.lexicon.footprint()
+    }
+
+    /// Begins a document.
+    pub(crate) fn begin(&mut self) {
+        self.start = self.tokens.len();
+        self.carry.clear();
+        if self.window.bos {
+            self.tokens.push(BOS);
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.tokens.len() - self.start >= self.window.kept()
+    }
+
+    #[inline]
+    fn push(&mut self, id: u32) -> ControlFlow<()> {
+        if self.is_full() {
+            return ControlFlow::Break(());
+        }
+        self.tokens.push(id);
+        if self.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    /// Ends a document: keeps it, or drops it as empty or too short.
+    pub(crate) fn finish(&mut self) {
+        let own = self.tokens.len() - self.start - usize::from(self.window.bos);
+        if own == 0 {
+            self.dropped.empty += 1;
+            return self.tokens.truncate(self.start);
+        }
+        if self.window.eos && !self.is_full() {
+            self.tokens.push(EOS);
+        }
+        if self.window.exact_length && !self.is_full() {
+            self.dropped.short += 1;
+            return self.tokens.truncate(self.start);
+        }
+        self.ends.push(self.tokens.len());
+    }
+
+    /// Takes a document of given ids.
+    pub(crate) fn ids(&mut self, ids: impl IntoIterator<Item = u32>) {
+        self.begin();
+        for id in ids {
+            if self.is_full() {
+                break;
+            }
+            let id = self.lexicon.symbol(id);
+            let _ = self.push(id);
+        }
+        self.finish();
+    }
+
+    /// Takes a document of text that is held whole.
+    pub(crate) fn text(&mut self, tokenizer: &Tokenizer, text: &[u8]) -> Result<(), Refusal> {
+        self.begin();
+        match self.part(tokenizer, text, true) {
+            Ok(()) => self.finish(),
+            Err(refusal) => {
+                self.tokens.truncate(self.start);
+                return Err(refusal);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the next part of a document between [`Chunk::begin`] and [`Chunk::finish`]. Where the tokenizer needs
+    /// UTF-8, a part ends at a character. All of the text must be valid, beyond the window too.
+    pub(crate) fn part(&mut self, tokenizer: &Tokenizer, text: &[u8], last: bool) -> Result<(), Refusal> {
+        if !tokenizer.needs_utf8() {
+            for &b in text {
+                let id = self.lexicon.symbol(u32::from(b));
+                if self.push(id).is_break() {
+                    break;
+                }
+            }
+            return Ok(());
+        }
+        let text = std::str::from_utf8(text).map_err(|e| Refusal::InvalidUtf8(e.valid_up_to()))?;
+        if self.is_full() {
+            return Ok(());
+        }
+        if self.carry.is_empty() {
+            let done = self.tokens_of(tokenizer, text, last)?;
+            self.carry.extend_from_slice(&text.as_bytes()[done..]);
+        } else {
+            let mut joined = std::mem::take(&mut self.carry);
+            joined.extend_from_slice(text.as_bytes());
+            let whole = std::str::from_utf8(&joined).map_err(|e| Refusal::InvalidUtf8(e.valid_up_to()))?;
+            let done = self.tokens_of(tokenizer, whole, last)?;
+            joined.drain(..done);
+            self.carry = joined;
+        }
+        Ok(())
+    }
+
+    fn tokens_of(&mut self, tokenizer: &Tokenizer, text: &str, last: bool) -> Result<usize, Refusal> {
+        match tokenizer {
+            Tokenizer::Byte => unreachable!("bytes are taken as they are"),
+            Tokenizer::Char => {
+                for c in text.chars() {
+                    let id = self.lexicon.symbol(u32::from(c));
+                    if self.push(id).is_break() {
+                        break;
+                    }
+                }
+                Ok(text.len())
+            }
+            Tokenizer::WordPunct | Tokenizer::Whitespace => {
+                let mut longest = 0;
+                let done = tokenizer.ranges(text, last, &mut |range| {
+                    longest = longest.max(range.len());
+                    if longest > MAX_TOKEN_BYTES {
+                        return ControlFlow::Break(());
+                    }
+                    let id = self.lexicon.word(&text.as_bytes()[range]);
+                    self.push(id)
+                });
+                if longest.max(text.len() - done) > MAX_TOKEN_BYTES && !self.is_full() {
+                    return Err(Refusal::Message(format!(
+                        "a token of more than {} MiB; is this the right --tokenizer, are these the right --documents?",
+                        MAX_TOKEN_BYTES >> 20
+                    )));
+                }
+                Ok(done)
+            }
+            #[cfg(feature = "huggingface")]
+            Tokenizer::HuggingFace(tokenizer) => {
+                if text.len() > MAX_DOCUMENT_BYTES {
+                    return Err(Refusal::Message(format!(
+                        "a document of more than {} MiB: a tokenizer.json encodes documents whole; cut it with --documents",
+                        MAX_DOCUMENT_BYTES >> 20
+                    )));
+                }
+                if !last {
+                    return Ok(0);
+                }
+                let ids = tokenizer.encode(text).map_err(Refusal::Message)?;
+                for id in ids {
+                    let id = self.lexicon.symbol(id);
+                    if self.push(id).is_break() {
+                        break;
+                    }
+                }
+                Ok(text.len())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chunk(window: Window, tokenizer: &Tokenizer, documents: &[&str]) -> Vec<Vec<u32>> {
+        let alphabet = match tokenizer {
+            Tokenizer::Byte => Alphabet::Byte,
+            Tokenizer::Char => Alphabet::Char,
+            _ => Alphabet::Word,
+        };
+        let mut chunk = Chunk::new(alphabet, window);
+        for d in documents {
+            chunk.text(tokenizer, d.as_bytes()).unwrap();
+        }
+        let mut start = 0;
+        chunk.ends.iter().map(|&end| chunk.tokens[std::mem::replace(&mut start, end)..end].to_vec()).collect()
+    }
+
+    #[test]
+    fn the_window_keeps_one_token_more_than_the_longest_context() {
+        let window = Window { n_ctx: 2, ..Window::default() };
+        assert_eq!(chunk(window, &Tokenizer::WordPunct, &["a b c d", "a", ""]), [vec![2, 3, 4], vec![2]]);
+    }
+
+    #[test]
+    fn an_end_token_is_added_only_within_the_window_and_counts_towards_the_exact_length() {
+        let window = Window { n_ctx: 2, eos: true, ..Window::default() };
+        let documents = ["a b c", "a b", "a", " "];
+        assert_eq!(
+            chunk(window, &Tokenizer::WordPunct, &documents),
+            [vec![2, 3, 4], vec![2, 3, EOS], vec![2, EOS]]
+        );
+        let exact = Window { exact_length: true, ..window };
+        assert_eq!(chunk(exact, &Tokenizer::WordPunct, &documents), [vec![2, 3, 4], vec![2, 3, EOS]]);
+        let both = Window { bos: true, ..exact };
+        assert_eq!(
+            chunk(both, &Tokenizer::WordPunct, &documents),
+            [vec![BOS, 2, 3], vec![BOS, 2, 3], vec![BOS, 2, EOS]]
+        );
+    }
+
+    #[test]
+    fn a_document_in_parts_is_the_document_whole() {
+        let text = "Once upon   a time, naïve Zoë… said: \"hi\"  ";
+        for tokenizer in [Tokenizer::WordPunct, Tokenizer::Whitespace, Tokenizer::Char, Tokenizer::Byte] {
+            let window = Window { n_ctx: 50, ..Window::default() };
+            let whole = chunk(window, &tokenizer, &[text]);
+            for cut in (0..=text.len()).filter(|&i| text.is_char_boundary(i)) {
+                let alphabet = match tokenizer {
+                    Tokenizer::Byte => Alphabet::Byte,
+                    Tokenizer::Char => Alphabet::Char,
+                    _ => Alphabet::Word,
+                };
+                let mut parts = Chunk::new(alphabet, window);
+                parts.begin();
+                parts.part(&tokenizer, &text.as_bytes()[..cut], false).unwrap();
+                parts.part(&tokenizer, &text.as_bytes()[cut..], false).unwrap();
+                parts.part(&tokenizer, b"", true).unwrap();
+                parts.finish();
+                assert_eq!(parts.tokens, whole[0], "{tokenizer:?} cut at {cut}");
+            }
+        }
+    }
+}

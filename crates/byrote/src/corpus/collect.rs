@@ -1,0 +1,537 @@
+//! From slabs of documents to the figures of the whole: tokenize, sort, spill where memory is short, merge, scan.
+
+use super::chunk::{Chunk, Dropped, Refusal};
+use super::contexts::{ContextSet, ContextSetBuilder};
+use super::count::layout::Positions;
+use super::count::scan::{Scan, Scanned, scan};
+use super::count::sort::{RowVisitor, Sorted};
+use super::count::{Ends, Segment, Token, occurrences};
+use super::list::Lister;
+use super::merge::merge;
+use super::options::Options;
+use super::read::{Content, Field, Slab};
+use super::run::{Header, RunReader, RunWriter, save_shell};
+use super::summary::Summary;
+use super::tokenizer::Tokenizer;
+use super::vocabulary::{Alphabet, Vocabulary};
+use super::{Corpus, Observer, Outputs};
+use crate::corpus::builtin::Stories;
+use crate::output::OutputFile;
+use crate::{Error, Result};
+use rayon::prelude::*;
+use std::borrow::Cow;
+use std::fs::File;
+use std::io::{Read, Seek};
+use std::ops::{ControlFlow, Range};
+
+/// So many spilled runs are merged into one, so that files and buffers stay few.
+const MAX_RUNS: usize = 64;
+
+/// Gathers documents.
+pub(crate) struct Collector<'a> {
+    options: &'a Options,
+    tokenizer: &'a Tokenizer,
+    stories: Stories,
+    alphabet: Alphabet,
+    chunks: Vec<Chunk>,
+    runs: Vec<RunReader<File>>,
+    dropped: Dropped,
+    /// Documents kept, and those of them that are on disk.
+    kept: u64,
+    spilled: u64,
+    observer: &'a dyn Observer,
+}
+
+impl<'a> Collector<'a> {
+    pub(crate) fn new(
+        options: &'a Options,
+        tokenizer: &'a Tokenizer,
+        stories: Stories,
+        alphabet: Alphabet,
+        observer: &'a dyn Observer,
+    ) -> Self {
+        let mut collector = Self {
+            options,
+            tokenizer,
+            stories,
+            alphabet,
+            chunks: Vec::new(),
+            runs: Vec::new(),
+            dropped: Dropped::default(),
+            kept: 0,
+            spilled: 0,
+            observer,
+        };
+        collector.renew_chunks();
+        collector
+    }
+
+    /// Documents kept so far.
+    pub(crate) fn kept(&self) -> u64 {
+        self.kept
+    }
+
+    fn renew_chunks(&mut self) -> Vec<Chunk> {
+        let fresh = (0..rayon::current_num_threads())
+            .map(|_| Chunk::new(self.alphabet, self.options.window))
+            .collect();
+        std::mem::replace(&mut self.chunks, fresh)
+    }
+
+    /// Takes the documents of a slab; breaks when `--limit` is reached.
+    pub(crate) fn take(&mut self, slab: &Slab) -> Result<ControlFlow<()>> {
+        if self.observer.should_stop() {
+            return Err(Error::Interrupted);
+        }
+        let left = self.options.limit.map(|limit| limit.saturating_sub(self.kept));
+        if let Content::Part { first, last } = slab.content {
+            self.part(slab, first, last)?;
+        } else if left.is_some_and(|left| left <= slab.documents.len() as u64) {
+            // Near the limit, one thread takes just the documents that count.
+            for i in 0..slab.documents.len() {
+                if self.options.limit.is_some_and(|limit| self.count_kept() >= limit) {
+                    break;
+                }
+                document(self.options, self.tokenizer, &self.stories, &mut self.chunks[0], slab, i)?;
+            }
+        } else {
+            let step = slab.documents.len().div_ceil(self.chunks.len()).max(1);
+            let (options, tokenizer, stories) = (self.options, self.tokenizer, &self.stories);
+            let results: Vec<Result<()>> = self
+                .chunks
+                .par_iter_mut()
+                .enumerate()
+                .map(|(piece, chunk)| {
+                    let n = slab.documents.len();
+                    ((piece * step).min(n)..((piece + 1) * step).min(n))
+                        .try_for_each(|i| document(options, tokenizer, stories, chunk, slab, i))
+                })
+                .collect();
+            // The first error in the order of the file, whichever thread came first.
+            results.into_iter().collect::<Result<()>>()?;
+        }
+        self.kept = self.count_kept();
+        let whole = !matches!(slab.content, Content::Part { last: false, .. });
+        if self.options.limit.is_some_and(|limit| self.kept >= limit) && whole {
+            return Ok(ControlFlow::Break(()));
+        }
+        if let Some(budget) = self.options.max_memory
+            && whole
+        {
+            let held: usize = self.chunks.iter().map(Chunk::footprint).sum();
+            if held as u64 > budget / 2 && self.chunks.iter().any(|c| c.len() > 0) {
+                self.spill()?;
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    fn count_kept(&self) -> u64 {
+        self.spilled + self.chunks.iter().map(|c| c.len() as u64).sum::<u64>()
+    }
+
+    /// Takes a part of a long document; all parts go to the first chunk.
+    fn part(&mut self, slab: &Slab, first: bool, last: bool) -> Result<()> {
+        let chunk = &mut self.chunks[0];
+        if first {
+            chunk.begin();
+        }
+        let range = slab.documents.first().cloned().unwrap_or(0..0);
+        let text = lf(&slab.bytes[range.clone()], slab.crlf);
+        let taken = match chunk.part(self.tokenizer, &text, last) {
+            Err(Refusal::InvalidUtf8(_)) if self.options.lossy => {
+                chunk.part(self.tokenizer, String::from_utf8_lossy(&text).as_bytes(), last)
+            }
+            taken => taken,
+        };
+        taken.map_err(|refusal| locate(slab, 0, range, refusal))?;
+        if last {
+            chunk.finish();
+        }
+        Ok(())
+    }
+
+    fn header(&self) -> Header {
+        Header {
+            window: self.options.window,
+            tokenizer: tokenizer_name(self.tokenizer, self.alphabet),
+            alphabet: self.alphabet,
+            dropped: self.dropped,
+        }
+    }
+
+    /// Sorts what is in memory and writes it to disk as a run.
+    fn spill(&mut self) -> Result<()> {
+        let chunks = self.renew_chunks();
+        self.note_dropped(&chunks);
+        self.spilled += chunks.iter().map(|c| c.len() as u64).sum::<u64>();
+        let sealed = Sealed::new(&chunks, self.options);
+        let sorted = sealed.sort(self.options);
+        let header = self.header();
+        let run = write_run(self.options, &header, &sealed.vocabulary, |writer| {
+            (0..sorted.parts()).for_each(|part| sorted.visit(part, writer));
+            Ok(())
+        })?;
+        self.runs.push(run);
+        if self.runs.len() >= MAX_RUNS {
+            let mut runs = std::mem::take(&mut self.runs);
+            let (vocabulary, maps) = union(&runs, self.options)?;
+            let run = write_run(self.options, &header, &vocabulary, |writer| {
+                merge(&mut runs, &maps, writer, self.observer)
+            })?;
+            self.runs.push(run);
+        }
+        Ok(())
+    }
+
+    fn note_dropped(&mut self, chunks: &[Chunk]) {
+        for chunk in chunks {
+            self.dropped.add(chunk.dropped);
+        }
+    }
+
+    /// Ends the collection and gives what was asked for.
+    pub(crate) fn finish(mut self, outputs: Outputs) -> Result<Corpus> {
+        if !self.runs.is_empty() {
+            if self.chunks.iter().any(|c| c.len() > 0) {
+                self.spill()?;
+            } else {
+                let chunks = self.renew_chunks();
+                self.note_dropped(&chunks);
+            }
+            let header = self.header();
+            let names = |vocabulary: &mut Vocabulary| name_ids(vocabulary, self.tokenizer);
+            return merge_runs(self.runs, header, names, self.options, outputs, self.observer);
+        }
+        let chunks = self.renew_chunks();
+        self.note_dropped(&chunks);
+        let header = self.header();
+        let mut sealed = Sealed::new(&chunks, self.options);
+        name_ids(&mut sealed.vocabulary, self.tokenizer);
+        let sorted = sealed.sort(self.options);
+        finish_sorted(&sorted, &sealed.vocabulary, header, self.options, outputs)
+    }
+}
+
+impl Dropped {
+    fn add(&mut self, other: Dropped) {
+        self.empty += other.empty;
+        self.short += other.short;
+    }
+}
+
+/// Takes document `i` of a slab into a chunk.
+fn document(
+    options: &Options,
+    tokenizer: &Tokenizer,
+    stories: &Stories,
+    chunk: &mut Chunk,
+    slab: &Slab,
+    i: usize,
+) -> Result<()> {
+    let range = slab.documents[i].clone();
+    let text = |chunk: &mut Chunk, text: &[u8]| match chunk.text(tokenizer, text) {
+        Err(Refusal::InvalidUtf8(_)) if options.lossy => {
+            chunk.text(tokenizer, String::from_utf8_lossy(text).as_bytes())
+        }
+        taken => taken,
+    };
+    let taken = match slab.content {
+        Content::Ids => {
+            chunk.ids(slab.ids[range.clone()].iter().copied());
+            Ok(())
+        }
+        Content::Stories => {
+            let mut story = String::new();
+            stories.write(slab.first_line - 1 + i as u64, &mut story);
+            text(chunk, story.as_bytes())
+        }
+        Content::Json => record(options, tokenizer, chunk, &slab.bytes[range.clone()]),
+        _ => text(chunk, &lf(&slab.bytes[range.clone()], slab.crlf)),
+    };
+    taken.map_err(|refusal| locate(slab, i, range, refusal))
+}
+
+/// Takes a JSON record.
+fn record(options: &Options, tokenizer: &Tokenizer, chunk: &mut Chunk, line: &[u8]) -> Result<(), Refusal> {
+    let line = match std::str::from_utf8(line) {
+        Ok(_) => Cow::Borrowed(line),
+        Err(_) if options.lossy => Cow::Owned(String::from_utf8_lossy(line).into_owned().into_bytes()),
+        Err(e) => return Err(Refusal::InvalidUtf8(e.valid_up_to())),
+    };
+    let holds_ids = chunk.lexicon.alphabet() == Alphabet::Id && !encodes_text(tokenizer);
+    match Field::of(&line, &options.field).map_err(Refusal::Message)? {
+        Field::Null => chunk.ids([]),
+        Field::Text(text) if !holds_ids => chunk.text(tokenizer, text.as_bytes())?,
+        Field::Ids(ids) if chunk.lexicon.alphabet() == Alphabet::Id => chunk.ids(ids),
+        _ => {
+            let (found, before) = if holds_ids { ("text", "token ids") } else { ("token ids", "text") };
+            return Err(Refusal::Message(format!("{:?} holds {found} here and {before} before", options.field)));
+        }
+    }
+    Ok(())
+}
+
+/// Whether the tokenizer turns text into given ids.
+fn encodes_text(tokenizer: &Tokenizer) -> bool {
+    match tokenizer {
+        #[cfg(feature = "huggingface")]
+        Tokenizer::HuggingFace(_) => true,
+        _ => false,
+    }
+}
+
+/// Windows line ends as LF.
+fn lf(text: &[u8], crlf: bool) -> Cow<'_, [u8]> {
+    if !crlf || memchr::memchr(b'\r', text).is_none() {
+        return Cow::Borrowed(text);
+    }
+    let mut out = Vec::with_capacity(text.len());
+    for (i, &b) in text.iter().enumerate() {
+        if b != b'\r' || text.get(i + 1) != Some(&b'\n') {
+            out.push(b);
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// The error of a refused document, with its place.
+fn locate(slab: &Slab, i: usize, range: Range<usize>, refusal: Refusal) -> Error {
+    let path = slab.path.clone();
+    match refusal {
+        Refusal::InvalidUtf8(valid) => {
+            let (at, offset) = match slab.content {
+                Content::Records => (range.start, valid as u64),
+                _ => (range.start + valid, slab.offset + (range.start + valid) as u64),
+            };
+            Error::InvalidUtf8 { path, line: slab.line_of(i, at), offset }
+        }
+        Refusal::Message(message) => {
+            Error::Format { path, line: Some(slab.line_of(i, range.start)), message }
+        }
+    }
+}
+
+/// The name of a tokenizer in summaries: two of one name give the same tokens for the same text.
+fn tokenizer_name(tokenizer: &Tokenizer, alphabet: Alphabet) -> String {
+    match tokenizer {
+        #[cfg(feature = "huggingface")]
+        Tokenizer::HuggingFace(file) => format!("tokenizer.json:{:016x}", file.fingerprint()),
+        _ if alphabet == Alphabet::Id => "ids".into(),
+        Tokenizer::Byte => "byte".into(),
+        Tokenizer::Char => "char".into(),
+        Tokenizer::Whitespace => "whitespace".into(),
+        Tokenizer::WordPunct => "wordpunct".into(),
+    }
+}
+
+/// Gives ids the texts that a `tokenizer.json` has for them.
+fn name_ids(vocabulary: &mut Vocabulary, tokenizer: &Tokenizer) {
+    #[cfg(feature = "huggingface")]
+    if let Tokenizer::HuggingFace(file) = tokenizer {
+        vocabulary.set_names(|id| file.token(id));
+    }
+    let _ = (vocabulary, tokenizer);
+}
+
+/// Documents with their canonical vocabulary, ready to be sorted.
+pub(crate) struct Sealed<'c, T> {
+    pub(crate) vocabulary: Vocabulary,
+    segments: Vec<Segment<'c, T>>,
+    seen: Vec<Positions>,
+}
+
+impl<'c> Sealed<'c, u32> {
+    fn new(chunks: &'c [Chunk], options: &Options) -> Self {
+        let mut segments = Vec::new();
+        let mut parts = Vec::new();
+        for chunk in chunks {
+            let segment =
+                Segment { tokens: &chunk.tokens[..], ends: Ends::At(&chunk.ends), rank: Vec::new() };
+            let seen = occurrences(&segment, chunk.lexicon.size(&chunk.tokens), options.window.contexts);
+            let (vocabulary, map) =
+                chunk.lexicon.vocabulary(seen.len() as u32, |id| seen[id as usize].marks());
+            segments.push(segment);
+            parts.push((seen, vocabulary, map));
+        }
+        let vocabularies: Vec<&Vocabulary> = parts.iter().map(|(_, v, _)| v).collect();
+        let (vocabulary, maps) = Vocabulary::union(&vocabularies);
+        let mut by_rank = vec![Positions::default(); vocabulary.len()];
+        for ((segment, (seen, _, map)), to_union) in segments.iter_mut().zip(&parts).zip(&maps) {
+            let rank = |local: u32| to_union.get(local as usize).copied().unwrap_or(0);
+            segment.rank = map.iter().map(|&local| rank(local)).collect();
+            for (positions, &rank) in seen.iter().zip(&segment.rank) {
+                if positions.marks().is_some() {
+                    by_rank[rank as usize].union(*positions);
+                }
+            }
+        }
+        Self { vocabulary, segments, seen: by_rank }
+    }
+}
+
+impl<'c, T: Token> Sealed<'c, T> {
+    /// Documents of equal length in one array of ids, of which every id below `size` may occur.
+    pub(crate) fn from_rows(tokens: &'c [T], ends: Ends<'c>, size: usize, options: &Options) -> Self {
+        let mut segment = Segment { tokens, ends, rank: Vec::new() };
+        let seen = occurrences(&segment, size, options.window.contexts);
+        let mut vocabulary = Vocabulary::new(Alphabet::Id);
+        let mut by_rank = Vec::new();
+        segment.rank = vec![0; size];
+        for (id, positions) in (0..).zip(&seen) {
+            if let Some(marks) = positions.marks() {
+                segment.rank[id as usize] = vocabulary.len() as u32;
+                vocabulary.push(super::vocabulary::Key::Symbol(id), marks);
+                by_rank.push(*positions);
+            }
+        }
+        Self { vocabulary, segments: vec![segment], seen: by_rank }
+    }
+
+    pub(crate) fn sort(&'c self, options: &Options) -> Sorted<'c, T> {
+        Sorted::new(&self.segments, options.window.kept(), &self.seen)
+    }
+}
+
+/// Writes a run to an unnamed temporary file, which vanishes with the process whatever happens to it.
+fn write_run(
+    options: &Options,
+    header: &Header,
+    vocabulary: &Vocabulary,
+    rows: impl FnOnce(&mut RunWriter<&File>) -> Result<()>,
+) -> Result<RunReader<File>> {
+    let fail = |e| Error::io(&options.temp_dir, "write a temporary file in", e);
+    let mut file = tempfile::tempfile_in(&options.temp_dir).map_err(fail)?;
+    let mut writer = RunWriter::new(&file, header, vocabulary).map_err(fail)?;
+    rows(&mut writer)?;
+    writer.finish().map_err(fail)?;
+    file.rewind().map_err(fail)?;
+    RunReader::new(file, options.temp_dir.join("(temporary file)"))
+}
+
+/// The vocabulary of several runs; refuses where it alone is beyond the memory allowed.
+fn union<R: Read>(runs: &[RunReader<R>], options: &Options) -> Result<(Vocabulary, Vec<Vec<u32>>)> {
+    let parts: Vec<&Vocabulary> = runs.iter().map(|r| &r.vocabulary).collect();
+    let footprint: usize = parts.iter().map(|v| v.footprint() + v.len() * 36).sum();
+    if let Some(budget) = options.max_memory
+        && footprint as u64 > budget.max(1 << 26)
+    {
+        return Err(Error::setting(
+            "--max-memory",
+            format!("the vocabulary alone takes {} MB; allow more, or use --tokenizer char or byte", footprint >> 20),
+        ));
+    }
+    Ok(Vocabulary::union(&parts))
+}
+
+/// What is written or built beside the figures.
+struct Taps<'v> {
+    save: Option<RunWriter<zstd::Encoder<'static, OutputFile>>>,
+    list: Option<(Lister<'v>, OutputFile)>,
+    contexts: Option<ContextSetBuilder>,
+}
+
+impl<'v> Taps<'v> {
+    fn new(outputs: Outputs, header: &Header, vocabulary: &'v Vocabulary, options: &Options) -> Result<Self> {
+        let rule = header.window.contexts;
+        let save = match outputs.save {
+            Some(out) => {
+                let path = out.path().to_path_buf();
+                let writer = save_shell(out).and_then(|shell| RunWriter::new(shell, header, vocabulary));
+                Some(writer.map_err(|e| Error::io(path, "write", e))?)
+            }
+            None => None,
+        };
+        let list = match outputs.list {
+            Some(out) => Some((Lister::new(vocabulary, rule, &options.temp_dir)?, out)),
+            None => None,
+        };
+        Ok(Self { save, list, contexts: outputs.contexts.then(|| ContextSetBuilder::new(rule)) })
+    }
+
+    fn is_idle(&self) -> bool {
+        self.save.is_none() && self.list.is_none() && self.contexts.is_none()
+    }
+
+    fn finish(self, save_path: Option<std::path::PathBuf>) -> Result<Option<ContextSet>> {
+        if let Some(writer) = self.save {
+            let path = save_path.unwrap_or_default();
+            let out = writer.finish().and_then(|shell| shell.finish()).map_err(|e| Error::io(&path, "write", e))?;
+            out.commit()?;
+        }
+        if let Some((lister, out)) = self.list {
+            lister.finish(out)?;
+        }
+        Ok(self.contexts.map(ContextSetBuilder::finish))
+    }
+}
+
+impl RowVisitor for Taps<'_> {
+    fn row(&mut self, lcp: usize, len: usize, count: u64, token: impl Fn(usize) -> u32) {
+        if let Some(save) = &mut self.save {
+            save.row(lcp, len, count, &token);
+        }
+        if let Some((list, _)) = &mut self.list {
+            list.row(lcp, len, count, &token);
+        }
+        if let Some(contexts) = &mut self.contexts {
+            contexts.row(lcp, len, count, &token);
+        }
+    }
+}
+
+/// Scans sorted documents and writes and builds what was asked for.
+pub(crate) fn finish_sorted<T: Token>(
+    sorted: &Sorted<'_, T>,
+    vocabulary: &Vocabulary,
+    header: Header,
+    options: &Options,
+    outputs: Outputs,
+) -> Result<Corpus> {
+    let save_path = outputs.save.as_ref().map(|o| o.path().to_path_buf());
+    let mut taps = Taps::new(outputs, &header, vocabulary, options)?;
+    let scanned = scan(sorted, header.window.contexts, vocabulary.len());
+    if !taps.is_idle() {
+        (0..sorted.parts()).for_each(|part| sorted.visit(part, &mut taps));
+    }
+    let contexts = taps.finish(save_path)?;
+    Ok(corpus(&scanned, vocabulary.clone(), header, contexts))
+}
+
+/// A scan that hands its rows on.
+struct Tapped<'t, 'v> {
+    scan: Scan,
+    taps: &'t mut Taps<'v>,
+}
+
+impl RowVisitor for Tapped<'_, '_> {
+    fn row(&mut self, lcp: usize, len: usize, count: u64, token: impl Fn(usize) -> u32) {
+        self.scan.row(lcp, len, count, &token);
+        self.taps.row(lcp, len, count, &token);
+    }
+}
+
+/// Merges runs, spilled or saved, scans them and writes and builds what was asked for.
+pub(crate) fn merge_runs<R: Read>(
+    mut runs: Vec<RunReader<R>>,
+    header: Header,
+    names: impl FnOnce(&mut Vocabulary),
+    options: &Options,
+    outputs: Outputs,
+    observer: &dyn Observer,
+) -> Result<Corpus> {
+    let (mut vocabulary, maps) = union(&runs, options)?;
+    names(&mut vocabulary);
+    let save_path = outputs.save.as_ref().map(|o| o.path().to_path_buf());
+    let mut taps = Taps::new(outputs, &header, &vocabulary, options)?;
+    let mut tapped = Tapped { scan: Scan::new(header.window.contexts, vocabulary.len()), taps: &mut taps };
+    merge(&mut runs, &maps, &mut tapped, observer)?;
+    let scanned = tapped.scan.finish();
+    let contexts = taps.finish(save_path)?;
+    Ok(corpus(&scanned, vocabulary, header, contexts))
+}
+
+fn corpus(scanned: &Scanned, vocabulary: Vocabulary, header: Header, contexts: Option<ContextSet>) -> Corpus {
+    let summary = Summary::new(scanned, &vocabulary, header.window, header.tokenizer, header.dropped);
+    Corpus { summary, vocabulary, contexts }
+}

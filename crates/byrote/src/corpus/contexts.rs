@@ -1,0 +1,191 @@
+//! The set of distinct contexts with counts and next-token distributions: what everything after the corpus consumes.
+//!
+//! Stored as the prefix trie of the documents, a level a context length. The nodes of a level are in lexicographic
+//! order, and the children of a node lie together in the next level, so a context's next-token distribution *is* a
+//! slice of that level: no context is stored twice, and no distribution apart from the contexts it leads to.
+
+use super::count::sort::RowVisitor;
+use super::window::ContextRule;
+
+/// The trie nodes of one depth, in lexicographic order.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Level {
+    /// The last token of each node's prefix.
+    token: Vec<u32>,
+    /// How often the prefix counts as a continuation of its parent: documents through it, or, under
+    /// [`ContextRule::Full`], documents that end at it.
+    weight: Vec<u64>,
+    /// The node of the level above.
+    parent: Vec<u32>,
+    /// Where the children begin in the level below; one entry more than there are nodes.
+    children: Vec<u32>,
+}
+
+/// Distinct contexts with counts and sparse next-token distributions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ContextSet {
+    levels: Vec<Level>,
+    contexts: usize,
+}
+
+/// One context of a [`ContextSet`].
+#[derive(Debug, Clone, Copy)]
+pub struct Context<'a> {
+    set: &'a ContextSet,
+    level: usize,
+    node: usize,
+}
+
+impl ContextSet {
+    /// How many contexts there are.
+    pub fn len(&self) -> usize {
+        self.contexts
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.contexts == 0
+    }
+
+    /// The contexts, the shortest first, and in lexicographic order within a length.
+    pub fn iter(&self) -> impl Iterator<Item = Context<'_>> {
+        let all = (0..self.levels.len())
+            .flat_map(move |level| (0..self.levels[level].token.len()).map(move |node| (level, node)));
+        all.map(move |(level, node)| Context { set: self, level, node }).filter(|c| c.count() > 0)
+    }
+}
+
+impl<'a> Context<'a> {
+    /// The number of tokens.
+    #[allow(clippy::len_without_is_empty)] // The empty context is not a context.
+    pub fn len(&self) -> usize {
+        self.level + 1
+    }
+
+    /// Writes the tokens into `out`, replacing what it held.
+    pub fn tokens(&self, out: &mut Vec<u32>) {
+        out.clear();
+        let mut node = self.node;
+        for level in self.set.levels[..=self.level].iter().rev() {
+            out.push(level.token[node]);
+            node = level.parent[node] as usize;
+        }
+        out.reverse();
+    }
+
+    /// The next tokens in the order of their ids, with how often each follows.
+    pub fn next(&self) -> impl Iterator<Item = (u32, u64)> + 'a {
+        let range = self.set.levels[self.level].children[self.node] as usize
+            ..self.set.levels[self.level].children[self.node + 1] as usize;
+        let below = self.set.levels.get(self.level + 1);
+        range
+            .filter_map(move |i| below.map(|below| (below.token[i], below.weight[i])))
+            .filter(|&(_, weight)| weight > 0)
+    }
+
+    /// How often the context occurs followed by a token.
+    pub fn count(&self) -> u64 {
+        self.next().map(|(_, n)| n).sum()
+    }
+
+    /// The next tokens of the largest count: several where they tie.
+    pub fn top_set(&self) -> Vec<u32> {
+        let largest = self.next().map(|(_, n)| n).max();
+        self.next().filter(|&(_, n)| Some(n) == largest).map(|(t, _)| t).collect()
+    }
+}
+
+/// Builds the set from rows in order.
+#[derive(Debug)]
+pub(crate) struct ContextSetBuilder {
+    rule: ContextRule,
+    levels: Vec<Level>,
+}
+
+impl ContextSetBuilder {
+    pub(crate) fn new(rule: ContextRule) -> Self {
+        Self { rule, levels: Vec::new() }
+    }
+
+    pub(crate) fn finish(mut self) -> ContextSet {
+        let ends: Vec<u32> = (1..=self.levels.len())
+            .map(|below| self.levels.get(below).map_or(0, |l| l.token.len() as u32))
+            .collect();
+        for (level, end) in self.levels.iter_mut().zip(ends) {
+            level.children.push(end);
+        }
+        let mut set = ContextSet { levels: self.levels, contexts: 0 };
+        set.contexts = set.iter().count();
+        set
+    }
+}
+
+impl RowVisitor for ContextSetBuilder {
+    fn row(&mut self, lcp: usize, len: usize, count: u64, token: impl Fn(usize) -> u32) {
+        if self.levels.len() < len {
+            self.levels.resize_with(len, Level::default);
+        }
+        for p in lcp..len {
+            let parent = if p == 0 { 0 } else { self.levels[p - 1].token.len() as u32 - 1 };
+            let below = self.levels.get(p + 1).map_or(0, |l| l.token.len() as u32);
+            let level = &mut self.levels[p];
+            level.token.push(token(p));
+            level.weight.push(0);
+            level.parent.push(parent);
+            level.children.push(below);
+        }
+        let from = match self.rule {
+            ContextRule::Prefixes => 0,
+            ContextRule::Full => len - 1,
+        };
+        for level in &mut self.levels[from..len] {
+            if let Some(weight) = level.weight.last_mut() {
+                *weight += count;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(rule: ContextRule, rows: &[(usize, &[u32], u64)]) -> ContextSet {
+        let mut builder = ContextSetBuilder::new(rule);
+        for &(lcp, d, count) in rows {
+            builder.row(lcp, d.len(), count, |p| d[p]);
+        }
+        builder.finish()
+    }
+
+    type Listed = Vec<(Vec<u32>, u64, Vec<(u32, u64)>)>;
+
+    fn list(set: &ContextSet) -> Listed {
+        let mut tokens = Vec::new();
+        set.iter()
+            .map(|c| {
+                c.tokens(&mut tokens);
+                (tokens.clone(), c.count(), c.next().collect())
+            })
+            .collect()
+    }
+
+    #[test]
+    fn the_worked_example_has_three_contexts() {
+        // abab, abac, abb with a = 0, b = 1, c = 2.
+        let rows: [(usize, &[u32], u64); 3] = [(0, &[0, 1, 0, 1], 1), (3, &[0, 1, 0, 2], 1), (2, &[0, 1, 1], 1)];
+        let prefixes = set(ContextRule::Prefixes, &rows);
+        assert_eq!(
+            list(&prefixes),
+            [
+                (vec![0], 3, vec![(1, 3)]),
+                (vec![0, 1], 3, vec![(0, 2), (1, 1)]),
+                (vec![0, 1, 0], 2, vec![(1, 1), (2, 1)]),
+            ]
+        );
+        let top: Vec<_> = prefixes.iter().map(|c| c.top_set()).collect();
+        assert_eq!(top, [vec![1], vec![0], vec![1, 2]]);
+        let full = set(ContextRule::Full, &rows);
+        assert_eq!(list(&full), [(vec![0, 1], 1, vec![(1, 1)]), (vec![0, 1, 0], 2, vec![(1, 1), (2, 1)])]);
+    }
+}

@@ -1,0 +1,236 @@
+//! Packing a document into one integer whose order is the order of documents.
+//!
+//! Position p gets just enough bits for the largest token id that occurs there, plus one for "ended"; tokens are
+//! stored as id + 1, the first on top, and 0 after the end. So integers compare as documents do, a document that is a
+//! prefix of another coming first; the longest common prefix of two documents follows from the leading zeros of the
+//! exclusive or, and a document's length from its trailing zeros.
+
+use crate::corpus::vocabulary::{MARK_LABEL, MARK_LAST};
+use crate::corpus::window::ContextRule;
+
+/// Positions from this one on share a bit.
+const CLASSES: usize = 62;
+const BIT_LABEL: u64 = 1 << 62;
+const BIT_LAST: u64 = 1 << 63;
+
+/// At which positions a token occurs, and in which roles.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Positions(u64);
+
+impl Positions {
+    /// Notes an occurrence. Under `prefixes` a token is the next token of a context wherever it is not the first of
+    /// its document, and ends a context wherever it is not the last; under `full` only the last is predicted.
+    #[inline]
+    pub(crate) fn add(&mut self, position: usize, is_last: bool, rule: ContextRule) {
+        let mut bits = 1 << position.min(CLASSES - 1);
+        match rule {
+            ContextRule::Prefixes => {
+                bits |= if position > 0 { BIT_LABEL } else { 0 };
+                bits |= if is_last { 0 } else { BIT_LAST };
+            }
+            ContextRule::Full => bits |= if is_last && position > 0 { BIT_LABEL } else { 0 },
+        }
+        // Most occurrences are repetitions: a load and a predicted branch are cheaper than a chain of stores.
+        if self.0 & bits != bits {
+            self.0 |= bits;
+        }
+    }
+
+    pub(crate) fn add_context_end(&mut self) {
+        self.0 |= BIT_LAST;
+    }
+
+    pub(crate) fn union(&mut self, other: Self) {
+        self.0 |= other.0;
+    }
+
+    /// The roles, for [`crate::corpus::vocabulary::Vocabulary`]; `None` where the token does not occur.
+    pub(crate) fn marks(self) -> Option<u8> {
+        let label = if self.0 & BIT_LABEL != 0 { MARK_LABEL } else { 0 };
+        let last = if self.0 & BIT_LAST != 0 { MARK_LAST } else { 0 };
+        (self.0 != 0).then_some(label | last)
+    }
+
+    fn at(self, position: usize) -> bool {
+        self.0 >> position.min(CLASSES - 1) & 1 != 0
+    }
+}
+
+/// An unsigned integer that holds a packed document.
+pub(crate) trait PackedKey: Copy + Ord + Send + Sync + Default {
+    /// Its width.
+    const BITS: u32;
+    /// Puts a token on top of the rest: `(self << width) | value`.
+    fn append(self, width: u32, value: u32) -> Self;
+    /// `self << by`, where `by` may be the whole width.
+    fn shift_up(self, by: u32) -> Self;
+    /// The `width` bits that end `offset` bits below the top.
+    fn field(self, offset: u32, width: u32) -> u32;
+    /// How many leading bits agree.
+    fn common_bits(self, other: Self) -> u32;
+    /// The number of zero bits at the bottom.
+    fn trailing(self) -> u32;
+    /// The `bits` topmost bits.
+    fn top(self, bits: u32) -> usize;
+}
+
+macro_rules! packed_key {
+    ($t:ty) => {
+        impl PackedKey for $t {
+            const BITS: u32 = <$t>::BITS;
+            #[inline]
+            fn append(self, width: u32, value: u32) -> Self {
+                self << width | <$t>::from(value)
+            }
+            #[inline]
+            fn shift_up(self, by: u32) -> Self {
+                self.checked_shl(by).unwrap_or(0)
+            }
+            #[inline]
+            fn field(self, offset: u32, width: u32) -> u32 {
+                ((self >> (Self::BITS - offset - width)) & ((1 << width) - 1)) as u32
+            }
+            #[inline]
+            fn common_bits(self, other: Self) -> u32 {
+                (self ^ other).leading_zeros()
+            }
+            #[inline]
+            fn trailing(self) -> u32 {
+                self.trailing_zeros()
+            }
+            #[inline]
+            fn top(self, bits: u32) -> usize {
+                (self >> (Self::BITS - bits)) as usize
+            }
+        }
+    };
+}
+packed_key!(u64);
+packed_key!(u128);
+
+/// How many bits each position takes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Layout {
+    /// The width of each position, at most 33 bits for 32-bit ids.
+    widths: Vec<u32>,
+    /// `offsets[p]` bits stand above position p; one entry more than `widths`.
+    offsets: Vec<u32>,
+    /// For each bit from the top, the position it belongs to.
+    position_of_bit: Vec<u16>,
+}
+
+impl Layout {
+    /// The layout for documents of at most `kept` tokens, if it fits into `max_bits`; `seen` gives for each canonical
+    /// id where it occurs.
+    pub(crate) fn new(kept: usize, seen: &[Positions], max_bits: u32) -> Option<Self> {
+        let (mut widths, mut offsets, mut position_of_bit) = (Vec::new(), vec![0], Vec::new());
+        let mut total = 0;
+        for position in 0..kept {
+            // A position at which nothing occurs ends every document.
+            let Some(largest) = seen.iter().rposition(|s| s.at(position)) else { break };
+            let width = u32::try_from(u64::BITS - (largest as u64 + 1).leading_zeros()).ok()?;
+            total += width;
+            if total > max_bits {
+                return None;
+            }
+            widths.push(width);
+            offsets.push(total);
+            position_of_bit.resize(total as usize, position as u16);
+        }
+        position_of_bit.resize(max_bits as usize + 1, widths.len() as u16);
+        Some(Self { widths, offsets, position_of_bit })
+    }
+
+    /// How many bits a document takes.
+    pub(crate) fn bits(&self) -> u32 {
+        self.offsets[self.widths.len()]
+    }
+
+    /// Packs a document, aligned to the top.
+    #[inline]
+    pub(crate) fn pack<K: PackedKey>(&self, ranks: impl Iterator<Item = u32>) -> K {
+        let mut key = K::default();
+        let mut used = 0;
+        for (rank, &width) in ranks.zip(&self.widths) {
+            key = key.append(width, rank + 1);
+            used += width;
+        }
+        key.shift_up(K::BITS - used)
+    }
+
+    /// The longest common prefix of two different documents, in tokens.
+    #[inline]
+    pub(crate) fn common_prefix<K: PackedKey>(&self, a: K, b: K) -> usize {
+        usize::from(self.position_of_bit[a.common_bits(b) as usize])
+    }
+
+    /// The length of a document that is not empty.
+    #[inline]
+    pub(crate) fn len<K: PackedKey>(&self, key: K) -> usize {
+        usize::from(self.position_of_bit[(K::BITS - 1 - key.trailing()) as usize]) + 1
+    }
+
+    /// The token at a position within the document.
+    #[inline]
+    pub(crate) fn token<K: PackedKey>(&self, key: K, position: usize) -> u32 {
+        key.field(self.offsets[position], self.widths[position]) - 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn layout(documents: &[Vec<u32>], max_bits: u32) -> Option<Layout> {
+        let size = documents.iter().flatten().max().map_or(0, |&m| m as usize + 1);
+        let mut seen = vec![Positions::default(); size];
+        for d in documents {
+            for (p, &t) in d.iter().enumerate() {
+                seen[t as usize].add(p, p + 1 == d.len(), ContextRule::Prefixes);
+            }
+        }
+        Layout::new(documents.iter().map(Vec::len).max().unwrap_or(0), &seen, max_bits)
+    }
+
+    proptest! {
+        #[test]
+        fn packed_documents_compare_measure_and_unpack_as_documents_do(
+            documents in prop::collection::vec(prop::collection::vec(0u32..40, 1..12), 2..20)
+        ) {
+            let layout = layout(&documents, 128).unwrap();
+            let keys: Vec<u128> = documents.iter().map(|d| layout.pack(d.iter().copied())).collect();
+            for (a, ka) in documents.iter().zip(&keys) {
+                prop_assert_eq!(layout.len(*ka), a.len());
+                let back: Vec<u32> = (0..a.len()).map(|p| layout.token(*ka, p)).collect();
+                prop_assert_eq!(&back, a);
+                for (b, kb) in documents.iter().zip(&keys) {
+                    prop_assert_eq!(a.cmp(b), ka.cmp(kb));
+                    if a != b {
+                        let lcp = a.iter().zip(b).take_while(|(x, y)| x == y).count();
+                        prop_assert_eq!(layout.common_prefix(*ka, *kb), lcp);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_layout_takes_just_the_bits_that_occur() {
+        // ids 0..=2 at the first position need 2 bits (1, 2, 3), ids 0..=6 at the second need 3.
+        let documents = vec![vec![2, 6], vec![0, 0]];
+        assert_eq!(layout(&documents, 64).map(|l| l.bits()), Some(5));
+        assert_eq!(layout(&[vec![1 << 13; 10]], 128), None);
+    }
+
+    #[test]
+    fn a_document_that_fills_the_integer_is_measured_to_its_last_bit() {
+        let documents = vec![vec![(1 << 16) - 2; 4], vec![(1 << 16) - 2; 3]];
+        let layout = layout(&documents, 64).unwrap();
+        assert_eq!(layout.bits(), 64);
+        let keys: Vec<u64> = documents.iter().map(|d| layout.pack(d.iter().copied())).collect();
+        assert_eq!((layout.len(keys[0]), layout.len(keys[1])), (4, 3));
+        assert_eq!(layout.common_prefix(keys[0], keys[1]), 3);
+        assert!(keys[1] < keys[0]);
+    }
+}

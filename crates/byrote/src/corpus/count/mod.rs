@@ -1,0 +1,115 @@
+//! Counting contexts by sorting documents.
+//!
+//! The distinct contexts are the inner nodes of the prefix trie of the documents. After sorting, the prefix of length
+//! t of a document is new exactly when t exceeds the longest common prefix with the document before it, so counts,
+//! next-token counts and the floor follow in one scan; no hash table of contexts is ever built.
+//!
+//! - [`layout`]: how a document is packed into an integer whose order is the order of documents.
+//! - [`sort`]: sorting documents, packed or not.
+//! - [`scan`]: the scan, on any cut of the sorted order into parts.
+//! - [`tally`]: what the scan yields, and the floor from it.
+
+pub(crate) mod layout;
+pub(crate) mod scan;
+pub(crate) mod sort;
+pub mod tally;
+
+use crate::corpus::window::ContextRule;
+use layout::Positions;
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// Where the documents of a segment end.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Ends<'a> {
+    /// Every so many tokens, of which the first few are kept.
+    Every { length: usize, kept: usize },
+    /// At these offsets.
+    At(&'a [usize]),
+}
+
+/// A token as it lies in memory.
+pub(crate) trait Token: Copy + Sync + Send {
+    /// Its index into the rank table.
+    fn index(self) -> usize;
+}
+
+impl Token for u16 {
+    fn index(self) -> usize {
+        usize::from(self)
+    }
+}
+
+impl Token for u32 {
+    fn index(self) -> usize {
+        self as usize
+    }
+}
+
+/// Documents end to end, with provisional token ids and the map from these to ranks in the vocabulary.
+#[derive(Debug)]
+pub(crate) struct Segment<'a, T> {
+    pub(crate) tokens: &'a [T],
+    pub(crate) ends: Ends<'a>,
+    /// The canonical id of each provisional one.
+    pub(crate) rank: Vec<u32>,
+}
+
+impl<'a, T: Token> Segment<'a, T> {
+    /// How many documents.
+    pub(crate) fn len(&self) -> usize {
+        match self.ends {
+            Ends::Every { length, .. } => self.tokens.len() / length,
+            Ends::At(ends) => ends.len(),
+        }
+    }
+
+    /// The tokens of a document.
+    #[inline]
+    pub(crate) fn document(&self, i: usize) -> &'a [T] {
+        match self.ends {
+            Ends::Every { length, kept } => &self.tokens[i * length..i * length + kept],
+            Ends::At(ends) => &self.tokens[if i == 0 { 0 } else { ends[i - 1] }..ends[i]],
+        }
+    }
+
+    /// The canonical id of token `t` of a document.
+    #[inline]
+    pub(crate) fn rank(&self, token: T) -> u32 {
+        self.rank[token.index()]
+    }
+}
+
+/// For each provisional id below `size`: at which positions it occurs, and whether it ends a context or follows one.
+pub(crate) fn occurrences<T: Token>(segment: &Segment<'_, T>, size: usize, rule: ContextRule) -> Vec<Positions> {
+    let n = segment.len();
+    let step = n.div_ceil(rayon::current_num_threads()).max(1 << 14);
+    (0..n.div_ceil(step))
+        .into_par_iter()
+        .map(|i| occurrences_in(segment, i * step..((i + 1) * step).min(n), size, rule))
+        .reduce_with(|mut a, b| {
+            a.iter_mut().zip(b).for_each(|(a, b)| a.union(b));
+            a
+        })
+        .unwrap_or_else(|| vec![Positions::default(); size])
+}
+
+fn occurrences_in<T: Token>(
+    segment: &Segment<'_, T>,
+    documents: Range<usize>,
+    size: usize,
+    rule: ContextRule,
+) -> Vec<Positions> {
+    let mut seen = vec![Positions::default(); size];
+    for i in documents {
+        let document = segment.document(i);
+        let last = document.len().wrapping_sub(1);
+        for (position, &token) in document.iter().enumerate() {
+            seen[token.index()].add(position, position == last, rule);
+        }
+        if rule == ContextRule::Full && document.len() >= 2 {
+            seen[document[last - 1].index()].add_context_end();
+        }
+    }
+    seen
+}

@@ -1,0 +1,302 @@
+//! Sorting documents.
+//!
+//! Documents that fit into 64 or 128 bits ([`Layout`]) are packed, distributed by their topmost bits into buckets that
+//! fit the cache, and each bucket is sorted on its own: the data is touched three times. Longer documents are sorted
+//! by a cached 128-bit window of their tokens; only where windows tie is the next window looked at.
+
+use super::layout::{Layout, PackedKey, Positions};
+use super::{Segment, Token};
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// Takes the rows of a sorted set of documents: distinct documents in order, with their multiplicity.
+pub(crate) trait RowVisitor {
+    /// A document of `len` tokens that occurs `count` times and shares its first `lcp` tokens with the row before it
+    /// (in the whole order, not only in the part visited); `token(p)` is the id at position p.
+    fn row(&mut self, lcp: usize, len: usize, count: u64, token: impl Fn(usize) -> u32);
+}
+
+/// Documents in order.
+pub(crate) enum Sorted<'a, T> {
+    /// Packed into 64 bits.
+    Narrow(Packed<u64>),
+    /// Packed into 128 bits.
+    Wide(Packed<u128>),
+    /// Too long to pack.
+    Indexed(Indexed<'a, T>),
+}
+
+impl<'a, T: Token> Sorted<'a, T> {
+    /// Sorts the documents of all segments; `seen` gives, for each canonical id, where it occurs.
+    pub(crate) fn new(segments: &'a [Segment<'a, T>], kept: usize, seen: &[Positions]) -> Self {
+        let Some(layout) = Layout::new(kept, seen, 128) else {
+            return Sorted::Indexed(Indexed::new(segments, seen.len()));
+        };
+        if layout.bits() > 64 {
+            return Sorted::Wide(Packed::new(segments, layout));
+        }
+        match Layout::new(kept, seen, 64) {
+            Some(layout) => Sorted::Narrow(Packed::new(segments, layout)),
+            None => unreachable!("{} bits fit into 64", layout.bits()),
+        }
+    }
+
+    /// Into how many parts the order is cut; equal documents are never in two parts.
+    pub(crate) fn parts(&self) -> usize {
+        match self {
+            Sorted::Narrow(p) => p.parts.len(),
+            Sorted::Wide(p) => p.parts.len(),
+            Sorted::Indexed(p) => p.parts.len(),
+        }
+    }
+
+    /// Gives the rows of a part to the visitor.
+    pub(crate) fn visit(&self, part: usize, visitor: &mut impl RowVisitor) {
+        match self {
+            Sorted::Narrow(p) => p.visit(part, visitor),
+            Sorted::Wide(p) => p.visit(part, visitor),
+            Sorted::Indexed(p) => p.visit(part, visitor),
+        }
+    }
+}
+
+/// Consecutive documents of one segment, the unit of work of a thread.
+fn pieces<T: Token>(segments: &[Segment<'_, T>]) -> Vec<(usize, Range<usize>)> {
+    let total: usize = segments.iter().map(Segment::len).sum();
+    let size = total.div_ceil(rayon::current_num_threads() * 2).max(1 << 12);
+    let mut pieces = Vec::new();
+    for (s, segment) in segments.iter().enumerate() {
+        let n = segment.len();
+        pieces.extend((0..n).step_by(size).map(|start| (s, start..(start + size).min(n))));
+    }
+    pieces
+}
+
+/// Cuts a slice into consecutive parts of the given lengths.
+fn split_lengths<'s, E>(mut slice: &'s mut [E], lengths: impl Iterator<Item = usize>) -> Vec<&'s mut [E]> {
+    let mut parts = Vec::new();
+    for length in lengths {
+        let (head, tail) = slice.split_at_mut(length);
+        parts.push(head);
+        slice = tail;
+    }
+    parts
+}
+
+/// Cuts `n` sorted elements into about `wanted` parts, never between two that are `same`.
+fn cut(n: usize, wanted: usize, same: impl Fn(usize, usize) -> bool) -> Vec<Range<usize>> {
+    let size = n.div_ceil(wanted.max(1)).max(1);
+    let mut parts = Vec::new();
+    let mut start = 0;
+    while start < n {
+        let mut end = (start + size).min(n);
+        while end < n && same(end - 1, end) {
+            end += 1;
+        }
+        parts.push(start..end);
+        start = end;
+    }
+    parts
+}
+
+/// Parts smaller than this are not worth a task.
+fn wanted_parts(n: usize) -> usize {
+    (rayon::current_num_threads() * 4).min(n >> 12).max(1)
+}
+
+/// Packed documents in order, repeated ones included.
+pub(crate) struct Packed<K> {
+    keys: Vec<K>,
+    layout: Layout,
+    parts: Vec<Range<usize>>,
+}
+
+/// Buckets by the topmost bits: few enough that scattering stays in the cache's reach.
+const BUCKET_BITS: u32 = 11;
+
+impl<K: PackedKey> Packed<K> {
+    fn new<T: Token>(segments: &[Segment<'_, T>], layout: Layout) -> Self {
+        let bits = layout.bits().min(BUCKET_BITS).max(1);
+        let pieces = pieces(segments);
+        let total: usize = pieces.iter().map(|(_, r)| r.len()).sum();
+        let mut keys = vec![K::default(); total];
+        let mut scattered = vec![K::default(); total];
+
+        // Each piece: pack, count the buckets, scatter into buckets within the piece.
+        let starts: Vec<Vec<u32>> = pieces
+            .par_iter()
+            .zip(split_lengths(&mut keys, pieces.iter().map(|(_, r)| r.len())))
+            .zip(split_lengths(&mut scattered, pieces.iter().map(|(_, r)| r.len())))
+            .map(|(((s, documents), keys), scattered)| {
+                let segment = &segments[*s];
+                let mut starts = vec![0u32; (1 << bits) + 1];
+                for (key, i) in keys.iter_mut().zip(documents.clone()) {
+                    *key = layout.pack(segment.document(i).iter().map(|&t| segment.rank(t)));
+                    starts[key.top(bits) + 1] += 1;
+                }
+                for b in 0..1 << bits {
+                    starts[b + 1] += starts[b];
+                }
+                let mut next = starts.clone();
+                for &key in keys.iter() {
+                    let slot = &mut next[key.top(bits)];
+                    scattered[*slot as usize] = key;
+                    *slot += 1;
+                }
+                starts
+            })
+            .collect();
+
+        // Each bucket: gather it from the pieces, sort it.
+        let piece_starts: Vec<usize> = pieces
+            .iter()
+            .scan(0, |at, (_, r)| Some(std::mem::replace(at, *at + r.len())))
+            .collect();
+        let bucket = |b: usize, piece: usize| {
+            let at = piece_starts[piece];
+            at + starts[piece][b] as usize..at + starts[piece][b + 1] as usize
+        };
+        let sizes = (0..1 << bits).map(|b| (0..pieces.len()).map(|p| bucket(b, p).len()).sum::<usize>());
+        split_lengths(&mut keys, sizes).into_par_iter().enumerate().for_each(|(b, sorted)| {
+            let mut at = 0;
+            for p in 0..pieces.len() {
+                let from = bucket(b, p);
+                sorted[at..at + from.len()].copy_from_slice(&scattered[from.clone()]);
+                at += from.len();
+            }
+            if sorted.len() > 1 << 16 { sorted.par_sort_unstable() } else { sorted.sort_unstable() }
+        });
+        let parts = cut(total, wanted_parts(total), |i, j| keys[i] == keys[j]);
+        Self { keys, layout, parts }
+    }
+
+    fn visit(&self, part: usize, visitor: &mut impl RowVisitor) {
+        let Range { start, end } = self.parts[part].clone();
+        let mut before = start.checked_sub(1).map(|i| self.keys[i]);
+        let mut i = start;
+        while i < end {
+            let key = self.keys[i];
+            let mut j = i + 1;
+            while j < end && self.keys[j] == key {
+                j += 1;
+            }
+            let lcp = before.map_or(0, |before| self.layout.common_prefix(before, key));
+            visitor.row(lcp, self.layout.len(key), (j - i) as u64, |p| self.layout.token(key, p));
+            before = Some(key);
+            i = j;
+        }
+    }
+}
+
+/// A document too long to pack, with a window of its tokens.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    window: [u64; 2],
+    segment: u32,
+    document: u32,
+}
+
+/// Documents too long to pack, in order.
+pub(crate) struct Indexed<'a, T> {
+    segments: &'a [Segment<'a, T>],
+    entries: Vec<Entry>,
+    parts: Vec<Range<usize>>,
+}
+
+/// How windows of tokens are packed.
+#[derive(Debug, Clone, Copy)]
+struct WindowFormat {
+    /// Bits a token.
+    width: u32,
+    /// Tokens a window.
+    tokens: usize,
+}
+
+impl<'a, T: Token> Indexed<'a, T> {
+    fn new(segments: &'a [Segment<'a, T>], d_vocab: usize) -> Self {
+        let width = u64::BITS - (d_vocab as u64).leading_zeros();
+        let format = WindowFormat { width, tokens: (128 / width) as usize };
+        let mut entries: Vec<Entry> = pieces(segments)
+            .into_par_iter()
+            .flat_map_iter(|(s, documents)| {
+                documents.map(move |d| Entry {
+                    window: window(&segments[s], d, 0, format),
+                    segment: s as u32,
+                    document: d as u32,
+                })
+            })
+            .collect();
+        entries.par_sort_unstable_by_key(|e| e.window);
+        entries.par_chunk_by_mut(|a, b| a.window == b.window).for_each(|ties| {
+            sort_ties(segments, ties, format);
+        });
+        let mut sorted = Self { segments, entries, parts: Vec::new() };
+        let n = sorted.entries.len();
+        sorted.parts =
+            cut(n, wanted_parts(n), |i, j| sorted.same(&sorted.entries[i], &sorted.entries[j]));
+        sorted
+    }
+
+    fn ranks(&self, e: &Entry) -> impl Iterator<Item = u32> {
+        let segment = &self.segments[e.segment as usize];
+        segment.document(e.document as usize).iter().map(|&t| segment.rank(t))
+    }
+
+    fn same(&self, a: &Entry, b: &Entry) -> bool {
+        self.ranks(a).eq(self.ranks(b))
+    }
+
+    fn visit(&self, part: usize, visitor: &mut impl RowVisitor) {
+        let Range { start, end } = self.parts[part].clone();
+        let mut i = start;
+        while i < end {
+            let entry = &self.entries[i];
+            let mut j = i + 1;
+            while j < end && self.same(entry, &self.entries[j]) {
+                j += 1;
+            }
+            let lcp = i.checked_sub(1).map_or(0, |before| {
+                self.ranks(&self.entries[before]).zip(self.ranks(entry)).take_while(|(a, b)| a == b).count()
+            });
+            let segment = &self.segments[entry.segment as usize];
+            let document = segment.document(entry.document as usize);
+            visitor.row(lcp, document.len(), (j - i) as u64, |p| segment.rank(document[p]));
+            i = j;
+        }
+    }
+}
+
+/// The tokens from position `from` on, as many as a window takes.
+fn window<T: Token>(segment: &Segment<'_, T>, document: usize, from: usize, format: WindowFormat) -> [u64; 2] {
+    let tokens = segment.document(document);
+    let mut packed = 0u128;
+    let tail = &tokens[from.min(tokens.len())..];
+    let taken = tail.len().min(format.tokens);
+    for &t in &tail[..taken] {
+        packed = packed << format.width | u128::from(segment.rank(t) + 1);
+    }
+    packed <<= format.width * (format.tokens - taken) as u32;
+    [(packed >> 64) as u64, packed as u64]
+}
+
+/// Sorts entries that agree in their first window by the windows after it.
+fn sort_ties<T: Token>(segments: &[Segment<'_, T>], ties: &mut [Entry], format: WindowFormat) {
+    let length = |e: &Entry| segments[e.segment as usize].document(e.document as usize).len();
+    // A stack of its own, since a thousand equal long documents would nest as deep as they are long.
+    let mut open: Vec<(Range<usize>, usize)> = vec![(0..ties.len(), format.tokens)];
+    while let Some((range, from)) = open.pop() {
+        let group = &mut ties[range.clone()];
+        if group.len() < 2 || group.iter().all(|e| length(e) <= from) {
+            continue;
+        }
+        for e in group.iter_mut() {
+            e.window = window(&segments[e.segment as usize], e.document as usize, from, format);
+        }
+        group.sort_unstable_by_key(|e| e.window);
+        let mut at = range.start;
+        for same in group.chunk_by(|a, b| a.window == b.window) {
+            open.push((at..at + same.len(), from + format.tokens));
+            at += same.len();
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! What the scan of sorted documents yields, and the floor from it.
+//!
+//! The floor (madden2024, Lemma 2: the entropy lower bound) is a sum over integers,
+//!
+//! ```text
+//! H = sum_i c_i ln c_i - sum_{i,g} n_ig ln n_ig = sum_k (A_k - B_k) k ln k
+//! ```
+//!
+//! where A_k is the number of contexts that occur k times and B_k the number of (context, next token) pairs that do.
+//! The histograms A and B are exact whatever the order of documents, the threads and the spilling, and the last sum
+//! runs over increasing k in double-double arithmetic. So the floor is the same to the last bit in all these cases,
+//! and correct to the last bit but for the final rounding.
+
+use crate::num::dd::{Dd, xlnx};
+use crate::units::Nats;
+use std::collections::BTreeMap;
+
+/// A histogram of positive integers, most of which are small.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Histogram {
+    /// `dense[k]` values were k.
+    dense: Vec<u64>,
+    sparse: BTreeMap<u64, u64>,
+}
+
+/// Values below this are counted in an array.
+const DENSE: u64 = 512;
+
+impl Histogram {
+    #[inline]
+    pub(crate) fn add(&mut self, k: u64) {
+        if let Some(slot) = self.dense.get_mut(k as usize) {
+            *slot += 1;
+        } else {
+            self.add_many(k, 1);
+        }
+    }
+
+    #[cold]
+    fn add_many(&mut self, k: u64, times: u64) {
+        if k < DENSE {
+            let size = (k + 1).next_power_of_two().max(4) as usize;
+            if self.dense.len() < size {
+                self.dense.resize(size, 0);
+            }
+            self.dense[k as usize] += times;
+        } else {
+            *self.sparse.entry(k).or_insert(0) += times;
+        }
+    }
+
+    pub(crate) fn merge(&mut self, other: &Self) {
+        for (k, n) in other.iter() {
+            self.add_many(k, n);
+        }
+    }
+
+    /// The values that occur with their numbers, in increasing order.
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = (u64, u64)> + '_ {
+        let dense = (0..).zip(&self.dense).filter(|(_, n)| **n > 0).map(|(k, n)| (k, *n));
+        // `zip` of an open range is not double-ended: count the indices.
+        let dense: Vec<(u64, u64)> = dense.collect();
+        dense.into_iter().chain(self.sparse.iter().map(|(k, n)| (*k, *n)))
+    }
+}
+
+/// The contexts of one length, or of all.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// How many distinct contexts.
+    pub contexts: u64,
+    /// How many predictions: the sum of the counts of the contexts.
+    pub predictions: u64,
+    /// How many contexts have a single next token.
+    pub deterministic: u64,
+    /// How many (context, next token) pairs.
+    pub pairs: u64,
+    /// How many contexts are followed by every token of the vocabulary, each at least once.
+    pub full_support: u64,
+    /// A: contexts by their count.
+    pub(crate) context_counts: Histogram,
+    /// B: (context, next token) pairs by their count.
+    pub(crate) next_counts: Histogram,
+}
+
+impl Tally {
+    /// Adds a complete context.
+    #[inline]
+    pub(crate) fn context(&mut self, count: u64, distinct_next: u64, d_vocab: u64) {
+        self.contexts += 1;
+        self.predictions += count;
+        self.deterministic += u64::from(distinct_next == 1);
+        self.pairs += distinct_next;
+        self.full_support += u64::from(distinct_next == d_vocab);
+        self.context_counts.add(count);
+    }
+
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.contexts += other.contexts;
+        self.predictions += other.predictions;
+        self.deterministic += other.deterministic;
+        self.pairs += other.pairs;
+        self.full_support += other.full_support;
+        self.context_counts.merge(&other.context_counts);
+        self.next_counts.merge(&other.next_counts);
+    }
+
+    /// The lowest training loss that any model can reach on these contexts.
+    pub fn floor(&self) -> Nats {
+        let mut terms: BTreeMap<u64, i128> = BTreeMap::new();
+        for (k, n) in self.context_counts.iter() {
+            *terms.entry(k).or_insert(0) += i128::from(n);
+        }
+        for (k, n) in self.next_counts.iter() {
+            *terms.entry(k).or_insert(0) -= i128::from(n);
+        }
+        let mut sum = Dd::default();
+        for (k, n) in terms {
+            // k = 1 contributes 1 ln 1 = 0, and n is below 2^53 in any corpus that can be stored.
+            if k > 1 && n != 0 {
+                sum = sum + xlnx(k) * Dd::from(n as f64);
+            }
+        }
+        // A sum of non-negative entropies: what rounding leaves below zero is zero.
+        Nats(sum.to_f64().max(0.0))
+    }
+
+    /// T_eps of dana2024: the smallest number of contexts whose counts make up at least 1 - epsilon of all
+    /// predictions, for `epsilon` in thousandths of a percent (1e-5), in exact integer arithmetic.
+    pub fn coverage(&self, epsilon_1e5: u32) -> u64 {
+        let needed = u128::from(self.predictions) * u128::from(100_000 - epsilon_1e5.min(100_000));
+        let (mut covered, mut contexts) = (0u128, 0u64);
+        for (k, n) in self.context_counts.iter().rev() {
+            if covered * 100_000 >= needed {
+                break;
+            }
+            // The least number of contexts of count k that reach the rest: ceil((needed / 1e5 - covered) / k).
+            let missing = needed - covered * 100_000;
+            let take = missing.div_ceil(u128::from(k) * 100_000).min(u128::from(n)) as u64;
+            covered += u128::from(take) * u128::from(k);
+            contexts += take;
+        }
+        contexts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tally(contexts: &[&[u64]]) -> Tally {
+        let mut t = Tally::default();
+        for next in contexts {
+            t.context(next.iter().sum(), next.len() as u64, 9);
+            next.iter().for_each(|&n| t.next_counts.add(n));
+        }
+        t
+    }
+
+    #[test]
+    fn the_worked_example_has_its_floor() {
+        // a: b b b; ab: a a b; aba: b c. Floor (2 ln(3/2) + ln 3) + 2 ln 2.
+        let t = tally(&[&[3], &[2, 1], &[1, 1]]);
+        assert_eq!((t.contexts, t.predictions, t.deterministic, t.pairs), (3, 8, 1, 5));
+        assert!((t.floor().0 - 3.295_836_866_004_329).abs() < 4e-16 * 3.3);
+    }
+
+    #[test]
+    fn the_floor_does_not_lose_small_terms_beside_large_ones() {
+        let large = 1u64 << 40;
+        let t = tally(&[&[large], &[large, 1], &[1, 1]]);
+        // (L+1) ln(L+1) - L ln L = ln L + 1 + 1/(2L) + ..., then 2 ln 2.
+        let expect = (large as f64).ln() + 1.0 + 0.5 / large as f64 + 2.0 * 2f64.ln();
+        assert!((t.floor().0 - expect).abs() < 1e-14, "{} {expect}", t.floor().0);
+    }
+
+    #[test]
+    fn coverage_counts_the_fewest_contexts() {
+        let t = tally(&[&[50], &[30], &[10], &[10]]);
+        assert_eq!([0, 10_000, 15_000, 20_000, 50_000, 100_000].map(|e| t.coverage(e)), [4, 3, 3, 2, 1, 0]);
+    }
+}

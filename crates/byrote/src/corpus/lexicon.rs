@@ -1,0 +1,154 @@
+//! Provisional token ids while text is being read.
+//!
+//! Tokens are numbered as they are met; the canonical ids of [`Vocabulary`] follow when a chunk is sorted. Bytes and
+//! characters are their own numbers, ids and words are interned.
+
+use super::vocabulary::{Alphabet, Arena, Key, Vocabulary};
+use hashbrown::HashTable;
+use rustc_hash::{FxHashMap, FxHasher};
+use std::hash::Hasher;
+
+/// The provisional id of the start token.
+pub(crate) const BOS: u32 = 0;
+/// The provisional id of the end token.
+pub(crate) const EOS: u32 = 1;
+const FIRST: u32 = 2;
+
+/// Given ids below this are looked up in a table, the others in a hash map.
+const SMALL_IDS: u32 = 1 << 20;
+
+/// Numbers tokens as they are met.
+#[derive(Debug)]
+pub(crate) enum Lexicon {
+    /// Bytes or characters: the number is the symbol.
+    Symbols(Alphabet),
+    /// Given ids.
+    Ids { small: Vec<u32>, large: FxHashMap<u32, u32>, keys: Vec<u32> },
+    /// Strings.
+    Words { table: HashTable<u32>, words: Arena },
+}
+
+impl Lexicon {
+    pub(crate) fn new(alphabet: Alphabet) -> Self {
+        match alphabet {
+            Alphabet::Byte | Alphabet::Char => Lexicon::Symbols(alphabet),
+            Alphabet::Id => Lexicon::Ids { small: Vec::new(), large: FxHashMap::default(), keys: Vec::new() },
+            Alphabet::Word => Lexicon::Words { table: HashTable::new(), words: Arena::default() },
+        }
+    }
+
+    pub(crate) fn alphabet(&self) -> Alphabet {
+        match self {
+            Lexicon::Symbols(alphabet) => *alphabet,
+            Lexicon::Ids { .. } => Alphabet::Id,
+            Lexicon::Words { .. } => Alphabet::Word,
+        }
+    }
+
+    /// The number of a byte, a character or a given id.
+    #[inline]
+    pub(crate) fn symbol(&mut self, symbol: u32) -> u32 {
+        match self {
+            Lexicon::Symbols(_) => FIRST + symbol,
+            Lexicon::Ids { small, large, keys } => {
+                let slot = if symbol < SMALL_IDS {
+                    if symbol as usize >= small.len() {
+                        small.resize(symbol as usize + 1, 0);
+                    }
+                    &mut small[symbol as usize]
+                } else {
+                    large.entry(symbol).or_insert(0)
+                };
+                if *slot == 0 {
+                    *slot = FIRST + keys.len() as u32;
+                    keys.push(symbol);
+                }
+                *slot
+            }
+            Lexicon::Words { .. } => unreachable!("a symbol among words"),
+        }
+    }
+
+    /// The number of a string.
+    #[inline]
+    pub(crate) fn word(&mut self, word: &[u8]) -> u32 {
+        let Lexicon::Words { table, words } = self else { unreachable!("a word among symbols") };
+        let hash = hash(word);
+        if let Some(&i) = table.find(hash, |&i| words.get(i as usize) == word) {
+            return FIRST + i;
+        }
+        let i = words.len() as u32;
+        words.push(word);
+        table.insert_unique(hash, i, |&i| self::hash(words.get(i as usize)));
+        FIRST + i
+    }
+
+    /// A number above all provisional ids in `tokens`.
+    pub(crate) fn size(&self, tokens: &[u32]) -> usize {
+        match self {
+            Lexicon::Symbols(Alphabet::Byte) => FIRST as usize + 256,
+            Lexicon::Symbols(_) => tokens.iter().max().map_or(0, |&t| t as usize + 1),
+            Lexicon::Ids { keys, .. } => FIRST as usize + keys.len(),
+            Lexicon::Words { words, .. } => FIRST as usize + words.len(),
+        }
+    }
+
+    /// The token of a provisional id.
+    fn key(&self, id: u32) -> Key<'_> {
+        match (id, self) {
+            (BOS, _) => Key::Bos,
+            (EOS, _) => Key::Eos,
+            (id, Lexicon::Symbols(_)) => Key::Symbol(id - FIRST),
+            (id, Lexicon::Ids { keys, .. }) => Key::Symbol(keys[(id - FIRST) as usize]),
+            (id, Lexicon::Words { words, .. }) => Key::Word(words.get((id - FIRST) as usize)),
+        }
+    }
+
+    /// The vocabulary of the provisional ids for which `marks` gives something, and the map from provisional ids
+    /// below `end` to its ids (0 for those that do not occur).
+    pub(crate) fn vocabulary(&self, end: u32, marks: impl Fn(u32) -> Option<u8>) -> (Vocabulary, Vec<u32>) {
+        let mut present: Vec<(Key<'_>, u32, u8)> =
+            (0..end).filter_map(|id| marks(id).map(|m| (self.key(id), id, m))).collect();
+        present.sort_unstable();
+        let mut vocabulary = Vocabulary::new(self.alphabet());
+        let mut map = vec![0; end as usize];
+        for (rank, &(key, id, marks)) in (0..).zip(&present) {
+            vocabulary.push(key, marks);
+            map[id as usize] = rank;
+        }
+        (vocabulary, map)
+    }
+
+    /// Memory held, in bytes.
+    pub(crate) fn footprint(&self) -> usize {
+        match self {
+            Lexicon::Symbols(_) => 0,
+            Lexicon::Ids { small, large, keys } => small.len() * 4 + large.len() * 16 + keys.len() * 4,
+            Lexicon::Words { table, words } => table.capacity() * 5 + words.footprint(),
+        }
+    }
+}
+
+#[inline]
+fn hash(word: &[u8]) -> u64 {
+    let mut hasher = FxHasher::default();
+    hasher.write(word);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_and_ids_keep_their_numbers_and_sort_into_a_vocabulary() {
+        let mut words = Lexicon::new(Alphabet::Word);
+        assert_eq!([words.word(b"b"), words.word(b"a"), words.word(b"b")], [2, 3, 2]);
+        let (vocabulary, map) = words.vocabulary(4, |id| (id != EOS).then_some(0));
+        assert_eq!((vocabulary.len(), map), (3, vec![0, 0, 2, 1]));
+        let mut ids = Lexicon::new(Alphabet::Id);
+        assert_eq!([ids.symbol(u32::MAX), ids.symbol(0), ids.symbol(u32::MAX)], [2, 3, 2]);
+        let (vocabulary, map) = ids.vocabulary(4, |id| (id >= 2).then_some(0));
+        assert_eq!((vocabulary.key(1), map), (Key::Symbol(u32::MAX), vec![0, 0, 1, 0]));
+    }
+}

@@ -1,0 +1,352 @@
+//! A corpus: documents, their distinct contexts, the floor.
+//!
+//! ```text
+//! files -> slabs (read/) -> tokens (tokenizer/, chunk) -> sorted documents (count/) -> figures (summary)
+//!                                       |                        |-> ContextSet (contexts)
+//!                                       '-> runs on disk (run, merge) -'
+//! ```
+//!
+//! The words (document, context, count, floor, ...) are defined in `docs/definitions.md`.
+//!
+//! ```
+//! use byrote::corpus::{Corpus, Options, Outputs, Silent, Source, TokenizerChoice, Window};
+//!
+//! let dir = std::env::temp_dir().join("byrote-doc-example");
+//! std::fs::create_dir_all(&dir)?;
+//! let path = dir.join("three.txt");
+//! std::fs::write(&path, "abab\nabac\nabb\n")?;
+//! let options = Options {
+//!     window: Window { n_ctx: 3, ..Window::default() },
+//!     tokenizer: TokenizerChoice::Char,
+//!     ..Options::default()
+//! };
+//! let corpus = Corpus::read(&Source::Files(vec![path]), &options, Outputs::default(), &Silent)?;
+//! assert_eq!((corpus.summary.contexts, corpus.summary.predictions), (3, 8));
+//! assert!((corpus.summary.floor_nats.0 - 3.295836866).abs() < 1e-9);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+pub mod builtin;
+pub mod contexts;
+pub mod count;
+pub mod options;
+pub mod random;
+pub mod summary;
+pub mod tokenizer;
+pub mod vocabulary;
+pub mod window;
+
+mod chunk;
+mod collect;
+mod lexicon;
+mod list;
+mod merge;
+mod read;
+mod run;
+
+pub use chunk::Dropped;
+pub use contexts::{Context, ContextSet};
+pub use options::{DocumentRule, Format, IdType, Options};
+pub use summary::{Coverage, LengthSummary, Summary};
+pub use tokenizer::{Tokenizer, TokenizerChoice};
+pub use vocabulary::{Alphabet, Key, Vocabulary};
+pub use window::{ContextRule, Window};
+
+use crate::output::OutputFile;
+use crate::{Error, Result};
+use builtin::Stories;
+use collect::{Collector, Sealed, finish_sorted, merge_runs};
+use count::Ends;
+use random::Associations;
+use read::input::{Input, is_stdin};
+use read::{Content, Holds, Reader, SLAB_BYTES, Slab};
+use run::Header;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Where documents come from.
+#[derive(Debug, Clone)]
+pub enum Source {
+    /// Files, read one after the other; `-` is standard input.
+    Files(Vec<PathBuf>),
+    /// So many built-in stories.
+    Stories {
+        /// How many.
+        documents: u64,
+        /// The seed of the grammar.
+        seed: u64,
+    },
+    /// Random sequences, each followed by a random label.
+    Random(Associations),
+    /// Shard summaries written by [`Outputs::save`].
+    Summaries(Vec<PathBuf>),
+}
+
+/// What is written or built beside the figures. Files are opened before the work begins and get their name after it.
+#[derive(Debug, Default)]
+pub struct Outputs {
+    /// Keep the set of contexts in memory.
+    pub contexts: bool,
+    /// Write a shard summary.
+    pub save: Option<OutputFile>,
+    /// Write every context as a line of CSV.
+    pub list: Option<OutputFile>,
+}
+
+/// How far the work is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// Bytes taken from the input, before decompression.
+    pub bytes: u64,
+    /// All of them, where that is known.
+    pub total_bytes: Option<u64>,
+    /// Documents kept.
+    pub documents: u64,
+}
+
+/// Watches the work, and may ask it to stop.
+pub trait Observer: Sync {
+    /// Called after every slab of documents.
+    fn progress(&self, _: &Progress) {}
+    /// Whether to stop with [`Error::Interrupted`].
+    fn should_stop(&self) -> bool {
+        false
+    }
+}
+
+/// An observer that does nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Silent;
+
+impl Observer for Silent {}
+
+/// The figures of a corpus, its vocabulary and, where asked for, its contexts.
+#[derive(Debug)]
+pub struct Corpus {
+    /// The figures.
+    pub summary: Summary,
+    /// The tokens by id.
+    pub vocabulary: Vocabulary,
+    /// The contexts.
+    pub contexts: Option<ContextSet>,
+}
+
+impl Corpus {
+    /// Reads a corpus.
+    pub fn read(source: &Source, options: &Options, outputs: Outputs, observer: &dyn Observer) -> Result<Self> {
+        options.window.check()?;
+        match source {
+            Source::Files(paths) => read_files(paths, options, outputs, observer),
+            Source::Stories { documents, seed } => read_stories(*documents, *seed, options, outputs, observer),
+            Source::Random(associations) => read_random(associations, options, outputs, observer),
+            Source::Summaries(paths) => read_summaries(paths, options, outputs, observer),
+        }
+    }
+
+    /// Counts documents of equal length held in memory: `ids` holds `length` token ids a document.
+    ///
+    /// ```
+    /// use byrote::corpus::Corpus;
+    /// let corpus = Corpus::from_rows(&[7u16, 8, 9, 7, 8, 8], 3, 2)?;
+    /// assert_eq!((corpus.summary.documents, corpus.summary.contexts), (2, 2));
+    /// # Ok::<(), byrote::Error>(())
+    /// ```
+    pub fn from_rows<T: RowId>(ids: &[T], length: usize, n_ctx: u32) -> Result<Self> {
+        let options = Options { window: Window { n_ctx, ..Window::default() }, ..Options::default() };
+        options.window.check()?;
+        if length == 0 || !ids.len().is_multiple_of(length) {
+            return Err(Error::setting("length", format!("{} ids are no documents of {length}", ids.len())));
+        }
+        let size = T::size(ids)?;
+        let kept = length.min(options.window.kept());
+        let sealed = Sealed::from_rows(ids, Ends::Every { length, kept }, size, &options);
+        let header = Header {
+            window: options.window,
+            tokenizer: "ids".into(),
+            alphabet: Alphabet::Id,
+            dropped: Dropped::default(),
+        };
+        finish_sorted(&sealed.sort(&options), &sealed.vocabulary, header, &options, Outputs::default())
+    }
+}
+
+/// Token ids as [`Corpus::from_rows`] takes them: `u16` or `u32`.
+#[allow(private_bounds)] // Sealed: how a token is looked up is the counter's own business.
+pub trait RowId: count::Token {
+    #[doc(hidden)]
+    fn size(ids: &[Self]) -> Result<usize>;
+}
+
+impl RowId for u16 {
+    fn size(_: &[Self]) -> Result<usize> {
+        Ok(1 << 16)
+    }
+}
+
+impl RowId for u32 {
+    fn size(ids: &[Self]) -> Result<usize> {
+        match ids.iter().max() {
+            Some(&id) if id >= 1 << 26 => {
+                Err(Error::setting("ids", format!("{id} is beyond {}, the largest id taken here", (1 << 26) - 1)))
+            }
+            largest => Ok(largest.map_or(0, |&id| id as usize + 1)),
+        }
+    }
+}
+
+fn read_files(paths: &[PathBuf], options: &Options, outputs: Outputs, observer: &dyn Observer) -> Result<Corpus> {
+    let tokenizer = Tokenizer::load(&options.tokenizer)?;
+    let text_alphabet = match &tokenizer {
+        Tokenizer::Byte => Alphabet::Byte,
+        Tokenizer::Char => Alphabet::Char,
+        Tokenizer::Whitespace | Tokenizer::WordPunct => Alphabet::Word,
+        #[cfg(feature = "huggingface")]
+        Tokenizer::HuggingFace(_) => Alphabet::Id,
+    };
+    let sizes = paths.iter().map(|p| std::fs::metadata(p).ok().filter(|m| m.is_file()).map(|m| m.len()));
+    let total_bytes = sizes.sum::<Option<u64>>();
+    let read = Arc::new(AtomicU64::new(0));
+    let mut collector: Option<Collector<'_>> = None;
+    let mut first: Option<(&PathBuf, Holds)> = None;
+    'files: for path in paths {
+        let input = Input::open(path, options, read.clone())?;
+        let (holds, mut reader) = read::open(path, options, input)?;
+        match first {
+            None => first = Some((path, holds)),
+            Some((other, before)) if before != holds => {
+                let (ids, text) = if holds == Holds::Ids { (path, other) } else { (other, path) };
+                return Err(Error::format(
+                    path,
+                    format!("{} holds token ids and {} text; count them apart", ids.display(), text.display()),
+                ));
+            }
+            Some(_) => {}
+        }
+        let collector = collector.get_or_insert_with(|| {
+            let alphabet = holds.alphabet(text_alphabet);
+            Collector::new(options, &tokenizer, Stories::new(0), alphabet, observer)
+        });
+        if drive(&mut *reader, collector, observer, &read, total_bytes)? {
+            break 'files;
+        }
+        if options.format == Some(Format::Parquet) || path.extension().is_some_and(|e| e == "parquet") {
+            // Read at random, so counted whole.
+            read.fetch_add(std::fs::metadata(path).map_or(0, |m| m.len()), Ordering::Relaxed);
+        }
+        debug_assert!(is_stdin(path) || path.exists());
+    }
+    let collector = collector
+        .unwrap_or_else(|| Collector::new(options, &tokenizer, Stories::new(0), text_alphabet, observer));
+    collector.finish(outputs)
+}
+
+/// Reads the next slab while this one is tokenized; `true` when the limit is reached.
+fn drive(
+    reader: &mut dyn Reader,
+    collector: &mut Collector<'_>,
+    observer: &dyn Observer,
+    read: &AtomicU64,
+    total_bytes: Option<u64>,
+) -> Result<bool> {
+    let (mut slab, mut next) = (Slab::default(), Slab::default());
+    let mut more = reader.fill(&mut slab)?;
+    while more {
+        next.clear();
+        let (taken, filled) = rayon::join(|| collector.take(&slab), || reader.fill(&mut next));
+        if taken?.is_break() {
+            return Ok(true);
+        }
+        observer.progress(&Progress {
+            bytes: read.load(Ordering::Relaxed),
+            total_bytes,
+            documents: collector.kept(),
+        });
+        more = filled?;
+        std::mem::swap(&mut slab, &mut next);
+    }
+    Ok(false)
+}
+
+fn read_stories(
+    documents: u64,
+    seed: u64,
+    options: &Options,
+    outputs: Outputs,
+    observer: &dyn Observer,
+) -> Result<Corpus> {
+    let tokenizer = Tokenizer::load(&options.tokenizer)?;
+    let alphabet = match &tokenizer {
+        Tokenizer::Byte => Alphabet::Byte,
+        Tokenizer::Char => Alphabet::Char,
+        Tokenizer::Whitespace | Tokenizer::WordPunct => Alphabet::Word,
+        #[cfg(feature = "huggingface")]
+        Tokenizer::HuggingFace(_) => Alphabet::Id,
+    };
+    let mut collector = Collector::new(options, &tokenizer, Stories::new(seed), alphabet, observer);
+    let mut slab = Slab { content: Content::Stories, ..Slab::default() };
+    let batch = (SLAB_BYTES / 256) as u64;
+    let mut start = 0;
+    while start < documents {
+        let n = batch.min(documents - start);
+        slab.first_line = start + 1;
+        slab.documents.resize(n as usize, 0..0);
+        if collector.take(&slab)?.is_break() {
+            break;
+        }
+        start += n;
+        observer.progress(&Progress { bytes: 0, total_bytes: None, documents: collector.kept() });
+    }
+    collector.finish(outputs)
+}
+
+fn read_random(
+    associations: &Associations,
+    options: &Options,
+    outputs: Outputs,
+    observer: &dyn Observer,
+) -> Result<Corpus> {
+    let longest = *associations.lengths().end();
+    if longest > options.window.n_ctx as usize {
+        return Err(Error::setting(
+            "--n-ctx",
+            format!("{} would cut sequences of {longest} tokens", options.window.n_ctx),
+        ));
+    }
+    let tokenizer = Tokenizer::Byte; // Ids are taken as they are.
+    let mut collector = Collector::new(options, &tokenizer, Stories::new(0), Alphabet::Id, observer);
+    let mut slab = Slab { content: Content::Ids, first_line: 1, path: "--random".into(), ..Slab::default() };
+    for sequence in associations.draw() {
+        let start = slab.ids.len();
+        slab.ids.extend_from_slice(&sequence);
+        slab.documents.push(start..slab.ids.len());
+    }
+    let _ = collector.take(&slab)?;
+    collector.finish(outputs)
+}
+
+fn read_summaries(
+    paths: &[PathBuf],
+    options: &Options,
+    outputs: Outputs,
+    observer: &dyn Observer,
+) -> Result<Corpus> {
+    let mut runs = Vec::with_capacity(paths.len());
+    let mut header: Option<(Header, &PathBuf)> = None;
+    for path in paths {
+        let run = run::open_saved(path)?;
+        match &mut header {
+            None => header = Some((run.header.clone(), path)),
+            Some((first, first_path)) => first.join(&run.header).map_err(|message| Error::Incompatible {
+                left: first_path.clone(),
+                right: path.clone(),
+                message,
+            })?,
+        }
+        runs.push(run);
+    }
+    let Some((header, _)) = header else {
+        return Err(Error::setting("--merge", "no summary given"));
+    };
+    merge_runs(runs, header, |_| (), options, outputs, observer)
+}

@@ -1,0 +1,156 @@
+//! How a corpus is read: the options shared by every command.
+
+use super::tokenizer::TokenizerChoice;
+use super::window::Window;
+use crate::{Error, Result};
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// How text, or a flat array of ids, is cut into documents.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DocumentRule {
+    /// A line is a document. A line ends at LF or CRLF.
+    Line,
+    /// Documents are separated by lines that are empty or white space; CRLF within them reads as LF.
+    BlankLine,
+    /// A file is a document.
+    File,
+    /// Documents are separated by this text.
+    Separator(Vec<u8>),
+    /// A document every so many ids.
+    Chunk(usize),
+}
+
+impl FromStr for DocumentRule {
+    type Err = Error;
+    fn from_str(s: &str) -> Result<Self> {
+        let wrong = |message: String| Err(Error::setting("--documents", message));
+        if let Some(text) = s.strip_prefix("separator:") {
+            let text = unescape(text);
+            return if text.is_empty() { wrong("the separator is empty".into()) } else { Ok(Self::Separator(text)) };
+        }
+        if let Some(n) = s.strip_prefix("chunk:") {
+            return match n.parse() {
+                Ok(n) if n > 0 => Ok(Self::Chunk(n)),
+                _ => wrong(format!("chunk:{n} is not a positive number of tokens")),
+            };
+        }
+        match s {
+            "line" => Ok(Self::Line),
+            "blank-line" => Ok(Self::BlankLine),
+            "file" => Ok(Self::File),
+            _ => wrong(format!("{s:?} is none of line, blank-line, file, separator:STR, chunk:L")),
+        }
+    }
+}
+
+/// `\n`, `\r`, `\t`, `\0` and `\\` as in most languages; anything else stands for itself.
+fn unescape(text: &str) -> Vec<u8> {
+    let mut out = String::new();
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        if c != '\\' {
+            out.push(c);
+            continue;
+        }
+        match chars.next() {
+            Some('n') => out.push('\n'),
+            Some('r') => out.push('\r'),
+            Some('t') => out.push('\t'),
+            Some('0') => out.push('\0'),
+            Some('\\') => out.push('\\'),
+            Some(other) => out.extend(['\\', other]),
+            None => out.push('\\'),
+        }
+    }
+    out.into_bytes()
+}
+
+/// What a file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// Plain text.
+    Text,
+    /// A JSON object a line.
+    Jsonl,
+    /// Apache Parquet.
+    Parquet,
+    /// A NumPy array of ids.
+    Npy,
+    /// Raw little-endian ids.
+    Bin,
+}
+
+/// The size of the ids in a `.bin` file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum IdType {
+    /// Two bytes.
+    #[default]
+    U16,
+    /// Four bytes.
+    U32,
+}
+
+/// How a corpus is read.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// What is kept of a document.
+    pub window: Window,
+    /// How text becomes tokens.
+    pub tokenizer: TokenizerChoice,
+    /// How a file is cut into documents; `None` for the format's own way.
+    pub documents: Option<DocumentRule>,
+    /// The format of all files; `None` to go by their names.
+    pub format: Option<Format>,
+    /// The field or column that holds the text or the ids.
+    pub field: String,
+    /// The type of raw ids.
+    pub dtype: IdType,
+    /// The id that separates documents in a flat array.
+    pub separator_id: Option<u32>,
+    /// Keep only the first so many documents.
+    pub limit: Option<u64>,
+    /// Replace invalid UTF-8 instead of refusing it.
+    pub lossy: bool,
+    /// Go out of core above so many bytes.
+    pub max_memory: Option<u64>,
+    /// Where temporary files go.
+    pub temp_dir: PathBuf,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            window: Window::default(),
+            tokenizer: TokenizerChoice::default(),
+            documents: None,
+            format: None,
+            field: "text".into(),
+            dtype: IdType::default(),
+            separator_id: None,
+            limit: None,
+            lossy: false,
+            max_memory: None,
+            temp_dir: PathBuf::from("."),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn document_rules_are_read_as_they_are_typed() {
+        assert_eq!("line".parse::<DocumentRule>().unwrap(), DocumentRule::Line);
+        assert_eq!(
+            "separator:\\n---\\n".parse::<DocumentRule>().unwrap(),
+            DocumentRule::Separator(b"\n---\n".to_vec())
+        );
+        assert_eq!("separator:a\\qb\\".parse::<DocumentRule>().unwrap(), DocumentRule::Separator(b"a\\qb\\".to_vec()));
+        assert_eq!("chunk:128".parse::<DocumentRule>().unwrap(), DocumentRule::Chunk(128));
+        for wrong in ["", "lines", "separator:", "chunk:0", "chunk:x", "chunk:-1"] {
+            assert_eq!(wrong.parse::<DocumentRule>().unwrap_err().kind(), "setting", "{wrong}");
+        }
+    }
+}

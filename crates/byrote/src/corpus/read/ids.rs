@@ -1,0 +1,185 @@
+//! Token ids, streamed from a file of fixed-size integers.
+
+use super::input::{Input, fill_to};
+use super::{Content, Reader, SLAB_BYTES, Slab};
+use crate::corpus::options::{DocumentRule, Options};
+use crate::{Error, Result};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// How an integer lies in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct IntegerType {
+    pub(super) bytes: usize,
+    pub(super) signed: bool,
+    pub(super) big_endian: bool,
+}
+
+impl IntegerType {
+    /// The value of an element, or the text of one that is no u32.
+    fn id(self, element: &[u8]) -> Result<u32, String> {
+        let mut wide = [0; 8];
+        for (i, &b) in element.iter().enumerate() {
+            wide[if self.big_endian { self.bytes - 1 - i } else { i }] = b;
+        }
+        let unsigned = u64::from_le_bytes(wide);
+        let shift = 64 - 8 * self.bytes as u32;
+        let value = if self.signed {
+            i128::from((unsigned << shift) as i64 >> shift)
+        } else {
+            i128::from(unsigned)
+        };
+        u32::try_from(value).map_err(|_| value.to_string())
+    }
+}
+
+/// Where documents end in a flat array of ids.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cut {
+    /// After every so many ids.
+    Every(u64),
+    /// At this id, which belongs to no document.
+    At(u32),
+}
+
+impl Cut {
+    /// What the options ask for a flat array.
+    pub(super) fn flat(path: &Path, options: &Options) -> Result<Self> {
+        match (&options.documents, options.separator_id) {
+            (Some(DocumentRule::Chunk(n)), None) => Ok(Cut::Every(*n as u64)),
+            (None, Some(id)) => Ok(Cut::At(id)),
+            (None, None) => Err(Error::format(
+                path,
+                "one row of ids: say where documents end, with --separator-id ID or --documents chunk:L",
+            )),
+            (Some(DocumentRule::Chunk(_)), Some(_)) => {
+                Err(Error::setting("--separator-id", "give this or --documents chunk:L, not both"))
+            }
+            (Some(_), _) => Err(Error::setting(
+                "--documents",
+                format!("{} holds ids: only chunk:L, or --separator-id ID", path.display()),
+            )),
+        }
+    }
+}
+
+/// Reads ids and cuts them into documents, keeping no more of each than the window does.
+pub(super) struct IdReader {
+    path: PathBuf,
+    input: Box<dyn Read + Send>,
+    integer: IntegerType,
+    cut: Cut,
+    kept: usize,
+    /// How many ids the file should still hold, where it says so.
+    left: Option<u64>,
+    raw: Vec<u8>,
+    /// The kept start of the document being read, and its length so far.
+    open: Vec<u32>,
+    length: u64,
+    document: u64,
+    position: u64,
+}
+
+impl IdReader {
+    pub(super) fn new(
+        path: &Path,
+        options: &Options,
+        input: Input,
+        integer: IntegerType,
+        cut: Cut,
+        left: Option<u64>,
+    ) -> Self {
+        Self {
+            path: path.to_path_buf(),
+            input: input.bytes,
+            integer,
+            cut,
+            kept: options.window.kept(),
+            left,
+            raw: Vec::new(),
+            open: Vec::new(),
+            length: 0,
+            document: 1,
+            position: 0,
+        }
+    }
+
+    fn end_document(&mut self, slab: &mut Slab) {
+        let start = slab.ids.len();
+        slab.ids.append(&mut self.open);
+        slab.documents.push(start..slab.ids.len());
+        self.length = 0;
+    }
+}
+
+impl Reader for IdReader {
+    fn fill(&mut self, slab: &mut Slab) -> Result<bool> {
+        self.raw.clear();
+        let want = self.left.map_or(SLAB_BYTES, |left| {
+            SLAB_BYTES.min(usize::try_from(left).unwrap_or(usize::MAX).saturating_mul(self.integer.bytes))
+        });
+        fill_to(&mut *self.input, &mut self.raw, want, &self.path)?;
+        let n = self.raw.len() / self.integer.bytes;
+        if !self.raw.len().is_multiple_of(self.integer.bytes) || self.left.is_some_and(|_| self.raw.len() < want) {
+            return Err(Error::format(
+                &self.path,
+                format!(
+                    "ends in the middle, after {} ids of {} bytes",
+                    self.position + n as u64,
+                    self.integer.bytes
+                ),
+            ));
+        }
+        self.left = self.left.map(|left| left - n as u64);
+        slab.content = Content::Ids;
+        slab.path.clone_from(&self.path);
+        slab.first_line = self.document;
+        let raw = std::mem::take(&mut self.raw);
+        for element in raw.chunks_exact(self.integer.bytes) {
+            let id = self.integer.id(element).map_err(|value| {
+                Error::format_at(
+                    &self.path,
+                    slab.first_line + slab.documents.len() as u64,
+                    format!("id number {} is {value}: token ids are from 0 to {}", self.position, u32::MAX),
+                )
+            })?;
+            self.position += 1;
+            if self.cut == Cut::At(id) {
+                self.end_document(slab);
+                continue;
+            }
+            if self.open.len() < self.kept {
+                self.open.push(id);
+            }
+            self.length += 1;
+            if let Cut::Every(n) = self.cut
+                && self.length == n
+            {
+                self.end_document(slab);
+            }
+        }
+        self.raw = raw;
+        let ended = n == 0;
+        if ended && self.length > 0 {
+            self.end_document(slab);
+        }
+        self.document += slab.documents.len() as u64;
+        Ok(!ended || !slab.documents.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_of_every_kind_are_read_or_named() {
+        let kind = |bytes, signed, big_endian| IntegerType { bytes, signed, big_endian };
+        assert_eq!(kind(2, false, false).id(&[1, 2]), Ok(0x0201));
+        assert_eq!(kind(2, false, true).id(&[1, 2]), Ok(0x0102));
+        assert_eq!(kind(1, true, false).id(&[255]), Err("-1".into()));
+        assert_eq!(kind(4, true, false).id(&[255, 255, 255, 127]), Ok(0x7fff_ffff));
+        assert_eq!(kind(8, false, false).id(&[0, 0, 0, 0, 1, 0, 0, 0]), Err("4294967296".into()));
+        assert_eq!(kind(8, true, true).id(&[0, 0, 0, 0, 255, 255, 255, 255]), Ok(u32::MAX));
+    }
+}

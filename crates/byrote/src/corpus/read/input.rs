@@ -1,0 +1,142 @@
+//! Opening files: what they are by their name, decompression, progress in bytes.
+
+use crate::corpus::options::{Format, Options};
+use crate::{Error, Result};
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// How a file is compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Compression {
+    None,
+    Gzip,
+    Zstd,
+}
+
+/// A file about to be read.
+pub(crate) struct Input {
+    pub(crate) format: Format,
+    /// The decompressed bytes; empty for Parquet, which is read at random.
+    pub(crate) bytes: Box<dyn Read + Send>,
+}
+
+/// The name that stands for standard input.
+pub(crate) fn is_stdin(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// Opens a regular file or a pipe; a directory is refused here, since the system only refuses to read it.
+pub(crate) fn open_file(path: &Path) -> Result<File> {
+    let file = File::open(path).map_err(|e| Error::io(path, "open", e))?;
+    let meta = file.metadata().map_err(|e| Error::io(path, "open", e))?;
+    if meta.is_dir() {
+        return Err(Error::io(path, "open", io::Error::from(io::ErrorKind::IsADirectory)));
+    }
+    Ok(file)
+}
+
+fn by_name(path: &Path) -> (Option<Format>, Compression) {
+    let name = path.file_name().map(|n| n.to_string_lossy().to_lowercase()).unwrap_or_default();
+    let (stem, compression) = match (name.strip_suffix(".gz"), name.strip_suffix(".zst")) {
+        (Some(stem), _) => (stem, Compression::Gzip),
+        (_, Some(stem)) => (stem, Compression::Zstd),
+        _ => (name.as_str(), Compression::None),
+    };
+    let format = match stem.rsplit_once('.').map(|(_, extension)| extension) {
+        Some("jsonl" | "ndjson") => Some(Format::Jsonl),
+        Some("parquet") => Some(Format::Parquet),
+        Some("npy") => Some(Format::Npy),
+        Some("bin") => Some(Format::Bin),
+        _ => None,
+    };
+    (format, compression)
+}
+
+impl Input {
+    /// Opens `path`, or standard input for `-`; `read` counts the bytes taken from it, before decompression.
+    pub(crate) fn open(path: &Path, options: &Options, read: Arc<AtomicU64>) -> Result<Self> {
+        let (named, compression) = by_name(path);
+        let format = options.format.or(named).unwrap_or(Format::Text);
+        if compression != Compression::None && !matches!(format, Format::Text | Format::Jsonl) {
+            return Err(Error::format(path, "only text and JSONL may be compressed; decompress it first"));
+        }
+        let raw: Box<dyn Read + Send> = if is_stdin(path) {
+            if format == Format::Parquet {
+                return Err(Error::format(path, "Parquet cannot be read from standard input; give a file"));
+            }
+            Box::new(Counting { inner: io::stdin(), read })
+        } else if format == Format::Parquet {
+            Box::new(io::empty())
+        } else {
+            Box::new(Counting { inner: open_file(path)?, read })
+        };
+        let bytes: Box<dyn Read + Send> = match compression {
+            Compression::None => raw,
+            Compression::Gzip => {
+                Box::new(flate2::bufread::MultiGzDecoder::new(BufReader::with_capacity(1 << 18, raw)))
+            }
+            Compression::Zstd => Box::new(zstd::Decoder::new(raw).map_err(|e| Error::io(path, "read", e))?),
+        };
+        Ok(Self { format, bytes })
+    }
+}
+
+struct Counting<R> {
+    inner: R,
+    read: Arc<AtomicU64>,
+}
+
+impl<R: Read> Read for Counting<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n = self.inner.read(buffer)?;
+        self.read.fetch_add(n as u64, Ordering::Relaxed);
+        Ok(n)
+    }
+}
+
+/// Appends to `bytes` until it holds `target` bytes; `true` when the input has ended.
+pub(crate) fn fill_to(
+    input: &mut (impl Read + ?Sized),
+    bytes: &mut Vec<u8>,
+    target: usize,
+    path: &Path,
+) -> Result<bool> {
+    let mut end = bytes.len();
+    bytes.resize(target.max(end), 0);
+    let ended = loop {
+        if end == bytes.len() {
+            break false;
+        }
+        match input.read(&mut bytes[end..]) {
+            Ok(0) => break true,
+            Ok(n) => end += n,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(Error::io(path, "read", e)),
+        }
+    };
+    bytes.truncate(end);
+    Ok(ended)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formats_and_compressions_go_by_the_name() {
+        let cases = [
+            ("a.txt", None, Compression::None),
+            ("a.JSONL.gz", Some(Format::Jsonl), Compression::Gzip),
+            ("dir.npy/a.txt.zst", None, Compression::Zstd),
+            ("a.parquet", Some(Format::Parquet), Compression::None),
+            ("a.bin", Some(Format::Bin), Compression::None),
+            ("README", None, Compression::None),
+        ];
+        for (name, format, compression) in cases {
+            assert_eq!(by_name(Path::new(name)), (format, compression), "{name}");
+        }
+    }
+}

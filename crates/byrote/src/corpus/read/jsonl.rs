@@ -1,0 +1,213 @@
+//! JSON Lines: an object a line, the text or the ids in one of its fields. Blank lines are not records.
+
+use super::input::Input;
+use super::text::TextReader;
+use super::{Content, Holds, Reader, Slab};
+use crate::corpus::options::{DocumentRule, Options};
+use crate::{Error, Result};
+use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use std::borrow::Cow;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// The longest record, in bytes.
+const MAX_RECORD_BYTES: usize = 256 << 20;
+
+/// What the field of a record holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Field<'a> {
+    Text(Cow<'a, str>),
+    Ids(Vec<u32>),
+    /// `null`: a record without a document.
+    Null,
+}
+
+impl<'a> Field<'a> {
+    /// Parses a record and takes its field; the message says what is wrong.
+    pub(crate) fn of(record: &'a [u8], name: &str) -> Result<Self, String> {
+        let mut parser = serde_json::Deserializer::from_slice(record);
+        let record = Record { name }.deserialize(&mut parser).and_then(|field| parser.end().map(|()| field));
+        match record {
+            Ok(Ok(field)) => Ok(field),
+            Ok(Err(names)) => Err(format!(
+                "no field {name:?}; there {} {}; --field NAME chooses",
+                if names.len() == 1 { "is" } else { "are" },
+                if names.is_empty() { "none".into() } else { names.join(", ") }
+            )),
+            Err(e) => Err(format!("not a JSON record with {name:?}: {e}")),
+        }
+    }
+}
+
+/// Takes one field of an object and skips the others; the names of all fields where it is missing.
+struct Record<'n> {
+    name: &'n str,
+}
+
+type Taken<'de> = std::result::Result<Field<'de>, Vec<String>>;
+
+impl<'de> DeserializeSeed<'de> for Record<'_> {
+    type Value = Taken<'de>;
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Record<'_> {
+    type Value = Taken<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "an object with the field {:?}", self.name)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut taken = Err(Vec::new());
+        while let Some(key) = map.next_key::<Cow<'de, str>>()? {
+            if key == self.name {
+                taken = Ok(map.next_value_seed(FieldSeed)?);
+            } else {
+                map.next_value::<IgnoredAny>()?;
+                if let Err(names) = &mut taken
+                    && names.len() < 8
+                {
+                    names.push(key.into_owned());
+                }
+            }
+        }
+        Ok(taken)
+    }
+}
+
+struct FieldSeed;
+
+impl<'de> DeserializeSeed<'de> for FieldSeed {
+    type Value = Field<'de>;
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for FieldSeed {
+    type Value = Field<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a text or an array of token ids")
+    }
+
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+        Ok(Field::Text(Cow::Borrowed(text)))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(Field::Text(Cow::Owned(text.to_owned())))
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(Field::Null)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<Self::Value, A::Error> {
+        let mut ids = Vec::new();
+        while let Some(number) = sequence.next_element::<serde_json::Number>()? {
+            let id = number.as_u64().and_then(|id| u32::try_from(id).ok());
+            ids.push(id.ok_or_else(|| A::Error::custom(format!("{number} is no token id from 0 to {}", u32::MAX)))?);
+        }
+        Ok(Field::Ids(ids))
+    }
+}
+
+/// Lines of text that are handed on as records; they are parsed by the threads that tokenize.
+pub(super) struct JsonlReader {
+    lines: TextReader,
+    /// The first slab, read ahead to see what the field holds.
+    first: Option<Slab>,
+    holds: Holds,
+    path: PathBuf,
+}
+
+impl JsonlReader {
+    pub(super) fn new(path: &Path, options: &Options, input: Input) -> Result<Self> {
+        let by_line = Options { documents: Some(DocumentRule::Line), ..options.clone() };
+        let lines = TextReader::new(path, &by_line, input)?;
+        let mut reader = Self { lines, first: None, holds: Holds::Text, path: path.to_path_buf() };
+        // The first record that is not null decides; the others are held to it.
+        let mut slab = Slab::default();
+        if reader.records(&mut slab)? {
+            let fields = slab.documents.iter().map(|r| Field::of(&slab.bytes[r.clone()], &options.field));
+            if let Some(Ok(Field::Ids(_))) = fields.into_iter().find(|f| !matches!(f, Ok(Field::Null))) {
+                reader.holds = Holds::Ids;
+            }
+            reader.first = Some(slab);
+        }
+        Ok(reader)
+    }
+
+    pub(super) fn holds(&self) -> Holds {
+        self.holds
+    }
+
+    /// Fills a slab with whole records, however long they are.
+    fn records(&mut self, slab: &mut Slab) -> Result<bool> {
+        if !self.lines.fill(slab)? {
+            return Ok(false);
+        }
+        if let Content::Part { .. } = slab.content {
+            while slab.content != (Content::Part { first: false, last: true }) {
+                let mut next = Slab::default();
+                if slab.bytes.len() > MAX_RECORD_BYTES || !self.lines.fill(&mut next)? {
+                    return Err(Error::format_at(
+                        &self.path,
+                        slab.first_line,
+                        format!("a record of more than {} MiB", MAX_RECORD_BYTES >> 20),
+                    ));
+                }
+                let end = slab.bytes.len() + next.documents[0].end;
+                slab.bytes.append(&mut next.bytes);
+                slab.documents = vec![0..end];
+                slab.content = next.content;
+            }
+        }
+        slab.documents.retain(|r| !slab.bytes[r.clone()].iter().all(u8::is_ascii_whitespace));
+        slab.content = Content::Json;
+        Ok(true)
+    }
+}
+
+impl Reader for JsonlReader {
+    fn fill(&mut self, slab: &mut Slab) -> Result<bool> {
+        match self.first.take() {
+            Some(first) => {
+                *slab = first;
+                Ok(true)
+            }
+            None => self.records(slab),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_field_of_a_record_is_taken() {
+        let of = |json: &'static str| Field::of(json.as_bytes(), "text");
+        assert_eq!(of(r#"{"id": [1, {"a": 2}], "text": "x\ny"}"#), Ok(Field::Text("x\ny".into())));
+        assert_eq!(of(r#"{"text": [0, 4294967295]}"#), Ok(Field::Ids(vec![0, u32::MAX])));
+        assert_eq!(of(r#"{"text": null}"#), Ok(Field::Null));
+        for (json, says) in [
+            (r#"{"body": "x"}"#, "no field \"text\"; there is body"),
+            (r#"{}"#, "none"),
+            (r#"{"text": [4294967296]}"#, "4294967296 is no token id"),
+            (r#"{"text": [-1]}"#, "-1 is no token id"),
+            (r#"{"text": [1.5]}"#, "1.5 is no token id"),
+            (r#"{"text": 3}"#, "a text or an array of token ids"),
+            (r#"{"text": "x"} junk"#, "trailing"),
+            (r#"["text"]"#, "an object"),
+            (r#"{"text": "x""#, "EOF"),
+        ] {
+            let message = of(json).unwrap_err();
+            assert!(message.contains(says), "{json}: {message}");
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Readers: files become slabs of documents, one format a file.
+//!
+//! A slab is a batch of whole documents, small enough to hold, large enough to share among threads; the collector
+//! tokenizes it while the reader fills the next one. A document too large for a slab comes in parts.
+
+pub(crate) mod input;
+mod bin;
+mod ids;
+mod jsonl;
+mod npy;
+#[cfg(feature = "parquet")]
+mod parquet;
+mod split;
+mod text;
+
+pub(crate) use jsonl::Field;
+
+use super::options::{Format, Options};
+use super::vocabulary::Alphabet;
+use crate::{Error, Result};
+use input::Input;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// What the documents of a slab are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Content {
+    /// Text, each document whole; lines count in the file.
+    #[default]
+    Text,
+    /// A part of one document of text.
+    Part { first: bool, last: bool },
+    /// JSON records, a line each.
+    Json,
+    /// Texts of numbered records.
+    Records,
+    /// Token ids.
+    Ids,
+    /// Built-in stories by number: `first_line - 1` is the first.
+    Stories,
+}
+
+/// A batch of documents.
+#[derive(Debug, Default)]
+pub(crate) struct Slab {
+    pub(crate) content: Content,
+    pub(crate) path: PathBuf,
+    /// Text, documents end to end with whatever stands between them.
+    pub(crate) bytes: Vec<u8>,
+    /// Ids, documents end to end.
+    pub(crate) ids: Vec<u32>,
+    /// Where each document is in `bytes` or `ids`.
+    pub(crate) documents: Vec<Range<usize>>,
+    /// Whether Windows line ends within documents are to be read as LF.
+    pub(crate) crlf: bool,
+    /// The offset of `bytes` in the file.
+    pub(crate) offset: u64,
+    /// The line of `bytes[0]`, or the number of the first record, from 1.
+    pub(crate) first_line: u64,
+}
+
+impl Slab {
+    pub(crate) fn clear(&mut self) {
+        self.bytes.clear();
+        self.ids.clear();
+        self.documents.clear();
+        self.crlf = false;
+    }
+
+    /// The line, or the record, of a document.
+    pub(crate) fn line_of(&self, document: usize, byte: usize) -> u64 {
+        match self.content {
+            Content::Records | Content::Ids | Content::Stories => self.first_line + document as u64,
+            _ => self.first_line + memchr::memchr_iter(b'\n', &self.bytes[..byte]).count() as u64,
+        }
+    }
+}
+
+/// Gives the documents of one file, slab by slab.
+pub(crate) trait Reader: Send {
+    /// Fills an empty slab; `false` at the end of the file.
+    fn fill(&mut self, slab: &mut Slab) -> Result<bool>;
+}
+
+/// About how many bytes a slab holds.
+pub(crate) const SLAB_BYTES: usize = 4 << 20;
+
+/// What a file holds: text for the tokenizer, or ids.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Holds {
+    Text,
+    Ids,
+}
+
+/// Opens a file by its format and says what it holds.
+pub(crate) fn open(path: &Path, options: &Options, input: Input) -> Result<(Holds, Box<dyn Reader>)> {
+    let format = input.format;
+    if options.documents.is_some() && !matches!(format, Format::Text | Format::Npy | Format::Bin) {
+        return Err(Error::setting(
+            "--documents",
+            format!("a record of {} is a document; rules are for text and 1-D ids", path.display()),
+        ));
+    }
+    Ok(match format {
+        Format::Text => (Holds::Text, Box::new(text::TextReader::new(path, options, input)?)),
+        Format::Jsonl => {
+            let reader = jsonl::JsonlReader::new(path, options, input)?;
+            (reader.holds(), Box::new(reader))
+        }
+        Format::Npy => (Holds::Ids, Box::new(npy::open(path, options, input)?)),
+        Format::Bin => (Holds::Ids, Box::new(bin::open(path, options, input)?)),
+        #[cfg(feature = "parquet")]
+        Format::Parquet => {
+            let reader = parquet::ParquetReader::new(path, options)?;
+            (reader.holds(), Box::new(reader))
+        }
+        #[cfg(not(feature = "parquet"))]
+        Format::Parquet => {
+            return Err(Error::format(path, "this build reads no Parquet files (feature `parquet`)"));
+        }
+    })
+}
+
+impl Holds {
+    /// The alphabet that `text` gives text; ids are their own.
+    pub(crate) fn alphabet(self, text: Alphabet) -> Alphabet {
+        match self {
+            Holds::Text => text,
+            Holds::Ids => Alphabet::Id,
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Plain text, streamed.
+
+use super::input::{Input, fill_to};
+use super::split::{rest_of_document, safe_cut, split};
+use super::{Content, Reader, SLAB_BYTES, Slab};
+use crate::corpus::options::{DocumentRule, Options};
+use crate::{Error, Result};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+const BOM: &[u8] = b"\xef\xbb\xbf";
+
+/// Reads text by a document rule.
+pub(super) struct TextReader {
+    path: PathBuf,
+    input: Box<dyn Read + Send>,
+    rule: DocumentRule,
+    /// What has been read and not yet given out: less than a document, as a rule.
+    rest: Vec<u8>,
+    offset: u64,
+    line: u64,
+    ended: bool,
+    /// In the middle of a document too large for a slab.
+    inside: bool,
+}
+
+impl TextReader {
+    pub(super) fn new(path: &Path, options: &Options, input: Input) -> Result<Self> {
+        let rule = options.documents.clone().unwrap_or(DocumentRule::Line);
+        if matches!(rule, DocumentRule::Chunk(_)) {
+            return Err(Error::setting("--documents", format!("{} is text; chunk:L is for 1-D ids", path.display())));
+        }
+        let (mut input, mut rest, mut offset) = (input.bytes, Vec::new(), 0);
+        let ended = fill_to(&mut *input, &mut rest, BOM.len(), path)?;
+        if rest.starts_with(BOM) {
+            rest.clear();
+            offset = BOM.len() as u64;
+        }
+        Ok(Self { path: path.to_path_buf(), input, rule, rest, offset, line: 1, ended, inside: false })
+    }
+}
+
+impl Reader for TextReader {
+    fn fill(&mut self, slab: &mut Slab) -> Result<bool> {
+        let bytes = &mut slab.bytes;
+        bytes.append(&mut self.rest);
+        if !self.ended {
+            let target = SLAB_BYTES.max(bytes.len() + SLAB_BYTES / 2);
+            self.ended = fill_to(&mut *self.input, bytes, target, &self.path)?;
+        }
+        if bytes.is_empty() && !self.inside {
+            return Ok(false);
+        }
+        let consumed;
+        if self.inside {
+            let found = rest_of_document(&self.rule, bytes, self.ended);
+            let last = found.is_some();
+            let (document, end) = found.unwrap_or_else(|| {
+                let cut = safe_cut(&self.rule, bytes);
+                (0..cut, cut)
+            });
+            slab.documents.push(document);
+            slab.content = Content::Part { first: false, last };
+            self.inside = !last;
+            consumed = end;
+        } else {
+            let end = split(&self.rule, bytes, self.ended, &mut slab.documents);
+            if end > 0 {
+                slab.content = Content::Text;
+                consumed = end;
+            } else {
+                consumed = safe_cut(&self.rule, bytes);
+                slab.documents.push(0..consumed);
+                slab.content = Content::Part { first: true, last: false };
+                self.inside = true;
+            }
+        }
+        slab.crlf = self.rule == DocumentRule::BlankLine && memchr::memchr(b'\r', &bytes[..consumed]).is_some();
+        self.rest.extend_from_slice(&bytes[consumed..]);
+        bytes.truncate(consumed);
+        slab.path.clone_from(&self.path);
+        (slab.offset, slab.first_line) = (self.offset, self.line);
+        self.offset += consumed as u64;
+        self.line += memchr::memchr_iter(b'\n', bytes).count() as u64;
+        Ok(true)
+    }
+}

@@ -1,0 +1,402 @@
+//! A sorted run of documents in a file: what is spilled to disk, and what `--save` writes as a shard summary.
+//!
+//! A run holds the settings, the vocabulary of its documents and the distinct documents in order, each written as what
+//! it does not share with the one before it:
+//!
+//! ```text
+//! "byrote\0" version:u8                                 8 bytes, then a zstd frame with a checksum (saved files only)
+//! header                                               length, then JSON: settings, documents not kept
+//! vocabulary                                           size, then per token: kind, marks, token, name
+//! rows                                                 per document: suffix length, common prefix, suffix, count
+//! 0, rows, documents                                   the end, and how much there should have been
+//! ```
+//!
+//! Numbers are LEB128. Ids are canonical within the run; a vocabulary's map into a larger one increases, so runs merge
+//! without being sorted again. A reader checks everything it relies on: a damaged file is an error, never a wrong
+//! number.
+
+use super::chunk::Dropped;
+use super::count::sort::RowVisitor;
+use super::vocabulary::{Alphabet, Arena, Key, Vocabulary};
+use super::window::Window;
+use crate::{Error, Result};
+use serde::{Deserialize, Serialize};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+const MAGIC: &[u8; 8] = b"byrote\0\x01";
+
+/// What a run says of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Header {
+    pub(crate) window: Window,
+    /// The tokenizer by name, with the fingerprint of its file where it has one.
+    pub(crate) tokenizer: String,
+    pub(crate) alphabet: Alphabet,
+    pub(crate) dropped: Dropped,
+}
+
+impl Header {
+    /// Takes in a header of the same settings; otherwise says which setting differs.
+    pub(crate) fn join(&mut self, other: &Header) -> Result<(), String> {
+        let differ = |name: &str, a: &dyn std::fmt::Debug, b: &dyn std::fmt::Debug| {
+            Err(format!("{name} is {a:?} in one and {b:?} in the other"))
+        };
+        let (a, b) = (self.window, other.window);
+        if self.tokenizer != other.tokenizer {
+            return differ("--tokenizer", &self.tokenizer, &other.tokenizer);
+        } else if a.n_ctx != b.n_ctx {
+            return differ("--n-ctx", &a.n_ctx, &b.n_ctx);
+        } else if a.exact_length != b.exact_length {
+            return differ("--exact-length", &a.exact_length, &b.exact_length);
+        } else if a.bos != b.bos {
+            return differ("--bos", &a.bos, &b.bos);
+        } else if a.eos != b.eos {
+            return differ("--eos", &a.eos, &b.eos);
+        } else if a.contexts != b.contexts {
+            return differ("--contexts", &a.contexts, &b.contexts);
+        } else if self.alphabet != other.alphabet {
+            return differ("the kind of token", &self.alphabet, &other.alphabet);
+        }
+        self.dropped.empty += other.dropped.empty;
+        self.dropped.short += other.dropped.short;
+        Ok(())
+    }
+}
+
+/// Writes a run as a visitor of rows. The first error is kept and reported by [`RunWriter::finish`].
+pub(crate) struct RunWriter<W: Write> {
+    out: W,
+    buffer: Vec<u8>,
+    rows: u64,
+    documents: u64,
+    error: Option<io::Error>,
+}
+
+const FLUSH: usize = 1 << 16;
+
+impl<W: Write> RunWriter<W> {
+    /// Begins a spilled run.
+    pub(crate) fn new(out: W, header: &Header, vocabulary: &Vocabulary) -> io::Result<Self> {
+        let mut writer = Self { out, buffer: Vec::new(), rows: 0, documents: 0, error: None };
+        let json = serde_json::to_vec(header)?;
+        put(&mut writer.buffer, json.len() as u64);
+        writer.buffer.extend_from_slice(&json);
+        put(&mut writer.buffer, vocabulary.len() as u64);
+        writer.buffer.push(u8::from(vocabulary.has_names()));
+        for (id, key) in (0..).zip(vocabulary.keys()) {
+            let marks = vocabulary.marks()[id as usize];
+            match key {
+                Key::Bos => writer.buffer.extend_from_slice(&[0, marks]),
+                Key::Eos => writer.buffer.extend_from_slice(&[1, marks]),
+                Key::Symbol(s) => {
+                    writer.buffer.extend_from_slice(&[2, marks]);
+                    put(&mut writer.buffer, u64::from(s));
+                    if let Some(name) = vocabulary.name(id) {
+                        put_bytes(&mut writer.buffer, name);
+                    }
+                }
+                Key::Word(w) => {
+                    writer.buffer.extend_from_slice(&[3, marks]);
+                    put_bytes(&mut writer.buffer, w);
+                }
+            }
+            if writer.buffer.len() > FLUSH {
+                writer.flush();
+            }
+        }
+        Ok(writer)
+    }
+
+    fn flush(&mut self) {
+        if self.error.is_none() {
+            self.error = self.out.write_all(&self.buffer).err();
+        }
+        self.buffer.clear();
+    }
+
+    /// Ends the run and gives back what it was written to.
+    pub(crate) fn finish(mut self) -> io::Result<W> {
+        for n in [0, self.rows, self.documents] {
+            put(&mut self.buffer, n);
+        }
+        self.flush();
+        match self.error {
+            Some(e) => Err(e),
+            None => Ok(self.out),
+        }
+    }
+}
+
+impl<W: Write> RowVisitor for RunWriter<W> {
+    fn row(&mut self, lcp: usize, len: usize, count: u64, token: impl Fn(usize) -> u32) {
+        put(&mut self.buffer, (len - lcp) as u64);
+        put(&mut self.buffer, lcp as u64);
+        for p in lcp..len {
+            put(&mut self.buffer, u64::from(token(p)));
+        }
+        put(&mut self.buffer, count);
+        self.rows += 1;
+        self.documents += count;
+        if self.buffer.len() > FLUSH {
+            self.flush();
+        }
+    }
+}
+
+/// The outer shell of a saved summary: the magic and a checked zstd frame.
+pub(crate) fn save_shell<W: Write>(mut out: W) -> io::Result<zstd::Encoder<'static, W>> {
+    out.write_all(MAGIC)?;
+    let mut frame = zstd::Encoder::new(out, 3)?;
+    frame.include_checksum(true)?;
+    Ok(frame)
+}
+
+/// Opens a saved summary.
+pub(crate) fn open_saved(path: &Path) -> Result<RunReader<Box<dyn Read + Send>>> {
+    let mut file = crate::corpus::read::input::open_file(path)?;
+    let mut magic = [0; 8];
+    let wrong = || {
+        Error::format(path, "not a summary written by `byrote corpus --save`, or of another version of the format")
+    };
+    file.read_exact(&mut magic).map_err(|_| wrong())?;
+    if &magic != MAGIC {
+        return Err(wrong());
+    }
+    let frame = zstd::Decoder::new(file).map_err(|e| Error::io(path, "read", e))?;
+    RunReader::new(Box::new(frame), path.to_path_buf())
+}
+
+/// Reads a run row by row.
+pub(crate) struct RunReader<R> {
+    pub(crate) header: Header,
+    pub(crate) vocabulary: Vocabulary,
+    input: Varints<R>,
+    /// The current document.
+    document: Vec<u32>,
+    rows: u64,
+    documents: u64,
+}
+
+impl<R: Read> RunReader<R> {
+    pub(crate) fn new(input: R, path: PathBuf) -> Result<Self> {
+        let mut input = Varints { input, path, buffer: vec![0; FLUSH].into(), at: 0, end: 0 };
+        let n = input.number()?;
+        let json = input.bytes(n)?;
+        let header: Header = serde_json::from_slice(&json).map_err(|e| input.damaged(&e.to_string()))?;
+        header.window.check().map_err(|e| input.damaged(&e.to_string()))?;
+        let size = input.number()?;
+        let with_names = input.byte()? != 0;
+        let mut vocabulary = Vocabulary::new(header.alphabet);
+        let mut names = Arena::default();
+        for _ in 0..size {
+            let (kind, marks) = (input.byte()?, input.byte()?);
+            let word;
+            let key = match kind {
+                0 => Key::Bos,
+                1 => Key::Eos,
+                2 => Key::Symbol(input.number_u32()?),
+                3 => {
+                    let n = input.number()?;
+                    word = input.bytes(n)?;
+                    Key::Word(&word)
+                }
+                _ => return Err(input.damaged("an unknown kind of token")),
+            };
+            if !vocabulary.push(key, marks) {
+                return Err(input.damaged("the vocabulary is out of order"));
+            }
+            if with_names && kind == 2 {
+                let n = input.number()?;
+                names.push(&input.bytes(n)?);
+            }
+        }
+        if with_names {
+            vocabulary.set_name_list(names);
+        }
+        Ok(Self { header, vocabulary, input, document: Vec::new(), rows: 0, documents: 0 })
+    }
+
+    /// Moves to the next document and gives its multiplicity; `None` at the end. [`RunReader::document`] is it.
+    pub(crate) fn advance(&mut self) -> Result<Option<u64>> {
+        let suffix = self.input.number()?;
+        if suffix == 0 {
+            if self.input.number()? != self.rows || self.input.number()? != self.documents {
+                return Err(self.input.damaged("fewer documents than it says"));
+            }
+            return if self.input.is_at_end()? { Ok(None) } else { Err(self.input.damaged("something follows its end")) };
+        }
+        let lcp = self.input.number()?;
+        if lcp > self.document.len() as u64 || suffix > self.header.window.kept() as u64 - lcp {
+            return Err(self.input.damaged("a document of impossible length"));
+        }
+        let next_before = self.document.get(lcp as usize).copied();
+        self.document.truncate(lcp as usize);
+        for i in 0..suffix {
+            let token = self.input.number_u32()?;
+            if token as usize >= self.vocabulary.len() || (i == 0 && next_before.is_some_and(|b| token <= b)) {
+                return Err(self.input.damaged("documents out of order, or a token outside the vocabulary"));
+            }
+            self.document.push(token);
+        }
+        let count = self.input.number()?;
+        self.rows += 1;
+        self.documents = match self.documents.checked_add(count) {
+            Some(sum) if count > 0 => sum,
+            _ => return Err(self.input.damaged("an impossible count")),
+        };
+        Ok(Some(count))
+    }
+
+    /// The current document, in the ids of this run's vocabulary.
+    pub(crate) fn document(&self) -> &[u32] {
+        &self.document
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.input.path
+    }
+}
+
+/// A buffered reader of LEB128 numbers.
+struct Varints<R> {
+    input: R,
+    path: PathBuf,
+    buffer: Box<[u8]>,
+    at: usize,
+    end: usize,
+}
+
+impl<R: Read> Varints<R> {
+    fn damaged(&self, what: &str) -> Error {
+        Error::format(&self.path, format!("a damaged summary: {what}"))
+    }
+
+    fn refill(&mut self) -> Result<bool> {
+        self.at = 0;
+        self.end = loop {
+            match self.input.read(&mut self.buffer) {
+                Ok(n) => break n,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(self.damaged(&e.to_string())),
+            }
+        };
+        Ok(self.end > 0)
+    }
+
+    fn is_at_end(&mut self) -> Result<bool> {
+        Ok(self.at == self.end && !self.refill()?)
+    }
+
+    #[inline]
+    fn byte(&mut self) -> Result<u8> {
+        if self.at == self.end && !self.refill()? {
+            return Err(self.damaged("it ends too early"));
+        }
+        let b = self.buffer[self.at];
+        self.at += 1;
+        Ok(b)
+    }
+
+    #[inline]
+    fn number(&mut self) -> Result<u64> {
+        let mut n = 0u64;
+        for shift in (0..64).step_by(7) {
+            let b = self.byte()?;
+            n |= u64::from(b & 127) << shift;
+            if b < 128 {
+                return if shift == 63 && b > 1 { Err(self.damaged("a number beyond 64 bits")) } else { Ok(n) };
+            }
+        }
+        Err(self.damaged("a number beyond 64 bits"))
+    }
+
+    fn number_u32(&mut self) -> Result<u32> {
+        u32::try_from(self.number()?).map_err(|_| self.damaged("a number beyond 32 bits"))
+    }
+
+    /// Reads `n` bytes, growing as they come: a lying length costs no memory.
+    fn bytes(&mut self, n: u64) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        for _ in 0..n {
+            bytes.push(self.byte()?);
+        }
+        Ok(bytes)
+    }
+}
+
+#[inline]
+fn put(out: &mut Vec<u8>, mut n: u64) {
+    while n >= 128 {
+        out.push(n as u8 | 128);
+        n >>= 7;
+    }
+    out.push(n as u8);
+}
+
+fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    put(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn example() -> Vec<u8> {
+        let mut vocabulary = Vocabulary::new(Alphabet::Word);
+        for w in ["a", "b", "c"] {
+            vocabulary.push(Key::Word(w.as_bytes()), 3);
+        }
+        let header = Header {
+            window: Window { n_ctx: 3, ..Window::default() },
+            tokenizer: "wordpunct".into(),
+            alphabet: Alphabet::Word,
+            dropped: Dropped::default(),
+        };
+        let mut writer = RunWriter::new(Vec::new(), &header, &vocabulary).unwrap();
+        let documents: [&[u32]; 3] = [&[0, 1, 0, 1], &[0, 1, 0, 2], &[0, 1, 1]];
+        for (lcp, d) in [0, 3, 2].into_iter().zip(documents) {
+            writer.row(lcp, d.len(), 300, |p| d[p]);
+        }
+        writer.finish().unwrap()
+    }
+
+    fn read_all(bytes: &[u8]) -> Result<Vec<(Vec<u32>, u64)>> {
+        let mut reader = RunReader::new(bytes, "memory".into())?;
+        let mut out = Vec::new();
+        while let Some(count) = reader.advance()? {
+            out.push((reader.document().to_vec(), count));
+        }
+        Ok(out)
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let rows = read_all(&example()).unwrap();
+        assert_eq!(rows, [(vec![0, 1, 0, 1], 300), (vec![0, 1, 0, 2], 300), (vec![0, 1, 1], 300)]);
+    }
+
+    #[test]
+    fn a_run_cut_short_anywhere_is_refused() {
+        let bytes = example();
+        for n in 0..bytes.len() {
+            assert!(read_all(&bytes[..n]).is_err(), "cut to {n} bytes");
+        }
+        assert!(read_all(&[bytes, vec![0]].concat()).is_err(), "with something after its end");
+    }
+
+    proptest! {
+        #[test]
+        fn a_damaged_run_is_refused_or_read_in_order(at in 0usize..200, to: u8) {
+            let mut bytes = example();
+            let at = at % bytes.len();
+            bytes[at] = to;
+            if let Ok(rows) = read_all(&bytes) {
+                prop_assert!(rows.is_sorted_by(|a, b| a.0 < b.0));
+            }
+        }
+    }
+}

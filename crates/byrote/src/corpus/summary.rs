@@ -1,0 +1,131 @@
+//! The figures of a corpus: what `byrote corpus` shows.
+
+use super::chunk::Dropped;
+use super::count::scan::Scanned;
+use super::count::tally::Tally;
+use super::vocabulary::Vocabulary;
+use super::window::Window;
+use crate::units::Nats;
+use serde::Serialize;
+
+/// The contexts of one length.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LengthSummary {
+    /// The length t of the contexts.
+    pub length: u32,
+    /// How many distinct contexts.
+    pub contexts: u64,
+    /// How many predictions they make.
+    pub predictions: u64,
+    /// Their share of the floor.
+    pub floor_nats: Nats,
+}
+
+/// T_eps: the fewest contexts that make up all but epsilon of the predictions.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Coverage {
+    /// The share of predictions left out.
+    pub epsilon: f64,
+    /// The number of contexts.
+    pub contexts: u64,
+}
+
+/// The values of epsilon reported, in units of 1e-5.
+const EPSILONS_1E5: [u32; 7] = [50_000, 20_000, 10_000, 5_000, 1_000, 100, 0];
+
+/// The figures of a corpus, in the words of DESIGN's JSON contract.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Summary {
+    /// Documents kept.
+    pub documents: u64,
+    /// Their tokens: at most T + 1 each.
+    pub tokens: u64,
+    /// The number of tokens that occur in them.
+    pub d_vocab: u64,
+    /// The longest context T.
+    pub n_ctx: u32,
+    /// Distinct contexts.
+    pub contexts: u64,
+    /// Occurrences of contexts followed by a token.
+    pub predictions: u64,
+    /// The lowest training loss that any model can reach, over all predictions.
+    pub floor_nats: Nats,
+    /// The same a prediction; absent where there are none.
+    pub floor_nats_per_prediction: Option<Nats>,
+    /// The same in bits.
+    pub floor_bits_per_prediction: Option<f64>,
+    /// Contexts with a single next token.
+    pub deterministic_contexts: u64,
+    /// By context length.
+    pub by_length: Vec<LengthSummary>,
+    /// T_eps.
+    pub coverage: Vec<Coverage>,
+    /// Distinct kept documents.
+    pub sequences: u64,
+    /// Distinct (context, next token) pairs.
+    pub pairs: u64,
+    /// Distinct tokens that follow some context.
+    pub labels: u64,
+    /// Distinct tokens that end some context.
+    pub distinct_last_tokens: u64,
+    /// Contexts that every token of the vocabulary follows at least once.
+    pub full_support_contexts: u64,
+    /// Documents not kept: without tokens, or too short for `--exact-length`.
+    pub dropped: Dropped,
+    /// The tokenizer by name.
+    pub tokenizer: String,
+    /// The settings that made documents of the text.
+    pub window: Window,
+}
+
+impl Summary {
+    pub(crate) fn new(
+        scanned: &Scanned,
+        vocabulary: &Vocabulary,
+        window: Window,
+        tokenizer: String,
+        dropped: Dropped,
+    ) -> Self {
+        let mut all = Tally::default();
+        scanned.by_length.iter().for_each(|t| all.merge(t));
+        let floor = all.floor();
+        Self {
+            documents: scanned.documents,
+            tokens: scanned.tokens,
+            d_vocab: vocabulary.len() as u64,
+            n_ctx: window.n_ctx,
+            contexts: all.contexts,
+            predictions: all.predictions,
+            floor_nats: floor,
+            floor_nats_per_prediction: floor.per(all.predictions),
+            floor_bits_per_prediction: floor.per(all.predictions).map(Nats::bits),
+            deterministic_contexts: all.deterministic,
+            by_length: (1..)
+                .zip(&scanned.by_length)
+                .map(|(length, t)| LengthSummary {
+                    length,
+                    contexts: t.contexts,
+                    predictions: t.predictions,
+                    floor_nats: t.floor(),
+                })
+                .collect(),
+            coverage: EPSILONS_1E5
+                .iter()
+                .map(|&e| Coverage { epsilon: f64::from(e) / 1e5, contexts: all.coverage(e) })
+                .collect(),
+            sequences: scanned.rows,
+            pairs: all.pairs,
+            labels: vocabulary.labels(),
+            distinct_last_tokens: vocabulary.distinct_last_tokens(),
+            full_support_contexts: all.full_support,
+            dropped,
+            tokenizer,
+            window,
+        }
+    }
+
+    /// Contexts with more than one next token.
+    pub fn contradictions(&self) -> u64 {
+        self.contexts - self.deterministic_contexts
+    }
+}

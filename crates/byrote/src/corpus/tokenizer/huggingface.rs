@@ -1,0 +1,66 @@
+//! Hugging Face `tokenizer.json` files, through the `tokenizers` crate.
+//!
+//! A whole document is encoded at once, since normalizers and pre-tokenizers may look anywhere in it. Special tokens
+//! are not added around a document: `--bos` and `--eos` say that for every tokenizer alike.
+
+use crate::{Error, Result};
+use std::path::Path;
+
+/// The longest document, in bytes, that is given to a `tokenizer.json` whole.
+pub const MAX_DOCUMENT_BYTES: usize = 64 << 20;
+
+/// A loaded `tokenizer.json`.
+#[derive(Debug)]
+pub struct HuggingFace {
+    inner: tokenizers::Tokenizer,
+    fingerprint: u64,
+}
+
+impl HuggingFace {
+    /// Reads the file.
+    pub fn load(path: &Path) -> Result<Self> {
+        let bytes = std::fs::read(path).map_err(|e| Error::io(path, "read tokenizer", e))?;
+        let mut inner = tokenizers::Tokenizer::from_bytes(&bytes).map_err(|e| {
+            Error::format(path, format!("not a tokenizer.json: {}", e.to_string().lines().next().unwrap_or("")))
+        })?;
+        // A file may carry its own truncation and padding; both would alter what a document is.
+        inner
+            .with_truncation(None)
+            .map_err(|e| Error::format(path, format!("cannot switch off truncation: {e}")))?;
+        inner.with_padding(None);
+        Ok(Self { inner, fingerprint: fnv1a(&bytes) })
+    }
+
+    /// The ids of a document.
+    pub fn encode(&self, text: &str) -> std::result::Result<Vec<u32>, String> {
+        match self.inner.encode_fast(text, false) {
+            Ok(encoding) => Ok(encoding.get_ids().to_vec()),
+            Err(e) => Err(e.to_string()),
+        }
+    }
+
+    /// The text of a token id, where the vocabulary has one.
+    pub fn token(&self, id: u32) -> Option<String> {
+        self.inner.id_to_token(id)
+    }
+
+    /// A hash of the file's bytes, so that summaries made with different files are not merged.
+    pub fn fingerprint(&self) -> u64 {
+        self.fingerprint
+    }
+}
+
+fn fnv1a(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |h, &b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fingerprint_is_fnv_1a() {
+        assert_eq!(fnv1a(b""), 0xcbf29ce484222325);
+        assert_eq!(fnv1a(b"a"), 0xaf63dc4c8601ec8c);
+    }
+}

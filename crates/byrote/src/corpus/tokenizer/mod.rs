@@ -1,0 +1,177 @@
+//! Tokenizers: text in, tokens out, nothing kept between documents.
+//!
+//! | name | tokens |
+//! |---|---|
+//! | `byte` | every byte; takes any bytes |
+//! | `char` | every Unicode scalar value |
+//! | `whitespace` | maximal runs of `\S` |
+//! | `wordpunct` | maximal runs of `\w+` or of `[^\w\s]+` |
+//! | a file | a Hugging Face `tokenizer.json`, without its special tokens added around a document |
+//!
+//! `\w` and `\s` are Unicode's, as in the `regex` crate: `\s` is `White_Space`, `\w` is alphabetic, marks, decimal
+//! digits, connector punctuation and join controls.
+
+mod words;
+
+#[cfg(feature = "huggingface")]
+mod huggingface;
+
+#[cfg(not(feature = "huggingface"))]
+use crate::Error;
+use crate::Result;
+use std::fmt;
+use std::ops::{ControlFlow, Range};
+use std::path::PathBuf;
+use std::str::FromStr;
+
+#[cfg(feature = "huggingface")]
+pub use huggingface::{HuggingFace, MAX_DOCUMENT_BYTES};
+
+/// Which tokenizer, as the user names it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum TokenizerChoice {
+    /// Every byte is a token.
+    Byte,
+    /// Every Unicode scalar value is a token.
+    Char,
+    /// Maximal runs of non-space characters.
+    Whitespace,
+    /// Maximal runs of word characters, or of characters that are neither word nor space.
+    #[default]
+    WordPunct,
+    /// A Hugging Face `tokenizer.json`.
+    File(PathBuf),
+}
+
+impl FromStr for TokenizerChoice {
+    type Err = std::convert::Infallible;
+    fn from_str(s: &str) -> Result<Self, Self::Err> {
+        Ok(match s {
+            "byte" => Self::Byte,
+            "char" => Self::Char,
+            "whitespace" => Self::Whitespace,
+            "wordpunct" => Self::WordPunct,
+            file => Self::File(file.into()),
+        })
+    }
+}
+
+impl fmt::Display for TokenizerChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Byte => f.write_str("byte"),
+            Self::Char => f.write_str("char"),
+            Self::Whitespace => f.write_str("whitespace"),
+            Self::WordPunct => f.write_str("wordpunct"),
+            Self::File(p) => write!(f, "{}", p.display()),
+        }
+    }
+}
+
+/// A tokenizer ready for use; shared by threads.
+#[derive(Debug)]
+pub enum Tokenizer {
+    /// Every byte.
+    Byte,
+    /// Every scalar value.
+    Char,
+    /// Runs of `\S`.
+    Whitespace,
+    /// Runs of `\w+` or `[^\w\s]+`.
+    WordPunct,
+    /// A `tokenizer.json`.
+    #[cfg(feature = "huggingface")]
+    HuggingFace(Box<HuggingFace>),
+}
+
+impl Tokenizer {
+    /// Loads what the choice names.
+    pub fn load(choice: &TokenizerChoice) -> Result<Self> {
+        Ok(match choice {
+            TokenizerChoice::Byte => Tokenizer::Byte,
+            TokenizerChoice::Char => Tokenizer::Char,
+            TokenizerChoice::Whitespace => Tokenizer::Whitespace,
+            TokenizerChoice::WordPunct => Tokenizer::WordPunct,
+            #[cfg(feature = "huggingface")]
+            TokenizerChoice::File(path) => Tokenizer::HuggingFace(Box::new(HuggingFace::load(path)?)),
+            #[cfg(not(feature = "huggingface"))]
+            TokenizerChoice::File(path) => {
+                return Err(Error::setting(
+                    "--tokenizer",
+                    format!("{}: this build reads no tokenizer.json (feature `huggingface`)", path.display()),
+                ));
+            }
+        })
+    }
+
+    /// Whether the text must be UTF-8. Only `byte` takes any bytes.
+    pub fn needs_utf8(&self) -> bool {
+        !matches!(self, Tokenizer::Byte)
+    }
+
+    /// The tokens of `text` that are byte ranges of it, in order, until `emit` breaks. The last token is withheld
+    /// where it touches the end of a text that is not `whole`, since it may go on; the return value is the offset
+    /// up to which the text has been dealt with.
+    ///
+    /// `text` is UTF-8 unless the tokenizer is `byte`. A `tokenizer.json` is not of this kind: see
+    /// [`HuggingFace::encode`].
+    pub(crate) fn ranges(
+        &self,
+        text: &str,
+        whole: bool,
+        emit: &mut impl FnMut(Range<usize>) -> ControlFlow<()>,
+    ) -> usize {
+        match self {
+            Tokenizer::WordPunct => words::runs(text, words::wordpunct_class, whole, emit),
+            Tokenizer::Whitespace => words::runs(text, words::whitespace_class, whole, emit),
+            other => unreachable!("{other:?} does not cut text into ranges"),
+        }
+    }
+}
+
+/// The longest token, in bytes, that a document may hold: a longer one is almost surely a wrong `--tokenizer` or
+/// `--documents`, and would have to be held in memory.
+pub const MAX_TOKEN_BYTES: usize = 16 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cut(tokenizer: &Tokenizer, text: &str) -> Vec<String> {
+        let mut out = Vec::new();
+        tokenizer.ranges(text, true, &mut |r| {
+            out.push(text[r].to_owned());
+            ControlFlow::Continue(())
+        });
+        out
+    }
+
+    #[test]
+    fn wordpunct_cuts_runs_of_word_characters_and_of_the_rest() {
+        let cases: [(&str, &[&str]); 7] = [
+            ("Once upon a time, \"Lily\" ran.", &["Once", "upon", "a", "time", ",", "\"", "Lily", "\"", "ran", "."]),
+            ("don't...stop", &["don", "'", "t", "...", "stop"]),
+            ("naïve café_2 — ok", &["naïve", "café_2", "—", "ok"]),
+            ("  \t ", &[]),
+            ("", &[]),
+            ("日本語。テスト", &["日本語", "。", "テスト"]),
+            ("a\u{a0}b\u{200d}c", &["a", "b\u{200d}c"]), // no-break space is space, a joiner is a word character
+        ];
+        for (text, want) in cases {
+            assert_eq!(cut(&Tokenizer::WordPunct, text), want, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn whitespace_cuts_at_unicode_white_space_only() {
+        assert_eq!(cut(&Tokenizer::Whitespace, " a,b\u{2003}c\r\nd "), ["a,b", "c", "d"]);
+    }
+
+    #[test]
+    fn names_round_trip() {
+        for name in ["byte", "char", "whitespace", "wordpunct", "some/tokenizer.json"] {
+            let choice: TokenizerChoice = name.parse().unwrap();
+            assert_eq!(choice.to_string(), name);
+        }
+    }
+}

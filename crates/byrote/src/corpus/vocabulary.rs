@@ -1,0 +1,287 @@
+//! The vocabulary: which tokens occur, in their canonical order.
+//!
+//! Token ids are ranks: first the start and end tokens where they occur, then the tokens in byte order (bytes by
+//! value, characters by code point, which is the byte order of UTF-8, given ids by value). So ids depend on the set
+//! of tokens alone, never on the order in which they were met, and a part's ids map monotonically into the whole's.
+
+use serde::{Deserialize, Serialize};
+
+/// What the tokens of a corpus are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Alphabet {
+    /// Bytes.
+    Byte,
+    /// Unicode scalar values.
+    Char,
+    /// Strings cut out of the text.
+    Word,
+    /// Numbers given by the user or by a `tokenizer.json`.
+    Id,
+}
+
+/// A token. The order of the variants and of their content is the order of the vocabulary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Key<'a> {
+    /// The start token of `--bos`.
+    Bos,
+    /// The end token of `--eos`.
+    Eos,
+    /// A byte, a scalar value or a given id.
+    Symbol(u32),
+    /// A string.
+    Word(&'a [u8]),
+}
+
+/// Strings stored end to end.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Arena {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Arena {
+    pub(crate) fn push(&mut self, s: &[u8]) {
+        self.bytes.extend_from_slice(s);
+        self.ends.push(self.bytes.len());
+    }
+
+    pub(crate) fn get(&self, i: usize) -> &[u8] {
+        let start = if i == 0 { 0 } else { self.ends[i - 1] };
+        &self.bytes[start..self.ends[i]]
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    pub(crate) fn footprint(&self) -> usize {
+        self.bytes.len() + self.ends.len() * size_of::<usize>()
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Keys {
+    Symbols(Vec<u32>),
+    Words(Arena),
+}
+
+/// A token occurs as the next token of some context.
+pub(crate) const MARK_LABEL: u8 = 1;
+/// A token occurs as the last token of some context.
+pub(crate) const MARK_LAST: u8 = 2;
+
+/// The tokens that occur in the kept part of the documents, by id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Vocabulary {
+    alphabet: Alphabet,
+    /// The start and end tokens, where they occur.
+    specials: Vec<Key<'static>>,
+    keys: Keys,
+    /// How each token occurs, for the bounds that ask: `MARK_LABEL`, `MARK_LAST`.
+    marks: Vec<u8>,
+    /// The texts of given ids, where a `tokenizer.json` tells them: one an id, without the specials.
+    names: Option<Arena>,
+}
+
+impl Vocabulary {
+    /// An empty vocabulary.
+    pub fn new(alphabet: Alphabet) -> Self {
+        let keys = match alphabet {
+            Alphabet::Word => Keys::Words(Arena::default()),
+            _ => Keys::Symbols(Vec::new()),
+        };
+        Self { alphabet, specials: Vec::new(), keys, marks: Vec::new(), names: None }
+    }
+
+    /// Appends a token, which must come after all others. `false` where it does not, or is of the wrong kind.
+    pub(crate) fn push(&mut self, key: Key<'_>, marks: u8) -> bool {
+        if !self.is_empty() && self.key(self.len() as u32 - 1) >= key {
+            return false;
+        }
+        match (key, &mut self.keys) {
+            (Key::Bos, _) => self.specials.push(Key::Bos),
+            (Key::Eos, _) => self.specials.push(Key::Eos),
+            (Key::Symbol(s), Keys::Symbols(v)) => v.push(s),
+            (Key::Word(w), Keys::Words(v)) => v.push(w),
+            _ => return false,
+        }
+        self.marks.push(marks);
+        true
+    }
+
+    /// What the tokens are.
+    pub fn alphabet(&self) -> Alphabet {
+        self.alphabet
+    }
+
+    /// How many tokens: omega, `d_vocab`.
+    pub fn len(&self) -> usize {
+        self.specials.len()
+            + match &self.keys {
+                Keys::Symbols(v) => v.len(),
+                Keys::Words(v) => v.len(),
+            }
+    }
+
+    /// Whether there is no token at all.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The token of an id below [`Vocabulary::len`].
+    pub fn key(&self, id: u32) -> Key<'_> {
+        let id = id as usize;
+        if id < self.specials.len() {
+            return self.specials[id];
+        }
+        let i = id - self.specials.len();
+        match &self.keys {
+            Keys::Symbols(v) => Key::Symbol(v[i]),
+            Keys::Words(v) => Key::Word(v.get(i)),
+        }
+    }
+
+    /// The tokens in the order of their ids.
+    pub fn keys(&self) -> impl Iterator<Item = Key<'_>> {
+        (0..self.len() as u32).map(|id| self.key(id))
+    }
+
+    pub(crate) fn marks(&self) -> &[u8] {
+        &self.marks
+    }
+
+    /// How many tokens occur as the next token of some context.
+    pub fn labels(&self) -> u64 {
+        self.marks.iter().filter(|&&m| m & MARK_LABEL != 0).count() as u64
+    }
+
+    /// How many tokens occur as the last token of some context.
+    pub fn distinct_last_tokens(&self) -> u64 {
+        self.marks.iter().filter(|&&m| m & MARK_LAST != 0).count() as u64
+    }
+
+    /// Gives the ids the texts that `name` knows.
+    pub(crate) fn set_names(&mut self, name: impl Fn(u32) -> Option<String>) {
+        if let Keys::Symbols(ids) = &self.keys {
+            let mut names = Arena::default();
+            for &id in ids {
+                names.push(name(id).unwrap_or_else(|| id.to_string()).as_bytes());
+            }
+            self.names = Some(names);
+        }
+    }
+
+    pub(crate) fn has_names(&self) -> bool {
+        self.names.is_some()
+    }
+
+    /// The name of an id, where the vocabulary carries names.
+    pub(crate) fn name(&self, id: u32) -> Option<&[u8]> {
+        let i = (id as usize).checked_sub(self.specials.len())?;
+        self.names.as_ref().map(|names| names.get(i))
+    }
+
+    pub(crate) fn set_name_list(&mut self, names: Arena) {
+        debug_assert_eq!(names.len() + self.specials.len(), self.len());
+        self.names = Some(names);
+    }
+
+    /// Memory held, in bytes.
+    pub fn footprint(&self) -> usize {
+        let keys = match &self.keys {
+            Keys::Symbols(v) => v.len() * 4,
+            Keys::Words(v) => v.footprint(),
+        };
+        keys + self.marks.len() + self.names.as_ref().map_or(0, Arena::footprint)
+    }
+
+    /// The text of a token as a person reads it. Bytes that are not printable ASCII become `\xNN`.
+    pub fn text(&self, id: u32) -> String {
+        if let Some(name) = self.name(id) {
+            return String::from_utf8_lossy(name).into_owned();
+        }
+        match self.key(id) {
+            Key::Bos => "<bos>".into(),
+            Key::Eos => "<eos>".into(),
+            Key::Word(w) => String::from_utf8_lossy(w).into_owned(),
+            Key::Symbol(s) => match self.alphabet {
+                Alphabet::Byte if (32..127).contains(&s) => char::from(s as u8).to_string(),
+                Alphabet::Byte => format!("\\x{s:02x}"),
+                Alphabet::Char => char::from_u32(s).unwrap_or(char::REPLACEMENT_CHARACTER).to_string(),
+                Alphabet::Word | Alphabet::Id => s.to_string(),
+            },
+        }
+    }
+
+    /// What stands between two tokens when a context is written as text.
+    pub fn joiner(&self) -> &'static str {
+        match self.alphabet {
+            Alphabet::Byte | Alphabet::Char => "",
+            Alphabet::Word | Alphabet::Id => " ",
+        }
+    }
+
+    /// The union of several vocabularies of one alphabet, and for each of them the map from its ids to the union's.
+    /// The maps increase, so what is sorted by a part's ids is sorted by the union's.
+    pub fn union(parts: &[&Vocabulary]) -> (Vocabulary, Vec<Vec<u32>>) {
+        let mut all: Vec<(Key<'_>, u32, u32)> = Vec::with_capacity(parts.iter().map(|p| p.len()).sum());
+        for (part, vocabulary) in parts.iter().enumerate() {
+            all.extend(vocabulary.keys().zip(0..).map(|(key, id)| (key, part as u32, id)));
+        }
+        all.sort(); // Stable: it merges the sorted parts instead of sorting them anew.
+        let mut union = Vocabulary::new(parts.first().map_or(Alphabet::Word, |p| p.alphabet));
+        let mut maps: Vec<Vec<u32>> = parts.iter().map(|p| vec![0; p.len()]).collect();
+        let with_names = parts.iter().any(|p| p.has_names());
+        let mut names = Arena::default();
+        for group in all.chunk_by(|a, b| a.0 == b.0) {
+            let marks = group.iter().fold(0, |m, &(_, p, id)| m | parts[p as usize].marks[id as usize]);
+            let id = union.len() as u32;
+            let pushed = union.push(group[0].0, marks);
+            debug_assert!(pushed, "parts of one union share an alphabet");
+            for &(_, p, local) in group {
+                maps[p as usize][local as usize] = id;
+            }
+            if with_names && matches!(group[0].0, Key::Symbol(_)) {
+                let name = group.iter().find_map(|&(_, p, local)| parts[p as usize].name(local));
+                names.push(name.unwrap_or(b"?"));
+            }
+        }
+        if with_names {
+            union.names = Some(names);
+        }
+        (union, maps)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(list: &[&str]) -> Vocabulary {
+        let mut v = Vocabulary::new(Alphabet::Word);
+        for w in list {
+            assert!(v.push(Key::Word(w.as_bytes()), MARK_LABEL));
+        }
+        v
+    }
+
+    #[test]
+    fn the_union_of_parts_is_sorted_and_its_maps_increase() {
+        let (a, b) = (words(&["b", "d", "é"]), words(&["a", "b", "z"]));
+        let (union, maps) = Vocabulary::union(&[&a, &b]);
+        assert_eq!((0..5).map(|i| union.text(i)).collect::<Vec<_>>(), ["a", "b", "d", "z", "é"]);
+        assert_eq!(maps, [vec![1, 2, 4], vec![0, 1, 3]]);
+        assert_eq!((union.labels(), union.distinct_last_tokens()), (5, 0));
+    }
+
+    #[test]
+    fn specials_come_first_and_order_is_kept() {
+        let mut v = Vocabulary::new(Alphabet::Byte);
+        assert!(v.push(Key::Bos, 0) && v.push(Key::Symbol(7), 0));
+        assert!(!v.push(Key::Eos, 0), "out of order");
+        assert!(!v.push(Key::Symbol(7), 0), "twice");
+        assert!(!v.push(Key::Word(b"x"), 0), "wrong kind");
+        assert_eq!((v.text(0), v.text(1), v.len()), ("<bos>".into(), "\\x07".into(), 2));
+    }
+}

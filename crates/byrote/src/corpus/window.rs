@@ -1,0 +1,58 @@
+//! What is kept of a document, and which contexts it gives.
+
+use crate::{Error, Result};
+use serde::{Deserialize, Serialize};
+
+/// Which prefixes of a document are contexts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ContextRule {
+    /// Every proper prefix predicts its next token.
+    #[default]
+    Prefixes,
+    /// Only the whole kept document but its last token predicts, namely that last token (the association task).
+    Full,
+}
+
+/// The settings that turn a token sequence into a kept document. Two summaries merge only where these agree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Window {
+    /// The longest context T; the first T + 1 tokens of a document are kept.
+    pub n_ctx: u32,
+    /// Keep only documents of at least T + 1 tokens.
+    pub exact_length: bool,
+    /// Put a start token before every document.
+    pub bos: bool,
+    /// Put an end token after every document that ends within the window.
+    pub eos: bool,
+    /// Which prefixes are contexts.
+    pub contexts: ContextRule,
+}
+
+impl Default for Window {
+    fn default() -> Self {
+        Self { n_ctx: 9, exact_length: false, bos: false, eos: false, contexts: ContextRule::Prefixes }
+    }
+}
+
+/// The longest window that is accepted: more would only be a slip of the keyboard.
+pub const MAX_N_CTX: u32 = 1 << 24;
+
+impl Window {
+    /// Refuses a window without a context.
+    pub fn check(&self) -> Result<()> {
+        if self.n_ctx == 0 {
+            return Err(Error::setting("--n-ctx", "0 leaves no context; the least is 1"));
+        }
+        if self.n_ctx > MAX_N_CTX {
+            return Err(Error::setting("--n-ctx", format!("{} is more than {MAX_N_CTX}", self.n_ctx)));
+        }
+        Ok(())
+    }
+
+    /// How many tokens of a document are kept at most: T + 1.
+    pub fn kept(&self) -> usize {
+        self.n_ctx as usize + 1
+    }
+}

@@ -1,0 +1,130 @@
+//! The one error type of the library.
+//!
+//! Every variant carries what a caller needs to act: where (path, line, byte offset), what was found, what was
+//! expected. A *negative result* (a bound that does not apply, a corpus without contexts) is a value, not an error.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What the library returns.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Everything that can go wrong with an input, a setting or the machine.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The operating system refused: missing file, directory, permission, full disk.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// The file concerned.
+        path: PathBuf,
+        /// A verb for the message: "read", "write", "create".
+        action: &'static str,
+        /// The system's own words.
+        #[source]
+        source: io::Error,
+    },
+    /// Text that is not UTF-8.
+    #[error(
+        "{}, line {line}: invalid UTF-8 at byte {offset} of the file; --lossy replaces it, --tokenizer byte takes any bytes",
+        path.display()
+    )]
+    InvalidUtf8 {
+        /// The file concerned.
+        path: PathBuf,
+        /// The line (or record) it is on, from 1.
+        line: u64,
+        /// The byte offset in the (decompressed) file, from 0.
+        offset: u64,
+    },
+    /// A file whose content is not what its name or the options say.
+    #[error("{}{}: {message}", path.display(), line.map(|l| format!(", line {l}")).unwrap_or_default())]
+    Format {
+        /// The file concerned.
+        path: PathBuf,
+        /// The line or record, from 1, where there is one.
+        line: Option<u64>,
+        /// What was found, what was expected, what to do.
+        message: String,
+    },
+    /// A setting outside its range, or settings that contradict each other.
+    #[error("{name}: {message}")]
+    Setting {
+        /// The option's name as the user types it.
+        name: &'static str,
+        /// What is wrong and what is allowed.
+        message: String,
+    },
+    /// Nothing to count.
+    #[error("no documents: {message}")]
+    EmptyCorpus {
+        /// How many documents were read and why none was kept.
+        message: String,
+    },
+    /// Two shard summaries made with different settings.
+    #[error("{} and {} cannot be merged: {message}", left.display(), right.display())]
+    Incompatible {
+        /// The first summary.
+        left: PathBuf,
+        /// The summary that differs from it.
+        right: PathBuf,
+        /// The setting that differs, with both values.
+        message: String,
+    },
+    /// The caller's observer asked to stop.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl Error {
+    /// Wraps an I/O error with the path and the verb.
+    pub fn io(path: impl AsRef<Path>, action: &'static str, source: io::Error) -> Self {
+        Error::Io { path: path.as_ref().to_path_buf(), action, source }
+    }
+
+    /// A file whose content is wrong as a whole.
+    pub fn format(path: impl AsRef<Path>, message: impl Into<String>) -> Self {
+        Error::Format { path: path.as_ref().to_path_buf(), line: None, message: message.into() }
+    }
+
+    /// A file whose content is wrong at a line or record (from 1).
+    pub fn format_at(path: impl AsRef<Path>, line: u64, message: impl Into<String>) -> Self {
+        Error::Format { path: path.as_ref().to_path_buf(), line: Some(line), message: message.into() }
+    }
+
+    /// A setting out of range.
+    pub fn setting(name: &'static str, message: impl Into<String>) -> Self {
+        Error::Setting { name, message: message.into() }
+    }
+
+    /// A short stable name for programs: the `kind` field of the JSON error.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Error::Io { .. } => "io",
+            Error::InvalidUtf8 { .. } => "invalid_utf8",
+            Error::Format { .. } => "format",
+            Error::Setting { .. } => "setting",
+            Error::EmptyCorpus { .. } => "empty_corpus",
+            Error::Incompatible { .. } => "incompatible",
+            Error::Interrupted => "interrupted",
+        }
+    }
+
+    /// The file concerned, where there is one.
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Error::Io { path, .. } | Error::InvalidUtf8 { path, .. } | Error::Format { path, .. } => Some(path),
+            Error::Incompatible { right, .. } => Some(right),
+            Error::Setting { .. } | Error::EmptyCorpus { .. } | Error::Interrupted => None,
+        }
+    }
+
+    /// The line or record concerned (from 1), where there is one.
+    pub fn line(&self) -> Option<u64> {
+        match self {
+            Error::InvalidUtf8 { line, .. } => Some(*line),
+            Error::Format { line, .. } => *line,
+            _ => None,
+        }
+    }
+}
