@@ -10,6 +10,7 @@ pub mod corpus;
 pub mod error;
 pub mod num;
 pub mod output;
+pub mod report;
 pub mod units;
 
 pub use error::{Error, Result};

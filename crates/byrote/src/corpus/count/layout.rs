@@ -7,6 +7,7 @@
 
 use crate::corpus::vocabulary::{MARK_LABEL, MARK_LAST};
 use crate::corpus::window::ContextRule;
+use std::ops::Range;
 
 /// Positions from this one on share a bit.
 const CLASSES: usize = 62;
@@ -18,21 +19,24 @@ const BIT_LAST: u64 = 1 << 63;
 pub(crate) struct Positions(u64);
 
 impl Positions {
-    /// Notes an occurrence. Under `prefixes` a token is the next token of a context wherever it is not the first of
-    /// its document, and ends a context wherever it is not the last; under `full` only the last is predicted.
+    /// What an occurrence at a position says. Under `prefixes` a token is the next token of a context wherever it is not
+    /// the first of its document, and ends a context wherever it is not the last; under `full` only the last is
+    /// predicted.
+    pub(crate) fn occurrence(position: usize, is_last: bool, rule: ContextRule) -> Self {
+        let place = 1 << position.min(CLASSES - 1);
+        let label = match rule {
+            ContextRule::Prefixes => position > 0,
+            ContextRule::Full => position > 0 && is_last,
+        };
+        let last = rule == ContextRule::Prefixes && !is_last;
+        Self(place | if label { BIT_LABEL } else { 0 } | if last { BIT_LAST } else { 0 })
+    }
+
+    /// Notes an occurrence. Most are repetitions: a load and a predicted branch are cheaper than a chain of stores.
     #[inline]
-    pub(crate) fn add(&mut self, position: usize, is_last: bool, rule: ContextRule) {
-        let mut bits = 1 << position.min(CLASSES - 1);
-        match rule {
-            ContextRule::Prefixes => {
-                bits |= if position > 0 { BIT_LABEL } else { 0 };
-                bits |= if is_last { 0 } else { BIT_LAST };
-            }
-            ContextRule::Full => bits |= if is_last && position > 0 { BIT_LABEL } else { 0 },
-        }
-        // Most occurrences are repetitions: a load and a predicted branch are cheaper than a chain of stores.
-        if self.0 & bits != bits {
-            self.0 |= bits;
+    pub(crate) fn note(&mut self, occurrence: Self) {
+        if self.0 & occurrence.0 != occurrence.0 {
+            self.0 |= occurrence.0;
         }
     }
 
@@ -60,10 +64,8 @@ impl Positions {
 pub(crate) trait PackedKey: Copy + Ord + Send + Sync + Default {
     /// Its width.
     const BITS: u32;
-    /// Puts a token on top of the rest: `(self << width) | value`.
-    fn append(self, width: u32, value: u32) -> Self;
-    /// `self << by`, where `by` may be the whole width.
-    fn shift_up(self, by: u32) -> Self;
+    /// Puts `bits` at `shift` from the bottom of what is empty there.
+    fn place(self, bits: u64, shift: u32) -> Self;
     /// The `width` bits that end `offset` bits below the top.
     fn field(self, offset: u32, width: u32) -> u32;
     /// How many leading bits agree.
@@ -79,12 +81,8 @@ macro_rules! packed_key {
         impl PackedKey for $t {
             const BITS: u32 = <$t>::BITS;
             #[inline]
-            fn append(self, width: u32, value: u32) -> Self {
-                self << width | <$t>::from(value)
-            }
-            #[inline]
-            fn shift_up(self, by: u32) -> Self {
-                self.checked_shl(by).unwrap_or(0)
+            fn place(self, bits: u64, shift: u32) -> Self {
+                self | <$t>::from(bits).checked_shl(shift).unwrap_or(0)
             }
             #[inline]
             fn field(self, offset: u32, width: u32) -> u32 {
@@ -117,6 +115,8 @@ pub(crate) struct Layout {
     offsets: Vec<u32>,
     /// For each bit from the top, the position it belongs to.
     position_of_bit: Vec<u16>,
+    /// The positions cut into groups of at most 64 bits.
+    words: Vec<Range<usize>>,
 }
 
 impl Layout {
@@ -138,7 +138,14 @@ impl Layout {
             position_of_bit.resize(total as usize, position as u16);
         }
         position_of_bit.resize(max_bits as usize + 1, widths.len() as u16);
-        Some(Self { widths, offsets, position_of_bit })
+        let (mut words, mut start) = (Vec::new(), 0);
+        for end in 1..=widths.len() {
+            if end == widths.len() || offsets[end + 1] - offsets[start] > 64 {
+                words.push(start..end);
+                start = end;
+            }
+        }
+        Some(Self { widths, offsets, position_of_bit, words })
     }
 
     /// How many bits a document takes.
@@ -146,16 +153,40 @@ impl Layout {
         self.offsets[self.widths.len()]
     }
 
-    /// Packs a document, aligned to the top.
+    /// Packs a document, aligned to the top. Positions are gathered in 64-bit words, since shifting the whole key for
+    /// every token would cost twice as much.
     #[inline]
-    pub(crate) fn pack<K: PackedKey>(&self, ranks: impl Iterator<Item = u32>) -> K {
+    pub(crate) fn pack<K: PackedKey, T: Copy>(&self, document: &[T], rank: impl Fn(T) -> u32) -> K {
         let mut key = K::default();
-        let mut used = 0;
-        for (rank, &width) in ranks.zip(&self.widths) {
-            key = key.append(width, rank + 1);
-            used += width;
+        for word in &self.words {
+            let widths = &self.widths[word.clone()];
+            let tokens = &document[word.start.min(document.len())..word.end.min(document.len())];
+            let mut bits = 0u64;
+            for (&token, &width) in tokens.iter().zip(widths) {
+                bits = bits << width | (u64::from(rank(token)) + 1);
+            }
+            // A document that ends within the word leaves its last positions empty.
+            let end = word.start + tokens.len();
+            key = key.place(bits, K::BITS - self.offsets[end]);
+            if end < word.end {
+                break;
+            }
         }
-        key.shift_up(K::BITS - used)
+        key
+    }
+
+    /// The topmost bits of a packed document, from no more tokens than that takes.
+    #[inline]
+    pub(crate) fn bucket<T: Copy>(&self, document: &[T], rank: impl Fn(T) -> u32, bits: u32) -> usize {
+        let (mut top, mut used) = (0u64, 0);
+        for (&token, &width) in document.iter().zip(&self.widths) {
+            top = top << width | (u64::from(rank(token)) + 1);
+            used += width;
+            if used >= bits {
+                return (top >> (used - bits)) as usize;
+            }
+        }
+        (top << (bits - used)) as usize
     }
 
     /// The longest common prefix of two different documents, in tokens.
@@ -187,7 +218,7 @@ mod tests {
         let mut seen = vec![Positions::default(); size];
         for d in documents {
             for (p, &t) in d.iter().enumerate() {
-                seen[t as usize].add(p, p + 1 == d.len(), ContextRule::Prefixes);
+                seen[t as usize].note(Positions::occurrence(p, p + 1 == d.len(), ContextRule::Prefixes));
             }
         }
         Layout::new(documents.iter().map(Vec::len).max().unwrap_or(0), &seen, max_bits)
@@ -199,11 +230,14 @@ mod tests {
             documents in prop::collection::vec(prop::collection::vec(0u32..40, 1..12), 2..20)
         ) {
             let layout = layout(&documents, 128).unwrap();
-            let keys: Vec<u128> = documents.iter().map(|d| layout.pack(d.iter().copied())).collect();
+            let keys: Vec<u128> = documents.iter().map(|d| layout.pack(d, |t| t)).collect();
             for (a, ka) in documents.iter().zip(&keys) {
                 prop_assert_eq!(layout.len(*ka), a.len());
                 let back: Vec<u32> = (0..a.len()).map(|p| layout.token(*ka, p)).collect();
                 prop_assert_eq!(&back, a);
+                for bits in 1..=layout.bits().min(12) {
+                    prop_assert_eq!(layout.bucket(a, |t| t, bits), ka.top(bits));
+                }
                 for (b, kb) in documents.iter().zip(&keys) {
                     prop_assert_eq!(a.cmp(b), ka.cmp(kb));
                     if a != b {
@@ -228,7 +262,7 @@ mod tests {
         let documents = vec![vec![(1 << 16) - 2; 4], vec![(1 << 16) - 2; 3]];
         let layout = layout(&documents, 64).unwrap();
         assert_eq!(layout.bits(), 64);
-        let keys: Vec<u64> = documents.iter().map(|d| layout.pack(d.iter().copied())).collect();
+        let keys: Vec<u64> = documents.iter().map(|d| layout.pack(d, |t| t)).collect();
         assert_eq!((layout.len(keys[0]), layout.len(keys[1])), (4, 3));
         assert_eq!(layout.common_prefix(keys[0], keys[1]), 3);
         assert!(keys[1] < keys[0]);

@@ -101,14 +101,17 @@ fn occurrences_in<T: Token>(
     rule: ContextRule,
 ) -> Vec<Positions> {
     let mut seen = vec![Positions::default(); size];
+    let longest = documents.clone().map(|i| segment.document(i).len()).max().unwrap_or(0);
+    let within: Vec<Positions> = (0..longest).map(|p| Positions::occurrence(p, false, rule)).collect();
+    let last: Vec<Positions> = (0..longest).map(|p| Positions::occurrence(p, true, rule)).collect();
     for i in documents {
-        let document = segment.document(i);
-        let last = document.len().wrapping_sub(1);
-        for (position, &token) in document.iter().enumerate() {
-            seen[token.index()].add(position, position == last, rule);
+        let Some((&end, tokens)) = segment.document(i).split_last() else { continue };
+        for (&token, &occurrence) in tokens.iter().zip(&within) {
+            seen[token.index()].note(occurrence);
         }
-        if rule == ContextRule::Full && document.len() >= 2 {
-            seen[document[last - 1].index()].add_context_end();
+        seen[end.index()].note(last[tokens.len()]);
+        if let (ContextRule::Full, Some(token)) = (rule, tokens.last()) {
+            seen[token.index()].add_context_end();
         }
     }
     seen

@@ -1,5 +1,8 @@
 //! One scan over sorted documents: every trie node is opened and closed once.
 //!
+//! Most nodes are on the tail of a single document, below its last branching: such a chain is closed as a whole, and
+//! chains of documents that occur once, the most common by far, as two entries of a difference array.
+//!
 //! The scan works on parts of the order, side by side. A part knows the longest common prefix of its first document
 //! with the document before it; the nodes on that prefix began in an earlier part, so when one of them closes here,
 //! its incomplete figures are set aside ([`Scan::inherited`]) and [`Scan::append`] completes them. All figures are
@@ -33,6 +36,14 @@ impl Node {
     }
 }
 
+/// The nodes that only the last row has opened: depths `from..=len`, passed by `count` documents, all ending at `len`.
+#[derive(Debug, Clone, Copy, Default)]
+struct Tail {
+    from: usize,
+    len: usize,
+    count: u64,
+}
+
 /// The scan of a part of the sorted documents.
 #[derive(Debug, Clone)]
 pub(crate) struct Scan {
@@ -40,8 +51,12 @@ pub(crate) struct Scan {
     d_vocab: u64,
     /// Tallies by context length, from 1.
     by_length: Vec<Tally>,
-    /// The open nodes at depths 1, 2, ....
+    /// The open nodes at depths 1, 2, ..., down to where the last row branched off.
     path: Vec<Node>,
+    /// The nodes of the last row below that.
+    tail: Tail,
+    /// Contexts of depth d that occur once: the sum of the entries up to d.
+    once: Vec<i64>,
     /// How many nodes of the path began in an earlier part.
     borrowed: usize,
     /// The longest common prefix of the first row with the row before it.
@@ -60,6 +75,8 @@ impl Scan {
             d_vocab: d_vocab as u64,
             by_length: Vec::new(),
             path: Vec::new(),
+            tail: Tail::default(),
+            once: Vec::new(),
             borrowed: 0,
             entry: 0,
             inherited: Vec::new(),
@@ -69,7 +86,16 @@ impl Scan {
         }
     }
 
-    /// Closes the deepest open node.
+    /// The tally of contexts of this length.
+    #[inline]
+    fn tally(&mut self, length: usize) -> &mut Tally {
+        if self.by_length.len() < length {
+            self.by_length.resize_with(length, Tally::default);
+        }
+        &mut self.by_length[length - 1]
+    }
+
+    /// Closes the deepest node of the path.
     #[inline]
     fn close(&mut self) {
         let Some(node) = self.path.pop() else { return };
@@ -79,24 +105,72 @@ impl Scan {
             self.inherited.push(node);
             return;
         }
-        if self.by_length.len() < depth {
-            self.by_length.resize_with(depth, Tally::default);
-        }
         if node.next > 0 {
-            self.by_length[depth - 1].context(node.count, node.next, self.d_vocab);
+            let d_vocab = self.d_vocab;
+            self.tally(depth).context(node.count, node.next, d_vocab);
         }
+        self.add_child(node.through, node.ending);
+    }
+
+    /// Adds a complete child to the deepest node of the path.
+    #[inline]
+    fn add_child(&mut self, through: u64, ending: u64) {
+        let depth = self.path.len();
+        let weight = match self.rule {
+            ContextRule::Prefixes => through,
+            ContextRule::Full => ending,
+        };
         if let Some(parent) = self.path.last_mut() {
-            parent.through += node.through;
-            let weight = match self.rule {
-                ContextRule::Prefixes => node.through,
-                ContextRule::Full => node.ending,
-            };
+            parent.through += through;
             if weight > 0 {
                 parent.count += weight;
                 parent.next += 1;
-                self.by_length[depth - 2].next_counts.add(weight);
+                self.tally(depth).next_counts.add(weight);
             }
         }
+    }
+
+    /// Closes the nodes of the tail below depth `lcp`; those above it are branched from now, and join the path.
+    #[inline]
+    fn close_tail(&mut self, lcp: usize) {
+        let Tail { from, len, count } = std::mem::take(&mut self.tail);
+        if count == 0 {
+            return;
+        }
+        if lcp >= from {
+            self.path.resize(lcp.min(len), Node::default());
+            if lcp >= len {
+                if let Some(end) = self.path.last_mut() {
+                    end.through += count;
+                    end.ending += count;
+                }
+                return;
+            }
+        }
+        let first = from.max(lcp + 1);
+        // Contexts first..len, each followed by the next node of the chain alone.
+        let contexts = match self.rule {
+            ContextRule::Prefixes => first..len,
+            ContextRule::Full => (len - 1).max(first)..len,
+        };
+        if count == 1 {
+            if self.once.len() <= len {
+                self.once.resize(len + 1, 0);
+            }
+            self.once[contexts.start] += 1;
+            self.once[contexts.end] -= 1;
+        } else {
+            for depth in contexts {
+                self.unary(depth, count, 1);
+            }
+        }
+        self.add_child(count, if first == len { count } else { 0 });
+    }
+
+    /// Adds `times` contexts of a length that occur `count` times each, always before the same token.
+    fn unary(&mut self, length: usize, count: u64, times: u64) {
+        let d_vocab = self.d_vocab;
+        self.tally(length).unary_contexts(count, times, d_vocab);
     }
 
     #[inline]
@@ -106,14 +180,11 @@ impl Scan {
             self.borrowed = lcp;
             self.path.resize(lcp, Node::default());
         }
+        self.close_tail(lcp);
         while self.path.len() > lcp {
             self.close();
         }
-        self.path.resize(len, Node::default());
-        if let Some(node) = self.path.last_mut() {
-            node.through += count;
-            node.ending += count;
-        }
+        self.tail = Tail { from: lcp + 1, len, count };
         self.rows += 1;
         self.documents += count;
         self.tokens += count * len as u64;
@@ -128,6 +199,7 @@ impl Scan {
             *self = next;
             return;
         }
+        self.close_tail(next.entry);
         while self.path.len() > next.entry {
             self.close();
         }
@@ -141,6 +213,13 @@ impl Scan {
             open.absorb(*node);
         }
         self.path.extend(next.path.into_iter().skip(next.borrowed));
+        self.tail = next.tail;
+        if self.once.len() < next.once.len() {
+            self.once.resize(next.once.len(), 0);
+        }
+        for (mine, theirs) in self.once.iter_mut().zip(&next.once) {
+            *mine += theirs;
+        }
         if self.by_length.len() < next.by_length.len() {
             self.by_length.resize_with(next.by_length.len(), Tally::default);
         }
@@ -154,8 +233,16 @@ impl Scan {
 
     /// Closes what is open and gives the figures.
     pub(crate) fn finish(mut self) -> Scanned {
+        self.close_tail(0);
         while !self.path.is_empty() {
             self.close();
+        }
+        let mut open = 0;
+        for (depth, change) in std::mem::take(&mut self.once).into_iter().enumerate() {
+            open += change;
+            if open > 0 {
+                self.unary(depth, 1, open as u64);
+            }
         }
         while self.by_length.last().is_some_and(|t| t.contexts == 0) {
             self.by_length.pop();

@@ -1,7 +1,7 @@
 //! Sorting documents.
 //!
 //! Documents that fit into 64 or 128 bits ([`Layout`]) are packed, distributed by their topmost bits into buckets that
-//! fit the cache, and each bucket is sorted on its own: the data is touched three times. Longer documents are sorted
+//! fit the cache, and each bucket is sorted on its own: the data is written once and sorted in place. Longer documents are sorted
 //! by a cached 128-bit window of their tokens; only where windows tie is the next window looked at.
 
 use super::layout::{Layout, PackedKey, Positions};
@@ -116,56 +116,49 @@ const BUCKET_BITS: u32 = 11;
 
 impl<K: PackedKey> Packed<K> {
     fn new<T: Token>(segments: &[Segment<'_, T>], layout: Layout) -> Self {
-        let bits = layout.bits().min(BUCKET_BITS).max(1);
+        let bits = layout.bits().clamp(1, BUCKET_BITS);
         let pieces = pieces(segments);
         let total: usize = pieces.iter().map(|(_, r)| r.len()).sum();
-        let mut keys = vec![K::default(); total];
-        let mut scattered = vec![K::default(); total];
 
-        // Each piece: pack, count the buckets, scatter into buckets within the piece.
-        let starts: Vec<Vec<u32>> = pieces
+        // How many documents of each piece go into each bucket: only the first few tokens are looked at.
+        let sizes: Vec<Vec<u32>> = pieces
             .par_iter()
-            .zip(split_lengths(&mut keys, pieces.iter().map(|(_, r)| r.len())))
-            .zip(split_lengths(&mut scattered, pieces.iter().map(|(_, r)| r.len())))
-            .map(|(((s, documents), keys), scattered)| {
-                let segment = &segments[*s];
-                let mut starts = vec![0u32; (1 << bits) + 1];
-                for (key, i) in keys.iter_mut().zip(documents.clone()) {
-                    *key = layout.pack(segment.document(i).iter().map(|&t| segment.rank(t)));
-                    starts[key.top(bits) + 1] += 1;
+            .map(|(s, documents)| {
+                let mut sizes = vec![0; 1 << bits];
+                for i in documents.clone() {
+                    sizes[layout.bucket(segments[*s].document(i), |t| segments[*s].rank(t), bits)] += 1;
                 }
-                for b in 0..1 << bits {
-                    starts[b + 1] += starts[b];
-                }
-                let mut next = starts.clone();
-                for &key in keys.iter() {
-                    let slot = &mut next[key.top(bits)];
-                    scattered[*slot as usize] = key;
-                    *slot += 1;
-                }
-                starts
+                sizes
             })
             .collect();
 
-        // Each bucket: gather it from the pieces, sort it.
-        let piece_starts: Vec<usize> = pieces
-            .iter()
-            .scan(0, |at, (_, r)| Some(std::mem::replace(at, *at + r.len())))
-            .collect();
-        let bucket = |b: usize, piece: usize| {
-            let at = piece_starts[piece];
-            at + starts[piece][b] as usize..at + starts[piece][b + 1] as usize
-        };
-        let sizes = (0..1 << bits).map(|b| (0..pieces.len()).map(|p| bucket(b, p).len()).sum::<usize>());
-        split_lengths(&mut keys, sizes).into_par_iter().enumerate().for_each(|(b, sorted)| {
-            let mut at = 0;
-            for p in 0..pieces.len() {
-                let from = bucket(b, p);
-                sorted[at..at + from.len()].copy_from_slice(&scattered[from.clone()]);
-                at += from.len();
+        // Every piece writes its share of every bucket.
+        let mut keys = vec![K::default(); total];
+        let mut shares: Vec<Vec<&mut [K]>> = pieces.iter().map(|_| Vec::with_capacity(1 << bits)).collect();
+        let mut rest = &mut keys[..];
+        for bucket in 0..1 << bits {
+            for (sizes, shares) in sizes.iter().zip(&mut shares) {
+                let (share, after) = rest.split_at_mut(sizes[bucket] as usize);
+                shares.push(share);
+                rest = after;
             }
-            if sorted.len() > 1 << 16 { sorted.par_sort_unstable() } else { sorted.sort_unstable() }
+        }
+        pieces.par_iter().zip(shares).for_each(|((s, documents), mut shares)| {
+            let segment = &segments[*s];
+            let mut filled = vec![0u32; 1 << bits];
+            for i in documents.clone() {
+                let key: K = layout.pack(segment.document(i), |t| segment.rank(t));
+                let bucket = key.top(bits);
+                shares[bucket][filled[bucket] as usize] = key;
+                filled[bucket] += 1;
+            }
         });
+
+        // Each bucket on its own.
+        let lengths = (0..1 << bits).map(|b| sizes.iter().map(|s| s[b] as usize).sum());
+        split_lengths(&mut keys, lengths)
+            .into_par_iter()
+            .for_each_init(Vec::new, |spare, bucket| sort_from_bit(bucket, spare, bits));
         let parts = cut(total, wanted_parts(total), |i, j| keys[i] == keys[j]);
         Self { keys, layout, parts }
     }
@@ -185,6 +178,43 @@ impl<K: PackedKey> Packed<K> {
             before = Some(key);
             i = j;
         }
+    }
+}
+
+/// Slices shorter than this are sorted by comparison.
+const RADIX_LEAST: usize = 384;
+const RADIX_BITS: u32 = 8;
+
+/// Sorts keys that agree in their first `from` bits: by the next few bits as long as there are many, then by
+/// comparison.
+fn sort_from_bit<K: PackedKey>(keys: &mut [K], spare: &mut Vec<K>, from: u32) {
+    if keys.len() < RADIX_LEAST || from + RADIX_BITS > K::BITS {
+        return keys.sort_unstable();
+    }
+    let mut starts = [0usize; (1 << RADIX_BITS) + 1];
+    for key in keys.iter() {
+        starts[key.field(from, RADIX_BITS) as usize + 1] += 1;
+    }
+    if !starts.contains(&keys.len()) {
+        for b in 0..1 << RADIX_BITS {
+            starts[b + 1] += starts[b];
+        }
+        let mut next = starts;
+        spare.clear();
+        spare.resize(keys.len(), K::default());
+        for &key in keys.iter() {
+            let slot = &mut next[key.field(from, RADIX_BITS) as usize];
+            spare[*slot] = key;
+            *slot += 1;
+        }
+        keys.copy_from_slice(spare);
+        for b in 0..1 << RADIX_BITS {
+            if starts[b + 1] - starts[b] > 1 {
+                sort_from_bit(&mut keys[starts[b]..starts[b + 1]], spare, from + RADIX_BITS);
+            }
+        }
+    } else {
+        sort_from_bit(keys, spare, from + RADIX_BITS);
     }
 }
 

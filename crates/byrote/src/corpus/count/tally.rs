@@ -36,7 +36,6 @@ impl Histogram {
         }
     }
 
-    #[cold]
     fn add_many(&mut self, k: u64, times: u64) {
         if k < DENSE {
             let size = (k + 1).next_power_of_two().max(4) as usize;
@@ -93,6 +92,17 @@ impl Tally {
         self.pairs += distinct_next;
         self.full_support += u64::from(distinct_next == d_vocab);
         self.context_counts.add(count);
+    }
+
+    /// Adds `times` contexts that occur `count` times each, always before the same token.
+    pub(crate) fn unary_contexts(&mut self, count: u64, times: u64, d_vocab: u64) {
+        self.contexts += times;
+        self.predictions += count * times;
+        self.deterministic += times;
+        self.pairs += times;
+        self.full_support += if d_vocab == 1 { times } else { 0 };
+        self.context_counts.add_many(count, times);
+        self.next_counts.add_many(count, times);
     }
 
     pub(crate) fn merge(&mut self, other: &Self) {

@@ -1,0 +1,61 @@
+//! What can be typed.
+
+use crate::commands;
+use byrote::{Error, Result};
+use clap::{Args, Parser, Subcommand};
+
+/// How much can a transformer memorize?
+#[derive(Debug, Parser)]
+#[command(name = "byrote", version, about, arg_required_else_help = true, max_term_width = 110)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// Options of every command.
+#[derive(Debug, Clone, Args)]
+pub struct Common {
+    /// Print one JSON object on standard output and nothing else there
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// The seed of everything random
+    #[arg(long, global = true, default_value_t = 0, value_name = "N")]
+    pub seed: u64,
+    /// Threads to use; results do not depend on it [default: all cores]
+    #[arg(long, global = true, value_name = "N")]
+    pub threads: Option<usize>,
+    /// No progress and no notes on standard error
+    #[arg(long, short, global = true)]
+    pub quiet: bool,
+}
+
+impl Common {
+    /// Runs in a pool of the threads asked for.
+    pub fn in_pool<T: Send>(&self, run: impl FnOnce() -> T + Send) -> Result<T> {
+        let threads = match self.threads {
+            Some(0) => return Err(Error::setting("--threads", "0; at least 1")),
+            Some(n) if n > 4096 => return Err(Error::setting("--threads", format!("{n}; at most 4096"))),
+            Some(n) => n,
+            None => 0, // rayon's word for all cores
+        };
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .build()
+            .map_err(|e| Error::setting("--threads", e.to_string()))?;
+        Ok(pool.install(run))
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Contexts and floor of a text: how much there is to memorize, and the lowest loss any model can reach
+    #[command(after_help = commands::corpus::EXAMPLES)]
+    Corpus(commands::corpus::CorpusCommand),
+    /// Print shell completions
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}

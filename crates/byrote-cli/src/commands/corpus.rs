@@ -1,0 +1,178 @@
+//! `byrote corpus`: contexts and floor.
+
+use crate::args::Common;
+use crate::corpus_args::{BUILTIN_DOCUMENTS, CorpusArgs};
+use crate::interrupt;
+use crate::ui::{self, Table, thousands, thousands_f64};
+use byrote::corpus::Summary;
+use byrote::corpus::builtin::Stories;
+use byrote::output::OutputFile;
+use byrote::{Error, Result};
+use clap::Args;
+use rayon::prelude::*;
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+pub const EXAMPLES: &str = "Examples:
+  byrote corpus                                          the built-in stories
+  byrote corpus names.txt --tokenizer char --n-ctx 15
+  byrote corpus books/*.jsonl.gz --field body --max-memory 2G
+  byrote corpus tokens.bin --dtype u16 --separator-id 50256 --n-ctx 32
+  byrote corpus a.txt --save a.summary; byrote corpus --merge a.summary b.summary
+  byrote corpus --random 10000 --d-vocab 50 --lengths 1..8 --labels 10";
+
+#[derive(Debug, Args)]
+pub struct CorpusCommand {
+    #[command(flatten)]
+    pub corpus: CorpusArgs,
+    /// Print the table by length as CSV
+    #[arg(long, conflicts_with = "json")]
+    pub csv: bool,
+    /// Write the built-in stories out, one a line
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["paths", "random", "merge"])]
+    pub write: Option<PathBuf>,
+}
+
+pub fn run(args: &CorpusCommand, common: &Common) -> Result<ExitCode> {
+    let written = match &args.write {
+        Some(path) => {
+            let documents = args.corpus.builtin.unwrap_or(BUILTIN_DOCUMENTS);
+            Some((path, write_stories(path, documents, common.seed)?))
+        }
+        None => None,
+    };
+    let corpus = args.corpus.read(common, false)?;
+    let summary = &corpus.summary;
+    if common.json {
+        let mut object = as_json(summary);
+        if let Some((path, bytes)) = written {
+            object["written"] = json!({"path": path, "bytes": bytes});
+        }
+        ui::print_json(&object)?;
+    } else if args.csv {
+        ui::print(&csv(summary))?;
+    } else {
+        ui::print(&human(&args.corpus.title(), summary))?;
+    }
+    if let Some((path, bytes)) = written {
+        ui::note(common.quiet, &format!("wrote {} ({} bytes)", path.display(), thousands(bytes)));
+    }
+    for path in [&args.corpus.save, &args.corpus.list].into_iter().flatten() {
+        ui::note(common.quiet, &format!("wrote {}", path.display()));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The summary as the JSON object that other programs rely on.
+pub fn as_json(summary: &Summary) -> Value {
+    // A struct of numbers, texts and lists: it always serialises.
+    serde_json::to_value(summary).unwrap_or(Value::Null)
+}
+
+fn csv(summary: &Summary) -> String {
+    let mut out = String::from("length,contexts,predictions,floor_nats\n");
+    for l in &summary.by_length {
+        let _ = writeln!(out, "{},{},{},{}", l.length, l.contexts, l.predictions, l.floor_nats.0);
+    }
+    let _ =
+        writeln!(out, "all,{},{},{}", summary.contexts, summary.predictions, summary.floor_nats.0);
+    out
+}
+
+fn human(title: &str, summary: &Summary) -> String {
+    let mut out = format!("{title}, {} tokens, contexts up to {}\n\n", summary.tokenizer, summary.n_ctx);
+    let percent = |part: u64, whole: u64| format!("{:.1}%", 100.0 * part as f64 / whole.max(1) as f64);
+    let mut figures = Table::new(&["documents", &thousands(summary.documents), &dropped(summary)], &[0, 2]);
+    figures.row(vec!["tokens".into(), thousands(summary.tokens), "kept: at most one more than the longest context".into()]);
+    figures.row(vec!["vocabulary".into(), thousands(summary.d_vocab), String::new()]);
+    figures.row(vec![
+        "contexts".into(),
+        thousands(summary.contexts),
+        format!(
+            "{} with a single next token ({}), {} contradictions",
+            thousands(summary.deterministic_contexts),
+            percent(summary.deterministic_contexts, summary.contexts),
+            thousands(summary.contradictions()),
+        ),
+    ]);
+    figures.row(vec!["predictions".into(), thousands(summary.predictions), String::new()]);
+    let each = match (summary.floor_nats_per_prediction, summary.floor_bits_per_prediction) {
+        (Some(nats), Some(bits)) => format!("nats in all; {nats:.6} = {bits:.6} bits a prediction"),
+        _ => "nats: nothing is predicted".into(),
+    };
+    figures.row(vec!["floor".into(), thousands_f64(summary.floor_nats.0, 4), each]);
+    out += &figures.render();
+
+    if !summary.by_length.is_empty() {
+        let mut table = Table::new(&["length", "contexts", "predictions", "floor (nats)", "bits a prediction"], &[]);
+        let shown = summary.by_length.len().min(40);
+        for l in &summary.by_length[..shown] {
+            let bits = l.floor_nats.per(l.predictions).map_or("-".into(), |n| format!("{:.4}", n.bits()));
+            table.row(vec![
+                l.length.to_string(),
+                thousands(l.contexts),
+                thousands(l.predictions),
+                thousands_f64(l.floor_nats.0, 3),
+                bits,
+            ]);
+        }
+        let _ = write!(out, "\n{}", table.render());
+        if shown < summary.by_length.len() {
+            let _ = writeln!(out, "... {} lengths more: --csv or --json", summary.by_length.len() - shown);
+        }
+        let mut coverage = Table::new(&["share of predictions", "contexts that cover it (T_eps)"], &[]);
+        for c in &summary.coverage {
+            coverage.row(vec![format!("{}%", 100.0 - 100.0 * c.epsilon), thousands(c.contexts)]);
+        }
+        let _ = write!(out, "\n{}", coverage.render());
+    }
+    out
+}
+
+fn dropped(summary: &Summary) -> String {
+    let parts: Vec<String> = [(summary.dropped.empty, "empty"), (summary.dropped.short, "too short")]
+        .into_iter()
+        .filter(|&(n, _)| n > 0)
+        .map(|(n, what)| format!("{} {what}", thousands(n)))
+        .collect();
+    let kept = format!("kept, {} of them different", thousands(summary.sequences));
+    if parts.is_empty() { kept } else { format!("{kept}; left out: {}", parts.join(", ")) }
+}
+
+/// Writes the stories a line each and gives the size.
+fn write_stories(path: &Path, documents: u64, seed: u64) -> Result<u64> {
+    const BATCH: u64 = 1 << 12;
+    let stories = Stories::new(seed);
+    let mut out = OutputFile::create(path)?;
+    let mut bytes = 0;
+    let mut start = 0;
+    while start < documents {
+        // A few batches side by side, written in order.
+        let round = (BATCH * 16).min(documents - start);
+        let texts: Vec<String> = (0..round.div_ceil(BATCH))
+            .into_par_iter()
+            .map(|batch| {
+                let mut text = String::new();
+                let from = start + batch * BATCH;
+                for i in from..(from + BATCH).min(start + round) {
+                    stories.write(i, &mut text);
+                    text.push('\n');
+                }
+                text
+            })
+            .collect();
+        for text in texts {
+            out.write_all(text.as_bytes()).map_err(|e| Error::io(path, "write", e))?;
+            bytes += text.len() as u64;
+        }
+        start += round;
+        if interrupt::asked() {
+            return Err(Error::Interrupted);
+        }
+    }
+    out.commit()?;
+    Ok(bytes)
+}

@@ -1,0 +1,288 @@
+//! The corpus options, shared by every command that reads text.
+
+use crate::args::Common;
+use crate::progress::Watcher;
+use byrote::corpus::random::Associations;
+use byrote::corpus::{
+    ContextRule, Corpus, DocumentRule, Format, IdType, Options, Outputs, Source, TokenizerChoice, Window,
+};
+use byrote::{Error, Result};
+use clap::{Args, ValueEnum};
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+
+/// Documents of the built-in corpus where no number is given.
+pub const BUILTIN_DOCUMENTS: u64 = 1000;
+
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Corpus")]
+pub struct CorpusArgs {
+    /// Text (.txt or any other name), .jsonl, .parquet, .gz or .zst of the first two, token ids as .npy or .bin, or -
+    /// for standard input; the built-in stories where there is none
+    #[arg(value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+    /// Instead of PATH: so many documents of the built-in stories
+    #[arg(long, value_name = "N", conflicts_with_all = ["paths", "random", "merge"])]
+    pub builtin: Option<u64>,
+    /// Instead of PATH: so many distinct random sequences, each followed by a random label; implies --contexts full
+    #[arg(long, value_name = "N", conflicts_with_all = ["paths", "merge"])]
+    pub random: Option<usize>,
+    /// Instead of PATH: summaries written by --save
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with = "paths")]
+    pub merge: Vec<PathBuf>,
+    /// line, blank-line, file or separator:STR for text; chunk:L for 1-D ids [default: line; a record elsewhere]
+    #[arg(long, value_name = "RULE", value_parser = parse::<DocumentRule>)]
+    pub documents: Option<DocumentRule>,
+    /// Read every file as this, whatever its name
+    #[arg(long, value_name = "FORMAT")]
+    pub format: Option<FormatArg>,
+    /// The field or column that holds the text or the ids
+    #[arg(long, value_name = "NAME", default_value = "text")]
+    pub field: String,
+    /// byte, char, whitespace, wordpunct, or a Hugging Face tokenizer.json
+    #[arg(long, value_name = "NAME", default_value = "wordpunct")]
+    pub tokenizer: TokenizerChoice,
+    /// The type of the ids in a .bin
+    #[arg(long, value_name = "TYPE", default_value = "u16")]
+    pub dtype: DtypeArg,
+    /// The id between documents in 1-D ids
+    #[arg(long, value_name = "ID")]
+    pub separator_id: Option<u32>,
+    /// The longest context T; T + 1 tokens of a document are kept [default: 9]
+    #[arg(long, value_name = "T", value_parser = parse_n_ctx)]
+    pub n_ctx: Option<u32>,
+    /// Keep only documents of at least T + 1 tokens
+    #[arg(long)]
+    pub exact_length: bool,
+    /// Keep the first N documents
+    #[arg(long, value_name = "N")]
+    pub limit: Option<u64>,
+    /// Put a start token before every document
+    #[arg(long)]
+    pub bos: bool,
+    /// Put an end token after every document that ends within the window
+    #[arg(long)]
+    pub eos: bool,
+    /// Replace invalid UTF-8 instead of refusing it
+    #[arg(long)]
+    pub lossy: bool,
+    /// Every prefix predicts its next token, or only the whole document but its last token predicts that one
+    #[arg(long, value_name = "WHICH")]
+    pub contexts: Option<ContextsArg>,
+    /// Vocabulary of --random [default: 50]; in `bounds` also that of the model
+    #[arg(long, value_name = "W")]
+    pub d_vocab: Option<u64>,
+    /// Lengths of the sequences of --random, the label not counted, both ends included [default: 1..8]
+    #[arg(long, value_name = "A..B", value_parser = parse_lengths, requires = "random")]
+    pub lengths: Option<RangeInclusive<usize>>,
+    /// Labels of --random: the tokens 0..C-1 [default: 10, at most the vocabulary]
+    #[arg(long, value_name = "C", requires = "random")]
+    pub labels: Option<u32>,
+    /// Go out of core above this, e.g. 256M or 4G [default: half of what is free]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub max_memory: Option<u64>,
+    /// Where temporary files go [default: the system's place]
+    #[arg(long, value_name = "DIR")]
+    pub temp_dir: Option<PathBuf>,
+    /// Write a shard summary, for --merge
+    #[arg(long, value_name = "FILE")]
+    pub save: Option<PathBuf>,
+    /// Write every context with its count and next tokens as CSV
+    #[arg(long, value_name = "FILE")]
+    pub list: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum FormatArg {
+    Text,
+    Jsonl,
+    Parquet,
+    Npy,
+    Bin,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum DtypeArg {
+    U16,
+    U32,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum ContextsArg {
+    Prefixes,
+    Full,
+}
+
+fn parse<T: std::str::FromStr<Err = Error>>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|e: Error| e.to_string())
+}
+
+fn parse_n_ctx(text: &str) -> Result<u32, String> {
+    let n_ctx = text.parse().map_err(|_| format!("{text:?} is no number of tokens"))?;
+    let window = Window { n_ctx, ..Window::default() };
+    window.check().map(|()| n_ctx).map_err(|e| e.to_string())
+}
+
+fn parse_lengths(text: &str) -> Result<RangeInclusive<usize>, String> {
+    let wrong = || format!("{text:?} is not A..B, e.g. 1..8");
+    let (a, b) = text.split_once("..").ok_or_else(wrong)?;
+    let b = b.strip_prefix('=').unwrap_or(b);
+    Ok(a.trim().parse().map_err(|_| wrong())?..=b.trim().parse().map_err(|_| wrong())?)
+}
+
+/// Sizes as people write them: 512K, 256M, 4G, 1.5GiB; a unit is a power of 1024.
+fn parse_size(text: &str) -> Result<u64, String> {
+    let wrong = || format!("{text:?} is no size; write e.g. 256M or 4G");
+    let lower = text.trim().to_lowercase();
+    let digits = lower.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match &lower[digits.len()..] {
+        "" | "b" => 1u64,
+        "k" | "kb" | "kib" => 1 << 10,
+        "m" | "mb" | "mib" => 1 << 20,
+        "g" | "gb" | "gib" => 1 << 30,
+        "t" | "tb" | "tib" => 1 << 40,
+        _ => return Err(wrong()),
+    };
+    let number: f64 = digits.trim().parse().map_err(|_| wrong())?;
+    let size = number * unit as f64;
+    if !(size >= (1u64 << 20) as f64 && size <= (1u64 << 60) as f64) {
+        return Err(format!("{text:?} is not between 1M and 1E"));
+    }
+    Ok(size as u64)
+}
+
+/// Half of the memory that is free, or of what this group of processes may use, where the system tells.
+fn default_max_memory() -> Option<u64> {
+    let info = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = info.lines().find(|l| l.starts_with("MemAvailable:"))?;
+    let free = line.split_whitespace().nth(1)?.parse::<u64>().ok()?.checked_mul(1024)?;
+    let limit = std::fs::read_to_string("/sys/fs/cgroup/memory.max").ok();
+    let limit = limit.and_then(|l| l.trim().parse::<u64>().ok()).unwrap_or(u64::MAX);
+    Some((free.min(limit) / 2).max(64 << 20))
+}
+
+impl CorpusArgs {
+    /// Whether the user named a corpus at all.
+    pub fn is_given(&self) -> bool {
+        !self.paths.is_empty() || self.builtin.is_some() || self.random.is_some() || !self.merge.is_empty()
+    }
+
+    /// Where documents come from.
+    pub fn source(&self, common: &Common) -> Result<Source> {
+        if !self.merge.is_empty() {
+            return Ok(Source::Summaries(self.merge.clone()));
+        }
+        if let Some(n) = self.random {
+            let d_vocab = self.d_vocab.unwrap_or(50);
+            let d_vocab = u32::try_from(d_vocab)
+                .map_err(|_| Error::setting("--d-vocab", format!("{d_vocab} is beyond {}", u32::MAX)))?;
+            let lengths = self.lengths.clone().unwrap_or(1..=8);
+            let labels = self.labels.unwrap_or(d_vocab.min(10));
+            return Ok(Source::Random(Associations::new(n, d_vocab, lengths, labels, common.seed)?));
+        }
+        if self.paths.is_empty() {
+            let documents = self.builtin.unwrap_or(BUILTIN_DOCUMENTS);
+            return Ok(Source::Stories { documents, seed: common.seed });
+        }
+        Ok(Source::Files(self.paths.clone()))
+    }
+
+    /// How it is read.
+    pub fn options(&self) -> Options {
+        let longest = self.random.map(|_| self.lengths.as_ref().map_or(8, |l| *l.end() as u32));
+        let contexts = match self.contexts {
+            Some(ContextsArg::Prefixes) => ContextRule::Prefixes,
+            Some(ContextsArg::Full) => ContextRule::Full,
+            None if self.random.is_some() => ContextRule::Full,
+            None => ContextRule::Prefixes,
+        };
+        Options {
+            window: Window {
+                n_ctx: self.n_ctx.or(longest).unwrap_or(Window::default().n_ctx),
+                exact_length: self.exact_length,
+                bos: self.bos,
+                eos: self.eos,
+                contexts,
+            },
+            tokenizer: self.tokenizer.clone(),
+            documents: self.documents.clone(),
+            format: self.format.map(|f| match f {
+                FormatArg::Text => Format::Text,
+                FormatArg::Jsonl => Format::Jsonl,
+                FormatArg::Parquet => Format::Parquet,
+                FormatArg::Npy => Format::Npy,
+                FormatArg::Bin => Format::Bin,
+            }),
+            field: self.field.clone(),
+            dtype: match self.dtype {
+                DtypeArg::U16 => IdType::U16,
+                DtypeArg::U32 => IdType::U32,
+            },
+            separator_id: self.separator_id,
+            limit: self.limit,
+            lossy: self.lossy,
+            max_memory: self.max_memory.or_else(default_max_memory),
+            temp_dir: self.temp_dir.clone().unwrap_or_else(std::env::temp_dir),
+        }
+    }
+
+    /// Reads the corpus, writing what --save and --list ask for; keeps the contexts where `contexts` says so.
+    ///
+    /// A corpus without documents is an error, except for a shard that is only being saved: one of many may be empty.
+    pub fn read(&self, common: &Common, contexts: bool) -> Result<Corpus> {
+        let open = |path: &Option<PathBuf>| path.as_deref().map(byrote::output::OutputFile::create).transpose();
+        let outputs = Outputs { contexts, save: open(&self.save)?, list: open(&self.list)? };
+        let watcher = Watcher::new(common.quiet);
+        let corpus = Corpus::read(&self.source(common)?, &self.options(), outputs, &watcher)?;
+        watcher.finish();
+        let summary = &corpus.summary;
+        if summary.documents == 0 && self.save.is_none() {
+            let dropped = summary.dropped;
+            let message = match (dropped.empty, dropped.short) {
+                (0, 0) => "the input is empty".into(),
+                (empty, 0) => format!("{empty} read, all without a token"),
+                (empty, short) => format!(
+                    "{} read, {short} of them shorter than the {} tokens that --exact-length asks for",
+                    empty + short,
+                    summary.n_ctx + 1
+                ),
+            };
+            return Err(Error::EmptyCorpus { message });
+        }
+        Ok(corpus)
+    }
+
+    /// The corpus in a few words, for titles.
+    pub fn title(&self) -> String {
+        let name = |p: &PathBuf| p.file_name().map_or_else(|| p.to_string_lossy(), |n| n.to_string_lossy()).into_owned();
+        match (&self.merge[..], self.random, &self.paths[..]) {
+            ([_, ..], _, _) => format!("{} summaries", self.merge.len()),
+            (_, Some(n), _) => format!("{n} random associations"),
+            (_, _, []) => format!("built-in stories ({})", self.builtin.unwrap_or(BUILTIN_DOCUMENTS)),
+            (_, _, [path]) => name(path),
+            (_, _, [path, rest @ ..]) => format!("{} and {} more", name(path), rest.len()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_as_people_write_them() {
+        assert_eq!(parse_size("256M"), Ok(256 << 20));
+        assert_eq!(parse_size("1.5 GiB"), Ok(3 << 29));
+        assert_eq!(parse_size("2097152"), Ok(2 << 20));
+        for wrong in ["", "M", "12x", "-1G", "1K", "NaN", "inf"] {
+            assert!(parse_size(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn lengths_are_a_range() {
+        assert_eq!(parse_lengths("1..8"), Ok(1..=8));
+        assert_eq!(parse_lengths("3..=3"), Ok(3..=3));
+        assert!(parse_lengths("8").is_err() && parse_lengths("a..b").is_err());
+    }
+}

@@ -1,0 +1,139 @@
+//! What is shown: tables for people, JSON for programs, errors for both.
+
+use crate::interrupt;
+use byrote::Error;
+use serde_json::{Value, json};
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+/// Prints on standard output. A reader that has gone away (`| head`) is no error.
+pub fn print(text: &str) -> byrote::Result<()> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(Error::io("standard output", "write", e)),
+        _ => Ok(()),
+    }
+}
+
+/// Prints one JSON object.
+pub fn print_json(value: &Value) -> byrote::Result<()> {
+    print(&format!("{value:#}\n"))
+}
+
+/// A note on standard error, unless `quiet`.
+pub fn note(quiet: bool, text: &str) {
+    if !quiet {
+        let _ = writeln!(io::stderr(), "{text}");
+    }
+}
+
+/// Shows an error, a line a cause, and gives the exit code.
+pub fn report_error(error: &Error, json: bool) -> ExitCode {
+    let interrupted = matches!(error, Error::Interrupted);
+    let line = one_line(&error.to_string());
+    let _ = writeln!(io::stderr(), "byrote: {line}");
+    if json {
+        let object = json!({"error": {
+            "kind": error.kind(),
+            "message": line,
+            "path": error.path().map(|p| p.to_string_lossy()),
+            "line": error.line(),
+        }});
+        let _ = print_json(&object);
+    }
+    ExitCode::from(if interrupted { interrupt::EXIT_CODE } else { 2 })
+}
+
+/// Shows what clap says of wrong arguments; help and version are no errors.
+pub fn usage_error(error: &clap::Error) -> ExitCode {
+    let is_error = error.use_stderr();
+    if is_error && std::env::args_os().any(|a| a == "--json") {
+        let text = error.to_string();
+        let line = text.lines().next().unwrap_or_default();
+        let message = line.strip_prefix("error: ").unwrap_or(line);
+        let _ = print_json(&json!({"error": {"kind": "usage", "message": message, "path": null, "line": null}}));
+    }
+    let _ = error.print();
+    ExitCode::from(if is_error { 2 } else { 0 })
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// 1234567 as 1,234,567.
+pub fn thousands(n: impl Into<u128>) -> String {
+    let digits = n.into().to_string();
+    let mut out = String::with_capacity(digits.len() * 4 / 3);
+    for (i, c) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(c);
+    }
+    out
+}
+
+/// 1234567.891 as 1,234,567.89, with so many digits after the point.
+pub fn thousands_f64(x: f64, digits: usize) -> String {
+    let text = format!("{:.*}", digits, x.abs());
+    let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
+    let whole = whole.parse::<u128>().map_or_else(|_| whole.to_owned(), thousands);
+    let sign = if x < 0.0 { "-" } else { "" };
+    if fraction.is_empty() { format!("{sign}{whole}") } else { format!("{sign}{whole}.{fraction}") }
+}
+
+/// A table of aligned columns: the first to the left, the others to the right, unless `left` says otherwise.
+pub struct Table {
+    rows: Vec<Vec<String>>,
+    left: Vec<usize>,
+}
+
+impl Table {
+    pub fn new(heads: &[&str], left: &[usize]) -> Self {
+        Self { rows: vec![heads.iter().map(|&h| h.to_owned()).collect()], left: left.to_vec() }
+    }
+
+    pub fn row(&mut self, cells: Vec<String>) {
+        self.rows.push(cells);
+    }
+
+    pub fn render(&self) -> String {
+        let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
+        let width = |c: usize| self.rows.iter().filter_map(|r| r.get(c)).map(|s| s.chars().count()).max();
+        let widths: Vec<usize> = (0..columns).map(|c| width(c).unwrap_or(0)).collect();
+        let mut out = String::new();
+        for row in &self.rows {
+            let mut line = String::new();
+            for (c, cell) in row.iter().enumerate() {
+                let pad = " ".repeat(widths[c] - cell.chars().count());
+                let cell = if self.left.contains(&c) { format!("{cell}{pad}") } else { format!("{pad}{cell}") };
+                line.push_str(if c == 0 { "" } else { "  " });
+                line.push_str(&cell);
+            }
+            out.push_str(line.trim_end());
+            out.push('\n');
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_grouped_by_thousands() {
+        assert_eq!([0u64, 999, 1000, 1234567].map(thousands), ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!(thousands_f64(-218851.00175, 4), "-218,851.0018");
+        assert_eq!(thousands_f64(0.5, 0), "0");
+    }
+
+    #[test]
+    fn tables_align() {
+        let mut table = Table::new(&["name", "n"], &[0]);
+        table.row(vec!["a".into(), "1,000".into()]);
+        table.row(vec!["long".into(), "1".into()]);
+        assert_eq!(table.render(), "name      n\na     1,000\nlong      1\n");
+    }
+}

@@ -1,0 +1,73 @@
+//! ReLU networks, for comparison: four hidden neurons for every d points.
+//!
+//! Sufficient: a two-layer network of 4 ceil(n / d) ReLU neurons gives n points of R^d in general position
+//! any real labels. In words: four ReLUs make a bump on the d points of one hyperplane, steep enough to touch
+//! no other.
+//!
+//! | here | in the paper | meaning |
+//! |---|---|---|
+//! | n, d | n, d | points, their dimension (`d_model`, or 16) |
+//!
+//! Hypotheses. Points in general position (assumed, as in [`baum1988`]). Real labels: an index among C labels
+//! is one. It is no statement about a transformer, so a shape alone gets no number. The constant is explicit;
+//! the parameters of h neurons are counted as h (d + 2) + 1. A context with several next tokens counts with
+//! its most frequent one. Changed: nothing.
+//!
+//! Reference: S. Bubeck, R. Eldan, Y. T. Lee, D. Mikulincer, "Network size and size of the weights in
+//! memorization with two-layers neural networks", NeurIPS 2020, arXiv:2006.02855, abstract.
+
+use super::baum1988;
+use super::row::{Bound, Findings, Kind, Order, Paper, Task};
+
+/// The publication.
+pub static PAPER: Paper = Paper {
+    key: "bubeck2020",
+    title: "Network size and size of the weights in memorization with two-layers neural networks",
+    source: "arXiv:2006.02855, NeurIPS 2020",
+};
+
+/// The ReLU network.
+pub static NEURONS: Bound = Bound {
+    key: "bubeck2020",
+    name: "ReLU network on points",
+    task: Task::Association,
+    kind: Kind::Sufficient,
+    order: Order::Exact,
+    expression: "4 ceil(n / d) neurons, k = 4 (d + 2) ceil(n / d) + 1",
+    statement: "A two-layer ReLU network with four neurons for every d points gives points of R^d in \
+                general position any real labels.",
+    needs: "a corpus (it speaks of points, not of a transformer)",
+    paper: &PAPER,
+    place: "abstract",
+    judge: |s| match &s.corpus {
+        Some(corpus) => Ok(baum1988::on_points(s, neurons(corpus.contexts, baum1988::dimension(s)))),
+        None => Ok(Findings::default()),
+    },
+};
+
+/// 4 ceil(n / d); `None` for points without a dimension.
+pub fn neurons(n: u64, d: u64) -> Option<u64> {
+    baum1988::neurons(n, d).map(|neurons| neurons.saturating_mul(4))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::situation::{Situation, examples::*};
+    use super::*;
+
+    #[test]
+    fn the_stories_take_four_neurons_for_every_sixteen_contexts() {
+        // ceil(2637 / 16) = 165, times four is 660; 660 * 18 + 1 = 11,881.
+        assert_eq!(neurons(2637, 16), Some(660));
+        let row = NEURONS.evaluate(&of_corpus(stories()));
+        assert_eq!(row.required_parameters.unwrap().count(), Some(11_881));
+        assert_eq!(row.note.unwrap(), "660 neurons on points of dimension 16");
+    }
+
+    #[test]
+    fn the_points_are_as_wide_as_the_shape() {
+        let s = Situation { shape: Some(attention_only(100, 4, 4)), ..of_corpus(bigrams(1000)) };
+        // 40 neurons: 40 * 102 + 1.
+        assert_eq!(NEURONS.evaluate(&s).required_parameters.unwrap().count(), Some(4081));
+    }
+}

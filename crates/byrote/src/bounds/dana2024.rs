@@ -1,0 +1,503 @@
+//! One layer of attention with nothing after it: how many contexts its heads can tell apart.
+//!
+//! The logits are W_U (x_S + sum over heads of W_O W_V A), where x_S embeds the last token with its position
+//! and A is the attended average. So every context becomes a vector of H d_h numbers from the heads and d
+//! from the skip, and as many contexts as those vectors have rank can be given any point of R^d each.
+//!
+//! * Theorem 1, sufficient: T_eps <= H d_h + d contexts are brought as near to the truth as the best map of
+//!   rank d allows, up to C eps |WE| for an unknown C; exactly for eps = 0. The model has
+//!   d (S + 2 omega + 4 d_h H) parameters. Below d = omega - 1 that is not the floor, so this does not
+//!   contradict Lemma 1 of madden2024.
+//! * Corollary 1 (row `dana2024-d2`), sufficient: width d = 2 holds H d_h + 2 associations; by Theorem 1 and
+//!   Proposition 3 any d >= 2 holds H d_h + d.
+//! * Corollary 2, an average: accuracy 1/omega + (1 - 1/omega) (H d_h + d) / T_0.
+//! * Propositions 1 to 3: no transformer whose W_U reads d_model beats the best *sequence encoder* of rank d.
+//!   That infimum of KL is 0 for d >= omega - 1, and for associations from d = 2 on; in between a solver
+//!   estimates it.
+//! * Theorem 2, sufficient: random codes of width d > 128 ln(omega + 1) bound that infimum from above.
+//! * Theorem 3, sufficient up to a constant: without full support, Theorem 1 with an error O(eps log 1/eps).
+//! * Section 4.2 and Appendix B, empirical: growth as H d_h^2 for d_h <= d, as d^3 H for d_h = d, and about
+//!   1.7 H d_h at d = 2.
+//!
+//! | here | in the paper | meaning |
+//! |---|---|---|
+//! | omega, S, d, d_h, H | N, S, d, d_h, H | tokens, length, widths, heads |
+//! | T_eps, T_0 = n | T_eps, T_0 | contexts that carry 1 - eps of the predictions, all contexts |
+//! | h | minus H(pi) | mean entropy of the next token: the floor over the predictions |
+//!
+//! Hypotheses. Attention alone (checked). All contexts of one length S >= 2 (checked; E7: a softmax over one
+//! token is constant). Full support for Theorem 1 (checked), one next token a context for the Corollaries
+//! (checked). d_h <= d is not required: a wider head counts as d. Contexts in general position: *assumed*,
+//! see E11. Corollary 2: contexts equally frequent (assumed).
+//!
+//! Changed. The skip adds only min(d, distinct last tokens) (E4) and a head only min(d_h, d) (E5), so the
+//! count used here is H min(d_h, d) + min(d, distinct last tokens). Even that fails on structured sets: for
+//! all S-grams over b tokens a head adds min(d_h, d, b + S - 2) (E11), which is used where the corpus is all
+//! S-grams of its vocabulary. Elsewhere the numerical rank found by `build dana2024` decides. Corollary 2 is
+//! an average over chance, not a bound (E8). Theorem 2 is used in its repaired form (E10): with h the entropy
+//! of a context, pi_g its largest probability and C = sqrt(32 ln(omega + 1) / d),
+//!
+//! ```text
+//! KL <= (1 - pi_g) ln((omega - 1) / (e^h - 1)) (1 + 2C) / (1 - 2C).
+//! ```
+//!
+//! To need only the floor we add 1 - pi_g <= h / (2 ln 2) (Hellman and Raviv 1970); the product is concave in
+//! h, so its mean is at most its value at the mean entropy. Constants are explicit but for eps > 0 and for
+//! Theorem 3.
+//!
+//! Reference: L. Dana, M. S. Pydi, Y. Chevaleyre, arXiv:2411.10115 (AISTATS 2025): eqs. (3), (4), (6), (17).
+
+use super::row::{Bound, Findings, Kind, Order, Outcome, Paper, Task, grouped};
+use super::situation::{CorpusFacts, Situation};
+use crate::model::Shape;
+use crate::units::Nats;
+
+/// The publication.
+pub static PAPER: Paper = Paper {
+    key: "dana2024",
+    title: "Memorization in Attention-only Transformers",
+    source: "arXiv:2411.10115, AISTATS 2025",
+};
+
+const NEEDS: &str = "a shape that is attention alone, or a corpus of one context length";
+
+/// Theorem 1 at eps = 0.
+pub static THEOREM1: Bound = Bound {
+    key: "dana2024-theorem1",
+    name: "heads and skip, distributions",
+    task: Task::Distribution,
+    kind: Kind::Sufficient,
+    order: Order::Exact,
+    expression: "n >= H min(d_h, d) + min(d, last tokens), k = d (S + 2 omega + 4 d_h H)",
+    statement: "Attention alone brings so many contexts in general position as near to their distributions \
+                as rank d_model allows, and all the way from d_model = omega - 1 on.",
+    needs: NEEDS,
+    paper: &PAPER,
+    place: "Theorem 1 with E4, E5, E7, E11",
+    judge: |s| {
+        let shape = s.attention_only_shape()?;
+        s.corpus.as_ref().map_or(Ok(()), CorpusFacts::full_support)?;
+        let mut found = judge_capacity(s, shape, s.contexts(), full_width)?;
+        if let Some(shape) = shape.filter(|shape| shape.d_model < full_width(shape.d_vocab)) {
+            let (d, full) = (shape.d_model, full_width(shape.d_vocab));
+            found.note = Some(format!("as near as rank {d} allows; to the floor from d_model {full} on"));
+        }
+        Ok(found)
+    },
+};
+
+/// Corollary 1.
+pub static D2: Bound = Bound {
+    key: "dana2024-d2",
+    name: "heads and skip, associations",
+    task: Task::Association,
+    kind: Kind::Sufficient,
+    order: Order::Exact,
+    expression: "n >= H min(d_h, d) + min(d, last tokens), k = d (S + 2 omega + 4 d_h H), d >= 2",
+    statement: "Attention alone, from width two on, gives so many contexts in general position their one \
+                next token; width two costs least.",
+    needs: NEEDS,
+    paper: &PAPER,
+    place: "Corollary 1 with E4, E5, E7, E11",
+    judge: |s| {
+        let shape = s.attention_only_shape()?;
+        if shape.is_some_and(|shape| shape.d_model < 2) {
+            return Err("d_model must be at least 2".into());
+        }
+        s.corpus.as_ref().map_or(Ok(()), CorpusFacts::deterministic)?;
+        judge_capacity(s, shape, s.contexts(), |_| 2)
+    },
+};
+
+/// Corollary 2.
+pub static COROLLARY2: Bound = Bound {
+    key: "dana2024-corollary2",
+    name: "accuracy, the rest at chance",
+    task: Task::Association,
+    kind: Kind::Estimate,
+    order: Order::Exact,
+    expression: "1/omega + (1 - 1/omega) min(1, (H min(d_h, d) + min(d, last tokens)) / n)",
+    statement: "The accuracy when as many contexts as fit are held and the others are right by chance; one \
+                solution may have less.",
+    needs: "a shape that is attention alone",
+    paper: &PAPER,
+    place: "Corollary 2 with E8",
+    judge: |s| {
+        let shape = s.attention_only_shape()?;
+        s.corpus.as_ref().map_or(Ok(()), CorpusFacts::deterministic)?;
+        s.readable()?;
+        s.one_length_above_one()?;
+        let contexts = |shape: &Shape| s.contexts().map_or(sequences(shape.d_vocab, shape.n_ctx), u128::from);
+        Ok(Findings {
+            shape_parameters: s.shape_parameters(),
+            figure: shape
+                .and_then(|shape| accuracy(held(s, shape), contexts(shape), shape.d_vocab))
+                .map(|accuracy| ("accuracy, about", "", accuracy)),
+            note: s.corpus.is_none().then(|| "over all sequences of n_ctx tokens".into()),
+            ..Findings::default()
+        })
+    },
+};
+
+/// Propositions 1 to 3.
+pub static PROPOSITION1: Bound = Bound {
+    key: "dana2024-proposition1",
+    name: "rank of the output",
+    task: Task::Distribution,
+    kind: Kind::Estimate,
+    order: Order::Exact,
+    expression: "KL(pi, model) >= inf over rank d encoders, 0 for d >= omega - 1 or (associations) d >= 2",
+    statement: "Whatever comes before it, an output matrix that reads d_model leaves at least the \
+                divergence of the best encoder of rank d_model.",
+    needs: "a shape without a hidden layer",
+    paper: &PAPER,
+    place: "Propositions 1, 2, 3, eq. (3)",
+    judge: judge_proposition1,
+};
+
+/// Theorem 2.
+pub static THEOREM2: Bound = Bound {
+    key: "dana2024-theorem2",
+    name: "random codes",
+    task: Task::Distribution,
+    kind: Kind::Sufficient,
+    order: Order::Exact,
+    expression: "KL <= h/(2 ln 2) ln((omega-1)/(e^h - 1)) (1+2C)/(1-2C), C = sqrt(32 ln(omega+1)/d)",
+    statement: "Some encoder of rank d_model comes so close to the distributions, the closer the nearer \
+                they are to one next token a context.",
+    needs: "a corpus and a shape without a hidden layer",
+    paper: &PAPER,
+    place: "Theorem 2, eq. (6), with E10",
+    judge: judge_theorem2,
+};
+
+/// Theorem 3.
+pub static THEOREM3: Bound = Bound {
+    key: "dana2024-theorem3",
+    name: "heads and skip, without full support",
+    task: Task::Distribution,
+    kind: Kind::Sufficient,
+    order: Order::UpToConstant,
+    expression: "T_eps <= H min(d_h, d) + min(d, last tokens), error O(eps log 1/eps)",
+    statement: "Where some tokens never follow, attention alone that holds the T_eps most frequent contexts \
+                is off by an unknown constant times eps log 1/eps.",
+    needs: NEEDS,
+    paper: &PAPER,
+    place: "Theorem 3, eq. (17)",
+    judge: |s| {
+        let shape = s.attention_only_shape()?;
+        let coverage = s.corpus.iter().flat_map(|corpus| &corpus.coverage).filter(|c| c.epsilon > 0.0);
+        let finest = coverage.min_by(|a, b| a.epsilon.total_cmp(&b.epsilon));
+        let mut found = judge_capacity(s, shape, finest.map(|c| c.contexts), |_| Shape::default().d_model)?;
+        if let (Some(finest), Some(note)) = (finest, &mut found.note) {
+            note.push_str(&format!(", eps {}", finest.epsilon));
+        }
+        Ok(found)
+    },
+};
+
+/// Section 4.2 and Appendix B.
+pub static EMPIRICAL: Bound = Bound {
+    key: "dana2024-empirical",
+    name: "trained attention alone",
+    task: Task::Association,
+    kind: Kind::Empirical,
+    order: Order::UpToConstant,
+    expression: "1.7 H d_h at d = 2; c H d_h^2 for d_h < d; c d^3 H for d_h = d",
+    statement: "Trained on random bigrams, attention alone held more than is proved, growing with H, with \
+                d_h squared and, where d_h = d, with d cubed.",
+    needs: "a shape that is attention alone",
+    paper: &PAPER,
+    place: "section 4.2, Appendix B",
+    judge: |s| {
+        let shape = s.attention_only_shape()?;
+        if let Some(shape) = shape.filter(|m| m.d_head > m.d_model && m.d_model != 2) {
+            return Err(format!("measured for d_head <= d_model = {} only", shape.d_model));
+        }
+        Ok(Findings {
+            contexts: shape.map(|shape| empirical(shape).into()),
+            shape_parameters: s.shape_parameters(),
+            ..Findings::default()
+        })
+    },
+};
+
+/// The width at which the output matrix is no bottleneck (Proposition 2): omega - 1, at least 1.
+pub fn full_width(omega: u64) -> u64 {
+    omega.saturating_sub(1).max(1)
+}
+
+/// H min(d_h, d) + min(d, distinct last tokens): how many contexts of one length can have independent
+/// features.
+pub fn capacity(d_model: u64, d_head: u64, n_heads: u64, distinct_last: u64) -> u128 {
+    u128::from(n_heads) * u128::from(d_head.min(d_model)) + u128::from(d_model.min(distinct_last))
+}
+
+/// The same where the contexts are all sequences of `length` over `tokens` tokens: the heads see only
+/// differences between positions, which span `tokens` + `length` - 2 dimensions (E11).
+pub fn capacity_on_all_sequences(d_model: u64, d_head: u64, n_heads: u64, tokens: u64, length: u64) -> u128 {
+    capacity(d_model, d_head.min(span(tokens, length)), n_heads, tokens)
+}
+
+fn span(tokens: u64, length: u64) -> u64 {
+    tokens.saturating_add(length).saturating_sub(2)
+}
+
+/// `like` with as many heads, at least one, as `n` contexts ask for.
+pub fn sized(n: u64, distinct_last: u64, like: &Shape) -> Shape {
+    let a_head = like.d_head.min(like.d_model).max(1);
+    let by_heads = n.saturating_sub(like.d_model.min(distinct_last));
+    Shape { n_heads: by_heads.div_ceil(a_head).max(1), d_mlp: 0, ..*like }
+}
+
+/// Corollary 2: the mean accuracy when `held` of `contexts` are memorized and the others guessed.
+pub fn accuracy(held: u128, contexts: u128, omega: u64) -> Option<f64> {
+    let chance = 1.0 / omega as f64;
+    (contexts > 0 && omega > 0).then(|| chance + (1.0 - chance) * held.min(contexts) as f64 / contexts as f64)
+}
+
+/// C of Theorem 2: how far from orthonormal `omega` random codes of width `d_model` are at worst.
+pub fn code_distortion(d_model: u64, omega: u64) -> f64 {
+    (32.0 * (omega as f64 + 1.0).ln() / d_model as f64).sqrt()
+}
+
+/// Theorem 2 (E10) from the mean entropy of the next token; `None` where it is vacuous, C >= 1/2.
+pub fn encoder_divergence(mean_entropy: Nats, d_model: u64, omega: u64) -> Option<Nats> {
+    let c = code_distortion(d_model, omega);
+    let h = mean_entropy.0;
+    let spread = (omega as f64 - 1.0) / h.exp_m1();
+    let look_up_error = h / (2.0 * std::f64::consts::LN_2);
+    let bound =
+        if h > 0.0 { look_up_error * spread.ln().max(0.0) * (1.0 + 2.0 * c) / (1.0 - 2.0 * c) } else { 0.0 };
+    (c < 0.5 && bound.is_finite()).then_some(Nats(bound))
+}
+
+fn empirical(shape: &Shape) -> f64 {
+    let [d, d_h, heads] = [shape.d_model, shape.d_head, shape.n_heads].map(|x| x as f64);
+    if shape.d_model == 2 {
+        1.7 * heads * d_h
+    } else if shape.d_head == shape.d_model {
+        d * d * d * heads
+    } else {
+        heads * d_h * d_h
+    }
+}
+
+/// omega^S.
+fn sequences(omega: u64, length: u64) -> u128 {
+    u128::from(omega).saturating_pow(u32::try_from(length).unwrap_or(u32::MAX))
+}
+
+fn all_sequences(corpus: &CorpusFacts) -> bool {
+    u128::from(corpus.contexts) == sequences(corpus.d_vocab, corpus.longest_context())
+}
+
+/// The capacity of a shape on the corpus, or on any contexts its vocabulary allows.
+fn held(s: &Situation, shape: &Shape) -> u128 {
+    let Shape { d_model, d_head, n_heads, d_vocab, .. } = *shape;
+    match &s.corpus {
+        Some(corpus) if all_sequences(corpus) => {
+            capacity_on_all_sequences(d_model, d_head, n_heads, corpus.d_vocab, corpus.longest_context())
+        }
+        Some(corpus) => capacity(d_model, d_head, n_heads, corpus.distinct_last_tokens),
+        None => capacity(d_model, d_head, n_heads, d_vocab),
+    }
+}
+
+/// Theorem 1 and its kin for `n` contexts; `width` of the vocabulary is the width where there is no shape.
+fn judge_capacity(s: &Situation, shape: Option<&Shape>, n: Option<u64>, width: fn(u64) -> u64) -> Outcome {
+    s.readable()?;
+    let length = s.one_length_above_one()?;
+    let sized = s.corpus.as_ref().zip(n).zip(length).map(|((corpus, n), n_ctx)| {
+        let d = width(corpus.d_vocab);
+        let own = Shape { d_vocab: corpus.d_vocab, n_ctx, d_model: d, d_head: d, ..Shape::default() };
+        let like = shape.copied().unwrap_or(own);
+        let seen = if all_sequences(corpus) { span(corpus.d_vocab, n_ctx) } else { u64::MAX };
+        let effective = Shape { d_head: like.d_head.min(seen), ..like };
+        Shape { d_head: like.d_head, ..sized(n, corpus.distinct_last_tokens, &effective) }
+    });
+    Ok(Findings {
+        contexts: shape.map(|shape| held(s, shape).into()),
+        shape_parameters: shape.and(s.shape_parameters()),
+        required_parameters: sized.map(|sized| sized.parameters().total().into()),
+        note: sized.map(|m| {
+            format!("required at d_model {}, {} heads of {}", m.d_model, grouped(m.n_heads), m.d_head)
+        }),
+        ..Findings::default()
+    })
+}
+
+fn judge_proposition1(s: &Situation) -> Outcome {
+    let Some(shape) = s.shape_of_rank_d_model()? else { return Ok(Findings::default()) };
+    let free = shape.d_vocab.saturating_sub(1);
+    let associations = s.corpus.as_ref().is_some_and(|corpus| corpus.contradictions() == 0);
+    if shape.d_model < free && !(associations && shape.d_model >= 2) {
+        return Err(format!("below d_model = omega - 1 = {free} only the encoder solver estimates it"));
+    }
+    Ok(Findings {
+        shape_parameters: s.shape_parameters(),
+        figure: Some(("divergence, at least", "nats a prediction", 0.0)),
+        note: Some("the output is no bottleneck".into()),
+        ..Findings::default()
+    })
+}
+
+fn judge_theorem2(s: &Situation) -> Outcome {
+    let (Some(shape), Some(corpus)) = (s.shape_of_rank_d_model()?, &s.corpus) else {
+        return Ok(Findings::default());
+    };
+    s.readable()?;
+    let least = 128.0 * (shape.d_vocab as f64 + 1.0).ln();
+    if shape.d_model as f64 <= least {
+        return Err(format!("d_model must be above 128 ln(omega + 1) = {least:.1}"));
+    }
+    let entropy = corpus.floor.per(corpus.predictions);
+    Ok(Findings {
+        shape_parameters: s.shape_parameters(),
+        figure: entropy
+            .and_then(|h| encoder_divergence(h, shape.d_model, shape.d_vocab))
+            .map(|Nats(kl)| ("divergence of an encoder, at most", "nats a prediction", kl)),
+        ..Findings::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::situation::examples::*;
+    use super::*;
+    use proptest::prelude::*;
+
+    fn both(corpus: CorpusFacts, shape: Shape) -> Situation {
+        Situation { shape: Some(shape), ..of_corpus(corpus) }
+    }
+
+    #[test]
+    fn capacity_counts_the_rank_of_heads_and_skip() {
+        assert_eq!(capacity(10, 10, 20, 50), 210); // 20 * 10 + 10
+        assert_eq!(capacity(16, 16, 64, 50), 1040); // 64 * 16 + 16
+        // E4, (d, d_h, H) = (10, 4, 10): 40 from the heads, one more for each distinct last token up to 10.
+        assert_eq!([1, 3, 9, 10, 11].map(|last| capacity(10, 4, 10, last)), [41, 43, 49, 50, 50]);
+        // E5: a head wider than the model is as wide as the model; 19 * 2 + 2 and 10 * 4 + 4.
+        assert_eq!((capacity(2, 5, 19, 50), capacity(4, 6, 10, 50)), (40, 44));
+        // E11: all pairs over 3 tokens, d = d_h = 8, H = 2: a head adds 3 + 2 - 2 = 3, the skip 3.
+        assert_eq!(capacity_on_all_sequences(8, 8, 2, 3, 2), 9);
+    }
+
+    #[test]
+    fn theorem_1_holds_210_contexts_at_10_10_20() {
+        let row = THEOREM1.evaluate(&of_shape(attention_only(10, 10, 20)));
+        assert_eq!(row.contexts.unwrap().count(), Some(210));
+        assert_eq!(row.shape_parameters.unwrap().count(), Some(9020)); // 10 (2 + 100 + 4 * 200)
+        assert_eq!(row.note.unwrap(), "as near as rank 10 allows; to the floor from d_model 49 on");
+    }
+
+    #[test]
+    fn theorem_1_sizes_the_heads_for_a_corpus() {
+        // 300 bigrams, full support. d = d_h = 10: ceil(290 / 10) = 29 heads, 10 (102 + 4 * 290) = 12,620.
+        // d = d_h = omega - 1 = 49: ceil(251 / 49) = 6 heads, 49 (102 + 4 * 6 * 49) = 62,622.
+        let corpus = CorpusFacts { full_support_contexts: 300, ..bigrams(300) };
+        let row = THEOREM1.evaluate(&both(corpus.clone(), attention_only(10, 10, 20)));
+        assert_eq!(row.required_parameters.unwrap().count(), Some(12_620));
+        assert_eq!(row.contexts.unwrap().count(), Some(210));
+        let alone = THEOREM1.evaluate(&of_corpus(corpus));
+        assert_eq!(alone.required_parameters.unwrap().count(), Some(62_622));
+    }
+
+    #[test]
+    fn every_hypothesis_can_fail_with_its_reason() {
+        let why = |bound: &'static Bound, s: Situation| bound.evaluate(&s).why_not.unwrap();
+        assert!(why(&THEOREM1, of_corpus(bigrams(300))).contains("300 lack some"));
+        assert!(why(&THEOREM3, of_corpus(stories())).contains("1 to 9"));
+        assert!(why(&D2, of_corpus(stories())).contains("637 contexts have more than one"));
+        assert!(why(&D2, of_shape(attention_only(1, 1, 1))).contains("at least 2"));
+        assert!(why(&THEOREM1, of_shape(Shape::default())).contains("hidden layer"));
+        assert!(why(&THEOREM1, of_shape(Shape { n_ctx: 1, ..attention_only(4, 4, 4) })).contains("here 1"));
+        assert!(why(&EMPIRICAL, of_shape(attention_only(4, 6, 10))).contains("d_model = 4 only"));
+        assert!(why(&PROPOSITION1, of_shape(Shape::default())).contains("rank is d_mlp 1"));
+        assert!(why(&PROPOSITION1, of_shape(attention_only(48, 8, 1))).contains("omega - 1 = 49 only"));
+        let longer = CorpusFacts { by_length: vec![], n_ctx: 3, ..bigrams(9) };
+        assert!(why(&D2, both(longer, attention_only(2, 2, 9))).contains("contexts of 3 tokens"));
+    }
+
+    #[test]
+    fn width_two_holds_the_associations_of_corollary_1() {
+        // n = 102, S = 2, omega = 50: 50 heads of 2; 2 (2 + 100 + 4 * 100) = 1,004.
+        let row = D2.evaluate(&both(bigrams(102), attention_only(2, 2, 50)));
+        assert_eq!(row.contexts.unwrap().count(), Some(102));
+        assert_eq!(row.shape_parameters.unwrap().count(), Some(1004));
+        assert_eq!(row.required_parameters.unwrap().count(), Some(1004));
+    }
+
+    #[test]
+    fn corollary_2_gives_the_published_accuracies() {
+        // omega = 50, T_0 = 2500: 0.02 + 0.98 * 210 / 2500 = 0.10232; 0.02 + 0.98 * 1040 / 2500 = 0.42768.
+        for (d, heads, expected) in [(10, 20, 0.10232), (16, 64, 0.42768)] {
+            let shape = attention_only(d, d, heads);
+            for situation in [of_shape(shape), both(bigrams(2500), shape)] {
+                let figure = COROLLARY2.evaluate(&situation).figure.unwrap();
+                assert!((figure.value.number().unwrap() - expected).abs() < 1e-12);
+            }
+        }
+        assert_eq!(accuracy(9, 3, 7), Some(1.0));
+        assert_eq!((accuracy(0, 0, 50), accuracy(0, 5, 0)), (None, None));
+    }
+
+    #[test]
+    fn the_output_is_no_bottleneck_at_full_width_or_for_associations() {
+        assert!(PROPOSITION1.evaluate(&of_shape(attention_only(49, 8, 1))).applies());
+        assert!(PROPOSITION1.evaluate(&both(bigrams(100), attention_only(2, 2, 1))).applies());
+        assert!(!PROPOSITION1.evaluate(&both(bigrams(100), attention_only(1, 1, 1))).applies());
+    }
+
+    #[test]
+    fn theorem_2_is_vacuous_up_to_128_ln_omega_plus_1() {
+        // 128 ln 51 = 503.27: nothing at 503, a number at 504. At d = 5000 and h = 0.2:
+        // C = sqrt(32 ln 51 / 5000) = 0.158631, (1 + 2C) / (1 - 2C) = 1.929378, 0.2 / (2 ln 2) = 0.144270,
+        // ln(49 / 0.2214028) = 5.399592; the product of the last three is 1.502979.
+        assert_eq!(encoder_divergence(Nats(0.2), 503, 50), None);
+        assert!(encoder_divergence(Nats(0.2), 504, 50).is_some());
+        assert!((code_distortion(5000, 50) - 0.158_631).abs() < 1e-6);
+        assert!((encoder_divergence(Nats(0.2), 5000, 50).unwrap().0 - 1.502_979).abs() < 1e-6);
+        assert_eq!(encoder_divergence(Nats(0.0), 5000, 50), Some(Nats(0.0)));
+        let corpus = CorpusFacts { floor: Nats(20.0), ..bigrams(100) };
+        let row = THEOREM2.evaluate(&both(corpus.clone(), attention_only(5000, 5, 1)));
+        assert!((row.figure.unwrap().value.number().unwrap() - 1.502_979).abs() < 1e-6);
+        let why_not = THEOREM2.evaluate(&both(corpus, attention_only(503, 5, 1))).why_not.unwrap();
+        assert!(why_not.contains("= 503.3"), "{why_not}");
+    }
+
+    #[test]
+    fn theorem_3_and_the_experiments_are_orders_only() {
+        let row = THEOREM3.evaluate(&both(bigrams(300), attention_only(10, 10, 20)));
+        assert_eq!((row.contexts.unwrap().number(), row.contexts.unwrap().order_of()), (None, Some(210.0)));
+        // T_0.1 = 270: 26 heads, 10 (102 + 4 * 260) = 11,420.
+        assert_eq!(row.required_parameters.unwrap().order_of(), Some(11_420.0));
+        assert!(row.note.unwrap().ends_with("eps 0.1"));
+        let held = |d, d_h, heads| EMPIRICAL.evaluate(&of_shape(attention_only(d, d_h, heads))).contexts;
+        assert_eq!(held(2, 5, 20).unwrap().order_of(), Some(170.0)); // 1.7 * 20 * 5
+        assert_eq!(held(10, 4, 20).unwrap().order_of(), Some(320.0)); // 20 * 16
+        assert_eq!(held(10, 10, 20).unwrap().order_of(), Some(20_000.0)); // 1000 * 20
+    }
+
+    proptest! {
+        #[test]
+        fn capacity_never_falls_in_any_size_and_sizing_reaches_it(
+            d in 1u64..500, d_h in 1u64..500, heads in 1u64..500, last in 1u64..500, n in 1u64..100_000,
+        ) {
+            let c = capacity(d, d_h, heads, last);
+            prop_assert!(capacity(d + 1, d_h, heads, last) >= c && capacity(d, d_h + 1, heads, last) >= c);
+            prop_assert!(capacity(d, d_h, heads + 1, last) > c && capacity(d, d_h, heads, last + 1) >= c);
+            let shape = sized(n, last, &attention_only(d, d_h, heads));
+            prop_assert!(capacity(d, d_h, shape.n_heads, last) >= n.into());
+            prop_assert!(shape.n_heads == 1 || capacity(d, d_h, shape.n_heads - 1, last) < n.into());
+        }
+
+        #[test]
+        fn formulas_take_any_number([a, b, c, d] in prop::array::uniform4(any_size()), h in any::<f64>()) {
+            capacity(a, b, c, d);
+            capacity_on_all_sequences(a, b, c, d, a);
+            sized(a, b, &attention_only(c, d, a));
+            prop_assert!(encoder_divergence(Nats(h), a, b).is_none_or(|kl| kl.0 >= 0.0));
+        }
+    }
+}

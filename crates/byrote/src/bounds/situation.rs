@@ -1,0 +1,404 @@
+//! What is known when a bound is asked: facts of a corpus, the shape of a model, a bare number of parameters,
+//! or several of these. The hypotheses that several papers share are checked here, each with the reason it
+//! fails.
+
+use super::row::grouped;
+use crate::model::{Mixer, Shape};
+use crate::units::Nats;
+
+/// Why a bound says nothing here: the hypothesis that fails, with its numbers.
+pub(super) type WhyNot = String;
+
+/// The contexts of one length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LengthFacts {
+    /// Tokens in the context.
+    pub length: u64,
+    /// Distinct contexts of that length.
+    pub contexts: u64,
+}
+
+/// T_eps of dana2024: how few contexts carry nearly all predictions.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Coverage {
+    /// The share of the predictions left out.
+    pub epsilon: f64,
+    /// The smallest number of contexts that carry the rest.
+    pub contexts: u64,
+}
+
+/// What the bounds need to know of a corpus.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct CorpusFacts {
+    /// Documents kept.
+    pub documents: u64,
+    /// Distinct documents kept, N_seq.
+    pub sequences: u64,
+    /// Tokens in the vocabulary, omega.
+    pub d_vocab: u64,
+    /// Longest context asked for, T.
+    pub n_ctx: u64,
+    /// Distinct contexts, n.
+    pub contexts: u64,
+    /// Predictions, the sum of all counts.
+    pub predictions: u64,
+    /// The lowest training loss of any model, over all predictions.
+    pub floor: Nats,
+    /// Contexts with a single next token.
+    pub deterministic_contexts: u64,
+    /// Contexts by their length.
+    pub by_length: Vec<LengthFacts>,
+    /// Distinct last tokens of the contexts.
+    pub distinct_last_tokens: u64,
+    /// Distinct next tokens, C.
+    pub labels: u64,
+    /// Contexts after which every token of the vocabulary occurs.
+    pub full_support_contexts: u64,
+    /// T_eps for a few eps.
+    pub coverage: Vec<Coverage>,
+}
+
+impl CorpusFacts {
+    /// The longest context there is; `n_ctx` where lengths are not listed.
+    pub fn longest_context(&self) -> u64 {
+        self.lengths().max().unwrap_or(self.n_ctx)
+    }
+
+    /// The length S of all contexts, or how many lengths there are.
+    pub(super) fn one_length(&self) -> Result<u64, WhyNot> {
+        let shortest = self.lengths().min().unwrap_or(self.n_ctx);
+        let longest = self.longest_context();
+        if shortest == longest {
+            Ok(longest)
+        } else {
+            Err(format!("all contexts must have one length, here {shortest} to {longest} tokens"))
+        }
+    }
+
+    /// Assumption 1 of dana2024: one next token a context.
+    pub(super) fn deterministic(&self) -> Result<(), WhyNot> {
+        match self.contradictions() {
+            0 => Ok(()),
+            some => Err(format!("{} contexts have more than one next token", grouped(some))),
+        }
+    }
+
+    /// Assumption 2 of dana2024: every token follows every context.
+    pub(super) fn full_support(&self) -> Result<(), WhyNot> {
+        match self.contexts.saturating_sub(self.full_support_contexts) {
+            0 => Ok(()),
+            some => Err(format!("every token must follow every context, {} lack some", grouped(some))),
+        }
+    }
+
+    /// Contexts with more than one next token.
+    pub fn contradictions(&self) -> u64 {
+        self.contexts.saturating_sub(self.deterministic_contexts)
+    }
+
+    fn lengths(&self) -> impl Iterator<Item = u64> {
+        self.by_length.iter().filter(|l| l.contexts > 0).map(|l| l.length)
+    }
+}
+
+/// Everything a bound may look at. Fill what is known and leave the rest to `..Situation::default()`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Situation {
+    /// The corpus to be memorized.
+    pub corpus: Option<CorpusFacts>,
+    /// The model.
+    pub shape: Option<Shape>,
+    /// The number of parameters, where the shape is not known or counts more than its paper does.
+    pub parameters: Option<u64>,
+    /// Tokens in the vocabulary, where neither shape nor corpus says it.
+    pub d_vocab: Option<u64>,
+    /// Longest context, where neither shape nor corpus says it.
+    pub n_ctx: Option<u64>,
+    /// Arithmetic operations that compute one prediction.
+    pub operations: Option<u64>,
+    /// Bits that store a parameter.
+    pub bits_per_parameter: u32,
+}
+
+impl Default for Situation {
+    /// Nothing known; parameters of 32 bits.
+    fn default() -> Self {
+        Situation {
+            corpus: None,
+            shape: None,
+            parameters: None,
+            d_vocab: None,
+            n_ctx: None,
+            operations: None,
+            bits_per_parameter: 32,
+        }
+    }
+}
+
+impl Situation {
+    /// omega of the model: of its shape, else as stated, else the corpus's.
+    pub fn vocabulary(&self) -> Option<u64> {
+        let shape = self.shape.map(|shape| shape.d_vocab);
+        shape.or(self.d_vocab).or_else(|| self.corpus.as_ref().map(|corpus| corpus.d_vocab))
+    }
+
+    /// T of the model: of its shape, else as stated, else the corpus's.
+    pub fn longest_context(&self) -> Option<u64> {
+        let shape = self.shape.map(|shape| shape.n_ctx);
+        shape.or(self.n_ctx).or_else(|| self.corpus.as_ref().map(CorpusFacts::longest_context))
+    }
+
+    /// k of the model: as stated, else the count of its shape.
+    pub fn parameter_count(&self) -> Option<u128> {
+        self.parameters.map(u128::from).or_else(|| self.shape_parameters())
+    }
+
+    /// The paper's count for the shape.
+    pub(super) fn shape_parameters(&self) -> Option<u128> {
+        self.shape.map(|shape| shape.parameters().total())
+    }
+
+    /// C: the labels of the corpus, else any token of the vocabulary.
+    pub fn labels(&self) -> Option<u64> {
+        self.corpus.as_ref().map(|corpus| corpus.labels).or_else(|| self.vocabulary())
+    }
+
+    /// n of the corpus.
+    pub(super) fn contexts(&self) -> Option<u64> {
+        self.corpus.as_ref().map(|corpus| corpus.contexts)
+    }
+
+    /// Whether the shape can read the corpus at all: every token, and the longest context.
+    pub fn readable(&self) -> Result<(), String> {
+        let (Some(corpus), Some(shape)) = (&self.corpus, &self.shape) else { return Ok(()) };
+        let longest = corpus.longest_context();
+        if corpus.d_vocab > shape.d_vocab {
+            let (found, known) = (grouped(corpus.d_vocab), grouped(shape.d_vocab));
+            Err(format!("the corpus has {found} tokens, the model's vocabulary {known}"))
+        } else if longest > shape.n_ctx {
+            Err(format!("the corpus has contexts of {longest} tokens, the model reads {}", shape.n_ctx))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Whether the logits are continuously differentiable in the parameters. Softmax, averaging and the
+    /// linear maps are, so only the activation can fail; without a shape the model is taken to be smooth.
+    pub(super) fn smooth(&self) -> Result<(), WhyNot> {
+        match self.shape {
+            Some(shape) if shape.has_hidden_layer() && !shape.activation.is_c1() => {
+                Err(format!("the activation must be C^1, {} is not", shape.activation))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The shape, if it has this mixer and a hidden layer that feeds the output.
+    pub(super) fn shape_with_hidden_layer(&self, mixer: Mixer) -> Result<Option<&Shape>, WhyNot> {
+        let Some(shape) = &self.shape else { return Ok(None) };
+        if shape.mixer != mixer {
+            Err(format!("the mixer must be {mixer}, here it is {}", shape.mixer))
+        } else if !shape.has_hidden_layer() {
+            Err("the shape has no hidden layer (d_mlp is 0)".into())
+        } else {
+            Ok(Some(shape))
+        }
+    }
+
+    /// The shape, if it is attention alone.
+    pub(super) fn attention_only_shape(&self) -> Result<Option<&Shape>, WhyNot> {
+        let Some(shape) = &self.shape else { return Ok(None) };
+        if shape.mixer != Mixer::Attention {
+            Err(format!("the mixer must be attention, here it is {}", shape.mixer))
+        } else if shape.has_hidden_layer() {
+            Err("the shape has a hidden layer, the theorem is about attention alone (d_mlp 0)".into())
+        } else {
+            Ok(Some(shape))
+        }
+    }
+
+    /// The shape, if its output reads the residual stream, whatever the mixer.
+    pub(super) fn shape_of_rank_d_model(&self) -> Result<Option<&Shape>, WhyNot> {
+        match &self.shape {
+            Some(shape) if shape.has_hidden_layer() => {
+                Err(format!("the hidden layer feeds the output, so its rank is d_mlp {}", shape.d_mlp))
+            }
+            shape => Ok(shape.as_ref()),
+        }
+    }
+
+    /// S, if all contexts have one length of at least two tokens. Of a shape alone, its `n_ctx`.
+    pub(super) fn one_length_above_one(&self) -> Result<Option<u64>, WhyNot> {
+        let length = match &self.corpus {
+            Some(corpus) => Some(corpus.one_length()?),
+            None => self.longest_context(),
+        };
+        match length {
+            Some(length @ 0..2) => Err(format!(
+                "contexts must have at least two tokens, here {length} (attention over one token is constant)"
+            )),
+            length => Ok(length),
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod examples {
+    use super::*;
+    use crate::model::Activation;
+    use proptest::prelude::*;
+
+    /// The last set of madden2024: 1,000 stories of ten tokens. Its contexts are in the paper; omega = 1000
+    /// is ours.
+    pub(crate) fn stories() -> CorpusFacts {
+        CorpusFacts {
+            documents: 1000,
+            sequences: 1000,
+            d_vocab: 1000,
+            n_ctx: 9,
+            contexts: 2637,
+            predictions: 9000,
+            floor: Nats(9000.0),
+            deterministic_contexts: 2000,
+            by_length: (1..=9).map(|length| LengthFacts { length, contexts: 293 }).collect(),
+            distinct_last_tokens: 400,
+            labels: 900,
+            full_support_contexts: 0,
+            coverage: vec![Coverage { epsilon: 0.1, contexts: 1800 }],
+        }
+    }
+
+    /// `n` bigrams over 50 tokens, each with one next token, as in the experiments of dana2024.
+    pub(crate) fn bigrams(n: u64) -> CorpusFacts {
+        CorpusFacts {
+            documents: n,
+            sequences: n,
+            d_vocab: 50,
+            n_ctx: 2,
+            contexts: n,
+            predictions: n,
+            deterministic_contexts: n,
+            by_length: vec![LengthFacts { length: 2, contexts: n }],
+            distinct_last_tokens: n.min(50),
+            labels: n.min(50),
+            coverage: vec![Coverage { epsilon: 0.1, contexts: n - n / 10 }],
+            ..CorpusFacts::default()
+        }
+    }
+
+    /// A situation with nothing but this corpus.
+    pub(crate) fn of_corpus(corpus: CorpusFacts) -> Situation {
+        Situation { corpus: Some(corpus), ..Situation::default() }
+    }
+
+    /// A situation with nothing but this shape.
+    pub(crate) fn of_shape(shape: Shape) -> Situation {
+        Situation { shape: Some(shape), ..Situation::default() }
+    }
+
+    /// Attention alone over 50 tokens and contexts of two, as in dana2024.
+    pub(crate) fn attention_only(d_model: u64, d_head: u64, n_heads: u64) -> Shape {
+        Shape { d_vocab: 50, n_ctx: 2, d_model, d_head, n_heads, d_mlp: 0, ..Shape::default() }
+    }
+
+    /// Sizes that are wrong in every way a size can be, and some that are not.
+    pub(crate) fn any_size() -> BoxedStrategy<u64> {
+        prop_oneof![Just(0), Just(1), Just(2), Just(u64::MAX), any::<u64>(), 0u64..10_000].boxed()
+    }
+
+    /// Any corpus, whether or not its facts agree with each other.
+    pub(crate) fn any_corpus() -> impl Strategy<Value = CorpusFacts> {
+        (prop::array::uniform10(any_size()), any::<f64>()).prop_map(|(sizes, floor)| CorpusFacts {
+            documents: sizes[0],
+            sequences: sizes[1],
+            d_vocab: sizes[2],
+            n_ctx: sizes[3],
+            contexts: sizes[4],
+            predictions: sizes[5],
+            floor: Nats(floor),
+            deterministic_contexts: sizes[6],
+            by_length: vec![LengthFacts { length: sizes[3], contexts: sizes[4] }],
+            distinct_last_tokens: sizes[7],
+            labels: sizes[8],
+            full_support_contexts: sizes[9],
+            coverage: vec![Coverage { epsilon: 0.1, contexts: sizes[4] }],
+        })
+    }
+
+    /// Any shape, in range or not.
+    pub(crate) fn any_shape() -> impl Strategy<Value = Shape> {
+        let switches = (0..Activation::ALL.len(), any::<bool>());
+        (prop::array::uniform6(any_size()), switches).prop_map(|(sizes, (activation, average))| Shape {
+            d_vocab: sizes[0],
+            n_ctx: sizes[1],
+            d_model: sizes[2],
+            n_heads: sizes[3],
+            d_head: sizes[4],
+            d_mlp: sizes[5],
+            activation: Activation::ALL[activation],
+            mixer: if average { Mixer::Average } else { Mixer::Attention },
+        })
+    }
+
+    /// Any mixture of what may be known.
+    pub(crate) fn any_situation() -> impl Strategy<Value = Situation> {
+        let size = || prop::option::of(any_size());
+        let stated = (size(), size(), size(), size(), any::<u32>());
+        (prop::option::of(any_corpus()), prop::option::of(any_shape()), stated).prop_map(
+            |(corpus, shape, (parameters, d_vocab, n_ctx, operations, bits_per_parameter))| Situation {
+                corpus,
+                shape,
+                parameters,
+                d_vocab,
+                n_ctx,
+                operations,
+                bits_per_parameter,
+            },
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::examples::*;
+    use super::*;
+    use crate::model::Activation;
+
+    #[test]
+    fn a_shape_speaks_before_a_stated_size_and_a_stated_size_before_the_corpus() {
+        let mut situation = of_corpus(stories());
+        assert_eq!((situation.vocabulary(), situation.longest_context()), (Some(1000), Some(9)));
+        situation.d_vocab = Some(2000);
+        assert_eq!(situation.vocabulary(), Some(2000));
+        situation.shape = Some(Shape { d_vocab: 3000, ..Shape::default() });
+        assert_eq!(situation.vocabulary(), Some(3000));
+        assert_eq!(situation.parameter_count(), situation.shape_parameters());
+        situation.parameters = Some(7);
+        assert_eq!(situation.parameter_count(), Some(7));
+    }
+
+    #[test]
+    fn a_model_too_narrow_for_the_corpus_is_told_so_with_both_numbers() {
+        let with = |shape| Situation { shape: Some(shape), ..of_corpus(stories()) }.readable();
+        assert_eq!(with(Shape { d_vocab: 1000, ..Shape::default() }), Ok(()));
+        assert!(with(Shape { d_vocab: 999, ..Shape::default() }).unwrap_err().contains("1,000 tokens"));
+        assert!(with(Shape { d_vocab: 1000, n_ctx: 8, ..Shape::default() }).unwrap_err().contains("reads 8"));
+    }
+
+    #[test]
+    fn several_lengths_one_length_and_length_one_are_told_apart() {
+        assert!(stories().one_length().unwrap_err().contains("1 to 9"));
+        assert_eq!(bigrams(10).one_length(), Ok(2));
+        assert_eq!(of_corpus(bigrams(10)).one_length_above_one(), Ok(Some(2)));
+        let mut unigrams = bigrams(10);
+        unigrams.by_length[0].length = 1;
+        assert!(of_corpus(unigrams).one_length_above_one().unwrap_err().contains("here 1"));
+    }
+
+    #[test]
+    fn relu_is_not_smooth_unless_there_is_no_hidden_layer() {
+        let relu = Shape { activation: Activation::Relu, ..Shape::default() };
+        assert!(of_shape(relu).smooth().unwrap_err().contains("relu"));
+        assert_eq!(of_shape(Shape { d_mlp: 0, ..relu }).smooth(), Ok(()));
+    }
+}

@@ -1,0 +1,281 @@
+//! One sentence for a corpus, a model, or both.
+//!
+//! What is *guaranteed* rests on madden2024 Theorems 5 and 7 alone: a hidden layer with as many neurons as
+//! there are contexts. What is *excluded* rests on its Lemma 1, and only for arbitrary distributions: a given
+//! corpus may be easier, so the sentence never says that training will fail. The vocabulary of the corpus
+//! decides there, since a model with a wider one needs no fewer parameters for the tokens that occur.
+//! Attention alone (dana2024) is held to general position, which only its builder can confirm, and to
+//! associations while its output is too narrow for distributions.
+
+use super::row::{Bound, Row, Task, grouped};
+use super::situation::{CorpusFacts, Situation};
+use super::{dana2024, families, madden2024};
+use families::Guarantee;
+use serde::Serialize;
+
+/// The answer in one word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Answer {
+    /// The model holds any distributions on the contexts of the corpus.
+    Guaranteed,
+    /// It does if the contexts are in general position.
+    Conditional,
+    /// No theorem decides.
+    Open,
+    /// It cannot hold arbitrary distributions on so many contexts.
+    Excluded,
+    /// The model cannot read the corpus.
+    Unreadable,
+    /// Only one of corpus and model is known: limits for the other.
+    Limits,
+    /// Nothing is known.
+    Nothing,
+}
+
+/// The answer and the sentence that gives it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Verdict {
+    /// For programs.
+    pub answer: Answer,
+    /// For readers.
+    pub sentence: String,
+}
+
+/// What the bounds say of this situation as a whole.
+pub fn verdict(situation: &Situation) -> Verdict {
+    let (answer, sentence) = match (&situation.corpus, situation.parameter_count()) {
+        (Some(corpus), Some(k)) => for_both(situation, corpus, k),
+        (Some(corpus), None) => (Answer::Limits, for_corpus(corpus)),
+        (None, Some(k)) => (Answer::Limits, for_model(situation, k)),
+        (None, None) => {
+            (Answer::Nothing, "give a corpus, a shape, a parameter count, or several of these".into())
+        }
+    };
+    Verdict { answer, sentence }
+}
+
+/// The contexts a bound promises for the model, with the bound.
+fn promised(situation: &Situation, bounds: &[&'static Bound]) -> Option<(u128, &'static Bound)> {
+    let rows = bounds.iter().map(|bound| bound.evaluate(situation));
+    rows.filter_map(|Row { contexts, bound, .. }| Some((contexts?.count()?, bound)))
+        .max_by_key(|(held, _)| *held)
+}
+
+const PROVED: [&Bound; 2] = [&madden2024::THEOREM5, &madden2024::THEOREM7];
+
+/// The contexts attention alone promises in general position: distributions where its output is no
+/// bottleneck, otherwise associations.
+fn promised_in_general_position(situation: &Situation) -> Option<(u128, &'static Bound)> {
+    match dana2024::PROPOSITION1.evaluate(situation).applies() {
+        true => promised(situation, &[&dana2024::D2, &dana2024::THEOREM1]),
+        false => promised(situation, &[&dana2024::D2]),
+    }
+}
+
+fn for_both(situation: &Situation, corpus: &CorpusFacts, k: u128) -> (Answer, String) {
+    let n = u128::from(corpus.contexts);
+    let contexts = grouped(n);
+    if let Err(why_not) = situation.readable() {
+        return (Answer::Unreadable, format!("this model cannot read this corpus: {why_not}"));
+    }
+    if corpus.d_vocab < 2 {
+        return (Answer::Guaranteed, "guaranteed: with one token there is nothing to predict".into());
+    }
+    if let Some((held, Bound { paper, place, .. })) =
+        promised(situation, &PROVED).filter(|(held, _)| *held >= n)
+    {
+        let sentence = format!(
+            "guaranteed: some weights come as near to the floor as wished, since the model holds any \
+             distributions on {} contexts and the corpus has {contexts} ({}, {place})",
+            grouped(held),
+            paper.key
+        );
+        return (Answer::Guaranteed, sentence);
+    }
+    if let Some((held, bound)) = promised_in_general_position(situation).filter(|(held, _)| *held >= n) {
+        let sentence = format!(
+            "guaranteed for {} if the {contexts} contexts are in general position, since the model then \
+             holds {} ({}, {}): build it and see",
+            task_name(bound.task),
+            grouped(held),
+            bound.paper.key,
+            bound.place
+        );
+        return (Answer::Conditional, sentence);
+    }
+    let needed = madden2024::min_parameters(corpus.contexts, corpus.d_vocab);
+    if situation.smooth().is_ok() && k < needed {
+        let sentence = format!(
+            "not guaranteed, and impossible for arbitrary distributions on so many contexts: {contexts} of \
+             them need {} parameters, the model has {} (madden2024, Lemma 1); this corpus may be easier: \
+             train it and see",
+            grouped(needed),
+            grouped(k)
+        );
+        return (Answer::Excluded, sentence);
+    }
+    let sentence = format!(
+        "not guaranteed and not excluded: no theorem decides whether {} parameters of this kind hold \
+         {contexts} contexts; train it and see",
+        grouped(k)
+    );
+    (Answer::Open, sentence)
+}
+
+fn for_corpus(corpus: &CorpusFacts) -> String {
+    let n = grouped(corpus.contexts);
+    if corpus.d_vocab < 2 {
+        return format!("with one token there is nothing to predict: any model holds these {n} contexts");
+    }
+    let least = grouped(madden2024::min_parameters(corpus.contexts, corpus.d_vocab));
+    let families = families::smallest(corpus);
+    let smallest = |task| {
+        let proved = families.iter().filter(|f| f.task == task && f.guarantee == Guarantee::Proved);
+        let models = proved.filter(|f| !f.key.starts_with("lookup"));
+        models
+            .min_by_key(|f| f.parameters)
+            .map_or("none".into(), |f| format!("{} ({})", grouped(f.parameters), f.key))
+    };
+    format!(
+        "no smooth model with fewer than {least} parameters reproduces every distribution on these {n} \
+         contexts; the smallest guaranteed to has {}, and for the most frequent next token alone {} suffice",
+        smallest(Task::Distribution),
+        smallest(Task::Association),
+    )
+}
+
+fn for_model(situation: &Situation, k: u128) -> String {
+    let at_least = match promised(situation, &PROVED) {
+        Some((held, _)) => Some(format!("holds any distributions on {} contexts", grouped(held))),
+        None => promised_in_general_position(situation).map(|(held, bound)| {
+            format!("holds {} on {} contexts in general position", task_name(bound.task), grouped(held))
+        }),
+    };
+    let at_most = madden2024::LEMMA1.evaluate(situation);
+    let at_most = match (at_most.contexts.and_then(|held| held.count()), at_most.why_not) {
+        (Some(held), _) => format!("cannot hold arbitrary ones on more than {}", grouped(held)),
+        (None, why_not) => format!("has no upper limit here ({})", why_not.unwrap_or_default()),
+    };
+    let k = grouped(k);
+    match at_least {
+        Some(at_least) => format!("a model of this shape, {k} parameters, {at_least}, and {at_most}"),
+        None => format!("a model with {k} parameters is guaranteed nothing by its size alone, and {at_most}"),
+    }
+}
+
+fn task_name(task: Task) -> &'static str {
+    match task {
+        Task::Distribution => "distributions",
+        Task::Association => "associations",
+        Task::SequenceToSequence => "labels at every position",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::situation::examples::*;
+    use super::*;
+    use crate::model::{Activation, Mixer, Shape};
+    use proptest::prelude::*;
+
+    fn with(shape: Shape) -> Verdict {
+        verdict(&Situation { shape: Some(shape), ..of_corpus(stories()) })
+    }
+
+    fn stories_shape(d_mlp: u64) -> Shape {
+        Shape { d_vocab: 1000, n_heads: 1, d_head: 16, d_mlp, ..Shape::default() }
+    }
+
+    #[test]
+    fn as_many_neurons_as_contexts_are_a_guarantee_with_either_mixer() {
+        for mixer in [Mixer::Attention, Mixer::Average] {
+            let verdict = with(Shape { mixer, ..stories_shape(2637) });
+            assert_eq!(verdict.answer, Answer::Guaranteed);
+            assert!(
+                verdict.sentence.contains("the corpus has 2,637 (madden2024, Theorem"),
+                "{}",
+                verdict.sentence
+            );
+        }
+    }
+
+    #[test]
+    fn far_too_few_parameters_are_excluded_for_arbitrary_distributions_only() {
+        let verdict = with(stories_shape(512));
+        assert_eq!(verdict.answer, Answer::Excluded);
+        assert!(
+            verdict.sentence.starts_with(
+                "not guaranteed, and impossible for arbitrary distributions on so many contexts"
+            )
+        );
+        assert!(verdict.sentence.contains("2,634,363") && verdict.sentence.ends_with("train it and see"));
+    }
+
+    #[test]
+    fn between_the_bounds_and_for_relu_nothing_is_decided() {
+        // m = 2600: 2600 * 1017 + 1024 + 16,144 = 2,661,368 parameters, above 2,634,363 though m < n.
+        assert_eq!(with(stories_shape(2600)).answer, Answer::Open);
+        assert_eq!(with(Shape { activation: Activation::Relu, ..stories_shape(16) }).answer, Answer::Open);
+    }
+
+    #[test]
+    fn a_model_that_cannot_read_the_corpus_is_told_first() {
+        assert_eq!(with(Shape { n_ctx: 4, ..stories_shape(5000) }).answer, Answer::Unreadable);
+    }
+
+    #[test]
+    fn attention_alone_is_guaranteed_in_general_position() {
+        // 50 heads of 2 and the skip hold 102; for 103 nothing is promised, and 103 * 49 parameters are not
+        // there.
+        let on = |n| verdict(&Situation { shape: Some(attention_only(2, 2, 50)), ..of_corpus(bigrams(n)) });
+        assert_eq!(on(102).answer, Answer::Conditional);
+        assert!(on(102).sentence.contains("for associations if the 102 contexts"), "{}", on(102).sentence);
+        assert_eq!(on(103).answer, Answer::Excluded);
+    }
+
+    #[test]
+    fn a_corpus_alone_gives_both_sizes() {
+        let Verdict { answer, sentence } = verdict(&of_corpus(stories()));
+        assert_eq!(answer, Answer::Limits);
+        assert!(sentence.contains("fewer than 2,634,363 parameters"), "{sentence}");
+        assert!(
+            sentence.contains("2,643,283 (madden2024-average)") && sentence.contains("3,875 (kajitsuka2024)")
+        );
+    }
+
+    #[test]
+    fn a_model_alone_gives_both_limits() {
+        let sentence = |s: Situation| verdict(&s).sentence;
+        assert_eq!(
+            sentence(of_shape(stories_shape(2637))),
+            "a model of this shape, 2,698,997 parameters, holds any distributions on 2,637 contexts, and \
+             cannot hold arbitrary ones on more than 2,701"
+        );
+        let bare = Situation { parameters: Some(9990), d_vocab: Some(1000), ..Situation::default() };
+        assert!(sentence(bare).ends_with("cannot hold arbitrary ones on more than 10"));
+        let relu = Shape { activation: Activation::Relu, ..stories_shape(4) };
+        assert!(sentence(of_shape(relu)).contains("no upper limit here (the activation must be C^1"));
+        let attention = |d, heads| sentence(of_shape(attention_only(d, d, heads)));
+        assert!(attention(10, 20).contains("holds associations on 210 contexts in general position"));
+        assert!(attention(49, 2).contains("holds distributions on 147 contexts in general position"));
+        assert_eq!(verdict(&Situation::default()).answer, Answer::Nothing);
+    }
+
+    proptest! {
+        #[test]
+        fn every_situation_has_a_verdict(situation in any_situation()) {
+            prop_assert!(!verdict(&situation).sentence.is_empty());
+        }
+
+        #[test]
+        fn what_is_guaranteed_is_never_excluded(
+            n in 1u64..3000, d_vocab in 2u64..2000, d_mlp in 1u64..3000, d_model in 1u64..40,
+        ) {
+            let corpus = CorpusFacts { contexts: n, d_vocab, ..stories() };
+            let shape = Shape { d_model, d_mlp, d_vocab, ..Shape::default() };
+            let both = Situation { shape: Some(shape), ..of_corpus(corpus) };
+            prop_assert_eq!(verdict(&both).answer == Answer::Guaranteed, d_mlp >= n);
+        }
+    }
+}

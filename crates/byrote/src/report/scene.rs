@@ -1,0 +1,265 @@
+//! The drawing between a figure and a file: a flat list of primitives in pixels, y downwards.
+//!
+//! Both writers, SVG and PNG, draw exactly this, so they agree by construction. Coordinates are rounded to a hundredth
+//! of a pixel when a shape is made: that keeps the files short and the same everywhere, whatever the last bit of a
+//! platform's logarithm.
+
+use super::palette::Colour;
+use super::{png, svg, text};
+use crate::Result;
+
+/// A place in pixels.
+pub type Point = [f64; 2];
+
+/// Which part of a text stands at its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Anchor {
+    /// The text begins there.
+    Start,
+    /// The text is centred there.
+    Middle,
+    /// The text ends there.
+    End,
+}
+
+/// The two weights of the typeface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Weight {
+    /// Everything but titles.
+    Regular,
+    /// Titles.
+    Bold,
+}
+
+/// The form of a marker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MarkerForm {
+    /// A disc.
+    Circle,
+    /// A square.
+    Square,
+    /// A square on its corner.
+    Diamond,
+    /// A triangle that points up.
+    Triangle,
+}
+
+impl MarkerForm {
+    /// The corners, or `None` for the disc. All forms have about the area of the disc of this radius.
+    pub fn corners(self, [x, y]: Point, radius: f64) -> Option<Vec<Point>> {
+        let corner = |dx: f64, dy: f64| rounded([x + radius * dx, y + radius * dy]);
+        match self {
+            MarkerForm::Circle => None,
+            MarkerForm::Square => {
+                Some(vec![corner(-0.9, -0.9), corner(0.9, -0.9), corner(0.9, 0.9), corner(-0.9, 0.9)])
+            }
+            MarkerForm::Diamond => {
+                Some(vec![corner(0.0, -1.28), corner(1.28, 0.0), corner(0.0, 1.28), corner(-1.28, 0.0)])
+            }
+            MarkerForm::Triangle => Some(vec![corner(0.0, -1.3), corner(1.25, 0.85), corner(-1.25, 0.85)]),
+        }
+    }
+}
+
+/// How a path is stroked.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Stroke {
+    /// The colour.
+    pub colour: Colour,
+    /// The width in pixels.
+    pub width: f64,
+    /// Lengths of dash and gap, where the path is dashed.
+    pub dash: Option<[f64; 2]>,
+}
+
+/// A piece of text on one line; nothing in it is interpreted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Text {
+    /// Where the anchor stands, on the baseline.
+    pub at: Point,
+    /// Which part stands there.
+    pub anchor: Anchor,
+    /// The size in pixels.
+    pub size: f64,
+    /// The weight.
+    pub weight: Weight,
+    /// The colour.
+    pub colour: Colour,
+    /// A white rim, for text over lines.
+    pub halo: bool,
+    /// The words.
+    pub content: String,
+}
+
+/// One primitive.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Shape {
+    /// A stroked path through points.
+    Polyline {
+        /// The corners, at least two.
+        points: Vec<Point>,
+        /// Its stroke.
+        stroke: Stroke,
+    },
+    /// A filled polygon without outline.
+    Polygon {
+        /// The corners, at least three.
+        points: Vec<Point>,
+        /// The colour.
+        fill: Colour,
+        /// From 0 to 1.
+        opacity: f64,
+    },
+    /// A filled marker with a white rim.
+    Marker {
+        /// The centre.
+        at: Point,
+        /// The radius in pixels.
+        radius: f64,
+        /// The form.
+        form: MarkerForm,
+        /// The colour.
+        fill: Colour,
+    },
+    /// Words.
+    Text(Text),
+}
+
+impl Shape {
+    /// A stroked path.
+    pub fn polyline(points: impl IntoIterator<Item = Point>, stroke: Stroke) -> Self {
+        Shape::Polyline { points: points.into_iter().map(rounded).collect(), stroke }
+    }
+
+    /// A filled polygon.
+    pub fn polygon(points: impl IntoIterator<Item = Point>, fill: Colour, opacity: f64) -> Self {
+        Shape::Polygon { points: points.into_iter().map(rounded).collect(), fill, opacity }
+    }
+
+    /// A filled rectangle.
+    pub fn rectangle(area: Area, fill: Colour, opacity: f64) -> Self {
+        let Area { left, top, right, bottom } = area;
+        Shape::polygon([[left, top], [right, top], [right, bottom], [left, bottom]], fill, opacity)
+    }
+
+    /// A marker.
+    pub fn marker(at: Point, radius: f64, form: MarkerForm, fill: Colour) -> Self {
+        Shape::Marker { at: rounded(at), radius, form, fill }
+    }
+}
+
+/// Shapes that belong together, with the key of their series where they have one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Group {
+    /// What they are: "axes", "line", "label", ...
+    pub role: &'static str,
+    /// The series' key.
+    pub key: Option<String>,
+    /// The shapes, the first at the back.
+    pub shapes: Vec<Shape>,
+}
+
+/// A whole drawing.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scene {
+    /// Width in pixels.
+    pub width: f64,
+    /// Height in pixels.
+    pub height: f64,
+    /// The figure's title, for readers that cannot see it.
+    pub title: String,
+    /// What the figure shows, in words.
+    pub description: String,
+    /// The figure's data as one JSON object.
+    pub data: String,
+    /// The groups, the first at the back.
+    pub groups: Vec<Group>,
+}
+
+impl Scene {
+    /// The drawing as a self-contained SVG file.
+    pub fn to_svg(&self) -> String {
+        svg::write(self)
+    }
+
+    /// The drawing as a PNG file, `scale` pixels a pixel.
+    pub fn to_png(&self, scale: f64) -> Result<Vec<u8>> {
+        png::write(self, scale)
+    }
+
+    /// All shapes, the first at the back.
+    pub fn shapes(&self) -> impl Iterator<Item = &Shape> {
+        self.groups.iter().flat_map(|g| &g.shapes)
+    }
+}
+
+/// An upright rectangle in pixels.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Area {
+    /// The least x.
+    pub left: f64,
+    /// The least y.
+    pub top: f64,
+    /// The greatest x.
+    pub right: f64,
+    /// The greatest y.
+    pub bottom: f64,
+}
+
+impl Area {
+    /// Width.
+    pub fn width(&self) -> f64 {
+        self.right - self.left
+    }
+
+    /// Height.
+    pub fn height(&self) -> f64 {
+        self.bottom - self.top
+    }
+
+    /// Larger by `by` on every side.
+    pub fn grown(&self, by: f64) -> Area {
+        Area { left: self.left - by, top: self.top - by, right: self.right + by, bottom: self.bottom + by }
+    }
+
+    /// The common area with another rectangle.
+    pub fn overlap(&self, other: &Area) -> f64 {
+        let width = self.right.min(other.right) - self.left.max(other.left);
+        let height = self.bottom.min(other.bottom) - self.top.max(other.top);
+        width.max(0.0) * height.max(0.0)
+    }
+
+    /// Whether a point lies inside.
+    pub fn contains(&self, [x, y]: Point) -> bool {
+        (self.left..=self.right).contains(&x) && (self.top..=self.bottom).contains(&y)
+    }
+
+    /// Whether another rectangle lies inside.
+    pub fn holds(&self, other: &Area) -> bool {
+        self.left <= other.left
+            && self.top <= other.top
+            && other.right <= self.right
+            && other.bottom <= self.bottom
+    }
+}
+
+impl Text {
+    /// The rectangle its letters can fill, by the metrics of the embedded typeface.
+    pub fn area(&self) -> Area {
+        let width = text::width(&self.content, self.size, self.weight);
+        let left = match self.anchor {
+            Anchor::Start => self.at[0],
+            Anchor::Middle => self.at[0] - width / 2.0,
+            Anchor::End => self.at[0] - width,
+        };
+        let (top, bottom) = (self.at[1] - 0.78 * self.size, self.at[1] + 0.22 * self.size);
+        Area { left, top, right: left + width, bottom }
+    }
+}
+
+/// To a hundredth of a pixel.
+pub(super) fn rounded([x, y]: Point) -> Point {
+    let round = |v: f64| (v * 100.0).round() / 100.0 + 0.0; // + 0.0 turns -0 into 0
+    [round(x), round(y)]
+}

@@ -1,0 +1,202 @@
+//! A scene as an SVG file: text stays text, nothing is fetched, the data travels along.
+//!
+//! The file opens alone or inside an HTML page: no style sheet, no script, no identifiers that could clash. `<title>`
+//! and `<desc>` speak to screen readers, `<metadata>` holds the figure as JSON, and the group of a series carries its
+//! key in `data-key`. The bytes depend on the scene alone.
+
+use std::fmt::Write;
+
+use super::palette::Colour;
+use super::scene::{Anchor, Point, Scene, Shape, Stroke, Text, Weight};
+
+/// The typeface of the metrics first, then fonts of similar width that systems have.
+const FONTS: &str =
+    "'Noto Sans','Open Sans','Segoe UI',Roboto,'Helvetica Neue',Arial,'DejaVu Sans',sans-serif";
+
+/// Writes a scene.
+pub(super) fn write(scene: &Scene) -> String {
+    let (width, height) = (num(scene.width), num(scene.height));
+    let mut out = String::new();
+    let _ = write!(
+        out,
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" \
+         role=\"img\" style=\"max-width:100%;height:auto\" font-family=\"{FONTS}\">\n\
+         <title>{}</title>\n<desc>{}</desc>\n<metadata>{}</metadata>\n",
+        escape(&scene.title),
+        escape(&scene.description),
+        escape(&json_for_xml(&scene.data)),
+    );
+    for group in &scene.groups {
+        if group.shapes.is_empty() {
+            continue;
+        }
+        let _ = write!(out, "<g data-role=\"{}\"", escape(group.role));
+        if let Some(key) = &group.key {
+            let _ = write!(out, " data-key=\"{}\"", escape(key));
+        }
+        out.push_str(">\n");
+        for shape in &group.shapes {
+            shape_to(&mut out, shape);
+        }
+        out.push_str("</g>\n");
+    }
+    out.push_str("</svg>\n");
+    out
+}
+
+fn shape_to(out: &mut String, shape: &Shape) {
+    let _ = match shape {
+        Shape::Polyline { points, stroke } => {
+            let path = if let [a, b] = points[..] {
+                let [[x1, y1], [x2, y2]] = [a, b].map(|p| p.map(num));
+                format!("<line x1=\"{x1}\" y1=\"{y1}\" x2=\"{x2}\" y2=\"{y2}\"")
+            } else {
+                format!("<polyline fill=\"none\" points=\"{}\"", list(points))
+            };
+            writeln!(out, "{path}{}/>", stroke_attributes(stroke))
+        }
+        Shape::Polygon { points, fill, opacity } => {
+            let opacity =
+                if *opacity < 1.0 { format!(" fill-opacity=\"{}\"", num(*opacity)) } else { String::new() };
+            writeln!(out, "<polygon points=\"{}\" fill=\"{}\"{opacity}/>", list(points), fill.hex())
+        }
+        Shape::Marker { at, radius, form, fill } => {
+            let paint =
+                format!("fill=\"{}\" stroke=\"{}\" stroke-width=\"1.5\"", fill.hex(), Colour::WHITE.hex());
+            match form.corners(*at, *radius) {
+                None => {
+                    let [x, y] = at.map(num);
+                    writeln!(out, "<circle cx=\"{x}\" cy=\"{y}\" r=\"{}\" {paint}/>", num(*radius))
+                }
+                Some(corners) => writeln!(out, "<polygon points=\"{}\" {paint}/>", list(&corners)),
+            }
+        }
+        Shape::Text(text) => text_to(out, text),
+    };
+}
+
+fn text_to(out: &mut String, text: &Text) -> std::fmt::Result {
+    let [x, y] = text.at.map(num);
+    let anchor = match text.anchor {
+        Anchor::Start => "",
+        Anchor::Middle => " text-anchor=\"middle\"",
+        Anchor::End => " text-anchor=\"end\"",
+    };
+    let weight = match text.weight {
+        Weight::Regular => "",
+        Weight::Bold => " font-weight=\"700\"",
+    };
+    let halo = match text.halo {
+        true => " stroke=\"#ffffff\" stroke-width=\"3\" stroke-linejoin=\"round\" paint-order=\"stroke\"",
+        false => "",
+    };
+    let (size, colour, content) = (num(text.size), text.colour.hex(), escape(&text.content));
+    writeln!(
+        out,
+        "<text x=\"{x}\" y=\"{y}\" font-size=\"{size}\" fill=\"{colour}\"{anchor}{weight}{halo}>{content}</text>"
+    )
+}
+
+fn stroke_attributes(stroke: &Stroke) -> String {
+    let dash = stroke.dash.map(|[on, off]| format!(" stroke-dasharray=\"{} {}\"", num(on), num(off)));
+    format!(
+        " stroke=\"{}\" stroke-width=\"{}\" stroke-linejoin=\"round\"{}",
+        stroke.colour.hex(),
+        num(stroke.width),
+        dash.unwrap_or_default()
+    )
+}
+
+fn list(points: &[Point]) -> String {
+    let mut out = String::new();
+    for (i, [x, y]) in points.iter().enumerate() {
+        let space = if i > 0 { " " } else { "" };
+        let _ = write!(out, "{space}{},{}", num(*x), num(*y));
+    }
+    out
+}
+
+/// At most two decimals, none that say nothing.
+fn num(value: f64) -> String {
+    let text = format!("{value:.2}");
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    if text == "-0" { "0".into() } else { text.into() }
+}
+
+/// Makes a text safe between tags and in attributes. Characters XML 1.0 cannot hold become U+FFFD.
+fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            '\t' | '\n' => out.push(c),
+            '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// JSON may hold a few characters that XML cannot; all stand inside strings, where JSON can spell them out.
+fn json_for_xml(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        match c {
+            '\u{7f}'..='\u{9f}' | '\u{fffe}' | '\u{ffff}' => {
+                let _ = write!(out, "\\u{:04x}", u32::from(c));
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Axis, Figure, Line};
+    use super::*;
+
+    #[test]
+    fn hostile_text_is_escaped() {
+        assert_eq!(escape("a<b>&\"c'\u{0}\u{1b}é"), "a&lt;b&gt;&amp;&quot;c&#39;\u{fffd}\u{fffd}é");
+        let hostile = "</text><script>alert('1')</script>&\u{0}";
+        let svg = Figure::new(hostile, Axis::linear(hostile), Axis::linear(hostile))
+            .subtitle(hostile)
+            .caption(hostile)
+            .line(Line::new(hostile, hostile, [(0.0, 0.0), (1.0, 1.0)]))
+            .horizontal(0.5, hostile)
+            .to_svg()
+            .unwrap();
+        assert!(!svg.contains("<script") && !svg.contains('\0'));
+        // Every tag that opens closes, in order.
+        let mut open: Vec<&str> = Vec::new();
+        for tag in svg.split('<').skip(1).map(|t| t.split_once('>').unwrap().0).filter(|t| !t.ends_with('/'))
+        {
+            match tag.strip_prefix('/') {
+                Some(name) => assert_eq!(open.pop(), Some(name)),
+                None => open.push(tag.split_whitespace().next().unwrap()),
+            }
+        }
+        assert!(open.is_empty());
+    }
+
+    #[test]
+    fn the_data_can_be_read_back_from_the_file() {
+        let figure = Figure::new("π < 4 & \u{ffff}\u{85}", Axis::linear("x"), Axis::linear("y"))
+            .line(Line::new("k", "l\u{1}", [(0.1, 1e-9), (2.0, 3.0)]).dashed());
+        let svg = figure.to_svg().unwrap();
+        let data = svg.split_once("<metadata>").unwrap().1.split_once("</metadata>").unwrap().0;
+        let data = data.replace("&quot;", "\"").replace("&lt;", "<").replace("&gt;", ">");
+        let data = data.replace("&#39;", "'").replace("&amp;", "&");
+        assert_eq!(serde_json::from_str::<Figure>(&data).unwrap(), figure);
+    }
+
+    #[test]
+    fn numbers_are_short() {
+        assert_eq!([1.0, 0.5, -0.001, 12.345, 100.0].map(num), ["1", "0.5", "0", "12.35", "100"]);
+    }
+}
