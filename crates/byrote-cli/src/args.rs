@@ -53,6 +53,9 @@ pub enum Command {
     /// Contexts and floor of a text: how much there is to memorize, and the lowest loss any model can reach
     #[command(after_help = commands::corpus::EXAMPLES)]
     Corpus(commands::corpus::CorpusCommand),
+    /// Every published capacity bound for a corpus, a model, or both, with its hypotheses checked
+    #[command(after_help = commands::bounds::EXAMPLES)]
+    Bounds(Box<commands::bounds::BoundsCommand>),
     /// Print shell completions
     Completions {
         /// The shell

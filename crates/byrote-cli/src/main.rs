@@ -33,6 +33,7 @@ fn run(cli: Cli) -> byrote::Result<ExitCode> {
     let common = cli.common;
     common.in_pool(|| match cli.command {
         Command::Corpus(args) => commands::corpus::run(&args, &common),
+        Command::Bounds(args) => commands::bounds::run(&args, &common),
         Command::Completions { shell } => commands::completions::run(shell),
     })?
 }

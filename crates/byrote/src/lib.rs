@@ -6,8 +6,10 @@
 //! The layers point one way: `num` -> `corpus`, `model` -> `bounds` -> `report`. The library never prints, never
 //! exits, reads no environment variable, sets no global thread pool and has no global seed.
 
+pub mod bounds;
 pub mod corpus;
 pub mod error;
+pub mod model;
 pub mod num;
 pub mod output;
 pub mod report;

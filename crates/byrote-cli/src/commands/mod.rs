@@ -1,4 +1,5 @@
 //! One file a verb.
 
+pub mod bounds;
 pub mod completions;
 pub mod corpus;

@@ -49,7 +49,7 @@ pub mod vardi2022;
 pub mod verdict;
 
 pub use row::{Bound, Figure, Kind, Order, Paper, Row, Side, Task, Value};
-pub use situation::{CorpusFacts, Coverage, LengthFacts, Situation};
+pub use situation::{CorpusFacts, LengthFacts, Situation};
 pub use verdict::{Answer, Verdict, verdict};
 
 static REGISTRY: [&Bound; 29] = [

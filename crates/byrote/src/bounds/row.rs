@@ -22,6 +22,16 @@ pub enum Task {
     SequenceToSequence,
 }
 
+impl fmt::Display for Task {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Task::Distribution => "distribution",
+            Task::Association => "association",
+            Task::SequenceToSequence => "sequence to sequence",
+        })
+    }
+}
+
 /// What a bound is worth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -44,6 +54,17 @@ impl Kind {
             Kind::Sufficient => Side::AtLeast,
             Kind::Estimate | Kind::Empirical => Side::About,
         }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Kind::Necessary => "necessary",
+            Kind::Sufficient => "sufficient",
+            Kind::Estimate => "estimate",
+            Kind::Empirical => "empirical",
+        })
     }
 }
 

@@ -3,6 +3,7 @@
 //! fails.
 
 use super::row::grouped;
+use crate::corpus::{Coverage, Summary};
 use crate::model::{Mixer, Shape};
 use crate::units::Nats;
 
@@ -15,15 +16,6 @@ pub struct LengthFacts {
     /// Tokens in the context.
     pub length: u64,
     /// Distinct contexts of that length.
-    pub contexts: u64,
-}
-
-/// T_eps of dana2024: how few contexts carry nearly all predictions.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Coverage {
-    /// The share of the predictions left out.
-    pub epsilon: f64,
-    /// The smallest number of contexts that carry the rest.
     pub contexts: u64,
 }
 
@@ -56,6 +48,30 @@ pub struct CorpusFacts {
     pub full_support_contexts: u64,
     /// T_eps for a few eps.
     pub coverage: Vec<Coverage>,
+}
+
+impl From<&Summary> for CorpusFacts {
+    fn from(summary: &Summary) -> Self {
+        let by_length = |l: &crate::corpus::LengthSummary| LengthFacts {
+            length: l.length.into(),
+            contexts: l.contexts,
+        };
+        CorpusFacts {
+            documents: summary.documents,
+            sequences: summary.sequences,
+            d_vocab: summary.d_vocab,
+            n_ctx: summary.n_ctx.into(),
+            contexts: summary.contexts,
+            predictions: summary.predictions,
+            floor: summary.floor_nats,
+            deterministic_contexts: summary.deterministic_contexts,
+            by_length: summary.by_length.iter().map(by_length).collect(),
+            distinct_last_tokens: summary.distinct_last_tokens,
+            labels: summary.labels,
+            full_support_contexts: summary.full_support_contexts,
+            coverage: summary.coverage.clone(),
+        }
+    }
 }
 
 impl CorpusFacts {

@@ -154,7 +154,7 @@ fn for_model(situation: &Situation, k: u128) -> String {
     };
     let at_most = madden2024::LEMMA1.evaluate(situation);
     let at_most = match (at_most.contexts.and_then(|held| held.count()), at_most.why_not) {
-        (Some(held), _) => format!("cannot hold arbitrary ones on more than {}", grouped(held)),
+        (Some(held), _) => format!("cannot hold arbitrary distributions on more than {} contexts", grouped(held)),
         (None, why_not) => format!("has no upper limit here ({})", why_not.unwrap_or_default()),
     };
     let k = grouped(k);
@@ -250,10 +250,10 @@ mod tests {
         assert_eq!(
             sentence(of_shape(stories_shape(2637))),
             "a model of this shape, 2,698,997 parameters, holds any distributions on 2,637 contexts, and \
-             cannot hold arbitrary ones on more than 2,701"
+             cannot hold arbitrary distributions on more than 2,701 contexts"
         );
         let bare = Situation { parameters: Some(9990), d_vocab: Some(1000), ..Situation::default() };
-        assert!(sentence(bare).ends_with("cannot hold arbitrary ones on more than 10"));
+        assert!(sentence(bare).ends_with("cannot hold arbitrary distributions on more than 10 contexts"));
         let relu = Shape { activation: Activation::Relu, ..stories_shape(4) };
         assert!(sentence(of_shape(relu)).contains("no upper limit here (the activation must be C^1"));
         let attention = |d, heads| sentence(of_shape(attention_only(d, d, heads)));

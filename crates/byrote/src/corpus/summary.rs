@@ -21,8 +21,8 @@ pub struct LengthSummary {
     pub floor_nats: Nats,
 }
 
-/// T_eps: the fewest contexts that make up all but epsilon of the predictions.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// T_eps of dana2024: the fewest contexts that make up all but epsilon of the predictions.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct Coverage {
     /// The share of predictions left out.
     pub epsilon: f64,

@@ -146,8 +146,11 @@ impl FromStr for Mixer {
 
 /// The dimensions and switches of a one-layer transformer.
 ///
-/// ```text
+/// ```
+/// use byrote::model::Shape;
 /// let shape = Shape { d_vocab: 780, d_mlp: 512, ..Shape::default() }.checked()?;
+/// assert_eq!(shape.parameters().output, 780 * 512);
+/// # Ok::<(), byrote::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shape {

@@ -22,6 +22,7 @@
 //! # Ok::<(), byrote::Error>(())
 //! ```
 
+pub mod capacity;
 mod clip;
 mod figure;
 mod labels;

@@ -1,0 +1,275 @@
+//! `byrote bounds`: every published capacity bound for a corpus, a model, or both.
+
+use crate::args::Common;
+use crate::commands::corpus::as_json;
+use crate::corpus_args::CorpusArgs;
+use crate::ui::{self, Table, thousands};
+use byrote::bounds::families::{self, Family, Guarantee};
+use byrote::bounds::{self, CorpusFacts, Order, Row, Side, Situation, Value, Verdict};
+use byrote::model::{Activation, Mixer, Shape};
+use byrote::output::OutputFile;
+use byrote::report::capacity::capacity;
+use byrote::{Error, Result};
+use clap::Args;
+use serde_json::json;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+pub const EXAMPLES: &str = "Examples:
+  byrote bounds                                    the built-in stories
+  byrote bounds names.txt --tokenizer char --n-ctx 15 --plot bounds.svg
+  byrote bounds --d-model 16 --n-heads 4 --d-mlp 512 --d-vocab 780
+  byrote bounds names.txt --tokenizer char --n-ctx 15 --d-model 64 --d-mlp 4096
+  byrote bounds --parameters 124000000 --d-vocab 50257 --n-ctx 1024";
+
+#[derive(Debug, Args)]
+pub struct BoundsCommand {
+    #[command(flatten)]
+    pub corpus: CorpusArgs,
+    #[command(flatten)]
+    pub model: ModelArgs,
+    /// Draw contexts against parameters; FILE ends in .svg or .png, and may be given more than once
+    #[arg(long, value_name = "FILE")]
+    pub plot: Vec<PathBuf>,
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Model")]
+pub struct ModelArgs {
+    /// Width of the residual stream [default: 16]
+    #[arg(long, value_name = "D")]
+    pub d_model: Option<u64>,
+    /// Attention heads [default: 4]
+    #[arg(long, value_name = "H")]
+    pub n_heads: Option<u64>,
+    /// Dimension of queries, keys and values of a head [default: d_model / n_heads, rounded up]
+    #[arg(long, value_name = "D")]
+    pub d_head: Option<u64>,
+    /// Hidden neurons; 0 is attention alone [default: 0]
+    #[arg(long, value_name = "M")]
+    pub d_mlp: Option<u64>,
+    /// gelu, gelu-tanh, tanh, logistic, arctan, relu or erf [default: gelu]
+    #[arg(long, value_name = "NAME", value_parser = |s: &str| s.parse::<Activation>().map_err(|e| e.to_string()))]
+    pub activation: Option<Activation>,
+    /// attention or average [default: attention]
+    #[arg(long, value_name = "NAME", value_parser = |s: &str| s.parse::<Mixer>().map_err(|e| e.to_string()))]
+    pub mixer: Option<Mixer>,
+    /// Instead of a shape: a model of any kind with so many parameters
+    #[arg(long, value_name = "K",
+          conflicts_with_all = ["d_model", "n_heads", "d_head", "d_mlp", "activation", "mixer"])]
+    pub parameters: Option<u64>,
+    /// Bits that store a parameter, for the limits that count them
+    #[arg(long, value_name = "B", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    pub bits_per_parameter: u32,
+    /// Arithmetic operations of one prediction, for the bound that counts them
+    #[arg(long, value_name = "T")]
+    pub operations: Option<u64>,
+}
+
+impl ModelArgs {
+    /// The shape that was typed, with the defaults for what was not; `None` where nothing was.
+    fn shape(&self, d_vocab: Option<u64>, n_ctx: u64) -> Result<Option<Shape>> {
+        let sizes = [self.d_model, self.n_heads, self.d_head, self.d_mlp];
+        if sizes.iter().all(Option::is_none) && self.activation.is_none() && self.mixer.is_none() {
+            return Ok(None);
+        }
+        let d_vocab = d_vocab.ok_or_else(|| {
+            Error::setting("--d-vocab", "a shape without a corpus needs the size of its vocabulary")
+        })?;
+        let (d_model, n_heads) = (self.d_model.unwrap_or(16), self.n_heads.unwrap_or(4));
+        let shape = Shape {
+            d_vocab,
+            n_ctx,
+            d_model,
+            n_heads,
+            d_head: self.d_head.unwrap_or_else(|| d_model.div_ceil(n_heads.max(1))),
+            d_mlp: self.d_mlp.unwrap_or(0),
+            activation: self.activation.unwrap_or_default(),
+            mixer: self.mixer.unwrap_or_default(),
+        };
+        shape.checked().map(Some)
+    }
+}
+
+pub fn run(args: &BoundsCommand, common: &Common) -> Result<ExitCode> {
+    for path in &args.plot {
+        PlotFormat::of(path)?;
+    }
+    let model_only = args.model.parameters.is_some() || args.model.shape(Some(1), 1).is_ok_and(|s| s.is_some());
+    let corpus = match args.corpus.is_given() || !model_only {
+        true => Some(args.corpus.read(common, false)?),
+        false => None,
+    };
+    let summary = corpus.as_ref().map(|c| &c.summary);
+    // --d-vocab is that of the random corpus where there is one, otherwise of the model.
+    let typed = args.corpus.d_vocab.filter(|_| args.corpus.random.is_none());
+    if typed == Some(0) {
+        return Err(Error::setting("--d-vocab", "0 tokens; at least 1"));
+    }
+    let n_ctx = u64::from(args.corpus.options().window.n_ctx);
+    let situation = Situation {
+        corpus: summary.map(CorpusFacts::from),
+        shape: args.model.shape(typed.or(summary.map(|s| s.d_vocab)), n_ctx)?,
+        parameters: args.model.parameters,
+        d_vocab: typed,
+        n_ctx: args.model.parameters.map(|_| n_ctx),
+        operations: args.model.operations,
+        bits_per_parameter: args.model.bits_per_parameter,
+    };
+    let rows = bounds::evaluate(&situation);
+    let families = match (&situation.corpus, situation.parameter_count()) {
+        (Some(facts), None) => families::smallest(facts),
+        _ => Vec::new(),
+    };
+    let verdict = bounds::verdict(&situation);
+    draw(&args.plot, &situation, &args.corpus.title())?;
+    if common.json {
+        ui::print_json(&json!({
+            "corpus": summary.map(as_json),
+            "shape": situation.shape,
+            "parameters": situation.parameter_count().map(|k| k as f64),
+            "parameters_by_kind": situation.shape.map(|s| s.parameters()),
+            "rows": rows,
+            "smallest_models": families,
+            "verdict": verdict,
+        }))?;
+    } else {
+        ui::print(&human(&situation, &args.corpus.title(), &rows, &families, &verdict))?;
+    }
+    for path in args.plot.iter().chain(&args.corpus.save).chain(&args.corpus.list) {
+        ui::note(common.quiet, &format!("wrote {}", path.display()));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+enum PlotFormat {
+    Svg,
+    Png,
+}
+
+impl PlotFormat {
+    fn of(path: &Path) -> Result<Self> {
+        match path.extension().map(|e| e.to_ascii_lowercase()) {
+            Some(e) if e == "svg" => Ok(Self::Svg),
+            Some(e) if e == "png" => Ok(Self::Png),
+            _ => Err(Error::setting("--plot", format!("{} ends in neither .svg nor .png", path.display()))),
+        }
+    }
+}
+
+fn draw(paths: &[PathBuf], situation: &Situation, title: &str) -> Result<()> {
+    if paths.is_empty() {
+        return Ok(());
+    }
+    let named = situation.corpus.as_ref().map(|c| format!("{title}: {} contexts", thousands(c.contexts)));
+    let model = situation.parameter_count().map(|k| format!("model: {} parameters", thousands(k)));
+    let figure = capacity(situation, &named.unwrap_or_default(), &model.unwrap_or_default()).ok_or_else(|| {
+        Error::setting("--plot", "nothing to draw without a vocabulary: give a corpus or --d-vocab")
+    })?;
+    for path in paths {
+        match PlotFormat::of(path)? {
+            PlotFormat::Svg => OutputFile::write(path, figure.to_svg()?.as_bytes())?,
+            PlotFormat::Png => OutputFile::write(path, &figure.to_png(2.0)?)?,
+        }
+    }
+    Ok(())
+}
+
+fn human(situation: &Situation, title: &str, rows: &[Row], families: &[Family], verdict: &Verdict) -> String {
+    let mut out = String::new();
+    if let Some(c) = &situation.corpus {
+        let _ = writeln!(
+            out,
+            "corpus  {title}: {} contexts, {} tokens, longest context {}",
+            thousands(c.contexts),
+            thousands(c.d_vocab),
+            c.n_ctx
+        );
+    }
+    if let Some(s) = &situation.shape {
+        let mixer = match s.mixer {
+            Mixer::Attention => {
+                format!("{} head{} of {}", s.n_heads, if s.n_heads == 1 { "" } else { "s" }, s.d_head)
+            }
+            Mixer::Average => "token averaging".into(),
+        };
+        let hidden = if s.d_mlp > 0 { format!("{} {} neurons", s.d_mlp, s.activation) } else { "no hidden layer".into() };
+        let _ = writeln!(
+            out,
+            "model   width {}, {mixer}, {hidden}, {} tokens, contexts up to {}: {} parameters",
+            s.d_model,
+            thousands(s.d_vocab),
+            s.n_ctx,
+            thousands(s.parameters().total())
+        );
+    } else if let Some(k) = situation.parameters {
+        let _ = writeln!(out, "model   {} parameters", thousands(k));
+    }
+
+    let (applies, rest): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(|r| r.applies());
+    let with_model = situation.parameter_count().is_some();
+    let mut heads = vec!["bound", "task", "kind"];
+    heads.extend(with_model.then_some("the model holds (contexts)"));
+    heads.extend(situation.corpus.is_some().then_some("the corpus needs (parameters)"));
+    heads.push("also");
+    let also_column = heads.len() - 1;
+    let mut table = Table::new(&heads, &[0, 1, 2, also_column]);
+    let side = |row: &Row| match row.bound.kind.side() {
+        Side::AtLeast => "at least ",
+        Side::AtMost => "at most ",
+        Side::About => "about ",
+    };
+    let mut unsure = false;
+    for row in &applies {
+        unsure |= row.bound.order != Order::Exact;
+        let mut cells = vec![row.bound.key.to_owned(), row.bound.task.to_string(), row.bound.kind.to_string()];
+        let shown = |value: Option<Value>, before: &str| value.map_or("-".into(), |v| format!("{before}{v}"));
+        if with_model {
+            cells.push(shown(row.contexts, side(row)));
+        }
+        if situation.corpus.is_some() {
+            cells.push(shown(row.required_parameters, ""));
+        }
+        cells.push(row.figure.map_or(String::new(), |f| format!("{} {} {}", f.name, f.value, f.unit)));
+        table.row(cells);
+    }
+    let _ = write!(out, "\n{}", table.render());
+    if unsure {
+        out += "~ known only up to a constant or logarithms: the value with the constant set to one\n";
+    }
+    if !rest.is_empty() {
+        out += "\nDo not apply here:\n";
+        let mut table = Table::new(&[], &[0, 1, 2]);
+        for row in rest {
+            let why = row.why_not.clone().unwrap_or_default();
+            table.row(vec![format!("  {}", row.bound.key), row.bound.task.to_string(), why]);
+        }
+        out += table.render().trim_start_matches('\n');
+    }
+    if !families.is_empty() {
+        out += "\nSmallest models for this corpus:\n";
+        let mut table = Table::new(&["  family", "task", "width", "heads", "neurons", "parameters", ""], &[0, 1, 6]);
+        for f in families {
+            let dimension = |get: fn(&Shape) -> u64| f.shape.as_ref().map_or("-".into(), |s| thousands(get(s)));
+            let heads = f.shape.as_ref().filter(|s| s.mixer == Mixer::Attention);
+            let known = match f.guarantee {
+                Guarantee::Proved => "guaranteed".into(),
+                Guarantee::Conditional => format!("if {}", f.reason.clone().unwrap_or_default()),
+                Guarantee::Unproved => format!("not guaranteed: {}", f.reason.clone().unwrap_or_default()),
+            };
+            table.row(vec![
+                format!("  {}", f.name),
+                f.task.to_string(),
+                dimension(|s| s.d_model),
+                heads.map_or("-".into(), |s| format!("{} x {}", s.n_heads, s.d_head)),
+                dimension(|s| s.d_mlp),
+                thousands(f.parameters),
+                known,
+            ]);
+        }
+        out += &table.render();
+    }
+    let _ = write!(out, "\nVerdict: {}.\n", verdict.sentence.trim_end_matches('.'));
+    out
+}

@@ -1,0 +1,6 @@
+//! Tests of the library as its users see it.
+#![allow(clippy::unwrap_used)]
+
+mod layers;
+mod readers;
+mod reference;
