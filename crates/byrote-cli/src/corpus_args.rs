@@ -49,7 +49,7 @@ pub struct CorpusArgs {
     #[arg(long, value_name = "ID")]
     pub separator_id: Option<u32>,
     /// The longest context T; T + 1 tokens of a document are kept [default: 9]
-    #[arg(long, value_name = "T", value_parser = parse_n_ctx)]
+    #[arg(long, value_name = "T")]
     pub n_ctx: Option<u32>,
     /// Keep only documents of at least T + 1 tokens
     #[arg(long)]
@@ -115,12 +115,6 @@ pub enum ContextsArg {
 
 fn parse<T: std::str::FromStr<Err = Error>>(text: &str) -> Result<T, String> {
     text.parse().map_err(|e: Error| e.to_string())
-}
-
-fn parse_n_ctx(text: &str) -> Result<u32, String> {
-    let n_ctx = text.parse().map_err(|_| format!("{text:?} is no number of tokens"))?;
-    let window = Window { n_ctx, ..Window::default() };
-    window.check().map(|()| n_ctx).map_err(|e| e.to_string())
 }
 
 fn parse_lengths(text: &str) -> Result<RangeInclusive<usize>, String> {
@@ -230,7 +224,8 @@ impl CorpusArgs {
     ///
     /// A corpus without documents is an error, except for a shard that is only being saved: one of many may be empty.
     pub fn read(&self, common: &Common, contexts: bool) -> Result<Corpus> {
-        let open = |path: &Option<PathBuf>| path.as_deref().map(byrote::output::OutputFile::create).transpose();
+        let open =
+            |path: &Option<PathBuf>| path.as_deref().map(byrote::output::OutputFile::create).transpose();
         let outputs = Outputs { contexts, save: open(&self.save)?, list: open(&self.list)? };
         let watcher = Watcher::new(common.quiet);
         let corpus = Corpus::read(&self.source(common)?, &self.options(), outputs, &watcher)?;
@@ -254,7 +249,9 @@ impl CorpusArgs {
 
     /// The corpus in a few words, for titles.
     pub fn title(&self) -> String {
-        let name = |p: &PathBuf| p.file_name().map_or_else(|| p.to_string_lossy(), |n| n.to_string_lossy()).into_owned();
+        let name = |p: &PathBuf| {
+            p.file_name().map_or_else(|| p.to_string_lossy(), |n| n.to_string_lossy()).into_owned()
+        };
         match (&self.merge[..], self.random, &self.paths[..]) {
             ([_, ..], _, _) => format!("{} summaries", self.merge.len()),
             (_, Some(n), _) => format!("{n} random associations"),

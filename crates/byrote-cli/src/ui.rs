@@ -44,17 +44,23 @@ pub fn report_error(error: &Error, json: bool) -> ExitCode {
     ExitCode::from(if interrupted { interrupt::EXIT_CODE } else { 2 })
 }
 
-/// Shows what clap says of wrong arguments; help and version are no errors.
+/// Shows what clap says of wrong arguments, in one line; help and version are no errors.
 pub fn usage_error(error: &clap::Error) -> ExitCode {
-    let is_error = error.use_stderr();
-    if is_error && std::env::args_os().any(|a| a == "--json") {
-        let text = error.to_string();
-        let line = text.lines().next().unwrap_or_default();
-        let message = line.strip_prefix("error: ").unwrap_or(line);
-        let _ = print_json(&json!({"error": {"kind": "usage", "message": message, "path": null, "line": null}}));
+    if !error.use_stderr() || error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+    {
+        let _ = error.print();
+        return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
     }
-    let _ = error.print();
-    ExitCode::from(if is_error { 2 } else { 0 })
+    let text = error.to_string();
+    let what =
+        text.lines().take_while(|l| !l.starts_with("Usage:") && !l.starts_with("For more information"));
+    let line = one_line(&what.collect::<Vec<_>>().join(" "));
+    let line = line.strip_prefix("error: ").unwrap_or(&line).replace(" tip: ", "; ");
+    let _ = writeln!(io::stderr(), "byrote: {line} (see --help)");
+    if std::env::args_os().any(|a| a == "--json") {
+        let _ = print_json(&json!({"error": {"kind": "usage", "message": line, "path": null, "line": null}}));
+    }
+    ExitCode::from(2)
 }
 
 fn one_line(text: &str) -> String {
@@ -107,7 +113,8 @@ impl Table {
             let mut line = String::new();
             for (c, cell) in row.iter().enumerate() {
                 let pad = " ".repeat(widths[c] - cell.chars().count());
-                let cell = if self.left.contains(&c) { format!("{cell}{pad}") } else { format!("{pad}{cell}") };
+                let cell =
+                    if self.left.contains(&c) { format!("{cell}{pad}") } else { format!("{pad}{cell}") };
                 line.push_str(if c == 0 { "" } else { "  " });
                 line.push_str(&cell);
             }

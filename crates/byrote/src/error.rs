@@ -113,7 +113,9 @@ impl Error {
     /// The file concerned, where there is one.
     pub fn path(&self) -> Option<&Path> {
         match self {
-            Error::Io { path, .. } | Error::InvalidUtf8 { path, .. } | Error::Format { path, .. } => Some(path),
+            Error::Io { path, .. } | Error::InvalidUtf8 { path, .. } | Error::Format { path, .. } => {
+                Some(path)
+            }
             Error::Incompatible { right, .. } => Some(right),
             Error::Setting { .. } | Error::EmptyCorpus { .. } | Error::Interrupted => None,
         }

@@ -96,7 +96,8 @@ pub fn run(args: &BoundsCommand, common: &Common) -> Result<ExitCode> {
     for path in &args.plot {
         PlotFormat::of(path)?;
     }
-    let model_only = args.model.parameters.is_some() || args.model.shape(Some(1), 1).is_ok_and(|s| s.is_some());
+    let model_only =
+        args.model.parameters.is_some() || args.model.shape(Some(1), 1).is_ok_and(|s| s.is_some());
     let corpus = match args.corpus.is_given() || !model_only {
         true => Some(args.corpus.read(common, false)?),
         false => None,
@@ -164,9 +165,10 @@ fn draw(paths: &[PathBuf], situation: &Situation, title: &str) -> Result<()> {
     }
     let named = situation.corpus.as_ref().map(|c| format!("{title}: {} contexts", thousands(c.contexts)));
     let model = situation.parameter_count().map(|k| format!("model: {} parameters", thousands(k)));
-    let figure = capacity(situation, &named.unwrap_or_default(), &model.unwrap_or_default()).ok_or_else(|| {
-        Error::setting("--plot", "nothing to draw without a vocabulary: give a corpus or --d-vocab")
-    })?;
+    let figure =
+        capacity(situation, &named.unwrap_or_default(), &model.unwrap_or_default()).ok_or_else(|| {
+            Error::setting("--plot", "nothing to draw without a vocabulary: give a corpus or --d-vocab")
+        })?;
     for path in paths {
         match PlotFormat::of(path)? {
             PlotFormat::Svg => OutputFile::write(path, figure.to_svg()?.as_bytes())?,
@@ -194,7 +196,11 @@ fn human(situation: &Situation, title: &str, rows: &[Row], families: &[Family], 
             }
             Mixer::Average => "token averaging".into(),
         };
-        let hidden = if s.d_mlp > 0 { format!("{} {} neurons", s.d_mlp, s.activation) } else { "no hidden layer".into() };
+        let hidden = if s.d_mlp > 0 {
+            format!("{} {} neurons", s.d_mlp, s.activation)
+        } else {
+            "no hidden layer".into()
+        };
         let _ = writeln!(
             out,
             "model   width {}, {mixer}, {hidden}, {} tokens, contexts up to {}: {} parameters",
@@ -223,7 +229,8 @@ fn human(situation: &Situation, title: &str, rows: &[Row], families: &[Family], 
     let mut unsure = false;
     for row in &applies {
         unsure |= row.bound.order != Order::Exact;
-        let mut cells = vec![row.bound.key.to_owned(), row.bound.task.to_string(), row.bound.kind.to_string()];
+        let mut cells =
+            vec![row.bound.key.to_owned(), row.bound.task.to_string(), row.bound.kind.to_string()];
         let shown = |value: Option<Value>, before: &str| value.map_or("-".into(), |v| format!("{before}{v}"));
         if with_model {
             cells.push(shown(row.contexts, side(row)));
@@ -249,9 +256,11 @@ fn human(situation: &Situation, title: &str, rows: &[Row], families: &[Family], 
     }
     if !families.is_empty() {
         out += "\nSmallest models for this corpus:\n";
-        let mut table = Table::new(&["  family", "task", "width", "heads", "neurons", "parameters", ""], &[0, 1, 6]);
+        let mut table =
+            Table::new(&["  family", "task", "width", "heads", "neurons", "parameters", ""], &[0, 1, 6]);
         for f in families {
-            let dimension = |get: fn(&Shape) -> u64| f.shape.as_ref().map_or("-".into(), |s| thousands(get(s)));
+            let dimension =
+                |get: fn(&Shape) -> u64| f.shape.as_ref().map_or("-".into(), |s| thousands(get(s)));
             let heads = f.shape.as_ref().filter(|s| s.mixer == Mixer::Attention);
             let known = match f.guarantee {
                 Guarantee::Proved => "guaranteed".into(),

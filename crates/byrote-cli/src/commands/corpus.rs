@@ -77,8 +77,7 @@ fn csv(summary: &Summary) -> String {
     for l in &summary.by_length {
         let _ = writeln!(out, "{},{},{},{}", l.length, l.contexts, l.predictions, l.floor_nats.0);
     }
-    let _ =
-        writeln!(out, "all,{},{},{}", summary.contexts, summary.predictions, summary.floor_nats.0);
+    let _ = writeln!(out, "all,{},{},{}", summary.contexts, summary.predictions, summary.floor_nats.0);
     out
 }
 
@@ -86,7 +85,11 @@ fn human(title: &str, summary: &Summary) -> String {
     let mut out = format!("{title}, {} tokens, contexts up to {}\n\n", summary.tokenizer, summary.n_ctx);
     let percent = |part: u64, whole: u64| format!("{:.1}%", 100.0 * part as f64 / whole.max(1) as f64);
     let mut figures = Table::new(&["documents", &thousands(summary.documents), &dropped(summary)], &[0, 2]);
-    figures.row(vec!["tokens".into(), thousands(summary.tokens), "kept: at most one more than the longest context".into()]);
+    figures.row(vec![
+        "tokens".into(),
+        thousands(summary.tokens),
+        "kept: at most one more than the longest context".into(),
+    ]);
     figures.row(vec!["vocabulary".into(), thousands(summary.d_vocab), String::new()]);
     figures.row(vec![
         "contexts".into(),
@@ -107,7 +110,8 @@ fn human(title: &str, summary: &Summary) -> String {
     out += &figures.render();
 
     if !summary.by_length.is_empty() {
-        let mut table = Table::new(&["length", "contexts", "predictions", "floor (nats)", "bits a prediction"], &[]);
+        let mut table =
+            Table::new(&["length", "contexts", "predictions", "floor (nats)", "bits a prediction"], &[]);
         let shown = summary.by_length.len().min(40);
         for l in &summary.by_length[..shown] {
             let bits = l.floor_nats.per(l.predictions).map_or("-".into(), |n| format!("{:.4}", n.bits()));

@@ -52,10 +52,8 @@ pub struct CorpusFacts {
 
 impl From<&Summary> for CorpusFacts {
     fn from(summary: &Summary) -> Self {
-        let by_length = |l: &crate::corpus::LengthSummary| LengthFacts {
-            length: l.length.into(),
-            contexts: l.contexts,
-        };
+        let by_length =
+            |l: &crate::corpus::LengthSummary| LengthFacts { length: l.length.into(), contexts: l.contexts };
         CorpusFacts {
             documents: summary.documents,
             sequences: summary.sequences,

@@ -154,7 +154,9 @@ fn for_model(situation: &Situation, k: u128) -> String {
     };
     let at_most = madden2024::LEMMA1.evaluate(situation);
     let at_most = match (at_most.contexts.and_then(|held| held.count()), at_most.why_not) {
-        (Some(held), _) => format!("cannot hold arbitrary distributions on more than {} contexts", grouped(held)),
+        (Some(held), _) => {
+            format!("cannot hold arbitrary distributions on more than {} contexts", grouped(held))
+        }
         (None, why_not) => format!("has no upper limit here ({})", why_not.unwrap_or_default()),
     };
     let k = grouped(k);

@@ -266,7 +266,10 @@ fn record(options: &Options, tokenizer: &Tokenizer, chunk: &mut Chunk, line: &[u
         Field::Ids(ids) if chunk.lexicon.alphabet() == Alphabet::Id => chunk.ids(ids),
         _ => {
             let (found, before) = if holds_ids { ("text", "token ids") } else { ("token ids", "text") };
-            return Err(Refusal::Message(format!("{:?} holds {found} here and {before} before", options.field)));
+            return Err(Refusal::Message(format!(
+                "{:?} holds {found} here and {before} before",
+                options.field
+            )));
         }
     }
     Ok(())
@@ -418,7 +421,10 @@ fn union<R: Read>(runs: &[RunReader<R>], options: &Options) -> Result<(Vocabular
     {
         return Err(Error::setting(
             "--max-memory",
-            format!("the vocabulary alone takes {} MB; allow more, or use --tokenizer char or byte", footprint >> 20),
+            format!(
+                "the vocabulary alone takes {} MB; allow more, or use --tokenizer char or byte",
+                footprint >> 20
+            ),
         ));
     }
     Ok(Vocabulary::union(&parts))
@@ -456,7 +462,8 @@ impl<'v> Taps<'v> {
     fn finish(self, save_path: Option<std::path::PathBuf>) -> Result<Option<ContextSet>> {
         if let Some(writer) = self.save {
             let path = save_path.unwrap_or_default();
-            let out = writer.finish().and_then(|shell| shell.finish()).map_err(|e| Error::io(&path, "write", e))?;
+            let out =
+                writer.finish().and_then(|shell| shell.finish()).map_err(|e| Error::io(&path, "write", e))?;
             out.commit()?;
         }
         if let Some((lister, out)) = self.list {

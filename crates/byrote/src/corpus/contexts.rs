@@ -173,7 +173,8 @@ mod tests {
     #[test]
     fn the_worked_example_has_three_contexts() {
         // abab, abac, abb with a = 0, b = 1, c = 2.
-        let rows: [(usize, &[u32], u64); 3] = [(0, &[0, 1, 0, 1], 1), (3, &[0, 1, 0, 2], 1), (2, &[0, 1, 1], 1)];
+        let rows: [(usize, &[u32], u64); 3] =
+            [(0, &[0, 1, 0, 1], 1), (3, &[0, 1, 0, 2], 1), (2, &[0, 1, 1], 1)];
         let prefixes = set(ContextRule::Prefixes, &rows);
         assert_eq!(
             list(&prefixes),

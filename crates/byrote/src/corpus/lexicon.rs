@@ -24,8 +24,8 @@ pub(crate) enum Lexicon {
     Symbols(Alphabet),
     /// Given ids.
     Ids { small: Vec<u32>, large: FxHashMap<u32, u32>, keys: Vec<u32> },
-    /// Strings.
-    Words { table: HashTable<u32>, words: Arena },
+    /// Strings; those of at most 16 bytes are found without looking into the arena.
+    Words { short: HashTable<Short>, long: HashTable<u32>, words: Arena },
 }
 
 impl Lexicon {
@@ -33,7 +33,9 @@ impl Lexicon {
         match alphabet {
             Alphabet::Byte | Alphabet::Char => Lexicon::Symbols(alphabet),
             Alphabet::Id => Lexicon::Ids { small: Vec::new(), large: FxHashMap::default(), keys: Vec::new() },
-            Alphabet::Word => Lexicon::Words { table: HashTable::new(), words: Arena::default() },
+            Alphabet::Word => {
+                Lexicon::Words { short: HashTable::new(), long: HashTable::new(), words: Arena::default() }
+            }
         }
     }
 
@@ -72,15 +74,24 @@ impl Lexicon {
     /// The number of a string.
     #[inline]
     pub(crate) fn word(&mut self, word: &[u8]) -> u32 {
-        let Lexicon::Words { table, words } = self else { unreachable!("a word among symbols") };
-        let hash = hash(word);
-        if let Some(&i) = table.find(hash, |&i| words.get(i as usize) == word) {
-            return FIRST + i;
+        let Lexicon::Words { short, long, words } = self else { unreachable!("a word among symbols") };
+        let next = words.len() as u32;
+        if let Some(key) = Short::new(word, next) {
+            let hash = key.hash();
+            let found = short.find(hash, |s| (s.ends, s.len) == (key.ends, key.len));
+            if let Some(found) = found {
+                return FIRST + found.id;
+            }
+            short.insert_unique(hash, key, |s| s.hash());
+        } else {
+            let hash = hash(word);
+            if let Some(&id) = long.find(hash, |&id| words.get(id as usize) == word) {
+                return FIRST + id;
+            }
+            long.insert_unique(hash, next, |&id| self::hash(words.get(id as usize)));
         }
-        let i = words.len() as u32;
         words.push(word);
-        table.insert_unique(hash, i, |&i| self::hash(words.get(i as usize)));
-        FIRST + i
+        FIRST + next
     }
 
     /// A number above all provisional ids in `tokens`.
@@ -124,8 +135,42 @@ impl Lexicon {
         match self {
             Lexicon::Symbols(_) => 0,
             Lexicon::Ids { small, large, keys } => small.len() * 4 + large.len() * 16 + keys.len() * 4,
-            Lexicon::Words { table, words } => table.capacity() * 5 + words.footprint(),
+            Lexicon::Words { short, long, words } => {
+                short.capacity() * (size_of::<Short>() + 1) + long.capacity() * 5 + words.footprint()
+            }
         }
+    }
+}
+
+/// A string of at most 16 bytes as two words: its first and its last bytes, which may overlap. With the length they
+/// are the string.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Short {
+    ends: [u64; 2],
+    len: u32,
+    id: u32,
+}
+
+impl Short {
+    #[inline]
+    fn new(word: &[u8], id: u32) -> Option<Self> {
+        let ends = if let (Some(first), Some(last)) = (word.first_chunk(), word.last_chunk()) {
+            [u64::from_le_bytes(*first), u64::from_le_bytes(*last)]
+        } else if let (Some(first), Some(last)) = (word.first_chunk(), word.last_chunk()) {
+            [u32::from_le_bytes(*first).into(), u32::from_le_bytes(*last).into()]
+        } else {
+            let byte = |i: usize| word.get(i).copied().map_or(0, u64::from);
+            [byte(0) | byte(1) << 8 | byte(2) << 16, 0]
+        };
+        (word.len() <= 16).then_some(Self { ends, len: word.len() as u32, id })
+    }
+
+    #[inline]
+    fn hash(&self) -> u64 {
+        let mut hasher = FxHasher::default();
+        hasher.write_u64(self.ends[0]);
+        hasher.write_u64(self.ends[1] ^ u64::from(self.len) << 56);
+        hasher.finish()
     }
 }
 
@@ -139,6 +184,26 @@ fn hash(word: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_string_has_a_number_of_its_own() {
+        let mut words = Lexicon::new(Alphabet::Word);
+        let mut seen = std::collections::BTreeMap::new();
+        for len in 0..=18 {
+            for at in 0..=len {
+                for byte in [b'a', b'b', 0, 255] {
+                    let mut word = vec![b'a'; len];
+                    if let Some(b) = word.get_mut(at) {
+                        *b = byte;
+                    }
+                    let id = words.word(&word);
+                    assert_eq!(*seen.entry(word).or_insert(id), id);
+                }
+            }
+        }
+        let ids: std::collections::BTreeSet<u32> = seen.values().copied().collect();
+        assert_eq!(ids.len(), seen.len());
+    }
 
     #[test]
     fn words_and_ids_keep_their_numbers_and_sort_into_a_vocabulary() {

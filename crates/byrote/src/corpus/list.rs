@@ -123,7 +123,8 @@ const BIN_BYTES: usize = 1 << 16;
 
 impl Spool {
     fn new(temp_dir: &Path) -> Result<Self> {
-        let file = tempfile::tempfile_in(temp_dir).map_err(|e| Error::io(temp_dir, "write a temporary file in", e))?;
+        let file = tempfile::tempfile_in(temp_dir)
+            .map_err(|e| Error::io(temp_dir, "write a temporary file in", e))?;
         Ok(Self { file, temp_dir: temp_dir.to_path_buf(), bins: Vec::new(), end: 0, error: None })
     }
 

@@ -40,9 +40,9 @@ pub(crate) fn merge<R: Read>(
         let mut spare = vec![(run, Vec::new())];
         while heads.peek().is_some_and(|Reverse(h)| h.document == document) {
             let Some(Reverse(same)) = heads.pop() else { break };
-            count = count.checked_add(same.count).ok_or_else(|| {
-                Error::format(runs[same.run].path(), "more than 2^64 documents")
-            })?;
+            count = count
+                .checked_add(same.count)
+                .ok_or_else(|| Error::format(runs[same.run].path(), "more than 2^64 documents"))?;
             spare.push((same.run, same.document));
         }
         let lcp = before.iter().zip(&document).take_while(|(a, b)| a == b).count();

@@ -134,11 +134,18 @@ pub struct Corpus {
 
 impl Corpus {
     /// Reads a corpus.
-    pub fn read(source: &Source, options: &Options, outputs: Outputs, observer: &dyn Observer) -> Result<Self> {
+    pub fn read(
+        source: &Source,
+        options: &Options,
+        outputs: Outputs,
+        observer: &dyn Observer,
+    ) -> Result<Self> {
         options.window.check()?;
         match source {
             Source::Files(paths) => read_files(paths, options, outputs, observer),
-            Source::Stories { documents, seed } => read_stories(*documents, *seed, options, outputs, observer),
+            Source::Stories { documents, seed } => {
+                read_stories(*documents, *seed, options, outputs, observer)
+            }
             Source::Random(associations) => read_random(associations, options, outputs, observer),
             Source::Summaries(paths) => read_summaries(paths, options, outputs, observer),
         }
@@ -187,15 +194,21 @@ impl RowId for u16 {
 impl RowId for u32 {
     fn size(ids: &[Self]) -> Result<usize> {
         match ids.iter().max() {
-            Some(&id) if id >= 1 << 26 => {
-                Err(Error::setting("ids", format!("{id} is beyond {}, the largest id taken here", (1 << 26) - 1)))
-            }
+            Some(&id) if id >= 1 << 26 => Err(Error::setting(
+                "ids",
+                format!("{id} is beyond {}, the largest id taken here", (1 << 26) - 1),
+            )),
             largest => Ok(largest.map_or(0, |&id| id as usize + 1)),
         }
     }
 }
 
-fn read_files(paths: &[PathBuf], options: &Options, outputs: Outputs, observer: &dyn Observer) -> Result<Corpus> {
+fn read_files(
+    paths: &[PathBuf],
+    options: &Options,
+    outputs: Outputs,
+    observer: &dyn Observer,
+) -> Result<Corpus> {
     let tokenizer = Tokenizer::load(&options.tokenizer)?;
     let text_alphabet = match &tokenizer {
         Tokenizer::Byte => Alphabet::Byte,
@@ -218,7 +231,11 @@ fn read_files(paths: &[PathBuf], options: &Options, outputs: Outputs, observer: 
                 let (ids, text) = if holds == Holds::Ids { (path, other) } else { (other, path) };
                 return Err(Error::format(
                     path,
-                    format!("{} holds token ids and {} text; count them apart", ids.display(), text.display()),
+                    format!(
+                        "{} holds token ids and {} text; count them apart",
+                        ids.display(),
+                        text.display()
+                    ),
                 ));
             }
             Some(_) => {}

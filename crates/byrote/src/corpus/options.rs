@@ -27,7 +27,11 @@ impl FromStr for DocumentRule {
         let wrong = |message: String| Err(Error::setting("--documents", message));
         if let Some(text) = s.strip_prefix("separator:") {
             let text = unescape(text);
-            return if text.is_empty() { wrong("the separator is empty".into()) } else { Ok(Self::Separator(text)) };
+            return if text.is_empty() {
+                wrong("the separator is empty".into())
+            } else {
+                Ok(Self::Separator(text))
+            };
         }
         if let Some(n) = s.strip_prefix("chunk:") {
             return match n.parse() {
@@ -147,7 +151,10 @@ mod tests {
             "separator:\\n---\\n".parse::<DocumentRule>().unwrap(),
             DocumentRule::Separator(b"\n---\n".to_vec())
         );
-        assert_eq!("separator:a\\qb\\".parse::<DocumentRule>().unwrap(), DocumentRule::Separator(b"a\\qb\\".to_vec()));
+        assert_eq!(
+            "separator:a\\qb\\".parse::<DocumentRule>().unwrap(),
+            DocumentRule::Separator(b"a\\qb\\".to_vec())
+        );
         assert_eq!("chunk:128".parse::<DocumentRule>().unwrap(), DocumentRule::Chunk(128));
         for wrong in ["", "lines", "separator:", "chunk:0", "chunk:x", "chunk:-1"] {
             assert_eq!(wrong.parse::<DocumentRule>().unwrap_err().kind(), "setting", "{wrong}");

@@ -158,7 +158,10 @@ pub(crate) fn open_saved(path: &Path) -> Result<RunReader<Box<dyn Read + Send>>>
     let mut file = crate::corpus::read::input::open_file(path)?;
     let mut magic = [0; 8];
     let wrong = || {
-        Error::format(path, "not a summary written by `byrote corpus --save`, or of another version of the format")
+        Error::format(
+            path,
+            "not a summary written by `byrote corpus --save`, or of another version of the format",
+        )
     };
     file.read_exact(&mut magic).map_err(|_| wrong())?;
     if &magic != MAGIC {
@@ -225,7 +228,11 @@ impl<R: Read> RunReader<R> {
             if self.input.number()? != self.rows || self.input.number()? != self.documents {
                 return Err(self.input.damaged("fewer documents than it says"));
             }
-            return if self.input.is_at_end()? { Ok(None) } else { Err(self.input.damaged("something follows its end")) };
+            return if self.input.is_at_end()? {
+                Ok(None)
+            } else {
+                Err(self.input.damaged("something follows its end"))
+            };
         }
         let lcp = self.input.number()?;
         if lcp > self.document.len() as u64 || suffix > self.header.window.kept() as u64 - lcp {
@@ -235,7 +242,8 @@ impl<R: Read> RunReader<R> {
         self.document.truncate(lcp as usize);
         for i in 0..suffix {
             let token = self.input.number_u32()?;
-            if token as usize >= self.vocabulary.len() || (i == 0 && next_before.is_some_and(|b| token <= b)) {
+            if token as usize >= self.vocabulary.len() || (i == 0 && next_before.is_some_and(|b| token <= b))
+            {
                 return Err(self.input.damaged("documents out of order, or a token outside the vocabulary"));
             }
             self.document.push(token);
@@ -306,7 +314,11 @@ impl<R: Read> Varints<R> {
             let b = self.byte()?;
             n |= u64::from(b & 127) << shift;
             if b < 128 {
-                return if shift == 63 && b > 1 { Err(self.damaged("a number beyond 64 bits")) } else { Ok(n) };
+                return if shift == 63 && b > 1 {
+                    Err(self.damaged("a number beyond 64 bits"))
+                } else {
+                    Ok(n)
+                };
             }
         }
         Err(self.damaged("a number beyond 64 bits"))

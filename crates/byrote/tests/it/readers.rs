@@ -1,8 +1,8 @@
 //! Files of every format and every defect.
 
 use byrote::corpus::{
-    ContextRule, Corpus, DocumentRule, Format, IdType, Options, Outputs, Silent, Source, Summary, TokenizerChoice,
-    Window,
+    ContextRule, Corpus, DocumentRule, Format, IdType, Options, Outputs, Silent, Source, Summary,
+    TokenizerChoice, Window,
 };
 use byrote::{Error, Result};
 use std::io::Write;
@@ -139,7 +139,9 @@ fn jsonl_takes_the_field_and_says_what_is_wrong_where() {
     let records = "{\"text\":\"abab\"}\n\n  {\"n\":1,\"text\":\"abac\"}\r\n{\"text\":\"abb\"}";
     assert_eq!(figures(&read(&case.file("a.jsonl", records), &chars()).unwrap()), figures(&plain));
     let body = Options { field: "body".into(), ..chars() };
-    assert!(read(&case.file("a.jsonl", records), &body).unwrap_err().to_string().contains("no field \"body\""));
+    assert!(
+        read(&case.file("a.jsonl", records), &body).unwrap_err().to_string().contains("no field \"body\"")
+    );
     let ids = "{\"text\":[0,1,0,1]}\n{\"text\":[0,1,0,2]}\n{\"text\":null}\n{\"text\":[0,1,1]}\n";
     let counted = read(&case.file("ids.jsonl", ids), &options()).unwrap();
     assert_eq!(figures(&counted), figures(&plain));
@@ -178,7 +180,9 @@ fn arrays_of_ids_are_read_and_wrong_ones_refused() {
     let rows = read(&case.file("a.npy", npy("<u2", false, "(2, 4)", &ids)), &options()).unwrap();
     assert_eq!((rows.documents, rows.contexts, rows.d_vocab), (2, 3, 3));
     let flat = case.file("flat.npy", npy("<u2", false, "(8,)", &ids));
-    assert!(read(&flat, &options()).unwrap_err().to_string().contains("--separator-id ID or --documents chunk:L"));
+    assert!(
+        read(&flat, &options()).unwrap_err().to_string().contains("--separator-id ID or --documents chunk:L")
+    );
     let chunk = Options { documents: Some(DocumentRule::Chunk(4)), ..options() };
     assert_eq!(figures(&read(&flat, &chunk).unwrap()), figures(&rows));
     let raw = case.file("a.bin", &ids);
@@ -219,7 +223,10 @@ mod parquet_files {
     use parquet::schema::parser::parse_message_type;
     use std::sync::Arc;
 
-    fn write(schema: &str, column: impl Fn(&mut parquet::file::writer::SerializedColumnWriter<'_>)) -> Vec<u8> {
+    fn write(
+        schema: &str,
+        column: impl Fn(&mut parquet::file::writer::SerializedColumnWriter<'_>),
+    ) -> Vec<u8> {
         let schema = Arc::new(parse_message_type(schema).unwrap());
         let compression = parquet::basic::Compression::SNAPPY;
         let properties = Arc::new(WriterProperties::builder().set_compression(compression).build());
@@ -245,7 +252,8 @@ mod parquet_files {
         });
         let s = read(&case.file("a.parquet", &bytes), &chars()).unwrap();
         assert_eq!((s.documents, s.dropped.empty, s.contexts, s.predictions), (6, 2, 3, 16));
-        let error = read(&case.file("a.parquet", &bytes), &Options { field: "body".into(), ..chars() }).unwrap_err();
+        let error =
+            read(&case.file("a.parquet", &bytes), &Options { field: "body".into(), ..chars() }).unwrap_err();
         assert!(error.to_string().contains("no single column \"body\"; there are text"), "{error}");
         for cut in [0, 10, bytes.len() / 2, bytes.len() - 1] {
             let error = read(&case.file("cut.parquet", &bytes[..cut]), &chars()).unwrap_err();
@@ -256,7 +264,8 @@ mod parquet_files {
     #[test]
     fn a_column_of_lists_holds_ids() {
         let case = Case::new();
-        let schema = "message m { optional group text (LIST) { repeated group list { optional int64 element; } } }";
+        let schema =
+            "message m { optional group text (LIST) { repeated group list { optional int64 element; } } }";
         let list = |values: &'static [i64]| {
             // [0,1,0,1], [0,1,0,2], null, [], [0,1,1]
             let def: Vec<i16> = [[3i16; 8].as_slice(), &[0, 1], &[3; 3]].concat();
@@ -303,14 +312,14 @@ fn a_document_larger_than_a_slab_is_cut_as_if_it_were_held() {
     let path = case.file("long.txt", &text);
     for tokenizer in [TokenizerChoice::WordPunct, TokenizerChoice::Whitespace, TokenizerChoice::Char] {
         for rule in ["line", "separator:ce\\n", "separator:x\\nab", "blank-line", "file"] {
-            let options = Options {
-                tokenizer: tokenizer.clone(),
-                documents: Some(rule.parse().unwrap()),
-                ..options()
-            };
+            let options =
+                Options { tokenizer: tokenizer.clone(), documents: Some(rule.parse().unwrap()), ..options() };
             let whole = read(&path, &options).unwrap();
             // The same documents with their long tails cut off, which the window never sees.
-            let short = case.file("short.txt", text.replace(&long("word, ", 1_499_990), "").replace(&long("naïve日 ", 899_990), ""));
+            let short = case.file(
+                "short.txt",
+                text.replace(&long("word, ", 1_499_990), "").replace(&long("naïve日 ", 899_990), ""),
+            );
             assert_eq!(figures(&whole), figures(&read(&short, &options).unwrap()), "{rule} {tokenizer}");
         }
     }

@@ -15,9 +15,8 @@ type Token = String;
 
 /// The tokens by the definitions, through the `regex` crate.
 fn tokens(tokenizer: &TokenizerChoice, text: &str) -> Vec<Token> {
-    let cut = |pattern: &str| {
-        Regex::new(pattern).unwrap().find_iter(text).map(|m| m.as_str().to_owned()).collect()
-    };
+    let cut =
+        |pattern: &str| Regex::new(pattern).unwrap().find_iter(text).map(|m| m.as_str().to_owned()).collect();
     match tokenizer {
         TokenizerChoice::Byte => text.bytes().map(|b| format!("byte {b}")).collect(),
         TokenizerChoice::Char => text.chars().map(String::from).collect(),
@@ -62,7 +61,8 @@ fn reference(texts: &[String], tokenizer: &TokenizerChoice, window: Window, limi
             r.empty += 1;
             continue;
         }
-        let mut document: Vec<Token> = window.bos.then(|| "start".to_owned()).into_iter().chain(own).collect();
+        let mut document: Vec<Token> =
+            window.bos.then(|| "start".to_owned()).into_iter().chain(own).collect();
         if window.eos {
             document.push("end".to_owned()); // beyond the window it is cut off again
         }
@@ -129,7 +129,12 @@ fn assert_agrees(summary: &Summary, r: &Reference) {
         [r.predictions, r.deterministic, r.pairs, r.labels]
     );
     assert_eq!(
-        [summary.distinct_last_tokens, summary.full_support_contexts, summary.dropped.empty, summary.dropped.short],
+        [
+            summary.distinct_last_tokens,
+            summary.full_support_contexts,
+            summary.dropped.empty,
+            summary.dropped.short
+        ],
         [r.last_tokens, r.full_support, r.empty, r.short]
     );
     assert!(near(summary.floor_nats.0, r.floor), "{} {}", summary.floor_nats.0, r.floor);
@@ -283,7 +288,8 @@ fn more_runs_than_are_merged_at_once_give_the_same_figures() {
     let stories = byrote::corpus::builtin::Stories::new(3);
     let texts: Vec<String> = stories.documents(400).collect();
     let paths = write_shards(directory.path(), &texts, 200);
-    let options = |max_memory| Options { max_memory, temp_dir: directory.path().into(), ..Options::default() };
+    let options =
+        |max_memory| Options { max_memory, temp_dir: directory.path().into(), ..Options::default() };
     let read = |options: &Options| {
         Corpus::read(&Source::Files(paths.clone()), options, Outputs::default(), &Silent).unwrap().summary
     };
@@ -302,7 +308,8 @@ fn rows_in_memory_count_as_files_do() {
         documents: Some(DocumentRule::Chunk(6)),
         ..Options::default()
     };
-    let file = Corpus::read(&Source::Files(vec![path]), &options, Outputs::default(), &Silent).unwrap().summary;
+    let file =
+        Corpus::read(&Source::Files(vec![path]), &options, Outputs::default(), &Silent).unwrap().summary;
     assert_eq!(rows, file);
     let wide: Vec<u32> = ids.iter().map(|&id| u32::from(id)).collect();
     assert_eq!(Corpus::from_rows(&wide, 6, 4).unwrap().summary, rows);

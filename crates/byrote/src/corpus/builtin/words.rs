@@ -92,7 +92,8 @@ pub(super) const HOMELY: &[&str] = words! {
     small big little quiet cozy tiny pretty lovely green sunny old peaceful bright faraway beautiful snowy
     misty funny strange hidden enchanted windy lonely crooked mossy wooden
 };
-pub(super) const KIN: &[&str] = words! { mom dad sister brother grandma grandpa mother father aunt uncle cousin };
+pub(super) const KIN: &[&str] =
+    words! { mom dad sister brother grandma grandpa mother father aunt uncle cousin };
 pub(super) const PETS: &[&str] = words! {
     bird kitten puppy duckling bunny mouse squirrel frog turtle lamb chick hedgehog chipmunk gosling piglet
     sparrow

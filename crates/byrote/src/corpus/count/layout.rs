@@ -61,9 +61,11 @@ impl Positions {
 }
 
 /// An unsigned integer that holds a packed document.
-pub(crate) trait PackedKey: Copy + Ord + Send + Sync + Default {
+pub(crate) trait PackedKey: Copy + Ord + Send + Sync {
     /// Its width.
     const BITS: u32;
+    /// The empty document.
+    const EMPTY: Self;
     /// Puts `bits` at `shift` from the bottom of what is empty there.
     fn place(self, bits: u64, shift: u32) -> Self;
     /// The `width` bits that end `offset` bits below the top.
@@ -80,6 +82,7 @@ macro_rules! packed_key {
     ($t:ty) => {
         impl PackedKey for $t {
             const BITS: u32 = <$t>::BITS;
+            const EMPTY: Self = 0;
             #[inline]
             fn place(self, bits: u64, shift: u32) -> Self {
                 self | <$t>::from(bits).checked_shl(shift).unwrap_or(0)
@@ -105,6 +108,51 @@ macro_rules! packed_key {
 }
 packed_key!(u64);
 packed_key!(u128);
+
+/// Words from the top: arrays compare as the integers they are.
+impl<const N: usize> PackedKey for [u64; N] {
+    const BITS: u32 = 64 * N as u32;
+    const EMPTY: Self = [0; N];
+
+    #[inline]
+    fn place(mut self, bits: u64, shift: u32) -> Self {
+        let (word, up) = ((shift / 64) as usize, shift % 64);
+        if word < N {
+            self[N - 1 - word] |= bits << up;
+        }
+        if up > 0 && word + 1 < N {
+            self[N - 2 - word] |= bits >> (64 - up);
+        }
+        self
+    }
+
+    #[inline]
+    fn field(self, offset: u32, width: u32) -> u32 {
+        let (word, within) = ((offset / 64) as usize, offset % 64);
+        let mut top = self[word] << within;
+        if within + width > 64 {
+            top |= self[word + 1] >> (64 - within);
+        }
+        (top >> (64 - width)) as u32
+    }
+
+    #[inline]
+    fn common_bits(self, other: Self) -> u32 {
+        let differ = self.iter().zip(&other).position(|(a, b)| a != b);
+        differ.map_or(Self::BITS, |i| 64 * i as u32 + (self[i] ^ other[i]).leading_zeros())
+    }
+
+    #[inline]
+    fn trailing(self) -> u32 {
+        let last = self.iter().rposition(|&w| w != 0);
+        last.map_or(Self::BITS, |i| 64 * (N - 1 - i) as u32 + self[i].trailing_zeros())
+    }
+
+    #[inline]
+    fn top(self, bits: u32) -> usize {
+        (self[0] >> (64 - bits)) as usize
+    }
+}
 
 /// How many bits each position takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -157,7 +205,7 @@ impl Layout {
     /// every token would cost twice as much.
     #[inline]
     pub(crate) fn pack<K: PackedKey, T: Copy>(&self, document: &[T], rank: impl Fn(T) -> u32) -> K {
-        let mut key = K::default();
+        let mut key = K::EMPTY;
         for word in &self.words {
             let widths = &self.widths[word.clone()];
             let tokens = &document[word.start.min(document.len())..word.end.min(document.len())];
@@ -229,24 +277,31 @@ mod tests {
         fn packed_documents_compare_measure_and_unpack_as_documents_do(
             documents in prop::collection::vec(prop::collection::vec(0u32..40, 1..12), 2..20)
         ) {
-            let layout = layout(&documents, 128).unwrap();
-            let keys: Vec<u128> = documents.iter().map(|d| layout.pack(d, |t| t)).collect();
-            for (a, ka) in documents.iter().zip(&keys) {
-                prop_assert_eq!(layout.len(*ka), a.len());
-                let back: Vec<u32> = (0..a.len()).map(|p| layout.token(*ka, p)).collect();
-                prop_assert_eq!(&back, a);
-                for bits in 1..=layout.bits().min(12) {
-                    prop_assert_eq!(layout.bucket(a, |t| t, bits), ka.top(bits));
-                }
-                for (b, kb) in documents.iter().zip(&keys) {
-                    prop_assert_eq!(a.cmp(b), ka.cmp(kb));
-                    if a != b {
-                        let lcp = a.iter().zip(b).take_while(|(x, y)| x == y).count();
-                        prop_assert_eq!(layout.common_prefix(*ka, *kb), lcp);
-                    }
+            check::<u128>(&documents)?;
+            check::<[u64; 3]>(&documents)?;
+            check::<[u64; 4]>(&documents)?;
+        }
+    }
+
+    fn check<K: PackedKey>(documents: &[Vec<u32>]) -> Result<(), TestCaseError> {
+        let layout = layout(documents, K::BITS).unwrap();
+        let keys: Vec<K> = documents.iter().map(|d| layout.pack(d, |t| t)).collect();
+        for (a, ka) in documents.iter().zip(&keys) {
+            prop_assert_eq!(layout.len(*ka), a.len());
+            let back: Vec<u32> = (0..a.len()).map(|p| layout.token(*ka, p)).collect();
+            prop_assert_eq!(&back, a);
+            for bits in 1..=layout.bits().min(12) {
+                prop_assert_eq!(layout.bucket(a, |t| t, bits), ka.top(bits));
+            }
+            for (b, kb) in documents.iter().zip(&keys) {
+                prop_assert_eq!(a.cmp(b), ka.cmp(kb));
+                if a != b {
+                    let lcp = a.iter().zip(b).take_while(|(x, y)| x == y).count();
+                    prop_assert_eq!(layout.common_prefix(*ka, *kb), lcp);
                 }
             }
         }
+        Ok(())
     }
 
     #[test]

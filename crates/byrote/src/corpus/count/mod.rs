@@ -81,7 +81,11 @@ impl<'a, T: Token> Segment<'a, T> {
 }
 
 /// For each provisional id below `size`: at which positions it occurs, and whether it ends a context or follows one.
-pub(crate) fn occurrences<T: Token>(segment: &Segment<'_, T>, size: usize, rule: ContextRule) -> Vec<Positions> {
+pub(crate) fn occurrences<T: Token>(
+    segment: &Segment<'_, T>,
+    size: usize,
+    rule: ContextRule,
+) -> Vec<Positions> {
     let n = segment.len();
     let step = n.div_ceil(rayon::current_num_threads()).max(1 << 14);
     (0..n.div_ceil(step))

@@ -8,9 +8,9 @@
 //! its incomplete figures are set aside ([`Scan::inherited`]) and [`Scan::append`] completes them. All figures are
 //! integers, so any cut into parts gives the same result.
 
+use super::Token;
 use super::sort::{RowVisitor, Sorted};
 use super::tally::Tally;
-use super::Token;
 use crate::corpus::window::ContextRule;
 use rayon::prelude::*;
 

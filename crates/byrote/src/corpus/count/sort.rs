@@ -1,6 +1,6 @@
 //! Sorting documents.
 //!
-//! Documents that fit into 64 or 128 bits ([`Layout`]) are packed, distributed by their topmost bits into buckets that
+//! Documents that fit into 64 to 256 bits ([`Layout`]) are packed, distributed by their topmost bits into buckets that
 //! fit the cache, and each bucket is sorted on its own: the data is written once and sorted in place. Longer documents are sorted
 //! by a cached 128-bit window of their tokens; only where windows tie is the next window looked at.
 
@@ -21,7 +21,11 @@ pub(crate) enum Sorted<'a, T> {
     /// Packed into 64 bits.
     Narrow(Packed<u64>),
     /// Packed into 128 bits.
-    Wide(Packed<u128>),
+    Double(Packed<u128>),
+    /// Packed into 192 bits.
+    Triple(Packed<[u64; 3]>),
+    /// Packed into 256 bits.
+    Quadruple(Packed<[u64; 4]>),
     /// Too long to pack.
     Indexed(Indexed<'a, T>),
 }
@@ -29,15 +33,17 @@ pub(crate) enum Sorted<'a, T> {
 impl<'a, T: Token> Sorted<'a, T> {
     /// Sorts the documents of all segments; `seen` gives, for each canonical id, where it occurs.
     pub(crate) fn new(segments: &'a [Segment<'a, T>], kept: usize, seen: &[Positions]) -> Self {
-        let Some(layout) = Layout::new(kept, seen, 128) else {
-            return Sorted::Indexed(Indexed::new(segments, seen.len()));
-        };
-        if layout.bits() > 64 {
-            return Sorted::Wide(Packed::new(segments, layout));
-        }
-        match Layout::new(kept, seen, 64) {
-            Some(layout) => Sorted::Narrow(Packed::new(segments, layout)),
-            None => unreachable!("{} bits fit into 64", layout.bits()),
+        let fit = |bits| Layout::new(kept, seen, bits);
+        if let Some(layout) = fit(64) {
+            Sorted::Narrow(Packed::new(segments, layout))
+        } else if let Some(layout) = fit(128) {
+            Sorted::Double(Packed::new(segments, layout))
+        } else if let Some(layout) = fit(192) {
+            Sorted::Triple(Packed::new(segments, layout))
+        } else if let Some(layout) = fit(256) {
+            Sorted::Quadruple(Packed::new(segments, layout))
+        } else {
+            Sorted::Indexed(Indexed::new(segments, seen.len()))
         }
     }
 
@@ -45,7 +51,9 @@ impl<'a, T: Token> Sorted<'a, T> {
     pub(crate) fn parts(&self) -> usize {
         match self {
             Sorted::Narrow(p) => p.parts.len(),
-            Sorted::Wide(p) => p.parts.len(),
+            Sorted::Double(p) => p.parts.len(),
+            Sorted::Triple(p) => p.parts.len(),
+            Sorted::Quadruple(p) => p.parts.len(),
             Sorted::Indexed(p) => p.parts.len(),
         }
     }
@@ -54,7 +62,9 @@ impl<'a, T: Token> Sorted<'a, T> {
     pub(crate) fn visit(&self, part: usize, visitor: &mut impl RowVisitor) {
         match self {
             Sorted::Narrow(p) => p.visit(part, visitor),
-            Sorted::Wide(p) => p.visit(part, visitor),
+            Sorted::Double(p) => p.visit(part, visitor),
+            Sorted::Triple(p) => p.visit(part, visitor),
+            Sorted::Quadruple(p) => p.visit(part, visitor),
             Sorted::Indexed(p) => p.visit(part, visitor),
         }
     }
@@ -133,7 +143,7 @@ impl<K: PackedKey> Packed<K> {
             .collect();
 
         // Every piece writes its share of every bucket.
-        let mut keys = vec![K::default(); total];
+        let mut keys = vec![K::EMPTY; total];
         let mut shares: Vec<Vec<&mut [K]>> = pieces.iter().map(|_| Vec::with_capacity(1 << bits)).collect();
         let mut rest = &mut keys[..];
         for bucket in 0..1 << bits {
@@ -201,7 +211,7 @@ fn sort_from_bit<K: PackedKey>(keys: &mut [K], spare: &mut Vec<K>, from: u32) {
         }
         let mut next = starts;
         spare.clear();
-        spare.resize(keys.len(), K::default());
+        spare.resize(keys.len(), K::EMPTY);
         for &key in keys.iter() {
             let slot = &mut next[key.field(from, RADIX_BITS) as usize];
             spare[*slot] = key;
@@ -262,8 +272,7 @@ impl<'a, T: Token> Indexed<'a, T> {
         });
         let mut sorted = Self { segments, entries, parts: Vec::new() };
         let n = sorted.entries.len();
-        sorted.parts =
-            cut(n, wanted_parts(n), |i, j| sorted.same(&sorted.entries[i], &sorted.entries[j]));
+        sorted.parts = cut(n, wanted_parts(n), |i, j| sorted.same(&sorted.entries[i], &sorted.entries[j]));
         sorted
     }
 
@@ -297,7 +306,12 @@ impl<'a, T: Token> Indexed<'a, T> {
 }
 
 /// The tokens from position `from` on, as many as a window takes.
-fn window<T: Token>(segment: &Segment<'_, T>, document: usize, from: usize, format: WindowFormat) -> [u64; 2] {
+fn window<T: Token>(
+    segment: &Segment<'_, T>,
+    document: usize,
+    from: usize,
+    format: WindowFormat,
+) -> [u64; 2] {
     let tokens = segment.document(document);
     let mut packed = 0u128;
     let tail = &tokens[from.min(tokens.len())..];

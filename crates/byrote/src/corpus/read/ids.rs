@@ -24,11 +24,8 @@ impl IntegerType {
         }
         let unsigned = u64::from_le_bytes(wide);
         let shift = 64 - 8 * self.bytes as u32;
-        let value = if self.signed {
-            i128::from((unsigned << shift) as i64 >> shift)
-        } else {
-            i128::from(unsigned)
-        };
+        let value =
+            if self.signed { i128::from((unsigned << shift) as i64 >> shift) } else { i128::from(unsigned) };
         u32::try_from(value).map_err(|_| value.to_string())
     }
 }
@@ -120,7 +117,9 @@ impl Reader for IdReader {
         });
         fill_to(&mut *self.input, &mut self.raw, want, &self.path)?;
         let n = self.raw.len() / self.integer.bytes;
-        if !self.raw.len().is_multiple_of(self.integer.bytes) || self.left.is_some_and(|_| self.raw.len() < want) {
+        if !self.raw.len().is_multiple_of(self.integer.bytes)
+            || self.left.is_some_and(|_| self.raw.len() < want)
+        {
             return Err(Error::format(
                 &self.path,
                 format!(

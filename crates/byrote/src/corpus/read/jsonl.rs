@@ -110,7 +110,9 @@ impl<'de> Visitor<'de> for FieldSeed {
         let mut ids = Vec::new();
         while let Some(number) = sequence.next_element::<serde_json::Number>()? {
             let id = number.as_u64().and_then(|id| u32::try_from(id).ok());
-            ids.push(id.ok_or_else(|| A::Error::custom(format!("{number} is no token id from 0 to {}", u32::MAX)))?);
+            ids.push(id.ok_or_else(|| {
+                A::Error::custom(format!("{number} is no token id from 0 to {}", u32::MAX))
+            })?);
         }
         Ok(Field::Ids(ids))
     }

@@ -3,9 +3,9 @@
 //! A slab is a batch of whole documents, small enough to hold, large enough to share among threads; the collector
 //! tokenizes it while the reader fills the next one. A document too large for a slab comes in parts.
 
-pub(crate) mod input;
 mod bin;
 mod ids;
+pub(crate) mod input;
 mod jsonl;
 mod npy;
 #[cfg(feature = "parquet")]

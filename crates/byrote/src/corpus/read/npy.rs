@@ -24,7 +24,10 @@ pub(super) fn open(path: &Path, options: &Options, mut input: Input) -> Result<I
                 ));
             }
             if header.fortran_order && rows > 1 && columns > 1 {
-                return Err(Error::format(path, "is stored by columns; save numpy.ascontiguousarray(array) instead"));
+                return Err(Error::format(
+                    path,
+                    "is stored by columns; save numpy.ascontiguousarray(array) instead",
+                ));
             }
             if columns == 0 {
                 (Cut::Every(1), 0)
@@ -109,9 +112,16 @@ mod tests {
 
     #[test]
     fn headers_as_numpy_writes_them_are_read() {
-        let header = parse_header("{'descr': '<u2', 'fortran_order': False, 'shape': (2000000, 10), }   \n").unwrap();
-        assert_eq!(header, NpyHeader { descr: "<u2".into(), fortran_order: false, shape: vec![2_000_000, 10] });
-        assert_eq!(parse_header("{'descr': '|u1', 'fortran_order': True, 'shape': (7,), }").unwrap().shape, [7]);
+        let header =
+            parse_header("{'descr': '<u2', 'fortran_order': False, 'shape': (2000000, 10), }   \n").unwrap();
+        assert_eq!(
+            header,
+            NpyHeader { descr: "<u2".into(), fortran_order: false, shape: vec![2_000_000, 10] }
+        );
+        assert_eq!(
+            parse_header("{'descr': '|u1', 'fortran_order': True, 'shape': (7,), }").unwrap().shape,
+            [7]
+        );
         assert_eq!(parse_header("{'descr': '<u2', 'shape': (7,)}"), None);
         assert_eq!(parse_header("{'descr': [('a', '<u2')], 'fortran_order': False, 'shape': ()}"), None);
     }
@@ -121,6 +131,9 @@ mod tests {
         assert_eq!(integer_type("<i4"), Some(IntegerType { bytes: 4, signed: true, big_endian: false }));
         assert_eq!(integer_type(">u8"), Some(IntegerType { bytes: 8, signed: false, big_endian: true }));
         assert_eq!(integer_type("|u1"), Some(IntegerType { bytes: 1, signed: false, big_endian: false }));
-        assert_eq!([integer_type("<f4"), integer_type("|b1"), integer_type("<U3"), integer_type("")], [None; 4]);
+        assert_eq!(
+            [integer_type("<f4"), integer_type("|b1"), integer_type("<U3"), integer_type("")],
+            [None; 4]
+        );
     }
 }

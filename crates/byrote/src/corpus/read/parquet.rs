@@ -113,7 +113,9 @@ impl ParquetReader {
             }
             ColumnReader::Int32ColumnReader(reader) => {
                 let (records, levels, values) = read!(reader, values);
-                let wide = values.into_iter().map(|v| if self.unsigned { i64::from(v as u32) } else { i64::from(v) });
+                let wide = values
+                    .into_iter()
+                    .map(|v| if self.unsigned { i64::from(v as u32) } else { i64::from(v) });
                 self.lists(wide, &def[..levels], &rep[..levels], slab)?;
                 Ok(records > 0)
             }

@@ -6,7 +6,12 @@ use std::ops::Range;
 
 /// Finds the documents that are complete in `bytes` (all of them at the `end` of the file), appends them to
 /// `documents`, and returns how many bytes they and what separates them take.
-pub(super) fn split(rule: &DocumentRule, bytes: &[u8], end: bool, documents: &mut Vec<Range<usize>>) -> usize {
+pub(super) fn split(
+    rule: &DocumentRule,
+    bytes: &[u8],
+    end: bool,
+    documents: &mut Vec<Range<usize>>,
+) -> usize {
     match rule {
         DocumentRule::Line => {
             let mut start = 0;
@@ -41,7 +46,11 @@ fn rest(bytes: &[u8], start: usize, end: bool, documents: &mut Vec<Range<usize>>
 
 /// The rest of a document that `bytes` continue, and how many bytes it and its separator take; `None` where its end
 /// is not among them.
-pub(super) fn rest_of_document(rule: &DocumentRule, bytes: &[u8], end: bool) -> Option<(Range<usize>, usize)> {
+pub(super) fn rest_of_document(
+    rule: &DocumentRule,
+    bytes: &[u8],
+    end: bool,
+) -> Option<(Range<usize>, usize)> {
     let found = match rule {
         DocumentRule::Line => memchr::memchr(b'\n', bytes).map(|newline| {
             let cr = usize::from(newline > 0 && bytes[newline - 1] == b'\r');

@@ -28,7 +28,10 @@ impl TextReader {
     pub(super) fn new(path: &Path, options: &Options, input: Input) -> Result<Self> {
         let rule = options.documents.clone().unwrap_or(DocumentRule::Line);
         if matches!(rule, DocumentRule::Chunk(_)) {
-            return Err(Error::setting("--documents", format!("{} is text; chunk:L is for 1-D ids", path.display())));
+            return Err(Error::setting(
+                "--documents",
+                format!("{} is text; chunk:L is for 1-D ids", path.display()),
+            ));
         }
         let (mut input, mut rest, mut offset) = (input.bytes, Vec::new(), 0);
         let ended = fill_to(&mut *input, &mut rest, BOM.len(), path)?;
@@ -75,7 +78,8 @@ impl Reader for TextReader {
                 self.inside = true;
             }
         }
-        slab.crlf = self.rule == DocumentRule::BlankLine && memchr::memchr(b'\r', &bytes[..consumed]).is_some();
+        slab.crlf =
+            self.rule == DocumentRule::BlankLine && memchr::memchr(b'\r', &bytes[..consumed]).is_some();
         self.rest.extend_from_slice(&bytes[consumed..]);
         bytes.truncate(consumed);
         slab.path.clone_from(&self.path);

@@ -21,7 +21,10 @@ impl HuggingFace {
     pub fn load(path: &Path) -> Result<Self> {
         let bytes = std::fs::read(path).map_err(|e| Error::io(path, "read tokenizer", e))?;
         let mut inner = tokenizers::Tokenizer::from_bytes(&bytes).map_err(|e| {
-            Error::format(path, format!("not a tokenizer.json: {}", e.to_string().lines().next().unwrap_or("")))
+            Error::format(
+                path,
+                format!("not a tokenizer.json: {}", e.to_string().lines().next().unwrap_or("")),
+            )
         })?;
         // A file may carry its own truncation and padding; both would alter what a document is.
         inner

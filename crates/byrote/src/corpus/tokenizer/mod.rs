@@ -149,7 +149,10 @@ mod tests {
     #[test]
     fn wordpunct_cuts_runs_of_word_characters_and_of_the_rest() {
         let cases: [(&str, &[&str]); 7] = [
-            ("Once upon a time, \"Lily\" ran.", &["Once", "upon", "a", "time", ",", "\"", "Lily", "\"", "ran", "."]),
+            (
+                "Once upon a time, \"Lily\" ran.",
+                &["Once", "upon", "a", "time", ",", "\"", "Lily", "\"", "ran", "."],
+            ),
             ("don't...stop", &["don", "'", "t", "...", "stop"]),
             ("naïve café_2 — ok", &["naïve", "café_2", "—", "ok"]),
             ("  \t ", &[]),
