@@ -25,6 +25,9 @@ a fresh group-by of the table for every length, and sorting with window function
 one lazy plan for all lengths, ten columns as the key, a fresh group-by for every length, and sorting.
 --plain adds the ten-column chain of each as two more rows: what one would write first.
 
+Then the program itself reads the same documents as text from disk, and both rates are set beside the
+rate at which one thread copies memory, so that the distance to the limit is visible.
+
 Exit status: 0 the numbers agree, 1 they do not, 2 something could not be run.
 """
 
@@ -274,23 +277,88 @@ def measure_peer(name, path, n_threads):
 # ---------------------------------------------------------------- the driver
 
 
+def build(*what):
+    command = ["cargo", "build", "--release", *what]
+    try:
+        failed = subprocess.run(command, cwd=ROOT).returncode
+    except FileNotFoundError:
+        failed = True
+    if failed:
+        raise CannotRun("failed: %s" % " ".join(command))
+
+
 def find_binary(given):
     if given is not None:
         binary = Path(given).resolve()
         if not binary.is_file():
             raise CannotRun("%s is not a file" % given)
         return binary
-    binary = ROOT / DEFAULT_BINARY
-    if not binary.is_file():
-        build = ["cargo", "build", "--release", "-p", "byrote", "--example", "count_ids"]
-        print(" ".join(build), file=sys.stderr)
-        try:
-            failed = subprocess.run(build, cwd=ROOT).returncode
-        except FileNotFoundError:
-            failed = True
-        if failed or not binary.is_file():
-            raise CannotRun("%s is missing and could not be built" % DEFAULT_BINARY)
-    return binary
+    build("-p", "byrote", "--example", "count_ids")
+    return ROOT / DEFAULT_BINARY
+
+
+def copy_bandwidth():
+    """Bytes a second that one thread copies in memory (half of what it moves): the best of several copies."""
+    import numpy
+
+    source = numpy.ones(1 << 28, dtype=numpy.uint8)
+    target = numpy.zeros_like(source)
+    best = float("inf")
+    for _ in range(7):
+        start = time.perf_counter()
+        numpy.copyto(target, source)
+        best = min(best, time.perf_counter() - start)
+    return source.nbytes / best
+
+
+def from_disk(documents, n_threads, rounds):
+    """The program itself on the same documents as text: read, tokenize and count, the whole process timed."""
+    import numpy
+
+    build("-p", "byrote-cli")
+    text = documents.with_suffix(".txt")
+    if not text.is_file():
+        partial = text.with_suffix(".tmp")
+        numpy.savetxt(partial, numpy.load(documents), fmt="%d")
+        partial.replace(text)
+    command = [str(ROOT / "target/release/byrote"), "corpus", str(text), "--json", "--threads", str(n_threads)]
+    seconds = []
+    for _ in range(rounds):
+        start = time.perf_counter()
+        done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+        seconds.append(time.perf_counter() - start)
+        if done.returncode:
+            raise CannotRun("byrote ended with status %d" % done.returncode)
+    found = json.loads(done.stdout)
+    return {
+        "bytes": text.stat().st_size,
+        "tokens": found["tokens"],
+        "contexts": found["contexts"],
+        "median_seconds": statistics.median(seconds),
+        "min_seconds": min(seconds),
+    }
+
+
+def print_distance(rows, disk, bandwidth, n_documents):
+    """How far from the machine's limit: bytes taken in a second against bytes copied in a second."""
+    memory = rows["byrote"]["median_seconds"]
+    ids = n_documents * WIDTH
+    print("copy bandwidth of one thread %.1f GB/s" % (bandwidth / 1e9))
+    print(
+        "counting ids in memory      %7.1f million tokens/s, %6.2f GB/s, %4.1f%% of copying"
+        % (ids / memory / 1e6, 2 * ids / memory / 1e9, 200 * ids / memory / bandwidth)
+    )
+    second = disk["median_seconds"]
+    print(
+        "reading text from disk      %7.1f million tokens/s, %6.2f GB/s, %4.1f%% of copying (%.2f s for %.0f MB)"
+        % (
+            disk["tokens"] / second / 1e6,
+            disk["bytes"] / second / 1e9,
+            100 * disk["bytes"] / second / bandwidth,
+            second,
+            disk["bytes"] / 1e6,
+        )
+    )
 
 
 def run_child(name, command):
@@ -367,7 +435,7 @@ def arguments():
     parser.add_argument("--documents", type=positive, default=2_000_000, help="how many (default 2000000)")
     parser.add_argument("--rounds", type=positive, default=5, help="measurements of each program (default 5)")
     parser.add_argument("--threads", type=positive, default=2, help="threads of each program (default 2)")
-    default = "byrote's bench binary (default %s, built if missing), or none" % DEFAULT_BINARY
+    default = "byrote's bench binary (default %s, built first), or none" % DEFAULT_BINARY
     parser.add_argument("--byrote", metavar="PATH", help=default)
     parser.add_argument("--plain", action="store_true", help="also measure the peers with ten columns as the key")
     parser.add_argument("--child", nargs=2, metavar=("PEER", "FILE"), help=argparse.SUPPRESS)
@@ -404,6 +472,12 @@ def main():
         "contexts %d, predictions %d, deterministic %d, floor %.6f nats"
         % (*(reference[key] for key in EXACT), reference["floor_nats"])
     )
+    disk = bandwidth = None
+    if binary:
+        disk, bandwidth = from_disk(documents, options.threads, options.rounds), copy_bandwidth()
+        if disk["contexts"] != reference["contexts"]:
+            wrong.append("contexts: %d in memory, %d from text" % (reference["contexts"], disk["contexts"]))
+        print_distance(rows, disk, bandwidth, options.documents)
     print("the numbers agree" if not wrong else "THE NUMBERS DO NOT AGREE\n  " + "\n  ".join(wrong))
 
     from importlib.metadata import version
@@ -418,6 +492,8 @@ def main():
         "disagreements": wrong,
         "summary": rows,
         "runs": results,
+        "from_disk": disk,
+        "copy_bytes_per_second": bandwidth,
     }
     output = TARGET / "peers" / "corpus_peers.json"
     partial = output.with_suffix(".tmp")

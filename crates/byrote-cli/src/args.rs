@@ -21,10 +21,10 @@ pub struct Common {
     #[arg(long, global = true)]
     pub json: bool,
     /// The seed of everything random
-    #[arg(long, global = true, default_value_t = 0, value_name = "N")]
+    #[arg(long, allow_negative_numbers = true, global = true, default_value_t = 0, value_name = "N")]
     pub seed: u64,
     /// Threads to use; results do not depend on it [default: all cores]
-    #[arg(long, global = true, value_name = "N")]
+    #[arg(long, allow_negative_numbers = true, global = true, value_name = "N")]
     pub threads: Option<usize>,
     /// No progress and no notes on standard error
     #[arg(long, short, global = true)]
@@ -52,7 +52,7 @@ impl Common {
 pub enum Command {
     /// Contexts and floor of a text: how much there is to memorize, and the lowest loss any model can reach
     #[command(after_help = commands::corpus::EXAMPLES)]
-    Corpus(commands::corpus::CorpusCommand),
+    Corpus(Box<commands::corpus::CorpusCommand>),
     /// Every published capacity bound for a corpus, a model, or both, with its hypotheses checked
     #[command(after_help = commands::bounds::EXAMPLES)]
     Bounds(Box<commands::bounds::BoundsCommand>),

@@ -46,16 +46,16 @@ pub struct CorpusArgs {
     #[arg(long, value_name = "TYPE", default_value = "u16")]
     pub dtype: DtypeArg,
     /// The id between documents in 1-D ids
-    #[arg(long, value_name = "ID")]
+    #[arg(long, allow_negative_numbers = true, value_name = "ID")]
     pub separator_id: Option<u32>,
     /// The longest context T; T + 1 tokens of a document are kept [default: 9]
-    #[arg(long, value_name = "T")]
+    #[arg(long, allow_negative_numbers = true, value_name = "T")]
     pub n_ctx: Option<u32>,
     /// Keep only documents of at least T + 1 tokens
     #[arg(long)]
     pub exact_length: bool,
     /// Keep the first N documents
-    #[arg(long, value_name = "N")]
+    #[arg(long, allow_negative_numbers = true, value_name = "N")]
     pub limit: Option<u64>,
     /// Put a start token before every document
     #[arg(long)]
@@ -70,13 +70,13 @@ pub struct CorpusArgs {
     #[arg(long, value_name = "WHICH")]
     pub contexts: Option<ContextsArg>,
     /// Vocabulary of --random [default: 50]; in `bounds` also that of the model
-    #[arg(long, value_name = "W")]
+    #[arg(long, allow_negative_numbers = true, value_name = "W")]
     pub d_vocab: Option<u64>,
     /// Lengths of the sequences of --random, the label not counted, both ends included [default: 1..8]
     #[arg(long, value_name = "A..B", value_parser = parse_lengths, requires = "random")]
     pub lengths: Option<RangeInclusive<usize>>,
     /// Labels of --random: the tokens 0..C-1 [default: 10, at most the vocabulary]
-    #[arg(long, value_name = "C", requires = "random")]
+    #[arg(long, allow_negative_numbers = true, value_name = "C", requires = "random")]
     pub labels: Option<u32>,
     /// Go out of core above this, e.g. 256M or 4G [default: half of what is free]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]

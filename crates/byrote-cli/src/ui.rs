@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn numbers_are_grouped_by_thousands() {
         assert_eq!([0u64, 999, 1000, 1234567].map(thousands), ["0", "999", "1,000", "1,234,567"]);
-        assert_eq!(thousands_f64(-218851.00175, 4), "-218,851.0018");
+        assert_eq!(thousands_f64(-218851.00176, 4), "-218,851.0018");
         assert_eq!(thousands_f64(0.5, 0), "0");
     }
 

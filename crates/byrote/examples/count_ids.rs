@@ -24,7 +24,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let ids: Vec<u16> = bytes[header..].chunks_exact(2).map(|b| u16::from_le_bytes([b[0], b[1]])).collect();
     drop(bytes);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
-    pool.broadcast(|_| ()); // Threads are started before the clock is.
+    // As for its peers: the threads are started, and the code has run once on a few documents.
+    pool.install(|| Corpus::from_rows(&ids[..ids.len().min(10_000)], 10, 9))?;
     for _ in 0..rounds {
         let start = Instant::now();
         let summary = pool.install(|| Corpus::from_rows(&ids, 10, 9))?.summary;

@@ -38,16 +38,16 @@ pub struct BoundsCommand {
 #[command(next_help_heading = "Model")]
 pub struct ModelArgs {
     /// Width of the residual stream [default: 16]
-    #[arg(long, value_name = "D")]
+    #[arg(long, allow_negative_numbers = true, value_name = "D")]
     pub d_model: Option<u64>,
     /// Attention heads [default: 4]
-    #[arg(long, value_name = "H")]
+    #[arg(long, allow_negative_numbers = true, value_name = "H")]
     pub n_heads: Option<u64>,
     /// Dimension of queries, keys and values of a head [default: d_model / n_heads, rounded up]
-    #[arg(long, value_name = "D")]
+    #[arg(long, allow_negative_numbers = true, value_name = "D")]
     pub d_head: Option<u64>,
     /// Hidden neurons; 0 is attention alone [default: 0]
-    #[arg(long, value_name = "M")]
+    #[arg(long, allow_negative_numbers = true, value_name = "M")]
     pub d_mlp: Option<u64>,
     /// gelu, gelu-tanh, tanh, logistic, arctan, relu or erf [default: gelu]
     #[arg(long, value_name = "NAME", value_parser = |s: &str| s.parse::<Activation>().map_err(|e| e.to_string()))]
@@ -63,7 +63,7 @@ pub struct ModelArgs {
     #[arg(long, value_name = "B", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     pub bits_per_parameter: u32,
     /// Arithmetic operations of one prediction, for the bound that counts them
-    #[arg(long, value_name = "T")]
+    #[arg(long, allow_negative_numbers = true, value_name = "T")]
     pub operations: Option<u64>,
 }
 
@@ -75,7 +75,10 @@ impl ModelArgs {
             return Ok(None);
         }
         let d_vocab = d_vocab.ok_or_else(|| {
-            Error::setting("--d-vocab", "a shape without a corpus needs the size of its vocabulary")
+            Error::setting(
+                "--d-vocab",
+                "a shape needs the size of its vocabulary, or a corpus (--builtin 1000)",
+            )
         })?;
         let (d_model, n_heads) = (self.d_model.unwrap_or(16), self.n_heads.unwrap_or(4));
         let shape = Shape {

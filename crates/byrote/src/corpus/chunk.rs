@@ -26,8 +26,9 @@ pub struct Dropped {
     pub short: u64,
 }
 
-/// Kept documents, end to end.
+/// Kept documents, end to end. Chunks lie side by side, one a thread: the alignment keeps each on cache lines of its own.
 #[derive(Debug)]
+#[repr(align(128))]
 pub(crate) struct Chunk {
     pub(crate) lexicon: Lexicon,
     pub(crate) tokens: Vec<u32>,

@@ -86,7 +86,8 @@ fn reference(texts: &[String], tokenizer: &TokenizerChoice, window: Window, limi
     r.sequences = distinct.len() as u64;
     r.d_vocab = vocabulary.len() as u64;
     let (mut labels, mut last, mut counts) = (BTreeSet::new(), BTreeSet::new(), Vec::new());
-    for (context, next) in &next {
+    // Sorted, so that the reference does not depend on the order of a hash map either.
+    for (context, next) in next.iter().collect::<BTreeMap<_, _>>() {
         let count: u64 = next.values().sum();
         let entropy: f64 = next.values().map(|&n| -(n as f64) * (n as f64 / count as f64).ln()).sum();
         r.contexts += 1;
@@ -106,7 +107,7 @@ fn reference(texts: &[String], tokenizer: &TokenizerChoice, window: Window, limi
     for epsilon in [50_000u64, 20_000, 10_000, 5_000, 1_000, 100, 0] {
         let needed = r.predictions * (100_000 - epsilon);
         let (mut covered, mut contexts) = (0, 0);
-        for c in counts.iter().take_while(|_| true) {
+        for c in &counts {
             if covered * 100_000 >= needed {
                 break;
             }

@@ -61,7 +61,7 @@ impl Positions {
 }
 
 /// An unsigned integer that holds a packed document.
-pub(crate) trait PackedKey: Copy + Ord + Send + Sync {
+pub(crate) trait PackedKey: bytemuck::Pod + Ord + Send + Sync {
     /// Its width.
     const BITS: u32;
     /// The empty document.
@@ -85,7 +85,7 @@ macro_rules! packed_key {
             const EMPTY: Self = 0;
             #[inline]
             fn place(self, bits: u64, shift: u32) -> Self {
-                self | <$t>::from(bits).checked_shl(shift).unwrap_or(0)
+                self | <$t>::from(bits) << shift
             }
             #[inline]
             fn field(self, offset: u32, width: u32) -> u32 {
@@ -165,6 +165,8 @@ pub(crate) struct Layout {
     position_of_bit: Vec<u16>,
     /// The positions cut into groups of at most 64 bits.
     words: Vec<Range<usize>>,
+    /// How far each position stands above the bottom of its group.
+    shifts: Vec<u32>,
 }
 
 impl Layout {
@@ -176,7 +178,7 @@ impl Layout {
         for position in 0..kept {
             // A position at which nothing occurs ends every document.
             let Some(largest) = seen.iter().rposition(|s| s.at(position)) else { break };
-            let width = u32::try_from(u64::BITS - (largest as u64 + 1).leading_zeros()).ok()?;
+            let width = u64::BITS - (largest as u64 + 1).leading_zeros();
             total += width;
             if total > max_bits {
                 return None;
@@ -193,7 +195,9 @@ impl Layout {
                 start = end;
             }
         }
-        Some(Self { widths, offsets, position_of_bit, words })
+        let shifts =
+            words.iter().flat_map(|word| word.clone().map(|p| offsets[word.end] - offsets[p + 1])).collect();
+        Some(Self { widths, offsets, position_of_bit, words, shifts })
     }
 
     /// How many bits a document takes.
@@ -201,24 +205,19 @@ impl Layout {
         self.offsets[self.widths.len()]
     }
 
-    /// Packs a document, aligned to the top. Positions are gathered in 64-bit words, since shifting the whole key for
-    /// every token would cost twice as much.
+    /// Packs a document, aligned to the top. Positions are gathered in 64-bit words, each token put at its place, so that
+    /// no shift waits for another.
     #[inline]
     pub(crate) fn pack<K: PackedKey, T: Copy>(&self, document: &[T], rank: impl Fn(T) -> u32) -> K {
         let mut key = K::EMPTY;
         for word in &self.words {
-            let widths = &self.widths[word.clone()];
-            let tokens = &document[word.start.min(document.len())..word.end.min(document.len())];
+            let end = word.end.min(document.len());
             let mut bits = 0u64;
-            for (&token, &width) in tokens.iter().zip(widths) {
-                bits = bits << width | (u64::from(rank(token)) + 1);
+            for (&token, &shift) in document[word.start.min(end)..end].iter().zip(&self.shifts[word.clone()])
+            {
+                bits |= (u64::from(rank(token)) + 1) << shift;
             }
-            // A document that ends within the word leaves its last positions empty.
-            let end = word.start + tokens.len();
-            key = key.place(bits, K::BITS - self.offsets[end]);
-            if end < word.end {
-                break;
-            }
+            key = key.place(bits, K::BITS - self.offsets[word.end]);
         }
         key
     }

@@ -6,6 +6,7 @@
 
 use super::layout::{Layout, PackedKey, Positions};
 use super::{Segment, Token};
+use crate::num::pages::Pages;
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -83,7 +84,7 @@ fn pieces<T: Token>(segments: &[Segment<'_, T>]) -> Vec<(usize, Range<usize>)> {
 }
 
 /// Cuts a slice into consecutive parts of the given lengths.
-fn split_lengths<'s, E>(mut slice: &'s mut [E], lengths: impl Iterator<Item = usize>) -> Vec<&'s mut [E]> {
+fn split_lengths<E>(mut slice: &mut [E], lengths: impl Iterator<Item = usize>) -> Vec<&mut [E]> {
     let mut parts = Vec::new();
     for length in lengths {
         let (head, tail) = slice.split_at_mut(length);
@@ -116,13 +117,13 @@ fn wanted_parts(n: usize) -> usize {
 
 /// Packed documents in order, repeated ones included.
 pub(crate) struct Packed<K> {
-    keys: Vec<K>,
+    keys: Pages<K>,
     layout: Layout,
     parts: Vec<Range<usize>>,
 }
 
 /// Buckets by the topmost bits: few enough that scattering stays in the cache's reach.
-const BUCKET_BITS: u32 = 11;
+const BUCKET_BITS: u32 = 10;
 
 impl<K: PackedKey> Packed<K> {
     fn new<T: Token>(segments: &[Segment<'_, T>], layout: Layout) -> Self {
@@ -143,7 +144,7 @@ impl<K: PackedKey> Packed<K> {
             .collect();
 
         // Every piece writes its share of every bucket.
-        let mut keys = vec![K::EMPTY; total];
+        let mut keys = Pages::zeroed(total);
         let mut shares: Vec<Vec<&mut [K]>> = pieces.iter().map(|_| Vec::with_capacity(1 << bits)).collect();
         let mut rest = &mut keys[..];
         for bucket in 0..1 << bits {

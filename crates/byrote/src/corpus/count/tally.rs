@@ -128,7 +128,7 @@ impl Tally {
         for (k, n) in terms {
             // k = 1 contributes 1 ln 1 = 0, and n is below 2^53 in any corpus that can be stored.
             if k > 1 && n != 0 {
-                sum = sum + xlnx(k) * Dd::from(n as f64);
+                sum += xlnx(k) * Dd::from(n as f64);
             }
         }
         // A sum of non-negative entropies: what rounding leaves below zero is zero.

@@ -165,7 +165,7 @@ impl JsonlReader {
                 }
                 let end = slab.bytes.len() + next.documents[0].end;
                 slab.bytes.append(&mut next.bytes);
-                slab.documents = vec![0..end];
+                slab.documents[0] = 0..end;
                 slab.content = next.content;
             }
         }

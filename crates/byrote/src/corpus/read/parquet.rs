@@ -104,7 +104,7 @@ impl ParquetReader {
                 let mut values = values.into_iter();
                 for i in 0..records {
                     let start = slab.bytes.len();
-                    if max_def == 0 || def[i] == max_def {
+                    if max_def == 0 || def.get(i) == Some(&max_def) {
                         slab.bytes.extend_from_slice(values.next().as_ref().map_or(&[][..], |v| v.data()));
                     }
                     slab.documents.push(start..slab.bytes.len());

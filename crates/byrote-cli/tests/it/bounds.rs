@@ -1,0 +1,94 @@
+//! `byrote bounds`.
+
+use crate::Case;
+use serde_json::Value;
+
+fn row<'a>(json: &'a Value, key: &str) -> &'a Value {
+    json["rows"].as_array().unwrap().iter().find(|r| r["key"] == key).unwrap()
+}
+
+#[test]
+fn a_corpus_alone_gets_its_rows_its_smallest_models_and_a_verdict() {
+    let case = Case::new();
+    let json = case.json(["bounds", "--exact-length"]);
+    let (n, omega) =
+        (json["corpus"]["contexts"].as_u64().unwrap(), json["corpus"]["d_vocab"].as_u64().unwrap());
+    assert_eq!(json["shape"], Value::Null);
+    let lemma = row(&json, "madden2024-lemma1");
+    assert_eq!(lemma["required_parameters"], n * (omega - 1));
+    for field in
+        ["name", "task", "kind", "order", "applies", "why_not", "contexts", "shape_parameters", "statement"]
+    {
+        assert!(lemma.get(field).is_some(), "{field}");
+    }
+    // Theorem 7 at width 1: d omega + T + d m + m + m omega with d = 1, m = n, T = 9.
+    assert_eq!(row(&json, "madden2024-theorem7")["required_parameters"], omega + 9 + 2 * n + n * omega);
+    let next = row(&json, "kajitsuka2024-next");
+    assert_eq!(next["required_parameters"], Value::Null, "an order is never a plain number");
+    assert!(next["required_parameters_order_of"].as_f64().unwrap() > 1.0);
+    assert!(json["smallest_models"].as_array().unwrap().len() >= 6);
+    assert_eq!(json["verdict"]["answer"], "limits");
+}
+
+#[test]
+fn a_shape_alone_gets_the_papers_counts() {
+    let case = Case::new();
+    let shape =
+        ["--d-vocab", "1000", "--d-model", "16", "--n-heads", "1", "--d-head", "16", "--d-mlp", "2637"];
+    let json = case.json(["bounds"].iter().chain(&shape));
+    assert_eq!(json["corpus"], Value::Null);
+    // omega m + m (d+1) + 2 m_0 (d_0+d_1) d + (omega+T) d = 2637000 + 44829 + 1024 + 16144.
+    let theorem5 = row(&json, "madden2024-theorem5");
+    assert_eq!((&theorem5["shape_parameters"], &theorem5["contexts"]), (&2_698_997.into(), &2_637.into()));
+    assert_eq!(row(&json, "madden2024-lemma1")["contexts"], 2_701);
+    let ratio = row(&json, "madden2024-eq3")["figure"]["value"].as_f64().unwrap();
+    assert!((ratio - 2_698_997.0 / (999.0 * 2637.0)).abs() < 1e-12);
+    let average = case.json(["bounds", "--mixer", "average"].iter().chain(&shape));
+    assert_eq!(row(&average, "madden2024-theorem7")["shape_parameters"], 2_697_838);
+    let relu = case.json(["bounds", "--activation", "relu"].iter().chain(&shape));
+    assert_eq!(row(&relu, "madden2024-theorem5")["applies"], false);
+    assert!(row(&relu, "madden2024-lemma1")["why_not"].as_str().unwrap().contains("C^1"));
+}
+
+#[test]
+fn both_together_get_a_verdict() {
+    let case = Case::new();
+    let verdict = |m: &str| case.json(["bounds", "--builtin", "100", "--d-mlp", m])["verdict"].clone();
+    assert_eq!(verdict("100000")["answer"], "guaranteed");
+    assert_eq!(verdict("4")["answer"], "excluded");
+    let bare = case.json(["bounds", "--parameters", "1000", "--d-vocab", "11"]);
+    assert_eq!(row(&bare, "madden2024-lemma1")["contexts"], 100);
+}
+
+#[test]
+fn pictures_are_drawn_in_both_formats() {
+    let case = Case::new();
+    case.json(["bounds", "--builtin", "50", "--d-mlp", "64", "--plot", "a.svg", "--plot", "b.PNG"]);
+    let svg = std::fs::read_to_string(case.path("a.svg")).unwrap();
+    assert!(svg.starts_with("<svg") || svg.starts_with("<?xml"), "{}", &svg[..40]);
+    assert!(svg.contains("madden2024-theorem5") && svg.contains("stroke-dasharray"));
+    let png = std::fs::read(case.path("b.PNG")).unwrap();
+    assert!(png.starts_with(b"\x89PNG\r\n\x1a\n") && png.len() > 10_000);
+    let wrong = case.run(["bounds", "--plot", "c.gif"]);
+    assert_eq!(wrong.status.code(), Some(2));
+    assert_eq!(case.names(), ["a.svg", "b.PNG"]);
+}
+
+#[test]
+fn wrong_shapes_are_refused_in_one_line() {
+    let case = Case::new();
+    for (arguments, says) in [
+        (&["--d-model", "16"][..], "--d-vocab"),
+        (&["--d-model", "0", "--d-vocab", "5"], "--d-model"),
+        (&["--n-heads", "0", "--d-vocab", "5"], "--n-heads"),
+        (&["--d-mlp", "99999999999999999", "--d-vocab", "5"], "--d-mlp"),
+        (&["--activation", "softplus", "--d-vocab", "5"], "softplus"),
+        (&["--parameters", "5", "--d-mlp", "5"], "--parameters"),
+        (&["--d-vocab", "0", "--parameters", "7"], "--d-vocab"),
+    ] {
+        let output = case.run(["bounds"].iter().chain(arguments));
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(message.contains(says) && message.lines().count() == 1, "{arguments:?}: {message}");
+    }
+}

@@ -1,0 +1,196 @@
+//! `byrote corpus`.
+
+use crate::{Case, shared};
+use std::io::Write;
+use std::process::Stdio;
+
+const TEXT: &str = "abab\nabac\nabb\n";
+
+#[test]
+fn the_worked_example_comes_out_as_json_csv_and_table() {
+    let case = Case::new();
+    let path = case.file("three.txt", TEXT);
+    let arguments = ["corpus", path.to_str().unwrap(), "--tokenizer", "char", "--n-ctx", "3"];
+    let json = case.json(arguments);
+    for (field, value) in
+        [("documents", 3), ("tokens", 11), ("d_vocab", 3), ("n_ctx", 3), ("contexts", 3), ("predictions", 8)]
+    {
+        assert_eq!(json[field], value, "{field}");
+    }
+    assert_eq!(json["deterministic_contexts"], 1);
+    let floor = json["floor_nats"].as_f64().unwrap();
+    assert!((floor - 3.295_836_866_004_329).abs() < 1e-15);
+    assert_eq!(json["floor_nats_per_prediction"].as_f64().unwrap(), floor / 8.0);
+    assert_eq!(json["floor_bits_per_prediction"].as_f64().unwrap(), floor / 8.0 / std::f64::consts::LN_2);
+    assert_eq!(json["by_length"][1]["contexts"], 1);
+    assert_eq!(json["coverage"][6]["epsilon"], 0.0);
+    assert_eq!(json["coverage"][6]["contexts"], 3);
+
+    let csv = case.run(arguments.iter().chain(&["--csv"]));
+    let csv = String::from_utf8(csv.stdout).unwrap();
+    assert!(csv.starts_with("length,contexts,predictions,floor_nats\n1,1,3,0\n"), "{csv}");
+    assert!(csv.contains("\nall,3,8,3.29"), "{csv}");
+    let table = String::from_utf8(case.run(arguments).stdout).unwrap();
+    assert!(table.contains("contexts") && table.contains("3.2958"), "{table}");
+}
+
+#[test]
+fn names_have_their_published_figures() {
+    let Some(names) = shared("names.txt") else { return };
+    let case = Case::new();
+    for threads in ["1", "2"] {
+        let arguments = ["corpus", names.to_str().unwrap(), "--tokenizer", "char", "--n-ctx", "15"];
+        let json = case.json(arguments.iter().chain(&["--threads", threads]));
+        assert_eq!(json["documents"], 32_033);
+        assert_eq!(json["d_vocab"], 26);
+        assert_eq!(json["contexts"], 36_565);
+        assert_eq!(json["predictions"], 164_080);
+        assert_eq!(json["deterministic_contexts"], 27_148);
+        let floor = json["floor_nats"].as_f64().unwrap();
+        assert!((floor / 218_851.001_757_941_46 - 1.0).abs() < 1e-14, "{floor}");
+    }
+}
+
+#[test]
+fn the_built_in_corpus_is_like_the_papers() {
+    let case = Case::new();
+    let json = case.json(["corpus", "--exact-length", "--n-ctx", "9", "--tokenizer", "wordpunct"]);
+    assert_eq!(json["documents"], 1000);
+    let (contexts, tokens) = (json["contexts"].as_u64().unwrap(), json["d_vocab"].as_u64().unwrap());
+    assert!((2_000..=3_500).contains(&contexts), "{contexts}");
+    assert!((300..=900).contains(&tokens), "{tokens}");
+    assert_eq!(case.json(["corpus", "--builtin", "1000", "--exact-length"]), json);
+    assert_ne!(case.json(["corpus", "--exact-length", "--seed", "1"]), json);
+}
+
+#[test]
+fn stories_written_out_count_as_stories_made() {
+    let case = Case::new();
+    let written = case.json(["corpus", "--builtin", "5000", "--write", "stories.txt", "--seed", "7"]);
+    let mut made = case.json(["corpus", "--builtin", "5000", "--seed", "7"]);
+    made["written"] = written["written"].clone();
+    assert_eq!(written, made);
+    let text = std::fs::read_to_string(case.path("stories.txt")).unwrap();
+    assert_eq!(text.lines().count(), 5000);
+    assert_eq!(written["written"]["bytes"], text.len());
+    let mut read = case.json(["corpus", "stories.txt"]);
+    read["written"] = written["written"].clone();
+    assert_eq!(read, made);
+    assert_eq!(case.names(), ["stories.txt"]);
+}
+
+#[test]
+fn standard_input_is_read() {
+    let case = Case::new();
+    let mut child = case
+        .command()
+        .args(["corpus", "-", "--tokenizer", "char", "--n-ctx", "3", "--json"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(TEXT.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&json["contexts"], &json["predictions"]), (&3.into(), &8.into()));
+}
+
+#[test]
+fn shards_merge_to_the_whole() {
+    let case = Case::new();
+    case.json(["corpus", "--builtin", "300", "--write", "all.txt"]);
+    let text = std::fs::read_to_string(case.path("all.txt")).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    for (i, part) in lines.chunks(77).enumerate() {
+        let name = format!("{i}.txt");
+        case.file(&name, part.join("\n"));
+        case.json(["corpus", &name, "--eos", "--save", &format!("{i}.summary")]);
+    }
+    let whole = case.json(["corpus", "all.txt", "--eos", "--save", "all.summary"]);
+    let shards = ["0.summary", "1.summary", "2.summary", "3.summary"];
+    let merged = case.json(["corpus", "--save", "merged.summary", "--merge"].iter().chain(&shards));
+    assert_eq!(merged, whole);
+    // A merged summary is the summary of the whole, byte by byte.
+    let bytes = |name: &str| std::fs::read(case.path(name)).unwrap();
+    assert_eq!(bytes("merged.summary"), bytes("all.summary"));
+    let list = |source: &[&str], name: &str| {
+        case.json(["corpus", "--list", name].iter().chain(source));
+        std::fs::read_to_string(case.path(name)).unwrap()
+    };
+    assert_eq!(list(&["--merge", "all.summary"], "a.csv"), list(&["all.txt", "--eos"], "b.csv"));
+}
+
+#[test]
+fn the_list_names_every_context_and_marks_contradictions() {
+    let case = Case::new();
+    let path = case.file("three.txt", TEXT);
+    case.json([
+        "corpus",
+        path.to_str().unwrap(),
+        "--tokenizer",
+        "char",
+        "--n-ctx",
+        "3",
+        "--list",
+        "list.csv",
+    ]);
+    let list = std::fs::read_to_string(case.path("list.csv")).unwrap();
+    let expect = "length,context,count,distinct_next,contradiction,next\n\
+                  1,\"a\",3,1,no,\"[[\"\"b\"\",3]]\"\n\
+                  2,\"ab\",3,2,yes,\"[[\"\"a\"\",2],[\"\"b\"\",1]]\"\n\
+                  3,\"aba\",2,2,yes,\"[[\"\"b\"\",1],[\"\"c\"\",1]]\"\n";
+    assert_eq!(list, expect);
+}
+
+#[test]
+fn the_figures_do_not_depend_on_threads_or_memory() {
+    let case = Case::new();
+    case.json(["corpus", "--builtin", "40000", "--write", "stories.txt"]);
+    let run = |arguments: &[&str]| {
+        let output = case.run(["corpus", "stories.txt", "--json"].iter().chain(arguments));
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        output.stdout
+    };
+    let one = run(&["--threads", "1"]);
+    assert_eq!(run(&["--threads", "2"]), one);
+    assert_eq!(run(&["--threads", "3", "--max-memory", "1M"]), one);
+}
+
+#[test]
+fn random_associations_need_no_file() {
+    let case = Case::new();
+    let json =
+        case.json(["corpus", "--random", "200", "--d-vocab", "30", "--lengths", "2..3", "--labels", "4"]);
+    assert_eq!((&json["contexts"], &json["n_ctx"]), (&200.into(), &3.into()));
+    assert_eq!(json["deterministic_contexts"], 200);
+    assert!(json["labels"].as_u64().unwrap() <= 4);
+    let too_many = case.run(["corpus", "--random", "200", "--d-vocab", "3", "--lengths", "2..3"]);
+    assert_eq!(too_many.status.code(), Some(2));
+}
+
+#[test]
+fn completions_are_printed_for_every_shell() {
+    let case = Case::new();
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let output = case.run(["completions", shell]);
+        assert!(output.status.success() && output.stdout.len() > 1000, "{shell}");
+    }
+}
+
+#[test]
+fn help_and_version_are_no_errors() {
+    let case = Case::new();
+    for arguments in [&["--help"][..], &["--version"], &["corpus", "--help"], &["bounds", "--help"]] {
+        let output = case.run(arguments);
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}");
+        assert!(output.stderr.is_empty());
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let case = Case::new();
+    let mut child = case.command().args(["corpus", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}

@@ -1,0 +1,208 @@
+//! Every wrong input a user can make: exit code 2, one clear line, no partial output, nothing left behind.
+
+use crate::Case;
+use serde_json::Value;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// Runs a command that must fail and checks all of that; gives the message.
+fn refused(case: &Case, arguments: &[&str], says: &str) -> String {
+    let before = case.names();
+    let all = ["corpus", "--save", "out.summary", "--list", "out.csv"];
+    let output = case.run(all.iter().chain(arguments));
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
+    assert_eq!(message.lines().count(), 1, "{arguments:?}: {message}");
+    assert!(message.starts_with("byrote: ") && message.contains(says), "{arguments:?}: {message}");
+    assert!(output.stdout.is_empty());
+    assert_eq!(case.names(), before, "{arguments:?} left something behind");
+    // The same as JSON: one object on standard output, with the same message.
+    let output = case.run(all.iter().chain(arguments).chain(&["--json"]));
+    assert_eq!(output.status.code(), Some(2));
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(json["error"]["message"].as_str().unwrap().contains(says), "{json}");
+    for field in ["kind", "path", "line"] {
+        assert!(json["error"].get(field).is_some(), "{field}");
+    }
+    assert_eq!(case.names(), before);
+    message
+}
+
+#[test]
+fn wrong_inputs_end_in_one_clear_line() {
+    let case = Case::new();
+    case.file("text.txt", "abab\nabac\n");
+    case.file("bad.txt", b"ok\nab\xffcd\n");
+    case.file("not.parquet", "this is no Parquet file at all");
+    case.file("a.jsonl", "{\"text\": \"a b c\"}\n{\"text\": \"a b\"}\n");
+    case.file("big.jsonl", "{\"text\": [1, 2]}\n{\"text\": [4294967296]}\n");
+    case.file("bad.json", "{\"model\": 3}");
+    case.file("cut.txt.gz", b"\x1f\x8b\x08\x00\x00");
+    case.file("not.summary", "what?");
+    case.file("flat.bin", [0u8; 8]);
+    std::fs::create_dir(case.path("folder")).unwrap();
+    for (arguments, says) in [
+        (&["missing.txt"][..], "missing.txt"),
+        (&["folder"], "directory"),
+        (&["not.parquet"], "not a Parquet file"),
+        (&["a.jsonl", "--field", "body"], "no field \"body\""),
+        (&["big.jsonl"], "4294967296"),
+        (&["text.txt", "--tokenizer", "bad.json"], "not a tokenizer.json"),
+        (&["text.txt", "--tokenizer", "missing.json"], "missing.json"),
+        (&["text.txt", "--n-ctx", "0"], "--n-ctx: 0 leaves no context"),
+        (&["text.txt", "--n-ctx", "-1"], "--n-ctx"),
+        (&["text.txt", "--n-ctx", "4294967295"], "--n-ctx"),
+        (&["bad.txt"], "line 2: invalid UTF-8 at byte 5"),
+        (&["cut.txt.gz"], "cut.txt.gz"),
+        (&["--merge", "not.summary"], "not a summary"),
+        (&["--merge", "missing.summary"], "missing.summary"),
+        (&["flat.bin"], "--separator-id"),
+        (&["text.txt", "--documents", "sentence"], "sentence"),
+        (&["text.txt", "--max-memory", "lots"], "lots"),
+        (&["text.txt", "--threads", "0"], "--threads"),
+        (&["text.txt", "--exact-length", "--n-ctx", "50"], "no documents"),
+        (&["text.txt", "--temp-dir", "nowhere"], "nowhere"),
+        (&["text.txt", "--builtin", "3"], "--builtin"),
+        (&["text.txt", "--no-such-flag"], "--no-such-flag"),
+    ] {
+        if arguments.contains(&"--exact-length") {
+            // A shard without documents may be saved, so without --save.
+            let output = case.run(["corpus"].iter().chain(arguments));
+            assert_eq!(output.status.code(), Some(2));
+            assert!(String::from_utf8_lossy(&output.stderr).contains(says));
+            continue;
+        }
+        refused(&case, arguments, says);
+    }
+}
+
+#[test]
+fn an_empty_file_says_so_but_an_empty_shard_may_be_saved() {
+    let case = Case::new();
+    case.file("empty.txt", "");
+    let output = case.run(["corpus", "empty.txt"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "byrote: no documents: the input is empty\n");
+    let json = case.json(["corpus", "empty.txt", "--save", "empty.summary"]);
+    assert_eq!((&json["documents"], &json["floor_nats_per_prediction"]), (&0.into(), &Value::Null));
+    case.file("full.txt", "a b c\n");
+    let full = case.json(["corpus", "full.txt", "--save", "full.summary"]);
+    assert_eq!(case.json(["corpus", "--merge", "empty.summary", "full.summary"]), full);
+}
+
+#[test]
+fn one_token_alone_is_a_corpus_without_contexts() {
+    let case = Case::new();
+    case.file("one.txt", "a");
+    let json = case.json(["corpus", "one.txt"]);
+    assert_eq!((&json["documents"], &json["contexts"], &json["d_vocab"]), (&1.into(), &0.into(), &1.into()));
+    let table = case.run(["corpus", "one.txt"]);
+    assert!(String::from_utf8_lossy(&table.stdout).contains("nothing is predicted"));
+    assert!(case.run(["bounds", "one.txt"]).status.success());
+}
+
+#[test]
+fn summaries_of_different_settings_do_not_merge() {
+    let case = Case::new();
+    case.file("a.txt", "a b c\n");
+    case.json(["corpus", "a.txt", "--save", "a.summary"]);
+    case.json(["corpus", "a.txt", "--save", "b.summary", "--n-ctx", "5"]);
+    case.json(["corpus", "a.txt", "--save", "c.summary", "--tokenizer", "char"]);
+    refused(&case, &["--merge", "a.summary", "b.summary"], "--n-ctx is 9 in one and 5 in the other");
+    refused(&case, &["--merge", "a.summary", "c.summary"], "--tokenizer");
+    let mut bytes = std::fs::read(case.path("a.summary")).unwrap();
+    let last = bytes.len() - 6;
+    bytes[last] ^= 1;
+    case.file("damaged.summary", &bytes);
+    refused(&case, &["--merge", "damaged.summary"], "damaged.summary");
+    case.file("cut.summary", &bytes[..last]);
+    refused(&case, &["--merge", "cut.summary"], "cut.summary");
+}
+
+#[test]
+fn outputs_that_cannot_be_written_are_refused_before_the_work() {
+    let case = Case::new();
+    case.file("a.txt", "a b c\n");
+    std::fs::create_dir(case.path("folder")).unwrap();
+    for target in ["folder", "no/such/place"] {
+        for flag in ["--save", "--list"] {
+            let output = case.run(["corpus", "a.txt", flag, target]);
+            assert_eq!(output.status.code(), Some(2));
+            assert!(String::from_utf8_lossy(&output.stderr).contains(target));
+        }
+    }
+    assert_eq!(case.names(), ["a.txt", "folder"]);
+}
+
+/// A shell that may write files of at most so many kilobytes: what a full disk looks like, without being root.
+#[cfg(unix)]
+fn limited(case: &Case, kilobytes: u32, arguments: &str) -> std::process::Output {
+    let script = format!("trap '' XFSZ; ulimit -f {kilobytes} && exec \"$0\" {arguments}");
+    Command::new("bash")
+        .args(["-c", &script, env!("CARGO_BIN_EXE_byrote")])
+        .current_dir(case.path("."))
+        .env("TMPDIR", case.path("."))
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
+}
+
+#[cfg(unix)]
+#[test]
+fn a_disk_that_is_full_loses_nothing() {
+    let case = Case::new();
+    case.json(["corpus", "--builtin", "60000", "--write", "stories.txt"]);
+    let spilling = limited(&case, 100, "corpus stories.txt --max-memory 1M --list out.csv");
+    let message = String::from_utf8_lossy(&spilling.stderr);
+    assert_eq!(spilling.status.code(), Some(2), "{message}");
+    assert!(message.lines().count() == 1 && message.contains("temporary file"), "{message}");
+    for arguments in ["--list out.csv", "--save out.summary"] {
+        let output = limited(&case, 100, &format!("corpus stories.txt {arguments}"));
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{message}");
+        assert_eq!(message.lines().count(), 1, "{message}");
+    }
+    let writing = limited(&case, 100, "corpus --builtin 60000 --write again.txt");
+    assert_eq!(writing.status.code(), Some(2));
+    assert_eq!(case.names(), ["stories.txt"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn an_unreadable_file_is_refused() {
+    use std::os::unix::fs::PermissionsExt;
+    let case = Case::new();
+    let path = case.file("secret.txt", "a b c\n");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o000)).unwrap();
+    if std::fs::File::open(&path).is_ok() {
+        eprintln!("SKIPPED: this user may read everything");
+        return;
+    }
+    refused(&case, &["secret.txt"], "secret.txt");
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_ends_with_130_and_leaves_nothing() {
+    let case = Case::new();
+    let mut child = case
+        .command()
+        .args(["corpus", "-", "--max-memory", "1M", "--save", "out.summary"])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Words without end, until the program has been told to stop and has noticed.
+    let mut input = child.stdin.take().unwrap();
+    let feeder = std::thread::spawn(move || {
+        let line = "once upon a time there was a story without an end\n".repeat(1000);
+        while std::io::Write::write_all(&mut input, line.as_bytes()).is_ok() {}
+    });
+    std::thread::sleep(Duration::from_millis(300));
+    let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(kill.success());
+    let status = child.wait().unwrap();
+    feeder.join().unwrap();
+    assert_eq!(status.code(), Some(130));
+    assert!(case.names().is_empty(), "{:?}", case.names());
+}

@@ -1,0 +1,72 @@
+//! A gigabyte of text under a memory limit.
+
+use crate::Case;
+use serde_json::Value;
+use std::io::Write;
+use std::process::Stdio;
+use std::time::Duration;
+
+/// A gigabyte of lines of a dozen words, most lines different, written to `out`.
+fn gigabyte(mut out: impl Write) {
+    let words: Vec<String> = (0..5000).map(|i| format!("w{i}")).collect();
+    let (mut state, mut written) = (1u64, 0);
+    let mut block = String::new();
+    while written < 1 << 30 {
+        block.clear();
+        while block.len() < 1 << 20 {
+            for i in 0..12 {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                // Few words at first, so that contexts are shared; then all of them.
+                let range = if i < 4 { 40 } else { words.len() as u64 };
+                block.push_str(&words[((state >> 33) % range) as usize]);
+                block.push(if i == 11 { '\n' } else { ' ' });
+            }
+        }
+        if out.write_all(block.as_bytes()).is_err() {
+            return; // The program has ended, and its exit code says why.
+        }
+        written += block.len();
+    }
+}
+
+/// Counts the gigabyte through a pipe; gives the figures and, where the system tells, the peak of memory.
+fn count(case: &Case, arguments: &[&str]) -> (Value, Option<u64>) {
+    let mut child = case
+        .command()
+        .args(["corpus", "-", "--json"])
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let input = child.stdin.take().unwrap();
+    let feeder = std::thread::spawn(move || gigabyte(input));
+    let status = format!("/proc/{}/status", child.id());
+    let mut peak = None;
+    while child.try_wait().unwrap().is_none() {
+        let high = std::fs::read_to_string(&status).ok().and_then(|s| {
+            let line = s.lines().find(|l| l.starts_with("VmHWM:"))?;
+            line.split_whitespace().nth(1)?.parse::<u64>().ok()
+        });
+        peak = high.map(|kib| kib * 1024).or(peak);
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    feeder.join().unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    (serde_json::from_slice(&output.stdout).unwrap(), peak)
+}
+
+#[test]
+fn a_gigabyte_fits_into_256_megabytes() {
+    let case = Case::new();
+    let (bounded, peak) = count(&case, &["--max-memory", "256M"]);
+    match peak {
+        Some(peak) => assert!(peak < 400_000_000, "peak of {peak} bytes"),
+        None => eprintln!("SKIPPED: the system does not tell the peak of memory"),
+    }
+    assert!(bounded["documents"].as_u64().unwrap() > 10_000_000);
+    let (free, _) = count(&case, &["--max-memory", "1T"]);
+    assert_eq!(bounded, free);
+    assert!(case.names().is_empty());
+}
