@@ -229,7 +229,6 @@ impl CorpusArgs {
         let outputs = Outputs { contexts, save: open(&self.save)?, list: open(&self.list)? };
         let watcher = Watcher::new(common.quiet);
         let corpus = Corpus::read(&self.source(common)?, &self.options(), outputs, &watcher)?;
-        watcher.finish();
         let summary = &corpus.summary;
         if summary.documents == 0 && self.save.is_none() {
             let dropped = summary.dropped;

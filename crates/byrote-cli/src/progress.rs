@@ -1,17 +1,19 @@
-//! Progress on standard error: bytes, rate and time left, on a terminal, for work that takes more than a second.
+//! Progress on standard error: how much, how fast, how long still; on a terminal, for work that takes over a second.
 
 use crate::interrupt;
-use byrote::corpus::{Observer, Progress};
+use crate::ui::thousands;
+use byrote::corpus::{Observer, Phase, Progress};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
-use std::sync::OnceLock;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Watches the reading of a corpus and passes Ctrl-C on.
 pub struct Watcher {
     start: Instant,
     quiet: bool,
-    bar: OnceLock<ProgressBar>,
+    /// The bar of the phase that is going on, hidden at first.
+    bar: Mutex<Option<(Phase, ProgressBar)>>,
 }
 
 /// Work shorter than this shows nothing.
@@ -19,45 +21,53 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 impl Watcher {
     pub fn new(quiet: bool) -> Self {
-        Self { start: Instant::now(), quiet: quiet || !std::io::stderr().is_terminal(), bar: OnceLock::new() }
+        Self {
+            start: Instant::now(),
+            quiet: quiet || !std::io::stderr().is_terminal(),
+            bar: Mutex::new(None),
+        }
     }
+}
 
-    /// Clears the line.
-    pub fn finish(&self) {
-        if let Some(bar) = self.bar.get() {
+/// A bar that measures from the start of its phase and is not yet drawn.
+fn hidden_bar(progress: &Progress) -> ProgressBar {
+    let template = match (progress.phase, progress.total) {
+        (Phase::Reading, Some(_)) => "{bar:30} {bytes}/{total_bytes}  {bytes_per_sec}  {msg}  {eta} left",
+        (Phase::Reading, None) => "{spinner} {bytes}  {bytes_per_sec}  {msg}  {elapsed}",
+        (Phase::Merging, Some(_)) => "{bar:30} merging  {msg}  {eta} left",
+        (Phase::Merging, None) => "{spinner} merging  {msg}  {elapsed}",
+    };
+    let bar = ProgressBar::with_draw_target(progress.total, ProgressDrawTarget::hidden());
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    bar
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        let bar = self.bar.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, bar)) = bar {
             bar.finish_and_clear();
         }
     }
 }
 
-impl Drop for Watcher {
-    fn drop(&mut self) {
-        self.finish();
-    }
-}
-
 impl Observer for Watcher {
     fn progress(&self, progress: &Progress) {
-        if self.quiet || self.start.elapsed() < PATIENCE {
+        if self.quiet {
             return;
         }
-        let bar = self.bar.get_or_init(|| {
-            let (bar, template) = match progress.total_bytes {
-                Some(total) => (
-                    ProgressBar::new(total),
-                    "{bar:30} {bytes}/{total_bytes}  {bytes_per_sec}  {msg}  {eta} left",
-                ),
-                None => (ProgressBar::no_length(), "{spinner} {bytes}  {bytes_per_sec}  {msg}  {elapsed}"),
-            };
+        let mut current = self.bar.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, bar)) = current.take_if(|(phase, _)| *phase != progress.phase) {
+            bar.finish_and_clear();
+        }
+        let (_, bar) = current.get_or_insert_with(|| (progress.phase, hidden_bar(progress)));
+        if bar.is_hidden() && self.start.elapsed() > PATIENCE {
             bar.set_draw_target(ProgressDrawTarget::stderr());
-            bar.reset_elapsed();
-            if let Ok(style) = ProgressStyle::with_template(template) {
-                bar.set_style(style);
-            }
-            bar
-        });
-        bar.set_position(progress.bytes);
-        bar.set_message(format!("{} documents", crate::ui::thousands(progress.documents)));
+        }
+        bar.set_message(format!("{} documents", thousands(progress.documents)));
+        bar.set_position(progress.done);
     }
 
     fn should_stop(&self) -> bool {

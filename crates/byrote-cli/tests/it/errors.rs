@@ -1,6 +1,6 @@
 //! Every wrong input a user can make: exit code 2, one clear line, no partial output, nothing left behind.
 
-use crate::Case;
+use crate::{Case, skipped};
 use serde_json::Value;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -175,7 +175,7 @@ fn an_unreadable_file_is_refused() {
     let path = case.file("secret.txt", "a b c\n");
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o000)).unwrap();
     if std::fs::File::open(&path).is_ok() {
-        eprintln!("SKIPPED: this user may read everything");
+        skipped("this user may read everything");
         return;
     }
     refused(&case, &["secret.txt"], "secret.txt");

@@ -177,7 +177,7 @@ impl<'a> Collector<'a> {
             let mut runs = std::mem::take(&mut self.runs);
             let (vocabulary, maps) = union(&runs, self.options)?;
             let run = write_run(self.options, &header, &vocabulary, |writer| {
-                merge(&mut runs, &maps, writer, self.observer)
+                merge(&mut runs, &maps, Some(self.spilled), writer, self.observer)
             })?;
             self.runs.push(run);
         }
@@ -201,7 +201,8 @@ impl<'a> Collector<'a> {
             }
             let header = self.header();
             let names = |vocabulary: &mut Vocabulary| name_ids(vocabulary, self.tokenizer);
-            return merge_runs(self.runs, header, names, self.options, outputs, self.observer);
+            let total = Some(self.spilled);
+            return merge_runs(self.runs, header, names, total, self.options, outputs, self.observer);
         }
         let chunks = self.renew_chunks();
         self.note_dropped(&chunks);
@@ -523,6 +524,7 @@ pub(crate) fn merge_runs<R: Read>(
     mut runs: Vec<RunReader<R>>,
     header: Header,
     names: impl FnOnce(&mut Vocabulary),
+    total: Option<u64>,
     options: &Options,
     outputs: Outputs,
     observer: &dyn Observer,
@@ -532,7 +534,7 @@ pub(crate) fn merge_runs<R: Read>(
     let save_path = outputs.save.as_ref().map(|o| o.path().to_path_buf());
     let mut taps = Taps::new(outputs, &header, &vocabulary, options)?;
     let mut tapped = Tapped { scan: Scan::new(header.window.contexts, vocabulary.len()), taps: &mut taps };
-    merge(&mut runs, &maps, &mut tapped, observer)?;
+    merge(&mut runs, &maps, total, &mut tapped, observer)?;
     let scanned = tapped.scan.finish();
     let contexts = taps.finish(save_path)?;
     Ok(corpus(&scanned, vocabulary, header, contexts))

@@ -2,7 +2,7 @@
 
 use super::count::sort::RowVisitor;
 use super::run::RunReader;
-use crate::corpus::Observer;
+use crate::corpus::{Observer, Phase, Progress};
 use crate::{Error, Result};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,10 +16,12 @@ struct Head {
     count: u64,
 }
 
-/// Gives the rows of the merged order to the visitor; `maps` lead from each run's ids to the merged ones.
+/// Gives the rows of the merged order to the visitor; `maps` lead from each run's ids to the merged ones, `total` is the
+/// number of documents where it is known.
 pub(crate) fn merge<R: Read>(
     runs: &mut [RunReader<R>],
     maps: &[Vec<u32>],
+    total: Option<u64>,
     visitor: &mut impl RowVisitor,
     observer: &dyn Observer,
 ) -> Result<()> {
@@ -35,7 +37,7 @@ pub(crate) fn merge<R: Read>(
         heads.extend(load(runs, run, Vec::new())?.map(Reverse));
     }
     let mut before: Vec<u32> = Vec::new();
-    let mut rows = 0u64;
+    let (mut rows, mut documents) = (0u64, 0u64);
     while let Some(Reverse(Head { document, run, mut count })) = heads.pop() {
         let mut spare = vec![(run, Vec::new())];
         while heads.peek().is_some_and(|Reverse(h)| h.document == document) {
@@ -51,9 +53,12 @@ pub(crate) fn merge<R: Read>(
         for (run, buffer) in spare {
             heads.extend(load(runs, run, buffer)?.map(Reverse));
         }
-        rows += 1;
-        if rows & 0xffff == 0 && observer.should_stop() {
-            return Err(Error::Interrupted);
+        (rows, documents) = (rows + 1, documents.saturating_add(count));
+        if rows & 0xffff == 0 {
+            if observer.should_stop() {
+                return Err(Error::Interrupted);
+            }
+            observer.progress(&Progress { phase: Phase::Merging, done: documents, total, documents });
         }
     }
     Ok(())

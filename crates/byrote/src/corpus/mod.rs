@@ -94,14 +94,25 @@ pub struct Outputs {
     pub list: Option<OutputFile>,
 }
 
+/// What is being done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// Reading and tokenizing; progress is in bytes of the input, before decompression.
+    Reading,
+    /// Merging sorted runs; progress is in documents.
+    Merging,
+}
+
 /// How far the work is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// Bytes taken from the input, before decompression.
-    pub bytes: u64,
-    /// All of them, where that is known.
-    pub total_bytes: Option<u64>,
-    /// Documents kept.
+    /// What is being done.
+    pub phase: Phase,
+    /// How much of it is done.
+    pub done: u64,
+    /// How much there is, where that is known.
+    pub total: Option<u64>,
+    /// Documents kept, or merged.
     pub documents: u64,
 }
 
@@ -275,8 +286,9 @@ fn drive(
             return Ok(true);
         }
         observer.progress(&Progress {
-            bytes: read.load(Ordering::Relaxed),
-            total_bytes,
+            phase: Phase::Reading,
+            done: read.load(Ordering::Relaxed),
+            total: total_bytes,
             documents: collector.kept(),
         });
         more = filled?;
@@ -312,7 +324,12 @@ fn read_stories(
             break;
         }
         start += n;
-        observer.progress(&Progress { bytes: 0, total_bytes: None, documents: collector.kept() });
+        observer.progress(&Progress {
+            phase: Phase::Reading,
+            done: 0,
+            total: None,
+            documents: collector.kept(),
+        });
     }
     collector.finish(outputs)
 }
@@ -365,5 +382,5 @@ fn read_summaries(
     let Some((header, _)) = header else {
         return Err(Error::setting("--merge", "no summary given"));
     };
-    merge_runs(runs, header, |_| (), options, outputs, observer)
+    merge_runs(runs, header, |_| (), None, options, outputs, observer)
 }

@@ -162,6 +162,7 @@ impl Vocabulary {
     }
 
     /// Gives the ids the texts that `name` knows.
+    #[cfg(feature = "huggingface")]
     pub(crate) fn set_names(&mut self, name: impl Fn(u32) -> Option<String>) {
         if let Keys::Symbols(ids) = &self.keys {
             let mut names = Arena::default();

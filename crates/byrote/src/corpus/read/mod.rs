@@ -33,6 +33,7 @@ pub(crate) enum Content {
     /// JSON records, a line each.
     Json,
     /// Texts of numbered records.
+    #[cfg_attr(not(feature = "parquet"), allow(dead_code))]
     Records,
     /// Token ids.
     Ids,
