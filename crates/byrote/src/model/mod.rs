@@ -1,8 +1,16 @@
 //! The one-layer transformers of the papers: embedding and positions, a mixer over the tokens of the context
 //! (attention with H heads, or token averaging), an optional hidden layer, the output.
 //!
-//! [`shape`] names the dimensions and counts the parameters; nothing there holds a weight.
+//! [`shape`] names the dimensions and counts the parameters as the papers do, [`config`] adds the switches and presets and
+//! lists the tensors, [`activation`] evaluates activations, [`weights`] holds and draws parameters, [`reference`] is the slow
+//! forward pass that every other is held to.
 
+pub mod activation;
+pub mod config;
+pub mod reference;
 pub mod shape;
+pub mod weights;
 
+pub use config::{Config, Hidden, Kind, Positions, Preset, Tensor};
 pub use shape::{Activation, Mixer, ParametersByKind, Shape};
+pub use weights::Model;

@@ -1,0 +1,349 @@
+//! The switches of a one-layer transformer, its presets by paper, and its tensors.
+//!
+//! ```text
+//! x_s = W_E[t_s] + W_pos[s]                                         embedding and positions
+//! z_h = sum_s softmax_s(q_h . k_hs / sqrt(d_head)) v_hs              attention of head h, read at the last token
+//! a   = sum_h z_h W_O[h] + b_O  (+ x_last)                          mixer (and skip)
+//!     = sum_s u_pos[s] x_s      (+ x_last)                          or token averaging
+//! y   = psi(a W_in + b_in)                                          hidden layer to the output
+//!     = psi(a W_in + b_in) W_out + b_out  (+ a)                     or back to the residual stream (and skip)
+//! logits = y W_U + b_U                                              (y = a without a hidden layer)
+//! ```
+//!
+//! with `q_h = x_last W_Q[h] + b_Q[h]` and keys and values alike. Names and shapes are TransformerLens's.
+
+use super::shape::{Mixer, ParametersByKind, Shape};
+use crate::{Error, Result};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::ops::Range;
+use std::str::FromStr;
+
+/// How a position enters the embedding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Positions {
+    /// Fixed: `sin` and `cos` of the position at frequencies 10000^(-2i/d); no parameters.
+    Sinusoidal,
+    /// A learned vector a position.
+    Learned,
+    /// None.
+    None,
+}
+
+/// Where the hidden layer leads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Hidden {
+    /// There is none.
+    Absent,
+    /// Straight to the output (madden2024).
+    Output,
+    /// Back to the residual stream (dana2024's variant with an MLP).
+    Residual,
+}
+
+/// A one-layer transformer without its weights.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Its dimensions, activation and mixer.
+    pub shape: Shape,
+    /// How a position enters.
+    pub positions: Positions,
+    /// Biases of queries, keys, values and attention output.
+    pub attention_bias: bool,
+    /// Scores are divided by sqrt(d_head).
+    pub scale_scores: bool,
+    /// The mixer, and a hidden layer that returns to the residual stream, add to what they read.
+    pub skip: bool,
+    /// Where the hidden layer leads.
+    pub hidden: Hidden,
+    /// A bias of the output.
+    pub output_bias: bool,
+}
+
+/// A model of a paper, by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Preset {
+    /// madden2024, equation (2): learned positions, unscaled scores, a hidden layer straight to the output.
+    Madden2024,
+    /// madden2024, section 7: one head, biases, scaled scores, sinusoidal positions, GELU, an output bias.
+    Madden2024Experiment,
+    /// dana2024: attention alone with a skip connection.
+    Dana2024,
+    /// dana2024 with a hidden layer in the residual stream.
+    Dana2024Mlp,
+    /// madden2024, Theorem 7: token averaging and a hidden layer.
+    Average,
+}
+
+impl Preset {
+    /// All of them.
+    pub const ALL: [Preset; 5] = [
+        Preset::Madden2024,
+        Preset::Madden2024Experiment,
+        Preset::Dana2024,
+        Preset::Dana2024Mlp,
+        Preset::Average,
+    ];
+
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Preset::Madden2024 => "madden2024",
+            Preset::Madden2024Experiment => "madden2024-experiment",
+            Preset::Dana2024 => "dana2024",
+            Preset::Dana2024Mlp => "dana2024-mlp",
+            Preset::Average => "average",
+        }
+    }
+
+    /// The model of this preset in a shape. What the preset fixes (mixer, one head, no hidden layer) overrides the shape.
+    pub fn config(self, shape: Shape) -> Config {
+        let plain = Config {
+            shape,
+            positions: Positions::Learned,
+            attention_bias: false,
+            scale_scores: false,
+            skip: false,
+            hidden: Hidden::Output,
+            output_bias: false,
+        };
+        let attention = Shape { mixer: Mixer::Attention, ..shape };
+        match self {
+            Preset::Madden2024 => Config { shape: attention, ..plain },
+            Preset::Madden2024Experiment => Config {
+                shape: Shape { n_heads: 1, ..attention },
+                positions: Positions::Sinusoidal,
+                attention_bias: true,
+                scale_scores: true,
+                output_bias: true,
+                ..plain
+            },
+            Preset::Dana2024 => Config {
+                shape: Shape { d_mlp: 0, ..attention },
+                scale_scores: true,
+                skip: true,
+                hidden: Hidden::Absent,
+                ..plain
+            },
+            Preset::Dana2024Mlp => {
+                Config { shape: attention, scale_scores: true, skip: true, hidden: Hidden::Residual, ..plain }
+            }
+            Preset::Average => Config {
+                shape: Shape { mixer: Mixer::Average, ..shape },
+                positions: Positions::None,
+                ..plain
+            },
+        }
+    }
+}
+
+impl fmt::Display for Preset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Preset {
+    type Err = Error;
+    fn from_str(name: &str) -> Result<Self> {
+        Preset::ALL.into_iter().find(|p| p.name() == name).ok_or_else(|| {
+            let known = Preset::ALL.map(Preset::name).join(", ");
+            Error::setting("--preset", format!("{name:?} is none of {known}"))
+        })
+    }
+}
+
+/// What a parameter is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// `W_E`.
+    Embedding,
+    /// `W_pos`, `u_pos`.
+    Position,
+    /// Queries, keys, values and attention output.
+    Attention,
+    /// `W_in`, `b_in`, `W_out`, `b_out`.
+    Hidden,
+    /// `W_U`, `b_U`.
+    Output,
+}
+
+/// A tensor of a model: its name, its shape, and where it lies among the parameters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tensor {
+    /// TransformerLens's name.
+    pub name: &'static str,
+    /// Its dimensions, row-major.
+    pub shape: Vec<usize>,
+    /// What it is for.
+    pub kind: Kind,
+    /// Its place in the vector of all parameters.
+    pub range: Range<usize>,
+}
+
+impl Config {
+    /// This configuration if it makes sense, or an error that names the switch.
+    pub fn checked(self) -> Result<Self> {
+        self.shape.checked()?;
+        let hidden = self.hidden != Hidden::Absent;
+        if hidden != (self.shape.d_mlp > 0) {
+            let message =
+                if hidden { "a hidden layer needs neurons" } else { "neurons without a hidden layer" };
+            return Err(Error::setting("--d-mlp", message));
+        }
+        let total = self.tensor_sizes().iter().try_fold(0u64, |sum, (_, shape, _)| {
+            let size = shape.iter().try_fold(1u64, |size, &d| size.checked_mul(d))?;
+            sum.checked_add(size)
+        });
+        match total {
+            Some(total) if total <= 1 << 36 => Ok(self),
+            _ => Err(Error::setting("--d-model", "a model of more than 2^36 parameters")),
+        }
+    }
+
+    /// Every tensor of the model with its shape, in the order in which they are stored.
+    fn tensor_sizes(&self) -> Vec<(&'static str, Vec<u64>, Kind)> {
+        let Shape { d_vocab, n_ctx, d_model: d, n_heads: h, d_head, d_mlp: m, .. } = self.shape;
+        let mut all = vec![("W_E", vec![d_vocab, d], Kind::Embedding)];
+        let mut add = |condition: bool, name, shape, kind| {
+            if condition {
+                all.push((name, shape, kind));
+            }
+        };
+        let attention = self.shape.mixer == Mixer::Attention;
+        let bias = attention && self.attention_bias;
+        add(self.positions == Positions::Learned, "W_pos", vec![n_ctx, d], Kind::Position);
+        add(!attention, "u_pos", vec![n_ctx], Kind::Position);
+        for (weight, b) in [("W_Q", "b_Q"), ("W_K", "b_K"), ("W_V", "b_V")] {
+            add(attention, weight, vec![h, d, d_head], Kind::Attention);
+            add(bias, b, vec![h, d_head], Kind::Attention);
+        }
+        add(attention, "W_O", vec![h, d_head, d], Kind::Attention);
+        add(bias, "b_O", vec![d], Kind::Attention);
+        let hidden = self.hidden != Hidden::Absent;
+        add(hidden, "W_in", vec![d, m], Kind::Hidden);
+        add(hidden, "b_in", vec![m], Kind::Hidden);
+        let residual = self.hidden == Hidden::Residual;
+        add(residual, "W_out", vec![m, d], Kind::Hidden);
+        add(residual, "b_out", vec![d], Kind::Hidden);
+        let read = if self.hidden == Hidden::Output { m } else { d };
+        add(true, "W_U", vec![read, d_vocab], Kind::Output);
+        add(self.output_bias, "b_U", vec![d_vocab], Kind::Output);
+        all
+    }
+
+    /// The tensors with their places in the vector of all parameters. For a [`Config::checked`] configuration.
+    pub fn tensors(&self) -> Vec<Tensor> {
+        let mut start = 0;
+        self.tensor_sizes()
+            .into_iter()
+            .map(|(name, shape, kind)| {
+                let shape: Vec<usize> = shape.into_iter().map(|d| d as usize).collect();
+                let end = start + shape.iter().product::<usize>();
+                Tensor { name, shape, kind, range: std::mem::replace(&mut start, end)..end }
+            })
+            .collect()
+    }
+
+    /// How many parameters.
+    pub fn n_parameters(&self) -> usize {
+        self.tensors().last().map_or(0, |t| t.range.end)
+    }
+
+    /// How many of each kind.
+    pub fn parameters_by_kind(&self) -> ParametersByKind {
+        let of = |kind| self.tensors().iter().filter(|t| t.kind == kind).map(|t| t.range.len() as u128).sum();
+        ParametersByKind {
+            embedding: of(Kind::Embedding),
+            position: of(Kind::Position),
+            attention: of(Kind::Attention),
+            hidden: of(Kind::Hidden),
+            output: of(Kind::Output),
+        }
+    }
+
+    /// The factor of the attention scores.
+    pub fn score_factor(&self) -> f64 {
+        if self.scale_scores { 1.0 / (self.shape.d_head as f64).sqrt() } else { 1.0 }
+    }
+
+    /// Fixed positions, `[n_ctx, d_model]`: column 2i is sin(p w), column 2i + 1 cos(p w) with w = 10000^(-2i/d), for
+    /// p from 0. Empty for any other kind of position.
+    pub fn sinusoids(&self) -> Vec<f64> {
+        if self.positions != Positions::Sinusoidal {
+            return Vec::new();
+        }
+        let d = self.shape.d_model as usize;
+        let at = |p: usize, c: usize| {
+            let angle = p as f64 * 10_000f64.powf(-((c - c % 2) as f64) / d as f64);
+            if c.is_multiple_of(2) { angle.sin() } else { angle.cos() }
+        };
+        (0..self.shape.n_ctx as usize).flat_map(|p| (0..d).map(move |c| at(p, c))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHAPE: Shape = Shape {
+        d_vocab: 780,
+        n_ctx: 9,
+        d_model: 16,
+        n_heads: 3,
+        d_head: 5,
+        d_mlp: 64,
+        activation: super::super::Activation::Gelu,
+        mixer: Mixer::Attention,
+    };
+
+    #[test]
+    fn presets_count_as_their_papers_do() {
+        let count = |preset: Preset| preset.config(SHAPE).checked().unwrap().n_parameters() as u128;
+        assert_eq!(count(Preset::Madden2024), SHAPE.parameters().total());
+        assert_eq!(count(Preset::Average), Shape { mixer: Mixer::Average, ..SHAPE }.parameters().total());
+        assert_eq!(count(Preset::Dana2024), Shape { d_mlp: 0, ..SHAPE }.parameters().total());
+        // One head of 5 with biases: 780*16 + 4*16*5 + 3*5 + 16 + 16*64 + 64 + 64*780 + 780 = 64,619.
+        assert_eq!(count(Preset::Madden2024Experiment), 64_619);
+        // Attention alone, and 16*64 + 64 + 64*16 + 16 for the hidden layer.
+        assert_eq!(count(Preset::Dana2024Mlp), count(Preset::Dana2024) + 2_128);
+        for preset in Preset::ALL {
+            let config = preset.config(SHAPE);
+            assert_eq!(config.parameters_by_kind().total(), count(preset));
+            assert_eq!(preset.name().parse::<Preset>().unwrap(), preset);
+        }
+    }
+
+    #[test]
+    fn tensors_follow_each_other_without_gaps() {
+        for preset in Preset::ALL {
+            let tensors = preset.config(SHAPE).tensors();
+            assert_eq!(tensors[0].range.start, 0);
+            assert!(tensors.windows(2).all(|w| w[0].range.end == w[1].range.start));
+            assert!(tensors.iter().all(|t| t.shape.iter().product::<usize>() == t.range.len()));
+        }
+    }
+
+    #[test]
+    fn a_hidden_layer_and_its_neurons_come_together() {
+        let config = Preset::Madden2024.config(SHAPE);
+        assert!(Config { shape: Shape { d_mlp: 0, ..SHAPE }, ..config }.checked().is_err());
+        assert!(Config { hidden: Hidden::Absent, ..config }.checked().is_err());
+        let huge = Shape { d_vocab: 1 << 40, d_model: 1 << 40, ..SHAPE };
+        assert!(Config { shape: huge, ..config }.checked().is_err());
+    }
+
+    #[test]
+    fn sinusoids_begin_with_zero_and_one() {
+        let sinusoids = Preset::Madden2024Experiment.config(SHAPE).sinusoids();
+        assert_eq!(sinusoids.len(), 9 * 16);
+        assert_eq!(sinusoids[..4], [0.0, 1.0, 0.0, 1.0]);
+        assert_eq!(sinusoids[16..18], [1f64.sin(), 1f64.cos()]);
+        assert!(Preset::Madden2024.config(SHAPE).sinusoids().is_empty());
+    }
+}

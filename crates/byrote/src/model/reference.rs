@@ -1,0 +1,183 @@
+//! The slow f64 forward pass, kept for ever as the oracle of every faster one.
+//!
+//! One context at a time, plain loops, the formulas at the head of [`super::config`].
+
+use super::config::Hidden;
+use super::shape::Mixer;
+use super::weights::Model;
+
+/// `v M`, plus `bias`: a row times a row-major matrix of `columns` columns.
+fn affine(v: &[f64], matrix: &[f64], columns: usize, bias: Option<&[f64]>) -> Vec<f64> {
+    let mut out = bias.map_or_else(|| vec![0.0; columns], <[f64]>::to_vec);
+    for (x, row) in v.iter().zip(matrix.chunks_exact(columns)) {
+        for (o, w) in out.iter_mut().zip(row) {
+            *o += x * w;
+        }
+    }
+    out
+}
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(x, y)| x * y).sum()
+}
+
+fn add(a: &mut [f64], b: &[f64]) {
+    a.iter_mut().zip(b).for_each(|(x, y)| *x += y);
+}
+
+impl Model {
+    /// The logits of the next token after a context.
+    ///
+    /// # Panics
+    /// When the context is empty, longer than `n_ctx`, or holds a token outside the vocabulary.
+    pub fn logits(&self, context: &[u32]) -> Vec<f64> {
+        let shape = &self.config().shape;
+        let (d, d_vocab, d_mlp) = (shape.d_model as usize, shape.d_vocab as usize, shape.d_mlp as usize);
+        assert!(
+            !context.is_empty() && context.len() <= shape.n_ctx as usize,
+            "a context of {} tokens for a model of up to {}",
+            context.len(),
+            shape.n_ctx
+        );
+        let x = self.embedded(context);
+        let last = &x[x.len() - d..];
+        let mut a = match shape.mixer {
+            Mixer::Attention => self.attention(&x),
+            Mixer::Average => {
+                let mut sum = vec![0.0; d];
+                for (u, x) in self.tensor("u_pos").unwrap_or_default().iter().zip(x.chunks_exact(d)) {
+                    sum.iter_mut().zip(x).for_each(|(s, x)| *s += u * x);
+                }
+                sum
+            }
+        };
+        if self.config().skip {
+            add(&mut a, last);
+        }
+        let tensor = |name| self.tensor(name).unwrap_or_default();
+        let hidden = |a: &[f64]| {
+            let mut u = affine(a, tensor("W_in"), d_mlp, self.tensor("b_in"));
+            u.iter_mut().for_each(|u| *u = shape.activation.value(*u));
+            u
+        };
+        let y = match self.config().hidden {
+            Hidden::Absent => a,
+            Hidden::Output => hidden(&a),
+            Hidden::Residual => {
+                let mut y = affine(&hidden(&a), tensor("W_out"), d, self.tensor("b_out"));
+                if self.config().skip {
+                    add(&mut y, &a);
+                }
+                y
+            }
+        };
+        affine(&y, tensor("W_U"), d_vocab, self.tensor("b_U"))
+    }
+
+    /// Token embeddings plus positions, `[length, d_model]`.
+    fn embedded(&self, context: &[u32]) -> Vec<f64> {
+        let d = self.config().shape.d_model as usize;
+        let table = self.tensor("W_E").unwrap_or_default();
+        let mut x: Vec<f64> =
+            context.iter().flat_map(|&t| &table[t as usize * d..(t as usize + 1) * d]).copied().collect();
+        if let Some(positions) = self.positions() {
+            add(&mut x, &positions);
+        }
+        x
+    }
+
+    /// What the heads make of a context together, read at its last token.
+    fn attention(&self, x: &[f64]) -> Vec<f64> {
+        let shape = &self.config().shape;
+        let (d, d_head) = (shape.d_model as usize, shape.d_head as usize);
+        let mut out = self.tensor("b_O").map_or_else(|| vec![0.0; d], <[f64]>::to_vec);
+        for head in 0..shape.n_heads as usize {
+            let project = |weight: &str, bias: &str, x: &[f64]| {
+                let size = d * d_head;
+                let matrix = &self.tensor(weight).unwrap_or_default()[head * size..(head + 1) * size];
+                let bias = self.tensor(bias).map(|b| &b[head * d_head..(head + 1) * d_head]);
+                affine(x, matrix, d_head, bias)
+            };
+            let query = project("W_Q", "b_Q", &x[x.len() - d..]);
+            let factor = self.config().score_factor();
+            let scores: Vec<f64> =
+                x.chunks_exact(d).map(|x| factor * dot(&query, &project("W_K", "b_K", x))).collect();
+            let mut mixed = vec![0.0; d_head];
+            for (weight, x) in softmax(&scores).iter().zip(x.chunks_exact(d)) {
+                let value = project("W_V", "b_V", x);
+                mixed.iter_mut().zip(&value).for_each(|(m, v)| *m += weight * v);
+            }
+            let size = d_head * d;
+            let output = &self.tensor("W_O").unwrap_or_default()[head * size..(head + 1) * size];
+            add(&mut out, &affine(&mixed, output, d, None));
+        }
+        out
+    }
+}
+
+/// ln of the sum of the exponentials.
+pub fn log_sum_exp(logits: &[f64]) -> f64 {
+    let largest = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    largest + logits.iter().map(|l| (l - largest).exp()).sum::<f64>().ln()
+}
+
+/// The probabilities of the logits.
+pub fn softmax(logits: &[f64]) -> Vec<f64> {
+    let largest = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let exponentials: Vec<f64> = logits.iter().map(|l| (l - largest).exp()).collect();
+    let sum: f64 = exponentials.iter().sum();
+    exponentials.into_iter().map(|e| e / sum).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Activation, Config, Positions, Preset, Shape};
+
+    fn shape() -> Shape {
+        Shape { d_vocab: 2, n_ctx: 2, d_model: 1, n_heads: 1, d_head: 1, d_mlp: 1, ..Shape::default() }
+    }
+
+    #[test]
+    fn attention_weighs_as_worked_by_hand() {
+        // d = 1, z = (1, 2), u = (.5, -.5), context (2, 1): x = (2.5, .5), scores against x_last = .5 are 1.25 and
+        // .25, so the result is (2.5 e^1.25 + .5 e^.25) / (e^1.25 + e^.25) = 1.9621171572600096.
+        let config = Config {
+            hidden: Hidden::Absent,
+            shape: Shape { d_mlp: 0, ..shape() },
+            ..Preset::Madden2024.config(shape())
+        };
+        // W_E, W_pos, W_Q, W_K, W_V, W_O, W_U
+        let parameters = vec![1.0, 2.0, 0.5, -0.5, 1.0, 1.0, 1.0, 1.0, 1.0, -1.0];
+        let model = Model::new(config, parameters).unwrap();
+        let logits = model.logits(&[1, 0]);
+        assert!((logits[0] - 1.962_117_157_260_009_6).abs() < 1e-15, "{logits:?}");
+        assert_eq!(logits[1], -logits[0]);
+    }
+
+    #[test]
+    fn switches_do_what_they_say() {
+        let tanh = Shape { activation: Activation::Tanh, ..shape() };
+        let config = Config { positions: Positions::None, ..Preset::Madden2024.config(tanh) };
+        // One token alone is attended to fully: a = x W_V W_O. W_E, W_Q, W_K, W_V, W_O, W_in, b_in, W_U.
+        let parameters = vec![3.0, 5.0, 1.0, 1.0, 0.5, 2.0, 0.1, 0.2, 1.0, 4.0];
+        let plain = Model::new(config, parameters.clone()).unwrap().logits(&[0]);
+        let hidden = (0.1f64 * 3.0 + 0.2).tanh();
+        assert_eq!(plain, [hidden, 4.0 * hidden]);
+        let skipped = Model::new(Config { skip: true, ..config }, parameters).unwrap().logits(&[0]);
+        let hidden = (0.1f64 * 6.0 + 0.2).tanh();
+        assert_eq!(skipped, [hidden, 4.0 * hidden]);
+        // Averaging: u = (0.5, -1), context (0, 1): a = 0.5 * 3 - 5. W_E, u_pos, W_in, b_in, W_U.
+        let average = Preset::Average.config(tanh);
+        let parameters = vec![3.0, 5.0, 0.5, -1.0, 0.1, 0.2, 1.0, 4.0];
+        let averaged = Model::new(average, parameters).unwrap().logits(&[0, 1]);
+        assert_eq!(averaged[0], (0.1f64 * (0.5 * 3.0 - 5.0) + 0.2).tanh());
+    }
+
+    #[test]
+    fn softmax_and_log_sum_exp_survive_large_logits() {
+        assert_eq!(softmax(&[1000.0, 1000.0]), [0.5, 0.5]);
+        assert!((log_sum_exp(&[1000.0, 1000.0]) - 1000.0 - 2f64.ln()).abs() < 1e-12);
+        assert_eq!(softmax(&[0.0, f64::NEG_INFINITY]), [1.0, 0.0]);
+    }
+}

@@ -1,0 +1,149 @@
+//! A model: its configuration and its parameters, in one vector.
+//!
+//! Optimisers see the vector, everything else sees tensors by name. Fixed positions are no parameters: they are computed
+//! from the configuration.
+
+use super::config::{Config, Positions, Tensor};
+use crate::num::Stream;
+use crate::{Error, Result};
+
+/// A one-layer transformer with its weights in f64.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Model {
+    config: Config,
+    tensors: Vec<Tensor>,
+    parameters: Vec<f64>,
+}
+
+impl Model {
+    /// A model with these parameters, in the order of [`Config::tensors`].
+    pub fn new(config: Config, parameters: Vec<f64>) -> Result<Self> {
+        let config = config.checked()?;
+        let tensors = config.tensors();
+        let expected = tensors.last().map_or(0, |t| t.range.end);
+        if parameters.len() != expected {
+            let message = format!("{} given, the configuration has {expected}", parameters.len());
+            return Err(Error::setting("parameters", message));
+        }
+        if let Some(t) = tensors.iter().find(|t| parameters[t.range.clone()].iter().any(|x| !x.is_finite())) {
+            return Err(Error::setting(
+                "parameters",
+                format!("{} holds a number that is not finite", t.name),
+            ));
+        }
+        Ok(Self { config, tensors, parameters })
+    }
+
+    /// A model drawn at random, as PyTorch's modules draw theirs by default: embeddings and learned positions from the
+    /// standard normal law, every other weight and bias uniformly in +-1/sqrt(fan in), where the fan in of a bias is
+    /// that of its weight. Averaging weights `u_pos` are normal.
+    ///
+    /// Each tensor has a random stream of its own, addressed by the seed and its name.
+    pub fn random(config: Config, seed: u64) -> Result<Self> {
+        let config = config.checked()?;
+        let tensors = config.tensors();
+        let mut parameters = vec![0.0; tensors.last().map_or(0, |t| t.range.end)];
+        for tensor in &tensors {
+            let mut stream = Stream::new(seed, tensor.name, 0);
+            let values = &mut parameters[tensor.range.clone()];
+            match fan_in(&config, tensor.name) {
+                None => values.iter_mut().for_each(|x| *x = stream.normal()),
+                Some(fan_in) => {
+                    let bound = 1.0 / (fan_in as f64).sqrt();
+                    values.iter_mut().for_each(|x| *x = bound * (2.0 * stream.unit() - 1.0));
+                }
+            }
+        }
+        Self::new(config, parameters)
+    }
+
+    /// Its configuration.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Its tensors with their places in [`Model::parameters`].
+    pub fn tensors(&self) -> &[Tensor] {
+        &self.tensors
+    }
+
+    /// All parameters.
+    pub fn parameters(&self) -> &[f64] {
+        &self.parameters
+    }
+
+    /// The values of a tensor, row-major; `None` where the model has no such tensor.
+    pub fn tensor(&self, name: &str) -> Option<&[f64]> {
+        self.tensors.iter().find(|t| t.name == name).map(|t| &self.parameters[t.range.clone()])
+    }
+
+    /// The vectors of the positions, `[n_ctx, d_model]`, learned or fixed; `None` where the model has none.
+    pub fn positions(&self) -> Option<Vec<f64>> {
+        match self.config.positions {
+            Positions::Learned => self.tensor("W_pos").map(<[f64]>::to_vec),
+            Positions::Sinusoidal => Some(self.config.sinusoids()),
+            Positions::None => None,
+        }
+    }
+}
+
+/// The number of inputs of each unit of a layer; `None` for tables that are looked up.
+fn fan_in(config: &Config, tensor: &str) -> Option<u64> {
+    let shape = &config.shape;
+    match tensor {
+        "W_E" | "W_pos" | "u_pos" => None,
+        "W_O" | "b_O" => Some(shape.n_heads * shape.d_head),
+        "W_out" | "b_out" => Some(shape.d_mlp),
+        "W_U" | "b_U" if config.hidden == super::Hidden::Output => Some(shape.d_mlp),
+        _ => Some(shape.d_model),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Preset, Shape};
+
+    fn config() -> Config {
+        let shape = Shape { d_vocab: 50, d_mlp: 100, n_heads: 2, d_head: 8, ..Shape::default() };
+        Preset::Madden2024.config(shape)
+    }
+
+    #[test]
+    fn random_weights_have_the_spread_of_their_layer() {
+        let model = Model::random(config(), 3).unwrap();
+        let moments = |name: &str| {
+            let values = model.tensor(name).unwrap();
+            let square = values.iter().map(|x| x * x).sum::<f64>() / values.len() as f64;
+            (square, values.iter().fold(0f64, |m, x| m.max(x.abs())))
+        };
+        let (square, _) = moments("W_E");
+        assert!((square - 1.0).abs() < 0.2, "{square}");
+        // Uniform in +-1/sqrt(m): variance 1 / (3 m), m = 100.
+        let (square, largest) = moments("W_U");
+        assert!((square * 300.0 - 1.0).abs() < 0.1 && largest <= 0.1 && largest > 0.099);
+        let (_, largest) = moments("W_in");
+        assert!(largest <= 0.25 && largest > 0.245);
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_weights_and_another_others() {
+        let draw = |seed| Model::random(config(), seed).unwrap();
+        assert_eq!(draw(1), draw(1));
+        assert_ne!(draw(1), draw(2));
+        // A tensor does not depend on which others the model has.
+        let biased =
+            Model::random(Config { output_bias: true, attention_bias: true, ..config() }, 1).unwrap();
+        assert_eq!(draw(1).tensor("W_U"), biased.tensor("W_U"));
+    }
+
+    #[test]
+    fn wrong_numbers_of_parameters_and_nan_are_refused() {
+        let n = config().n_parameters();
+        assert!(Model::new(config(), vec![0.0; n - 1]).is_err());
+        let mut parameters = vec![0.0; n];
+        parameters[n - 1] = f64::NAN;
+        let error = Model::new(config(), parameters).unwrap_err();
+        assert!(error.to_string().contains("W_U"), "{error}");
+    }
+}
