@@ -215,6 +215,20 @@ impl Vocabulary {
         }
     }
 
+    /// The id of a token; `None` where the vocabulary does not have it.
+    pub fn id(&self, key: Key<'_>) -> Option<u32> {
+        let (mut low, mut high) = (0, self.len() as u32);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match self.key(middle).cmp(&key) {
+                std::cmp::Ordering::Less => low = middle + 1,
+                std::cmp::Ordering::Greater => high = middle,
+                std::cmp::Ordering::Equal => return Some(middle),
+            }
+        }
+        None
+    }
+
     /// What stands between two tokens when a context is written as text.
     pub fn joiner(&self) -> &'static str {
         match self.alphabet {
@@ -255,6 +269,74 @@ impl Vocabulary {
     }
 }
 
+/// A vocabulary as a model file holds it: canonical, so that equal vocabularies are equal texts.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct VocabularyJson {
+    alphabet: Alphabet,
+    bos: bool,
+    eos: bool,
+    /// Bytes, scalar values or given ids.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    symbols: Option<Vec<u32>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    words: Option<Vec<String>>,
+    /// The texts of given ids.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    names: Option<Vec<String>>,
+}
+
+impl Serialize for Vocabulary {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let texts = |arena: &Arena| {
+            (0..arena.len()).map(|i| String::from_utf8_lossy(arena.get(i)).into_owned()).collect::<Vec<_>>()
+        };
+        VocabularyJson {
+            alphabet: self.alphabet,
+            bos: self.specials.contains(&Key::Bos),
+            eos: self.specials.contains(&Key::Eos),
+            symbols: match &self.keys {
+                Keys::Symbols(v) => Some(v.clone()),
+                Keys::Words(_) => None,
+            },
+            words: match &self.keys {
+                Keys::Symbols(_) => None,
+                Keys::Words(words) => Some(texts(words)),
+            },
+            names: self.names.as_ref().map(texts),
+        }
+        .serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Vocabulary {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        use serde::de::Error;
+        let json = VocabularyJson::deserialize(deserializer)?;
+        let mut vocabulary = Vocabulary::new(json.alphabet);
+        let words = json.words.unwrap_or_default();
+        let symbols = json.symbols.unwrap_or_default();
+        let keys = (json.bos.then_some(Key::Bos).into_iter())
+            .chain(json.eos.then_some(Key::Eos))
+            .chain(symbols.iter().map(|&s| Key::Symbol(s)))
+            .chain(words.iter().map(|w| Key::Word(w.as_bytes())));
+        for key in keys {
+            if !vocabulary.push(key, 0) {
+                return Err(D::Error::custom("a vocabulary out of order, or of the wrong kind"));
+            }
+        }
+        if let Some(names) = json.names {
+            if names.len() != symbols.len() {
+                return Err(D::Error::custom(format!("{} names for {} tokens", names.len(), symbols.len())));
+            }
+            let mut arena = Arena::default();
+            names.iter().for_each(|n| arena.push(n.as_bytes()));
+            vocabulary.set_name_list(arena);
+        }
+        Ok(vocabulary)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -274,6 +356,25 @@ mod tests {
         assert_eq!((0..5).map(|i| union.text(i)).collect::<Vec<_>>(), ["a", "b", "d", "z", "é"]);
         assert_eq!(maps, [vec![1, 2, 4], vec![0, 1, 3]]);
         assert_eq!((union.labels(), union.distinct_last_tokens()), (5, 0));
+    }
+
+    #[test]
+    fn a_vocabulary_goes_through_json_without_its_marks() {
+        let mut v = Vocabulary::new(Alphabet::Word);
+        for key in [Key::Bos, Key::Word(b"a"), Key::Word("é".as_bytes())] {
+            v.push(key, 0);
+        }
+        let json = serde_json::to_string(&v).unwrap();
+        assert_eq!(json, r#"{"alphabet":"word","bos":true,"eos":false,"words":["a","é"]}"#);
+        assert_eq!(serde_json::from_str::<Vocabulary>(&json).unwrap(), v);
+        for wrong in [
+            r#"{"alphabet":"word","bos":true,"eos":false,"words":["b","a"]}"#,
+            r#"{"alphabet":"word","bos":true,"eos":false,"symbols":[1]}"#,
+            r#"{"alphabet":"id","bos":true,"eos":false,"symbols":[1],"names":[]}"#,
+            r#"{"alphabet":"id","bos":true,"eos":false,"symbols":[1],"what":3}"#,
+        ] {
+            assert!(serde_json::from_str::<Vocabulary>(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -3,14 +3,16 @@
 //!
 //! [`shape`] names the dimensions and counts the parameters as the papers do, [`config`] adds the switches and presets and
 //! lists the tensors, [`activation`] evaluates activations, [`weights`] holds and draws parameters, [`reference`] is the slow
-//! forward pass that every other is held to.
+//! forward pass that every other is held to, [`file`](mod@file) reads and writes.
 
 pub mod activation;
 pub mod config;
+pub mod file;
 pub mod reference;
 pub mod shape;
 pub mod weights;
 
 pub use config::{Config, Hidden, Kind, Positions, Preset, Tensor};
+pub use file::{ModelFile, Precision};
 pub use shape::{Activation, Mixer, ParametersByKind, Shape};
 pub use weights::Model;

@@ -1,0 +1,276 @@
+//! Model files: safetensors that stand alone.
+//!
+//! Tensors carry TransformerLens's names. Fixed positions are written as `W_pos` too, so that other programs need not know
+//! how they are made; a reader checks them and otherwise ignores them. One metadata key, `byrote`, holds canonical JSON
+//! (format, configuration, tokenizer, vocabulary; nothing of time, threads or paths), so equal models are equal files.
+//!
+//! A reader trusts nothing: missing, superfluous or misshapen tensors, mixed or unknown types, numbers that are not finite,
+//! unknown switches and a vocabulary of another size are errors that say what is wrong.
+
+use super::config::{Config, Positions};
+use super::weights::Model;
+use crate::corpus::Vocabulary;
+use crate::output::OutputFile;
+use crate::{Error, Result};
+use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::path::Path;
+
+const KEY: &str = "byrote";
+const FORMAT: u32 = 1;
+
+/// The type of the numbers in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Precision {
+    /// As models are trained.
+    F32,
+    /// As models are built.
+    F64,
+}
+
+/// A model with the tokens it speaks of.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ModelFile {
+    /// The model.
+    pub model: Model,
+    /// The precision in which it is stored.
+    pub precision: Precision,
+    /// The tokenizer by name, as in [`crate::corpus::Summary::tokenizer`].
+    pub tokenizer: String,
+    /// The tokens by id.
+    pub vocabulary: Vocabulary,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Metadata {
+    format: u32,
+    config: Config,
+    tokenizer: String,
+    vocabulary: Vocabulary,
+}
+
+impl ModelFile {
+    /// The bytes of the file.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        let fail = |e: String| Error::setting("model", format!("cannot be written: {e}"));
+        let metadata = Metadata {
+            format: FORMAT,
+            config: *self.model.config(),
+            tokenizer: self.tokenizer.clone(),
+            vocabulary: self.vocabulary.clone(),
+        };
+        let json = serde_json::to_string(&metadata).map_err(|e| fail(e.to_string()))?;
+        let mut stored: Vec<(&str, Vec<usize>, Vec<u8>)> = Vec::new();
+        for tensor in self.model.tensors() {
+            let values = &self.model.parameters()[tensor.range.clone()];
+            stored.push((tensor.name, tensor.shape.clone(), self.precision.bytes(values)));
+        }
+        if self.model.config().positions == Positions::Sinusoidal {
+            let shape = &self.model.config().shape;
+            let dimensions = vec![shape.n_ctx as usize, shape.d_model as usize];
+            stored.push(("W_pos", dimensions, self.precision.bytes(&self.model.config().sinusoids())));
+        }
+        let dtype = self.precision.dtype();
+        let views = stored
+            .iter()
+            .map(|(name, shape, bytes)| Ok((*name, TensorView::new(dtype, shape.clone(), bytes)?)))
+            .collect::<std::result::Result<Vec<_>, safetensors::SafeTensorError>>()
+            .map_err(|e| fail(e.to_string()))?;
+        let metadata = HashMap::from([(KEY.to_owned(), json)]);
+        safetensors::serialize(views, Some(metadata)).map_err(|e| fail(e.to_string()))
+    }
+
+    /// Writes the file.
+    pub fn save(&self, path: &Path) -> Result<()> {
+        OutputFile::write(path, &self.to_bytes()?)
+    }
+
+    /// Reads a file.
+    pub fn load(path: &Path) -> Result<Self> {
+        let bytes = std::fs::read(path).map_err(|e| Error::io(path, "read", e))?;
+        Self::from_bytes(&bytes).map_err(|message| Error::format(path, message))
+    }
+
+    /// Reads the bytes of a file; the message says what is wrong with them.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
+        let (_, header) = SafeTensors::read_metadata(bytes)
+            .map_err(|e| format!("not a safetensors file, or damaged: {e}"))?;
+        let json = header.metadata().as_ref().and_then(|m| m.get(KEY));
+        let json = json.ok_or("a safetensors file, but no model of byrote: the metadata lack its key")?;
+        let metadata: Metadata =
+            serde_json::from_str(json).map_err(|e| format!("unreadable metadata: {e}"))?;
+        if metadata.format != FORMAT {
+            return Err(format!("format {}, this program reads {FORMAT}", metadata.format));
+        }
+        let config = metadata.config.checked().map_err(|e| format!("an impossible configuration: {e}"))?;
+        if metadata.vocabulary.len() as u64 != config.shape.d_vocab {
+            return Err(format!(
+                "a vocabulary of {} tokens for a model of {}",
+                metadata.vocabulary.len(),
+                config.shape.d_vocab
+            ));
+        }
+        let file = SafeTensors::deserialize(bytes).map_err(|e| format!("damaged: {e}"))?;
+        let mut precision = None;
+        let mut read = |name: &str, shape: &[usize]| -> Result<Vec<f64>, String> {
+            let view = file.tensor(name).map_err(|_| format!("the tensor {name} is missing"))?;
+            if view.shape() != shape {
+                return Err(format!(
+                    "{name} has shape {:?}, the configuration wants {shape:?}",
+                    view.shape()
+                ));
+            }
+            let found =
+                Precision::of(view.dtype()).ok_or_else(|| format!("{name} is of type {:?}", view.dtype()))?;
+            if *precision.get_or_insert(found) != found {
+                return Err(format!("{name} is of another type than the tensors before it"));
+            }
+            let values = found.values(view.data());
+            match values.iter().position(|x| !x.is_finite()) {
+                Some(i) => Err(format!("{name} holds {} at {i}", values[i])),
+                None => Ok(values),
+            }
+        };
+        let mut parameters = Vec::new();
+        let mut names = Vec::new();
+        for tensor in config.tensors() {
+            parameters.extend(read(tensor.name, &tensor.shape)?);
+            names.push(tensor.name);
+        }
+        if config.positions == Positions::Sinusoidal {
+            let stored = read("W_pos", &[config.shape.n_ctx as usize, config.shape.d_model as usize])?;
+            if stored.iter().zip(config.sinusoids()).any(|(a, b)| (a - b).abs() > 1e-6) {
+                return Err("W_pos is not what sinusoidal positions are".into());
+            }
+            names.push("W_pos");
+        }
+        if let Some(other) = file.names().into_iter().filter(|n| !names.contains(n)).min() {
+            return Err(format!("a tensor {other:?} that the configuration does not have"));
+        }
+        Ok(Self {
+            model: Model::new(config, parameters).map_err(|e| e.to_string())?,
+            precision: precision.unwrap_or(Precision::F64),
+            tokenizer: metadata.tokenizer,
+            vocabulary: metadata.vocabulary,
+        })
+    }
+}
+
+impl Precision {
+    fn dtype(self) -> Dtype {
+        match self {
+            Precision::F32 => Dtype::F32,
+            Precision::F64 => Dtype::F64,
+        }
+    }
+
+    fn of(dtype: Dtype) -> Option<Self> {
+        match dtype {
+            Dtype::F32 => Some(Precision::F32),
+            Dtype::F64 => Some(Precision::F64),
+            _ => None,
+        }
+    }
+
+    fn bytes(self, values: &[f64]) -> Vec<u8> {
+        match self {
+            Precision::F32 => values.iter().flat_map(|&x| (x as f32).to_le_bytes()).collect(),
+            Precision::F64 => values.iter().flat_map(|x| x.to_le_bytes()).collect(),
+        }
+    }
+
+    fn values(self, bytes: &[u8]) -> Vec<f64> {
+        match self {
+            Precision::F32 => bytes.as_chunks().0.iter().map(|b| f64::from(f32::from_le_bytes(*b))).collect(),
+            Precision::F64 => bytes.as_chunks().0.iter().map(|b| f64::from_le_bytes(*b)).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::corpus::{Alphabet, Corpus};
+    use crate::model::{Preset, Shape};
+    use proptest::prelude::*;
+
+    fn example(preset: Preset, precision: Precision) -> ModelFile {
+        let corpus = Corpus::from_rows(&[1u16, 2, 5, 1, 2, 7], 3, 2).unwrap();
+        let shape =
+            Shape { d_vocab: 4, n_ctx: 2, d_model: 4, n_heads: 2, d_head: 2, d_mlp: 3, ..Shape::default() };
+        let model = Model::random(preset.config(shape), 5).unwrap();
+        let parameters = match precision {
+            Precision::F32 => model.parameters().iter().map(|&x| f64::from(x as f32)).collect(),
+            Precision::F64 => model.parameters().to_vec(),
+        };
+        ModelFile {
+            model: Model::new(*model.config(), parameters).unwrap(),
+            precision,
+            tokenizer: "ids".into(),
+            vocabulary: serde_json::from_value(serde_json::to_value(&corpus.vocabulary).unwrap()).unwrap(),
+        }
+    }
+
+    #[test]
+    fn what_is_saved_is_loaded_and_equal_models_are_equal_files() {
+        for preset in Preset::ALL {
+            for precision in [Precision::F32, Precision::F64] {
+                let file = example(preset, precision);
+                let bytes = file.to_bytes().unwrap();
+                assert_eq!(bytes, file.clone().to_bytes().unwrap());
+                assert_eq!(ModelFile::from_bytes(&bytes).unwrap(), file, "{preset} {precision:?}");
+            }
+        }
+    }
+
+    /// The file with its header JSON altered and the length in front of it mended.
+    fn with_header(bytes: &[u8], from: &str, to: &str) -> Vec<u8> {
+        let size = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
+        let header = String::from_utf8(bytes[8..8 + size].to_vec()).unwrap();
+        assert!(header.contains(from), "{header}");
+        let header = header.replacen(from, to, 1);
+        [&(header.len() as u64).to_le_bytes(), header.as_bytes(), &bytes[8 + size..]].concat()
+    }
+
+    #[test]
+    fn lies_are_found_out() {
+        let bytes = example(Preset::Madden2024, Precision::F64).to_bytes().unwrap();
+        let wrong = |bytes: &[u8]| ModelFile::from_bytes(bytes).unwrap_err();
+        assert!(wrong(b"").contains("not a safetensors file"));
+        assert!(wrong(&bytes[..bytes.len() - 1]).contains("damaged"));
+        assert!(wrong(&with_header(&bytes, "\"W_in\"", "\"W_on\"")).contains("W_in is missing"));
+        assert!(wrong(&with_header(&bytes, "\"shape\":[4,3]", "\"shape\":[3,4]")).contains("W_in has shape"));
+        assert!(wrong(&with_header(&bytes, "\\\"d_vocab\\\":4", "\\\"d_vocab\\\":5")).contains("4 tokens"));
+        assert!(wrong(&with_header(&bytes, "\\\"format\\\":1", "\\\"format\\\":2")).contains("format 2"));
+        assert!(wrong(&with_header(&bytes, "\\\"skip\\\"", "\\\"skap\\\"")).contains("skap"));
+        assert!(wrong(&with_header(&bytes, "\\\"gelu\\\"", "\\\"golu\\\"")).contains("golu"));
+        assert!(wrong(&with_header(&bytes, "{\"byrote\"", "{\"other\"")).contains("no model of byrote"));
+        let mut nan = bytes.clone();
+        let end = nan.len();
+        nan[end - 8..].copy_from_slice(&f64::NAN.to_le_bytes());
+        assert!(wrong(&nan).contains("NaN"));
+    }
+
+    proptest! {
+        #[test]
+        fn a_damaged_file_is_refused_or_read_but_never_panics(
+            at in prop::collection::vec((0usize..4096, any::<u8>()), 1..4), cut in prop::option::of(0usize..4096)
+        ) {
+            let mut bytes = example(Preset::Madden2024Experiment, Precision::F32).to_bytes().unwrap();
+            for (at, to) in at {
+                let n = bytes.len();
+                bytes[at % n] = to;
+            }
+            if let Some(cut) = cut {
+                let n = bytes.len();
+                bytes.truncate(cut % n);
+            }
+            if let Ok(file) = ModelFile::from_bytes(&bytes) {
+                prop_assert!(file.model.parameters().iter().all(|x| x.is_finite()));
+                prop_assert_eq!(file.vocabulary.alphabet(), Alphabet::Id);
+            }
+        }
+    }
+}
