@@ -1,11 +1,13 @@
 //! The corpus options, shared by every command that reads text.
 
 use crate::args::Common;
+use crate::interrupt;
 use crate::progress::Watcher;
 use byrote::corpus::random::Associations;
 use byrote::corpus::{
     ContextRule, Corpus, DocumentRule, Format, IdType, Options, Outputs, Source, TokenizerChoice, Window,
 };
+use byrote::output::OutputFile;
 use byrote::{Error, Result};
 use clap::{Args, ValueEnum};
 use std::ops::RangeInclusive;
@@ -36,15 +38,15 @@ pub struct CorpusArgs {
     /// Read every file as this, whatever its name
     #[arg(long, value_name = "FORMAT")]
     pub format: Option<FormatArg>,
-    /// The field or column that holds the text or the ids
-    #[arg(long, value_name = "NAME", default_value = "text")]
-    pub field: String,
-    /// byte, char, whitespace, wordpunct, or a Hugging Face tokenizer.json
-    #[arg(long, value_name = "NAME", default_value = "wordpunct")]
-    pub tokenizer: TokenizerChoice,
-    /// The type of the ids in a .bin
-    #[arg(long, value_name = "TYPE", default_value = "u16")]
-    pub dtype: DtypeArg,
+    /// The field or column that holds the text or the ids [default: text]
+    #[arg(long, value_name = "NAME")]
+    pub field: Option<String>,
+    /// byte, char, whitespace, wordpunct, or a Hugging Face tokenizer.json [default: wordpunct]
+    #[arg(long, value_name = "NAME")]
+    pub tokenizer: Option<TokenizerChoice>,
+    /// The type of the ids in a .bin [default: u16]
+    #[arg(long, value_name = "TYPE")]
+    pub dtype: Option<DtypeArg>,
     /// The id between documents in 1-D ids
     #[arg(long, allow_negative_numbers = true, value_name = "ID")]
     pub separator_id: Option<u32>,
@@ -73,10 +75,10 @@ pub struct CorpusArgs {
     #[arg(long, allow_negative_numbers = true, value_name = "W")]
     pub d_vocab: Option<u64>,
     /// Lengths of the sequences of --random, the label not counted, both ends included [default: 1..8]
-    #[arg(long, value_name = "A..B", value_parser = parse_lengths, requires = "random")]
+    #[arg(long, value_name = "A..B", value_parser = parse_lengths)]
     pub lengths: Option<RangeInclusive<usize>>,
     /// Labels of --random: the tokens 0..C-1 [default: 10, at most the vocabulary]
-    #[arg(long, allow_negative_numbers = true, value_name = "C", requires = "random")]
+    #[arg(long, allow_negative_numbers = true, value_name = "C")]
     pub labels: Option<u32>,
     /// Go out of core above this, e.g. 256M or 4G [default: half of what is free]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
@@ -198,7 +200,7 @@ impl CorpusArgs {
                 eos: self.eos,
                 contexts,
             },
-            tokenizer: self.tokenizer.clone(),
+            tokenizer: self.tokenizer.clone().unwrap_or_default(),
             documents: self.documents.clone(),
             format: self.format.map(|f| match f {
                 FormatArg::Text => Format::Text,
@@ -207,11 +209,11 @@ impl CorpusArgs {
                 FormatArg::Npy => Format::Npy,
                 FormatArg::Bin => Format::Bin,
             }),
-            field: self.field.clone(),
-            dtype: match self.dtype {
+            field: self.field.clone().unwrap_or_else(|| "text".into()),
+            dtype: self.dtype.map(|dtype| match dtype {
                 DtypeArg::U16 => IdType::U16,
                 DtypeArg::U32 => IdType::U32,
-            },
+            }),
             separator_id: self.separator_id,
             limit: self.limit,
             lossy: self.lossy,
@@ -220,30 +222,83 @@ impl CorpusArgs {
         }
     }
 
+    /// Refuses options that have no meaning for the source: figures must be for what was asked.
+    fn check(&self) -> Result<()> {
+        let files = !self.paths.is_empty();
+        let (merge, random) = (!self.merge.is_empty(), self.random.is_some());
+        let (source, text, window) = match (merge, random, files) {
+            (true, _, _) => ("--merge, whose summaries were made with theirs", false, false),
+            (_, true, _) => ("--random", false, true),
+            (_, _, true) => ("files", true, true),
+            _ => ("the built-in stories", true, true),
+        };
+        let given: [(&'static str, bool, bool); 17] = [
+            ("--documents", self.documents.is_some(), files),
+            ("--format", self.format.is_some(), files),
+            ("--field", self.field.is_some(), files),
+            ("--dtype", self.dtype.is_some(), files),
+            ("--separator-id", self.separator_id.is_some(), files),
+            ("--lossy", self.lossy, files),
+            ("--tokenizer", self.tokenizer.is_some(), text),
+            ("--n-ctx", self.n_ctx.is_some(), window),
+            ("--exact-length", self.exact_length, window),
+            ("--limit", self.limit.is_some(), window),
+            ("--bos", self.bos, window),
+            ("--eos", self.eos, window),
+            ("--contexts", self.contexts.is_some(), window),
+            ("--lengths", self.lengths.is_some(), random),
+            ("--labels", self.labels.is_some(), random),
+            ("--merge", merge && self.builtin.is_some(), false),
+            ("--builtin", self.builtin.is_some() && files, false),
+        ];
+        if let Some((name, ..)) = given.into_iter().find(|&(_, given, means)| given && !means) {
+            return Err(Error::setting(name, format!("has no meaning for {source}")));
+        }
+        if self.limit == Some(0) {
+            return Err(Error::setting("--limit", "0 keeps no document; the least is 1"));
+        }
+        // No output may overwrite an input or another output.
+        let real = |path: &PathBuf| std::fs::canonicalize(path).unwrap_or_else(|_| path.clone());
+        let inputs: Vec<PathBuf> = self.paths.iter().chain(&self.merge).map(real).collect();
+        for (name, path) in [("--save", &self.save), ("--list", &self.list)] {
+            if path.as_ref().is_some_and(|p| inputs.contains(&real(p))) {
+                return Err(Error::setting(name, "would overwrite what is being read"));
+            }
+        }
+        match (&self.save, &self.list) {
+            (Some(a), Some(b)) if real(a) == real(b) => {
+                Err(Error::setting("--list", "is the same file as --save"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Reads the corpus, writing what --save and --list ask for; keeps the contexts where `contexts` says so.
     ///
-    /// A corpus without documents is an error, except for a shard that is only being saved: one of many may be empty.
+    /// A corpus without documents is an error, except for a shard that is being saved: one of many may be empty.
     pub fn read(&self, common: &Common, contexts: bool) -> Result<Corpus> {
-        let open =
-            |path: &Option<PathBuf>| path.as_deref().map(byrote::output::OutputFile::create).transpose();
-        let outputs = Outputs { contexts, save: open(&self.save)?, list: open(&self.list)? };
-        let watcher = Watcher::new(common.quiet);
-        let corpus = Corpus::read(&self.source(common)?, &self.options(), outputs, &watcher)?;
-        let summary = &corpus.summary;
-        if summary.documents == 0 && self.save.is_none() {
-            let dropped = summary.dropped;
-            let message = match (dropped.empty, dropped.short) {
-                (0, 0) => "the input is empty".into(),
-                (empty, 0) => format!("{empty} read, all without a token"),
-                (empty, short) => format!(
-                    "{} read, {short} of them shorter than the {} tokens that --exact-length asks for",
-                    empty + short,
-                    summary.n_ctx + 1
-                ),
-            };
-            return Err(Error::EmptyCorpus { message });
-        }
-        Ok(corpus)
+        self.check()?;
+        let source = self.source(common)?;
+        let options = self.options();
+        options.window.check()?;
+        let open = |path: &Option<PathBuf>| {
+            path.as_deref()
+                .map(|path| {
+                    interrupt::clean_up_beside(path);
+                    OutputFile::create(path)
+                })
+                .transpose()
+        };
+        let outputs = Outputs {
+            contexts,
+            save: open(&self.save)?,
+            list: open(&self.list)?,
+            may_be_empty: self.save.is_some(),
+        };
+        interrupt::reads_standard_input(self.paths.iter().any(|p| p.as_os_str() == "-"));
+        let corpus = Corpus::read(&source, &options, outputs, &Watcher::new(common.quiet));
+        interrupt::reads_standard_input(false);
+        corpus
     }
 
     /// The corpus in a few words, for titles.

@@ -14,7 +14,9 @@ mod ui;
 
 use args::{Cli, Command};
 use clap::Parser;
+use std::panic::AssertUnwindSafe;
 use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
 
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
@@ -22,9 +24,16 @@ fn main() -> ExitCode {
         Err(error) => return ui::usage_error(&error),
     };
     let json = cli.common.json;
-    match run(cli) {
-        Ok(code) => code,
-        Err(error) => ui::report_error(&error, json),
+    // A panic is a bug: it is told in one line, like any error. (Those of other crates on hostile input are caught by the
+    // library and become errors; the hook must be silent for them.)
+    static PANIC: Mutex<String> = Mutex::new(String::new());
+    std::panic::set_hook(Box::new(|panic| {
+        *PANIC.lock().unwrap_or_else(PoisonError::into_inner) = panic.to_string();
+    }));
+    match std::panic::catch_unwind(AssertUnwindSafe(|| run(cli))) {
+        Ok(Ok(code)) => code,
+        Ok(Err(error)) => ui::report_error(&error, json),
+        Err(_) => ui::report_bug(&PANIC.lock().unwrap_or_else(PoisonError::into_inner), json),
     }
 }
 

@@ -44,6 +44,16 @@ pub fn report_error(error: &Error, json: bool) -> ExitCode {
     ExitCode::from(if interrupted { interrupt::EXIT_CODE } else { 2 })
 }
 
+/// Shows a panic, which is a bug of this program.
+pub fn report_bug(panic: &str, json: bool) -> ExitCode {
+    let line = format!("a bug in byrote, please report it: {}", one_line(panic));
+    let _ = writeln!(io::stderr(), "byrote: {line}");
+    if json {
+        let _ = print_json(&json!({"error": {"kind": "bug", "message": line, "path": null, "line": null}}));
+    }
+    ExitCode::from(2)
+}
+
 /// Shows what clap says of wrong arguments, in one line; help and version are no errors.
 pub fn usage_error(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() || error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand

@@ -26,7 +26,7 @@ pub enum Error {
     },
     /// Text that is not UTF-8.
     #[error(
-        "{}, line {line}: invalid UTF-8 at byte {offset} of the file; --lossy replaces it, --tokenizer byte takes any bytes",
+        "{}, line {line}: invalid UTF-8 at byte {offset}; --lossy replaces it",
         path.display()
     )]
     InvalidUtf8 {
@@ -34,7 +34,7 @@ pub enum Error {
         path: PathBuf,
         /// The line (or record) it is on, from 1.
         line: u64,
-        /// The byte offset in the (decompressed) file, from 0.
+        /// The byte offset, from 0, in the (decompressed) file; in a Parquet file, in the record.
         offset: u64,
     },
     /// A file whose content is not what its name or the options say.

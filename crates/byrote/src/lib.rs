@@ -9,6 +9,8 @@
 pub mod bounds;
 pub mod corpus;
 pub mod error;
+#[cfg(any(feature = "huggingface", feature = "parquet"))]
+mod foreign;
 pub mod model;
 pub mod num;
 pub mod output;

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
 /// A file being written under a temporary name beside its target; [`OutputFile::commit`] renames it. Dropped before
-/// that, it leaves nothing behind. A target that exists and is not a regular file (a pipe, a terminal, a device) is
-/// written to directly, since renaming would replace it.
+/// that, it leaves nothing behind. A link is followed: what it points to is replaced, not the link. A target that exists
+/// and is not a regular file (a pipe, a terminal, a device), or that stands for an open one (`/dev/stdout`), is written to
+/// directly, since renaming would replace it.
 #[derive(Debug)]
 pub struct OutputFile {
     path: PathBuf,
@@ -24,19 +25,22 @@ enum Inner {
 impl OutputFile {
     /// Begins to write `path`.
     pub fn create(path: &Path) -> Result<Self> {
-        let fail = |e| Error::io(path, "write", e);
+        // The name alone: the temporary name that the system also mentions says nothing to a user.
+        let fail = |e: io::Error| Error::io(path, "write", io::Error::from(e.kind()));
+        let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
         let inner = match fs::metadata(path) {
             Ok(meta) if meta.is_dir() => return Err(fail(io::Error::from(io::ErrorKind::IsADirectory))),
-            Ok(meta) if !meta.is_file() => {
+            Ok(meta) if !meta.is_file() || stands_for_an_open_file(path) => {
                 Inner::Direct(BufWriter::new(File::options().write(true).open(path).map_err(fail)?))
             }
             _ => {
-                let directory = match path.parent() {
+                let directory = match target.parent() {
                     Some(p) if !p.as_os_str().is_empty() => p,
                     _ => Path::new("."),
                 };
                 let mut builder = tempfile::Builder::new();
-                builder.prefix(".byrote-").suffix(".tmp");
+                let prefix = Self::temporary_prefix();
+                builder.prefix(&prefix).suffix(".tmp");
                 #[cfg(unix)]
                 {
                     use std::os::unix::fs::PermissionsExt;
@@ -46,7 +50,13 @@ impl OutputFile {
                 Inner::Renamed(BufWriter::new(builder.tempfile_in(directory).map_err(fail)?))
             }
         };
-        Ok(Self { path: path.to_path_buf(), inner })
+        let path = if matches!(inner, Inner::Renamed(_)) { target } else { path.to_path_buf() };
+        Ok(Self { path, inner })
+    }
+
+    /// How the temporary names of this process begin, for whoever has to end it without unwinding.
+    pub fn temporary_prefix() -> String {
+        format!(".byrote-{}-", std::process::id())
     }
 
     /// The name the file will have.
@@ -54,15 +64,24 @@ impl OutputFile {
         &self.path
     }
 
-    /// Finishes the file and gives it its name.
-    pub fn commit(self) -> Result<()> {
+    /// Brings everything written so far to the disk.
+    pub fn complete(&mut self) -> Result<()> {
+        let done = match &mut self.inner {
+            Inner::Direct(file) => file.flush(),
+            Inner::Renamed(file) => file.flush().and_then(|()| file.get_ref().as_file().sync_all()),
+        };
+        done.map_err(|e| Error::io(&self.path, "write", e))
+    }
+
+    /// Completes the file and gives it its name.
+    pub fn commit(mut self) -> Result<()> {
+        self.complete()?;
         let path = self.path;
         let fail = |e| Error::io(&path, "write", e);
         match self.inner {
-            Inner::Direct(mut file) => file.flush().map_err(fail),
+            Inner::Direct(_) => Ok(()),
             Inner::Renamed(file) => {
                 let file = file.into_inner().map_err(|e| fail(e.into_error()))?;
-                file.as_file().sync_all().map_err(fail)?;
                 file.persist(&path).map_err(|e| fail(e.error))?;
                 Ok(())
             }
@@ -75,6 +94,22 @@ impl OutputFile {
         file.write_all(bytes).map_err(|e| Error::io(path, "write", e))?;
         file.commit()
     }
+}
+
+/// `/dev/stdout` and its kin lead to a regular file when output is redirected, and still stand for the open file.
+fn stands_for_an_open_file(path: &Path) -> bool {
+    let mut path = path.to_path_buf();
+    // A few links in a row at most; a circle has no metadata and does not come here.
+    for _ in 0..16 {
+        if path.starts_with("/dev") || path.starts_with("/proc") {
+            return true;
+        }
+        match fs::read_link(&path) {
+            Ok(next) => path = path.parent().unwrap_or(Path::new(".")).join(next),
+            Err(_) => return false,
+        }
+    }
+    false
 }
 
 impl Write for OutputFile {
@@ -109,6 +144,21 @@ mod tests {
         OutputFile::write(&path, b"new").unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "new");
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "no temporary file is left");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_is_followed_and_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let (real, link) = (dir.path().join("real"), dir.path().join("link"));
+        fs::write(&real, "old").unwrap();
+        std::os::unix::fs::symlink("real", &link).unwrap();
+        OutputFile::write(&link, b"new").unwrap();
+        assert_eq!(fs::read_to_string(&real).unwrap(), "new");
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        let out = dir.path().join("out");
+        std::os::unix::fs::symlink("/proc/self/fd/1", &out).unwrap();
+        assert!(stands_for_an_open_file(&out) && !stands_for_an_open_file(&link));
     }
 
     #[test]

@@ -150,6 +150,7 @@ fn dropped(summary: &Summary) -> String {
 fn write_stories(path: &Path, documents: u64, seed: u64) -> Result<u64> {
     const BATCH: u64 = 1 << 12;
     let stories = Stories::new(seed);
+    interrupt::clean_up_beside(path);
     let mut out = OutputFile::create(path)?;
     let mut bytes = 0;
     let mut start = 0;

@@ -218,12 +218,7 @@ mod tests {
     use super::*;
 
     fn chunk(window: Window, tokenizer: &Tokenizer, documents: &[&str]) -> Vec<Vec<u32>> {
-        let alphabet = match tokenizer {
-            Tokenizer::Byte => Alphabet::Byte,
-            Tokenizer::Char => Alphabet::Char,
-            _ => Alphabet::Word,
-        };
-        let mut chunk = Chunk::new(alphabet, window);
+        let mut chunk = Chunk::new(tokenizer.alphabet(), window);
         for d in documents {
             chunk.text(tokenizer, d.as_bytes()).unwrap();
         }
@@ -261,12 +256,7 @@ mod tests {
             let window = Window { n_ctx: 50, ..Window::default() };
             let whole = chunk(window, &tokenizer, &[text]);
             for cut in (0..=text.len()).filter(|&i| text.is_char_boundary(i)) {
-                let alphabet = match tokenizer {
-                    Tokenizer::Byte => Alphabet::Byte,
-                    Tokenizer::Char => Alphabet::Char,
-                    _ => Alphabet::Word,
-                };
-                let mut parts = Chunk::new(alphabet, window);
+                let mut parts = Chunk::new(tokenizer.alphabet(), window);
                 parts.begin();
                 parts.part(&tokenizer, &text.as_bytes()[..cut], false).unwrap();
                 parts.part(&tokenizer, &text.as_bytes()[cut..], false).unwrap();

@@ -7,13 +7,14 @@ use super::count::scan::{Scan, Scanned, scan};
 use super::count::sort::{RowVisitor, Sorted};
 use super::count::{Ends, Segment, Token, occurrences};
 use super::list::Lister;
-use super::merge::merge;
+use super::merge::{merge, union};
 use super::options::Options;
 use super::read::{Content, Field, Slab};
 use super::run::{Header, RunReader, RunWriter, save_shell};
 use super::summary::Summary;
 use super::tokenizer::Tokenizer;
 use super::vocabulary::{Alphabet, Vocabulary};
+use super::window::Window;
 use super::{Corpus, Observer, Outputs};
 use crate::corpus::builtin::Stories;
 use crate::output::OutputFile;
@@ -23,9 +24,10 @@ use std::borrow::Cow;
 use std::fs::File;
 use std::io::{Read, Seek};
 use std::ops::{ControlFlow, Range};
+use std::path::PathBuf;
 
 /// So many spilled runs are merged into one, so that files and buffers stay few.
-const MAX_RUNS: usize = 64;
+pub(crate) const MAX_RUNS: usize = 64;
 
 /// Gathers documents.
 pub(crate) struct Collector<'a> {
@@ -173,13 +175,12 @@ impl<'a> Collector<'a> {
             Ok(())
         })?;
         self.runs.push(run);
-        if self.runs.len() >= MAX_RUNS {
-            let mut runs = std::mem::take(&mut self.runs);
-            let (vocabulary, maps) = union(&runs, self.options)?;
-            let run = write_run(self.options, &header, &vocabulary, |writer| {
-                merge(&mut runs, &maps, Some(self.spilled), writer, self.observer)
-            })?;
-            self.runs.push(run);
+        // Runs are merged when they are many, or when the maps of their vocabularies would take much of the memory.
+        let maps = self.runs.iter().map(|r| r.d_vocab as u64 * 4).sum::<u64>();
+        let crowded = self.runs.len() >= 8 && self.options.max_memory.is_some_and(|budget| maps > budget / 4);
+        if self.runs.len() >= MAX_RUNS || crowded {
+            let runs = std::mem::take(&mut self.runs);
+            self.runs.push(merge_to_run(runs, &header, Some(self.spilled), self.options, self.observer)?);
         }
         Ok(())
     }
@@ -210,7 +211,7 @@ impl<'a> Collector<'a> {
         let mut sealed = Sealed::new(&chunks, self.options);
         name_ids(&mut sealed.vocabulary, self.tokenizer);
         let sorted = sealed.sort(self.options);
-        finish_sorted(&sorted, &sealed.vocabulary, header, self.options, outputs)
+        finish_sorted(&sorted, &sealed.vocabulary, header, self.options, outputs, self.observer)
     }
 }
 
@@ -413,22 +414,16 @@ fn write_run(
     RunReader::new(file, options.temp_dir.join("(temporary file)"))
 }
 
-/// The vocabulary of several runs; refuses where it alone is beyond the memory allowed.
-fn union<R: Read>(runs: &[RunReader<R>], options: &Options) -> Result<(Vocabulary, Vec<Vec<u32>>)> {
-    let parts: Vec<&Vocabulary> = runs.iter().map(|r| &r.vocabulary).collect();
-    let footprint: usize = parts.iter().map(|v| v.footprint() + v.len() * 36).sum();
-    if let Some(budget) = options.max_memory
-        && footprint as u64 > budget.max(1 << 26)
-    {
-        return Err(Error::setting(
-            "--max-memory",
-            format!(
-                "the vocabulary alone takes {} MB; allow more, or use --tokenizer char or byte",
-                footprint >> 20
-            ),
-        ));
-    }
-    Ok(Vocabulary::union(&parts))
+/// Merges runs into one on disk.
+pub(crate) fn merge_to_run<R: Read>(
+    mut runs: Vec<RunReader<R>>,
+    header: &Header,
+    total: Option<u64>,
+    options: &Options,
+    observer: &dyn Observer,
+) -> Result<RunReader<File>> {
+    let (vocabulary, maps) = union(&mut runs, options.max_memory)?;
+    write_run(options, header, &vocabulary, |writer| merge(&mut runs, &maps, total, writer, observer))
 }
 
 /// What is written or built beside the figures.
@@ -436,16 +431,27 @@ struct Taps<'v> {
     save: Option<RunWriter<zstd::Encoder<'static, OutputFile>>>,
     list: Option<(Lister<'v>, OutputFile)>,
     contexts: Option<ContextSetBuilder>,
+    may_be_empty: bool,
+    save_path: PathBuf,
+    observer: &'v dyn Observer,
+    rows: u64,
+    stopped: bool,
 }
 
 impl<'v> Taps<'v> {
-    fn new(outputs: Outputs, header: &Header, vocabulary: &'v Vocabulary, options: &Options) -> Result<Self> {
+    fn new(
+        outputs: Outputs,
+        header: &Header,
+        vocabulary: &'v Vocabulary,
+        options: &Options,
+        observer: &'v dyn Observer,
+    ) -> Result<Self> {
         let rule = header.window.contexts;
+        let save_path = outputs.save.as_ref().map_or_else(PathBuf::new, |o| o.path().to_path_buf());
         let save = match outputs.save {
             Some(out) => {
-                let path = out.path().to_path_buf();
                 let writer = save_shell(out).and_then(|shell| RunWriter::new(shell, header, vocabulary));
-                Some(writer.map_err(|e| Error::io(path, "write", e))?)
+                Some(writer.map_err(|e| Error::io(&save_path, "write", e))?)
             }
             None => None,
         };
@@ -453,29 +459,72 @@ impl<'v> Taps<'v> {
             Some(out) => Some((Lister::new(vocabulary, rule, &options.temp_dir)?, out)),
             None => None,
         };
-        Ok(Self { save, list, contexts: outputs.contexts.then(|| ContextSetBuilder::new(rule)) })
+        Ok(Self {
+            save,
+            list,
+            contexts: outputs.contexts.then(|| ContextSetBuilder::new(rule)),
+            may_be_empty: outputs.may_be_empty,
+            save_path,
+            observer,
+            rows: 0,
+            stopped: false,
+        })
     }
 
     fn is_idle(&self) -> bool {
         self.save.is_none() && self.list.is_none() && self.contexts.is_none()
     }
 
-    fn finish(self, save_path: Option<std::path::PathBuf>) -> Result<Option<ContextSet>> {
+    fn check_stop(&self) -> Result<()> {
+        if self.stopped || self.observer.should_stop() { Err(Error::Interrupted) } else { Ok(()) }
+    }
+
+    /// Completes every file, and only then gives them their names: an error leaves none of them behind.
+    fn finish(self, scanned: &Scanned, dropped: Dropped, window: Window) -> Result<Option<ContextSet>> {
+        self.check_stop()?;
+        if scanned.documents == 0 && !self.may_be_empty {
+            return Err(empty_corpus(dropped, window));
+        }
+        let mut complete = Vec::new();
         if let Some(writer) = self.save {
-            let path = save_path.unwrap_or_default();
-            let out =
-                writer.finish().and_then(|shell| shell.finish()).map_err(|e| Error::io(&path, "write", e))?;
-            out.commit()?;
+            let out = writer.finish().and_then(|shell| shell.finish());
+            complete.push(out.map_err(|e| Error::io(&self.save_path, "write", e))?);
         }
         if let Some((lister, out)) = self.list {
-            lister.finish(out)?;
+            complete.push(lister.finish(out, self.observer)?);
         }
+        complete.iter_mut().try_for_each(OutputFile::complete)?;
+        if self.observer.should_stop() {
+            return Err(Error::Interrupted);
+        }
+        complete.into_iter().try_for_each(OutputFile::commit)?;
         Ok(self.contexts.map(ContextSetBuilder::finish))
     }
 }
 
+/// Why there is nothing to count.
+fn empty_corpus(dropped: Dropped, window: Window) -> Error {
+    let message = match (dropped.empty, dropped.short) {
+        (0, 0) => "the input is empty".into(),
+        (empty, 0) => format!("{empty} read, all without a token"),
+        (empty, short) => format!(
+            "{} read, {short} of them shorter than the {} tokens that --exact-length asks for",
+            empty + short,
+            window.kept()
+        ),
+    };
+    Error::EmptyCorpus { message }
+}
+
 impl RowVisitor for Taps<'_> {
     fn row(&mut self, lcp: usize, len: usize, count: u64, token: impl Fn(usize) -> u32) {
+        self.rows += 1;
+        if self.rows & 0xfff == 0 {
+            self.stopped |= self.observer.should_stop();
+        }
+        if self.stopped {
+            return;
+        }
         if let Some(save) = &mut self.save {
             save.row(lcp, len, count, &token);
         }
@@ -495,14 +544,18 @@ pub(crate) fn finish_sorted<T: Token>(
     header: Header,
     options: &Options,
     outputs: Outputs,
+    observer: &dyn Observer,
 ) -> Result<Corpus> {
-    let save_path = outputs.save.as_ref().map(|o| o.path().to_path_buf());
-    let mut taps = Taps::new(outputs, &header, vocabulary, options)?;
+    let mut taps = Taps::new(outputs, &header, vocabulary, options, observer)?;
+    taps.check_stop()?;
     let scanned = scan(sorted, header.window.contexts, vocabulary.len());
     if !taps.is_idle() {
-        (0..sorted.parts()).for_each(|part| sorted.visit(part, &mut taps));
+        for part in 0..sorted.parts() {
+            sorted.visit(part, &mut taps);
+            taps.check_stop()?;
+        }
     }
-    let contexts = taps.finish(save_path)?;
+    let contexts = taps.finish(&scanned, header.dropped, header.window)?;
     Ok(corpus(&scanned, vocabulary.clone(), header, contexts))
 }
 
@@ -529,14 +582,13 @@ pub(crate) fn merge_runs<R: Read>(
     outputs: Outputs,
     observer: &dyn Observer,
 ) -> Result<Corpus> {
-    let (mut vocabulary, maps) = union(&runs, options)?;
+    let (mut vocabulary, maps) = union(&mut runs, options.max_memory)?;
     names(&mut vocabulary);
-    let save_path = outputs.save.as_ref().map(|o| o.path().to_path_buf());
-    let mut taps = Taps::new(outputs, &header, &vocabulary, options)?;
+    let mut taps = Taps::new(outputs, &header, &vocabulary, options, observer)?;
     let mut tapped = Tapped { scan: Scan::new(header.window.contexts, vocabulary.len()), taps: &mut taps };
     merge(&mut runs, &maps, total, &mut tapped, observer)?;
     let scanned = tapped.scan.finish();
-    let contexts = taps.finish(save_path)?;
+    let contexts = taps.finish(&scanned, header.dropped, header.window)?;
     Ok(corpus(&scanned, vocabulary, header, contexts))
 }
 

@@ -7,6 +7,7 @@
 use super::count::sort::RowVisitor;
 use super::vocabulary::Vocabulary;
 use super::window::ContextRule;
+use crate::corpus::Observer;
 use crate::output::OutputFile;
 use crate::{Error, Result};
 use std::fs::File;
@@ -72,14 +73,14 @@ impl<'a> Lister<'a> {
         )
     }
 
-    /// Writes the list under its name.
-    pub(crate) fn finish(mut self, mut out: OutputFile) -> Result<()> {
+    /// Writes the list into a file that is still to be committed.
+    pub(crate) fn finish(mut self, mut out: OutputFile, observer: &dyn Observer) -> Result<OutputFile> {
         while !self.path.is_empty() {
             self.close();
         }
         out.write_all(COLUMNS.as_bytes()).map_err(|e| Error::io(out.path(), "write", e))?;
-        self.spool.copy_to(&mut out)?;
-        out.commit()
+        self.spool.copy_to(&mut out, observer)?;
+        Ok(out)
     }
 }
 
@@ -134,15 +135,17 @@ impl Spool {
         }
         let bin = &mut self.bins[bin];
         bin.buffer.extend_from_slice(bytes);
-        if bin.buffer.len() >= BIN_BYTES && self.error.is_none() {
-            self.error = self.file.write_all(&bin.buffer).err();
-            bin.extents.push((self.end, bin.buffer.len()));
-            self.end += bin.buffer.len() as u64;
+        if bin.buffer.len() >= BIN_BYTES {
+            if self.error.is_none() {
+                self.error = self.file.write_all(&bin.buffer).err();
+                bin.extents.push((self.end, bin.buffer.len()));
+                self.end += bin.buffer.len() as u64;
+            }
             bin.buffer.clear();
         }
     }
 
-    fn copy_to(mut self, out: &mut OutputFile) -> Result<()> {
+    fn copy_to(mut self, out: &mut OutputFile, observer: &dyn Observer) -> Result<()> {
         let here = |e| Error::io(&self.temp_dir, "write a temporary file in", e);
         if let Some(e) = self.error {
             return Err(here(e));
@@ -150,6 +153,9 @@ impl Spool {
         let mut buffer = Vec::new();
         for bin in &self.bins {
             for &(offset, length) in &bin.extents {
+                if observer.should_stop() {
+                    return Err(Error::Interrupted);
+                }
                 buffer.resize(length, 0);
                 self.file.seek(SeekFrom::Start(offset)).map_err(here)?;
                 self.file.read_exact(&mut buffer).map_err(here)?;
@@ -164,6 +170,7 @@ impl Spool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::corpus::Silent;
     use crate::corpus::vocabulary::{Alphabet, Key};
 
     #[test]
@@ -180,7 +187,7 @@ mod tests {
             lister.row(lcp, 3, 1 + u64::from(d[2] == 2), |p| d[p]);
         }
         let path = dir.path().join("list.csv");
-        lister.finish(OutputFile::create(&path).unwrap()).unwrap();
+        lister.finish(OutputFile::create(&path).unwrap(), &Silent).unwrap().commit().unwrap();
         let expect = format!(
             "{COLUMNS}1,\"a\",4,1,no,\"[[\"\"b\"\",4]]\"\n\
              2,\"ab\",4,3,yes,\"[[\"\"b\"\",2],[\"\"\\\"\"\"\",1],[\"\"a\"\",1]]\"\n"

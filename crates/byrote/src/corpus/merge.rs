@@ -1,12 +1,69 @@
-//! Merging sorted runs into one order.
+//! Merging sorted runs into one order: first their vocabularies, then their documents.
 
 use super::count::sort::RowVisitor;
 use super::run::RunReader;
+use super::vocabulary::{Alphabet, Arena, Vocabulary};
 use crate::corpus::{Observer, Phase, Progress};
 use crate::{Error, Result};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io::Read;
+
+/// The union of the vocabularies of runs, read token by token, and the map from each run's ids to the union's.
+///
+/// `budget` is the memory that the union and the maps may take.
+pub(crate) fn union<R: Read>(
+    runs: &mut [RunReader<R>],
+    budget: Option<u64>,
+) -> Result<(Vocabulary, Vec<Vec<u32>>)> {
+    let alphabet = runs.first().map_or(Alphabet::Word, |r| r.header.alphabet);
+    let mut union = Vocabulary::new(alphabet);
+    let mut names = Arena::default();
+    let mut with_names = false;
+    let mut maps: Vec<Vec<u32>> = runs.iter().map(|_| Vec::new()).collect();
+    let mut heads = Vec::with_capacity(runs.len());
+    for run in runs.iter_mut() {
+        heads.push(run.next_token()?);
+    }
+    while let Some(least) = heads.iter().flatten().min_by(|a, b| a.key().cmp(&b.key())).cloned() {
+        let id = union.len() as u32;
+        let mut marks = 0;
+        for (i, head) in heads.iter_mut().enumerate() {
+            if head.as_ref().is_some_and(|h| h.key() == least.key()) {
+                marks |= head.as_ref().map_or(0, |h| h.marks);
+                maps[i].push(id);
+                *head = runs[i].next_token()?;
+                if head.as_ref().is_some_and(|h| h.key() <= least.key()) {
+                    return Err(runs[i].damaged("the vocabulary is out of order"));
+                }
+            }
+        }
+        union.push(least.key(), marks);
+        if let Some(name) = &least.name {
+            with_names = true;
+            names.push(name);
+        }
+        if id & 0xffff == 0xffff {
+            check_memory(&union, &maps, budget)?;
+        }
+    }
+    check_memory(&union, &maps, budget)?;
+    if with_names {
+        union.set_name_list(names);
+    }
+    Ok((union, maps))
+}
+
+fn check_memory(union: &Vocabulary, maps: &[Vec<u32>], budget: Option<u64>) -> Result<()> {
+    let held = union.footprint() + maps.iter().map(|m| m.len() * 4).sum::<usize>();
+    match budget {
+        Some(budget) if held as u64 > budget.max(1 << 24) => Err(Error::setting(
+            "--max-memory",
+            format!("{} different tokens alone take more; allow more, or use --tokenizer char or byte", union.len()),
+        )),
+        _ => Ok(()),
+    }
+}
 
 /// The next document of a run, in the ids of the merged vocabulary. Ordered by document, then by run.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]

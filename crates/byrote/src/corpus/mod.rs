@@ -11,9 +11,8 @@
 //! ```
 //! use byrote::corpus::{Corpus, Options, Outputs, Silent, Source, TokenizerChoice, Window};
 //!
-//! let dir = std::env::temp_dir().join("byrote-doc-example");
-//! std::fs::create_dir_all(&dir)?;
-//! let path = dir.join("three.txt");
+//! let dir = tempfile::tempdir()?;
+//! let path = dir.path().join("three.txt");
 //! std::fs::write(&path, "abab\nabac\nabb\n")?;
 //! let options = Options {
 //!     window: Window { n_ctx: 3, ..Window::default() },
@@ -55,10 +54,10 @@ pub use window::{ContextRule, Window};
 use crate::output::OutputFile;
 use crate::{Error, Result};
 use builtin::Stories;
-use collect::{Collector, Sealed, finish_sorted, merge_runs};
+use collect::{Collector, MAX_RUNS, Sealed, finish_sorted, merge_runs, merge_to_run};
 use count::Ends;
 use random::Associations;
-use read::input::{Input, is_stdin};
+use read::input::Input;
 use read::{Content, Holds, Reader, SLAB_BYTES, Slab};
 use run::Header;
 use std::path::PathBuf;
@@ -92,6 +91,8 @@ pub struct Outputs {
     pub save: Option<OutputFile>,
     /// Write every context as a line of CSV.
     pub list: Option<OutputFile>,
+    /// A corpus without documents is no error: one shard of many may be empty.
+    pub may_be_empty: bool,
 }
 
 /// What is being done.
@@ -185,7 +186,8 @@ impl Corpus {
             alphabet: Alphabet::Id,
             dropped: Dropped::default(),
         };
-        finish_sorted(&sealed.sort(&options), &sealed.vocabulary, header, &options, Outputs::default())
+        let outputs = Outputs { may_be_empty: true, ..Outputs::default() };
+        finish_sorted(&sealed.sort(&options), &sealed.vocabulary, header, &options, outputs, &Silent)
     }
 }
 
@@ -221,21 +223,20 @@ fn read_files(
     observer: &dyn Observer,
 ) -> Result<Corpus> {
     let tokenizer = Tokenizer::load(&options.tokenizer)?;
-    let text_alphabet = match &tokenizer {
-        Tokenizer::Byte => Alphabet::Byte,
-        Tokenizer::Char => Alphabet::Char,
-        Tokenizer::Whitespace | Tokenizer::WordPunct => Alphabet::Word,
-        #[cfg(feature = "huggingface")]
-        Tokenizer::HuggingFace(_) => Alphabet::Id,
-    };
+    let text_alphabet = tokenizer.alphabet();
     let sizes = paths.iter().map(|p| std::fs::metadata(p).ok().filter(|m| m.is_file()).map(|m| m.len()));
     let total_bytes = sizes.sum::<Option<u64>>();
     let read = Arc::new(AtomicU64::new(0));
     let mut collector: Option<Collector<'_>> = None;
     let mut first: Option<(&PathBuf, Holds)> = None;
-    'files: for path in paths {
+    let mut formats = Vec::new();
+    for path in paths {
         let input = Input::open(path, options, read.clone())?;
+        let format = input.format;
+        formats.push(format);
         let (holds, mut reader) = read::open(path, options, input)?;
+        // A file without records says nothing of what it would hold.
+        let Some(holds) = holds else { continue };
         match first {
             None => first = Some((path, holds)),
             Some((other, before)) if before != holds => {
@@ -256,13 +257,18 @@ fn read_files(
             Collector::new(options, &tokenizer, Stories::new(0), alphabet, observer)
         });
         if drive(&mut *reader, collector, observer, &read, total_bytes)? {
-            break 'files;
+            break;
         }
-        if options.format == Some(Format::Parquet) || path.extension().is_some_and(|e| e == "parquet") {
+        if format == Format::Parquet {
             // Read at random, so counted whole.
             read.fetch_add(std::fs::metadata(path).map_or(0, |m| m.len()), Ordering::Relaxed);
         }
-        debug_assert!(is_stdin(path) || path.exists());
+    }
+    if options.dtype.is_some() && !formats.contains(&Format::Bin) {
+        return Err(Error::setting("--dtype", "is for .bin files, and none was given"));
+    }
+    if options.separator_id.is_some() && !formats.iter().any(|f| matches!(f, Format::Bin | Format::Npy)) {
+        return Err(Error::setting("--separator-id", "is for .bin and .npy files, and none was given"));
     }
     let collector = collector
         .unwrap_or_else(|| Collector::new(options, &tokenizer, Stories::new(0), text_alphabet, observer));
@@ -305,13 +311,7 @@ fn read_stories(
     observer: &dyn Observer,
 ) -> Result<Corpus> {
     let tokenizer = Tokenizer::load(&options.tokenizer)?;
-    let alphabet = match &tokenizer {
-        Tokenizer::Byte => Alphabet::Byte,
-        Tokenizer::Char => Alphabet::Char,
-        Tokenizer::Whitespace | Tokenizer::WordPunct => Alphabet::Word,
-        #[cfg(feature = "huggingface")]
-        Tokenizer::HuggingFace(_) => Alphabet::Id,
-    };
+    let alphabet = tokenizer.alphabet();
     let mut collector = Collector::new(options, &tokenizer, Stories::new(seed), alphabet, observer);
     let mut slab = Slab { content: Content::Stories, ..Slab::default() };
     let batch = (SLAB_BYTES / 256) as u64;
@@ -365,22 +365,34 @@ fn read_summaries(
     outputs: Outputs,
     observer: &dyn Observer,
 ) -> Result<Corpus> {
-    let mut runs = Vec::with_capacity(paths.len());
-    let mut header: Option<(Header, &PathBuf)> = None;
-    for path in paths {
-        let run = run::open_saved(path)?;
-        match &mut header {
-            None => header = Some((run.header.clone(), path)),
-            Some((first, first_path)) => first.join(&run.header).map_err(|message| Error::Incompatible {
-                left: first_path.clone(),
-                right: path.clone(),
-                message,
-            })?,
+    let mut first: Option<(Header, &PathBuf)> = None;
+    // Many files are merged in groups, so that few are open at a time.
+    let mut groups = Vec::new();
+    for group in paths.chunks(MAX_RUNS) {
+        let mut runs = Vec::with_capacity(group.len());
+        for path in group {
+            let run = run::open_saved(path)?;
+            match &mut first {
+                None => first = Some((run.header.clone(), path)),
+                Some((header, left)) => header.join(&run.header).map_err(|message| Error::Incompatible {
+                    left: left.to_path_buf(),
+                    right: path.clone(),
+                    message,
+                })?,
+            }
+            runs.push(run);
         }
-        runs.push(run);
+        let Some((header, _)) = &first else { break };
+        if paths.len() <= MAX_RUNS {
+            return merge_runs(runs, header.clone(), |_| (), None, options, outputs, observer);
+        }
+        groups.push(merge_to_run(runs, header, None, options, observer)?);
+        if groups.len() == MAX_RUNS {
+            groups = vec![merge_to_run(groups, header, None, options, observer)?];
+        }
     }
-    let Some((header, _)) = header else {
-        return Err(Error::setting("--merge", "no summary given"));
-    };
-    merge_runs(runs, header, |_| (), None, options, outputs, observer)
+    match first {
+        Some((header, _)) => merge_runs(groups, header, |_| (), None, options, outputs, observer),
+        None => Err(Error::setting("--merge", "no summary given")),
+    }
 }

@@ -108,8 +108,8 @@ pub struct Options {
     pub format: Option<Format>,
     /// The field or column that holds the text or the ids.
     pub field: String,
-    /// The type of raw ids.
-    pub dtype: IdType,
+    /// The type of raw ids; `None` for u16.
+    pub dtype: Option<IdType>,
     /// The id that separates documents in a flat array.
     pub separator_id: Option<u32>,
     /// Keep only the first so many documents.
@@ -130,7 +130,7 @@ impl Default for Options {
             documents: None,
             format: None,
             field: "text".into(),
-            dtype: IdType::default(),
+            dtype: None,
             separator_id: None,
             limit: None,
             lossy: false,

@@ -20,6 +20,9 @@ use rustc_hash::FxHashSet;
 use crate::error::{Error, Result};
 use crate::num::Stream;
 
+/// The most sequences that can be asked for: they are held in memory to tell them apart.
+pub const MAX_SEQUENCES: usize = 1 << 27;
+
 /// The longest sequence that can be asked for.
 pub const MAX_LENGTH: usize = 1 << 20;
 
@@ -62,6 +65,9 @@ impl Associations {
         let (shortest, longest) = (*lengths.start(), *lengths.end());
         if n == 0 {
             return Err(Error::setting("--random", "0 sequences; ask for at least 1"));
+        }
+        if n > MAX_SEQUENCES {
+            return Err(Error::setting("--random", format!("{n} sequences; at most {MAX_SEQUENCES}")));
         }
         if d_vocab == 0 {
             return Err(Error::setting("--d-vocab", "0 tokens; at least 1 is needed"));

@@ -17,7 +17,7 @@
 
 use super::chunk::Dropped;
 use super::count::sort::RowVisitor;
-use super::vocabulary::{Alphabet, Arena, Key, Vocabulary};
+use super::vocabulary::{Alphabet, Key, Vocabulary};
 use super::window::Window;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -171,10 +171,35 @@ pub(crate) fn open_saved(path: &Path) -> Result<RunReader<Box<dyn Read + Send>>>
     RunReader::new(Box::new(frame), path.to_path_buf())
 }
 
-/// Reads a run row by row.
+/// A token of a run's vocabulary, as it is read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct StoredToken {
+    /// 0 start, 1 end, 2 symbol, 3 word: the order of [`Key`].
+    kind: u8,
+    symbol: u32,
+    word: Vec<u8>,
+    pub(crate) marks: u8,
+    pub(crate) name: Option<Vec<u8>>,
+}
+
+impl StoredToken {
+    pub(crate) fn key(&self) -> Key<'_> {
+        match self.kind {
+            0 => Key::Bos,
+            1 => Key::Eos,
+            2 => Key::Symbol(self.symbol),
+            _ => Key::Word(&self.word),
+        }
+    }
+}
+
+/// Reads a run: first the tokens of its vocabulary, one by one, then its documents. Neither is ever held whole.
 pub(crate) struct RunReader<R> {
     pub(crate) header: Header,
-    pub(crate) vocabulary: Vocabulary,
+    /// How many tokens its vocabulary has.
+    pub(crate) d_vocab: usize,
+    tokens_left: u64,
+    with_names: bool,
     input: Varints<R>,
     /// The current document.
     document: Vec<u32>,
@@ -189,39 +214,56 @@ impl<R: Read> RunReader<R> {
         let json = input.bytes(n)?;
         let header: Header = serde_json::from_slice(&json).map_err(|e| input.damaged(&e.to_string()))?;
         header.window.check().map_err(|e| input.damaged(&e.to_string()))?;
-        let size = input.number()?;
+        let tokens_left = input.number()?;
         let with_names = input.byte()? != 0;
-        let mut vocabulary = Vocabulary::new(header.alphabet);
-        let mut names = Arena::default();
-        for _ in 0..size {
-            let (kind, marks) = (input.byte()?, input.byte()?);
-            let word;
-            let key = match kind {
-                0 => Key::Bos,
-                1 => Key::Eos,
-                2 => Key::Symbol(input.number_u32()?),
-                3 => {
-                    let n = input.number()?;
-                    word = input.bytes(n)?;
-                    Key::Word(&word)
-                }
-                _ => return Err(input.damaged("an unknown kind of token")),
-            };
-            if !vocabulary.push(key, marks) {
-                return Err(input.damaged("the vocabulary is out of order"));
-            }
-            if with_names && kind == 2 {
-                let n = input.number()?;
-                names.push(&input.bytes(n)?);
-            }
-        }
-        if with_names {
-            vocabulary.set_name_list(names);
-        }
-        Ok(Self { header, vocabulary, input, document: Vec::new(), rows: 0, documents: 0 })
+        let d_vocab = usize::try_from(tokens_left).ok().filter(|&n| n < u32::MAX as usize);
+        let d_vocab = d_vocab.ok_or_else(|| input.damaged("an impossible vocabulary"))?;
+        Ok(Self {
+            header,
+            d_vocab,
+            tokens_left,
+            with_names,
+            input,
+            document: Vec::new(),
+            rows: 0,
+            documents: 0,
+        })
     }
 
-    /// Moves to the next document and gives its multiplicity; `None` at the end. [`RunReader::document`] is it.
+    /// The next token of the vocabulary; `None` after the last.
+    pub(crate) fn next_token(&mut self) -> Result<Option<StoredToken>> {
+        if self.tokens_left == 0 {
+            return Ok(None);
+        }
+        self.tokens_left -= 1;
+        let (kind, marks) = (self.input.byte()?, self.input.byte()?);
+        let mut token = StoredToken { kind, symbol: 0, word: Vec::new(), marks, name: None };
+        match kind {
+            0 | 1 => {}
+            2 => {
+                token.symbol = self.input.number_u32()?;
+                if self.with_names {
+                    let n = self.input.number()?;
+                    token.name = Some(self.input.bytes(n)?);
+                }
+            }
+            3 => {
+                let n = self.input.number()?;
+                token.word = self.input.bytes(n)?;
+            }
+            _ => return Err(self.input.damaged("an unknown kind of token")),
+        }
+        let fits = matches!((token.kind, self.header.alphabet), (0 | 1, _))
+            || (kind == 3) == (self.header.alphabet == Alphabet::Word);
+        if fits { Ok(Some(token)) } else { Err(self.input.damaged("a token of the wrong kind")) }
+    }
+
+    pub(crate) fn damaged(&self, what: &str) -> Error {
+        self.input.damaged(what)
+    }
+
+    /// Moves to the next document and gives its multiplicity; `None` at the end. [`RunReader::document`] is it. All tokens
+    /// must have been read.
     pub(crate) fn advance(&mut self) -> Result<Option<u64>> {
         let suffix = self.input.number()?;
         if suffix == 0 {
@@ -242,7 +284,7 @@ impl<R: Read> RunReader<R> {
         self.document.truncate(lcp as usize);
         for i in 0..suffix {
             let token = self.input.number_u32()?;
-            if token as usize >= self.vocabulary.len() || (i == 0 && next_before.is_some_and(|b| token <= b))
+            if token as usize >= self.d_vocab || (i == 0 && next_before.is_some_and(|b| token <= b))
             {
                 return Err(self.input.damaged("documents out of order, or a token outside the vocabulary"));
             }
@@ -378,6 +420,13 @@ mod tests {
 
     fn read_all(bytes: &[u8]) -> Result<Vec<(Vec<u32>, u64)>> {
         let mut reader = RunReader::new(bytes, "memory".into())?;
+        let mut before: Option<StoredToken> = None;
+        while let Some(token) = reader.next_token()? {
+            if before.is_some_and(|b| b.key() >= token.key()) {
+                return Err(reader.damaged("out of order"));
+            }
+            before = Some(token);
+        }
         let mut out = Vec::new();
         while let Some(count) = reader.advance()? {
             out.push((reader.document().to_vec(), count));

@@ -197,7 +197,7 @@ impl Vocabulary {
         keys + self.marks.len() + self.names.as_ref().map_or(0, Arena::footprint)
     }
 
-    /// The text of a token as a person reads it. Bytes that are not printable ASCII become `\xNN`.
+    /// The text of a token as a person reads it. Bytes that are not printable ASCII become `\xNN`, a backslash two.
     pub fn text(&self, id: u32) -> String {
         if let Some(name) = self.name(id) {
             return String::from_utf8_lossy(name).into_owned();
@@ -207,6 +207,7 @@ impl Vocabulary {
             Key::Eos => "<eos>".into(),
             Key::Word(w) => String::from_utf8_lossy(w).into_owned(),
             Key::Symbol(s) => match self.alphabet {
+                Alphabet::Byte if s == u32::from(b'\\') => "\\\\".into(),
                 Alphabet::Byte if (32..127).contains(&s) => char::from(s as u8).to_string(),
                 Alphabet::Byte => format!("\\x{s:02x}"),
                 Alphabet::Char => char::from_u32(s).unwrap_or(char::REPLACEMENT_CHARACTER).to_string(),

@@ -37,7 +37,7 @@ impl Default for Window {
 }
 
 /// The longest window that is accepted: more would only be a slip of the keyboard.
-pub const MAX_N_CTX: u32 = 1 << 24;
+pub const MAX_N_CTX: u32 = 1 << 20;
 
 impl Window {
     /// Refuses a window without a context.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// From the bottom to the top; a module uses itself and what stands in a row before its own.
 const LAYERS: &[&[&str]] =
-    &[&["error", "units"], &["num", "output"], &["corpus"], &["model"], &["bounds"], &["report"]];
+    &[&["error", "foreign", "units"], &["num", "output"], &["corpus"], &["model"], &["bounds"], &["report"]];
 
 fn layer(module: &str) -> Option<usize> {
     LAYERS.iter().position(|row| row.contains(&module))

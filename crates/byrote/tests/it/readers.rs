@@ -190,7 +190,7 @@ fn arrays_of_ids_are_read_and_wrong_ones_refused() {
     let separated = Options { separator_id: Some(2), ..options() };
     let s = read(&raw, &separated).unwrap();
     assert_eq!((s.documents, s.d_vocab, s.tokens), (1, 2, 4), "the separator belongs to no document");
-    let u32s = Options { dtype: IdType::U32, ..chunk.clone() };
+    let u32s = Options { dtype: Some(IdType::U32), ..chunk.clone() };
     assert_eq!(read(&raw, &u32s).unwrap().documents, 1);
     let negative: Vec<u8> = [0i64, -1].iter().flat_map(|i| i.to_be_bytes()).collect();
     let big: Vec<u8> = [0u64, 1 << 32].iter().flat_map(|i| i.to_le_bytes()).collect();

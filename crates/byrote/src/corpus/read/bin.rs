@@ -2,12 +2,16 @@
 
 use super::ids::{Cut, IdReader, IntegerType};
 use super::input::Input;
-use crate::Result;
 use crate::corpus::options::{IdType, Options};
+use crate::{Error, Result};
 use std::path::Path;
 
 pub(super) fn open(path: &Path, options: &Options, input: Input) -> Result<IdReader> {
-    let bytes = match options.dtype {
+    let dtype = options.dtype.unwrap_or_default();
+    if let (IdType::U16, Some(id)) = (dtype, options.separator_id.filter(|&id| id > u32::from(u16::MAX))) {
+        return Err(Error::setting("--separator-id", format!("{id} is no u16; is this --dtype u32?")));
+    }
+    let bytes = match dtype {
         IdType::U16 => 2,
         IdType::U32 => 4,
     };

@@ -123,7 +123,8 @@ pub(super) struct JsonlReader {
     lines: TextReader,
     /// The first slab, read ahead to see what the field holds.
     first: Option<Slab>,
-    holds: Holds,
+    /// `None` while no record has held anything.
+    holds: Option<Holds>,
     path: PathBuf,
 }
 
@@ -131,20 +132,21 @@ impl JsonlReader {
     pub(super) fn new(path: &Path, options: &Options, input: Input) -> Result<Self> {
         let by_line = Options { documents: Some(DocumentRule::Line), ..options.clone() };
         let lines = TextReader::new(path, &by_line, input)?;
-        let mut reader = Self { lines, first: None, holds: Holds::Text, path: path.to_path_buf() };
+        let mut reader = Self { lines, first: None, holds: None, path: path.to_path_buf() };
         // The first record that is not null decides; the others are held to it.
         let mut slab = Slab::default();
         if reader.records(&mut slab)? {
-            let fields = slab.documents.iter().map(|r| Field::of(&slab.bytes[r.clone()], &options.field));
-            if let Some(Ok(Field::Ids(_))) = fields.into_iter().find(|f| !matches!(f, Ok(Field::Null))) {
-                reader.holds = Holds::Ids;
-            }
+            let mut fields = slab.documents.iter().map(|r| Field::of(&slab.bytes[r.clone()], &options.field));
+            reader.holds = fields.find(|f| !matches!(f, Ok(Field::Null))).map(|field| match field {
+                Ok(Field::Ids(_)) => Holds::Ids,
+                _ => Holds::Text,
+            });
             reader.first = Some(slab);
         }
         Ok(reader)
     }
 
-    pub(super) fn holds(&self) -> Holds {
+    pub(super) fn holds(&self) -> Option<Holds> {
         self.holds
     }
 

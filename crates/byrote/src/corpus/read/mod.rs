@@ -93,8 +93,8 @@ pub(crate) enum Holds {
     Ids,
 }
 
-/// Opens a file by its format and says what it holds.
-pub(crate) fn open(path: &Path, options: &Options, input: Input) -> Result<(Holds, Box<dyn Reader>)> {
+/// Opens a file by its format and says what it holds; `None` where it holds nothing.
+pub(crate) fn open(path: &Path, options: &Options, input: Input) -> Result<(Option<Holds>, Box<dyn Reader>)> {
     let format = input.format;
     if options.documents.is_some() && !matches!(format, Format::Text | Format::Npy | Format::Bin) {
         return Err(Error::setting(
@@ -103,17 +103,17 @@ pub(crate) fn open(path: &Path, options: &Options, input: Input) -> Result<(Hold
         ));
     }
     Ok(match format {
-        Format::Text => (Holds::Text, Box::new(text::TextReader::new(path, options, input)?)),
+        Format::Text => (Some(Holds::Text), Box::new(text::TextReader::new(path, options, input)?)),
         Format::Jsonl => {
             let reader = jsonl::JsonlReader::new(path, options, input)?;
             (reader.holds(), Box::new(reader))
         }
-        Format::Npy => (Holds::Ids, Box::new(npy::open(path, options, input)?)),
-        Format::Bin => (Holds::Ids, Box::new(bin::open(path, options, input)?)),
+        Format::Npy => (Some(Holds::Ids), Box::new(npy::open(path, options, input)?)),
+        Format::Bin => (Some(Holds::Ids), Box::new(bin::open(path, options, input)?)),
         #[cfg(feature = "parquet")]
         Format::Parquet => {
             let reader = parquet::ParquetReader::new(path, options)?;
-            (reader.holds(), Box::new(reader))
+            (Some(reader.holds()), Box::new(reader))
         }
         #[cfg(not(feature = "parquet"))]
         Format::Parquet => {

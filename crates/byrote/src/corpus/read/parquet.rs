@@ -3,8 +3,9 @@
 use super::{Content, Holds, Reader, SLAB_BYTES, Slab};
 use crate::corpus::options::Options;
 use crate::corpus::read::input::open_file;
+use crate::foreign::guarded;
 use crate::{Error, Result};
-use parquet::basic::Type as PhysicalType;
+use parquet::basic::{LogicalType, Type as PhysicalType};
 use parquet::column::reader::ColumnReader;
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
@@ -22,18 +23,25 @@ pub(super) struct ParquetReader {
     holds: Holds,
     /// Integers are to be read as unsigned.
     unsigned: bool,
+    /// The elements of lists are optional, so that the level below the highest is a null among them.
+    element_may_be_null: bool,
     group: usize,
     open: Option<ColumnReader>,
     /// The number of the next row, from 1.
     row: u64,
+    /// Rows to read at a time: so many that they hold about a quarter of a slab.
+    batch_rows: usize,
 }
 
-const BATCH_ROWS: usize = 4096;
+/// The most rows that are read at a time, and how many at first, before their size is known.
+const MOST_ROWS: usize = 4096;
+const FIRST_ROWS: usize = 16;
 
 impl ParquetReader {
     pub(super) fn new(path: &Path, options: &Options) -> Result<Self> {
-        let file = SerializedFileReader::new(open_file(path)?)
-            .map_err(|e| Error::format(path, format!("not a Parquet file: {e}")))?;
+        let raw = open_file(path)?;
+        let wrong = |e: String| Error::format(path, format!("not a Parquet file: {e}"));
+        let file = guarded(|| SerializedFileReader::new(raw)).map_err(wrong)?.map_err(|e| wrong(e.to_string()))?;
         let schema = file.metadata().file_metadata().schema_descr_ptr();
         let leaves: Vec<usize> = (0..schema.num_columns())
             .filter(|&i| schema.column(i).path().parts().first() == Some(&options.field))
@@ -62,8 +70,10 @@ impl ParquetReader {
                 ));
             }
         };
-        let unsigned = format!("{:?} {:?}", descriptor.logical_type_ref(), descriptor.converted_type());
-        let unsigned = unsigned.contains("is_signed: false") || unsigned.contains("UINT");
+        use parquet::basic::ConvertedType::{UINT_8, UINT_16, UINT_32, UINT_64};
+        let unsigned = matches!(descriptor.converted_type(), UINT_8 | UINT_16 | UINT_32 | UINT_64)
+            || matches!(descriptor.logical_type_ref(), Some(LogicalType::Integer(int)) if !int.is_signed);
+        let element_may_be_null = descriptor.self_type().is_optional();
         Ok(Self {
             path: path.to_path_buf(),
             file,
@@ -71,9 +81,11 @@ impl ParquetReader {
             descriptor,
             holds,
             unsigned,
+            element_may_be_null,
             group: 0,
             open: None,
             row: 1,
+            batch_rows: FIRST_ROWS,
         })
     }
 
@@ -93,7 +105,7 @@ impl ParquetReader {
             ($reader:expr, $values:ident) => {{
                 let mut $values = Vec::new();
                 let got = $reader
-                    .read_records(BATCH_ROWS, Some(&mut def), Some(&mut rep), &mut $values)
+                    .read_records(self.batch_rows, Some(&mut def), Some(&mut rep), &mut $values)
                     .map_err(|e| self.broken(&e))?;
                 (got.0, got.2, $values)
             }};
@@ -141,6 +153,10 @@ impl ParquetReader {
             if r == 0 {
                 slab.documents.push(slab.ids.len()..slab.ids.len());
             }
+            if d + 1 == max_def && self.element_may_be_null {
+                let row = slab.first_line + slab.documents.len() as u64 - 1;
+                return Err(Error::format_at(&self.path, row, "a null among the token ids"));
+            }
             if d == max_def
                 && let Some(value) = values.next()
             {
@@ -169,16 +185,25 @@ impl Reader for ParquetReader {
                 Some(column) => column,
                 None if self.group == self.file.num_row_groups() => break,
                 None => {
-                    let group = self.file.get_row_group(self.group).map_err(|e| self.broken(&e))?;
+                    let opened = guarded(|| {
+                        let group = self.file.get_row_group(self.group)?;
+                        group.get_column_reader(self.column)
+                    });
                     self.group += 1;
-                    group.get_column_reader(self.column).map_err(|e| self.broken(&e))?
+                    opened.unwrap_or_else(|e| Err(ParquetError::General(e))).map_err(|e| self.broken(&e))?
                 }
             };
-            let before = slab.documents.len() as u64;
-            if self.batch(&mut column, slab)? {
+            let held = |slab: &Slab| slab.bytes.len() + slab.ids.len() * 4;
+            let before = (slab.documents.len(), held(slab));
+            let more = guarded(|| self.batch(&mut column, slab))
+                .unwrap_or_else(|e| Err(self.broken(&ParquetError::General(e))))?;
+            if more {
                 self.open = Some(column);
             }
-            self.row += slab.documents.len() as u64 - before;
+            let rows = slab.documents.len() - before.0;
+            self.row += rows as u64;
+            let size = (held(slab) - before.1).div_ceil(rows.max(1)).max(1);
+            self.batch_rows = (SLAB_BYTES / 4 / size).clamp(1, MOST_ROWS);
         }
         Ok(!slab.documents.is_empty())
     }

@@ -71,7 +71,11 @@ pub(super) fn rest_of_document(
                 stop = newline - usize::from(line.ends_with(b"\r"));
                 start = newline + 1;
             }
-            found
+            let rest = &bytes[start..];
+            if !rest.iter().all(u8::is_ascii_whitespace) {
+                stop = bytes.len();
+            }
+            found.or(end.then_some((0..stop, bytes.len())))
         }
         DocumentRule::File | DocumentRule::Chunk(_) => None,
     };
@@ -115,11 +119,9 @@ pub(super) fn safe_cut(rule: &DocumentRule, bytes: &[u8]) -> usize {
         }
     }
     cut -= usize::from(cut > 0 && bytes[cut - 1] == b'\r');
-    let least = cut.saturating_sub(3);
-    while cut > least && bytes[cut] & 0xc0 == 0x80 {
-        cut -= 1;
-    }
-    cut
+    // Back to the first byte of a character; where there is none near, the text is invalid anyway.
+    let start = (cut.saturating_sub(3)..=cut).rev().find(|&i| bytes.get(i).is_some_and(|b| b & 0xc0 != 0x80));
+    start.unwrap_or(cut)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! A whole document is encoded at once, since normalizers and pre-tokenizers may look anywhere in it. Special tokens
 //! are not added around a document: `--bos` and `--eos` say that for every tokenizer alike.
 
+use crate::foreign::guarded;
 use crate::{Error, Result};
 use std::path::Path;
 
@@ -20,12 +21,12 @@ impl HuggingFace {
     /// Reads the file.
     pub fn load(path: &Path) -> Result<Self> {
         let bytes = std::fs::read(path).map_err(|e| Error::io(path, "read tokenizer", e))?;
-        let mut inner = tokenizers::Tokenizer::from_bytes(&bytes).map_err(|e| {
-            Error::format(
-                path,
-                format!("not a tokenizer.json: {}", e.to_string().lines().next().unwrap_or("")),
-            )
-        })?;
+        let wrong = |e: String| {
+            Error::format(path, format!("not a tokenizer.json: {}", e.lines().next().unwrap_or_default()))
+        };
+        serde_json::from_slice::<serde::de::IgnoredAny>(&bytes).map_err(|e| wrong(e.to_string()))?;
+        let inner = guarded(|| tokenizers::Tokenizer::from_bytes(&bytes)).map_err(wrong)?;
+        let mut inner = inner.map_err(|e| wrong(e.to_string()))?;
         // A file may carry its own truncation and padding; both would alter what a document is.
         inner
             .with_truncation(None)
@@ -36,7 +37,7 @@ impl HuggingFace {
 
     /// The ids of a document.
     pub fn encode(&self, text: &str) -> std::result::Result<Vec<u32>, String> {
-        match self.inner.encode_fast(text, false) {
+        match guarded(|| self.inner.encode_fast(text, false))? {
             Ok(encoding) => Ok(encoding.get_ids().to_vec()),
             Err(e) => Err(e.to_string()),
         }

@@ -19,6 +19,7 @@ mod huggingface;
 #[cfg(not(feature = "huggingface"))]
 use crate::Error;
 use crate::Result;
+use super::vocabulary::Alphabet;
 use std::fmt;
 use std::ops::{ControlFlow, Range};
 use std::path::PathBuf;
@@ -102,6 +103,17 @@ impl Tokenizer {
                 ));
             }
         })
+    }
+
+    /// What its tokens are.
+    pub fn alphabet(&self) -> Alphabet {
+        match self {
+            Tokenizer::Byte => Alphabet::Byte,
+            Tokenizer::Char => Alphabet::Char,
+            Tokenizer::Whitespace | Tokenizer::WordPunct => Alphabet::Word,
+            #[cfg(feature = "huggingface")]
+            Tokenizer::HuggingFace(_) => Alphabet::Id,
+        }
     }
 
     /// Whether the text must be UTF-8. Only `byte` takes any bytes.
