@@ -3,7 +3,8 @@
 //! The fixed part of a bound ([`Bound`]) says what it is; its judge looks at a situation and gives plain
 //! quantities (`Findings`) or the reason it does not apply. Only [`Bound::evaluate`] turns quantities into
 //! values, and it does so by the bound's [`Order`]: a bound that is not exact cannot put a plain number into
-//! a row.
+//! a row. It also asks, once for all bounds, whether there is anything to store and whether the model can read
+//! it.
 
 use super::situation::{Situation, WhyNot};
 use crate::model::shape::serialize_count;
@@ -132,12 +133,16 @@ impl Value {
 
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let real = |x: f64| if x.abs() < 1000.0 { format!("{x:.4}") } else { grouped(x.round() as u128) };
         f.pad(&match *self {
             Value::Exact(n) => grouped(n),
-            Value::Real(x) => real(x),
+            Value::Real(0.0) => "0".into(),
+            Value::Real(x) if x.abs() < 1e-3 => format!("{x:.1e}"),
+            Value::Real(x) if x.abs() < 1e3 => format!("{x:.4}"),
+            Value::Real(x) if x.abs() < 1e12 => grouped(x.round() as u128),
             Value::Order(x) if x.abs() < 10.0 => format!("~{x:.1}"),
-            Value::Order(x) => format!("~{}", grouped(x.round() as u128)),
+            Value::Order(x) if x.abs() < 1e9 => format!("~{}", grouped(x.round() as u128)),
+            Value::Real(x) => format!("{x:.1e}"),
+            Value::Order(x) => format!("~{x:.1e}"),
         })
     }
 }
@@ -165,6 +170,19 @@ pub(crate) fn grouped(count: impl Into<u128>) -> String {
         text.push(digit);
     }
     text
+}
+
+/// A count with its noun: 1 head, 2 heads.
+pub(crate) fn counted(count: u64, noun: &str) -> String {
+    format!("{} {noun}{}", grouped(count), if count == 1 { "" } else { "s" })
+}
+
+/// Two notes as one.
+pub(super) fn joined(first: Option<String>, second: Option<String>) -> Option<String> {
+    match (first, second) {
+        (Some(first), Some(second)) => Some(format!("{first}; {second}")),
+        (first, second) => first.or(second),
+    }
 }
 
 /// A named number that is neither contexts nor parameters: an accuracy, a divergence, a ratio.
@@ -225,7 +243,8 @@ pub(super) struct Findings {
     pub contexts: Option<Quantity>,
     pub shape_parameters: Option<u128>,
     pub required_parameters: Option<Quantity>,
-    pub figure: Option<(&'static str, &'static str, f64)>,
+    pub figure: Option<(&'static str, &'static str, Quantity)>,
+    pub condition: Option<&'static str>,
     pub note: Option<String>,
 }
 
@@ -274,7 +293,8 @@ impl Order {
 impl Bound {
     /// What this bound says in this situation.
     pub fn evaluate(&'static self, situation: &Situation) -> Row {
-        let (found, why_not) = match (self.judge)(situation) {
+        let judged = situation.anything_to_store().and_then(|()| situation.readable());
+        let (found, why_not) = match judged.and_then(|()| (self.judge)(situation)) {
             Ok(found) if found.say_nothing() => (Findings::default(), Some(format!("needs {}", self.needs))),
             Ok(found) => (found, None),
             Err(why_not) => (Findings::default(), Some(why_not)),
@@ -286,7 +306,8 @@ impl Bound {
             contexts: found.contexts.map(value),
             shape_parameters: found.shape_parameters.map(Value::Exact),
             required_parameters: found.required_parameters.map(value),
-            figure: found.figure.map(|(name, unit, x)| Figure { name, unit, value: value(x.into()) }),
+            figure: found.figure.map(|(name, unit, x)| Figure { name, unit, value: value(x) }),
+            condition: found.condition,
             note: found.note,
         }
     }
@@ -307,6 +328,8 @@ pub struct Row {
     pub required_parameters: Option<Value>,
     /// A number of another kind.
     pub figure: Option<Figure>,
+    /// What the numbers hold for, where that is neither checked nor true of every case: "if ...", "for ...".
+    pub condition: Option<&'static str>,
     /// What the numbers rest on: the width assumed, a correction, a caveat.
     pub note: Option<String>,
 }
@@ -342,6 +365,8 @@ impl Serialize for Row {
                 value: number(Some(figure.value)),
                 value_order_of: order_of(Some(figure.value)),
             }),
+            conditional: self.condition.is_some(),
+            condition: self.condition,
             statement: self.bound.statement,
             note: self.note.as_deref(),
             expression: self.bound.expression,
@@ -368,6 +393,8 @@ struct RowJson<'a> {
     required_parameters: Option<Value>,
     required_parameters_order_of: Option<f64>,
     figure: Option<FigureJson<'a>>,
+    conditional: bool,
+    condition: Option<&'a str>,
     statement: &'a str,
     note: Option<&'a str>,
     expression: &'a str,
@@ -393,7 +420,7 @@ struct ReferenceJson<'a> {
 #[cfg(test)]
 mod tests {
     use super::super::situation::examples::*;
-    use super::super::{all, evaluate, find, madden2024};
+    use super::super::{CorpusFacts, all, evaluate, find, madden2024};
     use super::*;
     use crate::model::Shape;
     use proptest::prelude::*;
@@ -409,6 +436,12 @@ mod tests {
         assert_eq!(Value::Real(0.10232).to_string(), "0.1023");
         assert_eq!(Value::Order(51_352.4).to_string(), "~51,352");
         assert_eq!(Value::Order(1.44).to_string(), "~1.4");
+        assert_eq!(Value::Order(3.14e22).to_string(), "~3.1e22");
+        assert_eq!(
+            (Value::Real(0.0).to_string(), Value::Real(2.5e-7).to_string()),
+            ("0".into(), "2.5e-7".into())
+        );
+        assert_eq!((counted(1, "head"), counted(2000, "head")), ("1 head".into(), "2,000 heads".into()));
         assert_eq!((Value::Order(3.0).number(), Value::Exact(3).number()), (None, Some(3.0)));
     }
 
@@ -457,6 +490,16 @@ mod tests {
         for field in ["name", "applies", "why_not", "contexts", "shape_parameters", "statement", "expression"]
         {
             assert!(json.get(field).is_some(), "{field}");
+        }
+    }
+
+    #[test]
+    fn nothing_to_store_and_a_corpus_out_of_reading_are_told_by_every_row() {
+        let empty = of_corpus(CorpusFacts { contexts: 0, ..bigrams(1) });
+        let narrow = Situation { parameters: Some(9), d_vocab: Some(49), ..of_corpus(bigrams(9)) };
+        for bound in all() {
+            assert!(bound.evaluate(&empty).why_not.unwrap().contains("nothing to store"), "{}", bound.key);
+            assert!(bound.evaluate(&narrow).why_not.unwrap().contains("vocabulary 49"), "{}", bound.key);
         }
     }
 
