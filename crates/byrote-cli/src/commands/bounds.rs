@@ -198,6 +198,13 @@ fn human(situation: &Situation, title: &str, rows: &[Row], families: &[Family], 
             thousands(c.d_vocab),
             c.longest_context()
         );
+        if c.contradictions() > 0 {
+            let _ = writeln!(
+                out,
+                "        {} of them with more than one next token: an association is the most frequent one",
+                thousands(c.contradictions())
+            );
+        }
     }
     if let Some(s) = &situation.shape {
         let mixer = match s.mixer {
@@ -286,6 +293,7 @@ fn human(situation: &Situation, title: &str, rows: &[Row], families: &[Family], 
                 Guarantee::Conditional => f.reason.clone().unwrap_or_default(),
                 Guarantee::Unproved => format!("not guaranteed: {}", f.reason.clone().unwrap_or_default()),
             };
+            let known = f.note.iter().fold(known, |known, note| format!("{known}; {note}"));
             table.row(vec![
                 format!("  {}", f.name),
                 f.task.to_string(),

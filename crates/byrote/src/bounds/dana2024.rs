@@ -197,15 +197,15 @@ pub static EMPIRICAL: Bound = Bound {
     paper: &PAPER,
     place: "section 4.2, Appendix B",
     judge: |s| {
-        let shape = s.attention_only_shape()?;
-        if let Some(shape) = shape.filter(|m| m.d_head > m.d_model && m.d_model != 2) {
+        let Some(shape) = s.attention_only_shape()? else { return Ok(Findings::default()) };
+        if shape.d_head > shape.d_model && shape.d_model != 2 {
             return Err(format!("measured for d_head <= d_model = {} only", shape.d_model));
         }
         if let Some(length) = s.one_length_above_one()?.filter(|&length| length != 2) {
             return Err(format!("measured on contexts of two tokens only, here {length}"));
         }
         Ok(Findings {
-            contexts: shape.map(|shape| empirical(shape).into()),
+            contexts: Some(empirical(shape).into()),
             shape_parameters: s.shape_parameters(),
             ..Findings::default()
         })

@@ -21,7 +21,7 @@ pub fn capacity(situation: &Situation, corpus: &str, model: &str) -> Option<Figu
     .caption(caption(&picture, omega, situation.bits_per_parameter))
     .size(1080.0, 640.0);
     for curve in &picture.curves {
-        let line = Line::new(curve.key, label(curve), curve.points.clone());
+        let line = Line::new(curve.key, label(curve, situation.bits_per_parameter), curve.points.clone());
         figure = figure.line(if curve.dashed { line.dashed() } else { line });
     }
     for (key, label, marker) in [("corpus", corpus, picture.corpus), ("model", model, picture.model)] {
@@ -49,14 +49,18 @@ fn plural(task: Task) -> &'static str {
     }
 }
 
-fn label(curve: &Curve) -> String {
+fn label(curve: &Curve, bits: u32) -> String {
     let kind = match curve.kind {
         Kind::Necessary => "at most",
         Kind::Sufficient => "at least",
         Kind::Estimate => "estimate",
         Kind::Empirical => "in experiments",
     };
-    let condition = curve.condition.map(|condition| format!(", {condition}")).unwrap_or_default();
+    let condition = match (curve.key, curve.condition) {
+        ("information", _) => format!(", {bits} bits a parameter"),
+        (_, Some(condition)) => format!(", {condition}"),
+        (_, None) => String::new(),
+    };
     format!("{} ({}, {kind}{condition})", curve.key, plural(curve.task))
 }
 
@@ -88,9 +92,9 @@ fn caption(picture: &Picture, omega: u64, bits: u32) -> String {
         ));
     }
     if drawn("information") {
-        text.push(format!("The information limit counts {bits} bits a parameter."));
+        text.push(format!("The information limit is that of weights of {bits} bits."));
         if drawn("kajitsuka2024-exact") || drawn("kajitsuka2024-next") {
-            text.push("The lines of kajitsuka2024 use longer weights where they pass it.".into());
+            text.push("The lines of kajitsuka2024 use longer ones where they pass it.".into());
         }
     }
     text.join(" ")
