@@ -53,6 +53,7 @@ pub mod row;
 pub mod situation;
 pub mod vardi2022;
 pub mod verdict;
+mod words;
 
 pub use row::{Bound, Figure, Kind, Order, Paper, Row, Side, Task, Value};
 pub use situation::{CorpusFacts, LengthFacts, Situation};

@@ -7,6 +7,7 @@
 //! it.
 
 use super::situation::{Situation, WhyNot};
+pub(crate) use super::words::{counted, grouped, joined};
 use crate::model::shape::serialize_count;
 use serde::{Serialize, Serializer};
 use std::fmt;
@@ -158,32 +159,6 @@ impl Serialize for Value {
 
 /// The note of a sequence-to-sequence row that gives a number of contexts.
 pub(super) const POSITIONS: &str = "contexts counts the labelled positions, T N_seq";
-
-/// A count with separators between the thousands: 2,637.
-pub(crate) fn grouped(count: impl Into<u128>) -> String {
-    let digits = count.into().to_string();
-    let mut text = String::with_capacity(digits.len() * 4 / 3);
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// A count with its noun: 1 head, 2 heads.
-pub(crate) fn counted(count: u64, noun: &str) -> String {
-    format!("{} {noun}{}", grouped(count), if count == 1 { "" } else { "s" })
-}
-
-/// Two notes as one.
-pub(super) fn joined(first: Option<String>, second: Option<String>) -> Option<String> {
-    match (first, second) {
-        (Some(first), Some(second)) => Some(format!("{first}; {second}")),
-        (first, second) => first.or(second),
-    }
-}
 
 /// A named number that is neither contexts nor parameters: an accuracy, a divergence, a ratio.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -426,11 +401,6 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn thousands_are_separated() {
-        assert_eq!([0u64, 7, 999, 1000, 1_234_567].map(grouped), ["0", "7", "999", "1,000", "1,234,567"]);
-    }
-
-    #[test]
     fn a_value_shows_how_much_of_it_is_known() {
         assert_eq!(Value::Exact(2_637).to_string(), "2,637");
         assert_eq!(Value::Real(0.10232).to_string(), "0.1023");
@@ -441,7 +411,6 @@ mod tests {
             (Value::Real(0.0).to_string(), Value::Real(2.5e-7).to_string()),
             ("0".into(), "2.5e-7".into())
         );
-        assert_eq!((counted(1, "head"), counted(2000, "head")), ("1 head".into(), "2,000 heads".into()));
         assert_eq!((Value::Order(3.0).number(), Value::Exact(3).number()), (None, Some(3.0)));
     }
 
