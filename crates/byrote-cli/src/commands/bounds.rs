@@ -111,7 +111,9 @@ pub fn run(args: &BoundsCommand, common: &Common) -> Result<ExitCode> {
     if typed == Some(0) {
         return Err(Error::setting("--d-vocab", "0 tokens; at least 1"));
     }
-    let n_ctx = u64::from(args.corpus.options().window.n_ctx);
+    // Typed, else that of the corpus (summaries carry their own), else the default.
+    let n_ctx = args.corpus.n_ctx.or(summary.map(|s| s.n_ctx)).unwrap_or(args.corpus.options().window.n_ctx);
+    let n_ctx = u64::from(n_ctx);
     let situation = Situation {
         corpus: summary.map(CorpusFacts::from),
         shape: args.model.shape(typed.or(summary.map(|s| s.d_vocab)), n_ctx)?,
@@ -132,7 +134,7 @@ pub fn run(args: &BoundsCommand, common: &Common) -> Result<ExitCode> {
         ui::print_json(&json!({
             "corpus": summary.map(as_json),
             "shape": situation.shape,
-            "parameters": situation.parameter_count().map(|k| k as f64),
+            "parameters": situation.parameter_count().map(count),
             "parameters_by_kind": situation.shape.map(|s| s.parameters()),
             "rows": rows,
             "smallest_models": families,
@@ -145,6 +147,11 @@ pub fn run(args: &BoundsCommand, common: &Common) -> Result<ExitCode> {
         ui::note(common.quiet, &format!("wrote {}", path.display()));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A count as a JSON number: an integer as far as JSON values have them, a float above.
+fn count(k: u128) -> serde_json::Value {
+    u64::try_from(k).map_or_else(|_| json!(k as f64), |k| json!(k))
 }
 
 enum PlotFormat {
@@ -189,8 +196,15 @@ fn human(situation: &Situation, title: &str, rows: &[Row], families: &[Family], 
             "corpus  {title}: {} contexts, {} tokens, longest context {}",
             thousands(c.contexts),
             thousands(c.d_vocab),
-            c.n_ctx
+            c.longest_context()
         );
+        if c.contradictions() > 0 {
+            let _ = writeln!(
+                out,
+                "        {} of them with more than one next token: an association is the most frequent one",
+                thousands(c.contradictions())
+            );
+        }
     }
     if let Some(s) = &situation.shape {
         let mixer = match s.mixer {
@@ -200,7 +214,7 @@ fn human(situation: &Situation, title: &str, rows: &[Row], families: &[Family], 
             Mixer::Average => "token averaging".into(),
         };
         let hidden = if s.d_mlp > 0 {
-            format!("{} {} neurons", s.d_mlp, s.activation)
+            format!("{} {} neuron{}", thousands(s.d_mlp), s.activation, if s.d_mlp == 1 { "" } else { "s" })
         } else {
             "no hidden layer".into()
         };
@@ -213,40 +227,49 @@ fn human(situation: &Situation, title: &str, rows: &[Row], families: &[Family], 
             thousands(s.parameters().total())
         );
     } else if let Some(k) = situation.parameters {
-        let _ = writeln!(out, "model   {} parameters", thousands(k));
+        let tokens = situation.vocabulary().map(|omega| format!(", {} tokens", thousands(omega)));
+        let n_ctx = situation.longest_context().map(|n| format!(", contexts up to {n}"));
+        let sizes = [tokens, n_ctx].into_iter().flatten().collect::<String>();
+        let _ = writeln!(out, "model   {} parameters{sizes}", thousands(k));
     }
 
     let (applies, rest): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(|r| r.applies());
     let with_model = situation.parameter_count().is_some();
     let mut heads = vec!["bound", "task", "kind"];
-    heads.extend(with_model.then_some("the model holds (contexts)"));
+    heads.extend(with_model.then_some(match situation.shape {
+        Some(_) => "the model holds (contexts)",
+        None => "a model of this size holds (contexts)",
+    }));
     heads.extend(situation.corpus.is_some().then_some("the corpus needs (parameters)"));
     heads.push("also");
     let also_column = heads.len() - 1;
     let mut table = Table::new(&heads, &[0, 1, 2, also_column]);
-    let side = |row: &Row| match row.bound.kind.side() {
-        Side::AtLeast => "at least ",
-        Side::AtMost => "at most ",
-        Side::About => "about ",
-    };
-    let mut unsure = false;
     for row in &applies {
-        unsure |= row.bound.order != Order::Exact;
         let mut cells =
             vec![row.bound.key.to_owned(), row.bound.task.to_string(), row.bound.kind.to_string()];
-        let shown = |value: Option<Value>, before: &str| value.map_or("-".into(), |v| format!("{before}{v}"));
         if with_model {
-            cells.push(shown(row.contexts, side(row)));
+            cells.push(row.contexts.map_or("-".into(), |held| holds(row, held)));
         }
         if situation.corpus.is_some() {
-            cells.push(shown(row.required_parameters, ""));
+            cells.push(row.required_parameters.map_or("-".into(), |needed| needs(row, needed)));
         }
-        cells.push(row.figure.map_or(String::new(), |f| format!("{} {} {}", f.name, f.value, f.unit)));
+        cells.push(also(row));
         table.row(cells);
     }
-    let _ = write!(out, "\n{}", table.render());
-    if unsure {
+    if !applies.is_empty() {
+        let _ = write!(out, "\n{}", table.render());
+    }
+    if applies.iter().any(|row| row.bound.order != Order::Exact) {
         out += "~ known only up to a constant or logarithms: the value with the constant set to one\n";
+    }
+    let notes: Vec<_> = applies.iter().filter_map(|row| Some((row.bound.key, row.note.as_ref()?))).collect();
+    if !notes.is_empty() {
+        out += "\nNotes:\n";
+        let mut table = Table::new(&[], &[0, 1]);
+        for (key, note) in notes {
+            table.row(vec![format!("  {key}"), note.clone()]);
+        }
+        out += table.render().trim_start_matches('\n');
     }
     if !rest.is_empty() {
         out += "\nDo not apply here:\n";
@@ -267,14 +290,15 @@ fn human(situation: &Situation, title: &str, rows: &[Row], families: &[Family], 
             let heads = f.shape.as_ref().filter(|s| s.mixer == Mixer::Attention);
             let known = match f.guarantee {
                 Guarantee::Proved => "guaranteed".into(),
-                Guarantee::Conditional => format!("if {}", f.reason.clone().unwrap_or_default()),
+                Guarantee::Conditional => f.reason.clone().unwrap_or_default(),
                 Guarantee::Unproved => format!("not guaranteed: {}", f.reason.clone().unwrap_or_default()),
             };
+            let known = f.note.iter().fold(known, |known, note| format!("{known}; {note}"));
             table.row(vec![
                 format!("  {}", f.name),
                 f.task.to_string(),
                 dimension(|s| s.d_model),
-                heads.map_or("-".into(), |s| format!("{} x {}", s.n_heads, s.d_head)),
+                heads.map_or("-".into(), |s| format!("{} x {}", thousands(s.n_heads), thousands(s.d_head))),
                 dimension(|s| s.d_mlp),
                 thousands(f.parameters),
                 known,
@@ -284,4 +308,33 @@ fn human(situation: &Situation, title: &str, rows: &[Row], families: &[Family], 
     }
     let _ = write!(out, "\nVerdict: {}.\n", verdict.sentence.trim_end_matches('.'));
     out
+}
+
+/// How many contexts the model holds, with the side the bound is on. A value known by its order alone is about
+/// so many in any case.
+fn holds(row: &Row, held: Value) -> String {
+    match row.bound.kind.side() {
+        Side::AtLeast => format!("at least {held}"),
+        Side::AtMost => format!("at most {held}"),
+        Side::About if held.order_of().is_some() => held.to_string(),
+        Side::About => format!("about {held}"),
+    }
+}
+
+/// How many parameters the corpus needs: without them it cannot be, or with them it can.
+fn needs(row: &Row, needed: Value) -> String {
+    match row.bound.kind.side() {
+        Side::AtLeast => format!("{needed} suffice"),
+        Side::AtMost => format!("at least {needed}"),
+        Side::About if needed.order_of().is_some() => needed.to_string(),
+        Side::About => format!("about {needed}"),
+    }
+}
+
+/// What else a row says: its figure, the condition it holds on, and its formula where that is all that is known.
+fn also(row: &Row) -> String {
+    let figure = row.figure.map(|f| format!("{} {} {}", f.name, f.value, f.unit).trim_end().to_owned());
+    let formula = (row.bound.order != Order::Exact).then(|| row.bound.expression.to_owned());
+    let condition = row.condition.map(str::to_owned);
+    [figure, formula, condition].into_iter().flatten().collect::<Vec<_>>().join("; ")
 }

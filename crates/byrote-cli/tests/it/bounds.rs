@@ -56,7 +56,11 @@ fn both_together_get_a_verdict() {
     let verdict = |m: &str| case.json(["bounds", "--builtin", "100", "--d-mlp", m])["verdict"].clone();
     assert_eq!(verdict("100000")["answer"], "guaranteed");
     assert_eq!(verdict("4")["answer"], "excluded");
+    let narrow = case.json(["bounds", "--builtin", "100", "--parameters", "99", "--d-vocab", "5"]);
+    assert_eq!(narrow["verdict"]["answer"], "unreadable");
+    assert!(row(&narrow, "madden2024-lemma1")["why_not"].as_str().unwrap().contains("vocabulary 5"));
     let bare = case.json(["bounds", "--parameters", "1000", "--d-vocab", "11"]);
+    assert_eq!(bare["parameters"].as_u64(), Some(1000), "an integer");
     assert_eq!(row(&bare, "madden2024-lemma1")["contexts"], 100);
 }
 
@@ -72,6 +76,45 @@ fn pictures_are_drawn_in_both_formats() {
     let wrong = case.run(["bounds", "--plot", "c.gif"]);
     assert_eq!(wrong.status.code(), Some(2));
     assert_eq!(case.names(), ["a.svg", "b.PNG"]);
+}
+
+#[test]
+fn the_table_says_which_side_a_number_is_on() {
+    let case = Case::new();
+    let human = |arguments: &[&str]| {
+        let output = case.run(["bounds"].iter().chain(arguments));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let line = |text: &str, key: &str| {
+        text.lines().find(|line| line.starts_with(&format!("{key} "))).unwrap_or_default().to_owned()
+    };
+    let stories = human(&[]);
+    assert!(line(&stories, "madden2024-lemma1").contains("at least 1,586,880"), "{stories}");
+    assert!(line(&stories, "madden2024-theorem7").contains("1,595,328 suffice"), "{stories}");
+    assert!(
+        line(&stories, "kajitsuka2024-next").contains("~51 suffice") && stories.contains("k = O~(sqrt n)")
+    );
+    let size = human(&["--parameters", "1000000000000", "--d-vocab", "50257"]);
+    assert!(size.contains("a model of this size holds") && size.contains("contexts up to 9"), "{size}");
+    assert!(line(&size, "kajitsuka2024-next").contains("at least ~1.0e24"), "{size}");
+    let hardmax = line(&size, "kajitsuka2024-lb-hardmax-next");
+    assert!(hardmax.contains("for hardmax") && !hardmax.contains("18,446,744,073"), "{hardmax}");
+    let attention =
+        ["--d-vocab", "50", "--n-ctx", "2", "--d-model", "10", "--d-head", "10", "--n-heads", "20"];
+    let attention = human(&attention);
+    assert!(line(&attention, "dana2024-d2").contains("at least 210"), "{attention}");
+    assert!(line(&attention, "dana2024-d2").ends_with("if in general position"), "{attention}");
+    assert!(!line(&attention, "dana2024-theorem1").contains("at least"), "{attention}");
+    assert!(attention.contains("dana2024 quotes H (d_h - 1) + 1 = 181"), "{attention}");
+}
+
+#[test]
+fn a_shape_reads_as_far_as_the_summary_it_is_given_with() {
+    let case = Case::new();
+    case.json(["corpus", "--builtin", "50", "--n-ctx", "12", "--save", "a.summary"]);
+    let json = case.json(["bounds", "--merge", "a.summary", "--d-mlp", "8"]);
+    assert_eq!(json["shape"]["n_ctx"], 12);
+    assert_ne!(json["verdict"]["answer"], "unreadable");
 }
 
 #[test]

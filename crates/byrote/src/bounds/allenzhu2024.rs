@@ -26,7 +26,7 @@ pub const BITS_PER_PARAMETER: f64 = 2.0;
 pub static PAPER: Paper = Paper {
     key: "allenzhu2024",
     title: "Physics of Language Models: Part 3.3, Knowledge Capacity Scaling Laws",
-    source: "arXiv:2404.05405",
+    source: "arXiv:2404.05405 (version not marked)",
 };
 
 /// The rule.

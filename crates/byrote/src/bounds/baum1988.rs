@@ -16,7 +16,7 @@
 //! Reference: E. B. Baum, "On the capabilities of multilayer perceptrons", Journal of Complexity 4 (1988),
 //! 193-215.
 
-use super::row::{Bound, Findings, Kind, Order, Paper, Task, grouped};
+use super::row::{Bound, Findings, Kind, Order, Paper, Task, counted, grouped};
 use super::situation::Situation;
 
 /// The publication.
@@ -63,7 +63,7 @@ pub(super) fn on_points(s: &Situation, neurons: Option<u64>) -> Findings {
     let d = dimension(s);
     Findings {
         required_parameters: neurons.map(|h| parameters(h, d).into()),
-        note: neurons.map(|h| format!("{} neurons on points of dimension {d}", grouped(h))),
+        note: neurons.map(|h| format!("{} on points of dimension {d}", counted(h, "neuron"))),
         ..Findings::default()
     }
 }

@@ -23,7 +23,7 @@ use super::row::{Bound, Findings, Kind, Order, Paper, Task};
 pub static PAPER: Paper = Paper {
     key: "bubeck2020",
     title: "Network size and size of the weights in memorization with two-layers neural networks",
-    source: "arXiv:2006.02855, NeurIPS 2020",
+    source: "arXiv:2006.02855 (version not marked), NeurIPS 2020",
 };
 
 /// The ReLU network.

@@ -10,7 +10,8 @@
 //! | n | N | associations |
 //!
 //! Hypotheses, assumed: codes drawn at random and fixed, one next token an input (a contradictory context
-//! counts with its most frequent one). It reads one token (or one code a context); nothing mixes tokens. The
+//! counts with its most frequent one). It reads one token (or one code a context); nothing mixes tokens, so no shape of a transformer is judged; a number of parameters
+//! is, as the entries of one matrix. The
 //! constant and the dependence on the law of the inputs are hidden. Changed: nothing.
 //!
 //! Reference: V. Cabannes, E. Dohmatob, A. Bietti, "Scaling laws for associative memories", arXiv:2310.02984,
@@ -23,7 +24,7 @@ use super::row::{Bound, Findings, Kind, Order, Paper, Task};
 pub static PAPER: Paper = Paper {
     key: "cabannes2024",
     title: "Scaling laws for associative memories",
-    source: "arXiv:2310.02984, ICLR 2024; see also bietti2023, arXiv:2306.00802",
+    source: "arXiv:2310.02984 (version not marked), ICLR 2024; see also bietti2023, arXiv:2306.00802",
 };
 
 /// The linear memory.
@@ -35,12 +36,12 @@ pub static MEMORY: Bound = Bound {
     order: Order::UpToConstant,
     expression: "n = Omega(d), k = d^2",
     statement: "A d x d matrix of summed outer products of random codes holds about d associations.",
-    needs: "a shape, or a corpus",
+    needs: "a corpus, or a parameter count",
     paper: &PAPER,
     place: "abstract; quoted in dana2024, section 6",
     judge: |s| {
         Ok(Findings {
-            contexts: s.shape.map(|shape| shape.d_model.into()),
+            contexts: s.parameters.map(|k| (k as f64).sqrt().into()),
             required_parameters: s.contexts().map(|n| parameters(n).into()),
             ..Findings::default()
         })
@@ -54,12 +55,14 @@ pub fn parameters(n: u64) -> u128 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::situation::examples::*;
+    use super::super::situation::{Situation, examples::*};
     use super::*;
 
     #[test]
     fn a_memory_of_width_d_holds_about_d() {
-        let contexts = MEMORY.evaluate(&of_shape(attention_only(10, 5, 2))).contexts.unwrap();
+        let bare = Situation { parameters: Some(100), ..Situation::default() };
+        let contexts = MEMORY.evaluate(&bare).contexts.unwrap();
+        assert!(!MEMORY.evaluate(&of_shape(attention_only(10, 5, 2))).applies());
         assert_eq!((contexts.order_of(), contexts.number()), (Some(10.0), None));
         let required = MEMORY.evaluate(&of_corpus(bigrams(100))).required_parameters.unwrap();
         assert_eq!(required.to_string(), "~10,000");

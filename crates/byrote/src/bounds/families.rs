@@ -16,15 +16,14 @@
 //! | `mahdavi2024` | association | d = d_h = S, H = ceil((n - 1) / (S - 1)) | Theorem 1 |
 //! | `kajitsuka2024` | association | about sqrt n, in exact arithmetic | our construction |
 //!
-//! To hold a distribution means that the loss comes as near to the floor as wished. For `dana2024` that needs
-//! no full support: smoothed by any delta > 0 the distributions have it, from d = omega - 1 on the encoder
-//! loses nothing, and delta may go to 0. An association family stores one label a context; where a corpus
-//! contradicts itself that is the most frequent next token, ties to the smallest token id.
+//! To hold a distribution means that the loss comes as near to the floor as wished. An association family
+//! stores one label a context; where a corpus contradicts itself that is the most frequent next token, ties to
+//! the smallest token id. Whether a theorem applies is not decided here: each family asks the row of its bound,
+//! so the two cannot disagree. A corpus without contexts has no families: there is nothing to store.
 
-use super::madden2024;
-use super::row::{Task, grouped};
+use super::row::{Bound, Task, joined};
 use super::situation::{CorpusFacts, Situation};
-use super::{dana2024, kajitsuka2024, mahdavi2024};
+use super::{dana2024, kajitsuka2024, madden2024, mahdavi2024};
 use crate::model::shape::serialize_count;
 use crate::model::{Mixer, Shape};
 use serde::Serialize;
@@ -65,26 +64,25 @@ pub struct Family {
 
 /// The smallest model of every family, distributions before associations.
 pub fn smallest(corpus: &CorpusFacts) -> Vec<Family> {
-    let &CorpusFacts { contexts: n, d_vocab: omega, distinct_last_tokens: last, .. } = corpus;
+    let &CorpusFacts { contexts: n, d_vocab: omega, .. } = corpus;
+    if n == 0 {
+        return Vec::new();
+    }
     let length = corpus.longest_context();
     let alone = Situation { corpus: Some(corpus.clone()), ..Situation::default() };
-    let square = |d: u64| {
-        let heads = Shape { d_vocab: omega, n_ctx: length, d_model: d, d_head: d, ..Shape::default() };
-        dana2024::sized(n, last, &heads)
+    let by = |bound: &'static Bound| {
+        let row = bound.evaluate(&alone);
+        match (row.why_not, row.condition) {
+            (Some(why_not), _) => (Guarantee::Unproved, Some(why_not)),
+            (None, Some(condition)) => {
+                (Guarantee::Conditional, Some(format!("{condition} (E11): the builder's rank decides")))
+            }
+            (None, None) => (Guarantee::Proved, None),
+        }
     };
+    let square = |d: u64| dana2024::sized_for(corpus, n, &dana2024::square(corpus, d));
     let practical = Shape { d_vocab: omega, n_ctx: length, d_mlp: n, ..Shape::default() };
-    let general_position = match alone.one_length_above_one() {
-        Ok(_) => (
-            Guarantee::Conditional,
-            Some("contexts in general position (E11): build dana2024 decides".into()),
-        ),
-        Err(why_not) => (Guarantee::Unproved, Some(why_not)),
-    };
     let narrowest = mahdavi2024::narrowest(omega, length);
-    let distinct_queries = match mahdavi2024::THEOREM1.evaluate(&alone).why_not {
-        None => (Guarantee::Proved, None),
-        why_not => (Guarantee::Unproved, why_not),
-    };
     let proved = (Guarantee::Proved, None);
     let one_layer = |key, name, task, shape: Shape, known| {
         family(key, name, task, (Some(shape), shape.parameters().total()), known)
@@ -102,35 +100,35 @@ pub fn smallest(corpus: &CorpusFacts) -> Vec<Family> {
             "attention, hidden layer, width 1",
             Distribution,
             madden2024::smallest(Mixer::Attention, n, omega, length),
-            proved.clone(),
+            by(&madden2024::THEOREM5),
         ),
         one_layer(
             "madden2024-attention-16",
             "attention, hidden layer, width 16",
             Distribution,
             practical,
-            proved.clone(),
+            by(&madden2024::THEOREM5),
         ),
         one_layer(
             "madden2024-average",
             "averaging, hidden layer, width 1",
             Distribution,
             madden2024::smallest(Mixer::Average, n, omega, length),
-            proved.clone(),
+            by(&madden2024::THEOREM7),
         ),
         one_layer(
             "dana2024",
             "attention alone, width omega - 1",
             Distribution,
             square(dana2024::full_width(omega)),
-            general_position.clone(),
+            by(&dana2024::THEOREM1),
         ),
         table("lookup-labels", "a table of labels", Association, n.into()),
-        one_layer("dana2024-d2", "attention alone, width 2", Association, square(2), general_position),
+        one_layer("dana2024-d2", "attention alone, width 2", Association, square(2), by(&dana2024::D2)),
     ];
     if let Some(shape) = mahdavi2024::sized(n, length, &narrowest) {
         let name = "attention alone, width of the context";
-        families.push(one_layer("mahdavi2024", name, Association, shape, distinct_queries));
+        families.push(one_layer("mahdavi2024", name, Association, shape, by(&mahdavi2024::THEOREM1)));
     }
     families.push(Family {
         note: Some("exact arithmetic only: deep, with weights of very many bits".into()),
@@ -138,11 +136,13 @@ pub fn smallest(corpus: &CorpusFacts) -> Vec<Family> {
             "kajitsuka2024",
             "square-root construction",
             Association,
-            (None, kajitsuka2024::exact_parameters(n, corpus.labels, omega, length)),
-            proved.clone(),
+            (None, kajitsuka2024::exact_parameters(n.into(), corpus.labels, omega, length)),
+            by(&kajitsuka2024::EXACT),
         )
     });
-    note_contradictions(corpus, &mut families);
+    for family in families.iter_mut().filter(|family| family.task == Association) {
+        family.note = joined(family.note.take(), corpus.labels_kept());
+    }
     families
 }
 
@@ -154,21 +154,6 @@ fn family(
     (guarantee, reason): (Guarantee, Option<String>),
 ) -> Family {
     Family { key, name, task, shape, parameters, guarantee, reason, note: None }
-}
-
-fn note_contradictions(corpus: &CorpusFacts, families: &mut [Family]) {
-    let contradictions = corpus.contradictions();
-    if contradictions == 0 {
-        return;
-    }
-    for family in families.iter_mut().filter(|family| family.task == Task::Association) {
-        let kept =
-            format!("{} contradictory contexts keep their most frequent next token", grouped(contradictions));
-        family.note = Some(match family.note.take() {
-            Some(note) => format!("{note}; {kept}"),
-            None => kept,
-        });
-    }
 }
 
 #[cfg(test)]
@@ -220,6 +205,27 @@ mod tests {
         let mahdavi = find(&families, "mahdavi2024");
         assert!(mahdavi.reason.unwrap().contains("300 contexts end in 50"));
         assert_eq!(find(&families, "dana2024-d2").note, None);
+    }
+
+    #[test]
+    fn a_family_costs_and_promises_what_its_row_says() {
+        let keys = [
+            ("dana2024", &dana2024::THEOREM1),
+            ("dana2024-d2", &dana2024::D2),
+            ("madden2024-attention", &madden2024::THEOREM5),
+            ("kajitsuka2024", &kajitsuka2024::EXACT),
+        ];
+        // 2,500 bigrams over 50 tokens are all there are, so the heads add less than their width (E11).
+        for corpus in [bigrams(300), bigrams(2500), CorpusFacts { deterministic_contexts: 1, ..bigrams(60) }]
+        {
+            let families = smallest(&corpus);
+            for (key, bound) in keys {
+                let (family, row) = (find(&families, key), bound.evaluate(&of_corpus(corpus.clone())));
+                assert_eq!(row.required_parameters.unwrap().count(), Some(family.parameters), "{key}");
+                assert_eq!(row.condition.is_some(), family.guarantee == Guarantee::Conditional, "{key}");
+            }
+        }
+        assert_eq!(smallest(&CorpusFacts { contexts: 0, ..bigrams(1) }), []);
     }
 
     proptest! {

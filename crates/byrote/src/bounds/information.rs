@@ -49,12 +49,12 @@ pub static LIMIT: Bound = Bound {
 };
 
 /// n log2 C: the bits of arbitrary labels.
-pub fn label_bits(n: u64, labels: u64) -> f64 {
+pub fn label_bits(n: u128, labels: u64) -> f64 {
     n as f64 * (labels.max(1) as f64).log2()
 }
 
 /// The fewest parameters of `bits` each that hold arbitrary labels on `n` contexts.
-pub fn min_parameters(n: u64, labels: u64, bits: f64) -> u128 {
+pub fn min_parameters(n: u128, labels: u64, bits: f64) -> u128 {
     (label_bits(n, labels) / bits).ceil() as u128
 }
 
@@ -76,7 +76,10 @@ pub(super) fn judge_bits(s: &Situation, bits: f64, note: String) -> Outcome {
             .and_then(|(k, c)| max_contexts(k, c, bits))
             .map(Into::into),
         shape_parameters: s.shape_parameters(),
-        required_parameters: s.corpus.as_ref().map(|c| min_parameters(c.contexts, c.labels, bits).into()),
+        required_parameters: s
+            .corpus
+            .as_ref()
+            .map(|c| min_parameters(c.contexts.into(), c.labels, bits).into()),
         note: Some(note),
         ..Findings::default()
     })
@@ -117,10 +120,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_two_readings_agree(n in 1u64..1_000_000, labels in 2u64..100_000, bits in 1u32..64) {
+        fn the_two_readings_agree(n in 1u128..1_000_000, labels in 2u64..100_000, bits in 1u32..64) {
             let k = min_parameters(n, labels, bits.into());
-            prop_assert!(max_contexts(k, labels, bits.into()).unwrap() + 1 >= n.into());
-            prop_assert!(max_contexts(k - 1, labels, bits.into()).unwrap() <= n.into());
+            prop_assert!(max_contexts(k, labels, bits.into()).unwrap() + 1 >= n);
+            prop_assert!(max_contexts(k - 1, labels, bits.into()).unwrap() <= n);
         }
     }
 }

@@ -18,8 +18,8 @@
 //! as many bits as needed. A context with several next tokens counts with its most frequent one. Constants
 //! and logarithms are hidden; only orders are given. Changed: nothing.
 //!
-//! Reference: J. Kim, M. Kim, B. Mozafari, "Provable Memorization Capacity of Transformers", ICLR 2023:
-//! abstract, and Theorem 4.1 as quoted in dana2024.
+//! Reference: J. Kim, M. Kim, B. Mozafari, "Provable Memorization Capacity of Transformers", ICLR 2023 (version
+//! not marked): abstract, and Theorem 4.1 as quoted in dana2024.
 
 use super::monotone::affordable;
 use super::row::{Bound, Findings, Kind, Order, POSITIONS, Paper, Task};
@@ -43,13 +43,16 @@ pub static SEQUENCE: Bound = Bound {
     place: "abstract",
     judge: |s| {
         let d = s.shape.map_or(1, |shape| shape.d_model);
-        let cost = |sequences, length| parameters(d, length, sequences);
+        let cost = |sequences: u128, length| parameters(d, length, sequences);
         Ok(Findings {
             contexts: s.parameters.map(u128::from).zip(s.longest_context()).and_then(|(k, length)| {
                 let sequences = affordable(k, |sequences| cost(sequences, length).ceil() as u128)?;
-                Some((u128::from(sequences) * u128::from(length)).into())
+                Some(sequences.saturating_mul(length.into()).into())
             }),
-            required_parameters: s.corpus.as_ref().map(|c| cost(c.sequences, c.longest_context()).into()),
+            required_parameters: s
+                .corpus
+                .as_ref()
+                .map(|c| cost(c.sequences.into(), c.longest_context()).into()),
             note: s.parameters.map(|_| POSITIONS.into()),
             ..Findings::default()
         })
@@ -78,20 +81,20 @@ pub static CLASSIFICATION: Bound = Bound {
             required_parameters: s
                 .corpus
                 .as_ref()
-                .map(|c| classification_parameters(c.contexts, c.d_vocab, c.longest_context()).into()),
+                .map(|c| classification_parameters(c.contexts.into(), c.d_vocab, c.longest_context()).into()),
             ..Findings::default()
         })
     },
 };
 
 /// d + T + sqrt(T N_seq), the constant and the logarithms set to one.
-pub fn parameters(d_model: u64, length: u64, sequences: u64) -> f64 {
-    let [d, length, sequences] = [d_model, length, sequences].map(|x| x as f64);
-    d + length + (length * sequences).sqrt()
+pub fn parameters(d_model: u64, length: u64, sequences: u128) -> f64 {
+    let [d, length] = [d_model, length].map(|x| x as f64);
+    d + length + (length * sequences as f64).sqrt()
 }
 
 /// T + omega + sqrt(n ln n), the constant set to one.
-pub fn classification_parameters(n: u64, omega: u64, length: u64) -> f64 {
+pub fn classification_parameters(n: u128, omega: u64, length: u64) -> f64 {
     let n = n.max(1) as f64;
     length as f64 + omega as f64 + (n * n.ln()).sqrt()
 }
@@ -126,5 +129,9 @@ mod tests {
         assert_eq!(SEQUENCE.evaluate(&bare).contexts.unwrap().order_of(), Some(1002.0 * 9.0));
         // T + omega = 59 leaves 46, and n ln n <= 46^2 = 2116 up to n = 359: 359 ln 359 = 2112.11.
         assert_eq!(CLASSIFICATION.evaluate(&bare).contexts.unwrap().order_of(), Some(359.0));
+        // 10^12 parameters: (10^12 - 10)^2 positions, far beyond 64 bits.
+        let large = Situation { parameters: Some(1_000_000_000_000), ..bare };
+        let positions = SEQUENCE.evaluate(&large).contexts.unwrap().order_of().unwrap();
+        assert!((positions / 1e24 - 1.0).abs() < 1e-9, "{positions}");
     }
 }

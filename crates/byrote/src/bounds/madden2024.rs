@@ -6,8 +6,9 @@
 //! * Lemma 1, necessary: capacity <= k / (omega - 1). Each distribution has omega - 1 free numbers, and a
 //!   smooth map cannot raise the dimension.
 //! * Theorem 1, necessary on some corpus: with n' = floor(k / (omega - 1)) + 1 and the least T >= 1 for which
-//!   omega^T >= n', there is a corpus of documents of T + 1 tokens with at most (2 + 1/(omega-1)) k/(omega-1)
-//!   + 1 contexts whose floor the model does not approach. Real documents are no loophole.
+//!   omega^T >= n', there is a corpus of documents of T + 1 tokens with at most M = (2 + 1/(omega-1))
+//!   k/(omega-1) + 1 contexts whose floor the model does not approach. Real documents are no loophole. So a
+//!   model that holds every corpus of up to n contexts has n <= M - 1, the number the row gives.
 //! * Theorem 5, sufficient: one layer of attention and m hidden neurons have capacity >= m.
 //! * Theorem 7, sufficient: so has token averaging in the place of attention.
 //! * Equation (3): the limit of Lemma 1 for the model of Theorem 5, divided by m; it is k / ((omega - 1) m).
@@ -21,7 +22,10 @@
 //! | n' | n' | one context too many |
 //!
 //! Hypotheses. Lemma 1: logits C^1 in the parameters (checked: ReLU fails). Theorem 1: also definable in
-//! (R_an, exp) (checked), and the model must read contexts of length T (checked against `n_ctx`). Theorems 5
+//! (R_an, exp), the restricted analytic functions with exp, which keeps the closure of an image from having more
+//! dimensions than the parameters. Every activation here qualifies, so nothing is checked: all but erf and GELU
+//! are compositions and quotients of definable functions, and these two are definable in the Pfaffian closure
+//! of that structure, which is o-minimal too and so serves the same argument (the paper names GELU). And the model must read contexts of length T (checked against `n_ctx`). Theorems 5
 //! and 7: the activation is analytic at some point and no polynomial there (checked: ReLU fails), a hidden
 //! layer that feeds the output and the right mixer (checked), vocabulary and context window wide enough for
 //! the corpus (checked). omega >= 2 throughout (checked): with one token there is one distribution.
@@ -29,10 +33,9 @@
 //! All constants are explicit. Integer facts are computed in integers, without logarithms.
 //!
 //! Changed: T of Theorem 1 is at least 1 (the published ceiling of a quotient of logarithms gives 0 for n' =
-//! 1). Theorems 2 and 3, on the rank of psi(a b^T), are false as stated for b of mixed sign: for generic a
-//! the rank is min(m, rank B) and the Kruskal rank min(m, krank B), where B = [b_j^k] has a row for each
-//! exponent k of psi (E1), and the analytic case needs distinct |b_j| (E2). Theorems 4 to 7 survive, because
-//! the mixed values have distinct absolute values generically (E3).
+//! 1). Theorems 2 and 3, on the rank of psi(a b^T), are false as stated for b of mixed sign; the corrected
+//! statements are in [`madden2024_rank`](super::madden2024_rank). Theorems 4 to 7 survive, because the mixed
+//! values have distinct absolute values generically (E3).
 //!
 //! Reference: L. Madden, C. Fox, C. Thrampoulidis, arXiv:2405.13718v1 (2024): Lemma 1, Theorems 1, 5, 7, eq.
 //! (3). From v2 on the title is "Next-token prediction capacity: general upper bounds and a lower bound for
@@ -85,8 +88,8 @@ pub static THEOREM1: Bound = Bound {
     task: Task::Distribution,
     kind: Kind::Necessary,
     order: Order::Exact,
-    expression: "n <= (2 + 1/(omega - 1)) k / (omega - 1) + 1",
-    statement: "Some corpus with at most so many contexts has a floor that the model does not approach, so \
+    expression: "n <= (2 + 1/(omega - 1)) k / (omega - 1)",
+    statement: "Some corpus with at most one context more has a floor that the model does not approach, so \
                 a model for every corpus of n contexts needs the parameters shown.",
     needs: "a corpus, or a shape, or a parameter count with a vocabulary",
     paper: &PAPER,
@@ -140,10 +143,12 @@ pub static EQ3: Bound = Bound {
     place: "eq. (3)",
     judge: |s| {
         let shape = s.shape_with_hidden_layer(Mixer::Attention)?;
+        s.smooth()?;
+        analytic(shape)?;
         at_least_two_tokens(s)?;
         Ok(Findings {
             shape_parameters: shape.and(s.shape_parameters()),
-            figure: shape.and_then(ratio).map(|ratio| ("upper over lower bound", "", ratio)),
+            figure: shape.and_then(ratio).map(|ratio| ("upper over lower bound", "", ratio.into())),
             ..Findings::default()
         })
     },
@@ -157,8 +162,8 @@ pub fn max_contexts(k: u128, omega: u64) -> Option<u128> {
 
 /// Lemma 1 read the other way: parameters without which not every choice of distributions on `n` contexts is
 /// reached.
-pub fn min_parameters(n: u64, omega: u64) -> u128 {
-    u128::from(n) * u128::from(omega.saturating_sub(1))
+pub fn min_parameters(n: impl Into<u128>, omega: u64) -> u128 {
+    n.into().saturating_mul(u128::from(omega.saturating_sub(1)))
 }
 
 /// The corpus of Theorem 1.
@@ -221,10 +226,6 @@ fn at_least_two_tokens(s: &Situation) -> Result<(), WhyNot> {
 fn judge_theorem1(s: &Situation) -> Outcome {
     s.smooth()?;
     at_least_two_tokens(s)?;
-    if let Some(shape) = s.shape.filter(|shape| shape.has_hidden_layer() && !shape.activation.is_definable())
-    {
-        return Err(format!("the activation must be definable in (R_an, exp), {} is not", shape.activation));
-    }
     let corpus = s.parameter_count().zip(s.vocabulary()).and_then(|(k, w)| hard_corpus(k, w));
     let window = s.shape.map(|shape| shape.n_ctx).or(s.n_ctx);
     if let Some((HardCorpus { n_ctx, .. }, window)) =
@@ -233,27 +234,37 @@ fn judge_theorem1(s: &Situation) -> Outcome {
         return Err(format!("its corpus has contexts of {n_ctx} tokens, the model reads {window}"));
     }
     Ok(Findings {
-        contexts: corpus.map(|corpus| corpus.contexts.into()),
+        contexts: corpus.map(|corpus| (corpus.contexts - 1).into()),
         shape_parameters: s.shape_parameters(),
         required_parameters: s
             .corpus
             .as_ref()
             .and_then(|c| min_parameters_for_corpora(c.contexts, c.d_vocab))
             .map(Into::into),
-        note: corpus.map(|corpus| format!("the corpus out of reach has n_ctx {}", corpus.n_ctx)),
+        note: corpus.map(|corpus| {
+            format!(
+                "a corpus of n_ctx {} with at most {} contexts is out of reach",
+                corpus.n_ctx,
+                grouped(corpus.contexts)
+            )
+        }),
         ..Findings::default()
     })
 }
 
+/// Whether the activation is analytic at a point and no polynomial there.
+pub(super) fn analytic(shape: Option<&Shape>) -> Result<(), WhyNot> {
+    match shape {
+        Some(Shape { activation, .. }) if !activation.is_analytic_non_polynomial_somewhere() => Err(format!(
+            "the activation must be analytic and no polynomial at some point, {activation} is not"
+        )),
+        _ => Ok(()),
+    }
+}
+
 fn judge_hidden_layer(s: &Situation, mixer: Mixer) -> Outcome {
     let shape = s.shape_with_hidden_layer(mixer)?;
-    if let Some(shape) = shape.filter(|shape| !shape.activation.is_analytic_non_polynomial_somewhere()) {
-        let found = shape.activation;
-        return Err(format!(
-            "the activation must be analytic and no polynomial at some point, {found} is not"
-        ));
-    }
-    s.readable()?;
+    analytic(shape)?;
     let sized = s.corpus.as_ref().map(|corpus| match shape {
         Some(shape) => Shape { d_mlp: corpus.contexts, ..*shape },
         None => smallest(mixer, corpus.contexts, corpus.d_vocab, corpus.longest_context()),
@@ -284,7 +295,7 @@ mod tests {
     fn lemma_1_divides_by_the_free_numbers_of_a_distribution() {
         // 2,698,997 / 999 = 2701.69...; 2637 * 999 = 2,634,363.
         assert_eq!(max_contexts(2_698_997, 1000), Some(2701));
-        assert_eq!(min_parameters(2637, 1000), 2_634_363);
+        assert_eq!(min_parameters(2637u64, 1000), 2_634_363);
         assert_eq!(max_contexts(2_634_363, 1000), Some(2637));
         assert_eq!(max_contexts(2_634_362, 1000), Some(2636));
         assert_eq!((max_contexts(5, 1), max_contexts(5, 0)), (None, None));
@@ -335,7 +346,7 @@ mod tests {
             [row.contexts, row.shape_parameters, row.required_parameters].map(|v| v.and_then(|v| v.count()))
         };
         assert_eq!(count(&LEMMA1), [Some(2701), Some(2_698_997), Some(2_634_363)]);
-        assert_eq!(count(&THEOREM1), [Some(5407), Some(2_698_997), Some(1_316_523)]);
+        assert_eq!(count(&THEOREM1), [Some(5406), Some(2_698_997), Some(1_316_523)]);
         assert_eq!(count(&THEOREM5), [Some(2637), Some(2_698_997), Some(2_698_997)]);
         assert_eq!(THEOREM7.evaluate(&s).why_not.unwrap(), "the mixer must be average, here it is attention");
     }
@@ -357,6 +368,7 @@ mod tests {
         assert!(why(&LEMMA1, relu).contains("C^1, relu"));
         assert!(why(&THEOREM1, relu).contains("C^1, relu"));
         assert!(why(&THEOREM5, relu).contains("analytic"));
+        assert!(why(&EQ3, relu).contains("C^1, relu"));
         assert!(why(&THEOREM5, Shape { d_mlp: 0, ..relu }).contains("no hidden layer"));
         assert!(why(&LEMMA1, Shape { d_vocab: 1, ..stories_shape() }).contains("one token"));
         assert!(
@@ -411,6 +423,21 @@ mod tests {
             let k = min_parameters_for_corpora(n, omega).unwrap();
             prop_assert!(hard_corpus(k - 1, omega).unwrap().contexts <= n.into());
             prop_assert!(hard_corpus(k, omega).unwrap().contexts > n.into());
+        }
+
+        #[test]
+        fn theorem_1_holds_n_contexts_exactly_from_the_parameters_n_contexts_require(
+            k in 1u64..1 << 40, n in 1u64..1 << 40, omega in 2u64..100_000, near in 0u64..3,
+        ) {
+            let held = |k| {
+                let s = Situation { parameters: Some(k), d_vocab: Some(omega), ..Situation::default() };
+                THEOREM1.evaluate(&s).contexts.unwrap().count().unwrap()
+            };
+            let required = min_parameters_for_corpora(n, omega).unwrap();
+            let close = u64::try_from(required).unwrap().saturating_add(near).saturating_sub(1).max(1);
+            for k in [k, close] {
+                prop_assert_eq!(held(k) >= n.into(), u128::from(k) >= required);
+            }
         }
     }
 }

@@ -12,7 +12,8 @@
 //! Hypotheses. Attention alone (checked). One context length S <= d (checked), so that the tokens of a
 //! context can be linearly independent (its Assumption 2; assumed of the embedding). Any S queries are
 //! linearly independent (its Assumption 1): here the query is the embedded last token, so two contexts that
-//! end alike break it (checked through the number of distinct last tokens). Constants are explicit.
+//! end alike break it (checked through the number of distinct last tokens; of a shape alone the row carries it as a condition). A context with several next tokens counts with its most frequent
+//! one, and the row says so. Constants are explicit.
 //!
 //! Changed: nothing. dana2024 quotes this bound as H (d_h - 1) + 1, which takes S >= d_h for granted, and
 //! with the rank of the queries in the place of S. The parameters are counted as in dana2024, so that the two
@@ -22,8 +23,8 @@
 //! Reference: S. Mahdavi, R. Liao, C. Thrampoulidis, arXiv:2306.02010v3 (ICLR 2024), Theorem 1, Assumptions 1
 //! and 2.
 
-use super::row::{Bound, Findings, Kind, Order, Outcome, Paper, Task, grouped};
-use super::situation::Situation;
+use super::row::{Bound, Findings, Kind, Order, Outcome, Paper, Task, grouped, joined};
+use super::situation::{CorpusFacts, Situation};
 use crate::model::Shape;
 
 /// The publication.
@@ -76,7 +77,6 @@ pub fn narrowest(omega: u64, length: u64) -> Shape {
 
 fn judge(s: &Situation) -> Outcome {
     let shape = s.attention_only_shape()?;
-    s.readable()?;
     let length = s.one_length_above_one()?;
     if let Some((shape, length)) = shape.zip(length).filter(|(shape, length)| *length > shape.d_model) {
         return Err(format!("contexts must be no longer than d_model {}, here {length}", shape.d_model));
@@ -95,18 +95,22 @@ fn judge(s: &Situation) -> Outcome {
         contexts: shape.zip(length).map(|(m, length)| capacity(m.n_heads, m.d_head, length).into()),
         shape_parameters: shape.and(s.shape_parameters()),
         required_parameters: sized.map(|sized| sized.parameters().total().into()),
-        note: shape.map(|shape| {
-            let quoted = capacity(shape.n_heads, shape.d_head, u64::MAX);
-            format!("dana2024 quotes H (d_h - 1) + 1 = {}", grouped(quoted))
-        }),
+        condition: s.corpus.is_none().then_some("if no two contexts end alike"),
+        note: {
+            let quoted = shape.copied().or(sized).map(|model| {
+                let quoted = capacity(model.n_heads, model.d_head, u64::MAX);
+                format!("dana2024 quotes H (d_h - 1) + 1 = {}", grouped(quoted))
+            });
+            joined(quoted, s.corpus.as_ref().and_then(CorpusFacts::labels_kept))
+        },
         ..Findings::default()
     })
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::LengthFacts;
     use super::super::situation::examples::*;
-    use super::super::{CorpusFacts, LengthFacts};
     use super::*;
 
     #[test]
@@ -122,6 +126,7 @@ mod tests {
         let row = THEOREM1.evaluate(&of_shape(attention_only(10, 10, 20)));
         assert_eq!(row.contexts.unwrap().count(), Some(21));
         assert_eq!(row.note.unwrap(), "dana2024 quotes H (d_h - 1) + 1 = 181");
+        assert_eq!(row.condition, Some("if no two contexts end alike"));
     }
 
     #[test]
@@ -140,6 +145,10 @@ mod tests {
         let by_length = vec![LengthFacts { length: 5, contexts: 41 }];
         let row = THEOREM1.evaluate(&of_corpus(CorpusFacts { by_length, ..bigrams(41) }));
         assert_eq!(row.required_parameters.unwrap().count(), Some(1525));
+        assert_eq!(
+            (row.condition, row.note.unwrap().as_str()),
+            (None, "dana2024 quotes H (d_h - 1) + 1 = 41")
+        );
         assert_eq!(sized(41, 1, &narrowest(50, 1)), None);
     }
 }

@@ -18,9 +18,12 @@
 //! | file | what it bounds |
 //! |---|---|
 //! | [`madden2024`] | distributions, both sides, equal up to a constant |
+//! | [`madden2024_rank`] | the rank of the hidden features |
 //! | [`dana2024`] | attention alone: distributions and associations |
+//! | [`dana2024_encoder`] | what an output of rank d_model can reach |
 //! | [`mahdavi2024`] | attention alone: associations |
 //! | [`kim2023`], [`kajitsuka2024`] | depth: about the square root of the number of labels |
+//! | [`kajitsuka2024_lower`] | the same from below, with constants |
 //! | [`baum1988`], [`bubeck2020`], [`vardi2022`] | feed-forward networks, for comparison |
 //! | [`cabannes2024`] | one linear associative memory |
 //! | [`information`] | bits |
@@ -35,11 +38,14 @@ pub mod bubeck2020;
 pub mod cabannes2024;
 pub mod curve;
 pub mod dana2024;
+pub mod dana2024_encoder;
 pub mod families;
 pub mod information;
 pub mod kajitsuka2024;
+pub mod kajitsuka2024_lower;
 pub mod kim2023;
 pub mod madden2024;
+pub mod madden2024_rank;
 pub mod mahdavi2024;
 mod monotone;
 pub mod morris2025;
@@ -47,34 +53,38 @@ pub mod row;
 pub mod situation;
 pub mod vardi2022;
 pub mod verdict;
+mod words;
 
 pub use row::{Bound, Figure, Kind, Order, Paper, Row, Side, Task, Value};
 pub use situation::{CorpusFacts, LengthFacts, Situation};
 pub use verdict::{Answer, Verdict, verdict};
 
-static REGISTRY: [&Bound; 29] = [
+static REGISTRY: [&Bound; 32] = [
     &madden2024::LEMMA1,
     &madden2024::THEOREM1,
     &madden2024::THEOREM5,
     &madden2024::THEOREM7,
     &madden2024::EQ3,
+    &madden2024_rank::RANK,
     &dana2024::THEOREM1,
     &dana2024::D2,
     &dana2024::COROLLARY2,
-    &dana2024::PROPOSITION1,
-    &dana2024::THEOREM2,
+    &dana2024_encoder::PROPOSITION1,
+    &dana2024_encoder::THEOREM2,
     &dana2024::THEOREM3,
     &dana2024::EMPIRICAL,
     &mahdavi2024::THEOREM1,
     &kim2023::SEQUENCE,
     &kim2023::CLASSIFICATION,
     &kajitsuka2024::NEXT,
+    &kajitsuka2024::NEXT_LB,
     &kajitsuka2024::S2S,
     &kajitsuka2024::EXACT,
-    &kajitsuka2024::LB_BITS,
-    &kajitsuka2024::LB_OPS,
-    &kajitsuka2024::LB_RELU,
-    &kajitsuka2024::LB_HARDMAX,
+    &kajitsuka2024_lower::LB_BITS,
+    &kajitsuka2024_lower::LB_OPS,
+    &kajitsuka2024_lower::LB_RELU,
+    &kajitsuka2024_lower::LB_HARDMAX,
+    &kajitsuka2024_lower::LB_HARDMAX_NEXT,
     &baum1988::NEURONS,
     &bubeck2020::NEURONS,
     &vardi2022::DEEP,

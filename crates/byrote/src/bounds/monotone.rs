@@ -1,8 +1,11 @@
 //! Turning a bound round: a bound says what n contexts cost, a user asks how many contexts k parameters buy.
+//!
+//! Counts are searched in 128 bits. A square-root bound gives k parameters about k^2 contexts, which leaves 64
+//! bits from k = 2^32 on.
 
 /// The least x for which `holds`, where `holds` is false up to some point and true from there on.
-pub(super) fn least(holds: impl Fn(u64) -> bool) -> Option<u64> {
-    let (mut low, mut high) = (0, u64::MAX);
+pub(super) fn least(holds: impl Fn(u128) -> bool) -> Option<u128> {
+    let (mut low, mut high) = (0, u128::MAX);
     if !holds(high) {
         return None;
     }
@@ -17,10 +20,10 @@ pub(super) fn least(holds: impl Fn(u64) -> bool) -> Option<u64> {
     Some(low)
 }
 
-/// The most contexts, at least one, that cost no more than `budget`, where `cost` never falls.
-pub(super) fn affordable(budget: u128, cost: impl Fn(u64) -> u128) -> Option<u64> {
-    let too_many = least(|n| n > 0 && cost(n) > budget);
-    too_many.map_or(Some(u64::MAX), |n| n.checked_sub(1)).filter(|&n| n > 0)
+/// The most contexts, at least one, that cost no more than `budget`, where `cost` never falls; `None` where
+/// not one is affordable, or any number is.
+pub(super) fn affordable(budget: u128, cost: impl Fn(u128) -> u128) -> Option<u128> {
+    least(|n| n > 0 && cost(n) > budget)?.checked_sub(1).filter(|&n| n > 0)
 }
 
 #[cfg(test)]
@@ -31,15 +34,20 @@ mod tests {
     fn the_least_is_found_at_both_ends_and_between() {
         assert_eq!(least(|_| true), Some(0));
         assert_eq!(least(|_| false), None);
-        assert_eq!(least(|x| x == u64::MAX), Some(u64::MAX));
+        assert_eq!(least(|x| x == u128::MAX), Some(u128::MAX));
         assert_eq!(least(|x| x >= 12_345), Some(12_345));
     }
 
     #[test]
     fn what_is_affordable_just_fits_the_budget() {
-        assert_eq!(affordable(100, |n| 7 * u128::from(n)), Some(14));
-        assert_eq!(affordable(98, |n| 7 * u128::from(n)), Some(14));
-        assert_eq!(affordable(6, |n| 7 * u128::from(n)), None);
-        assert_eq!(affordable(0, |_| 0), Some(u64::MAX));
+        assert_eq!(affordable(100, |n| n.saturating_mul(7)), Some(14));
+        assert_eq!(affordable(98, |n| n.saturating_mul(7)), Some(14));
+        assert_eq!(affordable(6, |n| n.saturating_mul(7)), None);
+        assert_eq!(affordable(1 << 40, |n| n.isqrt()), Some((1 << 80) + (1 << 41)));
+    }
+
+    #[test]
+    fn what_costs_nothing_has_no_last_context() {
+        assert_eq!(affordable(0, |_| 0), None);
     }
 }

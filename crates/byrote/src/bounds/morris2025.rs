@@ -24,8 +24,11 @@ use super::row::{Bound, Kind, Order, Paper, Task};
 pub const BITS_PER_PARAMETER: f64 = 3.6;
 
 /// The publication.
-pub static PAPER: Paper =
-    Paper { key: "morris2025", title: "How much do language models memorize?", source: "arXiv:2505.24832" };
+pub static PAPER: Paper = Paper {
+    key: "morris2025",
+    title: "How much do language models memorize?",
+    source: "arXiv:2505.24832 (version not marked)",
+};
 
 /// The rule.
 pub static BITS: Bound = Bound {

@@ -3,9 +3,11 @@
 //! The fixed part of a bound ([`Bound`]) says what it is; its judge looks at a situation and gives plain
 //! quantities (`Findings`) or the reason it does not apply. Only [`Bound::evaluate`] turns quantities into
 //! values, and it does so by the bound's [`Order`]: a bound that is not exact cannot put a plain number into
-//! a row.
+//! a row. It also asks, once for all bounds, whether there is anything to store and whether the model can read
+//! it.
 
 use super::situation::{Situation, WhyNot};
+pub(crate) use super::words::{counted, grouped, joined};
 use crate::model::shape::serialize_count;
 use serde::{Serialize, Serializer};
 use std::fmt;
@@ -132,12 +134,16 @@ impl Value {
 
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let real = |x: f64| if x.abs() < 1000.0 { format!("{x:.4}") } else { grouped(x.round() as u128) };
         f.pad(&match *self {
             Value::Exact(n) => grouped(n),
-            Value::Real(x) => real(x),
+            Value::Real(0.0) => "0".into(),
+            Value::Real(x) if x.abs() < 1e-3 => format!("{x:.1e}"),
+            Value::Real(x) if x.abs() < 1e3 => format!("{x:.4}"),
+            Value::Real(x) if x.abs() < 1e12 => grouped(x.round() as u128),
             Value::Order(x) if x.abs() < 10.0 => format!("~{x:.1}"),
-            Value::Order(x) => format!("~{}", grouped(x.round() as u128)),
+            Value::Order(x) if x.abs() < 1e9 => format!("~{}", grouped(x.round() as u128)),
+            Value::Real(x) => format!("{x:.1e}"),
+            Value::Order(x) => format!("~{x:.1e}"),
         })
     }
 }
@@ -153,19 +159,6 @@ impl Serialize for Value {
 
 /// The note of a sequence-to-sequence row that gives a number of contexts.
 pub(super) const POSITIONS: &str = "contexts counts the labelled positions, T N_seq";
-
-/// A count with separators between the thousands: 2,637.
-pub(crate) fn grouped(count: impl Into<u128>) -> String {
-    let digits = count.into().to_string();
-    let mut text = String::with_capacity(digits.len() * 4 / 3);
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
 
 /// A named number that is neither contexts nor parameters: an accuracy, a divergence, a ratio.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -225,7 +218,8 @@ pub(super) struct Findings {
     pub contexts: Option<Quantity>,
     pub shape_parameters: Option<u128>,
     pub required_parameters: Option<Quantity>,
-    pub figure: Option<(&'static str, &'static str, f64)>,
+    pub figure: Option<(&'static str, &'static str, Quantity)>,
+    pub condition: Option<&'static str>,
     pub note: Option<String>,
 }
 
@@ -274,7 +268,8 @@ impl Order {
 impl Bound {
     /// What this bound says in this situation.
     pub fn evaluate(&'static self, situation: &Situation) -> Row {
-        let (found, why_not) = match (self.judge)(situation) {
+        let judged = situation.anything_to_store().and_then(|()| situation.readable());
+        let (found, why_not) = match judged.and_then(|()| (self.judge)(situation)) {
             Ok(found) if found.say_nothing() => (Findings::default(), Some(format!("needs {}", self.needs))),
             Ok(found) => (found, None),
             Err(why_not) => (Findings::default(), Some(why_not)),
@@ -286,7 +281,8 @@ impl Bound {
             contexts: found.contexts.map(value),
             shape_parameters: found.shape_parameters.map(Value::Exact),
             required_parameters: found.required_parameters.map(value),
-            figure: found.figure.map(|(name, unit, x)| Figure { name, unit, value: value(x.into()) }),
+            figure: found.figure.map(|(name, unit, x)| Figure { name, unit, value: value(x) }),
+            condition: found.condition,
             note: found.note,
         }
     }
@@ -307,6 +303,8 @@ pub struct Row {
     pub required_parameters: Option<Value>,
     /// A number of another kind.
     pub figure: Option<Figure>,
+    /// What the numbers hold for, where that is neither checked nor true of every case: "if ...", "for ...".
+    pub condition: Option<&'static str>,
     /// What the numbers rest on: the width assumed, a correction, a caveat.
     pub note: Option<String>,
 }
@@ -342,6 +340,8 @@ impl Serialize for Row {
                 value: number(Some(figure.value)),
                 value_order_of: order_of(Some(figure.value)),
             }),
+            conditional: self.condition.is_some(),
+            condition: self.condition,
             statement: self.bound.statement,
             note: self.note.as_deref(),
             expression: self.bound.expression,
@@ -368,6 +368,8 @@ struct RowJson<'a> {
     required_parameters: Option<Value>,
     required_parameters_order_of: Option<f64>,
     figure: Option<FigureJson<'a>>,
+    conditional: bool,
+    condition: Option<&'a str>,
     statement: &'a str,
     note: Option<&'a str>,
     expression: &'a str,
@@ -393,15 +395,10 @@ struct ReferenceJson<'a> {
 #[cfg(test)]
 mod tests {
     use super::super::situation::examples::*;
-    use super::super::{all, evaluate, find, madden2024};
+    use super::super::{CorpusFacts, all, evaluate, find, madden2024};
     use super::*;
     use crate::model::Shape;
     use proptest::prelude::*;
-
-    #[test]
-    fn thousands_are_separated() {
-        assert_eq!([0u64, 7, 999, 1000, 1_234_567].map(grouped), ["0", "7", "999", "1,000", "1,234,567"]);
-    }
 
     #[test]
     fn a_value_shows_how_much_of_it_is_known() {
@@ -409,6 +406,11 @@ mod tests {
         assert_eq!(Value::Real(0.10232).to_string(), "0.1023");
         assert_eq!(Value::Order(51_352.4).to_string(), "~51,352");
         assert_eq!(Value::Order(1.44).to_string(), "~1.4");
+        assert_eq!(Value::Order(3.14e22).to_string(), "~3.1e22");
+        assert_eq!(
+            (Value::Real(0.0).to_string(), Value::Real(2.5e-7).to_string()),
+            ("0".into(), "2.5e-7".into())
+        );
         assert_eq!((Value::Order(3.0).number(), Value::Exact(3).number()), (None, Some(3.0)));
     }
 
@@ -457,6 +459,16 @@ mod tests {
         for field in ["name", "applies", "why_not", "contexts", "shape_parameters", "statement", "expression"]
         {
             assert!(json.get(field).is_some(), "{field}");
+        }
+    }
+
+    #[test]
+    fn nothing_to_store_and_a_corpus_out_of_reading_are_told_by_every_row() {
+        let empty = of_corpus(CorpusFacts { contexts: 0, ..bigrams(1) });
+        let narrow = Situation { parameters: Some(9), d_vocab: Some(49), ..of_corpus(bigrams(9)) };
+        for bound in all() {
+            assert!(bound.evaluate(&empty).why_not.unwrap().contains("nothing to store"), "{}", bound.key);
+            assert!(bound.evaluate(&narrow).why_not.unwrap().contains("vocabulary 49"), "{}", bound.key);
         }
     }
 

@@ -22,8 +22,6 @@ pub struct LengthFacts {
 /// What the bounds need to know of a corpus.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct CorpusFacts {
-    /// Documents kept.
-    pub documents: u64,
     /// Distinct documents kept, N_seq.
     pub sequences: u64,
     /// Tokens in the vocabulary, omega.
@@ -55,7 +53,6 @@ impl From<&Summary> for CorpusFacts {
         let by_length =
             |l: &crate::corpus::LengthSummary| LengthFacts { length: l.length.into(), contexts: l.contexts };
         CorpusFacts {
-            documents: summary.documents,
             sequences: summary.sequences,
             d_vocab: summary.d_vocab,
             n_ctx: summary.n_ctx.into(),
@@ -89,11 +86,14 @@ impl CorpusFacts {
         }
     }
 
-    /// Assumption 1 of dana2024: one next token a context.
-    pub(super) fn deterministic(&self) -> Result<(), WhyNot> {
+    /// What an association means where contexts have more than one next token; `None` where none has.
+    pub(super) fn labels_kept(&self) -> Option<String> {
         match self.contradictions() {
-            0 => Ok(()),
-            some => Err(format!("{} contexts have more than one next token", grouped(some))),
+            0 => None,
+            1 => Some("1 contradictory context keeps its most frequent next token".into()),
+            some => {
+                Some(format!("{} contradictory contexts keep their most frequent next token", grouped(some)))
+            }
         }
     }
 
@@ -182,17 +182,28 @@ impl Situation {
         self.corpus.as_ref().map(|corpus| corpus.contexts)
     }
 
-    /// Whether the shape can read the corpus at all: every token, and the longest context.
+    /// Whether there is a context at all, where a corpus is given.
+    pub(super) fn anything_to_store(&self) -> Result<(), WhyNot> {
+        match self.contexts() {
+            Some(0) => Err("the corpus has no contexts: there is nothing to store".into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the model, by its shape or as far as its sizes are stated, can read the corpus at all: every
+    /// token, and the longest context.
     pub fn readable(&self) -> Result<(), String> {
-        let (Some(corpus), Some(shape)) = (&self.corpus, &self.shape) else { return Ok(()) };
-        let longest = corpus.longest_context();
-        if corpus.d_vocab > shape.d_vocab {
-            let (found, known) = (grouped(corpus.d_vocab), grouped(shape.d_vocab));
-            Err(format!("the corpus has {found} tokens, the model's vocabulary {known}"))
-        } else if longest > shape.n_ctx {
-            Err(format!("the corpus has contexts of {longest} tokens, the model reads {}", shape.n_ctx))
-        } else {
-            Ok(())
+        let Some(corpus) = &self.corpus else { return Ok(()) };
+        let (longest, sizes) = (corpus.longest_context(), (self.vocabulary(), self.longest_context()));
+        match sizes {
+            (Some(d_vocab), _) if corpus.d_vocab > d_vocab => {
+                let (found, known) = (grouped(corpus.d_vocab), grouped(d_vocab));
+                Err(format!("the corpus has {found} tokens, the model's vocabulary {known}"))
+            }
+            (_, Some(n_ctx)) if longest > n_ctx => {
+                Err(format!("the corpus has contexts of {longest} tokens, the model reads {n_ctx}"))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -266,7 +277,6 @@ pub(super) mod examples {
     /// is ours.
     pub(crate) fn stories() -> CorpusFacts {
         CorpusFacts {
-            documents: 1000,
             sequences: 1000,
             d_vocab: 1000,
             n_ctx: 9,
@@ -285,7 +295,6 @@ pub(super) mod examples {
     /// `n` bigrams over 50 tokens, each with one next token, as in the experiments of dana2024.
     pub(crate) fn bigrams(n: u64) -> CorpusFacts {
         CorpusFacts {
-            documents: n,
             sequences: n,
             d_vocab: 50,
             n_ctx: 2,
@@ -322,8 +331,7 @@ pub(super) mod examples {
 
     /// Any corpus, whether or not its facts agree with each other.
     pub(crate) fn any_corpus() -> impl Strategy<Value = CorpusFacts> {
-        (prop::array::uniform10(any_size()), any::<f64>()).prop_map(|(sizes, floor)| CorpusFacts {
-            documents: sizes[0],
+        (prop::array::uniform9(any_size()), any::<f64>()).prop_map(|(sizes, floor)| CorpusFacts {
             sequences: sizes[1],
             d_vocab: sizes[2],
             n_ctx: sizes[3],
@@ -334,7 +342,7 @@ pub(super) mod examples {
             by_length: vec![LengthFacts { length: sizes[3], contexts: sizes[4] }],
             distinct_last_tokens: sizes[7],
             labels: sizes[8],
-            full_support_contexts: sizes[9],
+            full_support_contexts: sizes[0],
             coverage: vec![Coverage { epsilon: 0.1, contexts: sizes[4] }],
         })
     }

@@ -55,54 +55,49 @@ pub fn verdict(situation: &Situation) -> Verdict {
     Verdict { answer, sentence }
 }
 
-/// The contexts a bound promises for the model, with the bound.
-fn promised(situation: &Situation, bounds: &[&'static Bound]) -> Option<(u128, &'static Bound)> {
-    let rows = bounds.iter().map(|bound| bound.evaluate(situation));
-    rows.filter_map(|Row { contexts, bound, .. }| Some((contexts?.count()?, bound)))
-        .max_by_key(|(held, _)| *held)
-}
-
-const PROVED: [&Bound; 2] = [&madden2024::THEOREM5, &madden2024::THEOREM7];
-
-/// The contexts attention alone promises in general position: distributions where its output is no
-/// bottleneck, otherwise associations.
-fn promised_in_general_position(situation: &Situation) -> Option<(u128, &'static Bound)> {
-    match dana2024::PROPOSITION1.evaluate(situation).applies() {
-        true => promised(situation, &[&dana2024::D2, &dana2024::THEOREM1]),
-        false => promised(situation, &[&dana2024::D2]),
-    }
+/// What the theorems promise of the model: the contexts, by which bound, and under which condition.
+///
+/// The first of these that gives a number: Theorem 5 or 7 of madden2024, which prove it; Theorem 1 of dana2024,
+/// which gives one only where its output is no bottleneck; the associations of its Corollary 1.
+pub(super) fn promised(situation: &Situation) -> Option<(u128, Row)> {
+    let bounds = [&madden2024::THEOREM5, &madden2024::THEOREM7, &dana2024::THEOREM1, &dana2024::D2];
+    let mut rows = bounds.into_iter().map(|bound| bound.evaluate(situation));
+    rows.find_map(|row| Some((row.contexts?.count()?, row)))
 }
 
 fn for_both(situation: &Situation, corpus: &CorpusFacts, k: u128) -> (Answer, String) {
     let n = u128::from(corpus.contexts);
     let contexts = grouped(n);
+    if let Err(nothing) = situation.anything_to_store() {
+        return (Answer::Guaranteed, nothing);
+    }
     if let Err(why_not) = situation.readable() {
         return (Answer::Unreadable, format!("this model cannot read this corpus: {why_not}"));
     }
     if corpus.d_vocab < 2 {
         return (Answer::Guaranteed, "guaranteed: with one token there is nothing to predict".into());
     }
-    if let Some((held, Bound { paper, place, .. })) =
-        promised(situation, &PROVED).filter(|(held, _)| *held >= n)
-    {
-        let sentence = format!(
-            "guaranteed: some weights come as near to the floor as wished, since the model holds any \
-             distributions on {} contexts and the corpus has {contexts} ({}, {place})",
-            grouped(held),
-            paper.key
-        );
-        return (Answer::Guaranteed, sentence);
-    }
-    if let Some((held, bound)) = promised_in_general_position(situation).filter(|(held, _)| *held >= n) {
-        let sentence = format!(
-            "guaranteed for {} if the {contexts} contexts are in general position, since the model then \
-             holds {} ({}, {}): build it and see",
-            task_name(bound.task),
-            grouped(held),
-            bound.paper.key,
-            bound.place
-        );
-        return (Answer::Conditional, sentence);
+    if let Some((held, Row { bound, condition, .. })) = promised(situation).filter(|(held, _)| *held >= n) {
+        let (held, Bound { paper, place, task, .. }) = (grouped(held), bound);
+        return match condition {
+            None => (
+                Answer::Guaranteed,
+                format!(
+                    "guaranteed: some weights come as near to the floor as wished, since the model holds any \
+                     distributions on {held} contexts and the corpus has {contexts} ({}, {place})",
+                    paper.key
+                ),
+            ),
+            Some(condition) => (
+                Answer::Conditional,
+                format!(
+                    "guaranteed for {} {condition}: the model then holds {held} contexts and the corpus has \
+                     {contexts} ({}, {place}); build it and see",
+                    task_name(*task),
+                    paper.key
+                ),
+            ),
+        };
     }
     let needed = madden2024::min_parameters(corpus.contexts, corpus.d_vocab);
     if situation.smooth().is_ok() && k < needed {
@@ -125,39 +120,46 @@ fn for_both(situation: &Situation, corpus: &CorpusFacts, k: u128) -> (Answer, St
 
 fn for_corpus(corpus: &CorpusFacts) -> String {
     let n = grouped(corpus.contexts);
+    if corpus.contexts == 0 {
+        return "the corpus has no contexts: there is nothing to store".into();
+    }
     if corpus.d_vocab < 2 {
         return format!("with one token there is nothing to predict: any model holds these {n} contexts");
     }
     let least = grouped(madden2024::min_parameters(corpus.contexts, corpus.d_vocab));
     let families = families::smallest(corpus);
-    let smallest = |task| {
-        let proved = families.iter().filter(|f| f.task == task && f.guarantee == Guarantee::Proved);
+    let smallest = |tasks: &[Task]| {
+        let proved = families.iter().filter(|f| tasks.contains(&f.task) && f.guarantee == Guarantee::Proved);
         let models = proved.filter(|f| !f.key.starts_with("lookup"));
         models
             .min_by_key(|f| f.parameters)
             .map_or("none".into(), |f| format!("{} ({})", grouped(f.parameters), f.key))
     };
+    // A model of the distributions has the most frequent next tokens too.
     format!(
         "no smooth model with fewer than {least} parameters reproduces every distribution on these {n} \
          contexts; the smallest guaranteed to has {}, and for the most frequent next token alone {} suffice",
-        smallest(Task::Distribution),
-        smallest(Task::Association),
+        smallest(&[Task::Distribution]),
+        smallest(&[Task::Distribution, Task::Association]),
     )
 }
 
 fn for_model(situation: &Situation, k: u128) -> String {
-    let at_least = match promised(situation, &PROVED) {
-        Some((held, _)) => Some(format!("holds any distributions on {} contexts", grouped(held))),
-        None => promised_in_general_position(situation).map(|(held, bound)| {
-            format!("holds {} on {} contexts in general position", task_name(bound.task), grouped(held))
-        }),
-    };
+    let at_least = promised(situation).map(|(held, row)| {
+        let (held, task) = (grouped(held), task_name(row.bound.task));
+        match row.condition {
+            None => format!("holds any {task} on {held} contexts"),
+            Some(condition) => format!("holds {task} on {held} contexts {condition}"),
+        }
+    });
     let at_most = madden2024::LEMMA1.evaluate(situation);
     let at_most = match (at_most.contexts.and_then(|held| held.count()), at_most.why_not) {
         (Some(held), _) => {
             format!("cannot hold arbitrary distributions on more than {} contexts", grouped(held))
         }
-        (None, why_not) => format!("has no upper limit here ({})", why_not.unwrap_or_default()),
+        (None, why_not) => {
+            format!("Lemma 1 of madden2024 sets it no limit ({})", why_not.unwrap_or_default())
+        }
     };
     let k = grouped(k);
     match at_least {
@@ -232,7 +234,8 @@ mod tests {
         // there.
         let on = |n| verdict(&Situation { shape: Some(attention_only(2, 2, 50)), ..of_corpus(bigrams(n)) });
         assert_eq!(on(102).answer, Answer::Conditional);
-        assert!(on(102).sentence.contains("for associations if the 102 contexts"), "{}", on(102).sentence);
+        let sentence = on(102).sentence;
+        assert!(sentence.starts_with("guaranteed for associations if in general position"), "{sentence}");
         assert_eq!(on(103).answer, Answer::Excluded);
     }
 
@@ -257,11 +260,28 @@ mod tests {
         let bare = Situation { parameters: Some(9990), d_vocab: Some(1000), ..Situation::default() };
         assert!(sentence(bare).ends_with("cannot hold arbitrary distributions on more than 10 contexts"));
         let relu = Shape { activation: Activation::Relu, ..stories_shape(4) };
-        assert!(sentence(of_shape(relu)).contains("no upper limit here (the activation must be C^1"));
+        assert!(sentence(of_shape(relu)).contains("sets it no limit (the activation must be C^1"));
         let attention = |d, heads| sentence(of_shape(attention_only(d, d, heads)));
-        assert!(attention(10, 20).contains("holds associations on 210 contexts in general position"));
-        assert!(attention(49, 2).contains("holds distributions on 147 contexts in general position"));
+        assert!(attention(10, 20).contains("holds associations on 210 contexts if in general position"));
+        assert!(attention(49, 2).contains("holds distributions on 147 contexts if in general position"));
         assert_eq!(verdict(&Situation::default()).answer, Answer::Nothing);
+    }
+
+    #[test]
+    fn the_top_token_never_costs_more_than_the_distribution() {
+        // Two contexts, two tokens: 2 * 2 + 2 + 2 + 2 + 9 parameters of averaging beat the square root.
+        let few = CorpusFacts { contexts: 2, d_vocab: 2, labels: 2, ..stories() };
+        let sentence = verdict(&of_corpus(few)).sentence;
+        assert!(sentence.ends_with("next token alone 19 (madden2024-average) suffice"), "{sentence}");
+    }
+
+    #[test]
+    fn an_empty_corpus_is_nothing_to_store() {
+        let empty = CorpusFacts { contexts: 0, ..stories() };
+        let with_model = Situation { shape: Some(stories_shape(1)), ..of_corpus(empty.clone()) };
+        for situation in [of_corpus(empty), with_model] {
+            assert!(verdict(&situation).sentence.ends_with("there is nothing to store"));
+        }
     }
 
     proptest! {

@@ -73,13 +73,6 @@ impl Activation {
         self != Activation::Relu
     }
 
-    /// Whether the function is definable in (R_an, exp), the structure of the restricted analytic functions
-    /// and exp. All of these are: compositions, quotients, inverses and limits of definable functions stay
-    /// definable, and ReLU, piecewise linear, is even semialgebraic.
-    pub fn is_definable(self) -> bool {
-        true
-    }
-
     /// Whether there is a point where the function has a convergent Taylor series that is not a polynomial:
     /// the hypothesis of Theorems 5 and 7 of madden2024. ReLU is linear around every point but 0, where it is
     /// not analytic, so it has no such point; the others are analytic and no polynomial anywhere.
@@ -354,7 +347,6 @@ mod tests {
         for activation in Activation::ALL {
             assert_eq!(activation.is_c1(), activation != Activation::Relu);
             assert_eq!(activation.is_analytic_non_polynomial_somewhere(), activation != Activation::Relu);
-            assert!(activation.is_definable());
         }
     }
 

@@ -1,0 +1,246 @@
+//! The rank of the hidden features psi(a b^T): how many contexts m neurons tell apart.
+//!
+//! Behind Theorems 4 to 7 of madden2024 stands a rank. Let a in R^m be generic weights, b in R^n one mixed value
+//! a context, and psi applied to every entry of a b^T. Column j is a function of a, and n columns are linearly
+//! independent exactly when any n targets can be met.
+//!
+//! * psi a polynomial with exponents K: rank = min(m, rank B) and Kruskal rank = min(m, krank B), where B =
+//!   [b_j^k] has a row for each k in K (E1). The monomials a^k are independent, so a set of columns spans as
+//!   many dimensions as its columns of B, and generic points show as many as there are points.
+//! * psi analytic at 0 and no polynomial there: both are min(m, n) if the |b_j| are distinct and not 0 (E2).
+//!
+//! In words: a feature matrix is as rich as the powers of b that the activation uses, up to its size.
+//!
+//! | here | in the paper | meaning |
+//! |---|---|---|
+//! | psi, K | psi, K | activation, exponents of its Taylor series at 0 |
+//! | a, b | a, b | weights, mixed values |
+//! | m, n | m, n | neurons, contexts |
+//!
+//! Hypotheses. a generic: assumed, true of almost every draw. Distinct |b_j|: checked by [`analytic`]; the row
+//! rests on E3, by which the mixers have them for almost every choice of weights. The activation is analytic and
+//! no polynomial (checked).
+//!
+//! Changed: the paper prints min(m, n, |K|) and asks only for distinct b_j, see [`published`]; that is right if
+//! all b_j have one sign and false otherwise. Ranks of integers are exact: the rank modulo a prime is at most
+//! the true one, and equal to it for some prime out of any set whose product exceeds Hadamard's bound on the
+//! minors, so the largest over such a set of primes is the rank.
+//!
+//! Reference: L. Madden, C. Fox, C. Thrampoulidis, arXiv:2405.13718v1 (2024), Theorems 2 and 3.
+
+use super::madden2024::{self, PAPER};
+use super::row::{Bound, Findings, Kind, Order, Task};
+use super::situation::Situation;
+
+/// The row of a shape and a corpus.
+pub static RANK: Bound = Bound {
+    key: "madden2024-rank",
+    name: "rank of the hidden features",
+    task: Task::Distribution,
+    kind: Kind::Sufficient,
+    order: Order::Exact,
+    expression: "rank psi(a b^T) = min(m, n)",
+    statement: "Almost every choice of the weights before the output gives features of this rank; as many contexts \
+                can be given any distributions by the output alone.",
+    needs: "a corpus and a shape with a hidden layer",
+    paper: &PAPER,
+    place: "Theorem 3 with E2, E3",
+    judge: |s: &Situation| {
+        let Some(shape) = &s.shape else { return Ok(Findings::default()) };
+        if !shape.has_hidden_layer() {
+            return Err("the shape has no hidden layer (d_mlp is 0)".into());
+        }
+        madden2024::analytic(Some(shape))?;
+        Ok(Findings {
+            shape_parameters: s.shape_parameters(),
+            figure: s.contexts().map(|n| ("rank of the features", "", n.min(shape.d_mlp).into())),
+            ..Findings::default()
+        })
+    },
+};
+
+/// The rank and the Kruskal rank: the most columns that are independent, and the most such that any so many are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ranks {
+    /// Dimension of the span of the columns.
+    pub rank: usize,
+    /// The largest r for which every r columns are independent.
+    pub kruskal: usize,
+}
+
+/// Columns up to which the Kruskal rank is found: every subset is looked at.
+pub const MOST_COLUMNS: usize = 16;
+
+/// The ranks of psi(a b^T) for generic a in R^m and a polynomial psi with these exponents; `None` for more than
+/// [`MOST_COLUMNS`] columns.
+pub fn polynomial(m: usize, exponents: &[u32], b: &[i64]) -> Option<Ranks> {
+    if b.len() > MOST_COLUMNS {
+        return None;
+    }
+    let columns = |subset: u32| (0..b.len()).filter(move |j| subset >> j & 1 == 1).map(|j| b[j]);
+    let rank_of = |subset: u32| rank_of_powers(exponents, &columns(subset).collect::<Vec<_>>());
+    let all = (1u32 << b.len()) - 1;
+    let rank = rank_of(all);
+    let dependent = (1..=all).filter(|&subset| rank_of(subset) < subset.count_ones() as usize);
+    let kruskal = dependent.map(|subset| subset.count_ones() as usize - 1).min().unwrap_or(b.len());
+    Some(Ranks { rank: rank.min(m), kruskal: kruskal.min(m) })
+}
+
+/// The rank, and Kruskal rank, of psi(a b^T) for generic a in R^m near 0 and psi analytic at 0 and no polynomial
+/// there; `None` where an entry of b is 0 or two have one absolute value, so that nothing is proved.
+pub fn analytic(m: usize, b: &[f64]) -> Option<usize> {
+    let mut sizes: Vec<f64> = b.iter().map(|b| b.abs()).collect();
+    sizes.sort_by(f64::total_cmp);
+    let distinct = sizes.windows(2).all(|pair| pair[0] < pair[1]) && sizes.first().is_none_or(|&b| b > 0.0);
+    distinct.then(|| m.min(b.len()))
+}
+
+/// What the paper prints for both ranks of a polynomial with so many exponents.
+pub fn published(m: usize, n: usize, exponents: usize) -> usize {
+    m.min(n).min(exponents)
+}
+
+/// The rank of [b_j^k], a row for each exponent.
+fn rank_of_powers(exponents: &[u32], b: &[i64]) -> usize {
+    // Hadamard: a minor of size r is at most (sqrt(r) max |entry|)^r, below 2^(r (bits + bits of r)).
+    let bits_of = |b: &i64| u64::from(u64::BITS - b.unsigned_abs().leading_zeros());
+    let largest =
+        b.iter().map(bits_of).max().unwrap_or(0) * u64::from(exponents.iter().copied().max().unwrap_or(0));
+    let size = exponents.len().min(b.len()) as u64;
+    let bits = size * (largest + u64::from(u64::BITS - size.leading_zeros()));
+    let primes = primes().take(usize::try_from(bits / 60 + 1).unwrap_or(usize::MAX));
+    let mut rank = 0;
+    for prime in primes {
+        rank = rank.max(rank_modulo(exponents, b, prime));
+        if rank == size as usize {
+            break;
+        }
+    }
+    rank
+}
+
+fn rank_modulo(exponents: &[u32], b: &[i64], prime: u64) -> usize {
+    let reduced = |b: i64| b.rem_euclid(prime as i64) as u64;
+    let mut rows: Vec<Vec<u64>> =
+        exponents.iter().map(|&k| b.iter().map(|&b| power(reduced(b), k.into(), prime)).collect()).collect();
+    let mut rank = 0;
+    for column in 0..b.len() {
+        let Some(pivot) = (rank..rows.len()).find(|&i| rows[i][column] != 0) else { continue };
+        rows.swap(rank, pivot);
+        let inverse = power(rows[rank][column], prime - 2, prime);
+        let pivot_row = rows[rank].clone();
+        for row in &mut rows[rank + 1..] {
+            let factor = times(row[column], inverse, prime);
+            for (entry, &above) in row.iter_mut().zip(&pivot_row) {
+                *entry = (*entry + prime - times(factor, above, prime)) % prime;
+            }
+        }
+        rank += 1;
+    }
+    rank
+}
+
+/// The primes below 2^61, downwards from 2^61 - 1; those used here are above 2^60.
+fn primes() -> impl Iterator<Item = u64> {
+    (1..1u64 << 61).rev().step_by(2).filter(|&odd| is_prime(odd))
+}
+
+/// Miller and Rabin with the twelve first primes as witnesses, which decides between 37 and 2^64.
+fn is_prime(odd: u64) -> bool {
+    let twos = (odd - 1).trailing_zeros();
+    [2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37].into_iter().all(|witness| {
+        let mut x = power(witness, (odd - 1) >> twos, odd);
+        if x == 1 || x == odd - 1 {
+            return true;
+        }
+        (1..twos).any(|_| {
+            x = times(x, x, odd);
+            x == odd - 1
+        })
+    })
+}
+
+fn times(a: u64, b: u64, modulus: u64) -> u64 {
+    (u128::from(a) * u128::from(b) % u128::from(modulus)) as u64
+}
+
+fn power(base: u64, mut exponent: u64, modulus: u64) -> u64 {
+    let (mut product, mut square) = (1 % modulus, base % modulus);
+    while exponent > 0 {
+        if exponent & 1 == 1 {
+            product = times(product, square, modulus);
+        }
+        square = times(square, square, modulus);
+        exponent >>= 1;
+    }
+    product
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::situation::examples::*;
+    use super::*;
+    use crate::model::{Activation, Shape};
+    use proptest::prelude::*;
+
+    fn ranks(m: usize, exponents: &[u32], b: &[i64]) -> (usize, usize, usize) {
+        let Ranks { rank, kruskal } = polynomial(m, exponents, b).unwrap();
+        (rank, kruskal, published(m, b.len(), exponents.len()))
+    }
+
+    #[test]
+    fn mixed_signs_lose_rank_that_the_paper_prints() {
+        assert_eq!(ranks(2, &[0, 2], &[1, -1]), (1, 1, 2)); // equal columns 1 + a^2
+        assert_eq!(ranks(3, &[0, 1, 3], &[1, 2, -3]), (2, 2, 3)); // 1 + 2 - 3 = 0
+        assert_eq!(ranks(4, &[0, 1, 3], &[1, 2, -3, 5]), (3, 2, 3));
+        assert_eq!(ranks(4, &[1, 3, 5], &[1, -1, 2, 3]), (3, 1, 3)); // odd: opposite columns
+    }
+
+    #[test]
+    fn one_sign_has_the_printed_ranks() {
+        assert_eq!(ranks(6, &[0, 1, 2, 5], &[1, 2, 3, 4, 5, 7]), (4, 4, 4));
+        assert_eq!(ranks(3, &[0, 1, 2, 5], &[-1, -2, -3, -4, -5, -7]), (3, 3, 3)); // three neurons
+        assert_eq!(ranks(9, &[1, 2], &[0, 1, 2]), (2, 0, 2)); // a zero is a zero column
+        assert_eq!(polynomial(1, &[1], &[1; MOST_COLUMNS + 1]), None);
+    }
+
+    #[test]
+    fn an_analytic_activation_needs_distinct_absolute_values() {
+        assert_eq!(analytic(6, &[1.0, -2.0, 3.0]), Some(3));
+        assert_eq!(analytic(2, &[1.0, -2.0, 3.0]), Some(2));
+        // tanh is odd, so these columns are opposite; GELU has rank 3 on the second.
+        assert_eq!((analytic(2, &[1.0, -1.0]), analytic(4, &[1.0, -1.0, 2.0, -2.0])), (None, None));
+        assert_eq!((analytic(2, &[0.0, 1.0]), analytic(2, &[f64::NAN, f64::NAN])), (None, None));
+    }
+
+    #[test]
+    fn a_minor_divisible_by_the_first_prime_is_seen_through_the_second() {
+        let first = (1i64 << 61) - 1;
+        assert_eq!(primes().next(), Some(first as u64));
+        assert_eq!(rank_modulo(&[1], &[first], first as u64), 0);
+        assert_eq!(rank_of_powers(&[1], &[first]), 1);
+        assert_eq!([1763, 2047, 3_215_031_751, 41, 101].map(is_prime), [false, false, false, true, true]);
+    }
+
+    #[test]
+    fn the_row_gives_the_smaller_of_neurons_and_contexts() {
+        let shape = |d_mlp| Shape { d_vocab: 1000, d_mlp, ..Shape::default() };
+        let row = |shape| RANK.evaluate(&Situation { shape: Some(shape), ..of_corpus(stories()) });
+        let rank = |d_mlp| row(shape(d_mlp)).figure.unwrap().value.count();
+        assert_eq!((rank(512), rank(5000)), (Some(512), Some(2637)));
+        assert!(row(Shape { activation: Activation::Relu, ..shape(9) }).why_not.unwrap().contains("relu"));
+        assert!(row(shape(0)).why_not.unwrap().contains("no hidden layer"));
+    }
+
+    proptest! {
+        #[test]
+        fn consecutive_exponents_have_full_rank_whatever_the_signs(
+            b in prop::collection::btree_set(-1000i64..1000, 1..7), m in 1usize..9, exponents in 1u32..9,
+        ) {
+            let b: Vec<_> = b.into_iter().collect();
+            let exponents: Vec<_> = (0..exponents).collect();
+            let (rank, kruskal, published) = ranks(m, &exponents, &b);
+            prop_assert_eq!((rank, kruskal), (published, published)); // Vandermonde
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! How counts and notes read: separated thousands, a noun in its number, two notes as one.
+
+/// A count with separators between the thousands: 2,637.
+pub(crate) fn grouped(count: impl Into<u128>) -> String {
+    let digits = count.into().to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A count with its noun: 1 head, 2 heads.
+pub(crate) fn counted(count: u64, noun: &str) -> String {
+    format!("{} {noun}{}", grouped(count), if count == 1 { "" } else { "s" })
+}
+
+/// Two notes as one.
+pub(crate) fn joined(first: Option<String>, second: Option<String>) -> Option<String> {
+    match (first, second) {
+        (Some(first), Some(second)) => Some(format!("{first}; {second}")),
+        (first, second) => first.or(second),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thousands_are_separated() {
+        assert_eq!([0u64, 7, 999, 1000, 1_234_567].map(grouped), ["0", "7", "999", "1,000", "1,234,567"]);
+    }
+
+    #[test]
+    fn a_noun_follows_its_count_and_a_note_its_note() {
+        assert_eq!([1, 2000].map(|n| counted(n, "head")), ["1 head", "2,000 heads"]);
+        assert_eq!(joined(Some("a".into()), Some("b".into())).unwrap(), "a; b");
+        assert_eq!(joined(None, Some("b".into())).unwrap(), "b");
+        assert_eq!(joined(None, None), None);
+    }
+}
