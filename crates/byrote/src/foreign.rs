@@ -7,7 +7,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// The panic hook still runs: a program that must print nothing sets its own.
 pub(crate) fn guarded<T>(call: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(call)).map_err(|panic| {
-        let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
+        let text =
+            panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
         text.unwrap_or("the reader gave up").to_owned()
     })
 }

@@ -121,6 +121,22 @@ fn shards_merge_to_the_whole() {
 }
 
 #[test]
+fn more_summaries_than_are_open_at_a_time_merge() {
+    let case = Case::new();
+    let names: Vec<String> = (0..150).map(|i| format!("{i}.summary")).collect();
+    let mut text = String::new();
+    for (i, name) in names.iter().enumerate() {
+        let line = format!("a b{} c\n", i % 7);
+        text += &line;
+        case.file("one.txt", &line);
+        case.json(["corpus", "one.txt", "--save", name]);
+    }
+    case.file("all.txt", text);
+    let merged = case.json(["corpus", "--merge"].iter().copied().chain(names.iter().map(String::as_str)));
+    assert_eq!(merged, case.json(["corpus", "all.txt"]));
+}
+
+#[test]
 fn the_list_names_every_context_and_marks_contradictions() {
     let case = Case::new();
     let path = case.file("three.txt", TEXT);

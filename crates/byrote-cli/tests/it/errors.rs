@@ -60,20 +60,69 @@ fn wrong_inputs_end_in_one_clear_line() {
         (&["text.txt", "--documents", "sentence"], "sentence"),
         (&["text.txt", "--max-memory", "lots"], "lots"),
         (&["text.txt", "--threads", "0"], "--threads"),
-        (&["text.txt", "--exact-length", "--n-ctx", "50"], "no documents"),
         (&["text.txt", "--temp-dir", "nowhere"], "nowhere"),
         (&["text.txt", "--builtin", "3"], "--builtin"),
         (&["text.txt", "--no-such-flag"], "--no-such-flag"),
+        (&["text.txt", "--limit", "0"], "--limit"),
+        (&["text.txt", "--lengths", "1..3"], "--lengths: has no meaning for files"),
+        (&["text.txt", "--labels", "3"], "--labels"),
+        (&["text.txt", "--dtype", "u32"], "--dtype"),
+        (&["text.txt", "--separator-id", "3"], "--separator-id"),
+        (&["--builtin", "5", "--documents", "file"], "--documents: has no meaning for the built-in stories"),
+        (&["--random", "5", "--tokenizer", "char"], "--tokenizer: has no meaning for --random"),
+        (&["--random", "1000000000000"], "--random"),
+        (&["text.txt", "--list", "text.txt"], "--list"),
     ] {
-        if arguments.contains(&"--exact-length") {
-            // A shard without documents may be saved, so without --save.
-            let output = case.run(["corpus"].iter().chain(arguments));
-            assert_eq!(output.status.code(), Some(2));
-            assert!(String::from_utf8_lossy(&output.stderr).contains(says));
-            continue;
-        }
         refused(&case, arguments, says);
     }
+}
+
+#[test]
+fn a_corpus_without_documents_leaves_no_list() {
+    let case = Case::new();
+    case.file("text.txt", "abab\nabac\n");
+    for arguments in [&["--exact-length", "--n-ctx", "50"][..], &["--n-ctx", "3", "--exact-length"]] {
+        let output = case.run(["corpus", "text.txt", "--list", "out.csv"].iter().chain(arguments));
+        assert_eq!(output.status.code(), Some(2));
+        assert!(String::from_utf8_lossy(&output.stderr).contains("no documents"));
+    }
+    assert_eq!(case.names(), ["text.txt"]);
+}
+
+#[test]
+fn a_summary_keeps_its_own_settings() {
+    let case = Case::new();
+    case.file("a.txt", "a b c\n");
+    case.json(["corpus", "a.txt", "--save", "a.summary"]);
+    for flag in [&["--n-ctx", "7"][..], &["--tokenizer", "char"], &["--limit", "1"], &["--bos"]] {
+        refused(&case, &[&["--merge", "a.summary"], flag].concat(), flag[0]);
+    }
+}
+
+#[test]
+fn outputs_do_not_overwrite_each_other() {
+    let case = Case::new();
+    case.file("a.txt", "a b c\n");
+    let output = case.run(["corpus", "a.txt", "--save", "same", "--list", "same"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(case.names(), ["a.txt"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_list_goes_through_a_redirected_standard_output() {
+    let case = Case::new();
+    case.file("a.txt", "a b c\n");
+    let script = "\"$0\" corpus a.txt --list /dev/stdout --quiet > out.txt && test -e /dev/stdout";
+    let status = Command::new("bash")
+        .args(["-c", script, env!("CARGO_BIN_EXE_byrote")])
+        .current_dir(case.path("."))
+        .status()
+        .unwrap();
+    assert!(status.success());
+    let text = std::fs::read_to_string(case.path("out.txt")).unwrap();
+    assert!(text.contains("documents"), "{text}");
+    assert_eq!(case.names(), ["a.txt", "out.txt"]);
 }
 
 #[test]
@@ -192,7 +241,7 @@ fn ctrl_c_ends_with_130_and_leaves_nothing() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // Words without end, until the program has been told to stop and has noticed.
+    // Words without end: waiting for more of them, the program must end all the same.
     let mut input = child.stdin.take().unwrap();
     let feeder = std::thread::spawn(move || {
         let line = "once upon a time there was a story without an end\n".repeat(1000);

@@ -6,12 +6,12 @@ use std::io::Write;
 use std::process::Stdio;
 use std::time::Duration;
 
-/// A gigabyte of lines of a dozen words, most lines different, written to `out`.
-fn gigabyte(mut out: impl Write) {
-    let words: Vec<String> = (0..5000).map(|i| format!("w{i}")).collect();
+/// Lines of a dozen words, most lines different, `size` bytes of them, written to `out`.
+fn lines(mut out: impl Write, size: usize, n_words: usize) {
+    let words: Vec<String> = (0..n_words).map(|i| format!("w{i}")).collect();
     let (mut state, mut written) = (1u64, 0);
     let mut block = String::new();
-    while written < 1 << 30 {
+    while written < size {
         block.clear();
         while block.len() < 1 << 20 {
             for i in 0..12 {
@@ -29,8 +29,8 @@ fn gigabyte(mut out: impl Write) {
     }
 }
 
-/// Counts the gigabyte through a pipe; gives the figures and, where the system tells, the peak of memory.
-fn count(case: &Case, arguments: &[&str]) -> (Value, Option<u64>) {
+/// Counts lines through a pipe; gives the figures and, where the system tells, the peak of memory.
+fn count(case: &Case, size: usize, n_words: usize, arguments: &[&str]) -> (Value, Option<u64>) {
     let mut child = case
         .command()
         .args(["corpus", "-", "--json"])
@@ -40,7 +40,7 @@ fn count(case: &Case, arguments: &[&str]) -> (Value, Option<u64>) {
         .spawn()
         .unwrap();
     let input = child.stdin.take().unwrap();
-    let feeder = std::thread::spawn(move || gigabyte(input));
+    let feeder = std::thread::spawn(move || lines(input, size, n_words));
     let status = format!("/proc/{}/status", child.id());
     let mut peak = None;
     while child.try_wait().unwrap().is_none() {
@@ -60,13 +60,23 @@ fn count(case: &Case, arguments: &[&str]) -> (Value, Option<u64>) {
 #[test]
 fn a_gigabyte_fits_into_256_megabytes() {
     let case = Case::new();
-    let (bounded, peak) = count(&case, &["--max-memory", "256M"]);
+    let (bounded, peak) = count(&case, 1 << 30, 5_000, &["--max-memory", "256M"]);
     match peak {
         Some(peak) => assert!(peak < 400_000_000, "peak of {peak} bytes"),
         None => skipped("the system does not tell the peak of memory"),
     }
     assert!(bounded["documents"].as_u64().unwrap() > 10_000_000);
-    let (free, _) = count(&case, &["--max-memory", "1T"]);
+    let (free, _) = count(&case, 1 << 30, 5_000, &["--max-memory", "1T"]);
     assert_eq!(bounded, free);
     assert!(case.names().is_empty());
+}
+
+#[test]
+fn many_words_and_many_runs_fit_too() {
+    let case = Case::new();
+    let (bounded, peak) = count(&case, 200 << 20, 300_000, &["--max-memory", "64M"]);
+    if let Some(peak) = peak {
+        assert!(peak < 200_000_000, "peak of {peak} bytes");
+    }
+    assert_eq!(bounded, count(&case, 200 << 20, 300_000, &["--max-memory", "1T"]).0);
 }

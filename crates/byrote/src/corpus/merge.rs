@@ -59,7 +59,10 @@ fn check_memory(union: &Vocabulary, maps: &[Vec<u32>], budget: Option<u64>) -> R
     match budget {
         Some(budget) if held as u64 > budget.max(1 << 24) => Err(Error::setting(
             "--max-memory",
-            format!("{} different tokens alone take more; allow more, or use --tokenizer char or byte", union.len()),
+            format!(
+                "{} different tokens alone take more; allow more, or use --tokenizer char or byte",
+                union.len()
+            ),
         )),
         _ => Ok(()),
     }

@@ -284,8 +284,7 @@ impl<R: Read> RunReader<R> {
         self.document.truncate(lcp as usize);
         for i in 0..suffix {
             let token = self.input.number_u32()?;
-            if token as usize >= self.d_vocab || (i == 0 && next_before.is_some_and(|b| token <= b))
-            {
+            if token as usize >= self.d_vocab || (i == 0 && next_before.is_some_and(|b| token <= b)) {
                 return Err(self.input.damaged("documents out of order, or a token outside the vocabulary"));
             }
             self.document.push(token);

@@ -34,7 +34,8 @@ fn chars() -> Options {
 
 fn read(path: &Path, options: &Options) -> Result<Summary> {
     let source = Source::Files(vec![path.to_path_buf()]);
-    Corpus::read(&source, options, Outputs::default(), &Silent).map(|c| c.summary)
+    let outputs = Outputs { may_be_empty: true, ..Outputs::default() };
+    Corpus::read(&source, options, outputs, &Silent).map(|c| c.summary)
 }
 
 /// Figures without the settings, to compare corpora read in different ways.
@@ -280,6 +281,64 @@ mod parquet_files {
             read(&case.file("b.parquet", list(&[0, 1, 0, 1, 0, 1, 0, -2, 0, 1, 1])), &options()).unwrap_err();
         assert_eq!(error.line(), Some(2), "{error}");
     }
+
+    #[test]
+    fn a_null_among_ids_is_refused() {
+        let case = Case::new();
+        let schema =
+            "message m { optional group text (LIST) { repeated group list { optional int64 element; } } }";
+        let bytes = write(schema, |column| {
+            // [1, null, 3]
+            column.typed::<Int64Type>().write_batch(&[1, 3], Some(&[3, 2, 3]), Some(&[0, 1, 1])).unwrap();
+        });
+        let error = read(&case.file("a.parquet", bytes), &options()).unwrap_err();
+        assert!(error.to_string().contains("a null among the token ids"), "{error}");
+    }
+
+    #[test]
+    fn a_damaged_file_is_refused_or_read_but_never_panics() {
+        let case = Case::new();
+        let bytes = write("message m { optional binary text (UTF8); }", |column| {
+            let values = ["abab", "abac", "abb"].map(ByteArray::from);
+            column.typed::<ByteArrayType>().write_batch(&values, Some(&[1, 0, 1, 1]), None).unwrap();
+        });
+        let mut stream = byrote::num::Stream::new(0, "damage", 0);
+        for _ in 0..400 {
+            let mut damaged = bytes.clone();
+            for _ in 0..=stream.below(3) {
+                let at = stream.below(damaged.len() as u64) as usize;
+                damaged[at] = stream.below(256) as u8;
+            }
+            let _ = read(&case.file("damaged.parquet", &damaged), &chars());
+        }
+    }
+}
+
+#[test]
+fn files_without_records_hold_neither_text_nor_ids() {
+    let case = Case::new();
+    let paths = vec![
+        case.file("empty.jsonl", "\n"),
+        case.file("null.jsonl", "{\"text\":null}\n"),
+        case.file("ids.jsonl", "{\"text\":[1,2]}\n"),
+    ];
+    for order in [[0, 1, 2], [2, 1, 0]] {
+        let source = Source::Files(order.map(|i| paths[i].clone()).to_vec());
+        let summary = Corpus::read(&source, &options(), Outputs::default(), &Silent).unwrap().summary;
+        assert_eq!((summary.documents, summary.tokenizer.as_str()), (1, "ids"));
+    }
+    let error = Corpus::read(&Source::Files(vec![paths[0].clone()]), &options(), Outputs::default(), &Silent);
+    assert_eq!(error.unwrap_err().kind(), "empty_corpus");
+}
+
+#[test]
+fn options_that_cannot_apply_are_refused() {
+    let case = Case::new();
+    let text = case.file("a.txt", TEXT);
+    let raw = case.file("a.bin", [0u8; 8]);
+    assert!(read(&text, &Options { dtype: Some(IdType::U32), ..chars() }).is_err());
+    assert!(read(&text, &Options { separator_id: Some(3), ..chars() }).is_err());
+    assert!(read(&raw, &Options { separator_id: Some(70_000), ..options() }).is_err());
 }
 
 #[cfg(feature = "huggingface")]
@@ -296,7 +355,10 @@ fn a_tokenizer_json_gives_its_own_ids() {
     assert_eq!((corpus.summary.d_vocab, corpus.summary.contexts), (3, 2));
     assert_eq!((0..3).map(|i| corpus.vocabulary.text(i)).collect::<Vec<_>>(), ["<unk>", "a", "b"]);
     assert!(corpus.summary.tokenizer.starts_with("tokenizer.json:"));
-    for (name, json) in [("empty.json", ""), ("wrong.json", "{\"version\":\"1.0\"}")] {
+    let trailing = "{\"version\":\"1.0\",\"decoder\":{\"type\":\"ByteLevel\",},\"model\":{}}";
+    for (name, json) in
+        [("empty.json", ""), ("wrong.json", "{\"version\":\"1.0\"}"), ("trailing.json", trailing)]
+    {
         let file = case.file(name, json);
         let options = Options { tokenizer: TokenizerChoice::File(file), ..options.clone() };
         let error = read(&case.file("a.txt", "a"), &options).unwrap_err();

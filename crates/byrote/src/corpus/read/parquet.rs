@@ -41,7 +41,8 @@ impl ParquetReader {
     pub(super) fn new(path: &Path, options: &Options) -> Result<Self> {
         let raw = open_file(path)?;
         let wrong = |e: String| Error::format(path, format!("not a Parquet file: {e}"));
-        let file = guarded(|| SerializedFileReader::new(raw)).map_err(wrong)?.map_err(|e| wrong(e.to_string()))?;
+        let file =
+            guarded(|| SerializedFileReader::new(raw)).map_err(wrong)?.map_err(|e| wrong(e.to_string()))?;
         let schema = file.metadata().file_metadata().schema_descr_ptr();
         let leaves: Vec<usize> = (0..schema.num_columns())
             .filter(|&i| schema.column(i).path().parts().first() == Some(&options.field))

@@ -16,10 +16,10 @@ mod words;
 #[cfg(feature = "huggingface")]
 mod huggingface;
 
+use super::vocabulary::Alphabet;
 #[cfg(not(feature = "huggingface"))]
 use crate::Error;
 use crate::Result;
-use super::vocabulary::Alphabet;
 use std::fmt;
 use std::ops::{ControlFlow, Range};
 use std::path::PathBuf;
