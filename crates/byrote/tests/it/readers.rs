@@ -317,7 +317,7 @@ mod parquet_files {
 #[test]
 fn files_without_records_hold_neither_text_nor_ids() {
     let case = Case::new();
-    let paths = vec![
+    let paths = [
         case.file("empty.jsonl", "\n"),
         case.file("null.jsonl", "{\"text\":null}\n"),
         case.file("ids.jsonl", "{\"text\":[1,2]}\n"),
