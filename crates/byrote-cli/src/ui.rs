@@ -2,6 +2,7 @@
 
 use crate::interrupt;
 use byrote::Error;
+pub use byrote::units::grouped as thousands;
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -77,19 +78,6 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// 1234567 as 1,234,567.
-pub fn thousands(n: impl Into<u128>) -> String {
-    let digits = n.into().to_string();
-    let mut out = String::with_capacity(digits.len() * 4 / 3);
-    for (i, c) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(c);
-    }
-    out
-}
-
 /// 1234567.891 as 1,234,567.89, with so many digits after the point.
 pub fn thousands_f64(x: f64, digits: usize) -> String {
     let text = format!("{:.*}", digits, x.abs());
@@ -141,7 +129,6 @@ mod tests {
 
     #[test]
     fn numbers_are_grouped_by_thousands() {
-        assert_eq!([0u64, 999, 1000, 1234567].map(thousands), ["0", "999", "1,000", "1,234,567"]);
         assert_eq!(thousands_f64(-218851.00176, 4), "-218,851.0018");
         assert_eq!(thousands_f64(0.5, 0), "0");
     }

@@ -1,4 +1,4 @@
-//! Units: a loss is a number of nats, and bits are a conversion, never a guess.
+//! Units: a loss is a number of nats, and bits are a conversion, never a guess; how counts are written.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -29,9 +29,27 @@ impl fmt::Display for Nats {
     }
 }
 
+/// A count with separators between the thousands: 2,637.
+pub fn grouped(count: impl Into<u128>) -> String {
+    let digits = count.into().to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn counts_are_grouped_by_thousands() {
+        assert_eq!([0u64, 999, 1000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+    }
 
     #[test]
     fn one_bit_is_ln_2_nats() {

@@ -1,17 +1,6 @@
 //! How counts and notes read: separated thousands, a noun in its number, two notes as one.
 
-/// A count with separators between the thousands: 2,637.
-pub(crate) fn grouped(count: impl Into<u128>) -> String {
-    let digits = count.into().to_string();
-    let mut text = String::with_capacity(digits.len() * 4 / 3);
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
+pub(crate) use crate::units::grouped;
 
 /// A count with its noun: 1 head, 2 heads.
 pub(crate) fn counted(count: u64, noun: &str) -> String {

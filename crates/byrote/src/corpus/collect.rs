@@ -1,30 +1,22 @@
-//! From slabs of documents to the figures of the whole: tokenize, sort, spill where memory is short, merge, scan.
+//! From slabs of documents to sorted documents: tokenize, sort, spill where memory is short.
 
 use super::chunk::{Chunk, Dropped, Refusal};
-use super::contexts::{ContextSet, ContextSetBuilder};
 use super::count::layout::Positions;
-use super::count::scan::{Scan, Scanned, scan};
-use super::count::sort::{RowVisitor, Sorted};
+use super::count::sort::Sorted;
 use super::count::{Ends, Segment, Token, occurrences};
-use super::list::Lister;
-use super::merge::{merge, union};
+use super::finish::{finish_sorted, merge_runs, merge_to_run, write_run};
 use super::options::Options;
 use super::read::{Content, Field, Slab};
-use super::run::{Header, RunReader, RunWriter, save_shell};
-use super::summary::Summary;
+use super::run::{Header, RunReader};
 use super::tokenizer::Tokenizer;
 use super::vocabulary::{Alphabet, Vocabulary};
-use super::window::Window;
 use super::{Corpus, Observer, Outputs};
 use crate::corpus::builtin::Stories;
-use crate::output::OutputFile;
 use crate::{Error, Result};
 use rayon::prelude::*;
 use std::borrow::Cow;
 use std::fs::File;
-use std::io::{Read, Seek};
 use std::ops::{ControlFlow, Range};
-use std::path::PathBuf;
 
 /// So many spilled runs are merged into one, so that files and buffers stay few.
 pub(crate) const MAX_RUNS: usize = 64;
@@ -396,203 +388,4 @@ impl<'c, T: Token> Sealed<'c, T> {
     pub(crate) fn sort(&'c self, options: &Options) -> Sorted<'c, T> {
         Sorted::new(&self.segments, options.window.kept(), &self.seen)
     }
-}
-
-/// Writes a run to an unnamed temporary file, which vanishes with the process whatever happens to it.
-fn write_run(
-    options: &Options,
-    header: &Header,
-    vocabulary: &Vocabulary,
-    rows: impl FnOnce(&mut RunWriter<&File>) -> Result<()>,
-) -> Result<RunReader<File>> {
-    let fail = |e| Error::io(&options.temp_dir, "write a temporary file in", e);
-    let mut file = tempfile::tempfile_in(&options.temp_dir).map_err(fail)?;
-    let mut writer = RunWriter::new(&file, header, vocabulary).map_err(fail)?;
-    rows(&mut writer)?;
-    writer.finish().map_err(fail)?;
-    file.rewind().map_err(fail)?;
-    RunReader::new(file, options.temp_dir.join("(temporary file)"))
-}
-
-/// Merges runs into one on disk.
-pub(crate) fn merge_to_run<R: Read>(
-    mut runs: Vec<RunReader<R>>,
-    header: &Header,
-    total: Option<u64>,
-    options: &Options,
-    observer: &dyn Observer,
-) -> Result<RunReader<File>> {
-    let (vocabulary, maps) = union(&mut runs, options.max_memory)?;
-    write_run(options, header, &vocabulary, |writer| merge(&mut runs, &maps, total, writer, observer))
-}
-
-/// What is written or built beside the figures.
-struct Taps<'v> {
-    save: Option<RunWriter<zstd::Encoder<'static, OutputFile>>>,
-    list: Option<(Lister<'v>, OutputFile)>,
-    contexts: Option<ContextSetBuilder>,
-    may_be_empty: bool,
-    save_path: PathBuf,
-    observer: &'v dyn Observer,
-    rows: u64,
-    stopped: bool,
-}
-
-impl<'v> Taps<'v> {
-    fn new(
-        outputs: Outputs,
-        header: &Header,
-        vocabulary: &'v Vocabulary,
-        options: &Options,
-        observer: &'v dyn Observer,
-    ) -> Result<Self> {
-        let rule = header.window.contexts;
-        let save_path = outputs.save.as_ref().map_or_else(PathBuf::new, |o| o.path().to_path_buf());
-        let save = match outputs.save {
-            Some(out) => {
-                let writer = save_shell(out).and_then(|shell| RunWriter::new(shell, header, vocabulary));
-                Some(writer.map_err(|e| Error::io(&save_path, "write", e))?)
-            }
-            None => None,
-        };
-        let list = match outputs.list {
-            Some(out) => Some((Lister::new(vocabulary, rule, &options.temp_dir)?, out)),
-            None => None,
-        };
-        Ok(Self {
-            save,
-            list,
-            contexts: outputs.contexts.then(|| ContextSetBuilder::new(rule)),
-            may_be_empty: outputs.may_be_empty,
-            save_path,
-            observer,
-            rows: 0,
-            stopped: false,
-        })
-    }
-
-    fn is_idle(&self) -> bool {
-        self.save.is_none() && self.list.is_none() && self.contexts.is_none()
-    }
-
-    fn check_stop(&self) -> Result<()> {
-        if self.stopped || self.observer.should_stop() { Err(Error::Interrupted) } else { Ok(()) }
-    }
-
-    /// Completes every file, and only then gives them their names: an error leaves none of them behind.
-    fn finish(self, scanned: &Scanned, dropped: Dropped, window: Window) -> Result<Option<ContextSet>> {
-        self.check_stop()?;
-        if scanned.documents == 0 && !self.may_be_empty {
-            return Err(empty_corpus(dropped, window));
-        }
-        let mut complete = Vec::new();
-        if let Some(writer) = self.save {
-            let out = writer.finish().and_then(|shell| shell.finish());
-            complete.push(out.map_err(|e| Error::io(&self.save_path, "write", e))?);
-        }
-        if let Some((lister, out)) = self.list {
-            complete.push(lister.finish(out, self.observer)?);
-        }
-        complete.iter_mut().try_for_each(OutputFile::complete)?;
-        if self.observer.should_stop() {
-            return Err(Error::Interrupted);
-        }
-        complete.into_iter().try_for_each(OutputFile::commit)?;
-        Ok(self.contexts.map(ContextSetBuilder::finish))
-    }
-}
-
-/// Why there is nothing to count.
-fn empty_corpus(dropped: Dropped, window: Window) -> Error {
-    let message = match (dropped.empty, dropped.short) {
-        (0, 0) => "the input is empty".into(),
-        (empty, 0) => format!("{empty} read, all without a token"),
-        (empty, short) => format!(
-            "{} read, {short} of them shorter than the {} tokens that --exact-length asks for",
-            empty + short,
-            window.kept()
-        ),
-    };
-    Error::EmptyCorpus { message }
-}
-
-impl RowVisitor for Taps<'_> {
-    fn row(&mut self, lcp: usize, len: usize, count: u64, token: impl Fn(usize) -> u32) {
-        self.rows += 1;
-        if self.rows & 0xfff == 0 {
-            self.stopped |= self.observer.should_stop();
-        }
-        if self.stopped {
-            return;
-        }
-        if let Some(save) = &mut self.save {
-            save.row(lcp, len, count, &token);
-        }
-        if let Some((list, _)) = &mut self.list {
-            list.row(lcp, len, count, &token);
-        }
-        if let Some(contexts) = &mut self.contexts {
-            contexts.row(lcp, len, count, &token);
-        }
-    }
-}
-
-/// Scans sorted documents and writes and builds what was asked for.
-pub(crate) fn finish_sorted<T: Token>(
-    sorted: &Sorted<'_, T>,
-    vocabulary: &Vocabulary,
-    header: Header,
-    options: &Options,
-    outputs: Outputs,
-    observer: &dyn Observer,
-) -> Result<Corpus> {
-    let mut taps = Taps::new(outputs, &header, vocabulary, options, observer)?;
-    taps.check_stop()?;
-    let scanned = scan(sorted, header.window.contexts, vocabulary.len());
-    if !taps.is_idle() {
-        for part in 0..sorted.parts() {
-            sorted.visit(part, &mut taps);
-            taps.check_stop()?;
-        }
-    }
-    let contexts = taps.finish(&scanned, header.dropped, header.window)?;
-    Ok(corpus(&scanned, vocabulary.clone(), header, contexts))
-}
-
-/// A scan that hands its rows on.
-struct Tapped<'t, 'v> {
-    scan: Scan,
-    taps: &'t mut Taps<'v>,
-}
-
-impl RowVisitor for Tapped<'_, '_> {
-    fn row(&mut self, lcp: usize, len: usize, count: u64, token: impl Fn(usize) -> u32) {
-        self.scan.row(lcp, len, count, &token);
-        self.taps.row(lcp, len, count, &token);
-    }
-}
-
-/// Merges runs, spilled or saved, scans them and writes and builds what was asked for.
-pub(crate) fn merge_runs<R: Read>(
-    mut runs: Vec<RunReader<R>>,
-    header: Header,
-    names: impl FnOnce(&mut Vocabulary),
-    total: Option<u64>,
-    options: &Options,
-    outputs: Outputs,
-    observer: &dyn Observer,
-) -> Result<Corpus> {
-    let (mut vocabulary, maps) = union(&mut runs, options.max_memory)?;
-    names(&mut vocabulary);
-    let mut taps = Taps::new(outputs, &header, &vocabulary, options, observer)?;
-    let mut tapped = Tapped { scan: Scan::new(header.window.contexts, vocabulary.len()), taps: &mut taps };
-    merge(&mut runs, &maps, total, &mut tapped, observer)?;
-    let scanned = tapped.scan.finish();
-    let contexts = taps.finish(&scanned, header.dropped, header.window)?;
-    Ok(corpus(&scanned, vocabulary, header, contexts))
-}
-
-fn corpus(scanned: &Scanned, vocabulary: Vocabulary, header: Header, contexts: Option<ContextSet>) -> Corpus {
-    let summary = Summary::new(scanned, &vocabulary, header.window, header.tokenizer, header.dropped);
-    Corpus { summary, vocabulary, contexts }
 }

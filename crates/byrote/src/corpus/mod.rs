@@ -37,6 +37,7 @@ pub mod window;
 
 mod chunk;
 mod collect;
+mod finish;
 mod lexicon;
 mod list;
 mod merge;
@@ -54,8 +55,9 @@ pub use window::{ContextRule, Window};
 use crate::output::OutputFile;
 use crate::{Error, Result};
 use builtin::Stories;
-use collect::{Collector, MAX_RUNS, Sealed, finish_sorted, merge_runs, merge_to_run};
+use collect::{Collector, MAX_RUNS, Sealed};
 use count::Ends;
+use finish::{finish_sorted, merge_runs, merge_to_run};
 use random::Associations;
 use read::input::Input;
 use read::{Content, Holds, Reader, SLAB_BYTES, Slab};
