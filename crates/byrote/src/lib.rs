@@ -3,7 +3,7 @@
 //! For any text: the *floor* (the lowest training loss that any model can reach) and the number of distinct contexts to
 //! store ([`corpus`]); every published capacity bound, with its hypotheses checked ([`bounds`]); figures ([`report`]).
 //!
-//! The layers point one way: `num` -> `corpus` -> `model` -> `bounds` -> `report`. The library never prints, never
+//! The layers point one way: `num` -> `corpus` -> `model` -> `bounds` -> `train` -> `report`. The library never prints, never
 //! exits, reads no environment variable, sets no global thread pool and has no global seed.
 
 pub mod bounds;
@@ -15,6 +15,7 @@ pub mod model;
 pub mod num;
 pub mod output;
 pub mod report;
+pub mod train;
 pub mod units;
 
 pub use error::{Error, Result};

@@ -1,6 +1,7 @@
 //! Numbers: seeded random streams and extended precision. Nothing here knows of texts or models.
 
 pub mod dd;
+pub mod gemm;
 pub(crate) mod pages;
 pub mod stream;
 

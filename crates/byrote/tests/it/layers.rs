@@ -4,8 +4,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// From the bottom to the top; a module uses itself and what stands in a row before its own.
-const LAYERS: &[&[&str]] =
-    &[&["error", "foreign", "units"], &["num", "output"], &["corpus"], &["model"], &["bounds"], &["report"]];
+const LAYERS: &[&[&str]] = &[
+    &["error", "foreign", "units"],
+    &["num", "output"],
+    &["corpus"],
+    &["model"],
+    &["bounds"],
+    &["train"],
+    &["report"],
+];
 
 fn layer(module: &str) -> Option<usize> {
     LAYERS.iter().position(|row| row.contains(&module))

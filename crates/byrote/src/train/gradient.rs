@@ -1,0 +1,736 @@
+//! The loss of a model on a problem, and its gradient by hand.
+//!
+//! The forward pass is that of [`crate::model::config`]. Contexts are cut into *lanes* whose number depends on the problem
+//! alone; a lane is worked off by one thread in blocks of rows small enough that logits, softmax and their gradient stay in
+//! the cache, and adds its gradients in order. Lanes are summed in order, so the result is the same to the last bit for any
+//! number of threads. The n x omega matrix of logits is never held.
+//!
+//! Backward, with G = c p - n (counts times probabilities minus next-token counts) in place of the logits:
+//!
+//! ```text
+//! dW_U = Y^T G      dY = G W_U^T      dU = dY psi'(U)      dW_in = A^T dU      dA = dU W_in^T
+//! dW_O = Z^T dA     dZ = dA W_O^T     dv_s = a_s dz        da_s = dz . v_s     ds_s = a_s (da_s - sum_r a_r da_r)
+//! dq = f sum_s ds_s k_s               dk_s = f ds_s q      dX = dQ W_Q^T + dK W_K^T + dV W_V^T + (dA at last tokens)
+//! ```
+
+use super::problem::Problem;
+use crate::model::{Activation, Config, Hidden, Mixer, Positions};
+use crate::num::gemm::{Into, Real, View, times, times_transposed, transposed_times};
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// Rows worked off at a time.
+const BLOCK: usize = 64;
+/// Contexts that make a lane worth having, and the most lanes.
+const LANE_CONTEXTS: usize = 128;
+const MAX_LANES: usize = 8;
+
+/// Evaluates the loss and its gradient; holds all memory it needs.
+pub struct Evaluator<'p, T> {
+    config: Config,
+    problem: &'p Problem,
+    /// Fixed positions, or empty.
+    sinusoids: Vec<T>,
+    lanes: Vec<Lane<T>>,
+    places: PlaceBuffers<T>,
+    /// For each place, the (context, position in `context_places`) pairs that read it.
+    readers: Readers,
+}
+
+/// The contexts that read each place.
+struct Readers {
+    starts: Vec<usize>,
+    /// Index into `context_places`, and the context.
+    entries: Vec<(u32, u32)>,
+}
+
+/// What depends on a place alone, and its gradient.
+struct PlaceBuffers<T> {
+    /// Embedded token plus position, `[places, d]`.
+    x: Vec<T>,
+    /// Queries, keys and values, `[places, heads * d_head]`.
+    qkv: [Vec<T>; 3],
+    dx: Vec<T>,
+    dqkv: [Vec<T>; 3],
+}
+
+/// A range of contexts with the buffers of its thread.
+struct Lane<T> {
+    contexts: Range<usize>,
+    /// Attention weights, `[places of these contexts, heads]`, and the derivatives of the scores.
+    weights: Vec<T>,
+    d_scores: Vec<T>,
+    /// Mixed values, `[contexts, heads * d_head]`, and their derivatives.
+    z: Vec<T>,
+    dz: Vec<T>,
+    /// Derivatives of what the mixer adds at the last token, `[contexts, d]`.
+    da: Vec<T>,
+    block: Block<T>,
+    /// The gradient of everything but the place tensors, the size of all parameters.
+    gradient: Vec<T>,
+    loss: f64,
+}
+
+/// Buffers of a block of rows.
+#[derive(Default)]
+struct Block<T> {
+    a: Vec<T>,
+    u: Vec<T>,
+    y: Vec<T>,
+    slope: Vec<T>,
+    r: Vec<T>,
+    logits: Vec<T>,
+    dy: Vec<T>,
+    dr: Vec<T>,
+}
+
+/// The tensors of a model in a vector of parameters.
+#[derive(Clone)]
+struct Layout(Vec<(&'static str, Range<usize>)>);
+
+impl Layout {
+    fn of(&self, name: &str) -> Range<usize> {
+        self.0.iter().find(|(n, _)| *n == name).map_or(0..0, |(_, r)| r.clone())
+    }
+}
+
+/// Dimensions as indices.
+#[derive(Clone, Copy)]
+struct Sizes {
+    d: usize,
+    heads: usize,
+    d_head: usize,
+    m: usize,
+    omega: usize,
+    mixed: usize,
+}
+
+impl<'p, T: Real> Evaluator<'p, T> {
+    /// An evaluator for a model of this configuration, which must be [`Config::checked`] and wide enough for the problem.
+    pub fn new(config: Config, problem: &'p Problem) -> Self {
+        let s = sizes(&config);
+        let n = problem.len();
+        let n_lanes = n.div_ceil(LANE_CONTEXTS).clamp(1, MAX_LANES);
+        let step = n.div_ceil(n_lanes);
+        let n_parameters = config.n_parameters();
+        let lanes = (0..n_lanes)
+            .map(|lane| {
+                let contexts = (lane * step).min(n)..((lane + 1) * step).min(n);
+                let read = problem.context_starts[contexts.end] - problem.context_starts[contexts.start];
+                let zeros = |size: usize| vec![T::of(0.0); size];
+                Lane {
+                    weights: zeros(read * s.heads),
+                    d_scores: zeros(read * s.heads),
+                    z: zeros(contexts.len() * s.mixed),
+                    dz: zeros(contexts.len() * s.mixed),
+                    da: zeros(contexts.len() * s.d),
+                    block: Block::default(),
+                    gradient: zeros(n_parameters),
+                    loss: 0.0,
+                    contexts,
+                }
+            })
+            .collect();
+        let p = problem.places.len();
+        let zeros = |size: usize| vec![T::of(0.0); size];
+        let projected = || [zeros(p * s.mixed), zeros(p * s.mixed), zeros(p * s.mixed)];
+        Self {
+            sinusoids: config.sinusoids().into_iter().map(T::of).collect(),
+            lanes,
+            places: PlaceBuffers {
+                x: zeros(p * s.d),
+                qkv: projected(),
+                dx: zeros(p * s.d),
+                dqkv: projected(),
+            },
+            readers: Readers::new(problem),
+            config,
+            problem,
+        }
+    }
+
+    /// The loss in nats, over all predictions; `gradient` is overwritten.
+    ///
+    /// # Panics
+    /// When `parameters` or `gradient` is not as long as the configuration says.
+    pub fn evaluate(&mut self, parameters: &[T], gradient: &mut [T]) -> f64 {
+        let n = self.config.n_parameters();
+        assert!(
+            parameters.len() == n && gradient.len() == n,
+            "{} parameters and {} derivatives for a model of {n}",
+            parameters.len(),
+            gradient.len()
+        );
+        let layout = Layout(self.config.tensors().into_iter().map(|t| (t.name, t.range)).collect());
+        let s = sizes(&self.config);
+        self.embed(parameters, &layout, s);
+        let (config, problem, places) = (&self.config, self.problem, &self.places);
+        self.lanes.par_iter_mut().for_each(|lane| {
+            lane.gradient.fill(T::of(0.0));
+            lane.loss = 0.0;
+            lane.mix(config, problem, places, s);
+            let rows = lane.contexts.len();
+            for start in (0..rows).step_by(BLOCK) {
+                let block = start..(start + BLOCK).min(rows);
+                lane.output(config, problem, places, parameters, &layout, s, block);
+            }
+        });
+        gradient.fill(T::of(0.0));
+        let mut loss = 0.0;
+        for lane in &self.lanes {
+            loss += lane.loss;
+            gradient.iter_mut().zip(&lane.gradient).for_each(|(g, l)| *g += *l);
+        }
+        self.back_to_places(parameters, gradient, &layout, s);
+        loss
+    }
+
+    /// Embeds every place and projects it to queries, keys and values.
+    fn embed(&mut self, parameters: &[T], layout: &Layout, s: Sizes) {
+        let table = &parameters[layout.of("W_E")];
+        let positions = match self.config.positions {
+            Positions::Learned => &parameters[layout.of("W_pos")],
+            Positions::Sinusoidal => &self.sinusoids[..],
+            Positions::None => &[],
+        };
+        for (&(token, position), x) in self.problem.places.iter().zip(self.places.x.chunks_exact_mut(s.d)) {
+            x.copy_from_slice(&table[token as usize * s.d..][..s.d]);
+            if !positions.is_empty() {
+                add(x, &positions[position as usize * s.d..][..s.d]);
+            }
+        }
+        if self.config.shape.mixer == Mixer::Average {
+            return;
+        }
+        let n = self.problem.places.len();
+        for (i, (weight, bias)) in PROJECTIONS.into_iter().enumerate() {
+            let weight = &parameters[layout.of(weight)];
+            let bias = &parameters[layout.of(bias)];
+            let out = &mut self.places.qkv[i];
+            for head in 0..s.heads {
+                let matrix = View::new(&weight[head * s.d * s.d_head..][..s.d * s.d_head], s.d, s.d_head);
+                times(
+                    &mut out[head * s.d_head..],
+                    s.mixed,
+                    Into::Replace,
+                    View::new(&self.places.x, n, s.d),
+                    matrix,
+                );
+            }
+            if !bias.is_empty() {
+                out.chunks_exact_mut(s.mixed).for_each(|row| add(row, bias));
+            }
+        }
+    }
+
+    /// From the derivatives of scores and values to those of the places, and on to the place tensors.
+    fn back_to_places(&mut self, parameters: &[T], gradient: &mut [T], layout: &Layout, s: Sizes) {
+        let (problem, places, lanes, readers) = (self.problem, &mut self.places, &self.lanes, &self.readers);
+        let PlaceBuffers { x, qkv, dx, dqkv } = places;
+        let n = problem.places.len();
+        let attention = self.config.shape.mixer == Mixer::Attention;
+        let factor = T::of(self.config.score_factor());
+        let averaging = &parameters[layout.of("u_pos")];
+        let step = lanes.first().map_or(1, |l| l.contexts.len()).max(1);
+        let skip = self.config.skip;
+        let [q, k, _] = &*qkv;
+        let [dq, dk, dv] = dqkv;
+        // Each place gathers from its readers, in their order: no two threads write to one place.
+        let rows = dx.par_chunks_exact_mut(s.d).zip(
+            dq.par_chunks_mut(s.mixed.max(1))
+                .zip(dk.par_chunks_mut(s.mixed.max(1)).zip(dv.par_chunks_mut(s.mixed.max(1)))),
+        );
+        let gather = |place: usize, dx: &mut [T], dq: &mut [T], dk: &mut [T], dv: &mut [T]| {
+            dx.fill(T::of(0.0));
+            dq.fill(T::of(0.0));
+            dk.fill(T::of(0.0));
+            dv.fill(T::of(0.0));
+            for &(entry, context) in &readers.entries[readers.starts[place]..readers.starts[place + 1]] {
+                let (entry, context) = (entry as usize, context as usize);
+                let lane = &lanes[context / step];
+                let row = context - lane.contexts.start;
+                let first = problem.context_starts[lane.contexts.start];
+                let is_last = entry + 1 == problem.context_starts[context + 1];
+                let da = &lane.da[row * s.d..][..s.d];
+                if is_last && skip {
+                    add(dx, da);
+                }
+                if !attention {
+                    let u = averaging[problem.places[place].1 as usize];
+                    dx.iter_mut().zip(da).for_each(|(x, d)| *x += u * *d);
+                    continue;
+                }
+                let query = problem.context_places[problem.context_starts[context + 1] - 1] as usize;
+                let dz = &lane.dz[row * s.mixed..][..s.mixed];
+                for head in 0..s.heads {
+                    let cut = head * s.d_head..(head + 1) * s.d_head;
+                    let weight = lane.weights[(entry - first) * s.heads + head];
+                    let d_score = factor * lane.d_scores[(entry - first) * s.heads + head];
+                    axpy(&mut dv[cut.clone()], weight, &dz[cut.clone()]);
+                    axpy(&mut dk[cut.clone()], d_score, &q[query * s.mixed..][cut.clone()]);
+                    if is_last {
+                        let read = problem.places_of(context);
+                        let start = problem.context_starts[context] - first;
+                        for (i, &key) in read.iter().enumerate() {
+                            let d_score = factor * lane.d_scores[(start + i) * s.heads + head];
+                            axpy(&mut dq[cut.clone()], d_score, &k[key as usize * s.mixed..][cut.clone()]);
+                        }
+                    }
+                }
+            }
+        };
+        if attention {
+            rows.enumerate().for_each(|(place, (dx, (dq, (dk, dv))))| gather(place, dx, dq, dk, dv));
+        } else {
+            dx.par_chunks_exact_mut(s.d)
+                .enumerate()
+                .for_each(|(place, dx)| gather(place, dx, &mut [], &mut [], &mut []));
+        }
+        if attention {
+            for ((weight, bias), d) in PROJECTIONS.into_iter().zip([&*dq, &*dk, &*dv]) {
+                let matrix = &parameters[layout.of(weight)];
+                for head in 0..s.heads {
+                    let size = s.d * s.d_head;
+                    let dh = View::strided(&d[head * s.d_head..], n, s.d_head, s.mixed);
+                    let target = &mut gradient[layout.of(weight)][head * size..][..size];
+                    transposed_times(target, s.d_head, Into::Add, View::new(x, n, s.d), dh);
+                    let matrix = View::new(&matrix[head * size..][..size], s.d, s.d_head);
+                    times_transposed(dx, s.d, Into::Add, dh, matrix);
+                }
+                let bias = &mut gradient[layout.of(bias)];
+                if !bias.is_empty() {
+                    d.chunks_exact(s.mixed).for_each(|row| add(bias, row));
+                }
+            }
+        }
+        let learned = self.config.positions == Positions::Learned;
+        let (embedding, position) = (layout.of("W_E"), layout.of("W_pos"));
+        for (&(token, at), dx) in problem.places.iter().zip(dx.chunks_exact(s.d)) {
+            add(&mut gradient[embedding.clone()][token as usize * s.d..][..s.d], dx);
+            if learned {
+                add(&mut gradient[position.clone()][at as usize * s.d..][..s.d], dx);
+            }
+        }
+    }
+}
+
+const PROJECTIONS: [(&str, &str); 3] = [("W_Q", "b_Q"), ("W_K", "b_K"), ("W_V", "b_V")];
+
+fn sizes(config: &Config) -> Sizes {
+    let shape = &config.shape;
+    let (heads, d_head) = match shape.mixer {
+        Mixer::Attention => (shape.n_heads as usize, shape.d_head as usize),
+        Mixer::Average => (0, 0),
+    };
+    Sizes {
+        d: shape.d_model as usize,
+        heads,
+        d_head,
+        m: shape.d_mlp as usize,
+        omega: shape.d_vocab as usize,
+        mixed: heads * d_head,
+    }
+}
+
+impl Readers {
+    fn new(problem: &Problem) -> Self {
+        let mut starts = vec![0; problem.places.len() + 1];
+        problem.context_places.iter().for_each(|&p| starts[p as usize + 1] += 1);
+        for i in 0..problem.places.len() {
+            starts[i + 1] += starts[i];
+        }
+        let mut next = starts.clone();
+        let mut entries = vec![(0, 0); problem.context_places.len()];
+        for context in 0..problem.len() {
+            for entry in problem.context_starts[context]..problem.context_starts[context + 1] {
+                let slot = &mut next[problem.context_places[entry] as usize];
+                entries[*slot] = (entry as u32, context as u32);
+                *slot += 1;
+            }
+        }
+        Self { starts, entries }
+    }
+}
+
+impl<T: Real> Lane<T> {
+    /// Attention of all contexts of the lane: weights and mixed values.
+    fn mix(&mut self, config: &Config, problem: &Problem, places: &PlaceBuffers<T>, s: Sizes) {
+        if config.shape.mixer == Mixer::Average {
+            return;
+        }
+        let factor = T::of(config.score_factor());
+        let [q, k, v] = &places.qkv;
+        self.z.fill(T::of(0.0));
+        let mut at = 0;
+        for (row, context) in self.contexts.clone().enumerate() {
+            let read = problem.places_of(context);
+            let query = read[read.len() - 1] as usize;
+            let weights = &mut self.weights[at * s.heads..(at + read.len()) * s.heads];
+            at += read.len();
+            for head in 0..s.heads {
+                let cut = head * s.d_head..(head + 1) * s.d_head;
+                let q = &q[query * s.mixed..][cut.clone()];
+                let mut largest = T::of(f64::NEG_INFINITY);
+                for (i, &place) in read.iter().enumerate() {
+                    let score = factor * dot(q, &k[place as usize * s.mixed..][cut.clone()]);
+                    weights[i * s.heads + head] = score;
+                    if score > largest {
+                        largest = score;
+                    }
+                }
+                let mut sum = T::of(0.0);
+                for i in 0..read.len() {
+                    let e = (weights[i * s.heads + head] - largest).e_to();
+                    weights[i * s.heads + head] = e;
+                    sum += e;
+                }
+                let z = &mut self.z[row * s.mixed..][cut.clone()];
+                for (i, &place) in read.iter().enumerate() {
+                    let weight = weights[i * s.heads + head] / sum;
+                    weights[i * s.heads + head] = weight;
+                    axpy(z, weight, &v[place as usize * s.mixed..][cut.clone()]);
+                }
+            }
+        }
+    }
+
+    /// Everything from the mixer's output to the loss and back, for a block of rows of the lane.
+    #[allow(clippy::too_many_arguments)] // What a block needs; a struct of them would only rename the list.
+    fn output(
+        &mut self,
+        config: &Config,
+        problem: &Problem,
+        places: &PlaceBuffers<T>,
+        parameters: &[T],
+        layout: &Layout,
+        s: Sizes,
+        rows: Range<usize>,
+    ) {
+        let n = rows.len();
+        let tensor = |name: &str| &parameters[layout.of(name)];
+        let attention = config.shape.mixer == Mixer::Attention;
+        let first = self.contexts.start + rows.start;
+        let Block { a, u, y, slope, r, logits, dy, dr } = &mut self.block;
+
+        // Forward: the mixer's output.
+        a.clear();
+        a.resize(n * s.d, T::of(0.0));
+        if attention {
+            let z = View::new(&self.z[rows.start * s.mixed..rows.end * s.mixed], n, s.mixed);
+            times(a, s.d, Into::Replace, z, View::new(tensor("W_O"), s.mixed, s.d));
+            let bias = tensor("b_O");
+            if !bias.is_empty() {
+                a.chunks_exact_mut(s.d).for_each(|row| add(row, bias));
+            }
+        } else {
+            let weights = tensor("u_pos");
+            for (row, a) in a.chunks_exact_mut(s.d).enumerate() {
+                for (&place, &weight) in problem.places_of(first + row).iter().zip(weights) {
+                    axpy(a, weight, &places.x[place as usize * s.d..][..s.d]);
+                }
+            }
+        }
+        if config.skip {
+            for (row, a) in a.chunks_exact_mut(s.d).enumerate() {
+                let read = problem.places_of(first + row);
+                add(a, &places.x[read[read.len() - 1] as usize * s.d..][..s.d]);
+            }
+        }
+
+        // Forward: the hidden layer.
+        let hidden = config.hidden != Hidden::Absent;
+        if hidden {
+            u.resize(n * s.m, T::of(0.0));
+            times(u, s.m, Into::Replace, View::new(a, n, s.d), View::new(tensor("W_in"), s.d, s.m));
+            let bias = tensor("b_in");
+            u.chunks_exact_mut(s.m).for_each(|row| add(row, bias));
+            y.resize(n * s.m, T::of(0.0));
+            slope.resize(n * s.m, T::of(0.0));
+            activate(config.shape.activation, u, y, slope);
+        }
+        if config.hidden == Hidden::Residual {
+            r.resize(n * s.d, T::of(0.0));
+            times(r, s.d, Into::Replace, View::new(y, n, s.m), View::new(tensor("W_out"), s.m, s.d));
+            let bias = tensor("b_out");
+            r.chunks_exact_mut(s.d).for_each(|row| add(row, bias));
+            if config.skip {
+                add(r, a);
+            }
+        }
+        let (read, width): (&[T], usize) = match config.hidden {
+            Hidden::Absent => (a, s.d),
+            Hidden::Output => (y, s.m),
+            Hidden::Residual => (r, s.d),
+        };
+
+        // Logits, loss, and the gradient in place of the logits.
+        logits.resize(n * s.omega, T::of(0.0));
+        times(
+            logits,
+            s.omega,
+            Into::Replace,
+            View::new(read, n, width),
+            View::new(tensor("W_U"), width, s.omega),
+        );
+        let bias = tensor("b_U");
+        for (row, logits) in logits.chunks_exact_mut(s.omega).enumerate() {
+            if !bias.is_empty() {
+                add(logits, bias);
+            }
+            self.loss += cross_entropy(logits, problem.counts[first + row], problem.next_of(first + row));
+        }
+
+        // Backward.
+        let gradient = &mut self.gradient;
+        let g = View::new(logits, n, s.omega);
+        transposed_times(&mut gradient[layout.of("W_U")], s.omega, Into::Add, View::new(read, n, width), g);
+        let bias = &mut gradient[layout.of("b_U")];
+        if !bias.is_empty() {
+            logits.chunks_exact(s.omega).for_each(|row| add(bias, row));
+        }
+        let da = &mut self.da[rows.start * s.d..rows.end * s.d];
+        let read_target: &mut [T] = match config.hidden {
+            Hidden::Absent => &mut *da,
+            Hidden::Output => {
+                dy.resize(n * s.m, T::of(0.0));
+                dy
+            }
+            Hidden::Residual => {
+                dr.resize(n * s.d, T::of(0.0));
+                dr
+            }
+        };
+        let w_u = View::new(tensor("W_U"), width, s.omega);
+        times_transposed(read_target, width, Into::Replace, View::new(logits, n, s.omega), w_u);
+        if config.hidden == Hidden::Residual {
+            transposed_times(
+                &mut gradient[layout.of("W_out")],
+                s.d,
+                Into::Add,
+                View::new(y, n, s.m),
+                View::new(dr, n, s.d),
+            );
+            let bias = &mut gradient[layout.of("b_out")];
+            dr.chunks_exact(s.d).for_each(|row| add(bias, row));
+            dy.resize(n * s.m, T::of(0.0));
+            let w_out = View::new(tensor("W_out"), s.m, s.d);
+            times_transposed(dy, s.m, Into::Replace, View::new(dr, n, s.d), w_out);
+        }
+        if hidden {
+            dy.iter_mut().zip(&*slope).for_each(|(d, s)| *d *= *s);
+            let du = View::new(dy, n, s.m);
+            transposed_times(&mut gradient[layout.of("W_in")], s.m, Into::Add, View::new(a, n, s.d), du);
+            let bias = &mut gradient[layout.of("b_in")];
+            dy.chunks_exact(s.m).for_each(|row| add(bias, row));
+            let w_in = View::new(tensor("W_in"), s.d, s.m);
+            times_transposed(da, s.d, Into::Replace, View::new(dy, n, s.m), w_in);
+            if config.hidden == Hidden::Residual && config.skip {
+                add(da, dr);
+            }
+        }
+        if !attention {
+            let weights = &mut gradient[layout.of("u_pos")];
+            for (row, da) in da.chunks_exact(s.d).enumerate() {
+                for (&place, weight) in problem.places_of(first + row).iter().zip(weights.iter_mut()) {
+                    *weight += dot(da, &places.x[place as usize * s.d..][..s.d]);
+                }
+            }
+            return;
+        }
+        let z = View::new(&self.z[rows.start * s.mixed..rows.end * s.mixed], n, s.mixed);
+        transposed_times(&mut gradient[layout.of("W_O")], s.d, Into::Add, z, View::new(da, n, s.d));
+        let bias = &mut gradient[layout.of("b_O")];
+        if !bias.is_empty() {
+            da.chunks_exact(s.d).for_each(|row| add(bias, row));
+        }
+        let dz = &mut self.dz[rows.start * s.mixed..rows.end * s.mixed];
+        let w_o = View::new(tensor("W_O"), s.mixed, s.d);
+        times_transposed(dz, s.mixed, Into::Replace, View::new(da, n, s.d), w_o);
+        let start = problem.context_starts[self.contexts.start];
+        let v = &places.qkv[2];
+        for (row, dz) in dz.chunks_exact(s.mixed).enumerate() {
+            let read = problem.places_of(first + row);
+            let at = problem.context_starts[first + row] - start;
+            let weights = &self.weights[at * s.heads..(at + read.len()) * s.heads];
+            let d_scores = &mut self.d_scores[at * s.heads..(at + read.len()) * s.heads];
+            for head in 0..s.heads {
+                let cut = head * s.d_head..(head + 1) * s.d_head;
+                let mut mean = T::of(0.0);
+                for (i, &place) in read.iter().enumerate() {
+                    let d_weight = dot(&dz[cut.clone()], &v[place as usize * s.mixed..][cut.clone()]);
+                    d_scores[i * s.heads + head] = d_weight;
+                    mean += weights[i * s.heads + head] * d_weight;
+                }
+                for i in 0..read.len() {
+                    let slot = &mut d_scores[i * s.heads + head];
+                    *slot = weights[i * s.heads + head] * (*slot - mean);
+                }
+            }
+        }
+    }
+}
+
+/// Turns the logits of a context into the gradient of its loss, and gives the loss.
+fn cross_entropy<T: Real>(logits: &mut [T], count: f64, next: &[(u32, f64)]) -> f64 {
+    let mut largest = T::of(f64::NEG_INFINITY);
+    for &l in logits.iter() {
+        if l > largest {
+            largest = l;
+        }
+    }
+    let top = largest.wide();
+    let mut loss: f64 = next.iter().map(|&(token, n)| -n * (logits[token as usize].wide() - top)).sum();
+    let mut sum = T::of(0.0);
+    for l in logits.iter_mut() {
+        *l = (*l - largest).e_to();
+        sum += *l;
+    }
+    loss += count * sum.wide().ln();
+    let scale = T::of(count) / sum;
+    logits.iter_mut().for_each(|l| *l *= scale);
+    for &(token, n) in next {
+        logits[token as usize] -= T::of(n);
+    }
+    loss
+}
+
+/// Values and slopes of the activation.
+fn activate<T: Real>(activation: Activation, u: &[T], y: &mut [T], slope: &mut [T]) {
+    for ((u, y), slope) in u.iter().zip(y).zip(slope) {
+        let x = u.wide();
+        (*y, *slope) = (T::of(activation.value(x)), T::of(activation.derivative(x)));
+    }
+}
+
+fn add<T: Real>(a: &mut [T], b: &[T]) {
+    a.iter_mut().zip(b).for_each(|(a, b)| *a += *b);
+}
+
+fn axpy<T: Real>(a: &mut [T], factor: T, b: &[T]) {
+    a.iter_mut().zip(b).for_each(|(a, b)| *a += factor * *b);
+}
+
+fn dot<T: Real>(a: &[T], b: &[T]) -> T {
+    a.iter().zip(b).fold(T::of(0.0), |sum, (a, b)| sum + *a * *b)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::corpus::{Corpus, Options, Outputs, Silent, Source, Window};
+    use crate::model::reference::log_sum_exp;
+    use crate::model::{Model, Preset, Shape};
+
+    fn stories(n: u64) -> (Problem, u64) {
+        let options = Options { window: Window { n_ctx: 6, ..Window::default() }, ..Options::default() };
+        let outputs = Outputs { contexts: true, ..Outputs::default() };
+        let source = Source::Stories { documents: n, seed: 0 };
+        let corpus = Corpus::read(&source, &options, outputs, &Silent).unwrap();
+        let problem = Problem::new(&corpus.contexts.unwrap(), corpus.summary.floor_nats);
+        (problem, corpus.summary.d_vocab)
+    }
+
+    /// Every preset, and switches that no preset has.
+    fn configs(d_vocab: u64) -> Vec<Config> {
+        let shape =
+            Shape { d_vocab, n_ctx: 6, d_model: 5, n_heads: 2, d_head: 3, d_mlp: 7, ..Shape::default() };
+        let mut all: Vec<Config> = Preset::ALL.into_iter().map(|p| p.config(shape)).collect();
+        let base = Preset::Madden2024.config(shape);
+        for activation in Activation::ALL {
+            all.push(Config {
+                shape: Shape { activation, ..shape },
+                attention_bias: true,
+                output_bias: true,
+                ..base
+            });
+        }
+        all.push(Config { skip: true, positions: Positions::None, ..base });
+        all.push(Config { hidden: Hidden::Residual, output_bias: true, ..base });
+        let average = Preset::Average.config(shape);
+        all.push(Config { skip: true, positions: Positions::Learned, ..average });
+        all.push(Config { hidden: Hidden::Residual, skip: true, ..average });
+        all.push(Config { hidden: Hidden::Absent, shape: Shape { d_mlp: 0, ..average.shape }, ..average });
+        all
+    }
+
+    fn reference_loss(model: &Model, problem: &Problem) -> f64 {
+        (0..problem.len())
+            .map(|i| {
+                let logits = model.logits(&problem.tokens_of(i));
+                let next = problem.next_of(i).iter().map(|&(t, n)| n * logits[t as usize]).sum::<f64>();
+                problem.counts[i] * log_sum_exp(&logits) - next
+            })
+            .sum()
+    }
+
+    #[test]
+    fn the_loss_is_that_of_the_reference_in_both_precisions() {
+        let (problem, d_vocab) = stories(40);
+        for config in configs(d_vocab) {
+            let model = Model::random(config, 1).unwrap();
+            let expect = reference_loss(&model, &problem);
+            let mut gradient = vec![0.0; config.n_parameters()];
+            let loss = Evaluator::new(config, &problem).evaluate(model.parameters(), &mut gradient);
+            assert!((loss / expect - 1.0).abs() < 1e-13, "{config:?}: {loss} {expect}");
+            assert!(loss >= problem.floor.0);
+            let narrow: Vec<f32> = model.parameters().iter().map(|&x| x as f32).collect();
+            let mut gradient = vec![0.0f32; config.n_parameters()];
+            let loss = Evaluator::new(config, &problem).evaluate(&narrow, &mut gradient);
+            assert!((loss / expect - 1.0).abs() < 1e-5, "{config:?}: {loss} {expect}");
+        }
+    }
+
+    #[test]
+    fn the_gradient_is_that_of_central_differences_for_every_switch() {
+        let (problem, d_vocab) = stories(12);
+        for config in configs(d_vocab) {
+            // ReLU has corners; a draw that keeps away from them is as good as any.
+            let model = Model::random(config, 2).unwrap();
+            let mut gradient = vec![0.0; config.n_parameters()];
+            let mut evaluator = Evaluator::new(config, &problem);
+            evaluator.evaluate(model.parameters(), &mut gradient);
+            let mut spare = gradient.clone();
+            let scale = gradient.iter().fold(1.0f64, |m, g| m.max(g.abs()));
+            for tensor in config.tensors() {
+                // A few parameters of every tensor.
+                let step = (tensor.range.len() / 9).max(1);
+                for i in tensor.range.clone().step_by(step) {
+                    let h = 1e-5;
+                    let mut at = |x: f64| {
+                        let mut moved = model.parameters().to_vec();
+                        moved[i] += x;
+                        evaluator.evaluate(&moved, &mut spare)
+                    };
+                    let slope = (at(h) - at(-h)) / (2.0 * h);
+                    assert!(
+                        (slope - gradient[i]).abs() < 1e-7 * scale,
+                        "{}[{}] of {config:?}: {slope} {}",
+                        tensor.name,
+                        i - tensor.range.start,
+                        gradient[i]
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn threads_do_not_change_a_bit() {
+        let (problem, d_vocab) = stories(300);
+        assert!(problem.len() > LANE_CONTEXTS * 2);
+        for config in configs(d_vocab) {
+            let model = Model::random(config, 3).unwrap();
+            let parameters: Vec<f32> = model.parameters().iter().map(|&x| x as f32).collect();
+            let run = |threads| {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+                pool.install(|| {
+                    let mut gradient = vec![0.0f32; parameters.len()];
+                    let loss = Evaluator::new(config, &problem).evaluate(&parameters, &mut gradient);
+                    (loss.to_bits(), gradient.iter().map(|g| g.to_bits()).collect::<Vec<_>>())
+                })
+            };
+            assert_eq!(run(1), run(2));
+            assert_eq!(run(1), run(3));
+        }
+    }
+}
