@@ -3,7 +3,6 @@
 use crate::{Case, skipped};
 use serde_json::Value;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 /// Runs a command that must fail and checks all of that; gives the message.
 fn refused(case: &Case, arguments: &[&str], says: &str) -> String {
@@ -243,11 +242,20 @@ fn ctrl_c_ends_with_130_and_leaves_nothing() {
         .unwrap();
     // Words without end: waiting for more of them, the program must end all the same.
     let mut input = child.stdin.take().unwrap();
+    let (reading, is_reading) = std::sync::mpsc::channel();
     let feeder = std::thread::spawn(move || {
         let line = "once upon a time there was a story without an end\n".repeat(1000);
-        while std::io::Write::write_all(&mut input, line.as_bytes()).is_ok() {}
+        for round in 0.. {
+            if std::io::Write::write_all(&mut input, line.as_bytes()).is_err() {
+                break;
+            }
+            // More than a pipe holds has gone through, so the program is reading, and watches for signals.
+            if round == 40 {
+                reading.send(()).unwrap();
+            }
+        }
     });
-    std::thread::sleep(Duration::from_millis(300));
+    is_reading.recv().unwrap();
     let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(kill.success());
     let status = child.wait().unwrap();
