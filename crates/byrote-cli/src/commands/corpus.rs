@@ -37,6 +37,9 @@ pub struct CorpusCommand {
 }
 
 pub fn run(args: &CorpusCommand, common: &Common) -> Result<ExitCode> {
+    if args.corpus.d_vocab.is_some() && args.corpus.random.is_none() {
+        return Err(Error::setting("--d-vocab", "has a meaning for --random only"));
+    }
     let written = match &args.write {
         Some(path) => {
             let documents = args.corpus.builtin.unwrap_or(BUILTIN_DOCUMENTS);

@@ -65,6 +65,7 @@ fn wrong_inputs_end_in_one_clear_line() {
         (&["text.txt", "--limit", "0"], "--limit"),
         (&["text.txt", "--lengths", "1..3"], "--lengths: has no meaning for files"),
         (&["text.txt", "--labels", "3"], "--labels"),
+        (&["text.txt", "--d-vocab", "3"], "--d-vocab"),
         (&["text.txt", "--dtype", "u32"], "--dtype"),
         (&["text.txt", "--separator-id", "3"], "--separator-id"),
         (&["--builtin", "5", "--documents", "file"], "--documents: has no meaning for the built-in stories"),

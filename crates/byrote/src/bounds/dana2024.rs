@@ -322,10 +322,6 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn both(corpus: CorpusFacts, shape: Shape) -> Situation {
-        Situation { shape: Some(shape), ..of_corpus(corpus) }
-    }
-
     #[test]
     fn capacity_counts_the_rank_of_heads_and_skip() {
         assert_eq!(capacity(10, 10, 20, 50), 210); // 20 * 10 + 10

@@ -125,10 +125,6 @@ mod tests {
     use crate::model::Shape;
     use proptest::prelude::*;
 
-    fn both(corpus: CorpusFacts, shape: Shape) -> Situation {
-        Situation { shape: Some(shape), ..of_corpus(corpus) }
-    }
-
     #[test]
     fn the_output_is_no_bottleneck_at_full_width_or_for_associations() {
         assert!(PROPOSITION1.evaluate(&of_shape(attention_only(49, 8, 1))).applies());

@@ -314,6 +314,11 @@ pub(super) mod examples {
         Situation { corpus: Some(corpus), ..Situation::default() }
     }
 
+    /// A situation with this corpus and this model.
+    pub(crate) fn both(corpus: CorpusFacts, shape: Shape) -> Situation {
+        Situation { shape: Some(shape), ..of_corpus(corpus) }
+    }
+
     /// A situation with nothing but this shape.
     pub(crate) fn of_shape(shape: Shape) -> Situation {
         Situation { shape: Some(shape), ..Situation::default() }

@@ -27,6 +27,8 @@ const MAX_LANES: usize = 8;
 pub struct Evaluator<'p, T> {
     config: Config,
     problem: &'p Problem,
+    layout: Layout,
+    n_parameters: usize,
     /// Fixed positions, or empty.
     sinusoids: Vec<T>,
     lanes: Vec<Lane<T>>,
@@ -81,6 +83,8 @@ impl<'p, T: Real> Evaluator<'p, T> {
                 dqkv: projected(),
             },
             readers: Readers::new(problem),
+            layout: Layout(config.tensors().into_iter().map(|t| (t.name, t.range)).collect()),
+            n_parameters,
             config,
             problem,
         }
@@ -91,14 +95,14 @@ impl<'p, T: Real> Evaluator<'p, T> {
     /// # Panics
     /// When `parameters` or `gradient` is not as long as the configuration says.
     pub fn evaluate(&mut self, parameters: &[T], gradient: &mut [T]) -> f64 {
-        let n = self.config.n_parameters();
+        let n = self.n_parameters;
         assert!(
             parameters.len() == n && gradient.len() == n,
             "{} parameters and {} derivatives for a model of {n}",
             parameters.len(),
             gradient.len()
         );
-        let layout = Layout(self.config.tensors().into_iter().map(|t| (t.name, t.range)).collect());
+        let layout = std::mem::take(&mut self.layout);
         let s = sizes(&self.config);
         self.embed(parameters, &layout, s);
         let (config, problem, places) = (&self.config, self.problem, &self.places);
@@ -119,6 +123,7 @@ impl<'p, T: Real> Evaluator<'p, T> {
             gradient.iter_mut().zip(&lane.gradient).for_each(|(g, l)| *g += *l);
         }
         self.back_to_places(parameters, gradient, &layout, s);
+        self.layout = layout;
         loss
     }
 

@@ -52,7 +52,7 @@ pub(super) struct Block<T> {
 }
 
 /// The tensors of a model in a vector of parameters.
-#[derive(Clone)]
+#[derive(Default)]
 pub(super) struct Layout(pub(super) Vec<(&'static str, Range<usize>)>);
 
 impl Layout {
