@@ -3,6 +3,7 @@
 pub mod dd;
 pub mod gemm;
 pub(crate) mod pages;
+pub mod simd;
 pub mod stream;
 
 pub use dd::Dd;
