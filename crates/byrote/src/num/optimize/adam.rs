@@ -1,0 +1,168 @@
+//! Adam and AdamW, in PyTorch's arithmetic.
+//!
+//! ```text
+//! m += (1 - beta_1) (g - m)        v = beta_2 v + (1 - beta_2) g^2
+//! x  = (1 - rate decay) x - rate / (1 - beta_1^t)  m / (sqrt(v) / sqrt(1 - beta_2^t) + eps)
+//! ```
+//!
+//! with decay = 0 for Adam. References: Kingma & Ba, arXiv 1412.6980v9, algorithm 1; Loshchilov & Hutter, arXiv 1711.05101v3,
+//! algorithm 2 (with the decay multiplied by the rate, as PyTorch does).
+
+use super::vectors::PIECE;
+use crate::num::gemm::Real;
+use crate::num::simd::{self, Isa, Kernel};
+use rayon::prelude::*;
+
+/// Constants of the method.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Constants {
+    /// Decay of the first moment.
+    pub beta_1: f64,
+    /// Decay of the second moment.
+    pub beta_2: f64,
+    /// Added to the root of the second moment.
+    pub eps: f64,
+    /// Decoupled weight decay; 0 for Adam.
+    pub decay: f64,
+}
+
+impl Default for Constants {
+    fn default() -> Self {
+        Self { beta_1: 0.9, beta_2: 0.999, eps: 1e-8, decay: 0.0 }
+    }
+}
+
+/// The moments.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Adam<T> {
+    /// The constants.
+    pub constants: Constants,
+    /// Steps taken.
+    pub steps: u64,
+    /// First moments.
+    pub first: Vec<T>,
+    /// Second moments.
+    pub second: Vec<T>,
+}
+
+impl<T: Real + Root> Adam<T> {
+    /// Before the first step, for `n` variables.
+    pub fn new(constants: Constants, n: usize) -> Self {
+        Self { constants, steps: 0, first: vec![T::of(0.0); n], second: vec![T::of(0.0); n] }
+    }
+
+    /// One step: `next` becomes `x` moved against the gradient.
+    pub fn step(&mut self, x: &[T], next: &mut [T], gradient: &[T], rate: f64) {
+        self.steps += 1;
+        let Constants { beta_1, beta_2, eps, decay } = self.constants;
+        let t = self.steps as f64;
+        let factors = Factors {
+            first: T::of(1.0 - beta_1),
+            second: T::of(1.0 - beta_2),
+            keep: T::of(beta_2),
+            root: T::of((1.0 - beta_2.powf(t)).sqrt()),
+            eps: T::of(eps),
+            rate: T::of(rate / (1.0 - beta_1.powf(t))),
+            shrink: T::of(1.0 - rate * decay),
+        };
+        let piece = |((((next, x), g), m), v): ((((&mut [T], &[T]), &[T]), &mut [T]), &mut [T])| {
+            simd::run(PieceStep { factors, x, next, g, m, v });
+        };
+        // A few pieces at a time: a step is little work an element.
+        let size = 8 * PIECE;
+        next.par_chunks_mut(size)
+            .zip(x.par_chunks(size))
+            .zip(gradient.par_chunks(size))
+            .zip(self.first.par_chunks_mut(size))
+            .zip(self.second.par_chunks_mut(size))
+            .for_each(piece);
+    }
+}
+
+/// Numbers with a square root.
+pub trait Root {
+    /// The square root.
+    fn root(self) -> Self;
+}
+
+impl Root for f32 {
+    #[inline(always)]
+    fn root(self) -> Self {
+        self.sqrt()
+    }
+}
+
+impl Root for f64 {
+    #[inline(always)]
+    fn root(self) -> Self {
+        self.sqrt()
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Factors<T> {
+    first: T,
+    second: T,
+    keep: T,
+    root: T,
+    eps: T,
+    rate: T,
+    shrink: T,
+}
+
+struct PieceStep<'a, T> {
+    factors: Factors<T>,
+    x: &'a [T],
+    next: &'a mut [T],
+    g: &'a [T],
+    m: &'a mut [T],
+    v: &'a mut [T],
+}
+
+impl<T: Real + Root> Kernel for PieceStep<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn call<I: Isa>(self, _: I) {
+        let f = self.factors;
+        let moments = self.m.iter_mut().zip(self.v);
+        for (((next, &x), &g), (m, v)) in self.next.iter_mut().zip(self.x).zip(self.g).zip(moments) {
+            *m += f.first * (g - *m);
+            *v = *v * f.keep + f.second * g * g;
+            let size = v.root() / f.root + f.eps;
+            *next = x * f.shrink - f.rate * (*m / size);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_step_is_the_rate_whatever_the_gradient() {
+        let mut adam = Adam::new(Constants::default(), 3);
+        let (x, mut next) = ([1.0f64, 2.0, 3.0], [0.0; 3]);
+        adam.step(&x, &mut next, &[1e-3, -50.0, 0.0], 0.1);
+        assert!((next[0] - 0.9).abs() < 1e-5 && (next[1] - 2.1).abs() < 1e-9 && next[2] == 3.0);
+        assert_eq!(adam.steps, 1);
+    }
+
+    #[test]
+    fn decay_shrinks_what_has_no_gradient() {
+        let mut adam = Adam::new(Constants { decay: 0.01, ..Constants::default() }, 1);
+        let mut next = [0.0f64];
+        adam.step(&[2.0], &mut next, &[0.0], 0.1);
+        assert!((next[0] - 2.0 * 0.999).abs() < 1e-15);
+    }
+
+    #[test]
+    fn two_steps_by_hand() {
+        // g = 1, then g = 2, rate 0.5: m = 0.1, 0.29; v = 0.001, 0.004999.
+        let mut adam = Adam::new(Constants { eps: 0.0, ..Constants::default() }, 1);
+        let (mut a, mut b) = ([0.0f64], [0.0f64]);
+        adam.step(&[0.0], &mut a, &[1.0], 0.5);
+        adam.step(&a, &mut b, &[2.0], 0.5);
+        let second = 0.5 * (0.29 / 0.19) / (0.004_999f64 / 0.001_999).sqrt();
+        assert!((a[0] + 0.5).abs() < 1e-14 && (b[0] + 0.5 + second).abs() < 1e-12, "{a:?} {b:?}");
+    }
+}

@@ -1,0 +1,222 @@
+//! The limited-memory BFGS direction d = -H g, from the last curvature pairs s = x' - x, y = g' - g.
+//!
+//! The two-loop recursion (Nocedal & Wright, Numerical Optimization, 2nd ed., algorithm 7.4) is run on coefficients: every
+//! vector in it is a combination of the pairs and the gradient, so inner products among those are all it needs (Chen, Wang
+//! & Zhou, Large-scale L-BFGS using MapReduce, 2014, section 3). One pass over memory takes the products that are new, one
+//! adds the direction up.
+
+use super::vectors::{combine, dots};
+use crate::num::gemm::Real;
+
+/// A pair is kept where the cosine between s and y is more than this: safely positive.
+const CURVATURE: f64 = 1e-10;
+
+/// The memory of the method.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Lbfgs<T> {
+    memory: usize,
+    /// Oldest first; at most `memory`.
+    pairs: Vec<Pair<T>>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Pair<T> {
+    s: Vec<T>,
+    y: Vec<T>,
+    /// With the pair at each place, this one included: s . y_j, y . s_j and y . y_j.
+    products: Vec<Products>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Products {
+    sy: f64,
+    ys: f64,
+    yy: f64,
+}
+
+impl<T: Real> Lbfgs<T> {
+    /// Without memory yet.
+    pub fn new(memory: usize) -> Self {
+        Self { memory, pairs: Vec::with_capacity(memory) }
+    }
+
+    /// With the pairs of another time, oldest first: what [`Lbfgs::pairs`] gave.
+    pub fn from_pairs(memory: usize, pairs: Vec<(Vec<T>, Vec<T>)>) -> Self {
+        let mut all = Self::new(memory);
+        for (s, y) in pairs {
+            all.insert(s, y);
+        }
+        all
+    }
+
+    /// The pairs (s, y), oldest first.
+    pub fn pairs(&self) -> impl ExactSizeIterator<Item = (&[T], &[T])> {
+        self.pairs.iter().map(|p| (&p.s[..], &p.y[..]))
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        self.pairs.clear();
+    }
+
+    /// Learns from a step from `x` to `x_next`. A pair without positive curvature is left out.
+    pub fn learn(&mut self, x: &[T], x_next: &[T], g: &[T], g_next: &[T]) {
+        let n = x.len();
+        let (mut s, mut y) = match self.pairs.len() == self.memory && self.memory > 0 {
+            true => {
+                let oldest = self.pairs.remove(0);
+                self.pairs.iter_mut().for_each(|p| {
+                    p.products.remove(0);
+                });
+                (oldest.s, oldest.y)
+            }
+            false => (vec![T::of(0.0); n], vec![T::of(0.0); n]),
+        };
+        combine(&mut s, &[(1.0, x_next), (-1.0, x)]);
+        combine(&mut y, &[(1.0, g_next), (-1.0, g)]);
+        self.insert(s, y);
+    }
+
+    /// Puts a pair at the end, with its products.
+    fn insert(&mut self, s: Vec<T>, y: Vec<T>) {
+        let mut wanted: Vec<(&[T], &[T])> = Vec::with_capacity(3 * self.pairs.len() + 3);
+        for p in &self.pairs {
+            wanted.extend([(&s[..], &p.y[..]), (&y[..], &p.s[..]), (&y[..], &p.y[..])]);
+        }
+        wanted.extend([(&s[..], &y[..]), (&y[..], &y[..]), (&s[..], &s[..])]);
+        let mut found = vec![0.0; wanted.len()];
+        dots(s.len(), &wanted, &mut found);
+        let (found, own) = found.split_at(found.len() - 3);
+        let (sy, yy, ss) = (own[0], own[1], own[2]);
+        if !(sy > CURVATURE * (ss * yy).sqrt() && sy.is_finite() && yy.is_finite()) || self.memory == 0 {
+            return;
+        }
+        for (pair, products) in self.pairs.iter_mut().zip(found.as_chunks::<3>().0) {
+            let [sy, ys, yy] = *products;
+            pair.products.push(Products { sy: ys, ys: sy, yy });
+        }
+        let mut products: Vec<Products> =
+            found.as_chunks::<3>().0.iter().map(|&[sy, ys, yy]| Products { sy, ys, yy }).collect();
+        products.push(Products { sy, ys: sy, yy });
+        self.pairs.push(Pair { s, y, products });
+    }
+
+    /// The direction at a point with this gradient, and the slope along it.
+    pub fn direction(&self, gradient: &[T], direction: &mut [T]) -> f64 {
+        let k = self.pairs.len();
+        let mut wanted: Vec<(&[T], &[T])> = Vec::with_capacity(2 * k + 1);
+        for p in &self.pairs {
+            wanted.extend([(&p.s[..], gradient), (&p.y[..], gradient)]);
+        }
+        wanted.push((gradient, gradient));
+        let mut found = vec![0.0; wanted.len()];
+        dots(gradient.len(), &wanted, &mut found);
+        let (of_pairs, gg) = (found.as_chunks::<2>().0, found[2 * k]);
+
+        // p = c_g g + sum_j c_s[j] s_j + sum_j c_y[j] y_j
+        let (mut c_g, mut c_s, mut c_y) = (-1.0, vec![0.0; k], vec![0.0; k]);
+        let mut alpha = vec![0.0; k];
+        for i in (0..k).rev() {
+            let products = &self.pairs[i].products;
+            let along: f64 =
+                c_g * of_pairs[i][0] + (i + 1..k).map(|j| c_y[j] * products[j].sy).sum::<f64>();
+            alpha[i] = along / products[i].sy;
+            c_y[i] = -alpha[i];
+        }
+        if let Some(last) = self.pairs.last() {
+            let scale = last.products[k - 1].sy / last.products[k - 1].yy;
+            c_g *= scale;
+            c_y.iter_mut().for_each(|c| *c *= scale);
+        }
+        for i in 0..k {
+            let products = &self.pairs[i].products;
+            let along: f64 = c_g * of_pairs[i][1]
+                + (0..k).map(|j| c_y[j] * products[j].yy + c_s[j] * products[j].ys).sum::<f64>();
+            c_s[i] = alpha[i] - along / products[i].sy;
+        }
+        let mut terms: Vec<(f64, &[T])> = Vec::with_capacity(2 * k + 1);
+        terms.push((c_g, gradient));
+        let mut slope = c_g * gg;
+        for (i, pair) in self.pairs.iter().enumerate() {
+            terms.extend([(c_s[i], &pair.s[..]), (c_y[i], &pair.y[..])]);
+            slope += c_s[i] * of_pairs[i][0] + c_y[i] * of_pairs[i][1];
+        }
+        combine(direction, &terms);
+        slope
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Steps and gradients of a quadratic with this diagonal.
+    fn steps(n: usize, k: usize) -> (Vec<f64>, Vec<(Vec<f64>, Vec<f64>)>) {
+        let diagonal: Vec<f64> = (0..n).map(|i| 1.0 + i as f64).collect();
+        let pairs = (0..k)
+            .map(|j| {
+                let s: Vec<f64> = (0..n).map(|i| ((i * (j + 2) + j) % 7) as f64 - 3.0).collect();
+                let y = s.iter().zip(&diagonal).map(|(s, d)| s * d).collect();
+                (s, y)
+            })
+            .collect();
+        (diagonal, pairs)
+    }
+
+    /// The two-loop recursion as the textbook writes it.
+    fn textbook(pairs: &[(Vec<f64>, Vec<f64>)], g: &[f64]) -> Vec<f64> {
+        let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+        let mut q = g.to_vec();
+        let mut alpha = vec![0.0; pairs.len()];
+        for (i, (s, y)) in pairs.iter().enumerate().rev() {
+            alpha[i] = dot(s, &q) / dot(s, y);
+            q.iter_mut().zip(y).for_each(|(q, y)| *q -= alpha[i] * y);
+        }
+        let (s, y) = &pairs[pairs.len() - 1];
+        let scale = dot(s, y) / dot(y, y);
+        q.iter_mut().for_each(|q| *q *= scale);
+        for (i, (s, y)) in pairs.iter().enumerate() {
+            let beta = dot(y, &q) / dot(s, y);
+            q.iter_mut().zip(s).for_each(|(q, s)| *q += (alpha[i] - beta) * s);
+        }
+        q.into_iter().map(|x| -x).collect()
+    }
+
+    #[test]
+    fn the_direction_is_that_of_the_textbook() {
+        let (_, pairs) = steps(11, 5);
+        let lbfgs = Lbfgs::from_pairs(4, pairs.clone());
+        assert_eq!(lbfgs.pairs().len(), 5, "as many as were given");
+        let g: Vec<f64> = (0..11).map(|i| (i as f64 * 0.7).sin()).collect();
+        let mut d = vec![0.0; 11];
+        let slope = lbfgs.direction(&g, &mut d);
+        let expected = textbook(&pairs, &g);
+        let largest = expected.iter().fold(0.0, |m: f64, x| m.max(x.abs()));
+        assert!(d.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-12 * largest), "{d:?} {expected:?}");
+        let plain: f64 = g.iter().zip(&d).map(|(g, d)| g * d).sum();
+        assert!((slope - plain).abs() < 1e-12 * plain.abs() && slope < 0.0);
+    }
+
+    #[test]
+    fn memory_forgets_the_oldest_and_comes_back_bit_by_bit() {
+        let (_, all) = steps(9, 6);
+        let mut lbfgs = Lbfgs::new(3);
+        let zero = vec![0.0; 9];
+        for (s, y) in &all {
+            lbfgs.learn(&zero, s, &zero, y);
+        }
+        let kept: Vec<(Vec<f64>, Vec<f64>)> = lbfgs.pairs().map(|(s, y)| (s.to_vec(), y.to_vec())).collect();
+        assert_eq!(kept, all[3..]);
+        assert_eq!(Lbfgs::from_pairs(3, kept), lbfgs);
+    }
+
+    #[test]
+    fn negative_curvature_is_not_learned_and_without_memory_it_is_the_gradient() {
+        let mut lbfgs = Lbfgs::new(3);
+        lbfgs.learn(&[0.0, 0.0], &[1.0, 0.0], &[0.0, 0.0], &[-1.0, 0.0]);
+        assert_eq!(lbfgs.pairs().len(), 0);
+        let mut d = [0.0; 2];
+        assert_eq!(lbfgs.direction(&[3.0, -4.0], &mut d), -25.0);
+        assert_eq!(d, [-3.0, 4.0]);
+    }
+}

@@ -1,0 +1,160 @@
+//! L-BFGS with a line search: a step at a time, so that whoever drives it can look, save and stop.
+
+use super::line_search::{Point, Search, Wolfe};
+use super::{Lbfgs, Objective};
+use crate::num::gemm::Real;
+use std::mem::swap;
+
+/// A descent: where it is, and what it remembers.
+#[derive(Debug, Clone)]
+pub struct Descent<T> {
+    /// The conditions of the line search.
+    pub wolfe: Wolfe,
+    /// The curvature pairs.
+    pub lbfgs: Lbfgs<T>,
+    /// The first step is this over the sum of the absolute gradient, later ones begin with it times the direction.
+    pub rate: f64,
+    x: Vec<T>,
+    value: f64,
+    gradient: Vec<T>,
+    direction: Vec<T>,
+    trial: Vec<T>,
+    trial_gradient: Vec<T>,
+}
+
+/// What a step did.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Progress {
+    /// How far it went along its direction.
+    pub t: f64,
+    /// Evaluations it took.
+    pub evaluations: u32,
+}
+
+/// Why there is no further step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Halt {
+    /// No point along the direction, nor along the gradient, is lower as far as rounding lets one see.
+    NoDescent,
+    /// The value or the gradient is not finite.
+    NotFinite,
+}
+
+impl<T: Real> Descent<T> {
+    /// At a start, which is evaluated.
+    pub fn new<O: Objective<T> + ?Sized>(
+        objective: &mut O,
+        x: Vec<T>,
+        lbfgs: Lbfgs<T>,
+        wolfe: Wolfe,
+        rate: f64,
+    ) -> Self {
+        let n = x.len();
+        let zeros = || vec![T::of(0.0); n];
+        let mut gradient = zeros();
+        let value = objective.evaluate(&x, &mut gradient);
+        let (direction, trial, trial_gradient) = (zeros(), zeros(), zeros());
+        Self { wolfe, lbfgs, rate, x, value, gradient, direction, trial, trial_gradient }
+    }
+
+    /// Where it is.
+    pub fn x(&self) -> &[T] {
+        &self.x
+    }
+
+    /// The value there.
+    pub fn value(&self) -> f64 {
+        self.value
+    }
+
+    /// The gradient there.
+    pub fn gradient(&self) -> &[T] {
+        &self.gradient
+    }
+
+    /// One step.
+    pub fn step<O: Objective<T> + ?Sized>(&mut self, objective: &mut O) -> Result<Progress, Halt> {
+        if !self.value.is_finite() || !self.gradient.iter().all(|g| g.wide().is_finite()) {
+            return Err(Halt::NotFinite);
+        }
+        let mut evaluations = 0;
+        loop {
+            let alone = self.lbfgs.pairs().len() == 0;
+            let slope = self.lbfgs.direction(&self.gradient, &mut self.direction);
+            let guess = match alone {
+                true => self.rate / self.gradient.iter().map(|g| g.wide().abs()).sum::<f64>().max(1.0),
+                false => self.rate,
+            };
+            let mut search = Search {
+                x: &self.x,
+                direction: &self.direction,
+                trial: &mut self.trial,
+                trial_gradient: &mut self.trial_gradient,
+                evaluations: 0,
+            };
+            let start = Point { t: 0.0, value: self.value, slope };
+            let found = if slope < 0.0 { search.run(objective, self.wolfe, start, guess) } else { None };
+            evaluations += search.evaluations;
+            if let Some(point) = found {
+                self.lbfgs.learn(&self.x, &self.trial, &self.gradient, &self.trial_gradient);
+                swap(&mut self.x, &mut self.trial);
+                swap(&mut self.gradient, &mut self.trial_gradient);
+                self.value = point.value;
+                return Ok(Progress { t: point.t, evaluations });
+            }
+            if alone {
+                return Err(Halt::NoDescent);
+            }
+            // The pairs mislead: once more along the gradient.
+            self.lbfgs.clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rosenbrock(x: &[f64], g: &mut [f64]) -> f64 {
+        let mut value = 0.0;
+        g.fill(0.0);
+        for i in 0..x.len() - 1 {
+            let (a, b) = (1.0 - x[i], x[i + 1] - x[i] * x[i]);
+            value += a * a + 100.0 * b * b;
+            g[i] += -2.0 * a - 400.0 * x[i] * b;
+            g[i + 1] += 200.0 * b;
+        }
+        value
+    }
+
+    #[test]
+    fn the_valley_of_rosenbrock_is_walked_to_its_end() {
+        let mut objective = rosenbrock;
+        let start = vec![-1.2, 1.0, -1.2, 1.0, -1.2, 1.0];
+        let mut descent = Descent::new(&mut objective, start, Lbfgs::new(5), Wolfe::default(), 1.0);
+        let mut evaluations = 0;
+        for step in 0.. {
+            match descent.step(&mut objective) {
+                Ok(progress) => evaluations += progress.evaluations,
+                Err(halt) => {
+                    assert_eq!(halt, Halt::NoDescent);
+                    assert!((30..300).contains(&step), "{step} steps");
+                    break;
+                }
+            }
+            assert!(step < 1000);
+        }
+        assert!(descent.x().iter().all(|x| (x - 1.0).abs() < 1e-6), "{:?}", descent.x());
+        assert!(evaluations < 500, "{evaluations}");
+    }
+
+    #[test]
+    fn infinities_are_told_apart_from_the_end() {
+        let mut objective = |_: &[f64], g: &mut [f64]| {
+            g.fill(f64::NAN);
+            0.0
+        };
+        let mut descent = Descent::new(&mut objective, vec![1.0], Lbfgs::new(5), Wolfe::default(), 1.0);
+        assert_eq!(descent.step(&mut objective), Err(Halt::NotFinite));
+    }
+}

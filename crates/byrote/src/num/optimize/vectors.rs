@@ -1,0 +1,144 @@
+//! Sums over long vectors, cut into pieces of fixed size: the pieces may be worked off by any number of threads, their
+//! results are added in order, so a sum is the same to the last bit. Products are added in f64 whatever the vectors hold.
+
+use crate::num::gemm::Real;
+use crate::num::simd::{self, Isa, Kernel};
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// Elements of a piece: a few of these fit into the first cache together.
+pub(super) const PIECE: usize = 2048;
+/// Work (elements times vectors) below which threads cost more than they bring.
+const ALONE: usize = 1 << 16;
+/// Partial sums that are kept apart, so that they can be added side by side.
+const LANES: usize = 16;
+
+/// a . b
+pub fn dot<T: Real>(a: &[T], b: &[T]) -> f64 {
+    let mut sum = [0.0];
+    dots(a.len(), &[(a, b)], &mut sum);
+    sum[0]
+}
+
+/// Many inner products of vectors of length `n` in one pass over memory.
+pub fn dots<T: Real>(n: usize, pairs: &[(&[T], &[T])], sums: &mut [f64]) {
+    let width = pairs.len();
+    sums.fill(0.0);
+    let work = |piece: usize, out: &mut [f64]| {
+        let range = piece * PIECE..((piece + 1) * PIECE).min(n);
+        simd::run(PieceDots { pairs, range, out });
+    };
+    let n_pieces = n.div_ceil(PIECE);
+    if n * width <= ALONE {
+        let mut one = vec![0.0; width];
+        for piece in 0..n_pieces {
+            work(piece, &mut one);
+            sums.iter_mut().zip(&one).for_each(|(s, x)| *s += x);
+        }
+        return;
+    }
+    let mut all = vec![0.0; n_pieces * width];
+    all.par_chunks_mut(width).enumerate().for_each(|(piece, out)| work(piece, out));
+    for one in all.chunks_exact(width) {
+        sums.iter_mut().zip(one).for_each(|(s, x)| *s += x);
+    }
+}
+
+struct PieceDots<'a, 'b, T> {
+    pairs: &'a [(&'b [T], &'b [T])],
+    range: Range<usize>,
+    out: &'a mut [f64],
+}
+
+impl<T: Real> Kernel for PieceDots<'_, '_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn call<I: Isa>(self, isa: I) {
+        for ((a, b), out) in self.pairs.iter().zip(self.out) {
+            *out = short_dot(isa, &a[self.range.clone()], &b[self.range.clone()]);
+        }
+    }
+}
+
+#[inline(always)]
+fn short_dot<I: Isa, T: Real>(isa: I, a: &[T], b: &[T]) -> f64 {
+    let mut sums = [0.0f64; LANES];
+    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
+    for (a, b) in a.iter().zip(b) {
+        for i in 0..LANES {
+            sums[i] = isa.fma(a[i].wide(), b[i].wide(), sums[i]);
+        }
+    }
+    for (i, (a, b)) in a_rest.iter().zip(b_rest).enumerate() {
+        sums[i] = isa.fma(a.wide(), b.wide(), sums[i]);
+    }
+    sums.iter().sum()
+}
+
+/// out = sum_i c_i v_i, added in f64 and rounded once.
+pub fn combine<T: Real>(out: &mut [T], terms: &[(f64, &[T])]) {
+    let alone = out.len() * terms.len() <= ALONE;
+    let work = |(piece, out): (usize, &mut [T])| {
+        simd::run(PieceCombine { terms, start: piece * PIECE, out });
+    };
+    if alone {
+        out.chunks_mut(PIECE).enumerate().for_each(work);
+    } else {
+        out.par_chunks_mut(PIECE).enumerate().for_each(work);
+    }
+}
+
+struct PieceCombine<'a, 'b, T> {
+    terms: &'a [(f64, &'b [T])],
+    start: usize,
+    out: &'a mut [T],
+}
+
+impl<T: Real> Kernel for PieceCombine<'_, '_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn call<I: Isa>(self, isa: I) {
+        let mut sums = [0.0f64; PIECE];
+        let sums = &mut sums[..self.out.len()];
+        for (factor, vector) in self.terms {
+            let vector = &vector[self.start..self.start + sums.len()];
+            for (sum, x) in sums.iter_mut().zip(vector) {
+                *sum = isa.fma(*factor, x.wide(), *sum);
+            }
+        }
+        for (out, sum) in self.out.iter_mut().zip(sums) {
+            *out = T::of(*sum);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn example(n: usize) -> (Vec<f32>, Vec<f32>) {
+        let at = |i: usize, k: usize| ((i * k) % 101) as f32 / 7.0 - 5.0;
+        ((0..n).map(|i| at(i, 37)).collect(), (0..n).map(|i| at(i, 53)).collect())
+    }
+
+    #[test]
+    fn sums_are_those_of_the_definition_and_the_same_for_any_number_of_threads() {
+        for n in [0, 1, 17, PIECE, 3 * PIECE + 5, 100_000] {
+            let (a, b) = example(n);
+            let plain: f64 = a.iter().zip(&b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum();
+            let found: Vec<f64> = [1, 2, 3]
+                .map(|t| rayon::ThreadPoolBuilder::new().num_threads(t).build().unwrap().install(|| dot(&a, &b)))
+                .to_vec();
+            assert!((found[0] - plain).abs() <= 1e-12 * (1.0 + n as f64), "{n}: {} {plain}", found[0]);
+            assert!(found.iter().all(|x| x.to_bits() == found[0].to_bits()));
+            let mut many = [0.0; 2];
+            dots(n, &[(&a, &a), (&b, &a)], &mut many);
+            assert_eq!(many[1].to_bits(), found[0].to_bits(), "the order of factors and company do not matter");
+            let mut c = vec![0.0f32; n];
+            combine(&mut c, &[(2.0, &a), (-0.5, &b)]);
+            for i in 0..n {
+                assert_eq!(c[i], (2.0 * f64::from(a[i]) - 0.5 * f64::from(b[i])) as f32);
+            }
+        }
+    }
+}
