@@ -9,6 +9,7 @@
 pub mod bounds;
 pub mod corpus;
 pub mod error;
+pub mod evaluate;
 #[cfg(any(feature = "huggingface", feature = "parquet"))]
 mod foreign;
 pub mod model;

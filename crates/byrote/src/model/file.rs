@@ -21,7 +21,8 @@ const KEY: &str = "byrote";
 const FORMAT: u32 = 1;
 
 /// The type of the numbers in a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Precision {
     /// As models are trained.
     F32,
@@ -159,7 +160,7 @@ impl ModelFile {
 }
 
 impl Precision {
-    fn dtype(self) -> Dtype {
+    pub(crate) fn dtype(self) -> Dtype {
         match self {
             Precision::F32 => Dtype::F32,
             Precision::F64 => Dtype::F64,
@@ -174,14 +175,14 @@ impl Precision {
         }
     }
 
-    fn bytes(self, values: &[f64]) -> Vec<u8> {
+    pub(crate) fn bytes(self, values: &[f64]) -> Vec<u8> {
         match self {
             Precision::F32 => values.iter().flat_map(|&x| (x as f32).to_le_bytes()).collect(),
             Precision::F64 => values.iter().flat_map(|x| x.to_le_bytes()).collect(),
         }
     }
 
-    fn values(self, bytes: &[u8]) -> Vec<f64> {
+    pub(crate) fn values(self, bytes: &[u8]) -> Vec<f64> {
         match self {
             Precision::F32 => bytes.as_chunks().0.iter().map(|b| f64::from(f32::from_le_bytes(*b))).collect(),
             Precision::F64 => bytes.as_chunks().0.iter().map(|b| f64::from_le_bytes(*b)).collect(),

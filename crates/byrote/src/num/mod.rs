@@ -2,6 +2,7 @@
 
 pub mod dd;
 pub mod gemm;
+pub mod hash;
 pub mod optimize;
 pub(crate) mod pages;
 pub mod simd;

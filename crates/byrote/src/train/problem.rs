@@ -10,7 +10,10 @@
 //! a list of places.
 
 use crate::corpus::ContextSet;
+use crate::model::Config;
+use crate::num::hash::Fnv;
 use crate::units::Nats;
+use crate::{Error, Result};
 use std::collections::BTreeMap;
 
 /// Contexts, counts and next tokens in flat arrays.
@@ -57,6 +60,80 @@ impl Problem {
         }
         let places = places.into_keys().collect();
         Self { places, context_starts, context_places, counts, next_starts, next, floor }
+    }
+
+    /// Whether a model of this configuration can read the problem, or an error that says why not.
+    pub fn fits(&self, config: &Config) -> Result<()> {
+        let longest = self.context_starts.windows(2).map(|w| w[1] - w[0]).max().unwrap_or(0) as u64;
+        if longest > config.shape.n_ctx {
+            let message = format!("contexts of {longest} tokens for a model of {}", config.shape.n_ctx);
+            return Err(Error::setting("--n-ctx", message));
+        }
+        let tokens = self.places.iter().map(|p| p.0).chain(self.next.iter().map(|n| n.0));
+        match tokens.max() {
+            Some(token) if u64::from(token) >= config.shape.d_vocab => {
+                let message = format!("token {token} for a model of {} tokens", config.shape.d_vocab);
+                Err(Error::setting("--d-vocab", message))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The part of the problem that these contexts are; its floor is theirs.
+    pub fn subset(&self, contexts: &[usize]) -> Self {
+        let mut number = vec![0u32; self.places.len()];
+        contexts.iter().flat_map(|&c| self.places_of(c)).for_each(|&p| number[p as usize] = 1);
+        let places: Vec<_> =
+            self.places.iter().zip(&number).filter(|&(_, &used)| used == 1).map(|(&p, _)| p).collect();
+        let mut next_number = 0;
+        for n in number.iter_mut().filter(|n| **n == 1) {
+            *n = next_number;
+            next_number += 1;
+        }
+        let mut part = Self {
+            places,
+            context_starts: vec![0],
+            context_places: Vec::new(),
+            counts: Vec::with_capacity(contexts.len()),
+            next_starts: vec![0],
+            next: Vec::new(),
+            floor: Nats(contexts.iter().map(|&c| self.floor_of(c)).sum()),
+        };
+        for &c in contexts {
+            part.context_places.extend(self.places_of(c).iter().map(|&p| number[p as usize]));
+            part.context_starts.push(part.context_places.len());
+            part.counts.push(self.counts[c]);
+            part.next.extend_from_slice(self.next_of(c));
+            part.next_starts.push(part.next.len());
+        }
+        part
+    }
+
+    /// The part of the floor that is a context's: its count times the entropy of its next tokens.
+    pub fn floor_of(&self, context: usize) -> f64 {
+        let count = self.counts[context];
+        self.next_of(context).iter().map(|&(_, n)| n * (count / n).ln()).sum()
+    }
+
+    /// A number that tells this problem from any other.
+    pub fn fingerprint(&self) -> u64 {
+        let mut hash = Fnv::new();
+        for &(token, position) in &self.places {
+            hash.write(&token.to_le_bytes());
+            hash.write(&position.to_le_bytes());
+        }
+        for context in 0..self.len() {
+            for &place in self.places_of(context) {
+                hash.write(&place.to_le_bytes());
+            }
+            hash.write(&u32::MAX.to_le_bytes());
+            for &(token, n) in self.next_of(context) {
+                hash.write(&token.to_le_bytes());
+                hash.write(&n.to_bits().to_le_bytes());
+            }
+            hash.write(&u32::MAX.to_le_bytes());
+        }
+        hash.finish()
     }
 
     /// How many contexts.

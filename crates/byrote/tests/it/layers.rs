@@ -11,6 +11,7 @@ const LAYERS: &[&[&str]] = &[
     &["model"],
     &["bounds"],
     &["train"],
+    &["evaluate"],
     &["report"],
 ];
 

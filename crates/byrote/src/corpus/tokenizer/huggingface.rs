@@ -4,6 +4,7 @@
 //! are not added around a document: `--bos` and `--eos` say that for every tokenizer alike.
 
 use crate::foreign::guarded;
+use crate::num::hash::fnv1a;
 use crate::{Error, Result};
 use std::path::Path;
 
@@ -51,20 +52,5 @@ impl HuggingFace {
     /// A hash of the file's bytes, so that summaries made with different files are not merged.
     pub fn fingerprint(&self) -> u64 {
         self.fingerprint
-    }
-}
-
-fn fnv1a(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |h, &b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_fingerprint_is_fnv_1a() {
-        assert_eq!(fnv1a(b""), 0xcbf29ce484222325);
-        assert_eq!(fnv1a(b"a"), 0xaf63dc4c8601ec8c);
     }
 }

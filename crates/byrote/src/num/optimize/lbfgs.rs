@@ -118,8 +118,7 @@ impl<T: Real> Lbfgs<T> {
         let mut alpha = vec![0.0; k];
         for i in (0..k).rev() {
             let products = &self.pairs[i].products;
-            let along: f64 =
-                c_g * of_pairs[i][0] + (i + 1..k).map(|j| c_y[j] * products[j].sy).sum::<f64>();
+            let along: f64 = c_g * of_pairs[i][0] + (i + 1..k).map(|j| c_y[j] * products[j].sy).sum::<f64>();
             alpha[i] = along / products[i].sy;
             c_y[i] = -alpha[i];
         }

@@ -127,13 +127,19 @@ mod tests {
             let (a, b) = example(n);
             let plain: f64 = a.iter().zip(&b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum();
             let found: Vec<f64> = [1, 2, 3]
-                .map(|t| rayon::ThreadPoolBuilder::new().num_threads(t).build().unwrap().install(|| dot(&a, &b)))
+                .map(|t| {
+                    rayon::ThreadPoolBuilder::new().num_threads(t).build().unwrap().install(|| dot(&a, &b))
+                })
                 .to_vec();
             assert!((found[0] - plain).abs() <= 1e-12 * (1.0 + n as f64), "{n}: {} {plain}", found[0]);
             assert!(found.iter().all(|x| x.to_bits() == found[0].to_bits()));
             let mut many = [0.0; 2];
             dots(n, &[(&a, &a), (&b, &a)], &mut many);
-            assert_eq!(many[1].to_bits(), found[0].to_bits(), "the order of factors and company do not matter");
+            assert_eq!(
+                many[1].to_bits(),
+                found[0].to_bits(),
+                "the order of factors and company do not matter"
+            );
             let mut c = vec![0.0f32; n];
             combine(&mut c, &[(2.0, &a), (-0.5, &b)]);
             for i in 0..n {

@@ -1,0 +1,250 @@
+//! How well a model knows a corpus: loss, gap, memorized contexts, and the contexts it knows worst.
+//!
+//! In f64. With pi the next-token distribution of a context, q the model's, c its count:
+//!
+//! ```text
+//! KL = sum_g pi_g (ln pi_g - ln q_g)        gap = sum_i c_i KL_i        loss = floor + gap
+//! ```
+//!
+//! A context is *memorized* where the model's most likely token is one of the most frequent next tokens, and memorized *as a
+//! distribution* where KL is at most a tolerance. A tie at the top of the model's distribution goes to the smallest token id.
+
+use crate::model::Model;
+use crate::model::reference::log_sum_exp;
+use crate::train::{Evaluator, Problem};
+use crate::units::Nats;
+use crate::{Error, Result};
+use serde::Serialize;
+
+/// What a model makes of a corpus.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Evaluation {
+    /// Contexts.
+    pub contexts: u64,
+    /// Occurrences of contexts followed by a token.
+    pub predictions: u64,
+    /// The loss, over all predictions.
+    pub loss_nats: Nats,
+    /// The lowest loss any model can reach.
+    pub floor_nats: Nats,
+    /// The difference.
+    pub gap_nats: Nats,
+    /// Contexts whose most likely token is a most frequent one.
+    pub memorized: u64,
+    /// Contexts whose distribution is right.
+    pub memorized_distribution: u64,
+    /// The largest KL of a context.
+    pub max_kl_nats: Nats,
+    /// The share of predictions where the most likely token is the one that follows.
+    pub accuracy: f64,
+    /// By context length.
+    pub by_length: Vec<LengthEvaluation>,
+    /// The contexts with the largest part of the gap, the worst first.
+    pub worst: Vec<Worst>,
+}
+
+/// The contexts of one length.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct LengthEvaluation {
+    /// Tokens of a context.
+    pub length: usize,
+    /// Contexts.
+    pub contexts: u64,
+    /// Their predictions.
+    pub predictions: u64,
+    /// Their part of the gap.
+    pub gap_nats: Nats,
+    /// Memorized ones.
+    pub memorized: u64,
+    /// Those whose distribution is right.
+    pub memorized_distribution: u64,
+    /// The share of their predictions that is right.
+    pub accuracy: f64,
+}
+
+/// A context that is not well known.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Worst {
+    /// Its place in the problem.
+    pub context: usize,
+    /// How often it occurs.
+    pub count: u64,
+    /// KL of its next-token distribution to the model's.
+    pub kl_nats: Nats,
+    /// Its part of the gap.
+    pub gap_nats: Nats,
+    /// The model's most likely token, and its probability.
+    pub predicted: u32,
+    /// Its probability.
+    pub probability: f64,
+    /// The probability of the most frequent next tokens together.
+    pub top_probability: f64,
+}
+
+/// What one context contributes.
+#[derive(Debug, Clone, Copy)]
+struct Outcome {
+    context: usize,
+    kl: f64,
+    predicted: u32,
+    probability: f64,
+    top_probability: f64,
+    memorized: bool,
+    right: f64,
+}
+
+/// Evaluates a model; `tolerance` is the KL up to which a distribution is memorized, `worst` how many contexts to name.
+pub fn evaluate(model: &Model, problem: &Problem, tolerance: Nats, worst: usize) -> Result<Evaluation> {
+    if !(tolerance.0 >= 0.0) {
+        return Err(Error::setting("--tol", format!("{}; a number of nats from 0", tolerance.0)));
+    }
+    problem.fits(model.config())?;
+    let mut evaluator = Evaluator::<f64>::new(*model.config(), problem);
+    let visit = |seen: &mut Vec<Outcome>, context: usize, logits: &[f64]| {
+        seen.push(outcome(problem, context, logits));
+    };
+    let outcomes: Vec<Outcome> =
+        evaluator.for_each_row(model.parameters(), Vec::new, visit).into_iter().flatten().collect();
+
+    let longest = (0..problem.len()).map(|c| problem.places_of(c).len()).max().unwrap_or(0);
+    let mut by_length: Vec<LengthEvaluation> = (1..=longest)
+        .map(|length| LengthEvaluation {
+            length,
+            contexts: 0,
+            predictions: 0,
+            gap_nats: Nats(0.0),
+            memorized: 0,
+            memorized_distribution: 0,
+            accuracy: 0.0,
+        })
+        .collect();
+    for o in &outcomes {
+        let row = &mut by_length[problem.places_of(o.context).len() - 1];
+        let count = problem.counts[o.context];
+        row.contexts += 1;
+        row.predictions += count as u64;
+        row.gap_nats.0 += count * o.kl;
+        row.memorized += u64::from(o.memorized);
+        row.memorized_distribution += u64::from(o.kl <= tolerance.0);
+        row.accuracy += o.right;
+    }
+    let sum = |f: fn(&LengthEvaluation) -> f64| by_length.iter().map(f).sum::<f64>();
+    let predictions = sum(|l| l.predictions as f64);
+    let gap = sum(|l| l.gap_nats.0);
+    let right = sum(|l| l.accuracy);
+    by_length.iter_mut().for_each(|l| l.accuracy /= (l.predictions as f64).max(1.0));
+    by_length.retain(|l| l.contexts > 0);
+
+    let share = |o: &Outcome| problem.counts[o.context] * o.kl;
+    let mut ranked: Vec<&Outcome> = outcomes.iter().collect();
+    ranked.sort_by(|a, b| share(b).total_cmp(&share(a)).then(a.context.cmp(&b.context)));
+    Ok(Evaluation {
+        contexts: problem.len() as u64,
+        predictions: predictions as u64,
+        loss_nats: Nats(problem.floor.0 + gap),
+        floor_nats: problem.floor,
+        gap_nats: Nats(gap),
+        memorized: by_length.iter().map(|l| l.memorized).sum(),
+        memorized_distribution: by_length.iter().map(|l| l.memorized_distribution).sum(),
+        max_kl_nats: Nats(outcomes.iter().map(|o| o.kl).fold(0.0, f64::max)),
+        accuracy: right / predictions.max(1.0),
+        by_length,
+        worst: ranked
+            .into_iter()
+            .take(worst)
+            .map(|o| Worst {
+                context: o.context,
+                count: problem.counts[o.context] as u64,
+                kl_nats: Nats(o.kl),
+                gap_nats: Nats(share(o)),
+                predicted: o.predicted,
+                probability: o.probability,
+                top_probability: o.top_probability,
+            })
+            .collect(),
+    })
+}
+
+fn outcome(problem: &Problem, context: usize, logits: &[f64]) -> Outcome {
+    let next = problem.next_of(context);
+    let count = problem.counts[context];
+    let lse = log_sum_exp(logits);
+    let mut predicted = 0;
+    for (token, &logit) in logits.iter().enumerate() {
+        if logit > logits[predicted] {
+            predicted = token;
+        }
+    }
+    let kl: f64 = next
+        .iter()
+        .map(|&(token, n)| n / count * ((n / count).ln() - (logits[token as usize] - lse)))
+        .sum();
+    let top = next.iter().fold(0.0, |m: f64, &(_, n)| m.max(n));
+    let tops = || next.iter().filter(|&&(_, n)| n == top);
+    let probability = |token: usize| (logits[token] - lse).exp();
+    Outcome {
+        context,
+        // Rounding may take a perfect match below zero.
+        kl: kl.max(0.0),
+        predicted: predicted as u32,
+        probability: probability(predicted),
+        top_probability: tops().map(|&(token, _)| probability(token as usize)).sum(),
+        memorized: tops().any(|&(token, _)| token as usize == predicted),
+        right: next.iter().filter(|&&(token, _)| token as usize == predicted).map(|&(_, n)| n).sum(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::corpus::Corpus;
+    use crate::model::{Config, Preset, Shape};
+
+    /// Two documents a b, one a c; tokens a = 0, b = 1, c = 2. One context, [a], with b twice and c once.
+    fn problem() -> Problem {
+        let corpus = Corpus::from_rows(&[0u16, 1, 0, 1, 0, 2], 2, 1).unwrap();
+        Problem::new(&corpus.contexts.unwrap(), corpus.summary.floor_nats)
+    }
+
+    /// A model whose logits are its output bias.
+    fn constant(bias: [f64; 3]) -> Model {
+        let shape =
+            Shape { d_vocab: 3, n_ctx: 1, d_model: 1, n_heads: 1, d_head: 1, d_mlp: 1, ..Shape::default() };
+        let config = Config { output_bias: true, ..Preset::Madden2024.config(shape) };
+        let mut parameters = vec![0.0; config.n_parameters()];
+        let n = parameters.len();
+        parameters[n - 3..].copy_from_slice(&bias);
+        Model::new(config, parameters).unwrap()
+    }
+
+    #[test]
+    fn the_true_distribution_has_no_gap() {
+        let model = constant([-1e3, (2.0f64 / 3.0).ln(), (1.0f64 / 3.0).ln()]);
+        let found = evaluate(&model, &problem(), Nats(1e-9), 10).unwrap();
+        assert!(found.gap_nats.0 < 1e-14, "{found:?}");
+        assert_eq!((found.contexts, found.memorized, found.memorized_distribution), (1, 1, 1));
+        assert_eq!((found.predictions, found.accuracy), (3, 2.0 / 3.0));
+        // 2 ln(3/2) + ln 3
+        assert!((found.floor_nats.0 - (2.0 * 1.5f64.ln() + 3f64.ln())).abs() < 1e-14);
+    }
+
+    #[test]
+    fn a_wrong_distribution_has_the_gap_of_its_kl() {
+        // Uniform over three tokens: loss 3 ln 3; a tie at the top goes to token 0, which is wrong.
+        let found = evaluate(&constant([0.0; 3]), &problem(), Nats(1e-3), 10).unwrap();
+        assert!((found.loss_nats.0 - 3.0 * 3f64.ln()).abs() < 1e-13);
+        assert_eq!((found.memorized, found.memorized_distribution, found.accuracy), (0, 0, 0.0));
+        assert!((found.max_kl_nats.0 - found.gap_nats.0 / 3.0).abs() < 1e-14);
+        let worst = found.worst[0];
+        assert_eq!((worst.context, worst.count, worst.predicted), (0, 3, 0));
+        assert!((worst.top_probability - 1.0 / 3.0).abs() < 1e-14);
+        assert_eq!(found.by_length.len(), 1);
+    }
+
+    #[test]
+    fn a_corpus_that_does_not_fit_is_refused() {
+        let corpus = Corpus::from_rows(&[0u16, 1, 2, 0, 1, 3], 3, 2).unwrap();
+        let problem = Problem::new(&corpus.contexts.unwrap(), corpus.summary.floor_nats);
+        assert!(evaluate(&constant([0.0; 3]), &problem, Nats(1e-3), 10).is_err());
+    }
+}

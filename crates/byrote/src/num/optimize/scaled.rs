@@ -1,0 +1,71 @@
+//! A function in other units: f(scale z) as a function of z. A descent in z is one in x = scale z under the metric
+//! 1 / scale^2, and a good metric is worth many steps.
+
+use super::Objective;
+use super::vectors::PIECE;
+use crate::num::gemm::Real;
+use crate::num::simd::{self, Isa, Kernel};
+use rayon::prelude::*;
+
+/// An objective with the units of its variables.
+pub struct Scaled<'a, T, O: ?Sized> {
+    /// The function of x.
+    pub objective: &'a mut O,
+    /// The units.
+    pub scale: &'a [T],
+    /// Where x is held.
+    pub x: &'a mut [T],
+}
+
+impl<T: Real, O: Objective<T> + ?Sized> Objective<T> for Scaled<'_, T, O> {
+    fn evaluate(&mut self, z: &[T], gradient: &mut [T]) -> f64 {
+        multiply(self.x, z, self.scale);
+        let value = self.objective.evaluate(self.x, gradient);
+        multiply_by(gradient, self.scale);
+        value
+    }
+}
+
+/// out = a b, element by element.
+pub fn multiply<T: Real>(out: &mut [T], a: &[T], b: &[T]) {
+    out.copy_from_slice(a);
+    multiply_by(out, b);
+}
+
+/// a = a b, element by element.
+pub fn multiply_by<T: Real>(a: &mut [T], b: &[T]) {
+    let size = 8 * PIECE;
+    a.par_chunks_mut(size).zip(b.par_chunks(size)).for_each(|(a, b)| simd::run(PieceMultiply { a, b }));
+}
+
+struct PieceMultiply<'a, T> {
+    a: &'a mut [T],
+    b: &'a [T],
+}
+
+impl<T: Real> Kernel for PieceMultiply<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn call<I: Isa>(self, _: I) {
+        self.a.iter_mut().zip(self.b).for_each(|(a, b)| *a *= *b);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_and_derivatives_are_those_of_the_product() {
+        // f(x) = x_0^2 + 3 x_1 at x = (2, 5) z.
+        let mut f = |x: &[f64], g: &mut [f64]| {
+            g.copy_from_slice(&[2.0 * x[0], 3.0]);
+            x[0] * x[0] + 3.0 * x[1]
+        };
+        let (mut x, mut g) = ([0.0; 2], [0.0; 2]);
+        let mut scaled = Scaled { objective: &mut f, scale: &[2.0, 5.0], x: &mut x };
+        assert_eq!(scaled.evaluate(&[3.0, 1.0], &mut g), 36.0 + 15.0);
+        assert_eq!(g, [24.0, 15.0]);
+        assert_eq!(x, [6.0, 5.0]);
+    }
+}

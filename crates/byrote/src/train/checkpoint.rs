@@ -1,0 +1,313 @@
+//! Checkpoints: everything a run needs to go on as if it had never stopped.
+//!
+//! A safetensors file. The metadata key `byrote-checkpoint` holds JSON: format, configuration, settings, a fingerprint of
+//! the problem, the step; the tensors are the weights (`parameters`), what the method remembers (`first` and `second`, or
+//! `units`, `position`, and `s` and `y` with a row a pair, oldest first), the curve, and `progress` (numbers that must come back bit by bit). Random
+//! streams are addressed by seed and step, so there is nothing of them to keep. A reader trusts nothing.
+
+use super::curve::Row;
+use super::settings::{Method, Settings};
+use super::state::Memory;
+use super::trainer::Progress;
+use crate::model::{Config, Precision};
+use crate::output::OutputFile;
+use crate::units::Nats;
+use crate::{Error, Result};
+use safetensors::tensor::{SafeTensors, TensorView};
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::path::Path;
+
+const KEY: &str = "byrote-checkpoint";
+const FORMAT: u32 = 1;
+
+/// A run at a step.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Checkpoint {
+    /// What run this is.
+    pub identity: Identity,
+    /// How far it has come.
+    pub progress: Progress,
+    /// Seconds it has taken.
+    pub seconds: f64,
+    /// The arithmetic in use.
+    pub arithmetic: Precision,
+    /// The weights.
+    pub parameters: Vec<f64>,
+    /// What the method remembers.
+    pub memory: Memory,
+    /// The losses on the way.
+    pub curve: Vec<Row>,
+}
+
+/// What makes a run that run.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Identity {
+    /// The model.
+    pub config: Config,
+    /// How it is trained.
+    pub settings: Settings,
+    /// The fingerprint of the problem.
+    pub problem: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Metadata {
+    format: u32,
+    identity: Identity,
+    step: u64,
+    evaluations: u64,
+    measured: u64,
+    mark: u64,
+    arithmetic: Precision,
+}
+
+impl Identity {
+    /// An error that names what differs.
+    pub fn agrees(&self, other: &Identity) -> Result<()> {
+        let what = match (self.problem == other.problem, self.config == other.config) {
+            (false, _) => "another corpus",
+            (_, false) => "another model",
+            _ if self.settings != other.settings => "other settings of the optimizer",
+            _ => return Ok(()),
+        };
+        let message =
+            format!("the checkpoint is of {what}; give the options it was made with, or another --out");
+        Err(Error::setting("--resume", message))
+    }
+}
+
+impl Checkpoint {
+    /// The bytes of the file.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        let fail = |e: String| Error::setting("checkpoint", format!("cannot be written: {e}"));
+        let Progress { step, evaluations, measured, mark, lowest } = self.progress;
+        let metadata = Metadata {
+            format: FORMAT,
+            identity: self.identity,
+            step,
+            evaluations,
+            measured: measured.0,
+            mark: mark.0,
+            arithmetic: self.arithmetic,
+        };
+        let json = serde_json::to_string(&metadata).map_err(|e| fail(e.to_string()))?;
+        let precision = self.arithmetic;
+        let n = self.parameters.len();
+        let mut stored = vec![("parameters", vec![n], precision, precision.bytes(&self.parameters))];
+        match &self.memory {
+            Memory::Moments { first, second } => {
+                stored.push(("first", vec![n], precision, precision.bytes(first)));
+                stored.push(("second", vec![n], precision, precision.bytes(second)));
+            }
+            Memory::Curvature { units, position, pairs } => {
+                stored.push(("units", vec![n], precision, precision.bytes(units)));
+                stored.push(("position", vec![n], precision, precision.bytes(position)));
+                let all = |f: fn(&(Vec<f64>, Vec<f64>)) -> &[f64]| {
+                    pairs.iter().flat_map(|p| precision.bytes(f(p))).collect()
+                };
+                stored.push(("s", vec![pairs.len(), n], precision, all(|p| &p.0)));
+                stored.push(("y", vec![pairs.len(), n], precision, all(|p| &p.1)));
+            }
+        }
+        let exact = Precision::F64;
+        let numbers = [self.seconds, measured.1, mark.1, lowest];
+        stored.push(("progress", vec![numbers.len()], exact, exact.bytes(&numbers)));
+        let curve: Vec<f64> =
+            self.curve.iter().flat_map(|r| [r.step as f64, r.evaluations as f64, r.loss.0]).collect();
+        stored.push(("curve", vec![self.curve.len(), 3], exact, exact.bytes(&curve)));
+        let views = stored
+            .iter()
+            .map(|(name, shape, precision, bytes)| {
+                Ok((*name, TensorView::new(precision.dtype(), shape.clone(), bytes)?))
+            })
+            .collect::<std::result::Result<Vec<_>, safetensors::SafeTensorError>>()
+            .map_err(|e| fail(e.to_string()))?;
+        safetensors::serialize(views, Some(HashMap::from([(KEY.to_owned(), json)])))
+            .map_err(|e| fail(e.to_string()))
+    }
+
+    /// Writes the file; until it is whole, the one before it stays.
+    pub fn save(&self, path: &Path) -> Result<()> {
+        OutputFile::write(path, &self.to_bytes()?)
+    }
+
+    /// Reads a file.
+    pub fn load(path: &Path) -> Result<Self> {
+        let bytes = std::fs::read(path).map_err(|e| Error::io(path, "read", e))?;
+        Self::from_bytes(&bytes).map_err(|message| Error::format(path, message))
+    }
+
+    /// Reads the bytes of a file; the message says what is wrong with them.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
+        let (_, header) = SafeTensors::read_metadata(bytes)
+            .map_err(|e| format!("not a safetensors file, or damaged: {e}"))?;
+        let json = header.metadata().as_ref().and_then(|m| m.get(KEY));
+        let json = json.ok_or("a safetensors file, but no checkpoint of byrote")?;
+        let metadata: Metadata =
+            serde_json::from_str(json).map_err(|e| format!("unreadable metadata: {e}"))?;
+        if metadata.format != FORMAT {
+            return Err(format!("format {}, this program reads {FORMAT}", metadata.format));
+        }
+        let Identity { config, settings, .. } = metadata.identity;
+        config.checked().map_err(|e| format!("an impossible configuration: {e}"))?;
+        let file = SafeTensors::deserialize(bytes).map_err(|e| format!("damaged: {e}"))?;
+        let n = config.n_parameters();
+        let read = |name: &str, precision: Precision, columns: Option<usize>| -> Result<Vec<f64>, String> {
+            let view = file.tensor(name).map_err(|_| format!("{name} is missing"))?;
+            let fits = match (columns, view.shape()) {
+                (None, [_]) => true,
+                (Some(c), [_, found]) => c == *found,
+                _ => false,
+            };
+            if !fits || view.dtype() != precision.dtype() {
+                return Err(format!("{name} is of shape {:?} and type {:?}", view.shape(), view.dtype()));
+            }
+            let values = precision.values(view.data());
+            match values.iter().all(|x| x.is_finite()) {
+                true => Ok(values),
+                false => Err(format!("{name} holds a number that is not finite")),
+            }
+        };
+        let arithmetic = metadata.arithmetic;
+        let vector = |name: &str| match read(name, arithmetic, None)? {
+            v if v.len() == n => Ok(v),
+            v => Err(format!("{name} has {} numbers, the configuration {n}", v.len())),
+        };
+        let memory = match settings.method == Method::Lbfgs && file.tensor("units").is_ok() {
+            false => Memory::Moments { first: vector("first")?, second: vector("second")? },
+            true => {
+                let rows = |name| {
+                    let values = read(name, arithmetic, Some(n))?;
+                    Ok::<_, String>(values.chunks_exact(n).map(<[f64]>::to_vec).collect::<Vec<_>>())
+                };
+                let (s, y) = (rows("s")?, rows("y")?);
+                if s.len() != y.len() || s.len() > settings.memory {
+                    return Err(format!(
+                        "{} and {} curvature pairs, at most {}",
+                        s.len(),
+                        y.len(),
+                        settings.memory
+                    ));
+                }
+                let pairs = s.into_iter().zip(y).collect();
+                Memory::Curvature { units: vector("units")?, position: vector("position")?, pairs }
+            }
+        };
+        let numbers = read("progress", Precision::F64, None)?;
+        let [seconds, loss, marked, lowest] =
+            numbers[..].try_into().map_err(|_| format!("progress has {} numbers, not 4", numbers.len()))?;
+        let curve = read("curve", Precision::F64, Some(3))?;
+        Ok(Self {
+            identity: metadata.identity,
+            progress: Progress {
+                step: metadata.step,
+                evaluations: metadata.evaluations,
+                measured: (metadata.measured, loss),
+                mark: (metadata.mark, marked),
+                lowest,
+            },
+            seconds,
+            arithmetic,
+            parameters: vector("parameters")?,
+            memory,
+            curve: curve
+                .as_chunks::<3>()
+                .0
+                .iter()
+                .map(|r| Row { step: r[0] as u64, evaluations: r[1] as u64, loss: Nats(r[2]) })
+                .collect(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Preset, Shape};
+    use proptest::prelude::*;
+
+    fn example(method: Method) -> Checkpoint {
+        let shape =
+            Shape { d_vocab: 3, n_ctx: 2, d_model: 2, n_heads: 1, d_head: 2, d_mlp: 2, ..Shape::default() };
+        let config = Preset::Madden2024.config(shape);
+        let n = config.n_parameters();
+        let vector = |k: u32| (0..n).map(|i| f64::from(i as u32 + k)).collect::<Vec<_>>();
+        let memory = match method {
+            Method::Lbfgs => Memory::Curvature {
+                units: vector(8),
+                position: vector(9),
+                pairs: vec![(vector(1), vector(2)), (vector(3), vector(4))],
+            },
+            _ => Memory::Moments { first: vector(5), second: vector(6) },
+        };
+        Checkpoint {
+            identity: Identity { config, settings: Settings::new(method), problem: u64::MAX - 5 },
+            progress: Progress {
+                step: 7,
+                evaluations: 9,
+                measured: (7, 0.1 + 0.2),
+                mark: (5, 1.0 / 3.0),
+                lowest: 0.25,
+            },
+            seconds: 1.5,
+            arithmetic: Precision::F32,
+            parameters: vector(0),
+            memory,
+            curve: vec![Row { step: 7, evaluations: 9, loss: Nats(0.1 + 0.2) }],
+        }
+    }
+
+    #[test]
+    fn what_is_saved_is_loaded() {
+        for method in [Method::Adam, Method::AdamW, Method::Lbfgs] {
+            let checkpoint = example(method);
+            assert_eq!(Checkpoint::from_bytes(&checkpoint.to_bytes().unwrap()).unwrap(), checkpoint);
+        }
+        let v = example(Method::Adam).parameters;
+        let none = Memory::Curvature { units: v.clone(), position: v, pairs: Vec::new() };
+        for memory in [none, example(Method::Adam).memory] {
+            let other = Checkpoint { memory, ..example(Method::Lbfgs) };
+            assert_eq!(Checkpoint::from_bytes(&other.to_bytes().unwrap()).unwrap(), other);
+        }
+    }
+
+    #[test]
+    fn lies_are_found_out() {
+        let good = example(Method::Lbfgs);
+        let wrong = |c: &Checkpoint| Checkpoint::from_bytes(&c.to_bytes().unwrap()).unwrap_err();
+        let three = vec![1.0; 3];
+        let short = Memory::Curvature { units: three.clone(), position: three.clone(), pairs: Vec::new() };
+        let short = Checkpoint { parameters: three, memory: short, ..good.clone() };
+        assert!(wrong(&short).contains("3"), "{}", wrong(&short));
+        let nan = Checkpoint { seconds: f64::NAN, ..good.clone() };
+        assert!(wrong(&nan).contains("not finite"));
+        let other = Checkpoint { memory: good.memory.clone(), ..example(Method::Adam) };
+        assert!(wrong(&other).contains("first is missing"));
+        let bytes = good.to_bytes().unwrap();
+        assert!(Checkpoint::from_bytes(&bytes[..bytes.len() - 1]).unwrap_err().contains("damaged"));
+        assert!(Checkpoint::from_bytes(b"").unwrap_err().contains("not a safetensors file"));
+    }
+
+    proptest! {
+        #[test]
+        fn a_damaged_file_is_refused_or_read_but_never_panics(
+            at in prop::collection::vec((0usize..4096, any::<u8>()), 1..4), cut in prop::option::of(0usize..4096)
+        ) {
+            let mut bytes = example(Method::Lbfgs).to_bytes().unwrap();
+            for (at, to) in at {
+                let n = bytes.len();
+                bytes[at % n] = to;
+            }
+            if let Some(cut) = cut {
+                let n = bytes.len();
+                bytes.truncate(cut % n);
+            }
+            if let Ok(found) = Checkpoint::from_bytes(&bytes) {
+                prop_assert!(found.parameters.iter().all(|x| x.is_finite()));
+            }
+        }
+    }
+}

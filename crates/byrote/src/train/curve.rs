@@ -1,0 +1,93 @@
+//! The losses seen on the way.
+
+use crate::units::Nats;
+use std::fmt::Write;
+
+/// The loss after so many steps.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Row {
+    /// Steps taken.
+    pub step: u64,
+    /// Evaluations of the loss and its gradient.
+    pub evaluations: u64,
+    /// The loss there.
+    pub loss: Nats,
+}
+
+/// The rows kept: those of every step below 1,000, of every tenth below 10,000 and so on, and the last one; so a curve has
+/// a few thousand rows however long it is, evenly spread on a logarithmic axis.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Curve {
+    rows: Vec<Row>,
+    /// Whether the last row is there only because it is the last.
+    provisional: bool,
+}
+
+impl Curve {
+    /// With the rows of another time.
+    pub fn from_rows(rows: Vec<Row>) -> Self {
+        let provisional = rows.last().is_some_and(|r| !is_kept(r.step));
+        Self { rows, provisional }
+    }
+
+    /// The rows, in order.
+    pub fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
+    /// Adds the newest row.
+    pub fn push(&mut self, row: Row) {
+        if self.provisional || self.rows.last().is_some_and(|r| r.step >= row.step) {
+            self.rows.pop();
+        }
+        self.provisional = !is_kept(row.step);
+        self.rows.push(row);
+    }
+
+    /// As CSV.
+    pub fn to_csv(&self, floor: Nats) -> String {
+        let mut text = String::from("step,evaluations,loss_nats,gap_nats\n");
+        for row in &self.rows {
+            let gap = row.loss.0 - floor.0;
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "{},{},{},{gap}", row.step, row.evaluations, row.loss.0);
+        }
+        text
+    }
+}
+
+/// Whether a step has at most three digits before its zeros.
+fn is_kept(step: u64) -> bool {
+    let mut unit = 1;
+    while step / unit >= 1000 {
+        unit *= 10;
+    }
+    step.is_multiple_of(unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_thin_out_and_the_last_one_is_there() {
+        let mut curve = Curve::default();
+        for step in 0..=12_345 {
+            curve.push(Row { step, evaluations: step + 1, loss: Nats(1.0) });
+        }
+        let steps: Vec<u64> = curve.rows().iter().map(|r| r.step).collect();
+        assert_eq!(steps.len(), 1000 + 900 + 24 + 1);
+        assert_eq!(steps[995..1002], [995, 996, 997, 998, 999, 1000, 1010]);
+        assert_eq!(steps[steps.len() - 2..], [12_300, 12_345]);
+        let mut again = Curve::from_rows(curve.rows().to_vec());
+        assert_eq!(again, curve);
+        again.push(Row { step: 12_346, evaluations: 0, loss: Nats(0.5) });
+        assert_eq!(again.rows().len(), curve.rows().len());
+    }
+
+    #[test]
+    fn csv_has_a_head_and_a_line_a_row() {
+        let curve = Curve::from_rows(vec![Row { step: 0, evaluations: 1, loss: Nats(2.5) }]);
+        assert_eq!(curve.to_csv(Nats(2.0)), "step,evaluations,loss_nats,gap_nats\n0,1,2.5,0.5\n");
+    }
+}

@@ -1,0 +1,308 @@
+//! How to train: method, rate and its schedule, and when to stop.
+
+use crate::model::Precision;
+use crate::units::Nats;
+use crate::{Error, Result};
+use serde::{Deserialize, Serialize};
+use std::f64::consts::PI;
+
+/// How weights are moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Method {
+    /// Adam, in PyTorch's arithmetic.
+    Adam,
+    /// Adam with decoupled weight decay.
+    AdamW,
+    /// L-BFGS with a strong Wolfe line search, after a warm-up by Adam whose second moments become the units of the
+    /// weights.
+    Lbfgs,
+}
+
+impl Method {
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Method::Adam => "adam",
+            Method::AdamW => "adamw",
+            Method::Lbfgs => "lbfgs",
+        }
+    }
+
+    /// The rate where none is given.
+    pub fn default_rate(self) -> f64 {
+        match self {
+            Method::Adam | Method::AdamW => 1e-3,
+            Method::Lbfgs => 1.0,
+        }
+    }
+
+    /// The steps where no limit is given.
+    pub fn default_steps(self) -> u64 {
+        match self {
+            Method::Adam | Method::AdamW => 50_000,
+            Method::Lbfgs => 10_000,
+        }
+    }
+
+    /// Steps over which progress is judged.
+    pub fn default_window(self) -> u64 {
+        match self {
+            Method::Adam | Method::AdamW => 1000,
+            Method::Lbfgs => 500,
+        }
+    }
+}
+
+/// How the rate falls over the steps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Schedule {
+    /// Not at all.
+    Constant,
+    /// Linearly to 0 at the last step.
+    Linear,
+    /// As half a cosine wave, to 0 at the last step.
+    Cosine,
+}
+
+impl Schedule {
+    /// The factor of the rate at a step, counted from 0, of `steps`.
+    pub fn factor(self, step: u64, steps: u64) -> f64 {
+        let done = if steps == 0 { 0.0 } else { (step as f64 / steps as f64).min(1.0) };
+        match self {
+            Schedule::Constant => 1.0,
+            Schedule::Linear => 1.0 - done,
+            Schedule::Cosine => 0.5 * (1.0 + (PI * done).cos()),
+        }
+    }
+}
+
+/// What decides the weights: two runs that agree in this, the problem and the start, agree in every weight.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// How weights are moved.
+    pub method: Method,
+    /// The rate: of Adam; for L-BFGS the first length tried along a direction.
+    pub rate: f64,
+    /// How the rate falls.
+    pub schedule: Schedule,
+    /// Steps over which it falls.
+    pub schedule_steps: u64,
+    /// Weight decay of AdamW.
+    pub decay: f64,
+    /// Curvature pairs of L-BFGS.
+    pub memory: usize,
+    /// Steps of Adam before L-BFGS; without any, the units of the weights stay what they are.
+    pub warmup: u64,
+    /// The rate of those steps.
+    pub warmup_rate: f64,
+    /// Contexts a step; `None` for all of them.
+    pub batch: Option<usize>,
+    /// The arithmetic.
+    pub precision: Precision,
+    /// The seed of the batches.
+    pub seed: u64,
+}
+
+impl Settings {
+    /// A method with everything else as it is by default.
+    pub fn new(method: Method) -> Self {
+        Self {
+            method,
+            rate: method.default_rate(),
+            schedule: Schedule::Constant,
+            schedule_steps: 0,
+            decay: if method == Method::AdamW { 0.01 } else { 0.0 },
+            memory: 10,
+            warmup: if method == Method::Lbfgs { 100 } else { 0 },
+            warmup_rate: 1e-2,
+            batch: None,
+            precision: Precision::F32,
+            seed: 0,
+        }
+    }
+
+    /// These settings if they make sense, or an error that names the one that does not.
+    pub fn checked(self) -> Result<Self> {
+        let positive = |name, x: f64| match x > 0.0 && x.is_finite() {
+            true => Ok(()),
+            false => Err(Error::setting(name, format!("{x}; a positive number"))),
+        };
+        positive("--lr", self.rate)?;
+        positive("--warmup-lr", self.warmup_rate)?;
+        if self.warmup > 0 && self.method != Method::Lbfgs {
+            return Err(Error::setting("--warmup", "is for --optimizer lbfgs"));
+        }
+        if !(self.decay >= 0.0 && self.decay.is_finite()) {
+            return Err(Error::setting("--weight-decay", format!("{}; a number from 0", self.decay)));
+        }
+        if self.decay > 0.0 && self.method != Method::AdamW {
+            return Err(Error::setting("--weight-decay", "is for --optimizer adamw"));
+        }
+        let lbfgs = self.method == Method::Lbfgs;
+        if lbfgs && self.batch.is_some() {
+            return Err(Error::setting("--batch", "L-BFGS needs every context at every step; use adam"));
+        }
+        if lbfgs && self.schedule != Schedule::Constant {
+            return Err(Error::setting("--schedule", "L-BFGS finds its own step lengths; use adam"));
+        }
+        if lbfgs && !(1..=1000).contains(&self.memory) {
+            return Err(Error::setting("--memory", format!("{}; from 1 to 1000 pairs", self.memory)));
+        }
+        if self.batch == Some(0) {
+            return Err(Error::setting("--batch", "0; at least 1 context"));
+        }
+        Ok(self)
+    }
+}
+
+/// When to stop. None of this changes a weight on the way.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Limits {
+    /// Steps, in all.
+    pub steps: u64,
+    /// Seconds, in all.
+    pub seconds: Option<f64>,
+    /// The gap to the floor that is low enough.
+    pub gap: Option<Nats>,
+    /// The same relative to the floor; where the floor is 0, in nats a prediction.
+    pub relative_gap: Option<f64>,
+    /// No further when the gap falls by less than this fraction over a window of steps.
+    pub stall: Option<Stall>,
+}
+
+/// What counts as standing still.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Stall {
+    /// Steps over which the gap is compared.
+    pub window: u64,
+    /// It must fall by this fraction.
+    pub fraction: f64,
+}
+
+impl Limits {
+    /// The limits of a method where none are given: 1 % of the floor.
+    pub fn new(method: Method) -> Self {
+        Self {
+            steps: method.default_steps(),
+            seconds: None,
+            gap: None,
+            relative_gap: Some(0.01),
+            stall: Some(Stall { window: method.default_window(), fraction: 1e-3 }),
+        }
+    }
+
+    /// These limits if they make sense.
+    pub fn checked(self) -> Result<Self> {
+        let from_zero = |name, x: Option<f64>| match x {
+            Some(x) if !(x >= 0.0 && x.is_finite()) => {
+                Err(Error::setting(name, format!("{x}; a number from 0")))
+            }
+            _ => Ok(()),
+        };
+        from_zero("--stop-gap", self.gap.map(|g| g.0))?;
+        from_zero("--stop-relative-gap", self.relative_gap)?;
+        from_zero("--stop-seconds", self.seconds)?;
+        if let Some(stall) = self.stall
+            && !(stall.fraction > 0.0 && stall.fraction < 1.0 && stall.window > 0)
+        {
+            return Err(Error::setting("--stall", format!("{}; between 0 and 1", stall.fraction)));
+        }
+        Ok(self)
+    }
+
+    /// The gap that is low enough, in nats; `None` where no gap is asked for.
+    pub fn target(&self, floor: Nats, predictions: f64) -> Option<f64> {
+        let relative = self.relative_gap.map(|r| r * if floor.0 > 0.0 { floor.0 } else { predictions });
+        match (self.gap.map(|g| g.0), relative) {
+            (Some(a), Some(b)) => Some(a.max(b)),
+            (a, b) => a.or(b),
+        }
+    }
+}
+
+/// Why training ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(tag = "stop", rename_all = "kebab-case")]
+pub enum Stop {
+    /// The gap asked for is reached.
+    Reached,
+    /// So many steps are done.
+    Steps,
+    /// So much time has passed.
+    Time,
+    /// The gap no longer falls: by the rule of [`Stall`], or because no lower point is to be found in this arithmetic.
+    Stalled {
+        /// The step since which it has not.
+        since: u64,
+    },
+    /// A number is no longer finite. The weights are those of the last step where all were.
+    Diverged {
+        /// The step at which it was seen.
+        step: u64,
+        /// The first tensor with such a weight or derivative; `loss` where only the loss is so.
+        tensor: &'static str,
+    },
+    /// The observer asked for it.
+    Interrupted,
+}
+
+impl Stop {
+    /// One word for programs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Stop::Reached => "reached",
+            Stop::Steps => "steps",
+            Stop::Time => "time",
+            Stop::Stalled { .. } => "stalled",
+            Stop::Diverged { .. } => "diverged",
+            Stop::Interrupted => "interrupted",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schedules_begin_at_one_and_end_at_zero() {
+        for schedule in [Schedule::Linear, Schedule::Cosine] {
+            assert_eq!(schedule.factor(0, 10), 1.0);
+            assert!((schedule.factor(5, 10) - 0.5).abs() < 1e-15);
+            assert!(schedule.factor(10, 10).abs() < 1e-15);
+        }
+        assert_eq!(Schedule::Constant.factor(7, 10), 1.0);
+        assert_eq!(Schedule::Linear.factor(0, 0), 1.0);
+    }
+
+    #[test]
+    fn a_relative_gap_of_a_floor_of_zero_is_nats_a_prediction() {
+        let limits = Limits { relative_gap: Some(0.01), ..Limits::new(Method::Adam) };
+        assert_eq!(limits.target(Nats(200.0), 50.0), Some(2.0));
+        assert_eq!(limits.target(Nats(0.0), 50.0), Some(0.5));
+        assert_eq!(Limits { gap: Some(Nats(3.0)), ..limits }.target(Nats(200.0), 50.0), Some(3.0));
+        assert_eq!(Limits { relative_gap: None, ..limits }.target(Nats(200.0), 50.0), None);
+    }
+
+    #[test]
+    fn settings_without_sense_are_refused() {
+        let adam = Settings::new(Method::Adam);
+        let lbfgs = Settings::new(Method::Lbfgs);
+        for wrong in [
+            Settings { rate: 0.0, ..adam },
+            Settings { rate: f64::NAN, ..adam },
+            Settings { decay: 0.1, ..adam },
+            Settings { batch: Some(0), ..adam },
+            Settings { batch: Some(5), ..lbfgs },
+            Settings { schedule: Schedule::Cosine, ..lbfgs },
+            Settings { memory: 0, ..lbfgs },
+        ] {
+            assert!(wrong.checked().is_err(), "{wrong:?}");
+        }
+        assert!(adam.checked().is_ok() && lbfgs.checked().is_ok());
+        assert!(Limits { gap: Some(Nats(-1.0)), ..Limits::new(Method::Adam) }.checked().is_err());
+    }
+}

@@ -1,0 +1,331 @@
+//! What moves: the weights and what the method remembers, in the arithmetic of the run.
+
+use super::gradient::Evaluator;
+use super::problem::Problem;
+use super::settings::{Method, Settings};
+use crate::model::{Config, Tensor};
+use crate::num::Stream;
+use crate::num::gemm::Real;
+use crate::num::optimize::adam::{Constants, Root};
+use crate::num::optimize::scaled::{Scaled, multiply};
+use crate::num::optimize::{Adam, Descent, Halt, Lbfgs, Objective, Wolfe};
+
+/// A trainer's state, whatever its arithmetic.
+pub(super) trait State<'p>: Send {
+    /// The loss of the weights as they are. For batches this is a pass over all contexts.
+    fn loss(&mut self) -> f64;
+    /// One step. An error leaves the weights at the last good ones.
+    fn step(&mut self, step: u64) -> Result<u64, Trouble>;
+    /// The state that takes over before this step, where there is one.
+    fn successor(&self, _step: u64) -> Option<Box<dyn State<'p> + 'p>> {
+        None
+    }
+    /// The same state in finer arithmetic, where this one sees no lower point and there is one that may.
+    fn finer(&self) -> Option<Box<dyn State<'p> + 'p>> {
+        None
+    }
+    /// Whether the loss is known, or cheap to know, after so many steps.
+    fn is_measured(&self, step: u64) -> bool;
+    /// The weights.
+    fn parameters(&self) -> Vec<f64>;
+    /// What the next step needs besides the weights.
+    fn memory(&self) -> Memory;
+}
+
+/// Why a step could not be taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Trouble {
+    /// The first tensor with a weight or derivative that is not finite; `loss` where only that is.
+    NotFinite(&'static str),
+    /// No lower point is to be found.
+    NoDescent,
+}
+
+/// The state at the start, or after so many steps with the memory of a checkpoint.
+pub(super) fn new<'p, T: Real + Root + 'p>(
+    config: Config,
+    problem: &'p Problem,
+    settings: Settings,
+    parameters: &[f64],
+    memory: Option<(u64, Memory)>,
+) -> Box<dyn State<'p> + 'p> {
+    let x = narrow(parameters);
+    match (settings.method, memory) {
+        (Method::Lbfgs, Some((_, Memory::Curvature { units, position, pairs }))) => {
+            let pairs = pairs.iter().map(|(s, y)| (narrow::<T>(s), narrow::<T>(y))).collect();
+            let lbfgs = Lbfgs::from_pairs(settings.memory, pairs);
+            Box::new(LbfgsState::new(config, problem, settings, narrow(&units), narrow(&position), lbfgs))
+        }
+        (Method::Lbfgs, None) if settings.warmup == 0 => {
+            let (units, lbfgs) = (vec![T::of(1.0); x.len()], Lbfgs::new(settings.memory));
+            Box::new(LbfgsState::new(config, problem, settings, units, x, lbfgs))
+        }
+        (_, memory) => Box::new(AdamState::new(config, problem, settings, x, memory)),
+    }
+}
+
+fn is_f64<T: Real>() -> bool {
+    size_of::<T>() == size_of::<f64>()
+}
+
+fn narrow<T: Real>(v: &[f64]) -> Vec<T> {
+    v.iter().map(|&x| T::of(x)).collect()
+}
+
+fn wide<T: Real>(v: &[T]) -> Vec<f64> {
+    v.iter().map(|x| x.wide()).collect()
+}
+
+impl<T: Real> Objective<T> for Evaluator<'_, T> {
+    fn evaluate(&mut self, x: &[T], gradient: &mut [T]) -> f64 {
+        Evaluator::evaluate(self, x, gradient)
+    }
+}
+
+// TEMPORARY
+impl<T: Real> Evaluator<'_, T> {
+    /// loss
+    pub fn loss(&mut self, x: &[T]) -> f64 {
+        let mut g = x.to_vec();
+        self.evaluate(x, &mut g)
+    }
+}
+
+/// What a method remembers besides the weights and the number of steps.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Memory {
+    /// Adam's, and that of the warm-up of L-BFGS.
+    Moments {
+        /// First moments.
+        first: Vec<f64>,
+        /// Second moments.
+        second: Vec<f64>,
+    },
+    /// L-BFGS's.
+    Curvature {
+        /// The units of the weights.
+        units: Vec<f64>,
+        /// The weights in these units (the weights themselves are rounded products).
+        position: Vec<f64>,
+        /// The pairs in these units, oldest first.
+        pairs: Vec<(Vec<f64>, Vec<f64>)>,
+    },
+}
+
+/// Adam at work.
+struct AdamState<'p, T> {
+    config: Config,
+    problem: &'p Problem,
+    settings: Settings,
+    evaluator: Evaluator<'p, T>,
+    adam: Adam<T>,
+    x: Vec<T>,
+    /// Where the next weights are written; after a step, the weights before it.
+    next: Vec<T>,
+    gradient: Vec<T>,
+    /// The loss at `x`, once evaluated (`gradient` then is the gradient there, without batches).
+    loss: Option<f64>,
+}
+
+impl<'p, T: Real + Root> AdamState<'p, T> {
+    fn new(
+        config: Config,
+        problem: &'p Problem,
+        settings: Settings,
+        x: Vec<T>,
+        memory: Option<(u64, Memory)>,
+    ) -> Self {
+        let constants = Constants { decay: settings.decay, ..Constants::default() };
+        let mut adam = Adam::new(constants, x.len());
+        if let Some((steps, Memory::Moments { first, second })) = memory {
+            (adam.steps, adam.first, adam.second) = (steps, narrow(&first), narrow(&second));
+        }
+        let evaluator = Evaluator::new(config, problem);
+        let (next, gradient) = (x.clone(), x.clone());
+        Self { config, problem, settings, evaluator, adam, x, next, gradient, loss: None }
+    }
+
+    /// The rate of a step.
+    fn rate(&self, step: u64) -> f64 {
+        let Settings { method, rate, warmup_rate, schedule, schedule_steps, .. } = self.settings;
+        if method == Method::Lbfgs { warmup_rate } else { rate * schedule.factor(step, schedule_steps) }
+    }
+}
+
+impl<'p, T: Real + Root + 'p> State<'p> for AdamState<'p, T> {
+    fn loss(&mut self) -> f64 {
+        if let Some(loss) = self.loss {
+            return loss;
+        }
+        let loss = match self.settings.batch {
+            None => self.evaluator.evaluate(&self.x, &mut self.gradient),
+            Some(_) => self.evaluator.loss(&self.x),
+        };
+        self.loss = Some(loss);
+        loss
+    }
+
+    fn step(&mut self, step: u64) -> Result<u64, Trouble> {
+        match self.settings.batch {
+            None => {
+                self.loss();
+            }
+            Some(size) => self.batch(size, step),
+        }
+        if let Some(tensor) = not_finite(&self.config, &self.gradient) {
+            return Err(Trouble::NotFinite(tensor));
+        }
+        let rate = self.rate(step);
+        self.adam.step(&self.x, &mut self.next, &self.gradient, rate);
+        std::mem::swap(&mut self.x, &mut self.next);
+        self.loss = None;
+        if self.is_measured(step + 1) && !self.loss().is_finite() {
+            let tensor = not_finite(&self.config, &self.x)
+                .or_else(|| not_finite(&self.config, &self.gradient))
+                .unwrap_or("loss");
+            std::mem::swap(&mut self.x, &mut self.next);
+            self.loss = None;
+            return Err(Trouble::NotFinite(tensor));
+        }
+        Ok(1)
+    }
+
+    fn successor(&self, step: u64) -> Option<Box<dyn State<'p> + 'p>> {
+        let due = self.settings.method == Method::Lbfgs && step >= self.settings.warmup;
+        due.then(|| Box::new(LbfgsState::after(self)) as _)
+    }
+
+    fn is_measured(&self, step: u64) -> bool {
+        let Some(size) = self.settings.batch else { return true };
+        step.is_multiple_of(self.problem.len().div_ceil(size) as u64)
+    }
+
+    fn parameters(&self) -> Vec<f64> {
+        wide(&self.x)
+    }
+
+    fn memory(&self) -> Memory {
+        Memory::Moments { first: wide(&self.adam.first), second: wide(&self.adam.second) }
+    }
+}
+
+impl<T: Real + Root> AdamState<'_, T> {
+    /// The gradient of one batch, scaled as if it were all. An epoch visits every context once, in an order of its own.
+    fn batch(&mut self, size: usize, step: u64) {
+        let n = self.problem.len();
+        let per_epoch = n.div_ceil(size);
+        let (epoch, batch) = (step / per_epoch as u64, (step % per_epoch as u64) as usize);
+        let mut stream = Stream::new(self.settings.seed, "batches", epoch);
+        let mut order: Vec<usize> = (0..n).collect();
+        for i in (1..n).rev() {
+            order.swap(i, stream.below(i as u64 + 1) as usize);
+        }
+        let chosen = &mut order[batch * size..((batch + 1) * size).min(n)];
+        chosen.sort_unstable();
+        let part = self.problem.subset(chosen);
+        Evaluator::new(self.config, &part).evaluate(&self.x, &mut self.gradient);
+        let scale = T::of(self.problem.predictions() / part.predictions());
+        self.gradient.iter_mut().for_each(|g| *g *= scale);
+    }
+}
+
+/// L-BFGS at work.
+struct LbfgsState<'p, T> {
+    config: Config,
+    problem: &'p Problem,
+    settings: Settings,
+    evaluator: Evaluator<'p, T>,
+    units: Vec<T>,
+    /// The weights: units times the position of the descent.
+    x: Vec<T>,
+    descent: Descent<T>,
+}
+
+impl<'p, T: Real> LbfgsState<'p, T> {
+    fn new(
+        config: Config,
+        problem: &'p Problem,
+        settings: Settings,
+        units: Vec<T>,
+        position: Vec<T>,
+        lbfgs: Lbfgs<T>,
+    ) -> Self {
+        let epsilon = if is_f64::<T>() { f64::EPSILON } else { f64::from(f32::EPSILON) };
+        // Rounding of the loss: sums are f64, what is summed is rounded to T.
+        let wolfe = Wolfe { noise: 4.0 * epsilon, ..Wolfe::default() };
+        let mut evaluator = Evaluator::new(config, problem);
+        let mut x = position.clone();
+        let mut objective = Scaled { objective: &mut evaluator, scale: &units, x: &mut x };
+        let descent = Descent::new(&mut objective, position, lbfgs, wolfe, settings.rate);
+        Self { config, problem, settings, evaluator, units, x, descent }
+    }
+
+    /// Goes on from Adam, in the units of its second moments: a weight whose derivative has been large takes small steps.
+    fn after(adam: &AdamState<'p, T>) -> Self {
+        let roots: Vec<f64> = adam.adam.second.iter().map(|v| v.wide().sqrt()).collect();
+        let mean = roots.iter().sum::<f64>() / roots.len() as f64;
+        let least = (LEAST_METRIC * mean).max(f64::from(f32::MIN_POSITIVE));
+        let units: Vec<f64> = roots.iter().map(|r| (r + least).sqrt().recip()).collect();
+        let position: Vec<f64> = adam.x.iter().zip(&units).map(|(x, u)| x.wide() / u).collect();
+        let lbfgs = Lbfgs::new(adam.settings.memory);
+        Self::new(adam.config, adam.problem, adam.settings, narrow(&units), narrow(&position), lbfgs)
+    }
+}
+
+/// Added to the metric, relative to its mean: weights without a derivative so far do not fly off.
+const LEAST_METRIC: f64 = 0.03;
+
+impl<'p, T: Real + 'p> State<'p> for LbfgsState<'p, T> {
+    fn loss(&mut self) -> f64 {
+        self.descent.value()
+    }
+
+    fn step(&mut self, _: u64) -> Result<u64, Trouble> {
+        let mut objective = Scaled { objective: &mut self.evaluator, scale: &self.units, x: &mut self.x };
+        match self.descent.step(&mut objective) {
+            Ok(progress) => Ok(u64::from(progress.evaluations)),
+            Err(Halt::NoDescent) => Err(Trouble::NoDescent),
+            Err(Halt::NotFinite) => {
+                let tensor = not_finite(&self.config, self.descent.gradient());
+                Err(Trouble::NotFinite(tensor.unwrap_or("loss")))
+            }
+        }
+    }
+
+    fn finer(&self) -> Option<Box<dyn State<'p> + 'p>> {
+        if is_f64::<T>() {
+            return None;
+        }
+        let pairs = self.descent.lbfgs.pairs().map(|(s, y)| (wide(s), wide(y))).collect();
+        let lbfgs = Lbfgs::from_pairs(self.settings.memory, pairs);
+        let (units, position) = (wide(&self.units), wide(self.descent.x()));
+        Some(Box::new(LbfgsState::<f64>::new(self.config, self.problem, self.settings, units, position, lbfgs)))
+    }
+
+    fn is_measured(&self, _: u64) -> bool {
+        true
+    }
+
+    fn parameters(&self) -> Vec<f64> {
+        let mut x = self.x.clone();
+        multiply(&mut x, self.descent.x(), &self.units);
+        wide(&x)
+    }
+
+    fn memory(&self) -> Memory {
+        Memory::Curvature {
+            units: wide(&self.units),
+            position: wide(self.descent.x()),
+            pairs: self.descent.lbfgs.pairs().map(|(s, y)| (wide(s), wide(y))).collect(),
+        }
+    }
+}
+
+/// The first tensor with a number that is not finite.
+fn not_finite<T: Real>(config: &Config, values: &[T]) -> Option<&'static str> {
+    if values.iter().all(|x| x.wide().is_finite()) {
+        return None;
+    }
+    let wrong = |t: &Tensor| values[t.range.clone()].iter().any(|x| !x.wide().is_finite());
+    config.tensors().into_iter().find(wrong).map(|t| t.name)
+}

@@ -1,0 +1,438 @@
+//! Training, a step at a time.
+//!
+//! The loss is known after every step (with batches: after every pass over the contexts), and so is the gap to the floor;
+//! a stop is decided on it before the next step is taken. What is said to be reached in f32 is confirmed in f64, and where
+//! L-BFGS in f32 sees no lower point any more it goes on in f64.
+
+use super::checkpoint::{Checkpoint, Identity};
+use super::curve::{Curve, Row};
+use super::gradient::Evaluator;
+use super::problem::Problem;
+use super::settings::{Limits, Settings, Stop};
+use super::state::{self, Memory, State, Trouble};
+use crate::model::{Config, Model, Precision};
+use crate::units::Nats;
+use crate::{Error, Result};
+use std::time::Instant;
+
+/// A training run: weights on their way to the floor.
+pub struct Trainer<'p> {
+    config: Config,
+    problem: &'p Problem,
+    settings: Settings,
+    limits: Limits,
+    state: Box<dyn State<'p> + 'p>,
+    /// The arithmetic of the state: that of the settings, or a finer one once that is exhausted.
+    arithmetic: Precision,
+    progress: Progress,
+    curve: Curve,
+    started: Instant,
+    /// Seconds of earlier runs.
+    before: f64,
+}
+
+/// How far it has come.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Progress {
+    /// Steps taken.
+    pub step: u64,
+    /// Evaluations of the loss and its gradient.
+    pub evaluations: u64,
+    /// The step at which the loss was last measured, and the loss there, over all predictions.
+    pub measured: (u64, f64),
+    /// The step since which progress is judged, and the lowest gap by then.
+    pub mark: (u64, f64),
+    /// The lowest gap so far.
+    pub lowest: f64,
+}
+
+/// Looks on after every step, and may ask to stop.
+pub trait Watch {
+    /// After the start and after every step. `false` ends the training.
+    fn look(&mut self, trainer: &Trainer<'_>) -> Result<bool>;
+}
+
+/// Nobody looks on.
+pub struct Unwatched;
+
+impl Watch for Unwatched {
+    fn look(&mut self, _: &Trainer<'_>) -> Result<bool> {
+        Ok(true)
+    }
+}
+
+impl<'p> Trainer<'p> {
+    /// Begins with a model's weights, rounded to the precision of the settings.
+    pub fn new(model: &Model, problem: &'p Problem, settings: Settings, limits: Limits) -> Result<Self> {
+        let (config, arithmetic) = (*model.config(), settings.precision);
+        let mut trainer =
+            Self::begin(config, model.parameters(), None, problem, settings, limits, arithmetic)?;
+        let loss = trainer.state.loss();
+        let gap = loss - problem.floor.0;
+        trainer.progress =
+            Progress { step: 0, evaluations: 1, measured: (0, loss), mark: (0, gap), lowest: gap };
+        trainer.curve.push(Row { step: 0, evaluations: 1, loss: Nats(loss) });
+        Ok(trainer)
+    }
+
+    /// Goes on where a checkpoint left off. It must be one of the same problem, configuration and settings; limits may
+    /// differ.
+    pub fn resume(
+        checkpoint: Checkpoint,
+        config: Config,
+        problem: &'p Problem,
+        settings: Settings,
+        limits: Limits,
+    ) -> Result<Self> {
+        checkpoint.identity.agrees(&Identity { config, settings, problem: problem.fingerprint() })?;
+        let Checkpoint { progress, seconds, arithmetic, parameters, memory, curve, .. } = checkpoint;
+        let memory = Some((progress.step, memory));
+        let mut trainer = Self::begin(config, &parameters, memory, problem, settings, limits, arithmetic)?;
+        trainer.progress = progress;
+        trainer.before = seconds;
+        trainer.curve = Curve::from_rows(curve);
+        Ok(trainer)
+    }
+
+    fn begin(
+        config: Config,
+        parameters: &[f64],
+        memory: Option<(u64, Memory)>,
+        problem: &'p Problem,
+        settings: Settings,
+        limits: Limits,
+        arithmetic: Precision,
+    ) -> Result<Self> {
+        let (settings, limits, config) = (settings.checked()?, limits.checked()?, config.checked()?);
+        if problem.is_empty() {
+            return Err(Error::EmptyCorpus { message: "no context to train on".into() });
+        }
+        problem.fits(&config)?;
+        let started = Instant::now();
+        let state = match arithmetic {
+            Precision::F32 => state::new::<f32>(config, problem, settings, parameters, memory),
+            Precision::F64 => state::new::<f64>(config, problem, settings, parameters, memory),
+        };
+        let progress = Progress {
+            step: 0,
+            evaluations: 0,
+            measured: (0, f64::NAN),
+            mark: (0, f64::NAN),
+            lowest: f64::NAN,
+        };
+        let curve = Curve::default();
+        let before = 0.0;
+        Ok(Self { config, problem, settings, limits, state, arithmetic, progress, curve, started, before })
+    }
+
+    /// Trains until something says stop.
+    pub fn run(&mut self, watch: &mut dyn Watch) -> Result<Stop> {
+        loop {
+            if !watch.look(self)? {
+                return Ok(Stop::Interrupted);
+            }
+            if let Some(stop) = self.advance() {
+                return Ok(stop);
+            }
+        }
+    }
+
+    /// One step, or the reason why there is none.
+    pub fn advance(&mut self) -> Option<Stop> {
+        if let Some(stop) = self.stop_before_a_step() {
+            return Some(stop);
+        }
+        let step = self.progress.step;
+        if let Some(state) = self.state.successor(step) {
+            self.state = state;
+        }
+        match self.state.step(step) {
+            Ok(evaluations) => {
+                self.progress.step += 1;
+                self.progress.evaluations += evaluations;
+                if self.state.is_measured(step + 1) || step + 1 == self.limits.steps {
+                    self.measure();
+                }
+                None
+            }
+            Err(Trouble::NoDescent) => match self.state.finer() {
+                Some(state) => {
+                    (self.state, self.arithmetic) = (state, Precision::F64);
+                    self.progress.evaluations += 1;
+                    None
+                }
+                None => Some(Stop::Stalled { since: step }),
+            },
+            Err(Trouble::NotFinite(tensor)) => Some(Stop::Diverged { step, tensor }),
+        }
+    }
+
+    fn stop_before_a_step(&mut self) -> Option<Stop> {
+        let Progress { step, measured, mark, lowest, .. } = self.progress;
+        if !measured.1.is_finite() {
+            return Some(Stop::Diverged { step, tensor: "loss" });
+        }
+        if measured.0 == step && self.is_low_enough() {
+            return Some(Stop::Reached);
+        }
+        if step >= self.limits.steps {
+            return Some(Stop::Steps);
+        }
+        if self.limits.seconds.is_some_and(|s| self.seconds() >= s) {
+            return Some(Stop::Time);
+        }
+        let stall = self.limits.stall?;
+        if measured.0 == step && step >= mark.0 + stall.window {
+            if lowest > (1.0 - stall.fraction) * mark.1 {
+                return Some(Stop::Stalled { since: mark.0 });
+            }
+            self.progress.mark = (step, lowest);
+        }
+        None
+    }
+
+    fn measure(&mut self) {
+        let Progress { step, evaluations, .. } = self.progress;
+        let loss = self.state.loss();
+        self.progress.measured = (step, loss);
+        self.progress.lowest = self.progress.lowest.min(self.gap().0);
+        self.curve.push(Row { step, evaluations, loss: Nats(loss) });
+    }
+
+    /// Whether the gap is as low as was asked for: in f64, whatever the arithmetic of the run.
+    fn is_low_enough(&self) -> bool {
+        let Some(target) = self.limits.target(self.problem.floor, self.problem.predictions()) else {
+            return false;
+        };
+        if self.gap().0 > target {
+            return false;
+        }
+        if self.arithmetic == Precision::F64 {
+            return true;
+        }
+        let loss = Evaluator::<f64>::new(self.config, self.problem).loss(&self.state.parameters());
+        loss - self.problem.floor.0 <= target
+    }
+
+    /// How far it has come.
+    pub fn progress(&self) -> &Progress {
+        &self.progress
+    }
+
+    /// The loss when it was last measured, over all predictions.
+    pub fn loss(&self) -> Nats {
+        Nats(self.progress.measured.1)
+    }
+
+    /// The loss less the floor.
+    pub fn gap(&self) -> Nats {
+        Nats(self.loss().0 - self.problem.floor.0)
+    }
+
+    /// The problem.
+    pub fn problem(&self) -> &'p Problem {
+        self.problem
+    }
+
+    /// When it stops.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// The arithmetic in use: that of the settings, or f64 where L-BFGS in f32 saw no lower point any more.
+    pub fn arithmetic(&self) -> Precision {
+        self.arithmetic
+    }
+
+    /// The losses on the way.
+    pub fn curve(&self) -> &Curve {
+        &self.curve
+    }
+
+    /// Seconds it has taken, those before the checkpoint included.
+    pub fn seconds(&self) -> f64 {
+        self.before + self.started.elapsed().as_secs_f64()
+    }
+
+    /// The model as it is.
+    pub fn model(&self) -> Result<Model> {
+        Model::new(self.config, self.state.parameters())
+    }
+
+    /// Everything needed to go on from here.
+    pub fn checkpoint(&self) -> Checkpoint {
+        Checkpoint {
+            identity: self.identity(),
+            progress: self.progress,
+            seconds: self.seconds(),
+            arithmetic: self.arithmetic,
+            parameters: self.state.parameters(),
+            memory: self.state.memory(),
+            curve: self.curve.rows().to_vec(),
+        }
+    }
+
+    fn identity(&self) -> Identity {
+        Identity { config: self.config, settings: self.settings, problem: self.problem.fingerprint() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::corpus::{Corpus, Options, Outputs, Silent, Source};
+    use crate::model::{Preset, Shape};
+    use crate::train::settings::{Method, Schedule, Stall};
+
+    fn stories(documents: u64) -> (Problem, Config) {
+        let outputs = Outputs { contexts: true, ..Outputs::default() };
+        let source = Source::Stories { documents, seed: 0 };
+        let corpus = Corpus::read(&source, &Options::default(), outputs, &Silent).unwrap();
+        let shape = Shape {
+            d_vocab: corpus.summary.d_vocab,
+            n_ctx: 9,
+            d_model: 8,
+            n_heads: 1,
+            d_head: 8,
+            d_mlp: 24,
+            ..Shape::default()
+        };
+        let problem = Problem::new(&corpus.contexts.unwrap(), corpus.summary.floor_nats);
+        (problem, Preset::Madden2024Experiment.config(shape))
+    }
+
+    /// Every way to train, with its limits.
+    fn ways() -> Vec<Settings> {
+        let (adam, adamw, lbfgs) =
+            (Settings::new(Method::Adam), Settings::new(Method::AdamW), Settings::new(Method::Lbfgs));
+        vec![
+            Settings { rate: 0.01, ..adam },
+            Settings { rate: 0.01, schedule: Schedule::Cosine, schedule_steps: 20, ..adamw },
+            Settings { rate: 0.01, batch: Some(7), seed: 3, ..adam },
+            Settings { precision: Precision::F64, memory: 4, warmup: 0, ..lbfgs },
+            Settings { warmup: 5, ..lbfgs },
+        ]
+    }
+
+    fn steps(steps: u64) -> Limits {
+        Limits { steps, relative_gap: None, stall: None, ..Limits::new(Method::Adam) }
+    }
+
+    #[test]
+    fn a_run_that_is_resumed_ends_bit_by_bit_where_one_ends_that_is_not() {
+        let (problem, config) = stories(12);
+        let model = Model::random(config, 1).unwrap();
+        for settings in ways() {
+            let mut whole = Trainer::new(&model, &problem, settings, steps(20)).unwrap();
+            assert_eq!(whole.run(&mut Unwatched).unwrap(), Stop::Steps);
+            for at in [0, 1, 13, 20] {
+                let mut first = Trainer::new(&model, &problem, settings, steps(at)).unwrap();
+                first.run(&mut Unwatched).unwrap();
+                // The limit is no part of the run: taken away, the run goes on.
+                let bytes = first.checkpoint().to_bytes().unwrap();
+                let checkpoint = Checkpoint::from_bytes(&bytes).unwrap();
+                assert_eq!(checkpoint, Checkpoint { seconds: checkpoint.seconds, ..first.checkpoint() });
+                let mut second = Trainer::resume(checkpoint, config, &problem, settings, steps(20)).unwrap();
+                assert_eq!(second.run(&mut Unwatched).unwrap(), Stop::Steps);
+                assert_eq!(second.model().unwrap(), whole.model().unwrap(), "{settings:?} at {at}");
+                if settings.batch.is_none() {
+                    assert_eq!(second.curve(), whole.curve());
+                    assert_eq!(second.progress(), whole.progress());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn weights_do_not_depend_on_the_number_of_threads() {
+        let (problem, config) = stories(40);
+        let model = Model::random(config, 1).unwrap();
+        for settings in ways() {
+            let train = || {
+                let mut trainer = Trainer::new(&model, &problem, settings, steps(10)).unwrap();
+                trainer.run(&mut Unwatched).unwrap();
+                trainer.model().unwrap()
+            };
+            let of = |threads| {
+                rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(train)
+            };
+            assert_eq!(of(1), of(2), "{settings:?}");
+        }
+    }
+
+    #[test]
+    fn every_method_lowers_the_loss_and_none_goes_below_the_floor() {
+        let (problem, config) = stories(12);
+        let model = Model::random(config, 1).unwrap();
+        for settings in ways() {
+            let mut trainer = Trainer::new(&model, &problem, settings, steps(60)).unwrap();
+            let start = trainer.gap().0;
+            trainer.run(&mut Unwatched).unwrap();
+            assert!(trainer.gap().0 < 0.95 * start && trainer.gap().0 > 0.0, "{settings:?}");
+        }
+    }
+
+    #[test]
+    fn the_gap_asked_for_is_reached_and_confirmed_in_f64() {
+        let (problem, config) = stories(12);
+        let model = Model::random(config, 1).unwrap();
+        let limits = Limits { relative_gap: Some(0.05), ..Limits::new(Method::Lbfgs) };
+        let mut trainer = Trainer::new(&model, &problem, Settings::new(Method::Lbfgs), limits).unwrap();
+        assert_eq!(trainer.run(&mut Unwatched).unwrap(), Stop::Reached);
+        let parameters = trainer.model().unwrap().parameters().to_vec();
+        let loss = Evaluator::<f64>::new(config, &problem).loss(&parameters);
+        assert!(loss - problem.floor.0 <= 0.05 * problem.floor.0);
+        // The step before it was not there yet.
+        let rows = trainer.curve().rows();
+        assert!(rows[rows.len() - 2].loss.0 - problem.floor.0 > 0.0499 * problem.floor.0);
+    }
+
+    #[test]
+    fn a_model_that_is_too_small_stalls() {
+        let (problem, config) = stories(40);
+        let config = Config { shape: Shape { d_mlp: 1, d_model: 1, d_head: 1, ..config.shape }, ..config };
+        let model = Model::random(config, 1).unwrap();
+        let limits =
+            Limits { stall: Some(Stall { window: 20, fraction: 0.2 }), ..Limits::new(Method::Lbfgs) };
+        let mut trainer = Trainer::new(&model, &problem, Settings::new(Method::Lbfgs), limits).unwrap();
+        assert!(matches!(trainer.run(&mut Unwatched).unwrap(), Stop::Stalled { .. }));
+    }
+
+    #[test]
+    fn divergence_names_tensor_and_step_and_keeps_the_last_good_weights() {
+        let (problem, config) = stories(12);
+        let model = Model::random(config, 1).unwrap();
+        let settings = Settings { rate: 1e38, ..Settings::new(Method::Adam) };
+        let mut trainer = Trainer::new(&model, &problem, settings, steps(50)).unwrap();
+        let Stop::Diverged { step, tensor } = trainer.run(&mut Unwatched).unwrap() else {
+            panic!("a rate of 1e38 diverges")
+        };
+        assert_eq!(step, trainer.progress().step);
+        assert!(config.tensors().iter().any(|t| t.name == tensor) || tensor == "loss", "{tensor}");
+        assert!(trainer.model().unwrap().parameters().iter().all(|x| x.is_finite()));
+        assert!(trainer.loss().0.is_finite());
+    }
+
+    #[test]
+    fn a_watch_ends_it_and_a_checkpoint_of_another_run_is_refused() {
+        struct Three(u32);
+        impl Watch for Three {
+            fn look(&mut self, _: &Trainer<'_>) -> Result<bool> {
+                self.0 += 1;
+                Ok(self.0 <= 3)
+            }
+        }
+        let (problem, config) = stories(12);
+        let model = Model::random(config, 1).unwrap();
+        let settings = Settings::new(Method::Adam);
+        let mut trainer = Trainer::new(&model, &problem, settings, steps(50)).unwrap();
+        assert_eq!(trainer.run(&mut Three(0)).unwrap(), Stop::Interrupted);
+        assert_eq!(trainer.progress().step, 3);
+        let other = Settings { rate: 0.5, ..settings };
+        let refused = Trainer::resume(trainer.checkpoint(), config, &problem, other, steps(50));
+        assert!(refused.err().unwrap().to_string().contains("other settings"));
+        let (other, _) = stories(13);
+        let refused = Trainer::resume(trainer.checkpoint(), config, &other, settings, steps(50));
+        assert!(refused.err().unwrap().to_string().contains("another corpus"));
+    }
+}
