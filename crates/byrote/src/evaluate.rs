@@ -175,10 +175,8 @@ fn outcome(problem: &Problem, context: usize, logits: &[f64]) -> Outcome {
             predicted = token;
         }
     }
-    let kl: f64 = next
-        .iter()
-        .map(|&(token, n)| n / count * ((n / count).ln() - (logits[token as usize] - lse)))
-        .sum();
+    let kl: f64 =
+        next.iter().map(|&(token, n)| n / count * ((n / count).ln() - (logits[token as usize] - lse))).sum();
     let top = next.iter().fold(0.0, |m: f64, &(_, n)| m.max(n));
     let tops = || next.iter().filter(|&&(_, n)| n == top);
     let probability = |token: usize| (logits[token] - lse).exp();
@@ -197,13 +195,22 @@ fn outcome(problem: &Problem, context: usize, logits: &[f64]) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::corpus::Corpus;
+    use crate::corpus::{Corpus, Options, Outputs, Silent, Source};
     use crate::model::{Config, Preset, Shape};
 
-    /// Two documents a b, one a c; tokens a = 0, b = 1, c = 2. One context, [a], with b twice and c once.
-    fn problem() -> Problem {
-        let corpus = Corpus::from_rows(&[0u16, 1, 0, 1, 0, 2], 2, 1).unwrap();
+    /// The problem of a text, a document a line.
+    fn problem_of(text: &str) -> Problem {
+        let file = tempfile::Builder::new().suffix(".txt").tempfile().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        let outputs = Outputs { contexts: true, ..Outputs::default() };
+        let source = Source::Files(vec![file.path().to_path_buf()]);
+        let corpus = Corpus::read(&source, &Options::default(), outputs, &Silent).unwrap();
         Problem::new(&corpus.contexts.unwrap(), corpus.summary.floor_nats)
+    }
+
+    /// Tokens a = 0, b = 1, c = 2; one context, [a], with b twice and c once.
+    fn problem() -> Problem {
+        problem_of("a b\na b\na c\n")
     }
 
     /// A model whose logits are its output bias.
@@ -243,8 +250,9 @@ mod tests {
 
     #[test]
     fn a_corpus_that_does_not_fit_is_refused() {
-        let corpus = Corpus::from_rows(&[0u16, 1, 2, 0, 1, 3], 3, 2).unwrap();
-        let problem = Problem::new(&corpus.contexts.unwrap(), corpus.summary.floor_nats);
-        assert!(evaluate(&constant([0.0; 3]), &problem, Nats(1e-3), 10).is_err());
+        for text in ["a b c", "a b\na c\na d"] {
+            assert!(evaluate(&constant([0.0; 3]), &problem_of(text), Nats(1e-3), 10).is_err(), "{text}");
+        }
+        assert!(evaluate(&constant([0.0; 3]), &problem(), Nats(f64::NAN), 10).is_err());
     }
 }

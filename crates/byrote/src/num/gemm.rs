@@ -1,89 +1,53 @@
-//! Matrix products of row-major slices, on one thread, by faer.
+//! Matrix products on one thread, for the shapes of training: few hundred rows, operands that stay in the cache.
+//!
+//! ```text
+//! C (+)= A B        A [rows, depth], element (i, k) anywhere;  B [depth, width];  C [rows, width], row-major
+//! ```
+//!
+//! `B` is read in *panels* of three lines of columns, either packed beforehand (weights, once a step: [`Panels`]) or in place
+//! (activations: rows of whole lines). A tile of C, eight rows of a panel, is summed in registers over the whole depth.
+//! Widths are whole lines, so there are no tails; the padding of B decides what the padding of C becomes.
 //!
 //! Threads are put to use outside, on blocks of rows: a product on one thread always adds in the same order, so results do
 //! not depend on the number of threads.
 
-use faer::linalg::matmul::matmul;
-use faer::{Accum, MatMut, MatRef, Par};
+use super::line::{LINE, Lines, padded};
+pub use super::real::Real;
+use super::simd::{Isa, Kernel};
+use super::vector::Vector;
 
-/// f32 or f64.
-pub trait Real:
-    faer::traits::RealField
-    + Copy
-    + Send
-    + Sync
-    + Default
-    + PartialOrd
-    + std::ops::Add<Output = Self>
-    + std::ops::Sub<Output = Self>
-    + std::ops::Mul<Output = Self>
-    + std::ops::Div<Output = Self>
-    + std::ops::AddAssign
-    + std::ops::SubAssign
-    + std::ops::MulAssign
-{
-    /// The nearest value.
-    fn of(x: f64) -> Self;
-    /// As f64.
-    fn wide(self) -> f64;
-    /// e^x.
-    fn e_to(self) -> Self;
-}
+/// Columns in a panel.
+pub const PANEL: usize = 3 * LINE;
 
-impl Real for f32 {
-    #[inline]
-    fn of(x: f64) -> Self {
-        x as f32
-    }
-    #[inline]
-    fn wide(self) -> f64 {
-        f64::from(self)
-    }
-    #[inline]
-    fn e_to(self) -> Self {
-        self.exp()
-    }
-}
-
-impl Real for f64 {
-    #[inline]
-    fn of(x: f64) -> Self {
-        x
-    }
-    #[inline]
-    fn wide(self) -> f64 {
-        self
-    }
-    #[inline]
-    fn e_to(self) -> Self {
-        self.exp()
-    }
-}
-
-/// A row-major matrix in a slice: element (i, j) at `i * stride + j`.
+/// The left operand: element (i, k) at `i * row + k * column`.
 #[derive(Clone, Copy)]
-pub struct View<'a, T> {
+pub struct Left<'a, T> {
     values: &'a [T],
-    rows: usize,
-    columns: usize,
-    stride: usize,
+    row: usize,
+    column: usize,
 }
 
-impl<'a, T: Real> View<'a, T> {
-    /// All of a slice.
-    pub fn new(values: &'a [T], rows: usize, columns: usize) -> Self {
-        Self::strided(values, rows, columns, columns)
+impl<'a, T> Left<'a, T> {
+    /// A row-major matrix whose rows begin `stride` apart.
+    #[inline(always)]
+    pub fn rows(values: &'a [T], stride: usize) -> Self {
+        Self { values, row: stride, column: 1 }
     }
 
-    /// A matrix whose rows lie further apart than they are long.
-    pub fn strided(values: &'a [T], rows: usize, columns: usize, stride: usize) -> Self {
-        Self { values, rows, columns, stride }
+    /// The transpose of such a matrix.
+    #[inline(always)]
+    pub fn transposed(values: &'a [T], stride: usize) -> Self {
+        Self { values, row: 1, column: stride }
     }
+}
 
-    fn mat(self) -> MatRef<'a, T> {
-        let end = if self.rows == 0 { 0 } else { (self.rows - 1) * self.stride + self.columns };
-        MatRef::from_row_major_slice_with_stride(&self.values[..end], self.rows, self.columns, self.stride)
-    }
+/// The right operand.
+#[derive(Clone, Copy)]
+pub enum Right<'a, T> {
+    /// Packed.
+    Panels(&'a Panels<T>),
+    /// Row-major, its rows so far apart, padded to whole lines.
+    Rows(&'a [T], usize),
 }
 
 /// How a product meets what its target holds.
@@ -95,72 +59,402 @@ pub enum Into {
     Add,
 }
 
-fn product<T: Real>(target: &mut [T], stride: usize, into: Into, a: MatRef<'_, T>, b: MatRef<'_, T>) {
-    let (rows, columns) = (a.nrows(), b.ncols());
-    if rows == 0 || columns == 0 {
-        return;
+/// A right operand in panels: of each [`PANEL`] columns (fewer lines in the last) all rows, end to end.
+pub struct Panels<T> {
+    values: Lines<T>,
+    depth: usize,
+    width: usize,
+}
+
+impl<T: Real> Panels<T> {
+    /// A matrix of zeros, its rows padded to whole lines.
+    pub fn zeros(depth: usize, width: usize) -> Self {
+        let width = padded(width);
+        Self { values: Lines::zeros(depth * width), depth, width }
     }
-    let end = (rows - 1) * stride + columns;
-    // The transpose of a column-major view: faer 0.24.4's own row-major one with a stride swaps its strides.
-    let target = MatMut::from_column_major_slice_with_stride_mut(&mut target[..end], columns, rows, stride);
-    let target = target.transpose_mut();
-    let accum = match into {
-        Into::Replace => Accum::Replace,
-        Into::Add => Accum::Add,
-    };
-    matmul(target, accum, a, b, T::of(1.0), Par::Seq);
+
+    /// Columns, padding included.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// The panels, each with its first column: parts that several threads may fill.
+    pub fn parts(&mut self) -> (usize, &mut [T]) {
+        ((self.depth * PANEL).max(1), &mut self.values)
+    }
+
+    /// Writes a row-major matrix at a row and a column.
+    pub fn set(&mut self, (row, column): (usize, usize), source: &[T], columns: usize) {
+        let (depth, width) = (self.depth, self.width);
+        let rows = source.len() / columns.max(1);
+        assert!(row + rows <= depth && column + columns <= width, "a part outside of [{depth}, {width}]");
+        for (i, source) in source.chunks_exact(columns.max(1)).enumerate() {
+            for (j, &x) in source.iter().enumerate() {
+                let at = place(depth, width, row + i, column + j);
+                self.values[at] = x;
+            }
+        }
+    }
+
+    /// Writes the transpose of a row-major matrix at a row and a column.
+    pub fn set_transposed(&mut self, (row, column): (usize, usize), source: &[T], columns: usize) {
+        let (depth, width) = (self.depth, self.width);
+        let rows = source.len() / columns.max(1);
+        assert!(row + columns <= depth && column + rows <= width, "a part outside of [{depth}, {width}]");
+        for (i, source) in source.chunks_exact(columns.max(1)).enumerate() {
+            for (j, &x) in source.iter().enumerate() {
+                let at = place(depth, width, row + j, column + i);
+                self.values[at] = x;
+            }
+        }
+    }
 }
 
-/// `target (+)= a b`, the target's rows `stride` apart.
-pub fn times<T: Real>(target: &mut [T], stride: usize, into: Into, a: View<'_, T>, b: View<'_, T>) {
-    product(target, stride, into, a.mat(), b.mat());
+/// Fills one of [`Panels::parts`], the one that begins at column `first`, from a row-major matrix of so many columns.
+pub fn fill_panel<T: Real>(panel: &mut [T], first: usize, source: &[T], columns: usize) {
+    let n = PANEL.min(columns - first);
+    let width = padded(n);
+    for (target, source) in panel.chunks_exact_mut(width).zip(source.chunks_exact(columns)) {
+        target[..n].copy_from_slice(&source[first..first + n]);
+    }
 }
 
-/// `target (+)= a^T b`.
-pub fn transposed_times<T: Real>(
-    target: &mut [T],
-    stride: usize,
-    into: Into,
-    a: View<'_, T>,
-    b: View<'_, T>,
-) {
-    product(target, stride, into, a.mat().transpose(), b.mat());
+/// Fills one of [`Panels::parts`], the one that begins at column `first`, from the transpose of a row-major matrix.
+pub fn fill_panel_transposed<T: Real>(panel: &mut [T], first: usize, source: &[T], columns: usize) {
+    let rows = source.len() / columns.max(1);
+    let n = PANEL.min(rows - first);
+    let width = padded(n);
+    let source = &source[first * columns..(first + n) * columns];
+    // A line of columns at a time, so that what is read and what is written both stay in the cache.
+    for start in (0..columns).step_by(LINE) {
+        let end = (start + LINE).min(columns);
+        for (i, row) in source.chunks_exact(columns).enumerate() {
+            for (target, &x) in
+                panel[start * width..end * width].chunks_exact_mut(width).zip(&row[start..end])
+            {
+                target[i] = x;
+            }
+        }
+    }
 }
 
-/// `target (+)= a b^T`.
-pub fn times_transposed<T: Real>(
-    target: &mut [T],
-    stride: usize,
-    into: Into,
-    a: View<'_, T>,
-    b: View<'_, T>,
-) {
-    product(target, stride, into, a.mat(), b.mat().transpose());
+/// Where element (k, j) of packed panels lies.
+#[inline(always)]
+fn place(depth: usize, width: usize, k: usize, j: usize) -> usize {
+    let first = j - j % PANEL;
+    first * depth + k * PANEL.min(width - first) + (j - first)
+}
+
+/// A product to be made; see the head of the file. `target` has rows `stride` apart.
+pub struct Product<'a, T> {
+    /// C.
+    pub target: &'a mut [T],
+    /// How far its rows are apart.
+    pub stride: usize,
+    /// What happens to its values.
+    pub into: Into,
+    /// Rows of A and C.
+    pub rows: usize,
+    /// Columns of A, rows of B.
+    pub depth: usize,
+    /// Columns of B and C: whole lines.
+    pub width: usize,
+    /// A.
+    pub left: Left<'a, T>,
+    /// B.
+    pub right: Right<'a, T>,
+}
+
+impl<T: Real> Kernel for Product<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call<I: Isa>(self, _: I) {
+        let Self { target, stride, into, rows, depth, width, left, right } = self;
+        if rows == 0 || width == 0 {
+            return;
+        }
+        // Everything that the tiles will touch lies inside: the last element of each operand does.
+        assert!(width % LINE == 0 && width <= stride, "a width of {width} in rows {stride} apart");
+        assert!((rows - 1) * stride + width <= target.len(), "[{rows}, {width}] in {} values", target.len());
+        if depth > 0 {
+            let last = (rows - 1) * left.row + (depth - 1) * left.column;
+            assert!(last < left.values.len(), "[{rows}, {depth}] in {} values", left.values.len());
+            match right {
+                Right::Panels(p) => {
+                    let (d, w) = (p.depth, p.width);
+                    assert!(d == depth && w == width, "panels of [{d}, {w}] for [{depth}, {width}]");
+                }
+                Right::Rows(values, apart) => {
+                    let last = (depth - 1) * apart + width;
+                    assert!(
+                        last <= values.len() && width <= apart,
+                        "[{depth}, {width}] in {} values",
+                        values.len()
+                    );
+                }
+            }
+        }
+        for first in (0..width).step_by(PANEL) {
+            let panel = PANEL.min(width - first);
+            let (b, step) = match right {
+                Right::Panels(p) => (p.values[first * depth..].as_ptr(), panel),
+                Right::Rows(values, apart) => (values[first.min(values.len())..].as_ptr(), apart),
+            };
+            let c = target[first..].as_mut_ptr();
+            let at = Panel {
+                depth,
+                a: left.values.as_ptr(),
+                a_row: left.row,
+                a_column: left.column,
+                b,
+                b_step: step,
+                c,
+                c_row: stride,
+                add: into == Into::Add,
+            };
+            // SAFETY: the assertions above; `I` is proof of the instruction set.
+            unsafe {
+                if left.column == 1 {
+                    at.sweep::<T::Register<I>, false>(rows, panel);
+                } else {
+                    at.sweep::<T::Register<I>, true>(rows, panel);
+                }
+            }
+        }
+    }
+}
+
+/// A panel of the target and the operands it is made of.
+#[derive(Clone, Copy)]
+struct Panel<T> {
+    depth: usize,
+    a: *const T,
+    a_row: usize,
+    a_column: usize,
+    b: *const T,
+    b_step: usize,
+    c: *mut T,
+    c_row: usize,
+    add: bool,
+}
+
+impl<T: Real> Panel<T> {
+    /// All rows of the panel, `width` columns of it. `TRANSPOSED` says that the rows of A lie one apart, else its columns do.
+    ///
+    /// # Safety
+    /// The machine has the instruction set of `V`, and all elements lie inside their operands.
+    #[inline(always)]
+    unsafe fn sweep<V: Vector<T>, const TRANSPOSED: bool>(mut self, rows: usize, width: usize) {
+        // Sums that fit the registers: 24 of 32 with AVX-512, 12 of 16 otherwise.
+        let wide = size_of::<V>() == 64;
+        let mut left = rows;
+        while left > 0 {
+            // SAFETY: the caller's promises; rows and columns are those of the panel.
+            let done = unsafe {
+                match left {
+                    8.. if wide => self.across::<V, 8, TRANSPOSED>(width),
+                    4.. => self.across::<V, 4, TRANSPOSED>(width),
+                    _ => self.across::<V, 1, TRANSPOSED>(width),
+                }
+            };
+            left -= done;
+            self.a = self.a.wrapping_add(done * self.a_row);
+            self.c = self.c.wrapping_add(done * self.c_row);
+        }
+    }
+
+    /// `R` rows of the panel.
+    ///
+    /// # Safety
+    /// As [`Self::sweep`].
+    #[inline(always)]
+    unsafe fn across<V: Vector<T>, const R: usize, const TRANSPOSED: bool>(mut self, width: usize) -> usize {
+        let mut left = width / V::LANES;
+        while left > 0 {
+            // SAFETY: the caller's promises.
+            let done = unsafe {
+                match left {
+                    1 => self.tile::<V, R, 1, TRANSPOSED>(),
+                    2 | 4 => self.tile::<V, R, 2, TRANSPOSED>(),
+                    _ => self.tile::<V, R, 3, TRANSPOSED>(),
+                }
+            };
+            left -= done;
+            self.b = self.b.wrapping_add(done * V::LANES);
+            self.c = self.c.wrapping_add(done * V::LANES);
+        }
+        R
+    }
+
+    /// `R` rows of `N` registers.
+    ///
+    /// # Safety
+    /// As [`Self::sweep`].
+    #[inline(always)]
+    #[allow(clippy::needless_range_loop)] // Indices, as in the formula; the loops are unrolled.
+    unsafe fn tile<V: Vector<T>, const R: usize, const N: usize, const TRANSPOSED: bool>(self) -> usize {
+        // SAFETY: the caller's promises hold for all loads and stores, which stay inside R rows and N registers.
+        unsafe {
+            let (a_row, a_column) = if TRANSPOSED { (1, self.a_column) } else { (self.a_row, 1) };
+            let mut sums = [[V::splat(T::of(0.0)); N]; R];
+            let (mut a, mut b) = (self.a, self.b);
+            for _ in 0..self.depth {
+                let mut row = [V::splat(T::of(0.0)); N];
+                for n in 0..N {
+                    row[n] = V::load(b.add(n * V::LANES));
+                }
+                for r in 0..R {
+                    let x = V::splat(*a.add(r * a_row));
+                    for n in 0..N {
+                        sums[r][n] = x.fma(row[n], sums[r][n]);
+                    }
+                }
+                a = a.wrapping_add(a_column);
+                b = b.wrapping_add(self.b_step);
+            }
+            for r in 0..R {
+                for n in 0..N {
+                    let to = self.c.add(r * self.c_row + n * V::LANES);
+                    let sum =
+                        if self.add { V::splat(T::of(1.0)).fma(V::load(to), sums[r][n]) } else { sums[r][n] };
+                    sum.store(to);
+                }
+            }
+        }
+        N
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::simd::each;
     use super::*;
 
+    /// Small whole numbers, so that every order of adding gives the same bits.
+    fn numbers<T: Real>(n: usize, seed: usize) -> Vec<T> {
+        (0..n).map(|i| T::of(((i * 7 + seed * 13 + i * i % 11) % 9) as f64 - 4.0)).collect()
+    }
+
+    fn products_are_those_of_the_definition<T: Real + std::fmt::Debug>() {
+        for (rows, depth, columns) in [
+            (1, 1, 1),
+            (2, 3, 5),
+            (8, 16, 16),
+            (13, 7, 33),
+            (31, 20, 48),
+            (9, 5, 49),
+            (24, 64, 130),
+            (3, 0, 20),
+        ] {
+            let (a, b) = (numbers::<T>(rows * depth, 1), numbers::<T>(depth * columns, 2));
+            let width = padded(columns);
+            let expect = |i: usize, j: usize| {
+                (0..depth).map(|k| a[i * depth + k].wide() * b[k * columns + j].wide()).sum::<f64>()
+            };
+            let transpose = |m: &[T], rows: usize, columns: usize| -> Vec<T> {
+                (0..rows * columns).map(|i| m[i % rows * columns + i / rows]).collect()
+            };
+            let (a_t, b_t) = (transpose(&a, rows, depth), transpose(&b, depth, columns));
+            let mut panels = Panels::<T>::zeros(depth, columns);
+            panels.set((0, 0), &b, columns);
+            let mut from_transpose = Panels::<T>::zeros(depth, columns);
+            from_transpose.set_transposed((0, 0), &b_t, depth);
+            let mut filled = Panels::<T>::zeros(depth, columns);
+            let mut filled_from_transpose = Panels::<T>::zeros(depth, columns);
+            let (size, parts) = filled.parts();
+            parts.chunks_mut(size).enumerate().for_each(|(i, part)| fill_panel(part, i * PANEL, &b, columns));
+            let (size, parts) = filled_from_transpose.parts();
+            for (i, part) in parts.chunks_mut(size).enumerate() {
+                fill_panel_transposed(part, i * PANEL, &b_t, depth);
+            }
+            let mut in_rows = vec![T::of(0.0); depth * width];
+            for k in 0..depth {
+                in_rows[k * width..][..columns].copy_from_slice(&b[k * columns..][..columns]);
+            }
+            let lefts = [Left::rows(&a, depth), Left::transposed(&a_t, rows)];
+            let rights = [
+                Right::Panels(&panels),
+                Right::Panels(&from_transpose),
+                Right::Panels(&filled),
+                Right::Panels(&filled_from_transpose),
+                Right::Rows(&in_rows, width),
+            ];
+            for (left, right, into) in lefts.into_iter().flat_map(|l| {
+                rights.into_iter().flat_map(move |r| [Into::Replace, Into::Add].map(|i| (l, r, i)))
+            }) {
+                let stride = width + 16;
+                each(
+                    |_| Check { left, right, into, rows, depth, width, stride },
+                    |target: Vec<T>| {
+                        for i in 0..rows {
+                            for j in 0..stride {
+                                let old = (i * stride + j) as f64 % 5.0;
+                                let new = match j {
+                                    _ if j >= width => old,
+                                    _ if j >= columns => {
+                                        if into == Into::Add {
+                                            old
+                                        } else {
+                                            0.0
+                                        }
+                                    }
+                                    _ => expect(i, j) + if into == Into::Add { old } else { 0.0 },
+                                };
+                                assert_eq!(
+                                    target[i * stride + j].wide(),
+                                    new,
+                                    "{rows} {depth} {columns}: {i} {j}"
+                                );
+                            }
+                        }
+                    },
+                );
+            }
+        }
+    }
+
+    struct Check<'a, T> {
+        left: Left<'a, T>,
+        right: Right<'a, T>,
+        into: Into,
+        rows: usize,
+        depth: usize,
+        width: usize,
+        stride: usize,
+    }
+
+    impl<T: Real> Kernel for Check<'_, T> {
+        type Output = Vec<T>;
+        #[inline(always)]
+        fn call<I: Isa>(self, isa: I) -> Vec<T> {
+            let Self { left, right, into, rows, depth, width, stride } = self;
+            let mut target: Vec<T> = (0..rows * stride).map(|i| T::of(i as f64 % 5.0)).collect();
+            isa.run(Product { target: &mut target, stride, into, rows, depth, width, left, right });
+            target
+        }
+    }
+
     #[test]
-    fn products_are_those_of_the_definition() {
-        let a = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]; // [2, 3]
-        let b = [1.0, 0.0, 2.0, 1.0, 0.0, 3.0]; // [3, 2]
-        let mut c = [10.0; 4];
-        times(&mut c, 2, Into::Replace, View::new(&a, 2, 3), View::new(&b, 3, 2));
-        assert_eq!(c, [5.0, 11.0, 14.0, 23.0]);
-        times(&mut c, 2, Into::Add, View::new(&a, 2, 3), View::new(&b, 3, 2));
-        assert_eq!(c, [10.0, 22.0, 28.0, 46.0]);
-        let mut d = [0.0f32; 9];
-        let (e, f) = ([1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0], [1.0f32, 0.0, 0.0, 1.0, 1.0, 1.0]);
-        transposed_times(&mut d, 3, Into::Replace, View::new(&e, 2, 3), View::new(&f, 2, 3));
-        assert_eq!(d, [5.0, 4.0, 4.0, 7.0, 5.0, 5.0, 9.0, 6.0, 6.0]);
-        let mut g = [0.0f32; 4];
-        times_transposed(&mut g, 2, Into::Replace, View::new(&e, 2, 3), View::new(&f, 2, 3));
-        assert_eq!(g, [1.0, 6.0, 4.0, 15.0]);
-        // The middle column of a wider matrix.
-        let mut h = [0.0f32; 6];
-        times(&mut h[1..], 3, Into::Replace, View::new(&e, 2, 3), View::strided(&f[1..], 3, 1, 2));
-        assert_eq!(h, [0.0, 5.0, 0.0, 0.0, 11.0, 0.0]);
+    fn products_are_those_of_the_definition_on_every_instruction_set() {
+        products_are_those_of_the_definition::<f32>();
+        products_are_those_of_the_definition::<f64>();
+    }
+
+    #[test]
+    #[should_panic(expected = "[3, 16] in 40 values")]
+    fn a_target_too_short_is_refused() {
+        let (mut target, a, b) = ([0.0; 40], [0.0; 3], Panels::zeros(1, 16));
+        let (left, right) = (Left::rows(&a, 1), Right::Panels(&b));
+        super::super::simd::run(Product {
+            target: &mut target,
+            stride: 16,
+            into: Into::Replace,
+            rows: 3,
+            depth: 1,
+            width: 16,
+            left,
+            right,
+        });
     }
 }

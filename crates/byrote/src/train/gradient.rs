@@ -13,78 +13,64 @@
 //! dq = f sum_s ds_s k_s               dk_s = f ds_s q      dX = dQ W_Q^T + dK W_K^T + dV W_V^T + (dA at last tokens)
 //! ```
 
-use super::lane::{BLOCK, Block, Lane, Layout, PlaceBuffers, Sizes, add, axpy, sizes};
+pub(super) mod activate;
+pub(super) mod places;
+pub(super) mod weights;
+
+use super::lane::{Lane, LaneGradient, Mix, Output, Shared, Until};
 use super::problem::Problem;
-use crate::model::{Config, Mixer, Positions};
-use crate::num::gemm::{Into, Real, View, times, times_transposed, transposed_times};
+use crate::model::Config;
+use crate::num::line::padded;
+use crate::num::real::Real;
+use crate::num::rows::add;
+use crate::num::simd::{Isa, Kernel, run};
+use places::{Chunk, Places, Way};
 use rayon::prelude::*;
+use weights::{Layout, Sizes, Weights};
 
 /// Contexts that make a lane worth having, and the most lanes.
-const LANE_CONTEXTS: usize = 128;
-const MAX_LANES: usize = 8;
+const LANE_CONTEXTS: usize = 80;
+const MAX_LANES: usize = 32;
+/// Values of a gradient that are summed over the lanes at a time.
+const SUMMED: usize = 1 << 14;
 
 /// Evaluates the loss and its gradient; holds all memory it needs.
 pub struct Evaluator<'p, T> {
     config: Config,
     problem: &'p Problem,
     layout: Layout,
-    n_parameters: usize,
-    /// Fixed positions, or empty.
-    sinusoids: Vec<T>,
+    sizes: Sizes,
+    weights: Weights<T>,
+    places: Places<T>,
     lanes: Vec<Lane<T>>,
-    places: PlaceBuffers<T>,
-    /// For each place, the (context, position in `context_places`) pairs that read it.
-    readers: Readers,
+    chunks: Vec<Chunk<T>>,
 }
 
-/// The contexts that read each place.
-struct Readers {
-    starts: Vec<usize>,
-    /// Index into `context_places`, and the context.
-    entries: Vec<(u32, u32)>,
+/// The number of lanes: a power of two that depends on the problem alone, never on the threads.
+fn n_lanes(contexts: usize) -> usize {
+    let most = (contexts / LANE_CONTEXTS).clamp(1, MAX_LANES);
+    1 << most.ilog2()
 }
 
 impl<'p, T: Real> Evaluator<'p, T> {
     /// An evaluator for a model of this configuration, which must be [`Config::checked`] and wide enough for the problem.
     pub fn new(config: Config, problem: &'p Problem) -> Self {
-        let s = sizes(&config);
+        let sizes = Sizes::new(&config);
         let n = problem.len();
-        let n_lanes = n.div_ceil(LANE_CONTEXTS).clamp(1, MAX_LANES);
-        let step = n.div_ceil(n_lanes);
-        let n_parameters = config.n_parameters();
-        let lanes = (0..n_lanes)
-            .map(|lane| {
-                let contexts = (lane * step).min(n)..((lane + 1) * step).min(n);
-                let read = problem.context_starts[contexts.end] - problem.context_starts[contexts.start];
-                let zeros = |size: usize| vec![T::of(0.0); size];
-                Lane {
-                    weights: zeros(read * s.heads),
-                    d_scores: zeros(read * s.heads),
-                    z: zeros(contexts.len() * s.mixed),
-                    dz: zeros(contexts.len() * s.mixed),
-                    da: zeros(contexts.len() * s.d),
-                    block: Block::default(),
-                    gradient: zeros(n_parameters),
-                    loss: 0.0,
-                    contexts,
-                }
-            })
+        let n_lanes = n_lanes(n);
+        // Whole tiles of a product, so that only the last lane has rows left over.
+        let step = n.div_ceil(n_lanes).next_multiple_of(8);
+        let lanes: Vec<Lane<T>> = (0..n_lanes)
+            .map(|lane| (lane * step).min(n)..((lane + 1) * step).min(n))
+            .map(|contexts| Lane::new(&config, problem, sizes, contexts))
             .collect();
-        let p = problem.places.len();
-        let zeros = |size: usize| vec![T::of(0.0); size];
-        let projected = || [zeros(p * s.mixed), zeros(p * s.mixed), zeros(p * s.mixed)];
         Self {
-            sinusoids: config.sinusoids().into_iter().map(T::of).collect(),
+            layout: Layout::new(&config),
+            weights: Weights::new(&config, sizes),
+            places: Places::new(&config, problem, sizes),
+            chunks: Chunk::all(&config, problem, &lanes, sizes),
             lanes,
-            places: PlaceBuffers {
-                x: zeros(p * s.d),
-                qkv: projected(),
-                dx: zeros(p * s.d),
-                dqkv: projected(),
-            },
-            readers: Readers::new(problem),
-            layout: Layout(config.tensors().into_iter().map(|t| (t.name, t.range)).collect()),
-            n_parameters,
+            sizes,
             config,
             problem,
         }
@@ -95,186 +81,147 @@ impl<'p, T: Real> Evaluator<'p, T> {
     /// # Panics
     /// When `parameters` or `gradient` is not as long as the configuration says.
     pub fn evaluate(&mut self, parameters: &[T], gradient: &mut [T]) -> f64 {
-        let n = self.n_parameters;
-        assert!(
-            parameters.len() == n && gradient.len() == n,
-            "{} parameters and {} derivatives for a model of {n}",
-            parameters.len(),
-            gradient.len()
-        );
-        let layout = std::mem::take(&mut self.layout);
-        let s = sizes(&self.config);
-        self.embed(parameters, &layout, s);
-        let (config, problem, places) = (&self.config, self.problem, &self.places);
-        self.lanes.par_iter_mut().for_each(|lane| {
-            lane.gradient.fill(T::of(0.0));
-            lane.loss = 0.0;
-            lane.mix(config, problem, places, s);
-            let rows = lane.contexts.len();
-            for start in (0..rows).step_by(BLOCK) {
-                let block = start..(start + BLOCK).min(rows);
-                lane.output(config, problem, places, parameters, &layout, s, block);
-            }
-        });
-        gradient.fill(T::of(0.0));
-        let mut loss = 0.0;
-        for lane in &self.lanes {
-            loss += lane.loss;
-            gradient.iter_mut().zip(&lane.gradient).for_each(|(g, l)| *g += *l);
-        }
-        self.back_to_places(parameters, gradient, &layout, s);
-        self.layout = layout;
+        let n = self.layout.n;
+        assert!(gradient.len() == n, "{} derivatives for a model of {n}", gradient.len());
+        let loss = self.work(parameters, Until::Gradient);
+        self.gather(gradient);
         loss
     }
 
-    /// Embeds every place and projects it to queries, keys and values.
-    fn embed(&mut self, parameters: &[T], layout: &Layout, s: Sizes) {
-        let table = &parameters[layout.of("W_E")];
-        let positions = match self.config.positions {
-            Positions::Learned => &parameters[layout.of("W_pos")],
-            Positions::Sinusoidal => &self.sinusoids[..],
-            Positions::None => &[],
-        };
-        for (&(token, position), x) in self.problem.places.iter().zip(self.places.x.chunks_exact_mut(s.d)) {
-            x.copy_from_slice(&table[token as usize * s.d..][..s.d]);
-            if !positions.is_empty() {
-                add(x, &positions[position as usize * s.d..][..s.d]);
-            }
-        }
-        if self.config.shape.mixer == Mixer::Average {
-            return;
-        }
-        let n = self.problem.places.len();
-        for (i, (weight, bias)) in PROJECTIONS.into_iter().enumerate() {
-            let weight = &parameters[layout.of(weight)];
-            let bias = &parameters[layout.of(bias)];
-            let out = &mut self.places.qkv[i];
-            for head in 0..s.heads {
-                let matrix = View::new(&weight[head * s.d * s.d_head..][..s.d * s.d_head], s.d, s.d_head);
-                times(
-                    &mut out[head * s.d_head..],
-                    s.mixed,
-                    Into::Replace,
-                    View::new(&self.places.x, n, s.d),
-                    matrix,
-                );
-            }
-            if !bias.is_empty() {
-                out.chunks_exact_mut(s.mixed).for_each(|row| add(row, bias));
-            }
-        }
+    /// The loss alone.
+    ///
+    /// # Panics
+    /// When `parameters` is not as long as the configuration says.
+    pub fn loss(&mut self, parameters: &[T]) -> f64 {
+        self.work(parameters, Until::Loss)
     }
 
-    /// From the derivatives of scores and values to those of the places, and on to the place tensors.
-    fn back_to_places(&mut self, parameters: &[T], gradient: &mut [T], layout: &Layout, s: Sizes) {
-        let (problem, places, lanes, readers) = (self.problem, &mut self.places, &self.lanes, &self.readers);
-        let PlaceBuffers { x, qkv, dx, dqkv } = places;
-        let n = problem.places.len();
-        let attention = self.config.shape.mixer == Mixer::Attention;
-        let factor = T::of(self.config.score_factor());
-        let averaging = &parameters[layout.of("u_pos")];
-        let step = lanes.first().map_or(1, |l| l.contexts.len()).max(1);
-        let skip = self.config.skip;
-        let [q, k, _] = &*qkv;
-        let [dq, dk, dv] = dqkv;
-        // Each place gathers from its readers, in their order: no two threads write to one place.
-        let rows = dx.par_chunks_exact_mut(s.d).zip(
-            dq.par_chunks_mut(s.mixed.max(1))
-                .zip(dk.par_chunks_mut(s.mixed.max(1)).zip(dv.par_chunks_mut(s.mixed.max(1)))),
+    /// Calls `visit` with the logits of every context: with the state of its lane, the context's index in the problem, and
+    /// the row of logits. The states, one a lane, are those that `start` makes, and are given back in the order of the
+    /// contexts; contexts of a lane are visited in order.
+    ///
+    /// # Panics
+    /// When `parameters` is not as long as the configuration says.
+    pub fn for_each_row<S: Send>(
+        &mut self,
+        parameters: &[T],
+        start: impl Fn() -> S + Sync,
+        visit: impl Fn(&mut S, usize, &[T]) + Sync,
+    ) -> Vec<S> {
+        let mut states: Vec<S> = self.lanes.iter().map(|_| start()).collect();
+        self.prepare(parameters);
+        let (lanes, shared) = self.parts();
+        lanes.par_iter_mut().zip(&mut states).for_each(|(lane, state)| {
+            run(Mix { lane, shared });
+            for rows in lane.blocks() {
+                run(Output { lane, shared, rows: rows.clone(), until: Until::Logits });
+                lane.logits(rows, shared.s).for_each(|(context, logits)| visit(state, context, logits));
+            }
+        });
+        states
+    }
+
+    /// Packs the weights, embeds the places.
+    fn prepare(&mut self, parameters: &[T]) {
+        let n = self.layout.n;
+        assert!(parameters.len() == n, "{} parameters for a model of {n}", parameters.len());
+        let s = self.sizes;
+        let (weights, layout) = (&mut self.weights, &self.layout);
+        weights.pack_mixer(parameters, layout, s);
+        self.places.embed(&self.config, self.problem, (parameters, layout), weights, s);
+        weights.pack_rest(parameters, layout, s);
+    }
+
+    fn parts(&mut self) -> (&mut [Lane<T>], Shared<'_, T>) {
+        let Self { config, problem, weights, places, sizes, lanes, .. } = self;
+        (lanes, Shared { config, problem, weights, places, s: *sizes })
+    }
+
+    /// Works off all lanes.
+    fn work(&mut self, parameters: &[T], until: Until) -> f64 {
+        self.prepare(parameters);
+        let (lanes, shared) = self.parts();
+        lanes.par_iter_mut().for_each(|lane| {
+            lane.loss = 0.0;
+            run(Mix { lane, shared });
+            for rows in lane.blocks() {
+                run(Output { lane, shared, rows, until });
+            }
+        });
+        lanes.iter().map(|lane| lane.loss).sum()
+    }
+
+    /// Sums the gradients of the lanes and leads them back to the places.
+    fn gather(&mut self, gradient: &mut [T]) {
+        let Self { config, problem, weights, places, lanes, chunks, layout, sizes: s, .. } = self;
+        let (s, lanes) = (*s, &lanes[..]);
+        let (before, output) = gradient.split_at_mut(layout.w_u.start);
+        let (w_u, b_u) = output.split_at_mut(layout.w_u.len());
+        let (w_e, middle) = before.split_at_mut(layout.w_e.len());
+        let way = Way { config, problem, weights, places, lanes, s };
+        rayon::join(
+            || Chunk::gather(chunks, w_e, &way),
+            || {
+                let rows = (SUMMED / s.omega).max(1);
+                w_u.par_chunks_mut(rows * s.omega).enumerate().for_each(|(i, target)| {
+                    run(SumLanes { target, columns: s.omega, first: i * rows, lanes, of: |g| &g.w_u });
+                });
+                run(SumLanes { target: b_u, columns: s.omega, first: 0, lanes, of: |g| &g.b_u });
+                sum_middle(middle, layout, lanes, s);
+            },
         );
-        let gather = |place: usize, dx: &mut [T], dq: &mut [T], dk: &mut [T], dv: &mut [T]| {
-            dx.fill(T::of(0.0));
-            dq.fill(T::of(0.0));
-            dk.fill(T::of(0.0));
-            dv.fill(T::of(0.0));
-            for &(entry, context) in &readers.entries[readers.starts[place]..readers.starts[place + 1]] {
-                let (entry, context) = (entry as usize, context as usize);
-                let lane = &lanes[context / step];
-                let row = context - lane.contexts.start;
-                let first = problem.context_starts[lane.contexts.start];
-                let is_last = entry + 1 == problem.context_starts[context + 1];
-                let da = &lane.da[row * s.d..][..s.d];
-                if is_last && skip {
-                    add(dx, da);
-                }
-                if !attention {
-                    let u = averaging[problem.places[place].1 as usize];
-                    dx.iter_mut().zip(da).for_each(|(x, d)| *x += u * *d);
-                    continue;
-                }
-                let query = problem.context_places[problem.context_starts[context + 1] - 1] as usize;
-                let dz = &lane.dz[row * s.mixed..][..s.mixed];
-                for head in 0..s.heads {
-                    let cut = head * s.d_head..(head + 1) * s.d_head;
-                    let weight = lane.weights[(entry - first) * s.heads + head];
-                    let d_score = factor * lane.d_scores[(entry - first) * s.heads + head];
-                    axpy(&mut dv[cut.clone()], weight, &dz[cut.clone()]);
-                    axpy(&mut dk[cut.clone()], d_score, &q[query * s.mixed..][cut.clone()]);
-                    if is_last {
-                        let read = problem.places_of(context);
-                        let start = problem.context_starts[context] - first;
-                        for (i, &key) in read.iter().enumerate() {
-                            let d_score = factor * lane.d_scores[(start + i) * s.heads + head];
-                            axpy(&mut dq[cut.clone()], d_score, &k[key as usize * s.mixed..][cut.clone()]);
-                        }
-                    }
-                }
-            }
-        };
-        if attention {
-            rows.enumerate().for_each(|(place, (dx, (dq, (dk, dv))))| gather(place, dx, dq, dk, dv));
-        } else {
-            dx.par_chunks_exact_mut(s.d)
-                .enumerate()
-                .for_each(|(place, dx)| gather(place, dx, &mut [], &mut [], &mut []));
-        }
-        if attention {
-            for ((weight, bias), d) in PROJECTIONS.into_iter().zip([&*dq, &*dk, &*dv]) {
-                let matrix = &parameters[layout.of(weight)];
-                for head in 0..s.heads {
-                    let size = s.d * s.d_head;
-                    let dh = View::strided(&d[head * s.d_head..], n, s.d_head, s.mixed);
-                    let target = &mut gradient[layout.of(weight)][head * size..][..size];
-                    transposed_times(target, s.d_head, Into::Add, View::new(x, n, s.d), dh);
-                    let matrix = View::new(&matrix[head * size..][..size], s.d, s.d_head);
-                    times_transposed(dx, s.d, Into::Add, dh, matrix);
-                }
-                let bias = &mut gradient[layout.of(bias)];
-                if !bias.is_empty() {
-                    d.chunks_exact(s.mixed).for_each(|row| add(bias, row));
-                }
-            }
-        }
-        let learned = self.config.positions == Positions::Learned;
-        let (embedding, position) = (layout.of("W_E"), layout.of("W_pos"));
-        for (&(token, at), dx) in problem.places.iter().zip(dx.chunks_exact(s.d)) {
-            add(&mut gradient[embedding.clone()][token as usize * s.d..][..s.d], dx);
-            if learned {
-                add(&mut gradient[position.clone()][at as usize * s.d..][..s.d], dx);
-            }
-        }
+        Chunk::sum(chunks, gradient, layout, s);
     }
 }
 
-const PROJECTIONS: [(&str, &str); 3] = [("W_Q", "b_Q"), ("W_K", "b_K"), ("W_V", "b_V")];
-
-impl Readers {
-    fn new(problem: &Problem) -> Self {
-        let mut starts = vec![0; problem.places.len() + 1];
-        problem.context_places.iter().for_each(|&p| starts[p as usize + 1] += 1);
-        for i in 0..problem.places.len() {
-            starts[i + 1] += starts[i];
+/// Everything between the embedding and the output; zeros for what the chunks will add.
+fn sum_middle<T: Real>(middle: &mut [T], layout: &Layout, lanes: &[Lane<T>], s: Sizes) {
+    let start = layout.w_e.end;
+    let mut sum = |range: &std::ops::Range<usize>, columns: usize, of: fn(&LaneGradient<T>) -> &[T]| {
+        if !range.is_empty() {
+            let target = &mut middle[range.start - start..range.end - start];
+            run(SumLanes { target, columns, first: 0, lanes, of });
         }
-        let mut next = starts.clone();
-        let mut entries = vec![(0, 0); problem.context_places.len()];
-        for context in 0..problem.len() {
-            for entry in problem.context_starts[context]..problem.context_starts[context + 1] {
-                let slot = &mut next[problem.context_places[entry] as usize];
-                entries[*slot] = (entry as u32, context as u32);
-                *slot += 1;
+    };
+    sum(&layout.u_pos, s.n_ctx, |g| &g.u_pos);
+    sum(&layout.b_o, s.d, |g| &g.b_o);
+    sum(&layout.w_in, s.m, |g| &g.w_in);
+    sum(&layout.b_in, s.m, |g| &g.b_in);
+    sum(&layout.w_out, s.d, |g| &g.w_out);
+    sum(&layout.b_out, s.d, |g| &g.b_out);
+    // The heads of a lane's W_O are padded.
+    let size = (s.d_head * s.d).max(1);
+    let w_o = if layout.w_o.is_empty() { 0..0 } else { layout.w_o.start - start..layout.w_o.end - start };
+    for (head, target) in middle[w_o].chunks_exact_mut(size).enumerate() {
+        run(SumLanes { target, columns: s.d, first: head * s.head_row, lanes, of: |g| &g.w_o });
+    }
+    let places = layout.qkv.iter().flat_map(|(weight, bias)| [weight, bias]).chain([&layout.w_pos]);
+    for range in places.filter(|range| !range.is_empty()) {
+        middle[range.start - start..range.end - start].fill(T::of(0.0));
+    }
+}
+
+/// `target` = the sum over the lanes, in order, of some rows of a tensor, from row `first`.
+struct SumLanes<'a, T> {
+    target: &'a mut [T],
+    columns: usize,
+    first: usize,
+    lanes: &'a [Lane<T>],
+    of: fn(&LaneGradient<T>) -> &[T],
+}
+
+impl<T: Real> Kernel for SumLanes<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn call<I: Isa>(self, _: I) {
+        let Self { target, columns, first, lanes, of } = self;
+        let stride = padded(columns);
+        for (row, target) in target.chunks_exact_mut(columns.max(1)).enumerate() {
+            target.fill(T::of(0.0));
+            for lane in lanes.iter().filter(|lane| !lane.contexts.is_empty()) {
+                add(target, &of(&lane.gradient)[(first + row) * stride..]);
             }
         }
-        Self { starts, entries }
     }
 }
 
@@ -283,7 +230,7 @@ mod tests {
     use super::*;
     use crate::corpus::{Corpus, Options, Outputs, Silent, Source, Window};
     use crate::model::reference::log_sum_exp;
-    use crate::model::{Activation, Hidden, Model, Preset, Shape};
+    use crate::model::{Activation, Hidden, Model, Positions, Preset, Shape};
 
     fn stories(n: u64) -> (Problem, u64) {
         let options = Options { window: Window { n_ctx: 6, ..Window::default() }, ..Options::default() };
@@ -375,6 +322,74 @@ mod tests {
                     );
                 }
             }
+        }
+    }
+
+    #[test]
+    fn rows_and_the_loss_alone_are_those_of_the_reference() {
+        let (problem, d_vocab) = stories(200);
+        for config in configs(d_vocab) {
+            let model = Model::random(config, 4).unwrap();
+            let mut evaluator = Evaluator::<f64>::new(config, &problem);
+            let mut gradient = vec![0.0; config.n_parameters()];
+            let loss = evaluator.evaluate(model.parameters(), &mut gradient);
+            assert_eq!(evaluator.loss(model.parameters()), loss);
+            let visited = evaluator.for_each_row(
+                model.parameters(),
+                Vec::new,
+                |seen: &mut Vec<usize>, context, logits| {
+                    let expect = model.logits(&problem.tokens_of(context));
+                    assert_eq!(logits.len(), expect.len());
+                    assert!(logits.iter().zip(&expect).all(|(a, b)| (a - b).abs() < 1e-13), "{config:?}");
+                    seen.push(context);
+                },
+            );
+            assert_eq!(visited.concat(), (0..problem.len()).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn a_parameter_that_is_not_finite_shows_and_does_not_panic() {
+        let (problem, d_vocab) = stories(40);
+        for config in configs(d_vocab) {
+            let model = Model::random(config, 5).unwrap();
+            let parameters: Vec<f32> = model.parameters().iter().map(|&x| x as f32).collect();
+            let mut gradient = vec![0.0f32; parameters.len()];
+            let mut evaluator = Evaluator::new(config, &problem);
+            let clean = evaluator.evaluate(&parameters, &mut gradient);
+            for tensor in config.tensors() {
+                for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+                    let mut broken = parameters.clone();
+                    // A token that no context holds, or ReLU of minus infinity, may hide one value; not all of a tensor.
+                    broken[tensor.range.clone()].fill(bad);
+                    let loss = evaluator.evaluate(&broken, &mut gradient);
+                    let shows = !loss.is_finite() || gradient.iter().any(|g| !g.is_finite());
+                    assert!(shows || bad.is_infinite(), "{} = {bad} in {config:?}", tensor.name);
+                }
+            }
+            // Nothing of it stays behind.
+            assert_eq!(evaluator.evaluate(&parameters, &mut gradient), clean);
+            assert!(gradient.iter().all(|g| g.is_finite()));
+        }
+    }
+
+    #[test]
+    fn an_empty_problem_has_no_loss_and_no_gradient() {
+        let (problem, d_vocab) = stories(2);
+        let empty = Problem {
+            places: Vec::new(),
+            context_starts: vec![0],
+            context_places: Vec::new(),
+            counts: Vec::new(),
+            next_starts: vec![0],
+            next: Vec::new(),
+            ..problem
+        };
+        for config in configs(d_vocab) {
+            let model = Model::random(config, 6).unwrap();
+            let mut gradient = vec![1.0; config.n_parameters()];
+            assert_eq!(Evaluator::new(config, &empty).evaluate(model.parameters(), &mut gradient), 0.0);
+            assert!(gradient.iter().all(|&g| g == 0.0));
         }
     }
 

@@ -1,351 +1,470 @@
 //! A lane: a range of contexts that one thread works off, from the mixer to the loss and back, in blocks of rows small
 //! enough that logits, softmax and their gradient stay in the cache.
 //!
-//! The formulas are at the head of [`super::gradient`].
+//! The formulas are at the head of [`super::gradient`]. Rows are padded to whole lines, see [`crate::num::line`]; the padding
+//! of weights and activations is zero, that of the logits minus infinity.
 
+use super::gradient::activate::Activate;
+use super::gradient::places::Places;
+use super::gradient::weights::{Packed, Sizes, Weights};
 use super::problem::Problem;
-use crate::model::{Activation, Config, Hidden, Mixer};
-use crate::num::gemm::{Into, Real, View, times, times_transposed, transposed_times};
+use crate::model::{Config, Hidden, Mixer};
+use crate::num::gemm::{Into, Left, Product, Right};
+use crate::num::line::{LINE, Lines, padded};
+use crate::num::real::Real;
+use crate::num::rows::{add, add_and_max, add_scaled, dot, exp_shifted, scale, sum};
+use crate::num::simd::{Isa, Kernel};
 use std::ops::Range;
 
-/// Rows worked off at a time.
-pub(super) const BLOCK: usize = 64;
+/// Rows worked off at a time: enough that the gradient of `W_U`, which every block reads and writes, is no burden.
+pub(super) const BLOCK: usize = 128;
 
-/// What depends on a place alone, and its gradient.
-pub(super) struct PlaceBuffers<T> {
-    /// Embedded token plus position, `[places, d]`.
-    pub(super) x: Vec<T>,
-    /// Queries, keys and values, `[places, heads * d_head]`.
-    pub(super) qkv: [Vec<T>; 3],
-    pub(super) dx: Vec<T>,
-    pub(super) dqkv: [Vec<T>; 3],
+/// What all lanes read.
+#[derive(Clone, Copy)]
+pub(super) struct Shared<'a, T> {
+    pub(super) config: &'a Config,
+    pub(super) problem: &'a Problem,
+    pub(super) weights: &'a Weights<T>,
+    pub(super) places: &'a Places<T>,
+    pub(super) s: Sizes,
 }
 
 /// A range of contexts with the buffers of its thread.
 pub(super) struct Lane<T> {
     pub(super) contexts: Range<usize>,
-    /// Attention weights, `[places of these contexts, heads]`, and the derivatives of the scores.
-    pub(super) weights: Vec<T>,
-    pub(super) d_scores: Vec<T>,
-    /// Mixed values, `[contexts, heads * d_head]`, and their derivatives.
-    pub(super) z: Vec<T>,
-    pub(super) dz: Vec<T>,
-    /// Derivatives of what the mixer adds at the last token, `[contexts, d]`.
-    pub(super) da: Vec<T>,
-    pub(super) block: Block<T>,
-    /// The gradient of everything but the place tensors, the size of all parameters.
-    pub(super) gradient: Vec<T>,
+    /// Attention weights, `[places of these contexts, heads]`, and the derivatives of the scores before scaling.
+    pub(super) weights: Lines<T>,
+    pub(super) d_scores: Lines<T>,
+    /// Mixed values, `[contexts, mixed]`, their derivatives, and those of the queries.
+    pub(super) z: Lines<T>,
+    pub(super) dz: Lines<T>,
+    pub(super) dq: Lines<T>,
+    /// Derivatives of what the mixer gives at the last token, `[contexts, d]`.
+    pub(super) da: Lines<T>,
+    block: Block<T>,
+    pub(super) gradient: LaneGradient<T>,
     pub(super) loss: f64,
 }
 
 /// Buffers of a block of rows.
-#[derive(Default)]
-pub(super) struct Block<T> {
-    a: Vec<T>,
-    u: Vec<T>,
-    y: Vec<T>,
-    slope: Vec<T>,
-    r: Vec<T>,
-    logits: Vec<T>,
-    dy: Vec<T>,
-    dr: Vec<T>,
+struct Block<T> {
+    a: Lines<T>,
+    u: Lines<T>,
+    y: Lines<T>,
+    slope: Lines<T>,
+    r: Lines<T>,
+    dr: Lines<T>,
+    logits: Lines<T>,
 }
 
-/// The tensors of a model in a vector of parameters.
-#[derive(Default)]
-pub(super) struct Layout(pub(super) Vec<(&'static str, Range<usize>)>);
-
-impl Layout {
-    pub(super) fn of(&self, name: &str) -> Range<usize> {
-        self.0.iter().find(|(n, _)| *n == name).map_or(0..0, |(_, r)| r.clone())
-    }
-}
-
-/// Dimensions as indices.
-#[derive(Clone, Copy)]
-pub(super) struct Sizes {
-    pub(super) d: usize,
-    pub(super) heads: usize,
-    pub(super) d_head: usize,
-    pub(super) m: usize,
-    pub(super) omega: usize,
-    pub(super) mixed: usize,
-}
-
-pub(super) fn sizes(config: &Config) -> Sizes {
-    let shape = &config.shape;
-    let (heads, d_head) = match shape.mixer {
-        Mixer::Attention => (shape.n_heads as usize, shape.d_head as usize),
-        Mixer::Average => (0, 0),
-    };
-    Sizes {
-        d: shape.d_model as usize,
-        heads,
-        d_head,
-        m: shape.d_mlp as usize,
-        omega: shape.d_vocab as usize,
-        mixed: heads * d_head,
-    }
+/// The gradient of everything after the places; rows are padded, not spread.
+pub(super) struct LaneGradient<T> {
+    pub(super) u_pos: Lines<T>,
+    pub(super) w_o: Lines<T>,
+    pub(super) b_o: Lines<T>,
+    pub(super) w_in: Lines<T>,
+    pub(super) b_in: Lines<T>,
+    pub(super) w_out: Lines<T>,
+    pub(super) b_out: Lines<T>,
+    pub(super) w_u: Lines<T>,
+    pub(super) b_u: Lines<T>,
 }
 
 impl<T: Real> Lane<T> {
-    /// Attention of all contexts of the lane: weights and mixed values.
-    pub(super) fn mix(&mut self, config: &Config, problem: &Problem, places: &PlaceBuffers<T>, s: Sizes) {
-        if config.shape.mixer == Mixer::Average {
-            return;
-        }
-        let factor = T::of(config.score_factor());
-        let [q, k, v] = &places.qkv;
-        self.z.fill(T::of(0.0));
-        let mut at = 0;
-        for (row, context) in self.contexts.clone().enumerate() {
-            let read = problem.places_of(context);
-            let query = read[read.len() - 1] as usize;
-            let weights = &mut self.weights[at * s.heads..(at + read.len()) * s.heads];
-            at += read.len();
-            for head in 0..s.heads {
-                let cut = head * s.d_head..(head + 1) * s.d_head;
-                let q = &q[query * s.mixed..][cut.clone()];
-                let mut largest = T::of(f64::NEG_INFINITY);
-                for (i, &place) in read.iter().enumerate() {
-                    let score = factor * dot(q, &k[place as usize * s.mixed..][cut.clone()]);
-                    weights[i * s.heads + head] = score;
-                    if score > largest {
-                        largest = score;
-                    }
-                }
-                let mut sum = T::of(0.0);
-                for i in 0..read.len() {
-                    let e = (weights[i * s.heads + head] - largest).e_to();
-                    weights[i * s.heads + head] = e;
-                    sum += e;
-                }
-                let z = &mut self.z[row * s.mixed..][cut.clone()];
-                for (i, &place) in read.iter().enumerate() {
-                    let weight = weights[i * s.heads + head] / sum;
-                    weights[i * s.heads + head] = weight;
-                    axpy(z, weight, &v[place as usize * s.mixed..][cut.clone()]);
-                }
-            }
+    pub(super) fn new(config: &Config, problem: &Problem, s: Sizes, contexts: Range<usize>) -> Self {
+        let n = contexts.len();
+        let entries = problem.context_starts[contexts.end] - problem.context_starts[contexts.start];
+        let b = n.min(BLOCK);
+        let d_width = padded(s.d);
+        let out = if config.hidden == Hidden::Residual { s.m } else { 0 };
+        let averaged = config.shape.mixer == Mixer::Average;
+        Self {
+            weights: Lines::zeros(entries * s.heads),
+            d_scores: Lines::zeros(entries * s.heads),
+            z: Lines::zeros(n * s.mixed),
+            dz: Lines::zeros(n * s.mixed),
+            dq: Lines::zeros(n * s.mixed),
+            da: Lines::zeros(n * s.d_row),
+            block: Block {
+                a: Lines::zeros(b * s.d_row),
+                u: Lines::zeros(b * s.m_row),
+                y: Lines::zeros(b * s.m_row),
+                slope: Lines::zeros(b * s.m_row),
+                r: Lines::zeros(if out > 0 { b * s.d_row } else { 0 }),
+                dr: Lines::zeros(if out > 0 { b * s.d_row } else { 0 }),
+                logits: Lines::zeros(b * s.omega_row),
+            },
+            gradient: LaneGradient {
+                u_pos: Lines::zeros(if averaged { s.n_ctx } else { 0 }),
+                w_o: Lines::zeros(s.mixed * d_width),
+                b_o: Lines::zeros(s.d),
+                w_in: Lines::zeros(s.d * padded(s.m)),
+                b_in: Lines::zeros(s.m),
+                w_out: Lines::zeros(out * d_width),
+                b_out: Lines::zeros(s.d),
+                w_u: Lines::zeros(s.read * padded(s.omega)),
+                b_u: Lines::zeros(s.omega),
+            },
+            loss: 0.0,
+            contexts,
         }
     }
 
-    /// Everything from the mixer's output to the loss and back, for a block of rows of the lane.
-    #[allow(clippy::too_many_arguments)] // What a block needs; a struct of them would only rename the list.
-    pub(super) fn output(
-        &mut self,
-        config: &Config,
-        problem: &Problem,
-        places: &PlaceBuffers<T>,
-        parameters: &[T],
-        layout: &Layout,
-        s: Sizes,
-        rows: Range<usize>,
-    ) {
-        let n = rows.len();
-        let tensor = |name: &str| &parameters[layout.of(name)];
-        let attention = config.shape.mixer == Mixer::Attention;
+    /// The blocks of rows.
+    pub(super) fn blocks(&self) -> impl Iterator<Item = Range<usize>> + use<T> {
+        let rows = self.contexts.len();
+        (0..rows).step_by(BLOCK).map(move |start| start..(start + BLOCK).min(rows))
+    }
+
+    /// The logits of a block that was just computed, a row at a time.
+    pub(super) fn logits(&self, rows: Range<usize>, s: Sizes) -> impl Iterator<Item = (usize, &[T])> {
         let first = self.contexts.start + rows.start;
-        let Block { a, u, y, slope, r, logits, dy, dr } = &mut self.block;
+        (first..first + rows.len())
+            .zip(self.block.logits.chunks_exact(s.omega_row).map(move |row| &row[..s.omega]))
+    }
+}
 
-        // Forward: the mixer's output.
-        a.clear();
-        a.resize(n * s.d, T::of(0.0));
-        if attention {
-            let z = View::new(&self.z[rows.start * s.mixed..rows.end * s.mixed], n, s.mixed);
-            times(a, s.d, Into::Replace, z, View::new(tensor("W_O"), s.mixed, s.d));
-            let bias = tensor("b_O");
-            if !bias.is_empty() {
-                a.chunks_exact_mut(s.d).for_each(|row| add(row, bias));
-            }
-        } else {
-            let weights = tensor("u_pos");
-            for (row, a) in a.chunks_exact_mut(s.d).enumerate() {
-                for (&place, &weight) in problem.places_of(first + row).iter().zip(weights) {
-                    axpy(a, weight, &places.x[place as usize * s.d..][..s.d]);
-                }
-            }
-        }
-        if config.skip {
-            for (row, a) in a.chunks_exact_mut(s.d).enumerate() {
-                let read = problem.places_of(first + row);
-                add(a, &places.x[read[read.len() - 1] as usize * s.d..][..s.d]);
-            }
-        }
+/// How far to go.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Until {
+    /// The logits of a block stay for [`Lane::logits`].
+    Logits,
+    /// The loss is added to the lane's.
+    Loss,
+    /// The loss and the gradient are added to the lane's.
+    Gradient,
+}
 
-        // Forward: the hidden layer.
-        let hidden = config.hidden != Hidden::Absent;
-        if hidden {
-            u.resize(n * s.m, T::of(0.0));
-            times(u, s.m, Into::Replace, View::new(a, n, s.d), View::new(tensor("W_in"), s.d, s.m));
-            let bias = tensor("b_in");
-            u.chunks_exact_mut(s.m).for_each(|row| add(row, bias));
-            y.resize(n * s.m, T::of(0.0));
-            slope.resize(n * s.m, T::of(0.0));
-            activate(config.shape.activation, u, y, slope);
-        }
-        if config.hidden == Hidden::Residual {
-            r.resize(n * s.d, T::of(0.0));
-            times(r, s.d, Into::Replace, View::new(y, n, s.m), View::new(tensor("W_out"), s.m, s.d));
-            let bias = tensor("b_out");
-            r.chunks_exact_mut(s.d).for_each(|row| add(row, bias));
-            if config.skip {
-                add(r, a);
-            }
-        }
-        let (read, width): (&[T], usize) = match config.hidden {
-            Hidden::Absent => (a, s.d),
-            Hidden::Output => (y, s.m),
-            Hidden::Residual => (r, s.d),
-        };
+/// Attention of all contexts of a lane: weights and mixed values.
+pub(super) struct Mix<'a, T> {
+    pub(super) lane: &'a mut Lane<T>,
+    pub(super) shared: Shared<'a, T>,
+}
 
-        // Logits, loss, and the gradient in place of the logits.
-        logits.resize(n * s.omega, T::of(0.0));
-        times(
-            logits,
-            s.omega,
-            Into::Replace,
-            View::new(read, n, width),
-            View::new(tensor("W_U"), width, s.omega),
-        );
-        let bias = tensor("b_U");
-        for (row, logits) in logits.chunks_exact_mut(s.omega).enumerate() {
-            if !bias.is_empty() {
-                add(logits, bias);
-            }
-            self.loss += cross_entropy(logits, problem.counts[first + row], problem.next_of(first + row));
-        }
+impl<T: Real> Kernel for Mix<'_, T> {
+    type Output = ();
 
-        // Backward.
-        let gradient = &mut self.gradient;
-        let g = View::new(logits, n, s.omega);
-        transposed_times(&mut gradient[layout.of("W_U")], s.omega, Into::Add, View::new(read, n, width), g);
-        let bias = &mut gradient[layout.of("b_U")];
-        if !bias.is_empty() {
-            logits.chunks_exact(s.omega).for_each(|row| add(bias, row));
-        }
-        let da = &mut self.da[rows.start * s.d..rows.end * s.d];
-        let read_target: &mut [T] = match config.hidden {
-            Hidden::Absent => &mut *da,
-            Hidden::Output => {
-                dy.resize(n * s.m, T::of(0.0));
-                dy
-            }
-            Hidden::Residual => {
-                dr.resize(n * s.d, T::of(0.0));
-                dr
-            }
-        };
-        let w_u = View::new(tensor("W_U"), width, s.omega);
-        times_transposed(read_target, width, Into::Replace, View::new(logits, n, s.omega), w_u);
-        if config.hidden == Hidden::Residual {
-            transposed_times(
-                &mut gradient[layout.of("W_out")],
-                s.d,
-                Into::Add,
-                View::new(y, n, s.m),
-                View::new(dr, n, s.d),
-            );
-            let bias = &mut gradient[layout.of("b_out")];
-            dr.chunks_exact(s.d).for_each(|row| add(bias, row));
-            dy.resize(n * s.m, T::of(0.0));
-            let w_out = View::new(tensor("W_out"), s.m, s.d);
-            times_transposed(dy, s.m, Into::Replace, View::new(dr, n, s.d), w_out);
-        }
-        if hidden {
-            dy.iter_mut().zip(&*slope).for_each(|(d, s)| *d *= *s);
-            let du = View::new(dy, n, s.m);
-            transposed_times(&mut gradient[layout.of("W_in")], s.m, Into::Add, View::new(a, n, s.d), du);
-            let bias = &mut gradient[layout.of("b_in")];
-            dy.chunks_exact(s.m).for_each(|row| add(bias, row));
-            let w_in = View::new(tensor("W_in"), s.d, s.m);
-            times_transposed(da, s.d, Into::Replace, View::new(dy, n, s.m), w_in);
-            if config.hidden == Hidden::Residual && config.skip {
-                add(da, dr);
-            }
-        }
-        if !attention {
-            let weights = &mut gradient[layout.of("u_pos")];
-            for (row, da) in da.chunks_exact(s.d).enumerate() {
-                for (&place, weight) in problem.places_of(first + row).iter().zip(weights.iter_mut()) {
-                    *weight += dot(da, &places.x[place as usize * s.d..][..s.d]);
-                }
-            }
+    #[inline(always)]
+    fn call<I: Isa>(self, isa: I) {
+        let Shared { config, problem, places, s, .. } = self.shared;
+        let Lane { contexts, weights, z, .. } = self.lane;
+        if s.mixed == 0 {
             return;
         }
-        let z = View::new(&self.z[rows.start * s.mixed..rows.end * s.mixed], n, s.mixed);
-        transposed_times(&mut gradient[layout.of("W_O")], s.d, Into::Add, z, View::new(da, n, s.d));
-        let bias = &mut gradient[layout.of("b_O")];
-        if !bias.is_empty() {
-            da.chunks_exact(s.d).for_each(|row| add(bias, row));
-        }
-        let dz = &mut self.dz[rows.start * s.mixed..rows.end * s.mixed];
-        let w_o = View::new(tensor("W_O"), s.mixed, s.d);
-        times_transposed(dz, s.mixed, Into::Replace, View::new(da, n, s.d), w_o);
-        let start = problem.context_starts[self.contexts.start];
-        let v = &places.qkv[2];
-        for (row, dz) in dz.chunks_exact(s.mixed).enumerate() {
-            let read = problem.places_of(first + row);
-            let at = problem.context_starts[first + row] - start;
-            let weights = &self.weights[at * s.heads..(at + read.len()) * s.heads];
-            let d_scores = &mut self.d_scores[at * s.heads..(at + read.len()) * s.heads];
+        let factor = T::of(config.score_factor());
+        let width = 3 * s.mixed;
+        let mut at = 0;
+        for context in contexts.clone() {
+            let read = problem.places_of(context);
+            let query = read[read.len() - 1] as usize;
             for head in 0..s.heads {
-                let cut = head * s.d_head..(head + 1) * s.d_head;
-                let mut mean = T::of(0.0);
+                let column = head * s.head_row;
+                let q = &places.qkv[query * width + column..][..s.head_row];
+                let mut largest = T::of(f64::NEG_INFINITY);
                 for (i, &place) in read.iter().enumerate() {
-                    let d_weight = dot(&dz[cut.clone()], &v[place as usize * s.mixed..][cut.clone()]);
-                    d_scores[i * s.heads + head] = d_weight;
-                    mean += weights[i * s.heads + head] * d_weight;
+                    let k = &places.qkv[place as usize * width + s.mixed + column..][..s.head_row];
+                    let score = factor * dot(isa, q, k);
+                    weights[at + i * s.heads + head] = score;
+                    largest = if score > largest { score } else { largest };
                 }
                 for i in 0..read.len() {
-                    let slot = &mut d_scores[i * s.heads + head];
-                    *slot = weights[i * s.heads + head] * (*slot - mean);
+                    weights[at + i * s.heads + head] -= largest;
                 }
             }
+            at += read.len() * s.heads;
+        }
+        exp_shifted(isa, weights, T::of(0.0));
+        let mut at = 0;
+        for (context, z) in contexts.clone().zip(z.chunks_exact_mut(s.mixed)) {
+            let read = problem.places_of(context);
+            for head in 0..s.heads {
+                let mut sum = T::of(0.0);
+                for i in 0..read.len() {
+                    sum += weights[at + i * s.heads + head];
+                }
+                let inverse = T::of(1.0) / sum;
+                for i in 0..read.len() {
+                    weights[at + i * s.heads + head] *= inverse;
+                }
+            }
+            for column in (0..s.mixed).step_by(LINE) {
+                let head = column / s.head_row;
+                let mut mixed = [T::of(0.0); LINE];
+                for (i, &place) in read.iter().enumerate() {
+                    let v = &places.qkv[place as usize * width + 2 * s.mixed + column..][..LINE];
+                    add_scaled(isa, &mut mixed, weights[at + i * s.heads + head], v);
+                }
+                z[column..column + LINE].copy_from_slice(&mixed);
+            }
+            at += read.len() * s.heads;
         }
     }
 }
 
-/// Turns the logits of a context into the gradient of its loss, and gives the loss.
-pub(super) fn cross_entropy<T: Real>(logits: &mut [T], count: f64, next: &[(u32, f64)]) -> f64 {
-    let mut largest = T::of(f64::NEG_INFINITY);
-    for &l in logits.iter() {
-        if l > largest {
-            largest = l;
+/// Everything from the mixer's output to the logits, the loss, or the loss and back, for a block of rows of a lane.
+pub(super) struct Output<'a, T> {
+    pub(super) lane: &'a mut Lane<T>,
+    pub(super) shared: Shared<'a, T>,
+    pub(super) rows: Range<usize>,
+    pub(super) until: Until,
+}
+
+impl<T: Real> Kernel for Output<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call<I: Isa>(self, isa: I) {
+        let Self { lane, shared, rows, until } = self;
+        lane.forward(isa, shared, rows.clone());
+        let (problem, weights, s) = (shared.problem, shared.weights, shared.s);
+        let first = lane.contexts.start + rows.start;
+        let b_u = &mut lane.gradient.b_u;
+        if until == Until::Gradient && rows.start == 0 {
+            b_u.fill(T::of(0.0));
+        }
+        for (row, logits) in lane.block.logits.chunks_exact_mut(s.omega_row).take(rows.len()).enumerate() {
+            let logits = &mut logits[..padded(s.omega)];
+            let largest = add_and_max(logits, &weights.b_u);
+            if until == Until::Logits {
+                continue;
+            }
+            let (count, next) = (problem.counts[first + row], problem.next_of(first + row));
+            lane.loss += cross_entropy(isa, logits, largest, count, next);
+            if until == Until::Gradient {
+                add(b_u, logits);
+            }
+        }
+        if until == Until::Gradient {
+            lane.backward(isa, shared, rows);
         }
     }
+}
+
+/// Turns the logits of a context, padded with minus infinity, into the gradient of its loss, and gives the loss.
+#[inline(always)]
+fn cross_entropy<T: Real, I: Isa>(
+    isa: I,
+    logits: &mut [T],
+    largest: T,
+    count: f64,
+    next: &[(u32, f64)],
+) -> f64 {
     let top = largest.wide();
-    let mut loss: f64 = next.iter().map(|&(token, n)| -n * (logits[token as usize].wide() - top)).sum();
-    let mut sum = T::of(0.0);
-    for l in logits.iter_mut() {
-        *l = (*l - largest).e_to();
-        sum += *l;
+    let mut loss = 0.0;
+    for &(token, n) in next {
+        loss -= n * (logits[token as usize].wide() - top);
     }
-    loss += count * sum.wide().ln();
-    let scale = T::of(count) / sum;
-    logits.iter_mut().for_each(|l| *l *= scale);
+    exp_shifted(isa, logits, largest);
+    let total = sum(logits);
+    loss += count * total.ln();
+    scale(logits, T::of(count / total));
     for &(token, n) in next {
         logits[token as usize] -= T::of(n);
     }
     loss
 }
 
-/// Values and slopes of the activation.
-pub(super) fn activate<T: Real>(activation: Activation, u: &[T], y: &mut [T], slope: &mut [T]) {
-    for ((u, y), slope) in u.iter().zip(y).zip(slope) {
-        let x = u.wide();
-        (*y, *slope) = (T::of(activation.value(x)), T::of(activation.derivative(x)));
+impl<T: Real> Lane<T> {
+    /// To the logits of a block, their bias not yet added.
+    #[inline(always)]
+    fn forward<I: Isa>(&mut self, isa: I, shared: Shared<'_, T>, rows: Range<usize>) {
+        let Shared { config, problem, weights, places, s } = shared;
+        let n = rows.len();
+        let first = self.contexts.start + rows.start;
+        let Block { a, u, y, slope, r, logits, .. } = &mut self.block;
+        if config.shape.mixer == Mixer::Attention {
+            affine(
+                isa,
+                a,
+                s.d_row,
+                n,
+                (&self.z[rows.start * s.mixed..], s.mixed, s.mixed),
+                &weights.o,
+                Some(&weights.b_o),
+            );
+        } else {
+            for (row, a) in a.chunks_exact_mut(s.d_row).take(n).enumerate() {
+                a.fill(T::of(0.0));
+                for (&place, &weight) in problem.places_of(first + row).iter().zip(&weights.u_pos) {
+                    add_scaled(isa, a, weight, &places.x[place as usize * s.d_row..][..s.d_row]);
+                }
+            }
+        }
+        if config.skip {
+            for (row, a) in a.chunks_exact_mut(s.d_row).take(n).enumerate() {
+                let read = problem.places_of(first + row);
+                add(a, &places.x[read[read.len() - 1] as usize * s.d_row..][..s.d_row]);
+            }
+        }
+        if config.hidden != Hidden::Absent {
+            affine(isa, u, s.m_row, n, (a, s.d_row, s.d), &weights.w_in, Some(&weights.b_in));
+            let used = n * s.m_row;
+            let activation = config.shape.activation;
+            isa.run(Activate { activation, u: &u[..used], y: &mut y[..used], slope: &mut slope[..used] });
+        }
+        if config.hidden == Hidden::Residual {
+            affine(isa, r, s.d_row, n, (y, s.m_row, s.m), &weights.w_out, Some(&weights.b_out));
+            if config.skip {
+                add(r, a);
+            }
+        }
+        let read: &[T] = match config.hidden {
+            Hidden::Absent => a,
+            Hidden::Output => y,
+            Hidden::Residual => r,
+        };
+        affine(isa, logits, s.omega_row, n, (read, s.read_row, s.read), &weights.u, None);
+    }
+
+    /// From the gradient in place of the logits of a block to the derivatives of the scores.
+    #[inline(always)]
+    fn backward<I: Isa>(&mut self, isa: I, shared: Shared<'_, T>, rows: Range<usize>) {
+        let Shared { config, weights, s, .. } = shared;
+        let n = rows.len();
+        // The first block replaces what the last evaluation left.
+        let into = if rows.start == 0 { Into::Replace } else { Into::Add };
+        let Block { a, u, y, slope, r, dr, logits } = &mut self.block;
+        let gradient = &mut self.gradient;
+        let da = &mut self.da[rows.start * s.d_row..rows.end * s.d_row];
+        // The pre-activations are not needed any more.
+        let dy = u;
+        let (read, d_read): (&[T], &mut [T]) = match config.hidden {
+            Hidden::Absent => (a, &mut *da),
+            Hidden::Output => (y, &mut *dy),
+            Hidden::Residual => (r, &mut *dr),
+        };
+        let outer = |isa: I, target: &mut [T], x: (&[T], usize, usize), g: (&[T], usize, usize)| {
+            let (left, right) = (Left::transposed(x.0, x.1), Right::Rows(g.0, g.1));
+            let width = padded(g.2);
+            isa.run(Product { target, stride: width, into, rows: x.2, depth: n, width, left, right });
+        };
+        outer(isa, &mut gradient.w_u, (read, s.read_row, s.read), (logits, s.omega_row, s.omega));
+        back(isa, d_read, s.read_row, n, (logits, s.omega_row, s.omega), &weights.u);
+        if config.hidden == Hidden::Residual {
+            outer(isa, &mut gradient.w_out, (y, s.m_row, s.m), (dr, s.d_row, s.d));
+            sum_rows(into, &mut gradient.b_out, dr, s.d_row, n);
+            back(isa, dy, s.m_row, n, (dr, s.d_row, s.d), &weights.w_out);
+        }
+        if config.hidden != Hidden::Absent {
+            for (d, slope) in dy[..n * s.m_row].iter_mut().zip(&slope[..n * s.m_row]) {
+                *d *= *slope;
+            }
+            outer(isa, &mut gradient.w_in, (a, s.d_row, s.d), (dy, s.m_row, s.m));
+            sum_rows(into, &mut gradient.b_in, dy, s.m_row, n);
+            back(isa, da, s.d_row, n, (dy, s.m_row, s.m), &weights.w_in);
+            if config.hidden == Hidden::Residual && config.skip {
+                add(da, dr);
+            }
+        }
+        if config.shape.mixer == Mixer::Attention {
+            let z = &self.z[rows.start * s.mixed..rows.end * s.mixed];
+            outer(isa, &mut gradient.w_o, (z, s.mixed, s.mixed), (da, s.d_row, s.d));
+            sum_rows(into, &mut gradient.b_o, da, s.d_row, n);
+            let dz = &mut self.dz[rows.start * s.mixed..rows.end * s.mixed];
+            back(isa, dz, s.mixed, n, (da, s.d_row, s.d), &weights.o);
+            self.unmix(isa, shared, rows);
+        } else {
+            self.unaverage(isa, shared, rows);
+        }
+    }
+
+    /// From the derivatives of mixed values to those of scores and queries.
+    #[inline(always)]
+    fn unmix<I: Isa>(&mut self, isa: I, shared: Shared<'_, T>, rows: Range<usize>) {
+        let Shared { config, problem, places, s, .. } = shared;
+        let factor = T::of(config.score_factor());
+        let width = 3 * s.mixed;
+        let start = problem.context_starts[self.contexts.start];
+        for row in rows {
+            let context = self.contexts.start + row;
+            let read = problem.places_of(context);
+            let at = (problem.context_starts[context] - start) * s.heads;
+            let entries = at..at + read.len() * s.heads;
+            let (weights, d_scores) = (&self.weights[entries.clone()], &mut self.d_scores[entries]);
+            let dz = &self.dz[row * s.mixed..][..s.mixed];
+            for head in 0..s.heads {
+                let column = head * s.head_row;
+                let dz = &dz[column..][..s.head_row];
+                let mut mean = T::of(0.0);
+                for (i, &place) in read.iter().enumerate() {
+                    let v = &places.qkv[place as usize * width + 2 * s.mixed + column..][..s.head_row];
+                    let d_weight = dot(isa, dz, v);
+                    d_scores[i * s.heads + head] = d_weight;
+                    mean = isa.fma(weights[i * s.heads + head], d_weight, mean);
+                }
+                for i in 0..read.len() {
+                    let slot = &mut d_scores[i * s.heads + head];
+                    *slot = factor * weights[i * s.heads + head] * (*slot - mean);
+                }
+            }
+            for column in (0..s.mixed).step_by(LINE) {
+                let head = column / s.head_row;
+                let mut dq = [T::of(0.0); LINE];
+                for (i, &place) in read.iter().enumerate() {
+                    let k = &places.qkv[place as usize * width + s.mixed + column..][..LINE];
+                    add_scaled(isa, &mut dq, d_scores[i * s.heads + head], k);
+                }
+                self.dq[row * s.mixed + column..][..LINE].copy_from_slice(&dq);
+            }
+        }
+    }
+
+    /// The derivatives of the weights of token averaging.
+    #[inline(always)]
+    fn unaverage<I: Isa>(&mut self, isa: I, shared: Shared<'_, T>, rows: Range<usize>) {
+        let Shared { problem, places, s, .. } = shared;
+        if rows.start == 0 {
+            self.gradient.u_pos.fill(T::of(0.0));
+        }
+        for row in rows {
+            let da = &self.da[row * s.d_row..][..s.d_row];
+            let read = problem.places_of(self.contexts.start + row);
+            for (&place, weight) in read.iter().zip(self.gradient.u_pos.iter_mut()) {
+                *weight += dot(isa, da, &places.x[place as usize * s.d_row..][..s.d_row]);
+            }
+        }
     }
 }
 
-pub(super) fn add<T: Real>(a: &mut [T], b: &[T]) {
-    a.iter_mut().zip(b).for_each(|(a, b)| *a += *b);
+/// `target = x W + bias` for `n` rows of x, given as values, distance of rows, and width.
+#[inline(always)]
+fn affine<T: Real, I: Isa>(
+    isa: I,
+    target: &mut [T],
+    stride: usize,
+    n: usize,
+    (x, x_row, depth): (&[T], usize, usize),
+    weights: &Packed<T>,
+    bias: Option<&[T]>,
+) {
+    let (left, right) = (Left::rows(x, x_row), Right::Panels(&weights.plain));
+    let width = weights.plain.width();
+    isa.run(Product { target, stride, into: Into::Replace, rows: n, depth, width, left, right });
+    if let Some(bias) = bias {
+        target.chunks_exact_mut(stride).take(n).for_each(|row| add(row, bias));
+    }
 }
 
-pub(super) fn axpy<T: Real>(a: &mut [T], factor: T, b: &[T]) {
-    a.iter_mut().zip(b).for_each(|(a, b)| *a += factor * *b);
+/// `target = g W^T` for `n` rows of g.
+#[inline(always)]
+fn back<T: Real, I: Isa>(
+    isa: I,
+    target: &mut [T],
+    stride: usize,
+    n: usize,
+    (g, g_row, depth): (&[T], usize, usize),
+    weights: &Packed<T>,
+) {
+    let (left, right) = (Left::rows(g, g_row), Right::Panels(&weights.transposed));
+    let width = weights.transposed.width();
+    isa.run(Product { target, stride, into: Into::Replace, rows: n, depth, width, left, right });
 }
 
-pub(super) fn dot<T: Real>(a: &[T], b: &[T]) -> T {
-    a.iter().zip(b).fold(T::of(0.0), |sum, (a, b)| sum + *a * *b)
+/// `target (+)=` the sum of the first `n` rows.
+#[inline(always)]
+fn sum_rows<T: Real>(into: Into, target: &mut [T], rows: &[T], stride: usize, n: usize) {
+    if into == Into::Replace {
+        target.fill(T::of(0.0));
+    }
+    rows.chunks_exact(stride).take(n).for_each(|row| add(target, row));
 }

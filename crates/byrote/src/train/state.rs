@@ -4,8 +4,8 @@ use super::gradient::Evaluator;
 use super::problem::Problem;
 use super::settings::{Method, Settings};
 use crate::model::{Config, Tensor};
+use crate::num::Real;
 use crate::num::Stream;
-use crate::num::gemm::Real;
 use crate::num::optimize::adam::{Constants, Root};
 use crate::num::optimize::scaled::{Scaled, multiply};
 use crate::num::optimize::{Adam, Descent, Halt, Lbfgs, Objective, Wolfe};
@@ -79,15 +79,6 @@ fn wide<T: Real>(v: &[T]) -> Vec<f64> {
 impl<T: Real> Objective<T> for Evaluator<'_, T> {
     fn evaluate(&mut self, x: &[T], gradient: &mut [T]) -> f64 {
         Evaluator::evaluate(self, x, gradient)
-    }
-}
-
-// TEMPORARY
-impl<T: Real> Evaluator<'_, T> {
-    /// loss
-    pub fn loss(&mut self, x: &[T]) -> f64 {
-        let mut g = x.to_vec();
-        self.evaluate(x, &mut g)
     }
 }
 
@@ -299,7 +290,14 @@ impl<'p, T: Real + 'p> State<'p> for LbfgsState<'p, T> {
         let pairs = self.descent.lbfgs.pairs().map(|(s, y)| (wide(s), wide(y))).collect();
         let lbfgs = Lbfgs::from_pairs(self.settings.memory, pairs);
         let (units, position) = (wide(&self.units), wide(self.descent.x()));
-        Some(Box::new(LbfgsState::<f64>::new(self.config, self.problem, self.settings, units, position, lbfgs)))
+        Some(Box::new(LbfgsState::<f64>::new(
+            self.config,
+            self.problem,
+            self.settings,
+            units,
+            position,
+            lbfgs,
+        )))
     }
 
     fn is_measured(&self, _: u64) -> bool {

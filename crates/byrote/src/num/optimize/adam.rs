@@ -9,7 +9,7 @@
 //! algorithm 2 (with the decay multiplied by the rate, as PyTorch does).
 
 use super::vectors::PIECE;
-use crate::num::gemm::Real;
+use crate::num::Real;
 use crate::num::simd::{self, Isa, Kernel};
 use rayon::prelude::*;
 

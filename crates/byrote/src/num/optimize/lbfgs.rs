@@ -6,7 +6,7 @@
 //! adds the direction up.
 
 use super::vectors::{combine, dots};
-use crate::num::gemm::Real;
+use crate::num::Real;
 
 /// A pair is kept where the cosine between s and y is more than this: safely positive.
 const CURVATURE: f64 = 1e-10;

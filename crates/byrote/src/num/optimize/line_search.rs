@@ -11,7 +11,7 @@
 
 use super::Objective;
 use super::vectors::{combine, dot};
-use crate::num::gemm::Real;
+use crate::num::Real;
 
 /// What a step must satisfy, and how long to try.
 #[derive(Debug, Clone, Copy, PartialEq)]

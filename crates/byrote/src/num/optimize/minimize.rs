@@ -2,7 +2,7 @@
 
 use super::line_search::{Point, Search, Wolfe};
 use super::{Lbfgs, Objective};
-use crate::num::gemm::Real;
+use crate::num::Real;
 use std::mem::swap;
 
 /// A descent: where it is, and what it remembers.

@@ -3,7 +3,7 @@
 
 use super::Objective;
 use super::vectors::PIECE;
-use crate::num::gemm::Real;
+use crate::num::Real;
 use crate::num::simd::{self, Isa, Kernel};
 use rayon::prelude::*;
 

@@ -1,7 +1,7 @@
 //! Sums over long vectors, cut into pieces of fixed size: the pieces may be worked off by any number of threads, their
 //! results are added in order, so a sum is the same to the last bit. Products are added in f64 whatever the vectors hold.
 
-use crate::num::gemm::Real;
+use crate::num::Real;
 use crate::num::simd::{self, Isa, Kernel};
 use rayon::prelude::*;
 use std::ops::Range;

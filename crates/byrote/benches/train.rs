@@ -1,0 +1,63 @@
+//! Evaluations of loss and gradient, ten at a time: `cargo bench -p byrote --bench train`.
+//!
+//! Ten, because a trainer stays inside its pool of threads and entering one takes as long as a small step. The items counted are the floating-point operations of the three products with `W_U`, 6 n m omega of them, so that the
+//! rate printed compares with what `cargo run --release --example fma_peak` prints.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use byrote::corpus::{Corpus, Options, Outputs, Silent, Source};
+use byrote::model::{Config, Model, Preset, Shape};
+use byrote::num::gemm::Real;
+use byrote::train::{Evaluator, Problem};
+use divan::Bencher;
+use divan::counter::ItemsCount;
+
+fn main() {
+    divan::main();
+}
+
+const STEPS: u64 = 10;
+
+/// Documents, d_mlp, threads.
+type Case = (u64, u64, usize);
+const CASES: [Case; 6] =
+    [(100, 16, 1), (100, 16, 2), (1000, 64, 1), (1000, 64, 2), (1000, 512, 1), (1000, 512, 2)];
+
+fn problem(documents: u64, d_mlp: u64) -> (Config, Problem) {
+    let outputs = Outputs { contexts: true, ..Outputs::default() };
+    let source = Source::Stories { documents, seed: 0 };
+    let corpus = Corpus::read(&source, &Options::default(), outputs, &Silent).unwrap();
+    let problem = Problem::new(&corpus.contexts.unwrap(), corpus.summary.floor_nats);
+    let shape = Shape {
+        d_vocab: corpus.summary.d_vocab,
+        n_ctx: 9,
+        d_model: 16,
+        n_heads: 1,
+        d_head: 16,
+        d_mlp,
+        ..Shape::default()
+    };
+    (Preset::Madden2024Experiment.config(shape), problem)
+}
+
+fn evaluate<T: Real>(bencher: Bencher, (documents, d_mlp, threads): Case) {
+    let (config, problem) = problem(documents, d_mlp);
+    let model = Model::random(config, 0).unwrap();
+    let parameters: Vec<T> = model.parameters().iter().map(|&x| T::of(x)).collect();
+    let mut gradient = parameters.clone();
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+    let flops = STEPS * 6 * problem.len() as u64 * d_mlp * config.shape.d_vocab;
+    let mut evaluator = Evaluator::new(config, &problem);
+    bencher.counter(ItemsCount::new(flops)).bench_local(|| {
+        pool.install(|| (0..STEPS).map(|_| evaluator.evaluate(&parameters, &mut gradient)).sum::<f64>())
+    });
+}
+
+#[divan::bench(args = CASES, min_time = 1)]
+fn ten_steps_f32(bencher: Bencher, case: Case) {
+    evaluate::<f32>(bencher, case);
+}
+
+#[divan::bench(args = CASES, min_time = 1)]
+fn ten_steps_f64(bencher: Bencher, case: Case) {
+    evaluate::<f64>(bencher, case);
+}

@@ -1,0 +1,146 @@
+//! Loops over rows of whole lines: sums, largest values, exponentials.
+//!
+//! A sum runs in [`LINE`] lanes that are combined in a fixed order, so it is the same for any instruction set with fused
+//! multiply-adds. All are meant to be inlined into a [`super::simd::Kernel`].
+
+use super::elementary::exp;
+use super::line::LINE;
+use super::real::Real;
+use super::simd::Isa;
+
+/// The sum of a line: halves are added until one is left.
+#[inline(always)]
+fn fold<T: Real>(mut lanes: [T; LINE]) -> T {
+    for half in [8, 4, 2, 1] {
+        for i in 0..half {
+            lanes[i] += lanes[i + half];
+        }
+    }
+    lanes[0]
+}
+
+/// sum_i a_i b_i.
+#[inline(always)]
+pub fn dot<T: Real, I: Isa>(isa: I, a: &[T], b: &[T]) -> T {
+    let mut lanes = [T::of(0.0); LINE];
+    for (a, b) in a.as_chunks::<LINE>().0.iter().zip(b.as_chunks::<LINE>().0) {
+        for i in 0..LINE {
+            lanes[i] = isa.fma(a[i], b[i], lanes[i]);
+        }
+    }
+    fold(lanes)
+}
+
+/// a += b.
+#[inline(always)]
+pub fn add<T: Real>(a: &mut [T], b: &[T]) {
+    for (a, b) in a.iter_mut().zip(b) {
+        *a += *b;
+    }
+}
+
+/// a += factor b.
+#[inline(always)]
+pub fn add_scaled<T: Real, I: Isa>(isa: I, a: &mut [T], factor: T, b: &[T]) {
+    for (a, b) in a.iter_mut().zip(b) {
+        *a = isa.fma(factor, *b, *a);
+    }
+}
+
+/// a *= factor.
+#[inline(always)]
+pub fn scale<T: Real>(a: &mut [T], factor: T) {
+    for a in a.iter_mut() {
+        *a *= factor;
+    }
+}
+
+/// a += bias; gives the largest sum, NaN apart.
+#[inline(always)]
+pub fn add_and_max<T: Real>(a: &mut [T], bias: &[T]) -> T {
+    let mut lanes = [T::of(f64::NEG_INFINITY); LINE];
+    for (a, b) in a.as_chunks_mut::<LINE>().0.iter_mut().zip(bias.as_chunks::<LINE>().0) {
+        for i in 0..LINE {
+            a[i] += b[i];
+            lanes[i] = if a[i] > lanes[i] { a[i] } else { lanes[i] };
+        }
+    }
+    for half in [8, 4, 2, 1] {
+        for i in 0..half {
+            lanes[i] = if lanes[i + half] > lanes[i] { lanes[i + half] } else { lanes[i] };
+        }
+    }
+    lanes[0]
+}
+
+/// a = e^(a - shift).
+#[inline(always)]
+pub fn exp_shifted<T: Real, I: Isa>(isa: I, a: &mut [T], shift: T) {
+    for a in a.iter_mut() {
+        *a = exp(isa, *a - shift);
+    }
+}
+
+/// The sum of a row, its lanes combined in f64.
+#[inline(always)]
+pub fn sum<T: Real>(a: &[T]) -> f64 {
+    let mut lanes = [T::of(0.0); LINE];
+    for a in a.as_chunks::<LINE>().0 {
+        for i in 0..LINE {
+            lanes[i] += a[i];
+        }
+    }
+    let mut wide = [0.0; LINE];
+    for i in 0..LINE {
+        wide[i] = lanes[i].wide();
+    }
+    fold(wide)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::simd::{Kernel, each};
+    use super::*;
+
+    struct All<T>(Vec<T>, Vec<T>);
+    impl<T: Real> Kernel for All<T> {
+        type Output = (f64, f64, T, Vec<T>);
+        #[inline(always)]
+        fn call<I: Isa>(self, isa: I) -> Self::Output {
+            let Self(mut a, b) = self;
+            let product = dot(isa, &a, &b).wide();
+            add(&mut a, &b);
+            add_scaled(isa, &mut a, T::of(2.0), &b);
+            scale(&mut a, T::of(0.5));
+            let largest = add_and_max(&mut a, &b);
+            exp_shifted(isa, &mut a, largest);
+            (product, sum(&a), largest, a)
+        }
+    }
+
+    #[test]
+    fn rows_give_what_plain_loops_give_on_every_instruction_set() {
+        let a: Vec<f64> = (0..48).map(|i| f64::from(i % 7) - 3.0).collect();
+        let b: Vec<f64> = (0..48).map(|i| f64::from(i % 5) - 2.0).collect();
+        let product: f64 = a.iter().zip(&b).map(|(a, b)| a * b).sum();
+        let after: Vec<f64> = a.iter().zip(&b).map(|(a, b)| 0.5 * (a + 3.0 * b) + b).collect();
+        let largest = after.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let total: f64 = after.iter().map(|x| (x - largest).exp()).sum();
+        let narrow = |v: &[f64]| v.iter().map(|&x| x as f32).collect::<Vec<f32>>();
+        each(
+            |_| All(a.clone(), b.clone()),
+            |(p, s, m, e)| {
+                assert_eq!((p, m), (product, largest));
+                assert!((s / total - 1.0).abs() < 1e-15);
+                assert!(e.iter().zip(&after).all(|(e, x)| (e - (x - largest).exp()).abs() < 1e-15));
+            },
+        );
+        each(
+            |_| All(narrow(&a), narrow(&b)),
+            |(p, s, m, _)| {
+                assert_eq!((p, m.wide()), (product, largest));
+                assert!((s / total - 1.0).abs() < 1e-6);
+            },
+        );
+    }
+}

@@ -1,0 +1,352 @@
+//! What depends on a token and its position alone: embedding, queries, keys and values, and the way back to them.
+//!
+//! Places are in order of their tokens. They are cut into *chunks* of about equally many readers, at the borders of tokens,
+//! so that the chunks' parts of the gradient of `W_E` are apart; the gradients of what all places share are kept a chunk and
+//! summed in order.
+
+use super::weights::{Layout, Sizes, Weights};
+use crate::model::{Config, Mixer, Positions};
+use crate::num::gemm::{Into, Left, Product, Right};
+use crate::num::line::{LINE, Lines};
+use crate::num::real::Real;
+use crate::num::rows::{add, add_scaled};
+use crate::num::simd::{Isa, Kernel, run};
+use crate::train::lane::Lane;
+use crate::train::problem::Problem;
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// Places embedded at a time.
+const EMBEDDED: usize = 128;
+/// Readers that make a chunk worth having, and the most chunks.
+const CHUNK_READERS: usize = 400;
+const MAX_CHUNKS: usize = 64;
+
+/// Embeddings and projections of all places.
+pub(in crate::train) struct Places<T> {
+    /// Fixed positions, or empty.
+    sinusoids: Vec<T>,
+    /// Embedded token plus position, `[places, d]`.
+    pub(in crate::train) x: Lines<T>,
+    /// Queries, keys and values side by side, `[places, 3 mixed]`.
+    pub(in crate::train) qkv: Lines<T>,
+}
+
+impl<T: Real> Places<T> {
+    pub(in crate::train) fn new(config: &Config, problem: &Problem, s: Sizes) -> Self {
+        let n = problem.places.len();
+        Self {
+            sinusoids: config.sinusoids().into_iter().map(T::of).collect(),
+            x: Lines::zeros(n * s.d_row),
+            qkv: Lines::zeros(n * 3 * s.mixed),
+        }
+    }
+
+    /// Embeds every place and projects it to queries, keys and values.
+    pub(in crate::train) fn embed(
+        &mut self,
+        config: &Config,
+        problem: &Problem,
+        (parameters, layout): (&[T], &Layout),
+        weights: &Weights<T>,
+        s: Sizes,
+    ) {
+        let table = &parameters[layout.w_e.clone()];
+        let positions = match config.positions {
+            Positions::Learned => &parameters[layout.w_pos.clone()],
+            Positions::Sinusoidal => &self.sinusoids[..],
+            Positions::None => &[],
+        };
+        let places = problem.places.par_chunks(EMBEDDED);
+        let x = self.x.par_chunks_mut(EMBEDDED * s.d_row);
+        if s.mixed == 0 {
+            places
+                .zip(x)
+                .for_each(|(places, x)| run(Embed { places, x, qkv: &mut [], table, positions, weights, s }));
+        } else {
+            let qkv = self.qkv.par_chunks_mut(EMBEDDED * 3 * s.mixed);
+            places
+                .zip(x.zip(qkv))
+                .for_each(|(places, (x, qkv))| run(Embed { places, x, qkv, table, positions, weights, s }));
+        }
+    }
+}
+
+/// A few places to be embedded and projected.
+struct Embed<'a, T> {
+    places: &'a [(u32, u32)],
+    x: &'a mut [T],
+    qkv: &'a mut [T],
+    table: &'a [T],
+    positions: &'a [T],
+    weights: &'a Weights<T>,
+    s: Sizes,
+}
+
+impl<T: Real> Kernel for Embed<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn call<I: Isa>(self, isa: I) {
+        let Self { places, x, qkv, table, positions, weights, s } = self;
+        for (&(token, position), x) in places.iter().zip(x.chunks_exact_mut(s.d_row)) {
+            let x = &mut x[..s.d];
+            x.copy_from_slice(&table[token as usize * s.d..][..s.d]);
+            if !positions.is_empty() {
+                add(x, &positions[position as usize * s.d..][..s.d]);
+            }
+        }
+        if s.mixed == 0 {
+            return;
+        }
+        let width = 3 * s.mixed;
+        isa.run(Product {
+            target: qkv,
+            stride: width,
+            into: Into::Replace,
+            rows: places.len(),
+            depth: s.d,
+            width,
+            left: Left::rows(x, s.d_row),
+            right: Right::Panels(&weights.qkv.plain),
+        });
+        qkv.chunks_exact_mut(width).for_each(|row| add(row, &weights.b_qkv));
+    }
+}
+
+/// A context that reads a place.
+#[derive(Clone, Copy)]
+struct Reader {
+    lane: u32,
+    /// The context in the lane.
+    row: u32,
+    /// The place among those of the lane's contexts.
+    entry: u32,
+    /// The place of the context's last token.
+    query: u32,
+}
+
+/// A range of places with the gradients that it gathers.
+pub(in crate::train) struct Chunk<T> {
+    places: Range<usize>,
+    tokens: Range<usize>,
+    /// Where the readers of each place begin, and the readers.
+    starts: Vec<usize>,
+    readers: Vec<Reader>,
+    dx: Lines<T>,
+    dqkv: Lines<T>,
+    w_qkv: Lines<T>,
+    b_qkv: Lines<T>,
+    w_pos: Lines<T>,
+}
+
+/// What a chunk reads.
+pub(in crate::train) struct Way<'a, T> {
+    pub(in crate::train) config: &'a Config,
+    pub(in crate::train) problem: &'a Problem,
+    pub(in crate::train) weights: &'a Weights<T>,
+    pub(in crate::train) places: &'a Places<T>,
+    pub(in crate::train) lanes: &'a [Lane<T>],
+    pub(in crate::train) s: Sizes,
+}
+
+impl<T: Real> Chunk<T> {
+    /// All chunks of a problem.
+    pub(in crate::train) fn all(
+        config: &Config,
+        problem: &Problem,
+        lanes: &[Lane<T>],
+        s: Sizes,
+    ) -> Vec<Self> {
+        let mut readers = vec![Vec::new(); problem.places.len()];
+        for (lane, number) in lanes.iter().zip(0..) {
+            let mut entry = 0;
+            for (context, row) in lane.contexts.clone().zip(0..) {
+                let read = problem.places_of(context);
+                for &place in read {
+                    let query = read[read.len() - 1];
+                    readers[place as usize].push(Reader { lane: number, row, entry, query });
+                    entry += 1;
+                }
+            }
+        }
+        let total = problem.context_places.len();
+        let enough = total.div_ceil(total.div_ceil(CHUNK_READERS).clamp(1, MAX_CHUNKS)).max(1);
+        let mut chunks = Vec::new();
+        let (mut start, mut token) = (0, 0);
+        while start < problem.places.len() || chunks.is_empty() {
+            let mut size = 0;
+            let end = (start..problem.places.len())
+                .find(|&i| {
+                    let full = size >= enough && problem.places[i].0 != problem.places[i - 1].0;
+                    size += readers[i].len();
+                    full
+                })
+                .unwrap_or(problem.places.len());
+            let next = problem.places.get(end).map_or(s.omega, |p| p.0 as usize);
+            let mut starts = vec![0];
+            starts.extend(readers[start..end].iter().scan(0, |sum, r| {
+                *sum += r.len();
+                Some(*sum)
+            }));
+            let learned = config.positions == Positions::Learned;
+            chunks.push(Self {
+                places: start..end,
+                tokens: token..next,
+                starts,
+                readers: readers[start..end].concat(),
+                dx: Lines::zeros((end - start) * s.d_row),
+                dqkv: Lines::zeros((end - start) * 3 * s.mixed),
+                w_qkv: Lines::zeros(s.d * 3 * s.mixed),
+                b_qkv: Lines::zeros(3 * s.mixed),
+                w_pos: Lines::zeros(if learned { s.n_ctx * s.d_row } else { 0 }),
+            });
+            (start, token) = (end, next);
+        }
+        chunks
+    }
+
+    /// Gathers the gradients of all chunks; `w_e` is that of the embeddings of their tokens, and is overwritten.
+    pub(in crate::train) fn gather(chunks: &mut [Self], w_e: &mut [T], way: &Way<'_, T>) {
+        match chunks {
+            [] => {}
+            [chunk] => run(Gather { chunk, w_e, way }),
+            _ => {
+                let (left, right) = chunks.split_at_mut(chunks.len() / 2);
+                let cut = (right[0].tokens.start - left[0].tokens.start) * way.s.d;
+                let (w_left, w_right) = w_e.split_at_mut(cut);
+                rayon::join(|| Self::gather(left, w_left, way), || Self::gather(right, w_right, way));
+            }
+        }
+    }
+
+    /// Adds the shared gradients of all chunks, in order, to a gradient that holds zeros there.
+    pub(in crate::train) fn sum(chunks: &[Self], gradient: &mut [T], layout: &Layout, s: Sizes) {
+        for chunk in chunks {
+            for (i, (weight, bias)) in layout.qkv.iter().enumerate() {
+                let heads = gradient[weight.clone()].chunks_exact_mut((s.d * s.d_head).max(1)).enumerate();
+                for (head, target) in heads {
+                    let column = i * s.mixed + head * s.head_row;
+                    for (k, target) in target.chunks_exact_mut(s.d_head).enumerate() {
+                        add(target, &chunk.w_qkv[k * 3 * s.mixed + column..]);
+                    }
+                }
+                let heads = gradient[bias.clone()].chunks_exact_mut(s.d_head.max(1)).enumerate();
+                for (head, target) in heads {
+                    add(target, &chunk.b_qkv[i * s.mixed + head * s.head_row..]);
+                }
+            }
+            let positions = gradient[layout.w_pos.clone()].chunks_exact_mut(s.d);
+            for (target, source) in positions.zip(chunk.w_pos.chunks_exact(s.d_row)) {
+                add(target, source);
+            }
+        }
+    }
+}
+
+/// The way back of a chunk.
+struct Gather<'a, T> {
+    chunk: &'a mut Chunk<T>,
+    w_e: &'a mut [T],
+    way: &'a Way<'a, T>,
+}
+
+impl<T: Real> Kernel for Gather<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call<I: Isa>(self, isa: I) {
+        let Self { chunk, w_e, way } = self;
+        let s = way.s;
+        let n = chunk.places.len();
+        chunk.stream(isa, way);
+        if s.mixed > 0 {
+            chunk.heads(isa, way);
+            let width = 3 * s.mixed;
+            isa.run(Product {
+                target: &mut chunk.dx,
+                stride: s.d_row,
+                into: Into::Add,
+                rows: n,
+                depth: width,
+                width: way.weights.qkv.transposed.width(),
+                left: Left::rows(&chunk.dqkv, width),
+                right: Right::Panels(&way.weights.qkv.transposed),
+            });
+            isa.run(Product {
+                target: &mut chunk.w_qkv,
+                stride: width,
+                into: Into::Replace,
+                rows: s.d,
+                depth: n,
+                width,
+                left: Left::transposed(&way.places.x[chunk.places.start * s.d_row..], s.d_row),
+                right: Right::Rows(&chunk.dqkv, width),
+            });
+            chunk.b_qkv.fill(T::of(0.0));
+            chunk.dqkv.chunks_exact(width).for_each(|row| add(&mut chunk.b_qkv, row));
+        }
+        w_e.fill(T::of(0.0));
+        chunk.w_pos.fill(T::of(0.0));
+        let places = &way.problem.places[chunk.places.clone()];
+        for (&(token, position), dx) in places.iter().zip(chunk.dx.chunks_exact(s.d_row)) {
+            add(&mut w_e[(token as usize - chunk.tokens.start) * s.d..][..s.d], dx);
+            if !chunk.w_pos.is_empty() {
+                add(&mut chunk.w_pos[position as usize * s.d_row..][..s.d], dx);
+            }
+        }
+    }
+}
+
+impl<T: Real> Chunk<T> {
+    /// What reaches the embeddings directly: through the skip connection and through averaging.
+    #[inline(always)]
+    fn stream<I: Isa>(&mut self, isa: I, way: &Way<'_, T>) {
+        let s = way.s;
+        self.dx.fill(T::of(0.0));
+        let averaged = way.config.shape.mixer == Mixer::Average;
+        if !averaged && !way.config.skip {
+            return;
+        }
+        for (i, dx) in self.dx.chunks_exact_mut(s.d_row).enumerate() {
+            let place = self.places.start + i;
+            for reader in &self.readers[self.starts[i]..self.starts[i + 1]] {
+                let da = &way.lanes[reader.lane as usize].da[reader.row as usize * s.d_row..][..s.d_row];
+                if averaged {
+                    add_scaled(isa, dx, way.weights.u_pos[way.problem.places[place].1 as usize], da);
+                }
+                if way.config.skip && reader.query as usize == place {
+                    add(dx, da);
+                }
+            }
+        }
+    }
+
+    /// The derivatives of queries, keys and values, a line of columns at a time.
+    #[inline(always)]
+    fn heads<I: Isa>(&mut self, isa: I, way: &Way<'_, T>) {
+        let s = way.s;
+        let width = 3 * s.mixed;
+        for (i, target) in self.dqkv.chunks_exact_mut(width).enumerate() {
+            let place = self.places.start + i;
+            for column in (0..s.mixed).step_by(LINE) {
+                let head = column / s.head_row;
+                let (mut dq, mut dk, mut dv) = ([T::of(0.0); LINE], [T::of(0.0); LINE], [T::of(0.0); LINE]);
+                for reader in &self.readers[self.starts[i]..self.starts[i + 1]] {
+                    let lane = &way.lanes[reader.lane as usize];
+                    let entry = reader.entry as usize * s.heads + head;
+                    let row = reader.row as usize * s.mixed + column;
+                    let query = reader.query as usize;
+                    add_scaled(isa, &mut dv, lane.weights[entry], &lane.dz[row..row + LINE]);
+                    let q = &way.places.qkv[query * width + column..][..LINE];
+                    add_scaled(isa, &mut dk, lane.d_scores[entry], q);
+                    if query == place {
+                        add(&mut dq, &lane.dq[row..row + LINE]);
+                    }
+                }
+                target[column..column + LINE].copy_from_slice(&dq);
+                target[s.mixed + column..][..LINE].copy_from_slice(&dk);
+                target[2 * s.mixed + column..][..LINE].copy_from_slice(&dv);
+            }
+        }
+    }
+}

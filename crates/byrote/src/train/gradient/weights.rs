@@ -1,0 +1,212 @@
+//! The parameters of a model as the kernels read them: where each tensor lies, and copies packed once an evaluation.
+
+use crate::model::{Config, Hidden, Mixer};
+use crate::num::gemm::{PANEL, Panels, fill_panel, fill_panel_transposed};
+use crate::num::line::{Lines, padded, spread};
+use crate::num::real::Real;
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// Where the tensors lie in the vector of all parameters; empty ranges for those a model lacks.
+#[derive(Default)]
+pub(in crate::train) struct Layout {
+    pub(in crate::train) w_e: Range<usize>,
+    pub(in crate::train) w_pos: Range<usize>,
+    pub(in crate::train) u_pos: Range<usize>,
+    /// Weights and biases of queries, keys and values.
+    pub(in crate::train) qkv: [(Range<usize>, Range<usize>); 3],
+    pub(in crate::train) w_o: Range<usize>,
+    pub(in crate::train) b_o: Range<usize>,
+    pub(in crate::train) w_in: Range<usize>,
+    pub(in crate::train) b_in: Range<usize>,
+    pub(in crate::train) w_out: Range<usize>,
+    pub(in crate::train) b_out: Range<usize>,
+    pub(in crate::train) w_u: Range<usize>,
+    pub(in crate::train) b_u: Range<usize>,
+    /// How many parameters.
+    pub(in crate::train) n: usize,
+}
+
+impl Layout {
+    pub(in crate::train) fn new(config: &Config) -> Self {
+        let tensors = config.tensors();
+        let of = |name: &str| tensors.iter().find(|t| t.name == name).map_or(0..0, |t| t.range.clone());
+        Self {
+            w_e: of("W_E"),
+            w_pos: of("W_pos"),
+            u_pos: of("u_pos"),
+            qkv: [("W_Q", "b_Q"), ("W_K", "b_K"), ("W_V", "b_V")].map(|(w, b)| (of(w), of(b))),
+            w_o: of("W_O"),
+            b_o: of("b_O"),
+            w_in: of("W_in"),
+            b_in: of("b_in"),
+            w_out: of("W_out"),
+            b_out: of("b_out"),
+            w_u: of("W_U"),
+            b_u: of("b_U"),
+            n: tensors.last().map_or(0, |t| t.range.end),
+        }
+    }
+}
+
+/// Dimensions as indices. `..._row` is how far the rows of a matrix of that width are apart in memory.
+#[derive(Clone, Copy)]
+pub(in crate::train) struct Sizes {
+    pub(in crate::train) n_ctx: usize,
+    pub(in crate::train) d: usize,
+    pub(in crate::train) d_row: usize,
+    pub(in crate::train) heads: usize,
+    pub(in crate::train) d_head: usize,
+    /// The width of a head, padded.
+    pub(in crate::train) head_row: usize,
+    /// Of all heads.
+    pub(in crate::train) mixed: usize,
+    pub(in crate::train) m: usize,
+    pub(in crate::train) m_row: usize,
+    pub(in crate::train) omega: usize,
+    pub(in crate::train) omega_row: usize,
+    /// What the output reads.
+    pub(in crate::train) read: usize,
+    pub(in crate::train) read_row: usize,
+}
+
+impl Sizes {
+    pub(in crate::train) fn new(config: &Config) -> Self {
+        let shape = &config.shape;
+        let (heads, d_head) = match shape.mixer {
+            Mixer::Attention => (shape.n_heads as usize, shape.d_head as usize),
+            Mixer::Average => (0, 0),
+        };
+        let (d, m, omega) = (shape.d_model as usize, shape.d_mlp as usize, shape.d_vocab as usize);
+        let read = if config.hidden == Hidden::Output { m } else { d };
+        let head_row = padded(d_head);
+        Self {
+            n_ctx: shape.n_ctx as usize,
+            d,
+            d_row: spread(d),
+            heads,
+            d_head,
+            head_row,
+            mixed: heads * head_row,
+            m,
+            m_row: spread(m),
+            omega,
+            omega_row: spread(omega),
+            read,
+            read_row: spread(read),
+        }
+    }
+}
+
+/// A matrix and its transpose, both packed.
+pub(in crate::train) struct Packed<T> {
+    pub(in crate::train) plain: Panels<T>,
+    pub(in crate::train) transposed: Panels<T>,
+}
+
+impl<T: Real> Packed<T> {
+    fn new(rows: usize, columns: usize) -> Self {
+        Self { plain: Panels::zeros(rows, columns), transposed: Panels::zeros(columns, rows) }
+    }
+
+    /// Writes a part at a row and a column.
+    fn set(&mut self, (row, column): (usize, usize), source: &[T], columns: usize) {
+        self.plain.set((row, column), source, columns);
+        self.transposed.set_transposed((column, row), source, columns);
+    }
+
+    /// Writes all of it, on all threads.
+    fn fill(&mut self, source: &[T], columns: usize) {
+        let (size, plain) = self.plain.parts();
+        let (transposed_size, transposed) = self.transposed.parts();
+        rayon::join(
+            || {
+                let parts = plain.par_chunks_mut(size).enumerate();
+                parts.for_each(|(i, part)| fill_panel(part, i * PANEL, source, columns));
+            },
+            || {
+                let parts = transposed.par_chunks_mut(transposed_size).enumerate();
+                parts.for_each(|(i, part)| fill_panel_transposed(part, i * PANEL, source, columns));
+            },
+        );
+    }
+}
+
+/// The weights, packed, and the biases, padded.
+pub(in crate::train) struct Weights<T> {
+    /// Queries, keys and values side by side, `[d, 3 mixed]`.
+    pub(in crate::train) qkv: Packed<T>,
+    pub(in crate::train) b_qkv: Lines<T>,
+    pub(in crate::train) o: Packed<T>,
+    pub(in crate::train) b_o: Lines<T>,
+    /// Weights of token averaging.
+    pub(in crate::train) u_pos: Vec<T>,
+    pub(in crate::train) w_in: Packed<T>,
+    pub(in crate::train) b_in: Lines<T>,
+    pub(in crate::train) w_out: Packed<T>,
+    pub(in crate::train) b_out: Lines<T>,
+    pub(in crate::train) u: Packed<T>,
+    /// Minus infinity beyond the vocabulary: the padding of the logits never counts.
+    pub(in crate::train) b_u: Lines<T>,
+}
+
+impl<T: Real> Weights<T> {
+    pub(in crate::train) fn new(config: &Config, s: Sizes) -> Self {
+        let (m, out) = (s.m, if config.hidden == Hidden::Residual { s.m } else { 0 });
+        let mut b_u = Lines::zeros(padded(s.omega));
+        b_u[s.omega..].fill(T::of(f64::NEG_INFINITY));
+        let n_pos = if config.shape.mixer == Mixer::Average { s.n_ctx } else { 0 };
+        Self {
+            qkv: Packed::new(s.d, 3 * s.mixed),
+            b_qkv: Lines::zeros(3 * s.mixed),
+            o: Packed::new(s.mixed, s.d),
+            b_o: Lines::zeros(s.d),
+            u_pos: vec![T::of(0.0); n_pos],
+            w_in: Packed::new(s.d, m),
+            b_in: Lines::zeros(m),
+            w_out: Packed::new(out, s.d),
+            b_out: Lines::zeros(s.d),
+            u: Packed::new(s.read, s.omega),
+            b_u,
+        }
+    }
+
+    /// Copies what the places need.
+    pub(in crate::train) fn pack_mixer(&mut self, parameters: &[T], layout: &Layout, s: Sizes) {
+        self.u_pos.copy_from_slice(&parameters[layout.u_pos.clone()]);
+        if s.mixed == 0 {
+            return;
+        }
+        for (i, (weight, bias)) in layout.qkv.iter().enumerate() {
+            let heads = parameters[weight.clone()].chunks_exact(s.d * s.d_head).enumerate();
+            for (head, weight) in heads {
+                self.qkv.set((0, i * s.mixed + head * s.head_row), weight, s.d_head);
+            }
+            for (head, bias) in parameters[bias.clone()].chunks_exact(s.d_head).enumerate() {
+                self.b_qkv[i * s.mixed + head * s.head_row..][..s.d_head].copy_from_slice(bias);
+            }
+        }
+        for (head, weight) in parameters[layout.w_o.clone()].chunks_exact(s.d_head * s.d).enumerate() {
+            self.o.set((head * s.head_row, 0), weight, s.d);
+        }
+    }
+
+    /// Copies what comes after the mixer.
+    pub(in crate::train) fn pack_rest(&mut self, parameters: &[T], layout: &Layout, s: Sizes) {
+        for (target, bias) in [
+            (&mut self.b_o, &layout.b_o),
+            (&mut self.b_in, &layout.b_in),
+            (&mut self.b_out, &layout.b_out),
+            (&mut self.b_u, &layout.b_u),
+        ] {
+            target[..bias.len()].copy_from_slice(&parameters[bias.clone()]);
+        }
+        if !layout.w_in.is_empty() {
+            self.w_in.fill(&parameters[layout.w_in.clone()], s.m);
+        }
+        if !layout.w_out.is_empty() {
+            self.w_out.fill(&parameters[layout.w_out.clone()], s.d);
+        }
+        self.u.fill(&parameters[layout.w_u.clone()], s.omega);
+    }
+}
