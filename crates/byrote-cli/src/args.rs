@@ -56,6 +56,17 @@ pub enum Command {
     /// Every published capacity bound for a corpus, a model, or both, with its hypotheses checked
     #[command(after_help = commands::bounds::EXAMPLES)]
     Bounds(Box<commands::bounds::BoundsCommand>),
+    /// Train a transformer towards the floor, and stop there
+    #[command(after_help = commands::train::EXAMPLES)]
+    Train(Box<commands::train::TrainCommand>),
+    /// Loss, gap, memorized contexts and the worst contexts of a model on a corpus
+    #[command(after_help = commands::eval::EXAMPLES)]
+    Eval(Box<commands::eval::EvalCommand>),
+    /// The next-token distribution of a model for a text, beside the corpus's own
+    #[command(after_help = commands::predict::EXAMPLES)]
+    Predict(Box<commands::predict::PredictCommand>),
+    /// What a model file holds: shape, switches, parameters by kind, vocabulary
+    Show(commands::show::ShowCommand),
     /// Print shell completions
     Completions {
         /// The shell

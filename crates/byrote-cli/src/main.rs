@@ -9,7 +9,9 @@ mod args;
 mod commands;
 mod corpus_args;
 mod interrupt;
+mod model_args;
 mod progress;
+mod training;
 mod ui;
 
 use args::{Cli, Command};
@@ -43,6 +45,10 @@ fn run(cli: Cli) -> byrote::Result<ExitCode> {
     common.in_pool(|| match cli.command {
         Command::Corpus(args) => commands::corpus::run(&args, &common),
         Command::Bounds(args) => commands::bounds::run(&args, &common),
+        Command::Train(args) => commands::train::run(&args, &common),
+        Command::Eval(args) => commands::eval::run(&args, &common),
+        Command::Predict(args) => commands::predict::run(&args, &common),
+        Command::Show(args) => commands::show::run(&args, &common),
         Command::Completions { shell } => commands::completions::run(shell),
     })?
 }

@@ -95,7 +95,7 @@ struct Outcome {
 
 /// Evaluates a model; `tolerance` is the KL up to which a distribution is memorized, `worst` how many contexts to name.
 pub fn evaluate(model: &Model, problem: &Problem, tolerance: Nats, worst: usize) -> Result<Evaluation> {
-    if !(tolerance.0 >= 0.0) {
+    if tolerance.0.is_nan() || tolerance.0 < 0.0 {
         return Err(Error::setting("--tol", format!("{}; a number of nats from 0", tolerance.0)));
     }
     problem.fits(model.config())?;

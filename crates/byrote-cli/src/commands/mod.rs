@@ -3,3 +3,7 @@
 pub mod bounds;
 pub mod completions;
 pub mod corpus;
+pub mod eval;
+pub mod predict;
+pub mod show;
+pub mod train;

@@ -230,6 +230,13 @@ impl Vocabulary {
         None
     }
 
+    /// For every token the id that it has in another vocabulary, or the first token that the other does not have.
+    pub fn ids_in(&self, other: &Vocabulary) -> Result<Vec<u32>, u32> {
+        let alike = self.alphabet == other.alphabet;
+        let find = |id: u32| other.id(self.key(id)).filter(|_| alike).ok_or(id);
+        (0..self.len() as u32).map(find).collect()
+    }
+
     /// What stands between two tokens when a context is written as text.
     pub fn joiner(&self) -> &'static str {
         match self.alphabet {

@@ -10,6 +10,7 @@ use super::settings::{Method, Settings};
 use super::state::Memory;
 use super::trainer::Progress;
 use crate::model::{Config, Precision};
+use crate::num::optimize::lbfgs::Pair;
 use crate::output::OutputFile;
 use crate::units::Nats;
 use crate::{Error, Result};
@@ -105,9 +106,8 @@ impl Checkpoint {
             Memory::Curvature { units, position, pairs } => {
                 stored.push(("units", vec![n], precision, precision.bytes(units)));
                 stored.push(("position", vec![n], precision, precision.bytes(position)));
-                let all = |f: fn(&(Vec<f64>, Vec<f64>)) -> &[f64]| {
-                    pairs.iter().flat_map(|p| precision.bytes(f(p))).collect()
-                };
+                let all =
+                    |f: fn(&Pair<f64>) -> &[f64]| pairs.iter().flat_map(|p| precision.bytes(f(p))).collect();
                 stored.push(("s", vec![pairs.len(), n], precision, all(|p| &p.0)));
                 stored.push(("y", vec![pairs.len(), n], precision, all(|p| &p.1)));
             }

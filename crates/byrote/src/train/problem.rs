@@ -62,6 +62,13 @@ impl Problem {
         Self { places, context_starts, context_places, counts, next_starts, next, floor }
     }
 
+    /// The same problem with its tokens renamed: token t becomes `names[t]`.
+    pub fn renamed(mut self, names: &[u32]) -> Self {
+        self.places.iter_mut().for_each(|(token, _)| *token = names[*token as usize]);
+        self.next.iter_mut().for_each(|(token, _)| *token = names[*token as usize]);
+        self
+    }
+
     /// Whether a model of this configuration can read the problem, or an error that says why not.
     pub fn fits(&self, config: &Config) -> Result<()> {
         let longest = self.context_starts.windows(2).map(|w| w[1] - w[0]).max().unwrap_or(0) as u64;
@@ -85,10 +92,8 @@ impl Problem {
         contexts.iter().flat_map(|&c| self.places_of(c)).for_each(|&p| number[p as usize] = 1);
         let places: Vec<_> =
             self.places.iter().zip(&number).filter(|&(_, &used)| used == 1).map(|(&p, _)| p).collect();
-        let mut next_number = 0;
-        for n in number.iter_mut().filter(|n| **n == 1) {
-            *n = next_number;
-            next_number += 1;
+        for (n, next) in number.iter_mut().filter(|n| **n == 1).zip(0..) {
+            *n = next;
         }
         let mut part = Self {
             places,

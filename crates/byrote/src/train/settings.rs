@@ -116,7 +116,7 @@ impl Settings {
             schedule_steps: 0,
             decay: if method == Method::AdamW { 0.01 } else { 0.0 },
             memory: 10,
-            warmup: if method == Method::Lbfgs { 100 } else { 0 },
+            warmup: if method == Method::Lbfgs { 200 } else { 0 },
             warmup_rate: 1e-2,
             batch: None,
             precision: Precision::F32,

@@ -7,6 +7,7 @@ use crate::model::{Config, Tensor};
 use crate::num::Real;
 use crate::num::Stream;
 use crate::num::optimize::adam::{Constants, Root};
+use crate::num::optimize::lbfgs::Pair;
 use crate::num::optimize::scaled::{Scaled, multiply};
 use crate::num::optimize::{Adam, Descent, Halt, Lbfgs, Objective, Wolfe};
 
@@ -99,7 +100,7 @@ pub enum Memory {
         /// The weights in these units (the weights themselves are rounded products).
         position: Vec<f64>,
         /// The pairs in these units, oldest first.
-        pairs: Vec<(Vec<f64>, Vec<f64>)>,
+        pairs: Vec<Pair<f64>>,
     },
 }
 

@@ -11,6 +11,7 @@
 //! `\w` and `\s` are Unicode's, as in the `regex` crate: `\s` is `White_Space`, `\w` is alphabetic, marks, decimal
 //! digits, connector punctuation and join controls.
 
+mod encode;
 mod words;
 
 #[cfg(feature = "huggingface")]
@@ -25,6 +26,7 @@ use std::ops::{ControlFlow, Range};
 use std::path::PathBuf;
 use std::str::FromStr;
 
+pub use encode::unknown_token;
 #[cfg(feature = "huggingface")]
 pub use huggingface::{HuggingFace, MAX_DOCUMENT_BYTES};
 

@@ -65,9 +65,6 @@ impl<T: Real + Root> Adam<T> {
             rate: T::of(rate / (1.0 - beta_1.powf(t))),
             shrink: T::of(1.0 - rate * decay),
         };
-        let piece = |((((next, x), g), m), v): ((((&mut [T], &[T]), &[T]), &mut [T]), &mut [T])| {
-            simd::run(PieceStep { factors, x, next, g, m, v });
-        };
         // A few pieces at a time: a step is little work an element.
         let size = 8 * PIECE;
         next.par_chunks_mut(size)
@@ -75,7 +72,7 @@ impl<T: Real + Root> Adam<T> {
             .zip(gradient.par_chunks(size))
             .zip(self.first.par_chunks_mut(size))
             .zip(self.second.par_chunks_mut(size))
-            .for_each(piece);
+            .for_each(|((((next, x), g), m), v)| simd::run(PieceStep { factors, x, next, g, m, v }));
     }
 }
 

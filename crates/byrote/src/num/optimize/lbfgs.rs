@@ -11,16 +11,19 @@ use crate::num::Real;
 /// A pair is kept where the cosine between s and y is more than this: safely positive.
 const CURVATURE: f64 = 1e-10;
 
+/// A step and the change of the gradient over it: (s, y).
+pub type Pair<T> = (Vec<T>, Vec<T>);
+
 /// The memory of the method.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Lbfgs<T> {
     memory: usize,
     /// Oldest first; at most `memory`.
-    pairs: Vec<Pair<T>>,
+    pairs: Vec<Learned<T>>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-struct Pair<T> {
+struct Learned<T> {
     s: Vec<T>,
     y: Vec<T>,
     /// With the pair at each place, this one included: s . y_j, y . s_j and y . y_j.
@@ -41,7 +44,7 @@ impl<T: Real> Lbfgs<T> {
     }
 
     /// With the pairs of another time, oldest first: what [`Lbfgs::pairs`] gave.
-    pub fn from_pairs(memory: usize, pairs: Vec<(Vec<T>, Vec<T>)>) -> Self {
+    pub fn from_pairs(memory: usize, pairs: Vec<Pair<T>>) -> Self {
         let mut all = Self::new(memory);
         for (s, y) in pairs {
             all.insert(s, y);
@@ -98,7 +101,7 @@ impl<T: Real> Lbfgs<T> {
         let mut products: Vec<Products> =
             found.as_chunks::<3>().0.iter().map(|&[sy, ys, yy]| Products { sy, ys, yy }).collect();
         products.push(Products { sy, ys: sy, yy });
-        self.pairs.push(Pair { s, y, products });
+        self.pairs.push(Learned { s, y, products });
     }
 
     /// The direction at a point with this gradient, and the slope along it.
@@ -149,21 +152,20 @@ impl<T: Real> Lbfgs<T> {
 mod tests {
     use super::*;
 
-    /// Steps and gradients of a quadratic with this diagonal.
-    fn steps(n: usize, k: usize) -> (Vec<f64>, Vec<(Vec<f64>, Vec<f64>)>) {
+    /// Steps along a quadratic, and how its gradient changes.
+    fn steps(n: usize, k: usize) -> Vec<Pair<f64>> {
         let diagonal: Vec<f64> = (0..n).map(|i| 1.0 + i as f64).collect();
-        let pairs = (0..k)
+        (0..k)
             .map(|j| {
                 let s: Vec<f64> = (0..n).map(|i| ((i * (j + 2) + j) % 7) as f64 - 3.0).collect();
                 let y = s.iter().zip(&diagonal).map(|(s, d)| s * d).collect();
                 (s, y)
             })
-            .collect();
-        (diagonal, pairs)
+            .collect()
     }
 
     /// The two-loop recursion as the textbook writes it.
-    fn textbook(pairs: &[(Vec<f64>, Vec<f64>)], g: &[f64]) -> Vec<f64> {
+    fn textbook(pairs: &[Pair<f64>], g: &[f64]) -> Vec<f64> {
         let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
         let mut q = g.to_vec();
         let mut alpha = vec![0.0; pairs.len()];
@@ -183,7 +185,7 @@ mod tests {
 
     #[test]
     fn the_direction_is_that_of_the_textbook() {
-        let (_, pairs) = steps(11, 5);
+        let pairs = steps(11, 5);
         let lbfgs = Lbfgs::from_pairs(4, pairs.clone());
         assert_eq!(lbfgs.pairs().len(), 5, "as many as were given");
         let g: Vec<f64> = (0..11).map(|i| (i as f64 * 0.7).sin()).collect();
@@ -198,13 +200,13 @@ mod tests {
 
     #[test]
     fn memory_forgets_the_oldest_and_comes_back_bit_by_bit() {
-        let (_, all) = steps(9, 6);
+        let all = steps(9, 6);
         let mut lbfgs = Lbfgs::new(3);
         let zero = vec![0.0; 9];
         for (s, y) in &all {
             lbfgs.learn(&zero, s, &zero, y);
         }
-        let kept: Vec<(Vec<f64>, Vec<f64>)> = lbfgs.pairs().map(|(s, y)| (s.to_vec(), y.to_vec())).collect();
+        let kept: Vec<Pair<f64>> = lbfgs.pairs().map(|(s, y)| (s.to_vec(), y.to_vec())).collect();
         assert_eq!(kept, all[3..]);
         assert_eq!(Lbfgs::from_pairs(3, kept), lbfgs);
     }

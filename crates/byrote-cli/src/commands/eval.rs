@@ -1,0 +1,243 @@
+//! `byrote eval`: how well a model knows a corpus.
+
+use crate::args::Common;
+use crate::corpus_args::CorpusArgs;
+use crate::ui::{self, Table, thousands, thousands_f64};
+use byrote::corpus::{Alphabet, Corpus, TokenizerChoice, Vocabulary};
+use byrote::evaluate::{Evaluation, Worst, evaluate};
+use byrote::model::{Model, ModelFile};
+use byrote::train::Problem;
+use byrote::units::Nats;
+use byrote::{Error, Result};
+use clap::Args;
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Instant;
+
+pub const EXAMPLES: &str = "Examples:
+  byrote eval run/model.safetensors                          on the built-in stories
+  byrote eval run/model.safetensors names.txt --limit 500
+  byrote eval run/model.safetensors --builtin 100 --json";
+
+#[derive(Debug, Args)]
+pub struct EvalCommand {
+    /// The model
+    #[arg(value_name = "MODEL")]
+    pub model: PathBuf,
+    #[command(flatten)]
+    pub corpus: CorpusArgs,
+    /// A distribution is memorized where its KL is at most this many nats
+    #[arg(long, allow_negative_numbers = true, value_name = "NATS", default_value_t = 1e-3)]
+    pub tol: f64,
+    /// How many of the worst contexts to show
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub worst: usize,
+}
+
+pub fn run(args: &EvalCommand, common: &Common) -> Result<ExitCode> {
+    let file = ModelFile::load(&args.model)?;
+    let corpus = as_the_model_reads(&args.corpus, &file)?.read(common, true)?;
+    let problem = problem_for(&file, &corpus)?;
+    let started = Instant::now();
+    let found = evaluate(&file.model, &problem, Nats(args.tol), args.worst)?;
+    let seconds = started.elapsed().as_secs_f64();
+    if common.json {
+        let mut object = as_json(&file.model, &found, Some((&problem, &file.vocabulary)));
+        object["method"] = json!("eval");
+        object["seed"] = json!(common.seed);
+        object["seconds"] = json!(seconds);
+        ui::print_json(&object)?;
+    } else {
+        ui::print(&human(&args.corpus.title(), &file, &problem, &found))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The corpus options with the model's tokenizer and window where none are typed.
+pub fn as_the_model_reads(typed: &CorpusArgs, file: &ModelFile) -> Result<CorpusArgs> {
+    let mut args = typed.clone();
+    let reads_text = args.random.is_none() && args.merge.is_empty();
+    if reads_text && args.tokenizer.is_none() {
+        args.tokenizer = match file.tokenizer.as_str() {
+            "byte" => Some(TokenizerChoice::Byte),
+            "char" => Some(TokenizerChoice::Char),
+            "whitespace" => Some(TokenizerChoice::Whitespace),
+            "wordpunct" => Some(TokenizerChoice::WordPunct),
+            "ids" => None,
+            other => {
+                let message = format!("the model was made with {other}; name the file");
+                return Err(Error::setting("--tokenizer", message));
+            }
+        };
+    }
+    if reads_text && args.n_ctx.is_none() {
+        args.n_ctx = u32::try_from(file.model.config().shape.n_ctx).ok();
+    }
+    Ok(args)
+}
+
+/// The problem of a corpus in its own ids.
+pub fn problem_of(corpus: &Corpus) -> Result<Problem> {
+    match &corpus.contexts {
+        Some(contexts) if !contexts.is_empty() => Ok(Problem::new(contexts, corpus.summary.floor_nats)),
+        _ => Err(Error::EmptyCorpus { message: "no context is followed by a token".into() }),
+    }
+}
+
+/// The problem of a corpus in the ids of a model.
+pub fn problem_for(file: &ModelFile, corpus: &Corpus) -> Result<Problem> {
+    let problem = problem_of(corpus)?;
+    if corpus.vocabulary.alphabet() != file.vocabulary.alphabet() {
+        let word = |a: Alphabet| format!("{a:?}").to_lowercase();
+        let message = format!(
+            "the model reads {} tokens, the corpus has {} tokens",
+            word(file.vocabulary.alphabet()),
+            word(corpus.vocabulary.alphabet())
+        );
+        return Err(Error::setting("--tokenizer", message));
+    }
+    let names = corpus.vocabulary.ids_in(&file.vocabulary).map_err(|id| {
+        let token = corpus.vocabulary.text(id);
+        Error::setting("MODEL", format!("has never seen the token {token:?} of this corpus"))
+    })?;
+    let problem = problem.renamed(&names);
+    problem.fits(file.model.config())?;
+    Ok(problem)
+}
+
+/// The tokens of a context, as text.
+pub fn context_text(problem: &Problem, vocabulary: &Vocabulary, context: usize) -> String {
+    let tokens: Vec<String> = problem.tokens_of(context).iter().map(|&t| vocabulary.text(t)).collect();
+    tokens.join(vocabulary.joiner())
+}
+
+/// The next tokens of a context, the most frequent first.
+fn next_text(problem: &Problem, vocabulary: &Vocabulary, context: usize, most: usize) -> String {
+    let mut next = problem.next_of(context).to_vec();
+    next.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+    let more = if next.len() > most { format!(" +{}", next.len() - most) } else { String::new() };
+    let shown: Vec<String> = next
+        .iter()
+        .take(most)
+        .map(|&(t, n)| match next.len() {
+            1 => vocabulary.text(t),
+            _ => format!("{} x{n}", vocabulary.text(t)),
+        })
+        .collect();
+    shown.join(", ") + &more
+}
+
+/// The fields that `eval` and `train` share; with the worst contexts as text where a vocabulary is given.
+pub fn as_json(model: &Model, found: &Evaluation, words: Option<(&Problem, &Vocabulary)>) -> Value {
+    // A struct of numbers and lists: it always serialises.
+    let mut object = serde_json::to_value(found).unwrap_or(Value::Null);
+    object["parameters"] = json!(model.parameters().len());
+    object["parameters_by_kind"] = json!(model.config().parameters_by_kind());
+    object["relative_gap"] = json!((found.floor_nats.0 > 0.0).then(|| found.gap_nats.0 / found.floor_nats.0));
+    if let (Some((problem, vocabulary)), Some(worst)) = (words, object["worst"].as_array_mut()) {
+        for (row, w) in worst.iter_mut().zip(&found.worst) {
+            row["text"] = json!(context_text(problem, vocabulary, w.context));
+            row["tokens"] = json!(problem.tokens_of(w.context));
+            row["next"] = json!(
+                problem
+                    .next_of(w.context)
+                    .iter()
+                    .map(|&(t, n)| json!({"token": t, "text": vocabulary.text(t), "count": n}))
+                    .collect::<Vec<_>>()
+            );
+            row["predicted_text"] = json!(vocabulary.text(w.predicted));
+        }
+    }
+    object
+}
+
+/// Rows for loss, gap and memorized contexts.
+pub fn figures(table: &mut Table, found: &Evaluation) {
+    let Evaluation { loss_nats, floor_nats, gap_nats, .. } = found;
+    let relative = match floor_nats.0 > 0.0 {
+        true => format!("nats, {:.4}% of the floor", 100.0 * gap_nats.0 / floor_nats.0),
+        false => format!("nats, {:.3e} a prediction", gap_nats.0 / found.predictions.max(1) as f64),
+    };
+    let share = |n: u64| {
+        format!(
+            "of {} contexts ({:.2}%)",
+            thousands(found.contexts),
+            100.0 * n as f64 / found.contexts.max(1) as f64
+        )
+    };
+    let rows = [
+        ("loss", thousands_f64(loss_nats.0, 4), "nats".to_owned()),
+        ("floor", thousands_f64(floor_nats.0, 4), "nats: no model can be below".into()),
+        ("gap", thousands_f64(gap_nats.0, 4), relative),
+        (
+            "memorized",
+            thousands(found.memorized),
+            format!("{}: the likeliest token is a most frequent one", share(found.memorized)),
+        ),
+        (
+            "as distributions",
+            thousands(found.memorized_distribution),
+            format!("{}; worst KL {:.4} nats", share(found.memorized_distribution), found.max_kl_nats.0),
+        ),
+        ("accuracy", format!("{:.2}%", 100.0 * found.accuracy), "of predictions".into()),
+    ];
+    for (name, value, note) in rows {
+        table.row(vec![name.into(), value, note]);
+    }
+}
+
+fn human(title: &str, file: &ModelFile, problem: &Problem, found: &Evaluation) -> String {
+    let mut out =
+        format!("{title}: a model of {} parameters\n\n", thousands(file.model.parameters().len() as u64));
+    let mut table = Table::new(&["predictions", &thousands(found.predictions), ""], &[0, 2]);
+    figures(&mut table, found);
+    out += &table.render();
+    let heads =
+        ["length", "contexts", "predictions", "gap (nats)", "memorized", "as distributions", "accuracy"];
+    let mut table = Table::new(&heads, &[]);
+    for l in found.by_length.iter().take(40) {
+        table.row(vec![
+            l.length.to_string(),
+            thousands(l.contexts),
+            thousands(l.predictions),
+            thousands_f64(l.gap_nats.0, 3),
+            thousands(l.memorized),
+            thousands(l.memorized_distribution),
+            format!("{:.2}%", 100.0 * l.accuracy),
+        ]);
+    }
+    let _ = write!(out, "\n{}", table.render());
+    if found.by_length.len() > 40 {
+        let _ = writeln!(out, "... {} lengths more: --json", found.by_length.len() - 40);
+    }
+    if !found.worst.is_empty() {
+        let heads = ["gap (nats)", "count", "KL", "worst contexts", "next", "predicted", "with"];
+        let mut table = Table::new(&heads, &[3, 4, 5]);
+        for w in &found.worst {
+            table.row(worst_row(w, problem, &file.vocabulary));
+        }
+        let _ = write!(out, "\n{}", table.render());
+    }
+    out
+}
+
+fn worst_row(w: &Worst, problem: &Problem, vocabulary: &Vocabulary) -> Vec<String> {
+    let text = context_text(problem, vocabulary, w.context);
+    // The end of a long context tells more than its beginning.
+    let length = text.chars().count();
+    let text = match length > 48 {
+        true => format!("...{}", text.chars().skip(length - 45).collect::<String>()),
+        false => text,
+    };
+    vec![
+        format!("{:.4}", w.gap_nats.0),
+        thousands(w.count),
+        format!("{:.4}", w.kl_nats.0),
+        text.escape_debug().to_string(),
+        next_text(problem, vocabulary, w.context, 3).escape_debug().to_string(),
+        vocabulary.text(w.predicted).escape_debug().to_string(),
+        format!("{:.1}%", 100.0 * w.probability),
+    ]
+}

@@ -1,0 +1,173 @@
+//! `byrote predict`: the next-token distribution of a model for a text.
+
+use crate::args::Common;
+use crate::commands::eval;
+use crate::corpus_args::CorpusArgs;
+use crate::ui::{self, Table};
+use byrote::corpus::tokenizer::unknown_token;
+use byrote::corpus::{Alphabet, Key, Tokenizer, TokenizerChoice};
+use byrote::model::ModelFile;
+use byrote::model::reference::softmax;
+use byrote::{Error, Result};
+use clap::Args;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+pub const EXAMPLES: &str = "Examples:
+  byrote predict run/model.safetensors \"Once upon a\"
+  byrote predict run/model.safetensors \"Once upon a\" --builtin 1000     beside the corpus's own distribution
+  byrote predict run/model.safetensors \"17 3 250\" --ids";
+
+#[derive(Debug, Args)]
+pub struct PredictCommand {
+    /// The model
+    #[arg(value_name = "MODEL")]
+    pub model: PathBuf,
+    /// The text whose next token is asked for
+    #[arg(value_name = "TEXT", allow_hyphen_values = true)]
+    pub text: String,
+    #[command(flatten)]
+    pub corpus: CorpusArgs,
+    /// TEXT is token ids of the model's vocabulary, separated by spaces or commas
+    #[arg(long)]
+    pub ids: bool,
+    /// How many tokens to show
+    #[arg(long, value_name = "K", default_value_t = 10)]
+    pub top: usize,
+}
+
+pub fn run(args: &PredictCommand, common: &Common) -> Result<ExitCode> {
+    let file = ModelFile::load(&args.model)?;
+    let tokens = tokens(args, &file)?;
+    let n_ctx = file.model.config().shape.n_ctx;
+    if tokens.is_empty() {
+        return Err(Error::setting("TEXT", "holds no token"));
+    }
+    if tokens.len() as u64 > n_ctx {
+        let message = format!("{} tokens; this model reads at most {n_ctx}", tokens.len());
+        return Err(Error::setting("TEXT", message));
+    }
+    let probabilities = softmax(&file.model.logits(&tokens));
+    let own = match args.corpus.is_given() {
+        true => Some(own_distribution(args, common, &file, &tokens)?),
+        false => None,
+    };
+    let mut order: Vec<u32> = (0..probabilities.len() as u32).collect();
+    order.sort_by(|&a, &b| probabilities[b as usize].total_cmp(&probabilities[a as usize]).then(a.cmp(&b)));
+    // What the model likes best, and whatever the corpus has.
+    let mut shown: Vec<u32> = order.iter().copied().take(args.top).collect();
+    if let Some(own) = &own {
+        let mut more: Vec<u32> = own.keys().copied().filter(|t| !shown.contains(t)).collect();
+        more.sort_by(|a, b| own[b].total_cmp(&own[a]).then(a.cmp(b)));
+        shown.extend(more);
+    }
+    let count: Option<f64> = own.as_ref().map(|own| own.values().sum());
+    let share = |token: u32| {
+        let (own, count) = (own.as_ref()?, count?);
+        (count > 0.0).then(|| own.get(&token).copied().unwrap_or(0.0) / count)
+    };
+    let text = |token: u32| file.vocabulary.text(token);
+    if common.json {
+        let next: Vec<_> = shown
+            .iter()
+            .map(|&t| {
+                json!({
+                    "token": t,
+                    "text": text(t),
+                    "probability": probabilities[t as usize],
+                    "corpus_probability": share(t),
+                })
+            })
+            .collect();
+        ui::print_json(&json!({
+            "tokens": tokens,
+            "texts": tokens.iter().map(|&t| text(t)).collect::<Vec<_>>(),
+            "next": next,
+            "corpus_count": count,
+        }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut table = match own {
+        Some(_) => Table::new(&["next", "model", "corpus"], &[0]),
+        None => Table::new(&["next", "model"], &[0]),
+    };
+    for &t in &shown {
+        let mut row =
+            vec![text(t).escape_debug().to_string(), format!("{:.4}%", 100.0 * probabilities[t as usize])];
+        if own.is_some() {
+            row.push(share(t).map_or("-".into(), |p| format!("{:.4}%", 100.0 * p)));
+        }
+        table.row(row);
+    }
+    ui::print(&table.render())?;
+    if count == Some(0.0) {
+        ui::note(common.quiet, "this context does not occur in the corpus");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// TEXT in the ids of the model.
+fn tokens(args: &PredictCommand, file: &ModelFile) -> Result<Vec<u32>> {
+    let numbers = || {
+        let parts = args.text.split([' ', ',', '\t', '\n']).filter(|p| !p.is_empty());
+        parts
+            .map(|p| p.parse::<u32>().map_err(|_| Error::setting("TEXT", format!("{p:?} is no token id"))))
+            .collect::<Result<Vec<u32>>>()
+    };
+    let vocabulary = &file.vocabulary;
+    if args.ids {
+        let ids = numbers()?;
+        let size = vocabulary.len() as u32;
+        return match ids.iter().find(|&&id| id >= size) {
+            Some(id) => {
+                Err(Error::setting("TEXT", format!("token {id}; the vocabulary ends at {}", size - 1)))
+            }
+            None => Ok(ids),
+        };
+    }
+    let choice = match (&args.corpus.tokenizer, file.tokenizer.as_str()) {
+        (Some(typed), _) => Some(typed.clone()),
+        (None, "ids") => None,
+        (None, name @ ("byte" | "char" | "whitespace" | "wordpunct")) => name.parse::<TokenizerChoice>().ok(),
+        (None, other) => {
+            let message = format!("the model was made with {other}; name the file, or give --ids");
+            return Err(Error::setting("--tokenizer", message));
+        }
+    };
+    let mut ids = match choice {
+        Some(choice) => {
+            let tokenizer = Tokenizer::load(&choice)?;
+            if tokenizer.alphabet() != vocabulary.alphabet() {
+                let message = format!("the model was made with {}", file.tokenizer);
+                return Err(Error::setting("--tokenizer", message));
+            }
+            tokenizer.encode(&args.text, vocabulary)?
+        }
+        // Ids as the corpus had them.
+        None => {
+            debug_assert_eq!(vocabulary.alphabet(), Alphabet::Id);
+            let find = |id: u32| vocabulary.id(Key::Symbol(id)).ok_or_else(|| unknown_token(&id.to_string()));
+            numbers()?.into_iter().map(find).collect::<Result<Vec<u32>>>()?
+        }
+    };
+    // A model whose documents begin with a start token has never seen one that does not.
+    if let Some(bos) = vocabulary.id(Key::Bos) {
+        ids.insert(0, bos);
+    }
+    Ok(ids)
+}
+
+/// How often each token follows these in the corpus.
+fn own_distribution(
+    args: &PredictCommand,
+    common: &Common,
+    file: &ModelFile,
+    tokens: &[u32],
+) -> Result<BTreeMap<u32, f64>> {
+    let corpus = eval::as_the_model_reads(&args.corpus, file)?.read(common, true)?;
+    let problem = eval::problem_for(file, &corpus)?;
+    let context = (0..problem.len()).find(|&c| problem.tokens_of(c) == tokens);
+    Ok(context.map_or_else(BTreeMap::new, |c| problem.next_of(c).iter().copied().collect()))
+}

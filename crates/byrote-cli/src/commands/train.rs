@@ -1,0 +1,421 @@
+//! `byrote train`: train towards the floor.
+
+use crate::args::Common;
+use crate::commands::eval;
+use crate::corpus_args::CorpusArgs;
+use crate::interrupt;
+use crate::model_args::ModelArgs;
+use crate::training::Watcher;
+use crate::ui::{self, Table, thousands};
+use byrote::corpus::Corpus;
+use byrote::evaluate::{Evaluation, evaluate};
+use byrote::model::{Model, ModelFile, Precision};
+use byrote::output::OutputFile;
+use byrote::train::{Checkpoint, Limits, Method, Problem, Schedule, Settings, Stall, Stop, Trainer};
+use byrote::units::Nats;
+use byrote::{Error, Result};
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+pub const EXAMPLES: &str = "Examples:
+  byrote train                                           512 neurons on the built-in stories, to 1% of the floor
+  byrote train names.txt --tokenizer char --n-ctx 15 --limit 500 --out run
+  byrote train --builtin 100 --d-mlp 64 --optimizer adam --lr 1e-4 --steps 50000 --out run
+  byrote train --preset dana2024 --d-model 32 --n-heads 4 --stop-seconds 60 --out run
+  byrote train --builtin 100 --d-mlp 4 --require-floor   exit code 1: four neurons are too few
+  byrote train --builtin 1000 --out run --resume         go on where it was interrupted";
+
+#[derive(Debug, Args)]
+pub struct TrainCommand {
+    #[command(flatten)]
+    pub corpus: CorpusArgs,
+    #[command(flatten)]
+    pub model: ModelArgs,
+    #[command(flatten)]
+    pub training: TrainingArgs,
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Training")]
+pub struct TrainingArgs {
+    /// lbfgs (after a warm-up by Adam), adam or adamw
+    #[arg(long, value_name = "NAME", default_value = "lbfgs")]
+    pub optimizer: OptimizerArg,
+    /// The rate of adam and adamw [default: 0.001]; the first length that lbfgs tries along a direction [default: 1]
+    #[arg(long, allow_negative_numbers = true, value_name = "RATE")]
+    pub lr: Option<f64>,
+    /// How the rate of adam falls over the steps
+    #[arg(long, value_name = "KIND", default_value = "constant")]
+    pub schedule: ScheduleArg,
+    /// Steps at most; 0 writes the initial weights [default: 50000 for adam, 10000 for lbfgs]
+    #[arg(long, allow_negative_numbers = true, value_name = "N")]
+    pub steps: Option<u64>,
+    /// Weight decay of adamw [default: 0.01]
+    #[arg(long, allow_negative_numbers = true, value_name = "W")]
+    pub weight_decay: Option<f64>,
+    /// Curvature pairs that lbfgs keeps [default: 10]
+    #[arg(long, allow_negative_numbers = true, value_name = "N")]
+    pub memory: Option<usize>,
+    /// Steps of Adam before lbfgs [default: 200]
+    #[arg(long, allow_negative_numbers = true, value_name = "N")]
+    pub warmup: Option<u64>,
+    /// The rate of those steps [default: 0.01]
+    #[arg(long, allow_negative_numbers = true, value_name = "RATE")]
+    pub warmup_lr: Option<f64>,
+    /// Contexts a step, for adam and adamw [default: all]
+    #[arg(long, allow_negative_numbers = true, value_name = "N")]
+    pub batch: Option<usize>,
+    /// The arithmetic; lbfgs goes over to f64 by itself where f32 shows no lower point
+    #[arg(long, value_name = "TYPE", default_value = "f32")]
+    pub precision: PrecisionArg,
+    /// Stop when the loss is within so many nats of the floor
+    #[arg(long, allow_negative_numbers = true, value_name = "NATS")]
+    pub stop_gap: Option<f64>,
+    /// Stop when the gap is at most R times the floor (R nats a prediction where the floor is 0) [default: 0.01, unless
+    /// --stop-gap is given]
+    #[arg(long, allow_negative_numbers = true, value_name = "R")]
+    pub stop_relative_gap: Option<f64>,
+    /// Stop after so many seconds
+    #[arg(long, allow_negative_numbers = true, value_name = "S")]
+    pub stop_seconds: Option<f64>,
+    /// Stop as stalled when the gap falls by less than this fraction in 500 steps of lbfgs or 1000 of adam; 0 is never
+    #[arg(long, allow_negative_numbers = true, value_name = "F", default_value_t = 1e-3)]
+    pub stall: f64,
+    /// Exit with code 1 unless the gap asked for is reached
+    #[arg(long)]
+    pub require_floor: bool,
+    /// Begin with the weights of this model
+    #[arg(long, value_name = "FILE")]
+    pub init: Option<PathBuf>,
+    /// Write model.safetensors, init.safetensors, curve.csv and checkpoints here
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Go on from the checkpoint in --out, where there is one
+    #[arg(long, requires = "out")]
+    pub resume: bool,
+    /// Seconds between checkpoints; 0 writes one after every step
+    #[arg(long, allow_negative_numbers = true, value_name = "S", default_value_t = 30.0)]
+    pub checkpoint_every: f64,
+    /// A distribution is memorized where its KL is at most this many nats
+    #[arg(long, allow_negative_numbers = true, value_name = "NATS", default_value_t = 1e-3)]
+    pub tol: f64,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum OptimizerArg {
+    Lbfgs,
+    Adam,
+    Adamw,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum ScheduleArg {
+    Constant,
+    Linear,
+    Cosine,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum PrecisionArg {
+    F32,
+    F64,
+}
+
+impl TrainingArgs {
+    fn settings(&self, seed: u64) -> Result<(Settings, Limits)> {
+        let method = match self.optimizer {
+            OptimizerArg::Lbfgs => Method::Lbfgs,
+            OptimizerArg::Adam => Method::Adam,
+            OptimizerArg::Adamw => Method::AdamW,
+        };
+        for (name, given) in [
+            ("--memory", self.memory.is_some()),
+            ("--warmup", self.warmup.is_some()),
+            ("--warmup-lr", self.warmup_lr.is_some()),
+        ] {
+            if given && method != Method::Lbfgs {
+                return Err(Error::setting(name, "is for --optimizer lbfgs"));
+            }
+        }
+        let steps = self.steps.unwrap_or(method.default_steps());
+        let schedule = match self.schedule {
+            ScheduleArg::Constant => Schedule::Constant,
+            ScheduleArg::Linear => Schedule::Linear,
+            ScheduleArg::Cosine => Schedule::Cosine,
+        };
+        let default = Settings::new(method);
+        let settings = Settings {
+            rate: self.lr.unwrap_or(default.rate),
+            schedule,
+            schedule_steps: if schedule == Schedule::Constant { 0 } else { steps },
+            decay: self.weight_decay.unwrap_or(default.decay),
+            memory: self.memory.unwrap_or(default.memory),
+            warmup: self.warmup.unwrap_or(default.warmup),
+            warmup_rate: self.warmup_lr.unwrap_or(default.warmup_rate),
+            batch: self.batch,
+            precision: match self.precision {
+                PrecisionArg::F32 => Precision::F32,
+                PrecisionArg::F64 => Precision::F64,
+            },
+            seed,
+            ..default
+        };
+        let limits = Limits {
+            steps,
+            seconds: self.stop_seconds,
+            gap: self.stop_gap.map(Nats),
+            relative_gap: match (self.stop_relative_gap, self.stop_gap) {
+                (None, None) => Limits::new(method).relative_gap,
+                (typed, _) => typed,
+            },
+            stall: match self.stall {
+                0.0 => None,
+                fraction => Some(Stall { window: method.default_window(), fraction }),
+            },
+        };
+        if self.checkpoint_every.is_nan() || self.checkpoint_every < 0.0 {
+            return Err(Error::setting("--checkpoint-every", "a number of seconds from 0"));
+        }
+        if self.tol.is_nan() || self.tol < 0.0 {
+            return Err(Error::setting("--tol", "a number of nats from 0"));
+        }
+        Ok((settings.checked()?, limits.checked()?))
+    }
+}
+
+/// The files of a run.
+pub struct Files {
+    directory: PathBuf,
+}
+
+impl Files {
+    fn create(directory: &Path) -> Result<Self> {
+        std::fs::create_dir_all(directory).map_err(|e| Error::io(directory, "create", e))?;
+        let files = Self { directory: directory.to_path_buf() };
+        interrupt::clean_up_beside(&files.model());
+        Ok(files)
+    }
+
+    fn model(&self) -> PathBuf {
+        self.directory.join("model.safetensors")
+    }
+
+    fn init(&self) -> PathBuf {
+        self.directory.join("init.safetensors")
+    }
+
+    fn curve(&self) -> PathBuf {
+        self.directory.join("curve.csv")
+    }
+
+    pub fn checkpoint(&self) -> PathBuf {
+        self.directory.join("checkpoint.safetensors")
+    }
+}
+
+pub fn run(args: &TrainCommand, common: &Common) -> Result<ExitCode> {
+    let training = &args.training;
+    let (settings, limits) = training.settings(common.seed)?;
+    if args.corpus.d_vocab.is_some() && args.corpus.random.is_none() {
+        return Err(Error::setting("--d-vocab", "has a meaning for --random only"));
+    }
+    let init = training.init.as_deref().map(ModelFile::load).transpose()?;
+    if init.is_some() && !args.model.is_empty() {
+        return Err(Error::setting("--init", "brings its own model; leave the model options out"));
+    }
+    let corpus_args = match &init {
+        Some(file) => eval::as_the_model_reads(&args.corpus, file)?,
+        None => args.corpus.clone(),
+    };
+    let corpus = corpus_args.read(common, true)?;
+    let (problem, file) = start(args, common, &corpus, init, settings.precision)?;
+    let config = *file.model.config();
+    let files = training.out.as_deref().map(Files::create).transpose()?;
+
+    let saved = match &files {
+        Some(files) if training.resume && files.checkpoint().exists() => {
+            Some(Checkpoint::load(&files.checkpoint())?)
+        }
+        _ => None,
+    };
+    let resumed = saved.as_ref().map(|c| c.progress.step);
+    let mut trainer = match saved {
+        Some(checkpoint) => Trainer::resume(checkpoint, config, &problem, settings, limits)?,
+        None => {
+            if let Some(files) = &files {
+                // A checkpoint of another run must not be taken for one of this.
+                match std::fs::remove_file(files.checkpoint()) {
+                    Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                        return Err(Error::io(files.checkpoint(), "remove", e));
+                    }
+                    _ => {}
+                }
+                file.save(&files.init())?;
+            }
+            Trainer::new(&file.model, &problem, settings, limits)?
+        }
+    };
+    if training.resume && resumed.is_none() {
+        ui::note(common.quiet, "no checkpoint yet: beginning at the start");
+    }
+    let mut watcher = Watcher::new(common.quiet, files.as_ref(), training.checkpoint_every);
+    let stop = trainer.run(&mut watcher)?;
+    let times = watcher.finish();
+
+    let model = trainer.model()?;
+    if let Some(files) = &files {
+        trainer.checkpoint().save(&files.checkpoint())?;
+        OutputFile::write(&files.curve(), trainer.curve().to_csv(problem.floor).as_bytes())?;
+        let result = ModelFile { model: model.clone(), precision: trainer.arithmetic(), ..file };
+        result.save(&files.model())?;
+    }
+    let found = evaluate(&model, &problem, Nats(training.tol), 10)?;
+    let reached = stop == Stop::Reached;
+    if common.json {
+        ui::print_json(&as_json(
+            &trainer,
+            &settings,
+            &model,
+            stop,
+            &found,
+            times,
+            &files,
+            common.seed,
+            resumed,
+        ))?;
+    } else {
+        let title = args.corpus.title();
+        ui::print(&human(&title, &trainer, &settings, &model, stop, &found, times))?;
+        if let Some(files) = &files {
+            ui::note(common.quiet, &format!("wrote {}", files.model().display()));
+        }
+    }
+    Ok(match stop {
+        Stop::Interrupted => ExitCode::from(interrupt::EXIT_CODE),
+        _ if training.require_floor && !reached => ExitCode::from(1),
+        _ => ExitCode::SUCCESS,
+    })
+}
+
+/// The problem, and the model to begin with.
+fn start(
+    args: &TrainCommand,
+    common: &Common,
+    corpus: &Corpus,
+    init: Option<ModelFile>,
+    precision: Precision,
+) -> Result<(Problem, ModelFile)> {
+    match init {
+        Some(mut file) => {
+            let problem = eval::problem_for(&file, corpus)?;
+            file.precision = precision;
+            Ok((problem, file))
+        }
+        None => {
+            let problem = eval::problem_of(corpus)?;
+            let summary = &corpus.summary;
+            let config = args.model.config(summary.d_vocab, u64::from(summary.n_ctx))?;
+            let file = ModelFile {
+                model: Model::random(config, common.seed)?,
+                precision,
+                tokenizer: summary.tokenizer.clone(),
+                vocabulary: corpus.vocabulary.clone(),
+            };
+            Ok((problem, file))
+        }
+    }
+}
+
+/// Milliseconds a step: the median and the least.
+pub type Times = Option<(f64, f64)>;
+
+#[allow(clippy::too_many_arguments)] // One place where everything that is known becomes one object.
+fn as_json(
+    trainer: &Trainer<'_>,
+    settings: &Settings,
+    model: &Model,
+    stop: Stop,
+    found: &Evaluation,
+    times: Times,
+    files: &Option<Files>,
+    seed: u64,
+    resumed: Option<u64>,
+) -> Value {
+    let mut object = eval::as_json(model, found, None);
+    let progress = trainer.progress();
+    let detail = serde_json::to_value(stop).unwrap_or(Value::Null);
+    let path = |f: fn(&Files) -> PathBuf| files.as_ref().map(f);
+    let more = json!({
+        "optimizer": settings.method.name(),
+        "lr": settings.rate,
+        "seed": seed,
+        "steps": progress.step,
+        "evaluations": progress.evaluations,
+        "stop": stop.name(),
+        "stop_detail": detail,
+        "relative_gap": relative(found),
+        "arithmetic": trainer.arithmetic(),
+        "resumed_at_step": resumed,
+        "seconds": trainer.seconds(),
+        "seconds_training": trainer.seconds(),
+        "milliseconds_per_step_median": times.map(|t| t.0),
+        "milliseconds_per_step_min": times.map(|t| t.1),
+        "model_file": path(Files::model),
+        "init_file": path(Files::init),
+        "curve_file": path(Files::curve),
+    });
+    if let (Value::Object(all), Value::Object(more)) = (&mut object, more) {
+        all.extend(more);
+    }
+    object
+}
+
+/// The gap relative to the floor; `None` where the floor is 0.
+fn relative(found: &Evaluation) -> Option<f64> {
+    (found.floor_nats.0 > 0.0).then(|| found.gap_nats.0 / found.floor_nats.0)
+}
+
+fn human(
+    title: &str,
+    trainer: &Trainer<'_>,
+    settings: &Settings,
+    model: &Model,
+    stop: Stop,
+    found: &Evaluation,
+    times: Times,
+) -> String {
+    let shape = &model.config().shape;
+    let mut out = format!(
+        "{title}: {} parameters, d_model {}, d_mlp {}, {}\n\n",
+        thousands(model.parameters().len() as u64),
+        shape.d_model,
+        shape.d_mlp,
+        settings.method.name(),
+    );
+    let progress = trainer.progress();
+    let why = match stop {
+        Stop::Reached => "the gap asked for is reached".to_owned(),
+        Stop::Steps => "the step limit; --steps raises it".into(),
+        Stop::Time => "the time limit".into(),
+        Stop::Stalled { since } => format!("stalled: hardly lower since step {}", thousands(since)),
+        Stop::Diverged { step, tensor } => {
+            format!(
+                "diverged at step {}: {tensor} is not finite; the weights are the last good ones",
+                thousands(step)
+            )
+        }
+        Stop::Interrupted => "interrupted; --resume goes on".into(),
+    };
+    let pace = times.map_or(String::new(), |(median, _)| format!(", {median:.2} ms a step"));
+    let mut table = Table::new(&["stop", stop.name(), &why], &[0, 2]);
+    table.row(vec![
+        "steps".into(),
+        thousands(progress.step),
+        format!("{} evaluations, {:.1} s{pace}", thousands(progress.evaluations), trainer.seconds()),
+    ]);
+    eval::figures(&mut table, found);
+    out += &table.render();
+    out
+}
