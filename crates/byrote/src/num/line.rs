@@ -19,6 +19,19 @@ pub const fn spread(n: usize) -> usize {
     if lines < 4 { lines * LINE } else { (lines | 1) * LINE }
 }
 
+/// The line that begins at an index, which need not be a multiple of [`LINE`].
+#[inline(always)]
+pub fn line<T>(values: &[T], at: usize) -> &[T; LINE] {
+    // A slice of LINE values has a first chunk of as many; the other arm is never reached.
+    values[at..at + LINE].first_chunk().unwrap_or_else(|| unreachable!())
+}
+
+/// As [`line`], to be written.
+#[inline(always)]
+pub fn line_mut<T>(values: &mut [T], at: usize) -> &mut [T; LINE] {
+    values[at..at + LINE].first_chunk_mut().unwrap_or_else(|| unreachable!())
+}
+
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 struct Line<T>([T; LINE]);

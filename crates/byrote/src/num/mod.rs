@@ -13,6 +13,7 @@ pub mod rows;
 pub mod simd;
 pub mod stream;
 pub mod vector;
+pub mod wide;
 
 pub use dd::Dd;
 pub use real::Real;

@@ -7,28 +7,16 @@ use super::elementary::exp;
 use super::line::LINE;
 use super::real::Real;
 use super::simd::Isa;
-
-/// The sum of a line: halves are added until one is left.
-#[inline(always)]
-fn fold<T: Real>(mut lanes: [T; LINE]) -> T {
-    for half in [8, 4, 2, 1] {
-        for i in 0..half {
-            lanes[i] += lanes[i + half];
-        }
-    }
-    lanes[0]
-}
+use super::wide::Wide;
 
 /// sum_i a_i b_i.
 #[inline(always)]
 pub fn dot<T: Real, I: Isa>(isa: I, a: &[T], b: &[T]) -> T {
-    let mut lanes = [T::of(0.0); LINE];
-    for (a, b) in a.as_chunks::<LINE>().0.iter().zip(b.as_chunks::<LINE>().0) {
-        for i in 0..LINE {
-            lanes[i] = isa.fma(a[i], b[i], lanes[i]);
-        }
+    let mut sum = Wide::splat(isa, T::of(0.0));
+    for (a, b) in a.as_chunks().0.iter().zip(b.as_chunks().0) {
+        sum = Wide::load(isa, a).fma(Wide::load(isa, b), sum);
     }
-    fold(lanes)
+    sum.sum()
 }
 
 /// a += b.
@@ -57,14 +45,14 @@ pub fn scale<T: Real>(a: &mut [T], factor: T) {
 
 /// a += bias; gives the largest sum, NaN apart.
 #[inline(always)]
-pub fn add_and_max<T: Real>(a: &mut [T], bias: &[T]) -> T {
-    let mut lanes = [T::of(f64::NEG_INFINITY); LINE];
-    for (a, b) in a.as_chunks_mut::<LINE>().0.iter_mut().zip(bias.as_chunks::<LINE>().0) {
-        for i in 0..LINE {
-            a[i] += b[i];
-            lanes[i] = if a[i] > lanes[i] { a[i] } else { lanes[i] };
-        }
+pub fn add_and_max<T: Real, I: Isa>(isa: I, a: &mut [T], bias: &[T]) -> T {
+    let mut largest = Wide::splat(isa, T::of(f64::NEG_INFINITY));
+    for (a, b) in a.as_chunks_mut().0.iter_mut().zip(bias.as_chunks().0) {
+        let sum = Wide::load(isa, a).plus(Wide::load(isa, b));
+        sum.store(a);
+        largest = sum.max(largest);
     }
+    let mut lanes = largest.array();
     for half in [8, 4, 2, 1] {
         for i in 0..half {
             lanes[i] = if lanes[i + half] > lanes[i] { lanes[i + half] } else { lanes[i] };
@@ -83,18 +71,18 @@ pub fn exp_shifted<T: Real, I: Isa>(isa: I, a: &mut [T], shift: T) {
 
 /// The sum of a row, its lanes combined in f64.
 #[inline(always)]
-pub fn sum<T: Real>(a: &[T]) -> f64 {
-    let mut lanes = [T::of(0.0); LINE];
+pub fn sum<T: Real, I: Isa>(isa: I, a: &[T]) -> f64 {
+    let mut lanes = Wide::splat(isa, T::of(0.0));
     for a in a.as_chunks::<LINE>().0 {
-        for i in 0..LINE {
-            lanes[i] += a[i];
-        }
+        lanes = lanes.plus(Wide::load(isa, a));
     }
-    let mut wide = [0.0; LINE];
-    for i in 0..LINE {
-        wide[i] = lanes[i].wide();
+    let lanes = lanes.array();
+    let mut four = [0.0; 4];
+    for i in 0..4 {
+        let (a, b) = (lanes[i].wide() + lanes[i + 8].wide(), lanes[i + 4].wide() + lanes[i + 12].wide());
+        four[i] = a + b;
     }
-    fold(wide)
+    (four[0] + four[2]) + (four[1] + four[3])
 }
 
 #[cfg(test)]
@@ -112,9 +100,9 @@ mod tests {
             add(&mut a, &b);
             add_scaled(isa, &mut a, T::of(2.0), &b);
             scale(&mut a, T::of(0.5));
-            let largest = add_and_max(&mut a, &b);
+            let largest = add_and_max(isa, &mut a, &b);
             exp_shifted(isa, &mut a, largest);
-            (product, sum(&a), largest, a)
+            (product, sum(isa, &a), largest, a)
         }
     }
 

@@ -1,7 +1,8 @@
-//! Vector registers, as far as the product of matrices needs them.
+//! Vector registers.
 //!
-//! Most kernels leave it to the compiler to find the vectors in plain loops. The inner tile of a product must not: whether
-//! its sums stay in registers decides its speed tenfold, and the compiler's answer changes with its version.
+//! Loops that write what they read are left to the compiler, which finds the vectors in them. Sums that must stay in
+//! registers, as in the tile of a product, are not: whether they do decides the speed tenfold, and the compiler's answer
+//! changes from one loop to the next.
 
 use super::simd::Float;
 
@@ -33,13 +34,25 @@ pub trait Vector<T>: Copy {
     /// # Safety
     /// As [`Self::splat`].
     unsafe fn fma(self, b: Self, c: Self) -> Self;
+
+    /// The sum in each lane.
+    ///
+    /// # Safety
+    /// As [`Self::splat`].
+    unsafe fn add(self, b: Self) -> Self;
+
+    /// The larger in each lane; `b` where a number is NaN.
+    ///
+    /// # Safety
+    /// As [`Self::splat`].
+    unsafe fn max(self, b: Self) -> Self;
 }
 
 /// A register as an array, for the compiler to place: what every machine has.
 #[derive(Clone, Copy)]
 pub struct Few<T, const N: usize>([T; N]);
 
-impl<T: Float, const N: usize> Vector<T> for Few<T, N> {
+impl<T: Float + PartialOrd, const N: usize> Vector<T> for Few<T, N> {
     const LANES: usize = N;
 
     #[inline(always)]
@@ -70,6 +83,22 @@ impl<T: Float, const N: usize> Vector<T> for Few<T, N> {
         }
         self
     }
+
+    #[inline(always)]
+    unsafe fn add(mut self, b: Self) -> Self {
+        for i in 0..N {
+            self.0[i] = self.0[i] + b.0[i];
+        }
+        self
+    }
+
+    #[inline(always)]
+    unsafe fn max(mut self, b: Self) -> Self {
+        for i in 0..N {
+            self.0[i] = if self.0[i] > b.0[i] { self.0[i] } else { b.0[i] };
+        }
+        self
+    }
 }
 
 /// The registers of AVX2 and AVX-512.
@@ -79,7 +108,8 @@ mod x86 {
     use std::arch::x86_64::*;
 
     macro_rules! register {
-        ($register:ty, $number:ty, $lanes:literal, $splat:ident, $load:ident, $store:ident, $fma:ident) => {
+        ($register:ty, $number:ty, $lanes:literal, $splat:ident, $load:ident, $store:ident, $fma:ident,
+         $add:ident, $max:ident) => {
             impl Vector<$number> for $register {
                 const LANES: usize = $lanes;
 
@@ -106,12 +136,64 @@ mod x86 {
                     // SAFETY: the caller's promise of the instruction set.
                     unsafe { $fma(self, b, c) }
                 }
+
+                #[inline(always)]
+                unsafe fn add(self, b: Self) -> Self {
+                    // SAFETY: the caller's promise of the instruction set.
+                    unsafe { $add(self, b) }
+                }
+
+                #[inline(always)]
+                unsafe fn max(self, b: Self) -> Self {
+                    // SAFETY: the caller's promise of the instruction set.
+                    unsafe { $max(self, b) }
+                }
             }
         };
     }
 
-    register!(__m256, f32, 8, _mm256_set1_ps, _mm256_loadu_ps, _mm256_storeu_ps, _mm256_fmadd_ps);
-    register!(__m256d, f64, 4, _mm256_set1_pd, _mm256_loadu_pd, _mm256_storeu_pd, _mm256_fmadd_pd);
-    register!(__m512, f32, 16, _mm512_set1_ps, _mm512_loadu_ps, _mm512_storeu_ps, _mm512_fmadd_ps);
-    register!(__m512d, f64, 8, _mm512_set1_pd, _mm512_loadu_pd, _mm512_storeu_pd, _mm512_fmadd_pd);
+    register!(
+        __m256,
+        f32,
+        8,
+        _mm256_set1_ps,
+        _mm256_loadu_ps,
+        _mm256_storeu_ps,
+        _mm256_fmadd_ps,
+        _mm256_add_ps,
+        _mm256_max_ps
+    );
+    register!(
+        __m256d,
+        f64,
+        4,
+        _mm256_set1_pd,
+        _mm256_loadu_pd,
+        _mm256_storeu_pd,
+        _mm256_fmadd_pd,
+        _mm256_add_pd,
+        _mm256_max_pd
+    );
+    register!(
+        __m512,
+        f32,
+        16,
+        _mm512_set1_ps,
+        _mm512_loadu_ps,
+        _mm512_storeu_ps,
+        _mm512_fmadd_ps,
+        _mm512_add_ps,
+        _mm512_max_ps
+    );
+    register!(
+        __m512d,
+        f64,
+        8,
+        _mm512_set1_pd,
+        _mm512_loadu_pd,
+        _mm512_storeu_pd,
+        _mm512_fmadd_pd,
+        _mm512_add_pd,
+        _mm512_max_pd
+    );
 }

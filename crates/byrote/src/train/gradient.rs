@@ -28,9 +28,14 @@ use places::{Chunk, Places, Way};
 use rayon::prelude::*;
 use weights::{Layout, Sizes, Weights};
 
-/// Contexts that make a lane worth having, and the most lanes.
+/// Contexts that make a lane worth having; more where its gradient does not stay in the cache.
 const LANE_CONTEXTS: usize = 80;
+const LARGE_LANE_CONTEXTS: usize = 320;
+/// Values of a lane's gradient from which it counts as large.
+const LARGE: usize = 1 << 16;
+/// The most lanes, and the most values that the gradients of all lanes may hold if there is more than one.
 const MAX_LANES: usize = 32;
+const MAX_VALUES: usize = 1 << 28;
 /// Values of a gradient that are summed over the lanes at a time.
 const SUMMED: usize = 1 << 14;
 
@@ -46,9 +51,11 @@ pub struct Evaluator<'p, T> {
     chunks: Vec<Chunk<T>>,
 }
 
-/// The number of lanes: a power of two that depends on the problem alone, never on the threads.
-fn n_lanes(contexts: usize) -> usize {
-    let most = (contexts / LANE_CONTEXTS).clamp(1, MAX_LANES);
+/// The number of lanes: a power of two that depends on the problem and the model alone, never on the threads.
+fn n_lanes(contexts: usize, s: Sizes) -> usize {
+    let values = s.read * s.omega;
+    let enough = if values < LARGE { LANE_CONTEXTS } else { LARGE_LANE_CONTEXTS };
+    let most = (contexts / enough).min(MAX_LANES).min(MAX_VALUES / values).max(1);
     1 << most.ilog2()
 }
 
@@ -57,7 +64,7 @@ impl<'p, T: Real> Evaluator<'p, T> {
     pub fn new(config: Config, problem: &'p Problem) -> Self {
         let sizes = Sizes::new(&config);
         let n = problem.len();
-        let n_lanes = n_lanes(n);
+        let n_lanes = n_lanes(n, sizes);
         // Whole tiles of a product, so that only the last lane has rows left over.
         let step = n.div_ceil(n_lanes).next_multiple_of(8);
         let lanes: Vec<Lane<T>> = (0..n_lanes)

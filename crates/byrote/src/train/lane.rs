@@ -10,10 +10,11 @@ use super::gradient::weights::{Packed, Sizes, Weights};
 use super::problem::Problem;
 use crate::model::{Config, Hidden, Mixer};
 use crate::num::gemm::{Into, Left, Product, Right};
-use crate::num::line::{LINE, Lines, padded};
+use crate::num::line::{LINE, Lines, line, line_mut, padded};
 use crate::num::real::Real;
 use crate::num::rows::{add, add_and_max, add_scaled, dot, exp_shifted, scale, sum};
 use crate::num::simd::{Isa, Kernel};
+use crate::num::wide::Wide;
 use std::ops::Range;
 
 /// Rows worked off at a time: enough that the gradient of `W_U`, which every block reads and writes, is no burden.
@@ -189,12 +190,13 @@ impl<T: Real> Kernel for Mix<'_, T> {
             }
             for column in (0..s.mixed).step_by(LINE) {
                 let head = column / s.head_row;
-                let mut mixed = [T::of(0.0); LINE];
+                let mut mixed = Wide::splat(isa, T::of(0.0));
                 for (i, &place) in read.iter().enumerate() {
-                    let v = &places.qkv[place as usize * width + 2 * s.mixed + column..][..LINE];
-                    add_scaled(isa, &mut mixed, weights[at + i * s.heads + head], v);
+                    let v = line(&places.qkv, place as usize * width + 2 * s.mixed + column);
+                    let weight = Wide::splat(isa, weights[at + i * s.heads + head]);
+                    mixed = weight.fma(Wide::load(isa, v), mixed);
                 }
-                z[column..column + LINE].copy_from_slice(&mixed);
+                mixed.store(line_mut(z, column));
             }
             at += read.len() * s.heads;
         }
@@ -224,7 +226,7 @@ impl<T: Real> Kernel for Output<'_, T> {
         }
         for (row, logits) in lane.block.logits.chunks_exact_mut(s.omega_row).take(rows.len()).enumerate() {
             let logits = &mut logits[..padded(s.omega)];
-            let largest = add_and_max(logits, &weights.b_u);
+            let largest = add_and_max(isa, logits, &weights.b_u);
             if until == Until::Logits {
                 continue;
             }
@@ -255,7 +257,7 @@ fn cross_entropy<T: Real, I: Isa>(
         loss -= n * (logits[token as usize].wide() - top);
     }
     exp_shifted(isa, logits, largest);
-    let total = sum(logits);
+    let total = sum(isa, logits);
     loss += count * total.ln();
     scale(logits, T::of(count / total));
     for &(token, n) in next {
@@ -399,12 +401,13 @@ impl<T: Real> Lane<T> {
             }
             for column in (0..s.mixed).step_by(LINE) {
                 let head = column / s.head_row;
-                let mut dq = [T::of(0.0); LINE];
+                let mut dq = Wide::splat(isa, T::of(0.0));
                 for (i, &place) in read.iter().enumerate() {
-                    let k = &places.qkv[place as usize * width + s.mixed + column..][..LINE];
-                    add_scaled(isa, &mut dq, d_scores[i * s.heads + head], k);
+                    let k = line(&places.qkv, place as usize * width + s.mixed + column);
+                    let d_score = Wide::splat(isa, d_scores[i * s.heads + head]);
+                    dq = d_score.fma(Wide::load(isa, k), dq);
                 }
-                self.dq[row * s.mixed + column..][..LINE].copy_from_slice(&dq);
+                dq.store(line_mut(&mut self.dq, row * s.mixed + column));
             }
         }
     }

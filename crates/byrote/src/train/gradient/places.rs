@@ -7,10 +7,11 @@
 use super::weights::{Layout, Sizes, Weights};
 use crate::model::{Config, Mixer, Positions};
 use crate::num::gemm::{Into, Left, Product, Right};
-use crate::num::line::{LINE, Lines};
+use crate::num::line::{LINE, Lines, line, line_mut};
 use crate::num::real::Real;
 use crate::num::rows::{add, add_scaled};
 use crate::num::simd::{Isa, Kernel, run};
+use crate::num::wide::Wide;
 use crate::train::lane::Lane;
 use crate::train::problem::Problem;
 use rayon::prelude::*;
@@ -330,22 +331,23 @@ impl<T: Real> Chunk<T> {
             let place = self.places.start + i;
             for column in (0..s.mixed).step_by(LINE) {
                 let head = column / s.head_row;
-                let (mut dq, mut dk, mut dv) = ([T::of(0.0); LINE], [T::of(0.0); LINE], [T::of(0.0); LINE]);
+                let zero = Wide::splat(isa, T::of(0.0));
+                let (mut dq, mut dk, mut dv) = (zero, zero, zero);
                 for reader in &self.readers[self.starts[i]..self.starts[i + 1]] {
                     let lane = &way.lanes[reader.lane as usize];
                     let entry = reader.entry as usize * s.heads + head;
                     let row = reader.row as usize * s.mixed + column;
                     let query = reader.query as usize;
-                    add_scaled(isa, &mut dv, lane.weights[entry], &lane.dz[row..row + LINE]);
-                    let q = &way.places.qkv[query * width + column..][..LINE];
-                    add_scaled(isa, &mut dk, lane.d_scores[entry], q);
+                    let (dz, q) = (line(&lane.dz, row), line(&way.places.qkv, query * width + column));
+                    dv = Wide::splat(isa, lane.weights[entry]).fma(Wide::load(isa, dz), dv);
+                    dk = Wide::splat(isa, lane.d_scores[entry]).fma(Wide::load(isa, q), dk);
                     if query == place {
-                        add(&mut dq, &lane.dq[row..row + LINE]);
+                        dq = dq.plus(Wide::load(isa, line(&lane.dq, row)));
                     }
                 }
-                target[column..column + LINE].copy_from_slice(&dq);
-                target[s.mixed + column..][..LINE].copy_from_slice(&dk);
-                target[2 * s.mixed + column..][..LINE].copy_from_slice(&dv);
+                dq.store(line_mut(target, column));
+                dk.store(line_mut(target, s.mixed + column));
+                dv.store(line_mut(target, 2 * s.mixed + column));
             }
         }
     }

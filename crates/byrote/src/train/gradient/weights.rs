@@ -7,6 +7,9 @@ use crate::num::real::Real;
 use rayon::prelude::*;
 use std::ops::Range;
 
+/// Values of a matrix from which it is packed on several threads.
+const SPLIT: usize = 1 << 14;
+
 /// Where the tensors lie in the vector of all parameters; empty ranges for those a model lacks.
 #[derive(Default)]
 pub(in crate::train) struct Layout {
@@ -115,10 +118,17 @@ impl<T: Real> Packed<T> {
         self.transposed.set_transposed((column, row), source, columns);
     }
 
-    /// Writes all of it, on all threads.
+    /// Writes all of it, on all threads where that is worth it.
     fn fill(&mut self, source: &[T], columns: usize) {
         let (size, plain) = self.plain.parts();
         let (transposed_size, transposed) = self.transposed.parts();
+        if source.len() < SPLIT {
+            let parts = plain.chunks_mut(size).enumerate();
+            parts.for_each(|(i, part)| fill_panel(part, i * PANEL, source, columns));
+            let parts = transposed.chunks_mut(transposed_size).enumerate();
+            parts.for_each(|(i, part)| fill_panel_transposed(part, i * PANEL, source, columns));
+            return;
+        }
         rayon::join(
             || {
                 let parts = plain.par_chunks_mut(size).enumerate();
