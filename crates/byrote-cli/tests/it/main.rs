@@ -5,6 +5,7 @@ mod bounds;
 mod corpus;
 mod errors;
 mod memory;
+mod train;
 
 use serde_json::Value;
 use std::ffi::OsStr;
