@@ -72,8 +72,15 @@ pub fn as_the_model_reads(typed: &CorpusArgs, file: &ModelFile) -> Result<Corpus
             }
         };
     }
+    let longest = file.model.config().shape.n_ctx;
+    if let Some(typed) = args.n_ctx.filter(|&t| u64::from(t) > longest) {
+        return Err(Error::setting(
+            "--n-ctx",
+            format!("{typed}; the model reads contexts of at most {longest}"),
+        ));
+    }
     if reads_text && args.n_ctx.is_none() {
-        args.n_ctx = u32::try_from(file.model.config().shape.n_ctx).ok();
+        args.n_ctx = u32::try_from(longest).ok();
     }
     Ok(args)
 }
