@@ -250,7 +250,7 @@ fn wrong_input_is_told_in_one_line() {
     case.file("quagga.txt", "quagga quagga\n");
     case.file("plain", "");
     let model = "run/model.safetensors";
-    let long = "Once upon a time there was a little girl named Lily";
+    let long = "a a a a a a a a a a";
     for (arguments, expected) in [
         (vec!["eval", "missing.safetensors"], "missing.safetensors"),
         (vec!["eval", "broken.safetensors"], "damaged"),
