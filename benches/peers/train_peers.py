@@ -220,7 +220,7 @@ def figures(runs: list[tuple[float, float]]) -> dict:
 def measure_steps(byrote: Byrote, torch: Torch, shape: tuple, rounds: int) -> dict:
     """One shape: the losses compared, then everything timed in rounds."""
     n_documents, d_mlp, *targets = shape
-    checked, out = byrote.adam(n_documents, d_mlp, CHECK_STEPS, CHECK_LR, "--curve-every", 1)
+    checked, out = byrote.adam(n_documents, d_mlp, CHECK_STEPS, CHECK_LR)
     weights, documents, n_contexts, d_vocab = prepared(byrote, n_documents, out)
     wrong = []
     if n_contexts != checked["contexts"]:
