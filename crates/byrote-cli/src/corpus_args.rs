@@ -147,14 +147,18 @@ fn parse_size(text: &str) -> Result<u64, String> {
     Ok(size as u64)
 }
 
-/// Half of the memory that is free, or of what this group of processes may use, where the system tells.
-fn default_max_memory() -> Option<u64> {
+/// The memory that is free, or what this group of processes may use, in bytes, where the system tells.
+pub fn free_memory() -> Option<u64> {
     let info = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = info.lines().find(|l| l.starts_with("MemAvailable:"))?;
     let free = line.split_whitespace().nth(1)?.parse::<u64>().ok()?.checked_mul(1024)?;
     let limit = std::fs::read_to_string("/sys/fs/cgroup/memory.max").ok();
     let limit = limit.and_then(|l| l.trim().parse::<u64>().ok()).unwrap_or(u64::MAX);
-    Some((free.min(limit) / 2).max(64 << 20))
+    Some(free.min(limit))
+}
+
+fn default_max_memory() -> Option<u64> {
+    free_memory().map(|free| (free / 2).max(64 << 20))
 }
 
 impl CorpusArgs {

@@ -2,7 +2,7 @@
 
 use crate::args::Common;
 use crate::commands::eval;
-use crate::corpus_args::CorpusArgs;
+use crate::corpus_args::{CorpusArgs, free_memory};
 use crate::interrupt;
 use crate::model_args::ModelArgs;
 use crate::training::Watcher;
@@ -317,6 +317,7 @@ fn start(
             let problem = eval::problem_of(corpus)?;
             let summary = &corpus.summary;
             let config = args.model.config(summary.d_vocab, u64::from(summary.n_ctx))?;
+            check_memory(config.n_parameters(), &args.training)?;
             let file = ModelFile {
                 model: Model::random(config, common.seed)?,
                 precision,
@@ -325,6 +326,32 @@ fn start(
             };
             Ok((problem, file))
         }
+    }
+}
+
+/// Refuses a model that this machine cannot hold while it is trained, before the system kills the program for it.
+fn check_memory(parameters: usize, args: &TrainingArgs) -> Result<()> {
+    let pairs = match args.optimizer {
+        OptimizerArg::Lbfgs => 2 * args.memory.unwrap_or(Settings::new(Method::Lbfgs).memory),
+        OptimizerArg::Adam | OptimizerArg::Adamw => 0,
+    };
+    // The model in f64, the vectors of the optimizer, and all of them once more while a checkpoint is written.
+    let (model, vectors) = (24, 4 * (8 + pairs));
+    let copies = if args.out.is_some() { 4 } else { 1 };
+    let needed = (parameters as u64).saturating_mul((model + copies * vectors) as u64);
+    match free_memory() {
+        Some(free) if needed > free => {
+            let gigabytes = |bytes: u64| bytes as f64 / f64::from(1 << 30);
+            let message = format!(
+                "{} parameters take about {:.1} GiB to train this way, {:.1} GiB are free; a smaller model, --memory or \
+                 --optimizer adam take less",
+                thousands(parameters as u64),
+                gigabytes(needed),
+                gigabytes(free),
+            );
+            Err(Error::setting("--d-mlp", message))
+        }
+        _ => Ok(()),
     }
 }
 

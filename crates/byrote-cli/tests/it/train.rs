@@ -268,6 +268,8 @@ fn wrong_input_is_told_in_one_line() {
         (vec!["train", "one.txt"], "no context"),
         (vec!["train", "--d-mlp", "0"], "--d-mlp"),
         (vec!["train", "--n-heads", "2"], "one head"),
+        (vec!["train", "--builtin", "20", "--d-mlp", "1000000000"], "GiB"),
+        (vec!["train", "--builtin", "20", "--d-mlp", "18446744073709551615"], "parameters"),
         (vec!["train", "--lr", "-1"], "--lr"),
         (vec!["train", "--lr", "nan"], "--lr"),
         (vec!["train", "--batch", "5"], "--batch"),

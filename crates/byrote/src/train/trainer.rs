@@ -159,6 +159,7 @@ impl<'p> Trainer<'p> {
                 Some(state) => {
                     (self.state, self.arithmetic) = (state, Precision::F64);
                     self.progress.evaluations += 1;
+                    self.measure();
                     None
                 }
                 None => Some(Stop::Stalled { since: step }),
