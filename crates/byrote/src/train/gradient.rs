@@ -20,6 +20,7 @@ pub(super) mod weights;
 use super::lane::{Lane, LaneGradient, Mix, Output, Shared, Until};
 use super::problem::Problem;
 use crate::model::Config;
+use crate::num::gemm::{PANEL, panels};
 use crate::num::line::padded;
 use crate::num::real::Real;
 use crate::num::rows::add;
@@ -222,11 +223,14 @@ impl<T: Real> Kernel for SumLanes<'_, T> {
     #[inline(always)]
     fn call<I: Isa>(self, _: I) {
         let Self { target, columns, first, lanes, of } = self;
-        let stride = padded(columns);
-        for (row, target) in target.chunks_exact_mut(columns.max(1)).enumerate() {
-            target.fill(T::of(0.0));
-            for lane in lanes.iter().filter(|lane| !lane.contexts.is_empty()) {
-                add(target, &of(&lane.gradient)[(first + row) * stride..]);
+        target.fill(T::of(0.0));
+        let width = padded(columns);
+        for lane in lanes.iter().filter(|lane| !lane.contexts.is_empty()) {
+            let values = of(&lane.gradient);
+            for (column, panel) in panels(values, values.len() / width, width) {
+                let n = PANEL.min(width - column);
+                let rows = target.chunks_exact_mut(columns).zip(panel[first * n..].chunks_exact(n));
+                rows.for_each(|(target, row)| add(&mut target[column..], row));
             }
         }
     }
