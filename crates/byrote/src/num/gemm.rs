@@ -274,6 +274,11 @@ impl<T: Real> Panel<T> {
             // SAFETY: the caller's promises; rows and columns are those of the panel.
             let done = unsafe {
                 match left {
+                    // One register of columns: eight sums would wait for each other.
+                    16.. if wide && width == V::LANES => {
+                        self.tile::<V, 16, 1, TRANSPOSED>();
+                        16
+                    }
                     8.. if wide => self.across::<V, 8, TRANSPOSED>(width),
                     4.. => self.across::<V, 4, TRANSPOSED>(width),
                     _ => self.across::<V, 1, TRANSPOSED>(width),

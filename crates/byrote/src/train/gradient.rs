@@ -29,11 +29,10 @@ use places::{Chunk, Places, Way};
 use rayon::prelude::*;
 use weights::{Layout, Sizes, Weights};
 
-/// Contexts that make a lane worth having; more where its gradient does not stay in the cache.
+/// Contexts that make a lane worth having; more the larger its gradient, which is written and summed a lane, up to a limit.
 const LANE_CONTEXTS: usize = 80;
 const LARGE_LANE_CONTEXTS: usize = 320;
-/// Values of a lane's gradient from which it counts as large.
-const LARGE: usize = 1 << 16;
+const VALUES_PER_CONTEXT: usize = 512;
 /// The most lanes, and the most values that the gradients of all lanes may hold if there is more than one.
 const MAX_LANES: usize = 32;
 const MAX_VALUES: usize = 1 << 28;
@@ -55,7 +54,7 @@ pub struct Evaluator<'p, T> {
 /// The number of lanes: a power of two that depends on the problem and the model alone, never on the threads.
 fn n_lanes(contexts: usize, s: Sizes) -> usize {
     let values = s.read * s.omega;
-    let enough = if values < LARGE { LANE_CONTEXTS } else { LARGE_LANE_CONTEXTS };
+    let enough = (LANE_CONTEXTS + values / VALUES_PER_CONTEXT).min(LARGE_LANE_CONTEXTS);
     let most = (contexts / enough).min(MAX_LANES).min(MAX_VALUES / values).max(1);
     1 << most.ilog2()
 }
