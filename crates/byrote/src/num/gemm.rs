@@ -138,6 +138,14 @@ pub fn fill_panel_transposed<T: Real>(panel: &mut [T], first: usize, source: &[T
     }
 }
 
+/// The first column and the values of each panel of a matrix of so many rows and (padded) columns in panels.
+#[inline(always)]
+pub fn panels<T>(values: &[T], rows: usize, width: usize) -> impl Iterator<Item = (usize, &[T])> {
+    (0..width)
+        .step_by(PANEL)
+        .map(move |first| (first, &values[first * rows..(first + PANEL.min(width - first)) * rows]))
+}
+
 /// Where element (k, j) of packed panels lies.
 #[inline(always)]
 fn place(depth: usize, width: usize, k: usize, j: usize) -> usize {
@@ -145,12 +153,21 @@ fn place(depth: usize, width: usize, k: usize, j: usize) -> usize {
     first * depth + k * PANEL.min(width - first) + (j - first)
 }
 
-/// A product to be made; see the head of the file. `target` has rows `stride` apart.
+/// How a target lies in memory.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// Row-major, the rows so far apart.
+    Rows(usize),
+    /// In panels, as [`Panels`]: a large target that many products are added to is then read and written in one sweep.
+    Panels,
+}
+
+/// A product to be made; see the head of the file.
 pub struct Product<'a, T> {
     /// C.
     pub target: &'a mut [T],
-    /// How far its rows are apart.
-    pub stride: usize,
+    /// How it lies.
+    pub order: Order,
     /// What happens to its values.
     pub into: Into,
     /// Rows of A and C.
@@ -170,11 +187,12 @@ impl<T: Real> Kernel for Product<'_, T> {
 
     #[inline(always)]
     fn call<I: Isa>(self, _: I) {
-        let Self { target, stride, into, rows, depth, width, left, right } = self;
+        let Self { target, order, into, rows, depth, width, left, right } = self;
         if rows == 0 || width == 0 {
             return;
         }
         // Everything that the tiles will touch lies inside: the last element of each operand does.
+        let stride = if let Order::Rows(stride) = order { stride } else { width };
         assert!(width % LINE == 0 && width <= stride, "a width of {width} in rows {stride} apart");
         assert!((rows - 1) * stride + width <= target.len(), "[{rows}, {width}] in {} values", target.len());
         if depth > 0 {
@@ -201,7 +219,10 @@ impl<T: Real> Kernel for Product<'_, T> {
                 Right::Panels(p) => (p.values[first * depth..].as_ptr(), panel),
                 Right::Rows(values, apart) => (values[first.min(values.len())..].as_ptr(), apart),
             };
-            let c = target[first..].as_mut_ptr();
+            let (c, stride) = match order {
+                Order::Rows(stride) => (target[first..].as_mut_ptr(), stride),
+                Order::Panels => (target[first * rows..].as_mut_ptr(), panel),
+            };
             let at = Panel {
                 depth,
                 a: left.values.as_ptr(),
@@ -253,6 +274,11 @@ impl<T: Real> Panel<T> {
             // SAFETY: the caller's promises; rows and columns are those of the panel.
             let done = unsafe {
                 match left {
+                    // One register of columns: eight sums would wait for each other.
+                    16.. if wide && width == V::LANES => {
+                        self.tile::<V, 16, 1, TRANSPOSED>();
+                        16
+                    }
                     8.. if wide => self.across::<V, 8, TRANSPOSED>(width),
                     4.. => self.across::<V, 4, TRANSPOSED>(width),
                     _ => self.across::<V, 1, TRANSPOSED>(width),
@@ -356,8 +382,8 @@ mod tests {
                 (0..rows * columns).map(|i| m[i % rows * columns + i / rows]).collect()
             };
             let (a_t, b_t) = (transpose(&a, rows, depth), transpose(&b, depth, columns));
-            let mut panels = Panels::<T>::zeros(depth, columns);
-            panels.set((0, 0), &b, columns);
+            let mut packed = Panels::<T>::zeros(depth, columns);
+            packed.set((0, 0), &b, columns);
             let mut from_transpose = Panels::<T>::zeros(depth, columns);
             from_transpose.set_transposed((0, 0), &b_t, depth);
             let mut filled = Panels::<T>::zeros(depth, columns);
@@ -374,7 +400,7 @@ mod tests {
             }
             let lefts = [Left::rows(&a, depth), Left::transposed(&a_t, rows)];
             let rights = [
-                Right::Panels(&panels),
+                Right::Panels(&packed),
                 Right::Panels(&from_transpose),
                 Right::Panels(&filled),
                 Right::Panels(&filled_from_transpose),
@@ -385,7 +411,22 @@ mod tests {
             }) {
                 let stride = width + 16;
                 each(
-                    |_| Check { left, right, into, rows, depth, width, stride },
+                    |_| Check { left, right, into, rows, depth, width, order: Order::Panels },
+                    |target: Vec<T>| {
+                        for (first, panel) in panels(&target, rows, width) {
+                            let n = PANEL.min(width - first);
+                            for (i, j) in (0..rows).flat_map(|i| (0..n).map(move |j| (i, j))) {
+                                let at = i * n + j;
+                                let old =
+                                    if into == Into::Add { (first * rows + at) as f64 % 5.0 } else { 0.0 };
+                                let new = if first + j < columns { expect(i, first + j) } else { 0.0 } + old;
+                                assert_eq!(panel[at].wide(), new, "{rows} {depth} {columns}: {i} {j}");
+                            }
+                        }
+                    },
+                );
+                each(
+                    |_| Check { left, right, into, rows, depth, width, order: Order::Rows(stride) },
                     |target: Vec<T>| {
                         for i in 0..rows {
                             for j in 0..stride {
@@ -421,16 +462,17 @@ mod tests {
         rows: usize,
         depth: usize,
         width: usize,
-        stride: usize,
+        order: Order,
     }
 
     impl<T: Real> Kernel for Check<'_, T> {
         type Output = Vec<T>;
         #[inline(always)]
         fn call<I: Isa>(self, isa: I) -> Vec<T> {
-            let Self { left, right, into, rows, depth, width, stride } = self;
+            let Self { left, right, into, rows, depth, width, order } = self;
+            let stride = if let Order::Rows(stride) = order { stride } else { width };
             let mut target: Vec<T> = (0..rows * stride).map(|i| T::of(i as f64 % 5.0)).collect();
-            isa.run(Product { target: &mut target, stride, into, rows, depth, width, left, right });
+            isa.run(Product { target: &mut target, order, into, rows, depth, width, left, right });
             target
         }
     }
@@ -448,7 +490,7 @@ mod tests {
         let (left, right) = (Left::rows(&a, 1), Right::Panels(&b));
         super::super::simd::run(Product {
             target: &mut target,
-            stride: 16,
+            order: Order::Rows(16),
             into: Into::Replace,
             rows: 3,
             depth: 1,

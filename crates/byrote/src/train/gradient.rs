@@ -20,6 +20,7 @@ pub(super) mod weights;
 use super::lane::{Lane, LaneGradient, Mix, Output, Shared, Until};
 use super::problem::Problem;
 use crate::model::Config;
+use crate::num::gemm::{PANEL, panels};
 use crate::num::line::padded;
 use crate::num::real::Real;
 use crate::num::rows::add;
@@ -28,11 +29,10 @@ use places::{Chunk, Places, Way};
 use rayon::prelude::*;
 use weights::{Layout, Sizes, Weights};
 
-/// Contexts that make a lane worth having; more where its gradient does not stay in the cache.
+/// Contexts that make a lane worth having; more the larger its gradient, which is written and summed a lane, up to a limit.
 const LANE_CONTEXTS: usize = 80;
 const LARGE_LANE_CONTEXTS: usize = 320;
-/// Values of a lane's gradient from which it counts as large.
-const LARGE: usize = 1 << 16;
+const VALUES_PER_CONTEXT: usize = 512;
 /// The most lanes, and the most values that the gradients of all lanes may hold if there is more than one.
 const MAX_LANES: usize = 32;
 const MAX_VALUES: usize = 1 << 28;
@@ -54,7 +54,7 @@ pub struct Evaluator<'p, T> {
 /// The number of lanes: a power of two that depends on the problem and the model alone, never on the threads.
 fn n_lanes(contexts: usize, s: Sizes) -> usize {
     let values = s.read * s.omega;
-    let enough = if values < LARGE { LANE_CONTEXTS } else { LARGE_LANE_CONTEXTS };
+    let enough = (LANE_CONTEXTS + values / VALUES_PER_CONTEXT).min(LARGE_LANE_CONTEXTS);
     let most = (contexts / enough).min(MAX_LANES).min(MAX_VALUES / values).max(1);
     1 << most.ilog2()
 }
@@ -222,11 +222,14 @@ impl<T: Real> Kernel for SumLanes<'_, T> {
     #[inline(always)]
     fn call<I: Isa>(self, _: I) {
         let Self { target, columns, first, lanes, of } = self;
-        let stride = padded(columns);
-        for (row, target) in target.chunks_exact_mut(columns.max(1)).enumerate() {
-            target.fill(T::of(0.0));
-            for lane in lanes.iter().filter(|lane| !lane.contexts.is_empty()) {
-                add(target, &of(&lane.gradient)[(first + row) * stride..]);
+        target.fill(T::of(0.0));
+        let width = padded(columns);
+        for lane in lanes.iter().filter(|lane| !lane.contexts.is_empty()) {
+            let values = of(&lane.gradient);
+            for (column, panel) in panels(values, values.len() / width, width) {
+                let n = PANEL.min(width - column);
+                let rows = target.chunks_exact_mut(columns).zip(panel[first * n..].chunks_exact(n));
+                rows.for_each(|(target, row)| add(&mut target[column..], row));
             }
         }
     }

@@ -9,7 +9,7 @@ use super::gradient::places::Places;
 use super::gradient::weights::{Packed, Sizes, Weights};
 use super::problem::Problem;
 use crate::model::{Config, Hidden, Mixer};
-use crate::num::gemm::{Into, Left, Product, Right};
+use crate::num::gemm::{Into, Left, Order, Product, Right};
 use crate::num::line::{LINE, Lines, line, line_mut, padded};
 use crate::num::real::Real;
 use crate::num::rows::{add, add_and_max, add_scaled, dot, exp_shifted, scale, sum};
@@ -19,6 +19,9 @@ use std::ops::Range;
 
 /// Rows worked off at a time: enough that the gradient of `W_U`, which every block reads and writes, is no burden.
 pub(super) const BLOCK: usize = 128;
+
+/// Rows whose softmax is taken together: sums and logarithms of a row wait for each other, those of several do not.
+const GROUP: usize = 8;
 
 /// What all lanes read.
 #[derive(Clone, Copy)]
@@ -58,7 +61,7 @@ struct Block<T> {
     logits: Lines<T>,
 }
 
-/// The gradient of everything after the places; rows are padded, not spread.
+/// The gradient of everything after the places: matrices in panels, see [`Order::Panels`].
 pub(super) struct LaneGradient<T> {
     pub(super) u_pos: Lines<T>,
     pub(super) w_o: Lines<T>,
@@ -218,22 +221,23 @@ impl<T: Real> Kernel for Output<'_, T> {
     fn call<I: Isa>(self, isa: I) {
         let Self { lane, shared, rows, until } = self;
         lane.forward(isa, shared, rows.clone());
-        let (problem, weights, s) = (shared.problem, shared.weights, shared.s);
-        let first = lane.contexts.start + rows.start;
+        let (problem, s) = (shared.problem, shared.s);
         let b_u = &mut lane.gradient.b_u;
         if until == Until::Gradient && rows.start == 0 {
             b_u.fill(T::of(0.0));
         }
-        for (row, logits) in lane.block.logits.chunks_exact_mut(s.omega_row).take(rows.len()).enumerate() {
-            let logits = &mut logits[..padded(s.omega)];
-            let largest = add_and_max(isa, logits, &weights.b_u);
-            if until == Until::Logits {
-                continue;
+        let first = lane.contexts.start + rows.start;
+        let logits = lane.block.logits[..rows.len() * s.omega_row].chunks_mut(GROUP * s.omega_row);
+        for (group, first) in logits.zip((first..).step_by(GROUP)) {
+            let mut largest = [T::of(0.0); GROUP];
+            for (row, largest) in group.chunks_exact_mut(s.omega_row).zip(&mut largest) {
+                *largest = add_and_max(isa, &mut row[..padded(s.omega)], &shared.weights.b_u);
             }
-            let (count, next) = (problem.counts[first + row], problem.next_of(first + row));
-            lane.loss += cross_entropy(isa, logits, largest, count, next);
+            if until != Until::Logits {
+                lane.loss += cross_entropy(isa, group, &largest, problem, first, s);
+            }
             if until == Until::Gradient {
-                add(b_u, logits);
+                group.chunks_exact(s.omega_row).for_each(|row| add(b_u, row));
             }
         }
         if until == Until::Gradient {
@@ -242,26 +246,36 @@ impl<T: Real> Kernel for Output<'_, T> {
     }
 }
 
-/// Turns the logits of a context, padded with minus infinity, into the gradient of its loss, and gives the loss.
+/// Turns the logits of a group of contexts from `first`, padded with minus infinity, into the gradient of their loss, and
+/// gives the loss. Each step is taken for the whole group before the next.
 #[inline(always)]
 fn cross_entropy<T: Real, I: Isa>(
     isa: I,
-    logits: &mut [T],
-    largest: T,
-    count: f64,
-    next: &[(u32, f64)],
+    group: &mut [T],
+    largest: &[T; GROUP],
+    problem: &Problem,
+    first: usize,
+    s: Sizes,
 ) -> f64 {
-    let top = largest.wide();
     let mut loss = 0.0;
-    for &(token, n) in next {
-        loss -= n * (logits[token as usize].wide() - top);
+    let mut sums = [0.0; GROUP];
+    for (i, row) in group.chunks_exact_mut(s.omega_row).enumerate() {
+        let top = largest[i].wide();
+        for &(token, n) in problem.next_of(first + i) {
+            loss -= n * (row[token as usize].wide() - top);
+        }
+        exp_shifted(isa, &mut row[..padded(s.omega)], largest[i]);
     }
-    exp_shifted(isa, logits, largest);
-    let total = sum(isa, logits);
-    loss += count * total.ln();
-    scale(logits, T::of(count / total));
-    for &(token, n) in next {
-        logits[token as usize] -= T::of(n);
+    for (row, total) in group.chunks_exact(s.omega_row).zip(&mut sums) {
+        *total = sum(isa, &row[..padded(s.omega)]);
+    }
+    for (i, row) in group.chunks_exact_mut(s.omega_row).enumerate() {
+        let count = problem.counts[first + i];
+        loss += count * sums[i].ln();
+        scale(&mut row[..padded(s.omega)], T::of(count / sums[i]));
+        for &(token, n) in problem.next_of(first + i) {
+            row[token as usize] -= T::of(n);
+        }
     }
     loss
 }
@@ -299,10 +313,11 @@ impl<T: Real> Lane<T> {
             }
         }
         if config.hidden != Hidden::Absent {
-            affine(isa, u, s.m_row, n, (a, s.d_row, s.d), &weights.w_in, Some(&weights.b_in));
+            affine(isa, u, s.m_row, n, (a, s.d_row, s.d), &weights.w_in, None);
             let used = n * s.m_row;
-            let activation = config.shape.activation;
-            isa.run(Activate { activation, u: &u[..used], y: &mut y[..used], slope: &mut slope[..used] });
+            let (activation, bias) = (config.shape.activation, &weights.b_in[..]);
+            let (u, y, slope) = (&u[..used], &mut y[..used], &mut slope[..used]);
+            isa.run(Activate { activation, u, bias, y, slope, row: s.m_row });
         }
         if config.hidden == Hidden::Residual {
             affine(isa, r, s.d_row, n, (y, s.m_row, s.m), &weights.w_out, Some(&weights.b_out));
@@ -338,7 +353,8 @@ impl<T: Real> Lane<T> {
         let outer = |isa: I, target: &mut [T], x: (&[T], usize, usize), g: (&[T], usize, usize)| {
             let (left, right) = (Left::transposed(x.0, x.1), Right::Rows(g.0, g.1));
             let width = padded(g.2);
-            isa.run(Product { target, stride: width, into, rows: x.2, depth: n, width, left, right });
+            let order = Order::Panels;
+            isa.run(Product { target, order, into, rows: x.2, depth: n, width, left, right });
         };
         outer(isa, &mut gradient.w_u, (read, s.read_row, s.read), (logits, s.omega_row, s.omega));
         back(isa, d_read, s.read_row, n, (logits, s.omega_row, s.omega), &weights.u);
@@ -348,11 +364,16 @@ impl<T: Real> Lane<T> {
             back(isa, dy, s.m_row, n, (dr, s.d_row, s.d), &weights.w_out);
         }
         if config.hidden != Hidden::Absent {
-            for (d, slope) in dy[..n * s.m_row].iter_mut().zip(&slope[..n * s.m_row]) {
-                *d *= *slope;
+            if into == Into::Replace {
+                gradient.b_in.fill(T::of(0.0));
+            }
+            for (dy, slope) in dy.chunks_exact_mut(s.m_row).zip(slope.chunks_exact(s.m_row)).take(n) {
+                for ((d, slope), sum) in dy.iter_mut().zip(slope).zip(gradient.b_in.iter_mut()) {
+                    *d *= *slope;
+                    *sum += *d;
+                }
             }
             outer(isa, &mut gradient.w_in, (a, s.d_row, s.d), (dy, s.m_row, s.m));
-            sum_rows(into, &mut gradient.b_in, dy, s.m_row, n);
             back(isa, da, s.d_row, n, (dy, s.m_row, s.m), &weights.w_in);
             if config.hidden == Hidden::Residual && config.skip {
                 add(da, dr);
@@ -442,7 +463,8 @@ fn affine<T: Real, I: Isa>(
 ) {
     let (left, right) = (Left::rows(x, x_row), Right::Panels(&weights.plain));
     let width = weights.plain.width();
-    isa.run(Product { target, stride, into: Into::Replace, rows: n, depth, width, left, right });
+    let order = Order::Rows(stride);
+    isa.run(Product { target, order, into: Into::Replace, rows: n, depth, width, left, right });
     if let Some(bias) = bias {
         target.chunks_exact_mut(stride).take(n).for_each(|row| add(row, bias));
     }
@@ -460,7 +482,8 @@ fn back<T: Real, I: Isa>(
 ) {
     let (left, right) = (Left::rows(g, g_row), Right::Panels(&weights.transposed));
     let width = weights.transposed.width();
-    isa.run(Product { target, stride, into: Into::Replace, rows: n, depth, width, left, right });
+    let order = Order::Rows(stride);
+    isa.run(Product { target, order, into: Into::Replace, rows: n, depth, width, left, right });
 }
 
 /// `target (+)=` the sum of the first `n` rows.

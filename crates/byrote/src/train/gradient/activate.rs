@@ -5,12 +5,14 @@ use crate::num::elementary::{arctan, erf, logistic, normal, tanh};
 use crate::num::real::Real;
 use crate::num::simd::{Isa, Kernel};
 
-/// `y = psi(u)` and `slope = psi'(u)`.
+/// `y = psi(u + bias)` and `slope = psi'(u + bias)`, for rows so far apart.
 pub(in crate::train) struct Activate<'a, T> {
     pub(in crate::train) activation: Activation,
     pub(in crate::train) u: &'a [T],
+    pub(in crate::train) bias: &'a [T],
     pub(in crate::train) y: &'a mut [T],
     pub(in crate::train) slope: &'a mut [T],
+    pub(in crate::train) row: usize,
 }
 
 impl<T: Real> Kernel for Activate<'_, T> {
@@ -51,8 +53,11 @@ impl<T: Real> Kernel for Activate<'_, T> {
 impl<T: Real> Activate<'_, T> {
     #[inline(always)]
     fn each(self, function: impl Fn(T) -> (T, T)) {
-        for ((u, y), slope) in self.u.iter().zip(self.y).zip(self.slope) {
-            (*y, *slope) = function(*u);
+        let rows = self.y.chunks_exact_mut(self.row).zip(self.slope.chunks_exact_mut(self.row));
+        for (u, (y, slope)) in self.u.chunks_exact(self.row).zip(rows) {
+            for (((u, bias), y), slope) in u.iter().zip(self.bias).zip(y).zip(slope) {
+                (*y, *slope) = function(*u + *bias);
+            }
         }
     }
 }
@@ -76,7 +81,9 @@ mod tests {
         #[inline(always)]
         fn call<I: Isa>(self, isa: I) -> (Vec<T>, Vec<T>) {
             let (mut y, mut slope) = (self.1.to_vec(), self.1.to_vec());
-            isa.run(Activate { activation: self.0, u: self.1, y: &mut y, slope: &mut slope });
+            let bias = vec![T::of(0.0); y.len()];
+            let (activation, u, row) = (self.0, self.1, y.len());
+            isa.run(Activate { activation, u, bias: &bias, y: &mut y, slope: &mut slope, row });
             (y, slope)
         }
     }

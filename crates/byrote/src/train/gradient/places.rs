@@ -6,7 +6,7 @@
 
 use super::weights::{Layout, Sizes, Weights};
 use crate::model::{Config, Mixer, Positions};
-use crate::num::gemm::{Into, Left, Product, Right};
+use crate::num::gemm::{Into, Left, Order, Product, Right};
 use crate::num::line::{LINE, Lines, line, line_mut};
 use crate::num::real::Real;
 use crate::num::rows::{add, add_scaled};
@@ -102,7 +102,7 @@ impl<T: Real> Kernel for Embed<'_, T> {
         let width = 3 * s.mixed;
         isa.run(Product {
             target: qkv,
-            stride: width,
+            order: Order::Rows(width),
             into: Into::Replace,
             rows: places.len(),
             depth: s.d,
@@ -265,7 +265,7 @@ impl<T: Real> Kernel for Gather<'_, T> {
             let width = 3 * s.mixed;
             isa.run(Product {
                 target: &mut chunk.dx,
-                stride: s.d_row,
+                order: Order::Rows(s.d_row),
                 into: Into::Add,
                 rows: n,
                 depth: width,
@@ -275,7 +275,7 @@ impl<T: Real> Kernel for Gather<'_, T> {
             });
             isa.run(Product {
                 target: &mut chunk.w_qkv,
-                stride: width,
+                order: Order::Rows(width),
                 into: Into::Replace,
                 rows: s.d,
                 depth: n,
