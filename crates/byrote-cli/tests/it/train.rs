@@ -37,7 +37,9 @@ const SHARED_FIELDS: [&str; 12] = [
 #[test]
 fn training_reaches_the_floor_and_eval_finds_the_same_numbers() {
     let case = Case::new();
-    let trained = case.json(small(&["--out", "run", "--require-floor"]));
+    // Averaging cannot saturate as attention can, so whether it arrives does not hang on rounding.
+    let arguments = ["train", "--builtin", "20", "--preset", "average", "--d-mlp", "64", "--out", "run"];
+    let trained = case.json(arguments.into_iter().chain(["--require-floor"]));
     has_fields(&trained, &SHARED_FIELDS);
     has_fields(&trained, &["optimizer", "steps", "stop", "curve_file", "milliseconds_per_step_median"]);
     assert_eq!((trained["stop"].as_str(), trained["optimizer"].as_str()), (Some("reached"), Some("lbfgs")));
@@ -66,7 +68,7 @@ fn training_reaches_the_floor_and_eval_finds_the_same_numbers() {
     }
     let shown = case.json(["show", "run/model.safetensors"]);
     assert_eq!(shown["parameters"], trained["parameters"]);
-    assert_eq!(shown["preset"], "madden2024-experiment");
+    assert_eq!(shown["preset"], "average");
 }
 
 #[test]
@@ -295,7 +297,7 @@ fn wrong_input_is_told_in_one_line() {
 fn ids_of_a_random_corpus_are_predicted_from() {
     let case = Case::new();
     let corpus = ["--random", "30", "--d-vocab", "12", "--lengths", "2..3", "--labels", "4", "--seed", "3"];
-    let trained = case.json(["train", "--d-mlp", "64", "--out", "run"].into_iter().chain(corpus));
+    let trained = case.json(["train", "--preset", "average", "--out", "run"].into_iter().chain(corpus));
     assert_eq!(trained["stop"], "reached", "a floor of zero: nats a prediction");
     assert_eq!(trained["floor_nats"].as_f64(), Some(0.0));
     assert_eq!(trained["memorized"], trained["contexts"]);
