@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 
 /// Draws, saves, and passes Ctrl-C on.
 pub struct Watcher<'a> {
-    quiet: bool,
     files: Option<&'a Files>,
     every: Duration,
     bar: Option<ProgressBar>,
@@ -37,7 +36,6 @@ impl<'a> Watcher<'a> {
         let now = Instant::now();
         let drawn = !quiet && std::io::stderr().is_terminal();
         Self {
-            quiet,
             files,
             every: Duration::try_from_secs_f64(every).unwrap_or(Duration::MAX),
             bar: drawn.then(|| ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden())),
@@ -98,7 +96,8 @@ impl<'a> Watcher<'a> {
         }
         if let Err(error) = trainer.checkpoint().save(&files.checkpoint()) {
             let step = thousands(trainer.progress().step);
-            ui::note(self.quiet, &format!("byrote: no checkpoint at step {step}: {error}; going on"));
+            // Not a note: it is told even to who asked for quiet.
+            ui::note(false, &format!("byrote: no checkpoint at step {step}: {error}; going on"));
         }
         self.saved = Instant::now();
     }

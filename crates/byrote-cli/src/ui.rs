@@ -74,6 +74,16 @@ pub fn usage_error(error: &clap::Error) -> ExitCode {
     ExitCode::from(2)
 }
 
+/// A text in a table: what would break the line or the terminal is escaped, everything else is as it is.
+pub fn shown(text: &str) -> String {
+    text.chars()
+        .flat_map(|c| match c.is_control() {
+            true => c.escape_debug().collect::<Vec<_>>(),
+            false => vec![c],
+        })
+        .collect()
+}
+
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -35,8 +35,10 @@ pub struct Evaluation {
     pub memorized_distribution: u64,
     /// The largest KL of a context.
     pub max_kl_nats: Nats,
-    /// The share of predictions where the most likely token is the one that follows.
+    /// Memorized contexts by contexts.
     pub accuracy: f64,
+    /// The same weighted by counts: the share of predictions where the most likely token is the one that follows.
+    pub prediction_accuracy: f64,
     /// By context length.
     pub by_length: Vec<LengthEvaluation>,
     /// The contexts with the largest part of the gap, the worst first.
@@ -58,8 +60,10 @@ pub struct LengthEvaluation {
     pub memorized: u64,
     /// Those whose distribution is right.
     pub memorized_distribution: u64,
-    /// The share of their predictions that is right.
+    /// Memorized ones by all of them.
     pub accuracy: f64,
+    /// The share of their predictions where the most likely token is the one that follows.
+    pub prediction_accuracy: f64,
 }
 
 /// A context that is not well known.
@@ -106,6 +110,12 @@ pub fn evaluate(model: &Model, problem: &Problem, tolerance: Nats, worst: usize)
     let outcomes: Vec<Outcome> =
         evaluator.for_each_row(model.parameters(), Vec::new, visit).into_iter().flatten().collect();
 
+    if let Some(wrong) = outcomes.iter().find(|o| !o.kl.is_finite()) {
+        let tokens = problem.tokens_of(wrong.context);
+        let message =
+            format!("the logits of the context {tokens:?} are not finite: its weights are too large");
+        return Err(Error::setting("MODEL", message));
+    }
     let longest = (0..problem.len()).map(|c| problem.places_of(c).len()).max().unwrap_or(0);
     let mut by_length: Vec<LengthEvaluation> = (1..=longest)
         .map(|length| LengthEvaluation {
@@ -116,6 +126,7 @@ pub fn evaluate(model: &Model, problem: &Problem, tolerance: Nats, worst: usize)
             memorized: 0,
             memorized_distribution: 0,
             accuracy: 0.0,
+            prediction_accuracy: 0.0,
         })
         .collect();
     for o in &outcomes {
@@ -126,14 +137,18 @@ pub fn evaluate(model: &Model, problem: &Problem, tolerance: Nats, worst: usize)
         row.gap_nats.0 += count * o.kl;
         row.memorized += u64::from(o.memorized);
         row.memorized_distribution += u64::from(o.kl <= tolerance.0);
-        row.accuracy += o.right;
+        row.prediction_accuracy += o.right;
     }
     let sum = |f: fn(&LengthEvaluation) -> f64| by_length.iter().map(f).sum::<f64>();
     let predictions = sum(|l| l.predictions as f64);
     let gap = sum(|l| l.gap_nats.0);
-    let right = sum(|l| l.accuracy);
-    by_length.iter_mut().for_each(|l| l.accuracy /= (l.predictions as f64).max(1.0));
+    let right = sum(|l| l.prediction_accuracy);
+    let memorized = by_length.iter().map(|l| l.memorized).sum();
     by_length.retain(|l| l.contexts > 0);
+    for l in &mut by_length {
+        l.accuracy = l.memorized as f64 / l.contexts as f64;
+        l.prediction_accuracy /= l.predictions as f64;
+    }
 
     let share = |o: &Outcome| problem.counts[o.context] * o.kl;
     let mut ranked: Vec<&Outcome> = outcomes.iter().collect();
@@ -144,10 +159,11 @@ pub fn evaluate(model: &Model, problem: &Problem, tolerance: Nats, worst: usize)
         loss_nats: Nats(problem.floor.0 + gap),
         floor_nats: problem.floor,
         gap_nats: Nats(gap),
-        memorized: by_length.iter().map(|l| l.memorized).sum(),
+        memorized,
         memorized_distribution: by_length.iter().map(|l| l.memorized_distribution).sum(),
         max_kl_nats: Nats(outcomes.iter().map(|o| o.kl).fold(0.0, f64::max)),
-        accuracy: right / predictions.max(1.0),
+        accuracy: memorized as f64 / (problem.len() as f64).max(1.0),
+        prediction_accuracy: right / predictions.max(1.0),
         by_length,
         worst: ranked
             .into_iter()
@@ -183,7 +199,7 @@ fn outcome(problem: &Problem, context: usize, logits: &[f64]) -> Outcome {
     Outcome {
         context,
         // Rounding may take a perfect match below zero.
-        kl: kl.max(0.0),
+        kl: if kl < 0.0 { 0.0 } else { kl },
         predicted: predicted as u32,
         probability: probability(predicted),
         top_probability: tops().map(|&(token, _)| probability(token as usize)).sum(),
@@ -230,7 +246,8 @@ mod tests {
         let found = evaluate(&model, &problem(), Nats(1e-9), 10).unwrap();
         assert!(found.gap_nats.0 < 1e-14, "{found:?}");
         assert_eq!((found.contexts, found.memorized, found.memorized_distribution), (1, 1, 1));
-        assert_eq!((found.predictions, found.accuracy), (3, 2.0 / 3.0));
+        assert_eq!((found.predictions, found.accuracy), (3, 1.0));
+        assert_eq!(found.prediction_accuracy, 2.0 / 3.0);
         // 2 ln(3/2) + ln 3
         assert!((found.floor_nats.0 - (2.0 * 1.5f64.ln() + 3f64.ln())).abs() < 1e-14);
     }
@@ -246,6 +263,15 @@ mod tests {
         assert_eq!((worst.context, worst.count, worst.predicted), (0, 3, 0));
         assert!((worst.top_probability - 1.0 / 3.0).abs() < 1e-14);
         assert_eq!(found.by_length.len(), 1);
+    }
+
+    #[test]
+    fn logits_that_are_not_finite_are_never_a_perfect_match() {
+        let mut model = constant([0.0; 3]);
+        let parameters = model.parameters().iter().map(|_| 1e300).collect();
+        model = Model::new(*model.config(), parameters).unwrap();
+        let error = evaluate(&model, &problem(), Nats(1e-3), 10).unwrap_err();
+        assert!(error.to_string().contains("not finite"), "{error}");
     }
 
     #[test]

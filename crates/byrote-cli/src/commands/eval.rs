@@ -3,7 +3,7 @@
 use crate::args::Common;
 use crate::corpus_args::CorpusArgs;
 use crate::ui::{self, Table, thousands, thousands_f64};
-use byrote::corpus::{Alphabet, Corpus, TokenizerChoice, Vocabulary};
+use byrote::corpus::{Alphabet, Corpus, Key, TokenizerChoice, Vocabulary};
 use byrote::evaluate::{Evaluation, Worst, evaluate};
 use byrote::model::{Model, ModelFile};
 use byrote::train::Problem;
@@ -44,7 +44,7 @@ pub fn run(args: &EvalCommand, common: &Common) -> Result<ExitCode> {
     let found = evaluate(&file.model, &problem, Nats(args.tol), args.worst)?;
     let seconds = started.elapsed().as_secs_f64();
     if common.json {
-        let mut object = as_json(&file.model, &found, Some((&problem, &file.vocabulary)));
+        let mut object = as_json(&file.model, &found, &problem, &file.vocabulary);
         object["method"] = json!("eval");
         object["seed"] = json!(common.seed);
         object["seconds"] = json!(seconds);
@@ -72,6 +72,11 @@ pub fn as_the_model_reads(typed: &CorpusArgs, file: &ModelFile) -> Result<Corpus
             }
         };
     }
+    if reads_text {
+        // A model that knows a start or an end token has been given it in every document.
+        args.bos |= file.vocabulary.id(Key::Bos).is_some();
+        args.eos |= file.vocabulary.id(Key::Eos).is_some();
+    }
     let longest = file.model.config().shape.n_ctx;
     if let Some(typed) = args.n_ctx.filter(|&t| u64::from(t) > longest) {
         return Err(Error::setting(
@@ -88,7 +93,10 @@ pub fn as_the_model_reads(typed: &CorpusArgs, file: &ModelFile) -> Result<Corpus
 /// The problem of a corpus in its own ids.
 pub fn problem_of(corpus: &Corpus) -> Result<Problem> {
     match &corpus.contexts {
-        Some(contexts) if !contexts.is_empty() => Ok(Problem::new(contexts, corpus.summary.floor_nats)),
+        Some(contexts) if !contexts.is_empty() => {
+            let names = corpus.vocabulary.fingerprint();
+            Ok(Problem { names, ..Problem::new(contexts, corpus.summary.floor_nats) })
+        }
         _ => Err(Error::EmptyCorpus { message: "no context is followed by a token".into() }),
     }
 }
@@ -109,7 +117,7 @@ pub fn problem_for(file: &ModelFile, corpus: &Corpus) -> Result<Problem> {
         let token = corpus.vocabulary.text(id);
         Error::setting("MODEL", format!("has never seen the token {token:?} of this corpus"))
     })?;
-    let problem = problem.renamed(&names);
+    let problem = Problem { names: file.vocabulary.fingerprint(), ..problem.renamed(&names) };
     problem.fits(file.model.config())?;
     Ok(problem)
 }
@@ -136,14 +144,14 @@ fn next_text(problem: &Problem, vocabulary: &Vocabulary, context: usize, most: u
     shown.join(", ") + &more
 }
 
-/// The fields that `eval` and `train` share; with the worst contexts as text where a vocabulary is given.
-pub fn as_json(model: &Model, found: &Evaluation, words: Option<(&Problem, &Vocabulary)>) -> Value {
+/// The fields that `eval` and `train` share.
+pub fn as_json(model: &Model, found: &Evaluation, problem: &Problem, vocabulary: &Vocabulary) -> Value {
     // A struct of numbers and lists: it always serialises.
     let mut object = serde_json::to_value(found).unwrap_or(Value::Null);
     object["parameters"] = json!(model.parameters().len());
     object["parameters_by_kind"] = json!(model.config().parameters_by_kind());
     object["relative_gap"] = json!((found.floor_nats.0 > 0.0).then(|| found.gap_nats.0 / found.floor_nats.0));
-    if let (Some((problem, vocabulary)), Some(worst)) = (words, object["worst"].as_array_mut()) {
+    if let Some(worst) = object["worst"].as_array_mut() {
         for (row, w) in worst.iter_mut().zip(&found.worst) {
             row["text"] = json!(context_text(problem, vocabulary, w.context));
             row["tokens"] = json!(problem.tokens_of(w.context));
@@ -188,7 +196,11 @@ pub fn figures(table: &mut Table, found: &Evaluation) {
             thousands(found.memorized_distribution),
             format!("{}; worst KL {:.4} nats", share(found.memorized_distribution), found.max_kl_nats.0),
         ),
-        ("accuracy", format!("{:.2}%", 100.0 * found.accuracy), "of predictions".into()),
+        (
+            "predictions right",
+            format!("{:.2}%", 100.0 * found.prediction_accuracy),
+            "the likeliest token is the one that follows".into(),
+        ),
     ];
     for (name, value, note) in rows {
         table.row(vec![name.into(), value, note]);
@@ -201,8 +213,15 @@ fn human(title: &str, file: &ModelFile, problem: &Problem, found: &Evaluation) -
     let mut table = Table::new(&["predictions", &thousands(found.predictions), ""], &[0, 2]);
     figures(&mut table, found);
     out += &table.render();
-    let heads =
-        ["length", "contexts", "predictions", "gap (nats)", "memorized", "as distributions", "accuracy"];
+    let heads = [
+        "length",
+        "contexts",
+        "predictions",
+        "gap (nats)",
+        "memorized",
+        "as distributions",
+        "predictions right",
+    ];
     let mut table = Table::new(&heads, &[]);
     for l in found.by_length.iter().take(40) {
         table.row(vec![
@@ -212,7 +231,7 @@ fn human(title: &str, file: &ModelFile, problem: &Problem, found: &Evaluation) -
             thousands_f64(l.gap_nats.0, 3),
             thousands(l.memorized),
             thousands(l.memorized_distribution),
-            format!("{:.2}%", 100.0 * l.accuracy),
+            format!("{:.2}%", 100.0 * l.prediction_accuracy),
         ]);
     }
     let _ = write!(out, "\n{}", table.render());
@@ -242,9 +261,9 @@ fn worst_row(w: &Worst, problem: &Problem, vocabulary: &Vocabulary) -> Vec<Strin
         format!("{:.4}", w.gap_nats.0),
         thousands(w.count),
         format!("{:.4}", w.kl_nats.0),
-        text.escape_debug().to_string(),
-        next_text(problem, vocabulary, w.context, 3).escape_debug().to_string(),
-        vocabulary.text(w.predicted).escape_debug().to_string(),
+        ui::shown(&text),
+        ui::shown(&next_text(problem, vocabulary, w.context, 3)),
+        ui::shown(&vocabulary.text(w.predicted)),
         format!("{:.1}%", 100.0 * w.probability),
     ]
 }

@@ -49,7 +49,10 @@ pub fn run(args: &PredictCommand, common: &Common) -> Result<ExitCode> {
         let message = format!("{} tokens; this model reads at most {n_ctx}", tokens.len());
         return Err(Error::setting("TEXT", message));
     }
-    let probabilities = softmax(&file.model.logits(&tokens));
+    let probabilities: Vec<f64> = softmax(&file.model.logits(&tokens));
+    if probabilities.iter().any(|p| !p.is_finite()) {
+        return Err(Error::setting("MODEL", "its logits are not finite: its weights are too large"));
+    }
     let own = match args.corpus.is_given() {
         true => Some(own_distribution(args, common, &file, &tokens)?),
         false => None,
@@ -94,8 +97,7 @@ pub fn run(args: &PredictCommand, common: &Common) -> Result<ExitCode> {
         None => Table::new(&["next", "model"], &[0]),
     };
     for &t in &shown {
-        let mut row =
-            vec![text(t).escape_debug().to_string(), format!("{:.4}%", 100.0 * probabilities[t as usize])];
+        let mut row = vec![ui::shown(&text(t)), format!("{:.4}%", 100.0 * probabilities[t as usize])];
         if own.is_some() {
             row.push(share(t).map_or("-".into(), |p| format!("{:.4}%", 100.0 * p)));
         }

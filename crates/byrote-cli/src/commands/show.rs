@@ -100,7 +100,6 @@ fn kind(kind: Kind) -> &'static str {
 /// A few tokens.
 fn sample(file: &ModelFile) -> String {
     let n = file.vocabulary.len() as u32;
-    let few: Vec<String> =
-        (0..n.min(5)).map(|id| file.vocabulary.text(id).escape_debug().to_string()).collect();
+    let few: Vec<String> = (0..n.min(5)).map(|id| ui::shown(&file.vocabulary.text(id))).collect();
     format!("{}{}", few.join(" "), if n > 5 { " ..." } else { "" })
 }

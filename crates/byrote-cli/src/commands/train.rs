@@ -6,10 +6,10 @@ use crate::corpus_args::{CorpusArgs, free_memory};
 use crate::interrupt;
 use crate::model_args::ModelArgs;
 use crate::training::Watcher;
-use crate::ui::{self, Table, thousands};
+use crate::ui::{self, Table, thousands, thousands_f64};
 use byrote::corpus::Corpus;
 use byrote::evaluate::{Evaluation, evaluate};
-use byrote::model::{Model, ModelFile, Precision};
+use byrote::model::{Config, Model, ModelFile, Precision};
 use byrote::output::OutputFile;
 use byrote::train::{Checkpoint, Limits, Method, Problem, Schedule, Settings, Stall, Stop, Trainer};
 use byrote::units::Nats;
@@ -18,6 +18,7 @@ use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Instant;
 
 pub const EXAMPLES: &str = "Examples:
   byrote train                                           512 neurons on the built-in stories, to 1% of the floor
@@ -216,6 +217,7 @@ impl Files {
 }
 
 pub fn run(args: &TrainCommand, common: &Common) -> Result<ExitCode> {
+    let begun = Instant::now();
     let training = &args.training;
     let (settings, limits) = training.settings(common.seed)?;
     if args.corpus.d_vocab.is_some() && args.corpus.random.is_none() {
@@ -231,7 +233,6 @@ pub fn run(args: &TrainCommand, common: &Common) -> Result<ExitCode> {
     };
     let corpus = corpus_args.read(common, true)?;
     let (problem, file) = start(args, common, &corpus, init, settings.precision)?;
-    let config = *file.model.config();
     let files = training.out.as_deref().map(Files::create).transpose()?;
 
     let saved = match &files {
@@ -242,7 +243,7 @@ pub fn run(args: &TrainCommand, common: &Common) -> Result<ExitCode> {
     };
     let resumed = saved.as_ref().map(|c| c.progress.step);
     let mut trainer = match saved {
-        Some(checkpoint) => Trainer::resume(checkpoint, config, &problem, settings, limits)?,
+        Some(checkpoint) => Trainer::resume(checkpoint, &file.model, &problem, settings, limits)?,
         None => {
             if let Some(files) = &files {
                 // A checkpoint of another run must not be taken for one of this.
@@ -264,33 +265,35 @@ pub fn run(args: &TrainCommand, common: &Common) -> Result<ExitCode> {
     let stop = trainer.run(&mut watcher)?;
     let times = watcher.finish();
 
-    let model = trainer.model()?;
+    let seconds_training = trainer.seconds();
+    let result = ModelFile { model: trainer.model()?, precision: trainer.arithmetic(), ..file };
     if let Some(files) = &files {
-        trainer.checkpoint().save(&files.checkpoint())?;
-        OutputFile::write(&files.curve(), trainer.curve().to_csv(problem.floor).as_bytes())?;
-        let result = ModelFile { model: model.clone(), precision: trainer.arithmetic(), ..file };
         result.save(&files.model())?;
-    }
-    let found = evaluate(&model, &problem, Nats(training.tol), 10)?;
-    let reached = stop == Stop::Reached;
-    if common.json {
-        ui::print_json(&as_json(
-            &trainer,
-            &settings,
-            &model,
-            stop,
-            &found,
-            times,
-            &files,
-            common.seed,
-            resumed,
-        ))?;
-    } else {
-        let title = args.corpus.title();
-        ui::print(&human(&title, &trainer, &settings, &model, stop, &found, times))?;
-        if let Some(files) = &files {
+        OutputFile::write(&files.curve(), trainer.curve().to_csv(problem.floor).as_bytes())?;
+        // After a divergence the moments are beyond repair: the checkpoint before it stays.
+        if !matches!(stop, Stop::Diverged { .. }) {
+            trainer.checkpoint().save(&files.checkpoint())?;
+        }
+        if !common.json {
             ui::note(common.quiet, &format!("wrote {}", files.model().display()));
         }
+    }
+    // Who has interrupted does not want to wait for an evaluation.
+    let found = match stop {
+        Stop::Interrupted => None,
+        _ => Some(evaluate(&result.model, &problem, Nats(training.tol), 10)?),
+    };
+    let reached = stop == Stop::Reached;
+    let outcome =
+        Outcome { trainer: &trainer, settings, result: &result, stop, found, times, seconds_training };
+    if common.json {
+        let mut object = outcome.as_json(&files);
+        object["seed"] = json!(common.seed);
+        object["resumed_at_step"] = json!(resumed);
+        object["seconds"] = json!(begun.elapsed().as_secs_f64());
+        ui::print_json(&object)?;
+    } else {
+        ui::print(&outcome.human(&args.corpus.title(), files.is_some()))?;
     }
     Ok(match stop {
         Stop::Interrupted => ExitCode::from(interrupt::EXIT_CODE),
@@ -310,6 +313,11 @@ fn start(
     match init {
         Some(mut file) => {
             let problem = eval::problem_for(&file, corpus)?;
+            let largest = file.model.parameters().iter().fold(0.0, |m: f64, x| m.max(x.abs()));
+            if precision == Precision::F32 && largest > f64::from(f32::MAX) {
+                let message = format!("holds {largest:e}, too large for f32; --precision f64 takes it");
+                return Err(Error::setting("--init", message));
+            }
             file.precision = precision;
             Ok((problem, file))
         }
@@ -317,7 +325,7 @@ fn start(
             let problem = eval::problem_of(corpus)?;
             let summary = &corpus.summary;
             let config = args.model.config(summary.d_vocab, u64::from(summary.n_ctx))?;
-            check_memory(config.n_parameters(), &args.training)?;
+            check_memory(&config, &problem, &args.training)?;
             let file = ModelFile {
                 model: Model::random(config, common.seed)?,
                 precision,
@@ -330,7 +338,8 @@ fn start(
 }
 
 /// Refuses a model that this machine cannot hold while it is trained, before the system kills the program for it.
-fn check_memory(parameters: usize, args: &TrainingArgs) -> Result<()> {
+fn check_memory(config: &Config, problem: &Problem, args: &TrainingArgs) -> Result<()> {
+    let parameters = config.n_parameters();
     let pairs = match args.optimizer {
         OptimizerArg::Lbfgs => 2 * args.memory.unwrap_or(Settings::new(Method::Lbfgs).memory),
         OptimizerArg::Adam | OptimizerArg::Adamw => 0,
@@ -338,7 +347,11 @@ fn check_memory(parameters: usize, args: &TrainingArgs) -> Result<()> {
     // The model in f64, the vectors of the optimizer, and all of them once more while a checkpoint is written.
     let (model, vectors) = (24, 4 * (8 + pairs));
     let copies = if args.out.is_some() { 4 } else { 1 };
-    let needed = (parameters as u64).saturating_mul((model + copies * vectors) as u64);
+    let weights = (parameters as u64).saturating_mul((model + copies * vectors) as u64);
+    // Queries, keys, values and their derivatives of every place; what attention mixes for every context.
+    let mixed = config.shape.n_heads.saturating_mul(config.shape.d_head);
+    let rows = 6 * problem.places.len() as u64 + 2 * problem.len() as u64;
+    let needed = weights.saturating_add(rows.saturating_mul(mixed).saturating_mul(4));
     match free_memory() {
         Some(free) if needed > free => {
             let gigabytes = |bytes: u64| bytes as f64 / f64::from(1 << 30);
@@ -349,7 +362,7 @@ fn check_memory(parameters: usize, args: &TrainingArgs) -> Result<()> {
                 gigabytes(needed),
                 gigabytes(free),
             );
-            Err(Error::setting("--d-mlp", message))
+            Err(Error::setting("model", message))
         }
         _ => Ok(()),
     }
@@ -358,91 +371,90 @@ fn check_memory(parameters: usize, args: &TrainingArgs) -> Result<()> {
 /// Milliseconds a step: the median and the least.
 pub type Times = Option<(f64, f64)>;
 
-#[allow(clippy::too_many_arguments)] // One place where everything that is known becomes one object.
-fn as_json(
-    trainer: &Trainer<'_>,
-    settings: &Settings,
-    model: &Model,
+/// How a training ended.
+struct Outcome<'a> {
+    trainer: &'a Trainer<'a>,
+    settings: Settings,
+    result: &'a ModelFile,
     stop: Stop,
-    found: &Evaluation,
+    /// Unless it was interrupted.
+    found: Option<Evaluation>,
     times: Times,
-    files: &Option<Files>,
-    seed: u64,
-    resumed: Option<u64>,
-) -> Value {
-    let mut object = eval::as_json(model, found, None);
-    let progress = trainer.progress();
-    let detail = serde_json::to_value(stop).unwrap_or(Value::Null);
-    let path = |f: fn(&Files) -> PathBuf| files.as_ref().map(f);
-    let more = json!({
-        "optimizer": settings.method.name(),
-        "lr": settings.rate,
-        "seed": seed,
-        "steps": progress.step,
-        "evaluations": progress.evaluations,
-        "stop": stop.name(),
-        "stop_detail": detail,
-        "relative_gap": relative(found),
-        "arithmetic": trainer.arithmetic(),
-        "resumed_at_step": resumed,
-        "seconds": trainer.seconds(),
-        "seconds_training": trainer.seconds(),
-        "milliseconds_per_step_median": times.map(|t| t.0),
-        "milliseconds_per_step_min": times.map(|t| t.1),
-        "model_file": path(Files::model),
-        "init_file": path(Files::init),
-        "curve_file": path(Files::curve),
-    });
-    if let (Value::Object(all), Value::Object(more)) = (&mut object, more) {
-        all.extend(more);
-    }
-    object
+    seconds_training: f64,
 }
 
-/// The gap relative to the floor; `None` where the floor is 0.
-fn relative(found: &Evaluation) -> Option<f64> {
-    (found.floor_nats.0 > 0.0).then(|| found.gap_nats.0 / found.floor_nats.0)
-}
-
-fn human(
-    title: &str,
-    trainer: &Trainer<'_>,
-    settings: &Settings,
-    model: &Model,
-    stop: Stop,
-    found: &Evaluation,
-    times: Times,
-) -> String {
-    let shape = &model.config().shape;
-    let mut out = format!(
-        "{title}: {} parameters, d_model {}, d_mlp {}, {}\n\n",
-        thousands(model.parameters().len() as u64),
-        shape.d_model,
-        shape.d_mlp,
-        settings.method.name(),
-    );
-    let progress = trainer.progress();
-    let why = match stop {
-        Stop::Reached => "the gap asked for is reached".to_owned(),
-        Stop::Steps => "the step limit; --steps raises it".into(),
-        Stop::Time => "the time limit".into(),
-        Stop::Stalled { since } => format!("stalled: hardly lower since step {}", thousands(since)),
-        Stop::Diverged { step, tensor } => {
-            format!(
-                "diverged at step {}: {tensor} is not finite; the weights are the last good ones",
-                thousands(step)
-            )
+impl Outcome<'_> {
+    fn as_json(&self, files: &Option<Files>) -> Value {
+        let (trainer, model) = (self.trainer, &self.result.model);
+        let mut object = match &self.found {
+            Some(found) => eval::as_json(model, found, trainer.problem(), &self.result.vocabulary),
+            None => json!({
+                "loss_nats": trainer.loss(),
+                "floor_nats": trainer.problem().floor,
+                "gap_nats": trainer.gap(),
+                "contexts": trainer.problem().len(),
+                "parameters": model.parameters().len(),
+                "parameters_by_kind": model.config().parameters_by_kind(),
+            }),
+        };
+        let progress = trainer.progress();
+        let path = |f: fn(&Files) -> PathBuf| files.as_ref().map(f);
+        let more = json!({
+            "optimizer": self.settings.method.name(),
+            "lr": self.settings.rate,
+            "steps": progress.step,
+            "evaluations": progress.evaluations,
+            "stop": self.stop.name(),
+            "stop_detail": self.stop,
+            "arithmetic": trainer.arithmetic(),
+            "seconds_training": self.seconds_training,
+            "milliseconds_per_step_median": self.times.map(|t| t.0),
+            "milliseconds_per_step_min": self.times.map(|t| t.1),
+            "model_file": path(Files::model),
+            "init_file": path(Files::init),
+            "curve_file": path(Files::curve),
+        });
+        if let (Value::Object(all), Value::Object(more)) = (&mut object, more) {
+            all.extend(more);
         }
-        Stop::Interrupted => "interrupted; --resume goes on".into(),
-    };
-    let pace = times.map_or(String::new(), |(median, _)| format!(", {median:.2} ms a step"));
-    let mut table = Table::new(&["stop", stop.name(), &why], &[0, 2]);
-    table.row(vec![
-        "steps".into(),
-        thousands(progress.step),
-        format!("{} evaluations, {:.1} s{pace}", thousands(progress.evaluations), trainer.seconds()),
-    ]);
-    eval::figures(&mut table, found);
-    out += &table.render();
-    out
+        object
+    }
+
+    fn human(&self, title: &str, has_files: bool) -> String {
+        let (trainer, model) = (self.trainer, &self.result.model);
+        let shape = &model.config().shape;
+        let mut out = format!(
+            "{title}: {} parameters, d_model {}, d_mlp {}, {}\n\n",
+            thousands(model.parameters().len() as u64),
+            shape.d_model,
+            shape.d_mlp,
+            self.settings.method.name(),
+        );
+        let why = match self.stop {
+            Stop::Reached => "the gap asked for is reached".to_owned(),
+            Stop::Steps => "the step limit; --steps raises it".into(),
+            Stop::Time => "the time limit".into(),
+            Stop::Stalled { since } => format!("hardly lower since step {}", thousands(since)),
+            Stop::Diverged { step, tensor } => format!(
+                "at step {}: {tensor} is not finite; the weights are the last good ones",
+                thousands(step)
+            ),
+            Stop::Interrupted if has_files => "--resume goes on".into(),
+            Stop::Interrupted => "with --out it could be resumed".into(),
+        };
+        let progress = trainer.progress();
+        let pace = self.times.map_or(String::new(), |(median, _)| format!(", {median:.2} ms a step"));
+        let mut table = Table::new(&["stop", self.stop.name(), &why], &[0, 2]);
+        table.row(vec![
+            "steps".into(),
+            thousands(progress.step),
+            format!("{} evaluations, {:.1} s{pace}", thousands(progress.evaluations), self.seconds_training),
+        ]);
+        match &self.found {
+            Some(found) => eval::figures(&mut table, found),
+            None => table.row(vec!["gap".into(), thousands_f64(trainer.gap().0, 4), "nats".into()]),
+        }
+        out += &table.render();
+        out
+    }
 }

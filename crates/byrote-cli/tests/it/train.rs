@@ -34,6 +34,11 @@ const SHARED_FIELDS: [&str; 12] = [
     "seconds",
 ];
 
+fn has_temporary_files(directory: &Path) -> bool {
+    let mut names = std::fs::read_dir(directory).unwrap().map(|e| e.unwrap().file_name());
+    names.any(|n| n.to_string_lossy().starts_with('.'))
+}
+
 #[test]
 fn training_reaches_the_floor_and_eval_finds_the_same_numbers() {
     let case = Case::new();
@@ -139,6 +144,43 @@ fn divergence_is_told_and_the_last_good_weights_are_kept() {
     assert_eq!(found["stop"], "diverged");
     assert!(found["stop_detail"]["tensor"].is_string() && found["stop_detail"]["step"].is_u64());
     assert!(case.run(["eval", "run/model.safetensors", "--builtin", "20"]).status.success());
+    assert!(!case.path("run/checkpoint.safetensors").exists(), "nothing to go on from");
+}
+
+#[test]
+fn the_same_ids_for_other_words_are_another_corpus() {
+    let case = Case::new();
+    case.file("a.txt", "a b c\na b d\nb c a\n");
+    case.file("x.txt", "x y z\nx y zz\ny z x\n");
+    let run = |text: &str, more: &[&str]| {
+        case.run(["train", text, "--d-mlp", "4", "--steps", "3", "--out", "run"].iter().chain(more))
+    };
+    assert!(run("a.txt", &[]).status.success());
+    assert!(run("a.txt", &["--resume"]).status.success());
+    for (text, more, told) in [
+        ("x.txt", &["--resume"][..], "another corpus"),
+        ("a.txt", &["--resume", "--seed", "4"], "another --seed"),
+        ("a.txt", &["--resume", "--warmup", "4"], "another --warmup"),
+    ] {
+        let output = run(text, more);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(String::from_utf8_lossy(&output.stderr).contains(told), "{output:?}");
+    }
+}
+
+#[test]
+fn start_and_end_tokens_are_remembered() {
+    let case = Case::new();
+    case.file("a.txt", "a b c\na b d\nb c a\n");
+    let arguments =
+        ["train", "a.txt", "--bos", "--eos", "--preset", "average", "--d-mlp", "64", "--out", "run"];
+    let trained = case.json(arguments);
+    let found = case.json(["eval", "run/model.safetensors", "a.txt"]);
+    assert_eq!(found["contexts"], trained["contexts"]);
+    assert_eq!(found["gap_nats"], trained["gap_nats"]);
+    let next = case.json(["predict", "run/model.safetensors", "a b", "a.txt"]);
+    assert_eq!(next["corpus_count"].as_f64(), Some(2.0));
+    assert_eq!(next["texts"][0], "<bos>");
 }
 
 /// A run long enough to be killed, with a checkpoint after every step.
@@ -167,7 +209,7 @@ fn killed_at_any_moment_it_resumes_to_the_same_bytes() {
     let whole: Vec<&str> = LONG.into_iter().chain(["--out", "whole"]).collect();
     assert!(case.run(&whole).status.success());
     let killed: Vec<&str> = LONG.into_iter().chain(["--out", "killed", "--resume"]).collect();
-    let mut kills = 0;
+    let (mut kills, mut resumes) = (0, 0);
     for round in 0u64.. {
         let mut child = case.command().args(&killed).stdout(Stdio::null()).spawn().unwrap();
         // Nothing depends on these times but where it is killed.
@@ -177,8 +219,9 @@ fn killed_at_any_moment_it_resumes_to_the_same_bytes() {
             break;
         }
         kills += 1;
+        resumes += u32::from(case.path("killed/checkpoint.safetensors").exists());
     }
-    assert!(kills > 0, "it was never killed");
+    assert!(kills > 0 && resumes > 0, "{kills} kills, {resumes} of them after a checkpoint");
     assert!(case.run(&killed).status.success());
     for file in ["model.safetensors", "curve.csv", "init.safetensors"] {
         let read = |run: &str| std::fs::read(case.path(run).join(file)).unwrap();
@@ -210,8 +253,15 @@ fn interrupted_it_saves_and_goes_on() {
     let steps = arguments.len() - 1;
     arguments[steps] = "0";
     let resumed = case.json(arguments.iter().copied().chain(["--resume"]));
-    assert!(resumed["resumed_at_step"].as_u64().unwrap() > 0);
-    assert!(!case.names().iter().any(|n| n.starts_with(".byrote")));
+    let step = resumed["resumed_at_step"].as_u64().unwrap();
+    assert!(step > 0 && resumed["steps"].as_u64() == Some(step));
+    assert!(!has_temporary_files(&case.path("run")));
+    // As if it had been told before to stop there.
+    let (there, other) = (step.to_string(), arguments.len() - 3);
+    (arguments[steps], arguments[other]) = (&there, "other");
+    case.json(&arguments);
+    let read = |name: &str| std::fs::read(case.path(name)).unwrap();
+    assert!(read("run/model.safetensors") == read("other/model.safetensors"));
 }
 
 #[cfg(unix)]
@@ -235,7 +285,7 @@ fn a_full_disk_leaves_the_last_checkpoint_usable() {
     assert_eq!(full.status.code(), Some(2), "{}", String::from_utf8_lossy(&full.stderr));
     let told = String::from_utf8_lossy(&full.stderr).into_owned();
     assert!(told.contains("no checkpoint at step") && told.contains("checkpoint.safetensors"), "{told}");
-    assert!(!case.names().iter().any(|n| n.starts_with(".byrote")));
+    assert!(!has_temporary_files(&case.path("run")));
     // What is there is whole, and leads to where an undisturbed run ends.
     assert!(run("run", "40", None).status.success());
     assert!(run("other", "40", None).status.success());
@@ -270,8 +320,9 @@ fn wrong_input_is_told_in_one_line() {
         (vec!["train", "one.txt"], "no context"),
         (vec!["train", "--d-mlp", "0"], "--d-mlp"),
         (vec!["train", "--n-heads", "2"], "one head"),
-        (vec!["train", "--builtin", "20", "--d-mlp", "1000000000"], "GiB"),
+        (vec!["train", "--builtin", "20", "--d-mlp", "100000000"], "GiB"),
         (vec!["train", "--builtin", "20", "--d-mlp", "18446744073709551615"], "parameters"),
+        (vec!["train", "--builtin", "20", "--d-head", "1000000000"], "GiB"),
         (vec!["train", "--lr", "-1"], "--lr"),
         (vec!["train", "--lr", "nan"], "--lr"),
         (vec!["train", "--batch", "5"], "--batch"),

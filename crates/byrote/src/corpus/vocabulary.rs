@@ -4,6 +4,7 @@
 //! value, characters by code point, which is the byte order of UTF-8, given ids by value). So ids depend on the set
 //! of tokens alone, never on the order in which they were met, and a part's ids map monotonically into the whole's.
 
+use crate::num::hash::Fnv;
 use serde::{Deserialize, Serialize};
 
 /// What the tokens of a corpus are.
@@ -228,6 +229,23 @@ impl Vocabulary {
             }
         }
         None
+    }
+
+    /// A hash of the tokens.
+    pub fn fingerprint(&self) -> u64 {
+        let mut hash = Fnv::new();
+        for key in self.keys() {
+            match key {
+                Key::Bos => hash.write(b"B"),
+                Key::Eos => hash.write(b"E"),
+                Key::Symbol(s) => hash.write(&s.to_le_bytes()),
+                Key::Word(w) => {
+                    hash.write(&w.len().to_le_bytes());
+                    hash.write(w);
+                }
+            }
+        }
+        hash.finish()
     }
 
     /// For every token the id that it has in another vocabulary, or the first token that the other does not have.

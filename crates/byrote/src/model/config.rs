@@ -202,7 +202,7 @@ impl Config {
         });
         match total {
             Some(total) if total <= 1 << 36 => Ok(self),
-            _ => Err(Error::setting("--d-model", "a model of more than 2^36 parameters")),
+            _ => Err(Error::setting("model", "more than 2^36 parameters")),
         }
     }
 

@@ -6,10 +6,12 @@
 //! streams are addressed by seed and step, so there is nothing of them to keep. A reader trusts nothing.
 
 use super::curve::Row;
+use super::problem::Problem;
 use super::settings::{Method, Settings};
 use super::state::Memory;
 use super::trainer::Progress;
-use crate::model::{Config, Precision};
+use crate::model::{Config, Model, Precision};
+use crate::num::hash::Fnv;
 use crate::num::optimize::lbfgs::Pair;
 use crate::output::OutputFile;
 use crate::units::Nats;
@@ -51,6 +53,8 @@ pub struct Identity {
     pub settings: Settings,
     /// The fingerprint of the problem.
     pub problem: u64,
+    /// A hash of the initial weights.
+    pub start: u64,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -66,17 +70,41 @@ struct Metadata {
 }
 
 impl Identity {
+    /// That of a run from a model's weights.
+    pub fn new(model: &Model, problem: &Problem, settings: Settings) -> Self {
+        let mut start = Fnv::new();
+        model.parameters().iter().for_each(|x| start.write(&x.to_bits().to_le_bytes()));
+        Self { config: *model.config(), settings, problem: problem.fingerprint(), start: start.finish() }
+    }
+
     /// An error that names what differs.
     pub fn agrees(&self, other: &Identity) -> Result<()> {
-        let what = match (self.problem == other.problem, self.config == other.config) {
-            (false, _) => "another corpus",
-            (_, false) => "another model",
-            _ if self.settings != other.settings => "other settings of the optimizer",
-            _ => return Ok(()),
-        };
-        let message =
-            format!("the checkpoint is of {what}; give the options it was made with, or another --out");
-        Err(Error::setting("--resume", message))
+        let Settings { method, rate, schedule, schedule_steps, decay, memory, .. } = self.settings;
+        let Settings { warmup, warmup_rate, batch, precision, seed, .. } = self.settings;
+        let o = &other.settings;
+        let checks = [
+            (self.problem == other.problem, "another corpus"),
+            (self.config == other.config, "another model"),
+            (method == o.method, "another optimizer"),
+            (rate == o.rate, "another rate (--lr)"),
+            (schedule == o.schedule, "another --schedule"),
+            (schedule_steps == o.schedule_steps, "another number of --steps, over which the rate falls"),
+            (decay == o.decay, "another --weight-decay"),
+            (memory == o.memory, "another --memory"),
+            (warmup == o.warmup && warmup_rate == o.warmup_rate, "another --warmup"),
+            (batch == o.batch, "another --batch"),
+            (precision == o.precision, "another --precision"),
+            (seed == o.seed, "another --seed"),
+            (self.start == other.start, "other initial weights"),
+        ];
+        match checks.into_iter().find(|c| !c.0) {
+            None => Ok(()),
+            Some((_, what)) => {
+                let message =
+                    format!("the checkpoint is one of {what}; give what it was made with, or another --out");
+                Err(Error::setting("--resume", message))
+            }
+        }
     }
 }
 
@@ -244,7 +272,7 @@ mod tests {
             _ => Memory::Moments { first: vector(5), second: vector(6) },
         };
         Checkpoint {
-            identity: Identity { config, settings: Settings::new(method), problem: u64::MAX - 5 },
+            identity: Identity { config, settings: Settings::new(method), problem: u64::MAX - 5, start: 3 },
             progress: Progress {
                 step: 7,
                 evaluations: 9,

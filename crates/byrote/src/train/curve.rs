@@ -44,6 +44,11 @@ impl Curve {
         self.rows.push(row);
     }
 
+    /// Lets the next row replace the last one.
+    pub fn make_provisional(&mut self) {
+        self.provisional = !self.rows.is_empty();
+    }
+
     /// As CSV.
     pub fn to_csv(&self, floor: Nats) -> String {
         let mut text = String::from("step,evaluations,loss_nats,gap_nats\n");

@@ -33,6 +33,8 @@ pub struct Problem {
     pub next: Vec<(u32, f64)>,
     /// The lowest loss any model can reach.
     pub floor: Nats,
+    /// A hash of what the tokens are called, where that is known: the same ids may be other words.
+    pub names: u64,
 }
 
 impl Problem {
@@ -59,7 +61,7 @@ impl Problem {
             context_starts.push(context_places.len());
         }
         let places = places.into_keys().collect();
-        Self { places, context_starts, context_places, counts, next_starts, next, floor }
+        Self { places, context_starts, context_places, counts, next_starts, next, floor, names: 0 }
     }
 
     /// The same problem with its tokens renamed: token t becomes `names[t]`.
@@ -103,6 +105,7 @@ impl Problem {
             next_starts: vec![0],
             next: Vec::new(),
             floor: Nats(contexts.iter().map(|&c| self.floor_of(c)).sum()),
+            names: self.names,
         };
         for &c in contexts {
             part.context_places.extend(self.places_of(c).iter().map(|&p| number[p as usize]));
@@ -123,6 +126,7 @@ impl Problem {
     /// A number that tells this problem from any other.
     pub fn fingerprint(&self) -> u64 {
         let mut hash = Fnv::new();
+        hash.write(&self.names.to_le_bytes());
         for &(token, position) in &self.places {
             hash.write(&token.to_le_bytes());
             hash.write(&position.to_le_bytes());

@@ -158,26 +158,25 @@ impl<'p, T: Real + Root + 'p> State<'p> for AdamState<'p, T> {
     }
 
     fn step(&mut self, step: u64) -> Result<u64, Trouble> {
-        match self.settings.batch {
-            None => {
-                self.loss();
-            }
+        let loss = match self.settings.batch {
+            None => self.loss(),
             Some(size) => self.batch(size, step),
+        };
+        if !loss.is_finite() {
+            return Err(self.back("loss"));
         }
         if let Some(tensor) = not_finite(&self.config, &self.gradient) {
             return Err(Trouble::NotFinite(tensor));
         }
         let rate = self.rate(step);
-        self.adam.step(&self.x, &mut self.next, &self.gradient, rate);
+        let finite = self.adam.step(&self.x, &mut self.next, &self.gradient, rate);
         std::mem::swap(&mut self.x, &mut self.next);
         self.loss = None;
-        if self.is_measured(step + 1) && !self.loss().is_finite() {
+        if !finite || self.is_measured(step + 1) && !self.loss().is_finite() {
             let tensor = not_finite(&self.config, &self.x)
-                .or_else(|| not_finite(&self.config, &self.gradient))
-                .unwrap_or("loss");
-            std::mem::swap(&mut self.x, &mut self.next);
-            self.loss = None;
-            return Err(Trouble::NotFinite(tensor));
+                .or_else(|| not_finite(&self.config, &self.adam.second))
+                .or_else(|| not_finite(&self.config, &self.gradient));
+            return Err(self.back(tensor.unwrap_or("loss")));
         }
         Ok(1)
     }
@@ -202,8 +201,16 @@ impl<'p, T: Real + Root + 'p> State<'p> for AdamState<'p, T> {
 }
 
 impl<T: Real + Root> AdamState<'_, T> {
-    /// The gradient of one batch, scaled as if it were all. An epoch visits every context once, in an order of its own.
-    fn batch(&mut self, size: usize, step: u64) {
+    /// Goes back to the weights before the last step.
+    fn back(&mut self, tensor: &'static str) -> Trouble {
+        std::mem::swap(&mut self.x, &mut self.next);
+        self.loss = None;
+        Trouble::NotFinite(tensor)
+    }
+
+    /// The gradient of one batch, scaled as if it were all, and the batch's loss. An epoch visits every context once, in an
+    /// order of its own.
+    fn batch(&mut self, size: usize, step: u64) -> f64 {
         let n = self.problem.len();
         let per_epoch = n.div_ceil(size);
         let (epoch, batch) = (step / per_epoch as u64, (step % per_epoch as u64) as usize);
@@ -215,9 +222,10 @@ impl<T: Real + Root> AdamState<'_, T> {
         let chosen = &mut order[batch * size..((batch + 1) * size).min(n)];
         chosen.sort_unstable();
         let part = self.problem.subset(chosen);
-        Evaluator::new(self.config, &part).evaluate(&self.x, &mut self.gradient);
+        let loss = Evaluator::new(self.config, &part).evaluate(&self.x, &mut self.gradient);
         let scale = T::of(self.problem.predictions() / part.predictions());
         self.gradient.iter_mut().for_each(|g| *g *= scale);
+        loss
     }
 }
 

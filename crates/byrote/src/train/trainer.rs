@@ -17,9 +17,9 @@ use std::time::Instant;
 
 /// A training run: weights on their way to the floor.
 pub struct Trainer<'p> {
+    identity: Identity,
     config: Config,
     problem: &'p Problem,
-    settings: Settings,
     limits: Limits,
     state: Box<dyn State<'p> + 'p>,
     /// The arithmetic of the state: that of the settings, or a finer one once that is exhausted.
@@ -67,6 +67,7 @@ impl<'p> Trainer<'p> {
         let (config, arithmetic) = (*model.config(), settings.precision);
         let mut trainer =
             Self::begin(config, model.parameters(), None, problem, settings, limits, arithmetic)?;
+        trainer.identity = Identity::new(model, problem, settings);
         let loss = trainer.state.loss();
         let gap = loss - problem.floor.0;
         trainer.progress =
@@ -75,22 +76,26 @@ impl<'p> Trainer<'p> {
         Ok(trainer)
     }
 
-    /// Goes on where a checkpoint left off. It must be one of the same problem, configuration and settings; limits may
-    /// differ.
+    /// Goes on where a checkpoint left off. It must be one of the same start, problem and settings; limits may differ.
     pub fn resume(
         checkpoint: Checkpoint,
-        config: Config,
+        model: &Model,
         problem: &'p Problem,
         settings: Settings,
         limits: Limits,
     ) -> Result<Self> {
-        checkpoint.identity.agrees(&Identity { config, settings, problem: problem.fingerprint() })?;
-        let Checkpoint { progress, seconds, arithmetic, parameters, memory, curve, .. } = checkpoint;
+        checkpoint.identity.agrees(&Identity::new(model, problem, settings))?;
+        let config = *model.config();
+        let Checkpoint { identity, progress, seconds, arithmetic, parameters, memory, curve } = checkpoint;
         let memory = Some((progress.step, memory));
         let mut trainer = Self::begin(config, &parameters, memory, problem, settings, limits, arithmetic)?;
+        trainer.identity = identity;
         trainer.progress = progress;
         trainer.before = seconds;
         trainer.curve = Curve::from_rows(curve);
+        if !trainer.state.is_measured(progress.measured.0) {
+            trainer.curve.make_provisional();
+        }
         Ok(trainer)
     }
 
@@ -122,7 +127,19 @@ impl<'p> Trainer<'p> {
         };
         let curve = Curve::default();
         let before = 0.0;
-        Ok(Self { config, problem, settings, limits, state, arithmetic, progress, curve, started, before })
+        let identity = Identity { config, settings, problem: 0, start: 0 };
+        Ok(Self {
+            identity,
+            config,
+            problem,
+            limits,
+            state,
+            arithmetic,
+            progress,
+            curve,
+            started,
+            before,
+        })
     }
 
     /// Trains until something says stop.
@@ -155,15 +172,8 @@ impl<'p> Trainer<'p> {
                 }
                 None
             }
-            Err(Trouble::NoDescent) => match self.state.finer() {
-                Some(state) => {
-                    (self.state, self.arithmetic) = (state, Precision::F64);
-                    self.progress.evaluations += 1;
-                    self.measure();
-                    None
-                }
-                None => Some(Stop::Stalled { since: step }),
-            },
+            Err(Trouble::NoDescent) if self.refine() => None,
+            Err(Trouble::NoDescent) => Some(Stop::Stalled { since: step }),
             Err(Trouble::NotFinite(tensor)) => Some(Stop::Diverged { step, tensor }),
         }
     }
@@ -184,20 +194,38 @@ impl<'p> Trainer<'p> {
         }
         let stall = self.limits.stall?;
         if measured.0 == step && step >= mark.0 + stall.window {
-            if lowest > (1.0 - stall.fraction) * mark.1 {
+            // Rounding may take a gap below zero.
+            let stalled = lowest > mark.1 - stall.fraction * mark.1.abs();
+            if stalled && !self.refine() {
                 return Some(Stop::Stalled { since: mark.0 });
             }
-            self.progress.mark = (step, lowest);
+            self.progress.mark = (step, self.progress.lowest);
         }
         None
+    }
+
+    /// Goes over to finer arithmetic where there is one: what stands still in f32 may move in f64.
+    fn refine(&mut self) -> bool {
+        let Some(state) = self.state.finer() else { return false };
+        (self.state, self.arithmetic) = (state, Precision::F64);
+        self.progress.evaluations += 1;
+        // The gaps so far are f32's, and may be too low.
+        self.progress.lowest = f64::INFINITY;
+        self.measure();
+        true
     }
 
     fn measure(&mut self) {
         let Progress { step, evaluations, .. } = self.progress;
         let loss = self.state.loss();
         self.progress.measured = (step, loss);
-        self.progress.lowest = self.progress.lowest.min(self.gap().0);
-        self.curve.push(Row { step, evaluations, loss: Nats(loss) });
+        let row = Row { step, evaluations, loss: Nats(loss) };
+        // A limit in the middle of a pass over the contexts is no part of the run: only the regular measurements are.
+        self.curve.push(row);
+        match self.state.is_measured(step) {
+            true => self.progress.lowest = self.progress.lowest.min(self.gap().0),
+            false => self.curve.make_provisional(),
+        }
     }
 
     /// Whether the gap is as low as was asked for: in f64, whatever the arithmetic of the run.
@@ -263,7 +291,7 @@ impl<'p> Trainer<'p> {
     /// Everything needed to go on from here.
     pub fn checkpoint(&self) -> Checkpoint {
         Checkpoint {
-            identity: self.identity(),
+            identity: self.identity,
             progress: self.progress,
             seconds: self.seconds(),
             arithmetic: self.arithmetic,
@@ -271,10 +299,6 @@ impl<'p> Trainer<'p> {
             memory: self.state.memory(),
             curve: self.curve.rows().to_vec(),
         }
-    }
-
-    fn identity(&self) -> Identity {
-        Identity { config: self.config, settings: self.settings, problem: self.problem.fingerprint() }
     }
 }
 
@@ -326,20 +350,18 @@ mod tests {
         for settings in ways() {
             let mut whole = Trainer::new(&model, &problem, settings, steps(20)).unwrap();
             assert_eq!(whole.run(&mut Unwatched).unwrap(), Stop::Steps);
-            for at in [0, 1, 13, 20] {
+            for at in [0, 1, 5, 13, 20] {
                 let mut first = Trainer::new(&model, &problem, settings, steps(at)).unwrap();
                 first.run(&mut Unwatched).unwrap();
                 // The limit is no part of the run: taken away, the run goes on.
                 let bytes = first.checkpoint().to_bytes().unwrap();
                 let checkpoint = Checkpoint::from_bytes(&bytes).unwrap();
                 assert_eq!(checkpoint, Checkpoint { seconds: checkpoint.seconds, ..first.checkpoint() });
-                let mut second = Trainer::resume(checkpoint, config, &problem, settings, steps(20)).unwrap();
+                let mut second = Trainer::resume(checkpoint, &model, &problem, settings, steps(20)).unwrap();
                 assert_eq!(second.run(&mut Unwatched).unwrap(), Stop::Steps);
                 assert_eq!(second.model().unwrap(), whole.model().unwrap(), "{settings:?} at {at}");
-                if settings.batch.is_none() {
-                    assert_eq!(second.curve(), whole.curve());
-                    assert_eq!(second.progress(), whole.progress());
-                }
+                assert_eq!(second.curve(), whole.curve());
+                assert_eq!(second.progress(), whole.progress());
             }
         }
     }
@@ -405,15 +427,17 @@ mod tests {
     fn divergence_names_tensor_and_step_and_keeps_the_last_good_weights() {
         let (problem, config) = stories(12);
         let model = Model::random(config, 1).unwrap();
-        let settings = Settings { rate: 1e38, ..Settings::new(Method::Adam) };
-        let mut trainer = Trainer::new(&model, &problem, settings, steps(50)).unwrap();
-        let Stop::Diverged { step, tensor } = trainer.run(&mut Unwatched).unwrap() else {
-            panic!("a rate of 1e38 diverges")
-        };
-        assert_eq!(step, trainer.progress().step);
-        assert!(config.tensors().iter().any(|t| t.name == tensor) || tensor == "loss", "{tensor}");
-        assert!(trainer.model().unwrap().parameters().iter().all(|x| x.is_finite()));
-        assert!(trainer.loss().0.is_finite());
+        for (rate, batch) in [(1e38, None), (1e38, Some(5)), (1e9, Some(7)), (1e20, Some(1))] {
+            let settings = Settings { rate, batch, ..Settings::new(Method::Adam) };
+            let mut trainer = Trainer::new(&model, &problem, settings, steps(500)).unwrap();
+            let Stop::Diverged { step, tensor } = trainer.run(&mut Unwatched).unwrap() else {
+                panic!("a rate of {rate} diverges")
+            };
+            assert_eq!(step, trainer.progress().step);
+            assert!(config.tensors().iter().any(|t| t.name == tensor) || tensor == "loss", "{tensor}");
+            assert!(trainer.model().unwrap().parameters().iter().all(|x| x.is_finite()));
+            assert!(trainer.loss().0.is_finite());
+        }
     }
 
     #[test]
@@ -432,10 +456,13 @@ mod tests {
         assert_eq!(trainer.run(&mut Three(0)).unwrap(), Stop::Interrupted);
         assert_eq!(trainer.progress().step, 3);
         let other = Settings { rate: 0.5, ..settings };
-        let refused = Trainer::resume(trainer.checkpoint(), config, &problem, other, steps(50));
-        assert!(refused.err().unwrap().to_string().contains("other settings"));
+        let refused = Trainer::resume(trainer.checkpoint(), &model, &problem, other, steps(50));
+        assert!(refused.err().unwrap().to_string().contains("another rate"));
         let (other, _) = stories(13);
-        let refused = Trainer::resume(trainer.checkpoint(), config, &other, settings, steps(50));
+        let refused = Trainer::resume(trainer.checkpoint(), &model, &other, settings, steps(50));
         assert!(refused.err().unwrap().to_string().contains("another corpus"));
+        let elsewhere = Model::random(config, 2).unwrap();
+        let refused = Trainer::resume(trainer.checkpoint(), &elsewhere, &problem, settings, steps(50));
+        assert!(refused.err().unwrap().to_string().contains("other initial weights"));
     }
 }

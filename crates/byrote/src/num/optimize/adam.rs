@@ -51,8 +51,9 @@ impl<T: Real + Root> Adam<T> {
         Self { constants, steps: 0, first: vec![T::of(0.0); n], second: vec![T::of(0.0); n] }
     }
 
-    /// One step: `next` becomes `x` moved against the gradient.
-    pub fn step(&mut self, x: &[T], next: &mut [T], gradient: &[T], rate: f64) {
+    /// One step: `next` becomes `x` moved against the gradient. Whether it and the moments are finite.
+    #[must_use]
+    pub fn step(&mut self, x: &[T], next: &mut [T], gradient: &[T], rate: f64) -> bool {
         self.steps += 1;
         let Constants { beta_1, beta_2, eps, decay } = self.constants;
         let t = self.steps as f64;
@@ -72,7 +73,8 @@ impl<T: Real + Root> Adam<T> {
             .zip(gradient.par_chunks(size))
             .zip(self.first.par_chunks_mut(size))
             .zip(self.second.par_chunks_mut(size))
-            .for_each(|((((next, x), g), m), v)| simd::run(PieceStep { factors, x, next, g, m, v }));
+            .map(|((((next, x), g), m), v)| simd::run(PieceStep { factors, x, next, g, m, v }))
+            .reduce(|| true, |a, b| a & b)
     }
 }
 
@@ -117,17 +119,22 @@ struct PieceStep<'a, T> {
 }
 
 impl<T: Real + Root> Kernel for PieceStep<'_, T> {
-    type Output = ();
+    /// Whether all that was written is finite.
+    type Output = bool;
     #[inline(always)]
-    fn call<I: Isa>(self, _: I) {
+    fn call<I: Isa>(self, _: I) -> bool {
         let f = self.factors;
+        // 0 x is 0 for finite x only.
+        let mut zero = T::of(0.0);
         let moments = self.m.iter_mut().zip(self.v);
         for (((next, &x), &g), (m, v)) in self.next.iter_mut().zip(self.x).zip(self.g).zip(moments) {
             *m += f.first * (g - *m);
             *v = *v * f.keep + f.second * g * g;
             let size = v.root() / f.root + f.eps;
             *next = x * f.shrink - f.rate * (*m / size);
+            zero += T::of(0.0) * *next + T::of(0.0) * *v;
         }
+        zero == T::of(0.0)
     }
 }
 
@@ -139,7 +146,7 @@ mod tests {
     fn the_first_step_is_the_rate_whatever_the_gradient() {
         let mut adam = Adam::new(Constants::default(), 3);
         let (x, mut next) = ([1.0f64, 2.0, 3.0], [0.0; 3]);
-        adam.step(&x, &mut next, &[1e-3, -50.0, 0.0], 0.1);
+        assert!(adam.step(&x, &mut next, &[1e-3, -50.0, 0.0], 0.1));
         assert!((next[0] - 0.9).abs() < 1e-5 && (next[1] - 2.1).abs() < 1e-9 && next[2] == 3.0);
         assert_eq!(adam.steps, 1);
     }
@@ -148,8 +155,9 @@ mod tests {
     fn decay_shrinks_what_has_no_gradient() {
         let mut adam = Adam::new(Constants { decay: 0.01, ..Constants::default() }, 1);
         let mut next = [0.0f64];
-        adam.step(&[2.0], &mut next, &[0.0], 0.1);
+        assert!(adam.step(&[2.0], &mut next, &[0.0], 0.1));
         assert!((next[0] - 2.0 * 0.999).abs() < 1e-15);
+        assert!(!adam.step(&[2.0], &mut next, &[f64::MAX], 0.1), "its square is not finite");
     }
 
     #[test]
@@ -157,8 +165,7 @@ mod tests {
         // g = 1, then g = 2, rate 0.5: m = 0.1, 0.29; v = 0.001, 0.004999.
         let mut adam = Adam::new(Constants { eps: 0.0, ..Constants::default() }, 1);
         let (mut a, mut b) = ([0.0f64], [0.0f64]);
-        adam.step(&[0.0], &mut a, &[1.0], 0.5);
-        adam.step(&a, &mut b, &[2.0], 0.5);
+        assert!(adam.step(&[0.0], &mut a, &[1.0], 0.5) && adam.step(&a, &mut b, &[2.0], 0.5));
         let second = 0.5 * (0.29 / 0.19) / (0.004_999f64 / 0.001_999).sqrt();
         assert!((a[0] + 0.5).abs() < 1e-14 && (b[0] + 0.5 + second).abs() < 1e-12, "{a:?} {b:?}");
     }

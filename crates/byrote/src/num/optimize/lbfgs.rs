@@ -20,6 +20,8 @@ pub struct Lbfgs<T> {
     memory: usize,
     /// Oldest first; at most `memory`.
     pairs: Vec<Learned<T>>,
+    /// Room for the next pair.
+    spare: Option<Pair<T>>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -40,7 +42,7 @@ struct Products {
 impl<T: Real> Lbfgs<T> {
     /// Without memory yet.
     pub fn new(memory: usize) -> Self {
-        Self { memory, pairs: Vec::with_capacity(memory) }
+        Self { memory, pairs: Vec::with_capacity(memory), spare: None }
     }
 
     /// With the pairs of another time, oldest first: what [`Lbfgs::pairs`] gave.
@@ -64,23 +66,14 @@ impl<T: Real> Lbfgs<T> {
 
     /// Learns from a step from `x` to `x_next`. A pair without positive curvature is left out.
     pub fn learn(&mut self, x: &[T], x_next: &[T], g: &[T], g_next: &[T]) {
-        let n = x.len();
-        let (mut s, mut y) = match self.pairs.len() == self.memory && self.memory > 0 {
-            true => {
-                let oldest = self.pairs.remove(0);
-                self.pairs.iter_mut().for_each(|p| {
-                    p.products.remove(0);
-                });
-                (oldest.s, oldest.y)
-            }
-            false => (vec![T::of(0.0); n], vec![T::of(0.0); n]),
-        };
+        let (mut s, mut y) =
+            self.spare.take().unwrap_or_else(|| (vec![T::of(0.0); x.len()], vec![T::of(0.0); x.len()]));
         combine(&mut s, &[(1.0, x_next), (-1.0, x)]);
         combine(&mut y, &[(1.0, g_next), (-1.0, g)]);
         self.insert(s, y);
     }
 
-    /// Puts a pair at the end, with its products.
+    /// Puts a pair at the end, with its products; the oldest makes room for it. What is left over is kept for the next.
     fn insert(&mut self, s: Vec<T>, y: Vec<T>) {
         let mut wanted: Vec<(&[T], &[T])> = Vec::with_capacity(3 * self.pairs.len() + 3);
         for p in &self.pairs {
@@ -92,14 +85,22 @@ impl<T: Real> Lbfgs<T> {
         let (found, own) = found.split_at(found.len() - 3);
         let (sy, yy, ss) = (own[0], own[1], own[2]);
         if !(sy > CURVATURE * (ss * yy).sqrt() && sy.is_finite() && yy.is_finite()) || self.memory == 0 {
+            self.spare = Some((s, y));
             return;
         }
-        for (pair, products) in self.pairs.iter_mut().zip(found.as_chunks::<3>().0) {
-            let [sy, ys, yy] = *products;
+        let mut found = found.as_chunks::<3>().0;
+        if self.pairs.len() == self.memory {
+            let oldest = self.pairs.remove(0);
+            self.pairs.iter_mut().for_each(|p| {
+                p.products.remove(0);
+            });
+            self.spare = Some((oldest.s, oldest.y));
+            found = &found[1..];
+        }
+        for (pair, &[sy, ys, yy]) in self.pairs.iter_mut().zip(found) {
             pair.products.push(Products { sy: ys, ys: sy, yy });
         }
-        let mut products: Vec<Products> =
-            found.as_chunks::<3>().0.iter().map(|&[sy, ys, yy]| Products { sy, ys, yy }).collect();
+        let mut products: Vec<Products> = found.iter().map(|&[sy, ys, yy]| Products { sy, ys, yy }).collect();
         products.push(Products { sy, ys: sy, yy });
         self.pairs.push(Learned { s, y, products });
     }
@@ -186,8 +187,7 @@ mod tests {
     #[test]
     fn the_direction_is_that_of_the_textbook() {
         let pairs = steps(11, 5);
-        let lbfgs = Lbfgs::from_pairs(4, pairs.clone());
-        assert_eq!(lbfgs.pairs().len(), 5, "as many as were given");
+        let lbfgs = Lbfgs::from_pairs(5, pairs.clone());
         let g: Vec<f64> = (0..11).map(|i| (i as f64 * 0.7).sin()).collect();
         let mut d = vec![0.0; 11];
         let slope = lbfgs.direction(&g, &mut d);
@@ -208,7 +208,10 @@ mod tests {
         }
         let kept: Vec<Pair<f64>> = lbfgs.pairs().map(|(s, y)| (s.to_vec(), y.to_vec())).collect();
         assert_eq!(kept, all[3..]);
-        assert_eq!(Lbfgs::from_pairs(3, kept), lbfgs);
+        assert_eq!(Lbfgs::from_pairs(3, kept).pairs, lbfgs.pairs);
+        // One that is not learned forgets none.
+        lbfgs.learn(&zero, &all[0].0, &all[0].1, &zero);
+        assert_eq!(lbfgs.pairs().len(), 3);
     }
 
     #[test]
