@@ -52,12 +52,12 @@ fn evaluate<T: Real>(bencher: Bencher, (documents, d_mlp, threads): Case) {
     });
 }
 
-#[divan::bench(args = CASES, min_time = 1)]
+#[divan::bench(args = CASES, sample_count = 20, min_time = 1)]
 fn ten_steps_f32(bencher: Bencher, case: Case) {
     evaluate::<f32>(bencher, case);
 }
 
-#[divan::bench(args = CASES, min_time = 1)]
+#[divan::bench(args = CASES, sample_count = 20, min_time = 1)]
 fn ten_steps_f64(bencher: Bencher, case: Case) {
     evaluate::<f64>(bencher, case);
 }
