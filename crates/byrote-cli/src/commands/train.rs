@@ -372,8 +372,8 @@ fn check_memory(config: &Config, problem: &Problem, args: &TrainingArgs) -> Resu
 pub type Times = Option<(f64, f64)>;
 
 /// How a training ended.
-struct Outcome<'a> {
-    trainer: &'a Trainer<'a>,
+struct Outcome<'a, 'p> {
+    trainer: &'a Trainer<'p>,
     settings: Settings,
     result: &'a ModelFile,
     stop: Stop,
@@ -383,7 +383,7 @@ struct Outcome<'a> {
     seconds_training: f64,
 }
 
-impl Outcome<'_> {
+impl Outcome<'_, '_> {
     fn as_json(&self, files: &Option<Files>) -> Value {
         let (trainer, model) = (self.trainer, &self.result.model);
         let mut object = match &self.found {

@@ -321,7 +321,7 @@ fn wrong_input_is_told_in_one_line() {
         (vec!["train", "--d-mlp", "0"], "--d-mlp"),
         (vec!["train", "--n-heads", "2"], "one head"),
         (vec!["train", "--builtin", "20", "--d-mlp", "100000000"], "GiB"),
-        (vec!["train", "--builtin", "20", "--d-mlp", "18446744073709551615"], "parameters"),
+        (vec!["train", "--builtin", "20", "--d-mlp", "18446744073709551615"], "between"),
         (vec!["train", "--builtin", "20", "--d-head", "1000000000"], "GiB"),
         (vec!["train", "--lr", "-1"], "--lr"),
         (vec!["train", "--lr", "nan"], "--lr"),

@@ -128,18 +128,7 @@ impl<'p> Trainer<'p> {
         let curve = Curve::default();
         let before = 0.0;
         let identity = Identity { config, settings, problem: 0, start: 0 };
-        Ok(Self {
-            identity,
-            config,
-            problem,
-            limits,
-            state,
-            arithmetic,
-            progress,
-            curve,
-            started,
-            before,
-        })
+        Ok(Self { identity, config, problem, limits, state, arithmetic, progress, curve, started, before })
     }
 
     /// Trains until something says stop.
