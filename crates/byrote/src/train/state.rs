@@ -165,17 +165,15 @@ impl<'p, T: Real + Root + 'p> State<'p> for AdamState<'p, T> {
         if !loss.is_finite() {
             return Err(self.back("loss"));
         }
-        if let Some(tensor) = not_finite(&self.config, &self.gradient) {
-            return Err(Trouble::NotFinite(tensor));
-        }
         let rate = self.rate(step);
         let finite = self.adam.step(&self.x, &mut self.next, &self.gradient, rate);
         std::mem::swap(&mut self.x, &mut self.next);
         self.loss = None;
         if !finite || self.is_measured(step + 1) && !self.loss().is_finite() {
-            let tensor = not_finite(&self.config, &self.x)
+            // A derivative that is not finite spoils moments and weights alike: it comes first.
+            let tensor = not_finite(&self.config, &self.gradient)
                 .or_else(|| not_finite(&self.config, &self.adam.second))
-                .or_else(|| not_finite(&self.config, &self.gradient));
+                .or_else(|| not_finite(&self.config, &self.x));
             return Err(self.back(tensor.unwrap_or("loss")));
         }
         Ok(1)

@@ -124,18 +124,33 @@ impl<T: Real + Root> Kernel for PieceStep<'_, T> {
     #[inline(always)]
     fn call<I: Isa>(self, _: I) -> bool {
         let f = self.factors;
-        // 0 x is 0 for finite x only.
-        let mut zero = T::of(0.0);
-        let moments = self.m.iter_mut().zip(self.v);
+        let moments = self.m.iter_mut().zip(self.v.iter_mut());
         for (((next, &x), &g), (m, v)) in self.next.iter_mut().zip(self.x).zip(self.g).zip(moments) {
             *m += f.first * (g - *m);
             *v = *v * f.keep + f.second * g * g;
             let size = v.root() / f.root + f.eps;
             *next = x * f.shrink - f.rate * (*m / size);
-            zero += T::of(0.0) * *next + T::of(0.0) * *v;
         }
-        zero == T::of(0.0)
+        all_finite(self.next) && all_finite(self.v)
     }
+}
+
+/// Whether all numbers are finite, in a way that the compiler makes vectors of.
+#[inline(always)]
+fn all_finite<T: Real>(values: &[T]) -> bool {
+    const LANES: usize = 16;
+    // 0 x is 0 for finite x only.
+    let mut zeros = [T::of(0.0); LANES];
+    let (whole, rest) = values.as_chunks::<LANES>();
+    for line in whole {
+        for (zero, x) in zeros.iter_mut().zip(line) {
+            *zero += T::of(0.0) * *x;
+        }
+    }
+    for (zero, x) in zeros.iter_mut().zip(rest) {
+        *zero += T::of(0.0) * *x;
+    }
+    zeros.iter().all(|z| *z == T::of(0.0))
 }
 
 #[cfg(test)]

@@ -74,13 +74,14 @@ impl<T: Real> Descent<T> {
 
     /// One step.
     pub fn step<O: Objective<T> + ?Sized>(&mut self, objective: &mut O) -> Result<Progress, Halt> {
-        if !self.value.is_finite() || !self.gradient.iter().all(|g| g.wide().is_finite()) {
-            return Err(Halt::NotFinite);
-        }
         let mut evaluations = 0;
         loop {
             let alone = self.lbfgs.pairs().len() == 0;
             let slope = self.lbfgs.direction(&self.gradient, &mut self.direction);
+            // A slope is made of inner products with all of the gradient.
+            if !self.value.is_finite() || !slope.is_finite() {
+                return Err(Halt::NotFinite);
+            }
             let guess = match alone {
                 true => self.rate / self.gradient.iter().map(|g| g.wide().abs()).sum::<f64>().max(1.0),
                 false => self.rate,
