@@ -32,6 +32,8 @@ pub trait Elementary:
     const ROUND: Self;
     /// Where exp begins to be positive, and where it ends to be finite.
     const EXP_RANGE: (Self, Self);
+    /// Below this e^x is nothing beside 1, and what it is multiplied with stays clear of subnormal numbers, which are slow.
+    const NEGLIGIBLE: Self;
     /// (e^r - 1 - r) / r^2 for |r| <= ln 2 / 2.
     const EXP: &'static [Self];
     /// (tanh x / x - 1) / x^2 in x^2, for |x| <= 5/8.
@@ -80,6 +82,7 @@ impl Elementary for f32 {
     const LN_2: (Self, Self) = (0.693359375, -2.12194440e-4);
     const ROUND: Self = 12_582_912.0 + 126.0;
     const EXP_RANGE: (Self, Self) = (-86.92, 88.722_84);
+    const NEGLIGIBLE: Self = -46.0;
     const EXP: &'static [Self] = &[0.5, 0.166665763, 0.0416665524, 0.00836323295, 0.00139262504];
     const TANH: &'static [Self] = &[-0.333333284, 0.133327693, -0.0538509078, 0.0209971797, -0.00609671418];
     const ARCTAN: &'static [Self] = &[-0.333333313, 0.199995399, -0.142639309, 0.107434675, -0.0645105466];
@@ -109,6 +112,7 @@ impl Elementary for f64 {
     const LN_2: (Self, Self) = (0.693145751953125, 1.42860682030941723212e-6);
     const ROUND: Self = 6_755_399_441_055_744.0 + 1022.0;
     const EXP_RANGE: (Self, Self) = (-707.98, 709.782_712_893_384);
+    const NEGLIGIBLE: Self = -460.0;
     const EXP: &'static [Self] = &[
         0.5000000000000001,
         0.16666666666666669,

@@ -61,11 +61,12 @@ pub fn add_and_max<T: Real, I: Isa>(isa: I, a: &mut [T], bias: &[T]) -> T {
     lanes[0]
 }
 
-/// a = e^(a - shift).
+/// a = e^(a - shift), and 0 where that is negligible beside 1.
 #[inline(always)]
 pub fn exp_shifted<T: Real, I: Isa>(isa: I, a: &mut [T], shift: T) {
     for a in a.iter_mut() {
-        *a = exp(isa, *a - shift);
+        let x = *a - shift;
+        *a = if x < T::NEGLIGIBLE { T::of(0.0) } else { exp(isa, x) };
     }
 }
 
