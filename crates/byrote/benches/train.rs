@@ -1,12 +1,13 @@
 //! Evaluations of loss and gradient, ten at a time: `cargo bench -p byrote --bench train`.
 //!
-//! Ten, because a trainer stays inside its pool of threads and entering one takes as long as a small step. The items counted are the floating-point operations of the three products with `W_U`, 6 n m omega of them, so that the
-//! rate printed compares with what `cargo run --release --example fma_peak` prints.
+//! Ten, because a trainer stays inside its pool of threads and entering one takes as long as a small step. The items counted
+//! are the floating-point operations of the three products with `W_U`, 6 n m omega of them, so that the rate printed compares
+//! with what `cargo run --release --example fma_peak` prints.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use byrote::corpus::{Corpus, Options, Outputs, Silent, Source};
 use byrote::model::{Config, Model, Preset, Shape};
-use byrote::num::gemm::Real;
+use byrote::num::Real;
 use byrote::train::{Evaluator, Problem};
 use divan::Bencher;
 use divan::counter::ItemsCount;

@@ -3,10 +3,11 @@
 use crate::args::Common;
 use crate::commands::corpus::as_json;
 use crate::corpus_args::CorpusArgs;
+use crate::model_args::ShapeArgs;
 use crate::ui::{self, Table, thousands};
 use byrote::bounds::families::{self, Family, Guarantee};
 use byrote::bounds::{self, CorpusFacts, Order, Row, Side, Situation, Value, Verdict};
-use byrote::model::{Activation, Mixer, Shape};
+use byrote::model::{Mixer, Shape};
 use byrote::output::OutputFile;
 use byrote::report::capacity::capacity;
 use byrote::{Error, Result};
@@ -28,7 +29,7 @@ pub struct BoundsCommand {
     #[command(flatten)]
     pub corpus: CorpusArgs,
     #[command(flatten)]
-    pub model: ModelArgs,
+    pub model: SizeArgs,
     /// Draw contexts against parameters; FILE ends in .svg or .png, and may be given more than once
     #[arg(long, value_name = "FILE")]
     pub plot: Vec<PathBuf>,
@@ -36,25 +37,9 @@ pub struct BoundsCommand {
 
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Model")]
-pub struct ModelArgs {
-    /// Width of the residual stream [default: 16]
-    #[arg(long, allow_negative_numbers = true, value_name = "D")]
-    pub d_model: Option<u64>,
-    /// Attention heads [default: 4]
-    #[arg(long, allow_negative_numbers = true, value_name = "H")]
-    pub n_heads: Option<u64>,
-    /// Dimension of queries, keys and values of a head [default: d_model / n_heads, rounded up]
-    #[arg(long, allow_negative_numbers = true, value_name = "D")]
-    pub d_head: Option<u64>,
-    /// Hidden neurons; 0 is attention alone [default: 0]
-    #[arg(long, allow_negative_numbers = true, value_name = "M")]
-    pub d_mlp: Option<u64>,
-    /// gelu, gelu-tanh, tanh, logistic, arctan, relu or erf [default: gelu]
-    #[arg(long, value_name = "NAME", value_parser = |s: &str| s.parse::<Activation>().map_err(|e| e.to_string()))]
-    pub activation: Option<Activation>,
-    /// attention or average [default: attention]
-    #[arg(long, value_name = "NAME", value_parser = |s: &str| s.parse::<Mixer>().map_err(|e| e.to_string()))]
-    pub mixer: Option<Mixer>,
+pub struct SizeArgs {
+    #[command(flatten)]
+    pub shape: ShapeArgs,
     /// Instead of a shape: a model of any kind with so many parameters
     #[arg(long, value_name = "K",
           conflicts_with_all = ["d_model", "n_heads", "d_head", "d_mlp", "activation", "mixer"])]
@@ -67,11 +52,10 @@ pub struct ModelArgs {
     pub operations: Option<u64>,
 }
 
-impl ModelArgs {
+impl SizeArgs {
     /// The shape that was typed, with the defaults for what was not; `None` where nothing was.
     fn shape(&self, d_vocab: Option<u64>, n_ctx: u64) -> Result<Option<Shape>> {
-        let sizes = [self.d_model, self.n_heads, self.d_head, self.d_mlp];
-        if sizes.iter().all(Option::is_none) && self.activation.is_none() && self.mixer.is_none() {
+        if self.shape.is_empty() {
             return Ok(None);
         }
         let d_vocab = d_vocab.ok_or_else(|| {
@@ -80,18 +64,7 @@ impl ModelArgs {
                 "a shape needs the size of its vocabulary, or a corpus (--builtin 1000)",
             )
         })?;
-        let (d_model, n_heads) = (self.d_model.unwrap_or(16), self.n_heads.unwrap_or(4));
-        let shape = Shape {
-            d_vocab,
-            n_ctx,
-            d_model,
-            n_heads,
-            d_head: self.d_head.unwrap_or_else(|| d_model.div_ceil(n_heads.max(1))),
-            d_mlp: self.d_mlp.unwrap_or(0),
-            activation: self.activation.unwrap_or_default(),
-            mixer: self.mixer.unwrap_or_default(),
-        };
-        shape.checked().map(Some)
+        self.shape.shape(d_vocab, n_ctx, 4, 0).checked().map(Some)
     }
 }
 

@@ -8,13 +8,13 @@
 //! unknown switches and a vocabulary of another size are errors that say what is wrong.
 
 use super::config::{Config, Positions};
+use super::container::{self, Stored};
 use super::weights::Model;
 use crate::corpus::Vocabulary;
 use crate::output::OutputFile;
 use crate::{Error, Result};
-use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use safetensors::tensor::Dtype;
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
 use std::path::Path;
 
 const KEY: &str = "byrote";
@@ -55,32 +55,23 @@ struct Metadata {
 impl ModelFile {
     /// The bytes of the file.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        let fail = |e: String| Error::setting("model", format!("cannot be written: {e}"));
+        let config = *self.model.config();
         let metadata = Metadata {
             format: FORMAT,
-            config: *self.model.config(),
+            config,
             tokenizer: self.tokenizer.clone(),
             vocabulary: self.vocabulary.clone(),
         };
-        let json = serde_json::to_string(&metadata).map_err(|e| fail(e.to_string()))?;
-        let mut stored: Vec<(&str, Vec<usize>, Vec<u8>)> = Vec::new();
+        let mut stored: Vec<Stored> = Vec::new();
         for tensor in self.model.tensors() {
             let values = &self.model.parameters()[tensor.range.clone()];
-            stored.push((tensor.name, tensor.shape.clone(), self.precision.bytes(values)));
+            stored.push(Stored::new(tensor.name, tensor.shape.clone(), self.precision, values));
         }
-        if self.model.config().positions == Positions::Sinusoidal {
-            let shape = &self.model.config().shape;
-            let dimensions = vec![shape.n_ctx as usize, shape.d_model as usize];
-            stored.push(("W_pos", dimensions, self.precision.bytes(&self.model.config().sinusoids())));
+        if config.positions == Positions::Sinusoidal {
+            let dimensions = vec![config.shape.n_ctx as usize, config.shape.d_model as usize];
+            stored.push(Stored::new("W_pos", dimensions, self.precision, &config.sinusoids()));
         }
-        let dtype = self.precision.dtype();
-        let views = stored
-            .iter()
-            .map(|(name, shape, bytes)| Ok((*name, TensorView::new(dtype, shape.clone(), bytes)?)))
-            .collect::<std::result::Result<Vec<_>, safetensors::SafeTensorError>>()
-            .map_err(|e| fail(e.to_string()))?;
-        let metadata = HashMap::from([(KEY.to_owned(), json)]);
-        safetensors::serialize(views, Some(metadata)).map_err(|e| fail(e.to_string()))
+        container::write(KEY, &metadata, &stored)
     }
 
     /// Writes the file.
@@ -96,15 +87,7 @@ impl ModelFile {
 
     /// Reads the bytes of a file; the message says what is wrong with them.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
-        let (_, header) = SafeTensors::read_metadata(bytes)
-            .map_err(|e| format!("not a safetensors file, or damaged: {e}"))?;
-        let json = header.metadata().as_ref().and_then(|m| m.get(KEY));
-        let json = json.ok_or("a safetensors file, but no model of byrote: the metadata lack its key")?;
-        let metadata: Metadata =
-            serde_json::from_str(json).map_err(|e| format!("unreadable metadata: {e}"))?;
-        if metadata.format != FORMAT {
-            return Err(format!("format {}, this program reads {FORMAT}", metadata.format));
-        }
+        let (metadata, file) = container::read::<Metadata>(bytes, KEY, "model", FORMAT)?;
         let config = metadata.config.checked().map_err(|e| format!("an impossible configuration: {e}"))?;
         if metadata.vocabulary.len() as u64 != config.shape.d_vocab {
             return Err(format!(
@@ -113,7 +96,6 @@ impl ModelFile {
                 config.shape.d_vocab
             ));
         }
-        let file = SafeTensors::deserialize(bytes).map_err(|e| format!("damaged: {e}"))?;
         let mut precision = None;
         let mut read = |name: &str, shape: &[usize]| -> Result<Vec<f64>, String> {
             let view = file.tensor(name).map_err(|_| format!("the tensor {name} is missing"))?;

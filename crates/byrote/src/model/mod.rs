@@ -7,6 +7,7 @@
 
 pub mod activation;
 pub mod config;
+pub(crate) mod container;
 pub mod file;
 pub mod reference;
 pub mod shape;

@@ -12,7 +12,7 @@
 //! not depend on the number of threads.
 
 use super::line::{LINE, Lines, padded};
-pub use super::real::Real;
+use super::real::Real;
 use super::simd::{Isa, Kernel};
 use super::vector::Vector;
 

@@ -27,6 +27,8 @@ pub trait Real:
     fn of(x: f64) -> Self;
     /// As f64.
     fn wide(self) -> f64;
+    /// The square root.
+    fn root(self) -> Self;
 }
 
 impl Real for f32 {
@@ -39,6 +41,10 @@ impl Real for f32 {
     fn wide(self) -> f64 {
         f64::from(self)
     }
+    #[inline(always)]
+    fn root(self) -> Self {
+        self.sqrt()
+    }
 }
 
 impl Real for f64 {
@@ -50,5 +56,9 @@ impl Real for f64 {
     #[inline(always)]
     fn wide(self) -> f64 {
         self
+    }
+    #[inline(always)]
+    fn root(self) -> Self {
+        self.sqrt()
     }
 }

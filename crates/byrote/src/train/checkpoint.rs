@@ -10,15 +10,13 @@ use super::problem::Problem;
 use super::settings::{Method, Settings};
 use super::state::Memory;
 use super::trainer::Progress;
+use crate::model::container::{self, Stored};
 use crate::model::{Config, Model, Precision};
 use crate::num::hash::Fnv;
-use crate::num::optimize::lbfgs::Pair;
 use crate::output::OutputFile;
 use crate::units::Nats;
 use crate::{Error, Result};
-use safetensors::tensor::{SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
 use std::path::Path;
 
 const KEY: &str = "byrote-checkpoint";
@@ -111,7 +109,6 @@ impl Identity {
 impl Checkpoint {
     /// The bytes of the file.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        let fail = |e: String| Error::setting("checkpoint", format!("cannot be written: {e}"));
         let Progress { step, evaluations, measured, mark, lowest } = self.progress;
         let metadata = Metadata {
             format: FORMAT,
@@ -122,39 +119,31 @@ impl Checkpoint {
             mark: mark.0,
             arithmetic: self.arithmetic,
         };
-        let json = serde_json::to_string(&metadata).map_err(|e| fail(e.to_string()))?;
         let precision = self.arithmetic;
         let n = self.parameters.len();
-        let mut stored = vec![("parameters", vec![n], precision, precision.bytes(&self.parameters))];
+        let mut stored = vec![Stored::new("parameters", vec![n], precision, &self.parameters)];
+        let mut vector = |name, values: &[f64]| stored.push(Stored::new(name, vec![n], precision, values));
         match &self.memory {
             Memory::Moments { first, second } => {
-                stored.push(("first", vec![n], precision, precision.bytes(first)));
-                stored.push(("second", vec![n], precision, precision.bytes(second)));
+                vector("first", first);
+                vector("second", second);
             }
             Memory::Curvature { units, position, pairs } => {
-                stored.push(("units", vec![n], precision, precision.bytes(units)));
-                stored.push(("position", vec![n], precision, precision.bytes(position)));
-                let all =
-                    |f: fn(&Pair<f64>) -> &[f64]| pairs.iter().flat_map(|p| precision.bytes(f(p))).collect();
-                stored.push(("s", vec![pairs.len(), n], precision, all(|p| &p.0)));
-                stored.push(("y", vec![pairs.len(), n], precision, all(|p| &p.1)));
+                vector("units", units);
+                vector("position", position);
+                let (s, y): (Vec<&[f64]>, Vec<&[f64]>) = pairs.iter().map(|(s, y)| (&s[..], &y[..])).unzip();
+                let shape = || vec![pairs.len(), n];
+                stored.push(Stored::new("s", shape(), precision, &s.concat()));
+                stored.push(Stored::new("y", shape(), precision, &y.concat()));
             }
         }
         let exact = Precision::F64;
         let numbers = [self.seconds, measured.1, mark.1, lowest];
-        stored.push(("progress", vec![numbers.len()], exact, exact.bytes(&numbers)));
+        stored.push(Stored::new("progress", vec![numbers.len()], exact, &numbers));
         let curve: Vec<f64> =
             self.curve.iter().flat_map(|r| [r.step as f64, r.evaluations as f64, r.loss.0]).collect();
-        stored.push(("curve", vec![self.curve.len(), 3], exact, exact.bytes(&curve)));
-        let views = stored
-            .iter()
-            .map(|(name, shape, precision, bytes)| {
-                Ok((*name, TensorView::new(precision.dtype(), shape.clone(), bytes)?))
-            })
-            .collect::<std::result::Result<Vec<_>, safetensors::SafeTensorError>>()
-            .map_err(|e| fail(e.to_string()))?;
-        safetensors::serialize(views, Some(HashMap::from([(KEY.to_owned(), json)])))
-            .map_err(|e| fail(e.to_string()))
+        stored.push(Stored::new("curve", vec![self.curve.len(), 3], exact, &curve));
+        container::write(KEY, &metadata, &stored)
     }
 
     /// Writes the file; until it is whole, the one before it stays.
@@ -170,18 +159,9 @@ impl Checkpoint {
 
     /// Reads the bytes of a file; the message says what is wrong with them.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
-        let (_, header) = SafeTensors::read_metadata(bytes)
-            .map_err(|e| format!("not a safetensors file, or damaged: {e}"))?;
-        let json = header.metadata().as_ref().and_then(|m| m.get(KEY));
-        let json = json.ok_or("a safetensors file, but no checkpoint of byrote")?;
-        let metadata: Metadata =
-            serde_json::from_str(json).map_err(|e| format!("unreadable metadata: {e}"))?;
-        if metadata.format != FORMAT {
-            return Err(format!("format {}, this program reads {FORMAT}", metadata.format));
-        }
+        let (metadata, file) = container::read::<Metadata>(bytes, KEY, "checkpoint", FORMAT)?;
         let Identity { config, settings, .. } = metadata.identity;
         config.checked().map_err(|e| format!("an impossible configuration: {e}"))?;
-        let file = SafeTensors::deserialize(bytes).map_err(|e| format!("damaged: {e}"))?;
         let n = config.n_parameters();
         let read = |name: &str, precision: Precision, columns: Option<usize>| -> Result<Vec<f64>, String> {
             let view = file.tensor(name).map_err(|_| format!("{name} is missing"))?;

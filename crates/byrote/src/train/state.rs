@@ -6,7 +6,7 @@ use super::settings::{Method, Settings};
 use crate::model::{Config, Tensor};
 use crate::num::Real;
 use crate::num::Stream;
-use crate::num::optimize::adam::{Constants, Root};
+use crate::num::optimize::adam::Constants;
 use crate::num::optimize::lbfgs::Pair;
 use crate::num::optimize::scaled::{Scaled, multiply};
 use crate::num::optimize::{Adam, Descent, Halt, Lbfgs, Objective, Wolfe};
@@ -43,7 +43,7 @@ pub(super) enum Trouble {
 }
 
 /// The state at the start, or after so many steps with the memory of a checkpoint.
-pub(super) fn new<'p, T: Real + Root + 'p>(
+pub(super) fn new<'p, T: Real + 'p>(
     config: Config,
     problem: &'p Problem,
     settings: Settings,
@@ -119,7 +119,7 @@ struct AdamState<'p, T> {
     loss: Option<f64>,
 }
 
-impl<'p, T: Real + Root> AdamState<'p, T> {
+impl<'p, T: Real> AdamState<'p, T> {
     fn new(
         config: Config,
         problem: &'p Problem,
@@ -144,7 +144,7 @@ impl<'p, T: Real + Root> AdamState<'p, T> {
     }
 }
 
-impl<'p, T: Real + Root + 'p> State<'p> for AdamState<'p, T> {
+impl<'p, T: Real + 'p> State<'p> for AdamState<'p, T> {
     fn loss(&mut self) -> f64 {
         if let Some(loss) = self.loss {
             return loss;
@@ -198,7 +198,7 @@ impl<'p, T: Real + Root + 'p> State<'p> for AdamState<'p, T> {
     }
 }
 
-impl<T: Real + Root> AdamState<'_, T> {
+impl<T: Real> AdamState<'_, T> {
     /// Goes back to the weights before the last step.
     fn back(&mut self, tensor: &'static str) -> Trouble {
         std::mem::swap(&mut self.x, &mut self.next);

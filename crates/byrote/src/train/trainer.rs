@@ -21,6 +21,8 @@ pub struct Trainer<'p> {
     config: Config,
     problem: &'p Problem,
     limits: Limits,
+    /// The gap that is low enough, in nats.
+    target: Option<f64>,
     state: Box<dyn State<'p> + 'p>,
     /// The arithmetic of the state: that of the settings, or a finer one once that is exhausted.
     arithmetic: Precision,
@@ -128,7 +130,19 @@ impl<'p> Trainer<'p> {
         let curve = Curve::default();
         let before = 0.0;
         let identity = Identity { config, settings, problem: 0, start: 0 };
-        Ok(Self { identity, config, problem, limits, state, arithmetic, progress, curve, started, before })
+        Ok(Self {
+            identity,
+            config,
+            problem,
+            target: limits.target(problem.floor, problem.predictions()),
+            limits,
+            state,
+            arithmetic,
+            progress,
+            curve,
+            started,
+            before,
+        })
     }
 
     /// Trains until something says stop.
@@ -219,9 +233,7 @@ impl<'p> Trainer<'p> {
 
     /// Whether the gap is as low as was asked for: in f64, whatever the arithmetic of the run.
     fn is_low_enough(&self) -> bool {
-        let Some(target) = self.limits.target(self.problem.floor, self.problem.predictions()) else {
-            return false;
-        };
+        let Some(target) = self.target else { return false };
         if self.gap().0 > target {
             return false;
         }

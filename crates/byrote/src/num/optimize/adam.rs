@@ -45,7 +45,7 @@ pub struct Adam<T> {
     pub second: Vec<T>,
 }
 
-impl<T: Real + Root> Adam<T> {
+impl<T: Real> Adam<T> {
     /// Before the first step, for `n` variables.
     pub fn new(constants: Constants, n: usize) -> Self {
         Self { constants, steps: 0, first: vec![T::of(0.0); n], second: vec![T::of(0.0); n] }
@@ -78,26 +78,6 @@ impl<T: Real + Root> Adam<T> {
     }
 }
 
-/// Numbers with a square root.
-pub trait Root {
-    /// The square root.
-    fn root(self) -> Self;
-}
-
-impl Root for f32 {
-    #[inline(always)]
-    fn root(self) -> Self {
-        self.sqrt()
-    }
-}
-
-impl Root for f64 {
-    #[inline(always)]
-    fn root(self) -> Self {
-        self.sqrt()
-    }
-}
-
 #[derive(Clone, Copy)]
 struct Factors<T> {
     first: T,
@@ -118,7 +98,7 @@ struct PieceStep<'a, T> {
     v: &'a mut [T],
 }
 
-impl<T: Real + Root> Kernel for PieceStep<'_, T> {
+impl<T: Real> Kernel for PieceStep<'_, T> {
     /// Whether all that was written is finite.
     type Output = bool;
     #[inline(always)]
