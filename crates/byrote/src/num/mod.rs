@@ -6,6 +6,7 @@ pub mod elementary;
 pub mod gemm;
 pub mod hash;
 pub mod line;
+pub mod linear;
 pub mod optimize;
 pub(crate) mod pages;
 pub mod real;

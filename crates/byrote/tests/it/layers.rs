@@ -12,6 +12,7 @@ const LAYERS: &[&[&str]] = &[
     &["bounds"],
     &["train"],
     &["evaluate"],
+    &["construct", "certify", "export", "incontext"],
     &["report"],
 ];
 

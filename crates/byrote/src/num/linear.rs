@@ -1,0 +1,290 @@
+//! Dense linear systems in f64: factorisations of faer, behind calls that leave the machine as they found it.
+//!
+//! Matrices are faer's own [`Mat`]. Every call here uses the threads of the rayon pool it runs in; the factors and the
+//! solutions are the same to the last bit for any number of threads (tested), because faer's blocking depends on the sizes
+//! alone. faer returns with the upper halves of the vector registers in use, which slows down scalar code after it by an
+//! order of magnitude; [`quietly`] puts that right.
+
+pub use faer::{Mat, MatMut, MatRef};
+
+use super::simd;
+use faer::Par;
+use faer::dyn_stack::{MemBuffer, MemStack};
+use faer::linalg::lu::partial_pivoting::{factor, solve};
+use faer::perm::PermRef;
+
+/// Calls faer and clears the upper halves of the vector registers of every thread that may have worked for it.
+pub fn quietly<T>(work: impl FnOnce(Par) -> T) -> T {
+    let result = work(Par::rayon(0));
+    rayon::broadcast(|_| simd::run(Rest));
+    // The caller need not be a thread of the pool.
+    simd::run(Rest);
+    result
+}
+
+/// Does nothing: a function compiled for AVX clears the upper halves when it returns.
+struct Rest;
+
+impl simd::Kernel for Rest {
+    type Output = ();
+
+    #[inline(always)]
+    fn call<I: simd::Isa>(self, isa: I) {
+        let sum: f64 = super::rows::dot(isa, &std::hint::black_box([1.0; 16]), &[1.0; 16]);
+        std::hint::black_box(sum);
+    }
+}
+
+/// A row-major slice as a matrix of `columns` columns.
+pub fn rows(values: &[f64], columns: usize) -> MatRef<'_, f64> {
+    assert!(columns > 0 && values.len() % columns == 0, "{} values in rows of {columns}", values.len());
+    MatRef::from_row_major_slice(values, values.len() / columns, columns)
+}
+
+/// The entries row by row.
+pub fn to_rows(a: MatRef<'_, f64>) -> Vec<f64> {
+    (0..a.nrows()).flat_map(|i| (0..a.ncols()).map(move |j| a[(i, j)])).collect()
+}
+
+/// A B.
+pub fn product(a: MatRef<'_, f64>, b: MatRef<'_, f64>) -> Mat<f64> {
+    let mut out = Mat::zeros(a.nrows(), b.ncols());
+    quietly(|par| faer::linalg::matmul::matmul(&mut out, faer::Accum::Replace, a, b, 1.0, par));
+    out
+}
+
+/// C - A B, in place of C.
+pub fn subtract_product(c: &mut Mat<f64>, a: MatRef<'_, f64>, b: MatRef<'_, f64>) {
+    quietly(|par| faer::linalg::matmul::matmul(c, faer::Accum::Add, a, b, -1.0, par));
+}
+
+/// The largest sum of absolute values of a column.
+pub fn norm_1(a: MatRef<'_, f64>) -> f64 {
+    (0..a.ncols()).map(|j| (0..a.nrows()).map(|i| a[(i, j)].abs()).sum()).fold(0.0, f64::max)
+}
+
+/// P A = L U with partial pivoting.
+#[derive(Debug, Clone)]
+pub struct Lu {
+    factors: Mat<f64>,
+    forward: Vec<usize>,
+    inverse: Vec<usize>,
+    /// The 1-norm of the matrix that was factored.
+    norm: f64,
+}
+
+impl Lu {
+    /// Factors a square matrix in place.
+    ///
+    /// # Panics
+    /// When it is not square.
+    pub fn of(mut a: Mat<f64>) -> Self {
+        let n = a.nrows();
+        assert!(n == a.ncols(), "an LU factorisation of {n} x {}", a.ncols());
+        let norm = norm_1(a.as_ref());
+        let (mut forward, mut inverse) = (vec![0usize; n], vec![0usize; n]);
+        quietly(|par| {
+            let scratch = factor::lu_in_place_scratch::<usize, f64>(n, n, par, Default::default());
+            let mut memory = MemBuffer::new(scratch);
+            factor::lu_in_place(
+                a.as_mut(),
+                &mut forward,
+                &mut inverse,
+                par,
+                MemStack::new(&mut memory),
+                Default::default(),
+            );
+        });
+        Self { factors: a, forward, inverse, norm }
+    }
+
+    /// The smallest pivot by the largest, in absolute value: 0 where the matrix is singular to working precision.
+    pub fn pivot_ratio(&self) -> f64 {
+        let pivots = (0..self.factors.nrows()).map(|i| self.factors[(i, i)].abs());
+        let (least, most) = pivots.fold((f64::INFINITY, 0.0), |(l, m), p| (p.min(l), p.max(m)));
+        if most > 0.0 && least.is_finite() { least / most } else { 0.0 }
+    }
+
+    /// Solves A X = B in place of B.
+    pub fn solve(&self, b: &mut Mat<f64>) {
+        let n = self.factors.nrows();
+        let k = b.ncols();
+        let permutation = PermRef::new_checked(&self.forward, &self.inverse, n);
+        let factors = self.factors.as_ref();
+        quietly(|par| {
+            let mut memory = MemBuffer::new(solve::solve_in_place_scratch::<usize, f64>(n, k, par));
+            let stack = MemStack::new(&mut memory);
+            solve::solve_in_place(factors, factors, permutation, b.as_mut(), par, stack);
+        });
+    }
+
+    /// Solves A^T X = B in place of B.
+    pub fn solve_transposed(&self, b: &mut Mat<f64>) {
+        let n = self.factors.nrows();
+        let k = b.ncols();
+        let permutation = PermRef::new_checked(&self.forward, &self.inverse, n);
+        let factors = self.factors.as_ref();
+        quietly(|par| {
+            let scratch = solve::solve_transpose_in_place_scratch::<usize, f64>(n, k, par);
+            let mut memory = MemBuffer::new(scratch);
+            let stack = MemStack::new(&mut memory);
+            solve::solve_transpose_in_place(factors, factors, permutation, b.as_mut(), par, stack);
+        });
+    }
+
+    /// An estimate of the 1-norm condition number (Hager 1984, Higham 1988): a lower bound that is seldom below a third.
+    pub fn condition(&self) -> f64 {
+        let n = self.factors.nrows();
+        if n == 0 {
+            return 1.0;
+        }
+        let mut x = Mat::from_fn(n, 1, |_, _| 1.0 / n as f64);
+        let mut norm = 0.0f64;
+        let mut last = None;
+        for _ in 0..5 {
+            let mut y = x.clone();
+            self.solve(&mut y);
+            norm = norm.max(norm_1(y.as_ref()));
+            if !norm.is_finite() {
+                return f64::INFINITY;
+            }
+            let mut z = Mat::from_fn(n, 1, |i, _| if y[(i, 0)] < 0.0 { -1.0 } else { 1.0 });
+            self.solve_transposed(&mut z);
+            let steepest = (0..n).fold(0, |m, i| if z[(i, 0)].abs() > z[(m, 0)].abs() { i } else { m });
+            if last == Some(steepest) {
+                break;
+            }
+            last = Some(steepest);
+            x = Mat::from_fn(n, 1, |i, _| f64::from(u8::from(i == steepest)));
+        }
+        // A vector of alternating signs and growing size catches what the ascent misses.
+        let signed = |i: usize| if i % 2 == 0 { 1.0 } else { -1.0 };
+        let mut y = Mat::from_fn(n, 1, |i, _| signed(i) * (1.0 + i as f64 / (n.max(2) - 1) as f64));
+        self.solve(&mut y);
+        norm = norm.max(2.0 * norm_1(y.as_ref()) / (3.0 * n as f64));
+        self.norm * norm
+    }
+}
+
+/// A = U diag(s) V^T, thin, the singular values in decreasing order.
+#[derive(Debug, Clone)]
+pub struct Svd {
+    /// Left singular vectors, a column each.
+    pub u: Mat<f64>,
+    /// Singular values.
+    pub s: Vec<f64>,
+    /// Right singular vectors, a column each.
+    pub v: Mat<f64>,
+}
+
+impl Svd {
+    /// The decomposition; `None` where the iteration does not converge (a matrix that is not finite).
+    pub fn of(a: MatRef<'_, f64>) -> Option<Self> {
+        let decomposition = quietly(|_| a.thin_svd()).ok()?;
+        let s = decomposition.S().column_vector();
+        Some(Self {
+            u: decomposition.U().to_owned(),
+            s: (0..s.nrows()).map(|i| s[i]).collect(),
+            v: decomposition.V().to_owned(),
+        })
+    }
+
+    /// How many singular values are above `tolerance` times the largest.
+    pub fn rank(&self, tolerance: f64) -> usize {
+        let most = self.s.first().copied().unwrap_or(0.0);
+        self.s.iter().filter(|&&s| s > tolerance * most).count()
+    }
+
+    /// The pseudoinverse, with singular values below `tolerance` times the largest taken as 0.
+    pub fn pseudoinverse(&self, tolerance: f64) -> Mat<f64> {
+        let rank = self.rank(tolerance);
+        let scaled = Mat::from_fn(self.v.nrows(), rank, |i, j| self.v[(i, j)] / self.s[j]);
+        product(scaled.as_ref(), self.u.as_ref().get(.., ..rank).transpose())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::num::Stream;
+
+    fn random(rows: usize, columns: usize, index: u64) -> Mat<f64> {
+        let mut stream = Stream::new(7, "linear", index);
+        Mat::from_fn(rows, columns, |_, _| stream.normal())
+    }
+
+    fn largest(a: MatRef<'_, f64>) -> f64 {
+        to_rows(a).into_iter().fold(0.0, |m, x| m.max(x.abs()))
+    }
+
+    #[test]
+    fn a_factored_matrix_solves_both_ways() {
+        for n in [1, 2, 7, 65, 200] {
+            let a = random(n, n, n as u64);
+            let b = random(n, 3, 1000);
+            let lu = Lu::of(a.clone());
+            let (mut x, mut y) = (b.clone(), b.clone());
+            lu.solve(&mut x);
+            lu.solve_transposed(&mut y);
+            let (mut r, mut s) = (b.clone(), b.clone());
+            subtract_product(&mut r, a.as_ref(), x.as_ref());
+            subtract_product(&mut s, a.transpose(), y.as_ref());
+            assert!(largest(r.as_ref()) < 1e-10 && largest(s.as_ref()) < 1e-10, "{n}");
+        }
+    }
+
+    #[test]
+    fn the_condition_number_is_that_of_the_inverse() {
+        let n = 40;
+        let a = random(n, n, 3);
+        let lu = Lu::of(a.clone());
+        let mut inverse = Mat::identity(n, n);
+        lu.solve(&mut inverse);
+        let exact = norm_1(a.as_ref()) * norm_1(inverse.as_ref());
+        let estimate = lu.condition();
+        assert!(estimate <= exact * (1.0 + 1e-9) && estimate > exact / 3.0, "{estimate} {exact}");
+        assert!(Lu::of(Mat::from_fn(3, 3, |i, j| (i + j) as f64)).pivot_ratio() < 1e-15);
+    }
+
+    #[test]
+    fn factors_do_not_depend_on_the_threads() {
+        let n = 700;
+        let a = random(n, n, 5);
+        let work = || {
+            let lu = Lu::of(a.clone());
+            let mut x = random(n, 300, 6);
+            lu.solve(&mut x);
+            let svd = Svd::of(a.as_ref().get(..60, ..90)).unwrap();
+            (
+                to_rows(lu.factors.as_ref()),
+                to_rows(x.as_ref()),
+                svd.s,
+                to_rows(product(a.as_ref(), a.as_ref()).as_ref()),
+            )
+        };
+        let run =
+            |threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(work);
+        let one = run(1);
+        assert!(one == run(2) && one == run(3));
+    }
+
+    #[test]
+    fn a_pseudoinverse_inverts_on_the_range() {
+        // Rank 3 of 6 x 5.
+        let a = product(random(6, 3, 1).as_ref(), random(3, 5, 2).as_ref());
+        let svd = Svd::of(a.as_ref()).unwrap();
+        assert_eq!(svd.rank(1e-12), 3);
+        let p = svd.pseudoinverse(1e-12);
+        let mut r = a.clone();
+        subtract_product(&mut r, a.as_ref(), product(p.as_ref(), a.as_ref()).as_ref());
+        assert!(largest(r.as_ref()) < 1e-13);
+    }
+
+    #[test]
+    fn rows_and_back() {
+        let values: Vec<f64> = (0..6).map(f64::from).collect();
+        let a = rows(&values, 3);
+        assert_eq!((a.nrows(), a[(1, 0)]), (2, 3.0));
+        assert_eq!(to_rows(a), values);
+    }
+}
