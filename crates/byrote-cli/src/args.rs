@@ -59,6 +59,9 @@ pub enum Command {
     /// Train a transformer towards the floor, and stop there
     #[command(after_help = commands::train::EXAMPLES)]
     Train(Box<commands::train::TrainCommand>),
+    /// Weights in closed form that memorize a corpus, without training
+    #[command(after_help = commands::build::EXAMPLES)]
+    Build(Box<commands::build::BuildCommand>),
     /// Loss, gap, memorized contexts and the worst contexts of a model on a corpus
     #[command(after_help = commands::eval::EXAMPLES)]
     Eval(Box<commands::eval::EvalCommand>),

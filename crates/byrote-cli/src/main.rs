@@ -46,6 +46,7 @@ fn run(cli: Cli) -> byrote::Result<ExitCode> {
         Command::Corpus(args) => commands::corpus::run(&args, &common),
         Command::Bounds(args) => commands::bounds::run(&args, &common),
         Command::Train(args) => commands::train::run(&args, &common),
+        Command::Build(args) => commands::build::run(&args, &common),
         Command::Eval(args) => commands::eval::run(&args, &common),
         Command::Predict(args) => commands::predict::run(&args, &common),
         Command::Show(args) => commands::show::run(&args, &common),

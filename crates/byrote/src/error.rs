@@ -71,9 +71,72 @@ pub enum Error {
         /// The setting that differs, with both values.
         message: String,
     },
+    /// A builder that cannot write down what was asked for.
+    #[error("{builder}: {refusal}")]
+    Refused {
+        /// The paper's key.
+        builder: &'static str,
+        /// Why.
+        refusal: Refusal,
+    },
     /// The caller's observer asked to stop.
     #[error("interrupted")]
     Interrupted,
+}
+
+/// Why a builder refuses: the hypothesis of its theorem that fails, or what the arithmetic cannot carry.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// Fewer neurons than contexts.
+    #[error("{neurons} neurons for {contexts} contexts; the construction takes one a context")]
+    TooFewNeurons {
+        /// Neurons asked for.
+        neurons: u64,
+        /// Contexts to store.
+        contexts: u64,
+    },
+    /// A context twice.
+    #[error("the contexts {first} and {second} are the same")]
+    DuplicateContext {
+        /// A context, by its place in the problem.
+        first: usize,
+        /// Another one.
+        second: usize,
+    },
+    /// The mixer takes two contexts to points that cannot be told apart.
+    #[error(
+        "the mixer takes the contexts {first} and {second} to the same point, or nearly (a gap of {relative_gap:.1e} of \
+         the range); give positions, another seed or more dimensions"
+    )]
+    Collision {
+        /// A context, by its place in the problem.
+        first: usize,
+        /// Another one.
+        second: usize,
+        /// Their distance by the range of all contexts.
+        relative_gap: f64,
+    },
+    /// No draw came close enough.
+    #[error("the largest error of a logit is {error:.1e}, above {tolerance:.0e}; {advice}")]
+    Residual {
+        /// The largest error of the best draw.
+        error: f64,
+        /// What was asked for.
+        tolerance: f64,
+        /// What may help.
+        advice: &'static str,
+    },
+    /// The matrices do not fit into memory.
+    #[error("takes {needed} bytes of memory, {available} are allowed; {advice}")]
+    Memory {
+        /// Bytes.
+        needed: u64,
+        /// Bytes.
+        available: u64,
+        /// What may help.
+        advice: &'static str,
+    },
 }
 
 impl Error {
@@ -106,6 +169,7 @@ impl Error {
             Error::Setting { .. } => "setting",
             Error::EmptyCorpus { .. } => "empty_corpus",
             Error::Incompatible { .. } => "incompatible",
+            Error::Refused { .. } => "refused",
             Error::Interrupted => "interrupted",
         }
     }
@@ -117,7 +181,10 @@ impl Error {
                 Some(path)
             }
             Error::Incompatible { right, .. } => Some(right),
-            Error::Setting { .. } | Error::EmptyCorpus { .. } | Error::Interrupted => None,
+            Error::Setting { .. }
+            | Error::EmptyCorpus { .. }
+            | Error::Refused { .. }
+            | Error::Interrupted => None,
         }
     }
 

@@ -11,7 +11,7 @@
 
 use crate::model::Model;
 use crate::model::reference::log_sum_exp;
-use crate::train::{Evaluator, Problem};
+use crate::train::{Evaluator, Problem, Stage};
 use crate::units::Nats;
 use crate::{Error, Result};
 use serde::Serialize;
@@ -103,12 +103,15 @@ pub fn evaluate(model: &Model, problem: &Problem, tolerance: Nats, worst: usize)
         return Err(Error::setting("--tol", format!("{}; a number of nats from 0", tolerance.0)));
     }
     problem.fits(model.config())?;
-    let mut evaluator = Evaluator::<f64>::new(*model.config(), problem);
+    let mut evaluator = Evaluator::<f64>::forward(*model.config(), problem);
     let visit = |seen: &mut Vec<Outcome>, context: usize, logits: &[f64]| {
         seen.push(outcome(problem, context, logits));
     };
-    let outcomes: Vec<Outcome> =
-        evaluator.for_each_row(model.parameters(), Vec::new, visit).into_iter().flatten().collect();
+    let outcomes: Vec<Outcome> = evaluator
+        .for_each_row(Stage::Logits, model.parameters(), Vec::new, visit)
+        .into_iter()
+        .flatten()
+        .collect();
 
     if let Some(wrong) = outcomes.iter().find(|o| !o.kl.is_finite()) {
         let tokens = problem.tokens_of(wrong.context);
@@ -211,17 +214,11 @@ fn outcome(problem: &Problem, context: usize, logits: &[f64]) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::corpus::{Corpus, Options, Outputs, Silent, Source};
     use crate::model::{Config, Preset, Shape};
+    use crate::train::problem::examples;
 
-    /// The problem of a text, a document a line.
     fn problem_of(text: &str) -> Problem {
-        let file = tempfile::Builder::new().suffix(".txt").tempfile().unwrap();
-        std::fs::write(file.path(), text).unwrap();
-        let outputs = Outputs { contexts: true, ..Outputs::default() };
-        let source = Source::Files(vec![file.path().to_path_buf()]);
-        let corpus = Corpus::read(&source, &Options::default(), outputs, &Silent).unwrap();
-        Problem::new(&corpus.contexts.unwrap(), corpus.summary.floor_nats)
+        examples::text(text).0
     }
 
     /// Tokens a = 0, b = 1, c = 2; one context, [a], with b twice and c once.

@@ -185,7 +185,15 @@ pub fn figures(table: &mut Table, found: &Evaluation) {
     let rows = [
         ("loss", thousands_f64(loss_nats.0, 4), "nats".to_owned()),
         ("floor", thousands_f64(floor_nats.0, 4), "nats: no model can be below".into()),
-        ("gap", thousands_f64(gap_nats.0, 4), relative),
+        (
+            "gap",
+            if gap_nats.0 > 0.0 && gap_nats.0 < 1e-3 {
+                format!("{:.2e}", gap_nats.0)
+            } else {
+                thousands_f64(gap_nats.0, 4)
+            },
+            relative,
+        ),
         (
             "memorized",
             thousands(found.memorized),

@@ -1,6 +1,7 @@
 //! One file a verb.
 
 pub mod bounds;
+pub mod build;
 pub mod completions;
 pub mod corpus;
 pub mod eval;

@@ -17,6 +17,7 @@ pub(super) mod activate;
 pub(super) mod places;
 pub(super) mod weights;
 
+pub use super::lane::Stage;
 use super::lane::{Lane, LaneGradient, Mix, Output, Shared, Until};
 use super::problem::Problem;
 use crate::model::Config;
@@ -49,6 +50,7 @@ pub struct Evaluator<'p, T> {
     places: Places<T>,
     lanes: Vec<Lane<T>>,
     chunks: Vec<Chunk<T>>,
+    backward: bool,
 }
 
 /// The number of lanes: a power of two that depends on the problem and the model alone, never on the threads.
@@ -62,6 +64,15 @@ fn n_lanes(contexts: usize, s: Sizes) -> usize {
 impl<'p, T: Real> Evaluator<'p, T> {
     /// An evaluator for a model of this configuration, which must be [`Config::checked`] and wide enough for the problem.
     pub fn new(config: Config, problem: &'p Problem) -> Self {
+        Self::made(config, problem, true)
+    }
+
+    /// An evaluator for forward passes alone: it takes less memory, and uses that `W_U` is sparse where it is.
+    pub fn forward(config: Config, problem: &'p Problem) -> Self {
+        Self::made(config, problem, false)
+    }
+
+    fn made(config: Config, problem: &'p Problem, backward: bool) -> Self {
         let sizes = Sizes::new(&config);
         let n = problem.len();
         let n_lanes = n_lanes(n, sizes);
@@ -69,13 +80,14 @@ impl<'p, T: Real> Evaluator<'p, T> {
         let step = n.div_ceil(n_lanes).next_multiple_of(8);
         let lanes: Vec<Lane<T>> = (0..n_lanes)
             .map(|lane| (lane * step).min(n)..((lane + 1) * step).min(n))
-            .map(|contexts| Lane::new(&config, problem, sizes, contexts))
+            .map(|contexts| Lane::new(&config, problem, sizes, contexts, backward))
             .collect();
         Self {
             layout: Layout::new(&config),
             weights: Weights::new(&config, sizes),
             places: Places::new(&config, problem, sizes),
-            chunks: Chunk::all(&config, problem, &lanes, sizes),
+            chunks: if backward { Chunk::all(&config, problem, &lanes, sizes) } else { Vec::new() },
+            backward,
             lanes,
             sizes,
             config,
@@ -86,9 +98,10 @@ impl<'p, T: Real> Evaluator<'p, T> {
     /// The loss in nats, over all predictions; `gradient` is overwritten.
     ///
     /// # Panics
-    /// When `parameters` or `gradient` is not as long as the configuration says.
+    /// When `parameters` or `gradient` is not as long as the configuration says, or the evaluator only goes forward.
     pub fn evaluate(&mut self, parameters: &[T], gradient: &mut [T]) -> f64 {
         let n = self.layout.n;
+        assert!(self.backward, "a gradient of an evaluator that only goes forward");
         assert!(gradient.len() == n, "{} derivatives for a model of {n}", gradient.len());
         let loss = self.work(parameters, Until::Gradient);
         self.gather(gradient);
@@ -103,14 +116,15 @@ impl<'p, T: Real> Evaluator<'p, T> {
         self.work(parameters, Until::Loss)
     }
 
-    /// Calls `visit` with the logits of every context: with the state of its lane, the context's index in the problem, and
-    /// the row of logits. The states, one a lane, are those that `start` makes, and are given back in the order of the
-    /// contexts; contexts of a lane are visited in order.
+    /// Calls `visit` with what a stage gives for every context: with the state of its lane, the context's index in the
+    /// problem, and the row of values. The states, one a lane, are those that `start` makes, and are given back in the order
+    /// of the contexts; contexts of a lane are visited in order.
     ///
     /// # Panics
     /// When `parameters` is not as long as the configuration says.
     pub fn for_each_row<S: Send>(
         &mut self,
+        stage: Stage,
         parameters: &[T],
         start: impl Fn() -> S + Sync,
         visit: impl Fn(&mut S, usize, &[T]) + Sync,
@@ -121,11 +135,20 @@ impl<'p, T: Real> Evaluator<'p, T> {
         lanes.par_iter_mut().zip(&mut states).for_each(|(lane, state)| {
             run(Mix { lane, shared });
             for rows in lane.blocks() {
-                run(Output { lane, shared, rows: rows.clone(), until: Until::Logits });
-                lane.logits(rows, shared.s).for_each(|(context, logits)| visit(state, context, logits));
+                run(Output { lane, shared, rows: rows.clone(), until: Until::Stage(stage) });
+                lane.rows(stage, rows, &shared).for_each(|(context, values)| visit(state, context, values));
             }
         });
         states
+    }
+
+    /// What a stage gives for all contexts, row by row.
+    ///
+    /// # Panics
+    /// When `parameters` is not as long as the configuration says.
+    pub fn rows(&mut self, stage: Stage, parameters: &[T]) -> Vec<T> {
+        let push = |rows: &mut Vec<T>, _: usize, values: &[T]| rows.extend_from_slice(values);
+        self.for_each_row(stage, parameters, Vec::new, push).concat()
     }
 
     /// Packs the weights, embeds the places.
@@ -136,6 +159,9 @@ impl<'p, T: Real> Evaluator<'p, T> {
         let (weights, layout) = (&mut self.weights, &self.layout);
         weights.pack_mixer(parameters, layout, s);
         self.places.embed(&self.config, self.problem, (parameters, layout), weights, s);
+        if !self.backward {
+            weights.look_for_zeros(parameters, layout, s);
+        }
         weights.pack_rest(parameters, layout, s);
     }
 
@@ -345,6 +371,7 @@ mod tests {
             let loss = evaluator.evaluate(model.parameters(), &mut gradient);
             assert_eq!(evaluator.loss(model.parameters()), loss);
             let visited = evaluator.for_each_row(
+                Stage::Logits,
                 model.parameters(),
                 Vec::new,
                 |seen: &mut Vec<usize>, context, logits| {
@@ -355,6 +382,29 @@ mod tests {
                 },
             );
             assert_eq!(visited.concat(), (0..problem.len()).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn a_sparse_output_gives_what_a_full_one_gives_and_stages_follow_each_other() {
+        let (problem, d_vocab) = stories(200);
+        for config in configs(d_vocab) {
+            let mut parameters = Model::random(config, 4).unwrap().parameters().to_vec();
+            let w_u = config.tensors().into_iter().find(|t| t.name == "W_U").unwrap().range;
+            parameters[w_u].iter_mut().enumerate().for_each(|(i, v)| *v *= f64::from(u8::from(i % 19 == 0)));
+            let full = Evaluator::<f64>::new(config, &problem).rows(Stage::Logits, &parameters);
+            let mut forward = Evaluator::<f64>::forward(config, &problem);
+            let sparse = forward.rows(Stage::Logits, &parameters);
+            assert!(forward.weights.u_sparse.is_some());
+            assert!(full.iter().zip(&sparse).all(|(a, b)| (a - b).abs() < 1e-13), "{config:?}");
+            let read = forward.rows(Stage::Read, &parameters);
+            let mixed = forward.rows(Stage::Mixed, &parameters);
+            assert_eq!(mixed.len(), problem.len() * 5);
+            match config.hidden {
+                Hidden::Absent => assert_eq!(read, mixed),
+                Hidden::Output => assert_eq!(read.len(), problem.len() * 7),
+                Hidden::Residual => assert!(read.len() == mixed.len() && read != mixed),
+            }
         }
     }
 

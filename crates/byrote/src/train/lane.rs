@@ -19,6 +19,8 @@ use std::ops::Range;
 
 /// Rows worked off at a time: enough that the gradient of `W_U`, which every block reads and writes, is no burden.
 pub(super) const BLOCK: usize = 128;
+/// Hidden values of a block where there is no gradient: a wide layer takes fewer rows at a time.
+const FORWARD_VALUES: usize = 1 << 19;
 
 /// Rows whose softmax is taken together: sums and logarithms of a row wait for each other, those of several do not.
 const GROUP: usize = 8;
@@ -45,6 +47,8 @@ pub(super) struct Lane<T> {
     pub(super) dq: Lines<T>,
     /// Derivatives of what the mixer gives at the last token, `[contexts, d]`.
     pub(super) da: Lines<T>,
+    /// Rows of a block.
+    block_rows: usize,
     block: Block<T>,
     pub(super) gradient: LaneGradient<T>,
     pub(super) loss: f64,
@@ -75,20 +79,31 @@ pub(super) struct LaneGradient<T> {
 }
 
 impl<T: Real> Lane<T> {
-    pub(super) fn new(config: &Config, problem: &Problem, s: Sizes, contexts: Range<usize>) -> Self {
+    /// A lane; one that never goes back holds no gradient.
+    pub(super) fn new(
+        config: &Config,
+        problem: &Problem,
+        s: Sizes,
+        contexts: Range<usize>,
+        backward: bool,
+    ) -> Self {
         let n = contexts.len();
         let entries = problem.context_starts[contexts.end] - problem.context_starts[contexts.start];
-        let b = n.min(BLOCK);
+        let block_rows =
+            if backward { BLOCK } else { (FORWARD_VALUES / s.m_row.max(1)).clamp(8, BLOCK) & !7 };
+        let b = n.min(block_rows);
         let d_width = padded(s.d);
+        let back = |values: usize| if backward { values } else { 0 };
         let out = if config.hidden == Hidden::Residual { s.m } else { 0 };
         let averaged = config.shape.mixer == Mixer::Average;
         Self {
             weights: Lines::zeros(entries * s.heads),
-            d_scores: Lines::zeros(entries * s.heads),
+            d_scores: Lines::zeros(back(entries * s.heads)),
             z: Lines::zeros(n * s.mixed),
-            dz: Lines::zeros(n * s.mixed),
-            dq: Lines::zeros(n * s.mixed),
-            da: Lines::zeros(n * s.d_row),
+            dz: Lines::zeros(back(n * s.mixed)),
+            dq: Lines::zeros(back(n * s.mixed)),
+            da: Lines::zeros(back(n * s.d_row)),
+            block_rows,
             block: Block {
                 a: Lines::zeros(b * s.d_row),
                 u: Lines::zeros(b * s.m_row),
@@ -99,15 +114,15 @@ impl<T: Real> Lane<T> {
                 logits: Lines::zeros(b * s.omega_row),
             },
             gradient: LaneGradient {
-                u_pos: Lines::zeros(if averaged { s.n_ctx } else { 0 }),
-                w_o: Lines::zeros(s.mixed * d_width),
-                b_o: Lines::zeros(s.d),
-                w_in: Lines::zeros(s.d * padded(s.m)),
-                b_in: Lines::zeros(s.m),
-                w_out: Lines::zeros(out * d_width),
-                b_out: Lines::zeros(s.d),
-                w_u: Lines::zeros(s.read * padded(s.omega)),
-                b_u: Lines::zeros(s.omega),
+                u_pos: Lines::zeros(back(if averaged { s.n_ctx } else { 0 })),
+                w_o: Lines::zeros(back(s.mixed * d_width)),
+                b_o: Lines::zeros(back(s.d)),
+                w_in: Lines::zeros(back(s.d * padded(s.m))),
+                b_in: Lines::zeros(back(s.m)),
+                w_out: Lines::zeros(back(out * d_width)),
+                b_out: Lines::zeros(back(s.d)),
+                w_u: Lines::zeros(back(s.read * padded(s.omega))),
+                b_u: Lines::zeros(back(s.omega)),
             },
             loss: 0.0,
             contexts,
@@ -116,23 +131,55 @@ impl<T: Real> Lane<T> {
 
     /// The blocks of rows.
     pub(super) fn blocks(&self) -> impl Iterator<Item = Range<usize>> + use<T> {
-        let rows = self.contexts.len();
-        (0..rows).step_by(BLOCK).map(move |start| start..(start + BLOCK).min(rows))
+        let (rows, step) = (self.contexts.len(), self.block_rows);
+        (0..rows).step_by(step).map(move |start| start..(start + step).min(rows))
     }
 
-    /// The logits of a block that was just computed, a row at a time.
-    pub(super) fn logits(&self, rows: Range<usize>, s: Sizes) -> impl Iterator<Item = (usize, &[T])> {
+    /// What a stage gave for a block that was just computed, a row at a time.
+    pub(super) fn rows(
+        &self,
+        stage: Stage,
+        rows: Range<usize>,
+        shared: &Shared<'_, T>,
+    ) -> impl Iterator<Item = (usize, &[T])> {
+        let s = shared.s;
+        let (values, row, width) = match stage {
+            Stage::Mixed => (&self.block.a, s.d_row, s.d),
+            Stage::Read => (self.block.read(shared.config), s.read_row, s.read),
+            Stage::Logits => (&self.block.logits, s.omega_row, s.omega),
+        };
         let first = self.contexts.start + rows.start;
-        (first..first + rows.len())
-            .zip(self.block.logits.chunks_exact(s.omega_row).map(move |row| &row[..s.omega]))
+        (first..first + rows.len()).zip(values.chunks_exact(row).map(move |row| &row[..width]))
     }
+}
+
+impl<T> Block<T> {
+    /// What the output reads.
+    fn read(&self, config: &Config) -> &Lines<T> {
+        match config.hidden {
+            Hidden::Absent => &self.a,
+            Hidden::Output => &self.y,
+            Hidden::Residual => &self.r,
+        }
+    }
+}
+
+/// A place on the way through the network where its values can be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// What the mixer gives at the last token, with the skip connection: what a hidden layer reads. `[d_model]`
+    Mixed,
+    /// What the output reads. `[d_mlp]` or `[d_model]`
+    Read,
+    /// The logits. `[d_vocab]`
+    Logits,
 }
 
 /// How far to go.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Until {
-    /// The logits of a block stay for [`Lane::logits`].
-    Logits,
+    /// The values of a stage stay for [`Lane::rows`].
+    Stage(Stage),
     /// The loss is added to the lane's.
     Loss,
     /// The loss and the gradient are added to the lane's.
@@ -220,7 +267,10 @@ impl<T: Real> Kernel for Output<'_, T> {
     #[inline(always)]
     fn call<I: Isa>(self, isa: I) {
         let Self { lane, shared, rows, until } = self;
-        lane.forward(isa, shared, rows.clone());
+        lane.forward(isa, shared, rows.clone(), until);
+        if matches!(until, Until::Stage(Stage::Mixed | Stage::Read)) {
+            return;
+        }
         let (problem, s) = (shared.problem, shared.s);
         let b_u = &mut lane.gradient.b_u;
         if until == Until::Gradient && rows.start == 0 {
@@ -233,7 +283,7 @@ impl<T: Real> Kernel for Output<'_, T> {
             for (row, largest) in group.chunks_exact_mut(s.omega_row).zip(&mut largest) {
                 *largest = add_and_max(isa, &mut row[..padded(s.omega)], &shared.weights.b_u);
             }
-            if until != Until::Logits {
+            if until != Until::Stage(Stage::Logits) {
                 lane.loss += cross_entropy(isa, group, &largest, problem, first, s);
             }
             if until == Until::Gradient {
@@ -283,7 +333,7 @@ fn cross_entropy<T: Real, I: Isa>(
 impl<T: Real> Lane<T> {
     /// To the logits of a block, their bias not yet added.
     #[inline(always)]
-    fn forward<I: Isa>(&mut self, isa: I, shared: Shared<'_, T>, rows: Range<usize>) {
+    fn forward<I: Isa>(&mut self, isa: I, shared: Shared<'_, T>, rows: Range<usize>, until: Until) {
         let Shared { config, problem, weights, places, s } = shared;
         let n = rows.len();
         let first = self.contexts.start + rows.start;
@@ -312,6 +362,9 @@ impl<T: Real> Lane<T> {
                 add(a, &places.x[read[read.len() - 1] as usize * s.d_row..][..s.d_row]);
             }
         }
+        if until == Until::Stage(Stage::Mixed) {
+            return;
+        }
         if config.hidden != Hidden::Absent {
             affine(isa, u, s.m_row, n, (a, s.d_row, s.d), &weights.w_in, None);
             let used = n * s.m_row;
@@ -325,11 +378,22 @@ impl<T: Real> Lane<T> {
                 add(r, a);
             }
         }
+        if until == Until::Stage(Stage::Read) {
+            return;
+        }
         let read: &[T] = match config.hidden {
             Hidden::Absent => a,
             Hidden::Output => y,
             Hidden::Residual => r,
         };
+        if let Some(sparse) = &weights.u_sparse {
+            for (read, logits) in
+                read.chunks_exact(s.read_row).zip(logits.chunks_exact_mut(s.omega_row)).take(n)
+            {
+                sparse.multiply(&read[..s.read], &mut logits[..padded(s.omega)]);
+            }
+            return;
+        }
         affine(isa, logits, s.omega_row, n, (read, s.read_row, s.read), &weights.u, None);
     }
 

@@ -15,7 +15,7 @@ pub mod trainer;
 
 pub use checkpoint::Checkpoint;
 pub use curve::{Curve, Row};
-pub use gradient::Evaluator;
+pub use gradient::{Evaluator, Stage};
 pub use problem::Problem;
 pub use settings::{Limits, Method, Schedule, Settings, Stall, Stop};
 pub use state::Memory;

@@ -175,3 +175,37 @@ impl Problem {
         self.places_of(context).iter().map(|&p| self.places[p as usize].0).collect()
     }
 }
+
+/// Small problems for tests.
+#[cfg(test)]
+pub(crate) mod examples {
+    use super::Problem;
+    use crate::corpus::{Corpus, Options, Outputs, Silent, Source, Window};
+
+    /// The problem of a source, contexts of up to `n_ctx` tokens, and its vocabulary's size.
+    pub(crate) fn of(source: &Source, n_ctx: u32) -> (Problem, u64) {
+        let options = Options { window: Window { n_ctx, ..Window::default() }, ..Options::default() };
+        let outputs = Outputs { contexts: true, ..Outputs::default() };
+        let corpus = Corpus::read(source, &options, outputs, &Silent).unwrap();
+        let problem = Problem::new(&corpus.contexts.unwrap(), corpus.summary.floor_nats);
+        (problem, corpus.summary.d_vocab)
+    }
+
+    /// That of the built-in stories, contexts of up to 9 tokens.
+    pub(crate) fn stories(documents: u64) -> (Problem, u64) {
+        of(&Source::Stories { documents, seed: 0 }, 9)
+    }
+
+    /// That of a text, a document a line.
+    pub(crate) fn text(text: &str) -> (Problem, u64) {
+        let file = tempfile::Builder::new().suffix(".txt").tempfile().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        of(&Source::Files(vec![file.path().to_path_buf()]), 9)
+    }
+
+    /// That of documents of single-letter tokens: `"abc abd"` is two of three tokens.
+    pub(crate) fn letters(documents: &str) -> (Problem, u64) {
+        let line = |d: &str| d.chars().map(String::from).collect::<Vec<_>>().join(" ");
+        text(&documents.split(' ').map(line).collect::<Vec<_>>().join("\n"))
+    }
+}

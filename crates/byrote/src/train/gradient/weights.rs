@@ -142,6 +142,42 @@ impl<T: Real> Packed<T> {
     }
 }
 
+/// A matrix of which few entries are not 0, row by row.
+pub(in crate::train) struct Sparse<T> {
+    starts: Vec<usize>,
+    entries: Vec<(u32, T)>,
+}
+
+impl<T: Real> Sparse<T> {
+    /// The entries of a row-major matrix; `None` where more than one in `most` is not 0.
+    fn of(source: &[T], columns: usize, most: usize) -> Option<Self> {
+        let zero = T::of(0.0);
+        let n: usize = source.par_chunks(SPLIT).map(|part| part.iter().filter(|&&x| x != zero).count()).sum();
+        if n > source.len() / most {
+            return None;
+        }
+        let (mut starts, mut entries) = (vec![0], Vec::with_capacity(n));
+        for row in source.chunks_exact(columns) {
+            entries.extend((0u32..).zip(row).filter(|&(_, &x)| x != zero).map(|(j, &x)| (j, x)));
+            starts.push(entries.len());
+        }
+        Some(Self { starts, entries })
+    }
+
+    /// `target = x M`.
+    pub(in crate::train) fn multiply(&self, x: &[T], target: &mut [T]) {
+        target.fill(T::of(0.0));
+        for (&x, range) in x.iter().zip(self.starts.windows(2)) {
+            for &(j, value) in &self.entries[range[0]..range[1]] {
+                target[j as usize] += x * value;
+            }
+        }
+    }
+}
+
+/// A matrix is worth reading entry by entry where at most one in so many is not 0.
+const SPARSE: usize = 16;
+
 /// The weights, packed, and the biases, padded.
 pub(in crate::train) struct Weights<T> {
     /// Queries, keys and values side by side, `[d, 3 mixed]`.
@@ -156,6 +192,8 @@ pub(in crate::train) struct Weights<T> {
     pub(in crate::train) w_out: Packed<T>,
     pub(in crate::train) b_out: Lines<T>,
     pub(in crate::train) u: Packed<T>,
+    /// In place of `u`, where `W_U` is sparse and there is no way back.
+    pub(in crate::train) u_sparse: Option<Sparse<T>>,
     /// Minus infinity beyond the vocabulary: the padding of the logits never counts.
     pub(in crate::train) b_u: Lines<T>,
 }
@@ -177,6 +215,7 @@ impl<T: Real> Weights<T> {
             w_out: Packed::new(out, s.d),
             b_out: Lines::zeros(s.d),
             u: Packed::new(s.read, s.omega),
+            u_sparse: None,
             b_u,
         }
     }
@@ -217,6 +256,13 @@ impl<T: Real> Weights<T> {
         if !layout.w_out.is_empty() {
             self.w_out.fill(&parameters[layout.w_out.clone()], s.d);
         }
-        self.u.fill(&parameters[layout.w_u.clone()], s.omega);
+        if self.u_sparse.is_none() {
+            self.u.fill(&parameters[layout.w_u.clone()], s.omega);
+        }
+    }
+
+    /// Looks whether `W_U` is sparse: for passes without a way back.
+    pub(in crate::train) fn look_for_zeros(&mut self, parameters: &[T], layout: &Layout, s: Sizes) {
+        self.u_sparse = Sparse::of(&parameters[layout.w_u.clone()], s.omega, SPARSE);
     }
 }

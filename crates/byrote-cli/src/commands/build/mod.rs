@@ -1,0 +1,117 @@
+//! `byrote build`: weights in closed form, a file a paper.
+
+mod madden2024;
+
+use crate::args::Common;
+use crate::commands::eval;
+use crate::interrupt;
+use crate::ui::{self, Table, thousands};
+use byrote::Result;
+use byrote::corpus::Corpus;
+use byrote::evaluate::{Evaluation, evaluate};
+use byrote::model::{Model, ModelFile, Precision};
+use byrote::train::Problem;
+use byrote::units::Nats;
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Instant;
+
+pub const EXAMPLES: &str = "Examples:
+  byrote build madden2024                                    the built-in stories, attention, tanh
+  byrote build madden2024 names.txt --tokenizer char --out names.safetensors
+  byrote build madden2024 --activation gelu --slack 0.05 --out gelu.safetensors";
+
+#[derive(Debug, Args)]
+pub struct BuildCommand {
+    #[command(subcommand)]
+    pub method: Method,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Method {
+    /// One hidden neuron a context: attention or token averaging, any activation (Theorems 5 and 7)
+    #[command(after_help = madden2024::EXAMPLES)]
+    Madden2024(Box<madden2024::Madden2024Command>),
+}
+
+/// What every builder takes.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Output")]
+pub struct BuildArgs {
+    /// Write the model here (f64 safetensors)
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// A distribution is memorized where its KL is at most this many nats
+    #[arg(long, allow_negative_numbers = true, value_name = "NATS", default_value_t = 1e-3)]
+    pub tol: f64,
+}
+
+pub fn run(args: &BuildCommand, common: &Common) -> Result<ExitCode> {
+    match &args.method {
+        Method::Madden2024(args) => madden2024::run(args, common),
+    }
+}
+
+/// A model that was built, on its way to the user.
+pub struct Built<'a> {
+    pub method: &'static str,
+    pub model: Model,
+    pub problem: &'a Problem,
+    pub corpus: &'a Corpus,
+    /// What the builder reports: fields of the JSON object.
+    pub report: Value,
+    /// What it reports, as rows of the table: name, value, note.
+    pub rows: Vec<[String; 3]>,
+    pub begun: Instant,
+    pub seconds_building: f64,
+}
+
+impl Built<'_> {
+    /// Measures the model, writes it, shows what was found.
+    pub fn finish(self, title: &str, args: &BuildArgs, common: &Common) -> Result<ExitCode> {
+        let found = evaluate(&self.model, self.problem, Nats(args.tol), 10)?;
+        let file = ModelFile {
+            model: self.model,
+            precision: Precision::F64,
+            tokenizer: self.corpus.summary.tokenizer.clone(),
+            vocabulary: self.corpus.vocabulary.clone(),
+        };
+        if let Some(path) = &args.out {
+            save(&file, path)?;
+        }
+        if common.json {
+            let mut object = eval::as_json(&file.model, &found, self.problem, &file.vocabulary);
+            object["method"] = json!(self.method);
+            object["seed"] = json!(common.seed);
+            if let (Some(object), Value::Object(report)) = (object.as_object_mut(), self.report) {
+                object.extend(report);
+            }
+            object["seconds_building"] = json!(self.seconds_building);
+            object["seconds"] = json!(self.begun.elapsed().as_secs_f64());
+            ui::print_json(&object)?;
+        } else {
+            ui::print(&human(title, self.method, &file, &found, &self.rows))?;
+            if let Some(path) = &args.out {
+                ui::note(common.quiet, &format!("wrote {}", path.display()));
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn save(file: &ModelFile, path: &Path) -> Result<()> {
+    interrupt::clean_up_beside(path);
+    file.save(path)
+}
+
+fn human(title: &str, method: &str, file: &ModelFile, found: &Evaluation, rows: &[[String; 3]]) -> String {
+    let parameters = thousands(file.model.parameters().len() as u64);
+    let mut out = format!("{title}: {method}, {parameters} parameters, no training\n\n");
+    let mut table = Table::new(&["contexts", &thousands(found.contexts), ""], &[0, 2]);
+    eval::figures(&mut table, found);
+    rows.iter().for_each(|row| table.row(row.to_vec()));
+    out += &table.render();
+    out
+}

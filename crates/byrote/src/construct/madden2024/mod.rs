@@ -1,0 +1,351 @@
+//! madden2024, Theorems 5 and 7: one hidden neuron a context is enough to memorize any next-token distributions.
+//!
+//! **Statement.** Let psi have, somewhere, a convergent Taylor series that is not a polynomial. For n distinct contexts of at
+//! most T tokens and any target distributions of full support there is a one-layer transformer with self-attention (Theorem
+//! 5) or token averaging (Theorem 7), d_model from 1 and m = n hidden neurons, whose next-token distributions are the targets.
+//!
+//! | here | in the paper | meaning |
+//! |---|---|---|
+//! | `W_E`, `W_pos` | Z, U | embedding, positions |
+//! | `W_Q W_K^T`, `W_V W_O` | W_1 W_2^T, W_3 W_0 | the two bilinear maps of a head |
+//! | `W_in`, `b_in` | W, b | hidden layer |
+//! | `W_U` | V | output |
+//! | `a`, stage `Mixed` | h_2 | what the mixer makes of a context |
+//!
+//! **What differs from the proof.** The proof draws the mixer and the hidden layer at random, near 0, and inverts the n x n
+//! matrix of features, whose condition number doubles with every few contexts: in double precision it is singular at 6.
+//! Here the mixer is random as in the proof ([`mixer`]), but the hidden layer is placed where the contexts are:
+//!
+//! - [`sorted`]: for functions that saturate (tanh, logistic, erf). Contexts are sorted along one direction and neuron k steps
+//!   between contexts k - 1 and k; features are +-1 to the last bit, the output is a difference of neighbouring targets, no
+//!   system is solved, and the output matrix is as sparse as the targets. Any d_model from 1.
+//! - [`pairs`]: for the others. A neuron's hyperplane lies halfway between two contexts, in a random direction; one n x n
+//!   system. d_model from about 4.
+//! - [`ramps`]: for GELU and ReLU where `pairs` fails (d_model 1 to 3): a piecewise linear function of one direction. Its
+//!   error grows with the range by the smallest gap.
+//!
+//! **Measured error.** See docs/derivations/madden2024.md. **It refuses** fewer neurons than contexts, contexts that the mixer
+//! cannot tell apart, systems that do not fit into memory, and any result whose largest logit error, measured with the public
+//! forward pass, is above the tolerance.
+//!
+//! Madden, Fox, Thrampoulidis, "Next-token prediction capacity: general upper bounds and a lower bound for transformers",
+//! arXiv:2405.13718v1, Theorems 4 to 7.
+
+pub mod mixer;
+pub mod pairs;
+pub mod ramps;
+pub mod sorted;
+
+use super::Targets;
+use crate::error::Refusal;
+use crate::model::{Activation, Config, Mixer, Model, Preset, Shape};
+use crate::train::{Evaluator, Problem, Stage};
+use crate::units::Nats;
+use crate::{Error, Result};
+use serde::Serialize;
+
+/// The key of the paper, in errors.
+pub(super) const KEY: &str = "madden2024";
+
+/// How often a random draw is made again.
+const DRAWS: u64 = 8;
+
+/// What to build.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    /// Attention or token averaging.
+    pub mixer: Mixer,
+    /// The function of the hidden neurons.
+    pub activation: Activation,
+    /// The width of the stream.
+    pub d_model: u64,
+    /// Heads; by default 4, or 1 below `d_model` 4.
+    pub n_heads: Option<u64>,
+    /// The width of a head; by default `d_model` by heads, rounded up.
+    pub d_head: Option<u64>,
+    /// Neurons beyond one a context, as a share of the contexts.
+    pub slack: f64,
+    /// Neurons, in place of `slack`.
+    pub d_mlp: Option<u64>,
+    /// The total gap asked for.
+    pub gap: Nats,
+    /// The largest error of a logit that is accepted.
+    pub tolerance: f64,
+    /// The seed of the random draws.
+    pub seed: u64,
+    /// The most memory for the matrices of a system, in bytes.
+    pub max_memory: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            mixer: Mixer::Attention,
+            activation: Activation::Tanh,
+            d_model: 16,
+            n_heads: None,
+            d_head: None,
+            slack: 0.0,
+            d_mlp: None,
+            gap: Nats(5e-5),
+            tolerance: 1e-6,
+            seed: 0,
+            max_memory: 8 << 30,
+        }
+    }
+}
+
+/// How the hidden layer and the output were found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Solver {
+    /// Steps along one direction.
+    Sorted,
+    /// Random hyperplanes halfway between two contexts.
+    Pairs,
+    /// Ramps along one direction.
+    Ramps,
+}
+
+/// What a builder says of the weights it made.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Report {
+    /// How.
+    pub solver: Solver,
+    /// The seed of the draw that succeeded.
+    pub seed: u64,
+    /// Draws before it.
+    pub retries: u64,
+    /// The slope of the neurons, where it is searched for.
+    pub gain: Option<f64>,
+    /// The largest difference between a logit and its target, through the public forward pass.
+    pub max_logit_error: f64,
+    /// The smallest distance of two contexts along the direction, by the range, where there is one.
+    pub relative_gap: Option<f64>,
+    /// An estimate of the condition number (1-norm) of the features, where a system was solved.
+    pub condition: Option<f64>,
+    /// Neurons by contexts.
+    pub neurons_per_context: f64,
+    /// Entries of the output matrix that are not 0, by all of them.
+    pub output_density: f64,
+    /// What every token gets at least.
+    pub eps: f64,
+}
+
+/// Writes down a model that memorizes the problem.
+pub fn build(problem: &Problem, d_vocab: u64, n_ctx: u64, settings: &Settings) -> Result<(Model, Report)> {
+    let config = config(problem, d_vocab, n_ctx, settings)?;
+    let targets = Targets::new(problem, d_vocab, settings.gap)?;
+    let saturates = sorted::Step::of(settings.activation).is_some();
+    if !saturates {
+        pairs::check_memory(&config, problem, settings)?;
+    }
+    let mut best: Option<Attempt> = None;
+    let mut refusal = None;
+    for retry in 0..DRAWS {
+        let seed = settings.seed.wrapping_add(retry);
+        let draw = Draw::new(config, problem, &targets, seed)?;
+        let found = if saturates { sorted::solve(&draw) } else { pairs::solve(&draw, settings.tolerance) };
+        match found {
+            Ok(attempt) if attempt.error <= settings.tolerance => {
+                return attempt.finish(&draw, retry);
+            }
+            Ok(attempt) => {
+                if best.as_ref().is_none_or(|b| b.error.is_nan() || attempt.error < b.error) {
+                    best = Some(attempt);
+                }
+            }
+            Err(Error::Refused { refusal: reason, .. }) => refusal = Some(reason),
+            Err(other) => return Err(other),
+        }
+        if !saturates && ramps::applies(settings.activation) {
+            match ramps::solve(&draw) {
+                Ok(attempt) if attempt.error <= settings.tolerance => return attempt.finish(&draw, retry),
+                _ => {}
+            }
+        }
+        // A system of thousands of contexts takes seconds; what three draws and their gains do not reach, eight will not.
+        if !saturates && retry == 2 {
+            break;
+        }
+    }
+    let refusal = match (best, refusal) {
+        (Some(best), _) => Refusal::Residual {
+            error: best.error,
+            tolerance: settings.tolerance,
+            advice: "try a function that saturates (tanh, logistic, erf), a larger --d-model or --slack 0.05",
+        },
+        (None, Some(refusal)) => refusal,
+        (None, None) => Refusal::Residual { error: f64::NAN, tolerance: settings.tolerance, advice: "" },
+    };
+    Err(Error::Refused { builder: KEY, refusal })
+}
+
+/// The configuration that the settings ask for.
+fn config(problem: &Problem, d_vocab: u64, n_ctx: u64, settings: &Settings) -> Result<Config> {
+    let n = problem.len() as u64;
+    if n == 0 {
+        return Err(Error::EmptyCorpus { message: "no context is followed by a token".into() });
+    }
+    if !(0.0..=100.0).contains(&settings.slack) {
+        return Err(Error::setting("--slack", format!("{}; a share from 0 to 100", settings.slack)));
+    }
+    let neurons = settings.d_mlp.unwrap_or((n as f64 * (1.0 + settings.slack)).ceil() as u64);
+    if neurons < n {
+        let refusal = Refusal::TooFewNeurons { neurons, contexts: n };
+        return Err(Error::Refused { builder: KEY, refusal });
+    }
+    if settings.d_model == 0 {
+        return Err(Error::setting("--d-model", "0; at least 1"));
+    }
+    let n_heads = settings.n_heads.unwrap_or(if settings.d_model < 4 { 1 } else { 4 });
+    let d_head = settings.d_head.unwrap_or(settings.d_model.div_ceil(n_heads.max(1)));
+    let shape = Shape {
+        d_vocab,
+        n_ctx,
+        d_model: settings.d_model,
+        n_heads,
+        d_head,
+        d_mlp: neurons,
+        activation: settings.activation,
+        mixer: settings.mixer,
+    };
+    let preset = match settings.mixer {
+        Mixer::Attention => Preset::Madden2024,
+        Mixer::Average => Preset::Average,
+    };
+    let config = preset.config(shape).checked()?;
+    problem.fits(&config)?;
+    let mut order: Vec<usize> = (0..problem.len()).collect();
+    order.sort_by_key(|&i| problem.places_of(i));
+    match order.windows(2).find(|w| problem.places_of(w[0]) == problem.places_of(w[1])) {
+        Some(&[first, second]) => {
+            Err(Error::Refused { builder: KEY, refusal: Refusal::DuplicateContext { first, second } })
+        }
+        _ => Ok(config),
+    }
+}
+
+/// A mixer that was drawn, and what it makes of the contexts.
+pub(crate) struct Draw<'a> {
+    problem: &'a Problem,
+    targets: &'a Targets,
+    config: Config,
+    seed: u64,
+    /// All parameters; those of the hidden layer and the output are 0.
+    parameters: Vec<f64>,
+    /// `[contexts, d_model]`.
+    mixed: Vec<f64>,
+}
+
+impl<'a> Draw<'a> {
+    fn new(config: Config, problem: &'a Problem, targets: &'a Targets, seed: u64) -> Result<Self> {
+        let parameters = mixer::draw(&config, seed);
+        let mixed = Evaluator::<f64>::forward(config, problem).rows(Stage::Mixed, &parameters);
+        Ok(Self { problem, targets, config, seed, parameters, mixed })
+    }
+
+    fn d(&self) -> usize {
+        self.config.shape.d_model as usize
+    }
+
+    fn omega(&self) -> usize {
+        self.config.shape.d_vocab as usize
+    }
+
+    fn neurons(&self) -> usize {
+        self.config.shape.d_mlp as usize
+    }
+
+    /// What the mixer makes of a context.
+    fn mixed(&self, context: usize) -> &[f64] {
+        &self.mixed[context * self.d()..(context + 1) * self.d()]
+    }
+
+    /// Mean and spread of each coordinate over the contexts; a coordinate that does not vary has spread 1.
+    fn moments(&self) -> Vec<(f64, f64)> {
+        let n = self.problem.len() as f64;
+        (0..self.d())
+            .map(|j| {
+                let values = || (0..self.problem.len()).map(|i| self.mixed(i)[j]);
+                let mean = values().sum::<f64>() / n;
+                let spread = (values().map(|x| (x - mean).powi(2)).sum::<f64>() / n).sqrt();
+                (mean, if spread > 0.0 { spread } else { 1.0 })
+            })
+            .collect()
+    }
+
+    /// The parameters with this hidden layer: a direction and a bias a neuron, `[neurons][d_model]`.
+    fn with_hidden(&self, neurons: &[(Vec<f64>, f64)]) -> Vec<f64> {
+        let mut parameters = self.parameters.clone();
+        for tensor in self.config.tensors() {
+            let values = &mut parameters[tensor.range.clone()];
+            match tensor.name {
+                "W_in" => {
+                    for (k, (w, _)) in neurons.iter().enumerate() {
+                        for (j, w) in w.iter().enumerate() {
+                            values[j * self.neurons() + k] = *w;
+                        }
+                    }
+                }
+                "b_in" => values.iter_mut().zip(neurons).for_each(|(b, (_, bias))| *b = *bias),
+                _ => {}
+            }
+        }
+        parameters
+    }
+
+    /// Where `W_U` lies among the parameters.
+    fn output(&self) -> std::ops::Range<usize> {
+        self.config.tensors().into_iter().find(|t| t.name == "W_U").map_or(0..0, |t| t.range)
+    }
+
+    /// The largest error of a logit, through the public forward pass.
+    fn error(&self, parameters: &[f64]) -> f64 {
+        let errors = Evaluator::<f64>::forward(self.config, self.problem).for_each_row(
+            Stage::Logits,
+            parameters,
+            || 0f64,
+            |most, context, logits| {
+                let error = self.targets.error_of(context, logits);
+                if !most.is_nan() && (error.is_nan() || error > *most) {
+                    *most = error;
+                }
+            },
+        );
+        errors.into_iter().fold(0.0, |m, e| if e.is_nan() || m.is_nan() { f64::NAN } else { m.max(e) })
+    }
+}
+
+/// Weights with the error that was measured.
+pub(crate) struct Attempt {
+    solver: Solver,
+    parameters: Vec<f64>,
+    error: f64,
+    gain: Option<f64>,
+    relative_gap: Option<f64>,
+    condition: Option<f64>,
+}
+
+impl Attempt {
+    fn finish(self, draw: &Draw<'_>, retries: u64) -> Result<(Model, Report)> {
+        let output = &self.parameters[draw.output()];
+        let filled = output.iter().filter(|&&v| v != 0.0).count();
+        let report = Report {
+            solver: self.solver,
+            seed: draw.seed,
+            retries,
+            gain: self.gain,
+            max_logit_error: self.error,
+            relative_gap: self.relative_gap,
+            condition: self.condition,
+            neurons_per_context: draw.neurons() as f64 / draw.problem.len() as f64,
+            output_density: filled as f64 / output.len() as f64,
+            eps: draw.targets.eps,
+        };
+        Ok((Model::new(draw.config, self.parameters)?, report))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,190 @@
+//! Random hyperplanes halfway between two contexts, and one linear system: for functions that do not saturate.
+//!
+//! With the mixer's coordinates standardised over the contexts,
+//!
+//! ```text
+//! w_k = gain (random unit vector)        b_k = -w_k . (h_i + h_j) / 2
+//! ```
+//!
+//! where i runs through a random order of the contexts and j is another one: every neuron tells two contexts apart. (A
+//! hyperplane through a context leaves dead rows for ReLU; equal or random biases give condition numbers of 1e12 and more.)
+//! The standardisation is folded into W_in and b_in before the features Phi are computed by the public forward pass. Then
+//! Phi V = Y, with columns scaled by powers of two:
+//!
+//! - m = n: LU with partial pivoting, and refinement while the error falls;
+//! - m > n: V <- V + Phi^T G^-1 (Y - Phi V) with G = Phi Phi^T + rho (tr G / n) I, rho = 1e-14, factored once.
+//!
+//! Gains 8, 32, 128 and 512 are tried in order.
+
+use super::{Attempt, Draw, KEY, Settings, Solver};
+use crate::error::Refusal;
+use crate::model::Config;
+use crate::num::Stream;
+use crate::num::linear::{Lu, Mat, MatRef, product, rows, subtract_product};
+use crate::train::{Evaluator, Problem, Stage};
+use crate::{Error, Result};
+
+const GAINS: [f64; 4] = [8.0, 32.0, 128.0, 512.0];
+const RIDGE: f64 = 1e-14;
+/// Refinements of a square and of a wide system.
+const REFINEMENTS: (usize, usize) = (3, 30);
+
+/// Refuses systems that do not fit.
+pub(super) fn check_memory(config: &Config, problem: &Problem, settings: &Settings) -> Result<()> {
+    let n = problem.len() as u64;
+    let (m, omega) = (config.shape.d_mlp, config.shape.d_vocab);
+    // Features, factors, their copy while the features are gathered; targets, outputs, residuals, parameters.
+    let needed = 8 * (2 * n * m + n * n + 4 * m * omega);
+    if needed > settings.max_memory {
+        let advice = "a function that saturates (tanh, logistic, erf) needs no such matrix";
+        let refusal = Refusal::Memory { needed, available: settings.max_memory, advice };
+        return Err(Error::Refused { builder: KEY, refusal });
+    }
+    Ok(())
+}
+
+pub(super) fn solve(draw: &Draw<'_>, tolerance: f64) -> Result<Attempt> {
+    let mut best: Option<Attempt> = None;
+    for gain in GAINS {
+        let attempt = attempt(draw, gain, neurons(draw, gain));
+        let better = best.as_ref().is_none_or(|b| b.error.is_nan() || attempt.error < b.error);
+        if better {
+            best = Some(attempt);
+        }
+        if best.as_ref().is_some_and(|b| b.error <= tolerance) {
+            break;
+        }
+    }
+    best.ok_or_else(|| Error::setting("gain", "none"))
+}
+
+/// The hidden layer of a gain.
+pub(super) fn neurons(draw: &Draw<'_>, gain: f64) -> Vec<(Vec<f64>, f64)> {
+    let (n, d) = (draw.problem.len(), draw.d());
+    let moments = draw.moments();
+    let mut stream = Stream::new(draw.seed, "pairs", gain as u64);
+    let mut order: Vec<usize> = (0..n).collect();
+    (0..draw.neurons())
+        .map(|k| {
+            if k % n == 0 {
+                for i in (1..n).rev() {
+                    order.swap(i, stream.below(i as u64 + 1) as usize);
+                }
+            }
+            let i = order[k % n];
+            let other = if n > 1 { (i + 1 + stream.below(n as u64 - 1) as usize) % n } else { i };
+            let drawn: Vec<f64> = (0..d).map(|_| stream.normal()).collect();
+            let length = drawn.iter().map(|x| x * x).sum::<f64>().sqrt();
+            // With w the weight of the standardised coordinates, that of the raw ones is w / spread.
+            let w: Vec<f64> =
+                drawn.iter().zip(&moments).map(|(x, (_, spread))| gain * x / (length * spread)).collect();
+            let (a, b) = (draw.mixed(i), draw.mixed(other));
+            let middle = w.iter().zip(a.iter().zip(b)).map(|(w, (a, b))| w * 0.5 * (a + b)).sum::<f64>();
+            // One context alone would lie on its hyperplane.
+            (w, if n > 1 { -middle } else { gain - middle })
+        })
+        .collect()
+}
+
+/// The output for a hidden layer.
+pub(super) fn attempt(draw: &Draw<'_>, gain: f64, neurons: Vec<(Vec<f64>, f64)>) -> Attempt {
+    let (n, m, omega) = (draw.problem.len(), draw.neurons(), draw.omega());
+    let mut parameters = draw.with_hidden(&neurons);
+    let mut features = Evaluator::<f64>::forward(draw.config, draw.problem).rows(Stage::Read, &parameters);
+    let scales = scale_columns(&mut features, m);
+    let mut wanted = Mat::zeros(n, omega);
+    for i in 0..n {
+        draw.targets.of(i).iter().for_each(|&(t, y)| wanted[(i, t as usize)] = y);
+    }
+    let (v, condition) = solved(rows(&features, m), &wanted);
+    drop(features);
+    for (row, (k, scale)) in parameters[draw.output()].chunks_exact_mut(omega).zip(scales.iter().enumerate())
+    {
+        row.iter_mut().enumerate().for_each(|(token, x)| *x = v[(k, token)] * scale);
+    }
+    let finite = parameters.iter().all(|x| x.is_finite());
+    Attempt {
+        solver: Solver::Pairs,
+        error: if finite { draw.error(&parameters) } else { f64::NAN },
+        parameters,
+        gain: Some(gain),
+        relative_gap: None,
+        condition,
+    }
+}
+
+/// Divides each column by a power of two near its largest entry; gives what rows of V are to be multiplied with.
+fn scale_columns(features: &mut [f64], columns: usize) -> Vec<f64> {
+    let mut largest = vec![0f64; columns];
+    for row in features.chunks_exact(columns) {
+        largest.iter_mut().zip(row).for_each(|(l, x)| *l = l.max(x.abs()));
+    }
+    let scales: Vec<f64> = largest
+        .iter()
+        .map(|&l| if l > 0.0 && l.is_finite() { (-l.log2().floor()).exp2() } else { 1.0 })
+        .collect();
+    for row in features.chunks_exact_mut(columns) {
+        row.iter_mut().zip(&scales).for_each(|(x, s)| *x *= s);
+    }
+    scales
+}
+
+fn largest(a: &Mat<f64>) -> f64 {
+    let columns = (0..a.ncols())
+        .map(|j| a.col(j).iter().fold(0f64, |m, x| if x.is_nan() { *x } else { m.max(x.abs()) }));
+    columns.fold(0.0, |m, x| if x.is_nan() || m.is_nan() { f64::NAN } else { m.max(x) })
+}
+
+/// V with Phi V = Y, and the condition number of Phi where it is square.
+fn solved(features: MatRef<'_, f64>, wanted: &Mat<f64>) -> (Mat<f64>, Option<f64>) {
+    let (n, m) = (features.nrows(), features.ncols());
+    if n == m {
+        let lu = Lu::of(features.to_owned());
+        let v = refine(features, wanted, REFINEMENTS.0, |residual| {
+            lu.solve(residual);
+            None
+        });
+        return (v, Some(lu.condition()));
+    }
+    let mut gram = product(features, features.transpose());
+    let ridge = RIDGE * (0..n).map(|i| gram[(i, i)]).sum::<f64>() / n as f64;
+    (0..n).for_each(|i| gram[(i, i)] += ridge);
+    // Symmetric and positive definite: LU with pivoting is as stable, and needs no second path for a pivot below 0.
+    let lu = Lu::of(gram);
+    let v = refine(features, wanted, REFINEMENTS.1, |residual| {
+        lu.solve(residual);
+        Some(product(features.transpose(), residual.as_ref()))
+    });
+    (v, None)
+}
+
+/// Solves, then solves for the residual while it falls; keeps the best. `solve` replaces the residual by its solution, or
+/// gives the solution where it is of another shape.
+fn refine(
+    features: MatRef<'_, f64>,
+    wanted: &Mat<f64>,
+    most: usize,
+    solve: impl Fn(&mut Mat<f64>) -> Option<Mat<f64>>,
+) -> Mat<f64> {
+    let mut v = Mat::zeros(features.ncols(), wanted.ncols());
+    let mut residual = wanted.clone();
+    let mut error = f64::INFINITY;
+    for _ in 0..=most {
+        let step = solve(&mut residual);
+        let step = step.as_ref().unwrap_or(&residual);
+        let next = &v + step;
+        let mut left = wanted.clone();
+        subtract_product(&mut left, features, next.as_ref());
+        let now = largest(&left);
+        if now.is_nan() || now >= error {
+            break;
+        }
+        // Nothing to gain below rounding.
+        let done = now > 0.5 * error;
+        (v, residual, error) = (next, left, now);
+        if done {
+            break;
+        }
+    }
+    v
+}

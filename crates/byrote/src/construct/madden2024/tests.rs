@@ -1,0 +1,226 @@
+use super::*;
+use crate::evaluate::evaluate;
+use crate::model::Positions;
+use crate::model::reference::softmax;
+use crate::train::problem::examples::{letters, stories};
+use proptest::prelude::*;
+
+fn refusal<T>(result: Result<T>) -> Refusal {
+    match result {
+        Err(Error::Refused { refusal, builder: "madden2024" }) => refusal,
+        Err(other) => panic!("{other}"),
+        Ok(_) => panic!("not refused"),
+    }
+}
+
+#[test]
+fn every_activation_and_mixer_memorizes_with_one_neuron_a_context() {
+    let (problem, d_vocab) = stories(40);
+    for mixer in [Mixer::Attention, Mixer::Average] {
+        for activation in Activation::ALL {
+            for seed in 0..3 {
+                let settings = Settings { mixer, activation, seed, ..Settings::default() };
+                let (model, report) = build(&problem, d_vocab, 9, &settings).unwrap();
+                assert_eq!(model.config().shape.d_mlp, problem.len() as u64);
+                let most = if report.solver == Solver::Sorted { 1e-12 } else { 1e-8 };
+                assert!(report.max_logit_error <= most, "{mixer} {activation} {seed}: {report:?}");
+                let found = evaluate(&model, &problem, Nats(1e-3), 0).unwrap();
+                assert!(found.gap_nats.0 <= 5e-5 && found.memorized == found.contexts, "{found:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn one_dimension_is_enough() {
+    let (problem, d_vocab) = stories(40);
+    for mixer in [Mixer::Attention, Mixer::Average] {
+        for activation in
+            [Activation::Tanh, Activation::Logistic, Activation::Erf, Activation::Gelu, Activation::Relu]
+        {
+            let settings = Settings { mixer, activation, d_model: 1, ..Settings::default() };
+            let (_, report) = build(&problem, d_vocab, 9, &settings).unwrap();
+            assert!(report.max_logit_error <= 1e-6, "{mixer} {activation}: {report:?}");
+        }
+    }
+}
+
+/// The reference forward pass gives the smoothed distribution, through a file's worth of rounding differences.
+#[test]
+fn the_reference_gives_the_smoothed_distributions() {
+    let (problem, d_vocab) = stories(30);
+    for activation in [Activation::Tanh, Activation::Gelu] {
+        let settings = Settings { activation, ..Settings::default() };
+        let (model, _) = build(&problem, d_vocab, 9, &settings).unwrap();
+        let eps = Targets::new(&problem, d_vocab, settings.gap).unwrap().eps;
+        for i in 0..problem.len() {
+            let mut wanted = vec![eps; d_vocab as usize];
+            for &(t, n) in problem.next_of(i) {
+                wanted[t as usize] += (1.0 - d_vocab as f64 * eps) * n / problem.counts[i];
+            }
+            let given = softmax(&model.logits(&problem.tokens_of(i)));
+            let error = given.iter().zip(&wanted).fold(0f64, |m, (a, b)| m.max((a - b).abs()));
+            assert!(error < 1e-9, "{activation} context {i}: {error}");
+        }
+    }
+}
+
+#[test]
+fn another_target_changes_its_own_context_alone() {
+    let (problem, d_vocab) = stories(30);
+    let mut other = problem.clone();
+    // The first next token of context 7 becomes another one.
+    let at = other.next_starts[7];
+    other.next[at].0 = (other.next[at].0 + 1) % d_vocab as u32;
+    for activation in [Activation::Tanh, Activation::Gelu] {
+        for slack in [0.0, 0.2] {
+            let settings = Settings { activation, slack, ..Settings::default() };
+            let logits = |problem: &Problem| {
+                let (model, _) = build(problem, d_vocab, 9, &settings).unwrap();
+                Evaluator::<f64>::forward(*model.config(), problem).rows(Stage::Logits, model.parameters())
+            };
+            let (a, b) = (logits(&problem), logits(&other));
+            let omega = d_vocab as usize;
+            for (i, (a, b)) in a.chunks_exact(omega).zip(b.chunks_exact(omega)).enumerate() {
+                let moved = a.iter().zip(b).fold(0f64, |m, (a, b)| m.max((a - b).abs()));
+                assert!(if i == 7 { moved > 1.0 } else { moved < 1e-9 }, "context {i}: {moved}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_permutation_of_the_contexts_permutes_the_logits() {
+    let (problem, d_vocab) = stories(30);
+    let n = problem.len();
+    let order: Vec<usize> = (0..n).map(|i| (i * 7 + 3) % n).collect();
+    assert_ne!(n % 7, 0);
+    let shuffled = problem.subset(&order);
+    let settings = Settings::default();
+    let logits = |problem: &Problem| {
+        let (model, _) = build(problem, d_vocab, 9, &settings).unwrap();
+        Evaluator::<f64>::forward(*model.config(), problem).rows(Stage::Logits, model.parameters())
+    };
+    let (a, b) = (logits(&problem), logits(&shuffled));
+    let omega = d_vocab as usize;
+    for (j, &i) in order.iter().enumerate() {
+        let pair = a[i * omega..][..omega].iter().zip(&b[j * omega..][..omega]);
+        assert!(pair.fold(0f64, |m, (a, b)| m.max((a - b).abs())) < 1e-9);
+    }
+}
+
+#[test]
+fn it_refuses_outside_its_hypotheses() {
+    let (problem, d_vocab) = stories(30);
+    let n = problem.len();
+    for activation in [Activation::Tanh, Activation::Gelu] {
+        let settings = Settings { activation, ..Settings::default() };
+        let few = Settings { d_mlp: Some(n as u64 - 1), ..settings.clone() };
+        let expected = Refusal::TooFewNeurons { neurons: n as u64 - 1, contexts: n as u64 };
+        assert_eq!(refusal(build(&problem, d_vocab, 9, &few)), expected);
+        // A context twice.
+        let twice: Vec<usize> = (0..n).chain([4]).collect();
+        let expected = Refusal::DuplicateContext { first: 4, second: n };
+        assert_eq!(refusal(build(&problem.subset(&twice), d_vocab, 9, &settings)), expected);
+        // Contexts longer than the model reads; settings that make no sense.
+        assert!(build(&problem, d_vocab, 3, &settings).is_err());
+        for wrong in [
+            Settings { d_model: 0, ..settings.clone() },
+            Settings { slack: -1.0, ..settings.clone() },
+            Settings { slack: f64::NAN, ..settings.clone() },
+            Settings { n_heads: Some(0), ..settings.clone() },
+            Settings { gap: Nats(0.0), ..settings.clone() },
+        ] {
+            assert!(build(&problem, d_vocab, 9, &wrong).is_err(), "{wrong:?}");
+        }
+    }
+    let small = Settings { activation: Activation::Gelu, max_memory: 1000, ..Settings::default() };
+    assert!(matches!(refusal(build(&problem, d_vocab, 9, &small)), Refusal::Memory { .. }));
+}
+
+/// All orders of four tokens, each followed by a token of its own.
+fn permutations() -> (Problem, u64) {
+    let mut documents = Vec::new();
+    for a in "abcd".chars() {
+        for b in "abcd".chars().filter(|&b| b != a) {
+            for c in "abcd".chars().filter(|&c| c != a && c != b) {
+                let d = "abcd".chars().find(|d| ![a, b, c].contains(d)).unwrap();
+                documents.push(format!("{a}{b}{c}{d}{}", char::from(b'A' + documents.len() as u8)));
+            }
+        }
+    }
+    letters(&documents.join(" "))
+}
+
+#[test]
+fn without_positions_permutations_collide() {
+    let (problem, d_vocab) = permutations();
+    let settings = Settings::default();
+    build(&problem, d_vocab, 4, &settings).unwrap();
+    let targets = Targets::new(&problem, d_vocab, settings.gap).unwrap();
+    let config = config(&problem, d_vocab, 4, &settings).unwrap();
+    let blind = Config { positions: Positions::None, ..config };
+    let draw = Draw::new(blind, &problem, &targets, 0).unwrap();
+    assert!(matches!(refusal(sorted::solve(&draw).map(|a| a.error)), Refusal::Collision { .. }));
+}
+
+#[test]
+fn equal_biases_do_not_reach_the_tolerance() {
+    let (problem, d_vocab) = stories(40);
+    let settings = Settings { activation: Activation::Gelu, d_model: 4, ..Settings::default() };
+    let targets = Targets::new(&problem, d_vocab, settings.gap).unwrap();
+    let config = config(&problem, d_vocab, 9, &settings).unwrap();
+    let draw = Draw::new(config, &problem, &targets, 0).unwrap();
+    let good = pairs::attempt(&draw, 8.0, pairs::neurons(&draw, 8.0));
+    assert!(good.error < 1e-8, "{}", good.error);
+    let near_the_proof = pairs::neurons(&draw, 0.1).into_iter().map(|(w, _)| (w, 0.5)).collect();
+    let bad = pairs::attempt(&draw, 0.1, near_the_proof);
+    assert!(bad.error.is_nan() || bad.error > 1e-6, "{}", bad.error);
+}
+
+#[test]
+fn the_smallest_corpora_work() {
+    // One context; one token, nothing to say; one context with two next tokens; repetition.
+    for documents in ["ab", "aa", "ab ac ab", "abababab"] {
+        let (problem, d_vocab) = letters(documents);
+        for activation in Activation::ALL {
+            for mixer in [Mixer::Attention, Mixer::Average] {
+                let settings = Settings { activation, mixer, ..Settings::default() };
+                let (_, report) = build(&problem, d_vocab, 9, &settings)
+                    .unwrap_or_else(|e| panic!("{documents} {activation} {mixer}: {e}"));
+                assert!(report.max_logit_error < 1e-9, "{documents} {activation} {mixer}: {report:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn weights_do_not_depend_on_the_threads() {
+    let (problem, d_vocab) = stories(60);
+    for activation in [Activation::Tanh, Activation::Gelu] {
+        let settings = Settings { activation, ..Settings::default() };
+        let run = |threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| build(&problem, d_vocab, 9, &settings).unwrap())
+        };
+        assert!(run(1) == run(2), "{activation}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_small_corpus_is_memorized(
+        documents in prop::collection::vec("[a-d]{2,9}", 1..8), seed in 0u64..1000, average: bool
+    ) {
+        let (problem, d_vocab) = letters(&documents.join(" "));
+        let mixer = if average { Mixer::Average } else { Mixer::Attention };
+        let settings = Settings { mixer, seed, ..Settings::default() };
+        let (model, report) = build(&problem, d_vocab, 9, &settings).unwrap();
+        prop_assert!(report.max_logit_error < 1e-11);
+        let found = evaluate(&model, &problem, Nats(1e-3), 0).unwrap();
+        prop_assert_eq!(found.memorized, found.contexts);
+        prop_assert!(found.gap_nats.0 <= 5.1e-5);
+    }
+}

@@ -1,0 +1,10 @@
+//! Transformers written down in closed form, a folder a paper.
+//!
+//! A builder makes every parameter but the last linear map, runs the same forward pass that users call to see what that
+//! map reads, solves for it, runs the forward pass again, and reports the error it measured there. It refuses
+//! ([`crate::error::Refusal`]) rather than give weights that do not do what its theorem says.
+
+pub mod madden2024;
+pub mod targets;
+
+pub use targets::Targets;

@@ -1,0 +1,160 @@
+//! The logits that a memorizing transformer is to have.
+//!
+//! A next-token distribution P with zeros has no logits, so it is smoothed: with omega tokens,
+//!
+//! ```text
+//! Q = (1 - omega eps) P + eps        Y = ln Q - ln eps
+//! ```
+//!
+//! Adding a constant to the logits of a context changes nothing; this choice makes those of tokens that never follow 0, so
+//! that Y is sparse and not negative. A context of count c with s next tokens then has a part of about c (omega - s) eps in
+//! the gap; eps follows from the gap that is asked for,
+//!
+//! ```text
+//! eps = 0.9 gap / sum_i c_i (omega - s_i),
+//! ```
+//!
+//! and KL(P || Q) <= -ln(1 - omega eps) for every context. Where every token follows every context no smoothing is needed:
+//! Y = ln P - ln min P.
+
+use crate::train::Problem;
+use crate::units::Nats;
+use crate::{Error, Result};
+
+/// Sparse target logits, a list a context.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Targets {
+    /// What every token gets at least; 0 where nothing had to be smoothed.
+    pub eps: f64,
+    starts: Vec<usize>,
+    entries: Vec<(u32, f64)>,
+}
+
+impl Targets {
+    /// The targets of a problem over `d_vocab` tokens, for a total gap of at most `gap`.
+    pub fn new(problem: &Problem, d_vocab: u64, gap: Nats) -> Result<Self> {
+        if !(gap.0 > 0.0 && gap.0.is_finite()) {
+            return Err(Error::setting("--gap", format!("{}; a number of nats above 0", gap.0)));
+        }
+        let omega = d_vocab as f64;
+        let missing: f64 =
+            (0..problem.len()).map(|i| problem.counts[i] * (omega - problem.next_of(i).len() as f64)).sum();
+        let eps = if missing > 0.0 { 0.9 * gap.0 / missing } else { 0.0 };
+        if omega * eps >= 0.5 {
+            let most = 0.5 * missing / (0.9 * omega);
+            let message = format!("{}; for this corpus at most {most:.3e} nats", gap.0);
+            return Err(Error::setting("--gap", message));
+        }
+        if missing > 0.0 && eps < 1e-290 {
+            return Err(Error::setting("--gap", format!("{:e}; too small for double precision", gap.0)));
+        }
+        let (mut starts, mut entries) = (vec![0], Vec::with_capacity(problem.next.len()));
+        for i in 0..problem.len() {
+            let (next, count) = (problem.next_of(i), problem.counts[i]);
+            let least = match eps > 0.0 {
+                true => eps,
+                false => next.iter().fold(f64::INFINITY, |m, &(_, n)| m.min(n / count)),
+            };
+            let scale = 1.0 - omega * eps;
+            entries.extend(next.iter().map(|&(t, n)| (t, ((scale * n / count + eps) / least).ln())));
+            let start = starts[i];
+            entries[start..].sort_unstable_by_key(|e| e.0);
+            starts.push(entries.len());
+        }
+        Ok(Self { eps, starts, entries })
+    }
+
+    /// The logits of a context that are not 0.
+    pub fn of(&self, context: usize) -> &[(u32, f64)] {
+        &self.entries[self.starts[context]..self.starts[context + 1]]
+    }
+
+    /// How many contexts.
+    pub fn len(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// Whether there is no context.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The largest difference between a row of logits and the target.
+    pub fn error_of(&self, context: usize, logits: &[f64]) -> f64 {
+        let entries = self.of(context);
+        let mut rest = entries.iter().peekable();
+        let mut most = 0f64;
+        for (token, &logit) in logits.iter().enumerate() {
+            let target = rest.next_if(|e| e.0 as usize == token).map_or(0.0, |e| e.1);
+            let error = (logit - target).abs();
+            // NaN is the largest error there is.
+            if error.is_nan() || error > most {
+                most = error;
+            }
+            if most.is_nan() {
+                return most;
+            }
+        }
+        most
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::reference::log_sum_exp;
+    use crate::train::problem::examples::letters;
+
+    /// sum_i c_i KL(P_i || softmax of the targets).
+    fn gap(problem: &Problem, d_vocab: u64, targets: &Targets) -> f64 {
+        (0..problem.len())
+            .map(|i| {
+                let mut logits = vec![0.0; d_vocab as usize];
+                targets.of(i).iter().for_each(|&(t, y)| logits[t as usize] = y);
+                let lse = log_sum_exp(&logits);
+                let count = problem.counts[i];
+                let terms = problem.next_of(i).iter();
+                terms.map(|&(t, n)| n * ((n / count).ln() - logits[t as usize] + lse)).sum::<f64>()
+            })
+            .sum()
+    }
+
+    #[test]
+    fn the_gap_asked_for_is_kept_and_nearly_used() {
+        let (problem, d_vocab) = letters("abc abd ace abc");
+        for asked in [1e-2, 1e-4, 1e-8] {
+            let targets = Targets::new(&problem, d_vocab, Nats(asked)).unwrap();
+            let found = gap(&problem, d_vocab, &targets);
+            assert!(found <= asked && found > 0.85 * asked, "{found} {asked}");
+            assert!((0..targets.len()).all(|i| targets.of(i).iter().all(|&(_, y)| y > 0.0)));
+        }
+    }
+
+    #[test]
+    fn full_support_needs_no_smoothing() {
+        // Two tokens, one context, followed by both.
+        let (problem, d_vocab) = letters("aa ab aa");
+        let targets = Targets::new(&problem, d_vocab, Nats(1e-9)).unwrap();
+        assert_eq!(targets.eps, 0.0);
+        assert_eq!(targets.of(0), [(0, 2f64.ln()), (1, 0.0)]);
+    }
+
+    #[test]
+    fn impossible_gaps_are_refused() {
+        let (problem, d_vocab) = letters("abc abd");
+        for gap in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e9, 1e-300] {
+            assert!(Targets::new(&problem, d_vocab, Nats(gap)).is_err(), "{gap}");
+        }
+    }
+
+    #[test]
+    fn an_error_that_is_not_a_number_is_seen() {
+        let (problem, d_vocab) = letters("abc abd");
+        let targets = Targets::new(&problem, d_vocab, Nats(1e-3)).unwrap();
+        let mut logits = vec![0.0; d_vocab as usize];
+        targets.of(0).iter().for_each(|&(t, y)| logits[t as usize] = y);
+        assert_eq!(targets.error_of(0, &logits), 0.0);
+        logits[0] = f64::NAN;
+        assert!(targets.error_of(0, &logits).is_nan());
+    }
+}
