@@ -62,6 +62,9 @@ pub enum Command {
     /// Weights in closed form that memorize a corpus, without training
     #[command(after_help = commands::build::EXAMPLES)]
     Build(Box<commands::build::BuildCommand>),
+    /// Prove what a model memorizes, with rigorous arithmetic
+    #[command(after_help = commands::certify::EXAMPLES)]
+    Certify(Box<commands::certify::CertifyCommand>),
     /// Loss, gap, memorized contexts and the worst contexts of a model on a corpus
     #[command(after_help = commands::eval::EXAMPLES)]
     Eval(Box<commands::eval::EvalCommand>),

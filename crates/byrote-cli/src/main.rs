@@ -47,6 +47,7 @@ fn run(cli: Cli) -> byrote::Result<ExitCode> {
         Command::Bounds(args) => commands::bounds::run(&args, &common),
         Command::Train(args) => commands::train::run(&args, &common),
         Command::Build(args) => commands::build::run(&args, &common),
+        Command::Certify(args) => commands::certify::run(&args, &common),
         Command::Eval(args) => commands::eval::run(&args, &common),
         Command::Predict(args) => commands::predict::run(&args, &common),
         Command::Show(args) => commands::show::run(&args, &common),

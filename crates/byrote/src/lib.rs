@@ -9,6 +9,7 @@
 //! exits, reads no environment variable, sets no global thread pool and has no global seed.
 
 pub mod bounds;
+pub mod certify;
 pub mod construct;
 pub mod corpus;
 pub mod error;

@@ -2,6 +2,7 @@
 
 pub mod bounds;
 pub mod build;
+pub mod certify;
 pub mod completions;
 pub mod corpus;
 pub mod eval;

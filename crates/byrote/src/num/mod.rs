@@ -3,6 +3,7 @@
 
 pub mod dd;
 pub mod elementary;
+pub mod fixed;
 pub mod gemm;
 pub mod hash;
 pub mod line;

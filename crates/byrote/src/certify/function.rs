@@ -1,0 +1,450 @@
+//! Elementary functions with proven errors.
+//!
+//! The line is cut into cells of width 1/16. A cell holds the Taylor coefficients of the function at its centre c, to degree
+//! 16, computed with 256 bits and rounded to doubles, and a bound E on everything that can go wrong in |t| <= 1/32, where
+//! t = z - c is exact (z and c are multiples of the same power of two, and t is smaller than both, or c is 0):
+//!
+//! ```text
+//! E = M (h / rho)^17 / (1 - h / rho)      what the series leaves out (Cauchy: |f| <= M on the disc of radius rho around c)
+//!   + sum_k |a_k - fl(a_k)| h^k           rounded coefficients
+//!   + e_0                                 Horner's rule: e_k = u Q_k + h (e_(k+1) + u Q_(k+1)), Q_k = |a_k| + h Q_(k+1)
+//! ```
+//!
+//! with h = 1/32, u = 2^-53. Discs and bounds:
+//!
+//! | function | rho | M | because |
+//! |---|---|---|---|
+//! | tanh | 1 | 1.6 | poles at +-i pi/2; on abs(Im z) <= 1, abs(tanh z) <= tan 1 |
+//! | logistic | 2 | 1.2 | poles at +-i pi; on abs(Im z) <= 2, abs(1 + e^-z) >= sin 2 |
+//! | normal | 1 | 1.7 | entire; 1 + the integral of the density over a path of length 1 with abs(Im z) <= 1 |
+//! | erf | 1 | 4.1 | entire; 1 + 2 e / sqrt(pi) |
+//! | arctan, abs(c) <= 1 | 1/2 | 3 | poles at +-i; abs(1 + z^2) >= 1/4 on the disc |
+//! | exp, abs(c) <= 1/2 | 1 | 4.5 | entire; e^1.5 |
+//!
+//! Beyond the tables: 1 - tanh z < 2 e^-2z, 1 - logistic z < e^-z, 1 - Phi(z) < phi(z) / z, erfc z < e^-z^2 / (z sqrt(pi)),
+//! and arctan z = pi/2 - arctan(1/z).
+//!
+//! An argument that is only known to lie within a radius adds the radius times the largest slope.
+
+use super::interval::Interval;
+use crate::model::Activation;
+use crate::num::fixed::Fixed;
+use std::sync::OnceLock;
+
+const DEGREE: usize = 16;
+/// Cells a unit.
+const CELLS: i64 = 16;
+/// Half the width of a cell.
+const HALF: f64 = 1.0 / 32.0;
+/// The unit of rounding.
+const U: f64 = f64::EPSILON / 2.0;
+
+/// A part of the line.
+struct Cell {
+    coefficients: [f64; DEGREE + 1],
+    error: f64,
+}
+
+/// A function on an interval around 0.
+struct Table {
+    /// Cells from -last to last.
+    last: i64,
+    cells: Vec<Cell>,
+}
+
+impl Table {
+    /// A table for |z| <= `to`, of a function whose Taylor coefficients at a point are given, bounded by `most` on discs of
+    /// radius `rho`.
+    fn new(to: f64, rho: f64, most: f64, series: impl Fn(&Fixed) -> Vec<Fixed>) -> Self {
+        let last = (to * CELLS as f64).ceil() as i64;
+        let cells = (-last..=last)
+            .map(|j| Cell::new(&series(&Fixed::of(j as f64 / CELLS as f64)), rho, most))
+            .collect();
+        Self { last, cells }
+    }
+
+    /// The value at z, which lies within the table, and a bound on its error.
+    fn value(&self, z: f64) -> (f64, f64) {
+        let j = (z * CELLS as f64).round();
+        let cell = &self.cells[(j as i64 + self.last) as usize];
+        let t = z - j / CELLS as f64;
+        let [rest @ .., top] = &cell.coefficients;
+        (rest.iter().rev().fold(*top, |sum, a| sum * t + a), cell.error)
+    }
+}
+
+impl Cell {
+    fn new(series: &[Fixed], rho: f64, most: f64) -> Self {
+        let mut coefficients = [0.0; DEGREE + 1];
+        let ratio = HALF / rho;
+        let mut error = most * ratio.powi(DEGREE as i32 + 1) / (1.0 - ratio);
+        let mut power = 1.0;
+        for (a, exact) in coefficients.iter_mut().zip(series) {
+            *a = exact.to_f64();
+            // 2^-200: the error of the coefficient itself.
+            error += power * ((exact - &Fixed::of(*a)).abs().to_f64() + 2f64.powi(-200));
+            power *= HALF;
+        }
+        let (mut size, mut rounding) = (0.0, 0.0);
+        for a in coefficients.iter().rev() {
+            let (above, error_above) = (size, rounding);
+            size = a.abs() + HALF * above;
+            rounding = U * size + HALF * (error_above + U * above);
+        }
+        // The bound itself is rounded a few dozen times.
+        Self { coefficients, error: (error + rounding) * (1.0 + 1e-12) }
+    }
+}
+
+/// a_(n+1) = next(n, a_0..a_n), up to the degree of the tables.
+fn recurrence(first: Fixed, next: impl Fn(usize, &[Fixed]) -> Fixed) -> Vec<Fixed> {
+    let mut a = vec![first];
+    for n in 0..DEGREE {
+        let following = next(n, &a);
+        a.push(following);
+    }
+    a
+}
+
+/// The coefficient of t^n in the square of a series.
+fn square(a: &[Fixed], n: usize) -> Fixed {
+    (0..=n).fold(Fixed::zero(), |sum, i| &sum + &(&a[i] * &a[n - i]))
+}
+
+/// The series whose value is `value` and whose derivative is `slope`.
+fn integral(value: Fixed, slope: &[Fixed]) -> Vec<Fixed> {
+    recurrence(value, |n, _| slope[n].over(n as i64 + 1))
+}
+
+fn tanh_table() -> &'static Table {
+    static TABLE: OnceLock<Table> = OnceLock::new();
+    TABLE.get_or_init(|| {
+        // f' = 1 - f^2
+        Table::new(20.0, 1.0, 1.6, |c| {
+            recurrence(c.tanh(), |n, a| {
+                let one = Fixed::whole(i64::from(n == 0));
+                (&one - &square(a, n)).over(n as i64 + 1)
+            })
+        })
+    })
+}
+
+fn logistic_table() -> &'static Table {
+    static TABLE: OnceLock<Table> = OnceLock::new();
+    TABLE.get_or_init(|| {
+        // f' = f - f^2
+        Table::new(40.0, 2.0, 1.2, |c| {
+            recurrence(c.logistic(), |n, a| (&a[n] - &square(a, n)).over(n as i64 + 1))
+        })
+    })
+}
+
+/// g' = -s x g: (n + 1) g_(n+1) = -s (c g_n + g_(n-1)).
+fn gaussian(c: &Fixed, value: Fixed, s: i64) -> Vec<Fixed> {
+    recurrence(value, |n, g| {
+        let before = if n == 0 { Fixed::zero() } else { g[n - 1].clone() };
+        (&(c * &g[n]) + &before).times(-s).over(n as i64 + 1)
+    })
+}
+
+fn normal_table() -> &'static Table {
+    static TABLE: OnceLock<Table> = OnceLock::new();
+    TABLE.get_or_init(|| Table::new(9.5, 1.0, 1.7, |c| integral(c.normal(), &gaussian(c, c.density(), 1))))
+}
+
+fn erf_table() -> &'static Table {
+    static TABLE: OnceLock<Table> = OnceLock::new();
+    TABLE.get_or_init(|| {
+        Table::new(7.0, 1.0, 4.1, |c| {
+            let slope = (&Fixed::exp_minus(&(c * c)) / &Fixed::pi().sqrt()).times(2);
+            integral(c.erf(), &gaussian(c, slope, 2))
+        })
+    })
+}
+
+fn arctan_table() -> &'static Table {
+    static TABLE: OnceLock<Table> = OnceLock::new();
+    TABLE.get_or_init(|| {
+        // f' = g with (1 + (c + t)^2) g = 1.
+        Table::new(1.0, 0.5, 3.0, |c| {
+            let below = &Fixed::whole(1) + &(c * c);
+            let slope = recurrence(&Fixed::whole(1) / &below, |n, g| {
+                let before = if n == 0 { Fixed::zero() } else { g[n - 1].clone() };
+                -(&(&(c * &g[n]).times(2) + &before) / &below)
+            });
+            integral(c.arctan(), &slope)
+        })
+    })
+}
+
+fn exp_table() -> &'static Table {
+    static TABLE: OnceLock<Table> = OnceLock::new();
+    TABLE.get_or_init(|| {
+        Table::new(0.5, 1.0, 4.5, |c| recurrence(Fixed::exp_small(c), |n, a| a[n].over(n as i64 + 1)))
+    })
+}
+
+/// An activation with enclosures.
+#[derive(Debug, Clone, Copy)]
+pub struct Function(Activation);
+
+impl Function {
+    /// That of an activation.
+    pub fn of(activation: Activation) -> Self {
+        Self(activation)
+    }
+
+    /// The value at some point within `radius` of z: a double, and a bound on how far off it is.
+    pub fn enclose(self, z: f64, radius: f64) -> (f64, f64) {
+        if !(z.is_finite() && radius.is_finite()) {
+            return (0.0, f64::INFINITY);
+        }
+        // Arguments are at least so far from 0.
+        let away = (z.abs() - radius).next_down();
+        let (value, error) = match self.0 {
+            Activation::Tanh if away >= 19.0 => (1f64.copysign(z), 6.4e-17), // 2 e^-38 = 6.28e-17
+            Activation::Logistic if away >= 38.0 => (f64::from(u8::from(z > 0.0)), 3.2e-17), // e^-38 = 3.14e-17
+            Activation::Erf if away >= 6.5 => (1f64.copysign(z), 4e-20), // e^-42.25 / (6.5 sqrt(pi)) = 3.9e-20
+            Activation::Tanh => {
+                // sech^2 = 1 - tanh^2, and tanh is at least this over the whole interval.
+                let (value, error) = tanh(z);
+                let least = (value.abs() - error - radius - U).max(0.0);
+                smooth(radius, (value, error), 1.0 - least * least + 2.0 * U)
+            }
+            Activation::Logistic => smooth(radius, logistic(z), 0.25),
+            Activation::Erf => smooth(radius, erf(z), 1.13),
+            Activation::Arctan => smooth(radius, arctan(z), 1.0),
+            Activation::Relu => (z.max(0.0), radius),
+            Activation::Gelu => {
+                let (p, error) = normal(z);
+                let value = z * p;
+                smooth(radius, (value, z.abs() * error + U * value.abs()), 1.13)
+            }
+            Activation::GeluTanh => {
+                let (centre, spread) = gelu_tanh_argument(z).ball();
+                let (t, error) = Function(Activation::Tanh).enclose(centre, spread);
+                let part = Interval::exact(0.5 * z) * (Interval::exact(1.0) + Interval::around(t, error));
+                let (value, error) = part.ball();
+                smooth(radius, (value, error), 1.13)
+            }
+        };
+        // Sums and products of bounds are rounded a few times.
+        (value, error * (1.0 + 16.0 * U))
+    }
+}
+
+/// Adds what the radius of the argument does to the value.
+fn smooth(radius: f64, (value, error): (f64, f64), slope: f64) -> (f64, f64) {
+    (value, error + slope * radius)
+}
+
+fn tanh(z: f64) -> (f64, f64) {
+    if z.abs() > 19.5 { (1f64.copysign(z), 6.4e-17) } else { tanh_table().value(z) }
+}
+
+fn logistic(z: f64) -> (f64, f64) {
+    if z.abs() > 39.0 { (f64::from(u8::from(z > 0.0)), 3.2e-17) } else { logistic_table().value(z) }
+}
+
+fn erf(z: f64) -> (f64, f64) {
+    if z.abs() > 6.5 { (1f64.copysign(z), 4e-20) } else { erf_table().value(z) }
+}
+
+/// Phi(z); phi(9) / 9 = 1.15e-19. The tail is bounded by its value there, and z times it falls.
+fn normal(z: f64) -> (f64, f64) {
+    if z.abs() <= 9.0 {
+        normal_table().value(z)
+    } else if z > 0.0 {
+        // |z| (1 - Phi(z)) < phi(z) <= phi(9) = 1.03e-18, so 1 - Phi(z) is below this by z.
+        (1.0, 1.1e-18 / z)
+    } else {
+        (0.0, 1.1e-18 / -z)
+    }
+}
+
+fn arctan(z: f64) -> (f64, f64) {
+    let size = z.abs();
+    if size <= 1.0 {
+        return arctan_table().value(z);
+    }
+    // 1 / z is off by u / z at most; the slope of arctan is at most 1.
+    let (value, error) = arctan_table().value(1.0 / size);
+    let half_pi = std::f64::consts::FRAC_PI_2;
+    let result = half_pi - value;
+    // pi / 2 is off by less than u; the difference is rounded once more.
+    ((result).copysign(z), error + U / size + U + U * 2.0)
+}
+
+/// sqrt(2 / pi) (z + 0.044715 z^3).
+fn gelu_tanh_argument(z: f64) -> Interval {
+    // The double nearest to each constant, and the neighbours around it.
+    let constant = |x: f64| Interval { lo: x.next_down(), hi: x.next_up() };
+    let z = Interval::exact(z);
+    let cubic = constant(0.044715) * z * z * z;
+    constant(0.797_884_560_802_865_4) * (z + cubic)
+}
+
+/// e^x for x in an interval.
+pub fn exp(x: Interval) -> Interval {
+    Interval { lo: exp_of(x.lo).lo, hi: exp_of(x.hi).hi }
+}
+
+/// e^x. With k = round(x / ln 2) and r = x - k ln 2, e^x = 2^k e^r. ln 2 is taken in two parts: a multiple of the first by
+/// k is exact, and the subtraction of it is too; the rest is off by less than u (|k| 2^-54 + |r|).
+fn exp_of(x: f64) -> Interval {
+    const LN_2_HIGH: f64 = 0.693_147_180_369_123_8; // 33 bits
+    const LN_2_LOW: f64 = 1.908_214_929_270_587_7e-10;
+    if x.is_nan() {
+        return Interval::ALL;
+    }
+    if x > 709.0 {
+        return Interval { lo: 8e307, hi: f64::INFINITY };
+    }
+    if x < -700.0 {
+        return Interval { lo: 0.0, hi: 1e-304 };
+    }
+    let k = (x * std::f64::consts::LOG2_E).round();
+    let r = (x - k * LN_2_HIGH) - k * LN_2_LOW;
+    let (value, error) = exp_table().value(r);
+    // e^r lies between 0.7 and 1.42; r is off by less than u.
+    let relative = error / value + 2.0 * U;
+    let scale = 2f64.powi(k as i32);
+    Interval { lo: scale * value * (1.0 - 2.0 * relative), hi: scale * value * (1.0 + 2.0 * relative) }
+}
+
+/// An upper bound of ln x, for x > 0: a double whose exponential is proven to be at least x.
+pub fn ln_above(x: f64) -> f64 {
+    let mut y = x.ln();
+    let step = 4.0 * U * y.abs().max(1.0);
+    while y.is_finite() && exp_of(y).lo < x {
+        y += step;
+    }
+    if y.is_nan() { f64::INFINITY } else { y }
+}
+
+/// The oracle of the tests.
+#[cfg(test)]
+pub(super) fn exact(activation: Activation, x: &Fixed) -> Fixed {
+    let zero = Fixed::zero();
+    match activation {
+        Activation::Tanh => x.tanh(),
+        Activation::Logistic => x.logistic(),
+        // The series are good to 9 and 12; beyond, the ends are reached to 2^-100.
+        Activation::Erf if x.abs() > Fixed::whole(9) => {
+            if *x > zero {
+                Fixed::whole(1)
+            } else {
+                Fixed::whole(-1)
+            }
+        }
+        Activation::Erf => x.erf(),
+        Activation::Arctan if x.abs() <= Fixed::whole(1) => x.arctan(),
+        Activation::Arctan => {
+            let part = &Fixed::pi().over(2) - &(&Fixed::whole(1) / &x.abs()).arctan();
+            if *x < zero { -part } else { part }
+        }
+        Activation::Relu => x.clone().max(zero),
+        Activation::Gelu if x.abs() > Fixed::whole(12) => x.clone().max(zero),
+        Activation::Gelu => x * &x.normal(),
+        Activation::GeluTanh => {
+            let cube = (&(x * x) * x).times(44715).over(1_000_000);
+            let inner = &(&Fixed::whole(2) / &Fixed::pi()).sqrt() * &(x + &cube);
+            (x * &(&Fixed::whole(1) + &inner.tanh())).over(2)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn check(activation: Activation, z: f64) -> (f64, f64) {
+        let (value, error) = Function::of(activation).enclose(z, 0.0);
+        let off = (&exact(activation, &Fixed::of(z)) - &Fixed::of(value)).abs();
+        assert!(
+            off <= Fixed::of(error),
+            "{activation} {z:e}: {value:e} is off by {:e}, not {error:e}",
+            off.to_f64()
+        );
+        (value, error)
+    }
+
+    #[test]
+    fn enclosures_hold_at_the_ends_of_cells_and_are_tight() {
+        for activation in Activation::ALL {
+            let mut worst: f64 = 0.0;
+            for j in -640i32..=640 {
+                for z in
+                    [f64::from(j) / 32.0, (f64::from(j) / 32.0).next_up(), (f64::from(j) / 32.0).next_down()]
+                {
+                    let (value, error) = check(activation, z);
+                    worst = worst.max(error / value.abs().max(1.0));
+                }
+            }
+            // The argument of the tanh inside is an interval itself.
+            let most = if activation == Activation::GeluTanh { 4e-15 } else { 1e-15 };
+            assert!(worst < most, "{activation}: {worst:e}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_finite_is_not_known() {
+        for activation in Activation::ALL {
+            for (z, radius) in [(f64::NAN, 0.0), (f64::INFINITY, 0.0), (0.0, f64::INFINITY), (1.0, f64::NAN)]
+            {
+                assert_eq!(Function::of(activation).enclose(z, radius).1, f64::INFINITY);
+            }
+        }
+        assert_eq!(exp(Interval::ALL), Interval { lo: 0.0, hi: f64::INFINITY });
+        assert_eq!(exp_of(f64::NAN), Interval::ALL);
+    }
+
+    proptest! {
+        #[test]
+        fn enclosures_hold(z in -12.0f64..12.0, small in -1e-3f64..1e-3) {
+            for activation in Activation::ALL {
+                if z.abs() < 8.9 || !matches!(activation, Activation::Erf | Activation::Gelu) {
+                    check(activation, z);
+                }
+                check(activation, small);
+            }
+        }
+
+        #[test]
+        fn a_radius_covers_its_points(z in -9.0f64..9.0, radius in 0.0f64..2.0, at in -1.0f64..1.0) {
+            let point = z + at * radius;
+            for activation in Activation::ALL {
+                if point.abs() < 8.5 {
+                    let (value, error) = Function::of(activation).enclose(z, radius * (1.0 + 1e-15));
+                    let off = (&exact(activation, &Fixed::of(point)) - &Fixed::of(value)).abs();
+                    prop_assert!(off <= Fixed::of(error), "{activation} {z} {radius} {at}");
+                }
+            }
+        }
+
+        #[test]
+        fn far_arguments_hold(z in prop_oneof![-1e6f64..-12.0, 12.0f64..1e6]) {
+            for activation in [Activation::Tanh, Activation::Logistic, Activation::Erf] {
+                let (value, error) = Function::of(activation).enclose(z, 0.5);
+                let end = if z > 0.0 { 1.0 } else if activation == Activation::Logistic { 0.0 } else { -1.0 };
+                prop_assert!((value - end).abs() <= error.max(1e-5), "{activation} {z}");
+            }
+            let (value, error) = Function::of(Activation::Gelu).enclose(z, 0.0);
+            prop_assert!((value - z.max(0.0)).abs() <= error && error < 1e-9);
+            prop_assert!((arctan(z).0 - z.atan()).abs() < 1e-15);
+        }
+
+        #[test]
+        fn exponentials_and_logarithms_hold(x in -30.0f64..30.0) {
+            let e = Fixed::exp_minus(&Fixed::of(x.abs()));
+            let value = if x < 0.0 { e } else { &Fixed::whole(1) / &e };
+            let found = exp_of(x);
+            prop_assert!(Fixed::of(found.lo) <= value && value <= Fixed::of(found.hi));
+            prop_assert!((found.hi - found.lo) / found.hi < 3e-15);
+            // ln of what exp gives is at least x.
+            let above = ln_above(found.hi);
+            prop_assert!(above >= x && above < x + 1e-14 * x.abs().max(1.0), "{above} {x}");
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! A proof that the mixer tells the contexts of a corpus apart.
+//!
+//! Theorems 4 (self-attention) and 6 (token averaging) of madden2024 (arXiv:2405.13718v1) say that for almost all parameters
+//! the mixer takes different contexts to different numbers. Their use in Theorems 5 and 7 needs a little more, different
+//! *absolute values* (docs/errata.md, E2 and E3). For given parameters and contexts that is a finite question: the
+//! enclosures of the absolute values, sorted, must not touch. Each coordinate of the mixer's output is tried, and the one
+//! with the widest smallest gap is reported.
+
+use super::interval::Interval;
+use super::mixer::Enclosures;
+use rayon::prelude::*;
+use serde::Serialize;
+
+/// What is proven of one coordinate of the mixer's output.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Injectivity {
+    /// The coordinate with the widest gap.
+    pub coordinate: usize,
+    /// Whether the values of all contexts in it are proven to differ.
+    pub distinct: bool,
+    /// A lower bound on the smallest distance of two values; not positive where none is proven.
+    pub smallest_gap_lower_bound: f64,
+    /// Whether the absolute values of all contexts in it are proven to differ.
+    pub distinct_absolute_values: bool,
+    /// A lower bound on the smallest distance of two absolute values.
+    pub smallest_absolute_gap_lower_bound: f64,
+}
+
+impl Injectivity {
+    /// The best coordinate.
+    pub fn of(mixed: &Enclosures) -> Self {
+        let coordinates: Vec<Self> = (0..mixed.d_model())
+            .into_par_iter()
+            .map(|coordinate| Self::in_coordinate(mixed, coordinate))
+            .collect();
+        let none = Self {
+            coordinate: 0,
+            distinct: mixed.len() < 2,
+            smallest_gap_lower_bound: 0.0,
+            distinct_absolute_values: mixed.len() < 2,
+            smallest_absolute_gap_lower_bound: 0.0,
+        };
+        coordinates
+            .into_iter()
+            .reduce(|a, b| {
+                let better = b.smallest_absolute_gap_lower_bound > a.smallest_absolute_gap_lower_bound;
+                if better { b } else { a }
+            })
+            .unwrap_or(none)
+    }
+
+    fn in_coordinate(mixed: &Enclosures, coordinate: usize) -> Self {
+        let values = || {
+            (0..mixed.len()).map(|i| {
+                let (centre, radius) = mixed.of(i)[coordinate];
+                Interval::around(centre, radius)
+            })
+        };
+        let plain = smallest_gap(values().map(|x| (x.lo, x.hi)).collect());
+        let absolute = smallest_gap(values().map(Interval::magnitudes).collect());
+        Self {
+            coordinate,
+            distinct: plain > 0.0,
+            smallest_gap_lower_bound: plain,
+            distinct_absolute_values: absolute > 0.0,
+            smallest_absolute_gap_lower_bound: absolute,
+        }
+    }
+}
+
+/// A lower bound on the smallest distance of numbers in these intervals; infinite where there are less than two.
+fn smallest_gap(mut intervals: Vec<(f64, f64)>) -> f64 {
+    intervals.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut reached = f64::NEG_INFINITY;
+    let mut gap = f64::INFINITY;
+    for (lo, hi) in intervals {
+        if reached > f64::NEG_INFINITY {
+            gap = gap.min((lo - reached).next_down());
+        }
+        reached = reached.max(hi);
+    }
+    gap
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gaps_are_those_between_intervals() {
+        assert_eq!(smallest_gap(vec![(1.0, 1.5)]), f64::INFINITY);
+        let gap = smallest_gap(vec![(3.0, 3.5), (1.0, 1.5), (2.0, 2.25)]);
+        assert!(gap <= 0.5 && gap > 0.499);
+        // One interval that covers others.
+        assert!(smallest_gap(vec![(0.0, 9.0), (1.0, 1.0), (4.0, 5.0)]) < 0.0);
+    }
+}
