@@ -5,6 +5,7 @@ pub mod build;
 pub mod completions;
 pub mod corpus;
 pub mod eval;
+pub mod export;
 pub mod predict;
 pub mod show;
 pub mod train;
