@@ -73,6 +73,9 @@ pub enum Command {
     Predict(Box<commands::predict::PredictCommand>),
     /// What a model file holds: shape, switches, parameters by kind, vocabulary
     Show(commands::show::ShowCommand),
+    /// Write a model for other programs: one self-contained ONNX file
+    #[command(after_help = commands::export::EXAMPLES)]
+    Export(commands::export::ExportCommand),
     /// Print shell completions
     Completions {
         /// The shell

@@ -51,6 +51,7 @@ fn run(cli: Cli) -> byrote::Result<ExitCode> {
         Command::Eval(args) => commands::eval::run(&args, &common),
         Command::Predict(args) => commands::predict::run(&args, &common),
         Command::Show(args) => commands::show::run(&args, &common),
+        Command::Export(args) => commands::export::run(&args, &common),
         Command::Completions { shell } => commands::completions::run(shell),
     })?
 }

@@ -14,6 +14,7 @@ pub mod construct;
 pub mod corpus;
 pub mod error;
 pub mod evaluate;
+pub mod export;
 #[cfg(any(feature = "huggingface", feature = "parquet"))]
 mod foreign;
 pub mod model;

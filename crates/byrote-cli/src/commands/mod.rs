@@ -6,6 +6,7 @@ pub mod certify;
 pub mod completions;
 pub mod corpus;
 pub mod eval;
+pub mod export;
 pub mod predict;
 pub mod show;
 pub mod train;

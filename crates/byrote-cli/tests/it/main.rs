@@ -4,6 +4,7 @@
 mod bounds;
 mod corpus;
 mod errors;
+mod export;
 mod memory;
 mod train;
 

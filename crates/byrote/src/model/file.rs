@@ -56,12 +56,6 @@ impl ModelFile {
     /// The bytes of the file.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let config = *self.model.config();
-        let metadata = Metadata {
-            format: FORMAT,
-            config,
-            tokenizer: self.tokenizer.clone(),
-            vocabulary: self.vocabulary.clone(),
-        };
         let mut stored: Vec<Stored> = Vec::new();
         for tensor in self.model.tensors() {
             let values = &self.model.parameters()[tensor.range.clone()];
@@ -71,7 +65,22 @@ impl ModelFile {
             let dimensions = vec![config.shape.n_ctx as usize, config.shape.d_model as usize];
             stored.push(Stored::new("W_pos", dimensions, self.precision, &config.sinusoids()));
         }
-        container::write(KEY, &metadata, &stored)
+        container::write(KEY, &self.description(), &stored)
+    }
+
+    fn description(&self) -> Metadata {
+        Metadata {
+            format: FORMAT,
+            config: *self.model.config(),
+            tokenizer: self.tokenizer.clone(),
+            vocabulary: self.vocabulary.clone(),
+        }
+    }
+
+    /// What stands in the metadata, as JSON: format, configuration, tokenizer, vocabulary.
+    pub(crate) fn metadata(&self) -> Result<String> {
+        serde_json::to_string(&self.description())
+            .map_err(|e| Error::setting("file", format!("cannot be written: {e}")))
     }
 
     /// Writes the file.

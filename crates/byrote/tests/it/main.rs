@@ -3,5 +3,6 @@
 
 mod golden;
 mod layers;
+mod onnx;
 mod readers;
 mod reference;

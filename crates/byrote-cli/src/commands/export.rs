@@ -1,0 +1,101 @@
+//! `byrote export`: a model for other programs.
+
+use crate::args::Common;
+use crate::ui::{self, Table, thousands};
+use byrote::Result;
+use byrote::export::{onnx, rounding_error};
+use byrote::model::{ModelFile, Precision};
+use byrote::output::OutputFile;
+use clap::{Args, ValueEnum};
+use serde_json::json;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+pub const EXAMPLES: &str = "Examples:
+  byrote export run/model.safetensors --to onnx --out model.onnx
+  byrote export built.safetensors --to onnx --out built.onnx --json
+
+The file takes `tokens` [batch, length] and `lengths` [batch], both int64, and gives `logits` [batch, d_vocab]; what stands in
+a row behind its length does not matter. docs/loading.md shows how to run it.";
+
+#[derive(Debug, Args)]
+pub struct ExportCommand {
+    /// The model
+    #[arg(value_name = "MODEL")]
+    pub model: PathBuf,
+    /// The format
+    #[arg(long, value_name = "FORMAT")]
+    pub to: Format,
+    /// The file to write
+    #[arg(long, value_name = "FILE")]
+    pub out: PathBuf,
+    /// The numbers in the file; f32 for a model stored in f64 is refused where it would change the logits [default: as the
+    /// model is stored]
+    #[arg(long, value_name = "TYPE")]
+    pub precision: Option<PrecisionArg>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum Format {
+    Onnx,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum PrecisionArg {
+    F32,
+    F64,
+}
+
+pub fn run(args: &ExportCommand, common: &Common) -> Result<ExitCode> {
+    let file = ModelFile::load(&args.model)?;
+    let mut out = OutputFile::create(&args.out)?;
+    let precision = match args.precision {
+        None => file.precision,
+        Some(PrecisionArg::F32) => Precision::F32,
+        Some(PrecisionArg::F64) => Precision::F64,
+    };
+    let narrowed = (precision, file.precision) == (Precision::F32, Precision::F64);
+    let loss = narrowed.then(|| rounding_error(&file.model)).transpose()?;
+    if let Some(loss) = loss {
+        loss.checked()?;
+    }
+    let bytes = match args.to {
+        Format::Onnx => onnx(&file, precision)?,
+    };
+    out.write_all(&bytes).map_err(|e| byrote::Error::io(&args.out, "write", e))?;
+    out.commit()?;
+    let config = file.model.config();
+    let shape = &config.shape;
+    if common.json {
+        ui::print_json(&json!({
+            "format": "onnx",
+            "file": args.out.to_string_lossy(),
+            "bytes": bytes.len(),
+            "precision": precision,
+            "stored_precision": file.precision,
+            "opset": onnx::OPSET,
+            "ir_version": onnx::IR_VERSION,
+            "parameters": file.model.parameters().len(),
+            "inputs": {"tokens": ["batch", "length"], "lengths": ["batch"]},
+            "outputs": {"logits": ["batch", shape.d_vocab]},
+            "n_ctx": shape.n_ctx,
+            "rounding": loss,
+        }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut table = Table::new(&["onnx", &args.out.to_string_lossy()], &[0, 1]);
+    let word = |p: Precision| json!(p).as_str().unwrap_or_default().to_owned();
+    table.row(vec!["size".into(), format!("{} bytes", thousands(bytes.len() as u64))]);
+    table.row(vec!["parameters".into(), thousands(file.model.parameters().len() as u64)]);
+    table.row(vec!["numbers".into(), format!("{}, stored as {}", word(precision), word(file.precision))]);
+    if let Some(loss) = loss {
+        let text = format!("{:.1e} on {} random contexts", loss.max_logit_error, loss.contexts);
+        table.row(vec!["rounding changes a logit by at most".into(), text]);
+    }
+    let tokens = format!("tokens [batch, length], lengths [batch]; int64, length up to {}", shape.n_ctx);
+    table.row(vec!["inputs".into(), tokens]);
+    table.row(vec!["output".into(), format!("logits [batch, {}]", shape.d_vocab)]);
+    ui::print(&table.render())?;
+    Ok(ExitCode::SUCCESS)
+}

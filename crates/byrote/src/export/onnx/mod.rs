@@ -1,0 +1,181 @@
+//! A model as an ONNX file.
+//!
+//! Inputs `tokens` `[batch, length]` and `lengths` `[batch]`, both int64; output `logits` `[batch, d_vocab]`. Batch and length
+//! are free, up to `n_ctx`; a row's tokens from its length on are padding and may be any numbers. The graph is the
+//! formula at the head of [`crate::model::config`], a whole batch at once:
+//!
+//! ```text
+//! mask[b, s] = s < lengths[b]                                          tokens outside the mask read as token 0
+//! x = W_E[tokens] + W_pos[0..length]                                   [batch, length, d_model]
+//! scores[b, h, s] = factor q[b, h] . k[b, h, s], -infinity outside     softmax over s; [batch, n_heads, 1, length]
+//! ```
+//!
+//! Weights keep the names and shapes of the model file; the metadata key `byrote` holds what it holds there: configuration,
+//! tokenizer, vocabulary. Operator set 13, so that old runtimes read it too. A file is one protocol buffer, which ends at two
+//! gigabytes: larger models are refused.
+//!
+//! | numbers | for | logits as ONNX Runtime computes them |
+//! |---|---|---|
+//! | f32 | models trained in f32 | within 1e-5 of the reference, by the largest logit |
+//! | f64 | built models and those trained in f64 | within 1e-9; operators that ONNX Runtime has in f32 only are composed (`activation.rs`) |
+
+mod activation;
+mod graph;
+
+use crate::model::{Config, Hidden, Mixer, Model, ModelFile, Precision};
+use crate::{Error, Result};
+use graph::{Dimension, Graph, Value};
+
+pub use graph::{IR_VERSION, OPSET};
+
+/// The most bytes of weights: what remains of two gigabytes when the graph and the vocabulary have had their part.
+const MOST_BYTES: u64 = (1 << 31) - (1 << 24);
+
+/// The bytes of a model as an ONNX file with numbers of this precision. Writing a model that is stored in f64 in f32 is up to
+/// the caller ([`super::rounding_error`] measures the loss).
+pub fn onnx(file: &ModelFile, precision: Precision) -> Result<Vec<u8>> {
+    let model = &file.model;
+    let size = match precision {
+        Precision::F32 => 4,
+        Precision::F64 => 8,
+    };
+    let bytes = size * model.parameters().len() as u64;
+    let metadata = file.metadata()?;
+    if bytes + metadata.len() as u64 > MOST_BYTES {
+        let message =
+            format!("{bytes} bytes of weights; an ONNX file without side files holds two gigabytes");
+        return Err(Error::setting("--to", message));
+    }
+    let mut writer = Writer { graph: Graph::new(precision), model, config: model.config() };
+    writer.write();
+    Ok(writer.graph.into_model("byrote", "a one-layer transformer: next-token logits", ("byrote", &metadata)))
+}
+
+struct Writer<'a> {
+    graph: Graph,
+    model: &'a Model,
+    config: &'a Config,
+}
+
+impl Writer<'_> {
+    /// A tensor of the model, under its name; `None` where the model has no such tensor.
+    fn weight(&mut self, name: &str) -> Option<Value> {
+        let tensor = self.model.tensors().iter().find(|t| t.name == name)?;
+        let values = &self.model.parameters()[tensor.range.clone()];
+        Some(self.graph.tensor(name, &tensor.shape, values))
+    }
+
+    /// `x M`, plus a bias where the model has one.
+    fn affine(&mut self, x: &str, weight: &str, bias: &str) -> Value {
+        let Some(weight) = self.weight(weight) else { return x.to_owned() };
+        let product = self.graph.op("MatMul", &[x, &weight]);
+        match self.weight(bias) {
+            Some(bias) => self.graph.op("Add", &[&product, &bias]),
+            None => product,
+        }
+    }
+
+    fn write(&mut self) {
+        let shape = self.config.shape;
+        let g = &mut self.graph;
+        let tokens = g.input("tokens", &[Dimension::Free("batch"), Dimension::Free("length")]);
+        let lengths = g.input("lengths", &[Dimension::Free("batch")]);
+        // 0, 1, ... length - 1, and which of them a row has.
+        let sizes = g.op("Shape", &[&tokens]);
+        let [zero, one] = [0, 1].map(|i| g.index(i));
+        let length = g.op("Gather", &[&sizes, &one]);
+        let places = g.op("Range", &[&zero, &length, &one]);
+        let second = g.list(&[1]);
+        let column = g.op("Unsqueeze", &[&lengths, &second]);
+        let mask = g.op("Less", &[&places, &column]); // [batch, length]
+        let known = g.op("Where", &[&mask, &tokens, &zero]);
+        let last = g.op("Sub", &[&column, &one]); // [batch, 1]
+
+        let Some(table) = self.weight("W_E") else { return };
+        let mut x = self.graph.op("Gather", &[&table, &known]);
+        if let Some(positions) = self.model.positions() {
+            let dimensions = [shape.n_ctx as usize, shape.d_model as usize];
+            let table = self.graph.tensor("W_pos", &dimensions, &positions);
+            // Looked up rather than cut, so that a row longer than n_ctx is an error.
+            let rows = self.graph.op("Gather", &[&table, &places]);
+            x = self.graph.op("Add", &[&x, &rows]);
+        }
+        let x_last = self.graph.op_with("GatherND", &[&x, &last], &[("batch_dims", 1)]); // [batch, d_model]
+        let mut a = match shape.mixer {
+            Mixer::Attention => self.attention(&x, &x_last, &mask),
+            Mixer::Average => self.average(&x, &places, &mask),
+        };
+        if self.config.skip {
+            a = self.graph.op("Add", &[&a, &x_last]);
+        }
+        let y = match self.config.hidden {
+            Hidden::Absent => a,
+            Hidden::Output => self.hidden(&a),
+            Hidden::Residual => {
+                let hidden = self.hidden(&a);
+                let y = self.affine(&hidden, "W_out", "b_out");
+                if self.config.skip { self.graph.op("Add", &[&y, &a]) } else { y }
+            }
+        };
+        let logits = self.affine(&y, "W_U", "b_U");
+        self.graph.output(&logits, "logits", &[Dimension::Free("batch"), Dimension::Fixed(shape.d_vocab)]);
+    }
+
+    fn hidden(&mut self, a: &str) -> Value {
+        let z = self.affine(a, "W_in", "b_in");
+        self.graph.activation(self.config.shape.activation, &z)
+    }
+
+    /// What the heads make of each row, `[batch, d_model]`.
+    fn attention(&mut self, x: &str, x_last: &str, mask: &str) -> Value {
+        let (first, second) = (self.graph.list(&[1]), self.graph.list(&[1, 2]));
+        let all = self.graph.op("Unsqueeze", &[x, &first]); // [batch, 1, length, d_model]
+        let last = self.graph.op("Unsqueeze", &[x_last, &second]); // [batch, 1, 1, d_model]
+        let query = self.project(&last, "W_Q", "b_Q"); // [batch, n_heads, 1, d_head]
+        let key = self.project(&all, "W_K", "b_K"); // [batch, n_heads, length, d_head]
+        let value = self.project(&all, "W_V", "b_V");
+        let key = self.graph.transpose(&key, &[0, 1, 3, 2]);
+        let scores = self.graph.op("MatMul", &[&query, &key]); // [batch, n_heads, 1, length]
+        let mask = self.graph.op("Unsqueeze", &[mask, &second]);
+        let never = self.graph.scalar(f64::NEG_INFINITY);
+        let mut scores = self.graph.op("Where", &[&mask, &scores, &never]);
+        if self.config.scale_scores {
+            // Not beside the product: ONNX Runtime fuses a product and a constant factor, and keeps the factor in f32.
+            let factor = self.graph.scalar(self.config.score_factor());
+            scores = self.graph.op("Mul", &[&scores, &factor]);
+        }
+        let weights = self.graph.op_with("Softmax", &[&scores], &[("axis", -1)]);
+        let mixed = self.graph.op("MatMul", &[&weights, &value]);
+        let heads = self.project(&mixed, "W_O", ""); // [batch, n_heads, 1, d_model]
+        let sum = self.graph.op_with("ReduceSum", &[&heads, &second], &[("keepdims", 0)]);
+        match self.weight("b_O") {
+            Some(bias) => self.graph.op("Add", &[&sum, &bias]),
+            None => sum,
+        }
+    }
+
+    /// `x W[h] + b[h]` for every head, `[batch, n_heads, .., ..]`.
+    fn project(&mut self, x: &str, weight: &str, bias: &str) -> Value {
+        let Some(weight) = self.weight(weight) else { return x.to_owned() };
+        let product = self.graph.op("MatMul", &[x, &weight]);
+        match self.weight(bias) {
+            Some(bias) => {
+                let axis = self.graph.list(&[1]);
+                let bias = self.graph.op("Unsqueeze", &[&bias, &axis]); // [n_heads, 1, d_head]
+                self.graph.op("Add", &[&product, &bias])
+            }
+            None => product,
+        }
+    }
+
+    /// The weighted sum of each row, `[batch, d_model]`.
+    fn average(&mut self, x: &str, places: &str, mask: &str) -> Value {
+        let Some(weights) = self.weight("u_pos") else { return x.to_owned() };
+        let weights = self.graph.op("Gather", &[&weights, places]);
+        let (zero, axis) = (self.graph.scalar(0.0), self.graph.list(&[1]));
+        let weights = self.graph.op("Where", &[mask, &weights, &zero]); // [batch, length]
+        let row = self.graph.op("Unsqueeze", &[&weights, &axis]);
+        let sum = self.graph.op("MatMul", &[&row, x]); // [batch, 1, d_model]
+        self.graph.op("Squeeze", &[&sum, &axis])
+    }
+}
