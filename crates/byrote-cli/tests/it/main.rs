@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod bounds;
+mod build;
 mod corpus;
 mod errors;
 mod export;

@@ -11,12 +11,12 @@
 //! The standardisation is folded into W_in and b_in before the features Phi are computed by the public forward pass. Then
 //! Phi V = Y, with columns scaled by powers of two:
 //!
-//! - m = n: LU with partial pivoting, and refinement while the error falls;
+//! - m = n: LU with partial pivoting and one refinement;
 //! - m > n: V <- V + Phi^T G^-1 (Y - Phi V) with G = Phi Phi^T + rho (tr G / n) I, rho = 1e-14, factored once.
 //!
 //! Gains 8, 32, 128 and 512 are tried in order.
 
-use super::{Attempt, Draw, KEY, Settings, Solver};
+use super::{Attempt, Draw, KEY, Settings, Solver, Targets};
 use crate::error::Refusal;
 use crate::model::Config;
 use crate::num::Stream;
@@ -27,7 +27,7 @@ use crate::{Error, Result};
 const GAINS: [f64; 4] = [8.0, 32.0, 128.0, 512.0];
 const RIDGE: f64 = 1e-14;
 /// Refinements of a square and of a wide system.
-const REFINEMENTS: (usize, usize) = (3, 30);
+const REFINEMENTS: (usize, usize) = (1, 30);
 
 /// Refuses systems that do not fit.
 pub(super) fn check_memory(config: &Config, problem: &Problem, settings: &Settings) -> Result<()> {
@@ -86,18 +86,80 @@ pub(super) fn neurons(draw: &Draw<'_>, gain: f64) -> Vec<(Vec<f64>, f64)> {
         .collect()
 }
 
+/// Phi V = Y, its columns scaled.
+pub struct System {
+    /// Features of the contexts, scaled, row by row.
+    pub features: Vec<f64>,
+    /// Target logits.
+    pub wanted: Mat<f64>,
+    /// What rows of V are multiplied with at the end.
+    scales: Vec<f64>,
+}
+
+impl System {
+    /// The first system that [`super::build`] solves for these settings, for benchmarks.
+    pub fn first(problem: &Problem, d_vocab: u64, n_ctx: u64, settings: &Settings) -> Result<Self> {
+        let config = super::config(problem, d_vocab, n_ctx, settings)?;
+        let targets = Targets::new(problem, d_vocab, settings.gap)?;
+        let draw = Draw::new(config, problem, &targets, settings.seed)?;
+        Ok(Self::of(&draw, &draw.with_hidden(&neurons(&draw, GAINS[0]))))
+    }
+
+    /// That of a hidden layer, which is among the parameters.
+    fn of(draw: &Draw<'_>, parameters: &[f64]) -> Self {
+        let mut features = Evaluator::<f64>::forward(draw.config, draw.problem).rows(Stage::Read, parameters);
+        let scales = scale_columns(&mut features, draw.neurons());
+        let mut wanted = Mat::zeros(draw.problem.len(), draw.omega());
+        for i in 0..draw.problem.len() {
+            draw.targets.of(i).iter().for_each(|&(t, y)| wanted[(i, t as usize)] = y);
+        }
+        Self { features, wanted, scales }
+    }
+
+    /// Contexts.
+    pub fn rows(&self) -> usize {
+        self.wanted.nrows()
+    }
+
+    /// Neurons.
+    pub fn columns(&self) -> usize {
+        self.scales.len()
+    }
+
+    /// V, solved with this many refinements at most, and the factors of a square system.
+    pub fn solve(&self, refinements: usize) -> (Mat<f64>, Option<Lu>) {
+        let features = rows(&self.features, self.columns());
+        let (n, m) = (features.nrows(), features.ncols());
+        if n == m {
+            let lu = Lu::of(features.to_owned());
+            let v = refine(features, &self.wanted, refinements, |residual| {
+                lu.solve(residual);
+                None
+            });
+            return (v, Some(lu));
+        }
+        let mut gram = product(features, features.transpose());
+        let ridge = RIDGE * (0..n).map(|i| gram[(i, i)]).sum::<f64>() / n as f64;
+        (0..n).for_each(|i| gram[(i, i)] += ridge);
+        // Symmetric and positive definite: LU with pivoting is as stable, and needs no second path for a pivot below 0.
+        let lu = Lu::of(gram);
+        let v = refine(features, &self.wanted, refinements, |residual| {
+            lu.solve(residual);
+            Some(product(features.transpose(), residual.as_ref()))
+        });
+        (v, None)
+    }
+}
+
 /// The output for a hidden layer.
 pub(super) fn attempt(draw: &Draw<'_>, gain: f64, neurons: Vec<(Vec<f64>, f64)>) -> Attempt {
     let (n, m, omega) = (draw.problem.len(), draw.neurons(), draw.omega());
     let mut parameters = draw.with_hidden(&neurons);
-    let mut features = Evaluator::<f64>::forward(draw.config, draw.problem).rows(Stage::Read, &parameters);
-    let scales = scale_columns(&mut features, m);
-    let mut wanted = Mat::zeros(n, omega);
-    for i in 0..n {
-        draw.targets.of(i).iter().for_each(|&(t, y)| wanted[(i, t as usize)] = y);
-    }
-    let (v, condition) = solved(rows(&features, m), &wanted);
-    drop(features);
+    let system = System::of(draw, &parameters);
+    let (v, lu) = system.solve(if n == m { REFINEMENTS.0 } else { REFINEMENTS.1 });
+    let condition = lu.map(|lu| lu.condition());
+    let scales = system.scales;
+    drop((system.features, system.wanted));
     for (row, (k, scale)) in parameters[draw.output()].chunks_exact_mut(omega).zip(scales.iter().enumerate())
     {
         row.iter_mut().enumerate().for_each(|(token, x)| *x = v[(k, token)] * scale);
@@ -135,56 +197,29 @@ fn largest(a: &Mat<f64>) -> f64 {
     columns.fold(0.0, |m, x| if x.is_nan() || m.is_nan() { f64::NAN } else { m.max(x) })
 }
 
-/// V with Phi V = Y, and the condition number of Phi where it is square.
-fn solved(features: MatRef<'_, f64>, wanted: &Mat<f64>) -> (Mat<f64>, Option<f64>) {
-    let (n, m) = (features.nrows(), features.ncols());
-    if n == m {
-        let lu = Lu::of(features.to_owned());
-        let v = refine(features, wanted, REFINEMENTS.0, |residual| {
-            lu.solve(residual);
-            None
-        });
-        return (v, Some(lu.condition()));
-    }
-    let mut gram = product(features, features.transpose());
-    let ridge = RIDGE * (0..n).map(|i| gram[(i, i)]).sum::<f64>() / n as f64;
-    (0..n).for_each(|i| gram[(i, i)] += ridge);
-    // Symmetric and positive definite: LU with pivoting is as stable, and needs no second path for a pivot below 0.
-    let lu = Lu::of(gram);
-    let v = refine(features, wanted, REFINEMENTS.1, |residual| {
-        lu.solve(residual);
-        Some(product(features.transpose(), residual.as_ref()))
-    });
-    (v, None)
-}
-
-/// Solves, then solves for the residual while it falls; keeps the best. `solve` replaces the residual by its solution, or
-/// gives the solution where it is of another shape.
+/// Solves, then solves for the residual, `most` times or until it does not fall any more. `solve` replaces the residual by
+/// its solution, or gives the solution where it is of another shape.
 fn refine(
     features: MatRef<'_, f64>,
     wanted: &Mat<f64>,
     most: usize,
     solve: impl Fn(&mut Mat<f64>) -> Option<Mat<f64>>,
 ) -> Mat<f64> {
-    let mut v = Mat::zeros(features.ncols(), wanted.ncols());
     let mut residual = wanted.clone();
+    let first = solve(&mut residual);
+    let mut v = first.unwrap_or(residual);
     let mut error = f64::INFINITY;
-    for _ in 0..=most {
-        let step = solve(&mut residual);
-        let step = step.as_ref().unwrap_or(&residual);
-        let next = &v + step;
+    for _ in 0..most {
         let mut left = wanted.clone();
-        subtract_product(&mut left, features, next.as_ref());
+        subtract_product(&mut left, features, v.as_ref());
         let now = largest(&left);
-        if now.is_nan() || now >= error {
+        // Below rounding there is nothing to gain.
+        if now.is_nan() || now > 0.5 * error {
             break;
         }
-        // Nothing to gain below rounding.
-        let done = now > 0.5 * error;
-        (v, residual, error) = (next, left, now);
-        if done {
-            break;
-        }
+        error = now;
+        let step = solve(&mut left);
+        v += step.as_ref().unwrap_or(&left);
     }
     v
 }
