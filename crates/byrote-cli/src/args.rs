@@ -76,6 +76,9 @@ pub enum Command {
     /// Write a model for other programs: one self-contained ONNX file
     #[command(after_help = commands::export::EXAMPLES)]
     Export(commands::export::ExportCommand),
+    /// Many trainings from a plan: a grid in a TOML file, run side by side, resumable
+    #[command(after_help = commands::sweep::EXAMPLES)]
+    Sweep(Box<commands::sweep::SweepCommand>),
     /// Print shell completions
     Completions {
         /// The shell

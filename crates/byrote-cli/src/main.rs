@@ -11,6 +11,7 @@ mod corpus_args;
 mod interrupt;
 mod model_args;
 mod progress;
+mod sweeping;
 mod training;
 mod ui;
 
@@ -52,6 +53,7 @@ fn run(cli: Cli) -> byrote::Result<ExitCode> {
         Command::Predict(args) => commands::predict::run(&args, &common),
         Command::Show(args) => commands::show::run(&args, &common),
         Command::Export(args) => commands::export::run(&args, &common),
+        Command::Sweep(args) => commands::sweep::execute(&args, &common),
         Command::Completions { shell } => commands::completions::run(shell),
     })?
 }

@@ -82,7 +82,7 @@ impl<'a> Watcher<'a> {
         bar.set_message(format!(
             "loss {:.3}  gap {gap:.3}{relative}  {pace:.0} steps/s  at most {} left",
             trainer.loss().0,
-            duration(left),
+            ui::duration(left),
         ));
         bar.set_position(progress.step);
     }
@@ -103,16 +103,6 @@ impl<'a> Watcher<'a> {
     }
 }
 
-/// 75 seconds as 1m15s.
-fn duration(seconds: f64) -> String {
-    let s = seconds.min(1e9) as u64;
-    match (s / 3600, s / 60 % 60, s % 60) {
-        (0, 0, s) => format!("{s}s"),
-        (0, m, s) => format!("{m}m{s:02}s"),
-        (h, m, _) => format!("{h}h{m:02}m"),
-    }
-}
-
 impl Watch for Watcher<'_> {
     fn look(&mut self, trainer: &Trainer<'_>) -> Result<bool> {
         if let Some(last) = self.last
@@ -124,15 +114,5 @@ impl Watch for Watcher<'_> {
         self.save(trainer);
         self.last = Some(Instant::now());
         Ok(!interrupt::asked())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn durations_are_short() {
-        assert_eq!([5.9, 75.0, 3725.0].map(duration), ["5s", "1m15s", "1h02m"]);
     }
 }

@@ -133,9 +133,24 @@ impl Table {
     }
 }
 
+/// 75 seconds as 1m15s.
+pub fn duration(seconds: f64) -> String {
+    let s = seconds.min(1e9) as u64;
+    match (s / 3600, s / 60 % 60, s % 60) {
+        (0, 0, s) => format!("{s}s"),
+        (0, m, s) => format!("{m}m{s:02}s"),
+        (h, m, _) => format!("{h}h{m:02}m"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn durations_are_short() {
+        assert_eq!([5.9, 75.0, 3725.0].map(duration), ["5s", "1m15s", "1h02m"]);
+    }
 
     #[test]
     fn numbers_are_grouped_by_thousands() {

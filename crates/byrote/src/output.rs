@@ -59,6 +59,12 @@ impl OutputFile {
         format!(".byrote-{}-", std::process::id())
     }
 
+    /// Whether a file's name is a temporary one, of this process or another.
+    pub fn is_temporary(name: &std::ffi::OsStr) -> bool {
+        let name = name.to_string_lossy();
+        name.starts_with(".byrote-") && name.ends_with(".tmp")
+    }
+
     /// The name the file will have.
     pub fn path(&self) -> &Path {
         &self.path

@@ -9,4 +9,5 @@ pub mod eval;
 pub mod export;
 pub mod predict;
 pub mod show;
+pub mod sweep;
 pub mod train;

@@ -7,6 +7,7 @@ mod corpus;
 mod errors;
 mod export;
 mod memory;
+mod sweep;
 mod train;
 
 use serde_json::Value;

@@ -1,0 +1,147 @@
+//! `byrote sweep`.
+
+use crate::Case;
+use serde_json::Value;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+/// Twelve jobs.
+const PLAN: &str = r#"
+name = "widths"
+seeds = [0, 1]
+[corpus]
+documents = [20, 60]
+[model]
+preset = "average"
+d_mlp = [4, 16, 100]
+[training]
+steps = 300
+stop_relative_gap = 1e-6
+stall = 0.0
+"#;
+
+fn results(case: &Case, directory: &str) -> String {
+    std::fs::read_to_string(case.path(directory).join("results.csv")).unwrap()
+}
+
+fn start(case: &Case, arguments: &[&str]) -> Child {
+    case.command().args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+}
+
+/// Waits until a condition holds; the limit is only there so that a bug does not hang.
+fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !holds() {
+        assert!(started.elapsed() < Duration::from_secs(120), "{what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn lines(case: &Case, file: &str) -> usize {
+    std::fs::read_to_string(case.path(file)).map_or(0, |t| t.lines().count())
+}
+
+#[test]
+fn a_killed_sweep_goes_on_to_the_same_bytes() {
+    let case = Case::new();
+    case.file("plan.toml", PLAN);
+    assert!(case.run(["sweep", "plan.toml", "--out", "whole", "--quiet"]).status.success());
+    let whole = results(&case, "whole");
+    assert_eq!(whole.lines().count(), 13);
+    for threads in ["1", "2"] {
+        let out = format!("cut{threads}");
+        let arguments =
+            ["sweep", "plan.toml", "--out", &out, "--threads", threads, "--checkpoint-every", "0", "--quiet"];
+        // Killed several times: after some jobs are over and while checkpoints are being written.
+        for over in [1, 4, 8] {
+            let mut child = start(&case, &arguments);
+            let journal = format!("{out}/journal.jsonl");
+            let done = || {
+                let text = std::fs::read_to_string(case.path(&journal)).unwrap_or_default();
+                text.lines().filter(|l| l.contains("\"over\"")).count()
+            };
+            wait_for("jobs are over", || done() >= over);
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+        // A crash in the middle of a line.
+        let journal = case.path(&out).join("journal.jsonl");
+        let mut text = std::fs::read_to_string(&journal).unwrap();
+        text.push_str("{\"event\":\"over\",\"ti");
+        std::fs::write(&journal, text).unwrap();
+        let output = case.run(arguments);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(results(&case, &out), whole, "{threads} threads");
+        let left: Vec<_> = std::fs::read_dir(case.path(&out).join("checkpoints")).unwrap().collect();
+        assert!(left.is_empty(), "{left:?}");
+        assert_eq!(std::fs::read_dir(case.path(&out).join("curves")).unwrap().count(), 12);
+        // Once more: nothing is left to do, and nothing changes.
+        assert!(case.run(arguments).status.success());
+        assert_eq!(results(&case, &out), whole);
+    }
+}
+
+#[test]
+fn a_second_process_is_told_who_is_at_work() {
+    let case = Case::new();
+    let slow = PLAN.replace("steps = 300", "steps = 100000000\noptimizer = \"adam\"");
+    case.file("plan.toml", slow);
+    let mut child = start(&case, &["sweep", "plan.toml", "--out", "run"]);
+    wait_for("it has begun", || lines(&case, "run/journal.jsonl") > 0);
+    let output = case.run(["sweep", "plan.toml", "--out", "run"]);
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(message.contains(&format!("process {}", child.id())), "{message}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn a_job_that_fails_is_a_row_and_not_the_end() {
+    let case = Case::new();
+    // Attention alone has no neurons: a contradiction that shows when the job runs.
+    let plan =
+        "seeds = [0]\n[corpus]\ndocuments = 10\n[model]\npreset = [\"dana2024\", \"average\"]\nd_mlp = 64";
+    case.file("plan.toml", plan);
+    let output = case.run(["sweep", "plan.toml", "--out", "run", "--json"]);
+    assert_eq!(output.status.code(), Some(1));
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&told["jobs"], &told["done"], &told["failed"]), (&2.into(), &1.into(), &1.into()));
+    let csv = results(&case, "run");
+    let rows: Vec<&str> = csv.lines().skip(1).collect();
+    assert!(rows[0].contains(",failed,") && rows[0].contains("no hidden layer"), "{}", rows[0]);
+    assert!(rows[1].contains(",done,"));
+    let output = case.run(["sweep", "plan.toml", "--out", "fast", "--fail-fast", "--threads", "1"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(results(&case, "fast").lines().count(), 2);
+}
+
+#[test]
+fn another_plan_does_not_go_into_the_same_directory() {
+    let case = Case::new();
+    case.file("a.toml", "[corpus]\ndocuments = 5\n[model]\npreset = \"average\"\nd_mlp = 8");
+    case.file("b.toml", "[corpus]\ndocuments = 6\n[model]\npreset = \"average\"\nd_mlp = 8");
+    assert!(case.run(["sweep", "a.toml", "--out", "run"]).status.success());
+    let before = results(&case, "run");
+    let output = case.run(["sweep", "b.toml", "--out", "run"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("another run"));
+    assert_eq!(results(&case, "run"), before);
+}
+
+#[test]
+fn plans_are_listed_and_mistakes_are_explained() {
+    let case = Case::new();
+    case.file("plan.toml", PLAN);
+    let listed = case.json(["sweep", "plan.toml", "--dry-run"]);
+    assert_eq!(listed["jobs"].as_array().unwrap().len(), 12);
+    assert!(listed["jobs"][0]["parameters"].as_u64().unwrap() > 0);
+    assert!(listed["estimated_seconds"].as_f64().unwrap() > 0.0);
+    assert_eq!(case.names(), ["plan.toml"]);
+    case.file("bad.toml", "[model]\nd_mpl = 3");
+    let output = case.run(["sweep", "bad.toml"]);
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(message.contains("bad.toml, line 2") && message.contains("d_mlp"), "{message}");
+    assert_eq!(case.run(["sweep", "none.toml"]).status.code(), Some(2));
+}

@@ -1,0 +1,73 @@
+//! The corpora of a plan, each read once.
+
+use super::job::{CorpusSpec, Job};
+use crate::corpus::{Corpus, Observer, Outputs};
+use crate::train::Problem;
+use crate::{Error, Result};
+use std::collections::BTreeMap;
+
+/// A corpus as jobs need it.
+#[derive(Debug)]
+pub struct Material {
+    /// Its contexts.
+    pub problem: Problem,
+    /// Its vocabulary's size.
+    pub d_vocab: u64,
+    /// The longest context it was read with.
+    pub n_ctx: u64,
+    /// Documents kept.
+    pub documents: u64,
+}
+
+/// Corpora by their settings.
+#[derive(Debug, Default)]
+pub struct Corpora(BTreeMap<String, Material>);
+
+impl Corpora {
+    /// Reads what the jobs need.
+    pub fn read(jobs: &[Job], observer: &dyn Observer) -> Result<Self> {
+        let mut all = BTreeMap::new();
+        for job in jobs {
+            let key = key(&job.corpus);
+            if all.contains_key(&key) {
+                continue;
+            }
+            let (source, options) = job.corpus.resolve()?;
+            options.window.check()?;
+            let outputs = Outputs { contexts: true, ..Outputs::default() };
+            let corpus = Corpus::read(&source, &options, outputs, observer)?;
+            let contexts = corpus
+                .contexts
+                .filter(|c| !c.is_empty())
+                .ok_or_else(|| Error::EmptyCorpus { message: "no context is followed by a token".into() })?;
+            let names = corpus.vocabulary.fingerprint();
+            let problem = Problem { names, ..Problem::new(&contexts, corpus.summary.floor_nats) };
+            let material = Material {
+                problem,
+                d_vocab: corpus.summary.d_vocab,
+                n_ctx: u64::from(corpus.summary.n_ctx),
+                documents: corpus.summary.documents,
+            };
+            all.insert(key, material);
+        }
+        Ok(Self(all))
+    }
+
+    /// That of a job.
+    ///
+    /// # Panics
+    /// When the job is not among those that were read for.
+    pub fn of(&self, job: &Job) -> &Material {
+        &self.0[&key(&job.corpus)]
+    }
+
+    /// Settings and fingerprints, for a manifest.
+    pub fn fingerprints(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.0.iter().map(|(key, material)| (key.as_str(), material.problem.fingerprint()))
+    }
+}
+
+fn key(spec: &CorpusSpec) -> String {
+    // A struct of numbers and names always serialises.
+    serde_json::to_string(spec).unwrap_or_default()
+}

@@ -1,0 +1,287 @@
+//! A run directory.
+//!
+//! ```text
+//! manifest.toml     what is being run: every setting, the seed, the version, the corpora's hashes, the machine; written once
+//! journal.jsonl     a line an event, only ever appended to, brought to the disk line by line
+//! results.csv       a row a job that is over, in the order of the plan; written anew after every job
+//! curves/           a curve a job
+//! checkpoints/      one a job that is running
+//! lock              who is at work; the system's lock on it ends with the process, however that ends
+//! ```
+
+use super::corpora::Corpora;
+use super::plan::Plan;
+use super::row::{Row, Status, to_csv};
+use crate::num::hash::fnv1a;
+use crate::output::OutputFile;
+use crate::{Error, Result};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// A line of the journal.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+enum Event {
+    /// A process took up work.
+    Begun { time: u64, process: u32, jobs: usize, done: usize },
+    /// A job is over.
+    Over { time: u64, seconds: f64, row: Box<Row> },
+    /// A process stopped because it was asked to.
+    Interrupted { time: u64 },
+    /// All jobs are over.
+    Finished { time: u64 },
+}
+
+#[derive(Serialize, Deserialize)]
+struct Manifest {
+    version: String,
+    name: String,
+    /// A hash of all jobs and corpora.
+    plan: String,
+    jobs: usize,
+    machine: String,
+    corpora: Vec<ManifestCorpus>,
+    settings: Vec<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ManifestCorpus {
+    settings: String,
+    hash: String,
+}
+
+/// An open run directory, held by this process.
+pub struct Directory {
+    path: PathBuf,
+    _lock: File,
+    journal: File,
+    /// Rows by job.
+    rows: BTreeMap<String, Row>,
+    /// Jobs in the order of the plan.
+    order: Vec<String>,
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs())
+}
+
+fn machine() -> String {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    format!("{} {}, {threads} threads", std::env::consts::OS, std::env::consts::ARCH)
+}
+
+impl Directory {
+    /// Opens or makes the directory of a plan. One that holds another plan, or that another process works in, is refused.
+    pub fn open(path: &Path, plan: &Plan, corpora: &Corpora) -> Result<Self> {
+        for part in ["curves", "checkpoints"] {
+            let folder = path.join(part);
+            std::fs::create_dir_all(&folder).map_err(|e| Error::io(&folder, "create", e))?;
+        }
+        let lock = lock(path)?;
+        // Nobody else writes here now: what a killed process left half-written is of no use.
+        for folder in [path.to_path_buf(), path.join("curves"), path.join("checkpoints")] {
+            for entry in std::fs::read_dir(&folder).map_err(|e| Error::io(&folder, "read", e))?.flatten() {
+                if OutputFile::is_temporary(&entry.file_name()) {
+                    let _ = std::fs::remove_file(entry.path());
+                }
+            }
+        }
+        let order: Vec<String> = plan.jobs.iter().map(|job| job.id(&corpora.of(job).problem)).collect();
+        let identity = format!("{:016x}", fnv1a(order.join(" ").as_bytes()));
+        let manifest = path.join("manifest.toml");
+        match std::fs::read_to_string(&manifest) {
+            Ok(text) => {
+                let found: Manifest = toml::from_str(&text)
+                    .map_err(|e| Error::format(&manifest, format!("not a manifest: {}", e.message())))?;
+                if found.plan != identity {
+                    let message = format!(
+                        "holds another run ({}, {} jobs; a plan, a corpus or the program's version differs); take another \
+                         directory",
+                        found.name, found.jobs
+                    );
+                    return Err(Error::format(path, message));
+                }
+            }
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+                let corpora = corpora
+                    .fingerprints()
+                    .map(|(settings, hash)| ManifestCorpus {
+                        settings: settings.to_owned(),
+                        hash: format!("{hash:016x}"),
+                    })
+                    .collect();
+                let text = toml::to_string_pretty(&Manifest {
+                    version: env!("CARGO_PKG_VERSION").to_owned(),
+                    name: plan.name.clone(),
+                    plan: identity,
+                    jobs: order.len(),
+                    machine: machine(),
+                    corpora,
+                    settings: plan
+                        .jobs
+                        .iter()
+                        .map(|j| serde_json::to_string(j).unwrap_or_default())
+                        .collect(),
+                })
+                .map_err(|e| Error::format(&manifest, e.to_string()))?;
+                OutputFile::write(&manifest, text.as_bytes())?;
+            }
+            Err(e) => return Err(Error::io(&manifest, "read", e)),
+        }
+        let journal_path = path.join("journal.jsonl");
+        let (rows, intact) = read_journal(&journal_path)?;
+        let journal = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&journal_path)
+            .map_err(|e| Error::io(&journal_path, "write", e))?;
+        // A line that a crash left half-written would swallow the next one.
+        journal.set_len(intact).map_err(|e| Error::io(&journal_path, "write", e))?;
+        let rows: BTreeMap<String, Row> = rows.into_iter().filter(|(id, _)| order.contains(id)).collect();
+        let mut directory = Self { path: path.to_path_buf(), _lock: lock, journal, rows, order };
+        // A process may die between the last word on a job and the end of its checkpoint.
+        for job in (0..directory.order.len()).filter(|&i| directory.is_done(i)) {
+            let _ = std::fs::remove_file(directory.checkpoint(job));
+        }
+        let done = directory.done();
+        directory.append(&Event::Begun {
+            time: now(),
+            process: std::process::id(),
+            jobs: directory.order.len(),
+            done,
+        })?;
+        directory.write_results()?;
+        Ok(directory)
+    }
+
+    /// The rows of a directory, in the order of its plan, and how many jobs there are in all; for reports. It need not be
+    /// complete, and another process may be at work in it.
+    pub fn rows_of(path: &Path) -> Result<(Vec<Row>, usize)> {
+        let manifest = path.join("manifest.toml");
+        let text = std::fs::read_to_string(&manifest).map_err(|e| Error::io(&manifest, "read", e))?;
+        let found: Manifest = toml::from_str(&text)
+            .map_err(|e| Error::format(&manifest, format!("not a manifest: {}", e.message())))?;
+        let (rows, _) = read_journal(&path.join("journal.jsonl"))?;
+        let position: BTreeMap<&str, usize> =
+            found.settings.iter().enumerate().map(|(i, s)| (s.as_str(), i)).collect();
+        let mut rows: Vec<(usize, Row)> = rows
+            .into_values()
+            .filter_map(|row| {
+                let settings = serde_json::to_string(&row.settings).unwrap_or_default();
+                position.get(settings.as_str()).map(|&i| (i, row))
+            })
+            .collect();
+        rows.sort_by_key(|r| r.0);
+        Ok((rows.into_iter().map(|r| r.1).collect(), found.jobs))
+    }
+
+    /// Whether a job is over with a result; failed ones are tried again.
+    pub fn is_done(&self, job: usize) -> bool {
+        self.rows.get(&self.order[job]).is_some_and(|row| row.status == Status::Done)
+    }
+
+    /// Jobs with a result.
+    pub fn done(&self) -> usize {
+        (0..self.order.len()).filter(|&i| self.is_done(i)).count()
+    }
+
+    /// The identity of a job.
+    pub fn id(&self, job: usize) -> &str {
+        &self.order[job]
+    }
+
+    /// Where the curve of a job goes.
+    pub fn curve(&self, job: usize) -> PathBuf {
+        self.path.join("curves").join(format!("{}.csv", self.order[job]))
+    }
+
+    /// Where the checkpoints of a job go.
+    pub fn checkpoint(&self, job: usize) -> PathBuf {
+        self.path.join("checkpoints").join(format!("{}.safetensors", self.order[job]))
+    }
+
+    /// Writes down that a job is over.
+    pub fn record(&mut self, row: Row, seconds: f64) -> Result<()> {
+        let id = row.job.clone();
+        self.append(&Event::Over { time: now(), seconds, row: Box::new(row.clone()) })?;
+        self.rows.insert(id, row);
+        self.write_results()
+    }
+
+    /// Writes down that a process leaves.
+    pub fn leave(&mut self, interrupted: bool) -> Result<()> {
+        let time = now();
+        self.append(&if interrupted { Event::Interrupted { time } } else { Event::Finished { time } })
+    }
+
+    /// The rows so far, in the order of the plan.
+    pub fn rows(&self) -> impl Iterator<Item = &Row> {
+        self.order.iter().filter_map(|id| self.rows.get(id))
+    }
+
+    fn append(&mut self, event: &Event) -> Result<()> {
+        let path = self.path.join("journal.jsonl");
+        let mut line = serde_json::to_string(event).map_err(|e| Error::format(&path, e.to_string()))?;
+        line.push('\n');
+        let written = self.journal.write_all(line.as_bytes()).and_then(|()| self.journal.sync_data());
+        written.map_err(|e| Error::io(&path, "write", e))
+    }
+
+    fn write_results(&self) -> Result<()> {
+        OutputFile::write(&self.path.join("results.csv"), to_csv(self.rows()).as_bytes())
+    }
+}
+
+/// Takes the lock, or says who has it.
+fn lock(directory: &Path) -> Result<File> {
+    let path = directory.join("lock");
+    let mut file = OpenOptions::new()
+        .create(true)
+        .read(true)
+        .write(true)
+        .truncate(false)
+        .open(&path)
+        .map_err(|e| Error::io(&path, "write", e))?;
+    match file.try_lock() {
+        Ok(()) => {
+            let text = format!("process {} since {}\n", std::process::id(), now());
+            let written = file.set_len(0).and_then(|()| file.write_all(text.as_bytes()));
+            written.map_err(|e| Error::io(&path, "write", e))?;
+            Ok(file)
+        }
+        Err(TryLockError::WouldBlock) => {
+            let mut holder = String::new();
+            let _ = file.read_to_string(&mut holder);
+            let message = format!("another process is at work here: {}", holder.trim());
+            Err(Error::format(directory, message))
+        }
+        Err(TryLockError::Error(e)) => Err(Error::io(&path, "lock", e)),
+    }
+}
+
+/// The last row of every job in a journal, and the length of its whole lines.
+fn read_journal(path: &Path) -> Result<(BTreeMap<String, Row>, u64)> {
+    let bytes = match std::fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok((BTreeMap::new(), 0)),
+        Err(e) => return Err(Error::io(path, "read", e)),
+    };
+    let intact = memchr::memrchr(b'\n', &bytes).map_or(0, |end| end + 1);
+    let mut rows = BTreeMap::new();
+    for (number, line) in bytes[..intact].split(|&b| b == b'\n').enumerate() {
+        if line.is_empty() {
+            continue;
+        }
+        let event: Event = serde_json::from_slice(line).map_err(|e| {
+            Error::format_at(path, number as u64 + 1, format!("not a line of a journal: {e}"))
+        })?;
+        if let Event::Over { row, .. } = event {
+            rows.insert(row.job.clone(), *row);
+        }
+    }
+    Ok((rows, intact as u64))
+}

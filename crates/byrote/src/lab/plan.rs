@@ -1,0 +1,287 @@
+//! A grid of jobs in a TOML file.
+//!
+//! ```toml
+//! name = "widths"
+//! seeds = [0, 1, 2]
+//!
+//! [corpus]
+//! documents = [100, 200, 400]      # the first documents of the built-in stories, or of `path`
+//! exact_length = true
+//!
+//! [model]
+//! d_mlp = [16, 64, 256]
+//!
+//! [training]
+//! optimizer = "lbfgs"
+//! ```
+//!
+//! A list is an axis of the grid; the first axis varies slowest, seeds fastest. The keys are the fields of [`CorpusSpec`],
+//! [`ModelSpec`] and [`TrainingSpec`]; an unknown one is an error that names the nearest known one.
+
+use super::job::{CorpusSpec, Job, ModelSpec, TrainingSpec};
+use crate::{Error, Result};
+use serde::de::DeserializeOwned;
+use std::path::Path;
+use toml::{Table, Value};
+
+const TOP: &[&str] = &["name", "seeds", "corpus", "model", "training"];
+const CORPUS: &[&str] = &[
+    "path",
+    "documents",
+    "tokenizer",
+    "n_ctx",
+    "exact_length",
+    "contexts",
+    "lengths",
+    "d_vocab",
+    "labels",
+    "seed",
+];
+const MODEL: &[&str] = &["preset", "d_model", "n_heads", "d_head", "d_mlp", "activation", "mixer"];
+const TRAINING: &[&str] = &[
+    "optimizer",
+    "lr",
+    "schedule",
+    "steps",
+    "weight_decay",
+    "memory",
+    "warmup",
+    "warmup_lr",
+    "batch",
+    "precision",
+    "stop_gap",
+    "stop_relative_gap",
+    "stall",
+];
+
+/// The most jobs of a plan.
+const MOST: usize = 100_000;
+
+/// A grid, written out.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// What it is called.
+    pub name: String,
+    /// Its jobs, in order.
+    pub jobs: Vec<Job>,
+}
+
+impl Plan {
+    /// Reads a file. Paths in it are taken from where the file is.
+    pub fn load(path: &Path) -> Result<Self> {
+        let text = std::fs::read_to_string(path).map_err(|e| Error::io(path, "read", e))?;
+        let name = path.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
+        let mut plan = Self::parse(&text, &name).map_err(|e| match e {
+            Error::Format { line, message, .. } => Error::Format { path: path.to_path_buf(), line, message },
+            Error::Setting { name, message } => Error::format(path, format!("{name}: {message}")),
+            other => other,
+        })?;
+        let directory = path.parent().unwrap_or(Path::new(""));
+        for file in plan.jobs.iter_mut().filter_map(|job| job.corpus.path.as_mut()) {
+            *file = directory.join(&*file);
+        }
+        Ok(plan)
+    }
+
+    /// Reads the text of a plan; `name` is what it is called where it does not say.
+    pub fn parse(text: &str, name: &str) -> Result<Self> {
+        let wrong = |line: Option<u64>, message: String| Error::Format { path: "plan".into(), line, message };
+        let table: Table = text.parse().map_err(|e: toml::de::Error| {
+            let line = e.span().map(|s| 1 + text[..s.start.min(text.len())].matches('\n').count() as u64);
+            wrong(line, e.message().to_owned())
+        })?;
+        let line_of = |key: &str| {
+            let at = text.lines().position(|l| l.trim_start().trim_start_matches('[').starts_with(key));
+            at.map(|i| i as u64 + 1)
+        };
+        let check = |table: &Table, known: &[&str], section: &str| -> Result<()> {
+            match table.keys().find(|k| !known.contains(&k.as_str())) {
+                Some(key) => {
+                    let place = if section.is_empty() { String::new() } else { format!(" in [{section}]") };
+                    Err(wrong(line_of(key), format!("unknown key {key:?}{place}{}", suggestion(key, known))))
+                }
+                None => Ok(()),
+            }
+        };
+        check(&table, TOP, "")?;
+        let name = match table.get("name") {
+            Some(Value::String(name)) => name.clone(),
+            None => name.to_owned(),
+            Some(_) => return Err(wrong(line_of("name"), "name is a text".into())),
+        };
+        let seeds = seeds(table.get("seeds")).map_err(|message| wrong(line_of("seeds"), message))?;
+        let section = |key: &str, known: &[&str]| -> Result<Vec<Table>> {
+            let table = match table.get(key) {
+                Some(Value::Table(table)) => table.clone(),
+                None => Table::new(),
+                Some(_) => return Err(wrong(line_of(key), format!("{key} is a section: write [{key}]"))),
+            };
+            check(&table, known, key)?;
+            points(&table).map_err(|message| wrong(line_of(key), format!("[{key}]: {message}")))
+        };
+        let read_failed = |key: &str, e: String| wrong(line_of(key), format!("[{key}]: {e}"));
+        let corpora: Vec<CorpusSpec> =
+            read(section("corpus", CORPUS)?).map_err(|e| read_failed("corpus", e))?;
+        let models: Vec<ModelSpec> = read(section("model", MODEL)?).map_err(|e| read_failed("model", e))?;
+        let trainings: Vec<TrainingSpec> =
+            read(section("training", TRAINING)?).map_err(|e| read_failed("training", e))?;
+        let total = [models.len(), trainings.len(), seeds.len()]
+            .into_iter()
+            .try_fold(corpora.len(), usize::checked_mul)
+            .filter(|&n| n <= MOST);
+        let Some(total) = total else {
+            return Err(wrong(None, format!("more than {MOST} jobs")));
+        };
+        let mut jobs = Vec::with_capacity(total);
+        for corpus in &corpora {
+            corpus.resolve()?;
+            for model in &models {
+                for training in &trainings {
+                    training.resolve(0)?;
+                    for &seed in &seeds {
+                        jobs.push(Job {
+                            corpus: corpus.clone(),
+                            model: model.clone(),
+                            training: training.clone(),
+                            seed,
+                        });
+                    }
+                }
+            }
+        }
+        Ok(Self { name, jobs })
+    }
+}
+
+/// A list of seeds, or one.
+fn seeds(value: Option<&Value>) -> Result<Vec<u64>, String> {
+    let one = |v: &Value| v.as_integer().and_then(|n| u64::try_from(n).ok());
+    let wrong = || "seeds is a list of whole numbers from 0, e.g. [0, 1, 2]".to_owned();
+    match value {
+        None => Ok(vec![0]),
+        Some(Value::Array(list)) if !list.is_empty() => {
+            list.iter().map(|v| one(v).ok_or_else(wrong)).collect()
+        }
+        Some(value) => Ok(vec![one(value).ok_or_else(wrong)?]),
+    }
+}
+
+/// The points of a section: every list is an axis, in the order of the keys.
+fn points(table: &Table) -> Result<Vec<Table>, String> {
+    let mut points = vec![Table::new()];
+    for (key, value) in table {
+        let values = match value {
+            Value::Array(list) if list.is_empty() => return Err(format!("{key} is an empty list")),
+            Value::Array(list) => list.clone(),
+            other => vec![other.clone()],
+        };
+        if points.len().saturating_mul(values.len()) > MOST {
+            return Err(format!("more than {MOST} points"));
+        }
+        points = points
+            .iter()
+            .flat_map(|point| {
+                values.iter().map(move |value| {
+                    let mut point = point.clone();
+                    point.insert(key.clone(), value.clone());
+                    point
+                })
+            })
+            .collect();
+    }
+    Ok(points)
+}
+
+fn read<T: DeserializeOwned>(tables: Vec<Table>) -> Result<Vec<T>, String> {
+    tables
+        .into_iter()
+        .map(|table| T::deserialize(Value::Table(table)).map_err(|e| e.message().to_owned()))
+        .collect()
+}
+
+/// "; did you mean ...?" with the nearest known key, or all of them.
+fn suggestion(key: &str, known: &[&str]) -> String {
+    let nearest = known.iter().map(|k| (distance(key, k), k)).min();
+    match nearest {
+        Some((d, k)) if d <= 2.max(key.len() / 3) => format!("; did you mean {k:?}?"),
+        _ => format!("; known are {}", known.join(", ")),
+    }
+}
+
+/// Letters to insert, remove or replace.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(x != *y);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Preset;
+    use crate::train::Method;
+
+    #[test]
+    fn lists_are_axes_and_seeds_vary_fastest() {
+        let text = "seeds = [3, 4]\n[corpus]\ndocuments = [10, 20]\n[model]\nd_mlp = [4, 8]\npreset = \"average\"\n\
+                    [training]\noptimizer = \"adam\"\nlr = 0.01";
+        let plan = Plan::parse(text, "grid").unwrap();
+        assert_eq!((plan.name.as_str(), plan.jobs.len()), ("grid", 8));
+        let seen: Vec<_> = plan.jobs.iter().map(|j| (j.corpus.documents, j.model.d_mlp, j.seed)).collect();
+        assert_eq!(seen[0], (Some(10), Some(4), 3));
+        assert_eq!(seen[1], (Some(10), Some(4), 4));
+        assert_eq!(seen[2], (Some(10), Some(8), 3));
+        assert_eq!(seen[7], (Some(20), Some(8), 4));
+        assert_eq!(plan.jobs[0].model.preset, Preset::Average);
+        assert_eq!(plan.jobs[0].training.optimizer, Method::Adam);
+    }
+
+    #[test]
+    fn an_empty_plan_is_one_default_job() {
+        assert_eq!(Plan::parse("", "x").unwrap().jobs.len(), 1);
+    }
+
+    #[test]
+    fn mistakes_are_told_with_their_line_and_what_was_meant() {
+        let error = |text: &str| Plan::parse(text, "x").unwrap_err();
+        for (text, line, words) in [
+            ("[model]\nd_mpl = 4", Some(2), "did you mean \"d_mlp\"?"),
+            ("[modle]\nd_mlp = 4", Some(1), "did you mean \"model\"?"),
+            ("[training]\noptimiser = \"adam\"", Some(2), "did you mean \"optimizer\"?"),
+            ("[training]\nzzz = 1", Some(2), "known are optimizer"),
+            ("[training]\noptimizer = \"sgd\"", Some(1), "sgd"),
+            ("seeds = -1", Some(1), "seeds"),
+            ("seeds = []", Some(1), "seeds"),
+            ("[model]\nd_mlp = []", Some(1), "empty list"),
+            ("[model]\nd_mlp = \"many\"", Some(1), "invalid type"),
+            ("model = 3", Some(1), "[model]"),
+            ("a b", Some(1), ""),
+        ] {
+            let found = error(text);
+            assert_eq!(found.line(), line, "{text:?}: {found}");
+            assert!(found.to_string().contains(words), "{text:?}: {found}");
+        }
+        assert!(error("[corpus]\nlengths = \"8\"").to_string().contains("A..B"));
+        assert!(error("[corpus]\nlabels = 4").to_string().contains("random associations"));
+        assert!(error("[training]\nlr = -1.0").to_string().contains("positive"));
+        assert!(
+            error(&format!("seeds = {:?}\n[model]\nd_mlp = {:?}", vec![1; 1000], vec![4; 1000]))
+                .to_string()
+                .contains("jobs")
+        );
+    }
+
+    #[test]
+    fn distances_are_edits() {
+        assert_eq!((distance("abc", "abc"), distance("abc", "acb"), distance("", "ab")), (0, 2, 2));
+    }
+}
