@@ -49,6 +49,9 @@ pub struct SweepArgs {
     /// Stop at the first job that fails
     #[arg(long)]
     pub fail_fast: bool,
+    /// Write the trained models too
+    #[arg(long)]
+    pub keep_models: bool,
     /// Seconds between the checkpoints of a job; 0 writes one after every step
     #[arg(long, allow_negative_numbers = true, value_name = "S", default_value_t = 30.0)]
     pub checkpoint_every: f64,
@@ -115,7 +118,11 @@ pub fn execute_plan(
         );
         ui::note(common.quiet, &message);
     }
-    let manner = Manner { checkpoint_every: args.checkpoint_every, fail_fast: args.fail_fast };
+    let manner = Manner {
+        checkpoint_every: args.checkpoint_every,
+        fail_fast: args.fail_fast,
+        keep_models: args.keep_models,
+    };
     let sweep = Sweep::new(common.quiet, plan.jobs.len(), before);
     let outcome = run(plan, corpora, &mut directory, manner, &sweep)?;
     sweep.finish();

@@ -1,7 +1,7 @@
 //! The corpora of a plan, each read once.
 
 use super::job::{CorpusSpec, Job};
-use crate::corpus::{Corpus, Observer, Outputs};
+use crate::corpus::{Corpus, Observer, Outputs, Vocabulary};
 use crate::train::Problem;
 use crate::{Error, Result};
 use std::collections::BTreeMap;
@@ -17,6 +17,29 @@ pub struct Material {
     pub n_ctx: u64,
     /// Documents kept.
     pub documents: u64,
+    /// The tokenizer's name.
+    pub tokenizer: String,
+    /// What the tokens are called.
+    pub vocabulary: Vocabulary,
+}
+
+impl Material {
+    /// What jobs need of a corpus that was read with its contexts.
+    pub fn new(corpus: Corpus) -> Result<Self> {
+        let contexts = corpus
+            .contexts
+            .filter(|c| !c.is_empty())
+            .ok_or_else(|| Error::EmptyCorpus { message: "no context is followed by a token".into() })?;
+        let names = corpus.vocabulary.fingerprint();
+        Ok(Self {
+            problem: Problem { names, ..Problem::new(&contexts, corpus.summary.floor_nats) },
+            d_vocab: corpus.summary.d_vocab,
+            n_ctx: u64::from(corpus.summary.n_ctx),
+            documents: corpus.summary.documents,
+            tokenizer: corpus.summary.tokenizer,
+            vocabulary: corpus.vocabulary,
+        })
+    }
 }
 
 /// Corpora by their settings.
@@ -36,21 +59,14 @@ impl Corpora {
             options.window.check()?;
             let outputs = Outputs { contexts: true, ..Outputs::default() };
             let corpus = Corpus::read(&source, &options, outputs, observer)?;
-            let contexts = corpus
-                .contexts
-                .filter(|c| !c.is_empty())
-                .ok_or_else(|| Error::EmptyCorpus { message: "no context is followed by a token".into() })?;
-            let names = corpus.vocabulary.fingerprint();
-            let problem = Problem { names, ..Problem::new(&contexts, corpus.summary.floor_nats) };
-            let material = Material {
-                problem,
-                d_vocab: corpus.summary.d_vocab,
-                n_ctx: u64::from(corpus.summary.n_ctx),
-                documents: corpus.summary.documents,
-            };
-            all.insert(key, material);
+            all.insert(key, Material::new(corpus)?);
         }
         Ok(Self(all))
+    }
+
+    /// Those of jobs that share one corpus, which was read before.
+    pub fn one(spec: &CorpusSpec, material: Material) -> Self {
+        Self(BTreeMap::from([(key(spec), material)]))
     }
 
     /// That of a job.

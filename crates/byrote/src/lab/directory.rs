@@ -6,6 +6,7 @@
 //! results.csv       a row a job that is over, in the order of the plan; written anew after every job
 //! curves/           a curve a job
 //! checkpoints/      one a job that is running
+//! models/           the trained models, where they are kept
 //! lock              who is at work; the system's lock on it ends with the process, however that ends
 //! ```
 
@@ -77,13 +78,13 @@ fn machine() -> String {
 impl Directory {
     /// Opens or makes the directory of a plan. One that holds another plan, or that another process works in, is refused.
     pub fn open(path: &Path, plan: &Plan, corpora: &Corpora) -> Result<Self> {
-        for part in ["curves", "checkpoints"] {
+        for part in ["curves", "checkpoints", "models"] {
             let folder = path.join(part);
             std::fs::create_dir_all(&folder).map_err(|e| Error::io(&folder, "create", e))?;
         }
         let lock = lock(path)?;
         // Nobody else writes here now: what a killed process left half-written is of no use.
-        for folder in [path.to_path_buf(), path.join("curves"), path.join("checkpoints")] {
+        for folder in ["", "curves", "checkpoints", "models"].map(|part| path.join(part)) {
             for entry in std::fs::read_dir(&folder).map_err(|e| Error::io(&folder, "read", e))?.flatten() {
                 if OutputFile::is_temporary(&entry.file_name()) {
                     let _ = std::fs::remove_file(entry.path());
@@ -197,6 +198,11 @@ impl Directory {
     /// Where the curve of a job goes.
     pub fn curve(&self, job: usize) -> PathBuf {
         self.path.join("curves").join(format!("{}.csv", self.order[job]))
+    }
+
+    /// Where the model of a job goes.
+    pub fn model(&self, job: usize) -> PathBuf {
+        self.path.join("models").join(format!("{}.safetensors", self.order[job]))
     }
 
     /// Where the checkpoints of a job go.

@@ -9,7 +9,7 @@ use super::job::Job;
 use super::plan::Plan;
 use super::row::{Row, RowResult, Status};
 use crate::evaluate::evaluate;
-use crate::model::Model;
+use crate::model::{Model, ModelFile};
 use crate::output::OutputFile;
 use crate::train::{Checkpoint, Stop, Trainer, Watch};
 use crate::units::Nats;
@@ -58,11 +58,13 @@ pub struct Manner {
     pub checkpoint_every: f64,
     /// The first job that fails ends the run.
     pub fail_fast: bool,
+    /// Write the trained models too.
+    pub keep_models: bool,
 }
 
 impl Default for Manner {
     fn default() -> Self {
-        Self { checkpoint_every: 30.0, fail_fast: false }
+        Self { checkpoint_every: 30.0, fail_fast: false, keep_models: false }
     }
 }
 
@@ -95,6 +97,7 @@ pub fn run(
                 id: directory.id(i).to_owned(),
                 curve: directory.curve(i),
                 checkpoint: directory.checkpoint(i),
+                model: directory.model(i),
             }
         };
         observer.begins(i);
@@ -163,6 +166,7 @@ struct Files {
     id: String,
     curve: PathBuf,
     checkpoint: PathBuf,
+    model: PathBuf,
 }
 
 /// Trains; `None` where it was interrupted.
@@ -194,7 +198,16 @@ fn work(
         return Ok(None);
     }
     OutputFile::write(&files.curve, trainer.curve().to_csv(problem.floor).as_bytes())?;
-    let found = evaluate(&trainer.model()?, problem, TOLERANCE, 0)?;
+    let file = ModelFile {
+        model: trainer.model()?,
+        precision: trainer.arithmetic(),
+        tokenizer: material.tokenizer.clone(),
+        vocabulary: material.vocabulary.clone(),
+    };
+    if manner.keep_models {
+        file.save(&files.model)?;
+    }
+    let found = evaluate(&file.model, problem, TOLERANCE, 0)?;
     let progress = trainer.progress();
     let result = RowResult::new(&found, progress.step, progress.evaluations, stop.name());
     let row = Row::new(job, &files.id, material, Some(&config));
