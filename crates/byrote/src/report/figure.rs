@@ -12,6 +12,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::heat::Heat;
 use super::layout;
 use super::palette::Palette;
 use super::scale::Axis;
@@ -78,6 +79,9 @@ pub struct Points {
     pub points: Vec<(f64, f64)>,
     /// The form of the markers.
     pub form: MarkerForm,
+    /// Error bars: the low and the high end in y of every point, as values on the axis; empty for none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<(f64, f64)>,
 }
 
 impl Points {
@@ -89,7 +93,7 @@ impl Points {
     ) -> Self {
         let key = key.into();
         let form = if key == "model" { MarkerForm::Diamond } else { MarkerForm::Circle };
-        Points { key, label: label.into(), points: points.into_iter().collect(), form }
+        Points { key, label: label.into(), points: points.into_iter().collect(), form, errors: Vec::new() }
     }
 
     /// One point with a label beside it.
@@ -100,6 +104,12 @@ impl Points {
     /// Another form than the disc (the diamond for "model").
     pub fn form(mut self, form: MarkerForm) -> Self {
         self.form = form;
+        self
+    }
+
+    /// Error bars: for every point the low and the high end in y, as values on the axis.
+    pub fn with_errors(mut self, ends: impl IntoIterator<Item = (f64, f64)>) -> Self {
+        self.errors = ends.into_iter().collect();
         self
     }
 }
@@ -156,6 +166,8 @@ pub enum Naming {
     Auto,
     /// In a legend below the plot.
     Legend,
+    /// Nowhere: the names stand elsewhere.
+    Nowhere,
 }
 
 /// A chart of one plot. Build it up, then [`Figure::to_svg`] or [`Figure::to_png`].
@@ -173,6 +185,9 @@ pub struct Figure {
     pub x: Axis,
     /// The vertical axis.
     pub y: Axis,
+    /// Cells behind everything else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heat: Option<Heat>,
     /// Shaded bands, drawn first.
     #[serde(default)]
     pub bands: Vec<Band>,
@@ -206,6 +221,7 @@ impl Figure {
             caption: String::new(),
             x,
             y,
+            heat: None,
             bands: Vec::new(),
             rules: Vec::new(),
             lines: Vec::new(),
@@ -250,6 +266,12 @@ impl Figure {
     /// Names the series in a legend below the plot.
     pub fn legend(mut self) -> Self {
         self.naming = Naming::Legend;
+        self
+    }
+
+    /// Puts a heat map behind the rest; its cells decide the ranges of the axes.
+    pub fn heat(mut self, heat: Heat) -> Self {
+        self.heat = Some(heat);
         self
     }
 
@@ -307,8 +329,13 @@ impl Figure {
             .map_err(|e| Error::setting("figure", format!("cannot be written as JSON: {e}")))
     }
 
+    /// The figure's data as a CSV file: a row a point, a place of a band, a reference line or a cell.
+    pub fn to_csv(&self) -> Result<String> {
+        Ok(super::csv::DataTable::of_figure(self)?.to_csv())
+    }
+
     /// Refuses what cannot be drawn honestly.
-    fn check(&self) -> Result<()> {
+    pub(super) fn check(&self) -> Result<()> {
         let (width, height) = self.size;
         if !((240.0..=4000.0).contains(&width) && (160.0..=4000.0).contains(&height)) {
             let message =
@@ -320,6 +347,7 @@ impl Figure {
         }
         for points in &self.points {
             check_pairs("points", &points.label, &points.points)?;
+            check_errors(points)?;
         }
         for rule in &self.rules {
             check_value("reference line", &rule.label, 0, rule.value)?;
@@ -339,8 +367,24 @@ impl Figure {
                 }
             }
         }
-        Ok(())
+        self.heat.as_ref().map_or(Ok(()), |heat| heat.check(&self.x, &self.y))
     }
+}
+
+fn check_errors(points: &Points) -> Result<()> {
+    let wrong = |message| Err(Error::setting("figure", format!("points \"{}\"{message}", points.label)));
+    if !(points.errors.is_empty() || points.errors.len() == points.points.len()) {
+        let (bars, all) = (points.errors.len(), points.points.len());
+        return wrong(format!(": {bars} error bars for {all} points"));
+    }
+    for (i, (&(low, high), &(_, y))) in points.errors.iter().zip(&points.points).enumerate() {
+        check_value("points", &points.label, i, low)?;
+        check_value("points", &points.label, i, high)?;
+        if !(low <= y && y <= high) {
+            return wrong(format!(", point {}: {y} does not lie between the ends {low} and {high}", i + 1));
+        }
+    }
+    Ok(())
 }
 
 fn check_pairs(kind: &str, label: &str, points: &[(f64, f64)]) -> Result<()> {
@@ -388,6 +432,20 @@ mod tests {
         assert!(error.to_string().contains("above"), "{error}");
         for (width, height) in [(0.0, 500.0), (500.0, f64::NAN), (1e9, 500.0)] {
             assert!(figure().size(width, height).to_svg().is_err());
+        }
+    }
+
+    #[test]
+    fn error_bars_hold_their_points() {
+        let points = Points::new("k", "p", [(1.0, 1.0), (2.0, 2.0)]);
+        assert!(figure().points(points.clone().with_errors([(0.5, 2.0), (2.0, 2.0)])).to_svg().is_ok());
+        for (bad, why) in [
+            (vec![(0.0, 1.0)], "1 error bars for 2 points"),
+            (vec![(0.0, 1.0), (2.5, 3.0)], "point 2: 2 does not lie"),
+            (vec![(0.0, 1.0), (1.0, f64::INFINITY)], "inf cannot be drawn"),
+        ] {
+            let error = figure().points(points.clone().with_errors(bad)).to_svg().unwrap_err().to_string();
+            assert!(error.contains(why), "{error}");
         }
     }
 

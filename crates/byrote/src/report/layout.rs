@@ -6,18 +6,20 @@
 //! with a sample of the line; where the column would be too tall or too wide the names go into a legend below.
 
 use super::figure::{Band, Direction, Figure, Line, Naming, Points};
+use super::heat::{self, Heat};
 use super::labels::spread;
 use super::legend::{self, CAPTION, GAP, Item, ROW, Row, SAMPLE, SLACK, Sample, words};
 use super::notes::{describe, notes};
 use super::palette::{Colour, Palette};
 use super::plot::{LABEL, Plot, Side, Tag, block, extent, letter};
-use super::scale::{Scale, ScaleKind, Tick, Ticks};
-use super::scene::{Anchor, Area, Group, Point, Scene, Shape, Stroke, Text, Weight, rounded};
+use super::scale::{Axis, Scale, ScaleKind, Tick, Ticks};
+use super::scene::{Anchor, Area, Frame, Group, Point, Scene, Shape, Stroke, Text, Weight, rounded};
 use super::text;
 use crate::Result;
 
-const PAD: f64 = 22.0;
+pub(super) const PAD: f64 = 22.0;
 const TITLE: (f64, f64) = (19.0, 25.0); // size, line
+const PANEL_TITLE: (f64, f64) = (13.5, 19.0);
 const SUBTITLE: (f64, f64) = (13.0, 18.0);
 /// From the frame to the sample of a line in the column.
 const LEAD: f64 = 16.0;
@@ -25,12 +27,12 @@ const LEAD: f64 = 16.0;
 const LOWEST_PLOT: f64 = 140.0;
 
 /// A series that needs a name outside the frame.
-struct Entry<'a> {
-    item: Item,
+pub(super) struct Entry<'a> {
+    pub item: Item,
     series: Series<'a>,
 }
 
-enum Series<'a> {
+pub(super) enum Series<'a> {
     Line(&'a Line),
     Points(&'a Points),
     Band(&'a Band),
@@ -40,29 +42,58 @@ enum Series<'a> {
 pub(super) fn lay_out(figure: &Figure) -> Result<Scene> {
     let (x, y) = scales(figure)?;
     let mut palette = figure.palette.clone();
-    let keys = figure.lines.iter().map(|l| &l.key).chain(figure.points.iter().map(|p| &p.key));
-    for key in keys.chain(figure.bands.iter().map(|b| &b.key)) {
+    for key in keys(figure) {
         palette.add(key.clone());
     }
-    let entries = entries(figure, &palette);
+    let entries = if figure.naming == Naming::Nowhere { Vec::new() } else { entries(figure, &palette) };
     let notes = notes(figure, &x, &y);
-    let sheet = Sheet { figure, palette: &palette, x: &x, y: &y, entries: &entries, notes: &notes };
+    let colours = figure.heat.as_ref().map(Heat::scale).transpose()?;
+    let sheet = Sheet {
+        figure,
+        palette: &palette,
+        x: &x,
+        y: &y,
+        colours: colours.as_ref(),
+        entries: &entries,
+        // Of panels, the sheet around them tells.
+        notes: if figure.naming == Naming::Nowhere { &[] } else { &notes },
+    };
     let mut drawn = sheet.draw(figure.naming == Naming::Auto);
     if !drawn.fits {
         drawn = sheet.draw(false);
     }
+    let axis = |scale: &Scale, kind| {
+        let (lo, hi) = scale.ends();
+        (kind, lo, hi)
+    };
     Ok(Scene {
         width: figure.size.0,
         height: drawn.height,
         title: figure.title.clone(),
         description: describe(figure, &x, &y, &notes),
+        notes,
         data: figure.to_json()?,
+        frames: vec![Frame { area: drawn.frame, x: axis(&x, figure.x.kind), y: axis(&y, figure.y.kind) }],
         groups: drawn.groups,
     })
 }
 
+/// The keys of all series, in the order in which they take colours.
+pub(super) fn keys(figure: &Figure) -> impl Iterator<Item = &String> {
+    let keys = figure.lines.iter().map(|l| &l.key).chain(figure.points.iter().map(|p| &p.key));
+    keys.chain(figure.bands.iter().map(|b| &b.key))
+}
+
 /// Lines run to the very edge of the x axis; everything else has some air around it.
-fn scales(figure: &Figure) -> Result<(Scale, Scale)> {
+pub(super) fn scales(figure: &Figure) -> Result<(Scale, Scale)> {
+    if let Some(heat) = &figure.heat {
+        // The cells fill the frame; whatever is drawn over them is cut at its edge.
+        let axis = |axis: &Axis, places| {
+            let (lo, hi) = Heat::ends(places, axis.kind);
+            Scale::cover(&axis.clone().range(lo, hi), &[], &[])
+        };
+        return Ok((axis(&figure.x, &heat.columns)?, axis(&figure.y, &heat.rows)?));
+    }
     // A value that the other axis refuses is not drawn, so it does not widen this one.
     let drawn = |p: &&(f64, f64)| {
         (figure.x.kind != ScaleKind::Log10 || p.0 > 0.0) && (figure.y.kind != ScaleKind::Log10 || p.1 > 0.0)
@@ -76,12 +107,18 @@ fn scales(figure: &Figure) -> Result<(Scale, Scale)> {
     let rules = |direction| figure.rules.iter().filter(move |r| r.direction == direction).map(|r| r.value);
     let tight_x: Vec<f64> = lines.iter().chain(&edges).map(|p| p.0).collect();
     let padded_x: Vec<f64> = points.iter().map(|p| p.0).chain(rules(Direction::Vertical)).collect();
-    let all_y = lines.iter().chain(&edges).chain(&points).map(|p| p.1);
+    let bars: Vec<(f64, f64)> = figure
+        .points
+        .iter()
+        .flat_map(|p| p.points.iter().zip(&p.errors).flat_map(|(at, ends)| [(at.0, ends.0), (at.0, ends.1)]))
+        .collect();
+    let bars: Vec<(f64, f64)> = bars.iter().filter(drawn).copied().collect();
+    let all_y = lines.iter().chain(&edges).chain(&points).chain(&bars).map(|p| p.1);
     let padded_y: Vec<f64> = all_y.chain(rules(Direction::Horizontal)).collect();
     Ok((Scale::cover(&figure.x, &tight_x, &padded_x)?, Scale::cover(&figure.y, &[], &padded_y)?))
 }
 
-fn entries<'a>(figure: &'a Figure, palette: &Palette) -> Vec<Entry<'a>> {
+pub(super) fn entries<'a>(figure: &'a Figure, palette: &Palette) -> Vec<Entry<'a>> {
     let entry = |key: &String, label: &String, sample, series| {
         let (key, words, colour) = (Some(key.clone()), label.clone(), palette.colour(key));
         Entry { item: Item { key, tag: None, sample, colour, words }, series }
@@ -111,6 +148,7 @@ struct Sheet<'a> {
     palette: &'a Palette,
     x: &'a Scale,
     y: &'a Scale,
+    colours: Option<&'a Scale>,
     entries: &'a [Entry<'a>],
     notes: &'a [String],
 }
@@ -118,6 +156,7 @@ struct Sheet<'a> {
 /// A sheet with everything on it.
 struct Drawn {
     groups: Vec<Group>,
+    frame: Area,
     height: f64,
     /// Whether there was room for the names beside the frame, if that is where they were to be.
     fits: bool,
@@ -156,7 +195,12 @@ impl Sheet<'_> {
         let beside_width = if extents.is_empty() { 0.0 } else { LEAD + SAMPLE + GAP + SLACK * widest - 8.0 };
         let heights: Vec<f64> = extents.iter().map(|e| e.1 + 3.0).collect();
 
-        let y_ticks = self.y.ticks(&|ticks| apart(ticks, |_| 20.0, plot_height, 8.0));
+        let heat = self.figure.heat.as_ref();
+        let y_fits = |ticks: &[Tick]| apart(ticks, |_| if heat.is_some() { 8.0 } else { 20.0 }, plot_height, 8.0);
+        let y_ticks = match heat {
+            Some(heat) => self.y.ticks_at(&heat.rows, &y_fits),
+            None => self.y.ticks(&y_fits),
+        };
         let tick_width =
             y_ticks.major.iter().map(|t| text::width(&t.label, LABEL, Weight::Regular)).fold(0.0, f64::max);
         let snap = |v: f64| v.floor() + 0.5; // one pixel wide lines fall on pixels
@@ -167,14 +211,21 @@ impl Sheet<'_> {
             bottom: snap(top + plot_height),
         };
         if beside && (heights.iter().sum::<f64>() > frame.height() + 12.0 || frame.width() < 0.45 * width) {
-            return Drawn { groups: Vec::new(), height, fits: false };
+            return Drawn { groups: Vec::new(), frame, height, fits: false };
         }
         let label_width = |t: &Tick| text::width(&t.label, LABEL, Weight::Regular);
-        let x_ticks = self.x.ticks(&|ticks| apart(ticks, label_width, frame.width(), 16.0));
+        let x_gap = if heat.is_some() { 8.0 } else { 16.0 };
+        let x_fits = |ticks: &[Tick]| apart(ticks, label_width, frame.width(), x_gap);
+        let x_ticks = match heat {
+            Some(heat) => self.x.ticks_at(&heat.columns, &x_fits),
+            None => self.x.ticks(&x_fits),
+        };
 
         let page = Area { left: 0.0, top: 0.0, right: width, bottom: height };
         let mut groups = vec![group("page", vec![Shape::rectangle(page, Colour::WHITE, 1.0)]), header];
-        groups.push(group("grid", grid(&frame, &x_ticks, &y_ticks)));
+        if heat.is_none() {
+            groups.push(group("grid", grid(&frame, &x_ticks, &y_ticks)));
+        }
         groups.push(group("axes", self.axes(&frame, &x_ticks, &y_ticks)));
         let plot = self.plot(frame);
         let (drawn, something) = plot.draw(&letters);
@@ -188,30 +239,16 @@ impl Sheet<'_> {
             groups.extend(column(&frame, &self.stands(&plot), &names, &heights, &letters));
         }
         groups.extend(legend::draw(rows, PAD, frame.bottom + 24.0 + x_label));
-        Drawn { groups, height, fits: true }
+        Drawn { groups, frame, height, fits: true }
     }
 
     /// Title, subtitle and the name of the y axis; the second part is where the frame begins.
     fn header(&self, room: f64) -> (Group, f64) {
-        let mut shapes = Vec::new();
-        let mut top = PAD - 4.0;
-        let mut paragraph = |content: &str, (size, line): (f64, f64), weight, colour, most| {
-            for content in text::wrap(content, size, weight, room / SLACK, most) {
-                let at = rounded([PAD, top + 0.5 * line + 0.36 * size]);
-                shapes.push(Shape::Text(Text {
-                    at,
-                    anchor: Anchor::Start,
-                    size,
-                    weight,
-                    colour,
-                    halo: false,
-                    content,
-                }));
-                top += line;
-            }
-        };
-        paragraph(&self.figure.title, TITLE, Weight::Bold, Colour::INK, 2);
-        paragraph(&self.figure.subtitle, SUBTITLE, Weight::Regular, Colour::MUTED, 4);
+        let size = if self.figure.naming == Naming::Nowhere { PANEL_TITLE } else { TITLE };
+        let (mut shapes, mut top) = lines(&self.figure.title, PAD - 4.0, room, size, Weight::Bold);
+        let (subtitle, below) = lines(&self.figure.subtitle, top, room, SUBTITLE, Weight::Regular);
+        shapes.extend(subtitle);
+        top = below;
         if !self.figure.y.label.is_empty() {
             top += 10.0;
             let name = text::wrap(&self.figure.y.label, LABEL, Weight::Regular, room / SLACK, 1).concat();
@@ -224,41 +261,23 @@ impl Sheet<'_> {
     /// What stands below the name of the x axis; with names and their letters, the legend too.
     fn rows(&self, room: f64, names: Option<(&[Stand<'_>], &[Tag<'_>])>) -> Vec<Row> {
         let mut rows = Vec::new();
+        if let Some((heat, scale)) = self.figure.heat.as_ref().zip(self.colours) {
+            let shapes = heat::strip(heat, scale, PAD, 0.0, room.min(320.0));
+            rows.extend([Row::Ready(group("colours", shapes), heat::STRIP), Row::Space(4.0)]);
+        }
         if let Some((order, letters)) = names {
             let item = |s: &Stand<'_>| Item { tag: tag_of(letters, s.entry), ..s.entry.item.clone() };
             rows.extend(legend::columns(order.iter().map(item).collect(), PAD, room));
         }
-        let drawn: Vec<bool> =
-            self.figure.lines.iter().filter(|l| !l.points.is_empty()).map(|l| l.dashed).collect();
-        if drawn.contains(&true) {
+        let drawn = || self.figure.lines.iter().filter(|l| !l.points.is_empty());
+        if drawn().any(|l| l.dashed) && self.figure.naming != Naming::Nowhere {
             rows.extend((!rows.is_empty()).then_some(Row::Space(6.0)));
-            let (solid, dashed) = &self.figure.dash_key;
-            let means = [(false, solid), (true, dashed)].into_iter().filter(|(d, _)| drawn.contains(d));
-            let items = means.map(|(dashed, words)| {
-                let word = if dashed { "dashed" } else { "solid" };
-                let sample = Sample::Line { dashed, markers: false };
-                Item {
-                    key: None,
-                    tag: None,
-                    sample,
-                    colour: Colour::MUTED,
-                    words: format!("{word}: {words}"),
-                }
-            });
-            rows.extend(legend::columns(items.collect(), PAD, room));
+            rows.extend(legend::columns(dashes(self.figure, drawn().any(|l| !l.dashed)), PAD, room));
         }
         if !rows.is_empty() {
             rows.insert(0, Row::Space(6.0));
         }
-        let print: Vec<String> = [&self.figure.caption]
-            .into_iter()
-            .chain(self.notes)
-            .flat_map(|words| text::wrap(words, CAPTION.0, Weight::Regular, room / SLACK, 12))
-            .collect();
-        if !print.is_empty() {
-            rows.push(Row::Space(6.0));
-            rows.extend(print.into_iter().map(Row::Print));
-        }
+        rows.extend(print(&self.figure.caption, self.notes, room));
         rows
     }
 
@@ -298,7 +317,8 @@ impl Sheet<'_> {
     }
 
     fn plot(&self, frame: Area) -> Plot<'_> {
-        Plot { figure: self.figure, palette: self.palette, x: self.x, y: self.y, frame }
+        let Sheet { figure, palette, x, y, colours, .. } = *self;
+        Plot { figure, palette, x, y, colours, frame }
     }
 
     /// Where the series want their names beside the frame, from top to bottom.
@@ -370,13 +390,54 @@ fn column(
         shapes.extend(tag.map(|tag| letter(tag, [left - 8.0, centre], colour.for_text())));
         shapes.extend(sample.draw(*colour, left, centre));
         shapes.extend(block(&names[stand.index], left + SAMPLE + GAP, centre, colour.for_text(), false));
-        groups.push(Group { role: "name", key: key.clone(), shapes });
+        groups.push(Group::new("name", key.clone(), shapes));
     }
     groups
 }
 
+/// Title and subtitle of a sheet; the second part is where they end.
+pub(super) fn heading(title: &str, subtitle: &str, room: f64) -> (Group, f64) {
+    let (mut shapes, top) = lines(title, PAD - 4.0, room, TITLE, Weight::Bold);
+    let (below, top) = lines(subtitle, top, room, SUBTITLE, Weight::Regular);
+    shapes.extend(below);
+    (group("title", shapes), top)
+}
+
+/// A title (bold) or a sentence below it, from `top` on, and where it ends.
+fn lines(content: &str, mut top: f64, room: f64, (size, line): (f64, f64), weight: Weight) -> (Vec<Shape>, f64) {
+    let (colour, most) = if weight == Weight::Bold { (Colour::INK, 2) } else { (Colour::MUTED, 4) };
+    let mut shapes = Vec::new();
+    for content in text::wrap(content, size, weight, room / SLACK, most) {
+        let at = rounded([PAD, top + 0.5 * line + 0.36 * size]);
+        let (anchor, halo) = (Anchor::Start, false);
+        shapes.push(Shape::Text(Text { at, anchor, size, weight, colour, halo, content }));
+        top += line;
+    }
+    (shapes, top)
+}
+
+/// What solid (where there are such lines) and dashed lines mean.
+pub(super) fn dashes(figure: &Figure, solid: bool) -> Vec<Item> {
+    let means = [(false, &figure.dash_key.0), (true, &figure.dash_key.1)].into_iter();
+    let item = |(dashed, words): (bool, &String)| {
+        let word = if dashed { "dashed" } else { "solid" };
+        let (sample, colour) = (Sample::Line { dashed, markers: false }, Colour::MUTED);
+        Item { key: None, tag: None, sample, colour, words: format!("{word}: {words}") }
+    };
+    means.filter(|(dashed, _)| *dashed || solid).map(item).collect()
+}
+
+/// The small print.
+pub(super) fn print(caption: &str, notes: &[String], room: f64) -> Vec<Row> {
+    let all = [caption].into_iter().chain(notes.iter().map(String::as_str));
+    let lines: Vec<String> =
+        all.flat_map(|words| text::wrap(words, CAPTION.0, Weight::Regular, room / SLACK, 12)).collect();
+    let space = (!lines.is_empty()).then_some(Row::Space(6.0));
+    space.into_iter().chain(lines.into_iter().map(Row::Print)).collect()
+}
+
 fn group(role: &'static str, shapes: Vec<Shape>) -> Group {
-    Group { role, key: None, shapes }
+    Group::new(role, None, shapes)
 }
 
 fn grid(frame: &Area, x_ticks: &Ticks, y_ticks: &Ticks) -> Vec<Shape> {

@@ -66,6 +66,8 @@ pub(super) enum Row {
     Items(Vec<(f64, Item)>),
     /// Small print.
     Print(String),
+    /// Shapes drawn from the height 0 on, and how high they are.
+    Ready(Group, f64),
     /// Air.
     Space(f64),
 }
@@ -75,7 +77,7 @@ impl Row {
         match self {
             Row::Items(_) => ROW,
             Row::Print(_) => CAPTION.1,
-            Row::Space(height) => *height,
+            Row::Space(height) | Row::Ready(_, height) => *height,
         }
     }
 }
@@ -116,13 +118,17 @@ pub(super) fn draw(rows: Vec<Row>, left: f64, mut top: f64) -> Vec<Group> {
                     );
                     let at = [left + SAMPLE + GAP, middle + 0.36 * LABEL];
                     shapes.push(words(at, Anchor::Start, LABEL, item.colour.for_text(), &item.words));
-                    groups.push(Group { role: "legend", key: item.key, shapes });
+                    groups.push(Group::new("legend", item.key, shapes));
                 }
             }
             Row::Print(content) => {
                 let at = [left, middle + 0.36 * CAPTION.0];
                 let shapes = vec![words(at, Anchor::Start, CAPTION.0, Colour::MUTED, &content)];
-                groups.push(Group { role: "caption", key: None, shapes });
+                groups.push(Group::new("caption", None, shapes));
+            }
+            Row::Ready(mut group, _) => {
+                group.shift([0.0, top]);
+                groups.push(group);
             }
             Row::Space(_) => {}
         }

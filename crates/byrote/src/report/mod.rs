@@ -24,23 +24,34 @@
 
 pub mod capacity;
 mod clip;
+mod csv;
+mod drawing;
 mod figure;
+mod grid;
+mod heat;
+pub mod html;
 mod labels;
 mod layout;
 mod legend;
 mod notes;
 mod palette;
+mod panels;
 mod plot;
 mod png;
+mod residual;
 mod scale;
 mod scene;
 mod svg;
 mod text;
 
+pub use drawing::Drawing;
 pub use figure::{Band, Direction, Figure, Line, Naming, Points, Rule};
+pub use heat::Heat;
 pub use palette::{Colour, Palette};
+pub use panels::Panels;
+pub use residual::residuals;
 pub use scale::{Axis, ScaleKind};
-pub use scene::{Anchor, Area, Group, MarkerForm, Point, Scene, Shape, Stroke, Text, Weight};
+pub use scene::{Anchor, Area, Frame, Group, MarkerForm, Point, Scene, Shape, Stroke, Text, Weight};
 
 #[cfg(test)]
 mod tests {

@@ -1,7 +1,7 @@
 //! What a figure says in words: what could not be drawn, and a description for readers who cannot see it.
 
 use super::clip::{clip_path, clip_polygon};
-use super::figure::{Direction, Figure};
+use super::figure::{Direction, Figure, Points};
 use super::scale::{Scale, ScaleKind, number};
 use super::scene::{Area, Point};
 
@@ -65,6 +65,7 @@ pub(super) fn notes(figure: &Figure, x: &Scale, y: &Scale) -> Vec<String> {
         }
     }
     let mut out = Vec::new();
+    let cut: Vec<String> = figure.points.iter().filter_map(|p| cut(p, y)).collect();
     let mut note = |reason: &str, names: Vec<String>| {
         if !names.is_empty() {
             out.push(format!("{reason}: {}.", list(&names)));
@@ -73,7 +74,29 @@ pub(super) fn notes(figure: &Figure, x: &Scale, y: &Scale) -> Vec<String> {
     note("Left out, zero or negative on a logarithmic axis", refused);
     note("Outside the drawn range", outside);
     note("Without values", empty);
+    note("Error bars that reach zero or below, cut by the logarithmic axis", cut);
+    if let Some(heat) = &figure.heat {
+        let cells = |n: usize| if n == 1 { "1 cell".to_string() } else { format!("{n} cells") };
+        match heat.refused() {
+            0 => {}
+            n => out.push(format!(
+                "Zero or negative, in the colour of the lowest end of the logarithmic scale: {}.",
+                cells(n)
+            )),
+        }
+        match heat.missing() {
+            0 => {}
+            n => out.push(format!("Struck through, not measured: {}.", cells(n))),
+        }
+    }
     out
+}
+
+/// A series some of whose error bars the axis cannot hold.
+fn cut(points: &Points, y: &Scale) -> Option<String> {
+    let bars = points.errors.iter().zip(&points.points);
+    let cut = bars.filter(|(ends, p)| y.accepts(p.1) && !y.accepts(ends.0)).count();
+    (cut > 0).then(|| share(&short(&points.label), cut, points.points.len()))
 }
 
 /// What the figure shows, for `<desc>`.
@@ -93,6 +116,9 @@ pub(super) fn describe(figure: &Figure, x: &Scale, y: &Scale, notes: &[String]) 
         axis(&figure.y.label, "y", figure.y.kind, y),
         axis(&figure.x.label, "x", figure.x.kind, x)
     ));
+    if let Some(heat) = &figure.heat {
+        out.push_str(&heat.describe());
+    }
     for line in &figure.lines {
         if let (Some(first), Some(last)) = (line.points.first(), line.points.last()) {
             let dashed =
@@ -144,7 +170,7 @@ fn list(names: &[String]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Axis, Band, Line, Points};
+    use super::super::{Axis, Band, Line};
     use super::*;
 
     fn notes_of(figure: &Figure) -> Vec<String> {

@@ -41,13 +41,23 @@ impl Colour {
             let dim = |c: u8| (u32::from(c) * k / 32) as u8;
             Colour(dim(self.0), dim(self.1), dim(self.2))
         };
-        (0..=32).rev().map(scale).find(|c| c.contrast_with_white() >= 4.5).unwrap_or(Colour::INK)
+        (0..=32).rev().map(scale).find(|c| c.contrast(Colour::WHITE) >= 4.5).unwrap_or(Colour::INK)
     }
 
-    /// The contrast ratio of WCAG 2.
-    fn contrast_with_white(self) -> f64 {
-        let [r, g, b] = self.linear();
-        1.05 / (0.2126 * r + 0.7152 * g + 0.0722 * b + 0.05)
+    /// The share `t` of the way to another colour.
+    pub(super) fn towards(self, other: Colour, t: f64) -> Colour {
+        let mix = |a: u8, b: u8| (f64::from(a) + (f64::from(b) - f64::from(a)) * t).round() as u8;
+        Colour(mix(self.0, other.0), mix(self.1, other.1), mix(self.2, other.2))
+    }
+
+    /// The contrast ratio of WCAG 2 with another colour.
+    pub(super) fn contrast(self, other: Colour) -> f64 {
+        let luminance = |c: Colour| {
+            let [r, g, b] = c.linear();
+            0.2126 * r + 0.7152 * g + 0.0722 * b + 0.05
+        };
+        let (a, b) = (luminance(self), luminance(other));
+        a.max(b) / a.min(b)
     }
 
     /// Linear light.
@@ -59,7 +69,8 @@ impl Colour {
     }
 }
 
-const SLOTS: [Colour; 9] = [
+/// The colours, in the order keys take them.
+pub(super) const SLOTS: [Colour; 9] = [
     Colour(0x00, 0x72, 0xb2), // blue
     Colour(0xd5, 0x5e, 0x00), // vermilion
     Colour(0x00, 0x9e, 0x73), // green
@@ -153,12 +164,14 @@ fn first_free(key: &str, taken: &[bool; SLOTS.len()]) -> usize {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
+pub(super) mod vision {
+    //! How colours look to readers of other eyes.
 
-    type Matrix = [[f64; 3]; 3];
+    use super::Colour;
+
+    pub type Matrix = [[f64; 3]; 3];
     /// Machado et al. 2009, severity 1, on linear light: normal, protanopia, deuteranopia, tritanopia.
-    const VISION: [Matrix; 4] = [
+    pub const VISION: [Matrix; 4] = [
         [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
         [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
         [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
@@ -176,13 +189,24 @@ mod tests {
         [116.0 * y - 16.0, 500.0 * (x - y), 200.0 * (y - z)]
     }
 
+    /// The distance of two colours (CIE 1976) as seen through a matrix.
+    pub fn distance(a: Colour, b: Colour, vision: &Matrix) -> f64 {
+        let (p, q) = (lab(a, vision), lab(b, vision));
+        p.iter().zip(q).map(|(p, q)| (p - q).powi(2)).sum::<f64>().sqrt()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::vision::{VISION, distance};
+    use super::*;
+
     #[test]
     fn colours_stay_apart_for_colour_blind_readers() {
         for vision in &VISION {
             for (i, a) in SLOTS.iter().enumerate() {
                 for b in SLOTS[i + 1..].iter().chain([&Colour::WHITE]) {
-                    let (p, q) = (lab(*a, vision), lab(*b, vision));
-                    let distance = p.iter().zip(q).map(|(p, q)| (p - q).powi(2)).sum::<f64>().sqrt();
+                    let distance = distance(*a, *b, vision);
                     assert!(distance > 15.0, "{} and {}: {distance}", a.hex(), b.hex());
                 }
             }
@@ -192,7 +216,7 @@ mod tests {
     #[test]
     fn text_in_any_colour_can_be_read() {
         for colour in SLOTS {
-            assert!(colour.for_text().contrast_with_white() >= 4.5);
+            assert!(colour.for_text().contrast(Colour::WHITE) >= 4.5);
         }
         assert_eq!(Colour(0, 0x72, 0xb2).for_text(), Colour(0, 0x72, 0xb2));
     }

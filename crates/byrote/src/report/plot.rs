@@ -1,10 +1,11 @@
 //! What is drawn inside the frame: bands, reference lines, lines, points and the labels among them.
 
-use super::clip::{clip_path, clip_polygon, thin};
+use super::clip::{clip_path, clip_polygon, clip_segment, thin};
 use super::figure::{Band, Direction, Figure, Line, Points, Rule};
+use super::heat;
 use super::labels::{Board, Candidate, along, around, spread};
 use super::palette::{Colour, Palette};
-use super::scale::Scale;
+use super::scale::{Scale, number};
 use super::scene::{Anchor, Area, Group, MarkerForm, Point, Shape, Stroke, Text, Weight};
 use super::text;
 
@@ -20,6 +21,10 @@ const LARGE: f64 = 5.5;
 const SMALL: f64 = 3.2;
 /// Labels inside the plot wrap at one of these widths, whichever finds the better place.
 const WIDTHS: [f64; 2] = [190.0, 115.0];
+/// Series of more points than this have one title, not one a point.
+const MOST_TITLES: usize = 200;
+/// Half the width of the end of an error bar.
+const CAP: f64 = 3.5;
 /// A line that ends this share of the plot before its right edge is still named from there.
 const NEAR: f64 = 0.08;
 
@@ -68,6 +73,8 @@ pub(super) struct Plot<'a> {
     pub palette: &'a Palette,
     pub x: &'a Scale,
     pub y: &'a Scale,
+    /// From the values of the heat map to its colours.
+    pub colours: Option<&'a Scale>,
     pub frame: Area,
 }
 
@@ -154,7 +161,7 @@ impl Plot<'_> {
             .chain(inside)
             .map(|(tag, at)| {
                 let shape = letter(tag.letter, at, self.palette.colour(&tag.line.key).for_text());
-                Group { role: "tag", key: Some(tag.line.key.clone()), shapes: vec![shape] }
+                Group::new("tag", Some(tag.line.key.clone()), vec![shape])
             })
             .collect()
     }
@@ -163,26 +170,30 @@ impl Plot<'_> {
     pub fn draw(&self, tags: &[Tag<'_>]) -> (Vec<Group>, bool) {
         let figure = self.figure;
         let mut board = Board { frame: self.frame, boxes: Vec::new(), segments: Vec::new() };
-        let mut groups: Vec<Group> = figure.bands.iter().map(|band| self.band(band)).collect();
+        let mut groups: Vec<Group> = match figure.heat.as_ref().zip(self.colours) {
+            Some((heat, colours)) => heat::draw(figure, heat, colours, self),
+            None => Vec::new(),
+        };
+        groups.extend(figure.bands.iter().map(|band| self.band(band)));
         let rules: Vec<(&Rule, [Point; 2])> =
             figure.rules.iter().filter_map(|rule| Some((rule, self.rule_ends(rule)?))).collect();
         for (_, ends) in &rules {
             let stroke = Stroke { colour: Colour::GREY, width: 1.0, dash: None };
-            groups.push(Group { role: "rule", key: None, shapes: vec![Shape::polyline(*ends, stroke)] });
+            groups.push(Group::new("rule", None, vec![Shape::polyline(*ends, stroke)]));
             board.segments.push((ends[0], ends[1]));
         }
         for line in &figure.lines {
             let pieces = self.pieces(line);
             board.segments.extend(pieces.iter().flat_map(|piece| piece.windows(2).map(|w| (w[0], w[1]))));
-            groups.push(self.line(line, &pieces));
+            groups.extend(self.line(line, &pieces));
         }
         for points in &figure.points {
-            let radius = radius(points);
-            let places: Vec<Point> = points.points.iter().filter_map(|p| self.visible(*p)).collect();
-            board.boxes.extend(places.iter().map(|p| around_point(*p, radius + 1.0)));
-            let colour = self.palette.colour(&points.key);
-            let shapes = places.iter().map(|p| Shape::marker(*p, radius, points.form, colour)).collect();
-            groups.push(Group { role: "points", key: Some(points.key.clone()), shapes });
+            let (radius, colour) = (radius(points), self.palette.colour(&points.key));
+            groups.extend(self.error_bars(points, colour, &mut board));
+            let seen = points.points.iter().filter_map(|p| Some((*p, self.visible(*p)?)));
+            let seen: Vec<((f64, f64), Point)> = seen.collect();
+            board.boxes.extend(seen.iter().map(|(_, at)| around_point(*at, radius + 1.0)));
+            groups.extend(self.markers("points", (&points.key, &points.label), &seen, radius, points.form));
         }
         let something = groups.iter().any(|g| !g.shapes.is_empty());
         groups.extend(self.tags(tags, &mut board));
@@ -211,23 +222,76 @@ impl Plot<'_> {
                 shapes.push(Shape::polygon(outline, colour, BAND_OPACITY));
             }
         }
-        Group { role: "band", key: Some(band.key.clone()), shapes }
+        Group::new("band", Some(band.key.clone()), shapes).titled(if band.label.is_empty() { &band.key } else { &band.label })
     }
 
-    fn line(&self, line: &Line, pieces: &[Vec<Point>]) -> Group {
+    fn line(&self, line: &Line, pieces: &[Vec<Point>]) -> Vec<Group> {
         let colour = self.palette.colour(&line.key);
-        let mut shapes: Vec<Shape> = pieces
-            .iter()
-            .map(|piece| match piece[..] {
-                [one] => Shape::marker(one, SMALL, MarkerForm::Circle, colour),
-                _ => Shape::polyline(piece.iter().copied(), line_stroke(colour, line.dashed)),
-            })
-            .collect();
-        if line.markers {
-            let places = line.points.iter().filter_map(|p| self.visible(*p));
-            shapes.extend(places.map(|p| Shape::marker(p, SMALL, MarkerForm::Circle, colour)));
+        let mut shapes = Vec::new();
+        for piece in pieces {
+            match piece[..] {
+                [one] => shapes.push(Shape::marker(one, SMALL, MarkerForm::Circle, colour)),
+                _ => {
+                    if self.figure.heat.is_some() {
+                        // Between cells of any colour, a line needs a rim of its own.
+                        let rim = Stroke { colour: Colour::WHITE, width: LINE_WIDTH + 2.5, dash: None };
+                        shapes.push(Shape::polyline(piece.iter().copied(), rim));
+                    }
+                    shapes.push(Shape::polyline(piece.iter().copied(), line_stroke(colour, line.dashed)));
+                }
+            }
         }
-        Group { role: "line", key: Some(line.key.clone()), shapes }
+        let mut groups = vec![Group::new("line", Some(line.key.clone()), shapes).titled(&line.label)];
+        if line.markers {
+            let seen = line.points.iter().filter_map(|p| Some((*p, self.visible(*p)?)));
+            let seen: Vec<((f64, f64), Point)> = seen.collect();
+            groups.extend(self.markers("line", (&line.key, &line.label), &seen, SMALL, MarkerForm::Circle));
+        }
+        groups
+    }
+
+    /// Markers at places; as long as they are few, each tells its values.
+    fn markers(
+        &self,
+        role: &'static str,
+        (key, label): (&str, &str),
+        seen: &[((f64, f64), Point)],
+        radius: f64,
+        form: MarkerForm,
+    ) -> Vec<Group> {
+        let colour = self.palette.colour(key);
+        let marker = |at: &Point| Shape::marker(*at, radius, form, colour);
+        if seen.len() > MOST_TITLES {
+            let shapes = seen.iter().map(|(_, at)| marker(at)).collect();
+            return vec![Group::new(role, Some(key.into()), shapes).titled(label)];
+        }
+        let name = |label: &str, letter: &str| if label.is_empty() { letter.into() } else { label.to_string() };
+        let (x_name, y_name) = (name(&self.figure.x.label, "x"), name(&self.figure.y.label, "y"));
+        seen.iter()
+            .map(|((x, y), at)| {
+                let told = format!("{label}: {x_name} {}, {y_name} {}", number(*x), number(*y));
+                Group::new(role, Some(key.into()), vec![marker(at)]).titled(told)
+            })
+            .collect()
+    }
+
+    /// Error bars; one that reaches below what a logarithmic axis can hold runs to its edge, without an end.
+    fn error_bars(&self, points: &Points, colour: Colour, board: &mut Board) -> Option<Group> {
+        let stroke = Stroke { colour, width: 1.3, dash: None };
+        let mut shapes = Vec::new();
+        for (&(x, y), &(low, high)) in points.points.iter().zip(&points.errors) {
+            let (Some(at), Some(top)) = (self.pixel((x, y)), self.pixel((x, high))) else { continue };
+            let bottom = self.pixel((x, low)).unwrap_or([at[0], self.frame.bottom + 1e3]);
+            let Some((a, b)) = clip_segment(top, bottom, &self.frame) else { continue };
+            shapes.push(Shape::polyline([a, b], stroke));
+            for (end, wanted) in [(a, top), (b, bottom)] {
+                if end == wanted {
+                    shapes.push(Shape::polyline([[end[0] - CAP, end[1]], [end[0] + CAP, end[1]]], stroke));
+                }
+            }
+            board.segments.push((a, b));
+        }
+        (!shapes.is_empty()).then(|| Group::new("errors", Some(points.key.clone()), shapes))
     }
 
     fn rule_ends(&self, rule: &Rule) -> Option<[Point; 2]> {
@@ -253,14 +317,14 @@ impl Plot<'_> {
         let mut shapes: Vec<Shape> = candidate.leader().map(tie).into_iter().collect();
         let area = candidate.area;
         shapes.extend(block(&lines, area.left, (area.top + area.bottom) / 2.0, colour, true));
-        Some(Group { role: "label", key: Some(points.key.clone()), shapes })
+        Some(Group::new("label", Some(points.key.clone()), shapes))
     }
 
     fn rule_label(&self, rule: &Rule, [from, to]: [Point; 2], board: &mut Board) -> Option<Group> {
         let (candidate, lines) = self.settle(&rule.label, board, |w, h| along(from, to, w, h))?;
         let area = candidate.area;
         let shapes = block(&lines, area.left, (area.top + area.bottom) / 2.0, Colour::MUTED, true);
-        Some(Group { role: "label", key: None, shapes })
+        Some(Group::new("label", None, shapes))
     }
 
     /// Breaks a label and finds it a place; `places` lists those for a block of a given width and height.

@@ -163,6 +163,14 @@ impl Scale {
         self.accepts(value) && (-1e-9..=1.0 + 1e-9).contains(&self.position(value))
     }
 
+    /// The labelled ticks at these values, every n-th of them where all do not fit.
+    pub fn ticks_at(&self, values: &[f64], fits: &dyn Fn(&[Tick]) -> bool) -> Ticks {
+        let all: Vec<Tick> = values.iter().map(|v| self.tick(*v, number(*v))).collect();
+        let every = |n: usize| all.iter().step_by(n).cloned().collect::<Vec<_>>();
+        let major = (1..=all.len().max(1)).map(every).find(|some| fits(some)).unwrap_or_default();
+        Ticks { major, minor: Vec::new() }
+    }
+
     /// 0 at the start of the axis, 1 at its end; below or above outside.
     pub fn position(&self, value: f64) -> f64 {
         (forward(self.kind, value) - self.lo) / (self.hi - self.lo)
@@ -265,7 +273,7 @@ fn accepts(kind: ScaleKind, value: f64) -> bool {
     kind == ScaleKind::Linear || value > 0.0
 }
 
-fn forward(kind: ScaleKind, value: f64) -> f64 {
+pub(super) fn forward(kind: ScaleKind, value: f64) -> f64 {
     match kind {
         ScaleKind::Linear => value,
         ScaleKind::Log10 => value.log10(),
@@ -283,6 +291,15 @@ pub(super) fn number(value: f64) -> String {
         return "0".into();
     }
     let step = power_of_ten(value.abs().log10().floor() as i32 - 3);
+    label(value, step, value.abs())
+}
+
+/// A number in two digits, for a small place: "0.12", "34", "1.2k", "5e-7".
+pub(super) fn brief(value: f64) -> String {
+    if value == 0.0 {
+        return "0".into();
+    }
+    let step = power_of_ten(value.abs().log10().floor() as i32 - 1);
     label(value, step, value.abs())
 }
 

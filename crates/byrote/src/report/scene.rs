@@ -5,6 +5,7 @@
 //! platform's logarithm.
 
 use super::palette::Colour;
+use super::scale::ScaleKind;
 use super::{png, svg, text};
 use crate::Result;
 
@@ -156,8 +157,47 @@ pub struct Group {
     pub role: &'static str,
     /// The series' key.
     pub key: Option<String>,
+    /// What a reader who points at it is told.
+    pub title: Option<String>,
     /// The shapes, the first at the back.
     pub shapes: Vec<Shape>,
+}
+
+impl Group {
+    /// Shapes without a title.
+    pub fn new(role: &'static str, key: Option<String>, shapes: Vec<Shape>) -> Self {
+        Group { role, key, title: None, shapes }
+    }
+
+    /// What a reader who points at it is told.
+    pub fn titled(mut self, title: impl Into<String>) -> Self {
+        self.title = Some(title.into());
+        self
+    }
+
+    /// Moves all shapes.
+    pub(super) fn shift(&mut self, by: Point) {
+        let moved = |p: &mut Point| *p = rounded([p[0] + by[0], p[1] + by[1]]);
+        for shape in &mut self.shapes {
+            match shape {
+                Shape::Polyline { points, .. } | Shape::Polygon { points, .. } => {
+                    points.iter_mut().for_each(moved)
+                }
+                Shape::Marker { at, .. } | Shape::Text(Text { at, .. }) => moved(at),
+            }
+        }
+    }
+}
+
+/// A plot inside a drawing: where it stands and what its edges mean, so that a place can be read back as numbers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Frame {
+    /// Its rectangle in pixels.
+    pub area: Area,
+    /// How numbers are spread along the horizontal axis, and its ends.
+    pub x: (ScaleKind, f64, f64),
+    /// The same for the vertical axis.
+    pub y: (ScaleKind, f64, f64),
 }
 
 /// A whole drawing.
@@ -171,8 +211,12 @@ pub struct Scene {
     pub title: String,
     /// What the figure shows, in words.
     pub description: String,
+    /// What could not be drawn and why, a sentence each; they are drawn too.
+    pub notes: Vec<String>,
     /// The figure's data as one JSON object.
     pub data: String,
+    /// The plots, one for every panel.
+    pub frames: Vec<Frame>,
     /// The groups, the first at the back.
     pub groups: Vec<Group>,
 }
@@ -181,6 +225,11 @@ impl Scene {
     /// The drawing as a self-contained SVG file.
     pub fn to_svg(&self) -> String {
         svg::write(self)
+    }
+
+    /// The drawing for inside an HTML page; see [`svg::inline`].
+    pub(super) fn to_inline_svg(&self, class: &str, label: &str) -> String {
+        svg::inline(self, class, label)
     }
 
     /// The drawing as a PNG file, `scale` pixels a pixel.

@@ -7,7 +7,8 @@
 use std::fmt::Write;
 
 use super::palette::Colour;
-use super::scene::{Anchor, Point, Scene, Shape, Stroke, Text, Weight};
+use super::scale::ScaleKind;
+use super::scene::{Anchor, Area, Frame, Point, Scene, Shape, Stroke, Text, Weight};
 
 /// The typeface of the metrics first, then fonts of similar width that systems have.
 const FONTS: &str =
@@ -26,8 +27,40 @@ pub(super) fn write(scene: &Scene) -> String {
         escape(&scene.description),
         escape(&json_for_xml(&scene.data)),
     );
+    groups_to(&mut out, scene, false);
+    out.push_str("</svg>\n");
+    out
+}
+
+/// Writes a scene for inside an HTML page: its colours can be changed by the style sheet, `label` (escaped) speaks to
+/// screen readers in place of `<title>`, which browsers would show over the whole drawing, and `data-frames` says where the
+/// plots stand and what their edges mean. The page has the data elsewhere.
+pub(super) fn inline(scene: &Scene, class: &str, label: &str) -> String {
+    let (width, height) = (num(scene.width), num(scene.height));
+    let frames: Vec<String> = scene.frames.iter().map(frame).collect();
+    let mut out = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"{class}\" viewBox=\"0 0 {width} {height}\" role=\"img\" \
+         aria-label=\"{label}\" data-frames=\"[{}]\" font-family=\"{FONTS}\">\n",
+        frames.join(",")
+    );
+    groups_to(&mut out, scene, true);
+    out.push_str("</svg>\n");
+    out
+}
+
+/// A frame as JSON without quotes: left, top, right, bottom, then for x and for y whether logarithmic, and both ends.
+fn frame(frame: &Frame) -> String {
+    let Area { left, top, right, bottom } = frame.area;
+    let axis = |(kind, lo, hi): (ScaleKind, f64, f64)| {
+        format!("{},{lo:e},{hi:e}", u8::from(kind == ScaleKind::Log10))
+    };
+    let area = [left, top, right, bottom].map(num).join(",");
+    format!("[{area},{},{}]", axis(frame.x), axis(frame.y))
+}
+
+fn groups_to(out: &mut String, scene: &Scene, page: bool) {
     for group in &scene.groups {
-        if group.shapes.is_empty() {
+        if group.shapes.is_empty() || (page && group.role == "page") {
             continue;
         }
         let _ = write!(out, "<g data-role=\"{}\"", escape(group.role));
@@ -35,13 +68,14 @@ pub(super) fn write(scene: &Scene) -> String {
             let _ = write!(out, " data-key=\"{}\"", escape(key));
         }
         out.push_str(">\n");
+        if let Some(title) = &group.title {
+            let _ = writeln!(out, "<title>{}</title>", escape(title));
+        }
         for shape in &group.shapes {
-            shape_to(&mut out, shape);
+            shape_to(out, shape);
         }
         out.push_str("</g>\n");
     }
-    out.push_str("</svg>\n");
-    out
 }
 
 fn shape_to(out: &mut String, shape: &Shape) {

@@ -1,0 +1,121 @@
+//! What a report can draw: a figure, or several panels in one.
+
+use super::csv::DataTable;
+use super::{Figure, Panels, Scene};
+use crate::Result;
+
+/// A figure or panels.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(untagged)]
+pub enum Drawing {
+    /// Several plots that share a legend.
+    Panels(Panels),
+    /// One plot (boxed: it is much the larger).
+    Figure(Box<Figure>),
+}
+
+impl From<Figure> for Drawing {
+    fn from(figure: Figure) -> Self {
+        Drawing::Figure(Box::new(figure))
+    }
+}
+
+impl From<Panels> for Drawing {
+    fn from(panels: Panels) -> Self {
+        Drawing::Panels(panels)
+    }
+}
+
+/// The width of a drawing on a phone.
+const NARROW: f64 = 380.0;
+
+impl Drawing {
+    /// The title.
+    pub fn title(&self) -> &str {
+        match self {
+            Drawing::Figure(figure) => &figure.title,
+            Drawing::Panels(panels) => &panels.title,
+        }
+    }
+
+    /// The sentence below the title.
+    pub fn subtitle(&self) -> &str {
+        match self {
+            Drawing::Figure(figure) => &figure.subtitle,
+            Drawing::Panels(panels) => &panels.subtitle,
+        }
+    }
+
+    /// The small print.
+    pub fn caption(&self) -> &str {
+        match self {
+            Drawing::Figure(figure) => &figure.caption,
+            Drawing::Panels(panels) => &panels.caption,
+        }
+    }
+
+    /// Lays it out.
+    pub fn to_scene(&self) -> Result<Scene> {
+        match self {
+            Drawing::Figure(figure) => figure.to_scene(),
+            Drawing::Panels(panels) => panels.to_scene(),
+        }
+    }
+
+    /// As a self-contained SVG file.
+    pub fn to_svg(&self) -> Result<String> {
+        Ok(self.to_scene()?.to_svg())
+    }
+
+    /// As a PNG file, `scale` pixels a pixel.
+    pub fn to_png(&self, scale: f64) -> Result<Vec<u8>> {
+        self.to_scene()?.to_png(scale)
+    }
+
+    /// As one JSON object.
+    pub fn to_json(&self) -> Result<String> {
+        match self {
+            Drawing::Figure(figure) => figure.to_json(),
+            Drawing::Panels(panels) => panels.to_json(),
+        }
+    }
+
+    /// Its data as a CSV file: a row a point, a band's place, a reference line or a cell.
+    pub fn to_csv(&self) -> Result<String> {
+        Ok(self.to_table()?.to_csv())
+    }
+
+    /// Its data as a table.
+    pub(super) fn to_table(&self) -> Result<DataTable> {
+        match self {
+            Drawing::Figure(figure) => DataTable::of_figure(figure),
+            Drawing::Panels(panels) => DataTable::of_panels(panels),
+        }
+    }
+
+    /// The drawing alone, for a page that sets title and small print itself; the description is that of the whole.
+    pub(super) fn for_page(&self, narrow: bool) -> Result<Scene> {
+        let description = self.to_scene()?.description;
+        let scene = match self {
+            Drawing::Figure(figure) => {
+                let mut bare = figure.clone();
+                (bare.title, bare.subtitle, bare.caption) = Default::default();
+                if narrow {
+                    let shape = figure.size.1 / figure.size.0;
+                    bare.size = (NARROW, (NARROW * shape.clamp(0.9, 1.4)).round());
+                }
+                bare.to_scene()?
+            }
+            Drawing::Panels(panels) => {
+                let mut bare = panels.clone();
+                (bare.title, bare.subtitle, bare.caption) = Default::default();
+                if narrow {
+                    bare.columns = 1;
+                    bare.size = (NARROW, (0.75 * NARROW * panels.panels.len() as f64).clamp(300.0, 4000.0));
+                }
+                bare.to_scene()?
+            }
+        };
+        Ok(Scene { title: self.title().into(), description, ..scene })
+    }
+}

@@ -1,0 +1,346 @@
+//! The page as text: head, contents, sections, how to make it again, references, footer.
+
+use std::fmt::Write;
+
+use super::anchors;
+use super::escape::{attribute, csv_address, escape};
+use super::page::{Exhibit, Item, KeyFigure, Page, Reference, Section, Verdict};
+use super::prose::{Prose, Span, reference_anchor, slug};
+use super::table::{Align, Cell, Status, Table};
+use super::theme;
+use crate::{Error, Result};
+
+const STYLE: &str = include_str!("style.css");
+const SCRIPT: &str = include_str!("script.js");
+
+/// Writes a page.
+pub(super) fn page(page: &Page) -> Result<String> {
+    let sections = anchors::sections(page)?;
+    anchors::check_links(page, &sections)?;
+    let mut body = Writer::default();
+    body.header(page, &sections);
+    body.0.push_str("<main>\n");
+    for (section, anchor) in page.sections.iter().zip(&sections) {
+        body.section(section, anchor)?;
+    }
+    body.again(page);
+    body.references(&page.references)?;
+    body.0.push_str("</main>\n");
+    let _ = write!(
+        body.0,
+        "<footer><p>Made by byrote {}. This file stands alone: it asks for nothing and sends nothing.</p></footer>\n",
+        escape(&page.version)
+    );
+    Ok(format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; \
+         script-src 'nonce-{nonce}'; img-src data:; base-uri 'none'; form-action 'none'\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <meta name=\"generator\" content=\"byrote {version}\">\n\
+         <title>{title}</title>\n<link rel=\"icon\" href=\"data:,\">\n\
+         <style>\n{STYLE}{theme}</style>\n</head>\n<body id=\"top\">\n{body}<script nonce=\"{nonce}\">\n{SCRIPT}</script>\n\
+         </body>\n</html>\n",
+        nonce = nonce(&body.0),
+        version = escape(&page.version),
+        title = escape(&page.title),
+        theme = theme::rules(),
+        body = body.0,
+    ))
+}
+
+/// A word that depends on the whole page: text inside the page cannot know it, so it cannot bring a script along.
+fn nonce(body: &str) -> String {
+    let hash = |seed: u64| {
+        body.bytes().fold(seed, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3).rotate_left(23))
+    };
+    format!("{:016x}{:016x}", hash(0xcbf2_9ce4_8422_2325), hash(0x9e37_79b9_7f4a_7c15))
+}
+
+/// The name of an exhibit's files, without ending; `number` counts from 1.
+pub(super) fn file_name(exhibit: &Exhibit, number: usize) -> String {
+    match slug(&exhibit.name) {
+        name if !name.is_empty() => name,
+        _ => match slug(exhibit.drawing.title()) {
+            title if !title.is_empty() => format!("figure-{number}-{title}"),
+            _ => format!("figure-{number}"),
+        },
+    }
+}
+
+#[derive(Default)]
+struct Writer(String, usize, usize); // text, figures so far, tables so far
+
+impl Writer {
+    fn put(&mut self, text: std::fmt::Arguments<'_>) {
+        let _ = self.0.write_fmt(text);
+    }
+
+    fn header(&mut self, page: &Page, sections: &[String]) {
+        self.put(format_args!("<header>\n<h1>{}</h1>\n", escape(&page.title)));
+        if !page.subtitle.is_empty() {
+            self.put(format_args!("<p class=\"subtitle\">{}</p>\n", prose(&page.subtitle)));
+        }
+        self.0.push_str("<nav id=\"contents\" aria-label=\"Contents\">\n<ol>\n");
+        let own = page.sections.iter().zip(sections).map(|(s, anchor)| (s.title.as_str(), anchor.as_str()));
+        let again = (!page.command.is_empty() || !page.settings.is_empty()).then_some((AGAIN, "again"));
+        let references = (!page.references.is_empty()).then_some(("References", "references"));
+        for (title, anchor) in own.chain(again).chain(references) {
+            self.put(format_args!("<li><a href=\"#{anchor}\">{}</a></li>\n", escape(title)));
+        }
+        self.0.push_str("</ol>\n</nav>\n</header>\n");
+    }
+
+    fn section(&mut self, section: &Section, anchor: &str) -> Result<()> {
+        self.put(format_args!("<section id=\"{anchor}\">\n<h2>{}</h2>\n", escape(&section.title)));
+        for item in &section.items {
+            match item {
+                Item::Heading(words) => self.put(format_args!("<h3>{}</h3>\n", escape(words))),
+                Item::Paragraph(words) => self.put(format_args!("<p>{}</p>\n", prose(words))),
+                Item::List(points) => {
+                    self.0.push_str("<ul>\n");
+                    for point in points {
+                        self.put(format_args!("<li>{}</li>\n", prose(point)));
+                    }
+                    self.0.push_str("</ul>\n");
+                }
+                Item::Verdict(verdict) => self.verdict(verdict),
+                Item::KeyFigures(figures) => self.key_figures(figures),
+                Item::Table(table) => self.table(table)?,
+                Item::Exhibit(exhibit) => self.exhibit(exhibit)?,
+                Item::Preformatted { caption, text } => self.preformatted(caption, text),
+                Item::Note { status, words } => {
+                    let word = match status {
+                        Status::Caution | Status::Bad => "<strong>Warning.</strong> ",
+                        Status::Good | Status::Neutral => "<strong>Note.</strong> ",
+                    };
+                    let class = status.class();
+                    self.put(format_args!("<p class=\"note {class}\" role=\"note\">{word}{}</p>\n", prose(words)));
+                }
+            }
+        }
+        self.0.push_str("</section>\n");
+        Ok(())
+    }
+
+    fn verdict(&mut self, verdict: &Verdict) {
+        let (class, sign) = (verdict.status.class(), verdict.status.sign());
+        self.put(format_args!(
+            "<div class=\"verdict {class}\">\n<p class=\"headline\"><span class=\"sign\" aria-hidden=\"true\">{sign}</span>{}</p>\n",
+            prose(&verdict.title)
+        ));
+        if !verdict.lines.is_empty() {
+            self.0.push_str("<ul>\n");
+            for line in &verdict.lines {
+                self.put(format_args!("<li>{}</li>\n", prose(line)));
+            }
+            self.0.push_str("</ul>\n");
+        }
+        self.0.push_str("</div>\n");
+    }
+
+    fn key_figures(&mut self, figures: &[KeyFigure]) {
+        self.0.push_str("<dl class=\"keys\">\n");
+        for KeyFigure { name, value, unit, detail } in figures {
+            let unit = match unit.is_empty() {
+                true => String::new(),
+                false => format!(" <span class=\"unit\">{}</span>", escape(unit)),
+            };
+            self.put(format_args!(
+                "<div><dt>{}</dt><dd><span class=\"value\">{}</span>{unit}",
+                escape(name),
+                escape(value)
+            ));
+            if !detail.is_empty() {
+                self.put(format_args!("<span class=\"detail\">{}</span>", prose(detail)));
+            }
+            self.0.push_str("</dd></div>\n");
+        }
+        self.0.push_str("</dl>\n");
+    }
+
+    fn table(&mut self, table: &Table) -> Result<()> {
+        table.check()?;
+        self.2 += 1;
+        let number = self.2;
+        self.put(format_args!(
+            "<div class=\"table\" id=\"table-{number}\">\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" \
+             aria-label=\"Table {number}\">\n<table>\n<caption><b>Table {number}.</b> {}</caption>\n<thead><tr>",
+            prose(&table.caption)
+        ));
+        for column in &table.columns {
+            let unit = match column.unit.is_empty() {
+                true => String::new(),
+                false => format!("<span class=\"unit\">{}</span>", escape(&column.unit)),
+            };
+            self.put(format_args!("<th scope=\"col\"{}>{}{unit}</th>", right(column.align), escape(&column.name)));
+        }
+        self.0.push_str("</tr></thead>\n<tbody>\n");
+        for row in &table.rows {
+            self.0.push_str("<tr>");
+            for (i, (cell, column)) in row.iter().zip(&table.columns).enumerate() {
+                let (align, words) = (right(column.align), cell_words(cell));
+                match i {
+                    0 => self.put(format_args!("<th scope=\"row\"{align}>{words}</th>")),
+                    _ => self.put(format_args!("<td{align}>{words}</td>")),
+                }
+            }
+            self.0.push_str("</tr>\n");
+        }
+        self.0.push_str("</tbody>\n</table>\n</div>\n");
+        if let Some((name, csv)) = &table.csv {
+            let name = match slug(name.trim_end_matches(".csv")) {
+                name if name.is_empty() => format!("table-{number}"),
+                name => name,
+            };
+            let address = csv_address(csv);
+            self.put(format_args!(
+                "<p class=\"actions\"><a class=\"csv\" download=\"{name}.csv\" href=\"{address}\">Data (CSV)</a></p>\n"
+            ));
+        }
+        self.0.push_str("</div>\n");
+        Ok(())
+    }
+
+    fn exhibit(&mut self, exhibit: &Exhibit) -> Result<()> {
+        self.1 += 1;
+        let number = self.1;
+        let drawing = &exhibit.drawing;
+        let wide = drawing.for_page(false)?;
+        let narrow = drawing.for_page(true)?;
+        let alt = if exhibit.alt.is_empty() { &wide.description } else { &exhibit.alt };
+        self.put(format_args!(
+            "<figure id=\"figure-{number}\">\n<figcaption><b>Figure {number}. {}</b>",
+            sentence(drawing.title())
+        ));
+        if !drawing.subtitle().is_empty() {
+            self.put(format_args!(" <span class=\"sub\">{}</span>", escape(drawing.subtitle())));
+        }
+        self.0.push_str("</figcaption>\n<div class=\"plot\">\n");
+        for (scene, class) in [(&wide, "wide"), (&narrow, "narrow")] {
+            self.0.push_str(&scene.to_inline_svg(class, &escape(alt)));
+        }
+        self.0.push_str("</div>\n");
+        if !exhibit.caption.is_empty() {
+            self.put(format_args!("<p class=\"caption\">{}</p>\n", prose(&exhibit.caption)));
+        }
+        if !drawing.caption().is_empty() {
+            self.put(format_args!("<p class=\"caption\">{}</p>\n", escape(drawing.caption())));
+        }
+        let (name, table) = (file_name(exhibit, number), drawing.to_table()?);
+        let roles: Vec<&str> = table.roles.iter().map(|r| r.name()).collect();
+        let panels = serde_json::to_string(&table.panels)
+            .map_err(|e| Error::setting("report", format!("the names of panels cannot be written: {e}")))?;
+        self.put(format_args!(
+            "<p class=\"actions\"><a class=\"csv\" download=\"{name}.csv\" data-roles=\"{}\" data-panels=\"{}\" href=\"{}\">\
+             Data of figure {number} (CSV)</a></p>\n</figure>\n",
+            roles.join(" "),
+            attribute(&panels),
+            csv_address(&table.to_csv()),
+        ));
+        Ok(())
+    }
+
+    fn preformatted(&mut self, caption: &Prose, text: &str) {
+        self.0.push_str("<div class=\"pre\">\n");
+        if !caption.is_empty() {
+            self.put(format_args!("<p class=\"caption\">{}</p>\n", prose(caption)));
+        }
+        // A parser drops one line end right after the tag.
+        self.put(format_args!("<pre dir=\"auto\" tabindex=\"0\">\n{}</pre>\n</div>\n", escape(text)));
+    }
+
+    fn again(&mut self, page: &Page) {
+        if page.command.is_empty() && page.settings.is_empty() {
+            return;
+        }
+        self.put(format_args!("<section id=\"again\">\n<h2>{AGAIN}</h2>\n"));
+        if !page.command.is_empty() {
+            self.put(format_args!(
+                "<p>This command gives the same numbers again:</p>\n<pre class=\"command\" tabindex=\"0\"><code>{}</code></pre>\n",
+                escape(&page.command)
+            ));
+        }
+        if !page.settings.is_empty() {
+            self.0.push_str(
+                "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Settings\">\n<table class=\"settings\">\n\
+                 <caption>Every setting, as it was used.</caption>\n<thead><tr><th scope=\"col\">setting</th>\
+                 <th scope=\"col\">value</th></tr></thead>\n<tbody>\n",
+            );
+            for (name, value) in &page.settings {
+                self.put(format_args!(
+                    "<tr><th scope=\"row\"><code>{}</code></th><td><code>{}</code></td></tr>\n",
+                    escape(name),
+                    escape(value)
+                ));
+            }
+            self.0.push_str("</tbody>\n</table>\n</div>\n");
+        }
+        self.0.push_str("</section>\n");
+    }
+
+    fn references(&mut self, references: &[Reference]) -> Result<()> {
+        if references.is_empty() {
+            return Ok(());
+        }
+        self.0.push_str("<section id=\"references\">\n<h2>References</h2>\n<dl class=\"references\">\n");
+        for Reference { key, words, address } in references {
+            let anchor = reference_anchor(key);
+            self.put(format_args!("<dt id=\"{anchor}\">{}</dt>\n<dd>{}", escape(key), prose(words)));
+            if let Some(address) = address {
+                let plain = |b: u8| b.is_ascii_graphic() && !b"\"'<>`\\".contains(&b);
+                if !(address.starts_with("https://") && address.bytes().all(plain)) {
+                    let message = format!("reference {key}: \"{address}\" is not an address that begins with https://");
+                    return Err(Error::setting("report", message));
+                }
+                let address = escape(address);
+                let shown = address.trim_start_matches("https://");
+                self.put(format_args!(" <a href=\"{address}\" rel=\"noreferrer\">{shown}</a>"));
+            }
+            self.0.push_str("</dd>\n");
+        }
+        self.0.push_str("</dl>\n</section>\n");
+        Ok(())
+    }
+}
+
+const AGAIN: &str = "How to make this again";
+
+fn right(align: Align) -> &'static str {
+    if align == Align::Right { " class=\"n\"" } else { "" }
+}
+
+/// With a full stop, unless it ends in one.
+fn sentence(title: &str) -> String {
+    let title = title.trim();
+    let stop = if title.is_empty() || title.ends_with(['.', '?', '!', '…']) { "" } else { "." };
+    format!("{}{stop}", escape(title))
+}
+
+fn cell_words(cell: &Cell) -> String {
+    let words = prose(&cell.words);
+    match cell.status {
+        Some(status) => format!(
+            "<span class=\"badge {}\"><span class=\"sign\" aria-hidden=\"true\">{}</span>{words}</span>",
+            status.class(),
+            status.sign()
+        ),
+        None => words,
+    }
+}
+
+fn prose(prose: &Prose) -> String {
+    let mut out = String::new();
+    for span in &prose.spans {
+        let words = escape(span.words());
+        let _ = match span {
+            Span::Text(_) => write!(out, "{words}"),
+            Span::Emphasis(_) => write!(out, "<em>{words}</em>"),
+            Span::Strong(_) => write!(out, "<strong>{words}</strong>"),
+            Span::Code(_) => write!(out, "<code>{words}</code>"),
+            Span::Quote(_) => write!(out, "<q dir=\"auto\">{words}</q>"),
+            Span::Link { anchor, .. } => write!(out, "<a href=\"#{}\">{words}</a>", escape(anchor)),
+        };
+    }
+    out
+}
