@@ -40,11 +40,7 @@ impl simd::Kernel for Rest {
 
 /// A row-major slice as a matrix of `columns` columns.
 pub fn rows(values: &[f64], columns: usize) -> MatRef<'_, f64> {
-    assert!(
-        columns > 0 && values.len().is_multiple_of(columns),
-        "{} values in rows of {columns}",
-        values.len()
-    );
+    assert!(columns > 0 && values.len() % columns == 0, "{} values in rows of {columns}", values.len());
     MatRef::from_row_major_slice(values, values.len() / columns, columns)
 }
 
@@ -58,6 +54,13 @@ pub fn product(a: MatRef<'_, f64>, b: MatRef<'_, f64>) -> Mat<f64> {
     let mut out = Mat::zeros(a.nrows(), b.ncols());
     quietly(|par| faer::linalg::matmul::matmul(&mut out, faer::Accum::Replace, a, b, 1.0, par));
     out
+}
+
+/// `factor` A B in place of C, or added to it where `add` says so: on this thread alone, for work that is spread over threads
+/// by its caller, inside [`quietly`].
+pub fn multiply_into(c: MatMut<'_, f64>, add: bool, factor: f64, a: MatRef<'_, f64>, b: MatRef<'_, f64>) {
+    let accumulate = if add { faer::Accum::Add } else { faer::Accum::Replace };
+    faer::linalg::matmul::matmul(c, accumulate, a, b, factor, Par::Seq);
 }
 
 /// C - A B, in place of C.
@@ -165,7 +168,7 @@ impl Lu {
             x = Mat::from_fn(n, 1, |i, _| f64::from(u8::from(i == steepest)));
         }
         // A vector of alternating signs and growing size catches what the ascent misses.
-        let signed = |i: usize| if i.is_multiple_of(2) { 1.0 } else { -1.0 };
+        let signed = |i: usize| if i % 2 == 0 { 1.0 } else { -1.0 };
         let mut y = Mat::from_fn(n, 1, |i, _| signed(i) * (1.0 + i as f64 / (n.max(2) - 1) as f64));
         self.solve(&mut y);
         norm = norm.max(2.0 * norm_1(y.as_ref()) / (3.0 * n as f64));
@@ -227,6 +230,18 @@ impl Qr {
         let pivots = (0..n).map(|i| self.factors[(i, i)].abs());
         let (least, most) = pivots.fold((f64::INFINITY, 0.0), |(l, m), p| (p.min(l), p.max(m)));
         if most > 0.0 && least.is_finite() { least / most } else { 0.0 }
+    }
+
+    /// Solves R X = B in place of B.
+    pub fn solve_r(&self, b: &mut Mat<f64>) {
+        let r = self.factors.as_ref().get(..self.factors.ncols(), ..);
+        quietly(|par| solve_upper_triangular_in_place(r, b.as_mut(), par));
+    }
+
+    /// Solves R^T X = B in place of B.
+    pub fn solve_r_transposed(&self, b: &mut Mat<f64>) {
+        let r = self.factors.as_ref().get(..self.factors.ncols(), ..).transpose();
+        quietly(|par| solve_lower_triangular_in_place(r, b.as_mut(), par));
     }
 
     /// The x of least norm with A^T x = b, for every column of b.
@@ -431,6 +446,14 @@ mod tests {
         subtract_product(&mut outside, q.as_ref(), inside.as_ref());
         assert!(largest(residual.as_ref()) < 1e-13 && largest(outside.as_ref()) < 1e-13);
 
+        let (mut up, mut down) = (b.clone(), b.clone());
+        qr.solve_r(&mut up);
+        qr.solve_r_transposed(&mut down);
+        let (mut above, mut below) = (b.clone(), b.clone());
+        subtract_product(&mut above, qr.r().as_ref(), up.as_ref());
+        subtract_product(&mut below, qr.r().transpose(), down.as_ref());
+        assert!(largest(above.as_ref()) < 1e-13 && largest(below.as_ref()) < 1e-13);
+
         // The residual of least squares is at right angles to the columns.
         let c = random(30, 3, 13);
         let y = qr.least_squares(c.clone());
@@ -468,7 +491,9 @@ mod tests {
             let svd = Svd::of(a.as_ref().get(..60, ..90)).unwrap();
             let qr = Qr::of(a.as_ref().get(.., ..500).to_owned());
             let x_of_least_norm = qr.least_norm(random(500, 30, 8).as_ref());
-            let fit = qr.least_squares(random(n, 30, 9));
+            let mut fit = qr.least_squares(random(n, 30, 9));
+            qr.solve_r(&mut fit);
+            qr.solve_r_transposed(&mut fit);
             (
                 (to_rows(qr.r().as_ref()), to_rows(x_of_least_norm.as_ref()), to_rows(fit.as_ref())),
                 to_rows(lu.factors.as_ref()),
