@@ -17,6 +17,8 @@
 
 use crate::num::Stream;
 use crate::num::linear::{Mat, MatRef, multiply_into, quietly};
+use crate::num::rows::exp_shifted;
+use crate::num::simd::{Isa, Kernel, run};
 use crate::{Error, Result};
 use rayon::prelude::*;
 use serde::Serialize;
@@ -49,13 +51,22 @@ pub struct Codes {
 
 /// Steps of repulsion, and the multiplications they may take in all.
 const STEPS: usize = 300;
-const WORK: f64 = 4e10;
+const WORK: f64 = 1e10;
 /// Codes whose products with all others are held at a time.
 const BLOCK: usize = 128;
 
 impl Codes {
     /// Codes of `labels` labels in at most `d` dimensions.
     pub fn new(labels: usize, d: usize, seed: u64) -> Result<Self> {
+        Self::after(labels, d, seed, STEPS)
+    }
+
+    /// Codes that have repelled each other for a short time only: enough to begin a search with.
+    pub fn roughly(labels: usize, d: usize, seed: u64) -> Result<Self> {
+        Self::after(labels, d, seed, STEPS / 10)
+    }
+
+    fn after(labels: usize, d: usize, seed: u64, steps: usize) -> Result<Self> {
         assert!(labels > 0 && d > 0, "{labels} labels in {d} dimensions");
         if labels == 1 {
             return Ok(Self { layout: Layout::Simplex, dimension: 1, w: vec![1.0], coherence: 0.0 });
@@ -69,7 +80,7 @@ impl Codes {
                 Err(Error::setting("--d-model", message))
             }
             2 => Ok(Self::circle(labels)),
-            _ => Ok(Self::repelled(labels, d, seed)),
+            _ => Ok(Self::repelled(labels, d, seed, steps)),
         }
     }
 
@@ -93,12 +104,12 @@ impl Codes {
         Self { layout: Layout::Circle, dimension: 2, w, coherence }
     }
 
-    fn repelled(labels: usize, d: usize, seed: u64) -> Self {
+    fn repelled(labels: usize, d: usize, seed: u64, steps: usize) -> Self {
         let mut stream = Stream::new(seed, "dana2024 codes", 0);
         let mut w: Vec<f64> = (0..labels * d).map(|_| stream.normal()).collect();
         w.chunks_exact_mut(d).for_each(normalise);
         let work = 4.0 * (labels as f64).powi(2) * d as f64;
-        let steps = ((WORK / work) as usize).min(STEPS);
+        let steps = ((WORK / work) as usize).min(steps);
         let mut best: Option<(f64, Vec<f64>)> = None;
         for step in 0..=steps {
             let progress = step as f64 / steps.max(1) as f64;
@@ -151,11 +162,9 @@ fn repel(w: &[f64], d: usize, beta: f64, step: f64) -> (f64, Vec<f64>) {
                 column[block * BLOCK + j] = f64::NEG_INFINITY;
                 let largest = column.iter().fold(f64::NEG_INFINITY, |m: f64, &x| m.max(x));
                 coherence = coherence.max(largest);
-                let mut sum = 0.0;
-                for x in column.iter_mut() {
-                    *x = (beta * (*x - largest)).exp();
-                    sum += *x;
-                }
+                column.iter_mut().for_each(|x| *x = beta * (*x - largest));
+                run(Exponentials(column));
+                let sum: f64 = column.iter().sum();
                 column.iter_mut().for_each(|x| *x /= sum);
             }
             let mut moved = Mat::<f64>::zeros(d, size);
@@ -171,6 +180,18 @@ fn repel(w: &[f64], d: usize, beta: f64, step: f64) -> (f64, Vec<f64>) {
     });
     let coherence = blocks.iter().fold(f64::NEG_INFINITY, |m, b| m.max(b.0));
     (coherence, blocks.into_iter().flat_map(|b| b.1).collect())
+}
+
+/// e^x in place of x.
+struct Exponentials<'a>(&'a mut [f64]);
+
+impl Kernel for Exponentials<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call<I: Isa>(self, isa: I) {
+        exp_shifted(isa, self.0, 0.0);
+    }
 }
 
 #[cfg(test)]

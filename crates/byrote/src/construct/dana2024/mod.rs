@@ -130,7 +130,7 @@ impl Default for Settings {
             epsilon: None,
             kappa: features::KAPPA,
             tolerance: 1e-6,
-            effort: Effort { restarts: 0, work: 1e11, ..Effort::default() },
+            effort: Effort { restarts: 0, work: 4e11, ..Effort::default() },
             steps: refit::Steps::default(),
             seed: 0,
             max_memory: 8 << 30,

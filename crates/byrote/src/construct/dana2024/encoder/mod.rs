@@ -18,8 +18,8 @@
 //! | W, e_i | W, E(t_{1:S}) | output matrix, code of a context |
 //!
 //! **What is computed.** Where the infimum is 0, W and E follow from the smoothed logits themselves. Below, the problem is
-//! not convex: a start by singular vectors ([`start`]), L-BFGS on W and E together, random restarts where that is cheap, then
-//! the best codes for the W that was found ([`newton`]). What comes out is the divergence of an encoder, so it is *above* the
+//! not convex: starts from singular vectors and from codes far apart ([`start`]), L-BFGS on W and E together, random restarts
+//! and, for the W that was found, the best codes ([`newton`]) where that is cheap. What comes out is the divergence of an encoder, so it is *above* the
 //! infimum: an estimate, and labelled so. On targets drawn from a flat Dirichlet law all restarts end at one value; on peaked
 //! ones they differ by one or two percent.
 //!
@@ -45,9 +45,9 @@ use std::collections::BTreeMap;
 pub struct Effort {
     /// Steps of a descent at most.
     pub steps: usize,
-    /// Descents from random encoders besides that from singular vectors.
+    /// Descents from random encoders besides those from singular vectors and from codes.
     pub restarts: usize,
-    /// Multiplications that all of it may take, about: with fewer than `steps` steps for it, the restarts are left out first.
+    /// Operations that all of it may take, about, beyond a hundred steps: restarts are left out first, then steps.
     pub work: f64,
 }
 
@@ -88,22 +88,20 @@ impl Encoder {
         }
         let f = Divergence::new(problem, d_vocab, targets.eps);
         let work = 6.0 * problem.len() as f64 * d_vocab as f64 * rank as f64;
-        let descents = effort.restarts + 1;
-        let affordable = (effort.work / work) as usize;
-        let (restarts, steps) = match affordable >= effort.steps * descents {
-            true => (effort.restarts, effort.steps),
-            false => (0, affordable.clamp(100, effort.steps.max(100))),
-        };
-        let mut best = descend(&f, rank, start::start(&f, rank, seed), steps);
-        for restart in 1..=restarts {
-            let mut stream = Stream::new(seed, "dana2024 encoder", restart as u64);
-            let w = (0..f.d_vocab() * rank).map(|_| 0.3 * stream.normal()).collect();
-            let e = f.weights().iter().flat_map(|p| vec![0.3 * p.sqrt(); rank]);
-            let e = e.map(|x| x * stream.normal()).collect();
-            let found = descend(&f, rank, (w, e), steps);
-            if found.2 < best.2 {
-                best = found;
-            }
+        let affordable = ((effort.work / work) as usize).max(100);
+        let mut starts = vec![start::singular(&f, rank, seed)];
+        starts.extend(start::coded(&f, rank, seed));
+        if affordable >= effort.steps * (effort.restarts + starts.len()) {
+            starts.extend((1..=effort.restarts).map(|restart| random(&f, rank, seed, restart as u64)));
+        }
+        // Where full descents from all starts are too long, a tenth of the way tells which is to be followed.
+        let short = affordable < effort.steps * starts.len();
+        let first = if short { (affordable / 10).max(20) } else { effort.steps };
+        let rest = if short { affordable.min(effort.steps) } else { 0 };
+        let found = starts.into_iter().map(|start| descend(&f, rank, start, first));
+        let mut best = found.reduce(|a, b| if b.2 < a.2 { b } else { a }).unwrap_or_default();
+        if rest > 0 {
+            best = descend(&f, rank, (best.0, best.1), rest);
         }
         let (w, scaled, _) = best;
         Ok(Self::polished(&f, rank, w, scaled))
@@ -204,7 +202,15 @@ impl Encoder {
 }
 
 /// Newton steps are left out where one takes more multiplications than this.
-const NEWTON_WORK: f64 = 2e10;
+const NEWTON_WORK: f64 = 1e9;
+
+/// A random encoder: W and sqrt(p) E.
+fn random(f: &Divergence<'_>, rank: usize, seed: u64, restart: u64) -> (Vec<f64>, Vec<f64>) {
+    let mut stream = Stream::new(seed, "dana2024 encoder", restart);
+    let w = (0..f.d_vocab() * rank).map(|_| 0.3 * stream.normal()).collect();
+    let e = f.weights().iter().flat_map(|p| std::iter::repeat_n(0.3 * p.sqrt(), rank));
+    (w, e.map(|x| x * stream.normal()).collect())
+}
 
 /// The divergence of an encoder from the corpus, over all predictions.
 fn gap(problem: &Problem, d_vocab: u64, rank: usize, w: &[f64], e: &[f64]) -> Nats {

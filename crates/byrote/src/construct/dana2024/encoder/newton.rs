@@ -117,7 +117,7 @@ fn softmax(w: &[f64], e: &[f64], t: &[f64], q: &mut [f64]) -> f64 {
 }
 
 /// Solves a positive definite system given by its lower triangle, by Cholesky's method; false where it is not.
-fn solve(a: &mut [f64], n: usize, b: &mut [f64]) -> bool {
+pub(super) fn solve(a: &mut [f64], n: usize, b: &mut [f64]) -> bool {
     for j in 0..n {
         for k in 0..j {
             let factor = a[j * n + k];
