@@ -117,6 +117,51 @@ pub enum Refusal {
         /// Their distance by the range of all contexts.
         relative_gap: f64,
     },
+    /// More contexts than the heads and the skip connection can tell apart.
+    #[error(
+        "{contexts} contexts, at most {capacity} are stored exactly: n_heads min(d_head, d_model) and what {last_tokens} \
+         distinct last tokens add; take more heads, or --method refit"
+    )]
+    CapacityExceeded {
+        /// Contexts to store.
+        contexts: usize,
+        /// The most that can be.
+        capacity: usize,
+        /// Distinct last tokens of the contexts.
+        last_tokens: usize,
+    },
+    /// Contexts of one token, which no head can tell apart.
+    #[error(
+        "{contexts} contexts of one token, which every head returns as it is: at most d_model = {d_model} of them are stored \
+         exactly; take --d-model {contexts}, --contexts full, or --method refit"
+    )]
+    OneTokenContexts {
+        /// Contexts of one token.
+        contexts: usize,
+        /// The width of the stream.
+        d_model: u64,
+    },
+    /// Features that depend on each other, whatever the draw.
+    #[error(
+        "the features of {contexts} contexts have rank {rank}, though {capacity} dimensions are there: the contexts are too \
+         much alike; take more heads, or --method refit"
+    )]
+    RankDeficient {
+        /// The rank that was found.
+        rank: usize,
+        /// Contexts to store.
+        contexts: usize,
+        /// The most that contexts in general position could have.
+        capacity: usize,
+    },
+    /// The map from the stream to the output cannot take what the heads give.
+    #[error(
+        "the skip connection cannot be absorbed: {lost:.1e} of what the heads give is lost; another seed may help"
+    )]
+    SkipSingular {
+        /// The share that is lost.
+        lost: f64,
+    },
     /// No draw came close enough.
     #[error("the largest error of a logit is {error:.1e}, above {tolerance:.0e}; {advice}")]
     Residual {

@@ -4,6 +4,7 @@
 //! map reads, solves for it, runs the forward pass again, and reports the error it measured there. It refuses
 //! ([`crate::error::Refusal`]) rather than give weights that do not do what its theorem says.
 
+pub mod dana2024;
 pub mod madden2024;
 pub mod targets;
 

@@ -151,6 +151,38 @@ impl<'p, T: Real> Evaluator<'p, T> {
         self.for_each_row(stage, parameters, Vec::new, push).concat()
     }
 
+    /// Calls `visit` with what attention makes of every context before `W_O`: with the state of its lane, the context's
+    /// index, the mixed values of all heads end to end (`[n_heads, d_head]`, none for token averaging), and the embedded last
+    /// token (`[d_model]`). States and order are those of [`Evaluator::for_each_row`], and so is every bit of the values.
+    ///
+    /// # Panics
+    /// When `parameters` is not as long as the configuration says.
+    pub fn for_each_attended<S: Send>(
+        &mut self,
+        parameters: &[T],
+        start: impl Fn() -> S + Sync,
+        visit: impl Fn(&mut S, usize, &[T], &[T]) + Sync,
+    ) -> Vec<S> {
+        let mut states: Vec<S> = self.lanes.iter().map(|_| start()).collect();
+        self.prepare(parameters);
+        let (lanes, shared) = self.parts();
+        let s = shared.s;
+        lanes.par_iter_mut().zip(&mut states).for_each(|(lane, state)| {
+            run(Mix { lane, shared });
+            let mut mixed = Vec::with_capacity(s.heads * s.d_head);
+            for (row, context) in lane.contexts.clone().enumerate() {
+                mixed.clear();
+                for head in 0..s.heads {
+                    mixed.extend_from_slice(&lane.z[row * s.mixed + head * s.head_row..][..s.d_head]);
+                }
+                let read = shared.problem.places_of(context);
+                let last = read[read.len() - 1] as usize;
+                visit(state, context, &mixed, &shared.places.x[last * s.d_row..][..s.d]);
+            }
+        });
+        states
+    }
+
     /// Packs the weights, embeds the places.
     fn prepare(&mut self, parameters: &[T]) {
         let n = self.layout.n;
@@ -406,6 +438,32 @@ mod tests {
                 Hidden::Residual => assert!(read.len() == mixed.len() && read != mixed),
             }
         }
+    }
+
+    #[test]
+    fn what_heads_give_is_what_the_output_reads() {
+        let (problem, d_vocab) = stories(200);
+        let shape =
+            Shape { d_vocab, n_ctx: 6, d_model: 5, n_heads: 3, d_head: 2, d_mlp: 0, ..Shape::default() };
+        let config = Preset::Dana2024.config(shape);
+        let model = Model::random(config, 4).unwrap();
+        let (w_o, w_u) = (model.tensor("W_O").unwrap(), model.tensor("W_U").unwrap());
+        let visited = Evaluator::<f64>::forward(config, &problem).for_each_attended(
+            model.parameters(),
+            Vec::new,
+            |seen: &mut Vec<usize>, context, mixed, last| {
+                let stream: Vec<f64> = (0..5)
+                    .map(|k| last[k] + mixed.iter().enumerate().map(|(j, z)| z * w_o[j * 5 + k]).sum::<f64>())
+                    .collect();
+                let expect = model.logits(&problem.tokens_of(context));
+                for (v, logit) in expect.iter().enumerate() {
+                    let found: f64 = (0..5).map(|k| stream[k] * w_u[k * d_vocab as usize + v]).sum();
+                    assert!((found - logit).abs() < 1e-13);
+                }
+                seen.push(context);
+            },
+        );
+        assert_eq!(visited.concat(), (0..problem.len()).collect::<Vec<_>>());
     }
 
     #[test]

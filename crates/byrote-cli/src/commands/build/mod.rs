@@ -1,5 +1,6 @@
 //! `byrote build`: weights in closed form, a file a paper.
 
+mod dana2024;
 mod madden2024;
 
 use crate::args::Common;
@@ -21,7 +22,8 @@ use std::time::Instant;
 pub const EXAMPLES: &str = "Examples:
   byrote build madden2024                                    the built-in stories, attention, tanh
   byrote build madden2024 names.txt --tokenizer char --out names.safetensors
-  byrote build madden2024 --activation gelu --slack 0.05 --out gelu.safetensors";
+  byrote build madden2024 --activation gelu --slack 0.05 --out gelu.safetensors
+  byrote build dana2024 --random 210 --lengths 2..2 --labels 50 --d-model 10 --n-heads 20";
 
 #[derive(Debug, Args)]
 pub struct BuildCommand {
@@ -34,6 +36,9 @@ pub enum Method {
     /// One hidden neuron a context: attention or token averaging, any activation (Theorems 5 and 7)
     #[command(after_help = madden2024::EXAMPLES)]
     Madden2024(Box<madden2024::Madden2024Command>),
+    /// Attention alone with a skip connection: as many contexts as heads and skip have dimensions (Theorem 1)
+    #[command(after_help = dana2024::EXAMPLES)]
+    Dana2024(Box<dana2024::Dana2024Command>),
 }
 
 /// What every builder takes.
@@ -51,6 +56,7 @@ pub struct BuildArgs {
 pub fn run(args: &BuildCommand, common: &Common) -> Result<ExitCode> {
     match &args.method {
         Method::Madden2024(args) => madden2024::run(args, common),
+        Method::Dana2024(args) => dana2024::run(args, common),
     }
 }
 

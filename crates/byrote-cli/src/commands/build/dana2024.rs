@@ -1,0 +1,180 @@
+//! `byrote build dana2024`.
+
+use super::{BuildArgs, Built};
+use crate::args::Common;
+use crate::commands::eval;
+use crate::corpus_args::{CorpusArgs, free_memory};
+use crate::ui::thousands;
+use byrote::Result;
+use byrote::construct::dana2024::{Method, Report, Settings, Task, build, features::KAPPA};
+use byrote::units::Nats;
+use clap::{Args, ValueEnum};
+use serde_json::json;
+use std::process::ExitCode;
+use std::time::Instant;
+
+pub const EXAMPLES: &str = "Examples:
+  byrote build dana2024 --random 210 --lengths 2..2 --labels 50 --d-model 10 --n-heads 20
+  byrote build dana2024 --builtin 100 --out stories.safetensors      every context exactly, heads as needed
+  byrote build dana2024 --builtin 100 --n-heads 4                    too few for that: as well as they can
+  byrote build dana2024 --builtin 100 --n-heads 4 --method truncate  the most frequent contexts and nothing else";
+
+#[derive(Debug, Args)]
+pub struct Dana2024Command {
+    #[command(flatten)]
+    pub corpus: CorpusArgs,
+    #[command(flatten)]
+    pub model: Dana2024Args,
+    #[command(flatten)]
+    pub output: BuildArgs,
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Model")]
+pub struct Dana2024Args {
+    /// Width of the stream [default: 16, or the contexts of one token if they are more]
+    #[arg(long, allow_negative_numbers = true, value_name = "D")]
+    pub d_model: Option<u64>,
+    /// Attention heads [default: as many as the contexts need]
+    #[arg(long, allow_negative_numbers = true, value_name = "H")]
+    pub n_heads: Option<u64>,
+    /// Dimension of queries, keys and values of a head; beyond --d-model it adds nothing [default: d_model]
+    #[arg(long, allow_negative_numbers = true, value_name = "D")]
+    pub d_head: Option<u64>,
+    /// Every context exactly, all as well as can be, or the most frequent exactly [default: exact where it fits, else refit]
+    #[arg(long, value_name = "HOW")]
+    pub method: Option<MethodArg>,
+    /// The most frequent next token, or the distribution of the next token [default: association where there is one next
+    /// token everywhere]
+    #[arg(long, value_name = "WHAT")]
+    pub task: Option<TaskArg>,
+    /// The total gap to the floor asked for, in nats, where the width of the output allows it
+    #[arg(long, allow_negative_numbers = true, value_name = "NATS", default_value_t = 5e-5)]
+    pub gap: f64,
+    /// For truncate: the share of the predictions to leave out [default: what there is no room for]
+    #[arg(long, allow_negative_numbers = true, value_name = "SHARE")]
+    pub epsilon: Option<f64>,
+    /// Spread of the attention scores
+    #[arg(long, allow_negative_numbers = true, value_name = "K", default_value_t = KAPPA)]
+    pub kappa: f64,
+    /// Refuse a model with a logit that is off by more than this times the largest logit (or 1)
+    #[arg(long, allow_negative_numbers = true, value_name = "X", default_value_t = 1e-6)]
+    pub logit_tolerance: f64,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum MethodArg {
+    Exact,
+    Refit,
+    Truncate,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum TaskArg {
+    Association,
+    Distribution,
+}
+
+impl Dana2024Args {
+    fn settings(&self, seed: u64, max_memory: u64) -> Settings {
+        Settings {
+            d_model: self.d_model,
+            n_heads: self.n_heads,
+            d_head: self.d_head,
+            method: self.method.map(|m| match m {
+                MethodArg::Exact => Method::Exact,
+                MethodArg::Refit => Method::Refit,
+                MethodArg::Truncate => Method::Truncate,
+            }),
+            task: self.task.map(|t| match t {
+                TaskArg::Association => Task::Association,
+                TaskArg::Distribution => Task::Distribution,
+            }),
+            gap: Nats(self.gap),
+            epsilon: self.epsilon,
+            kappa: self.kappa,
+            tolerance: self.logit_tolerance,
+            seed,
+            max_memory,
+            ..Settings::default()
+        }
+    }
+}
+
+pub fn run(args: &Dana2024Command, common: &Common) -> Result<ExitCode> {
+    let begun = Instant::now();
+    let corpus = args.corpus.read(common, true)?;
+    let problem = eval::problem_of(&corpus)?;
+    let memory = args.corpus.max_memory.or_else(|| free_memory().map(|free| free / 2)).unwrap_or(8 << 30);
+    let settings = args.model.settings(common.seed, memory);
+    let building = Instant::now();
+    let (d_vocab, n_ctx) = (corpus.summary.d_vocab, u64::from(corpus.summary.n_ctx));
+    let (model, report) = build(&problem, d_vocab, n_ctx, &settings)?;
+    let seconds_building = building.elapsed().as_secs_f64();
+    let rows = rows(&report);
+    let report = json!(report);
+    let built = Built {
+        method: "dana2024",
+        model,
+        problem: &problem,
+        corpus: &corpus,
+        report,
+        rows,
+        begun,
+        seconds_building,
+    };
+    built.finish(&args.corpus.title(), &args.output, common)
+}
+
+fn rows(report: &Report) -> Vec<[String; 3]> {
+    let count = |n: usize| thousands(n as u64);
+    let how = match report.solver {
+        Method::Exact => "exact: every context has the logits that were asked for",
+        Method::Refit => {
+            "refit: more contexts than capacity; the last maps fit all of them as well as they can"
+        }
+        Method::Truncate => "truncate: the most frequent contexts have the logits that were asked for",
+    };
+    let mut rows = vec![
+        ["largest logit error".into(), format!("{:.1e}", report.max_logit_error), how.into()],
+        [
+            "capacity".into(),
+            count(report.capacity),
+            format!(
+                "contexts at most: {} heads of min({}, {}), and {} distinct last tokens",
+                thousands(report.n_heads),
+                report.d_head,
+                report.d_model,
+                count(report.census.distinct_last_tokens)
+            ),
+        ],
+    ];
+    if report.solver != Method::Refit {
+        rows.push(["stored exactly".into(), count(report.stored), "contexts".into()]);
+    }
+    rows.push([
+        "Corollary 2".into(),
+        format!("{:.2}%", 100.0 * report.corollary2_accuracy),
+        "of contexts right, on average over random labels: no guarantee".into(),
+    ]);
+    let encoder = &report.encoder;
+    let note = match (report.task, encoder.exact) {
+        (Task::Association, _) => format!("nats: that of codes of dimension {}", encoder.rank),
+        (_, true) => format!("nats: smoothing alone, as {} dimensions hold all distributions", encoder.rank),
+        (_, false) => {
+            format!("nats: about what any output that reads {} numbers leaves (an estimate)", encoder.rank)
+        }
+    };
+    rows.push(["gap of the encoder".into(), format!("{:.3e}", encoder.gap_nats.0), note]);
+    if let Some([least_squares, convex, _]) = report.refit_gaps_nats {
+        let note = format!("nats after the convex descent, {:.3e} after least squares", least_squares.0);
+        rows.push(["gap on the way".into(), format!("{:.3e}", convex.0), note]);
+    }
+    if let Some(condition) = report.condition {
+        let note = "an estimate (1-norm) of the condition number of the features";
+        rows.push(["condition".into(), format!("{condition:.1e}"), note.into()]);
+    }
+    let note = if report.retries == 0 { "the first draw was good" } else { "draws before a good one" };
+    rows.push(["retries".into(), report.retries.to_string(), note.into()]);
+    rows
+}

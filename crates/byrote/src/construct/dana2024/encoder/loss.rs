@@ -1,0 +1,267 @@
+//! The divergence of an encoder from smoothed targets, and its gradient.
+//!
+//! ```text
+//! f(W, E) = sum_i p_i KL(t_i || softmax(W e_i)),    t_i = (1 - omega eps) pi_i + eps,    p_i = c_i / sum c
+//! ```
+//!
+//! in nats a prediction. With q_i the softmax: df/dW = sum_i p_i (q_i - t_i) e_i^T, df/de_i = p_i W^T (q_i - t_i). Contexts
+//! are worked off in blocks on lanes whose number depends on the problem alone; sums are taken in order, so the result does
+//! not depend on the threads. The n x omega matrix of logits is never held.
+
+use crate::num::linear::{MatMut, MatRef, multiply_into, quietly};
+use crate::num::rows::exp_shifted;
+use crate::num::simd::{Isa, Kernel, run};
+use crate::train::Problem;
+use rayon::prelude::*;
+
+/// Lanes at most, contexts of a block, and the least contexts of a lane.
+const LANES: usize = 16;
+const BLOCK: usize = 64;
+
+/// The function.
+#[derive(Debug, Clone)]
+pub struct Divergence<'p> {
+    problem: &'p Problem,
+    d_vocab: usize,
+    /// What every token gets at least.
+    eps: f64,
+    /// The weight of each context; they sum to 1.
+    weights: Vec<f64>,
+    /// sum_g t_g ln t_g of each context.
+    negentropy: Vec<f64>,
+}
+
+/// Where the gradient goes, row-major as its variables are.
+pub struct Gradient<'a> {
+    /// `[d_vocab, rank]`.
+    pub w: &'a mut [f64],
+    /// `[contexts, rank]`.
+    pub e: &'a mut [f64],
+}
+
+impl<'p> Divergence<'p> {
+    /// That of a problem, with every token given at least `eps`.
+    pub fn new(problem: &'p Problem, d_vocab: u64, eps: f64) -> Self {
+        let total = problem.predictions();
+        let scale = 1.0 - d_vocab as f64 * eps;
+        let x_ln_x = |t: f64| if t > 0.0 { t * t.ln() } else { 0.0 };
+        let negentropy = (0..problem.len())
+            .map(|i| {
+                let next = problem.next_of(i);
+                let known: f64 = next.iter().map(|&(_, n)| x_ln_x(scale * n / problem.counts[i] + eps)).sum();
+                known + (d_vocab as f64 - next.len() as f64) * x_ln_x(eps)
+            })
+            .collect();
+        let weights = problem.counts.iter().map(|c| c / total).collect();
+        Self { problem, d_vocab: d_vocab as usize, eps, weights, negentropy }
+    }
+
+    /// The problem.
+    pub fn problem(&self) -> &'p Problem {
+        self.problem
+    }
+
+    /// The weight of each context; they sum to 1.
+    pub fn weights(&self) -> &[f64] {
+        &self.weights
+    }
+
+    /// How many tokens.
+    pub fn d_vocab(&self) -> usize {
+        self.d_vocab
+    }
+
+    /// The smoothed target of a token that follows with probability `pi`.
+    pub fn smoothed(&self, pi: f64) -> f64 {
+        (1.0 - self.d_vocab as f64 * self.eps) * pi + self.eps
+    }
+
+    /// The smoothed target of a token that never follows.
+    pub fn least(&self) -> f64 {
+        self.eps
+    }
+
+    /// The value at `w`, `[d_vocab, rank]`, and `e`, `[contexts, rank]`; the gradient is overwritten where it is wanted.
+    pub fn evaluate(&self, rank: usize, w: &[f64], e: &[f64], gradient: Option<Gradient<'_>>) -> f64 {
+        let n = self.problem.len();
+        assert!(w.len() == self.d_vocab * rank && e.len() == n * rank, "an encoder of another shape");
+        let lane = n.div_ceil(LANES).max(BLOCK);
+        let back = gradient.is_some();
+        let (mut spare_w, mut spare_e) = (Vec::new(), Vec::new());
+        let Gradient { w: dw, e: de } = gradient.unwrap_or(Gradient { w: &mut spare_w, e: &mut spare_e });
+        let mut parts: Vec<(f64, Vec<f64>)> = Vec::new();
+        // Without a gradient every lane has an empty part of it.
+        let mut rows: Vec<&mut [f64]> = match back {
+            true => de.chunks_mut(lane * rank).collect(),
+            false => (0..n.div_ceil(lane)).map(|_| &mut [][..]).collect(),
+        };
+        quietly(|_| {
+            let work = |(i, de): (usize, &mut &mut [f64])| {
+                let contexts = i * lane..((i + 1) * lane).min(n);
+                let mut dw = vec![0.0; if back { self.d_vocab * rank } else { 0 }];
+                let value = self.lane(rank, contexts, w, e, &mut dw, de);
+                (value, dw)
+            };
+            parts = rows.par_iter_mut().enumerate().map(work).collect();
+        });
+        if back {
+            dw.fill(0.0);
+            for (_, part) in &parts {
+                dw.iter_mut().zip(part).for_each(|(sum, x)| *sum += x);
+            }
+        }
+        parts.iter().map(|p| p.0).sum()
+    }
+
+    fn lane(
+        &self,
+        rank: usize,
+        contexts: std::ops::Range<usize>,
+        w: &[f64],
+        e: &[f64],
+        dw: &mut [f64],
+        de: &mut [f64],
+    ) -> f64 {
+        let (omega, back) = (self.d_vocab, !dw.is_empty());
+        let w = MatRef::from_row_major_slice(w, omega, rank);
+        let mut logits = vec![0.0; BLOCK * omega];
+        let mut value = 0.0;
+        for first in contexts.clone().step_by(BLOCK) {
+            let size = BLOCK.min(contexts.end - first);
+            let codes = MatRef::from_column_major_slice(&e[first * rank..(first + size) * rank], rank, size);
+            let block = &mut logits[..size * omega];
+            let out = MatMut::from_column_major_slice_mut(block, omega, size);
+            multiply_into(out, false, 1.0, w, codes);
+            for (context, row) in (first..).zip(block.chunks_exact_mut(omega)) {
+                value += self.context(context, row);
+            }
+            if back {
+                let g = MatRef::from_column_major_slice(block, omega, size);
+                let at = (first - contexts.start) * rank;
+                let out = MatMut::from_column_major_slice_mut(&mut de[at..at + size * rank], rank, size);
+                multiply_into(out, false, 1.0, w.transpose(), g);
+                let out = MatMut::from_column_major_slice_mut(dw, rank, omega);
+                multiply_into(out, true, 1.0, codes, g.transpose());
+            }
+        }
+        value
+    }
+
+    /// The part of a context; its logits become p (q - t).
+    fn context(&self, context: usize, row: &mut [f64]) -> f64 {
+        let (count, weight) = (self.problem.counts[context], self.weights[context]);
+        let next = self.problem.next_of(context);
+        let scale = 1.0 - self.d_vocab as f64 * self.eps;
+        let all: f64 = if self.eps > 0.0 { row.iter().sum() } else { 0.0 };
+        let expected: f64 =
+            self.eps * all + scale * next.iter().map(|&(t, n)| n / count * row[t as usize]).sum::<f64>();
+        let (largest, sum) = run(Exponentials { row });
+        let value = self.negentropy[context] + largest + sum.ln() - expected;
+        let factor = weight / sum;
+        let floor = weight * self.eps;
+        row.iter_mut().for_each(|x| *x = *x * factor - floor);
+        for &(t, n) in next {
+            row[t as usize] -= weight * scale * n / count;
+        }
+        weight * value
+    }
+}
+
+/// e^(x - largest) in place of x; gives the largest and the sum.
+struct Exponentials<'a> {
+    row: &'a mut [f64],
+}
+
+impl Kernel for Exponentials<'_> {
+    type Output = (f64, f64);
+
+    #[inline(always)]
+    fn call<I: Isa>(self, isa: I) -> (f64, f64) {
+        let mut lanes = [f64::NEG_INFINITY; 8];
+        let (chunks, rest) = self.row.as_chunks::<8>();
+        for chunk in chunks {
+            for (m, &x) in lanes.iter_mut().zip(chunk) {
+                *m = if x > *m { x } else { *m };
+            }
+        }
+        let largest = lanes.iter().chain(rest).fold(f64::NEG_INFINITY, |m: f64, &x| m.max(x));
+        exp_shifted(isa, self.row, largest);
+        let mut lanes = [0.0; 8];
+        let (chunks, rest) = self.row.as_chunks::<8>();
+        for chunk in chunks {
+            for (s, &x) in lanes.iter_mut().zip(chunk) {
+                *s += x;
+            }
+        }
+        (largest, lanes.iter().sum::<f64>() + rest.iter().sum::<f64>())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::construct::dana2024::examples::*;
+    use crate::model::reference::softmax;
+    use crate::num::Stream;
+
+    fn random(n: usize, index: u64) -> Vec<f64> {
+        let mut stream = Stream::new(4, "loss", index);
+        (0..n).map(|_| stream.normal()).collect()
+    }
+
+    #[test]
+    fn the_value_is_the_divergence_and_the_gradient_that_of_differences() {
+        let problem = distributions(11, 2, 90, 1.0, 5);
+        for eps in [0.0, 1e-3] {
+            let f = Divergence::new(&problem, 11, eps);
+            let rank = 3;
+            let (w, e) = (random(11 * rank, 0), random(90 * rank, 1));
+            let (mut dw, mut de) = (vec![0.0; w.len()], vec![0.0; e.len()]);
+            let value = f.evaluate(rank, &w, &e, Some(Gradient { w: &mut dw, e: &mut de }));
+            let mut expect = 0.0;
+            for i in 0..90 {
+                let logits: Vec<f64> =
+                    (0..11).map(|v| (0..rank).map(|k| w[v * rank + k] * e[i * rank + k]).sum()).collect();
+                let q = softmax(&logits);
+                let mut t = vec![eps; 11];
+                for &(v, n) in problem.next_of(i) {
+                    t[v as usize] = f.smoothed(n / problem.counts[i]);
+                }
+                let kl = |(t, q): (&f64, &f64)| if *t > 0.0 { t * (t / q).ln() } else { 0.0 };
+                expect += f.weights[i] * t.iter().zip(&q).map(kl).sum::<f64>();
+            }
+            assert!((value - expect).abs() < 1e-13, "{value} {expect}");
+            assert_eq!(f.evaluate(rank, &w, &e, None), value);
+            let h = 1e-5;
+            for k in [0, 7, 20, 32] {
+                let at = |x: f64| {
+                    let mut w = w.clone();
+                    w[k] += x;
+                    f.evaluate(rank, &w, &e, None)
+                };
+                assert!(((at(h) - at(-h)) / (2.0 * h) - dw[k]).abs() < 1e-9);
+                let at = |x: f64| {
+                    let mut e = e.clone();
+                    e[8 * k] += x;
+                    f.evaluate(rank, &w, &e, None)
+                };
+                assert!(((at(h) - at(-h)) / (2.0 * h) - de[8 * k]).abs() < 1e-9);
+            }
+        }
+    }
+
+    #[test]
+    fn threads_do_not_change_a_bit() {
+        let problem = distributions(30, 2, 700, 1.0, 6);
+        let f = Divergence::new(&problem, 30, 1e-6);
+        let (w, e) = (random(30 * 4, 2), random(700 * 4, 3));
+        let work = || {
+            let (mut dw, mut de) = (vec![0.0; w.len()], vec![0.0; e.len()]);
+            let value = f.evaluate(4, &w, &e, Some(Gradient { w: &mut dw, e: &mut de }));
+            (value, dw, de)
+        };
+        let run =
+            |threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(work);
+        assert_eq!(run(1), run(3));
+    }
+}

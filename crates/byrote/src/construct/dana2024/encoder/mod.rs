@@ -1,0 +1,336 @@
+//! The best sequence encoder of rank d: how well any output that reads d numbers can do.
+//!
+//! **Statement** (Definition 1, Propositions 1 and 2). An encoder of rank d gives the context i the logits W e_i, with W
+//! `[omega, d]` and any e_i in R^d. A transformer whose output matrix reads d numbers is one, so no such transformer has a
+//! smaller divergence from the corpus than
+//!
+//! ```text
+//! inf over W, E of  sum_i c_i KL(pi_i || softmax(W e_i)),
+//! ```
+//!
+//! and that infimum is 0 from d = omega - 1 on. More precisely it is 0 wherever d directions hold the logarithms of all
+//! distributions: from d = A on, A the number of tokens that ever follow (A - 1 if every token does), or the number of distinct
+//! distributions if that is less.
+//!
+//! | here | in the paper | meaning |
+//! |---|---|---|
+//! | omega, d, n | N, d, number of t_{1:S} | tokens, rank, contexts |
+//! | W, e_i | W, E(t_{1:S}) | output matrix, code of a context |
+//!
+//! **What is computed.** Where the infimum is 0, W and E follow from the smoothed logits themselves. Below, the problem is
+//! not convex: starts from singular vectors and from codes far apart ([`start`]), L-BFGS on W and E together, random restarts
+//! and, for the W that was found, the best codes ([`newton`]) where that is cheap. What comes out is the divergence of an encoder, so it is *above* the
+//! infimum: an estimate, and labelled so. On targets drawn from a flat Dirichlet law all restarts end at one value; on peaked
+//! ones they differ by one or two percent.
+//!
+//! The variables of the search are W and sqrt(p_i) e_i: in these units the curvatures of both are alike.
+//!
+//! dana2024 (arXiv:2411.10115), Definition 1, Propositions 1 and 2, Lemma 1.
+
+pub mod loss;
+mod newton;
+mod start;
+
+use super::super::Targets;
+use crate::Result;
+use crate::num::Stream;
+use crate::num::optimize::{Descent, Lbfgs, Objective, Wolfe};
+use crate::train::Problem;
+use crate::units::Nats;
+use loss::{Divergence, Gradient};
+use std::collections::BTreeMap;
+
+/// How long to search.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Effort {
+    /// Steps of a descent at most.
+    pub steps: usize,
+    /// Descents from random encoders besides those from singular vectors and from codes.
+    pub restarts: usize,
+    /// Operations that all of it may take, about, beyond a hundred steps: restarts are left out first, then steps.
+    pub work: f64,
+}
+
+impl Default for Effort {
+    fn default() -> Self {
+        Self { steps: 2000, restarts: 3, work: 1e12 }
+    }
+}
+
+/// An encoder of a problem.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Encoder {
+    /// The numbers that the output reads.
+    pub rank: usize,
+    /// W, `[d_vocab, rank]`.
+    pub w: Vec<f64>,
+    /// The codes, `[contexts, rank]`.
+    pub e: Vec<f64>,
+    /// Its divergence from the corpus, over all predictions.
+    pub gap: Nats,
+    /// Whether no encoder of this rank can be better but for the smoothing: the infimum is 0.
+    pub exact: bool,
+}
+
+impl Encoder {
+    /// An encoder of rank at most `rank`, the best that is found. `gap` is the total gap that smoothing may cost.
+    pub fn solve(
+        problem: &Problem,
+        d_vocab: u64,
+        rank: usize,
+        gap: Nats,
+        effort: Effort,
+        seed: u64,
+    ) -> Result<Self> {
+        let targets = Targets::new(problem, d_vocab, gap)?;
+        if let Some(exact) = Self::exact(problem, d_vocab, rank, &targets) {
+            return Ok(exact);
+        }
+        let f = Divergence::new(problem, d_vocab, targets.eps);
+        let work = 6.0 * problem.len() as f64 * d_vocab as f64 * rank as f64;
+        let affordable = ((effort.work / work) as usize).max(100);
+        let mut starts = vec![start::singular(&f, rank, seed)];
+        starts.extend(start::coded(&f, rank, seed));
+        if affordable >= effort.steps * (effort.restarts + starts.len()) {
+            starts.extend((1..=effort.restarts).map(|restart| random(&f, rank, seed, restart as u64)));
+        }
+        // Where full descents from all starts are too long, a tenth of the way tells which is to be followed.
+        let short = affordable < effort.steps * starts.len();
+        let first = if short { (affordable / 10).max(20) } else { effort.steps };
+        let rest = if short { affordable.min(effort.steps) } else { 0 };
+        let found = starts.into_iter().map(|start| descend(&f, rank, start, first));
+        let mut best = found.reduce(|a, b| if b.2 < a.2 { b } else { a }).unwrap_or_default();
+        if rest > 0 {
+            best = descend(&f, rank, (best.0, best.1), rest);
+        }
+        let (w, scaled, _) = best;
+        Ok(Self::polished(&f, rank, w, scaled))
+    }
+
+    /// The encoder that a descent from another one, of smaller or equal rank, ends at: never worse than it.
+    pub fn widened(
+        &self,
+        problem: &Problem,
+        d_vocab: u64,
+        rank: usize,
+        gap: Nats,
+        steps: usize,
+    ) -> Result<Self> {
+        assert!(rank >= self.rank, "an encoder of rank {} made narrower, {rank}", self.rank);
+        let targets = Targets::new(problem, d_vocab, gap)?;
+        let f = Divergence::new(problem, d_vocab, targets.eps);
+        let pad = |values: &[f64], fill: f64| -> Vec<f64> {
+            let mut stream = Stream::new(0, "dana2024 encoder", u64::MAX);
+            values
+                .chunks_exact(self.rank)
+                .flat_map(|row| {
+                    let new: Vec<f64> = (self.rank..rank).map(|_| fill * stream.normal()).collect();
+                    row.iter().copied().chain(new).collect::<Vec<f64>>()
+                })
+                .collect()
+        };
+        // New columns of W are 0, those of E are not: the same logits, but a slope.
+        let w = pad(&self.w, 0.0);
+        let mut scaled = pad(&self.e, 0.1);
+        rescale(&f, rank, &mut scaled, f64::sqrt);
+        let (w, scaled, _) = descend(&f, rank, (w, scaled), steps);
+        Ok(Self::polished(&f, rank, w, scaled))
+    }
+
+    /// Codes back in their own units, and improved for their W.
+    fn polished(f: &Divergence<'_>, rank: usize, w: Vec<f64>, mut e: Vec<f64>) -> Self {
+        rescale(f, rank, &mut e, |p| 1.0 / p.sqrt());
+        if f.problem().len() as f64 * f.d_vocab() as f64 * (rank * rank) as f64 <= NEWTON_WORK {
+            newton::polish(f, rank, &w, &mut e);
+        }
+        Self { gap: gap(f.problem(), f.d_vocab() as u64, rank, &w, &e), rank, w, e, exact: false }
+    }
+
+    /// The encoder whose logits are the targets, where the rank allows it.
+    fn exact(problem: &Problem, d_vocab: u64, rank: usize, targets: &Targets) -> Option<Self> {
+        let n = problem.len();
+        let mut answers: BTreeMap<u32, usize> = problem.next.iter().map(|&(t, _)| (t, 0)).collect();
+        answers.values_mut().zip(0..).for_each(|(index, i)| *index = i);
+        // Where every token follows somewhere, one of them serves as the zero of all logits.
+        let full = answers.len() as u64 == d_vocab;
+        let free = answers.len() - usize::from(full);
+        let mut kinds: BTreeMap<Vec<(u32, u64)>, usize> = BTreeMap::new();
+        let key = |i: usize| targets.of(i).iter().map(|&(t, y)| (t, y.to_bits())).collect::<Vec<_>>();
+        for i in 0..n {
+            let next = kinds.len();
+            kinds.entry(key(i)).or_insert(next);
+        }
+        let (w, e, found) = if free <= rank {
+            let mut w = vec![0.0; d_vocab as usize * free];
+            for (&token, &k) in answers.iter().filter(|&(_, &k)| k < free) {
+                w[token as usize * free + k] = 1.0;
+            }
+            let mut e = vec![0.0; n * free];
+            for (i, row) in e.chunks_exact_mut(free.max(1)).enumerate().take(if free > 0 { n } else { 0 }) {
+                for &(token, y) in targets.of(i) {
+                    match answers[&token] {
+                        k if k < free => row[k] += y,
+                        _ => row.iter_mut().for_each(|x| *x -= y),
+                    }
+                }
+            }
+            (w, e, free)
+        } else if kinds.len() <= rank {
+            let found = kinds.len();
+            let mut w = vec![0.0; d_vocab as usize * found];
+            let mut e = vec![0.0; n * found];
+            for i in 0..n {
+                let k = kinds[&key(i)];
+                targets.of(i).iter().for_each(|&(token, y)| w[token as usize * found + k] = y);
+                e[i * found + k] = 1.0;
+            }
+            (w, e, found)
+        } else {
+            return None;
+        };
+        Some(Self { gap: gap(problem, d_vocab, found, &w, &e), rank: found, w, e, exact: true })
+    }
+
+    /// The logits of a context.
+    pub fn logits(&self, context: usize) -> Vec<f64> {
+        let e = &self.e[context * self.rank..(context + 1) * self.rank];
+        match self.rank {
+            0 => vec![0.0; self.w.len()],
+            rank => self.w.chunks_exact(rank).map(|w| w.iter().zip(e).map(|(w, e)| w * e).sum()).collect(),
+        }
+    }
+}
+
+/// Newton steps are left out where one takes more multiplications than this.
+const NEWTON_WORK: f64 = 1e9;
+
+/// A random encoder: W and sqrt(p) E.
+fn random(f: &Divergence<'_>, rank: usize, seed: u64, restart: u64) -> (Vec<f64>, Vec<f64>) {
+    let mut stream = Stream::new(seed, "dana2024 encoder", restart);
+    let w = (0..f.d_vocab() * rank).map(|_| 0.3 * stream.normal()).collect();
+    let e = f.weights().iter().flat_map(|p| std::iter::repeat_n(0.3 * p.sqrt(), rank));
+    (w, e.map(|x| x * stream.normal()).collect())
+}
+
+/// The divergence of an encoder from the corpus, over all predictions.
+fn gap(problem: &Problem, d_vocab: u64, rank: usize, w: &[f64], e: &[f64]) -> Nats {
+    let mean = match rank {
+        // No direction at all: uniform.
+        0 => Divergence::new(problem, d_vocab, 0.0).evaluate(
+            1,
+            &vec![0.0; d_vocab as usize],
+            &vec![0.0; problem.len()],
+            None,
+        ),
+        _ => Divergence::new(problem, d_vocab, 0.0).evaluate(rank, w, e, None),
+    };
+    Nats((mean * problem.predictions()).max(0.0))
+}
+
+/// Multiplies the code of every context by a function of its weight.
+fn rescale(f: &Divergence<'_>, rank: usize, e: &mut [f64], factor: impl Fn(f64) -> f64) {
+    for (row, &p) in e.chunks_exact_mut(rank).zip(f.weights()) {
+        let factor = factor(p);
+        row.iter_mut().for_each(|x| *x *= factor);
+    }
+}
+
+/// L-BFGS from W and sqrt(p) E; gives both and the value.
+fn descend(
+    f: &Divergence<'_>,
+    rank: usize,
+    (mut x, e): (Vec<f64>, Vec<f64>),
+    steps: usize,
+) -> (Vec<f64>, Vec<f64>, f64) {
+    let at = x.len();
+    x.extend(e);
+    let mut codes = vec![0.0; x.len() - at];
+    let mut objective = |x: &[f64], gradient: &mut [f64]| {
+        codes.copy_from_slice(&x[at..]);
+        rescale(f, rank, &mut codes, |p| 1.0 / p.sqrt());
+        let (w, e) = gradient.split_at_mut(at);
+        let value = f.evaluate(rank, &x[..at], &codes, Some(Gradient { w, e }));
+        rescale(f, rank, &mut gradient[at..], |p| 1.0 / p.sqrt());
+        value
+    };
+    let (mut x, value) = minimize(&mut objective, x, steps);
+    let e = x.split_off(at);
+    (x, e, value)
+}
+
+/// The end of a descent by L-BFGS with a memory of 20: after so many steps, where the gradient is below 1e-9 everywhere, or
+/// where the value no longer falls.
+pub(super) fn minimize(objective: &mut impl Objective<f64>, x: Vec<f64>, steps: usize) -> (Vec<f64>, f64) {
+    let mut descent = Descent::new(objective, x, Lbfgs::new(20), Wolfe::default(), 1.0);
+    let mut still = 0;
+    for _ in 0..steps {
+        let before = descent.value();
+        if descent.gradient().iter().all(|g| g.abs() < 1e-9) || descent.step(objective).is_err() {
+            break;
+        }
+        still = if before - descent.value() <= 1e-12 * before.abs() { still + 1 } else { 0 };
+        if still == 5 {
+            break;
+        }
+    }
+    (descent.x().to_vec(), descent.value())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::construct::dana2024::examples::*;
+    use crate::train::problem::examples::stories;
+
+    const GAP: Nats = Nats(1e-9);
+
+    fn solve(problem: &Problem, d_vocab: u64, rank: usize) -> Encoder {
+        Encoder::solve(problem, d_vocab, rank, GAP, Effort::default(), 0).unwrap()
+    }
+
+    #[test]
+    fn at_full_rank_nothing_is_lost() {
+        let problem = distributions(12, 2, 60, 1.0, 1);
+        let encoder = solve(&problem, 12, 11);
+        assert!(encoder.exact && encoder.rank == 11 && encoder.gap.0 < 1e-10, "{:?}", encoder.gap);
+        assert!(!solve(&problem, 12, 10).exact);
+        // Few tokens follow, or few distributions differ: less rank is enough.
+        let few = of_contexts(9, (0..8u32).map(|t| (vec![t, 0], 4.0, vec![(t % 3, 3.0), (3, 1.0)])));
+        let encoder = solve(&few, 9, 4);
+        assert!(encoder.exact && encoder.rank == 4 && encoder.gap.0 <= 1e-9, "{:?}", encoder.gap);
+        let encoder = solve(&few, 9, 3);
+        assert!(encoder.exact && encoder.rank == 3 && encoder.gap.0 <= 1e-9, "{:?}", encoder.gap);
+        assert!(!solve(&few, 9, 2).exact);
+        // The built-in stories at the number of their next tokens.
+        let (problem, d_vocab) = stories(30);
+        let encoder =
+            Encoder::solve(&problem, d_vocab, d_vocab as usize, Nats(1e-5), Effort::default(), 0).unwrap();
+        assert!(encoder.exact && encoder.gap.0 <= 1e-5, "{:?}", encoder.gap);
+    }
+
+    #[test]
+    fn more_rank_is_never_worse() {
+        for (concentration, seed) in [(1.0, 1), (0.1, 2)] {
+            let problem = distributions(10, 2, 50, concentration, seed);
+            let mut last: Option<Encoder> = None;
+            for rank in 1..=9 {
+                let fresh = solve(&problem, 10, rank);
+                if let Some(last) = &last {
+                    let warm = last.widened(&problem, 10, rank, GAP, 2000).unwrap();
+                    assert!(warm.gap.0 <= last.gap.0 * (1.0 + 1e-9) + 1e-9, "{} {}", warm.gap, last.gap);
+                    assert!(fresh.gap.0 <= 1.02 * last.gap.0 + 1e-9, "{rank}: {} {}", fresh.gap, last.gap);
+                }
+                last = Some(fresh);
+            }
+        }
+    }
+
+    #[test]
+    fn a_target_of_low_rank_is_found_again() {
+        // Distributions that are an encoder of rank 2 themselves.
+        let problem = of_rank(12, 80, 2, 3);
+        let encoder = solve(&problem, 12, 2);
+        assert!(encoder.gap.0 < 1e-7 * problem.predictions(), "{}", encoder.gap);
+        assert!(solve(&problem, 12, 1).gap.0 > 1e-2);
+    }
+}

@@ -1,0 +1,324 @@
+//! A problem on its way to a model: checks by count, draws, systems, and what is measured of the result.
+
+use super::capacity::{self, Census};
+use super::encoder::Encoder;
+use super::encoder::loss::Divergence;
+use super::report::{EncoderReport, Report};
+use super::target::{Target, associated};
+use super::{KEY, Method, Settings, Task, features, refit, solve};
+use crate::construct::Targets;
+use crate::error::Refusal;
+use crate::model::{Config, Model};
+use crate::num::linear::{Mat, MatRef, product, to_rows};
+use crate::train::{Evaluator, Problem, Stage};
+use crate::units::Nats;
+use crate::{Error, Result};
+
+/// How often a random draw is made again, and how often heads are added where their number is free.
+const DRAWS: u64 = 8;
+const GROWTHS: usize = 6;
+/// Of so many contexts a draw takes seconds: features that two draws find dependent are.
+const MANY: usize = 600;
+
+/// A problem on its way to a model.
+pub(super) struct Job<'a> {
+    problem: &'a Problem,
+    settings: &'a Settings,
+    census: Census,
+    config: Config,
+    capacity: usize,
+}
+
+impl<'a> Job<'a> {
+    pub(super) fn new(
+        problem: &'a Problem,
+        d_vocab: u64,
+        n_ctx: u64,
+        settings: &'a Settings,
+    ) -> Result<Self> {
+        let census = Census::of(problem);
+        let d_model = settings.d_model.unwrap_or(16.max(census.one_token_contexts as u64));
+        let d_head = settings.d_head.unwrap_or(d_model);
+        for (name, value) in [("--d-model", d_model), ("--d-head", d_head)] {
+            if value == 0 {
+                return Err(Error::setting(name, "0; at least 1"));
+            }
+        }
+        let n_heads = settings.n_heads.unwrap_or_else(|| census.heads(d_model, d_head));
+        let config = features::config(d_vocab, n_ctx, d_model, n_heads, d_head).checked()?;
+        problem.fits(&config)?;
+        let capacity = census.capacity(d_model, n_heads, d_head);
+        Ok(Self { problem, settings, census, config, capacity })
+    }
+
+    /// What the model is to have.
+    pub(super) fn target(&self) -> Result<Target> {
+        let shape = &self.config.shape;
+        Target::new(self.problem, shape.d_vocab, shape.d_model as usize, self.settings)
+    }
+
+    fn refused<T>(&self, refusal: Refusal) -> Result<T> {
+        Err(Error::Refused { builder: KEY, refusal })
+    }
+
+    /// Refuses what cannot be stored exactly by the count alone.
+    pub(super) fn check_capacity(&self) -> Result<()> {
+        let Census { contexts, one_token_contexts, distinct_last_tokens: last_tokens, .. } = self.census;
+        let d_model = self.config.shape.d_model;
+        if one_token_contexts as u64 > d_model {
+            return self.refused(Refusal::OneTokenContexts { contexts: one_token_contexts, d_model });
+        }
+        match contexts > self.capacity {
+            true => {
+                self.refused(Refusal::CapacityExceeded { contexts, capacity: self.capacity, last_tokens })
+            }
+            false => Ok(()),
+        }
+    }
+
+    /// Refuses features that do not fit into memory, three times: as they are, scaled, and factored.
+    pub(super) fn check_memory(&self) -> Result<()> {
+        let shape = &self.config.shape;
+        let heads = shape.n_heads.saturating_mul(shape.d_head.next_multiple_of(16));
+        let rows = heads.saturating_add(shape.d_model);
+        let rows = rows.saturating_mul(3).saturating_add(heads);
+        let needed = (self.problem.len() as u64).saturating_mul(rows).saturating_mul(8);
+        match needed > self.settings.max_memory {
+            true => self.refused(Refusal::Memory {
+                needed,
+                available: self.settings.max_memory,
+                advice: "fewer heads (--n-heads, with --method refit) take less",
+            }),
+            false => Ok(()),
+        }
+    }
+
+    /// Another number of heads.
+    fn with_heads(&self, n_heads: u64) -> Result<Self> {
+        let shape = &self.config.shape;
+        let (d, d_h) = (shape.d_model, shape.d_head);
+        let config = features::config(shape.d_vocab, shape.n_ctx, d, n_heads, d_h).checked()?;
+        Ok(Self { config, capacity: self.census.capacity(d, n_heads, d_h), ..*self })
+    }
+
+    /// A draw: its parameters and features.
+    fn draw(&self, index: u64) -> (Vec<f64>, Mat<f64>) {
+        let parameters = features::draw(&self.config, self.settings.kappa, self.settings.seed, index);
+        let f = features::features(&self.config, &parameters, self.problem);
+        (parameters, f)
+    }
+
+    /// Stores every context, with more heads where their number is free and the features ask for it.
+    pub(super) fn exact(&mut self, target: &Target) -> Result<(Model, Report)> {
+        for _ in 0..GROWTHS {
+            let found = self.interpolate(target, None);
+            let missing = match &found {
+                Err(Error::Refused { refusal: Refusal::RankDeficient { rank, contexts, .. }, .. }) => {
+                    contexts - rank
+                }
+                Err(Error::Refused { refusal: Refusal::Residual { .. }, .. }) => 1,
+                _ => return found,
+            };
+            if self.settings.n_heads.is_some() || self.census.longest == 1 {
+                return found;
+            }
+            let shape = &self.config.shape;
+            let more = (missing as u64).div_ceil(shape.d_head.min(shape.d_model)).max(1);
+            *self = self.with_heads(shape.n_heads + more)?;
+            self.check_memory()?;
+        }
+        self.interpolate(target, None)
+    }
+
+    /// Stores the most frequent contexts, and leaves the rest as it comes.
+    pub(super) fn truncate(&self, target: &Target) -> Result<(Model, Report)> {
+        let mut order = capacity::by_frequency(self.problem);
+        if let Some(epsilon) = self.settings.epsilon {
+            let wanted = capacity::t_epsilon(self.problem, epsilon);
+            if wanted > self.capacity {
+                return self.refused(Refusal::CapacityExceeded {
+                    contexts: wanted,
+                    capacity: self.capacity,
+                    last_tokens: self.census.distinct_last_tokens,
+                });
+            }
+            order.truncate(wanted);
+        }
+        order.truncate(self.capacity);
+        self.interpolate(target, Some(&order))
+    }
+
+    /// Solves for all contexts, or for those of `order` that are independent; draws again until the logits are right.
+    fn interpolate(&self, target: &Target, order: Option<&[usize]>) -> Result<(Model, Report)> {
+        let Self { problem, settings, config, .. } = self;
+        let (n, d_vocab) = (problem.len(), config.shape.d_vocab as usize);
+        let Encoder { rank, w, e, .. } = &target.encoder;
+        let mut best: Option<f64> = None;
+        let mut deficient = Vec::new();
+        let mut refusal = None;
+        for index in 0..DRAWS {
+            let (mut parameters, f) = self.draw(index);
+            let kept: Vec<usize> = match order {
+                Some(order) => refit::independent(f.as_ref(), order),
+                None => (0..n).collect(),
+            };
+            let codes: Vec<f64> = kept.iter().flat_map(|&i| &e[i * rank..(i + 1) * rank]).copied().collect();
+            let Some(reduced) = solve::reduced(w, &codes, *rank, kept.len(), d_vocab) else {
+                return self.refused(Refusal::Residual {
+                    error: f64::NAN,
+                    tolerance: settings.tolerance,
+                    advice: "the codes are not finite; ask for a larger --gap",
+                });
+            };
+            let part = Mat::from_fn(f.nrows(), kept.len(), |i, j| f[(i, kept[j])]);
+            let features = if order.is_some() { part.as_ref() } else { f.as_ref() };
+            let prior = solve::prior(config, reduced.e.ncols(), settings.seed, index);
+            let Some(solution) = solve::interpolate(features, reduced.e.as_ref(), prior.as_ref()) else {
+                deficient.push(solve::feature_rank(features));
+                if n > MANY && deficient.len() == 2 {
+                    break;
+                }
+                continue;
+            };
+            match solve::absorb(config, &mut parameters, reduced.w.as_ref(), solution.x.as_ref()) {
+                Err(Error::Refused { refusal: reason, .. }) => refusal = Some(reason),
+                Err(other) => return Err(other),
+                Ok(skip_condition) => {
+                    let model = Model::new(*config, parameters)?;
+                    let (error, size) = self.error(&model, &target.encoder, &kept);
+                    if error <= settings.tolerance * size.max(1.0) {
+                        let method = if order.is_some() { Method::Truncate } else { Method::Exact };
+                        let mut report = self.report(target, method, index, error);
+                        report.condition = Some(solution.condition);
+                        report.skip_condition = Some(skip_condition);
+                        report.stored = kept.len();
+                        return Ok((model, report));
+                    }
+                    best = Some(best.map_or(error, |b: f64| b.min(error)));
+                }
+            }
+        }
+        self.refused(match (deficient.iter().max(), best, refusal) {
+            (Some(&rank), _, _) => {
+                Refusal::RankDeficient { rank, contexts: self.census.contexts, capacity: self.capacity }
+            }
+            (None, Some(error), _) => Refusal::Residual {
+                error,
+                tolerance: settings.tolerance,
+                advice: "take another --seed, a larger --d-model, or one head more than needed",
+            },
+            (None, None, Some(refusal)) => refusal,
+            (None, None, None) => Refusal::SkipSingular { lost: f64::NAN },
+        })
+    }
+
+    /// Fits the last maps to all contexts.
+    pub(super) fn refit(&self, target: &Target) -> Result<(Model, Report)> {
+        let Self { problem, settings, config, .. } = self;
+        let (n, d_vocab) = (problem.len(), config.shape.d_vocab);
+        let eps = Targets::new(problem, d_vocab, settings.gap)?.eps;
+        let smoothed;
+        // Associations to a token that is not all that follows are fitted as such.
+        let goal = match target.task {
+            Task::Association => {
+                smoothed = associated(problem);
+                &smoothed
+            }
+            Task::Distribution => *problem,
+        };
+        let divergence = Divergence::new(goal, d_vocab, eps);
+        let Encoder { rank, w, e, .. } = &target.encoder;
+        let Some(reduced) = solve::reduced(w, e, *rank, n, d_vocab as usize) else {
+            return self.refused(Refusal::SkipSingular { lost: f64::NAN });
+        };
+        let rank = reduced.w.ncols();
+        let (w, e) = (to_rows(reduced.w.as_ref()), to_rows(reduced.e.as_ref()));
+        let mut refusal = Refusal::SkipSingular { lost: f64::NAN };
+        for index in 0..DRAWS {
+            let (mut parameters, f) = self.draw(index);
+            let (w, x, divergences) = match rank {
+                0 => (Vec::new(), Mat::zeros(f.nrows(), 0), [0.0; 3]),
+                _ => {
+                    let prior = solve::prior(config, rank, settings.seed, index);
+                    let start = (&w[..], &e[..]);
+                    let fit =
+                        refit::refit(&divergence, rank, start, f.as_ref(), prior.as_ref(), settings.steps);
+                    (fit.w, fit.x, fit.divergences)
+                }
+            };
+            let w = MatRef::from_row_major_slice(&w, d_vocab as usize, rank);
+            match solve::absorb(config, &mut parameters, w, x.as_ref()) {
+                Err(Error::Refused { refusal: reason, .. }) => refusal = reason,
+                Err(other) => return Err(other),
+                Ok(skip_condition) => {
+                    let model = Model::new(*config, parameters)?;
+                    let e = to_rows(product(f.transpose(), x.as_ref()).as_ref());
+                    let fitted = Encoder { rank, w: to_rows(w), e, gap: Nats(0.0), exact: false };
+                    let (error, size) = self.error(&model, &fitted, &(0..n).collect::<Vec<_>>());
+                    if error <= settings.tolerance * size.max(1.0) {
+                        let mut report = self.report(target, Method::Refit, index, error);
+                        report.skip_condition = Some(skip_condition);
+                        let total = problem.predictions();
+                        report.refit_gaps_nats = Some(divergences.map(|d| Nats(d * total)));
+                        return Ok((model, report));
+                    }
+                    refusal = Refusal::Residual {
+                        error,
+                        tolerance: settings.tolerance,
+                        advice: "another --seed may help",
+                    };
+                }
+            }
+        }
+        self.refused(refusal)
+    }
+
+    /// The largest difference between the model's logits and the encoder's over some contexts, and the largest logit of the
+    /// encoder there, through the public forward pass.
+    fn error(&self, model: &Model, encoder: &Encoder, contexts: &[usize]) -> (f64, f64) {
+        let mut wanted = vec![false; self.problem.len()];
+        contexts.iter().for_each(|&i| wanted[i] = true);
+        let visit = |most: &mut (f64, f64), context: usize, logits: &[f64]| {
+            if !wanted[context] {
+                return;
+            }
+            for (logit, target) in logits.iter().zip(encoder.logits(context)) {
+                let error = (logit - target).abs();
+                // NaN is the largest error there is.
+                most.0 = if error.is_nan() { f64::INFINITY } else { most.0.max(error) };
+                most.1 = most.1.max(target.abs());
+            }
+        };
+        Evaluator::<f64>::forward(self.config, self.problem)
+            .for_each_row(Stage::Logits, model.parameters(), || (0.0, 0.0), visit)
+            .into_iter()
+            .fold((0.0, 0.0), |m, v| (f64::max(m.0, v.0), f64::max(m.1, v.1)))
+    }
+
+    fn report(&self, target: &Target, solver: Method, draw: u64, error: f64) -> Report {
+        let shape = &self.config.shape;
+        Report {
+            solver,
+            task: target.task,
+            d_model: shape.d_model,
+            n_heads: shape.n_heads,
+            d_head: shape.d_head,
+            retries: draw,
+            max_logit_error: error,
+            capacity: self.capacity,
+            stored: 0,
+            census: self.census,
+            corollary2_accuracy: capacity::corollary2(self.capacity, self.census.contexts, shape.d_vocab),
+            encoder: EncoderReport {
+                rank: target.encoder.rank,
+                gap_nats: target.encoder.gap,
+                exact: target.encoder.exact,
+                codes: target.codes.map(|c| c.0),
+                coherence: target.codes.map(|c| c.1),
+            },
+            condition: None,
+            skip_condition: None,
+            refit_gaps_nats: None,
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! What the model is to have: an encoder of the corpus, or codes of one token a context.
+//!
+//! For associations the code of a context is that of its most frequent next token, w_g, and the output matrix has the rows
+//! lambda w_j. With margin 1 - mu (at most 1 where some tokens are never wanted: their code is 0) the gap is at most
+//! (omega - 1) sum_i c_i e^(-lambda margin), from which lambda follows for the gap that is asked for.
+
+use super::codes::{self, Codes};
+use super::encoder::Encoder;
+use super::encoder::loss::Divergence;
+use super::theorem2::top_token;
+use super::{Settings, Task};
+use crate::train::Problem;
+use crate::units::Nats;
+use crate::{Error, Result};
+use std::collections::BTreeMap;
+
+/// What the model is to have.
+pub(super) struct Target {
+    pub(super) task: Task,
+    pub(super) encoder: Encoder,
+    /// Of associations.
+    pub(super) codes: Option<(codes::Layout, f64)>,
+}
+
+impl Target {
+    /// That of a problem over `d_vocab` tokens, for an output that reads `d` numbers.
+    pub(super) fn new(problem: &Problem, d_vocab: u64, d: usize, settings: &Settings) -> Result<Self> {
+        let deterministic = (0..problem.len()).all(|i| problem.next_of(i).len() == 1);
+        let task = settings.task.unwrap_or(match deterministic {
+            true => Task::Association,
+            false => Task::Distribution,
+        });
+        match task {
+            Task::Association => association(problem, d_vocab, d, settings),
+            Task::Distribution => {
+                let encoder =
+                    Encoder::solve(problem, d_vocab, d, settings.gap, settings.effort, settings.seed)?;
+                Ok(Target { task, encoder, codes: None })
+            }
+        }
+    }
+}
+
+/// Codes of the most frequent next tokens, scaled so that the gap is what was asked for; tokens that are no label have the
+/// code 0 and lose by as much as a label at right angles.
+fn association(problem: &Problem, d_vocab: u64, d: usize, settings: &Settings) -> Result<Target> {
+    if !(settings.gap.0 > 0.0 && settings.gap.0.is_finite()) {
+        return Err(Error::setting("--gap", format!("{}; a number of nats above 0", settings.gap.0)));
+    }
+    let tops: Vec<u32> = (0..problem.len()).map(|i| top_token(problem, i)).collect();
+    let mut labels: BTreeMap<u32, usize> = tops.iter().map(|&t| (t, 0)).collect();
+    labels.values_mut().zip(0..).for_each(|(index, i)| *index = i);
+    let codes = Codes::new(labels.len(), d, settings.seed)?;
+    let others = d_vocab > labels.len() as u64;
+    let margin = if others { (1.0 - codes.coherence).min(1.0) } else { 1.0 - codes.coherence };
+    let wrong = (d_vocab as f64 - 1.0).max(1.0);
+    let lambda = (wrong * problem.predictions() / (0.9 * settings.gap.0)).ln().max(1.0) / margin;
+    let rank = codes.dimension;
+    let mut w = vec![0.0; d_vocab as usize * rank];
+    for (&token, &label) in &labels {
+        let row = &mut w[token as usize * rank..(token as usize + 1) * rank];
+        row.iter_mut().zip(codes.of(label)).for_each(|(w, c)| *w = lambda * c);
+    }
+    let e = tops.iter().flat_map(|t| codes.of(labels[t])).copied().collect::<Vec<f64>>();
+    let goal = associated(problem);
+    let mean = Divergence::new(&goal, d_vocab, 0.0).evaluate(rank, &w, &e, None);
+    let gap = Nats((mean * problem.predictions()).max(0.0));
+    Ok(Target {
+        task: Task::Association,
+        encoder: Encoder { rank, w, e, gap, exact: true },
+        codes: Some((codes.layout, codes.coherence)),
+    })
+}
+
+/// The problem with the most frequent next token of every context alone.
+pub(super) fn associated(problem: &Problem) -> Problem {
+    let next = (0..problem.len()).map(|i| (top_token(problem, i), problem.counts[i])).collect();
+    Problem { next, next_starts: (0..=problem.len()).collect(), floor: Nats(0.0), ..problem.clone() }
+}
