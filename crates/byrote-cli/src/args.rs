@@ -50,6 +50,9 @@ impl Common {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// The main job: floor, bounds, models in closed form with certificates, training, and one report
+    #[command(after_help = commands::study::EXAMPLES)]
+    Study(Box<commands::study::StudyCommand>),
     /// Contexts and floor of a text: how much there is to memorize, and the lowest loss any model can reach
     #[command(after_help = commands::corpus::EXAMPLES)]
     Corpus(Box<commands::corpus::CorpusCommand>),

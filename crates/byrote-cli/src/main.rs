@@ -44,6 +44,7 @@ fn run(cli: Cli) -> byrote::Result<ExitCode> {
     interrupt::install();
     let common = cli.common;
     common.in_pool(|| match cli.command {
+        Command::Study(args) => commands::study::run(&args, &common),
         Command::Corpus(args) => commands::corpus::run(&args, &common),
         Command::Bounds(args) => commands::bounds::run(&args, &common),
         Command::Train(args) => commands::train::run(&args, &common),

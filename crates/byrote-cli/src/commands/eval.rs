@@ -129,7 +129,7 @@ pub fn context_text(problem: &Problem, vocabulary: &Vocabulary, context: usize) 
 }
 
 /// The next tokens of a context, the most frequent first.
-fn next_text(problem: &Problem, vocabulary: &Vocabulary, context: usize, most: usize) -> String {
+pub fn next_text(problem: &Problem, vocabulary: &Vocabulary, context: usize, most: usize) -> String {
     let mut next = problem.next_of(context).to_vec();
     next.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
     let more = if next.len() > most { format!(" +{}", next.len() - most) } else { String::new() };

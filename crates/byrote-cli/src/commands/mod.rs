@@ -9,5 +9,6 @@ pub mod eval;
 pub mod export;
 pub mod predict;
 pub mod show;
+pub mod study;
 pub mod sweep;
 pub mod train;

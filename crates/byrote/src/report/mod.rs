@@ -41,6 +41,7 @@ mod png;
 mod residual;
 mod scale;
 mod scene;
+pub mod study;
 mod svg;
 mod text;
 

@@ -1,0 +1,351 @@
+//! `byrote study`: the whole story of a corpus, and one report.
+
+use crate::args::Common;
+use crate::commands::eval;
+use crate::commands::sweep::{SweepArgs, execute_plan};
+use crate::corpus_args::{BUILTIN_DOCUMENTS, CorpusArgs, free_memory};
+use crate::interrupt;
+use crate::ui::{self, thousands};
+use byrote::certify::certify;
+use byrote::construct::madden2024;
+use byrote::corpus::{Corpus, Summary};
+use byrote::evaluate::evaluate;
+use byrote::lab::corpora::Material;
+use byrote::lab::{Corpora, CorpusSpec, Directory, Job, ModelSpec, Plan, TrainingSpec};
+use byrote::model::{Activation, ModelFile};
+use byrote::output::OutputFile;
+use byrote::report::study::{Built, BuiltOutcome, Certificate, Part, Study, Trained, WorstContext};
+use byrote::units::Nats;
+use byrote::{Error, Result};
+use clap::Args;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Instant;
+
+pub const EXAMPLES: &str = "Examples:
+  byrote study                       the built-in stories
+  byrote study my.txt --quick        fifteen seconds
+  byrote study my.txt --out study    report.html, results and models in the directory study
+
+The floor and the bounds are of the whole text. Building and training take the first documents that fit the time; --full
+takes all of them.";
+
+#[derive(Debug, Args)]
+pub struct StudyCommand {
+    #[command(flatten)]
+    pub corpus: CorpusArgs,
+    #[command(flatten)]
+    pub study: StudyArgs,
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Study")]
+pub struct StudyArgs {
+    /// A look in about fifteen seconds
+    #[arg(long, conflicts_with = "full")]
+    pub quick: bool,
+    /// All documents, more widths, as long as it takes
+    #[arg(long)]
+    pub full: bool,
+    /// Where report.html and everything else goes
+    #[arg(long, value_name = "DIR", default_value = "study")]
+    pub out: PathBuf,
+}
+
+/// How much is done.
+struct Scale {
+    /// Contexts to build and train on, at most.
+    contexts: u64,
+    /// Contexts times vocabulary, at most: the work of a step.
+    work: u64,
+    widths: &'static [u64],
+    steps: u64,
+}
+
+impl StudyArgs {
+    fn scale(&self) -> Scale {
+        match (self.quick, self.full) {
+            (true, _) => Scale { contexts: 3000, work: 1_000_000, widths: &[16, 64, 256], steps: 400 },
+            (_, true) => Scale {
+                contexts: u64::MAX,
+                work: u64::MAX,
+                widths: &[4, 8, 16, 32, 64, 128, 256, 512, 1024],
+                steps: 10_000,
+            },
+            _ => Scale {
+                contexts: 6000,
+                work: 3_000_000,
+                widths: &[8, 16, 32, 64, 128, 256, 512],
+                steps: 1500,
+            },
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        match (self.quick, self.full) {
+            (true, _) => "--quick",
+            (_, true) => "--full",
+            _ => "default",
+        }
+    }
+}
+
+pub fn run(args: &StudyCommand, common: &Common) -> Result<ExitCode> {
+    let started = Instant::now();
+    let out = &args.study.out;
+    std::fs::create_dir_all(out).map_err(|e| Error::io(out, "create", e))?;
+    let say = |words: &str| ui::note(common.quiet, words);
+    let scale = args.study.scale();
+
+    say(&format!("reading {}", args.corpus.title()));
+    let whole = args.corpus.read(common, false)?;
+    let summary = whole.summary;
+    let (part_args, part) = part_that_fits(&args.corpus, common, &summary, &scale)?;
+    let facts = Part {
+        documents: part.documents,
+        contexts: part.problem.len() as u64,
+        d_vocab: part.d_vocab,
+        floor_nats: part.problem.floor.0,
+        is_all: part.documents == summary.documents,
+    };
+    if !facts.is_all {
+        say(&format!(
+            "building and training on the first {} documents, {} contexts",
+            thousands(facts.documents),
+            thousands(facts.contexts)
+        ));
+    }
+
+    let built = build(&part, common, &say)?;
+    if interrupt::asked() {
+        return Ok(ExitCode::from(interrupt::EXIT_CODE));
+    }
+    let plan = plan(&part_args, common, &scale, &facts);
+    let corpora = Corpora::one(&plan.jobs[0].corpus, part);
+    say(&format!("training {} widths", plan.jobs.len()));
+    let running =
+        SweepArgs { out: None, dry_run: false, fail_fast: false, keep_models: true, checkpoint_every: 30.0 };
+    let directory = out.join("training");
+    let (outcome, _) = match execute_plan(&plan, &corpora, &directory, &running, common) {
+        // A directory of another study: its training is of no use here.
+        Err(Error::Format { .. }) if Directory::rows_of(&directory).is_ok() => {
+            std::fs::remove_dir_all(&directory).map_err(|e| Error::io(&directory, "remove", e))?;
+            execute_plan(&plan, &corpora, &directory, &running, common)?
+        }
+        other => other?,
+    };
+    if outcome.interrupted {
+        say("interrupted; the same command goes on");
+        return Ok(ExitCode::from(interrupt::EXIT_CODE));
+    }
+    let material = corpora.of(&plan.jobs[0]);
+    let trained = trained(&plan, &directory, material)?;
+    let worst = worst(&trained, material);
+
+    let study = Study {
+        title: args.corpus.title(),
+        summary,
+        part: facts,
+        built,
+        trained,
+        worst,
+        command: command_line(),
+        settings: vec![
+            ("seed".into(), common.seed.to_string()),
+            ("scale".into(), args.study.name().into()),
+            ("tokenizer".into(), material.tokenizer.clone()),
+            ("n_ctx".into(), material.n_ctx.to_string()),
+        ],
+    };
+    let page = study.page();
+    let report = out.join("report.html");
+    interrupt::clean_up_beside(&report);
+    OutputFile::write(&report, page.to_html()?.as_bytes())?;
+    let figures = out.join("figures");
+    std::fs::create_dir_all(&figures).map_err(|e| Error::io(&figures, "create", e))?;
+    for (name, exhibit) in page.exhibits() {
+        OutputFile::write(&figures.join(format!("{name}.svg")), exhibit.drawing.to_svg()?.as_bytes())?;
+        OutputFile::write(&figures.join(format!("{name}.png")), &exhibit.drawing.to_png(2.0)?)?;
+    }
+    let verdict = study.verdict();
+    if common.json {
+        ui::print_json(&json!({
+            "verdict": verdict,
+            "report_file": report,
+            "contexts": study.summary.contexts,
+            "floor_nats": study.summary.floor_nats,
+            "part": {"documents": study.part.documents, "contexts": study.part.contexts, "all": study.part.is_all},
+            "threshold_d_mlp": study.threshold().map(|t| t.row.d_mlp),
+            "seconds": started.elapsed().as_secs_f64(),
+        }))?;
+    } else {
+        ui::print(&(verdict.join("\n") + "\n"))?;
+        say(&format!("wrote {}", report.display()));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What was typed, for the report.
+fn command_line() -> String {
+    let quoted = |a: String| match a.contains([' ', '\'', '"', '$']) {
+        true => format!("'{}'", a.replace('\'', "'\\''")),
+        false => a,
+    };
+    std::iter::once("byrote".to_owned())
+        .chain(std::env::args().skip(1).map(quoted))
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+/// The first documents that the scale allows, with the options that read them.
+fn part_that_fits(
+    args: &CorpusArgs,
+    common: &Common,
+    whole: &Summary,
+    scale: &Scale,
+) -> Result<(CorpusArgs, Material)> {
+    let fits =
+        |s: &Summary| s.contexts <= scale.contexts && s.contexts.saturating_mul(s.d_vocab) <= scale.work;
+    if fits(whole) {
+        return Ok((args.clone(), Material::new(args.read(common, true)?)?));
+    }
+    if !args.merge.is_empty() || args.paths.iter().any(|p| p.as_os_str() == "-") {
+        let message = "summaries and standard input cannot be read in part; give files, or --full";
+        return Err(Error::setting("PATH", message));
+    }
+    // Contexts grow a little slower than documents, their product with the vocabulary faster.
+    let share = (scale.contexts as f64 / whole.contexts as f64)
+        .min((scale.work as f64 / (whole.contexts as f64 * whole.d_vocab as f64)).sqrt());
+    let mut documents = ((whole.documents as f64 * share * 1.5) as u64).clamp(1, whole.documents);
+    loop {
+        let part = limited(args, documents);
+        let corpus: Corpus = part.read(common, true)?;
+        if fits(&corpus.summary) || documents == 1 {
+            return Ok((part, Material::new(corpus)?));
+        }
+        documents = (documents * 3 / 4).max(1);
+    }
+}
+
+/// The same corpus, of so many documents.
+fn limited(args: &CorpusArgs, documents: u64) -> CorpusArgs {
+    let mut part = args.clone();
+    match (part.random, part.paths.is_empty()) {
+        (Some(_), _) => part.random = Some(documents as usize),
+        (None, true) => part.builtin = Some(documents.min(args.builtin.unwrap_or(BUILTIN_DOCUMENTS))),
+        (None, false) => part.limit = Some(documents),
+    }
+    part
+}
+
+/// Closed-form models of the part, each certified.
+fn build(part: &Material, common: &Common, say: &dyn Fn(&str)) -> Result<Vec<Built>> {
+    let memory = free_memory().map_or(8 << 30, |free| free / 2);
+    let mut all = Vec::new();
+    for (activation, words) in [
+        (Activation::Tanh, "attention, tanh neurons: steps along one direction"),
+        (Activation::Gelu, "attention, GELU neurons: one linear system"),
+    ] {
+        // The dense system grows with the cube of the contexts.
+        if activation == Activation::Gelu && part.problem.len() > 6000 {
+            continue;
+        }
+        if interrupt::asked() {
+            break;
+        }
+        say(&format!("building madden2024, {activation}"));
+        let settings = madden2024::Settings {
+            activation,
+            seed: common.seed,
+            max_memory: memory,
+            ..madden2024::Settings::default()
+        };
+        let outcome = match madden2024::build(&part.problem, part.d_vocab, part.n_ctx, &settings) {
+            Ok((model, _)) => {
+                let found = evaluate(&model, &part.problem, Nats(1e-3), 0)?;
+                let certificate = certify(&model, &part.problem)?;
+                Ok(BuiltOutcome {
+                    parameters: model.parameters().len() as u64,
+                    memorized: found.memorized,
+                    gap_nats: Some(found.gap_nats.0),
+                    certificate: Certificate::Enclosed(Box::new(certificate)),
+                })
+            }
+            Err(Error::Refused { refusal, .. }) => Err(refusal.to_string()),
+            Err(other) => return Err(other),
+        };
+        all.push(Built { method: "madden2024", words: words.into(), outcome });
+    }
+    Ok(all)
+}
+
+/// Widths to train; the corpus is the one that was read.
+fn plan(args: &CorpusArgs, common: &Common, scale: &Scale, part: &Part) -> Plan {
+    // What identifies the corpus; its hash is of what was read.
+    let corpus = CorpusSpec {
+        path: args.paths.first().cloned(),
+        documents: Some(part.documents),
+        seed: common.seed,
+        ..CorpusSpec::default()
+    };
+    let training = TrainingSpec { steps: Some(scale.steps), ..TrainingSpec::default() };
+    let jobs = scale
+        .widths
+        .iter()
+        // More neurons than contexts tell nothing new.
+        .filter(|&&m| m < 2 * part.contexts || m == scale.widths[0])
+        .map(|&m| Job {
+            corpus: corpus.clone(),
+            model: ModelSpec { d_mlp: Some(m), ..ModelSpec::default() },
+            training: training.clone(),
+            seed: common.seed,
+        })
+        .collect();
+    Plan { name: "study".into(), jobs }
+}
+
+/// Rows, curves and evaluations of what was trained.
+fn trained(plan: &Plan, directory: &Path, material: &Material) -> Result<Vec<Trained>> {
+    let (rows, _) = Directory::rows_of(directory)?;
+    let mut all = Vec::new();
+    for row in rows.into_iter().filter(|r| plan.jobs.contains(&r.settings)) {
+        let curve = std::fs::read_to_string(directory.join("curves").join(format!("{}.csv", row.job)));
+        let curve =
+            curve.map_or_else(|_| Vec::new(), |text| text.lines().skip(1).filter_map(point).collect());
+        let model = ModelFile::load(&directory.join("models").join(format!("{}.safetensors", row.job)));
+        let evaluation = match model {
+            Ok(file) => Some(evaluate(&file.model, &material.problem, Nats(1e-3), 10)?),
+            Err(_) => None,
+        };
+        all.push(Trained { row, curve, evaluation });
+    }
+    Ok(all)
+}
+
+/// The step and the gap of a line of a curve.
+fn point(line: &str) -> Option<(f64, f64)> {
+    let mut fields = line.split(',');
+    Some((fields.next()?.parse().ok()?, fields.nth(2)?.parse().ok()?))
+}
+
+/// The worst contexts of the model with the smallest gap.
+fn worst(trained: &[Trained], material: &Material) -> Vec<WorstContext> {
+    let best = trained
+        .iter()
+        .filter_map(|t| Some((t.evaluation.as_ref()?, t.row.result.as_ref()?.gap_nats)))
+        .min_by(|a, b| a.1.total_cmp(&b.1));
+    let Some((evaluation, _)) = best else { return Vec::new() };
+    evaluation
+        .worst
+        .iter()
+        .map(|w| WorstContext {
+            text: eval::context_text(&material.problem, &material.vocabulary, w.context),
+            count: w.count,
+            next: eval::next_text(&material.problem, &material.vocabulary, w.context, 4),
+            predicted: material.vocabulary.text(w.predicted),
+            probability: w.probability,
+            kl_nats: w.kl_nats.0,
+        })
+        .collect()
+}

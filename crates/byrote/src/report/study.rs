@@ -1,0 +1,606 @@
+//! The report of `byrote study`: one corpus from its floor to its worst-remembered contexts.
+
+use super::capacity::capacity;
+use super::html::{
+    Cell, Column, Exhibit, KeyFigure, Page, Prose, Reference, Section, Status, Table, Verdict,
+};
+use super::{Axis, Figure, Line, Points};
+use crate::bounds::families::{Family, Guarantee};
+use crate::bounds::{self, CorpusFacts, Situation};
+use crate::certify;
+use crate::corpus::Summary;
+use crate::evaluate::Evaluation;
+use crate::lab::Row;
+
+/// Everything a study found.
+#[derive(Debug)]
+pub struct Study {
+    /// The corpus in a few words.
+    pub title: String,
+    /// The figures of the whole corpus.
+    pub summary: Summary,
+    /// What building and training used of it.
+    pub part: Part,
+    /// Models in closed form.
+    pub built: Vec<Built>,
+    /// Trained models, by width.
+    pub trained: Vec<Trained>,
+    /// The contexts that the best trained model knows worst.
+    pub worst: Vec<WorstContext>,
+    /// The command that makes the study again.
+    pub command: String,
+    /// Its settings.
+    pub settings: Vec<(String, String)>,
+}
+
+/// The part of a corpus that was built and trained on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Part {
+    /// Documents.
+    pub documents: u64,
+    /// Contexts.
+    pub contexts: u64,
+    /// Tokens.
+    pub d_vocab: u64,
+    /// The floor.
+    pub floor_nats: f64,
+    /// Whether this is all there is.
+    pub is_all: bool,
+}
+
+/// A model in closed form.
+#[derive(Debug)]
+pub struct Built {
+    /// The paper's key.
+    pub method: &'static str,
+    /// What was built, in a few words.
+    pub words: String,
+    /// Its parameters, or why it was not built.
+    pub outcome: Result<BuiltOutcome, String>,
+}
+
+/// What is known of a model in closed form.
+#[derive(Debug)]
+pub struct BuiltOutcome {
+    /// Parameters.
+    pub parameters: u64,
+    /// Contexts memorized, of all.
+    pub memorized: u64,
+    /// The gap to the floor, where the model gives distributions.
+    pub gap_nats: Option<f64>,
+    /// Its certificate.
+    pub certificate: Certificate,
+}
+
+/// What is proven.
+#[derive(Debug)]
+pub enum Certificate {
+    /// By rigorous arithmetic.
+    Enclosed(Box<certify::Certificate>),
+    /// By exact arithmetic: so many samples.
+    Exact(u64),
+}
+
+/// A trained model.
+#[derive(Debug)]
+pub struct Trained {
+    /// Its row.
+    pub row: Row,
+    /// Steps and gaps.
+    pub curve: Vec<(f64, f64)>,
+    /// What it makes of the corpus.
+    pub evaluation: Option<Evaluation>,
+}
+
+/// A context that is not well known.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WorstContext {
+    /// Its text.
+    pub text: String,
+    /// How often it occurs.
+    pub count: u64,
+    /// What follows it.
+    pub next: String,
+    /// What the model expects, and how surely.
+    pub predicted: String,
+    /// The probability of that.
+    pub probability: f64,
+    /// KL of the distribution to the model's.
+    pub kl_nats: f64,
+}
+
+/// With a capital at its start and a full stop at its end.
+fn sentence(words: &str) -> String {
+    let mut letters = words.trim_end_matches('.').chars();
+    letters.next().map_or_else(String::new, |first| format!("{}{}.", first.to_uppercase(), letters.as_str()))
+}
+
+/// 1234567 as 1,234,567.
+fn thousands(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::new();
+    for (i, c) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(c);
+    }
+    out
+}
+
+fn nats(x: f64) -> String {
+    if x == 0.0 {
+        return "0".into();
+    }
+    match x.abs() {
+        a if a < 1e-3 => format!("{x:.2e}"),
+        a if a < 100.0 => format!("{x:.3}"),
+        _ => {
+            let whole = x.floor();
+            format!("{}{}", thousands(whole as u64), &format!("{:.2}", x - whole)[1..])
+        }
+    }
+}
+
+impl Study {
+    /// The smallest width that came within 1% of the floor.
+    pub fn threshold(&self) -> Option<&Trained> {
+        self.trained
+            .iter()
+            .filter(|t| t.row.relative_gap().is_some_and(|g| g <= 0.01))
+            .min_by_key(|t| t.row.d_mlp)
+    }
+
+    /// Five lines: floor, size, closed form, training, worst context.
+    pub fn verdict(&self) -> Vec<String> {
+        let s = &self.summary;
+        let bits = s.floor_bits_per_prediction.unwrap_or(0.0);
+        let mut lines = vec![format!(
+            "Floor: no model has a training loss below {} nats ({bits:.4} bits a prediction) on this text, which has {} \
+             distinct contexts.",
+            nats(s.floor_nats.0),
+            thousands(s.contexts)
+        )];
+        let facts = CorpusFacts::from(s);
+        let lookup =
+            bounds::families::smallest(&facts).into_iter().find(|f| f.key == "madden2024-attention-16");
+        lines.push(match lookup {
+            Some(f) if f.guarantee == Guarantee::Proved => format!(
+                "Size: {} neurons, {} parameters at width 16, are guaranteed to hold it (madden2024, Theorem 5).",
+                thousands(s.contexts),
+                thousands(u64::try_from(f.parameters).unwrap_or(u64::MAX))
+            ),
+            _ => "Size: no theorem guarantees a size for this corpus.".into(),
+        });
+        let part = match self.part.is_all {
+            true => String::new(),
+            false => format!(
+                " (on its first {} documents, {} contexts)",
+                thousands(self.part.documents),
+                thousands(self.part.contexts)
+            ),
+        };
+        lines.push(self.built_line(&part));
+        lines.push(match self.threshold() {
+            Some(t) => format!(
+                "Trained: {} neurons, {} parameters, came within 1% of the floor in {} steps{part}; theory asks for {} \
+                 neurons.",
+                thousands(t.row.d_mlp),
+                thousands(t.row.parameters),
+                thousands(t.row.result.as_ref().map_or(0, |r| r.steps)),
+                thousands(self.part.contexts)
+            ),
+            None => match self.trained.iter().filter_map(|t| Some((t, t.row.relative_gap()?))).min_by(|a, b| a.1.total_cmp(&b.1)) {
+                Some((t, gap)) => format!(
+                    "Trained: no width came within 1% of the floor{part}; the nearest, {} neurons, is {:.1}% above it.",
+                    thousands(t.row.d_mlp),
+                    100.0 * gap
+                ),
+                None => "Trained: nothing was trained.".into(),
+            },
+        });
+        lines.push(match self.worst.first() {
+            Some(w) if w.kl_nats > 1e-3 => format!(
+                "Worst remembered: \u{201c}{}\u{201d}, followed by {}; the model expects {}.",
+                w.text, w.next, w.predicted
+            ),
+            Some(_) => "Worst remembered: no context is off by more than a thousandth of a nat.".into(),
+            None => "Worst remembered: no trained model to ask.".into(),
+        });
+        lines
+    }
+
+    fn built_line(&self, part: &str) -> String {
+        let proven = self.built.iter().find_map(|b| {
+            let outcome = b.outcome.as_ref().ok()?;
+            match &outcome.certificate {
+                Certificate::Enclosed(c) if c.verdict == certify::Verdict::Certified => Some((b, outcome, c)),
+                _ => None,
+            }
+        });
+        match proven {
+            Some((b, outcome, c)) => format!(
+                "Written down: {} without training, {} parameters, certified for all {} contexts, at most {} nats above \
+                 the floor{part}.",
+                b.method,
+                thousands(outcome.parameters),
+                thousands(c.contexts),
+                nats(c.gap_nats_upper_bound.0)
+            ),
+            None => "Written down: no model in closed form was certified.".into(),
+        }
+    }
+
+    /// The page.
+    pub fn page(&self) -> Page {
+        let mut page = Page::new(format!("How much of {} can a transformer memorize?", self.title))
+            .subtitle(
+                "The floor of the text, every published bound on the size it takes, transformers that memorize it in \
+                 closed form, and what training reaches.",
+            )
+            .section(self.answer())
+            .section(self.corpus())
+            .section(self.bounds());
+        if !self.part.is_all {
+            page = page.section(self.about_part());
+        }
+        page = page.section(self.closed_form()).section(self.training());
+        if !self.worst.is_empty() {
+            page = page.section(self.worst_contexts());
+        }
+        page = page.command(self.command.clone());
+        for (name, value) in &self.settings {
+            page = page.setting(name.clone(), value.clone());
+        }
+        references().into_iter().fold(page, Page::reference)
+    }
+
+    fn answer(&self) -> Section {
+        let certified = self.built.iter().any(|b| {
+            matches!(&b.outcome, Ok(BuiltOutcome { certificate: Certificate::Enclosed(c), .. })
+                if c.verdict == certify::Verdict::Certified)
+        });
+        let status = if certified { Status::Good } else { Status::Neutral };
+        let lines = self.verdict();
+        let verdict = lines
+            .iter()
+            .skip(1)
+            .fold(Verdict::new(status, lines[0].as_str()), |v, line| v.line(line.as_str()));
+        let s = &self.summary;
+        Section::new("The answer").verdict(verdict).key_figures([
+            KeyFigure::new("floor", nats(s.floor_nats.0), "nats"),
+            KeyFigure::new(
+                "a prediction",
+                format!("{:.4}", s.floor_bits_per_prediction.unwrap_or(0.0)),
+                "bits",
+            ),
+            KeyFigure::new("contexts", thousands(s.contexts), ""),
+            KeyFigure::new("predictions", thousands(s.predictions), ""),
+            KeyFigure::new("vocabulary", thousands(s.d_vocab), "tokens"),
+        ])
+    }
+
+    fn corpus(&self) -> Section {
+        let s = &self.summary;
+        let by_length = |f: &dyn Fn(&crate::corpus::LengthSummary) -> f64| -> Vec<(f64, f64)> {
+            s.by_length.iter().filter(|l| l.contexts > 0).map(|l| (f64::from(l.length), f(l))).collect()
+        };
+        let bits = by_length(&|l| l.floor_nats.0 / std::f64::consts::LN_2 / l.predictions.max(1) as f64);
+        let figure = Figure::new(
+            "What cannot be learned, by context length",
+            Axis::linear("tokens of context"),
+            Axis::linear("floor (bits a prediction)").from_zero(),
+        )
+        .line(Line::new("floor", "floor", bits).with_markers());
+        let columns = [
+            Column::right("length"),
+            Column::right("contexts"),
+            Column::right("predictions"),
+            Column::right("floor").unit("nats"),
+            Column::right("bits a prediction"),
+        ];
+        let mut csv = String::from("length,contexts,predictions,floor_nats\n");
+        let mut table = Table::new("The floor by context length.", columns);
+        for l in &s.by_length {
+            csv += &format!("{},{},{},{}\n", l.length, l.contexts, l.predictions, l.floor_nats.0);
+            let bits = l.floor_nats.0 / std::f64::consts::LN_2 / l.predictions.max(1) as f64;
+            table = table.row([
+                l.length.to_string(),
+                thousands(l.contexts),
+                thousands(l.predictions),
+                nats(l.floor_nats.0),
+                format!("{bits:.4}"),
+            ]);
+        }
+        Section::new("The text and its floor")
+            .anchor("corpus")
+            .paragraph(Prose::parse(&format!(
+                "{} documents, {} tokens kept, {} of them different. A *context* is a beginning of a document, at most {} \
+                 tokens long, that is followed by a token; {} contexts have a single next token, {} have several. Where \
+                 several follow, no model can know which: the entropy of what follows, summed over all predictions, is \
+                 the floor.",
+                thousands(s.documents),
+                thousands(s.tokens),
+                thousands(s.d_vocab),
+                s.n_ctx,
+                thousands(s.deterministic_contexts),
+                thousands(s.contradictions()),
+            )))
+            .exhibit(
+                Exhibit::new(figure)
+                    .name("floor-by-length")
+                    .alt("The floor in bits a prediction against the length of the context.")
+                    .caption("What no model can know when it sees only the document so far: at each length, the entropy of what follows, \
+                         a prediction.",
+                    ),
+            )
+            .table(table.csv("floor-by-length.csv", csv))
+    }
+
+    fn bounds(&self) -> Section {
+        let facts = CorpusFacts::from(&self.summary);
+        let families = bounds::families::smallest(&facts);
+        let situation = Situation { corpus: Some(facts), ..Situation::default() };
+        let mut section = Section::new("How many parameters it takes")
+            .anchor("bounds")
+            .paragraph(sentence(&bounds::verdict(&situation).sentence));
+        let named = format!("{}: {} contexts", self.title, thousands(self.summary.contexts));
+        if let Some(figure) = capacity(&situation, &named, "") {
+            section = section.exhibit(
+                Exhibit::new(figure)
+                    .name("bounds")
+                    .alt("Contexts that a model holds against its parameters, a line a published bound, with this corpus.")
+                    .caption("Every published bound that applies. Dashed lines are known only up to a constant."),
+            );
+        }
+        let columns = [
+            Column::left("model"),
+            Column::left("stores"),
+            Column::right("width"),
+            Column::right("neurons"),
+            Column::right("parameters"),
+            Column::left("guarantee"),
+        ];
+        let mut table = Table::new("The smallest models for this corpus.", columns);
+        for f in &families {
+            table = table.row(family_row(f));
+        }
+        section.table(table)
+    }
+
+    fn about_part(&self) -> Section {
+        Section::new("The part that was built and trained on").anchor("part").note(Prose::parse(&format!(
+            "The floor and the bounds above are of the whole text. Building and training used its **first {} documents**: {} \
+             contexts over {} tokens, with a floor of {} nats. `--full` uses all of it.",
+            thousands(self.part.documents),
+            thousands(self.part.contexts),
+            thousands(self.part.d_vocab),
+            nats(self.part.floor_nats)
+        )))
+    }
+
+    fn closed_form(&self) -> Section {
+        let columns = [
+            Column::left("construction"),
+            Column::right("parameters"),
+            Column::right("a context"),
+            Column::right("memorized"),
+            Column::right("gap").unit("nats"),
+            Column::left("proof"),
+        ];
+        let mut table = Table::new("Models written down without training.", columns);
+        let contexts = self.part.contexts.max(1);
+        for b in &self.built {
+            let name = Prose::new().strong(b.method).text(format!(", {}", b.words));
+            table = match &b.outcome {
+                Ok(o) => table.row([
+                    Cell::from(name),
+                    thousands(o.parameters).into(),
+                    format!("{:.2}", o.parameters as f64 / contexts as f64).into(),
+                    thousands(o.memorized).into(),
+                    o.gap_nats.map_or_else(|| "\u{2013}".into(), nats).into(),
+                    proof(&o.certificate),
+                ]),
+                Err(why) => table.row([
+                    Cell::from(name),
+                    Cell::none(),
+                    Cell::none(),
+                    Cell::none(),
+                    Cell::none(),
+                    Cell::status(Status::Neutral, format!("not built: {why}")),
+                ]),
+            };
+        }
+        Section::new("Written down, not trained")
+            .anchor("built")
+            .paragraph(
+                "Two papers prove that weights which memorize any text exist; these are such weights. A certificate is a \
+                 theorem about the stored numbers: every logit is enclosed by arithmetic that accounts for all rounding, \
+                 and in every context the most frequent next token is ahead.",
+            )
+            .table(table)
+    }
+
+    fn training(&self) -> Section {
+        let columns = [
+            Column::right("neurons"),
+            Column::right("parameters"),
+            Column::right("steps"),
+            Column::left("ended"),
+            Column::right("gap").unit("nats"),
+            Column::right("of the floor"),
+            Column::right("memorized"),
+        ];
+        let mut table = Table::new("Training, by the number of hidden neurons.", columns);
+        let mut figure = Figure::new(
+            "The gap to the floor while training",
+            Axis::linear("steps"),
+            Axis::log("gap to the floor (nats)"),
+        );
+        for t in &self.trained {
+            let row = &t.row;
+            let reached = row.relative_gap().is_some_and(|g| g <= 0.01);
+            let cells: Vec<Cell> = match &row.result {
+                Some(r) => vec![
+                    thousands(row.d_mlp).into(),
+                    thousands(row.parameters).into(),
+                    thousands(r.steps).into(),
+                    Cell::status(if reached { Status::Good } else { Status::Caution }, r.stop.clone()),
+                    nats(r.gap_nats).into(),
+                    format!("{:.2}%", 100.0 * row.relative_gap().unwrap_or(f64::NAN)).into(),
+                    thousands(r.memorized).into(),
+                ],
+                None => {
+                    let why = row.error.clone().unwrap_or_default();
+                    let mut cells = vec![
+                        Cell::from(thousands(row.d_mlp)),
+                        thousands(row.parameters).into(),
+                        Cell::none(),
+                    ];
+                    cells.push(Cell::status(Status::Bad, why));
+                    cells.extend([Cell::none(), Cell::none(), Cell::none()]);
+                    cells
+                }
+            };
+            table = table.row(cells);
+            let points: Vec<(f64, f64)> = t.curve.iter().copied().filter(|p| p.1 > 0.0).collect();
+            if points.len() > 1 {
+                let label = format!("{} neurons", thousands(row.d_mlp));
+                figure = figure.line(Line::new(format!("width {}", row.d_mlp), label, points));
+            }
+        }
+        if self.part.floor_nats > 0.0 {
+            figure = figure.horizontal(0.01 * self.part.floor_nats, "1% of the floor");
+        }
+        let mut section = Section::new("Trained")
+            .anchor("trained")
+            .paragraph(
+                "One-layer transformers with one head, width 16 and GELU neurons (the experiments of madden2024), trained \
+                 on all contexts at once until the loss is within 1% of the floor, it stands still, or the steps are \
+                 used up.",
+            );
+        if self.trained.iter().any(|t| t.curve.len() > 1) {
+            section = section.exhibit(
+                Exhibit::new(figure)
+                    .name("training")
+                    .alt("The gap to the floor against the steps of training, a line a width.")
+                    .caption("Too few neurons stand still above the floor; enough of them fall to it."),
+            );
+        }
+        section = section.table(table);
+        let gaps: Vec<(f64, f64)> = self
+            .trained
+            .iter()
+            .filter_map(|t| Some((t.row.d_mlp as f64, t.row.relative_gap().filter(|g| *g > 0.0)?)))
+            .collect();
+        if gaps.len() > 1 {
+            let figure = Figure::new(
+                "Where the floor is reached",
+                Axis::log("hidden neurons"),
+                Axis::log("gap by floor"),
+            )
+            .line(Line::new("trained", "trained", gaps.clone()).with_markers())
+            .points(Points::new("trained", "", gaps))
+            .horizontal(0.01, "1%")
+            .vertical(self.part.contexts as f64, "one neuron a context: guaranteed");
+            section = section.exhibit(
+                Exhibit::new(figure)
+                    .name("widths")
+                    .alt("The gap relative to the floor at the end of training against the number of neurons.")
+                    .caption("Training needs far fewer neurons than the theorem promises are enough: text is not the worst \
+                              case."),
+            );
+        }
+        section
+    }
+
+    fn worst_contexts(&self) -> Section {
+        let columns = [
+            Column::left("context"),
+            Column::right("count"),
+            Column::left("followed by"),
+            Column::left("the model expects"),
+            Column::right("with"),
+            Column::right("KL").unit("nats"),
+        ];
+        let mut table = Table::new("The contexts that cost the best trained model most.", columns);
+        for w in &self.worst {
+            table = table.row([
+                Cell::from(Prose::new().quote(w.text.clone())),
+                thousands(w.count).into(),
+                Prose::new().quote(w.next.clone()).into(),
+                Prose::new().quote(w.predicted.clone()).into(),
+                format!("{:.1}%", 100.0 * w.probability).into(),
+                nats(w.kl_nats).into(),
+            ]);
+        }
+        Section::new("What is remembered worst").anchor("worst").table(table)
+    }
+}
+
+fn proof(certificate: &Certificate) -> Cell {
+    match certificate {
+        Certificate::Enclosed(c) => match c.verdict {
+            certify::Verdict::Certified => Cell::status(
+                Status::Good,
+                format!(
+                    "certified: margin at least {:.3}, gap at most {}",
+                    c.min_margin_lower_bound,
+                    nats(c.gap_nats_upper_bound.0)
+                ),
+            ),
+            certify::Verdict::Refuted => Cell::status(
+                Status::Caution,
+                format!(
+                    "{} of {} contexts certified",
+                    thousands(c.certified_contexts),
+                    thousands(c.contexts)
+                ),
+            ),
+            certify::Verdict::Undecided => Cell::status(
+                Status::Caution,
+                format!(
+                    "{} of {} contexts certified, {} undecided",
+                    thousands(c.certified_contexts),
+                    thousands(c.contexts),
+                    thousands(c.undecided_contexts)
+                ),
+            ),
+        },
+        Certificate::Exact(n) => {
+            Cell::status(Status::Good, format!("all {} verified in exact arithmetic", thousands(*n)))
+        }
+    }
+}
+
+fn family_row(f: &Family) -> [Cell; 6] {
+    let size = |get: fn(&crate::model::Shape) -> u64| {
+        f.shape.as_ref().map_or("\u{2013}".to_owned(), |s| thousands(get(s)))
+    };
+    let guarantee = match f.guarantee {
+        Guarantee::Proved => Cell::status(Status::Good, "guaranteed"),
+        Guarantee::Conditional => Cell::status(Status::Caution, f.reason.clone().unwrap_or_default()),
+        Guarantee::Unproved => {
+            Cell::status(Status::Neutral, format!("not guaranteed: {}", f.reason.clone().unwrap_or_default()))
+        }
+    };
+    [
+        f.name.into(),
+        f.task.to_string().into(),
+        size(|s| s.d_model).into(),
+        size(|s| s.d_mlp).into(),
+        thousands(u64::try_from(f.parameters).unwrap_or(u64::MAX)).into(),
+        guarantee,
+    ]
+}
+
+fn references() -> Vec<Reference> {
+    [
+        ("madden2024", "L. Madden, C. Fox, C. Thrampoulidis. Next-token prediction capacity: general upper bounds and a lower bound for transformers.", "https://arxiv.org/abs/2405.13718"),
+        ("dana2024", "L. Dana, M. S. Pydi, Y. Chevaleyre. Memorization in attention-only transformers.", "https://arxiv.org/abs/2411.10115"),
+        ("kajitsuka2024", "T. Kajitsuka, I. Sato. On the optimal memorization capacity of transformers.", "https://arxiv.org/abs/2409.17677"),
+    ]
+    .into_iter()
+    .map(|(key, words, address)| Reference::new(key, words).address(address))
+    .collect()
+}
