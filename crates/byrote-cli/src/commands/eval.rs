@@ -97,7 +97,7 @@ pub fn problem_of(corpus: &Corpus) -> Result<Problem> {
             let names = corpus.vocabulary.fingerprint();
             Ok(Problem { names, ..Problem::new(contexts, corpus.summary.floor_nats) })
         }
-        _ => Err(Error::EmptyCorpus { message: "no context is followed by a token".into() }),
+        _ => Err(Error::EmptyCorpus { message: "no context is followed by a token; where every document is a single word, --tokenizer char reads letters".into() }),
     }
 }
 

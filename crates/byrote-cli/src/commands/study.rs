@@ -7,12 +7,12 @@ use crate::corpus_args::{BUILTIN_DOCUMENTS, CorpusArgs, free_memory};
 use crate::interrupt;
 use crate::ui::{self, thousands};
 use byrote::certify::certify;
-use byrote::construct::madden2024;
-use byrote::corpus::{Corpus, Summary};
+use byrote::construct::{dana2024, madden2024};
+use byrote::corpus::{Corpus, Summary, TokenizerChoice};
 use byrote::evaluate::evaluate;
 use byrote::lab::corpora::Material;
 use byrote::lab::{Corpora, CorpusSpec, Directory, Job, ModelSpec, Plan, TrainingSpec};
-use byrote::model::{Activation, ModelFile};
+use byrote::model::{Activation, Model, ModelFile};
 use byrote::output::OutputFile;
 use byrote::report::study::{Built, BuiltOutcome, Certificate, Part, Study, Trained, WorstContext};
 use byrote::units::Nats;
@@ -52,6 +52,9 @@ pub struct StudyArgs {
     #[arg(long, value_name = "DIR", default_value = "study")]
     pub out: PathBuf,
 }
+
+/// Contexts up to which dense systems are solved.
+const DENSE: usize = 6000;
 
 /// How much is done.
 struct Scale {
@@ -99,9 +102,8 @@ pub fn run(args: &StudyCommand, common: &Common) -> Result<ExitCode> {
     let scale = args.study.scale();
 
     say(&format!("reading {}", args.corpus.title()));
-    let whole = args.corpus.read(common, false)?;
-    let summary = whole.summary;
-    let (part_args, part) = part_that_fits(&args.corpus, common, &summary, &scale)?;
+    let (corpus_args, summary) = read_whole(&args.corpus, common, &say)?;
+    let (part_args, part) = part_that_fits(&corpus_args, common, &summary, &scale)?;
     let facts = Part {
         documents: part.documents,
         contexts: part.problem.len() as u64,
@@ -186,6 +188,25 @@ pub fn run(args: &StudyCommand, common: &Common) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The figures of the whole corpus. A list of words has no contexts by words; it has by letters, and that is what its user
+/// means.
+fn read_whole(args: &CorpusArgs, common: &Common, say: &dyn Fn(&str)) -> Result<(CorpusArgs, Summary)> {
+    let summary = args.read(common, false)?.summary;
+    let from_stdin = args.paths.iter().any(|p| p.as_os_str() == "-");
+    if summary.contexts > 0 || args.tokenizer.is_some() || args.paths.is_empty() || from_stdin {
+        return Ok((args.clone(), summary));
+    }
+    let mut letters = args.clone();
+    letters.tokenizer = Some(TokenizerChoice::Char);
+    match letters.read(common, false) {
+        Ok(corpus) if corpus.summary.contexts > 0 => {
+            say("every document is one word: reading characters (--tokenizer char)");
+            Ok((letters, corpus.summary))
+        }
+        _ => Ok((args.clone(), summary)),
+    }
+}
+
 /// What was typed, for the report.
 fn command_line() -> String {
     let quoted = |a: String| match a.contains([' ', '\'', '"', '$']) {
@@ -241,41 +262,48 @@ fn limited(args: &CorpusArgs, documents: u64) -> CorpusArgs {
 
 /// Closed-form models of the part, each certified.
 fn build(part: &Material, common: &Common, say: &dyn Fn(&str)) -> Result<Vec<Built>> {
-    let memory = free_memory().map_or(8 << 30, |free| free / 2);
+    let max_memory = free_memory().map_or(8 << 30, |free| free / 2);
+    let (problem, d_vocab, n_ctx, seed) = (&part.problem, part.d_vocab, part.n_ctx, common.seed);
     let mut all = Vec::new();
-    for (activation, words) in [
-        (Activation::Tanh, "attention, tanh neurons: steps along one direction"),
-        (Activation::Gelu, "attention, GELU neurons: one linear system"),
-    ] {
-        // The dense system grows with the cube of the contexts.
-        if activation == Activation::Gelu && part.problem.len() > 6000 {
-            continue;
-        }
-        if interrupt::asked() {
-            break;
-        }
-        say(&format!("building madden2024, {activation}"));
-        let settings = madden2024::Settings {
-            activation,
-            seed: common.seed,
-            max_memory: memory,
-            ..madden2024::Settings::default()
-        };
-        let outcome = match madden2024::build(&part.problem, part.d_vocab, part.n_ctx, &settings) {
-            Ok((model, _)) => {
-                let found = evaluate(&model, &part.problem, Nats(1e-3), 0)?;
-                let certificate = certify(&model, &part.problem)?;
-                Ok(BuiltOutcome {
-                    parameters: model.parameters().len() as u64,
-                    memorized: found.memorized,
-                    gap_nats: Some(found.gap_nats.0),
-                    certificate: Certificate::Enclosed(Box::new(certificate)),
-                })
+    let mut add =
+        |method, words: &str, distributions: bool, make: &dyn Fn() -> Result<Model>| -> Result<()> {
+            if interrupt::asked() {
+                return Ok(());
             }
-            Err(Error::Refused { refusal, .. }) => Err(refusal.to_string()),
-            Err(other) => return Err(other),
+            say(&format!("building {method}: {words}"));
+            let outcome = match make() {
+                Ok(model) => {
+                    let found = evaluate(&model, problem, Nats(1e-3), 0)?;
+                    let certificate = certify(&model, problem)?;
+                    Ok(BuiltOutcome {
+                        parameters: model.parameters().len() as u64,
+                        memorized: found.memorized,
+                        gap_nats: distributions.then_some(found.gap_nats.0),
+                        certificate: Certificate::Enclosed(Box::new(certificate)),
+                    })
+                }
+                Err(Error::Refused { refusal, .. }) => Err(refusal.to_string()),
+                Err(other) => return Err(other),
+            };
+            all.push(Built { method, words: words.into(), outcome });
+            Ok(())
         };
-        all.push(Built { method: "madden2024", words: words.into(), outcome });
+    let hidden = |activation| {
+        let settings =
+            madden2024::Settings { activation, seed, max_memory, ..madden2024::Settings::default() };
+        madden2024::build(problem, d_vocab, n_ctx, &settings).map(|b| b.0)
+    };
+    add("madden2024", "attention, tanh neurons, steps along one direction", true, &|| {
+        hidden(Activation::Tanh)
+    })?;
+    // Dense systems grow with the cube of the contexts.
+    if problem.len() <= DENSE {
+        add("madden2024", "attention, GELU neurons, one linear system", true, &|| hidden(Activation::Gelu))?;
+        add("dana2024", "attention alone, for the most frequent next token", false, &|| {
+            let task = Some(dana2024::Task::Association);
+            let settings = dana2024::Settings { task, seed, max_memory, ..dana2024::Settings::default() };
+            dana2024::build(problem, d_vocab, n_ctx, &settings).map(|b| b.0)
+        })?;
     }
     Ok(all)
 }

@@ -1,0 +1,92 @@
+//! `byrote study`.
+
+use crate::{Case, shared};
+use serde_json::Value;
+
+fn lines(output: &std::process::Output) -> Vec<String> {
+    String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn a_quick_study_ends_with_five_lines_and_one_page() {
+    let case = Case::new();
+    let output = case.run(["study", "--builtin", "60", "--quick", "--out", "s"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let verdict = lines(&output);
+    let starts = ["Floor:", "Size:", "Written down:", "Trained:", "Worst remembered:"];
+    assert_eq!(verdict.len(), 5, "{verdict:?}");
+    assert!(verdict.iter().zip(starts).all(|(line, start)| line.starts_with(start)), "{verdict:?}");
+    assert!(verdict[2].contains("certified for all 232 contexts"), "{}", verdict[2]);
+    let page = std::fs::read_to_string(case.path("s/report.html")).unwrap();
+    assert!(page.starts_with("<!doctype html>"));
+    for place in ["bounds", "built", "trained", "worst"] {
+        assert!(page.contains(&format!("id=\"{place}\"")), "{place}");
+    }
+    // No request leaves the page: addresses are only those of links that a reader follows.
+    for word in ["src=\"http", "url(http", "@import", "rel=\"stylesheet"] {
+        assert!(!page.contains(word), "{word}");
+    }
+    for figure in ["bounds", "training", "widths", "floor-by-length"] {
+        for kind in ["svg", "png"] {
+            assert!(case.path(&format!("s/figures/{figure}.{kind}")).exists(), "{figure}.{kind}");
+        }
+    }
+    // The numbers of the page are those of the results.
+    let results = std::fs::read_to_string(case.path("s/training/results.csv")).unwrap();
+    let head: Vec<&str> = results.lines().next().unwrap().split(',').collect();
+    let column = |name: &str| head.iter().position(|h| *h == name).unwrap();
+    for row in results.lines().skip(1) {
+        let fields: Vec<&str> = row.split(',').collect();
+        let relative: f64 = fields[column("relative_gap")].parse().unwrap();
+        assert!(page.contains(&format!("{:.2}%", 100.0 * relative)), "{row}");
+    }
+    // Again: nothing is trained twice, and the page is the same but for nothing.
+    let again = case.json(["study", "--builtin", "60", "--quick", "--out", "s"]);
+    assert_eq!(again["verdict"], Value::from(verdict));
+    assert_eq!(std::fs::read_to_string(case.path("s/training/results.csv")).unwrap(), results);
+}
+
+#[test]
+fn odd_texts_are_studied_or_refused_with_a_reason() {
+    let case = Case::new();
+    case.file("empty.txt", "");
+    case.file("one.txt", "a\n");
+    case.file("names.txt", "anna\nhanna\njohanna\n");
+    case.file("line.txt", "the cat sat on the mat\n");
+    case.file("windows.txt", "the cat sat\r\nthe dog ran\r\n");
+    case.file("markup.txt", "<script>alert(1)</script> & \"quotes\"\n<b>bold</b> text\n");
+    case.file("binary.txt", [0xff, 0xfe, 0x00, 0x80, 0x0a]);
+    let study = |file: &str, more: &[&str]| {
+        case.run(["study", file, "--quick", "--quiet", "--out", "s"].iter().chain(more))
+    };
+    for (file, words) in [
+        ("empty.txt", "no documents"),
+        ("one.txt", "no context"),
+        ("binary.txt", "UTF-8"),
+        ("none.txt", "none.txt"),
+    ] {
+        let output = study(file, &[]);
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{file}: {error}");
+        assert!(error.contains(words), "{file}: {error}");
+    }
+    for file in ["line.txt", "names.txt", "windows.txt", "markup.txt"] {
+        let output = study(file, &[]);
+        assert!(output.status.success(), "{file}: {}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(lines(&output).len(), 5, "{file}");
+    }
+    let page = std::fs::read_to_string(case.path("s/report.html")).unwrap();
+    assert!(!page.contains("<script>alert") && !page.contains("<b>bold"));
+}
+
+#[test]
+fn a_large_text_is_built_and_trained_on_in_part() {
+    let Some(text) = shared("shakespeare.txt") else { return };
+    let case = Case::new();
+    let found = case.json(["study", text.to_str().unwrap(), "--quick", "--out", "s", "--quiet"]);
+    assert!(found["contexts"].as_u64().unwrap() > 100_000);
+    assert_eq!(found["part"]["all"], false);
+    assert!(found["part"]["contexts"].as_u64().unwrap() <= 3000);
+    let page = std::fs::read_to_string(case.path("s/report.html")).unwrap();
+    assert!(page.contains("id=\"part\""));
+}
