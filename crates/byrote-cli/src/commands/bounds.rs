@@ -2,16 +2,21 @@
 
 use crate::args::Common;
 use crate::commands::corpus::as_json;
+use crate::commands::eval;
 use crate::corpus_args::CorpusArgs;
 use crate::model_args::ShapeArgs;
 use crate::ui::{self, Table, thousands};
 use byrote::bounds::families::{self, Family, Guarantee};
 use byrote::bounds::{self, CorpusFacts, Order, Row, Side, Situation, Value, Verdict};
+use byrote::construct::dana2024::{Effort, Encoder, Theorem2, theorem2};
+use byrote::corpus::Corpus;
 use byrote::model::{Mixer, Shape};
 use byrote::output::OutputFile;
 use byrote::report::capacity::capacity;
+use byrote::units::Nats;
 use byrote::{Error, Result};
 use clap::Args;
+use serde::Serialize;
 use serde_json::json;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -22,7 +27,11 @@ pub const EXAMPLES: &str = "Examples:
   byrote bounds names.txt --tokenizer char --n-ctx 15 --plot bounds.svg
   byrote bounds --d-model 16 --n-heads 4 --d-mlp 512 --d-vocab 780
   byrote bounds names.txt --tokenizer char --n-ctx 15 --d-model 64 --d-mlp 4096
+  byrote bounds --builtin 100 --encoder 8          about the least gap that an output which reads 8 numbers leaves
   byrote bounds --parameters 124000000 --d-vocab 50257 --n-ctx 1024";
+
+/// What smoothing may cost an encoder, in all.
+const SMOOTHING: Nats = Nats(5e-5);
 
 #[derive(Debug, Args)]
 pub struct BoundsCommand {
@@ -33,6 +42,10 @@ pub struct BoundsCommand {
     /// Draw contexts against parameters; FILE ends in .svg or .png, and may be given more than once
     #[arg(long, value_name = "FILE")]
     pub plot: Vec<PathBuf>,
+    /// Search for the best encoder of rank D: about the gap below which no output that reads D numbers can go; may be given
+    /// more than once
+    #[arg(long, allow_negative_numbers = true, value_name = "D")]
+    pub encoder: Vec<u64>,
 }
 
 #[derive(Debug, Clone, Args)]
@@ -74,8 +87,9 @@ pub fn run(args: &BoundsCommand, common: &Common) -> Result<ExitCode> {
     }
     let model_only =
         args.model.parameters.is_some() || args.model.shape(Some(1), 1).is_ok_and(|s| s.is_some());
-    let corpus = match args.corpus.is_given() || !model_only {
-        true => Some(args.corpus.read(common, false)?),
+    let searches = !args.encoder.is_empty();
+    let corpus = match args.corpus.is_given() || !model_only || searches {
+        true => Some(args.corpus.read(common, searches)?),
         false => None,
     };
     let summary = corpus.as_ref().map(|c| &c.summary);
@@ -102,6 +116,10 @@ pub fn run(args: &BoundsCommand, common: &Common) -> Result<ExitCode> {
         _ => Vec::new(),
     };
     let verdict = bounds::verdict(&situation);
+    let encoders = match &corpus {
+        Some(corpus) if searches => encoders(&args.encoder, corpus, common.seed)?,
+        _ => Vec::new(),
+    };
     draw(&args.plot, &situation, &args.corpus.title())?;
     if common.json {
         ui::print_json(&json!({
@@ -112,14 +130,77 @@ pub fn run(args: &BoundsCommand, common: &Common) -> Result<ExitCode> {
             "rows": rows,
             "smallest_models": families,
             "verdict": verdict,
+            "encoders": encoders,
         }))?;
     } else {
-        ui::print(&human(&situation, &args.corpus.title(), &rows, &families, &verdict))?;
+        let mut text = human(&situation, &args.corpus.title(), &rows, &families, &verdict);
+        text += &encoders_text(&encoders);
+        ui::print(&text)?;
     }
     for path in args.plot.iter().chain(&args.corpus.save).chain(&args.corpus.list) {
         ui::note(common.quiet, &format!("wrote {}", path.display()));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What an output that reads `d_model` numbers can reach on a corpus, whatever comes before it.
+#[derive(Debug, Serialize)]
+struct EncoderRow {
+    d_model: u64,
+    /// The gap of the best encoder that was found, over all predictions.
+    gap_nats: Nats,
+    gap_nats_per_prediction: f64,
+    /// False where the gap is nothing but smoothing: no output is a bottleneck.
+    estimate: bool,
+    theorem2: Option<Theorem2>,
+}
+
+fn encoders(ranks: &[u64], corpus: &Corpus, seed: u64) -> Result<Vec<EncoderRow>> {
+    let problem = eval::problem_of(corpus)?;
+    let omega = corpus.summary.d_vocab;
+    let row = |&d_model: &u64| {
+        if !(1..=1 << 20).contains(&d_model) {
+            return Err(Error::setting("--encoder", format!("{d_model} is not between 1 and {}", 1 << 20)));
+        }
+        let solve = Encoder::solve(&problem, omega, d_model as usize, SMOOTHING, Effort::default(), seed);
+        let encoder = solve?;
+        Ok(EncoderRow {
+            d_model,
+            gap_nats: encoder.gap,
+            gap_nats_per_prediction: encoder.gap.0 / problem.predictions(),
+            estimate: !encoder.exact,
+            // Codes need two dimensions, or one for two tokens.
+            theorem2: theorem2(&problem, omega, d_model, seed).ok(),
+        })
+    };
+    ranks.iter().map(row).collect()
+}
+
+fn encoders_text(encoders: &[EncoderRow]) -> String {
+    if encoders.is_empty() {
+        return String::new();
+    }
+    let heads =
+        ["  output reads", "gap (nats)", "a prediction", "random codes at most", "codes at hand at most", ""];
+    let mut table = Table::new(&heads, &[5]);
+    let nats = |n: Option<Nats>| n.map_or("infinite".into(), |n| format!("{:.4}", n.0));
+    for e in encoders {
+        let note = match e.estimate {
+            true => "an estimate: the best encoder that was found",
+            false => "smoothing alone: the output is no bottleneck",
+        };
+        table.row(vec![
+            format!("  {}", thousands(e.d_model)),
+            format!("{:.4e}", e.gap_nats.0),
+            format!("{:.3e}", e.gap_nats_per_prediction),
+            e.theorem2.map_or("-".into(), |t| nats(t.paper_nats)),
+            e.theorem2.map_or("-".into(), |t| nats(t.unit_nats)),
+            note.into(),
+        ]);
+    }
+    let about = "Encoders (dana2024, Propositions 1 to 3, Theorem 2): no model whose output reads so many numbers has a smaller \
+                 gap;\nthe last two are bounds in nats a prediction.\n";
+    format!("\n{about}{}", table.render())
 }
 
 /// A count as a JSON number: an integer as far as JSON values have them, a float above.

@@ -97,12 +97,12 @@ pub fn refit(
         value
     };
     let mut convex = |a: &[f64], da: &mut [f64]| back(w, a, &mut dw, da);
-    let (a, after_convex) = minimize(&mut convex, a, steps.convex);
+    let (a, after_convex) = minimize(&mut convex, a, steps.convex, 0.0);
     let mut joint = |x: &[f64], dx: &mut [f64]| {
         let (dw, da) = dx.split_at_mut(at);
         back(&x[..at], &x[at..], dw, da)
     };
-    let (mut x, value) = minimize(&mut joint, [w, &a].concat(), steps.joint);
+    let (mut x, value) = minimize(&mut joint, [w, &a].concat(), steps.joint, 0.0);
     let a = x.split_off(at);
     let mut solution = MatRef::from_row_major_slice(&a, k, rank).to_owned();
     qr.solve_r(&mut solution);

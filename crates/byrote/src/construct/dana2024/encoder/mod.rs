@@ -98,10 +98,12 @@ impl Encoder {
         let short = affordable < effort.steps * starts.len();
         let first = if short { (affordable / 10).max(20) } else { effort.steps };
         let rest = if short { affordable.min(effort.steps) } else { 0 };
-        let found = starts.into_iter().map(|start| descend(&f, rank, start, first));
+        // What is far below the smoothing is as good as nothing.
+        let enough = 0.01 * gap.0 / problem.predictions();
+        let found = starts.into_iter().map(|start| descend(&f, rank, start, first, enough));
         let mut best = found.reduce(|a, b| if b.2 < a.2 { b } else { a }).unwrap_or_default();
         if rest > 0 {
-            best = descend(&f, rank, (best.0, best.1), rest);
+            best = descend(&f, rank, (best.0, best.1), rest, enough);
         }
         let (w, scaled, _) = best;
         Ok(Self::polished(&f, rank, w, scaled))
@@ -133,7 +135,7 @@ impl Encoder {
         let w = pad(&self.w, 0.0);
         let mut scaled = pad(&self.e, 0.1);
         rescale(&f, rank, &mut scaled, f64::sqrt);
-        let (w, scaled, _) = descend(&f, rank, (w, scaled), steps);
+        let (w, scaled, _) = descend(&f, rank, (w, scaled), steps, 0.0);
         Ok(Self::polished(&f, rank, w, scaled))
     }
 
@@ -241,6 +243,7 @@ fn descend(
     rank: usize,
     (mut x, e): (Vec<f64>, Vec<f64>),
     steps: usize,
+    enough: f64,
 ) -> (Vec<f64>, Vec<f64>, f64) {
     let at = x.len();
     x.extend(e);
@@ -253,19 +256,25 @@ fn descend(
         rescale(f, rank, &mut gradient[at..], |p| 1.0 / p.sqrt());
         value
     };
-    let (mut x, value) = minimize(&mut objective, x, steps);
+    let (mut x, value) = minimize(&mut objective, x, steps, enough);
     let e = x.split_off(at);
     (x, e, value)
 }
 
-/// The end of a descent by L-BFGS with a memory of 20: after so many steps, where the gradient is below 1e-9 everywhere, or
-/// where the value no longer falls.
-pub(super) fn minimize(objective: &mut impl Objective<f64>, x: Vec<f64>, steps: usize) -> (Vec<f64>, f64) {
+/// The end of a descent by L-BFGS with a memory of 20: after so many steps, where the value is `enough` or the gradient below
+/// 1e-9 everywhere, or where the value no longer falls.
+pub(super) fn minimize(
+    objective: &mut impl Objective<f64>,
+    x: Vec<f64>,
+    steps: usize,
+    enough: f64,
+) -> (Vec<f64>, f64) {
     let mut descent = Descent::new(objective, x, Lbfgs::new(20), Wolfe::default(), 1.0);
     let mut still = 0;
     for _ in 0..steps {
         let before = descent.value();
-        if descent.gradient().iter().all(|g| g.abs() < 1e-9) || descent.step(objective).is_err() {
+        let flat = before <= enough || descent.gradient().iter().all(|g| g.abs() < 1e-9);
+        if flat || descent.step(objective).is_err() {
             break;
         }
         still = if before - descent.value() <= 1e-12 * before.abs() { still + 1 } else { 0 };
