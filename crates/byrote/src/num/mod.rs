@@ -8,6 +8,7 @@ pub mod gemm;
 pub mod hash;
 pub mod line;
 pub mod linear;
+pub mod modular;
 pub mod optimize;
 pub(crate) mod pages;
 pub mod real;
