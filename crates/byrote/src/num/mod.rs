@@ -11,6 +11,7 @@ pub mod linear;
 pub mod modular;
 pub mod optimize;
 pub(crate) mod pages;
+pub mod precise;
 pub mod real;
 pub mod rows;
 pub mod simd;

@@ -122,7 +122,7 @@ mod tests {
     }
 
     fn random(n: usize, index: u64) -> Vec<IBig> {
-        let mut stream = Stream::new(1, "fixed-linear", index);
+        let mut stream = Stream::new(1, "precise-linear", index);
         (0..n * n).map(|_| fixed(stream.normal())).collect()
     }
 

@@ -1,6 +1,6 @@
 //! Elementary functions to any number of bits, with a proven error.
 //!
-//! A number is a whole number times 2^-bits. Every function of [`Fixed`] takes an exact argument and returns a result within
+//! A number is a whole number times 2^-bits. Every function of [`Precise`] takes an exact argument and returns a result within
 //! one unit, 2^-bits, of the true value, for arguments up to [`LARGEST`]. Inside it works with more bits, so many that all
 //! roundings together stay below that; each proof stands beside its function and counts in units of the working precision
 //! ("u" there). A product or quotient cut to the working precision costs less than one u.
@@ -93,13 +93,13 @@ const GUARD: usize = 40;
 
 /// Elementary functions with results in units of 2^-bits.
 #[derive(Debug, Clone)]
-pub struct Fixed {
+pub struct Precise {
     bits: usize,
     /// pi in units of 2^-(bits + GUARD), off by less than 2^6 of them.
     pi: IBig,
 }
 
-impl Fixed {
+impl Precise {
     /// For results of so many bits.
     pub fn new(bits: usize) -> Self {
         Self { bits, pi: machin(bits + GUARD) }
@@ -226,7 +226,7 @@ impl Fixed {
     /// x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2, the constant 0.044715 being the f64 nearest to it. The inner
     /// argument is off by less than 2^(6 + 36) u for x up to 2^12, which takes as many bits more.
     pub fn gelu_tanh(&self, x: &Dyadic) -> IBig {
-        let more = Fixed::new(self.bits + 48);
+        let more = Precise::new(self.bits + 48);
         let w = more.work();
         let cubic = x.plus(&x.times(x).times(x).times(&Dyadic::from(0.044_715))).floor(w);
         // sqrt(2 / pi) = 2 / sqrt(2 pi)

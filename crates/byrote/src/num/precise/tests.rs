@@ -20,18 +20,18 @@ fn off(a: &IBig, b: &IBig) -> IBig {
 
 #[test]
 fn values_are_those_of_60_digit_tables() {
-    let fixed = Fixed::new(180);
+    let precise = Precise::new(180);
     let at = |x: f64| Dyadic::from(x);
     // mpmath at 70 digits.
     let cases = [
-        (fixed.tanh(&at(0.5)), "0.462117157260009758502318483643672548730289280330113038552731"),
-        (fixed.erf(&at(0.5)), "0.520499877813046537682746653891964528736451575757963700058805"),
-        (fixed.erf(&at(3.0)), "0.999977909503001414558627223870417679620152292912600750342761"),
-        (fixed.gelu(&at(1.0)), "0.841344746068542948585232545632037922477912966726604390987394"),
-        (fixed.arctan(&at(1.0)), "0.785398163397448309615660845819875721049292349843776455243736"),
-        (fixed.exp(&at(1.0)), "2.718281828459045235360287471352662497757247093699959574966967"),
-        (fixed.cos(&at(1.0)), "0.540302305868139717400936607442976603732310420617922227670097"),
-        (fixed.logistic(&at(-1.0)), "0.268941421369995120748840758178163725634855359834943480723634"),
+        (precise.tanh(&at(0.5)), "0.462117157260009758502318483643672548730289280330113038552731"),
+        (precise.erf(&at(0.5)), "0.520499877813046537682746653891964528736451575757963700058805"),
+        (precise.erf(&at(3.0)), "0.999977909503001414558627223870417679620152292912600750342761"),
+        (precise.gelu(&at(1.0)), "0.841344746068542948585232545632037922477912966726604390987394"),
+        (precise.arctan(&at(1.0)), "0.785398163397448309615660845819875721049292349843776455243736"),
+        (precise.exp(&at(1.0)), "2.718281828459045235360287471352662497757247093699959574966967"),
+        (precise.cos(&at(1.0)), "0.540302305868139717400936607442976603732310420617922227670097"),
+        (precise.logistic(&at(-1.0)), "0.268941421369995120748840758178163725634855359834943480723634"),
     ];
     // The tables have 60 digits, 199 bits; the promise is one unit of 180.
     for (i, (found, text)) in cases.iter().enumerate() {
@@ -42,7 +42,7 @@ fn values_are_those_of_60_digit_tables() {
 #[test]
 fn an_independent_implementation_agrees() {
     let bits = 300;
-    let fixed = Fixed::new(bits);
+    let precise = Precise::new(bits);
     let mut stream = Stream::new(3, "fixed", 0);
     let compare = |ours: IBig, theirs: Float, what: &str, x: f64| {
         let difference = Float::from_parts(ours, -(bits as isize)).with_precision(400).value() - theirs;
@@ -52,24 +52,24 @@ fn an_independent_implementation_agrees() {
     for i in 0..40 {
         let x = stream.normal() * [0.01, 1.0, 7.0, 60.0][i % 4];
         let (at, big) = (Dyadic::from(x), Float::try_from(x).unwrap().with_precision(500).value());
-        compare(fixed.tanh(&at), big.tanh(), "tanh", x);
-        compare(fixed.arctan(&at), big.atan(), "arctan", x);
-        compare(fixed.exp(&at), big.exp(), "exp", x);
-        compare(fixed.cos(&at), big.cos(), "cos", x);
+        compare(precise.tanh(&at), big.tanh(), "tanh", x);
+        compare(precise.arctan(&at), big.atan(), "arctan", x);
+        compare(precise.exp(&at), big.exp(), "exp", x);
+        compare(precise.cos(&at), big.cos(), "cos", x);
     }
 }
 
 /// Every function, by name.
-fn all(fixed: &Fixed, x: &Dyadic) -> [(&'static str, IBig); 8] {
+fn all(precise: &Precise, x: &Dyadic) -> [(&'static str, IBig); 8] {
     [
-        ("tanh", fixed.tanh(x)),
-        ("logistic", fixed.logistic(x)),
-        ("exp", fixed.exp(x)),
-        ("cos", fixed.cos(x)),
-        ("arctan", fixed.arctan(x)),
-        ("erf", fixed.erf(x)),
-        ("gelu", fixed.gelu(x)),
-        ("gelu-tanh", fixed.gelu_tanh(x)),
+        ("tanh", precise.tanh(x)),
+        ("logistic", precise.logistic(x)),
+        ("exp", precise.exp(x)),
+        ("cos", precise.cos(x)),
+        ("arctan", precise.arctan(x)),
+        ("erf", precise.erf(x)),
+        ("gelu", precise.gelu(x)),
+        ("gelu-tanh", precise.gelu_tanh(x)),
     ]
 }
 
@@ -77,11 +77,11 @@ fn all(fixed: &Fixed, x: &Dyadic) -> [(&'static str, IBig); 8] {
 fn the_promise_of_one_unit_holds_against_more_bits() {
     let mut stream = Stream::new(4, "fixed", 1);
     for bits in [20usize, 64, 333, 1000] {
-        let (fixed, finer) = (Fixed::new(bits), Fixed::new(2 * bits + 50));
+        let (precise, finer) = (Precise::new(bits), Precise::new(2 * bits + 50));
         for i in 0..24 {
             let x = stream.normal() * [1e-9, 0.3, 2.0, 9.0, 40.0, 300.0][i % 6];
             let at = Dyadic::from(x);
-            for ((name, coarse), (_, fine)) in all(&fixed, &at).into_iter().zip(all(&finer, &at)) {
+            for ((name, coarse), (_, fine)) in all(&precise, &at).into_iter().zip(all(&finer, &at)) {
                 // In units of the finer precision; its own error is one of them.
                 let difference = off(&(coarse << (bits + 50)), &fine);
                 assert!(difference <= (IBig::ONE << (bits + 50)) + IBig::ONE, "{name}({x}) at {bits}");
@@ -92,12 +92,12 @@ fn the_promise_of_one_unit_holds_against_more_bits() {
 
 #[test]
 fn f64_functions_agree_to_their_last_digits() {
-    use crate::num::fixed::to_f64;
-    let fixed = Fixed::new(120);
+    use crate::num::precise::to_f64;
+    let precise = Precise::new(120);
     for i in -60..=60 {
         let x = f64::from(i) * 0.17;
         let at = Dyadic::from(x);
-        let values = all(&fixed, &at).map(|(_, y)| to_f64(&y, 120));
+        let values = all(&precise, &at).map(|(_, y)| to_f64(&y, 120));
         let expected = [x.tanh(), 1.0 / (1.0 + (-x).exp()), x.exp(), x.cos(), x.atan(), libm::erf(x)];
         for (a, b) in values.iter().zip(expected) {
             assert!((a - b).abs() <= 4e-16 * b.abs().max(1.0), "{x}: {a} {b}");
@@ -107,16 +107,16 @@ fn f64_functions_agree_to_their_last_digits() {
 
 #[test]
 fn symmetries_and_ends() {
-    let fixed = Fixed::new(100);
+    let precise = Precise::new(100);
     let one = IBig::ONE << 100;
     for x in [0.0, 0.25, 5.0, 4000.0] {
         let (at, back) = (Dyadic::from(x), Dyadic::from(-x));
-        for f in [Fixed::tanh, Fixed::erf, Fixed::arctan] {
-            assert!((f(&fixed, &at) + f(&fixed, &back)).abs() <= IBig::from(2));
+        for f in [Precise::tanh, Precise::erf, Precise::arctan] {
+            assert!((f(&precise, &at) + f(&precise, &back)).abs() <= IBig::from(2));
         }
-        assert!(off(&(fixed.logistic(&at) + fixed.logistic(&back)), &one) <= IBig::from(2));
+        assert!(off(&(precise.logistic(&at) + precise.logistic(&back)), &one) <= IBig::from(2));
         // gelu(x) - gelu(-x) = x
-        assert!(off(&(fixed.gelu(&at) - fixed.gelu(&back)), &at.floor(100)) <= IBig::from(2));
+        assert!(off(&(precise.gelu(&at) - precise.gelu(&back)), &at.floor(100)) <= IBig::from(2));
     }
     assert!(Dyadic::from(4096.0).floor(0) == IBig::from(4096) && !Dyadic::from(1e9).is_moderate());
     assert!(Dyadic::from(1e-300).is_moderate() && Dyadic::from(0.0).is_moderate());
