@@ -82,6 +82,9 @@ pub enum Command {
     /// Many trainings from a plan: a grid in a TOML file, run side by side, resumable
     #[command(after_help = commands::sweep::EXAMPLES)]
     Sweep(Box<commands::sweep::SweepCommand>),
+    /// Rank and Kruskal rank of the hidden features psi(a b^T), certified
+    #[command(after_help = commands::rank::EXAMPLES)]
+    Rank(commands::rank::RankCommand),
     /// Print shell completions
     Completions {
         /// The shell

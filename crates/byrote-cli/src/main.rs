@@ -55,6 +55,7 @@ fn run(cli: Cli) -> byrote::Result<ExitCode> {
         Command::Show(args) => commands::show::run(&args, &common),
         Command::Export(args) => commands::export::run(&args, &common),
         Command::Sweep(args) => commands::sweep::execute(&args, &common),
+        Command::Rank(args) => commands::rank::run(&args, &common),
         Command::Completions { shell } => commands::completions::run(shell),
     })?
 }

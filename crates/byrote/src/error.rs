@@ -172,6 +172,25 @@ pub enum Refusal {
         /// What may help.
         advice: &'static str,
     },
+    /// The numbers do not carry the construction.
+    #[error(
+        "{contexts} contexts at {bits} bits: the largest error of a logit is {error:.1e}, above {tolerance:.0e}; the \
+         condition number is about 2^{log2_condition:.0}, {advice}"
+    )]
+    PrecisionExhausted {
+        /// Contexts to store.
+        contexts: usize,
+        /// Bits of the arithmetic.
+        bits: usize,
+        /// log2 of the condition number of the features.
+        log2_condition: f64,
+        /// The largest error of a logit.
+        error: f64,
+        /// What was asked for.
+        tolerance: f64,
+        /// What may help.
+        advice: &'static str,
+    },
     /// The matrices do not fit into memory.
     #[error("takes {needed} bytes of memory, {available} are allowed; {advice}")]
     Memory {

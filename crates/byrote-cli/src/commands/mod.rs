@@ -8,6 +8,7 @@ pub mod corpus;
 pub mod eval;
 pub mod export;
 pub mod predict;
+pub mod rank;
 pub mod show;
 pub mod study;
 pub mod sweep;

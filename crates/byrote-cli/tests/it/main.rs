@@ -7,6 +7,7 @@ mod corpus;
 mod errors;
 mod export;
 mod memory;
+mod rank;
 mod study;
 mod sweep;
 mod train;

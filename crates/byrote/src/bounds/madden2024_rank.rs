@@ -22,15 +22,14 @@
 //! no polynomial (checked).
 //!
 //! Changed: the paper prints min(m, n, |K|) and asks only for distinct b_j, see [`published`]; that is right if
-//! all b_j have one sign and false otherwise. Ranks of integers are exact: the rank modulo a prime is at most
-//! the true one, and equal to it for some prime out of any set whose product exceeds Hadamard's bound on the
-//! minors, so the largest over such a set of primes is the rank.
+//! all b_j have one sign and false otherwise. Ranks of integers are exact ([`crate::num::modular`]).
 //!
 //! Reference: L. Madden, C. Fox, C. Thrampoulidis, arXiv:2405.13718v1 (2024), Theorems 2 and 3.
 
 use super::madden2024::{self, PAPER};
 use super::row::{Bound, Findings, Kind, Order, Task};
 use super::situation::Situation;
+use crate::num::modular::{power, rank_over_rationals};
 
 /// The row of a shape and a corpus.
 pub static RANK: Bound = Bound {
@@ -102,78 +101,16 @@ pub fn published(m: usize, n: usize, exponents: usize) -> usize {
 
 /// The rank of [b_j^k], a row for each exponent.
 fn rank_of_powers(exponents: &[u32], b: &[i64]) -> usize {
-    // Hadamard: a minor of size r is at most (sqrt(r) max |entry|)^r, below 2^(r (bits + bits of r)).
     let bits_of = |b: &i64| u64::from(u64::BITS - b.unsigned_abs().leading_zeros());
-    let largest =
+    let bits =
         b.iter().map(bits_of).max().unwrap_or(0) * u64::from(exponents.iter().copied().max().unwrap_or(0));
-    let size = exponents.len().min(b.len()) as u64;
-    let bits = size * (largest + u64::from(u64::BITS - size.leading_zeros()));
-    let primes = primes().take(usize::try_from(bits / 60 + 1).unwrap_or(usize::MAX));
-    let mut rank = 0;
-    for prime in primes {
-        rank = rank.max(rank_modulo(exponents, b, prime));
-        if rank == size as usize {
-            break;
-        }
-    }
-    rank
-}
-
-fn rank_modulo(exponents: &[u32], b: &[i64], prime: u64) -> usize {
-    let reduced = |b: i64| b.rem_euclid(prime as i64) as u64;
-    let mut rows: Vec<Vec<u64>> =
-        exponents.iter().map(|&k| b.iter().map(|&b| power(reduced(b), k.into(), prime)).collect()).collect();
-    let mut rank = 0;
-    for column in 0..b.len() {
-        let Some(pivot) = (rank..rows.len()).find(|&i| rows[i][column] != 0) else { continue };
-        rows.swap(rank, pivot);
-        let inverse = power(rows[rank][column], prime - 2, prime);
-        let pivot_row = rows[rank].clone();
-        for row in &mut rows[rank + 1..] {
-            let factor = times(row[column], inverse, prime);
-            for (entry, &above) in row.iter_mut().zip(&pivot_row) {
-                *entry = (*entry + prime - times(factor, above, prime)) % prime;
-            }
-        }
-        rank += 1;
-    }
-    rank
-}
-
-/// The primes below 2^61, downwards from 2^61 - 1; those used here are above 2^60.
-fn primes() -> impl Iterator<Item = u64> {
-    (1..1u64 << 61).rev().step_by(2).filter(|&odd| is_prime(odd))
-}
-
-/// Miller and Rabin with the twelve first primes as witnesses, which decides between 37 and 2^64.
-fn is_prime(odd: u64) -> bool {
-    let twos = (odd - 1).trailing_zeros();
-    [2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37].into_iter().all(|witness| {
-        let mut x = power(witness, (odd - 1) >> twos, odd);
-        if x == 1 || x == odd - 1 {
-            return true;
-        }
-        (1..twos).any(|_| {
-            x = times(x, x, odd);
-            x == odd - 1
-        })
-    })
-}
-
-fn times(a: u64, b: u64, modulus: u64) -> u64 {
-    (u128::from(a) * u128::from(b) % u128::from(modulus)) as u64
-}
-
-fn power(base: u64, mut exponent: u64, modulus: u64) -> u64 {
-    let (mut product, mut square) = (1 % modulus, base % modulus);
-    while exponent > 0 {
-        if exponent & 1 == 1 {
-            product = times(product, square, modulus);
-        }
-        square = times(square, square, modulus);
-        exponent >>= 1;
-    }
-    product
+    let most = exponents.len().min(b.len());
+    let powers = |prime: u64| {
+        let reduced = |b: i64| b.rem_euclid(prime as i64) as u64;
+        let row = |&k: &u32| b.iter().map(|&b| power(reduced(b), k.into(), prime)).collect();
+        exponents.iter().map(row).collect()
+    };
+    rank_over_rationals(most, bits, u64::MAX, powers).lower
 }
 
 #[cfg(test)]
@@ -214,12 +151,8 @@ mod tests {
     }
 
     #[test]
-    fn a_minor_divisible_by_the_first_prime_is_seen_through_the_second() {
-        let first = (1i64 << 61) - 1;
-        assert_eq!(primes().next(), Some(first as u64));
-        assert_eq!(rank_modulo(&[1], &[first], first as u64), 0);
-        assert_eq!(rank_of_powers(&[1], &[first]), 1);
-        assert_eq!([1763, 2047, 3_215_031_751, 41, 101].map(is_prime), [false, false, false, true, true]);
+    fn powers_divisible_by_the_first_prime_count_too() {
+        assert_eq!(rank_of_powers(&[1], &[(1i64 << 61) - 1]), 1);
     }
 
     #[test]

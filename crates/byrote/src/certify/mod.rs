@@ -12,12 +12,15 @@
 //! From the enclosures follow ([`verdict`]), for every context, whether the largest logit of its top set is strictly above
 //! all others, with a lower bound on the margin, and an upper bound on the gap to the floor. [`injective`] proves that the
 //! mixer tells the contexts apart.
+//!
+//! Apart from that stands [`rank`]: rank and Kruskal rank of the hidden features psi(a b^T).
 
 pub mod function;
 pub mod injective;
 pub mod interval;
 pub mod layer;
 pub mod mixer;
+pub mod rank;
 pub mod verdict;
 
 pub use injective::Injectivity;

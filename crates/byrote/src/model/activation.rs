@@ -13,6 +13,7 @@
 //! Phi and phi are the distribution function and the density of the standard normal law.
 
 use super::Activation;
+use crate::num::precise::{Dyadic, IBig, Precise};
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, SQRT_2};
 
 /// sqrt(2 / pi).
@@ -31,6 +32,19 @@ impl Activation {
             Activation::Arctan => x.atan(),
             Activation::Relu => x.max(0.0),
             Activation::Erf => libm::erf(x),
+        }
+    }
+
+    /// psi(x) in units of 2^-bits, within one of them, for |x| up to [`crate::num::precise::LARGEST`].
+    pub fn precise(self, precise: &Precise, x: &Dyadic) -> IBig {
+        match self {
+            Activation::Gelu => precise.gelu(x),
+            Activation::GeluTanh => precise.gelu_tanh(x),
+            Activation::Tanh => precise.tanh(x),
+            Activation::Logistic => precise.logistic(x),
+            Activation::Arctan => precise.arctan(x),
+            Activation::Relu => x.floor(precise.bits()).max(IBig::ZERO),
+            Activation::Erf => precise.erf(x),
         }
     }
 
@@ -103,6 +117,22 @@ mod tests {
             // Phi has relative condition x^2 in its left tail: a rounded argument costs that many units.
             let tolerance = 4e-16 * (1.0 + x * x) * value.abs();
             assert!((activation.value(x) - value).abs() <= tolerance, "{activation}({x})");
+        }
+    }
+
+    #[test]
+    fn more_bits_say_the_same() {
+        let precise = Precise::new(120);
+        for activation in Activation::ALL {
+            for i in -40..=40 {
+                let x = f64::from(i) * 0.23 + 0.011;
+                let value = crate::num::precise::to_f64(&activation.precise(&precise, &Dyadic::from(x)), 120);
+                let own = activation.value(x);
+                assert!(
+                    (value - own).abs() <= 2e-15 * own.abs().max(1.0),
+                    "{activation} at {x}: {value} {own}"
+                );
+            }
         }
     }
 

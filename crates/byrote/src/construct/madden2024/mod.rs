@@ -31,6 +31,7 @@
 //! Madden, Fox, Thrampoulidis, "Next-token prediction capacity: general upper bounds and a lower bound for transformers",
 //! arXiv:2405.13718v1, Theorems 4 to 7.
 
+pub mod literal;
 pub mod mixer;
 pub mod pairs;
 pub mod ramps;

@@ -1,0 +1,176 @@
+//! Certified ranks of analytic functions that are no polynomials.
+//!
+//! From above: what opposite and repeated entries of b, and of a, make dependent ([`super::function`]). From below: rows and
+//! columns are chosen by elimination with complete pivoting at p bits, and the square matrix they form is proven regular by a
+//! verified inverse: in f64 where that is enough, else in whole numbers at p = 64 + 8 r bits and twice as many until it
+//! succeeds, up to [`MOST_BITS`]. Entries are within one unit of 2^-p, by the proofs of [`crate::num::precise`].
+//!
+//! **exp** needs no computation: [e^(a_i b_j)] is totally positive for increasing a and b (Gantmacher and Krein 1950), so for
+//! distinct a and distinct b both ranks are min(m, n).
+
+use super::function::{Function, Signs};
+use super::inverse::regularity;
+use super::subsets::{self, Verdict};
+use super::{Certificate, Interval, Theorems};
+use crate::num::linear::Mat;
+use crate::num::precise::linear::{Lu, is_certainly_regular};
+use crate::num::precise::{Dyadic, IBig, Precise, to_f64};
+use dashu_base::Abs;
+use rayon::prelude::*;
+
+/// The most bits.
+pub const MOST_BITS: usize = 4096;
+/// Subsets of columns that are looked at for the Kruskal rank; each takes an inverse.
+const SUBSETS: u64 = 2000;
+
+/// The entries at a precision.
+struct Entries<'a> {
+    psi: &'a Function,
+    a: Vec<Dyadic>,
+    b: Vec<Dyadic>,
+}
+
+impl Entries<'_> {
+    /// Row-major `[rows, columns]`, in units of 2^-bits, each within one of them.
+    fn at(&self, bits: usize, rows: &[usize], columns: &[usize]) -> Vec<IBig> {
+        let precise = Precise::new(bits);
+        rows.par_iter()
+            .flat_map_iter(|&i| {
+                let precise = &precise;
+                columns.iter().map(move |&j| self.psi.precise(precise, &self.a[i].times(&self.b[j])))
+            })
+            .collect()
+    }
+}
+
+/// Rows and columns with the largest pivots of an elimination, in order, up to `most` of each.
+fn pivots(mut a: Vec<IBig>, rows: usize, columns: usize, bits: usize, most: usize) -> Vec<(usize, usize)> {
+    let (mut row_of, mut column_of): (Vec<usize>, Vec<usize>) = ((0..rows).collect(), (0..columns).collect());
+    for k in 0..most.min(rows).min(columns) {
+        let places = (k..rows).flat_map(|i| (k..columns).map(move |j| (i, j)));
+        let sizes = places.map(|(i, j)| (a[i * columns + j].clone().abs(), i, j));
+        // The first of the largest, so that the choice does not depend on anything else.
+        let Some((size, i, j)) = sizes.reduce(|best, next| if next.0 > best.0 { next } else { best }) else {
+            break;
+        };
+        if size == IBig::ZERO {
+            row_of.truncate(k);
+            break;
+        }
+        row_of.swap(k, i);
+        column_of.swap(k, j);
+        (0..columns).for_each(|c| a.swap(k * columns + c, i * columns + c));
+        (0..rows).for_each(|r| a.swap(r * columns + k, r * columns + j));
+        let (head, tail) = a.split_at_mut((k + 1) * columns);
+        let above = &head[k * columns..];
+        tail.par_chunks_mut(columns).for_each(|row| {
+            let factor: IBig = (&row[k] << bits) / &above[k];
+            for (entry, u) in row[k + 1..].iter_mut().zip(&above[k + 1..]) {
+                *entry -= (&factor * u) >> bits;
+            }
+            row[k] = IBig::ZERO;
+        });
+    }
+    row_of.into_iter().zip(column_of).take(most).collect()
+}
+
+/// Proves that `most` of these rows and columns form a regular matrix. The bits it took; otherwise the largest number of
+/// pivots that was proven at the most bits.
+fn prove(entries: &Entries<'_>, rows: &[usize], columns: &[usize], most: usize) -> Result<usize, usize> {
+    if most == 0 {
+        return Ok(0);
+    }
+    let mut bits = 64;
+    loop {
+        let all = entries.at(bits, rows, columns);
+        let chosen = pivots(all.clone(), rows.len(), columns.len(), bits, most);
+        let square = |r: usize| -> Vec<IBig> {
+            let entry = |i: usize, j: usize| all[chosen[i].0 * columns.len() + chosen[j].1].clone();
+            (0..r * r).map(|k| entry(k / r, k % r)).collect()
+        };
+        let regular = |r: usize| {
+            let a = square(r);
+            if bits == 64 {
+                let rounded = Mat::from_fn(r, r, |i, j| to_f64(&a[i * r + j], bits));
+                // Rounding to f64 costs four halves of its unit at most, and an entry is within 2^-64.
+                return regularity(rounded.as_ref(), 2.0 * f64::EPSILON, 2f64.powi(-64)) < 1.0;
+            }
+            Lu::of(a.clone(), r, bits).is_some_and(|lu| is_certainly_regular(&a, &lu.inverse(), r, bits, 1))
+        };
+        if chosen.len() == most && regular(most) {
+            return Ok(bits);
+        }
+        let next = if bits == 64 { 64 + 8 * most } else { 2 * bits };
+        if next > MOST_BITS {
+            // By halves: what is proven for r pivots need not be for more.
+            let (mut proven, mut open) = (0, chosen.len().min(most));
+            while proven < open {
+                let middle = (proven + open).div_ceil(2);
+                if regular(middle) { proven = middle } else { open = middle - 1 }
+            }
+            return Err(proven);
+        }
+        bits = next;
+    }
+}
+
+/// Certifies the ranks of an analytic function.
+pub(super) fn certify(psi: &Function, a: &[f64], b: &[f64], theorems: Theorems) -> Certificate {
+    let (m, n) = (a.len(), b.len());
+    let (sa, sb) = (Signs::of(a), Signs::of(b));
+    if *psi == Function::Exp && sa.distinct == m && sb.distinct == n {
+        let by = "total positivity of e^(a b) for distinct a and distinct b".to_owned();
+        return Certificate {
+            rank: Interval::exactly(m.min(n)),
+            kruskal: Interval::exactly(m.min(n)),
+            rank_by: by.clone(),
+            kruskal_by: by,
+            bits: None,
+            theorems,
+        };
+    }
+    let symmetry = psi.symmetry();
+    let (of_a, of_b) = (symmetry.dimension(sa), symmetry.dimension(sb));
+    let upper = of_a.min(of_b);
+    let from_above = match (upper < m.min(n), of_b <= of_a) {
+        (false, _) => "its size",
+        (true, true) => "opposite, zero or repeated entries of b",
+        (true, false) => "opposite, zero or repeated entries of a",
+    };
+    let exact = |v: &[f64]| v.iter().map(|&x| Dyadic::from(x)).collect();
+    let entries = Entries { psi, a: exact(a), b: exact(b) };
+    let rows: Vec<usize> = (0..m).collect();
+    let columns: Vec<usize> = (0..n).collect();
+    let (rank, bits) = match prove(&entries, &rows, &columns, upper) {
+        Ok(bits) => (Interval::exactly(upper), bits),
+        Err(lower) => (Interval { lower, upper }, MOST_BITS),
+    };
+    let from_below = match (upper, bits) {
+        (0, _) => "nothing".to_owned(),
+        (_, 64) => "a verified inverse in double precision".to_owned(),
+        (_, bits) => format!("a verified inverse at {bits} bits"),
+    };
+    let rank_by = match rank.value() {
+        Some(_) => format!("{from_below} from below, {from_above} from above"),
+        None => format!("{from_above} from above; {MOST_BITS} bits do not prove more from below"),
+    };
+    let ceiling = symmetry.kruskal(sb).unwrap_or(n).min(rank.upper);
+    let (kruskal, kruskal_by) = if rank.lower == n {
+        (Interval::exactly(n), "all columns are independent".to_owned())
+    } else {
+        let found = subsets::kruskal(n, ceiling, SUBSETS, |subset| {
+            match prove(&entries, &rows, subset, subset.len()) {
+                Ok(_) => Verdict::Independent,
+                Err(_) => Verdict::Unknown,
+            }
+        });
+        let by = match found.value() {
+            Some(_) if ceiling < rank.upper => "sets of columns by verified inverses, symmetry from above",
+            Some(_) => "sets of columns by verified inverses, the rank from above",
+            None => "not every set of columns was proven independent",
+        };
+        (found, by.to_owned())
+    };
+    let used = (upper > 0).then_some(bits);
+    Certificate { rank, kruskal, rank_by, kruskal_by, bits: used, theorems }
+}

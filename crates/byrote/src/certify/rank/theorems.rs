@@ -1,0 +1,79 @@
+//! What the theorems say of generic a: as printed in madden2024, and as corrected.
+//!
+//! | | printed | corrected (docs/errata.md) |
+//! |---|---|---|
+//! | polynomial (Theorem 2, E1) | both ranks min(m, n, \|K\|) for b distinct, not 0 | min(m, rank B), min(m, Kruskal rank B), B = [b_j^k] for k in K |
+//! | analytic at 0, no polynomial there (Theorem 3, E2) | min(m, n) for b distinct, not 0 | the same for \|b_j\| distinct, not 0; for exp, whose series has every exponent, distinct b are enough |
+//!
+//! The functions here are analytic on the whole line, so what holds for generic a near 0 holds for generic a: a minor that
+//! is not 0 near 0 vanishes on a set of measure 0 only.
+
+use super::Interval;
+use super::exact;
+use super::function::{Function, Signs};
+use crate::Result;
+use crate::bounds::madden2024_rank::{analytic, published};
+use crate::model::Activation;
+use serde::Serialize;
+
+/// What one theorem says.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Theorem {
+    /// The rank; `None` where the theorem says nothing.
+    pub rank: Option<Interval>,
+    /// The Kruskal rank.
+    pub kruskal: Option<Interval>,
+    /// Which theorem, and why it says nothing where it does not.
+    pub place: String,
+}
+
+/// Both.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Theorems {
+    /// As corrected.
+    pub corrected: Theorem,
+    /// As printed.
+    pub published: Theorem,
+}
+
+impl Theorems {
+    /// For m generic weights.
+    pub(super) fn of(psi: &Function, m: usize, b: &[f64]) -> Result<Self> {
+        let signs = Signs::of(b);
+        let n = b.len();
+        let says = |rank: Option<usize>, place: String| {
+            let rank = rank.map(Interval::exactly);
+            Theorem { rank, kruskal: rank, place }
+        };
+        // The hypothesis as printed.
+        let printed = |theorem: &str, value: usize| match (signs.zero, signs.repeated) {
+            (true, _) => says(None, format!("{theorem}: asks for b without 0")),
+            (_, true) => says(None, format!("{theorem}: asks for distinct b")),
+            _ => says(Some(value), format!("{theorem}: b distinct, not 0")),
+        };
+        if let Some(exponents) = psi.exponents() {
+            let (rank, kruskal) = exact::ranks_of_powers(&exponents, b);
+            let cut = |i: Interval| Interval { lower: i.lower.min(m), upper: i.upper.min(m) };
+            return Ok(Self {
+                corrected: Theorem {
+                    rank: Some(cut(rank)),
+                    kruskal: Some(cut(kruskal)),
+                    place: "Theorem 2 with E1: min(m, ranks of the powers of b)".into(),
+                },
+                published: printed("Theorem 2", published(m, n, exponents.len())),
+            });
+        }
+        if *psi == Function::Activation(Activation::Relu) {
+            let nothing = |theorem: &str| says(None, format!("{theorem}: relu is not analytic at 0"));
+            return Ok(Self { corrected: nothing("Theorem 3 with E2"), published: nothing("Theorem 3") });
+        }
+        let corrected = match (psi, analytic(m, b)) {
+            (Function::Exp, _) if !signs.repeated => {
+                says(Some(m.min(n)), "Theorem 3 with E2: b distinct, every exponent in the series".into())
+            }
+            (_, Some(rank)) => says(Some(rank), "Theorem 3 with E2: |b| distinct, not 0".into()),
+            (_, None) => says(None, "Theorem 3 with E2: asks for distinct |b|, not 0".into()),
+        };
+        Ok(Self { corrected, published: printed("Theorem 3", m.min(n)) })
+    }
+}

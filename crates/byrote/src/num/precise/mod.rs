@@ -1,0 +1,325 @@
+//! Elementary functions to any number of bits, with a proven error.
+//!
+//! A number is a whole number times 2^-bits. Every function of [`Precise`] takes an exact argument and returns a result within
+//! one unit, 2^-bits, of the true value, for arguments up to [`LARGEST`]. Inside it works with more bits, so many that all
+//! roundings together stay below that; each proof stands beside its function and counts in units of the working precision
+//! ("u" there). A product or quotient cut to the working precision costs less than one u.
+//!
+//! Series and reductions are classical: e^-y by halving y and Taylor's series; tanh and the logistic function through it;
+//! the normal law by the series of positive terms x e^(-x^2/2) sum x^(2n) / (2n+1)!!; arctan by its half-angle formula; pi by
+//! Machin's. Systems of linear equations in these numbers are in [`linear`].
+
+pub mod linear;
+
+use dashu_base::{Abs, BitTest, Signed, SquareRoot};
+pub use dashu_int::IBig;
+use dashu_int::UBig;
+
+/// The largest absolute value of an argument.
+pub const LARGEST: u64 = 4096;
+
+/// A whole number times a power of two: exact products and sums.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dyadic {
+    mantissa: IBig,
+    exponent: isize,
+}
+
+impl Dyadic {
+    /// A fixed-point number as it is.
+    pub fn new(mantissa: IBig, exponent: isize) -> Self {
+        Self { mantissa, exponent }
+    }
+
+    /// The product.
+    pub fn times(&self, other: &Dyadic) -> Dyadic {
+        Dyadic::new(&self.mantissa * &other.mantissa, self.exponent + other.exponent)
+    }
+
+    /// The sum.
+    pub fn plus(&self, other: &Dyadic) -> Dyadic {
+        let exponent = self.exponent.min(other.exponent);
+        let at = |x: &Dyadic| &x.mantissa << (x.exponent - exponent).unsigned_abs();
+        Dyadic::new(at(self) + at(other), exponent)
+    }
+
+    /// In units of 2^-bits, cut downwards.
+    pub fn floor(&self, bits: usize) -> IBig {
+        shifted(&self.mantissa, self.exponent + bits.cast_signed())
+    }
+
+    /// Whether the absolute value is at most [`LARGEST`].
+    pub fn is_moderate(&self) -> bool {
+        self.mantissa == IBig::ZERO
+            || self.mantissa.bit_len().cast_signed() + self.exponent <= LARGEST.ilog2() as isize
+    }
+}
+
+impl From<f64> for Dyadic {
+    /// Exact. Not for infinities and NaN.
+    fn from(x: f64) -> Self {
+        let (mantissa, exponent) = super::modular::dyadic(x);
+        Dyadic::new(mantissa.into(), exponent as isize)
+    }
+}
+
+/// x 2^by, cut downwards.
+fn shifted(x: &IBig, by: isize) -> IBig {
+    if by >= 0 { x << by.unsigned_abs() } else { x >> by.unsigned_abs() }
+}
+
+/// The nearest f64 to x 2^-bits, or nearly: at most two units in its last place off, infinite beyond its range.
+pub fn to_f64(x: &IBig, bits: usize) -> f64 {
+    let size = x.bit_len();
+    let cut = size.saturating_sub(64);
+    let top = i128::try_from(&(x >> cut)).unwrap_or(0) as f64;
+    // Two steps, so that the power of two itself does not leave the range where the result does not.
+    let exponent = cut as i64 - bits as i64;
+    let half = exponent.clamp(-4000, 4000) / 2;
+    let power = |e: i64| 2f64.powi(e as i32);
+    top * power(half) * power(exponent.clamp(-4000, 4000) - half)
+}
+
+/// log2 |x 2^-bits|, to about ten digits; minus infinity for 0.
+pub fn log2(x: &IBig, bits: usize) -> f64 {
+    let size = x.bit_len();
+    let cut = size.saturating_sub(64);
+    let top = i128::try_from(&(x.clone().abs() >> cut)).unwrap_or(0) as f64;
+    top.log2() + cut as f64 - bits as f64
+}
+
+/// Bits kept beyond those asked for.
+const GUARD: usize = 40;
+
+/// Elementary functions with results in units of 2^-bits.
+#[derive(Debug, Clone)]
+pub struct Precise {
+    bits: usize,
+    /// pi in units of 2^-(bits + GUARD), off by less than 2^6 of them.
+    pi: IBig,
+}
+
+impl Precise {
+    /// For results of so many bits.
+    pub fn new(bits: usize) -> Self {
+        Self { bits, pi: machin(bits + GUARD) }
+    }
+
+    /// The number of bits after the point.
+    pub fn bits(&self) -> usize {
+        self.bits
+    }
+
+    fn work(&self) -> usize {
+        self.bits + GUARD
+    }
+
+    /// The argument in working precision (off by less than u), with its sign taken off.
+    fn reduced(&self, x: &Dyadic) -> (IBig, bool) {
+        let x = x.floor(self.work());
+        let negative = x.is_negative();
+        (x.abs(), negative)
+    }
+
+    fn finish(&self, y: IBig, negative: bool) -> IBig {
+        (if negative { -y } else { y }) >> GUARD
+    }
+
+    /// tanh x. The slope is at most 1 and (1 - t) / (1 + t) has slope at most 2 in t = e^-2x, so the error is below 6 u.
+    pub fn tanh(&self, x: &Dyadic) -> IBig {
+        let w = self.work();
+        let (a, negative) = self.reduced(x);
+        let t = exp_minus(&(a << 1), w);
+        let one = IBig::ONE << w;
+        self.finish(((&one - &t) << w) / (&one + &t), negative)
+    }
+
+    /// 1 / (1 + e^-x). Error below 4 u.
+    pub fn logistic(&self, x: &Dyadic) -> IBig {
+        let w = self.work();
+        let (a, negative) = self.reduced(x);
+        let one = IBig::ONE << w;
+        let y = (&one << w) / (&one + exp_minus(&a, w));
+        self.finish(if negative { one - y } else { y }, false)
+    }
+
+    /// e^x. For x > 0 it is 1 / t with t = e^-x: off by (error of x and of t) e^(2x), for which 3 x bits more are kept.
+    pub fn exp(&self, x: &Dyadic) -> IBig {
+        let (a, negative) = self.reduced(x);
+        if negative {
+            // The floor of x is off by less than u, the slope is at most 1.
+            return self.finish(exp_minus(&a, self.work()), false);
+        }
+        let whole = usize::try_from(&(&a >> self.work())).unwrap_or(0);
+        let w = self.work() + 3 * whole + 8;
+        let t = exp_minus(&x.floor(w), w);
+        ((IBig::ONE << (2 * w)) / t) >> (w - self.bits)
+    }
+
+    /// cos x. x is halved s times; doubling, 2 c^2 - 1, makes an error four times as large, so 2 s + 8 bits more are kept.
+    pub fn cos(&self, x: &Dyadic) -> IBig {
+        let (a, _) = self.reduced(x);
+        let s = halvings(&a, self.work());
+        let w = self.work() + 2 * s + 8;
+        let r = x.floor(w).abs() >> s;
+        let square = (&r * &r) >> w;
+        let (mut term, mut sum, mut k) = (IBig::ONE << w, IBig::ONE << w, 0u32);
+        while term != IBig::ZERO {
+            k += 2;
+            term = -((term * &square) >> w) / (k * (k - 1));
+            sum += &term;
+        }
+        for _ in 0..s {
+            sum = ((&sum * &sum) >> (w - 1)) - (IBig::ONE << w);
+        }
+        sum >> (w - self.bits)
+    }
+
+    /// arctan x. Beyond 1 it is pi/2 - arctan(1/x); then t -> t / (1 + sqrt(1 + t^2)) halves the angle eight times, to below
+    /// 2^-8. Each halving is off by less than 4 u and halves what was off before; doubled back: below 2^8 (8 + terms) u, with
+    /// terms below bits / 8 and 2^GUARD u one unit.
+    pub fn arctan(&self, x: &Dyadic) -> IBig {
+        let w = self.work();
+        let (a, negative) = self.reduced(x);
+        let one = IBig::ONE << w;
+        let far = a > one;
+        let mut t = if far { (&one << w) / a } else { a };
+        for _ in 0..8 {
+            let root = root(&((&one << w) + &t * &t));
+            t = (t << w) / (&one + root);
+        }
+        let square = (&t * &t) >> w;
+        let (mut term, mut sum, mut k) = (t.clone(), t, 1u32);
+        while term != IBig::ZERO {
+            term = -((term * &square) >> w);
+            k += 2;
+            sum += &term / k;
+        }
+        let angle: IBig = sum << 8;
+        self.finish(if far { (&self.pi >> 1) - angle } else { angle }, negative)
+    }
+
+    /// erf x.
+    pub fn erf(&self, x: &Dyadic) -> IBig {
+        let (a, negative) = self.reduced(x);
+        // 2 / sqrt(pi) G, with G below sqrt(pi) / 2.
+        let y = match self.gauss(&a, 2) {
+            Some(g) => (g << (self.work() + 1)) / self.root_of_pi(0),
+            None => IBig::ONE << self.work(),
+        };
+        self.finish(y, negative)
+    }
+
+    /// x Phi(x). Phi is off by less than 2^8 u and x at most 2^12.
+    pub fn gelu(&self, x: &Dyadic) -> IBig {
+        let w = self.work();
+        let (a, negative) = self.reduced(x);
+        let half = IBig::ONE << (w - 1);
+        let y = match self.gauss(&a, 1) {
+            Some(g) => (g << w) / self.root_of_pi(1),
+            None => half.clone(),
+        };
+        let normal = if negative { half - y } else { half + y };
+        self.finish((x.floor(w) * normal) >> w, false)
+    }
+
+    /// x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2, the constant 0.044715 being the f64 nearest to it. The inner
+    /// argument is off by less than 2^(6 + 36) u for x up to 2^12, which takes as many bits more.
+    pub fn gelu_tanh(&self, x: &Dyadic) -> IBig {
+        let more = Precise::new(self.bits + 48);
+        let w = more.work();
+        let cubic = x.plus(&x.times(x).times(x).times(&Dyadic::from(0.044_715))).floor(w);
+        // sqrt(2 / pi) = 2 / sqrt(2 pi)
+        let inner = (cubic << (w + 1)) / more.root_of_pi(1);
+        let negative = inner.is_negative();
+        let t = exp_minus(&(inner.abs() << 1), w);
+        let one = IBig::ONE << w;
+        let tanh = ((&one - &t) << w) / (&one + &t);
+        let sum = if negative { one - tanh } else { one + tanh };
+        ((x.floor(w) * sum) >> (w + 1)) >> (w - self.bits)
+    }
+
+    /// sqrt(pi 2^k) in working precision; off by less than 2^7 u.
+    fn root_of_pi(&self, k: usize) -> IBig {
+        root(&(&self.pi << (self.work() + k)))
+    }
+
+    /// G = a e^(-k a^2 / 2) sum_n (k a^2)^n / (2n+1)!! for a >= 0, in working precision; `None` where the tail, at most
+    /// e^(-k a^2 / 2), is below u / 4, so that G is its limit.
+    ///
+    /// With s = k a^2 the sum is at most e^(s/2): a term is at most (s/2)^n / n!. In a precision of units v an error in term j
+    /// grows until term n by at most e^(s/2), so N terms are off by N^2 e^(s/2) v together, and by N^2 v once multiplied by
+    /// e^(-s/2), whose own error costs e^(s/2) v. With s/2 log2(e) + 48 bits more that is below u for N up to 2^20.
+    fn gauss(&self, a: &IBig, k: u32) -> Option<IBig> {
+        let w = self.work();
+        let s = (a * a * k) >> w;
+        let whole = usize::try_from(&(&s >> (w + 1))).unwrap_or(usize::MAX);
+        if whole > w + 2 {
+            return None;
+        }
+        let wide = w + 3 * (whole + 1) / 2 + 48;
+        let a = a << (wide - w);
+        let s = (&a * &a * k) >> wide;
+        let (mut term, mut sum, mut n) = (a.clone(), a, 1u32);
+        while term != IBig::ZERO {
+            n += 2;
+            term = ((term * &s) >> wide) / n;
+            sum += &term;
+        }
+        Some(((sum * exp_minus(&(s >> 1), wide)) >> wide) >> (wide - w))
+    }
+}
+
+/// The integer square root.
+fn root(x: &IBig) -> IBig {
+    UBig::try_from(x.clone()).map_or(IBig::ZERO, |x| x.sqrt().into())
+}
+
+/// Halvings that bring y 2^-w below about 2^-(8 + sqrt(w) / 2), where few terms of a series are needed.
+fn halvings(y: &IBig, w: usize) -> usize {
+    (y.bit_len() + 8 + w.isqrt() / 2).saturating_sub(w)
+}
+
+/// e^(-y 2^-w) 2^w for y >= 0, within one unit.
+///
+/// With v the units of w + s + 24 bits: cutting y 2^-s costs one v, N terms of the series cost N + 1, and each of the s
+/// squarings doubles the error and adds one: below 2^s (N + 4) v, which is below 2^-4 units for N up to 2^19.
+fn exp_minus(y: &IBig, w: usize) -> IBig {
+    if y.bit_len() > w + 20 {
+        return IBig::ZERO; // e^-(2^19)
+    }
+    let s = halvings(y, w);
+    let wide = w + s + 24;
+    let r = (y << (wide - w)) >> s;
+    let one = IBig::ONE << wide;
+    let (mut term, mut sum, mut k) = (one.clone(), one, 0u32);
+    while term != IBig::ZERO {
+        k += 1;
+        // Rounded towards 0, so that the terms end.
+        term = -((term * &r) / (IBig::ONE << wide)) / k;
+        sum += &term;
+    }
+    for _ in 0..s {
+        sum = (&sum * &sum) >> wide;
+    }
+    sum >> (wide - w)
+}
+
+/// pi 2^w = 16 arctan(1/5) - 4 arctan(1/239), each term cut: off by less than 20 (w / 4 + 2) units of 2^-(w + 16), below one
+/// of 2^-w for w up to 2^13, and below 2^6 far beyond.
+fn machin(w: usize) -> IBig {
+    let wide = w + 16;
+    let inverse = |n: u32| {
+        let (mut power, mut sum, mut k) = ((IBig::ONE << wide) / n, IBig::ZERO, 1u32);
+        while power != IBig::ZERO {
+            sum += if k % 4 == 1 { &power / k } else { -(&power / k) };
+            power /= n * n;
+            k += 2;
+        }
+        sum
+    };
+    (inverse(5) * 16 - inverse(239) * 4) >> 16usize
+}
+
+#[cfg(test)]
+mod tests;
