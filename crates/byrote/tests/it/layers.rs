@@ -13,6 +13,7 @@ const LAYERS: &[&[&str]] = &[
     &["train"],
     &["evaluate"],
     &["construct", "certify", "export", "incontext"],
+    &["lab", "fit"],
     &["report"],
 ];
 
