@@ -3,9 +3,9 @@
 //! For any text: the *floor* (the lowest training loss that any model can reach) and the number of distinct contexts to
 //! store ([`corpus`]); every published capacity bound, with its hypotheses checked ([`bounds`]); transformers ([`model`]) trained
 //! to the floor ([`train`]), or written down in closed form ([`construct`]), and measured against it
-//! ([`evaluate`](mod@evaluate)); figures ([`report`]).
+//! ([`evaluate`](mod@evaluate)); laws through measurements ([`fit`]); figures ([`report`]).
 //!
-//! The layers point one way: `num` -> `corpus` -> `model` -> `bounds` -> `train` -> `evaluate` -> `construct`, `certify` -> `report`. The library never prints, never
+//! The layers point one way: `num` -> `corpus` -> `model` -> `bounds` -> `train` -> `evaluate` -> `construct`, `certify` -> `fit` -> `report`. The library never prints, never
 //! exits, reads no environment variable, sets no global thread pool and has no global seed.
 
 pub mod bounds;
@@ -15,6 +15,7 @@ pub mod corpus;
 pub mod error;
 pub mod evaluate;
 pub mod export;
+pub mod fit;
 #[cfg(any(feature = "huggingface", feature = "parquet"))]
 mod foreign;
 pub mod lab;
