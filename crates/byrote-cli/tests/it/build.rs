@@ -121,3 +121,26 @@ fn what_cannot_be_built_is_refused_and_nothing_is_written() {
     let error: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(error["error"]["kind"], "refused");
 }
+
+#[test]
+fn the_proof_as_it_stands_needs_bits() {
+    let case = Case::new();
+    case.file("few.txt", "a b c\na c b\nb a\n");
+    let literal = ["build", "madden2024", "few.txt", "--method", "literal"];
+    let report = case.json(literal);
+    assert_eq!((&report["solver"], &report["certified_regular"]), (&"literal".into(), &true.into()));
+    assert!(report["max_logit_error"].as_f64().unwrap() < 1e-6);
+    assert!(report["bits"].as_u64().unwrap() >= 64);
+    let refused = |more: &[&str], words: &str| {
+        let output = case.run(literal.iter().chain(more));
+        let (_, error) = text(&output);
+        assert_eq!(output.status.code(), Some(2), "{more:?}");
+        assert!(error.contains(words), "{more:?}: {error}");
+    };
+    refused(&["--out", "m"], "reported, not stored");
+    refused(&["--activation", "relu"], "relu");
+    let output =
+        case.run(["build", "madden2024", "--builtin", "10", "--method", "literal", "--arithmetic", "f64"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(case.names(), ["few.txt"]);
+}

@@ -201,10 +201,10 @@ fn check(n: usize, settings: &LiteralSettings) -> Result<()> {
     if !(settings.scale > 0.0 && settings.scale <= 64.0) {
         return Err(Error::setting("--scale", format!("{}; above 0, at most 64", settings.scale)));
     }
-    if !(settings.eta.abs() <= 64.0) {
+    if settings.eta.is_nan() || settings.eta.abs() > 64.0 {
         return Err(Error::setting("--eta", format!("{}; from -64 to 64", settings.eta)));
     }
-    if !(settings.tolerance > 0.0) {
+    if settings.tolerance.is_nan() || settings.tolerance <= 0.0 {
         return Err(Error::setting("--tolerance", format!("{}; a number above 0", settings.tolerance)));
     }
     Ok(())
