@@ -17,6 +17,7 @@ pub mod evaluate;
 pub mod export;
 #[cfg(any(feature = "huggingface", feature = "parquet"))]
 mod foreign;
+pub mod incontext;
 pub mod model;
 pub mod num;
 pub mod output;

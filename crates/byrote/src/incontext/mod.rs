@@ -1,0 +1,23 @@
+//! Transformers that learn in the context.
+
+pub mod construct;
+pub mod descent;
+pub mod direct;
+pub mod kernel;
+pub mod network;
+pub mod recursion;
+pub mod rows;
+pub mod sequence;
+pub mod step;
+pub mod task;
+
+pub use construct::{Plan, Token};
+pub use descent::{Descent, Until, descend};
+pub use direct::{direct, direct_all};
+pub use kernel::{Attention, Form, Kernel, Over};
+pub use network::{Head, Hidden, Layer, Network};
+pub use recursion::{Recursion, recursion, recursion_all};
+pub use rows::Rows;
+pub use sequence::Sequence;
+pub use step::{Step, descend_safely};
+pub use task::{Map, Task};
