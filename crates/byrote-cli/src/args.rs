@@ -76,6 +76,9 @@ pub enum Command {
     /// Write a model for other programs: one self-contained ONNX file
     #[command(after_help = commands::export::EXAMPLES)]
     Export(commands::export::ExportCommand),
+    /// Learn maps in the context: causal kernel descent by a transformer written down, on sequences made up or given
+    #[command(after_help = commands::incontext::EXAMPLES)]
+    Incontext(Box<commands::incontext::IncontextCommand>),
     /// Print shell completions
     Completions {
         /// The shell

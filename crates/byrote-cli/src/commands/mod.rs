@@ -7,6 +7,7 @@ pub mod completions;
 pub mod corpus;
 pub mod eval;
 pub mod export;
+pub mod incontext;
 pub mod predict;
 pub mod show;
 pub mod train;

@@ -179,6 +179,8 @@ impl Plan {
     /// The first layer.
     fn augment(&self, token: Token) -> Layer {
         let (width, n) = (token.width(), self.sharpness);
+        let (xi, side) = token.xi();
+        let wide = side.max(self.d);
         let copy = |back: f64, from: usize, to: usize, length: usize| Head {
             w_q: entries(
                 width,
@@ -186,10 +188,10 @@ impl Plan {
                 [(Token::TIME, 0, 2.0 * n), (Token::ONE, 0, -2.0 * n * back), (Token::ONE, 1, -n)],
             ),
             w_k: entries(width, 2, [(Token::TIME, 0, 1.0), (Token::SQUARE, 1, 1.0)]),
-            w_v: entries(width, length, (0..length).map(|i| (from + i, i, 1.0))),
-            w_o: entries(length, width, (0..length).map(|i| (i, to + i, 1.0))),
+            // Both heads are as wide as the wider one.
+            w_v: entries(width, wide, (0..length).map(|i| (from + i, i, 1.0))),
+            w_o: entries(wide, width, (0..length).map(|i| (i, to + i, 1.0))),
         };
-        let (xi, side) = token.xi();
         // A power of two keeps -B + B f exact.
         let bound = 2.0 * self.bound.log2().ceil().exp2();
         let gated: Vec<usize> = (token.prev()..token.width()).collect();

@@ -117,11 +117,15 @@ impl Network {
             if !layer.step.is_finite() || layer.repeat == 0 {
                 return Err(format!("{} is {}, repeated {} times", name("step"), layer.step, layer.repeat));
             }
+            let Some(first) = layer.heads.first() else {
+                return Err(name("attn has no heads"));
+            };
+            let (d_head, d_value) = (first.w_q.columns(), first.w_v.columns());
             for head in &layer.heads {
-                shape(&name("attn.W_Q"), &head.w_q, d, head.w_q.columns())?;
-                shape(&name("attn.W_K"), &head.w_k, d, head.w_q.columns())?;
-                shape(&name("attn.W_V"), &head.w_v, d, head.w_v.columns())?;
-                shape(&name("attn.W_O"), &head.w_o, head.w_v.columns(), d)?;
+                shape(&name("attn.W_Q"), &head.w_q, d, d_head)?;
+                shape(&name("attn.W_K"), &head.w_k, d, d_head)?;
+                shape(&name("attn.W_V"), &head.w_v, d, d_value)?;
+                shape(&name("attn.W_O"), &head.w_o, d_value, d)?;
             }
             if let Some(hidden) = &layer.hidden {
                 shape(&name("mlp.W_in"), &hidden.w_in, d, hidden.w_in.columns())?;
@@ -379,7 +383,7 @@ pub(super) mod tests {
         let second = Layer {
             attention,
             step: 0.02,
-            heads: vec![head(draw, 2, 4), head(draw, 4, 1)],
+            heads: vec![head(draw, 4, 2), head(draw, 4, 2)],
             hidden: None,
             repeat: 2,
         };
@@ -477,8 +481,8 @@ pub(super) mod tests {
     fn depth_and_parameters_are_counted() {
         let network = example(Attention::Exp, 3);
         assert_eq!(network.depth(), 3);
-        // W_E 18, W_pos 900, W_U 12; heads 6 (2 d_head + 2 d_value): 60, 72, 60; neurons 84; two steps.
-        assert_eq!(network.parameters(), 18 + 900 + 12 + 60 + 72 + 60 + 84 + 2);
+        // W_E 18, W_pos 900, W_U 12; heads 6 (2 d_head + 2 d_value): 60, 72, 72; neurons 84; two steps.
+        assert_eq!(network.parameters(), 18 + 900 + 12 + 60 + 72 + 72 + 84 + 2);
     }
 
     proptest! {

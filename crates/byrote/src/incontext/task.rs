@@ -6,7 +6,7 @@
 //! | linear, rotations | W of 2 x 2 rotations by uniform angles along the diagonal (a unitary diagonal matrix in real form; for odd d one more entry, 1 or -1) | instances (1), (2) |
 //! | linear, contractive | W = rho times orthogonal: the norms fall by rho a step | ours |
 //! | periodic | p uniform in a range, p uniform points of the sphere, over and over | instance (3) |
-//! | nonlinear | f(x) = g / norm(g), g = A x + tanh(B x), A and B Gaussian of variance 1/d | instance (4), map ours |
+//! | nonlinear | f(x) = g / norm(g), g = A x + tanh(B x), entries of A and B standard normal | instance (4), map ours |
 //!
 //! The first vector is uniform on the sphere, and all tasks but the contractive one stay there: vectors are scaled back to
 //! norm 1 after each step, which moves them by no more than rounding does. Sequence `index` of a seed is drawn without
@@ -102,9 +102,7 @@ impl Task {
             }
             Task::Nonlinear => {
                 let mut draw = stream("incontext nonlinear");
-                let scale = 1.0 / (d as f64).sqrt();
-                let mut gaussian =
-                    || Rows::new(d, (0..d * d).map(|_| scale * draw.normal()).collect::<Vec<_>>());
+                let mut gaussian = || Rows::new(d, (0..d * d).map(|_| draw.normal()).collect());
                 let (a, b) = (gaussian(), gaussian());
                 let mut x = on_sphere(&mut stream("incontext first"), d);
                 for _ in 0..length {

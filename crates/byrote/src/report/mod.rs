@@ -25,6 +25,7 @@
 pub mod capacity;
 mod clip;
 mod figure;
+pub mod incontext;
 mod labels;
 mod layout;
 mod legend;
