@@ -79,6 +79,9 @@ pub enum Command {
     /// Learn maps in the context: causal kernel descent by a transformer written down, on sequences made up or given
     #[command(after_help = commands::incontext::EXAMPLES)]
     Incontext(Box<commands::incontext::IncontextCommand>),
+    /// A paper's figure, small by default, --full as published
+    #[command(after_help = commands::reproduce::EXAMPLES)]
+    Reproduce(commands::reproduce::ReproduceCommand),
     /// Print shell completions
     Completions {
         /// The shell

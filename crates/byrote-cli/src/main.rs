@@ -53,6 +53,7 @@ fn run(cli: Cli) -> byrote::Result<ExitCode> {
         Command::Show(args) => commands::show::run(&args, &common),
         Command::Export(args) => commands::export::run(&args, &common),
         Command::Incontext(args) => commands::incontext::run(&args, &common),
+        Command::Reproduce(args) => commands::reproduce::run(&args, &common),
         Command::Completions { shell } => commands::completions::run(shell),
     })?
 }

@@ -9,5 +9,6 @@ pub mod eval;
 pub mod export;
 pub mod incontext;
 pub mod predict;
+pub mod reproduce;
 pub mod show;
 pub mod train;

@@ -6,6 +6,7 @@ mod build;
 mod corpus;
 mod errors;
 mod export;
+mod incontext;
 mod memory;
 mod train;
 

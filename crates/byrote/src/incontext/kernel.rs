@@ -206,14 +206,7 @@ impl Kernel {
             }
             match (self.form, self.normalised) {
                 (Form::Linear, true) => own[t] = 1.0,
-                (Form::Linear, false) if square == 0.0 => {
-                    return Err(Error::Sequence {
-                        t: Some(t + 1),
-                        message: "a zero vector (or one so short that its square is 0): the linear kernel divides by \
-                                  <x, x>; take the exp kernel or leave it out"
-                            .into(),
-                    });
-                }
+                (Form::Linear, false) if square == 0.0 => return Err(zero_vector(t)),
                 (Form::Exp { .. }, true) => offsets[t] = -0.5 * square,
                 _ => own[t] = square,
             }
@@ -221,6 +214,16 @@ impl Kernel {
         let transposed = Transposed::new(&p);
         let exponential = matches!(self.form, Form::Exp { .. });
         Ok(Points { p, transposed, offsets, own, exponential })
+    }
+}
+
+/// What the linear kernel says of a vector that it cannot divide by.
+pub(super) fn zero_vector(index: usize) -> Error {
+    Error::Sequence {
+        t: Some(index + 1),
+        message: "a zero vector (or one so short that its square is 0): the linear kernel divides by <x, x>; take the exp \
+                  kernel or leave the vector out"
+            .into(),
     }
 }
 
@@ -248,15 +251,6 @@ pub enum Over {
 impl Points {
     pub fn len(&self) -> usize {
         self.p.rows
-    }
-
-    pub fn p(&self) -> &Matrix {
-        &self.p
-    }
-
-    /// The vectors' squares or, for an exp kernel, the exponents k_tt.
-    pub fn own(&self) -> &[f64] {
-        &self.own
     }
 
     /// K_tt, refused where it is too large for a number that nothing divides.

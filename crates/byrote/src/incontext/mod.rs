@@ -6,6 +6,7 @@ pub mod direct;
 pub mod errors;
 pub mod experiment;
 pub mod file;
+pub mod gradient;
 pub mod kernel;
 pub mod network;
 pub mod network_file;
@@ -14,6 +15,7 @@ pub mod rows;
 pub mod sequence;
 pub mod step;
 pub mod task;
+pub mod train;
 
 pub use construct::{Plan, Token};
 pub use descent::{Descent, Until, descend};

@@ -9,12 +9,15 @@
 //! and if x_{t+1} = A x_t throughout, |W_t - A| never grows. For vectors of norm 1 they are the same.
 
 use super::direct::Stop;
-use super::kernel::{Form, Kernel, Over};
+use super::kernel::{Form, Kernel, Over, zero_vector};
 use super::rows::{Matrix, Rows};
 use super::sequence::Sequence;
+use crate::num::line::{LINE, Lines, line, line_mut};
 use crate::num::simd::{self, Isa, Kernel as Compiled};
+use crate::num::wide::Wide;
 use crate::{Error, Result};
 use rayon::prelude::*;
+use std::ops::Range;
 
 /// What the recursion leaves.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,33 +39,20 @@ pub fn recursion(sequence: &Sequence, kernel: Kernel, over: Over, stop: Stop<'_>
             format!("{} has no recursion of finite size; the linear kernel has", kernel.name()),
         ));
     }
-    let points = kernel.points(sequence)?;
+    let unit = if kernel.is_normalised() { Some(sequence.to_unit_norm()?) } else { None };
+    let keys = unit.as_ref().unwrap_or(sequence);
     let (n, d) = (sequence.len(), sequence.d());
-    let mut predictions = Matrix::zeros(n, d);
+    let mut predictions = Rows::zeros(n, d);
     // Row j is column j of M, so that a product with a vector adds whole rows.
     let mut state = Matrix::zeros(d, d);
+    let mut prediction = Lines::zeros(state.stride);
     for from in (0..n).step_by(PATIENCE) {
         if stop() {
             return Err(Error::Interrupted);
         }
-        let to = (from + PATIENCE).min(n);
-        simd::run(Steps {
-            from,
-            to,
-            keys: points.p(),
-            own: points.own(),
-            over,
-            values: sequence,
-            state: &mut state,
-            predictions: &mut predictions,
-        });
-    }
-    let predictions = predictions.to_rows();
-    if let Some(i) = predictions.iter().position(|u| u.iter().any(|x| !x.is_finite())) {
-        return Err(Error::Sequence {
-            t: Some(i + 1),
-            message: "the prediction is too large for a number; scale the vectors (--unit-norm)".into(),
-        });
+        let range = from..(from + PATIENCE).min(n);
+        let (state, prediction, predictions) = (&mut state, &mut prediction, &mut predictions);
+        simd::run(Steps { range, keys, over, values: sequence, state, prediction, predictions })?;
     }
     let state = state.to_rows();
     let matrix = Rows::new(d, (0..d * d).map(|i| state.at(i % d, i / d)).collect());
@@ -80,52 +70,85 @@ pub fn recursion_all(
 }
 
 struct Steps<'a> {
-    from: usize,
-    to: usize,
-    keys: &'a Matrix,
-    own: &'a [f64],
+    range: Range<usize>,
+    keys: &'a Sequence,
     over: Over,
     values: &'a Sequence,
     state: &'a mut Matrix,
-    predictions: &'a mut Matrix,
+    /// u_t without its divisor, as far as it is known when a range begins.
+    prediction: &'a mut [f64],
+    predictions: &'a mut Rows,
 }
 
 impl Compiled for Steps<'_> {
-    type Output = ();
+    type Output = Result<()>;
     #[inline(always)]
-    fn call<I: Isa>(self, isa: I) {
-        let Self { from, to, keys, own, over, values, state, predictions } = self;
-        let stride = state.stride;
+    fn call<I: Isa>(self, isa: I) -> Result<()> {
+        let Self { range, keys, over, values, state, prediction, predictions } = self;
+        let (n, d, stride) = (values.len(), values.d(), state.stride);
         let mut residual = vec![0.0; stride];
-        // u_t of the first step: every later one is summed in the pass that updates the matrix for it.
-        if from == 0 {
-            predictions.line_mut(0).fill(0.0);
-        }
-        for t in from..to {
-            if t + 1 == keys.rows {
-                return;
+        for t in range {
+            let now = keys.row(t);
+            let square: f64 = now.iter().map(|x| x * x).sum();
+            if square == 0.0 {
+                return Err(zero_vector(t));
             }
-            let (query, key) = match over {
-                Over::Query => (1.0 / own[t + 1], 1.0),
-                Over::Key => (1.0, 1.0 / own[t]),
-                Over::Nothing => (1.0, 1.0),
-            };
-            let next = values.row(t + 1);
-            for ((r, x), u) in residual.iter_mut().zip(next).zip(predictions.line_mut(t)) {
-                *r = key * (x - *u);
+            let inverse = if over == Over::Nothing { 1.0 } else { 1.0 / square };
+            let (query, key) = if over == Over::Query { (inverse, 1.0) } else { (1.0, inverse) };
+            let out = &mut predictions.values_mut()[t * d..][..d];
+            let mut good = true;
+            for (u, sum) in out.iter_mut().zip(&*prediction) {
+                *u = query * sum;
+                good &= u.is_finite();
             }
-            let (now, then) = (keys.row(t), keys.row(t + 1));
-            let prediction = predictions.line_mut(t + 1);
-            prediction.fill(0.0);
-            for ((column, &k), &q) in state.values.chunks_exact_mut(stride).zip(now).zip(then) {
-                for ((m, &r), u) in column.iter_mut().zip(&residual).zip(prediction.iter_mut()) {
-                    *m = isa.fma(k, r, *m);
-                    *u = isa.fma(q, *m, *u);
+            if !good {
+                return Err(Error::Sequence {
+                    t: Some(t + 1),
+                    message: "the prediction is too large for a number; scale the vectors (--unit-norm)".into(),
+                });
+            }
+            if t + 1 == n {
+                break;
+            }
+            for ((r, x), u) in residual.iter_mut().zip(values.row(t + 1)).zip(&*out) {
+                *r = key * (x - u);
+            }
+            // One pass brings the matrix to the next step and multiplies it with the next vector.
+            let then = keys.row(t + 1);
+            for at in (0..stride).step_by(LINE) {
+                let r = Wide::load(isa, line(&residual, at));
+                // Two sums, so that they do not wait for each other.
+                let (mut even, mut odd) = (Wide::splat(isa, 0.0), Wide::splat(isa, 0.0));
+                for j in (0..d - d % 2).step_by(2) {
+                    even = update(isa, &mut state.values[j * stride + at..], now[j], r, then[j], even);
+                    let next = &mut state.values[(j + 1) * stride + at..];
+                    odd = update(isa, next, now[j + 1], r, then[j + 1], odd);
                 }
+                if d % 2 == 1 {
+                    let last = &mut state.values[(d - 1) * stride + at..];
+                    even = update(isa, last, now[d - 1], r, then[d - 1], even);
+                }
+                even.plus(odd).store(line_mut(prediction, at));
             }
-            prediction.iter_mut().for_each(|u| *u *= query);
         }
+        Ok(())
     }
+}
+
+/// A line of a column of the matrix grows by `key` times the residual; gives `sum` plus `query` times the line.
+#[inline(always)]
+fn update<I: Isa>(
+    isa: I,
+    column: &mut [f64],
+    key: f64,
+    residual: Wide<f64, I>,
+    query: f64,
+    sum: Wide<f64, I>,
+) -> Wide<f64, I> {
+    let column = line_mut(column, 0);
+    let m = Wide::splat(isa, key).fma(residual, Wide::load(isa, column));
+    m.store(column);
+    Wide::splat(isa, query).fma(m, sum)
 }
 
 #[cfg(test)]
