@@ -22,7 +22,8 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-pub const EXAMPLES: &str = "Kernels and attention: the linear kernel <x, y> goes with identity attention, the exp kernel
+pub const EXAMPLES: &str =
+    "Kernels and attention: the linear kernel <x, y> goes with identity attention, the exp kernel
 exp(beta <x, y>) with exp or softmax attention (and softmax with vectors of norm 1, or --normalised).
 
 Examples:
@@ -539,9 +540,8 @@ mod tests {
 
     #[test]
     fn a_dozen_rows_show_a_long_curve() {
-        let errors: Vec<ErrorAt> = (1..=200)
-            .map(|t| ErrorAt { t, squared_error: 1.0, lowest: 1.0, highest: 1.0 })
-            .collect();
+        let errors: Vec<ErrorAt> =
+            (1..=200).map(|t| ErrorAt { t, squared_error: 1.0, lowest: 1.0, highest: 1.0 }).collect();
         let t: Vec<usize> = chosen(&errors).iter().map(|e| e.t).collect();
         assert_eq!((t[0], t[1], t.len()), (1, 2, 12));
         assert_eq!(t.last(), Some(&200));

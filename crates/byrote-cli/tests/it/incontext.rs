@@ -38,7 +38,8 @@ fn the_network_agrees_with_the_descent_and_its_file_holds_its_layers() {
     let case = Case::new();
     let small = ["--d", "4", "--length", "30", "--sequences", "2"];
     for (kernel, attention) in [("linear", "identity"), ("exp", "exp"), ("exp", "softmax")] {
-        let arguments = ["incontext", "--kernel", kernel, "--attention", attention, "--layers", "60", "--save", "n"];
+        let arguments =
+            ["incontext", "--kernel", kernel, "--attention", attention, "--layers", "60", "--save", "n"];
         let json = case.json(arguments.iter().chain(&small));
         assert!(json["explicit_vs_recursion_max_difference"].as_f64().unwrap() < 1e-10, "{json}");
         assert_eq!((&json["task"], &json["layers"]), (&"linear".into(), &60.into()));
@@ -54,6 +55,50 @@ fn the_network_agrees_with_the_descent_and_its_file_holds_its_layers() {
     }
     let stopped = case.json(["incontext", "--layers", "9999", "--tol", "1e-6"].iter().chain(&small));
     assert!(stopped["layers"].as_u64().unwrap() < 2000 && stopped["residual"].as_f64().unwrap() <= 1e-6);
+}
+
+const RUN: &str = r#"
+import json, sys, numpy as np, onnxruntime
+x = np.array(json.load(open("x.json")))
+session = onnxruntime.InferenceSession("n.onnx", providers=["CPUExecutionProvider"])
+(out,) = session.run(["outputs"], {"inputs": np.stack([x, x])})
+json.dump(out[1].tolist(), sys.stdout)
+"#;
+
+#[test]
+fn a_saved_network_is_shown_and_exported_and_onnx_runtime_computes_its_predictions() {
+    let case = Case::new();
+    case.file("turn.csv", QUARTER_TURNS);
+    case.file("x.json", "[[1, 0], [0, 1], [-1, 0], [0, -1], [1, 0]]");
+    let python = crate::export::python_with("onnxruntime, numpy");
+    for (kernel, attention) in [("linear", "identity"), ("exp", "exp"), ("exp", "softmax")] {
+        let arguments = ["incontext", "--file", "turn.csv", "--kernel", kernel, "--attention", attention];
+        let json = case.json(arguments.iter().chain(&["--layers", "30", "--save", "n.safetensors"]));
+        let shown = case.json(["show", "n.safetensors"]);
+        assert_eq!((&shown["depth"], &shown["d_model"]), (&31.into(), &12.into()));
+        assert_eq!(
+            (&shown["layers"][1]["attention"], &shown["layers"][1]["repeat"]),
+            (&attention.into(), &30.into())
+        );
+        let exported = case.json(["export", "n.safetensors", "--to", "onnx", "--out", "n.onnx"]);
+        assert_eq!(exported["inputs"]["inputs"], serde_json::json!(["batch", "length", 2]));
+        let Some(python) = &python else { continue };
+        let output = std::process::Command::new(python)
+            .args(["-c", RUN])
+            .current_dir(case.path("."))
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let rows: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let flat = |rows: &Value| rows.as_array().unwrap().iter().flat_map(numbers).collect::<Vec<f64>>();
+        for (a, b) in flat(&rows).iter().zip(flat(&json["predictions"])) {
+            assert!((a - b).abs() < 1e-13, "{kernel} {attention}: {a} {b}");
+        }
+    }
+    let narrow =
+        case.run(["export", "n.safetensors", "--to", "onnx", "--out", "m.onnx", "--precision", "f32"]);
+    assert_eq!(narrow.status.code(), Some(2));
+    assert!(!case.path("m.onnx").exists());
 }
 
 #[test]
@@ -72,8 +117,23 @@ fn the_same_seed_gives_the_same_bytes_for_any_number_of_threads() {
 #[test]
 fn tables_curves_and_pictures_are_written() {
     let case = Case::new();
-    let output = case.run(["incontext", "--task", "periodic", "--period", "7", "--length", "40", "--beta", "16",
-                           "--csv", "e.csv", "--plot", "a.svg", "--plot", "b.png"]);
+    let output = case.run([
+        "incontext",
+        "--task",
+        "periodic",
+        "--period",
+        "7",
+        "--length",
+        "40",
+        "--beta",
+        "16",
+        "--csv",
+        "e.csv",
+        "--plot",
+        "a.svg",
+        "--plot",
+        "b.png",
+    ]);
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("5 periodic sequences of 40 vectors") && text.contains("squared error"), "{text}");
     let csv = std::fs::read_to_string(case.path("e.csv")).unwrap();
@@ -161,10 +221,13 @@ fn figures_are_listed_planned_and_made() {
     }
     let last = |panel: &str, label: &str| {
         let series = made["series"].as_array().unwrap();
-        let found = series.iter().find(|s| s["panel"] == panel && s["label"].as_str().unwrap().contains(label));
+        let found =
+            series.iter().find(|s| s["panel"] == panel && s["label"].as_str().unwrap().contains(label));
         found.unwrap()["errors"][199]["squared_error"].as_f64().unwrap()
     };
-    assert!(last("left", "linear kernel, orthogonal") < 0.02 && last("left", "exp kernel, orthogonal") < 0.05);
+    assert!(
+        last("left", "linear kernel, orthogonal") < 0.02 && last("left", "exp kernel, orthogonal") < 0.05
+    );
     assert!(last("center", "beta 16") < 1e-20);
     assert!(last("right", "exp kernel, beta 4") < last("right", "linear kernel"));
     let dry = case.json(["reproduce", "sander2024-fig4", "--dry-run"]);

@@ -127,11 +127,7 @@ impl Token {
 }
 
 /// Entries of a matrix of zeros.
-fn entries(
-    rows: usize,
-    columns: usize,
-    set: impl IntoIterator<Item = (usize, usize, f64)>,
-) -> Rows {
+fn entries(rows: usize, columns: usize, set: impl IntoIterator<Item = (usize, usize, f64)>) -> Rows {
     let mut out = Rows::zeros(rows, columns);
     for (i, j, x) in set {
         *out.at_mut(i, j) = x;
@@ -212,10 +208,7 @@ impl Plan {
         Layer {
             attention: Attention::Softmax,
             step: 1.0,
-            heads: vec![
-                copy(0.0, token.x(), token.y(), self.d),
-                copy(1.0, xi, token.prev(), side),
-            ],
+            heads: vec![copy(0.0, token.x(), token.y(), self.d), copy(1.0, xi, token.prev(), side)],
             hidden: Some(Hidden { w_in, w_out }),
             repeat: 1,
         }

@@ -57,12 +57,7 @@ pub(super) struct Weights {
 }
 
 impl Weights {
-    pub fn new(
-        sequence: &Sequence,
-        kernel: Kernel,
-        attention: Attention,
-        stop: Stop<'_>,
-    ) -> Result<Self> {
+    pub fn new(sequence: &Sequence, kernel: Kernel, attention: Attention, stop: Stop<'_>) -> Result<Self> {
         kernel.goes_with(attention)?;
         if sequence.len() > MOST_LENGTH {
             return Err(Error::setting(

@@ -68,12 +68,7 @@ pub fn direct(sequence: &Sequence, kernel: Kernel, over: Over, stop: Stop<'_>) -
 }
 
 /// As [`direct`], of several sequences.
-pub fn direct_all(
-    sequences: &[Sequence],
-    kernel: Kernel,
-    over: Over,
-    stop: Stop<'_>,
-) -> Result<Vec<Rows>> {
+pub fn direct_all(sequences: &[Sequence], kernel: Kernel, over: Over, stop: Stop<'_>) -> Result<Vec<Rows>> {
     sequences.par_iter().map(|sequence| direct(sequence, kernel, over, stop)).collect()
 }
 

@@ -248,7 +248,9 @@ mod tests {
     fn periods_are_learnt_by_the_period_not_at_once() {
         // Period 37, d = 15: the largest error in periods 2 and 3, from the same NumPy program; ours within a factor that the
         // draws of ten sequences span.
-        for (beta, second, third) in [(1.0, 1.6, 0.98), (4.0, 0.27, 0.017), (16.0, 2e-4, 8e-11), (64.0, 3e-15, 2e-32)] {
+        for (beta, second, third) in
+            [(1.0, 1.6, 0.98), (4.0, 0.27, 0.017), (16.0, 2e-4, 8e-11), (64.0, 3e-15, 2e-32)]
+        {
             let all = sequences(Task::Periodic(37, 37), 15, 112, 3, 10);
             let prompts: Vec<Sequence> = all.iter().map(|x| x.first(111).unwrap()).collect();
             let u = direct_all(&prompts, EXP(beta), Over::Query, &never).unwrap();
@@ -263,7 +265,10 @@ mod tests {
             }
             for ((low, high), expect) in worst.into_iter().zip([second, third]) {
                 // What is left after three periods at beta 64 is rounding.
-                assert!(low / 2.0 <= expect && expect <= (high * 2.0).max(1e-29), "beta {beta}: {expect:e} {low:e} {high:e}");
+                assert!(
+                    low / 2.0 <= expect && expect <= (high * 2.0).max(1e-29),
+                    "beta {beta}: {expect:e} {low:e} {high:e}"
+                );
             }
         }
     }

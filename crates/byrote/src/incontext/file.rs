@@ -74,10 +74,7 @@ fn numpy(path: &Path, bytes: &[u8]) -> Result<Rows> {
     let header = npy::read_header(&mut rest)
         .ok_or_else(|| Error::format(path, "not a NumPy .npy file, or its header is damaged"))?;
     let number = reader(&header.descr).ok_or_else(|| {
-        Error::format(
-            path,
-            format!("holds elements of type {:?}; a sequence has real numbers", header.descr),
-        )
+        Error::format(path, format!("holds elements of type {:?}; a sequence has real numbers", header.descr))
     })?;
     let (size, read) = number;
     let (rows, columns) = match header.shape[..] {

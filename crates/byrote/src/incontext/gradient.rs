@@ -36,9 +36,8 @@ pub struct Example {
 
 /// Numbers in the layers from `first` on.
 pub fn n_parameters(network: &Network, first: usize) -> usize {
-    let head = |h: &Head| {
-        [&h.w_q, &h.w_k, &h.w_v, &h.w_o].map(|m| m.values().len()).into_iter().sum::<usize>()
-    };
+    let head =
+        |h: &Head| [&h.w_q, &h.w_k, &h.w_v, &h.w_o].map(|m| m.values().len()).into_iter().sum::<usize>();
     network.layers[first..].iter().map(|l| l.heads.iter().map(head).sum::<usize>() + 1).sum()
 }
 
@@ -262,8 +261,7 @@ mod tests {
         network.layers[1].step = 0.3;
         network.layers.push(second);
         let draw = &mut Stream::new(2, "examples", 0);
-        let mut random =
-            |n: usize, d: usize| Rows::new(d, (0..n * d).map(|_| 0.5 * draw.normal()).collect());
+        let mut random = |n: usize, d: usize| Rows::new(d, (0..n * d).map(|_| 0.5 * draw.normal()).collect());
         let examples =
             [9, 17].map(|n| Example { inputs: random(n, 3), next: random(n, 2) }).into_iter().collect();
         (network, examples)

@@ -130,7 +130,9 @@ impl Kernel {
             }
             (Form::Linear, _) => Err(Error::setting(
                 "--attention",
-                format!("{attention} attention computes the exp kernel; the linear kernel goes with identity"),
+                format!(
+                    "{attention} attention computes the exp kernel; the linear kernel goes with identity"
+                ),
             )),
             (Form::Exp { .. }, Attention::Identity) => Err(Error::setting(
                 "--attention",
@@ -273,9 +275,8 @@ impl Points {
 
     /// Whether K_tt is the same for all t, up to rounding.
     pub fn has_constant_diagonal(&self) -> bool {
-        let (least, most) = self.own.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(lo, hi), &k| {
-            (lo.min(k), hi.max(k))
-        });
+        let (least, most) =
+            self.own.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(lo, hi), &k| (lo.min(k), hi.max(k)));
         let scale = if self.exponential { 1.0f64.max(most.abs()) } else { most };
         most - least <= 1e-8 * scale
     }

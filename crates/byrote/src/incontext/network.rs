@@ -417,8 +417,7 @@ pub(super) mod tests {
                     let (q, k, v) = (times(&e, &head.w_q), times(&e, &head.w_k), times(&e, &head.w_v));
                     let mut out = Rows::zeros(z.len(), head.w_v.columns());
                     for t in 0..z.len() {
-                        let score =
-                            |s: usize| q.row(t).iter().zip(k.row(s)).map(|(a, b)| a * b).sum::<f64>();
+                        let score = |s: usize| q.row(t).iter().zip(k.row(s)).map(|(a, b)| a * b).sum::<f64>();
                         let total: f64 = (0..=t).map(|s| score(s).exp()).sum();
                         for s in 0..=t {
                             let weight = match layer.attention {

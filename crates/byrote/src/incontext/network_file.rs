@@ -72,9 +72,6 @@ impl NetworkFile {
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let network = &self.network;
         network.check().map_err(|message| Error::setting("network", message))?;
-        let block = |l: &Layer| Block { attention: l.attention, hidden: l.hidden.is_some(), repeat: l.repeat };
-        let layers = network.layers.iter().map(block).collect();
-        let metadata = Metadata { format: FORMAT, input: self.input, layers };
         let matrix = |name: String, m: &Rows| {
             Stored::new(name, vec![m.len(), m.columns()], Precision::F64, m.values())
         };
@@ -84,13 +81,7 @@ impl NetworkFile {
             matrix("W_U".into(), &network.w_u),
         ];
         for (l, layer) in network.layers.iter().enumerate() {
-            let parts: [(&str, fn(&Head) -> &Rows); 4] =
-                [("W_Q", |h| &h.w_q), ("W_K", |h| &h.w_k), ("W_V", |h| &h.w_v), ("W_O", |h| &h.w_o)];
-            for (name, part) in parts {
-                let Some(first) = layer.heads.first().map(part) else { continue };
-                let shape = vec![layer.heads.len(), first.len(), first.columns()];
-                let values: Vec<f64> =
-                    layer.heads.iter().flat_map(|h| part(h).values().iter().copied()).collect();
+            for (name, shape, values) in Self::stacked(layer) {
                 stored.push(Stored::new(format!("blocks.{l}.attn.{name}"), shape, Precision::F64, &values));
             }
             stored.push(Stored::new(format!("blocks.{l}.step"), vec![1], Precision::F64, &[layer.step]));
@@ -99,7 +90,41 @@ impl NetworkFile {
                 stored.push(matrix(format!("blocks.{l}.mlp.W_out"), &hidden.w_out));
             }
         }
-        container::write(KEY, &metadata, &stored)
+        container::write(KEY, &self.about(), &stored)
+    }
+
+    /// The metadata, as the file has them.
+    pub fn metadata(&self) -> Result<String> {
+        serde_json::to_string(&self.about()).map_err(|e| Error::setting("network", e.to_string()))
+    }
+
+    fn about(&self) -> Metadata {
+        let block =
+            |l: &Layer| Block { attention: l.attention, hidden: l.hidden.is_some(), repeat: l.repeat };
+        let layers = self.network.layers.iter().map(block).collect();
+        Metadata { format: FORMAT, input: self.input, layers }
+    }
+
+    /// The matrices of a layer's heads, those of one kind together: name, shape, values.
+    pub(crate) fn stacked(layer: &Layer) -> [(&'static str, Vec<usize>, Vec<f64>); 4] {
+        let parts: [(&str, fn(&Head) -> &Rows); 4] =
+            [("W_Q", |h| &h.w_q), ("W_K", |h| &h.w_k), ("W_V", |h| &h.w_v), ("W_O", |h| &h.w_o)];
+        parts.map(|(name, part)| {
+            let sides = layer.heads.first().map_or((0, 0), |h| (part(h).len(), part(h).columns()));
+            let values = layer.heads.iter().flat_map(|h| part(h).values().iter().copied()).collect();
+            (name, vec![layer.heads.len(), sides.0, sides.1], values)
+        })
+    }
+
+    /// Reads a file if it says that it is a network; `None` for any other.
+    pub fn load_if_network(path: &Path) -> Result<Option<Self>> {
+        let bytes = std::fs::read(path).map_err(|e| Error::io(path, "read", e))?;
+        let known = SafeTensors::read_metadata(&bytes)
+            .is_ok_and(|(_, header)| header.metadata().as_ref().is_some_and(|m| m.contains_key(KEY)));
+        if !known {
+            return Ok(None);
+        }
+        Self::from_bytes(&bytes).map(Some).map_err(|message| Error::format(path, message))
     }
 
     /// Writes the file.
@@ -225,7 +250,9 @@ mod tests {
         assert!(wrong(&renamed).contains("blocks.1.attn.W_K is missing"));
         assert!(wrong(&with_header(&bytes, "\\\"exp\\\"", "\\\"oxp\\\"")).contains("oxp"));
         assert!(wrong(&with_header(&bytes, "\\\"repeat\\\":2", "\\\"repeat\\\":0")).contains("repeated 0"));
-        assert!(wrong(&with_header(&bytes, "\\\"hidden\\\":true", "\\\"hidden\\\":false")).contains("mlp.W_in"));
+        assert!(
+            wrong(&with_header(&bytes, "\\\"hidden\\\":true", "\\\"hidden\\\":false")).contains("mlp.W_in")
+        );
         assert!(wrong(&with_header(&bytes, "byrote-network", "byrote-natwork")).contains("no network"));
     }
 

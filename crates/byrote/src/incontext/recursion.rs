@@ -104,7 +104,8 @@ impl Compiled for Steps<'_> {
             if !good {
                 return Err(Error::Sequence {
                     t: Some(t + 1),
-                    message: "the prediction is too large for a number; scale the vectors (--unit-norm)".into(),
+                    message: "the prediction is too large for a number; scale the vectors (--unit-norm)"
+                        .into(),
                 });
             }
             if t + 1 == n {
@@ -190,10 +191,7 @@ mod tests {
         let x = Task::Nonlinear.generate(2, 5, 0, 0).unwrap();
         let error = recursion(&x, Kernel::exp(1.0).unwrap(), Over::Query, &never).unwrap_err();
         assert!(error.to_string().contains("--kernel"), "{error}");
-        assert!(matches!(
-            recursion(&x, Kernel::LINEAR, Over::Query, &|| true),
-            Err(Error::Interrupted)
-        ));
+        assert!(matches!(recursion(&x, Kernel::LINEAR, Over::Query, &|| true), Err(Error::Interrupted)));
     }
 
     proptest! {

@@ -56,7 +56,10 @@ impl Step {
             (Step::Fixed(eta), _) => eta,
             (Step::Universal | Step::Exact, Attention::Softmax) => 1.0,
             (Step::Spectral, Attention::Softmax) => {
-                return Err(Error::setting("--eta", "spectral is for identity and exp attention; softmax takes 1"));
+                return Err(Error::setting(
+                    "--eta",
+                    "spectral is for identity and exp attention; softmax takes 1",
+                ));
             }
             (Step::Exact, _) => 1.0 / largest_diagonal(sequences, kernel)?,
             (Step::Universal, _) => {
@@ -152,10 +155,7 @@ pub fn descend_safely(
         if !spoilt(&descent) {
             return Ok(descent);
         }
-        format!(
-            "makes numbers grow to {:.1e} before they shrink, and rounding with them",
-            descent.peak
-        )
+        format!("makes numbers grow to {:.1e} before they shrink, and rounding with them", descent.peak)
     };
     // Steps this small have never been seen to grow.
     let mut safe = match attention {
@@ -243,14 +243,8 @@ mod tests {
     fn the_exact_step_is_exact_after_as_many_layers_as_vectors() {
         let x = linear(8, 30);
         let eta = Step::Exact.resolve(std::slice::from_ref(&x), Kernel::LINEAR, Attention::Identity, &never);
-        let found = descend_safely(
-            &x,
-            Kernel::LINEAR,
-            Attention::Identity,
-            eta.unwrap(),
-            Until::layers(30),
-            &never,
-        );
+        let found =
+            descend_safely(&x, Kernel::LINEAR, Attention::Identity, eta.unwrap(), Until::layers(30), &never);
         let exact = direct(&x, Kernel::LINEAR, Over::Query, &never).unwrap();
         assert!(found.unwrap().predictions.max_difference(&exact) < 1e-10);
         // A periodic sequence with a sharp kernel never grows.
@@ -272,7 +266,8 @@ mod tests {
                 (Kernel::exp(1.0).unwrap(), Attention::Exp),
                 (Kernel::exp(1.0).unwrap(), Attention::Softmax),
             ] {
-                let eta = Step::Universal.resolve(std::slice::from_ref(&x), kernel, attention, &never).unwrap();
+                let eta =
+                    Step::Universal.resolve(std::slice::from_ref(&x), kernel, attention, &never).unwrap();
                 let found = descend_safely(&x, kernel, attention, eta, Until::layers(500), &never).unwrap();
                 assert!(found.peak < 3.0, "{kernel} {attention}: {}", found.peak);
             }
@@ -282,10 +277,9 @@ mod tests {
     #[test]
     fn predictions_of_depth_are_of_the_right_size() {
         let x = linear(15, 100);
-        for (kernel, attention) in [
-            (Kernel::LINEAR, Attention::Identity),
-            (Kernel::exp(1.0).unwrap(), Attention::Softmax),
-        ] {
+        for (kernel, attention) in
+            [(Kernel::LINEAR, Attention::Identity), (Kernel::exp(1.0).unwrap(), Attention::Softmax)]
+        {
             let eta = Step::Universal.resolve(std::slice::from_ref(&x), kernel, attention, &never).unwrap();
             let predicted = predicted_layers(eta, &x, kernel, attention, 1e-6, &never).unwrap();
             let exact = direct(&x, kernel, Over::Query, &never).unwrap();

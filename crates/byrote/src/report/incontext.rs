@@ -83,7 +83,12 @@ mod tests {
         assert_eq!(figure.lines[0].points, [(1.0, 1.0), (2.0, 0.25)]);
         assert_eq!(figure.bands.len(), 1);
         assert_eq!(figure.bands[0].points, [(1.0, 0.5, 2.0)], "no lower end on a logarithmic axis, no band");
-        let tiny = errors_against_t("", "", &[series("a", vec![at(1, 1.0, 0.0, 2.0), at(2, 1e-40, 0.0, 1e-39)])], 1.0);
+        let tiny = errors_against_t(
+            "",
+            "",
+            &[series("a", vec![at(1, 1.0, 0.0, 2.0), at(2, 1e-40, 0.0, 1e-39)])],
+            1.0,
+        );
         assert_eq!(tiny.y.range, Some((1e-32, 10.0)));
         assert_eq!(tiny.bands[0].points, [(1.0, 1e-32, 2.0)]);
         let svg = figure.to_svg().unwrap();

@@ -27,6 +27,8 @@ struct Panel {
     name: &'static str,
     title: &'static str,
     d: usize,
+    /// So many of the lines carry a band: more would hide each other.
+    bands: usize,
     lines: Vec<(&'static str, String, Task, Kernel)>,
 }
 
@@ -38,6 +40,7 @@ fn panels() -> Result<Vec<Panel>> {
     Ok(vec![
         Panel {
             name: "left",
+            bands: 2,
             title: "Linear sequences, d = 15",
             d: 15,
             lines: vec![
@@ -49,6 +52,7 @@ fn panels() -> Result<Vec<Panel>> {
         },
         Panel {
             name: "center",
+            bands: 3,
             title: "Periodic sequences, periods 20 to 40, d = 15",
             d: 15,
             lines: vec![
@@ -59,6 +63,7 @@ fn panels() -> Result<Vec<Panel>> {
         },
         Panel {
             name: "right",
+            bands: 0,
             title: "Nonlinear sequences, d = 4",
             d: 4,
             lines: vec![
@@ -75,7 +80,8 @@ pub fn fig3(job: &Job<'_>) -> Result<Made> {
     let length = if job.full { 1000 } else { 200 };
     let panels = panels()?;
     let mut files = Vec::new();
-    let mut text = format!("sander2024, figure 3: {SEQUENCES} sequences of {length} vectors, the limit of the layers\n");
+    let mut text =
+        format!("sander2024, figure 3: {SEQUENCES} sequences of {length} vectors, the limit of the layers\n");
     let mut all = Vec::new();
     let meter = Meter::new(job.common.quiet);
     for panel in &panels {
@@ -103,8 +109,13 @@ pub fn fig3(job: &Job<'_>) -> Result<Made> {
         if job.dry_run {
             continue;
         }
-        let subtitle = format!("Mean and range of {SEQUENCES} sequences.");
-        let figure = errors_against_t(panel.title, subtitle, &series, 1.0);
+        let subtitle = format!("Means of {SEQUENCES} sequences.");
+        let drawn: Vec<Series> = series
+            .iter()
+            .enumerate()
+            .map(|(i, s)| if i < panel.bands { s.clone() } else { without_band(s) })
+            .collect();
+        let figure = errors_against_t(panel.title, subtitle, &drawn, 1.0);
         for ending in ["svg", "png"] {
             let path = job.out.join(format!("sander2024-fig3-{}.{ending}", panel.name));
             interrupt::clean_up_beside(&path);
@@ -131,12 +142,16 @@ fn errors(predictions: &[Rows], known: &[Sequence]) -> Vec<ErrorAt> {
     summarize(&each)
 }
 
+fn without_band(series: &Series) -> Series {
+    let mean = |e: &ErrorAt| ErrorAt { lowest: e.squared_error, highest: e.squared_error, ..*e };
+    Series { errors: series.errors.iter().map(mean).collect(), ..series.clone() }
+}
+
 fn csv(series: &[Series]) -> String {
     let mut out = "series,t,squared_error,lowest,highest\n".to_owned();
     for Series { label, errors, .. } in series {
         for e in errors {
-            let _ =
-                writeln!(out, "\"{label}\",{},{:e},{:e},{:e}", e.t, e.squared_error, e.lowest, e.highest);
+            let _ = writeln!(out, "\"{label}\",{},{:e},{:e},{:e}", e.t, e.squared_error, e.lowest, e.highest);
         }
     }
     out
@@ -212,15 +227,12 @@ pub fn fig4(job: &Job<'_>) -> Result<Made> {
         all.push(json!({"label": label, "errors": errors}));
     }
     let _ = write!(text, "\n{}", table.render());
+    let series: Vec<Series> =
+        series.into_iter().map(|(key, label, errors)| Series { key: key.into(), label, errors }).collect();
     // A range over hundreds of sequences would hide the lines.
-    let drawn: Vec<Series> = series
-        .into_iter()
-        .map(|(key, label, errors)| {
-            let mean = |e: ErrorAt| ErrorAt { lowest: e.squared_error, highest: e.squared_error, ..e };
-            Series { key: key.into(), label, errors: errors.into_iter().map(mean).collect() }
-        })
-        .collect();
-    let subtitle = format!("Linear sequences, d = {d}, means over {tested} sequences that no training has seen.");
+    let drawn: Vec<Series> = series.iter().map(without_band).collect();
+    let subtitle =
+        format!("Linear sequences, d = {d}, means over {tested} sequences that no training has seen.");
     let figure = errors_against_t("Constructed and trained", subtitle, &drawn, d as f64);
     for ending in ["svg", "png"] {
         let path = job.out.join(format!("sander2024-fig4.{ending}"));
@@ -228,7 +240,7 @@ pub fn fig4(job: &Job<'_>) -> Result<Made> {
         files.push(path);
     }
     let path = job.out.join("sander2024-fig4.csv");
-    OutputFile::write(&path, csv(&drawn).as_bytes())?;
+    OutputFile::write(&path, csv(&series).as_bytes())?;
     files.push(path);
     files.push(save_losses(job, &losses)?);
     let mut json = about;
