@@ -304,7 +304,7 @@ pub fn run(args: &IncontextCommand, common: &Common) -> Result<ExitCode> {
     let (kernel, attention) = args.method.kernel(&args.source)?;
     let method = args.method.method()?;
     let source = args.source.read(common.seed)?;
-    let meter = Meter::new(common.quiet);
+    let meter = Meter::new(common.quiet, pieces(&source.seen, method));
     let outcome = predict(&source.seen, kernel, attention, method, &|| meter.stop())?;
     meter.finish();
     let errors: Vec<Vec<f64>> =
@@ -333,6 +333,18 @@ pub fn run(args: &IncontextCommand, common: &Common) -> Result<ExitCode> {
         ui::note(common.quiet, &format!("wrote {}", path.display()));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// How often a method asks whether to stop: once a block of 64 vectors, and once a layer with and without the network.
+fn pieces(sequences: &[Sequence], method: Method) -> u64 {
+    let each = |x: &Sequence| {
+        let blocks = (x.len() as u64).div_ceil(64);
+        match method {
+            Method::Layers { until, .. } => until.layers.saturating_mul(2).saturating_add(blocks + 1),
+            _ => blocks,
+        }
+    };
+    sequences.iter().map(each).fold(0, u64::saturating_add)
 }
 
 /// The method in a few words.
@@ -498,9 +510,11 @@ pub struct Meter {
 const PATIENCE: Duration = Duration::from_secs(1);
 
 impl Meter {
-    pub fn new(quiet: bool) -> Self {
+    /// `pieces` is how often [`Self::stop`] will be called, at most.
+    pub fn new(quiet: bool, pieces: u64) -> Self {
         let drawn = !quiet && std::io::stderr().is_terminal();
-        let bar = drawn.then(|| ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden()));
+        let hidden = ProgressDrawTarget::hidden;
+        let bar = drawn.then(|| ProgressBar::with_draw_target(Some(pieces), hidden()));
         Self { bar, shown: AtomicBool::new(false), started: Instant::now() }
     }
 
@@ -509,7 +523,7 @@ impl Meter {
         if let Some(bar) = &self.bar {
             bar.inc(1);
             if self.started.elapsed() > PATIENCE && !self.shown.swap(true, Ordering::Relaxed) {
-                if let Ok(style) = ProgressStyle::with_template("{spinner} {pos} pieces of work  {elapsed}") {
+                if let Ok(style) = ProgressStyle::with_template("{bar:30} {percent}%  at most {eta} left") {
                     bar.set_style(style);
                 }
                 bar.set_draw_target(ProgressDrawTarget::stderr());

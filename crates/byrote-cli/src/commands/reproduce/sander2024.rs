@@ -83,7 +83,8 @@ pub fn fig3(job: &Job<'_>) -> Result<Made> {
     let mut text =
         format!("sander2024, figure 3: {SEQUENCES} sequences of {length} vectors, the limit of the layers\n");
     let mut all = Vec::new();
-    let meter = Meter::new(job.common.quiet);
+    let lines: usize = panels.iter().map(|p| p.lines.len()).sum();
+    let meter = Meter::new(job.common.quiet, lines as u64 * SEQUENCES * (length as u64).div_ceil(64));
     for panel in &panels {
         let mut series = Vec::new();
         let mut table = Table::new(&[panel.title, "t = 16", "31", "61", "101", "last"], &[0]);
@@ -187,7 +188,7 @@ pub fn fig4(job: &Job<'_>) -> Result<Made> {
     if job.dry_run {
         return Ok(Made { text, json: about, files: Vec::new() });
     }
-    let meter = Meter::new(job.common.quiet);
+    let meter = Meter::new(job.common.quiet, 2 * steps + tested * (length as u64).div_ceil(64));
     let stop = || meter.stop();
     let known = sequences(settings.task, d, length, settings.seed, TEST, tested)?;
     let seen: Vec<Sequence> = known.iter().map(|x| x.first(length)).collect::<Result<_>>()?;
