@@ -85,6 +85,12 @@ pub enum Command {
     /// Rank and Kruskal rank of the hidden features psi(a b^T), certified
     #[command(after_help = commands::rank::EXAMPLES)]
     Rank(commands::rank::RankCommand),
+    /// Learn maps in the context: causal kernel descent by a transformer written down, on sequences made up or given
+    #[command(after_help = commands::incontext::EXAMPLES)]
+    Incontext(Box<commands::incontext::IncontextCommand>),
+    /// A paper's figure, small by default, --full as published
+    #[command(after_help = commands::reproduce::EXAMPLES)]
+    Reproduce(commands::reproduce::ReproduceCommand),
     /// Print shell completions
     Completions {
         /// The shell

@@ -56,6 +56,8 @@ fn run(cli: Cli) -> byrote::Result<ExitCode> {
         Command::Export(args) => commands::export::run(&args, &common),
         Command::Sweep(args) => commands::sweep::execute(&args, &common),
         Command::Rank(args) => commands::rank::run(&args, &common),
+        Command::Incontext(args) => commands::incontext::run(&args, &common),
+        Command::Reproduce(args) => commands::reproduce::run(&args, &common),
         Command::Completions { shell } => commands::completions::run(shell),
     })?
 }

@@ -79,6 +79,24 @@ pub enum Error {
         /// Why.
         refusal: Refusal,
     },
+    /// A sequence of vectors that a method cannot work on.
+    #[error("sequence{}: {message}", t.map(|t| format!(", t = {t}")).unwrap_or_default())]
+    Sequence {
+        /// The step concerned, from 1, where there is one.
+        t: Option<usize>,
+        /// What was found, what is needed, what to do.
+        message: String,
+    },
+    /// A step size with which layers of descent lose their digits or diverge.
+    #[error("--eta: {eta} {why}; the largest safe step here is {largest:.6}")]
+    UnstableStep {
+        /// The step size asked for.
+        eta: f64,
+        /// The largest that is safe.
+        largest: f64,
+        /// What it would do.
+        why: String,
+    },
     /// The caller's observer asked to stop.
     #[error("interrupted")]
     Interrupted,
@@ -234,6 +252,8 @@ impl Error {
             Error::EmptyCorpus { .. } => "empty_corpus",
             Error::Incompatible { .. } => "incompatible",
             Error::Refused { .. } => "refused",
+            Error::Sequence { .. } => "sequence",
+            Error::UnstableStep { .. } => "unstable_step",
             Error::Interrupted => "interrupted",
         }
     }
@@ -248,6 +268,8 @@ impl Error {
             Error::Setting { .. }
             | Error::EmptyCorpus { .. }
             | Error::Refused { .. }
+            | Error::Sequence { .. }
+            | Error::UnstableStep { .. }
             | Error::Interrupted => None,
         }
     }

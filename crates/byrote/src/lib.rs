@@ -3,10 +3,11 @@
 //! For any text: the *floor* (the lowest training loss that any model can reach) and the number of distinct contexts to
 //! store ([`corpus`]); every published capacity bound, with its hypotheses checked ([`bounds`]); transformers ([`model`]) trained
 //! to the floor ([`train`]), or written down in closed form ([`construct`]), and measured against it
-//! ([`evaluate`](mod@evaluate)); laws through measurements ([`fit`]); figures ([`report`]).
+//! ([`evaluate`](mod@evaluate)); proofs of what they do ([`certify`](mod@certify)); transformers that learn in the context
+//! instead ([`incontext`]); sweeps ([`lab`]) and laws through them ([`fit`]); figures and pages ([`report`]).
 //!
-//! The layers point one way: `num` -> `corpus` -> `model` -> `bounds` -> `train` -> `evaluate` -> `construct`, `certify` -> `fit` -> `report`. The library never prints, never
-//! exits, reads no environment variable, sets no global thread pool and has no global seed.
+//! The layers point one way: `num` -> `corpus` -> `model` -> `bounds` -> `train` -> `evaluate` -> `construct`, `certify`,
+//! `incontext` -> `export` -> `lab`, `fit` -> `report`. The library never prints, never exits, reads no environment variable, sets no global thread pool and has no global seed.
 
 pub mod bounds;
 pub mod certify;
@@ -18,6 +19,7 @@ pub mod export;
 pub mod fit;
 #[cfg(any(feature = "huggingface", feature = "parquet"))]
 mod foreign;
+pub mod incontext;
 pub mod lab;
 pub mod model;
 pub mod num;

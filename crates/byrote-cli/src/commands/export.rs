@@ -2,10 +2,11 @@
 
 use crate::args::Common;
 use crate::ui::{self, Table, thousands};
-use byrote::Result;
-use byrote::export::{onnx, rounding_error};
+use byrote::export::{onnx, onnx_network, rounding_error};
+use byrote::incontext::NetworkFile;
 use byrote::model::{ModelFile, Precision};
 use byrote::output::OutputFile;
+use byrote::{Error, Result};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 use std::io::Write as _;
@@ -48,6 +49,9 @@ pub enum PrecisionArg {
 }
 
 pub fn run(args: &ExportCommand, common: &Common) -> Result<ExitCode> {
+    if let Some(network) = NetworkFile::load_if_network(&args.model)? {
+        return export_network(&network, args, common);
+    }
     let file = ModelFile::load(&args.model)?;
     let mut out = OutputFile::create(&args.out)?;
     let precision = match args.precision {
@@ -63,7 +67,7 @@ pub fn run(args: &ExportCommand, common: &Common) -> Result<ExitCode> {
     let bytes = match args.to {
         Format::Onnx => onnx(&file, precision)?,
     };
-    out.write_all(&bytes).map_err(|e| byrote::Error::io(&args.out, "write", e))?;
+    out.write_all(&bytes).map_err(|e| Error::io(&args.out, "write", e))?;
     out.commit()?;
     let config = file.model.config();
     let shape = &config.shape;
@@ -96,6 +100,46 @@ pub fn run(args: &ExportCommand, common: &Common) -> Result<ExitCode> {
     let tokens = format!("tokens [batch, length], lengths [batch]; int64, length up to {}", shape.n_ctx);
     table.row(vec!["inputs".into(), tokens]);
     table.row(vec!["output".into(), format!("logits [batch, {}]", shape.d_vocab)]);
+    ui::print(&table.render())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A network of many layers, always in f64.
+fn export_network(file: &NetworkFile, args: &ExportCommand, common: &Common) -> Result<ExitCode> {
+    if matches!(args.precision, Some(PrecisionArg::F32)) {
+        return Err(Error::setting("--precision", "f32; networks of many layers are written in f64"));
+    }
+    let mut out = OutputFile::create(&args.out)?;
+    let bytes = match args.to {
+        Format::Onnx => onnx_network(file)?,
+    };
+    out.write_all(&bytes).map_err(|e| Error::io(&args.out, "write", e))?;
+    out.commit()?;
+    let network = &file.network;
+    let (d_in, d_out) = (network.w_e.len(), network.w_u.columns());
+    if common.json {
+        ui::print_json(&json!({
+            "format": "onnx",
+            "file": args.out.to_string_lossy(),
+            "bytes": bytes.len(),
+            "precision": Precision::F64,
+            "stored_precision": Precision::F64,
+            "opset": onnx::OPSET,
+            "ir_version": onnx::IR_VERSION,
+            "parameters": network.parameters(),
+            "inputs": {"inputs": ["batch", "length", d_in]},
+            "outputs": {"outputs": ["batch", "length", d_out]},
+            "n_ctx": network.n_ctx(),
+            "layers": network.depth(),
+        }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut table = Table::new(&["onnx", &args.out.to_string_lossy()], &[0, 1]);
+    table.row(vec!["size".into(), format!("{} bytes", thousands(bytes.len() as u64))]);
+    table.row(vec!["layers".into(), thousands(network.depth())]);
+    let length = format!("length up to {}, f64", network.n_ctx());
+    table.row(vec!["input".into(), format!("inputs [batch, length, {d_in}]; {length}")]);
+    table.row(vec!["output".into(), format!("outputs [batch, length, {d_out}]")]);
     ui::print(&table.render())?;
     Ok(ExitCode::SUCCESS)
 }

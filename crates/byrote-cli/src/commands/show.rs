@@ -3,6 +3,7 @@
 use crate::args::Common;
 use crate::ui::{self, Table, thousands};
 use byrote::Result;
+use byrote::incontext::NetworkFile;
 use byrote::model::{Kind, ModelFile, Preset};
 use clap::Args;
 use serde_json::json;
@@ -18,6 +19,9 @@ pub struct ShowCommand {
 }
 
 pub fn run(args: &ShowCommand, common: &Common) -> Result<ExitCode> {
+    if let Some(network) = NetworkFile::load_if_network(&args.model)? {
+        return show_network(&network, common);
+    }
     let file = ModelFile::load(&args.model)?;
     let config = file.model.config();
     let preset = Preset::ALL.into_iter().find(|p| p.config(config.shape) == *config);
@@ -83,6 +87,62 @@ pub fn run(args: &ShowCommand, common: &Common) -> Result<ExitCode> {
         ]);
     }
     let _ = write!(out, "\n{}", tensors.render());
+    ui::print(&out)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A network of many layers.
+fn show_network(file: &NetworkFile, common: &Common) -> Result<ExitCode> {
+    let network = &file.network;
+    let (d_in, d_out) = (network.w_e.len(), network.w_u.columns());
+    if common.json {
+        let layers: Vec<_> = network
+            .layers
+            .iter()
+            .map(|l| {
+                json!({
+                    "attention": l.attention, "step": l.step, "heads": l.heads.len(), "repeat": l.repeat,
+                    "d_head": l.heads.first().map(|h| h.w_q.columns()),
+                    "d_value": l.heads.first().map(|h| h.w_v.columns()),
+                    "d_mlp": l.hidden.as_ref().map(|h| h.w_in.columns()),
+                })
+            })
+            .collect();
+        ui::print_json(&json!({
+            "kind": "network", "input": file.input, "d_in": d_in, "d_model": network.d_model(), "d_out": d_out,
+            "n_ctx": network.n_ctx(), "depth": network.depth(), "parameters": network.parameters(),
+            "precision": "f64", "layers": layers,
+        }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut table = Table::new(&["network", "a causal transformer on vectors"], &[0, 1]);
+    let input = json!(file.input).as_str().unwrap_or_default().to_owned();
+    for (name, value) in [
+        (
+            "reads",
+            format!("{input}: {d_in} numbers a step, up to {} steps", thousands(network.n_ctx() as u64)),
+        ),
+        ("predicts", format!("{d_out} numbers")),
+        ("d_model", thousands(network.d_model() as u64)),
+        ("layers", thousands(network.depth())),
+        ("stored numbers", thousands(network.parameters() as u64)),
+    ] {
+        table.row(vec![name.into(), value]);
+    }
+    let mut out = table.render();
+    let mut table = Table::new(&["layer", "times", "attention", "heads", "step", "neurons"], &[2]);
+    for (l, layer) in network.layers.iter().enumerate() {
+        let neurons = layer.hidden.as_ref().map_or(0, |h| h.w_in.columns());
+        table.row(vec![
+            l.to_string(),
+            thousands(layer.repeat),
+            layer.attention.to_string(),
+            layer.heads.len().to_string(),
+            format!("{:.6}", layer.step),
+            thousands(neurons as u64),
+        ]);
+    }
+    let _ = write!(out, "\n{}", table.render());
     ui::print(&out)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// A Python that can import these: that of BYROTE_PYTHON, or `python3`.
-fn python_with(modules: &str) -> Option<String> {
+pub fn python_with(modules: &str) -> Option<String> {
     let python = std::env::var("BYROTE_PYTHON").unwrap_or_else(|_| "python3".into());
     let found = Command::new(&python).args(["-c", &format!("import {modules}")]).output();
     if !found.is_ok_and(|o| o.status.success()) {

@@ -41,7 +41,7 @@ mod finish;
 mod lexicon;
 mod list;
 mod merge;
-mod read;
+pub(crate) mod read;
 mod run;
 
 pub use chunk::Dropped;

@@ -5,19 +5,25 @@ use crate::{Error, Result};
 use safetensors::tensor::{SafeTensors, TensorView};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 /// A tensor as it is stored.
 pub(crate) struct Stored {
-    pub(crate) name: &'static str,
+    pub(crate) name: Cow<'static, str>,
     pub(crate) shape: Vec<usize>,
     pub(crate) precision: Precision,
     pub(crate) bytes: Vec<u8>,
 }
 
 impl Stored {
-    pub(crate) fn new(name: &'static str, shape: Vec<usize>, precision: Precision, values: &[f64]) -> Self {
-        Self { name, shape, precision, bytes: precision.bytes(values) }
+    pub(crate) fn new(
+        name: impl Into<Cow<'static, str>>,
+        shape: Vec<usize>,
+        precision: Precision,
+        values: &[f64],
+    ) -> Self {
+        Self { name: name.into(), shape, precision, bytes: precision.bytes(values) }
     }
 }
 
@@ -33,7 +39,7 @@ pub(crate) fn write(key: &str, metadata: &impl Serialize, tensors: &[Stored]) ->
     let json = serde_json::to_string(metadata).map_err(|e| fail(e.to_string()))?;
     let views = tensors
         .iter()
-        .map(|t| Ok((t.name, TensorView::new(t.precision.dtype(), t.shape.clone(), &t.bytes)?)))
+        .map(|t| Ok((&*t.name, TensorView::new(t.precision.dtype(), t.shape.clone(), &t.bytes)?)))
         .collect::<Result<Vec<_>, safetensors::SafeTensorError>>()
         .map_err(|e| fail(e.to_string()))?;
     safetensors::serialize(views, Some(HashMap::from([(key.to_owned(), json)])))

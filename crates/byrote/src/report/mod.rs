@@ -30,6 +30,7 @@ mod figure;
 mod grid;
 mod heat;
 pub mod html;
+pub mod incontext;
 mod labels;
 mod layout;
 mod legend;

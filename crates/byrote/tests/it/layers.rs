@@ -12,7 +12,8 @@ const LAYERS: &[&[&str]] = &[
     &["bounds"],
     &["train"],
     &["evaluate"],
-    &["construct", "certify", "export", "incontext"],
+    &["construct", "certify", "incontext"],
+    &["export"],
     &["lab", "fit"],
     &["report"],
 ];

@@ -7,7 +7,7 @@ mod bin;
 mod ids;
 pub(crate) mod input;
 mod jsonl;
-mod npy;
+pub(crate) mod npy;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod split;

@@ -46,14 +46,19 @@ pub(super) fn open(path: &Path, options: &Options, mut input: Input) -> Result<I
     Ok(IdReader::new(path, options, input, integer, cut, Some(total)))
 }
 
+/// What an array says of itself.
 #[derive(Debug, PartialEq, Eq)]
-struct NpyHeader {
-    descr: String,
-    fortran_order: bool,
-    shape: Vec<u64>,
+pub(crate) struct NpyHeader {
+    /// NumPy's name of the type.
+    pub(crate) descr: String,
+    /// By columns.
+    pub(crate) fortran_order: bool,
+    /// The lengths of its sides.
+    pub(crate) shape: Vec<u64>,
 }
 
-fn read_header(input: &mut impl Read) -> Option<NpyHeader> {
+/// Reads the header; the values follow.
+pub(crate) fn read_header(input: &mut impl Read) -> Option<NpyHeader> {
     let mut start = [0; 8];
     input.read_exact(&mut start).ok()?;
     if !start.starts_with(b"\x93NUMPY") {

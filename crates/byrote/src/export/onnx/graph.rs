@@ -179,6 +179,12 @@ impl Graph {
         name.to_owned()
     }
 
+    /// An input of numbers.
+    pub(super) fn input_numbers(&mut self, name: &str, dimensions: &[Dimension]) -> Value {
+        self.inputs.message(11, &declaration(name, self.number(), dimensions));
+        name.to_owned()
+    }
+
     /// Makes a value an output of numbers under this name.
     pub(super) fn output(&mut self, value: &str, name: &str, dimensions: &[Dimension]) {
         self.write_node("Identity", &[value], name, &[], &[]);

@@ -21,12 +21,14 @@
 
 mod activation;
 mod graph;
+mod network;
 
 use crate::model::{Config, Hidden, Mixer, Model, ModelFile, Precision};
 use crate::{Error, Result};
 use graph::{Dimension, Graph, Value};
 
 pub use graph::{IR_VERSION, OPSET};
+pub use network::onnx_network;
 
 /// The most bytes of weights: what remains of two gigabytes when the graph and the vocabulary have had their part.
 const MOST_BYTES: u64 = (1 << 31) - (1 << 24);

@@ -1,0 +1,103 @@
+//! `byrote reproduce`: a paper's figure, small by default, `--full` as published.
+
+pub mod sander2024;
+
+use crate::args::Common;
+use crate::ui::{self, Table};
+use byrote::{Error, Result};
+use clap::Args;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+pub const EXAMPLES: &str = "Examples:
+  byrote reproduce sander2024-fig3 --out figures
+  byrote reproduce sander2024-fig4 --full";
+
+#[derive(Debug, Args)]
+pub struct ReproduceCommand {
+    /// The figure; without one, all that there are
+    #[arg(value_name = "FIGURE")]
+    pub figure: Option<String>,
+    /// Where its files go [default: the figure's name]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// As published, not small
+    #[arg(long)]
+    pub full: bool,
+    /// Say what would be done
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// What a figure's maker is told.
+pub struct Job<'a> {
+    pub out: &'a Path,
+    pub full: bool,
+    pub dry_run: bool,
+    pub common: &'a Common,
+}
+
+/// What it gives back.
+pub struct Made {
+    /// What it does or did, for people.
+    pub text: String,
+    /// The same for programs.
+    pub json: Value,
+    /// The files it wrote.
+    pub files: Vec<PathBuf>,
+}
+
+struct Entry {
+    key: &'static str,
+    what: &'static str,
+    make: fn(&Job<'_>) -> Result<Made>,
+}
+
+const FIGURES: &[Entry] = &[
+    Entry {
+        key: "sander2024-fig3",
+        what: "squared error against t of causal kernel descent: linear, periodic and nonlinear sequences",
+        make: sander2024::fig3,
+    },
+    Entry {
+        key: "sander2024-fig4",
+        what: "the ideal method, the constructed network and trained ones",
+        make: sander2024::fig4,
+    },
+];
+
+pub fn run(args: &ReproduceCommand, common: &Common) -> Result<ExitCode> {
+    let Some(name) = &args.figure else {
+        let list: Vec<Value> = FIGURES.iter().map(|f| json!({"figure": f.key, "what": f.what})).collect();
+        if common.json {
+            ui::print_json(&json!({ "figures": list }))?;
+        } else {
+            let mut table = Table::new(&["figure", "what"], &[0, 1]);
+            FIGURES.iter().for_each(|f| table.row(vec![f.key.into(), f.what.into()]));
+            ui::print(&table.render())?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    };
+    let entry = FIGURES.iter().find(|f| f.key == name).ok_or_else(|| {
+        let known: Vec<&str> = FIGURES.iter().map(|f| f.key).collect();
+        Error::setting("FIGURE", format!("{name:?}; there are {}", known.join(", ")))
+    })?;
+    let out = args.out.clone().unwrap_or_else(|| PathBuf::from(entry.key));
+    if !args.dry_run {
+        std::fs::create_dir_all(&out).map_err(|e| Error::io(&out, "create", e))?;
+    }
+    let made = (entry.make)(&Job { out: &out, full: args.full, dry_run: args.dry_run, common })?;
+    if common.json {
+        let mut json = made.json;
+        json["figure"] = json!(entry.key);
+        json["files"] = made.files.iter().map(|f| json!(f.to_string_lossy())).collect();
+        ui::print_json(&json)?;
+    } else {
+        ui::print(&made.text)?;
+    }
+    for path in &made.files {
+        ui::note(common.quiet, &format!("wrote {}", path.display()));
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,262 @@
+//! sander2024, figures 3 and 4: causal kernel descent on three kinds of sequences, and trained networks beside it.
+//!
+//! The paper says of figure 3: means over five sequences, d = 15, 15 and 4, periods from 20 to 40. Lengths, inverse
+//! temperatures, the nonlinear map and all settings of figure 4 are ours.
+
+use super::{Job, Made};
+use crate::commands::incontext::{Meter, write_figure};
+use crate::interrupt;
+use crate::ui::Table;
+use byrote::incontext::train::{Settings, Start, TEST};
+use byrote::incontext::{
+    Attention, ErrorAt, Input, Kernel, Map, Network, NetworkFile, Over, Rows, Sequence, Task, direct_all,
+    squared_errors, summarize,
+};
+use byrote::output::OutputFile;
+use byrote::report::incontext::{Series, errors_against_t};
+use byrote::{Error, Result};
+use rayon::prelude::*;
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+/// Sequences averaged in figure 3, as published.
+const SEQUENCES: u64 = 5;
+
+struct Panel {
+    name: &'static str,
+    title: &'static str,
+    d: usize,
+    /// So many of the lines carry a band: more would hide each other.
+    bands: usize,
+    lines: Vec<(&'static str, String, Task, Kernel)>,
+}
+
+fn panels() -> Result<Vec<Panel>> {
+    let linear = Task::Linear(Map::Orthogonal);
+    let rotations = Task::Linear(Map::Rotations);
+    let periodic = Task::Periodic(20, 40);
+    let exp = |beta: f64| Kernel::exp(beta);
+    Ok(vec![
+        Panel {
+            name: "left",
+            bands: 2,
+            title: "Linear sequences, d = 15",
+            d: 15,
+            lines: vec![
+                ("linear", "linear kernel, orthogonal W".into(), linear, Kernel::LINEAR),
+                ("exp", "exp kernel, orthogonal W".into(), linear, exp(1.0)?),
+                ("linear-rotations", "linear kernel, rotations".into(), rotations, Kernel::LINEAR),
+                ("exp-rotations", "exp kernel, rotations".into(), rotations, exp(1.0)?),
+            ],
+        },
+        Panel {
+            name: "center",
+            bands: 3,
+            title: "Periodic sequences, periods 20 to 40, d = 15",
+            d: 15,
+            lines: vec![
+                ("exp", "exp kernel, beta 1".into(), periodic, exp(1.0)?),
+                ("exp-4", "exp kernel, beta 4".into(), periodic, exp(4.0)?),
+                ("exp-16", "exp kernel, beta 16".into(), periodic, exp(16.0)?),
+            ],
+        },
+        Panel {
+            name: "right",
+            bands: 0,
+            title: "Nonlinear sequences, d = 4",
+            d: 4,
+            lines: vec![
+                ("linear", "linear kernel".into(), Task::Nonlinear, Kernel::LINEAR),
+                ("exp", "exp kernel, beta 1".into(), Task::Nonlinear, exp(1.0)?),
+                ("exp-4", "exp kernel, beta 4".into(), Task::Nonlinear, exp(4.0)?),
+            ],
+        },
+    ])
+}
+
+/// Squared error against t for linear, periodic and nonlinear sequences.
+pub fn fig3(job: &Job<'_>) -> Result<Made> {
+    let length = if job.full { 1000 } else { 200 };
+    let panels = panels()?;
+    let mut files = Vec::new();
+    let mut text =
+        format!("sander2024, figure 3: {SEQUENCES} sequences of {length} vectors, the limit of the layers\n");
+    let mut all = Vec::new();
+    let lines: usize = panels.iter().map(|p| p.lines.len()).sum();
+    let meter = Meter::new(job.common.quiet, lines as u64 * SEQUENCES * (length as u64).div_ceil(64));
+    for panel in &panels {
+        let mut series = Vec::new();
+        let mut table = Table::new(&[panel.title, "t = 16", "31", "61", "101", "last"], &[0]);
+        for (key, label, task, kernel) in &panel.lines {
+            if job.dry_run {
+                table.row(vec![label.clone()]);
+                continue;
+            }
+            let known = sequences(*task, panel.d, length, job.common.seed, 0, SEQUENCES)?;
+            let seen: Vec<Sequence> = known.iter().map(|x| x.first(length)).collect::<Result<_>>()?;
+            let predictions = direct_all(&seen, *kernel, Over::Query, &|| meter.stop())?;
+            let errors = errors(&predictions, &known);
+            let mut cells = vec![label.clone()];
+            cells.extend([16, 31, 61, 101, length].map(|t| format!("{:.1e}", errors[t - 1].squared_error)));
+            table.row(cells);
+            all.push(json!({
+                "panel": panel.name, "task": task.name(), "kernel": kernel.name(), "label": label, "d": panel.d,
+                "errors": errors,
+            }));
+            series.push(Series { key: (*key).into(), label: label.clone(), errors });
+        }
+        let _ = write!(text, "\n{}", table.render());
+        if job.dry_run {
+            continue;
+        }
+        let subtitle = format!("Means of {SEQUENCES} sequences.");
+        let drawn: Vec<Series> = series
+            .iter()
+            .enumerate()
+            .map(|(i, s)| if i < panel.bands { s.clone() } else { without_band(s) })
+            .collect();
+        let figure = errors_against_t(panel.title, subtitle, &drawn, 1.0);
+        for ending in ["svg", "png"] {
+            let path = job.out.join(format!("sander2024-fig3-{}.{ending}", panel.name));
+            interrupt::clean_up_beside(&path);
+            write_figure(&path, &figure)?;
+            files.push(path);
+        }
+        let path = job.out.join(format!("sander2024-fig3-{}.csv", panel.name));
+        OutputFile::write(&path, csv(&series).as_bytes())?;
+        files.push(path);
+    }
+    meter.finish();
+    let json = json!({
+        "full": job.full, "dry_run": job.dry_run, "sequences": SEQUENCES, "length": length, "series": all,
+    });
+    Ok(Made { text, json, files })
+}
+
+fn sequences(task: Task, d: usize, length: usize, seed: u64, from: u64, n: u64) -> Result<Vec<Sequence>> {
+    (from..from + n).into_par_iter().map(|i| task.generate(d, length + 1, seed, i)).collect()
+}
+
+fn errors(predictions: &[Rows], known: &[Sequence]) -> Vec<ErrorAt> {
+    let each: Vec<Vec<f64>> = predictions.iter().zip(known).map(|(u, x)| squared_errors(u, x)).collect();
+    summarize(&each)
+}
+
+fn without_band(series: &Series) -> Series {
+    let mean = |e: &ErrorAt| ErrorAt { lowest: e.squared_error, highest: e.squared_error, ..*e };
+    Series { errors: series.errors.iter().map(mean).collect(), ..series.clone() }
+}
+
+fn csv(series: &[Series]) -> String {
+    let mut out = "series,t,squared_error,lowest,highest\n".to_owned();
+    for Series { label, errors, .. } in series {
+        for e in errors {
+            let _ = writeln!(out, "\"{label}\",{},{:e},{:e},{:e}", e.t, e.squared_error, e.lowest, e.highest);
+        }
+    }
+    out
+}
+
+/// The ideal method, the constructed network and trained ones: errors a coordinate against t.
+pub fn fig4(job: &Job<'_>) -> Result<Made> {
+    let settings = Settings {
+        task: Task::Linear(Map::Orthogonal),
+        d: if job.full { 10 } else { 5 },
+        length: if job.full { 100 } else { 40 },
+        kernel: Kernel::exp(1.0)?,
+        attention: Attention::Softmax,
+        layers: if job.full { 10 } else { 5 },
+        eta: 1.9,
+        start: Start::Constructed,
+        steps: if job.full { 3000 } else { 600 },
+        batch: if job.full { 64 } else { 32 },
+        rate: 3e-3,
+        seed: job.common.seed,
+    };
+    let Settings { d, length, layers, steps, batch, .. } = settings;
+    let tested: u64 = if job.full { 1000 } else { 200 };
+    let mut text = format!(
+        "sander2024, figure 4: linear sequences of {length} vectors, d = {d}; exp kernel, {layers} layers of softmax attention, \
+         step {}; {steps} steps of Adam on {batch} fresh sequences each; {tested} others to test\n",
+        settings.eta
+    );
+    let about = json!({
+        "full": job.full, "dry_run": job.dry_run, "d": d, "length": length, "layers": layers, "steps": steps,
+        "batch": batch, "rate": settings.rate, "eta": settings.eta, "tested": tested,
+    });
+    if job.dry_run {
+        return Ok(Made { text, json: about, files: Vec::new() });
+    }
+    let meter = Meter::new(job.common.quiet, 2 * steps + tested * (length as u64).div_ceil(64));
+    let stop = || meter.stop();
+    let known = sequences(settings.task, d, length, settings.seed, TEST, tested)?;
+    let seen: Vec<Sequence> = known.iter().map(|x| x.first(length)).collect::<Result<_>>()?;
+    let test = |network: &Network| -> Result<Vec<ErrorAt>> {
+        let predictions: Vec<Rows> =
+            seen.par_iter().map(|x| network.evaluate(x, &|| false)).collect::<Result<_>>()?;
+        Ok(errors(&predictions, &known))
+    };
+    let ideal = errors(&direct_all(&seen, settings.kernel, Over::Query, &stop)?, &known);
+    let constructed = settings.constructed()?;
+    let mut series = vec![
+        ("ideal", "the ideal method".to_owned(), ideal),
+        ("constructed", format!("constructed, {layers} layers"), test(&constructed)?),
+    ];
+    let mut files = Vec::new();
+    let mut losses = Vec::new();
+    for (start, key, label) in [
+        (Start::Constructed, "trained", format!("trained from the constructed, {layers} layers")),
+        (Start::Random, "random", format!("trained from random weights, {layers} layers")),
+    ] {
+        let trained = Settings { start, ..settings }.train(&stop)?;
+        series.push((key, label, test(&trained.network)?));
+        losses.push((key, trained.losses));
+        let path = job.out.join(format!("sander2024-fig4-{key}.safetensors"));
+        interrupt::clean_up_beside(&path);
+        NetworkFile { network: trained.network, input: Input::Vector }.save(&path)?;
+        files.push(path);
+    }
+    meter.finish();
+    let mut table = Table::new(&["squared error / d", "mean over t", "t = 5", "10", "20", "last"], &[0]);
+    let mut all = Vec::new();
+    for (_, label, errors) in &series {
+        let mean = errors.iter().map(|e| e.squared_error).sum::<f64>() / errors.len() as f64;
+        let mut cells = vec![label.clone(), format!("{:.4}", mean / d as f64)];
+        cells.extend([5, 10, 20, length].map(|t| format!("{:.4}", errors[t - 1].squared_error / d as f64)));
+        table.row(cells);
+        all.push(json!({"label": label, "errors": errors}));
+    }
+    let _ = write!(text, "\n{}", table.render());
+    let series: Vec<Series> =
+        series.into_iter().map(|(key, label, errors)| Series { key: key.into(), label, errors }).collect();
+    // A range over hundreds of sequences would hide the lines.
+    let drawn: Vec<Series> = series.iter().map(without_band).collect();
+    let subtitle =
+        format!("Linear sequences, d = {d}, means over {tested} sequences that no training has seen.");
+    let figure = errors_against_t("Constructed and trained", subtitle, &drawn, d as f64);
+    for ending in ["svg", "png"] {
+        let path = job.out.join(format!("sander2024-fig4.{ending}"));
+        write_figure(&path, &figure)?;
+        files.push(path);
+    }
+    let path = job.out.join("sander2024-fig4.csv");
+    OutputFile::write(&path, csv(&series).as_bytes())?;
+    files.push(path);
+    files.push(save_losses(job, &losses)?);
+    let mut json = about;
+    json["series"] = Value::Array(all);
+    Ok(Made { text, json, files })
+}
+
+fn save_losses(job: &Job<'_>, losses: &[(&str, Vec<f64>)]) -> Result<PathBuf> {
+    let mut out = "start,step,loss\n".to_owned();
+    for (key, values) in losses {
+        for (step, loss) in values.iter().enumerate() {
+            let _ = writeln!(out, "{key},{},{loss:e}", step + 1);
+        }
+    }
+    let path = job.out.join("sander2024-fig4-losses.csv");
+    OutputFile::write(&path, out.as_bytes())?;
+    Ok::<_, Error>(path)
+}

@@ -1,0 +1,43 @@
+//! Times forward substitution or the recursion on a sequence of a file, for the benchmark against NumPy and SciPy:
+//! `incontext_times SEQUENCE.npy direct|recursion [--beta B] [--copies K] [--threads N] [--out PREDICTIONS.bin]` prints one
+//! line of JSON with the seconds of one run after a warm-up. `--copies` runs as many sequences at once, and the seconds are those of all.
+#![allow(clippy::print_stdout)]
+
+use byrote::incontext::{Kernel, Over, Rows, Sequence, direct_all, file, recursion_all};
+use std::time::Instant;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let (mut path, mut method, mut beta, mut copies, mut threads, mut out) = (None, None, None, 1, 2, None);
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--beta" => beta = Some(arguments.next().ok_or("--beta B")?.parse()?),
+            "--copies" => copies = arguments.next().ok_or("--copies K")?.parse()?,
+            "--threads" => threads = arguments.next().ok_or("--threads N")?.parse()?,
+            "--out" => out = Some(arguments.next().ok_or("--out FILE")?),
+            _ if path.is_none() => path = Some(argument),
+            _ => method = Some(argument),
+        }
+    }
+    let sequence = file::read(path.ok_or("usage: incontext_times SEQUENCE.npy direct|recursion")?.as_ref())?;
+    let sequences: Vec<Sequence> = vec![sequence; copies];
+    let kernel = beta.map_or(Ok(Kernel::LINEAR), Kernel::exp)?;
+    let run = |sequences: &[Sequence]| -> byrote::Result<Vec<Rows>> {
+        match method.as_deref() {
+            Some("recursion") => recursion_all(sequences, kernel, Over::Query, &|| false),
+            _ => direct_all(sequences, kernel, Over::Query, &|| false),
+        }
+    };
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
+    // As for its peers: the threads are started, and the code has run once.
+    pool.install(|| run(&sequences))?;
+    let start = Instant::now();
+    let predictions = pool.install(|| run(&sequences))?;
+    let seconds = start.elapsed().as_secs_f64();
+    if let Some(out) = out {
+        let bytes: Vec<u8> = predictions[0].values().iter().flat_map(|x| x.to_le_bytes()).collect();
+        std::fs::write(out, bytes)?;
+    }
+    println!("{}", serde_json::json!({ "seconds": seconds, "sequences": copies }));
+    Ok(())
+}

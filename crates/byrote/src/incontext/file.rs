@@ -1,0 +1,221 @@
+//! Sequences from files, one row a step: CSV (or numbers between spaces, tabs or semicolons), and NumPy's `.npy`.
+
+use super::rows::Rows;
+use super::sequence::Sequence;
+use crate::corpus::read::npy;
+use crate::{Error, Result};
+use std::path::Path;
+
+/// Reads a sequence; a name that ends in `.npy` is NumPy's, anything else text.
+pub fn read(path: &Path) -> Result<Sequence> {
+    let bytes = std::fs::read(path).map_err(|e| Error::io(path, "read", e))?;
+    let rows = if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("npy")) {
+        numpy(path, &bytes)?
+    } else {
+        text(path, &bytes)?
+    };
+    if rows.len() < 2 {
+        return Err(Error::format(path, format!("{} rows; a sequence has at least 2", rows.len())));
+    }
+    Sequence::new(rows)
+}
+
+fn text(path: &Path, bytes: &[u8]) -> Result<Rows> {
+    let text = std::str::from_utf8(bytes).map_err(|e| {
+        let line = 1 + bytes[..e.valid_up_to()].iter().filter(|&&b| b == b'\n').count() as u64;
+        Error::format_at(path, line, "not a text of numbers; NumPy's arrays are files that end in .npy")
+    })?;
+    let (mut columns, mut values) = (0, Vec::new());
+    let lines = text.strip_prefix('\u{feff}').unwrap_or(text).lines().zip(1u64..);
+    let mut lines = lines.filter(|(line, _)| !line.trim().is_empty()).peekable();
+    // A first line without any number names the columns.
+    if let Some((line, _)) = lines.peek()
+        && fields(line).iter().all(|field| field.parse::<f64>().is_err())
+    {
+        lines.next();
+    }
+    for (line, number) in lines {
+        let fields = fields(line);
+        if columns == 0 {
+            columns = fields.len();
+        }
+        if fields.len() != columns {
+            return Err(Error::format_at(
+                path,
+                number,
+                format!("{} numbers where the rows before have {columns}", fields.len()),
+            ));
+        }
+        for field in fields {
+            match field.parse::<f64>() {
+                Ok(x) if x.is_finite() => values.push(x),
+                _ => {
+                    return Err(Error::format_at(path, number, format!("{field:?} is not a finite number")));
+                }
+            }
+        }
+    }
+    if columns == 0 {
+        return Err(Error::format(path, "no numbers; a sequence has one row a step"));
+    }
+    Ok(Rows::new(columns, values))
+}
+
+fn fields(line: &str) -> Vec<&str> {
+    let line = line.trim();
+    match [',', ';'].into_iter().find(|&mark| line.contains(mark)) {
+        Some(mark) => line.split(mark).map(str::trim).collect(),
+        None => line.split_whitespace().collect(),
+    }
+}
+
+fn numpy(path: &Path, bytes: &[u8]) -> Result<Rows> {
+    let mut rest = bytes;
+    let header = npy::read_header(&mut rest)
+        .ok_or_else(|| Error::format(path, "not a NumPy .npy file, or its header is damaged"))?;
+    let number = reader(&header.descr).ok_or_else(|| {
+        Error::format(path, format!("holds elements of type {:?}; a sequence has real numbers", header.descr))
+    })?;
+    let (size, read) = number;
+    let (rows, columns) = match header.shape[..] {
+        [rows] => (rows, 1),
+        [rows, columns] => (rows, columns),
+        _ => {
+            return Err(Error::format(
+                path,
+                format!("has {} dimensions; a sequence has [steps, numbers a step]", header.shape.len()),
+            ));
+        }
+    };
+    let expect = rows.checked_mul(columns).and_then(|n| n.checked_mul(size as u64));
+    if expect != Some(rest.len() as u64) {
+        return Err(Error::format(
+            path,
+            format!(
+                "holds {} bytes, not the [{rows}, {columns}] of type {:?} that it says",
+                rest.len(),
+                header.descr
+            ),
+        ));
+    }
+    if columns == 0 {
+        return Err(Error::format(path, "has rows without numbers"));
+    }
+    let (rows, columns) = (rows as usize, columns as usize);
+    let stored: Vec<f64> = rest.chunks_exact(size).map(read).collect();
+    let values = if header.fortran_order {
+        (0..rows * columns).map(|i| stored[i % columns * rows + i / columns]).collect()
+    } else {
+        stored
+    };
+    if let Some(i) = values.iter().position(|x: &f64| !x.is_finite()) {
+        return Err(Error::format_at(
+            path,
+            (i / columns + 1) as u64,
+            format!("{} is not a finite number", values[i]),
+        ));
+    }
+    Ok(Rows::new(columns, values))
+}
+
+/// The size of an element and what reads it.
+fn reader(descr: &str) -> Option<(usize, fn(&[u8]) -> f64)> {
+    macro_rules! number {
+        ($type:ty, $from:ident) => {
+            Some((size_of::<$type>(), |b: &[u8]| {
+                b.try_into().map(|b| <$type>::$from(b) as f64).unwrap_or(f64::NAN)
+            }))
+        };
+    }
+    match descr {
+        "<f8" => number!(f64, from_le_bytes),
+        ">f8" => number!(f64, from_be_bytes),
+        "<f4" => number!(f32, from_le_bytes),
+        ">f4" => number!(f32, from_be_bytes),
+        "<i8" => number!(i64, from_le_bytes),
+        "<i4" => number!(i32, from_le_bytes),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_text(words: &str) -> Result<Rows> {
+        text(Path::new("a.csv"), words.as_bytes())
+    }
+
+    #[test]
+    fn rows_of_numbers_are_read_however_they_are_parted() {
+        let expect = Rows::new(2, vec![1.0, 2.5, -3e-2, 4.0]);
+        for text in [
+            "1,2.5\n-0.03,4\n",
+            "x,y\n1, 2.5\r\n-3e-2 ,4",
+            "\u{feff}1 2.5\n\n  -0.03\t4\n",
+            "1;2.5\n-0.03;4\n",
+        ] {
+            assert_eq!(read_text(text).unwrap(), expect, "{text:?}");
+        }
+        assert_eq!(read_text("1\n2\n3\n").unwrap().columns(), 1);
+    }
+
+    #[test]
+    fn ragged_broken_and_empty_texts_are_refused_with_their_line() {
+        for (text, line, says) in [
+            ("1,2\n3\n", Some(2), "1 numbers where the rows before have 2"),
+            ("a,b\n1,2\n\n3,4,5\n", Some(4), "3 numbers"),
+            ("1,2\n3,x\n", Some(2), "\"x\" is not"),
+            ("1,2\n3,nan\n", Some(2), "\"nan\" is not"),
+            ("1,2\n3,1e999\n", Some(2), "1e999"),
+            ("1,2,\n3,4,\n", Some(1), "\"\" is not"),
+            ("", None, "no numbers"),
+            ("only words\n", None, "no numbers"),
+        ] {
+            let error = read_text(text).unwrap_err();
+            assert_eq!(error.line(), line, "{text:?}: {error}");
+            assert!(error.to_string().contains(says), "{text:?}: {error}");
+        }
+        assert!(text(Path::new("a.csv"), b"1\n\xff\n").unwrap_err().to_string().contains("line 2"));
+    }
+
+    /// As NumPy writes it.
+    fn npy(descr: &str, fortran: bool, shape: &str, data: &[u8]) -> Vec<u8> {
+        let order = if fortran { "True" } else { "False" };
+        let mut header = format!("{{'descr': '{descr}', 'fortran_order': {order}, 'shape': ({shape}), }}");
+        while (header.len() + 11) % 64 != 0 {
+            header.push(' ');
+        }
+        header.push('\n');
+        let mut out = b"\x93NUMPY\x01\x00".to_vec();
+        out.extend((header.len() as u16).to_le_bytes());
+        out.extend(header.as_bytes());
+        out.extend(data);
+        out
+    }
+
+    #[test]
+    fn arrays_of_numpy_are_read_by_rows_and_by_columns() {
+        let path = Path::new("a.npy");
+        let le = |v: &[f64]| v.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>();
+        let expect = Rows::new(2, vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+        let by_rows = npy("<f8", false, "3, 2", &le(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]));
+        let by_columns = npy("<f8", true, "3, 2", &le(&[1.0, 3.0, 5.0, 2.0, 4.0, 6.0]));
+        assert_eq!(numpy(path, &by_rows).unwrap(), expect);
+        assert_eq!(numpy(path, &by_columns).unwrap(), expect);
+        let single: Vec<u8> = [1f32, 2.0].iter().flat_map(|x| x.to_be_bytes()).collect();
+        assert_eq!(numpy(path, &npy(">f4", false, "2,", &single)).unwrap(), Rows::new(1, vec![1.0, 2.0]));
+        for (bytes, says) in [
+            (npy("<f8", false, "3, 2", &le(&[1.0])), "holds 8 bytes"),
+            (npy("<f8", false, "9223372036854775807, 9", &le(&[1.0])), "not the"),
+            (npy("<c16", false, "1, 1", &[0; 16]), "<c16"),
+            (npy("<f8", false, "1, 1, 1", &le(&[1.0])), "3 dimensions"),
+            (npy("<f8", false, "2, 0", &[]), "without numbers"),
+            (npy("<f8", false, "2, 1", &le(&[1.0, f64::NAN])), "line 2: NaN"),
+            (b"nothing".to_vec(), "not a NumPy"),
+        ] {
+            let error = numpy(path, &bytes).unwrap_err().to_string();
+            assert!(error.contains(says), "{error}");
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Transformers that learn in the context (sander2024).
+//!
+//! A sequence obeys x_{t+1} = f(x_t) with a map of its own. A causal transformer predicts x_{t+1} from x_1 .. x_t because its
+//! layers descend: with a kernel k, K_ts = k(x_t, x_s), L its lower triangle and N the same without the diagonal, a layer is
+//!
+//! ```text
+//! u <- u - eta D^-1 (L u - N y),    y_s = x_{s+1},        and the limit of many layers solves  L u = N y
+//! ```
+//!
+//! Three ways to the same predictions, and what belongs to them:
+//!
+//! | what | where |
+//! |---|---|
+//! | sequences: made up ([`task`]), read ([`file`](mod@file)), checked ([`sequence`]) | |
+//! | kernels, and which attention computes which ([`kernel`]) | |
+//! | the limit by forward substitution, O(T^2 d) | [`direct`](mod@direct) |
+//! | the limit for the linear kernel, O(T d^2) | [`recursion`](mod@recursion) |
+//! | n layers without a network | [`descent`] |
+//! | n layers as a transformer: weights ([`construct`]), a causal evaluator that knows nothing of them ([`network`]), files ([`network_file`]) | |
+//! | step sizes, and which are refused ([`step`]) | |
+//! | the trained variant: gradients ([`gradient`]), Adam ([`train`]) | |
+//! | all of it on several sequences ([`experiment`]), squared errors ([`errors`]) | |
+//!
+//! docs/derivations/sander2024.md derives the method and says what differs from the paper. Reference: M. E. Sander and G.
+//! Peyre, arXiv 2410.03011 (its summary was at hand, not its text: the derivation is ours).
+//!
+//! ```
+//! use byrote::incontext::{Attention, Kernel, Map, Method, Task, predict};
+//!
+//! let sequence = Task::Linear(Map::Orthogonal).generate(3, 20, 0, 0)?;
+//! let kernel = Kernel::exp(1.0)?;
+//! let outcome = predict(&[sequence], kernel, Attention::Softmax, Method::layers(50), &|| false)?;
+//! assert!(outcome.difference.is_some_and(|d| d < 1e-12)); // the transformer and the descent without one
+//! # Ok::<(), byrote::Error>(())
+//! ```
+
+pub mod construct;
+pub mod descent;
+pub mod direct;
+pub mod errors;
+pub mod experiment;
+pub mod file;
+pub mod gradient;
+pub mod kernel;
+pub mod network;
+pub mod network_file;
+pub mod recursion;
+pub mod rows;
+pub mod sequence;
+pub mod step;
+pub mod task;
+pub mod train;
+
+pub use construct::{Plan, Token};
+pub use descent::{Descent, Until, descend};
+pub use direct::{direct, direct_all};
+pub use errors::{ErrorAt, squared_errors, summarize};
+pub use experiment::{Layers, Method, Outcome, predict};
+pub use kernel::{Attention, Form, Kernel, Over};
+pub use network::{Head, Hidden, Layer, Network};
+pub use network_file::{Input, NetworkFile};
+pub use recursion::{Recursion, recursion, recursion_all};
+pub use rows::Rows;
+pub use sequence::Sequence;
+pub use step::{Step, descend_safely};
+pub use task::{Map, Task};

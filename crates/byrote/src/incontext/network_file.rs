@@ -1,0 +1,278 @@
+//! Networks of many layers as safetensors files.
+//!
+//! Tensors, all f64, with TransformerLens's names and a layer's index in them:
+//!
+//! ```text
+//! W_E [d_in, d_model]     W_pos [n_ctx, d_model]     W_U [d_model, d_out]
+//! blocks.{l}.attn.W_Q, .W_K [n_heads, d_model, d_head]     .W_V [n_heads, d_model, d_value]     .W_O [n_heads, d_value, d_model]
+//! blocks.{l}.step [1]     blocks.{l}.mlp.W_in [d_model, d_mlp], .mlp.W_out [d_mlp, d_model] where the layer has neurons
+//! ```
+//!
+//! The metadata key `byrote-network` holds canonical JSON: `format`, `input` (what is read of a vector: `x`, `x, x/|x|`, or
+//! `x, |x|^2`), and for each layer `attention`, `hidden` (whether it has neurons) and `repeat` (how often it is applied: the
+//! layers of a construction are identical and are stored once). Equal networks are equal files. A reader trusts nothing.
+
+use super::kernel::Attention;
+use super::network::{Head, Hidden, Layer, Network};
+use super::rows::Rows;
+use crate::model::Precision;
+use crate::model::container::{self, Stored};
+use crate::output::OutputFile;
+use crate::{Error, Result};
+use safetensors::tensor::{Dtype, SafeTensors};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+const KEY: &str = "byrote-network";
+const FORMAT: u32 = 1;
+/// The most layers that are read, repetitions apart.
+const MOST_BLOCKS: usize = 100_000;
+
+/// What a network reads of a vector.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Input {
+    /// The vector.
+    #[serde(rename = "x")]
+    Vector,
+    /// The vector and its direction.
+    #[serde(rename = "x, x/|x|")]
+    WithDirection,
+    /// The vector and its square.
+    #[serde(rename = "x, |x|^2")]
+    WithSquare,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Block {
+    attention: Attention,
+    hidden: bool,
+    repeat: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Metadata {
+    format: u32,
+    input: Input,
+    layers: Vec<Block>,
+}
+
+/// A network with what it reads.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NetworkFile {
+    /// The network.
+    pub network: Network,
+    /// What it reads of a vector.
+    pub input: Input,
+}
+
+impl NetworkFile {
+    /// The bytes of the file.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        let network = &self.network;
+        network.check().map_err(|message| Error::setting("network", message))?;
+        let matrix = |name: String, m: &Rows| {
+            Stored::new(name, vec![m.len(), m.columns()], Precision::F64, m.values())
+        };
+        let mut stored = vec![
+            matrix("W_E".into(), &network.w_e),
+            matrix("W_pos".into(), &network.w_pos),
+            matrix("W_U".into(), &network.w_u),
+        ];
+        for (l, layer) in network.layers.iter().enumerate() {
+            for (name, shape, values) in Self::stacked(layer) {
+                stored.push(Stored::new(format!("blocks.{l}.attn.{name}"), shape, Precision::F64, &values));
+            }
+            stored.push(Stored::new(format!("blocks.{l}.step"), vec![1], Precision::F64, &[layer.step]));
+            if let Some(hidden) = &layer.hidden {
+                stored.push(matrix(format!("blocks.{l}.mlp.W_in"), &hidden.w_in));
+                stored.push(matrix(format!("blocks.{l}.mlp.W_out"), &hidden.w_out));
+            }
+        }
+        container::write(KEY, &self.about(), &stored)
+    }
+
+    /// The metadata, as the file has them.
+    pub fn metadata(&self) -> Result<String> {
+        serde_json::to_string(&self.about()).map_err(|e| Error::setting("network", e.to_string()))
+    }
+
+    fn about(&self) -> Metadata {
+        let block =
+            |l: &Layer| Block { attention: l.attention, hidden: l.hidden.is_some(), repeat: l.repeat };
+        let layers = self.network.layers.iter().map(block).collect();
+        Metadata { format: FORMAT, input: self.input, layers }
+    }
+
+    /// The matrices of a layer's heads, those of one kind together: name, shape, values.
+    pub(crate) fn stacked(layer: &Layer) -> [(&'static str, Vec<usize>, Vec<f64>); 4] {
+        let parts: [(&str, fn(&Head) -> &Rows); 4] =
+            [("W_Q", |h| &h.w_q), ("W_K", |h| &h.w_k), ("W_V", |h| &h.w_v), ("W_O", |h| &h.w_o)];
+        parts.map(|(name, part)| {
+            let sides = layer.heads.first().map_or((0, 0), |h| (part(h).len(), part(h).columns()));
+            let values = layer.heads.iter().flat_map(|h| part(h).values().iter().copied()).collect();
+            (name, vec![layer.heads.len(), sides.0, sides.1], values)
+        })
+    }
+
+    /// Reads a file if it says that it is a network; `None` for any other.
+    pub fn load_if_network(path: &Path) -> Result<Option<Self>> {
+        let bytes = std::fs::read(path).map_err(|e| Error::io(path, "read", e))?;
+        let known = SafeTensors::read_metadata(&bytes)
+            .is_ok_and(|(_, header)| header.metadata().as_ref().is_some_and(|m| m.contains_key(KEY)));
+        if !known {
+            return Ok(None);
+        }
+        Self::from_bytes(&bytes).map(Some).map_err(|message| Error::format(path, message))
+    }
+
+    /// Writes the file.
+    pub fn save(&self, path: &Path) -> Result<()> {
+        OutputFile::write(path, &self.to_bytes()?)
+    }
+
+    /// Reads a file.
+    pub fn load(path: &Path) -> Result<Self> {
+        let bytes = std::fs::read(path).map_err(|e| Error::io(path, "read", e))?;
+        Self::from_bytes(&bytes).map_err(|message| Error::format(path, message))
+    }
+
+    /// Reads the bytes of a file; the message says what is wrong with them.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
+        let (metadata, file) = container::read::<Metadata>(bytes, KEY, "network", FORMAT)?;
+        if metadata.layers.len() > MOST_BLOCKS {
+            return Err(format!("{} layers; at most {MOST_BLOCKS} are read", metadata.layers.len()));
+        }
+        let mut names: Vec<String> = Vec::new();
+        let mut matrix = |name: String| -> Result<Rows, String> {
+            let (shape, values) = tensor(&file, &name)?;
+            names.push(name.clone());
+            match shape[..] {
+                [rows, columns] if rows > 0 && columns > 0 => Ok(Rows::new(columns, values)),
+                _ => Err(format!("{name} has shape {shape:?}, a matrix has two sides")),
+            }
+        };
+        let (w_e, w_pos, w_u) = (matrix("W_E".into())?, matrix("W_pos".into())?, matrix("W_U".into())?);
+        let mut layers = Vec::new();
+        for (l, block) in metadata.layers.iter().enumerate() {
+            let hidden = match block.hidden {
+                true => Some(Hidden {
+                    w_in: matrix(format!("blocks.{l}.mlp.W_in"))?,
+                    w_out: matrix(format!("blocks.{l}.mlp.W_out"))?,
+                }),
+                false => None,
+            };
+            layers.push((block, hidden));
+        }
+        let mut out = Vec::new();
+        for (l, (block, hidden)) in layers.into_iter().enumerate() {
+            let mut parts = Vec::new();
+            for part in ["W_Q", "W_K", "W_V", "W_O"] {
+                let name = format!("blocks.{l}.attn.{part}");
+                parts.push(stack(&file, &name)?);
+                names.push(name);
+            }
+            let [w_q, w_k, w_v, w_o] =
+                <[Vec<Rows>; 4]>::try_from(parts).map_err(|_| "four matrices a head".to_owned())?;
+            if [w_k.len(), w_v.len(), w_o.len()] != [w_q.len(); 3] {
+                return Err(format!("blocks.{l}: the matrices are of different numbers of heads"));
+            }
+            let name = format!("blocks.{l}.step");
+            let (_, step) = tensor(&file, &name)?;
+            names.push(name);
+            let [step] = step[..] else { return Err(format!("blocks.{l}.step is not one number")) };
+            let heads = w_q.into_iter().zip(w_k).zip(w_v).zip(w_o);
+            let heads = heads.map(|(((w_q, w_k), w_v), w_o)| Head { w_q, w_k, w_v, w_o }).collect();
+            out.push(Layer { attention: block.attention, step, heads, hidden, repeat: block.repeat });
+        }
+        if let Some(other) = file.names().into_iter().filter(|n| !names.iter().any(|m| m == n)).min() {
+            return Err(format!("a tensor {other:?} that no layer has"));
+        }
+        let network = Network { w_e, w_pos, layers: out, w_u };
+        network.check()?;
+        Ok(Self { network, input: metadata.input })
+    }
+}
+
+fn tensor(file: &SafeTensors<'_>, name: &str) -> Result<(Vec<usize>, Vec<f64>), String> {
+    let view = file.tensor(name).map_err(|_| format!("the tensor {name} is missing"))?;
+    if view.dtype() != Dtype::F64 {
+        return Err(format!("{name} is of type {:?}, not F64", view.dtype()));
+    }
+    Ok((view.shape().to_vec(), Precision::F64.values(view.data())))
+}
+
+/// The matrices of all heads.
+fn stack(file: &SafeTensors<'_>, name: &str) -> Result<Vec<Rows>, String> {
+    let (shape, values) = tensor(file, name)?;
+    match shape[..] {
+        [heads, rows, columns] if heads > 0 && rows > 0 && columns > 0 => {
+            Ok(values.chunks_exact(rows * columns).map(|v| Rows::new(columns, v.to_vec())).collect())
+        }
+        _ => Err(format!("{name} has shape {shape:?}, not [heads, rows, columns]")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::network::tests::example;
+    use super::*;
+    use proptest::prelude::*;
+
+    fn file() -> NetworkFile {
+        NetworkFile { network: example(Attention::Exp, 1), input: Input::Vector }
+    }
+
+    #[test]
+    fn what_is_saved_is_loaded_and_equal_networks_are_equal_files() {
+        let bytes = file().to_bytes().unwrap();
+        assert_eq!(bytes, file().to_bytes().unwrap());
+        assert_eq!(NetworkFile::from_bytes(&bytes).unwrap(), file());
+    }
+
+    /// The file with its header JSON altered and the length in front of it mended.
+    fn with_header(bytes: &[u8], from: &str, to: &str) -> Vec<u8> {
+        let size = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
+        let header = String::from_utf8(bytes[8..8 + size].to_vec()).unwrap();
+        assert!(header.contains(from), "{header}");
+        let header = header.replacen(from, to, 1);
+        [&(header.len() as u64).to_le_bytes(), header.as_bytes(), &bytes[8 + size..]].concat()
+    }
+
+    #[test]
+    fn lies_are_found_out() {
+        let bytes = file().to_bytes().unwrap();
+        let wrong = |bytes: &[u8]| NetworkFile::from_bytes(bytes).unwrap_err();
+        assert!(wrong(b"").contains("not a safetensors file"));
+        assert!(wrong(&bytes[..bytes.len() - 1]).contains("damaged"));
+        let renamed = with_header(&bytes, "\"blocks.1.attn.W_K\"", "\"blocks.1.attn.W_X\"");
+        assert!(wrong(&renamed).contains("blocks.1.attn.W_K is missing"));
+        assert!(wrong(&with_header(&bytes, "\\\"exp\\\"", "\\\"oxp\\\"")).contains("oxp"));
+        assert!(wrong(&with_header(&bytes, "\\\"repeat\\\":2", "\\\"repeat\\\":0")).contains("repeated 0"));
+        assert!(
+            wrong(&with_header(&bytes, "\\\"hidden\\\":true", "\\\"hidden\\\":false")).contains("mlp.W_in")
+        );
+        assert!(wrong(&with_header(&bytes, "byrote-network", "byrote-natwork")).contains("no network"));
+    }
+
+    proptest! {
+        #[test]
+        fn a_damaged_file_is_refused_or_read_but_never_panics(
+            at in prop::collection::vec((0usize..4096, any::<u8>()), 1..4), cut in prop::option::of(0usize..4096)
+        ) {
+            let mut bytes = file().to_bytes().unwrap();
+            for (at, to) in at {
+                let n = bytes.len();
+                bytes[at % n] = to;
+            }
+            if let Some(cut) = cut {
+                let n = bytes.len();
+                bytes.truncate(cut % n);
+            }
+            if let Ok(file) = NetworkFile::from_bytes(&bytes) {
+                prop_assert!(file.network.check().is_ok());
+            }
+        }
+    }
+}

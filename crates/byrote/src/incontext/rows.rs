@@ -1,0 +1,222 @@
+//! Row-major matrices: as callers see them ([`Rows`]), and as products want them ([`Matrix`], rows of whole lines).
+
+use crate::num::gemm::{Into, Left, Order, Product, Right};
+use crate::num::line::{Lines, padded};
+use crate::num::simd;
+use std::ops::Range;
+
+/// A row-major matrix.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Rows {
+    columns: usize,
+    values: Vec<f64>,
+}
+
+impl Rows {
+    /// From its values.
+    ///
+    /// # Panics
+    /// When they are no whole rows: wrong use by code.
+    pub fn new(columns: usize, values: Vec<f64>) -> Self {
+        assert!(
+            columns > 0 && values.len().is_multiple_of(columns),
+            "{} values in rows of {columns}",
+            values.len()
+        );
+        Self { columns, values }
+    }
+
+    /// Zeros.
+    pub fn zeros(rows: usize, columns: usize) -> Self {
+        Self::new(columns, vec![0.0; rows * columns])
+    }
+
+    /// Columns.
+    pub fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// Rows.
+    pub fn len(&self) -> usize {
+        self.values.len() / self.columns.max(1)
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
+    /// A row, from 0.
+    pub fn row(&self, i: usize) -> &[f64] {
+        &self.values[i * self.columns..][..self.columns]
+    }
+
+    /// All rows in order.
+    pub fn iter(&self) -> std::slice::ChunksExact<'_, f64> {
+        self.values.chunks_exact(self.columns.max(1))
+    }
+
+    /// The values, row by row.
+    pub fn values(&self) -> &[f64] {
+        &self.values
+    }
+
+    /// The values, to be changed.
+    pub fn values_mut(&mut self) -> &mut [f64] {
+        &mut self.values
+    }
+
+    /// One element.
+    pub fn at(&self, i: usize, j: usize) -> f64 {
+        self.values[i * self.columns + j]
+    }
+
+    /// One element, to be changed.
+    pub fn at_mut(&mut self, i: usize, j: usize) -> &mut f64 {
+        &mut self.values[i * self.columns + j]
+    }
+
+    /// The largest difference of two elements at the same place; infinite where one is not a number.
+    ///
+    /// # Panics
+    /// When the matrices have different shapes.
+    pub fn max_difference(&self, other: &Self) -> f64 {
+        assert_eq!((self.columns, self.values.len()), (other.columns, other.values.len()), "shapes");
+        let worst = |worst: f64, d: f64| if d <= worst { worst } else { d };
+        let most = self.values.iter().zip(&other.values).map(|(a, b)| (a - b).abs()).fold(0.0, worst);
+        if most.is_nan() { f64::INFINITY } else { most }
+    }
+}
+
+/// A matrix whose rows are padded with zeros to whole lines.
+pub(super) struct Matrix {
+    pub rows: usize,
+    pub columns: usize,
+    pub stride: usize,
+    pub values: Lines<f64>,
+}
+
+impl Matrix {
+    pub fn zeros(rows: usize, columns: usize) -> Self {
+        let stride = padded(columns);
+        Self { rows, columns, stride, values: Lines::zeros(rows * stride) }
+    }
+
+    pub fn from_rows(rows: &Rows) -> Self {
+        let mut out = Self::zeros(rows.len(), rows.columns());
+        for (i, row) in rows.iter().enumerate() {
+            out.row_mut(i).copy_from_slice(row);
+        }
+        out
+    }
+
+    pub fn row(&self, i: usize) -> &[f64] {
+        &self.values[i * self.stride..][..self.columns]
+    }
+
+    pub fn row_mut(&mut self, i: usize) -> &mut [f64] {
+        &mut self.values[i * self.stride..][..self.columns]
+    }
+
+    /// A row with its padding.
+    pub fn line_mut(&mut self, i: usize) -> &mut [f64] {
+        &mut self.values[i * self.stride..][..self.stride]
+    }
+
+    pub fn to_rows(&self) -> Rows {
+        Rows::new(self.columns, (0..self.rows).flat_map(|i| self.row(i).iter().copied()).collect())
+    }
+
+    /// The rows of a range, as a left operand.
+    pub fn left(&self, rows: Range<usize>) -> Left<'_, f64> {
+        Left::rows(&self.values[rows.start * self.stride..], self.stride)
+    }
+
+    /// The rows of a range transposed, as a left operand.
+    pub fn left_transposed(&self, rows: Range<usize>) -> Left<'_, f64> {
+        Left::transposed(&self.values[rows.start * self.stride..], self.stride)
+    }
+
+    /// The rows from `first` on, as a right operand.
+    pub fn right(&self, first: usize) -> Right<'_, f64> {
+        Right::Rows(&self.values[(first * self.stride).min(self.values.len())..], self.stride)
+    }
+
+    /// The rows of a range become, or grow by, a product of this depth.
+    pub fn product(
+        &mut self,
+        rows: Range<usize>,
+        into: Into,
+        depth: usize,
+        left: Left<'_, f64>,
+        right: Right<'_, f64>,
+    ) {
+        let (stride, first) = (self.stride, rows.start * self.stride);
+        simd::run(Product {
+            target: &mut self.values[first..],
+            order: Order::Rows(stride),
+            into,
+            rows: rows.len(),
+            depth,
+            width: stride,
+            left,
+            right,
+        });
+    }
+}
+
+/// The transpose of a matrix, its rows so far apart that they do not all fall on the same sets of the cache.
+pub(super) struct Transposed {
+    pub apart: usize,
+    pub depth: usize,
+    values: Lines<f64>,
+}
+
+impl Transposed {
+    pub fn new(matrix: &Matrix) -> Self {
+        let apart = crate::num::line::spread(matrix.rows);
+        let mut out = Self { apart, depth: matrix.columns, values: Lines::zeros(matrix.columns * apart) };
+        out.fill(matrix, 0);
+        out
+    }
+
+    /// Takes the columns from `first` on of a matrix of as many rows, [`Self::depth`] of them.
+    pub fn fill(&mut self, matrix: &Matrix, first: usize) {
+        // Some rows at a time, so that what is written stays in the cache.
+        for from in (0..matrix.rows).step_by(16) {
+            for j in 0..self.depth {
+                let target = &mut self.values[j * self.apart..];
+                for i in from..(from + 16).min(matrix.rows) {
+                    target[i] = matrix.values[i * matrix.stride + first + j];
+                }
+            }
+        }
+    }
+
+    /// The columns from `first` on, as a right operand.
+    pub fn right(&self, first: usize) -> Right<'_, f64> {
+        Right::Rows(&self.values[first..], self.apart)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn products_of_padded_matrices_are_products() {
+        let a = Rows::new(2, vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+        let b = Rows::new(3, vec![1.0, 0.0, -1.0, 2.0, 1.0, 0.0]);
+        let (left, right) = (Matrix::from_rows(&a), Matrix::from_rows(&b));
+        let mut c = Matrix::zeros(3, 3);
+        c.product(0..3, Into::Replace, 2, left.left(0..3), right.right(0));
+        assert_eq!(c.to_rows().values(), [5.0, 2.0, -1.0, 11.0, 4.0, -3.0, 17.0, 6.0, -5.0]);
+        // A A^T through the transpose.
+        let transposed = Transposed::new(&left);
+        c.product(0..3, Into::Replace, 2, left.left(0..3), transposed.right(0));
+        assert_eq!(c.to_rows().values(), [5.0, 11.0, 17.0, 11.0, 25.0, 39.0, 17.0, 39.0, 61.0]);
+        assert_eq!(c.to_rows().max_difference(&Rows::zeros(3, 3)), 61.0);
+        let nan = Rows::new(3, vec![f64::NAN; 9]);
+        assert_eq!(c.to_rows().max_difference(&nan), f64::INFINITY);
+    }
+}

@@ -1,0 +1,270 @@
+//! The same network, trained: head matrices and step sizes of all layers of descent by Adam, over sequences without end.
+//!
+//! Every step draws a fresh batch, so the loss is that on sequences never seen. The first layer, which copies, stays as it is
+//! constructed; each layer of descent has weights of its own from the start on. They begin either as the construction has
+//! them, so that training can only be better than the descent it starts from, or at random: Gaussian matrices whose products
+//! keep the size of a token, and a step of 1 / layers.
+//!
+//! The rate falls like half a cosine to a hundredth of its first value. Reference: Sander and Peyre, arXiv 2410.03011, figure
+//! 4 (the paper's own network, rates and numbers are not known to us).
+
+use super::construct::{Plan, SHARPNESS};
+use super::direct::Stop;
+use super::gradient::{
+    Example, loss_and_gradient, n_parameters, parameters, prepare, set_parameters, trainable,
+};
+use super::kernel::{Attention, Kernel};
+use super::network::Network;
+use super::rows::Rows;
+use super::sequence::Sequence;
+use super::task::Task;
+use crate::num::Stream;
+use crate::num::optimize::Adam;
+use crate::num::optimize::adam::Constants;
+use crate::{Error, Result};
+use serde::Serialize;
+
+/// Where the weights begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Start {
+    /// As the construction has them.
+    Constructed,
+    /// At random.
+    Random,
+}
+
+/// What to train.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Settings {
+    /// What makes the sequences.
+    pub task: Task,
+    /// Their dimension.
+    pub d: usize,
+    /// Vectors seen of each.
+    pub length: usize,
+    /// The kernel of the construction.
+    pub kernel: Kernel,
+    /// The attention.
+    pub attention: Attention,
+    /// Layers of descent.
+    pub layers: u64,
+    /// The step size of the construction.
+    pub eta: f64,
+    /// Where to begin.
+    pub start: Start,
+    /// Steps of Adam.
+    pub steps: u64,
+    /// Sequences a step.
+    pub batch: u64,
+    /// The first rate.
+    pub rate: f64,
+    /// The seed of weights and sequences.
+    pub seed: u64,
+}
+
+/// A trained network.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trained {
+    /// The network.
+    pub network: Network,
+    /// The loss of each step's batch, before the step: squared error a number.
+    pub losses: Vec<f64>,
+}
+
+/// Sequences to test on have numbers from here on; those to train on are before.
+pub const TEST: u64 = 1 << 48;
+/// Layers before those that are trained.
+const FIRST: usize = 1;
+
+impl Settings {
+    fn check(&self) -> Result<()> {
+        self.kernel.goes_with(self.attention)?;
+        if self.kernel.is_normalised() {
+            return Err(Error::setting(
+                "--normalised",
+                "networks are trained on vectors of norm 1, which need no normalised kernel",
+            ));
+        }
+        if !(1..=1000).contains(&self.layers) {
+            return Err(Error::setting("--layers", format!("{}; from 1 to 1000", self.layers)));
+        }
+        if self.batch == 0 || self.batch > 1 << 20 || self.steps > 1 << 27 {
+            return Err(Error::setting("--batch", "at least 1 sequence and fewer than 2^47 in all"));
+        }
+        if !(self.rate > 0.0 && self.rate.is_finite() && self.eta > 0.0 && self.eta.is_finite()) {
+            return Err(Error::setting("--rate", "rates and steps are numbers above 0"));
+        }
+        Ok(())
+    }
+
+    /// The constructed network, its layers one by one.
+    pub fn constructed(&self) -> Result<Network> {
+        self.check()?;
+        let plan = Plan {
+            d: self.d,
+            n_ctx: self.length,
+            kernel: self.kernel,
+            attention: self.attention,
+            layers: 1,
+            eta: self.eta,
+            sharpness: SHARPNESS,
+            bound: 1.0,
+        };
+        let mut network = plan.network()?;
+        for _ in 1..self.layers {
+            network.layers.push(network.layers[FIRST].clone());
+        }
+        Ok(network)
+    }
+
+    /// The network that training begins with.
+    pub fn initial(&self) -> Result<Network> {
+        let mut network = self.constructed()?;
+        if self.start == Start::Random {
+            let draw = &mut Stream::new(self.seed, "incontext weights", 0);
+            let scale = 1.0 / (network.d_model() as f64).sqrt();
+            for layer in &mut network.layers[FIRST..] {
+                layer.step = 1.0 / self.layers as f64;
+                for head in &mut layer.heads {
+                    for matrix in [&mut head.w_q, &mut head.w_k, &mut head.w_v, &mut head.w_o] {
+                        matrix.values_mut().iter_mut().for_each(|x| *x = scale * draw.normal());
+                    }
+                }
+            }
+        }
+        Ok(network)
+    }
+
+    /// Sequences from a number on, with what comes after them.
+    pub fn sequences(&self, from: u64, n: u64) -> Result<Vec<Sequence>> {
+        (from..from + n).map(|i| self.task.generate(self.d, self.length + 1, self.seed, i)).collect()
+    }
+
+    fn examples(&self, from: u64, n: u64) -> Result<Vec<Example>> {
+        let d = self.d;
+        let one = |x: &Sequence| Example {
+            inputs: Rows::new(d, x.values()[..self.length * d].to_vec()),
+            next: Rows::new(d, x.values()[d..].to_vec()),
+        };
+        Ok(self.sequences(from, n)?.iter().map(one).collect())
+    }
+
+    /// Trains.
+    pub fn train(&self, stop: Stop<'_>) -> Result<Trained> {
+        let mut network = self.initial()?;
+        trainable(&network, FIRST)?;
+        let mut at = parameters(&network, FIRST);
+        let mut next = at.clone();
+        let mut adam = Adam::new(Constants::default(), n_parameters(&network, FIRST));
+        let mut losses = Vec::new();
+        for step in 0..self.steps {
+            if stop() {
+                return Err(Error::Interrupted);
+            }
+            let batch = prepare(&network, FIRST, &self.examples(step * self.batch, self.batch)?)?;
+            let (loss, mut gradient) = loss_and_gradient(&network, FIRST, &batch);
+            if !loss.is_finite() {
+                return Err(self.diverged(step));
+            }
+            losses.push(loss);
+            clip(&mut gradient, 1.0);
+            let share = step as f64 / self.steps as f64;
+            let rate = self.rate * (0.01 + 0.99 * 0.5 * (1.0 + (std::f64::consts::PI * share).cos()));
+            if !adam.step(&at, &mut next, &gradient, rate) {
+                return Err(self.diverged(step));
+            }
+            std::mem::swap(&mut at, &mut next);
+            set_parameters(&mut network, FIRST, &at);
+        }
+        Ok(Trained { network, losses })
+    }
+
+    fn diverged(&self, step: u64) -> Error {
+        Error::setting("--rate", format!("{} makes the training diverge at step {}", self.rate, step + 1))
+    }
+}
+
+/// Scales a gradient that is longer than `most` down to that.
+fn clip(gradient: &mut [f64], most: f64) {
+    let length = gradient.iter().map(|g| g * g).sum::<f64>().sqrt();
+    if length > most {
+        gradient.iter_mut().for_each(|g| *g *= most / length);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::errors::{squared_errors, summarize};
+    use super::super::task::Map;
+    use super::*;
+
+    fn settings(start: Start) -> Settings {
+        Settings {
+            task: Task::Linear(Map::Orthogonal),
+            d: 3,
+            length: 16,
+            kernel: Kernel::exp(1.0).unwrap(),
+            attention: Attention::Softmax,
+            layers: 3,
+            eta: 1.0,
+            start,
+            steps: 60,
+            batch: 16,
+            rate: 5e-3,
+            seed: 1,
+        }
+    }
+
+    /// The mean squared error of a network on sequences that training has not seen.
+    fn test_error(settings: &Settings, network: &Network) -> f64 {
+        let all = settings.sequences(TEST, 64).unwrap();
+        let errors: Vec<Vec<f64>> = all
+            .iter()
+            .map(|x| squared_errors(&network.evaluate(&x.first(16).unwrap(), &|| false).unwrap(), x))
+            .collect();
+        summarize(&errors).iter().map(|e| e.squared_error).sum::<f64>() / 16.0
+    }
+
+    #[test]
+    fn training_from_the_construction_makes_it_better() {
+        let settings = settings(Start::Constructed);
+        let before = test_error(&settings, &settings.constructed().unwrap());
+        let trained = settings.train(&|| false).unwrap();
+        let after = test_error(&settings, &trained.network);
+        assert!(after < 0.8 * before, "{before} -> {after}");
+        assert_eq!(trained.losses.len(), 60);
+        // The loss of the first batch is that of the construction, a number of a vector.
+        assert!((trained.losses[0] * 3.0 / before - 1.0).abs() < 0.3, "{} {before}", trained.losses[0]);
+    }
+
+    #[test]
+    fn training_from_random_weights_learns_too_and_repeats_to_the_bit() {
+        let settings = settings(Start::Random);
+        let before = test_error(&settings, &settings.initial().unwrap());
+        let run = |threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| settings.train(&|| false)).unwrap()
+        };
+        let trained = run(1);
+        assert!(test_error(&settings, &trained.network) < 0.9 * before);
+        assert_eq!(trained, run(2));
+    }
+
+    #[test]
+    fn wrong_settings_stops_and_divergence_are_told() {
+        let good = settings(Start::Constructed);
+        for (settings, says) in [
+            (Settings { layers: 0, ..good }, "--layers"),
+            (Settings { attention: Attention::Identity, ..good }, "--attention"),
+            (Settings { kernel: good.kernel.normalised(), ..good }, "--normalised"),
+            (Settings { batch: 0, ..good }, "--batch"),
+            (Settings { rate: f64::NAN, ..good }, "--rate"),
+            (Settings { rate: 1e200, ..good }, "diverge"),
+        ] {
+            let error = settings.train(&|| false).unwrap_err();
+            assert!(error.to_string().contains(says), "{error}");
+        }
+        assert!(matches!(good.train(&|| true), Err(Error::Interrupted)));
+    }
+}
