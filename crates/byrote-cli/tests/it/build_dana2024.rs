@@ -23,9 +23,18 @@ fn associations_at_capacity_are_memorized_and_the_file_says_so() {
         // d (S + 2 N + 4 d_h H)
         let [d, d_h, h] = [d, d_h, h].map(|x| x.parse::<u64>().unwrap());
         assert_eq!(built["parameters"], d * (2 + 100 + 4 * d_h * h));
-        assert!(built["gap_nats"].as_f64().unwrap() <= 5e-5 && built["max_logit_error"].as_f64().unwrap() < 1e-3);
-        for field in ["seed", "floor_nats", "loss_nats", "retries", "seconds", "parameters_by_kind", "corollary2_accuracy"]
-        {
+        assert!(
+            built["gap_nats"].as_f64().unwrap() <= 5e-5 && built["max_logit_error"].as_f64().unwrap() < 1e-3
+        );
+        for field in [
+            "seed",
+            "floor_nats",
+            "loss_nats",
+            "retries",
+            "seconds",
+            "parameters_by_kind",
+            "corollary2_accuracy",
+        ] {
             assert!(built.get(field).is_some(), "{field}");
         }
         // What was written is what was measured.
@@ -72,7 +81,11 @@ fn text_is_stored_with_heads_as_needed_and_refused_where_one_token_contexts_do_n
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.code() == Some(2) && message.contains("contexts of one token"), "{message}");
     assert!(message.contains("--contexts full"), "{message}");
-    assert!(case.run(["build", "dana2024", "--builtin", "30", "--d-model", "2", "--n-heads", "3"]).status.success());
+    assert!(
+        case.run(["build", "dana2024", "--builtin", "30", "--d-model", "2", "--n-heads", "3"])
+            .status
+            .success()
+    );
 }
 
 #[test]
@@ -80,7 +93,8 @@ fn the_same_seed_writes_the_same_bytes_for_any_number_of_threads() {
     let case = Case::new();
     for threads in ["1", "2"] {
         let out = format!("m{threads}.safetensors");
-        let args = ["build", "dana2024", "--builtin", "20", "--d-model", "20", "--threads", threads, "--out", &out];
+        let args =
+            ["build", "dana2024", "--builtin", "20", "--d-model", "20", "--threads", threads, "--out", &out];
         assert!(case.run(args).status.success());
     }
     let read = |name: &str| std::fs::read(case.path(name)).unwrap();
@@ -90,12 +104,16 @@ fn the_same_seed_writes_the_same_bytes_for_any_number_of_threads() {
 #[test]
 fn an_encoder_of_enough_rank_is_no_bottleneck_and_a_narrow_one_is_an_estimate() {
     let case = Case::new();
-    let json = case.json(["bounds", "--builtin", "20", "--encoder", "1", "--encoder", "3", "--encoder", "2000"]);
+    let json =
+        case.json(["bounds", "--builtin", "20", "--encoder", "1", "--encoder", "3", "--encoder", "2000"]);
     let rows = json["encoders"].as_array().unwrap();
     let gap = |i: usize| rows[i]["gap_nats"].as_f64().unwrap();
     assert_eq!(rows.iter().map(|r| r["d_model"].as_u64().unwrap()).collect::<Vec<_>>(), [1, 3, 2000]);
     assert!(gap(0) > 1.02 * gap(1) && gap(1) > gap(2) && gap(2) <= 5e-5, "{} {} {}", gap(0), gap(1), gap(2));
-    assert_eq!(rows.iter().map(|r| r["estimate"].as_bool().unwrap()).collect::<Vec<_>>(), [true, true, false]);
+    assert_eq!(
+        rows.iter().map(|r| r["estimate"].as_bool().unwrap()).collect::<Vec<_>>(),
+        [true, true, false]
+    );
     // One dimension has no room for codes of many tokens; random codes need more than 128 ln(omega + 1).
     assert_eq!(rows[0]["theorem2"], Value::Null);
     assert_eq!(rows[1]["theorem2"]["paper_nats"], Value::Null);

@@ -3,6 +3,7 @@
 
 mod bounds;
 mod build;
+mod build_dana2024;
 mod corpus;
 mod errors;
 mod export;

@@ -55,12 +55,22 @@ const MISSING: Colour = Colour(0xb8, 0xb8, 0xb8);
 
 impl Heat {
     /// Numbers whose ratios matter.
-    pub fn log(label: impl Into<String>, columns: Vec<f64>, rows: Vec<f64>, cells: Vec<Vec<Option<f64>>>) -> Self {
+    pub fn log(
+        label: impl Into<String>,
+        columns: Vec<f64>,
+        rows: Vec<f64>,
+        cells: Vec<Vec<Option<f64>>>,
+    ) -> Self {
         Heat { label: label.into(), kind: ScaleKind::Log10, range: None, columns, rows, cells }
     }
 
     /// Numbers whose differences matter.
-    pub fn linear(label: impl Into<String>, columns: Vec<f64>, rows: Vec<f64>, cells: Vec<Vec<Option<f64>>>) -> Self {
+    pub fn linear(
+        label: impl Into<String>,
+        columns: Vec<f64>,
+        rows: Vec<f64>,
+        cells: Vec<Vec<Option<f64>>>,
+    ) -> Self {
         Heat { kind: ScaleKind::Linear, ..Heat::log(label, columns, rows, cells) }
     }
 
@@ -83,12 +93,15 @@ impl Heat {
 
     /// Refuses what cannot be drawn.
     pub(super) fn check(&self, x: &Axis, y: &Axis) -> Result<()> {
-        let wrong = |why: String| Err(Error::setting("figure", format!("heat map \"{}\": {why}", self.label)));
+        let wrong =
+            |why: String| Err(Error::setting("figure", format!("heat map \"{}\": {why}", self.label)));
         for (name, axis, places) in [("columns", x, &self.columns), ("rows", y, &self.rows)] {
             let ascending = places.windows(2).all(|w| w[0] < w[1]);
             let finite = places.iter().all(|v| v.abs() <= LARGEST);
             if places.is_empty() || !ascending || !finite {
-                return wrong(format!("the places of the {name} must be finite numbers, each above the one before"));
+                return wrong(format!(
+                    "the places of the {name} must be finite numbers, each above the one before"
+                ));
             }
             if axis.kind == ScaleKind::Log10 && places[0] <= 0.0 {
                 return wrong(format!("the places of the {name} must be positive on a logarithmic axis"));
@@ -99,7 +112,9 @@ impl Heat {
             return wrong(format!("the cells are not {rows} rows of {columns} columns"));
         }
         match self.values().find(|v| v.is_nan() || v.abs() > LARGEST) {
-            Some(v) => wrong(format!("{v} cannot be drawn; leave the cell out or give a finite value up to 1e300")),
+            Some(v) => {
+                wrong(format!("{v} cannot be drawn; leave the cell out or give a finite value up to 1e300"))
+            }
             None => Ok(()),
         }
     }
@@ -180,9 +195,11 @@ pub(super) fn draw(figure: &Figure, heat: &Heat, scale: &Scale, plot: &Plot<'_>)
             text::width(&words, *size, Weight::Regular) * SLACK <= area.width() - 5.0
                 && size + 4.0 <= area.height()
         };
-        let mut cells = heat.cells.iter().enumerate().flat_map(|(r, row)| {
-            row.iter().enumerate().filter_map(move |(c, v)| v.map(|v| (r, c, v)))
-        });
+        let mut cells = heat
+            .cells
+            .iter()
+            .enumerate()
+            .flat_map(|(r, row)| row.iter().enumerate().filter_map(move |(c, v)| v.map(|v| (r, c, v))));
         cells.all(|(r, c, v)| fits(r, c, v))
     });
     let name = |label: &str, letter: &str| if label.is_empty() { letter.into() } else { label.to_string() };
@@ -200,8 +217,10 @@ pub(super) fn draw(figure: &Figure, heat: &Heat, scale: &Scale, plot: &Plot<'_>)
                     let fill = colour(position);
                     let mut shapes = vec![Shape::rectangle(inner, fill, 1.0)];
                     if let Some(size) = size {
-                        let ink = if fill.contrast(ON_LIGHT) > fill.contrast(ON_DARK) { ON_LIGHT } else { ON_DARK };
-                        let at = [(area.left + area.right) / 2.0, (area.top + area.bottom) / 2.0 + 0.36 * size];
+                        let ink =
+                            if fill.contrast(ON_LIGHT) > fill.contrast(ON_DARK) { ON_LIGHT } else { ON_DARK };
+                        let at =
+                            [(area.left + area.right) / 2.0, (area.top + area.bottom) / 2.0 + 0.36 * size];
                         shapes.push(words(at, Anchor::Middle, size, ink, &brief(*value)));
                     }
                     (shapes, format!("{place}: {} {}", heat.label, number(*value)))
@@ -260,10 +279,7 @@ mod tests {
     use super::*;
 
     fn figure() -> Figure {
-        let cells = vec![
-            vec![Some(1e-3), Some(0.1), Some(0.0)],
-            vec![Some(1.0), None, Some(20.0)],
-        ];
+        let cells = vec![vec![Some(1e-3), Some(0.1), Some(0.0)], vec![Some(1.0), None, Some(20.0)]];
         let heat = Heat::log("gap (nats)", vec![16.0, 32.0, 64.0], vec![100.0, 200.0], cells);
         Figure::new("Gap", Axis::log("d_mlp"), Axis::linear("documents")).heat(heat)
     }
@@ -286,7 +302,11 @@ mod tests {
     #[test]
     fn zero_on_a_logarithmic_scale_and_missing_cells_are_told() {
         let scene = figure().to_scene().unwrap();
-        assert!(scene.description.contains("2 rows by 3 columns, from 0 to 20; 1 not measured"), "{}", scene.description);
+        assert!(
+            scene.description.contains("2 rows by 3 columns, from 0 to 20; 1 not measured"),
+            "{}",
+            scene.description
+        );
         assert!(scene.description.contains("1 cell"), "{}", scene.description);
     }
 

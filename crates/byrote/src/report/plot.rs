@@ -222,7 +222,11 @@ impl Plot<'_> {
                 shapes.push(Shape::polygon(outline, colour, BAND_OPACITY));
             }
         }
-        Group::new("band", Some(band.key.clone()), shapes).titled(if band.label.is_empty() { &band.key } else { &band.label })
+        Group::new("band", Some(band.key.clone()), shapes).titled(if band.label.is_empty() {
+            &band.key
+        } else {
+            &band.label
+        })
     }
 
     fn line(&self, line: &Line, pieces: &[Vec<Point>]) -> Vec<Group> {
@@ -265,7 +269,8 @@ impl Plot<'_> {
             let shapes = seen.iter().map(|(_, at)| marker(at)).collect();
             return vec![Group::new(role, Some(key.into()), shapes).titled(label)];
         }
-        let name = |label: &str, letter: &str| if label.is_empty() { letter.into() } else { label.to_string() };
+        let name =
+            |label: &str, letter: &str| if label.is_empty() { letter.into() } else { label.to_string() };
         let (x_name, y_name) = (name(&self.figure.x.label, "x"), name(&self.figure.y.label, "y"));
         seen.iter()
             .map(|((x, y), at)| {

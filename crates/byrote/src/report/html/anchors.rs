@@ -68,7 +68,8 @@ pub(super) fn check_links(page: &Page, sections: &[String]) -> Result<()> {
         for span in &prose.spans {
             if let Span::Link { words, anchor } = span {
                 if !known.contains(anchor) {
-                    let message = format!("the link \"{words}\" leads to #{anchor}, which is not on the page");
+                    let message =
+                        format!("the link \"{words}\" leads to #{anchor}, which is not on the page");
                     return Err(Error::setting("report", message));
                 }
             }

@@ -44,7 +44,18 @@ pub(super) fn csv_address(csv: &str) -> String {
     out.push_str("data:text/csv;charset=utf-8,");
     for byte in csv.bytes() {
         match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b',' | b'.' | b'-' | b'_' | b'~' | b':' | b';' | b'(' | b')' => {
+            b'a'..=b'z'
+            | b'A'..=b'Z'
+            | b'0'..=b'9'
+            | b','
+            | b'.'
+            | b'-'
+            | b'_'
+            | b'~'
+            | b':'
+            | b';'
+            | b'('
+            | b')' => {
                 out.push(char::from(byte));
             }
             _ => {

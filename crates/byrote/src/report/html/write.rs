@@ -115,7 +115,10 @@ impl Writer {
                         Status::Good | Status::Neutral => "<strong>Note.</strong> ",
                     };
                     let class = status.class();
-                    self.put(format_args!("<p class=\"note {class}\" role=\"note\">{word}{}</p>\n", prose(words)));
+                    self.put(format_args!(
+                        "<p class=\"note {class}\" role=\"note\">{word}{}</p>\n",
+                        prose(words)
+                    ));
                 }
             }
         }
@@ -173,7 +176,11 @@ impl Writer {
                 true => String::new(),
                 false => format!("<span class=\"unit\">{}</span>", escape(&column.unit)),
             };
-            self.put(format_args!("<th scope=\"col\"{}>{}{unit}</th>", right(column.align), escape(&column.name)));
+            self.put(format_args!(
+                "<th scope=\"col\"{}>{}{unit}</th>",
+                right(column.align),
+                escape(&column.name)
+            ));
         }
         self.0.push_str("</tr></thead>\n<tbody>\n");
         for row in &table.rows {
@@ -290,7 +297,8 @@ impl Writer {
             if let Some(address) = address {
                 let plain = |b: u8| b.is_ascii_graphic() && !b"\"'<>`\\".contains(&b);
                 if !(address.starts_with("https://") && address.bytes().all(plain)) {
-                    let message = format!("reference {key}: \"{address}\" is not an address that begins with https://");
+                    let message =
+                        format!("reference {key}: \"{address}\" is not an address that begins with https://");
                     return Err(Error::setting("report", message));
                 }
                 let address = escape(address);
