@@ -198,8 +198,8 @@ fn encoders_text(encoders: &[EncoderRow]) -> String {
             note.into(),
         ]);
     }
-    let about = "Encoders (dana2024, Propositions 1 to 3, Theorem 2): no model whose output reads so many numbers has a smaller \
-                 gap;\nthe last two are bounds in nats a prediction.\n";
+    let about = "Encoders (dana2024, Propositions 1 to 3, Theorem 2): about the least gap of any model whose output reads so \
+                 many numbers;\nthe last two are bounds on it, in nats a prediction.\n";
     format!("\n{about}{}", table.render())
 }
 
