@@ -3,7 +3,7 @@
 //! Delta is a law's AICc less the lowest; its Akaike weight exp(-Delta / 2), normed to sum 1, is the share of the evidence
 //! that it has among the laws of the table (Burnham and Anderson, *Model selection and multimodel inference*, 2nd edition,
 //! 2002, section 2.9). The constant is always in the table: it is the law that says that nothing happens. The rules of the
-//! verdict are those of [`super::verdict`](Verdict).
+//! verdict stand at [`Criteria`].
 //!
 //! Losses must be comparable: all laws are fitted on one scale and, for Huber's loss, with one delta, that of the law whose
 //! residuals are smallest.
@@ -107,7 +107,7 @@ pub fn compare(points: &Points, laws: &[Law], settings: &Settings) -> Result<Com
             (None, _) => {
                 row.doubts.push(Doubt::NoInterval { failed: replicates.failed, asked: replicates.asked });
             }
-            (Some(intervals), Some(j)) if !(intervals[j].width() <= criteria.exponent_width) => {
+            (Some(intervals), Some(j)) if intervals[j].width() > criteria.exponent_width => {
                 row.doubts.push(Doubt::WideExponent { low: intervals[j].low, high: intervals[j].high });
             }
             _ => {}

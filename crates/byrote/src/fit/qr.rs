@@ -25,15 +25,17 @@ pub(super) fn least_squares(a: &mut [f64], b: &mut [f64]) -> Option<[f64; MOST_P
 pub(super) fn inverse_diagonal(a: &mut [f64], n: usize) -> Option<Vec<f64>> {
     let mut none = vec![0.0; n];
     let (r, k) = triangle(a, &mut none)?;
-    // (A^T A)^-1 = R^-1 R^-T: squared lengths of the rows of R^-1.
-    let mut inverse = [[0.0; MOST_PARAMETERS]; MOST_PARAMETERS];
+    // (A^T A)^-1 = R^-1 R^-T: squared lengths of the rows of R^-1, which is found a column at a time.
+    let mut squares = vec![0.0; k];
     for column in 0..k {
+        let mut v = [0.0; MOST_PARAMETERS];
         for i in (0..=column).rev() {
-            let known: f64 = (i + 1..=column).map(|j| r[i][j] * inverse[j][column]).sum();
-            inverse[i][column] = (f64::from(u8::from(i == column)) - known) / r[i][i];
+            let known: f64 = (i + 1..=column).map(|j| r[i][j] * v[j]).sum();
+            v[i] = (f64::from(u8::from(i == column)) - known) / r[i][i];
         }
+        squares.iter_mut().zip(v).for_each(|(sum, v)| *sum += v * v);
     }
-    Some(inverse[..k].iter().map(|row| row.iter().map(|v| v * v).sum()).collect())
+    Some(squares)
 }
 
 type Triangle = [[f64; MOST_PARAMETERS]; MOST_PARAMETERS];
@@ -61,7 +63,7 @@ fn triangle(a: &mut [f64], b: &mut [f64]) -> Option<(Triangle, usize)> {
         let (done, rest) = a.split_at_mut((j + 1) * n);
         let v = &mut done[j * n..];
         let tail = v[j..].iter().map(|x| x * x).sum::<f64>().sqrt();
-        if !(tail > INDEPENDENT) {
+        if tail.is_nan() || tail <= INDEPENDENT {
             return None;
         }
         let diagonal = if v[j] > 0.0 { -tail } else { tail };

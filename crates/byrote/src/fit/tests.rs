@@ -237,7 +237,9 @@ fn pure_noise_supports_no_law() {
     let x: Vec<f64> = (1..=12).map(f64::from).collect();
     for index in 0..40 {
         let points = noisy(Law::Constant, &[3.0], &x, 1 + index % 3, 1.0, 100 + index);
-        let found = compare(&points, &Law::ALL, &quick()).unwrap();
+        let settings =
+            Settings { bootstrap: Bootstrap { replicates: 100, ..Bootstrap::default() }, ..quick() };
+        let found = compare(&points, &Law::ALL, &settings).unwrap();
         assert!(matches!(found.verdict, Verdict::NoLaw { .. }), "{index}: {}", found.sentence);
         assert!(found.sentence.starts_with("no law is supported by these points: "), "{}", found.sentence);
     }

@@ -1,23 +1,21 @@
 //! What a comparison concludes, and by which criterion.
 //!
-//! A law is *supported* when all of this holds:
-//! 1. it can be judged: there are at least `least_sizes` sizes, two more than it has parameters, and AICc exists;
-//! 2. its AICc is within `tie` of the lowest: the odds against it are less than e^(tie/2) to one;
-//! 3. the constant is not: there is something to explain;
-//! 4. R^2 is at least `least_r_squared`;
-//! 5. its residuals have no pattern: the test of [`super::Structure`] gives at least `structure`, or the pattern is smaller than
-//!    `negligible` of the range of the measurements;
-//! 6. its parameters are determined: no shape at the end of its range, and the interval of an exponent no wider than
-//!    `exponent_width`;
-//! 7. no special case of it passes all of the above: where the line will do, a parabola is no finding.
-//!
-//! One law that does is the answer. Several cannot be told apart. None is an answer too.
+//! The rules stand at [`Criteria`]. One law that passes is the answer; several cannot be told apart; none is an answer too.
 
 use super::law::Law;
 use super::structure::Test;
 use serde::{Deserialize, Serialize};
 
-/// The numbers in the rules above.
+/// A law is *supported* when all of this holds:
+/// 1. it can be judged: there are at least `least_sizes` sizes, two more than it has parameters, and AICc exists;
+/// 2. its AICc is within `tie` of the lowest: the odds against it are less than e^(tie/2) to one;
+/// 3. the constant is not: there is something to explain;
+/// 4. R^2 is at least `least_r_squared`;
+/// 5. its residuals have no pattern: the test of [`super::Structure`] gives at least `structure`, or the pattern is smaller than
+///    `negligible` of the range of the measurements;
+/// 6. its parameters are determined: no shape at the end of its range, and the interval of an exponent no wider than
+///    `exponent_width`;
+/// 7. no special case of it passes all of the above: where the line will do, a parabola is no finding.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Criteria {
     /// Fewest distinct sizes.

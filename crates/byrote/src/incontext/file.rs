@@ -119,7 +119,10 @@ fn numpy(path: &Path, bytes: &[u8]) -> Result<Rows> {
 }
 
 /// The size of an element and what reads it.
-fn reader(descr: &str) -> Option<(usize, fn(&[u8]) -> f64)> {
+type Reader = (usize, fn(&[u8]) -> f64);
+
+/// That of a type by NumPy's name.
+fn reader(descr: &str) -> Option<Reader> {
     macro_rules! number {
         ($type:ty, $from:ident) => {
             Some((size_of::<$type>(), |b: &[u8]| {

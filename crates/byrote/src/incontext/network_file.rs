@@ -107,7 +107,8 @@ impl NetworkFile {
 
     /// The matrices of a layer's heads, those of one kind together: name, shape, values.
     pub(crate) fn stacked(layer: &Layer) -> [(&'static str, Vec<usize>, Vec<f64>); 4] {
-        let parts: [(&str, fn(&Head) -> &Rows); 4] =
+        type Part = fn(&Head) -> &Rows;
+        let parts: [(&str, Part); 4] =
             [("W_Q", |h| &h.w_q), ("W_K", |h| &h.w_k), ("W_V", |h| &h.w_v), ("W_O", |h| &h.w_o)];
         parts.map(|(name, part)| {
             let sides = layer.heads.first().map_or((0, 0), |h| (part(h).len(), part(h).columns()));

@@ -185,9 +185,10 @@ impl Transposed {
         // Some rows at a time, so that what is written stays in the cache.
         for from in (0..matrix.rows).step_by(16) {
             for j in 0..self.depth {
-                let target = &mut self.values[j * self.apart..];
-                for i in from..(from + 16).min(matrix.rows) {
-                    target[i] = matrix.values[i * matrix.stride + first + j];
+                let to = (from + 16).min(matrix.rows);
+                let target = &mut self.values[j * self.apart..][from..to];
+                for (x, i) in target.iter_mut().zip(from..) {
+                    *x = matrix.values[i * matrix.stride + first + j];
                 }
             }
         }

@@ -42,7 +42,7 @@ impl simd::Kernel for Rest {
 
 /// A row-major slice as a matrix of `columns` columns.
 pub fn rows(values: &[f64], columns: usize) -> MatRef<'_, f64> {
-    assert!(columns > 0 && values.len() % columns == 0, "{} values in rows of {columns}", values.len());
+    assert!(columns > 0 && values.len().is_multiple_of(columns), "{} values in rows of {columns}", values.len());
     MatRef::from_row_major_slice(values, values.len() / columns, columns)
 }
 
@@ -170,7 +170,7 @@ impl Lu {
             x = Mat::from_fn(n, 1, |i, _| f64::from(u8::from(i == steepest)));
         }
         // A vector of alternating signs and growing size catches what the ascent misses.
-        let signed = |i: usize| if i % 2 == 0 { 1.0 } else { -1.0 };
+        let signed = |i: usize| if i.is_multiple_of(2) { 1.0 } else { -1.0 };
         let mut y = Mat::from_fn(n, 1, |i, _| signed(i) * (1.0 + i as f64 / (n.max(2) - 1) as f64));
         self.solve(&mut y);
         norm = norm.max(2.0 * norm_1(y.as_ref()) / (3.0 * n as f64));

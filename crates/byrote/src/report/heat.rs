@@ -8,12 +8,13 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::clip::clip_segment;
 use super::figure::{Figure, LARGEST};
 use super::legend::{SLACK, words};
 use super::palette::Colour;
 use super::plot::Plot;
 use super::scale::{Axis, Scale, ScaleKind, brief, forward, number};
-use super::scene::{Anchor, Area, Group, Shape, Stroke, Weight};
+use super::scene::{Anchor, Area, Group, Point, Shape, Stroke, Weight};
 use super::text;
 use crate::{Error, Result};
 
@@ -49,7 +50,7 @@ const STOPS: [Colour; 9] = [
 ];
 /// Numbers on dark and on light cells: not the ink and the paper of the page, since cells keep their colours by night.
 const ON_DARK: Colour = Colour(0xfe, 0xfe, 0xfe);
-const ON_LIGHT: Colour = Colour(0x0c, 0x0c, 0x0c);
+const ON_LIGHT: Colour = Colour(0, 0, 0);
 /// What was not measured.
 const MISSING: Colour = Colour(0xb8, 0xb8, 0xb8);
 
@@ -177,8 +178,8 @@ pub(super) fn colour(position: f64) -> Colour {
     Colour(mix(a.0, b.0), mix(a.1, b.1), mix(a.2, b.2))
 }
 
-/// The cells of a figure, a group each.
-pub(super) fn draw(figure: &Figure, heat: &Heat, scale: &Scale, plot: &Plot<'_>) -> Vec<Group> {
+/// The cells of a figure, a group each, and the areas of the numbers in them.
+pub(super) fn draw(figure: &Figure, heat: &Heat, scale: &Scale, plot: &Plot<'_>) -> (Vec<Group>, Vec<Area>) {
     let (xs, ys) = (edges(&heat.columns, figure.x.kind), edges(&heat.rows, figure.y.kind));
     let frame = plot.frame;
     // Edges are in the measure of the axis, where places are linear.
@@ -204,7 +205,8 @@ pub(super) fn draw(figure: &Figure, heat: &Heat, scale: &Scale, plot: &Plot<'_>)
     });
     let name = |label: &str, letter: &str| if label.is_empty() { letter.into() } else { label.to_string() };
     let (x_name, y_name) = (name(&figure.x.label, "x"), name(&figure.y.label, "y"));
-    let mut groups = Vec::new();
+    let overlays = plot.overlays();
+    let (mut groups, mut numbers) = (Vec::new(), Vec::new());
     for (r, row) in heat.cells.iter().enumerate() {
         for (c, value) in row.iter().enumerate() {
             let area = area(r, c);
@@ -216,12 +218,15 @@ pub(super) fn draw(figure: &Figure, heat: &Heat, scale: &Scale, plot: &Plot<'_>)
                     let position = if scale.accepts(*value) { scale.position(*value) } else { 0.0 };
                     let fill = colour(position);
                     let mut shapes = vec![Shape::rectangle(inner, fill, 1.0)];
-                    if let Some(size) = size {
+                    let room =
+                        size.and_then(|size| Some((size, room_for(&area, &brief(*value), size, &overlays)?)));
+                    if let Some((size, room)) = room {
                         let ink =
                             if fill.contrast(ON_LIGHT) > fill.contrast(ON_DARK) { ON_LIGHT } else { ON_DARK };
                         let at =
-                            [(area.left + area.right) / 2.0, (area.top + area.bottom) / 2.0 + 0.36 * size];
+                            [(room.left + room.right) / 2.0, (room.top + room.bottom) / 2.0 + 0.36 * size];
                         shapes.push(words(at, Anchor::Middle, size, ink, &brief(*value)));
+                        numbers.push(room);
                     }
                     (shapes, format!("{place}: {} {}", heat.label, number(*value)))
                 }
@@ -236,7 +241,40 @@ pub(super) fn draw(figure: &Figure, heat: &Heat, scale: &Scale, plot: &Plot<'_>)
             groups.push(Group::new("cell", None, shapes).titled(title));
         }
     }
-    groups
+    (groups, numbers)
+}
+
+/// Segments and markers over the cells.
+type Overlays = (Vec<(Point, Point)>, Vec<Point>);
+/// How far a marker reaches.
+const MARKER: f64 = 6.5;
+
+/// Where the number of a cell stands: in its middle, or where no line and no marker touches it; `None` where all do.
+fn room_for(cell: &Area, number: &str, size: f64, overlays: &Overlays) -> Option<Area> {
+    let half = [text::width(number, size, Weight::Regular) * SLACK / 2.0, size / 2.0];
+    let middle = [(cell.left + cell.right) / 2.0, (cell.top + cell.bottom) / 2.0];
+    let reach = [cell.width() / 2.0 - half[0] - 3.0, cell.height() / 2.0 - half[1] - 2.5].map(|r| r.max(0.0));
+    let ways = [
+        (0.0, 0.0),
+        (-1.0, 0.0),
+        (1.0, 0.0),
+        (0.0, -1.0),
+        (0.0, 1.0),
+        (-1.0, -1.0),
+        (1.0, 1.0),
+        (1.0, -1.0),
+        (-1.0, 1.0),
+    ];
+    ways.into_iter()
+        .map(|(x, y)| {
+            let [x, y] = [middle[0] + x * reach[0], middle[1] + y * reach[1]];
+            Area { left: x - half[0], right: x + half[0], top: y - half[1], bottom: y + half[1] }
+        })
+        .find(|area| {
+            let (near, reach) = (area.grown(1.5), area.grown(MARKER));
+            !overlays.0.iter().any(|(a, b)| clip_segment(*a, *b, &near).is_some())
+                && !overlays.1.iter().any(|p| reach.contains(*p))
+        })
 }
 
 /// The key to the colours: the quantity, a strip and its ticks, from `left` and `top` on.

@@ -227,7 +227,7 @@ fn the_built_in_stories_are_stored_as_well_as_their_encoder_says() {
 
 #[test]
 fn distributions_come_within_a_billionth_of_their_encoder() {
-    for ((d, d_h, h), seeds) in [((2, 2, 50), 4), ((10, 10, 20), 2)] {
+    for ((d, d_h, h), seeds) in [((2, 2, 50), 4), ((10, 10, 20), 2), ((16, 16, 64), 1)] {
         for seed in 0..seeds {
             let problem = distributions(50, 2, (h * d_h + d) as usize, 1.0, seed);
             let settings = Settings { seed, ..shape(d, d_h, h) };

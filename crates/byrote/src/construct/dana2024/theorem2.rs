@@ -208,13 +208,13 @@ mod tests {
         // plane of two orthonormal codes 0.5 ln(1/1) = 0.
         let halves = of_contexts(2, (0..2).map(|t| (vec![t, 0], 2.0, vec![(0, 1.0), (1, 1.0)])));
         assert_eq!(theorem2(&halves, 2, 1, 0).unwrap().equation6_nats, Nats(0.0));
-        // N = 3, contexts (1/2, 1/2, 0) and (.6, .2, .2): the mean of (1 - pi_g) ln(2/(e^H - 1)) is 0.2196; with the mean
-        // entropy inside the logarithm 0.2028, which is less.
-        let h = |p: &[f64]| -> f64 { p.iter().filter(|&&p| p > 0.0).map(|p| -p * p.ln()).sum() };
-        let (a, b) = (h(&[0.5, 0.5]), h(&[0.6, 0.2, 0.2]));
-        let g = |h: f64| (2.0 / h.exp_m1()).ln();
-        let long = 0.5 * (0.5 * g(a) + 0.4 * g(b));
-        let short = 0.45 * g(0.5 * (a + b));
-        assert!((long - 0.2196).abs() < 5e-5 && (short - 0.2028).abs() < 5e-5, "{long} {short}");
+        // N = 3, contexts (1/2, 1/2, 0) and (.6, .2, .2): the mean of (1 - pi_g) ln(2/(e^H - 1)) is 0.2196, the divergence of
+        // the theorem's own encoder; with the mean entropy inside the logarithm it would be 0.2028, which is less.
+        let rows = [vec![(0, 0.5), (1, 0.5)], vec![(0, 0.6), (1, 0.2), (2, 0.2)]];
+        let problem = of_contexts(3, rows.into_iter().zip(0..).map(|(next, t)| (vec![t, 0], 1.0, next)));
+        let found = theorem2(&problem, 3, 2, 0).unwrap();
+        let short = 0.45 * (2.0 / (0.5 * problem.floor.0).exp_m1()).ln();
+        assert!((found.equation6_nats.0 - 0.2196).abs() < 5e-5 && (short - 0.2028).abs() < 5e-5, "{found:?}");
+        assert!(found.unit_nats.unwrap().0 > short);
     }
 }

@@ -28,9 +28,25 @@ pub(super) fn escape(text: &str) -> String {
     out
 }
 
-/// A text for inside a quoted attribute that a program reads back: every character stays, but for those that end it.
+/// A text for inside a quoted attribute that a program reads back: every character stays, as a reference where it would end
+/// the attribute or trouble the file. Only U+0000, which no reference can name, becomes U+FFFD.
 pub(super) fn attribute(text: &str) -> String {
-    text.replace('&', "&amp;").replace('"', "&quot;").replace('<', "&lt;").replace('>', "&gt;")
+    let mut out = String::with_capacity(text.len() + text.len() / 8);
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '"' => out.push_str("&quot;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '\0' => out.push('\u{fffd}'),
+            '\t' | '\n' => out.push(c),
+            '\u{1}'..='\u{1f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+                let _ = write!(out, "&#x{:x};", u32::from(c));
+            }
+            c => out.push(c),
+        }
+    }
+    out
 }
 
 fn is_noncharacter(c: char) -> bool {

@@ -26,9 +26,9 @@ pub(super) fn page(page: &Page) -> Result<String> {
     body.again(page);
     body.references(&page.references)?;
     body.0.push_str("</main>\n");
-    let _ = write!(
+    let _ = writeln!(
         body.0,
-        "<footer><p>Made by byrote {}. This file stands alone: it asks for nothing and sends nothing.</p></footer>\n",
+        "<footer><p>Made by byrote {}. This file stands alone: it asks for nothing and sends nothing.</p></footer>",
         escape(&page.version)
     );
     Ok(format!(
@@ -167,8 +167,10 @@ impl Writer {
         self.2 += 1;
         let number = self.2;
         self.put(format_args!(
-            "<div class=\"table\" id=\"table-{number}\">\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" \
+            "<div class=\"table{}{}\" id=\"table-{number}\">\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" \
              aria-label=\"Table {number}\">\n<table>\n<caption><b>Table {number}.</b> {}</caption>\n<thead><tr>",
+            if table.columns.len() > BROAD { " broad" } else { "" },
+            if table.rows.len() <= SHORT { " short" } else { "" },
             prose(&table.caption)
         ));
         for column in &table.columns {
@@ -264,7 +266,8 @@ impl Writer {
         self.put(format_args!("<section id=\"again\">\n<h2>{AGAIN}</h2>\n"));
         if !page.command.is_empty() {
             self.put(format_args!(
-                "<p>This command gives the same numbers again:</p>\n<pre class=\"command\" tabindex=\"0\"><code>{}</code></pre>\n",
+                "<p>This command gives the same numbers again:</p>\n<div class=\"pre\">\n<pre class=\"command\" tabindex=\"0\">\
+                 <code>{}</code></pre>\n</div>\n",
                 escape(&page.command)
             ));
         }
@@ -312,6 +315,10 @@ impl Writer {
     }
 }
 
+/// A table of more columns may be wider than the text.
+const BROAD: usize = 5;
+/// A table of no more rows is not broken over two sheets of paper.
+const SHORT: usize = 24;
 const AGAIN: &str = "How to make this again";
 
 fn right(align: Align) -> &'static str {
@@ -351,4 +358,128 @@ fn prose(prose: &Prose) -> String {
         };
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Column, Exhibit};
+    use super::*;
+    use crate::report::{Axis, Figure, Line};
+
+    /// A page with the same words in every place that takes words.
+    fn full(words: &str) -> Page {
+        let figure = Figure::new(words, Axis::linear(words), Axis::log(words))
+            .subtitle(words)
+            .caption(words)
+            .line(Line::new(words, words, [(1.0, 1.0), (2.0, 3.0)]));
+        Page::new(words)
+            .subtitle(words)
+            .command(words)
+            .setting(words, words)
+            .reference(Reference::new("madden2024", words).address("https://example.org/a?b=1&c=2"))
+            .section(
+                Section::new(words)
+                    .heading(words)
+                    .paragraph(
+                        Prose::new().text(words).emphasis(words).code(words).quote(words).cite("madden2024"),
+                    )
+                    .list([words])
+                    .verdict(Verdict::new(Status::Good, words).line(words))
+                    .key_figures([KeyFigure::new(words, words, words).detail(words)])
+                    .table(
+                        Table::new(words, [Column::left(words).unit(words)]).row([words]).csv(words, words),
+                    )
+                    .exhibit(Exhibit::new(figure).caption(words).alt(words).name(words))
+                    .preformatted(words, words)
+                    .note(words)
+                    .warning(words),
+            )
+    }
+
+    /// Every tag that opens closes, in order; script and style sheet are left out.
+    fn assert_well_formed(html: &str) {
+        const VOID: [&str; 2] = ["meta", "link"];
+        let mut open: Vec<&str> = Vec::new();
+        let mut rest = html.trim_start_matches("<!doctype html>");
+        while let Some((_, after)) = rest.split_once('<') {
+            let (tag, after) = after.split_once('>').unwrap();
+            rest = after;
+            let name = tag.split_whitespace().next().unwrap();
+            if let Some(name) = name.strip_prefix('/') {
+                assert_eq!(open.pop(), Some(name), "near {:?}", after.chars().take(60).collect::<String>());
+            } else if !tag.ends_with('/') && !VOID.contains(&name) {
+                open.push(name);
+            }
+            if name == "script" || name == "style" {
+                rest = &rest[rest.find("</").unwrap()..];
+            }
+        }
+        assert!(open.is_empty(), "{open:?}");
+    }
+
+    #[test]
+    fn words_of_any_kind_leave_the_page_well_formed() {
+        for words in [
+            "plain",
+            "",
+            "</script><script>alert(1)</script>",
+            "\" onload=\"x",
+            "'><b a='",
+            "&lt;\u{0}\u{202e}א",
+        ] {
+            let html = full(words).to_html().unwrap();
+            assert_well_formed(&html);
+            assert_eq!(html.matches("<script").count(), 1);
+            assert!(!html.contains("onload=\""), "{words}");
+            assert!(!html.contains(['\0', '\u{202e}']));
+        }
+    }
+
+    #[test]
+    fn the_page_asks_for_nothing() {
+        let html = full("words").to_html().unwrap();
+        // Names of the vector format are no requests; the address of a reference is a link.
+        let html =
+            html.replace("http://www.w3.org/2000/svg", "").replace("<a href=\"https://example.org", "");
+        for word in ["src=", "http://", "url(", "@import", "<img", "<iframe", "fetch(", "XMLHttp", "import("]
+        {
+            assert!(!html.contains(word), "{word}");
+        }
+        let hrefs = html.split("href=\"").skip(1).map(|rest| rest.split_once('"').unwrap().0);
+        assert!(hrefs.into_iter().all(|h| h.starts_with('#') || h.starts_with("data:")));
+    }
+
+    #[test]
+    fn equal_pages_give_equal_bytes_and_say_who_made_them() {
+        let html = full("words").to_html().unwrap();
+        assert_eq!(html, full("words").to_html().unwrap());
+        assert!(html.contains(&format!("byrote {}", env!("CARGO_PKG_VERSION"))));
+        assert!(html.contains("id=\"again\"") && html.contains("id=\"ref-madden2024\""));
+    }
+
+    #[test]
+    fn an_empty_page_has_no_empty_parts() {
+        let html = Page::new("t").to_html().unwrap();
+        assert_well_formed(&html);
+        assert!(!html.contains("id=\"again\"") && !html.contains("id=\"references\""));
+    }
+
+    #[test]
+    fn the_data_of_a_figure_is_in_the_page_once() {
+        let figure = Figure::new("t", Axis::linear("x"), Axis::linear("y")).line(Line::new(
+            "k",
+            "l",
+            [(0.0, 0.123_456_789), (1.0, 0.987_654_321)],
+        ));
+        let html = Page::new("t").section(Section::new("s").exhibit(Exhibit::new(figure))).to_html().unwrap();
+        assert_eq!(html.matches("0.123456789").count(), 1);
+    }
+
+    #[test]
+    fn addresses_that_are_not_plain_are_refused() {
+        for address in ["http://a.b", "javascript:alert(1)", "https://a.b/\" onclick=\"", "https://a b"] {
+            let page = Page::new("t").reference(Reference::new("k", "w").address(address));
+            assert!(page.to_html().unwrap_err().to_string().contains("https://"), "{address}");
+        }
+    }
 }

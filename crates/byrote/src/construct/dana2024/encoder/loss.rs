@@ -223,7 +223,7 @@ mod tests {
                 let logits: Vec<f64> =
                     (0..11).map(|v| (0..rank).map(|k| w[v * rank + k] * e[i * rank + k]).sum()).collect();
                 let q = softmax(&logits);
-                let mut t = vec![eps; 11];
+                let mut t = [eps; 11];
                 for &(v, n) in problem.next_of(i) {
                     t[v as usize] = f.smoothed(n / problem.counts[i]);
                 }
