@@ -42,7 +42,11 @@ impl simd::Kernel for Rest {
 
 /// A row-major slice as a matrix of `columns` columns.
 pub fn rows(values: &[f64], columns: usize) -> MatRef<'_, f64> {
-    assert!(columns > 0 && values.len().is_multiple_of(columns), "{} values in rows of {columns}", values.len());
+    assert!(
+        columns > 0 && values.len().is_multiple_of(columns),
+        "{} values in rows of {columns}",
+        values.len()
+    );
     MatRef::from_row_major_slice(values, values.len() / columns, columns)
 }
 
