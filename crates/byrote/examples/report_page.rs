@@ -77,10 +77,17 @@ fn answer() -> Section {
 fn corpus() -> Section {
     let floor = |t: f64| 9000.0 * (1.0 - (-t / 2.2).exp()) * 0.12 + 38_000.0 * (-t / 1.6).exp();
     let lengths: Vec<f64> = (1..=9).map(f64::from).collect();
-    let figure = Figure::new("The floor falls as contexts grow", Axis::linear("context length (tokens)"), Axis::log("floor (nats)"))
-        .line(Line::new("corpus", "this corpus", lengths.iter().map(|t| (*t, floor(*t)))).with_markers())
-        .line(Line::new("shuffled", "words shuffled", lengths.iter().map(|t| (*t, 1.6 * floor(*t) + 900.0))).with_markers())
-        .size(900.0, 420.0);
+    let figure = Figure::new(
+        "The floor falls as contexts grow",
+        Axis::linear("context length (tokens)"),
+        Axis::log("floor (nats)"),
+    )
+    .line(Line::new("corpus", "this corpus", lengths.iter().map(|t| (*t, floor(*t)))).with_markers())
+    .line(
+        Line::new("shuffled", "words shuffled", lengths.iter().map(|t| (*t, 1.6 * floor(*t) + 900.0)))
+            .with_markers(),
+    )
+    .size(900.0, 420.0);
     let mut table = Table::new(
         "Contexts and floor by length.",
         [
@@ -93,7 +100,8 @@ fn corpus() -> Section {
     let mut csv = String::from("length,contexts,floor_nats\n");
     for t in &lengths {
         let contexts = (2257.0 * (1.0 - (-t / 2.0).exp())).round();
-        let status = if *t > 6.0 { Cell::status(Status::Good, "most") } else { Cell::status(Status::Caution, "some") };
+        let status =
+            if *t > 6.0 { Cell::status(Status::Good, "most") } else { Cell::status(Status::Caution, "some") };
         table = table.row([
             Cell::from(format!("{t}")),
             Cell::from(format!("{contexts}")),
@@ -127,12 +135,22 @@ fn bounds() -> Section {
         .points(Points::one("corpus", "this corpus: 2,257 contexts", 1.76e6, 2257.0))
         .points(Points::one("model", "the trained model", 65_120.0, 2257.0));
     Section::new("What is known")
-        .paragraph(Prose::new().text("A line marked “at least” is reached by some weights; none goes above the limit. See ").cite("madden2024").text("."))
+        .paragraph(
+            Prose::new()
+                .text("A line marked “at least” is reached by some weights; none goes above the limit. See ")
+                .cite("madden2024")
+                .text("."),
+        )
         .exhibit(Exhibit::new(figure).name("bounds"))
         .table(
             Table::new(
                 Prose::parse("What the bounds say of `d_model 16`, `d_mlp 96`."),
-                [Column::left("bound"), Column::left("task"), Column::right("contexts"), Column::left("verdict")],
+                [
+                    Column::left("bound"),
+                    Column::left("task"),
+                    Column::right("contexts"),
+                    Column::left("verdict"),
+                ],
             )
             .row([
                 Cell::from(Prose::new().cite("madden2024")),
@@ -140,8 +158,18 @@ fn bounds() -> Section {
                 "at least 75".into(),
                 Cell::status(Status::Good, "applies"),
             ])
-            .row(["kajitsuka2024".into(), "association".into(), "~ 4,200".into(), Cell::status(Status::Caution, "order only")])
-            .row(["dana2024".into(), "association".into(), Cell::none(), Cell::status(Status::Bad, "needs distinct last tokens")]),
+            .row([
+                "kajitsuka2024".into(),
+                "association".into(),
+                "~ 4,200".into(),
+                Cell::status(Status::Caution, "order only"),
+            ])
+            .row([
+                "dana2024".into(),
+                "association".into(),
+                Cell::none(),
+                Cell::status(Status::Bad, "needs distinct last tokens"),
+            ]),
         )
 }
 
@@ -172,15 +200,19 @@ fn sweep() -> Section {
     cells[8][7] = None;
     cells[9][7] = None;
     cells[0][7] = Some(0.0);
-    let figure = Figure::new("The gap falls with width and rises with documents", Axis::log("width (d_mlp)"), Axis::linear("documents"))
-        .heat(Heat::log("gap (nats a prediction)", WIDTHS.to_vec(), documents.clone(), cells))
-        .line(Line::new("madden2024", "madden2024, Theorem 5", [(25.0, 50.0), (500.0, 1000.0)]))
-        .line(Line::new("limit", "lower limit", [(4.0, 100.0), (40.0, 1000.0)]).dashed())
-        .points(
-            Points::new("model", "smallest width within 1%", documents.iter().map(|n| (0.16 * n, *n)))
-                .form(MarkerForm::Diamond),
-        )
-        .size(900.0, 620.0);
+    let figure = Figure::new(
+        "The gap falls with width and rises with documents",
+        Axis::log("width (d_mlp)"),
+        Axis::linear("documents"),
+    )
+    .heat(Heat::log("gap (nats a prediction)", WIDTHS.to_vec(), documents.clone(), cells))
+    .line(Line::new("madden2024", "madden2024, Theorem 5", [(25.0, 50.0), (500.0, 1000.0)]))
+    .line(Line::new("limit", "lower limit", [(4.0, 100.0), (40.0, 1000.0)]).dashed())
+    .points(
+        Points::new("model", "smallest width within 1%", documents.iter().map(|n| (0.16 * n, *n)))
+            .form(MarkerForm::Diamond),
+    )
+    .size(900.0, 620.0);
     Section::new("A sweep")
         .paragraph("Ten corpus sizes by eight widths. Each cell is one run; two were not made.")
         .exhibit(Exhibit::new(figure).name("gap"))
@@ -190,15 +222,27 @@ fn laws() -> Section {
     let noise = |i: usize| 0.09 * ((i * i) as f64 * 1.9).sin();
     let law = |n: f64| 12.0 + 0.31 * n;
     let sizes: Vec<f64> = (1..=10).map(|i| 100.0 * f64::from(i)).collect();
-    let measured: Vec<(f64, f64)> = sizes.iter().enumerate().map(|(i, n)| (*n, law(*n) * (1.0 + noise(i)))).collect();
-    let bars: Vec<(f64, f64)> =
-        measured.iter().enumerate().map(|(i, (_, y))| (y * (0.93 - 0.02 * (i % 3) as f64), y * 1.08)).collect();
+    let measured: Vec<(f64, f64)> =
+        sizes.iter().enumerate().map(|(i, n)| (*n, law(*n) * (1.0 + noise(i)))).collect();
+    let bars: Vec<(f64, f64)> = measured
+        .iter()
+        .enumerate()
+        .map(|(i, (_, y))| (y * (0.93 - 0.02 * (i % 3) as f64), y * 1.08))
+        .collect();
     let fine: Vec<f64> = (10..=100).map(|i| 10.0 * f64::from(i)).collect();
-    let figure = Figure::new("Parameters at 1% grow in proportion to contexts", Axis::linear("contexts"), Axis::linear("parameters (thousands)").from_zero())
-        .band(Band::new("fit", "95% interval of the fit", fine.iter().map(|n| (*n, 0.94 * law(*n), 1.06 * law(*n)))))
-        .line(Line::new("fit", "12 + 0.31 n", fine.iter().map(|n| (*n, law(*n)))))
-        .points(Points::new("model", "measured, 5 seeds", measured.clone()).with_errors(bars))
-        .size(900.0, 460.0);
+    let figure = Figure::new(
+        "Parameters at 1% grow in proportion to contexts",
+        Axis::linear("contexts"),
+        Axis::linear("parameters (thousands)").from_zero(),
+    )
+    .band(Band::new(
+        "fit",
+        "95% interval of the fit",
+        fine.iter().map(|n| (*n, 0.94 * law(*n), 1.06 * law(*n))),
+    ))
+    .line(Line::new("fit", "12 + 0.31 n", fine.iter().map(|n| (*n, law(*n)))))
+    .points(Points::new("model", "measured, 5 seeds", measured.clone()).with_errors(bars))
+    .size(900.0, 460.0);
     let left: Vec<(f64, f64)> = measured.iter().map(|(n, y)| (*n, y - law(*n))).collect();
     let rest = residuals(
         "What the fit leaves over",
@@ -207,10 +251,18 @@ fn laws() -> Section {
         vec![Points::new("model", "residual", left)],
     );
     Section::new("The law")
-        .paragraph(Prose::parse("A straight line is enough here: the residuals show no drift. See [the figure](#figure-5)."))
-        .exhibit(Exhibit::new(figure).name("law").caption(Prose::parse("Bars: the range over seeds. *Made up.*")))
+        .paragraph(Prose::parse(
+            "A straight line is enough here: the residuals show no drift. See [the figure](#figure-5).",
+        ))
+        .exhibit(
+            Exhibit::new(figure).name("law").caption(Prose::parse("Bars: the range over seeds. *Made up.*")),
+        )
         .exhibit(Exhibit::new(rest).name("residuals"))
-        .list(["Slope 0.31, interval 0.29 to 0.33.", "Intercept 12, interval 5 to 19.", "AICc prefers the line to a power by 4.1."])
+        .list([
+            "Slope 0.31, interval 0.29 to 0.33.",
+            "Intercept 12, interval 5 to 19.",
+            "AICc prefers the line to a power by 4.1.",
+        ])
 }
 
 fn text() -> Section {

@@ -83,7 +83,8 @@ impl DataTable {
 
     fn new(figures: &[&Figure], panels: bool) -> Self {
         let names = names(figures);
-        let records: Vec<Record<'_>> = figures.iter().zip(&names).flat_map(|(f, name)| records(f, name)).collect();
+        let records: Vec<Record<'_>> =
+            figures.iter().zip(&names).flat_map(|(f, name)| records(f, name)).collect();
         let used = |role: &Role| match role {
             Role::Panel => panels,
             Role::Low | Role::High => records.iter().any(|r| r.numbers[2].is_some()),

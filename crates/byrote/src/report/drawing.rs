@@ -1,7 +1,7 @@
 //! What a report can draw: a figure, or several panels in one.
 
 use super::csv::DataTable;
-use super::{Figure, Panels, Scene};
+use super::{Figure, Naming, Panels, Scene};
 use crate::Result;
 
 /// A figure or panels.
@@ -103,6 +103,7 @@ impl Drawing {
                 if narrow {
                     let shape = figure.size.1 / figure.size.0;
                     bare.size = (NARROW, (NARROW * shape.clamp(0.9, 1.4)).round());
+                    bare.naming = Naming::Legend;
                 }
                 bare.to_scene()?
             }

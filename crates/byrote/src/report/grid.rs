@@ -75,7 +75,8 @@ fn alike(panels: &Panels) -> Result<Vec<Figure>> {
         (0..ends.len()).map(of).fold((f64::INFINITY, f64::NEG_INFINITY), |a, b| (a.0.min(b.0), a.1.max(b.1)))
     };
     let (x, y) = (union(&|i| ends[i].0.ends()), union(&|i| ends[i].1.ends()));
-    let kinds = |kind: &dyn Fn(&Figure) -> ScaleKind| panels.panels.windows(2).all(|w| kind(&w[0]) == kind(&w[1]));
+    let kinds =
+        |kind: &dyn Fn(&Figure) -> ScaleKind| panels.panels.windows(2).all(|w| kind(&w[0]) == kind(&w[1]));
     let one_x = panels.share_x && kinds(&|f| f.x.kind);
     let one_y = panels.share_y && kinds(&|f| f.y.kind);
     let alike = panels.panels.iter().map(|figure| {
@@ -185,7 +186,8 @@ mod tests {
 
     #[test]
     fn panels_stay_on_the_sheet_whatever_its_size() {
-        let panels = Panels::new("t", (0..5).map(|i| panel(&format!("n = {i}"), 9.0))).caption("c ".repeat(300));
+        let panels =
+            Panels::new("t", (0..5).map(|i| panel(&format!("n = {i}"), 9.0))).caption("c ".repeat(300));
         for (width, height) in [(240.0, 160.0), (380.0, 900.0), (900.0, 300.0), (1600.0, 900.0)] {
             let scene = panels.clone().size(width, height).to_scene().unwrap();
             for frame in &scene.frames {

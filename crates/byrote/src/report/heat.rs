@@ -8,12 +8,13 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::clip::clip_segment;
 use super::figure::{Figure, LARGEST};
 use super::legend::{SLACK, words};
 use super::palette::Colour;
 use super::plot::Plot;
 use super::scale::{Axis, Scale, ScaleKind, brief, forward, number};
-use super::scene::{Anchor, Area, Group, Shape, Stroke, Weight};
+use super::scene::{Anchor, Area, Group, Point, Shape, Stroke, Weight};
 use super::text;
 use crate::{Error, Result};
 
@@ -47,20 +48,31 @@ const STOPS: [Colour; 9] = [
     Colour(0xad, 0xdc, 0x30),
     Colour(0xfd, 0xe7, 0x25),
 ];
-/// Numbers on dark and on light cells: not the ink and the paper of the page, since cells keep their colours by night.
-const ON_DARK: Colour = Colour(0xfe, 0xfe, 0xfe);
-const ON_LIGHT: Colour = Colour(0x0c, 0x0c, 0x0c);
+/// Numbers on dark and on light cells: the furthest apart there are, and not the very ink and paper of the page, which
+/// change by night while cells do not.
+const ON_DARK: Colour = Colour(0xff, 0xff, 0xfe);
+const ON_LIGHT: Colour = Colour(0x00, 0x00, 0x00);
 /// What was not measured.
 const MISSING: Colour = Colour(0xb8, 0xb8, 0xb8);
 
 impl Heat {
     /// Numbers whose ratios matter.
-    pub fn log(label: impl Into<String>, columns: Vec<f64>, rows: Vec<f64>, cells: Vec<Vec<Option<f64>>>) -> Self {
+    pub fn log(
+        label: impl Into<String>,
+        columns: Vec<f64>,
+        rows: Vec<f64>,
+        cells: Vec<Vec<Option<f64>>>,
+    ) -> Self {
         Heat { label: label.into(), kind: ScaleKind::Log10, range: None, columns, rows, cells }
     }
 
     /// Numbers whose differences matter.
-    pub fn linear(label: impl Into<String>, columns: Vec<f64>, rows: Vec<f64>, cells: Vec<Vec<Option<f64>>>) -> Self {
+    pub fn linear(
+        label: impl Into<String>,
+        columns: Vec<f64>,
+        rows: Vec<f64>,
+        cells: Vec<Vec<Option<f64>>>,
+    ) -> Self {
         Heat { kind: ScaleKind::Linear, ..Heat::log(label, columns, rows, cells) }
     }
 
@@ -83,12 +95,15 @@ impl Heat {
 
     /// Refuses what cannot be drawn.
     pub(super) fn check(&self, x: &Axis, y: &Axis) -> Result<()> {
-        let wrong = |why: String| Err(Error::setting("figure", format!("heat map \"{}\": {why}", self.label)));
+        let wrong =
+            |why: String| Err(Error::setting("figure", format!("heat map \"{}\": {why}", self.label)));
         for (name, axis, places) in [("columns", x, &self.columns), ("rows", y, &self.rows)] {
             let ascending = places.windows(2).all(|w| w[0] < w[1]);
             let finite = places.iter().all(|v| v.abs() <= LARGEST);
             if places.is_empty() || !ascending || !finite {
-                return wrong(format!("the places of the {name} must be finite numbers, each above the one before"));
+                return wrong(format!(
+                    "the places of the {name} must be finite numbers, each above the one before"
+                ));
             }
             if axis.kind == ScaleKind::Log10 && places[0] <= 0.0 {
                 return wrong(format!("the places of the {name} must be positive on a logarithmic axis"));
@@ -99,7 +114,9 @@ impl Heat {
             return wrong(format!("the cells are not {rows} rows of {columns} columns"));
         }
         match self.values().find(|v| v.is_nan() || v.abs() > LARGEST) {
-            Some(v) => wrong(format!("{v} cannot be drawn; leave the cell out or give a finite value up to 1e300")),
+            Some(v) => {
+                wrong(format!("{v} cannot be drawn; leave the cell out or give a finite value up to 1e300"))
+            }
             None => Ok(()),
         }
     }
@@ -162,8 +179,8 @@ pub(super) fn colour(position: f64) -> Colour {
     Colour(mix(a.0, b.0), mix(a.1, b.1), mix(a.2, b.2))
 }
 
-/// The cells of a figure, a group each.
-pub(super) fn draw(figure: &Figure, heat: &Heat, scale: &Scale, plot: &Plot<'_>) -> Vec<Group> {
+/// The cells of a figure, a group each, and the areas of the numbers in them.
+pub(super) fn draw(figure: &Figure, heat: &Heat, scale: &Scale, plot: &Plot<'_>) -> (Vec<Group>, Vec<Area>) {
     let (xs, ys) = (edges(&heat.columns, figure.x.kind), edges(&heat.rows, figure.y.kind));
     let frame = plot.frame;
     // Edges are in the measure of the axis, where places are linear.
@@ -180,14 +197,17 @@ pub(super) fn draw(figure: &Figure, heat: &Heat, scale: &Scale, plot: &Plot<'_>)
             text::width(&words, *size, Weight::Regular) * SLACK <= area.width() - 5.0
                 && size + 4.0 <= area.height()
         };
-        let mut cells = heat.cells.iter().enumerate().flat_map(|(r, row)| {
-            row.iter().enumerate().filter_map(move |(c, v)| v.map(|v| (r, c, v)))
-        });
+        let mut cells = heat
+            .cells
+            .iter()
+            .enumerate()
+            .flat_map(|(r, row)| row.iter().enumerate().filter_map(move |(c, v)| v.map(|v| (r, c, v))));
         cells.all(|(r, c, v)| fits(r, c, v))
     });
     let name = |label: &str, letter: &str| if label.is_empty() { letter.into() } else { label.to_string() };
     let (x_name, y_name) = (name(&figure.x.label, "x"), name(&figure.y.label, "y"));
-    let mut groups = Vec::new();
+    let overlays = plot.overlays();
+    let (mut groups, mut numbers) = (Vec::new(), Vec::new());
     for (r, row) in heat.cells.iter().enumerate() {
         for (c, value) in row.iter().enumerate() {
             let area = area(r, c);
@@ -199,10 +219,15 @@ pub(super) fn draw(figure: &Figure, heat: &Heat, scale: &Scale, plot: &Plot<'_>)
                     let position = if scale.accepts(*value) { scale.position(*value) } else { 0.0 };
                     let fill = colour(position);
                     let mut shapes = vec![Shape::rectangle(inner, fill, 1.0)];
-                    if let Some(size) = size {
-                        let ink = if fill.contrast(ON_LIGHT) > fill.contrast(ON_DARK) { ON_LIGHT } else { ON_DARK };
-                        let at = [(area.left + area.right) / 2.0, (area.top + area.bottom) / 2.0 + 0.36 * size];
+                    let room =
+                        size.and_then(|size| Some((size, room_for(&area, &brief(*value), size, &overlays)?)));
+                    if let Some((size, room)) = room {
+                        let ink =
+                            if fill.contrast(ON_LIGHT) > fill.contrast(ON_DARK) { ON_LIGHT } else { ON_DARK };
+                        let at =
+                            [(room.left + room.right) / 2.0, (room.top + room.bottom) / 2.0 + 0.36 * size];
                         shapes.push(words(at, Anchor::Middle, size, ink, &brief(*value)));
+                        numbers.push(room);
                     }
                     (shapes, format!("{place}: {} {}", heat.label, number(*value)))
                 }
@@ -217,7 +242,40 @@ pub(super) fn draw(figure: &Figure, heat: &Heat, scale: &Scale, plot: &Plot<'_>)
             groups.push(Group::new("cell", None, shapes).titled(title));
         }
     }
-    groups
+    (groups, numbers)
+}
+
+/// Segments and markers over the cells.
+type Overlays = (Vec<(Point, Point)>, Vec<Point>);
+/// How far a marker reaches.
+const MARKER: f64 = 6.5;
+
+/// Where the number of a cell stands: in its middle, or where no line and no marker touches it; `None` where all do.
+fn room_for(cell: &Area, number: &str, size: f64, overlays: &Overlays) -> Option<Area> {
+    let half = [text::width(number, size, Weight::Regular) * SLACK / 2.0, size / 2.0];
+    let middle = [(cell.left + cell.right) / 2.0, (cell.top + cell.bottom) / 2.0];
+    let reach = [cell.width() / 2.0 - half[0] - 3.0, cell.height() / 2.0 - half[1] - 2.5].map(|r| r.max(0.0));
+    let ways = [
+        (0.0, 0.0),
+        (-1.0, 0.0),
+        (1.0, 0.0),
+        (0.0, -1.0),
+        (0.0, 1.0),
+        (-1.0, -1.0),
+        (1.0, 1.0),
+        (1.0, -1.0),
+        (-1.0, 1.0),
+    ];
+    ways.into_iter()
+        .map(|(x, y)| {
+            let [x, y] = [middle[0] + x * reach[0], middle[1] + y * reach[1]];
+            Area { left: x - half[0], right: x + half[0], top: y - half[1], bottom: y + half[1] }
+        })
+        .find(|area| {
+            let (near, reach) = (area.grown(1.5), area.grown(MARKER));
+            !overlays.0.iter().any(|(a, b)| clip_segment(*a, *b, &near).is_some())
+                && !overlays.1.iter().any(|p| reach.contains(*p))
+        })
 }
 
 /// The key to the colours: the quantity, a strip and its ticks, from `left` and `top` on.
@@ -260,10 +318,7 @@ mod tests {
     use super::*;
 
     fn figure() -> Figure {
-        let cells = vec![
-            vec![Some(1e-3), Some(0.1), Some(0.0)],
-            vec![Some(1.0), None, Some(20.0)],
-        ];
+        let cells = vec![vec![Some(1e-3), Some(0.1), Some(0.0)], vec![Some(1.0), None, Some(20.0)]];
         let heat = Heat::log("gap (nats)", vec![16.0, 32.0, 64.0], vec![100.0, 200.0], cells);
         Figure::new("Gap", Axis::log("d_mlp"), Axis::linear("documents")).heat(heat)
     }
@@ -286,7 +341,11 @@ mod tests {
     #[test]
     fn zero_on_a_logarithmic_scale_and_missing_cells_are_told() {
         let scene = figure().to_scene().unwrap();
-        assert!(scene.description.contains("2 rows by 3 columns, from 0 to 20; 1 not measured"), "{}", scene.description);
+        assert!(
+            scene.description.contains("2 rows by 3 columns, from 0 to 20; 1 not measured"),
+            "{}",
+            scene.description
+        );
         assert!(scene.description.contains("1 cell"), "{}", scene.description);
     }
 

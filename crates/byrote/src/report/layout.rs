@@ -196,7 +196,8 @@ impl Sheet<'_> {
         let heights: Vec<f64> = extents.iter().map(|e| e.1 + 3.0).collect();
 
         let heat = self.figure.heat.as_ref();
-        let y_fits = |ticks: &[Tick]| apart(ticks, |_| if heat.is_some() { 8.0 } else { 20.0 }, plot_height, 8.0);
+        let y_fits =
+            |ticks: &[Tick]| apart(ticks, |_| if heat.is_some() { 8.0 } else { 20.0 }, plot_height, 8.0);
         let y_ticks = match heat {
             Some(heat) => self.y.ticks_at(&heat.rows, &y_fits),
             None => self.y.ticks(&y_fits),
@@ -404,7 +405,13 @@ pub(super) fn heading(title: &str, subtitle: &str, room: f64) -> (Group, f64) {
 }
 
 /// A title (bold) or a sentence below it, from `top` on, and where it ends.
-fn lines(content: &str, mut top: f64, room: f64, (size, line): (f64, f64), weight: Weight) -> (Vec<Shape>, f64) {
+fn lines(
+    content: &str,
+    mut top: f64,
+    room: f64,
+    (size, line): (f64, f64),
+    weight: Weight,
+) -> (Vec<Shape>, f64) {
     let (colour, most) = if weight == Weight::Bold { (Colour::INK, 2) } else { (Colour::MUTED, 4) };
     let mut shapes = Vec::new();
     for content in text::wrap(content, size, weight, room / SLACK, most) {

@@ -166,12 +166,26 @@ impl Plot<'_> {
             .collect()
     }
 
+    /// What is drawn over the cells of a heat map: lines and reference lines as segments, and the places of markers.
+    pub fn overlays(&self) -> (Vec<(Point, Point)>, Vec<Point>) {
+        let figure = self.figure;
+        let pieces = figure.lines.iter().flat_map(|line| self.pieces(line));
+        let rules = figure.rules.iter().filter_map(|rule| self.rule_ends(rule)).map(Vec::from);
+        let ends = |path: Vec<Point>| path.windows(2).map(|w| (w[0], w[1])).collect::<Vec<_>>();
+        let markers = figure.points.iter().flat_map(|p| &p.points).filter_map(|p| self.visible(*p));
+        (pieces.chain(rules).flat_map(ends).collect(), markers.collect())
+    }
+
     /// Draws everything, and reports whether there was anything to draw.
     pub fn draw(&self, tags: &[Tag<'_>]) -> (Vec<Group>, bool) {
         let figure = self.figure;
         let mut board = Board { frame: self.frame, boxes: Vec::new(), segments: Vec::new() };
         let mut groups: Vec<Group> = match figure.heat.as_ref().zip(self.colours) {
-            Some((heat, colours)) => heat::draw(figure, heat, colours, self),
+            Some((heat, colours)) => {
+                let (groups, numbers) = heat::draw(figure, heat, colours, self);
+                board.boxes.extend(numbers);
+                groups
+            }
             None => Vec::new(),
         };
         groups.extend(figure.bands.iter().map(|band| self.band(band)));
@@ -222,7 +236,11 @@ impl Plot<'_> {
                 shapes.push(Shape::polygon(outline, colour, BAND_OPACITY));
             }
         }
-        Group::new("band", Some(band.key.clone()), shapes).titled(if band.label.is_empty() { &band.key } else { &band.label })
+        Group::new("band", Some(band.key.clone()), shapes).titled(if band.label.is_empty() {
+            &band.key
+        } else {
+            &band.label
+        })
     }
 
     fn line(&self, line: &Line, pieces: &[Vec<Point>]) -> Vec<Group> {
@@ -234,7 +252,8 @@ impl Plot<'_> {
                 _ => {
                     if self.figure.heat.is_some() {
                         // Between cells of any colour, a line needs a rim of its own.
-                        let rim = Stroke { colour: Colour::WHITE, width: LINE_WIDTH + 2.5, dash: None };
+                        let stroke = line_stroke(Colour::WHITE, line.dashed);
+                        let rim = Stroke { width: LINE_WIDTH + 2.6, ..stroke };
                         shapes.push(Shape::polyline(piece.iter().copied(), rim));
                     }
                     shapes.push(Shape::polyline(piece.iter().copied(), line_stroke(colour, line.dashed)));
@@ -265,7 +284,8 @@ impl Plot<'_> {
             let shapes = seen.iter().map(|(_, at)| marker(at)).collect();
             return vec![Group::new(role, Some(key.into()), shapes).titled(label)];
         }
-        let name = |label: &str, letter: &str| if label.is_empty() { letter.into() } else { label.to_string() };
+        let name =
+            |label: &str, letter: &str| if label.is_empty() { letter.into() } else { label.to_string() };
         let (x_name, y_name) = (name(&self.figure.x.label, "x"), name(&self.figure.y.label, "y"));
         seen.iter()
             .map(|((x, y), at)| {

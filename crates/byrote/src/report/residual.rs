@@ -3,7 +3,12 @@
 use super::{Axis, Figure, Points};
 
 /// Residuals against the variable of the fit. Zero is drawn, and stands in the middle, so that a drift to one side shows.
-pub fn residuals(title: impl Into<String>, x: Axis, y_label: impl Into<String>, points: Vec<Points>) -> Figure {
+pub fn residuals(
+    title: impl Into<String>,
+    x: Axis,
+    y_label: impl Into<String>,
+    points: Vec<Points>,
+) -> Figure {
     let ends = |p: &Points| {
         let values = p.points.iter().map(|v| v.1.abs()).fold(0.0, f64::max);
         p.errors.iter().map(|e| e.0.abs().max(e.1.abs())).fold(values, f64::max)

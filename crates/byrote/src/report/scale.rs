@@ -299,8 +299,13 @@ pub(super) fn brief(value: f64) -> String {
     if value == 0.0 {
         return "0".into();
     }
-    let step = power_of_ten(value.abs().log10().floor() as i32 - 1);
-    label(value, step, value.abs())
+    let exponent = value.abs().log10().floor() as i32;
+    if exponent >= -3 {
+        return label(value, power_of_ten(exponent - 1), 1.0);
+    }
+    let text = format!("{:.1e}", value.abs());
+    let text = text.replacen(".0e", "e", 1);
+    if value < 0.0 { format!("\u{2212}{text}") } else { text }
 }
 
 /// The label of a tick, exact to its `step`: 0.5, 20, 1k, 2.5k, 1M, 1B, 1T, 5e-5.
@@ -445,5 +450,14 @@ mod tests {
         ] {
             assert_eq!(Scale::cover(&axis, &[], &[]).unwrap_err().kind(), "setting");
         }
+    }
+
+    #[test]
+    fn small_places_get_two_digits() {
+        let values = [0.0, 0.00455, 0.001, -0.25, 9.96, 34.4, 1234.0, 5.04e-7, 1e-4, 7.77e16];
+        assert_eq!(
+            values.map(brief),
+            ["0", "0.0046", "0.001", "−0.25", "10", "34", "1.2k", "5e-7", "1e-4", "7.77e16"]
+        );
     }
 }

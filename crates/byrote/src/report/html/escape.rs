@@ -7,6 +7,8 @@
 
 use std::fmt::Write;
 
+use crate::report::svg::json_for_xml;
+
 /// A text for between tags or inside a quoted attribute.
 pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + text.len() / 8);
@@ -28,9 +30,9 @@ pub(super) fn escape(text: &str) -> String {
     out
 }
 
-/// A text for inside a quoted attribute that a program reads back: every character stays, but for those that end it.
-pub(super) fn attribute(text: &str) -> String {
-    text.replace('&', "&amp;").replace('"', "&quot;").replace('<', "&lt;").replace('>', "&gt;")
+/// JSON for inside a quoted attribute; it reads back to the same values.
+pub(super) fn json_attribute(json: &str) -> String {
+    json_for_xml(json).replace('&', "&amp;").replace('"', "&quot;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 fn is_noncharacter(c: char) -> bool {
@@ -44,7 +46,18 @@ pub(super) fn csv_address(csv: &str) -> String {
     out.push_str("data:text/csv;charset=utf-8,");
     for byte in csv.bytes() {
         match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b',' | b'.' | b'-' | b'_' | b'~' | b':' | b';' | b'(' | b')' => {
+            b'a'..=b'z'
+            | b'A'..=b'Z'
+            | b'0'..=b'9'
+            | b','
+            | b'.'
+            | b'-'
+            | b'_'
+            | b'~'
+            | b':'
+            | b';'
+            | b'('
+            | b')' => {
                 out.push(char::from(byte));
             }
             _ => {

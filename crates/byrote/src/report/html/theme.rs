@@ -19,17 +19,18 @@ const NEUTRAL: [(Colour, Colour); 5] = [
     (Colour::WHITE, NIGHT),
 ];
 
-/// The colours of the palette by night, in its order: lighter where they need it.
+/// The colours of the palette by night, in its order: near the hues of the day, moved until no two come closer than 24 in
+/// CIE 1976 for any reader.
 const LIT: [Colour; 9] = [
-    Colour(0x3d, 0x9c, 0xe0), // blue
-    Colour(0xf0, 0x7a, 0x28), // vermilion
-    Colour(0x1f, 0xb8, 0x8a), // green
-    Colour(0xe0, 0x98, 0xc0), // pink
-    Colour(0xf2, 0xb7, 0x2e), // orange
-    Colour(0x8f, 0xd3, 0xfa), // sky
-    Colour(0xc4, 0x52, 0x88), // wine
-    Colour(0x86, 0x7a, 0xe6), // indigo
-    Colour(0xa9, 0x7b, 0x3e), // brown
+    Colour(0x54, 0x92, 0xdc), // blue
+    Colour(0xe5, 0x69, 0x1c), // vermilion
+    Colour(0x1e, 0xd2, 0x75), // green
+    Colour(0xdb, 0x88, 0xab), // pink
+    Colour(0xf9, 0xd1, 0x2a), // orange
+    Colour(0xa9, 0xd4, 0xff), // sky
+    Colour(0xb2, 0x3a, 0x8d), // wine
+    Colour(0x89, 0x65, 0xfd), // indigo
+    Colour(0x8f, 0x65, 0x38), // brown
 ];
 
 /// The rules, to stand after the style sheet.
@@ -83,7 +84,7 @@ mod tests {
             for (i, a) in LIT.iter().enumerate() {
                 for b in LIT[i + 1..].iter().chain([&NEUTRAL[0].1, &NIGHT]) {
                     let distance = distance(*a, *b, vision);
-                    assert!(distance > 12.0, "{} and {}: {distance}", a.hex(), b.hex());
+                    assert!(distance > 20.0, "{} and {}: {distance}", a.hex(), b.hex());
                 }
             }
         }
