@@ -48,9 +48,10 @@ const STOPS: [Colour; 9] = [
     Colour(0xad, 0xdc, 0x30),
     Colour(0xfd, 0xe7, 0x25),
 ];
-/// Numbers on dark and on light cells: not the ink and the paper of the page, since cells keep their colours by night.
-const ON_DARK: Colour = Colour(0xfe, 0xfe, 0xfe);
-const ON_LIGHT: Colour = Colour(0, 0, 0);
+/// Numbers on dark and on light cells: the furthest apart there are, and not the very ink and paper of the page, which
+/// change by night while cells do not.
+const ON_DARK: Colour = Colour(0xff, 0xff, 0xfe);
+const ON_LIGHT: Colour = Colour(0x00, 0x00, 0x00);
 /// What was not measured.
 const MISSING: Colour = Colour(0xb8, 0xb8, 0xb8);
 

@@ -157,7 +157,8 @@ fn num(value: f64) -> String {
     if text == "-0" { "0".into() } else { text.into() }
 }
 
-/// Makes a text safe between tags and in attributes. Characters XML 1.0 cannot hold become U+FFFD.
+/// Makes a text safe between tags and in attributes. Characters XML 1.0 cannot hold become U+FFFD, and so do those that
+/// would reorder the text around them.
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -168,27 +169,32 @@ fn escape(text: &str) -> String {
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
             '\t' | '\n' => out.push(c),
-            '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
-            // A label must not turn the text around it.
-            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => out.push('\u{fffd}'),
+            '\0'..='\u{1f}' => out.push('\u{fffd}'),
+            c if must_be_spelled(c) => out.push('\u{fffd}'),
             c => out.push(c),
         }
     }
     out
 }
 
-/// JSON may hold a few characters that XML cannot; all stand inside strings, where JSON can spell them out.
-fn json_for_xml(json: &str) -> String {
+/// JSON may hold a few characters that should not stand in a file as they are; all stand inside strings, where JSON can
+/// spell them out.
+pub(super) fn json_for_xml(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {
         match c {
-            '\u{7f}'..='\u{9f}' | '\u{fffe}' | '\u{ffff}' => {
+            c if must_be_spelled(c) => {
                 let _ = write!(out, "\\u{:04x}", u32::from(c));
             }
             c => out.push(c),
         }
     }
     out
+}
+
+/// Controls above ASCII, controls of direction, and no characters.
+fn must_be_spelled(c: char) -> bool {
+    matches!(c, '\u{7f}'..='\u{9f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{fffe}' | '\u{ffff}')
 }
 
 #[cfg(test)]
@@ -198,7 +204,7 @@ mod tests {
 
     #[test]
     fn hostile_text_is_escaped() {
-        assert_eq!(escape("a<b>&\"c'\u{0}\u{1b}é"), "a&lt;b&gt;&amp;&quot;c&#39;\u{fffd}\u{fffd}é");
+        assert_eq!(escape("a<b>&\"c'\u{0}\u{202e}é"), "a&lt;b&gt;&amp;&quot;c&#39;\u{fffd}\u{fffd}é");
         let hostile = "</text><script>alert('1')</script>&\u{0}";
         let svg = Figure::new(hostile, Axis::linear(hostile), Axis::linear(hostile))
             .subtitle(hostile)
@@ -222,7 +228,7 @@ mod tests {
 
     #[test]
     fn the_data_can_be_read_back_from_the_file() {
-        let figure = Figure::new("π < 4 & \u{ffff}\u{85}", Axis::linear("x"), Axis::linear("y"))
+        let figure = Figure::new("π < 4 & \u{ffff}\u{85}\u{202e}", Axis::linear("x"), Axis::linear("y"))
             .line(Line::new("k", "l\u{1}", [(0.1, 1e-9), (2.0, 3.0)]).dashed());
         let svg = figure.to_svg().unwrap();
         let data = svg.split_once("<metadata>").unwrap().1.split_once("</metadata>").unwrap().0;

@@ -11,7 +11,7 @@ pub(super) fn sections(page: &Page) -> Result<Vec<String>> {
     for section in page.sections.iter().filter(|s| !s.anchor.is_empty()) {
         let anchor = &section.anchor;
         let safe = anchor.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
-        if !safe || anchor.starts_with("ref-") || taken.contains(anchor) {
+        if !safe || numbered(anchor) || taken.contains(anchor) {
             let message = format!(
                 "section \"{}\": the anchor \"{anchor}\" is taken or holds more than letters, digits and hyphens",
                 section.title
@@ -27,7 +27,7 @@ pub(super) fn sections(page: &Page) -> Result<Vec<String>> {
             continue;
         }
         let base = match slug(&section.title) {
-            name if name.is_empty() || name.starts_with("ref-") => format!("section-{name}"),
+            name if name.is_empty() || numbered(&name) => format!("section-{name}"),
             name => name,
         };
         let mut name = base.clone();
@@ -40,6 +40,11 @@ pub(super) fn sections(page: &Page) -> Result<Vec<String>> {
         out.push(name);
     }
     Ok(out)
+}
+
+/// Whether a name looks like that of a figure, a table or a reference, which the page gives itself.
+fn numbered(anchor: &str) -> bool {
+    ["figure-", "table-", "ref-"].iter().any(|start| anchor.starts_with(start))
 }
 
 /// Anchors of the page's own parts.
@@ -66,11 +71,12 @@ pub(super) fn check_links(page: &Page, sections: &[String]) -> Result<()> {
     }
     for prose in all_prose(page) {
         for span in &prose.spans {
-            if let Span::Link { words, anchor } = span
-                && !known.contains(anchor)
-            {
-                let message = format!("the link \"{words}\" leads to #{anchor}, which is not on the page");
-                return Err(Error::setting("report", message));
+            if let Span::Link { words, anchor } = span {
+                if !known.contains(anchor) {
+                    let message =
+                        format!("the link \"{words}\" leads to #{anchor}, which is not on the page");
+                    return Err(Error::setting("report", message));
+                }
             }
         }
     }
@@ -111,8 +117,12 @@ mod tests {
             .section(Section::new("Gap"))
             .section(Section::new("x").anchor("gap-2"))
             .section(Section::new("語"))
-            .section(Section::new("References"));
-        assert_eq!(sections(&page).unwrap(), ["gap", "gap-3", "gap-2", "section-", "references-2"]);
+            .section(Section::new("References"))
+            .section(Section::new("Figure 1"));
+        assert_eq!(
+            sections(&page).unwrap(),
+            ["gap", "gap-3", "gap-2", "section-", "references-2", "section-figure-1"]
+        );
         let twice = page.section(Section::new("y").anchor("gap-2"));
         assert!(sections(&twice).unwrap_err().to_string().contains("gap-2"));
     }

@@ -7,6 +7,8 @@
 
 use std::fmt::Write;
 
+use crate::report::svg::json_for_xml;
+
 /// A text for between tags or inside a quoted attribute.
 pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + text.len() / 8);
@@ -28,25 +30,9 @@ pub(super) fn escape(text: &str) -> String {
     out
 }
 
-/// A text for inside a quoted attribute that a program reads back: every character stays, as a reference where it would end
-/// the attribute or trouble the file. Only U+0000, which no reference can name, becomes U+FFFD.
-pub(super) fn attribute(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + text.len() / 8);
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '"' => out.push_str("&quot;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '\0' => out.push('\u{fffd}'),
-            '\t' | '\n' => out.push(c),
-            '\u{1}'..='\u{1f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-                let _ = write!(out, "&#x{:x};", u32::from(c));
-            }
-            c => out.push(c),
-        }
-    }
-    out
+/// JSON for inside a quoted attribute; it reads back to the same values.
+pub(super) fn json_attribute(json: &str) -> String {
+    json_for_xml(json).replace('&', "&amp;").replace('"', "&quot;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 fn is_noncharacter(c: char) -> bool {

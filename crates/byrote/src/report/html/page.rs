@@ -293,15 +293,45 @@ impl Page {
         self
     }
 
-    /// All drawings with the names of their files, in order: for whoever wants them as files of their own too.
+    /// All drawings with the names of their files without ending, each name once, in order: for whoever wants them as files
+    /// of their own too.
     pub fn exhibits(&self) -> Vec<(String, &Exhibit)> {
         let items = self.sections.iter().flat_map(|s| &s.items);
-        let exhibits = items.filter_map(|i| if let Item::Exhibit(e) = i { Some(&**e) } else { None });
-        exhibits.enumerate().map(|(i, e)| (super::write::file_name(e, i + 1), e)).collect()
+        let mut out: Vec<(String, &Exhibit)> = Vec::new();
+        for exhibit in items.filter_map(|i| if let Item::Exhibit(e) = i { Some(&**e) } else { None }) {
+            let number = out.len() + 1;
+            let mut name = super::write::file_name(exhibit, number);
+            if out.iter().any(|(other, _)| *other == name) {
+                name = format!("{name}-figure-{number}");
+            }
+            out.push((name, exhibit));
+        }
+        out
     }
 
     /// The page as one HTML file that asks for nothing else. Equal pages give equal bytes.
     pub fn to_html(&self) -> Result<String> {
         super::write::page(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::{Axis, Figure};
+
+    #[test]
+    fn every_exhibit_has_a_file_name_of_its_own() {
+        let exhibit = |title: &str| Exhibit::new(Figure::new(title, Axis::linear("x"), Axis::linear("y")));
+        let section = Section::new("s")
+            .exhibit(exhibit("The gap"))
+            .exhibit(exhibit("a").name("gap"))
+            .exhibit(exhibit("b").name("../Gap"))
+            .exhibit(exhibit("語"));
+        let page = Page::new("t").section(section);
+        let names: Vec<String> = page.exhibits().into_iter().map(|e| e.0).collect();
+        assert_eq!(names, ["figure-1-the-gap", "gap", "gap-figure-3", "figure-4"]);
+        let html = page.to_html().unwrap();
+        assert!(names.iter().all(|name| html.contains(&format!("download=\"{name}.csv\""))));
     }
 }

@@ -19,17 +19,18 @@ const NEUTRAL: [(Colour, Colour); 5] = [
     (Colour::WHITE, NIGHT),
 ];
 
-/// The colours of the palette by night, in its order: lighter where they need it.
+/// The colours of the palette by night, in its order: near the hues of the day, moved until no two come closer than 24 in
+/// CIE 1976 for any reader.
 const LIT: [Colour; 9] = [
-    Colour(0x49, 0x9f, 0xdd), // blue
-    Colour(0xeb, 0x70, 0x16), // vermilion
-    Colour(0x13, 0xc9, 0x80), // green
-    Colour(0xe8, 0x7c, 0xb8), // pink
-    Colour(0xd1, 0xca, 0x21), // orange
-    Colour(0x8b, 0xd9, 0xf3), // sky
-    Colour(0xc8, 0x55, 0x80), // wine
-    Colour(0xa2, 0x57, 0xe8), // indigo
-    Colour(0xad, 0x83, 0x4f), // brown
+    Colour(0x54, 0x92, 0xdc), // blue
+    Colour(0xe5, 0x69, 0x1c), // vermilion
+    Colour(0x1e, 0xd2, 0x75), // green
+    Colour(0xdb, 0x88, 0xab), // pink
+    Colour(0xf9, 0xd1, 0x2a), // orange
+    Colour(0xa9, 0xd4, 0xff), // sky
+    Colour(0xb2, 0x3a, 0x8d), // wine
+    Colour(0x89, 0x65, 0xfd), // indigo
+    Colour(0x8f, 0x65, 0x38), // brown
 ];
 
 /// The rules, to stand after the style sheet.
@@ -83,7 +84,7 @@ mod tests {
             for (i, a) in LIT.iter().enumerate() {
                 for b in LIT[i + 1..].iter().chain([&NEUTRAL[0].1, &NIGHT]) {
                     let distance = distance(*a, *b, vision);
-                    assert!(distance > 12.0, "{} and {}: {distance}", a.hex(), b.hex());
+                    assert!(distance > 20.0, "{} and {}: {distance}", a.hex(), b.hex());
                 }
             }
         }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::anchors;
-use super::escape::{attribute, csv_address, escape};
+use super::escape::{csv_address, escape, json_attribute};
 use super::page::{Exhibit, Item, KeyFigure, Page, Reference, Section, Verdict};
 use super::prose::{Prose, Span, reference_anchor, slug};
 use super::table::{Align, Cell, Status, Table};
@@ -17,18 +17,19 @@ const SCRIPT: &str = include_str!("script.js");
 pub(super) fn page(page: &Page) -> Result<String> {
     let sections = anchors::sections(page)?;
     anchors::check_links(page, &sections)?;
-    let mut body = Writer::default();
+    let names = page.exhibits().into_iter().map(|(name, _)| name).collect();
+    let mut body = Writer { names, ..Writer::default() };
     body.header(page, &sections);
-    body.0.push_str("<main>\n");
+    body.text.push_str("<main>\n");
     for (section, anchor) in page.sections.iter().zip(&sections) {
         body.section(section, anchor)?;
     }
     body.again(page);
     body.references(&page.references)?;
-    body.0.push_str("</main>\n");
-    let _ = writeln!(
-        body.0,
-        "<footer><p>Made by byrote {}. This file stands alone: it asks for nothing and sends nothing.</p></footer>",
+    body.text.push_str("</main>\n");
+    let _ = write!(
+        body.text,
+        "<footer><p>Made by byrote {}. This file stands alone: it asks for nothing and sends nothing.</p></footer>\n",
         escape(&page.version)
     );
     Ok(format!(
@@ -41,11 +42,11 @@ pub(super) fn page(page: &Page) -> Result<String> {
          <title>{title}</title>\n<link rel=\"icon\" href=\"data:,\">\n\
          <style>\n{STYLE}{theme}</style>\n</head>\n<body id=\"top\">\n{body}<script nonce=\"{nonce}\">\n{SCRIPT}</script>\n\
          </body>\n</html>\n",
-        nonce = nonce(&body.0),
+        nonce = nonce(&body.text),
         version = escape(&page.version),
         title = escape(&page.title),
         theme = theme::rules(),
-        body = body.0,
+        body = body.text,
     ))
 }
 
@@ -69,11 +70,17 @@ pub(super) fn file_name(exhibit: &Exhibit, number: usize) -> String {
 }
 
 #[derive(Default)]
-struct Writer(String, usize, usize); // text, figures so far, tables so far
+struct Writer {
+    text: String,
+    /// The names of all figures' files.
+    names: Vec<String>,
+    figures: usize,
+    tables: usize,
+}
 
 impl Writer {
     fn put(&mut self, text: std::fmt::Arguments<'_>) {
-        let _ = self.0.write_fmt(text);
+        let _ = self.text.write_fmt(text);
     }
 
     fn header(&mut self, page: &Page, sections: &[String]) {
@@ -81,14 +88,14 @@ impl Writer {
         if !page.subtitle.is_empty() {
             self.put(format_args!("<p class=\"subtitle\">{}</p>\n", prose(&page.subtitle)));
         }
-        self.0.push_str("<nav id=\"contents\" aria-label=\"Contents\">\n<ol>\n");
+        self.text.push_str("<nav id=\"contents\" aria-label=\"Contents\">\n<ol>\n");
         let own = page.sections.iter().zip(sections).map(|(s, anchor)| (s.title.as_str(), anchor.as_str()));
         let again = (!page.command.is_empty() || !page.settings.is_empty()).then_some((AGAIN, "again"));
         let references = (!page.references.is_empty()).then_some(("References", "references"));
         for (title, anchor) in own.chain(again).chain(references) {
             self.put(format_args!("<li><a href=\"#{anchor}\">{}</a></li>\n", escape(title)));
         }
-        self.0.push_str("</ol>\n</nav>\n</header>\n");
+        self.text.push_str("</ol>\n</nav>\n</header>\n");
     }
 
     fn section(&mut self, section: &Section, anchor: &str) -> Result<()> {
@@ -98,11 +105,11 @@ impl Writer {
                 Item::Heading(words) => self.put(format_args!("<h3>{}</h3>\n", escape(words))),
                 Item::Paragraph(words) => self.put(format_args!("<p>{}</p>\n", prose(words))),
                 Item::List(points) => {
-                    self.0.push_str("<ul>\n");
+                    self.text.push_str("<ul>\n");
                     for point in points {
                         self.put(format_args!("<li>{}</li>\n", prose(point)));
                     }
-                    self.0.push_str("</ul>\n");
+                    self.text.push_str("</ul>\n");
                 }
                 Item::Verdict(verdict) => self.verdict(verdict),
                 Item::KeyFigures(figures) => self.key_figures(figures),
@@ -122,7 +129,7 @@ impl Writer {
                 }
             }
         }
-        self.0.push_str("</section>\n");
+        self.text.push_str("</section>\n");
         Ok(())
     }
 
@@ -133,17 +140,17 @@ impl Writer {
             prose(&verdict.title)
         ));
         if !verdict.lines.is_empty() {
-            self.0.push_str("<ul>\n");
+            self.text.push_str("<ul>\n");
             for line in &verdict.lines {
                 self.put(format_args!("<li>{}</li>\n", prose(line)));
             }
-            self.0.push_str("</ul>\n");
+            self.text.push_str("</ul>\n");
         }
-        self.0.push_str("</div>\n");
+        self.text.push_str("</div>\n");
     }
 
     fn key_figures(&mut self, figures: &[KeyFigure]) {
-        self.0.push_str("<dl class=\"keys\">\n");
+        self.text.push_str("<dl class=\"keys\">\n");
         for KeyFigure { name, value, unit, detail } in figures {
             let unit = match unit.is_empty() {
                 true => String::new(),
@@ -157,18 +164,19 @@ impl Writer {
             if !detail.is_empty() {
                 self.put(format_args!("<span class=\"detail\">{}</span>", prose(detail)));
             }
-            self.0.push_str("</dd></div>\n");
+            self.text.push_str("</dd></div>\n");
         }
-        self.0.push_str("</dl>\n");
+        self.text.push_str("</dl>\n");
     }
 
     fn table(&mut self, table: &Table) -> Result<()> {
         table.check()?;
-        self.2 += 1;
-        let number = self.2;
+        self.tables += 1;
+        let number = self.tables;
         self.put(format_args!(
-            "<div class=\"table{}{}\" id=\"table-{number}\">\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" \
-             aria-label=\"Table {number}\">\n<table>\n<caption><b>Table {number}.</b> {}</caption>\n<thead><tr>",
+            "<div class=\"table{}{}\" id=\"table-{number}\">\n<p class=\"caption\" id=\"table-{number}-caption\"><b>Table \
+             {number}.</b> {}</p>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" \
+             aria-labelledby=\"table-{number}-caption\">\n<table aria-labelledby=\"table-{number}-caption\">\n<thead><tr>",
             if table.columns.len() > BROAD { " broad" } else { "" },
             if table.rows.len() <= SHORT { " short" } else { "" },
             prose(&table.caption)
@@ -184,9 +192,9 @@ impl Writer {
                 escape(&column.name)
             ));
         }
-        self.0.push_str("</tr></thead>\n<tbody>\n");
+        self.text.push_str("</tr></thead>\n<tbody>\n");
         for row in &table.rows {
-            self.0.push_str("<tr>");
+            self.text.push_str("<tr>");
             for (i, (cell, column)) in row.iter().zip(&table.columns).enumerate() {
                 let (align, words) = (right(column.align), cell_words(cell));
                 match i {
@@ -194,9 +202,9 @@ impl Writer {
                     _ => self.put(format_args!("<td{align}>{words}</td>")),
                 }
             }
-            self.0.push_str("</tr>\n");
+            self.text.push_str("</tr>\n");
         }
-        self.0.push_str("</tbody>\n</table>\n</div>\n");
+        self.text.push_str("</tbody>\n</table>\n</div>\n");
         if let Some((name, csv)) = &table.csv {
             let name = match slug(name.trim_end_matches(".csv")) {
                 name if name.is_empty() => format!("table-{number}"),
@@ -207,13 +215,13 @@ impl Writer {
                 "<p class=\"actions\"><a class=\"csv\" download=\"{name}.csv\" href=\"{address}\">Data (CSV)</a></p>\n"
             ));
         }
-        self.0.push_str("</div>\n");
+        self.text.push_str("</div>\n");
         Ok(())
     }
 
     fn exhibit(&mut self, exhibit: &Exhibit) -> Result<()> {
-        self.1 += 1;
-        let number = self.1;
+        self.figures += 1;
+        let number = self.figures;
         let drawing = &exhibit.drawing;
         let wide = drawing.for_page(false)?;
         let narrow = drawing.for_page(true)?;
@@ -225,18 +233,18 @@ impl Writer {
         if !drawing.subtitle().is_empty() {
             self.put(format_args!(" <span class=\"sub\">{}</span>", escape(drawing.subtitle())));
         }
-        self.0.push_str("</figcaption>\n<div class=\"plot\">\n");
+        self.text.push_str("</figcaption>\n<div class=\"plot\">\n");
         for (scene, class) in [(&wide, "wide"), (&narrow, "narrow")] {
-            self.0.push_str(&scene.to_inline_svg(class, &escape(alt)));
+            self.text.push_str(&scene.to_inline_svg(class, &escape(alt)));
         }
-        self.0.push_str("</div>\n");
+        self.text.push_str("</div>\n");
         if !exhibit.caption.is_empty() {
             self.put(format_args!("<p class=\"caption\">{}</p>\n", prose(&exhibit.caption)));
         }
         if !drawing.caption().is_empty() {
             self.put(format_args!("<p class=\"caption\">{}</p>\n", escape(drawing.caption())));
         }
-        let (name, table) = (file_name(exhibit, number), drawing.to_table()?);
+        let (name, table) = (self.names[number - 1].clone(), drawing.to_table()?);
         let roles: Vec<&str> = table.roles.iter().map(|r| r.name()).collect();
         let panels = serde_json::to_string(&table.panels)
             .map_err(|e| Error::setting("report", format!("the names of panels cannot be written: {e}")))?;
@@ -244,14 +252,14 @@ impl Writer {
             "<p class=\"actions\"><a class=\"csv\" download=\"{name}.csv\" data-roles=\"{}\" data-panels=\"{}\" href=\"{}\">\
              Data of figure {number} (CSV)</a></p>\n</figure>\n",
             roles.join(" "),
-            attribute(&panels),
+            json_attribute(&panels),
             csv_address(&table.to_csv()),
         ));
         Ok(())
     }
 
     fn preformatted(&mut self, caption: &Prose, text: &str) {
-        self.0.push_str("<div class=\"pre\">\n");
+        self.text.push_str("<div class=\"pre\">\n");
         if !caption.is_empty() {
             self.put(format_args!("<p class=\"caption\">{}</p>\n", prose(caption)));
         }
@@ -272,7 +280,7 @@ impl Writer {
             ));
         }
         if !page.settings.is_empty() {
-            self.0.push_str(
+            self.text.push_str(
                 "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Settings\">\n<table class=\"settings\">\n\
                  <caption>Every setting, as it was used.</caption>\n<thead><tr><th scope=\"col\">setting</th>\
                  <th scope=\"col\">value</th></tr></thead>\n<tbody>\n",
@@ -284,16 +292,16 @@ impl Writer {
                     escape(value)
                 ));
             }
-            self.0.push_str("</tbody>\n</table>\n</div>\n");
+            self.text.push_str("</tbody>\n</table>\n</div>\n");
         }
-        self.0.push_str("</section>\n");
+        self.text.push_str("</section>\n");
     }
 
     fn references(&mut self, references: &[Reference]) -> Result<()> {
         if references.is_empty() {
             return Ok(());
         }
-        self.0.push_str("<section id=\"references\">\n<h2>References</h2>\n<dl class=\"references\">\n");
+        self.text.push_str("<section id=\"references\">\n<h2>References</h2>\n<dl class=\"references\">\n");
         for Reference { key, words, address } in references {
             let anchor = reference_anchor(key);
             self.put(format_args!("<dt id=\"{anchor}\">{}</dt>\n<dd>{}", escape(key), prose(words)));
@@ -308,9 +316,9 @@ impl Writer {
                 let shown = address.trim_start_matches("https://");
                 self.put(format_args!(" <a href=\"{address}\" rel=\"noreferrer\">{shown}</a>"));
             }
-            self.0.push_str("</dd>\n");
+            self.text.push_str("</dd>\n");
         }
-        self.0.push_str("</dl>\n</section>\n");
+        self.text.push_str("</dl>\n</section>\n");
         Ok(())
     }
 }
