@@ -7,6 +7,7 @@ use super::interpret;
 use super::lookup::Lookup;
 use super::model::{Method, Model};
 use super::network::Network;
+use super::searched;
 use super::task::Samples;
 use crate::{Error, Result};
 use rayon::prelude::*;
@@ -113,6 +114,11 @@ pub fn build(samples: &Samples, settings: &Settings, watch: &dyn Watch) -> Resul
     if settings.memory != Some(Memory::Searched) {
         let method = if choices.looped { Method::Looped } else { Method::Bounded };
         networks.push((method, bounded::build(&map, &facts, task.labels, choices)));
+    }
+    if matches!(settings.memory, None | Some(Memory::Searched)) {
+        let look = |done: usize, total: usize| watch.look(Step::Search, done, total);
+        let found = searched::build(&map, &facts, task.labels, settings.tries, settings.seed, &look);
+        networks.push((Method::Searched, found.ok_or(Error::Interrupted)?));
     }
     let candidates: Vec<(Method, usize)> = networks.iter().map(|(m, n)| (*m, n.tally().parameters)).collect();
     let smallest = networks.into_iter().min_by_key(|(_, n)| n.tally().parameters);
