@@ -41,7 +41,7 @@ pub enum Memory {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { seed: 0, memory: None, lookup: None, block: None, tries: 1_000_000 }
+        Self { seed: 0, memory: None, lookup: None, block: None, tries: 100_000 }
     }
 }
 

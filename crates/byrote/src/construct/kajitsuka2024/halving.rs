@@ -135,7 +135,11 @@ mod tests {
         for labels in [2u32, 3, 4, 10, 26, 64] {
             for digits in 1..=(100.0 / f64::from(labels).log2()) as usize {
                 let power = u128::from(labels).pow(digits as u32) - 1;
-                assert_eq!(overflow_bits(labels, digits), (128 - power.leading_zeros()) as usize, "{labels}^{digits}");
+                assert_eq!(
+                    overflow_bits(labels, digits),
+                    (128 - power.leading_zeros()) as usize,
+                    "{labels}^{digits}"
+                );
             }
         }
         assert_eq!(overflow_bits(1, 5), 0);

@@ -34,9 +34,9 @@ use dashu_int::IBig;
 use dashu_int::ops::BitTest;
 
 /// p: hashes have the period 2^p.
-const PERIOD_BITS: u32 = 12;
+const PERIOD_BITS: u32 = 14;
 /// A: the hash function moves within about 2^A.
-const REACH_BITS: u32 = 21;
+const REACH_BITS: u32 = 22;
 /// Tries a block while the number of slots is being chosen.
 const QUICK_TRIES: u64 = 1 << 11;
 
@@ -213,9 +213,8 @@ impl Lines {
             let span = IBig::from(facts[b.end - 1].id - facts[b.start].id);
             [IBig::from(b.at_first), IBig::from(b.at_first) + span * b.slope]
         });
-        let (low, high) = ends.fold((IBig::ZERO, IBig::ZERO), |(low, high), h: IBig| {
-            (low.min(h.clone()), high.max(h))
-        });
+        let (low, high) =
+            ends.fold((IBig::ZERO, IBig::ZERO), |(low, high), h: IBig| (low.min(h.clone()), high.max(h)));
         // Rounded down, so at least as far up.
         let offset = -((low >> plan.period_bits as usize) << plan.period_bits as usize);
         let inverse = inverse(labels);
