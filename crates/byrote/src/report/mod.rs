@@ -43,6 +43,7 @@ mod residual;
 mod scale;
 mod scene;
 pub mod study;
+pub mod square_root;
 mod svg;
 mod text;
 

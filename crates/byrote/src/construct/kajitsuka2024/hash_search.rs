@@ -170,16 +170,10 @@ fn best(facts: &[Fact], start: usize, plan: &Halving, draws: &Draws, tries: u64)
         || (0, u64::MAX),
         |a, b| if (b.0, std::cmp::Reverse(b.1)) > (a.0, std::cmp::Reverse(a.1)) { b } else { a },
     );
-    // A single fact always fits, unless its hash is closed: then the offset is moved until it is not.
-    let (run, t) = match found {
-        (0, _) => (1, 0),
-        found => found,
-    };
-    let (slope, at_first) = match draws.draw(t) {
-        Some(drawn) if run > 1 || open(plan, drawn.1) => drawn,
-        _ => single(plan, draws),
-    };
-    (run, slope, at_first)
+    // A single fact fits under some offset in any case.
+    let drawn = draws.draw(found.1).filter(|_| found.0 > 0);
+    let (slope, at_first) = drawn.unwrap_or_else(|| single(plan, draws));
+    (found.0.max(1), slope, at_first)
 }
 
 fn open(plan: &Halving, hash: i64) -> bool {
@@ -238,7 +232,8 @@ mod tests {
     use proptest::prelude::*;
 
     fn facts(ids: impl IntoIterator<Item = u64>, labels: u32) -> Vec<Fact> {
-        ids.into_iter().enumerate().map(|(i, id)| Fact { id, label: (i as u32 * 5 + 1) % labels }).collect()
+        let label = |i: usize| ((i as u32).wrapping_mul(2_654_435_761) >> 9) % labels;
+        ids.into_iter().enumerate().map(|(i, id)| Fact { id, label: label(i) }).collect()
     }
 
     /// No slot holds two labels, lines cross in the gaps, blocks cover everything.

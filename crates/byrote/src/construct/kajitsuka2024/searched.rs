@@ -35,10 +35,15 @@ use dashu_int::ops::BitTest;
 
 /// p: hashes have the period 2^p.
 const PERIOD_BITS: u32 = 14;
-/// A: the hash function moves within about 2^A.
-const REACH_BITS: u32 = 22;
+/// A: the hash function moves within about 2^A. More tries are different tries only if there are more slopes.
+fn reach_bits(tries: u64) -> u32 {
+    22 + (tries / 100_000).checked_ilog2().unwrap_or(0) / 2
+}
+
 /// Tries a block while the number of slots is being chosen.
-const QUICK_TRIES: u64 = 1 << 11;
+const QUICK_TRIES: u64 = 1 << 10;
+/// Facts that are looked at for that.
+const SAMPLE: usize = 3_000;
 
 /// The smallest network that the search finds; `None` where `look` asks to stop. `look` sees how many of how many facts are
 /// done.
@@ -52,7 +57,7 @@ pub fn build(
 ) -> Option<Network> {
     let slots = best_slots(facts, labels, tries, seed, look)?;
     let plan = Halving::new(slots, PERIOD_BITS);
-    let effort = Effort { tries, reach_bits: REACH_BITS };
+    let effort = Effort { tries, reach_bits: reach_bits(tries) };
     let blocks = search(facts, &plan, effort, seed, &|done| look(done, facts.len()))?;
     Some(assemble(map, facts, labels, &plan, &blocks))
 }
@@ -68,15 +73,15 @@ fn best_slots(
     let quick = QUICK_TRIES.min(tries);
     // The best of T tries holds about sqrt(2 S ln T / c) facts.
     let gain = ((quick.max(2) as f64).ln() / (tries.max(2) as f64).ln()).sqrt();
-    // Half as many facts tell as much where there are very many.
-    let sample = &facts[..facts.len().min(20_000)];
+    // A part of very many facts tells as much as all of them.
+    let sample = &facts[..facts.len().min(SAMPLE)];
     let scale = facts.len() as f64 / sample.len() as f64;
     let mut best: Option<(f64, usize)> = None;
     let mut slots = 1usize;
     let mut worse = 0;
     while slots <= MOST_SLOTS && worse < 4 {
         let plan = Halving::new(slots, PERIOD_BITS);
-        let effort = Effort { tries: quick, reach_bits: REACH_BITS };
+        let effort = Effort { tries: quick, reach_bits: reach_bits(tries) };
         let blocks = search(sample, &plan, effort, seed, &|_| look(0, facts.len()))?.len();
         let cost = plan.parameters(labels) as f64 + 3.0 * scale * gain * blocks as f64;
         match best {
