@@ -8,8 +8,10 @@
 mod args;
 mod commands;
 mod corpus_args;
+mod exact;
 mod interrupt;
 mod model_args;
+mod model_kind;
 mod progress;
 mod sweeping;
 mod training;

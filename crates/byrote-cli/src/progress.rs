@@ -2,6 +2,7 @@
 
 use crate::interrupt;
 use crate::ui::thousands;
+use byrote::construct::kajitsuka2024::{Step, Watch};
 use byrote::corpus::{Observer, Phase, Progress};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
@@ -72,5 +73,58 @@ impl Observer for Watcher {
 
     fn should_stop(&self) -> bool {
         interrupt::asked()
+    }
+}
+
+/// Watches the building of an exact network and passes Ctrl-C on.
+pub struct BuildWatcher {
+    start: Instant,
+    quiet: bool,
+    bar: Mutex<Option<(Step, ProgressBar)>>,
+}
+
+impl BuildWatcher {
+    pub fn new(quiet: bool) -> Self {
+        let quiet = quiet || !std::io::stderr().is_terminal();
+        Self { start: Instant::now(), quiet, bar: Mutex::new(None) }
+    }
+}
+
+impl Watch for BuildWatcher {
+    fn look(&self, step: Step, done: usize, total: usize) -> bool {
+        if !self.quiet {
+            let mut current = self.bar.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some((_, bar)) = current.take_if(|(s, _)| *s != step) {
+                bar.finish_and_clear();
+            }
+            let (_, bar) = current.get_or_insert_with(|| {
+                let bar = ProgressBar::with_draw_target(Some(total as u64), ProgressDrawTarget::hidden());
+                let what = match step {
+                    Step::Map => "ids",
+                    Step::Search => "searching",
+                    Step::Verify => "verifying",
+                };
+                let template = format!("{{bar:30}} {what}  {{pos}}/{{len}} samples  {{eta}} left");
+                if let Ok(style) = ProgressStyle::with_template(&template) {
+                    bar.set_style(style);
+                }
+                (step, bar)
+            });
+            if bar.is_hidden() && self.start.elapsed() > PATIENCE {
+                bar.set_draw_target(ProgressDrawTarget::stderr());
+            }
+            // Threads finish out of order.
+            bar.set_position(bar.position().max(done as u64));
+        }
+        !interrupt::asked()
+    }
+}
+
+impl Drop for BuildWatcher {
+    fn drop(&mut self) {
+        let bar = self.bar.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, bar)) = bar {
+            bar.finish_and_clear();
+        }
     }
 }

@@ -2,6 +2,8 @@
 
 use crate::args::Common;
 use crate::corpus_args::CorpusArgs;
+use crate::exact;
+use crate::model_kind::ModelKind;
 use crate::ui::{self, Table, thousands, thousands_f64};
 use byrote::corpus::{Alphabet, Corpus, Key, TokenizerChoice, Vocabulary};
 use byrote::evaluate::{Evaluation, Worst, evaluate};
@@ -37,6 +39,9 @@ pub struct EvalCommand {
 }
 
 pub fn run(args: &EvalCommand, common: &Common) -> Result<ExitCode> {
+    if ModelKind::of(&args.model)? == ModelKind::Exact {
+        return exact::evaluate(args, common);
+    }
     let file = ModelFile::load(&args.model)?;
     let corpus = as_the_model_reads(&args.corpus, &file)?.read(common, true)?;
     let problem = problem_for(&file, &corpus)?;
@@ -57,10 +62,20 @@ pub fn run(args: &EvalCommand, common: &Common) -> Result<ExitCode> {
 
 /// The corpus options with the model's tokenizer and window where none are typed.
 pub fn as_the_model_reads(typed: &CorpusArgs, file: &ModelFile) -> Result<CorpusArgs> {
+    as_read_with(typed, &file.tokenizer, &file.vocabulary, file.model.config().shape.n_ctx)
+}
+
+/// The same for a model of any kind, which reads contexts of at most `longest` tokens.
+pub fn as_read_with(
+    typed: &CorpusArgs,
+    tokenizer: &str,
+    vocabulary: &Vocabulary,
+    longest: u64,
+) -> Result<CorpusArgs> {
     let mut args = typed.clone();
     let reads_text = args.random.is_none() && args.merge.is_empty();
     if reads_text && args.tokenizer.is_none() {
-        args.tokenizer = match file.tokenizer.as_str() {
+        args.tokenizer = match tokenizer {
             "byte" => Some(TokenizerChoice::Byte),
             "char" => Some(TokenizerChoice::Char),
             "whitespace" => Some(TokenizerChoice::Whitespace),
@@ -74,10 +89,9 @@ pub fn as_the_model_reads(typed: &CorpusArgs, file: &ModelFile) -> Result<Corpus
     }
     if reads_text {
         // A model that knows a start or an end token has been given it in every document.
-        args.bos |= file.vocabulary.id(Key::Bos).is_some();
-        args.eos |= file.vocabulary.id(Key::Eos).is_some();
+        args.bos |= vocabulary.id(Key::Bos).is_some();
+        args.eos |= vocabulary.id(Key::Eos).is_some();
     }
-    let longest = file.model.config().shape.n_ctx;
     if let Some(typed) = args.n_ctx.filter(|&t| u64::from(t) > longest) {
         return Err(Error::setting(
             "--n-ctx",
@@ -103,23 +117,28 @@ pub fn problem_of(corpus: &Corpus) -> Result<Problem> {
 
 /// The problem of a corpus in the ids of a model.
 pub fn problem_for(file: &ModelFile, corpus: &Corpus) -> Result<Problem> {
+    let problem = problem_in(&file.vocabulary, corpus)?;
+    problem.fits(file.model.config())?;
+    Ok(problem)
+}
+
+/// The problem of a corpus in the ids of a vocabulary.
+pub fn problem_in(vocabulary: &Vocabulary, corpus: &Corpus) -> Result<Problem> {
     let problem = problem_of(corpus)?;
-    if corpus.vocabulary.alphabet() != file.vocabulary.alphabet() {
+    if corpus.vocabulary.alphabet() != vocabulary.alphabet() {
         let word = |a: Alphabet| format!("{a:?}").to_lowercase();
         let message = format!(
             "the model reads {} tokens, the corpus has {} tokens",
-            word(file.vocabulary.alphabet()),
+            word(vocabulary.alphabet()),
             word(corpus.vocabulary.alphabet())
         );
         return Err(Error::setting("--tokenizer", message));
     }
-    let names = corpus.vocabulary.ids_in(&file.vocabulary).map_err(|id| {
+    let names = corpus.vocabulary.ids_in(vocabulary).map_err(|id| {
         let token = corpus.vocabulary.text(id);
         Error::setting("MODEL", format!("has never seen the token {token:?} of this corpus"))
     })?;
-    let problem = Problem { names: file.vocabulary.fingerprint(), ..problem.renamed(&names) };
-    problem.fits(file.model.config())?;
-    Ok(problem)
+    Ok(Problem { names: vocabulary.fingerprint(), ..problem.renamed(&names) })
 }
 
 /// The tokens of a context, as text.

@@ -3,9 +3,11 @@
 use crate::args::Common;
 use crate::commands::eval;
 use crate::corpus_args::CorpusArgs;
+use crate::exact;
+use crate::model_kind::ModelKind;
 use crate::ui::{self, Table};
 use byrote::corpus::tokenizer::unknown_token;
-use byrote::corpus::{Alphabet, Key, Tokenizer, TokenizerChoice};
+use byrote::corpus::{Alphabet, Key, Tokenizer, TokenizerChoice, Vocabulary};
 use byrote::model::ModelFile;
 use byrote::model::reference::softmax;
 use byrote::{Error, Result};
@@ -39,8 +41,11 @@ pub struct PredictCommand {
 }
 
 pub fn run(args: &PredictCommand, common: &Common) -> Result<ExitCode> {
+    if ModelKind::of(&args.model)? == ModelKind::Exact {
+        return exact::predict(args, common);
+    }
     let file = ModelFile::load(&args.model)?;
-    let tokens = tokens(args, &file)?;
+    let tokens = tokens(args, &file.tokenizer, &file.vocabulary)?;
     let n_ctx = file.model.config().shape.n_ctx;
     if tokens.is_empty() {
         return Err(Error::setting("TEXT", "holds no token"));
@@ -111,14 +116,13 @@ pub fn run(args: &PredictCommand, common: &Common) -> Result<ExitCode> {
 }
 
 /// TEXT in the ids of the model.
-fn tokens(args: &PredictCommand, file: &ModelFile) -> Result<Vec<u32>> {
+pub fn tokens(args: &PredictCommand, tokenizer: &str, vocabulary: &Vocabulary) -> Result<Vec<u32>> {
     let numbers = || {
         let parts = args.text.split([' ', ',', '\t', '\n']).filter(|p| !p.is_empty());
         parts
             .map(|p| p.parse::<u32>().map_err(|_| Error::setting("TEXT", format!("{p:?} is no token id"))))
             .collect::<Result<Vec<u32>>>()
     };
-    let vocabulary = &file.vocabulary;
     if args.ids {
         let ids = numbers()?;
         let size = vocabulary.len() as u32;
@@ -129,7 +133,7 @@ fn tokens(args: &PredictCommand, file: &ModelFile) -> Result<Vec<u32>> {
             None => Ok(ids),
         };
     }
-    let choice = match (&args.corpus.tokenizer, file.tokenizer.as_str()) {
+    let choice = match (&args.corpus.tokenizer, tokenizer) {
         (Some(typed), _) => Some(typed.clone()),
         (None, "ids") => None,
         (None, name @ ("byte" | "char" | "whitespace" | "wordpunct")) => name.parse::<TokenizerChoice>().ok(),
@@ -140,12 +144,12 @@ fn tokens(args: &PredictCommand, file: &ModelFile) -> Result<Vec<u32>> {
     };
     let mut ids = match choice {
         Some(choice) => {
-            let tokenizer = Tokenizer::load(&choice)?;
-            if tokenizer.alphabet() != vocabulary.alphabet() {
-                let message = format!("the model was made with {}", file.tokenizer);
+            let chosen = Tokenizer::load(&choice)?;
+            if chosen.alphabet() != vocabulary.alphabet() {
+                let message = format!("the model was made with {tokenizer}");
                 return Err(Error::setting("--tokenizer", message));
             }
-            tokenizer.encode(&args.text, vocabulary)?
+            chosen.encode(&args.text, vocabulary)?
         }
         // Ids as the corpus had them.
         None => {

@@ -1,6 +1,8 @@
 //! `byrote show`: what a model file holds.
 
 use crate::args::Common;
+use crate::exact;
+use crate::model_kind::ModelKind;
 use crate::ui::{self, Table, thousands};
 use byrote::Result;
 use byrote::incontext::NetworkFile;
@@ -19,6 +21,9 @@ pub struct ShowCommand {
 }
 
 pub fn run(args: &ShowCommand, common: &Common) -> Result<ExitCode> {
+    if ModelKind::of(&args.model)? == ModelKind::Exact {
+        return exact::show(&args.model, common);
+    }
     if let Some(network) = NetworkFile::load_if_network(&args.model)? {
         return show_network(&network, common);
     }

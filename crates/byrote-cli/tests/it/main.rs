@@ -8,6 +8,7 @@ mod corpus;
 mod errors;
 mod export;
 mod incontext;
+mod kajitsuka2024;
 mod memory;
 mod rank;
 mod study;

@@ -5,6 +5,7 @@
 //! ([`crate::error::Refusal`]) rather than give weights that do not do what its theorem says.
 
 pub mod dana2024;
+pub mod kajitsuka2024;
 pub mod madden2024;
 pub mod targets;
 

@@ -42,6 +42,7 @@ mod png;
 mod residual;
 mod scale;
 mod scene;
+pub mod square_root;
 pub mod study;
 mod svg;
 mod text;

@@ -1,6 +1,7 @@
 //! `byrote build`: weights in closed form, a file a paper.
 
 mod dana2024;
+mod kajitsuka2024;
 mod madden2024;
 
 use crate::args::Common;
@@ -23,7 +24,8 @@ pub const EXAMPLES: &str = "Examples:
   byrote build madden2024                                    the built-in stories, attention, tanh
   byrote build madden2024 names.txt --tokenizer char --out names.safetensors
   byrote build madden2024 --activation gelu --slack 0.05 --out gelu.safetensors
-  byrote build dana2024 --random 210 --lengths 2..2 --labels 50 --d-model 10 --n-heads 20";
+  byrote build dana2024 --random 210 --lengths 2..2 --labels 50 --d-model 10 --n-heads 20
+  byrote build kajitsuka2024 --random 10000                  fewer parameters than facts";
 
 #[derive(Debug, Args)]
 pub struct BuildCommand {
@@ -39,6 +41,9 @@ pub enum Method {
     /// Attention alone with a skip connection: as many contexts as heads and skip have dimensions (Theorem 1)
     #[command(after_help = dana2024::EXAMPLES)]
     Dana2024(Box<dana2024::Dana2024Command>),
+    /// About sqrt N parameters for N facts, one label each: deep, exact, with long weights
+    #[command(after_help = kajitsuka2024::EXAMPLES)]
+    Kajitsuka2024(Box<kajitsuka2024::Kajitsuka2024Command>),
 }
 
 /// What every builder takes.
@@ -57,6 +62,7 @@ pub fn run(args: &BuildCommand, common: &Common) -> Result<ExitCode> {
     match &args.method {
         Method::Madden2024(args) => madden2024::run(args, common),
         Method::Dana2024(args) => dana2024::run(args, common),
+        Method::Kajitsuka2024(args) => kajitsuka2024::run(args, common),
     }
 }
 

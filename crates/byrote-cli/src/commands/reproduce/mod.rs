@@ -1,5 +1,6 @@
 //! `byrote reproduce`: a paper's figure, small by default, `--full` as published.
 
+mod kajitsuka2024;
 pub mod sander2024;
 
 use crate::args::Common;
@@ -12,7 +13,8 @@ use std::process::ExitCode;
 
 pub const EXAMPLES: &str = "Examples:
   byrote reproduce sander2024-fig3 --out figures
-  byrote reproduce sander2024-fig4 --full";
+  byrote reproduce sander2024-fig4 --full
+  byrote reproduce kajitsuka2024-scaling --out scaling";
 
 #[derive(Debug, Args)]
 pub struct ReproduceCommand {
@@ -55,6 +57,16 @@ struct Entry {
 }
 
 const FIGURES: &[Entry] = &[
+    Entry {
+        key: "kajitsuka2024-scaling",
+        what: "parameters of the square-root construction against facts, beside linear-size ones",
+        make: kajitsuka2024::scaling,
+    },
+    Entry {
+        key: "kajitsuka2024-fold",
+        what: "the fold that the square-root construction rests on",
+        make: kajitsuka2024::fold,
+    },
     Entry {
         key: "sander2024-fig3",
         what: "squared error against t of causal kernel descent: linear, periodic and nonlinear sequences",

@@ -71,12 +71,11 @@ pub(super) fn check_links(page: &Page, sections: &[String]) -> Result<()> {
     }
     for prose in all_prose(page) {
         for span in &prose.spans {
-            if let Span::Link { words, anchor } = span {
-                if !known.contains(anchor) {
-                    let message =
-                        format!("the link \"{words}\" leads to #{anchor}, which is not on the page");
-                    return Err(Error::setting("report", message));
-                }
+            if let Span::Link { words, anchor } = span
+                && !known.contains(anchor)
+            {
+                let message = format!("the link \"{words}\" leads to #{anchor}, which is not on the page");
+                return Err(Error::setting("report", message));
             }
         }
     }

@@ -27,9 +27,9 @@ pub(super) fn page(page: &Page) -> Result<String> {
     body.again(page);
     body.references(&page.references)?;
     body.text.push_str("</main>\n");
-    let _ = write!(
+    let _ = writeln!(
         body.text,
-        "<footer><p>Made by byrote {}. This file stands alone: it asks for nothing and sends nothing.</p></footer>\n",
+        "<footer><p>Made by byrote {}. This file stands alone: it asks for nothing and sends nothing.</p></footer>",
         escape(&page.version)
     );
     Ok(format!(

@@ -1,0 +1,420 @@
+//! Building and verifying: nothing leaves here that has not answered every sample exactly.
+
+use super::bounded::{self, Choices};
+use super::compiled::Compiled;
+use super::context_map::{ContextMap, Effort};
+use super::interpret;
+use super::lookup::Lookup;
+use super::model::{Method, Model};
+use super::network::Network;
+use super::searched;
+use super::task::Samples;
+use crate::{Error, Result};
+use rayon::prelude::*;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// What is asked of the builder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings {
+    /// Everything random.
+    pub seed: u64,
+    /// Which memory; the smaller one where none is named.
+    pub memory: Option<Memory>,
+    /// The lookup of the bounded memory; the cheaper one where none is named.
+    pub lookup: Option<Lookup>,
+    /// Facts a block of the bounded memory; the best where none is named.
+    pub block: Option<usize>,
+    /// Hashes tried a block by the search.
+    pub tries: u64,
+}
+
+/// The memories that can be asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Memory {
+    /// With a worst-case guarantee.
+    Bounded,
+    /// The same with tied weights.
+    Looped,
+    /// Found by search.
+    Searched,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { seed: 0, memory: None, lookup: None, block: None, tries: 100_000 }
+    }
+}
+
+/// What is going on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Ids for the contexts.
+    Map,
+    /// Hashes for the blocks.
+    Search,
+    /// Every sample through both evaluators.
+    Verify,
+}
+
+/// Watches a build.
+pub trait Watch: Sync {
+    /// Sees how far a step is; `false` asks to stop.
+    fn look(&self, step: Step, done: usize, total: usize) -> bool;
+}
+
+/// Watches nothing.
+#[derive(Debug, Clone, Copy)]
+pub struct Unwatched;
+
+impl Watch for Unwatched {
+    fn look(&self, _: Step, _: usize, _: usize) -> bool {
+        true
+    }
+}
+
+/// A verified model and how it came about.
+#[derive(Debug, Clone)]
+pub struct Built {
+    /// The model.
+    pub model: Model,
+    /// Samples, each answered exactly by both evaluators.
+    pub verified: usize,
+    /// Different (id, label) pairs: what the memory holds.
+    pub facts: usize,
+    /// R: how many ids there can be.
+    pub ids: u64,
+    /// What the search for the ids took.
+    pub effort: Effort,
+    /// What the bounded memory never exceeds on any data with this map.
+    pub guarantee: Option<usize>,
+    /// Parameters of the memories that were built, embedding apart.
+    pub candidates: Vec<(Method, usize)>,
+}
+
+/// Builds the network and verifies it on every sample.
+pub fn build(samples: &Samples, settings: &Settings, watch: &dyn Watch) -> Result<Built> {
+    let task = *samples.task();
+    if let Some(label) = samples.only_label() {
+        let network = Network::constant(label);
+        let candidates = vec![(Method::Constant, network.tally().parameters)];
+        let model = Model { task, method: Method::Constant, network };
+        let verified = verify(&model.network, samples, watch)?;
+        let effort = Effort::default();
+        return Ok(Built { model, verified, facts: 1, ids: 1, effort, guarantee: None, candidates });
+    }
+    proceed(watch, Step::Map, 0, 1)?;
+    let (map, effort) = ContextMap::search(samples, settings.seed)?;
+    let facts = map.facts(samples);
+    let choices = Choices {
+        lookup: settings.lookup,
+        block: settings.block,
+        looped: settings.memory == Some(Memory::Looped),
+    };
+    let mut networks = Vec::new();
+    if settings.memory != Some(Memory::Searched) {
+        let method = if choices.looped { Method::Looped } else { Method::Bounded };
+        networks.push((method, bounded::build(&map, &facts, task.labels, choices)));
+    }
+    if matches!(settings.memory, None | Some(Memory::Searched)) {
+        let look = |done: usize, total: usize| watch.look(Step::Search, done, total);
+        let found = searched::build(&map, &facts, task.labels, settings.tries, settings.seed, &look);
+        networks.push((Method::Searched, found.ok_or(Error::Interrupted)?));
+    }
+    let candidates: Vec<(Method, usize)> = networks.iter().map(|(m, n)| (*m, n.tally().parameters)).collect();
+    let smallest = networks.into_iter().min_by_key(|(_, n)| n.tally().parameters);
+    let Some((method, network)) = smallest else {
+        return Err(Error::setting("--method", "no memory was built"));
+    };
+    let verified = verify(&network, samples, watch)?;
+    let guarantee = Lookup::ALL
+        .map(|lookup| bounded::guarantee(&map, facts.len(), task.labels, lookup))
+        .into_iter()
+        .min();
+    let model = Model { task, method, network };
+    let (ids, facts) = (map.ids(), facts.len());
+    Ok(Built { model, verified, facts, ids, effort, guarantee, candidates })
+}
+
+fn proceed(watch: &dyn Watch, step: Step, done: usize, total: usize) -> Result<()> {
+    if watch.look(step, done, total) { Ok(()) } else { Err(Error::Interrupted) }
+}
+
+/// Samples that one task of the pool verifies.
+const LOT: usize = 64;
+
+/// Runs every sample through both evaluators; how many there were, or the first that is wrong.
+pub fn verify(network: &Network, samples: &Samples, watch: &dyn Watch) -> Result<usize> {
+    let compiled = Compiled::new(network);
+    let done = AtomicUsize::new(0);
+    let total = samples.len();
+    samples.list().par_chunks(LOT).try_for_each(|lot| {
+        for sample in lot {
+            let (seen, read) = (samples.visible(sample), sample.read as usize);
+            let wanted = Some(i64::from(sample.label).into());
+            let honest = interpret::run(network, seen, read);
+            let fast = compiled.run(seen, read);
+            if honest != wanted || fast != wanted {
+                let show = |x: Option<super::Dyadic>| x.map_or("nothing".into(), |x| x.to_string());
+                return Err(Error::setting(
+                    "samples",
+                    format!(
+                        "a bug in the construction: the context {seen:?} has the label {}, the network says {}, its \
+                         compiled form {}",
+                        sample.label,
+                        show(honest),
+                        show(fast)
+                    ),
+                ));
+            }
+        }
+        let before = done.fetch_add(lot.len(), Ordering::Relaxed);
+        proceed(watch, Step::Verify, before + lot.len(), total)
+    })?;
+    Ok(total)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::model::Answer;
+    use super::super::task::{Attention, Goal, Task};
+    use super::*;
+    use crate::corpus::random::Associations;
+    use proptest::prelude::*;
+
+    const NEXT: Task = Task {
+        goal: Goal::Next,
+        attention: Attention::Causal,
+        padded: false,
+        d_vocab: 4,
+        n_ctx: 8,
+        labels: 5,
+    };
+
+    fn samples(task: Task, list: &[(Vec<u32>, Vec<u32>)]) -> Samples {
+        Samples::new(task, list.iter().map(|(s, l)| (&s[..], &l[..]))).unwrap()
+    }
+
+    fn settings(memory: Option<Memory>) -> Settings {
+        Settings { memory, tries: 200, seed: 7, ..Settings::default() }
+    }
+
+    fn built(samples: &Samples, settings: &Settings) -> Built {
+        let built = build(samples, settings, &Unwatched).unwrap();
+        assert_eq!(built.verified, samples.len());
+        let network = &built.model.network;
+        if built.model.method == Method::Bounded && settings.block.is_none() && settings.lookup.is_none() {
+            let (parameters, most) = (network.tally().parameters, built.guarantee.unwrap());
+            assert!(parameters <= most, "{parameters} parameters, {most} guaranteed");
+        }
+        if built.model.method != Method::Constant {
+            assert_eq!(network.channels(), if built.model.method == Method::Searched { 4 } else { 3 });
+            assert!(network.width() <= 2);
+        }
+        built
+    }
+
+    /// All memories.
+    fn all(samples: &Samples) {
+        for memory in [None, Some(Memory::Bounded), Some(Memory::Looped), Some(Memory::Searched)] {
+            built(samples, &settings(memory));
+        }
+    }
+
+    /// All sequences over `d_vocab` tokens up to a length, with labels that follow no rule.
+    fn all_sequences(d_vocab: u32, longest: usize, labels: u32) -> Samples {
+        let mut list: Vec<(Vec<u32>, Vec<u32>)> = Vec::new();
+        let mut level: Vec<Vec<u32>> = vec![vec![]];
+        for _ in 0..longest {
+            level = level
+                .iter()
+                .flat_map(|s| (0..d_vocab).map(|t| s.iter().copied().chain([t]).collect()))
+                .collect();
+            for s in &level {
+                let label = (list.len() as u32).wrapping_mul(2_654_435_761) >> 7;
+                list.push((s.clone(), vec![label % labels]));
+            }
+        }
+        samples(Task { d_vocab, n_ctx: longest as u32, labels, ..NEXT }, &list)
+    }
+
+    #[test]
+    fn every_order_of_six_tokens_is_told_apart() {
+        let mut list: Vec<(Vec<u32>, Vec<u32>)> = Vec::new();
+        let mut order: Vec<u32> = (0..6).collect();
+        // Heap's algorithm.
+        fn permute(k: usize, order: &mut Vec<u32>, list: &mut Vec<(Vec<u32>, Vec<u32>)>) {
+            if k == 1 {
+                let label = (list.len() as u32).wrapping_mul(2_654_435_761) >> 16;
+                list.push((order.clone(), vec![label % 5]));
+                return;
+            }
+            for i in 0..k {
+                permute(k - 1, order, list);
+                order.swap(if k.is_multiple_of(2) { i } else { 0 }, k - 1);
+            }
+        }
+        permute(6, &mut order, &mut list);
+        assert_eq!(list.len(), 720);
+        all(&samples(Task { d_vocab: 6, n_ctx: 6, ..NEXT }, &list));
+    }
+
+    #[test]
+    fn repetitions_of_one_token_are_told_apart_by_their_length() {
+        let list: Vec<_> = (1..=30).map(|n| (vec![0; n], vec![(n as u32 * 7) % 5])).collect();
+        all(&samples(Task { d_vocab: 1, n_ctx: 30, ..NEXT }, &list));
+    }
+
+    #[test]
+    fn all_binary_and_ternary_strings_are_memorized() {
+        all(&all_sequences(2, 8, 3));
+        all(&all_sequences(3, 6, 1000));
+    }
+
+    #[test]
+    fn prefixes_of_a_long_text_are_memorized_with_and_without_padding() {
+        let text: Vec<u32> = (0..64u32).map(|i| i.wrapping_mul(i).wrapping_mul(7) >> 3 & 3).collect();
+        let list: Vec<_> = (1..=64).map(|n| (text[..n].to_vec(), vec![(n as u32 * 11) % 5])).collect();
+        let plain = samples(Task { n_ctx: 64, ..NEXT }, &list);
+        let padded = samples(Task { n_ctx: 64, padded: true, ..NEXT }, &list);
+        all(&plain);
+        all(&padded);
+        let count = |s: &Samples| built(s, &settings(Some(Memory::Bounded))).model.network.tally().parameters;
+        assert!(count(&padded) + 100 < count(&plain), "lcm(1..64) costs about 3 * 90 folds");
+        // The causal language model over the same text is the same set of contexts.
+        let task = Task { n_ctx: 64, goal: Goal::EveryPosition, ..NEXT };
+        let labels: Vec<u32> = list.iter().map(|l| l.1[0]).collect();
+        all(&samples(task, &[(text, labels)]));
+    }
+
+    #[test]
+    fn the_smallest_tasks_are_built() {
+        let of = |list: &[(&[u32], u32)]| {
+            let list: Vec<_> = list.iter().map(|(s, y)| (s.to_vec(), vec![*y])).collect();
+            samples(NEXT, &list)
+        };
+        all(&of(&[(&[0], 0), (&[1], 1)]));
+        all(&of(&[(&[0], 4), (&[1], 0), (&[2], 4), (&[3], 3)]));
+        // One sample, or one label: the constant network.
+        for (list, parameters) in [(&[(&[2u32, 1][..], 3)][..], 1), (&[(&[2][..], 0), (&[1][..], 0)][..], 0)]
+        {
+            let built = built(&of(list), &settings(None));
+            assert_eq!(built.model.method, Method::Constant);
+            assert_eq!(built.model.network.tally().parameters, parameters);
+        }
+    }
+
+    #[test]
+    fn blocks_of_one_and_of_all_facts_work() {
+        let samples = all_sequences(3, 3, 4);
+        for memory in [Memory::Bounded, Memory::Looped] {
+            for block in [1, 2, 7, samples.len(), 10 * samples.len()] {
+                for lookup in Lookup::ALL {
+                    let settings =
+                        Settings { block: Some(block), lookup: Some(lookup), ..settings(Some(memory)) };
+                    built(&samples, &settings);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn one_block_in_a_loop_takes_a_number_of_parameters_that_hardly_grows() {
+        let count = |n: usize| {
+            let data: Vec<_> = Associations::new(n, 50, 1..=8, 10, 0)
+                .unwrap()
+                .draw()
+                .map(|d| (d[..d.len() - 1].to_vec(), d[d.len() - 1..].to_vec()))
+                .collect();
+            let samples = samples(Task { d_vocab: 50, labels: 10, ..NEXT }, &data);
+            let settings = Settings { block: Some(n), ..settings(Some(Memory::Looped)) };
+            let tally = built(&samples, &settings).model.network.tally();
+            assert!(tally.largest_bits > 5 * n, "one weight holds everything");
+            tally.parameters
+        };
+        let (few, many) = (count(30), count(300));
+        assert!(many < few + 40 && many < 200, "{few} and {many} parameters");
+    }
+
+    #[test]
+    fn queries_are_checked_and_unknown_lengths_are_told() {
+        let samples =
+            samples(NEXT, &[(vec![0, 1], vec![1]), (vec![2, 1, 3], vec![4]), (vec![1, 1], vec![0])]);
+        let built = built(&samples, &settings(None));
+        let ready = built.model.ready();
+        assert_eq!(ready.answer(&[2, 1, 3], None).unwrap(), Answer::Label(4));
+        assert_eq!(ready.answer(&[2, 1, 3, 0], None).unwrap(), Answer::UnknownLength);
+        // A length of 1 divides every other; what the network says then is no matter, but it says something.
+        assert_ne!(ready.answer(&[0], None).unwrap(), Answer::UnknownLength);
+        for (tokens, says) in [(&[4u32][..], "token 4"), (&[], "empty"), (&[0; 9], "9 tokens")] {
+            assert!(ready.answer(tokens, None).unwrap_err().to_string().contains(says));
+        }
+    }
+
+    #[test]
+    fn a_build_can_be_stopped_at_any_step() {
+        struct Stop(Step);
+        impl Watch for Stop {
+            fn look(&self, step: Step, _: usize, _: usize) -> bool {
+                step != self.0
+            }
+        }
+        let samples = all_sequences(2, 3, 3);
+        for step in [Step::Map, Step::Search, Step::Verify] {
+            assert!(matches!(build(&samples, &settings(None), &Stop(step)), Err(Error::Interrupted)));
+        }
+    }
+
+    #[test]
+    fn a_wrong_network_does_not_pass() {
+        let samples = all_sequences(2, 3, 3);
+        let mut network = built(&samples, &settings(Some(Memory::Bounded))).model.network;
+        network.head.bias = 1.into();
+        let message = verify(&network, &samples, &Unwatched).unwrap_err().to_string();
+        assert!(message.contains("a bug in the construction"), "{message}");
+    }
+
+    #[test]
+    fn ten_thousand_random_facts_take_few_parameters() {
+        let data: Vec<_> = Associations::new(10_000, 50, 1..=8, 10, 0).unwrap().draw().collect();
+        let list: Vec<_> =
+            data.iter().map(|d| (d[..d.len() - 1].to_vec(), d[d.len() - 1..].to_vec())).collect();
+        let samples = samples(Task { d_vocab: 50, labels: 10, ..NEXT }, &list);
+        let built = built(&samples, &Settings { tries: 5_000, ..Settings::default() });
+        let parameters = |m: Method| built.candidates.iter().find(|c| c.0 == m).unwrap().1;
+        assert!(parameters(Method::Bounded) <= 2_850, "{:?}", built.candidates);
+        assert!(parameters(Method::Searched) <= 1_800, "{:?}", built.candidates);
+        assert_eq!(built.model.network.embedding().parameters, 58);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(300))]
+        #[test]
+        fn small_data_sets_of_every_kind_are_memorized_exactly(
+            sequences in prop::collection::btree_map(prop::collection::vec(0u32..4, 1..7), prop::collection::vec(0u32..9, 6), 1..30),
+            goal in prop::sample::select(vec![Goal::Next, Goal::EveryPosition]),
+            attention in prop::sample::select(vec![Attention::Causal, Attention::Bidirectional]),
+            padded in any::<bool>(), labels in 1u32..10, seed in any::<u64>(),
+            memory in prop::sample::select(vec![None, Some(Memory::Bounded), Some(Memory::Looped), Some(Memory::Searched)]),
+            block in prop::option::of(1usize..20)
+        ) {
+            let padded = padded && (goal, attention) != (Goal::EveryPosition, Attention::Causal);
+            let task = Task { goal, attention, padded, labels, n_ctx: 6, ..NEXT };
+            // The causal task labels a prefix, so labels follow from it.
+            let label = |tokens: &[u32], k: usize, drawn: u32| match attention {
+                Attention::Causal => tokens[..=k].iter().fold(seed as u32 % 97, |h, t| h * 5 + t + 1) % labels,
+                Attention::Bidirectional => drawn % labels,
+            };
+            let list: Vec<(Vec<u32>, Vec<u32>)> = sequences
+                .into_iter()
+                .map(|(s, l)| {
+                    let each: Vec<u32> = (0..s.len()).map(|k| label(&s, k, l[k])).collect();
+                    let last = each[each.len() - 1];
+                    (s, if goal == Goal::Next { vec![last] } else { each })
+                })
+                .collect();
+            let samples = samples(task, &list);
+            let block = block.filter(|_| matches!(memory, Some(Memory::Bounded | Memory::Looped)));
+            built(&samples, &Settings { seed, memory, block, lookup: None, tries: 60 });
+        }
+    }
+}

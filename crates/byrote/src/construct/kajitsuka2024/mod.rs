@@ -1,0 +1,70 @@
+//! Fewer parameters than facts: an exact transformer that memorizes N facts with about sqrt(N) parameters.
+//!
+//! The result is Kajitsuka's and Sato's: transformers label N contexts with O~(sqrt N) parameters, sequences of n tokens at every
+//! position with O~(sqrt(n N)), and no fewer suffice up to logarithms. The construction here is ours, in the tradition of bit
+//! extraction (Vardi, Yehudai and Shamir): the facts sit in the digits of few, very long weights, and a deep network of narrow
+//! layers digs out the one that is asked for. It is built, and every fact verified in exact arithmetic.
+//!
+//! ```text
+//! task           what is to be memorized: contexts, positions, labels           corpus_task, pairs: where they come from
+//! context_map    tokens --square--> --attention--> --reduce--> an id a context
+//! bounded        blocks --lookup--> the word of the id's block --scan--> its label       with a worst-case guarantee
+//! searched       hash_search, halving: --lookup--> table and slot --shift--> --digit-->  smaller, found by search
+//! network        layers and weights as data; dyadic: the numbers                file: as text on disk
+//! interpret      layer by layer                                                 compiled: the same, fast
+//! build          all of it, and the verification; model: queries
+//! ```
+//!
+//! | here | in the paper | meaning |
+//! |---|---|---|
+//! | N | N (next token), n N (sequence to sequence) | distinct samples |
+//! | C | | labels |
+//! | x < R | | the id of a context |
+//!
+//! What is checked: conflicting labels (an error), every sample (exactly, by both evaluators). What is not: unknown contexts get
+//! any answer. Exact arithmetic is needed; rounding destroys everything. Parameters are saved, not bits: see
+//! docs/derivations/kajitsuka2024.md.
+//!
+//! Reference: T. Kajitsuka, I. Sato, "On the Optimal Memorization Capacity of Transformers", arXiv:2409.17677 (abstract; version
+//! not marked); G. Vardi, G. Yehudai, O. Shamir, "On the Optimal Memorization Power of ReLU Neural Networks", arXiv:2110.03187.
+//!
+//! ```
+//! use byrote::construct::kajitsuka2024::{Attention, Goal, Samples, Settings, Task, Unwatched, build};
+//!
+//! let (goal, attention) = (Goal::Next, Attention::Causal);
+//! let task = Task { goal, attention, padded: false, d_vocab: 2, n_ctx: 2, labels: 3 };
+//! let facts: [(&[u32], &[u32]); 3] = [(&[0], &[2]), (&[1], &[0]), (&[0, 1], &[1])];
+//! let samples = Samples::new(task, facts).map_err(byrote::Error::from)?;
+//! let built = build(&samples, &Settings::default(), &Unwatched)?;
+//! assert_eq!(built.verified, 3);
+//! assert_eq!(built.model.ready().answer(&[0, 1], None)?.label(), Some(1));
+//! # Ok::<(), byrote::Error>(())
+//! ```
+
+pub mod blocks;
+pub mod bounded;
+pub mod build;
+pub mod compiled;
+pub mod context_map;
+pub mod corpus_task;
+pub mod dyadic;
+pub mod file;
+pub mod halving;
+pub mod hash_search;
+pub mod interpret;
+pub mod lookup;
+pub mod model;
+pub mod network;
+pub mod pairs;
+pub mod scan;
+pub mod searched;
+pub mod task;
+
+pub use build::{Built, Memory, Settings, Step, Unwatched, Watch, build};
+pub use dyadic::Dyadic;
+pub use file::{ExactFile, Labels};
+pub use lookup::Lookup;
+pub use model::{Answer, Method, Model};
+pub use network::{Channel, Layer, Network, Neuron, Part, Stage, Tally};
+pub use pairs::{Labelled, Switches};
+pub use task::{Attention, Defect, Goal, Samples, Task};

@@ -1,0 +1,384 @@
+//! The network as data: a deep residual ReLU transformer of three or four channels, every weight a dyadic number.
+//!
+//! A token k of a context starts as V = tok[t_k] + pos[k], all other channels 0. Sub-layers act on it in order:
+//!
+//! - feed-forward: x <- x + W_out relu(W_in x + b_in) + b_out, token by token;
+//! - attention, one head with W_Q = W_K = 0, so that the weights are exactly 1/|visible| whatever the softmax:
+//!   to_i <- to_i + output * mean over the visible k of (value * from_k).
+//!
+//! The output is (head weight) * (head channel) + (head bias) at the position that is read. No LayerNorm.
+//!
+//! A *parameter* is an entry of W_in, b_in, W_out, b_out, W_V, W_O or the head that is not 0; skip connections are part of the
+//! model and carry values for nothing. The embedding tables are counted apart. A stage whose layers are run several times
+//! (the looped variant) counts its weights once.
+
+use super::dyadic::Dyadic;
+use serde::Serialize;
+use std::fmt;
+
+/// A channel of the residual stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub enum Channel {
+    /// The code of token and position.
+    V,
+    /// The key register: the id of the context, later what is left of it.
+    U,
+    /// The packed word of a block.
+    Z,
+    /// The label, digit by digit; only where four channels are used.
+    O,
+}
+
+impl Channel {
+    /// All channels in their order.
+    pub const ALL: [Channel; 4] = [Channel::V, Channel::U, Channel::Z, Channel::O];
+
+    /// Its place in the stream.
+    pub fn index(self) -> usize {
+        self as usize
+    }
+
+    /// Its letter in files.
+    pub fn letter(self) -> char {
+        ['V', 'U', 'Z', 'O'][self.index()]
+    }
+
+    /// The channel of a letter.
+    pub fn of_letter(letter: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|c| letter.len() == 1 && letter.starts_with(c.letter()))
+    }
+}
+
+impl fmt::Display for Channel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.letter())
+    }
+}
+
+/// A weight on a channel.
+pub type Weight = (Channel, Dyadic);
+
+/// One hidden neuron: `relu(sum of input weights * channels + bias)`, added to channels by the output weights.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Neuron {
+    /// A row of W_in.
+    pub input: Vec<Weight>,
+    /// Its entry of b_in.
+    pub bias: Dyadic,
+    /// A column of W_out.
+    pub output: Vec<Weight>,
+}
+
+impl Neuron {
+    /// `relu(channel + bias)` to one channel.
+    pub fn simple(from: Channel, bias: impl Into<Dyadic>, to: Channel, out: impl Into<Dyadic>) -> Self {
+        Self { input: vec![(from, 1.into())], bias: bias.into(), output: vec![(to, out.into())] }
+    }
+
+    /// x <- x - 2 relu(x - threshold): what is above the threshold is mirrored at it.
+    pub fn fold(channel: Channel, threshold: Dyadic) -> Self {
+        Self::simple(channel, -threshold, channel, -2)
+    }
+}
+
+/// A sub-layer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Layer {
+    /// x <- x + W_out relu(W_in x + b_in) + b_out.
+    Feed {
+        /// The hidden neurons.
+        neurons: Vec<Neuron>,
+        /// b_out.
+        bias: Vec<Weight>,
+    },
+    /// to <- to + output * mean(value * from).
+    Attend {
+        /// W_V: the channel read, and its weight.
+        value: Weight,
+        /// W_O: the channel written, and its weight.
+        output: Weight,
+    },
+}
+
+impl Layer {
+    /// A feed-forward layer without output bias.
+    pub fn of(neurons: Vec<Neuron>) -> Self {
+        Layer::Feed { neurons, bias: Vec::new() }
+    }
+
+    /// Every weight that is stored, zero or not.
+    pub fn weights(&self) -> Vec<&Dyadic> {
+        match self {
+            Layer::Attend { value, output } => vec![&value.1, &output.1],
+            Layer::Feed { neurons, bias } => {
+                let mut all: Vec<&Dyadic> = bias.iter().map(|w| &w.1).collect();
+                for n in neurons {
+                    all.extend(n.input.iter().chain(&n.output).map(|w| &w.1).chain([&n.bias]));
+                }
+                all
+            }
+        }
+    }
+
+    /// How many weights are not 0.
+    pub fn parameters(&self) -> usize {
+        self.weights().into_iter().filter(|w| !w.is_zero()).count()
+    }
+
+    /// Hidden neurons.
+    pub fn width(&self) -> usize {
+        match self {
+            Layer::Feed { neurons, .. } => neurons.len(),
+            Layer::Attend { .. } => 0,
+        }
+    }
+}
+
+/// What a stage is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Part {
+    /// V to floor(V^2 / 4).
+    Square,
+    /// The sum over the context.
+    Attention,
+    /// The sum modulo P, up to sign: the id.
+    Reduce,
+    /// The word of the block that the id lies in.
+    Lookup,
+    /// The words of the block one after another, up to the one that matches.
+    Scan,
+    /// The slot of the id moves its digit to the top of the word.
+    Shift,
+    /// The top digit becomes the label.
+    Digit,
+    /// The output.
+    Head,
+}
+
+impl Part {
+    /// All parts in the order of the network.
+    pub const ALL: [Part; 8] = [
+        Part::Square,
+        Part::Attention,
+        Part::Reduce,
+        Part::Lookup,
+        Part::Scan,
+        Part::Shift,
+        Part::Digit,
+        Part::Head,
+    ];
+
+    /// Its name in files and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Part::Square => "square",
+            Part::Attention => "attention",
+            Part::Reduce => "reduce",
+            Part::Lookup => "lookup",
+            Part::Scan => "scan",
+            Part::Shift => "shift",
+            Part::Digit => "digit",
+            Part::Head => "head",
+        }
+    }
+
+    /// The part of a name.
+    pub fn of_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|p| p.name() == name)
+    }
+}
+
+/// Layers with one purpose, run once or several times in a row with the same weights.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stage {
+    /// What for.
+    pub part: Part,
+    /// How often the layers are run.
+    pub times: usize,
+    /// The layers.
+    pub layers: Vec<Layer>,
+}
+
+impl Stage {
+    /// Layers that are run once.
+    pub fn once(part: Part, layers: Vec<Layer>) -> Self {
+        Self { part, times: 1, layers }
+    }
+}
+
+/// The output: `weight * channel + bias`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Head {
+    /// The weight and its channel; none in a network of one answer.
+    pub weight: Option<Weight>,
+    /// The bias.
+    pub bias: Dyadic,
+}
+
+/// A whole network.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Network {
+    /// What a token adds to V; empty in a network of one answer.
+    pub tokens: Vec<u64>,
+    /// What a position adds to V.
+    pub positions: Vec<u64>,
+    /// The stages in order.
+    pub stages: Vec<Stage>,
+    /// The output.
+    pub head: Head,
+}
+
+/// Parameters and bits of one part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Tally {
+    /// Weights that are not 0.
+    pub parameters: usize,
+    /// Sub-layers, those run several times counted each time.
+    pub depth: usize,
+    /// Bits in fixed-point notation with a sign, of all weights together.
+    pub fixed_bits: usize,
+    /// Bits as significand, power of two and signs, of all weights together.
+    pub float_bits: usize,
+    /// Bits of the longest weight, without its sign.
+    pub largest_bits: usize,
+}
+
+impl Tally {
+    fn add<'a>(&mut self, weights: impl IntoIterator<Item = &'a Dyadic>) {
+        for weight in weights.into_iter().filter(|w| !w.is_zero()) {
+            self.parameters += 1;
+            self.fixed_bits += 1 + weight.fixed_bits();
+            self.float_bits += 1 + weight.float_bits();
+            self.largest_bits = self.largest_bits.max(weight.fixed_bits());
+        }
+    }
+
+    fn join(self, other: Self) -> Self {
+        Self {
+            parameters: self.parameters + other.parameters,
+            depth: self.depth + other.depth,
+            fixed_bits: self.fixed_bits + other.fixed_bits,
+            float_bits: self.float_bits + other.float_bits,
+            largest_bits: self.largest_bits.max(other.largest_bits),
+        }
+    }
+}
+
+impl Network {
+    /// A network that answers the same whatever it is asked: one parameter, none for the answer 0.
+    pub fn constant(answer: u32) -> Self {
+        let head = Head { weight: None, bias: i64::from(answer).into() };
+        Self { head, ..Self::default() }
+    }
+
+    /// The parts that occur, in the order of the network, with their counts.
+    pub fn tallies(&self) -> Vec<(Part, Tally)> {
+        let mut found: Vec<(Part, Tally)> = Vec::new();
+        for part in Part::ALL {
+            let mut tally = Tally::default();
+            for stage in self.stages.iter().filter(|s| s.part == part) {
+                tally.depth += stage.times * stage.layers.len();
+                stage.layers.iter().for_each(|layer| tally.add(layer.weights()));
+            }
+            if part == Part::Head {
+                tally.add(self.head.weight.iter().map(|w| &w.1).chain([&self.head.bias]));
+            }
+            if tally != Tally::default() {
+                found.push((part, tally));
+            }
+        }
+        found
+    }
+
+    /// The counts of all parts together, embedding apart.
+    pub fn tally(&self) -> Tally {
+        self.tallies().into_iter().fold(Tally::default(), |sum, (_, tally)| sum.join(tally))
+    }
+
+    /// The embedding tables: every scalar counts, 0 or not.
+    pub fn embedding(&self) -> Tally {
+        let bits = |x: &u64| (u64::BITS - x.leading_zeros()) as usize;
+        let all = || self.tokens.iter().chain(&self.positions);
+        Tally {
+            parameters: all().count(),
+            depth: 0,
+            fixed_bits: all().map(bits).sum(),
+            float_bits: all().map(bits).sum(),
+            largest_bits: all().map(bits).max().unwrap_or(0),
+        }
+    }
+
+    /// The most hidden neurons of a layer.
+    pub fn width(&self) -> usize {
+        self.layers().map(Layer::width).max().unwrap_or(0)
+    }
+
+    /// The channels in use, from the first to the last.
+    pub fn channels(&self) -> usize {
+        let written = self.layers().flat_map(|layer| match layer {
+            Layer::Attend { output, .. } => vec![output.0],
+            Layer::Feed { neurons, bias } => {
+                neurons.iter().flat_map(|n| &n.output).chain(bias).map(|w| w.0).collect()
+            }
+        });
+        written.map(|c| c.index() + 1).max().unwrap_or(1)
+    }
+
+    /// How many different numbers stand among the weights: what is left if equal weights are counted once.
+    pub fn distinct_weights(&self) -> usize {
+        let mut all: Vec<&Dyadic> = self.layers().flat_map(Layer::weights).filter(|w| !w.is_zero()).collect();
+        all.extend(self.head.weight.iter().map(|w| &w.1));
+        all.sort();
+        all.dedup();
+        all.len()
+    }
+
+    /// Every layer once, in order.
+    pub fn layers(&self) -> impl Iterator<Item = &Layer> {
+        self.stages.iter().flat_map(|s| &s.layers)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_the_weights_that_are_not_zero() {
+        let fold = Layer::of(vec![Neuron::fold(Channel::U, Dyadic::new(87.into(), 1))]);
+        assert_eq!(fold.parameters(), 3);
+        let read = Layer::of(vec![Neuron::simple(Channel::Z, 0, Channel::U, -1)]);
+        assert_eq!(read.parameters(), 2);
+        let bias = Layer::Feed { neurons: Vec::new(), bias: vec![(Channel::Z, 0.into())] };
+        assert_eq!(bias.parameters(), 0);
+    }
+
+    #[test]
+    fn weights_of_a_loop_count_once_and_its_depth_each_time() {
+        let layers = vec![Layer::of(vec![Neuron::fold(Channel::Z, 4.into())])];
+        let network = Network {
+            stages: vec![Stage { part: Part::Scan, times: 5, layers }],
+            head: Head { weight: Some((Channel::U, (-1).into())), bias: Dyadic::default() },
+            ..Network::default()
+        };
+        let tally = network.tally();
+        assert_eq!((tally.parameters, tally.depth, network.width(), network.channels()), (4, 5, 1, 3));
+        assert_eq!(tally.largest_bits, 3);
+        // 1, -4, -2 and the head's -1: signs and 1 + 3 + 2 + 1 bits.
+        assert_eq!(tally.fixed_bits, 4 + 7);
+        assert_eq!(network.distinct_weights(), 4);
+    }
+
+    #[test]
+    fn a_constant_costs_one_parameter_or_none() {
+        assert_eq!([0, 7].map(|y| Network::constant(y).tally().parameters), [0, 1]);
+    }
+
+    #[test]
+    fn names_and_letters_lead_back() {
+        assert!(Part::ALL.into_iter().all(|p| Part::of_name(p.name()) == Some(p)));
+        assert!(Channel::ALL.into_iter().all(|c| Channel::of_letter(&c.to_string()) == Some(c)));
+        assert_eq!((Part::of_name("x"), Channel::of_letter("UU")), (None, None));
+    }
+}

@@ -1,0 +1,345 @@
+//! The smaller construction: a hash a block, and tables of digits read by a barrel shifter. Four channels.
+//!
+//! A table is a word of S digits of base C: 2 (digits) + 1, below W = 2 C^S. The facts are split into one to three classes by id,
+//! and a block holds a table of each. With v_1 = [x >= t_1], v_2 = [x >= t_2] the class of the id x in U, the lookup is one
+//! piecewise-linear function, a neuron a block:
+//!
+//! ```text
+//! Z = Q (a_b x + c_(b,j)) + (table of block b and class j) = Q H + word,      Q = W 2^j',
+//! ```
+//!
+//! since a neuron can add (T_1 - T_0) v_1 + (T_2 - T_1) v_2 to its argument. So three parameters and one more for each further
+//! class bring a table *and* the hash H of the id, which [`hash_search`](super::hash_search) has chosen. Then
+//!
+//! 1. folds of Z down to dist(Z, 2^p Q): the hash modulo its period, on top of the word; a copy of it goes to U;
+//! 2. folds of Z down to dist(Z, 2 W): the word alone;
+//! 3. for each stage of the [`halving`](super::halving) with k digits and threshold tau: U holds the hash minus tau. If U > 0
+//!    then Z <- Z C^k and U <- -U, by relu(Z + 4U) and relu(4U); then U += tau - tau', and folds bring Z back below W;
+//! 4. the top digit becomes the label by the same halving on C: where Z is above tau, O += k and Z is mirrored.
+//!
+//! The bits v_1 and v_2 live in O and V, which nothing needs during the lookup and which are emptied before (V) or after (O).
+//!
+//! *Margins.* U is a multiple of Q plus at most W + R in magnitude (the word and the id are still in it), thresholds lie halfway
+//! between multiples; with Q / 2 >= 5 W / 4 + 1 + R therefore |4U| > W > Z, so that relu(Z + 4U) is 0 where U < 0 and Z + 4U where
+//! not.
+//!
+//! *Digits.* Z C^k = (top k digits) W + (2 (other digits) + 1) C^k; the folds remove the multiples of W and mirror the rest
+//! where they are odd in number. The 1 makes the mirror exact: every digit d becomes C - 1 - d.
+//!
+//! Parameters, with m classes: 4K + 3 kappa + 2 + (2 + m) B + 3 F1 + 3 + sum over stages (7 + 3 bl(C^k - 1)) - 2 + 7 levels(C) - 1 + 1,
+//! and 8 or 16 for the bits of two or three classes. The number of blocks comes from search, so there is no worst-case bound:
+//! the builder compares with [`bounded`](super::bounded).
+
+use super::context_map::{ContextMap, Fact};
+use super::dyadic::Dyadic;
+use super::halving::{Halving, MOST_SLOTS, overflow_bits};
+use super::hash_search::{Effort, HashedBlock, Run, search};
+use super::network::Channel::{O, U, V, Z};
+use super::network::{Channel, Head, Layer, Network, Neuron, Part, Stage};
+use dashu_int::IBig;
+use dashu_int::ops::BitTest;
+use std::ops::Range;
+
+/// p: hashes have the period 2^p.
+const PERIOD_BITS: u32 = 14;
+/// A: the hash function moves within about 2^A. More tries are different tries only if there are more slopes.
+fn reach_bits(tries: u64) -> u32 {
+    22 + (tries / 100_000).checked_ilog2().unwrap_or(0) / 2
+}
+
+/// The most classes: their bits must find room in the channels.
+const MOST_CLASSES: usize = 3;
+/// Tries a block while the sizes are being chosen.
+const QUICK_TRIES: u64 = 1 << 12;
+/// Facts that are looked at for that.
+const SAMPLE: usize = 3_000;
+
+/// The smallest network that the search finds; `None` where `look` asks to stop. `look` sees how many of how many facts are
+/// done.
+pub fn build(
+    map: &ContextMap,
+    facts: &[Fact],
+    labels: u32,
+    tries: u64,
+    seed: u64,
+    look: &dyn Fn(usize, usize) -> bool,
+) -> Option<Network> {
+    let (classes, slots) = best_sizes(facts, labels, tries, seed, look)?;
+    let (plan, classes) = (Halving::new(slots, PERIOD_BITS), split(facts.len(), classes));
+    let effort = Effort { tries, reach_bits: reach_bits(tries) };
+    let blocks = search(facts, &classes, &plan, effort, seed, &|done| look(done, facts.len()))?;
+    Some(assemble(map, facts, labels, &classes, &plan, &blocks))
+}
+
+/// The facts in so many equal parts.
+fn split(facts: usize, classes: usize) -> Vec<Range<usize>> {
+    (0..classes).map(|j| j * facts / classes..(j + 1) * facts / classes).collect()
+}
+
+/// Parameters that so many classes cost once: six for each bit, and two to empty its channel.
+fn bits_cost(classes: usize) -> usize {
+    8 * (classes - 1)
+}
+
+/// The numbers of classes and of slots that cost least, by trying several with few tries and correcting for the tries to come.
+fn best_sizes(
+    facts: &[Fact],
+    labels: u32,
+    tries: u64,
+    seed: u64,
+    look: &dyn Fn(usize, usize) -> bool,
+) -> Option<(usize, usize)> {
+    let quick = QUICK_TRIES.min(tries);
+    // The best of T tries holds about sqrt(2 S ln T / c) facts.
+    let gain = ((quick.max(2) as f64).ln() / (tries.max(2) as f64).ln()).sqrt();
+    // A part of very many facts tells as much as all of them.
+    let sample = &facts[..facts.len().min(SAMPLE)];
+    let scale = facts.len() as f64 / sample.len() as f64;
+    let mut best: Option<(f64, usize, usize)> = None;
+    for classes in 1..=MOST_CLASSES.min(sample.len()) {
+        let (mut slots, mut least, mut worse) = (1usize, f64::INFINITY, 0);
+        while slots <= MOST_SLOTS && worse < 3 {
+            let plan = Halving::new(slots, PERIOD_BITS);
+            let fixed = (plan.parameters(labels) + bits_cost(classes)) as f64;
+            // Not worth a search: the stages alone cost more than another network.
+            if best.is_some_and(|b| fixed >= b.0) {
+                break;
+            }
+            let effort = Effort { tries: quick, reach_bits: reach_bits(tries) };
+            let parts = split(sample.len(), classes);
+            let blocks = search(sample, &parts, &plan, effort, seed, &|_| look(0, facts.len()))?.len();
+            let cost = fixed + (2 + classes) as f64 * scale * gain * blocks as f64;
+            worse = if cost < least { 0 } else { worse + 1 };
+            least = least.min(cost);
+            if best.is_none_or(|b| cost < b.0) {
+                best = Some((cost, classes, slots));
+            }
+            slots += (slots / 6).max(1);
+        }
+    }
+    best.map(|(_, classes, slots)| (classes, slots))
+}
+
+/// The network of a plan and the blocks found for it.
+fn assemble(
+    map: &ContextMap,
+    facts: &[Fact],
+    labels: u32,
+    classes: &[Range<usize>],
+    plan: &Halving,
+    blocks: &[HashedBlock],
+) -> Network {
+    let c = IBig::from(labels);
+    let w = c.pow(plan.slots) * 2;
+    // The least j >= 2 with 2 Q >= 5 W + 4 + 4 R.
+    let mut j = 2;
+    while &w << (j + 1) < &w * 5 + 4 + IBig::from(map.ids()) * 4 {
+        j += 1;
+    }
+    let q: IBig = &w << j;
+    let lines = Lines::new(facts, labels, plan, blocks, &q);
+    // Thresholds W 2^(F1 - 1), ..., W; the period 2^p Q ends at W 2^(j + p - 1).
+    let periodic = j + plan.period_bits as usize;
+    // Z <= Q H + W.
+    let folds = (&lines.highest << j).bit_len().max(periodic);
+    let mut lookup = bits(facts, classes);
+    lookup.extend(lines.layers);
+    if classes.len() > 1 {
+        lookup.push(empty(O));
+    }
+    lookup.extend(ladder(&w, periodic - 1..folds));
+    let mut shift = Vec::new();
+    // tau = Q t / 2 for twice the threshold t.
+    let tau = |twice: i64| Dyadic::new(&q * twice, 1);
+    if let Some(first) = plan.stages.first() {
+        let copy = vec![Neuron::simple(Z, 0, U, 1)];
+        shift.push(Layer::Feed { neurons: copy, bias: vec![(U, -tau(first.twice_threshold))] });
+    }
+    shift.extend(ladder(&w, 0..periodic - 1));
+    for (i, stage) in plan.stages.iter().enumerate() {
+        let factor: IBig = c.pow(stage.digits) - 1;
+        let grow = Neuron {
+            input: vec![(Z, 1.into()), (U, 4.into())],
+            bias: Dyadic::default(),
+            output: vec![(Z, factor.clone().into())],
+        };
+        let mut turn = Neuron {
+            input: vec![(U, 4.into())],
+            bias: Dyadic::default(),
+            output: vec![(Z, (-factor).into())],
+        };
+        let mut bias = Vec::new();
+        if let Some(next) = plan.stages.get(i + 1) {
+            turn.output.push((U, -Dyadic::half_to_the(1)));
+            bias.push((U, tau(stage.twice_threshold - next.twice_threshold)));
+        }
+        shift.push(Layer::Feed { neurons: vec![grow, turn], bias });
+        shift.extend(ladder(&w, 0..overflow_bits(labels, stage.digits)));
+    }
+    let mut stages = map.stages(1);
+    stages.push(Stage::once(Part::Lookup, lookup));
+    stages.push(Stage::once(Part::Shift, shift));
+    stages.push(Stage::once(Part::Digit, digit_layers(labels, plan.slots)));
+    Network {
+        tokens: map.tokens.clone(),
+        positions: map.positions.clone(),
+        stages,
+        head: Head { weight: Some((O, 1.into())), bias: Dyadic::default() },
+    }
+}
+
+/// The channels of v_1 and v_2.
+const BITS: [Channel; MOST_CLASSES - 1] = [O, V];
+
+/// Takes a value that is not negative out of a channel.
+fn empty(channel: Channel) -> Layer {
+    Layer::of(vec![Neuron::simple(channel, 0, channel, -1)])
+}
+
+/// Whether the id is at least that of the first fact of each class but the first.
+fn bits(facts: &[Fact], classes: &[Range<usize>]) -> Vec<Layer> {
+    let mut layers = Vec::new();
+    for (class, channel) in classes[1..].iter().zip(BITS) {
+        if channel == V {
+            // What the squares have left there.
+            layers.push(empty(V));
+        }
+        let above = -IBig::from(facts[class.start].id);
+        layers.push(Layer::of(vec![
+            Neuron::simple(U, &above + 1, channel, 1),
+            Neuron::simple(U, above, channel, -1),
+        ]));
+    }
+    layers
+}
+
+/// Folds of Z with W 2^i, from the highest i to the lowest.
+fn ladder(w: &IBig, powers: Range<usize>) -> impl Iterator<Item = Layer> {
+    powers.rev().map(move |i| Layer::of(vec![Neuron::fold(Z, (w << i).into())]))
+}
+
+/// The levels of the halving of C: how many digits are below, and how many above.
+fn levels(labels: u32) -> Vec<(u32, u32)> {
+    let mut levels = Vec::new();
+    let mut left = labels;
+    while left > 1 {
+        let below = left.div_ceil(2);
+        levels.push((below, left - below));
+        left = below;
+    }
+    levels
+}
+
+/// The label that [`digit_layers`] makes of a digit.
+fn label_of(digit: u32, labels: u32) -> u32 {
+    let (mut digit, mut label) = (digit, 0);
+    for (below, above) in levels(labels) {
+        if digit >= below {
+            label += above;
+            digit = 2 * below - 1 - digit;
+        }
+    }
+    label
+}
+
+/// From the top digit in Z to its label in O.
+fn digit_layers(labels: u32, slots: usize) -> Vec<Layer> {
+    let unit = IBig::from(labels).pow(slots - 1) * 2;
+    let levels = levels(labels);
+    let last = levels.len() - 1;
+    let level = |(i, (below, above)): (usize, (u32, u32))| {
+        let below: IBig = &unit * -i64::from(below);
+        let mut second = Neuron::simple(Z, below.clone(), O, -i64::from(above));
+        if i < last {
+            second.output.push((Z, (-2).into()));
+        }
+        Layer::of(vec![Neuron::simple(Z, below + 1, O, i64::from(above)), second])
+    };
+    levels.into_iter().enumerate().map(level).collect()
+}
+
+/// The piecewise-linear lookup.
+struct Lines {
+    layers: Vec<Layer>,
+    /// The largest H.
+    highest: IBig,
+}
+
+impl Lines {
+    fn new(facts: &[Fact], labels: u32, plan: &Halving, blocks: &[HashedBlock], q: &IBig) -> Self {
+        // H at both ends of every run, and a multiple of the period that makes all of them positive.
+        let mut ends: Vec<i128> = Vec::new();
+        for (block, run) in blocks.iter().flat_map(|b| b.runs.iter().map(move |r| (b, r))) {
+            if let [first, .., last] | [first @ last] = &facts[run.start..run.end] {
+                ends.extend([run.at(first.id, block.slope), run.at(last.id, block.slope)]);
+            }
+        }
+        let (low, high) = ends.iter().fold((0, 0), |(low, high), &h| (h.min(low), h.max(high)));
+        // Rounded down, so at least as far up.
+        let offset = -(low >> plan.period_bits << plan.period_bits);
+        let inverse = inverse(labels);
+        // T of every class: what its line would be at x = 0.
+        let intercept = |slope: i64, run: &Run| {
+            let c = IBig::from(run.value) - IBig::from(slope) * run.anchor + offset;
+            q * c + word(&facts[run.start..run.end], slope, run, labels, plan, &inverse)
+        };
+        let mut layers = Vec::with_capacity(blocks.len());
+        let mut last: Vec<IBig> = vec![IBig::ZERO; blocks.first().map_or(0, |b| b.runs.len())];
+        let mut slope = 0;
+        for block in blocks {
+            let now: Vec<IBig> = block.runs.iter().map(|run| intercept(block.slope, run)).collect();
+            let change = block.slope - slope;
+            // The first line is the whole value, which is positive; the others are changes of slope.
+            let sign = if layers.is_empty() { IBig::ONE } else { IBig::from(change.signum()) };
+            let by: Vec<IBig> = now.iter().zip(&last).map(|(t, before)| &sign * (t - before)).collect();
+            let mut input = vec![(U, (&sign * change * q).into())];
+            input.extend(BITS.into_iter().zip(by.windows(2)).map(|(v, t)| (v, (&t[1] - &t[0]).into())));
+            let bias = by.first().cloned().unwrap_or_default().into();
+            layers.push(Layer::of(vec![Neuron { input, bias, output: vec![(Z, sign.into())] }]));
+            (last, slope) = (now, block.slope);
+        }
+        Self { layers, highest: IBig::from(high + offset) }
+    }
+}
+
+/// The digit that stands for each label.
+fn inverse(labels: u32) -> Vec<u32> {
+    let mut inverse = vec![0; labels as usize];
+    for digit in 0..labels {
+        inverse[label_of(digit, labels) as usize] = digit;
+    }
+    inverse
+}
+
+/// 2 (digits) + 1 for the facts of a run, filled from the top: whether a digit is stored mirrored depends on those above it.
+fn word(facts: &[Fact], slope: i64, run: &Run, labels: u32, plan: &Halving, inverse: &[u32]) -> IBig {
+    let mut wanted: Vec<Option<u32>> = vec![None; plan.slots];
+    for fact in facts {
+        let hash = run.at(fact.id, slope).rem_euclid(1 << plan.period_bits);
+        wanted[usize::from(plan.digit_of[hash as usize])] = Some(inverse[fact.label as usize]);
+    }
+    let mut digits = vec![0u32; plan.slots];
+    for i in 0..plan.slots {
+        let Some(digit) = wanted[i] else { continue };
+        let (mut passed, mut mirrored) = (0, false);
+        for (stage, above) in plan.stages.iter().zip(&plan.ways[i]) {
+            if *above {
+                let seen = &digits[passed..passed + stage.digits];
+                let shown = seen.iter().map(|&d| if mirrored { labels - 1 - d } else { d });
+                mirrored ^= is_odd(shown, labels);
+                passed += stage.digits;
+            }
+        }
+        digits[i] = if mirrored { labels - 1 - digit } else { digit };
+    }
+    digits.iter().fold(IBig::ZERO, |number, &d| number * labels + d) * 2 + 1
+}
+
+/// Whether the number of these digits is odd: its last digit decides in an even base, their sum in an odd one.
+fn is_odd(digits: impl Iterator<Item = u32>, labels: u32) -> bool {
+    let (last, sum) = digits.fold((0, 0), |(_, sum), d| (d, sum ^ (d & 1)));
+    match labels % 2 {
+        0 => last % 2 == 1,
+        _ => sum == 1,
+    }
+}

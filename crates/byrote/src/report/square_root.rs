@@ -1,0 +1,188 @@
+//! The figures of the square-root construction: parameters against facts, and the fold it rests on.
+
+use super::{Axis, Figure, Line};
+use crate::construct::kajitsuka2024::Tally;
+use serde::Serialize;
+use std::fmt::Write as _;
+
+/// One size of the scaling table.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ScalingRow {
+    /// What was memorized.
+    pub data: String,
+    /// N.
+    pub samples: u64,
+    /// C.
+    pub labels: u64,
+    /// Parameters of the bounded memory, embedding apart.
+    pub bounded: u64,
+    /// What it never exceeds on any data with the same ids.
+    pub guarantee: u64,
+    /// Parameters of the searched memory, embedding apart.
+    pub searched: u64,
+    /// Scalars of the embedding.
+    pub embedding: u64,
+    /// Layers of the smaller network.
+    pub depth: u64,
+    /// Bits of its longest weight.
+    pub largest_weight_bits: u64,
+    /// Bits of all its weights, embedding included.
+    pub total_bits: u64,
+    /// N log2 C.
+    pub information_bits: f64,
+    /// The least that a hardmax transformer can have.
+    pub lower_bound: u64,
+    /// The smallest one-layer transformers with a guarantee for the same job: name and parameters.
+    pub linear: Vec<(String, u64)>,
+}
+
+impl ScalingRow {
+    /// The smaller of the two memories.
+    pub fn parameters(&self) -> u64 {
+        self.bounded.min(self.searched)
+    }
+
+    /// The constant before sqrt N.
+    pub fn per_root(&self) -> f64 {
+        self.parameters() as f64 / (self.samples as f64).sqrt()
+    }
+
+    /// Takes the counts of the smaller network.
+    pub fn weigh(&mut self, tally: Tally, embedding: Tally) {
+        self.embedding = embedding.parameters as u64;
+        self.depth = tally.depth as u64;
+        self.largest_weight_bits = tally.largest_bits as u64;
+        self.total_bits = (tally.fixed_bits + embedding.fixed_bits) as u64;
+    }
+}
+
+/// The table as CSV.
+pub fn scaling_csv(rows: &[ScalingRow]) -> String {
+    let names: Vec<&str> =
+        rows.first().map_or(Vec::new(), |r| r.linear.iter().map(|l| l.0.as_str()).collect());
+    let mut out = String::from(
+        "data,samples,labels,bounded,guarantee,searched,embedding,parameters_per_sqrt_n,depth,largest_weight_bits,\
+         total_bits,information_bits,lower_bound",
+    );
+    names.iter().for_each(|n| out.extend([",", n]));
+    out.push('\n');
+    for r in rows {
+        // Writing to a string cannot fail.
+        let _ = write!(
+            out,
+            "{},{},{},{},{},{},{},{:.3},{},{},{},{:.1},{}",
+            r.data,
+            r.samples,
+            r.labels,
+            r.bounded,
+            r.guarantee,
+            r.searched,
+            r.embedding,
+            r.per_root(),
+            r.depth,
+            r.largest_weight_bits,
+            r.total_bits,
+            r.information_bits,
+            r.lower_bound
+        );
+        for name in &names {
+            let cost = r.linear.iter().find(|l| l.0 == *name).map_or(String::new(), |l| l.1.to_string());
+            let _ = write!(out, ",{cost}");
+        }
+        out.push('\n');
+    }
+    out
+}
+
+/// Parameters against facts.
+pub fn scaling_figure(rows: &[ScalingRow]) -> Figure {
+    let curve = |of: &dyn Fn(&ScalingRow) -> f64| -> Vec<(f64, f64)> {
+        rows.iter().map(|r| (r.samples as f64, of(r))).collect()
+    };
+    let mut figure = Figure::new(
+        "Parameters against facts: the square root, built and verified",
+        Axis::log("facts N"),
+        Axis::log("parameters"),
+    )
+    .subtitle(
+        "Random contexts of 1 to 8 tokens out of 50, one of 10 labels each; every fact verified in exact arithmetic. \
+         Embedding (58 scalars) apart.",
+    )
+    .line(Line::new("kajitsuka2024", "kajitsuka2024, searched", curve(&|r| r.searched as f64)).with_markers())
+    .line(Line::new("kajitsuka2024-exact", "kajitsuka2024, bounded", curve(&|r| r.bounded as f64)).with_markers())
+    .line(Line::new("kajitsuka2024-guarantee", "its worst-case guarantee", curve(&|r| r.guarantee as f64)))
+    .line(Line::new("identity", "as many parameters as facts", curve(&|r| r.samples as f64)))
+    .line(Line::new("kajitsuka2024-lb-hardmax", "no hardmax transformer is below", curve(&|r| r.lower_bound as f64)));
+    for (name, _) in rows.first().map_or(&[][..], |r| &r.linear) {
+        let cost = |r: &ScalingRow| r.linear.iter().find(|l| l.0 == *name).map_or(0.0, |l| l.1 as f64);
+        figure = figure.line(Line::new(name.clone(), name.clone(), curve(&cost)));
+    }
+    figure.caption(
+        "Parameters are saved, not storage: the weights of the square-root networks are long, and together they have more \
+         bits than the labels (N log2 C).",
+    )
+}
+
+/// What one, two and three folds make of a number: the triangle wave that picks bits apart.
+pub fn fold_figure() -> Figure {
+    let fold = |x: f64, threshold: f64| x - 2.0 * (x - threshold).max(0.0);
+    let after = |folds: usize| -> Vec<(f64, f64)> {
+        let thresholds = [8.0, 4.0, 2.0];
+        (0..=16).map(f64::from).map(|x| (x, thresholds[..folds].iter().fold(x, |y, &t| fold(y, t)))).collect()
+    };
+    Figure::new("The fold: x becomes x - 2 relu(x - t)", Axis::linear("x"), Axis::linear("after the folds"))
+        .subtitle("Thresholds 8, 4, 2: each fold halves the period. After three, x is its distance from the multiples of 4.")
+        .line(Line::new("none", "no fold", after(0)))
+        .line(Line::new("one", "one fold, t = 8", after(1)).with_markers())
+        .line(Line::new("two", "two folds, t = 8, 4", after(2)).with_markers())
+        .line(Line::new("three", "three folds, t = 8, 4, 2", after(3)).with_markers())
+        .caption(
+            "Three parameters a fold. A number x = 4 a + r with r at most 2 comes out as r: the multiple of 4 is gone, and \
+             (x - r) / 4 tells what it was.",
+        )
+        .size(760.0, 480.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(samples: u64, bounded: u64, searched: u64) -> ScalingRow {
+        ScalingRow {
+            data: "random".into(),
+            samples,
+            labels: 10,
+            bounded,
+            guarantee: bounded + 100,
+            searched,
+            embedding: 58,
+            depth: 100,
+            largest_weight_bits: 40,
+            total_bits: 5000,
+            information_bits: 332.2,
+            lower_bound: 3,
+            linear: vec![("madden2024-attention".into(), 51 * samples)],
+        }
+    }
+
+    #[test]
+    fn the_table_and_the_figure_hold_every_size() {
+        let rows = [row(100, 285, 274), row(10_000, 2700, 1700)];
+        let csv = scaling_csv(&rows);
+        assert_eq!(csv.lines().count(), 3);
+        assert!(csv.contains("random,10000,10,2700,2800,1700,58,17.000,") && csv.ends_with(",3,510000\n"));
+        let svg = scaling_figure(&rows).to_svg().unwrap();
+        for words in ["kajitsuka2024, searched", "madden2024-attention", "Parameters are saved, not storage"]
+        {
+            assert!(svg.contains(words), "{words}");
+        }
+    }
+
+    #[test]
+    fn folds_make_triangle_waves() {
+        let figure = fold_figure();
+        let values: Vec<f64> = figure.lines[3].points.iter().map(|p| p.1).collect();
+        assert_eq!(values, [0, 1, 2, 1, 0, 1, 2, 1, 0, 1, 2, 1, 0, 1, 2, 1, 0].map(f64::from));
+        assert!(figure.to_svg().is_ok());
+    }
+}
