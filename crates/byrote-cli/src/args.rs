@@ -91,6 +91,9 @@ pub enum Command {
     /// A paper's figure, small by default, --full as published
     #[command(after_help = commands::reproduce::EXAMPLES)]
     Reproduce(commands::reproduce::ReproduceCommand),
+    /// Draw the report of a run directory again, complete or not
+    #[command(after_help = commands::report::EXAMPLES)]
+    Report(commands::report::ReportCommand),
     /// Print shell completions
     Completions {
         /// The shell

@@ -13,6 +13,7 @@ mod interrupt;
 mod model_args;
 mod model_kind;
 mod progress;
+mod reporting;
 mod sweeping;
 mod training;
 mod ui;
@@ -59,6 +60,7 @@ fn run(cli: Cli) -> byrote::Result<ExitCode> {
         Command::Sweep(args) => commands::sweep::execute(&args, &common),
         Command::Rank(args) => commands::rank::run(&args, &common),
         Command::Incontext(args) => commands::incontext::run(&args, &common),
+        Command::Report(args) => commands::report::run(&args, &common),
         Command::Reproduce(args) => commands::reproduce::run(&args, &common),
         Command::Completions { shell } => commands::completions::run(shell),
     })?

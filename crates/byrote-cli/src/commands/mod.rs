@@ -10,6 +10,7 @@ pub mod export;
 pub mod incontext;
 pub mod predict;
 pub mod rank;
+pub mod report;
 pub mod reproduce;
 pub mod show;
 pub mod study;

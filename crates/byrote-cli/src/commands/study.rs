@@ -5,15 +5,20 @@ use crate::commands::eval;
 use crate::commands::sweep::{SweepArgs, execute_plan};
 use crate::corpus_args::{BUILTIN_DOCUMENTS, CorpusArgs, free_memory};
 use crate::interrupt;
+use crate::reporting::{command_line, write_page};
 use crate::ui::{self, thousands};
 use byrote::certify::certify;
-use byrote::construct::{dana2024, madden2024};
+use byrote::construct::kajitsuka2024::corpus_task::from_problem;
+use byrote::construct::{dana2024, kajitsuka2024, madden2024};
 use byrote::corpus::{Corpus, Summary, TokenizerChoice};
 use byrote::evaluate::evaluate;
+use byrote::incontext::{
+    Attention, Kernel, Map, Method, Rows, Sequence, Task, predict, squared_errors, summarize,
+};
 use byrote::lab::corpora::Material;
-use byrote::lab::{Corpora, CorpusSpec, Directory, Job, ModelSpec, Plan, TrainingSpec};
+use byrote::lab::{Corpora, CorpusSpec, Job, ModelSpec, Plan, Record, TrainingSpec};
 use byrote::model::{Activation, Model, ModelFile};
-use byrote::output::OutputFile;
+use byrote::report::incontext::Series;
 use byrote::report::study::{Built, BuiltOutcome, Certificate, Part, Study, Trained, WorstContext};
 use byrote::units::Nats;
 use byrote::{Error, Result};
@@ -48,6 +53,9 @@ pub struct StudyArgs {
     /// All documents, more widths, as long as it takes
     #[arg(long)]
     pub full: bool,
+    /// Show a transformer that learns in the context too
+    #[arg(long)]
+    pub incontext: bool,
     /// Where report.html and everything else goes
     #[arg(long, value_name = "DIR", default_value = "study")]
     pub out: PathBuf,
@@ -55,6 +63,8 @@ pub struct StudyArgs {
 
 /// Contexts up to which dense systems are solved.
 const DENSE: usize = 6000;
+/// Contexts up to which the exact network is built.
+const EXACT: usize = 20_000;
 
 /// How much is done.
 struct Scale {
@@ -131,7 +141,7 @@ pub fn run(args: &StudyCommand, common: &Common) -> Result<ExitCode> {
     let directory = out.join("training");
     let (outcome, _) = match execute_plan(&plan, &corpora, &directory, &running, common) {
         // A directory of another study: its training is of no use here.
-        Err(Error::Format { .. }) if Directory::rows_of(&directory).is_ok() => {
+        Err(Error::Format { .. }) if Record::load(&directory).is_ok() => {
             std::fs::remove_dir_all(&directory).map_err(|e| Error::io(&directory, "remove", e))?;
             execute_plan(&plan, &corpora, &directory, &running, common)?
         }
@@ -152,6 +162,7 @@ pub fn run(args: &StudyCommand, common: &Common) -> Result<ExitCode> {
         built,
         trained,
         worst,
+        in_context: if args.study.incontext { in_context(common, &say)? } else { Vec::new() },
         command: command_line(),
         settings: vec![
             ("seed".into(), common.seed.to_string()),
@@ -161,15 +172,7 @@ pub fn run(args: &StudyCommand, common: &Common) -> Result<ExitCode> {
         ],
     };
     let page = study.page();
-    let report = out.join("report.html");
-    interrupt::clean_up_beside(&report);
-    OutputFile::write(&report, page.to_html()?.as_bytes())?;
-    let figures = out.join("figures");
-    std::fs::create_dir_all(&figures).map_err(|e| Error::io(&figures, "create", e))?;
-    for (name, exhibit) in page.exhibits() {
-        OutputFile::write(&figures.join(format!("{name}.svg")), exhibit.drawing.to_svg()?.as_bytes())?;
-        OutputFile::write(&figures.join(format!("{name}.png")), &exhibit.drawing.to_png(2.0)?)?;
-    }
+    let report = write_page(out, &page)?;
     let verdict = study.verdict();
     if common.json {
         ui::print_json(&json!({
@@ -205,18 +208,6 @@ fn read_whole(args: &CorpusArgs, common: &Common, say: &dyn Fn(&str)) -> Result<
         }
         _ => Ok((args.clone(), summary)),
     }
-}
-
-/// What was typed, for the report.
-fn command_line() -> String {
-    let quoted = |a: String| match a.contains([' ', '\'', '"', '$']) {
-        true => format!("'{}'", a.replace('\'', "'\\''")),
-        false => a,
-    };
-    std::iter::once("byrote".to_owned())
-        .chain(std::env::args().skip(1).map(quoted))
-        .collect::<Vec<_>>()
-        .join(" ")
 }
 
 /// The first documents that the scale allows, with the options that read them.
@@ -305,7 +296,68 @@ fn build(part: &Material, common: &Common, say: &dyn Fn(&str)) -> Result<Vec<Bui
             dana2024::build(problem, d_vocab, n_ctx, &settings).map(|b| b.0)
         })?;
     }
+    if problem.len() <= EXACT && !interrupt::asked() {
+        all.push(square_root(part, common, say)?);
+    }
     Ok(all)
+}
+
+/// The exact network with about the square root of as many parameters as contexts.
+fn square_root(part: &Material, common: &Common, say: &dyn Fn(&str)) -> Result<Built> {
+    let words = "a deep network of long weights, for the most frequent next token";
+    say(&format!("building kajitsuka2024: {words}"));
+    let (goal, attention) = (kajitsuka2024::Goal::Next, kajitsuka2024::Attention::Causal);
+    let switches = kajitsuka2024::Switches { goal, attention, padded: false };
+    let task = from_problem(&part.problem, part.d_vocab as usize, switches)?;
+    let settings = kajitsuka2024::Settings { seed: common.seed, ..kajitsuka2024::Settings::default() };
+    let built = kajitsuka2024::build(&task.samples, &settings, &Watched)?;
+    let network = &built.model.network;
+    let outcome = BuiltOutcome {
+        parameters: (network.tally().parameters + network.embedding().parameters) as u64,
+        memorized: built.verified as u64,
+        gap_nats: None,
+        certificate: Certificate::Exact(built.verified as u64),
+    };
+    Ok(Built { method: "kajitsuka2024", words: words.into(), outcome: Ok(outcome) })
+}
+
+/// Passes Ctrl-C on.
+struct Watched;
+
+impl kajitsuka2024::Watch for Watched {
+    fn look(&self, _: kajitsuka2024::Step, _: usize, _: usize) -> bool {
+        !interrupt::asked()
+    }
+}
+
+/// Sequences of the demonstration, their length and width.
+const SEQUENCES: u64 = 20;
+const LENGTH: usize = 120;
+const WIDTH: usize = 15;
+
+/// Transformers that learn in the context: errors of the method's limit, of networks of some layers, and of guessing.
+fn in_context(common: &Common, say: &dyn Fn(&str)) -> Result<Vec<Series>> {
+    say("learning in the context: causal kernel descent on linear sequences");
+    let (task, kernel) = (Task::Linear(Map::Orthogonal), Kernel::exp(1.0)?);
+    let known: Vec<Sequence> =
+        (0..SEQUENCES).map(|i| task.generate(WIDTH, LENGTH + 1, common.seed, i)).collect::<Result<_>>()?;
+    let seen: Vec<Sequence> = known.iter().map(|x| x.first(LENGTH)).collect::<Result<_>>()?;
+    let stop = || interrupt::asked();
+    let errors = |predictions: &[Rows]| {
+        let each: Vec<Vec<f64>> = predictions.iter().zip(&known).map(|(u, x)| squared_errors(u, x)).collect();
+        summarize(&each)
+    };
+    let mut series = Vec::new();
+    for (key, label, method) in [
+        ("limit", "infinitely many layers", Method::Direct),
+        ("layers-4", "4 layers", Method::layers(4)),
+        ("layers-16", "16 layers", Method::layers(16)),
+        ("layers-64", "64 layers", Method::layers(64)),
+    ] {
+        let found = predict(&seen, kernel, Attention::Softmax, method, &stop)?;
+        series.push(Series { key: key.into(), label: label.into(), errors: errors(&found.predictions) });
+    }
+    Ok(series)
 }
 
 /// Widths to train; the corpus is the one that was read.
@@ -335,12 +387,10 @@ fn plan(args: &CorpusArgs, common: &Common, scale: &Scale, part: &Part) -> Plan 
 
 /// Rows, curves and evaluations of what was trained.
 fn trained(plan: &Plan, directory: &Path, material: &Material) -> Result<Vec<Trained>> {
-    let (rows, _) = Directory::rows_of(directory)?;
+    let mut record = Record::load(directory)?;
     let mut all = Vec::new();
-    for row in rows.into_iter().filter(|r| plan.jobs.contains(&r.settings)) {
-        let curve = std::fs::read_to_string(directory.join("curves").join(format!("{}.csv", row.job)));
-        let curve =
-            curve.map_or_else(|_| Vec::new(), |text| text.lines().skip(1).filter_map(point).collect());
+    for row in record.rows.into_iter().filter(|r| plan.jobs.contains(&r.settings)) {
+        let curve = record.curves.remove(&row.job).unwrap_or_default();
         let model = ModelFile::load(&directory.join("models").join(format!("{}.safetensors", row.job)));
         let evaluation = match model {
             Ok(file) => Some(evaluate(&file.model, &material.problem, Nats(1e-3), 10)?),
@@ -349,12 +399,6 @@ fn trained(plan: &Plan, directory: &Path, material: &Material) -> Result<Vec<Tra
         all.push(Trained { row, curve, evaluation });
     }
     Ok(all)
-}
-
-/// The step and the gap of a line of a curve.
-fn point(line: &str) -> Option<(f64, f64)> {
-    let mut fields = line.split(',');
-    Some((fields.next()?.parse().ok()?, fields.nth(2)?.parse().ok()?))
 }
 
 /// The worst contexts of the model with the smallest gap.

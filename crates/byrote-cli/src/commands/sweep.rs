@@ -1,12 +1,14 @@
 //! `byrote sweep`: many trainings from a plan.
 
 use crate::args::Common;
+use crate::commands::reproduce::sweep::page_of;
 use crate::interrupt;
 use crate::progress::Watcher as Reading;
+use crate::reporting::write_page;
 use crate::sweeping::Sweep;
 use crate::ui::{self, Table, thousands, thousands_f64};
 use byrote::lab::run::Manner;
-use byrote::lab::{Corpora, Directory, Job, Outcome, Plan, Row, run};
+use byrote::lab::{Corpora, Directory, Job, Outcome, Plan, Record, Row, run};
 use byrote::{Error, Result};
 use clap::Args;
 use serde_json::json;
@@ -67,6 +69,8 @@ pub fn execute(args: &SweepCommand, common: &Common) -> Result<ExitCode> {
     let started = Instant::now();
     let (outcome, rows) = execute_plan(&plan, &corpora, &out, &args.running, common)?;
     let seconds = started.elapsed().as_secs_f64();
+    let record = Record::load(&out)?;
+    let report = write_page(&out, &page_of(&record, &out)?)?;
     if common.json {
         ui::print_json(&json!({
             "name": plan.name,
@@ -76,11 +80,13 @@ pub fn execute(args: &SweepCommand, common: &Common) -> Result<ExitCode> {
             "failed": outcome.failed,
             "interrupted": outcome.interrupted,
             "results_file": out.join("results.csv"),
+            "report_file": report,
             "seconds": seconds,
         }))?;
     } else {
         ui::print(&human(&plan, &rows, &outcome))?;
         ui::note(common.quiet, &format!("wrote {}", out.join("results.csv").display()));
+        ui::note(common.quiet, &format!("wrote {}", report.display()));
     }
     Ok(exit_code(&outcome))
 }

@@ -11,7 +11,9 @@ use byrote::corpus::Corpus;
 use byrote::evaluate::{Evaluation, evaluate};
 use byrote::model::{Config, Model, ModelFile, Precision};
 use byrote::output::OutputFile;
-use byrote::train::{Checkpoint, Limits, Method, Problem, Schedule, Settings, Stall, Stop, Trainer};
+use byrote::train::{
+    Checkpoint, Limits, Method, Problem, Sampling, Schedule, Settings, Stall, Stop, Trained, Trainer,
+};
 use byrote::units::Nats;
 use byrote::{Error, Result};
 use clap::{Args, ValueEnum};
@@ -50,6 +52,9 @@ pub struct TrainingArgs {
     /// How the rate of adam falls over the steps
     #[arg(long, value_name = "KIND", default_value = "constant")]
     pub schedule: ScheduleArg,
+    /// What the rate falls to, with --schedule linear or cosine [default: 0]
+    #[arg(long, allow_negative_numbers = true, value_name = "RATE")]
+    pub last_lr: Option<f64>,
     /// Steps at most; 0 writes the initial weights [default: 50000 for adam, 10000 for lbfgs]
     #[arg(long, allow_negative_numbers = true, value_name = "N")]
     pub steps: Option<u64>,
@@ -68,6 +73,12 @@ pub struct TrainingArgs {
     /// Contexts a step, for adam and adamw [default: all]
     #[arg(long, allow_negative_numbers = true, value_name = "N")]
     pub batch: Option<usize>,
+    /// How batches are drawn: every context once an epoch, or each anew from all of them
+    #[arg(long, value_name = "KIND", default_value = "epochs")]
+    pub sampling: SamplingArg,
+    /// Train this part of the model; the rest stays as it was drawn
+    #[arg(long, value_name = "PART", default_value = "all")]
+    pub train_only: TrainOnlyArg,
     /// The arithmetic; lbfgs goes over to f64 by itself where f32 shows no lower point
     #[arg(long, value_name = "TYPE", default_value = "f32")]
     pub precision: PrecisionArg,
@@ -119,6 +130,18 @@ pub enum ScheduleArg {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum SamplingArg {
+    Epochs,
+    Uniform,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum TrainOnlyArg {
+    All,
+    FeedForward,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
 pub enum PrecisionArg {
     F32,
     F64,
@@ -155,7 +178,16 @@ impl TrainingArgs {
             memory: self.memory.unwrap_or(default.memory),
             warmup: self.warmup.unwrap_or(default.warmup),
             warmup_rate: self.warmup_lr.unwrap_or(default.warmup_rate),
+            last_rate: self.last_lr.unwrap_or(0.0),
             batch: self.batch,
+            sampling: match self.sampling {
+                SamplingArg::Epochs => Sampling::Epochs,
+                SamplingArg::Uniform => Sampling::Uniform,
+            },
+            trained: match self.train_only {
+                TrainOnlyArg::All => Trained::All,
+                TrainOnlyArg::FeedForward => Trained::FeedForward,
+            },
             precision: match self.precision {
                 PrecisionArg::F32 => Precision::F32,
                 PrecisionArg::F64 => Precision::F64,

@@ -38,19 +38,33 @@ enum Event {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Manifest {
-    version: String,
-    name: String,
+pub(super) struct Manifest {
+    pub(super) version: String,
+    pub(super) name: String,
     /// A hash of all jobs and corpora.
     plan: String,
-    jobs: usize,
-    machine: String,
+    pub(super) jobs: usize,
+    pub(super) machine: String,
     corpora: Vec<ManifestCorpus>,
-    settings: Vec<String>,
+    pub(super) settings: Vec<String>,
+}
+
+impl Manifest {
+    /// That of a directory; `None` where there is none.
+    pub(super) fn load(directory: &Path) -> Result<Option<Self>> {
+        let path = directory.join("manifest.toml");
+        match std::fs::read_to_string(&path) {
+            Ok(text) => toml::from_str(&text)
+                .map(Some)
+                .map_err(|e| Error::format(&path, format!("not a manifest: {}", e.message()))),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(Error::io(&path, "read", e)),
+        }
+    }
 }
 
 #[derive(Serialize, Deserialize)]
-struct ManifestCorpus {
+pub(super) struct ManifestCorpus {
     settings: String,
     hash: String,
 }
@@ -94,10 +108,8 @@ impl Directory {
         let order: Vec<String> = plan.jobs.iter().map(|job| job.id(&corpora.of(job).problem)).collect();
         let identity = format!("{:016x}", fnv1a(order.join(" ").as_bytes()));
         let manifest = path.join("manifest.toml");
-        match std::fs::read_to_string(&manifest) {
-            Ok(text) => {
-                let found: Manifest = toml::from_str(&text)
-                    .map_err(|e| Error::format(&manifest, format!("not a manifest: {}", e.message())))?;
+        match Manifest::load(path)? {
+            Some(found) => {
                 if found.plan != identity {
                     let message = format!(
                         "holds another run ({}, {} jobs; a plan, a corpus or the program's version differs); take another \
@@ -107,7 +119,7 @@ impl Directory {
                     return Err(Error::format(path, message));
                 }
             }
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            None => {
                 let corpora = corpora
                     .fingerprints()
                     .map(|(settings, hash)| ManifestCorpus {
@@ -131,10 +143,9 @@ impl Directory {
                 .map_err(|e| Error::format(&manifest, e.to_string()))?;
                 OutputFile::write(&manifest, text.as_bytes())?;
             }
-            Err(e) => return Err(Error::io(&manifest, "read", e)),
         }
         let journal_path = path.join("journal.jsonl");
-        let (rows, intact) = read_journal(&journal_path)?;
+        let Journal { rows, intact, .. } = Journal::read(&journal_path)?;
         let journal = OpenOptions::new()
             .create(true)
             .append(true)
@@ -157,27 +168,6 @@ impl Directory {
         })?;
         directory.write_results()?;
         Ok(directory)
-    }
-
-    /// The rows of a directory, in the order of its plan, and how many jobs there are in all; for reports. It need not be
-    /// complete, and another process may be at work in it.
-    pub fn rows_of(path: &Path) -> Result<(Vec<Row>, usize)> {
-        let manifest = path.join("manifest.toml");
-        let text = std::fs::read_to_string(&manifest).map_err(|e| Error::io(&manifest, "read", e))?;
-        let found: Manifest = toml::from_str(&text)
-            .map_err(|e| Error::format(&manifest, format!("not a manifest: {}", e.message())))?;
-        let (rows, _) = read_journal(&path.join("journal.jsonl"))?;
-        let position: BTreeMap<&str, usize> =
-            found.settings.iter().enumerate().map(|(i, s)| (s.as_str(), i)).collect();
-        let mut rows: Vec<(usize, Row)> = rows
-            .into_values()
-            .filter_map(|row| {
-                let settings = serde_json::to_string(&row.settings).unwrap_or_default();
-                position.get(settings.as_str()).map(|&i| (i, row))
-            })
-            .collect();
-        rows.sort_by_key(|r| r.0);
-        Ok((rows.into_iter().map(|r| r.1).collect(), found.jobs))
     }
 
     /// Whether a job is over with a result; failed ones are tried again.
@@ -269,25 +259,38 @@ fn lock(directory: &Path) -> Result<File> {
     }
 }
 
-/// The last row of every job in a journal, and the length of its whole lines.
-fn read_journal(path: &Path) -> Result<(BTreeMap<String, Row>, u64)> {
-    let bytes = match std::fs::read(path) {
-        Ok(bytes) => bytes,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok((BTreeMap::new(), 0)),
-        Err(e) => return Err(Error::io(path, "read", e)),
-    };
-    let intact = memchr::memrchr(b'\n', &bytes).map_or(0, |end| end + 1);
-    let mut rows = BTreeMap::new();
-    for (number, line) in bytes[..intact].split(|&b| b == b'\n').enumerate() {
-        if line.is_empty() {
-            continue;
+/// What a journal tells.
+#[derive(Default)]
+pub(super) struct Journal {
+    /// The last row of every job.
+    pub(super) rows: BTreeMap<String, Row>,
+    /// Seconds of all jobs.
+    pub(super) seconds: f64,
+    /// The length of its whole lines.
+    intact: u64,
+}
+
+impl Journal {
+    pub(super) fn read(path: &Path) -> Result<Self> {
+        let bytes = match std::fs::read(path) {
+            Ok(bytes) => bytes,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Self::default()),
+            Err(e) => return Err(Error::io(path, "read", e)),
+        };
+        let intact = memchr::memrchr(b'\n', &bytes).map_or(0, |end| end + 1);
+        let mut journal = Self { intact: intact as u64, ..Self::default() };
+        for (number, line) in bytes[..intact].split(|&b| b == b'\n').enumerate() {
+            if line.is_empty() {
+                continue;
+            }
+            let event: Event = serde_json::from_slice(line).map_err(|e| {
+                Error::format_at(path, number as u64 + 1, format!("not a line of a journal: {e}"))
+            })?;
+            if let Event::Over { row, seconds, .. } = event {
+                journal.seconds += seconds;
+                journal.rows.insert(row.job.clone(), *row);
+            }
         }
-        let event: Event = serde_json::from_slice(line).map_err(|e| {
-            Error::format_at(path, number as u64 + 1, format!("not a line of a journal: {e}"))
-        })?;
-        if let Event::Over { row, .. } = event {
-            rows.insert(row.job.clone(), *row);
-        }
+        Ok(journal)
     }
-    Ok((rows, intact as u64))
 }

@@ -5,9 +5,9 @@
 
 use crate::corpus::random::Associations;
 use crate::corpus::{ContextRule, Options, Source, TokenizerChoice, Window};
-use crate::model::{Activation, Config, Mixer, Precision, Preset, Shape};
+use crate::model::{Activation, Config, Hidden, Init, Mixer, Precision, Preset, Shape};
 use crate::num::hash::fnv1a;
-use crate::train::{Limits, Method, Problem, Schedule, Settings, Stall};
+use crate::train::{Limits, Method, Problem, Sampling, Schedule, Settings, Stall, Trained};
 use crate::units::Nats;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -136,6 +136,8 @@ pub struct ModelSpec {
     pub activation: Activation,
     /// Attention or averaging; by default that of the preset.
     pub mixer: Option<Mixer>,
+    /// How its weights are drawn.
+    pub init: Init,
 }
 
 impl Default for ModelSpec {
@@ -148,6 +150,7 @@ impl Default for ModelSpec {
             d_mlp: None,
             activation: Activation::Gelu,
             mixer: None,
+            init: Init::Pytorch,
         }
     }
 }
@@ -190,6 +193,8 @@ pub struct TrainingSpec {
     pub lr: Option<f64>,
     /// How it falls.
     pub schedule: Schedule,
+    /// What it falls to.
+    pub last_lr: Option<f64>,
     /// Steps at most.
     pub steps: Option<u64>,
     /// Weight decay of adamw.
@@ -202,6 +207,10 @@ pub struct TrainingSpec {
     pub warmup_lr: Option<f64>,
     /// Contexts a step.
     pub batch: Option<usize>,
+    /// How they are drawn: `epochs` or `uniform`.
+    pub sampling: Sampling,
+    /// `all`, or `feed-forward`: the rest stays as it was drawn.
+    pub train_only: Trained,
     /// The arithmetic.
     pub precision: Precision,
     /// Stop within so many nats of the floor.
@@ -218,12 +227,15 @@ impl Default for TrainingSpec {
             optimizer: Method::Lbfgs,
             lr: None,
             schedule: Schedule::Constant,
+            last_lr: None,
             steps: None,
             weight_decay: None,
             memory: None,
             warmup: None,
             warmup_lr: None,
             batch: None,
+            sampling: Sampling::Epochs,
+            train_only: Trained::All,
             precision: Precision::F32,
             stop_gap: None,
             stop_relative_gap: None,
@@ -246,7 +258,10 @@ impl TrainingSpec {
             memory: self.memory.unwrap_or(default.memory),
             warmup: self.warmup.unwrap_or(default.warmup),
             warmup_rate: self.warmup_lr.unwrap_or(default.warmup_rate),
+            last_rate: self.last_lr.unwrap_or(0.0),
             batch: self.batch,
+            sampling: self.sampling,
+            trained: self.train_only,
             precision: self.precision,
             seed,
             ..default
@@ -288,13 +303,19 @@ impl Job {
         format!("{:016x}", fnv1a(text.as_bytes()))
     }
 
-    /// Operations of a step, about: the products of the output layer.
+    /// Operations of a step, about: multiplications and additions of the output layer, the hidden layer and attention, forward
+    /// and twice back.
     pub fn operations(&self, config: &Config, problem: &Problem) -> f64 {
+        let Shape { d_vocab, d_model, n_heads, d_head, d_mlp, mixer, .. } = config.shape;
         let read = match config.hidden {
-            crate::model::Hidden::Output => config.shape.d_mlp,
-            _ => config.shape.d_model,
+            Hidden::Output => d_mlp,
+            _ => d_model,
         };
-        let hidden = (config.shape.d_model * config.shape.d_mlp) as f64;
-        6.0 * problem.len() as f64 * (read as f64 * config.shape.d_vocab as f64 + hidden)
+        let contexts = problem.len() as f64;
+        let heads = if mixer == Mixer::Attention { (n_heads * d_head) as f64 } else { 0.0 };
+        let layers = (read * d_vocab + d_model * d_mlp) as f64 + heads * d_model as f64;
+        // Keys, values and queries once a place, scores and mixtures once a token of a context.
+        let places = 3.0 * heads * (problem.places.len() as u64 * d_model) as f64;
+        6.0 * (contexts * layers + places + 2.0 * heads * problem.context_places.len() as f64)
     }
 }

@@ -9,6 +9,7 @@ pub mod corpora;
 pub mod directory;
 pub mod job;
 pub mod plan;
+pub mod record;
 pub mod row;
 pub mod run;
 
@@ -16,5 +17,6 @@ pub use corpora::Corpora;
 pub use directory::Directory;
 pub use job::{CorpusSpec, Job, ModelSpec, TrainingSpec};
 pub use plan::Plan;
+pub use record::Record;
 pub use row::{Row, Status, to_csv};
 pub use run::{Observer, Outcome, run};

@@ -15,7 +15,9 @@
 //! optimizer = "lbfgs"
 //! ```
 //!
-//! A list is an axis of the grid; the first axis varies slowest, seeds fastest. The keys are the fields of [`CorpusSpec`],
+//! A list is an axis of the grid; the first axis varies slowest, seeds fastest. A section that is written several times, as
+//! `[[model]]`, is several grids, one after the other. `seed_corpora = true` adds the seed of a job to that of its corpus, so
+//! that made-up corpora differ from seed to seed too. The keys are the fields of [`CorpusSpec`],
 //! [`ModelSpec`] and [`TrainingSpec`]; an unknown one is an error that names the nearest known one.
 
 use super::job::{CorpusSpec, Job, ModelSpec, TrainingSpec};
@@ -24,7 +26,7 @@ use serde::de::DeserializeOwned;
 use std::path::Path;
 use toml::{Table, Value};
 
-const TOP: &[&str] = &["name", "seeds", "corpus", "model", "training"];
+const TOP: &[&str] = &["name", "seeds", "seed_corpora", "corpus", "model", "training"];
 const CORPUS: &[&str] = &[
     "path",
     "documents",
@@ -37,17 +39,20 @@ const CORPUS: &[&str] = &[
     "labels",
     "seed",
 ];
-const MODEL: &[&str] = &["preset", "d_model", "n_heads", "d_head", "d_mlp", "activation", "mixer"];
+const MODEL: &[&str] = &["preset", "d_model", "n_heads", "d_head", "d_mlp", "activation", "mixer", "init"];
 const TRAINING: &[&str] = &[
     "optimizer",
     "lr",
     "schedule",
+    "last_lr",
     "steps",
     "weight_decay",
     "memory",
     "warmup",
     "warmup_lr",
     "batch",
+    "sampling",
+    "train_only",
     "precision",
     "stop_gap",
     "stop_relative_gap",
@@ -110,14 +115,28 @@ impl Plan {
             Some(_) => return Err(wrong(line_of("name"), "name is a text".into())),
         };
         let seeds = seeds(table.get("seeds")).map_err(|message| wrong(line_of("seeds"), message))?;
+        let seed_corpora = match table.get("seed_corpora") {
+            None => false,
+            Some(Value::Boolean(given)) => *given,
+            Some(_) => return Err(wrong(line_of("seed_corpora"), "seed_corpora is true or false".into())),
+        };
         let section = |key: &str, known: &[&str]| -> Result<Vec<Table>> {
-            let table = match table.get(key) {
-                Some(Value::Table(table)) => table.clone(),
-                None => Table::new(),
-                Some(_) => return Err(wrong(line_of(key), format!("{key} is a section: write [{key}]"))),
+            let not_one = || wrong(line_of(key), format!("{key} is a section: write [{key}]"));
+            let tables: Vec<Table> = match table.get(key) {
+                Some(Value::Table(table)) => vec![table.clone()],
+                None => vec![Table::new()],
+                Some(Value::Array(list)) if !list.is_empty() => {
+                    list.iter().map(|v| v.as_table().cloned().ok_or_else(not_one)).collect::<Result<_>>()?
+                }
+                Some(_) => return Err(not_one()),
             };
-            check(&table, known, key)?;
-            points(&table).map_err(|message| wrong(line_of(key), format!("[{key}]: {message}")))
+            let mut all = Vec::new();
+            for table in &tables {
+                check(table, known, key)?;
+                let failed = |message| wrong(line_of(key), format!("[{key}]: {message}"));
+                all.extend(points(table).map_err(failed)?);
+            }
+            Ok(all)
         };
         let read_failed = |key: &str, e: String| wrong(line_of(key), format!("[{key}]: {e}"));
         let corpora: Vec<CorpusSpec> =
@@ -139,8 +158,9 @@ impl Plan {
                 for training in &trainings {
                     training.resolve(0)?;
                     for &seed in &seeds {
+                        let own = if seed_corpora { seed } else { 0 };
                         jobs.push(Job {
-                            corpus: corpus.clone(),
+                            corpus: CorpusSpec { seed: corpus.seed.wrapping_add(own), ..corpus.clone() },
                             model: model.clone(),
                             training: training.clone(),
                             seed,
@@ -246,6 +266,17 @@ mod tests {
     }
 
     #[test]
+    fn a_section_written_twice_is_two_grids() {
+        let text = "[corpus]\ndocuments = 5\n[[model]]\nd_mlp = [4, 8]\n[[model]]\npreset = \"dana2024\"\nn_heads = [1, 2, 3]";
+        let jobs = Plan::parse(text, "x").unwrap().jobs;
+        let seeded =
+            Plan::parse("seeds = [3, 4]\nseed_corpora = true\n[corpus]\nseed = 10", "x").unwrap().jobs;
+        assert_eq!(seeded.iter().map(|j| (j.seed, j.corpus.seed)).collect::<Vec<_>>(), [(3, 13), (4, 14)]);
+        let seen: Vec<_> = jobs.iter().map(|j| (j.model.d_mlp, j.model.n_heads)).collect();
+        assert_eq!(seen, [(Some(4), 1), (Some(8), 1), (None, 1), (None, 2), (None, 3)]);
+    }
+
+    #[test]
     fn an_empty_plan_is_one_default_job() {
         assert_eq!(Plan::parse("", "x").unwrap().jobs.len(), 1);
     }
@@ -264,6 +295,7 @@ mod tests {
             ("[model]\nd_mlp = []", Some(1), "empty list"),
             ("[model]\nd_mlp = \"many\"", Some(1), "invalid type"),
             ("model = 3", Some(1), "[model]"),
+            ("seed_corpora = 1", Some(1), "true or false"),
             ("a b", Some(1), ""),
         ] {
             let found = error(text);

@@ -182,7 +182,7 @@ fn work(
     let problem = &material.problem;
     let config = job.model.config(material.d_vocab, material.n_ctx)?;
     let (settings, limits) = job.training.resolve(job.seed)?;
-    let model = Model::random(config, job.seed)?;
+    let model = Model::drawn(config, job.seed, job.model.init)?;
     // A checkpoint that is damaged, or of another version, is as good as none.
     let saved = Checkpoint::load(&files.checkpoint).ok();
     let resumed = saved.and_then(|c| Trainer::resume(c, &model, problem, settings, limits).ok());

@@ -16,4 +16,4 @@ pub mod weights;
 pub use config::{Config, Hidden, Kind, Positions, Preset, Tensor};
 pub use file::{ModelFile, Precision};
 pub use shape::{Activation, Mixer, ParametersByKind, Shape};
-pub use weights::Model;
+pub use weights::{Init, Model};

@@ -3,9 +3,11 @@
 //! Optimisers see the vector, everything else sees tensors by name. Fixed positions are no parameters: they are computed
 //! from the configuration.
 
+use super::Shape;
 use super::config::{Config, Positions, Tensor};
 use crate::num::Stream;
 use crate::{Error, Result};
+use serde::{Deserialize, Serialize};
 
 /// A one-layer transformer with its weights in f64.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,18 +42,20 @@ impl Model {
     ///
     /// Each tensor has a random stream of its own, addressed by the seed and its name.
     pub fn random(config: Config, seed: u64) -> Result<Self> {
+        Self::drawn(config, seed, Init::Pytorch)
+    }
+
+    /// A model drawn at random in a way of choice.
+    pub fn drawn(config: Config, seed: u64, init: Init) -> Result<Self> {
         let config = config.checked()?;
         let tensors = config.tensors();
         let mut parameters = vec![0.0; tensors.last().map_or(0, |t| t.range.end)];
         for tensor in &tensors {
             let mut stream = Stream::new(seed, tensor.name, 0);
             let values = &mut parameters[tensor.range.clone()];
-            match fan_in(&config, tensor.name) {
+            match init.bound(&config, tensor) {
                 None => values.iter_mut().for_each(|x| *x = stream.normal()),
-                Some(fan_in) => {
-                    let bound = 1.0 / (fan_in as f64).sqrt();
-                    values.iter_mut().for_each(|x| *x = bound * (2.0 * stream.unit() - 1.0));
-                }
+                Some(bound) => values.iter_mut().for_each(|x| *x = bound * (2.0 * stream.unit() - 1.0)),
             }
         }
         Self::new(config, parameters)
@@ -83,6 +87,32 @@ impl Model {
             Positions::Learned => self.tensor("W_pos").map(<[f64]>::to_vec),
             Positions::Sinusoidal => Some(self.config.sinusoids()),
             Positions::None => None,
+        }
+    }
+}
+
+/// How the weights of a model are drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Init {
+    /// As PyTorch's modules by default: see [`Model::random`].
+    #[default]
+    Pytorch,
+    /// As the published program of dana2024: tables uniformly in +-1/sqrt(d_model), the four attention projections by
+    /// Xavier's rule, uniformly in +-sqrt(6 / (fan in + fan out)), everything else as PyTorch.
+    Dana2024,
+}
+
+impl Init {
+    /// Weights of a tensor are uniform in +- this; `None` where they are normal.
+    fn bound(self, config: &Config, tensor: &Tensor) -> Option<f64> {
+        let Shape { d_model, n_heads, d_head, .. } = config.shape;
+        match (self, tensor.name) {
+            (Init::Dana2024, "W_E" | "W_pos") => Some(1.0 / (d_model as f64).sqrt()),
+            (Init::Dana2024, "W_Q" | "W_K" | "W_V" | "W_O") => {
+                Some((6.0 / (d_model + n_heads * d_head) as f64).sqrt())
+            }
+            _ => fan_in(config, tensor.name).map(|n| 1.0 / (n as f64).sqrt()),
         }
     }
 }

@@ -1,9 +1,9 @@
 //! The report of `byrote study`: one corpus from its floor to its worst-remembered contexts.
 
 use super::capacity::capacity;
-use super::html::{
-    Cell, Column, Exhibit, KeyFigure, Page, Prose, Reference, Section, Status, Table, Verdict,
-};
+use super::html::{Cell, Column, Exhibit, KeyFigure, Page, Prose, Section, Status, Table, Verdict};
+use super::incontext::{Series, errors_against_t};
+use super::words::{nats, references, sentence, thousands};
 use super::{Axis, Figure, Line, Points};
 use crate::bounds::families::{Family, Guarantee};
 use crate::bounds::{self, CorpusFacts, Situation};
@@ -27,6 +27,8 @@ pub struct Study {
     pub trained: Vec<Trained>,
     /// The contexts that the best trained model knows worst.
     pub worst: Vec<WorstContext>,
+    /// Errors of transformers that learn in the context, where that was asked for.
+    pub in_context: Vec<Series>,
     /// The command that makes the study again.
     pub command: String,
     /// Its settings.
@@ -107,39 +109,6 @@ pub struct WorstContext {
     pub probability: f64,
     /// KL of the distribution to the model's.
     pub kl_nats: f64,
-}
-
-/// With a capital at its start and a full stop at its end.
-fn sentence(words: &str) -> String {
-    let mut letters = words.trim_end_matches('.').chars();
-    letters.next().map_or_else(String::new, |first| format!("{}{}.", first.to_uppercase(), letters.as_str()))
-}
-
-/// 1234567 as 1,234,567.
-fn thousands(n: u64) -> String {
-    let digits = n.to_string();
-    let mut out = String::new();
-    for (i, c) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(c);
-    }
-    out
-}
-
-fn nats(x: f64) -> String {
-    if x == 0.0 {
-        return "0".into();
-    }
-    match x.abs() {
-        a if a < 1e-3 => format!("{x:.2e}"),
-        a if a < 100.0 => format!("{x:.3}"),
-        _ => {
-            let whole = x.floor();
-            format!("{}{}", thousands(whole as u64), &format!("{:.2}", x - whole)[1..])
-        }
-    }
 }
 
 impl Study {
@@ -248,11 +217,18 @@ impl Study {
         if !self.worst.is_empty() {
             page = page.section(self.worst_contexts());
         }
+        if !self.in_context.is_empty() {
+            page = page.section(self.learning_in_context());
+        }
         page = page.command(self.command.clone());
+        let papers: &[&str] = match self.in_context.is_empty() {
+            true => &["madden2024", "dana2024", "kajitsuka2024"],
+            false => &["madden2024", "dana2024", "kajitsuka2024", "sander2024"],
+        };
         for (name, value) in &self.settings {
             page = page.setting(name.clone(), value.clone());
         }
-        references().into_iter().fold(page, Page::reference)
+        references(papers).into_iter().fold(page, Page::reference)
     }
 
     fn answer(&self) -> Section {
@@ -414,9 +390,10 @@ impl Study {
         Section::new("Written down, not trained")
             .anchor("built")
             .paragraph(
-                "Two papers prove that weights which memorize any text exist; these are such weights. A certificate is a \
+                "Three papers prove that weights which memorize any text exist; these are such weights. A certificate is a \
                  theorem about the stored numbers: every logit is enclosed by arithmetic that accounts for all rounding, \
-                 and in every context the most frequent next token is ahead.",
+                 and in every context the most frequent next token is ahead. kajitsuka2024 is evaluated in whole numbers, without \
+                 any rounding; its few parameters are long: it saves parameters, not storage.",
             )
             .table(table)
     }
@@ -514,6 +491,37 @@ impl Study {
         section
     }
 
+    fn learning_in_context(&self) -> Section {
+        let first = &self.in_context[0];
+        let (sequences, at) = (first.errors.len(), 60.min(first.errors.len()));
+        let figure = errors_against_t(
+            "Predicting a sequence never seen before",
+            "Random linear maps, mean over sequences.",
+            &self.in_context,
+            1.0,
+        );
+        let mut lines = Vec::new();
+        for s in &self.in_context {
+            if let Some(e) = s.errors.get(at.saturating_sub(1)) {
+                lines.push(format!("{}: squared error {} at t = {at}", s.label, nats(e.squared_error)));
+            }
+        }
+        Section::new("Learning in the context instead")
+            .anchor("in-context")
+            .paragraph(Prose::parse(&format!(
+                "Nothing above generalises: memorizing is all it does. A causal transformer can also *learn* while it reads. These \
+                 networks (sander2024) are written down, not trained, and know nothing of the map that makes the sequence: each \
+                 layer is one step of a descent on what was seen so far, over {sequences} vectors."
+            )))
+            .list(lines)
+            .exhibit(
+                Exhibit::new(figure)
+                    .name("in-context")
+                    .alt("Squared error of the next vector against the vectors seen, for networks of several depths.")
+                    .caption("The more layers, the nearer to the limit; the longer the context, the smaller the error."),
+            )
+    }
+
     fn worst_contexts(&self) -> Section {
         let columns = [
             Column::left("context"),
@@ -592,15 +600,4 @@ fn family_row(f: &Family) -> [Cell; 6] {
         thousands(u64::try_from(f.parameters).unwrap_or(u64::MAX)).into(),
         guarantee,
     ]
-}
-
-fn references() -> Vec<Reference> {
-    [
-        ("madden2024", "L. Madden, C. Fox, C. Thrampoulidis. Next-token prediction capacity: general upper bounds and a lower bound for transformers.", "https://arxiv.org/abs/2405.13718"),
-        ("dana2024", "L. Dana, M. S. Pydi, Y. Chevaleyre. Memorization in attention-only transformers.", "https://arxiv.org/abs/2411.10115"),
-        ("kajitsuka2024", "T. Kajitsuka, I. Sato. On the optimal memorization capacity of transformers.", "https://arxiv.org/abs/2409.17677"),
-    ]
-    .into_iter()
-    .map(|(key, words, address)| Reference::new(key, words).address(address))
-    .collect()
 }

@@ -78,7 +78,8 @@ impl Identity {
     /// An error that names what differs.
     pub fn agrees(&self, other: &Identity) -> Result<()> {
         let Settings { method, rate, schedule, schedule_steps, decay, memory, .. } = self.settings;
-        let Settings { warmup, warmup_rate, batch, precision, seed, .. } = self.settings;
+        let Settings { warmup, warmup_rate, batch, precision, seed, last_rate, sampling, trained, .. } =
+            self.settings;
         let o = &other.settings;
         let checks = [
             (self.problem == other.problem, "another corpus"),
@@ -87,6 +88,9 @@ impl Identity {
             (rate == o.rate, "another rate (--lr)"),
             (schedule == o.schedule, "another --schedule"),
             (schedule_steps == o.schedule_steps, "another number of --steps, over which the rate falls"),
+            (last_rate == o.last_rate, "another --last-lr"),
+            (sampling == o.sampling, "another --sampling"),
+            (trained == o.trained, "another part of the model (--train-only)"),
             (decay == o.decay, "another --weight-decay"),
             (memory == o.memory, "another --memory"),
             (warmup == o.warmup && warmup_rate == o.warmup_rate, "another --warmup"),

@@ -20,6 +20,7 @@ pub(super) mod weights;
 pub use super::lane::Stage;
 use super::lane::{Lane, LaneGradient, Mix, Output, Shared, Until};
 use super::problem::Problem;
+use super::settings::Trained;
 use crate::model::Config;
 use crate::num::gemm::{PANEL, panels};
 use crate::num::line::padded;
@@ -28,6 +29,7 @@ use crate::num::rows::add;
 use crate::num::simd::{Isa, Kernel, run};
 use places::{Chunk, Places, Way};
 use rayon::prelude::*;
+use std::ops::Range;
 use weights::{Layout, Sizes, Weights};
 
 /// Contexts that make a lane worth having; more the larger its gradient, which is written and summed a lane, up to a limit.
@@ -51,6 +53,8 @@ pub struct Evaluator<'p, T> {
     lanes: Vec<Lane<T>>,
     chunks: Vec<Chunk<T>>,
     backward: bool,
+    /// Parameters whose derivatives are given as 0.
+    frozen: Vec<Range<usize>>,
 }
 
 /// The number of lanes: a power of two that depends on the problem and the model alone, never on the threads.
@@ -65,6 +69,11 @@ impl<'p, T: Real> Evaluator<'p, T> {
     /// An evaluator for a model of this configuration, which must be [`Config::checked`] and wide enough for the problem.
     pub fn new(config: Config, problem: &'p Problem) -> Self {
         Self::made(config, problem, true)
+    }
+
+    /// One whose gradient is 0 for every weight that is not trained.
+    pub fn training(config: Config, problem: &'p Problem, trained: Trained) -> Self {
+        Self { frozen: trained.frozen(&config), ..Self::new(config, problem) }
     }
 
     /// An evaluator for forward passes alone: it takes less memory, and uses that `W_U` is sparse where it is.
@@ -88,6 +97,7 @@ impl<'p, T: Real> Evaluator<'p, T> {
             places: Places::new(&config, problem, sizes),
             chunks: if backward { Chunk::all(&config, problem, &lanes, sizes) } else { Vec::new() },
             backward,
+            frozen: Vec::new(),
             lanes,
             sizes,
             config,
@@ -105,6 +115,9 @@ impl<'p, T: Real> Evaluator<'p, T> {
         assert!(gradient.len() == n, "{} derivatives for a model of {n}", gradient.len());
         let loss = self.work(parameters, Until::Gradient);
         self.gather(gradient);
+        for range in &self.frozen {
+            gradient[range.clone()].fill(T::of(0.0));
+        }
         loss
     }
 
@@ -242,7 +255,7 @@ impl<'p, T: Real> Evaluator<'p, T> {
 /// Everything between the embedding and the output; zeros for what the chunks will add.
 fn sum_middle<T: Real>(middle: &mut [T], layout: &Layout, lanes: &[Lane<T>], s: Sizes) {
     let start = layout.w_e.end;
-    let mut sum = |range: &std::ops::Range<usize>, columns: usize, of: fn(&LaneGradient<T>) -> &[T]| {
+    let mut sum = |range: &Range<usize>, columns: usize, of: fn(&LaneGradient<T>) -> &[T]| {
         if !range.is_empty() {
             let target = &mut middle[range.start - start..range.end - start];
             run(SumLanes { target, columns, first: 0, lanes, of });

@@ -17,6 +17,6 @@ pub use checkpoint::Checkpoint;
 pub use curve::{Curve, Row};
 pub use gradient::{Evaluator, Stage};
 pub use problem::Problem;
-pub use settings::{Limits, Method, Schedule, Settings, Stall, Stop};
+pub use settings::{Limits, Method, Sampling, Schedule, Settings, Stall, Stop, Trained};
 pub use state::Memory;
 pub use trainer::{Progress, Trainer, Unwatched, Watch};

@@ -1,10 +1,11 @@
 //! How to train: method, rate and its schedule, and when to stop.
 
-use crate::model::Precision;
+use crate::model::{Config, Kind, Precision};
 use crate::units::Nats;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::f64::consts::PI;
+use std::ops::Range;
 
 /// How weights are moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,9 +61,9 @@ impl Method {
 pub enum Schedule {
     /// Not at all.
     Constant,
-    /// Linearly to 0 at the last step.
+    /// Linearly to the last rate, which is 0 unless given.
     Linear,
-    /// As half a cosine wave, to 0 at the last step.
+    /// As half a cosine wave, to the last rate.
     Cosine,
 }
 
@@ -78,6 +79,43 @@ impl Schedule {
     }
 }
 
+/// How batches are drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sampling {
+    /// An epoch visits every context once, in an order of its own.
+    #[default]
+    Epochs,
+    /// Every context of every batch is drawn anew, with replacement, all contexts equally likely.
+    Uniform,
+}
+
+/// What is trained.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Trained {
+    /// Every weight.
+    #[default]
+    All,
+    /// The hidden layer and the output; embeddings, positions and attention stay as they were drawn.
+    FeedForward,
+}
+
+impl Trained {
+    /// Whether tensors of this kind stay as they are.
+    pub fn freezes(self, kind: Kind) -> bool {
+        match (self, kind) {
+            (Trained::All, _) | (Trained::FeedForward, Kind::Hidden | Kind::Output) => false,
+            (Trained::FeedForward, Kind::Embedding | Kind::Position | Kind::Attention) => true,
+        }
+    }
+
+    /// The places of the parameters that stay as they are.
+    pub fn frozen(self, config: &Config) -> Vec<Range<usize>> {
+        config.tensors().into_iter().filter(|t| self.freezes(t.kind)).map(|t| t.range).collect()
+    }
+}
+
 /// What decides the weights: two runs that agree in this, the problem and the start, agree in every weight.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -90,6 +128,9 @@ pub struct Settings {
     pub schedule: Schedule,
     /// Steps over which it falls.
     pub schedule_steps: u64,
+    /// What it falls to.
+    #[serde(default)]
+    pub last_rate: f64,
     /// Weight decay of AdamW.
     pub decay: f64,
     /// Curvature pairs of L-BFGS.
@@ -100,6 +141,12 @@ pub struct Settings {
     pub warmup_rate: f64,
     /// Contexts a step; `None` for all of them.
     pub batch: Option<usize>,
+    /// How they are drawn.
+    #[serde(default)]
+    pub sampling: Sampling,
+    /// What is trained.
+    #[serde(default)]
+    pub trained: Trained,
     /// The arithmetic.
     pub precision: Precision,
     /// The seed of the batches.
@@ -114,11 +161,14 @@ impl Settings {
             rate: method.default_rate(),
             schedule: Schedule::Constant,
             schedule_steps: 0,
+            last_rate: 0.0,
             decay: if method == Method::AdamW { 0.01 } else { 0.0 },
             memory: 10,
             warmup: if method == Method::Lbfgs { 200 } else { 0 },
             warmup_rate: 1e-2,
             batch: None,
+            sampling: Sampling::Epochs,
+            trained: Trained::All,
             precision: Precision::F32,
             seed: 0,
         }
@@ -150,6 +200,18 @@ impl Settings {
         }
         if lbfgs && !(1..=1000).contains(&self.memory) {
             return Err(Error::setting("--memory", format!("{}; from 1 to 1000 pairs", self.memory)));
+        }
+        if !(self.last_rate >= 0.0 && self.last_rate <= self.rate) {
+            return Err(Error::setting("--last-lr", format!("{}; from 0 to --lr", self.last_rate)));
+        }
+        if self.last_rate > 0.0 && self.schedule == Schedule::Constant {
+            return Err(Error::setting("--last-lr", "is for a rate that falls: --schedule linear or cosine"));
+        }
+        if self.sampling == Sampling::Uniform && self.batch.is_none() {
+            return Err(Error::setting("--sampling", "uniform draws batches; give --batch"));
+        }
+        if self.trained != Trained::All && self.decay > 0.0 {
+            return Err(Error::setting("--weight-decay", "would move weights that are not trained"));
         }
         if self.batch == Some(0) {
             return Err(Error::setting("--batch", "0; at least 1 context"));
@@ -299,6 +361,10 @@ mod tests {
             Settings { batch: Some(5), ..lbfgs },
             Settings { schedule: Schedule::Cosine, ..lbfgs },
             Settings { memory: 0, ..lbfgs },
+            Settings { last_rate: 1e-4, ..adam },
+            Settings { last_rate: 1.0, schedule: Schedule::Linear, ..adam },
+            Settings { sampling: Sampling::Uniform, ..adam },
+            Settings { trained: Trained::FeedForward, ..Settings::new(Method::AdamW) },
         ] {
             assert!(wrong.checked().is_err(), "{wrong:?}");
         }

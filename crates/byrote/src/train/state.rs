@@ -2,7 +2,7 @@
 
 use super::gradient::Evaluator;
 use super::problem::Problem;
-use super::settings::{Method, Settings};
+use super::settings::{Method, Sampling, Settings};
 use crate::model::{Config, Tensor};
 use crate::num::Real;
 use crate::num::Stream;
@@ -132,15 +132,18 @@ impl<'p, T: Real> AdamState<'p, T> {
         if let Some((steps, Memory::Moments { first, second })) = memory {
             (adam.steps, adam.first, adam.second) = (steps, narrow(&first), narrow(&second));
         }
-        let evaluator = Evaluator::new(config, problem);
+        let evaluator = Evaluator::training(config, problem, settings.trained);
         let (next, gradient) = (x.clone(), x.clone());
         Self { config, problem, settings, evaluator, adam, x, next, gradient, loss: None }
     }
 
     /// The rate of a step.
     fn rate(&self, step: u64) -> f64 {
-        let Settings { method, rate, warmup_rate, schedule, schedule_steps, .. } = self.settings;
-        if method == Method::Lbfgs { warmup_rate } else { rate * schedule.factor(step, schedule_steps) }
+        let Settings { method, rate, warmup_rate, schedule, schedule_steps, last_rate, .. } = self.settings;
+        match method {
+            Method::Lbfgs => warmup_rate,
+            _ => last_rate + (rate - last_rate) * schedule.factor(step, schedule_steps),
+        }
     }
 }
 
@@ -206,10 +209,15 @@ impl<T: Real> AdamState<'_, T> {
         Trouble::NotFinite(tensor)
     }
 
-    /// The gradient of one batch, scaled as if it were all, and the batch's loss. An epoch visits every context once, in an
-    /// order of its own.
-    fn batch(&mut self, size: usize, step: u64) -> f64 {
+    /// The contexts of a batch, in order.
+    fn chosen(&self, size: usize, step: u64) -> Vec<usize> {
         let n = self.problem.len();
+        if self.settings.sampling == Sampling::Uniform {
+            let mut stream = Stream::new(self.settings.seed, "uniform batches", step);
+            let mut chosen: Vec<usize> = (0..size).map(|_| stream.below(n as u64) as usize).collect();
+            chosen.sort_unstable();
+            return chosen;
+        }
         let per_epoch = n.div_ceil(size);
         let (epoch, batch) = (step / per_epoch as u64, (step % per_epoch as u64) as usize);
         let mut stream = Stream::new(self.settings.seed, "batches", epoch);
@@ -217,10 +225,16 @@ impl<T: Real> AdamState<'_, T> {
         for i in (1..n).rev() {
             order.swap(i, stream.below(i as u64 + 1) as usize);
         }
-        let chosen = &mut order[batch * size..((batch + 1) * size).min(n)];
+        let mut chosen = order[batch * size..((batch + 1) * size).min(n)].to_vec();
         chosen.sort_unstable();
-        let part = self.problem.subset(chosen);
-        let loss = Evaluator::new(self.config, &part).evaluate(&self.x, &mut self.gradient);
+        chosen
+    }
+
+    /// The gradient of one batch, scaled as if it were all, and the batch's loss.
+    fn batch(&mut self, size: usize, step: u64) -> f64 {
+        let part = self.problem.subset(&self.chosen(size, step));
+        let mut evaluator = Evaluator::training(self.config, &part, self.settings.trained);
+        let loss = evaluator.evaluate(&self.x, &mut self.gradient);
         let scale = T::of(self.problem.predictions() / part.predictions());
         self.gradient.iter_mut().for_each(|g| *g *= scale);
         loss
@@ -251,7 +265,7 @@ impl<'p, T: Real> LbfgsState<'p, T> {
         let epsilon = if is_f64::<T>() { f64::EPSILON } else { f64::from(f32::EPSILON) };
         // Rounding of the loss: sums are f64, what is summed is rounded to T.
         let wolfe = Wolfe { noise: 4.0 * epsilon, ..Wolfe::default() };
-        let mut evaluator = Evaluator::new(config, problem);
+        let mut evaluator = Evaluator::training(config, problem, settings.trained);
         let mut x = position.clone();
         let mut objective = Scaled { objective: &mut evaluator, scale: &units, x: &mut x };
         let descent = Descent::new(&mut objective, position, lbfgs, wolfe, settings.rate);
@@ -263,7 +277,11 @@ impl<'p, T: Real> LbfgsState<'p, T> {
         let roots: Vec<f64> = adam.adam.second.iter().map(|v| v.wide().sqrt()).collect();
         let mean = roots.iter().sum::<f64>() / roots.len() as f64;
         let least = (LEAST_METRIC * mean).max(f64::from(f32::MIN_POSITIVE));
-        let units: Vec<f64> = roots.iter().map(|r| (r + least).sqrt().recip()).collect();
+        let mut units: Vec<f64> = roots.iter().map(|r| (r + least).sqrt().recip()).collect();
+        // What is not trained keeps its bits.
+        for range in adam.settings.trained.frozen(&adam.config) {
+            units[range].fill(1.0);
+        }
         let position: Vec<f64> = adam.x.iter().zip(&units).map(|(x, u)| x.wide() / u).collect();
         let lbfgs = Lbfgs::new(adam.settings.memory);
         Self::new(adam.config, adam.problem, adam.settings, narrow(&units), narrow(&position), lbfgs)

@@ -308,7 +308,7 @@ mod tests {
     use super::*;
     use crate::corpus::{Corpus, Options, Outputs, Silent, Source};
     use crate::model::{Preset, Shape};
-    use crate::train::settings::{Method, Schedule, Stall};
+    use crate::train::settings::{Method, Sampling, Schedule, Stall, Trained};
 
     fn stories(documents: u64) -> (Problem, Config) {
         let outputs = Outputs { contexts: true, ..Outputs::default() };
@@ -337,6 +337,8 @@ mod tests {
             Settings { rate: 0.01, batch: Some(7), seed: 3, ..adam },
             Settings { precision: Precision::F64, memory: 4, warmup: 0, ..lbfgs },
             Settings { warmup: 5, ..lbfgs },
+            Settings { rate: 0.01, batch: Some(7), sampling: Sampling::Uniform, ..adam },
+            Settings { warmup: 5, trained: Trained::FeedForward, ..lbfgs },
         ]
     }
 
@@ -365,6 +367,51 @@ mod tests {
                 assert_eq!(second.progress(), whole.progress());
             }
         }
+    }
+
+    #[test]
+    fn what_is_not_trained_keeps_its_bits_and_the_rest_moves() {
+        let (problem, config) = stories(12);
+        let model = Model::random(config, 1).unwrap();
+        for method in [Method::Adam, Method::Lbfgs] {
+            // In f64, as the model is drawn; f32 rounds it at the start.
+            let settings = Settings {
+                precision: Precision::F64,
+                trained: Trained::FeedForward,
+                warmup: if method == Method::Lbfgs { 5 } else { 0 },
+                ..Settings::new(method)
+            };
+            let mut trainer = Trainer::new(&model, &problem, settings, steps(20)).unwrap();
+            trainer.run(&mut Unwatched).unwrap();
+            let trained = trainer.model().unwrap();
+            for tensor in config.tensors() {
+                let same = trained.tensor(tensor.name) == model.tensor(tensor.name);
+                assert_eq!(same, Trained::FeedForward.freezes(tensor.kind), "{}", tensor.name);
+            }
+        }
+    }
+
+    #[test]
+    fn the_rate_falls_to_the_last_one() {
+        // With one weight that matters, Adam's first step is the rate: after the schedule, the last rate is left.
+        let (problem, config) = stories(12);
+        let model = Model::random(config, 1).unwrap();
+        let settings = |last_rate, schedule_steps| Settings {
+            rate: 0.01,
+            last_rate,
+            schedule: Schedule::Linear,
+            schedule_steps,
+            ..Settings::new(Method::Adam)
+        };
+        let after = |settings: Settings| {
+            let mut trainer = Trainer::new(&model, &problem, settings, steps(8)).unwrap();
+            trainer.run(&mut Unwatched).unwrap();
+            trainer.model().unwrap()
+        };
+        // Without a slope there is nothing to fall; with one, it matters where it ends.
+        let constant = Settings { rate: 0.01, ..Settings::new(Method::Adam) };
+        assert_eq!(after(settings(0.01, 4)), after(constant));
+        assert_ne!(after(settings(0.005, 4)), after(settings(0.0, 4)));
     }
 
     #[test]

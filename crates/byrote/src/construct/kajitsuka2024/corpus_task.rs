@@ -9,6 +9,7 @@ use super::task::{Goal, Samples};
 use crate::corpus::random::Associations;
 use crate::corpus::{Alphabet, ContextSet, Key, Vocabulary};
 use crate::num::Stream;
+use crate::train::Problem;
 use crate::{Error, Result};
 
 /// Samples of a corpus.
@@ -24,11 +25,6 @@ pub struct CorpusTask {
 
 /// The samples of a set of contexts over `d_vocab` tokens.
 pub fn from_contexts(contexts: &ContextSet, d_vocab: usize, switches: Switches) -> Result<CorpusTask> {
-    if switches.goal == Goal::EveryPosition {
-        let message = "a text has no labels of its own; every prefix of a document is a context already, which is the \
-                       causal task; give --pairs or --random";
-        return Err(Error::setting("--task", message));
-    }
     let (mut tokens, mut contradictions) = (Vec::new(), 0);
     let mut list: Vec<(Vec<u32>, u32)> = Vec::with_capacity(contexts.len());
     for context in contexts.iter() {
@@ -36,6 +32,31 @@ pub fn from_contexts(contexts: &ContextSet, d_vocab: usize, switches: Switches) 
         let Some(&label) = context.top_set().first() else { continue };
         contradictions += u64::from(context.next().nth(1).is_some());
         list.push((tokens.clone(), label));
+    }
+    from_list(list, contradictions, d_vocab, switches)
+}
+
+/// The same of a training problem.
+pub fn from_problem(problem: &Problem, d_vocab: usize, switches: Switches) -> Result<CorpusTask> {
+    let top = |context: usize| {
+        let next = problem.next_of(context).iter();
+        next.min_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0))).map(|n| (problem.tokens_of(context), n.0))
+    };
+    let list = (0..problem.len()).filter_map(top).collect();
+    let contradictions = (0..problem.len()).filter(|&c| problem.next_of(c).len() > 1).count() as u64;
+    from_list(list, contradictions, d_vocab, switches)
+}
+
+fn from_list(
+    mut list: Vec<(Vec<u32>, u32)>,
+    contradictions: u64,
+    d_vocab: usize,
+    switches: Switches,
+) -> Result<CorpusTask> {
+    if switches.goal == Goal::EveryPosition {
+        let message = "a text has no labels of its own; every prefix of a document is a context already, which is the \
+                       causal task; give --pairs or --random";
+        return Err(Error::setting("--task", message));
     }
     let mut taken: Vec<u32> = list.iter().map(|l| l.1).collect();
     taken.sort_unstable();
@@ -89,6 +110,9 @@ mod tests {
         let corpus = Corpus::read(&Source::Files(vec![path]), &Options::default(), outputs, &Silent).unwrap();
         let contexts = corpus.contexts.unwrap();
         let task = from_contexts(&contexts, corpus.vocabulary.len(), NEXT).unwrap();
+        let problem = Problem::new(&contexts, corpus.summary.floor_nats);
+        let same = from_problem(&problem, corpus.vocabulary.len(), NEXT).unwrap();
+        assert_eq!(format!("{task:?}"), format!("{same:?}"));
         assert_eq!((task.contradictions, task.samples.len()), (1, 4));
         // Taken: 2 (id 1), 5 (id 2), 7 (id 3).
         assert_eq!(task.labels, Labels::Tokens(vec![1, 2, 3]));

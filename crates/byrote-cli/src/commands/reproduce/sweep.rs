@@ -1,0 +1,159 @@
+//! Figures that are sweeps: a plan is run in the figure's directory, and its page drawn from what is there.
+
+use super::{Job, Made};
+use crate::commands::sweep::{SweepArgs, estimate, execute_plan, exit_code};
+use crate::interrupt;
+use crate::progress::Watcher as Reading;
+use crate::reporting::write_page;
+use crate::ui::{self, thousands};
+use byrote::construct::kajitsuka2024::corpus_task::from_contexts;
+use byrote::construct::{dana2024, kajitsuka2024, madden2024};
+use byrote::corpus::{Corpus, Outputs, Silent};
+use byrote::lab::corpora::Material;
+use byrote::lab::{Corpora, CorpusSpec, Plan, Record};
+use byrote::model::Activation;
+use byrote::output::OutputFile;
+use byrote::report::html::Page;
+use byrote::report::reproduce::capacity::Construction;
+use byrote::report::reproduce::{Found, found};
+use byrote::{Error, Result};
+use serde_json::json;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Where the constructions of `capacity` stand in its directory.
+const CONSTRUCTIONS: &str = "constructions.csv";
+/// Sequences that they are written down for.
+const SIZES: [u64; 5] = [64, 128, 256, 512, 1024];
+
+/// Runs a figure's plan, and draws its page.
+pub fn make(job: &Job<'_>, key: &str, text: &str) -> Result<(Made, ExitCode)> {
+    let mut plan = Plan::parse(text, key)?;
+    if job.common.seed != 0 {
+        // Other seeds, as many of them: corpora that are seeded by jobs move along.
+        for job_plan in &mut plan.jobs {
+            let seeded = job_plan.corpus.seed != 0 && job_plan.corpus.seed == job_plan.seed;
+            job_plan.seed = job_plan.seed.wrapping_add(job.common.seed);
+            if seeded {
+                job_plan.corpus.seed = job_plan.seed;
+            }
+        }
+    }
+    let common = job.common;
+    let corpora = Corpora::read(&plan.jobs, &Reading::new(common.quiet))?;
+    if job.dry_run {
+        let seconds: f64 = plan.jobs.iter().map(|j| estimate(j, &corpora)).sum();
+        let text =
+            format!("{} trainings, about {}\n", thousands(plan.jobs.len() as u64), ui::duration(seconds));
+        let json = json!({"jobs": plan.jobs.len(), "estimated_seconds": seconds, "full": job.full});
+        return Ok((Made { text, json, files: Vec::new() }, ExitCode::SUCCESS));
+    }
+    let running =
+        SweepArgs { out: None, dry_run: false, fail_fast: false, keep_models: false, checkpoint_every: 30.0 };
+    let (outcome, _) = execute_plan(&plan, &corpora, job.out, &running, common)?;
+    if key == "capacity" && !outcome.interrupted {
+        write_constructions(job, &plan.jobs[0].corpus)?;
+    }
+    let record = Record::load(job.out)?;
+    let Found { page, lines, json: mut shown } = found(&record, &read_constructions(job.out)?)?;
+    let report = write_page(job.out, &page)?;
+    shown["jobs"] = json!(outcome.jobs);
+    shown["done"] = json!(outcome.done);
+    shown["failed"] = json!(outcome.failed);
+    shown["interrupted"] = json!(outcome.interrupted);
+    shown["full"] = json!(job.full);
+    let mut text = format!(
+        "{key}: {} of {} trainings done\n",
+        thousands(outcome.done as u64),
+        thousands(outcome.jobs as u64)
+    );
+    for line in lines {
+        text += &format!("{line}\n");
+    }
+    if outcome.interrupted {
+        text += "interrupted; the same command goes on\n";
+    }
+    let files = vec![job.out.join("results.csv"), report];
+    Ok((Made { text, json: shown, files }, exit_code(&outcome)))
+}
+
+/// The page of any run directory.
+pub fn page_of(record: &Record, directory: &Path) -> Result<Page> {
+    Ok(found(record, &read_constructions(directory)?)?.page)
+}
+
+/// Writes the constructions of the first sequences of a corpus down, and what they came to.
+fn write_constructions(job: &Job<'_>, spec: &CorpusSpec) -> Result<()> {
+    let path = job.out.join(CONSTRUCTIONS);
+    if path.exists() {
+        return Ok(());
+    }
+    let labels = u64::from(spec.labels.unwrap_or_default());
+    let mut csv = "method,contexts,labels,parameters\n".to_owned();
+    for n in SIZES {
+        if interrupt::asked() {
+            return Ok(());
+        }
+        ui::note(job.common.quiet, &format!("writing down three models of {n} sequences"));
+        let spec = CorpusSpec { documents: Some(n), ..spec.clone() };
+        let (source, options) = spec.resolve()?;
+        let read = || {
+            let outputs = Outputs { contexts: true, ..Outputs::default() };
+            Corpus::read(&source, &options, outputs, &Silent)
+        };
+        let exact = read()?;
+        let material = Material::new(read()?)?;
+        let (problem, d_vocab, n_ctx) = (&material.problem, material.d_vocab, material.n_ctx);
+        let seed = job.common.seed;
+        let hidden =
+            madden2024::Settings { activation: Activation::Tanh, seed, ..madden2024::Settings::default() };
+        let hidden = madden2024::build(problem, d_vocab, n_ctx, &hidden)?.0.parameters().len() as u64;
+        let task = Some(dana2024::Task::Association);
+        let attention = dana2024::Settings { task, seed, ..dana2024::Settings::default() };
+        let attention = dana2024::build(problem, d_vocab, n_ctx, &attention)?.0.parameters().len() as u64;
+        let contexts = exact.contexts.ok_or_else(|| Error::EmptyCorpus { message: "no sequences".into() })?;
+        let (goal, attention_kind) = (kajitsuka2024::Goal::Next, kajitsuka2024::Attention::Causal);
+        let switches = kajitsuka2024::Switches { goal, attention: attention_kind, padded: false };
+        let task = from_contexts(&contexts, exact.vocabulary.len(), switches)?;
+        let settings = kajitsuka2024::Settings { seed, ..kajitsuka2024::Settings::default() };
+        let square_root = kajitsuka2024::build(&task.samples, &settings, &kajitsuka2024::Unwatched)?;
+        let square_root =
+            square_root.model.network.tally().parameters + square_root.model.network.embedding().parameters;
+        for (method, parameters) in
+            [("madden2024", hidden), ("dana2024", attention), ("kajitsuka2024", square_root as u64)]
+        {
+            csv += &format!("{method},{n},{labels},{parameters}\n");
+        }
+    }
+    OutputFile::write(&path, csv.as_bytes())
+}
+
+/// The constructions in a directory, by method; none where there is no such file.
+fn read_constructions(directory: &Path) -> Result<Vec<Construction>> {
+    let path = directory.join(CONSTRUCTIONS);
+    let text = match std::fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) => return Err(Error::io(&path, "read", e)),
+    };
+    let mut all = Vec::new();
+    for (number, line) in text.lines().enumerate().skip(1) {
+        let fields: Vec<&str> = line.split(',').collect();
+        let parsed = match fields[..] {
+            [method, contexts, labels, parameters] => (|| {
+                Some(Construction {
+                    method: method.to_owned(),
+                    contexts: contexts.parse().ok()?,
+                    labels: labels.parse().ok()?,
+                    parameters: parameters.parse().ok()?,
+                })
+            })(),
+            _ => None,
+        };
+        all.push(parsed.ok_or_else(|| {
+            Error::format_at(&path, number as u64 + 1, "not method, contexts, labels and parameters")
+        })?);
+    }
+    all.sort_by(|a, b| a.method.cmp(&b.method).then(a.contexts.cmp(&b.contexts)));
+    Ok(all)
+}

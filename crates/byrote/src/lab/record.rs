@@ -1,0 +1,104 @@
+//! A run directory as its readers see it: what was planned, what is known so far.
+
+use super::directory::{Journal, Manifest};
+use super::row::{Row, Status};
+use crate::{Error, Result};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// What a run directory holds. It need not be complete, and another process may be at work in it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Record {
+    /// The plan's name.
+    pub name: String,
+    /// Jobs in all.
+    pub jobs: usize,
+    /// Those that are over, in the order of the plan.
+    pub rows: Vec<Row>,
+    /// Steps and gaps in nats, for every row that has a curve.
+    pub curves: BTreeMap<String, Vec<(f64, f64)>>,
+    /// Seconds that the jobs took, one after the other.
+    pub seconds: f64,
+    /// The version of the program that began it.
+    pub version: String,
+    /// The machine that began it.
+    pub machine: String,
+}
+
+impl Record {
+    /// Reads a run directory.
+    ///
+    /// # Errors
+    /// When it is none, or its manifest or journal is damaged.
+    pub fn load(directory: &Path) -> Result<Self> {
+        let Some(manifest) = Manifest::load(directory)? else {
+            let message = match directory.join("training").join("manifest.toml").exists() {
+                true => "is a study; its run directory is the folder training in it",
+                false => "is not a run directory: it has no manifest.toml",
+            };
+            return Err(Error::format(directory, message));
+        };
+        let journal = Journal::read(&directory.join("journal.jsonl"))?;
+        let position: BTreeMap<&str, usize> =
+            manifest.settings.iter().enumerate().map(|(i, s)| (s.as_str(), i)).collect();
+        let place = |row: Row| {
+            let settings = serde_json::to_string(&row.settings).unwrap_or_default();
+            position.get(settings.as_str()).map(|&i| (i, row))
+        };
+        let mut rows: Vec<(usize, Row)> = journal.rows.into_values().filter_map(place).collect();
+        rows.sort_by_key(|r| r.0);
+        let rows: Vec<Row> = rows.into_iter().map(|r| r.1).collect();
+        let curve = |row: &Row| {
+            let path = directory.join("curves").join(format!("{}.csv", row.job));
+            let text = std::fs::read_to_string(path).ok()?;
+            Some((row.job.clone(), text.lines().skip(1).filter_map(point).collect()))
+        };
+        Ok(Self {
+            name: manifest.name,
+            jobs: manifest.jobs,
+            curves: rows.iter().filter_map(curve).collect(),
+            rows,
+            seconds: journal.seconds,
+            version: manifest.version,
+            machine: manifest.machine,
+        })
+    }
+
+    /// The rows with a result.
+    pub fn done(&self) -> impl Iterator<Item = &Row> {
+        self.rows.iter().filter(|row| row.status == Status::Done)
+    }
+
+    /// Whether every job has a result.
+    pub fn is_complete(&self) -> bool {
+        self.done().count() == self.jobs
+    }
+}
+
+/// The step and the gap of a line of a curve.
+fn point(line: &str) -> Option<(f64, f64)> {
+    let mut fields = line.split(',');
+    Some((fields.next()?.parse().ok()?, fields.nth(2)?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_a_run_directory_is_told() {
+        let empty = tempfile::tempdir().unwrap();
+        let error = |path: &Path| Record::load(path).unwrap_err().to_string();
+        assert!(error(empty.path()).contains("no manifest.toml"));
+        std::fs::create_dir(empty.path().join("training")).unwrap();
+        std::fs::write(empty.path().join("training/manifest.toml"), "x").unwrap();
+        assert!(error(empty.path()).contains("folder training"));
+        assert!(error(&empty.path().join("training")).contains("not a manifest"));
+    }
+
+    #[test]
+    fn a_line_of_a_curve_is_a_step_and_a_gap() {
+        assert_eq!(point("10,12,5.5,0.25"), Some((10.0, 0.25)));
+        assert_eq!(point("10,12"), None);
+    }
+}

@@ -1,0 +1,142 @@
+//! A law through measurements, as a page shows it: the curve with its interval, the comparison, what is left over.
+
+use super::html::{Cell, Column, Exhibit, Section, Status, Table};
+use super::words::{brief, sentence};
+use super::{Axis, Band, Figure, Line, Points, residuals};
+use crate::Result;
+use crate::fit::{self, Comparison, Law, Settings, bootstrap, compare};
+
+/// What is fitted, and what it is called.
+pub(super) struct Question<'a> {
+    /// A name for files, of letters and hyphens.
+    pub name: &'a str,
+    /// What the measurements are of.
+    pub title: &'a str,
+    /// The size.
+    pub x: Axis,
+    /// The measurement.
+    pub y: Axis,
+    /// The measurements, a group a seed.
+    pub points: &'a fit::Points,
+    /// The laws that come into question.
+    pub laws: &'a [Law],
+    /// The law to draw where none is supported; the paper's.
+    pub drawn: Law,
+}
+
+/// The answer to a question.
+pub(super) struct Answer {
+    /// All laws, compared.
+    pub comparison: Comparison,
+    /// The measurements with the law through them, for the page to add to.
+    pub figure: Figure,
+    /// The law that is drawn.
+    pub law: Law,
+}
+
+impl Question<'_> {
+    /// Compares the laws and draws the one that is supported, or that of the paper.
+    pub fn answer(&self) -> Result<Answer> {
+        let settings = Settings::default();
+        let mut comparison = compare(self.points, self.laws, &settings)?;
+        // The paper's law gets its intervals even where another is nearer.
+        if let Some(row) = comparison.rows.iter_mut().find(|r| r.law == self.drawn && r.replicates.is_none())
+            && let Some(fit) = &row.fit
+        {
+            row.replicates = Some(bootstrap(self.points, fit, &settings.bootstrap)?);
+        }
+        let law = comparison.verdict.laws().first().copied().unwrap_or(self.drawn);
+        let mut figure = Figure::new(self.title, self.x.clone(), self.y.clone());
+        let (mut points, mut errors) = (Vec::new(), Vec::new());
+        for x in self.points.sizes() {
+            let y: Vec<f64> = self.points.as_slice().iter().filter(|p| p.x == x).map(|p| p.y).collect();
+            points.push((x, y.iter().sum::<f64>() / y.len() as f64));
+            let ends = (f64::INFINITY, f64::NEG_INFINITY);
+            errors.push(y.iter().fold(ends, |(low, high), &y| (low.min(y), high.max(y))));
+        }
+        let (first, last) = (points.first().map_or(0.0, |p| p.0), points.last().map_or(1.0, |p| p.0));
+        if let Some(row) = comparison.row(law)
+            && let Some(fit) = &row.fit
+        {
+            let x: Vec<f64> = (0..=80).map(|i| first + (last - first) * f64::from(i) / 80.0).collect();
+            if let Some(band) = row.replicates.as_ref().and_then(|r| r.band(&x)) {
+                figure = figure.band(Band::new("law", "", band.iter().map(|b| (b.x, b.low, b.high))));
+            }
+            let line = x.iter().map(|&x| (x, fit.value(x)));
+            figure = figure.line(Line::new("law", format!("{law} law"), line));
+        }
+        let seeds = self.points.groups().len();
+        let mut measured = Points::new("measured", "measured", points);
+        if seeds > 1 {
+            measured = measured.with_errors(errors);
+        }
+        Ok(Answer { comparison, figure: figure.points(measured), law })
+    }
+
+    /// The residuals of the law that is drawn.
+    fn left_over(&self, answer: &Answer) -> Option<Figure> {
+        let fit = answer.comparison.row(answer.law)?.fit.as_ref()?;
+        let points = Points::new("measured", "", fit.residuals.iter().map(|r| (r.x, r.residual)));
+        let title = format!("{}: what the {} law leaves over", self.title, answer.law);
+        Some(residuals(title, self.x.clone(), "measured - fitted", vec![points]))
+    }
+
+    /// The comparison in a sentence, in a table and as residuals.
+    pub fn show(&self, section: Section, answer: &Answer) -> Section {
+        let c = &answer.comparison;
+        let columns = [
+            Column::left("law"),
+            Column::left("with 95% intervals"),
+            Column::right("R\u{b2}"),
+            Column::right("AICc").unit("above the best"),
+            Column::left("judged"),
+        ];
+        let caption = format!(
+            "Laws compared on {} measurements at {} sizes, {} seeds.",
+            c.n_points, c.n_sizes, c.n_groups
+        );
+        let mut table = Table::new(caption, columns);
+        for row in &c.rows {
+            let supported = c.verdict.laws().contains(&row.law);
+            let judged = match (supported, row.doubts.first()) {
+                (true, _) => Cell::status(Status::Good, "supported"),
+                (_, Some(doubt)) => Cell::status(Status::Neutral, doubt.sentence()),
+                _ => Cell::status(Status::Neutral, "another law is nearer"),
+            };
+            table = table.row([
+                Cell::from(row.law.formula().to_owned()),
+                parameters(row).into(),
+                row.fit
+                    .as_ref()
+                    .and_then(|f| f.r_squared)
+                    .map_or_else(Cell::none, |r| format!("{r:.4}").into()),
+                row.delta.map_or_else(Cell::none, |d| format!("{d:.1}").into()),
+                judged,
+            ]);
+        }
+        let section = section.paragraph(sentence(&c.sentence)).table(table);
+        match self.left_over(answer) {
+            Some(figure) => {
+                let alt = format!("Residuals of the {} law against {}.", answer.law, self.x.label);
+                let caption = "What is left over should scatter around zero without a shape.";
+                section.exhibit(
+                    Exhibit::new(figure).name(format!("{}-residuals", self.name)).alt(alt).caption(caption),
+                )
+            }
+            None => section,
+        }
+    }
+}
+
+/// The parameters of a law, with intervals where they are known.
+fn parameters(row: &fit::Row) -> String {
+    let Some(fit) = &row.fit else { return String::new() };
+    let one = |p: &fit::Parameter| {
+        let interval = row.replicates.as_ref().and_then(|r| r.interval(p.name));
+        match interval {
+            Some(i) => format!("{} = {} ({} to {})", p.name, brief(p.value), brief(i.low), brief(i.high)),
+            None => format!("{} = {}", p.name, brief(p.value)),
+        }
+    };
+    fit.parameters.iter().map(one).collect::<Vec<_>>().join(", ")
+}
