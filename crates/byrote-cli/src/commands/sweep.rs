@@ -34,6 +34,9 @@ pub struct SweepCommand {
     /// A TOML file
     #[arg(value_name = "PLAN")]
     pub plan: PathBuf,
+    /// Every job takes all its steps: no stop near the floor, none for standing still
+    #[arg(long)]
+    pub full: bool,
     #[command(flatten)]
     pub running: SweepArgs,
 }
@@ -60,7 +63,14 @@ pub struct SweepArgs {
 }
 
 pub fn execute(args: &SweepCommand, common: &Common) -> Result<ExitCode> {
-    let plan = Plan::load(&args.plan)?;
+    let mut plan = Plan::load(&args.plan)?;
+    if args.full {
+        for job in &mut plan.jobs {
+            job.training.stop_gap = None;
+            job.training.stop_relative_gap = Some(0.0);
+            job.training.stall = 0.0;
+        }
+    }
     let out = args.running.out.clone().unwrap_or_else(|| PathBuf::from(&plan.name));
     let corpora = Corpora::read(&plan.jobs, &Reading::new(common.quiet))?;
     if args.running.dry_run {
@@ -245,7 +255,10 @@ fn human(plan: &Plan, rows: &[Row], outcome: &Outcome) -> String {
             result.map_or(String::new(), |r| thousands(r.steps)),
             result.map_or_else(|| row.error.clone().unwrap_or_default(), |r| r.stop.clone()),
             result.map_or(String::new(), |r| thousands_f64(r.gap_nats, 3)),
-            row.relative_gap().map_or(String::new(), |g| format!("{:.2}%", 100.0 * g)),
+            row.relative_gap().map_or(String::new(), |g| match row.floor_nats > 0.0 {
+                true => format!("{:.2}%", 100.0 * g),
+                false => format!("{g:.3} nats a prediction"),
+            }),
             result.map_or(String::new(), |r| thousands(r.memorized)),
         ]);
     }

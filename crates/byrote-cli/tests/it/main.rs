@@ -11,6 +11,7 @@ mod incontext;
 mod kajitsuka2024;
 mod memory;
 mod rank;
+mod report;
 mod study;
 mod sweep;
 mod train;

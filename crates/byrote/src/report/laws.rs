@@ -1,5 +1,6 @@
 //! A law through measurements, as a page shows it: the curve with its interval, the comparison, what is left over.
 
+use super::averages::{Mean, by_size};
 use super::html::{Cell, Column, Exhibit, Section, Status, Table};
 use super::words::{brief, sentence};
 use super::{Axis, Band, Figure, Line, Points, residuals};
@@ -47,13 +48,7 @@ impl Question<'_> {
         }
         let law = comparison.verdict.laws().first().copied().unwrap_or(self.drawn);
         let mut figure = Figure::new(self.title, self.x.clone(), self.y.clone());
-        let (mut points, mut errors) = (Vec::new(), Vec::new());
-        for x in self.points.sizes() {
-            let y: Vec<f64> = self.points.as_slice().iter().filter(|p| p.x == x).map(|p| p.y).collect();
-            points.push((x, y.iter().sum::<f64>() / y.len() as f64));
-            let ends = (f64::INFINITY, f64::NEG_INFINITY);
-            errors.push(y.iter().fold(ends, |(low, high), &y| (low.min(y), high.max(y))));
-        }
+        let (points, errors) = by_size(self.points.as_slice().iter().map(|p| (p.x, p.y)), Mean::Plain);
         let (first, last) = (points.first().map_or(0.0, |p| p.0), points.last().map_or(1.0, |p| p.0));
         if let Some(row) = comparison.row(law)
             && let Some(fit) = &row.fit
@@ -91,10 +86,8 @@ impl Question<'_> {
             Column::right("AICc").unit("above the best"),
             Column::left("judged"),
         ];
-        let caption = format!(
-            "Laws compared on {} measurements at {} sizes, {} seeds.",
-            c.n_points, c.n_sizes, c.n_groups
-        );
+        let seeds = if c.n_groups > 1 { format!(", {} seeds", c.n_groups) } else { String::new() };
+        let caption = format!("Laws compared on {} measurements at {} sizes{seeds}.", c.n_points, c.n_sizes);
         let mut table = Table::new(caption, columns);
         for row in &c.rows {
             let supported = c.verdict.laws().contains(&row.law);

@@ -22,6 +22,7 @@
 //! # Ok::<(), byrote::Error>(())
 //! ```
 
+mod averages;
 pub mod capacity;
 mod clip;
 mod csv;

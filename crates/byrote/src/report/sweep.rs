@@ -3,6 +3,7 @@
 //! It works on half a run, and says so. Measurements of one size and several seeds are shown as their mean with the range;
 //! gaps are averaged by their logarithms.
 
+use super::averages::{Mean, by_size};
 use super::html::{Cell, Column, Exhibit, KeyFigure, Page, Prose, Section, Status, Table, Verdict};
 use super::laws::Question;
 use super::words::{brief, nats, references, thousands};
@@ -128,15 +129,9 @@ pub(super) fn series(record: &Record) -> Vec<(String, Vec<&Row>)> {
     all.into_iter().map(|(key, rows)| (name(key), rows)).collect()
 }
 
-/// Means of the logarithms of y at every x, with the lowest and the highest.
+/// Gaps at every size: means of their logarithms, with the range.
 pub(super) fn averaged(points: impl IntoIterator<Item = (f64, f64)>) -> (Vec<(f64, f64)>, Vec<(f64, f64)>) {
-    let mut points: Vec<(f64, f64)> = points.into_iter().filter(|p| p.1 > 0.0 && p.1.is_finite()).collect();
-    points.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
-    let mean = |part: &[(f64, f64)]| {
-        let sum: f64 = part.iter().map(|p| libm::log(p.1)).sum();
-        ((part[0].0, libm::exp(sum / part.len() as f64)), (part[0].1, part[part.len() - 1].1))
-    };
-    points.chunk_by(|a, b| a.0 == b.0).map(mean).unzip()
+    by_size(points, Mean::OfLogarithms)
 }
 
 /// Whether every floor is above zero, so that gaps can be told by it.
@@ -215,14 +210,16 @@ fn distinct(values: impl Iterator<Item = f64>) -> Vec<f64> {
 pub(super) struct Smallest {
     /// Contexts, and what is known of the parameters.
     pub by_corpus: Vec<(u64, Threshold)>,
-    /// Contexts and parameters, a group a seed, where they are known.
+    /// Contexts and parameters, where they are known.
     pub points: Vec<Point>,
+    /// The intervals of those parameters, where both ends are known; else the parameters themselves.
+    pub ends: Vec<(f64, f64)>,
 }
 
 /// Where the gap falls to 1%, for every corpus.
 pub(super) fn smallest(rows: &[&Row]) -> Result<Smallest> {
     let mut by_corpus = Vec::new();
-    let mut points = Vec::new();
+    let (mut points, mut ends) = (Vec::new(), Vec::new());
     for contexts in distinct(rows.iter().map(|r| r.contexts as f64)) {
         let here = rows.iter().filter(|r| r.contexts as f64 == contexts);
         let gaps: Vec<Point> = here
@@ -239,15 +236,25 @@ pub(super) fn smallest(rows: &[&Row]) -> Result<Smallest> {
             bootstrap: fit::Bootstrap::default(),
         };
         let found = threshold(&gaps, &settings)?;
-        for group in &found.by_group {
-            points.extend(group.size.known().map(|size| Point::new(contexts, size, group.group)));
+        if let Some(size) = found.size.known() {
+            points.push(Point::new(contexts, size, 0));
+            let interval = found.interval.as_ref().and_then(|i| Some((i.low.known()?, i.high.known()?)));
+            ends.push(interval.map_or((size, size), |(low, high)| (low.min(size), high.max(size))));
         }
         by_corpus.push((contexts as u64, found));
     }
-    Ok(Smallest { by_corpus, points })
+    Ok(Smallest { by_corpus, points, ends })
 }
 
 impl Smallest {
+    /// The measurements of a figure that was drawn of these points, with their intervals.
+    pub fn with_intervals(&self, mut figure: Figure) -> Figure {
+        if let Some(points) = figure.points.iter_mut().find(|p| p.points.len() == self.ends.len()) {
+            points.errors.clone_from(&self.ends);
+        }
+        figure
+    }
+
     /// As a table.
     pub fn table(&self, caption: &str) -> Table {
         let columns = [
@@ -307,7 +314,7 @@ fn sizes(record: &Record) -> Result<Vec<Section>> {
                 drawn: Law::Linear,
             };
             let answer = question.answer()?;
-            let exhibit = Exhibit::new(answer.figure.clone())
+            let exhibit = Exhibit::new(found.with_intervals(answer.figure.clone()))
                 .name(format!("smallest-{}", i + 1))
                 .alt("Parameters needed to come within 1% of the floor against the number of contexts.")
                 .caption("Between the sizes tried, the gap is interpolated on logarithms.");

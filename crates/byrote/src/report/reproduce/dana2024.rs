@@ -14,6 +14,7 @@ use crate::Result;
 use crate::bounds::{dana2024, mahdavi2024};
 use crate::fit::{self, Law, Point};
 use crate::lab::{Record, Row};
+use crate::report::averages::{Mean, by_size};
 use crate::report::html::{Exhibit, Section};
 use crate::report::laws::{Answer, Question};
 use crate::report::words::{brief, thousands};
@@ -128,14 +129,7 @@ fn accuracy(row: &Row) -> f64 {
 
 /// Means over seeds at every size, with the range.
 fn means(points: &[Point]) -> (Vec<(f64, f64)>, Vec<(f64, f64)>) {
-    let mut sorted = points.to_vec();
-    sorted.sort_by(|a, b| a.x.total_cmp(&b.x));
-    let mean = |part: &[Point]| {
-        let y = || part.iter().map(|p| p.y);
-        let ends = (y().fold(f64::INFINITY, f64::min), y().fold(f64::NEG_INFINITY, f64::max));
-        ((part[0].x, y().sum::<f64>() / part.len() as f64), ends)
-    };
-    sorted.chunk_by(|a, b| a.x == b.x).map(mean).unzip()
+    by_size(points.iter().map(|p| (p.x, p.y)), Mean::Plain)
 }
 
 /// Those below a full memory: sizes whose mean is low enough.

@@ -65,7 +65,7 @@ pub(super) fn fig1(record: &Record) -> Result<Paper> {
             drawn: Law::Linear,
         };
         let answer = question.answer()?;
-        let mut figure = answer.figure.clone();
+        let mut figure = found.with_intervals(answer.figure.clone());
         let corpora = corpora(&all);
         let line =
             |f: &dyn Fn(&Row) -> f64| corpora.iter().map(|r| (r.contexts as f64, f(r))).collect::<Vec<_>>();
@@ -81,10 +81,11 @@ pub(super) fn fig1(record: &Record) -> Result<Paper> {
             )
             .dash_key("measured and fitted", "theorems");
         let frozen = smallest(&feed_forward)?;
-        let (means, ends) = averaged(frozen.points.iter().map(|p| (p.x, p.y)));
-        if !means.is_empty() {
+        if !frozen.points.is_empty() {
+            let points = frozen.points.iter().map(|p| (p.x, p.y));
             figure = figure.points(
-                Points::new("feed-forward", "training the feed-forward part only", means).with_errors(ends),
+                Points::new("feed-forward", "training the feed-forward part only", points)
+                    .with_errors(frozen.ends.iter().copied()),
             );
         }
         section = section.exhibit(

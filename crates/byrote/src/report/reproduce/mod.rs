@@ -155,3 +155,200 @@ fn law_json(comparison: &Comparison) -> Value {
         })).collect::<Vec<_>>(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::row::RowResult;
+    use crate::lab::{Job, Plan, Row, Status as JobStatus};
+    use std::collections::BTreeMap;
+
+    /// What a figure's plan would give if training followed a formula.
+    fn record(plan: &str, result: impl Fn(&Job, u64, u64) -> (f64, f64)) -> Record {
+        let plan = Plan::parse(plan, "").unwrap();
+        let row = |(i, job): (usize, &Job)| {
+            let d_vocab = job.corpus.d_vocab.map_or(500, u64::from);
+            let documents = job.corpus.documents.unwrap();
+            let contexts = if job.corpus.lengths.is_some() { documents } else { 2 * documents };
+            let config = job.model.config(d_vocab, 9).unwrap();
+            let floor_nats = if job.corpus.lengths.is_some() { 0.0 } else { 10.0 * contexts as f64 };
+            let (relative, accuracy) = result(job, contexts, config.n_parameters() as u64);
+            let by = if floor_nats > 0.0 { floor_nats } else { contexts as f64 };
+            Row {
+                job: format!("{i:016x}"),
+                status: JobStatus::Done,
+                settings: job.clone(),
+                documents,
+                contexts,
+                predictions: contexts,
+                d_vocab,
+                floor_nats,
+                n_heads: config.shape.n_heads,
+                d_head: config.shape.d_head,
+                d_mlp: config.shape.d_mlp,
+                parameters: config.n_parameters() as u64,
+                result: Some(RowResult {
+                    steps: 10,
+                    evaluations: 11,
+                    stop: "steps".into(),
+                    loss_nats: floor_nats + relative * by,
+                    gap_nats: relative * by,
+                    memorized: (accuracy * contexts as f64) as u64,
+                    memorized_distribution: 0,
+                    accuracy,
+                    max_kl_nats: 1.0,
+                }),
+                error: None,
+            }
+        };
+        Record {
+            name: plan.name.clone(),
+            jobs: plan.jobs.len(),
+            rows: plan.jobs.iter().enumerate().map(row).collect(),
+            curves: BTreeMap::new(),
+            seconds: 1.0,
+            version: "0".into(),
+            machine: "none".into(),
+        }
+    }
+
+    macro_rules! plan {
+        ($key:literal) => {
+            include_str!(concat!("../../../../../plans/", $key, ".toml"))
+        };
+    }
+
+    /// A little noise that depends on the seed.
+    fn noise(job: &Job, size: f64) -> f64 {
+        0.004 * (12.9898 * size + 78.233 * (job.seed + 1) as f64).sin()
+    }
+
+    fn claims(record: &Record) -> Vec<String> {
+        let found = found(record, &[]).unwrap();
+        assert!(found.page.to_html().unwrap().contains("All "));
+        found.lines
+    }
+
+    #[test]
+    fn every_plan_has_the_name_of_its_file() {
+        let plans = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plans");
+        let mut seen = 0;
+        for entry in std::fs::read_dir(plans).unwrap() {
+            let path = entry.unwrap().path();
+            let plan = Plan::load(&path).unwrap();
+            assert_eq!(Some(plan.name.as_str()), path.file_stem().unwrap().to_str());
+            seen += 1;
+        }
+        assert!(seen >= 16);
+    }
+
+    #[test]
+    fn figure_1_of_madden2024_finds_the_line_that_is_there_and_misses_one_that_is_not() {
+        let text = plan!("madden2024-fig1");
+        // The gap falls through 1% where parameters are 20 a context and 1,000.
+        let line = |job: &Job, n: u64, parameters: u64| {
+            let needed = 20.0 * n as f64 + 1000.0;
+            let x = (parameters as f64 / needed).ln() + noise(job, n as f64);
+            (0.01 * (-3.0 * x).exp(), 1.0)
+        };
+        let lines = claims(&record(text, line));
+        assert!(lines.len() == 2 && lines.iter().all(|l| l.ends_with("So they agree.")), "{lines:?}");
+        assert!(lines[1].contains("20.") || lines[1].contains("19."), "{}", lines[1]);
+        // A gap that rises with the width, and a threshold that grows with the square.
+        let wrong = |job: &Job, n: u64, parameters: u64| {
+            let needed = 0.02 * (n as f64).powi(2) + 5000.0;
+            let x = (parameters as f64 / needed).ln() + noise(job, n as f64);
+            (0.01 * (-3.0 * x).exp(), 1.0)
+        };
+        assert!(!claims(&record(text, wrong))[1].ends_with("So they agree."));
+        let rising = |_: &Job, n: u64, parameters: u64| (1e-6 * (n * parameters) as f64, 1.0);
+        assert!(claims(&record(text, rising))[0].ends_with("So they do not agree."));
+    }
+
+    #[test]
+    fn the_laws_of_dana2024_are_found_where_they_hold() {
+        let accuracy = |f: fn(f64, f64, f64) -> f64| {
+            move |job: &Job, _: u64, _: u64| {
+                let m = &job.model;
+                let (d, h) = (m.d_model as f64, m.n_heads as f64);
+                let y = f(h, m.d_head.unwrap_or(1) as f64, d);
+                (1.0, (y + noise(job, h + 3.0 * d)).clamp(0.02, 1.0))
+            }
+        };
+        let agree = |record: &Record, ending: &str| {
+            let lines = claims(record);
+            assert!(lines.len() == 2 && lines.iter().all(|l| l.ends_with(ending)), "{lines:?}");
+        };
+        let (yes, no) = ("So they agree.", "So they do not agree.");
+        agree(&record(plan!("dana2024-fig1a"), accuracy(|h, _, _| 0.05 + 0.03 * h)), yes);
+        agree(&record(plan!("dana2024-fig1a"), accuracy(|h, _, _| 0.3 + 0.1 * (3.0 * h).sin())), no);
+        agree(&record(plan!("dana2024-fig1b"), accuracy(|_, d_h, _| 0.05 + 0.006 * d_h * d_h)), yes);
+        let knee = |_: f64, _: f64, d: f64| if d <= 10.0 { 0.05 * d } else { 0.5 + 0.01 * (d - 10.0) };
+        agree(&record(plan!("dana2024-fig2a"), accuracy(knee)), yes);
+        agree(&record(plan!("dana2024-fig2b"), accuracy(|h, _, d| 0.02 + 4e-5 * d * d * d * h)), yes);
+        // 1.7 d_h associations a head of a hundred.
+        agree(&record(plan!("dana2024-fig4"), accuracy(|h, d_h, _| 0.1 + 0.9 * 0.017 * d_h * h)), yes);
+        agree(&record(plan!("dana2024-fig4"), accuracy(|h, d_h, _| 0.1 + 0.9 * 0.005 * d_h * h)), no);
+    }
+
+    #[test]
+    fn models_of_equal_size_are_compared_between_the_sizes_tried() {
+        let by_parameters = |shift: f64| {
+            move |job: &Job, _: u64, p: u64| {
+                let hidden = f64::from(u8::from(job.model.d_mlp.is_some()));
+                (1.0, 0.1 + 6e-5 * p as f64 + shift * hidden)
+            }
+        };
+        let lines = claims(&record(plan!("dana2024-fig3"), by_parameters(0.01)));
+        assert!(lines.len() == 2 && lines.iter().all(|l| l.ends_with("So they agree.")), "{lines:?}");
+        assert!(lines[0].contains("ahead by 0.0100"), "{}", lines[0]);
+        let lines = claims(&record(plan!("dana2024-fig3"), by_parameters(0.2)));
+        assert!(lines.iter().all(|l| l.ends_with("So they do not agree.")), "{lines:?}");
+    }
+
+    #[test]
+    fn bits_are_what_the_loss_saves() {
+        // Every model knows three bits a parameter, as far as there are so many.
+        let record = record(plan!("capacity"), |job, n, parameters| {
+            let all = n as f64 * f64::from(job.corpus.labels.unwrap()).ln();
+            let known = (3.0 * parameters as f64 * std::f64::consts::LN_2).min(all);
+            ((all - known) / n as f64, 0.5)
+        });
+        let written =
+            Construction { method: "kajitsuka2024".into(), contexts: 1024, labels: 32, parameters: 700 };
+        let found = found(&record, &[written]).unwrap();
+        assert!(found.lines[0].contains("alone, trained: 3.00"), "{}", found.lines[0]);
+        assert!(found.lines[0].ends_with("So they agree."));
+        assert!(found.page.to_html().unwrap().contains("kajitsuka2024, written down"));
+    }
+
+    #[test]
+    fn half_a_run_is_drawn_and_says_so() {
+        for text in [
+            plan!("madden2024-fig1"),
+            plan!("dana2024-fig1a"),
+            plan!("dana2024-fig2b"),
+            plan!("dana2024-fig3"),
+            plan!("dana2024-fig4"),
+            plan!("capacity"),
+        ] {
+            let whole = record(text, |_, _, p| (1.0 / p as f64, 0.5));
+            for kept in [0, 1, 3, whole.rows.len() / 2] {
+                let part = Record { rows: whole.rows[..kept].to_vec(), ..whole.clone() };
+                let html = found(&part, &[]).unwrap().page.to_html().unwrap();
+                assert!(html.contains("this is a part of the run"), "{} {kept}", part.name);
+            }
+        }
+    }
+
+    #[test]
+    fn any_other_name_is_a_sweep() {
+        let mut record =
+            record(plan!("madden2024-fig1"), |_, n, p| (0.01 * (20.0 * n as f64 / p as f64).powi(3), 0.5));
+        record.name = "mine".into();
+        let found = found(&record, &[]).unwrap();
+        assert!(found.lines.is_empty());
+        assert_eq!(found.page.command, "byrote sweep mine.toml");
+        assert!(found.page.to_html().unwrap().contains("The smallest model against contexts"));
+    }
+}

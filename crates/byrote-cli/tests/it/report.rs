@@ -1,0 +1,105 @@
+//! `byrote report` and the figures that are sweeps.
+
+use crate::Case;
+
+/// Twelve quick jobs.
+const PLAN: &str = r#"
+name = "quick"
+seeds = [0, 1]
+[corpus]
+documents = [10, 20]
+[model]
+preset = "average"
+d_mlp = [2, 8, 32]
+[training]
+steps = 60
+"#;
+
+fn page(case: &Case, directory: &str) -> String {
+    std::fs::read_to_string(case.path(directory).join("report.html")).unwrap()
+}
+
+#[test]
+fn a_sweep_ends_with_a_page_and_report_draws_the_same() {
+    let case = Case::new();
+    case.file("plan.toml", PLAN);
+    let swept = case.json(["sweep", "plan.toml", "--out", "run"]);
+    assert!(swept["report_file"].as_str().unwrap().ends_with("report.html"));
+    let first = page(&case, "run");
+    assert!(first.contains("All 12 jobs are done."));
+    assert!(case.path("run/figures/gaps.svg").exists() && case.path("run/figures/gaps.csv").exists());
+    let shown = case.json(["report", "run"]);
+    assert_eq!((shown["done"].as_u64(), shown["complete"].as_bool()), (Some(12), Some(true)));
+    assert_eq!(page(&case, "run"), first);
+}
+
+#[test]
+fn half_a_run_has_a_page_that_says_so() {
+    let case = Case::new();
+    case.file("plan.toml", PLAN);
+    assert!(case.run(["sweep", "plan.toml", "--out", "run", "--quiet"]).status.success());
+    // As if it had been killed: five jobs over, a sixth line half-written.
+    let journal = case.path("run/journal.jsonl");
+    let text = std::fs::read_to_string(&journal).unwrap();
+    let end = text.match_indices('\n').nth(5).unwrap().0 + 40;
+    std::fs::write(&journal, &text[..end]).unwrap();
+    let shown = case.json(["report", "run"]);
+    assert_eq!((shown["done"].as_u64(), shown["complete"].as_bool()), (Some(5), Some(false)));
+    assert!(page(&case, "run").contains("5 of 12 jobs are done: this is a part of the run."));
+    // Nothing was lost by looking: the run goes on.
+    assert!(case.run(["sweep", "plan.toml", "--out", "run", "--quiet"]).status.success());
+    assert!(page(&case, "run").contains("All 12 jobs are done."));
+}
+
+#[test]
+fn failed_jobs_are_on_the_page() {
+    let case = Case::new();
+    case.file(
+        "plan.toml",
+        "name = \"bad\"\n[corpus]\ndocuments = 10\n[model]\npreset = \"dana2024\"\nd_mlp = [5]\n",
+    );
+    assert_eq!(case.run(["sweep", "plan.toml", "--out", "run", "--quiet"]).status.code(), Some(1));
+    assert!(page(&case, "run").contains("0 of 1 jobs are done, 1 failed."));
+}
+
+#[test]
+fn what_is_no_run_directory_is_an_error() {
+    let case = Case::new();
+    std::fs::create_dir(case.path("empty")).unwrap();
+    for directory in ["empty", "nowhere"] {
+        let output = case.run(["report", directory]);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(String::from_utf8_lossy(&output.stderr).contains("not a run directory"));
+    }
+}
+
+#[test]
+fn every_figure_is_listed_and_planned_in_minutes_and_hours() {
+    let case = Case::new();
+    let listed = case.json(["reproduce"]);
+    let keys: Vec<&str> =
+        listed["figures"].as_array().unwrap().iter().map(|f| f["figure"].as_str().unwrap()).collect();
+    for key in [
+        "madden2024-fig1",
+        "dana2024-fig1a",
+        "dana2024-fig1b",
+        "dana2024-fig2a",
+        "dana2024-fig2b",
+        "dana2024-fig3",
+        "dana2024-fig4",
+        "kajitsuka2024-scaling",
+        "sander2024-fig3",
+        "sander2024-fig4",
+        "capacity",
+    ] {
+        assert!(keys.contains(&key), "{key}");
+        let small = case.json(["reproduce", key, "--dry-run"]);
+        let full = case.json(["reproduce", key, "--full", "--dry-run"]);
+        if let (Some(small), Some(full)) =
+            (small["estimated_seconds"].as_f64(), full["estimated_seconds"].as_f64())
+        {
+            assert!(small < 1800.0 && full > small && full < 86_400.0, "{key}: {small} and {full} seconds");
+        }
+    }
+    assert!(!case.path("madden2024-fig1").exists(), "a dry run writes nothing");
+}
