@@ -228,8 +228,8 @@ impl Function {
                 smooth(radius, (value, error), 1.13)
             }
         };
-        // Sums and products of bounds are rounded a few times.
-        (value, error * (1.0 + 16.0 * U))
+        // Sums and products of bounds are rounded a few times, and may underflow.
+        (value, error * (1.0 + 16.0 * U) + f64::MIN_POSITIVE)
     }
 }
 
@@ -312,8 +312,15 @@ fn exp_of(x: f64) -> Interval {
     Interval { lo: scale * value * (1.0 - 2.0 * relative), hi: scale * value * (1.0 + 2.0 * relative) }
 }
 
-/// An upper bound of ln x, for x > 0: a double whose exponential is proven to be at least x.
+/// An upper bound of ln x, for x > 0: a double whose exponential is proven to be at least x. Coarse at the ends of the range,
+/// where [`exp`] is.
 pub fn ln_above(x: f64) -> f64 {
+    if x < 1e-300 {
+        return -690.0; // e^-690 = 2.2e-300
+    }
+    if x > 8e307 {
+        return if x.is_finite() { 710.0 } else { f64::INFINITY }; // e^710 = 2.2e308
+    }
     let mut y = x.ln();
     let step = 4.0 * U * y.abs().max(1.0);
     while y.is_finite() && exp_of(y).lo < x {
@@ -398,6 +405,27 @@ mod tests {
         }
         assert_eq!(exp(Interval::ALL), Interval { lo: 0.0, hi: f64::INFINITY });
         assert_eq!(exp_of(f64::NAN), Interval::ALL);
+    }
+
+    #[test]
+    fn logarithms_end_at_the_ends_of_the_range() {
+        for x in [f64::MIN_POSITIVE, 5e-324, 1e-301, 1e-299, 1.0, 7e307, 8.5e307, f64::MAX] {
+            let above = ln_above(x);
+            assert!(above >= x.ln() && above < x.ln() + 60.0, "{x:e}: {above}");
+        }
+        assert_eq!(ln_above(f64::INFINITY), f64::INFINITY);
+        assert_eq!(ln_above(f64::NAN), f64::INFINITY);
+    }
+
+    #[test]
+    fn the_smallest_numbers_are_covered_too() {
+        // x / 2 is no double: it becomes 0, or rounds up.
+        for z in [5e-324, -5e-324, 1.5e-323, 1e-310, f64::MIN_POSITIVE] {
+            for activation in Activation::ALL {
+                let (_, error) = check(activation, z);
+                assert!(error >= f64::MIN_POSITIVE, "{activation} {z:e}");
+            }
+        }
     }
 
     proptest! {

@@ -123,6 +123,7 @@ pub(super) fn certify(psi: &Function, a: &[f64], b: &[f64], theorems: Theorems) 
         return Certificate {
             rank: Interval::exactly(m.min(n)),
             kruskal: Interval::exactly(m.min(n)),
+            rank_of_any_weights: m.min(n),
             rank_by: by.clone(),
             kruskal_by: by,
             bits: None,
@@ -172,5 +173,6 @@ pub(super) fn certify(psi: &Function, a: &[f64], b: &[f64], theorems: Theorems) 
         (found, by.to_owned())
     };
     let used = (upper > 0).then_some(bits);
-    Certificate { rank, kruskal, rank_by, kruskal_by, bits: used, theorems }
+    let rank_of_any_weights = of_b.min(m);
+    Certificate { rank, kruskal, rank_of_any_weights, rank_by, kruskal_by, bits: used, theorems }
 }

@@ -136,34 +136,35 @@ pub(super) fn certify(psi: &Function, a: &[f64], b: &[f64], theorems: Theorems) 
         return Certificate {
             rank: Interval::exactly(rank),
             kruskal: Interval::exactly(rank),
+            rank_of_any_weights: rank,
             rank_by: by.clone(),
             kruskal_by: by,
             bits: None,
             theorems,
         };
     }
-    let structural = match psi.exponents() {
+    // What a and what b leave.
+    let [of_a, of_b] = match psi.exponents() {
         Some(exponents) => {
             // Where powers are undecided their own upper bound stands.
             let of = |v: &[f64]| match rank_of_powers(&exponents, v) {
                 Found { lower, exact: true } => lower,
                 Found { .. } => exponents.len().min(v.len()),
             };
-            of(a).min(of(b))
+            [of(a), of(b)]
         }
         // ReLU: a column is a multiple of max(a, 0) or of max(-a, 0).
-        None => [a, b]
-            .map(|v| usize::from(v.iter().any(|&x| x > 0.0)) + usize::from(v.iter().any(|&x| x < 0.0)))
-            .into_iter()
-            .min()
-            .unwrap_or(0),
+        None => {
+            [a, b].map(|v| usize::from(v.iter().any(|&x| x > 0.0)) + usize::from(v.iter().any(|&x| x < 0.0)))
+        }
     };
+    let structural = of_a.min(of_b).min(m).min(n);
     let bits = entry_bits(psi, a, b);
     let matrix = |prime| entries(psi, a, b, prime);
-    let found = rank_over_rationals(structural.min(m).min(n), bits, primes_for(m, n), matrix);
-    let upper = if found.exact { found.lower } else { structural.min(m).min(n) };
+    let found = rank_over_rationals(structural, bits, primes_for(m, n), matrix);
+    let upper = if found.exact { found.lower } else { structural };
     let rank = Interval { lower: found.lower, upper };
-    let rank_by = match (rank.value(), found.lower == structural.min(m).min(n)) {
+    let rank_by = match (rank.value(), found.lower == structural) {
         (Some(_), true) => "residues modulo 2^61 - 1 from below, the powers of a and b from above".to_owned(),
         (Some(_), false) => "residues modulo primes whose product exceeds every minor".to_owned(),
         (None, _) => format!("residues from below; {} primes do not decide", primes_for(m, n)),
@@ -180,5 +181,6 @@ pub(super) fn certify(psi: &Function, a: &[f64], b: &[f64], theorems: Theorems) 
         };
         (found, by)
     };
-    Certificate { rank, kruskal, rank_by, kruskal_by, bits: None, theorems }
+    let rank_of_any_weights = of_b.min(m).min(n);
+    Certificate { rank, kruskal, rank_of_any_weights, rank_by, kruskal_by, bits: None, theorems }
 }

@@ -130,8 +130,11 @@ fn it_refuses_outside_its_hypotheses() {
             Settings { slack: f64::NAN, ..settings.clone() },
             Settings { n_heads: Some(0), ..settings.clone() },
             Settings { gap: Nats(0.0), ..settings.clone() },
+            Settings { tolerance: f64::NAN, ..settings.clone() },
+            Settings { tolerance: -1.0, ..settings.clone() },
         ] {
-            assert!(build(&problem, d_vocab, 9, &wrong).is_err(), "{wrong:?}");
+            let refused = build(&problem, d_vocab, 9, &wrong);
+            assert!(matches!(refused, Err(Error::Setting { .. })), "{wrong:?}");
         }
     }
     let small = Settings { activation: Activation::Gelu, max_memory: 1000, ..Settings::default() };
