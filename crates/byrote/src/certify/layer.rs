@@ -278,7 +278,8 @@ mod tests {
                     // A corner of the box.
                     let point = |k: usize| {
                         let sign = if (k + lane).is_multiple_of(3) { 1.0 } else { -1.0 };
-                        Dyadic::from(inputs.centre[k][lane]).plus(&Dyadic::from(sign * inputs.radius[k][lane]))
+                        Dyadic::from(inputs.centre[k][lane])
+                            .plus(&Dyadic::from(sign * inputs.radius[k][lane]))
                     };
                     for (j, (centre, radius)) in out.row(lane).enumerate() {
                         let exact = (0..depth).fold(Dyadic::from(bias[j]), |sum, k| {

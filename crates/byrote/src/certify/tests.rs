@@ -56,10 +56,7 @@ fn oracle(model: &Model, context: &[u32]) -> Vec<Dyadic> {
         Mixer::Attention => {
             let mut out: Vec<Dyadic> =
                 (0..d).map(|j| Dyadic::from(model.tensor("b_O").map_or(0.0, |b| b[j]))).collect();
-            let root = Dyadic::new(
-                (UBig::from(d_head) << (2 * BITS)).sqrt().into(),
-                -(BITS as isize),
-            );
+            let root = Dyadic::new((UBig::from(d_head) << (2 * BITS)).sqrt().into(), -(BITS as isize));
             for head in 0..shape.n_heads as usize {
                 let project = |w: &str, b: &str, x: &[Dyadic]| {
                     let bias = model.tensor(b).map(|b| &b[head * d_head..][..d_head]);
@@ -165,7 +162,11 @@ fn enclosures_of_built_models_hold_the_logits_of_256_bits() {
             let exact = oracle(&model, &problem.tokens_of(i));
             for (&(centre, radius), exact) in row.iter().zip(&exact) {
                 let off = exact.minus(&Dyadic::from(centre)).abs();
-                assert!(off <= Dyadic::from(radius), "{activation}: off by {:e}, not {radius:e}", off.to_f64());
+                assert!(
+                    off <= Dyadic::from(radius),
+                    "{activation}: off by {:e}, not {radius:e}",
+                    off.to_f64()
+                );
             }
         }
     }

@@ -13,6 +13,7 @@ use super::function::{Function, Signs};
 use super::subsets::{self, Budget, Verdict};
 use super::{Certificate, Interval, Theorems};
 use crate::num::modular::{Found, dyadic, plus, power, primes, rank, rank_over_rationals, residue, times};
+use std::collections::BTreeSet;
 
 /// Subsets of columns that are looked at for the Kruskal rank, at most.
 const SUBSETS: Budget = 200_000;
@@ -92,7 +93,7 @@ fn kruskal(columns: usize, upper: usize, bits: u64, matrix: impl Fn(u64) -> Vec<
     };
     let once = reduced.len().saturating_mul(upper * upper).max(1) as u64;
     let budget = SUBSETS.min(WORK / 4 / once).max(columns as u64);
-    subsets::kruskal(columns, upper, budget, |subset| {
+    let found = subsets::kruskal(columns, upper, budget, |subset| {
         let k = subset.len();
         if rank(pick(&reduced, subset), first) == k {
             return Verdict::Independent;
@@ -103,7 +104,23 @@ fn kruskal(columns: usize, upper: usize, bits: u64, matrix: impl Fn(u64) -> Vec<
             Found { exact: true, .. } => Verdict::Dependent,
             Found { .. } => Verdict::Unknown,
         }
-    })
+    });
+    // Pairs are too many to look at one by one, but not to sort.
+    match found.lower == 1 && found.upper > 1 && no_two_are_parallel(&reduced, columns, first) {
+        true => Interval { lower: 2, ..found },
+        false => found,
+    }
+}
+
+/// Whether any two columns are independent modulo a prime: scaled to begin with 1, all differ.
+fn no_two_are_parallel(rows: &[Vec<u64>], columns: usize, prime: u64) -> bool {
+    let scaled = (0..columns).map(|j| {
+        let lead = rows.iter().map(|row| row[j]).find(|&x| x != 0).unwrap_or(0);
+        let inverse = power(lead, prime - 2, prime);
+        rows.iter().map(|row| times(row[j], inverse, prime)).collect::<Vec<u64>>()
+    });
+    let different: BTreeSet<Vec<u64>> = scaled.filter(|column| column.iter().any(|&x| x != 0)).collect();
+    different.len() == columns
 }
 
 /// Rank and Kruskal rank of [b_j^k], as far as they can be found.

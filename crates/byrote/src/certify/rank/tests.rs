@@ -146,6 +146,25 @@ fn fewer_weights_than_contexts_give_as_many_as_there_are() {
 }
 
 #[test]
+fn where_sets_are_too_many_pairs_are_still_told_apart() {
+    let b = draw(700, 10);
+    for psi in [named("tanh"), named("gelu"), polynomial(&[0, 1, 3])] {
+        let found = certify(&psi, &draw(3, 11), &b).unwrap();
+        assert_eq!(found.kruskal, Interval { lower: 2, upper: 3 }, "{psi}");
+        // Two parallel columns among as many: never two.
+        let mut parallel = b.clone();
+        parallel[699] = parallel[0];
+        let found = certify(&psi, &draw(3, 11), &parallel).unwrap();
+        assert_eq!(found.kruskal.lower, 1, "{psi}");
+    }
+    // Opposite columns of an odd polynomial.
+    let mut opposite = b;
+    opposite[699] = -opposite[0];
+    let found = certify(&polynomial(&[1, 3, 5]), &draw(3, 11), &opposite).unwrap();
+    assert_eq!(found.kruskal.lower, 1);
+}
+
+#[test]
 fn rounded_entries_would_have_full_rank() {
     // 1 + x^2 at twelve weights and six contexts: rank 2, whatever f64 makes of the entries.
     let b: Vec<f64> = (1..=6).map(|i| f64::from(i) / 7.0).collect();

@@ -148,7 +148,10 @@ fn dyadic_numbers_are_compared_by_value() {
     let two = Dyadic::new(IBig::ONE, 1);
     assert_eq!(two, Dyadic::from(2.0));
     assert!(two > Dyadic::from(2f64.next_down()) && Dyadic::from(-1e300) < Dyadic::from(-1e-300));
-    assert_eq!(Dyadic::from(0.1).minus(&Dyadic::from(0.3)).abs(), Dyadic::from(0.3).minus(&Dyadic::from(0.1)));
+    assert_eq!(
+        Dyadic::from(0.1).minus(&Dyadic::from(0.3)).abs(),
+        Dyadic::from(0.3).minus(&Dyadic::from(0.1))
+    );
     for x in [0.0, 0.1, -7.25e200, 3e-300, 5e-324] {
         assert_eq!(Dyadic::from(x).to_f64(), x);
     }
