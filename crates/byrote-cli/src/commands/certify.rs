@@ -82,10 +82,10 @@ fn human(title: &str, file: &ModelFile, problem: &Problem, found: &Certificate, 
         Verdict::Undecided => "for some contexts the arithmetic does not tell",
     };
     let mut table = Table::new(&["verdict", found.verdict.name(), why], &[0, 2]);
-    let margin = if found.min_margin_lower_bound == f64::MAX {
-        "no other token".to_owned()
-    } else {
-        format!("{:.6}", found.min_margin_lower_bound)
+    let margin = match found.min_margin_lower_bound {
+        f64::MAX => "no other token".to_owned(),
+        margin if margin.abs() < 1e6 => format!("{margin:.6}"),
+        margin => format!("{margin:.3e}"),
     };
     let rows = [
         (
