@@ -5,7 +5,7 @@ use crate::commands::eval;
 use crate::corpus_args::CorpusArgs;
 use crate::ui::{self, Table, thousands};
 use byrote::Result;
-use byrote::certify::{Certificate, Verdict, certify};
+use byrote::certify::{Certificate, Injectivity, Verdict, certify};
 use byrote::model::ModelFile;
 use byrote::train::Problem;
 use clap::Args;
@@ -56,6 +56,23 @@ pub fn run(args: &CertifyCommand, common: &Common) -> Result<ExitCode> {
     })
 }
 
+/// What is proven of the mixer, in words.
+fn injectivity(found: &Injectivity) -> String {
+    let (plain, absolute) = (found.smallest_gap_lower_bound, found.smallest_absolute_gap_lower_bound);
+    match (found.distinct, found.distinct_absolute_values) {
+        (true, _) if plain == f64::INFINITY => "there is one context".into(),
+        (true, true) => format!(
+            "contexts differ in coordinate {} by {plain:.1e} at least, in absolute value by {absolute:.1e}",
+            found.coordinate
+        ),
+        (true, false) => format!(
+            "contexts differ in coordinate {} by {plain:.1e} at least; in absolute value two may agree",
+            found.coordinate
+        ),
+        (false, _) => "in no coordinate are all contexts proven to differ".into(),
+    }
+}
+
 fn human(title: &str, file: &ModelFile, problem: &Problem, found: &Certificate, seconds: f64) -> String {
     let parameters = thousands(file.model.parameters().len() as u64);
     let mut out = format!("{title}: a model of {parameters} parameters, {seconds:.1} s\n\n");
@@ -65,10 +82,10 @@ fn human(title: &str, file: &ModelFile, problem: &Problem, found: &Certificate, 
         Verdict::Undecided => "for some contexts the arithmetic does not tell",
     };
     let mut table = Table::new(&["verdict", found.verdict.name(), why], &[0, 2]);
-    let margin = if found.min_margin_lower_bound == f64::MAX {
-        "no other token".to_owned()
-    } else {
-        format!("{:.6}", found.min_margin_lower_bound)
+    let margin = match found.min_margin_lower_bound {
+        f64::MAX => "no other token".to_owned(),
+        margin if margin.abs() < 1e6 => format!("{margin:.6}"),
+        margin => format!("{margin:.3e}"),
     };
     let rows = [
         (
@@ -87,12 +104,7 @@ fn human(title: &str, file: &ModelFile, problem: &Problem, found: &Certificate, 
         (
             "mixer",
             if found.injectivity.distinct_absolute_values { "injective" } else { "not proven" }.into(),
-            format!(
-                "contexts differ in coordinate {} by {:.1e} at least, in absolute value by {:.1e}",
-                found.injectivity.coordinate,
-                found.injectivity.smallest_gap_lower_bound,
-                found.injectivity.smallest_absolute_gap_lower_bound,
-            ),
+            injectivity(&found.injectivity),
         ),
         ("arithmetic", String::new(), found.arithmetic.into()),
     ];
@@ -110,6 +122,11 @@ fn human(title: &str, file: &ModelFile, problem: &Problem, found: &Certificate, 
                     doubt.margin_upper_bound
                 )
             }
+            _ if !doubt.radius.is_finite() => writeln!(
+                out,
+                "\nundecided: {text}\n  nothing is known of a logit: numbers on the way to it are beyond 1e308; it would \
+                 take smaller weights"
+            ),
             _ => writeln!(
                 out,
                 "\nundecided: {text}\n  its margin lies between {:.3e} and {:.3e}; it would take logits known to \

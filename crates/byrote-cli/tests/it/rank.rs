@@ -54,6 +54,9 @@ fn the_printed_theorem_is_called_refuted_where_it_is() {
         |arguments: &[&str]| String::from_utf8(case.run(["rank"].iter().chain(arguments)).stdout).unwrap();
     assert!(text(&["--activation", "tanh", "--b", "1,-1"]).contains("refuted by this matrix"));
     assert!(!text(&["--activation", "tanh", "--b", "1,-2"]).contains("refuted"));
+    // Equal weights lose rank by themselves; no theorem says otherwise.
+    let special = text(&["--a", "0.5,0.5", "--b", "1,2"]);
+    assert!(!special.contains("refuted") && special.contains("These weights are special"), "{special}");
 }
 
 #[test]

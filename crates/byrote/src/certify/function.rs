@@ -1,7 +1,7 @@
 //! Elementary functions with proven errors.
 //!
 //! The line is cut into cells of width 1/16. A cell holds the Taylor coefficients of the function at its centre c, to degree
-//! 16, computed with 256 bits and rounded to doubles, and a bound E on everything that can go wrong in |t| <= 1/32, where
+//! 16, computed with 256 bits ([`crate::num::precise`]) and rounded to doubles, and a bound E on everything that can go wrong in |t| <= 1/32, where
 //! t = z - c is exact (z and c are multiples of the same power of two, and t is smaller than both, or c is 0):
 //!
 //! ```text
@@ -28,9 +28,12 @@
 
 use super::interval::Interval;
 use crate::model::Activation;
-use crate::num::fixed::Fixed;
+use crate::num::precise::{Dyadic, IBig, Precise, to_f64};
+use dashu_base::Abs;
 use std::sync::OnceLock;
 
+/// Bits after the point of the numbers that tables are made from.
+const BITS: usize = 256;
 const DEGREE: usize = 16;
 /// Cells a unit.
 const CELLS: i64 = 16;
@@ -53,13 +56,13 @@ struct Table {
 }
 
 impl Table {
-    /// A table for |z| <= `to`, of a function whose Taylor coefficients at a point are given, bounded by `most` on discs of
-    /// radius `rho`.
-    fn new(to: f64, rho: f64, most: f64, series: impl Fn(&Fixed) -> Vec<Fixed>) -> Self {
+    /// A table for |z| <= `to`, of a function whose Taylor coefficients at a point are given in units of 2^-256, bounded by
+    /// `most` on discs of radius `rho`.
+    fn new(to: f64, rho: f64, most: f64, series: impl Fn(&Precise, &Dyadic) -> Vec<IBig>) -> Self {
         let last = (to * CELLS as f64).ceil() as i64;
-        let cells = (-last..=last)
-            .map(|j| Cell::new(&series(&Fixed::of(j as f64 / CELLS as f64)), rho, most))
-            .collect();
+        let precise = Precise::new(BITS);
+        let centre = |j: i64| Dyadic::from(j as f64 / CELLS as f64);
+        let cells = (-last..=last).map(|j| Cell::new(&series(&precise, &centre(j)), rho, most)).collect();
         Self { last, cells }
     }
 
@@ -74,15 +77,17 @@ impl Table {
 }
 
 impl Cell {
-    fn new(series: &[Fixed], rho: f64, most: f64) -> Self {
+    fn new(series: &[IBig], rho: f64, most: f64) -> Self {
         let mut coefficients = [0.0; DEGREE + 1];
         let ratio = HALF / rho;
         let mut error = most * ratio.powi(DEGREE as i32 + 1) / (1.0 - ratio);
         let mut power = 1.0;
         for (a, exact) in coefficients.iter_mut().zip(series) {
-            *a = exact.to_f64();
-            // 2^-200: the error of the coefficient itself.
-            error += power * ((exact - &Fixed::of(*a)).abs().to_f64() + 2f64.powi(-200));
+            *a = to_f64(exact, BITS);
+            let off = (exact - Dyadic::from(*a).floor(BITS)).abs();
+            // 2^-200: the error of the coefficient itself. The first is within one unit of 2^-256, and a step of a
+            // recurrence makes what is off at most 40 / (n + 1) times as large.
+            error += power * (to_f64(&off, BITS) + 2f64.powi(-200));
             power *= HALF;
         }
         let (mut size, mut rounding) = (0.0, 0.0);
@@ -96,34 +101,39 @@ impl Cell {
     }
 }
 
-/// a_(n+1) = next(n, a_0..a_n), up to the degree of the tables.
-fn recurrence(first: Fixed, next: impl Fn(usize, &[Fixed]) -> Fixed) -> Vec<Fixed> {
+/// a_(n+1) = next(n, a_0..a_n) / (n + 1), up to the degree of the tables.
+fn recurrence(first: IBig, next: impl Fn(usize, &[IBig]) -> IBig) -> Vec<IBig> {
     let mut a = vec![first];
     for n in 0..DEGREE {
-        let following = next(n, &a);
+        let following = next(n, &a) / (n as u32 + 1);
         a.push(following);
     }
     a
 }
 
 /// The coefficient of t^n in the square of a series.
-fn square(a: &[Fixed], n: usize) -> Fixed {
-    (0..=n).fold(Fixed::zero(), |sum, i| &sum + &(&a[i] * &a[n - i]))
+fn square(a: &[IBig], n: usize) -> IBig {
+    (0..=n).map(|i| &a[i] * &a[n - i]).sum::<IBig>() >> BITS
 }
 
 /// The series whose value is `value` and whose derivative is `slope`.
-fn integral(value: Fixed, slope: &[Fixed]) -> Vec<Fixed> {
-    recurrence(value, |n, _| slope[n].over(n as i64 + 1))
+fn integral(value: IBig, slope: &[IBig]) -> Vec<IBig> {
+    recurrence(value, |n, _| slope[n].clone())
+}
+
+/// The coefficient before the n-th.
+fn before(a: &[IBig], n: usize) -> IBig {
+    if n == 0 { IBig::ZERO } else { a[n - 1].clone() }
 }
 
 fn tanh_table() -> &'static Table {
     static TABLE: OnceLock<Table> = OnceLock::new();
     TABLE.get_or_init(|| {
         // f' = 1 - f^2
-        Table::new(20.0, 1.0, 1.6, |c| {
-            recurrence(c.tanh(), |n, a| {
-                let one = Fixed::whole(i64::from(n == 0));
-                (&one - &square(a, n)).over(n as i64 + 1)
+        Table::new(20.0, 1.0, 1.6, |precise, c| {
+            recurrence(precise.tanh(c), |n, a| {
+                let one = if n == 0 { IBig::ONE << BITS } else { IBig::ZERO };
+                one - square(a, n)
             })
         })
     })
@@ -133,31 +143,31 @@ fn logistic_table() -> &'static Table {
     static TABLE: OnceLock<Table> = OnceLock::new();
     TABLE.get_or_init(|| {
         // f' = f - f^2
-        Table::new(40.0, 2.0, 1.2, |c| {
-            recurrence(c.logistic(), |n, a| (&a[n] - &square(a, n)).over(n as i64 + 1))
-        })
+        Table::new(40.0, 2.0, 1.2, |precise, c| recurrence(precise.logistic(c), |n, a| &a[n] - square(a, n)))
     })
 }
 
 /// g' = -s x g: (n + 1) g_(n+1) = -s (c g_n + g_(n-1)).
-fn gaussian(c: &Fixed, value: Fixed, s: i64) -> Vec<Fixed> {
-    recurrence(value, |n, g| {
-        let before = if n == 0 { Fixed::zero() } else { g[n - 1].clone() };
-        (&(c * &g[n]) + &before).times(-s).over(n as i64 + 1)
-    })
+fn gaussian(c: &Dyadic, value: IBig, s: u32) -> Vec<IBig> {
+    let c = c.floor(BITS);
+    recurrence(value, |n, g| -(((&c * &g[n]) >> BITS) + before(g, n)) * s)
 }
 
 fn normal_table() -> &'static Table {
     static TABLE: OnceLock<Table> = OnceLock::new();
-    TABLE.get_or_init(|| Table::new(9.5, 1.0, 1.7, |c| integral(c.normal(), &gaussian(c, c.density(), 1))))
+    TABLE.get_or_init(|| {
+        Table::new(9.5, 1.0, 1.7, |precise, c| {
+            integral(precise.normal(c), &gaussian(c, precise.density(c, 1), 1))
+        })
+    })
 }
 
 fn erf_table() -> &'static Table {
     static TABLE: OnceLock<Table> = OnceLock::new();
     TABLE.get_or_init(|| {
-        Table::new(7.0, 1.0, 4.1, |c| {
-            let slope = (&Fixed::exp_minus(&(c * c)) / &Fixed::pi().sqrt()).times(2);
-            integral(c.erf(), &gaussian(c, slope, 2))
+        // f' = 2 / sqrt(pi) e^(-x^2)
+        Table::new(7.0, 1.0, 4.1, |precise, c| {
+            integral(precise.erf(c), &gaussian(c, precise.density(c, 2) << 1, 2))
         })
     })
 }
@@ -165,14 +175,15 @@ fn erf_table() -> &'static Table {
 fn arctan_table() -> &'static Table {
     static TABLE: OnceLock<Table> = OnceLock::new();
     TABLE.get_or_init(|| {
-        // f' = g with (1 + (c + t)^2) g = 1.
-        Table::new(1.0, 0.5, 3.0, |c| {
-            let below = &Fixed::whole(1) + &(c * c);
-            let slope = recurrence(&Fixed::whole(1) / &below, |n, g| {
-                let before = if n == 0 { Fixed::zero() } else { g[n - 1].clone() };
-                -(&(&(c * &g[n]).times(2) + &before) / &below)
-            });
-            integral(c.arctan(), &slope)
+        // f' = g with (1 + (c + t)^2) g = 1: g_(n+1) = -(2 c g_n + g_(n-1)) / (1 + c^2).
+        Table::new(1.0, 0.5, 3.0, |precise, c| {
+            let (twice, below) = (c.floor(BITS + 1), c.times(c).plus(&Dyadic::from(1.0)).floor(BITS));
+            let mut slope = vec![(IBig::ONE << (2 * BITS)) / &below];
+            for n in 0..DEGREE {
+                let sum = ((&twice * &slope[n]) >> BITS) + before(&slope, n);
+                slope.push(-(sum << BITS) / &below);
+            }
+            integral(precise.arctan(c), &slope)
         })
     })
 }
@@ -180,7 +191,7 @@ fn arctan_table() -> &'static Table {
 fn exp_table() -> &'static Table {
     static TABLE: OnceLock<Table> = OnceLock::new();
     TABLE.get_or_init(|| {
-        Table::new(0.5, 1.0, 4.5, |c| recurrence(Fixed::exp_small(c), |n, a| a[n].over(n as i64 + 1)))
+        Table::new(0.5, 1.0, 4.5, |precise, c| recurrence(precise.exp(c), |n, a| a[n].clone()))
     })
 }
 
@@ -228,8 +239,8 @@ impl Function {
                 smooth(radius, (value, error), 1.13)
             }
         };
-        // Sums and products of bounds are rounded a few times.
-        (value, error * (1.0 + 16.0 * U))
+        // Sums and products of bounds are rounded a few times, and may underflow.
+        (value, error * (1.0 + 16.0 * U) + f64::MIN_POSITIVE)
     }
 }
 
@@ -312,8 +323,15 @@ fn exp_of(x: f64) -> Interval {
     Interval { lo: scale * value * (1.0 - 2.0 * relative), hi: scale * value * (1.0 + 2.0 * relative) }
 }
 
-/// An upper bound of ln x, for x > 0: a double whose exponential is proven to be at least x.
+/// An upper bound of ln x, for x > 0: a double whose exponential is proven to be at least x. Coarse at the ends of the range,
+/// where [`exp`] is.
 pub fn ln_above(x: f64) -> f64 {
+    if x < 1e-300 {
+        return -690.0; // e^-690 = 2.2e-300
+    }
+    if x > 8e307 {
+        return if x.is_finite() { 710.0 } else { f64::INFINITY }; // e^710 = 2.2e308
+    }
     let mut y = x.ln();
     let step = 4.0 * U * y.abs().max(1.0);
     while y.is_finite() && exp_of(y).lo < x {
@@ -322,35 +340,14 @@ pub fn ln_above(x: f64) -> f64 {
     if y.is_nan() { f64::INFINITY } else { y }
 }
 
-/// The oracle of the tests.
+/// The oracle of the tests, within 2^-bits.
 #[cfg(test)]
-pub(super) fn exact(activation: Activation, x: &Fixed) -> Fixed {
-    let zero = Fixed::zero();
+pub(super) fn exact(activation: Activation, x: &Dyadic, bits: usize) -> Dyadic {
+    // Beyond, what is left of the tails is below e^-2000.
+    let far = x.abs() > Dyadic::from(64.0);
     match activation {
-        Activation::Tanh => x.tanh(),
-        Activation::Logistic => x.logistic(),
-        // The series are good to 9 and 12; beyond, the ends are reached to 2^-100.
-        Activation::Erf if x.abs() > Fixed::whole(9) => {
-            if *x > zero {
-                Fixed::whole(1)
-            } else {
-                Fixed::whole(-1)
-            }
-        }
-        Activation::Erf => x.erf(),
-        Activation::Arctan if x.abs() <= Fixed::whole(1) => x.arctan(),
-        Activation::Arctan => {
-            let part = &Fixed::pi().over(2) - &(&Fixed::whole(1) / &x.abs()).arctan();
-            if *x < zero { -part } else { part }
-        }
-        Activation::Relu => x.clone().max(zero),
-        Activation::Gelu if x.abs() > Fixed::whole(12) => x.clone().max(zero),
-        Activation::Gelu => x * &x.normal(),
-        Activation::GeluTanh => {
-            let cube = (&(x * x) * x).times(44715).over(1_000_000);
-            let inner = &(&Fixed::whole(2) / &Fixed::pi()).sqrt() * &(x + &cube);
-            (x * &(&Fixed::whole(1) + &inner.tanh())).over(2)
-        }
+        Activation::Gelu | Activation::GeluTanh if far => x.clone().max(Dyadic::from(0.0)),
+        _ => Dyadic::new(activation.precise(&Precise::new(bits), x), -(bits as isize)),
     }
 }
 
@@ -360,10 +357,15 @@ mod tests {
     use proptest::prelude::*;
 
     fn check(activation: Activation, z: f64) -> (f64, f64) {
+        check_to(activation, z, BITS)
+    }
+
+    /// The oracle itself is off by one unit of 2^-bits at most.
+    fn check_to(activation: Activation, z: f64, bits: usize) -> (f64, f64) {
         let (value, error) = Function::of(activation).enclose(z, 0.0);
-        let off = (&exact(activation, &Fixed::of(z)) - &Fixed::of(value)).abs();
+        let off = exact(activation, &Dyadic::from(z), bits).minus(&Dyadic::from(value)).abs();
         assert!(
-            off <= Fixed::of(error),
+            off <= Dyadic::from(error).plus(&Dyadic::new(IBig::ONE, -(bits as isize))),
             "{activation} {z:e}: {value:e} is off by {:e}, not {error:e}",
             off.to_f64()
         );
@@ -400,13 +402,32 @@ mod tests {
         assert_eq!(exp_of(f64::NAN), Interval::ALL);
     }
 
+    #[test]
+    fn logarithms_end_at_the_ends_of_the_range() {
+        for x in [f64::MIN_POSITIVE, 5e-324, 1e-301, 1e-299, 1.0, 7e307, 8.5e307, f64::MAX] {
+            let above = ln_above(x);
+            assert!(above >= x.ln() && above < x.ln() + 60.0, "{x:e}: {above}");
+        }
+        assert_eq!(ln_above(f64::INFINITY), f64::INFINITY);
+        assert_eq!(ln_above(f64::NAN), f64::INFINITY);
+    }
+
+    #[test]
+    fn the_smallest_numbers_are_covered_too() {
+        // x / 2 is no double: it becomes 0, or rounds up.
+        for z in [5e-324, -5e-324, 1.5e-323, 1e-310, f64::MIN_POSITIVE] {
+            for activation in Activation::ALL {
+                let (_, error) = check_to(activation, z, 1200);
+                assert!(error >= f64::MIN_POSITIVE, "{activation} {z:e}");
+            }
+        }
+    }
+
     proptest! {
         #[test]
         fn enclosures_hold(z in -12.0f64..12.0, small in -1e-3f64..1e-3) {
             for activation in Activation::ALL {
-                if z.abs() < 8.9 || !matches!(activation, Activation::Erf | Activation::Gelu) {
-                    check(activation, z);
-                }
+                check(activation, z);
                 check(activation, small);
             }
         }
@@ -415,11 +436,9 @@ mod tests {
         fn a_radius_covers_its_points(z in -9.0f64..9.0, radius in 0.0f64..2.0, at in -1.0f64..1.0) {
             let point = z + at * radius;
             for activation in Activation::ALL {
-                if point.abs() < 8.5 {
-                    let (value, error) = Function::of(activation).enclose(z, radius * (1.0 + 1e-15));
-                    let off = (&exact(activation, &Fixed::of(point)) - &Fixed::of(value)).abs();
-                    prop_assert!(off <= Fixed::of(error), "{activation} {z} {radius} {at}");
-                }
+                let (value, error) = Function::of(activation).enclose(z, radius * (1.0 + 1e-15));
+                let off = exact(activation, &Dyadic::from(point), BITS).minus(&Dyadic::from(value)).abs();
+                prop_assert!(off <= Dyadic::from(error), "{activation} {z} {radius} {at}");
             }
         }
 
@@ -437,10 +456,9 @@ mod tests {
 
         #[test]
         fn exponentials_and_logarithms_hold(x in -30.0f64..30.0) {
-            let e = Fixed::exp_minus(&Fixed::of(x.abs()));
-            let value = if x < 0.0 { e } else { &Fixed::whole(1) / &e };
+            let value = Dyadic::new(Precise::new(BITS).exp(&Dyadic::from(x)), -(BITS as isize));
             let found = exp_of(x);
-            prop_assert!(Fixed::of(found.lo) <= value && value <= Fixed::of(found.hi));
+            prop_assert!(Dyadic::from(found.lo) <= value && value <= Dyadic::from(found.hi));
             prop_assert!((found.hi - found.lo) / found.hi < 3e-15);
             // ln of what exp gives is at least x.
             let above = ln_above(found.hi);

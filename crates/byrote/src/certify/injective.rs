@@ -4,7 +4,7 @@
 //! the mixer takes different contexts to different numbers. Their use in Theorems 5 and 7 needs a little more, different
 //! *absolute values* (docs/errata.md, E2 and E3). For given parameters and contexts that is a finite question: the
 //! enclosures of the absolute values, sorted, must not touch. Each coordinate of the mixer's output is tried, and the one
-//! with the widest smallest gap is reported.
+//! with the widest smallest gap is reported: of absolute values, or of the values where none proves that of the former.
 
 use super::interval::Interval;
 use super::mixer::Enclosures;
@@ -43,8 +43,13 @@ impl Injectivity {
         coordinates
             .into_iter()
             .reduce(|a, b| {
-                let better = b.smallest_absolute_gap_lower_bound > a.smallest_absolute_gap_lower_bound;
-                if better { b } else { a }
+                // Absolute values where some coordinate proves that they differ, plain values else.
+                let proven = a.distinct_absolute_values || b.distinct_absolute_values;
+                let gap = |x: &Self| match proven {
+                    true => x.smallest_absolute_gap_lower_bound,
+                    false => x.smallest_gap_lower_bound,
+                };
+                if gap(&b) > gap(&a) { b } else { a }
             })
             .unwrap_or(none)
     }

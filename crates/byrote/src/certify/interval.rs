@@ -118,23 +118,25 @@ impl Div for Interval {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::num::fixed::Fixed;
+    use crate::num::precise::Dyadic;
     use proptest::prelude::*;
 
-    fn holds(interval: Interval, exact: &Fixed) -> bool {
-        &Fixed::of(interval.lo) <= exact && exact <= &Fixed::of(interval.hi)
+    fn holds(interval: Interval, exact: &Dyadic) -> bool {
+        &Dyadic::from(interval.lo) <= exact && exact <= &Dyadic::from(interval.hi)
     }
 
     proptest! {
         #[test]
         fn operations_hold_the_exact_result(a in -1e6f64..1e6, b in -1e6f64..1e6) {
             let (x, y) = (Interval::exact(a), Interval::exact(b));
-            let (fa, fb) = (Fixed::of(a), Fixed::of(b));
-            prop_assert!(holds(x + y, &(&fa + &fb)));
-            prop_assert!(holds(x - y, &(&fa - &fb)));
-            prop_assert!(holds(x * y, &(&fa * &fb)));
-            if b.abs() > 1e-3 {
-                prop_assert!(holds(x / y, &(&fa / &fb)));
+            let (da, db) = (Dyadic::from(a), Dyadic::from(b));
+            prop_assert!(holds(x + y, &da.plus(&db)));
+            prop_assert!(holds(x - y, &da.minus(&db)));
+            prop_assert!(holds(x * y, &da.times(&db)));
+            if b != 0.0 {
+                // A quotient is what gives a back.
+                let (low, high) = (Dyadic::from((x / y).lo).times(&db), Dyadic::from((x / y).hi).times(&db));
+                prop_assert!(low.clone().min(high.clone()) <= da && da <= low.max(high));
             }
         }
 

@@ -245,7 +245,7 @@ impl Kernel for Compensated<'_> {
 mod tests {
     use super::*;
     use crate::num::Stream;
-    use crate::num::fixed::Fixed;
+    use crate::num::precise::Dyadic;
 
     /// Points of the inputs go to points of the outputs, also where everything cancels.
     #[test]
@@ -278,14 +278,15 @@ mod tests {
                     // A corner of the box.
                     let point = |k: usize| {
                         let sign = if (k + lane).is_multiple_of(3) { 1.0 } else { -1.0 };
-                        &Fixed::of(inputs.centre[k][lane]) + &Fixed::of(sign * inputs.radius[k][lane])
+                        Dyadic::from(inputs.centre[k][lane])
+                            .plus(&Dyadic::from(sign * inputs.radius[k][lane]))
                     };
                     for (j, (centre, radius)) in out.row(lane).enumerate() {
-                        let exact = (0..depth).fold(Fixed::of(bias[j]), |sum, k| {
-                            &sum + &(&Fixed::of(matrix[k * columns + j]) * &point(k))
+                        let exact = (0..depth).fold(Dyadic::from(bias[j]), |sum, k| {
+                            sum.plus(&Dyadic::from(matrix[k * columns + j]).times(&point(k)))
                         });
-                        let off = (&exact - &Fixed::of(centre)).abs();
-                        assert!(off <= Fixed::of(radius), "case {case}: {:e} {radius:e}", off.to_f64());
+                        let off = exact.minus(&Dyadic::from(centre)).abs();
+                        assert!(off <= Dyadic::from(radius), "case {case}: {:e} {radius:e}", off.to_f64());
                         // Not far too wide: what the radii of the inputs make, and little more.
                         let carried: f64 =
                             (0..depth).map(|k| matrix[k * columns + j].abs() * inputs.radius[k][lane]).sum();

@@ -2,85 +2,96 @@ use super::*;
 use crate::construct::madden2024::{Settings, build};
 use crate::evaluate::evaluate;
 use crate::model::{Activation, Config, Mixer, Positions, Preset, Shape};
-use crate::num::fixed::Fixed;
+use crate::num::precise::{Dyadic, Precise};
 use crate::train::problem::examples::{letters, stories};
 use crate::units::Nats;
+use dashu_base::SquareRoot;
+use dashu_int::UBig;
 use proptest::prelude::*;
 
-/// The forward pass in numbers of 256 bits.
-fn oracle(model: &Model, context: &[u32]) -> Vec<Fixed> {
+/// Bits of the numbers that are rounded at all.
+const BITS: usize = 256;
+
+/// A quotient, cut to 2^-256.
+fn over(a: &Dyadic, b: &Dyadic) -> Dyadic {
+    // Both as whole numbers of the same unit.
+    Dyadic::new((a.floor(2 * BITS) << BITS) / b.floor(2 * BITS), -(BITS as isize))
+}
+
+/// The forward pass: sums and products exact, quotients and functions to 256 bits after the point.
+fn oracle(model: &Model, context: &[u32]) -> Vec<Dyadic> {
     let config = model.config();
     let shape = &config.shape;
     let (d, d_head) = (shape.d_model as usize, shape.d_head as usize);
+    let precise = Precise::new(BITS);
     let tensor = |name: &str| model.tensor(name).unwrap_or_default();
-    let sum = |terms: &mut dyn Iterator<Item = Fixed>| terms.fold(Fixed::zero(), |a, b| &a + &b);
-    let affine = |x: &[Fixed], w: &[f64], columns: usize, bias: Option<&[f64]>| -> Vec<Fixed> {
+    let sum = |terms: &mut dyn Iterator<Item = Dyadic>| terms.fold(Dyadic::from(0.0), |a, b| a.plus(&b));
+    let affine = |x: &[Dyadic], w: &[f64], columns: usize, bias: Option<&[f64]>| -> Vec<Dyadic> {
         (0..columns)
             .map(|j| {
                 let products =
-                    sum(&mut x.iter().enumerate().map(|(k, x)| x * &Fixed::of(w[k * columns + j])));
-                &products + &Fixed::of(bias.map_or(0.0, |b| b[j]))
+                    sum(&mut x.iter().enumerate().map(|(k, x)| x.times(&Dyadic::from(w[k * columns + j]))));
+                products.plus(&Dyadic::from(bias.map_or(0.0, |b| b[j])))
             })
             .collect()
     };
     let positions = model.positions();
-    let x: Vec<Vec<Fixed>> = context
+    let x: Vec<Vec<Dyadic>> = context
         .iter()
         .enumerate()
         .map(|(s, &t)| {
             (0..d)
                 .map(|j| {
                     let position = positions.as_ref().map_or(0.0, |p| p[s * d + j]);
-                    &Fixed::of(tensor("W_E")[t as usize * d + j]) + &Fixed::of(position)
+                    Dyadic::from(tensor("W_E")[t as usize * d + j]).plus(&Dyadic::from(position))
                 })
                 .collect()
         })
         .collect();
     let last = &x[x.len() - 1];
-    let mut a: Vec<Fixed> = match shape.mixer {
+    let mut a: Vec<Dyadic> = match shape.mixer {
         Mixer::Average => (0..d)
-            .map(|j| sum(&mut x.iter().zip(tensor("u_pos")).map(|(x, &u)| &x[j] * &Fixed::of(u))))
+            .map(|j| sum(&mut x.iter().zip(tensor("u_pos")).map(|(x, &u)| x[j].times(&Dyadic::from(u)))))
             .collect(),
         Mixer::Attention => {
-            let mut out: Vec<Fixed> =
-                (0..d).map(|j| Fixed::of(model.tensor("b_O").map_or(0.0, |b| b[j]))).collect();
+            let mut out: Vec<Dyadic> =
+                (0..d).map(|j| Dyadic::from(model.tensor("b_O").map_or(0.0, |b| b[j]))).collect();
+            let root = Dyadic::new((UBig::from(d_head) << (2 * BITS)).sqrt().into(), -(BITS as isize));
             for head in 0..shape.n_heads as usize {
-                let project = |w: &str, b: &str, x: &[Fixed]| {
+                let project = |w: &str, b: &str, x: &[Dyadic]| {
                     let bias = model.tensor(b).map(|b| &b[head * d_head..][..d_head]);
                     affine(x, &tensor(w)[head * d * d_head..][..d * d_head], d_head, bias)
                 };
                 let query = project("W_Q", "b_Q", last);
-                let scores: Vec<Fixed> = x
+                let scores: Vec<Dyadic> = x
                     .iter()
                     .map(|x| {
                         let key = project("W_K", "b_K", x);
-                        let score = sum(&mut query.iter().zip(&key).map(|(q, k)| q * k));
-                        match config.scale_scores {
-                            true => &score / &Fixed::whole(d_head as i64).sqrt(),
-                            false => score,
-                        }
+                        let score = sum(&mut query.iter().zip(&key).map(|(q, k)| q.times(k)));
+                        if config.scale_scores { over(&score, &root) } else { score }
                     })
                     .collect();
                 let largest = scores.iter().max().unwrap().clone();
-                let parts: Vec<Fixed> = scores.iter().map(|s| Fixed::exp_minus(&(&largest - s))).collect();
+                let exp = |s: &Dyadic| Dyadic::new(precise.exp(&s.minus(&largest)), -(BITS as isize));
+                let parts: Vec<Dyadic> = scores.iter().map(exp).collect();
                 let total = sum(&mut parts.iter().cloned());
-                let values: Vec<Vec<Fixed>> = x.iter().map(|x| project("W_V", "b_V", x)).collect();
-                let mixed: Vec<Fixed> = (0..d_head)
-                    .map(|j| sum(&mut parts.iter().zip(&values).map(|(p, v)| &(p * &v[j]) / &total)))
+                let values: Vec<Vec<Dyadic>> = x.iter().map(|x| project("W_V", "b_V", x)).collect();
+                let mixed: Vec<Dyadic> = (0..d_head)
+                    .map(|j| over(&sum(&mut parts.iter().zip(&values).map(|(p, v)| p.times(&v[j]))), &total))
                     .collect();
                 let part = affine(&mixed, &tensor("W_O")[head * d_head * d..][..d_head * d], d, None);
-                out = out.iter().zip(&part).map(|(o, p)| o + p).collect();
+                out = out.iter().zip(&part).map(|(o, p)| o.plus(p)).collect();
             }
             out
         }
     };
     if config.skip {
-        a = a.iter().zip(last).map(|(a, x)| a + x).collect();
+        a = a.iter().zip(last).map(|(a, x)| a.plus(x)).collect();
     }
-    let hidden = |a: &[Fixed]| -> Vec<Fixed> {
+    let hidden = |a: &[Dyadic]| -> Vec<Dyadic> {
         let m = shape.d_mlp as usize;
         let z = affine(a, tensor("W_in"), m, model.tensor("b_in"));
-        z.iter().map(|z| function::exact(shape.activation, z)).collect()
+        z.iter().map(|z| function::exact(shape.activation, z, BITS)).collect()
     };
     let read = match config.hidden {
         Hidden::Absent => a,
@@ -88,7 +99,7 @@ fn oracle(model: &Model, context: &[u32]) -> Vec<Fixed> {
         Hidden::Residual => {
             let back = affine(&hidden(&a), tensor("W_out"), d, model.tensor("b_out"));
             match config.skip {
-                true => back.iter().zip(&a).map(|(b, a)| b + a).collect(),
+                true => back.iter().zip(&a).map(|(b, a)| b.plus(a)).collect(),
                 false => back,
             }
         }
@@ -126,9 +137,9 @@ fn enclosures_hold_the_logits_of_256_bits() {
             for (i, row) in enclosures(&model, &problem).iter().enumerate() {
                 let exact = oracle(&model, &problem.tokens_of(i));
                 for (&(centre, radius), exact) in row.iter().zip(&exact) {
-                    let off = (exact - &Fixed::of(centre)).abs();
+                    let off = exact.minus(&Dyadic::from(centre)).abs();
                     assert!(
-                        off <= Fixed::of(radius),
+                        off <= Dyadic::from(radius),
                         "{config:?}: off by {:e}, not {radius:e}",
                         off.to_f64()
                     );
@@ -150,8 +161,12 @@ fn enclosures_of_built_models_hold_the_logits_of_256_bits() {
         for (i, row) in enclosures(&model, &problem).iter().enumerate() {
             let exact = oracle(&model, &problem.tokens_of(i));
             for (&(centre, radius), exact) in row.iter().zip(&exact) {
-                let off = (exact - &Fixed::of(centre)).abs();
-                assert!(off <= Fixed::of(radius), "{activation}: off by {:e}, not {radius:e}", off.to_f64());
+                let off = exact.minus(&Dyadic::from(centre)).abs();
+                assert!(
+                    off <= Dyadic::from(radius),
+                    "{activation}: off by {:e}, not {radius:e}",
+                    off.to_f64()
+                );
             }
         }
     }
@@ -230,15 +245,15 @@ fn a_certificate_vanishes_before_the_claim_is_false() {
                         let of = logits.iter().enumerate().filter(|(t, _)| is_top(*t) == top);
                         of.map(|(_, l)| l).max().unwrap().clone()
                     };
-                    &best(true) - &best(false)
+                    best(true).minus(&best(false))
                 })
                 .min()
                 .unwrap()
         };
-        assert!(margin(good) > Fixed::zero(), "{activation}: certified a falsehood");
+        assert!(margin(good) > Dyadic::from(0.0), "{activation}: certified a falsehood");
         let certified = certify(&moved(good), &problem).unwrap().min_margin_lower_bound;
-        assert!(Fixed::of(certified) <= margin(good), "{activation}");
-        assert!(margin(good + 1e-6) <= Fixed::zero(), "{activation}: the certificate ends too early");
+        assert!(Dyadic::from(certified) <= margin(good), "{activation}");
+        assert!(margin(good + 1e-6) <= Dyadic::from(0.0), "{activation}: the certificate ends too early");
         assert_ne!(holds(bad), Verdict::Certified);
     }
 }

@@ -10,3 +10,11 @@ pub mod madden2024;
 pub mod targets;
 
 pub use targets::Targets;
+
+/// Refuses a tolerance of logits that no model could keep.
+fn check_tolerance(tolerance: f64) -> crate::Result<()> {
+    match tolerance > 0.0 {
+        true => Ok(()),
+        false => Err(crate::Error::setting("--logit-tolerance", format!("{tolerance}; a number above 0"))),
+    }
+}

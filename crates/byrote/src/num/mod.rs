@@ -3,7 +3,6 @@
 
 pub mod dd;
 pub mod elementary;
-pub mod fixed;
 pub mod gemm;
 pub mod hash;
 pub mod line;

@@ -114,6 +114,36 @@ fn prove(entries: &Entries<'_>, rows: &[usize], columns: &[usize], most: usize) 
     }
 }
 
+/// Bits of the ratios by which columns are told apart.
+const RATIO_BITS: usize = 256;
+
+/// Whether any two columns are proven independent: in some two rows, the intervals of the ratios of their entries do not
+/// meet. The first row is tried with a few others.
+fn no_two_are_parallel(entries: &Entries<'_>, columns: &[usize]) -> bool {
+    let unit = IBig::ONE;
+    (1..entries.a.len().min(8)).any(|other| {
+        let found = entries.at(RATIO_BITS, &[0, other], columns);
+        let (above, below) = found.split_at(columns.len());
+        // An entry is within one unit, so a ratio lies between four quotients; cut to whole numbers, one more on each side.
+        let ratios: Option<Vec<(IBig, IBig)>> = above
+            .iter()
+            .zip(below)
+            .map(|(a, b)| {
+                if b.clone().abs() <= unit {
+                    return None;
+                }
+                let ends =
+                    [a - &unit, a + &unit].map(|a| [b - &unit, b + &unit].map(|b| (&a << RATIO_BITS) / b));
+                let (low, high) = (ends.iter().flatten().min()?, ends.iter().flatten().max()?);
+                Some((low - &unit, high + &unit))
+            })
+            .collect();
+        let Some(mut ratios) = ratios else { return false };
+        ratios.sort();
+        ratios.windows(2).all(|w| w[0].1 < w[1].0)
+    })
+}
+
 /// Certifies the ranks of an analytic function.
 pub(super) fn certify(psi: &Function, a: &[f64], b: &[f64], theorems: Theorems) -> Certificate {
     let (m, n) = (a.len(), b.len());
@@ -123,6 +153,7 @@ pub(super) fn certify(psi: &Function, a: &[f64], b: &[f64], theorems: Theorems) 
         return Certificate {
             rank: Interval::exactly(m.min(n)),
             kruskal: Interval::exactly(m.min(n)),
+            rank_of_any_weights: m.min(n),
             rank_by: by.clone(),
             kruskal_by: by,
             bits: None,
@@ -164,6 +195,9 @@ pub(super) fn certify(psi: &Function, a: &[f64], b: &[f64], theorems: Theorems) 
                 Err(_) => Verdict::Unknown,
             }
         });
+        // Pairs are too many to look at one by one, but not to sort.
+        let pairs = found.lower == 1 && found.upper > 1 && no_two_are_parallel(&entries, &columns);
+        let found = if pairs { Interval { lower: 2, ..found } } else { found };
         let by = match found.value() {
             Some(_) if ceiling < rank.upper => "sets of columns by verified inverses, symmetry from above",
             Some(_) => "sets of columns by verified inverses, the rank from above",
@@ -172,5 +206,6 @@ pub(super) fn certify(psi: &Function, a: &[f64], b: &[f64], theorems: Theorems) 
         (found, by.to_owned())
     };
     let used = (upper > 0).then_some(bits);
-    Certificate { rank, kruskal, rank_by, kruskal_by, bits: used, theorems }
+    let rank_of_any_weights = of_b.min(m);
+    Certificate { rank, kruskal, rank_of_any_weights, rank_by, kruskal_by, bits: used, theorems }
 }

@@ -13,6 +13,7 @@ use super::function::{Function, Signs};
 use super::subsets::{self, Budget, Verdict};
 use super::{Certificate, Interval, Theorems};
 use crate::num::modular::{Found, dyadic, plus, power, primes, rank, rank_over_rationals, residue, times};
+use std::collections::BTreeSet;
 
 /// Subsets of columns that are looked at for the Kruskal rank, at most.
 const SUBSETS: Budget = 200_000;
@@ -92,7 +93,7 @@ fn kruskal(columns: usize, upper: usize, bits: u64, matrix: impl Fn(u64) -> Vec<
     };
     let once = reduced.len().saturating_mul(upper * upper).max(1) as u64;
     let budget = SUBSETS.min(WORK / 4 / once).max(columns as u64);
-    subsets::kruskal(columns, upper, budget, |subset| {
+    let found = subsets::kruskal(columns, upper, budget, |subset| {
         let k = subset.len();
         if rank(pick(&reduced, subset), first) == k {
             return Verdict::Independent;
@@ -103,7 +104,23 @@ fn kruskal(columns: usize, upper: usize, bits: u64, matrix: impl Fn(u64) -> Vec<
             Found { exact: true, .. } => Verdict::Dependent,
             Found { .. } => Verdict::Unknown,
         }
-    })
+    });
+    // Pairs are too many to look at one by one, but not to sort.
+    match found.lower == 1 && found.upper > 1 && no_two_are_parallel(&reduced, columns, first) {
+        true => Interval { lower: 2, ..found },
+        false => found,
+    }
+}
+
+/// Whether any two columns are independent modulo a prime: scaled to begin with 1, all differ.
+fn no_two_are_parallel(rows: &[Vec<u64>], columns: usize, prime: u64) -> bool {
+    let scaled = (0..columns).map(|j| {
+        let lead = rows.iter().map(|row| row[j]).find(|&x| x != 0).unwrap_or(0);
+        let inverse = power(lead, prime - 2, prime);
+        rows.iter().map(|row| times(row[j], inverse, prime)).collect::<Vec<u64>>()
+    });
+    let different: BTreeSet<Vec<u64>> = scaled.filter(|column| column.iter().any(|&x| x != 0)).collect();
+    different.len() == columns
 }
 
 /// Rank and Kruskal rank of [b_j^k], as far as they can be found.
@@ -136,34 +153,35 @@ pub(super) fn certify(psi: &Function, a: &[f64], b: &[f64], theorems: Theorems) 
         return Certificate {
             rank: Interval::exactly(rank),
             kruskal: Interval::exactly(rank),
+            rank_of_any_weights: rank,
             rank_by: by.clone(),
             kruskal_by: by,
             bits: None,
             theorems,
         };
     }
-    let structural = match psi.exponents() {
+    // What a and what b leave.
+    let [of_a, of_b] = match psi.exponents() {
         Some(exponents) => {
             // Where powers are undecided their own upper bound stands.
             let of = |v: &[f64]| match rank_of_powers(&exponents, v) {
                 Found { lower, exact: true } => lower,
                 Found { .. } => exponents.len().min(v.len()),
             };
-            of(a).min(of(b))
+            [of(a), of(b)]
         }
         // ReLU: a column is a multiple of max(a, 0) or of max(-a, 0).
-        None => [a, b]
-            .map(|v| usize::from(v.iter().any(|&x| x > 0.0)) + usize::from(v.iter().any(|&x| x < 0.0)))
-            .into_iter()
-            .min()
-            .unwrap_or(0),
+        None => {
+            [a, b].map(|v| usize::from(v.iter().any(|&x| x > 0.0)) + usize::from(v.iter().any(|&x| x < 0.0)))
+        }
     };
+    let structural = of_a.min(of_b).min(m).min(n);
     let bits = entry_bits(psi, a, b);
     let matrix = |prime| entries(psi, a, b, prime);
-    let found = rank_over_rationals(structural.min(m).min(n), bits, primes_for(m, n), matrix);
-    let upper = if found.exact { found.lower } else { structural.min(m).min(n) };
+    let found = rank_over_rationals(structural, bits, primes_for(m, n), matrix);
+    let upper = if found.exact { found.lower } else { structural };
     let rank = Interval { lower: found.lower, upper };
-    let rank_by = match (rank.value(), found.lower == structural.min(m).min(n)) {
+    let rank_by = match (rank.value(), found.lower == structural) {
         (Some(_), true) => "residues modulo 2^61 - 1 from below, the powers of a and b from above".to_owned(),
         (Some(_), false) => "residues modulo primes whose product exceeds every minor".to_owned(),
         (None, _) => format!("residues from below; {} primes do not decide", primes_for(m, n)),
@@ -180,5 +198,6 @@ pub(super) fn certify(psi: &Function, a: &[f64], b: &[f64], theorems: Theorems) 
         };
         (found, by)
     };
-    Certificate { rank, kruskal, rank_by, kruskal_by, bits: None, theorems }
+    let rank_of_any_weights = of_b.min(m).min(n);
+    Certificate { rank, kruskal, rank_of_any_weights, rank_by, kruskal_by, bits: None, theorems }
 }

@@ -65,6 +65,8 @@ pub struct Certificate {
     pub rank: Interval,
     /// The Kruskal rank.
     pub kruskal: Interval,
+    /// No m weights at all, these or others, have a rank above this.
+    pub rank_of_any_weights: usize,
     /// What the rank rests on, in words.
     pub rank_by: String,
     /// What the Kruskal rank rests on, in words.

@@ -115,6 +115,19 @@ fn special_weights_lose_rank_and_it_is_seen() {
     // psi = x + x^2, b = (1, 2): the determinant is 2 a1 a2 (a2 - a1), and 0 for a1 = 0.
     assert_eq!(ranks(&polynomial(&[1, 2]), &[0.0, 3.0], &[1.0, 2.0]), (1, 1));
     assert_eq!(ranks(&polynomial(&[1, 2]), &[1.0, 3.0], &[1.0, 2.0]), (2, 2));
+    // That is no refutation of a theorem on generic weights: others reach more, unless b is to blame.
+    let relu = Function::Activation(Activation::Relu);
+    for (psi, a, b, any) in [
+        (named("tanh"), [0.5, 0.5], [1.0, 2.0], 2),
+        (named("tanh"), [0.5, 0.7], [1.0, -1.0], 1),
+        (named("exp"), [0.5, 0.5], [1.0, -1.0], 2),
+        (polynomial(&[0, 1]), [-1.0, -1.0], [1.0, 2.0], 2),
+        (polynomial(&[0, 2]), [-1.0, 2.0], [1.0, -1.0], 1),
+        (relu.clone(), [1.0, 2.0], [1.0, -1.0], 2),
+        (relu, [1.0, -2.0], [1.0, 2.0], 1),
+    ] {
+        assert_eq!(certify(&psi, &a, &b).unwrap().rank_of_any_weights, any, "{psi} {a:?} {b:?}");
+    }
 }
 
 #[test]
@@ -130,6 +143,25 @@ fn fewer_weights_than_contexts_give_as_many_as_there_are() {
     let found = certify(&named("tanh"), &draw(3, 7), &draw(7, 8)).unwrap();
     assert_eq!((found.rank.value(), found.kruskal.value()), (Some(3), Some(3)), "{found:?}");
     assert_eq!(ranks(&polynomial(&[0, 1, 2, 3, 4]), &draw(3, 7), &draw(7, 8)), (3, 3));
+}
+
+#[test]
+fn where_sets_are_too_many_pairs_are_still_told_apart() {
+    let b = draw(700, 10);
+    for psi in [named("tanh"), named("gelu"), polynomial(&[0, 1, 3])] {
+        let found = certify(&psi, &draw(3, 11), &b).unwrap();
+        assert_eq!(found.kruskal, Interval { lower: 2, upper: 3 }, "{psi}");
+        // Two parallel columns among as many: never two.
+        let mut parallel = b.clone();
+        parallel[699] = parallel[0];
+        let found = certify(&psi, &draw(3, 11), &parallel).unwrap();
+        assert_eq!(found.kruskal.lower, 1, "{psi}");
+    }
+    // Opposite columns of an odd polynomial.
+    let mut opposite = b;
+    opposite[699] = -opposite[0];
+    let found = certify(&polynomial(&[1, 3, 5]), &draw(3, 11), &opposite).unwrap();
+    assert_eq!(found.kruskal.lower, 1);
 }
 
 #[test]

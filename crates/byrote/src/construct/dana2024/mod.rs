@@ -53,6 +53,7 @@ pub use encoder::{Effort, Encoder};
 pub use report::{EncoderReport, Report};
 pub use theorem2::{Theorem2, theorem2};
 
+use super::check_tolerance;
 use crate::error::Refusal;
 use crate::model::Model;
 use crate::train::Problem;
@@ -149,6 +150,13 @@ pub fn build(problem: &Problem, d_vocab: u64, n_ctx: u64, settings: &Settings) -
     if let Some(epsilon) = settings.epsilon.filter(|e| !(0.0..1.0).contains(e)) {
         return Err(Error::setting("--epsilon", format!("{epsilon}; a share from 0 to below 1")));
     }
+    if settings.epsilon.is_some() && settings.method != Some(Method::Truncate) {
+        return Err(Error::setting(
+            "--epsilon",
+            "the other methods leave no context out; add --method truncate",
+        ));
+    }
+    check_tolerance(settings.tolerance)?;
     let mut job = Job::new(problem, d_vocab, n_ctx, settings)?;
     let method = match settings.method {
         Some(Method::Exact) => {
@@ -163,8 +171,9 @@ pub fn build(problem: &Problem, d_vocab: u64, n_ctx: u64, settings: &Settings) -
     let target = job.target()?;
     match method {
         Method::Exact => match job.exact(&target) {
-            Err(Error::Refused { refusal: Refusal::RankDeficient { .. }, .. })
-                if settings.method.is_none() =>
+            // Exact where it fits: what it does not reach is fitted as well as can be.
+            Err(Error::Refused { refusal, .. })
+                if settings.method.is_none() && !matches!(refusal, Refusal::Memory { .. }) =>
             {
                 job.refit(&target)
             }

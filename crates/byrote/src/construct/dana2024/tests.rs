@@ -387,6 +387,9 @@ fn what_cannot_be_is_refused() {
     assert!(wrong(Settings { n_heads: Some(0), ..Settings::default() }).starts_with("--n-heads"));
     assert!(wrong(Settings { gap: Nats(0.0), ..Settings::default() }).starts_with("--gap"));
     assert!(wrong(Settings { epsilon: Some(1.5), ..Settings::default() }).starts_with("--epsilon"));
+    let ignored = Settings { epsilon: Some(0.1), method: Some(Method::Exact), ..Settings::default() };
+    assert!(wrong(ignored).contains("--method truncate"));
+    assert!(wrong(Settings { tolerance: f64::NAN, ..Settings::default() }).starts_with("--logit-tolerance"));
     assert!(wrong(Settings { max_memory: 1000, ..Settings::default() }).contains("bytes of memory"));
     let longer = associations(10, 3, 20, 1);
     assert!(build(&longer, 10, 2, &Settings::default()).is_err());

@@ -31,7 +31,7 @@
 //! Reference: L. Madden, C. Fox, C. Thrampoulidis, arXiv:2405.13718v1 (2024), Theorems 3 to 7 and the text after Theorem 5.
 
 use super::{DRAWS, KEY};
-use crate::construct::Targets;
+use crate::construct::{Targets, check_tolerance};
 use crate::error::Refusal;
 use crate::model::{Activation, Mixer};
 use crate::num::Stream;
@@ -204,10 +204,7 @@ fn check(n: usize, settings: &LiteralSettings) -> Result<()> {
     if settings.eta.is_nan() || settings.eta.abs() > 64.0 {
         return Err(Error::setting("--eta", format!("{}; from -64 to 64", settings.eta)));
     }
-    if settings.tolerance.is_nan() || settings.tolerance <= 0.0 {
-        return Err(Error::setting("--tolerance", format!("{}; a number above 0", settings.tolerance)));
-    }
-    Ok(())
+    check_tolerance(settings.tolerance)
 }
 
 fn draw(problem: &Problem, d_vocab: u64, n: usize, seed: u64) -> Parameters {
@@ -570,7 +567,7 @@ mod tests {
         for (wrong, says) in [
             (LiteralSettings { scale: 0.0, ..fine.clone() }, "--scale"),
             (LiteralSettings { eta: f64::NAN, ..fine.clone() }, "--eta"),
-            (LiteralSettings { tolerance: 0.0, ..fine.clone() }, "--tolerance"),
+            (LiteralSettings { tolerance: 0.0, ..fine.clone() }, "--logit-tolerance"),
             (LiteralSettings { gap: Nats(-1.0), ..fine.clone() }, "--gap"),
         ] {
             let error = literal(&problem, d_vocab, &wrong).unwrap_err().to_string();

@@ -37,7 +37,7 @@ pub mod pairs;
 pub mod ramps;
 pub mod sorted;
 
-use super::Targets;
+use super::{Targets, check_tolerance};
 use crate::error::Refusal;
 use crate::model::{Activation, Config, Mixer, Model, Preset, Shape};
 use crate::train::{Evaluator, Problem, Stage};
@@ -135,6 +135,7 @@ pub struct Report {
 
 /// Writes down a model that memorizes the problem.
 pub fn build(problem: &Problem, d_vocab: u64, n_ctx: u64, settings: &Settings) -> Result<(Model, Report)> {
+    check_tolerance(settings.tolerance)?;
     let config = config(problem, d_vocab, n_ctx, settings)?;
     let targets = Targets::new(problem, d_vocab, settings.gap)?;
     let saturates = sorted::Step::of(settings.activation).is_some();

@@ -90,6 +90,26 @@ fn another_target_changes_its_own_context_alone() {
 }
 
 #[test]
+fn a_constant_added_to_all_logits_changes_no_distribution() {
+    let (problem, d_vocab) = stories(30);
+    let (model, _) = build(&problem, d_vocab, 9, &Settings::default()).unwrap();
+    let omega = d_vocab as usize;
+    let output = model.tensors().iter().find(|t| t.name == "W_U").unwrap().range.clone();
+    // The first neuron is always at 1.
+    let mut parameters = model.parameters().to_vec();
+    parameters[output][..omega].iter_mut().for_each(|v| *v += 3.0);
+    let moved = Model::new(*model.config(), parameters).unwrap();
+    for i in (0..problem.len()).step_by(5) {
+        let [a, b] = [&model, &moved].map(|m| m.logits(&problem.tokens_of(i)));
+        assert!(a.iter().zip(&b).all(|(a, b)| (b - a - 3.0).abs() < 1e-12), "context {i}");
+        let [p, q] = [a, b].map(|logits| softmax(&logits));
+        assert!(p.iter().zip(&q).all(|(p, q)| (p - q).abs() < 1e-13), "context {i}");
+    }
+    let gap = |m: &Model| evaluate(m, &problem, Nats(1e-3), 0).unwrap().gap_nats.0;
+    assert!((gap(&model) - gap(&moved)).abs() < 1e-9);
+}
+
+#[test]
 fn a_permutation_of_the_contexts_permutes_the_logits() {
     let (problem, d_vocab) = stories(30);
     let n = problem.len();
@@ -130,8 +150,11 @@ fn it_refuses_outside_its_hypotheses() {
             Settings { slack: f64::NAN, ..settings.clone() },
             Settings { n_heads: Some(0), ..settings.clone() },
             Settings { gap: Nats(0.0), ..settings.clone() },
+            Settings { tolerance: f64::NAN, ..settings.clone() },
+            Settings { tolerance: -1.0, ..settings.clone() },
         ] {
-            assert!(build(&problem, d_vocab, 9, &wrong).is_err(), "{wrong:?}");
+            let refused = build(&problem, d_vocab, 9, &wrong);
+            assert!(matches!(refused, Err(Error::Setting { .. })), "{wrong:?}");
         }
     }
     let small = Settings { activation: Activation::Gelu, max_memory: 1000, ..Settings::default() };

@@ -14,12 +14,13 @@ pub mod linear;
 use dashu_base::{Abs, BitTest, Signed, SquareRoot};
 pub use dashu_int::IBig;
 use dashu_int::UBig;
+use std::cmp::Ordering;
 
 /// The largest absolute value of an argument.
 pub const LARGEST: u64 = 4096;
 
 /// A whole number times a power of two: exact products and sums.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Dyadic {
     mantissa: IBig,
     exponent: isize,
@@ -43,6 +44,24 @@ impl Dyadic {
         Dyadic::new(at(self) + at(other), exponent)
     }
 
+    /// The difference.
+    pub fn minus(&self, other: &Dyadic) -> Dyadic {
+        self.plus(&Dyadic::new(-&other.mantissa, other.exponent))
+    }
+
+    /// The absolute value.
+    pub fn abs(&self) -> Dyadic {
+        Dyadic::new(self.mantissa.clone().abs(), self.exponent)
+    }
+
+    /// The nearest f64, or nearly, as [`to_f64`].
+    pub fn to_f64(&self) -> f64 {
+        match usize::try_from(-self.exponent) {
+            Ok(bits) => to_f64(&self.mantissa, bits),
+            Err(_) => to_f64(&(&self.mantissa << self.exponent.unsigned_abs()), 0),
+        }
+    }
+
     /// In units of 2^-bits, cut downwards.
     pub fn floor(&self, bits: usize) -> IBig {
         shifted(&self.mantissa, self.exponent + bits.cast_signed())
@@ -52,6 +71,27 @@ impl Dyadic {
     pub fn is_moderate(&self) -> bool {
         self.mantissa == IBig::ZERO
             || self.mantissa.bit_len().cast_signed() + self.exponent <= LARGEST.ilog2() as isize
+    }
+}
+
+impl PartialEq for Dyadic {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Dyadic {}
+
+impl PartialOrd for Dyadic {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Dyadic {
+    /// By value: 2 times 1 is 1 times 2.
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.minus(other).mantissa.cmp(&IBig::ZERO)
     }
 }
 
@@ -210,8 +250,19 @@ impl Precise {
         self.finish(y, negative)
     }
 
+    /// Phi(x), the distribution function of the normal law.
+    pub fn normal(&self, x: &Dyadic) -> IBig {
+        self.finish(self.normal_to_work(x), false)
+    }
+
     /// x Phi(x). Phi is off by less than 2^8 u and x at most 2^12.
     pub fn gelu(&self, x: &Dyadic) -> IBig {
+        let w = self.work();
+        self.finish((x.floor(w) * self.normal_to_work(x)) >> w, false)
+    }
+
+    /// Phi(x) in working precision, off by less than 2^8 u.
+    fn normal_to_work(&self, x: &Dyadic) -> IBig {
         let w = self.work();
         let (a, negative) = self.reduced(x);
         let half = IBig::ONE << (w - 1);
@@ -219,8 +270,17 @@ impl Precise {
             Some(g) => (g << w) / self.root_of_pi(1),
             None => half.clone(),
         };
-        let normal = if negative { half - y } else { half + y };
-        self.finish((x.floor(w) * normal) >> w, false)
+        if negative { half - y } else { half + y }
+    }
+
+    /// The density of the normal law of variance 1 (k = 1) or 1/2 (k = 2): e^(-k x^2 / 2) / sqrt(2 pi / k). The exponent is
+    /// cut by less than u where the slope is at most 1, the exponential is within u, and the root, above 1, is off by less
+    /// than 2^7 u.
+    pub fn density(&self, x: &Dyadic, k: u32) -> IBig {
+        let w = self.work();
+        let half = Dyadic::new(k.into(), -1);
+        let bell = exp_minus(&x.times(x).times(&half).floor(w), w);
+        self.finish((bell << w) / root(&((&self.pi << (w + 1)) / k)), false)
     }
 
     /// x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2, the constant 0.044715 being the f64 nearest to it. The inner

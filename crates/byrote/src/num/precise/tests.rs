@@ -32,6 +32,9 @@ fn values_are_those_of_60_digit_tables() {
         (precise.exp(&at(1.0)), "2.718281828459045235360287471352662497757247093699959574966967"),
         (precise.cos(&at(1.0)), "0.540302305868139717400936607442976603732310420617922227670097"),
         (precise.logistic(&at(-1.0)), "0.268941421369995120748840758178163725634855359834943480723634"),
+        (precise.normal(&at(-2.0)), "0.022750131948179207200282637166533437471776223701678433983666"),
+        (precise.density(&at(1.0), 1), "0.241970724519143349797830192935560654828671970737435025487555"),
+        (precise.density(&at(-1.0), 2), "0.207553748710297351670134124720668682684453514969634759265374"),
     ];
     // The tables have 60 digits, 199 bits; the promise is one unit of 180.
     for (i, (found, text)) in cases.iter().enumerate() {
@@ -60,7 +63,7 @@ fn an_independent_implementation_agrees() {
 }
 
 /// Every function, by name.
-fn all(precise: &Precise, x: &Dyadic) -> [(&'static str, IBig); 8] {
+fn all(precise: &Precise, x: &Dyadic) -> [(&'static str, IBig); 11] {
     [
         ("tanh", precise.tanh(x)),
         ("logistic", precise.logistic(x)),
@@ -70,6 +73,9 @@ fn all(precise: &Precise, x: &Dyadic) -> [(&'static str, IBig); 8] {
         ("erf", precise.erf(x)),
         ("gelu", precise.gelu(x)),
         ("gelu-tanh", precise.gelu_tanh(x)),
+        ("normal", precise.normal(x)),
+        ("density", precise.density(x, 1)),
+        ("density of variance 1/2", precise.density(x, 2)),
     ]
 }
 
@@ -135,4 +141,18 @@ fn conversions_keep_53_bits() {
     assert_eq!(to_f64(&(IBig::ONE << 5000), 10), f64::INFINITY);
     assert_eq!(to_f64(&IBig::ONE, 5000), 0.0);
     assert!((log2(&(IBig::from(-3) << 900), 100) - 800.0 - 3f64.log2()).abs() < 1e-9);
+}
+
+#[test]
+fn dyadic_numbers_are_compared_by_value() {
+    let two = Dyadic::new(IBig::ONE, 1);
+    assert_eq!(two, Dyadic::from(2.0));
+    assert!(two > Dyadic::from(2f64.next_down()) && Dyadic::from(-1e300) < Dyadic::from(-1e-300));
+    assert_eq!(
+        Dyadic::from(0.1).minus(&Dyadic::from(0.3)).abs(),
+        Dyadic::from(0.3).minus(&Dyadic::from(0.1))
+    );
+    for x in [0.0, 0.1, -7.25e200, 3e-300, 5e-324] {
+        assert_eq!(Dyadic::from(x).to_f64(), x);
+    }
 }
