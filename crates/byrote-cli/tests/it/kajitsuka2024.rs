@@ -176,6 +176,15 @@ fn wrong_options_and_damaged_files_are_one_line() {
         assert!(error(&case, &[command, "bad"]).contains("damaged"));
         assert!(error(&case, &[command, "short"]).contains("cut short"));
     }
+    // What only tensors can do is refused for what it is.
+    for (arguments, says) in [
+        (&["certify", "m", "--random", "20"][..], "byrote eval"),
+        (&["export", "m", "--to", "onnx", "--out", "m.onnx"], "no floating-point format"),
+        (&["train", "--init", "m", "--random", "20"], "cannot be trained"),
+    ] {
+        let message = error(&case, arguments);
+        assert!(message.contains("an exact network") && message.contains(says), "{message}");
+    }
     assert!(error(&case, &["show", "nowhere"]).contains("cannot read nowhere"));
 }
 

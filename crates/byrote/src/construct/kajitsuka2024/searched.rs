@@ -406,7 +406,13 @@ mod tests {
     }
 
     /// The formula at the head of this file, and how many of the weights that it counts are 0.
-    fn formula(network: &Network, map: &ContextMap, labels: u32, classes: usize, slots: usize) -> (usize, usize) {
+    fn formula(
+        network: &Network,
+        map: &ContextMap,
+        labels: u32,
+        classes: usize,
+        slots: usize,
+    ) -> (usize, usize) {
         let (lookup, shift) = (layers(network, Part::Lookup), layers(network, Part::Shift));
         let f1 = lookup.iter().filter(|l| folds(l)).count()
             + shift.iter().take_while(|l| neurons(l).len() < 2).filter(|l| folds(l)).count();
@@ -418,15 +424,25 @@ mod tests {
             })
             .collect();
         let steps = lookup.iter().filter(|l| neurons(l).len() == 2).flat_map(|l| neurons(l));
-        let zeros = lines.iter().copied().chain(steps).map(|n| {
-            n.input.iter().filter(|w| w.1.is_zero()).count() + usize::from(n.bias.is_zero())
-        });
+        let zeros = lines
+            .iter()
+            .copied()
+            .chain(steps)
+            .map(|n| n.input.iter().filter(|w| w.1.is_zero()).count() + usize::from(n.bias.is_zero()));
         let plan = Halving::new(slots, PERIOD_BITS);
         let stages: usize = plan.stages.iter().map(|s| 7 + 3 * overflow_bits(labels, s.digits)).sum();
         let once = if plan.stages.is_empty() { 0 } else { 3 + stages - 2 };
         let levels = (u32::BITS - (labels - 1).leading_zeros()) as usize;
-        let count = 4 * map.squares() + 3 * map.folds() + 2
-            + (2 + classes) * lines.len() + 3 * f1 + once + 7 * levels - 1 + 1 + [0, 8, 16][classes - 1];
+        let count = 4 * map.squares()
+            + 3 * map.folds()
+            + 2
+            + (2 + classes) * lines.len()
+            + 3 * f1
+            + once
+            + 7 * levels
+            - 1
+            + 1
+            + [0, 8, 16][classes - 1];
         (count, zeros.sum())
     }
 
