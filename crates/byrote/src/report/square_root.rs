@@ -153,10 +153,10 @@ pub fn scaling_figure(rows: &[ScalingRow]) -> Figure {
         figure = figure.line(if proved { line } else { line.dashed() });
     }
     if let Some(n) = crossover(rows) {
-        figure = figure.vertical(n as f64, "fewer than facts");
+        figure = figure.vertical(n as f64, "fewer parameters than facts");
     }
     figure
-        .dash_key("built, or proved for these data", "its size: proved for contexts of one length only")
+        .dash_key("built, or proved for these data", "the size it would have: proved for contexts of one length")
         .caption(
             "Embedding of kajitsuka2024 (58 scalars) apart. Parameters are saved, not storage: its weights are long, and \
              together they have more bits than the labels (N log2 C).",
@@ -177,7 +177,7 @@ pub fn bits_figure(rows: &[ScalingRow]) -> Figure {
                 .with_markers(),
         )
         .caption(
-            "No memory of any kind has fewer bits than the labels. A network of few parameters pays for them with \
+            "No memory of arbitrary labels has fewer bits than they have. A network of few parameters pays for them with \
              their length.",
         )
 }
