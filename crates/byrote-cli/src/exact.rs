@@ -5,10 +5,11 @@ use crate::commands::eval::EvalCommand;
 use crate::commands::predict::PredictCommand;
 use crate::commands::{eval, predict};
 use crate::ui::{self, Table, thousands};
+use byrote::construct::kajitsuka2024::corpus_task::random_positions;
 use byrote::construct::kajitsuka2024::{
-    Answer, Attention, ExactFile, Goal, Labels, Model, Network, Switches, Tally, pairs,
+    Answer, Attention, ExactFile, Goal, Labelled, Labels, Model, Network, Switches, Tally, pairs,
 };
-use byrote::corpus::Corpus;
+use byrote::corpus::{Corpus, Source};
 use byrote::{Error, Result};
 use rayon::prelude::*;
 use serde_json::{Value, json};
@@ -249,7 +250,7 @@ pub fn evaluate(args: &EvalCommand, common: &Common) -> Result<ExitCode> {
             let corpus = typed.read(common, true)?;
             (on_corpus(&file, &corpus)?, corpus.summary.floor_nats.0)
         }
-        _ => (on_pairs(args, &file)?, 0.0),
+        _ => (on_pairs(&labelled(args, common, &file)?, args, &file)?, 0.0),
     };
     let seconds = started.elapsed().as_secs_f64();
     let all = found.certain == found.contexts;
@@ -315,22 +316,34 @@ fn on_corpus(file: &ExactFile, corpus: &Corpus) -> Result<Found> {
     (0..problem.len()).into_par_iter().map(one).try_reduce(Found::default, |a, b| Ok(a.join(b)))
 }
 
-/// Labelled sequences in the words of the model.
-fn on_pairs(args: &EvalCommand, file: &ExactFile) -> Result<Found> {
+/// The labelled sequences that a network is to be asked: those of a file, or random ones with a label a position.
+fn labelled(args: &EvalCommand, common: &Common, file: &ExactFile) -> Result<Labelled> {
     let task = &file.model.task;
+    let switches = Switches { goal: task.goal, attention: task.attention, padded: false };
+    if let (Labels::Tokens(_), Some(_)) = (&file.labels, args.corpus.random)
+        && let Source::Random(associations) = args.corpus.source(common)?
+    {
+        return random_positions(&associations, common.seed, switches);
+    }
     let [path] = &args.corpus.paths[..] else {
         let message = "this network was built from labelled sequences: name one file of them, .jsonl or .tsv";
         return Err(Error::setting("PATH", message));
     };
-    let switches = Switches { goal: task.goal, attention: task.attention, padded: false };
     let choice = match file.tokenizer.as_str() {
         "ids" => Default::default(),
         name => args.corpus.tokenizer.clone().or_else(|| name.parse().ok()).unwrap_or_default(),
     };
-    let data = pairs::read(path, switches, &choice)?;
+    pairs::read(path, switches, &choice)
+}
+
+/// Labelled sequences in the words of the model.
+fn on_pairs(data: &Labelled, args: &EvalCommand, file: &ExactFile) -> Result<Found> {
     let ids = data.vocabulary.ids_in(&file.vocabulary).map_err(|token| {
-        let text = data.vocabulary.text(token);
-        Error::format(path, format!("the model has never seen the token {text:?}"))
+        let message = format!("the model has never seen the token {:?}", data.vocabulary.text(token));
+        match args.corpus.paths.first() {
+            Some(path) => Error::format(path, message),
+            None => Error::setting("--random", message),
+        }
     })?;
     let ready = file.model.ready();
     let one = |sample: &byrote::construct::kajitsuka2024::task::Sample| -> Result<Found> {

@@ -22,4 +22,12 @@ impl ModelKind {
         File::open(path).map_err(fail)?.take(MAGIC.len() as u64).read_to_end(&mut start).map_err(fail)?;
         Ok(if is_exact(&start) { Self::Exact } else { Self::Tensors })
     }
+
+    /// Refuses an exact network where only tensors will do.
+    pub fn expect_tensors(path: &Path, why: &str) -> Result<()> {
+        match Self::of(path)? {
+            Self::Tensors => Ok(()),
+            Self::Exact => Err(Error::format(path, format!("an exact network (kajitsuka2024): {why}"))),
+        }
+    }
 }

@@ -3,6 +3,7 @@
 use crate::args::Common;
 use crate::commands::eval;
 use crate::corpus_args::CorpusArgs;
+use crate::model_kind::ModelKind;
 use crate::ui::{self, Table, thousands};
 use byrote::Result;
 use byrote::certify::{Certificate, Injectivity, Verdict, certify};
@@ -32,6 +33,8 @@ pub struct CertifyCommand {
 }
 
 pub fn run(args: &CertifyCommand, common: &Common) -> Result<ExitCode> {
+    let exact = "`byrote eval` runs it without rounding, so what it counts is proven";
+    ModelKind::expect_tensors(&args.model, exact)?;
     let file = ModelFile::load(&args.model)?;
     let corpus = eval::as_the_model_reads(&args.corpus, &file)?.read(common, true)?;
     let problem = eval::problem_for(&file, &corpus)?;

@@ -1,6 +1,7 @@
 //! `byrote export`: a model for other programs.
 
 use crate::args::Common;
+use crate::model_kind::ModelKind;
 use crate::ui::{self, Table, thousands};
 use byrote::export::{onnx, onnx_network, rounding_error};
 use byrote::incontext::NetworkFile;
@@ -49,6 +50,9 @@ pub enum PrecisionArg {
 }
 
 pub fn run(args: &ExportCommand, common: &Common) -> Result<ExitCode> {
+    let long =
+        "its weights have hundreds of bits, which no floating-point format holds; its own file is text";
+    ModelKind::expect_tensors(&args.model, long)?;
     if let Some(network) = NetworkFile::load_if_network(&args.model)? {
         return export_network(&network, args, common);
     }

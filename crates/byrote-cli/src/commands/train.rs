@@ -5,6 +5,7 @@ use crate::commands::eval;
 use crate::corpus_args::{CorpusArgs, free_memory};
 use crate::interrupt;
 use crate::model_args::ModelArgs;
+use crate::model_kind::ModelKind;
 use crate::training::Watcher;
 use crate::ui::{self, Table, thousands, thousands_f64};
 use byrote::corpus::Corpus;
@@ -254,6 +255,9 @@ pub fn run(args: &TrainCommand, common: &Common) -> Result<ExitCode> {
     let (settings, limits) = training.settings(common.seed)?;
     if args.corpus.d_vocab.is_some() && args.corpus.random.is_none() {
         return Err(Error::setting("--d-vocab", "has a meaning for --random only"));
+    }
+    if let Some(path) = &training.init {
+        ModelKind::expect_tensors(path, "it is made of whole numbers and cannot be trained")?;
     }
     let init = training.init.as_deref().map(ModelFile::load).transpose()?;
     if init.is_some() && !args.model.is_empty() {

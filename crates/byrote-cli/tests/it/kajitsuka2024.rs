@@ -127,8 +127,15 @@ fn sequence_to_sequence_padding_and_other_switches_work_together() {
     let case = Case::new();
     let base = ["build", "kajitsuka2024", "--random", "60", "--tries", "200"];
     let of = |more: &[&'static str]| case.json(base.into_iter().chain(more.iter().copied()));
-    let s2s = of(&["--lengths", "8..8", "--task", "s2s", "--attention", "bidirectional"]);
+    let task = ["--lengths", "8..8", "--task", "s2s", "--attention", "bidirectional", "--out", "s2s"];
+    let s2s = of(&task);
     assert_eq!((s2s["samples"].as_u64(), s2s["verified"].as_u64()), (Some(480), Some(480)));
+    let found = case.json(["eval", "s2s", "--random", "60", "--lengths", "8..8"]);
+    assert_eq!((found["contexts"].as_u64(), found["memorized"].as_u64()), (Some(480), Some(480)));
+    // Other sequences than those it has learnt.
+    let other = case.json(["eval", "s2s", "--random", "60", "--lengths", "8..8", "--seed", "1"]);
+    assert!(other["memorized"].as_u64() < Some(200), "{other}");
+    assert!(error(&case, &["eval", "s2s", "--random", "60", "--d-vocab", "60"]).contains("never seen"));
     let padded = of(&["--pad", "--method", "bounded"]);
     let plain = of(&["--method", "bounded"]);
     assert!(padded["parameters_by_part"]["reduce"].as_u64() < plain["parameters_by_part"]["reduce"].as_u64());
@@ -175,6 +182,15 @@ fn wrong_options_and_damaged_files_are_one_line() {
     for command in ["show", "eval"] {
         assert!(error(&case, &[command, "bad"]).contains("damaged"));
         assert!(error(&case, &[command, "short"]).contains("cut short"));
+    }
+    // What only tensors can do is refused for what it is.
+    for (arguments, says) in [
+        (&["certify", "m", "--random", "20"][..], "byrote eval"),
+        (&["export", "m", "--to", "onnx", "--out", "m.onnx"], "no floating-point format"),
+        (&["train", "--init", "m", "--random", "20"], "cannot be trained"),
+    ] {
+        let message = error(&case, arguments);
+        assert!(message.contains("an exact network") && message.contains(says), "{message}");
     }
     assert!(error(&case, &["show", "nowhere"]).contains("cannot read nowhere"));
 }

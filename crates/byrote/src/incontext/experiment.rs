@@ -238,10 +238,23 @@ mod tests {
     }
 
     #[test]
+    fn a_sharp_kernel_knows_a_period_by_heart() {
+        let found = means_of_five(Task::Periodic(20, 40), 15, EXP(16.0), &[61, 101, 200]);
+        for (expect, (low, high)) in [2e-8, 4e-16, 1e-33].into_iter().zip(&found) {
+            assert!(low / 1.34 <= expect && expect <= high * 1.34, "{expect:e}: {found:?}");
+        }
+    }
+
+    #[test]
     fn the_linear_kernel_does_not_learn_a_period_longer_than_the_dimension_nor_a_nonlinear_map() {
-        let at = [200];
-        assert!(means_of_five(Task::Periodic(20, 40), 15, Kernel::LINEAR, &at)[0].0 > 0.3);
-        assert!(means_of_five(Task::Nonlinear, 4, Kernel::LINEAR, &at)[0].1 > 0.02);
+        // The same program has 1.9 and 0.06 at t = 200.
+        for (task, d, expect) in [(Task::Periodic(20, 40), 15, 1.9), (Task::Nonlinear, 4, 0.06)] {
+            let found = means_of_five(task, d, Kernel::LINEAR, &[101, 200]);
+            let (low, high) = found[1];
+            assert!(low / 1.34 <= expect && expect <= high * 1.34, "{task:?}: {found:?}");
+            // It has not fallen since t = 101.
+            assert!(high > 0.3 * found[0].1, "{task:?}: {found:?}");
+        }
     }
 
     #[test]

@@ -38,8 +38,15 @@ pub fn errors_against_t(
         x = x.range(1.0, last as f64);
     }
     let mut caption = Vec::new();
-    if all().any(|e| e.lowest < e.highest) {
-        caption.push("Lines are means, bands reach from the lowest to the highest sequence.");
+    let spread = |s: &Series| s.errors.iter().any(|e| e.lowest < e.highest);
+    match series.iter().filter(|s| spread(s)).count() {
+        0 => {}
+        n if n == series.len() => {
+            caption.push("Lines are means, bands reach from the lowest to the highest sequence.");
+        }
+        _ => caption.push(
+            "Lines are means; a band, where one is drawn, reaches from the lowest to the highest sequence.",
+        ),
     }
     if rounding {
         caption.push("Below 1e-32 there is rounding alone: the axis ends there.");
@@ -91,6 +98,9 @@ mod tests {
         );
         assert_eq!(tiny.y.range, Some((1e-32, 10.0)));
         assert_eq!(tiny.bands[0].points, [(1.0, 1e-32, 2.0)]);
+        assert!(
+            figure.caption.contains("where one is drawn") && tiny.caption.contains("Lines are means, bands")
+        );
         let svg = figure.to_svg().unwrap();
         assert!(svg.contains("by layers") && svg.contains("squared error / d"));
     }

@@ -1,4 +1,4 @@
-//! The figures of the square-root construction: parameters against facts, and the fold it rests on.
+//! The figures of the square-root construction: parameters and bits against facts, and the fold it rests on.
 
 use super::{Axis, Figure, Line};
 use crate::construct::kajitsuka2024::Tally;
@@ -32,14 +32,32 @@ pub struct ScalingRow {
     pub information_bits: f64,
     /// The least that a hardmax transformer can have.
     pub lower_bound: u64,
-    /// The smallest one-layer transformers with a guarantee for the same job: name and parameters.
-    pub linear: Vec<(String, u64)>,
+    /// The smallest one-layer transformers for the same job.
+    pub linear: Vec<LinearSize>,
+}
+
+/// A construction whose size grows as the facts do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LinearSize {
+    /// The name of its family.
+    pub key: String,
+    /// A few words.
+    pub name: String,
+    /// Its parameters, embedding included.
+    pub parameters: u64,
+    /// Whether its theorem covers these data; where not, this is the size it would have.
+    pub proved: bool,
 }
 
 impl ScalingRow {
     /// The smaller of the two memories.
     pub fn parameters(&self) -> u64 {
         self.bounded.min(self.searched)
+    }
+
+    /// A construction beside it.
+    pub fn linear(&self, key: &str) -> Option<&LinearSize> {
+        self.linear.iter().find(|l| l.key == key)
     }
 
     /// The constant before sqrt N.
@@ -59,7 +77,7 @@ impl ScalingRow {
 /// The table as CSV.
 pub fn scaling_csv(rows: &[ScalingRow]) -> String {
     let names: Vec<&str> =
-        rows.first().map_or(Vec::new(), |r| r.linear.iter().map(|l| l.0.as_str()).collect());
+        rows.first().map_or(Vec::new(), |r| r.linear.iter().map(|l| l.key.as_str()).collect());
     let mut out = String::from(
         "data,samples,labels,bounded,guarantee,searched,embedding,parameters_per_sqrt_n,depth,largest_weight_bits,\
          total_bits,information_bits,lower_bound",
@@ -86,7 +104,7 @@ pub fn scaling_csv(rows: &[ScalingRow]) -> String {
             r.lower_bound
         );
         for name in &names {
-            let cost = r.linear.iter().find(|l| l.0 == *name).map_or(String::new(), |l| l.1.to_string());
+            let cost = r.linear(name).map_or(String::new(), |l| l.parameters.to_string());
             let _ = write!(out, ",{cost}");
         }
         out.push('\n');
@@ -94,33 +112,74 @@ pub fn scaling_csv(rows: &[ScalingRow]) -> String {
     out
 }
 
+fn curve(rows: &[ScalingRow], of: impl Fn(&ScalingRow) -> f64) -> Vec<(f64, f64)> {
+    rows.iter().map(|r| (r.samples as f64, of(r))).collect()
+}
+
+/// The fewest facts of these that are more than their parameters.
+pub fn crossover(rows: &[ScalingRow]) -> Option<u64> {
+    rows.iter().filter(|r| r.parameters() < r.samples).map(|r| r.samples).min()
+}
+
 /// Parameters against facts.
 pub fn scaling_figure(rows: &[ScalingRow]) -> Figure {
-    let curve = |of: &dyn Fn(&ScalingRow) -> f64| -> Vec<(f64, f64)> {
-        rows.iter().map(|r| (r.samples as f64, of(r))).collect()
-    };
     let mut figure = Figure::new(
         "Parameters against facts: the square root, built and verified",
         Axis::log("facts N"),
         Axis::log("parameters"),
     )
     .subtitle(
-        "Random contexts of 1 to 8 tokens out of 50, one of 10 labels each; every fact verified in exact arithmetic. \
-         Embedding (58 scalars) apart.",
+        "Random contexts of 1 to 8 tokens out of 50, one of 10 labels each. Every fact verified in exact arithmetic.",
     )
-    .line(Line::new("kajitsuka2024", "kajitsuka2024, searched", curve(&|r| r.searched as f64)).with_markers())
-    .line(Line::new("kajitsuka2024-exact", "kajitsuka2024, bounded", curve(&|r| r.bounded as f64)).with_markers())
-    .line(Line::new("kajitsuka2024-guarantee", "its worst-case guarantee", curve(&|r| r.guarantee as f64)))
-    .line(Line::new("identity", "as many parameters as facts", curve(&|r| r.samples as f64)))
-    .line(Line::new("kajitsuka2024-lb-hardmax", "no hardmax transformer is below", curve(&|r| r.lower_bound as f64)));
-    for (name, _) in rows.first().map_or(&[][..], |r| &r.linear) {
-        let cost = |r: &ScalingRow| r.linear.iter().find(|l| l.0 == *name).map_or(0.0, |l| l.1 as f64);
-        figure = figure.line(Line::new(name.clone(), name.clone(), curve(&cost)));
+    .line(
+        Line::new("kajitsuka2024", "kajitsuka2024, searched", curve(rows, |r| r.searched as f64))
+            .with_markers(),
+    )
+    .line(
+        Line::new("kajitsuka2024-exact", "kajitsuka2024, bounded", curve(rows, |r| r.bounded as f64))
+            .with_markers(),
+    )
+    .line(Line::new("kajitsuka2024-guarantee", "bounded, worst case", curve(rows, |r| r.guarantee as f64)))
+    .line(Line::new("identity", "as many as facts", curve(rows, |r| r.samples as f64)))
+    .line(Line::new(
+        "kajitsuka2024-lb-hardmax",
+        "lower bound, hardmax",
+        curve(rows, |r| r.lower_bound as f64),
+    ));
+    for LinearSize { key, name, .. } in rows.first().map_or(&[][..], |r| &r.linear) {
+        let cost = |r: &ScalingRow| r.linear(key).map_or(0.0, |l| l.parameters as f64);
+        let proved = rows.iter().all(|r| r.linear(key).is_some_and(|l| l.proved));
+        let line = Line::new(key.clone(), name.clone(), curve(rows, cost));
+        figure = figure.line(if proved { line } else { line.dashed() });
     }
-    figure.caption(
-        "Parameters are saved, not storage: the weights of the square-root networks are long, and together they have more \
-         bits than the labels (N log2 C).",
-    )
+    if let Some(n) = crossover(rows) {
+        figure = figure.vertical(n as f64, "fewer parameters than facts");
+    }
+    figure
+        .dash_key("built, or proved for these data", "the size it would have: proved for contexts of one length")
+        .caption(
+            "Embedding of kajitsuka2024 (58 scalars) apart. Parameters are saved, not storage: its weights are long, and \
+             together they have more bits than the labels (N log2 C).",
+        )
+}
+
+/// Bits against facts: what the parameters do not show.
+pub fn bits_figure(rows: &[ScalingRow]) -> Figure {
+    Figure::new("Bits against facts: nothing is saved", Axis::log("facts N"), Axis::log("bits"))
+        .subtitle("The same networks. Fixed-point bits of all weights, embedding included, and of the longest one.")
+        .line(
+            Line::new("kajitsuka2024", "all weights together", curve(rows, |r| r.total_bits as f64))
+                .with_markers(),
+        )
+        .line(Line::new("information", "the labels, N log2 C", curve(rows, |r| r.information_bits)))
+        .line(
+            Line::new("longest", "the longest weight", curve(rows, |r| r.largest_weight_bits as f64))
+                .with_markers(),
+        )
+        .caption(
+            "No memory of arbitrary labels has fewer bits than they have. A network of few parameters pays for them with \
+             their length.",
+        )
 }
 
 /// What one, two and three folds make of a number: the triangle wave that picks bits apart.
@@ -161,7 +220,14 @@ mod tests {
             total_bits: 5000,
             information_bits: 332.2,
             lower_bound: 3,
-            linear: vec![("madden2024-attention".into(), 51 * samples)],
+            linear: [("madden2024-attention", 51, true), ("dana2024-d2", 8, false)]
+                .map(|(key, each, proved)| LinearSize {
+                    key: key.into(),
+                    name: format!("{key} by name"),
+                    parameters: each * samples,
+                    proved,
+                })
+                .to_vec(),
         }
     }
 
@@ -170,12 +236,22 @@ mod tests {
         let rows = [row(100, 285, 274), row(10_000, 2700, 1700)];
         let csv = scaling_csv(&rows);
         assert_eq!(csv.lines().count(), 3);
-        assert!(csv.contains("random,10000,10,2700,2800,1700,58,17.000,") && csv.ends_with(",3,510000\n"));
-        let svg = scaling_figure(&rows).to_svg().unwrap();
-        for words in ["kajitsuka2024, searched", "madden2024-attention", "Parameters are saved, not storage"]
+        assert!(
+            csv.contains("random,10000,10,2700,2800,1700,58,17.000,") && csv.ends_with(",3,510000,80000\n")
+        );
+        let figure = scaling_figure(&rows);
+        let dashed: Vec<&str> = figure.lines.iter().filter(|l| l.dashed).map(|l| l.key.as_str()).collect();
+        assert_eq!(dashed, ["dana2024-d2"], "what is not proved for these data");
+        let svg = figure.to_svg().unwrap();
+        for words in
+            ["kajitsuka2024, searched", "madden2024-attention by name", "Parameters are saved, not storage"]
         {
             assert!(svg.contains(words), "{words}");
         }
+        assert_eq!((crossover(&rows), crossover(&rows[..1])), (Some(10_000), None));
+        let bits = bits_figure(&rows);
+        assert_eq!(bits.lines[0].points, [(100.0, 5000.0), (10_000.0, 5000.0)]);
+        assert!(bits.to_svg().is_ok());
     }
 
     #[test]

@@ -121,6 +121,7 @@ mod tests {
     use super::super::task::examples::samples;
     use super::super::task::{Attention, Goal, Samples, Task};
     use super::*;
+    use proptest::prelude::*;
 
     const DATA: [(&[u32], &[u32]); 5] =
         [(&[0], &[2]), (&[1], &[0]), (&[0, 1], &[1]), (&[1, 0], &[2]), (&[1, 1], &[1])];
@@ -192,5 +193,33 @@ mod tests {
         // K = 5, kappa = 5, B = 2, L = (6, 4, -).
         assert_eq!([Part::Square, Part::Attention, Part::Reduce].map(of), [20, 2, 15]);
         assert_eq!([Part::Lookup, Part::Scan, Part::Head].map(of), [7, (18 + 7) + (12 + 7) + 2, 1]);
+    }
+
+    proptest! {
+        #[test]
+        fn the_formula_is_the_count_on_any_data(
+            ids in prop::collection::btree_set(0u64..4000, 2..80), labels in 2u32..12, size in 1usize..30, looped in any::<bool>()
+        ) {
+            let map = ContextMap { tokens: vec![5], positions: vec![2], lambda: 1u8.into(), modulus: 8001 };
+            let label = |i: usize| (i as u32 * 7 + 3) % labels;
+            let facts: Vec<Fact> =
+                ids.into_iter().enumerate().map(|(i, id)| Fact { id, label: label(i) }).collect();
+            for lookup in Lookup::ALL {
+                let network = with(&map, &facts, labels, lookup, size, looped);
+                let tied = looped && Cut::new(facts.len(), size).words() > 1;
+                let blocks = Blocks::new(&facts, labels, size, tied);
+                let (steps, m) = (lookup.per_block() * (blocks.len() - 1), blocks.words());
+                let stage = lookup.stage(&blocks);
+                let folds = stage.layers.len() - (blocks.len() - 1).max(1);
+                // The output bias of the first layer is the word of the first block where that is not 0.
+                let bias = stage.layers.iter().any(|l| matches!(l, Layer::Feed { bias, .. } if !bias.is_empty()));
+                let scan = match tied {
+                    true => (3 * blocks.widths[0] + 7) + (3 * blocks.widths[1] + 9),
+                    false => blocks.widths[..m - 1].iter().map(|l| 3 * l + 7).sum::<usize>() + 2,
+                };
+                let count = 4 * map.squares() + 3 * map.folds() + 2 + 1 + steps + usize::from(bias) + 3 * folds + scan;
+                prop_assert_eq!(network.tally().parameters, count);
+            }
+        }
     }
 }

@@ -292,7 +292,11 @@ mod tests {
             let list: Vec<_> = list.iter().map(|(s, y)| (s.to_vec(), vec![*y])).collect();
             samples(NEXT, &list)
         };
+        // Two facts; contexts of one token where no longer one is allowed; a fact told twice.
         all(&of(&[(&[0], 0), (&[1], 1)]));
+        let single: Vec<_> = (0..4).map(|t| (vec![t], vec![(t * 3) % 5])).collect();
+        all(&samples(Task { n_ctx: 1, ..NEXT }, &single));
+        all(&of(&[(&[0, 3], 2), (&[1], 1), (&[0, 3], 2)]));
         all(&of(&[(&[0], 4), (&[1], 0), (&[2], 4), (&[3], 3)]));
         // One sample, or one label: the constant network.
         for (list, parameters) in [(&[(&[2u32, 1][..], 3)][..], 1), (&[(&[2][..], 0), (&[1][..], 0)][..], 0)]
@@ -395,7 +399,7 @@ mod tests {
             attention in prop::sample::select(vec![Attention::Causal, Attention::Bidirectional]),
             padded in any::<bool>(), labels in 1u32..10, seed in any::<u64>(),
             memory in prop::sample::select(vec![None, Some(Memory::Bounded), Some(Memory::Looped), Some(Memory::Searched)]),
-            block in prop::option::of(1usize..20)
+            block in prop::option::of(1usize..20), sizes in (1usize..=3, 1usize..20)
         ) {
             let padded = padded && (goal, attention) != (Goal::EveryPosition, Attention::Causal);
             let task = Task { goal, attention, padded, labels, n_ctx: 6, ..NEXT };
@@ -415,6 +419,14 @@ mod tests {
             let samples = samples(task, &list);
             let block = block.filter(|_| matches!(memory, Some(Memory::Bounded | Memory::Looped)));
             built(&samples, &Settings { seed, memory, block, lookup: None, tries: 60 });
+            // The searched memory takes the sizes that cost least; all others must be right too.
+            if memory == Some(Memory::Searched) && samples.only_label().is_none() {
+                let (map, _) = ContextMap::search(&samples, seed).unwrap();
+                let facts = map.facts(&samples);
+                let sizes = (sizes.0.min(facts.len()), sizes.1);
+                let network = searched::of_sizes(&map, &facts, labels, sizes, 60, seed, &|_, _| true).unwrap();
+                prop_assert_eq!(verify(&network, &samples, &Unwatched).unwrap(), samples.len());
+            }
         }
     }
 }

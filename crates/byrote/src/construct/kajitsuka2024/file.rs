@@ -202,6 +202,9 @@ impl ExactFile {
         if network.tokens.iter().chain(&network.positions).any(|&x| x >= 1 << 62) {
             return Err("a code of more than 62 bits".into());
         }
+        if network.stages.iter().any(|s| s.times == 0 || s.layers.is_empty()) {
+            return Err("a stage without layers, or one that is never run".into());
+        }
         let depth = network
             .stages
             .iter()
@@ -395,6 +398,8 @@ mod tests {
             ("\"tokenizer\"", "\"tokeniser\"", "unreadable header"),
             ("stage square 1", "stage circle 1", "an unknown part"),
             ("stage square 1", "stage square 99999999999", "layers"),
+            ("stage square 1", "stage square 0", "never run"),
+            ("stage square 1\n", "stage digit 9\nstage square 1\n", "without layers"),
             ("neuron V:1", "neuron Y:1", "no stage, layer or neuron"),
             ("neuron V:1", "neuron V:01", "normal form"),
             ("tokens ", "tokens x", "not a list of tokens"),

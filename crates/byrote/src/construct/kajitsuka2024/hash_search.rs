@@ -64,7 +64,7 @@ pub struct Effort {
 /// Offsets tried for each slope and class.
 const OFFSETS: u64 = 256;
 /// Slopes that one task of the pool tries.
-const LOT: u64 = 32;
+const LOT: u64 = 4;
 
 /// Blocks for all facts, which are sorted by id and cut into these classes; `None` where `look` asks to stop, which sees how
 /// many facts are done.

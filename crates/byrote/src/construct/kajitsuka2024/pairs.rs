@@ -16,7 +16,7 @@ use super::task::{Attention, Defect, Goal, Samples, Task};
 use crate::corpus::{Alphabet, Key, Tokenizer, TokenizerChoice, Vocabulary};
 use crate::{Error, Result};
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -128,9 +128,7 @@ fn assemble(
     }
     let names = sorted_names(records.iter().flat_map(|r| &r.labels));
     let n_ctx = records.iter().map(|r| r.tokens.len()).max().unwrap_or(0);
-    let find = |name: &String| names.iter().position(|n| n == name).unwrap_or(0) as u32;
-    let by_name: std::collections::BTreeMap<&str, u32> =
-        names.iter().map(|n| (n.as_str(), find(n))).collect();
+    let by_name: BTreeMap<&str, u32> = names.iter().map(String::as_str).zip(0..).collect();
     let sequences: Vec<(Vec<u32>, Vec<u32>)> = records
         .iter()
         .map(|r| {

@@ -9,7 +9,13 @@
 //! ```
 //!
 //! since a neuron can add (T_1 - T_0) v_1 + (T_2 - T_1) v_2 to its argument. So three parameters and one more for each further
-//! class bring a table *and* the hash H of the id, which [`hash_search`](super::hash_search) has chosen. Then
+//! class bring a table *and* the hash H of the id, which [`hash_search`](super::hash_search) has chosen.
+//!
+//! *Why it is the right line.* v_1 and v_2 are 0 or 1, and v_2 <= v_1, so on an id of class j the sum telescopes and neuron b
+//! adds relu(s D) s, where D = Q (H_b - H_(b-1)) + (difference of two tables), all of class j, and s is the sign of the change
+//! of slope. The search has made |H_b - H_(b-1)| >= 1 at every id of the class, of sign s from the first id of run b on and of
+//! sign -s before it; tables differ by less than W < Q. So exactly the neurons of the runs up to the id's own are active, and
+//! what they add telescopes to the line of its run. Then
 //!
 //! 1. folds of Z down to dist(Z, 2^p Q): the hash modulo its period, on top of the word; a copy of it goes to U;
 //! 2. folds of Z down to dist(Z, 2 W): the word alone;
@@ -27,8 +33,9 @@
 //! where they are odd in number. The 1 makes the mirror exact: every digit d becomes C - 1 - d.
 //!
 //! Parameters, with m classes: 4K + 3 kappa + 2 + (2 + m) B + 3 F1 + 3 + sum over stages (7 + 3 bl(C^k - 1)) - 2 + 7 levels(C) - 1 + 1,
-//! and 8 or 16 for the bits of two or three classes. The number of blocks comes from search, so there is no worst-case bound:
-//! the builder compares with [`bounded`](super::bounded).
+//! and 8 or 16 for the bits of two or three classes (a single slot has no stages and no copy: neither 3 nor -2). This is the
+//! count of weights that are not 0, less one for each that happens to be 0. The number of blocks comes from search, so there
+//! is no worst-case bound: the builder compares with [`bounded`](super::bounded).
 
 use super::context_map::{ContextMap, Fact};
 use super::dyadic::Dyadic;
@@ -64,7 +71,20 @@ pub fn build(
     seed: u64,
     look: &dyn Fn(usize, usize) -> bool,
 ) -> Option<Network> {
-    let (classes, slots) = best_sizes(facts, labels, tries, seed, look)?;
+    let sizes = best_sizes(facts, labels, tries, seed, look)?;
+    of_sizes(map, facts, labels, sizes, tries, seed, look)
+}
+
+/// As [`build`], with so many classes and slots.
+pub(super) fn of_sizes(
+    map: &ContextMap,
+    facts: &[Fact],
+    labels: u32,
+    (classes, slots): (usize, usize),
+    tries: u64,
+    seed: u64,
+    look: &dyn Fn(usize, usize) -> bool,
+) -> Option<Network> {
     let (plan, classes) = (Halving::new(slots, PERIOD_BITS), split(facts.len(), classes));
     let effort = Effort { tries, reach_bits: reach_bits(tries) };
     let blocks = search(facts, &classes, &plan, effort, seed, &|done| look(done, facts.len()))?;
@@ -341,5 +361,131 @@ fn is_odd(digits: impl Iterator<Item = u32>, labels: u32) -> bool {
     match labels % 2 {
         0 => last % 2 == 1,
         _ => sum == 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::compiled::Compiled;
+    use super::super::interpret;
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A map with room for ids below `end`; its tables do not matter here.
+    fn map(end: u64) -> ContextMap {
+        ContextMap { tokens: vec![5], positions: vec![2], lambda: 1u8.into(), modulus: 2 * end + 1 }
+    }
+
+    /// The memory of a network behind tokens that are ids themselves, and that leaves them in V too, as a map leaves something
+    /// there.
+    fn memory(network: &Network, facts: &[Fact]) -> Network {
+        let copy = Stage::once(Part::Square, vec![Layer::of(vec![Neuron::simple(V, 0, U, 1)])]);
+        let of_memory = |s: &&Stage| matches!(s.part, Part::Lookup | Part::Shift | Part::Digit);
+        Network {
+            tokens: facts.iter().map(|f| f.id).collect(),
+            positions: vec![0],
+            stages: [copy].into_iter().chain(network.stages.iter().filter(of_memory).cloned()).collect(),
+            head: network.head.clone(),
+        }
+    }
+
+    fn layers(network: &Network, part: Part) -> Vec<&Layer> {
+        network.stages.iter().filter(|s| s.part == part).flat_map(|s| &s.layers).collect()
+    }
+
+    /// The neurons of a feed-forward layer.
+    fn neurons(layer: &Layer) -> &[Neuron] {
+        match layer {
+            Layer::Feed { neurons, .. } => neurons,
+            Layer::Attend { .. } => panic!("attention in a memory"),
+        }
+    }
+
+    fn folds(layer: &Layer) -> bool {
+        matches!(neurons(layer), [n] if n.output == [(Z, (-2).into())])
+    }
+
+    /// The formula at the head of this file, and how many of the weights that it counts are 0.
+    fn formula(
+        network: &Network,
+        map: &ContextMap,
+        labels: u32,
+        classes: usize,
+        slots: usize,
+    ) -> (usize, usize) {
+        let (lookup, shift) = (layers(network, Part::Lookup), layers(network, Part::Shift));
+        let f1 = lookup.iter().filter(|l| folds(l)).count()
+            + shift.iter().take_while(|l| neurons(l).len() < 2).filter(|l| folds(l)).count();
+        let lines: Vec<&Neuron> = lookup
+            .iter()
+            .filter_map(|l| match neurons(l) {
+                [n] if n.output[0].0 == Z && !folds(l) => Some(n),
+                _ => None,
+            })
+            .collect();
+        let steps = lookup.iter().filter(|l| neurons(l).len() == 2).flat_map(|l| neurons(l));
+        let zeros = lines
+            .iter()
+            .copied()
+            .chain(steps)
+            .map(|n| n.input.iter().filter(|w| w.1.is_zero()).count() + usize::from(n.bias.is_zero()));
+        let plan = Halving::new(slots, PERIOD_BITS);
+        let stages: usize = plan.stages.iter().map(|s| 7 + 3 * overflow_bits(labels, s.digits)).sum();
+        let once = if plan.stages.is_empty() { 0 } else { 3 + stages - 2 };
+        let levels = (u32::BITS - (labels - 1).leading_zeros()) as usize;
+        let count = 4 * map.squares()
+            + 3 * map.folds()
+            + 2
+            + (2 + classes) * lines.len()
+            + 3 * f1
+            + once
+            + 7 * levels
+            - 1
+            + 1
+            + [0, 8, 16][classes - 1];
+        (count, zeros.sum())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+        #[test]
+        fn with_any_number_of_classes_every_fact_is_found_and_the_formula_is_the_count(
+            ids in prop::collection::btree_set(0u64..3000, 3..60), dense in any::<bool>(), drawn in prop::collection::vec(any::<u32>(), 60),
+            labels in 2u32..12, slots in 1usize..25, classes in 1usize..=MOST_CLASSES, seed in any::<u64>()
+        ) {
+            let ids: Vec<u64> = if dense { (0..ids.len() as u64).collect() } else { ids.into_iter().collect() };
+            let facts: Vec<Fact> = ids.iter().zip(&drawn).map(|(&id, y)| Fact { id, label: y % labels }).collect();
+            let map = map(3000);
+            let network = of_sizes(&map, &facts, labels, (classes, slots), 300, seed, &|_, _| true).unwrap();
+            let memory = memory(&network, &facts);
+            let compiled = Compiled::new(&memory);
+            for (token, fact) in (0u32..).zip(&facts) {
+                let wanted = Some(i64::from(fact.label).into());
+                prop_assert_eq!(&interpret::run(&memory, &[token], 0), &wanted);
+                prop_assert_eq!(&compiled.run(&[token], 0), &wanted);
+            }
+            let (count, zeros) = formula(&network, &map, labels, classes, slots);
+            prop_assert_eq!(network.tally().parameters, count - zeros);
+        }
+    }
+
+    #[test]
+    fn the_class_bits_tell_the_classes_apart_and_are_gone_before_the_digits() {
+        let facts: Vec<Fact> = (0..30).map(|i| Fact { id: 7 * i + 1, label: (i * i % 5) as u32 }).collect();
+        let network = of_sizes(&map(300), &facts, 5, (3, 4), 200, 1, &|_, _| true).unwrap();
+        let memory = memory(&network, &facts);
+        for (token, fact) in (0u32..).zip(&facts) {
+            let mut seen = Vec::new();
+            interpret::trace(&memory, &[token], 0, |layer, state| {
+                let bits = [O, V].map(|c| interpret::channel(state, c).to_string());
+                seen.push((layer.clone(), bits));
+            });
+            // The copy, v_1, V emptied, v_2.
+            let class = fact.id / 7 / 10;
+            assert_eq!(seen[3].1, [u64::from(class >= 1), u64::from(class >= 2)].map(|v| v.to_string()));
+            let first_digit = layers(&network, Part::Digit)[0];
+            let at = seen.iter().position(|(layer, _)| layer == first_digit).unwrap();
+            assert_eq!(seen[at - 1].1[0], "0");
+        }
     }
 }
