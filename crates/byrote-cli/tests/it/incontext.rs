@@ -59,7 +59,7 @@ fn the_network_agrees_with_the_descent_and_its_file_holds_its_layers() {
 
 const RUN: &str = r#"
 import json, sys, numpy as np, onnxruntime
-x = np.array(json.load(open("x.json")))
+x = np.array(json.load(open("x.json")), dtype=np.float64)
 session = onnxruntime.InferenceSession("n.onnx", providers=["CPUExecutionProvider"])
 (out,) = session.run(["outputs"], {"inputs": np.stack([x, x])})
 json.dump(out[1].tolist(), sys.stdout)
