@@ -187,10 +187,22 @@ impl Study {
                 _ => None,
             }
         });
+        let exact = self.built.iter().find_map(|b| match &b.outcome {
+            Ok(BuiltOutcome { parameters, certificate: Certificate::Exact(_), .. }) => {
+                Some((b.method, *parameters))
+            }
+            _ => None,
+        });
+        let exact = exact.map_or(String::new(), |(method, parameters)| {
+            format!(
+                " For the most frequent next token alone, {method} takes {} parameters, verified exactly.",
+                thousands(parameters)
+            )
+        });
         match proven {
             Some((b, outcome, c)) => format!(
                 "Written down: {} without training, {} parameters, certified for all {} contexts, at most {} nats above \
-                 the floor{part}.",
+                 the floor{part}.{exact}",
                 b.method,
                 thousands(outcome.parameters),
                 thousands(c.contexts),
@@ -375,7 +387,7 @@ impl Study {
                     format!("{:.2}", o.parameters as f64 / contexts as f64).into(),
                     thousands(o.memorized).into(),
                     o.gap_nats.map_or_else(|| "\u{2013}".into(), nats).into(),
-                    proof(&o.certificate),
+                    proof(o),
                 ]),
                 Err(why) => table.row([
                     Cell::from(name),
@@ -546,17 +558,15 @@ impl Study {
     }
 }
 
-fn proof(certificate: &Certificate) -> Cell {
-    match certificate {
+fn proof(outcome: &BuiltOutcome) -> Cell {
+    match &outcome.certificate {
         Certificate::Enclosed(c) => match c.verdict {
-            certify::Verdict::Certified => Cell::status(
-                Status::Good,
-                format!(
-                    "certified: margin at least {:.3}, gap at most {}",
-                    c.min_margin_lower_bound,
-                    nats(c.gap_nats_upper_bound.0)
-                ),
-            ),
+            certify::Verdict::Certified => {
+                let margin = format!("certified: margin at least {}", nats(c.min_margin_lower_bound));
+                // A gap is one of distributions; a model of labels alone has none to speak of.
+                let gap = format!(", gap at most {}", nats(c.gap_nats_upper_bound.0));
+                Cell::status(Status::Good, if outcome.gap_nats.is_some() { margin + &gap } else { margin })
+            }
             certify::Verdict::Refuted => Cell::status(
                 Status::Caution,
                 format!(
