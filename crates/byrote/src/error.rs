@@ -26,7 +26,7 @@ pub enum Error {
     },
     /// Text that is not UTF-8.
     #[error(
-        "{}, line {line}: invalid UTF-8 at byte {offset}; --lossy replaces it",
+        "{}, line {line}: invalid UTF-8 at byte {offset}; --lossy replaces it, --tokenizer byte reads any bytes",
         path.display()
     )]
     InvalidUtf8 {

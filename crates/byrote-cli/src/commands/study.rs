@@ -135,7 +135,8 @@ pub fn run(args: &StudyCommand, common: &Common) -> Result<ExitCode> {
     }
     let plan = plan(&part_args, common, &scale, &facts);
     let corpora = Corpora::one(&plan.jobs[0].corpus, part);
-    say(&format!("training {} widths", plan.jobs.len()));
+    let n = plan.jobs.len();
+    say(&format!("training {n} width{}", if n == 1 { "" } else { "s" }));
     let running =
         SweepArgs { out: None, dry_run: false, fail_fast: false, keep_models: true, checkpoint_every: 30.0 };
     let directory = out.join("training");

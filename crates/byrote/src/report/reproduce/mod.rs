@@ -5,10 +5,13 @@
 
 pub mod capacity;
 mod dana2024;
+pub mod kajitsuka2024;
 mod madden2024;
+pub mod sander2024;
 
 use super::html::{Page, Section, Status, Verdict};
 use super::sweep;
+use super::words::references;
 use crate::Result;
 use crate::fit::{Comparison, Law};
 use crate::lab::Record;
@@ -107,10 +110,24 @@ impl Claim {
 }
 
 impl Paper {
+    /// The page of a figure that is no sweep.
+    fn into_page(self, command: &str) -> Page {
+        let shown = self.shown(Section::new("What it shows"));
+        let mut page = Page::new(self.title).subtitle(self.subtitle).section(shown);
+        for section in self.sections {
+            page = page.section(section);
+        }
+        references(self.references).into_iter().fold(page.command(command), Page::reference)
+    }
+
     /// What is done, and every claim.
     fn answer(&self, record: &Record) -> Section {
         let mut section = sweep::state(record);
         "What it shows".clone_into(&mut section.title);
+        self.shown(section)
+    }
+
+    fn shown(&self, mut section: Section) -> Section {
         for claim in &self.claims {
             let status = match claim.agrees {
                 Agreement::Yes => Status::Good,
