@@ -5,5 +5,6 @@ mod browser;
 mod golden;
 mod layers;
 mod onnx;
+mod pages;
 mod readers;
 mod reference;
