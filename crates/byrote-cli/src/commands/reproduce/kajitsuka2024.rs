@@ -4,6 +4,7 @@ use super::{Job, Made};
 use crate::args::Common;
 use crate::interrupt;
 use crate::progress::BuildWatcher;
+use crate::reporting::{command_line, write_page};
 use crate::ui::{Table, thousands, thousands_f64};
 use byrote::bounds::CorpusFacts;
 use byrote::bounds::families::{self, Guarantee};
@@ -16,6 +17,7 @@ use byrote::corpus::random::Associations;
 use byrote::corpus::{ContextRule, Corpus, Options, Outputs, Silent, Source, Window};
 use byrote::output::OutputFile;
 use byrote::report::Figure;
+use byrote::report::reproduce::kajitsuka2024;
 use byrote::report::square_root::{
     LinearSize, ScalingRow, bits_figure, crossover, fold_figure, scaling_csv, scaling_figure,
 };
@@ -70,6 +72,8 @@ pub fn scaling(job: &Job<'_>) -> Result<Made> {
         "fewer_parameters_than_facts_from": crossover,
         "seconds": begun.elapsed().as_secs_f64(),
     });
+    let drawn: Vec<Figure> = figures.iter().map(|f| f.1.clone()).collect();
+    let page = kajitsuka2024::scaling(&rows, &stories, &drawn, &command_line())?;
     rows.push(stories);
     let table = job.out.join("scaling.csv");
     OutputFile::write(&table, scaling_csv(&rows).as_bytes())?;
@@ -77,6 +81,7 @@ pub fn scaling(job: &Job<'_>) -> Result<Made> {
     for (name, figure) in figures {
         files.extend(write(&figure, job.out, name)?);
     }
+    files.push(write_page(job.out, &page)?);
     Ok(Made { text: human(&rows, crossover), json, files })
 }
 

@@ -6,6 +6,7 @@
 use super::{Job, Made};
 use crate::commands::incontext::{Meter, write_figure};
 use crate::interrupt;
+use crate::reporting::{command_line, write_page};
 use crate::ui::Table;
 use byrote::incontext::train::{Settings, Start, TEST};
 use byrote::incontext::{
@@ -14,6 +15,7 @@ use byrote::incontext::{
 };
 use byrote::output::OutputFile;
 use byrote::report::incontext::{Series, errors_against_t};
+use byrote::report::reproduce::sander2024 as pages;
 use byrote::{Error, Result};
 use rayon::prelude::*;
 use serde_json::{Value, json};
@@ -84,6 +86,7 @@ pub fn fig3(job: &Job<'_>) -> Result<Made> {
         format!("sander2024, figure 3: {SEQUENCES} sequences of {length} vectors, the limit of the layers\n");
     let mut all = Vec::new();
     let lines: usize = panels.iter().map(|p| p.lines.len()).sum();
+    let mut shown = Vec::new();
     let meter = Meter::new(job.common.quiet, lines as u64 * SEQUENCES * (length as u64).div_ceil(64));
     for panel in &panels {
         let mut series = Vec::new();
@@ -126,8 +129,12 @@ pub fn fig3(job: &Job<'_>) -> Result<Made> {
         let path = job.out.join(format!("sander2024-fig3-{}.csv", panel.name));
         OutputFile::write(&path, csv(&series).as_bytes())?;
         files.push(path);
+        shown.push((panel.title.to_owned(), figure, series));
     }
     meter.finish();
+    if !job.dry_run {
+        files.push(write_page(job.out, &pages::fig3(&shown, &command_line()))?);
+    }
     let json = json!({
         "full": job.full, "dry_run": job.dry_run, "sequences": SEQUENCES, "length": length, "series": all,
     });
@@ -244,6 +251,8 @@ pub fn fig4(job: &Job<'_>) -> Result<Made> {
     OutputFile::write(&path, csv(&series).as_bytes())?;
     files.push(path);
     files.push(save_losses(job, &losses)?);
+    let said = text.lines().next().unwrap_or_default();
+    files.push(write_page(job.out, &pages::fig4(&figure, &drawn, d, said, &command_line()))?);
     let mut json = about;
     json["series"] = Value::Array(all);
     Ok(Made { text, json, files })

@@ -59,7 +59,8 @@ pub fn scaling(rows: &[ScalingRow], text: &ScalingRow, figures: &[Figure], comma
         Column::right("bits of weights"),
         Column::right("bits of facts"),
     ];
-    let mut table = Table::new("The smaller of the two networks; every fact verified exactly.", columns);
+    let mut table =
+        Table::new("The smaller of the two networks, embedding apart; every fact verified exactly.", columns);
     for row in rows.iter().chain([text]) {
         let (n, p) = (row.samples as f64, row.parameters() as f64);
         table = table.row([
