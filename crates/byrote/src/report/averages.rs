@@ -9,11 +9,11 @@ pub(super) enum Mean {
     OfLogarithms,
 }
 
+/// Points `(x, y)`, or ends `(low, high)`.
+pub(super) type Pairs = Vec<(f64, f64)>;
+
 /// `(x, mean)` and `(lowest, highest)` at every x, ascending.
-pub(super) fn by_size(
-    points: impl IntoIterator<Item = (f64, f64)>,
-    mean: Mean,
-) -> (Vec<(f64, f64)>, Vec<(f64, f64)>) {
+pub(super) fn by_size(points: impl IntoIterator<Item = (f64, f64)>, mean: Mean) -> (Pairs, Pairs) {
     let counts = |p: &(f64, f64)| p.1.is_finite() && (mean == Mean::Plain || p.1 > 0.0);
     let mut points: Vec<(f64, f64)> = points.into_iter().filter(counts).collect();
     points.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));

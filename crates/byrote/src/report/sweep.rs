@@ -3,7 +3,7 @@
 //! It works on half a run, and says so. Measurements of one size and several seeds are shown as their mean with the range;
 //! gaps are averaged by their logarithms.
 
-use super::averages::{Mean, by_size};
+use super::averages::{Mean, Pairs, by_size};
 use super::html::{Cell, Column, Exhibit, KeyFigure, Page, Prose, Section, Status, Table, Verdict};
 use super::laws::Question;
 use super::words::{brief, nats, references, thousands};
@@ -130,7 +130,7 @@ pub(super) fn series(record: &Record) -> Vec<(String, Vec<&Row>)> {
 }
 
 /// Gaps at every size: means of their logarithms, with the range.
-pub(super) fn averaged(points: impl IntoIterator<Item = (f64, f64)>) -> (Vec<(f64, f64)>, Vec<(f64, f64)>) {
+pub(super) fn averaged(points: impl IntoIterator<Item = (f64, f64)>) -> (Pairs, Pairs) {
     by_size(points, Mean::OfLogarithms)
 }
 
@@ -169,10 +169,13 @@ fn gaps(record: &Record) -> Option<Section> {
     })
 }
 
+/// A setting by name, and how to read it.
+pub(super) type SizeAxis = (&'static str, fn(&Row) -> f64);
+
 /// How the sizes of models are told on an axis of their own: the setting that varies.
-pub(super) fn size_axis(rows: &[&Row]) -> (&'static str, fn(&Row) -> f64) {
+pub(super) fn size_axis(rows: &[&Row]) -> SizeAxis {
     let varies = |get: fn(&Row) -> f64| rows.windows(2).any(|w| get(w[0]) != get(w[1]));
-    let axes: [(&'static str, fn(&Row) -> f64); 4] = [
+    let axes: [SizeAxis; 4] = [
         ("hidden neurons", |r| r.d_mlp as f64),
         ("heads", |r| r.n_heads as f64),
         ("width of a head", |r| r.d_head as f64),

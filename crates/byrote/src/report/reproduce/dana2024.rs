@@ -14,7 +14,7 @@ use crate::Result;
 use crate::bounds::{dana2024, mahdavi2024};
 use crate::fit::{self, Law, Point};
 use crate::lab::{Record, Row};
-use crate::report::averages::{Mean, by_size};
+use crate::report::averages::{Mean, Pairs, by_size};
 use crate::report::html::{Exhibit, Section};
 use crate::report::laws::{Answer, Question};
 use crate::report::words::{brief, thousands};
@@ -128,7 +128,7 @@ fn accuracy(row: &Row) -> f64 {
 }
 
 /// Means over seeds at every size, with the range.
-fn means(points: &[Point]) -> (Vec<(f64, f64)>, Vec<(f64, f64)>) {
+fn means(points: &[Point]) -> (Pairs, Pairs) {
     by_size(points.iter().map(|p| (p.x, p.y)), Mean::Plain)
 }
 
@@ -279,7 +279,27 @@ fn claim(scaling: &Scaling, answer: &Answer, protocol: Protocol, cut: bool) -> C
     });
     let cut = if cut { " Sizes of a full memory are left out." } else { "" };
     let measured = format!("with {}, {}; {}.{cut}", protocol.words(), c.sentence, fitted.unwrap_or_default());
-    Claim::new(scaling.paper, measured, agreement(c, scaling.claimed))
+    let shape = !scaling.claimed.contains(&answer.law) || has_the_shape(answer);
+    match (agreement(c, scaling.claimed), shape) {
+        (Agreement::Yes | Agreement::Nearly, false) => {
+            let measured =
+                format!("{measured} But that is not the growth reported: the curve bends the other way.");
+            Claim::new(scaling.paper, measured, Agreement::No)
+        }
+        (agrees, _) => Claim::new(scaling.paper, measured, agrees),
+    }
+}
+
+/// Whether the law that is drawn grows as the paper has it: a parabola upwards, a broken line that flattens.
+fn has_the_shape(answer: &Answer) -> bool {
+    let Some(fit) = answer.comparison.row(answer.law).and_then(|row| row.fit.as_ref()) else { return true };
+    let value = |name: &str| fit.parameters.iter().find(|p| p.name == name).map_or(0.0, |p| p.value);
+    match answer.law {
+        Law::Linear | Law::Square | Law::Cube => value("b") > 0.0,
+        Law::Quadratic => value("c") > 0.0,
+        Law::BrokenLine => value("b") > value("c"),
+        _ => true,
+    }
 }
 
 fn with_intervals(row: &fit::Row) -> String {

@@ -300,6 +300,10 @@ mod tests {
         agree(&record(plan!("dana2024-fig1a"), accuracy(|h, _, _| 0.05 + 0.03 * h)), yes);
         agree(&record(plan!("dana2024-fig1a"), accuracy(|h, _, _| 0.3 + 0.1 * (3.0 * h).sin())), no);
         agree(&record(plan!("dana2024-fig1b"), accuracy(|_, d_h, _| 0.05 + 0.006 * d_h * d_h)), yes);
+        agree(
+            &record(plan!("dana2024-fig1b"), accuracy(|_, d_h, _| 0.05 + 0.15 * d_h - 0.008 * d_h * d_h)),
+            no,
+        );
         let knee = |_: f64, _: f64, d: f64| if d <= 10.0 { 0.05 * d } else { 0.5 + 0.01 * (d - 10.0) };
         agree(&record(plan!("dana2024-fig2a"), accuracy(knee)), yes);
         agree(&record(plan!("dana2024-fig2b"), accuracy(|h, _, d| 0.02 + 4e-5 * d * d * d * h)), yes);
