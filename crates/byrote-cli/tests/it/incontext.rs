@@ -214,7 +214,9 @@ fn figures_are_listed_planned_and_made() {
     assert!(case.names().is_empty());
     let made = case.json(["reproduce", "sander2024-fig3", "--out", "f"]);
     let files = made["files"].as_array().unwrap();
-    assert_eq!(files.len(), 9);
+    // Three panels as SVG, PNG and CSV, and the page.
+    assert_eq!(files.len(), 10);
+    assert!(case.path("f/report.html").exists());
     for panel in ["left", "center", "right"] {
         let svg = std::fs::read_to_string(case.path(&format!("f/sander2024-fig3-{panel}.svg"))).unwrap();
         assert!(svg.contains("exp kernel"));

@@ -28,8 +28,8 @@ pub(super) fn fig1(record: &Record) -> Result<Paper> {
     claims.push(Claim::new(
         "the gap trends downwards as the width m increases and the number of contexts n decreases (figure 1, left).",
         format!(
-            "from one width to the next the gap falls in {} of {} cases, from one corpus to the next larger one it rises in \
-             {} of {}.",
+            "of two widths the larger has the smaller gap in {} of {} cases, of two corpora the larger has the larger gap in {} \
+             of {}.",
             falls.0, falls.1, rises.0, rises.1
         ),
         trend_agrees(&[falls, rises]),
@@ -181,8 +181,8 @@ enum Along {
     Contexts,
 }
 
-/// In how many of how many steps to the next width, or the next corpus, the mean gap falls, or rises. Steps among models that
-/// stopped at the level are none: what they would have come to is not known.
+/// In how many of how many pairs of widths, or of corpora, the larger one has the smaller, or larger, mean gap. Pairs of models
+/// that both stopped below the level are none: what they would have come to is not known.
 fn trend(rows: &[&Row], along: Along) -> (usize, usize) {
     let place = |r: &Row| match along {
         Along::Width => (r.contexts, r.d_mlp),
@@ -198,14 +198,17 @@ fn trend(rows: &[&Row], along: Along) -> (usize, usize) {
             seen.push((place(part[0]), gap.1, relative.1));
         }
     }
-    let pairs = seen.windows(2).filter(|w| w[0].0.0 == w[1].0.0 && w.iter().any(|s| s.2 > LEVEL));
-    pairs.fold((0, 0), |(good, n), w| {
-        let holds = match along {
-            Along::Width => w[1].1 < w[0].1,
-            Along::Contexts => w[1].1 > w[0].1,
-        };
-        (good + usize::from(holds), n + 1)
-    })
+    let (mut good, mut n) = (0, 0);
+    for (i, small) in seen.iter().enumerate() {
+        for large in seen[i + 1..].iter().filter(|l| l.0.0 == small.0.0 && (l.2 > LEVEL || small.2 > LEVEL)) {
+            n += 1;
+            good += usize::from(match along {
+                Along::Width => large.1 < small.1,
+                Along::Contexts => large.1 > small.1,
+            });
+        }
+    }
+    (good, n)
 }
 
 fn trend_agrees(trends: &[(usize, usize)]) -> Agreement {

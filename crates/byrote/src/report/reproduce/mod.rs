@@ -13,7 +13,7 @@ use super::html::{Page, Section, Status, Verdict};
 use super::sweep;
 use super::words::references;
 use crate::Result;
-use crate::fit::{Comparison, Law};
+use crate::fit::{Comparison, Doubt, Law};
 use crate::lab::Record;
 use capacity::Construction;
 use serde_json::{Value, json};
@@ -145,12 +145,21 @@ impl Paper {
     }
 }
 
-/// Whether one of these laws is supported; nearly, where the first of them explains 95% of the variance all the same.
+/// Whether one of these laws is supported; nearly, where the first of them explains 95% of the variance all the same, or where no
+/// law is nearer than one of them and only the scatter of the points speaks against it.
 fn agreement(comparison: &Comparison, laws: &[Law]) -> Agreement {
     if comparison.verdict.laws().iter().any(|law| laws.contains(law)) {
         return Agreement::Yes;
     }
     let explained = |law: &Law| comparison.row(*law)?.fit.as_ref()?.r_squared;
+    let scattered = |law: &&Law| {
+        let Some(row) = comparison.row(**law) else { return false };
+        let noisy = |d: &Doubt| matches!(d, Doubt::LowRSquared { r_squared } if *r_squared >= 0.5);
+        row.delta == Some(0.0) && row.doubts.iter().all(noisy)
+    };
+    if laws.iter().any(|law| scattered(&law)) {
+        return Agreement::Nearly;
+    }
     match laws.first().and_then(explained) {
         Some(r) if r >= 0.95 => Agreement::Nearly,
         Some(_) if comparison.n_sizes >= comparison.settings.criteria.least_sizes => Agreement::No,
