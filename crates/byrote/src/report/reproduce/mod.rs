@@ -315,6 +315,8 @@ mod tests {
         );
         let knee = |_: f64, _: f64, d: f64| if d <= 10.0 { 0.05 * d } else { 0.5 + 0.01 * (d - 10.0) };
         agree(&record(plan!("dana2024-fig2a"), accuracy(knee)), yes);
+        let bent = |_: f64, _: f64, d: f64| if d <= 10.0 { 0.01 * d } else { 0.1 + 0.05 * (d - 10.0) };
+        agree(&record(plan!("dana2024-fig2a"), accuracy(bent)), no);
         agree(&record(plan!("dana2024-fig2b"), accuracy(|h, _, d| 0.02 + 4e-5 * d * d * d * h)), yes);
         // 1.7 d_h associations a head of a hundred.
         agree(&record(plan!("dana2024-fig4"), accuracy(|h, d_h, _| 0.1 + 0.9 * 0.017 * d_h * h)), yes);
