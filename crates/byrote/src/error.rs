@@ -24,6 +24,24 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
+    /// Another process is at work in a run directory.
+    #[error("{}: another process is at work here: {holder}", path.display())]
+    Busy {
+        /// The directory.
+        path: PathBuf,
+        /// Who holds it.
+        holder: String,
+    },
+    /// A run directory holds another run.
+    #[error("{}: holds another run ({name}, {jobs} jobs; a plan, a corpus or the program's version differs); take another directory", path.display())]
+    OtherRun {
+        /// The directory.
+        path: PathBuf,
+        /// The name of its plan.
+        name: String,
+        /// Its jobs.
+        jobs: usize,
+    },
     /// Text that is not UTF-8.
     #[error(
         "{}, line {line}: invalid UTF-8 at byte {offset}; --lossy replaces it, --tokenizer byte reads any bytes",
@@ -246,6 +264,8 @@ impl Error {
     pub fn kind(&self) -> &'static str {
         match self {
             Error::Io { .. } => "io",
+            Error::Busy { .. } => "busy",
+            Error::OtherRun { .. } => "other_run",
             Error::InvalidUtf8 { .. } => "invalid_utf8",
             Error::Format { .. } => "format",
             Error::Setting { .. } => "setting",
@@ -261,9 +281,11 @@ impl Error {
     /// The file concerned, where there is one.
     pub fn path(&self) -> Option<&Path> {
         match self {
-            Error::Io { path, .. } | Error::InvalidUtf8 { path, .. } | Error::Format { path, .. } => {
-                Some(path)
-            }
+            Error::Io { path, .. }
+            | Error::Busy { path, .. }
+            | Error::OtherRun { path, .. }
+            | Error::InvalidUtf8 { path, .. }
+            | Error::Format { path, .. } => Some(path),
             Error::Incompatible { right, .. } => Some(right),
             Error::Setting { .. }
             | Error::EmptyCorpus { .. }

@@ -18,6 +18,7 @@ use byrote::incontext::{
 use byrote::lab::corpora::Material;
 use byrote::lab::{Corpora, CorpusSpec, Job, ModelSpec, Plan, Record, TrainingSpec};
 use byrote::model::{Activation, Model, ModelFile};
+use byrote::output::OutputFile;
 use byrote::report::incontext::Series;
 use byrote::report::study::{Built, BuiltOutcome, Certificate, Part, Study, Trained, WorstContext};
 use byrote::units::Nats;
@@ -107,12 +108,20 @@ impl StudyArgs {
 pub fn run(args: &StudyCommand, common: &Common) -> Result<ExitCode> {
     let started = Instant::now();
     let out = &args.study.out;
-    std::fs::create_dir_all(out).map_err(|e| Error::io(out, "create", e))?;
     let say = |words: &str| ui::note(common.quiet, words);
     let scale = args.study.scale();
 
     say(&format!("reading {}", args.corpus.title()));
-    let (corpus_args, summary) = read_whole(&args.corpus, common, &say)?;
+    let spooled;
+    let whole = match args.corpus.paths.iter().any(|p| p.as_os_str() == "-") {
+        true => {
+            spooled = spool(&args.corpus, out)?;
+            &spooled
+        }
+        false => &args.corpus,
+    };
+    let (corpus_args, summary) = read_whole(whole, common, &say)?;
+    std::fs::create_dir_all(out).map_err(|e| Error::io(out, "create", e))?;
     let (part_args, part) = part_that_fits(&corpus_args, common, &summary, &scale)?;
     let facts = Part {
         documents: part.documents,
@@ -131,7 +140,7 @@ pub fn run(args: &StudyCommand, common: &Common) -> Result<ExitCode> {
 
     let built = build(&part, common, &say)?;
     if interrupt::asked() {
-        return Ok(ExitCode::from(interrupt::EXIT_CODE));
+        return interrupted(common);
     }
     let plan = plan(&part_args, common, &scale, &facts);
     let corpora = Corpora::one(&plan.jobs[0].corpus, part);
@@ -142,15 +151,14 @@ pub fn run(args: &StudyCommand, common: &Common) -> Result<ExitCode> {
     let directory = out.join("training");
     let (outcome, _) = match execute_plan(&plan, &corpora, &directory, &running, common) {
         // A directory of another study: its training is of no use here.
-        Err(Error::Format { .. }) if Record::load(&directory).is_ok() => {
+        Err(Error::OtherRun { name, .. }) if name == STUDY => {
             std::fs::remove_dir_all(&directory).map_err(|e| Error::io(&directory, "remove", e))?;
             execute_plan(&plan, &corpora, &directory, &running, common)?
         }
         other => other?,
     };
     if outcome.interrupted {
-        say("interrupted; the same command goes on");
-        return Ok(ExitCode::from(interrupt::EXIT_CODE));
+        return interrupted(common);
     }
     let material = corpora.of(&plan.jobs[0]);
     let trained = trained(&plan, &directory, material)?;
@@ -192,6 +200,33 @@ pub fn run(args: &StudyCommand, common: &Common) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The name of the plans of studies.
+const STUDY: &str = "study";
+
+/// Ctrl-C: what was done stays, and the same command goes on.
+fn interrupted(common: &Common) -> Result<ExitCode> {
+    if common.json {
+        ui::print_json(&json!({"interrupted": true}))?;
+    }
+    ui::note(common.quiet, "interrupted; the same command goes on");
+    Ok(ExitCode::from(interrupt::EXIT_CODE))
+}
+
+/// Standard input, written to a file of the study: it is read more than once.
+fn spool(args: &CorpusArgs, out: &Path) -> Result<CorpusArgs> {
+    std::fs::create_dir_all(out).map_err(|e| Error::io(out, "create", e))?;
+    let path = out.join("stdin.txt");
+    interrupt::clean_up_beside(&path);
+    let mut file = OutputFile::create(&path)?;
+    std::io::copy(&mut std::io::stdin().lock(), &mut file).map_err(|e| Error::io(&path, "write", e))?;
+    file.commit()?;
+    let mut spooled = args.clone();
+    for given in spooled.paths.iter_mut().filter(|p| p.as_os_str() == "-") {
+        given.clone_from(&path);
+    }
+    Ok(spooled)
+}
+
 /// The figures of the whole corpus. A list of words has no contexts by words; it has by letters, and that is what its user
 /// means.
 fn read_whole(args: &CorpusArgs, common: &Common, say: &dyn Fn(&str)) -> Result<(CorpusArgs, Summary)> {
@@ -220,11 +255,13 @@ fn part_that_fits(
 ) -> Result<(CorpusArgs, Material)> {
     let fits =
         |s: &Summary| s.contexts <= scale.contexts && s.contexts.saturating_mul(s.d_vocab) <= scale.work;
+    // The lists and summaries that were asked for are of the whole, and written by now.
+    let args = &CorpusArgs { save: None, list: None, ..args.clone() };
     if fits(whole) {
         return Ok((args.clone(), Material::new(args.read(common, true)?)?));
     }
-    if !args.merge.is_empty() || args.paths.iter().any(|p| p.as_os_str() == "-") {
-        let message = "summaries and standard input cannot be read in part; give files, or --full";
+    if !args.merge.is_empty() {
+        let message = "summaries cannot be read in part; give files, or --full";
         return Err(Error::setting("PATH", message));
     }
     // Contexts grow a little slower than documents, their product with the vocabulary faster.
@@ -297,7 +334,19 @@ fn build(part: &Material, common: &Common, say: &dyn Fn(&str)) -> Result<Vec<Bui
             dana2024::build(problem, d_vocab, n_ctx, &settings).map(|b| b.0)
         })?;
     }
-    if problem.len() <= EXACT && !interrupt::asked() {
+    let too_many = |method, words: &str, most: usize| Built {
+        method,
+        words: words.into(),
+        outcome: Err(format!(
+            "above {most} contexts it takes too long here; `byrote build {method}` has no such limit"
+        )),
+    };
+    if problem.len() > DENSE {
+        all.push(too_many("dana2024", "attention alone", DENSE));
+    }
+    if problem.len() > EXACT {
+        all.push(too_many("kajitsuka2024", "a deep network of long weights", EXACT));
+    } else if !interrupt::asked() {
         all.push(square_root(part, common, say)?);
     }
     Ok(all)
@@ -383,7 +432,7 @@ fn plan(args: &CorpusArgs, common: &Common, scale: &Scale, part: &Part) -> Plan 
             seed: common.seed,
         })
         .collect();
-    Plan { name: "study".into(), jobs }
+    Plan { name: STUDY.into(), jobs, seed_corpora: false }
 }
 
 /// Rows, curves and evaluations of what was trained.

@@ -63,7 +63,7 @@ pub struct SweepArgs {
 }
 
 pub fn execute(args: &SweepCommand, common: &Common) -> Result<ExitCode> {
-    let mut plan = Plan::load(&args.plan)?;
+    let mut plan = Plan::load(&args.plan)?.moved(common.seed);
     if args.full {
         for job in &mut plan.jobs {
             job.training.stop_gap = None;

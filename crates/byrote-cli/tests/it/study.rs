@@ -90,3 +90,42 @@ fn a_large_text_is_built_and_trained_on_in_part() {
     let page = std::fs::read_to_string(case.path("s/report.html")).unwrap();
     assert!(page.contains("id=\"part\""));
 }
+
+#[test]
+fn standard_input_is_studied_as_a_file_is() {
+    let case = Case::new();
+    let text = "the cat sat\nthe dog ran\nthe cat ran\n";
+    case.file("a.txt", text);
+    case.file("in.txt", text);
+    let of_file = case.run(["study", "a.txt", "--quick", "--out", "f", "--quiet"]);
+    let input = std::fs::File::open(case.path("in.txt")).unwrap();
+    let arguments = ["study", "-", "--quick", "--out", "s", "--quiet", "--list", "all.csv"];
+    let of_input = case.command().args(arguments).stdin(input).output().unwrap();
+    assert!(of_input.status.success(), "{}", String::from_utf8_lossy(&of_input.stderr));
+    assert_eq!(lines(&of_input), lines(&of_file));
+    // A list that was asked for is of the whole text.
+    assert!(std::fs::read_to_string(case.path("all.csv")).unwrap().lines().count() > 4);
+}
+
+#[test]
+fn a_study_leaves_runs_alone_that_are_not_its_own() {
+    let case = Case::new();
+    case.file(
+        "plan.toml",
+        "name = \"mine\"\n[corpus]\ndocuments = 5\n[model]\nd_mlp = 4\n[training]\nsteps = 5\n",
+    );
+    assert!(case.run(["sweep", "plan.toml", "--out", "s/training", "--quiet"]).status.success());
+    let before = std::fs::read(case.path("s/training/journal.jsonl")).unwrap();
+    let output = case.run(["study", "--builtin", "20", "--quick", "--out", "s"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("holds another run (mine, 1 jobs"));
+    assert_eq!(std::fs::read(case.path("s/training/journal.jsonl")).unwrap(), before);
+    // Its own, of another corpus, it replaces.
+    for documents in ["20", "30"] {
+        assert!(
+            case.run(["study", "--builtin", documents, "--quick", "--out", "own", "--quiet"])
+                .status
+                .success()
+        );
+    }
+}

@@ -111,12 +111,11 @@ impl Directory {
         match Manifest::load(path)? {
             Some(found) => {
                 if found.plan != identity {
-                    let message = format!(
-                        "holds another run ({}, {} jobs; a plan, a corpus or the program's version differs); take another \
-                         directory",
-                        found.name, found.jobs
-                    );
-                    return Err(Error::format(path, message));
+                    return Err(Error::OtherRun {
+                        path: path.to_path_buf(),
+                        name: found.name,
+                        jobs: found.jobs,
+                    });
                 }
             }
             None => {
@@ -252,8 +251,16 @@ fn lock(directory: &Path) -> Result<File> {
         Err(TryLockError::WouldBlock) => {
             let mut holder = String::new();
             let _ = file.read_to_string(&mut holder);
-            let message = format!("another process is at work here: {}", holder.trim());
-            Err(Error::format(directory, message))
+            let holder = holder.trim();
+            // "process 12 since 1794817114": seconds say more than a date in no one's zone.
+            let holder = match holder
+                .rsplit_once(" since ")
+                .and_then(|(who, t)| Some((who, t.parse::<u64>().ok()?)))
+            {
+                Some((who, time)) => format!("{who}, for {} s", now().saturating_sub(time)),
+                None => holder.to_owned(),
+            };
+            Err(Error::Busy { path: directory.to_path_buf(), holder })
         }
         Err(TryLockError::Error(e)) => Err(Error::io(&path, "lock", e)),
     }

@@ -69,6 +69,8 @@ pub struct Plan {
     pub name: String,
     /// Its jobs, in order.
     pub jobs: Vec<Job>,
+    /// Whether the seeds of corpora follow those of jobs.
+    pub seed_corpora: bool,
 }
 
 impl Plan {
@@ -86,6 +88,17 @@ impl Plan {
             *file = directory.join(&*file);
         }
         Ok(plan)
+    }
+
+    /// The same plan with other seeds: all of them moved by so much.
+    pub fn moved(mut self, by: u64) -> Self {
+        for job in &mut self.jobs {
+            job.seed = job.seed.wrapping_add(by);
+            if self.seed_corpora {
+                job.corpus.seed = job.corpus.seed.wrapping_add(by);
+            }
+        }
+        self
     }
 
     /// Reads the text of a plan; `name` is what it is called where it does not say.
@@ -169,7 +182,7 @@ impl Plan {
                 }
             }
         }
-        Ok(Self { name, jobs })
+        Ok(Self { name, jobs, seed_corpora })
     }
 }
 
@@ -271,6 +284,11 @@ mod tests {
         let jobs = Plan::parse(text, "x").unwrap().jobs;
         let seeded =
             Plan::parse("seeds = [3, 4]\nseed_corpora = true\n[corpus]\nseed = 10", "x").unwrap().jobs;
+        let moved = Plan::parse("seeds = [3, 4]\nseed_corpora = true\n[corpus]\nseed = 10", "x")
+            .unwrap()
+            .moved(5)
+            .jobs;
+        assert_eq!(moved.iter().map(|j| (j.seed, j.corpus.seed)).collect::<Vec<_>>(), [(8, 18), (9, 19)]);
         assert_eq!(seeded.iter().map(|j| (j.seed, j.corpus.seed)).collect::<Vec<_>>(), [(3, 13), (4, 14)]);
         let seen: Vec<_> = jobs.iter().map(|j| (j.model.d_mlp, j.model.n_heads)).collect();
         assert_eq!(seen, [(Some(4), 1), (Some(8), 1), (None, 1), (None, 2), (None, 3)]);

@@ -122,7 +122,7 @@ impl RowResult {
 }
 
 const HEAD: &str = "job,status,corpus,documents,tokenizer,n_ctx,contexts,predictions,d_vocab,floor_nats,preset,d_model,\
-n_heads,d_head,d_mlp,activation,mixer,parameters,optimizer,lr,batch,seed,steps,evaluations,stop,loss_nats,gap_nats,\
+n_heads,d_head,d_mlp,activation,mixer,parameters,optimizer,lr,last_lr,schedule,batch,sampling,train_only,init,max_steps,seed,steps,evaluations,stop,loss_nats,gap_nats,\
 relative_gap,memorized,memorized_distribution,accuracy,max_kl_nats,error";
 
 /// Rows as CSV, in their order, with a header.
@@ -141,7 +141,7 @@ pub fn to_csv<'a>(rows: impl IntoIterator<Item = &'a Row>) -> String {
         let n_ctx = corpus.n_ctx.map_or(String::new(), |x| x.to_string());
         let _ = write!(
             out,
-            "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
+            "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
             row.job,
             if row.status == Status::Done { "done" } else { "failed" },
             quoted(&name),
@@ -162,7 +162,13 @@ pub fn to_csv<'a>(rows: impl IntoIterator<Item = &'a Row>) -> String {
             row.parameters,
             training.optimizer.name(),
             lr,
+            training.last_lr.map_or(String::new(), |x| x.to_string()),
+            name_of(&training.schedule),
             batch,
+            name_of(&training.sampling),
+            name_of(&training.train_only),
+            name_of(&model.init),
+            training.steps.unwrap_or(training.optimizer.default_steps()),
             seed,
         );
         match &row.result {
@@ -187,6 +193,11 @@ pub fn to_csv<'a>(rows: impl IntoIterator<Item = &'a Row>) -> String {
         let _ = writeln!(out, ",{}", text(&row.error));
     }
     out
+}
+
+/// The name of a setting, as a plan writes it.
+fn name_of(value: &impl Serialize) -> String {
+    serde_json::to_value(value).ok().and_then(|v| Some(v.as_str()?.to_owned())).unwrap_or_default()
 }
 
 /// A field, in quotes where it needs them.

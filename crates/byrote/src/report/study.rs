@@ -152,18 +152,22 @@ impl Study {
         lines.push(self.built_line(&part));
         lines.push(match self.threshold() {
             Some(t) => format!(
-                "Trained: {} neurons, {} parameters, came within 1% of the floor in {} steps{part}; theory asks for {} \
-                 neurons.",
+                "Trained: {} neurons, {} parameters, came within {} of the floor in {} steps{part}; theory asks for {} neurons.",
                 thousands(t.row.d_mlp),
                 thousands(t.row.parameters),
+                if self.part.floor_nats > 0.0 { "1%" } else { "0.01 nats a prediction" },
                 thousands(t.row.result.as_ref().map_or(0, |r| r.steps)),
                 thousands(self.part.contexts)
             ),
             None => match self.trained.iter().filter_map(|t| Some((t, t.row.relative_gap()?))).min_by(|a, b| a.1.total_cmp(&b.1)) {
                 Some((t, gap)) => format!(
-                    "Trained: no width came within 1% of the floor{part}; the nearest, {} neurons, is {:.1}% above it.",
+                    "Trained: no width came within {} of the floor{part}; the nearest, {} neurons, is {} above it.",
+                    if self.part.floor_nats > 0.0 { "1%" } else { "0.01 nats a prediction" },
                     thousands(t.row.d_mlp),
-                    100.0 * gap
+                    match self.part.floor_nats > 0.0 {
+                        true => format!("{:.1}%", 100.0 * gap),
+                        false => format!("{gap:.3} nats a prediction"),
+                    }
                 ),
                 None => "Trained: nothing was trained.".into(),
             },

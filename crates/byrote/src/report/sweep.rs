@@ -12,6 +12,7 @@ use crate::Result;
 use crate::fit::{self, Direction, Law, Point, Scale, Size, Threshold, ThresholdSettings, threshold};
 use crate::lab::{Record, Row, Status as JobStatus, to_csv};
 use crate::train::Trained;
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// The level that counts as the floor.
@@ -43,12 +44,43 @@ pub(super) fn finished(mut page: Page, record: &Record, command: &str, papers: &
     if !record.rows.is_empty() {
         page = page.section(Section::new("All results").anchor("results").table(table(record)));
     }
+    let seed = record.rows.iter().map(|r| r.settings.seed).min().unwrap_or(0);
+    page = page.command(if seed > 0 { format!("{command} --seed {seed}") } else { command.to_owned() });
+    for (name, values) in settings(record) {
+        page = page.setting(name, values);
+    }
     page = page
-        .command(command)
         .setting("version", record.version.clone())
         .setting("machine", record.machine.clone())
         .setting("time of all jobs", format!("{} s", brief(record.seconds)));
     references(papers).into_iter().fold(page, Page::reference)
+}
+
+/// Every setting of the jobs with the values it takes; what stands for a default is called so.
+fn settings(record: &Record) -> Vec<(String, String)> {
+    let mut all: Vec<(String, Vec<String>)> = Vec::new();
+    for row in &record.rows {
+        let Ok(Value::Object(parts)) = serde_json::to_value(&row.settings) else { continue };
+        let flat = parts.iter().flat_map(|(part, value)| match value {
+            Value::Object(fields) => {
+                fields.iter().map(|(k, v)| (format!("{part}.{k}"), v)).collect::<Vec<_>>()
+            }
+            value => vec![(part.clone(), value)],
+        });
+        for (name, value) in flat {
+            let value = match value {
+                Value::Null => "default".to_owned(),
+                Value::String(text) => text.clone(),
+                other => other.to_string(),
+            };
+            match all.iter_mut().find(|s| s.0 == name) {
+                Some(found) if found.1.contains(&value) => {}
+                Some(found) => found.1.push(value),
+                None => all.push((name, vec![value])),
+            }
+        }
+    }
+    all.into_iter().map(|(name, values)| (name, values.join(", "))).collect()
 }
 
 /// What is done, and what is not.

@@ -30,8 +30,11 @@ pub(super) fn nats(x: f64) -> String {
         a if a < 1e-3 => format!("{x:.2e}"),
         a if a < 100.0 => format!("{x:.3}"),
         _ => {
-            let whole = x.floor();
-            format!("{}{}", thousands(whole as u64), &format!("{:.2}", x - whole)[1..])
+            let written = format!("{:.2}", x.abs());
+            let (whole, part) = written.split_once('.').unwrap_or((&written, "00"));
+            let sign = if x < 0.0 { "\u{2212}" } else { "" };
+            // Beyond 64 bits there is nothing to group.
+            whole.parse().map_or_else(|_| format!("{x:.2e}"), |n| format!("{sign}{}.{part}", thousands(n)))
         }
     }
 }
@@ -54,7 +57,7 @@ pub(super) fn brief(x: f64) -> String {
 
 /// The papers of these keys.
 pub(super) fn references(keys: &[&str]) -> Vec<Reference> {
-    const PAPERS: [(&str, &str, &str); 6] = [
+    const PAPERS: [(&str, &str, &str); 7] = [
         (
             "madden2024",
             "L. Madden, C. Fox, C. Thrampoulidis. Next-token prediction capacity: general upper bounds and a lower bound for \
@@ -82,6 +85,11 @@ pub(super) fn references(keys: &[&str]) -> Vec<Reference> {
             "https://arxiv.org/abs/2306.02010",
         ),
         (
+            "allenzhu2024",
+            "Z. Allen-Zhu, Y. Li. Physics of language models: part 3.3, knowledge capacity scaling laws.",
+            "https://arxiv.org/abs/2404.05405",
+        ),
+        (
             "morris2025",
             "J. X. Morris and others. How much do language models memorize?",
             "https://arxiv.org/abs/2505.24832",
@@ -104,12 +112,21 @@ mod tests {
         let written = ["0", "0.0123", "1.00", "12.3", "123", "123,456", "\u{2212}2,000", "1.00e-7"];
         assert_eq!(all.map(brief), written);
         assert_eq!([nats(0.5), nats(4520.125), nats(1e-6)], ["0.500", "4,520.12", "1.00e-6"]);
+        assert_eq!([nats(539.99693), nats(-250.5), nats(1e30)], ["540.00", "\u{2212}250.50", "1.00e30"]);
         assert_eq!((thousands(999), sentence("no law.")), ("999".into(), "No law.".into()));
     }
 
     #[test]
     fn a_paper_that_is_asked_for_is_there() {
-        let keys = ["madden2024", "dana2024", "kajitsuka2024", "sander2024", "mahdavi2024", "morris2025"];
+        let keys = [
+            "madden2024",
+            "dana2024",
+            "kajitsuka2024",
+            "sander2024",
+            "mahdavi2024",
+            "morris2025",
+            "allenzhu2024",
+        ];
         assert_eq!(references(&keys).len(), keys.len());
     }
 }

@@ -28,17 +28,7 @@ const SIZES: [u64; 5] = [64, 128, 256, 512, 1024];
 
 /// Runs a figure's plan, and draws its page.
 pub fn make(job: &Job<'_>, key: &str, text: &str) -> Result<(Made, ExitCode)> {
-    let mut plan = Plan::parse(text, key)?;
-    if job.common.seed != 0 {
-        // Other seeds, as many of them: corpora that are seeded by jobs move along.
-        for job_plan in &mut plan.jobs {
-            let seeded = job_plan.corpus.seed != 0 && job_plan.corpus.seed == job_plan.seed;
-            job_plan.seed = job_plan.seed.wrapping_add(job.common.seed);
-            if seeded {
-                job_plan.corpus.seed = job_plan.seed;
-            }
-        }
-    }
+    let plan = Plan::parse(text, key)?.moved(job.common.seed);
     let common = job.common;
     let corpora = Corpora::read(&plan.jobs, &Reading::new(common.quiet))?;
     if job.dry_run {

@@ -176,6 +176,6 @@ pub(super) fn page(record: &Record, constructions: &[Construction]) -> Result<Pa
         claims: vec![claim],
         sections: vec![section],
         json: json!({"best_bits_a_parameter": best.iter().map(|(label, b)| json!({"model": label, "bits": b})).collect::<Vec<_>>()}),
-        references: &["madden2024", "dana2024", "kajitsuka2024", "morris2025"],
+        references: &["madden2024", "dana2024", "kajitsuka2024", "morris2025", "allenzhu2024"],
     })
 }

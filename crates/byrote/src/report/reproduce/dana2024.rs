@@ -341,10 +341,15 @@ fn slopes(record: &Record) -> Result<Paper> {
         let power = answer.comparison.row(Law::Power).map(with_intervals).unwrap_or_default();
         let exponent =
             answer.comparison.row(Law::Power).and_then(|r| r.replicates.as_ref()?.interval("p").copied());
-        let agrees = match (agreement(&answer.comparison, claimed), exponent) {
-            // Other laws fit as well, and a power that does is not the third.
-            (Agreement::Yes, Some(p)) if !p.holds(3.0) => Agreement::Nearly,
-            (agrees, _) => agrees,
+        // A cubic without a cube is a parabola: the coefficient must be clear of 0, or the power hold the third.
+        let cubic = answer.comparison.row(Law::CubicFromZero);
+        let cubed =
+            cubic.and_then(|r| r.replicates.as_ref()?.interval("d").copied()).is_some_and(|d| d.low > 0.0);
+        let third = exponent.is_none_or(|p| p.holds(3.0));
+        let supported = answer.comparison.verdict.laws().contains(&Law::Cube);
+        let agrees = match agreement(&answer.comparison, claimed) {
+            Agreement::Yes | Agreement::Nearly if !(supported || cubed || third) => Agreement::No,
+            agrees => agrees,
         };
         claims.push(Claim::new(
             "the growth with the heads is cubic in d where d = d_h.",

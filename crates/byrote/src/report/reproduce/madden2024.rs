@@ -38,9 +38,18 @@ pub(super) fn fig1(record: &Record) -> Result<Paper> {
         Some(Method::Adam) => "Adam at a rate of 1e-4 for 50,000 steps, as published",
         _ => "L-BFGS after a warm-up by Adam (published: Adam at 1e-4 for 50,000 steps, which --full does)",
     };
+    let stop = match record.rows.first().and_then(|r| r.settings.training.stop_relative_gap) {
+        Some(r) if r > 0.0 => {
+            format!(
+                " Training stops at {}% of the floor: the darkest cells of a corpus are there.",
+                brief(100.0 * r)
+            )
+        }
+        _ => String::new(),
+    };
     let mut section = Section::new("The gap by contexts and width").anchor("map").paragraph(format!(
         "One head, width 16, sinusoidal positions, GELU neurons, contexts of up to 9 tokens of the built-in stories, trained \
-         on all contexts at once with {optimizer}. The published figure uses subsets of TinyStories."
+         on all contexts at once with {optimizer}. The published figure uses subsets of TinyStories.{stop}"
     ));
     if let Some(figure) = map(&all, "The gap to the floor") {
         section = section.exhibit(
@@ -74,7 +83,7 @@ pub(super) fn fig1(record: &Record) -> Result<Paper> {
             .line(
                 Line::new(
                     "lemma1",
-                    "Lemma 1: needed for every text",
+                    "Lemma 1: needed for the worst text",
                     line(&|r| min_parameters(r.contexts, r.d_vocab) as f64),
                 )
                 .dashed(),
