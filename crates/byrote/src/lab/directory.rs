@@ -11,12 +11,14 @@
 //! ```
 
 use super::corpora::Corpora;
+use super::job::Job;
 use super::plan::Plan;
 use super::row::{Row, Status, to_csv};
 use crate::num::hash::fnv1a;
 use crate::output::OutputFile;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Write};
@@ -46,7 +48,11 @@ pub(super) struct Manifest {
     pub(super) jobs: usize,
     pub(super) machine: String,
     corpora: Vec<ManifestCorpus>,
+    /// The jobs as the plan has them: what it leaves out is null.
     pub(super) settings: Vec<String>,
+    /// The jobs with everything filled in: the model and the training as they are run.
+    #[serde(default)]
+    resolved: Vec<String>,
 }
 
 impl Manifest {
@@ -119,6 +125,7 @@ impl Directory {
                 }
             }
             None => {
+                let sources = corpora;
                 let corpora = corpora
                     .fingerprints()
                     .map(|(settings, hash)| ManifestCorpus {
@@ -138,6 +145,7 @@ impl Directory {
                         .iter()
                         .map(|j| serde_json::to_string(j).unwrap_or_default())
                         .collect(),
+                    resolved: plan.jobs.iter().map(|job| resolved(job, sources)).collect(),
                 })
                 .map_err(|e| Error::format(&manifest, e.to_string()))?;
                 OutputFile::write(&manifest, text.as_bytes())?;
@@ -229,6 +237,27 @@ impl Directory {
     fn write_results(&self) -> Result<()> {
         OutputFile::write(&self.path.join("results.csv"), to_csv(self.rows()).as_bytes())
     }
+}
+
+/// A job with nothing left out: the configuration of its model, how it is trained, when it stops. A job that cannot be run
+/// says why instead.
+fn resolved(job: &Job, corpora: &Corpora) -> String {
+    let material = corpora.of(job);
+    let config = job.model.config(material.d_vocab, material.n_ctx);
+    let made = config.and_then(|config| Ok((config, job.training.resolve(job.seed)?)));
+    let value = match made {
+        Ok((config, (settings, limits))) => json!({
+            "config": config,
+            "init": job.model.init,
+            "training": settings,
+            "steps": limits.steps,
+            "stop_gap_nats": limits.gap.map(|g| g.0),
+            "stop_relative_gap": limits.relative_gap,
+            "stall": limits.stall.map(|s| json!({"window": s.window, "fraction": s.fraction})),
+        }),
+        Err(error) => json!({"error": error.to_string()}),
+    };
+    value.to_string()
 }
 
 /// Takes the lock, or says who has it.
