@@ -5,11 +5,13 @@ use crate::commands::eval::EvalCommand;
 use crate::commands::predict::PredictCommand;
 use crate::commands::{eval, predict};
 use crate::ui::{self, Table, thousands};
-use byrote::construct::kajitsuka2024::corpus_task::random_positions;
+use byrote::construct::kajitsuka2024::corpus_task::{from_problem, random_positions};
 use byrote::construct::kajitsuka2024::{
-    Answer, Attention, ExactFile, Goal, Labelled, Labels, Model, Network, Switches, Tally, pairs,
+    Answer, Attention, Built, ExactFile, Goal, Labelled, Labels, Model, Network, Settings, Switches, Tally,
+    Watch, build, pairs,
 };
 use byrote::corpus::{Corpus, Source};
+use byrote::lab::corpora::Material;
 use byrote::{Error, Result};
 use rayon::prelude::*;
 use serde_json::{Value, json};
@@ -355,4 +357,14 @@ fn on_pairs(data: &Labelled, args: &EvalCommand, file: &ExactFile) -> Result<Fou
         Ok(Found { contexts: 1, predictions: 1, memorized: right, certain: right, right, no_label })
     };
     data.samples.list().par_iter().map(one).try_reduce(Found::default, |a, b| Ok(a.join(b)))
+}
+
+/// The network of the most frequent next tokens of a corpus, verified, and its parameters with the embedding.
+pub fn of_material(part: &Material, seed: u64, watch: &dyn Watch) -> Result<(Built, u64)> {
+    let switches = Switches { goal: Goal::Next, attention: Attention::Causal, padded: false };
+    let task = from_problem(&part.problem, part.d_vocab as usize, switches)?;
+    let built = build(&task.samples, &Settings { seed, ..Settings::default() }, watch)?;
+    let network = &built.model.network;
+    let parameters = (network.tally().parameters + network.embedding().parameters) as u64;
+    Ok((built, parameters))
 }

@@ -1,6 +1,7 @@
 //! Which kind of model a file holds: told by how it begins, whatever its name.
 
 use byrote::construct::kajitsuka2024::file::{MAGIC, is_exact};
+use byrote::incontext::NetworkFile;
 use byrote::{Error, Result};
 use std::fs::File;
 use std::io::Read;
@@ -10,6 +11,8 @@ use std::path::Path;
 pub enum ModelKind {
     /// A one-layer transformer as safetensors.
     Tensors,
+    /// A network of many layers as safetensors.
+    Network,
     /// An exact network of kajitsuka2024, as text.
     Exact,
 }
@@ -20,13 +23,17 @@ impl ModelKind {
         let fail = |e| Error::io(path, "read", e);
         let mut start = Vec::new();
         File::open(path).map_err(fail)?.take(MAGIC.len() as u64).read_to_end(&mut start).map_err(fail)?;
-        Ok(if is_exact(&start) { Self::Exact } else { Self::Tensors })
+        Ok(match is_exact(&start) {
+            true => Self::Exact,
+            false if NetworkFile::is_network(path)? => Self::Network,
+            false => Self::Tensors,
+        })
     }
 
     /// Refuses an exact network where only tensors will do.
     pub fn expect_tensors(path: &Path, why: &str) -> Result<()> {
         match Self::of(path)? {
-            Self::Tensors => Ok(()),
+            Self::Tensors | Self::Network => Ok(()),
             Self::Exact => Err(Error::format(path, format!("an exact network (kajitsuka2024): {why}"))),
         }
     }

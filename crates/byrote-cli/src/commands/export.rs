@@ -53,8 +53,8 @@ pub fn run(args: &ExportCommand, common: &Common) -> Result<ExitCode> {
     let long =
         "its weights have hundreds of bits, which no floating-point format holds; its own file is text";
     ModelKind::expect_tensors(&args.model, long)?;
-    if let Some(network) = NetworkFile::load_if_network(&args.model)? {
-        return export_network(&network, args, common);
+    if ModelKind::of(&args.model)? == ModelKind::Network {
+        return export_network(&NetworkFile::load(&args.model)?, args, common);
     }
     let file = ModelFile::load(&args.model)?;
     let mut out = OutputFile::create(&args.out)?;

@@ -21,11 +21,10 @@ pub struct ShowCommand {
 }
 
 pub fn run(args: &ShowCommand, common: &Common) -> Result<ExitCode> {
-    if ModelKind::of(&args.model)? == ModelKind::Exact {
-        return exact::show(&args.model, common);
-    }
-    if let Some(network) = NetworkFile::load_if_network(&args.model)? {
-        return show_network(&network, common);
+    match ModelKind::of(&args.model)? {
+        ModelKind::Exact => return exact::show(&args.model, common),
+        ModelKind::Network => return show_network(&NetworkFile::load(&args.model)?, common),
+        ModelKind::Tensors => {}
     }
     let file = ModelFile::load(&args.model)?;
     let config = file.model.config();

@@ -2,19 +2,18 @@
 
 use crate::args::Common;
 use crate::commands::eval;
+use crate::commands::reproduce::sander2024::{errors, sequences};
 use crate::commands::sweep::{SweepArgs, execute_plan};
 use crate::corpus_args::{BUILTIN_DOCUMENTS, CorpusArgs, free_memory};
+use crate::exact;
 use crate::interrupt;
 use crate::reporting::{command_line, write_page};
 use crate::ui::{self, thousands};
 use byrote::certify::certify;
-use byrote::construct::kajitsuka2024::corpus_task::from_problem;
 use byrote::construct::{dana2024, kajitsuka2024, madden2024};
 use byrote::corpus::{Corpus, Summary, TokenizerChoice};
 use byrote::evaluate::evaluate;
-use byrote::incontext::{
-    Attention, Kernel, Map, Method, Rows, Sequence, Task, predict, squared_errors, summarize,
-};
+use byrote::incontext::{Attention, Kernel, Map, Method, Sequence, Task, predict};
 use byrote::lab::corpora::Material;
 use byrote::lab::{Corpora, CorpusSpec, Job, ModelSpec, Plan, Record, TrainingSpec};
 use byrote::model::{Activation, Model, ModelFile};
@@ -356,14 +355,9 @@ fn build(part: &Material, common: &Common, say: &dyn Fn(&str)) -> Result<Vec<Bui
 fn square_root(part: &Material, common: &Common, say: &dyn Fn(&str)) -> Result<Built> {
     let words = "a deep network of long weights, for the most frequent next token";
     say(&format!("building kajitsuka2024: {words}"));
-    let (goal, attention) = (kajitsuka2024::Goal::Next, kajitsuka2024::Attention::Causal);
-    let switches = kajitsuka2024::Switches { goal, attention, padded: false };
-    let task = from_problem(&part.problem, part.d_vocab as usize, switches)?;
-    let settings = kajitsuka2024::Settings { seed: common.seed, ..kajitsuka2024::Settings::default() };
-    let built = kajitsuka2024::build(&task.samples, &settings, &Watched)?;
-    let network = &built.model.network;
+    let (built, parameters) = exact::of_material(part, common.seed, &Watched)?;
     let outcome = BuiltOutcome {
-        parameters: (network.tally().parameters + network.embedding().parameters) as u64,
+        parameters,
         memorized: built.verified as u64,
         gap_nats: None,
         certificate: Certificate::Exact(built.verified as u64),
@@ -389,14 +383,9 @@ const WIDTH: usize = 15;
 fn in_context(common: &Common, say: &dyn Fn(&str)) -> Result<Vec<Series>> {
     say("learning in the context: causal kernel descent on linear sequences");
     let (task, kernel) = (Task::Linear(Map::Orthogonal), Kernel::exp(1.0)?);
-    let known: Vec<Sequence> =
-        (0..SEQUENCES).map(|i| task.generate(WIDTH, LENGTH + 1, common.seed, i)).collect::<Result<_>>()?;
+    let known = sequences(task, WIDTH, LENGTH, common.seed, 0, SEQUENCES)?;
     let seen: Vec<Sequence> = known.iter().map(|x| x.first(LENGTH)).collect::<Result<_>>()?;
     let stop = || interrupt::asked();
-    let errors = |predictions: &[Rows]| {
-        let each: Vec<Vec<f64>> = predictions.iter().zip(&known).map(|(u, x)| squared_errors(u, x)).collect();
-        summarize(&each)
-    };
     let mut series = Vec::new();
     for (key, label, method) in [
         ("limit", "infinitely many layers", Method::Direct),
@@ -405,7 +394,11 @@ fn in_context(common: &Common, say: &dyn Fn(&str)) -> Result<Vec<Series>> {
         ("layers-64", "64 layers", Method::layers(64)),
     ] {
         let found = predict(&seen, kernel, Attention::Softmax, method, &stop)?;
-        series.push(Series { key: key.into(), label: label.into(), errors: errors(&found.predictions) });
+        series.push(Series {
+            key: key.into(),
+            label: label.into(),
+            errors: errors(&found.predictions, &known),
+        });
     }
     Ok(series)
 }

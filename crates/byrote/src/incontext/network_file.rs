@@ -117,15 +117,9 @@ impl NetworkFile {
         })
     }
 
-    /// Reads a file if it says that it is a network; `None` for any other.
-    pub fn load_if_network(path: &Path) -> Result<Option<Self>> {
-        let bytes = std::fs::read(path).map_err(|e| Error::io(path, "read", e))?;
-        let known = SafeTensors::read_metadata(&bytes)
-            .is_ok_and(|(_, header)| header.metadata().as_ref().is_some_and(|m| m.contains_key(KEY)));
-        if !known {
-            return Ok(None);
-        }
-        Self::from_bytes(&bytes).map(Some).map_err(|message| Error::format(path, message))
+    /// Whether a file says that it is a network.
+    pub fn is_network(path: &Path) -> Result<bool> {
+        container::has_key(path, KEY)
     }
 
     /// Writes the file.
@@ -135,8 +129,7 @@ impl NetworkFile {
 
     /// Reads a file.
     pub fn load(path: &Path) -> Result<Self> {
-        let bytes = std::fs::read(path).map_err(|e| Error::io(path, "read", e))?;
-        Self::from_bytes(&bytes).map_err(|message| Error::format(path, message))
+        container::load(path, Self::from_bytes)
     }
 
     /// Reads the bytes of a file; the message says what is wrong with them.

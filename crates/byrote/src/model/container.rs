@@ -7,6 +7,9 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
 
 /// A tensor as it is stored.
 pub(crate) struct Stored {
@@ -45,6 +48,30 @@ pub(crate) fn write(key: &str, metadata: &impl Serialize, tensors: &[Stored]) ->
     safetensors::serialize(views, Some(HashMap::from([(key.to_owned(), json)])))
         .map_err(|e| fail(e.to_string()))
 }
+
+/// Reads a file whole; what `from_bytes` finds wrong is told with the path.
+pub(crate) fn load<T>(path: &Path, from_bytes: impl Fn(&[u8]) -> Result<T, String>) -> Result<T> {
+    let bytes = std::fs::read(path).map_err(|e| Error::io(path, "read", e))?;
+    from_bytes(&bytes).map_err(|message| Error::format(path, message))
+}
+
+/// Whether a file's metadata have this key: its header alone is read. What is no safetensors file has not.
+pub(crate) fn has_key(path: &Path, key: &str) -> Result<bool> {
+    let fail = |e| Error::io(path, "read", e);
+    let mut file = File::open(path).map_err(fail)?;
+    let mut start = Vec::new();
+    file.by_ref().take(8).read_to_end(&mut start).map_err(fail)?;
+    let Ok(length) = <[u8; 8]>::try_from(&start[..]).map(u64::from_le_bytes) else { return Ok(false) };
+    if length > MOST_HEADER {
+        return Ok(false);
+    }
+    file.take(length).read_to_end(&mut start).map_err(fail)?;
+    let json: Option<serde_json::Value> = serde_json::from_slice(&start[8..]).ok();
+    Ok(json.is_some_and(|j| j["__metadata__"].get(key).is_some()))
+}
+
+/// The longest header that safetensors reads.
+const MOST_HEADER: u64 = 100_000_000;
 
 /// The metadata and the tensors of a file of this format; the message says what is wrong with it. `what` is what the key
 /// stands for.

@@ -90,8 +90,7 @@ impl ModelFile {
 
     /// Reads a file.
     pub fn load(path: &Path) -> Result<Self> {
-        let bytes = std::fs::read(path).map_err(|e| Error::io(path, "read", e))?;
-        Self::from_bytes(&bytes).map_err(|message| Error::format(path, message))
+        container::load(path, Self::from_bytes)
     }
 
     /// Reads the bytes of a file; the message says what is wrong with them.

@@ -122,7 +122,7 @@ impl Question<'_> {
 }
 
 /// The parameters of a law, with intervals where they are known.
-fn parameters(row: &fit::Row) -> String {
+pub(super) fn parameters(row: &fit::Row) -> String {
     let Some(fit) = &row.fit else { return String::new() };
     let one = |p: &fit::Parameter| {
         let interval = row.replicates.as_ref().and_then(|r| r.interval(p.name));

@@ -1,24 +1,12 @@
 //! Numbers and references as pages write them.
 
 use super::html::Reference;
+pub(super) use crate::units::grouped as thousands;
 
 /// With a capital at its start and a full stop at its end.
 pub(super) fn sentence(words: &str) -> String {
     let mut letters = words.trim_end_matches('.').chars();
     letters.next().map_or_else(String::new, |first| format!("{}{}.", first.to_uppercase(), letters.as_str()))
-}
-
-/// 1234567 as 1,234,567.
-pub(super) fn thousands(n: u64) -> String {
-    let digits = n.to_string();
-    let mut out = String::new();
-    for (i, c) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(c);
-    }
-    out
 }
 
 /// A number of nats.
@@ -34,7 +22,8 @@ pub(super) fn nats(x: f64) -> String {
             let (whole, part) = written.split_once('.').unwrap_or((&written, "00"));
             let sign = if x < 0.0 { "\u{2212}" } else { "" };
             // Beyond 64 bits there is nothing to group.
-            whole.parse().map_or_else(|_| format!("{x:.2e}"), |n| format!("{sign}{}.{part}", thousands(n)))
+            let grouped = |n: u64| format!("{sign}{}.{part}", thousands(n));
+            whole.parse().map_or_else(|_| format!("{x:.2e}"), grouped)
         }
     }
 }
@@ -113,7 +102,7 @@ mod tests {
         assert_eq!(all.map(brief), written);
         assert_eq!([nats(0.5), nats(4520.125), nats(1e-6)], ["0.500", "4,520.12", "1.00e-6"]);
         assert_eq!([nats(539.99693), nats(-250.5), nats(1e30)], ["540.00", "\u{2212}250.50", "1.00e30"]);
-        assert_eq!((thousands(999), sentence("no law.")), ("999".into(), "No law.".into()));
+        assert_eq!((thousands(999u64), sentence("no law.")), ("999".into(), "No law.".into()));
     }
 
     #[test]

@@ -141,11 +141,13 @@ pub fn fig3(job: &Job<'_>) -> Result<Made> {
     Ok(Made { text, json, files })
 }
 
-fn sequences(task: Task, d: usize, length: usize, seed: u64, from: u64, n: u64) -> Result<Vec<Sequence>> {
+/// Sequences of a task, one longer than asked for: what follows the last is known.
+pub fn sequences(task: Task, d: usize, length: usize, seed: u64, from: u64, n: u64) -> Result<Vec<Sequence>> {
     (from..from + n).into_par_iter().map(|i| task.generate(d, length + 1, seed, i)).collect()
 }
 
-fn errors(predictions: &[Rows], known: &[Sequence]) -> Vec<ErrorAt> {
+/// Squared errors against t, over all sequences.
+pub fn errors(predictions: &[Rows], known: &[Sequence]) -> Vec<ErrorAt> {
     let each: Vec<Vec<f64>> = predictions.iter().zip(known).map(|(u, x)| squared_errors(u, x)).collect();
     summarize(&each)
 }

@@ -2,11 +2,11 @@
 
 use super::{Job, Made};
 use crate::commands::sweep::{SweepArgs, estimate, execute_plan, exit_code};
+use crate::exact;
 use crate::interrupt;
 use crate::progress::Watcher as Reading;
 use crate::reporting::write_page;
 use crate::ui::{self, thousands};
-use byrote::construct::kajitsuka2024::corpus_task::from_contexts;
 use byrote::construct::{dana2024, kajitsuka2024, madden2024};
 use byrote::corpus::{Corpus, Outputs, Silent};
 use byrote::lab::corpora::Material;
@@ -87,12 +87,8 @@ fn write_constructions(job: &Job<'_>, spec: &CorpusSpec) -> Result<()> {
         ui::note(job.common.quiet, &format!("writing down three models of {n} sequences"));
         let spec = CorpusSpec { documents: Some(n), ..spec.clone() };
         let (source, options) = spec.resolve()?;
-        let read = || {
-            let outputs = Outputs { contexts: true, ..Outputs::default() };
-            Corpus::read(&source, &options, outputs, &Silent)
-        };
-        let exact = read()?;
-        let material = Material::new(read()?)?;
+        let outputs = Outputs { contexts: true, ..Outputs::default() };
+        let material = Material::new(Corpus::read(&source, &options, outputs, &Silent)?)?;
         let (problem, d_vocab, n_ctx) = (&material.problem, material.d_vocab, material.n_ctx);
         let seed = job.common.seed;
         let hidden =
@@ -101,16 +97,9 @@ fn write_constructions(job: &Job<'_>, spec: &CorpusSpec) -> Result<()> {
         let task = Some(dana2024::Task::Association);
         let attention = dana2024::Settings { task, seed, ..dana2024::Settings::default() };
         let attention = dana2024::build(problem, d_vocab, n_ctx, &attention)?.0.parameters().len() as u64;
-        let contexts = exact.contexts.ok_or_else(|| Error::EmptyCorpus { message: "no sequences".into() })?;
-        let (goal, attention_kind) = (kajitsuka2024::Goal::Next, kajitsuka2024::Attention::Causal);
-        let switches = kajitsuka2024::Switches { goal, attention: attention_kind, padded: false };
-        let task = from_contexts(&contexts, exact.vocabulary.len(), switches)?;
-        let settings = kajitsuka2024::Settings { seed, ..kajitsuka2024::Settings::default() };
-        let square_root = kajitsuka2024::build(&task.samples, &settings, &kajitsuka2024::Unwatched)?;
-        let square_root =
-            square_root.model.network.tally().parameters + square_root.model.network.embedding().parameters;
+        let (_, square_root) = exact::of_material(&material, seed, &kajitsuka2024::Unwatched)?;
         for (method, parameters) in
-            [("madden2024", hidden), ("dana2024", attention), ("kajitsuka2024", square_root as u64)]
+            [("madden2024", hidden), ("dana2024", attention), ("kajitsuka2024", square_root)]
         {
             csv += &format!("{method},{n},{labels},{parameters}\n");
         }

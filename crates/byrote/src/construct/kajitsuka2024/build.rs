@@ -390,6 +390,30 @@ mod tests {
         assert_eq!(built.model.network.embedding().parameters, 58);
     }
 
+    #[test]
+    fn there_are_fewer_parameters_than_facts_from_450_on() {
+        for seed in 0..3 {
+            let data: Vec<_> = Associations::new(450, 50, 1..=8, 10, seed).unwrap().draw().collect();
+            let list: Vec<_> =
+                data.iter().map(|d| (d[..d.len() - 1].to_vec(), d[d.len() - 1..].to_vec())).collect();
+            let samples = samples(Task { d_vocab: 50, labels: 10, ..NEXT }, &list);
+            let network = built(&samples, &Settings { seed, ..Settings::default() }).model.network;
+            let all = network.tally().parameters + network.embedding().parameters;
+            assert!(all < 450, "{all} parameters, embedding included, seed {seed}");
+        }
+    }
+
+    #[test]
+    fn a_thousand_sequences_of_eight_labels_keep_the_guarantee() {
+        let associations = Associations::new(1000, 50, 8..=8, 10, 0).unwrap();
+        let (goal, attention) = (Goal::EveryPosition, Attention::Bidirectional);
+        let switches = Switches { goal, attention, padded: false };
+        let labelled = random_positions(&associations, 0, switches).unwrap();
+        let built = built(&labelled.samples, &settings(Some(Memory::Bounded)));
+        assert_eq!(built.verified, 8000);
+        assert!(built.candidates[0].1 <= 2_600, "{:?}", built.candidates);
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(300))]
         #[test]

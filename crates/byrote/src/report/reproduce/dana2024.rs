@@ -16,7 +16,7 @@ use crate::fit::{self, Comparison, Law, Point};
 use crate::lab::{Record, Row};
 use crate::report::averages::{Mean, Pairs, by_size};
 use crate::report::html::{Exhibit, Section};
-use crate::report::laws::{Answer, Question};
+use crate::report::laws::{Answer, Question, parameters};
 use crate::report::words::{brief, thousands};
 use crate::report::{Axis, Figure, Line, MarkerForm, Points};
 use serde_json::{Value, json};
@@ -275,7 +275,7 @@ fn claim(scaling: &Scaling, answer: &Answer, protocol: Protocol, cut: bool) -> C
     let fitted = c.row(scaling.claimed[0]).and_then(|row| {
         let fit = row.fit.as_ref()?;
         let r = fit.r_squared.map_or(String::new(), |r| format!(", R\u{b2} = {r:.3}"));
-        Some(format!("{} is {}{r}", row.law.formula(), with_intervals(row)))
+        Some(format!("{} is {}{r}", row.law.formula(), parameters(row)))
     });
     let cut = if cut { " Sizes of a full memory are left out." } else { "" };
     let measured = format!("with {}, {}; {}.{cut}", protocol.words(), c.sentence, fitted.unwrap_or_default());
@@ -301,15 +301,6 @@ fn has_the_shape(comparison: &Comparison, law: Law) -> bool {
         Law::BrokenLine => value("b") > value("c"),
         _ => true,
     }
-}
-
-fn with_intervals(row: &fit::Row) -> String {
-    let Some(fit) = &row.fit else { return String::new() };
-    let one = |p: &fit::Parameter| match row.replicates.as_ref().and_then(|r| r.interval(p.name)) {
-        Some(i) => format!("{} = {} ({} to {})", p.name, brief(p.value), brief(i.low), brief(i.high)),
-        None => format!("{} = {}", p.name, brief(p.value)),
-    };
-    fit.parameters.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
 /// Figure 2b: with d = d_h, the growth with the heads against d.
@@ -338,7 +329,7 @@ fn slopes(record: &Record) -> Result<Paper> {
         figure = drawn(figure, &answer, protocol).points(
             Points::new(protocol.key(), protocol.words(), mean).with_errors(ends).form(protocol.form()),
         );
-        let power = answer.comparison.row(Law::Power).map(with_intervals).unwrap_or_default();
+        let power = answer.comparison.row(Law::Power).map(parameters).unwrap_or_default();
         let exponent =
             answer.comparison.row(Law::Power).and_then(|r| r.replicates.as_ref()?.interval("p").copied());
         // A cubic without a cube is a parabola: the coefficient must be clear of 0, or the power hold the third.
