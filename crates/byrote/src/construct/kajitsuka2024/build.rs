@@ -175,7 +175,9 @@ pub fn verify(network: &Network, samples: &Samples, watch: &dyn Watch) -> Result
 
 #[cfg(test)]
 mod tests {
+    use super::super::corpus_task::random_positions;
     use super::super::model::Answer;
+    use super::super::pairs::Switches;
     use super::super::task::{Attention, Goal, Task};
     use super::*;
     use crate::corpus::random::Associations;
