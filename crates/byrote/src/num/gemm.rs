@@ -233,6 +233,7 @@ impl<T: Real> Kernel for Product<'_, T> {
                 c,
                 c_row: stride,
                 add: into == Into::Add,
+                ahead: Ahead::new((c, order), right, first, (rows, depth, width)),
             };
             // SAFETY: the assertions above; `I` is proof of the instruction set.
             unsafe {
@@ -244,6 +245,62 @@ impl<T: Real> Kernel for Product<'_, T> {
             }
         }
     }
+}
+
+/// Steps of a tile between two looks ahead.
+const STEPS: usize = 8;
+
+/// What to ask the memory for while a tile is summed. Weights and their gradients are more than the caches near a core hold;
+/// what a tile reads first would have to be waited for. So each tile asks for the part of the target that the next tile will
+/// write, where the target lies in the order of the tiles, and otherwise for its share of the next panel of B.
+#[derive(Clone, Copy)]
+struct Ahead<T> {
+    at: *const T,
+    /// Numbers to go on by with every row of the panel.
+    row: usize,
+    /// Cache lines to ask for every [`STEPS`] steps of a tile.
+    lines: usize,
+}
+
+impl<T: Real> Ahead<T> {
+    /// Numbers in a cache line.
+    const LINE: usize = 64 / size_of::<T>();
+    /// Rows of a tile, at most.
+    const TILE: usize = 8;
+
+    #[inline(always)]
+    fn new(
+        (c, order): (*const T, Order),
+        right: Right<'_, T>,
+        first: usize,
+        (rows, depth, width): (usize, usize, usize),
+    ) -> Self {
+        let panel = PANEL.min(width - first);
+        let next = first + panel;
+        let (at, row) = match (order, right) {
+            (Order::Panels, _) => (c.wrapping_add(Self::TILE * panel), panel),
+            (Order::Rows(_), Right::Panels(panels)) if next < width && rows >= Self::TILE => {
+                let at = panels.values[next * depth..].as_ptr();
+                (at, (depth * PANEL.min(width - next)).div_ceil(rows))
+            }
+            _ => (std::ptr::null(), 0),
+        };
+        let lines = (Self::TILE * row).div_ceil(Self::LINE).div_ceil(depth.div_ceil(STEPS).max(1));
+        Self { at, row, lines }
+    }
+}
+
+/// Asks for a cache line; any address will do.
+#[inline(always)]
+fn prefetch<T>(at: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: every x86-64 has the instruction, and it never faults.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(at.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
 }
 
 /// A panel of the target and the operands it is made of.
@@ -258,6 +315,7 @@ struct Panel<T> {
     c: *mut T,
     c_row: usize,
     add: bool,
+    ahead: Ahead<T>,
 }
 
 impl<T: Real> Panel<T> {
@@ -285,6 +343,7 @@ impl<T: Real> Panel<T> {
                 }
             };
             left -= done;
+            self.ahead.at = self.ahead.at.wrapping_add(done * self.ahead.row);
             self.a = self.a.wrapping_add(done * self.a_row);
             self.c = self.c.wrapping_add(done * self.c_row);
         }
@@ -324,20 +383,29 @@ impl<T: Real> Panel<T> {
         unsafe {
             let (a_row, a_column) = if TRANSPOSED { (1, self.a_column) } else { (self.a_row, 1) };
             let mut sums = [[V::splat(T::of(0.0)); N]; R];
-            let (mut a, mut b) = (self.a, self.b);
-            for _ in 0..self.depth {
-                let mut row = [V::splat(T::of(0.0)); N];
-                for n in 0..N {
-                    row[n] = V::load(b.add(n * V::LANES));
+            let (mut a, mut b, mut ahead) = (self.a, self.b, self.ahead.at);
+            let mut left = self.depth;
+            while left > 0 {
+                for _ in 0..self.ahead.lines {
+                    prefetch(ahead);
+                    ahead = ahead.wrapping_add(Ahead::<T>::LINE);
                 }
-                for r in 0..R {
-                    let x = V::splat(*a.add(r * a_row));
+                let steps = left.min(STEPS);
+                left -= steps;
+                for _ in 0..steps {
+                    let mut row = [V::splat(T::of(0.0)); N];
                     for n in 0..N {
-                        sums[r][n] = x.fma(row[n], sums[r][n]);
+                        row[n] = V::load(b.add(n * V::LANES));
                     }
+                    for r in 0..R {
+                        let x = V::splat(*a.add(r * a_row));
+                        for n in 0..N {
+                            sums[r][n] = x.fma(row[n], sums[r][n]);
+                        }
+                    }
+                    a = a.wrapping_add(a_column);
+                    b = b.wrapping_add(self.b_step);
                 }
-                a = a.wrapping_add(a_column);
-                b = b.wrapping_add(self.b_step);
             }
             for r in 0..R {
                 for n in 0..N {

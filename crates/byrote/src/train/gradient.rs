@@ -34,7 +34,7 @@ use weights::{Layout, Sizes, Weights};
 
 /// Contexts that make a lane worth having; more the larger its gradient, which is written and summed a lane, up to a limit.
 const LANE_CONTEXTS: usize = 80;
-const LARGE_LANE_CONTEXTS: usize = 320;
+const LARGE_LANE_CONTEXTS: usize = 640;
 const VALUES_PER_CONTEXT: usize = 512;
 /// The most lanes, and the most values that the gradients of all lanes may hold if there is more than one.
 const MAX_LANES: usize = 32;

@@ -18,7 +18,7 @@ use crate::num::wide::Wide;
 use std::ops::Range;
 
 /// Rows worked off at a time: enough that the gradient of `W_U`, which every block reads and writes, is no burden.
-pub(super) const BLOCK: usize = 128;
+pub(super) const BLOCK: usize = 144;
 /// Hidden values of a block where there is no gradient: a wide layer takes fewer rows at a time.
 const FORWARD_VALUES: usize = 1 << 19;
 
@@ -89,8 +89,9 @@ impl<T: Real> Lane<T> {
     ) -> Self {
         let n = contexts.len();
         let entries = problem.context_starts[contexts.end] - problem.context_starts[contexts.start];
-        let block_rows =
-            if backward { BLOCK } else { (FORWARD_VALUES / s.m_row.max(1)).clamp(8, BLOCK) & !7 };
+        let most = if backward { BLOCK } else { (FORWARD_VALUES / s.m_row.max(1)).clamp(8, BLOCK) & !7 };
+        // Blocks of about one size, of whole tiles: a small one at the end would read and write all gradients for little.
+        let block_rows = n.div_ceil(n.div_ceil(most).max(1)).max(1).next_multiple_of(8);
         let b = n.min(block_rows);
         let d_width = padded(s.d);
         let back = |values: usize| if backward { values } else { 0 };

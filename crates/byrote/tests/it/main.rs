@@ -1,6 +1,7 @@
 //! Tests of the library as its users see it.
 #![allow(clippy::unwrap_used)]
 
+mod allocation;
 mod browser;
 mod golden;
 mod layers;

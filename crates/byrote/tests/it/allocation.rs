@@ -1,0 +1,65 @@
+//! A step of training asks the allocator for nothing: all memory is there before the first.
+
+use allocation_counter::{AllocationInfo, measure};
+use byrote::corpus::{Corpus, Options, Outputs, Silent, Source};
+use byrote::model::{Config, Model, Precision, Preset, Shape};
+use byrote::train::{Evaluator, Limits, Method, Problem, Settings, Trainer};
+
+fn stories() -> (Problem, Vec<Config>) {
+    let outputs = Outputs { contexts: true, ..Outputs::default() };
+    let source = Source::Stories { documents: 200, seed: 0 };
+    let corpus = Corpus::read(&source, &Options::default(), outputs, &Silent).unwrap();
+    let shape = Shape {
+        d_vocab: corpus.summary.d_vocab,
+        n_ctx: 9,
+        d_model: 8,
+        n_heads: 2,
+        d_head: 4,
+        d_mlp: 24,
+        ..Shape::default()
+    };
+    let problem = Problem::new(&corpus.contexts.unwrap(), corpus.summary.floor_nats);
+    (problem, Preset::ALL.into_iter().map(|preset| preset.config(shape)).collect())
+}
+
+/// On one thread, the one whose allocations are counted.
+fn alone(work: impl FnOnce() -> AllocationInfo + Send) -> AllocationInfo {
+    rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap().install(work)
+}
+
+#[test]
+fn loss_and_gradient_allocate_nothing() {
+    let (problem, configs) = stories();
+    for config in configs {
+        let model = Model::random(config, 1).unwrap();
+        let mut gradient = model.parameters().to_vec();
+        let mut evaluator = Evaluator::new(config, &problem);
+        let mut evaluate = || assert!(evaluator.evaluate(model.parameters(), &mut gradient) > 0.0);
+        let found = alone(|| measure(|| (0..10).for_each(|_| evaluate())));
+        assert_eq!(found.count_total, 0, "{config:?}");
+    }
+}
+
+#[test]
+fn steps_allocate_nothing_that_grows_with_the_model() {
+    let (problem, configs) = stories();
+    for (method, config) in [Method::Adam, Method::AdamW, Method::Lbfgs].into_iter().zip(configs) {
+        let model = Model::random(config, 1).unwrap();
+        let settings = Settings { precision: Precision::F64, ..Settings::new(method) };
+        let limits = Limits { steps: 1000, relative_gap: None, stall: None, ..Limits::new(method) };
+        let found = alone(|| {
+            let mut trainer = Trainer::new(&model, &problem, settings, limits).unwrap();
+            // Past the warm-up of L-BFGS, and until its memory is full.
+            (0..400).for_each(|_| assert!(trainer.advance().is_none()));
+            measure(|| (0..50).for_each(|_| assert!(trainer.advance().is_none())))
+        });
+        if method == Method::Lbfgs {
+            // Lists of a number or two for each pair that it remembers; never a vector of parameters.
+            let vector = 8 * config.n_parameters() as u64;
+            assert!(found.bytes_max < vector / 4, "{found:?} beside vectors of {vector} bytes");
+        } else {
+            // The curve makes room for more rows now and then.
+            assert!(found.count_total <= 1, "{method:?}: {found:?} in 50 steps");
+        }
+    }
+}
