@@ -2,7 +2,7 @@
 """Full-batch Adam on a one-layer transformer in PyTorch: the peer of `byrote train`, in losses and in speed.
 
     python3 benches/peers/torch_step.py --weights init.safetensors --docs docs.json
-            [--mode paper | positions | contexts] [--steps 10] [--lr 1e-4] [--f64] [--threads N]
+            [--mode paper | positions | contexts | tuned] [--steps 10] [--lr 1e-4] [--f64] [--threads N]
             [--stop-loss NATS [--max-steps 50000]] [--warm-up 3] [--compile]
     python3 benches/peers/torch_step.py --weights init.safetensors --docs docs.json --golden
 
@@ -16,9 +16,10 @@ Modes, which compute the same loss:
 
     positions   every position of every document, as one writes it first
     paper       the same, and one more forward pass a step to log the loss, as the papers' programs do
-    contexts    distinct contexts with counts: the best PyTorch can be made to do
+    contexts    distinct contexts with counts, each passed through the model as one writes it first
+    tuned       the same with everything rearranged by hand: the best PyTorch can be made to do
 
-What `contexts` saves. Only the last token of a context asks, so with M_h = W_Q[h] W_K[h]^T and
+What `tuned` saves. Only the last token of a context asks, so with M_h = W_Q[h] W_K[h]^T and
 N_h = W_V[h] W_O[h]
 
     score of token s = (x_last M_h + b_Q[h] W_K[h]^T) . x_s
@@ -148,7 +149,8 @@ class Positions:
         weight = net["W_O"].view(n_heads * d_head, -1)
         return torch.addmm(net["b_O"], z, weight) if net.has_bias else z @ weight
 
-    def loss(self) -> torch.Tensor:
+    def mixed(self) -> torch.Tensor:
+        """[documents * positions, d_model]: the mixer's output, with the skip connection."""
         net = self.network
         x = F.embedding(self.tokens, net["W_E"])
         if "W_pos" in net.tensors:
@@ -157,25 +159,52 @@ class Positions:
             a = (net["u_pos"][: x.shape[1], None] * x).cumsum(1).view(-1, x.shape[-1])
         else:
             a = self.attention(x)
-        if net.skip:
-            a = a + x.view(-1, x.shape[-1])
-        return F.cross_entropy(net.logits(a), self.target, reduction="sum")
+        return a + x.view(-1, x.shape[-1]) if net.skip else a
+
+    def loss(self) -> torch.Tensor:
+        return F.cross_entropy(self.network.logits(self.mixed()), self.target, reduction="sum")
 
 
 # ---------------------------------------------------------------- distinct contexts with counts
 
 
-class Contexts:
-    """Mode contexts."""
+def following(documents: list[list[int]]) -> dict[tuple, Counter]:
+    """The distinct contexts, in order, with the counts of what follows."""
+    found = defaultdict(Counter)
+    for document in documents:
+        for length in range(1, len(document)):
+            found[tuple(document[:length])][document[length]] += 1
+    return dict(sorted(found.items()))
+
+
+class Contexts(Positions):
+    """Mode contexts: contexts in place of documents, read at their last tokens."""
+
+    def __init__(self, network: Network, documents: list[list[int]]):
+        contexts = following(documents)
+        # A token more for each, so that all of the context is read.
+        super().__init__(network, [[*context, 0] for context in contexts])
+        self.row = torch.arange(len(contexts))
+        self.last = torch.tensor([len(context) - 1 for context in contexts])
+        pairs = [(i, t, n) for i, counts in enumerate(contexts.values()) for t, n in counts.items()]
+        self.context = torch.tensor([i for i, _, _ in pairs])
+        self.next = torch.tensor([t for _, t, _ in pairs])
+        self.count = torch.tensor([n for _, _, n in pairs], dtype=network["W_E"].dtype)
+
+    def loss(self) -> torch.Tensor:
+        mixed = self.mixed().view(*self.tokens.shape, -1)[self.row, self.last]
+        log_p = torch.log_softmax(self.network.logits(mixed), -1)
+        return -(log_p[self.context, self.next] * self.count).sum()
+
+
+class Tuned:
+    """Mode tuned."""
 
     def __init__(self, network: Network, documents: list[list[int]]):
         self.network = network
         d_vocab, dtype = network.shape["d_vocab"], network["W_E"].dtype
-        following = defaultdict(Counter)
-        for document in documents:
-            for length in range(1, len(document)):
-                following[tuple(document[:length])][document[length]] += 1
-        contexts = sorted(following)
+        counts = following(documents)
+        contexts = list(counts)
         longest = max(map(len, contexts))
         self.n_contexts = len(contexts)
         length = torch.tensor([len(context) for context in contexts])
@@ -192,7 +221,7 @@ class Contexts:
         pairs = [
             (i * d_vocab + token, count)
             for i, context in enumerate(contexts)
-            for token, count in following[context].items()
+            for token, count in counts[context].items()
         ]
         self.pair = torch.tensor([pair for pair, _ in pairs])
         self.count = torch.tensor([count for _, count in pairs], dtype=dtype)
@@ -240,11 +269,11 @@ class Contexts:
 # ---------------------------------------------------------------- training
 
 
-PROBLEMS = {"paper": Positions, "positions": Positions, "contexts": Contexts}
+PROBLEMS = {"paper": Positions, "positions": Positions, "contexts": Contexts, "tuned": Tuned}
 
 
 class Training:
-    """A model, its documents, and Adam: PyTorch's default one, or the fused one in mode contexts."""
+    """A model, its documents, and Adam: PyTorch's default one, or the fused one in mode tuned."""
 
     def __init__(self, weights: str, documents: list[list[int]], mode: str, lr: float, dtype: torch.dtype):
         network = Network(weights, dtype)
@@ -253,7 +282,7 @@ class Training:
         self.start = [p.detach().clone() for p in self.parameters]
         self.loss = PROBLEMS[mode](network, documents).loss
         self.logs = mode == "paper"
-        self.settings = {"lr": lr, "fused": True} if mode == "contexts" else {"lr": lr}
+        self.settings = {"lr": lr, "fused": True} if mode == "tuned" else {"lr": lr}
         self.reset()
 
     def reset(self):
@@ -341,10 +370,14 @@ def golden(options, documents: list[list[int]]) -> tuple[dict, bool]:
     agree = True
     for name, dtype in (("f64", torch.float64), ("f32", torch.float32)):
         losses = {}
-        for mode in ("positions", "contexts"):
+        for mode in ("positions", "contexts", "tuned"):
             training = Training(options.weights, documents, mode, lr, dtype)
             losses[mode] = [training.step()[0] for _ in range(GOLDEN_STEPS)] + [training.evaluate()]
-        spread = max(abs(a - b) / abs(a) for a, b in zip(losses["positions"], losses["contexts"]))
+        spread = max(
+            abs(a - b) / abs(a)
+            for mode in ("contexts", "tuned")
+            for a, b in zip(losses["positions"], losses[mode])
+        )
         agree &= spread <= GOLDEN_TOLERANCE[dtype]
         record[name] = losses["positions" if options.mode == "paper" else options.mode]
         record["modes_differ_" + name] = spread

@@ -76,55 +76,102 @@ impl Observer for Watcher {
     }
 }
 
+/// Counts pieces of work on a terminal, with the time that is left, and passes Ctrl-C on.
+pub struct Counter {
+    bar: Option<ProgressBar>,
+    start: Instant,
+}
+
+impl Counter {
+    /// `words` is an indicatif template; it follows the bar.
+    pub fn new(quiet: bool, total: u64, words: &str) -> Self {
+        let drawn = !quiet && std::io::stderr().is_terminal();
+        let bar = drawn.then(|| {
+            let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::hidden());
+            if let Ok(style) = ProgressStyle::with_template(&format!("{{bar:30}} {words}")) {
+                bar.set_style(style);
+            }
+            bar
+        });
+        Self { bar, start: Instant::now() }
+    }
+
+    /// So many pieces are done, or more: threads finish out of order. Whether to go on.
+    pub fn reached(&self, done: u64) -> bool {
+        if let Some(bar) = &self.bar {
+            if bar.is_hidden() && self.start.elapsed() > PATIENCE {
+                bar.set_draw_target(ProgressDrawTarget::stderr());
+            }
+            bar.set_position(bar.position().max(done));
+        }
+        !interrupt::asked()
+    }
+
+    /// One more piece is done: whether to stop.
+    pub fn one_more(&self) -> bool {
+        !self.reached(self.bar.as_ref().map_or(0, |bar| bar.position() + 1))
+    }
+}
+
+impl Drop for Counter {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// Says on a terminal that work goes on whose end cannot be told, and for how long already.
+pub struct Waiting(Option<ProgressBar>);
+
+impl Waiting {
+    pub fn new(quiet: bool, words: &str) -> Self {
+        let drawn = !quiet && std::io::stderr().is_terminal();
+        Self(drawn.then(|| {
+            let bar = ProgressBar::new_spinner().with_message(words.to_owned());
+            if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}  {elapsed}") {
+                bar.set_style(style);
+            }
+            bar.enable_steady_tick(Duration::from_millis(250));
+            bar
+        }))
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.0 {
+            bar.finish_and_clear();
+        }
+    }
+}
+
 /// Watches the building of an exact network and passes Ctrl-C on.
 pub struct BuildWatcher {
-    start: Instant,
     quiet: bool,
-    bar: Mutex<Option<(Step, ProgressBar)>>,
+    step: Mutex<Option<(Step, Counter)>>,
 }
 
 impl BuildWatcher {
     pub fn new(quiet: bool) -> Self {
-        let quiet = quiet || !std::io::stderr().is_terminal();
-        Self { start: Instant::now(), quiet, bar: Mutex::new(None) }
+        Self { quiet, step: Mutex::new(None) }
     }
 }
 
 impl Watch for BuildWatcher {
     fn look(&self, step: Step, done: usize, total: usize) -> bool {
-        if !self.quiet {
-            let mut current = self.bar.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some((_, bar)) = current.take_if(|(s, _)| *s != step) {
-                bar.finish_and_clear();
-            }
-            let (_, bar) = current.get_or_insert_with(|| {
-                let bar = ProgressBar::with_draw_target(Some(total as u64), ProgressDrawTarget::hidden());
-                let what = match step {
-                    Step::Map => "ids",
-                    Step::Search => "searching",
-                    Step::Verify => "verifying",
-                };
-                let template = format!("{{bar:30}} {what}  {{pos}}/{{len}} samples  {{eta}} left");
-                if let Ok(style) = ProgressStyle::with_template(&template) {
-                    bar.set_style(style);
-                }
-                (step, bar)
-            });
-            if bar.is_hidden() && self.start.elapsed() > PATIENCE {
-                bar.set_draw_target(ProgressDrawTarget::stderr());
-            }
-            // Threads finish out of order.
-            bar.set_position(bar.position().max(done as u64));
+        let mut current = self.step.lock().unwrap_or_else(PoisonError::into_inner);
+        if current.as_ref().is_none_or(|(s, _)| *s != step) {
+            let what = match step {
+                Step::Map => "ids",
+                Step::Search => "searching",
+                Step::Verify => "verifying",
+            };
+            // The one before is cleared first.
+            drop(current.take());
+            let words = format!("{what}  {{pos}}/{{len}} samples  {{eta}} left");
+            *current = Some((step, Counter::new(self.quiet, total as u64, &words)));
         }
-        !interrupt::asked()
-    }
-}
-
-impl Drop for BuildWatcher {
-    fn drop(&mut self) {
-        let bar = self.bar.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, bar)) = bar {
-            bar.finish_and_clear();
-        }
+        current.as_ref().is_none_or(|(_, counter)| counter.reached(done as u64))
     }
 }

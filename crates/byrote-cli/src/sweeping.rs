@@ -47,14 +47,17 @@ impl Observer for Sweep {
         if self.bar.is_hidden() || !progress.step.is_multiple_of(16) {
             return;
         }
-        let over = self.over.load(Ordering::Relaxed);
-        let left = self.jobs - self.before - over;
-        let eta = match over {
-            0 => String::new(),
-            n => {
-                let seconds = self.started.elapsed().as_secs_f64() / n as f64 * left as f64;
-                format!(", about {} left", ui::duration(seconds))
+        let over = self.over.load(Ordering::Relaxed) as f64;
+        let jobs = (self.jobs - self.before) as f64;
+        // Until one is over, the steps of the first tell how far it is, at least: it may stop before the last.
+        let share = progress.step as f64 / trainer.limits().steps.max(1) as f64;
+        let done = if over > 0.0 { over } else { share.min(1.0) };
+        let seconds = self.started.elapsed().as_secs_f64() / done.max(1e-9) * (jobs - done);
+        let eta = match done > 0.01 {
+            true => {
+                format!(", {} {} left", if over > 0.0 { "about" } else { "at most" }, ui::duration(seconds))
             }
+            false => String::new(),
         };
         let contexts = ui::thousands(trainer.problem().len() as u64);
         self.bar.set_message(format!(

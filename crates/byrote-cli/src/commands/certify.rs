@@ -4,10 +4,11 @@ use crate::args::Common;
 use crate::commands::eval;
 use crate::corpus_args::CorpusArgs;
 use crate::model_kind::ModelKind;
+use crate::progress::Counter;
 use crate::ui::{self, Table, thousands};
 use byrote::Result;
-use byrote::certify::{Certificate, Injectivity, Verdict, certify};
-use byrote::model::ModelFile;
+use byrote::certify::{Certificate, Injectivity, Verdict, certify_watched};
+use byrote::model::{Model, ModelFile};
 use byrote::train::Problem;
 use clap::Args;
 use serde_json::json;
@@ -39,7 +40,7 @@ pub fn run(args: &CertifyCommand, common: &Common) -> Result<ExitCode> {
     let corpus = eval::as_the_model_reads(&args.corpus, &file)?.read(common, true)?;
     let problem = eval::problem_for(&file, &corpus)?;
     let started = Instant::now();
-    let found = certify(&file.model, &problem)?;
+    let found = certified(&file.model, &problem, common.quiet)?;
     let seconds = started.elapsed().as_secs_f64();
     if common.json {
         let mut object = json!(found);
@@ -57,6 +58,12 @@ pub fn run(args: &CertifyCommand, common: &Common) -> Result<ExitCode> {
         Verdict::Certified => ExitCode::SUCCESS,
         Verdict::Refuted | Verdict::Undecided => ExitCode::from(1),
     })
+}
+
+/// The certificate, with a bar on a terminal.
+pub fn certified(model: &Model, problem: &Problem, quiet: bool) -> Result<Certificate> {
+    let counter = Counter::new(quiet, problem.len() as u64, "certifying  {pos}/{len} contexts  {eta} left");
+    certify_watched(model, problem, &|done| counter.reached(done as u64))
 }
 
 /// What is proven of the mixer, in words.

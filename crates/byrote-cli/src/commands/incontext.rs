@@ -2,6 +2,7 @@
 
 use crate::args::Common;
 use crate::interrupt;
+use crate::progress::Counter;
 use crate::ui::{self, Table, thousands};
 use byrote::incontext::construct::SHARPNESS;
 use byrote::incontext::{
@@ -13,14 +14,10 @@ use byrote::report::Figure;
 use byrote::report::incontext::{Series, errors_against_t};
 use byrote::{Error, Result};
 use clap::{Args, ValueEnum};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
 
 pub const EXAMPLES: &str =
     "Kernels and attention: the linear kernel <x, y> goes with identity attention, the exp kernel
@@ -304,9 +301,9 @@ pub fn run(args: &IncontextCommand, common: &Common) -> Result<ExitCode> {
     let (kernel, attention) = args.method.kernel(&args.source)?;
     let method = args.method.method()?;
     let source = args.source.read(common.seed)?;
-    let meter = Meter::new(common.quiet, pieces(&source.seen, method));
-    let outcome = predict(&source.seen, kernel, attention, method, &|| meter.stop())?;
-    meter.finish();
+    let meter = meter(common.quiet, pieces(&source.seen, method));
+    let outcome = predict(&source.seen, kernel, attention, method, &|| meter.one_more())?;
+    drop(meter);
     let errors: Vec<Vec<f64>> =
         outcome.predictions.iter().zip(&source.known).map(|(u, x)| squared_errors(u, x)).collect();
     let errors = summarize(&errors);
@@ -499,44 +496,9 @@ pub fn write_figure(path: &Path, figure: &Figure) -> Result<()> {
     }
 }
 
-/// Says on a terminal that work is going on, and passes Ctrl-C on.
-pub struct Meter {
-    bar: Option<ProgressBar>,
-    shown: AtomicBool,
-    started: Instant,
-}
-
-/// Work shorter than this shows nothing.
-const PATIENCE: Duration = Duration::from_secs(1);
-
-impl Meter {
-    /// `pieces` is how often [`Self::stop`] will be called, at most.
-    pub fn new(quiet: bool, pieces: u64) -> Self {
-        let drawn = !quiet && std::io::stderr().is_terminal();
-        let hidden = ProgressDrawTarget::hidden;
-        let bar = drawn.then(|| ProgressBar::with_draw_target(Some(pieces), hidden()));
-        Self { bar, shown: AtomicBool::new(false), started: Instant::now() }
-    }
-
-    /// Called after every piece of work: whether to stop.
-    pub fn stop(&self) -> bool {
-        if let Some(bar) = &self.bar {
-            bar.inc(1);
-            if self.started.elapsed() > PATIENCE && !self.shown.swap(true, Ordering::Relaxed) {
-                if let Ok(style) = ProgressStyle::with_template("{bar:30} {percent}%  at most {eta} left") {
-                    bar.set_style(style);
-                }
-                bar.set_draw_target(ProgressDrawTarget::stderr());
-            }
-        }
-        interrupt::asked()
-    }
-
-    pub fn finish(self) {
-        if let Some(bar) = self.bar {
-            bar.finish_and_clear();
-        }
-    }
+/// A bar for work in so many pieces, at most.
+pub fn meter(quiet: bool, pieces: u64) -> Counter {
+    Counter::new(quiet, pieces, "{percent}%  at most {eta} left")
 }
 
 #[cfg(test)]

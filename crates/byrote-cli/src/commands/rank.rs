@@ -1,6 +1,7 @@
 //! `byrote rank`: how many contexts m neurons tell apart, as a theorem.
 
 use crate::args::Common;
+use crate::progress::Waiting;
 use crate::ui::{self, Table};
 use byrote::certify::rank::{self, Certificate, Function, Interval, Theorem, certify};
 use byrote::num::Stream;
@@ -93,7 +94,9 @@ pub fn run(args: &RankCommand, common: &Common) -> Result<ExitCode> {
         // The weights take the scale: b may be given.
         a.iter_mut().for_each(|x| *x *= args.scale / product);
     }
+    let waiting = Waiting::new(common.quiet, "certifying the rank");
     let found = certify(&psi, &a, &b)?;
+    drop(waiting);
     if common.json {
         let mut object = json!({
             "psi": psi,

@@ -23,9 +23,17 @@ pub struct ReportCommand {
 }
 
 pub fn run(args: &ReportCommand, common: &Common) -> Result<ExitCode> {
-    let record = Record::load(&args.directory)?;
-    let page = page_of(&record, &args.directory)?;
-    let report = write_page(&args.directory, &page)?;
+    let trainings = args.directory.join("training");
+    let is_study = !args.directory.join("manifest.toml").exists() && trainings.join("manifest.toml").exists();
+    let directory = if is_study { &trainings } else { &args.directory };
+    if is_study {
+        let words =
+            "a study: drawing its trainings; the `byrote study` that made it draws the whole page again";
+        ui::note(common.quiet, words);
+    }
+    let record = Record::load(directory)?;
+    let page = page_of(&record, directory)?;
+    let report = write_page(directory, &page)?;
     let done = record.done().count();
     if common.json {
         ui::print_json(&json!({

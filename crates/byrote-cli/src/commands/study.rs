@@ -1,16 +1,17 @@
 //! `byrote study`: the whole story of a corpus, and one report.
 
 use crate::args::Common;
+use crate::commands::certify::certified;
 use crate::commands::eval;
 use crate::commands::reproduce::sander2024::{errors, sequences};
-use crate::commands::sweep::{SweepArgs, execute_plan};
+use crate::commands::sweep::{SweepArgs, execute_plan, exit_code};
 use crate::corpus_args::{BUILTIN_DOCUMENTS, CorpusArgs, free_memory};
 use crate::exact;
 use crate::interrupt;
+use crate::progress::{BuildWatcher, Waiting};
 use crate::reporting::{command_line, write_page};
 use crate::ui::{self, thousands};
-use byrote::certify::certify;
-use byrote::construct::{dana2024, kajitsuka2024, madden2024};
+use byrote::construct::{dana2024, madden2024};
 use byrote::corpus::{Corpus, Summary, TokenizerChoice};
 use byrote::evaluate::evaluate;
 use byrote::incontext::{Attention, Kernel, Map, Method, Sequence, Task, predict};
@@ -137,7 +138,8 @@ pub fn run(args: &StudyCommand, common: &Common) -> Result<ExitCode> {
         ));
     }
 
-    let built = build(&part, common, &say)?;
+    let max_memory = args.corpus.max_memory.unwrap_or_else(|| free_memory().map_or(8 << 30, |free| free / 2));
+    let built = build(&part, max_memory, common, &say)?;
     if interrupt::asked() {
         return interrupted(common);
     }
@@ -196,7 +198,20 @@ pub fn run(args: &StudyCommand, common: &Common) -> Result<ExitCode> {
         ui::print(&(verdict.join("\n") + "\n"))?;
         say(&format!("wrote {}", report.display()));
     }
-    Ok(ExitCode::SUCCESS)
+    if outcome.failed > 0 {
+        let results = directory.join("results.csv");
+        // Not a note: it is told even to who asked for quiet.
+        ui::note(
+            false,
+            &format!(
+                "byrote: {} of {} trainings failed; see {}",
+                outcome.failed,
+                outcome.jobs,
+                results.display()
+            ),
+        );
+    }
+    Ok(exit_code(&outcome))
 }
 
 /// The name of the plans of studies.
@@ -289,8 +304,7 @@ fn limited(args: &CorpusArgs, documents: u64) -> CorpusArgs {
 }
 
 /// Closed-form models of the part, each certified.
-fn build(part: &Material, common: &Common, say: &dyn Fn(&str)) -> Result<Vec<Built>> {
-    let max_memory = free_memory().map_or(8 << 30, |free| free / 2);
+fn build(part: &Material, max_memory: u64, common: &Common, say: &dyn Fn(&str)) -> Result<Vec<Built>> {
     let (problem, d_vocab, n_ctx, seed) = (&part.problem, part.d_vocab, part.n_ctx, common.seed);
     let mut all = Vec::new();
     let mut add =
@@ -299,10 +313,13 @@ fn build(part: &Material, common: &Common, say: &dyn Fn(&str)) -> Result<Vec<Bui
                 return Ok(());
             }
             say(&format!("building {method}: {words}"));
-            let outcome = match make() {
+            let waiting = Waiting::new(common.quiet, "building");
+            let made = make();
+            drop(waiting);
+            let outcome = match made {
                 Ok(model) => {
                     let found = evaluate(&model, problem, Nats(1e-3), 0)?;
-                    let certificate = certify(&model, problem)?;
+                    let certificate = certified(&model, problem, common.quiet)?;
                     Ok(BuiltOutcome {
                         parameters: model.parameters().len() as u64,
                         memorized: found.memorized,
@@ -355,7 +372,9 @@ fn build(part: &Material, common: &Common, say: &dyn Fn(&str)) -> Result<Vec<Bui
 fn square_root(part: &Material, common: &Common, say: &dyn Fn(&str)) -> Result<Built> {
     let words = "a deep network of long weights, for the most frequent next token";
     say(&format!("building kajitsuka2024: {words}"));
-    let (built, parameters) = exact::of_material(part, common.seed, &Watched)?;
+    let watcher = BuildWatcher::new(common.quiet);
+    let (built, parameters) = exact::of_material(part, common.seed, &watcher)?;
+    drop(watcher);
     let outcome = BuiltOutcome {
         parameters,
         memorized: built.verified as u64,
@@ -363,15 +382,6 @@ fn square_root(part: &Material, common: &Common, say: &dyn Fn(&str)) -> Result<B
         certificate: Certificate::Exact(built.verified as u64),
     };
     Ok(Built { method: "kajitsuka2024", words: words.into(), outcome: Ok(outcome) })
-}
-
-/// Passes Ctrl-C on.
-struct Watched;
-
-impl kajitsuka2024::Watch for Watched {
-    fn look(&self, _: kajitsuka2024::Step, _: usize, _: usize) -> bool {
-        !interrupt::asked()
-    }
 }
 
 /// Sequences of the demonstration, their length and width.

@@ -450,13 +450,16 @@ fn losses_are_those_of_pytorch_from_the_same_weights() {
             let curve = std::fs::read_to_string(case.path("run/curve.csv")).unwrap();
             let ours: Vec<f64> =
                 curve.lines().skip(1).map(|l| l.split(',').nth(2).unwrap().parse().unwrap()).collect();
-            let peers =
-                [(root.join("benches/peers/torch_step.py"), vec![]), (other.clone(), switches.clone())];
-            for (script, switches) in peers.into_iter().filter(|(script, _)| script.exists()) {
+            let ours_in_torch = root.join("benches/peers/torch_step.py");
+            let peers = ["positions", "contexts", "tuned"]
+                .map(|mode| (&ours_in_torch, mode, &[][..]))
+                .into_iter()
+                .chain([(&other, "positions", &switches[..])]);
+            for (script, mode, switches) in peers.filter(|(script, ..)| script.exists()) {
                 let mut command = Command::new(&python);
-                command.current_dir(case.path("")).arg(&script).args(switches);
+                command.current_dir(case.path("")).arg(script).args(switches);
                 command.args(["--docs", "docs.json", "--weights", "run/init.safetensors"]);
-                command.args(["--steps", "20", "--lr", "0.01", "--mode", "positions"]);
+                command.args(["--steps", "20", "--lr", "0.01", "--mode", mode]);
                 if precision == "f64" {
                     command.arg("--f64");
                 }
@@ -467,7 +470,10 @@ fn losses_are_those_of_pytorch_from_the_same_weights() {
                 assert_eq!(losses.len(), 20);
                 for (step, (a, b)) in ours.iter().zip(losses).enumerate() {
                     let b = b.as_f64().unwrap();
-                    assert!((a - b).abs() < tolerance * b, "{preset} {precision} step {step}: {a} {b}");
+                    assert!(
+                        (a - b).abs() < tolerance * b,
+                        "{preset} {precision} {mode} step {step}: {a} {b}"
+                    );
                 }
             }
         }

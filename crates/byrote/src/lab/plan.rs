@@ -80,7 +80,6 @@ impl Plan {
         let name = path.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
         let mut plan = Self::parse(&text, &name).map_err(|e| match e {
             Error::Format { line, message, .. } => Error::Format { path: path.to_path_buf(), line, message },
-            Error::Setting { name, message } => Error::format(path, format!("{name}: {message}")),
             other => other,
         })?;
         let directory = path.parent().unwrap_or(Path::new(""));
@@ -108,15 +107,13 @@ impl Plan {
             let line = e.span().map(|s| 1 + text[..s.start.min(text.len())].matches('\n').count() as u64);
             wrong(line, e.message().to_owned())
         })?;
-        let line_of = |key: &str| {
-            let at = text.lines().position(|l| l.trim_start().trim_start_matches('[').starts_with(key));
-            at.map(|i| i as u64 + 1)
-        };
+        let line_of = |key: &str| line_of(text, "", key);
         let check = |table: &Table, known: &[&str], section: &str| -> Result<()> {
             match table.keys().find(|k| !known.contains(&k.as_str())) {
                 Some(key) => {
                     let place = if section.is_empty() { String::new() } else { format!(" in [{section}]") };
-                    Err(wrong(line_of(key), format!("unknown key {key:?}{place}{}", suggestion(key, known))))
+                    let line = self::line_of(text, section, key);
+                    Err(wrong(line, format!("unknown key {key:?}{place}{}", suggestion(key, known))))
                 }
                 None => Ok(()),
             }
@@ -133,6 +130,10 @@ impl Plan {
             Some(Value::Boolean(given)) => *given,
             Some(_) => return Err(wrong(line_of("seed_corpora"), "seed_corpora is true or false".into())),
         };
+        let in_section = |section: &str, Mistake { key, message }: Mistake| {
+            let line = self::line_of(text, section, &key).or_else(|| line_of(section));
+            wrong(line, format!("[{section}] {key}: {message}"))
+        };
         let section = |key: &str, known: &[&str]| -> Result<Vec<Table>> {
             let not_one = || wrong(line_of(key), format!("{key} is a section: write [{key}]"));
             let tables: Vec<Table> = match table.get(key) {
@@ -146,17 +147,27 @@ impl Plan {
             let mut all = Vec::new();
             for table in &tables {
                 check(table, known, key)?;
-                let failed = |message| wrong(line_of(key), format!("[{key}]: {message}"));
-                all.extend(points(table).map_err(failed)?);
+                all.extend(points(table).map_err(|e| in_section(key, e))?);
             }
             Ok(all)
         };
-        let read_failed = |key: &str, e: String| wrong(line_of(key), format!("[{key}]: {e}"));
         let corpora: Vec<CorpusSpec> =
-            read(section("corpus", CORPUS)?).map_err(|e| read_failed("corpus", e))?;
-        let models: Vec<ModelSpec> = read(section("model", MODEL)?).map_err(|e| read_failed("model", e))?;
+            read(section("corpus", CORPUS)?).map_err(|e| in_section("corpus", e))?;
+        let models: Vec<ModelSpec> = read(section("model", MODEL)?).map_err(|e| in_section("model", e))?;
         let trainings: Vec<TrainingSpec> =
-            read(section("training", TRAINING)?).map_err(|e| read_failed("training", e))?;
+            read(section("training", TRAINING)?).map_err(|e| in_section("training", e))?;
+        // What is no setting at all was refused above; this is what settings say together.
+        let located = |e: Error| match e {
+            Error::Setting { name, message } => {
+                // `--d-vocab` and `corpus.d_vocab` are the key d_vocab.
+                let key =
+                    name.rsplit(['.']).next().unwrap_or_default().trim_start_matches("--").replace('-', "_");
+                let sections = [("corpus", CORPUS), ("model", MODEL), ("training", TRAINING)];
+                let section = sections.iter().find(|s| s.1.contains(&key.as_str())).map_or("", |s| s.0);
+                wrong(self::line_of(text, section, &key), format!("[{section}] {key}: {message}"))
+            }
+            other => other,
+        };
         let total = [models.len(), trainings.len(), seeds.len()]
             .into_iter()
             .try_fold(corpora.len(), usize::checked_mul)
@@ -166,10 +177,10 @@ impl Plan {
         };
         let mut jobs = Vec::with_capacity(total);
         for corpus in &corpora {
-            corpus.resolve()?;
+            corpus.resolve().map_err(located)?;
             for model in &models {
                 for training in &trainings {
-                    training.resolve(0)?;
+                    training.resolve(0).map_err(located)?;
                     for &seed in &seeds {
                         let own = if seed_corpora { seed } else { 0 };
                         jobs.push(Job {
@@ -199,17 +210,45 @@ fn seeds(value: Option<&Value>) -> Result<Vec<u64>, String> {
     }
 }
 
+/// The line of a key in a section, the first of that name; of a section where the first is empty.
+fn line_of(text: &str, section: &str, key: &str) -> Option<u64> {
+    let mut current = "";
+    for (line, number) in text.lines().zip(1..) {
+        let line = line.trim();
+        let (head, is_head) = match line.strip_prefix('[') {
+            Some(rest) => (rest.trim_start_matches('[').split(']').next().unwrap_or("").trim(), true),
+            None => (line.split(['=', '.']).next().unwrap_or("").trim(), false),
+        };
+        if current == section && !is_head && head.trim_matches(['"', '\'']) == key
+            || section.is_empty() && is_head && head == key
+        {
+            return Some(number);
+        }
+        if is_head {
+            current = head;
+        }
+    }
+    None
+}
+
+/// A key of a section, and what is wrong with it.
+struct Mistake {
+    key: String,
+    message: String,
+}
+
 /// The points of a section: every list is an axis, in the order of the keys.
-fn points(table: &Table) -> Result<Vec<Table>, String> {
+fn points(table: &Table) -> Result<Vec<Table>, Mistake> {
     let mut points = vec![Table::new()];
     for (key, value) in table {
+        let wrong = |message: String| Mistake { key: key.clone(), message };
         let values = match value {
-            Value::Array(list) if list.is_empty() => return Err(format!("{key} is an empty list")),
+            Value::Array(list) if list.is_empty() => return Err(wrong("an empty list".into())),
             Value::Array(list) => list.clone(),
             other => vec![other.clone()],
         };
         if points.len().saturating_mul(values.len()) > MOST {
-            return Err(format!("more than {MOST} points"));
+            return Err(wrong(format!("more than {MOST} points")));
         }
         points = points
             .iter()
@@ -225,11 +264,19 @@ fn points(table: &Table) -> Result<Vec<Table>, String> {
     Ok(points)
 }
 
-fn read<T: DeserializeOwned>(tables: Vec<Table>) -> Result<Vec<T>, String> {
-    tables
-        .into_iter()
-        .map(|table| T::deserialize(Value::Table(table)).map_err(|e| e.message().to_owned()))
-        .collect()
+fn read<T: DeserializeOwned>(tables: Vec<Table>) -> Result<Vec<T>, Mistake> {
+    let all = tables.into_iter().map(|table| {
+        T::deserialize(Value::Table(table.clone())).map_err(|e| {
+            // Every key may be left out, so the one that is wrong is wrong alone.
+            let alone = table.iter().find_map(|(key, value)| {
+                let one = Table::from_iter([(key.clone(), value.clone())]);
+                let e = T::deserialize(Value::Table(one)).err()?;
+                Some(Mistake { key: key.clone(), message: e.message().to_owned() })
+            });
+            alone.unwrap_or_else(|| Mistake { key: String::new(), message: e.message().to_owned() })
+        })
+    });
+    all.collect()
 }
 
 /// "; did you mean ...?" with the nearest known key, or all of them.
@@ -307,11 +354,15 @@ mod tests {
             ("[modle]\nd_mlp = 4", Some(1), "did you mean \"model\"?"),
             ("[training]\noptimiser = \"adam\"", Some(2), "did you mean \"optimizer\"?"),
             ("[training]\nzzz = 1", Some(2), "known are optimizer"),
-            ("[training]\noptimizer = \"sgd\"", Some(1), "sgd"),
+            ("[training]\nlr = 0.1\noptimizer = \"sgd\"", Some(3), "sgd"),
             ("seeds = -1", Some(1), "seeds"),
             ("seeds = []", Some(1), "seeds"),
-            ("[model]\nd_mlp = []", Some(1), "empty list"),
-            ("[model]\nd_mlp = \"many\"", Some(1), "invalid type"),
+            ("[model]\nd_mlp = []", Some(2), "empty list"),
+            ("[model]\nd_mlp = \"many\"", Some(2), "[model] d_mlp: invalid type"),
+            ("seeds = 1\n[corpus]\nd_vocab = 5\nlengths = \"1..2\"\nseed = 1.5", Some(5), "[corpus] seed"),
+            ("[corpus]\n\nlengths = \"8\"", Some(3), "A..B"),
+            ("[corpus]\nlabels = 4", Some(2), "random associations"),
+            ("[training]\nlr = 0.1\nlast_lr = 2.0\noptimizer = \"adam\"", Some(3), "[training] last_lr"),
             ("model = 3", Some(1), "[model]"),
             ("seed_corpora = 1", Some(1), "true or false"),
             ("a b", Some(1), ""),
@@ -320,8 +371,6 @@ mod tests {
             assert_eq!(found.line(), line, "{text:?}: {found}");
             assert!(found.to_string().contains(words), "{text:?}: {found}");
         }
-        assert!(error("[corpus]\nlengths = \"8\"").to_string().contains("A..B"));
-        assert!(error("[corpus]\nlabels = 4").to_string().contains("random associations"));
         assert!(error("[training]\nlr = -1.0").to_string().contains("positive"));
         assert!(
             error(&format!("seeds = {:?}\n[model]\nd_mlp = {:?}", vec![1; 1000], vec![4; 1000]))

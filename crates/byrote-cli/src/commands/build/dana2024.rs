@@ -4,6 +4,7 @@ use super::{BuildArgs, Built};
 use crate::args::Common;
 use crate::commands::eval;
 use crate::corpus_args::{CorpusArgs, free_memory};
+use crate::progress::Waiting;
 use crate::ui::thousands;
 use byrote::Result;
 use byrote::construct::dana2024::{Method, Report, Settings, Task, build, features::KAPPA};
@@ -109,7 +110,9 @@ pub fn run(args: &Dana2024Command, common: &Common) -> Result<ExitCode> {
     let settings = args.model.settings(common.seed, memory);
     let building = Instant::now();
     let (d_vocab, n_ctx) = (corpus.summary.d_vocab, u64::from(corpus.summary.n_ctx));
+    let waiting = Waiting::new(common.quiet, "building dana2024");
     let (model, report) = build(&problem, d_vocab, n_ctx, &settings)?;
+    drop(waiting);
     let seconds_building = building.elapsed().as_secs_f64();
     let rows = rows(&report);
     let report = json!(report);

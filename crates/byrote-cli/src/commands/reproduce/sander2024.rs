@@ -4,7 +4,7 @@
 //! temperatures, the nonlinear map and all settings of figure 4 are ours.
 
 use super::{Job, Made};
-use crate::commands::incontext::{Meter, write_figure};
+use crate::commands::incontext::{meter, write_figure};
 use crate::interrupt;
 use crate::reporting::{command_line, write_page};
 use crate::ui::Table;
@@ -87,7 +87,7 @@ pub fn fig3(job: &Job<'_>) -> Result<Made> {
     let mut all = Vec::new();
     let lines: usize = panels.iter().map(|p| p.lines.len()).sum();
     let mut shown = Vec::new();
-    let meter = Meter::new(job.common.quiet, lines as u64 * SEQUENCES * (length as u64).div_ceil(64));
+    let meter = meter(job.common.quiet, lines as u64 * SEQUENCES * (length as u64).div_ceil(64));
     for panel in &panels {
         let mut series = Vec::new();
         let mut table = Table::new(&[panel.title, "t = 16", "31", "61", "101", "last"], &[0]);
@@ -98,7 +98,7 @@ pub fn fig3(job: &Job<'_>) -> Result<Made> {
             }
             let known = sequences(*task, panel.d, length, job.common.seed, 0, SEQUENCES)?;
             let seen: Vec<Sequence> = known.iter().map(|x| x.first(length)).collect::<Result<_>>()?;
-            let predictions = direct_all(&seen, *kernel, Over::Query, &|| meter.stop())?;
+            let predictions = direct_all(&seen, *kernel, Over::Query, &|| meter.one_more())?;
             let errors = errors(&predictions, &known);
             let mut cells = vec![label.clone()];
             cells.extend([16, 31, 61, 101, length].map(|t| format!("{:.1e}", errors[t - 1].squared_error)));
@@ -131,7 +131,7 @@ pub fn fig3(job: &Job<'_>) -> Result<Made> {
         files.push(path);
         shown.push((panel.title.to_owned(), figure, series));
     }
-    meter.finish();
+    drop(meter);
     if !job.dry_run {
         files.push(write_page(job.out, &pages::fig3(&shown, &command_line()))?);
     }
@@ -197,8 +197,8 @@ pub fn fig4(job: &Job<'_>) -> Result<Made> {
     if job.dry_run {
         return Ok(Made { text, json: about, files: Vec::new() });
     }
-    let meter = Meter::new(job.common.quiet, 2 * steps + tested * (length as u64).div_ceil(64));
-    let stop = || meter.stop();
+    let meter = meter(job.common.quiet, 2 * steps + tested * (length as u64).div_ceil(64));
+    let stop = || meter.one_more();
     let known = sequences(settings.task, d, length, settings.seed, TEST, tested)?;
     let seen: Vec<Sequence> = known.iter().map(|x| x.first(length)).collect::<Result<_>>()?;
     let test = |network: &Network| -> Result<Vec<ErrorAt>> {
@@ -226,7 +226,7 @@ pub fn fig4(job: &Job<'_>) -> Result<Made> {
         NetworkFile { network: trained.network, input: Input::Vector }.save(&path)?;
         files.push(path);
     }
-    meter.finish();
+    drop(meter);
     let mut table = Table::new(&["squared error / d", "mean over t", "t = 5", "10", "20", "last"], &[0]);
     let mut all = Vec::new();
     for (_, label, errors) in &series {
