@@ -115,6 +115,15 @@ pub enum ContextsArg {
     Full,
 }
 
+impl ContextsArg {
+    pub fn name(self) -> &'static str {
+        match self {
+            ContextsArg::Prefixes => "prefixes",
+            ContextsArg::Full => "full",
+        }
+    }
+}
+
 fn parse<T: std::str::FromStr<Err = Error>>(text: &str) -> Result<T, String> {
     text.parse().map_err(|e: Error| e.to_string())
 }
@@ -317,6 +326,42 @@ impl CorpusArgs {
             (_, _, [path]) => name(path),
             (_, _, [path, rest @ ..]) => format!("{} and {} more", name(path), rest.len()),
         }
+    }
+
+    /// The corpus and how it is read, as options.
+    pub fn in_words(&self) -> String {
+        let file = |p: &PathBuf| p.file_name().unwrap_or(p.as_os_str()).to_string_lossy().into_owned();
+        let files = |files: &[PathBuf]| files.iter().map(file).collect::<Vec<_>>().join(" ");
+        let mut words = match (&self.merge[..], self.random, &self.paths[..]) {
+            (merge @ [_, ..], _, _) => format!("--merge {}", files(merge)),
+            (_, Some(n), _) => format!("--random {n}"),
+            (_, _, []) => format!("--builtin {}", self.builtin.unwrap_or(BUILTIN_DOCUMENTS)),
+            (_, _, paths) => files(paths),
+        };
+        let mut add = |option: &str, value: Option<String>| {
+            if let Some(value) = value {
+                words += &format!(" {option} {value}");
+            }
+        };
+        add("--documents", self.documents.as_ref().map(ToString::to_string));
+        add("--format", self.format.map(|f| format!("{f:?}").to_lowercase()));
+        add("--field", self.field.clone());
+        add("--dtype", self.dtype.map(|d| format!("{d:?}").to_lowercase()));
+        add("--separator-id", self.separator_id.map(|x| x.to_string()));
+        add("--limit", self.limit.map(|x| x.to_string()));
+        add("--contexts", self.contexts.map(|c| c.name().to_owned()));
+        add("--d-vocab", self.d_vocab.map(|x| x.to_string()));
+        add("--lengths", self.lengths.as_ref().map(|l| format!("{}..{}", l.start(), l.end())));
+        add("--labels", self.labels.map(|x| x.to_string()));
+        for (option, given) in [
+            ("--exact-length", self.exact_length),
+            ("--bos", self.bos),
+            ("--eos", self.eos),
+            ("--lossy", self.lossy),
+        ] {
+            words += &if given { format!(" {option}") } else { String::new() };
+        }
+        words
     }
 }
 

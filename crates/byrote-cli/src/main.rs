@@ -62,6 +62,6 @@ fn run(cli: Cli) -> byrote::Result<ExitCode> {
         Command::Incontext(args) => commands::incontext::run(&args, &common),
         Command::Report(args) => commands::report::run(&args, &common),
         Command::Reproduce(args) => commands::reproduce::run(&args, &common),
-        Command::Completions { shell } => commands::completions::run(shell),
+        Command::Completions { shell } => commands::completions::run(shell, &common),
     })?
 }

@@ -16,6 +16,7 @@ use byrote::corpus::{Corpus, Summary, TokenizerChoice};
 use byrote::evaluate::evaluate;
 use byrote::incontext::{Attention, Kernel, Map, Method, Sequence, Task, predict};
 use byrote::lab::corpora::Material;
+use byrote::lab::directory::lock;
 use byrote::lab::{Corpora, CorpusSpec, Job, ModelSpec, Plan, Record, TrainingSpec};
 use byrote::model::{Activation, Model, ModelFile};
 use byrote::output::OutputFile;
@@ -25,6 +26,7 @@ use byrote::units::Nats;
 use byrote::{Error, Result};
 use clap::Args;
 use serde_json::json;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
@@ -64,6 +66,8 @@ pub struct StudyArgs {
 
 /// Contexts up to which dense systems are solved.
 const DENSE: usize = 6000;
+/// Bytes that a dense system takes for every pair of contexts, about: the matrix, its factors, and what they are made from.
+const BYTES_OF_A_PAIR: u64 = 48;
 /// Contexts up to which the exact network is built.
 const EXACT: usize = 20_000;
 
@@ -112,17 +116,17 @@ pub fn run(args: &StudyCommand, common: &Common) -> Result<ExitCode> {
     let scale = args.study.scale();
 
     say(&format!("reading {}", args.corpus.title()));
-    let spooled;
-    let whole = match args.corpus.paths.iter().any(|p| p.as_os_str() == "-") {
-        true => {
-            spooled = spool(&args.corpus, out)?;
-            &spooled
-        }
-        false => &args.corpus,
-    };
-    let (corpus_args, summary) = read_whole(whole, common, &say)?;
-    std::fs::create_dir_all(out).map_err(|e| Error::io(out, "create", e))?;
+    // Standard input goes to a file of the study, which is held from then on; otherwise nothing is written for a text that
+    // cannot be read.
+    let from_stdin = args.corpus.paths.iter().any(|p| p.as_os_str() == "-");
+    let held = if from_stdin { Some(hold(out)?) } else { None };
+    let whole = if from_stdin { spool(&args.corpus, out)? } else { args.corpus.clone() };
+    let (corpus_args, summary) = read_whole(&whole, common, &say)?;
     let (part_args, part) = part_that_fits(&corpus_args, common, &summary, &scale)?;
+    let _held = match held {
+        Some(file) => file,
+        None => hold(out)?,
+    };
     let facts = Part {
         documents: part.documents,
         contexts: part.problem.len() as u64,
@@ -143,7 +147,7 @@ pub fn run(args: &StudyCommand, common: &Common) -> Result<ExitCode> {
     if interrupt::asked() {
         return interrupted(common);
     }
-    let plan = plan(&part_args, common, &scale, &facts);
+    let plan = plan(&part_args, &part, common, &scale, &facts);
     let corpora = Corpora::one(&plan.jobs[0].corpus, part);
     let n = plan.jobs.len();
     say(&format!("training {n} width{}", if n == 1 { "" } else { "s" }));
@@ -151,9 +155,13 @@ pub fn run(args: &StudyCommand, common: &Common) -> Result<ExitCode> {
         SweepArgs { out: None, dry_run: false, fail_fast: false, keep_models: true, checkpoint_every: 30.0 };
     let directory = out.join("training");
     let (outcome, _) = match execute_plan(&plan, &corpora, &directory, &running, common) {
-        // A directory of another study: its training is of no use here.
+        // The directory of another study: its training is of no use here, but it may be of use.
         Err(Error::OtherRun { name, .. }) if name == STUDY => {
-            std::fs::remove_dir_all(&directory).map_err(|e| Error::io(&directory, "remove", e))?;
+            let aside = put_aside(out)?;
+            say(&format!(
+                "another study was here: its trainings and its page are kept, see {}",
+                aside.display()
+            ));
             execute_plan(&plan, &corpora, &directory, &running, common)?
         }
         other => other?,
@@ -183,6 +191,12 @@ pub fn run(args: &StudyCommand, common: &Common) -> Result<ExitCode> {
     };
     let page = study.page();
     let report = write_page(out, &page)?;
+    for name in OPTIONAL_FIGURES.iter().filter(|name| page.exhibits().iter().all(|(n, _)| n != **name)) {
+        for ending in ["svg", "png", "csv"] {
+            // One of an earlier study here would pass for this one's.
+            let _ = std::fs::remove_file(out.join("figures").join(format!("{name}.{ending}")));
+        }
+    }
     let verdict = study.verdict();
     if common.json {
         ui::print_json(&json!({
@@ -216,6 +230,23 @@ pub fn run(args: &StudyCommand, common: &Common) -> Result<ExitCode> {
 
 /// The name of the plans of studies.
 const STUDY: &str = "study";
+/// Figures that not every study's page has.
+const OPTIONAL_FIGURES: [&str; 3] = ["training", "widths", "in-context"];
+
+/// Moves the trainings and the page of another study out of the way; gives the folder of the trainings.
+fn put_aside(out: &Path) -> Result<PathBuf> {
+    let free = |n: &u32| {
+        !out.join(format!("training-{n}")).exists() && !out.join(format!("report-{n}.html")).exists()
+    };
+    let n = (1..).find(free).unwrap_or_default();
+    let (from, aside) = (out.join("training"), out.join(format!("training-{n}")));
+    std::fs::rename(&from, &aside).map_err(|e| Error::io(&from, "rename", e))?;
+    let page = out.join("report.html");
+    match std::fs::rename(&page, out.join(format!("report-{n}.html"))) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Error::io(&page, "rename", e)),
+        _ => Ok(aside),
+    }
+}
 
 /// Ctrl-C: what was done stays, and the same command goes on.
 fn interrupted(common: &Common) -> Result<ExitCode> {
@@ -226,9 +257,14 @@ fn interrupted(common: &Common) -> Result<ExitCode> {
     Ok(ExitCode::from(interrupt::EXIT_CODE))
 }
 
+/// Makes the directory of a study, and holds it against others while the file is open.
+fn hold(out: &Path) -> Result<File> {
+    std::fs::create_dir_all(out).map_err(|e| Error::io(out, "create", e))?;
+    lock(out)
+}
+
 /// Standard input, written to a file of the study: it is read more than once.
 fn spool(args: &CorpusArgs, out: &Path) -> Result<CorpusArgs> {
-    std::fs::create_dir_all(out).map_err(|e| Error::io(out, "create", e))?;
     let path = out.join("stdin.txt");
     interrupt::clean_up_beside(&path);
     let mut file = OutputFile::create(&path)?;
@@ -267,8 +303,10 @@ fn part_that_fits(
     whole: &Summary,
     scale: &Scale,
 ) -> Result<(CorpusArgs, Material)> {
-    let fits =
-        |s: &Summary| s.contexts <= scale.contexts && s.contexts.saturating_mul(s.d_vocab) <= scale.work;
+    // Where memory is limited, so many contexts that their dense system fits.
+    let held = args.max_memory.map_or(u64::MAX, |bytes| (bytes / BYTES_OF_A_PAIR).isqrt());
+    let most = scale.contexts.min(held.max(1));
+    let fits = |s: &Summary| s.contexts <= most && s.contexts.saturating_mul(s.d_vocab) <= scale.work;
     // The lists and summaries that were asked for are of the whole, and written by now.
     let args = &CorpusArgs { save: None, list: None, ..args.clone() };
     if fits(whole) {
@@ -279,7 +317,7 @@ fn part_that_fits(
         return Err(Error::setting("PATH", message));
     }
     // Contexts grow a little slower than documents, their product with the vocabulary faster.
-    let share = (scale.contexts as f64 / whole.contexts as f64)
+    let share = (most as f64 / whole.contexts as f64)
         .min((scale.work as f64 / (whole.contexts as f64 * whole.d_vocab as f64)).sqrt());
     let mut documents = ((whole.documents as f64 * share * 1.5) as u64).clamp(1, whole.documents);
     loop {
@@ -414,12 +452,17 @@ fn in_context(common: &Common, say: &dyn Fn(&str)) -> Result<Vec<Series>> {
 }
 
 /// Widths to train; the corpus is the one that was read.
-fn plan(args: &CorpusArgs, common: &Common, scale: &Scale, part: &Part) -> Plan {
-    // What identifies the corpus; its hash is of what was read.
+fn plan(args: &CorpusArgs, material: &Material, common: &Common, scale: &Scale, part: &Part) -> Plan {
+    // What a plan can say of the corpus, and the rest in the words of the command line; its hash is of what was read.
     let corpus = CorpusSpec {
         path: args.paths.first().cloned(),
         documents: Some(part.documents),
+        tokenizer: material.tokenizer.clone(),
+        n_ctx: u32::try_from(material.n_ctx).ok(),
+        exact_length: args.exact_length,
+        contexts: args.contexts.map(|c| c.name().to_owned()),
         seed: common.seed,
+        read_as: Some(args.in_words()),
         ..CorpusSpec::default()
     };
     let training = TrainingSpec { steps: Some(scale.steps), ..TrainingSpec::default() };
@@ -435,7 +478,7 @@ fn plan(args: &CorpusArgs, common: &Common, scale: &Scale, part: &Part) -> Plan 
             seed: common.seed,
         })
         .collect();
-    Plan { name: STUDY.into(), jobs, seed_corpora: false }
+    Plan { name: STUDY.into(), jobs, seed_corpora: false, command: Some(command_line()) }
 }
 
 /// Rows, curves and evaluations of what was trained.

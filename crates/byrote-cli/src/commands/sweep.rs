@@ -4,11 +4,12 @@ use crate::args::Common;
 use crate::commands::reproduce::sweep::page_of;
 use crate::interrupt;
 use crate::progress::Watcher as Reading;
-use crate::reporting::write_page;
+use crate::reporting::{command_line, write_page};
 use crate::sweeping::Sweep;
 use crate::ui::{self, Table, thousands, thousands_f64};
 use byrote::lab::run::Manner;
-use byrote::lab::{Corpora, Directory, Job, Outcome, Plan, Record, Row, run};
+use byrote::lab::{Corpora, Directory, Job, Outcome, Plan, Record, Row, TrainingSpec, run};
+use byrote::train::Method;
 use byrote::{Error, Result};
 use clap::Args;
 use serde_json::json;
@@ -63,7 +64,7 @@ pub struct SweepArgs {
 }
 
 pub fn execute(args: &SweepCommand, common: &Common) -> Result<ExitCode> {
-    let mut plan = Plan::load(&args.plan)?.moved(common.seed);
+    let mut plan = Plan { command: Some(command_line()), ..Plan::load(&args.plan)?.moved(common.seed) };
     if args.full {
         for job in &mut plan.jobs {
             job.training.stop_gap = None;
@@ -133,6 +134,11 @@ pub fn execute_plan(
             thousands(plan.jobs.len() as u64)
         );
         ui::note(common.quiet, &message);
+        if args.keep_models
+            && (0..plan.jobs.len()).any(|i| directory.is_done(i) && !directory.model(i).exists())
+        {
+            ui::note(common.quiet, "their models were not kept; --keep-models is for those that are left");
+        }
     }
     let manner = Manner {
         checkpoint_every: args.checkpoint_every,
@@ -151,20 +157,17 @@ fn directory_file(out: &std::path::Path, part: &str) -> PathBuf {
 
 /// Operations a second that training reaches, about, for estimates.
 const PACE: f64 = 1e11;
-/// Steps of a training, about, for estimates: what most need to 1% of the floor, or to see that they stall.
+/// Steps of L-BFGS, about, for estimates: what most need to 1% of the floor, or to see that they stall.
 const STEPS: f64 = 1500.0;
 
 /// An estimate, in seconds, of what a job takes with all threads.
 pub fn estimate(job: &Job, corpora: &Corpora) -> f64 {
     let material = corpora.of(job);
     let Ok(config) = job.model.config(material.d_vocab, material.n_ctx) else { return 0.0 };
-    let steps = match job.training.steps {
-        // Adam, and batches, take what they are given.
-        Some(steps) => {
-            (steps as f64).min(STEPS.max(steps as f64 * f64::from(u8::from(job.training.stall == 0.0))))
-        }
-        None => STEPS,
-    };
+    let TrainingSpec { optimizer, steps, stall, .. } = job.training;
+    let given = steps.unwrap_or(optimizer.default_steps()) as f64;
+    // Adam, and what does not look whether it stalls, take what they are given.
+    let steps = if optimizer == Method::Lbfgs && stall > 0.0 { given.min(STEPS) } else { given };
     let share = match job.training.batch {
         Some(batch) => (batch as f64 / material.problem.len() as f64).min(1.0),
         None => 1.0,

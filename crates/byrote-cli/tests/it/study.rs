@@ -122,7 +122,7 @@ fn a_study_leaves_runs_alone_that_are_not_its_own() {
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("holds another run (mine, 1 jobs"));
     assert_eq!(std::fs::read(case.path("s/training/journal.jsonl")).unwrap(), before);
-    // Its own, of another corpus, it replaces.
+    // Its own, of another corpus, it keeps aside.
     for documents in ["20", "30"] {
         assert!(
             case.run(["study", "--builtin", documents, "--quick", "--out", "own", "--quiet"])
@@ -130,4 +130,45 @@ fn a_study_leaves_runs_alone_that_are_not_its_own() {
                 .success()
         );
     }
+    let jobs = |name: &str| std::fs::read_to_string(case.path(name)).unwrap();
+    assert!(jobs("own/training-1/results.csv").contains("--builtin 20"));
+    assert!(jobs("own/training/results.csv").contains("--builtin 30"));
+    assert!(jobs("own/report-1.html").contains("--builtin 20"));
+}
+
+#[test]
+fn two_studies_do_not_share_a_directory() {
+    let case = Case::new();
+    std::fs::create_dir(case.path("s")).unwrap();
+    let held = byrote::lab::directory::lock(&case.path("s")).unwrap();
+    let output = case.run(["study", "--builtin", "20", "--quick", "--out", "s"]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains(&format!("process {}", std::process::id())), "{said}");
+    drop(held);
+    assert!(case.run(["study", "--builtin", "20", "--quick", "--out", "s", "--quiet"]).status.success());
+}
+
+#[test]
+fn a_study_writes_down_how_its_text_was_read() {
+    let case = Case::new();
+    case.file("words.txt", "one\ntwo\nthree\nfour\nfive\n");
+    let run = |arguments: &[&str]| {
+        let all = [&["study", "--quick", "--quiet"][..], arguments].concat();
+        assert!(case.run(all).status.success(), "{arguments:?}");
+    };
+    run(&["words.txt", "--out", "a", "--eos", "--n-ctx", "4"]);
+    let results = std::fs::read_to_string(case.path("a/training/results.csv")).unwrap();
+    let (head, row) = (results.lines().next().unwrap(), results.lines().nth(1).unwrap());
+    let of = |name: &str| row.split(',').nth(head.split(',').position(|h| h == name).unwrap()).unwrap();
+    assert_eq!((of("corpus"), of("tokenizer"), of("n_ctx")), ("words.txt --eos", "wordpunct", "4"));
+    assert_eq!((of("mixer"), of("lr")), ("attention", "1"));
+    run(&["--random", "50", "--out", "b"]);
+    let results = std::fs::read_to_string(case.path("b/training/results.csv")).unwrap();
+    assert!(results.contains(",--random 50,50,"), "{results}");
+    // The floor is 0: nothing is a share of it.
+    let page = std::fs::read_to_string(case.path("b/report.html")).unwrap();
+    assert!(page.contains("gap a prediction") && !page.contains("of the floor</th>"));
+    let manifest = std::fs::read_to_string(case.path("b/training/manifest.toml")).unwrap();
+    assert!(manifest.contains("byrote study --quick --quiet --random 50 --out b"), "{manifest}");
 }

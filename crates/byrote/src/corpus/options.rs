@@ -3,6 +3,7 @@
 use super::tokenizer::TokenizerChoice;
 use super::window::Window;
 use crate::{Error, Result};
+use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -19,6 +20,18 @@ pub enum DocumentRule {
     Separator(Vec<u8>),
     /// A document every so many ids.
     Chunk(usize),
+}
+
+impl fmt::Display for DocumentRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DocumentRule::Line => f.write_str("line"),
+            DocumentRule::BlankLine => f.write_str("blank-line"),
+            DocumentRule::File => f.write_str("file"),
+            DocumentRule::Separator(text) => write!(f, "separator:{}", String::from_utf8_lossy(text)),
+            DocumentRule::Chunk(n) => write!(f, "chunk:{n}"),
+        }
+    }
 }
 
 impl FromStr for DocumentRule {

@@ -33,7 +33,7 @@ enum Event {
     Begun { time: u64, process: u32, jobs: usize, done: usize },
     /// A job is over.
     Over { time: u64, seconds: f64, row: Box<Row> },
-    /// A process stopped because it was asked to.
+    /// A process stopped before all jobs were over.
     Interrupted { time: u64 },
     /// All jobs are over.
     Finished { time: u64 },
@@ -47,6 +47,9 @@ pub(super) struct Manifest {
     plan: String,
     pub(super) jobs: usize,
     pub(super) machine: String,
+    /// What was typed.
+    #[serde(default)]
+    pub(super) command: Option<String>,
     corpora: Vec<ManifestCorpus>,
     /// The jobs as the plan has them: what it leaves out is null.
     pub(super) settings: Vec<String>,
@@ -139,6 +142,7 @@ impl Directory {
                     plan: identity,
                     jobs: order.len(),
                     machine: machine(),
+                    command: plan.command.clone(),
                     corpora,
                     settings: plan
                         .jobs
@@ -216,9 +220,10 @@ impl Directory {
     }
 
     /// Writes down that a process leaves.
-    pub fn leave(&mut self, interrupted: bool) -> Result<()> {
+    pub fn leave(&mut self) -> Result<()> {
         let time = now();
-        self.append(&if interrupted { Event::Interrupted { time } } else { Event::Finished { time } })
+        let finished = self.order.iter().all(|id| self.rows.contains_key(id));
+        self.append(&if finished { Event::Finished { time } } else { Event::Interrupted { time } })
     }
 
     /// The rows so far, in the order of the plan.
@@ -260,8 +265,8 @@ fn resolved(job: &Job, corpora: &Corpora) -> String {
     value.to_string()
 }
 
-/// Takes the lock, or says who has it.
-fn lock(directory: &Path) -> Result<File> {
+/// Takes the lock of a directory for as long as the file is open, or says who has it.
+pub fn lock(directory: &Path) -> Result<File> {
     let path = directory.join("lock");
     let mut file = OpenOptions::new()
         .create(true)

@@ -37,6 +37,9 @@ pub struct CorpusSpec {
     pub labels: Option<u32>,
     /// The seed of the stories or the associations.
     pub seed: u64,
+    /// How it was read, where the fields above do not say all: that of a study. Plans have no such key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_as: Option<String>,
 }
 
 impl Default for CorpusSpec {
@@ -52,6 +55,7 @@ impl Default for CorpusSpec {
             d_vocab: None,
             labels: None,
             seed: 0,
+            read_as: None,
         }
     }
 }

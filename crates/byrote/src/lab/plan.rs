@@ -23,6 +23,7 @@
 use super::job::{CorpusSpec, Job, ModelSpec, TrainingSpec};
 use crate::{Error, Result};
 use serde::de::DeserializeOwned;
+use std::collections::HashSet;
 use std::path::Path;
 use toml::{Table, Value};
 
@@ -71,6 +72,8 @@ pub struct Plan {
     pub jobs: Vec<Job>,
     /// Whether the seeds of corpora follow those of jobs.
     pub seed_corpora: bool,
+    /// The command that runs it, for its manifest.
+    pub command: Option<String>,
 }
 
 impl Plan {
@@ -193,7 +196,10 @@ impl Plan {
                 }
             }
         }
-        Ok(Self { name, jobs, seed_corpora })
+        // Grids may overlap; a training is done once.
+        let mut seen = HashSet::new();
+        jobs.retain(|job| seen.insert(serde_json::to_string(job).unwrap_or_default()));
+        Ok(Self { name, jobs, seed_corpora, command: None })
     }
 }
 
@@ -339,6 +345,11 @@ mod tests {
         assert_eq!(seeded.iter().map(|j| (j.seed, j.corpus.seed)).collect::<Vec<_>>(), [(3, 13), (4, 14)]);
         let seen: Vec<_> = jobs.iter().map(|j| (j.model.d_mlp, j.model.n_heads)).collect();
         assert_eq!(seen, [(Some(4), 1), (Some(8), 1), (None, 1), (None, 2), (None, 3)]);
+        let twice = "seeds = [1, 1, 0]\n[[model]]\nd_mlp = [4, 8]\n[[model]]\nd_mlp = [8, 16]\n[training]\noptimizer = \"adamw\"";
+        let seen: Vec<_> =
+            Plan::parse(twice, "x").unwrap().jobs.iter().map(|j| (j.model.d_mlp, j.seed)).collect();
+        let once = [4, 8, 16].map(|m| [(Some(m), 1), (Some(m), 0)]).concat();
+        assert_eq!(seen, once);
     }
 
     #[test]

@@ -23,6 +23,8 @@ pub struct Record {
     pub version: String,
     /// The machine that began it.
     pub machine: String,
+    /// The command that began it.
+    pub command: Option<String>,
 }
 
 impl Record {
@@ -61,6 +63,7 @@ impl Record {
             seconds: journal.seconds,
             version: manifest.version,
             machine: manifest.machine,
+            command: manifest.command,
         })
     }
 

@@ -36,6 +36,9 @@ pub struct Row {
     pub predictions: u64,
     /// Vocabulary.
     pub d_vocab: u64,
+    /// The longest context.
+    #[serde(default)]
+    pub n_ctx: u64,
     /// The lowest loss of any model.
     pub floor_nats: f64,
     /// Heads.
@@ -87,10 +90,11 @@ impl Row {
             contexts: material.problem.len() as u64,
             predictions: material.problem.predictions() as u64,
             d_vocab: material.d_vocab,
+            n_ctx: material.n_ctx,
             floor_nats: material.problem.floor.0,
             n_heads: shape.map_or(job.model.n_heads, |s| s.n_heads),
-            d_head: shape.map_or(0, |s| s.d_head),
-            d_mlp: shape.map_or(0, |s| s.d_mlp),
+            d_head: shape.map_or(job.model.d_head.unwrap_or_default(), |s| s.d_head),
+            d_mlp: shape.map_or(job.model.d_mlp.unwrap_or_default(), |s| s.d_mlp),
             parameters: config.map_or(0, |c| c.n_parameters() as u64),
             result: None,
             error: None,
@@ -132,13 +136,16 @@ pub fn to_csv<'a>(rows: impl IntoIterator<Item = &'a Row>) -> String {
         let Job { corpus, model, training, seed } = &row.settings;
         let text = |x: &Option<String>| x.as_deref().map_or(String::new(), quoted);
         let name = match (&corpus.path, &corpus.lengths) {
+            _ if corpus.read_as.is_some() => corpus.read_as.clone().unwrap_or_default(),
             (Some(path), _) => path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
             (None, Some(lengths)) => format!("random {lengths}"),
             (None, None) => "stories".into(),
         };
-        let lr = training.lr.map_or(String::new(), |x| x.to_string());
+        let rate = training.resolve(*seed).ok().map(|(settings, _)| settings.rate).or(training.lr);
+        let lr = rate.map_or(String::new(), |x| x.to_string());
+        let config = model.config(row.d_vocab, row.n_ctx).ok();
+        let mixer = config.map(|c| c.shape.mixer).or(model.mixer);
         let batch = training.batch.map_or(String::new(), |x| x.to_string());
-        let n_ctx = corpus.n_ctx.map_or(String::new(), |x| x.to_string());
         let _ = write!(
             out,
             "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
@@ -147,7 +154,7 @@ pub fn to_csv<'a>(rows: impl IntoIterator<Item = &'a Row>) -> String {
             quoted(&name),
             row.documents,
             quoted(&corpus.tokenizer),
-            n_ctx,
+            row.n_ctx,
             row.contexts,
             row.predictions,
             row.d_vocab,
@@ -158,7 +165,7 @@ pub fn to_csv<'a>(rows: impl IntoIterator<Item = &'a Row>) -> String {
             row.d_head,
             row.d_mlp,
             model.activation,
-            model.mixer.map_or(String::new(), |m| m.to_string()),
+            mixer.map_or(String::new(), |m| m.to_string()),
             row.parameters,
             training.optimizer.name(),
             lr,

@@ -134,7 +134,7 @@ pub fn run(
     let directory = shared.into_inner().unwrap_or_else(PoisonError::into_inner);
     let (done, failed) = (directory.done(), directory.rows().filter(|r| r.status == Status::Failed).count());
     let interrupted = !observer.go_on();
-    directory.leave(interrupted)?;
+    directory.leave()?;
     Ok(Outcome { jobs: plan.jobs.len(), done, failed, interrupted })
 }
 

@@ -161,12 +161,16 @@ impl Study {
             ),
             None => match self.trained.iter().filter_map(|t| Some((t, t.row.relative_gap()?))).min_by(|a, b| a.1.total_cmp(&b.1)) {
                 Some((t, gap)) => format!(
-                    "Trained: no width came within {} of the floor{part}; the nearest, {} neurons, is {} above it.",
+                    "Trained: no width came within {} of the floor{part}; the nearest, {} neurons, is {} above it{}.",
                     if self.part.floor_nats > 0.0 { "1%" } else { "0.01 nats a prediction" },
                     thousands(t.row.d_mlp),
                     match self.part.floor_nats > 0.0 {
                         true => format!("{:.1}%", 100.0 * gap),
                         false => format!("{gap:.3} nats a prediction"),
+                    },
+                    match t.row.result.as_ref().filter(|r| r.stop == "steps") {
+                        Some(r) => format!(" when its {} steps ran out", thousands(r.steps)),
+                        None => String::new(),
                     }
                 ),
                 None => "Trained: nothing was trained.".into(),

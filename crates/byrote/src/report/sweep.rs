@@ -12,7 +12,7 @@ use crate::Result;
 use crate::fit::{self, Direction, Law, Point, Scale, Size, Threshold, ThresholdSettings, threshold};
 use crate::lab::{Record, Row, Status as JobStatus, to_csv};
 use crate::train::Trained;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 /// The level that counts as the floor.
@@ -44,8 +44,7 @@ pub(super) fn finished(mut page: Page, record: &Record, command: &str, papers: &
     if !record.rows.is_empty() {
         page = page.section(Section::new("All results").anchor("results").table(table(record)));
     }
-    let seed = record.rows.iter().map(|r| r.settings.seed).min().unwrap_or(0);
-    page = page.command(if seed > 0 { format!("{command} --seed {seed}") } else { command.to_owned() });
+    page = page.command(command.to_owned());
     for (name, values) in settings(record) {
         page = page.setting(name, values);
     }
@@ -56,11 +55,39 @@ pub(super) fn finished(mut page: Page, record: &Record, command: &str, papers: &
     references(papers).into_iter().fold(page, Page::reference)
 }
 
-/// Every setting of the jobs with the values it takes; what stands for a default is called so.
+/// The settings of a job as they were used: what the plan leaves out is filled in.
+fn filled(row: &Row) -> Value {
+    let mut value = json!(row.settings);
+    let mut fill = |part: &str, key: &str, with: Value| {
+        if value[part][key].is_null() {
+            value[part][key] = with;
+        }
+    };
+    fill("corpus", "documents", json!(row.documents));
+    fill("corpus", "n_ctx", json!(row.n_ctx));
+    fill("model", "d_head", json!(row.d_head));
+    fill("model", "d_mlp", json!(row.d_mlp));
+    if let Ok(config) = row.settings.model.config(row.d_vocab, row.n_ctx) {
+        fill("model", "mixer", json!(config.shape.mixer));
+    }
+    if let Ok((settings, limits)) = row.settings.training.resolve(row.settings.seed) {
+        fill("training", "lr", json!(settings.rate));
+        fill("training", "last_lr", json!(settings.last_rate));
+        fill("training", "steps", json!(limits.steps));
+        fill("training", "weight_decay", json!(settings.decay));
+        fill("training", "memory", json!(settings.memory));
+        fill("training", "warmup", json!(settings.warmup));
+        fill("training", "warmup_lr", json!(settings.warmup_rate));
+        fill("training", "stop_relative_gap", json!(limits.relative_gap));
+    }
+    value
+}
+
+/// Every setting of the jobs with the values it takes.
 fn settings(record: &Record) -> Vec<(String, String)> {
     let mut all: Vec<(String, Vec<String>)> = Vec::new();
     for row in &record.rows {
-        let Ok(Value::Object(parts)) = serde_json::to_value(&row.settings) else { continue };
+        let Value::Object(parts) = filled(row) else { continue };
         let flat = parts.iter().flat_map(|(part, value)| match value {
             Value::Object(fields) => {
                 fields.iter().map(|(k, v)| (format!("{part}.{k}"), v)).collect::<Vec<_>>()
@@ -69,7 +96,7 @@ fn settings(record: &Record) -> Vec<(String, String)> {
         });
         for (name, value) in flat {
             let value = match value {
-                Value::Null => "default".to_owned(),
+                Value::Null => "none".to_owned(),
                 Value::String(text) => text.clone(),
                 other => other.to_string(),
             };
@@ -100,7 +127,13 @@ pub(super) fn state(record: &Record) -> Section {
         .line("The same command goes on where it ended."),
         (false, false) => Verdict::new(
             Status::Bad,
-            format!("{} of {} jobs are done, {} failed.", done, thousands(record.jobs as u64), failed.len()),
+            format!(
+                "{} of {} jobs are done, {} failed{}.",
+                done,
+                thousands(record.jobs as u64),
+                failed.len(),
+                if record.rows.len() < record.jobs { ": this is a part of the run" } else { "" }
+            ),
         ),
     };
     let verdict = failed

@@ -14,6 +14,7 @@ pub enum Method {
     /// Adam, in PyTorch's arithmetic.
     Adam,
     /// Adam with decoupled weight decay.
+    #[serde(rename = "adamw", alias = "adam-w")]
     AdamW,
     /// L-BFGS with a strong Wolfe line search, after a warm-up by Adam whose second moments become the units of the
     /// weights.

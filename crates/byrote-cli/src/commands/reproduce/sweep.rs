@@ -5,7 +5,7 @@ use crate::commands::sweep::{SweepArgs, estimate, execute_plan, exit_code};
 use crate::exact;
 use crate::interrupt;
 use crate::progress::Watcher as Reading;
-use crate::reporting::write_page;
+use crate::reporting::{command_line, write_page};
 use crate::ui::{self, thousands};
 use byrote::construct::{dana2024, kajitsuka2024, madden2024};
 use byrote::corpus::{Corpus, Outputs, Silent};
@@ -28,7 +28,7 @@ const SIZES: [u64; 5] = [64, 128, 256, 512, 1024];
 
 /// Runs a figure's plan, and draws its page.
 pub fn make(job: &Job<'_>, key: &str, text: &str) -> Result<(Made, ExitCode)> {
-    let plan = Plan::parse(text, key)?.moved(job.common.seed);
+    let plan = Plan { command: Some(command_line()), ..Plan::parse(text, key)?.moved(job.common.seed) };
     let common = job.common;
     let corpora = Corpora::read(&plan.jobs, &Reading::new(common.quiet))?;
     if job.dry_run {

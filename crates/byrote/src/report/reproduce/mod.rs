@@ -39,14 +39,19 @@ pub fn found(record: &Record, constructions: &[Construction]) -> Result<Found> {
         Some(key) => (key, true),
         None => (record.name.as_str(), false),
     };
-    let command = format!("byrote reproduce {key}{}", if full { " --full" } else { "" });
+    let seed = record.rows.iter().map(|r| r.settings.seed).min().filter(|&s| s > 0);
+    let seed = seed.map_or(String::new(), |s| format!(" --seed {s}"));
+    let typed = |otherwise: String| record.command.clone().unwrap_or(otherwise + &seed);
+    let command = typed(format!("byrote reproduce {key}{}", if full { " --full" } else { "" }));
+    // A plan of another's may have so common a name.
+    let of_sequences = record.rows.iter().all(|r| r.settings.corpus.lengths.is_some());
     let paper = match key {
         "madden2024-fig1" => madden2024::fig1(record)?,
-        "capacity" => capacity::page(record, constructions)?,
+        "capacity" if of_sequences => capacity::page(record, constructions)?,
         _ => match dana2024::figure(key, record)? {
             Some(paper) => paper,
             None => {
-                let command = format!("byrote sweep {key}.toml");
+                let command = typed(format!("byrote sweep {}.toml", record.name));
                 let page = sweep::page(record, &command)?;
                 return Ok(Found { page, lines: Vec::new(), json: json!({}) });
             }
@@ -208,6 +213,7 @@ mod tests {
                 contexts,
                 predictions: contexts,
                 d_vocab,
+                n_ctx: 9,
                 floor_nats,
                 n_heads: config.shape.n_heads,
                 d_head: config.shape.d_head,
@@ -235,6 +241,7 @@ mod tests {
             seconds: 1.0,
             version: "0".into(),
             machine: "none".into(),
+            command: None,
         }
     }
 

@@ -185,7 +185,11 @@ impl Study {
             Column::right("steps"),
             Column::left("ended"),
             Column::right("gap").unit("nats"),
-            Column::right("of the floor"),
+            if self.part.floor_nats > 0.0 {
+                Column::right("of the floor")
+            } else {
+                Column::right("gap a prediction").unit("nats")
+            },
             Column::right("memorized"),
         ];
         let mut table = Table::new("Training, by the number of hidden neurons.", columns);
@@ -204,7 +208,7 @@ impl Study {
                     thousands(r.steps).into(),
                     Cell::status(if reached { Status::Good } else { Status::Caution }, r.stop.clone()),
                     nats(r.gap_nats).into(),
-                    format!("{:.2}%", 100.0 * row.relative_gap().unwrap_or(f64::NAN)).into(),
+                    self.relative(row.relative_gap().unwrap_or(f64::NAN), 2).into(),
                     thousands(r.memorized).into(),
                 ],
                 None => {
@@ -241,7 +245,7 @@ impl Study {
                 Exhibit::new(figure)
                     .name("training")
                     .alt("The gap to the floor against the steps of training, a line a width.")
-                    .caption("Too few neurons stand still above the floor; enough of them fall to it."),
+                    .caption(self.training_caption()),
             );
         }
         section = section.table(table);
@@ -254,21 +258,65 @@ impl Study {
             let figure = Figure::new(
                 "Where the floor is reached",
                 Axis::log("hidden neurons"),
-                Axis::log("gap by floor"),
+                Axis::log(if self.part.floor_nats > 0.0 {
+                    "gap by floor"
+                } else {
+                    "gap (nats a prediction)"
+                }),
             )
             .line(Line::new("trained", "trained", gaps.clone()).with_markers())
             .points(Points::new("trained", "", gaps))
-            .horizontal(0.01, "1%")
+            .horizontal(0.01, if self.part.floor_nats > 0.0 { "1%" } else { "0.01" })
             .vertical(self.part.contexts as f64, "one neuron a context: guaranteed");
             section = section.exhibit(
                 Exhibit::new(figure)
                     .name("widths")
-                    .alt("The gap relative to the floor at the end of training against the number of neurons.")
-                    .caption("Training needs far fewer neurons than the theorem promises are enough: text is not the worst \
-                              case."),
+                    .alt(
+                        "The gap relative to the floor at the end of training against the number of neurons.",
+                    )
+                    .caption(self.widths_caption()),
             );
         }
         section
+    }
+
+    /// A gap by the floor, or in nats a prediction where the floor is 0.
+    fn relative(&self, gap: f64, digits: usize) -> String {
+        match self.part.floor_nats > 0.0 {
+            true => format!("{:.digits$}%", 100.0 * gap),
+            false => format!("{gap:.3}"),
+        }
+    }
+
+    /// What the curves show.
+    fn training_caption(&self) -> &'static str {
+        let ended =
+            |stop: &str| self.trained.iter().any(|t| t.row.result.as_ref().is_some_and(|r| r.stop == stop));
+        match (self.threshold().is_some(), ended("stalled"), ended("steps")) {
+            (true, true, _) => "Too few neurons stand still above the floor; enough of them fall to it.",
+            (true, false, true) => {
+                "Enough neurons fall to the floor; where the steps ran out, more of them might too."
+            }
+            (true, false, false) => "Every width falls to the floor.",
+            (false, _, true) => {
+                "The steps ran out before the floor was reached: this says nothing of how many neurons it takes."
+            }
+            (false, true, false) => "Every width stands still above the floor.",
+            (false, false, false) => "No width reached the floor.",
+        }
+    }
+
+    /// What the widths show.
+    fn widths_caption(&self) -> String {
+        match self.threshold() {
+            Some(t) if 2 * t.row.d_mlp <= self.part.contexts => format!(
+                "Training needs {} neurons at most; the theorem, which holds for any text, asks for {}.",
+                thousands(t.row.d_mlp),
+                thousands(self.part.contexts)
+            ),
+            Some(t) => format!("The floor is reached with {} neurons.", thousands(t.row.d_mlp)),
+            None => "No width reached the floor within the steps given.".into(),
+        }
     }
 
     pub(super) fn learning_in_context(&self) -> Section {
@@ -330,7 +378,10 @@ fn proof(outcome: &BuiltOutcome) -> Cell {
     match &outcome.certificate {
         Certificate::Enclosed(c) => match c.verdict {
             certify::Verdict::Certified => {
-                let margin = format!("certified: margin at least {}", nats(c.min_margin_lower_bound));
+                let margin = match c.min_margin_lower_bound < f64::MAX {
+                    true => format!("certified: margin at least {}", nats(c.min_margin_lower_bound)),
+                    false => "certified: there is no other token".into(),
+                };
                 // A gap is one of distributions; a model of labels alone has none to speak of.
                 let gap = format!(", gap at most {}", nats(c.gap_nats_upper_bound.0));
                 Cell::status(Status::Good, if outcome.gap_nats.is_some() { margin + &gap } else { margin })
