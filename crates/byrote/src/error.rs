@@ -228,7 +228,7 @@ pub enum Refusal {
         advice: &'static str,
     },
     /// The matrices do not fit into memory.
-    #[error("takes {needed} bytes of memory, {available} are allowed; {advice}")]
+    #[error("takes {} of memory, {} is allowed; {advice}", crate::units::bytes(*needed), crate::units::bytes(*available))]
     Memory {
         /// Bytes.
         needed: u64,

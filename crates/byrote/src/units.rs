@@ -29,6 +29,18 @@ impl fmt::Display for Nats {
     }
 }
 
+/// A size in bytes with a unit: 58.0 MiB.
+pub fn bytes(n: u64) -> String {
+    let (mut value, mut unit) = (n as f64, "B");
+    for next in ["KiB", "MiB", "GiB", "TiB"] {
+        if value < 1024.0 {
+            break;
+        }
+        (value, unit) = (value / 1024.0, next);
+    }
+    if unit == "B" { format!("{n} B") } else { format!("{value:.1} {unit}") }
+}
+
 /// A count with separators between the thousands: 2,637.
 pub fn grouped(count: impl Into<u128>) -> String {
     let digits = count.into().to_string();
@@ -45,6 +57,11 @@ pub fn grouped(count: impl Into<u128>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_have_units() {
+        assert_eq!([0, 1000, 1024, 60_810_496].map(bytes), ["0 B", "1000 B", "1.0 KiB", "58.0 MiB"]);
+    }
 
     #[test]
     fn counts_are_grouped_by_thousands() {

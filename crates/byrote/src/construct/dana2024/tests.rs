@@ -390,7 +390,9 @@ fn what_cannot_be_is_refused() {
     let ignored = Settings { epsilon: Some(0.1), method: Some(Method::Exact), ..Settings::default() };
     assert!(wrong(ignored).contains("--method truncate"));
     assert!(wrong(Settings { tolerance: f64::NAN, ..Settings::default() }).starts_with("--logit-tolerance"));
-    assert!(wrong(Settings { max_memory: 1000, ..Settings::default() }).contains("bytes of memory"));
+    assert!(
+        wrong(Settings { max_memory: 1000, ..Settings::default() }).contains("of memory, 1000 B is allowed")
+    );
     let longer = associations(10, 3, 20, 1);
     assert!(build(&longer, 10, 2, &Settings::default()).is_err());
     let empty = problem.subset(&[]);
