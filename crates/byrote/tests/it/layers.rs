@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 /// From the bottom to the top; a module uses itself and what stands in a row before its own.
 const LAYERS: &[&[&str]] = &[
-    &["error", "foreign", "units"],
+    &["units"],
+    &["error", "foreign"],
     &["num", "output"],
     &["corpus"],
     &["model"],
