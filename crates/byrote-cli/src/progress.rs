@@ -98,18 +98,27 @@ impl Counter {
 
     /// So many pieces are done, or more: threads finish out of order. Whether to go on.
     pub fn reached(&self, done: u64) -> bool {
-        if let Some(bar) = &self.bar {
-            if bar.is_hidden() && self.start.elapsed() > PATIENCE {
-                bar.set_draw_target(ProgressDrawTarget::stderr());
-            }
+        if let Some(bar) = self.shown() {
             bar.set_position(bar.position().max(done));
         }
         !interrupt::asked()
     }
 
-    /// One more piece is done: whether to stop.
+    /// One more piece is done, by any thread: whether to stop.
     pub fn one_more(&self) -> bool {
-        !self.reached(self.bar.as_ref().map_or(0, |bar| bar.position() + 1))
+        if let Some(bar) = self.shown() {
+            bar.inc(1);
+        }
+        interrupt::asked()
+    }
+
+    /// The bar, drawn once the work has taken a while.
+    fn shown(&self) -> Option<&ProgressBar> {
+        let bar = self.bar.as_ref()?;
+        if bar.is_hidden() && self.start.elapsed() > PATIENCE {
+            bar.set_draw_target(ProgressDrawTarget::stderr());
+        }
+        Some(bar)
     }
 }
 

@@ -191,6 +191,8 @@ fn completions_are_printed_for_every_shell() {
         let output = case.run(["completions", shell]);
         assert!(output.status.success() && output.stdout.len() > 1000, "{shell}");
     }
+    let object = case.json(["completions", "bash"]);
+    assert!(object["script"].as_str().unwrap().contains("byrote"));
 }
 
 #[test]

@@ -171,4 +171,21 @@ fn a_study_writes_down_how_its_text_was_read() {
     assert!(page.contains("gap a prediction") && !page.contains("of the floor</th>"));
     let manifest = std::fs::read_to_string(case.path("b/training/manifest.toml")).unwrap();
     assert!(manifest.contains("byrote study --quick --quiet --random 50 --out b"), "{manifest}");
+    // Its trainings have a page of their own, with that command.
+    let drawn = case.json(["report", "b"]);
+    assert_eq!(drawn["report_file"], "b/training/report.html");
+    let page = std::fs::read_to_string(case.path("b/training/report.html")).unwrap();
+    assert!(page.contains("byrote study --quick --quiet --random 50 --out b"));
+}
+
+#[test]
+fn a_study_takes_what_fits_into_the_memory_given() {
+    let case = Case::new();
+    let all = case.json(["study", "--builtin", "200", "--quick", "--out", "a"]);
+    let part = case.json(["study", "--builtin", "200", "--quick", "--max-memory", "2M", "--out", "b"]);
+    let contexts = |study: &Value| study["part"]["contexts"].as_u64().unwrap();
+    assert_eq!((contexts(&all), &all["part"]["all"]), (all["contexts"].as_u64().unwrap(), &true.into()));
+    assert!(contexts(&part).pow(2) * 48 <= 2 << 20 && part["part"]["all"] == false, "{part}");
+    let page = std::fs::read_to_string(case.path("b/report.html")).unwrap();
+    assert!(!page.contains("of memory"));
 }

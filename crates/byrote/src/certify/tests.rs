@@ -314,3 +314,15 @@ proptest! {
         prop_assert!(found.contexts - found.refuted_contexts >= seen.memorized);
     }
 }
+
+#[test]
+fn it_tells_how_far_it_is_and_ends_when_asked_to() {
+    let (problem, d_vocab) = stories(20);
+    let (model, _) = build(&problem, d_vocab, 9, &Settings::default()).unwrap();
+    let most = AtomicUsize::new(0);
+    let watched =
+        certify_watched(&model, &problem, &|done| most.fetch_max(done, Ordering::Relaxed) < usize::MAX);
+    assert_eq!(watched.unwrap(), certify(&model, &problem).unwrap());
+    assert_eq!(most.into_inner(), problem.len());
+    assert!(matches!(certify_watched(&model, &problem, &|_| false), Err(Error::Interrupted)));
+}

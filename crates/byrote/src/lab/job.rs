@@ -307,6 +307,33 @@ impl Job {
         format!("{:016x}", fnv1a(text.as_bytes()))
     }
 
+    /// The same with every setting that is left out filled in, for a corpus of this vocabulary and window. What the model or
+    /// the training cannot be made of stays as it is.
+    pub fn filled(&self, d_vocab: u64, n_ctx: u64) -> Self {
+        let mut job = self.clone();
+        job.corpus.n_ctx = job.corpus.n_ctx.or(u32::try_from(n_ctx).ok());
+        if let Ok(Config { shape, .. }) = self.model.config(d_vocab, n_ctx) {
+            job.model.d_head = Some(shape.d_head);
+            job.model.d_mlp = Some(shape.d_mlp);
+            job.model.mixer = Some(shape.mixer);
+        }
+        if let Ok((settings, limits)) = self.training.resolve(self.seed) {
+            job.training = TrainingSpec {
+                lr: Some(settings.rate),
+                // What does not fall has no last rate.
+                last_lr: (settings.schedule != Schedule::Constant).then_some(settings.last_rate),
+                steps: Some(limits.steps),
+                weight_decay: Some(settings.decay),
+                memory: Some(settings.memory),
+                warmup: Some(settings.warmup),
+                warmup_lr: Some(settings.warmup_rate),
+                stop_relative_gap: limits.relative_gap,
+                ..job.training
+            };
+        }
+        job
+    }
+
     /// Operations of a step, about: multiplications and additions of the output layer, the hidden layer and attention, forward
     /// and twice back.
     pub fn operations(&self, config: &Config, problem: &Problem) -> f64 {

@@ -133,7 +133,7 @@ relative_gap,memorized,memorized_distribution,accuracy,max_kl_nats,error";
 pub fn to_csv<'a>(rows: impl IntoIterator<Item = &'a Row>) -> String {
     let mut out = format!("{HEAD}\n");
     for row in rows {
-        let Job { corpus, model, training, seed } = &row.settings;
+        let Job { corpus, model, training, seed } = &row.settings.filled(row.d_vocab, row.n_ctx);
         let text = |x: &Option<String>| x.as_deref().map_or(String::new(), quoted);
         let name = match (&corpus.path, &corpus.lengths) {
             _ if corpus.read_as.is_some() => corpus.read_as.clone().unwrap_or_default(),
@@ -141,10 +141,7 @@ pub fn to_csv<'a>(rows: impl IntoIterator<Item = &'a Row>) -> String {
             (None, Some(lengths)) => format!("random {lengths}"),
             (None, None) => "stories".into(),
         };
-        let rate = training.resolve(*seed).ok().map(|(settings, _)| settings.rate).or(training.lr);
-        let lr = rate.map_or(String::new(), |x| x.to_string());
-        let config = model.config(row.d_vocab, row.n_ctx).ok();
-        let mixer = config.map(|c| c.shape.mixer).or(model.mixer);
+        let lr = training.lr.map_or(String::new(), |x| x.to_string());
         let batch = training.batch.map_or(String::new(), |x| x.to_string());
         let _ = write!(
             out,
@@ -165,7 +162,7 @@ pub fn to_csv<'a>(rows: impl IntoIterator<Item = &'a Row>) -> String {
             row.d_head,
             row.d_mlp,
             model.activation,
-            mixer.map_or(String::new(), |m| m.to_string()),
+            model.mixer.map_or(String::new(), |m| m.to_string()),
             row.parameters,
             training.optimizer.name(),
             lr,
@@ -175,7 +172,7 @@ pub fn to_csv<'a>(rows: impl IntoIterator<Item = &'a Row>) -> String {
             name_of(&training.sampling),
             name_of(&training.train_only),
             name_of(&model.init),
-            training.steps.unwrap_or(training.optimizer.default_steps()),
+            training.steps.map_or(String::new(), |n| n.to_string()),
             seed,
         );
         match &row.result {

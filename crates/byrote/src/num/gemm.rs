@@ -265,7 +265,7 @@ struct Ahead<T> {
 impl<T: Real> Ahead<T> {
     /// Numbers in a cache line.
     const LINE: usize = 64 / size_of::<T>();
-    /// Rows of a tile, at most.
+    /// Rows of a tile of whole panels.
     const TILE: usize = 8;
 
     #[inline(always)]

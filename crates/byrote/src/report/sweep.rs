@@ -12,7 +12,7 @@ use crate::Result;
 use crate::fit::{self, Direction, Law, Point, Scale, Size, Threshold, ThresholdSettings, threshold};
 use crate::lab::{Record, Row, Status as JobStatus, to_csv};
 use crate::train::Trained;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// The level that counts as the floor.
@@ -55,39 +55,12 @@ pub(super) fn finished(mut page: Page, record: &Record, command: &str, papers: &
     references(papers).into_iter().fold(page, Page::reference)
 }
 
-/// The settings of a job as they were used: what the plan leaves out is filled in.
-fn filled(row: &Row) -> Value {
-    let mut value = json!(row.settings);
-    let mut fill = |part: &str, key: &str, with: Value| {
-        if value[part][key].is_null() {
-            value[part][key] = with;
-        }
-    };
-    fill("corpus", "documents", json!(row.documents));
-    fill("corpus", "n_ctx", json!(row.n_ctx));
-    fill("model", "d_head", json!(row.d_head));
-    fill("model", "d_mlp", json!(row.d_mlp));
-    if let Ok(config) = row.settings.model.config(row.d_vocab, row.n_ctx) {
-        fill("model", "mixer", json!(config.shape.mixer));
-    }
-    if let Ok((settings, limits)) = row.settings.training.resolve(row.settings.seed) {
-        fill("training", "lr", json!(settings.rate));
-        fill("training", "last_lr", json!(settings.last_rate));
-        fill("training", "steps", json!(limits.steps));
-        fill("training", "weight_decay", json!(settings.decay));
-        fill("training", "memory", json!(settings.memory));
-        fill("training", "warmup", json!(settings.warmup));
-        fill("training", "warmup_lr", json!(settings.warmup_rate));
-        fill("training", "stop_relative_gap", json!(limits.relative_gap));
-    }
-    value
-}
-
 /// Every setting of the jobs with the values it takes.
 fn settings(record: &Record) -> Vec<(String, String)> {
     let mut all: Vec<(String, Vec<String>)> = Vec::new();
     for row in &record.rows {
-        let Value::Object(parts) = filled(row) else { continue };
+        let job = row.settings.filled(row.d_vocab, row.n_ctx);
+        let Ok(Value::Object(parts)) = serde_json::to_value(job) else { continue };
         let flat = parts.iter().flat_map(|(part, value)| match value {
             Value::Object(fields) => {
                 fields.iter().map(|(k, v)| (format!("{part}.{k}"), v)).collect::<Vec<_>>()
