@@ -35,15 +35,17 @@ impl Common {
     /// Runs in a pool of the threads asked for.
     pub fn in_pool<T: Send>(&self, run: impl FnOnce() -> T + Send) -> Result<T> {
         let threads = match self.threads {
-            Some(0) => return Err(Error::setting("--threads", "0; at least 1")),
-            Some(n) if n > 4096 => return Err(Error::setting("--threads", format!("{n}; at most 4096"))),
+            Some(0) => return Err(Error::setting("threads", "must be at least 1 (got 0)")),
+            Some(n) if n > 4096 => {
+                return Err(Error::setting("threads", format!("must be at most 4096 (got {n})")));
+            }
             Some(n) => n,
             None => 0, // rayon's word for all cores
         };
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(threads)
             .build()
-            .map_err(|e| Error::setting("--threads", e.to_string()))?;
+            .map_err(|e| Error::setting("threads", e.to_string()))?;
         Ok(pool.install(run))
     }
 }

@@ -184,7 +184,7 @@ impl CorpusArgs {
         if let Some(n) = self.random {
             let d_vocab = self.d_vocab.unwrap_or(50);
             let d_vocab = u32::try_from(d_vocab)
-                .map_err(|_| Error::setting("--d-vocab", format!("{d_vocab} is beyond {}", u32::MAX)))?;
+                .map_err(|_| Error::setting("d_vocab", format!("{d_vocab} is beyond {}", u32::MAX)))?;
             let lengths = self.lengths.clone().unwrap_or(1..=8);
             let labels = self.labels.unwrap_or(d_vocab.min(10));
             return Ok(Source::Random(Associations::new(n, d_vocab, lengths, labels, common.seed)?));
@@ -268,7 +268,7 @@ impl CorpusArgs {
             return Err(Error::setting(name, format!("has no meaning for {source}")));
         }
         if self.limit == Some(0) {
-            return Err(Error::setting("--limit", "0 keeps no document; the least is 1"));
+            return Err(Error::setting("limit", "0 keeps no document; the least is 1"));
         }
         // No output may overwrite an input or another output.
         let real = |path: &PathBuf| std::fs::canonicalize(path).unwrap_or_else(|_| path.clone());
@@ -280,7 +280,7 @@ impl CorpusArgs {
         }
         match (&self.save, &self.list) {
             (Some(a), Some(b)) if real(a) == real(b) => {
-                Err(Error::setting("--list", "is the same file as --save"))
+                Err(Error::setting("list", "is the same file as --save"))
             }
             _ => Ok(()),
         }

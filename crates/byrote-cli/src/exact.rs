@@ -154,11 +154,11 @@ pub fn predict(args: &PredictCommand, common: &Common) -> Result<ExitCode> {
     let file = ExactFile::load(&args.model)?;
     if args.corpus.is_given() {
         let message = "beside a corpus only `byrote eval` compares exact networks";
-        return Err(Error::setting("PATH", message));
+        return Err(Error::setting("paths", message));
     }
     let tokens = predict::tokens(args, &file.tokenizer, &file.vocabulary)?;
     if tokens.is_empty() {
-        return Err(Error::setting("TEXT", "holds no token"));
+        return Err(Error::setting("text", "holds no token"));
     }
     let ready = file.model.ready();
     let positions: Vec<usize> = match file.model.task.goal {
@@ -168,7 +168,7 @@ pub fn predict(args: &PredictCommand, common: &Common) -> Result<ExitCode> {
     let answers =
         positions.iter().map(|&p| ready.answer(&tokens, Some(p))).collect::<Result<Vec<Answer>>>().map_err(
             |e| match e {
-                Error::Setting { name: "tokens", message } => Error::setting("TEXT", message),
+                Error::Setting { name: "tokens", message } => Error::setting("text", message),
                 other => other,
             },
         )?;
@@ -329,7 +329,7 @@ fn labelled(args: &EvalCommand, common: &Common, file: &ExactFile) -> Result<Lab
     }
     let [path] = &args.corpus.paths[..] else {
         let message = "this network was built from labelled sequences: name one file of them, .jsonl or .tsv";
-        return Err(Error::setting("PATH", message));
+        return Err(Error::setting("paths", message));
     };
     let choice = match file.tokenizer.as_str() {
         "ids" => Default::default(),
@@ -344,7 +344,7 @@ fn on_pairs(data: &Labelled, args: &EvalCommand, file: &ExactFile) -> Result<Fou
         let message = format!("the model has never seen the token {:?}", data.vocabulary.text(token));
         match args.corpus.paths.first() {
             Some(path) => Error::format(path, message),
-            None => Error::setting("--random", message),
+            None => Error::setting("random", message),
         }
     })?;
     let ready = file.model.ready();

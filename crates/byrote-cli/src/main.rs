@@ -14,18 +14,25 @@ mod model_args;
 mod model_kind;
 mod progress;
 mod reporting;
+mod spelling;
 mod sweeping;
 mod training;
 mod ui;
 
 use args::{Cli, Command};
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
 use std::panic::AssertUnwindSafe;
 use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let command = Cli::command();
+    let matches = match command.clone().try_get_matches() {
+        Ok(matches) => matches,
+        Err(error) => return ui::usage_error(&error),
+    };
+    spelling::learn(&command, &matches);
+    let cli = match Cli::from_arg_matches(&matches) {
         Ok(cli) => cli,
         Err(error) => return ui::usage_error(&error),
     };

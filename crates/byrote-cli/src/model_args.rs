@@ -111,7 +111,7 @@ impl ModelArgs {
         if let Some(typed) = self.shape.n_heads.filter(|&h| h != config.shape.n_heads) {
             let message =
                 format!("{typed}; the preset {preset} has one head (--preset madden2024 has any number)");
-            return Err(Error::setting("--n-heads", message));
+            return Err(Error::setting("n_heads", message));
         }
         if let Some(mixer) = self.shape.mixer {
             config.shape.mixer = mixer;

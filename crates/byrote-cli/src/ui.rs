@@ -1,14 +1,15 @@
 //! What is shown: tables for people, JSON for programs, errors for both.
 
-use crate::interrupt;
+use crate::{interrupt, spelling};
 use byrote::Error;
 pub use byrote::units::grouped as thousands;
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-/// Prints on standard output. A reader that has gone away (`| head`) is no error.
+/// Prints on standard output, with control characters escaped. A reader that has gone away (`| head`) is not an error.
 pub fn print(text: &str) -> byrote::Result<()> {
+    let text = escaped(text);
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(Error::io("standard output", "write", e)),
@@ -24,14 +25,14 @@ pub fn print_json(value: &Value) -> byrote::Result<()> {
 /// A note on standard error, unless `quiet`.
 pub fn note(quiet: bool, text: &str) {
     if !quiet {
-        let _ = writeln!(io::stderr(), "{text}");
+        let _ = writeln!(io::stderr(), "{}", escaped(text));
     }
 }
 
 /// Shows an error, a line a cause, and gives the exit code.
 pub fn report_error(error: &Error, json: bool) -> ExitCode {
     let interrupted = matches!(error, Error::Interrupted);
-    let line = one_line(&error.to_string());
+    let line = one_line(&escaped(&spelling::of_error(error)));
     let _ = writeln!(io::stderr(), "byrote: {line}");
     if json {
         let object = json!({"error": {
@@ -82,6 +83,19 @@ pub fn shown(text: &str) -> String {
             false => vec![c],
         })
         .collect()
+}
+
+/// Text for a terminal: file names and tokens may hold control characters, which could move the cursor or change colours.
+/// They are escaped; line ends and tabs are kept.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c.is_control() && !matches!(c, '\n' | '\t') {
+            true => out.extend(c.escape_debug()),
+            false => out.push(c),
+        }
+    }
+    out
 }
 
 fn one_line(text: &str) -> String {
@@ -146,6 +160,11 @@ pub fn duration(seconds: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn control_characters_are_escaped_and_lines_are_kept() {
+        assert_eq!(escaped("a\u{1b}[31m\tb\r\n\u{9b}c"), "a\\u{1b}[31m\tb\\r\n\\u{9b}c");
+    }
 
     #[test]
     fn durations_are_short() {

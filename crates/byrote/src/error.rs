@@ -44,7 +44,7 @@ pub enum Error {
     },
     /// Text that is not UTF-8.
     #[error(
-        "{}, line {line}: invalid UTF-8 at byte {offset}; --lossy replaces it, --tokenizer byte reads any bytes",
+        "{}, line {line}: invalid UTF-8 at byte {offset}; `lossy` replaces it, `tokenizer = byte` reads any bytes",
         path.display()
     )]
     InvalidUtf8 {
@@ -68,9 +68,9 @@ pub enum Error {
     /// A setting outside its range, or settings that contradict each other.
     #[error("{name}: {message}")]
     Setting {
-        /// The option's name as the user types it.
+        /// The field's name, such as `n_ctx`; every front end spells it its own way.
         name: &'static str,
-        /// What is wrong and what is allowed.
+        /// What is wrong and what is allowed. Other settings stand in backticks: `` `batch` ``, `` `tokenizer = char` ``.
         message: String,
     },
     /// Nothing to count.
@@ -106,7 +106,7 @@ pub enum Error {
         message: String,
     },
     /// A step size with which layers of descent lose their digits or diverge.
-    #[error("--eta: {eta} {why}; the largest safe step here is {largest:.6}")]
+    #[error("eta: {eta} {why}; the largest safe step here is {largest:.6}")]
     UnstableStep {
         /// The step size asked for.
         eta: f64,
@@ -156,7 +156,7 @@ pub enum Refusal {
     /// More contexts than the heads and the skip connection can tell apart.
     #[error(
         "{contexts} contexts, at most {capacity} are stored exactly: n_heads min(d_head, d_model) and what {last_tokens} \
-         distinct last tokens add; take more heads, or --method refit"
+         distinct last tokens add; take more heads, or `method = refit`"
     )]
     CapacityExceeded {
         /// Contexts to store.
@@ -169,7 +169,7 @@ pub enum Refusal {
     /// Contexts of one token, which no head can tell apart.
     #[error(
         "{contexts} contexts of one token, which every head returns as it is: at most d_model = {d_model} of them are stored \
-         exactly; take --d-model {contexts}, --contexts full, or --method refit"
+         exactly; take `d_model = {contexts}`, `contexts = full`, or `method = refit`"
     )]
     OneTokenContexts {
         /// Contexts of one token.
@@ -180,7 +180,7 @@ pub enum Refusal {
     /// Features that depend on each other, whatever the draw.
     #[error(
         "the features of {contexts} contexts have rank {rank}, though {capacity} dimensions are there: the contexts are too \
-         much alike; take more heads, or --method refit"
+         much alike; take more heads, or `method = refit`"
     )]
     RankDeficient {
         /// The rank that was found.
@@ -275,6 +275,15 @@ impl Error {
             Error::Sequence { .. } => "sequence",
             Error::UnstableStep { .. } => "unstable_step",
             Error::Interrupted => "interrupted",
+        }
+    }
+
+    /// The setting that the message begins with, by its field's name.
+    pub fn setting_name(&self) -> Option<&'static str> {
+        match self {
+            Error::Setting { name, .. } => Some(name),
+            Error::UnstableStep { .. } => Some("eta"),
+            _ => None,
         }
     }
 

@@ -100,7 +100,7 @@ struct Outcome {
 /// Evaluates a model; `tolerance` is the KL up to which a distribution is memorized, `worst` how many contexts to name.
 pub fn evaluate(model: &Model, problem: &Problem, tolerance: Nats, worst: usize) -> Result<Evaluation> {
     if tolerance.0.is_nan() || tolerance.0 < 0.0 {
-        return Err(Error::setting("--tol", format!("{}; a number of nats from 0", tolerance.0)));
+        return Err(Error::setting("tol", format!("must be at least 0 nats (got {})", tolerance.0)));
     }
     problem.fits(model.config())?;
     let mut evaluator = Evaluator::<f64>::forward(*model.config(), problem);
@@ -117,7 +117,7 @@ pub fn evaluate(model: &Model, problem: &Problem, tolerance: Nats, worst: usize)
         let tokens = problem.tokens_of(wrong.context);
         let message =
             format!("the logits of the context {tokens:?} are not finite: its weights are too large");
-        return Err(Error::setting("MODEL", message));
+        return Err(Error::setting("model", message));
     }
     let longest = (0..problem.len()).map(|c| problem.places_of(c).len()).max().unwrap_or(0);
     let mut by_length: Vec<LengthEvaluation> = (1..=longest)

@@ -73,7 +73,7 @@ impl SizeArgs {
         }
         let d_vocab = d_vocab.ok_or_else(|| {
             Error::setting(
-                "--d-vocab",
+                "d_vocab",
                 "a shape needs the size of its vocabulary, or a corpus (--builtin 1000)",
             )
         })?;
@@ -96,7 +96,7 @@ pub fn run(args: &BoundsCommand, common: &Common) -> Result<ExitCode> {
     // --d-vocab is that of the random corpus where there is one, otherwise of the model.
     let typed = args.corpus.d_vocab.filter(|_| args.corpus.random.is_none());
     if typed == Some(0) {
-        return Err(Error::setting("--d-vocab", "0 tokens; at least 1"));
+        return Err(Error::setting("d_vocab", "0 tokens; at least 1"));
     }
     // Typed, else that of the corpus (summaries carry their own), else the default.
     let n_ctx = args.corpus.n_ctx.or(summary.map(|s| s.n_ctx)).unwrap_or(args.corpus.options().window.n_ctx);
@@ -160,7 +160,7 @@ fn encoders(ranks: &[u64], corpus: &Corpus, seed: u64) -> Result<Vec<EncoderRow>
     let omega = corpus.summary.d_vocab;
     let row = |&d_model: &u64| {
         if !(1..=1 << 20).contains(&d_model) {
-            return Err(Error::setting("--encoder", format!("{d_model} is not between 1 and {}", 1 << 20)));
+            return Err(Error::setting("encoder", format!("{d_model} is not between 1 and {}", 1 << 20)));
         }
         let solve = Encoder::solve(&problem, omega, d_model as usize, SMOOTHING, Effort::default(), seed);
         let encoder = solve?;
@@ -218,7 +218,7 @@ impl PlotFormat {
         match path.extension().map(|e| e.to_ascii_lowercase()) {
             Some(e) if e == "svg" => Ok(Self::Svg),
             Some(e) if e == "png" => Ok(Self::Png),
-            _ => Err(Error::setting("--plot", format!("{} ends in neither .svg nor .png", path.display()))),
+            _ => Err(Error::setting("plot", format!("{} ends in neither .svg nor .png", path.display()))),
         }
     }
 }
@@ -231,7 +231,7 @@ fn draw(paths: &[PathBuf], situation: &Situation, title: &str) -> Result<()> {
     let model = situation.parameter_count().map(|k| format!("model: {} parameters", thousands(k)));
     let figure =
         capacity(situation, &named.unwrap_or_default(), &model.unwrap_or_default()).ok_or_else(|| {
-            Error::setting("--plot", "nothing to draw without a vocabulary: give a corpus or --d-vocab")
+            Error::setting("plot", "nothing to draw without a vocabulary: give a corpus or --d-vocab")
         })?;
     for path in paths {
         match PlotFormat::of(path)? {

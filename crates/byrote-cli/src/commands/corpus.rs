@@ -38,7 +38,7 @@ pub struct CorpusCommand {
 
 pub fn run(args: &CorpusCommand, common: &Common) -> Result<ExitCode> {
     if args.corpus.d_vocab.is_some() && args.corpus.random.is_none() {
-        return Err(Error::setting("--d-vocab", "has a meaning for --random only"));
+        return Err(Error::setting("d_vocab", "has a meaning for --random only"));
     }
     let written = match &args.write {
         Some(path) => {

@@ -83,7 +83,7 @@ pub fn as_read_with(
             "ids" => None,
             other => {
                 let message = format!("the model was made with {other}; name the file");
-                return Err(Error::setting("--tokenizer", message));
+                return Err(Error::setting("tokenizer", message));
             }
         };
     }
@@ -94,7 +94,7 @@ pub fn as_read_with(
     }
     if let Some(typed) = args.n_ctx.filter(|&t| u64::from(t) > longest) {
         return Err(Error::setting(
-            "--n-ctx",
+            "n_ctx",
             format!("{typed}; the model reads contexts of at most {longest}"),
         ));
     }
@@ -132,11 +132,11 @@ pub fn problem_in(vocabulary: &Vocabulary, corpus: &Corpus) -> Result<Problem> {
             word(vocabulary.alphabet()),
             word(corpus.vocabulary.alphabet())
         );
-        return Err(Error::setting("--tokenizer", message));
+        return Err(Error::setting("tokenizer", message));
     }
     let names = corpus.vocabulary.ids_in(vocabulary).map_err(|id| {
         let token = corpus.vocabulary.text(id);
-        Error::setting("MODEL", format!("has never seen the token {token:?} of this corpus"))
+        Error::setting("model", format!("has never seen the token {token:?} of this corpus"))
     })?;
     Ok(Problem { names: vocabulary.fingerprint(), ..problem.renamed(&names) })
 }

@@ -111,7 +111,7 @@ pub fn run(args: &ExportCommand, common: &Common) -> Result<ExitCode> {
 /// A network of many layers, always in f64.
 fn export_network(file: &NetworkFile, args: &ExportCommand, common: &Common) -> Result<ExitCode> {
     if matches!(args.precision, Some(PrecisionArg::F32)) {
-        return Err(Error::setting("--precision", "f32; networks of many layers are written in f64"));
+        return Err(Error::setting("precision", "f32; networks of many layers are written in f64"));
     }
     let mut out = OutputFile::create(&args.out)?;
     let bytes = match args.to {

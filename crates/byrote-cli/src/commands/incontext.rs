@@ -196,17 +196,17 @@ impl SourceArgs {
         let (length, sequences) = (self.length.unwrap_or(200), self.sequences.unwrap_or(5));
         if length < 2 {
             return Err(Error::setting(
-                "--length",
+                "length",
                 format!("{length}; at least 2, since nothing comes before the first"),
             ));
         }
         if sequences == 0 || sequences > 100_000 {
-            return Err(Error::setting("--sequences", format!("{sequences}; from 1 to 100,000")));
+            return Err(Error::setting("sequences", format!("{sequences}; from 1 to 100,000")));
         }
         let numbers = (length as u128) * u128::from(sequences) * d as u128;
         if numbers > 1 << 31 {
             return Err(Error::setting(
-                "--length",
+                "length",
                 format!("{} numbers in all; fewer vectors, sequences or dimensions", thousands(numbers)),
             ));
         }
@@ -230,7 +230,7 @@ impl SourceArgs {
 
 /// "7" or "20..40".
 fn period(text: &str) -> Result<(usize, usize)> {
-    let wrong = || Error::setting("--period", format!("{text:?}; a number, or A..B with both ends included"));
+    let wrong = || Error::setting("period", format!("{text:?}; a number, or A..B with both ends included"));
     let number = |s: &str| s.trim().parse::<usize>().map_err(|_| wrong());
     match text.split_once("..") {
         Some((least, most)) => Ok((number(least)?, number(most)?)),
@@ -247,7 +247,7 @@ impl MethodArgs {
             _ => KernelName::Exp,
         }) {
             KernelName::Linear if self.beta.is_some() => {
-                return Err(Error::setting("--beta", "the linear kernel has none; add --kernel exp"));
+                return Err(Error::setting("beta", "the linear kernel has none; add --kernel exp"));
             }
             KernelName::Linear => Kernel::LINEAR,
             KernelName::Exp => Kernel::exp(self.beta.unwrap_or(1.0))?,
@@ -269,7 +269,7 @@ impl MethodArgs {
             Some("spectral") => Step::Spectral,
             Some("exact") => Step::Exact,
             Some(number) => Step::Fixed(number.parse().map_err(|_| {
-                Error::setting("--eta", format!("{number:?}; a number, universal, spectral or exact"))
+                Error::setting("eta", format!("{number:?}; a number, universal, spectral or exact"))
             })?),
         })
     }
@@ -279,12 +279,12 @@ impl MethodArgs {
             return Ok(if self.recursion { Method::Recursion } else { Method::Direct });
         };
         if layers == 0 {
-            return Err(Error::setting("--layers", "0; at least 1"));
+            return Err(Error::setting("layers", "0; at least 1"));
         }
         if let Some(tol) = self.tol
             && !(tol > 0.0 && tol.is_finite())
         {
-            return Err(Error::setting("--tol", format!("{tol}; a number above 0")));
+            return Err(Error::setting("tol", format!("{tol}; a number above 0")));
         }
         let until = Until { layers, residual: self.tol };
         Ok(Method::Layers { until, step: self.step()?, sharpness: self.sharpness })
@@ -484,7 +484,7 @@ pub fn figure_format(path: &Path) -> Result<bool> {
     match path.extension().map(|e| e.to_ascii_lowercase()) {
         Some(e) if e == "svg" => Ok(true),
         Some(e) if e == "png" => Ok(false),
-        _ => Err(Error::setting("--plot", format!("{} ends in neither .svg nor .png", path.display()))),
+        _ => Err(Error::setting("plot", format!("{} ends in neither .svg nor .png", path.display()))),
     }
 }
 

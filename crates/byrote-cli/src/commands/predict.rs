@@ -48,15 +48,15 @@ pub fn run(args: &PredictCommand, common: &Common) -> Result<ExitCode> {
     let tokens = tokens(args, &file.tokenizer, &file.vocabulary)?;
     let n_ctx = file.model.config().shape.n_ctx;
     if tokens.is_empty() {
-        return Err(Error::setting("TEXT", "holds no token"));
+        return Err(Error::setting("text", "holds no token"));
     }
     if tokens.len() as u64 > n_ctx {
         let message = format!("{} tokens; this model reads at most {n_ctx}", tokens.len());
-        return Err(Error::setting("TEXT", message));
+        return Err(Error::setting("text", message));
     }
     let probabilities: Vec<f64> = softmax(&file.model.logits(&tokens));
     if probabilities.iter().any(|p| !p.is_finite()) {
-        return Err(Error::setting("MODEL", "its logits are not finite: its weights are too large"));
+        return Err(Error::setting("model", "its logits are not finite: its weights are too large"));
     }
     let own = match args.corpus.is_given() {
         true => Some(own_distribution(args, common, &file, &tokens)?),
@@ -120,7 +120,7 @@ pub fn tokens(args: &PredictCommand, tokenizer: &str, vocabulary: &Vocabulary) -
     let numbers = || {
         let parts = args.text.split([' ', ',', '\t', '\n']).filter(|p| !p.is_empty());
         parts
-            .map(|p| p.parse::<u32>().map_err(|_| Error::setting("TEXT", format!("{p:?} is no token id"))))
+            .map(|p| p.parse::<u32>().map_err(|_| Error::setting("text", format!("{p:?} is no token id"))))
             .collect::<Result<Vec<u32>>>()
     };
     if args.ids {
@@ -128,7 +128,7 @@ pub fn tokens(args: &PredictCommand, tokenizer: &str, vocabulary: &Vocabulary) -
         let size = vocabulary.len() as u32;
         return match ids.iter().find(|&&id| id >= size) {
             Some(id) => {
-                Err(Error::setting("TEXT", format!("token {id}; the vocabulary ends at {}", size - 1)))
+                Err(Error::setting("text", format!("token {id}; the vocabulary ends at {}", size - 1)))
             }
             None => Ok(ids),
         };
@@ -139,7 +139,7 @@ pub fn tokens(args: &PredictCommand, tokenizer: &str, vocabulary: &Vocabulary) -
         (None, name @ ("byte" | "char" | "whitespace" | "wordpunct")) => name.parse::<TokenizerChoice>().ok(),
         (None, other) => {
             let message = format!("the model was made with {other}; name the file, or give --ids");
-            return Err(Error::setting("--tokenizer", message));
+            return Err(Error::setting("tokenizer", message));
         }
     };
     let mut ids = match choice {
@@ -147,7 +147,7 @@ pub fn tokens(args: &PredictCommand, tokenizer: &str, vocabulary: &Vocabulary) -
             let chosen = Tokenizer::load(&choice)?;
             if chosen.alphabet() != vocabulary.alphabet() {
                 let message = format!("the model was made with {tokenizer}");
-                return Err(Error::setting("--tokenizer", message));
+                return Err(Error::setting("tokenizer", message));
             }
             chosen.encode(&args.text, vocabulary)?
         }

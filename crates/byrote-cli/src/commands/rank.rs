@@ -74,7 +74,7 @@ pub fn run(args: &RankCommand, common: &Common) -> Result<ExitCode> {
         (None, None) => "tanh".parse()?,
     };
     if !(args.scale > 0.0 && args.scale.is_finite()) {
-        return Err(Error::setting("--scale", format!("{}; a number above 0", args.scale)));
+        return Err(Error::setting("scale", format!("{}; a number above 0", args.scale)));
     }
     let given = |name, text: &Option<String>| text.as_deref().map(|t| list(name, t)).transpose();
     let (a, b) = (given("--a", &args.a)?, given("--b", &args.b)?);

@@ -314,7 +314,7 @@ fn part_that_fits(
     }
     if !args.merge.is_empty() {
         let message = "summaries cannot be read in part; give files, or --full";
-        return Err(Error::setting("PATH", message));
+        return Err(Error::setting("paths", message));
     }
     // Contexts grow a little slower than documents, their product with the vocabulary faster.
     let share = (most as f64 / whole.contexts as f64)

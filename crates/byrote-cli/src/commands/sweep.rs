@@ -120,7 +120,7 @@ pub fn execute_plan(
     common: &Common,
 ) -> Result<(Outcome, Vec<Row>)> {
     if args.checkpoint_every.is_nan() || args.checkpoint_every < 0.0 {
-        return Err(Error::setting("--checkpoint-every", "a number of seconds from 0"));
+        return Err(Error::setting("checkpoint_every", "a number of seconds from 0"));
     }
     let mut directory = Directory::open(out, plan, corpora)?;
     interrupt::clean_up_beside(&out.join("results.csv"));

@@ -210,10 +210,10 @@ impl TrainingArgs {
             },
         };
         if self.checkpoint_every.is_nan() || self.checkpoint_every < 0.0 {
-            return Err(Error::setting("--checkpoint-every", "a number of seconds from 0"));
+            return Err(Error::setting("checkpoint_every", "a number of seconds from 0"));
         }
         if self.tol.is_nan() || self.tol < 0.0 {
-            return Err(Error::setting("--tol", "a number of nats from 0"));
+            return Err(Error::setting("tol", "a number of nats from 0"));
         }
         Ok((settings.checked()?, limits.checked()?))
     }
@@ -254,14 +254,14 @@ pub fn run(args: &TrainCommand, common: &Common) -> Result<ExitCode> {
     let training = &args.training;
     let (settings, limits) = training.settings(common.seed)?;
     if args.corpus.d_vocab.is_some() && args.corpus.random.is_none() {
-        return Err(Error::setting("--d-vocab", "has a meaning for --random only"));
+        return Err(Error::setting("d_vocab", "has a meaning for --random only"));
     }
     if let Some(path) = &training.init {
         ModelKind::expect_tensors(path, "it is made of whole numbers and cannot be trained")?;
     }
     let init = training.init.as_deref().map(ModelFile::load).transpose()?;
     if init.is_some() && !args.model.is_empty() {
-        return Err(Error::setting("--init", "brings its own model; leave the model options out"));
+        return Err(Error::setting("init", "brings its own model; leave the model options out"));
     }
     let corpus_args = match &init {
         Some(file) => eval::as_the_model_reads(&args.corpus, file)?,
@@ -352,7 +352,7 @@ fn start(
             let largest = file.model.parameters().iter().fold(0.0, |m: f64, x| m.max(x.abs()));
             if precision == Precision::F32 && largest > f64::from(f32::MAX) {
                 let message = format!("holds {largest:e}, too large for f32; --precision f64 takes it");
-                return Err(Error::setting("--init", message));
+                return Err(Error::setting("init", message));
             }
             file.precision = precision;
             Ok((problem, file))

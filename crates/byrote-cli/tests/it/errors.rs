@@ -48,7 +48,7 @@ fn wrong_inputs_end_in_one_clear_line() {
         (&["big.jsonl"], "4294967296"),
         (&["text.txt", "--tokenizer", "bad.json"], "not a tokenizer.json"),
         (&["text.txt", "--tokenizer", "missing.json"], "missing.json"),
-        (&["text.txt", "--n-ctx", "0"], "--n-ctx: 0 leaves no context"),
+        (&["text.txt", "--n-ctx", "0"], "--n-ctx: must be at least 1 (got 0)"),
         (&["text.txt", "--n-ctx", "-1"], "--n-ctx"),
         (&["text.txt", "--n-ctx", "4294967295"], "--n-ctx"),
         (&["bad.txt"], "line 2: invalid UTF-8 at byte 5"),

@@ -15,6 +15,6 @@ pub use targets::Targets;
 fn check_tolerance(tolerance: f64) -> crate::Result<()> {
     match tolerance > 0.0 {
         true => Ok(()),
-        false => Err(crate::Error::setting("--logit-tolerance", format!("{tolerance}; a number above 0"))),
+        false => Err(crate::Error::setting("logit_tolerance", format!("must be above 0 (got {tolerance})"))),
     }
 }

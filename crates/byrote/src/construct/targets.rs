@@ -34,7 +34,7 @@ impl Targets {
     /// The targets of a problem over `d_vocab` tokens, for a total gap of at most `gap`.
     pub fn new(problem: &Problem, d_vocab: u64, gap: Nats) -> Result<Self> {
         if !(gap.0 > 0.0 && gap.0.is_finite()) {
-            return Err(Error::setting("--gap", format!("{}; a number of nats above 0", gap.0)));
+            return Err(Error::setting("gap", format!("must be above 0 nats (got {})", gap.0)));
         }
         let omega = d_vocab as f64;
         let missing: f64 =
@@ -43,10 +43,13 @@ impl Targets {
         if omega * eps >= 0.5 {
             let most = 0.5 * missing / (0.9 * omega);
             let message = format!("{}; for this corpus at most {most:.3e} nats", gap.0);
-            return Err(Error::setting("--gap", message));
+            return Err(Error::setting("gap", message));
         }
         if missing > 0.0 && eps < 1e-290 {
-            return Err(Error::setting("--gap", format!("{:e}; too small for double precision", gap.0)));
+            return Err(Error::setting(
+                "gap",
+                format!("is too small for double precision (got {:e})", gap.0),
+            ));
         }
         let (mut starts, mut entries) = (vec![0], Vec::with_capacity(problem.next.len()));
         for i in 0..problem.len() {

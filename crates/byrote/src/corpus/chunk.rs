@@ -183,7 +183,7 @@ impl Chunk {
                 });
                 if longest.max(text.len() - done) > MAX_TOKEN_BYTES && !self.is_full() {
                     return Err(Refusal::Message(format!(
-                        "a token of more than {} MiB; is this the right --tokenizer, are these the right --documents?",
+                        "a token of more than {} MiB; is this the right `tokenizer`, are these the right `documents`?",
                         MAX_TOKEN_BYTES >> 20
                     )));
                 }
@@ -193,7 +193,7 @@ impl Chunk {
             Tokenizer::HuggingFace(tokenizer) => {
                 if text.len() > MAX_DOCUMENT_BYTES {
                     return Err(Refusal::Message(format!(
-                        "a document of more than {} MiB: a tokenizer.json encodes documents whole; cut it with --documents",
+                        "a document of more than {} MiB: a tokenizer.json encodes documents whole; cut it with `documents`",
                         MAX_DOCUMENT_BYTES >> 20
                     )));
                 }

@@ -58,9 +58,9 @@ fn check_memory(union: &Vocabulary, maps: &[Vec<u32>], budget: Option<u64>) -> R
     let held = union.footprint() + maps.iter().map(|m| m.len() * 4).sum::<usize>();
     match budget {
         Some(budget) if held as u64 > budget.max(1 << 24) => Err(Error::setting(
-            "--max-memory",
+            "max_memory",
             format!(
-                "{} different tokens alone take more; allow more, or use --tokenizer char or byte",
+                "{} different tokens alone take more; allow more, or use `tokenizer = char` or `tokenizer = byte`",
                 union.len()
             ),
         )),

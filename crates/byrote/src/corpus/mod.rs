@@ -177,7 +177,10 @@ impl Corpus {
         let options = Options { window: Window { n_ctx, ..Window::default() }, ..Options::default() };
         options.window.check()?;
         if length == 0 || !ids.len().is_multiple_of(length) {
-            return Err(Error::setting("length", format!("{} ids are no documents of {length}", ids.len())));
+            return Err(Error::setting(
+                "length",
+                format!("{} ids cannot be cut into documents of {length}", ids.len()),
+            ));
         }
         let size = T::size(ids)?;
         let kept = length.min(options.window.kept());
@@ -267,10 +270,10 @@ fn read_files(
         }
     }
     if options.dtype.is_some() && !formats.contains(&Format::Bin) {
-        return Err(Error::setting("--dtype", "is for .bin files, and none was given"));
+        return Err(Error::setting("dtype", "applies to .bin files, and none was given"));
     }
     if options.separator_id.is_some() && !formats.iter().any(|f| matches!(f, Format::Bin | Format::Npy)) {
-        return Err(Error::setting("--separator-id", "is for .bin and .npy files, and none was given"));
+        return Err(Error::setting("separator_id", "applies to .bin and .npy files, and none was given"));
     }
     let collector = collector
         .unwrap_or_else(|| Collector::new(options, &tokenizer, Stories::new(0), text_alphabet, observer));
@@ -345,13 +348,13 @@ fn read_random(
     let longest = *associations.lengths().end();
     if longest > options.window.n_ctx as usize {
         return Err(Error::setting(
-            "--n-ctx",
+            "n_ctx",
             format!("{} would cut sequences of {longest} tokens", options.window.n_ctx),
         ));
     }
     let tokenizer = Tokenizer::Byte; // Ids are taken as they are.
     let mut collector = Collector::new(options, &tokenizer, Stories::new(0), Alphabet::Id, observer);
-    let mut slab = Slab { content: Content::Ids, first_line: 1, path: "--random".into(), ..Slab::default() };
+    let mut slab = Slab { content: Content::Ids, first_line: 1, path: "random".into(), ..Slab::default() };
     for sequence in associations.draw() {
         let start = slab.ids.len();
         slab.ids.extend_from_slice(&sequence);
@@ -395,6 +398,6 @@ fn read_summaries(
     }
     match first {
         Some((header, _)) => merge_runs(groups, header, |_| (), None, options, outputs, observer),
-        None => Err(Error::setting("--merge", "no summary given")),
+        None => Err(Error::setting("merge", "no summary given")),
     }
 }

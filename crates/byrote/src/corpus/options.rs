@@ -37,7 +37,7 @@ impl fmt::Display for DocumentRule {
 impl FromStr for DocumentRule {
     type Err = Error;
     fn from_str(s: &str) -> Result<Self> {
-        let wrong = |message: String| Err(Error::setting("--documents", message));
+        let wrong = |message: String| Err(Error::setting("documents", message));
         if let Some(text) = s.strip_prefix("separator:") {
             let text = unescape(text);
             return if text.is_empty() {

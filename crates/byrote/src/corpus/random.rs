@@ -64,35 +64,42 @@ impl Associations {
     ) -> Result<Self> {
         let (shortest, longest) = (*lengths.start(), *lengths.end());
         if n == 0 {
-            return Err(Error::setting("--random", "0 sequences; ask for at least 1"));
+            return Err(Error::setting("random", "must be at least 1 (got 0)"));
         }
         if n > MAX_SEQUENCES {
-            return Err(Error::setting("--random", format!("{n} sequences; at most {MAX_SEQUENCES}")));
+            return Err(Error::setting("random", format!("must be at most {MAX_SEQUENCES} (got {n})")));
         }
         if d_vocab == 0 {
-            return Err(Error::setting("--d-vocab", "0 tokens; at least 1 is needed"));
+            return Err(Error::setting("d_vocab", "must be at least 1 (got 0)"));
         }
         if shortest == 0 {
-            return Err(Error::setting("--lengths", format!("{shortest}..{longest}; lengths start at 1")));
+            return Err(Error::setting(
+                "lengths",
+                format!("must start at 1 or above (got {shortest}..{longest})"),
+            ));
         }
         if shortest > longest {
             let message = format!("{shortest}..{longest} is empty; write the shorter length first");
-            return Err(Error::setting("--lengths", message));
+            return Err(Error::setting("lengths", message));
         }
         if longest > MAX_LENGTH {
-            return Err(Error::setting("--lengths", format!("{shortest}..{longest}; at most {MAX_LENGTH}")));
+            return Err(Error::setting(
+                "lengths",
+                format!("must end at {MAX_LENGTH} or below (got {shortest}..{longest})"),
+            ));
         }
         if !(1..=d_vocab).contains(&labels) {
-            let message = format!("{labels}; labels are tokens, so from 1 to --d-vocab, {d_vocab}");
-            return Err(Error::setting("--labels", message));
+            let message =
+                format!("must be from 1 to `d_vocab`, {d_vocab}, because labels are tokens (got {labels})");
+            return Err(Error::setting("labels", message));
         }
         let available = count_sequences(d_vocab, &lengths);
         if available < n as u64 {
             let message = format!(
                 "{n} distinct sequences, but {d_vocab} tokens at lengths {shortest}..{longest} make only \
-                 {available}; lower --random, or raise --d-vocab or --lengths"
+                 {available}; lower `random`, or raise `d_vocab` or `lengths`"
             );
-            return Err(Error::setting("--random", message));
+            return Err(Error::setting("random", message));
         }
         Ok(Associations { n, d_vocab, lengths, labels, seed })
     }
@@ -361,14 +368,14 @@ mod tests {
             Err(Error::Setting { name, .. }) => name,
             other => panic!("{other:?}"),
         };
-        assert_eq!(name(0, 10, 1..=2, 3), "--random");
-        assert_eq!(name(111, 10, 1..=2, 3), "--random");
-        assert_eq!(name(5, 0, 1..=2, 3), "--d-vocab");
-        assert_eq!(name(5, 10, 0..=2, 3), "--lengths");
-        assert_eq!(name(5, 10, 3..=2, 3), "--lengths");
-        assert_eq!(name(5, 10, 1..=MAX_LENGTH + 1, 3), "--lengths");
-        assert_eq!(name(5, 10, 1..=2, 0), "--labels");
-        assert_eq!(name(5, 10, 1..=2, 11), "--labels");
+        assert_eq!(name(0, 10, 1..=2, 3), "random");
+        assert_eq!(name(111, 10, 1..=2, 3), "random");
+        assert_eq!(name(5, 0, 1..=2, 3), "d_vocab");
+        assert_eq!(name(5, 10, 0..=2, 3), "lengths");
+        assert_eq!(name(5, 10, 3..=2, 3), "lengths");
+        assert_eq!(name(5, 10, 1..=MAX_LENGTH + 1, 3), "lengths");
+        assert_eq!(name(5, 10, 1..=2, 0), "labels");
+        assert_eq!(name(5, 10, 1..=2, 11), "labels");
     }
 
     #[test]

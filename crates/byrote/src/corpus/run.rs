@@ -45,17 +45,17 @@ impl Header {
         };
         let (a, b) = (self.window, other.window);
         if self.tokenizer != other.tokenizer {
-            return differ("--tokenizer", &self.tokenizer, &other.tokenizer);
+            return differ("tokenizer", &self.tokenizer, &other.tokenizer);
         } else if a.n_ctx != b.n_ctx {
-            return differ("--n-ctx", &a.n_ctx, &b.n_ctx);
+            return differ("n_ctx", &a.n_ctx, &b.n_ctx);
         } else if a.exact_length != b.exact_length {
-            return differ("--exact-length", &a.exact_length, &b.exact_length);
+            return differ("exact_length", &a.exact_length, &b.exact_length);
         } else if a.bos != b.bos {
-            return differ("--bos", &a.bos, &b.bos);
+            return differ("bos", &a.bos, &b.bos);
         } else if a.eos != b.eos {
-            return differ("--eos", &a.eos, &b.eos);
+            return differ("eos", &a.eos, &b.eos);
         } else if a.contexts != b.contexts {
-            return differ("--contexts", &a.contexts, &b.contexts);
+            return differ("contexts", &a.contexts, &b.contexts);
         } else if self.alphabet != other.alphabet {
             return differ("the kind of token", &self.alphabet, &other.alphabet);
         }
@@ -157,12 +157,8 @@ pub(crate) fn save_shell<W: Write>(mut out: W) -> io::Result<zstd::Encoder<'stat
 pub(crate) fn open_saved(path: &Path) -> Result<RunReader<Box<dyn Read + Send>>> {
     let mut file = crate::corpus::read::input::open_file(path)?;
     let mut magic = [0; 8];
-    let wrong = || {
-        Error::format(
-            path,
-            "not a summary written by `byrote corpus --save`, or of another version of the format",
-        )
-    };
+    let wrong =
+        || Error::format(path, "not a summary written with `save`, or one in another version of the format");
     file.read_exact(&mut magic).map_err(|_| wrong())?;
     if &magic != MAGIC {
         return Err(wrong());

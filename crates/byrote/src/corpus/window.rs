@@ -43,10 +43,10 @@ impl Window {
     /// Refuses a window without a context.
     pub fn check(&self) -> Result<()> {
         if self.n_ctx == 0 {
-            return Err(Error::setting("--n-ctx", "0 leaves no context; the least is 1"));
+            return Err(Error::setting("n_ctx", "must be at least 1 (got 0)"));
         }
         if self.n_ctx > MAX_N_CTX {
-            return Err(Error::setting("--n-ctx", format!("{} is more than {MAX_N_CTX}", self.n_ctx)));
+            return Err(Error::setting("n_ctx", format!("must be at most {MAX_N_CTX} (got {})", self.n_ctx)));
         }
         Ok(())
     }

@@ -45,7 +45,7 @@ impl RoundingError {
              where the largest logit is {:.1e}; write it in f64, as it is stored",
             self.max_logit_error, self.contexts, self.max_logit
         );
-        Err(Error::setting("--precision", message))
+        Err(Error::setting("precision", message))
     }
 }
 

@@ -140,13 +140,10 @@ impl Plan {
     pub fn network(&self) -> Result<Network> {
         self.kernel.goes_with(self.attention)?;
         if self.layers == 0 {
-            return Err(Error::setting("--layers", "0; at least 1"));
+            return Err(Error::setting("layers", "must be at least 1 (got 0)"));
         }
         if !(self.sharpness > 0.0 && self.sharpness <= 1e3) {
-            return Err(Error::setting(
-                "--sharpness",
-                format!("{}; above 0 and at most 1000", self.sharpness),
-            ));
+            return Err(Error::setting("sharpness", format!("{}; above 0 and at most 1000", self.sharpness)));
         }
         if !(self.bound > 0.0 && self.bound < 1e200) {
             return Err(Error::setting(
@@ -414,10 +411,10 @@ mod tests {
         let x = Task::Nonlinear.generate(3, 10, 0, 0).unwrap();
         let good = plan(&x, exp(1.0), Attention::Softmax, 5, 1.0);
         for (plan, says) in [
-            (Plan { attention: Attention::Identity, ..good }, "--attention"),
-            (Plan { kernel: Kernel::LINEAR, ..good }, "--attention"),
-            (Plan { layers: 0, ..good }, "--layers"),
-            (Plan { sharpness: f64::NAN, ..good }, "--sharpness"),
+            (Plan { attention: Attention::Identity, ..good }, "attention"),
+            (Plan { kernel: Kernel::LINEAR, ..good }, "attention"),
+            (Plan { layers: 0, ..good }, "layers"),
+            (Plan { sharpness: f64::NAN, ..good }, "sharpness"),
             (Plan { bound: f64::INFINITY, ..good }, "scale"),
         ] {
             let error = plan.network().unwrap_err();

@@ -61,10 +61,10 @@ impl Weights {
         kernel.goes_with(attention)?;
         if sequence.len() > MOST_LENGTH {
             return Err(Error::setting(
-                "--length",
+                "length",
                 format!(
                     "{} vectors are too many for layers, which compare each with all before it ({MOST_LENGTH} at most); \
-                     --direct takes any number",
+                     `direct` takes any number",
                     sequence.len()
                 ),
             ));
@@ -271,7 +271,7 @@ mod tests {
     fn lengths_without_end_and_overflows_are_refused() {
         let long = Sequence::new(Rows::zeros(MOST_LENGTH + 1, 1)).unwrap();
         let error = descend(&long, EXP(1.0), Attention::Exp, 0.1, Until::layers(1), &never).unwrap_err();
-        assert!(error.to_string().contains("--direct"), "{error}");
+        assert!(error.to_string().contains("direct"), "{error}");
         let x = Task::Nonlinear.generate(2, 5, 0, 0).unwrap();
         let error = descend(&x, EXP(800.0), Attention::Exp, 0.1, Until::layers(1), &never).unwrap_err();
         assert!(error.to_string().contains("softmax"), "{error}");

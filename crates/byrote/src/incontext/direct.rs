@@ -83,8 +83,8 @@ fn finite(predictions: &Rows, points: &Points) -> Result<Rows> {
                 if points.has_constant_diagonal() {
                     ""
                 } else {
-                    ": the norms differ too much; scale the vectors (--unit-norm) or take the normalised kernel \
-                     (--normalised)"
+                    ": the norms differ too much; scale the vectors (`unit_norm`) or take the normalised kernel \
+                     (`normalised`)"
                 }
             ),
         }),
@@ -213,7 +213,7 @@ mod tests {
     fn norms_too_different_are_told_and_so_is_a_stop() {
         let x = Sequence::new(Rows::new(1, vec![1e150, 1e150, 1e-150, 1.0])).unwrap();
         let error = direct(&x, Kernel::LINEAR, Over::Query, &never).unwrap_err();
-        assert!(error.to_string().contains("--normalised"), "{error}");
+        assert!(error.to_string().contains("normalised"), "{error}");
         assert!(matches!(direct(&x, Kernel::LINEAR, Over::Query, &|| true), Err(Error::Interrupted)));
     }
 

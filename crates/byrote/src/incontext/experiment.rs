@@ -133,7 +133,7 @@ pub fn plan(
     eta: f64,
     sharpness: f64,
 ) -> Result<Plan> {
-    let first = sequences.first().ok_or_else(|| Error::setting("--sequences", "0; at least 1"))?;
+    let first = sequences.first().ok_or_else(|| Error::setting("sequences", "must be at least 1 (got 0)"))?;
     let mut bound = 1.0f64;
     for x in sequences {
         bound = kernel.inputs(x)?.values().iter().fold(bound, |most, x| most.max(x.abs()));

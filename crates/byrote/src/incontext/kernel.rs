@@ -86,7 +86,7 @@ impl Kernel {
     /// exp(beta <x, y>).
     pub fn exp(beta: f64) -> Result<Self> {
         if !(beta > 0.0 && beta <= 1e6) {
-            return Err(Error::setting("--beta", format!("{beta}; above 0 and at most 1e6")));
+            return Err(Error::setting("beta", format!("must be above 0 and at most 1e6 (got {beta})")));
         }
         Ok(Kernel { form: Form::Exp { beta }, normalised: false })
     }
@@ -129,13 +129,13 @@ impl Kernel {
                 Ok(())
             }
             (Form::Linear, _) => Err(Error::setting(
-                "--attention",
+                "attention",
                 format!(
                     "{attention} attention computes the exp kernel; the linear kernel goes with identity"
                 ),
             )),
             (Form::Exp { .. }, Attention::Identity) => Err(Error::setting(
-                "--attention",
+                "attention",
                 "identity attention computes the linear kernel; the exp kernel goes with exp or softmax",
             )),
         }
@@ -264,8 +264,8 @@ impl Points {
             return Err(Error::Sequence {
                 t: Some(t + 1),
                 message: format!(
-                    "k(x, x) = exp({:.4}) is too large a number for exp attention; take softmax, a smaller --beta, or \
-                     --normalised",
+                    "k(x, x) = exp({:.4}) is too large a number for exp attention; take softmax, a smaller `beta`, or \
+                     `normalised`",
                     self.own[t]
                 ),
             });
@@ -368,7 +368,7 @@ mod tests {
             assert_eq!(kernel.goes_with(attention).is_ok(), fine, "{kernel} {attention}");
         }
         for beta in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-            assert!(Kernel::exp(beta).unwrap_err().to_string().contains("--beta"));
+            assert!(Kernel::exp(beta).unwrap_err().to_string().contains("beta"));
         }
     }
 

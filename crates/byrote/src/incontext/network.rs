@@ -154,13 +154,13 @@ impl Network {
         let n = inputs.len();
         if n > self.n_ctx() {
             return Err(Error::setting(
-                "--length",
+                "length",
                 format!("{n} vectors for a network that reads {}", self.n_ctx()),
             ));
         }
         if inputs.columns() != self.w_e.len() {
             return Err(Error::setting(
-                "--d",
+                "d",
                 format!("inputs of {} numbers for a network that reads {}", inputs.columns(), self.w_e.len()),
             ));
         }
@@ -463,7 +463,7 @@ pub(super) mod tests {
     fn misfits_are_told() {
         let network = example(Attention::Softmax, 3);
         assert!(network.evaluate(&Rows::zeros(151, 3), &never).unwrap_err().to_string().contains("151"));
-        assert!(network.evaluate(&Rows::zeros(5, 4), &never).unwrap_err().to_string().contains("--d"));
+        assert!(network.evaluate(&Rows::zeros(5, 4), &never).unwrap_err().to_string().contains("d"));
         assert!(matches!(network.evaluate(&Rows::zeros(5, 3), &|| true), Err(Error::Interrupted)));
         let mut broken = network.clone();
         broken.layers[1].heads[1].w_k = Rows::zeros(6, 3);

@@ -35,7 +35,7 @@ const PATIENCE: usize = 4096;
 pub fn recursion(sequence: &Sequence, kernel: Kernel, over: Over, stop: Stop<'_>) -> Result<Recursion> {
     if kernel.form() != Form::Linear {
         return Err(Error::setting(
-            "--kernel",
+            "kernel",
             format!("{} has no recursion of finite size; the linear kernel has", kernel.name()),
         ));
     }
@@ -104,7 +104,7 @@ impl Compiled for Steps<'_> {
             if !good {
                 return Err(Error::Sequence {
                     t: Some(t + 1),
-                    message: "the prediction is too large for a number; scale the vectors (--unit-norm)"
+                    message: "the prediction is too large for a number; scale the vectors (`unit_norm`)"
                         .into(),
                 });
             }
@@ -190,7 +190,7 @@ mod tests {
     fn only_the_linear_kernel_has_one() {
         let x = Task::Nonlinear.generate(2, 5, 0, 0).unwrap();
         let error = recursion(&x, Kernel::exp(1.0).unwrap(), Over::Query, &never).unwrap_err();
-        assert!(error.to_string().contains("--kernel"), "{error}");
+        assert!(error.to_string().contains("kernel"), "{error}");
         assert!(matches!(recursion(&x, Kernel::LINEAR, Over::Query, &|| true), Err(Error::Interrupted)));
     }
 

@@ -73,8 +73,8 @@ impl Sequence {
                 return Err(Error::Sequence {
                     t: Some(i + 1),
                     message: format!(
-                        "norm {norm}, but {who} needs vectors of norm 1; scale them (--unit-norm) or take the normalised \
-                         kernel (--normalised)"
+                        "norm {norm}, but {who} needs vectors of norm 1; scale them (`unit_norm`) or take the normalised \
+                         kernel (`normalised`)"
                     ),
                 });
             }

@@ -57,7 +57,7 @@ impl Step {
             (Step::Universal | Step::Exact, Attention::Softmax) => 1.0,
             (Step::Spectral, Attention::Softmax) => {
                 return Err(Error::setting(
-                    "--eta",
+                    "eta",
                     "spectral is for identity and exp attention; softmax takes 1",
                 ));
             }
@@ -75,7 +75,7 @@ impl Step {
             }
         };
         if !(eta.is_finite() && eta > 0.0) {
-            return Err(Error::setting("--eta", format!("{eta}; a step is a number above 0")));
+            return Err(Error::setting("eta", format!("must be above 0 (got {eta})")));
         }
         Ok(eta)
     }

@@ -63,10 +63,10 @@ impl Task {
     /// Sequence number `index` of a seed: `length` vectors in R^d.
     pub fn generate(self, d: usize, length: usize, seed: u64, index: u64) -> Result<Sequence> {
         if !(1..=MOST_DIMENSION).contains(&d) {
-            return Err(Error::setting("--d", format!("{d}; from 1 to {MOST_DIMENSION}")));
+            return Err(Error::setting("d", format!("must be from 1 to {MOST_DIMENSION} (got {d})")));
         }
         if length > MOST_LENGTH + 1 {
-            return Err(Error::setting("--length", format!("{length}; at most {MOST_LENGTH}")));
+            return Err(Error::setting("length", format!("must be at most {MOST_LENGTH} (got {length})")));
         }
         let stream = |purpose| Stream::new(seed, purpose, index);
         let mut values = Vec::with_capacity(length * d);
@@ -74,7 +74,7 @@ impl Task {
             Task::Periodic(least, most) => {
                 if least < 1 || least > most || most > MOST_LENGTH {
                     return Err(Error::setting(
-                        "--period",
+                        "period",
                         format!("{least}..{most}; from 1 on, the least first"),
                     ));
                 }
@@ -149,7 +149,7 @@ pub(super) fn linear_map(map: Map, d: usize, draw: &mut Stream) -> Result<Rows> 
         Map::Orthogonal => Ok(orthogonal(d, draw)),
         Map::Contractive(rho) => {
             if !(rho > 0.0 && rho < 1.0) {
-                return Err(Error::setting("--rho", format!("{rho}; between 0 and 1")));
+                return Err(Error::setting("rho", format!("must be between 0 and 1 (got {rho})")));
             }
             let mut w = orthogonal(d, draw);
             w.values_mut().iter_mut().for_each(|x| *x *= rho);
@@ -273,11 +273,11 @@ mod tests {
     #[test]
     fn wrong_sizes_are_refused() {
         for (task, d, says) in [
-            (Task::Nonlinear, 0, "--d"),
-            (Task::Periodic(0, 3), 2, "--period"),
-            (Task::Periodic(5, 3), 2, "--period"),
-            (Task::Linear(Map::Contractive(1.5)), 2, "--rho"),
-            (Task::Linear(Map::Contractive(f64::NAN)), 2, "--rho"),
+            (Task::Nonlinear, 0, "d"),
+            (Task::Periodic(0, 3), 2, "period"),
+            (Task::Periodic(5, 3), 2, "period"),
+            (Task::Linear(Map::Contractive(1.5)), 2, "rho"),
+            (Task::Linear(Map::Contractive(f64::NAN)), 2, "rho"),
         ] {
             let error = task.generate(d, 10, 0, 0).unwrap_err();
             assert!(error.to_string().contains(says), "{error}");

@@ -82,18 +82,21 @@ impl Settings {
         self.kernel.goes_with(self.attention)?;
         if self.kernel.is_normalised() {
             return Err(Error::setting(
-                "--normalised",
+                "normalised",
                 "networks are trained on vectors of norm 1, which need no normalised kernel",
             ));
         }
         if !(1..=1000).contains(&self.layers) {
-            return Err(Error::setting("--layers", format!("{}; from 1 to 1000", self.layers)));
+            return Err(Error::setting("layers", format!("must be from 1 to 1000 (got {})", self.layers)));
         }
         if self.batch == 0 || self.batch > 1 << 20 || self.steps > 1 << 27 {
-            return Err(Error::setting("--batch", "at least 1 sequence and fewer than 2^47 in all"));
+            return Err(Error::setting(
+                "batch",
+                "must be at least 1 sequence, and fewer than 2^47 over all steps",
+            ));
         }
         if !(self.rate > 0.0 && self.rate.is_finite() && self.eta > 0.0 && self.eta.is_finite()) {
-            return Err(Error::setting("--rate", "rates and steps are numbers above 0"));
+            return Err(Error::setting("rate", "rates and steps must be above 0"));
         }
         Ok(())
     }
@@ -181,7 +184,7 @@ impl Settings {
     }
 
     fn diverged(&self, step: u64) -> Error {
-        Error::setting("--rate", format!("{} makes the training diverge at step {}", self.rate, step + 1))
+        Error::setting("rate", format!("{} makes the training diverge at step {}", self.rate, step + 1))
     }
 }
 
@@ -255,11 +258,11 @@ mod tests {
     fn wrong_settings_stops_and_divergence_are_told() {
         let good = settings(Start::Constructed);
         for (settings, says) in [
-            (Settings { layers: 0, ..good }, "--layers"),
-            (Settings { attention: Attention::Identity, ..good }, "--attention"),
-            (Settings { kernel: good.kernel.normalised(), ..good }, "--normalised"),
-            (Settings { batch: 0, ..good }, "--batch"),
-            (Settings { rate: f64::NAN, ..good }, "--rate"),
+            (Settings { layers: 0, ..good }, "layers"),
+            (Settings { attention: Attention::Identity, ..good }, "attention"),
+            (Settings { kernel: good.kernel.normalised(), ..good }, "normalised"),
+            (Settings { batch: 0, ..good }, "batch"),
+            (Settings { rate: f64::NAN, ..good }, "rate"),
             (Settings { rate: 1e200, ..good }, "diverge"),
         ] {
             let error = settings.train(&|| false).unwrap_err();

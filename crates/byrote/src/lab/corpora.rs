@@ -29,7 +29,7 @@ impl Material {
         let contexts = corpus
             .contexts
             .filter(|c| !c.is_empty())
-            .ok_or_else(|| Error::EmptyCorpus { message: "no context is followed by a token; where every document is a single word, --tokenizer char reads letters".into() })?;
+            .ok_or_else(|| Error::EmptyCorpus { message: "no context is followed by a token; if every document is a single word, `tokenizer = char` reads characters".into() })?;
         let names = corpus.vocabulary.fingerprint();
         Ok(Self {
             problem: Problem { names, ..Problem::new(&contexts, corpus.summary.floor_nats) },

@@ -382,7 +382,7 @@ mod tests {
             assert_eq!(found.line(), line, "{text:?}: {found}");
             assert!(found.to_string().contains(words), "{text:?}: {found}");
         }
-        assert!(error("[training]\nlr = -1.0").to_string().contains("positive"));
+        assert!(error("[training]\nlr = -1.0").to_string().contains("above 0"));
         assert!(
             error(&format!("seeds = {:?}\n[model]\nd_mlp = {:?}", vec![1; 1000], vec![4; 1000]))
                 .to_string()

@@ -146,7 +146,7 @@ fn side_by_side(jobs: &[usize], one: impl Fn(usize) -> Result<()> + Sync) -> Res
     let next = AtomicUsize::new(0);
     let worker = || -> Result<()> {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
-        let pool = pool.map_err(|e| Error::setting("--threads", e.to_string()))?;
+        let pool = pool.map_err(|e| Error::setting("threads", e.to_string()))?;
         while let Some(&job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
             pool.install(|| one(job))?;
         }

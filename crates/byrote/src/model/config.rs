@@ -152,7 +152,7 @@ impl FromStr for Preset {
     fn from_str(name: &str) -> Result<Self> {
         Preset::ALL.into_iter().find(|p| p.name() == name).ok_or_else(|| {
             let known = Preset::ALL.map(Preset::name).join(", ");
-            Error::setting("--preset", format!("{name:?} is none of {known}"))
+            Error::setting("preset", format!("{name:?} is none of {known}"))
         })
     }
 }
@@ -194,7 +194,7 @@ impl Config {
         if hidden != (self.shape.d_mlp > 0) {
             let message =
                 if hidden { "a hidden layer needs neurons" } else { "neurons without a hidden layer" };
-            return Err(Error::setting("--d-mlp", message));
+            return Err(Error::setting("d_mlp", message));
         }
         let total = self.tensor_sizes().iter().try_fold(0u64, |sum, (_, shape, _)| {
             let size = shape.iter().try_fold(1u64, |size, &d| size.checked_mul(d))?;

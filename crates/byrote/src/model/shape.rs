@@ -94,7 +94,7 @@ impl FromStr for Activation {
         let wanted = name.replace('_', "-");
         Activation::ALL.into_iter().find(|a| a.name() == wanted).ok_or_else(|| {
             let known = Activation::ALL.map(Activation::name).join(", ");
-            Error::setting("--activation", format!("{name:?} is none of {known}"))
+            Error::setting("activation", format!("{name:?} is none of {known}"))
         })
     }
 }
@@ -133,7 +133,7 @@ impl FromStr for Mixer {
         [Mixer::Attention, Mixer::Average]
             .into_iter()
             .find(|m| m.name() == name)
-            .ok_or_else(|| Error::setting("--mixer", format!("{name:?} is none of attention, average")))
+            .ok_or_else(|| Error::setting("mixer", format!("{name:?} is none of attention, average")))
     }
 }
 
@@ -190,16 +190,16 @@ impl Shape {
     pub fn checked(self) -> Result<Self> {
         let heads = u64::from(self.mixer == Mixer::Attention);
         for (name, value, least) in [
-            ("--d-vocab", self.d_vocab, 1),
-            ("--n-ctx", self.n_ctx, 1),
-            ("--d-model", self.d_model, 1),
-            ("--n-heads", self.n_heads, heads),
-            ("--d-head", self.d_head, heads),
-            ("--d-mlp", self.d_mlp, 0),
+            ("d_vocab", self.d_vocab, 1),
+            ("n_ctx", self.n_ctx, 1),
+            ("d_model", self.d_model, 1),
+            ("n_heads", self.n_heads, heads),
+            ("d_head", self.d_head, heads),
+            ("d_mlp", self.d_mlp, 0),
         ] {
             if !(least..=Shape::MAX_DIMENSION).contains(&value) {
                 let most = Shape::MAX_DIMENSION;
-                return Err(Error::setting(name, format!("{value} is not between {least} and {most}")));
+                return Err(Error::setting(name, format!("must be from {least} to {most} (got {value})")));
             }
         }
         Ok(self)
@@ -320,9 +320,9 @@ mod tests {
     #[test]
     fn a_dimension_out_of_range_names_its_flag() {
         let flag = |shape: Shape| shape.checked().unwrap_err().to_string();
-        assert!(flag(Shape { d_model: 0, ..STORIES }).starts_with("--d-model: 0 is not between 1 and"));
-        assert!(flag(Shape { n_heads: 0, ..STORIES }).starts_with("--n-heads:"));
-        assert!(flag(Shape { d_mlp: u64::MAX, ..STORIES }).starts_with("--d-mlp:"));
+        assert!(flag(Shape { d_model: 0, ..STORIES }).starts_with("d_model: must be from 1 to"));
+        assert!(flag(Shape { n_heads: 0, ..STORIES }).starts_with("n_heads:"));
+        assert!(flag(Shape { d_mlp: u64::MAX, ..STORIES }).starts_with("d_mlp:"));
         assert!(Shape { d_mlp: 0, ..STORIES }.checked().is_ok());
         assert!(Shape { n_heads: 0, d_head: 0, mixer: Mixer::Average, ..STORIES }.checked().is_ok());
     }

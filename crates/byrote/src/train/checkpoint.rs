@@ -85,26 +85,26 @@ impl Identity {
             (self.problem == other.problem, "another corpus"),
             (self.config == other.config, "another model"),
             (method == o.method, "another optimizer"),
-            (rate == o.rate, "another rate (--lr)"),
-            (schedule == o.schedule, "another --schedule"),
-            (schedule_steps == o.schedule_steps, "another number of --steps, over which the rate falls"),
-            (last_rate == o.last_rate, "another --last-lr"),
-            (sampling == o.sampling, "another --sampling"),
-            (trained == o.trained, "another part of the model (--train-only)"),
-            (decay == o.decay, "another --weight-decay"),
-            (memory == o.memory, "another --memory"),
-            (warmup == o.warmup && warmup_rate == o.warmup_rate, "another --warmup"),
-            (batch == o.batch, "another --batch"),
-            (precision == o.precision, "another --precision"),
-            (seed == o.seed, "another --seed"),
+            (rate == o.rate, "another rate (`lr`)"),
+            (schedule == o.schedule, "another `schedule`"),
+            (schedule_steps == o.schedule_steps, "another number of `steps`, over which the rate falls"),
+            (last_rate == o.last_rate, "another `last_lr`"),
+            (sampling == o.sampling, "another `sampling`"),
+            (trained == o.trained, "another part of the model (`train_only`)"),
+            (decay == o.decay, "another `weight_decay`"),
+            (memory == o.memory, "another `memory`"),
+            (warmup == o.warmup && warmup_rate == o.warmup_rate, "another `warmup`"),
+            (batch == o.batch, "another `batch`"),
+            (precision == o.precision, "another `precision`"),
+            (seed == o.seed, "another `seed`"),
             (self.start == other.start, "other initial weights"),
         ];
         match checks.into_iter().find(|c| !c.0) {
             None => Ok(()),
             Some((_, what)) => {
                 let message =
-                    format!("the checkpoint is one of {what}; give what it was made with, or another --out");
-                Err(Error::setting("--resume", message))
+                    format!("the checkpoint is one of {what}; give what it was made with, or another `out`");
+                Err(Error::setting("resume", message))
             }
         }
     }

@@ -76,13 +76,13 @@ impl Problem {
         let longest = self.context_starts.windows(2).map(|w| w[1] - w[0]).max().unwrap_or(0) as u64;
         if longest > config.shape.n_ctx {
             let message = format!("contexts of {longest} tokens for a model of {}", config.shape.n_ctx);
-            return Err(Error::setting("--n-ctx", message));
+            return Err(Error::setting("n_ctx", message));
         }
         let tokens = self.places.iter().map(|p| p.0).chain(self.next.iter().map(|n| n.0));
         match tokens.max() {
             Some(token) if u64::from(token) >= config.shape.d_vocab => {
                 let message = format!("token {token} for a model of {} tokens", config.shape.d_vocab);
-                Err(Error::setting("--d-vocab", message))
+                Err(Error::setting("d_vocab", message))
             }
             _ => Ok(()),
         }

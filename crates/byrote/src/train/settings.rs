@@ -179,43 +179,55 @@ impl Settings {
     pub fn checked(self) -> Result<Self> {
         let positive = |name, x: f64| match x > 0.0 && x.is_finite() {
             true => Ok(()),
-            false => Err(Error::setting(name, format!("{x}; a positive number"))),
+            false => Err(Error::setting(name, format!("must be above 0 (got {x})"))),
         };
-        positive("--lr", self.rate)?;
-        positive("--warmup-lr", self.warmup_rate)?;
+        positive("lr", self.rate)?;
+        positive("warmup_lr", self.warmup_rate)?;
         if self.warmup > 0 && self.method != Method::Lbfgs {
-            return Err(Error::setting("--warmup", "is for --optimizer lbfgs"));
+            return Err(Error::setting("warmup", "applies only to `optimizer = lbfgs`"));
         }
         if !(self.decay >= 0.0 && self.decay.is_finite()) {
-            return Err(Error::setting("--weight-decay", format!("{}; a number from 0", self.decay)));
+            return Err(Error::setting("weight_decay", format!("must be at least 0 (got {})", self.decay)));
         }
         if self.decay > 0.0 && self.method != Method::AdamW {
-            return Err(Error::setting("--weight-decay", "is for --optimizer adamw"));
+            return Err(Error::setting("weight_decay", "applies only to `optimizer = adamw`"));
         }
         let lbfgs = self.method == Method::Lbfgs;
         if lbfgs && self.batch.is_some() {
-            return Err(Error::setting("--batch", "L-BFGS needs every context at every step; use adam"));
+            return Err(Error::setting(
+                "batch",
+                "L-BFGS uses every context at every step; batches need `optimizer = adam`",
+            ));
         }
         if lbfgs && self.schedule != Schedule::Constant {
-            return Err(Error::setting("--schedule", "L-BFGS finds its own step lengths; use adam"));
+            return Err(Error::setting(
+                "schedule",
+                "L-BFGS chooses its own step lengths; schedules need `optimizer = adam`",
+            ));
         }
         if lbfgs && !(1..=1000).contains(&self.memory) {
-            return Err(Error::setting("--memory", format!("{}; from 1 to 1000 pairs", self.memory)));
+            return Err(Error::setting("memory", format!("must be from 1 to 1000 (got {})", self.memory)));
         }
         if !(self.last_rate >= 0.0 && self.last_rate <= self.rate) {
-            return Err(Error::setting("--last-lr", format!("{}; from 0 to --lr", self.last_rate)));
+            return Err(Error::setting(
+                "last_lr",
+                format!("must be from 0 to `lr` (got {})", self.last_rate),
+            ));
         }
         if self.last_rate > 0.0 && self.schedule == Schedule::Constant {
-            return Err(Error::setting("--last-lr", "is for a rate that falls: --schedule linear or cosine"));
+            return Err(Error::setting(
+                "last_lr",
+                "needs a decreasing rate: `schedule = linear` or `schedule = cosine`",
+            ));
         }
         if self.sampling == Sampling::Uniform && self.batch.is_none() {
-            return Err(Error::setting("--sampling", "uniform draws batches; give --batch"));
+            return Err(Error::setting("sampling", "uniform sampling draws batches; set `batch`"));
         }
         if self.trained != Trained::All && self.decay > 0.0 {
-            return Err(Error::setting("--weight-decay", "would move weights that are not trained"));
+            return Err(Error::setting("weight_decay", "would move weights that are not trained"));
         }
         if self.batch == Some(0) {
-            return Err(Error::setting("--batch", "0; at least 1 context"));
+            return Err(Error::setting("batch", "must be at least 1 (got 0)"));
         }
         Ok(self)
     }
@@ -261,17 +273,17 @@ impl Limits {
     pub fn checked(self) -> Result<Self> {
         let from_zero = |name, x: Option<f64>| match x {
             Some(x) if !(x >= 0.0 && x.is_finite()) => {
-                Err(Error::setting(name, format!("{x}; a number from 0")))
+                Err(Error::setting(name, format!("must be at least 0 (got {x})")))
             }
             _ => Ok(()),
         };
-        from_zero("--stop-gap", self.gap.map(|g| g.0))?;
-        from_zero("--stop-relative-gap", self.relative_gap)?;
-        from_zero("--stop-seconds", self.seconds)?;
+        from_zero("stop_gap", self.gap.map(|g| g.0))?;
+        from_zero("stop_relative_gap", self.relative_gap)?;
+        from_zero("stop_seconds", self.seconds)?;
         if let Some(stall) = self.stall
             && !(stall.fraction > 0.0 && stall.fraction < 1.0 && stall.window > 0)
         {
-            return Err(Error::setting("--stall", format!("{}; between 0 and 1", stall.fraction)));
+            return Err(Error::setting("stall", format!("must be between 0 and 1 (got {})", stall.fraction)));
         }
         Ok(self)
     }

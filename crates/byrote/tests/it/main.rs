@@ -9,3 +9,4 @@ mod onnx;
 mod pages;
 mod readers;
 mod reference;
+mod settings;

@@ -112,10 +112,10 @@ impl Kajitsuka2024Command {
 
     fn settings(&self, seed: u64) -> Result<Settings> {
         if self.tries == 0 || self.tries > 1 << 32 {
-            return Err(Error::setting("--tries", format!("{}; from 1 to {}", self.tries, 1u64 << 32)));
+            return Err(Error::setting("tries", format!("{}; from 1 to {}", self.tries, 1u64 << 32)));
         }
         if self.block == Some(0) {
-            return Err(Error::setting("--block", "0; at least 1"));
+            return Err(Error::setting("block", "0; at least 1"));
         }
         let searches = matches!(self.method, None | Some(MemoryArg::Searched));
         for (name, given) in [("--block", self.block.is_some()), ("--lookup", self.lookup.is_some())] {

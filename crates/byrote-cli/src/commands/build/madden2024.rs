@@ -152,13 +152,13 @@ fn run_literal(
 ) -> Result<ExitCode> {
     if args.output.out.is_some() {
         return Err(Error::setting(
-            "--out",
+            "out",
             "the literal construction has weights of hundreds of bits; it is reported, not stored",
         ));
     }
     let model = &args.model;
     if model.slack != 0.0 || model.d_mlp.is_some() || model.n_heads.is_some() || model.d_head.is_some() {
-        return Err(Error::setting("--method", "literal has one head of dimension 1 and a neuron a context"));
+        return Err(Error::setting("method", "literal has one head of dimension 1 and a neuron a context"));
     }
     let settings = LiteralSettings {
         mixer: model.mixer,

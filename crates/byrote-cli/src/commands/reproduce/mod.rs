@@ -155,7 +155,7 @@ pub fn run(args: &ReproduceCommand, common: &Common) -> Result<ExitCode> {
     };
     let entry = FIGURES.iter().find(|f| f.key == name).ok_or_else(|| {
         let known: Vec<&str> = FIGURES.iter().map(|f| f.key).collect();
-        Error::setting("FIGURE", format!("{name:?}; there are {}", known.join(", ")))
+        Error::setting("figure", format!("{name:?}; there are {}", known.join(", ")))
     })?;
     let out = args.out.clone().unwrap_or_else(|| PathBuf::from(entry.key));
     if !args.dry_run {

@@ -90,11 +90,11 @@ impl Function {
     pub(super) fn check(&self) -> Result<()> {
         let Function::Polynomial(c) = self else { return Ok(()) };
         if let Some(c) = c.iter().find(|c| !c.is_finite()) {
-            return Err(Error::setting("--polynomial", format!("{c} is not finite")));
+            return Err(Error::setting("polynomial", format!("{c} is not finite")));
         }
         if c.is_empty() || c.len() > MOST_DEGREE + 1 {
             let message = format!("{} coefficients; from 1 to {}", c.len(), MOST_DEGREE + 1);
-            return Err(Error::setting("--polynomial", message));
+            return Err(Error::setting("polynomial", message));
         }
         Ok(())
     }
@@ -208,7 +208,7 @@ impl FromStr for Function {
             "cos" => Ok(Function::Cos),
             _ => name.parse().map(Function::Activation).map_err(|_| {
                 let known = Activation::ALL.map(Activation::name).join(", ");
-                Error::setting("--activation", format!("{name:?} is none of {known}, exp, cos"))
+                Error::setting("activation", format!("{name:?} is none of {known}, exp, cos"))
             }),
         }
     }

@@ -79,9 +79,12 @@ pub struct Certificate {
 
 /// Certifies the ranks of psi(a b^T).
 pub fn certify(psi: &Function, a: &[f64], b: &[f64]) -> Result<Certificate> {
-    for (name, values) in [("--a", a), ("--b", b)] {
+    for (name, values) in [("a", a), ("b", b)] {
         if values.is_empty() || values.len() > MOST {
-            return Err(Error::setting(name, format!("{} numbers; from 1 to {MOST}", values.len())));
+            return Err(Error::setting(
+                name,
+                format!("must have from 1 to {MOST} numbers (got {})", values.len()),
+            ));
         }
         if let Some(x) = values.iter().find(|x| !x.is_finite()) {
             return Err(Error::setting(name, format!("{x} is not finite")));
@@ -96,7 +99,7 @@ pub fn certify(psi: &Function, a: &[f64], b: &[f64]) -> Result<Certificate> {
     let largest = |v: &[f64]| v.iter().fold(0f64, |m, x| m.max(x.abs()));
     if !Dyadic::from(largest(a)).times(&Dyadic::from(largest(b))).is_moderate() {
         let message = format!("a product with an entry of b is above {LARGEST} in absolute value");
-        return Err(Error::setting("--a", message));
+        return Err(Error::setting("a", message));
     }
     Ok(analytic::certify(psi, a, b, theorems))
 }

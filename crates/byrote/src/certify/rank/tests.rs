@@ -176,11 +176,11 @@ fn rounded_entries_would_have_full_rank() {
 fn impossible_input_is_refused() {
     let tanh = named("tanh");
     for (psi, a, b, says) in [
-        (&tanh, vec![], vec![1.0], "--a"),
-        (&tanh, vec![1.0], vec![f64::NAN], "--b"),
+        (&tanh, vec![], vec![1.0], "a"),
+        (&tanh, vec![1.0], vec![f64::NAN], "b"),
         (&tanh, vec![1e6], vec![1.0], "4096"),
-        (&Function::Polynomial(vec![]), vec![1.0], vec![1.0], "--polynomial"),
-        (&Function::Polynomial(vec![f64::INFINITY]), vec![1.0], vec![1.0], "--polynomial"),
+        (&Function::Polynomial(vec![]), vec![1.0], vec![1.0], "polynomial"),
+        (&Function::Polynomial(vec![f64::INFINITY]), vec![1.0], vec![1.0], "polynomial"),
     ] {
         let error = certify(psi, &a, &b).unwrap_err().to_string();
         assert!(error.contains(says), "{error}");

@@ -77,7 +77,7 @@ impl Codes {
         match d {
             1 => {
                 let message = format!("1; {labels} labels on a line cannot all win, at least 2");
-                Err(Error::setting("--d-model", message))
+                Err(Error::setting("d_model", message))
             }
             2 => Ok(Self::circle(labels)),
             _ => Ok(Self::repelled(labels, d, seed, steps)),
@@ -250,7 +250,7 @@ mod tests {
     fn a_line_has_room_for_two_labels() {
         assert!(Codes::new(2, 1, 0).is_ok());
         let error = Codes::new(3, 1, 0).unwrap_err().to_string();
-        assert!(error.starts_with("--d-model: 1; 3 labels"), "{error}");
+        assert!(error.starts_with("d_model: 1; 3 labels"), "{error}");
     }
 
     #[test]

@@ -39,9 +39,9 @@ impl<'a> Job<'a> {
         let census = Census::of(problem);
         let d_model = settings.d_model.unwrap_or(16.max(census.one_token_contexts as u64));
         let d_head = settings.d_head.unwrap_or(d_model);
-        for (name, value) in [("--d-model", d_model), ("--d-head", d_head)] {
+        for (name, value) in [("d_model", d_model), ("d_head", d_head)] {
             if value == 0 {
-                return Err(Error::setting(name, "0; at least 1"));
+                return Err(Error::setting(name, "must be at least 1 (got 0)"));
             }
         }
         let n_heads = settings.n_heads.unwrap_or_else(|| census.heads(d_model, d_head));
@@ -87,7 +87,7 @@ impl<'a> Job<'a> {
             true => self.refused(Refusal::Memory {
                 needed,
                 available: self.settings.max_memory,
-                advice: "fewer heads (--n-heads, with --method refit) take less",
+                advice: "fewer heads (`n_heads`, with `method = refit`) take less",
             }),
             false => Ok(()),
         }
@@ -167,7 +167,7 @@ impl<'a> Job<'a> {
                 return self.refused(Refusal::Residual {
                     error: f64::NAN,
                     tolerance: settings.tolerance,
-                    advice: "the codes are not finite; ask for a larger --gap",
+                    advice: "the codes are not finite; ask for a larger `gap`",
                 });
             };
             let part = Mat::from_fn(f.nrows(), kept.len(), |i, j| f[(i, kept[j])]);
@@ -205,7 +205,7 @@ impl<'a> Job<'a> {
             (None, Some(error), _) => Refusal::Residual {
                 error,
                 tolerance: settings.tolerance,
-                advice: "take another --seed, a larger --d-model, or one head more than needed",
+                advice: "take another `seed`, a larger `d_model`, or one head more than needed",
             },
             (None, None, Some(refusal)) => refusal,
             (None, None, None) => Refusal::SkipSingular { lost: f64::NAN },
@@ -265,7 +265,7 @@ impl<'a> Job<'a> {
                     refusal = Refusal::Residual {
                         error,
                         tolerance: settings.tolerance,
-                        advice: "another --seed may help",
+                        advice: "another `seed` may help",
                     };
                 }
             }

@@ -145,15 +145,15 @@ pub fn build(problem: &Problem, d_vocab: u64, n_ctx: u64, settings: &Settings) -
         return Err(Error::EmptyCorpus { message: "no context is followed by a token".into() });
     }
     if !(settings.kappa > 0.0 && settings.kappa.is_finite()) {
-        return Err(Error::setting("--kappa", format!("{}; a number above 0", settings.kappa)));
+        return Err(Error::setting("kappa", format!("must be above 0 (got {})", settings.kappa)));
     }
     if let Some(epsilon) = settings.epsilon.filter(|e| !(0.0..1.0).contains(e)) {
-        return Err(Error::setting("--epsilon", format!("{epsilon}; a share from 0 to below 1")));
+        return Err(Error::setting("epsilon", format!("must be at least 0 and below 1 (got {epsilon})")));
     }
     if settings.epsilon.is_some() && settings.method != Some(Method::Truncate) {
         return Err(Error::setting(
-            "--epsilon",
-            "the other methods leave no context out; add --method truncate",
+            "epsilon",
+            "the other methods leave no context out; add `method = truncate`",
         ));
     }
     check_tolerance(settings.tolerance)?;

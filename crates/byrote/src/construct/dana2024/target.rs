@@ -45,7 +45,7 @@ impl Target {
 /// code 0 and lose by as much as a label at right angles.
 fn association(problem: &Problem, d_vocab: u64, d: usize, settings: &Settings) -> Result<Target> {
     if !(settings.gap.0 > 0.0 && settings.gap.0.is_finite()) {
-        return Err(Error::setting("--gap", format!("{}; a number of nats above 0", settings.gap.0)));
+        return Err(Error::setting("gap", format!("must be above 0 nats (got {})", settings.gap.0)));
     }
     let tops: Vec<u32> = (0..problem.len()).map(|i| top_token(problem, i)).collect();
     let mut labels: BTreeMap<u32, usize> = tops.iter().map(|&t| (t, 0)).collect();

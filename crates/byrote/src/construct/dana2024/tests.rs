@@ -196,7 +196,7 @@ fn contexts_of_one_token_beyond_d_model_are_refused_with_the_reason() {
     let problem = of_contexts(24, (0..24).map(|t| (vec![t], 1.0, vec![((t + 1) % 24, 1.0)])));
     let found = build(&problem, 24, 1, &shape(4, 4, 5));
     let message = found.as_ref().unwrap_err().to_string();
-    assert!(message.contains("--contexts full") && message.contains("--d-model 24"), "{message}");
+    assert!(message.contains("`contexts = full`") && message.contains("`d_model = 24`"), "{message}");
     assert_eq!(refusal(found), Refusal::OneTokenContexts { contexts: 24, d_model: 4 });
     let (model, _) = build(&problem, 24, 1, &shape(24, 4, 1)).unwrap();
     assert_eq!(accuracy(&model, &problem), 1.0);
@@ -325,7 +325,7 @@ fn e8_the_figure_of_corollary_2_is_no_guarantee() {
     assert!((figure - 7.0 / 9.0).abs() < 1e-15);
     assert!(matches!(
         build(&problem, 3, 2, &Settings { method: None, ..shape(1, 1, 1) }),
-        Err(Error::Setting { name: "--d-model", .. })
+        Err(Error::Setting { name: "d_model", .. })
     ));
     for seed in 0..20 {
         let settings =
@@ -382,14 +382,14 @@ fn the_same_seed_gives_the_same_bits_for_any_number_of_threads() {
 fn what_cannot_be_is_refused() {
     let problem = associations(10, 2, 20, 1);
     let wrong = |settings: Settings| build(&problem, 10, 2, &settings).unwrap_err().to_string();
-    assert!(wrong(Settings { kappa: f64::NAN, ..Settings::default() }).starts_with("--kappa"));
-    assert!(wrong(Settings { d_model: Some(0), ..Settings::default() }).starts_with("--d-model"));
-    assert!(wrong(Settings { n_heads: Some(0), ..Settings::default() }).starts_with("--n-heads"));
-    assert!(wrong(Settings { gap: Nats(0.0), ..Settings::default() }).starts_with("--gap"));
-    assert!(wrong(Settings { epsilon: Some(1.5), ..Settings::default() }).starts_with("--epsilon"));
+    assert!(wrong(Settings { kappa: f64::NAN, ..Settings::default() }).starts_with("kappa"));
+    assert!(wrong(Settings { d_model: Some(0), ..Settings::default() }).starts_with("d_model"));
+    assert!(wrong(Settings { n_heads: Some(0), ..Settings::default() }).starts_with("n_heads"));
+    assert!(wrong(Settings { gap: Nats(0.0), ..Settings::default() }).starts_with("gap"));
+    assert!(wrong(Settings { epsilon: Some(1.5), ..Settings::default() }).starts_with("epsilon"));
     let ignored = Settings { epsilon: Some(0.1), method: Some(Method::Exact), ..Settings::default() };
-    assert!(wrong(ignored).contains("--method truncate"));
-    assert!(wrong(Settings { tolerance: f64::NAN, ..Settings::default() }).starts_with("--logit-tolerance"));
+    assert!(wrong(ignored).contains("`method = truncate`"));
+    assert!(wrong(Settings { tolerance: f64::NAN, ..Settings::default() }).starts_with("logit_tolerance"));
     assert!(
         wrong(Settings { max_memory: 1000, ..Settings::default() }).contains("of memory, 1000 B is allowed")
     );

@@ -123,7 +123,7 @@ pub fn build(samples: &Samples, settings: &Settings, watch: &dyn Watch) -> Resul
     let candidates: Vec<(Method, usize)> = networks.iter().map(|(m, n)| (*m, n.tally().parameters)).collect();
     let smallest = networks.into_iter().min_by_key(|(_, n)| n.tally().parameters);
     let Some((method, network)) = smallest else {
-        return Err(Error::setting("--method", "no memory was built"));
+        return Err(Error::setting("method", "no memory was built"));
     };
     let verified = verify(&network, samples, watch)?;
     let guarantee = Lookup::ALL

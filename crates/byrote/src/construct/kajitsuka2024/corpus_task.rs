@@ -55,8 +55,8 @@ fn from_list(
 ) -> Result<CorpusTask> {
     if switches.goal == Goal::EveryPosition {
         let message = "a text has no labels of its own; every prefix of a document is a context already, which is the \
-                       causal task; give --pairs or --random";
-        return Err(Error::setting("--task", message));
+                       causal task; give `pairs` or `random`";
+        return Err(Error::setting("task", message));
     }
     let mut taken: Vec<u32> = list.iter().map(|l| l.1).collect();
     taken.sort_unstable();
@@ -120,7 +120,7 @@ mod tests {
             task.samples.iter().map(|s| (task.samples.visible(s).to_vec(), s.label)).collect();
         assert_eq!(found, [(vec![0], 0), (vec![2], 1), (vec![0, 1], 2), (vec![2, 2], 1)]);
         let each = Switches { goal: Goal::EveryPosition, ..NEXT };
-        assert!(from_contexts(&contexts, 5, each).unwrap_err().to_string().contains("--pairs"));
+        assert!(from_contexts(&contexts, 5, each).unwrap_err().to_string().contains("pairs"));
     }
 
     #[test]

@@ -188,7 +188,7 @@ fn check(n: usize, settings: &LiteralSettings) -> Result<()> {
             "literal: {n} contexts, at most {MOST_CONTEXTS}: its numbers need more bits with every context; the other \
              methods take any number"
         );
-        return Err(Error::setting("--method", message));
+        return Err(Error::setting("method", message));
     }
     if !settings.activation.is_analytic_non_polynomial_somewhere() {
         let message = format!(
@@ -196,13 +196,16 @@ fn check(n: usize, settings: &LiteralSettings) -> Result<()> {
              polynomial",
             settings.activation
         );
-        return Err(Error::setting("--activation", message));
+        return Err(Error::setting("activation", message));
     }
     if !(settings.scale > 0.0 && settings.scale <= 64.0) {
-        return Err(Error::setting("--scale", format!("{}; above 0, at most 64", settings.scale)));
+        return Err(Error::setting(
+            "scale",
+            format!("must be above 0 and at most 64 (got {})", settings.scale),
+        ));
     }
     if settings.eta.is_nan() || settings.eta.abs() > 64.0 {
-        return Err(Error::setting("--eta", format!("{}; from -64 to 64", settings.eta)));
+        return Err(Error::setting("eta", format!("must be from -64 to 64 (got {})", settings.eta)));
     }
     check_tolerance(settings.tolerance)
 }
@@ -565,10 +568,10 @@ mod tests {
         let (problem, d_vocab) = contexts(4);
         let fine = settings(Activation::Tanh);
         for (wrong, says) in [
-            (LiteralSettings { scale: 0.0, ..fine.clone() }, "--scale"),
-            (LiteralSettings { eta: f64::NAN, ..fine.clone() }, "--eta"),
-            (LiteralSettings { tolerance: 0.0, ..fine.clone() }, "--logit-tolerance"),
-            (LiteralSettings { gap: Nats(-1.0), ..fine.clone() }, "--gap"),
+            (LiteralSettings { scale: 0.0, ..fine.clone() }, "scale"),
+            (LiteralSettings { eta: f64::NAN, ..fine.clone() }, "eta"),
+            (LiteralSettings { tolerance: 0.0, ..fine.clone() }, "logit_tolerance"),
+            (LiteralSettings { gap: Nats(-1.0), ..fine.clone() }, "gap"),
         ] {
             let error = literal(&problem, d_vocab, &wrong).unwrap_err().to_string();
             assert!(error.contains(says), "{error}");

@@ -175,7 +175,7 @@ pub fn build(problem: &Problem, d_vocab: u64, n_ctx: u64, settings: &Settings) -
         (Some(best), _) => Refusal::Residual {
             error: best.error,
             tolerance: settings.tolerance,
-            advice: "try a function that saturates (tanh, logistic, erf), a larger --d-model or --slack 0.05",
+            advice: "try a function that saturates (tanh, logistic, erf), a larger `d_model` or `slack = 0.05`",
         },
         (None, Some(refusal)) => refusal,
         (None, None) => Refusal::Residual { error: f64::NAN, tolerance: settings.tolerance, advice: "" },
@@ -190,7 +190,7 @@ fn config(problem: &Problem, d_vocab: u64, n_ctx: u64, settings: &Settings) -> R
         return Err(Error::EmptyCorpus { message: "no context is followed by a token".into() });
     }
     if !(0.0..=100.0).contains(&settings.slack) {
-        return Err(Error::setting("--slack", format!("{}; a share from 0 to 100", settings.slack)));
+        return Err(Error::setting("slack", format!("must be from 0 to 100 (got {})", settings.slack)));
     }
     let neurons = settings.d_mlp.unwrap_or((n as f64 * (1.0 + settings.slack)).ceil() as u64);
     if neurons < n {
@@ -198,7 +198,7 @@ fn config(problem: &Problem, d_vocab: u64, n_ctx: u64, settings: &Settings) -> R
         return Err(Error::Refused { builder: KEY, refusal });
     }
     if settings.d_model == 0 {
-        return Err(Error::setting("--d-model", "0; at least 1"));
+        return Err(Error::setting("d_model", "must be at least 1 (got 0)"));
     }
     let n_heads = settings.n_heads.unwrap_or(if settings.d_model < 4 { 1 } else { 4 });
     let d_head = settings.d_head.unwrap_or(settings.d_model.div_ceil(n_heads.max(1)));

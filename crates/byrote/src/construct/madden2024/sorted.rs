@@ -117,7 +117,7 @@ impl Line {
 
 pub(super) fn solve(draw: &Draw<'_>) -> Result<Attempt> {
     let Some(step) = Step::of(draw.config.shape.activation) else {
-        return Err(Error::setting("--activation", "steps need a function that saturates"));
+        return Err(Error::setting("activation", "steps need a function that saturates"));
     };
     let line = Line::best(draw)?;
     let mut parameters = draw.with_hidden(&line.neurons(step.width));

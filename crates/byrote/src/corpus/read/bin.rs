@@ -9,7 +9,10 @@ use std::path::Path;
 pub(super) fn open(path: &Path, options: &Options, input: Input) -> Result<IdReader> {
     let dtype = options.dtype.unwrap_or_default();
     if let (IdType::U16, Some(id)) = (dtype, options.separator_id.filter(|&id| id > u32::from(u16::MAX))) {
-        return Err(Error::setting("--separator-id", format!("{id} is no u16; is this --dtype u32?")));
+        return Err(Error::setting(
+            "separator_id",
+            format!("{id} does not fit into u16; is this `dtype = u32`?"),
+        ));
     }
     let bytes = match dtype {
         IdType::U16 => 2,

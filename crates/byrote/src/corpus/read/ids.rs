@@ -47,14 +47,14 @@ impl Cut {
             (None, Some(id)) => Ok(Cut::At(id)),
             (None, None) => Err(Error::format(
                 path,
-                "one row of ids: say where documents end, with --separator-id ID or --documents chunk:L",
+                "one row of ids: say where documents end, with `separator_id` or `documents = chunk:L`",
             )),
             (Some(DocumentRule::Chunk(_)), Some(_)) => {
-                Err(Error::setting("--separator-id", "give this or --documents chunk:L, not both"))
+                Err(Error::setting("separator_id", "give this or `documents = chunk:L`, not both"))
             }
             (Some(_), _) => Err(Error::setting(
-                "--documents",
-                format!("{} holds ids: only chunk:L, or --separator-id ID", path.display()),
+                "documents",
+                format!("{} holds ids: only chunk:L, or `separator_id`", path.display()),
             )),
         }
     }

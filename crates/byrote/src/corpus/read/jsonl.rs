@@ -30,7 +30,7 @@ impl<'a> Field<'a> {
         match record {
             Ok(Ok(field)) => Ok(field),
             Ok(Err(names)) => Err(format!(
-                "no field {name:?}; there {} {}; --field NAME chooses",
+                "no field {name:?}; there {} {}; `field` chooses",
                 if names.len() == 1 { "is" } else { "are" },
                 if names.is_empty() { "none".into() } else { names.join(", ") }
             )),

@@ -98,7 +98,7 @@ pub(crate) fn open(path: &Path, options: &Options, input: Input) -> Result<(Opti
     let format = input.format;
     if options.documents.is_some() && !matches!(format, Format::Text | Format::Npy | Format::Bin) {
         return Err(Error::setting(
-            "--documents",
+            "documents",
             format!("a record of {} is a document; rules are for text and 1-D ids", path.display()),
         ));
     }

@@ -19,7 +19,7 @@ pub(super) fn open(path: &Path, options: &Options, mut input: Input) -> Result<I
         [rows, columns] => {
             if options.documents.is_some() || options.separator_id.is_some() {
                 return Err(Error::setting(
-                    if options.documents.is_some() { "--documents" } else { "--separator-id" },
+                    if options.documents.is_some() { "documents" } else { "separator_id" },
                     format!("a row of {} is a document", path.display()),
                 ));
             }

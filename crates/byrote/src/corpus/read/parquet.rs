@@ -54,7 +54,7 @@ impl ParquetReader {
         let [column] = leaves[..] else {
             return Err(Error::format(
                 path,
-                format!("no single column {:?}; there are {}; --field NAME chooses", options.field, names()),
+                format!("no single column {:?}; there are {}; `field` chooses", options.field, names()),
             ));
         };
         let descriptor = schema.column(column);

@@ -29,7 +29,7 @@ impl TextReader {
         let rule = options.documents.clone().unwrap_or(DocumentRule::Line);
         if matches!(rule, DocumentRule::Chunk(_)) {
             return Err(Error::setting(
-                "--documents",
+                "documents",
                 format!("{} is text; chunk:L is for 1-D ids", path.display()),
             ));
         }

@@ -36,7 +36,7 @@ impl Tokenizer {
             }
             #[cfg(feature = "huggingface")]
             Tokenizer::HuggingFace(tokenizer) => {
-                let found = tokenizer.encode(text).map_err(|e| Error::setting("TEXT", e))?;
+                let found = tokenizer.encode(text).map_err(|e| Error::setting("text", e))?;
                 let name = |id: u32| tokenizer.token(id).unwrap_or_else(|| id.to_string());
                 let _ = found.into_iter().try_for_each(|id| push(Key::Symbol(id), &name(id)));
             }
@@ -51,7 +51,7 @@ impl Tokenizer {
 /// The error for a token that a vocabulary does not have.
 pub fn unknown_token(token: &str) -> Error {
     let shown: String = token.chars().take(60).collect();
-    Error::setting("TEXT", format!("the model has never seen the token {shown:?}"))
+    Error::setting("text", format!("the model has never seen the token {shown:?}"))
 }
 
 #[cfg(test)]

@@ -100,7 +100,7 @@ impl Tokenizer {
             #[cfg(not(feature = "huggingface"))]
             TokenizerChoice::File(path) => {
                 return Err(Error::setting(
-                    "--tokenizer",
+                    "tokenizer",
                     format!("{}: this build reads no tokenizer.json (feature `huggingface`)", path.display()),
                 ));
             }

@@ -46,7 +46,7 @@ pub fn onnx(file: &ModelFile, precision: Precision) -> Result<Vec<u8>> {
     if bytes + metadata.len() as u64 > MOST_BYTES {
         let message =
             format!("{bytes} bytes of weights; an ONNX file without side files holds two gigabytes");
-        return Err(Error::setting("--to", message));
+        return Err(Error::setting("to", message));
     }
     let mut writer = Writer { graph: Graph::new(precision), model, config: model.config() };
     writer.write();

@@ -18,12 +18,12 @@ pub fn onnx_network(file: &NetworkFile) -> Result<Vec<u8>> {
     network.check().map_err(|message| Error::setting("network", message))?;
     if network.depth() > MOST_LAYERS {
         return Err(Error::setting(
-            "--to",
+            "to",
             format!("{} layers; an ONNX file holds them one by one, {MOST_LAYERS} at most", network.depth()),
         ));
     }
     if 8 * network.parameters() as u64 > super::MOST_BYTES {
-        return Err(Error::setting("--to", "an ONNX file without side files holds two gigabytes"));
+        return Err(Error::setting("to", "an ONNX file without side files holds two gigabytes"));
     }
     let g = &mut Graph::new(Precision::F64);
     let (batch, length) = (|| Dimension::Free("batch"), || Dimension::Free("length"));

@@ -36,7 +36,9 @@ pub(super) fn fig1(record: &Record) -> Result<Paper> {
     ));
     let optimizer = match record.rows.first().map(|r| r.settings.training.optimizer) {
         Some(Method::Adam) => "Adam at a rate of 1e-4 for 50,000 steps, as published",
-        _ => "L-BFGS after a warm-up by Adam (published: Adam at 1e-4 for 50,000 steps, which --full does)",
+        _ => {
+            "L-BFGS after a warm-up by Adam (published: Adam at 1e-4 for 50,000 steps, which the full-size run does)"
+        }
     };
     let stop = match record.rows.first().and_then(|r| r.settings.training.stop_relative_gap) {
         Some(r) if r > 0.0 => {

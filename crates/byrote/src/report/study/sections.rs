@@ -127,7 +127,7 @@ impl Study {
     pub(super) fn about_part(&self) -> Section {
         Section::new("The part that was built and trained on").anchor("part").note(Prose::parse(&format!(
             "The floor and the bounds above are of the whole text. Building and training used its **first {} documents**: {} \
-             contexts over {} tokens, with a floor of {} nats. `--full` uses all of it.",
+             contexts over {} tokens, with a floor of {} nats. A full study uses all of it.",
             thousands(self.part.documents),
             thousands(self.part.contexts),
             thousands(self.part.d_vocab),
