@@ -2,7 +2,7 @@
 
 use crate::{interrupt, spelling};
 use byrote::Error;
-pub use byrote::units::grouped as thousands;
+pub use byrote::units::{grouped as thousands, grouped_number as thousands_f64};
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -100,15 +100,6 @@ fn escaped(text: &str) -> String {
 
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// 1234567.891 as 1,234,567.89, with so many digits after the point.
-pub fn thousands_f64(x: f64, digits: usize) -> String {
-    let text = format!("{:.*}", digits, x.abs());
-    let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
-    let whole = whole.parse::<u128>().map_or_else(|_| whole.to_owned(), thousands);
-    let sign = if x < 0.0 { "-" } else { "" };
-    if fraction.is_empty() { format!("{sign}{whole}") } else { format!("{sign}{whole}.{fraction}") }
 }
 
 /// A table of aligned columns: the first to the left, the others to the right, unless `left` says otherwise.

@@ -13,7 +13,7 @@ use byrote::corpus::Corpus;
 use byrote::model::{Mixer, Shape};
 use byrote::output::OutputFile;
 use byrote::report::capacity::capacity;
-use byrote::units::Nats;
+use byrote::units::{AtMost, Nats};
 use byrote::{Error, Result};
 use clap::Args;
 use serde::Serialize;
@@ -183,7 +183,9 @@ fn encoders_text(encoders: &[EncoderRow]) -> String {
     let heads =
         ["  output reads", "gap (nats)", "a prediction", "random codes at most", "codes at hand at most", ""];
     let mut table = Table::new(&heads, &[5]);
-    let nats = |n: Option<Nats>| n.map_or("infinite".into(), |n| format!("{:.4}", n.0));
+    // Upper bounds, each computed with a few hundred roundings.
+    let nats =
+        |n: Option<Nats>| n.map_or("infinite".into(), |n| format!("{:.4}", AtMost(n.0 * (1.0 + 1e-12))));
     for e in encoders {
         let note = match e.estimate {
             true => "an estimate: the best encoder that was found",

@@ -1,4 +1,4 @@
-//! `byrote certify`: what a model does, proven.
+//! `byrote certify`: proves that a model memorizes a corpus.
 
 use crate::args::Common;
 use crate::commands::eval;
@@ -10,6 +10,7 @@ use byrote::Result;
 use byrote::certify::{Certificate, Injectivity, Verdict, certify_watched};
 use byrote::model::{Model, ModelFile};
 use byrote::train::Problem;
+use byrote::units::AtLeast;
 use clap::Args;
 use serde_json::json;
 use std::fmt::Write as _;
@@ -22,7 +23,7 @@ pub const EXAMPLES: &str = "Examples:
   byrote certify run/model.safetensors names.txt --limit 500
   byrote certify run/model.safetensors --builtin 100 --json
 
-Exit code 0 where every context is proven to be memorized, 1 where one is proven not to be, or it cannot be told.";
+The exit code is 0 if every context is proven to be memorized, and 1 if one is refuted or undecided.";
 
 #[derive(Debug, Args)]
 pub struct CertifyCommand {
@@ -66,20 +67,20 @@ pub fn certified(model: &Model, problem: &Problem, quiet: bool) -> Result<Certif
     certify_watched(model, problem, &|done| counter.reached(done as u64))
 }
 
-/// What is proven of the mixer, in words.
+/// Says what is proven about the mixer.
 fn injectivity(found: &Injectivity) -> String {
     let (plain, absolute) = (found.smallest_gap_lower_bound, found.smallest_absolute_gap_lower_bound);
     match (found.distinct, found.distinct_absolute_values) {
-        (true, _) if plain == f64::INFINITY => "there is one context".into(),
+        (true, _) if plain.0 == f64::INFINITY => "there is only one context".into(),
         (true, true) => format!(
-            "contexts differ in coordinate {} by {plain:.1e} at least, in absolute value by {absolute:.1e}",
+            "contexts differ in coordinate {} by at least {plain:.1e}, in absolute value by at least {absolute:.1e}",
             found.coordinate
         ),
         (true, false) => format!(
-            "contexts differ in coordinate {} by {plain:.1e} at least; in absolute value two may agree",
+            "contexts differ in coordinate {} by at least {plain:.1e}; two absolute values may agree",
             found.coordinate
         ),
-        (false, _) => "in no coordinate are all contexts proven to differ".into(),
+        (false, _) => "no coordinate is proven to differ between all contexts".into(),
     }
 }
 
@@ -87,14 +88,14 @@ fn human(title: &str, file: &ModelFile, problem: &Problem, found: &Certificate, 
     let parameters = thousands(file.model.parameters().len() as u64);
     let mut out = format!("{title}: a model of {parameters} parameters, {seconds:.1} s\n\n");
     let why = match found.verdict {
-        Verdict::Certified => "every context is memorized, whatever the rounding",
-        Verdict::Refuted => "a context is not memorized",
-        Verdict::Undecided => "for some contexts the arithmetic does not tell",
+        Verdict::Certified => "in exact arithmetic on the stored weights, every context is memorized",
+        Verdict::Refuted => "in exact arithmetic on the stored weights, a context is not memorized",
+        Verdict::Undecided => "the enclosures are too wide to decide for some contexts",
     };
     let mut table = Table::new(&["verdict", found.verdict.name(), why], &[0, 2]);
     let margin = match found.min_margin_lower_bound {
-        f64::MAX => "no other token".to_owned(),
-        margin if margin.abs() < 1e6 => format!("{margin:.6}"),
+        AtLeast(f64::MAX) => "no other token".to_owned(),
+        margin if margin.0.abs() < 1e6 => format!("{margin:.6}"),
         margin => format!("{margin:.3e}"),
     };
     let rows = [
@@ -108,9 +109,9 @@ fn human(title: &str, file: &ModelFile, problem: &Problem, found: &Certificate, 
         ),
         ("refuted", thousands(found.refuted_contexts), "a logit outside the top set is the largest".into()),
         ("undecided", thousands(found.undecided_contexts), String::new()),
-        ("smallest margin", margin, "no context has a smaller one".into()),
-        ("gap", format!("{:.4e}", found.gap_nats_upper_bound.0), "nats at most, to the floor".into()),
-        ("widest enclosure", format!("{:.1e}", found.largest_radius), "of a logit: plus or minus".into()),
+        ("smallest margin", margin, "or more: no context has a smaller one".into()),
+        ("gap", format!("{:.4e}", found.gap_nats_upper_bound), "nats above the floor at most".into()),
+        ("widest enclosure", format!("{:.1e}", found.largest_radius), "plus or minus, of a logit".into()),
         (
             "mixer",
             if found.injectivity.distinct_absolute_values { "injective" } else { "not proven" }.into(),
@@ -124,26 +125,19 @@ fn human(title: &str, file: &ModelFile, problem: &Problem, found: &Certificate, 
     out += &table.render();
     if let Some(doubt) = &found.doubt {
         let text = eval::context_text(problem, &file.vocabulary, doubt.context);
+        let (low, high) = (doubt.margin_lower_bound, doubt.margin_upper_bound);
         let _ = match found.verdict {
-            Verdict::Refuted => {
-                writeln!(
-                    out,
-                    "\nrefuted by: {text}\n  its margin is at most {:.3e}",
-                    doubt.margin_upper_bound
-                )
-            }
-            _ if !doubt.radius.is_finite() => writeln!(
+            Verdict::Refuted => writeln!(out, "\nrefuted by: {text}\n  its margin is at most {high:.3e}"),
+            _ if !doubt.radius.0.is_finite() => writeln!(
                 out,
-                "\nundecided: {text}\n  nothing is known of a logit: numbers on the way to it are beyond 1e308; it would \
-                 take smaller weights"
+                "\nundecided: {text}\n  a logit has no enclosure, because an intermediate value exceeds 1e308; smaller \
+                 weights would help"
             ),
             _ => writeln!(
                 out,
-                "\nundecided: {text}\n  its margin lies between {:.3e} and {:.3e}; it would take logits known to \
-                 better than {:.1e}, here {:.1e}",
-                doubt.margin_lower_bound,
-                doubt.margin_upper_bound,
-                0.25 * (doubt.margin_lower_bound + doubt.margin_upper_bound).abs(),
+                "\nundecided: {text}\n  its margin is between {low:.3e} and {high:.3e}; deciding takes logits known to \
+                 within {:.1e}, and these are known to within {:.1e}",
+                0.25 * (low.0 + high.0).abs(),
                 doubt.radius
             ),
         };

@@ -105,24 +105,29 @@ fn human(title: &str, summary: &Summary) -> String {
         ),
     ]);
     figures.row(vec!["predictions".into(), thousands(summary.predictions), String::new()]);
-    let each = match (summary.floor_nats_per_prediction, summary.floor_bits_per_prediction) {
-        (Some(nats), Some(bits)) => format!("nats in all; {nats:.6} = {bits:.6} bits a prediction"),
-        _ => "nats: nothing is predicted".into(),
+    let each = match summary.floor_nats_per_prediction {
+        Some(nats) => format!(
+            "nats in all; {:.6} nats = {:.6} bits per prediction",
+            nats.at_least(),
+            nats.bits_at_least()
+        ),
+        None => "nats: nothing is predicted".into(),
     };
-    figures.row(vec!["floor".into(), thousands_f64(summary.floor_nats.0, 4), each]);
+    figures.row(vec!["floor".into(), thousands_f64(summary.floor_nats.at_least(), 4), each]);
     out += &figures.render();
 
     if !summary.by_length.is_empty() {
         let mut table =
-            Table::new(&["length", "contexts", "predictions", "floor (nats)", "bits a prediction"], &[]);
+            Table::new(&["length", "contexts", "predictions", "floor (nats)", "bits per prediction"], &[]);
         let shown = summary.by_length.len().min(40);
         for l in &summary.by_length[..shown] {
-            let bits = l.floor_nats.per(l.predictions).map_or("-".into(), |n| format!("{:.4}", n.bits()));
+            let bits =
+                l.floor_nats.per(l.predictions).map_or("-".into(), |n| format!("{:.4}", n.bits_at_least()));
             table.row(vec![
                 l.length.to_string(),
                 thousands(l.contexts),
                 thousands(l.predictions),
-                thousands_f64(l.floor_nats.0, 3),
+                thousands_f64(l.floor_nats.at_least(), 3),
                 bits,
             ]);
         }

@@ -203,7 +203,7 @@ pub fn figures(table: &mut Table, found: &Evaluation) {
     };
     let rows = [
         ("loss", thousands_f64(loss_nats.0, 4), "nats".to_owned()),
-        ("floor", thousands_f64(floor_nats.0, 4), "nats: no model can be below".into()),
+        ("floor", thousands_f64(floor_nats.at_least(), 4), "nats: no model can be below".into()),
         (
             "gap",
             if gap_nats.0 > 0.0 && gap_nats.0 < 1e-3 {

@@ -34,7 +34,7 @@
 use super::dana2024::PAPER;
 use super::row::{Bound, Findings, Kind, Order, Outcome, Task};
 use super::situation::Situation;
-use crate::units::Nats;
+use crate::units::{AtLeast, AtMost, Nats};
 
 /// Propositions 1 to 3.
 pub static PROPOSITION1: Bound = Bound {
@@ -93,7 +93,7 @@ fn judge_proposition1(s: &Situation) -> Outcome {
     }
     Ok(Findings {
         shape_parameters: s.shape_parameters(),
-        figure: Some(("divergence, at least", "nats a prediction", 0.0.into())),
+        figure: Some(("divergence, at least", "nats per prediction", AtLeast(0.0).into())),
         note: Some("the output is no bottleneck".into()),
         ..Findings::default()
     })
@@ -112,7 +112,9 @@ fn judge_theorem2(s: &Situation) -> Outcome {
         shape_parameters: s.shape_parameters(),
         figure: entropy
             .and_then(|h| encoder_divergence(h, shape.d_model, shape.d_vocab))
-            .map(|Nats(kl)| ("divergence of an encoder, at most", "nats a prediction", kl.into())),
+            // A dozen roundings, and an entropy that is itself rounded.
+            .map(|Nats(kl)| AtMost(kl * (1.0 + 1e-12)))
+            .map(|kl| ("divergence of an encoder, at most", "nats per prediction", kl.into())),
         ..Findings::default()
     })
 }

@@ -21,6 +21,7 @@
 
 use super::row::{Bound, Findings, Kind, Order, Outcome, Paper, Task};
 use super::situation::Situation;
+use crate::units::{AtLeast, AtMost};
 
 /// The publication.
 pub static PAPER: Paper = Paper {
@@ -55,13 +56,13 @@ pub fn label_bits(n: u128, labels: u64) -> f64 {
 
 /// The fewest parameters of `bits` each that hold arbitrary labels on `n` contexts.
 pub fn min_parameters(n: u128, labels: u64, bits: f64) -> u128 {
-    (label_bits(n, labels) / bits).ceil() as u128
+    AtLeast::computed(label_bits(n, labels) / bits).0.ceil() as u128
 }
 
 /// The most contexts with arbitrary labels that `k` parameters of `bits` each hold; `None` for a single
 /// label.
 pub fn max_contexts(k: u128, labels: u64, bits: f64) -> Option<u128> {
-    (labels > 1).then(|| (k as f64 * bits / (labels as f64).log2()).floor() as u128)
+    (labels > 1).then(|| AtMost::computed(k as f64 * bits / (labels as f64).log2()).0.floor() as u128)
 }
 
 /// What `bits` a parameter mean for the model and the corpus.

@@ -39,6 +39,7 @@ use super::monotone::{affordable, least};
 use super::row::{Bound, Findings, Kind, Order, POSITIONS, Quantity, Task};
 use super::situation::{CorpusFacts, Situation, WhyNot};
 use crate::model::Activation;
+use crate::units::AtLeast;
 
 /// Bits of the weights.
 pub static LB_BITS: Bound = Bound {
@@ -58,9 +59,11 @@ pub static LB_BITS: Bound = Bound {
         Ok(Findings {
             figure: match (bits, s.parameter_count().filter(|&k| k > 0)) {
                 (Some(bits), Some(k)) => {
-                    Some(("bits a parameter, at least", "bits", (bits / k as f64).into()))
+                    Some(("bits per parameter, at least", "bits", AtLeast::computed(bits / k as f64).into()))
                 }
-                (Some(bits), None) => Some(("bits of all parameters, at least", "bits", bits.into())),
+                (Some(bits), None) => {
+                    Some(("bits of all parameters, at least", "bits", AtLeast::computed(bits).into()))
+                }
                 (None, _) => None,
             },
             shape_parameters: s.shape_parameters(),

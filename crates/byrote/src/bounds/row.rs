@@ -9,6 +9,7 @@
 use super::situation::{Situation, WhyNot};
 pub(crate) use super::words::{counted, grouped, joined};
 use crate::model::shape::serialize_count;
+use crate::units::{AtLeast, AtMost, Number, grouped_number};
 use serde::{Serialize, Serializer};
 use std::fmt;
 
@@ -101,6 +102,10 @@ pub enum Value {
     Exact(u128),
     /// A real number with every constant explicit.
     Real(f64),
+    /// A lower bound on a real number, every constant explicit.
+    AtLeast(AtLeast),
+    /// An upper bound on a real number, every constant explicit.
+    AtMost(AtMost),
     /// Only the order is known: this is the expression with its constant set to one.
     Order(f64),
 }
@@ -110,7 +115,7 @@ impl Value {
     pub fn number(self) -> Option<f64> {
         match self {
             Value::Exact(n) => Some(n as f64),
-            Value::Real(x) => Some(x),
+            Value::Real(x) | Value::AtLeast(AtLeast(x)) | Value::AtMost(AtMost(x)) => Some(x),
             Value::Order(_) => None,
         }
     }
@@ -119,7 +124,7 @@ impl Value {
     pub fn count(self) -> Option<u128> {
         match self {
             Value::Exact(n) => Some(n),
-            Value::Real(_) | Value::Order(_) => None,
+            Value::Real(_) | Value::AtLeast(_) | Value::AtMost(_) | Value::Order(_) => None,
         }
     }
 
@@ -127,7 +132,7 @@ impl Value {
     pub fn order_of(self) -> Option<f64> {
         match self {
             Value::Order(x) => Some(x),
-            Value::Exact(_) | Value::Real(_) => None,
+            Value::Exact(_) | Value::Real(_) | Value::AtLeast(_) | Value::AtMost(_) => None,
         }
     }
 }
@@ -136,15 +141,24 @@ impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&match *self {
             Value::Exact(n) => grouped(n),
-            Value::Real(0.0) => "0".into(),
-            Value::Real(x) if x.abs() < 1e-3 => format!("{x:.1e}"),
-            Value::Real(x) if x.abs() < 1e3 => format!("{x:.4}"),
-            Value::Real(x) if x.abs() < 1e12 => grouped(x.round() as u128),
+            Value::Real(x) => real(x),
+            Value::AtLeast(x) => real(x),
+            Value::AtMost(x) => real(x),
             Value::Order(x) if x.abs() < 10.0 => format!("~{x:.1}"),
             Value::Order(x) if x.abs() < 1e9 => format!("~{}", grouped(x.round() as u128)),
-            Value::Real(x) => format!("{x:.1e}"),
             Value::Order(x) => format!("~{x:.1e}"),
         })
+    }
+}
+
+/// A real number with a few digits; bounds are rounded outwards.
+fn real(x: impl Number) -> String {
+    match x.value().abs() {
+        0.0 => "0".into(),
+        size if size < 1e-3 => format!("{x:.1e}"),
+        size if size < 1e3 => format!("{x:.4}"),
+        size if size < 1e12 => grouped_number(x, 0),
+        _ => format!("{x:.1e}"),
     }
 }
 
@@ -152,7 +166,9 @@ impl Serialize for Value {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Value::Exact(n) => serialize_count(n, serializer),
-            Value::Real(x) | Value::Order(x) => serializer.serialize_f64(*x),
+            Value::Real(x) | Value::Order(x) | Value::AtLeast(AtLeast(x)) | Value::AtMost(AtMost(x)) => {
+                serializer.serialize_f64(*x)
+            }
         }
     }
 }
@@ -234,6 +250,8 @@ impl Findings {
 pub(super) enum Quantity {
     Count(u128),
     Real(f64),
+    AtLeast(AtLeast),
+    AtMost(AtMost),
 }
 
 impl From<u64> for Quantity {
@@ -254,13 +272,30 @@ impl From<f64> for Quantity {
     }
 }
 
+impl From<AtLeast> for Quantity {
+    fn from(bound: AtLeast) -> Self {
+        Quantity::AtLeast(bound)
+    }
+}
+
+impl From<AtMost> for Quantity {
+    fn from(bound: AtMost) -> Self {
+        Quantity::AtMost(bound)
+    }
+}
+
 impl Order {
     fn value(self, quantity: Quantity) -> Value {
         match (self, quantity) {
             (Order::Exact, Quantity::Count(n)) => Value::Exact(n),
             (Order::Exact, Quantity::Real(x)) => Value::Real(x),
+            (Order::Exact, Quantity::AtLeast(x)) => Value::AtLeast(x),
+            (Order::Exact, Quantity::AtMost(x)) => Value::AtMost(x),
             (Order::UpToConstant | Order::UpToLogs, Quantity::Count(n)) => Value::Order(n as f64),
-            (Order::UpToConstant | Order::UpToLogs, Quantity::Real(x)) => Value::Order(x),
+            (
+                Order::UpToConstant | Order::UpToLogs,
+                Quantity::Real(x) | Quantity::AtLeast(AtLeast(x)) | Quantity::AtMost(AtMost(x)),
+            ) => Value::Order(x),
         }
     }
 }

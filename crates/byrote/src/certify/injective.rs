@@ -8,6 +8,7 @@
 
 use super::interval::Interval;
 use super::mixer::Enclosures;
+use crate::units::AtLeast;
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -19,11 +20,11 @@ pub struct Injectivity {
     /// Whether the values of all contexts in it are proven to differ.
     pub distinct: bool,
     /// A lower bound on the smallest distance of two values; not positive where none is proven.
-    pub smallest_gap_lower_bound: f64,
+    pub smallest_gap_lower_bound: AtLeast,
     /// Whether the absolute values of all contexts in it are proven to differ.
     pub distinct_absolute_values: bool,
     /// A lower bound on the smallest distance of two absolute values.
-    pub smallest_absolute_gap_lower_bound: f64,
+    pub smallest_absolute_gap_lower_bound: AtLeast,
 }
 
 impl Injectivity {
@@ -36,9 +37,9 @@ impl Injectivity {
         let none = Self {
             coordinate: 0,
             distinct: mixed.len() < 2,
-            smallest_gap_lower_bound: 0.0,
+            smallest_gap_lower_bound: AtLeast(0.0),
             distinct_absolute_values: mixed.len() < 2,
-            smallest_absolute_gap_lower_bound: 0.0,
+            smallest_absolute_gap_lower_bound: AtLeast(0.0),
         };
         coordinates
             .into_iter()
@@ -66,9 +67,9 @@ impl Injectivity {
         Self {
             coordinate,
             distinct: plain > 0.0,
-            smallest_gap_lower_bound: plain,
+            smallest_gap_lower_bound: AtLeast(plain),
             distinct_absolute_values: absolute > 0.0,
-            smallest_absolute_gap_lower_bound: absolute,
+            smallest_absolute_gap_lower_bound: AtLeast(absolute),
         }
     }
 }

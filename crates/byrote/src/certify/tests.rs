@@ -182,7 +182,7 @@ fn built_models_are_certified_with_margin_and_gap() {
             let found = certify(&model, &problem).unwrap();
             let seen = evaluate(&model, &problem, Nats(1e-3), 0).unwrap();
             assert_eq!(found.verdict, Verdict::Certified, "{mixer} {activation}: {found:?}");
-            assert!(found.min_margin_lower_bound > 0.01 && found.doubt.is_none());
+            assert!(found.min_margin_lower_bound.0 > 0.01 && found.doubt.is_none());
             let gap = found.gap_nats_upper_bound.0;
             assert!(gap >= seen.gap_nats.0 && gap < 2.0 * seen.gap_nats.0, "{gap} {}", seen.gap_nats);
             assert!(found.injectivity.distinct_absolute_values, "{:?}", found.injectivity);
@@ -200,7 +200,7 @@ fn a_random_model_is_refuted_with_a_context() {
     assert_eq!(found.verdict, Verdict::Refuted);
     assert_eq!(found.certified_contexts, seen.memorized);
     assert_eq!(found.certified_contexts + found.refuted_contexts, found.contexts);
-    assert!(found.doubt.unwrap().margin_upper_bound <= 0.0);
+    assert!(found.doubt.unwrap().margin_upper_bound.0 <= 0.0);
     assert!(found.gap_nats_upper_bound.0 >= seen.gap_nats.0);
 }
 
@@ -251,7 +251,7 @@ fn a_certificate_vanishes_before_the_claim_is_false() {
                 .unwrap()
         };
         assert!(margin(good) > Dyadic::from(0.0), "{activation}: certified a falsehood");
-        let certified = certify(&moved(good), &problem).unwrap().min_margin_lower_bound;
+        let certified = certify(&moved(good), &problem).unwrap().min_margin_lower_bound.0;
         assert!(Dyadic::from(certified) <= margin(good), "{activation}");
         assert!(margin(good + 1e-6) <= Dyadic::from(0.0), "{activation}: the certificate ends too early");
         assert_ne!(holds(bad), Verdict::Certified);

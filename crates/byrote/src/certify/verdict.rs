@@ -15,7 +15,7 @@ use super::function::{exp, ln_above};
 use super::injective::Injectivity;
 use super::interval::Interval;
 use crate::train::Problem;
-use crate::units::Nats;
+use crate::units::{AtLeast, AtMost};
 use serde::Serialize;
 
 /// What is proven.
@@ -46,12 +46,12 @@ impl Verdict {
 pub struct Doubt {
     /// Its place in the problem.
     pub context: usize,
-    /// The margin lies between these two.
-    pub margin_lower_bound: f64,
-    /// The margin is at most this.
-    pub margin_upper_bound: f64,
-    /// The widest radius of a logit of this context: what the arithmetic leaves open.
-    pub radius: f64,
+    /// A lower bound on the margin.
+    pub margin_lower_bound: AtLeast,
+    /// An upper bound on the margin.
+    pub margin_upper_bound: AtMost,
+    /// The largest radius of an enclosure of a logit of this context.
+    pub radius: AtMost,
 }
 
 /// A theorem about a model and a corpus.
@@ -68,12 +68,12 @@ pub struct Certificate {
     /// The rest.
     pub undecided_contexts: u64,
     /// No context has a smaller margin.
-    pub min_margin_lower_bound: f64,
+    pub min_margin_lower_bound: AtLeast,
     /// The gap to the floor is at most this; infinite where some logit is not known.
     #[serde(serialize_with = "finite")]
-    pub gap_nats_upper_bound: Nats,
+    pub gap_nats_upper_bound: AtMost,
     /// The widest radius of a logit.
-    pub largest_radius: f64,
+    pub largest_radius: AtMost,
     /// The refuted context of smallest margin, or else the undecided one that is furthest from a decision.
     pub doubt: Option<Doubt>,
     /// Whether the mixer tells the contexts apart.
@@ -83,7 +83,7 @@ pub struct Certificate {
 }
 
 /// JSON has no infinity.
-fn finite<S: serde::Serializer>(nats: &Nats, serializer: S) -> Result<S::Ok, S::Error> {
+fn finite<S: serde::Serializer>(nats: &AtMost, serializer: S) -> Result<S::Ok, S::Error> {
     match nats.0.is_finite() {
         true => serializer.serialize_some(&nats.0),
         false => serializer.serialize_none(),
@@ -172,14 +172,14 @@ impl Certificate {
             certified_contexts: certified,
             refuted_contexts: refuted,
             undecided_contexts: contexts - certified - refuted,
-            min_margin_lower_bound: findings.iter().map(|f| f.margin.lo).fold(f64::MAX, f64::min),
-            gap_nats_upper_bound: Nats(gap),
-            largest_radius: findings.iter().map(|f| f.radius).fold(0.0, f64::max),
+            min_margin_lower_bound: AtLeast(findings.iter().map(|f| f.margin.lo).fold(f64::MAX, f64::min)),
+            gap_nats_upper_bound: AtMost(gap),
+            largest_radius: AtMost(findings.iter().map(|f| f.radius).fold(0.0, f64::max)),
             doubt: worst.map(|&(context, f)| Doubt {
                 context,
-                margin_lower_bound: f.margin.lo,
-                margin_upper_bound: f.margin.hi,
-                radius: f.radius,
+                margin_lower_bound: AtLeast(f.margin.lo),
+                margin_upper_bound: AtMost(f.margin.hi),
+                radius: AtMost(f.radius),
             }),
             injectivity,
             arithmetic: "intervals with outward rounding, compensated sums with proven bounds, functions by tables of 256 bits",

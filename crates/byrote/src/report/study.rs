@@ -123,11 +123,11 @@ impl Study {
     /// Five lines: floor, size, closed form, training, worst context.
     pub fn verdict(&self) -> Vec<String> {
         let s = &self.summary;
-        let bits = s.floor_bits_per_prediction.unwrap_or(0.0);
+        let bits = s.floor_nats_per_prediction.unwrap_or_default().bits_at_least();
         let mut lines = vec![format!(
-            "Floor: no model has a training loss below {} nats ({bits:.4} bits a prediction) on this text, which has {} \
+            "Floor: no model has a training loss below {} nats ({bits:.4} bits per prediction) on this text, which has {} \
              distinct contexts.",
-            nats(s.floor_nats.0),
+            nats(s.floor_nats.at_least()),
             thousands(s.contexts)
         )];
         let facts = CorpusFacts::from(s);
@@ -214,7 +214,7 @@ impl Study {
                 b.method,
                 thousands(outcome.parameters),
                 thousands(c.contexts),
-                nats(c.gap_nats_upper_bound.0)
+                nats(c.gap_nats_upper_bound)
             ),
             None => "Written down: no model in closed form was certified.".into(),
         }

@@ -2,6 +2,7 @@
 
 use super::html::Reference;
 pub(super) use crate::units::grouped as thousands;
+use crate::units::{Number, grouped_number};
 
 /// With a capital at its start and a full stop at its end.
 pub(super) fn sentence(words: &str) -> String {
@@ -9,22 +10,14 @@ pub(super) fn sentence(words: &str) -> String {
     letters.next().map_or_else(String::new, |first| format!("{}{}.", first.to_uppercase(), letters.as_str()))
 }
 
-/// A number of nats.
-pub(super) fn nats(x: f64) -> String {
-    if x == 0.0 {
-        return "0".into();
-    }
-    match x.abs() {
+/// A number of nats: an estimate, or a bound that is rounded outwards.
+pub(super) fn nats(x: impl Number) -> String {
+    match x.value().abs() {
+        0.0 => "0".into(),
         a if a < 1e-3 => format!("{x:.2e}"),
         a if a < 100.0 => format!("{x:.3}"),
-        _ => {
-            let written = format!("{:.2}", x.abs());
-            let (whole, part) = written.split_once('.').unwrap_or((&written, "00"));
-            let sign = if x < 0.0 { "\u{2212}" } else { "" };
-            // Beyond 64 bits there is nothing to group.
-            let grouped = |n: u64| format!("{sign}{}.{part}", thousands(n));
-            whole.parse().map_or_else(|_| format!("{x:.2e}"), grouped)
-        }
+        a if a < 1e18 => grouped_number(x, 2).replace('-', "\u{2212}"),
+        _ => format!("{x:.2e}"),
     }
 }
 
@@ -94,6 +87,7 @@ pub(super) fn references(keys: &[&str]) -> Vec<Reference> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::units::{AtLeast, AtMost};
 
     #[test]
     fn numbers_are_as_long_as_they_say_something() {
@@ -102,6 +96,7 @@ mod tests {
         assert_eq!(all.map(brief), written);
         assert_eq!([nats(0.5), nats(4520.125), nats(1e-6)], ["0.500", "4,520.12", "1.00e-6"]);
         assert_eq!([nats(539.99693), nats(-250.5), nats(1e30)], ["540.00", "\u{2212}250.50", "1.00e30"]);
+        assert_eq!([nats(AtLeast(318.24992)), nats(AtMost(4.500006e-5))], ["318.24", "4.51e-5"]);
         assert_eq!((thousands(999u64), sentence("no law.")), ("999".into(), "No law.".into()));
     }
 

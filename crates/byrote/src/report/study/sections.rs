@@ -9,6 +9,7 @@ use crate::report::html::{Cell, Column, Exhibit, KeyFigure, Prose, Section, Stat
 use crate::report::incontext::errors_against_t;
 use crate::report::words::{nats, sentence, thousands};
 use crate::report::{Axis, Figure, Line, Points};
+use crate::units::Nats;
 
 impl Study {
     pub(super) fn answer(&self) -> Section {
@@ -24,7 +25,7 @@ impl Study {
             .fold(Verdict::new(status, lines[0].as_str()), |v, line| v.line(line.as_str()));
         let s = &self.summary;
         Section::new("The answer").verdict(verdict).key_figures([
-            KeyFigure::new("floor", nats(s.floor_nats.0), "nats"),
+            KeyFigure::new("floor", nats(s.floor_nats.at_least()), "nats"),
             KeyFigure::new(
                 "a prediction",
                 format!("{:.4}", s.floor_bits_per_prediction.unwrap_or(0.0)),
@@ -64,7 +65,7 @@ impl Study {
                 l.length.to_string(),
                 thousands(l.contexts),
                 thousands(l.predictions),
-                nats(l.floor_nats.0),
+                nats(l.floor_nats.at_least()),
                 format!("{bits:.4}"),
             ]);
         }
@@ -131,7 +132,7 @@ impl Study {
             thousands(self.part.documents),
             thousands(self.part.contexts),
             thousands(self.part.d_vocab),
-            nats(self.part.floor_nats)
+            nats(Nats(self.part.floor_nats).at_least())
         )))
     }
 
@@ -378,12 +379,12 @@ fn proof(outcome: &BuiltOutcome) -> Cell {
     match &outcome.certificate {
         Certificate::Enclosed(c) => match c.verdict {
             certify::Verdict::Certified => {
-                let margin = match c.min_margin_lower_bound < f64::MAX {
+                let margin = match c.min_margin_lower_bound.0 < f64::MAX {
                     true => format!("certified: margin at least {}", nats(c.min_margin_lower_bound)),
                     false => "certified: there is no other token".into(),
                 };
                 // A gap is one of distributions; a model of labels alone has none to speak of.
-                let gap = format!(", gap at most {}", nats(c.gap_nats_upper_bound.0));
+                let gap = format!(", gap at most {}", nats(c.gap_nats_upper_bound));
                 Cell::status(Status::Good, if outcome.gap_nats.is_some() { margin + &gap } else { margin })
             }
             certify::Verdict::Refuted => Cell::status(
