@@ -103,7 +103,7 @@ pub fn evaluate(model: &Model, problem: &Problem, tolerance: Nats, worst: usize)
         return Err(Error::setting("tol", format!("must be at least 0 nats (got {})", tolerance.0)));
     }
     problem.fits(model.config())?;
-    let mut evaluator = Evaluator::<f64>::forward(*model.config(), problem);
+    let mut evaluator = Evaluator::<f64>::of_model(model, problem);
     let visit = |seen: &mut Vec<Outcome>, context: usize, logits: &[f64]| {
         seen.push(outcome(problem, context, logits));
     };

@@ -64,7 +64,7 @@ pub fn run(args: &ExportCommand, common: &Common) -> Result<ExitCode> {
         Some(PrecisionArg::F64) => Precision::F64,
     };
     let narrowed = (precision, file.precision) == (Precision::F32, Precision::F64);
-    let loss = narrowed.then(|| rounding_error(&file.model)).transpose()?;
+    let loss = narrowed.then(|| rounding_error(&file.model));
     if let Some(loss) = loss {
         loss.checked()?;
     }

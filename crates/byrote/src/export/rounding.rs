@@ -51,12 +51,10 @@ impl RoundingError {
 
 /// Measures what rounding the weights of a model to f32 does to its logits. Weights beyond the range of f32 are an infinite
 /// error.
-pub fn rounding_error(model: &Model) -> Result<RoundingError> {
-    let rounded: Vec<f64> = model.parameters().iter().map(|&x| f64::from(x as f32)).collect();
-    if rounded.iter().any(|x| !x.is_finite()) {
-        return Ok(RoundingError { max_logit_error: f64::INFINITY, max_logit: f64::INFINITY, contexts: 0 });
-    }
-    let rounded = Model::new(*model.config(), rounded)?;
+pub fn rounding_error(model: &Model) -> RoundingError {
+    let Some(rounded) = model.rounded_to_f32() else {
+        return RoundingError { max_logit_error: f64::INFINITY, max_logit: f64::INFINITY, contexts: 0 };
+    };
     let shape = &model.config().shape;
     let found: Vec<(f64, f64)> = (0..CONTEXTS)
         .into_par_iter()
@@ -73,7 +71,7 @@ pub fn rounding_error(model: &Model) -> Result<RoundingError> {
         .collect();
     let (max_logit_error, max_logit) =
         found.into_iter().fold((0.0, 0.0), |(e, s), (error, size)| (larger(e, error), larger(s, size)));
-    Ok(RoundingError { max_logit_error, max_logit, contexts: CONTEXTS })
+    RoundingError { max_logit_error, max_logit, contexts: CONTEXTS }
 }
 
 /// The larger, NaN above everything.
@@ -99,7 +97,7 @@ mod tests {
 
     #[test]
     fn an_ordinary_model_loses_little() {
-        let found = rounding_error(&Model::random(Preset::Madden2024.config(shape()), 1).unwrap()).unwrap();
+        let found = rounding_error(&Model::random(Preset::Madden2024.config(shape()), 1).unwrap());
         assert!(found.max_logit_error > 0.0 && found.relative() < 1e-6, "{found:?}");
         found.checked().unwrap();
     }
@@ -109,7 +107,7 @@ mod tests {
         let model = Model::random(Preset::Dana2024.config(shape()), 1).unwrap();
         let parameters = model.parameters().iter().map(|&x| f64::from(x as f32)).collect();
         let model = Model::new(*model.config(), parameters).unwrap();
-        assert_eq!(rounding_error(&model).unwrap().max_logit_error, 0.0);
+        assert_eq!(rounding_error(&model).max_logit_error, 0.0);
     }
 
     #[test]
@@ -127,12 +125,12 @@ mod tests {
                 (*a, *b) = (1e8 * *a, *a - 1e8 * *a);
             }
         }
-        let found = rounding_error(&Model::new(*model.config(), parameters).unwrap()).unwrap();
+        let found = rounding_error(&Model::new(*model.config(), parameters).unwrap());
         let refusal = found.checked().unwrap_err().to_string();
         assert!(refusal.contains("f32 cannot carry") && refusal.contains("random contexts"), "{refusal}");
         let mut parameters = model.parameters().to_vec();
         parameters[0] = 1e200;
-        let found = rounding_error(&Model::new(*model.config(), parameters).unwrap()).unwrap();
+        let found = rounding_error(&Model::new(*model.config(), parameters).unwrap());
         assert!(found.checked().is_err(), "{found:?}");
     }
 }

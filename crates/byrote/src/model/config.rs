@@ -274,6 +274,9 @@ impl Config {
 
     /// Fixed positions, `[n_ctx, d_model]`: column 2i is sin(p w), column 2i + 1 cos(p w) with w = 10000^(-2i/d), for
     /// p from 0. Empty for any other kind of position.
+    ///
+    /// The values are rounded to f32, so that a model has the same positions whether it is trained, stored or evaluated in f32
+    /// or in f64.
     pub fn sinusoids(&self) -> Vec<f64> {
         if self.positions != Positions::Sinusoidal {
             return Vec::new();
@@ -281,7 +284,8 @@ impl Config {
         let d = self.shape.d_model as usize;
         let at = |p: usize, c: usize| {
             let angle = p as f64 * 10_000f64.powf(-((c - c % 2) as f64) / d as f64);
-            if c.is_multiple_of(2) { angle.sin() } else { angle.cos() }
+            let value = if c.is_multiple_of(2) { angle.sin() } else { angle.cos() };
+            f64::from(value as f32)
         };
         (0..self.shape.n_ctx as usize).flat_map(|p| (0..d).map(move |c| at(p, c))).collect()
     }
@@ -343,7 +347,7 @@ mod tests {
         let sinusoids = Preset::Madden2024Experiment.config(SHAPE).sinusoids();
         assert_eq!(sinusoids.len(), 9 * 16);
         assert_eq!(sinusoids[..4], [0.0, 1.0, 0.0, 1.0]);
-        assert_eq!(sinusoids[16..18], [1f64.sin(), 1f64.cos()]);
+        assert_eq!(sinusoids[16..18], [1f64.sin(), 1f64.cos()].map(|x| f64::from(x as f32)));
         assert!(Preset::Madden2024.config(SHAPE).sinusoids().is_empty());
     }
 }

@@ -1,7 +1,7 @@
 //! Model files: safetensors that stand alone.
 //!
 //! Tensors carry TransformerLens's names. Fixed positions are written as `W_pos` too, so that other programs need not know
-//! how they are made; a reader checks them and otherwise ignores them. One metadata key, `byrote`, holds canonical JSON
+//! how they are made; a model that is read computes with the values its file stores. One metadata key, `byrote`, holds canonical JSON
 //! (format, configuration, tokenizer, vocabulary; nothing of time, threads or paths), so equal models are equal files.
 //!
 //! A reader trusts nothing: missing, superfluous or misshapen tensors, mixed or unknown types, numbers that are not finite,
@@ -63,7 +63,8 @@ impl ModelFile {
         }
         if config.positions == Positions::Sinusoidal {
             let dimensions = vec![config.shape.n_ctx as usize, config.shape.d_model as usize];
-            stored.push(Stored::new("W_pos", dimensions, self.precision, &config.sinusoids()));
+            let positions = self.model.positions().unwrap_or_default();
+            stored.push(Stored::new("W_pos", dimensions, self.precision, positions));
         }
         container::write(KEY, &self.description(), &stored)
     }
@@ -125,23 +126,25 @@ impl ModelFile {
             }
         };
         let mut parameters = Vec::new();
+        let mut positions = None;
         let mut names = Vec::new();
         for tensor in config.tensors() {
             parameters.extend(read(tensor.name, &tensor.shape)?);
             names.push(tensor.name);
         }
         if config.positions == Positions::Sinusoidal {
-            let stored = read("W_pos", &[config.shape.n_ctx as usize, config.shape.d_model as usize])?;
-            if stored.iter().zip(config.sinusoids()).any(|(a, b)| (a - b).abs() > 1e-6) {
-                return Err("W_pos is not what sinusoidal positions are".into());
-            }
+            positions = Some(read("W_pos", &[config.shape.n_ctx as usize, config.shape.d_model as usize])?);
             names.push("W_pos");
         }
         if let Some(other) = file.names().into_iter().filter(|n| !names.contains(n)).min() {
             return Err(format!("a tensor {other:?} that the configuration does not have"));
         }
+        let mut model = Model::new(config, parameters).map_err(|e| e.to_string())?;
+        if let Some(positions) = positions {
+            model = model.with_stored_positions(positions).map_err(|e| e.to_string())?;
+        }
         Ok(Self {
-            model: Model::new(config, parameters).map_err(|e| e.to_string())?,
+            model,
             precision: precision.unwrap_or(Precision::F64),
             tokenizer: metadata.tokenizer,
             vocabulary: metadata.vocabulary,
@@ -214,6 +217,21 @@ mod tests {
                 assert_eq!(ModelFile::from_bytes(&bytes).unwrap(), file, "{preset} {precision:?}");
             }
         }
+    }
+
+    #[test]
+    fn stored_positions_are_kept_as_they_are() {
+        let mut file = example(Preset::Madden2024Experiment, Precision::F64);
+        let moved = |by: f64| file.model.positions().unwrap().iter().map(|p| p + by).collect::<Vec<f64>>();
+        let near = file.model.clone().with_stored_positions(moved(9e-7)).unwrap();
+        assert!(file.model.clone().with_stored_positions(moved(2e-6)).is_err());
+        file.model = near;
+        let read = ModelFile::from_bytes(&file.to_bytes().unwrap()).unwrap();
+        assert_eq!(read, file);
+        assert_ne!(read.model.positions().unwrap(), read.model.config().sinusoids());
+        // Other parameters do not change the positions.
+        let other = read.model.with_parameters(vec![0.5; read.model.parameters().len()]).unwrap();
+        assert_eq!(other.positions(), read.model.positions());
     }
 
     /// The file with its header JSON altered and the length in front of it mended.

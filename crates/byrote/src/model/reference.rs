@@ -81,7 +81,7 @@ impl Model {
         let mut x: Vec<f64> =
             context.iter().flat_map(|&t| &table[t as usize * d..(t as usize + 1) * d]).copied().collect();
         if let Some(positions) = self.positions() {
-            add(&mut x, &positions);
+            add(&mut x, positions);
         }
         x
     }

@@ -1,7 +1,7 @@
 //! A model: its configuration and its parameters, in one vector.
 //!
-//! Optimisers see the vector, everything else sees tensors by name. Fixed positions are no parameters: they are computed
-//! from the configuration.
+//! Optimizers see the vector; everything else sees tensors by name. Fixed positions are not parameters: they are computed from
+//! the configuration, or kept as a file stores them.
 
 use super::Shape;
 use super::config::{Config, Positions, Tensor};
@@ -15,6 +15,8 @@ pub struct Model {
     config: Config,
     tensors: Vec<Tensor>,
     parameters: Vec<f64>,
+    /// Fixed positions, `[n_ctx, d_model]`; empty unless the positions are sinusoidal.
+    sinusoids: Vec<f64>,
 }
 
 impl Model {
@@ -33,8 +35,42 @@ impl Model {
                 format!("{} holds a number that is not finite", t.name),
             ));
         }
-        Ok(Self { config, tensors, parameters })
+        Ok(Self { sinusoids: config.sinusoids(), config, tensors, parameters })
     }
+
+    /// This model with the fixed positions that its file stores. Every computation with the model uses these very numbers,
+    /// which may differ from [`Config::sinusoids`] by the rounding of the program that wrote the file: at most
+    /// [`Model::POSITION_TOLERANCE`].
+    pub fn with_stored_positions(mut self, positions: Vec<f64>) -> Result<Self> {
+        let differ = |(a, b): (&f64, &f64)| (a - b).abs() > Self::POSITION_TOLERANCE || a.is_nan();
+        if positions.len() != self.sinusoids.len() || positions.iter().zip(&self.sinusoids).any(differ) {
+            return Err(Error::setting(
+                "W_pos",
+                "differs from the sinusoidal positions of the configuration",
+            ));
+        }
+        self.sinusoids = positions;
+        Ok(self)
+    }
+
+    /// This model with other parameters, in the order of [`Config::tensors`].
+    pub fn with_parameters(&self, parameters: Vec<f64>) -> Result<Self> {
+        Ok(Self { sinusoids: self.sinusoids.clone(), ..Self::new(self.config, parameters)? })
+    }
+
+    /// This model with every number rounded to f32, or `None` if one is beyond the range of f32.
+    pub fn rounded_to_f32(&self) -> Option<Self> {
+        let rounded = |values: &[f64]| values.iter().map(|&x| f64::from(x as f32)).collect::<Vec<f64>>();
+        let model = Self {
+            parameters: rounded(&self.parameters),
+            sinusoids: rounded(&self.sinusoids),
+            ..self.clone()
+        };
+        model.parameters.iter().all(|x| x.is_finite()).then_some(model)
+    }
+
+    /// The largest difference between a stored sinusoidal position and the sine or cosine it stands for.
+    pub const POSITION_TOLERANCE: f64 = 1e-6;
 
     /// A model drawn at random, as PyTorch's modules draw theirs by default: embeddings and learned positions from the
     /// standard normal law, every other weight and bias uniformly in +-1/sqrt(fan in), where the fan in of a bias is
@@ -81,11 +117,11 @@ impl Model {
         self.tensors.iter().find(|t| t.name == name).map(|t| &self.parameters[t.range.clone()])
     }
 
-    /// The vectors of the positions, `[n_ctx, d_model]`, learned or fixed; `None` where the model has none.
-    pub fn positions(&self) -> Option<Vec<f64>> {
+    /// The vectors of the positions, `[n_ctx, d_model]`, learned or fixed, or `None` if the model has none.
+    pub fn positions(&self) -> Option<&[f64]> {
         match self.config.positions {
-            Positions::Learned => self.tensor("W_pos").map(<[f64]>::to_vec),
-            Positions::Sinusoidal => Some(self.config.sinusoids()),
+            Positions::Learned => self.tensor("W_pos"),
+            Positions::Sinusoidal => Some(&self.sinusoids),
             Positions::None => None,
         }
     }

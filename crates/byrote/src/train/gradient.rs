@@ -21,7 +21,7 @@ pub use super::lane::Stage;
 use super::lane::{Lane, LaneGradient, Mix, Output, Shared, Until};
 use super::problem::Problem;
 use super::settings::Trained;
-use crate::model::Config;
+use crate::model::{Config, Model, Positions};
 use crate::num::gemm::{PANEL, panels};
 use crate::num::line::padded;
 use crate::num::real::Real;
@@ -79,6 +79,15 @@ impl<'p, T: Real> Evaluator<'p, T> {
     /// An evaluator for forward passes alone: it takes less memory, and uses that `W_U` is sparse where it is.
     pub fn forward(config: Config, problem: &'p Problem) -> Self {
         Self::made(config, problem, false)
+    }
+
+    /// An evaluator for forward passes of a model alone, with the positions that it stores.
+    pub fn of_model(model: &Model, problem: &'p Problem) -> Self {
+        let mut evaluator = Self::forward(*model.config(), problem);
+        if model.config().positions == Positions::Sinusoidal {
+            evaluator.places.set_sinusoids(model.positions().unwrap_or_default());
+        }
+        evaluator
     }
 
     fn made(config: Config, problem: &'p Problem, backward: bool) -> Self {

@@ -97,7 +97,7 @@ impl Writer<'_> {
         let mut x = self.graph.op("Gather", &[&table, &known]);
         if let Some(positions) = self.model.positions() {
             let dimensions = [shape.n_ctx as usize, shape.d_model as usize];
-            let table = self.graph.tensor("W_pos", &dimensions, &positions);
+            let table = self.graph.tensor("W_pos", &dimensions, positions);
             // Looked up rather than cut, so that a row longer than n_ctx is an error.
             let rows = self.graph.op("Gather", &[&table, &places]);
             x = self.graph.op("Add", &[&x, &rows]);

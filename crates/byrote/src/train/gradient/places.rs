@@ -43,6 +43,11 @@ impl<T: Real> Places<T> {
         }
     }
 
+    /// Replaces the fixed positions by those that a model's file stores.
+    pub(in crate::train) fn set_sinusoids(&mut self, positions: &[f64]) {
+        self.sinusoids = positions.iter().map(|&x| T::of(x)).collect();
+    }
+
     /// Embeds every place and projects it to queries, keys and values.
     pub(in crate::train) fn embed(
         &mut self,
