@@ -1,8 +1,8 @@
 //! Pages on the disk.
 
 use crate::interrupt;
+use byrote::figures::html::Page;
 use byrote::output::OutputFile;
-use byrote::report::html::Page;
 use byrote::{Error, Result};
 use std::path::{Path, PathBuf};
 

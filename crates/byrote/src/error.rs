@@ -115,6 +115,9 @@ pub enum Error {
         /// What it would do.
         why: String,
     },
+    /// A figure or a page that cannot be drawn.
+    #[error(transparent)]
+    Figure(#[from] byrote_figures::Error),
     /// The caller's observer asked to stop.
     #[error("interrupted")]
     Interrupted,
@@ -274,6 +277,7 @@ impl Error {
             Error::Refused { .. } => "refused",
             Error::Sequence { .. } => "sequence",
             Error::UnstableStep { .. } => "unstable_step",
+            Error::Figure(_) => "figure",
             Error::Interrupted => "interrupted",
         }
     }
@@ -301,6 +305,7 @@ impl Error {
             | Error::Refused { .. }
             | Error::Sequence { .. }
             | Error::UnstableStep { .. }
+            | Error::Figure(_)
             | Error::Interrupted => None,
         }
     }

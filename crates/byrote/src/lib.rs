@@ -28,4 +28,6 @@ pub mod report;
 pub mod train;
 pub mod units;
 
+/// The figure and page engine that [`report`] draws with.
+pub use byrote_figures as figures;
 pub use error::{Error, Result};

@@ -12,7 +12,7 @@ use byrote::construct::dana2024::{Effort, Encoder, Theorem2, theorem2};
 use byrote::corpus::Corpus;
 use byrote::model::{Mixer, Shape};
 use byrote::output::OutputFile;
-use byrote::report::capacity::capacity;
+use byrote::report::bounds_figure::capacity;
 use byrote::units::{AtMost, Nats};
 use byrote::{Error, Result};
 use clap::Args;

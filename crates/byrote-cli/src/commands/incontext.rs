@@ -4,14 +4,14 @@ use crate::args::Common;
 use crate::interrupt;
 use crate::progress::Counter;
 use crate::ui::{self, Table, thousands};
+use byrote::figures::Figure;
 use byrote::incontext::construct::SHARPNESS;
 use byrote::incontext::{
     Attention, ErrorAt, Form, Kernel, Map, Method, Outcome, Sequence, Step, Task, Until, file, predict,
     squared_errors, summarize,
 };
 use byrote::output::OutputFile;
-use byrote::report::Figure;
-use byrote::report::incontext::{Series, errors_against_t};
+use byrote::report::incontext_figure::{Series, errors_against_t};
 use byrote::{Error, Result};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};

@@ -1,11 +1,11 @@
 //! A law through measurements, as a page shows it: the curve with its interval, the comparison, what is left over.
 
 use super::averages::{Mean, by_size};
-use super::html::{Cell, Column, Exhibit, Section, Status, Table};
-use super::words::{brief, sentence};
-use super::{Axis, Band, Figure, Line, Points, residuals};
+use super::numbers::{brief, sentence};
 use crate::Result;
 use crate::fit::{self, Comparison, Law, Settings, bootstrap, compare};
+use byrote_figures::html::{Cell, Column, Exhibit, Section, Status, Table};
+use byrote_figures::{Axis, Band, Figure, Line, Points, residuals};
 
 /// What is fitted, and what it is called.
 pub(super) struct Question<'a> {

@@ -15,10 +15,10 @@ use byrote::construct::kajitsuka2024::{
 };
 use byrote::corpus::random::Associations;
 use byrote::corpus::{ContextRule, Corpus, Options, Outputs, Silent, Source, Window};
+use byrote::figures::Figure;
 use byrote::output::OutputFile;
-use byrote::report::Figure;
-use byrote::report::reproduce::kajitsuka2024;
-use byrote::report::square_root::{
+use byrote::report::papers::kajitsuka2024;
+use byrote::report::square_root_figures::{
     LinearSize, ScalingRow, bits_figure, crossover, fold_figure, scaling_csv, scaling_figure,
 };
 use byrote::{Error, Result};

@@ -14,8 +14,8 @@ use byrote::incontext::{
     squared_errors, summarize,
 };
 use byrote::output::OutputFile;
-use byrote::report::incontext::{Series, errors_against_t};
-use byrote::report::reproduce::sander2024 as pages;
+use byrote::report::incontext_figure::{Series, errors_against_t};
+use byrote::report::papers::sander2024 as pages;
 use byrote::{Error, Result};
 use rayon::prelude::*;
 use serde_json::{Value, json};

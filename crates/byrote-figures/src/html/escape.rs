@@ -1,0 +1,89 @@
+//! Any text, safe between tags and in quoted attributes.
+//!
+//! Beside the five characters of markup, three kinds are made visible or harmless: control characters are shown as their
+//! pictures (U+2400 and on), characters that no HTML file should hold become U+FFFD, and so do the controls that reorder
+//! the text around them (U+202A to U+202E, U+2066 to U+2069): a quoted token must not turn the page around it. The page
+//! sets quoted text in isolation instead, so that right-to-left text reads as it should.
+
+use std::fmt::Write;
+
+use crate::svg::json_for_xml;
+
+/// A text for between tags or inside a quoted attribute.
+pub(super) fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + text.len() / 8);
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            '\t' | '\n' => out.push(c),
+            '\0'..='\u{1f}' => out.push(char::from_u32(0x2400 + u32::from(c)).unwrap_or('\u{fffd}')),
+            '\u{7f}' => out.push('\u{2421}'),
+            '\u{80}'..='\u{9f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => out.push('\u{fffd}'),
+            c if is_noncharacter(c) => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// JSON for inside a quoted attribute; it reads back to the same values.
+pub(super) fn json_attribute(json: &str) -> String {
+    json_for_xml(json).replace('&', "&amp;").replace('"', "&quot;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+fn is_noncharacter(c: char) -> bool {
+    let code = u32::from(c);
+    (0xfdd0..=0xfdef).contains(&code) || code & 0xfffe == 0xfffe
+}
+
+/// A `data:` address that holds a CSV file.
+pub(super) fn csv_address(csv: &str) -> String {
+    let mut out = String::with_capacity(csv.len() + csv.len() / 4);
+    out.push_str("data:text/csv;charset=utf-8,");
+    for byte in csv.bytes() {
+        match byte {
+            b'a'..=b'z'
+            | b'A'..=b'Z'
+            | b'0'..=b'9'
+            | b','
+            | b'.'
+            | b'-'
+            | b'_'
+            | b'~'
+            | b':'
+            | b';'
+            | b'('
+            | b')' => {
+                out.push(char::from(byte));
+            }
+            _ => {
+                let _ = write!(out, "%{byte:02X}");
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markup_controls_and_reordering_lose_their_power() {
+        assert_eq!(
+            escape("<script>\"'&\u{0}\u{1b}\r\u{7f}\u{85}\u{202e}\u{2066}\u{ffff}\u{fdd0}\n"),
+            "&lt;script&gt;&quot;&#39;&amp;␀␛␍␡\u{fffd}\u{fffd}\u{fffd}\u{fffd}\u{fffd}\n"
+        );
+        assert_eq!(escape("é שלום 語 \u{200d}"), "é שלום 語 \u{200d}");
+    }
+
+    #[test]
+    fn an_address_holds_only_characters_that_need_no_quotes() {
+        let address = csv_address("a,\"b c\"\n1.5,<é>\n");
+        assert_eq!(address, "data:text/csv;charset=utf-8,a,%22b%20c%22%0A1.5,%3C%C3%A9%3E%0A");
+    }
+}

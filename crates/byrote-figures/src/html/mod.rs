@@ -1,0 +1,36 @@
+//! One HTML file: a report one would hand to a colleague.
+//!
+//! A [`Page`] is plain data: sections of paragraphs, verdicts, key figures, tables and drawings. [`Page::to_html`] writes it
+//! as a single file that asks for nothing: style sheet, script and drawings are inside, and a content security policy
+//! forbids every request. What it promises its reader:
+//!
+//! - It reads on a phone, on a screen by day and by night, and on paper. Every drawing is laid out twice, wide and narrow;
+//!   by night its colours change through the style sheet ([`theme`]).
+//! - It works without its script. With it, points and lines tell their values to the mouse, the finger and the keyboard,
+//!   and a table of them opens below each drawing.
+//! - The data of every drawing is in the page once, as a CSV file behind a link. The script reads the same text, so what
+//!   is shown on hovering and what is taken along cannot differ.
+//! - Words may hold any character ([`escape`]); a link to an anchor that is not on the page is an error.
+//!
+//! ```
+//! # use byrote_figures::html::{KeyFigure, Page, Section, Status, Verdict};
+//! let page = Page::new("Stories").command("byrote study stories.txt").section(
+//!     Section::new("The answer")
+//!         .verdict(Verdict::new(Status::Good, "A model of 65 thousand parameters holds this text."))
+//!         .key_figures([KeyFigure::new("floor", "4,525.47", "nats")]),
+//! );
+//! assert!(page.to_html()?.starts_with("<!doctype html>"));
+//! # Ok::<(), byrote_figures::Error>(())
+//! ```
+
+mod anchors;
+mod escape;
+mod page;
+mod prose;
+mod table;
+mod theme;
+mod write;
+
+pub use page::{Exhibit, Item, KeyFigure, Page, Reference, Section, Verdict};
+pub use prose::{Prose, Span};
+pub use table::{Align, Cell, Column, Status, Table};

@@ -1,0 +1,343 @@
+//! A page as data: a title, sections of items, and what it takes to make it again.
+
+use super::prose::Prose;
+use super::table::{Status, Table};
+use crate::Drawing;
+use crate::Result;
+
+/// A number that matters, with its name and unit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyFigure {
+    /// What it is: "floor".
+    pub name: String,
+    /// The number as it is to be read: "4,525.47".
+    pub value: String,
+    /// Its unit; empty for none.
+    pub unit: String,
+    /// A few words below it; may be empty.
+    pub detail: Prose,
+}
+
+impl KeyFigure {
+    /// A number with a name and a unit.
+    pub fn new(name: impl Into<String>, value: impl Into<String>, unit: impl Into<String>) -> Self {
+        KeyFigure { name: name.into(), value: value.into(), unit: unit.into(), detail: Prose::new() }
+    }
+
+    /// A few words below it.
+    pub fn detail(mut self, words: impl Into<Prose>) -> Self {
+        self.detail = words.into();
+        self
+    }
+}
+
+/// A few lines in a box: the answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verdict {
+    /// What it comes to.
+    pub status: Status,
+    /// Its headline.
+    pub title: Prose,
+    /// The lines below it.
+    pub lines: Vec<Prose>,
+}
+
+impl Verdict {
+    /// A headline without lines.
+    pub fn new(status: Status, title: impl Into<Prose>) -> Self {
+        Verdict { status, title: title.into(), lines: Vec::new() }
+    }
+
+    /// Adds a line.
+    pub fn line(mut self, words: impl Into<Prose>) -> Self {
+        self.lines.push(words.into());
+        self
+    }
+}
+
+/// A drawing with its caption, its words for readers who cannot see it, and its data.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Exhibit {
+    /// What is drawn. Title, subtitle and caption of the drawing are set as text of the page.
+    pub drawing: Drawing,
+    /// What to see in it, below it and before the drawing's own small print.
+    pub caption: Prose,
+    /// What it shows, in words; empty for a description made from the drawing.
+    pub alt: String,
+    /// The name of its files without ending: "gap-by-width"; empty for one made from the title.
+    pub name: String,
+}
+
+impl Exhibit {
+    /// A drawing without further words.
+    pub fn new(drawing: impl Into<Drawing>) -> Self {
+        Exhibit { drawing: drawing.into(), caption: Prose::new(), alt: String::new(), name: String::new() }
+    }
+
+    /// What to see in it.
+    pub fn caption(mut self, words: impl Into<Prose>) -> Self {
+        self.caption = words.into();
+        self
+    }
+
+    /// What it shows, for readers who cannot see it.
+    pub fn alt(mut self, words: impl Into<String>) -> Self {
+        self.alt = words.into();
+        self
+    }
+
+    /// The name of its files, without ending.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+}
+
+/// What a section is made of.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Item {
+    /// A heading inside the section.
+    Heading(String),
+    /// A paragraph.
+    Paragraph(Prose),
+    /// Points of a list.
+    List(Vec<Prose>),
+    /// The answer.
+    Verdict(Verdict),
+    /// Numbers side by side.
+    KeyFigures(Vec<KeyFigure>),
+    /// A table.
+    Table(Table),
+    /// A drawing (boxed: it is much larger than the rest).
+    Exhibit(Box<Exhibit>),
+    /// Text whose spaces and line ends count.
+    Preformatted {
+        /// What it is; may be empty.
+        caption: Prose,
+        /// The text.
+        text: String,
+    },
+    /// A remark or a warning.
+    Note {
+        /// How much it matters.
+        status: Status,
+        /// What it says.
+        words: Prose,
+    },
+}
+
+/// A part of the page with a heading and an entry in the table of contents.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Section {
+    /// Its heading.
+    pub title: String,
+    /// The name that links use; empty for one made from the title.
+    pub anchor: String,
+    /// What it is made of.
+    pub items: Vec<Item>,
+}
+
+impl Section {
+    /// A section without items.
+    pub fn new(title: impl Into<String>) -> Self {
+        Section { title: title.into(), anchor: String::new(), items: Vec::new() }
+    }
+
+    /// The name that links use: letters, digits and hyphens.
+    pub fn anchor(mut self, anchor: impl Into<String>) -> Self {
+        self.anchor = anchor.into();
+        self
+    }
+
+    /// Adds any item.
+    pub fn item(mut self, item: Item) -> Self {
+        self.items.push(item);
+        self
+    }
+
+    /// Adds a heading inside the section.
+    pub fn heading(self, words: impl Into<String>) -> Self {
+        self.item(Item::Heading(words.into()))
+    }
+
+    /// Adds a paragraph.
+    pub fn paragraph(self, words: impl Into<Prose>) -> Self {
+        self.item(Item::Paragraph(words.into()))
+    }
+
+    /// Adds a list.
+    pub fn list<P: Into<Prose>>(self, points: impl IntoIterator<Item = P>) -> Self {
+        self.item(Item::List(points.into_iter().map(Into::into).collect()))
+    }
+
+    /// Adds the answer.
+    pub fn verdict(self, verdict: Verdict) -> Self {
+        self.item(Item::Verdict(verdict))
+    }
+
+    /// Adds numbers side by side.
+    pub fn key_figures(self, figures: impl IntoIterator<Item = KeyFigure>) -> Self {
+        self.item(Item::KeyFigures(figures.into_iter().collect()))
+    }
+
+    /// Adds a table.
+    pub fn table(self, table: Table) -> Self {
+        self.item(Item::Table(table))
+    }
+
+    /// Adds a drawing.
+    pub fn exhibit(self, exhibit: Exhibit) -> Self {
+        self.item(Item::Exhibit(Box::new(exhibit)))
+    }
+
+    /// Adds text whose spaces and line ends count.
+    pub fn preformatted(self, caption: impl Into<Prose>, text: impl Into<String>) -> Self {
+        self.item(Item::Preformatted { caption: caption.into(), text: text.into() })
+    }
+
+    /// Adds a remark.
+    pub fn note(self, words: impl Into<Prose>) -> Self {
+        self.item(Item::Note { status: Status::Neutral, words: words.into() })
+    }
+
+    /// Adds a warning.
+    pub fn warning(self, words: impl Into<Prose>) -> Self {
+        self.item(Item::Note { status: Status::Caution, words: words.into() })
+    }
+}
+
+/// An entry of the references.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reference {
+    /// The paper's key: "madden2024". Links name it.
+    pub key: String,
+    /// Authors, title, where and when, version.
+    pub words: Prose,
+    /// Where it can be read, if anywhere: an address that begins with `https://`.
+    pub address: Option<String>,
+}
+
+impl Reference {
+    /// An entry without address.
+    pub fn new(key: impl Into<String>, words: impl Into<Prose>) -> Self {
+        Reference { key: key.into(), words: words.into(), address: None }
+    }
+
+    /// Where it can be read.
+    pub fn address(mut self, address: impl Into<String>) -> Self {
+        self.address = Some(address.into());
+        self
+    }
+}
+
+/// A report: one page that stands alone.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Page {
+    /// The title.
+    pub title: String,
+    /// A sentence below it.
+    pub subtitle: Prose,
+    /// The sections, in order.
+    pub sections: Vec<Section>,
+    /// The exact command that makes the page again; empty for none.
+    pub command: String,
+    /// Every setting with its value, as resolved.
+    pub settings: Vec<(String, String)>,
+    /// What the page refers to.
+    pub references: Vec<Reference>,
+    /// The program that made the page, with its version, for the footer.
+    pub generator: String,
+}
+
+impl Page {
+    /// A page without sections.
+    pub fn new(title: impl Into<String>) -> Self {
+        Page {
+            title: title.into(),
+            subtitle: Prose::new(),
+            sections: Vec::new(),
+            command: String::new(),
+            settings: Vec::new(),
+            references: Vec::new(),
+            generator: concat!("byrote-figures ", env!("CARGO_PKG_VERSION")).into(),
+        }
+    }
+
+    /// A sentence below the title.
+    pub fn subtitle(mut self, words: impl Into<Prose>) -> Self {
+        self.subtitle = words.into();
+        self
+    }
+
+    /// Names the program that makes the page, with its version.
+    pub fn generator(mut self, generator: impl Into<String>) -> Self {
+        self.generator = generator.into();
+        self
+    }
+
+    /// Adds a section.
+    pub fn section(mut self, section: Section) -> Self {
+        self.sections.push(section);
+        self
+    }
+
+    /// The exact command that makes the page again.
+    pub fn command(mut self, command: impl Into<String>) -> Self {
+        self.command = command.into();
+        self
+    }
+
+    /// Adds a setting.
+    pub fn setting(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.settings.push((name.into(), value.into()));
+        self
+    }
+
+    /// Adds an entry of the references.
+    pub fn reference(mut self, reference: Reference) -> Self {
+        self.references.push(reference);
+        self
+    }
+
+    /// All drawings with the names of their files without ending, each name once, in order: for whoever wants them as files
+    /// of their own too.
+    pub fn exhibits(&self) -> Vec<(String, &Exhibit)> {
+        let items = self.sections.iter().flat_map(|s| &s.items);
+        let mut out: Vec<(String, &Exhibit)> = Vec::new();
+        for exhibit in items.filter_map(|i| if let Item::Exhibit(e) = i { Some(&**e) } else { None }) {
+            let number = out.len() + 1;
+            let mut name = super::write::file_name(exhibit, number);
+            if out.iter().any(|(other, _)| *other == name) {
+                name = format!("{name}-figure-{number}");
+            }
+            out.push((name, exhibit));
+        }
+        out
+    }
+
+    /// The page as one HTML file that asks for nothing else. Equal pages give equal bytes.
+    pub fn to_html(&self) -> Result<String> {
+        super::write::page(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Axis, Figure};
+
+    #[test]
+    fn every_exhibit_has_a_file_name_of_its_own() {
+        let exhibit = |title: &str| Exhibit::new(Figure::new(title, Axis::linear("x"), Axis::linear("y")));
+        let section = Section::new("s")
+            .exhibit(exhibit("The gap"))
+            .exhibit(exhibit("a").name("gap"))
+            .exhibit(exhibit("b").name("../Gap"))
+            .exhibit(exhibit("語"));
+        let page = Page::new("t").section(section);
+        let names: Vec<String> = page.exhibits().into_iter().map(|e| e.0).collect();
+        assert_eq!(names, ["figure-1-the-gap", "gap", "gap-figure-3", "figure-4"]);
+        let html = page.to_html().unwrap();
+        assert!(names.iter().all(|name| html.contains(&format!("download=\"{name}.csv\""))));
+    }
+}

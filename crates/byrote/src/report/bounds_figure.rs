@@ -1,0 +1,167 @@
+//! The figure of `byrote bounds --plot`: contexts against parameters, bounds as lines, corpus and model as points.
+
+use crate::bounds::curve::{Curve, Marker, Picture, picture, tokens};
+use crate::bounds::row::grouped;
+use crate::bounds::{Kind, Situation, Task};
+use byrote_figures::{Axis, Figure, Line, Points};
+
+/// The figure of a situation; `None` while the vocabulary is not known.
+///
+/// `corpus` and `model` name the points.
+pub fn capacity(situation: &Situation, corpus: &str, model: &str) -> Option<Figure> {
+    let omega = tokens(situation)?;
+    let (fewest, most) = range(situation)?;
+    let picture = picture(situation, fewest, most)?;
+    let mut figure = Figure::new(
+        "Contexts against parameters",
+        Axis::log("parameters").range(fewest as f64, most as f64),
+        Axis::log("contexts"),
+    )
+    .subtitle(subtitle(&picture, omega))
+    .caption(caption(&picture, omega, situation.bits_per_parameter))
+    .size(1080.0, 640.0);
+    for curve in &picture.curves {
+        let line = Line::new(curve.key, label(curve, situation.bits_per_parameter), curve.points.clone());
+        figure = figure.line(if curve.dashed { line.dashed() } else { line });
+    }
+    for (key, label, marker) in [("corpus", corpus, picture.corpus), ("model", model, picture.model)] {
+        let Some(Marker { parameters, contexts, task, condition }) = marker else { continue };
+        let held = task.map(|task| format!(", {}", plural(task)));
+        let label = [Some(label.to_owned()), held, condition.map(|c| format!(" {c}"))]
+            .into_iter()
+            .flatten()
+            .collect::<String>();
+        figure = match (parameters, contexts) {
+            (Some(x), Some(y)) => figure.points(Points::one(key, label, x, y)),
+            (Some(x), None) => figure.vertical(x, label),
+            (None, Some(y)) => figure.horizontal(y, label),
+            (None, None) => figure,
+        };
+    }
+    Some(figure)
+}
+
+fn plural(task: Task) -> &'static str {
+    match task {
+        Task::Distribution => "distributions",
+        Task::Association => "associations",
+        Task::SequenceToSequence => "sequences",
+    }
+}
+
+fn label(curve: &Curve, bits: u32) -> String {
+    let kind = match curve.kind {
+        Kind::Necessary => "at most",
+        Kind::Sufficient => "at least",
+        Kind::Estimate => "estimate",
+        Kind::Empirical => "in experiments",
+    };
+    let condition = match (curve.key, curve.condition) {
+        ("information", _) => format!(", {bits} bits a parameter"),
+        (_, Some(condition)) => format!(", {condition}"),
+        (_, None) => String::new(),
+    };
+    format!("{} ({}, {kind}{condition})", curve.key, plural(curve.task))
+}
+
+/// What the lines mean, as far as there are such lines.
+fn subtitle(picture: &Picture, omega: u64) -> String {
+    let any = |kind| picture.curves.iter().any(|curve| curve.kind == kind);
+    let mut text = format!("What is known about storing contexts over {} tokens.", grouped(omega));
+    if any(Kind::Necessary) {
+        text += " No model of its task stands above a line marked \u{201c}at most\u{201d}.";
+    }
+    if any(Kind::Sufficient) {
+        text += " Some weights reach one marked \u{201c}at least\u{201d}.";
+    }
+    if picture.curves.iter().any(|curve| curve.dashed) {
+        text += " Dashed: only the order is known, the constant is set to one.";
+    }
+    text
+}
+
+fn caption(picture: &Picture, omega: u64, bits: u32) -> String {
+    let drawn = |key| picture.curves.iter().any(|curve| curve.key == key);
+    let of = |task| picture.curves.iter().any(|curve| curve.task == task);
+    let mut text = Vec::new();
+    if of(Task::Distribution) && of(Task::Association) {
+        text.push(format!(
+            "Tasks must not be compared with each other: an association stores one token a context, a distribution {} \
+             numbers.",
+            grouped(omega.saturating_sub(1))
+        ));
+    }
+    if drawn("information") {
+        text.push(format!("The information limit is that of weights of {bits} bits."));
+        if drawn("kajitsuka2024-exact") || drawn("kajitsuka2024-next") {
+            text.push("The lines of kajitsuka2024 use longer ones where they pass it.".into());
+        }
+    }
+    text.join(" ")
+}
+
+/// Two decades above what is known and some below, at least from a hundred parameters to a hundred million.
+fn range(situation: &Situation) -> Option<(u128, u128)> {
+    let corpus = situation.corpus.as_ref().map(|c| {
+        u128::from(c.contexts.max(1)).saturating_mul(u128::from(c.d_vocab.saturating_sub(1).max(1)))
+    });
+    let known = [corpus, situation.parameter_count()].into_iter().flatten().map(|k| k.max(1));
+    let (least, largest) = (known.clone().min()?, known.max()?);
+    Some(((least / 10).clamp(1, 100), largest.saturating_mul(100).max(100_000_000)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bounds::CorpusFacts;
+
+    fn stories() -> Situation {
+        let corpus = CorpusFacts {
+            sequences: 900,
+            d_vocab: 609,
+            n_ctx: 9,
+            contexts: 2610,
+            predictions: 9000,
+            distinct_last_tokens: 400,
+            labels: 500,
+            ..CorpusFacts::default()
+        };
+        Situation { corpus: Some(corpus), ..Situation::default() }
+    }
+
+    #[test]
+    fn the_corpus_stands_in_the_picture_with_its_bounds() {
+        let figure = capacity(&stories(), "stories", "model").unwrap();
+        assert!(figure.lines.len() >= 5 && figure.lines.len() <= 9);
+        assert!(figure.lines.iter().any(|line| line.key == "kajitsuka2024-next" && line.dashed));
+        let svg = figure.to_svg().unwrap();
+        assert!(svg.contains("madden2024-theorem5") && svg.contains("stories"));
+    }
+
+    #[test]
+    fn markers_stand_within_the_range_however_small_or_large() {
+        for parameters in [1, 9, 1 << 40, u64::MAX] {
+            let situation = Situation { parameters: Some(parameters), ..stories() };
+            let (fewest, most) = range(&situation).unwrap();
+            for k in [u128::from(parameters), 2610 * 608] {
+                assert!(fewest <= k && k <= most, "{k} outside {fewest} to {most}");
+            }
+            assert!(capacity(&situation, "stories", "model").unwrap().to_svg().is_ok());
+        }
+    }
+
+    #[test]
+    fn the_words_speak_only_of_what_is_drawn() {
+        let alone = Picture { curves: vec![], corpus: None, model: None };
+        assert_eq!(caption(&alone, 50, 32), "");
+        assert_eq!(subtitle(&alone, 50_257), "What is known about storing contexts over 50,257 tokens.");
+        let wide = Situation { d_vocab: Some(5000), parameters: Some(99), ..stories() };
+        assert_eq!(tokens(&wide), Some(609));
+    }
+
+    #[test]
+    fn nothing_known_gives_no_picture() {
+        assert!(capacity(&Situation::default(), "", "").is_none());
+        assert!(capacity(&Situation { d_vocab: Some(5), ..Situation::default() }, "", "").is_none());
+    }
+}

@@ -1,0 +1,116 @@
+//! Numbers and references as pages write them.
+
+pub(super) use crate::units::grouped as thousands;
+use crate::units::{Number, grouped_number};
+use byrote_figures::html::Reference;
+
+/// With a capital at its start and a full stop at its end.
+pub(super) fn sentence(words: &str) -> String {
+    let mut letters = words.trim_end_matches('.').chars();
+    letters.next().map_or_else(String::new, |first| format!("{}{}.", first.to_uppercase(), letters.as_str()))
+}
+
+/// A number of nats: an estimate, or a bound that is rounded outwards.
+pub(super) fn nats(x: impl Number) -> String {
+    match x.value().abs() {
+        0.0 => "0".into(),
+        a if a < 1e-3 => format!("{x:.2e}"),
+        a if a < 100.0 => format!("{x:.3}"),
+        a if a < 1e18 => grouped_number(x, 2).replace('-', "\u{2212}"),
+        _ => format!("{x:.2e}"),
+    }
+}
+
+/// A number with about three digits that say something.
+pub(super) fn brief(x: f64) -> String {
+    match x.abs() {
+        a if a == 0.0 || !x.is_finite() => format!("{x}"),
+        a if (1e-3..100.0).contains(&a) => {
+            let digits = (2.0 - a.log10().floor()).clamp(0.0, 6.0) as usize;
+            format!("{x:.digits$}")
+        }
+        a if (100.0..1e15).contains(&a) => {
+            let sign = if x < 0.0 { "\u{2212}" } else { "" };
+            format!("{sign}{}", thousands(a.round() as u64))
+        }
+        _ => format!("{x:.2e}"),
+    }
+}
+
+/// The papers of these keys.
+pub(super) fn references(keys: &[&str]) -> Vec<Reference> {
+    const PAPERS: [(&str, &str, &str); 7] = [
+        (
+            "madden2024",
+            "L. Madden, C. Fox, C. Thrampoulidis. Next-token prediction capacity: general upper bounds and a lower bound for \
+             transformers.",
+            "https://arxiv.org/abs/2405.13718",
+        ),
+        (
+            "dana2024",
+            "L. Dana, M. S. Pydi, Y. Chevaleyre. Memorization in attention-only transformers.",
+            "https://arxiv.org/abs/2411.10115",
+        ),
+        (
+            "kajitsuka2024",
+            "T. Kajitsuka, I. Sato. On the optimal memorization capacity of transformers.",
+            "https://arxiv.org/abs/2409.17677",
+        ),
+        (
+            "sander2024",
+            "M. E. Sander, G. Peyr\u{e9}. Towards understanding the universality of transformers for next-token prediction.",
+            "https://arxiv.org/abs/2410.03011",
+        ),
+        (
+            "mahdavi2024",
+            "S. Mahdavi, R. Liao, C. Thrampoulidis. Memorization capacity of multi-head attention in transformers.",
+            "https://arxiv.org/abs/2306.02010",
+        ),
+        (
+            "allenzhu2024",
+            "Z. Allen-Zhu, Y. Li. Physics of language models: part 3.3, knowledge capacity scaling laws.",
+            "https://arxiv.org/abs/2404.05405",
+        ),
+        (
+            "morris2025",
+            "J. X. Morris and others. How much do language models memorize?",
+            "https://arxiv.org/abs/2505.24832",
+        ),
+    ];
+    let known = |key: &&str| PAPERS.iter().find(|p| p.0 == *key);
+    keys.iter()
+        .filter_map(known)
+        .map(|&(key, words, address)| Reference::new(key, words).address(address))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::{AtLeast, AtMost};
+
+    #[test]
+    fn numbers_are_as_long_as_they_say_something() {
+        let all = [0.0, 0.012345, 1.0, 12.345, 123.4, 123_456.0, -2000.0, 1e-7];
+        let written = ["0", "0.0123", "1.00", "12.3", "123", "123,456", "\u{2212}2,000", "1.00e-7"];
+        assert_eq!(all.map(brief), written);
+        assert_eq!([nats(0.5), nats(4520.125), nats(1e-6)], ["0.500", "4,520.12", "1.00e-6"]);
+        assert_eq!([nats(539.99693), nats(-250.5), nats(1e30)], ["540.00", "\u{2212}250.50", "1.00e30"]);
+        assert_eq!([nats(AtLeast(318.24992)), nats(AtMost(4.500006e-5))], ["318.24", "4.51e-5"]);
+        assert_eq!((thousands(999u64), sentence("no law.")), ("999".into(), "No law.".into()));
+    }
+
+    #[test]
+    fn a_paper_that_is_asked_for_is_there() {
+        let keys = [
+            "madden2024",
+            "dana2024",
+            "kajitsuka2024",
+            "sander2024",
+            "mahdavi2024",
+            "morris2025",
+            "allenzhu2024",
+        ];
+        assert_eq!(references(&keys).len(), keys.len());
+    }
+}

@@ -1,0 +1,234 @@
+//! madden2024, figure 1: the gap by contexts and width, and the parameters that reach the floor against contexts.
+//!
+//! Reference: L. Madden, C. Fox, C. Thrampoulidis, arXiv:2405.13718v1 (2024), section 7, Theorem 5, Lemma 1.
+
+use super::{Agreement, Claim, Paper, agreement, law_json};
+use crate::Result;
+use crate::bounds::madden2024::min_parameters;
+use crate::fit::{self, Law};
+use crate::lab::{Record, Row};
+use crate::report::laws::Question;
+use crate::report::numbers::brief;
+use crate::report::sweep_page::{LEVEL, averaged, map, smallest};
+use crate::train::{Method, Trained};
+use byrote_figures::html::{Exhibit, Section};
+use byrote_figures::{Axis, Line, Points};
+use serde_json::json;
+
+pub(super) fn fig1(record: &Record) -> Result<Paper> {
+    let rows = |trained: Trained| -> Vec<&Row> {
+        record.done().filter(|r| r.settings.training.train_only == trained).collect()
+    };
+    let (all, feed_forward) = (rows(Trained::All), rows(Trained::FeedForward));
+    let mut claims = Vec::new();
+    let mut sections = Vec::new();
+    let mut json = json!({});
+
+    let (falls, rises) = (trend(&all, Along::Width), trend(&all, Along::Contexts));
+    claims.push(Claim::new(
+        "the gap trends downwards as the width m increases and the number of contexts n decreases (figure 1, left).",
+        format!(
+            "of two widths the larger has the smaller gap in {} of {} cases, of two corpora the larger has the larger gap in {} \
+             of {}.",
+            falls.0, falls.1, rises.0, rises.1
+        ),
+        trend_agrees(&[falls, rises]),
+    ));
+    let optimizer = match record.rows.first().map(|r| r.settings.training.optimizer) {
+        Some(Method::Adam) => "Adam at a rate of 1e-4 for 50,000 steps, as published",
+        _ => {
+            "L-BFGS after a warm-up by Adam (published: Adam at 1e-4 for 50,000 steps, which the full-size run does)"
+        }
+    };
+    let stop = match record.rows.first().and_then(|r| r.settings.training.stop_relative_gap) {
+        Some(r) if r > 0.0 => {
+            format!(
+                " Training stops at {}% of the floor: the darkest cells of a corpus are there.",
+                brief(100.0 * r)
+            )
+        }
+        _ => String::new(),
+    };
+    let mut section = Section::new("The gap by contexts and width").anchor("map").paragraph(format!(
+        "One head, width 16, sinusoidal positions, GELU neurons, contexts of up to 9 tokens of the built-in stories, trained \
+         on all contexts at once with {optimizer}. The published figure uses subsets of TinyStories.{stop}"
+    ));
+    if let Some(figure) = map(&all, "The gap to the floor") {
+        section = section.exhibit(
+            Exhibit::new(figure)
+                .name("map")
+                .alt("The gap to the floor by contexts and hidden neurons: it falls with the neurons and rises with the contexts.")
+                .caption("Means over seeds. Darker is nearer to the floor."),
+        );
+    }
+    sections.push(section);
+
+    let found = smallest(&all)?;
+    let mut section = Section::new("The smallest model that reaches the floor").anchor("smallest");
+    if let Ok(points) = fit::Points::new(found.points.iter().copied()) {
+        let question = Question {
+            name: "smallest",
+            title: "Parameters to 1% of the floor, against contexts",
+            x: Axis::linear("distinct contexts"),
+            y: Axis::log("parameters"),
+            points: &points,
+            laws: &[Law::Proportional, Law::Linear, Law::Quadratic, Law::Power],
+            drawn: Law::Linear,
+        };
+        let answer = question.answer()?;
+        let mut figure = found.with_intervals(answer.figure.clone());
+        let corpora = corpora(&all);
+        let line =
+            |f: &dyn Fn(&Row) -> f64| corpora.iter().map(|r| (r.contexts as f64, f(r))).collect::<Vec<_>>();
+        figure = figure
+            .line(Line::new("theorem5", "Theorem 5: enough", line(&|r| with_neurons(r, r.contexts))).dashed())
+            .line(
+                Line::new(
+                    "lemma1",
+                    "Lemma 1: needed for the worst text",
+                    line(&|r| min_parameters(r.contexts, r.d_vocab) as f64),
+                )
+                .dashed(),
+            )
+            .dash_key("measured and fitted", "theorems");
+        let frozen = smallest(&feed_forward)?;
+        if !frozen.points.is_empty() {
+            let points = frozen.points.iter().map(|p| (p.x, p.y));
+            figure = figure.points(
+                Points::new("feed-forward", "training the feed-forward part only", points)
+                    .with_errors(frozen.ends.iter().copied()),
+            );
+        }
+        section = section.exhibit(
+            Exhibit::new(figure)
+                .name("smallest")
+                .alt("Parameters needed to come within 1% of the floor against the number of distinct contexts.")
+                .caption(
+                    "Theorem 5 guarantees that one neuron a context is enough for any text; Lemma 1 says how many parameters \
+                     some text of so many contexts needs. Real text is kinder than the worst one: training needs fewer.",
+                ),
+        );
+        let slope = answer.comparison.row(Law::Linear).and_then(|row| {
+            let fit = row.fit.as_ref()?;
+            let b = fit.parameters.iter().find(|p| p.name == "b")?.value;
+            let interval = row.replicates.as_ref().and_then(|r| r.interval("b"));
+            Some((b, interval.map(|i| (i.low, i.high))))
+        });
+        let measured = match slope {
+            Some((b, Some((low, high)))) => format!(
+                "{} parameters more a context (95%: {} to {}); {}.",
+                brief(b),
+                brief(low),
+                brief(high),
+                answer.comparison.sentence
+            ),
+            Some((b, None)) => {
+                format!("{} parameters more a context; {}.", brief(b), answer.comparison.sentence)
+            }
+            None => format!("{}.", answer.comparison.sentence),
+        };
+        claims.push(Claim::new(
+            "the parameters required to reach the floor seem to be roughly linear in the contexts (figure 1, right).",
+            measured,
+            agreement(&answer.comparison, &[Law::Linear, Law::Proportional]),
+        ));
+        json["smallest"] = law_json(&answer.comparison);
+        section = question.show(section.table(found.table("Training every weight.")), &answer);
+        if !frozen.by_corpus.is_empty() {
+            section = section.table(frozen.table("Training the hidden layer and the output only."));
+        }
+    } else {
+        section = section.note("No model tried has come within 1% of the floor yet.");
+    }
+    sections.push(section);
+    if let Some(figure) = map(&feed_forward, "The gap, training the feed-forward part only") {
+        sections.push(
+            Section::new("Only the feed-forward part")
+                .anchor("feed-forward")
+                .paragraph(
+                    "Theorem 5 draws embeddings and attention at random and puts the text into the hidden layer and the output \
+                     alone. Here they are trained as the theorem has it: everything before stays as it was drawn.",
+                )
+                .exhibit(
+                    Exhibit::new(figure)
+                        .name("map-feed-forward")
+                        .alt("The gap to the floor by contexts and hidden neurons, with embeddings and attention frozen.")
+                        .caption("Means over seeds."),
+                ),
+        );
+    }
+    json["gap_falls_with_width"] = json!({"cases": falls.1, "of_them": falls.0});
+    json["gap_rises_with_contexts"] = json!({"cases": rises.1, "of_them": rises.0});
+    Ok(Paper {
+        title: "madden2024, figure 1: parameters and contexts".into(),
+        subtitle: "How wide a one-layer transformer must be to train to the floor.".into(),
+        claims,
+        sections,
+        json,
+        references: &["madden2024"],
+    })
+}
+
+/// Parameters of the model of a row with so many neurons: linear in them.
+fn with_neurons(row: &Row, neurons: u64) -> f64 {
+    let config = |d_mlp: u64| {
+        let mut model = row.settings.model.clone();
+        model.d_mlp = Some(d_mlp);
+        model.config(row.d_vocab, u64::from(row.settings.corpus.n_ctx.unwrap_or(9)))
+    };
+    config(neurons).map_or(f64::NAN, |c| c.n_parameters() as f64)
+}
+
+/// A row of each corpus, the smallest first.
+fn corpora<'a>(rows: &[&'a Row]) -> Vec<&'a Row> {
+    let mut all: Vec<&Row> = rows.to_vec();
+    all.sort_by_key(|r| r.contexts);
+    all.dedup_by_key(|r| r.contexts);
+    all
+}
+
+enum Along {
+    Width,
+    Contexts,
+}
+
+/// In how many of how many pairs of widths, or of corpora, the larger one has the smaller, or larger, mean gap. Pairs of models
+/// that both stopped below the level are none: what they would have come to is not known.
+fn trend(rows: &[&Row], along: Along) -> (usize, usize) {
+    let place = |r: &Row| match along {
+        Along::Width => (r.contexts, r.d_mlp),
+        Along::Contexts => (r.d_mlp, r.contexts),
+    };
+    let mut seen: Vec<((u64, u64), f64, f64)> = Vec::new();
+    let mut all: Vec<&&Row> = rows.iter().collect();
+    all.sort_by_key(|r| place(r));
+    for part in all.chunk_by(|a, b| place(a) == place(b)) {
+        let gaps = part.iter().filter_map(|r| Some((0.0, r.result.as_ref()?.gap_nats)));
+        let relative = part.iter().filter_map(|r| Some((0.0, r.relative_gap()?)));
+        if let (Some(gap), Some(relative)) = (averaged(gaps).0.first(), averaged(relative).0.first()) {
+            seen.push((place(part[0]), gap.1, relative.1));
+        }
+    }
+    let (mut good, mut n) = (0, 0);
+    for (i, small) in seen.iter().enumerate() {
+        for large in seen[i + 1..].iter().filter(|l| l.0.0 == small.0.0 && (l.2 > LEVEL || small.2 > LEVEL)) {
+            n += 1;
+            good += usize::from(match along {
+                Along::Width => large.1 < small.1,
+                Along::Contexts => large.1 > small.1,
+            });
+        }
+    }
+    (good, n)
+}
+
+fn trend_agrees(trends: &[(usize, usize)]) -> Agreement {
+    if trends.iter().any(|t| t.1 == 0) {
+        return Agreement::Open;
+    }
+    match trends.iter().map(|t| t.0 as f64 / t.1 as f64).fold(1.0, f64::min) {
+        worst if worst >= 0.9 => Agreement::Yes,
+        worst if worst >= 0.7 => Agreement::Nearly,
+        _ => Agreement::No,
+    }
+}

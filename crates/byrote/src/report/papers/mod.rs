@@ -1,0 +1,394 @@
+//! The pages of the papers' figures: what the paper reports, what was measured, whether they agree.
+//!
+//! A figure is a sweep whose plan has the figure's name; its page follows from the run directory alone, so that it can be
+//! drawn again from half a run.
+
+mod dana2024;
+pub mod kajitsuka2024;
+mod madden2024;
+pub mod sander2024;
+pub mod trained_capacity;
+
+use super::new_page;
+use super::numbers::references;
+use super::sweep_page;
+use crate::Result;
+use crate::fit::{Comparison, Doubt, Law};
+use crate::lab::Record;
+use byrote_figures::html::{Page, Section, Status, Verdict};
+use serde_json::{Value, json};
+use trained_capacity::Construction;
+
+/// What a figure shows.
+#[derive(Debug)]
+pub struct Found {
+    /// The page.
+    pub page: Page,
+    /// The same in a few lines.
+    pub lines: Vec<String>,
+    /// The same for programs.
+    pub json: Value,
+}
+
+/// The ending of the names of plans that are as large as published.
+pub const FULL: &str = "-full";
+
+/// The page of a run directory: that of a figure where its name is one, else that of any sweep. `constructions` are what was
+/// written down beside it.
+pub fn found(record: &Record, constructions: &[Construction]) -> Result<Found> {
+    let (key, full) = match record.name.strip_suffix(FULL) {
+        Some(key) => (key, true),
+        None => (record.name.as_str(), false),
+    };
+    let seed = record.rows.iter().map(|r| r.settings.seed).min().filter(|&s| s > 0);
+    let seed = seed.map_or(String::new(), |s| format!(" --seed {s}"));
+    let typed = |otherwise: String| record.command.clone().unwrap_or(otherwise + &seed);
+    let command = typed(format!("byrote reproduce {key}{}", if full { " --full" } else { "" }));
+    // A plan of another's may have so common a name.
+    let of_sequences = record.rows.iter().all(|r| r.settings.corpus.lengths.is_some());
+    let paper = match key {
+        "madden2024-fig1" => madden2024::fig1(record)?,
+        "capacity" if of_sequences => trained_capacity::page(record, constructions)?,
+        _ => match dana2024::figure(key, record)? {
+            Some(paper) => paper,
+            None => {
+                let command = typed(format!("byrote sweep {}.toml", record.name));
+                let page = sweep_page::page(record, &command)?;
+                return Ok(Found { page, lines: Vec::new(), json: json!({}) });
+            }
+        },
+    };
+    let mut page =
+        new_page(paper.title.clone()).subtitle(paper.subtitle.clone()).section(paper.answer(record));
+    for section in paper.sections {
+        page = page.section(section);
+    }
+    let page = sweep_page::finished(page, record, &command, paper.references);
+    Ok(Found { page, lines: paper.claims.iter().map(Claim::line).collect(), json: paper.json })
+}
+
+/// A page before it is put together.
+struct Paper {
+    title: String,
+    subtitle: String,
+    claims: Vec<Claim>,
+    sections: Vec<Section>,
+    json: Value,
+    references: &'static [&'static str],
+}
+
+/// What a paper says, what was found, and whether the two agree.
+struct Claim {
+    paper: String,
+    measured: String,
+    agrees: Agreement,
+}
+
+/// Whether a measurement bears a claim out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Agreement {
+    Yes,
+    Nearly,
+    No,
+    /// There is not enough to say, or nothing was claimed.
+    Open,
+}
+
+impl Agreement {
+    fn words(self) -> &'static str {
+        match self {
+            Agreement::Yes => "they agree",
+            Agreement::Nearly => "they nearly agree",
+            Agreement::No => "they do not agree",
+            Agreement::Open => "not decided",
+        }
+    }
+}
+
+impl Claim {
+    fn new(paper: impl Into<String>, measured: impl Into<String>, agrees: Agreement) -> Self {
+        Self { paper: paper.into(), measured: measured.into(), agrees }
+    }
+
+    fn line(&self) -> String {
+        format!("Reported: {} Measured: {} So {}.", self.paper, self.measured, self.agrees.words())
+    }
+}
+
+impl Paper {
+    /// The page of a figure that is no sweep.
+    fn into_page(self, command: &str) -> Page {
+        let shown = self.shown(Section::new("What it shows"));
+        let mut page = new_page(self.title).subtitle(self.subtitle).section(shown);
+        for section in self.sections {
+            page = page.section(section);
+        }
+        references(self.references).into_iter().fold(page.command(command), Page::reference)
+    }
+
+    /// What is done, and every claim.
+    fn answer(&self, record: &Record) -> Section {
+        let mut section = sweep_page::state(record);
+        "What it shows".clone_into(&mut section.title);
+        self.shown(section)
+    }
+
+    fn shown(&self, mut section: Section) -> Section {
+        for claim in &self.claims {
+            let status = match claim.agrees {
+                Agreement::Yes => Status::Good,
+                Agreement::Nearly => Status::Caution,
+                Agreement::No => Status::Bad,
+                Agreement::Open => Status::Neutral,
+            };
+            section = section.verdict(
+                Verdict::new(status, super::numbers::sentence(claim.agrees.words()))
+                    .line(format!("Reported: {}", claim.paper))
+                    .line(format!("Measured: {}", claim.measured)),
+            );
+        }
+        section
+    }
+}
+
+/// Whether one of these laws is supported; nearly, where the first of them explains 95% of the variance all the same, or where no
+/// law is nearer than one of them and only the scatter of the points speaks against it.
+fn agreement(comparison: &Comparison, laws: &[Law]) -> Agreement {
+    if comparison.verdict.laws().iter().any(|law| laws.contains(law)) {
+        return Agreement::Yes;
+    }
+    let explained = |law: &Law| comparison.row(*law)?.fit.as_ref()?.r_squared;
+    let scattered = |law: &&Law| {
+        let Some(row) = comparison.row(**law) else { return false };
+        let noisy = |d: &Doubt| matches!(d, Doubt::LowRSquared { r_squared } if *r_squared >= 0.5);
+        row.delta == Some(0.0) && row.doubts.iter().all(noisy)
+    };
+    if laws.iter().any(|law| scattered(&law)) {
+        return Agreement::Nearly;
+    }
+    match laws.first().and_then(explained) {
+        Some(r) if r >= 0.95 => Agreement::Nearly,
+        Some(_) if comparison.n_sizes >= comparison.settings.criteria.least_sizes => Agreement::No,
+        _ => Agreement::Open,
+    }
+}
+
+/// The laws that are supported, with their parameters, for programs.
+fn law_json(comparison: &Comparison) -> Value {
+    json!({
+        "verdict": comparison.verdict,
+        "sentence": comparison.sentence,
+        "laws": comparison.rows.iter().map(|row| json!({
+            "law": row.law,
+            "parameters": row.fit.as_ref().map(|f| &f.parameters),
+            "intervals": row.replicates.as_ref().and_then(|r| r.intervals.as_ref()),
+            "r_squared": row.fit.as_ref().and_then(|f| f.r_squared),
+            "aicc_above_best": row.delta,
+        })).collect::<Vec<_>>(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::row::RowResult;
+    use crate::lab::{Job, Plan, Row, Status as JobStatus};
+    use std::collections::BTreeMap;
+
+    /// What a figure's plan would give if training followed a formula.
+    fn record(plan: &str, result: impl Fn(&Job, u64, u64) -> (f64, f64)) -> Record {
+        let plan = Plan::parse(plan, "").unwrap();
+        let row = |(i, job): (usize, &Job)| {
+            let d_vocab = job.corpus.d_vocab.map_or(500, u64::from);
+            let documents = job.corpus.documents.unwrap();
+            let contexts = if job.corpus.lengths.is_some() { documents } else { 2 * documents };
+            let config = job.model.config(d_vocab, 9).unwrap();
+            let floor_nats = if job.corpus.lengths.is_some() { 0.0 } else { 10.0 * contexts as f64 };
+            let (relative, accuracy) = result(job, contexts, config.n_parameters() as u64);
+            let by = if floor_nats > 0.0 { floor_nats } else { contexts as f64 };
+            Row {
+                job: format!("{i:016x}"),
+                status: JobStatus::Done,
+                settings: job.clone(),
+                documents,
+                contexts,
+                predictions: contexts,
+                d_vocab,
+                n_ctx: 9,
+                floor_nats,
+                n_heads: config.shape.n_heads,
+                d_head: config.shape.d_head,
+                d_mlp: config.shape.d_mlp,
+                parameters: config.n_parameters() as u64,
+                result: Some(RowResult {
+                    steps: 10,
+                    evaluations: 11,
+                    stop: "steps".into(),
+                    loss_nats: floor_nats + relative * by,
+                    gap_nats: relative * by,
+                    memorized: (accuracy * contexts as f64) as u64,
+                    memorized_distribution: 0,
+                    accuracy,
+                    max_kl_nats: 1.0,
+                }),
+                error: None,
+            }
+        };
+        Record {
+            name: plan.name.clone(),
+            jobs: plan.jobs.len(),
+            rows: plan.jobs.iter().enumerate().map(row).collect(),
+            curves: BTreeMap::new(),
+            seconds: 1.0,
+            version: "0".into(),
+            machine: "none".into(),
+            command: None,
+        }
+    }
+
+    macro_rules! plan {
+        ($key:literal) => {
+            include_str!(concat!("../../../../../plans/", $key, ".toml"))
+        };
+    }
+
+    /// A little noise that depends on the seed.
+    fn noise(job: &Job, size: f64) -> f64 {
+        0.004 * (12.9898 * size + 78.233 * (job.seed + 1) as f64).sin()
+    }
+
+    fn claims(record: &Record) -> Vec<String> {
+        let found = found(record, &[]).unwrap();
+        assert!(found.page.to_html().unwrap().contains("All "));
+        found.lines
+    }
+
+    #[test]
+    fn every_plan_has_the_name_of_its_file() {
+        let plans = concat!(env!("CARGO_MANIFEST_DIR"), "/../../plans");
+        let mut seen = 0;
+        for entry in std::fs::read_dir(plans).unwrap() {
+            let path = entry.unwrap().path();
+            let plan = Plan::load(&path).unwrap();
+            assert_eq!(Some(plan.name.as_str()), path.file_stem().unwrap().to_str());
+            seen += 1;
+        }
+        assert!(seen >= 16);
+    }
+
+    #[test]
+    fn figure_1_of_madden2024_finds_the_line_that_is_there_and_misses_one_that_is_not() {
+        let text = plan!("madden2024-fig1");
+        // The gap falls through 1% where parameters are 20 a context and 1,000.
+        let line = |job: &Job, n: u64, parameters: u64| {
+            let needed = 20.0 * n as f64 + 1000.0;
+            let x = (parameters as f64 / needed).ln() + noise(job, n as f64);
+            (0.01 * (-3.0 * x).exp(), 1.0)
+        };
+        let lines = claims(&record(text, line));
+        assert!(lines.len() == 2 && lines.iter().all(|l| l.ends_with("So they agree.")), "{lines:?}");
+        assert!(lines[1].contains("20.") || lines[1].contains("19."), "{}", lines[1]);
+        // A gap that rises with the width, and a threshold that grows with the square.
+        let wrong = |job: &Job, n: u64, parameters: u64| {
+            let needed = 0.02 * (n as f64).powi(2) + 5000.0;
+            let x = (parameters as f64 / needed).ln() + noise(job, n as f64);
+            (0.01 * (-3.0 * x).exp(), 1.0)
+        };
+        assert!(!claims(&record(text, wrong))[1].ends_with("So they agree."));
+        let rising = |_: &Job, n: u64, parameters: u64| (1e-6 * (n * parameters) as f64, 1.0);
+        assert!(claims(&record(text, rising))[0].ends_with("So they do not agree."));
+    }
+
+    #[test]
+    fn the_laws_of_dana2024_are_found_where_they_hold() {
+        let accuracy = |f: fn(f64, f64, f64) -> f64| {
+            move |job: &Job, _: u64, _: u64| {
+                let m = &job.model;
+                let (d, h) = (m.d_model as f64, m.n_heads as f64);
+                let y = f(h, m.d_head.unwrap_or(1) as f64, d);
+                (1.0, (y + noise(job, h + 3.0 * d)).clamp(0.02, 1.0))
+            }
+        };
+        let agree = |record: &Record, ending: &str| {
+            let lines = claims(record);
+            assert!(lines.len() == 2 && lines.iter().all(|l| l.ends_with(ending)), "{lines:?}");
+        };
+        let (yes, no) = ("So they agree.", "So they do not agree.");
+        agree(&record(plan!("dana2024-fig1a"), accuracy(|h, _, _| 0.05 + 0.03 * h)), yes);
+        agree(&record(plan!("dana2024-fig1a"), accuracy(|h, _, _| 0.3 + 0.1 * (3.0 * h).sin())), no);
+        agree(&record(plan!("dana2024-fig1b"), accuracy(|_, d_h, _| 0.05 + 0.006 * d_h * d_h)), yes);
+        agree(
+            &record(plan!("dana2024-fig1b"), accuracy(|_, d_h, _| 0.05 + 0.15 * d_h - 0.008 * d_h * d_h)),
+            no,
+        );
+        let knee = |_: f64, _: f64, d: f64| if d <= 10.0 { 0.05 * d } else { 0.5 + 0.01 * (d - 10.0) };
+        agree(&record(plan!("dana2024-fig2a"), accuracy(knee)), yes);
+        let bent = |_: f64, _: f64, d: f64| if d <= 10.0 { 0.01 * d } else { 0.1 + 0.05 * (d - 10.0) };
+        agree(&record(plan!("dana2024-fig2a"), accuracy(bent)), no);
+        agree(&record(plan!("dana2024-fig2b"), accuracy(|h, _, d| 0.02 + 4e-5 * d * d * d * h)), yes);
+        // 1.7 d_h associations a head of a hundred.
+        agree(&record(plan!("dana2024-fig4"), accuracy(|h, d_h, _| 0.1 + 0.9 * 0.017 * d_h * h)), yes);
+        agree(&record(plan!("dana2024-fig4"), accuracy(|h, d_h, _| 0.1 + 0.9 * 0.005 * d_h * h)), no);
+    }
+
+    #[test]
+    fn models_of_equal_size_are_compared_between_the_sizes_tried() {
+        let by_parameters = |shift: f64| {
+            move |job: &Job, _: u64, p: u64| {
+                let hidden = f64::from(u8::from(job.model.d_mlp.is_some()));
+                (1.0, 0.1 + 6e-5 * p as f64 + shift * hidden)
+            }
+        };
+        let lines = claims(&record(plan!("dana2024-fig3"), by_parameters(0.01)));
+        assert!(lines.len() == 2 && lines.iter().all(|l| l.ends_with("So they agree.")), "{lines:?}");
+        assert!(lines[0].contains("ahead by 0.0100"), "{}", lines[0]);
+        let lines = claims(&record(plan!("dana2024-fig3"), by_parameters(0.2)));
+        assert!(lines.iter().all(|l| l.ends_with("So they do not agree.")), "{lines:?}");
+    }
+
+    #[test]
+    fn bits_are_what_the_loss_saves() {
+        // Every model knows three bits a parameter, as far as there are so many.
+        let record = record(plan!("capacity"), |job, n, parameters| {
+            let all = n as f64 * f64::from(job.corpus.labels.unwrap()).ln();
+            let known = (3.0 * parameters as f64 * std::f64::consts::LN_2).min(all);
+            ((all - known) / n as f64, 0.5)
+        });
+        let written =
+            Construction { method: "kajitsuka2024".into(), contexts: 1024, labels: 32, parameters: 700 };
+        let found = found(&record, &[written]).unwrap();
+        assert!(found.lines[0].contains("alone, trained: 3.00"), "{}", found.lines[0]);
+        assert!(found.lines[0].ends_with("So they agree."));
+        assert!(found.page.to_html().unwrap().contains("kajitsuka2024, written down"));
+    }
+
+    #[test]
+    fn half_a_run_is_drawn_and_says_so() {
+        for text in [
+            plan!("madden2024-fig1"),
+            plan!("dana2024-fig1a"),
+            plan!("dana2024-fig2b"),
+            plan!("dana2024-fig3"),
+            plan!("dana2024-fig4"),
+            plan!("capacity"),
+        ] {
+            let whole = record(text, |_, _, p| (1.0 / p as f64, 0.5));
+            for kept in [0, 1, 3, whole.rows.len() / 2] {
+                let part = Record { rows: whole.rows[..kept].to_vec(), ..whole.clone() };
+                let html = found(&part, &[]).unwrap().page.to_html().unwrap();
+                assert!(html.contains("this is a part of the run"), "{} {kept}", part.name);
+            }
+        }
+    }
+
+    #[test]
+    fn any_other_name_is_a_sweep() {
+        let mut record =
+            record(plan!("madden2024-fig1"), |_, n, p| (0.01 * (20.0 * n as f64 / p as f64).powi(3), 0.5));
+        record.name = "mine".into();
+        let found = found(&record, &[]).unwrap();
+        assert!(found.lines.is_empty());
+        assert_eq!(found.page.command, "byrote sweep mine.toml");
+        assert!(found.page.to_html().unwrap().contains("The smallest model against contexts"));
+    }
+}

@@ -1,0 +1,90 @@
+//! sander2024, figures 3 and 4: errors of causal kernel descent against t.
+//!
+//! Reference: M. E. Sander, G. Peyre, arXiv:2410.03011 (2024), figures 3 and 4 and their captions (the text itself was not at
+//! hand).
+
+use super::{Agreement, Claim, Paper};
+use crate::report::incontext_figure::Series;
+use crate::report::numbers::brief;
+use byrote_figures::Figure;
+use byrote_figures::html::{Exhibit, Page, Section};
+use serde_json::Value;
+
+/// Where a curve begins to count: by then a linear map in 15 dimensions has been seen in every direction.
+const FROM: usize = 16;
+
+/// The page of figure 3: a title, a figure and its curves for each panel.
+pub fn fig3(panels: &[(String, Figure, Vec<Series>)], command: &str) -> Page {
+    let claims = panels.iter().map(|(title, _, series)| {
+        let falls: Vec<(String, f64)> =
+            series.iter().filter_map(|s| Some((s.label.clone(), fall(s)?))).collect();
+        let words: Vec<String> =
+            falls.iter().map(|(label, f)| format!("{label}: by a factor of {}", brief(*f))).collect();
+        let agrees = match (falls.iter().all(|f| f.1 > 2.0), falls.iter().any(|f| f.1 > 2.0)) {
+            _ if falls.is_empty() => Agreement::Open,
+            (true, _) => Agreement::Yes,
+            (false, true) => Agreement::Nearly,
+            (false, false) => Agreement::No,
+        };
+        let last = series.first().map_or(0, |s| s.errors.len());
+        Claim::new(
+            format!("{title}: the squared error of the method's limit falls with t."),
+            format!("from t = {FROM} to {last} it falls, {}.", words.join("; ")),
+            agrees,
+        )
+    });
+    let claims = claims.collect();
+    let sections = panels.iter().enumerate().map(|(i, (title, figure, _))| {
+        Section::new(title.clone()).anchor(format!("panel-{}", i + 1)).exhibit(
+            Exhibit::new(figure.clone())
+                .name(format!("panel-{}", i + 1))
+                .alt(format!("{title}: squared error against t, a line a kernel."))
+                .caption("Means over five sequences, as published; bands are their range."),
+        )
+    });
+    let paper = Paper {
+        title: "sander2024, figure 3: learning in the context".into(),
+        subtitle: "Squared error of the next vector against the vectors seen, in the limit of many layers."
+            .into(),
+        claims,
+        sections: sections.collect(),
+        json: Value::Null,
+        references: &["sander2024"],
+    };
+    paper.into_page(command)
+}
+
+/// The error at [`FROM`] by the last one; rounding counts as zero.
+fn fall(series: &Series) -> Option<f64> {
+    let (first, last) = (series.errors.get(FROM - 1)?, series.errors.last()?);
+    Some(first.squared_error / last.squared_error.max(f64::EPSILON))
+}
+
+/// The page of figure 4: the ideal method, the constructed network, trained ones; errors a coordinate.
+pub fn fig4(figure: &Figure, series: &[Series], d: usize, about: &str, command: &str) -> Page {
+    let mean = |s: &Series| {
+        s.errors.iter().map(|e| e.squared_error).sum::<f64>() / (s.errors.len().max(1) * d.max(1)) as f64
+    };
+    let words: Vec<String> = series.iter().map(|s| format!("{}: {}", s.label, brief(mean(s)))).collect();
+    let paper = Paper {
+        title: "sander2024, figure 4: constructed and trained".into(),
+        subtitle: "What training adds to a network that is written down.".into(),
+        claims: vec![Claim::new(
+            "errors a coordinate of the ideal method, the constructed network and the trained one, over a test set; its numbers \
+             were not at hand.",
+            format!("means over t: {}.", words.join("; ")),
+            Agreement::Open,
+        )],
+        sections: vec![
+            Section::new("Errors against t").anchor("errors").paragraph(about).exhibit(
+                Exhibit::new(figure.clone())
+                    .name("errors")
+                    .alt("Squared error a coordinate against t for the ideal method, the constructed and the trained networks.")
+                    .caption("Means over sequences that no training has seen."),
+            ),
+        ],
+        json: Value::Null,
+        references: &["sander2024"],
+    };
+    paper.into_page(command)
+}

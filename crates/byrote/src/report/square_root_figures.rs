@@ -1,0 +1,264 @@
+//! The figures of the square-root construction: parameters and bits against facts, and the fold it rests on.
+
+use crate::construct::kajitsuka2024::Tally;
+use byrote_figures::{Axis, Figure, Line};
+use serde::Serialize;
+use std::fmt::Write as _;
+
+/// One size of the scaling table.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ScalingRow {
+    /// What was memorized.
+    pub data: String,
+    /// N.
+    pub samples: u64,
+    /// C.
+    pub labels: u64,
+    /// Parameters of the bounded memory, embedding apart.
+    pub bounded: u64,
+    /// What it never exceeds on any data with the same ids.
+    pub guarantee: u64,
+    /// Parameters of the searched memory, embedding apart.
+    pub searched: u64,
+    /// Scalars of the embedding.
+    pub embedding: u64,
+    /// Layers of the smaller network.
+    pub depth: u64,
+    /// Bits of its longest weight.
+    pub largest_weight_bits: u64,
+    /// Bits of all its weights, embedding included.
+    pub total_bits: u64,
+    /// N log2 C.
+    pub information_bits: f64,
+    /// The least that a hardmax transformer can have.
+    pub lower_bound: u64,
+    /// The smallest one-layer transformers for the same job.
+    pub linear: Vec<LinearSize>,
+}
+
+/// A construction whose size grows as the facts do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LinearSize {
+    /// The name of its family.
+    pub key: String,
+    /// A few words.
+    pub name: String,
+    /// Its parameters, embedding included.
+    pub parameters: u64,
+    /// Whether its theorem covers these data; where not, this is the size it would have.
+    pub proved: bool,
+}
+
+impl ScalingRow {
+    /// The smaller of the two memories.
+    pub fn parameters(&self) -> u64 {
+        self.bounded.min(self.searched)
+    }
+
+    /// A construction beside it.
+    pub fn linear(&self, key: &str) -> Option<&LinearSize> {
+        self.linear.iter().find(|l| l.key == key)
+    }
+
+    /// The constant before sqrt N.
+    pub fn per_root(&self) -> f64 {
+        self.parameters() as f64 / (self.samples as f64).sqrt()
+    }
+
+    /// Takes the counts of the smaller network.
+    pub fn weigh(&mut self, tally: Tally, embedding: Tally) {
+        self.embedding = embedding.parameters as u64;
+        self.depth = tally.depth as u64;
+        self.largest_weight_bits = tally.largest_bits as u64;
+        self.total_bits = (tally.fixed_bits + embedding.fixed_bits) as u64;
+    }
+}
+
+/// The table as CSV.
+pub fn scaling_csv(rows: &[ScalingRow]) -> String {
+    let names: Vec<&str> =
+        rows.first().map_or(Vec::new(), |r| r.linear.iter().map(|l| l.key.as_str()).collect());
+    let mut out = String::from(
+        "data,samples,labels,bounded,guarantee,searched,embedding,parameters_per_sqrt_n,depth,largest_weight_bits,\
+         total_bits,information_bits,lower_bound",
+    );
+    names.iter().for_each(|n| out.extend([",", n]));
+    out.push('\n');
+    for r in rows {
+        // Writing to a string cannot fail.
+        let _ = write!(
+            out,
+            "{},{},{},{},{},{},{},{:.3},{},{},{},{:.1},{}",
+            r.data,
+            r.samples,
+            r.labels,
+            r.bounded,
+            r.guarantee,
+            r.searched,
+            r.embedding,
+            r.per_root(),
+            r.depth,
+            r.largest_weight_bits,
+            r.total_bits,
+            r.information_bits,
+            r.lower_bound
+        );
+        for name in &names {
+            let cost = r.linear(name).map_or(String::new(), |l| l.parameters.to_string());
+            let _ = write!(out, ",{cost}");
+        }
+        out.push('\n');
+    }
+    out
+}
+
+fn curve(rows: &[ScalingRow], of: impl Fn(&ScalingRow) -> f64) -> Vec<(f64, f64)> {
+    rows.iter().map(|r| (r.samples as f64, of(r))).collect()
+}
+
+/// The fewest facts of these that are more than their parameters.
+pub fn crossover(rows: &[ScalingRow]) -> Option<u64> {
+    rows.iter().filter(|r| r.parameters() < r.samples).map(|r| r.samples).min()
+}
+
+/// Parameters against facts.
+pub fn scaling_figure(rows: &[ScalingRow]) -> Figure {
+    let mut figure = Figure::new(
+        "Parameters against facts: the square root, built and verified",
+        Axis::log("facts N"),
+        Axis::log("parameters"),
+    )
+    .subtitle(
+        "Random contexts of 1 to 8 tokens out of 50, one of 10 labels each. Every fact verified in exact arithmetic.",
+    )
+    .line(
+        Line::new("kajitsuka2024", "kajitsuka2024, searched", curve(rows, |r| r.searched as f64))
+            .with_markers(),
+    )
+    .line(
+        Line::new("kajitsuka2024-exact", "kajitsuka2024, bounded", curve(rows, |r| r.bounded as f64))
+            .with_markers(),
+    )
+    .line(Line::new("kajitsuka2024-guarantee", "bounded, worst case", curve(rows, |r| r.guarantee as f64)))
+    .line(Line::new("identity", "as many as facts", curve(rows, |r| r.samples as f64)))
+    .line(Line::new(
+        "kajitsuka2024-lb-hardmax",
+        "lower bound, hardmax",
+        curve(rows, |r| r.lower_bound as f64),
+    ));
+    for LinearSize { key, name, .. } in rows.first().map_or(&[][..], |r| &r.linear) {
+        let cost = |r: &ScalingRow| r.linear(key).map_or(0.0, |l| l.parameters as f64);
+        let proved = rows.iter().all(|r| r.linear(key).is_some_and(|l| l.proved));
+        let line = Line::new(key.clone(), name.clone(), curve(rows, cost));
+        figure = figure.line(if proved { line } else { line.dashed() });
+    }
+    if let Some(n) = crossover(rows) {
+        figure = figure.vertical(n as f64, "fewer parameters than facts");
+    }
+    figure
+        .dash_key("built, or proved for these data", "the size it would have: proved for contexts of one length")
+        .caption(
+            "Embedding of kajitsuka2024 (58 scalars) apart. Parameters are saved, not storage: its weights are long, and \
+             together they have more bits than the labels (N log2 C).",
+        )
+}
+
+/// Bits against facts: what the parameters do not show.
+pub fn bits_figure(rows: &[ScalingRow]) -> Figure {
+    Figure::new("Bits against facts: nothing is saved", Axis::log("facts N"), Axis::log("bits"))
+        .subtitle("The same networks. Fixed-point bits of all weights, embedding included, and of the longest one.")
+        .line(
+            Line::new("kajitsuka2024", "all weights together", curve(rows, |r| r.total_bits as f64))
+                .with_markers(),
+        )
+        .line(Line::new("information", "the labels, N log2 C", curve(rows, |r| r.information_bits)))
+        .line(
+            Line::new("longest", "the longest weight", curve(rows, |r| r.largest_weight_bits as f64))
+                .with_markers(),
+        )
+        .caption(
+            "No memory of arbitrary labels has fewer bits than they have. A network of few parameters pays for them with \
+             their length.",
+        )
+}
+
+/// What one, two and three folds make of a number: the triangle wave that picks bits apart.
+pub fn fold_figure() -> Figure {
+    let fold = |x: f64, threshold: f64| x - 2.0 * (x - threshold).max(0.0);
+    let after = |folds: usize| -> Vec<(f64, f64)> {
+        let thresholds = [8.0, 4.0, 2.0];
+        (0..=16).map(f64::from).map(|x| (x, thresholds[..folds].iter().fold(x, |y, &t| fold(y, t)))).collect()
+    };
+    Figure::new("The fold: x becomes x - 2 relu(x - t)", Axis::linear("x"), Axis::linear("after the folds"))
+        .subtitle("Thresholds 8, 4, 2: each fold halves the period. After three, x is its distance from the multiples of 4.")
+        .line(Line::new("none", "no fold", after(0)))
+        .line(Line::new("one", "one fold, t = 8", after(1)).with_markers())
+        .line(Line::new("two", "two folds, t = 8, 4", after(2)).with_markers())
+        .line(Line::new("three", "three folds, t = 8, 4, 2", after(3)).with_markers())
+        .caption(
+            "Three parameters a fold. A number x = 4 a + r with r at most 2 comes out as r: the multiple of 4 is gone, and \
+             (x - r) / 4 tells what it was.",
+        )
+        .size(760.0, 480.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(samples: u64, bounded: u64, searched: u64) -> ScalingRow {
+        ScalingRow {
+            data: "random".into(),
+            samples,
+            labels: 10,
+            bounded,
+            guarantee: bounded + 100,
+            searched,
+            embedding: 58,
+            depth: 100,
+            largest_weight_bits: 40,
+            total_bits: 5000,
+            information_bits: 332.2,
+            lower_bound: 3,
+            linear: [("madden2024-attention", 51, true), ("dana2024-d2", 8, false)]
+                .map(|(key, each, proved)| LinearSize {
+                    key: key.into(),
+                    name: format!("{key} by name"),
+                    parameters: each * samples,
+                    proved,
+                })
+                .to_vec(),
+        }
+    }
+
+    #[test]
+    fn the_table_and_the_figure_hold_every_size() {
+        let rows = [row(100, 285, 274), row(10_000, 2700, 1700)];
+        let csv = scaling_csv(&rows);
+        assert_eq!(csv.lines().count(), 3);
+        assert!(
+            csv.contains("random,10000,10,2700,2800,1700,58,17.000,") && csv.ends_with(",3,510000,80000\n")
+        );
+        let figure = scaling_figure(&rows);
+        let dashed: Vec<&str> = figure.lines.iter().filter(|l| l.dashed).map(|l| l.key.as_str()).collect();
+        assert_eq!(dashed, ["dana2024-d2"], "what is not proved for these data");
+        let svg = figure.to_svg().unwrap();
+        for words in
+            ["kajitsuka2024, searched", "madden2024-attention by name", "Parameters are saved, not storage"]
+        {
+            assert!(svg.contains(words), "{words}");
+        }
+        assert_eq!((crossover(&rows), crossover(&rows[..1])), (Some(10_000), None));
+        let bits = bits_figure(&rows);
+        assert_eq!(bits.lines[0].points, [(100.0, 5000.0), (10_000.0, 5000.0)]);
+        assert!(bits.to_svg().is_ok());
+    }
+
+    #[test]
+    fn folds_make_triangle_waves() {
+        let figure = fold_figure();
+        let values: Vec<f64> = figure.lines[3].points.iter().map(|p| p.1).collect();
+        assert_eq!(values, [0, 1, 2, 1, 0, 1, 2, 1, 0, 1, 2, 1, 0, 1, 2, 1, 0].map(f64::from));
+        assert!(figure.to_svg().is_ok());
+    }
+}
