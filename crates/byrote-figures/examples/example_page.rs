@@ -16,8 +16,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let page = page();
     fs::write(path, page.to_html()?.as_bytes())?;
     for (name, exhibit) in page.exhibits() {
-        fs::write(&path.with_file_name(format!("{name}.svg")), exhibit.drawing.to_svg()?.as_bytes())?;
-        fs::write(&path.with_file_name(format!("{name}.png")), &exhibit.drawing.to_png(2.0)?)?;
+        fs::write(path.with_file_name(format!("{name}.svg")), exhibit.drawing.to_svg()?.as_bytes())?;
+        fs::write(path.with_file_name(format!("{name}.png")), exhibit.drawing.to_png(2.0)?)?;
     }
     Ok(())
 }

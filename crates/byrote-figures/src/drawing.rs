@@ -1,7 +1,8 @@
 //! What a report can draw: a figure, or several panels in one.
 
-use super::csv::DataTable;
-use super::{Figure, Naming, Panels, Scene};
+use super::data_table::DataTable;
+use super::layout;
+use super::{Figure, Naming, Palette, Panels, Scene};
 use crate::Result;
 
 /// A figure or panels.
@@ -91,6 +92,23 @@ impl Drawing {
             Drawing::Figure(figure) => DataTable::of_figure(figure),
             Drawing::Panels(panels) => DataTable::of_panels(panels),
         }
+    }
+
+    /// The keys of its series.
+    pub(super) fn keys(&self) -> Vec<String> {
+        match self {
+            Drawing::Figure(figure) => layout::keys(figure).cloned().collect(),
+            Drawing::Panels(panels) => panels.panels.iter().flat_map(layout::keys).cloned().collect(),
+        }
+    }
+
+    /// Gives the keys of a palette the colours and letters that they have in other drawings.
+    pub(super) fn share_palette(&mut self, shared: &Palette) {
+        let palette = match self {
+            Drawing::Figure(figure) => &mut figure.palette,
+            Drawing::Panels(panels) => &mut panels.palette,
+        };
+        *palette = shared.followed_by(palette);
     }
 
     /// The drawing alone, for a page that sets title and small print itself; the description is that of the whole.

@@ -330,7 +330,7 @@ impl Figure {
 
     /// The figure's data as a CSV file: a row a point, a place of a band, a reference line or a cell.
     pub fn to_csv(&self) -> Result<String> {
-        Ok(super::csv::DataTable::of_figure(self)?.to_csv())
+        Ok(super::data_table::DataTable::of_figure(self)?.to_csv())
     }
 
     /// Refuses what cannot be drawn honestly.

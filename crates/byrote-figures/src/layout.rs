@@ -133,9 +133,22 @@ pub(super) fn entries<'a>(figure: &'a Figure, palette: &Palette) -> Vec<Entry<'a
     lines.chain(points).chain(bands).filter(|e| !e.item.words.trim().is_empty()).collect()
 }
 
-/// Letters for lines, as long as the alphabet lasts.
-fn tags<'a>(lines: impl IntoIterator<Item = &'a Line>) -> Vec<Tag<'a>> {
-    lines.into_iter().zip('a'..='z').map(|(line, letter)| Tag { line, letter }).collect()
+/// Letters for lines, as long as the alphabet lasts. A key of the figure's palette has the letter of its place there, so
+/// that figures which share a palette share their letters; all other lines take what remains, in order.
+fn tags<'a>(lines: impl IntoIterator<Item = &'a Line>, palette: &Palette) -> Vec<Tag<'a>> {
+    let mut free: Vec<char> = ('a'..='z').collect();
+    let lines: Vec<&Line> = lines.into_iter().collect();
+    let mut letters: Vec<Option<char>> = Vec::with_capacity(lines.len());
+    for line in &lines {
+        let own = palette.position(&line.key).and_then(|i| ('a'..='z').nth(i));
+        letters.push(own.filter(|c| free.contains(c)));
+        free.retain(|c| Some(*c) != own);
+    }
+    let mut free = free.into_iter();
+    let tag = |(line, letter): (&'a Line, Option<char>)| {
+        Some(Tag { line, letter: letter.or_else(|| free.next())? })
+    };
+    lines.into_iter().zip(letters).filter_map(tag).collect()
 }
 
 fn tag_of(tags: &[Tag<'_>], entry: &Entry<'_>) -> Option<char> {
@@ -173,7 +186,7 @@ impl Sheet<'_> {
         let order = self.stands(&self.plot(nominal));
         // Named below the plot, every line needs a letter; beside it, only those that do not end there.
         let tagged = order.iter().filter(|s| if beside { s.end.is_none() } else { order.len() > 1 });
-        let letters = tags(tagged.filter_map(|s| line_of(s.entry)));
+        let letters = tags(tagged.filter_map(|s| line_of(s.entry)), &self.figure.palette);
         let rows = self.rows(room, (!beside).then_some((&order[..], &letters[..])));
         let below: f64 = rows.iter().map(Row::height).sum();
         let x_label = if self.figure.x.label.is_empty() { 0.0 } else { ROW };

@@ -29,7 +29,7 @@
 //! ```
 
 mod clip;
-mod csv;
+mod data_table;
 mod drawing;
 mod error;
 mod figure;

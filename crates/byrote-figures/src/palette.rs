@@ -123,6 +123,21 @@ impl Palette {
         }
     }
 
+    /// Whether the colour of a key is the same in every palette.
+    pub(super) fn is_fixed(key: &str) -> bool {
+        house(key).is_some()
+    }
+
+    /// The place of a key among those given.
+    pub(super) fn position(&self, key: &str) -> Option<usize> {
+        self.keys.iter().position(|k| k == key)
+    }
+
+    /// This palette's keys followed by those of another.
+    pub(super) fn followed_by(&self, other: &Palette) -> Palette {
+        Palette::for_keys(self.keys.iter().chain(&other.keys).cloned())
+    }
+
     /// Whether no key was given.
     pub fn is_empty(&self) -> bool {
         self.keys.is_empty()

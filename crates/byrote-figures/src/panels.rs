@@ -117,7 +117,7 @@ impl Panels {
 
     /// The data of all panels as one CSV file.
     pub fn to_csv(&self) -> Result<String> {
-        Ok(super::csv::DataTable::of_panels(self)?.to_csv())
+        Ok(super::data_table::DataTable::of_panels(self)?.to_csv())
     }
 
     /// Refuses what cannot be drawn honestly.

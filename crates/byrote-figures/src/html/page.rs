@@ -2,8 +2,8 @@
 
 use super::prose::Prose;
 use super::table::{Status, Table};
-use crate::Drawing;
 use crate::Result;
+use crate::{Drawing, Palette};
 
 /// A number that matters, with its name and unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -234,7 +234,7 @@ impl Reference {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Page {
     /// The title.
-    pub title: String,
+    pub title: Prose,
     /// A sentence below it.
     pub subtitle: Prose,
     /// The sections, in order.
@@ -251,7 +251,7 @@ pub struct Page {
 
 impl Page {
     /// A page without sections.
-    pub fn new(title: impl Into<String>) -> Self {
+    pub fn new(title: impl Into<Prose>) -> Self {
         Page {
             title: title.into(),
             subtitle: Prose::new(),
@@ -299,17 +299,23 @@ impl Page {
         self
     }
 
-    /// All drawings with the names of their files without ending, each name once, in order: for whoever wants them as files
-    /// of their own too.
-    pub fn exhibits(&self) -> Vec<(String, &Exhibit)> {
+    /// All drawings as the page shows them, in order, each with a unique file name without its ending.
+    ///
+    /// A series whose key occurs in several drawings has one colour and one letter in all of them.
+    pub fn exhibits(&self) -> Vec<(String, Exhibit)> {
         let items = self.sections.iter().flat_map(|s| &s.items);
-        let mut out: Vec<(String, &Exhibit)> = Vec::new();
-        for exhibit in items.filter_map(|i| if let Item::Exhibit(e) = i { Some(&**e) } else { None }) {
+        let exhibits: Vec<&Exhibit> =
+            items.filter_map(|i| if let Item::Exhibit(e) = i { Some(&**e) } else { None }).collect();
+        let shared = shared_palette(&exhibits);
+        let mut out: Vec<(String, Exhibit)> = Vec::new();
+        for exhibit in exhibits {
             let number = out.len() + 1;
             let mut name = super::write::file_name(exhibit, number);
             if out.iter().any(|(other, _)| *other == name) {
                 name = format!("{name}-figure-{number}");
             }
+            let mut exhibit = exhibit.clone();
+            exhibit.drawing.share_palette(&shared);
             out.push((name, exhibit));
         }
         out
@@ -321,10 +327,53 @@ impl Page {
     }
 }
 
+/// The keys that several drawings have in common, and those whose colour is fixed.
+fn shared_palette(exhibits: &[&Exhibit]) -> Palette {
+    let keys: Vec<Vec<String>> = exhibits.iter().map(|e| e.drawing.keys()).collect();
+    let drawings = |key: &String| keys.iter().filter(|some| some.contains(key)).count();
+    Palette::for_keys(keys.iter().flatten().filter(|k| Palette::is_fixed(k) || drawings(k) > 1).cloned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Axis, Figure};
+    use crate::{Axis, Figure, Line, Points};
+
+    #[test]
+    fn a_series_keeps_its_colour_and_letter_across_the_figures_of_a_page() {
+        let line = |key: &str| Line::new(key, key, [(1.0, 5.0), (100.0, 5e4)]);
+        let axis = |name: &str| Axis::log(name).range(1.0, 100.0);
+        let figure = |keys: &[&str]| {
+            let figure = Figure::new("t", axis("x"), axis("y"));
+            keys.iter().fold(figure, |f, key| f.line(line(key))).legend()
+        };
+        let figures = [figure(&["one", "two", "three"]), figure(&["four", "three", "kim2023", "two"])];
+        let section = figures.into_iter().fold(Section::new("s"), |s, f| s.exhibit(Exhibit::new(f)));
+        let exhibits = Page::new("t").section(section).exhibits();
+        let tags: Vec<Vec<(String, Vec<crate::Shape>)>> = exhibits
+            .iter()
+            .map(|(_, e)| {
+                let scene = e.drawing.to_scene().unwrap();
+                let tags = scene.groups.iter().filter(|g| g.role == "tag");
+                tags.map(|g| (g.key.clone().unwrap(), g.shapes.clone())).collect()
+            })
+            .collect();
+        let letter = |figure: usize, key: &str| {
+            let shapes = &tags[figure].iter().find(|t| t.0 == key).unwrap().1;
+            let crate::Shape::Text(text) = &shapes[0] else { panic!("a letter") };
+            (text.content.clone(), text.colour)
+        };
+        for key in ["two", "three"] {
+            assert_eq!(letter(0, key), letter(1, key), "{key}");
+        }
+        let mut letters: Vec<String> = ["one", "two", "three"].map(|k| letter(0, k).0).into_iter().collect();
+        letters.sort();
+        letters.dedup();
+        assert_eq!(letters.len(), 3, "every line of a figure has a letter to itself");
+        let alone =
+            Exhibit::new(Figure::new("t", axis("x"), axis("y")).points(Points::one("p", "p", 2.0, 2.0)));
+        assert!(shared_palette(&[&alone]).is_empty());
+    }
 
     #[test]
     fn every_exhibit_has_a_file_name_of_its_own() {

@@ -1,4 +1,4 @@
-//! Words on a page: plain text by default, and five kinds of spans where more is wanted.
+//! Words on a page: plain text by default, and six kinds of spans where more is wanted.
 //!
 //! A `&str` or `String` becomes [`Prose`] as it is: no character in it means anything, so text from a file or a user may
 //! go in as it comes. The program's own sentences may use a small notation through [`Prose::parse`]:
@@ -27,6 +27,8 @@ pub enum Span {
     Code(String),
     /// Words of a corpus or a user, set apart, in whatever direction they are written.
     Quote(String),
+    /// A name (of a file, a corpus, a run) that stays on one line where it fits.
+    Name(String),
     /// A link to an anchor on the same page.
     Link {
         /// The words.
@@ -72,6 +74,11 @@ impl Prose {
     /// Adds words of a corpus or a user, set apart.
     pub fn quote(self, words: impl Into<String>) -> Self {
         self.with(Span::Quote(words.into()))
+    }
+
+    /// Adds a name that stays on one line where it fits.
+    pub fn name(self, words: impl Into<String>) -> Self {
+        self.with(Span::Name(words.into()))
     }
 
     /// Adds a link to an anchor of the same page.
@@ -142,6 +149,7 @@ impl Span {
             | Span::Strong(words)
             | Span::Code(words)
             | Span::Quote(words)
+            | Span::Name(words)
             | Span::Link { words, .. } => words,
         }
     }

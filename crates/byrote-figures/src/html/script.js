@@ -161,6 +161,18 @@
 
   for (const figure of document.querySelectorAll('figure')) prepare(figure);
 
+  // Above a table that is wider than its place: a word that it scrolls, until it has been scrolled to its end.
+  for (const scroll of document.querySelectorAll('main .scroll')) {
+    const hint = make('span', 'scroll \u2192', 'hint');
+    hint.setAttribute('aria-hidden', 'true');
+    scroll.before(hint);
+    const update = () => { hint.hidden = scroll.scrollWidth - scroll.clientWidth - scroll.scrollLeft < 2; };
+    scroll.addEventListener('scroll', update, { passive: true });
+    new ResizeObserver(update).observe(scroll);
+    update();
+  }
+  addEventListener('beforeprint', () => { for (const fold of document.querySelectorAll('details.long')) fold.open = true; });
+
   if (navigator.clipboard) {
     for (const pre of document.querySelectorAll('pre.command')) {
       const button = make('button', 'Copy', 'copy');

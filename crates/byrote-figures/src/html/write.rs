@@ -17,8 +17,7 @@ const SCRIPT: &str = include_str!("script.js");
 pub(super) fn page(page: &Page) -> Result<String> {
     let sections = anchors::sections(page)?;
     anchors::check_links(page, &sections)?;
-    let names = page.exhibits().into_iter().map(|(name, _)| name).collect();
-    let mut body = Writer { names, ..Writer::default() };
+    let mut body = Writer { exhibits: page.exhibits(), ..Writer::default() };
     body.header(page, &sections);
     body.text.push_str("<main>\n");
     for (section, anchor) in page.sections.iter().zip(&sections) {
@@ -44,7 +43,7 @@ pub(super) fn page(page: &Page) -> Result<String> {
          </body>\n</html>\n",
         nonce = nonce(&body.text),
         generator = escape(&page.generator),
-        title = escape(&page.title),
+        title = escape(&page.title.plain()),
         theme = theme::rules(),
         body = body.text,
     ))
@@ -72,8 +71,8 @@ pub(super) fn file_name(exhibit: &Exhibit, number: usize) -> String {
 #[derive(Default)]
 struct Writer {
     text: String,
-    /// The names of all figures' files.
-    names: Vec<String>,
+    /// All drawings with the names of their files, in order.
+    exhibits: Vec<(String, Exhibit)>,
     figures: usize,
     tables: usize,
 }
@@ -84,7 +83,7 @@ impl Writer {
     }
 
     fn header(&mut self, page: &Page, sections: &[String]) {
-        self.put(format_args!("<header>\n<h1>{}</h1>\n", escape(&page.title)));
+        self.put(format_args!("<header>\n<h1>{}</h1>\n", prose(&page.title)));
         if !page.subtitle.is_empty() {
             self.put(format_args!("<p class=\"subtitle\">{}</p>\n", prose(&page.subtitle)));
         }
@@ -114,7 +113,7 @@ impl Writer {
                 Item::Verdict(verdict) => self.verdict(verdict),
                 Item::KeyFigures(figures) => self.key_figures(figures),
                 Item::Table(table) => self.table(table)?,
-                Item::Exhibit(exhibit) => self.exhibit(exhibit)?,
+                Item::Exhibit(_) => self.exhibit()?,
                 Item::Preformatted { caption, text } => self.preformatted(caption, text),
                 Item::Note { status, words } => {
                     let word = match status {
@@ -173,13 +172,43 @@ impl Writer {
         table.check()?;
         self.tables += 1;
         let number = self.tables;
+        let folded = table.rows.len() > SHORT;
         self.put(format_args!(
             "<div class=\"table{}{}\" id=\"table-{number}\">\n<p class=\"caption\" id=\"table-{number}-caption\"><b>Table \
-             {number}.</b> {}</p>\n<div class=\"scroll\" tabindex=\"0\" role=\"region\" \
-             aria-labelledby=\"table-{number}-caption\">\n<table aria-labelledby=\"table-{number}-caption\">\n<thead><tr>",
+             {number}.</b> {}</p>\n",
             if table.columns.len() > BROAD { " broad" } else { "" },
-            if table.rows.len() <= SHORT { " short" } else { "" },
+            if folded { "" } else { " short" },
             prose(&table.caption)
+        ));
+        if folded {
+            self.put(format_args!(
+                "<details class=\"long\"><summary>Show all {} rows</summary>\n",
+                table.rows.len()
+            ));
+        }
+        self.rows(table, number);
+        if folded {
+            self.text.push_str("</details>\n");
+        }
+        if let Some((name, csv)) = &table.csv {
+            let name = match slug(name.trim_end_matches(".csv")) {
+                name if name.is_empty() => format!("table-{number}"),
+                name => name,
+            };
+            let address = csv_address(csv);
+            self.put(format_args!(
+                "<p class=\"actions\"><a class=\"csv\" download=\"{name}.csv\" href=\"{address}\">Data (CSV)</a></p>\n"
+            ));
+        }
+        self.text.push_str("</div>\n");
+        Ok(())
+    }
+
+    /// The table itself, in a region that scrolls sideways.
+    fn rows(&mut self, table: &Table, number: usize) {
+        self.put(format_args!(
+            "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-labelledby=\"table-{number}-caption\">\n\
+             <table aria-labelledby=\"table-{number}-caption\">\n<thead><tr>"
         ));
         for column in &table.columns {
             let unit = match column.unit.is_empty() {
@@ -205,21 +234,11 @@ impl Writer {
             self.text.push_str("</tr>\n");
         }
         self.text.push_str("</tbody>\n</table>\n</div>\n");
-        if let Some((name, csv)) = &table.csv {
-            let name = match slug(name.trim_end_matches(".csv")) {
-                name if name.is_empty() => format!("table-{number}"),
-                name => name,
-            };
-            let address = csv_address(csv);
-            self.put(format_args!(
-                "<p class=\"actions\"><a class=\"csv\" download=\"{name}.csv\" href=\"{address}\">Data (CSV)</a></p>\n"
-            ));
-        }
-        self.text.push_str("</div>\n");
-        Ok(())
     }
 
-    fn exhibit(&mut self, exhibit: &Exhibit) -> Result<()> {
+    /// Writes the next drawing.
+    fn exhibit(&mut self) -> Result<()> {
+        let (name, exhibit) = self.exhibits[self.figures].clone();
         self.figures += 1;
         let number = self.figures;
         let drawing = &exhibit.drawing;
@@ -244,7 +263,7 @@ impl Writer {
         if !drawing.caption().is_empty() {
             self.put(format_args!("<p class=\"caption\">{}</p>\n", escape(drawing.caption())));
         }
-        let (name, table) = (self.names[number - 1].clone(), drawing.to_table()?);
+        let table = drawing.to_table()?;
         let roles: Vec<&str> = table.roles.iter().map(|r| r.name()).collect();
         let panels = serde_json::to_string(&table.panels)?;
         self.put(format_args!(
@@ -273,7 +292,7 @@ impl Writer {
         self.put(format_args!("<section id=\"again\">\n<h2>{AGAIN}</h2>\n"));
         if !page.command.is_empty() {
             self.put(format_args!(
-                "<p>This command gives the same numbers again:</p>\n<div class=\"pre\">\n<pre class=\"command\" tabindex=\"0\">\
+                "<p>This command gives the same numbers:</p>\n<div class=\"pre\">\n<pre class=\"command\" tabindex=\"0\">\
                  <code>{}</code></pre>\n</div>\n",
                 escape(&page.command)
             ));
@@ -281,7 +300,7 @@ impl Writer {
         if !page.settings.is_empty() {
             self.text.push_str(
                 "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Settings\">\n<table class=\"settings\">\n\
-                 <caption>Every setting, as it was used.</caption>\n<thead><tr><th scope=\"col\">setting</th>\
+                 <caption>Settings of this run.</caption>\n<thead><tr><th scope=\"col\">setting</th>\
                  <th scope=\"col\">value</th></tr></thead>\n<tbody>\n",
             );
             for (name, value) in &page.settings {
@@ -324,9 +343,9 @@ impl Writer {
 
 /// A table of more columns may be wider than the text.
 const BROAD: usize = 5;
-/// A table of no more rows is not broken over two sheets of paper.
-const SHORT: usize = 24;
-const AGAIN: &str = "How to make this again";
+/// A table of no more rows is shown at once and stays on one sheet of paper; a longer one is folded.
+const SHORT: usize = 20;
+const AGAIN: &str = "How to reproduce this page";
 
 fn right(align: Align) -> &'static str {
     if align == Align::Right { " class=\"n\"" } else { "" }
@@ -361,6 +380,7 @@ fn prose(prose: &Prose) -> String {
             Span::Strong(_) => write!(out, "<strong>{words}</strong>"),
             Span::Code(_) => write!(out, "<code>{words}</code>"),
             Span::Quote(_) => write!(out, "<q dir=\"auto\">{words}</q>"),
+            Span::Name(_) => write!(out, "<span class=\"name\">{words}</span>"),
             Span::Link { anchor, .. } => write!(out, "<a href=\"#{}\">{words}</a>", escape(anchor)),
         };
     }
@@ -481,6 +501,18 @@ mod tests {
         ));
         let html = Page::new("t").section(Section::new("s").exhibit(Exhibit::new(figure))).to_html().unwrap();
         assert_eq!(html.matches("0.123456789").count(), 1);
+    }
+
+    #[test]
+    fn long_tables_are_folded_and_short_ones_are_not() {
+        let table = |rows: usize| {
+            let table = Table::new("t", [Column::left("a")]);
+            (0..rows).fold(table, |t, i| t.row([i.to_string()]))
+        };
+        let html = |rows| Page::new("t").section(Section::new("s").table(table(rows))).to_html().unwrap();
+        assert!(!html(SHORT).contains("<details"));
+        assert!(html(62).contains("<summary>Show all 62 rows</summary>"));
+        assert_well_formed(&html(62));
     }
 
     #[test]

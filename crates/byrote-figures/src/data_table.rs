@@ -121,17 +121,13 @@ impl DataTable {
 
     /// The table as a CSV file (RFC 4180, lines end in a line feed).
     pub fn to_csv(&self) -> String {
-        let mut out = String::new();
+        let mut writer = csv::Writer::from_writer(Vec::new());
         for row in [&self.header].into_iter().chain(&self.rows) {
-            for (i, field) in row.iter().enumerate() {
-                if i > 0 {
-                    out.push(',');
-                }
-                push_field(&mut out, field);
-            }
-            out.push('\n');
+            // Writing to memory cannot fail, and every row has the length of the header.
+            let _ = writer.write_record(row);
         }
-        out
+        let bytes = writer.into_inner().unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
     }
 }
 
@@ -187,16 +183,6 @@ fn number(value: Option<f64>) -> String {
         None => String::new(),
         Some(v) if v != 0.0 && !(1e-5..1e17).contains(&v.abs()) => format!("{v:e}"),
         Some(v) => format!("{v}"),
-    }
-}
-
-fn push_field(out: &mut String, field: &str) {
-    if field.contains([',', '"', '\n', '\r']) {
-        out.push('"');
-        out.push_str(&field.replace('"', "\"\""));
-        out.push('"');
-    } else {
-        out.push_str(field);
     }
 }
 
