@@ -6,7 +6,8 @@ use crate::interrupt;
 use crate::ui::{self, Table, thousands, thousands_f64};
 use byrote::corpus::Summary;
 use byrote::corpus::builtin::Stories;
-use byrote::output::OutputFile;
+use byrote::output::{OutputFile, csv_text};
+use byrote::units::Nats;
 use byrote::{Error, Result};
 use clap::Args;
 use rayon::prelude::*;
@@ -76,12 +77,13 @@ pub fn as_json(summary: &Summary) -> Value {
 }
 
 fn csv(summary: &Summary) -> String {
-    let mut out = String::from("length,contexts,predictions,floor_nats\n");
-    for l in &summary.by_length {
-        let _ = writeln!(out, "{},{},{},{}", l.length, l.contexts, l.predictions, l.floor_nats.0);
-    }
-    let _ = writeln!(out, "all,{},{},{}", summary.contexts, summary.predictions, summary.floor_nats.0);
-    out
+    let row = |length: String, contexts: u64, predictions: u64, floor: Nats| {
+        [length, contexts.to_string(), predictions.to_string(), floor.0.to_string()]
+    };
+    let lengths =
+        summary.by_length.iter().map(|l| row(l.length.to_string(), l.contexts, l.predictions, l.floor_nats));
+    let all = row("all".into(), summary.contexts, summary.predictions, summary.floor_nats);
+    csv_text(["length", "contexts", "predictions", "floor_nats"], lengths.chain([all]))
 }
 
 fn human(title: &str, summary: &Summary) -> String {

@@ -10,7 +10,7 @@ use byrote::incontext::{
     Attention, ErrorAt, Form, Kernel, Map, Method, Outcome, Sequence, Step, Task, Until, file, predict,
     squared_errors, summarize,
 };
-use byrote::output::OutputFile;
+use byrote::output::{OutputFile, csv_text};
 use byrote::report::incontext_figure::{Series, errors_against_t};
 use byrote::{Error, Result};
 use clap::{Args, ValueEnum};
@@ -354,11 +354,9 @@ fn how(outcome: &Outcome, kernel: Kernel, attention: Attention, method: Method) 
 }
 
 fn csv(errors: &[ErrorAt]) -> String {
-    let mut out = "t,squared_error,lowest,highest\n".to_owned();
-    for e in errors {
-        let _ = writeln!(out, "{},{:e},{:e},{:e}", e.t, e.squared_error, e.lowest, e.highest);
-    }
-    out
+    let number = |x: f64| format!("{x:e}");
+    let row = |e: &ErrorAt| [e.t.to_string(), number(e.squared_error), number(e.lowest), number(e.highest)];
+    csv_text(["t", "squared_error", "lowest", "highest"], errors.iter().map(row))
 }
 
 fn as_json(

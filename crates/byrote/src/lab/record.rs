@@ -3,6 +3,7 @@
 use super::directory::{Journal, Manifest};
 use super::row::{Row, Status};
 use crate::{Error, Result};
+use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -52,8 +53,7 @@ impl Record {
         let rows: Vec<Row> = rows.into_iter().map(|r| r.1).collect();
         let curve = |row: &Row| {
             let path = directory.join("curves").join(format!("{}.csv", row.job));
-            let text = std::fs::read_to_string(path).ok()?;
-            Some((row.job.clone(), text.lines().skip(1).filter_map(point).collect()))
+            Some((row.job.clone(), points(std::fs::File::open(path).ok()?)))
         };
         Ok(Self {
             name: manifest.name,
@@ -78,10 +78,15 @@ impl Record {
     }
 }
 
-/// The step and the gap of a line of a curve.
-fn point(line: &str) -> Option<(f64, f64)> {
-    let mut fields = line.split(',');
-    Some((fields.next()?.parse().ok()?, fields.nth(2)?.parse().ok()?))
+/// The steps and gaps of a curve; rows that are damaged are left out.
+fn points(file: impl std::io::Read) -> Vec<(f64, f64)> {
+    #[derive(Deserialize)]
+    struct Point {
+        step: f64,
+        gap_nats: f64,
+    }
+    let rows = csv::Reader::from_reader(file).into_deserialize();
+    rows.filter_map(|row: csv::Result<Point>| row.ok()).map(|p| (p.step, p.gap_nats)).collect()
 }
 
 #[cfg(test)]
@@ -100,8 +105,8 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_a_curve_is_a_step_and_a_gap() {
-        assert_eq!(point("10,12,5.5,0.25"), Some((10.0, 0.25)));
-        assert_eq!(point("10,12"), None);
+    fn a_curve_is_steps_and_gaps_without_its_damaged_rows() {
+        let text = "step,evaluations,loss_nats,gap_nats\n0,1,5.5,x\n10,12,5.5,0.25\n20,12\n";
+        assert_eq!(points(text.as_bytes()), [(10.0, 0.25)]);
     }
 }

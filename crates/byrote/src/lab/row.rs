@@ -6,8 +6,8 @@ use super::corpora::Material;
 use super::job::Job;
 use crate::evaluate::Evaluation;
 use crate::model::Config;
+use crate::output::{csv_field, csv_text};
 use serde::{Deserialize, Serialize};
-use std::fmt::Write as _;
 
 /// How a job ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -125,89 +125,119 @@ impl RowResult {
     }
 }
 
-const HEAD: &str = "job,status,corpus,documents,tokenizer,n_ctx,contexts,predictions,d_vocab,floor_nats,preset,d_model,\
-n_heads,d_head,d_mlp,activation,mixer,parameters,optimizer,lr,last_lr,schedule,batch,sampling,train_only,init,max_steps,seed,steps,evaluations,stop,loss_nats,gap_nats,\
-relative_gap,memorized,memorized_distribution,accuracy,max_kl_nats,error";
+const COLUMNS: [&str; 39] = [
+    "job",
+    "status",
+    "corpus",
+    "documents",
+    "tokenizer",
+    "n_ctx",
+    "contexts",
+    "predictions",
+    "d_vocab",
+    "floor_nats",
+    "preset",
+    "d_model",
+    "n_heads",
+    "d_head",
+    "d_mlp",
+    "activation",
+    "mixer",
+    "parameters",
+    "optimizer",
+    "lr",
+    "last_lr",
+    "schedule",
+    "batch",
+    "sampling",
+    "train_only",
+    "init",
+    "max_steps",
+    "seed",
+    "steps",
+    "evaluations",
+    "stop",
+    "loss_nats",
+    "gap_nats",
+    "relative_gap",
+    "memorized",
+    "memorized_distribution",
+    "accuracy",
+    "max_kl_nats",
+    "error",
+];
 
 /// Rows as CSV, in their order, with a header.
 pub fn to_csv<'a>(rows: impl IntoIterator<Item = &'a Row>) -> String {
-    let mut out = format!("{HEAD}\n");
-    for row in rows {
-        let Job { corpus, model, training, seed } = &row.settings.filled(row.d_vocab, row.n_ctx);
-        let text = |x: &Option<String>| x.as_deref().map_or(String::new(), quoted);
+    let fields = |row: &Row| [row.settings_fields(), row.result_fields()].concat();
+    csv_text(COLUMNS, rows.into_iter().map(fields))
+}
+
+impl Row {
+    /// The columns up to `seed`: what was asked for.
+    fn settings_fields(&self) -> Vec<String> {
+        let Job { corpus, model, training, seed } = &self.settings.filled(self.d_vocab, self.n_ctx);
         let name = match (&corpus.path, &corpus.lengths) {
             _ if corpus.read_as.is_some() => corpus.read_as.clone().unwrap_or_default(),
             (Some(path), _) => path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
             (None, Some(lengths)) => format!("random {lengths}"),
             (None, None) => "stories".into(),
         };
-        let lr = training.lr.map_or(String::new(), |x| x.to_string());
-        let batch = training.batch.map_or(String::new(), |x| x.to_string());
-        let _ = write!(
-            out,
-            "{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
-            row.job,
-            if row.status == Status::Done { "done" } else { "failed" },
-            quoted(&name),
-            row.documents,
-            quoted(&corpus.tokenizer),
-            row.n_ctx,
-            row.contexts,
-            row.predictions,
-            row.d_vocab,
-            row.floor_nats,
-            model.preset,
-            model.d_model,
-            row.n_heads,
-            row.d_head,
-            row.d_mlp,
-            model.activation,
-            model.mixer.map_or(String::new(), |m| m.to_string()),
-            row.parameters,
-            training.optimizer.name(),
-            lr,
-            training.last_lr.map_or(String::new(), |x| x.to_string()),
+        vec![
+            self.job.clone(),
+            if self.status == Status::Done { "done" } else { "failed" }.into(),
+            name,
+            self.documents.to_string(),
+            corpus.tokenizer.clone(),
+            self.n_ctx.to_string(),
+            self.contexts.to_string(),
+            self.predictions.to_string(),
+            self.d_vocab.to_string(),
+            self.floor_nats.to_string(),
+            model.preset.to_string(),
+            model.d_model.to_string(),
+            self.n_heads.to_string(),
+            self.d_head.to_string(),
+            self.d_mlp.to_string(),
+            model.activation.to_string(),
+            csv_field(model.mixer),
+            self.parameters.to_string(),
+            training.optimizer.name().into(),
+            csv_field(training.lr),
+            csv_field(training.last_lr),
             name_of(&training.schedule),
-            batch,
+            csv_field(training.batch),
             name_of(&training.sampling),
             name_of(&training.train_only),
             name_of(&model.init),
-            training.steps.map_or(String::new(), |n| n.to_string()),
-            seed,
-        );
-        match &row.result {
-            Some(r) => {
-                let _ = write!(
-                    out,
-                    ",{},{},{},{},{},{},{},{},{},{}",
-                    r.steps,
-                    r.evaluations,
-                    r.stop,
-                    r.loss_nats,
-                    r.gap_nats,
-                    row.relative_gap().unwrap_or(f64::NAN),
-                    r.memorized,
-                    r.memorized_distribution,
-                    r.accuracy,
-                    r.max_kl_nats
-                );
-            }
-            None => out.push_str(",,,,,,,,,,"),
-        }
-        let _ = writeln!(out, ",{}", text(&row.error));
+            csv_field(training.steps),
+            seed.to_string(),
+        ]
     }
-    out
+
+    /// The columns from `steps` on: what came out.
+    fn result_fields(&self) -> Vec<String> {
+        let mut fields = match &self.result {
+            Some(r) => vec![
+                r.steps.to_string(),
+                r.evaluations.to_string(),
+                r.stop.clone(),
+                r.loss_nats.to_string(),
+                r.gap_nats.to_string(),
+                self.relative_gap().unwrap_or(f64::NAN).to_string(),
+                r.memorized.to_string(),
+                r.memorized_distribution.to_string(),
+                r.accuracy.to_string(),
+                r.max_kl_nats.to_string(),
+            ],
+            None => vec![String::new(); 10],
+        };
+        fields.push(csv_field(self.error.as_ref()));
+        fields
+    }
 }
 
 /// The name of a setting, as a plan writes it.
 fn name_of(value: &impl Serialize) -> String {
     serde_json::to_value(value).ok().and_then(|v| Some(v.as_str()?.to_owned())).unwrap_or_default()
-}
-
-/// A field, in quotes where it needs them.
-fn quoted(text: &str) -> String {
-    match text.contains([',', '"', '\n', '\r']) {
-        true => format!("\"{}\"", text.replace('"', "\"\"")),
-        false => text.to_owned(),
-    }
 }

@@ -1,9 +1,9 @@
 //! The figures of the square-root construction: parameters and bits against facts, and the fold it rests on.
 
 use crate::construct::kajitsuka2024::Tally;
+use crate::output::{csv_field, csv_text};
 use byrote_figures::{Axis, Figure, Line};
 use serde::Serialize;
-use std::fmt::Write as _;
 
 /// One size of the scaling table.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -78,38 +78,41 @@ impl ScalingRow {
 pub fn scaling_csv(rows: &[ScalingRow]) -> String {
     let names: Vec<&str> =
         rows.first().map_or(Vec::new(), |r| r.linear.iter().map(|l| l.key.as_str()).collect());
-    let mut out = String::from(
-        "data,samples,labels,bounded,guarantee,searched,embedding,parameters_per_sqrt_n,depth,largest_weight_bits,\
-         total_bits,information_bits,lower_bound",
-    );
-    names.iter().for_each(|n| out.extend([",", n]));
-    out.push('\n');
-    for r in rows {
-        // Writing to a string cannot fail.
-        let _ = write!(
-            out,
-            "{},{},{},{},{},{},{},{:.3},{},{},{},{:.1},{}",
-            r.data,
-            r.samples,
-            r.labels,
-            r.bounded,
-            r.guarantee,
-            r.searched,
-            r.embedding,
-            r.per_root(),
-            r.depth,
-            r.largest_weight_bits,
-            r.total_bits,
-            r.information_bits,
-            r.lower_bound
-        );
-        for name in &names {
-            let cost = r.linear(name).map_or(String::new(), |l| l.parameters.to_string());
-            let _ = write!(out, ",{cost}");
-        }
-        out.push('\n');
-    }
-    out
+    let columns = [
+        "data",
+        "samples",
+        "labels",
+        "bounded",
+        "guarantee",
+        "searched",
+        "embedding",
+        "parameters_per_sqrt_n",
+        "depth",
+        "largest_weight_bits",
+        "total_bits",
+        "information_bits",
+        "lower_bound",
+    ];
+    let fields = |r: &ScalingRow| {
+        let mut fields = vec![
+            r.data.clone(),
+            r.samples.to_string(),
+            r.labels.to_string(),
+            r.bounded.to_string(),
+            r.guarantee.to_string(),
+            r.searched.to_string(),
+            r.embedding.to_string(),
+            format!("{:.3}", r.per_root()),
+            r.depth.to_string(),
+            r.largest_weight_bits.to_string(),
+            r.total_bits.to_string(),
+            format!("{:.1}", r.information_bits),
+            r.lower_bound.to_string(),
+        ];
+        fields.extend(names.iter().map(|name| csv_field(r.linear(name).map(|l| l.parameters))));
+        fields
+    };
+    csv_text(columns.iter().chain(&names), rows.iter().map(fields))
 }
 
 fn curve(rows: &[ScalingRow], of: impl Fn(&ScalingRow) -> f64) -> Vec<(f64, f64)> {

@@ -1,7 +1,7 @@
 //! The losses seen on the way.
 
+use crate::output::csv_text;
 use crate::units::Nats;
-use std::fmt::Write;
 
 /// The loss after so many steps.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -51,13 +51,11 @@ impl Curve {
 
     /// As CSV.
     pub fn to_csv(&self, floor: Nats) -> String {
-        let mut text = String::from("step,evaluations,loss_nats,gap_nats\n");
-        for row in &self.rows {
-            let gap = row.loss.0 - floor.0;
-            // Writing to a string cannot fail.
-            let _ = writeln!(text, "{},{},{},{gap}", row.step, row.evaluations, row.loss.0);
-        }
-        text
+        let row = |row: &Row| {
+            let (loss, gap) = (row.loss.0, row.loss.0 - floor.0);
+            [row.step.to_string(), row.evaluations.to_string(), loss.to_string(), gap.to_string()]
+        };
+        csv_text(["step", "evaluations", "loss_nats", "gap_nats"], self.rows.iter().map(row))
     }
 }
 

@@ -13,7 +13,7 @@ use byrote::incontext::{
     Attention, ErrorAt, Input, Kernel, Map, Network, NetworkFile, Over, Rows, Sequence, Task, direct_all,
     squared_errors, summarize,
 };
-use byrote::output::OutputFile;
+use byrote::output::{OutputFile, csv_text};
 use byrote::report::incontext_figure::{Series, errors_against_t};
 use byrote::report::papers::sander2024 as pages;
 use byrote::{Error, Result};
@@ -158,13 +158,12 @@ fn without_band(series: &Series) -> Series {
 }
 
 fn csv(series: &[Series]) -> String {
-    let mut out = "series,t,squared_error,lowest,highest\n".to_owned();
-    for Series { label, errors, .. } in series {
-        for e in errors {
-            let _ = writeln!(out, "\"{label}\",{},{:e},{:e},{:e}", e.t, e.squared_error, e.lowest, e.highest);
-        }
-    }
-    out
+    let number = |x: f64| format!("{x:e}");
+    let row = |label: &str, e: &ErrorAt| {
+        [label.to_owned(), e.t.to_string(), number(e.squared_error), number(e.lowest), number(e.highest)]
+    };
+    let rows = series.iter().flat_map(|s| s.errors.iter().map(|e| row(&s.label, e)));
+    csv_text(["series", "t", "squared_error", "lowest", "highest"], rows)
 }
 
 /// The ideal method, the constructed network and trained ones: errors a coordinate against t.
@@ -261,12 +260,9 @@ pub fn fig4(job: &Job<'_>) -> Result<Made> {
 }
 
 fn save_losses(job: &Job<'_>, losses: &[(&str, Vec<f64>)]) -> Result<PathBuf> {
-    let mut out = "start,step,loss\n".to_owned();
-    for (key, values) in losses {
-        for (step, loss) in values.iter().enumerate() {
-            let _ = writeln!(out, "{key},{},{loss:e}", step + 1);
-        }
-    }
+    let row = |key: &str, step: usize, loss: &f64| [key.to_owned(), step.to_string(), format!("{loss:e}")];
+    let rows = losses.iter().flat_map(|(key, v)| v.iter().zip(1..).map(|(loss, step)| row(key, step, loss)));
+    let out = csv_text(["start", "step", "loss"], rows);
     let path = job.out.join("sander2024-fig4-losses.csv");
     OutputFile::write(&path, out.as_bytes())?;
     Ok::<_, Error>(path)

@@ -7,6 +7,7 @@ use crate::interrupt;
 use crate::progress::Watcher as Reading;
 use crate::reporting::{command_line, write_page};
 use crate::ui::{self, thousands};
+use byrote::Result;
 use byrote::construct::{dana2024, kajitsuka2024, madden2024};
 use byrote::corpus::{Corpus, Outputs, Silent};
 use byrote::figures::html::Page;
@@ -16,7 +17,6 @@ use byrote::model::Activation;
 use byrote::output::OutputFile;
 use byrote::report::papers::trained_capacity::Construction;
 use byrote::report::papers::{Found, found};
-use byrote::{Error, Result};
 use serde_json::json;
 use std::path::Path;
 use std::process::ExitCode;
@@ -45,7 +45,8 @@ pub fn make(job: &Job<'_>, key: &str, text: &str) -> Result<(Made, ExitCode)> {
         write_constructions(job, &plan.jobs[0].corpus)?;
     }
     let record = Record::load(job.out)?;
-    let Found { page, lines, json: mut shown } = found(&record, &read_constructions(job.out)?)?;
+    let Found { page, lines, json: mut shown } =
+        found(&record, &Construction::read(&job.out.join(CONSTRUCTIONS))?)?;
     let report = write_page(job.out, &page)?;
     shown["jobs"] = json!(outcome.jobs);
     shown["done"] = json!(outcome.done);
@@ -69,7 +70,7 @@ pub fn make(job: &Job<'_>, key: &str, text: &str) -> Result<(Made, ExitCode)> {
 
 /// The page of any run directory.
 pub fn page_of(record: &Record, directory: &Path) -> Result<Page> {
-    Ok(found(record, &read_constructions(directory)?)?.page)
+    Ok(found(record, &Construction::read(&directory.join(CONSTRUCTIONS))?)?.page)
 }
 
 /// Writes the constructions of the first sequences of a corpus down, and what they came to.
@@ -79,7 +80,7 @@ fn write_constructions(job: &Job<'_>, spec: &CorpusSpec) -> Result<()> {
         return Ok(());
     }
     let labels = u64::from(spec.labels.unwrap_or_default());
-    let mut csv = "method,contexts,labels,parameters\n".to_owned();
+    let mut all = Vec::new();
     for n in SIZES {
         if interrupt::asked() {
             return Ok(());
@@ -101,38 +102,8 @@ fn write_constructions(job: &Job<'_>, spec: &CorpusSpec) -> Result<()> {
         for (method, parameters) in
             [("madden2024", hidden), ("dana2024", attention), ("kajitsuka2024", square_root)]
         {
-            csv += &format!("{method},{n},{labels},{parameters}\n");
+            all.push(Construction { method: method.into(), contexts: n, labels, parameters });
         }
     }
-    OutputFile::write(&path, csv.as_bytes())
-}
-
-/// The constructions in a directory, by method; none where there is no such file.
-fn read_constructions(directory: &Path) -> Result<Vec<Construction>> {
-    let path = directory.join(CONSTRUCTIONS);
-    let text = match std::fs::read_to_string(&path) {
-        Ok(text) => text,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(e) => return Err(Error::io(&path, "read", e)),
-    };
-    let mut all = Vec::new();
-    for (number, line) in text.lines().enumerate().skip(1) {
-        let fields: Vec<&str> = line.split(',').collect();
-        let parsed = match fields[..] {
-            [method, contexts, labels, parameters] => (|| {
-                Some(Construction {
-                    method: method.to_owned(),
-                    contexts: contexts.parse().ok()?,
-                    labels: labels.parse().ok()?,
-                    parameters: parameters.parse().ok()?,
-                })
-            })(),
-            _ => None,
-        };
-        all.push(parsed.ok_or_else(|| {
-            Error::format_at(&path, number as u64 + 1, "not method, contexts, labels and parameters")
-        })?);
-    }
-    all.sort_by(|a, b| a.method.cmp(&b.method).then(a.contexts.cmp(&b.contexts)));
-    Ok(all)
+    OutputFile::write(&path, Construction::to_csv(&all).as_bytes())
 }

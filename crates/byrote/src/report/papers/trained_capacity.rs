@@ -5,21 +5,25 @@
 //! (as morris2025 counts); a construction that gives every label has all of them.
 
 use super::{Agreement, Claim, Paper};
-use crate::Result;
 use crate::lab::{Record, Row};
 use crate::model::Preset;
+use crate::output::csv_text;
 use crate::report::numbers::{brief, thousands};
 use crate::report::sweep_page::averaged;
+use crate::{Error, Result};
 use byrote_figures::html::{Column, Exhibit, Section, Table};
 use byrote_figures::{Axis, Figure, Line, Points};
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::f64::consts::LN_2;
+use std::io::ErrorKind;
+use std::path::Path;
 
 /// Bits a parameter in the literature: allenzhu2024 (facts) and morris2025 (uniform random strings).
 const LITERATURE: [(f64, &str); 2] = [(2.0, "2 bits: allenzhu2024"), (3.6, "3.6 bits: morris2025")];
 
 /// A model that was written down for so many random sequences.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Construction {
     /// The paper's key.
     pub method: String,
@@ -32,6 +36,35 @@ pub struct Construction {
 }
 
 impl Construction {
+    /// Constructions as CSV.
+    pub fn to_csv(all: &[Construction]) -> String {
+        let row = |c: &Construction| {
+            [c.method.clone(), c.contexts.to_string(), c.labels.to_string(), c.parameters.to_string()]
+        };
+        csv_text(["method", "contexts", "labels", "parameters"], all.iter().map(row))
+    }
+
+    /// Reads what [`Construction::to_csv`] wrote, ordered by method and contexts. A missing file holds none.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or a row is not a method and three counts.
+    pub fn read(path: &Path) -> Result<Vec<Construction>> {
+        let text = match std::fs::read(path) {
+            Ok(text) => text,
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(e) => return Err(Error::io(path, "read", e)),
+        };
+        let mut all = Vec::new();
+        for row in csv::Reader::from_reader(&text[..]).deserialize() {
+            all.push(row.map_err(|e| {
+                let line = e.position().map_or(1, csv::Position::line);
+                Error::format_at(path, line, "expected a method and its contexts, labels and parameters")
+            })?);
+        }
+        all.sort_by(|a: &Construction, b| a.method.cmp(&b.method).then(a.contexts.cmp(&b.contexts)));
+        Ok(all)
+    }
+
     fn bits(&self) -> f64 {
         self.contexts as f64 * (self.labels as f64).log2()
     }
@@ -178,4 +211,23 @@ pub(super) fn page(record: &Record, constructions: &[Construction]) -> Result<Pa
         json: json!({"best_bits_a_parameter": best.iter().map(|(label, b)| json!({"model": label, "bits": b})).collect::<Vec<_>>()}),
         references: &["madden2024", "dana2024", "kajitsuka2024", "morris2025", "allenzhu2024"],
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn constructions_read_back_and_damaged_files_name_their_line() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("constructions.csv");
+        assert_eq!(Construction::read(&path).unwrap(), []);
+        let one = Construction { method: "dana2024".into(), contexts: 64, labels: 32, parameters: 700 };
+        let text = Construction::to_csv(std::slice::from_ref(&one));
+        assert_eq!(text, "method,contexts,labels,parameters\ndana2024,64,32,700\n");
+        std::fs::write(&path, &text).unwrap();
+        assert_eq!(Construction::read(&path).unwrap(), [one]);
+        std::fs::write(&path, text + "dana2024,many,32,1\n").unwrap();
+        assert_eq!(Construction::read(&path).unwrap_err().line(), Some(3));
+    }
 }

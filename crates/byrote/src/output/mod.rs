@@ -1,4 +1,9 @@
-//! Files that appear whole or not at all.
+//! Files that appear whole or not at all, and tables as CSV.
+
+mod csv_text;
+
+pub(crate) use csv_text::csv_field;
+pub use csv_text::csv_text;
 
 use crate::{Error, Result};
 use std::fs::{self, File};
