@@ -7,9 +7,9 @@ use crate::certify;
 use crate::report::bounds_figure::capacity;
 use crate::report::incontext_figure::errors_against_t;
 use crate::report::numbers::{nats, sentence, thousands};
+use crate::units::Nats;
 use byrote_figures::html::{Cell, Column, Exhibit, KeyFigure, Prose, Section, Status, Table, Verdict};
 use byrote_figures::{Axis, Figure, Line, Points};
-use crate::units::Nats;
 
 impl Study {
     pub(super) fn answer(&self) -> Section {
