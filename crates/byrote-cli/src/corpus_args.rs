@@ -2,7 +2,7 @@
 
 use crate::args::Common;
 use crate::interrupt;
-use crate::progress::Watcher;
+use crate::progress::Terminal;
 use byrote::corpus::random::Associations;
 use byrote::corpus::{
     ContextRule, Corpus, DocumentRule, Format, IdType, Options, Outputs, Source, TokenizerChoice, Window,
@@ -308,10 +308,7 @@ impl CorpusArgs {
             list: open(&self.list)?,
             may_be_empty: self.save.is_some(),
         };
-        interrupt::reads_standard_input(self.paths.iter().any(|p| p.as_os_str() == "-"));
-        let corpus = Corpus::read(&source, &options, outputs, &Watcher::new(common.quiet));
-        interrupt::reads_standard_input(false);
-        corpus
+        Corpus::read(&source, &options, outputs, &Terminal::new(common.quiet))
     }
 
     /// The corpus in a few words, for titles.

@@ -8,10 +8,11 @@ use crate::ui::{self, Table, thousands};
 use byrote::construct::kajitsuka2024::corpus_task::{from_problem, random_positions};
 use byrote::construct::kajitsuka2024::{
     Answer, Attention, Built, ExactFile, Goal, Labelled, Labels, Model, Network, Settings, Switches, Tally,
-    Watch, build, pairs,
+    build, pairs,
 };
 use byrote::corpus::{Corpus, Source};
 use byrote::lab::corpora::Material;
+use byrote::observe::Observer;
 use byrote::{Error, Result};
 use rayon::prelude::*;
 use serde_json::{Value, json};
@@ -360,10 +361,10 @@ fn on_pairs(data: &Labelled, args: &EvalCommand, file: &ExactFile) -> Result<Fou
 }
 
 /// The network of the most frequent next tokens of a corpus, verified, and its parameters with the embedding.
-pub fn of_material(part: &Material, seed: u64, watch: &dyn Watch) -> Result<(Built, u64)> {
+pub fn of_material(part: &Material, seed: u64, observer: &dyn Observer) -> Result<(Built, u64)> {
     let switches = Switches { goal: Goal::Next, attention: Attention::Causal, padded: false };
     let task = from_problem(&part.problem, part.d_vocab as usize, switches)?;
-    let built = build(&task.samples, &Settings { seed, ..Settings::default() }, watch)?;
+    let built = build(&task.samples, &Settings { seed, ..Settings::default() }, observer)?;
     let network = &built.model.network;
     let parameters = (network.tally().parameters + network.embedding().parameters) as u64;
     Ok((built, parameters))

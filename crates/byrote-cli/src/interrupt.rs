@@ -1,39 +1,68 @@
-//! Ctrl-C: the first asks the work to stop, the second ends the program at once. Neither leaves temporary files.
+//! Ctrl-C and SIGTERM.
+//!
+//! The first one asks the work to stop: every long loop of the library asks `progress::Terminal` about it, at least every
+//! tenth of a second. A few computations cannot be cut (an SVD, a read that waits for a pipe). If the program is still running
+//! after [`GRACE`] and what it is doing has nothing to keep, a watchdog ends it. A second Ctrl-C ends it at once. However it
+//! ends, no temporary files stay behind and the exit code is 130.
 
+use crate::ui;
+use byrote::observe::Stage;
 use byrote::output::OutputFile;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 static ASKED: AtomicBool = AtomicBool::new(false);
-/// Waiting for standard input cannot be interrupted, so there the first Ctrl-C is the last.
-static READS_STANDARD_INPUT: AtomicBool = AtomicBool::new(false);
+/// The current stage saves what it has when it is asked to stop, so the watchdog leaves it alone.
+static KEEPS: AtomicBool = AtomicBool::new(false);
+/// Errors are wanted as JSON.
+static JSON: AtomicBool = AtomicBool::new(false);
 /// Directories in which files are being written under temporary names.
 static DIRECTORIES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// The exit code after an interrupt.
 pub const EXIT_CODE: u8 = 130;
 
-/// Watches for Ctrl-C and for termination from now on.
-pub fn install() {
-    // A second handler in one process is the only way to fail, and there is none.
+/// How long work that has nothing to keep may take to stop.
+const GRACE: Duration = Duration::from_millis(800);
+
+/// Handles Ctrl-C and SIGTERM from now on.
+pub fn install(json: bool) {
+    JSON.store(json, Ordering::SeqCst);
+    // Fails only where a handler is installed already, and there is none.
     let _ = ctrlc::set_handler(|| {
-        if ASKED.swap(true, Ordering::SeqCst) || READS_STANDARD_INPUT.load(Ordering::SeqCst) {
-            remove_temporary_files();
-            #[allow(clippy::exit)] // The user insists, or nothing else would end a read.
-            std::process::exit(i32::from(EXIT_CODE));
+        if ASKED.swap(true, Ordering::SeqCst) {
+            exit();
         }
+        ui::note(false, "stopping; press Ctrl-C again to force");
+        std::thread::spawn(|| {
+            std::thread::sleep(GRACE);
+            // Work that reaches a stage with nothing to keep only now is ended a little later.
+            while KEEPS.load(Ordering::SeqCst) {
+                std::thread::sleep(GRACE / 8);
+            }
+            exit();
+        });
     });
+}
+
+/// Ends the program.
+fn exit() -> ! {
+    remove_temporary_files();
+    ui::report_interrupt(JSON.load(Ordering::SeqCst));
+    #[allow(clippy::exit)] // The user insists, or nothing else would end the work in time.
+    std::process::exit(i32::from(EXIT_CODE));
 }
 
 /// Whether the user has asked to stop.
 pub fn asked() -> bool {
-    ASKED.load(Ordering::SeqCst)
+    ASKED.load(Ordering::Relaxed)
 }
 
-/// Says that standard input is being read, or no more.
-pub fn reads_standard_input(yes: bool) {
-    READS_STANDARD_INPUT.store(yes, Ordering::SeqCst);
+/// Notes what the program is doing, for the watchdog.
+pub fn in_stage(stage: Stage) {
+    KEEPS.store(!stage.has_nothing_to_keep(), Ordering::Relaxed);
 }
 
 /// Notes that a file is about to be written under a temporary name beside `path`.

@@ -15,8 +15,6 @@ mod model_kind;
 mod progress;
 mod reporting;
 mod spelling;
-mod sweeping;
-mod training;
 mod ui;
 
 use args::{Cli, Command};
@@ -51,8 +49,8 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: Cli) -> byrote::Result<ExitCode> {
-    interrupt::install();
     let common = cli.common;
+    interrupt::install(common.json);
     common.in_pool(|| match cli.command {
         Command::Study(args) => commands::study::run(&args, &common),
         Command::Corpus(args) => commands::corpus::run(&args, &common),

@@ -1,74 +1,121 @@
-//! Progress on standard error: how much, how fast, how long still; on a terminal, for work that takes over a second.
+//! The program's observer: progress on standard error, and Ctrl-C.
 
 use crate::interrupt;
-use crate::ui::thousands;
-use byrote::construct::kajitsuka2024::{Step, Watch};
-use byrote::corpus::{Observer, Phase, Progress};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use std::io::IsTerminal;
-use std::sync::{Mutex, PoisonError};
+use crate::ui::{self, thousands};
+use byrote::observe::{Detail, Observer, Progress, Stage};
+use std::io::{IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-
-/// Watches the reading of a corpus and passes Ctrl-C on.
-pub struct Watcher {
-    start: Instant,
-    quiet: bool,
-    /// The bar of the phase that is going on, hidden at first.
-    bar: Mutex<Option<(Phase, ProgressBar)>>,
-}
 
 /// Work shorter than this shows nothing.
 const PATIENCE: Duration = Duration::from_secs(1);
+const REDRAW: Duration = Duration::from_millis(100);
+/// The width of the bar, in characters.
+const BAR: usize = 24;
 
-impl Watcher {
+/// Whether a line is drawn on standard error now, which has to be cleared before anything else is written there.
+static DRAWN: AtomicBool = AtomicBool::new(false);
+
+/// Draws a line with a bar for any stage that takes longer than a second, and asks the work to stop after Ctrl-C.
+pub struct Terminal {
+    quiet: bool,
+    shared: Arc<Shared>,
+    /// Redraws while the work is silent; none where nothing is to be drawn.
+    drawer: Option<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    ended: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    current: Option<Current>,
+    ended: bool,
+}
+
+/// What is known of the current stage.
+struct Current {
+    stage: Stage,
+    started: Instant,
+    /// How much was done when the stage began: earlier runs' steps and jobs.
+    first: u64,
+    done: u64,
+    total: Option<u64>,
+    /// The current numbers, most important first.
+    numbers: Vec<String>,
+    written: Instant,
+    /// How much of the first of the pieces is done, where the pieces are large.
+    share: f64,
+}
+
+impl Terminal {
+    /// An observer that draws only on a terminal, and nothing if `quiet`.
     pub fn new(quiet: bool) -> Self {
-        Self {
-            start: Instant::now(),
-            quiet: quiet || !std::io::stderr().is_terminal(),
-            bar: Mutex::new(None),
+        let shared = Arc::new(Shared::default());
+        let drawer = (!quiet && std::io::stderr().is_terminal()).then(|| {
+            let shared = shared.clone();
+            std::thread::spawn(move || shared.redraw())
+        });
+        Self { quiet, shared, drawer }
+    }
+}
+
+impl Shared {
+    /// Draws the line ten times a second until the work ends.
+    fn redraw(&self) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        while !state.ended {
+            let waited = self.ended.wait_timeout(state, REDRAW);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            if let Some(current) = state.current.as_ref().filter(|c| c.started.elapsed() > PATIENCE) {
+                let width = terminal_size::terminal_size_of(std::io::stderr()).map_or(80, |s| s.0.0);
+                let line = current.line(current.started.elapsed(), usize::from(width).saturating_sub(1));
+                let _ = write!(std::io::stderr(), "\r\x1b[2K{line}");
+                DRAWN.store(true, Ordering::Relaxed);
+            }
         }
+        clear_line();
     }
 }
 
-/// A bar that measures from the start of its phase and is not yet drawn.
-fn hidden_bar(progress: &Progress) -> ProgressBar {
-    let template = match (progress.phase, progress.total) {
-        (Phase::Reading, Some(_)) => "{bar:30} {bytes}/{total_bytes}  {bytes_per_sec}  {msg}  {eta} left",
-        (Phase::Reading, None) => "{spinner} {bytes}  {bytes_per_sec}  {msg}  {elapsed}",
-        (Phase::Merging, Some(_)) => "{bar:30} merging  {msg}  {eta} left",
-        (Phase::Merging, None) => "{spinner} merging  {msg}  {elapsed}",
-    };
-    let bar = ProgressBar::with_draw_target(progress.total, ProgressDrawTarget::hidden());
-    if let Ok(style) = ProgressStyle::with_template(template) {
-        bar.set_style(style);
+/// Clears the line that is drawn on standard error, if any, so that something else can be written.
+pub fn clear_line() {
+    if DRAWN.swap(false, Ordering::Relaxed) {
+        let _ = write!(std::io::stderr(), "\r\x1b[2K");
     }
-    bar
 }
 
-impl Drop for Watcher {
+impl Drop for Terminal {
     fn drop(&mut self) {
-        let bar = self.bar.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, bar)) = bar {
-            bar.finish_and_clear();
+        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner).ended = true;
+        self.shared.ended.notify_all();
+        if let Some(drawer) = self.drawer.take() {
+            let _ = drawer.join();
         }
     }
 }
 
-impl Observer for Watcher {
-    fn progress(&self, progress: &Progress) {
-        if self.quiet {
+impl Observer for Terminal {
+    fn progress(&self, progress: &Progress<'_>) {
+        interrupt::in_stage(progress.stage);
+        match progress.detail {
+            Detail::Note(text) => return ui::note(self.quiet, text),
+            Detail::Warning(text) => return ui::note(false, &format!("byrote: {text}")),
+            _ => {}
+        }
+        if self.drawer.is_none() {
             return;
         }
-        let mut current = self.bar.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, bar)) = current.take_if(|(phase, _)| *phase != progress.phase) {
-            bar.finish_and_clear();
+        let mut state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
+        match &mut state.current {
+            Some(current) if current.stage == progress.stage => current.update(progress),
+            current => *current = Some(Current::new(progress)),
         }
-        let (_, bar) = current.get_or_insert_with(|| (progress.phase, hidden_bar(progress)));
-        if bar.is_hidden() && self.start.elapsed() > PATIENCE {
-            bar.set_draw_target(ProgressDrawTarget::stderr());
-        }
-        bar.set_message(format!("{} documents", thousands(progress.documents)));
-        bar.set_position(progress.done);
     }
 
     fn should_stop(&self) -> bool {
@@ -76,111 +123,137 @@ impl Observer for Watcher {
     }
 }
 
-/// Counts pieces of work on a terminal, with the time that is left, and passes Ctrl-C on.
-pub struct Counter {
-    bar: Option<ProgressBar>,
-    start: Instant,
-}
+impl Current {
+    fn new(progress: &Progress<'_>) -> Self {
+        let now = Instant::now();
+        let Progress { stage, done, total, .. } = *progress;
+        let (numbers, share) = numbers(&progress.detail);
+        Self { stage, started: now, first: done, done, total, numbers, written: now, share }
+    }
 
-impl Counter {
-    /// `words` is an indicatif template; it follows the bar.
-    pub fn new(quiet: bool, total: u64, words: &str) -> Self {
-        let drawn = !quiet && std::io::stderr().is_terminal();
-        let bar = drawn.then(|| {
-            let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::hidden());
-            if let Ok(style) = ProgressStyle::with_template(&format!("{{bar:30}} {words}")) {
-                bar.set_style(style);
-            }
-            bar
+    fn update(&mut self, progress: &Progress<'_>) {
+        // Threads report out of order, and a stage may begin again.
+        let again = progress.done < self.first;
+        self.done = if again { progress.done } else { self.done.max(progress.done) };
+        self.total = progress.total;
+        if self.written.elapsed() >= REDRAW && progress.detail != Detail::None {
+            (self.numbers, self.share) = numbers(&progress.detail);
+            self.written = Instant::now();
+        }
+    }
+
+    /// The line, of at most `width` characters: what is least important is left out.
+    fn line(&self, elapsed: Duration, width: usize) -> String {
+        let count = |n: u64| match self.stage.unit() {
+            "bytes" => byrote::units::bytes(n),
+            _ => thousands(n),
+        };
+        let unit =
+            if self.stage.unit() == "bytes" { String::new() } else { format!(" {}", self.stage.unit()) };
+        let mut parts = vec![self.stage.to_string()];
+        match self.total {
+            Some(total) => parts.push(format!("{} of {}{unit}", count(self.done), count(total))),
+            None if self.done > 0 => parts.push(format!("{}{unit}", count(self.done))),
+            None => {}
+        }
+        let bar = self.total.filter(|&t| t > 0).map(|total| {
+            let full = (self.done as f64 / total as f64 * BAR as f64).min(BAR as f64) as usize;
+            format!("{}{}", "█".repeat(full), "░".repeat(BAR - full))
         });
-        Self { bar, start: Instant::now() }
-    }
-
-    /// So many pieces are done, or more: threads finish out of order. Whether to go on.
-    pub fn reached(&self, done: u64) -> bool {
-        if let Some(bar) = self.shown() {
-            bar.set_position(bar.position().max(done));
-        }
-        !interrupt::asked()
-    }
-
-    /// One more piece is done, by any thread: whether to stop.
-    pub fn one_more(&self) -> bool {
-        if let Some(bar) = self.shown() {
-            bar.inc(1);
-        }
-        interrupt::asked()
-    }
-
-    /// The bar, drawn once the work has taken a while.
-    fn shown(&self) -> Option<&ProgressBar> {
-        let bar = self.bar.as_ref()?;
-        if bar.is_hidden() && self.start.elapsed() > PATIENCE {
-            bar.set_draw_target(ProgressDrawTarget::stderr());
-        }
-        Some(bar)
-    }
-}
-
-impl Drop for Counter {
-    fn drop(&mut self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
-        }
-    }
-}
-
-/// Says on a terminal that work goes on whose end cannot be told, and for how long already.
-pub struct Waiting(Option<ProgressBar>);
-
-impl Waiting {
-    pub fn new(quiet: bool, words: &str) -> Self {
-        let drawn = !quiet && std::io::stderr().is_terminal();
-        Self(drawn.then(|| {
-            let bar = ProgressBar::new_spinner().with_message(words.to_owned());
-            if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}  {elapsed}") {
-                bar.set_style(style);
+        let time = match self.seconds_left(elapsed) {
+            Some(seconds) => format!("{} left", ui::duration(seconds)),
+            None => ui::duration(elapsed.as_secs_f64()),
+        };
+        for (numbers, bar) in (0..=self.numbers.len()).rev().map(|n| (n, bar.as_ref())).chain([(0, None)]) {
+            let all = bar.into_iter().chain(&parts).chain(&self.numbers[..numbers]).chain([&time]);
+            let line = all.map(String::as_str).collect::<Vec<_>>().join("  ");
+            if line.chars().count() <= width {
+                return line;
             }
-            bar.enable_steady_tick(Duration::from_millis(250));
-            bar
-        }))
-    }
-}
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        if let Some(bar) = &self.0 {
-            bar.finish_and_clear();
         }
+        parts.swap_remove(0).chars().take(width).collect()
+    }
+
+    /// An estimate of the time that is left.
+    fn seconds_left(&self, elapsed: Duration) -> Option<f64> {
+        let total = self.total?;
+        let done = self.done.saturating_sub(self.first) as f64;
+        // Until the first of a few large pieces is done, its own progress has to do.
+        let done = if done > 0.0 { done } else { self.share };
+        let left = total.saturating_sub(self.first) as f64 - done;
+        (done > 0.0).then(|| elapsed.as_secs_f64() / done * left.max(0.0))
     }
 }
 
-/// Watches the building of an exact network and passes Ctrl-C on.
-pub struct BuildWatcher {
-    quiet: bool,
-    step: Mutex<Option<(Step, Counter)>>,
-}
-
-impl BuildWatcher {
-    pub fn new(quiet: bool) -> Self {
-        Self { quiet, step: Mutex::new(None) }
-    }
-}
-
-impl Watch for BuildWatcher {
-    fn look(&self, step: Step, done: usize, total: usize) -> bool {
-        let mut current = self.step.lock().unwrap_or_else(PoisonError::into_inner);
-        if current.as_ref().is_none_or(|(s, _)| *s != step) {
-            let what = match step {
-                Step::Map => "ids",
-                Step::Search => "searching",
-                Step::Verify => "verifying",
+/// The numbers of a report in words, most important first, and how much of the current piece is done.
+fn numbers(detail: &Detail<'_>) -> (Vec<String>, f64) {
+    match *detail {
+        Detail::Documents(n) => (vec![format!("{} documents", thousands(n))], 0.0),
+        Detail::Training { loss, gap, floor, .. } => {
+            let gap = match floor.0 > 0.0 {
+                true => format!("gap {:.3} ({:.2}% of the floor)", gap.0, 100.0 * gap.0 / floor.0),
+                false => format!("gap {:.3}", gap.0),
             };
-            // The one before is cleared first.
-            drop(current.take());
-            let words = format!("{what}  {{pos}}/{{len}} samples  {{eta}} left");
-            *current = Some((step, Counter::new(self.quiet, total as u64, &words)));
+            (vec![gap, format!("loss {:.3} nats", loss.0)], 0.0)
         }
-        current.as_ref().is_none_or(|(_, counter)| counter.reached(done as u64))
+        Detail::Job { step, steps, gap, contexts, .. } => {
+            let numbers = vec![
+                format!("gap {:.3}", gap.0),
+                format!("step {}", thousands(step)),
+                format!("{} contexts", thousands(contexts)),
+            ];
+            (numbers, (step as f64 / steps.max(1) as f64).min(1.0))
+        }
+        _ => (Vec::new(), 0.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn training(done: u64, total: Option<u64>) -> Current {
+        let mut current = Current::new(&Progress::new(Stage::Training, 0, total));
+        current.done = done;
+        current.numbers =
+            vec!["gap 1234567.123 (123456.12% of the floor)".into(), "loss 7654321.123 nats".into()];
+        current
+    }
+
+    #[test]
+    fn a_line_never_exceeds_the_width() {
+        for width in [0, 10, 20, 40, 60, 79, 100, 200] {
+            for total in [None, Some(0), Some(10_000_000), Some(u64::MAX)] {
+                let line = training(1_234_567, total).line(Duration::from_secs(100_000), width);
+                assert!(line.chars().count() <= width, "{width}: {line}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_line_drops_the_least_important_numbers_first() {
+        let current = training(250, Some(1000));
+        let half_a_minute = Duration::from_secs(30);
+        assert_eq!(
+            current.line(half_a_minute, 200),
+            "██████░░░░░░░░░░░░░░░░░░  training  250 of 1,000 steps  gap 1234567.123 (123456.12% of the floor)  \
+             loss 7654321.123 nats  1m30s left"
+        );
+        assert_eq!(
+            current.line(half_a_minute, 79),
+            "██████░░░░░░░░░░░░░░░░░░  training  250 of 1,000 steps  1m30s left"
+        );
+        assert_eq!(current.line(half_a_minute, 50), "training  250 of 1,000 steps  1m30s left");
+    }
+
+    #[test]
+    fn an_estimate_leaves_out_what_earlier_runs_did() {
+        let mut current = training(30, Some(100));
+        (current.first, current.done) = (20, 30);
+        assert_eq!(current.seconds_left(Duration::from_secs(5)), Some(35.0));
+        current.done = 20;
+        assert_eq!(current.seconds_left(Duration::from_secs(5)), None);
+        current.share = 0.5;
+        assert_eq!(current.seconds_left(Duration::from_secs(5)), Some(795.0));
     }
 }

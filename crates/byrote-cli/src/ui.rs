@@ -1,14 +1,19 @@
 //! What is shown: tables for people, JSON for programs, errors for both.
 
-use crate::{interrupt, spelling};
+use crate::{interrupt, progress, spelling};
 use byrote::Error;
 pub use byrote::units::{grouped as thousands, grouped_number as thousands_f64};
 use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether standard output has been written to: an interrupt must not add a second JSON object.
+static PRINTED: AtomicBool = AtomicBool::new(false);
 
 /// Prints on standard output, with control characters escaped. A reader that has gone away (`| head`) is not an error.
 pub fn print(text: &str) -> byrote::Result<()> {
+    PRINTED.store(true, Ordering::SeqCst);
     let text = escaped(text);
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -25,6 +30,7 @@ pub fn print_json(value: &Value) -> byrote::Result<()> {
 /// A note on standard error, unless `quiet`.
 pub fn note(quiet: bool, text: &str) {
     if !quiet {
+        progress::clear_line();
         let _ = writeln!(io::stderr(), "{}", escaped(text));
     }
 }
@@ -33,7 +39,7 @@ pub fn note(quiet: bool, text: &str) {
 pub fn report_error(error: &Error, json: bool) -> ExitCode {
     let interrupted = matches!(error, Error::Interrupted);
     let line = one_line(&escaped(&spelling::of_error(error)));
-    let _ = writeln!(io::stderr(), "byrote: {line}");
+    note(false, &format!("byrote: {line}"));
     if json {
         let object = json!({"error": {
             "kind": error.kind(),
@@ -44,6 +50,13 @@ pub fn report_error(error: &Error, json: bool) -> ExitCode {
         let _ = print_json(&object);
     }
     ExitCode::from(if interrupted { interrupt::EXIT_CODE } else { 2 })
+}
+
+/// Shows that the program was interrupted, unless it has shown its result already.
+pub fn report_interrupt(json: bool) {
+    if !PRINTED.load(Ordering::SeqCst) {
+        report_error(&Error::Interrupted, json);
+    }
 }
 
 /// Shows a panic, which is a bug of this program.

@@ -2,8 +2,9 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use byrote::corpus::builtin::Stories;
-use byrote::corpus::{Corpus, Options, Outputs, Silent, Source, TokenizerChoice};
+use byrote::corpus::{Corpus, Options, Outputs, Source, TokenizerChoice};
 use byrote::num::Stream;
+use byrote::observe::Silent;
 use divan::counter::{BytesCount, ItemsCount};
 use divan::{Bencher, black_box};
 use std::io::Write;

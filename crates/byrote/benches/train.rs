@@ -5,9 +5,10 @@
 //! with what `cargo run --release --example fma_peak` prints.
 #![allow(clippy::unwrap_used, missing_docs)]
 
-use byrote::corpus::{Corpus, Options, Outputs, Silent, Source};
+use byrote::corpus::{Corpus, Options, Outputs, Source};
 use byrote::model::{Config, Model, Preset, Shape};
 use byrote::num::Real;
+use byrote::observe::Silent;
 use byrote::train::{Evaluator, Problem};
 use divan::Bencher;
 use divan::counter::ItemsCount;

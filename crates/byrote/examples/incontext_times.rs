@@ -4,6 +4,7 @@
 #![allow(clippy::print_stdout)]
 
 use byrote::incontext::{Kernel, Over, Rows, Sequence, direct_all, file, recursion_all};
+use byrote::observe::Silent;
 use std::time::Instant;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -24,8 +25,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let kernel = beta.map_or(Ok(Kernel::LINEAR), Kernel::exp)?;
     let run = |sequences: &[Sequence]| -> byrote::Result<Vec<Rows>> {
         match method.as_deref() {
-            Some("recursion") => recursion_all(sequences, kernel, Over::Query, &|| false),
-            _ => direct_all(sequences, kernel, Over::Query, &|| false),
+            Some("recursion") => recursion_all(sequences, kernel, Over::Query, &Silent),
+            _ => direct_all(sequences, kernel, Over::Query, &Silent),
         }
     };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;

@@ -8,9 +8,10 @@
 #![allow(clippy::print_stdout)]
 
 use byrote::construct::madden2024::{Settings, pairs::System};
-use byrote::corpus::{Corpus, Options, Outputs, Silent, Source};
+use byrote::corpus::{Corpus, Options, Outputs, Source};
 use byrote::model::Activation;
 use byrote::num::linear::to_rows;
+use byrote::observe::Silent;
 use byrote::train::Problem;
 use std::error::Error;
 use std::io::{BufRead, Write};
@@ -47,7 +48,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             for line in std::io::stdin().lock().lines() {
                 line?;
                 let started = Instant::now();
-                let (v, _) = system.solve(1);
+                let (v, _) = system.solve(1, &Silent)?;
                 let seconds = started.elapsed().as_secs_f64();
                 println!("{seconds} {:e}", v[(0, 0)]);
                 std::io::stdout().flush()?;

@@ -11,7 +11,7 @@
 
 use crate::model::Model;
 use crate::model::reference::log_sum_exp;
-use crate::train::{Evaluator, Problem, Stage};
+use crate::train::{Evaluator, Layer, Problem};
 use crate::units::Nats;
 use crate::{Error, Result};
 use serde::Serialize;
@@ -108,7 +108,7 @@ pub fn evaluate(model: &Model, problem: &Problem, tolerance: Nats, worst: usize)
         seen.push(outcome(problem, context, logits));
     };
     let outcomes: Vec<Outcome> = evaluator
-        .for_each_row(Stage::Logits, model.parameters(), Vec::new, visit)
+        .for_each_row(Layer::Logits, model.parameters(), Vec::new, visit)
         .into_iter()
         .flatten()
         .collect();

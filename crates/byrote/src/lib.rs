@@ -6,7 +6,7 @@
 //! ([`evaluate`](mod@evaluate)); proofs of what they do ([`certify`](mod@certify)); transformers that learn in the context
 //! instead ([`incontext`]); sweeps ([`lab`]) and laws through them ([`fit`]); figures and pages ([`report`]).
 //!
-//! The layers point one way: `num` -> `corpus` -> `model` -> `bounds` -> `train` -> `evaluate` -> `construct`, `certify`,
+//! The layers point one way: `units`, `error` -> `observe` -> `num` -> `corpus` -> `model` -> `bounds` -> `train` -> `evaluate` -> `construct`, `certify`,
 //! `incontext` -> `export` -> `lab`, `fit` -> `report`. The library never prints, never exits, reads no environment variable, sets no global thread pool and has no global seed.
 
 pub mod bounds;
@@ -23,6 +23,7 @@ pub mod incontext;
 pub mod lab;
 pub mod model;
 pub mod num;
+pub mod observe;
 pub mod output;
 pub mod report;
 pub mod train;

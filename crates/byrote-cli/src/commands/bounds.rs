@@ -5,12 +5,14 @@ use crate::commands::corpus::as_json;
 use crate::commands::eval;
 use crate::corpus_args::CorpusArgs;
 use crate::model_args::ShapeArgs;
+use crate::progress::Terminal;
 use crate::ui::{self, Table, thousands};
 use byrote::bounds::families::{self, Family, Guarantee};
 use byrote::bounds::{self, CorpusFacts, Order, Row, Side, Situation, Value, Verdict};
 use byrote::construct::dana2024::{Effort, Encoder, Theorem2, theorem2};
 use byrote::corpus::Corpus;
 use byrote::model::{Mixer, Shape};
+use byrote::observe::Observer;
 use byrote::output::OutputFile;
 use byrote::report::bounds_figure::capacity;
 use byrote::units::{AtMost, Nats};
@@ -117,7 +119,9 @@ pub fn run(args: &BoundsCommand, common: &Common) -> Result<ExitCode> {
     };
     let verdict = bounds::verdict(&situation);
     let encoders = match &corpus {
-        Some(corpus) if searches => encoders(&args.encoder, corpus, common.seed)?,
+        Some(corpus) if searches => {
+            encoders(&args.encoder, corpus, common.seed, &Terminal::new(common.quiet))?
+        }
         _ => Vec::new(),
     };
     draw(&args.plot, &situation, &args.corpus.title())?;
@@ -155,22 +159,25 @@ struct EncoderRow {
     theorem2: Option<Theorem2>,
 }
 
-fn encoders(ranks: &[u64], corpus: &Corpus, seed: u64) -> Result<Vec<EncoderRow>> {
+fn encoders(ranks: &[u64], corpus: &Corpus, seed: u64, observer: &dyn Observer) -> Result<Vec<EncoderRow>> {
     let problem = eval::problem_of(corpus)?;
     let omega = corpus.summary.d_vocab;
     let row = |&d_model: &u64| {
         if !(1..=1 << 20).contains(&d_model) {
             return Err(Error::setting("encoder", format!("{d_model} is not between 1 and {}", 1 << 20)));
         }
-        let solve = Encoder::solve(&problem, omega, d_model as usize, SMOOTHING, Effort::default(), seed);
-        let encoder = solve?;
+        let (rank, effort) = (d_model as usize, Effort::default());
+        let encoder = Encoder::solve(&problem, omega, rank, SMOOTHING, effort, seed, observer)?;
         Ok(EncoderRow {
             d_model,
             gap_nats: encoder.gap,
             gap_nats_per_prediction: encoder.gap.0 / problem.predictions(),
             estimate: !encoder.exact,
             // Codes need two dimensions, or one for two tokens.
-            theorem2: theorem2(&problem, omega, d_model, seed).ok(),
+            theorem2: match theorem2(&problem, omega, d_model, seed, observer) {
+                Err(Error::Interrupted) => return Err(Error::Interrupted),
+                found => found.ok(),
+            },
         })
     };
     ranks.iter().map(row).collect()

@@ -4,11 +4,11 @@ use crate::args::Common;
 use crate::commands::eval;
 use crate::corpus_args::CorpusArgs;
 use crate::model_kind::ModelKind;
-use crate::progress::Counter;
+use crate::progress::Terminal;
 use crate::ui::{self, Table, thousands};
 use byrote::Result;
-use byrote::certify::{Certificate, Injectivity, Verdict, certify_watched};
-use byrote::model::{Model, ModelFile};
+use byrote::certify::{Certificate, Injectivity, Verdict, certify};
+use byrote::model::ModelFile;
 use byrote::train::Problem;
 use byrote::units::AtLeast;
 use clap::Args;
@@ -41,7 +41,7 @@ pub fn run(args: &CertifyCommand, common: &Common) -> Result<ExitCode> {
     let corpus = eval::as_the_model_reads(&args.corpus, &file)?.read(common, true)?;
     let problem = eval::problem_for(&file, &corpus)?;
     let started = Instant::now();
-    let found = certified(&file.model, &problem, common.quiet)?;
+    let found = certify(&file.model, &problem, &Terminal::new(common.quiet))?;
     let seconds = started.elapsed().as_secs_f64();
     if common.json {
         let mut object = json!(found);
@@ -59,12 +59,6 @@ pub fn run(args: &CertifyCommand, common: &Common) -> Result<ExitCode> {
         Verdict::Certified => ExitCode::SUCCESS,
         Verdict::Refuted | Verdict::Undecided => ExitCode::from(1),
     })
-}
-
-/// The certificate, with a bar on a terminal.
-pub fn certified(model: &Model, problem: &Problem, quiet: bool) -> Result<Certificate> {
-    let counter = Counter::new(quiet, problem.len() as u64, "certifying  {pos}/{len} contexts  {eta} left");
-    certify_watched(model, problem, &|done| counter.reached(done as u64))
 }
 
 /// Says what is proven about the mixer.

@@ -2,7 +2,7 @@
 
 use crate::args::Common;
 use crate::interrupt;
-use crate::progress::Counter;
+use crate::progress::Terminal;
 use crate::ui::{self, Table, thousands};
 use byrote::figures::Figure;
 use byrote::incontext::construct::SHARPNESS;
@@ -301,9 +301,7 @@ pub fn run(args: &IncontextCommand, common: &Common) -> Result<ExitCode> {
     let (kernel, attention) = args.method.kernel(&args.source)?;
     let method = args.method.method()?;
     let source = args.source.read(common.seed)?;
-    let meter = meter(common.quiet, pieces(&source.seen, method));
-    let outcome = predict(&source.seen, kernel, attention, method, &|| meter.one_more())?;
-    drop(meter);
+    let outcome = predict(&source.seen, kernel, attention, method, &Terminal::new(common.quiet))?;
     let errors: Vec<Vec<f64>> =
         outcome.predictions.iter().zip(&source.known).map(|(u, x)| squared_errors(u, x)).collect();
     let errors = summarize(&errors);
@@ -330,18 +328,6 @@ pub fn run(args: &IncontextCommand, common: &Common) -> Result<ExitCode> {
         ui::note(common.quiet, &format!("wrote {}", path.display()));
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// How often a method asks whether to stop: once a block of 64 vectors, and once a layer with and without the network.
-fn pieces(sequences: &[Sequence], method: Method) -> u64 {
-    let each = |x: &Sequence| {
-        let blocks = (x.len() as u64).div_ceil(64);
-        match method {
-            Method::Layers { until, .. } => until.layers.saturating_mul(2).saturating_add(blocks + 1),
-            _ => blocks,
-        }
-    };
-    sequences.iter().map(each).fold(0, u64::saturating_add)
 }
 
 /// The method in a few words.
@@ -492,11 +478,6 @@ pub fn write_figure(path: &Path, figure: &Figure) -> Result<()> {
         true => OutputFile::write(path, figure.to_svg()?.as_bytes()),
         false => OutputFile::write(path, &figure.to_png(2.0)?),
     }
-}
-
-/// A bar for work in so many pieces, at most.
-pub fn meter(quiet: bool, pieces: u64) -> Counter {
-    Counter::new(quiet, pieces, "{percent}%  at most {eta} left")
 }
 
 #[cfg(test)]

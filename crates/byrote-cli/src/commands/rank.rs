@@ -1,7 +1,7 @@
 //! `byrote rank`: how many contexts m neurons tell apart, as a theorem.
 
 use crate::args::Common;
-use crate::progress::Waiting;
+use crate::progress::Terminal;
 use crate::ui::{self, Table};
 use byrote::certify::rank::{self, Certificate, Function, Interval, Theorem, certify};
 use byrote::num::Stream;
@@ -94,9 +94,7 @@ pub fn run(args: &RankCommand, common: &Common) -> Result<ExitCode> {
         // The weights take the scale: b may be given.
         a.iter_mut().for_each(|x| *x *= args.scale / product);
     }
-    let waiting = Waiting::new(common.quiet, "certifying the rank");
-    let found = certify(&psi, &a, &b)?;
-    drop(waiting);
+    let found = certify(&psi, &a, &b, &Terminal::new(common.quiet))?;
     if common.json {
         let mut object = json!({
             "psi": psi,

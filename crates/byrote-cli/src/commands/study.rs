@@ -1,16 +1,16 @@
 //! `byrote study`: the whole story of a corpus, and one report.
 
 use crate::args::Common;
-use crate::commands::certify::certified;
 use crate::commands::eval;
 use crate::commands::reproduce::sander2024::{errors, sequences};
 use crate::commands::sweep::{SweepArgs, execute_plan, exit_code};
 use crate::corpus_args::{BUILTIN_DOCUMENTS, CorpusArgs, free_memory};
 use crate::exact;
 use crate::interrupt;
-use crate::progress::{BuildWatcher, Waiting};
+use crate::progress::Terminal;
 use crate::reporting::{command_line, write_page};
 use crate::ui::{self, thousands};
+use byrote::certify::certify;
 use byrote::construct::{dana2024, madden2024};
 use byrote::corpus::{Corpus, Summary, TokenizerChoice};
 use byrote::evaluate::evaluate;
@@ -344,6 +344,7 @@ fn limited(args: &CorpusArgs, documents: u64) -> CorpusArgs {
 /// Closed-form models of the part, each certified.
 fn build(part: &Material, max_memory: u64, common: &Common, say: &dyn Fn(&str)) -> Result<Vec<Built>> {
     let (problem, d_vocab, n_ctx, seed) = (&part.problem, part.d_vocab, part.n_ctx, common.seed);
+    let observer = Terminal::new(common.quiet);
     let mut all = Vec::new();
     let mut add =
         |method, words: &str, distributions: bool, make: &dyn Fn() -> Result<Model>| -> Result<()> {
@@ -351,13 +352,10 @@ fn build(part: &Material, max_memory: u64, common: &Common, say: &dyn Fn(&str)) 
                 return Ok(());
             }
             say(&format!("building {method}: {words}"));
-            let waiting = Waiting::new(common.quiet, "building");
-            let made = make();
-            drop(waiting);
-            let outcome = match made {
+            let outcome = match make() {
                 Ok(model) => {
                     let found = evaluate(&model, problem, Nats(1e-3), 0)?;
-                    let certificate = certified(&model, problem, common.quiet)?;
+                    let certificate = certify(&model, problem, &observer)?;
                     Ok(BuiltOutcome {
                         parameters: model.parameters().len() as u64,
                         memorized: found.memorized,
@@ -374,7 +372,7 @@ fn build(part: &Material, max_memory: u64, common: &Common, say: &dyn Fn(&str)) 
     let hidden = |activation| {
         let settings =
             madden2024::Settings { activation, seed, max_memory, ..madden2024::Settings::default() };
-        madden2024::build(problem, d_vocab, n_ctx, &settings).map(|b| b.0)
+        madden2024::build(problem, d_vocab, n_ctx, &settings, &observer).map(|b| b.0)
     };
     add("madden2024", "attention, tanh neurons, steps along one direction", true, &|| {
         hidden(Activation::Tanh)
@@ -385,7 +383,7 @@ fn build(part: &Material, max_memory: u64, common: &Common, say: &dyn Fn(&str)) 
         add("dana2024", "attention alone, for the most frequent next token", false, &|| {
             let task = Some(dana2024::Task::Association);
             let settings = dana2024::Settings { task, seed, max_memory, ..dana2024::Settings::default() };
-            dana2024::build(problem, d_vocab, n_ctx, &settings).map(|b| b.0)
+            dana2024::build(problem, d_vocab, n_ctx, &settings, &observer).map(|b| b.0)
         })?;
     }
     let too_many = |method, words: &str, most: usize| Built {
@@ -410,9 +408,7 @@ fn build(part: &Material, max_memory: u64, common: &Common, say: &dyn Fn(&str)) 
 fn square_root(part: &Material, common: &Common, say: &dyn Fn(&str)) -> Result<Built> {
     let words = "a deep network of long weights, for the most frequent next token";
     say(&format!("building kajitsuka2024: {words}"));
-    let watcher = BuildWatcher::new(common.quiet);
-    let (built, parameters) = exact::of_material(part, common.seed, &watcher)?;
-    drop(watcher);
+    let (built, parameters) = exact::of_material(part, common.seed, &Terminal::new(common.quiet))?;
     let outcome = BuiltOutcome {
         parameters,
         memorized: built.verified as u64,
@@ -433,7 +429,7 @@ fn in_context(common: &Common, say: &dyn Fn(&str)) -> Result<Vec<Series>> {
     let (task, kernel) = (Task::Linear(Map::Orthogonal), Kernel::exp(1.0)?);
     let known = sequences(task, WIDTH, LENGTH, common.seed, 0, SEQUENCES)?;
     let seen: Vec<Sequence> = known.iter().map(|x| x.first(LENGTH)).collect::<Result<_>>()?;
-    let stop = || interrupt::asked();
+    let observer = Terminal::new(common.quiet);
     let mut series = Vec::new();
     for (key, label, method) in [
         ("limit", "infinitely many layers", Method::Direct),
@@ -441,7 +437,7 @@ fn in_context(common: &Common, say: &dyn Fn(&str)) -> Result<Vec<Series>> {
         ("layers-16", "16 layers", Method::layers(16)),
         ("layers-64", "64 layers", Method::layers(64)),
     ] {
-        let found = predict(&seen, kernel, Attention::Softmax, method, &stop)?;
+        let found = predict(&seen, kernel, Attention::Softmax, method, &observer)?;
         series.push(Series {
             key: key.into(),
             label: label.into(),

@@ -3,9 +3,8 @@
 use crate::args::Common;
 use crate::commands::reproduce::sweep::page_of;
 use crate::interrupt;
-use crate::progress::Watcher as Reading;
+use crate::progress::Terminal;
 use crate::reporting::{command_line, write_page};
-use crate::sweeping::Sweep;
 use crate::ui::{self, Table, thousands, thousands_f64};
 use byrote::lab::run::Manner;
 use byrote::lab::{Corpora, Directory, Job, Outcome, Plan, Record, Row, TrainingSpec, run};
@@ -73,7 +72,7 @@ pub fn execute(args: &SweepCommand, common: &Common) -> Result<ExitCode> {
         }
     }
     let out = args.running.out.clone().unwrap_or_else(|| PathBuf::from(&plan.name));
-    let corpora = Corpora::read(&plan.jobs, &Reading::new(common.quiet))?;
+    let corpora = Corpora::read(&plan.jobs, &Terminal::new(common.quiet))?;
     if args.running.dry_run {
         return dry_run(&plan, &corpora, common);
     }
@@ -145,9 +144,7 @@ pub fn execute_plan(
         fail_fast: args.fail_fast,
         keep_models: args.keep_models,
     };
-    let sweep = Sweep::new(common.quiet, plan.jobs.len(), before);
-    let outcome = run(plan, corpora, &mut directory, manner, &sweep)?;
-    sweep.finish();
+    let outcome = run(plan, corpora, &mut directory, manner, &Terminal::new(common.quiet))?;
     Ok((outcome, directory.rows().cloned().collect()))
 }
 

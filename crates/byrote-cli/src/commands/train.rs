@@ -6,14 +6,14 @@ use crate::corpus_args::{CorpusArgs, free_memory};
 use crate::interrupt;
 use crate::model_args::ModelArgs;
 use crate::model_kind::ModelKind;
-use crate::training::Watcher;
+use crate::progress::Terminal;
 use crate::ui::{self, Table, thousands, thousands_f64};
 use byrote::corpus::Corpus;
 use byrote::evaluate::{Evaluation, evaluate};
 use byrote::model::{Config, Model, ModelFile, Precision};
 use byrote::output::OutputFile;
 use byrote::train::{
-    Checkpoint, Limits, Method, Problem, Sampling, Schedule, Settings, Stall, Stop, Trained, Trainer,
+    Checkpoint, Limits, Method, Problem, Sampling, Saver, Schedule, Settings, Stall, Stop, Trained, Trainer,
 };
 use byrote::units::Nats;
 use byrote::{Error, Result};
@@ -220,7 +220,7 @@ impl TrainingArgs {
 }
 
 /// The files of a run.
-pub struct Files {
+struct Files {
     directory: PathBuf,
 }
 
@@ -244,7 +244,7 @@ impl Files {
         self.directory.join("curve.csv")
     }
 
-    pub fn checkpoint(&self) -> PathBuf {
+    fn checkpoint(&self) -> PathBuf {
         self.directory.join("checkpoint.safetensors")
     }
 }
@@ -297,9 +297,19 @@ pub fn run(args: &TrainCommand, common: &Common) -> Result<ExitCode> {
     if training.resume && resumed.is_none() {
         ui::note(common.quiet, "no checkpoint yet: beginning at the start");
     }
-    let mut watcher = Watcher::new(common.quiet, files.as_ref(), training.checkpoint_every);
-    let stop = trainer.run(&mut watcher)?;
-    let times = watcher.finish();
+    let observer = Terminal::new(common.quiet);
+    let checkpoint = files.as_ref().map(Files::checkpoint);
+    let mut saver = checkpoint.as_deref().map(|path| Saver::new(path, training.checkpoint_every));
+    let mut times = StepTimes::default();
+    let stop = trainer.run_with(&observer, |trainer| {
+        times.stop();
+        if let Some(saver) = &mut saver {
+            saver.look(trainer, &observer);
+        }
+        times.start();
+    })?;
+    drop(observer);
+    let times = times.finish();
 
     let seconds_training = trainer.seconds();
     let result = ModelFile { model: trainer.model()?, precision: trainer.arithmetic(), ..file };
@@ -404,8 +414,38 @@ fn check_memory(config: &Config, problem: &Problem, args: &TrainingArgs) -> Resu
     }
 }
 
-/// Milliseconds a step: the median and the least.
-pub type Times = Option<(f64, f64)>;
+/// Milliseconds per step: the median and the least.
+type Times = Option<(f64, f64)>;
+
+/// Measures steps.
+#[derive(Default)]
+struct StepTimes {
+    started: Option<Instant>,
+    milliseconds: Vec<f32>,
+}
+
+impl StepTimes {
+    /// Steps whose times are kept.
+    const MOST: usize = 100_000;
+
+    fn start(&mut self) {
+        self.started = Some(Instant::now());
+    }
+
+    fn stop(&mut self) {
+        if let Some(started) = self.started
+            && self.milliseconds.len() < Self::MOST
+        {
+            self.milliseconds.push(started.elapsed().as_secs_f32() * 1e3);
+        }
+    }
+
+    fn finish(mut self) -> Times {
+        self.milliseconds.sort_by(f32::total_cmp);
+        let least = *self.milliseconds.first()?;
+        Some((f64::from(self.milliseconds[self.milliseconds.len() / 2]), f64::from(least)))
+    }
+}
 
 /// How a training ended.
 struct Outcome<'a, 'p> {

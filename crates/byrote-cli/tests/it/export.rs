@@ -1,8 +1,9 @@
 //! `byrote export`, and what other programs make of its files.
 
 use crate::{Case, skipped};
-use byrote::corpus::{Corpus, Options, Outputs, Silent, Source};
+use byrote::corpus::{Corpus, Options, Outputs, Source};
 use byrote::model::{Activation, Config, Model, ModelFile, Precision, Preset, Shape};
+use byrote::observe::Silent;
 use byrote::train::Problem;
 use serde_json::{Value, json};
 use std::path::Path;

@@ -26,46 +26,34 @@ pub mod verdict;
 pub use injective::Injectivity;
 pub use verdict::{Certificate, Doubt, Verdict};
 
+use crate::Result;
 use crate::model::{Hidden, Model};
+use crate::observe::{Counter, Observer, Stage};
 use crate::train::Problem;
-use crate::{Error, Result};
 use function::Function;
 use layer::{BLOCK, Block, Layer};
 use mixer::Enclosures;
 use rayon::prelude::*;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use verdict::{Finding, judge};
 
 /// Hidden neurons that are worked off at a time: their features stay in the cache.
 const NEURONS: usize = 1024;
 
 /// Encloses every logit of the model on the problem and says what is proven.
-pub fn certify(model: &Model, problem: &Problem) -> Result<Certificate> {
-    certify_watched(model, problem, &|_| true)
-}
-
-/// As [`certify`]; `go_on` is told how many contexts are done, from any thread, and ends the work where it says no.
-pub fn certify_watched(
-    model: &Model,
-    problem: &Problem,
-    go_on: &(dyn Fn(usize) -> bool + Sync),
-) -> Result<Certificate> {
+pub fn certify(model: &Model, problem: &Problem, observer: &dyn Observer) -> Result<Certificate> {
     let config = model.config();
     problem.fits(config)?;
     let network = Network::new(model);
     let mixed = Enclosures::new(model, problem);
     let blocks: Vec<usize> = (0..problem.len()).step_by(BLOCK).collect();
-    let done = AtomicUsize::new(0);
+    let counter = Counter::new(observer, Stage::Certifying, Some(problem.len() as u64));
     let findings: Vec<Vec<Finding>> = blocks
         .par_iter()
         .map(|&first| {
             let contexts = first..(first + BLOCK).min(problem.len());
             let logits = network.logits(&mixed.block(contexts.clone()));
-            let done = done.fetch_add(contexts.len(), Ordering::Relaxed) + contexts.len();
-            match go_on(done) {
-                true => Ok(contexts.map(|i| judge(problem, i, logits.row(i - first))).collect()),
-                false => Err(Error::Interrupted),
-            }
+            counter.add(contexts.len() as u64)?;
+            Ok(contexts.map(|i| judge(problem, i, logits.row(i - first))).collect())
         })
         .collect::<Result<_>>()?;
     let findings = findings.concat();

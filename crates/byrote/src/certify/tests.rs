@@ -1,13 +1,16 @@
 use super::*;
+use crate::Error;
 use crate::construct::madden2024::{Settings, build};
 use crate::evaluate::evaluate;
 use crate::model::{Activation, Config, Mixer, Positions, Preset, Shape};
 use crate::num::precise::{Dyadic, Precise};
+use crate::observe::{Impatient, Progress, Silent};
 use crate::train::problem::examples::{letters, stories};
 use crate::units::Nats;
 use dashu_base::SquareRoot;
 use dashu_int::UBig;
 use proptest::prelude::*;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bits of the numbers that are rounded at all.
 const BITS: usize = 256;
@@ -157,7 +160,7 @@ fn enclosures_of_built_models_hold_the_logits_of_256_bits() {
     let (problem, d_vocab) = stories(4);
     for activation in [Activation::Tanh, Activation::Logistic, Activation::Erf, Activation::Gelu] {
         let settings = Settings { activation, ..Settings::default() };
-        let (model, _) = build(&problem, d_vocab, 9, &settings).unwrap();
+        let (model, _) = build(&problem, d_vocab, 9, &settings, &Silent).unwrap();
         for (i, row) in enclosures(&model, &problem).iter().enumerate() {
             let exact = oracle(&model, &problem.tokens_of(i));
             for (&(centre, radius), exact) in row.iter().zip(&exact) {
@@ -178,8 +181,8 @@ fn built_models_are_certified_with_margin_and_gap() {
     for mixer in [Mixer::Attention, Mixer::Average] {
         for activation in Activation::ALL {
             let settings = Settings { mixer, activation, ..Settings::default() };
-            let (model, _) = build(&problem, d_vocab, 9, &settings).unwrap();
-            let found = certify(&model, &problem).unwrap();
+            let (model, _) = build(&problem, d_vocab, 9, &settings, &Silent).unwrap();
+            let found = certify(&model, &problem, &Silent).unwrap();
             let seen = evaluate(&model, &problem, Nats(1e-3), 0).unwrap();
             assert_eq!(found.verdict, Verdict::Certified, "{mixer} {activation}: {found:?}");
             assert!(found.min_margin_lower_bound.0 > 0.01 && found.doubt.is_none());
@@ -195,7 +198,7 @@ fn a_random_model_is_refuted_with_a_context() {
     let (problem, d_vocab) = stories(10);
     let shape = Shape { d_vocab, n_ctx: 9, d_mlp: 20, ..Shape::default() };
     let model = Model::random(Preset::Madden2024.config(shape), 1).unwrap();
-    let found = certify(&model, &problem).unwrap();
+    let found = certify(&model, &problem, &Silent).unwrap();
     let seen = evaluate(&model, &problem, Nats(1e-3), 0).unwrap();
     assert_eq!(found.verdict, Verdict::Refuted);
     assert_eq!(found.certified_contexts, seen.memorized);
@@ -210,7 +213,7 @@ fn a_certificate_vanishes_before_the_claim_is_false() {
     let (problem, d_vocab) = stories(30);
     for activation in [Activation::Tanh, Activation::Gelu] {
         let settings = Settings { activation, ..Settings::default() };
-        let (model, _) = build(&problem, d_vocab, 9, &settings).unwrap();
+        let (model, _) = build(&problem, d_vocab, 9, &settings, &Silent).unwrap();
         let output = model.tensors().iter().find(|t| t.name == "W_U").unwrap().range.clone();
         let first = problem.next_of(5)[0].0 as usize;
         let rival = (first + 1) % d_vocab as usize;
@@ -223,7 +226,7 @@ fn a_certificate_vanishes_before_the_claim_is_false() {
         };
         // The largest step that is certified, and the smallest that is false, to the last bit.
         let (mut good, mut bad) = (0.0, 1e3);
-        let holds = |by: f64| certify(&moved(by), &problem).unwrap().verdict;
+        let holds = |by: f64| certify(&moved(by), &problem, &Silent).unwrap().verdict;
         assert_eq!((holds(good), holds(bad)), (Verdict::Certified, Verdict::Refuted));
         for _ in 0..60 {
             let middle = 0.5 * (good + bad);
@@ -251,7 +254,7 @@ fn a_certificate_vanishes_before_the_claim_is_false() {
                 .unwrap()
         };
         assert!(margin(good) > Dyadic::from(0.0), "{activation}: certified a falsehood");
-        let certified = certify(&moved(good), &problem).unwrap().min_margin_lower_bound.0;
+        let certified = certify(&moved(good), &problem, &Silent).unwrap().min_margin_lower_bound.0;
         assert!(Dyadic::from(certified) <= margin(good), "{activation}");
         assert!(margin(good + 1e-6) <= Dyadic::from(0.0), "{activation}: the certificate ends too early");
         assert_ne!(holds(bad), Verdict::Certified);
@@ -264,7 +267,7 @@ fn weights_too_large_to_follow_are_undecided() {
     let shape = Shape { d_vocab, n_ctx: 9, d_mlp: 3, ..Shape::default() };
     let config = Preset::Madden2024.config(shape);
     let model = Model::new(config, vec![1e200; config.n_parameters()]).unwrap();
-    let found = certify(&model, &problem).unwrap();
+    let found = certify(&model, &problem, &Silent).unwrap();
     assert_eq!(found.verdict, Verdict::Undecided);
     assert_eq!(found.gap_nats_upper_bound.0, f64::INFINITY);
     assert_eq!(serde_json::to_value(&found).unwrap()["gap_nats_upper_bound"], serde_json::Value::Null);
@@ -277,21 +280,21 @@ fn contexts_that_the_mixer_confuses_are_not_injective() {
     let shape = Shape { d_vocab, n_ctx: 9, d_mlp: 3, ..Shape::default() };
     let config = Config { positions: Positions::None, ..Preset::Average.config(shape) };
     let mut model = Model::random(config, 1).unwrap();
-    assert!(certify(&model, &problem).unwrap().injectivity.distinct);
+    assert!(certify(&model, &problem, &Silent).unwrap().injectivity.distinct);
     let u_pos = model.tensors().iter().find(|t| t.name == "u_pos").unwrap().range.clone();
     let mut parameters = model.parameters().to_vec();
     parameters[u_pos].fill(0.5);
     model = Model::new(config, parameters).unwrap();
-    assert!(!certify(&model, &problem).unwrap().injectivity.distinct);
+    assert!(!certify(&model, &problem, &Silent).unwrap().injectivity.distinct);
 }
 
 #[test]
 fn a_certificate_does_not_depend_on_the_threads() {
     let (problem, d_vocab) = stories(40);
-    let (model, _) = build(&problem, d_vocab, 9, &Settings::default()).unwrap();
+    let (model, _) = build(&problem, d_vocab, 9, &Settings::default(), &Silent).unwrap();
     let run = |threads| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        pool.install(|| certify(&model, &problem).unwrap())
+        pool.install(|| certify(&model, &problem, &Silent).unwrap())
     };
     assert_eq!(run(1), run(2));
 }
@@ -307,7 +310,7 @@ proptest! {
         let config = Preset::ALL[preset].config(shape);
         let random = Model::random(config, seed).unwrap();
         let model = Model::new(config, random.parameters().iter().map(|x| scale * x).collect()).unwrap();
-        let found = certify(&model, &problem).unwrap();
+        let found = certify(&model, &problem, &Silent).unwrap();
         let seen = evaluate(&model, &problem, Nats(1e-3), 0).unwrap();
         prop_assert!(found.gap_nats_upper_bound.0 >= seen.gap_nats.0 * (1.0 - 1e-12));
         prop_assert!(found.certified_contexts <= seen.memorized);
@@ -316,13 +319,19 @@ proptest! {
 }
 
 #[test]
-fn it_tells_how_far_it_is_and_ends_when_asked_to() {
+fn it_reports_every_context_and_ends_when_asked_to() {
+    #[derive(Default)]
+    struct Most(AtomicU64);
+    impl Observer for Most {
+        fn progress(&self, progress: &Progress<'_>) {
+            self.0.fetch_max(progress.done, Ordering::Relaxed);
+        }
+    }
     let (problem, d_vocab) = stories(20);
-    let (model, _) = build(&problem, d_vocab, 9, &Settings::default()).unwrap();
-    let most = AtomicUsize::new(0);
-    let watched =
-        certify_watched(&model, &problem, &|done| most.fetch_max(done, Ordering::Relaxed) < usize::MAX);
-    assert_eq!(watched.unwrap(), certify(&model, &problem).unwrap());
-    assert_eq!(most.into_inner(), problem.len());
-    assert!(matches!(certify_watched(&model, &problem, &|_| false), Err(Error::Interrupted)));
+    let (model, _) = build(&problem, d_vocab, 9, &Settings::default(), &Silent).unwrap();
+    let most = Most::default();
+    let watched = certify(&model, &problem, &most).unwrap();
+    assert_eq!(watched, certify(&model, &problem, &Silent).unwrap());
+    assert_eq!(most.0.into_inner(), problem.len() as u64);
+    assert!(matches!(certify(&model, &problem, &Impatient::new(2)), Err(Error::Interrupted)));
 }

@@ -10,8 +10,9 @@ use super::read::{Content, Field, Slab};
 use super::run::{Header, RunReader};
 use super::tokenizer::Tokenizer;
 use super::vocabulary::{Alphabet, Vocabulary};
-use super::{Corpus, Observer, Outputs};
+use super::{Corpus, Outputs};
 use crate::corpus::builtin::Stories;
+use crate::observe::Observer;
 use crate::{Error, Result};
 use rayon::prelude::*;
 use std::borrow::Cow;
@@ -74,9 +75,7 @@ impl<'a> Collector<'a> {
 
     /// Takes the documents of a slab; breaks when `--limit` is reached.
     pub(crate) fn take(&mut self, slab: &Slab) -> Result<ControlFlow<()>> {
-        if self.observer.should_stop() {
-            return Err(Error::Interrupted);
-        }
+        self.observer.check()?;
         let left = self.options.limit.map(|limit| limit.saturating_sub(self.kept));
         if let Content::Part { first, last } = slab.content {
             self.part(slab, first, last)?;

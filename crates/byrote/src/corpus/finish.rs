@@ -12,7 +12,8 @@ use super::run::{Header, RunReader, RunWriter, save_shell};
 use super::summary::Summary;
 use super::vocabulary::Vocabulary;
 use super::window::Window;
-use super::{Corpus, Observer, Outputs};
+use super::{Corpus, Outputs};
+use crate::observe::Observer;
 use crate::output::OutputFile;
 use crate::{Error, Result};
 use std::fs::File;
@@ -115,9 +116,7 @@ impl<'v> Taps<'v> {
             complete.push(lister.finish(out, self.observer)?);
         }
         complete.iter_mut().try_for_each(OutputFile::complete)?;
-        if self.observer.should_stop() {
-            return Err(Error::Interrupted);
-        }
+        self.observer.check()?;
         complete.into_iter().try_for_each(OutputFile::commit)?;
         Ok(self.contexts.map(ContextSetBuilder::finish))
     }

@@ -7,7 +7,7 @@
 use super::count::sort::RowVisitor;
 use super::vocabulary::Vocabulary;
 use super::window::ContextRule;
-use crate::corpus::Observer;
+use crate::observe::Observer;
 use crate::output::OutputFile;
 use crate::{Error, Result};
 use std::fs::File;
@@ -153,9 +153,7 @@ impl Spool {
         let mut buffer = Vec::new();
         for bin in &self.bins {
             for &(offset, length) in &bin.extents {
-                if observer.should_stop() {
-                    return Err(Error::Interrupted);
-                }
+                observer.check()?;
                 buffer.resize(length, 0);
                 self.file.seek(SeekFrom::Start(offset)).map_err(here)?;
                 self.file.read_exact(&mut buffer).map_err(here)?;
@@ -170,8 +168,8 @@ impl Spool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::corpus::Silent;
     use crate::corpus::vocabulary::{Alphabet, Key};
+    use crate::observe::Silent;
 
     #[test]
     fn the_worked_example_is_listed_with_its_contradictions() {

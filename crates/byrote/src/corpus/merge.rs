@@ -3,7 +3,7 @@
 use super::count::sort::RowVisitor;
 use super::run::RunReader;
 use super::vocabulary::{Alphabet, Arena, Vocabulary};
-use crate::corpus::{Observer, Phase, Progress};
+use crate::observe::{Observer, Stage};
 use crate::{Error, Result};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -115,10 +115,7 @@ pub(crate) fn merge<R: Read>(
         }
         (rows, documents) = (rows + 1, documents.saturating_add(count));
         if rows & 0xffff == 0 {
-            if observer.should_stop() {
-                return Err(Error::Interrupted);
-            }
-            observer.progress(&Progress { phase: Phase::Merging, done: documents, total, documents });
+            observer.report(Stage::Merging, documents, total)?;
         }
     }
     Ok(())

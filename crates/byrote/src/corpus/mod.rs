@@ -9,7 +9,8 @@
 //! The words (document, context, count, floor, ...) are defined in `docs/definitions.md`.
 //!
 //! ```
-//! use byrote::corpus::{Corpus, Options, Outputs, Silent, Source, TokenizerChoice, Window};
+//! use byrote::corpus::{Corpus, Options, Outputs, Source, TokenizerChoice, Window};
+//! use byrote::observe::Silent;
 //!
 //! let dir = tempfile::tempdir()?;
 //! let path = dir.path().join("three.txt");
@@ -52,6 +53,7 @@ pub use tokenizer::{Tokenizer, TokenizerChoice};
 pub use vocabulary::{Alphabet, Key, Vocabulary};
 pub use window::{ContextRule, Window};
 
+use crate::observe::{Detail, Observer, Progress, Silent, Stage};
 use crate::output::OutputFile;
 use crate::{Error, Result};
 use builtin::Stories;
@@ -96,44 +98,6 @@ pub struct Outputs {
     /// A corpus without documents is no error: one shard of many may be empty.
     pub may_be_empty: bool,
 }
-
-/// What is being done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Phase {
-    /// Reading and tokenizing; progress is in bytes of the input, before decompression.
-    Reading,
-    /// Merging sorted runs; progress is in documents.
-    Merging,
-}
-
-/// How far the work is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Progress {
-    /// What is being done.
-    pub phase: Phase,
-    /// How much of it is done.
-    pub done: u64,
-    /// How much there is, where that is known.
-    pub total: Option<u64>,
-    /// Documents kept, or merged.
-    pub documents: u64,
-}
-
-/// Watches the work, and may ask it to stop.
-pub trait Observer: Sync {
-    /// Called after every slab of documents.
-    fn progress(&self, _: &Progress) {}
-    /// Whether to stop with [`Error::Interrupted`].
-    fn should_stop(&self) -> bool {
-        false
-    }
-}
-
-/// An observer that does nothing.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Silent;
-
-impl Observer for Silent {}
 
 /// The figures of a corpus, its vocabulary and, where asked for, its contexts.
 #[derive(Debug)]
@@ -296,12 +260,8 @@ fn drive(
         if taken?.is_break() {
             return Ok(true);
         }
-        observer.progress(&Progress {
-            phase: Phase::Reading,
-            done: read.load(Ordering::Relaxed),
-            total: total_bytes,
-            documents: collector.kept(),
-        });
+        let progress = Progress::new(Stage::Reading, read.load(Ordering::Relaxed), total_bytes);
+        observer.progress(&progress.with(Detail::Documents(collector.kept())));
         more = filled?;
         std::mem::swap(&mut slab, &mut next);
     }
@@ -329,12 +289,7 @@ fn read_stories(
             break;
         }
         start += n;
-        observer.progress(&Progress {
-            phase: Phase::Reading,
-            done: 0,
-            total: None,
-            documents: collector.kept(),
-        });
+        observer.progress(&Progress::new(Stage::Generating, start, Some(documents)));
     }
     collector.finish(outputs)
 }

@@ -271,11 +271,8 @@ mod tests {
     use super::super::sequence::Sequence;
     use super::super::task::{Map, Task};
     use super::*;
+    use crate::observe::Silent;
     use proptest::prelude::*;
-
-    fn never() -> bool {
-        false
-    }
 
     fn exp(beta: f64) -> Kernel {
         Kernel::exp(beta).unwrap()
@@ -287,7 +284,7 @@ mod tests {
     }
 
     fn run(plan: &Plan, network: &Network, x: &Sequence) -> Rows {
-        network.evaluate(&plan.kernel.inputs(x).unwrap(), &never).unwrap()
+        network.evaluate(&plan.kernel.inputs(x).unwrap(), &Silent).unwrap()
     }
 
     fn cases() -> [(Kernel, Attention, f64, Map); 6] {
@@ -310,7 +307,7 @@ mod tests {
             let network = plan.network().unwrap();
             network.check().unwrap();
             let found = run(&plan, &network, &x);
-            let expect = descend(&x, kernel, attention, eta, Until::layers(300), &never).unwrap();
+            let expect = descend(&x, kernel, attention, eta, Until::layers(300), &Silent).unwrap();
             let gap = found.max_difference(&expect.predictions);
             assert!(gap < 1e-13, "{kernel} {attention}: {gap}");
             assert_eq!(found.row(0), [0.0; 7], "u_1 = 0");
@@ -323,7 +320,7 @@ mod tests {
             let x = Task::Linear(map).generate(5, 40, 6, 0).unwrap();
             let plan = plan(&x, kernel, attention, 4000, eta);
             let found = run(&plan, &plan.network().unwrap(), &x);
-            let gap = found.max_difference(&direct(&x, kernel, Over::Query, &never).unwrap());
+            let gap = found.max_difference(&direct(&x, kernel, Over::Query, &Silent).unwrap());
             assert!(gap < 1e-10, "{kernel} {attention}: {gap}");
         }
     }
@@ -335,7 +332,7 @@ mod tests {
             let plan = Plan { sharpness, ..plan(&x, exp(1.0), Attention::Softmax, 1, 1.0) };
             let token = Token::new(plan.kernel, 4);
             let network = plan.network().unwrap();
-            let tokens = network.tokens(&x, 1, &never).unwrap();
+            let tokens = network.tokens(&x, 1, &Silent).unwrap();
             let mut worst = 0.0f64;
             for t in 0..50 {
                 let row = tokens.row(t);
@@ -359,7 +356,7 @@ mod tests {
         let plan = plan(&x, kernel, attention, 2000, eta);
         let mut network = plan.network().unwrap();
         break_it(&mut network, Token::new(kernel, 5));
-        run(&plan, &network, &x).max_difference(&direct(&x, kernel, Over::Query, &never).unwrap())
+        run(&plan, &network, &x).max_difference(&direct(&x, kernel, Over::Query, &Silent).unwrap())
     }
 
     #[test]
@@ -443,7 +440,7 @@ mod tests {
         fn the_three_ways_agree(seed in any::<u64>(), d in 1usize..5, n in 2usize..25, beta in 0.3f64..6.0) {
             let x = Task::Nonlinear.generate(d, n, seed, 0).unwrap();
             let kernel = exp(beta);
-            let exact = direct(&x, kernel, Over::Query, &never).unwrap();
+            let exact = direct(&x, kernel, Over::Query, &Silent).unwrap();
             let plan = plan(&x, kernel, Attention::Softmax, 1500, 1.0);
             let found = run(&plan, &plan.network().unwrap(), &x);
             let scale = exact.values().iter().fold(1.0f64, |most, x| most.max(x.abs()));

@@ -7,12 +7,12 @@
 //! D = 1 for identity and exp attention; for softmax D_t = sum_{s <= t} K_ts, which divides the rows and leaves the fixed
 //! point as it is. One layer is one step. The weights A = D^-1 L are made once and kept: T^2 / 2 numbers.
 
-use super::direct::Stop;
 use super::kernel::{Attention, Kernel, Over, Points};
 use super::rows::{Matrix, Rows};
 use super::sequence::Sequence;
 use crate::num::gemm::{Into, Left};
 use crate::num::line::{Lines, padded};
+use crate::observe::Observer;
 use crate::{Error, Result};
 
 /// When to stop.
@@ -57,7 +57,12 @@ pub(super) struct Weights {
 }
 
 impl Weights {
-    pub fn new(sequence: &Sequence, kernel: Kernel, attention: Attention, stop: Stop<'_>) -> Result<Self> {
+    pub fn new(
+        sequence: &Sequence,
+        kernel: Kernel,
+        attention: Attention,
+        observer: &dyn Observer,
+    ) -> Result<Self> {
         kernel.goes_with(attention)?;
         if sequence.len() > MOST_LENGTH {
             return Err(Error::setting(
@@ -76,9 +81,7 @@ impl Weights {
         let n = points.len();
         let mut out = Self { blocks: Vec::new(), diagonal: vec![0.0; n], n };
         for from in (0..n).step_by(ROWS) {
-            if stop() {
-                return Err(Error::Interrupted);
-            }
+            observer.check()?;
             out.block(&points, attention, from, (from + ROWS).min(n));
         }
         Ok(out)
@@ -145,7 +148,13 @@ impl Weights {
     }
 
     /// Runs the descent.
-    pub fn descend(&self, sequence: &Sequence, eta: f64, until: Until, stop: Stop<'_>) -> Result<Descent> {
+    pub fn descend(
+        &self,
+        sequence: &Sequence,
+        eta: f64,
+        until: Until,
+        observer: &dyn Observer,
+    ) -> Result<Descent> {
         let (n, d) = (self.n, sequence.d());
         let (mut u, mut rest, mut r) = (Matrix::zeros(n, d), Matrix::zeros(n, d), Matrix::zeros(n, d));
         let subtract_next = |u: &Matrix, rest: &mut Matrix| {
@@ -163,9 +172,7 @@ impl Weights {
             if out.layers == until.layers || reached || !out.residual.is_finite() {
                 break;
             }
-            if stop() {
-                return Err(Error::Interrupted);
-            }
+            observer.check()?;
             u.values.iter_mut().zip(r.values.iter()).for_each(|(u, r)| *u -= eta * r);
             out.layers += 1;
             out.peak = out.peak.max(largest(&u));
@@ -187,9 +194,9 @@ pub fn descend(
     attention: Attention,
     eta: f64,
     until: Until,
-    stop: Stop<'_>,
+    observer: &dyn Observer,
 ) -> Result<Descent> {
-    Weights::new(sequence, kernel, attention, stop)?.descend(sequence, eta, until, stop)
+    Weights::new(sequence, kernel, attention, observer)?.descend(sequence, eta, until, observer)
 }
 
 #[cfg(test)]
@@ -197,11 +204,8 @@ mod tests {
     use super::super::direct::direct;
     use super::super::task::{Map, Task};
     use super::*;
+    use crate::observe::Silent;
     use proptest::prelude::*;
-
-    fn never() -> bool {
-        false
-    }
 
     /// The descent by its definition.
     fn plain(x: &Sequence, kernel: Kernel, attention: Attention, eta: f64, layers: u64) -> Rows {
@@ -237,7 +241,7 @@ mod tests {
             (&stretched, EXP(2.0).normalised(), Attention::Softmax, 1.9),
             (&stretched, Kernel::LINEAR.normalised(), Attention::Identity, 0.01),
         ] {
-            let found = descend(x, kernel, attention, eta, Until::layers(7), &never).unwrap();
+            let found = descend(x, kernel, attention, eta, Until::layers(7), &Silent).unwrap();
             let gap = found.predictions.max_difference(&plain(x, kernel, attention, eta, 7));
             assert!(gap < 1e-13 && found.layers == 7, "{kernel} {attention}: {gap}");
         }
@@ -252,9 +256,9 @@ mod tests {
             (EXP(1.0), Attention::Softmax, 1.0),
         ] {
             let until = Until { layers: 100_000, residual: Some(1e-14) };
-            let found = descend(&x, kernel, attention, eta, until, &never).unwrap();
+            let found = descend(&x, kernel, attention, eta, until, &Silent).unwrap();
             assert!(found.layers < 100_000 && found.residual <= 1e-14);
-            let exact = direct(&x, kernel, Over::Query, &never).unwrap();
+            let exact = direct(&x, kernel, Over::Query, &Silent).unwrap();
             let gap = found.predictions.max_difference(&exact);
             assert!(gap < 1e-11, "{kernel} {attention}: {gap} after {}", found.layers);
         }
@@ -263,19 +267,19 @@ mod tests {
     #[test]
     fn the_eigenvalue_of_a_constant_sequence_is_its_length() {
         let x = Sequence::new(Rows::new(2, [0.6, 0.8].repeat(90))).unwrap();
-        let weights = Weights::new(&x, Kernel::LINEAR, Attention::Identity, &never).unwrap();
+        let weights = Weights::new(&x, Kernel::LINEAR, Attention::Identity, &Silent).unwrap();
         assert!((weights.largest_eigenvalue() - 90.0).abs() < 1e-7);
     }
 
     #[test]
     fn lengths_without_end_and_overflows_are_refused() {
         let long = Sequence::new(Rows::zeros(MOST_LENGTH + 1, 1)).unwrap();
-        let error = descend(&long, EXP(1.0), Attention::Exp, 0.1, Until::layers(1), &never).unwrap_err();
+        let error = descend(&long, EXP(1.0), Attention::Exp, 0.1, Until::layers(1), &Silent).unwrap_err();
         assert!(error.to_string().contains("direct"), "{error}");
         let x = Task::Nonlinear.generate(2, 5, 0, 0).unwrap();
-        let error = descend(&x, EXP(800.0), Attention::Exp, 0.1, Until::layers(1), &never).unwrap_err();
+        let error = descend(&x, EXP(800.0), Attention::Exp, 0.1, Until::layers(1), &Silent).unwrap_err();
         assert!(error.to_string().contains("softmax"), "{error}");
-        assert!(descend(&x, EXP(800.0), Attention::Softmax, 1.0, Until::layers(1), &never).is_ok());
+        assert!(descend(&x, EXP(800.0), Attention::Softmax, 1.0, Until::layers(1), &Silent).is_ok());
     }
 
     proptest! {
@@ -288,7 +292,7 @@ mod tests {
             let other = Sequence::new(other).unwrap();
             for (kernel, attention) in [(Kernel::LINEAR, Attention::Identity), (EXP(1.0), Attention::Softmax)] {
                 let bits = |x: &Sequence| -> Vec<u64> {
-                    let u = descend(x, kernel, attention, 0.1, Until::layers(5), &never).unwrap().predictions;
+                    let u = descend(x, kernel, attention, 0.1, Until::layers(5), &Silent).unwrap().predictions;
                     u.values()[..at * 3].iter().map(|x| x.to_bits()).collect()
                 };
                 prop_assert_eq!(bits(&x), bits(&other));

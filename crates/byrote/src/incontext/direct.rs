@@ -21,11 +21,9 @@ use super::sequence::Sequence;
 use crate::num::gemm::Into;
 use crate::num::line::Lines;
 use crate::num::simd::{self, Isa, Kernel as Compiled};
+use crate::observe::Observer;
 use crate::{Error, Result};
 use rayon::prelude::*;
-
-/// Asked now and then: true ends the work with [`Error::Interrupted`].
-pub type Stop<'a> = &'a (dyn Fn() -> bool + Sync);
 
 /// Rows of a block.
 const ROWS: usize = 64;
@@ -33,7 +31,7 @@ const ROWS: usize = 64;
 const COLUMNS: usize = 512;
 
 /// The predictions u_1 .. u_T of x_2 .. x_{T+1}.
-pub fn direct(sequence: &Sequence, kernel: Kernel, over: Over, stop: Stop<'_>) -> Result<Rows> {
+pub fn direct(sequence: &Sequence, kernel: Kernel, over: Over, observer: &dyn Observer) -> Result<Rows> {
     let points = kernel.points(sequence)?;
     let (n, d) = (sequence.len(), sequence.d());
     let mut predictions = Matrix::zeros(n, d);
@@ -41,9 +39,7 @@ pub fn direct(sequence: &Sequence, kernel: Kernel, over: Over, stop: Stop<'_>) -
     let mut residuals = Matrix::zeros(n, d);
     let mut weights = Lines::zeros(ROWS * COLUMNS);
     for from in (0..n).step_by(ROWS) {
-        if stop() {
-            return Err(Error::Interrupted);
-        }
+        observer.check()?;
         let rows = from..(from + ROWS).min(n);
         for first in (0..from).step_by(COLUMNS) {
             let columns = first..(first + COLUMNS).min(from);
@@ -68,8 +64,13 @@ pub fn direct(sequence: &Sequence, kernel: Kernel, over: Over, stop: Stop<'_>) -
 }
 
 /// As [`direct`], of several sequences.
-pub fn direct_all(sequences: &[Sequence], kernel: Kernel, over: Over, stop: Stop<'_>) -> Result<Vec<Rows>> {
-    sequences.par_iter().map(|sequence| direct(sequence, kernel, over, stop)).collect()
+pub fn direct_all(
+    sequences: &[Sequence],
+    kernel: Kernel,
+    over: Over,
+    observer: &dyn Observer,
+) -> Result<Vec<Rows>> {
+    sequences.par_iter().map(|sequence| direct(sequence, kernel, over, observer)).collect()
 }
 
 /// Refuses predictions that are no numbers.
@@ -128,6 +129,7 @@ impl Compiled for Triangle<'_> {
 mod tests {
     use super::super::task::{Map, Task};
     use super::*;
+    use crate::observe::{Impatient, Silent};
     use proptest::prelude::*;
 
     pub(crate) fn plain(x: &Sequence, kernel: Kernel, over: Over) -> Rows {
@@ -147,10 +149,6 @@ mod tests {
         u
     }
 
-    fn never() -> bool {
-        false
-    }
-
     /// (1, 0), (0, 1), (-1, 0), (0, -1), ...
     fn quarter_turns(n: usize) -> Sequence {
         let turn = [[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]];
@@ -159,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_quarter_turn_is_known_after_three_steps_with_the_linear_kernel() {
-        let u = direct(&quarter_turns(9), Kernel::LINEAR, Over::Query, &never).unwrap();
+        let u = direct(&quarter_turns(9), Kernel::LINEAR, Over::Query, &Silent).unwrap();
         let expect = [[0.0, 0.0], [0.0, 0.0], [0.0, -1.0], [1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]];
         for (t, expect) in expect.iter().enumerate() {
             assert_eq!(u.row(t), expect, "u_{}", t + 1);
@@ -170,7 +168,7 @@ mod tests {
     fn a_quarter_turn_by_hand_with_the_exp_kernel() {
         // K_tt = e; neighbours 1, opposite e^-1. u_2 = (x_2 - 0) / e; u_3 = ((0, 1) e^-1 + ((-1, 0) - u_2)) / e
         // = (-1, 0) / e; and so on.
-        let u = direct(&quarter_turns(5), Kernel::exp(1.0).unwrap(), Over::Query, &never).unwrap();
+        let u = direct(&quarter_turns(5), Kernel::exp(1.0).unwrap(), Over::Query, &Silent).unwrap();
         let e = (-1.0f64).exp();
         let expect = [(0.0, 0.0), (0.0, e), (-e, 0.0), (0.0, -0.049787), (0.049787, 0.747645)];
         for (t, (a, b)) in expect.into_iter().enumerate() {
@@ -191,7 +189,7 @@ mod tests {
             ] {
                 let x = task.generate(d, n, 4, n as u64).unwrap();
                 for kernel in [Kernel::LINEAR, exp, exp.normalised()] {
-                    let found = direct(&x, kernel, Over::Query, &never).unwrap();
+                    let found = direct(&x, kernel, Over::Query, &Silent).unwrap();
                     let gap = found.max_difference(&plain(&x, kernel, Over::Query));
                     assert!(gap < 1e-11, "{n} {d} {kernel}: {gap}");
                 }
@@ -202,7 +200,7 @@ mod tests {
     #[test]
     fn a_large_beta_does_not_overflow() {
         let x = Task::Periodic(5, 5).generate(8, 40, 1, 0).unwrap();
-        let u = direct(&x, Kernel::exp(2000.0).unwrap(), Over::Query, &never).unwrap();
+        let u = direct(&x, Kernel::exp(2000.0).unwrap(), Over::Query, &Silent).unwrap();
         // So sharp a kernel looks up the last time this vector was seen.
         for t in 5..39 {
             assert!(u.row(t).iter().zip(x.row(t + 1)).all(|(a, b)| (a - b).abs() < 1e-12));
@@ -212,9 +210,12 @@ mod tests {
     #[test]
     fn norms_too_different_are_told_and_so_is_a_stop() {
         let x = Sequence::new(Rows::new(1, vec![1e150, 1e150, 1e-150, 1.0])).unwrap();
-        let error = direct(&x, Kernel::LINEAR, Over::Query, &never).unwrap_err();
+        let error = direct(&x, Kernel::LINEAR, Over::Query, &Silent).unwrap_err();
         assert!(error.to_string().contains("normalised"), "{error}");
-        assert!(matches!(direct(&x, Kernel::LINEAR, Over::Query, &|| true), Err(Error::Interrupted)));
+        assert!(matches!(
+            direct(&x, Kernel::LINEAR, Over::Query, &Impatient::new(0)),
+            Err(Error::Interrupted)
+        ));
     }
 
     proptest! {
@@ -227,8 +228,8 @@ mod tests {
             let exp = Kernel::exp(beta).unwrap();
             for (x, kernel) in [(&x, Kernel::LINEAR), (&x, exp), (&stretched, exp.normalised()),
                                 (&stretched, Kernel::LINEAR.normalised())] {
-                let u = direct(x, kernel, Over::Query, &never).unwrap();
-                let kaczmarz = direct(x, kernel, Over::Key, &never).unwrap();
+                let u = direct(x, kernel, Over::Query, &Silent).unwrap();
+                let kaczmarz = direct(x, kernel, Over::Key, &Silent).unwrap();
                 let scale = u.values().iter().fold(1.0f64, |most, x| most.max(x.abs()));
                 prop_assert!(u.max_difference(&kaczmarz) < 1e-11 * scale, "{}", u.max_difference(&kaczmarz));
             }
@@ -238,8 +239,8 @@ mod tests {
         fn they_part_where_the_diagonal_is_not_constant(seed in any::<u64>(), beta in 0.5f64..3.0) {
             let x = stretched(&Task::Nonlinear.generate(3, 20, seed, 0).unwrap(), seed);
             for kernel in [Kernel::LINEAR, Kernel::exp(beta).unwrap()] {
-                let u = direct(&x, kernel, Over::Query, &never).unwrap();
-                let kaczmarz = direct(&x, kernel, Over::Key, &never).unwrap();
+                let u = direct(&x, kernel, Over::Query, &Silent).unwrap();
+                let kaczmarz = direct(&x, kernel, Over::Key, &Silent).unwrap();
                 prop_assert!(u.max_difference(&kaczmarz) > 1e-3);
             }
         }
@@ -256,8 +257,8 @@ mod tests {
             };
             let y = Sequence::new(turned(&x)).unwrap();
             for kernel in [Kernel::LINEAR, Kernel::exp(beta).unwrap()] {
-                let u = direct(&x, kernel, Over::Query, &never).unwrap();
-                let v = direct(&y, kernel, Over::Query, &never).unwrap();
+                let u = direct(&x, kernel, Over::Query, &Silent).unwrap();
+                let v = direct(&y, kernel, Over::Query, &Silent).unwrap();
                 prop_assert!(turned(&u).max_difference(&v) < 1e-10, "{}", turned(&u).max_difference(&v));
             }
         }
@@ -270,8 +271,8 @@ mod tests {
             other.values_mut()[at * 4..].iter_mut().for_each(|x| *x = 3.0 - 2.0 * *x);
             let other = Sequence::new(other).unwrap();
             for kernel in [Kernel::LINEAR, Kernel::exp(1.0).unwrap(), Kernel::exp(2.0).unwrap().normalised()] {
-                let u = direct(&x, kernel, Over::Query, &never).unwrap();
-                let v = direct(&other, kernel, Over::Query, &never).unwrap();
+                let u = direct(&x, kernel, Over::Query, &Silent).unwrap();
+                let v = direct(&other, kernel, Over::Query, &Silent).unwrap();
                 let bits = |u: &Rows| u.values()[..at * 4].iter().map(|x| x.to_bits()).collect::<Vec<_>>();
                 prop_assert_eq!(bits(&u), bits(&v));
             }

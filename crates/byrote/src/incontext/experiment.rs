@@ -2,13 +2,14 @@
 
 use super::construct::{Plan, SHARPNESS};
 use super::descent::Until;
-use super::direct::{Stop, direct_all};
+use super::direct::direct_all;
 use super::kernel::{Attention, Form, Kernel, Over};
 use super::network_file::{Input, NetworkFile};
 use super::recursion::recursion_all;
 use super::rows::Rows;
 use super::sequence::Sequence;
 use super::step::{Step, descend_safely};
+use crate::observe::{Counter, Observer, Stage};
 use crate::{Error, Result};
 use rayon::prelude::*;
 
@@ -70,9 +71,10 @@ pub fn predict(
     kernel: Kernel,
     attention: Attention,
     method: Method,
-    stop: Stop<'_>,
+    observer: &dyn Observer,
 ) -> Result<Outcome> {
     kernel.goes_with(attention)?;
+    let observer = &Pieces(Counter::new(observer, Stage::Descending, Some(pieces(sequences, method))));
     let mut constant_diagonal = true;
     for x in sequences {
         constant_diagonal &= kernel.points(x)?.has_constant_diagonal();
@@ -84,16 +86,16 @@ pub fn predict(
     match method {
         Method::Direct => {
             let other = match kernel.form() {
-                Form::Linear => Some(recursion_all(sequences, kernel, Over::Query, stop)?),
+                Form::Linear => Some(recursion_all(sequences, kernel, Over::Query, observer)?),
                 Form::Exp { .. } => None,
             };
-            Ok(both(direct_all(sequences, kernel, Over::Query, stop)?, other))
+            Ok(both(direct_all(sequences, kernel, Over::Query, observer)?, other))
         }
-        Method::Recursion => Ok(both(recursion_all(sequences, kernel, Over::Query, stop)?, None)),
+        Method::Recursion => Ok(both(recursion_all(sequences, kernel, Over::Query, observer)?, None)),
         Method::Layers { until, step, sharpness } => {
-            let eta = step.resolve(sequences, kernel, attention, stop)?;
+            let eta = step.resolve(sequences, kernel, attention, observer)?;
             let descend = |until: Until| {
-                let run = |x: &Sequence| descend_safely(x, kernel, attention, eta, until, stop);
+                let run = |x: &Sequence| descend_safely(x, kernel, attention, eta, until, observer);
                 sequences.par_iter().map(run).collect::<Result<Vec<_>>>()
             };
             let mut descents = descend(until)?;
@@ -104,7 +106,7 @@ pub fn predict(
             }
             let plan = plan(sequences, kernel, attention, deepest, eta, sharpness)?;
             let file = NetworkFile { network: plan.network()?, input: input(kernel) };
-            let evaluate = |x: &Sequence| file.network.evaluate(&kernel.inputs(x)?, stop);
+            let evaluate = |x: &Sequence| file.network.evaluate(&kernel.inputs(x)?, observer);
             let predictions: Vec<Rows> = sequences.par_iter().map(evaluate).collect::<Result<_>>()?;
             let expect: Vec<Rows> = descents.iter().map(|d| d.predictions.clone()).collect();
             let difference = Some(largest_difference(&predictions, &expect));
@@ -113,6 +115,27 @@ pub fn predict(
             Ok(Outcome { predictions, difference, layers, constant_diagonal })
         }
     }
+}
+
+/// Counts the pieces of a prediction: every loop below asks whether to stop once per block of vectors or per layer.
+struct Pieces<'a>(Counter<'a>);
+
+impl Observer for Pieces<'_> {
+    fn should_stop(&self) -> bool {
+        self.0.add(1).is_err()
+    }
+}
+
+/// How many pieces a method has, at most: one per block of vectors, and one per layer with and without the network.
+fn pieces(sequences: &[Sequence], method: Method) -> u64 {
+    let each = |x: &Sequence| {
+        let blocks = (x.len() as u64).div_ceil(64);
+        match method {
+            Method::Layers { until, .. } => until.layers.saturating_mul(2).saturating_add(blocks + 1),
+            _ => blocks,
+        }
+    };
+    sequences.iter().map(each).fold(0, u64::saturating_add)
 }
 
 /// What a network for this kernel reads.
@@ -152,10 +175,7 @@ mod tests {
     use super::super::errors::{squared_errors, summarize};
     use super::super::task::{Map, Task};
     use super::*;
-
-    fn never() -> bool {
-        false
-    }
+    use crate::observe::Silent;
 
     fn sequences(task: Task, d: usize, length: usize, seed: u64, n: u64) -> Vec<Sequence> {
         (0..n).map(|i| task.generate(d, length, seed, i).unwrap()).collect()
@@ -174,8 +194,8 @@ mod tests {
             (EXP(1.0), Attention::Exp),
             (EXP(1.0), Attention::Softmax),
         ] {
-            let limit = predict(&x, kernel, attention, Method::Direct, &never).unwrap();
-            let layers = predict(&x, kernel, attention, deep, &never).unwrap();
+            let limit = predict(&x, kernel, attention, Method::Direct, &Silent).unwrap();
+            let layers = predict(&x, kernel, attention, deep, &Silent).unwrap();
             assert!(largest_difference(&limit.predictions, &layers.predictions) < 1e-10);
             assert!(layers.difference.unwrap() < 1e-12);
             let found = layers.layers.unwrap();
@@ -183,8 +203,8 @@ mod tests {
             assert_eq!(limit.difference.is_some(), kernel == Kernel::LINEAR);
             assert!(limit.difference.unwrap_or(0.0) < 1e-12 && limit.constant_diagonal);
         }
-        let recursion = predict(&x, Kernel::LINEAR, Attention::Identity, Method::Recursion, &never).unwrap();
-        let limit = predict(&x, Kernel::LINEAR, Attention::Identity, Method::Direct, &never).unwrap();
+        let recursion = predict(&x, Kernel::LINEAR, Attention::Identity, Method::Recursion, &Silent).unwrap();
+        let limit = predict(&x, Kernel::LINEAR, Attention::Identity, Method::Direct, &Silent).unwrap();
         assert!(largest_difference(&recursion.predictions, &limit.predictions) < 1e-12);
     }
 
@@ -193,7 +213,7 @@ mod tests {
         let x = sequences(Task::Nonlinear, 4, 70, 1, 5);
         let run = |threads, method| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            pool.install(|| predict(&x, EXP(1.0), Attention::Softmax, method, &never)).unwrap()
+            pool.install(|| predict(&x, EXP(1.0), Attention::Softmax, method, &Silent)).unwrap()
         };
         for method in [Method::Direct, Method::layers(20)] {
             assert_eq!(run(1, method), run(3, method));
@@ -205,7 +225,7 @@ mod tests {
         let last = *at.last().unwrap();
         let all = sequences(task, d, last + 1, 77, 200);
         let prompts: Vec<Sequence> = all.iter().map(|x| x.first(last).unwrap()).collect();
-        let u = direct_all(&prompts, kernel, Over::Query, &never).unwrap();
+        let u = direct_all(&prompts, kernel, Over::Query, &Silent).unwrap();
         let errors: Vec<Vec<f64>> = u.iter().zip(&all).map(|(u, x)| squared_errors(u, x)).collect();
         let fives: Vec<_> = errors.chunks(5).map(summarize).collect();
         let means = |t: usize| fives.iter().map(move |five| five[t - 1].squared_error);
@@ -266,7 +286,7 @@ mod tests {
         {
             let all = sequences(Task::Periodic(37, 37), 15, 112, 3, 10);
             let prompts: Vec<Sequence> = all.iter().map(|x| x.first(111).unwrap()).collect();
-            let u = direct_all(&prompts, EXP(beta), Over::Query, &never).unwrap();
+            let u = direct_all(&prompts, EXP(beta), Over::Query, &Silent).unwrap();
             let mut worst = [(f64::INFINITY, 0.0f64); 2];
             for (u, x) in u.iter().zip(&all) {
                 let errors = squared_errors(u, x);

@@ -22,6 +22,7 @@ use super::network::{Head, Layer, Network, Normalise};
 use super::rows::{Matrix, Rows, Transposed};
 use crate::num::gemm::Into;
 use crate::num::simd;
+use crate::observe::Silent;
 use crate::{Error, Result};
 use rayon::prelude::*;
 
@@ -113,7 +114,7 @@ pub struct Prepared {
 /// Runs the first layers.
 pub fn prepare(network: &Network, first: usize, examples: &[Example]) -> Result<Vec<Prepared>> {
     let one = |example: &Example| {
-        let tokens = network.tokens(&example.inputs, first, &|| false)?;
+        let tokens = network.tokens(&example.inputs, first, &Silent)?;
         Ok(Prepared { tokens, next: example.next.clone() })
     };
     examples.par_iter().map(one).collect()
@@ -277,7 +278,7 @@ mod tests {
             // The loss is that of the evaluator.
             let mut expect = 0.0;
             for e in &examples {
-                let out = network.evaluate(&e.inputs, &|| false).unwrap();
+                let out = network.evaluate(&e.inputs, &Silent).unwrap();
                 expect += out
                     .values()
                     .iter()

@@ -26,10 +26,11 @@
 //!
 //! ```
 //! use byrote::incontext::{Attention, Kernel, Map, Method, Task, predict};
+//! use byrote::observe::Silent;
 //!
 //! let sequence = Task::Linear(Map::Orthogonal).generate(3, 20, 0, 0)?;
 //! let kernel = Kernel::exp(1.0)?;
-//! let outcome = predict(&[sequence], kernel, Attention::Softmax, Method::layers(50), &|| false)?;
+//! let outcome = predict(&[sequence], kernel, Attention::Softmax, Method::layers(50), &Silent)?;
 //! assert!(outcome.difference.is_some_and(|d| d < 1e-12)); // the transformer and the descent without one
 //! # Ok::<(), byrote::Error>(())
 //! ```

@@ -11,13 +11,13 @@
 //! repeated: the same weights, so many times. Row t of every product is summed in the same order whatever stands in other
 //! rows, and sums run over s <= t alone, so what comes later cannot change a bit of what comes before.
 
-use super::direct::Stop;
 use super::kernel::Attention;
 use super::rows::{Matrix, Rows, Transposed};
 use crate::num::elementary::exp;
 use crate::num::gemm::{Into, Left, Order, Product};
 use crate::num::line::{Lines, padded};
 use crate::num::simd::{self, Isa, Kernel as Compiled};
+use crate::observe::Observer;
 use crate::{Error, Result};
 
 /// One head: matrices [d_model, d_head] for queries and keys, [d_model, d_value] and [d_value, d_model] for values.
@@ -136,8 +136,8 @@ impl Network {
     }
 
     /// The outputs for one sequence of inputs [T, d_in].
-    pub fn evaluate(&self, inputs: &Rows, stop: Stop<'_>) -> Result<Rows> {
-        let tokens = self.tokens(inputs, self.layers.len(), stop)?;
+    pub fn evaluate(&self, inputs: &Rows, observer: &dyn Observer) -> Result<Rows> {
+        let tokens = self.tokens(inputs, self.layers.len(), observer)?;
         Ok(self.read_out(&tokens))
     }
 
@@ -150,7 +150,7 @@ impl Network {
     }
 
     /// The tokens after the first layers.
-    pub(super) fn tokens(&self, inputs: &Rows, layers: usize, stop: Stop<'_>) -> Result<Matrix> {
+    pub(super) fn tokens(&self, inputs: &Rows, layers: usize, observer: &dyn Observer) -> Result<Matrix> {
         let n = inputs.len();
         if n > self.n_ctx() {
             return Err(Error::setting(
@@ -174,9 +174,7 @@ impl Network {
         for layer in &self.layers[..layers] {
             let mut pass = Pass::new(layer, n, d);
             for _ in 0..layer.repeat {
-                if stop() {
-                    return Err(Error::Interrupted);
-                }
+                observer.check()?;
                 pass.apply(&mut tokens);
             }
         }
@@ -352,11 +350,8 @@ fn sum(x: &[f64]) -> f64 {
 pub(super) mod tests {
     use super::*;
     use crate::num::Stream;
+    use crate::observe::{Impatient, Silent};
     use proptest::prelude::*;
-
-    fn never() -> bool {
-        false
-    }
 
     fn random(rows: usize, columns: usize, draw: &mut Stream) -> Rows {
         Rows::new(columns, (0..rows * columns).map(|_| 0.4 * draw.normal()).collect())
@@ -450,7 +445,7 @@ pub(super) mod tests {
             network.check().unwrap();
             for n in [1, 2, 64, 65, 150] {
                 let z = random(n, 3, &mut Stream::new(1, "inputs", n as u64));
-                let found = network.evaluate(&z, &never).unwrap();
+                let found = network.evaluate(&z, &Silent).unwrap();
                 let expect = plain(&network, &z);
                 let scale = expect.values().iter().fold(1.0f64, |most, x| most.max(x.abs()));
                 let gap = found.max_difference(&expect);
@@ -462,9 +457,9 @@ pub(super) mod tests {
     #[test]
     fn misfits_are_told() {
         let network = example(Attention::Softmax, 3);
-        assert!(network.evaluate(&Rows::zeros(151, 3), &never).unwrap_err().to_string().contains("151"));
-        assert!(network.evaluate(&Rows::zeros(5, 4), &never).unwrap_err().to_string().contains("d"));
-        assert!(matches!(network.evaluate(&Rows::zeros(5, 3), &|| true), Err(Error::Interrupted)));
+        assert!(network.evaluate(&Rows::zeros(151, 3), &Silent).unwrap_err().to_string().contains("151"));
+        assert!(network.evaluate(&Rows::zeros(5, 4), &Silent).unwrap_err().to_string().contains("d"));
+        assert!(matches!(network.evaluate(&Rows::zeros(5, 3), &Impatient::new(0)), Err(Error::Interrupted)));
         let mut broken = network.clone();
         broken.layers[1].heads[1].w_k = Rows::zeros(6, 3);
         assert_eq!(broken.check().unwrap_err(), "blocks.1.attn.W_K is [6, 3], not [6, 4]");
@@ -494,7 +489,7 @@ pub(super) mod tests {
             let mut other = z.clone();
             other.values_mut()[at.min(n) * 3..].iter_mut().for_each(|x| *x = 1.0 - 3.0 * *x);
             let bits = |z: &Rows| -> Vec<u64> {
-                let out = network.evaluate(z, &never).unwrap();
+                let out = network.evaluate(z, &Silent).unwrap();
                 out.values()[..at.min(n) * 2].iter().map(|x| x.to_bits()).collect()
             };
             prop_assert_eq!(bits(&z), bits(&other));

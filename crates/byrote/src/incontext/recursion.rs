@@ -8,13 +8,13 @@
 //! The first is [`super::direct`] with the sum over s carried along; the second is Kaczmarz's method: W_{t+1} x_t = x_{t+1},
 //! and if x_{t+1} = A x_t throughout, |W_t - A| never grows. For vectors of norm 1 they are the same.
 
-use super::direct::Stop;
 use super::kernel::{Form, Kernel, Over, zero_vector};
 use super::rows::{Matrix, Rows};
 use super::sequence::Sequence;
 use crate::num::line::{LINE, Lines, line, line_mut};
 use crate::num::simd::{self, Isa, Kernel as Compiled};
 use crate::num::wide::Wide;
+use crate::observe::Observer;
 use crate::{Error, Result};
 use rayon::prelude::*;
 use std::ops::Range;
@@ -32,7 +32,12 @@ pub struct Recursion {
 const PATIENCE: usize = 4096;
 
 /// Runs the recursion.
-pub fn recursion(sequence: &Sequence, kernel: Kernel, over: Over, stop: Stop<'_>) -> Result<Recursion> {
+pub fn recursion(
+    sequence: &Sequence,
+    kernel: Kernel,
+    over: Over,
+    observer: &dyn Observer,
+) -> Result<Recursion> {
     if kernel.form() != Form::Linear {
         return Err(Error::setting(
             "kernel",
@@ -47,9 +52,7 @@ pub fn recursion(sequence: &Sequence, kernel: Kernel, over: Over, stop: Stop<'_>
     let mut state = Matrix::zeros(d, d);
     let mut prediction = Lines::zeros(state.stride);
     for from in (0..n).step_by(PATIENCE) {
-        if stop() {
-            return Err(Error::Interrupted);
-        }
+        observer.check()?;
         let range = from..(from + PATIENCE).min(n);
         let (state, prediction, predictions) = (&mut state, &mut prediction, &mut predictions);
         simd::run(Steps { range, keys, over, values: sequence, state, prediction, predictions })?;
@@ -64,9 +67,9 @@ pub fn recursion_all(
     sequences: &[Sequence],
     kernel: Kernel,
     over: Over,
-    stop: Stop<'_>,
+    observer: &dyn Observer,
 ) -> Result<Vec<Rows>> {
-    sequences.par_iter().map(|x| Ok(recursion(x, kernel, over, stop)?.predictions)).collect()
+    sequences.par_iter().map(|x| Ok(recursion(x, kernel, over, observer)?.predictions)).collect()
 }
 
 struct Steps<'a> {
@@ -157,11 +160,8 @@ mod tests {
     use super::super::direct::direct;
     use super::super::task::{Map, Task};
     use super::*;
+    use crate::observe::{Impatient, Silent};
     use proptest::prelude::*;
-
-    fn never() -> bool {
-        false
-    }
 
     fn distance(a: &Rows, b: &Rows) -> f64 {
         a.values().iter().zip(b.values()).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt()
@@ -174,7 +174,7 @@ mod tests {
         let a = super::super::task::linear_map(Map::Orthogonal, 6, draw).unwrap();
         let mut before = distance(&Rows::zeros(6, 6), &a);
         for t in 2..=120 {
-            let w = recursion(&x.first(t).unwrap(), Kernel::LINEAR, Over::Key, &never).unwrap().matrix;
+            let w = recursion(&x.first(t).unwrap(), Kernel::LINEAR, Over::Key, &Silent).unwrap().matrix;
             for (row, expect) in w.iter().zip(x.row(t - 1)) {
                 let image: f64 = row.iter().zip(x.row(t - 2)).map(|(a, b)| a * b).sum();
                 assert!((image - expect).abs() < 1e-14);
@@ -189,9 +189,12 @@ mod tests {
     #[test]
     fn only_the_linear_kernel_has_one() {
         let x = Task::Nonlinear.generate(2, 5, 0, 0).unwrap();
-        let error = recursion(&x, Kernel::exp(1.0).unwrap(), Over::Query, &never).unwrap_err();
+        let error = recursion(&x, Kernel::exp(1.0).unwrap(), Over::Query, &Silent).unwrap_err();
         assert!(error.to_string().contains("kernel"), "{error}");
-        assert!(matches!(recursion(&x, Kernel::LINEAR, Over::Query, &|| true), Err(Error::Interrupted)));
+        assert!(matches!(
+            recursion(&x, Kernel::LINEAR, Over::Query, &Impatient::new(0)),
+            Err(Error::Interrupted)
+        ));
     }
 
     proptest! {
@@ -203,8 +206,8 @@ mod tests {
             let x = Task::Linear(map).generate(d, n, seed, 0).unwrap();
             for kernel in [Kernel::LINEAR, Kernel::LINEAR.normalised()] {
                 for over in [Over::Query, Over::Key] {
-                    let slow = direct(&x, kernel, over, &never).unwrap();
-                    let fast = recursion(&x, kernel, over, &never).unwrap().predictions;
+                    let slow = direct(&x, kernel, over, &Silent).unwrap();
+                    let fast = recursion(&x, kernel, over, &Silent).unwrap().predictions;
                     let scale = slow.values().iter().fold(1.0f64, |most, x| most.max(x.abs()));
                     prop_assert!(slow.max_difference(&fast) <= 1e-11 * scale, "{}", slow.max_difference(&fast));
                 }
@@ -218,7 +221,7 @@ mod tests {
             let mut other = (*x).clone();
             other.values_mut()[at * 3..].iter_mut().for_each(|x| *x = 5.0 - *x);
             let bits = |x: Sequence| -> Vec<u64> {
-                let u = recursion(&x, Kernel::LINEAR, Over::Query, &never).unwrap().predictions;
+                let u = recursion(&x, Kernel::LINEAR, Over::Query, &Silent).unwrap().predictions;
                 u.values()[..at * 3].iter().map(|x| x.to_bits()).collect()
             };
             prop_assert_eq!(bits(x), bits(Sequence::new(other).unwrap()));

@@ -18,9 +18,9 @@
 //! 2^-52 T above 1e-10) after it. Both errors name the largest step that passes.
 
 use super::descent::{Descent, Until, Weights};
-use super::direct::Stop;
 use super::kernel::{Attention, Kernel};
 use super::sequence::Sequence;
+use crate::observe::Observer;
 use crate::{Error, Result};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -49,7 +49,7 @@ impl Step {
         sequences: &[Sequence],
         kernel: Kernel,
         attention: Attention,
-        stop: Stop<'_>,
+        observer: &dyn Observer,
     ) -> Result<f64> {
         kernel.goes_with(attention)?;
         let eta = match (self, attention) {
@@ -69,7 +69,7 @@ impl Step {
             (Step::Spectral, _) => {
                 let values: Result<Vec<f64>> = sequences
                     .par_iter()
-                    .map(|x| Ok(Weights::new(x, kernel, attention, stop)?.largest_eigenvalue()))
+                    .map(|x| Ok(Weights::new(x, kernel, attention, observer)?.largest_eigenvalue()))
                     .collect();
                 1.0 / values?.into_iter().fold(0.0, f64::max)
             }
@@ -105,12 +105,12 @@ pub fn predicted_layers(
     kernel: Kernel,
     attention: Attention,
     tolerance: f64,
-    stop: Stop<'_>,
+    observer: &dyn Observer,
 ) -> Result<u64> {
     let digits = (1.0 / tolerance).ln();
     let layers = match attention {
         Attention::Softmax => {
-            let weights = Weights::new(sequence, kernel, attention, stop)?;
+            let weights = Weights::new(sequence, kernel, attention, observer)?;
             let most = weights.diagonal.iter().fold(0.0f64, |most, a| most.max(1.0 / a));
             1.5 * digits * most / eta
         }
@@ -134,14 +134,14 @@ pub fn descend_safely(
     attention: Attention,
     eta: f64,
     until: Until,
-    stop: Stop<'_>,
+    observer: &dyn Observer,
 ) -> Result<Descent> {
     if attention == Attention::Softmax && !kernel.is_normalised() {
         sequence.expect_unit_norm("softmax attention")?;
     }
     let limit = limit(sequence, kernel, attention)?;
-    let weights = Weights::new(sequence, kernel, attention, stop)?;
-    let run = |eta: f64| weights.descend(sequence, eta, until, stop);
+    let weights = Weights::new(sequence, kernel, attention, observer)?;
+    let run = |eta: f64| weights.descend(sequence, eta, until, observer);
     let n = sequence.len() as f64;
     let spoilt = |d: &Descent| {
         // Vectors of another scale than 1 have errors of their own scale.
@@ -187,10 +187,7 @@ mod tests {
     use super::super::rows::Rows;
     use super::super::task::{Map, Task};
     use super::*;
-
-    fn never() -> bool {
-        false
-    }
+    use crate::observe::Silent;
 
     fn linear(d: usize, n: usize) -> Sequence {
         Task::Linear(Map::Orthogonal).generate(d, n, 5, 0).unwrap()
@@ -200,7 +197,7 @@ mod tests {
     fn steps_are_what_they_are_called() {
         let x = [linear(6, 50)];
         let exp = Kernel::exp(2.0).unwrap();
-        let resolve = |step: Step, kernel, attention| step.resolve(&x, kernel, attention, &never);
+        let resolve = |step: Step, kernel, attention| step.resolve(&x, kernel, attention, &Silent);
         let near = |a: f64, b: f64| assert!((a / b - 1.0).abs() < 1e-12, "{a} {b}");
         near(resolve(Step::Universal, Kernel::LINEAR, Attention::Identity).unwrap(), 1.0 / 50.0);
         near(resolve(Step::Universal, exp, Attention::Exp).unwrap(), (-2f64).exp() / 50.0);
@@ -227,14 +224,14 @@ mod tests {
             (linear(15, 100), exp, Attention::Exp, (-1f64).exp(), "grow"),
         ] {
             let until = Until::layers(x.len() as u64);
-            let error = descend_safely(&x, kernel, attention, eta, until, &never).unwrap_err();
+            let error = descend_safely(&x, kernel, attention, eta, until, &Silent).unwrap_err();
             let Error::UnstableStep { largest, .. } = error else { panic!("{error}") };
             assert!(error.to_string().contains(says), "{error}");
             assert!(largest < eta);
-            descend_safely(&x, kernel, attention, largest, until, &never).unwrap();
+            descend_safely(&x, kernel, attention, largest, until, &Silent).unwrap();
             // A tenth more is not safe, or was asked for in vain.
             if says == "grow" {
-                assert!(descend_safely(&x, kernel, attention, 1.1 * largest, until, &never).is_err());
+                assert!(descend_safely(&x, kernel, attention, 1.1 * largest, until, &Silent).is_err());
             }
         }
     }
@@ -242,17 +239,17 @@ mod tests {
     #[test]
     fn the_exact_step_is_exact_after_as_many_layers_as_vectors() {
         let x = linear(8, 30);
-        let eta = Step::Exact.resolve(std::slice::from_ref(&x), Kernel::LINEAR, Attention::Identity, &never);
+        let eta = Step::Exact.resolve(std::slice::from_ref(&x), Kernel::LINEAR, Attention::Identity, &Silent);
         let found =
-            descend_safely(&x, Kernel::LINEAR, Attention::Identity, eta.unwrap(), Until::layers(30), &never);
-        let exact = direct(&x, Kernel::LINEAR, Over::Query, &never).unwrap();
+            descend_safely(&x, Kernel::LINEAR, Attention::Identity, eta.unwrap(), Until::layers(30), &Silent);
+        let exact = direct(&x, Kernel::LINEAR, Over::Query, &Silent).unwrap();
         assert!(found.unwrap().predictions.max_difference(&exact) < 1e-10);
         // A periodic sequence with a sharp kernel never grows.
         let x = Task::Periodic(20, 40).generate(15, 200, 1, 0).unwrap();
         let kernel = Kernel::exp(16.0).unwrap();
         let eta = (-16f64).exp();
-        let found = descend_safely(&x, kernel, Attention::Exp, eta, Until::layers(200), &never).unwrap();
-        let exact = direct(&x, kernel, Over::Query, &never).unwrap();
+        let found = descend_safely(&x, kernel, Attention::Exp, eta, Until::layers(200), &Silent).unwrap();
+        let exact = direct(&x, kernel, Over::Query, &Silent).unwrap();
         assert!(found.predictions.max_difference(&exact) < 1e-12);
     }
 
@@ -267,8 +264,8 @@ mod tests {
                 (Kernel::exp(1.0).unwrap(), Attention::Softmax),
             ] {
                 let eta =
-                    Step::Universal.resolve(std::slice::from_ref(&x), kernel, attention, &never).unwrap();
-                let found = descend_safely(&x, kernel, attention, eta, Until::layers(500), &never).unwrap();
+                    Step::Universal.resolve(std::slice::from_ref(&x), kernel, attention, &Silent).unwrap();
+                let found = descend_safely(&x, kernel, attention, eta, Until::layers(500), &Silent).unwrap();
                 assert!(found.peak < 3.0, "{kernel} {attention}: {}", found.peak);
             }
         }
@@ -280,11 +277,11 @@ mod tests {
         for (kernel, attention) in
             [(Kernel::LINEAR, Attention::Identity), (Kernel::exp(1.0).unwrap(), Attention::Softmax)]
         {
-            let eta = Step::Universal.resolve(std::slice::from_ref(&x), kernel, attention, &never).unwrap();
-            let predicted = predicted_layers(eta, &x, kernel, attention, 1e-6, &never).unwrap();
-            let exact = direct(&x, kernel, Over::Query, &never).unwrap();
+            let eta = Step::Universal.resolve(std::slice::from_ref(&x), kernel, attention, &Silent).unwrap();
+            let predicted = predicted_layers(eta, &x, kernel, attention, 1e-6, &Silent).unwrap();
+            let exact = direct(&x, kernel, Over::Query, &Silent).unwrap();
             let error = |layers| {
-                let found = descend_safely(&x, kernel, attention, eta, Until::layers(layers), &never);
+                let found = descend_safely(&x, kernel, attention, eta, Until::layers(layers), &Silent);
                 found.unwrap().predictions.max_difference(&exact)
             };
             assert!(error(2 * predicted) < 1e-6 && error(predicted / 4) > 1e-6, "{predicted}");
@@ -295,7 +292,7 @@ mod tests {
     fn softmax_wants_vectors_of_norm_one_unless_the_kernel_is_normalised() {
         let x = Task::Linear(Map::Contractive(0.9)).generate(3, 10, 0, 0).unwrap();
         let exp = Kernel::exp(1.0).unwrap();
-        let run = |kernel| descend_safely(&x, kernel, Attention::Softmax, 1.0, Until::layers(3), &never);
+        let run = |kernel| descend_safely(&x, kernel, Attention::Softmax, 1.0, Until::layers(3), &Silent);
         let error = run(exp).unwrap_err();
         assert!(error.to_string().contains("norm 1") && error.to_string().contains("t = 2"), "{error}");
         assert!(run(exp.normalised()).is_ok());

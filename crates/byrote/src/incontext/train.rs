@@ -9,7 +9,6 @@
 //! 4 (the paper's own network, rates and numbers are not known to us).
 
 use super::construct::{Plan, SHARPNESS};
-use super::direct::Stop;
 use super::gradient::{
     Example, loss_and_gradient, n_parameters, parameters, prepare, set_parameters, trainable,
 };
@@ -21,6 +20,7 @@ use super::task::Task;
 use crate::num::Stream;
 use crate::num::optimize::Adam;
 use crate::num::optimize::adam::Constants;
+use crate::observe::{Observer, Stage};
 use crate::{Error, Result};
 use serde::Serialize;
 
@@ -154,7 +154,7 @@ impl Settings {
     }
 
     /// Trains.
-    pub fn train(&self, stop: Stop<'_>) -> Result<Trained> {
+    pub fn train(&self, observer: &dyn Observer) -> Result<Trained> {
         let mut network = self.initial()?;
         trainable(&network, FIRST)?;
         let mut at = parameters(&network, FIRST);
@@ -162,9 +162,7 @@ impl Settings {
         let mut adam = Adam::new(Constants::default(), n_parameters(&network, FIRST));
         let mut losses = Vec::new();
         for step in 0..self.steps {
-            if stop() {
-                return Err(Error::Interrupted);
-            }
+            observer.report(Stage::Training, step, Some(self.steps))?;
             let batch = prepare(&network, FIRST, &self.examples(step * self.batch, self.batch)?)?;
             let (loss, mut gradient) = loss_and_gradient(&network, FIRST, &batch);
             if !loss.is_finite() {
@@ -201,6 +199,7 @@ mod tests {
     use super::super::errors::{squared_errors, summarize};
     use super::super::task::Map;
     use super::*;
+    use crate::observe::{Impatient, Silent};
 
     fn settings(start: Start) -> Settings {
         Settings {
@@ -224,7 +223,7 @@ mod tests {
         let all = settings.sequences(TEST, 64).unwrap();
         let errors: Vec<Vec<f64>> = all
             .iter()
-            .map(|x| squared_errors(&network.evaluate(&x.first(16).unwrap(), &|| false).unwrap(), x))
+            .map(|x| squared_errors(&network.evaluate(&x.first(16).unwrap(), &Silent).unwrap(), x))
             .collect();
         summarize(&errors).iter().map(|e| e.squared_error).sum::<f64>() / 16.0
     }
@@ -233,7 +232,7 @@ mod tests {
     fn training_from_the_construction_makes_it_better() {
         let settings = settings(Start::Constructed);
         let before = test_error(&settings, &settings.constructed().unwrap());
-        let trained = settings.train(&|| false).unwrap();
+        let trained = settings.train(&Silent).unwrap();
         let after = test_error(&settings, &trained.network);
         assert!(after < 0.8 * before, "{before} -> {after}");
         assert_eq!(trained.losses.len(), 60);
@@ -247,7 +246,7 @@ mod tests {
         let before = test_error(&settings, &settings.initial().unwrap());
         let run = |threads| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            pool.install(|| settings.train(&|| false)).unwrap()
+            pool.install(|| settings.train(&Silent)).unwrap()
         };
         let trained = run(1);
         assert!(test_error(&settings, &trained.network) < 0.9 * before);
@@ -265,9 +264,9 @@ mod tests {
             (Settings { rate: f64::NAN, ..good }, "rate"),
             (Settings { rate: 1e200, ..good }, "diverge"),
         ] {
-            let error = settings.train(&|| false).unwrap_err();
+            let error = settings.train(&Silent).unwrap_err();
             assert!(error.to_string().contains(says), "{error}");
         }
-        assert!(matches!(good.train(&|| true), Err(Error::Interrupted)));
+        assert!(matches!(good.train(&Impatient::new(0)), Err(Error::Interrupted)));
     }
 }

@@ -1,7 +1,8 @@
 //! The corpora of a plan, each read once.
 
 use super::job::{CorpusSpec, Job};
-use crate::corpus::{Corpus, Observer, Outputs, Vocabulary};
+use crate::corpus::{Corpus, Outputs, Vocabulary};
+use crate::observe::Observer;
 use crate::train::Problem;
 use crate::{Error, Result};
 use std::collections::BTreeMap;

@@ -19,4 +19,4 @@ pub use job::{CorpusSpec, Job, ModelSpec, TrainingSpec};
 pub use plan::Plan;
 pub use record::Record;
 pub use row::{Row, Status, to_csv};
-pub use run::{Observer, Outcome, run};
+pub use run::{Outcome, run};

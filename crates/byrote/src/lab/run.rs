@@ -10,33 +10,20 @@ use super::plan::Plan;
 use super::row::{Row, RowResult, Status};
 use crate::evaluate::evaluate;
 use crate::model::{Model, ModelFile};
+use crate::observe::{Detail, Observer, Progress, Stage};
 use crate::output::OutputFile;
-use crate::train::{Checkpoint, Stop, Trainer, Watch};
+use crate::train::{Checkpoint, Saver, Stop, Trainer};
 use crate::units::Nats;
 use crate::{Error, Result};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Operations of a step above which a job gets all threads.
 const LARGE: f64 = 3e8;
 /// Contexts whose distribution is off by at most this are memorized as distributions.
 const TOLERANCE: Nats = Nats(1e-3);
-
-/// Looks on, from several threads, and may ask to stop.
-pub trait Observer: Sync {
-    /// Whether to go on; asked after every step.
-    fn go_on(&self) -> bool {
-        true
-    }
-    /// A job begins.
-    fn begins(&self, _job: usize) {}
-    /// A job has made a step.
-    fn steps(&self, _job: usize, _trainer: &Trainer<'_>) {}
-    /// A job is over.
-    fn over(&self, _job: usize, _row: &Row, _seconds: f64) {}
-}
 
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,10 +71,13 @@ pub fn run(
         config.is_ok_and(|c| job.operations(&c, &material.problem) > LARGE)
     };
     let (large, small): (Vec<usize>, Vec<usize>) = open.into_iter().partition(is_large);
+    let done = AtomicU64::new(directory.done() as u64);
+    let total = plan.jobs.len() as u64;
+    observer.progress(&Progress::new(Stage::Jobs, done.load(Ordering::Relaxed), Some(total)));
     let shared = Mutex::new(directory);
     let broken = AtomicBool::new(false);
     let one = |i: usize| -> Result<()> {
-        if broken.load(Ordering::Relaxed) || !observer.go_on() {
+        if broken.load(Ordering::Relaxed) || observer.should_stop() {
             return Ok(());
         }
         let locked = || shared.lock().unwrap_or_else(PoisonError::into_inner);
@@ -100,9 +90,9 @@ pub fn run(
                 model: directory.model(i),
             }
         };
-        observer.begins(i);
         let started = Instant::now();
-        let found = work(&plan.jobs[i], i, corpora, &files, manner, observer);
+        let watching = JobObserver { outer: observer, job: i, done: &done, total };
+        let found = work(&plan.jobs[i], corpora, &files, manner, &watching);
         let row = match found {
             Ok(Some(row)) => row,
             // Interrupted: its checkpoint stays.
@@ -118,9 +108,11 @@ pub fn run(
             }
         };
         let seconds = started.elapsed().as_secs_f64();
-        observer.over(i, &row, seconds);
         let mut directory = locked();
         directory.record(row, seconds)?;
+        drop(directory);
+        let finished = done.fetch_add(1, Ordering::Relaxed) + 1;
+        observer.progress(&Progress::new(Stage::Jobs, finished, Some(total)));
         // Only now is it of no use.
         match std::fs::remove_file(&files.checkpoint) {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
@@ -133,7 +125,7 @@ pub fn run(
     large.into_iter().try_for_each(one)?;
     let directory = shared.into_inner().unwrap_or_else(PoisonError::into_inner);
     let (done, failed) = (directory.done(), directory.rows().filter(|r| r.status == Status::Failed).count());
-    let interrupted = !observer.go_on();
+    let interrupted = observer.should_stop();
     directory.leave()?;
     Ok(Outcome { jobs: plan.jobs.len(), done, failed, interrupted })
 }
@@ -172,7 +164,6 @@ struct Files {
 /// Trains; `None` where it was interrupted.
 fn work(
     job: &Job,
-    index: usize,
     corpora: &Corpora,
     files: &Files,
     manner: Manner,
@@ -190,9 +181,8 @@ fn work(
         Some(trainer) => trainer,
         None => Trainer::new(&model, problem, settings, limits)?,
     };
-    let every = Duration::try_from_secs_f64(manner.checkpoint_every).unwrap_or(Duration::MAX);
-    let mut watcher = Watcher { index, observer, path: &files.checkpoint, every, saved: Instant::now() };
-    let stop = trainer.run(&mut watcher)?;
+    let mut saver = Saver::new(&files.checkpoint, manner.checkpoint_every);
+    let stop = trainer.run_with(observer, |trainer| saver.look(trainer, observer))?;
     if stop == Stop::Interrupted {
         trainer.checkpoint().save(&files.checkpoint)?;
         return Ok(None);
@@ -214,22 +204,28 @@ fn work(
     Ok(Some(Row { status: Status::Done, result: Some(result), ..row }))
 }
 
-struct Watcher<'a> {
-    index: usize,
-    observer: &'a dyn Observer,
-    path: &'a Path,
-    every: Duration,
-    saved: Instant,
+/// Turns the reports of one job into reports of the sweep.
+struct JobObserver<'a> {
+    outer: &'a dyn Observer,
+    job: usize,
+    done: &'a AtomicU64,
+    total: u64,
 }
 
-impl Watch for Watcher<'_> {
-    fn look(&mut self, trainer: &Trainer<'_>) -> Result<bool> {
-        self.observer.steps(self.index, trainer);
-        if self.saved.elapsed() >= self.every && trainer.progress().step > 0 {
-            // One that cannot be written is no reason to lose the training: the next may succeed.
-            let _ = trainer.checkpoint().save(self.path);
-            self.saved = Instant::now();
-        }
-        Ok(self.observer.go_on())
+impl Observer for JobObserver<'_> {
+    fn progress(&self, progress: &Progress<'_>) {
+        let detail = match progress.detail {
+            Detail::Training { step, gap, contexts, .. } => {
+                let steps = progress.total.unwrap_or(step);
+                Detail::Job { job: self.job, step, steps, gap, contexts }
+            }
+            other => other,
+        };
+        let report = Progress::new(Stage::Jobs, self.done.load(Ordering::Relaxed), Some(self.total));
+        self.outer.progress(&report.with(detail));
+    }
+
+    fn should_stop(&self) -> bool {
+        self.outer.should_stop()
     }
 }

@@ -11,6 +11,8 @@ pub use faer::{Mat, MatMut, MatRef};
 pub use qr::{Qr, rank};
 
 use super::simd;
+use crate::Result;
+use crate::observe::{Observer, Stage};
 use faer::Par;
 use faer::diag::Diag;
 use faer::dyn_stack::{MemBuffer, MemStack};
@@ -94,7 +96,8 @@ impl Lu {
     ///
     /// # Panics
     /// When it is not square.
-    pub fn of(mut a: Mat<f64>) -> Self {
+    pub fn of(mut a: Mat<f64>, observer: &dyn Observer) -> Result<Self> {
+        observer.report(Stage::Solving, 0, None)?;
         let n = a.nrows();
         assert!(n == a.ncols(), "an LU factorisation of {n} x {}", a.ncols());
         let norm = norm_1(a.as_ref());
@@ -111,7 +114,7 @@ impl Lu {
                 Default::default(),
             );
         });
-        Self { factors: a, forward, inverse, norm }
+        Ok(Self { factors: a, forward, inverse, norm })
     }
 
     /// The smallest pivot by the largest, in absolute value: 0 where the matrix is singular to working precision.
@@ -230,6 +233,7 @@ impl Svd {
 pub(super) mod tests {
     use super::*;
     use crate::num::Stream;
+    use crate::observe::Silent;
 
     pub(super) fn random(rows: usize, columns: usize, index: u64) -> Mat<f64> {
         let mut stream = Stream::new(7, "linear", index);
@@ -245,7 +249,7 @@ pub(super) mod tests {
         for n in [1, 2, 7, 65, 200] {
             let a = random(n, n, n as u64);
             let b = random(n, 3, 1000);
-            let lu = Lu::of(a.clone());
+            let lu = Lu::of(a.clone(), &Silent).unwrap();
             let (mut x, mut y) = (b.clone(), b.clone());
             lu.solve(&mut x);
             lu.solve_transposed(&mut y);
@@ -260,13 +264,14 @@ pub(super) mod tests {
     fn the_condition_number_is_that_of_the_inverse() {
         let n = 40;
         let a = random(n, n, 3);
-        let lu = Lu::of(a.clone());
+        let lu = Lu::of(a.clone(), &Silent).unwrap();
         let mut inverse = Mat::identity(n, n);
         lu.solve(&mut inverse);
         let exact = norm_1(a.as_ref()) * norm_1(inverse.as_ref());
         let estimate = lu.condition();
         assert!(estimate <= exact * (1.0 + 1e-9) && estimate > exact / 3.0, "{estimate} {exact}");
-        assert!(Lu::of(Mat::from_fn(3, 3, |i, j| (i + j) as f64)).pivot_ratio() < 1e-15);
+        let singular = Mat::from_fn(3, 3, |i, j| (i + j) as f64);
+        assert!(Lu::of(singular, &Silent).unwrap().pivot_ratio() < 1e-15);
     }
 
     #[test]
@@ -274,7 +279,7 @@ pub(super) mod tests {
         let n = 700;
         let a = random(n, n, 5);
         let work = || {
-            let lu = Lu::of(a.clone());
+            let lu = Lu::of(a.clone(), &Silent).unwrap();
             let mut x = random(n, 300, 6);
             lu.solve(&mut x);
             let svd = Svd::of(a.as_ref().get(..60, ..90)).unwrap();

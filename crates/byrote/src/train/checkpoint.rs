@@ -9,15 +9,17 @@ use super::curve::Row;
 use super::problem::Problem;
 use super::settings::{Method, Settings};
 use super::state::Memory;
-use super::trainer::Progress;
+use super::trainer::{Progress, Trainer};
 use crate::model::container::{self, Stored};
 use crate::model::{Config, Model, Precision};
 use crate::num::hash::Fnv;
+use crate::observe::{Detail, Observer, Progress as Report, Stage};
 use crate::output::OutputFile;
 use crate::units::Nats;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 const KEY: &str = "byrote-checkpoint";
 const FORMAT: u32 = 1;
@@ -39,6 +41,36 @@ pub struct Checkpoint {
     pub memory: Memory,
     /// The losses on the way.
     pub curve: Vec<Row>,
+}
+
+/// Saves checkpoints of a run at intervals, for [`Trainer::run_with`].
+#[derive(Debug)]
+pub struct Saver<'a> {
+    path: &'a Path,
+    every: Duration,
+    saved: Instant,
+}
+
+impl<'a> Saver<'a> {
+    /// Saves to `path` every so many seconds, from now on.
+    pub fn new(path: &'a Path, seconds: f64) -> Self {
+        let every = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
+        Self { path, every, saved: Instant::now() }
+    }
+
+    /// Saves if it is time to. A checkpoint that cannot be written is a warning: the previous one stays, and the next one
+    /// may succeed.
+    pub fn look(&mut self, trainer: &Trainer<'_>, observer: &dyn Observer) {
+        let step = trainer.progress().step;
+        if self.saved.elapsed() < self.every || step == 0 {
+            return;
+        }
+        if let Err(error) = trainer.checkpoint().save(self.path) {
+            let text = format!("could not save a checkpoint at step {step}: {error}; training continues");
+            observer.progress(&Report::new(Stage::Training, step, None).with(Detail::Warning(&text)));
+        }
+        self.saved = Instant::now();
+    }
 }
 
 /// What makes a run that run.

@@ -17,7 +17,7 @@ pub(super) mod activate;
 pub(super) mod places;
 pub(super) mod weights;
 
-pub use super::lane::Stage;
+pub use super::lane::Layer;
 use super::lane::{Lane, LaneGradient, Mix, Output, Shared, Until};
 use super::problem::Problem;
 use super::settings::Trained;
@@ -138,7 +138,7 @@ impl<'p, T: Real> Evaluator<'p, T> {
         self.work(parameters, Until::Loss)
     }
 
-    /// Calls `visit` with what a stage gives for every context: with the state of its lane, the context's index in the
+    /// Calls `visit` with what a layer gives for every context: with the state of its lane, the context's index in the
     /// problem, and the row of values. The states, one a lane, are those that `start` makes, and are given back in the order
     /// of the contexts; contexts of a lane are visited in order.
     ///
@@ -146,7 +146,7 @@ impl<'p, T: Real> Evaluator<'p, T> {
     /// When `parameters` is not as long as the configuration says.
     pub fn for_each_row<S: Send>(
         &mut self,
-        stage: Stage,
+        layer: Layer,
         parameters: &[T],
         start: impl Fn() -> S + Sync,
         visit: impl Fn(&mut S, usize, &[T]) + Sync,
@@ -157,20 +157,20 @@ impl<'p, T: Real> Evaluator<'p, T> {
         lanes.par_iter_mut().zip(&mut states).for_each(|(lane, state)| {
             run(Mix { lane, shared });
             for rows in lane.blocks() {
-                run(Output { lane, shared, rows: rows.clone(), until: Until::Stage(stage) });
-                lane.rows(stage, rows, &shared).for_each(|(context, values)| visit(state, context, values));
+                run(Output { lane, shared, rows: rows.clone(), until: Until::Layer(layer) });
+                lane.rows(layer, rows, &shared).for_each(|(context, values)| visit(state, context, values));
             }
         });
         states
     }
 
-    /// What a stage gives for all contexts, row by row.
+    /// What a layer gives for all contexts, row by row.
     ///
     /// # Panics
     /// When `parameters` is not as long as the configuration says.
-    pub fn rows(&mut self, stage: Stage, parameters: &[T]) -> Vec<T> {
+    pub fn rows(&mut self, layer: Layer, parameters: &[T]) -> Vec<T> {
         let push = |rows: &mut Vec<T>, _: usize, values: &[T]| rows.extend_from_slice(values);
-        self.for_each_row(stage, parameters, Vec::new, push).concat()
+        self.for_each_row(layer, parameters, Vec::new, push).concat()
     }
 
     /// Calls `visit` with what attention makes of every context before `W_O`: with the state of its lane, the context's
@@ -318,9 +318,10 @@ impl<T: Real> Kernel for SumLanes<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::corpus::{Corpus, Options, Outputs, Silent, Source, Window};
+    use crate::corpus::{Corpus, Options, Outputs, Source, Window};
     use crate::model::reference::log_sum_exp;
     use crate::model::{Activation, Hidden, Model, Positions, Preset, Shape};
+    use crate::observe::Silent;
 
     fn stories(n: u64) -> (Problem, u64) {
         let options = Options { window: Window { n_ctx: 6, ..Window::default() }, ..Options::default() };
@@ -425,7 +426,7 @@ mod tests {
             let loss = evaluator.evaluate(model.parameters(), &mut gradient);
             assert_eq!(evaluator.loss(model.parameters()), loss);
             let visited = evaluator.for_each_row(
-                Stage::Logits,
+                Layer::Logits,
                 model.parameters(),
                 Vec::new,
                 |seen: &mut Vec<usize>, context, logits| {
@@ -446,13 +447,13 @@ mod tests {
             let mut parameters = Model::random(config, 4).unwrap().parameters().to_vec();
             let w_u = config.tensors().into_iter().find(|t| t.name == "W_U").unwrap().range;
             parameters[w_u].iter_mut().enumerate().for_each(|(i, v)| *v *= f64::from(u8::from(i % 19 == 0)));
-            let full = Evaluator::<f64>::new(config, &problem).rows(Stage::Logits, &parameters);
+            let full = Evaluator::<f64>::new(config, &problem).rows(Layer::Logits, &parameters);
             let mut forward = Evaluator::<f64>::forward(config, &problem);
-            let sparse = forward.rows(Stage::Logits, &parameters);
+            let sparse = forward.rows(Layer::Logits, &parameters);
             assert!(forward.weights.u_sparse.is_some());
             assert!(full.iter().zip(&sparse).all(|(a, b)| (a - b).abs() < 1e-13), "{config:?}");
-            let read = forward.rows(Stage::Read, &parameters);
-            let mixed = forward.rows(Stage::Mixed, &parameters);
+            let read = forward.rows(Layer::Read, &parameters);
+            let mixed = forward.rows(Layer::Mixed, &parameters);
             assert_eq!(mixed.len(), problem.len() * 5);
             match config.hidden {
                 Hidden::Absent => assert_eq!(read, mixed),

@@ -136,18 +136,18 @@ impl<T: Real> Lane<T> {
         (0..rows).step_by(step).map(move |start| start..(start + step).min(rows))
     }
 
-    /// What a stage gave for a block that was just computed, a row at a time.
+    /// What a layer gave for a block that was just computed, a row at a time.
     pub(super) fn rows(
         &self,
-        stage: Stage,
+        layer: Layer,
         rows: Range<usize>,
         shared: &Shared<'_, T>,
     ) -> impl Iterator<Item = (usize, &[T])> {
         let s = shared.s;
-        let (values, row, width) = match stage {
-            Stage::Mixed => (&self.block.a, s.d_row, s.d),
-            Stage::Read => (self.block.read(shared.config), s.read_row, s.read),
-            Stage::Logits => (&self.block.logits, s.omega_row, s.omega),
+        let (values, row, width) = match layer {
+            Layer::Mixed => (&self.block.a, s.d_row, s.d),
+            Layer::Read => (self.block.read(shared.config), s.read_row, s.read),
+            Layer::Logits => (&self.block.logits, s.omega_row, s.omega),
         };
         let first = self.contexts.start + rows.start;
         (first..first + rows.len()).zip(values.chunks_exact(row).map(move |row| &row[..width]))
@@ -167,7 +167,7 @@ impl<T> Block<T> {
 
 /// A place on the way through the network where its values can be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stage {
+pub enum Layer {
     /// What the mixer gives at the last token, with the skip connection: what a hidden layer reads. `[d_model]`
     Mixed,
     /// What the output reads. `[d_mlp]` or `[d_model]`
@@ -179,8 +179,8 @@ pub enum Stage {
 /// How far to go.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Until {
-    /// The values of a stage stay for [`Lane::rows`].
-    Stage(Stage),
+    /// The values of a layer stay for [`Lane::rows`].
+    Layer(Layer),
     /// The loss is added to the lane's.
     Loss,
     /// The loss and the gradient are added to the lane's.
@@ -269,7 +269,7 @@ impl<T: Real> Kernel for Output<'_, T> {
     fn call<I: Isa>(self, isa: I) {
         let Self { lane, shared, rows, until } = self;
         lane.forward(isa, shared, rows.clone(), until);
-        if matches!(until, Until::Stage(Stage::Mixed | Stage::Read)) {
+        if matches!(until, Until::Layer(Layer::Mixed | Layer::Read)) {
             return;
         }
         let (problem, s) = (shared.problem, shared.s);
@@ -284,7 +284,7 @@ impl<T: Real> Kernel for Output<'_, T> {
             for (row, largest) in group.chunks_exact_mut(s.omega_row).zip(&mut largest) {
                 *largest = add_and_max(isa, &mut row[..padded(s.omega)], &shared.weights.b_u);
             }
-            if until != Until::Stage(Stage::Logits) {
+            if until != Until::Layer(Layer::Logits) {
                 lane.loss += cross_entropy(isa, group, &largest, problem, first, s);
             }
             if until == Until::Gradient {
@@ -363,7 +363,7 @@ impl<T: Real> Lane<T> {
                 add(a, &places.x[read[read.len() - 1] as usize * s.d_row..][..s.d_row]);
             }
         }
-        if until == Until::Stage(Stage::Mixed) {
+        if until == Until::Layer(Layer::Mixed) {
             return;
         }
         if config.hidden != Hidden::Absent {
@@ -379,7 +379,7 @@ impl<T: Real> Lane<T> {
                 add(r, a);
             }
         }
-        if until == Until::Stage(Stage::Read) {
+        if until == Until::Layer(Layer::Read) {
             return;
         }
         let read: &[T] = match config.hidden {

@@ -13,10 +13,10 @@ pub mod settings;
 mod state;
 pub mod trainer;
 
-pub use checkpoint::Checkpoint;
+pub use checkpoint::{Checkpoint, Saver};
 pub use curve::{Curve, Row};
-pub use gradient::{Evaluator, Stage};
+pub use gradient::{Evaluator, Layer};
 pub use problem::Problem;
 pub use settings::{Limits, Method, Sampling, Schedule, Settings, Stall, Stop, Trained};
 pub use state::Memory;
-pub use trainer::{Progress, Trainer, Unwatched, Watch};
+pub use trainer::{Progress, Trainer};

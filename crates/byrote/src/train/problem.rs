@@ -180,7 +180,8 @@ impl Problem {
 #[cfg(test)]
 pub(crate) mod examples {
     use super::Problem;
-    use crate::corpus::{Corpus, Options, Outputs, Silent, Source, Window};
+    use crate::corpus::{Corpus, Options, Outputs, Source, Window};
+    use crate::observe::Silent;
 
     /// The problem of a source, contexts of up to `n_ctx` tokens, and its vocabulary's size.
     pub(crate) fn of(source: &Source, n_ctx: u32) -> (Problem, u64) {

@@ -11,6 +11,7 @@ use super::problem::Problem;
 use super::settings::{Limits, Settings, Stop};
 use super::state::{self, Memory, State, Trouble};
 use crate::model::{Config, Model, Precision};
+use crate::observe::{Detail, Observer, Progress as Report, Stage};
 use crate::units::Nats;
 use crate::{Error, Result};
 use std::time::Instant;
@@ -46,21 +47,6 @@ pub struct Progress {
     pub mark: (u64, f64),
     /// The lowest gap so far.
     pub lowest: f64,
-}
-
-/// Looks on after every step, and may ask to stop.
-pub trait Watch {
-    /// After the start and after every step. `false` ends the training.
-    fn look(&mut self, trainer: &Trainer<'_>) -> Result<bool>;
-}
-
-/// Nobody looks on.
-pub struct Unwatched;
-
-impl Watch for Unwatched {
-    fn look(&mut self, _: &Trainer<'_>) -> Result<bool> {
-        Ok(true)
-    }
 }
 
 impl<'p> Trainer<'p> {
@@ -145,10 +131,27 @@ impl<'p> Trainer<'p> {
         })
     }
 
-    /// Trains until something says stop.
-    pub fn run(&mut self, watch: &mut dyn Watch) -> Result<Stop> {
+    /// Trains until a limit is reached or the observer asks to stop.
+    ///
+    /// The observer receives a report with [`Detail::Training`] before every step.
+    pub fn run(&mut self, observer: &dyn Observer) -> Result<Stop> {
+        self.run_with(observer, |_| {})
+    }
+
+    /// As [`run`](Self::run); `look` sees the trainer at the start and after every step, to save or to measure.
+    pub fn run_with(&mut self, observer: &dyn Observer, mut look: impl FnMut(&Self)) -> Result<Stop> {
         loop {
-            if !watch.look(self)? {
+            look(self);
+            let detail = Detail::Training {
+                step: self.progress.step,
+                loss: self.loss(),
+                gap: self.gap(),
+                floor: self.problem.floor,
+                contexts: self.problem.len() as u64,
+            };
+            let report = Report::new(Stage::Training, self.progress.step, Some(self.limits.steps));
+            observer.progress(&report.with(detail));
+            if observer.should_stop() {
                 return Ok(Stop::Interrupted);
             }
             if let Some(stop) = self.advance() {
@@ -306,8 +309,9 @@ impl<'p> Trainer<'p> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::corpus::{Corpus, Options, Outputs, Silent, Source};
+    use crate::corpus::{Corpus, Options, Outputs, Source};
     use crate::model::{Preset, Shape};
+    use crate::observe::{Impatient, Silent};
     use crate::train::settings::{Method, Sampling, Schedule, Stall, Trained};
 
     fn stories(documents: u64) -> (Problem, Config) {
@@ -352,16 +356,16 @@ mod tests {
         let model = Model::random(config, 1).unwrap();
         for settings in ways() {
             let mut whole = Trainer::new(&model, &problem, settings, steps(20)).unwrap();
-            assert_eq!(whole.run(&mut Unwatched).unwrap(), Stop::Steps);
+            assert_eq!(whole.run(&Silent).unwrap(), Stop::Steps);
             for at in [0, 1, 5, 13, 20] {
                 let mut first = Trainer::new(&model, &problem, settings, steps(at)).unwrap();
-                first.run(&mut Unwatched).unwrap();
+                first.run(&Silent).unwrap();
                 // The limit is no part of the run: taken away, the run goes on.
                 let bytes = first.checkpoint().to_bytes().unwrap();
                 let checkpoint = Checkpoint::from_bytes(&bytes).unwrap();
                 assert_eq!(checkpoint, Checkpoint { seconds: checkpoint.seconds, ..first.checkpoint() });
                 let mut second = Trainer::resume(checkpoint, &model, &problem, settings, steps(20)).unwrap();
-                assert_eq!(second.run(&mut Unwatched).unwrap(), Stop::Steps);
+                assert_eq!(second.run(&Silent).unwrap(), Stop::Steps);
                 assert_eq!(second.model().unwrap(), whole.model().unwrap(), "{settings:?} at {at}");
                 assert_eq!(second.curve(), whole.curve());
                 assert_eq!(second.progress(), whole.progress());
@@ -382,7 +386,7 @@ mod tests {
                 ..Settings::new(method)
             };
             let mut trainer = Trainer::new(&model, &problem, settings, steps(20)).unwrap();
-            trainer.run(&mut Unwatched).unwrap();
+            trainer.run(&Silent).unwrap();
             let trained = trainer.model().unwrap();
             for tensor in config.tensors() {
                 let same = trained.tensor(tensor.name) == model.tensor(tensor.name);
@@ -405,7 +409,7 @@ mod tests {
         };
         let after = |settings: Settings| {
             let mut trainer = Trainer::new(&model, &problem, settings, steps(8)).unwrap();
-            trainer.run(&mut Unwatched).unwrap();
+            trainer.run(&Silent).unwrap();
             trainer.model().unwrap()
         };
         // Without a slope there is nothing to fall; with one, it matters where it ends.
@@ -421,7 +425,7 @@ mod tests {
         for settings in ways() {
             let train = || {
                 let mut trainer = Trainer::new(&model, &problem, settings, steps(10)).unwrap();
-                trainer.run(&mut Unwatched).unwrap();
+                trainer.run(&Silent).unwrap();
                 trainer.model().unwrap()
             };
             let of = |threads| {
@@ -438,7 +442,7 @@ mod tests {
         for settings in ways() {
             let mut trainer = Trainer::new(&model, &problem, settings, steps(60)).unwrap();
             let start = trainer.gap().0;
-            trainer.run(&mut Unwatched).unwrap();
+            trainer.run(&Silent).unwrap();
             assert!(trainer.gap().0 < 0.95 * start && trainer.gap().0 > 0.0, "{settings:?}");
         }
     }
@@ -451,7 +455,7 @@ mod tests {
         let model = Model::random(config, 1).unwrap();
         let limits = Limits { relative_gap: Some(0.05), ..Limits::new(Method::Lbfgs) };
         let mut trainer = Trainer::new(&model, &problem, Settings::new(Method::Lbfgs), limits).unwrap();
-        assert_eq!(trainer.run(&mut Unwatched).unwrap(), Stop::Reached);
+        assert_eq!(trainer.run(&Silent).unwrap(), Stop::Reached);
         let parameters = trainer.model().unwrap().parameters().to_vec();
         let loss = Evaluator::<f64>::new(config, &problem).loss(&parameters);
         assert!(loss - problem.floor.0 <= 0.05 * problem.floor.0);
@@ -468,7 +472,7 @@ mod tests {
         let limits =
             Limits { stall: Some(Stall { window: 20, fraction: 0.2 }), ..Limits::new(Method::Lbfgs) };
         let mut trainer = Trainer::new(&model, &problem, Settings::new(Method::Lbfgs), limits).unwrap();
-        assert!(matches!(trainer.run(&mut Unwatched).unwrap(), Stop::Stalled { .. }));
+        assert!(matches!(trainer.run(&Silent).unwrap(), Stop::Stalled { .. }));
     }
 
     #[test]
@@ -478,7 +482,7 @@ mod tests {
         for (rate, batch) in [(1e38, None), (1e38, Some(5)), (1e9, Some(7)), (1e20, Some(1))] {
             let settings = Settings { rate, batch, ..Settings::new(Method::Adam) };
             let mut trainer = Trainer::new(&model, &problem, settings, steps(500)).unwrap();
-            let Stop::Diverged { step, tensor } = trainer.run(&mut Unwatched).unwrap() else {
+            let Stop::Diverged { step, tensor } = trainer.run(&Silent).unwrap() else {
                 panic!("a rate of {rate} diverges")
             };
             assert_eq!(step, trainer.progress().step);
@@ -489,19 +493,17 @@ mod tests {
     }
 
     #[test]
-    fn a_watch_ends_it_and_a_checkpoint_of_another_run_is_refused() {
-        struct Three(u32);
-        impl Watch for Three {
-            fn look(&mut self, _: &Trainer<'_>) -> Result<bool> {
-                self.0 += 1;
-                Ok(self.0 <= 3)
-            }
-        }
+    fn an_observer_ends_it_and_a_checkpoint_of_another_run_is_refused() {
         let (problem, config) = stories(12);
         let model = Model::random(config, 1).unwrap();
         let settings = Settings::new(Method::Adam);
         let mut trainer = Trainer::new(&model, &problem, settings, steps(50)).unwrap();
-        assert_eq!(trainer.run(&mut Three(0)).unwrap(), Stop::Interrupted);
+        let mut looks = 0;
+        let stop = trainer.run_with(&Impatient::new(3), |t| {
+            assert_eq!(t.progress().step, looks);
+            looks += 1;
+        });
+        assert_eq!((stop.unwrap(), looks), (Stop::Interrupted, 4));
         assert_eq!(trainer.progress().step, 3);
         let other = Settings { rate: 0.5, ..settings };
         let refused = Trainer::resume(trainer.checkpoint(), &model, &problem, other, steps(50));

@@ -1,8 +1,9 @@
 //! A step of training asks the allocator for nothing: all memory is there before the first.
 
 use allocation_counter::{AllocationInfo, measure};
-use byrote::corpus::{Corpus, Options, Outputs, Silent, Source};
+use byrote::corpus::{Corpus, Options, Outputs, Source};
 use byrote::model::{Config, Model, Precision, Preset, Shape};
+use byrote::observe::Silent;
 use byrote::train::{Evaluator, Limits, Method, Problem, Settings, Trainer};
 
 fn stories() -> (Problem, Vec<Config>) {

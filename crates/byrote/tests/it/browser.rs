@@ -3,9 +3,9 @@
 #[path = "../../../byrote-figures/tests/it/probe.rs"]
 mod probe;
 
-use byrote::corpus::Silent;
 use byrote::lab::run::Manner;
-use byrote::lab::{Corpora, Directory, Observer, Plan, Record, run};
+use byrote::lab::{Corpora, Directory, Plan, Record, run};
+use byrote::observe::Silent;
 use byrote::report::sweep_page;
 use probe::{browser, check_figures, check_page, probe, strings};
 
@@ -18,9 +18,7 @@ fn the_page_of_a_run_shows_the_numbers_of_its_results() {
     let corpora = Corpora::read(&plan.jobs, &Silent).unwrap();
     let place = tempfile::tempdir().unwrap();
     let mut directory = Directory::open(place.path(), &plan, &corpora).unwrap();
-    struct Nobody;
-    impl Observer for Nobody {}
-    run(&plan, &corpora, &mut directory, Manner::default(), &Nobody).unwrap();
+    run(&plan, &corpora, &mut directory, Manner::default(), &Silent).unwrap();
     let record = Record::load(place.path()).unwrap();
     let page = sweep_page::page(&record, "byrote sweep run.toml").unwrap();
     for width in [1200, 500] {

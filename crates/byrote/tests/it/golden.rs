@@ -4,9 +4,10 @@
 //! `byrote train --builtin 40 --seed 3 --exact-length --n-ctx 7 --preset NAME --d-model 6 --d-mlp 10 --steps 0 --precision f64`
 //! writes (`dana2024` without `--d-mlp`), at the rate 0.01. A second program, written by others, gives the same to 1e-15.
 
-use byrote::corpus::{Corpus, Options, Outputs, Silent, Source, Window};
+use byrote::corpus::{Corpus, Options, Outputs, Source, Window};
 use byrote::model::{Model, Precision, Preset, Shape};
-use byrote::train::{Limits, Method, Problem, Settings, Trainer, Unwatched};
+use byrote::observe::Silent;
+use byrote::train::{Limits, Method, Problem, Settings, Trainer};
 
 #[test]
 fn losses_are_those_of_pytorch() {
@@ -31,7 +32,7 @@ fn losses_are_those_of_pytorch() {
             let settings = Settings { rate: 0.01, precision, ..Settings::new(Method::Adam) };
             let limits = Limits { steps: 20, relative_gap: None, stall: None, ..Limits::new(Method::Adam) };
             let mut trainer = Trainer::new(&model, &problem, settings, limits).unwrap();
-            trainer.run(&mut Unwatched).unwrap();
+            trainer.run(&Silent).unwrap();
             let rows = trainer.curve().rows();
             assert_eq!(rows.len(), golden.len());
             for (row, golden) in rows.iter().zip(golden) {

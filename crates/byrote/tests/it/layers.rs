@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 const LAYERS: &[&[&str]] = &[
     &["units"],
     &["error", "foreign"],
+    &["observe"],
     &["num", "output"],
     &["corpus"],
     &["model"],

@@ -1,9 +1,10 @@
 //! Files of every format and every defect.
 
 use byrote::corpus::{
-    ContextRule, Corpus, DocumentRule, Format, IdType, Options, Outputs, Silent, Source, Summary,
-    TokenizerChoice, Window,
+    ContextRule, Corpus, DocumentRule, Format, IdType, Options, Outputs, Source, Summary, TokenizerChoice,
+    Window,
 };
+use byrote::observe::Silent;
 use byrote::{Error, Result};
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -2,9 +2,10 @@
 //! the spilling and the threads.
 
 use byrote::corpus::{
-    Alphabet, ContextRule, ContextSet, Corpus, DocumentRule, Key, Options, Outputs, Silent, Source, Summary,
+    Alphabet, ContextRule, ContextSet, Corpus, DocumentRule, Key, Options, Outputs, Source, Summary,
     TokenizerChoice, Vocabulary, Window,
 };
+use byrote::observe::Silent;
 use byrote::output::OutputFile;
 use proptest::prelude::*;
 use regex::Regex;

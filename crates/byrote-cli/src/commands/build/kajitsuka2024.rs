@@ -4,7 +4,7 @@ use crate::args::Common;
 use crate::corpus_args::CorpusArgs;
 use crate::exact;
 use crate::interrupt;
-use crate::progress::BuildWatcher;
+use crate::progress::Terminal;
 use crate::ui::{self, Table, thousands, thousands_f64};
 use byrote::construct::kajitsuka2024::corpus_task::{from_contexts, random_positions};
 use byrote::construct::kajitsuka2024::{
@@ -187,7 +187,7 @@ pub fn run(args: &Kajitsuka2024Command, common: &Common) -> Result<ExitCode> {
     let (labelled, corpus, contradictions) = args.samples(common)?;
     let building = Instant::now();
     let built = {
-        let watcher = BuildWatcher::new(common.quiet);
+        let watcher = Terminal::new(common.quiet);
         build(&labelled.samples, &settings, &watcher)?
     };
     let seconds_building = building.elapsed().as_secs_f64();

@@ -4,7 +4,7 @@ use super::{BuildArgs, Built};
 use crate::args::Common;
 use crate::commands::eval;
 use crate::corpus_args::{CorpusArgs, free_memory};
-use crate::progress::Waiting;
+use crate::progress::Terminal;
 use crate::ui::{self, Table, thousands};
 use byrote::construct::madden2024::literal::{Arithmetic, LiteralSettings, literal};
 use byrote::construct::madden2024::{Report, Settings, Solver, build};
@@ -123,9 +123,7 @@ pub fn run(args: &Madden2024Command, common: &Common) -> Result<ExitCode> {
     let settings = args.model.settings(common.seed, memory);
     let building = Instant::now();
     let (d_vocab, n_ctx) = (corpus.summary.d_vocab, u64::from(corpus.summary.n_ctx));
-    let waiting = Waiting::new(common.quiet, "building madden2024");
-    let (model, report) = build(&problem, d_vocab, n_ctx, &settings)?;
-    drop(waiting);
+    let (model, report) = build(&problem, d_vocab, n_ctx, &settings, &Terminal::new(common.quiet))?;
     let seconds_building = building.elapsed().as_secs_f64();
     let rows = rows(&report);
     let report = json!(report);
@@ -173,7 +171,7 @@ fn run_literal(
         tolerance: model.logit_tolerance,
         seed: common.seed,
     };
-    let report = literal(problem, d_vocab, &settings)?;
+    let report = literal(problem, d_vocab, &settings, &Terminal::new(common.quiet))?;
     if common.json {
         let mut object = json!(report);
         object["method"] = json!("madden2024");

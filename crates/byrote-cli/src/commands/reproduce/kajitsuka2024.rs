@@ -3,18 +3,16 @@
 use super::{Job, Made};
 use crate::args::Common;
 use crate::interrupt;
-use crate::progress::BuildWatcher;
+use crate::progress::Terminal;
 use crate::reporting::{command_line, write_page};
 use crate::ui::{Table, thousands, thousands_f64};
 use byrote::bounds::CorpusFacts;
 use byrote::bounds::families::{self, Guarantee};
 use byrote::bounds::kajitsuka2024_lower::lb_hardmax;
 use byrote::construct::kajitsuka2024::corpus_task::from_contexts;
-use byrote::construct::kajitsuka2024::{
-    Attention, Built, Goal, Memory, Method, Settings, Switches, Unwatched, build,
-};
+use byrote::construct::kajitsuka2024::{Attention, Built, Goal, Memory, Method, Settings, Switches, build};
 use byrote::corpus::random::Associations;
-use byrote::corpus::{ContextRule, Corpus, Options, Outputs, Silent, Source, Window};
+use byrote::corpus::{ContextRule, Corpus, Options, Outputs, Source, Window};
 use byrote::figures::Figure;
 use byrote::output::OutputFile;
 use byrote::report::papers::kajitsuka2024;
@@ -87,12 +85,10 @@ pub fn scaling(job: &Job<'_>) -> Result<Made> {
 
 /// Both memories for one data set.
 fn row(data: String, source: &Source, window: Window, common: &Common) -> Result<ScalingRow> {
-    if interrupt::asked() {
-        return Err(Error::Interrupted);
-    }
+    let observer = Terminal::new(common.quiet);
     let options = Options { window, ..Options::default() };
     let outputs = Outputs { contexts: true, ..Outputs::default() };
-    let corpus = Corpus::read(source, &options, outputs, &Silent)?;
+    let corpus = Corpus::read(source, &options, outputs, &observer)?;
     let Some(contexts) = &corpus.contexts else {
         return Err(Error::EmptyCorpus { message: "no context is followed by a token".into() });
     };
@@ -100,10 +96,7 @@ fn row(data: String, source: &Source, window: Window, common: &Common) -> Result
     let task = from_contexts(contexts, corpus.vocabulary.len(), switches)?;
     let built = |memory: Memory| -> Result<Built> {
         let settings = Settings { seed: common.seed, memory: Some(memory), ..Settings::default() };
-        if common.quiet {
-            return build(&task.samples, &settings, &Unwatched);
-        }
-        build(&task.samples, &settings, &BuildWatcher::new(false))
+        build(&task.samples, &settings, &observer)
     };
     let (bounded, searched) = (built(Memory::Bounded)?, built(Memory::Searched)?);
     let count = |b: &Built| b.model.network.tally().parameters as u64;

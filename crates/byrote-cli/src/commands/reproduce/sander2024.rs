@@ -4,8 +4,9 @@
 //! temperatures, the nonlinear map and all settings of figure 4 are ours.
 
 use super::{Job, Made};
-use crate::commands::incontext::{meter, write_figure};
+use crate::commands::incontext::write_figure;
 use crate::interrupt;
+use crate::progress::Terminal;
 use crate::reporting::{command_line, write_page};
 use crate::ui::Table;
 use byrote::incontext::train::{Settings, Start, TEST};
@@ -85,9 +86,8 @@ pub fn fig3(job: &Job<'_>) -> Result<Made> {
     let mut text =
         format!("sander2024, figure 3: {SEQUENCES} sequences of {length} vectors, the limit of the layers\n");
     let mut all = Vec::new();
-    let lines: usize = panels.iter().map(|p| p.lines.len()).sum();
     let mut shown = Vec::new();
-    let meter = meter(job.common.quiet, lines as u64 * SEQUENCES * (length as u64).div_ceil(64));
+    let observer = Terminal::new(job.common.quiet);
     for panel in &panels {
         let mut series = Vec::new();
         let mut table = Table::new(&[panel.title, "t = 16", "31", "61", "101", "last"], &[0]);
@@ -98,7 +98,7 @@ pub fn fig3(job: &Job<'_>) -> Result<Made> {
             }
             let known = sequences(*task, panel.d, length, job.common.seed, 0, SEQUENCES)?;
             let seen: Vec<Sequence> = known.iter().map(|x| x.first(length)).collect::<Result<_>>()?;
-            let predictions = direct_all(&seen, *kernel, Over::Query, &|| meter.one_more())?;
+            let predictions = direct_all(&seen, *kernel, Over::Query, &observer)?;
             let errors = errors(&predictions, &known);
             let mut cells = vec![label.clone()];
             cells.extend([16, 31, 61, 101, length].map(|t| format!("{:.1e}", errors[t - 1].squared_error)));
@@ -131,7 +131,7 @@ pub fn fig3(job: &Job<'_>) -> Result<Made> {
         files.push(path);
         shown.push((panel.title.to_owned(), figure, series));
     }
-    drop(meter);
+    drop(observer);
     if !job.dry_run {
         files.push(write_page(job.out, &pages::fig3(&shown, &command_line()))?);
     }
@@ -196,16 +196,15 @@ pub fn fig4(job: &Job<'_>) -> Result<Made> {
     if job.dry_run {
         return Ok(Made { text, json: about, files: Vec::new() });
     }
-    let meter = meter(job.common.quiet, 2 * steps + tested * (length as u64).div_ceil(64));
-    let stop = || meter.one_more();
+    let observer = Terminal::new(job.common.quiet);
     let known = sequences(settings.task, d, length, settings.seed, TEST, tested)?;
     let seen: Vec<Sequence> = known.iter().map(|x| x.first(length)).collect::<Result<_>>()?;
     let test = |network: &Network| -> Result<Vec<ErrorAt>> {
         let predictions: Vec<Rows> =
-            seen.par_iter().map(|x| network.evaluate(x, &|| false)).collect::<Result<_>>()?;
+            seen.par_iter().map(|x| network.evaluate(x, &observer)).collect::<Result<_>>()?;
         Ok(errors(&predictions, &known))
     };
-    let ideal = errors(&direct_all(&seen, settings.kernel, Over::Query, &stop)?, &known);
+    let ideal = errors(&direct_all(&seen, settings.kernel, Over::Query, &observer)?, &known);
     let constructed = settings.constructed()?;
     let mut series = vec![
         ("ideal", "the ideal method".to_owned(), ideal),
@@ -217,7 +216,7 @@ pub fn fig4(job: &Job<'_>) -> Result<Made> {
         (Start::Constructed, "trained", format!("trained from the constructed, {layers} layers")),
         (Start::Random, "random", format!("trained from random weights, {layers} layers")),
     ] {
-        let trained = Settings { start, ..settings }.train(&stop)?;
+        let trained = Settings { start, ..settings }.train(&observer)?;
         series.push((key, label, test(&trained.network)?));
         losses.push((key, trained.losses));
         let path = job.out.join(format!("sander2024-fig4-{key}.safetensors"));
@@ -225,7 +224,7 @@ pub fn fig4(job: &Job<'_>) -> Result<Made> {
         NetworkFile { network: trained.network, input: Input::Vector }.save(&path)?;
         files.push(path);
     }
-    drop(meter);
+    drop(observer);
     let mut table = Table::new(&["squared error / d", "mean over t", "t = 5", "10", "20", "last"], &[0]);
     let mut all = Vec::new();
     for (_, label, errors) in &series {

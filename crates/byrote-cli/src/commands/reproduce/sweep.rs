@@ -4,12 +4,12 @@ use super::{Job, Made};
 use crate::commands::sweep::{SweepArgs, estimate, execute_plan, exit_code};
 use crate::exact;
 use crate::interrupt;
-use crate::progress::Watcher as Reading;
+use crate::progress::Terminal;
 use crate::reporting::{command_line, write_page};
 use crate::ui::{self, thousands};
 use byrote::Result;
-use byrote::construct::{dana2024, kajitsuka2024, madden2024};
-use byrote::corpus::{Corpus, Outputs, Silent};
+use byrote::construct::{dana2024, madden2024};
+use byrote::corpus::{Corpus, Outputs};
 use byrote::figures::html::Page;
 use byrote::lab::corpora::Material;
 use byrote::lab::{Corpora, CorpusSpec, Plan, Record};
@@ -30,7 +30,7 @@ const SIZES: [u64; 5] = [64, 128, 256, 512, 1024];
 pub fn make(job: &Job<'_>, key: &str, text: &str) -> Result<(Made, ExitCode)> {
     let plan = Plan { command: Some(command_line()), ..Plan::parse(text, key)?.moved(job.common.seed) };
     let common = job.common;
-    let corpora = Corpora::read(&plan.jobs, &Reading::new(common.quiet))?;
+    let corpora = Corpora::read(&plan.jobs, &Terminal::new(common.quiet))?;
     if job.dry_run {
         let seconds: f64 = plan.jobs.iter().map(|j| estimate(j, &corpora)).sum();
         let text =
@@ -80,6 +80,7 @@ fn write_constructions(job: &Job<'_>, spec: &CorpusSpec) -> Result<()> {
         return Ok(());
     }
     let labels = u64::from(spec.labels.unwrap_or_default());
+    let observer = Terminal::new(job.common.quiet);
     let mut all = Vec::new();
     for n in SIZES {
         if interrupt::asked() {
@@ -89,16 +90,18 @@ fn write_constructions(job: &Job<'_>, spec: &CorpusSpec) -> Result<()> {
         let spec = CorpusSpec { documents: Some(n), ..spec.clone() };
         let (source, options) = spec.resolve()?;
         let outputs = Outputs { contexts: true, ..Outputs::default() };
-        let material = Material::new(Corpus::read(&source, &options, outputs, &Silent)?)?;
+        let material = Material::new(Corpus::read(&source, &options, outputs, &observer)?)?;
         let (problem, d_vocab, n_ctx) = (&material.problem, material.d_vocab, material.n_ctx);
         let seed = job.common.seed;
         let hidden =
             madden2024::Settings { activation: Activation::Tanh, seed, ..madden2024::Settings::default() };
-        let hidden = madden2024::build(problem, d_vocab, n_ctx, &hidden)?.0.parameters().len() as u64;
+        let hidden =
+            madden2024::build(problem, d_vocab, n_ctx, &hidden, &observer)?.0.parameters().len() as u64;
         let task = Some(dana2024::Task::Association);
         let attention = dana2024::Settings { task, seed, ..dana2024::Settings::default() };
-        let attention = dana2024::build(problem, d_vocab, n_ctx, &attention)?.0.parameters().len() as u64;
-        let (_, square_root) = exact::of_material(&material, seed, &kajitsuka2024::Unwatched)?;
+        let attention =
+            dana2024::build(problem, d_vocab, n_ctx, &attention, &observer)?.0.parameters().len() as u64;
+        let (_, square_root) = exact::of_material(&material, seed, &observer)?;
         for (method, parameters) in
             [("madden2024", hidden), ("dana2024", attention), ("kajitsuka2024", square_root)]
         {

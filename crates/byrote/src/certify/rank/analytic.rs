@@ -12,9 +12,11 @@ use super::function::{Function, Signs};
 use super::inverse::regularity;
 use super::subsets::{self, Verdict};
 use super::{Certificate, Interval, Theorems};
+use crate::Result;
 use crate::num::linear::Mat;
 use crate::num::precise::linear::{Lu, is_certainly_regular};
 use crate::num::precise::{Dyadic, IBig, Precise, to_f64};
+use crate::observe::{Observer, Stage};
 use dashu_base::Abs;
 use rayon::prelude::*;
 
@@ -44,9 +46,18 @@ impl Entries<'_> {
 }
 
 /// Rows and columns with the largest pivots of an elimination, in order, up to `most` of each.
-fn pivots(mut a: Vec<IBig>, rows: usize, columns: usize, bits: usize, most: usize) -> Vec<(usize, usize)> {
+fn pivots(
+    mut a: Vec<IBig>,
+    rows: usize,
+    columns: usize,
+    bits: usize,
+    most: usize,
+    observer: &dyn Observer,
+) -> Result<Vec<(usize, usize)>> {
     let (mut row_of, mut column_of): (Vec<usize>, Vec<usize>) = ((0..rows).collect(), (0..columns).collect());
-    for k in 0..most.min(rows).min(columns) {
+    let steps = most.min(rows).min(columns);
+    for k in 0..steps {
+        observer.report(Stage::Ranking, k as u64, Some(steps as u64))?;
         let places = (k..rows).flat_map(|i| (k..columns).map(move |j| (i, j)));
         let sizes = places.map(|(i, j)| (a[i * columns + j].clone().abs(), i, j));
         // The first of the largest, so that the choice does not depend on anything else.
@@ -71,34 +82,49 @@ fn pivots(mut a: Vec<IBig>, rows: usize, columns: usize, bits: usize, most: usiz
             row[k] = IBig::ZERO;
         });
     }
-    row_of.into_iter().zip(column_of).take(most).collect()
+    Ok(row_of.into_iter().zip(column_of).take(most).collect())
 }
 
-/// Proves that `most` of these rows and columns form a regular matrix. The bits it took; otherwise the largest number of
-/// pivots that was proven at the most bits.
-fn prove(entries: &Entries<'_>, rows: &[usize], columns: &[usize], most: usize) -> Result<usize, usize> {
+/// What an attempt to prove that a matrix is regular found.
+enum Proof {
+    /// It is; the bits that the proof took.
+    Regular(usize),
+    /// The largest number of pivots that was proven at the most bits.
+    Partial(usize),
+}
+
+/// Proves that `most` of these rows and columns form a regular matrix.
+fn prove(
+    entries: &Entries<'_>,
+    rows: &[usize],
+    columns: &[usize],
+    most: usize,
+    observer: &dyn Observer,
+) -> Result<Proof> {
     if most == 0 {
-        return Ok(0);
+        return Ok(Proof::Regular(0));
     }
     let mut bits = 64;
     loop {
         let all = entries.at(bits, rows, columns);
-        let chosen = pivots(all.clone(), rows.len(), columns.len(), bits, most);
+        let chosen = pivots(all.clone(), rows.len(), columns.len(), bits, most, observer)?;
         let square = |r: usize| -> Vec<IBig> {
             let entry = |i: usize, j: usize| all[chosen[i].0 * columns.len() + chosen[j].1].clone();
             (0..r * r).map(|k| entry(k / r, k % r)).collect()
         };
-        let regular = |r: usize| {
+        let regular = |r: usize| -> Result<bool> {
             let a = square(r);
             if bits == 64 {
                 let rounded = Mat::from_fn(r, r, |i, j| to_f64(&a[i * r + j], bits));
                 // Rounding to f64 costs four halves of its unit at most, and an entry is within 2^-64.
-                return regularity(rounded.as_ref(), 2.0 * f64::EPSILON, 2f64.powi(-64)) < 1.0;
+                let bound = regularity(rounded.as_ref(), 2.0 * f64::EPSILON, 2f64.powi(-64), observer)?;
+                return Ok(bound < 1.0);
             }
-            Lu::of(a.clone(), r, bits).is_some_and(|lu| is_certainly_regular(&a, &lu.inverse(), r, bits, 1))
+            let lu = Lu::of(a.clone(), r, bits, observer)?;
+            Ok(lu.is_some_and(|lu| is_certainly_regular(&a, &lu.inverse(), r, bits, 1)))
         };
-        if chosen.len() == most && regular(most) {
-            return Ok(bits);
+        if chosen.len() == most && regular(most)? {
+            return Ok(Proof::Regular(bits));
         }
         let next = if bits == 64 { 64 + 8 * most } else { 2 * bits };
         if next > MOST_BITS {
@@ -106,9 +132,9 @@ fn prove(entries: &Entries<'_>, rows: &[usize], columns: &[usize], most: usize) 
             let (mut proven, mut open) = (0, chosen.len().min(most));
             while proven < open {
                 let middle = (proven + open).div_ceil(2);
-                if regular(middle) { proven = middle } else { open = middle - 1 }
+                if regular(middle)? { proven = middle } else { open = middle - 1 }
             }
-            return Err(proven);
+            return Ok(Proof::Partial(proven));
         }
         bits = next;
     }
@@ -145,12 +171,18 @@ fn no_two_are_parallel(entries: &Entries<'_>, columns: &[usize]) -> bool {
 }
 
 /// Certifies the ranks of an analytic function.
-pub(super) fn certify(psi: &Function, a: &[f64], b: &[f64], theorems: Theorems) -> Certificate {
+pub(super) fn certify(
+    psi: &Function,
+    a: &[f64],
+    b: &[f64],
+    theorems: Theorems,
+    observer: &dyn Observer,
+) -> Result<Certificate> {
     let (m, n) = (a.len(), b.len());
     let (sa, sb) = (Signs::of(a), Signs::of(b));
     if *psi == Function::Exp && sa.distinct == m && sb.distinct == n {
         let by = "total positivity of e^(a b) for distinct a and distinct b".to_owned();
-        return Certificate {
+        return Ok(Certificate {
             rank: Interval::exactly(m.min(n)),
             kruskal: Interval::exactly(m.min(n)),
             rank_of_any_weights: m.min(n),
@@ -158,7 +190,7 @@ pub(super) fn certify(psi: &Function, a: &[f64], b: &[f64], theorems: Theorems) 
             kruskal_by: by,
             bits: None,
             theorems,
-        };
+        });
     }
     let symmetry = psi.symmetry();
     let (of_a, of_b) = (symmetry.dimension(sa), symmetry.dimension(sb));
@@ -172,9 +204,9 @@ pub(super) fn certify(psi: &Function, a: &[f64], b: &[f64], theorems: Theorems) 
     let entries = Entries { psi, a: exact(a), b: exact(b) };
     let rows: Vec<usize> = (0..m).collect();
     let columns: Vec<usize> = (0..n).collect();
-    let (rank, bits) = match prove(&entries, &rows, &columns, upper) {
-        Ok(bits) => (Interval::exactly(upper), bits),
-        Err(lower) => (Interval { lower, upper }, MOST_BITS),
+    let (rank, bits) = match prove(&entries, &rows, &columns, upper, observer)? {
+        Proof::Regular(bits) => (Interval::exactly(upper), bits),
+        Proof::Partial(lower) => (Interval { lower, upper }, MOST_BITS),
     };
     let from_below = match (upper, bits) {
         (0, _) => "nothing".to_owned(),
@@ -190,11 +222,12 @@ pub(super) fn certify(psi: &Function, a: &[f64], b: &[f64], theorems: Theorems) 
         (Interval::exactly(n), "all columns are independent".to_owned())
     } else {
         let found = subsets::kruskal(n, ceiling, SUBSETS, |subset| {
-            match prove(&entries, &rows, subset, subset.len()) {
-                Ok(_) => Verdict::Independent,
-                Err(_) => Verdict::Unknown,
+            match prove(&entries, &rows, subset, subset.len(), observer) {
+                Ok(Proof::Regular(_)) => Verdict::Independent,
+                Ok(Proof::Partial(_)) | Err(_) => Verdict::Unknown,
             }
         });
+        observer.check()?;
         // Pairs are too many to look at one by one, but not to sort.
         let pairs = found.lower == 1 && found.upper > 1 && no_two_are_parallel(&entries, &columns);
         let found = if pairs { Interval { lower: 2, ..found } } else { found };
@@ -207,5 +240,5 @@ pub(super) fn certify(psi: &Function, a: &[f64], b: &[f64], theorems: Theorems) 
     };
     let used = (upper > 0).then_some(bits);
     let rank_of_any_weights = of_b.min(m);
-    Certificate { rank, kruskal, rank_of_any_weights, rank_by, kruskal_by, bits: used, theorems }
+    Ok(Certificate { rank, kruskal, rank_of_any_weights, rank_by, kruskal_by, bits: used, theorems })
 }

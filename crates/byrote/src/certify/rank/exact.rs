@@ -12,7 +12,9 @@
 use super::function::{Function, Signs};
 use super::subsets::{self, Budget, Verdict};
 use super::{Certificate, Interval, Theorems};
+use crate::Result;
 use crate::num::modular::{Found, dyadic, plus, power, primes, rank, rank_over_rationals, residue, times};
+use crate::observe::Observer;
 use std::collections::BTreeSet;
 
 /// Subsets of columns that are looked at for the Kruskal rank, at most.
@@ -145,12 +147,18 @@ fn is_totally_positive(psi: &Function, a: &[f64], b: &[f64]) -> bool {
 }
 
 /// Certifies the ranks of a polynomial or of ReLU.
-pub(super) fn certify(psi: &Function, a: &[f64], b: &[f64], theorems: Theorems) -> Certificate {
+pub(super) fn certify(
+    psi: &Function,
+    a: &[f64],
+    b: &[f64],
+    theorems: Theorems,
+    observer: &dyn Observer,
+) -> Result<Certificate> {
     let (m, n) = (a.len(), b.len());
     if is_totally_positive(psi, a, b) {
         let rank = m.min(n).min(psi.exponents().map_or(0, |k| k.len()));
         let by = "total positivity: a, b and the coefficients are positive, so no minor vanishes".to_owned();
-        return Certificate {
+        return Ok(Certificate {
             rank: Interval::exactly(rank),
             kruskal: Interval::exactly(rank),
             rank_of_any_weights: rank,
@@ -158,7 +166,7 @@ pub(super) fn certify(psi: &Function, a: &[f64], b: &[f64], theorems: Theorems) 
             kruskal_by: by,
             bits: None,
             theorems,
-        };
+        });
     }
     // What a and what b leave.
     let [of_a, of_b] = match psi.exponents() {
@@ -189,6 +197,7 @@ pub(super) fn certify(psi: &Function, a: &[f64], b: &[f64], theorems: Theorems) 
     let (kruskal, kruskal_by) = if rank.lower == n {
         (Interval::exactly(n), "all columns are independent".to_owned())
     } else {
+        observer.check()?;
         let found = kruskal(n, rank.upper, bits, matrix);
         let by = match found.value() {
             Some(_) => "every set of columns, by residues".to_owned(),
@@ -199,5 +208,6 @@ pub(super) fn certify(psi: &Function, a: &[f64], b: &[f64], theorems: Theorems) 
         (found, by)
     };
     let rank_of_any_weights = of_b.min(m).min(n);
-    Certificate { rank, kruskal, rank_of_any_weights, rank_by, kruskal_by, bits: None, theorems }
+    observer.check()?;
+    Ok(Certificate { rank, kruskal, rank_of_any_weights, rank_by, kruskal_by, bits: None, theorems })
 }

@@ -12,7 +12,9 @@
 //! negative is below the true one by at most gamma_k of it. Products that underflow are off by less than 2^-1074 each, for
 //! which the last term stands.
 
+use crate::Result;
 use crate::num::linear::{Lu, Mat, MatRef, product};
+use crate::observe::Observer;
 
 /// gamma_k.
 fn gamma(k: usize) -> f64 {
@@ -22,7 +24,7 @@ fn gamma(k: usize) -> f64 {
 
 /// The bound on |I - R A*|; below 1 it proves that every matrix within `relative` |A| + `absolute` of A is regular. Infinite or
 /// NaN where no inverse was found.
-pub fn regularity(a: MatRef<'_, f64>, relative: f64, absolute: f64) -> f64 {
+pub fn regularity(a: MatRef<'_, f64>, relative: f64, absolute: f64, observer: &dyn Observer) -> Result<f64> {
     let n = a.nrows();
     assert_eq!(n, a.ncols(), "a square matrix");
     // Rows of one size: a row's scale changes neither regularity nor, by a power of two, any relative error.
@@ -37,9 +39,9 @@ pub fn regularity(a: MatRef<'_, f64>, relative: f64, absolute: f64) -> f64 {
         })
         .collect();
     let scaled = Mat::from_fn(n, n, |i, j| scale[i] * a[(i, j)]);
-    let lu = Lu::of(scaled.clone());
+    let lu = Lu::of(scaled.clone(), observer)?;
     if lu.pivot_ratio() == 0.0 {
-        return f64::INFINITY;
+        return Ok(f64::INFINITY);
     }
     let mut r = Mat::identity(n, n);
     lu.solve(&mut r);
@@ -64,13 +66,14 @@ pub fn regularity(a: MatRef<'_, f64>, relative: f64, absolute: f64) -> f64 {
         // NaN is no proof.
         most = if beta.is_nan() || most.is_nan() { f64::NAN } else { most.max(beta) };
     }
-    most * (1.0 + 1e-10)
+    Ok(most * (1.0 + 1e-10))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::num::Stream;
+    use crate::observe::Silent;
 
     fn random(n: usize) -> Mat<f64> {
         let mut stream = Stream::new(2, "verified", n as u64);
@@ -80,7 +83,7 @@ mod tests {
     #[test]
     fn a_random_matrix_is_proven_regular() {
         for n in [1, 5, 60, 200] {
-            let beta = regularity(random(n).as_ref(), 1e-15, 1e-12);
+            let beta = regularity(random(n).as_ref(), 1e-15, 1e-12, &Silent).unwrap();
             assert!(beta < 1e-6, "{n}: {beta}");
         }
     }
@@ -93,19 +96,22 @@ mod tests {
             for j in 0..n {
                 a[(n - 1, j)] = (0..n - 1).map(|i| a[(i, j)]).sum();
             }
-            let beta = regularity(a.as_ref(), f64::EPSILON, 0.0);
+            let beta = regularity(a.as_ref(), f64::EPSILON, 0.0, &Silent).unwrap();
             assert!(beta.is_nan() || beta >= 1.0, "{n}: {beta}");
         }
-        assert!(regularity(Mat::zeros(3, 3).as_ref(), 0.0, 0.0) >= 1.0);
+        assert!(regularity(Mat::zeros(3, 3).as_ref(), 0.0, 0.0, &Silent).unwrap() >= 1.0);
     }
 
     #[test]
     fn a_radius_that_reaches_a_singular_matrix_is_not_proven() {
         // diag(1, 2^-20) is regular, and singular when its last entry may move by 2^-20.
         let a = Mat::from_fn(2, 2, |i, j| f64::from(u8::from(i == j)) * [1.0, 2f64.powi(-20)][i]);
-        assert!(regularity(a.as_ref(), 0.0, 2f64.powi(-22)) < 1.0);
-        assert!(regularity(a.as_ref(), 0.0, 2f64.powi(-20)) >= 1.0);
-        assert!(regularity(a.as_ref(), 0.4, 0.0) < 1.0 && regularity(a.as_ref(), 1.0, 0.0) >= 1.0);
+        assert!(regularity(a.as_ref(), 0.0, 2f64.powi(-22), &Silent).unwrap() < 1.0);
+        assert!(regularity(a.as_ref(), 0.0, 2f64.powi(-20), &Silent).unwrap() >= 1.0);
+        assert!(
+            regularity(a.as_ref(), 0.4, 0.0, &Silent).unwrap() < 1.0
+                && regularity(a.as_ref(), 1.0, 0.0, &Silent).unwrap() >= 1.0
+        );
     }
 
     #[test]
@@ -113,7 +119,10 @@ mod tests {
         let n = 30;
         let a = random(n);
         let wild = Mat::from_fn(n, n, |i, j| a[(i, j)] * 2f64.powi((i as i32 * 37) % 200 - 100));
-        let (one, other) = (regularity(a.as_ref(), 1e-15, 0.0), regularity(wild.as_ref(), 1e-15, 0.0));
+        let (one, other) = (
+            regularity(a.as_ref(), 1e-15, 0.0, &Silent).unwrap(),
+            regularity(wild.as_ref(), 1e-15, 0.0, &Silent).unwrap(),
+        );
         assert!(one < 1e-6 && (one - other).abs() <= 1e-9 * one, "{one} {other}");
     }
 }

@@ -31,6 +31,7 @@ pub use function::Function;
 pub use theorems::{Theorem, Theorems};
 
 use crate::num::precise::{Dyadic, LARGEST};
+use crate::observe::{Observer, Stage};
 use crate::{Error, Result};
 use serde::Serialize;
 
@@ -78,7 +79,7 @@ pub struct Certificate {
 }
 
 /// Certifies the ranks of psi(a b^T).
-pub fn certify(psi: &Function, a: &[f64], b: &[f64]) -> Result<Certificate> {
+pub fn certify(psi: &Function, a: &[f64], b: &[f64], observer: &dyn Observer) -> Result<Certificate> {
     for (name, values) in [("a", a), ("b", b)] {
         if values.is_empty() || values.len() > MOST {
             return Err(Error::setting(
@@ -91,9 +92,10 @@ pub fn certify(psi: &Function, a: &[f64], b: &[f64]) -> Result<Certificate> {
         }
     }
     psi.check()?;
+    observer.report(Stage::Ranking, 0, None)?;
     let theorems = Theorems::of(psi, a.len(), b)?;
     if psi.is_exact() {
-        return Ok(exact::certify(psi, a, b, theorems));
+        return exact::certify(psi, a, b, theorems, observer);
     }
     // The largest product is that of the largest factors.
     let largest = |v: &[f64]| v.iter().fold(0f64, |m, x| m.max(x.abs()));
@@ -101,7 +103,7 @@ pub fn certify(psi: &Function, a: &[f64], b: &[f64]) -> Result<Certificate> {
         let message = format!("a product with an entry of b is above {LARGEST} in absolute value");
         return Err(Error::setting("a", message));
     }
-    Ok(analytic::certify(psi, a, b, theorems))
+    analytic::certify(psi, a, b, theorems, observer)
 }
 
 #[cfg(test)]

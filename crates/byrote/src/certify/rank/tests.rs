@@ -3,10 +3,11 @@
 use super::*;
 use crate::model::Activation;
 use crate::num::Stream;
+use crate::observe::Silent;
 use proptest::prelude::*;
 
 fn ranks(psi: &Function, a: &[f64], b: &[f64]) -> (usize, usize) {
-    let found = certify(psi, a, b).unwrap();
+    let found = certify(psi, a, b, &Silent).unwrap();
     let value = |i: Interval| i.value().unwrap_or_else(|| panic!("{psi} {b:?}: {found:?}"));
     (value(found.rank), value(found.kruskal))
 }
@@ -35,7 +36,7 @@ fn e1_mixed_signs_have_the_corrected_ranks_not_the_printed_ones() {
         (&[1, 3, 5], &[1.0, -1.0, 2.0, 3.0], 3, 1, 3),
     ] {
         let psi = polynomial(exponents);
-        let found = certify(&psi, &draw(6, 1), b).unwrap();
+        let found = certify(&psi, &draw(6, 1), b, &Silent).unwrap();
         assert_eq!((found.rank.value(), found.kruskal.value()), (Some(rank), Some(kruskal)), "{psi}");
         let Theorems { corrected, published } = found.theorems;
         assert_eq!(corrected.rank, Some(Interval::exactly(rank)), "{psi}");
@@ -57,7 +58,7 @@ fn e2_opposite_values_lose_rank_that_the_paper_prints() {
         ("arctan", &[0.5, -1.5, 2.5, -0.5], 3, 1),
     ] {
         let psi = named(name);
-        let found = certify(&psi, &draw(b.len() + 1, 2), b).unwrap();
+        let found = certify(&psi, &draw(b.len() + 1, 2), b, &Silent).unwrap();
         assert_eq!(
             (found.rank.value(), found.kruskal.value()),
             (Some(rank), Some(kruskal)),
@@ -69,7 +70,7 @@ fn e2_opposite_values_lose_rank_that_the_paper_prints() {
         assert_eq!(found.theorems.published.rank, printed, "{name} {b:?}");
     }
     // exp has both ranks in full, as its series has every exponent.
-    let found = certify(&Function::Exp, &[0.5, -2.0], &[1.0, -1.0]).unwrap();
+    let found = certify(&Function::Exp, &[0.5, -2.0], &[1.0, -1.0], &Silent).unwrap();
     assert_eq!((found.rank.value(), found.theorems.corrected.rank), (Some(2), Some(Interval::exactly(2))));
 }
 
@@ -84,12 +85,12 @@ fn e3_distinct_values_are_not_enough_for_a_mixer() {
 fn total_positivity_needs_no_computation() {
     let psi = polynomial(&[0, 1, 2, 5]);
     let b = [1.0, 2.0, 3.0, 4.0, 5.0, 7.0];
-    let found = certify(&psi, &[0.5, 1.0, 1.5, 2.0, 2.5, 3.0], &b).unwrap();
+    let found = certify(&psi, &[0.5, 1.0, 1.5, 2.0, 2.5, 3.0], &b, &Silent).unwrap();
     assert!(found.rank_by.contains("total positivity"));
     assert_eq!((found.rank.value(), found.kruskal.value()), (Some(4), Some(4)));
     // A negative coefficient: the same ranks, by residues.
     let psi = Function::Polynomial(vec![1.0, -1.0, 1.0, 0.0, 0.0, 1.0]);
-    let found = certify(&psi, &[0.5, 1.0, 1.5, 2.0, 2.5, 3.0], &b).unwrap();
+    let found = certify(&psi, &[0.5, 1.0, 1.5, 2.0, 2.5, 3.0], &b, &Silent).unwrap();
     assert!(found.rank_by.contains("residues"));
     assert_eq!((found.rank.value(), found.kruskal.value()), (Some(4), Some(4)));
 }
@@ -99,11 +100,11 @@ fn twenty_four_contexts_are_certified_where_f64_sees_eight_at_most() {
     let n = 24;
     let (a, b) = (draw(n, 3), draw(n, 4));
     for name in ["tanh", "gelu", "arctan"] {
-        let found = certify(&named(name), &a, &b).unwrap();
+        let found = certify(&named(name), &a, &b, &Silent).unwrap();
         assert_eq!((found.rank.value(), found.kruskal.value()), (Some(n), Some(n)), "{name}: {found:?}");
         assert!(found.bits.unwrap() > 64, "{name}: {found:?}");
     }
-    let small = certify(&named("tanh"), &draw(3, 5), &draw(3, 6)).unwrap();
+    let small = certify(&named("tanh"), &draw(3, 5), &draw(3, 6), &Silent).unwrap();
     assert_eq!((small.rank.value(), small.bits), (Some(3), Some(64)));
 }
 
@@ -126,7 +127,7 @@ fn special_weights_lose_rank_and_it_is_seen() {
         (relu.clone(), [1.0, 2.0], [1.0, -1.0], 2),
         (relu, [1.0, -2.0], [1.0, 2.0], 1),
     ] {
-        assert_eq!(certify(&psi, &a, &b).unwrap().rank_of_any_weights, any, "{psi} {a:?} {b:?}");
+        assert_eq!(certify(&psi, &a, &b, &Silent).unwrap().rank_of_any_weights, any, "{psi} {a:?} {b:?}");
     }
 }
 
@@ -140,7 +141,7 @@ fn relu_has_rank_two_at_most() {
 
 #[test]
 fn fewer_weights_than_contexts_give_as_many_as_there_are() {
-    let found = certify(&named("tanh"), &draw(3, 7), &draw(7, 8)).unwrap();
+    let found = certify(&named("tanh"), &draw(3, 7), &draw(7, 8), &Silent).unwrap();
     assert_eq!((found.rank.value(), found.kruskal.value()), (Some(3), Some(3)), "{found:?}");
     assert_eq!(ranks(&polynomial(&[0, 1, 2, 3, 4]), &draw(3, 7), &draw(7, 8)), (3, 3));
 }
@@ -149,18 +150,18 @@ fn fewer_weights_than_contexts_give_as_many_as_there_are() {
 fn where_sets_are_too_many_pairs_are_still_told_apart() {
     let b = draw(700, 10);
     for psi in [named("tanh"), named("gelu"), polynomial(&[0, 1, 3])] {
-        let found = certify(&psi, &draw(3, 11), &b).unwrap();
+        let found = certify(&psi, &draw(3, 11), &b, &Silent).unwrap();
         assert_eq!(found.kruskal, Interval { lower: 2, upper: 3 }, "{psi}");
         // Two parallel columns among as many: never two.
         let mut parallel = b.clone();
         parallel[699] = parallel[0];
-        let found = certify(&psi, &draw(3, 11), &parallel).unwrap();
+        let found = certify(&psi, &draw(3, 11), &parallel, &Silent).unwrap();
         assert_eq!(found.kruskal.lower, 1, "{psi}");
     }
     // Opposite columns of an odd polynomial.
     let mut opposite = b;
     opposite[699] = -opposite[0];
-    let found = certify(&polynomial(&[1, 3, 5]), &draw(3, 11), &opposite).unwrap();
+    let found = certify(&polynomial(&[1, 3, 5]), &draw(3, 11), &opposite, &Silent).unwrap();
     assert_eq!(found.kruskal.lower, 1);
 }
 
@@ -182,7 +183,7 @@ fn impossible_input_is_refused() {
         (&Function::Polynomial(vec![]), vec![1.0], vec![1.0], "polynomial"),
         (&Function::Polynomial(vec![f64::INFINITY]), vec![1.0], vec![1.0], "polynomial"),
     ] {
-        let error = certify(psi, &a, &b).unwrap_err().to_string();
+        let error = certify(psi, &a, &b, &Silent).unwrap_err().to_string();
         assert!(error.contains(says), "{error}");
     }
 }
@@ -198,7 +199,7 @@ proptest! {
     ) {
         let exponents: Vec<usize> = exponents.into_iter().collect();
         let b: Vec<f64> = b.into_iter().map(|b| b as f64 / 4.0).collect();
-        let found = certify(&polynomial(&exponents), &draw(m, seed), &b).unwrap();
+        let found = certify(&polynomial(&exponents), &draw(m, seed), &b, &Silent).unwrap();
         prop_assert_eq!(Some(found.rank), found.theorems.corrected.rank);
         prop_assert_eq!(Some(found.kruskal), found.theorems.corrected.kruskal);
         // The older function of the bounds, for whole numbers, agrees.
@@ -216,7 +217,7 @@ proptest! {
         let signed = |(i, b): (usize, u32)| f64::from(b) / 16.0 * if signs >> i & 1 == 1 { -1.0 } else { 1.0 };
         let b: Vec<f64> = b.into_iter().enumerate().map(signed).collect();
         let psi = named(["tanh", "gelu", "logistic", "arctan", "erf", "cos", "gelu-tanh"][which]);
-        let found = certify(&psi, &draw(m, seed), &b).unwrap();
+        let found = certify(&psi, &draw(m, seed), &b, &Silent).unwrap();
         prop_assert_eq!(found.rank.value(), Some(m.min(b.len())));
         prop_assert_eq!(found.theorems.corrected.rank, Some(found.rank));
         prop_assert!(found.kruskal.upper <= found.rank.upper && found.kruskal.lower <= found.kruskal.upper);

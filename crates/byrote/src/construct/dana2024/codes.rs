@@ -19,6 +19,7 @@ use crate::num::Stream;
 use crate::num::linear::{Mat, MatRef, multiply_into, quietly};
 use crate::num::rows::exp_shifted;
 use crate::num::simd::{Isa, Kernel, run};
+use crate::observe::{Observer, Stage};
 use crate::{Error, Result};
 use rayon::prelude::*;
 use serde::Serialize;
@@ -57,16 +58,16 @@ const BLOCK: usize = 128;
 
 impl Codes {
     /// Codes of `labels` labels in at most `d` dimensions.
-    pub fn new(labels: usize, d: usize, seed: u64) -> Result<Self> {
-        Self::after(labels, d, seed, STEPS)
+    pub fn new(labels: usize, d: usize, seed: u64, observer: &dyn Observer) -> Result<Self> {
+        Self::after(labels, d, seed, STEPS, observer)
     }
 
     /// Codes that have repelled each other for a short time only: enough to begin a search with.
-    pub fn roughly(labels: usize, d: usize, seed: u64) -> Result<Self> {
-        Self::after(labels, d, seed, STEPS / 10)
+    pub fn roughly(labels: usize, d: usize, seed: u64, observer: &dyn Observer) -> Result<Self> {
+        Self::after(labels, d, seed, STEPS / 10, observer)
     }
 
-    fn after(labels: usize, d: usize, seed: u64, steps: usize) -> Result<Self> {
+    fn after(labels: usize, d: usize, seed: u64, steps: usize, observer: &dyn Observer) -> Result<Self> {
         assert!(labels > 0 && d > 0, "{labels} labels in {d} dimensions");
         if labels == 1 {
             return Ok(Self { layout: Layout::Simplex, dimension: 1, w: vec![1.0], coherence: 0.0 });
@@ -80,7 +81,7 @@ impl Codes {
                 Err(Error::setting("d_model", message))
             }
             2 => Ok(Self::circle(labels)),
-            _ => Ok(Self::repelled(labels, d, seed, steps)),
+            _ => Self::repelled(labels, d, seed, steps, observer),
         }
     }
 
@@ -104,7 +105,7 @@ impl Codes {
         Self { layout: Layout::Circle, dimension: 2, w, coherence }
     }
 
-    fn repelled(labels: usize, d: usize, seed: u64, steps: usize) -> Self {
+    fn repelled(labels: usize, d: usize, seed: u64, steps: usize, observer: &dyn Observer) -> Result<Self> {
         let mut stream = Stream::new(seed, "dana2024 codes", 0);
         let mut w: Vec<f64> = (0..labels * d).map(|_| stream.normal()).collect();
         w.chunks_exact_mut(d).for_each(normalise);
@@ -112,6 +113,7 @@ impl Codes {
         let steps = ((WORK / work) as usize).min(steps);
         let mut best: Option<(f64, Vec<f64>)> = None;
         for step in 0..=steps {
+            observer.report(Stage::Fitting, step as u64, Some(steps as u64))?;
             let progress = step as f64 / steps.max(1) as f64;
             let (coherence, next) = repel(&w, d, 4.0 + 96.0 * progress, 0.3 * (1.0 - progress));
             if best.as_ref().is_none_or(|(least, _)| coherence < *least) {
@@ -120,7 +122,7 @@ impl Codes {
             w = next;
         }
         let (coherence, w) = best.unwrap_or((1.0, w));
-        Self { layout: Layout::Repelled, dimension: d, w, coherence }
+        Ok(Self { layout: Layout::Repelled, dimension: d, w, coherence })
     }
 
     /// The code of a label.
@@ -197,6 +199,7 @@ impl Kernel for Exponentials<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::observe::Silent;
 
     fn products(codes: &Codes) -> Vec<f64> {
         let dot = |i, j| codes.of(i).iter().zip(codes.of(j)).map(|(a, b): (&f64, &f64)| a * b).sum::<f64>();
@@ -220,7 +223,7 @@ mod tests {
             (50, 49, Layout::Simplex),
             (50, 80, Layout::Simplex),
         ] {
-            let codes = Codes::new(labels, d, 0).unwrap();
+            let codes = Codes::new(labels, d, 0, &Silent).unwrap();
             check(&codes);
             assert_eq!((codes.layout, codes.dimension), (layout, labels - 1));
             let gram = products(&codes);
@@ -228,13 +231,13 @@ mod tests {
                 || (g + 1.0 / (labels as f64 - 1.0)).abs() < 1e-13
                 || (g - 1.0).abs() < 1e-13));
         }
-        let circle = Codes::new(50, 2, 0).unwrap();
+        let circle = Codes::new(50, 2, 0, &Silent).unwrap();
         check(&circle);
         // 1 - cos(2 pi/50)
         assert!((1.0 - circle.coherence - 0.007_885_298_7).abs() < 1e-10);
         for (d, most) in [(3, 0.92), (10, 0.28), (16, 0.15)] {
             for seed in 0..3 {
-                let codes = Codes::new(50, d, seed).unwrap();
+                let codes = Codes::new(50, d, seed, &Silent).unwrap();
                 check(&codes);
                 assert!(
                     codes.layout == Layout::Repelled && codes.coherence < most,
@@ -243,20 +246,20 @@ mod tests {
                 );
             }
         }
-        assert_eq!(Codes::new(1, 3, 0).unwrap().w, [1.0]);
+        assert_eq!(Codes::new(1, 3, 0, &Silent).unwrap().w, [1.0]);
     }
 
     #[test]
     fn a_line_has_room_for_two_labels() {
-        assert!(Codes::new(2, 1, 0).is_ok());
-        let error = Codes::new(3, 1, 0).unwrap_err().to_string();
+        assert!(Codes::new(2, 1, 0, &Silent).is_ok());
+        let error = Codes::new(3, 1, 0, &Silent).unwrap_err().to_string();
         assert!(error.starts_with("d_model: 1; 3 labels"), "{error}");
     }
 
     #[test]
     fn the_circle_comes_as_near_to_certainty_as_the_scale_allows() {
         // N = 50, in nats: sum over j != g of e^(-lambda (1 - cos)), through ln(1 + x).
-        let circle = Codes::new(50, 2, 0).unwrap();
+        let circle = Codes::new(50, 2, 0, &Silent).unwrap();
         let kl = |lambda: f64| {
             let rest: f64 = (1..50)
                 .map(|j| {
@@ -275,7 +278,7 @@ mod tests {
     fn threads_do_not_change_a_bit() {
         let run = |threads| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            pool.install(|| Codes::new(300, 5, 1).unwrap())
+            pool.install(|| Codes::new(300, 5, 1, &Silent).unwrap())
         };
         assert_eq!(run(1), run(3));
     }

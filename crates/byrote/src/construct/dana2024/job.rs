@@ -10,7 +10,8 @@ use crate::construct::Targets;
 use crate::error::Refusal;
 use crate::model::{Config, Model};
 use crate::num::linear::{Mat, MatRef, product, to_rows};
-use crate::train::{Evaluator, Problem, Stage};
+use crate::observe::{Observer, Stage};
+use crate::train::{Evaluator, Layer, Problem};
 use crate::units::Nats;
 use crate::{Error, Result};
 
@@ -22,6 +23,7 @@ const MANY: usize = 600;
 
 /// A problem on its way to a model.
 pub(super) struct Job<'a> {
+    observer: &'a dyn Observer,
     problem: &'a Problem,
     settings: &'a Settings,
     census: Census,
@@ -35,6 +37,7 @@ impl<'a> Job<'a> {
         d_vocab: u64,
         n_ctx: u64,
         settings: &'a Settings,
+        observer: &'a dyn Observer,
     ) -> Result<Self> {
         let census = Census::of(problem);
         let d_model = settings.d_model.unwrap_or(16.max(census.one_token_contexts as u64));
@@ -48,13 +51,13 @@ impl<'a> Job<'a> {
         let config = features::config(d_vocab, n_ctx, d_model, n_heads, d_head).checked()?;
         problem.fits(&config)?;
         let capacity = census.capacity(d_model, n_heads, d_head);
-        Ok(Self { problem, settings, census, config, capacity })
+        Ok(Self { observer, problem, settings, census, config, capacity })
     }
 
     /// What the model is to have.
     pub(super) fn target(&self) -> Result<Target> {
         let shape = &self.config.shape;
-        Target::new(self.problem, shape.d_vocab, shape.d_model as usize, self.settings)
+        Target::new(self.problem, shape.d_vocab, shape.d_model as usize, self.settings, self.observer)
     }
 
     fn refused<T>(&self, refusal: Refusal) -> Result<T> {
@@ -102,10 +105,11 @@ impl<'a> Job<'a> {
     }
 
     /// A draw: its parameters and features.
-    fn draw(&self, index: u64) -> (Vec<f64>, Mat<f64>) {
+    fn draw(&self, index: u64) -> Result<(Vec<f64>, Mat<f64>)> {
+        self.observer.report(Stage::Solving, 0, None)?;
         let parameters = features::draw(&self.config, self.settings.kappa, self.settings.seed, index);
         let f = features::features(&self.config, &parameters, self.problem);
-        (parameters, f)
+        Ok((parameters, f))
     }
 
     /// Stores every context, with more heads where their number is free and the features ask for it.
@@ -157,9 +161,9 @@ impl<'a> Job<'a> {
         let mut deficient = Vec::new();
         let mut refusal = None;
         for index in 0..DRAWS {
-            let (mut parameters, f) = self.draw(index);
+            let (mut parameters, f) = self.draw(index)?;
             let kept: Vec<usize> = match order {
-                Some(order) => refit::independent(f.as_ref(), order),
+                Some(order) => refit::independent(f.as_ref(), order, self.observer)?,
                 None => (0..n).collect(),
             };
             let codes: Vec<f64> = kept.iter().flat_map(|&i| &e[i * rank..(i + 1) * rank]).copied().collect();
@@ -173,7 +177,8 @@ impl<'a> Job<'a> {
             let part = Mat::from_fn(f.nrows(), kept.len(), |i, j| f[(i, kept[j])]);
             let features = if order.is_some() { part.as_ref() } else { f.as_ref() };
             let prior = solve::prior(config, reduced.e.ncols(), settings.seed, index);
-            let Some(solution) = solve::interpolate(features, reduced.e.as_ref(), prior.as_ref()) else {
+            let solution = solve::interpolate(features, reduced.e.as_ref(), prior.as_ref(), self.observer)?;
+            let Some(solution) = solution else {
                 deficient.push(solve::feature_rank(features));
                 if n > MANY && deficient.len() == 2 {
                     break;
@@ -235,14 +240,22 @@ impl<'a> Job<'a> {
         let (w, e) = (to_rows(reduced.w.as_ref()), to_rows(reduced.e.as_ref()));
         let mut refusal = Refusal::SkipSingular { lost: f64::NAN };
         for index in 0..DRAWS {
-            let (mut parameters, f) = self.draw(index);
+            let (mut parameters, f) = self.draw(index)?;
             let (w, x, divergences) = match rank {
                 0 => (Vec::new(), Mat::zeros(f.nrows(), 0), [0.0; 3]),
                 _ => {
                     let prior = solve::prior(config, rank, settings.seed, index);
                     let start = (&w[..], &e[..]);
-                    let fit =
-                        refit::refit(&divergence, rank, start, f.as_ref(), prior.as_ref(), settings.steps);
+                    let steps = settings.steps;
+                    let fit = refit::refit(
+                        &divergence,
+                        rank,
+                        start,
+                        f.as_ref(),
+                        prior.as_ref(),
+                        steps,
+                        self.observer,
+                    )?;
                     (fit.w, fit.x, fit.divergences)
                 }
             };
@@ -290,7 +303,7 @@ impl<'a> Job<'a> {
             }
         };
         Evaluator::<f64>::forward(self.config, self.problem)
-            .for_each_row(Stage::Logits, model.parameters(), || (0.0, 0.0), visit)
+            .for_each_row(Layer::Logits, model.parameters(), || (0.0, 0.0), visit)
             .into_iter()
             .fold((0.0, 0.0), |m, v| (f64::max(m.0, v.0), f64::max(m.1, v.1)))
     }

@@ -56,6 +56,7 @@ pub use theorem2::{Theorem2, theorem2};
 use super::check_tolerance;
 use crate::error::Refusal;
 use crate::model::Model;
+use crate::observe::Observer;
 use crate::train::Problem;
 use crate::units::Nats;
 use crate::{Error, Result};
@@ -140,7 +141,13 @@ impl Default for Settings {
 }
 
 /// Writes down a model that stores the problem.
-pub fn build(problem: &Problem, d_vocab: u64, n_ctx: u64, settings: &Settings) -> Result<(Model, Report)> {
+pub fn build(
+    problem: &Problem,
+    d_vocab: u64,
+    n_ctx: u64,
+    settings: &Settings,
+    observer: &dyn Observer,
+) -> Result<(Model, Report)> {
     if problem.is_empty() {
         return Err(Error::EmptyCorpus { message: "no context is followed by a token".into() });
     }
@@ -157,7 +164,7 @@ pub fn build(problem: &Problem, d_vocab: u64, n_ctx: u64, settings: &Settings) -
         ));
     }
     check_tolerance(settings.tolerance)?;
-    let mut job = Job::new(problem, d_vocab, n_ctx, settings)?;
+    let mut job = Job::new(problem, d_vocab, n_ctx, settings, observer)?;
     let method = match settings.method {
         Some(Method::Exact) => {
             job.check_capacity()?;

@@ -20,7 +20,9 @@
 
 use super::encoder::loss::{Divergence, Gradient};
 use super::encoder::minimize;
+use crate::Result;
 use crate::num::linear::{Mat, MatRef, Qr, product, subtract_product, to_rows};
+use crate::observe::{Observer, Stage};
 
 /// Steps of the convex descent, and of the one in which W takes part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +61,8 @@ pub fn refit(
     f: MatRef<'_, f64>,
     prior: MatRef<'_, f64>,
     steps: Steps,
-) -> Fit {
+    observer: &dyn Observer,
+) -> Result<Fit> {
     let (k, n, at) = (f.nrows(), f.ncols(), w.len());
     let weights = divergence.weights();
     let trace: f64 = (0..n).map(|i| weights[i] * f.col(i).squared_norm_l2()).sum();
@@ -97,12 +100,12 @@ pub fn refit(
         value
     };
     let mut convex = |a: &[f64], da: &mut [f64]| back(w, a, &mut dw, da);
-    let (a, after_convex) = minimize(&mut convex, a, steps.convex, 0.0);
+    let (a, after_convex) = minimize(&mut convex, a, steps.convex, 0.0, observer)?;
     let mut joint = |x: &[f64], dx: &mut [f64]| {
         let (dw, da) = dx.split_at_mut(at);
         back(&x[..at], &x[at..], dw, da)
     };
-    let (mut x, value) = minimize(&mut joint, [w, &a].concat(), steps.joint, 0.0);
+    let (mut x, value) = minimize(&mut joint, [w, &a].concat(), steps.joint, 0.0, observer)?;
     let a = x.split_off(at);
     let mut solution = MatRef::from_row_major_slice(&a, k, rank).to_owned();
     qr.solve_r(&mut solution);
@@ -116,7 +119,7 @@ pub fn refit(
         qr.solve_r(&mut free);
         solution += free;
     }
-    Fit { x: solution, w: x, divergences: [least_squares, after_convex, value] }
+    Ok(Fit { x: solution, w: x, divergences: [least_squares, after_convex, value] })
 }
 
 /// What a context's features must add to those before it, by their length, to count as independent.
@@ -126,10 +129,11 @@ const BLOCK: usize = 32;
 
 /// Which of the contexts, in this order, have features that do not depend on those before them: by Gram and Schmidt's method,
 /// twice for every column.
-pub fn independent(f: MatRef<'_, f64>, order: &[usize]) -> Vec<usize> {
+pub fn independent(f: MatRef<'_, f64>, order: &[usize], observer: &dyn Observer) -> Result<Vec<usize>> {
     let k = f.nrows();
     let (mut basis, mut size, mut kept) = (Mat::<f64>::zeros(k, order.len().min(k)), 0, Vec::new());
-    for contexts in order.chunks(BLOCK) {
+    for (done, contexts) in order.chunks(BLOCK).enumerate() {
+        observer.report(Stage::Solving, (done * BLOCK) as u64, Some(order.len() as u64))?;
         let mut block = Mat::from_fn(k, contexts.len(), |i, j| f[(i, contexts[j])]);
         let first = size;
         for _ in 0..2 {
@@ -155,13 +159,14 @@ pub fn independent(f: MatRef<'_, f64>, order: &[usize]) -> Vec<usize> {
             }
         }
     }
-    kept
+    Ok(kept)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::num::Stream;
+    use crate::observe::Silent;
 
     #[test]
     fn a_context_like_one_before_it_is_left_out() {
@@ -170,6 +175,7 @@ mod tests {
         for i in 0..6 {
             f[(i, 3)] = f[(i, 0)] - 2.0 * f[(i, 1)];
         }
+        let independent = |f, order: &[usize]| independent(f, order, &Silent).unwrap();
         assert_eq!(independent(f.as_ref(), &[0, 1, 2, 3, 4]), [0, 1, 2, 4]);
         assert_eq!(independent(f.as_ref(), &[3, 4, 1, 0]), [3, 4, 1]);
         // No more than there are features.

@@ -28,6 +28,7 @@ use crate::error::Refusal;
 use crate::model::Config;
 use crate::num::Stream;
 use crate::num::linear::{Lu, Mat, MatRef, Qr, Svd, product, subtract_product};
+use crate::observe::Observer;
 use crate::{Error, Result};
 use std::f64::consts::FRAC_1_SQRT_2;
 
@@ -76,10 +77,15 @@ pub struct Solution {
 
 /// Solves F^T X = E for F `[features, contexts]` with at least as many features as contexts: the solution nearest to `prior`
 /// `[features, r]` where there are several. `None` where the columns of F depend on each other to working precision.
-pub fn interpolate(f: MatRef<'_, f64>, e: MatRef<'_, f64>, prior: MatRef<'_, f64>) -> Option<Solution> {
+pub fn interpolate(
+    f: MatRef<'_, f64>,
+    e: MatRef<'_, f64>,
+    prior: MatRef<'_, f64>,
+    observer: &dyn Observer,
+) -> Result<Option<Solution>> {
     let (k, n) = (f.nrows(), f.ncols());
     if k < n {
-        return None;
+        return Ok(None);
     }
     // Rows of length 1; rows that are 0 stay.
     let lengths: Vec<f64> =
@@ -90,18 +96,18 @@ pub fn interpolate(f: MatRef<'_, f64>, e: MatRef<'_, f64>, prior: MatRef<'_, f64
         Tall(Qr),
     }
     let (factors, condition) = if k == n {
-        let lu = Lu::of(a.transpose().to_owned());
+        let lu = Lu::of(a.transpose().to_owned(), observer)?;
         if lu.pivot_ratio() < PIVOT {
-            return None;
+            return Ok(None);
         }
         let condition = lu.condition();
         (Factors::Square(lu), condition)
     } else {
         let qr = Qr::of(a.clone());
         if qr.pivot_ratio() < PIVOT {
-            return None;
+            return Ok(None);
         }
-        let condition = Lu::of(qr.r()).condition();
+        let condition = Lu::of(qr.r(), observer)?.condition();
         (Factors::Tall(qr), condition)
     };
     let solve = |b: Mat<f64>| match &factors {
@@ -122,6 +128,7 @@ pub fn interpolate(f: MatRef<'_, f64>, e: MatRef<'_, f64>, prior: MatRef<'_, f64
     x += solve(r);
     r = residual(&x);
     for _ in 0..REFINEMENTS {
+        observer.check()?;
         let better = &x + solve(r.clone());
         let left = residual(&better);
         if left.norm_max() >= r.norm_max() {
@@ -130,7 +137,7 @@ pub fn interpolate(f: MatRef<'_, f64>, e: MatRef<'_, f64>, prior: MatRef<'_, f64
         (x, r) = (better, left);
     }
     (0..x.ncols()).for_each(|j| (0..k).for_each(|i| x[(i, j)] /= lengths[i]));
-    Some(Solution { x, condition })
+    Ok(Some(Solution { x, condition }))
 }
 
 /// Writes `W_U = W M` and `W_O = M^+ G` into the parameters of a draw; gives the condition number of M.
@@ -190,6 +197,7 @@ pub fn feature_rank(f: MatRef<'_, f64>) -> usize {
 mod tests {
     use super::*;
     use crate::model::Model;
+    use crate::observe::Silent;
 
     fn random(rows: usize, columns: usize, index: u64) -> Mat<f64> {
         let mut stream = Stream::new(9, "solve", index);
@@ -201,15 +209,21 @@ mod tests {
         for (k, n) in [(20, 20), (31, 20), (1, 1)] {
             let (f, e) = (random(k, n, 0), random(n, 3, 1));
             let zero = Mat::zeros(k, 3);
-            let found = interpolate(f.as_ref(), e.as_ref(), zero.as_ref()).unwrap();
+            let found = interpolate(f.as_ref(), e.as_ref(), zero.as_ref(), &Silent).unwrap().unwrap();
             let mut r = e.clone();
             subtract_product(&mut r, f.transpose(), found.x.as_ref());
             assert!(r.norm_max() < 1e-12 && found.condition >= 1.0, "{k} {n}");
         }
         let low = product(random(20, 5, 2).as_ref(), random(5, 8, 3).as_ref());
         let zero = Mat::zeros(20, 1);
-        assert!(interpolate(low.as_ref(), random(8, 1, 4).as_ref(), zero.as_ref()).is_none());
-        assert!(interpolate(random(4, 5, 5).as_ref(), random(5, 1, 6).as_ref(), zero.as_ref()).is_none());
+        assert!(
+            interpolate(low.as_ref(), random(8, 1, 4).as_ref(), zero.as_ref(), &Silent).unwrap().is_none()
+        );
+        assert!(
+            interpolate(random(4, 5, 5).as_ref(), random(5, 1, 6).as_ref(), zero.as_ref(), &Silent)
+                .unwrap()
+                .is_none()
+        );
     }
 
     #[test]
@@ -218,10 +232,13 @@ mod tests {
         let f = Mat::from_fn(10, 6, |i, j| if i < 6 { random(6, 6, 0)[(i, j)] } else { 1.0 + i as f64 });
         let config = features::config(7, 2, 4, 3, 2);
         let start = prior(&config, 3, 1, 0);
-        let found = interpolate(f.as_ref(), random(6, 3, 1).as_ref(), start.as_ref()).unwrap();
+        let found =
+            interpolate(f.as_ref(), random(6, 3, 1).as_ref(), start.as_ref(), &Silent).unwrap().unwrap();
         let m = found.x.as_ref().get(6.., ..);
         assert_eq!(Svd::of(m).unwrap().rank(1e-9), 3);
-        let least = interpolate(f.as_ref(), random(6, 3, 1).as_ref(), Mat::zeros(10, 3).as_ref()).unwrap();
+        let least = interpolate(f.as_ref(), random(6, 3, 1).as_ref(), Mat::zeros(10, 3).as_ref(), &Silent)
+            .unwrap()
+            .unwrap();
         assert_eq!(Svd::of(least.x.as_ref().get(6.., ..)).unwrap().rank(1e-9), 1);
         // Rows of the prior's M are orthonormal but for their length, and G is 0.
         let m = start.as_ref().get(6.., ..);

@@ -9,6 +9,7 @@ use super::encoder::Encoder;
 use super::encoder::loss::Divergence;
 use super::theorem2::top_token;
 use super::{Settings, Task};
+use crate::observe::Observer;
 use crate::train::Problem;
 use crate::units::Nats;
 use crate::{Error, Result};
@@ -24,17 +25,23 @@ pub(super) struct Target {
 
 impl Target {
     /// That of a problem over `d_vocab` tokens, for an output that reads `d` numbers.
-    pub(super) fn new(problem: &Problem, d_vocab: u64, d: usize, settings: &Settings) -> Result<Self> {
+    pub(super) fn new(
+        problem: &Problem,
+        d_vocab: u64,
+        d: usize,
+        settings: &Settings,
+        observer: &dyn Observer,
+    ) -> Result<Self> {
         let deterministic = (0..problem.len()).all(|i| problem.next_of(i).len() == 1);
         let task = settings.task.unwrap_or(match deterministic {
             true => Task::Association,
             false => Task::Distribution,
         });
         match task {
-            Task::Association => association(problem, d_vocab, d, settings),
+            Task::Association => association(problem, d_vocab, d, settings, observer),
             Task::Distribution => {
-                let encoder =
-                    Encoder::solve(problem, d_vocab, d, settings.gap, settings.effort, settings.seed)?;
+                let Settings { gap, effort, seed, .. } = *settings;
+                let encoder = Encoder::solve(problem, d_vocab, d, gap, effort, seed, observer)?;
                 Ok(Target { task, encoder, codes: None })
             }
         }
@@ -43,14 +50,20 @@ impl Target {
 
 /// Codes of the most frequent next tokens, scaled so that the gap is what was asked for; tokens that are no label have the
 /// code 0 and lose by as much as a label at right angles.
-fn association(problem: &Problem, d_vocab: u64, d: usize, settings: &Settings) -> Result<Target> {
+fn association(
+    problem: &Problem,
+    d_vocab: u64,
+    d: usize,
+    settings: &Settings,
+    observer: &dyn Observer,
+) -> Result<Target> {
     if !(settings.gap.0 > 0.0 && settings.gap.0.is_finite()) {
         return Err(Error::setting("gap", format!("must be above 0 nats (got {})", settings.gap.0)));
     }
     let tops: Vec<u32> = (0..problem.len()).map(|i| top_token(problem, i)).collect();
     let mut labels: BTreeMap<u32, usize> = tops.iter().map(|&t| (t, 0)).collect();
     labels.values_mut().zip(0..).for_each(|(index, i)| *index = i);
-    let codes = Codes::new(labels.len(), d, settings.seed)?;
+    let codes = Codes::new(labels.len(), d, settings.seed, observer)?;
     let others = d_vocab > labels.len() as u64;
     let margin = if others { (1.0 - codes.coherence).min(1.0) } else { 1.0 - codes.coherence };
     let wrong = (d_vocab as f64 - 1.0).max(1.0);

@@ -9,9 +9,9 @@ use super::model::{Method, Model};
 use super::network::Network;
 use super::searched;
 use super::task::Samples;
+use crate::observe::{Counter, Observer, Stage};
 use crate::{Error, Result};
 use rayon::prelude::*;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// What is asked of the builder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,33 +45,6 @@ impl Default for Settings {
     }
 }
 
-/// What is going on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
-    /// Ids for the contexts.
-    Map,
-    /// Hashes for the blocks.
-    Search,
-    /// Every sample through both evaluators.
-    Verify,
-}
-
-/// Watches a build.
-pub trait Watch: Sync {
-    /// Sees how far a step is; `false` asks to stop.
-    fn look(&self, step: Step, done: usize, total: usize) -> bool;
-}
-
-/// Watches nothing.
-#[derive(Debug, Clone, Copy)]
-pub struct Unwatched;
-
-impl Watch for Unwatched {
-    fn look(&self, _: Step, _: usize, _: usize) -> bool {
-        true
-    }
-}
-
 /// A verified model and how it came about.
 #[derive(Debug, Clone)]
 pub struct Built {
@@ -92,17 +65,17 @@ pub struct Built {
 }
 
 /// Builds the network and verifies it on every sample.
-pub fn build(samples: &Samples, settings: &Settings, watch: &dyn Watch) -> Result<Built> {
+pub fn build(samples: &Samples, settings: &Settings, observer: &dyn Observer) -> Result<Built> {
     let task = *samples.task();
     if let Some(label) = samples.only_label() {
         let network = Network::constant(label);
         let candidates = vec![(Method::Constant, network.tally().parameters)];
         let model = Model { task, method: Method::Constant, network };
-        let verified = verify(&model.network, samples, watch)?;
+        let verified = verify(&model.network, samples, observer)?;
         let effort = Effort::default();
         return Ok(Built { model, verified, facts: 1, ids: 1, effort, guarantee: None, candidates });
     }
-    proceed(watch, Step::Map, 0, 1)?;
+    observer.report(Stage::Mapping, 0, None)?;
     let (map, effort) = ContextMap::search(samples, settings.seed)?;
     let facts = map.facts(samples);
     let choices = Choices {
@@ -116,16 +89,15 @@ pub fn build(samples: &Samples, settings: &Settings, watch: &dyn Watch) -> Resul
         networks.push((method, bounded::build(&map, &facts, task.labels, choices)));
     }
     if matches!(settings.memory, None | Some(Memory::Searched)) {
-        let look = |done: usize, total: usize| watch.look(Step::Search, done, total);
-        let found = searched::build(&map, &facts, task.labels, settings.tries, settings.seed, &look);
-        networks.push((Method::Searched, found.ok_or(Error::Interrupted)?));
+        let found = searched::build(&map, &facts, task.labels, settings.tries, settings.seed, observer)?;
+        networks.push((Method::Searched, found));
     }
     let candidates: Vec<(Method, usize)> = networks.iter().map(|(m, n)| (*m, n.tally().parameters)).collect();
     let smallest = networks.into_iter().min_by_key(|(_, n)| n.tally().parameters);
     let Some((method, network)) = smallest else {
         return Err(Error::setting("method", "no memory was built"));
     };
-    let verified = verify(&network, samples, watch)?;
+    let verified = verify(&network, samples, observer)?;
     let guarantee = Lookup::ALL
         .map(|lookup| bounded::guarantee(&map, facts.len(), task.labels, lookup))
         .into_iter()
@@ -135,18 +107,14 @@ pub fn build(samples: &Samples, settings: &Settings, watch: &dyn Watch) -> Resul
     Ok(Built { model, verified, facts, ids, effort, guarantee, candidates })
 }
 
-fn proceed(watch: &dyn Watch, step: Step, done: usize, total: usize) -> Result<()> {
-    if watch.look(step, done, total) { Ok(()) } else { Err(Error::Interrupted) }
-}
-
 /// Samples that one task of the pool verifies.
 const LOT: usize = 64;
 
 /// Runs every sample through both evaluators; how many there were, or the first that is wrong.
-pub fn verify(network: &Network, samples: &Samples, watch: &dyn Watch) -> Result<usize> {
+pub fn verify(network: &Network, samples: &Samples, observer: &dyn Observer) -> Result<usize> {
     let compiled = Compiled::new(network);
-    let done = AtomicUsize::new(0);
     let total = samples.len();
+    let counter = Counter::new(observer, Stage::Verifying, Some(total as u64));
     samples.list().par_chunks(LOT).try_for_each(|lot| {
         for sample in lot {
             let (seen, read) = (samples.visible(sample), sample.read as usize);
@@ -167,8 +135,7 @@ pub fn verify(network: &Network, samples: &Samples, watch: &dyn Watch) -> Result
                 ));
             }
         }
-        let before = done.fetch_add(lot.len(), Ordering::Relaxed);
-        proceed(watch, Step::Verify, before + lot.len(), total)
+        counter.add(lot.len() as u64)
     })?;
     Ok(total)
 }
@@ -181,7 +148,9 @@ mod tests {
     use super::super::task::{Attention, Goal, Task};
     use super::*;
     use crate::corpus::random::Associations;
+    use crate::observe::{Progress, Silent};
     use proptest::prelude::*;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     const NEXT: Task = Task {
         goal: Goal::Next,
@@ -201,7 +170,7 @@ mod tests {
     }
 
     fn built(samples: &Samples, settings: &Settings) -> Built {
-        let built = build(samples, settings, &Unwatched).unwrap();
+        let built = build(samples, settings, &Silent).unwrap();
         assert_eq!(built.verified, samples.len());
         let network = &built.model.network;
         if built.model.method == Method::Bounded && settings.block.is_none() && settings.lookup.is_none() {
@@ -357,16 +326,20 @@ mod tests {
     }
 
     #[test]
-    fn a_build_can_be_stopped_at_any_step() {
-        struct Stop(Step);
-        impl Watch for Stop {
-            fn look(&self, step: Step, _: usize, _: usize) -> bool {
-                step != self.0
+    fn a_build_can_be_stopped_at_any_stage() {
+        struct Until(Stage, AtomicBool);
+        impl Observer for Until {
+            fn progress(&self, progress: &Progress<'_>) {
+                self.1.fetch_or(progress.stage == self.0, Ordering::Relaxed);
+            }
+            fn should_stop(&self) -> bool {
+                self.1.load(Ordering::Relaxed)
             }
         }
         let samples = all_sequences(2, 3, 3);
-        for step in [Step::Map, Step::Search, Step::Verify] {
-            assert!(matches!(build(&samples, &settings(None), &Stop(step)), Err(Error::Interrupted)));
+        for stage in [Stage::Mapping, Stage::Searching, Stage::Verifying] {
+            let until = Until(stage, AtomicBool::new(false));
+            assert!(matches!(build(&samples, &settings(None), &until), Err(Error::Interrupted)));
         }
     }
 
@@ -375,7 +348,7 @@ mod tests {
         let samples = all_sequences(2, 3, 3);
         let mut network = built(&samples, &settings(Some(Memory::Bounded))).model.network;
         network.head.bias = 1.into();
-        let message = verify(&network, &samples, &Unwatched).unwrap_err().to_string();
+        let message = verify(&network, &samples, &Silent).unwrap_err().to_string();
         assert!(message.contains("a bug in the construction"), "{message}");
     }
 
@@ -450,8 +423,8 @@ mod tests {
                 let (map, _) = ContextMap::search(&samples, seed).unwrap();
                 let facts = map.facts(&samples);
                 let sizes = (sizes.0.min(facts.len()), sizes.1);
-                let network = searched::of_sizes(&map, &facts, labels, sizes, 60, seed, &|_, _| true).unwrap();
-                prop_assert_eq!(verify(&network, &samples, &Unwatched).unwrap(), samples.len());
+                let network = searched::of_sizes(&map, &facts, labels, sizes, 60, seed, &Silent).unwrap();
+                prop_assert_eq!(verify(&network, &samples, &Silent).unwrap(), samples.len());
             }
         }
     }

@@ -96,7 +96,8 @@ pub fn random_positions(associations: &Associations, seed: u64, switches: Switch
 mod tests {
     use super::super::task::Attention;
     use super::*;
-    use crate::corpus::{Corpus, Options, Outputs, Silent, Source};
+    use crate::corpus::{Corpus, Options, Outputs, Source};
+    use crate::observe::Silent;
 
     const NEXT: Switches = Switches { goal: Goal::Next, attention: Attention::Causal, padded: false };
 

@@ -343,9 +343,10 @@ fn read_number(text: &str) -> Option<Dyadic> {
 mod tests {
     use super::super::task::examples::*;
     use super::super::task::{Attention, Goal};
-    use super::super::{Memory, Settings, Unwatched, build};
+    use super::super::{Memory, Settings, build};
     use super::*;
     use crate::corpus::Corpus;
+    use crate::observe::Silent;
     use proptest::prelude::*;
     use std::sync::LazyLock;
 
@@ -353,7 +354,7 @@ mod tests {
         let task = task(Goal::EveryPosition, Attention::Bidirectional, false);
         let samples = samples(task, &[(&[0, 1, 2], &[0, 1, 2]), (&[2, 2], &[3, 1]), (&[1], &[0])]);
         let settings = Settings { memory: Some(memory), tries: 50, ..Settings::default() };
-        let model = build(&samples, &settings, &Unwatched).unwrap().model;
+        let model = build(&samples, &settings, &Silent).unwrap().model;
         let vocabulary = Corpus::from_rows(&[10u16, 20, 30], 3, 2).unwrap().vocabulary;
         let vocabulary = serde_json::from_value(serde_json::to_value(&vocabulary).unwrap()).unwrap();
         let labels = Labels::Names(["a", "b", "c", "d"].map(String::from).to_vec());

@@ -19,6 +19,7 @@
 
 use super::context_map::Fact;
 use super::halving::{CLOSED, Halving};
+use crate::Result;
 use crate::num::Stream;
 use rayon::prelude::*;
 use std::ops::Range;
@@ -66,27 +67,25 @@ const OFFSETS: u64 = 256;
 /// Slopes that one task of the pool tries.
 const LOT: u64 = 4;
 
-/// Blocks for all facts, which are sorted by id and cut into these classes; `None` where `look` asks to stop, which sees how
-/// many facts are done.
+/// Blocks for all facts, which are sorted by id and cut into these classes. `report` receives the number of facts that are
+/// done; its error ends the search.
 pub fn search(
     facts: &[Fact],
     classes: &[Range<usize>],
     plan: &Halving,
     effort: Effort,
     seed: u64,
-    look: &dyn Fn(usize) -> bool,
-) -> Option<Vec<HashedBlock>> {
+    report: &dyn Fn(usize) -> Result<()>,
+) -> Result<Vec<HashedBlock>> {
     let mut blocks: Vec<HashedBlock> = Vec::new();
     let mut places: Vec<usize> = classes.iter().map(|c| c.start).collect();
     let mut expected = 2 * plan.slots.isqrt() + 1;
     loop {
         let done: usize = places.iter().zip(classes).map(|(p, c)| p - c.start).sum();
         if done == facts.len() {
-            return Some(blocks);
+            return Ok(blocks);
         }
-        if !look(done) {
-            return None;
-        }
+        report(done)?;
         let key = Stream::new(seed, "kajitsuka2024 hashes", blocks.len() as u64).next_u64();
         let task = Task::new(facts, classes, &places, blocks.last(), plan, effort, expected, key);
         let block = task.best(effort.tries);
@@ -323,6 +322,7 @@ impl Slots {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Error;
     use proptest::prelude::*;
 
     fn facts(ids: impl IntoIterator<Item = u64>, labels: u32) -> Vec<Fact> {
@@ -371,7 +371,7 @@ mod tests {
             let classes = classes(facts.len(), k);
             let of = |threads: usize| {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-                pool.install(|| search(&facts, &classes, &plan, effort, 5, &|_| true)).unwrap()
+                pool.install(|| search(&facts, &classes, &plan, effort, 5, &|_| Ok(()))).unwrap()
             };
             let blocks = of(1);
             check(&facts, &classes, &plan, &blocks);
@@ -391,7 +391,9 @@ mod tests {
         let plan = Halving::new(4, 8);
         let effort = Effort { tries: 10, reach_bits: 12 };
         let (facts, classes) = (facts(0..100, 7), classes(100, 2));
-        assert_eq!(search(&facts, &classes, &plan, effort, 0, &|done| done < 20), None);
+        let until_20 = |done| if done < 20 { Ok(()) } else { Err(Error::Interrupted) };
+        let stopped = search(&facts, &classes, &plan, effort, 0, &until_20);
+        assert!(matches!(stopped, Err(Error::Interrupted)));
     }
 
     proptest! {
@@ -404,7 +406,7 @@ mod tests {
             let facts = if dense { facts(0..n, labels) } else { facts(ids, labels) };
             let (plan, classes) = (Halving::new(slots, 12), classes(facts.len(), k));
             let effort = Effort { tries: 600, reach_bits: 20 };
-            check(&facts, &classes, &plan, &search(&facts, &classes, &plan, effort, 1, &|_| true).unwrap());
+            check(&facts, &classes, &plan, &search(&facts, &classes, &plan, effort, 1, &|_| Ok(())).unwrap());
         }
     }
 }

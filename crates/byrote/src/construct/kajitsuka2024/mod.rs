@@ -29,13 +29,14 @@
 //! not marked); G. Vardi, G. Yehudai, O. Shamir, "On the Optimal Memorization Power of ReLU Neural Networks", arXiv:2110.03187.
 //!
 //! ```
-//! use byrote::construct::kajitsuka2024::{Attention, Goal, Samples, Settings, Task, Unwatched, build};
+//! use byrote::construct::kajitsuka2024::{Attention, Goal, Samples, Settings, Task, build};
+//! use byrote::observe::Silent;
 //!
 //! let (goal, attention) = (Goal::Next, Attention::Causal);
 //! let task = Task { goal, attention, padded: false, d_vocab: 2, n_ctx: 2, labels: 3 };
 //! let facts: [(&[u32], &[u32]); 3] = [(&[0], &[2]), (&[1], &[0]), (&[0, 1], &[1])];
 //! let samples = Samples::new(task, facts).map_err(byrote::Error::from)?;
-//! let built = build(&samples, &Settings::default(), &Unwatched)?;
+//! let built = build(&samples, &Settings::default(), &Silent)?;
 //! assert_eq!(built.verified, 3);
 //! assert_eq!(built.model.ready().answer(&[0, 1], None)?.label(), Some(1));
 //! # Ok::<(), byrote::Error>(())
@@ -60,7 +61,7 @@ pub mod scan;
 pub mod searched;
 pub mod task;
 
-pub use build::{Built, Memory, Settings, Step, Unwatched, Watch, build};
+pub use build::{Built, Memory, Settings, build};
 pub use dyadic::Dyadic;
 pub use file::{ExactFile, Labels};
 pub use lookup::Lookup;

@@ -43,6 +43,8 @@ use super::halving::{Halving, MOST_SLOTS, overflow_bits};
 use super::hash_search::{Effort, HashedBlock, Run, search};
 use super::network::Channel::{O, U, V, Z};
 use super::network::{Channel, Head, Layer, Network, Neuron, Part, Stage};
+use crate::Result;
+use crate::observe::{self, Observer};
 use dashu_int::IBig;
 use dashu_int::ops::BitTest;
 use std::ops::Range;
@@ -61,18 +63,17 @@ const QUICK_TRIES: u64 = 1 << 12;
 /// Facts that are looked at for that.
 const SAMPLE: usize = 3_000;
 
-/// The smallest network that the search finds; `None` where `look` asks to stop. `look` sees how many of how many facts are
-/// done.
+/// The smallest network that the search finds.
 pub fn build(
     map: &ContextMap,
     facts: &[Fact],
     labels: u32,
     tries: u64,
     seed: u64,
-    look: &dyn Fn(usize, usize) -> bool,
-) -> Option<Network> {
-    let sizes = best_sizes(facts, labels, tries, seed, look)?;
-    of_sizes(map, facts, labels, sizes, tries, seed, look)
+    observer: &dyn Observer,
+) -> Result<Network> {
+    let sizes = best_sizes(facts, labels, tries, seed, observer)?;
+    of_sizes(map, facts, labels, sizes, tries, seed, observer)
 }
 
 /// As [`build`], with so many classes and slots.
@@ -83,12 +84,17 @@ pub(super) fn of_sizes(
     (classes, slots): (usize, usize),
     tries: u64,
     seed: u64,
-    look: &dyn Fn(usize, usize) -> bool,
-) -> Option<Network> {
+    observer: &dyn Observer,
+) -> Result<Network> {
     let (plan, classes) = (Halving::new(slots, PERIOD_BITS), split(facts.len(), classes));
     let effort = Effort { tries, reach_bits: reach_bits(tries) };
-    let blocks = search(facts, &classes, &plan, effort, seed, &|done| look(done, facts.len()))?;
-    Some(assemble(map, facts, labels, &classes, &plan, &blocks))
+    let blocks = search(facts, &classes, &plan, effort, seed, &report(observer, facts))?;
+    Ok(assemble(map, facts, labels, &classes, &plan, &blocks))
+}
+
+/// Reports how many of the facts are done.
+fn report<'a>(observer: &'a dyn Observer, facts: &'a [Fact]) -> impl Fn(usize) -> Result<()> + 'a {
+    |done| observer.report(observe::Stage::Searching, done as u64, Some(facts.len() as u64))
 }
 
 /// The facts in so many equal parts.
@@ -107,8 +113,8 @@ fn best_sizes(
     labels: u32,
     tries: u64,
     seed: u64,
-    look: &dyn Fn(usize, usize) -> bool,
-) -> Option<(usize, usize)> {
+    observer: &dyn Observer,
+) -> Result<(usize, usize)> {
     let quick = QUICK_TRIES.min(tries);
     // The best of T tries holds about sqrt(2 S ln T / c) facts.
     let gain = ((quick.max(2) as f64).ln() / (tries.max(2) as f64).ln()).sqrt();
@@ -127,7 +133,7 @@ fn best_sizes(
             }
             let effort = Effort { tries: quick, reach_bits: reach_bits(tries) };
             let parts = split(sample.len(), classes);
-            let blocks = search(sample, &parts, &plan, effort, seed, &|_| look(0, facts.len()))?.len();
+            let blocks = search(sample, &parts, &plan, effort, seed, &|_| report(observer, facts)(0))?.len();
             let cost = fixed + (2 + classes) as f64 * scale * gain * blocks as f64;
             worse = if cost < least { 0 } else { worse + 1 };
             least = least.min(cost);
@@ -137,7 +143,7 @@ fn best_sizes(
             slots += (slots / 6).max(1);
         }
     }
-    best.map(|(_, classes, slots)| (classes, slots))
+    Ok(best.map_or((1, 1), |(_, classes, slots)| (classes, slots)))
 }
 
 /// The network of a plan and the blocks found for it.
@@ -369,6 +375,7 @@ mod tests {
     use super::super::compiled::Compiled;
     use super::super::interpret;
     use super::*;
+    use crate::observe::Silent;
     use proptest::prelude::*;
 
     /// A map with room for ids below `end`; its tables do not matter here.
@@ -456,7 +463,7 @@ mod tests {
             let ids: Vec<u64> = if dense { (0..ids.len() as u64).collect() } else { ids.into_iter().collect() };
             let facts: Vec<Fact> = ids.iter().zip(&drawn).map(|(&id, y)| Fact { id, label: y % labels }).collect();
             let map = map(3000);
-            let network = of_sizes(&map, &facts, labels, (classes, slots), 300, seed, &|_, _| true).unwrap();
+            let network = of_sizes(&map, &facts, labels, (classes, slots), 300, seed, &Silent).unwrap();
             let memory = memory(&network, &facts);
             let compiled = Compiled::new(&memory);
             for (token, fact) in (0u32..).zip(&facts) {
@@ -472,7 +479,7 @@ mod tests {
     #[test]
     fn the_class_bits_tell_the_classes_apart_and_are_gone_before_the_digits() {
         let facts: Vec<Fact> = (0..30).map(|i| Fact { id: 7 * i + 1, label: (i * i % 5) as u32 }).collect();
-        let network = of_sizes(&map(300), &facts, 5, (3, 4), 200, 1, &|_, _| true).unwrap();
+        let network = of_sizes(&map(300), &facts, 5, (3, 4), 200, 1, &Silent).unwrap();
         let memory = memory(&network, &facts);
         for (token, fact) in (0u32..).zip(&facts) {
             let mut seen = Vec::new();

@@ -38,6 +38,7 @@ use crate::num::Stream;
 use crate::num::linear::{Lu, Mat, product, to_rows};
 use crate::num::precise::linear::{self, is_certainly_regular};
 use crate::num::precise::{Dyadic, IBig, Precise, log2, to_f64};
+use crate::observe::{Observer, Stage};
 use crate::train::Problem;
 use crate::units::Nats;
 use crate::{Error, Result};
@@ -138,7 +139,12 @@ struct Parameters {
 }
 
 /// Constructs and measures; see the head of the file.
-pub fn literal(problem: &Problem, d_vocab: u64, settings: &LiteralSettings) -> Result<LiteralReport> {
+pub fn literal(
+    problem: &Problem,
+    d_vocab: u64,
+    settings: &LiteralSettings,
+    observer: &dyn Observer,
+) -> Result<LiteralReport> {
     let n = problem.len();
     check(n, settings)?;
     let targets = Targets::new(problem, d_vocab, settings.gap)?;
@@ -150,7 +156,8 @@ pub fn literal(problem: &Problem, d_vocab: u64, settings: &LiteralSettings) -> R
         match separation(&rough, 128) {
             Ok(found) => {
                 scale(&mut parameters.w, &rough, settings.scale);
-                let construction = Construction { problem, targets: &targets, settings, parameters };
+                let construction =
+                    Construction { problem, targets: &targets, settings, parameters, observer };
                 let (gap, value) = found;
                 let solved = match settings.arithmetic {
                     Arithmetic::F64 => construction.in_f64(),
@@ -287,6 +294,7 @@ struct Construction<'a> {
     targets: &'a Targets,
     settings: &'a LiteralSettings,
     parameters: Parameters,
+    observer: &'a dyn Observer,
 }
 
 /// What came of it.
@@ -339,7 +347,8 @@ impl Construction<'_> {
         let n = self.problem.len();
         let mut bits = 64 + if self.settings.scale < 0.5 { 24 * n } else { 16 * n };
         loop {
-            let solved = self.at(bits);
+            self.observer.report(Stage::Solving, 0, None)?;
+            let solved = self.at(bits)?;
             let (error, log2_condition) =
                 solved.as_ref().map_or((f64::INFINITY, f64::NAN), |s| (s.error, s.log2_condition));
             match solved {
@@ -361,10 +370,10 @@ impl Construction<'_> {
     }
 
     /// The construction at a precision; `None` where elimination meets a pivot of 0.
-    fn at(&self, bits: usize) -> Option<Solved> {
+    fn at(&self, bits: usize) -> Result<Option<Solved>> {
         let n = self.problem.len();
         let features = self.features(bits);
-        let lu = linear::Lu::of(features.clone(), n, bits)?;
+        let Some(lu) = linear::Lu::of(features.clone(), n, bits, self.observer)? else { return Ok(None) };
         let inverse = lu.inverse();
         let certified = is_certainly_regular(&features, &inverse, n, bits, self.radius());
         let finer = bits + GUARD;
@@ -400,14 +409,14 @@ impl Construction<'_> {
             .collect();
         let largest = columns.iter().map(|c| &c.0).max().cloned().unwrap_or(IBig::ZERO);
         let error = columns.iter().map(|c| &c.1).max().cloned().unwrap_or(IBig::ZERO);
-        Some(Solved {
+        Ok(Some(Solved {
             bits,
             log2_condition: log2(&linear::norm(&features, n), bits) + log2(&linear::norm(&inverse, n), bits),
             log2_largest_weight: log2(&largest, bits),
             error: to_f64(&error, finer + bits),
             certified,
             error_in_f64: Some(columns.iter().map(|c| c.2).fold(0.0, larger)),
-        })
+        }))
     }
 
     /// The construction as an ordinary program does it: features, LU with one refinement and forward pass in f64.
@@ -421,7 +430,7 @@ impl Construction<'_> {
         let features = Mat::from_fn(n, n, |i, k| psi.value(self.parameters.w[k] * f[i] + self.settings.eta));
         let tokens = self.tokens();
         let targets = Mat::from_fn(n, tokens.len(), |i, c| self.target(i, tokens[c]));
-        let lu = Lu::of(features.clone());
+        let lu = Lu::of(features.clone(), self.observer)?;
         let residual = |v: &Mat<f64>| &targets - product(features.as_ref(), v.as_ref());
         let mut v = targets.clone();
         lu.solve(&mut v);
@@ -462,6 +471,7 @@ fn larger(a: f64, b: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::observe::Silent;
     use crate::train::problem::examples::{letters, stories};
 
     /// So many contexts, up to 36: runs of one letter, one to nine of it.
@@ -494,14 +504,14 @@ mod tests {
         for activation in [Activation::Tanh, Activation::Gelu] {
             for mixer in [Mixer::Attention, Mixer::Average] {
                 let wanted = LiteralSettings { mixer, ..settings(activation) };
-                let report = literal(&problem, d_vocab, &wanted).unwrap();
+                let report = literal(&problem, d_vocab, &wanted, &Silent).unwrap();
                 assert!(report.certified_regular && report.max_logit_error <= 1e-6, "{report:?}");
                 assert!(report.log2_condition > 53.0, "{report:?}");
                 assert!(report.bits as f64 > report.log2_condition, "{report:?}");
                 // The same weights through a double-precision forward pass.
                 assert!(report.max_logit_error_in_f64.unwrap() > 1e-2, "{report:?}");
                 let double = LiteralSettings { arithmetic: Arithmetic::F64, ..wanted };
-                let refused = literal(&problem, d_vocab, &double).unwrap_err().to_string();
+                let refused = literal(&problem, d_vocab, &double, &Silent).unwrap_err().to_string();
                 assert!(refused.contains("53 bits") && refused.contains("more bits"), "{refused}");
             }
         }
@@ -511,9 +521,9 @@ mod tests {
     fn three_contexts_are_within_double_precision() {
         let (problem, d_vocab) = contexts(3);
         let double = LiteralSettings { arithmetic: Arithmetic::F64, ..settings(Activation::Tanh) };
-        let report = literal(&problem, d_vocab, &double).unwrap();
+        let report = literal(&problem, d_vocab, &double, &Silent).unwrap();
         assert!(report.bits == 53 && report.max_logit_error <= 1e-6, "{report:?}");
-        let bits = literal(&problem, d_vocab, &settings(Activation::Tanh)).unwrap();
+        let bits = literal(&problem, d_vocab, &settings(Activation::Tanh), &Silent).unwrap();
         assert!((bits.log2_condition - report.log2_condition).abs() < 4.0, "{bits:?} {report:?}");
         assert!(bits.max_logit_error < 1e-15);
     }
@@ -522,7 +532,7 @@ mod tests {
     fn every_analytic_activation_works_and_relu_is_refused() {
         let (problem, d_vocab) = contexts(6);
         for activation in Activation::ALL {
-            let found = literal(&problem, d_vocab, &settings(activation));
+            let found = literal(&problem, d_vocab, &settings(activation), &Silent);
             match activation {
                 Activation::Relu => assert!(found.unwrap_err().to_string().contains("polynomial")),
                 _ => assert!(found.unwrap().certified_regular, "{activation}"),
@@ -534,7 +544,8 @@ mod tests {
     fn smaller_weights_need_more_bits() {
         let (problem, d_vocab) = contexts(10);
         let at = |scale| {
-            literal(&problem, d_vocab, &LiteralSettings { scale, ..settings(Activation::Tanh) }).unwrap()
+            literal(&problem, d_vocab, &LiteralSettings { scale, ..settings(Activation::Tanh) }, &Silent)
+                .unwrap()
         };
         let (one, tenth) = (at(1.0), at(0.1));
         assert!(tenth.log2_condition > one.log2_condition + 20.0, "{one:?} {tenth:?}");
@@ -573,11 +584,11 @@ mod tests {
             (LiteralSettings { tolerance: 0.0, ..fine.clone() }, "logit_tolerance"),
             (LiteralSettings { gap: Nats(-1.0), ..fine.clone() }, "gap"),
         ] {
-            let error = literal(&problem, d_vocab, &wrong).unwrap_err().to_string();
+            let error = literal(&problem, d_vocab, &wrong, &Silent).unwrap_err().to_string();
             assert!(error.contains(says), "{error}");
         }
         let (large, d_vocab) = stories(60);
         assert!(large.len() > MOST_CONTEXTS);
-        assert!(literal(&large, d_vocab, &fine).unwrap_err().to_string().contains("other methods"));
+        assert!(literal(&large, d_vocab, &fine, &Silent).unwrap_err().to_string().contains("other methods"));
     }
 }

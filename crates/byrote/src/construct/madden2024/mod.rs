@@ -10,7 +10,7 @@
 //! | `W_Q W_K^T`, `W_V W_O` | W_1 W_2^T, W_3 W_0 | the two bilinear maps of a head |
 //! | `W_in`, `b_in` | W, b | hidden layer |
 //! | `W_U` | V | output |
-//! | `a`, stage `Mixed` | h_2 | what the mixer makes of a context |
+//! | `a`, layer `Mixed` | h_2 | what the mixer makes of a context |
 //!
 //! **What differs from the proof.** The proof draws the mixer and the hidden layer at random, near 0, and inverts the n x n
 //! matrix of features, whose condition number doubles with every few contexts: in double precision it is singular at 6.
@@ -40,7 +40,8 @@ pub mod sorted;
 use super::{Targets, check_tolerance};
 use crate::error::Refusal;
 use crate::model::{Activation, Config, Mixer, Model, Preset, Shape};
-use crate::train::{Evaluator, Problem, Stage};
+use crate::observe::{Observer, Stage};
+use crate::train::{Evaluator, Layer, Problem};
 use crate::units::Nats;
 use crate::{Error, Result};
 use serde::Serialize;
@@ -134,7 +135,13 @@ pub struct Report {
 }
 
 /// Writes down a model that memorizes the problem.
-pub fn build(problem: &Problem, d_vocab: u64, n_ctx: u64, settings: &Settings) -> Result<(Model, Report)> {
+pub fn build(
+    problem: &Problem,
+    d_vocab: u64,
+    n_ctx: u64,
+    settings: &Settings,
+    observer: &dyn Observer,
+) -> Result<(Model, Report)> {
     check_tolerance(settings.tolerance)?;
     let config = config(problem, d_vocab, n_ctx, settings)?;
     let targets = Targets::new(problem, d_vocab, settings.gap)?;
@@ -146,7 +153,8 @@ pub fn build(problem: &Problem, d_vocab: u64, n_ctx: u64, settings: &Settings) -
     let mut refusal = None;
     for retry in 0..DRAWS {
         let seed = settings.seed.wrapping_add(retry);
-        let draw = Draw::new(config, problem, &targets, seed)?;
+        observer.report(Stage::Solving, 0, None)?;
+        let draw = Draw::new(config, problem, &targets, seed, observer)?;
         let found = if saturates { sorted::solve(&draw) } else { pairs::solve(&draw, settings.tolerance) };
         match found {
             Ok(attempt) if attempt.error <= settings.tolerance => {
@@ -230,6 +238,7 @@ fn config(problem: &Problem, d_vocab: u64, n_ctx: u64, settings: &Settings) -> R
 
 /// A mixer that was drawn, and what it makes of the contexts.
 pub(crate) struct Draw<'a> {
+    observer: &'a dyn Observer,
     problem: &'a Problem,
     targets: &'a Targets,
     config: Config,
@@ -241,10 +250,16 @@ pub(crate) struct Draw<'a> {
 }
 
 impl<'a> Draw<'a> {
-    fn new(config: Config, problem: &'a Problem, targets: &'a Targets, seed: u64) -> Result<Self> {
+    fn new(
+        config: Config,
+        problem: &'a Problem,
+        targets: &'a Targets,
+        seed: u64,
+        observer: &'a dyn Observer,
+    ) -> Result<Self> {
         let parameters = mixer::draw(&config, seed);
-        let mixed = Evaluator::<f64>::forward(config, problem).rows(Stage::Mixed, &parameters);
-        Ok(Self { problem, targets, config, seed, parameters, mixed })
+        let mixed = Evaluator::<f64>::forward(config, problem).rows(Layer::Mixed, &parameters);
+        Ok(Self { observer, problem, targets, config, seed, parameters, mixed })
     }
 
     fn d(&self) -> usize {
@@ -305,7 +320,7 @@ impl<'a> Draw<'a> {
     /// The largest error of a logit, through the public forward pass.
     fn error(&self, parameters: &[f64]) -> f64 {
         let errors = Evaluator::<f64>::forward(self.config, self.problem).for_each_row(
-            Stage::Logits,
+            Layer::Logits,
             parameters,
             || 0f64,
             |most, context, logits| {

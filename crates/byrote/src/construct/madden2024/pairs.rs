@@ -21,7 +21,8 @@ use crate::error::Refusal;
 use crate::model::Config;
 use crate::num::Stream;
 use crate::num::linear::{Lu, Mat, MatRef, product, rows, subtract_product};
-use crate::train::{Evaluator, Problem, Stage};
+use crate::observe::{Observer, Silent};
+use crate::train::{Evaluator, Layer, Problem};
 use crate::{Error, Result};
 
 const GAINS: [f64; 4] = [8.0, 32.0, 128.0, 512.0];
@@ -46,7 +47,7 @@ pub(super) fn check_memory(config: &Config, problem: &Problem, settings: &Settin
 pub(super) fn solve(draw: &Draw<'_>, tolerance: f64) -> Result<Attempt> {
     let mut best: Option<Attempt> = None;
     for gain in GAINS {
-        let attempt = attempt(draw, gain, neurons(draw, gain));
+        let attempt = attempt(draw, gain, neurons(draw, gain))?;
         let better = best.as_ref().is_none_or(|b| b.error.is_nan() || attempt.error < b.error);
         if better {
             best = Some(attempt);
@@ -101,13 +102,13 @@ impl System {
     pub fn first(problem: &Problem, d_vocab: u64, n_ctx: u64, settings: &Settings) -> Result<Self> {
         let config = super::config(problem, d_vocab, n_ctx, settings)?;
         let targets = Targets::new(problem, d_vocab, settings.gap)?;
-        let draw = Draw::new(config, problem, &targets, settings.seed)?;
+        let draw = Draw::new(config, problem, &targets, settings.seed, &Silent)?;
         Ok(Self::of(&draw, &draw.with_hidden(&neurons(&draw, GAINS[0]))))
     }
 
     /// That of a hidden layer, which is among the parameters.
     fn of(draw: &Draw<'_>, parameters: &[f64]) -> Self {
-        let mut features = Evaluator::<f64>::forward(draw.config, draw.problem).rows(Stage::Read, parameters);
+        let mut features = Evaluator::<f64>::forward(draw.config, draw.problem).rows(Layer::Read, parameters);
         let scales = scale_columns(&mut features, draw.neurons());
         let mut wanted = Mat::zeros(draw.problem.len(), draw.omega());
         for i in 0..draw.problem.len() {
@@ -127,36 +128,37 @@ impl System {
     }
 
     /// V, solved with this many refinements at most, and the factors of a square system.
-    pub fn solve(&self, refinements: usize) -> (Mat<f64>, Option<Lu>) {
+    pub fn solve(&self, refinements: usize, observer: &dyn Observer) -> Result<(Mat<f64>, Option<Lu>)> {
         let features = rows(&self.features, self.columns());
         let (n, m) = (features.nrows(), features.ncols());
         if n == m {
-            let lu = Lu::of(features.to_owned());
-            let v = refine(features, &self.wanted, refinements, |residual| {
+            let lu = Lu::of(features.to_owned(), observer)?;
+            let v = refine(features, &self.wanted, refinements, observer, |residual| {
                 lu.solve(residual);
                 None
-            });
-            return (v, Some(lu));
+            })?;
+            return Ok((v, Some(lu)));
         }
         let mut gram = product(features, features.transpose());
         let ridge = RIDGE * (0..n).map(|i| gram[(i, i)]).sum::<f64>() / n as f64;
         (0..n).for_each(|i| gram[(i, i)] += ridge);
         // Symmetric and positive definite: LU with pivoting is as stable, and needs no second path for a pivot below 0.
-        let lu = Lu::of(gram);
-        let v = refine(features, &self.wanted, refinements, |residual| {
+        let lu = Lu::of(gram, observer)?;
+        let v = refine(features, &self.wanted, refinements, observer, |residual| {
             lu.solve(residual);
             Some(product(features.transpose(), residual.as_ref()))
-        });
-        (v, None)
+        })?;
+        Ok((v, None))
     }
 }
 
 /// The output for a hidden layer.
-pub(super) fn attempt(draw: &Draw<'_>, gain: f64, neurons: Vec<(Vec<f64>, f64)>) -> Attempt {
+pub(super) fn attempt(draw: &Draw<'_>, gain: f64, neurons: Vec<(Vec<f64>, f64)>) -> Result<Attempt> {
     let (n, m, omega) = (draw.problem.len(), draw.neurons(), draw.omega());
     let mut parameters = draw.with_hidden(&neurons);
     let system = System::of(draw, &parameters);
-    let (v, lu) = system.solve(if n == m { REFINEMENTS.0 } else { REFINEMENTS.1 });
+    let refinements = if n == m { REFINEMENTS.0 } else { REFINEMENTS.1 };
+    let (v, lu) = system.solve(refinements, draw.observer)?;
     let condition = lu.map(|lu| lu.condition());
     let scales = system.scales;
     drop((system.features, system.wanted));
@@ -165,14 +167,14 @@ pub(super) fn attempt(draw: &Draw<'_>, gain: f64, neurons: Vec<(Vec<f64>, f64)>)
         row.iter_mut().enumerate().for_each(|(token, x)| *x = v[(k, token)] * scale);
     }
     let finite = parameters.iter().all(|x| x.is_finite());
-    Attempt {
+    Ok(Attempt {
         solver: Solver::Pairs,
         error: if finite { draw.error(&parameters) } else { f64::NAN },
         parameters,
         gain: Some(gain),
         relative_gap: None,
         condition,
-    }
+    })
 }
 
 /// Divides each column by a power of two near its largest entry; gives what rows of V are to be multiplied with.
@@ -203,13 +205,15 @@ fn refine(
     features: MatRef<'_, f64>,
     wanted: &Mat<f64>,
     most: usize,
+    observer: &dyn Observer,
     solve: impl Fn(&mut Mat<f64>) -> Option<Mat<f64>>,
-) -> Mat<f64> {
+) -> Result<Mat<f64>> {
     let mut residual = wanted.clone();
     let first = solve(&mut residual);
     let mut v = first.unwrap_or(residual);
     let mut error = f64::INFINITY;
     for _ in 0..most {
+        observer.check()?;
         let mut left = wanted.clone();
         subtract_product(&mut left, features, v.as_ref());
         let now = largest(&left);
@@ -221,5 +225,5 @@ fn refine(
         let step = solve(&mut left);
         v += step.as_ref().unwrap_or(&left);
     }
-    v
+    Ok(v)
 }

@@ -2,6 +2,7 @@ use super::*;
 use crate::evaluate::evaluate;
 use crate::model::Positions;
 use crate::model::reference::softmax;
+use crate::observe::Silent;
 use crate::train::problem::examples::{letters, stories};
 use proptest::prelude::*;
 
@@ -20,7 +21,7 @@ fn every_activation_and_mixer_memorizes_with_one_neuron_a_context() {
         for activation in Activation::ALL {
             for seed in 0..3 {
                 let settings = Settings { mixer, activation, seed, ..Settings::default() };
-                let (model, report) = build(&problem, d_vocab, 9, &settings).unwrap();
+                let (model, report) = build(&problem, d_vocab, 9, &settings, &Silent).unwrap();
                 assert_eq!(model.config().shape.d_mlp, problem.len() as u64);
                 let most = if report.solver == Solver::Sorted { 1e-12 } else { 1e-8 };
                 assert!(report.max_logit_error <= most, "{mixer} {activation} {seed}: {report:?}");
@@ -39,7 +40,7 @@ fn one_dimension_is_enough() {
             [Activation::Tanh, Activation::Logistic, Activation::Erf, Activation::Gelu, Activation::Relu]
         {
             let settings = Settings { mixer, activation, d_model: 1, ..Settings::default() };
-            let (_, report) = build(&problem, d_vocab, 9, &settings).unwrap();
+            let (_, report) = build(&problem, d_vocab, 9, &settings, &Silent).unwrap();
             assert!(report.max_logit_error <= 1e-6, "{mixer} {activation}: {report:?}");
         }
     }
@@ -51,7 +52,7 @@ fn the_reference_gives_the_smoothed_distributions() {
     let (problem, d_vocab) = stories(30);
     for activation in [Activation::Tanh, Activation::Gelu] {
         let settings = Settings { activation, ..Settings::default() };
-        let (model, _) = build(&problem, d_vocab, 9, &settings).unwrap();
+        let (model, _) = build(&problem, d_vocab, 9, &settings, &Silent).unwrap();
         let eps = Targets::new(&problem, d_vocab, settings.gap).unwrap().eps;
         for i in 0..problem.len() {
             let mut wanted = vec![eps; d_vocab as usize];
@@ -76,8 +77,8 @@ fn another_target_changes_its_own_context_alone() {
         for slack in [0.0, 0.2] {
             let settings = Settings { activation, slack, ..Settings::default() };
             let logits = |problem: &Problem| {
-                let (model, _) = build(problem, d_vocab, 9, &settings).unwrap();
-                Evaluator::<f64>::forward(*model.config(), problem).rows(Stage::Logits, model.parameters())
+                let (model, _) = build(problem, d_vocab, 9, &settings, &Silent).unwrap();
+                Evaluator::<f64>::forward(*model.config(), problem).rows(Layer::Logits, model.parameters())
             };
             let (a, b) = (logits(&problem), logits(&other));
             let omega = d_vocab as usize;
@@ -92,7 +93,7 @@ fn another_target_changes_its_own_context_alone() {
 #[test]
 fn a_constant_added_to_all_logits_changes_no_distribution() {
     let (problem, d_vocab) = stories(30);
-    let (model, _) = build(&problem, d_vocab, 9, &Settings::default()).unwrap();
+    let (model, _) = build(&problem, d_vocab, 9, &Settings::default(), &Silent).unwrap();
     let omega = d_vocab as usize;
     let output = model.tensors().iter().find(|t| t.name == "W_U").unwrap().range.clone();
     // The first neuron is always at 1.
@@ -118,8 +119,8 @@ fn a_permutation_of_the_contexts_permutes_the_logits() {
     let shuffled = problem.subset(&order);
     let settings = Settings::default();
     let logits = |problem: &Problem| {
-        let (model, _) = build(problem, d_vocab, 9, &settings).unwrap();
-        Evaluator::<f64>::forward(*model.config(), problem).rows(Stage::Logits, model.parameters())
+        let (model, _) = build(problem, d_vocab, 9, &settings, &Silent).unwrap();
+        Evaluator::<f64>::forward(*model.config(), problem).rows(Layer::Logits, model.parameters())
     };
     let (a, b) = (logits(&problem), logits(&shuffled));
     let omega = d_vocab as usize;
@@ -137,13 +138,13 @@ fn it_refuses_outside_its_hypotheses() {
         let settings = Settings { activation, ..Settings::default() };
         let few = Settings { d_mlp: Some(n as u64 - 1), ..settings.clone() };
         let expected = Refusal::TooFewNeurons { neurons: n as u64 - 1, contexts: n as u64 };
-        assert_eq!(refusal(build(&problem, d_vocab, 9, &few)), expected);
+        assert_eq!(refusal(build(&problem, d_vocab, 9, &few, &Silent)), expected);
         // A context twice.
         let twice: Vec<usize> = (0..n).chain([4]).collect();
         let expected = Refusal::DuplicateContext { first: 4, second: n };
-        assert_eq!(refusal(build(&problem.subset(&twice), d_vocab, 9, &settings)), expected);
+        assert_eq!(refusal(build(&problem.subset(&twice), d_vocab, 9, &settings, &Silent)), expected);
         // Contexts longer than the model reads; settings that make no sense.
-        assert!(build(&problem, d_vocab, 3, &settings).is_err());
+        assert!(build(&problem, d_vocab, 3, &settings, &Silent).is_err());
         for wrong in [
             Settings { d_model: 0, ..settings.clone() },
             Settings { slack: -1.0, ..settings.clone() },
@@ -153,12 +154,12 @@ fn it_refuses_outside_its_hypotheses() {
             Settings { tolerance: f64::NAN, ..settings.clone() },
             Settings { tolerance: -1.0, ..settings.clone() },
         ] {
-            let refused = build(&problem, d_vocab, 9, &wrong);
+            let refused = build(&problem, d_vocab, 9, &wrong, &Silent);
             assert!(matches!(refused, Err(Error::Setting { .. })), "{wrong:?}");
         }
     }
     let small = Settings { activation: Activation::Gelu, max_memory: 1000, ..Settings::default() };
-    assert!(matches!(refusal(build(&problem, d_vocab, 9, &small)), Refusal::Memory { .. }));
+    assert!(matches!(refusal(build(&problem, d_vocab, 9, &small, &Silent)), Refusal::Memory { .. }));
 }
 
 /// All orders of four tokens, each followed by a token of its own.
@@ -179,11 +180,11 @@ fn permutations() -> (Problem, u64) {
 fn without_positions_permutations_collide() {
     let (problem, d_vocab) = permutations();
     let settings = Settings::default();
-    build(&problem, d_vocab, 4, &settings).unwrap();
+    build(&problem, d_vocab, 4, &settings, &Silent).unwrap();
     let targets = Targets::new(&problem, d_vocab, settings.gap).unwrap();
     let config = config(&problem, d_vocab, 4, &settings).unwrap();
     let blind = Config { positions: Positions::None, ..config };
-    let draw = Draw::new(blind, &problem, &targets, 0).unwrap();
+    let draw = Draw::new(blind, &problem, &targets, 0, &Silent).unwrap();
     assert!(matches!(refusal(sorted::solve(&draw).map(|a| a.error)), Refusal::Collision { .. }));
 }
 
@@ -193,11 +194,11 @@ fn equal_biases_do_not_reach_the_tolerance() {
     let settings = Settings { activation: Activation::Gelu, d_model: 4, ..Settings::default() };
     let targets = Targets::new(&problem, d_vocab, settings.gap).unwrap();
     let config = config(&problem, d_vocab, 9, &settings).unwrap();
-    let draw = Draw::new(config, &problem, &targets, 0).unwrap();
-    let good = pairs::attempt(&draw, 8.0, pairs::neurons(&draw, 8.0));
+    let draw = Draw::new(config, &problem, &targets, 0, &Silent).unwrap();
+    let good = pairs::attempt(&draw, 8.0, pairs::neurons(&draw, 8.0)).unwrap();
     assert!(good.error < 1e-8, "{}", good.error);
     let near_the_proof = pairs::neurons(&draw, 0.1).into_iter().map(|(w, _)| (w, 0.5)).collect();
-    let bad = pairs::attempt(&draw, 0.1, near_the_proof);
+    let bad = pairs::attempt(&draw, 0.1, near_the_proof).unwrap();
     assert!(bad.error.is_nan() || bad.error > 1e-6, "{}", bad.error);
 }
 
@@ -209,7 +210,7 @@ fn the_smallest_corpora_work() {
         for activation in Activation::ALL {
             for mixer in [Mixer::Attention, Mixer::Average] {
                 let settings = Settings { activation, mixer, ..Settings::default() };
-                let (_, report) = build(&problem, d_vocab, 9, &settings)
+                let (_, report) = build(&problem, d_vocab, 9, &settings, &Silent)
                     .unwrap_or_else(|e| panic!("{documents} {activation} {mixer}: {e}"));
                 assert!(report.max_logit_error < 1e-9, "{documents} {activation} {mixer}: {report:?}");
             }
@@ -224,7 +225,7 @@ fn weights_do_not_depend_on_the_threads() {
         let settings = Settings { activation, ..Settings::default() };
         let run = |threads| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            pool.install(|| build(&problem, d_vocab, 9, &settings).unwrap())
+            pool.install(|| build(&problem, d_vocab, 9, &settings, &Silent).unwrap())
         };
         assert!(run(1) == run(2), "{activation}");
     }
@@ -240,7 +241,7 @@ proptest! {
         let (problem, d_vocab) = letters(&documents.join(" "));
         let mixer = if average { Mixer::Average } else { Mixer::Attention };
         let settings = Settings { mixer, seed, ..Settings::default() };
-        let (model, report) = build(&problem, d_vocab, 9, &settings).unwrap();
+        let (model, report) = build(&problem, d_vocab, 9, &settings, &Silent).unwrap();
         prop_assert!(report.max_logit_error < 1e-11);
         let found = evaluate(&model, &problem, Nats(1e-3), 0).unwrap();
         prop_assert_eq!(found.memorized, found.contexts);

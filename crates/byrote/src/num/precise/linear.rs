@@ -9,6 +9,8 @@
 //! numbers for A 2^bits and R 2^r everything is computed without rounding.
 
 use super::IBig;
+use crate::Result;
+use crate::observe::Observer;
 use dashu_base::Abs;
 use rayon::prelude::*;
 
@@ -25,14 +27,15 @@ pub struct Lu {
 
 impl Lu {
     /// The factors of a row-major square matrix; `None` where a pivot is 0.
-    pub fn of(mut a: Vec<IBig>, n: usize, bits: usize) -> Option<Self> {
+    pub fn of(mut a: Vec<IBig>, n: usize, bits: usize, observer: &dyn Observer) -> Result<Option<Self>> {
         assert_eq!(a.len(), n * n, "a square matrix");
         let mut rows: Vec<usize> = (0..n).collect();
         for k in 0..n {
+            observer.check()?;
             let size = |i: usize| a[i * n + k].clone().abs();
             let pivot = (k..n).fold(k, |best, i| if size(i) > size(best) { i } else { best });
             if a[pivot * n + k] == IBig::ZERO {
-                return None;
+                return Ok(None);
             }
             if pivot != k {
                 rows.swap(pivot, k);
@@ -48,7 +51,7 @@ impl Lu {
                 row[k] = factor;
             });
         }
-        Some(Self { n, bits, factors: a, rows })
+        Ok(Some(Self { n, bits, factors: a, rows }))
     }
 
     /// The solution of A x = b.
@@ -114,6 +117,7 @@ mod tests {
     use super::super::to_f64;
     use super::*;
     use crate::num::Stream;
+    use crate::observe::Silent;
 
     const BITS: usize = 200;
 
@@ -130,7 +134,7 @@ mod tests {
     fn a_system_is_solved_to_nearly_all_bits() {
         for n in [1, 2, 5, 12] {
             let a = random(n, n as u64);
-            let lu = Lu::of(a.clone(), n, BITS).unwrap();
+            let lu = Lu::of(a.clone(), n, BITS, &Silent).unwrap().unwrap();
             let b: Vec<IBig> = (0..n).map(|i| fixed(i as f64 - 1.5)).collect();
             let x = lu.solve(&b);
             for i in 0..n {
@@ -145,10 +149,10 @@ mod tests {
     fn a_singular_matrix_is_never_certified() {
         // 1 2 / 2 4, and the same with the last entry 2^20 units larger: regular within one unit, not within 2^20.
         let singular = [1.0, 2.0, 2.0, 4.0].map(fixed).to_vec();
-        assert!(Lu::of(singular.clone(), 2, BITS).is_none());
+        assert!(Lu::of(singular.clone(), 2, BITS, &Silent).unwrap().is_none());
         let mut near = singular.clone();
         near[3] += IBig::ONE << 20;
-        let inverse = Lu::of(near.clone(), 2, BITS).unwrap().inverse();
+        let inverse = Lu::of(near.clone(), 2, BITS, &Silent).unwrap().unwrap().inverse();
         assert!(is_certainly_regular(&near, &inverse, 2, BITS, 1));
         assert!(!is_certainly_regular(&near, &inverse, 2, BITS, 1 << 20));
         assert!(!is_certainly_regular(&singular, &inverse, 2, BITS, 0));
@@ -162,7 +166,9 @@ mod tests {
         };
         let certified = |bits: usize| {
             let a = entries(bits);
-            Lu::of(a.clone(), n, bits).is_some_and(|lu| is_certainly_regular(&a, &lu.inverse(), n, bits, 1))
+            Lu::of(a.clone(), n, bits, &Silent)
+                .unwrap()
+                .is_some_and(|lu| is_certainly_regular(&a, &lu.inverse(), n, bits, 1))
         };
         assert!(certified(200) && !certified(53));
     }

@@ -35,6 +35,7 @@ use super::super::Targets;
 use crate::Result;
 use crate::num::Stream;
 use crate::num::optimize::{Descent, Lbfgs, Objective, Wolfe};
+use crate::observe::{Observer, Stage};
 use crate::train::Problem;
 use crate::units::Nats;
 use loss::{Divergence, Gradient};
@@ -81,6 +82,7 @@ impl Encoder {
         gap: Nats,
         effort: Effort,
         seed: u64,
+        observer: &dyn Observer,
     ) -> Result<Self> {
         let targets = Targets::new(problem, d_vocab, gap)?;
         if let Some(exact) = Self::exact(problem, d_vocab, rank, &targets) {
@@ -89,8 +91,8 @@ impl Encoder {
         let f = Divergence::new(problem, d_vocab, targets.eps);
         let work = 6.0 * problem.len() as f64 * d_vocab as f64 * rank as f64;
         let affordable = ((effort.work / work) as usize).max(100);
-        let mut starts = vec![start::singular(&f, rank, seed)];
-        starts.extend(start::coded(&f, rank, seed));
+        let mut starts = vec![start::singular(&f, rank, seed, observer)?];
+        starts.extend(start::coded(&f, rank, seed, observer)?);
         if affordable >= effort.steps * (effort.restarts + starts.len()) {
             starts.extend((1..=effort.restarts).map(|restart| random(&f, rank, seed, restart as u64)));
         }
@@ -100,10 +102,16 @@ impl Encoder {
         let rest = if short { affordable.min(effort.steps) } else { 0 };
         // What is far below the smoothing is as good as nothing.
         let enough = 0.01 * gap.0 / problem.predictions();
-        let found = starts.into_iter().map(|start| descend(&f, rank, start, first, enough));
-        let mut best = found.reduce(|a, b| if b.2 < a.2 { b } else { a }).unwrap_or_default();
+        let mut best: Option<(Vec<f64>, Vec<f64>, f64)> = None;
+        for start in starts {
+            let found = descend(&f, rank, start, first, enough, observer)?;
+            if best.as_ref().is_none_or(|best| found.2 < best.2) {
+                best = Some(found);
+            }
+        }
+        let mut best = best.unwrap_or_default();
         if rest > 0 {
-            best = descend(&f, rank, (best.0, best.1), rest, enough);
+            best = descend(&f, rank, (best.0, best.1), rest, enough, observer)?;
         }
         let (w, scaled, _) = best;
         Ok(Self::polished(&f, rank, w, scaled))
@@ -117,6 +125,7 @@ impl Encoder {
         rank: usize,
         gap: Nats,
         steps: usize,
+        observer: &dyn Observer,
     ) -> Result<Self> {
         assert!(rank >= self.rank, "an encoder of rank {} made narrower, {rank}", self.rank);
         let targets = Targets::new(problem, d_vocab, gap)?;
@@ -135,7 +144,7 @@ impl Encoder {
         let w = pad(&self.w, 0.0);
         let mut scaled = pad(&self.e, 0.1);
         rescale(&f, rank, &mut scaled, f64::sqrt);
-        let (w, scaled, _) = descend(&f, rank, (w, scaled), steps, 0.0);
+        let (w, scaled, _) = descend(&f, rank, (w, scaled), steps, 0.0, observer)?;
         Ok(Self::polished(&f, rank, w, scaled))
     }
 
@@ -244,7 +253,8 @@ fn descend(
     (mut x, e): (Vec<f64>, Vec<f64>),
     steps: usize,
     enough: f64,
-) -> (Vec<f64>, Vec<f64>, f64) {
+    observer: &dyn Observer,
+) -> Result<(Vec<f64>, Vec<f64>, f64)> {
     let at = x.len();
     x.extend(e);
     let mut codes = vec![0.0; x.len() - at];
@@ -256,9 +266,9 @@ fn descend(
         rescale(f, rank, &mut gradient[at..], |p| 1.0 / p.sqrt());
         value
     };
-    let (mut x, value) = minimize(&mut objective, x, steps, enough);
+    let (mut x, value) = minimize(&mut objective, x, steps, enough, observer)?;
     let e = x.split_off(at);
-    (x, e, value)
+    Ok((x, e, value))
 }
 
 /// The end of a descent by L-BFGS with a memory of 20: after so many steps, where the value is `enough` or the gradient below
@@ -268,10 +278,12 @@ pub(super) fn minimize(
     x: Vec<f64>,
     steps: usize,
     enough: f64,
-) -> (Vec<f64>, f64) {
+    observer: &dyn Observer,
+) -> Result<(Vec<f64>, f64)> {
     let mut descent = Descent::new(objective, x, Lbfgs::new(20), Wolfe::default(), 1.0);
     let mut still = 0;
-    for _ in 0..steps {
+    for step in 0..steps {
+        observer.report(Stage::Fitting, step as u64, Some(steps as u64))?;
         let before = descent.value();
         let flat = before <= enough || descent.gradient().iter().all(|g| g.abs() < 1e-9);
         if flat || descent.step(objective).is_err() {
@@ -282,19 +294,20 @@ pub(super) fn minimize(
             break;
         }
     }
-    (descent.x().to_vec(), descent.value())
+    Ok((descent.x().to_vec(), descent.value()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::construct::dana2024::examples::*;
+    use crate::observe::Silent;
     use crate::train::problem::examples::stories;
 
     const GAP: Nats = Nats(1e-9);
 
     fn solve(problem: &Problem, d_vocab: u64, rank: usize) -> Encoder {
-        Encoder::solve(problem, d_vocab, rank, GAP, Effort::default(), 0).unwrap()
+        Encoder::solve(problem, d_vocab, rank, GAP, Effort::default(), 0, &Silent).unwrap()
     }
 
     #[test]
@@ -313,7 +326,8 @@ mod tests {
         // The built-in stories at the number of their next tokens.
         let (problem, d_vocab) = stories(30);
         let encoder =
-            Encoder::solve(&problem, d_vocab, d_vocab as usize, Nats(1e-5), Effort::default(), 0).unwrap();
+            Encoder::solve(&problem, d_vocab, d_vocab as usize, Nats(1e-5), Effort::default(), 0, &Silent)
+                .unwrap();
         assert!(encoder.exact && encoder.gap.0 <= 1e-5, "{:?}", encoder.gap);
     }
 
@@ -325,7 +339,7 @@ mod tests {
             for rank in 1..=9 {
                 let fresh = solve(&problem, 10, rank);
                 if let Some(last) = &last {
-                    let warm = last.widened(&problem, 10, rank, GAP, 2000).unwrap();
+                    let warm = last.widened(&problem, 10, rank, GAP, 2000, &Silent).unwrap();
                     assert!(warm.gap.0 <= last.gap.0 * (1.0 + 1e-9) + 1e-9, "{} {}", warm.gap, last.gap);
                     assert!(fresh.gap.0 <= 1.02 * last.gap.0 + 1e-9, "{rank}: {} {}", fresh.gap, last.gap);
                 }

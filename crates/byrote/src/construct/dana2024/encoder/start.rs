@@ -18,9 +18,11 @@
 use super::super::codes::Codes;
 use super::loss::Divergence;
 use super::newton::solve;
+use crate::Result;
 use crate::model::reference::log_sum_exp;
 use crate::num::Stream;
 use crate::num::linear::{Mat, MatRef, Qr, Svd, product};
+use crate::observe::{Observer, Stage};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 
@@ -29,12 +31,21 @@ const SPARE: usize = 8;
 const STEPS: usize = 6;
 
 /// W, `[d_vocab, rank]`, and sqrt(p) E, `[contexts, rank]`.
-pub(super) fn singular(f: &Divergence<'_>, rank: usize, seed: u64) -> (Vec<f64>, Vec<f64>) {
+pub(super) type Encoding = (Vec<f64>, Vec<f64>);
+
+/// The best approximation of the rank.
+pub(super) fn singular(
+    f: &Divergence<'_>,
+    rank: usize,
+    seed: u64,
+    observer: &dyn Observer,
+) -> Result<Encoding> {
     let (omega, n) = (f.d_vocab(), f.problem().len());
     let k = (rank + SPARE).min(omega).min(n);
     let mut stream = Stream::new(seed, "dana2024 encoder", 0);
     let mut q = Qr::of(Mat::from_fn(omega, k, |_, _| stream.normal())).orthonormal();
     for _ in 0..STEPS {
+        observer.report(Stage::Solving, 0, None)?;
         let z = transposed_times(f, q.as_ref());
         q = Qr::of(times(f, z.as_ref())).orthonormal();
     }
@@ -51,16 +62,24 @@ pub(super) fn singular(f: &Divergence<'_>, rank: usize, seed: u64) -> (Vec<f64>,
             (0..n).for_each(|i| e[i * rank + j] = v[(i, j)] * root);
         }
     }
-    (w, e)
+    Ok((w, e))
 }
 
 /// W, `[d_vocab, rank]`, and sqrt(p) E, `[contexts, rank]`, from codes of the tokens that follow somewhere; `None` in one
 /// dimension, which has no room for them.
-pub(super) fn coded(f: &Divergence<'_>, rank: usize, seed: u64) -> Option<(Vec<f64>, Vec<f64>)> {
+pub(super) fn coded(
+    f: &Divergence<'_>,
+    rank: usize,
+    seed: u64,
+    observer: &dyn Observer,
+) -> Result<Option<Encoding>> {
     let problem = f.problem();
     let mut answers: BTreeMap<u32, usize> = problem.next.iter().map(|&(t, _)| (t, 0)).collect();
     answers.values_mut().zip(0..).for_each(|(index, i)| *index = i);
-    let codes = Codes::roughly(answers.len(), rank, seed).ok()?;
+    if rank == 1 && answers.len() > 2 {
+        return Ok(None);
+    }
+    let codes = Codes::roughly(answers.len(), rank, seed, observer)?;
     let mut w = vec![0.0; f.d_vocab() * rank];
     for (&token, &label) in &answers {
         w[token as usize * rank..][..codes.dimension].copy_from_slice(codes.of(label));
@@ -77,7 +96,7 @@ pub(super) fn coded(f: &Divergence<'_>, rank: usize, seed: u64) -> Option<(Vec<f
         w.iter_mut().for_each(|x| *x *= balance);
         e.iter_mut().for_each(|x| *x /= balance);
     }
-    Some((w, e))
+    Ok(Some((w, e)))
 }
 
 impl Divergence<'_> {
@@ -161,6 +180,7 @@ mod tests {
     use super::*;
     use crate::construct::dana2024::examples::*;
     use crate::num::linear::to_rows;
+    use crate::observe::Silent;
 
     #[test]
     fn the_start_is_the_best_approximation_of_its_rank() {
@@ -176,7 +196,7 @@ mod tests {
         });
         let svd = Svd::of(a.as_ref()).unwrap();
         for rank in [1, 3, 11] {
-            let (w, e) = singular(&f, rank, 0);
+            let (w, e) = singular(&f, rank, 0, &Silent).unwrap();
             let near = product(
                 MatRef::from_row_major_slice(&w, 12, rank),
                 MatRef::from_row_major_slice(&e, 40, rank).transpose(),
