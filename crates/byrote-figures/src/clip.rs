@@ -45,7 +45,7 @@ pub(super) fn clip_path(points: &[Point], area: &Area) -> Vec<Vec<Point>> {
             Some(piece) if open => piece.push(q),
             _ => pieces.push(vec![p, q]),
         }
-        // The path goes on in the same piece only where it did not leave.
+        // The path continues in the same piece only if it did not leave.
         open = q == b;
     }
     pieces

@@ -1,4 +1,4 @@
-//! The data of a figure as a table: a row a point, in long form.
+//! The data of a figure as a table in long form: one row per point.
 //!
 //! Columns: `panel` (of several), `kind` (line, points, band, rule, cell), `key`, `series`, the two axes by their labels,
 //! `low` and `high` where there are bands or error bars, and the quantity of a heat map. Numbers are written so that they
@@ -131,7 +131,7 @@ impl DataTable {
     }
 }
 
-/// The titles of panels, or their numbers where a title is missing or not the only one.
+/// The titles of panels, with their numbers where a title is missing or not unique.
 fn names(figures: &[&Figure]) -> Vec<String> {
     let unique = |title: &str| figures.iter().filter(|f| f.title == title).count() == 1 && !title.is_empty();
     let name = |(i, figure): (usize, &&Figure)| match unique(&figure.title) {
@@ -191,7 +191,7 @@ mod tests {
     use super::super::{Axis, Band, Figure, Heat, Line, Panels, Points};
 
     #[test]
-    fn a_figure_is_a_row_a_point() {
+    fn a_figure_is_one_row_per_point() {
         let figure = Figure::new("t", Axis::log("parameters"), Axis::linear("loss, \"nats\""))
             .line(Line::new("a", "fit", [(1.0, 0.1), (1e21, -2.5e-7)]))
             .points(Points::new("b", "runs", [(3.0, 4.0)]).with_errors([(3.5, 5.0)]))
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn panels_of_one_name_are_told_apart() {
+    fn panels_of_the_same_name_get_numbers() {
         let panel = |title: &str| {
             Figure::new(title, Axis::log(""), Axis::linear("")).points(Points::one("k", "p", 1.0, 2.0))
         };

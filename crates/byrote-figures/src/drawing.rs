@@ -1,4 +1,4 @@
-//! What a report can draw: a figure, or several panels in one.
+//! What a page can draw: a figure, or several panels in one.
 
 use super::data_table::DataTable;
 use super::layout;
@@ -11,7 +11,7 @@ use crate::Result;
 pub enum Drawing {
     /// Several plots that share a legend.
     Panels(Panels),
-    /// One plot (boxed: it is much the larger).
+    /// One plot (boxed because it is much larger).
     Figure(Box<Figure>),
 }
 
@@ -68,7 +68,7 @@ impl Drawing {
         Ok(self.to_scene()?.to_svg())
     }
 
-    /// As a PNG file, `scale` pixels a pixel.
+    /// As a PNG file, with `scale` pixels per unit.
     pub fn to_png(&self, scale: f64) -> Result<Vec<u8>> {
         self.to_scene()?.to_png(scale)
     }
@@ -81,7 +81,7 @@ impl Drawing {
         }
     }
 
-    /// Its data as a CSV file: a row a point, a band's place, a reference line or a cell.
+    /// Writes its data as a CSV file: one row per point, place of a band, reference line or cell.
     pub fn to_csv(&self) -> Result<String> {
         Ok(self.to_table()?.to_csv())
     }
@@ -111,7 +111,7 @@ impl Drawing {
         *palette = shared.followed_by(palette);
     }
 
-    /// The drawing alone, for a page that sets title and small print itself; the description is that of the whole.
+    /// Lays the drawing out for a page, which shows title and small print itself; the description is that of the whole.
     pub(super) fn for_page(&self, narrow: bool) -> Result<Scene> {
         let description = self.to_scene()?.description;
         let scene = match self {

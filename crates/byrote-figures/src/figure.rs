@@ -1,14 +1,14 @@
 //! A figure: axes, and what is drawn on them.
 //!
-//! What a figure promises its reader:
+//! A figure is honest with its reader:
 //!
 //! - A dashed line is known only up to a constant; a line below the plot says so whenever there is one.
-//! - A value at or below zero cannot stand on a logarithmic axis. It is left out, the line is broken there, and the
-//!   notes below the plot count it. The same holds for points outside a range that was asked for, and for series
-//!   without values.
+//! - A value at or below zero cannot be drawn on a logarithmic axis. It is left out, the line is broken there, and
+//!   the notes below the plot count it. The same holds for points outside a requested range and for series without
+//!   values.
 //! - NaN, infinities and magnitudes above 1e300 are refused with an error that names the series and the value: they
-//!   are a mistake before the figure, and no drawing of them is honest.
-//! - All values travel inside the SVG (`<metadata>`, one JSON object, the [`Figure`] itself), thinned or not on screen.
+//!   come from a mistake upstream, and no drawing of them is honest.
+//! - The SVG contains all values (`<metadata>`, one JSON object, the [`Figure`] itself), even if the screen shows fewer.
 
 use serde::{Deserialize, Serialize};
 
@@ -25,16 +25,16 @@ pub(super) const LARGEST: f64 = 1e300;
 /// A line through points, in the order given.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Line {
-    /// Decides the colour: one key, one colour.
+    /// The key that decides the colour.
     pub key: String,
     /// The name in the figure.
     pub label: String,
     /// The points `(x, y)`.
     pub points: Vec<(f64, f64)>,
-    /// Known only up to a constant.
+    /// Whether it is known only up to a constant.
     #[serde(default)]
     pub dashed: bool,
-    /// Draw a marker at every point.
+    /// Whether every point has a marker.
     #[serde(default)]
     pub markers: bool,
 }
@@ -68,10 +68,10 @@ impl Line {
     }
 }
 
-/// Points without a line. A single one is labelled where it stands, several are named beside the plot.
+/// Points without a line. A single point is labelled in place; several are named beside the plot.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Points {
-    /// Decides the colour. "corpus" and "model" are drawn in ink.
+    /// The key that decides the colour. "corpus" and "model" are drawn in ink.
     pub key: String,
     /// The name in the figure.
     pub label: String,
@@ -101,7 +101,7 @@ impl Points {
         Points::new(key, label, [(x, y)])
     }
 
-    /// Another form than the disc (the diamond for "model").
+    /// Sets the form of the markers (a disc by default, a diamond for "model").
     pub fn form(mut self, form: MarkerForm) -> Self {
         self.form = form;
         self
@@ -124,21 +124,21 @@ pub enum Direction {
     Vertical,
 }
 
-/// A thin grey line right across the plot: a floor, a limit, the number of contexts.
+/// A thin grey line across the plot: a floor, a limit, the number of contexts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Rule {
     /// Its direction.
     pub direction: Direction,
-    /// Where it stands.
+    /// The value at which it is drawn.
     pub value: f64,
-    /// What it is.
+    /// Its name.
     pub label: String,
 }
 
 /// A shaded area between two curves: a confidence interval, the range over seeds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Band {
-    /// Decides the colour.
+    /// The key that decides the colour.
     pub key: String,
     /// The name in the figure; empty for a band that only goes with a line of the same key.
     pub label: String,
@@ -166,11 +166,11 @@ pub enum Naming {
     Auto,
     /// In a legend below the plot.
     Legend,
-    /// Nowhere: the names stand elsewhere.
+    /// Nowhere: the names are given elsewhere.
     Nowhere,
 }
 
-/// A chart of one plot. Build it up, then [`Figure::to_svg`] or [`Figure::to_png`].
+/// A chart with one plot. Build it, then call [`Figure::to_svg`] or [`Figure::to_png`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
     /// The title, bold.
@@ -200,7 +200,7 @@ pub struct Figure {
     /// Points, drawn last.
     #[serde(default)]
     pub points: Vec<Points>,
-    /// What solid and dashed lines mean, said below the plot when there is a dashed one.
+    /// What solid and dashed lines mean; shown below the plot if there is a dashed line.
     pub dash_key: (String, String),
     /// Where series are named.
     #[serde(default)]
@@ -257,7 +257,7 @@ impl Figure {
         self
     }
 
-    /// Other words for what solid and dashed lines mean.
+    /// Says what solid and dashed lines mean.
     pub fn dash_key(mut self, solid: impl Into<String>, dashed: impl Into<String>) -> Self {
         self.dash_key = (solid.into(), dashed.into());
         self
@@ -311,24 +311,24 @@ impl Figure {
         layout::lay_out(self)
     }
 
-    /// The figure as a self-contained SVG file. Equal figures give equal bytes.
+    /// Writes a self-contained SVG file. Equal figures give equal bytes.
     pub fn to_svg(&self) -> Result<String> {
         Ok(self.to_scene()?.to_svg())
     }
 
-    /// The figure as a PNG file, `scale` pixels for every pixel of [`Figure::size`] (2 for print and dense screens).
+    /// Writes a PNG file with `scale` pixels per pixel of [`Figure::size`] (2 for print and dense screens).
     /// Equal figures give equal bytes.
     pub fn to_png(&self, scale: f64) -> Result<Vec<u8>> {
         self.to_scene()?.to_png(scale)
     }
 
-    /// The figure as one JSON object, as it travels inside the SVG.
+    /// Writes one JSON object, which the SVG contains as well.
     pub fn to_json(&self) -> Result<String> {
         self.check()?;
         Ok(serde_json::to_string(self)?)
     }
 
-    /// The figure's data as a CSV file: a row a point, a place of a band, a reference line or a cell.
+    /// Writes the data as a CSV file: one row per point, place of a band, reference line or cell.
     pub fn to_csv(&self) -> Result<String> {
         Ok(super::data_table::DataTable::of_figure(self)?.to_csv())
     }

@@ -9,7 +9,7 @@ use super::scale::ScaleKind;
 use super::scene::{Area, Frame, Group, Scene, Shape};
 use crate::Result;
 
-/// A panel is never narrower or lower than this; fewer stand side by side, or the sheet grows.
+/// A panel is never narrower or lower than this; instead fewer are side by side, or the sheet grows.
 const LEAST: (f64, f64) = (210.0, 200.0);
 
 /// Lays checked panels out.

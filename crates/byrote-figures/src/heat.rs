@@ -1,9 +1,9 @@
 //! A heat map: numbers on a grid, as colours.
 //!
-//! Columns and rows stand at numbers, not at names, so lines and points can be drawn over the cells in the same
+//! Columns and rows are numbers, not names, so lines and points can be drawn over the cells in the same
 //! coordinates. A cell reaches half-way to its neighbours as the axis measures (in logarithms on a logarithmic one). The
 //! colours are the scale "viridis" (van der Walt and Smith, 2015): lightness rises steadily with the value, also for
-//! colour-blind readers and on grey paper. Where they all fit, the numbers stand in the cells. A cell that was not measured
+//! colour-blind readers and on grey paper. If they all fit, the numbers are in the cells. A cell that was not measured
 //! is struck through. On a logarithmic scale a value at or below zero has the colour of the lowest end, and a note says so.
 
 use serde::{Deserialize, Serialize};
@@ -28,9 +28,9 @@ pub struct Heat {
     /// The ends of the colour scale; without it, all the values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub range: Option<(f64, f64)>,
-    /// Where the columns stand on the x axis, ascending.
+    /// The positions of the columns on the x axis, ascending.
     pub columns: Vec<f64>,
-    /// Where the rows stand on the y axis, ascending (the first at the bottom).
+    /// The positions of the rows on the y axis, ascending (the first at the bottom).
     pub rows: Vec<f64>,
     /// `cells[row][column]`; `None` for what was not measured.
     pub cells: Vec<Vec<Option<f64>>>,
@@ -249,7 +249,7 @@ type Overlays = (Vec<(Point, Point)>, Vec<Point>);
 /// How far a marker reaches.
 const MARKER: f64 = 6.5;
 
-/// Where the number of a cell stands: in its middle, or where no line and no marker touches it; `None` where all do.
+/// The place of the number of a cell: in its middle, or where no line and no marker touches it; `None` where all do.
 fn room_for(cell: &Area, number: &str, size: f64, overlays: &Overlays) -> Option<Area> {
     let half = [text::width(number, size, Weight::Regular) * SLACK / 2.0, size / 2.0];
     let middle = [(cell.left + cell.right) / 2.0, (cell.top + cell.bottom) / 2.0];

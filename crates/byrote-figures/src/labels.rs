@@ -1,6 +1,6 @@
 //! Where labels go, so that none covers another.
 //!
-//! Labels beside the plot stand in one column, each as near as it can be to the end of its line ([`spread`]). Labels
+//! Labels beside the plot are in one column, each as close as possible to the end of its line ([`spread`]). Labels
 //! inside the plot take the best of a list of places ([`Board::place`]): inside the frame, off other labels and
 //! markers, and crossed by as few lines as possible.
 

@@ -272,7 +272,7 @@ impl Sheet<'_> {
         (group("title", shapes), top + 13.0)
     }
 
-    /// What stands below the name of the x axis; with names and their letters, the legend too.
+    /// The rows below the name of the x axis; with names and their letters, the legend too.
     fn rows(&self, room: f64, names: Option<(&[Stand<'_>], &[Tag<'_>])>) -> Vec<Row> {
         let mut rows = Vec::new();
         if let Some((heat, scale)) = self.figure.heat.as_ref().zip(self.colours) {
@@ -366,7 +366,7 @@ struct Stand<'a> {
     entry: &'a Entry<'a>,
     /// Which entry it is.
     index: usize,
-    /// What it should stand near.
+    /// The height it should be close to.
     at: Point,
     /// The end of its line, where that lies at or near the right edge.
     end: Option<Point>,

@@ -1,4 +1,4 @@
-//! What stands below the plot: samples of lines with their names or meaning, and the small print.
+//! The rows below the plot: samples of lines with their names or meaning, and the small print.
 
 use super::palette::Colour;
 use super::plot::{BAND_OPACITY, LABEL, letter, line_stroke};
@@ -18,7 +18,7 @@ const BETWEEN: f64 = 22.0;
 /// The room of a letter before a sample.
 const TAG: f64 = 16.0;
 
-/// How a series looks in small.
+/// A small sample of a series.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Sample {
     Line { dashed: bool, markers: bool },

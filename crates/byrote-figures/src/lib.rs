@@ -89,7 +89,7 @@ mod tests {
             .points(Points::one("corpus", "TinyStories, 1,000 documents: 2,257 contexts", 1.76e6, 2257.0))
             .points(Points::one("model", "trained, d_mlp 64", 7.1e4, 2180.0))
             .caption(
-                "Lower bounds say what some weights hold, upper bounds what none can exceed. The point of the corpus stands \
+                "Lower bounds say what some weights hold, upper bounds what none can exceed. The point of the corpus is \
                  at the parameters madden2024 asks for.",
             )
     }

@@ -1,10 +1,10 @@
-//! Colours: nine that stay apart for colour-blind readers, one for every key, the same in every figure.
+//! Nine colours that colour-blind readers can distinguish, one per key, the same in every figure.
 //!
 //! The six chromatic colours of Okabe and Ito ("Color Universal Design", 2008; black is kept for the user's own data)
 //! and three dark ones, wine and indigo from Paul Tol's muted scheme (SRON/EPS/TN/09-002, 2021) and a brown, chosen
-//! because they lower the smallest distance between two colours no further, under normal vision and under the
-//! simulations of protanopia, deuteranopia and tritanopia of Machado, Oliveira and Fernandes (2009). A test keeps it
-//! so. Colour is never alone: every series is also named, at its end or in the legend.
+//! because they do not lower the smallest distance between two colours, under normal vision and under the
+//! simulations of protanopia, deuteranopia and tritanopia of Machado, Oliveira and Fernandes (2009). A test checks
+//! this. Colour is never the only cue: every series is also named, at its end or in the legend.
 
 use serde::{Deserialize, Serialize};
 
@@ -92,14 +92,14 @@ const HOUSE: [(&str, usize); 6] = [
     ("sander2024", 6),
 ];
 
-/// Keys drawn in ink: what the user brought, against what the papers say.
+/// Keys drawn in ink: the user's own data, as opposed to what papers say.
 const OWN: [&str; 2] = ["corpus", "model"];
 
 /// Which key has which colour.
 ///
-/// The papers' keys have fixed colours; any other key has a place of its own, found from its letters, and moves to the
-/// next free one only if another key of the same list holds it. Give all figures of a report one palette with all its
-/// keys, and none moves between them. Past nine keys the colours repeat.
+/// The papers' keys have fixed colours; any other key has a colour that follows from its letters, and moves to the next
+/// free one only if another key of the same palette has it. Figures that share a palette show a key in the same colour.
+/// Beyond nine keys the colours repeat.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Palette {
     keys: Vec<String>,
@@ -115,7 +115,7 @@ impl Palette {
         palette
     }
 
-    /// Adds a key after the others; one that is already there stays where it is.
+    /// Adds a key after the others; a key that is already there keeps its place.
     pub fn add(&mut self, key: impl Into<String>) {
         let key = key.into();
         if !self.keys.contains(&key) {
@@ -180,7 +180,7 @@ fn first_free(key: &str, taken: &[bool; SLOTS.len()]) -> usize {
 
 #[cfg(test)]
 pub(super) mod vision {
-    //! How colours look to readers of other eyes.
+    //! How colours look to colour-blind readers.
 
     use super::Colour;
 

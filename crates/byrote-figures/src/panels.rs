@@ -8,7 +8,7 @@ use super::palette::Palette;
 use super::scene::Scene;
 use crate::{Error, Result};
 
-/// A grid of plots. The title of a panel stands above it; its subtitle and caption are not drawn.
+/// A grid of plots. The title of a panel is above it; its subtitle and caption are not drawn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Panels {
     /// The title, bold.
@@ -21,11 +21,11 @@ pub struct Panels {
     pub caption: String,
     /// The plots, row by row.
     pub panels: Vec<Figure>,
-    /// How many stand side by side.
+    /// The number of plots side by side.
     pub columns: usize,
-    /// Whether all x axes have one range.
+    /// Whether all x axes share one range.
     pub share_x: bool,
-    /// Whether all y axes have one range.
+    /// Whether all y axes share one range.
     pub share_y: bool,
     /// The colours of the whole report.
     #[serde(default, skip_serializing_if = "Palette::is_empty")]
@@ -69,13 +69,13 @@ impl Panels {
         self
     }
 
-    /// How many plots stand side by side.
+    /// Sets the number of plots side by side.
     pub fn columns(mut self, columns: usize) -> Self {
         self.columns = columns;
         self
     }
 
-    /// Whether all x axes, and all y axes, have one range.
+    /// Sets whether all x axes, and all y axes, share one range.
     pub fn share(mut self, x: bool, y: bool) -> Self {
         (self.share_x, self.share_y) = (x, y);
         self
@@ -99,23 +99,23 @@ impl Panels {
         grid::lay_out(self)
     }
 
-    /// As a self-contained SVG file. Equal panels give equal bytes.
+    /// Writes a self-contained SVG file. Equal panels give equal bytes.
     pub fn to_svg(&self) -> Result<String> {
         Ok(self.to_scene()?.to_svg())
     }
 
-    /// As a PNG file, `scale` pixels a pixel.
+    /// Writes a PNG file with `scale` pixels per unit.
     pub fn to_png(&self, scale: f64) -> Result<Vec<u8>> {
         self.to_scene()?.to_png(scale)
     }
 
-    /// As one JSON object, as it travels inside the SVG.
+    /// Writes one JSON object, which the SVG contains as well.
     pub fn to_json(&self) -> Result<String> {
         self.check()?;
         Ok(serde_json::to_string(self)?)
     }
 
-    /// The data of all panels as one CSV file.
+    /// Writes the data of all panels as one CSV file.
     pub fn to_csv(&self) -> Result<String> {
         Ok(super::data_table::DataTable::of_panels(self)?.to_csv())
     }

@@ -12,7 +12,7 @@ use super::text;
 /// The size of labels, and the distance of their baselines.
 pub(super) const LABEL: f64 = 12.0;
 pub(super) const LABEL_LINE: f64 = 15.5;
-/// Dash and gap: long enough to be told from a solid line at any size.
+/// Dash and gap: long enough to be distinguished from a solid line at any size.
 pub(super) const DASH: [f64; 2] = [6.0, 4.0];
 pub(super) const LINE_WIDTH: f64 = 2.0;
 pub(super) const BAND_OPACITY: f64 = 0.18;
@@ -79,7 +79,7 @@ pub(super) struct Plot<'a> {
 }
 
 impl Plot<'_> {
-    /// Where a value stands in pixels; `None` where the axes refuse it.
+    /// The position of a value in pixels; `None` if the axes cannot show it.
     fn pixel(&self, (x, y): (f64, f64)) -> Option<Point> {
         if !(self.x.accepts(x) && self.y.accepts(y)) {
             return None;
@@ -251,7 +251,7 @@ impl Plot<'_> {
                 [one] => shapes.push(Shape::marker(one, SMALL, MarkerForm::Circle, colour)),
                 _ => {
                     if self.figure.heat.is_some() {
-                        // Between cells of any colour, a line needs a rim of its own.
+                        // Between cells of any colour, a line needs a rim.
                         let stroke = line_stroke(Colour::WHITE, line.dashed);
                         let rim = Stroke { width: LINE_WIDTH + 2.6, ..stroke };
                         shapes.push(Shape::polyline(piece.iter().copied(), rim));

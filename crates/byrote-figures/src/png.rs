@@ -1,7 +1,7 @@
 //! A scene as a PNG file: `tiny-skia` fills the paths, the letters are outlines of the embedded typeface.
 //!
-//! Nothing depends on the machine: no system fonts, no graphics card, no vector unit that would round otherwise, and a
-//! compressor whose choices are fixed. The file is the smallest PNG there is: 8-bit RGB, one `IDAT` chunk, every row
+//! Nothing depends on the machine: no system fonts, no graphics card, no vector unit that might round differently, and a
+//! compressor whose choices are fixed. The file is the simplest kind of PNG: 8-bit RGB, one `IDAT` chunk, every row
 //! unfiltered (flat colours compress best so), written here because it is only lengths and checksums.
 
 use miniz_oxide::deflate::compress_to_vec_zlib;
@@ -18,7 +18,7 @@ use crate::{Error, Result};
 /// Larger pictures are refused: 64 million pixels are 256 MB while drawing.
 const MOST_PIXELS: f64 = 64e6;
 
-/// Draws a scene, `scale` pixels a pixel, on white.
+/// Draws a scene, with `scale` pixels per unit, on white.
 pub(super) fn write(scene: &Scene, scale: f64) -> Result<Vec<u8>> {
     let (width, height) = ((scene.width * scale).round(), (scene.height * scale).round());
     let size_ok = scale.is_finite() && width >= 1.0 && height >= 1.0 && width * height <= MOST_PIXELS;
@@ -180,7 +180,7 @@ fn chunk(out: &mut Vec<u8>, kind: &[u8; 4], data: &[u8]) {
     out.extend(sum.to_be_bytes());
 }
 
-/// The checksum of PNG (ISO 3309), a bit at a time: the files are small.
+/// The checksum of PNG (ISO 3309), one bit at a time: the files are small.
 fn crc32(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0_u32, |crc, byte| {
         (0..8).fold(crc ^ u32::from(*byte), |c, _| if c & 1 == 1 { 0xedb8_8320 ^ (c >> 1) } else { c >> 1 })

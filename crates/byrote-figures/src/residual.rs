@@ -1,8 +1,8 @@
-//! The plot of residuals: what a fitted law leaves over, around zero.
+//! Plots of residuals around zero.
 
 use super::{Axis, Figure, Points};
 
-/// Residuals against the variable of the fit. Zero is drawn, and stands in the middle, so that a drift to one side shows.
+/// Residuals against the variable of the fit. Zero is drawn in the middle, so that a drift to one side is visible.
 pub fn residuals(
     title: impl Into<String>,
     x: Axis,

@@ -1,7 +1,7 @@
 //! Axes: from a number to a place between 0 and 1, and the ticks that are worth a label.
 //!
 //! A linear axis maps `v` to `(v - lo) / (hi - lo)`; a logarithmic one does the same with `log10 v`, and nothing at
-//! or below zero can stand on it. Ticks are chosen from a list of candidates, densest first: the first whose labels
+//! or below zero can be drawn on it. Ticks are chosen from a list of candidates, densest first: the first whose labels
 //! do not touch wins. On a logarithmic axis the candidates are the decades (every one, every second, every third,
 //! ... so that a long axis reads 1, 1k, 1M), with 1-2-5 steps below three decades and plain round numbers below one.
 
@@ -152,7 +152,7 @@ impl Scale {
         Ok(Scale { kind, lo, hi })
     }
 
-    /// Whether a value can stand on this kind of axis at all.
+    /// Whether this kind of axis can show a value.
     pub fn accepts(&self, value: f64) -> bool {
         accepts(self.kind, value)
     }

@@ -12,7 +12,7 @@ use crate::Result;
 /// A place in pixels.
 pub type Point = [f64; 2];
 
-/// Which part of a text stands at its place.
+/// Which part of a text is at its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Anchor {
     /// The text begins there.
@@ -77,9 +77,9 @@ pub struct Stroke {
 /// A piece of text on one line; nothing in it is interpreted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Text {
-    /// Where the anchor stands, on the baseline.
+    /// The place of the anchor, on the baseline.
     pub at: Point,
-    /// Which part stands there.
+    /// Which part is there.
     pub anchor: Anchor,
     /// The size in pixels.
     pub size: f64,
@@ -157,7 +157,7 @@ pub struct Group {
     pub role: &'static str,
     /// The series' key.
     pub key: Option<String>,
-    /// What a reader who points at it is told.
+    /// The text shown to a reader who points at it.
     pub title: Option<String>,
     /// The shapes, the first at the back.
     pub shapes: Vec<Shape>,
@@ -169,7 +169,7 @@ impl Group {
         Group { role, key, title: None, shapes }
     }
 
-    /// What a reader who points at it is told.
+    /// The text shown to a reader who points at it.
     pub fn titled(mut self, title: impl Into<String>) -> Self {
         self.title = Some(title.into());
         self
@@ -189,7 +189,7 @@ impl Group {
     }
 }
 
-/// A plot inside a drawing: where it stands and what its edges mean, so that a place can be read back as numbers.
+/// A plot inside a drawing: its place and what its edges mean, so that a position can be converted to numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Frame {
     /// Its rectangle in pixels.
@@ -232,7 +232,7 @@ impl Scene {
         svg::inline(self, class, label)
     }
 
-    /// The drawing as a PNG file, `scale` pixels a pixel.
+    /// The drawing as a PNG file, with `scale` pixels per unit.
     pub fn to_png(&self, scale: f64) -> Result<Vec<u8>> {
         png::write(self, scale)
     }

@@ -34,7 +34,7 @@ pub(super) fn write(scene: &Scene) -> String {
 
 /// Writes a scene for inside an HTML page: its colours can be changed by the style sheet, `label` (escaped) speaks to
 /// screen readers in place of `<title>`, which browsers would show over the whole drawing, and `data-frames` says where the
-/// plots stand and what their edges mean. The page has the data elsewhere.
+/// plots are and what their edges mean. The page has the data elsewhere.
 pub(super) fn inline(scene: &Scene, class: &str, label: &str) -> String {
     let (width, height) = (num(scene.width), num(scene.height));
     let frames: Vec<String> = scene.frames.iter().map(frame).collect();
@@ -177,7 +177,7 @@ fn escape(text: &str) -> String {
     out
 }
 
-/// JSON may hold a few characters that should not stand in a file as they are; all stand inside strings, where JSON can
+/// JSON may hold a few characters that should not be in a file unescaped; all are inside strings, where JSON can
 /// spell them out.
 pub(super) fn json_for_xml(json: &str) -> String {
     let mut out = String::with_capacity(json.len());

@@ -168,7 +168,7 @@ fn a_study_writes_down_how_its_text_was_read() {
     assert!(results.contains(",--random 50,50,"), "{results}");
     // The floor is 0: nothing is a share of it.
     let page = std::fs::read_to_string(case.path("b/report.html")).unwrap();
-    assert!(page.contains("gap a prediction") && !page.contains("of the floor</th>"));
+    assert!(page.contains("nats per prediction") && !page.contains("gap / floor"));
     let manifest = std::fs::read_to_string(case.path("b/training/manifest.toml")).unwrap();
     assert!(manifest.contains("byrote study --quick --quiet --random 50 --out b"), "{manifest}");
     // Its trainings have a page of their own, with that command.

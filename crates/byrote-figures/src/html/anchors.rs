@@ -1,11 +1,11 @@
-//! The names of the places on a page, and the links that must find them.
+//! The anchors of a page, and the check that links find them.
 
 use super::page::{Item, Page};
 use super::prose::{Prose, Span, reference_anchor, slug};
 use crate::{Error, Result};
 
-/// The anchors of a page's sections, in order. Two sections of one title are told apart by a number; an anchor that was
-/// asked for must be free.
+/// The anchors of a page's sections, in order. Sections with the same title get a number; a requested
+/// anchor must be free.
 pub(super) fn sections(page: &Page) -> Result<Vec<String>> {
     let mut taken: Vec<String> = RESERVED.map(String::from).into();
     for section in page.sections.iter().filter(|s| !s.anchor.is_empty()) {
@@ -42,7 +42,7 @@ pub(super) fn sections(page: &Page) -> Result<Vec<String>> {
     Ok(out)
 }
 
-/// Whether a name looks like that of a figure, a table or a reference, which the page gives itself.
+/// Whether a name looks like that of a figure, a table or a reference, which the page assigns itself.
 fn numbered(anchor: &str) -> bool {
     ["figure-", "table-", "ref-"].iter().any(|start| anchor.starts_with(start))
 }

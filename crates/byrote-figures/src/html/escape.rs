@@ -9,7 +9,7 @@ use std::fmt::Write;
 
 use crate::svg::json_for_xml;
 
-/// A text for between tags or inside a quoted attribute.
+/// Escapes a text for use between tags or inside a quoted attribute.
 pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + text.len() / 8);
     for c in text.chars() {

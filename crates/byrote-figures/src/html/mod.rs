@@ -1,15 +1,15 @@
-//! One HTML file: a report one would hand to a colleague.
+//! Pages: a report as one HTML file.
 //!
 //! A [`Page`] is plain data: sections of paragraphs, verdicts, key figures, tables and drawings. [`Page::to_html`] writes it
-//! as a single file that asks for nothing: style sheet, script and drawings are inside, and a content security policy
-//! forbids every request. What it promises its reader:
+//! as a single file that makes no requests: style sheet, script and drawings are inside, and a content security policy
+//! forbids everything else.
 //!
-//! - It reads on a phone, on a screen by day and by night, and on paper. Every drawing is laid out twice, wide and narrow;
-//!   by night its colours change through the style sheet ([`theme`]).
-//! - It works without its script. With it, points and lines tell their values to the mouse, the finger and the keyboard,
-//!   and a table of them opens below each drawing.
+//! - It is readable on a phone, in light and dark mode, and on paper. Every drawing is laid out twice, wide and narrow;
+//!   in dark mode the style sheet changes its colours ([`theme`]).
+//! - It works without its script. The script shows the values of points and lines to mouse, touch and keyboard, and a
+//!   table of them below each drawing.
 //! - The data of every drawing is in the page once, as a CSV file behind a link. The script reads the same text, so what
-//!   is shown on hovering and what is taken along cannot differ.
+//!   is shown and what is downloaded cannot differ.
 //! - Words may hold any character ([`escape`]); a link to an anchor that is not on the page is an error.
 //!
 //! ```

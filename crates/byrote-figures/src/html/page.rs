@@ -1,4 +1,4 @@
-//! A page as data: a title, sections of items, and what it takes to make it again.
+//! A page as data: a title, sections of items, and how to reproduce it.
 
 use super::prose::Prose;
 use super::table::{Status, Table};
@@ -8,13 +8,13 @@ use crate::{Drawing, Palette};
 /// A number that matters, with its name and unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyFigure {
-    /// What it is: "floor".
+    /// Its name: "floor".
     pub name: String,
-    /// The number as it is to be read: "4,525.47".
+    /// The number as text: "4,525.47".
     pub value: String,
     /// Its unit; empty for none.
     pub unit: String,
-    /// A few words below it; may be empty.
+    /// A short text below it; may be empty.
     pub detail: Prose,
 }
 
@@ -24,17 +24,17 @@ impl KeyFigure {
         KeyFigure { name: name.into(), value: value.into(), unit: unit.into(), detail: Prose::new() }
     }
 
-    /// A few words below it.
+    /// Adds a short text below it.
     pub fn detail(mut self, words: impl Into<Prose>) -> Self {
         self.detail = words.into();
         self
     }
 }
 
-/// A few lines in a box: the answer.
+/// An answer: a few lines in a box.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
-    /// What it comes to.
+    /// Whether the answer is good or bad.
     pub status: Status,
     /// Its headline.
     pub title: Prose,
@@ -55,38 +55,38 @@ impl Verdict {
     }
 }
 
-/// A drawing with its caption, its words for readers who cannot see it, and its data.
+/// A drawing with its caption, its alternative text and its data.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Exhibit {
-    /// What is drawn. Title, subtitle and caption of the drawing are set as text of the page.
+    /// What is drawn. The page shows its title, subtitle and caption as text.
     pub drawing: Drawing,
-    /// What to see in it, below it and before the drawing's own small print.
+    /// What to see in it; shown before the drawing's own small print.
     pub caption: Prose,
-    /// What it shows, in words; empty for a description made from the drawing.
+    /// Alternative text; if empty, a description is made from the drawing.
     pub alt: String,
-    /// The name of its files without ending: "gap-by-width"; empty for one made from the title.
+    /// The name of its files without an ending, such as "gap-by-width"; if empty, it is made from the title.
     pub name: String,
 }
 
 impl Exhibit {
-    /// A drawing without further words.
+    /// A drawing without a caption.
     pub fn new(drawing: impl Into<Drawing>) -> Self {
         Exhibit { drawing: drawing.into(), caption: Prose::new(), alt: String::new(), name: String::new() }
     }
 
-    /// What to see in it.
+    /// Sets the caption.
     pub fn caption(mut self, words: impl Into<Prose>) -> Self {
         self.caption = words.into();
         self
     }
 
-    /// What it shows, for readers who cannot see it.
+    /// Sets the alternative text.
     pub fn alt(mut self, words: impl Into<String>) -> Self {
         self.alt = words.into();
         self
     }
 
-    /// The name of its files, without ending.
+    /// Sets the name of its files, without an ending.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
@@ -110,7 +110,7 @@ pub enum Item {
     Table(Table),
     /// A drawing (boxed: it is much larger than the rest).
     Exhibit(Box<Exhibit>),
-    /// Text whose spaces and line ends count.
+    /// Preformatted text.
     Preformatted {
         /// What it is; may be empty.
         caption: Prose,
@@ -131,7 +131,7 @@ pub enum Item {
 pub struct Section {
     /// Its heading.
     pub title: String,
-    /// The name that links use; empty for one made from the title.
+    /// The anchor for links; if empty, it is made from the title.
     pub anchor: String,
     /// What it is made of.
     pub items: Vec<Item>,
@@ -143,7 +143,7 @@ impl Section {
         Section { title: title.into(), anchor: String::new(), items: Vec::new() }
     }
 
-    /// The name that links use: letters, digits and hyphens.
+    /// Sets the anchor for links: digits and hyphens.
     pub fn anchor(mut self, anchor: impl Into<String>) -> Self {
         self.anchor = anchor.into();
         self
@@ -190,7 +190,7 @@ impl Section {
         self.item(Item::Exhibit(Box::new(exhibit)))
     }
 
-    /// Adds text whose spaces and line ends count.
+    /// Adds preformatted text.
     pub fn preformatted(self, caption: impl Into<Prose>, text: impl Into<String>) -> Self {
         self.item(Item::Preformatted { caption: caption.into(), text: text.into() })
     }
@@ -230,7 +230,7 @@ impl Reference {
     }
 }
 
-/// A report: one page that stands alone.
+/// A self-contained page.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Page {
     /// The title.
@@ -239,9 +239,9 @@ pub struct Page {
     pub subtitle: Prose,
     /// The sections, in order.
     pub sections: Vec<Section>,
-    /// The exact command that makes the page again; empty for none.
+    /// The command that reproduces the page; empty for none.
     pub command: String,
-    /// Every setting with its value, as resolved.
+    /// Settings with their values.
     pub settings: Vec<(String, String)>,
     /// What the page refers to.
     pub references: Vec<Reference>,
@@ -281,7 +281,7 @@ impl Page {
         self
     }
 
-    /// The exact command that makes the page again.
+    /// Sets the command that reproduces the page.
     pub fn command(mut self, command: impl Into<String>) -> Self {
         self.command = command.into();
         self
@@ -299,7 +299,7 @@ impl Page {
         self
     }
 
-    /// All drawings as the page shows them, in order, each with a unique file name without its ending.
+    /// All drawings as the page shows them, in order, each with a unique file name without an ending.
     ///
     /// A series whose key occurs in several drawings has one colour and one letter in all of them.
     pub fn exhibits(&self) -> Vec<(String, Exhibit)> {
@@ -321,7 +321,7 @@ impl Page {
         out
     }
 
-    /// The page as one HTML file that asks for nothing else. Equal pages give equal bytes.
+    /// Writes the page as one self-contained HTML file. Equal pages give equal bytes.
     pub fn to_html(&self) -> Result<String> {
         super::write::page(self)
     }

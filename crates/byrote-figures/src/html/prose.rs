@@ -1,7 +1,7 @@
 //! Words on a page: plain text by default, and six kinds of spans where more is wanted.
 //!
-//! A `&str` or `String` becomes [`Prose`] as it is: no character in it means anything, so text from a file or a user may
-//! go in as it comes. The program's own sentences may use a small notation through [`Prose::parse`]:
+//! A `&str` or `String` becomes [`Prose`] unchanged: no character is special, so text from a file or a user is safe.
+//! A program's own sentences may use a small notation through [`Prose::parse`]:
 //!
 //! | notation | span |
 //! |---|---|
@@ -12,7 +12,7 @@
 //! | `[@madden2024]` | a link to an entry of the references |
 //! | `\*` | the character itself |
 //!
-//! What does not close is plain text. There is no way to name another page, so no text can.
+//! Notation that is not closed is plain text. No text can link to another page.
 
 /// A run of characters of one kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub enum Span {
     Strong(String),
     /// Code: a command, a setting, a name.
     Code(String),
-    /// Words of a corpus or a user, set apart, in whatever direction they are written.
+    /// Quoted words of a text or a user, in whatever direction they are written.
     Quote(String),
     /// A name (of a file, a corpus, a run) that stays on one line where it fits.
     Name(String),
@@ -46,7 +46,7 @@ pub struct Prose {
 }
 
 impl Prose {
-    /// Nothing yet.
+    /// An empty text.
     pub fn new() -> Self {
         Self::default()
     }
@@ -71,7 +71,7 @@ impl Prose {
         self.with(Span::Code(words.into()))
     }
 
-    /// Adds words of a corpus or a user, set apart.
+    /// Adds quoted words of a text or a user.
     pub fn quote(self, words: impl Into<String>) -> Self {
         self.with(Span::Quote(words.into()))
     }
@@ -93,13 +93,13 @@ impl Prose {
         self.with(Span::Link { words: key, anchor })
     }
 
-    /// Adds all spans of another one.
+    /// Adds all spans of another text.
     pub fn then(mut self, other: impl Into<Prose>) -> Self {
         self.spans.extend(other.into().spans);
         self
     }
 
-    /// Whether there is no character.
+    /// Whether it has no characters.
     pub fn is_empty(&self) -> bool {
         self.plain().is_empty()
     }

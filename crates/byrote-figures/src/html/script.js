@@ -64,7 +64,7 @@
     const ring = document.createElementNS(SVG, 'circle');
     ring.setAttribute('class', 'ring');
     ring.setAttribute('r', '7');
-    // Where a value stands in the drawing, or null outside its plot. The plots are in the order of the panels.
+    // The place of a value in the drawing, or null outside its plot. The plots are in the order of the panels.
     const place = (frames, point) => {
       const f = frames[point.panel];
       if (!f) return null;
@@ -134,7 +134,7 @@
       tell(picture, series[line][step], true);
     });
     box.addEventListener('blur', hide);
-    // Native tooltips would stand beside ours.
+    // Native tooltips would appear beside ours.
     for (const title of box.querySelectorAll('title')) title.remove();
 
     const details = make('details'), most = 1000;

@@ -3,7 +3,7 @@
 use super::prose::Prose;
 use crate::{Error, Result};
 
-/// How a column is set.
+/// The alignment of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Align {
     /// Words.
@@ -19,7 +19,7 @@ pub struct Column {
     pub name: String,
     /// Its unit, below the heading; empty for none.
     pub unit: String,
-    /// How it is set.
+    /// Its alignment.
     pub align: Align,
 }
 
@@ -34,7 +34,7 @@ impl Column {
         Column { name: name.into(), unit: String::new(), align: Align::Right }
     }
 
-    /// Its unit.
+    /// Sets its unit.
     pub fn unit(mut self, unit: impl Into<String>) -> Self {
         self.unit = unit.into();
         self
@@ -65,7 +65,7 @@ impl Status {
         }
     }
 
-    /// A sign that is told apart without colour.
+    /// A sign that can be recognized without colour.
     pub(super) fn sign(self) -> &'static str {
         match self {
             Status::Good => "✓",
@@ -81,7 +81,7 @@ impl Status {
 pub struct Cell {
     /// What it says.
     pub words: Prose,
-    /// With a status, it is set as a badge.
+    /// The status; a cell with a status is shown as a badge.
     pub status: Option<Status>,
 }
 
@@ -91,7 +91,7 @@ impl Cell {
         Cell { words: Prose::from(words.into()), status: Some(status) }
     }
 
-    /// A cell with nothing to say.
+    /// An empty cell.
     pub fn none() -> Self {
         Cell::default()
     }
@@ -122,9 +122,9 @@ pub struct Table {
     pub caption: Prose,
     /// Its columns.
     pub columns: Vec<Column>,
-    /// Its rows, a cell a column.
+    /// Its rows, one cell per column.
     pub rows: Vec<Vec<Cell>>,
-    /// The numbers behind it, for the reader to take along: a file name and the text of a CSV file.
+    /// The numbers behind it for download: a file name and the text of a CSV file.
     pub csv: Option<(String, String)>,
 }
 
@@ -141,13 +141,13 @@ impl Table {
         self
     }
 
-    /// The numbers behind the table as a CSV file.
+    /// Attaches the numbers behind the table as a CSV file.
     pub fn csv(mut self, name: impl Into<String>, text: impl Into<String>) -> Self {
         self.csv = Some((name.into(), text.into()));
         self
     }
 
-    /// Refuses rows that are not a cell a column.
+    /// Refuses rows that do not have one cell per column.
     pub(super) fn check(&self) -> Result<()> {
         for (i, row) in self.rows.iter().enumerate() {
             if row.len() != self.columns.len() {

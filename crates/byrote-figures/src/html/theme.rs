@@ -1,16 +1,16 @@
-//! The colours of drawings by night.
+//! The colours of drawings in dark mode.
 //!
 //! A drawing in the page has the same colours as its file, written as attributes, which any rule of a style sheet
-//! overrides. By night every colour of the palette is replaced by one of the same hue that stands out against the dark
+//! overrides. In dark mode every colour of the palette is replaced by one of the same hue that contrasts with the dark
 //! page: lines by 3 to 1, text by 4.5 to 1 (WCAG 2). The cells of a heat map keep theirs.
 
 use std::fmt::Write;
 
 use crate::palette::{Colour, SLOTS};
 
-/// The page by night; the style sheet has the same.
+/// The dark page; the style sheet has the same colour.
 const NIGHT: Colour = Colour(0x16, 0x18, 0x1c);
-/// Ink, secondary text, axes, grid and page by night.
+/// Ink, secondary text, axes, grid and page in dark mode.
 const NEUTRAL: [(Colour, Colour); 5] = [
     (Colour::INK, Colour(0xec, 0xec, 0xea)),
     (Colour::MUTED, Colour(0xb4, 0xb6, 0xb9)),
@@ -19,7 +19,7 @@ const NEUTRAL: [(Colour, Colour); 5] = [
     (Colour::WHITE, NIGHT),
 ];
 
-/// The colours of the palette by night, in its order: near the hues of the day, moved until no two come closer than 24 in
+/// The colours of the palette in dark mode, in its order: close to the light hues, moved until no two come closer than 24 in
 /// CIE 1976 for any reader.
 const LIT: [Colour; 9] = [
     Colour(0x54, 0x92, 0xdc), // blue
@@ -33,7 +33,7 @@ const LIT: [Colour; 9] = [
     Colour(0x8f, 0x65, 0x38), // brown
 ];
 
-/// The rules, to stand after the style sheet.
+/// The rules that follow the style sheet.
 pub(super) fn rules() -> String {
     let mut out = String::from("@media screen and (prefers-color-scheme: dark) {\n");
     for (day, night) in NEUTRAL {
@@ -56,7 +56,7 @@ fn rule(out: &mut String, element: &str, day: Colour, night: Colour) {
     }
 }
 
-/// Lightened until text in it can be read by night.
+/// Lightens a colour until text in it is readable in dark mode.
 fn for_text(colour: Colour) -> Colour {
     let lit = |k: u32| colour.lighter(f64::from(k) / 32.0);
     (0..=32).map(lit).find(|c| c.contrast(NIGHT) >= 4.5).unwrap_or(Colour::WHITE)

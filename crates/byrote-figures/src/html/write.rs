@@ -1,4 +1,4 @@
-//! The page as text: head, contents, sections, how to make it again, references, footer.
+//! Writes a page as HTML: head, contents, sections, how to reproduce it, references, footer.
 
 use std::fmt::Write;
 
@@ -49,7 +49,7 @@ pub(super) fn page(page: &Page) -> Result<String> {
     ))
 }
 
-/// A word that depends on the whole page: text inside the page cannot know it, so it cannot bring a script along.
+/// A nonce that depends on the whole page: text inside the page cannot know it, so it cannot run a script.
 fn nonce(body: &str) -> String {
     let hash = |seed: u64| {
         body.bytes().fold(seed, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3).rotate_left(23))
@@ -465,7 +465,7 @@ mod tests {
     #[test]
     fn the_page_asks_for_nothing() {
         let html = full("words").to_html().unwrap();
-        // Names of the vector format are no requests; the address of a reference is a link.
+        // The names of the SVG format are not requests; the address of a reference is a link.
         let html =
             html.replace("http://www.w3.org/2000/svg", "").replace("<a href=\"https://example.org", "");
         for word in ["src=", "http://", "url(", "@import", "<img", "<iframe", "fetch(", "XMLHttp", "import("]

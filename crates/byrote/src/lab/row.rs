@@ -101,7 +101,12 @@ impl Row {
         }
     }
 
-    /// The gap by the floor; by the predictions where the floor is 0.
+    /// The gap per prediction, in nats.
+    pub fn gap_per_prediction(&self) -> Option<f64> {
+        self.result.as_ref().map(|r| r.gap_nats / self.predictions.max(1) as f64)
+    }
+
+    /// The gap divided by the floor, or by the number of predictions if the floor is 0.
     pub fn relative_gap(&self) -> Option<f64> {
         let by = if self.floor_nats > 0.0 { self.floor_nats } else { self.predictions.max(1) as f64 };
         self.result.as_ref().map(|r| r.gap_nats / by)

@@ -1,11 +1,11 @@
-//! Measurements of one size and several seeds: their mean, with the range.
+//! The mean and the range of measurements of one size and several seeds.
 
 /// Which mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mean {
     /// Of the values.
     Plain,
-    /// Of their logarithms: for gaps. Values that have none are left out.
+    /// Of their logarithms, for gaps. Values without one are left out.
     OfLogarithms,
 }
 
@@ -24,7 +24,7 @@ pub(super) fn by_size(points: impl IntoIterator<Item = (f64, f64)>, mean: Mean) 
             Mean::Plain => part.iter().map(|p| p.1).sum::<f64>() / n,
             Mean::OfLogarithms => libm::exp(part.iter().map(|p| libm::log(p.1)).sum::<f64>() / n),
         };
-        // Rounding must not carry it out of the range.
+        // Rounding must not carry the mean out of the range.
         ((part[0].0, value.clamp(low, high)), (low, high))
     };
     points.chunk_by(|a, b| a.0 == b.0).map(one).unzip()

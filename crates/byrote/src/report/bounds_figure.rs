@@ -1,11 +1,11 @@
-//! The figure of `byrote bounds --plot`: contexts against parameters, bounds as lines, corpus and model as points.
+//! Contexts against parameters: bounds as lines, corpus and model as points.
 
 use crate::bounds::curve::{Curve, Marker, Picture, picture, tokens};
 use crate::bounds::row::grouped;
 use crate::bounds::{Kind, Situation, Task};
 use byrote_figures::{Axis, Figure, Line, Points};
 
-/// The figure of a situation; `None` while the vocabulary is not known.
+/// Draws a situation; `None` if the vocabulary is not known.
 ///
 /// `corpus` and `model` name the points.
 pub fn capacity(situation: &Situation, corpus: &str, model: &str) -> Option<Figure> {
@@ -57,25 +57,25 @@ fn label(curve: &Curve, bits: u32) -> String {
         Kind::Empirical => "in experiments",
     };
     let condition = match (curve.key, curve.condition) {
-        ("information", _) => format!(", {bits} bits a parameter"),
+        ("information", _) => format!(", {bits} bits per parameter"),
         (_, Some(condition)) => format!(", {condition}"),
         (_, None) => String::new(),
     };
     format!("{} ({}, {kind}{condition})", curve.key, plural(curve.task))
 }
 
-/// What the lines mean, as far as there are such lines.
+/// Explains the kinds of lines that are drawn.
 fn subtitle(picture: &Picture, omega: u64) -> String {
     let any = |kind| picture.curves.iter().any(|curve| curve.kind == kind);
     let mut text = format!("What is known about storing contexts over {} tokens.", grouped(omega));
     if any(Kind::Necessary) {
-        text += " No model of its task stands above a line marked \u{201c}at most\u{201d}.";
+        text += " No model of its task can be above a line marked \u{201c}at most\u{201d}.";
     }
     if any(Kind::Sufficient) {
-        text += " Some weights reach one marked \u{201c}at least\u{201d}.";
+        text += " Some weights reach every line marked \u{201c}at least\u{201d}.";
     }
     if picture.curves.iter().any(|curve| curve.dashed) {
-        text += " Dashed: only the order is known, the constant is set to one.";
+        text += " Dashed: only the order is known, and the constant is set to one.";
     }
     text
 }
@@ -86,21 +86,20 @@ fn caption(picture: &Picture, omega: u64, bits: u32) -> String {
     let mut text = Vec::new();
     if of(Task::Distribution) && of(Task::Association) {
         text.push(format!(
-            "Tasks must not be compared with each other: an association stores one token a context, a distribution {} \
-             numbers.",
+            "Different tasks cannot be compared: an association stores one token per context, a distribution {} numbers.",
             grouped(omega.saturating_sub(1))
         ));
     }
     if drawn("information") {
-        text.push(format!("The information limit is that of weights of {bits} bits."));
+        text.push(format!("The information limit is for weights of {bits} bits."));
         if drawn("kajitsuka2024-exact") || drawn("kajitsuka2024-next") {
-            text.push("The lines of kajitsuka2024 use longer ones where they pass it.".into());
+            text.push("Where the lines of kajitsuka2024 exceed it, its weights are longer.".into());
         }
     }
     text.join(" ")
 }
 
-/// Two decades above what is known and some below, at least from a hundred parameters to a hundred million.
+/// The parameters to draw: two decades above what is known and some below, at least a hundred to a hundred million.
 fn range(situation: &Situation) -> Option<(u128, u128)> {
     let corpus = situation.corpus.as_ref().map(|c| {
         u128::from(c.contexts.max(1)).saturating_mul(u128::from(c.d_vocab.saturating_sub(1).max(1)))
@@ -130,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn the_corpus_stands_in_the_picture_with_its_bounds() {
+    fn the_corpus_is_in_the_figure_with_its_bounds() {
         let figure = capacity(&stories(), "stories", "model").unwrap();
         assert!(figure.lines.len() >= 5 && figure.lines.len() <= 9);
         assert!(figure.lines.iter().any(|line| line.key == "kajitsuka2024-next" && line.dashed));
@@ -139,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn markers_stand_within_the_range_however_small_or_large() {
+    fn markers_lie_within_the_range_however_small_or_large() {
         for parameters in [1, 9, 1 << 40, u64::MAX] {
             let situation = Situation { parameters: Some(parameters), ..stories() };
             let (fewest, most) = range(&situation).unwrap();
@@ -151,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn the_words_speak_only_of_what_is_drawn() {
+    fn the_captions_mention_only_what_is_drawn() {
         let alone = Picture { curves: vec![], corpus: None, model: None };
         assert_eq!(caption(&alone, 50, 32), "");
         assert_eq!(subtitle(&alone, 50_257), "What is known about storing contexts over 50,257 tokens.");
@@ -160,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_known_gives_no_picture() {
+    fn without_a_vocabulary_there_is_no_figure() {
         assert!(capacity(&Situation::default(), "", "").is_none());
         assert!(capacity(&Situation { d_vocab: Some(5), ..Situation::default() }, "", "").is_none());
     }

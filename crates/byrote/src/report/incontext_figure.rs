@@ -1,23 +1,23 @@
-//! The figures of `byrote incontext` and of sander2024: squared error against t, mean and range over sequences.
+//! Figures of in-context learning: squared error against t, mean and range over sequences.
 
 use crate::incontext::ErrorAt;
 use byrote_figures::{Axis, Band, Figure, Line};
 
-/// Squared errors of numbers of size 1 below this are rounding: 2^-53 squared.
-const ROUNDING: f64 = 1e-32;
+/// Squared errors below this are rounding for numbers of size 1: 2^-53 squared.
+pub(super) const ROUNDING: f64 = 1e-32;
 
-/// One method's errors.
+/// The errors of one method.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
-    /// Decides the colour.
+    /// The key that decides the colour.
     pub key: String,
     /// The name in the figure.
     pub label: String,
-    /// The errors.
+    /// The errors, one per step.
     pub errors: Vec<ErrorAt>,
 }
 
-/// The figure; every error is divided by `divisor` (the dimension in sander2024's figure 4, else 1).
+/// Draws errors against t; every error is divided by `divisor` (the dimension in sander2024's figure 4, else 1).
 pub fn errors_against_t(
     title: impl Into<String>,
     subtitle: impl Into<String>,
@@ -49,7 +49,7 @@ pub fn errors_against_t(
         ),
     }
     if rounding {
-        caption.push("Below 1e-32 there is rounding alone: the axis ends there.");
+        caption.push("Errors below 1e-32 are rounding alone; the axis ends there.");
     }
     let mut figure = Figure::new(title, x, y).subtitle(subtitle).caption(caption.join(" "));
     let bottom = if rounding { ROUNDING } else { 0.0 };

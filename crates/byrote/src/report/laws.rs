@@ -1,4 +1,4 @@
-//! A law through measurements, as a page shows it: the curve with its interval, the comparison, what is left over.
+//! A law through measurements, as a page shows it: the curve with its interval, the comparison, the residuals.
 
 use super::averages::{Mean, by_size};
 use super::numbers::{brief, sentence};
@@ -7,21 +7,21 @@ use crate::fit::{self, Comparison, Law, Settings, bootstrap, compare};
 use byrote_figures::html::{Cell, Column, Exhibit, Section, Status, Table};
 use byrote_figures::{Axis, Band, Figure, Line, Points, residuals};
 
-/// What is fitted, and what it is called.
+/// Measurements to fit, and how to name them.
 pub(super) struct Question<'a> {
-    /// A name for files, of letters and hyphens.
+    /// A file name of letters and hyphens.
     pub name: &'a str,
-    /// What the measurements are of.
+    /// A title for the measurements.
     pub title: &'a str,
     /// The size.
     pub x: Axis,
     /// The measurement.
     pub y: Axis,
-    /// The measurements, a group a seed.
+    /// The measurements, one group per seed.
     pub points: &'a fit::Points,
-    /// The laws that come into question.
+    /// The laws to compare.
     pub laws: &'a [Law],
-    /// The law to draw where none is supported; the paper's.
+    /// The paper's law, which is drawn where no law is supported.
     pub drawn: Law,
 }
 
@@ -29,24 +29,33 @@ pub(super) struct Question<'a> {
 pub(super) struct Answer {
     /// All laws, compared.
     pub comparison: Comparison,
-    /// The measurements with the law through them, for the page to add to.
+    /// The measurements with the law through them; pages add to it.
     pub figure: Figure,
     /// The law that is drawn.
     pub law: Law,
 }
 
 impl Question<'_> {
-    /// Compares the laws and draws the one that is supported, or that of the paper.
+    /// Compares the laws and draws the supported one, or the paper's if none is.
     pub fn answer(&self) -> Result<Answer> {
+        self.answer_with(|comparison| comparison.verdict.laws().first().copied())
+    }
+
+    /// Compares the laws and draws the paper's, whichever is supported.
+    pub fn answer_by_the_papers_law(&self) -> Result<Answer> {
+        self.answer_with(|_| None)
+    }
+
+    fn answer_with(&self, law: impl Fn(&Comparison) -> Option<Law>) -> Result<Answer> {
         let settings = Settings::default();
         let mut comparison = compare(self.points, self.laws, &settings)?;
-        // The paper's law gets its intervals even where another is nearer.
+        // The paper's law gets its intervals even where another fits better.
         if let Some(row) = comparison.rows.iter_mut().find(|r| r.law == self.drawn && r.replicates.is_none())
             && let Some(fit) = &row.fit
         {
             row.replicates = Some(bootstrap(self.points, fit, &settings.bootstrap)?);
         }
-        let law = comparison.verdict.laws().first().copied().unwrap_or(self.drawn);
+        let law = law(&comparison).unwrap_or(self.drawn);
         let mut figure = Figure::new(self.title, self.x.clone(), self.y.clone());
         let (points, errors) = by_size(self.points.as_slice().iter().map(|p| (p.x, p.y)), Mean::Plain);
         let (first, last) = (points.first().map_or(0.0, |p| p.0), points.last().map_or(1.0, |p| p.0));
@@ -69,14 +78,14 @@ impl Question<'_> {
     }
 
     /// The residuals of the law that is drawn.
-    fn left_over(&self, answer: &Answer) -> Option<Figure> {
+    fn residual_figure(&self, answer: &Answer) -> Option<Figure> {
         let fit = answer.comparison.row(answer.law)?.fit.as_ref()?;
         let points = Points::new("measured", "", fit.residuals.iter().map(|r| (r.x, r.residual)));
-        let title = format!("{}: what the {} law leaves over", self.title, answer.law);
+        let title = format!("{}: residuals of the {} law", self.title, answer.law);
         Some(residuals(title, self.x.clone(), "measured - fitted", vec![points]))
     }
 
-    /// The comparison in a sentence, in a table and as residuals.
+    /// Shows the comparison as a sentence, a table and residuals.
     pub fn show(&self, section: Section, answer: &Answer) -> Section {
         let c = &answer.comparison;
         let columns = [
@@ -94,7 +103,7 @@ impl Question<'_> {
             let judged = match (supported, row.doubts.first()) {
                 (true, _) => Cell::status(Status::Good, "supported"),
                 (_, Some(doubt)) => Cell::status(Status::Neutral, doubt.sentence()),
-                _ => Cell::status(Status::Neutral, "another law is nearer"),
+                _ => Cell::status(Status::Neutral, "another law fits better"),
             };
             table = table.row([
                 Cell::from(row.law.formula().to_owned()),
@@ -108,10 +117,10 @@ impl Question<'_> {
             ]);
         }
         let section = section.paragraph(sentence(&c.sentence)).table(table);
-        match self.left_over(answer) {
+        match self.residual_figure(answer) {
             Some(figure) => {
                 let alt = format!("Residuals of the {} law against {}.", answer.law, self.x.label);
-                let caption = "What is left over should scatter around zero without a shape.";
+                let caption = "Residuals should scatter around zero without a pattern.";
                 section.exhibit(
                     Exhibit::new(figure).name(format!("{}-residuals", self.name)).alt(alt).caption(caption),
                 )
@@ -121,7 +130,7 @@ impl Question<'_> {
     }
 }
 
-/// The parameters of a law, with intervals where they are known.
+/// Lists the parameters of a law, with intervals where they are known.
 pub(super) fn parameters(row: &fit::Row) -> String {
     let Some(fit) = &row.fit else { return String::new() };
     let one = |p: &fit::Parameter| {

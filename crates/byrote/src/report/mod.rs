@@ -16,6 +16,6 @@ pub mod sweep_page;
 use byrote_figures::html::Page;
 
 /// A page that names this version of byrote in its footer.
-fn new_page(title: impl Into<String>) -> Page {
+fn new_page(title: impl Into<byrote_figures::html::Prose>) -> Page {
     Page::new(title).generator(concat!("byrote ", env!("CARGO_PKG_VERSION")))
 }

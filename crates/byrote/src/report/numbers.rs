@@ -1,16 +1,16 @@
-//! Numbers and references as pages write them.
+//! How pages write numbers and references.
 
 pub(super) use crate::units::grouped as thousands;
 use crate::units::{Number, grouped_number};
 use byrote_figures::html::Reference;
 
-/// With a capital at its start and a full stop at its end.
+/// Gives a sentence a capital and a full stop.
 pub(super) fn sentence(words: &str) -> String {
     let mut letters = words.trim_end_matches('.').chars();
     letters.next().map_or_else(String::new, |first| format!("{}{}.", first.to_uppercase(), letters.as_str()))
 }
 
-/// A number of nats: an estimate, or a bound that is rounded outwards.
+/// Writes a number of nats: an estimate, or a bound that is rounded outwards.
 pub(super) fn nats(x: impl Number) -> String {
     match x.value().abs() {
         0.0 => "0".into(),
@@ -21,7 +21,7 @@ pub(super) fn nats(x: impl Number) -> String {
     }
 }
 
-/// A number with about three digits that say something.
+/// Writes a number with about three significant digits.
 pub(super) fn brief(x: f64) -> String {
     match x.abs() {
         a if a == 0.0 || !x.is_finite() => format!("{x}"),
@@ -37,7 +37,7 @@ pub(super) fn brief(x: f64) -> String {
     }
 }
 
-/// The papers of these keys.
+/// The references of the papers with these keys.
 pub(super) fn references(keys: &[&str]) -> Vec<Reference> {
     const PAPERS: [(&str, &str, &str); 7] = [
         (

@@ -1,4 +1,4 @@
-//! The figures of the square-root construction: parameters and bits against facts, and the fold it rests on.
+//! Figures of the square-root construction (kajitsuka2024): parameters and bits against facts, and the fold it rests on.
 
 use crate::construct::kajitsuka2024::Tally;
 use crate::output::{csv_field, csv_text};
@@ -14,11 +14,11 @@ pub struct ScalingRow {
     pub samples: u64,
     /// C.
     pub labels: u64,
-    /// Parameters of the bounded memory, embedding apart.
+    /// Parameters of the bounded memory, without the embedding.
     pub bounded: u64,
-    /// What it never exceeds on any data with the same ids.
+    /// An upper bound on them for any data with the same ids.
     pub guarantee: u64,
-    /// Parameters of the searched memory, embedding apart.
+    /// Parameters of the searched memory, without the embedding.
     pub searched: u64,
     /// Scalars of the embedding.
     pub embedding: u64,
@@ -30,22 +30,22 @@ pub struct ScalingRow {
     pub total_bits: u64,
     /// N log2 C.
     pub information_bits: f64,
-    /// The least that a hardmax transformer can have.
+    /// The fewest parameters that a hardmax transformer can have.
     pub lower_bound: u64,
-    /// The smallest one-layer transformers for the same job.
+    /// The smallest one-layer transformers for the same facts.
     pub linear: Vec<LinearSize>,
 }
 
-/// A construction whose size grows as the facts do.
+/// A construction whose size is linear in the facts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LinearSize {
     /// The name of its family.
     pub key: String,
-    /// A few words.
+    /// A short name.
     pub name: String,
     /// Its parameters, embedding included.
     pub parameters: u64,
-    /// Whether its theorem covers these data; where not, this is the size it would have.
+    /// Whether its theorem covers these data; if not, this is the size it would have.
     pub proved: bool,
 }
 
@@ -55,7 +55,7 @@ impl ScalingRow {
         self.bounded.min(self.searched)
     }
 
-    /// A construction beside it.
+    /// The linear construction with this key.
     pub fn linear(&self, key: &str) -> Option<&LinearSize> {
         self.linear.iter().find(|l| l.key == key)
     }
@@ -65,7 +65,7 @@ impl ScalingRow {
         self.parameters() as f64 / (self.samples as f64).sqrt()
     }
 
-    /// Takes the counts of the smaller network.
+    /// Sets the counts of the smaller network.
     pub fn weigh(&mut self, tally: Tally, embedding: Tally) {
         self.embedding = embedding.parameters as u64;
         self.depth = tally.depth as u64;
@@ -74,7 +74,7 @@ impl ScalingRow {
     }
 }
 
-/// The table as CSV.
+/// Writes the table as CSV.
 pub fn scaling_csv(rows: &[ScalingRow]) -> String {
     let names: Vec<&str> =
         rows.first().map_or(Vec::new(), |r| r.linear.iter().map(|l| l.key.as_str()).collect());
@@ -119,12 +119,12 @@ fn curve(rows: &[ScalingRow], of: impl Fn(&ScalingRow) -> f64) -> Vec<(f64, f64)
     rows.iter().map(|r| (r.samples as f64, of(r))).collect()
 }
 
-/// The fewest facts of these that are more than their parameters.
+/// The smallest size with more facts than parameters.
 pub fn crossover(rows: &[ScalingRow]) -> Option<u64> {
     rows.iter().filter(|r| r.parameters() < r.samples).map(|r| r.samples).min()
 }
 
-/// Parameters against facts.
+/// Draws parameters against facts.
 pub fn scaling_figure(rows: &[ScalingRow]) -> Figure {
     let mut figure = Figure::new(
         "Parameters against facts: the square root, built and verified",
@@ -143,7 +143,7 @@ pub fn scaling_figure(rows: &[ScalingRow]) -> Figure {
             .with_markers(),
     )
     .line(Line::new("kajitsuka2024-guarantee", "bounded, worst case", curve(rows, |r| r.guarantee as f64)))
-    .line(Line::new("identity", "as many as facts", curve(rows, |r| r.samples as f64)))
+    .line(Line::new("identity", "one parameter per fact", curve(rows, |r| r.samples as f64)))
     .line(Line::new(
         "kajitsuka2024-lb-hardmax",
         "lower bound, hardmax",
@@ -161,12 +161,12 @@ pub fn scaling_figure(rows: &[ScalingRow]) -> Figure {
     figure
         .dash_key("built, or proved for these data", "the size it would have: proved for contexts of one length")
         .caption(
-            "Embedding of kajitsuka2024 (58 scalars) apart. Parameters are saved, not storage: its weights are long, and \
+            "Without the embedding of kajitsuka2024 (58 scalars). Parameters are saved, not storage: its weights are long, and \
              together they have more bits than the labels (N log2 C).",
         )
 }
 
-/// Bits against facts: what the parameters do not show.
+/// Draws bits against facts, which the parameter counts do not show.
 pub fn bits_figure(rows: &[ScalingRow]) -> Figure {
     Figure::new("Bits against facts: nothing is saved", Axis::log("facts N"), Axis::log("bits"))
         .subtitle("The same networks. Fixed-point bits of all weights, embedding included, and of the longest one.")
@@ -180,12 +180,12 @@ pub fn bits_figure(rows: &[ScalingRow]) -> Figure {
                 .with_markers(),
         )
         .caption(
-            "No memory of arbitrary labels has fewer bits than they have. A network of few parameters pays for them with \
-             their length.",
+            "No memory of arbitrary labels has fewer bits than the labels. A network of few parameters pays with the length of its \
+             weights.",
         )
 }
 
-/// What one, two and three folds make of a number: the triangle wave that picks bits apart.
+/// Draws one, two and three folds of a number: the triangle wave that separates its bits.
 pub fn fold_figure() -> Figure {
     let fold = |x: f64, threshold: f64| x - 2.0 * (x - threshold).max(0.0);
     let after = |folds: usize| -> Vec<(f64, f64)> {
@@ -199,8 +199,7 @@ pub fn fold_figure() -> Figure {
         .line(Line::new("two", "two folds, t = 8, 4", after(2)).with_markers())
         .line(Line::new("three", "three folds, t = 8, 4, 2", after(3)).with_markers())
         .caption(
-            "Three parameters a fold. A number x = 4 a + r with r at most 2 comes out as r: the multiple of 4 is gone, and \
-             (x - r) / 4 tells what it was.",
+            "Three parameters per fold. A number x = 4 a + r with r at most 2 becomes r; the multiple of 4 is (x - r) / 4.",
         )
         .size(760.0, 480.0)
 }

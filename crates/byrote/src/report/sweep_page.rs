@@ -1,7 +1,7 @@
-//! The report of a run directory: what was planned, what came out, and what it says of sizes.
+//! The report of a run directory: what was planned, what came out, and what it says about sizes.
 //!
-//! It works on half a run, and says so. Measurements of one size and several seeds are shown as their mean with the range;
-//! gaps are averaged by their logarithms.
+//! It also works on an unfinished run, and says so. Measurements of one size and several seeds are shown as their mean with the
+//! range; gaps are averaged on a logarithmic scale.
 
 use super::averages::{Mean, Pairs, by_size};
 use super::laws::Question;
@@ -18,15 +18,16 @@ use std::collections::BTreeMap;
 
 /// The level that counts as the floor.
 pub(super) const LEVEL: f64 = 0.01;
-/// Curves in a figure, at most.
+/// The most curves in a figure.
 const CURVES: usize = 8;
-/// Rows of the table, at most; the file behind it has all.
+/// The most rows of the table; the file behind it has all of them.
 const ROWS: usize = 400;
 
-/// The page of a run directory, and the command that made it.
+/// Writes the page of a run directory; `command` reproduces it.
 pub fn page(record: &Record, command: &str) -> Result<Page> {
     let title = if record.name.is_empty() { "A run" } else { record.name.as_str() };
-    let mut page = new_page(title).subtitle("A sweep of trainings, from its run directory.");
+    let mut page = new_page(Prose::new().name(title))
+        .subtitle("A sweep: many trainings, compared with the floor of their texts.");
     page = page.section(state(record));
     if let Some(section) = gaps(record) {
         page = page.section(section);
@@ -37,7 +38,7 @@ pub fn page(record: &Record, command: &str) -> Result<Page> {
     Ok(finished(page, record, command, &["madden2024", "dana2024"]))
 }
 
-/// Curves, the table of results, how to make it again.
+/// Adds the curves, the table of results and how to reproduce the page.
 pub(super) fn finished(mut page: Page, record: &Record, command: &str, papers: &[&str]) -> Page {
     if let Some(section) = curves(record) {
         page = page.section(section);
@@ -52,11 +53,11 @@ pub(super) fn finished(mut page: Page, record: &Record, command: &str, papers: &
     page = page
         .setting("version", record.version.clone())
         .setting("machine", record.machine.clone())
-        .setting("time of all jobs", format!("{} s", brief(record.seconds)));
+        .setting("time of all jobs together", format!("{} s", brief(record.seconds)));
     references(papers).into_iter().fold(page, Page::reference)
 }
 
-/// Every setting of the jobs with the values it takes.
+/// Every setting of the jobs with all of its values.
 fn settings(record: &Record) -> Vec<(String, String)> {
     let mut all: Vec<(String, Vec<String>)> = Vec::new();
     for row in &record.rows {
@@ -84,7 +85,7 @@ fn settings(record: &Record) -> Vec<(String, String)> {
     all.into_iter().map(|(name, values)| (name, values.join(", "))).collect()
 }
 
-/// What is done, and what is not.
+/// Says which jobs are done and which are not.
 pub(super) fn state(record: &Record) -> Section {
     let done = record.done().count();
     let failed: Vec<&Row> = record.rows.iter().filter(|r| r.status == JobStatus::Failed).collect();
@@ -98,7 +99,7 @@ pub(super) fn state(record: &Record) -> Section {
                 thousands(record.jobs as u64)
             ),
         )
-        .line("The same command goes on where it ended."),
+        .line("Run the same command again to resume."),
         (false, false) => Verdict::new(
             Status::Bad,
             format!(
@@ -125,7 +126,7 @@ pub(super) fn state(record: &Record) -> Section {
     ])
 }
 
-/// What sets a row apart from others of another corpus or another kind of model, besides its size and its seed.
+/// Describes the kind of model and training of a row, leaving out its size and its seed.
 pub(super) fn kind(row: &Row) -> String {
     let s = &row.settings;
     let mut words = vec![s.model.preset.to_string()];
@@ -143,12 +144,12 @@ pub(super) fn kind(row: &Row) -> String {
     words.join(", ")
 }
 
-/// A row in a few words.
+/// Names a row.
 fn name(row: &Row) -> String {
     format!("{} contexts, {} parameters, seed {}", row.contexts, row.parameters, row.settings.seed)
 }
 
-/// The series of a run: rows that differ by size and seed alone, with a name that tells them apart.
+/// The series of a run: rows that differ in size and seed alone, with a name that distinguishes them.
 pub(super) fn series(record: &Record) -> Vec<(String, Vec<&Row>)> {
     let mut all: Vec<((String, u64), Vec<&Row>)> = Vec::new();
     for row in record.done() {
@@ -168,12 +169,12 @@ pub(super) fn series(record: &Record) -> Vec<(String, Vec<&Row>)> {
     all.into_iter().map(|(key, rows)| (name(key), rows)).collect()
 }
 
-/// Gaps at every size: means of their logarithms, with the range.
+/// The gaps at every size: means of their logarithms, with the range.
 pub(super) fn averaged(points: impl IntoIterator<Item = (f64, f64)>) -> (Pairs, Pairs) {
     by_size(points, Mean::OfLogarithms)
 }
 
-/// Whether every floor is above zero, so that gaps can be told by it.
+/// Whether every floor is above zero, so that gaps can be divided by it.
 fn by_floor(record: &Record) -> bool {
     record.done().all(|r| r.floor_nats > 0.0)
 }
@@ -182,8 +183,8 @@ fn by_floor(record: &Record) -> bool {
 fn gaps(record: &Record) -> Option<Section> {
     let all = series(record);
     let y = match by_floor(record) {
-        true => "gap by floor",
-        false => "gap (nats a prediction)",
+        true => "gap / floor",
+        false => "gap (nats per prediction)",
     };
     let mut figure =
         Figure::new("The gap against the size of the model", Axis::log("parameters"), Axis::log(y));
@@ -202,28 +203,28 @@ fn gaps(record: &Record) -> Option<Section> {
         Section::new("Gaps").anchor("gaps").exhibit(
             Exhibit::new(figure)
                 .name("gaps")
-                .alt("The gap to the floor at the end of training against the number of parameters, a line a corpus.")
-                .caption("Means over seeds, with the range. Below the line of 1% the text is memorized as well as it can be."),
+                .alt("The gap to the floor at the end of training against the number of parameters, one line per corpus.")
+                .caption("Means over seeds, with the range. Below the 1% line the text is memorized as well as it can be."),
         )
     })
 }
 
-/// A setting by name, and how to read it.
+/// The name of a setting, and how to read it.
 pub(super) type SizeAxis = (&'static str, fn(&Row) -> f64);
 
-/// How the sizes of models are told on an axis of their own: the setting that varies.
+/// The setting that varies, which measures the size of a model.
 pub(super) fn size_axis(rows: &[&Row]) -> SizeAxis {
     let varies = |get: fn(&Row) -> f64| rows.windows(2).any(|w| get(w[0]) != get(w[1]));
     let axes: [SizeAxis; 4] = [
         ("hidden neurons", |r| r.d_mlp as f64),
         ("heads", |r| r.n_heads as f64),
-        ("width of a head", |r| r.d_head as f64),
-        ("width of the model", |r| r.settings.model.d_model as f64),
+        ("head width", |r| r.d_head as f64),
+        ("model width", |r| r.settings.model.d_model as f64),
     ];
     axes.into_iter().find(|a| varies(a.1)).unwrap_or(("parameters", |r| r.parameters as f64))
 }
 
-/// The gap by corpus and by size as a map; `None` where it would be a line.
+/// The gap by corpus and size as a map; `None` if it has a single row or column.
 pub(super) fn map(rows: &[&Row], title: &str) -> Option<Figure> {
     let (label, size) = size_axis(rows);
     let columns = distinct(rows.iter().map(|r| r.contexts as f64));
@@ -233,11 +234,11 @@ pub(super) fn map(rows: &[&Row], title: &str) -> Option<Figure> {
     }
     let cell = |x: f64, y: f64| {
         let here = rows.iter().filter(|r| r.contexts as f64 == x && size(r) == y);
-        let (means, _) = averaged(here.filter_map(|r| Some((0.0, r.result.as_ref()?.gap_nats))));
+        let (means, _) = averaged(here.filter_map(|r| Some((0.0, r.gap_per_prediction()?))));
         means.first().map(|p| p.1)
     };
     let cells = heights.iter().map(|&y| columns.iter().map(|&x| cell(x, y)).collect()).collect();
-    let heat = Heat::log("gap (nats)", columns, heights, cells);
+    let heat = Heat::log("gap (nats per prediction)", columns, heights, cells);
     Some(Figure::new(title, Axis::log("distinct contexts"), Axis::log(label)).heat(heat))
 }
 
@@ -248,17 +249,17 @@ fn distinct(values: impl Iterator<Item = f64>) -> Vec<f64> {
     values
 }
 
-/// The smallest models within 1% of the floor, a corpus each.
+/// The smallest models within 1% of the floor, one per corpus.
 pub(super) struct Smallest {
-    /// Contexts, and what is known of the parameters.
+    /// Contexts, and what is known about the parameters.
     pub by_corpus: Vec<(u64, Threshold)>,
     /// Contexts and parameters, where they are known.
     pub points: Vec<Point>,
-    /// The intervals of those parameters, where both ends are known; else the parameters themselves.
+    /// The intervals of those parameters where both ends are known, else the parameters themselves.
     pub ends: Vec<(f64, f64)>,
 }
 
-/// Where the gap falls to 1%, for every corpus.
+/// Finds the size at which the gap falls to 1%, for every corpus.
 pub(super) fn smallest(rows: &[&Row]) -> Result<Smallest> {
     let mut by_corpus = Vec::new();
     let (mut points, mut ends) = (Vec::new(), Vec::new());
@@ -289,7 +290,7 @@ pub(super) fn smallest(rows: &[&Row]) -> Result<Smallest> {
 }
 
 impl Smallest {
-    /// The measurements of a figure that was drawn of these points, with their intervals.
+    /// Adds intervals to a figure that was drawn of these points.
     pub fn with_intervals(&self, mut figure: Figure) -> Figure {
         if let Some(points) = figure.points.iter_mut().find(|p| p.points.len() == self.ends.len()) {
             points.errors.clone_from(&self.ends);
@@ -297,21 +298,27 @@ impl Smallest {
         figure
     }
 
-    /// As a table.
+    /// Lists them as a table.
     pub fn table(&self, caption: &str) -> Table {
         let columns = [
             Column::right("contexts"),
             Column::right("parameters").unit("to 1% of the floor"),
             Column::left("95% interval"),
-            Column::right("a context"),
+            Column::right("per context"),
         ];
         let size = |s: &Size| match s {
             Size::At { size } => thousands(size.round() as u64),
             Size::BelowSmallest { smallest } => format!("at most {}", thousands(*smallest as u64)),
-            Size::AboveLargest { largest } => format!("above {}", thousands(*largest as u64)),
+            Size::AboveLargest { largest } => format!("more than {}", thousands(*largest as u64)),
         };
         self.by_corpus.iter().fold(Table::new(caption, columns), |table, (contexts, found)| {
-            let interval = found.interval.as_ref().map(|i| format!("{} to {}", size(&i.low), size(&i.high)));
+            // An interval both of whose ends lie beyond the sizes tried says nothing more than the estimate.
+            let interval = found.interval.as_ref().filter(|i| i.low.known().or(i.high.known()).is_some());
+            let interval = interval.map(|i| match (&i.low, &i.high) {
+                (Size::BelowSmallest { .. }, high) => format!("at most {}", size(high)),
+                (low, Size::AboveLargest { .. }) => format!("at least {}", size(low)),
+                (low, high) => format!("{} to {}", size(low), size(high)),
+            });
             table.row([
                 Cell::from(thousands(*contexts)),
                 size(&found.size).into(),
@@ -322,7 +329,7 @@ impl Smallest {
     }
 }
 
-/// The map and the smallest models of every kind, where several corpora were trained on.
+/// The map and the smallest models of every kind, if several corpora were trained on.
 fn sizes(record: &Record) -> Result<Vec<Section>> {
     let mut kinds: Vec<(String, Vec<&Row>)> = Vec::new();
     for row in record.done() {
@@ -339,7 +346,7 @@ fn sizes(record: &Record) -> Result<Vec<Section>> {
             Exhibit::new(figure)
                 .name(format!("map-{}", i + 1))
                 .alt("The gap to the floor by the number of contexts and the size of the model.")
-                .caption("Darker is nearer to the floor."),
+                .caption("Darker is closer to the floor."),
         );
         let found = smallest(rows)?;
         section = section.table(found.table("The smallest model within 1% of the floor."));
@@ -359,7 +366,7 @@ fn sizes(record: &Record) -> Result<Vec<Section>> {
             let exhibit = Exhibit::new(found.with_intervals(answer.figure.clone()))
                 .name(format!("smallest-{}", i + 1))
                 .alt("Parameters needed to come within 1% of the floor against the number of contexts.")
-                .caption("Between the sizes tried, the gap is interpolated on logarithms.");
+                .caption("Between the sizes tried, the gap is interpolated on logarithmic scales.");
             section = question.show(section.exhibit(exhibit), &answer);
         }
         sections.push(section);
@@ -367,7 +374,7 @@ fn sizes(record: &Record) -> Result<Vec<Section>> {
     Ok(sections)
 }
 
-/// Gaps against steps, for the first seed of up to eight jobs.
+/// The gap against steps, for the first seed of up to eight jobs.
 fn curves(record: &Record) -> Option<Section> {
     let largest = record.done().map(|r| r.contexts).max()?;
     let seed = record.done().map(|r| r.settings.seed).min()?;
@@ -375,20 +382,22 @@ fn curves(record: &Record) -> Option<Section> {
         record.done().filter(|r| r.contexts == largest && r.settings.seed == seed).collect();
     let step = rows.len().div_ceil(CURVES).max(1);
     let mut figure =
-        Figure::new("The gap while training", Axis::linear("steps"), Axis::log("gap to the floor (nats)"))
+        Figure::new("The gap while training", Axis::linear("steps"), Axis::log("gap (nats per prediction)"))
             .legend();
     let mut lines = 0;
     for row in rows.iter().rev().step_by(step) {
+        let each = row.predictions.max(1) as f64;
         let points: Vec<(f64, f64)> =
-            record.curves.get(&row.job)?.iter().copied().filter(|p| p.1 > 0.0).collect();
+            record.curves.get(&row.job)?.iter().filter(|p| p.1 > 0.0).map(|p| (p.0, p.1 / each)).collect();
         if points.len() > 1 {
             lines += 1;
             let label = format!("{} parameters", thousands(row.parameters));
             figure = figure.line(Line::new(format!("job {}", row.job), label, points));
         }
     }
-    let floor = rows.first()?.floor_nats;
-    if floor > 0.0 {
+    let first = rows.first()?;
+    if first.floor_nats > 0.0 {
+        let floor = first.floor_nats / first.predictions.max(1) as f64;
         figure = figure.horizontal(LEVEL * floor, "1% of the floor");
     }
     let caption = format!("The largest corpus, {} contexts, seed {seed}.", thousands(largest));
@@ -396,13 +405,13 @@ fn curves(record: &Record) -> Option<Section> {
         Section::new("Training").anchor("curves").exhibit(
             Exhibit::new(figure)
                 .name("curves")
-                .alt("The gap to the floor against steps of training, a line a model.")
+                .alt("The gap to the floor against steps of training, one line per model.")
                 .caption(caption),
         )
     })
 }
 
-/// All rows, as results.csv has them.
+/// All rows of results.csv.
 fn table(record: &Record) -> Table {
     let columns = [
         Column::right("contexts"),
@@ -413,7 +422,8 @@ fn table(record: &Record) -> Table {
         Column::right("seed"),
         Column::right("steps"),
         Column::left("ended"),
-        Column::right("gap").unit("nats"),
+        Column::right("gap").unit("nats per prediction"),
+        Column::right("gap").unit("nats in total"),
         Column::right("memorized"),
     ];
     let caption = match record.rows.len() > ROWS {
@@ -440,6 +450,7 @@ fn table(record: &Record) -> Table {
             row.settings.seed.to_string().into(),
             number(result.map(|r| r.steps)),
             ended,
+            row.gap_per_prediction().map_or_else(Cell::none, |gap| nats(gap).into()),
             result.map_or_else(Cell::none, |r| nats(r.gap_nats).into()),
             number(result.map(|r| r.memorized)),
         ]);

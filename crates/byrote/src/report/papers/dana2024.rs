@@ -1,11 +1,9 @@
-//! dana2024, figures 1 to 4: how many associations attention alone learns, against heads, their width, the width of the model
-//! and parameters.
+//! dana2024, figures 1 to 4: how many associations attention alone learns, against heads, head width, model width and parameters.
 //!
 //! Every pair of tokens is followed by one token, drawn at random: T0 = N^2 associations. Memory X and accuracy are related by
-//! accuracy = 1/N + (1 - 1/N) X / T0: what is not remembered is guessed.
+//! accuracy = 1/N + (1 - 1/N) X / T0, because what is not remembered is guessed.
 //!
-//! Two trainings stand side by side: that of the authors' published program (batches, a falling rate) and ours (every
-//! association at every step, L-BFGS).
+//! Two trainings are compared: that of the authors' published program (batches, a decaying rate) and full-batch L-BFGS.
 //!
 //! Reference: L. Dana, M. S. Pydi, Y. Chevaleyre, arXiv:2411.10115 (2024), section 4.2, Corollary 2, appendix B.
 
@@ -19,17 +17,17 @@ use crate::report::laws::{Answer, Question, parameters};
 use crate::report::numbers::{brief, thousands};
 use byrote_figures::html::{Exhibit, Section};
 use byrote_figures::{Axis, Figure, Line, MarkerForm, Points};
-use serde_json::{Value, json};
+use serde_json::json;
 
-/// Above this accuracy a memory is full, and no law of growth can hold.
+/// Above this accuracy the memory is full, and no law of growth can hold.
 const FULL_MEMORY: f64 = 0.9;
 
 /// How a model was trained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Protocol {
-    /// As the authors' program does.
+    /// As in the authors' program.
     Published,
-    /// On every association at every step.
+    /// With every association at every step.
     Whole,
 }
 
@@ -68,8 +66,10 @@ struct Scaling {
     x: &'static str,
     size: fn(&Row) -> f64,
     laws: &'static [Law],
-    /// The paper's law first, then what it contains.
+    /// The paper's law first, then its special cases.
     claimed: &'static [Law],
+    /// Whether to draw the paper's law even where another one is supported.
+    papers_law: bool,
     paper: &'static str,
 }
 
@@ -83,7 +83,7 @@ fn d_model(row: &Row) -> f64 {
 
 const GROWTH: &[Law] = &[Law::Linear, Law::Square, Law::Quadratic, Law::Power, Law::PowerOffset];
 
-/// The page of a figure; `None` where it is none of this paper's.
+/// The page of a figure; `None` if it is not one of this paper's.
 pub(super) fn figure(key: &str, record: &Record) -> Result<Option<Paper>> {
     let scaling = match key {
         "dana2024-fig1a" => Scaling {
@@ -93,22 +93,25 @@ pub(super) fn figure(key: &str, record: &Record) -> Result<Option<Paper>> {
             laws: &[Law::Linear, Law::Quadratic, Law::Power, Law::SaturatingExponential],
             claimed: &[Law::Linear],
             paper: "accuracy grows linearly with the heads, faster than the lower bound.",
+            papers_law: false,
         },
         "dana2024-fig1b" => Scaling {
-            title: "dana2024, figure 1b: accuracy against the width of heads",
-            x: "width of a head d_h",
+            title: "dana2024, figure 1b: accuracy against head width",
+            x: "head width d_h",
             size: |r| r.d_head as f64,
             laws: GROWTH,
             claimed: &[Law::Quadratic, Law::Square],
             paper: "with 20 heads, accuracy grows quadratically with the width of the heads, up to the width of the model.",
+            papers_law: false,
         },
         "dana2024-fig2a" => Scaling {
-            title: "dana2024, figure 2a: accuracy against the width of the model",
-            x: "width of the model d",
+            title: "dana2024, figure 2a: accuracy against model width",
+            x: "model width d",
             size: d_model,
             laws: &[Law::Linear, Law::Quadratic, Law::BrokenLine, Law::SaturatingExponential],
             claimed: &[Law::BrokenLine],
             paper: "with 20 heads of width 10, accuracy is two lines: steeper up to d = d_h = 10 than after.",
+            papers_law: false,
         },
         "dana2024-fig2b" => return slopes(record).map(Some),
         "dana2024-fig3" => return equal_parameters(record).map(Some),
@@ -118,7 +121,7 @@ pub(super) fn figure(key: &str, record: &Record) -> Result<Option<Paper>> {
     accuracy_figure(&scaling, record).map(Some)
 }
 
-/// Rows of a training, attention alone or with a hidden layer.
+/// The rows of one training, with and without a hidden layer.
 fn rows_of(record: &Record, protocol: Protocol) -> Vec<&Row> {
     record.done().filter(|r| Protocol::of(r) == protocol).collect()
 }
@@ -127,12 +130,12 @@ fn accuracy(row: &Row) -> f64 {
     row.result.as_ref().map_or(0.0, |r| r.accuracy)
 }
 
-/// Means over seeds at every size, with the range.
+/// The means over seeds at every size, with the range.
 fn means(points: &[Point]) -> (Pairs, Pairs) {
     by_size(points.iter().map(|p| (p.x, p.y)), Mean::Plain)
 }
 
-/// Those below a full memory: sizes whose mean is low enough.
+/// The points before the memory is full.
 fn growing(points: &[Point]) -> Vec<Point> {
     let (means, _) = means(points);
     let full = means.iter().find(|m| m.1 >= FULL_MEMORY).map_or(f64::INFINITY, |m| m.0);
@@ -143,7 +146,7 @@ fn points_of(rows: &[&Row], size: fn(&Row) -> f64) -> Vec<Point> {
     rows.iter().map(|r| Point::new(size(r), accuracy(r), r.settings.seed)).collect()
 }
 
-/// What every page says of its trainings.
+/// Describes the trainings.
 fn protocols(record: &Record) -> Section {
     let seeds = |protocol| {
         let mut seeds: Vec<u64> = rows_of(record, protocol).iter().map(|r| r.settings.seed).collect();
@@ -154,16 +157,16 @@ fn protocols(record: &Record) -> Section {
     let contexts = record.rows.first().map_or(0, |r| r.contexts);
     let tokens = record.rows.first().map_or(0, |r| r.d_vocab);
     Section::new("How it was trained").anchor("protocols").paragraph(format!(
-        "Every pair of {tokens} tokens is followed by one token drawn at random: {} associations, drawn anew for every seed.",
+        "Every pair of {tokens} tokens is followed by one token drawn at random: {} associations, drawn again for every seed.",
         thousands(contexts)
     ))
     .list([
         format!(
-            "The authors' training: 64 epochs of 64 batches of 256 pairs drawn uniformly, Adam at a rate that falls linearly \
-             from 1e-2 to 5e-4, tables drawn uniformly within 1/sqrt(d), attention by Xavier's rule; {} seeds. This is what \
-             their published program does. Appendix B of the paper describes another training: 10 epochs of 1,000 batches \
-             of 1,024 at 1e-3, and two seeds. Accuracy is taken over all associations with the final weights, where the \
-             program averages over the last 100 batches.",
+            "The authors' training: 64 epochs of 64 batches of 256 pairs drawn uniformly, Adam at a rate that decays linearly \
+             from 1e-2 to 5e-4, embeddings drawn uniformly within 1/sqrt(d), Xavier initialization of the attention; {} seeds. \
+             This is what their published program does. Appendix B of the paper describes another training: 10 epochs of \
+             1,000 batches of 1,024 at 1e-3, and two seeds. Accuracy is measured on all associations with the final weights; \
+             the program averages over the last 100 batches.",
             seeds(Protocol::Published)
         ),
         format!(
@@ -173,7 +176,7 @@ fn protocols(record: &Record) -> Section {
     ])
 }
 
-/// The lower bounds on accuracy of a row's model: Corollary 2, and the one before it, Theorem 1 of mahdavi2024.
+/// The lower bounds on the accuracy of a row's model: Corollary 2, and the earlier Theorem 1 of mahdavi2024.
 fn bounds(row: &Row) -> (f64, f64) {
     let (d, d_h, h) = (row.settings.model.d_model, row.d_head, row.n_heads);
     let of = |held: u128| dana2024::accuracy(held, row.contexts.into(), row.d_vocab).unwrap_or(f64::NAN);
@@ -181,7 +184,7 @@ fn bounds(row: &Row) -> (f64, f64) {
     (of(ours), of(mahdavi2024::capacity(h, d_h, 2)))
 }
 
-/// Accuracy against a size: both trainings, their laws, both lower bounds, chance.
+/// Draws accuracy against a size: both trainings, their laws, both lower bounds, chance.
 fn accuracy_figure(scaling: &Scaling, record: &Record) -> Result<Paper> {
     let mut figure =
         Figure::new(scaling.title, Axis::linear(scaling.x), Axis::linear("accuracy").range(0.0, 1.0));
@@ -196,14 +199,17 @@ fn accuracy_figure(scaling: &Scaling, record: &Record) -> Result<Paper> {
         }
         if let Ok(points) = fit::Points::new(growing(&all)) {
             let question = question(scaling, &points, protocol);
-            let answer = question.answer()?;
+            let answer = match scaling.papers_law {
+                true => question.answer_by_the_papers_law()?,
+                false => question.answer()?,
+            };
             figure = drawn(figure, &answer, protocol);
             claims.push(claim(scaling, &answer, protocol, all.len() > points.as_slice().len()));
             laws[protocol.key()] = law_json(&answer.comparison);
-            let section = Section::new(format!("Laws of {}", protocol.words()))
+            let section = Section::new(format!("Laws for {}", protocol.words()))
                 .anchor(format!("laws-{}", protocol.key()))
                 .paragraph(format!(
-                    "Sizes at which accuracy is below {FULL_MEMORY}: a full memory cannot grow, and follows no law of growth."
+                    "Only sizes with an accuracy below {FULL_MEMORY} are used: a full memory cannot grow."
                 ));
             sections.push(question.show(section, &answer));
         }
@@ -217,13 +223,13 @@ fn accuracy_figure(scaling: &Scaling, record: &Record) -> Result<Paper> {
         Exhibit::new(figure)
             .name("accuracy")
             .alt(format!("Accuracy against {}, for two trainings, with two lower bounds.", scaling.x))
-            .caption("Means over seeds with the range; lines are the laws. Dashed: what theorems guarantee."),
+            .caption("Means over seeds with the range; solid lines are the fitted laws. Dashed lines are what the theorems guarantee."),
     );
     sections.insert(0, first);
     sections.push(protocols(record));
     Ok(Paper {
         title: scaling.title.into(),
-        subtitle: "Associations that attention alone learns.".into(),
+        subtitle: "The associations that attention alone learns.".into(),
         claims,
         sections,
         json: json!({ "laws": laws }),
@@ -243,7 +249,7 @@ fn question<'a>(scaling: &Scaling, points: &'a fit::Points, protocol: Protocol) 
     }
 }
 
-/// The law of an answer, in the colour of its training.
+/// Adds the law of an answer in the colour of its training.
 fn drawn(mut figure: Figure, answer: &Answer, protocol: Protocol) -> Figure {
     for mut band in answer.figure.bands.iter().cloned() {
         protocol.key().clone_into(&mut band.key);
@@ -265,7 +271,7 @@ fn with_bounds(figure: Figure, record: &Record, size: fn(&Row) -> f64) -> Figure
     let chance = rows.first().map_or(0.0, |r| 1.0 / r.d_vocab as f64);
     figure
         .line(Line::new("dana2024", "Corollary 2", line(&|r| bounds(r).0)).dashed())
-        .line(Line::new("mahdavi2024", "mahdavi2024, before it", line(&|r| bounds(r).1)).dashed())
+        .line(Line::new("mahdavi2024", "mahdavi2024, Theorem 1", line(&|r| bounds(r).1)).dashed())
         .horizontal(chance, "chance")
         .dash_key("measured and fitted", "lower bounds")
 }
@@ -277,21 +283,21 @@ fn claim(scaling: &Scaling, answer: &Answer, protocol: Protocol, cut: bool) -> C
         let r = fit.r_squared.map_or(String::new(), |r| format!(", R\u{b2} = {r:.3}"));
         Some(format!("{} is {}{r}", row.law.formula(), parameters(row)))
     });
-    let cut = if cut { " Sizes of a full memory are left out." } else { "" };
+    let cut = if cut { " Sizes with a full memory are left out." } else { "" };
     let measured = format!("with {}, {}; {}.{cut}", protocol.words(), c.sentence, fitted.unwrap_or_default());
     let law = if scaling.claimed.contains(&answer.law) { answer.law } else { scaling.claimed[0] };
     let shape = has_the_shape(c, law);
     match (agreement(c, scaling.claimed), shape) {
         (Agreement::Yes | Agreement::Nearly, false) => {
             let measured =
-                format!("{measured} But that is not the growth reported: the curve bends the other way.");
+                format!("{measured} But this is not the reported growth: the curve bends the other way.");
             Claim::new(scaling.paper, measured, Agreement::No)
         }
         (agrees, _) => Claim::new(scaling.paper, measured, agrees),
     }
 }
 
-/// Whether a law grows as the paper has it: a parabola upwards, a broken line that flattens.
+/// Whether a law has the reported shape: an upward parabola, a broken line that flattens.
 fn has_the_shape(comparison: &Comparison, law: Law) -> bool {
     let Some(fit) = comparison.row(law).and_then(|row| row.fit.as_ref()) else { return true };
     let value = |name: &str| fit.parameters.iter().find(|p| p.name == name).map_or(0.0, |p| p.value);
@@ -303,13 +309,13 @@ fn has_the_shape(comparison: &Comparison, law: Law) -> bool {
     }
 }
 
-/// Figure 2b: with d = d_h, the growth with the heads against d.
+/// The page of figure 2b: with d = d_h, the growth of accuracy with the heads against d.
 fn slopes(record: &Record) -> Result<Paper> {
     let laws: &[Law] = &[Law::Linear, Law::Square, Law::Quadratic, Law::Cube, Law::CubicFromZero, Law::Power];
     let claimed: &[Law] = &[Law::Cube, Law::CubicFromZero, Law::Cubic];
     let title = "dana2024, figure 2b: growth with the heads, against the width";
     let mut figure =
-        Figure::new(title, Axis::linear("width d = d_h"), Axis::linear("accuracy a head").from_zero());
+        Figure::new(title, Axis::linear("width d = d_h"), Axis::linear("accuracy per head").from_zero());
     let (mut claims, mut sections, mut json) = (Vec::new(), Vec::new(), json!({}));
     for protocol in Protocol::BOTH {
         let rows = rows_of(record, protocol);
@@ -320,7 +326,7 @@ fn slopes(record: &Record) -> Result<Paper> {
             name: protocol.key(),
             title: protocol.words(),
             x: Axis::linear("width d = d_h"),
-            y: Axis::linear("accuracy a head"),
+            y: Axis::linear("accuracy per head"),
             points: &points,
             laws,
             drawn: Law::Cube,
@@ -332,7 +338,8 @@ fn slopes(record: &Record) -> Result<Paper> {
         let power = answer.comparison.row(Law::Power).map(parameters).unwrap_or_default();
         let exponent =
             answer.comparison.row(Law::Power).and_then(|r| r.replicates.as_ref()?.interval("p").copied());
-        // A cubic without a cube is a parabola: the coefficient must be clear of 0, or the power hold the third.
+        // A cubic whose leading coefficient may be 0 is a parabola: the coefficient must be clearly above 0, or the interval of the
+        // exponent must contain 3.
         let cubic = answer.comparison.row(Law::CubicFromZero);
         let cubed =
             cubic.and_then(|r| r.replicates.as_ref()?.interval("d").copied()).is_some_and(|d| d.low > 0.0);
@@ -349,20 +356,20 @@ fn slopes(record: &Record) -> Result<Paper> {
         ));
         json[protocol.key()] = law_json(&answer.comparison);
         let section =
-            Section::new(format!("Laws of {}", protocol.words())).anchor(format!("laws-{}", protocol.key()));
+            Section::new(format!("Laws for {}", protocol.words())).anchor(format!("laws-{}", protocol.key()));
         sections.push(question.show(section, &answer));
     }
     let first = Section::new("Growth with the heads").anchor("slopes").exhibit(
         Exhibit::new(figure)
             .name("slopes")
             .alt("The slope of accuracy over heads against the width, for two trainings.")
-            .caption("Each point is the slope of a line through the accuracies at several numbers of heads, below a full memory."),
+            .caption("Each point is the slope of a line through the accuracies at several numbers of heads, before the memory is full."),
     );
     sections.insert(0, first);
     sections.push(protocols(record));
     Ok(Paper {
         title: title.into(),
-        subtitle: "Associations that attention alone learns.".into(),
+        subtitle: "The associations that attention alone learns.".into(),
         claims,
         sections,
         json: json!({ "laws": json }),
@@ -370,7 +377,7 @@ fn slopes(record: &Record) -> Result<Paper> {
     })
 }
 
-/// For every width and seed, the slope of accuracy over heads, below a full memory.
+/// The slope of accuracy over heads for every width and seed, before the memory is full.
 fn slopes_by_width(rows: &[&Row]) -> Vec<Point> {
     let mut rows: Vec<&Row> = rows.iter().copied().filter(|r| accuracy(r) < FULL_MEMORY).collect();
     let group = |r: &Row| (r.settings.model.d_model, r.settings.seed);
@@ -386,7 +393,7 @@ fn slopes_by_width(rows: &[&Row]) -> Vec<Point> {
     rows.chunk_by(|a, b| group(a) == group(b)).filter_map(slope).collect()
 }
 
-/// Figure 3: attention alone and a hidden layer at equal numbers of parameters.
+/// The page of figure 3: attention alone and a hidden layer at equal numbers of parameters.
 fn equal_parameters(record: &Record) -> Result<Paper> {
     let title = "dana2024, figure 3: attention alone and a hidden layer";
     let mut figure = Figure::new(title, Axis::linear("parameters"), Axis::linear("accuracy").range(0.0, 1.0));
@@ -424,7 +431,7 @@ fn equal_parameters(record: &Record) -> Result<Paper> {
         claims.push(Claim::new(
             "attention alone and a transformer with a hidden layer scale alike at equal numbers of parameters.",
             format!(
-                "with {}, the hidden layer is ahead by {} in accuracy on average over {} sizes, the largest difference is {}.",
+                "with {}, the hidden layer is ahead by {} in accuracy on average over {} sizes; the largest difference is {}.",
                 protocol.words(),
                 brief(mean),
                 differences.len(),
@@ -461,7 +468,7 @@ fn interpolated(curve: &[(f64, f64)], x: f64) -> Option<f64> {
     Some(a.1 + (b.1 - a.1) * (x - a.0) / (b.0 - a.0))
 }
 
-/// Figure 4: ten tokens in two dimensions, against the lower bound.
+/// The page of figure 4: ten tokens in two dimensions, against the lower bound.
 fn two_dimensions(record: &Record) -> Result<Paper> {
     let scaling = Scaling {
         title: "dana2024, figure 4: two dimensions",
@@ -469,46 +476,52 @@ fn two_dimensions(record: &Record) -> Result<Paper> {
         size: heads,
         laws: &[Law::Linear, Law::Quadratic, Law::Power, Law::SaturatingExponential],
         claimed: &[Law::Linear],
-        paper: "with d = 2 and N = 10 the memory grows by about 1.7 d_h a head, where the lower bound has d_h.",
+        paper: "with d = 2 and N = 10 the memory grows by about 1.7 d_h per head, where the lower bound has d_h.",
+        papers_law: true,
     };
     let mut paper = accuracy_figure(&scaling, record)?;
     paper.claims.clear();
-    let mut slopes: Vec<(&str, Value)> = Vec::new();
     for protocol in Protocol::BOTH {
         let rows = rows_of(record, protocol);
-        let Some(first) = rows.first() else { continue };
-        let (t0, guess, d_h) = (first.contexts as f64, 1.0 / first.d_vocab as f64, first.d_head as f64);
-        // The memory in associations, by the width of a head.
-        let memory = |p: Point| Point { y: (p.y - guess) / (1.0 - guess) * t0 / d_h, ..p };
-        let points = growing(&points_of(&rows, heads)).into_iter().map(memory);
-        let Ok(points) = fit::Points::new(points) else { continue };
-        let comparison = fit::compare(&points, &[Law::Linear], &fit::Settings::default())?;
+        let (Some(first), Ok(points)) = (rows.first(), fit::Points::new(growing(&points_of(&rows, heads))))
+        else {
+            continue;
+        };
+        // The line of the figure in units of memory: associations per head, divided by the width of a head.
+        let guess = 1.0 / first.d_vocab as f64;
+        let scale = first.contexts as f64 / (1.0 - guess) / first.d_head as f64;
+        let answer = question(&scaling, &points, protocol).answer_by_the_papers_law()?;
+        let comparison = &answer.comparison;
         let Some(row) = comparison.row(Law::Linear) else { continue };
         let Some(b) = row.fit.as_ref().and_then(|f| f.parameters.iter().find(|p| p.name == "b")) else {
             continue;
         };
-        let interval = row.replicates.as_ref().and_then(|r| r.interval("b").copied());
-        let (words, agrees) = match interval {
-            Some(i) => (
-                format!("{} (95%: {} to {})", brief(b.value), brief(i.low), brief(i.high)),
-                if i.holds(1.7) {
-                    Agreement::Yes
-                } else if b.value > 1.2 && b.value < 2.2 {
-                    Agreement::Nearly
-                } else {
-                    Agreement::No
-                },
-            ),
-            None => (brief(b.value), Agreement::Open),
-        };
-        let measured = format!("with {}, it grows by {words} times d_h a head.", protocol.words());
+        let (slope, interval) =
+            (scale * b.value, row.replicates.as_ref().and_then(|r| r.interval("b").copied()));
+        let interval = interval.map(|i| (scale * i.low, scale * i.high));
+        let (words, agrees) = memory_slope(slope, interval);
+        let measured = format!(
+            "with {}, the line in the figure grows by {words} times d_h per head. Of the laws compared, {}.",
+            protocol.words(),
+            comparison.sentence
+        );
         paper.claims.push(Claim::new(scaling.paper, measured, agrees));
-        slopes.push((protocol.key(), json!({"slope_by_d_head": b.value, "interval": interval})));
-    }
-    for (key, value) in slopes {
-        paper.json["memory"][key] = value;
+        let interval = interval.map(|(low, high)| json!({"low": low, "high": high}));
+        paper.json["memory"][protocol.key()] = json!({"slope_by_d_head": slope, "interval": interval});
     }
     Ok(paper)
+}
+
+/// The growth of the memory per head in words, and whether it is the 1.7 d_h of the paper.
+fn memory_slope(slope: f64, interval: Option<(f64, f64)>) -> (String, Agreement) {
+    let Some((low, high)) = interval else { return (brief(slope), Agreement::Open) };
+    let words = format!("{} (95% interval: {} to {})", brief(slope), brief(low), brief(high));
+    let agrees = match slope {
+        _ if (low..=high).contains(&1.7) => Agreement::Yes,
+        slope if slope > 1.2 && slope < 2.2 => Agreement::Nearly,
+        _ => Agreement::No,
+    };
+    (words, agrees)
 }
 
 #[cfg(test)]

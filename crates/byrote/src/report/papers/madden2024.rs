@@ -5,160 +5,43 @@
 use super::{Agreement, Claim, Paper, agreement, law_json};
 use crate::Result;
 use crate::bounds::madden2024::min_parameters;
-use crate::fit::{self, Law};
+use crate::fit::{self, Comparison, Law};
 use crate::lab::{Record, Row};
-use crate::report::laws::Question;
+use crate::report::laws::{Answer, Question};
 use crate::report::numbers::brief;
-use crate::report::sweep_page::{LEVEL, averaged, map, smallest};
+use crate::report::sweep_page::{LEVEL, Smallest, averaged, map, smallest};
 use crate::train::{Method, Trained};
 use byrote_figures::html::{Exhibit, Section};
-use byrote_figures::{Axis, Line, Points};
-use serde_json::json;
+use byrote_figures::{Axis, Figure, Line, Points};
+use serde_json::{Value, json};
 
+/// The page of figure 1.
 pub(super) fn fig1(record: &Record) -> Result<Paper> {
     let rows = |trained: Trained| -> Vec<&Row> {
         record.done().filter(|r| r.settings.training.train_only == trained).collect()
     };
     let (all, feed_forward) = (rows(Trained::All), rows(Trained::FeedForward));
-    let mut claims = Vec::new();
-    let mut sections = Vec::new();
-    let mut json = json!({});
-
     let (falls, rises) = (trend(&all, Along::Width), trend(&all, Along::Contexts));
-    claims.push(Claim::new(
+    let mut claims = vec![Claim::new(
         "the gap trends downwards as the width m increases and the number of contexts n decreases (figure 1, left).",
         format!(
-            "of two widths the larger has the smaller gap in {} of {} cases, of two corpora the larger has the larger gap in {} \
-             of {}.",
+            "of two widths, the larger has the smaller gap in {} of {} cases; of two corpora, the larger has the larger gap \
+             in {} of {}.",
             falls.0, falls.1, rises.0, rises.1
         ),
         trend_agrees(&[falls, rises]),
-    ));
-    let optimizer = match record.rows.first().map(|r| r.settings.training.optimizer) {
-        Some(Method::Adam) => "Adam at a rate of 1e-4 for 50,000 steps, as published",
-        _ => {
-            "L-BFGS after a warm-up by Adam (published: Adam at 1e-4 for 50,000 steps, which the full-size run does)"
-        }
-    };
-    let stop = match record.rows.first().and_then(|r| r.settings.training.stop_relative_gap) {
-        Some(r) if r > 0.0 => {
-            format!(
-                " Training stops at {}% of the floor: the darkest cells of a corpus are there.",
-                brief(100.0 * r)
-            )
-        }
-        _ => String::new(),
-    };
-    let mut section = Section::new("The gap by contexts and width").anchor("map").paragraph(format!(
-        "One head, width 16, sinusoidal positions, GELU neurons, contexts of up to 9 tokens of the built-in stories, trained \
-         on all contexts at once with {optimizer}. The published figure uses subsets of TinyStories.{stop}"
-    ));
-    if let Some(figure) = map(&all, "The gap to the floor") {
-        section = section.exhibit(
-            Exhibit::new(figure)
-                .name("map")
-                .alt("The gap to the floor by contexts and hidden neurons: it falls with the neurons and rises with the contexts.")
-                .caption("Means over seeds. Darker is nearer to the floor."),
-        );
+    )];
+    let mut json = json!({
+        "gap_falls_with_width": {"cases": falls.1, "of_them": falls.0},
+        "gap_rises_with_contexts": {"cases": rises.1, "of_them": rises.0},
+    });
+    let (smallest, law) = smallest_section(&all, &feed_forward)?;
+    if let Some((claim, law)) = law {
+        claims.push(claim);
+        json["smallest"] = law;
     }
-    sections.push(section);
-
-    let found = smallest(&all)?;
-    let mut section = Section::new("The smallest model that reaches the floor").anchor("smallest");
-    if let Ok(points) = fit::Points::new(found.points.iter().copied()) {
-        let question = Question {
-            name: "smallest",
-            title: "Parameters to 1% of the floor, against contexts",
-            x: Axis::linear("distinct contexts"),
-            y: Axis::log("parameters"),
-            points: &points,
-            laws: &[Law::Proportional, Law::Linear, Law::Quadratic, Law::Power],
-            drawn: Law::Linear,
-        };
-        let answer = question.answer()?;
-        let mut figure = found.with_intervals(answer.figure.clone());
-        let corpora = corpora(&all);
-        let line =
-            |f: &dyn Fn(&Row) -> f64| corpora.iter().map(|r| (r.contexts as f64, f(r))).collect::<Vec<_>>();
-        figure = figure
-            .line(Line::new("theorem5", "Theorem 5: enough", line(&|r| with_neurons(r, r.contexts))).dashed())
-            .line(
-                Line::new(
-                    "lemma1",
-                    "Lemma 1: needed for the worst text",
-                    line(&|r| min_parameters(r.contexts, r.d_vocab) as f64),
-                )
-                .dashed(),
-            )
-            .dash_key("measured and fitted", "theorems");
-        let frozen = smallest(&feed_forward)?;
-        if !frozen.points.is_empty() {
-            let points = frozen.points.iter().map(|p| (p.x, p.y));
-            figure = figure.points(
-                Points::new("feed-forward", "training the feed-forward part only", points)
-                    .with_errors(frozen.ends.iter().copied()),
-            );
-        }
-        section = section.exhibit(
-            Exhibit::new(figure)
-                .name("smallest")
-                .alt("Parameters needed to come within 1% of the floor against the number of distinct contexts.")
-                .caption(
-                    "Theorem 5 guarantees that one neuron a context is enough for any text; Lemma 1 says how many parameters \
-                     some text of so many contexts needs. Real text is kinder than the worst one: training needs fewer.",
-                ),
-        );
-        let slope = answer.comparison.row(Law::Linear).and_then(|row| {
-            let fit = row.fit.as_ref()?;
-            let b = fit.parameters.iter().find(|p| p.name == "b")?.value;
-            let interval = row.replicates.as_ref().and_then(|r| r.interval("b"));
-            Some((b, interval.map(|i| (i.low, i.high))))
-        });
-        let measured = match slope {
-            Some((b, Some((low, high)))) => format!(
-                "{} parameters more a context (95%: {} to {}); {}.",
-                brief(b),
-                brief(low),
-                brief(high),
-                answer.comparison.sentence
-            ),
-            Some((b, None)) => {
-                format!("{} parameters more a context; {}.", brief(b), answer.comparison.sentence)
-            }
-            None => format!("{}.", answer.comparison.sentence),
-        };
-        claims.push(Claim::new(
-            "the parameters required to reach the floor seem to be roughly linear in the contexts (figure 1, right).",
-            measured,
-            agreement(&answer.comparison, &[Law::Linear, Law::Proportional]),
-        ));
-        json["smallest"] = law_json(&answer.comparison);
-        section = question.show(section.table(found.table("Training every weight.")), &answer);
-        if !frozen.by_corpus.is_empty() {
-            section = section.table(frozen.table("Training the hidden layer and the output only."));
-        }
-    } else {
-        section = section.note("No model tried has come within 1% of the floor yet.");
-    }
-    sections.push(section);
-    if let Some(figure) = map(&feed_forward, "The gap, training the feed-forward part only") {
-        sections.push(
-            Section::new("Only the feed-forward part")
-                .anchor("feed-forward")
-                .paragraph(
-                    "Theorem 5 draws embeddings and attention at random and puts the text into the hidden layer and the output \
-                     alone. Here they are trained as the theorem has it: everything before stays as it was drawn.",
-                )
-                .exhibit(
-                    Exhibit::new(figure)
-                        .name("map-feed-forward")
-                        .alt("The gap to the floor by contexts and hidden neurons, with embeddings and attention frozen.")
-                        .caption("Means over seeds."),
-                ),
-        );
-    }
-    json["gap_falls_with_width"] = json!({"cases": falls.1, "of_them": falls.0});
-    json["gap_rises_with_contexts"] = json!({"cases": rises.1, "of_them": rises.0});
+    let mut sections = vec![map_section(record, &all), smallest];
+    sections.extend(feed_forward_section(&feed_forward));
     Ok(Paper {
         title: "madden2024, figure 1: parameters and contexts".into(),
         subtitle: "How wide a one-layer transformer must be to train to the floor.".into(),
@@ -169,7 +52,142 @@ pub(super) fn fig1(record: &Record) -> Result<Paper> {
     })
 }
 
-/// Parameters of the model of a row with so many neurons: linear in them.
+/// The map of gaps, with how it was made.
+fn map_section(record: &Record, all: &[&Row]) -> Section {
+    let training = record.rows.first().map(|r| &r.settings.training);
+    let optimizer = match training.map(|t| t.optimizer) {
+        Some(Method::Adam) => "Adam at a rate of 1e-4 for 50,000 steps, as published",
+        _ => {
+            "L-BFGS after a warm-up by Adam (published: Adam at 1e-4 for 50,000 steps, as in the full version)"
+        }
+    };
+    let stop = match training.and_then(|t| t.stop_relative_gap) {
+        Some(r) if r > 0.0 => format!(
+            " Training stops at {}% of the floor, which the darkest cells of a corpus have reached.",
+            brief(100.0 * r)
+        ),
+        _ => String::new(),
+    };
+    let section = Section::new("The gap by contexts and width").anchor("map").paragraph(format!(
+        "One head, width 16, sinusoidal positions, GELU neurons, contexts of up to 9 tokens of the built-in stories, trained \
+         on all contexts at once with {optimizer}. The published figure uses subsets of TinyStories.{stop}"
+    ));
+    match map(all, "The gap to the floor") {
+        Some(figure) => section.exhibit(
+            Exhibit::new(figure)
+                .name("map")
+                .alt("The gap to the floor by contexts and hidden neurons: it falls with the neurons and rises with the contexts.")
+                .caption("Means over seeds. Darker is closer to the floor."),
+        ),
+        None => section,
+    }
+}
+
+/// The smallest models against contexts; where some are known, also the claim about them and their law as JSON.
+fn smallest_section(all: &[&Row], feed_forward: &[&Row]) -> Result<(Section, Option<(Claim, Value)>)> {
+    let section = Section::new("The smallest model that reaches the floor").anchor("smallest");
+    let found = smallest(all)?;
+    let Ok(points) = fit::Points::new(found.points.iter().copied()) else {
+        return Ok((section.note("No model of this run has come within 1% of the floor yet."), None));
+    };
+    let question = Question {
+        name: "smallest",
+        title: "Parameters to 1% of the floor, against contexts",
+        x: Axis::linear("distinct contexts"),
+        y: Axis::log("parameters"),
+        points: &points,
+        laws: &[Law::Proportional, Law::Linear, Law::Quadratic, Law::Power],
+        drawn: Law::Linear,
+    };
+    let answer = question.answer()?;
+    let frozen = smallest(feed_forward)?;
+    let section = section.exhibit(
+        Exhibit::new(smallest_figure(&found, &frozen, &answer, all))
+            .name("smallest")
+            .alt("Parameters needed to come within 1% of the floor against the number of distinct contexts.")
+            .caption(
+                "Theorem 5 guarantees that one neuron per context is enough for any text; Lemma 1 gives the number of \
+                 parameters that some choice of distributions on this many contexts needs. Real text is easier than that \
+                 worst case: training needs fewer.",
+            ),
+    );
+    let mut section = question.show(section.table(found.table("Training every weight.")), &answer);
+    if !frozen.by_corpus.is_empty() {
+        section = section.table(frozen.table("Training the hidden layer and the output only."));
+    }
+    let claim = Claim::new(
+        "the parameters required to reach the floor seem to be roughly linear in the contexts (figure 1, right).",
+        slope(&answer.comparison),
+        agreement(&answer.comparison, &[Law::Linear, Law::Proportional]),
+    );
+    Ok((section, Some((claim, law_json(&answer.comparison)))))
+}
+
+/// The smallest models with the law through them and the two theorems.
+fn smallest_figure(found: &Smallest, frozen: &Smallest, answer: &Answer, all: &[&Row]) -> Figure {
+    let corpora = corpora(all);
+    let line =
+        |f: &dyn Fn(&Row) -> f64| corpora.iter().map(|r| (r.contexts as f64, f(r))).collect::<Vec<_>>();
+    let figure = found
+        .with_intervals(answer.figure.clone())
+        .line(Line::new("theorem5", "Theorem 5: enough", line(&|r| with_neurons(r, r.contexts))).dashed())
+        .line(
+            Line::new(
+                "lemma1",
+                "Lemma 1: needed in the worst case",
+                line(&|r| min_parameters(r.contexts, r.d_vocab) as f64),
+            )
+            .dashed(),
+        )
+        .dash_key("measured and fitted", "theorems");
+    if frozen.points.is_empty() {
+        return figure;
+    }
+    let points = frozen.points.iter().map(|p| (p.x, p.y));
+    figure.points(
+        Points::new("feed-forward", "training the feed-forward part only", points)
+            .with_errors(frozen.ends.iter().copied()),
+    )
+}
+
+/// The slope of the line, with its interval, and what the comparison says.
+fn slope(comparison: &Comparison) -> String {
+    let slope = comparison.row(Law::Linear).and_then(|row| {
+        let b = row.fit.as_ref()?.parameters.iter().find(|p| p.name == "b")?.value;
+        Some((b, row.replicates.as_ref().and_then(|r| r.interval("b"))))
+    });
+    let sentence = &comparison.sentence;
+    match slope {
+        Some((b, Some(i))) => format!(
+            "{} more parameters per context (95% interval: {} to {}); {sentence}.",
+            brief(b),
+            brief(i.low),
+            brief(i.high)
+        ),
+        Some((b, None)) => format!("{} more parameters per context; {sentence}.", brief(b)),
+        None => format!("{sentence}."),
+    }
+}
+
+/// The map of gaps with embeddings and attention as they were drawn.
+fn feed_forward_section(rows: &[&Row]) -> Option<Section> {
+    let figure = map(rows, "The gap, training the feed-forward part only")?;
+    let section = Section::new("Only the feed-forward part")
+        .anchor("feed-forward")
+        .paragraph(
+            "Theorem 5 draws embeddings and attention at random and stores the text in the hidden layer and the output alone. \
+             Here only these are trained; everything before them stays as it was drawn.",
+        )
+        .exhibit(
+            Exhibit::new(figure)
+                .name("map-feed-forward")
+                .alt("The gap to the floor by contexts and hidden neurons, with embeddings and attention frozen.")
+                .caption("Means over seeds."),
+        );
+    Some(section)
+}
+
+/// The parameters that the model of a row would have with this number of neurons.
 fn with_neurons(row: &Row, neurons: u64) -> f64 {
     let config = |d_mlp: u64| {
         let mut model = row.settings.model.clone();
@@ -179,7 +197,7 @@ fn with_neurons(row: &Row, neurons: u64) -> f64 {
     config(neurons).map_or(f64::NAN, |c| c.n_parameters() as f64)
 }
 
-/// A row of each corpus, the smallest first.
+/// One row per corpus, in order of contexts.
 fn corpora<'a>(rows: &[&'a Row]) -> Vec<&'a Row> {
     let mut all: Vec<&Row> = rows.to_vec();
     all.sort_by_key(|r| r.contexts);
@@ -192,8 +210,8 @@ enum Along {
     Contexts,
 }
 
-/// In how many of how many pairs of widths, or of corpora, the larger one has the smaller, or larger, mean gap. Pairs of models
-/// that both stopped below the level are none: what they would have come to is not known.
+/// Counts the pairs of widths (or corpora) in which the larger one has the smaller (or larger) mean gap, and all pairs. Pairs of
+/// models that both stopped below the level do not count: where they would have ended is not known.
 fn trend(rows: &[&Row], along: Along) -> (usize, usize) {
     let place = |r: &Row| match along {
         Along::Width => (r.contexts, r.d_mlp),

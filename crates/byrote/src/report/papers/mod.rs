@@ -1,7 +1,7 @@
 //! The pages of the papers' figures: what the paper reports, what was measured, whether they agree.
 //!
-//! A figure is a sweep whose plan has the figure's name; its page follows from the run directory alone, so that it can be
-//! drawn again from half a run.
+//! A figure is a sweep whose plan has the figure's name. Its page depends on the run directory alone, so it can be drawn from an
+//! unfinished run, too.
 
 mod dana2024;
 pub mod kajitsuka2024;
@@ -19,22 +19,26 @@ use byrote_figures::html::{Page, Section, Status, Verdict};
 use serde_json::{Value, json};
 use trained_capacity::Construction;
 
-/// What a figure shows.
+/// What a figure shows, in three forms.
 #[derive(Debug)]
 pub struct Found {
     /// The page.
     pub page: Page,
-    /// The same in a few lines.
+    /// Its claims, one line each.
     pub lines: Vec<String>,
-    /// The same for programs.
+    /// Its results as JSON.
     pub json: Value,
 }
 
-/// The ending of the names of plans that are as large as published.
+/// What a page says that is not as large as published.
+const SMALL: &str = "This is the small version of the figure: fewer sizes, seeds or steps than published. The option --full \
+                     runs it as published.";
+
+/// The suffix of the names of plans that are as large as published.
 pub const FULL: &str = "-full";
 
-/// The page of a run directory: that of a figure where its name is one, else that of any sweep. `constructions` are what was
-/// written down beside it.
+/// Writes the page of a run directory: the page of a figure if its name is one, else the page of a sweep. `constructions` are the
+/// models that were constructed beside it.
 pub fn found(record: &Record, constructions: &[Construction]) -> Result<Found> {
     let (key, full) = match record.name.strip_suffix(FULL) {
         Some(key) => (key, true),
@@ -44,7 +48,7 @@ pub fn found(record: &Record, constructions: &[Construction]) -> Result<Found> {
     let seed = seed.map_or(String::new(), |s| format!(" --seed {s}"));
     let typed = |otherwise: String| record.command.clone().unwrap_or(otherwise + &seed);
     let command = typed(format!("byrote reproduce {key}{}", if full { " --full" } else { "" }));
-    // A plan of another's may have so common a name.
+    // A user's own plan may have this common name, too.
     let of_sequences = record.rows.iter().all(|r| r.settings.corpus.lengths.is_some());
     let paper = match key {
         "madden2024-fig1" => madden2024::fig1(record)?,
@@ -67,7 +71,7 @@ pub fn found(record: &Record, constructions: &[Construction]) -> Result<Found> {
     Ok(Found { page, lines: paper.claims.iter().map(Claim::line).collect(), json: paper.json })
 }
 
-/// A page before it is put together.
+/// The parts of a page.
 struct Paper {
     title: String,
     subtitle: String,
@@ -77,20 +81,20 @@ struct Paper {
     references: &'static [&'static str],
 }
 
-/// What a paper says, what was found, and whether the two agree.
+/// What a paper reports, what was measured, and whether they agree.
 struct Claim {
     paper: String,
     measured: String,
     agrees: Agreement,
 }
 
-/// Whether a measurement bears a claim out.
+/// Whether a measurement supports a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Agreement {
     Yes,
     Nearly,
     No,
-    /// There is not enough to say, or nothing was claimed.
+    /// There are too few measurements to decide, or the paper makes no claim.
     Open,
 }
 
@@ -116,9 +120,13 @@ impl Claim {
 }
 
 impl Paper {
-    /// The page of a figure that is no sweep.
+    /// Puts together the page of a figure that is not a sweep.
     fn into_page(self, command: &str) -> Page {
-        let shown = self.shown(Section::new("What it shows"));
+        let mut section = Section::new("What it shows");
+        if !command.split(' ').any(|word| word == "--full") {
+            section = section.note(SMALL);
+        }
+        let shown = self.shown(section);
         let mut page = new_page(self.title).subtitle(self.subtitle).section(shown);
         for section in self.sections {
             page = page.section(section);
@@ -126,11 +134,15 @@ impl Paper {
         references(self.references).into_iter().fold(page.command(command), Page::reference)
     }
 
-    /// What is done, and every claim.
+    /// Shows the state of the run and every claim.
     fn answer(&self, record: &Record) -> Section {
         let mut section = sweep_page::state(record);
         "What it shows".clone_into(&mut section.title);
-        self.shown(section)
+        let size = match record.name.ends_with(FULL) {
+            true => "This is the full version of the figure, as large as published.",
+            false => SMALL,
+        };
+        self.shown(section.note(size))
     }
 
     fn shown(&self, mut section: Section) -> Section {
@@ -151,8 +163,8 @@ impl Paper {
     }
 }
 
-/// Whether one of these laws is supported; nearly, where the first of them explains 95% of the variance all the same, or where no
-/// law is nearer than one of them and only the scatter of the points speaks against it.
+/// Decides whether one of these laws is supported. "Nearly" means that the first of them explains 95% of the variance all the same,
+/// or that one of them fits best and only the scatter of the points counts against it.
 fn agreement(comparison: &Comparison, laws: &[Law]) -> Agreement {
     if comparison.verdict.laws().iter().any(|law| laws.contains(law)) {
         return Agreement::Yes;
@@ -173,7 +185,7 @@ fn agreement(comparison: &Comparison, laws: &[Law]) -> Agreement {
     }
 }
 
-/// The laws that are supported, with their parameters, for programs.
+/// The comparison of laws, with their parameters, as JSON.
 fn law_json(comparison: &Comparison) -> Value {
     json!({
         "verdict": comparison.verdict,
@@ -359,7 +371,7 @@ mod tests {
         let found = found(&record, &[written]).unwrap();
         assert!(found.lines[0].contains("alone, trained: 3.00"), "{}", found.lines[0]);
         assert!(found.lines[0].ends_with("So they agree."));
-        assert!(found.page.to_html().unwrap().contains("kajitsuka2024, written down"));
+        assert!(found.page.to_html().unwrap().contains("kajitsuka2024, constructed"));
     }
 
     #[test]

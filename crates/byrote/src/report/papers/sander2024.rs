@@ -4,22 +4,21 @@
 //! hand).
 
 use super::{Agreement, Claim, Paper};
-use crate::report::incontext_figure::Series;
+use crate::report::incontext_figure::{ROUNDING, Series};
 use crate::report::numbers::brief;
 use byrote_figures::Figure;
 use byrote_figures::html::{Exhibit, Page, Section};
 use serde_json::Value;
 
-/// Where a curve begins to count: by then a linear map in 15 dimensions has been seen in every direction.
+/// The first step that counts: by then a linear map in 15 dimensions has been seen in every direction.
 const FROM: usize = 16;
 
-/// The page of figure 3: a title, a figure and its curves for each panel.
+/// The page of figure 3; every panel has a title, a figure and its curves.
 pub fn fig3(panels: &[(String, Figure, Vec<Series>)], command: &str) -> Page {
     let claims = panels.iter().map(|(title, _, series)| {
         let falls: Vec<(String, f64)> =
             series.iter().filter_map(|s| Some((s.label.clone(), fall(s)?))).collect();
-        let words: Vec<String> =
-            falls.iter().map(|(label, f)| format!("{label}: by a factor of {}", brief(*f))).collect();
+        let words: Vec<String> = falls.iter().map(|(label, f)| format!("{label}: {}", factor(*f))).collect();
         let agrees = match (falls.iter().all(|f| f.1 > 2.0), falls.iter().any(|f| f.1 > 2.0)) {
             _ if falls.is_empty() => Agreement::Open,
             (true, _) => Agreement::Yes,
@@ -38,12 +37,12 @@ pub fn fig3(panels: &[(String, Figure, Vec<Series>)], command: &str) -> Page {
         Section::new(title.clone()).anchor(format!("panel-{}", i + 1)).exhibit(
             Exhibit::new(figure.clone())
                 .name(format!("panel-{}", i + 1))
-                .alt(format!("{title}: squared error against t, a line a kernel."))
+                .alt(format!("{title}: squared error against t, one line per kernel."))
                 .caption("Means over five sequences, as published; bands are their range."),
         )
     });
     let paper = Paper {
-        title: "sander2024, figure 3: learning in the context".into(),
+        title: "sander2024, figure 3: learning in context".into(),
         subtitle: "Squared error of the next vector against the vectors seen, in the limit of many layers."
             .into(),
         claims,
@@ -54,13 +53,20 @@ pub fn fig3(panels: &[(String, Figure, Vec<Series>)], command: &str) -> Page {
     paper.into_page(command)
 }
 
-/// The error at [`FROM`] by the last one; rounding counts as zero.
+/// The error at [`FROM`] divided by the last one; infinite where the last one is rounding alone.
 fn fall(series: &Series) -> Option<f64> {
-    let (first, last) = (series.errors.get(FROM - 1)?, series.errors.last()?);
-    Some(first.squared_error / last.squared_error.max(f64::EPSILON))
+    let (first, last) = (series.errors.get(FROM - 1)?.squared_error, series.errors.last()?.squared_error);
+    Some(if last > ROUNDING { first / last } else { f64::INFINITY })
 }
 
-/// The page of figure 4: the ideal method, the constructed network, trained ones; errors a coordinate.
+fn factor(fall: f64) -> String {
+    match fall.is_finite() {
+        true => format!("by a factor of {}", brief(fall)),
+        false => "down to rounding".into(),
+    }
+}
+
+/// The page of figure 4: errors per coordinate of the ideal method, the constructed network and trained ones.
 pub fn fig4(figure: &Figure, series: &[Series], d: usize, about: &str, command: &str) -> Page {
     let mean = |s: &Series| {
         s.errors.iter().map(|e| e.squared_error).sum::<f64>() / (s.errors.len().max(1) * d.max(1)) as f64
@@ -68,10 +74,10 @@ pub fn fig4(figure: &Figure, series: &[Series], d: usize, about: &str, command: 
     let words: Vec<String> = series.iter().map(|s| format!("{}: {}", s.label, brief(mean(s)))).collect();
     let paper = Paper {
         title: "sander2024, figure 4: constructed and trained".into(),
-        subtitle: "What training adds to a network that is written down.".into(),
+        subtitle: "What training adds to a constructed network.".into(),
         claims: vec![Claim::new(
-            "errors a coordinate of the ideal method, the constructed network and the trained one, over a test set; its numbers \
-             were not at hand.",
+            "errors per coordinate of the ideal method, the constructed network and the trained one, over a test set; the paper \
+             gives no numbers.",
             format!("means over t: {}.", words.join("; ")),
             Agreement::Open,
         )],
@@ -79,12 +85,30 @@ pub fn fig4(figure: &Figure, series: &[Series], d: usize, about: &str, command: 
             Section::new("Errors against t").anchor("errors").paragraph(about).exhibit(
                 Exhibit::new(figure.clone())
                     .name("errors")
-                    .alt("Squared error a coordinate against t for the ideal method, the constructed and the trained networks.")
-                    .caption("Means over sequences that no training has seen."),
+                    .alt("Squared error per coordinate against t for the ideal method, the constructed and the trained networks.")
+                    .caption("Means over sequences that were not trained on."),
             ),
         ],
         json: Value::Null,
         references: &["sander2024"],
     };
     paper.into_page(command)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::incontext::ErrorAt;
+
+    #[test]
+    fn an_error_that_falls_to_rounding_has_no_factor() {
+        let series = |last: f64| {
+            let error = |t: usize| if t < 20 { 0.5 } else { last };
+            let at = |t| ErrorAt { t, squared_error: error(t), lowest: error(t), highest: error(t) };
+            Series { key: "k".into(), label: "l".into(), errors: (1..=20).map(at).collect() }
+        };
+        assert_eq!(factor(fall(&series(0.0)).unwrap()), "down to rounding");
+        assert_eq!(factor(fall(&series(1e-33)).unwrap()), "down to rounding");
+        assert_eq!(factor(fall(&series(0.05)).unwrap()), "by a factor of 10.0");
+    }
 }

@@ -1,4 +1,4 @@
-//! Contexts and bits a parameter: trained models of three kinds and three constructions, on uniform random sequences.
+//! Contexts and bits per parameter: trained models of three kinds and three constructions, on uniform random sequences.
 //!
 //! N sequences of uniform random tokens are each followed by one of C labels drawn uniformly: N log2 C bits that nothing but
 //! memory can know. A trained model has memorized N log2 C - loss / ln 2 of them, the bits by which it shortens the labels
@@ -8,6 +8,7 @@ use super::{Agreement, Claim, Paper};
 use crate::lab::{Record, Row};
 use crate::model::Preset;
 use crate::output::csv_text;
+use crate::report::averages::Pairs;
 use crate::report::numbers::{brief, thousands};
 use crate::report::sweep_page::averaged;
 use crate::{Error, Result};
@@ -19,10 +20,10 @@ use std::f64::consts::LN_2;
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// Bits a parameter in the literature: allenzhu2024 (facts) and morris2025 (uniform random strings).
+/// Bits per parameter in the literature: allenzhu2024 (facts) and morris2025 (uniform random strings).
 const LITERATURE: [(f64, &str); 2] = [(2.0, "2 bits: allenzhu2024"), (3.6, "3.6 bits: morris2025")];
 
-/// A model that was written down for so many random sequences.
+/// A model that was constructed for a number of random sequences.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Construction {
     /// The paper's key.
@@ -70,7 +71,7 @@ impl Construction {
     }
 }
 
-/// What a preset is called here.
+/// The key and the name of a preset on this page.
 fn kind(row: &Row) -> (&'static str, &'static str) {
     match row.settings.model.preset {
         Preset::Dana2024 => ("attention", "attention alone, trained"),
@@ -79,111 +80,156 @@ fn kind(row: &Row) -> (&'static str, &'static str) {
     }
 }
 
-/// Bits that a trained model has memorized.
+/// The bits that a trained model has memorized.
 fn bits(row: &Row) -> Option<f64> {
     let labels = row.settings.corpus.labels? as f64;
     let loss = row.result.as_ref()?.loss_nats;
     Some((row.predictions as f64 * labels.ln() - loss) / LN_2)
 }
 
-pub(super) fn page(record: &Record, constructions: &[Construction]) -> Result<Paper> {
-    let mut contexts = Figure::new(
-        "Contexts memorized against parameters",
-        Axis::log("parameters"),
-        Axis::log("contexts memorized"),
-    );
-    let mut density =
-        Figure::new("Bits a parameter", Axis::log("parameters"), Axis::log("bits memorized a parameter"));
-    let columns = [
-        Column::left("model"),
-        Column::right("parameters"),
-        Column::right("contexts memorized"),
-        Column::right("bits"),
-        Column::right("bits a parameter"),
-    ];
-    let mut table = Table::new("Means over seeds.", columns);
-    let mut best: Vec<(&str, f64)> = Vec::new();
-    for key in ["attention", "mlp", "average"] {
-        let rows: Vec<&Row> = record.done().filter(|r| kind(r).0 == key).collect();
-        let Some(label) = rows.first().map(|r| kind(r).1) else { continue };
+/// What the page shows of all models.
+struct Drawn {
+    contexts: Figure,
+    density: Figure,
+    table: Table,
+    /// The kinds of trained models with the most bits per parameter that each reached.
+    best: Vec<(&'static str, f64)>,
+}
+
+impl Drawn {
+    fn new() -> Self {
+        let columns = [
+            Column::left("model"),
+            Column::right("parameters"),
+            Column::right("contexts memorized"),
+            Column::right("bits"),
+            Column::right("bits per parameter"),
+        ];
+        Self {
+            contexts: Figure::new(
+                "Contexts memorized against parameters",
+                Axis::log("parameters"),
+                Axis::log("contexts memorized"),
+            ),
+            density: Figure::new(
+                "Bits per parameter",
+                Axis::log("parameters"),
+                Axis::log("bits memorized per parameter"),
+            ),
+            table: Table::new("Means over seeds.", columns),
+            best: Vec::new(),
+        }
+    }
+
+    fn row(self, name: &str, parameters: f64, contexts: f64, bits: f64) -> Self {
+        let table = self.table.row([
+            name.to_owned(),
+            thousands(parameters as u64),
+            thousands(contexts.round() as u64),
+            brief(bits),
+            brief(bits / parameters),
+        ]);
+        Self { table, ..self }
+    }
+
+    /// Adds the trained models of one kind.
+    fn trained(mut self, key: &str, rows: &[&Row]) -> Self {
+        let Some(label) = rows.first().map(|r| kind(r).1) else { return self };
         let of = |f: &dyn Fn(&Row) -> Option<f64>| {
             averaged(rows.iter().filter_map(|r| Some((r.parameters as f64, f(r)?))))
         };
         let (held, held_ends) = of(&|r| Some(r.result.as_ref()?.memorized as f64));
         let (stored, _) = of(&bits);
         let (dense, dense_ends) = of(&|r| Some(bits(r)? / r.parameters as f64));
-        best.push((label, dense.iter().fold(0.0, |a, p| f64::max(a, p.1))));
+        self.best.push((label, dense.iter().fold(0.0, |a, p| f64::max(a, p.1))));
         for (i, &(parameters, n)) in held.iter().enumerate() {
             let bits = stored.iter().find(|b| b.0 == parameters).map_or(0.0, |b| b.1);
-            let name = if i == 0 { label } else { "" };
-            table = table.row([
-                name.to_owned(),
-                thousands(parameters as u64),
-                thousands(n.round() as u64),
-                brief(bits),
-                brief(bits / parameters),
-            ]);
+            self = self.row(if i == 0 { label } else { "" }, parameters, n, bits);
         }
-        contexts = contexts
-            .line(Line::new(key, label, held.clone()))
-            .points(Points::new(key, "", held).with_errors(held_ends));
-        density = density
-            .line(Line::new(key, label, dense.clone()))
-            .points(Points::new(key, "", dense).with_errors(dense_ends));
+        let add = |figure: Figure, means: Pairs, ends: Pairs| {
+            figure
+                .line(Line::new(key, label, means.clone()))
+                .points(Points::new(key, "", means).with_errors(ends))
+        };
+        let (contexts, density) = (add(self.contexts, held, held_ends), add(self.density, dense, dense_ends));
+        Self { contexts, density, ..self }
+    }
+
+    /// Adds the constructions of one method.
+    fn constructed(mut self, method: &str, all: &[&Construction]) -> Self {
+        let label = format!("{method}, constructed");
+        for (i, c) in all.iter().enumerate() {
+            let name = if i == 0 { label.as_str() } else { "" };
+            self = self.row(name, c.parameters as f64, c.contexts as f64, c.bits());
+        }
+        let line = |f: &dyn Fn(&Construction) -> f64| {
+            let points = all.iter().map(|c| (c.parameters as f64, f(c))).collect::<Vec<_>>();
+            Line::new(method, label.clone(), points).dashed().with_markers()
+        };
+        let (held, dense) = (line(&|c| c.contexts as f64), line(&|c| c.bits() / c.parameters as f64));
+        Self { contexts: self.contexts.line(held), density: self.density.line(dense), ..self }
+    }
+
+    /// Compares the best densities with the literature.
+    fn claim(&self) -> Claim {
+        let words: Vec<String> =
+            self.best.iter().map(|(label, b)| format!("{label}: {}", brief(*b))).collect();
+        let agrees = match self.best.iter().fold(0.0, |a, b| f64::max(a, b.1)) {
+            _ if self.best.is_empty() => Agreement::Open,
+            m if (2.0..=3.6).contains(&m) => Agreement::Yes,
+            m if (1.0..=5.0).contains(&m) => Agreement::Nearly,
+            _ => Agreement::No,
+        };
+        Claim::new(
+            "trained transformers memorize about 2 bits of facts per parameter (allenzhu2024) and about 3.6 bits of uniform \
+             random strings (morris2025), both with deeper models and far more data.",
+            format!("at most, in bits per parameter: {}.", words.join("; ")),
+            agrees,
+        )
+    }
+}
+
+/// The page.
+pub(super) fn page(record: &Record, constructions: &[Construction]) -> Result<Paper> {
+    let mut drawn = Drawn::new();
+    for key in ["attention", "mlp", "average"] {
+        let rows: Vec<&Row> = record.done().filter(|r| kind(r).0 == key).collect();
+        drawn = drawn.trained(key, &rows);
     }
     let mut methods: Vec<&str> = constructions.iter().map(|c| c.method.as_str()).collect();
     methods.dedup();
     for method in methods {
-        let mine: Vec<&Construction> = constructions.iter().filter(|c| c.method == method).collect();
-        let label = format!("{method}, written down");
-        let points = |f: &dyn Fn(&Construction) -> f64| {
-            mine.iter().map(|c| (c.parameters as f64, f(c))).collect::<Vec<_>>()
-        };
-        contexts = contexts
-            .line(Line::new(method, label.clone(), points(&|c| c.contexts as f64)).dashed().with_markers());
-        density = density.line(
-            Line::new(method, label.clone(), points(&|c| c.bits() / c.parameters as f64))
-                .dashed()
-                .with_markers(),
-        );
-        for (i, c) in mine.iter().enumerate() {
-            table = table.row([
-                if i == 0 { label.clone() } else { String::new() },
-                thousands(c.parameters),
-                thousands(c.contexts),
-                brief(c.bits()),
-                brief(c.bits() / c.parameters as f64),
-            ]);
-        }
+        let all: Vec<&Construction> = constructions.iter().filter(|c| c.method == method).collect();
+        drawn = drawn.constructed(method, &all);
     }
-    contexts = contexts.dash_key("trained", "written down").legend();
-    density = density.dash_key("trained", "written down").legend();
-    for (bits, label) in LITERATURE {
-        density = density.horizontal(bits, label);
-    }
+    let claim = drawn.claim();
+    let best: Vec<_> = drawn.best.iter().map(|(label, b)| json!({"model": label, "bits": b})).collect();
+    Ok(Paper {
+        title: "Memory of small transformers, in contexts and in bits".into(),
+        subtitle: "Attention alone, a hidden layer, token averaging, and three constructions on the same random sequences.".into(),
+        claims: vec![claim],
+        sections: vec![section(record, drawn)],
+        json: json!({ "best_bits_a_parameter": best }),
+        references: &["madden2024", "dana2024", "kajitsuka2024", "morris2025", "allenzhu2024"],
+    })
+}
+
+fn section(record: &Record, drawn: Drawn) -> Section {
     let (n, labels) =
         record.rows.first().map_or((0, 0), |r| (r.contexts, r.settings.corpus.labels.unwrap_or_default()));
-    let words: Vec<String> = best.iter().map(|(label, b)| format!("{label}: {}", brief(*b))).collect();
-    let most = best.iter().fold(0.0, |a, b| f64::max(a, b.1));
-    let agrees = match most {
-        _ if best.is_empty() => Agreement::Open,
-        m if (2.0..=3.6).contains(&m) => Agreement::Yes,
-        m if (1.0..=5.0).contains(&m) => Agreement::Nearly,
-        _ => Agreement::No,
-    };
-    let claim = Claim::new(
-        "trained transformers memorize about 2 bits a parameter of facts (allenzhu2024) and about 3.6 of uniform random strings \
-         (morris2025); both with deeper models and far more data.",
-        format!("at most, in bits a parameter: {}.", words.join("; ")),
-        agrees,
-    );
-    let section = Section::new("Memory against size")
+    let contexts = drawn.contexts.dash_key("trained", "constructed").legend();
+    let density = LITERATURE
+        .into_iter()
+        .fold(drawn.density.dash_key("trained", "constructed").legend(), |d, (bits, label)| {
+            d.horizontal(bits, label)
+        });
+    Section::new("Memory against size")
         .anchor("memory")
         .paragraph(format!(
             "{} uniform random sequences, each followed by one of {labels} labels: {} bits to know. Small models know a part \
-             of them, and that part is their memory. The constructions are written down for so many sequences as the \
-             picture shows, and know every label. kajitsuka2024 goes below one parameter a context because its parameters are \
-             long numbers: it saves parameters, not storage, and its bits a parameter have no limit.",
+             of them, and that part is their memory. The constructions are built for the numbers of sequences that the \
+             figure shows, and know every label. kajitsuka2024 goes below one parameter per context because its parameters \
+             are long numbers: it saves parameters, not storage, and its bits per parameter have no limit.",
             thousands(n),
             brief(n as f64 * f64::from(labels).log2())
         ))
@@ -196,21 +242,13 @@ pub(super) fn page(record: &Record, constructions: &[Construction]) -> Result<Pa
         .exhibit(
             Exhibit::new(density)
                 .name("bits")
-                .alt("Bits memorized a parameter against parameters, with the 2 and 3.6 bits of the literature.")
+                .alt("Bits memorized per parameter against parameters, with the 2 and 3.6 bits of the literature.")
                 .caption(
-                    "Embeddings and positions count as parameters. A model that is larger than its task has few bits a parameter \
-                     because there is no more to know.",
+                    "Embeddings and positions count as parameters. A model that is larger than its task has few bits per \
+                     parameter because there is nothing more to know.",
                 ),
         )
-        .table(table);
-    Ok(Paper {
-        title: "Memory of small transformers, in contexts and in bits".into(),
-        subtitle: "Attention alone, a hidden layer, token averaging, and three constructions on the same random sequences.".into(),
-        claims: vec![claim],
-        sections: vec![section],
-        json: json!({"best_bits_a_parameter": best.iter().map(|(label, b)| json!({"model": label, "bits": b})).collect::<Vec<_>>()}),
-        references: &["madden2024", "dana2024", "kajitsuka2024", "morris2025", "allenzhu2024"],
-    })
+        .table(drawn.table)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The report of `byrote study`: one corpus from its floor to its worst-remembered contexts.
+//! The report of a study: one corpus from its floor to its worst-remembered contexts.
 
 mod sections;
 
@@ -11,28 +11,28 @@ use crate::certify;
 use crate::corpus::Summary;
 use crate::evaluate::Evaluation;
 use crate::lab::Row;
-use byrote_figures::html::Page;
+use byrote_figures::html::{Page, Prose};
 
-/// Everything a study found.
+/// The results of a study.
 #[derive(Debug)]
 pub struct Study {
-    /// The corpus in a few words.
+    /// A short name of the corpus.
     pub title: String,
-    /// The figures of the whole corpus.
+    /// The counts and the floor of the whole corpus.
     pub summary: Summary,
-    /// What building and training used of it.
+    /// The part of it that models were built and trained on.
     pub part: Part,
     /// Models in closed form.
     pub built: Vec<Built>,
-    /// Trained models, by width.
+    /// Trained models, in order of width.
     pub trained: Vec<Trained>,
-    /// The contexts that the best trained model knows worst.
+    /// The contexts that cost the best trained model most.
     pub worst: Vec<WorstContext>,
-    /// Errors of transformers that learn in the context, where that was asked for.
+    /// Errors of transformers that learn in context, if requested.
     pub in_context: Vec<Series>,
-    /// The command that makes the study again.
+    /// The command that reproduces the study.
     pub command: String,
-    /// Its settings.
+    /// The settings to list on the page, with their values.
     pub settings: Vec<(String, String)>,
 }
 
@@ -47,7 +47,7 @@ pub struct Part {
     pub d_vocab: u64,
     /// The floor.
     pub floor_nats: f64,
-    /// Whether this is all there is.
+    /// Whether it is the whole corpus.
     pub is_all: bool,
 }
 
@@ -56,64 +56,64 @@ pub struct Part {
 pub struct Built {
     /// The paper's key.
     pub method: &'static str,
-    /// What was built, in a few words.
+    /// A short description of what was built.
     pub words: String,
-    /// Its parameters, or why it was not built.
+    /// The model that was built, or the reason why it was not.
     pub outcome: Result<BuiltOutcome, String>,
 }
 
-/// What is known of a model in closed form.
+/// The properties of a model in closed form.
 #[derive(Debug)]
 pub struct BuiltOutcome {
     /// Parameters.
     pub parameters: u64,
-    /// Contexts memorized, of all.
+    /// Contexts memorized.
     pub memorized: u64,
-    /// The gap to the floor, where the model gives distributions.
+    /// The gap to the floor, if the model gives distributions.
     pub gap_nats: Option<f64>,
     /// Its certificate.
     pub certificate: Certificate,
 }
 
-/// What is proven.
+/// What is proven about a model.
 #[derive(Debug)]
 pub enum Certificate {
-    /// By rigorous arithmetic.
+    /// A certificate by interval arithmetic.
     Enclosed(Box<certify::Certificate>),
-    /// By exact arithmetic: so many samples.
+    /// The number of samples verified in exact arithmetic.
     Exact(u64),
 }
 
 /// A trained model.
 #[derive(Debug)]
 pub struct Trained {
-    /// Its row.
+    /// Its row of the results.
     pub row: Row,
     /// Steps and gaps.
     pub curve: Vec<(f64, f64)>,
-    /// What it makes of the corpus.
+    /// Its evaluation on the corpus.
     pub evaluation: Option<Evaluation>,
 }
 
-/// A context that is not well known.
+/// A context that the model knows badly.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WorstContext {
     /// Its text.
     pub text: String,
     /// How often it occurs.
     pub count: u64,
-    /// What follows it.
+    /// The tokens that follow it, with their counts.
     pub next: String,
-    /// What the model expects, and how surely.
+    /// The token that the model finds most probable.
     pub predicted: String,
-    /// The probability of that.
+    /// The probability that the model gives it.
     pub probability: f64,
-    /// KL of the distribution to the model's.
+    /// The KL divergence of the model's distribution from the true one.
     pub kl_nats: f64,
 }
 
 impl Study {
-    /// The smallest width that came within 1% of the floor.
+    /// The smallest width whose training came within 1% of the floor.
     pub fn threshold(&self) -> Option<&Trained> {
         self.trained
             .iter()
@@ -123,25 +123,6 @@ impl Study {
 
     /// Five lines: floor, size, closed form, training, worst context.
     pub fn verdict(&self) -> Vec<String> {
-        let s = &self.summary;
-        let bits = s.floor_nats_per_prediction.unwrap_or_default().bits_at_least();
-        let mut lines = vec![format!(
-            "Floor: no model has a training loss below {} nats ({bits:.4} bits per prediction) on this text, which has {} \
-             distinct contexts.",
-            nats(s.floor_nats.at_least()),
-            thousands(s.contexts)
-        )];
-        let facts = CorpusFacts::from(s);
-        let lookup =
-            bounds::families::smallest(&facts).into_iter().find(|f| f.key == "madden2024-attention-16");
-        lines.push(match lookup {
-            Some(f) if f.guarantee == Guarantee::Proved => format!(
-                "Size: {} neurons, {} parameters at width 16, are guaranteed to hold it (madden2024, Theorem 5).",
-                thousands(s.contexts),
-                thousands(u64::try_from(f.parameters).unwrap_or(u64::MAX))
-            ),
-            _ => "Size: no theorem guarantees a size for this corpus.".into(),
-        });
         let part = match self.part.is_all {
             true => String::new(),
             false => format!(
@@ -150,42 +131,90 @@ impl Study {
                 thousands(self.part.contexts)
             ),
         };
-        lines.push(self.built_line(&part));
-        lines.push(match self.threshold() {
-            Some(t) => format!(
-                "Trained: {} neurons, {} parameters, came within {} of the floor in {} steps{part}; theory asks for {} neurons.",
+        vec![
+            self.floor_line(),
+            self.size_line(),
+            self.built_line(&part),
+            self.trained_line(&part),
+            self.worst_line(),
+        ]
+    }
+
+    fn floor_line(&self) -> String {
+        let s = &self.summary;
+        let each = s.floor_nats_per_prediction.unwrap_or_default();
+        format!(
+            "Floor: no model that sees only the preceding tokens of its own document can have a training loss below {:.4} \
+             nats ({:.4} bits) per prediction, {} nats in total. The text has {} distinct contexts of at most {} tokens.",
+            each.at_least(),
+            each.bits_at_least(),
+            nats(s.floor_nats.at_least()),
+            thousands(s.contexts),
+            s.n_ctx
+        )
+    }
+
+    fn size_line(&self) -> String {
+        let facts = CorpusFacts::from(&self.summary);
+        let lookup =
+            bounds::families::smallest(&facts).into_iter().find(|f| f.key == "madden2024-attention-16");
+        match lookup {
+            Some(f) if f.guarantee == Guarantee::Proved => format!(
+                "Size: {} neurons ({} parameters at width 16) are guaranteed to suffice (madden2024, Theorem 5).",
+                thousands(self.summary.contexts),
+                thousands(u64::try_from(f.parameters).unwrap_or(u64::MAX))
+            ),
+            _ => "Size: no theorem guarantees a size for this corpus.".into(),
+        }
+    }
+
+    fn trained_line(&self, part: &str) -> String {
+        let level = if self.part.floor_nats > 0.0 { "1%" } else { "0.01 nats per prediction" };
+        if let Some(t) = self.threshold() {
+            return format!(
+                "Trained: {} neurons ({} parameters) came within {level} of the floor in {} steps{part}; the theorem asks for \
+                 {} neurons.",
                 thousands(t.row.d_mlp),
                 thousands(t.row.parameters),
-                if self.part.floor_nats > 0.0 { "1%" } else { "0.01 nats a prediction" },
                 thousands(t.row.result.as_ref().map_or(0, |r| r.steps)),
                 thousands(self.part.contexts)
-            ),
-            None => match self.trained.iter().filter_map(|t| Some((t, t.row.relative_gap()?))).min_by(|a, b| a.1.total_cmp(&b.1)) {
-                Some((t, gap)) => format!(
-                    "Trained: no width came within {} of the floor{part}; the nearest, {} neurons, is {} above it{}.",
-                    if self.part.floor_nats > 0.0 { "1%" } else { "0.01 nats a prediction" },
-                    thousands(t.row.d_mlp),
-                    match self.part.floor_nats > 0.0 {
-                        true => format!("{:.1}%", 100.0 * gap),
-                        false => format!("{gap:.3} nats a prediction"),
-                    },
-                    match t.row.result.as_ref().filter(|r| r.stop == "steps") {
-                        Some(r) => format!(" when its {} steps ran out", thousands(r.steps)),
-                        None => String::new(),
-                    }
-                ),
-                None => "Trained: nothing was trained.".into(),
-            },
-        });
-        lines.push(match self.worst.first() {
+            );
+        }
+        let gap = |t: &Trained| t.row.result.as_ref().map(|r| r.gap_nats);
+        let nearest =
+            self.trained.iter().filter_map(|t| Some((t, gap(t)?))).min_by(|a, b| a.1.total_cmp(&b.1));
+        let Some((t, gap)) = nearest else { return "Trained: no model was trained.".into() };
+        let share = match self.part.floor_nats {
+            floor if floor > 0.0 && gap < floor => format!(" ({:.1}% of the floor)", 100.0 * gap / floor),
+            _ => String::new(),
+        };
+        let ended = match t.row.result.as_ref().filter(|r| r.stop == "steps") {
+            Some(r) => format!(" after its {} steps", thousands(r.steps)),
+            None => String::new(),
+        };
+        format!(
+            "Trained: no width came within {level} of the floor{part}; the closest, {} neurons, was {} nats per prediction \
+             above it{share}{ended}.",
+            thousands(t.row.d_mlp),
+            nats(gap / t.row.predictions.max(1) as f64)
+        )
+    }
+
+    fn worst_line(&self) -> String {
+        match self.worst.first() {
             Some(w) if w.kl_nats > 1e-3 => format!(
-                "Worst remembered: \u{201c}{}\u{201d}, followed by {}; the model expects {}.",
-                w.text, w.next, w.predicted
+                "Worst remembered: after \u{201c}{}\u{201d} the text continues with {}; the model gives {} a probability of \
+                 {:.0}%.",
+                w.text,
+                w.next,
+                w.predicted,
+                100.0 * w.probability
             ),
-            Some(_) => "Worst remembered: no context is off by more than a thousandth of a nat.".into(),
-            None => "Worst remembered: no trained model to ask.".into(),
-        });
-        lines
+            Some(_) => {
+                "Worst remembered: every context is within a thousandth of a nat of its distribution.".into()
+            }
+            None => "Worst remembered: there is no trained model to evaluate.".into(),
+        }
     }
 
     fn built_line(&self, part: &str) -> String {
@@ -210,8 +239,8 @@ impl Study {
         });
         match proven {
             Some((b, outcome, c)) => format!(
-                "Written down: {} without training, {} parameters, certified for all {} contexts, at most {} nats above \
-                 the floor{part}.{exact}",
+                "Written down: {} gives weights without training: {} parameters, certified for all {} contexts, at most {} \
+                 nats above the floor{part}.{exact}",
                 b.method,
                 thousands(outcome.parameters),
                 thousands(c.contexts),
@@ -221,12 +250,12 @@ impl Study {
         }
     }
 
-    /// The page.
+    /// Writes the page.
     pub fn page(&self) -> Page {
-        let mut page = new_page(format!("How much of {} can a transformer memorize?", self.title))
+        let mut page = new_page(Prose::new().text("How much of ").name(self.title.as_str()).text(" can a transformer memorize?"))
             .subtitle(
-                "The floor of the text, every published bound on the size it takes, transformers that memorize it in \
-                 closed form, and what training reaches.",
+                "The lowest training loss that any model can reach on this text, published bounds on the size that takes, \
+                 transformers whose weights are computed without training, and what training reaches.",
             )
             .section(self.answer())
             .section(self.corpus())

@@ -1,9 +1,11 @@
 //! The sections of a study's page.
 
-use super::{BuiltOutcome, Certificate, Study};
+use super::{BuiltOutcome, Certificate, Study, Trained};
 use crate::bounds::families::{Family, Guarantee};
 use crate::bounds::{self, CorpusFacts, Situation};
 use crate::certify;
+use crate::corpus::LengthSummary;
+use crate::output::csv_text;
 use crate::report::bounds_figure::capacity;
 use crate::report::incontext_figure::errors_against_t;
 use crate::report::numbers::{nats, sentence, thousands};
@@ -24,13 +26,11 @@ impl Study {
             .skip(1)
             .fold(Verdict::new(status, lines[0].as_str()), |v, line| v.line(line.as_str()));
         let s = &self.summary;
+        let each = s.floor_nats_per_prediction.unwrap_or_default();
         Section::new("The answer").verdict(verdict).key_figures([
-            KeyFigure::new("floor", nats(s.floor_nats.at_least()), "nats"),
-            KeyFigure::new(
-                "a prediction",
-                format!("{:.4}", s.floor_bits_per_prediction.unwrap_or(0.0)),
-                "bits",
-            ),
+            KeyFigure::new("floor per prediction", format!("{:.4}", each.at_least()), "nats")
+                .detail(format!("{:.4} bits", each.bits_at_least())),
+            KeyFigure::new("floor in total", nats(s.floor_nats.at_least()), "nats"),
             KeyFigure::new("contexts", thousands(s.contexts), ""),
             KeyFigure::new("predictions", thousands(s.predictions), ""),
             KeyFigure::new("vocabulary", thousands(s.d_vocab), "tokens"),
@@ -39,59 +39,37 @@ impl Study {
 
     pub(super) fn corpus(&self) -> Section {
         let s = &self.summary;
-        let by_length = |f: &dyn Fn(&crate::corpus::LengthSummary) -> f64| -> Vec<(f64, f64)> {
-            s.by_length.iter().filter(|l| l.contexts > 0).map(|l| (f64::from(l.length), f(l))).collect()
-        };
-        let bits = by_length(&|l| l.floor_nats.0 / std::f64::consts::LN_2 / l.predictions.max(1) as f64);
+        let seen = s.by_length.iter().filter(|l| l.contexts > 0);
+        let bits = seen.map(|l| (f64::from(l.length), per_prediction(l).bits())).collect::<Vec<_>>();
         let figure = Figure::new(
-            "What cannot be learned, by context length",
-            Axis::linear("tokens of context"),
-            Axis::linear("floor (bits a prediction)").from_zero(),
+            "The floor by context length",
+            Axis::linear("context length (tokens)"),
+            Axis::linear("floor (bits per prediction)").from_zero(),
         )
         .line(Line::new("floor", "floor", bits).with_markers());
-        let columns = [
-            Column::right("length"),
-            Column::right("contexts"),
-            Column::right("predictions"),
-            Column::right("floor").unit("nats"),
-            Column::right("bits a prediction"),
-        ];
-        let mut csv = String::from("length,contexts,predictions,floor_nats\n");
-        let mut table = Table::new("The floor by context length.", columns);
-        for l in &s.by_length {
-            csv += &format!("{},{},{},{}\n", l.length, l.contexts, l.predictions, l.floor_nats.0);
-            let bits = l.floor_nats.0 / std::f64::consts::LN_2 / l.predictions.max(1) as f64;
-            table = table.row([
-                l.length.to_string(),
-                thousands(l.contexts),
-                thousands(l.predictions),
-                nats(l.floor_nats.at_least()),
-                format!("{bits:.4}"),
-            ]);
-        }
         Section::new("The text and its floor")
             .anchor("corpus")
             .paragraph(Prose::parse(&format!(
-                "{} documents, {} tokens kept, {} of them different. A *context* is a beginning of a document, at most {} \
-                 tokens long, that is followed by a token; {} contexts have a single next token, {} have several. Where \
-                 several follow, no model can know which: the entropy of what follows, summed over all predictions, is \
-                 the floor.",
+                "The text has {} documents and {} tokens, {} of them distinct. A *context* is the beginning of a document, at \
+                 most {} tokens long, that is followed by another token; tokens beyond the first {} of a document are left \
+                 out. {} contexts always have the same next token, {} have several. Where several tokens follow, no model \
+                 that sees only the context can know which one comes: the entropy of the next token, summed over all \
+                 predictions, is the *floor*, the lowest training loss that any such model can reach.",
                 thousands(s.documents),
                 thousands(s.tokens),
                 thousands(s.d_vocab),
                 s.n_ctx,
+                s.n_ctx + 1,
                 thousands(s.deterministic_contexts),
                 thousands(s.contradictions()),
             )))
             .exhibit(
                 Exhibit::new(figure)
                     .name("floor-by-length")
-                    .alt("The floor in bits a prediction against the length of the context.")
-                    .caption("What no model can know when it sees only the document so far: at each length, the entropy of what follows, \
-                         a prediction.",
-                    ),
+                    .alt("The floor in bits per prediction against the length of the context.")
+                    .caption("The average entropy of the next token, given the whole context, for contexts of each length."),
             )
-            .table(table.csv("floor-by-length.csv", csv))
+            .table(floor_table(&s.by_length))
     }
 
     pub(super) fn bounds(&self) -> Section {
@@ -106,8 +84,8 @@ impl Study {
             section = section.exhibit(
                 Exhibit::new(figure)
                     .name("bounds")
-                    .alt("Contexts that a model holds against its parameters, a line a published bound, with this corpus.")
-                    .caption("Every published bound that applies. Dashed lines are known only up to a constant."),
+                    .alt("Contexts that a model can store against its parameters, one line per published bound, with this corpus.")
+                    .caption("The published bounds that apply. Dashed lines are known only up to a constant."),
             );
         }
         let columns = [
@@ -118,7 +96,7 @@ impl Study {
             Column::right("parameters"),
             Column::left("guarantee"),
         ];
-        let mut table = Table::new("The smallest models for this corpus.", columns);
+        let mut table = Table::new("The smallest models that the theorems give for this corpus.", columns);
         for f in &families {
             table = table.row(family_row(f));
         }
@@ -126,9 +104,9 @@ impl Study {
     }
 
     pub(super) fn about_part(&self) -> Section {
-        Section::new("The part that was built and trained on").anchor("part").note(Prose::parse(&format!(
-            "The floor and the bounds above are of the whole text. Building and training used its **first {} documents**: {} \
-             contexts over {} tokens, with a floor of {} nats. A full study uses all of it.",
+        Section::new("The part used for building and training").anchor("part").note(Prose::parse(&format!(
+            "The floor and the bounds above are those of the whole text. Models were built and trained on its **first {} \
+             documents**: {} contexts over {} distinct tokens, with a floor of {} nats in total. A full study uses all of it.",
             thousands(self.part.documents),
             thousands(self.part.contexts),
             thousands(self.part.d_vocab),
@@ -140,12 +118,12 @@ impl Study {
         let columns = [
             Column::left("construction"),
             Column::right("parameters"),
-            Column::right("a context"),
+            Column::right("per context"),
             Column::right("memorized"),
-            Column::right("gap").unit("nats"),
+            Column::right("gap").unit("nats in total"),
             Column::left("proof"),
         ];
-        let mut table = Table::new("Models written down without training.", columns);
+        let mut table = Table::new("Models whose weights were computed without training.", columns);
         let contexts = self.part.contexts.max(1);
         for b in &self.built {
             let name = Prose::new().strong(b.method).text(format!(", {}", b.words));
@@ -171,147 +149,148 @@ impl Study {
         Section::new("Written down, not trained")
             .anchor("built")
             .paragraph(
-                "Three papers prove that weights which memorize any text exist; these are such weights. A certificate is a \
-                 theorem about the stored numbers: every logit is enclosed by arithmetic that accounts for all rounding, \
-                 and in every context the most frequent next token is ahead. kajitsuka2024 is evaluated in whole numbers, without \
-                 any rounding; its few parameters are long: it saves parameters, not storage.",
+                "Three papers prove that weights exist which memorize any text; these weights follow their constructions. A \
+                 certificate is a theorem about the stored weights in real arithmetic: interval arithmetic encloses every \
+                 logit, and in every context a most frequent next token has the largest one. kajitsuka2024 is evaluated in \
+                 exact integers; its parameters are few but long, so it saves parameters, not storage.",
             )
             .table(table)
     }
 
     pub(super) fn training(&self) -> Section {
-        let columns = [
-            Column::right("neurons"),
-            Column::right("parameters"),
-            Column::right("steps"),
-            Column::left("ended"),
-            Column::right("gap").unit("nats"),
-            if self.part.floor_nats > 0.0 {
-                Column::right("of the floor")
-            } else {
-                Column::right("gap a prediction").unit("nats")
-            },
-            Column::right("memorized"),
-        ];
-        let mut table = Table::new("Training, by the number of hidden neurons.", columns);
-        let mut figure = Figure::new(
-            "The gap to the floor while training",
-            Axis::linear("steps"),
-            Axis::log("gap to the floor (nats)"),
+        let mut section = Section::new("Trained").anchor("trained").paragraph(
+            "One-layer transformers with one head, width 16 and GELU neurons (the experiments of madden2024), trained on \
+             all contexts at once until the loss is within 1% of the floor, stops falling, or the steps are used up.",
         );
-        for t in &self.trained {
-            let row = &t.row;
-            let reached = row.relative_gap().is_some_and(|g| g <= 0.01);
-            let cells: Vec<Cell> = match &row.result {
-                Some(r) => vec![
-                    thousands(row.d_mlp).into(),
-                    thousands(row.parameters).into(),
-                    thousands(r.steps).into(),
-                    Cell::status(if reached { Status::Good } else { Status::Caution }, r.stop.clone()),
-                    nats(r.gap_nats).into(),
-                    self.relative(row.relative_gap().unwrap_or(f64::NAN), 2).into(),
-                    thousands(r.memorized).into(),
-                ],
-                None => {
-                    let why = row.error.clone().unwrap_or_default();
-                    let mut cells = vec![
-                        Cell::from(thousands(row.d_mlp)),
-                        thousands(row.parameters).into(),
-                        Cell::none(),
-                    ];
-                    cells.push(Cell::status(Status::Bad, why));
-                    cells.extend([Cell::none(), Cell::none(), Cell::none()]);
-                    cells
-                }
-            };
-            table = table.row(cells);
-            let points: Vec<(f64, f64)> = t.curve.iter().copied().filter(|p| p.1 > 0.0).collect();
-            if points.len() > 1 {
-                let label = format!("{} neurons", thousands(row.d_mlp));
-                figure = figure.line(Line::new(format!("width {}", row.d_mlp), label, points));
-            }
-        }
-        if self.part.floor_nats > 0.0 {
-            figure = figure.horizontal(0.01 * self.part.floor_nats, "1% of the floor");
-        }
-        let mut section = Section::new("Trained")
-            .anchor("trained")
-            .paragraph(
-                "One-layer transformers with one head, width 16 and GELU neurons (the experiments of madden2024), trained \
-                 on all contexts at once until the loss is within 1% of the floor, it stands still, or the steps are \
-                 used up.",
-            );
         if self.trained.iter().any(|t| t.curve.len() > 1) {
             section = section.exhibit(
-                Exhibit::new(figure)
+                Exhibit::new(self.training_figure())
                     .name("training")
-                    .alt("The gap to the floor against the steps of training, a line a width.")
+                    .alt("The gap to the floor against the steps of training, one line per width.")
                     .caption(self.training_caption()),
             );
         }
-        section = section.table(table);
-        let gaps: Vec<(f64, f64)> = self
-            .trained
-            .iter()
-            .filter_map(|t| Some((t.row.d_mlp as f64, t.row.relative_gap().filter(|g| *g > 0.0)?)))
-            .collect();
-        if gaps.len() > 1 {
-            let figure = Figure::new(
-                "Where the floor is reached",
-                Axis::log("hidden neurons"),
-                Axis::log(if self.part.floor_nats > 0.0 {
-                    "gap by floor"
-                } else {
-                    "gap (nats a prediction)"
-                }),
-            )
-            .line(Line::new("trained", "trained", gaps.clone()).with_markers())
-            .points(Points::new("trained", "", gaps))
-            .horizontal(0.01, if self.part.floor_nats > 0.0 { "1%" } else { "0.01" })
-            .vertical(self.part.contexts as f64, "one neuron a context: guaranteed");
-            section = section.exhibit(
+        section = section.table(self.training_table());
+        match self.widths_figure() {
+            Some(figure) => section.exhibit(
                 Exhibit::new(figure)
                     .name("widths")
                     .alt(
                         "The gap relative to the floor at the end of training against the number of neurons.",
                     )
                     .caption(self.widths_caption()),
-            );
-        }
-        section
-    }
-
-    /// A gap by the floor, or in nats a prediction where the floor is 0.
-    fn relative(&self, gap: f64, digits: usize) -> String {
-        match self.part.floor_nats > 0.0 {
-            true => format!("{:.digits$}%", 100.0 * gap),
-            false => format!("{gap:.3}"),
+            ),
+            None => section,
         }
     }
 
-    /// What the curves show.
+    fn training_table(&self) -> Table {
+        let relative = match self.part.floor_nats > 0.0 {
+            true => vec![Column::right("gap / floor")],
+            false => Vec::new(),
+        };
+        let mut columns = vec![
+            Column::right("neurons"),
+            Column::right("parameters"),
+            Column::right("steps"),
+            Column::left("ended"),
+            Column::right("gap").unit("nats per prediction"),
+        ];
+        columns.extend(relative);
+        columns.extend([Column::right("gap").unit("nats in total"), Column::right("memorized")]);
+        let width = columns.len();
+        let caption = "Training, by the number of hidden neurons; the gap is the loss minus the floor.";
+        let mut table = Table::new(caption, columns);
+        for Trained { row, .. } in &self.trained {
+            let mut cells = vec![Cell::from(thousands(row.d_mlp)), thousands(row.parameters).into()];
+            match &row.result {
+                Some(r) => {
+                    let reached = row.relative_gap().is_some_and(|g| g <= 0.01);
+                    let status = if reached { Status::Good } else { Status::Caution };
+                    cells.push(thousands(r.steps).into());
+                    cells.push(Cell::status(status, r.stop.clone()));
+                    cells.push(nats(r.gap_nats / row.predictions.max(1) as f64).into());
+                    if self.part.floor_nats > 0.0 {
+                        cells.push(format!("{:.2}%", 100.0 * row.relative_gap().unwrap_or(f64::NAN)).into());
+                    }
+                    cells.extend([Cell::from(nats(r.gap_nats)), thousands(r.memorized).into()]);
+                }
+                None => {
+                    cells.push(Cell::none());
+                    cells.push(Cell::status(Status::Bad, row.error.clone().unwrap_or_default()));
+                    cells.resize_with(width, Cell::none);
+                }
+            }
+            table = table.row(cells);
+        }
+        table
+    }
+
+    /// The gap against steps, one line per width.
+    fn training_figure(&self) -> Figure {
+        let mut figure = Figure::new(
+            "The gap to the floor while training",
+            Axis::linear("steps"),
+            Axis::log("gap to the floor (nats per prediction)"),
+        );
+        for t in &self.trained {
+            let each = t.row.predictions.max(1) as f64;
+            let points: Vec<(f64, f64)> =
+                t.curve.iter().filter(|p| p.1 > 0.0).map(|p| (p.0, p.1 / each)).collect();
+            if points.len() > 1 {
+                let label = format!("{} neurons", thousands(t.row.d_mlp));
+                figure = figure.line(Line::new(format!("width {}", t.row.d_mlp), label, points));
+            }
+        }
+        let predictions = self.trained.first().map_or(1, |t| t.row.predictions.max(1));
+        match self.part.floor_nats {
+            floor if floor > 0.0 => figure.horizontal(0.01 * floor / predictions as f64, "1% of the floor"),
+            _ => figure.horizontal(0.01, "0.01 nats per prediction"),
+        }
+    }
+
+    /// The gap at the end of training against neurons, where two widths or more have one.
+    fn widths_figure(&self) -> Option<Figure> {
+        let gap = |t: &Trained| Some((t.row.d_mlp as f64, t.row.relative_gap().filter(|g| *g > 0.0)?));
+        let gaps: Vec<(f64, f64)> = self.trained.iter().filter_map(gap).collect();
+        let (y, level) = match self.part.floor_nats > 0.0 {
+            true => ("gap / floor", "1%"),
+            false => ("gap (nats per prediction)", "0.01"),
+        };
+        (gaps.len() > 1).then(|| {
+            Figure::new("Where the floor is reached", Axis::log("hidden neurons"), Axis::log(y))
+                .line(Line::new("trained", "trained", gaps.clone()).with_markers())
+                .points(Points::new("trained", "", gaps))
+                .horizontal(0.01, level)
+                .vertical(self.part.contexts as f64, "one neuron per context: guaranteed")
+        })
+    }
+
+    /// Says what the curves show.
     fn training_caption(&self) -> &'static str {
         let ended =
             |stop: &str| self.trained.iter().any(|t| t.row.result.as_ref().is_some_and(|r| r.stop == stop));
         match (self.threshold().is_some(), ended("stalled"), ended("steps")) {
-            (true, true, _) => "Too few neurons stand still above the floor; enough of them fall to it.",
+            (true, true, _) => {
+                "With too few neurons the gap stops falling above the floor; with enough neurons it falls to the floor."
+            }
             (true, false, true) => {
-                "Enough neurons fall to the floor; where the steps ran out, more of them might too."
+                "With enough neurons the gap falls to the floor; widths whose steps ran out might reach it with more steps."
             }
-            (true, false, false) => "Every width falls to the floor.",
+            (true, false, false) => "Every width reaches the floor.",
             (false, _, true) => {
-                "The steps ran out before the floor was reached: this says nothing of how many neurons it takes."
+                "The steps ran out before the floor was reached, so this does not show how many neurons it takes."
             }
-            (false, true, false) => "Every width stands still above the floor.",
+            (false, true, false) => "Every width stops improving above the floor.",
             (false, false, false) => "No width reached the floor.",
         }
     }
 
-    /// What the widths show.
+    /// Says what the widths show.
     fn widths_caption(&self) -> String {
         match self.threshold() {
             Some(t) if 2 * t.row.d_mlp <= self.part.contexts => format!(
-                "Training needs {} neurons at most; the theorem, which holds for any text, asks for {}.",
+                "Training needs at most {} neurons; the theorem, which holds for any text, asks for {}.",
                 thousands(t.row.d_mlp),
                 thousands(self.part.contexts)
             ),
@@ -335,19 +314,19 @@ impl Study {
                 lines.push(format!("{}: squared error {} at t = {at}", s.label, nats(e.squared_error)));
             }
         }
-        Section::new("Learning in the context instead")
+        Section::new("Learning in context instead")
             .anchor("in-context")
             .paragraph(Prose::parse(&format!(
-                "Nothing above generalises: memorizing is all it does. A causal transformer can also *learn* while it reads. These \
-                 networks (sander2024) are written down, not trained, and know nothing of the map that makes the sequence: each \
-                 layer is one step of a descent on what was seen so far, over {sequences} vectors."
+                "Nothing above generalizes: the models only memorize. A causal transformer can also *learn* while it reads. These \
+                 networks (sander2024) are constructed, not trained, and know nothing of the map that generates the sequence: \
+                 each layer is one step of gradient descent on the vectors seen so far, over {sequences} vectors."
             )))
             .list(lines)
             .exhibit(
                 Exhibit::new(figure)
                     .name("in-context")
                     .alt("Squared error of the next vector against the vectors seen, for networks of several depths.")
-                    .caption("The more layers, the nearer to the limit; the longer the context, the smaller the error."),
+                    .caption("More layers come closer to the limit; longer contexts give smaller errors."),
             )
     }
 
@@ -356,8 +335,8 @@ impl Study {
             Column::left("context"),
             Column::right("count"),
             Column::left("followed by"),
-            Column::left("the model expects"),
-            Column::right("with"),
+            Column::left("model's first guess"),
+            Column::right("probability"),
             Column::right("KL").unit("nats"),
         ];
         let mut table = Table::new("The contexts that cost the best trained model most.", columns);
@@ -375,6 +354,39 @@ impl Study {
     }
 }
 
+/// The floor of one length, per prediction.
+fn per_prediction(l: &LengthSummary) -> Nats {
+    l.floor_nats.per(l.predictions).unwrap_or_default()
+}
+
+fn floor_table(lengths: &[LengthSummary]) -> Table {
+    let columns = [
+        Column::right("length"),
+        Column::right("contexts"),
+        Column::right("predictions"),
+        Column::right("floor").unit("nats per prediction"),
+        Column::right("floor").unit("bits per prediction"),
+        Column::right("floor").unit("nats in total"),
+    ];
+    let row = |l: &LengthSummary| {
+        let each = per_prediction(l);
+        [
+            l.length.to_string(),
+            thousands(l.contexts),
+            thousands(l.predictions),
+            format!("{:.4}", each.at_least()),
+            format!("{:.4}", each.bits_at_least()),
+            nats(l.floor_nats.at_least()),
+        ]
+    };
+    let plain = |l: &LengthSummary| {
+        [l.length.to_string(), l.contexts.to_string(), l.predictions.to_string(), l.floor_nats.0.to_string()]
+    };
+    let csv = csv_text(["length", "contexts", "predictions", "floor_nats"], lengths.iter().map(plain));
+    let table = Table::new("The floor by context length.", columns);
+    lengths.iter().map(row).fold(table, Table::row).csv("floor-by-length.csv", csv)
+}
+
 fn proof(outcome: &BuiltOutcome) -> Cell {
     match &outcome.certificate {
         Certificate::Enclosed(c) => match c.verdict {
@@ -383,7 +395,7 @@ fn proof(outcome: &BuiltOutcome) -> Cell {
                     true => format!("certified: margin at least {}", nats(c.min_margin_lower_bound)),
                     false => "certified: there is no other token".into(),
                 };
-                // A gap is one of distributions; a model of labels alone has none to speak of.
+                // A model of labels alone has no distributions, hence no gap.
                 let gap = format!(", gap at most {}", nats(c.gap_nats_upper_bound));
                 Cell::status(Status::Good, if outcome.gap_nats.is_some() { margin + &gap } else { margin })
             }
