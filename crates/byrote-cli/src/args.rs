@@ -58,7 +58,7 @@ pub enum Command {
     /// Contexts and floor of a text: how much there is to memorize, and the lowest loss any model can reach
     #[command(after_help = commands::corpus::EXAMPLES)]
     Corpus(Box<commands::corpus::CorpusCommand>),
-    /// Every published capacity bound for a corpus, a model, or both, with its hypotheses checked
+    /// Capacity bounds of 20 papers for a corpus, a model, or both, with their hypotheses checked
     #[command(after_help = commands::bounds::EXAMPLES)]
     Bounds(Box<commands::bounds::BoundsCommand>),
     /// Train a transformer towards the floor, and stop there

@@ -1,7 +1,7 @@
 //! How much can a transformer memorize?
 //!
 //! For any text: the *floor* (the lowest training loss that any model can reach) and the number of distinct contexts to
-//! store ([`corpus`]); every published capacity bound, with its hypotheses checked ([`bounds`]); transformers ([`model`]) trained
+//! store ([`corpus`]); the capacity bounds of 20 papers, with their hypotheses checked ([`bounds`]); transformers ([`model`]) trained
 //! to the floor ([`train`]), or written down in closed form ([`construct`]), and measured against it
 //! ([`evaluate`](mod@evaluate)); proofs of what they do ([`certify`](mod@certify)); transformers that learn in the context
 //! instead ([`incontext`]); sweeps ([`lab`]) and laws through them ([`fit`]); figures and pages ([`report`]).
@@ -9,6 +9,7 @@
 //! The layers point one way: `units`, `error` -> `observe` -> `num` -> `corpus` -> `model` -> `bounds` -> `train` -> `evaluate` -> `construct`, `certify`,
 //! `incontext` -> `export` -> `lab`, `fit` -> `report`. The library never prints, never exits, reads no environment variable, sets no global thread pool and has no global seed.
 
+pub mod bibliography;
 pub mod bounds;
 pub mod certify;
 pub mod construct;

@@ -1,17 +1,17 @@
-//! `byrote bounds`: every published capacity bound for a corpus, a model, or both.
+//! `byrote bounds`: the capacity bounds of 20 papers for a corpus, a model, or both.
 
 use crate::args::Common;
+use crate::commands::bounds_text::Text;
 use crate::commands::corpus::as_json;
 use crate::commands::eval;
 use crate::corpus_args::CorpusArgs;
 use crate::model_args::ShapeArgs;
 use crate::progress::Terminal;
 use crate::ui::{self, Table, thousands};
-use byrote::bounds::families::{self, Family, Guarantee};
-use byrote::bounds::{self, CorpusFacts, Order, Row, Side, Situation, Value, Verdict};
+use byrote::bounds::{self, CorpusFacts, Situation, families};
 use byrote::construct::dana2024::{Effort, Encoder, Theorem2, theorem2};
 use byrote::corpus::Corpus;
-use byrote::model::{Mixer, Shape};
+use byrote::model::Shape;
 use byrote::observe::Observer;
 use byrote::output::OutputFile;
 use byrote::report::bounds_figure::capacity;
@@ -20,7 +20,6 @@ use byrote::{Error, Result};
 use clap::Args;
 use serde::Serialize;
 use serde_json::json;
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -29,10 +28,10 @@ pub const EXAMPLES: &str = "Examples:
   byrote bounds names.txt --tokenizer char --n-ctx 15 --plot bounds.svg
   byrote bounds --d-model 16 --n-heads 4 --d-mlp 512 --d-vocab 780
   byrote bounds names.txt --tokenizer char --n-ctx 15 --d-model 64 --d-mlp 4096
-  byrote bounds --builtin 100 --encoder 8          about the least gap that an output which reads 8 numbers leaves
+  byrote bounds --builtin 100 --encoder 8          the smallest gap left by an output that reads 8 numbers
   byrote bounds --parameters 124000000 --d-vocab 50257 --n-ctx 1024";
 
-/// What smoothing may cost an encoder, in all.
+/// What smoothing may cost an encoder in total.
 const SMOOTHING: Nats = Nats(5e-5);
 
 #[derive(Debug, Args)]
@@ -41,11 +40,11 @@ pub struct BoundsCommand {
     pub corpus: CorpusArgs,
     #[command(flatten)]
     pub model: SizeArgs,
-    /// Draw contexts against parameters; FILE ends in .svg or .png, and may be given more than once
+    /// Plot contexts against parameters; FILE ends in .svg or .png; may be given more than once
     #[arg(long, value_name = "FILE")]
     pub plot: Vec<PathBuf>,
-    /// Search for the best encoder of rank D: about the gap below which no output that reads D numbers can go; may be given
-    /// more than once
+    /// Search for the best encoder of rank D: it estimates the smallest gap of any model whose output reads D numbers;
+    /// may be given more than once
     #[arg(long, allow_negative_numbers = true, value_name = "D")]
     pub encoder: Vec<u64>,
 }
@@ -55,20 +54,20 @@ pub struct BoundsCommand {
 pub struct SizeArgs {
     #[command(flatten)]
     pub shape: ShapeArgs,
-    /// Instead of a shape: a model of any kind with so many parameters
+    /// Instead of a shape: a model of any kind with K parameters
     #[arg(long, value_name = "K",
           conflicts_with_all = ["d_model", "n_heads", "d_head", "d_mlp", "activation", "mixer"])]
     pub parameters: Option<u64>,
-    /// Bits that store a parameter, for the limits that count them
+    /// Bits per parameter, for the bounds that count bits
     #[arg(long, value_name = "B", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     pub bits_per_parameter: u32,
-    /// Arithmetic operations of one prediction, for the bound that counts them
+    /// Arithmetic operations per prediction, for the bound that counts them
     #[arg(long, allow_negative_numbers = true, value_name = "T")]
     pub operations: Option<u64>,
 }
 
 impl SizeArgs {
-    /// The shape that was typed, with the defaults for what was not; `None` where nothing was.
+    /// The shape that was given, with defaults for the rest; `None` where nothing was given.
     fn shape(&self, d_vocab: Option<u64>, n_ctx: u64) -> Result<Option<Shape>> {
         if self.shape.is_empty() {
             return Ok(None);
@@ -95,12 +94,12 @@ pub fn run(args: &BoundsCommand, common: &Common) -> Result<ExitCode> {
         false => None,
     };
     let summary = corpus.as_ref().map(|c| &c.summary);
-    // --d-vocab is that of the random corpus where there is one, otherwise of the model.
+    // --d-vocab belongs to the random corpus where there is one, otherwise to the model.
     let typed = args.corpus.d_vocab.filter(|_| args.corpus.random.is_none());
     if typed == Some(0) {
         return Err(Error::setting("d_vocab", "0 tokens; at least 1"));
     }
-    // Typed, else that of the corpus (summaries carry their own), else the default.
+    // As given, else that of the corpus (summaries carry their own), else the default.
     let n_ctx = args.corpus.n_ctx.or(summary.map(|s| s.n_ctx)).unwrap_or(args.corpus.options().window.n_ctx);
     let n_ctx = u64::from(n_ctx);
     let situation = Situation {
@@ -137,8 +136,15 @@ pub fn run(args: &BoundsCommand, common: &Common) -> Result<ExitCode> {
             "encoders": encoders,
         }))?;
     } else {
-        let mut text = human(&situation, &args.corpus.title(), &rows, &families, &verdict);
-        text += &encoders_text(&encoders);
+        let title = args.corpus.title();
+        let text = Text {
+            situation: &situation,
+            title: &title,
+            rows: &rows,
+            families: &families,
+            verdict: &verdict,
+        };
+        let text = text.render() + &encoders_text(&encoders);
         ui::print(&text)?;
     }
     for path in args.plot.iter().chain(&args.corpus.save).chain(&args.corpus.list) {
@@ -154,7 +160,7 @@ struct EncoderRow {
     /// The gap of the best encoder that was found, over all predictions.
     gap_nats: Nats,
     gap_nats_per_prediction: f64,
-    /// False where the gap is nothing but smoothing: no output is a bottleneck.
+    /// False where the gap is due to smoothing alone: the output is not a bottleneck.
     estimate: bool,
     theorem2: Option<Theorem2>,
 }
@@ -173,7 +179,7 @@ fn encoders(ranks: &[u64], corpus: &Corpus, seed: u64, observer: &dyn Observer) 
             gap_nats: encoder.gap,
             gap_nats_per_prediction: encoder.gap.0 / problem.predictions(),
             estimate: !encoder.exact,
-            // Codes need two dimensions, or one for two tokens.
+            // Codes need two dimensions, or one if there are only two tokens.
             theorem2: match theorem2(&problem, omega, d_model, seed, observer) {
                 Err(Error::Interrupted) => return Err(Error::Interrupted),
                 found => found.ok(),
@@ -187,16 +193,22 @@ fn encoders_text(encoders: &[EncoderRow]) -> String {
     if encoders.is_empty() {
         return String::new();
     }
-    let heads =
-        ["  output reads", "gap (nats)", "a prediction", "random codes at most", "codes at hand at most", ""];
+    let heads = [
+        "  output reads",
+        "gap (nats)",
+        "per prediction",
+        "random codes: at most",
+        "codes found: at most",
+        "",
+    ];
     let mut table = Table::new(&heads, &[5]);
     // Upper bounds, each computed with a few hundred roundings.
     let nats =
         |n: Option<Nats>| n.map_or("infinite".into(), |n| format!("{:.4}", AtMost(n.0 * (1.0 + 1e-12))));
     for e in encoders {
         let note = match e.estimate {
-            true => "an estimate: the best encoder that was found",
-            false => "smoothing alone: the output is no bottleneck",
+            true => "an estimate: the best encoder found",
+            false => "smoothing alone: the output is not a bottleneck",
         };
         table.row(vec![
             format!("  {}", thousands(e.d_model)),
@@ -207,12 +219,12 @@ fn encoders_text(encoders: &[EncoderRow]) -> String {
             note.into(),
         ]);
     }
-    let about = "Encoders (dana2024, Propositions 1 to 3, Theorem 2): about the least gap of any model whose output reads so \
-                 many numbers;\nthe last two are bounds on it, in nats a prediction.\n";
+    let about = "Encoders (dana2024, Propositions 1 to 3, Theorem 2): the estimated smallest gap of any model whose output \
+                 reads this many\nnumbers. The last two columns are upper bounds on it, in nats per prediction.\n";
     format!("\n{about}{}", table.render())
 }
 
-/// A count as a JSON number: an integer as far as JSON values have them, a float above.
+/// A count as a JSON number: an integer where it fits into 64 bits, a float above.
 fn count(k: u128) -> serde_json::Value {
     u64::try_from(k).map_or_else(|_| json!(k as f64), |k| json!(k))
 }
@@ -249,155 +261,4 @@ fn draw(paths: &[PathBuf], situation: &Situation, title: &str) -> Result<()> {
         }
     }
     Ok(())
-}
-
-fn human(situation: &Situation, title: &str, rows: &[Row], families: &[Family], verdict: &Verdict) -> String {
-    let mut out = String::new();
-    if let Some(c) = &situation.corpus {
-        let _ = writeln!(
-            out,
-            "corpus  {title}: {} contexts, {} tokens, longest context {}",
-            thousands(c.contexts),
-            thousands(c.d_vocab),
-            c.longest_context()
-        );
-        if c.contradictions() > 0 {
-            let _ = writeln!(
-                out,
-                "        {} of them with more than one next token: an association is the most frequent one",
-                thousands(c.contradictions())
-            );
-        }
-    }
-    if let Some(s) = &situation.shape {
-        let mixer = match s.mixer {
-            Mixer::Attention => {
-                format!("{} head{} of {}", s.n_heads, if s.n_heads == 1 { "" } else { "s" }, s.d_head)
-            }
-            Mixer::Average => "token averaging".into(),
-        };
-        let hidden = if s.d_mlp > 0 {
-            format!("{} {} neuron{}", thousands(s.d_mlp), s.activation, if s.d_mlp == 1 { "" } else { "s" })
-        } else {
-            "no hidden layer".into()
-        };
-        let _ = writeln!(
-            out,
-            "model   width {}, {mixer}, {hidden}, {} tokens, contexts up to {}: {} parameters",
-            s.d_model,
-            thousands(s.d_vocab),
-            s.n_ctx,
-            thousands(s.parameters().total())
-        );
-    } else if let Some(k) = situation.parameters {
-        let tokens = situation.vocabulary().map(|omega| format!(", {} tokens", thousands(omega)));
-        let n_ctx = situation.longest_context().map(|n| format!(", contexts up to {n}"));
-        let sizes = [tokens, n_ctx].into_iter().flatten().collect::<String>();
-        let _ = writeln!(out, "model   {} parameters{sizes}", thousands(k));
-    }
-
-    let (applies, rest): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(|r| r.applies());
-    let with_model = situation.parameter_count().is_some();
-    let mut heads = vec!["bound", "task", "kind"];
-    heads.extend(with_model.then_some(match situation.shape {
-        Some(_) => "the model holds (contexts)",
-        None => "a model of this size holds (contexts)",
-    }));
-    heads.extend(situation.corpus.is_some().then_some("the corpus needs (parameters)"));
-    heads.push("also");
-    let also_column = heads.len() - 1;
-    let mut table = Table::new(&heads, &[0, 1, 2, also_column]);
-    for row in &applies {
-        let mut cells =
-            vec![row.bound.key.to_owned(), row.bound.task.to_string(), row.bound.kind.to_string()];
-        if with_model {
-            cells.push(row.contexts.map_or("-".into(), |held| holds(row, held)));
-        }
-        if situation.corpus.is_some() {
-            cells.push(row.required_parameters.map_or("-".into(), |needed| needs(row, needed)));
-        }
-        cells.push(also(row));
-        table.row(cells);
-    }
-    if !applies.is_empty() {
-        let _ = write!(out, "\n{}", table.render());
-    }
-    if applies.iter().any(|row| row.bound.order != Order::Exact) {
-        out += "~ known only up to a constant or logarithms: the value with the constant set to one\n";
-    }
-    let notes: Vec<_> = applies.iter().filter_map(|row| Some((row.bound.key, row.note.as_ref()?))).collect();
-    if !notes.is_empty() {
-        out += "\nNotes:\n";
-        let mut table = Table::new(&[], &[0, 1]);
-        for (key, note) in notes {
-            table.row(vec![format!("  {key}"), note.clone()]);
-        }
-        out += table.render().trim_start_matches('\n');
-    }
-    if !rest.is_empty() {
-        out += "\nDo not apply here:\n";
-        let mut table = Table::new(&[], &[0, 1, 2]);
-        for row in rest {
-            let why = row.why_not.clone().unwrap_or_default();
-            table.row(vec![format!("  {}", row.bound.key), row.bound.task.to_string(), why]);
-        }
-        out += table.render().trim_start_matches('\n');
-    }
-    if !families.is_empty() {
-        out += "\nSmallest models for this corpus:\n";
-        let mut table =
-            Table::new(&["  family", "task", "width", "heads", "neurons", "parameters", ""], &[0, 1, 6]);
-        for f in families {
-            let dimension =
-                |get: fn(&Shape) -> u64| f.shape.as_ref().map_or("-".into(), |s| thousands(get(s)));
-            let heads = f.shape.as_ref().filter(|s| s.mixer == Mixer::Attention);
-            let known = match f.guarantee {
-                Guarantee::Proved => "guaranteed".into(),
-                Guarantee::Conditional => f.reason.clone().unwrap_or_default(),
-                Guarantee::Unproved => format!("not guaranteed: {}", f.reason.clone().unwrap_or_default()),
-            };
-            let known = f.note.iter().fold(known, |known, note| format!("{known}; {note}"));
-            table.row(vec![
-                format!("  {}", f.name),
-                f.task.to_string(),
-                dimension(|s| s.d_model),
-                heads.map_or("-".into(), |s| format!("{} x {}", thousands(s.n_heads), thousands(s.d_head))),
-                dimension(|s| s.d_mlp),
-                thousands(f.parameters),
-                known,
-            ]);
-        }
-        out += &table.render();
-    }
-    let _ = write!(out, "\nVerdict: {}.\n", verdict.sentence.trim_end_matches('.'));
-    out
-}
-
-/// How many contexts the model holds, with the side the bound is on. A value known by its order alone is about
-/// so many in any case.
-fn holds(row: &Row, held: Value) -> String {
-    match row.bound.kind.side() {
-        Side::AtLeast => format!("at least {held}"),
-        Side::AtMost => format!("at most {held}"),
-        Side::About if held.order_of().is_some() => held.to_string(),
-        Side::About => format!("about {held}"),
-    }
-}
-
-/// How many parameters the corpus needs: without them it cannot be, or with them it can.
-fn needs(row: &Row, needed: Value) -> String {
-    match row.bound.kind.side() {
-        Side::AtLeast => format!("{needed} suffice"),
-        Side::AtMost => format!("at least {needed}"),
-        Side::About if needed.order_of().is_some() => needed.to_string(),
-        Side::About => format!("about {needed}"),
-    }
-}
-
-/// What else a row says: its figure, the condition it holds on, and its formula where that is all that is known.
-fn also(row: &Row) -> String {
-    let figure = row.figure.map(|f| format!("{} {} {}", f.name, f.value, f.unit).trim_end().to_owned());
-    let formula = (row.bound.order != Order::Exact).then(|| row.bound.expression.to_owned());
-    let condition = row.condition.map(str::to_owned);
-    [figure, formula, condition].into_iter().flatten().collect::<Vec<_>>().join("; ")
 }

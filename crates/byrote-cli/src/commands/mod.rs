@@ -1,6 +1,7 @@
 //! One file a verb.
 
 pub mod bounds;
+mod bounds_text;
 pub mod build;
 pub mod certify;
 pub mod completions;

@@ -55,10 +55,10 @@ fn both_together_get_a_verdict() {
     let case = Case::new();
     let verdict = |m: &str| case.json(["bounds", "--builtin", "100", "--d-mlp", m])["verdict"].clone();
     assert_eq!(verdict("100000")["answer"], "guaranteed");
-    assert_eq!(verdict("4")["answer"], "excluded");
+    assert_eq!(verdict("4")["answer"], "not-every-choice");
     let narrow = case.json(["bounds", "--builtin", "100", "--parameters", "99", "--d-vocab", "5"]);
     assert_eq!(narrow["verdict"]["answer"], "unreadable");
-    assert!(row(&narrow, "madden2024-lemma1")["why_not"].as_str().unwrap().contains("vocabulary 5"));
+    assert!(row(&narrow, "madden2024-lemma1")["why_not"].as_str().unwrap().contains("vocabulary has 5"));
     let bare = case.json(["bounds", "--parameters", "1000", "--d-vocab", "11"]);
     assert_eq!(bare["parameters"].as_u64(), Some(1000), "an integer");
     assert_eq!(row(&bare, "madden2024-lemma1")["contexts"], 100);
@@ -89,10 +89,15 @@ fn the_table_says_which_side_a_number_is_on() {
         text.lines().find(|line| line.starts_with(&format!("{key} "))).unwrap_or_default().to_owned()
     };
     let stories = human(&[]);
-    assert!(line(&stories, "madden2024-lemma1").contains("at least 1,586,880"), "{stories}");
-    assert!(line(&stories, "madden2024-theorem7").contains("1,595,328 suffice"), "{stories}");
+    let lemma = line(&stories, "madden2024-lemma1");
+    assert!(lemma.contains("every choice: at least 1,586,880"), "{stories}");
     assert!(
-        line(&stories, "kajitsuka2024-next").contains("~51 suffice") && stories.contains("k = O~(sqrt n)")
+        stories.contains("nothing about one given corpus") && !stories.contains("the corpus needs"),
+        "{stories}"
+    );
+    assert!(line(&stories, "madden2024-theorem7").contains("1,595,328 are enough"), "{stories}");
+    assert!(
+        line(&stories, "kajitsuka2024-next").contains("~51 are enough") && stories.contains("k = O~(sqrt n)")
     );
     let size = human(&["--parameters", "1000000000000", "--d-vocab", "50257"]);
     assert!(size.contains("a model of this size holds") && size.contains("contexts up to 9"), "{size}");
@@ -106,6 +111,62 @@ fn the_table_says_which_side_a_number_is_on() {
     assert!(line(&attention, "dana2024-d2").ends_with("if in general position"), "{attention}");
     assert!(!line(&attention, "dana2024-theorem1").contains("at least"), "{attention}");
     assert!(attention.contains("dana2024 quotes H (d_h - 1) + 1 = 181"), "{attention}");
+}
+
+/// A model that holds a corpus with fewer parameters than every choice of distributions would take: the row must not
+/// read as if the corpus needed more, and the verdict must not call it impossible.
+#[test]
+fn a_certified_model_below_a_necessary_row_contradicts_nothing_that_is_printed() {
+    let case = Case::new();
+    let built = case.json(["build", "dana2024", "--builtin", "100", "--out", "m.safetensors"]);
+    assert_eq!((&built["parameters"], &built["contexts"]), (&27_568.into(), &337.into()));
+    let certificate = case.json(["certify", "m.safetensors", "--builtin", "100"]);
+    assert_eq!(certificate["verdict"], "certified");
+    assert_eq!(certificate["certified_contexts"], 337);
+    let size = ["bounds", "--builtin", "100", "--parameters", "27568"];
+    let json = case.json(size);
+    let lemma = row(&json, "madden2024-lemma1");
+    assert_eq!((&lemma["required_parameters"], &lemma["about"]), (&62_008.into(), &"every-choice".into()));
+    assert!(lemma["statement"].as_str().unwrap().contains("says nothing about one given corpus"));
+    assert_eq!(json["verdict"]["answer"], "not-every-choice");
+    let sentence = json["verdict"]["sentence"].as_str().unwrap();
+    assert!(
+        sentence.contains("says nothing about this corpus") && !sentence.contains("impossible"),
+        "{sentence}"
+    );
+    let text = String::from_utf8(case.run(size).stdout).unwrap();
+    assert!(!text.contains("the corpus needs") && !text.contains("impossible"), "{text}");
+}
+
+#[test]
+fn rows_that_answer_come_first_and_the_verdict_before_them() {
+    let case = Case::new();
+    let text =
+        |arguments: &[&str]| String::from_utf8(case.run(["bounds"].iter().chain(arguments)).stdout).unwrap();
+    let size = text(&["--parameters", "10000000", "--d-vocab", "50257"]);
+    let at = |what: &str| size.find(what).unwrap_or_else(|| panic!("{what} in {size}"));
+    assert!(at("Verdict:") < at("Proved, with every hypothesis checked:"));
+    assert!(at("Proved, with every hypothesis checked:") < at("\nmadden2024-lemma1 "));
+    assert!(at("\nmadden2024-lemma1 ") < at("Proved under a condition"));
+    assert!(
+        at("Proved under a condition") < at("Orders of growth")
+            && at("Orders of growth") < at("Not applicable")
+    );
+    let without = text(&["--parameters", "10000000"]);
+    assert!(without.contains("give the size of its vocabulary"), "{without}");
+}
+
+#[test]
+fn networks_on_points_are_printed_with_their_condition() {
+    let case = Case::new();
+    let text = String::from_utf8(case.run(["bounds", "--builtin", "100"]).stdout).unwrap();
+    for key in ["bubeck2020", "madden2023", "vardi2022", "park2021", "yun2019"] {
+        let line = text.lines().find(|line| line.starts_with(&format!("{key} "))).unwrap();
+        assert!(
+            line.contains("on a condition") && line.contains("mapping them to points is not counted"),
+            "{line}"
+        );
+    }
 }
 
 #[test]

@@ -1,48 +1,42 @@
-//! A rule of thumb from experiments: about 2 bits of knowledge a parameter.
+//! A rule of thumb from experiments: about 2 bits of knowledge per parameter.
 //!
 //! Empirical: language models of many sizes, trained until every fact had been seen about a thousand times,
-//! came to hold about 2 bits of the facts a parameter, even when stored in 8 bits. In words: knowledge costs
-//! half a parameter a bit.
+//! held about 2 bits of fact per parameter, even when stored in 8 bits. In words: a bit of knowledge costs half a
+//! parameter.
 //!
 //! | here | in the paper | meaning |
 //! |---|---|---|
 //! | k | P | parameters |
 //! | n log2 C | bits of knowledge | the bits of arbitrary labels, see [`information`](super::information) |
 //!
-//! Nothing is proved, so nothing is checked but C >= 2. The constant was measured on synthetic biographies;
-//! seen a hundred times a fact, it was about 1. It is shown as an order. Changed: the paper's bits are of
+//! Nothing is proved, so nothing is checked except C >= 2. The constant was measured on synthetic biographies; with
+//! a hundred exposures per fact it was about 1. It is shown as an order. Changed: the paper's bits are those of
 //! (name, attribute, value) facts; here each context is a fact whose value is its most frequent next token.
 //!
 //! Reference: Z. Allen-Zhu, Y. Li, "Physics of Language Models: Part 3.3, Knowledge Capacity Scaling Laws",
 //! arXiv:2404.05405 (2024), abstract.
 
 use super::information::judge_bits;
-use super::row::{Bound, Kind, Order, Paper, Task};
+use super::row::{Bound, Kind, Order, Task};
+use crate::bibliography::ALLENZHU2024;
 
-/// Bits a parameter, as measured.
+/// Bits per parameter, as measured.
 pub const BITS_PER_PARAMETER: f64 = 2.0;
-
-/// The publication.
-pub static PAPER: Paper = Paper {
-    key: "allenzhu2024",
-    title: "Physics of Language Models: Part 3.3, Knowledge Capacity Scaling Laws",
-    source: "arXiv:2404.05405 (version not marked)",
-};
 
 /// The rule.
 pub static BITS: Bound = Bound {
     key: "allenzhu2024",
-    name: "2 bits of knowledge a parameter, trained",
+    name: "2 bits of knowledge per parameter, trained",
     task: Task::Association,
     kind: Kind::Empirical,
     order: Order::UpToConstant,
     expression: "n log2 C = 2 k",
-    statement: "Language models that saw every fact about a thousand times held about 2 bits of fact a \
+    statement: "Language models that had seen every fact about a thousand times held about 2 bits of fact per \
                 parameter.",
     needs: "a corpus, or a shape, or a parameter count with a vocabulary",
-    paper: &PAPER,
+    paper: &ALLENZHU2024,
     place: "abstract",
-    judge: |s| judge_bits(s, BITS_PER_PARAMETER, "the paper's models are deeper than one layer".into()),
+    judge: |s| judge_bits(s, BITS_PER_PARAMETER, "the paper's models have more than one layer".into()),
 };
 
 #[cfg(test)]

@@ -1,30 +1,24 @@
 //! Threshold networks, for comparison: one hidden neuron for every d points.
 //!
 //! Sufficient: a two-layer network of ceil(n / d) threshold neurons gives n points of R^d in general position
-//! any binary labels. In words: a hyperplane can be laid through d points, and two parallel ones enclose just
+//! any binary labels. In words: a hyperplane can be laid through d points, and two parallel ones enclose exactly
 //! those.
 //!
 //! | here | in the paper | meaning |
 //! |---|---|---|
 //! | n, d | N, d | points, their dimension (`d_model`, or 16) |
 //!
-//! Hypotheses. Two labels (checked). Points in general position, no d + 1 of them on a hyperplane (assumed:
-//! the contexts would have to be given as points first, which a transformer's mixer does). It is no statement
-//! about a transformer, so a shape alone gets no number. The constant is explicit. A network of h neurons is
-//! counted with its biases, h (d + 2) + 1 parameters; the paper counts neurons. Changed: nothing.
+//! Hypotheses. Two labels (checked). Points in general position, no d + 1 of them on a hyperplane; the row carries
+//! this as its condition, since the contexts would first have to be turned into points (see `points.rs`).
+//! The constant is explicit. A network of h neurons is counted with its biases, h (d + 2) + 1 parameters; the paper
+//! counts neurons. Changed: nothing.
 //!
 //! Reference: E. B. Baum, "On the capabilities of multilayer perceptrons", Journal of Complexity 4 (1988),
 //! 193-215.
 
-use super::row::{Bound, Findings, Kind, Order, Paper, Task, counted, grouped};
-use super::situation::Situation;
-
-/// The publication.
-pub static PAPER: Paper = Paper {
-    key: "baum1988",
-    title: "On the capabilities of multilayer perceptrons",
-    source: "Journal of Complexity 4, 1988",
-};
+use super::points::{self, NEEDS_CORPUS};
+use super::row::{Bound, Findings, Kind, Order, Task, grouped};
+use crate::bibliography::BAUM1988;
 
 /// The threshold network.
 pub static NEURONS: Bound = Bound {
@@ -34,16 +28,16 @@ pub static NEURONS: Bound = Bound {
     kind: Kind::Sufficient,
     order: Order::Exact,
     expression: "ceil(n / d) neurons, k = (d + 2) ceil(n / d) + 1",
-    statement: "A two-layer threshold network with one neuron for every d points gives points of R^d in \
-                general position any of two labels.",
-    needs: "a corpus (it speaks of points, not of a transformer)",
-    paper: &PAPER,
+    statement: "A two-layer threshold network with one neuron for every d points gives any points of R^d in \
+                general position any of two labels; how contexts become points is not counted.",
+    needs: NEEDS_CORPUS,
+    paper: &BAUM1988,
     place: "as quoted in bubeck2020",
     judge: |s| match &s.corpus {
         Some(corpus) if corpus.labels > 2 => {
-            Err(format!("the labels must be two, here there are {}", grouped(corpus.labels)))
+            Err(format!("there must be two labels, here there are {}", grouped(corpus.labels)))
         }
-        Some(corpus) => Ok(on_points(s, neurons(corpus.contexts, dimension(s)))),
+        Some(corpus) => Ok(points::two_layers(s, neurons(corpus.contexts, points::dimension(s)), parameters)),
         None => Ok(Findings::default()),
     },
 };
@@ -51,21 +45,6 @@ pub static NEURONS: Bound = Bound {
 /// ceil(n / d); `None` for points without a dimension.
 pub fn neurons(n: u64, d: u64) -> Option<u64> {
     (d > 0).then(|| n.div_ceil(d))
-}
-
-/// The dimension of the points: the width of the shape, or the program's default.
-pub(super) fn dimension(s: &Situation) -> u64 {
-    s.shape.unwrap_or_default().d_model
-}
-
-/// The parameters of a two-layer network with one output and so many neurons on points of that dimension.
-pub(super) fn on_points(s: &Situation, neurons: Option<u64>) -> Findings {
-    let d = dimension(s);
-    Findings {
-        required_parameters: neurons.map(|h| parameters(h, d).into()),
-        note: neurons.map(|h| format!("{} on points of dimension {d}", counted(h, "neuron"))),
-        ..Findings::default()
-    }
 }
 
 /// Weights and biases of `neurons` on `d` inputs, and of one output: h (d + 2) + 1.
@@ -94,8 +73,7 @@ mod tests {
     #[test]
     fn more_labels_or_no_corpus_are_outside_the_theorem() {
         assert!(NEURONS.evaluate(&of_corpus(bigrams(1000))).why_not.unwrap().contains("here there are 50"));
-        assert!(
-            NEURONS.evaluate(&of_shape(Shape::default())).why_not.unwrap().contains("not of a transformer")
-        );
+        let alone = NEURONS.evaluate(&of_shape(Shape::default()));
+        assert!(alone.why_not.unwrap().contains("not about a transformer"));
     }
 }

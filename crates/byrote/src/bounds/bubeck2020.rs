@@ -2,29 +2,24 @@
 //!
 //! Sufficient: a two-layer network of 4 ceil(n / d) ReLU neurons gives n points of R^d in general position
 //! any real labels. In words: four ReLUs make a bump on the d points of one hyperplane, steep enough to touch
-//! no other.
+//! no other point.
 //!
 //! | here | in the paper | meaning |
 //! |---|---|---|
 //! | n, d | n, d | points, their dimension (`d_model`, or 16) |
 //!
-//! Hypotheses. Points in general position (assumed, as in [`baum1988`]). Real labels: an index among C labels
-//! is one. It is no statement about a transformer, so a shape alone gets no number. The constant is explicit;
-//! the parameters of h neurons are counted as h (d + 2) + 1. A context with several next tokens counts with
-//! its most frequent one. Changed: nothing.
+//! Hypotheses. Points in general position: the row carries this as its condition, since the contexts would first
+//! have to be turned into points (see `points.rs`). Real labels: an index among C labels is one. The
+//! constant is explicit; the parameters of h neurons are counted as h (d + 2) + 1. A context with several next
+//! tokens counts with its most frequent one. Changed: nothing.
 //!
 //! Reference: S. Bubeck, R. Eldan, Y. T. Lee, D. Mikulincer, "Network size and size of the weights in
 //! memorization with two-layers neural networks", NeurIPS 2020, arXiv:2006.02855, abstract.
 
 use super::baum1988;
-use super::row::{Bound, Findings, Kind, Order, Paper, Task};
-
-/// The publication.
-pub static PAPER: Paper = Paper {
-    key: "bubeck2020",
-    title: "Network size and size of the weights in memorization with two-layers neural networks",
-    source: "arXiv:2006.02855 (version not marked), NeurIPS 2020",
-};
+use super::points::{self, NEEDS_CORPUS};
+use super::row::{Bound, Findings, Kind, Order, Task};
+use crate::bibliography::BUBECK2020;
 
 /// The ReLU network.
 pub static NEURONS: Bound = Bound {
@@ -34,13 +29,16 @@ pub static NEURONS: Bound = Bound {
     kind: Kind::Sufficient,
     order: Order::Exact,
     expression: "4 ceil(n / d) neurons, k = 4 (d + 2) ceil(n / d) + 1",
-    statement: "A two-layer ReLU network with four neurons for every d points gives points of R^d in \
-                general position any real labels.",
-    needs: "a corpus (it speaks of points, not of a transformer)",
-    paper: &PAPER,
+    statement: "A two-layer ReLU network with four neurons for every d points gives any points of R^d in \
+                general position any real labels; how contexts become points is not counted.",
+    needs: NEEDS_CORPUS,
+    paper: &BUBECK2020,
     place: "abstract",
     judge: |s| match &s.corpus {
-        Some(corpus) => Ok(baum1988::on_points(s, neurons(corpus.contexts, baum1988::dimension(s)))),
+        Some(corpus) => {
+            let neurons = neurons(corpus.contexts, points::dimension(s));
+            Ok(points::two_layers(s, neurons, baum1988::parameters))
+        }
         None => Ok(Findings::default()),
     },
 };
@@ -62,6 +60,7 @@ mod tests {
         let row = NEURONS.evaluate(&of_corpus(stories()));
         assert_eq!(row.required_parameters.unwrap().count(), Some(11_881));
         assert_eq!(row.note.unwrap(), "660 neurons on points of dimension 16");
+        assert_eq!(row.condition, Some(points::IN_GENERAL_POSITION));
     }
 
     #[test]

@@ -1,31 +1,25 @@
 //! One linear map between random codes, the simplest associative memory.
 //!
 //! Sufficient, up to a constant: a d x d matrix W = sum of u_y e_x^T over associations x -> y, with random
-//! codes e_x and u_y of width d, gives about d associations the largest score each. In words: a sum of outer
-//! products is readable while its terms are nearly orthogonal, and of those there are about d.
+//! codes e_x and u_y of width d, ranks the right answer first for about d associations. In words: a sum of outer
+//! products can be read back while its terms are nearly orthogonal, which allows about d of them.
 //!
 //! | here | in the paper | meaning |
 //! |---|---|---|
 //! | d | d | width of the codes, `d_model` |
 //! | n | N | associations |
 //!
-//! Hypotheses, assumed: codes drawn at random and fixed, one next token an input (a contradictory context
-//! counts with its most frequent one). It reads one token (or one code a context); nothing mixes tokens, so no shape of a transformer is judged; a number of parameters
-//! is, as the entries of one matrix. The
-//! constant and the dependence on the law of the inputs are hidden. Changed: nothing.
+//! Hypotheses, assumed: codes drawn at random and fixed, one next token per input (a contradictory context counts
+//! with its most frequent one). The memory reads one code per context and mixes no tokens, so a shape of a
+//! transformer gets no number; a number of parameters does, as the entries of one matrix. The constant and the
+//! dependence on the distribution of the inputs are hidden. Changed: nothing.
 //!
 //! Reference: V. Cabannes, E. Dohmatob, A. Bietti, "Scaling laws for associative memories", arXiv:2310.02984,
 //! ICLR 2024; the model is that of A. Bietti et al. (bietti2023), "Birth of a Transformer", arXiv:2306.00802,
 //! NeurIPS 2023.
 
-use super::row::{Bound, Findings, Kind, Order, Paper, Task};
-
-/// The publication.
-pub static PAPER: Paper = Paper {
-    key: "cabannes2024",
-    title: "Scaling laws for associative memories",
-    source: "arXiv:2310.02984 (version not marked), ICLR 2024; see also bietti2023, arXiv:2306.00802",
-};
+use super::row::{Bound, Findings, Kind, Order, Task};
+use crate::bibliography::CABANNES2024;
 
 /// The linear memory.
 pub static MEMORY: Bound = Bound {
@@ -37,7 +31,7 @@ pub static MEMORY: Bound = Bound {
     expression: "n = Omega(d), k = d^2",
     statement: "A d x d matrix of summed outer products of random codes holds about d associations.",
     needs: "a corpus, or a parameter count",
-    paper: &PAPER,
+    paper: &CABANNES2024,
     place: "abstract; quoted in dana2024, section 6",
     judge: |s| {
         Ok(Findings {

@@ -1,20 +1,20 @@
 //! Contexts against parameters: the bounds as lines for a log-log picture, the corpus and the model as
 //! points.
 //!
-//! Every line is a bound's cost, the parameters of n contexts, drawn with n upwards: no model stands above a
-//! necessary bound for its task, and every family reaches its sufficient one. A bound known only up to a
-//! constant or logarithms is dashed. A bound whose hypotheses the corpus or the activation breaks is left out;
-//! one that holds on a condition carries it. The tokens are those of the corpus, where there is one: they are
-//! what is stored. Other sizes that the picture does not vary (T, d, C) come from the shape, then from what is
-//! stated, then from the corpus; widths not given are the program's defaults, d = 16 with four heads of 4.
-//! Attention alone is drawn for distributions at d >= omega - 1, where it reaches the floor, and for
-//! associations at d = 2. Of the hidden layers, whose lines nearly coincide, the one with the shape's mixer is
-//! drawn.
+//! Every line shows the parameters that n contexts take by one bound, with n on the vertical axis: a model above a
+//! necessary line cannot hold every choice of targets on that many contexts, and every family reaches its sufficient
+//! line. A bound known only up to a constant or logarithms is dashed. A bound whose hypotheses the corpus or the
+//! activation violates is left out; one that depends on a condition carries it. The tokens are those of the corpus,
+//! where there is one, since they are what is stored. Other sizes that the picture does not vary (T, d, C) come from
+//! the shape, then from what is stated, then from the corpus; widths that are not given are the program's defaults,
+//! d = 16 with four heads of 4. Attention alone is drawn for distributions at d >= omega - 1, where it reaches the
+//! floor, and for associations at d = 2. Of the hidden layers, whose lines nearly coincide, the one with the shape's
+//! mixer is drawn.
 
+use super::answer::promised;
 use super::monotone::affordable;
 use super::row::{Bound, Kind, Order, Task};
 use super::situation::{CorpusFacts, Situation};
-use super::verdict::promised;
 use super::{dana2024, information, kajitsuka2024, kajitsuka2024_lower, madden2024, morris2025};
 use crate::model::{Mixer, Shape};
 use serde::Serialize;
@@ -24,13 +24,13 @@ use serde::Serialize;
 pub struct Curve {
     /// The bound's key.
     pub key: &'static str,
-    /// What the line holds for, where that is neither checked nor always true.
+    /// What the line depends on, where that is neither checked nor always true.
     pub condition: Option<&'static str>,
     /// Whether only the order is known.
     pub dashed: bool,
     /// What is memorized.
     pub task: Task,
-    /// What the bound is worth.
+    /// What kind of statement the bound is.
     pub kind: Kind,
     /// (parameters, contexts), both rising.
     pub points: Vec<(f64, f64)>,
@@ -39,13 +39,13 @@ pub struct Curve {
 /// A corpus or a model in the picture: a point, or a line where one coordinate is not known.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Marker {
-    /// Where it stands across; `None` for a horizontal line.
+    /// Its horizontal position; `None` for a horizontal line.
     pub parameters: Option<f64>,
-    /// Where it stands upwards; `None` for a vertical line.
+    /// Its vertical position; `None` for a vertical line.
     pub contexts: Option<f64>,
-    /// What those contexts are held for, where they are what a model is promised to hold.
+    /// The task of those contexts, where they are what a model is guaranteed to hold.
     pub task: Option<Task>,
-    /// The condition of that promise.
+    /// The condition of that guarantee.
     pub condition: Option<&'static str>,
 }
 
@@ -54,16 +54,16 @@ pub struct Marker {
 pub struct Picture {
     /// At most nine lines.
     pub curves: Vec<Curve>,
-    /// The contexts of the corpus, at the parameters without which not every distribution on them is reached.
+    /// The contexts of the corpus, at the fewest parameters that can hold every choice of distributions on as many.
     pub corpus: Option<Marker>,
     /// The parameters of the model, at the contexts it is guaranteed to hold.
     pub model: Option<Marker>,
 }
 
-/// Points of a line, at most.
+/// The most points per line.
 const POINTS: u32 = 64;
 
-/// The tokens of the picture: of the corpus, else of the model.
+/// The tokens of the picture: those of the corpus, else of the model.
 pub(crate) fn tokens(situation: &Situation) -> Option<u64> {
     situation.corpus.as_ref().map(|corpus| corpus.d_vocab).or_else(|| situation.vocabulary())
 }
@@ -76,7 +76,7 @@ pub fn picture(situation: &Situation, fewest: u128, most: u128) -> Option<Pictur
     let like = Shape { d_vocab: omega, n_ctx, ..situation.shape.unwrap_or_default() };
     let last = situation.corpus.as_ref().map_or(omega, |corpus| corpus.distinct_last_tokens);
     let bits = f64::from(situation.bits_per_parameter.max(1));
-    // A shape has no more than 2^64 of anything: beyond that a family has no member.
+    // A shape has at most 2^64 of anything; beyond that a family has no member.
     let total = |n: u128, shape: &dyn Fn(u64) -> Shape| {
         u64::try_from(n).map_or(u128::MAX, |n| shape(n).parameters().total())
     };
@@ -126,7 +126,7 @@ fn drawable(
     if [madden2024::THEOREM5.key, madden2024::THEOREM7.key].contains(&bound.key) {
         madden2024::analytic(situation.shape.as_ref().filter(|shape| shape.has_hidden_layer()))?;
     }
-    // What the corpus breaks; without one, a stand-in of one length with a context.
+    // The hypotheses that the corpus violates; without a corpus, those of a stand-in with a single context.
     let stand_in = || CorpusFacts {
         sequences: 1,
         d_vocab: 2,
@@ -145,8 +145,8 @@ fn drawable(
     }
 }
 
-/// The line of one bound between two numbers of parameters, at contexts in equal ratios; `None` where it has
-/// no two points there.
+/// The line of one bound between two numbers of parameters, at contexts in equal ratios; `None` where fewer than two
+/// points lie between them.
 fn curve(
     bound: &'static Bound,
     condition: Option<&'static str>,
@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn the_stories_have_their_lines_and_a_point() {
         let picture = picture(&of_corpus(stories()), 1_000, 10_000_000).unwrap();
-        // Contexts of one to nine tokens: neither attention alone nor one-token networks are about them.
+        // Contexts of one to nine tokens: the theorems on attention alone and on one token do not apply.
         let keys: Vec<_> = picture.curves.iter().map(|curve| curve.key).collect();
         assert_eq!(
             keys,
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn the_model_stands_at_what_it_is_guaranteed() {
+    fn the_model_is_drawn_at_what_it_is_guaranteed_to_hold() {
         let shape = Shape { d_vocab: 1000, n_heads: 1, d_head: 16, d_mlp: 2637, ..Shape::default() };
         let picture = picture(&of_shape(shape), 1_000_000, 10_000_000).unwrap();
         let model = picture.model.unwrap();
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn no_line_stops_in_mid_air() {
+    fn every_line_reaches_the_edge_of_the_picture() {
         let bare = Situation { d_vocab: Some(50), n_ctx: Some(1), ..Situation::default() };
         let most = 1u128 << 50;
         let picture = picture(&bare, 100, most).unwrap();
@@ -297,7 +297,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_model_never_stands_above_the_limit_of_its_task(
+        fn a_model_is_never_above_the_limit_of_its_task(
             d_vocab in 2u64..100, d_model in 1u64..200, d_head in 1u64..200, n_heads in 1u64..200,
             d_mlp in 0u64..2000, average in any::<bool>(), n_ctx in 1u64..20,
         ) {

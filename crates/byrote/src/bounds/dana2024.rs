@@ -2,9 +2,9 @@
 //!
 //! The logits are W_U (x_S + sum over heads of W_O W_V A), where x_S embeds the last token with its position
 //! and A is the attended average. So every context becomes a vector of H d_h numbers from the heads and d
-//! from the skip, and as many contexts as those vectors have rank can be given any point of R^d each.
+//! from the skip connection, and as many contexts as those vectors have rank can each be given any point of R^d.
 //!
-//! * Theorem 1, sufficient: T_eps <= H d_h + d contexts are brought as near to the truth as the best map of
+//! * Theorem 1, sufficient: T_eps <= H d_h + d contexts are brought as close to the truth as the best map of
 //!   rank d allows, up to C eps |WE| for an unknown C; exactly for eps = 0. The model has
 //!   d (S + 2 omega + 4 d_h H) parameters. Below d = omega - 1 that is not the floor, so this does not
 //!   contradict Lemma 1 of madden2024.
@@ -19,59 +19,56 @@
 //! | here | in the paper | meaning |
 //! |---|---|---|
 //! | omega, S, d, d_h, H | N, S, d, d_h, H | tokens, length, widths, heads |
-//! | T_eps, T_0 = n | T_eps, T_0 | contexts that carry 1 - eps of the predictions, all contexts |
+//! | T_eps, T_0 = n | T_eps, T_0 | contexts that carry at least 1 - eps of the predictions, all contexts |
+//!
+//! The paper defines T_eps with "greater than 1 - eps". We use "at least", which agrees with its own T_0 (no set of
+//! contexts has a probability greater than 1) and differs only where a sum of counts hits 1 - eps exactly.
 //!
 //! Hypotheses. Attention alone (checked). All contexts of one length S >= 2 (checked; E7: a softmax over one
 //! token is constant). d_h <= d is not required: a wider head counts as d. Contexts in general position: *not
 //! checked*, so every capacity here is conditional (E11) and its row says "if in general position"; only the
 //! rank that a builder finds decides. Corollary 2: contexts equally frequent (assumed).
 //!
-//! Full support (Assumption 2) is asked of Theorem 1 only below d = omega - 1, where the best encoder is not the
-//! floor. From there on it costs nothing: smoothed by any delta > 0 the distributions have it, the encoder loses
-//! nothing, and delta may go to 0, so the loss comes as near to the floor as wished. One next token a context
-//! (Assumption 1) is no hypothesis of the associations: where a corpus contradicts itself the label is the most
-//! frequent next token, ties to the smallest token id, and the row says so.
+//! Full support (Assumption 2) is required for Theorem 1 only below d = omega - 1, where the best encoder does not
+//! reach the floor. From there on it costs nothing: smoothed by any delta > 0 the distributions have it, the encoder
+//! loses nothing, and delta may go to 0, so the loss gets arbitrarily close to the floor. A single next token per
+//! context (Assumption 1) is not a hypothesis of the associations here: where a corpus contradicts itself, the label
+//! is the most frequent next token, ties going to the smallest token id, and the row says so.
 //!
 //! Below d = omega - 1 Theorem 1 promises less than the distributions themselves, so its row then has a figure
 //! instead of a number of contexts.
 //!
-//! Changed. The skip adds only min(d, distinct last tokens) (E4) and a head only min(d_h, d) (E5), so the
-//! count used here is H min(d_h, d) + min(d, distinct last tokens). Even that fails on structured sets: for
-//! all S-grams over b tokens a head adds min(d_h, d, b + S - 2) (E11), which is used where the corpus is all
-//! S-grams of its vocabulary, and in Corollary 2 of a shape alone, which is about all of them. Corollary 2 is an
-//! average over chance, not a bound (E8). Constants are explicit but for eps > 0 and for Theorem 3.
+//! Changed. The skip connection adds only min(d, distinct last tokens) (E4) and a head only min(d_h, d) (E5), so the
+//! count used here is H min(d_h, d) + min(d, distinct last tokens). Even that is too much on structured sets (E11):
+//! for all S-grams over b tokens a head adds min(d_h, d, b + S - 2), which is used where the corpus consists of all
+//! S-grams of its vocabulary, and in Corollary 2 for a shape alone, which is about all of them. Corollary 2 is an
+//! average over labels, not a bound (E8). Constants are explicit except for eps > 0 and for Theorem 3.
 //!
 //! Reference: L. Dana, M. S. Pydi, Y. Chevaleyre, arXiv:2411.10115 (version not marked; AISTATS 2025): eqs. (3),
 //! (4), (17).
 
-use super::row::{Bound, Findings, Kind, Order, Outcome, Paper, Task, counted, joined};
+use super::row::{Bound, Findings, Kind, Measured, Order, Outcome, Side, Task, counted, joined};
 use super::situation::{CorpusFacts, Situation};
+use crate::bibliography::DANA2024;
 use crate::model::Shape;
 
-/// The publication.
-pub static PAPER: Paper = Paper {
-    key: "dana2024",
-    title: "Memorization in Attention-only Transformers",
-    source: "arXiv:2411.10115 (version not marked), AISTATS 2025",
-};
-
-/// The condition of every capacity: what only a builder's rank decides.
+/// The condition of every capacity: only the rank found by a builder decides.
 const GENERAL_POSITION: &str = "if in general position";
 
-const NEEDS: &str = "a shape that is attention alone, or a corpus of one context length";
+const NEEDS: &str = "a shape of attention alone, or a corpus whose contexts have one length";
 
 /// Theorem 1 at eps = 0.
 pub static THEOREM1: Bound = Bound {
     key: "dana2024-theorem1",
-    name: "heads and skip, distributions",
+    name: "heads and skip connection, distributions",
     task: Task::Distribution,
     kind: Kind::Sufficient,
     order: Order::Exact,
     expression: "n >= H min(d_h, d) + min(d, last tokens), k = d (S + 2 omega + 4 d_h H)",
-    statement: "Attention alone brings so many contexts in general position as near to their distributions \
+    statement: "Attention alone brings this many contexts in general position as close to their distributions \
                 as rank d_model allows, and all the way from d_model = omega - 1 on.",
     needs: NEEDS,
-    paper: &PAPER,
+    paper: &DANA2024,
     place: "Theorem 1 with E4, E5, E7, E11",
     judge: |s| {
         let shape = s.attention_only_shape()?;
@@ -85,8 +82,13 @@ pub static THEOREM1: Bound = Bound {
         Ok(Findings {
             contexts: None,
             shape_parameters: s.shape_parameters(),
-            figure: Some(("contexts held as near as rank d_model allows", "", held(s, narrow).into())),
-            note: Some(format!("to the floor only from d_model {full} on, here {d}")),
+            figure: Some(Measured {
+                name: "contexts held as closely as rank d_model allows",
+                side: Some(Side::AtLeast),
+                unit: "",
+                quantity: held(s, narrow).into(),
+            }),
+            note: Some(format!("reaches the floor only from d_model {full} on, here it is {d}")),
             ..found
         })
     },
@@ -95,15 +97,15 @@ pub static THEOREM1: Bound = Bound {
 /// Corollary 1.
 pub static D2: Bound = Bound {
     key: "dana2024-d2",
-    name: "heads and skip, associations",
+    name: "heads and skip connection, associations",
     task: Task::Association,
     kind: Kind::Sufficient,
     order: Order::Exact,
     expression: "n >= H min(d_h, d) + min(d, last tokens), k = d (S + 2 omega + 4 d_h H), d >= 2",
-    statement: "Attention alone, from width two on, gives so many contexts in general position their one \
-                next token; width two costs least.",
+    statement: "Attention alone, from width two on, gives this many contexts in general position their next \
+                token; width two needs the fewest parameters.",
     needs: NEEDS,
-    paper: &PAPER,
+    paper: &DANA2024,
     place: "Corollary 1 with E4, E5, E7, E11",
     judge: |s| {
         let shape = s.attention_only_shape()?;
@@ -121,15 +123,15 @@ pub static D2: Bound = Bound {
 /// Corollary 2.
 pub static COROLLARY2: Bound = Bound {
     key: "dana2024-corollary2",
-    name: "accuracy, the rest at chance",
+    name: "accuracy, with the rest at chance",
     task: Task::Association,
     kind: Kind::Estimate,
     order: Order::Exact,
     expression: "1/omega + (1 - 1/omega) min(1, (H min(d_h, d) + min(d, last tokens)) / n)",
-    statement: "The accuracy when as many contexts as fit are held and the others are right by chance; one \
-                solution may have less.",
-    needs: "a shape that is attention alone",
-    paper: &PAPER,
+    statement: "The accuracy, averaged over labels, when as many contexts as fit are held and the others are \
+                right by chance; a particular solution may have less.",
+    needs: "a shape of attention alone",
+    paper: &DANA2024,
     place: "Corollary 2 with E8",
     judge: |s| {
         let shape = s.attention_only_shape()?;
@@ -147,7 +149,12 @@ pub static COROLLARY2: Bound = Bound {
                     let (held, contexts) = held_of(shape);
                     accuracy(held, contexts, shape.d_vocab)
                 })
-                .map(|accuracy| ("accuracy, about", "", accuracy.into())),
+                .map(|accuracy| Measured {
+                    name: "accuracy",
+                    side: Some(Side::About),
+                    unit: "",
+                    quantity: accuracy.into(),
+                }),
             condition: Some(GENERAL_POSITION),
             note: match &s.corpus {
                 Some(corpus) => corpus.labels_kept(),
@@ -161,15 +168,15 @@ pub static COROLLARY2: Bound = Bound {
 /// Theorem 3.
 pub static THEOREM3: Bound = Bound {
     key: "dana2024-theorem3",
-    name: "heads and skip, without full support",
+    name: "heads and skip connection, without full support",
     task: Task::Distribution,
     kind: Kind::Sufficient,
     order: Order::UpToConstant,
     expression: "T_eps <= H min(d_h, d) + min(d, last tokens), error O(eps log 1/eps)",
     statement: "Where some tokens never follow, attention alone that holds the T_eps most frequent contexts \
-                is off by an unknown constant times eps log 1/eps.",
+                is off by at most an unknown constant times eps log 1/eps.",
     needs: NEEDS,
-    paper: &PAPER,
+    paper: &DANA2024,
     place: "Theorem 3, eq. (17)",
     judge: |s| {
         let shape = s.attention_only_shape()?;
@@ -186,23 +193,23 @@ pub static THEOREM3: Bound = Bound {
 /// Section 4.2 and Appendix B.
 pub static EMPIRICAL: Bound = Bound {
     key: "dana2024-empirical",
-    name: "trained attention alone",
+    name: "attention alone, trained",
     task: Task::Association,
     kind: Kind::Empirical,
     order: Order::UpToConstant,
     expression: "1.7 H d_h at d = 2; c H d_h^2 for d_h < d; c d^3 H for d_h = d",
-    statement: "Trained on random bigrams, attention alone held more than is proved, growing with H, with \
-                d_h squared and, where d_h = d, with d cubed.",
-    needs: "a shape that is attention alone",
-    paper: &PAPER,
+    statement: "Trained on random bigrams, attention alone held more than is proved: its accuracy grew linearly \
+                in H, quadratically in d_h and, where d_h = d, cubically in d.",
+    needs: "a shape of attention alone",
+    paper: &DANA2024,
     place: "section 4.2, Appendix B",
     judge: |s| {
         let Some(shape) = s.attention_only_shape()? else { return Ok(Findings::default()) };
         if shape.d_head > shape.d_model && shape.d_model != 2 {
-            return Err(format!("measured for d_head <= d_model = {} only", shape.d_model));
+            return Err(format!("measured only for d_head <= d_model = {}", shape.d_model));
         }
         if let Some(length) = s.one_length_above_one()?.filter(|&length| length != 2) {
-            return Err(format!("measured on contexts of two tokens only, here {length}"));
+            return Err(format!("measured only on contexts of two tokens, here they have {length}"));
         }
         Ok(Findings {
             contexts: Some(empirical(shape).into()),
@@ -212,7 +219,7 @@ pub static EMPIRICAL: Bound = Bound {
     },
 };
 
-/// The width at which the output matrix is no bottleneck (Proposition 2): omega - 1, at least 1.
+/// The width from which the output matrix is not a bottleneck (Proposition 2): omega - 1, at least 1.
 pub fn full_width(omega: u64) -> u64 {
     omega.saturating_sub(1).max(1)
 }
@@ -233,11 +240,11 @@ fn span(tokens: u64, length: u64) -> u64 {
     tokens.saturating_add(length).saturating_sub(2)
 }
 
-/// `like` with as many heads, at least one, as `n` contexts ask for.
+/// `like` with as many heads, at least one, as `n` contexts need.
 pub fn sized(n: u64, distinct_last: u64, like: &Shape) -> Shape {
-    let a_head = like.d_head.min(like.d_model).max(1);
+    let per_head = like.d_head.min(like.d_model).max(1);
     let by_heads = n.saturating_sub(like.d_model.min(distinct_last));
-    Shape { n_heads: by_heads.div_ceil(a_head).max(1), d_mlp: 0, ..*like }
+    Shape { n_heads: by_heads.div_ceil(per_head).max(1), d_mlp: 0, ..*like }
 }
 
 /// Corollary 2: the mean accuracy when `held` of `contexts` are memorized and the others guessed.
@@ -278,14 +285,14 @@ fn held(s: &Situation, shape: &Shape) -> u128 {
     }
 }
 
-/// `like` with as many heads as the corpus asks for `n` of its contexts, however little a head adds on it.
+/// `like` with as many heads as `n` contexts of this corpus need, given how much a head adds on it.
 pub(super) fn sized_for(corpus: &CorpusFacts, n: u64, like: &Shape) -> Shape {
     let span = if all_sequences(corpus) { span(corpus.d_vocab, corpus.longest_context()) } else { u64::MAX };
     let effective = Shape { d_head: like.d_head.min(span), ..*like };
     Shape { d_head: like.d_head, ..sized(n, corpus.distinct_last_tokens, &effective) }
 }
 
-/// The shape that stands for the family at this width: one head as wide as the model, for the corpus.
+/// The representative of the family at this width: heads as wide as the model, sized for the corpus.
 pub(super) fn square(corpus: &CorpusFacts, d: u64) -> Shape {
     Shape {
         d_vocab: corpus.d_vocab,
@@ -297,7 +304,7 @@ pub(super) fn square(corpus: &CorpusFacts, d: u64) -> Shape {
     }
 }
 
-/// Theorem 1 and its kin for `n` contexts; `width` of the vocabulary is the width where there is no shape.
+/// Theorem 1 and its relatives for `n` contexts; without a shape, `width` gives the width for a vocabulary.
 fn judge_capacity(s: &Situation, shape: Option<&Shape>, n: Option<u64>, width: fn(u64) -> u64) -> Outcome {
     s.one_length_above_one()?;
     let sized = s.corpus.as_ref().zip(n).map(|(corpus, n)| {
@@ -309,9 +316,8 @@ fn judge_capacity(s: &Situation, shape: Option<&Shape>, n: Option<u64>, width: f
         shape_parameters: shape.and(s.shape_parameters()),
         required_parameters: sized.map(|sized| sized.parameters().total().into()),
         condition: Some(GENERAL_POSITION),
-        note: sized.map(|m| {
-            format!("required at d_model {}, {} of {}", m.d_model, counted(m.n_heads, "head"), m.d_head)
-        }),
+        note: sized
+            .map(|m| format!("with d_model {}, {} of {}", m.d_model, counted(m.n_heads, "head"), m.d_head)),
         ..Findings::default()
     })
 }
@@ -339,7 +345,7 @@ mod tests {
         let row = THEOREM1.evaluate(&of_shape(attention_only(10, 10, 20)));
         assert_eq!((row.contexts, row.figure.unwrap().value.count()), (None, Some(210)));
         assert_eq!(row.shape_parameters.unwrap().count(), Some(9020)); // 10 (2 + 100 + 4 * 200)
-        assert_eq!(row.note.unwrap(), "to the floor only from d_model 49 on, here 10");
+        assert_eq!(row.note.unwrap(), "reaches the floor only from d_model 49 on, here it is 10");
         assert_eq!(row.condition, Some("if in general position"));
         let wide = THEOREM1.evaluate(&of_shape(attention_only(49, 10, 20)));
         assert_eq!(wide.contexts.unwrap().count(), Some(249)); // 20 * 10 + 49
@@ -367,11 +373,15 @@ mod tests {
         let note = D2.evaluate(&of_corpus(contradictory)).note.unwrap();
         assert!(note.ends_with("1 contradictory context keeps its most frequent next token"), "{note}");
         let long = Shape { n_ctx: 3, ..attention_only(4, 4, 10) };
-        assert!(why(&EMPIRICAL, of_shape(long)).contains("two tokens only, here 3"));
+        assert!(why(&EMPIRICAL, of_shape(long)).contains("two tokens, here they have 3"));
         assert!(why(&D2, of_shape(attention_only(1, 1, 1))).contains("at least 2"));
         assert!(why(&THEOREM1, of_shape(Shape::default())).contains("hidden layer"));
-        assert!(why(&THEOREM1, of_shape(Shape { n_ctx: 1, ..attention_only(4, 4, 4) })).contains("here 1"));
-        assert!(why(&EMPIRICAL, of_shape(attention_only(4, 6, 10))).contains("d_model = 4 only"));
+        assert!(
+            why(&THEOREM1, of_shape(Shape { n_ctx: 1, ..attention_only(4, 4, 4) })).contains("they have 1")
+        );
+        assert!(
+            why(&EMPIRICAL, of_shape(attention_only(4, 6, 10))).contains("only for d_head <= d_model = 4")
+        );
         let longer = CorpusFacts { by_length: vec![], n_ctx: 3, ..bigrams(9) };
         assert!(why(&D2, both(longer, attention_only(2, 2, 9))).contains("contexts of 3 tokens"));
     }

@@ -7,19 +7,19 @@
 //!   of KL is 0 for d >= omega - 1, and for associations from d = 2 on; in between a solver estimates it.
 //! * Theorem 2, sufficient: random codes of width d > 128 ln(omega + 1) bound that infimum from above.
 //!
-//! In words: with d directions the output can only give distributions whose logarithms lie in a space of
-//! dimension d; narrow outputs are a bottleneck unless the distributions are nearly one token each.
+//! In words: with d directions the output can only produce distributions whose logarithms lie in a space of
+//! dimension d; a narrow output is a bottleneck unless the distributions are close to a single token each.
 //!
 //! | here | in the paper | meaning |
 //! |---|---|---|
 //! | omega, d | N, d | tokens, width |
-//! | h | minus H(pi) | mean entropy of the next token: the floor over the predictions |
+//! | h | -H(pi) | mean entropy of the next token, the floor per prediction; the paper's H is minus the entropy |
 //!
 //! Hypotheses. No hidden layer between the residual stream and the output (checked). d > 128 ln(omega + 1) for
 //! Theorem 2 (checked). All constants are explicit.
 //!
-//! Changed: Theorem 2 is used in its repaired form (E10): with h the entropy of a context, pi_g its largest
-//! probability and C = sqrt(32 ln(omega + 1) / d),
+//! Changed: Theorem 2 is used in a tighter form without its distance term (E10): with h the entropy of a context,
+//! pi_g its largest probability and C = sqrt(32 ln(omega + 1) / d),
 //!
 //! ```text
 //! KL <= (1 - pi_g) ln((omega - 1) / (e^h - 1)) (1 + 2C) / (1 - 2C).
@@ -31,9 +31,9 @@
 //! Reference: L. Dana, M. S. Pydi, Y. Chevaleyre, arXiv:2411.10115 (version not marked; AISTATS 2025),
 //! Propositions 1 to 3, Theorem 2, eqs. (3), (6).
 
-use super::dana2024::PAPER;
-use super::row::{Bound, Findings, Kind, Order, Outcome, Task};
+use super::row::{Bound, Findings, Kind, Measured, Order, Outcome, Side, Task};
 use super::situation::Situation;
+use crate::bibliography::DANA2024;
 use crate::units::{AtLeast, AtMost, Nats};
 
 /// Propositions 1 to 3.
@@ -47,7 +47,7 @@ pub static PROPOSITION1: Bound = Bound {
     statement: "Whatever comes before it, an output matrix that reads d_model leaves at least the \
                 divergence of the best encoder of rank d_model.",
     needs: "a shape without a hidden layer",
-    paper: &PAPER,
+    paper: &DANA2024,
     place: "Propositions 1, 2, 3, eq. (3)",
     judge: judge_proposition1,
 };
@@ -60,15 +60,15 @@ pub static THEOREM2: Bound = Bound {
     kind: Kind::Sufficient,
     order: Order::Exact,
     expression: "KL <= h/(2 ln 2) ln((omega-1)/(e^h - 1)) (1+2C)/(1-2C), C = sqrt(32 ln(omega+1)/d)",
-    statement: "Some encoder of rank d_model comes so close to the distributions, the closer the nearer \
-                they are to one next token a context.",
+    statement: "Some encoder of rank d_model comes this close to the distributions; it is closer the more each \
+                context favors a single next token.",
     needs: "a corpus and a shape without a hidden layer",
-    paper: &PAPER,
+    paper: &DANA2024,
     place: "Theorem 2, eq. (6), with E10",
     judge: judge_theorem2,
 };
 
-/// C of Theorem 2: how far from orthonormal `omega` random codes of width `d_model` are at worst.
+/// C of Theorem 2: how far from orthonormal `omega` codes of width `d_model` are at worst.
 pub fn code_distortion(d_model: u64, omega: u64) -> f64 {
     (32.0 * (omega as f64 + 1.0).ln() / d_model as f64).sqrt()
 }
@@ -93,8 +93,13 @@ fn judge_proposition1(s: &Situation) -> Outcome {
     }
     Ok(Findings {
         shape_parameters: s.shape_parameters(),
-        figure: Some(("divergence, at least", "nats per prediction", AtLeast(0.0).into())),
-        note: Some("the output is no bottleneck".into()),
+        figure: Some(Measured {
+            name: "divergence",
+            side: Some(Side::AtLeast),
+            unit: "nats per prediction",
+            quantity: AtLeast(0.0).into(),
+        }),
+        note: Some("the output is not a bottleneck".into()),
         ..Findings::default()
     })
 }
@@ -110,11 +115,15 @@ fn judge_theorem2(s: &Situation) -> Outcome {
     let entropy = corpus.floor.per(corpus.predictions);
     Ok(Findings {
         shape_parameters: s.shape_parameters(),
-        figure: entropy
-            .and_then(|h| encoder_divergence(h, shape.d_model, shape.d_vocab))
-            // A dozen roundings, and an entropy that is itself rounded.
-            .map(|Nats(kl)| AtMost(kl * (1.0 + 1e-12)))
-            .map(|kl| ("divergence of an encoder, at most", "nats per prediction", kl.into())),
+        // A dozen roundings, and an entropy that is itself rounded.
+        figure: entropy.and_then(|h| encoder_divergence(h, shape.d_model, shape.d_vocab)).map(|Nats(kl)| {
+            Measured {
+                name: "divergence of an encoder",
+                side: Some(Side::AtMost),
+                unit: "nats per prediction",
+                quantity: AtMost(kl * (1.0 + 1e-12)).into(),
+            }
+        }),
         ..Findings::default()
     })
 }
@@ -128,7 +137,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn the_output_is_no_bottleneck_at_full_width_or_for_associations() {
+    fn the_output_is_not_a_bottleneck_at_full_width_or_for_associations() {
         assert!(PROPOSITION1.evaluate(&of_shape(attention_only(49, 8, 1))).applies());
         assert!(PROPOSITION1.evaluate(&both(bigrams(100), attention_only(2, 2, 1))).applies());
         assert!(!PROPOSITION1.evaluate(&both(bigrams(100), attention_only(1, 1, 1))).applies());
@@ -152,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hidden_layer_or_a_narrow_output_is_told() {
+    fn a_hidden_layer_or_a_narrow_output_is_reported() {
         let why = |s: Situation| PROPOSITION1.evaluate(&s).why_not.unwrap();
         assert!(why(of_shape(Shape::default())).contains("rank is d_mlp 1"));
         assert!(why(of_shape(attention_only(48, 8, 1))).contains("omega - 1 = 49 only"));

@@ -1,8 +1,7 @@
 //! For a corpus, the smallest model of each family that is known to hold it.
 //!
-//! A family is a kind of model with a recipe for its size. What holds is one of three: *proved* for this
-//! corpus, *conditional* on something only a computation decides, or *unproved*, with the hypothesis that
-//! fails.
+//! A family is a kind of model with a recipe for its size. Its guarantee is *proved* for this corpus, *conditional*
+//! on something that only a computation decides, or *unproved*, with the hypothesis that fails.
 //!
 //! | key | task | size for n contexts | rests on |
 //! |---|---|---|---|
@@ -16,10 +15,10 @@
 //! | `mahdavi2024` | association | d = d_h = S, H = ceil((n - 1) / (S - 1)) | Theorem 1 |
 //! | `kajitsuka2024` | association | about sqrt n, in exact arithmetic | our construction |
 //!
-//! To hold a distribution means that the loss comes as near to the floor as wished. An association family
-//! stores one label a context; where a corpus contradicts itself that is the most frequent next token, ties to
-//! the smallest token id. Whether a theorem applies is not decided here: each family asks the row of its bound,
-//! so the two cannot disagree. A corpus without contexts has no families: there is nothing to store.
+//! To hold a distribution means that the loss gets arbitrarily close to the floor. An association family stores one
+//! label per context; where a corpus contradicts itself, that is the most frequent next token, ties going to the
+//! smallest token id. Whether a theorem applies is not decided here: each family asks the row of its bound, so the
+//! two cannot disagree. A corpus without contexts has no families, since there is nothing to store.
 
 use super::row::{Bound, Task, joined};
 use super::situation::{CorpusFacts, Situation};
@@ -34,7 +33,7 @@ use serde::Serialize;
 pub enum Guarantee {
     /// A theorem says so, and its hypotheses hold.
     Proved,
-    /// It holds if the contexts are in general position, which the builder finds out.
+    /// It holds if the contexts are in general position, which the builder checks.
     Conditional,
     /// A hypothesis fails.
     Unproved,
@@ -54,11 +53,11 @@ pub struct Family {
     /// Its parameters, embedding included.
     #[serde(serialize_with = "serialize_count")]
     pub parameters: u128,
-    /// What is known.
+    /// Whether it is known to hold the corpus.
     pub guarantee: Guarantee,
     /// The condition, or the hypothesis that fails.
     pub reason: Option<String>,
-    /// What a user should know before taking it.
+    /// What a user should know before choosing it.
     pub note: Option<String>,
 }
 
@@ -75,7 +74,7 @@ pub fn smallest(corpus: &CorpusFacts) -> Vec<Family> {
         match (row.why_not, row.condition) {
             (Some(why_not), _) => (Guarantee::Unproved, Some(why_not)),
             (None, Some(condition)) => {
-                (Guarantee::Conditional, Some(format!("{condition} (E11): the builder's rank decides")))
+                (Guarantee::Conditional, Some(format!("{condition} (E11): the builder checks the rank")))
             }
             (None, None) => (Guarantee::Proved, None),
         }
@@ -88,7 +87,7 @@ pub fn smallest(corpus: &CorpusFacts) -> Vec<Family> {
         family(key, name, task, (Some(shape), shape.parameters().total()), known)
     };
     let table = |key, name, task, parameters| Family {
-        note: Some("the keys that find a context are not counted".into()),
+        note: Some("the keys that look up a context are not counted".into()),
         ..family(key, name, task, (None, parameters), proved.clone())
     };
 
@@ -127,11 +126,11 @@ pub fn smallest(corpus: &CorpusFacts) -> Vec<Family> {
         one_layer("dana2024-d2", "attention alone, width 2", Association, square(2), by(&dana2024::D2)),
     ];
     if let Some(shape) = mahdavi2024::sized(n, length, &narrowest) {
-        let name = "attention alone, width of the context";
+        let name = "attention alone, as wide as the context";
         families.push(one_layer("mahdavi2024", name, Association, shape, by(&mahdavi2024::THEOREM1)));
     }
     families.push(Family {
-        note: Some("exact arithmetic only: deep, with weights of very many bits".into()),
+        note: Some("needs exact arithmetic: deep, with weights of very many bits".into()),
         ..family(
             "kajitsuka2024",
             "square-root construction",
@@ -203,7 +202,7 @@ mod tests {
         // d = d_h = 2: ceil(298 / 2) = 149 heads; 2 (2 + 100 + 4 * 298) = 2,588.
         assert_eq!(find(&families, "dana2024-d2").parameters, 2_588);
         let mahdavi = find(&families, "mahdavi2024");
-        assert!(mahdavi.reason.unwrap().contains("300 contexts end in 50"));
+        assert!(mahdavi.reason.unwrap().contains("300 contexts end in only 50"));
         assert_eq!(find(&families, "dana2024-d2").note, None);
     }
 

@@ -1,8 +1,8 @@
-//! Bits: what is stored must fit where it is stored.
+//! Bits: what is stored must fit into the weights.
 //!
-//! Necessary: k parameters of b bits have at most 2^(k b) settings, arbitrary labels from C on n contexts
-//! come in C^n ways, and two labelings need two settings; so k b >= n log2 C. In words: no model holds more
-//! bits than its weights.
+//! Necessary: k parameters of b bits have at most 2^(k b) settings, there are C^n ways to give n contexts labels
+//! from C, and different labelings need different settings; so k b >= n log2 C. In words: to be able to hold every
+//! labeling, a model needs as many bits as a labeling has.
 //!
 //! | here | meaning |
 //! |---|---|
@@ -10,42 +10,37 @@
 //! | n, C | contexts, labels: distinct next tokens of the corpus, or any token where only a model is known |
 //!
 //! Hypotheses: labels are arbitrary, and everything that may depend on them is counted among the parameters
-//! (assumed: a wiring chosen after seeing the labels is information too). A real corpus is compressible and
-//! may need far less. C >= 2 (checked). The constant is explicit.
+//! (assumed: an architecture chosen after seeing the labels is information as well). A real corpus is compressible
+//! and may need far less. C >= 2 (checked). The constant is explicit; the roundings of its evaluation are absorbed
+//! outwards, so that the row never claims more than the inequality.
 //!
-//! The rules of thumb of morris2025 and allenzhu2024 are the same inequality with a measured number of bits a
+//! The rules of thumb of morris2025 and allenzhu2024 are the same inequality with a measured number of bits per
 //! parameter, so they share these functions.
 //!
 //! Reference: C. E. Shannon, "A Mathematical Theory of Communication", Bell System Technical Journal 27
 //! (1948); the argument is a count.
 
-use super::row::{Bound, Findings, Kind, Order, Outcome, Paper, Task};
+use super::row::{Bound, Findings, Kind, Order, Outcome, Task};
 use super::situation::Situation;
+use crate::bibliography::INFORMATION;
 use crate::units::{AtLeast, AtMost};
-
-/// The publication.
-pub static PAPER: Paper = Paper {
-    key: "information",
-    title: "A Mathematical Theory of Communication",
-    source: "Bell System Technical Journal 27, 1948",
-};
 
 /// The information limit.
 pub static LIMIT: Bound = Bound {
     key: "information",
-    name: "bits of the labels, b bits a parameter",
+    name: "bits of the labels, b bits per parameter",
     task: Task::Association,
     kind: Kind::Necessary,
     order: Order::Exact,
     expression: "n log2 C <= k b",
-    statement: "Arbitrary labels from C on n contexts are n log2 C bits, and k parameters of b bits hold at \
-                most k b.",
+    statement: "Every labeling of n contexts with C labels takes n log2 C bits to tell apart, and k parameters of \
+                b bits have at most k b.",
     needs: "a corpus, or a shape, or a parameter count with a vocabulary",
-    paper: &PAPER,
+    paper: &INFORMATION,
     place: "counting",
     judge: |s| match s.bits_per_parameter {
         0 => Err("a parameter of 0 bits holds nothing".into()),
-        bits => judge_bits(s, bits.into(), format!("at {bits} bits a parameter")),
+        bits => judge_bits(s, bits.into(), format!("at {bits} bits per parameter")),
     },
 };
 
@@ -54,18 +49,18 @@ pub fn label_bits(n: u128, labels: u64) -> f64 {
     n as f64 * (labels.max(1) as f64).log2()
 }
 
-/// The fewest parameters of `bits` each that hold arbitrary labels on `n` contexts.
+/// The fewest parameters of `bits` each that can hold every labeling of `n` contexts, never overstated.
 pub fn min_parameters(n: u128, labels: u64, bits: f64) -> u128 {
     AtLeast::computed(label_bits(n, labels) / bits).0.ceil() as u128
 }
 
-/// The most contexts with arbitrary labels that `k` parameters of `bits` each hold; `None` for a single
-/// label.
+/// The most contexts whose every labeling `k` parameters of `bits` each can hold, never understated; `None` for a
+/// single label.
 pub fn max_contexts(k: u128, labels: u64, bits: f64) -> Option<u128> {
     (labels > 1).then(|| AtMost::computed(k as f64 * bits / (labels as f64).log2()).0.floor() as u128)
 }
 
-/// What `bits` a parameter mean for the model and the corpus.
+/// What `bits` per parameter mean for the model and the corpus.
 pub(super) fn judge_bits(s: &Situation, bits: f64, note: String) -> Outcome {
     if matches!(s.labels(), Some(0 | 1)) {
         return Err("a single label needs no bits".into());
@@ -110,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn one_label_or_no_bits_is_no_bound() {
+    fn one_label_or_no_bits_give_no_bound() {
         let mut s = of_corpus(bigrams(100));
         s.bits_per_parameter = 0;
         assert!(LIMIT.evaluate(&s).why_not.unwrap().contains("0 bits"));

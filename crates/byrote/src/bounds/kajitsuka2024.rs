@@ -2,7 +2,7 @@
 //!
 //! Published, up to logarithms: O~(sqrt n) parameters suffice, and are necessary, to give n contexts one
 //! label each; O~(sqrt(T N_seq)) to label every position, necessary at least with hardmax attention. In
-//! words: the labels go into the bits of few, very long weights; identifying a context is cheap, fetching its
+//! words: the labels go into the bits of a few very long weights; identifying a context is cheap, and fetching its
 //! label is what costs.
 //!
 //! Ours, with every constant, the row `-exact`, sufficient: 2 sqrt(6 b n) + 4K + 3 kappa + 6 parameters, b = 3
@@ -16,27 +16,21 @@
 //! | n contexts | N input sequences | labelled inputs, one label each |
 //! | N_seq, T | N, n | sequences labelled at every position, their length |
 //!
-//! Hypotheses, assumed: exact arithmetic, depth of the order of the number of parameters (a one-layer shape is
-//! not meant, so no shape is judged, a number of parameters is). A context with several next tokens is labelled
-//! with its most frequent one.
+//! Hypotheses, assumed: exact arithmetic, and depth of the order of the number of parameters (so a one-layer shape
+//! gets no number, while a number of parameters does). A context with several next tokens is labelled with its most
+//! frequent one.
 //!
-//! Hidden constants and logarithms in `-next`, `-next-lb` and `-s2s` only. Changed: only the summary of the
+//! Constants and logarithms are hidden in `-next`, `-next-lb` and `-s2s` only. Changed: only the abstract of the
 //! paper was at hand, so the construction is ours.
 //!
 //! Reference: T. Kajitsuka, I. Sato, "On the Optimal Memorization Capacity of Transformers", arXiv:2409.17677
 //! (ICLR 2025), abstract; version not marked.
 
 use super::monotone::affordable;
-use super::row::{Bound, Findings, Kind, Order, POSITIONS, Paper, Task};
+use super::row::{Bound, Findings, Kind, Order, POSITIONS, Task};
+use crate::bibliography::KAJITSUKA2024;
 
-/// The publication.
-pub static PAPER: Paper = Paper {
-    key: "kajitsuka2024",
-    title: "On the Optimal Memorization Capacity of Transformers",
-    source: "arXiv:2409.17677 (version not marked), ICLR 2025",
-};
-
-pub(super) const OURS: &str = "our construction and constants; the order is the abstract's";
+pub(super) const OURS: &str = "construction and constants ours; order as in the abstract";
 
 /// Next token, the published order.
 pub static NEXT: Bound = Bound {
@@ -48,7 +42,7 @@ pub static NEXT: Bound = Bound {
     expression: "k = O~(sqrt n)",
     statement: "About sqrt n parameters of about sqrt n bits give n contexts one label each.",
     needs: "a corpus, or a parameter count",
-    paper: &PAPER,
+    paper: &KAJITSUKA2024,
     place: "abstract",
     judge: |s| {
         Ok(Findings {
@@ -62,14 +56,15 @@ pub static NEXT: Bound = Bound {
 /// Next token, the other side of the published order.
 pub static NEXT_LB: Bound = Bound {
     key: "kajitsuka2024-next-lb",
-    name: "square root of the contexts, no fewer",
+    name: "square root of the contexts, necessary",
     task: Task::Association,
     kind: Kind::Necessary,
     order: Order::UpToLogs,
     expression: "k = Omega~(sqrt n)",
-    statement: "Up to logarithms no fewer than sqrt n parameters give n contexts arbitrary labels.",
+    statement: "Up to logarithms, giving n contexts every possible choice of labels takes at least sqrt n \
+                parameters.",
     needs: "a corpus, or a parameter count",
-    paper: &PAPER,
+    paper: &KAJITSUKA2024,
     place: "abstract",
     judge: |s| (NEXT.judge)(s),
 };
@@ -82,10 +77,10 @@ pub static S2S: Bound = Bound {
     kind: Kind::Sufficient,
     order: Order::UpToLogs,
     expression: "k = O~(sqrt(T N_seq))",
-    statement: "About sqrt(T N_seq) parameters label every position of N_seq sequences, and with hardmax \
-                attention fewer do not.",
+    statement: "About sqrt(T N_seq) parameters label every position of N_seq sequences; with hardmax attention \
+                every possible choice of labels also takes that many.",
     needs: "a corpus, or a parameter count",
-    paper: &PAPER,
+    paper: &KAJITSUKA2024,
     place: "abstract",
     judge: |s| {
         let positions = s.corpus.as_ref().map(|c| c.sequences as f64 * c.longest_context() as f64);
@@ -106,11 +101,10 @@ pub static EXACT: Bound = Bound {
     kind: Kind::Sufficient,
     order: Order::Exact,
     expression: "k = 2 sqrt(6 b n) + 4K + 3 kappa + 6 + omega + 1 + T, b = 3 (1 + bl(C (R + 1))) + 7",
-    statement: "A transformer of width 3 in exact arithmetic, deep and with long weights, gives any n \
-                contexts their labels with so many parameters, embedding included; search does with far \
-                fewer.",
+    statement: "A deep transformer of width 3 in exact arithmetic, with very long weights, gives any n contexts \
+                their labels with this many parameters, embedding included; a search finds far smaller ones.",
     needs: "a corpus, or a parameter count with a vocabulary and a context length",
-    paper: &PAPER,
+    paper: &KAJITSUKA2024,
     place: OURS,
     judge: |s| {
         let known = s.parameters.zip(s.labels()).zip(s.vocabulary().zip(s.longest_context()));
@@ -121,15 +115,15 @@ pub static EXACT: Bound = Bound {
             required_parameters: s.corpus.as_ref().map(|c| {
                 exact_parameters(c.contexts.into(), c.labels, c.d_vocab, c.longest_context()).into()
             }),
-            note: Some("exact arithmetic only: deep, with weights of very many bits".into()),
+            note: Some("needs exact arithmetic: deep, with weights of very many bits".into()),
             ..Findings::default()
         })
     },
 };
 
-/// Sizes of the contextual map at which some table and modulus are sure to give n contexts distinct ids.
+/// Sizes of the contextual map at which some table and modulus are certain to give n contexts distinct ids.
 ///
-/// Contexts are padded to T tokens with one more token, so that the attention's average is a sum over T.
+/// Contexts are padded to T tokens with one extra token, so that the attention's average is a sum over T.
 /// Token ids are 0..=omega. Position codes u_1..u_T are distinct integers below U, the largest of 2 n^2 + T,
 /// omega + 1, 2T + 3 and C + 1. The modulus P is a prime with U <= P < 2U (Bertrand). A context has the sum X
 /// of f(z + 2u) over its tokens, the last counted twice, where f(v) = floor(v^2 / 4); its id is the distance

@@ -1,4 +1,6 @@
-//! How few parameters cannot give n contexts arbitrary labels: explicit lower bounds.
+//! How few parameters cannot give n contexts every choice of labels: explicit lower bounds.
+//!
+//! All of them are about arbitrary labels. One given corpus may need far fewer parameters.
 //!
 //! * `-lb-bits`: all weights together have at least n log2 C bits.
 //! * `-lb-ops`: W >= n / (4 (t + 2)) if an output takes t operations + - * / and comparisons, from the VC
@@ -6,9 +8,9 @@
 //! * `-lb-relu`: the same with t <= 3 W, where each parameter is used once: 12 W^2 + 8 W >= n.
 //! * `-lb-hardmax`: least W with (W + 1)(1 + W log2(16 e (W + 1) N T^3)) >= M for M binary labels over N
 //!   sequences of T tokens, by counting the sign patterns layer by layer.
-//! * `-lb-hardmax-next`: the same with one label a sequence, M = N.
+//! * `-lb-hardmax-next`: the same with one label per sequence, M = N.
 //!
-//! In words: k parameters, used a bounded number of times, tell only so many labelings apart.
+//! In words: k parameters, each used a bounded number of times, can distinguish only a limited number of labelings.
 //!
 //! | here | in the sources | meaning |
 //! |---|---|---|
@@ -16,56 +18,57 @@
 //! | M, N, T | | labels, distinct inputs, their length |
 //! | k | W | parameters of the bounded network |
 //!
-//! **What a corpus needs.** A language model reads causally: positions with the same tokens before them get
-//! the same output, so what can be labelled arbitrarily are the n distinct contexts, not the T N_seq positions.
-//! Both hardmax rows therefore take M = n for a corpus, and N = n inputs, which is never too few and so never
-//! overstates. For a bare number of parameters the first row counts positions (M = T N), the second contexts.
+//! **Contexts of a corpus.** A language model reads causally: positions with the same tokens before them get
+//! the same output, so only the n distinct contexts can be labelled arbitrarily, not the T N_seq positions. Both
+//! hardmax rows therefore take M = n for a corpus, and N = n inputs, which is never too few and so never overstates
+//! the bound. For a bare number of parameters the first row counts positions (M = T N), the second contexts.
 //!
-//! Hypotheses. Arbitrary labels, at least two (checked). `-lb-relu`: ReLU or no activation, and nothing used
-//! twice. That is a network on one token (checked of a corpus and of a shape); it would also hold on sequences
-//! of equal tokens without positions, which no corpus here is. `-lb-hardmax...`: hardmax or uniform attention,
-//! ReLU, no LayerNorm, weights not shared between layers; no shape here has it (checked), and of softmax
-//! nothing comparable is known. `-lb-ops` needs t, and no exponentials (assumed). All constants are explicit.
+//! Hypotheses. Arbitrary labels, at least two (checked). `-lb-relu`: ReLU or no activation, and no parameter used
+//! twice. That is a network on one token (checked for a corpus and for a shape); it would also hold on sequences of
+//! equal tokens without positions, which no corpus here consists of. `-lb-hardmax...`: hardmax or uniform attention,
+//! ReLU, no LayerNorm, weights not shared between layers; no shape here has these (checked), and nothing comparable
+//! is known for softmax. `-lb-ops` needs t, and no exponentials (assumed). All constants are explicit.
 //!
-//! Changed: the published statements are orders; these constants are ours.
+//! Changed: the published statements are orders of growth; these constants are ours.
 //!
 //! Reference: P. Goldberg, M. Jerrum (1995); M. Anthony, P. Bartlett, "Neural Network Learning: Theoretical
 //! Foundations" (1999), Theorems 8.3 and 8.4; the orders are those of the abstract of
 //! [`kajitsuka2024`](super::kajitsuka2024).
 
 use super::information::label_bits;
-use super::kajitsuka2024::{OURS, PAPER};
+use super::kajitsuka2024::OURS;
 use super::monotone::{affordable, least};
-use super::row::{Bound, Findings, Kind, Order, POSITIONS, Quantity, Task};
+use super::row::{Bound, Findings, Kind, Measured, Order, POSITIONS, Quantity, Side, Task};
 use super::situation::{CorpusFacts, Situation, WhyNot};
+use crate::bibliography::KAJITSUKA2024;
 use crate::model::Activation;
 use crate::units::AtLeast;
 
 /// Bits of the weights.
 pub static LB_BITS: Bound = Bound {
     key: "kajitsuka2024-lb-bits",
-    name: "bits a parameter must have",
+    name: "bits of the weights",
     task: Task::Association,
     kind: Kind::Necessary,
     order: Order::Exact,
     expression: "bits of all weights >= n log2 C",
-    statement: "Few parameters must be long ones: together their bits are no fewer than those of the labels.",
+    statement: "A network that can hold every choice of labels has at least as many bits in its weights as the \
+                labels have, so few parameters must be long ones.",
     needs: "a corpus",
-    paper: &PAPER,
+    paper: &KAJITSUKA2024,
     place: OURS,
     judge: |s| {
         two_labels(s)?;
         let bits = s.corpus.as_ref().map(|corpus| label_bits(corpus.contexts.into(), corpus.labels));
         Ok(Findings {
-            figure: match (bits, s.parameter_count().filter(|&k| k > 0)) {
-                (Some(bits), Some(k)) => {
-                    Some(("bits per parameter, at least", "bits", AtLeast::computed(bits / k as f64).into()))
-                }
-                (Some(bits), None) => {
-                    Some(("bits of all parameters, at least", "bits", AtLeast::computed(bits).into()))
-                }
-                (None, _) => None,
-            },
+            figure: bits.map(|bits| {
+                let (name, bound) = match s.parameter_count().filter(|&k| k > 0) {
+                    Some(k) => ("bits per parameter for every choice of labels", bits / k as f64),
+                    None => ("bits of all parameters for every choice of labels", bits),
+                };
+                let quantity = AtLeast::computed(bound).into();
+                Measured { name, side: Some(Side::AtLeast), unit: "bits", quantity }
+            }),
             shape_parameters: s.shape_parameters(),
             ..Findings::default()
         })
@@ -75,15 +78,15 @@ pub static LB_BITS: Bound = Bound {
 /// Parameters for a number of operations.
 pub static LB_OPS: Bound = Bound {
     key: "kajitsuka2024-lb-ops",
-    name: "parameters for given operations",
+    name: "parameters for a given number of operations",
     task: Task::Association,
     kind: Kind::Necessary,
     order: Order::Exact,
     expression: "n <= 4 k (t + 2)",
-    statement: "A network that computes an output in t operations labels no more than 4 k (t + 2) contexts \
-                arbitrarily.",
-    needs: "the operations of a prediction, and a corpus or a parameter count",
-    paper: &PAPER,
+    statement: "A network that computes an output in t operations cannot give more than 4 k (t + 2) contexts \
+                every choice of labels.",
+    needs: "the number of operations per prediction, and a corpus or a parameter count",
+    paper: &KAJITSUKA2024,
     place: OURS,
     judge: |s| {
         two_labels(s)?;
@@ -101,15 +104,15 @@ pub static LB_OPS: Bound = Bound {
 /// Parameters of a ReLU network.
 pub static LB_RELU: Bound = Bound {
     key: "kajitsuka2024-lb-relu",
-    name: "least ReLU network",
+    name: "smallest ReLU network",
     task: Task::Association,
     kind: Kind::Necessary,
     order: Order::Exact,
     expression: "n <= 12 k^2 + 8 k",
-    statement: "A ReLU network that reads one token and uses each parameter once labels no more than 12 k^2 + 8 k \
-                inputs arbitrarily.",
+    statement: "A ReLU network that reads one token and uses each parameter once cannot give more than 12 k^2 + \
+                8 k inputs every choice of labels.",
     needs: "a corpus of contexts of one token, or a parameter count, or a ReLU shape for such contexts",
-    paper: &PAPER,
+    paper: &KAJITSUKA2024,
     place: OURS,
     judge: |s| {
         two_labels(s)?;
@@ -122,7 +125,7 @@ pub static LB_RELU: Bound = Bound {
         };
         if let Some(longest) = longest.filter(|&longest| longest > 1) {
             return Err(format!(
-                "each parameter must be used once, so contexts must have one token, here up to {longest}"
+                "each parameter must be used once, so contexts must have one token, here they have up to {longest}"
             ));
         }
         Ok(Findings {
@@ -135,19 +138,19 @@ pub static LB_RELU: Bound = Bound {
     },
 };
 
-/// Parameters of a hardmax transformer, a label a position.
+/// Parameters of a hardmax transformer, a label per position.
 pub static LB_HARDMAX: Bound = Bound {
     key: "kajitsuka2024-lb-hardmax",
-    name: "least hardmax transformer, a label a position",
+    name: "smallest hardmax transformer, a label per position",
     task: Task::SequenceToSequence,
     kind: Kind::Necessary,
     order: Order::Exact,
     expression: "M <= (k + 1)(1 + k log2(16 e (k + 1) N T^3))",
-    statement: "A transformer with hardmax attention and ReLU that gives M positions of N sequences of T tokens \
-                arbitrary labels has at least so many parameters; in a corpus read causally the positions that \
-                can differ are the n contexts.",
+    statement: "A transformer with hardmax attention and ReLU that can give M positions of N sequences of T tokens \
+                every choice of labels has at least this many parameters; where text is read causally, the \
+                positions that can differ are the n contexts.",
     needs: "a corpus, or a parameter count with a context length",
-    paper: &PAPER,
+    paper: &KAJITSUKA2024,
     place: OURS,
     judge: |s| {
         hardmax(s)?;
@@ -166,18 +169,18 @@ pub static LB_HARDMAX: Bound = Bound {
     },
 };
 
-/// Parameters of a hardmax transformer, a label a context.
+/// Parameters of a hardmax transformer, a label per context.
 pub static LB_HARDMAX_NEXT: Bound = Bound {
     key: "kajitsuka2024-lb-hardmax-next",
-    name: "least hardmax transformer, a label a context",
+    name: "smallest hardmax transformer, a label per context",
     task: Task::Association,
     kind: Kind::Necessary,
     order: Order::Exact,
     expression: "n <= (k + 1)(1 + k log2(16 e (k + 1) n T^3))",
-    statement: "A transformer with hardmax attention and ReLU that gives n contexts of up to T tokens arbitrary \
-                next tokens has at least so many parameters.",
+    statement: "A transformer with hardmax attention and ReLU that can give n contexts of up to T tokens every \
+                choice of next tokens has at least this many parameters.",
     needs: "a corpus, or a parameter count with a context length",
-    paper: &PAPER,
+    paper: &KAJITSUKA2024,
     place: OURS,
     judge: |s| {
         hardmax(s)?;
@@ -199,12 +202,12 @@ const HARDMAX: &str = "for hardmax attention and ReLU";
 fn hardmax(s: &Situation) -> Result<(), WhyNot> {
     two_labels(s)?;
     match s.shape {
-        Some(_) => Err("proved for hardmax attention, which no shape here has".into()),
+        Some(_) => Err("proved only for hardmax attention, which no shape here has".into()),
         None => Ok(()),
     }
 }
 
-/// M = N = n: each context is a labelled input of its own.
+/// M = N = n: each context is one labelled input.
 fn hardmax_of_corpus(corpus: &CorpusFacts) -> Quantity {
     let n = u128::from(corpus.contexts);
     lb_hardmax(n, n, corpus.longest_context()).into()
@@ -278,7 +281,13 @@ mod tests {
             (row.contexts.unwrap().count(), row.required_parameters.unwrap().count()),
             (Some(1000), Some(25))
         );
-        assert!(LB_OPS.evaluate(&of_corpus(bigrams(9))).why_not.unwrap().starts_with("needs the operations"));
+        assert!(
+            LB_OPS
+                .evaluate(&of_corpus(bigrams(9)))
+                .why_not
+                .unwrap()
+                .starts_with("needs the number of operations")
+        );
     }
 
     #[test]
@@ -296,12 +305,12 @@ mod tests {
         assert!(why(&LB_HARDMAX, Shape::default()).contains("hardmax attention"));
         assert!(why(&LB_RELU, Shape::default()).contains("here it is gelu"));
         let relu = Shape { activation: Activation::Relu, ..Shape::default() };
-        assert!(why(&LB_RELU, relu).contains("here up to 9"));
+        assert!(why(&LB_RELU, relu).contains("they have up to 9"));
         assert!(LB_RELU.evaluate(&of_shape(Shape { n_ctx: 1, ..relu })).applies());
     }
 
     #[test]
-    fn a_parameter_count_turns_the_hardmax_bound_round_by_hand() {
+    fn a_parameter_count_inverts_the_hardmax_bound_by_hand() {
         // k = 1, T = 1, M = N: 2 (1 + log2(32 e N)). N = 24: 32 e * 24 = 2087.64, log2 = 11.0277, 24.055 >= 24;
         // N = 25: 2174.63, 11.0866, 24.173 < 25.
         let of = |parameters, n_ctx| Situation {
@@ -322,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_corpus_needs_what_its_contexts_need_in_either_reading() {
+    fn both_hardmax_rows_count_the_contexts_of_a_corpus() {
         // M = N = 2637, T = 9: k = 8 gives 9 (1 + 8 log2(16 e * 9 * 2637 * 729)) = 9 (1 + 8 * 29.488) = 2132;
         // k = 9 gives 10 (1 + 9 * 29.640) = 2678 >= 2637.
         let required = |bound: &'static Bound| bound.evaluate(&of_corpus(stories())).required_parameters;
@@ -332,7 +341,7 @@ mod tests {
 
     #[test]
     fn the_relu_bound_is_about_contexts_of_one_token() {
-        assert!(LB_RELU.evaluate(&of_corpus(stories())).why_not.unwrap().contains("here up to 9"));
+        assert!(LB_RELU.evaluate(&of_corpus(stories())).why_not.unwrap().contains("they have up to 9"));
         let by_length = vec![LengthFacts { length: 1, contexts: 50 }];
         let row = LB_RELU.evaluate(&of_corpus(CorpusFacts { by_length, n_ctx: 1, ..bigrams(50) }));
         assert_eq!(row.required_parameters.unwrap().count(), Some(2)); // 20 < 50 <= 64

@@ -3,35 +3,32 @@
 //! * Sequence to sequence, sufficient up to logarithms: O~(d + T + sqrt(T N_seq)) parameters give N_seq
 //!   sequences of T tokens any label at every position.
 //! * Classification, sufficient up to logarithms: O~(T + omega + sqrt(n log n)) parameters give n sequences
-//!   one label each. In this form, for tokens instead of separated vectors, dana2024 (section 6) quotes it.
+//!   one label each. dana2024 (section 6) quotes it in this form, for tokens instead of separated vectors.
 //!
-//! In words: many narrow layers read the labels out of long weights, bit by bit, so parameters are few and
-//! precise.
+//! In words: many narrow layers read the labels out of long weights, bit by bit, so there are few parameters and
+//! they are very precise.
 //!
 //! | here | in the paper | meaning |
 //! |---|---|---|
 //! | N_seq, T, d | N, n, d | sequences, their length, width of a token |
 //! | n | N (there T_0 in dana2024) | contexts, each with one label |
 //!
-//! Hypotheses, all assumed: depth grows with the number of sequences (a one-layer shape is not meant, so no
-//! shape is judged), tokens are separated (an embedding table sees to it), labels are arbitrary, weights have
-//! as many bits as needed. A context with several next tokens counts with its most frequent one. Constants
-//! and logarithms are hidden; only orders are given. Changed: nothing.
+//! Hypotheses, all assumed: depth grows with the number of sequences (so a one-layer shape gets no number), tokens
+//! are separated (an embedding table sees to it), labels are arbitrary, weights have as many bits as needed. A
+//! context with several next tokens counts with its most frequent one. Constants and logarithms are hidden; only
+//! orders are given. Changed: nothing.
 //!
 //! Reference: J. Kim, M. Kim, B. Mozafari, "Provable Memorization Capacity of Transformers", ICLR 2023 (version
 //! not marked): abstract, and Theorem 4.1 as quoted in dana2024.
 
 use super::monotone::affordable;
-use super::row::{Bound, Findings, Kind, Order, POSITIONS, Paper, Task};
-
-/// The publication.
-pub static PAPER: Paper =
-    Paper { key: "kim2023", title: "Provable Memorization Capacity of Transformers", source: "ICLR 2023" };
+use super::row::{Bound, Findings, Kind, Order, POSITIONS, Task};
+use crate::bibliography::KIM2023;
 
 /// Sequence to sequence.
 pub static SEQUENCE: Bound = Bound {
     key: "kim2023",
-    name: "deep transformer, a label a position",
+    name: "deep transformer, a label per position",
     task: Task::SequenceToSequence,
     kind: Kind::Sufficient,
     order: Order::UpToLogs,
@@ -39,7 +36,7 @@ pub static SEQUENCE: Bound = Bound {
     statement: "A deep narrow transformer labels every position of N_seq sequences with about sqrt(T N_seq) \
                 parameters of many bits.",
     needs: "a corpus, or a parameter count with a context length",
-    paper: &PAPER,
+    paper: &KIM2023,
     place: "abstract",
     judge: |s| {
         let d = s.shape.map_or(1, |shape| shape.d_model);
@@ -62,15 +59,15 @@ pub static SEQUENCE: Bound = Bound {
 /// Classification.
 pub static CLASSIFICATION: Bound = Bound {
     key: "kim2023-classification",
-    name: "deep transformer, a label a sequence",
+    name: "deep transformer, a label per sequence",
     task: Task::Association,
     kind: Kind::Sufficient,
     order: Order::UpToLogs,
     expression: "k = O~(T + omega + sqrt(n log n))",
     statement: "A deep narrow transformer gives n contexts one label each with about sqrt(n log n) \
-                parameters of many bits beside its embedding.",
+                parameters of many bits, besides its embedding.",
     needs: "a corpus, or a parameter count with a vocabulary and a context length",
-    paper: &PAPER,
+    paper: &KIM2023,
     place: "Theorem 4.1, as quoted in dana2024, section 6",
     judge: |s| {
         let known = s.parameters.map(u128::from).zip(s.vocabulary()).zip(s.longest_context());

@@ -1,16 +1,18 @@
-//! Upper and lower limits for whole distributions: about n omega parameters, necessary and sufficient.
+//! Lower and upper bounds for whole distributions: about n omega parameters are necessary and sufficient.
 //!
 //! **Capacity** is the largest n such that, whatever n distinct contexts are chosen, the model reproduces
 //! *every* choice of positive next-token distributions on them.
 //!
 //! * Lemma 1, necessary: capacity <= k / (omega - 1). Each distribution has omega - 1 free numbers, and a
-//!   smooth map cannot raise the dimension.
+//!   smooth map cannot raise the dimension. This is about *every* choice of distributions: one given corpus may need
+//!   far fewer parameters.
 //! * Theorem 1, necessary on some corpus: with n' = floor(k / (omega - 1)) + 1 and the least T >= 1 for which
 //!   omega^T >= n', there is a corpus of documents of T + 1 tokens with at most M = (2 + 1/(omega-1))
-//!   k/(omega-1) + 1 contexts whose floor the model does not approach. Real documents are no loophole. So a
-//!   model that holds every corpus of up to n contexts has n <= M - 1, the number the row gives.
+//!   k/(omega-1) + 1 contexts whose floor the model does not approach. So restricting oneself to distributions that
+//!   come from documents does not help, and a model that holds every corpus of up to n contexts has n <= M - 1, the
+//!   number in the row.
 //! * Theorem 5, sufficient: one layer of attention and m hidden neurons have capacity >= m.
-//! * Theorem 7, sufficient: so has token averaging in the place of attention.
+//! * Theorem 7, sufficient: so does token averaging in place of attention.
 //! * Equation (3): the limit of Lemma 1 for the model of Theorem 5, divided by m; it is k / ((omega - 1) m).
 //!
 //! | here | in the paper | meaning |
@@ -22,35 +24,31 @@
 //! | n' | n' | one context too many |
 //!
 //! Hypotheses. Lemma 1: logits C^1 in the parameters (checked: ReLU fails). Theorem 1: also definable in
-//! (R_an, exp), the restricted analytic functions with exp, which keeps the closure of an image from having more
-//! dimensions than the parameters. Every activation here qualifies, so nothing is checked: all but erf and GELU
-//! are compositions and quotients of definable functions, and these two are definable in the Pfaffian closure
-//! of that structure, which is o-minimal too and so serves the same argument (the paper names GELU). And the model must read contexts of length T (checked against `n_ctx`). Theorems 5
-//! and 7: the activation is analytic at some point and no polynomial there (checked: ReLU fails), a hidden
-//! layer that feeds the output and the right mixer (checked), vocabulary and context window wide enough for
-//! the corpus (checked). omega >= 2 throughout (checked): with one token there is one distribution.
+//! (R_an, exp), the real field with restricted analytic functions and exp, so that the closure of an image has no
+//! more dimensions than the parameters. Nothing is checked here: every activation other than erf and GELU is a
+//! composition or quotient of definable functions. Whether erf and GELU are definable in (R_an, exp), as the paper
+//! says, is doubtful, but they are definable in its Pfaffian closure, which is o-minimal as well, and the argument
+//! works in any o-minimal structure (`docs/errata.md`, smaller corrections). The model must also read contexts of
+//! length T (checked against `n_ctx`). Theorems 5 and 7: the activation is analytic at some point and not a
+//! polynomial there (checked: ReLU fails), a hidden layer feeds the output and the mixer is the right one (checked),
+//! vocabulary and context window are wide enough for the corpus (checked). omega >= 2 throughout (checked): with one
+//! token there is only one distribution.
 //!
 //! All constants are explicit. Integer facts are computed in integers, without logarithms.
 //!
 //! Changed: T of Theorem 1 is at least 1 (the published ceiling of a quotient of logarithms gives 0 for n' =
 //! 1). Theorems 2 and 3, on the rank of psi(a b^T), are false as stated for b of mixed sign; the corrected
 //! statements are in [`madden2024_rank`](super::madden2024_rank). Theorems 4 to 7 survive, because the mixed
-//! values have distinct absolute values generically (E3).
+//! values generically have distinct absolute values (E3).
 //!
 //! Reference: L. Madden, C. Fox, C. Thrampoulidis, arXiv:2405.13718v1 (2024): Lemma 1, Theorems 1, 5, 7, eq.
 //! (3). From v2 on the title is "Next-token prediction capacity: general upper bounds and a lower bound for
 //! transformers".
 
-use super::row::{Bound, Findings, Kind, Order, Outcome, Paper, Task, grouped};
+use super::row::{Bound, Findings, Kind, Measured, Order, Outcome, Task, grouped};
 use super::situation::{Situation, WhyNot};
+use crate::bibliography::MADDEN2024;
 use crate::model::{Mixer, Shape};
-
-/// The publication.
-pub static PAPER: Paper = Paper {
-    key: "madden2024",
-    title: "Upper and lower memory capacity bounds of transformers for next-token prediction",
-    source: "arXiv:2405.13718v1",
-};
 
 /// Lemma 1.
 pub static LEMMA1: Bound = Bound {
@@ -61,9 +59,9 @@ pub static LEMMA1: Bound = Bound {
     order: Order::Exact,
     expression: "n <= k / (omega - 1)",
     statement: "No smooth model with k parameters reproduces every choice of distributions on more than k / \
-                (omega - 1) contexts; one given corpus may need far fewer.",
+                (omega - 1) contexts. It says nothing about one given corpus, which may need far fewer.",
     needs: "a corpus, or a shape, or a parameter count with a vocabulary",
-    paper: &PAPER,
+    paper: &MADDEN2024,
     place: "Lemma 1",
     judge: |s| {
         s.smooth()?;
@@ -89,10 +87,10 @@ pub static THEOREM1: Bound = Bound {
     kind: Kind::Necessary,
     order: Order::Exact,
     expression: "n <= (2 + 1/(omega - 1)) k / (omega - 1)",
-    statement: "Some corpus with at most one context more has a floor that the model does not approach, so \
-                a model for every corpus of n contexts needs the parameters shown.",
+    statement: "A smooth model with k parameters does not approach the floor of every corpus with one context \
+                more than this. It says nothing about one given corpus, which may need far fewer.",
     needs: "a corpus, or a shape, or a parameter count with a vocabulary",
-    paper: &PAPER,
+    paper: &MADDEN2024,
     place: "Theorem 1",
     judge: judge_theorem1,
 };
@@ -100,7 +98,7 @@ pub static THEOREM1: Bound = Bound {
 /// Theorem 5.
 pub static THEOREM5: Bound = Bound {
     key: "madden2024-theorem5",
-    name: "one hidden neuron a context, attention",
+    name: "one hidden neuron per context, attention",
     task: Task::Distribution,
     kind: Kind::Sufficient,
     order: Order::Exact,
@@ -108,7 +106,7 @@ pub static THEOREM5: Bound = Bound {
     statement: "One layer of attention followed by m hidden neurons reproduces any distributions on any m \
                 contexts.",
     needs: "a corpus, or a shape with attention and a hidden layer",
-    paper: &PAPER,
+    paper: &MADDEN2024,
     place: "Theorem 5",
     judge: |s| judge_hidden_layer(s, Mixer::Attention),
 };
@@ -116,7 +114,7 @@ pub static THEOREM5: Bound = Bound {
 /// Theorem 7.
 pub static THEOREM7: Bound = Bound {
     key: "madden2024-theorem7",
-    name: "one hidden neuron a context, averaging",
+    name: "one hidden neuron per context, averaging",
     task: Task::Distribution,
     kind: Kind::Sufficient,
     order: Order::Exact,
@@ -124,7 +122,7 @@ pub static THEOREM7: Bound = Bound {
     statement: "A weighted average of the tokens followed by m hidden neurons reproduces any distributions \
                 on any m contexts.",
     needs: "a corpus, or a shape with token averaging and a hidden layer",
-    paper: &PAPER,
+    paper: &MADDEN2024,
     place: "Theorem 7",
     judge: |s| judge_hidden_layer(s, Mixer::Average),
 };
@@ -139,7 +137,7 @@ pub static EQ3: Bound = Bound {
     expression: "1 + (d+2)/(omega-1) + 4 H d_h d / ((omega-1) m) + (omega+T) d / ((omega-1) m)",
     statement: "How many times more contexts Lemma 1 leaves possible than Theorem 5 guarantees.",
     needs: "a shape with attention and a hidden layer",
-    paper: &PAPER,
+    paper: &MADDEN2024,
     place: "eq. (3)",
     judge: |s| {
         let shape = s.shape_with_hidden_layer(Mixer::Attention)?;
@@ -148,7 +146,12 @@ pub static EQ3: Bound = Bound {
         at_least_two_tokens(s)?;
         Ok(Findings {
             shape_parameters: shape.and(s.shape_parameters()),
-            figure: shape.and_then(ratio).map(|ratio| ("upper over lower bound", "", ratio.into())),
+            figure: shape.and_then(ratio).map(|ratio| Measured {
+                name: "upper bound / lower bound",
+                side: None,
+                unit: "",
+                quantity: ratio.into(),
+            }),
             ..Findings::default()
         })
     },
@@ -160,8 +163,8 @@ pub fn max_contexts(k: u128, omega: u64) -> Option<u128> {
     k.checked_div(u128::from(omega).saturating_sub(1))
 }
 
-/// Lemma 1 read the other way: parameters without which not every choice of distributions on `n` contexts is
-/// reached.
+/// Lemma 1 in the other direction: the fewest parameters that can reach every choice of distributions on `n`
+/// contexts.
 pub fn min_parameters(n: impl Into<u128>, omega: u64) -> u128 {
     n.into().saturating_mul(u128::from(omega.saturating_sub(1)))
 }
@@ -171,7 +174,7 @@ pub fn min_parameters(n: impl Into<u128>, omega: u64) -> u128 {
 pub struct HardCorpus {
     /// T: every document has one token more.
     pub n_ctx: u64,
-    /// At most so many contexts.
+    /// It has at most this many contexts.
     pub contexts: u128,
 }
 
@@ -195,7 +198,7 @@ fn least_length(n: u128, omega: u64) -> u64 {
     length
 }
 
-/// Theorem 1 read the other way: below this many parameters some corpus of at most `n` contexts is out of
+/// Theorem 1 in the other direction: below this many parameters some corpus of at most `n` contexts is out of
 /// reach.
 pub fn min_parameters_for_corpora(n: u64, omega: u64) -> Option<u128> {
     let free = u128::from(omega.checked_sub(1).filter(|&free| free > 0)?);
@@ -218,7 +221,7 @@ pub fn smallest(mixer: Mixer, n: u64, omega: u64, n_ctx: u64) -> Shape {
 fn at_least_two_tokens(s: &Situation) -> Result<(), WhyNot> {
     let corpus = s.corpus.as_ref().map(|corpus| corpus.d_vocab);
     match [s.vocabulary(), corpus].into_iter().flatten().min() {
-        Some(0 | 1) => Err("with one token there is only one distribution, so any model has it".into()),
+        Some(0 | 1) => Err("with one token there is only one distribution, which every model has".into()),
         _ => Ok(()),
     }
 }
@@ -231,7 +234,7 @@ fn judge_theorem1(s: &Situation) -> Outcome {
     if let Some((HardCorpus { n_ctx, .. }, window)) =
         corpus.zip(window).filter(|(c, window)| c.n_ctx > *window)
     {
-        return Err(format!("its corpus has contexts of {n_ctx} tokens, the model reads {window}"));
+        return Err(format!("its corpus has contexts of {n_ctx} tokens, but the model reads {window}"));
     }
     Ok(Findings {
         contexts: corpus.map(|corpus| (corpus.contexts - 1).into()),
@@ -243,7 +246,7 @@ fn judge_theorem1(s: &Situation) -> Outcome {
             .map(Into::into),
         note: corpus.map(|corpus| {
             format!(
-                "a corpus of n_ctx {} with at most {} contexts is out of reach",
+                "some corpus of n_ctx {} with at most {} contexts is out of reach",
                 corpus.n_ctx,
                 grouped(corpus.contexts)
             )
@@ -252,11 +255,11 @@ fn judge_theorem1(s: &Situation) -> Outcome {
     })
 }
 
-/// Whether the activation is analytic at a point and no polynomial there.
+/// Whether the activation is analytic at some point and not a polynomial there.
 pub(super) fn analytic(shape: Option<&Shape>) -> Result<(), WhyNot> {
     match shape {
         Some(Shape { activation, .. }) if !activation.is_analytic_non_polynomial_somewhere() => Err(format!(
-            "the activation must be analytic and no polynomial at some point, {activation} is not"
+            "the activation must be analytic and not a polynomial at some point, which {activation} is not"
         )),
         _ => Ok(()),
     }
@@ -273,8 +276,7 @@ fn judge_hidden_layer(s: &Situation, mixer: Mixer) -> Outcome {
         contexts: shape.map(|shape| shape.d_mlp.into()),
         shape_parameters: shape.and(s.shape_parameters()),
         required_parameters: sized.map(|sized| sized.parameters().total().into()),
-        note: sized
-            .map(|sized| format!("required at d_model {}, d_mlp {}", sized.d_model, grouped(sized.d_mlp))),
+        note: sized.map(|sized| format!("with d_model {}, d_mlp {}", sized.d_model, grouped(sized.d_mlp))),
         ..Findings::default()
     })
 }
@@ -365,14 +367,14 @@ mod tests {
     fn a_failed_hypothesis_is_named() {
         let why = |bound: &'static Bound, shape| bound.evaluate(&of_shape(shape)).why_not.unwrap();
         let relu = Shape { activation: Activation::Relu, ..stories_shape() };
-        assert!(why(&LEMMA1, relu).contains("C^1, relu"));
-        assert!(why(&THEOREM1, relu).contains("C^1, relu"));
+        assert!(why(&LEMMA1, relu).contains("C^1, which relu"));
+        assert!(why(&THEOREM1, relu).contains("C^1, which relu"));
         assert!(why(&THEOREM5, relu).contains("analytic"));
-        assert!(why(&EQ3, relu).contains("C^1, relu"));
+        assert!(why(&EQ3, relu).contains("C^1, which relu"));
         assert!(why(&THEOREM5, Shape { d_mlp: 0, ..relu }).contains("no hidden layer"));
         assert!(why(&LEMMA1, Shape { d_vocab: 1, ..stories_shape() }).contains("one token"));
         assert!(
-            why(&THEOREM1, Shape { n_ctx: 1, ..stories_shape() }).contains("2 tokens, the model reads 1")
+            why(&THEOREM1, Shape { n_ctx: 1, ..stories_shape() }).contains("2 tokens, but the model reads 1")
         );
         let small =
             Situation { shape: Some(Shape { d_vocab: 10, ..stories_shape() }), ..of_corpus(stories()) };

@@ -1,15 +1,15 @@
-//! The rank of the hidden features psi(a b^T): how many contexts m neurons tell apart.
+//! The rank of the hidden features psi(a b^T): how many contexts m neurons can tell apart.
 //!
-//! Behind Theorems 4 to 7 of madden2024 stands a rank. Let a in R^m be generic weights, b in R^n one mixed value
-//! a context, and psi applied to every entry of a b^T. Column j is a function of a, and n columns are linearly
+//! Theorems 4 to 7 of madden2024 rest on a rank. Let a in R^m be generic weights, let b in R^n hold one mixed value
+//! per context, and apply psi to every entry of a b^T. Column j is a function of a, and n columns are linearly
 //! independent exactly when any n targets can be met.
 //!
 //! * psi a polynomial with exponents K: rank = min(m, rank B) and Kruskal rank = min(m, krank B), where B =
 //!   [b_j^k] has a row for each k in K (E1). The monomials a^k are independent, so a set of columns spans as
-//!   many dimensions as its columns of B, and generic points show as many as there are points.
-//! * psi analytic at 0 and no polynomial there: both are min(m, n) if the |b_j| are distinct and not 0 (E2).
+//!   many dimensions as its columns of B, and m generic points reveal min(m, that many).
+//! * psi analytic at 0 and not a polynomial there: both are min(m, n) if the |b_j| are distinct and not 0 (E2).
 //!
-//! In words: a feature matrix is as rich as the powers of b that the activation uses, up to its size.
+//! In words: the feature matrix has as much rank as the powers of b that the activation uses, up to its size.
 //!
 //! | here | in the paper | meaning |
 //! |---|---|---|
@@ -18,17 +18,20 @@
 //! | m, n | m, n | neurons, contexts |
 //!
 //! Hypotheses. a generic: assumed, true of almost every draw. Distinct |b_j|: checked by [`analytic`]; the row
-//! rests on E3, by which the mixers have them for almost every choice of weights. The activation is analytic and
-//! no polynomial (checked).
+//! rests on E3, by which the mixers produce them for almost every choice of weights. The activation is analytic and
+//! not a polynomial (checked).
 //!
-//! Changed: the paper prints min(m, n, |K|) and asks only for distinct b_j, see [`published`]; that is right if
-//! all b_j have one sign and false otherwise. Ranks of integers are exact ([`crate::num::modular`]).
+//! Changed: the paper states min(m, n, |K|) and asks only for distinct b_j, see [`published`]. That is right if all
+//! b_j have one sign, and for consecutive exponents whatever the signs (the first rows of B are then a Vandermonde
+//! matrix, even though other minors may vanish); it is false in general. Ranks of integer matrices are computed
+//! exactly, by modular arithmetic.
 //!
 //! Reference: L. Madden, C. Fox, C. Thrampoulidis, arXiv:2405.13718v1 (2024), Theorems 2 and 3.
 
-use super::madden2024::{self, PAPER};
-use super::row::{Bound, Findings, Kind, Order, Task};
+use super::madden2024;
+use super::row::{Bound, Findings, Kind, Measured, Order, Task};
 use super::situation::Situation;
+use crate::bibliography::MADDEN2024;
 use crate::num::modular::{power, rank_over_rationals};
 
 /// The row of a shape and a corpus.
@@ -39,10 +42,10 @@ pub static RANK: Bound = Bound {
     kind: Kind::Sufficient,
     order: Order::Exact,
     expression: "rank psi(a b^T) = min(m, n)",
-    statement: "Almost every choice of the weights before the output gives features of this rank; as many contexts \
-                can be given any distributions by the output alone.",
+    statement: "Almost every choice of the weights before the output gives features of this rank; the output alone \
+                can then give that many contexts any distributions.",
     needs: "a corpus and a shape with a hidden layer",
-    paper: &PAPER,
+    paper: &MADDEN2024,
     place: "Theorem 3 with E2, E3",
     judge: |s: &Situation| {
         let Some(shape) = &s.shape else { return Ok(Findings::default()) };
@@ -52,13 +55,18 @@ pub static RANK: Bound = Bound {
         madden2024::analytic(Some(shape))?;
         Ok(Findings {
             shape_parameters: s.shape_parameters(),
-            figure: s.contexts().map(|n| ("rank of the features", "", n.min(shape.d_mlp).into())),
+            figure: s.contexts().map(|n| Measured {
+                name: "rank of the features",
+                side: None,
+                unit: "",
+                quantity: n.min(shape.d_mlp).into(),
+            }),
             ..Findings::default()
         })
     },
 };
 
-/// The rank and the Kruskal rank: the most columns that are independent, and the most such that any so many are.
+/// The rank and the Kruskal rank of a matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ranks {
     /// Dimension of the span of the columns.
@@ -67,7 +75,7 @@ pub struct Ranks {
     pub kruskal: usize,
 }
 
-/// Columns up to which the Kruskal rank is found: every subset is looked at.
+/// The most columns for which the Kruskal rank is computed, since every subset of columns is examined.
 pub const MOST_COLUMNS: usize = 16;
 
 /// The ranks of psi(a b^T) for generic a in R^m and a polynomial psi with these exponents; `None` for more than
@@ -85,8 +93,8 @@ pub fn polynomial(m: usize, exponents: &[u32], b: &[i64]) -> Option<Ranks> {
     Some(Ranks { rank: rank.min(m), kruskal: kruskal.min(m) })
 }
 
-/// The rank, and Kruskal rank, of psi(a b^T) for generic a in R^m near 0 and psi analytic at 0 and no polynomial
-/// there; `None` where an entry of b is 0 or two have one absolute value, so that nothing is proved.
+/// The rank, and Kruskal rank, of psi(a b^T) for generic a in R^m near 0 and psi analytic at 0 and not a polynomial
+/// there; `None` where an entry of b is 0 or two have the same absolute value, so that nothing is proved.
 pub fn analytic(m: usize, b: &[f64]) -> Option<usize> {
     let mut sizes: Vec<f64> = b.iter().map(|b| b.abs()).collect();
     sizes.sort_by(f64::total_cmp);
@@ -94,12 +102,12 @@ pub fn analytic(m: usize, b: &[f64]) -> Option<usize> {
     distinct.then(|| m.min(b.len()))
 }
 
-/// What the paper prints for both ranks of a polynomial with so many exponents.
+/// What the paper states for both ranks of a polynomial with `exponents` exponents.
 pub fn published(m: usize, n: usize, exponents: usize) -> usize {
     m.min(n).min(exponents)
 }
 
-/// The rank of [b_j^k], a row for each exponent.
+/// The rank of [b_j^k], one row per exponent.
 fn rank_of_powers(exponents: &[u32], b: &[i64]) -> usize {
     let bits_of = |b: &i64| u64::from(u64::BITS - b.unsigned_abs().leading_zeros());
     let bits =
@@ -126,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn mixed_signs_lose_rank_that_the_paper_prints() {
+    fn mixed_signs_lose_rank_that_the_paper_claims() {
         assert_eq!(ranks(2, &[0, 2], &[1, -1]), (1, 1, 2)); // equal columns 1 + a^2
         assert_eq!(ranks(3, &[0, 1, 3], &[1, 2, -3]), (2, 2, 3)); // 1 + 2 - 3 = 0
         assert_eq!(ranks(4, &[0, 1, 3], &[1, 2, -3, 5]), (3, 2, 3));
@@ -134,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn one_sign_has_the_printed_ranks() {
+    fn one_sign_has_the_published_ranks() {
         assert_eq!(ranks(6, &[0, 1, 2, 5], &[1, 2, 3, 4, 5, 7]), (4, 4, 4));
         assert_eq!(ranks(3, &[0, 1, 2, 5], &[-1, -2, -3, -4, -5, -7]), (3, 3, 3)); // three neurons
         assert_eq!(ranks(9, &[1, 2], &[0, 1, 2]), (2, 0, 2)); // a zero is a zero column
@@ -148,6 +156,13 @@ mod tests {
         // tanh is odd, so these columns are opposite; GELU has rank 3 on the second.
         assert_eq!((analytic(2, &[1.0, -1.0]), analytic(4, &[1.0, -1.0, 2.0, -2.0])), (None, None));
         assert_eq!((analytic(2, &[0.0, 1.0]), analytic(2, &[f64::NAN, f64::NAN])), (None, None));
+    }
+
+    #[test]
+    fn a_minor_may_vanish_for_consecutive_exponents_although_the_rank_is_full() {
+        // K = {0, 1, 2}, b = (1, -1): rows 0 and 2 of B are equal, rows 0 and 1 are independent.
+        assert_eq!((rank_of_powers(&[0, 2], &[1, -1]), rank_of_powers(&[0, 1], &[1, -1])), (1, 2));
+        assert_eq!(ranks(2, &[0, 1, 2], &[1, -1]), (2, 2, 2));
     }
 
     #[test]
@@ -173,7 +188,8 @@ mod tests {
             let b: Vec<_> = b.into_iter().collect();
             let exponents: Vec<_> = (0..exponents).collect();
             let (rank, kruskal, published) = ranks(m, &exponents, &b);
-            prop_assert_eq!((rank, kruskal), (published, published)); // Vandermonde
+            // Any r <= |K| columns contain an r x r Vandermonde matrix, in the rows of the first r exponents.
+            prop_assert_eq!((rank, kruskal), (published, published));
         }
     }
 }

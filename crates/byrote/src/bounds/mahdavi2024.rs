@@ -1,7 +1,7 @@
-//! Attention alone by the patterns its heads can make: about H times the context length.
+//! Attention alone, counted by the attention patterns of its heads: about H times the context length.
 //!
 //! Theorem 1, sufficient: H heads memorize H (r - 1) + 1 examples, r = min(S, d_h). In words: a head that can
-//! pick freely among r tokens settles r - 1 examples, and one more comes with the output matrix.
+//! choose freely among r tokens settles r - 1 examples, and the output matrix adds one more.
 //!
 //! | here | in the paper | meaning |
 //! |---|---|---|
@@ -10,29 +10,24 @@
 //! | n | T | examples |
 //!
 //! Hypotheses. Attention alone (checked). One context length S <= d (checked), so that the tokens of a
-//! context can be linearly independent (its Assumption 2; assumed of the embedding). Any S queries are
-//! linearly independent (its Assumption 1): here the query is the embedded last token, so two contexts that
-//! end alike break it (checked through the number of distinct last tokens; of a shape alone the row carries it as a condition). A context with several next tokens counts with its most frequent
-//! one, and the row says so. Constants are explicit.
+//! context can be linearly independent (its Assumption 2, assumed of the embedding). Any S queries are linearly
+//! independent (its Assumption 1): here the query is the embedded last token, so two contexts with the same last
+//! token violate it (checked through the number of distinct last tokens; for a shape alone the row carries it as a
+//! condition). A context with several next tokens counts with its most frequent one, and the row says so.
+//! Constants are explicit.
 //!
-//! Changed: nothing. dana2024 quotes this bound as H (d_h - 1) + 1, which takes S >= d_h for granted, and
-//! with the rank of the queries in the place of S. The parameters are counted as in dana2024, so that the two
-//! can be compared: d (S + 2 omega + 4 d_h H). The paper gives its examples real output vectors; here an
-//! output is a code for the next token, so width two is enough for the output.
+//! Changed: nothing. dana2024 quotes this bound as H (d_h - 1) + 1, which presupposes S >= d_h, and with the rank of
+//! the queries in place of S. Parameters are counted as in dana2024, so that the two can be compared:
+//! d (S + 2 omega + 4 d_h H). The paper gives its examples real output vectors; here an output is a code for the
+//! next token, so width two is enough for the output.
 //!
 //! Reference: S. Mahdavi, R. Liao, C. Thrampoulidis, arXiv:2306.02010v3 (ICLR 2024), Theorem 1, Assumptions 1
 //! and 2.
 
-use super::row::{Bound, Findings, Kind, Order, Outcome, Paper, Task, grouped, joined};
+use super::row::{Bound, Findings, Kind, Order, Outcome, Task, grouped, joined};
 use super::situation::{CorpusFacts, Situation};
+use crate::bibliography::MAHDAVI2024;
 use crate::model::Shape;
-
-/// The publication.
-pub static PAPER: Paper = Paper {
-    key: "mahdavi2024",
-    title: "Memorization Capacity of Multi-Head Attention in Transformers",
-    source: "arXiv:2306.02010v3, ICLR 2024",
-};
 
 /// Theorem 1.
 pub static THEOREM1: Bound = Bound {
@@ -42,10 +37,10 @@ pub static THEOREM1: Bound = Bound {
     kind: Kind::Sufficient,
     order: Order::Exact,
     expression: "n >= H (min(S, d_h) - 1) + 1, k = d (S + 2 omega + 4 d_h H)",
-    statement: "Attention alone over contexts no longer than d_model holds H (r - 1) + 1 associations, r \
+    statement: "Attention alone over contexts no longer than d_model holds H (r - 1) + 1 associations, where r is \
                 the smaller of context length and head width.",
-    needs: "a shape that is attention alone, or a corpus of one context length",
-    paper: &PAPER,
+    needs: "a shape of attention alone, or a corpus whose contexts have one length",
+    paper: &MAHDAVI2024,
     place: "Theorem 1",
     judge,
 };
@@ -55,11 +50,14 @@ pub fn capacity(n_heads: u64, d_head: u64, length: u64) -> u128 {
     u128::from(n_heads) * u128::from(d_head.min(length).saturating_sub(1)) + 1
 }
 
-/// `like` with as many heads, at least one, as `n` contexts of `length` ask for; `None` where heads add
-/// nothing.
+/// `like` with as many heads, at least one, as `n` contexts of `length` need; `None` where heads add nothing.
 pub fn sized(n: u64, length: u64, like: &Shape) -> Option<Shape> {
-    let a_head = like.d_head.min(length).saturating_sub(1);
-    (a_head > 0).then(|| Shape { n_heads: n.saturating_sub(1).div_ceil(a_head).max(1), d_mlp: 0, ..*like })
+    let per_head = like.d_head.min(length).saturating_sub(1);
+    (per_head > 0).then(|| Shape {
+        n_heads: n.saturating_sub(1).div_ceil(per_head).max(1),
+        d_mlp: 0,
+        ..*like
+    })
 }
 
 /// The narrowest shape the theorem allows, one head: width and head as long as the context.
@@ -79,12 +77,15 @@ fn judge(s: &Situation) -> Outcome {
     let shape = s.attention_only_shape()?;
     let length = s.one_length_above_one()?;
     if let Some((shape, length)) = shape.zip(length).filter(|(shape, length)| *length > shape.d_model) {
-        return Err(format!("contexts must be no longer than d_model {}, here {length}", shape.d_model));
+        return Err(format!(
+            "contexts must not be longer than d_model {}, here they have {length} tokens",
+            shape.d_model
+        ));
     }
     if let Some(corpus) = s.corpus.as_ref().filter(|corpus| corpus.distinct_last_tokens < corpus.contexts) {
         let (last, all) = (grouped(corpus.distinct_last_tokens), grouped(corpus.contexts));
         return Err(format!(
-            "queries must differ, but {all} contexts end in {last} different tokens (Assumption 1)"
+            "queries must differ, but {all} contexts end in only {last} different tokens (Assumption 1)"
         ));
     }
     let sized = s.corpus.as_ref().zip(length).and_then(|(corpus, length)| {
@@ -95,7 +96,7 @@ fn judge(s: &Situation) -> Outcome {
         contexts: shape.zip(length).map(|(m, length)| capacity(m.n_heads, m.d_head, length).into()),
         shape_parameters: shape.and(s.shape_parameters()),
         required_parameters: sized.map(|sized| sized.parameters().total().into()),
-        condition: s.corpus.is_none().then_some("if no two contexts end alike"),
+        condition: s.corpus.is_none().then_some("if no two contexts have the same last token"),
         note: {
             let quoted = shape.copied().or(sized).map(|model| {
                 let quoted = capacity(model.n_heads, model.d_head, u64::MAX);
@@ -126,15 +127,21 @@ mod tests {
         let row = THEOREM1.evaluate(&of_shape(attention_only(10, 10, 20)));
         assert_eq!(row.contexts.unwrap().count(), Some(21));
         assert_eq!(row.note.unwrap(), "dana2024 quotes H (d_h - 1) + 1 = 181");
-        assert_eq!(row.condition, Some("if no two contexts end alike"));
+        assert_eq!(row.condition, Some("if no two contexts have the same last token"));
     }
 
     #[test]
-    fn contexts_longer_than_the_model_or_ending_alike_are_refused() {
+    fn contexts_longer_than_the_model_or_with_equal_last_tokens_are_refused() {
         let long = Shape { n_ctx: 11, ..attention_only(10, 10, 20) };
-        assert!(THEOREM1.evaluate(&of_shape(long)).why_not.unwrap().contains("d_model 10, here 11"));
         assert!(
-            THEOREM1.evaluate(&of_corpus(bigrams(60))).why_not.unwrap().contains("60 contexts end in 50")
+            THEOREM1.evaluate(&of_shape(long)).why_not.unwrap().contains("d_model 10, here they have 11")
+        );
+        assert!(
+            THEOREM1
+                .evaluate(&of_corpus(bigrams(60)))
+                .why_not
+                .unwrap()
+                .contains("60 contexts end in only 50")
         );
     }
 

@@ -1,38 +1,72 @@
-//! How much a transformer can memorize: every published capacity bound in one registry.
+//! How much a transformer can memorize: the capacity bounds of 20 papers in one registry.
 //!
-//! A program fills a [`Situation`] with what it knows (a corpus, a shape, a parameter count) and walks
-//! [`all`]: each [`Bound`] checks its own hypotheses and gives a [`Row`]. A bound that does not apply is a
-//! row that says which hypothesis fails or which input is missing. A bound known only up to a constant or up
-//! to logarithms never yields a plain number: its values are [`Value::Order`], the expression with the
-//! constant set to one.
+//! Describe what you know in a [`Situation`] (a corpus, a shape, a parameter count) and [`evaluate`] it: each
+//! [`Bound`] checks its own hypotheses and returns a [`Row`]. A bound that does not apply is a row that names the
+//! hypothesis that fails or the input that is missing. A bound known only up to a constant or up to logarithms never
+//! yields a plain number: its values are [`Value::Order`], the expression with the constant set to one.
 //!
-//! The three tasks must not be mixed up. A *distribution* asks for the whole next-token distribution of every
+//! ```
+//! use byrote::bounds::{self, CorpusFacts, Situation, verdict};
+//! use byrote::model::Shape;
+//!
+//! // 337 contexts over 185 tokens, as in the first 100 built-in stories.
+//! let corpus = CorpusFacts {
+//!     contexts: 337,
+//!     d_vocab: 185,
+//!     n_ctx: 9,
+//!     predictions: 900,
+//!     labels: 172,
+//!     ..CorpusFacts::default()
+//! };
+//! let situation = Situation { corpus: Some(corpus.clone()), ..Situation::default() };
+//!
+//! // To hold *every* choice of distributions on 337 contexts takes 337 * 184 parameters ...
+//! let rows = bounds::evaluate(&situation);
+//! let lemma1 = rows.iter().find(|row| row.bound.key == "madden2024-lemma1").unwrap();
+//! assert_eq!(lemma1.required_parameters.unwrap().count(), Some(62_008));
+//! assert!(lemma1.reading(337).unwrap().ends_with("this says nothing about one given corpus."));
+//!
+//! // ... and a hidden layer with one neuron per context is guaranteed to hold any of them.
+//! let shape = Shape { d_vocab: 185, d_mlp: 337, ..Shape::default() };
+//! let answer = verdict(&Situation { shape: Some(shape), ..situation });
+//! assert_eq!(answer.answer, bounds::Answer::Guaranteed);
+//! ```
+//!
+//! **Three tasks** must not be mixed up. A *distribution* asks for the whole next-token distribution of every
 //! context (omega - 1 free numbers each); an *association* only for the most frequent next token (one of C
-//! labels); *sequence to sequence* for a label at every position. What is necessary for the first says
-//! nothing of the second.
+//! labels); *sequence to sequence* for a label at every position. What is necessary for the first says nothing
+//! about the second.
+//!
+//! **Necessary is about every choice.** A necessary bound counts what it takes to hold every possible choice of
+//! targets on n contexts. It excludes nothing for one given corpus, which may need far fewer parameters.
 //!
 //! Symbols, the same in every file: k parameters, omega = `d_vocab`, n distinct contexts, N_seq sequences, T
 //! = `n_ctx` (S where all contexts have one length), d = `d_model`, H = `n_heads`, d_h = `d_head`, m =
-//! `d_mlp`, T_eps contexts that carry 1 - eps of the predictions, C labels.
+//! `d_mlp`, T_eps contexts that carry at least 1 - eps of the predictions, C labels.
 //!
 //! | file | what it bounds |
 //! |---|---|
-//! | [`madden2024`] | distributions, both sides, equal up to a constant |
+//! | [`madden2024`] | distributions, from both sides, equal up to a constant |
 //! | [`madden2024_rank`] | the rank of the hidden features |
 //! | [`dana2024`] | attention alone: distributions and associations |
 //! | [`dana2024_encoder`] | what an output of rank d_model can reach |
 //! | [`mahdavi2024`] | attention alone: associations |
+//! | [`kajitsuka2023`] | one attention layer: a label per position |
 //! | [`kim2023`], [`kajitsuka2024`] | depth: about the square root of the number of labels |
 //! | [`kajitsuka2024_lower`] | the same from below, with constants |
-//! | [`baum1988`], [`bubeck2020`], [`vardi2022`] | feed-forward networks, for comparison |
+//! | [`yun2020`] | universal approximation, which gives no count |
+//! | [`baum1988`], [`bubeck2020`], [`madden2023`] | two-layer networks on points, for comparison |
+//! | [`yun2019`], [`vershynin2020`], [`park2021`], [`vardi2022`] | deeper networks on points, for comparison |
+//! | [`sontag1997`] | points in general position, from below |
 //! | [`cabannes2024`] | one linear associative memory |
 //! | [`information`] | bits |
 //! | [`morris2025`], [`allenzhu2024`] | rules of thumb from experiments |
 //!
-//! [`families`] turns a corpus into the smallest models that hold it, [`verdict`](mod@verdict) a situation
-//! into one sentence, [`curve`] into lines for a picture.
+//! [`families`] turns a corpus into the smallest models that hold it, [`answer`] turns a situation into one sentence,
+//! and [`curve`] into lines for a picture.
 
 pub mod allenzhu2024;
+pub mod answer;
 pub mod baum1988;
 pub mod bubeck2020;
 pub mod cabannes2024;
@@ -41,25 +75,32 @@ pub mod dana2024;
 pub mod dana2024_encoder;
 pub mod families;
 pub mod information;
+pub mod kajitsuka2023;
 pub mod kajitsuka2024;
 pub mod kajitsuka2024_lower;
 pub mod kim2023;
+pub mod madden2023;
 pub mod madden2024;
 pub mod madden2024_rank;
 pub mod mahdavi2024;
 mod monotone;
 pub mod morris2025;
+pub mod park2021;
+mod phrases;
+mod points;
 pub mod row;
 pub mod situation;
+pub mod sontag1997;
 pub mod vardi2022;
-pub mod verdict;
-mod words;
+pub mod vershynin2020;
+pub mod yun2019;
+pub mod yun2020;
 
-pub use row::{Bound, Figure, Kind, Order, Paper, Row, Side, Task, Value};
+pub use answer::{Answer, Verdict, verdict};
+pub use row::{About, Bound, Figure, Kind, Order, Paper, Relevance, Row, Side, Task, Value};
 pub use situation::{CorpusFacts, LengthFacts, Situation};
-pub use verdict::{Answer, Verdict, verdict};
 
-static REGISTRY: [&Bound; 32] = [
+static REGISTRY: [&Bound; 40] = [
     &madden2024::LEMMA1,
     &madden2024::THEOREM1,
     &madden2024::THEOREM5,
@@ -74,6 +115,7 @@ static REGISTRY: [&Bound; 32] = [
     &dana2024::THEOREM3,
     &dana2024::EMPIRICAL,
     &mahdavi2024::THEOREM1,
+    &kajitsuka2023::ONE_LAYER,
     &kim2023::SEQUENCE,
     &kim2023::CLASSIFICATION,
     &kajitsuka2024::NEXT,
@@ -85,9 +127,16 @@ static REGISTRY: [&Bound; 32] = [
     &kajitsuka2024_lower::LB_RELU,
     &kajitsuka2024_lower::LB_HARDMAX,
     &kajitsuka2024_lower::LB_HARDMAX_NEXT,
+    &yun2020::DENSE,
+    &yun2020::SPARSE,
     &baum1988::NEURONS,
     &bubeck2020::NEURONS,
+    &madden2023::NEURONS,
+    &yun2019::THREE_LAYERS,
+    &vershynin2020::CONNECTIONS,
+    &park2021::DEEP,
     &vardi2022::DEEP,
+    &sontag1997::SHATTERING,
     &cabannes2024::MEMORY,
     &information::LIMIT,
     &morris2025::BITS,
@@ -99,12 +148,38 @@ pub fn all() -> impl ExactSizeIterator<Item = &'static Bound> {
     REGISTRY.iter().copied()
 }
 
+/// The papers whose bounds are in the registry, in the order of the table.
+pub fn papers() -> Vec<&'static Paper> {
+    let mut papers: Vec<&Paper> = Vec::new();
+    for bound in all() {
+        if !papers.contains(&bound.paper) {
+            papers.push(bound.paper);
+        }
+    }
+    papers
+}
+
 /// The bound with this key.
 pub fn find(key: &str) -> Option<&'static Bound> {
     all().find(|bound| bound.key == key)
 }
 
-/// Every bound judged in this situation, in the order of the table.
+/// Every bound applied to this situation, in the order of the table.
 pub fn evaluate(situation: &Situation) -> Vec<Row> {
     all().map(|bound| bound.evaluate(situation)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_documentation_counts_the_papers() {
+        assert_eq!(papers().len(), 20);
+        assert!(
+            include_str!("mod.rs")
+                .starts_with("//! How much a transformer can memorize: the capacity bounds of 20")
+        );
+        assert!(papers().iter().all(|paper| crate::bibliography::paper(paper.key) == Some(paper)));
+    }
 }

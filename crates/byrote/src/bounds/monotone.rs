@@ -1,7 +1,8 @@
-//! Turning a bound round: a bound says what n contexts cost, a user asks how many contexts k parameters buy.
+//! Inverting a bound: a bound says how many parameters n contexts take, a user asks how many contexts k parameters
+//! hold.
 //!
-//! Counts are searched in 128 bits. A square-root bound gives k parameters about k^2 contexts, which leaves 64
-//! bits from k = 2^32 on.
+//! Counts are searched in 128 bits: a square-root bound gives k parameters about k^2 contexts, which no longer fit
+//! into 64 bits from k = 2^32 on.
 
 /// The least x for which `holds`, where `holds` is false up to some point and true from there on.
 pub(super) fn least(holds: impl Fn(u128) -> bool) -> Option<u128> {
@@ -20,8 +21,8 @@ pub(super) fn least(holds: impl Fn(u128) -> bool) -> Option<u128> {
     Some(low)
 }
 
-/// The most contexts, at least one, that cost no more than `budget`, where `cost` never falls; `None` where
-/// not one is affordable, or any number is.
+/// The most contexts, at least one, whose `cost` does not exceed `budget`, where `cost` never falls; `None` if not
+/// even one is affordable, or if any number is.
 pub(super) fn affordable(budget: u128, cost: impl Fn(u128) -> u128) -> Option<u128> {
     least(|n| n > 0 && cost(n) > budget)?.checked_sub(1).filter(|&n| n > 0)
 }

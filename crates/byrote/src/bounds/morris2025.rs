@@ -1,48 +1,41 @@
-//! A rule of thumb from experiments: about 3.6 bits a parameter.
+//! A rule of thumb from experiments: about 3.6 bits per parameter.
 //!
-//! Empirical: GPT-style transformers trained to saturation on uniformly random token sequences came to hold
-//! about 3.6 bits a parameter, whatever their size. In words: count the bits of what is to be memorized,
-//! divide by 3.6.
+//! Empirical: GPT-style transformers trained to saturation on uniformly random token sequences held about 3.6 bits
+//! per parameter, whatever their size. In words: count the bits of what is to be memorized and divide by 3.6.
 //!
 //! | here | in the paper | meaning |
 //! |---|---|---|
 //! | k | parameters | parameters |
 //! | n log2 C | bits memorized | the bits of arbitrary labels, see [`information`](super::information) |
 //!
-//! Nothing is proved, so nothing is checked but C >= 2. The constant was measured on models of 0.5 million to
-//! 1.5 billion parameters in half precision; it is shown as an order, because a shallow model, a short
-//! training or a text that is not random moves it. Changed: the paper's bits are of whole sequences; here
-//! each context has one label, and a context with several next tokens counts with its most frequent one.
+//! Nothing is proved, so nothing is checked except C >= 2. The constant was measured on models of 0.5 million to
+//! 1.5 billion parameters in half precision. It is shown as an order, because a shallow model, a short training run
+//! or a text that is not random changes it. Changed: the paper's bits are those of whole sequences; here each
+//! context has one label, and a context with several next tokens counts with its most frequent one.
 //!
 //! Reference: J. X. Morris et al., "How much do language models memorize?", arXiv:2505.24832 (2025),
 //! abstract.
 
 use super::information::judge_bits;
-use super::row::{Bound, Kind, Order, Paper, Task};
+use super::row::{Bound, Kind, Order, Task};
+use crate::bibliography::MORRIS2025;
 
-/// Bits a parameter, as measured.
+/// Bits per parameter, as measured.
 pub const BITS_PER_PARAMETER: f64 = 3.6;
-
-/// The publication.
-pub static PAPER: Paper = Paper {
-    key: "morris2025",
-    title: "How much do language models memorize?",
-    source: "arXiv:2505.24832 (version not marked)",
-};
 
 /// The rule.
 pub static BITS: Bound = Bound {
     key: "morris2025",
-    name: "3.6 bits a parameter, trained",
+    name: "3.6 bits per parameter, trained",
     task: Task::Association,
     kind: Kind::Empirical,
     order: Order::UpToConstant,
     expression: "n log2 C = 3.6 k",
-    statement: "GPT-style models trained on random sequences were full at about 3.6 bits a parameter.",
+    statement: "GPT-style models trained on random sequences were saturated at about 3.6 bits per parameter.",
     needs: "a corpus, or a shape, or a parameter count with a vocabulary",
-    paper: &PAPER,
+    paper: &MORRIS2025,
     place: "abstract",
-    judge: |s| judge_bits(s, BITS_PER_PARAMETER, "the paper's models are deeper than one layer".into()),
+    judge: |s| judge_bits(s, BITS_PER_PARAMETER, "the paper's models have more than one layer".into()),
 };
 
 #[cfg(test)]

@@ -1,13 +1,17 @@
-//! A bound, what it found in a situation, and how that reads as a row of a table or of JSON.
+//! A bound, what it says in a situation, and how that becomes a row of a table or of JSON.
 //!
-//! The fixed part of a bound ([`Bound`]) says what it is; its judge looks at a situation and gives plain
-//! quantities (`Findings`) or the reason it does not apply. Only [`Bound::evaluate`] turns quantities into
-//! values, and it does so by the bound's [`Order`]: a bound that is not exact cannot put a plain number into
-//! a row. It also asks, once for all bounds, whether there is anything to store and whether the model can read
-//! it.
+//! The fixed part of a bound ([`Bound`]) says what it claims. Its judge looks at a [`Situation`] and returns plain
+//! quantities (`Findings`) or the reason why the bound does not apply. Only [`Bound::evaluate`] turns quantities
+//! into values, according to the bound's [`Order`], so a bound that is not exact cannot put a plain number into a
+//! row. It also checks, once for all bounds, that there is something to store and that the model can read it.
+//!
+//! A **necessary** row is about the worst case. Lemma 1 of madden2024, for example, counts the parameters it takes
+//! to hold *every possible* set of next-token distributions on n contexts. It says nothing about one given corpus,
+//! which may need far fewer: [`Row::reading`] spells this out.
 
+pub(crate) use super::phrases::{counted, grouped, joined};
 use super::situation::{Situation, WhyNot};
-pub(crate) use super::words::{counted, grouped, joined};
+pub use crate::bibliography::Paper;
 use crate::model::shape::serialize_count;
 use crate::units::{AtLeast, AtMost, Number, grouped_number};
 use serde::{Serialize, Serializer};
@@ -35,22 +39,34 @@ impl fmt::Display for Task {
     }
 }
 
-/// What a bound is worth.
+impl Task {
+    /// What a model must reproduce.
+    pub fn targets(self) -> &'static str {
+        match self {
+            Task::Distribution => "next-token distributions",
+            Task::Association => "next tokens",
+            Task::SequenceToSequence => "labels at every position",
+        }
+    }
+}
+
+/// What kind of statement a bound is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// Proved: no model does better.
+    /// Proved: no smaller model holds *every* choice of targets on this many contexts. One given corpus may need
+    /// less.
     Necessary,
-    /// Proved: some weights do it.
+    /// Proved: some weights hold any targets on this many contexts.
     Sufficient,
-    /// Computed, but neither side is proved for the case at hand.
+    /// Computed, but proved in neither direction for the case at hand.
     Estimate,
-    /// Seen in experiments.
+    /// Observed in experiments.
     Empirical,
 }
 
 impl Kind {
-    /// Which side of the truth the number of contexts lies on.
+    /// On which side of the truth the number of contexts lies.
     pub fn side(self) -> Side {
         match self {
             Kind::Necessary => Side::AtMost,
@@ -58,6 +74,24 @@ impl Kind {
             Kind::Estimate | Kind::Empirical => Side::About,
         }
     }
+
+    /// What a statement of this kind is about.
+    pub fn about(self) -> About {
+        match self {
+            Kind::Necessary => About::EveryChoice,
+            Kind::Sufficient | Kind::Estimate | Kind::Empirical => About::AnyCorpus,
+        }
+    }
+}
+
+/// What the number of parameters in a row is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum About {
+    /// Holding every possible choice of targets on this many contexts. It excludes nothing for one given corpus.
+    EveryChoice,
+    /// Any one corpus with this many contexts, so also the one that was given.
+    AnyCorpus,
 }
 
 impl fmt::Display for Kind {
@@ -71,31 +105,31 @@ impl fmt::Display for Kind {
     }
 }
 
-/// How the number of contexts of a row is to be read.
+/// How to read the number of contexts in a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Side {
-    /// The model holds at least so many.
+    /// The model holds at least this many.
     AtLeast,
-    /// The model holds at most so many.
+    /// The model cannot hold every choice of targets on more than this many.
     AtMost,
-    /// The model holds about so many.
+    /// The model holds about this many.
     About,
 }
 
-/// How much of a bound is known.
+/// How precisely a bound is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
     /// Every constant is explicit.
     Exact,
-    /// A constant factor is hidden.
+    /// A constant factor is unknown.
     UpToConstant,
-    /// Logarithmic factors are hidden too.
+    /// Logarithmic factors are unknown as well.
     UpToLogs,
 }
 
-/// A number of a row, with how much of it is known.
+/// A number in a row, together with how precisely it is known.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Value {
     /// A count with every constant explicit.
@@ -106,7 +140,7 @@ pub enum Value {
     AtLeast(AtLeast),
     /// An upper bound on a real number, every constant explicit.
     AtMost(AtMost),
-    /// Only the order is known: this is the expression with its constant set to one.
+    /// Only the order of growth is known: this is the expression with its constant set to one.
     Order(f64),
 }
 
@@ -174,32 +208,22 @@ impl Serialize for Value {
 }
 
 /// The note of a sequence-to-sequence row that gives a number of contexts.
-pub(super) const POSITIONS: &str = "contexts counts the labelled positions, T N_seq";
+pub(super) const POSITIONS: &str = "the contexts here are labelled positions, T N_seq of them";
 
 /// A named number that is neither contexts nor parameters: an accuracy, a divergence, a ratio.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Figure {
-    /// What it measures, with its side where it has one.
+    /// What it measures.
     pub name: &'static str,
+    /// On which side of the truth the number lies; `None` where it is the quantity itself.
+    pub side: Option<Side>,
     /// Its unit, empty for a pure number.
     pub unit: &'static str,
     /// The number.
     pub value: Value,
 }
 
-/// A publication.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Paper {
-    /// The key that stands for it everywhere.
-    #[serde(rename = "paper")]
-    pub key: &'static str,
-    /// Its title.
-    pub title: &'static str,
-    /// Where it appeared, with the arXiv version used.
-    pub source: &'static str,
-}
-
-/// A published bound: what it claims, and the function that judges a situation by it.
+/// A published bound: what it claims, and the function that applies it to a situation.
 #[derive(Debug)]
 pub struct Bound {
     /// The paper's key, with a suffix where a paper has several bounds.
@@ -208,19 +232,19 @@ pub struct Bound {
     pub name: &'static str,
     /// What is memorized.
     pub task: Task,
-    /// What it is worth.
+    /// What kind of statement it is.
     pub kind: Kind,
-    /// How much of it is known.
+    /// How precisely it is known.
     pub order: Order,
     /// The formula as text.
     pub expression: &'static str,
     /// The claim in one plain sentence.
     pub statement: &'static str,
-    /// The inputs that give it a value.
+    /// The inputs it needs to give a number.
     pub needs: &'static str,
     /// Where it was published.
     pub paper: &'static Paper,
-    /// The theorem, equation or section there.
+    /// The theorem, equation or section in that paper.
     pub place: &'static str,
     pub(super) judge: fn(&Situation) -> Outcome,
 }
@@ -228,21 +252,30 @@ pub struct Bound {
 /// What a judge returns: quantities, or the hypothesis that fails.
 pub(super) type Outcome = Result<Findings, WhyNot>;
 
-/// The plain quantities a judge computes, before the order of the bound makes values of them.
+/// The plain quantities a judge computes, before the order of the bound turns them into values.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     pub contexts: Option<Quantity>,
     pub shape_parameters: Option<u128>,
     pub required_parameters: Option<Quantity>,
-    pub figure: Option<(&'static str, &'static str, Quantity)>,
+    pub figure: Option<Measured>,
     pub condition: Option<&'static str>,
     pub note: Option<String>,
 }
 
 impl Findings {
-    fn say_nothing(&self) -> bool {
+    fn are_empty(&self) -> bool {
         self.contexts.is_none() && self.required_parameters.is_none() && self.figure.is_none()
     }
+}
+
+/// A named quantity, before it becomes a [`Figure`].
+#[derive(Debug)]
+pub(super) struct Measured {
+    pub name: &'static str,
+    pub side: Option<Side>,
+    pub unit: &'static str,
+    pub quantity: Quantity,
 }
 
 /// A number a judge computed.
@@ -305,7 +338,7 @@ impl Bound {
     pub fn evaluate(&'static self, situation: &Situation) -> Row {
         let judged = situation.anything_to_store().and_then(|()| situation.readable());
         let (found, why_not) = match judged.and_then(|()| (self.judge)(situation)) {
-            Ok(found) if found.say_nothing() => (Findings::default(), Some(format!("needs {}", self.needs))),
+            Ok(found) if found.are_empty() => (Findings::default(), Some(format!("needs {}", self.needs))),
             Ok(found) => (found, None),
             Err(why_not) => (Findings::default(), Some(why_not)),
         };
@@ -316,7 +349,12 @@ impl Bound {
             contexts: found.contexts.map(value),
             shape_parameters: found.shape_parameters.map(Value::Exact),
             required_parameters: found.required_parameters.map(value),
-            figure: found.figure.map(|(name, unit, x)| Figure { name, unit, value: value(x) }),
+            figure: found.figure.map(|Measured { name, side, unit, quantity }| Figure {
+                name,
+                side,
+                unit,
+                value: value(quantity),
+            }),
             condition: found.condition,
             note: found.note,
         }
@@ -330,28 +368,74 @@ pub struct Row {
     pub bound: &'static Bound,
     /// The hypothesis that fails or the input that is missing; `None` where the bound applies.
     pub why_not: Option<String>,
-    /// How many contexts the given model holds, at least or at most; see [`Kind::side`].
+    /// How many contexts the given model holds. A sufficient bound: any targets on at least this many. A necessary
+    /// bound: not every choice of targets on more than this many. See [`Kind::side`].
     pub contexts: Option<Value>,
     /// The paper's count of parameters for the given shape, always exact.
     pub shape_parameters: Option<Value>,
-    /// The parameters the given corpus needs by this bound.
+    /// The parameters that go with the number of contexts in the corpus. A sufficient bound: this many are enough
+    /// for the corpus. A necessary bound: holding *every* choice of targets on this many contexts takes at least
+    /// this many, which says nothing about the one corpus that was given.
     pub required_parameters: Option<Value>,
     /// A number of another kind.
     pub figure: Option<Figure>,
-    /// What the numbers hold for, where that is neither checked nor true of every case: "if ...", "for ...".
+    /// What the numbers depend on, where that is neither checked nor always true: "if ...", "for ...".
     pub condition: Option<&'static str>,
     /// What the numbers rest on: the width assumed, a correction, a caveat.
     pub note: Option<String>,
 }
 
+/// How directly a row answers "how large a model?" or "how many contexts?"; the most useful first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Relevance {
+    /// A theorem with explicit constants whose hypotheses were all checked.
+    Proved,
+    /// A theorem with explicit constants that depends on a condition nobody checked.
+    Conditional,
+    /// Known up to a constant, estimated, or observed in experiments.
+    Indicative,
+    /// Does not apply here.
+    Inapplicable,
+}
+
 impl Row {
-    /// Whether every hypothesis holds and the inputs are there.
+    /// Whether every hypothesis holds and all inputs are given.
     pub fn applies(&self) -> bool {
         self.why_not.is_none()
+    }
+
+    /// How directly this row answers the question.
+    pub fn relevance(&self) -> Relevance {
+        let theorem = matches!(self.bound.kind, Kind::Necessary | Kind::Sufficient);
+        match (self.applies(), theorem && self.bound.order == Order::Exact, self.condition) {
+            (false, ..) => Relevance::Inapplicable,
+            (true, true, None) => Relevance::Proved,
+            (true, true, Some(_)) => Relevance::Conditional,
+            (true, false, _) => Relevance::Indicative,
+        }
+    }
+
+    /// What the number of parameters means for a corpus of `contexts` contexts, in one sentence; `None` where the
+    /// row has no such number.
+    pub fn reading(&self, contexts: u64) -> Option<String> {
+        let (parameters, contexts) = (self.required_parameters?, grouped(contexts));
+        let targets = self.bound.task.targets();
+        let condition = self.condition.map(|condition| format!(", {condition}")).unwrap_or_default();
+        Some(match self.bound.kind {
+            Kind::Necessary => format!(
+                "To hold every possible set of {targets} on {contexts} contexts takes at least {parameters} \
+                 parameters{condition}; this says nothing about one given corpus."
+            ),
+            Kind::Sufficient => format!("{parameters} parameters are enough to hold this corpus{condition}."),
+            Kind::Estimate | Kind::Empirical => {
+                format!("About {parameters} parameters hold {contexts} contexts{condition}.")
+            }
+        })
     }
 }
 
 impl Serialize for Row {
+    /// The fields that other programs rely on: see `RowJson`.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let number = |value: Option<Value>| value.filter(|v| v.order_of().is_none());
         let order_of = |value: Option<Value>| value.and_then(Value::order_of);
@@ -369,8 +453,10 @@ impl Serialize for Row {
             shape_parameters: self.shape_parameters,
             required_parameters: number(self.required_parameters),
             required_parameters_order_of: order_of(self.required_parameters),
+            about: self.bound.kind.about(),
             figure: self.figure.map(|figure| FigureJson {
                 name: figure.name,
+                side: figure.side,
                 unit: figure.unit,
                 value: number(Some(figure.value)),
                 value_order_of: order_of(Some(figure.value)),
@@ -400,8 +486,11 @@ struct RowJson<'a> {
     contexts: Option<Value>,
     contexts_order_of: Option<f64>,
     shape_parameters: Option<Value>,
+    /// For `kind` "necessary": what it takes to hold every choice of targets on as many contexts, not what this
+    /// corpus takes. `about` says which of the two it is.
     required_parameters: Option<Value>,
     required_parameters_order_of: Option<f64>,
+    about: About,
     figure: Option<FigureJson<'a>>,
     conditional: bool,
     condition: Option<&'a str>,
@@ -415,6 +504,7 @@ struct RowJson<'a> {
 #[derive(Serialize)]
 struct FigureJson<'a> {
     name: &'a str,
+    side: Option<Side>,
     unit: &'a str,
     value: Option<Value>,
     value_order_of: Option<f64>,
@@ -436,7 +526,33 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_value_shows_how_much_of_it_is_known() {
+    fn a_necessary_row_is_about_every_choice_and_says_so() {
+        let row = madden2024::LEMMA1.evaluate(&of_corpus(stories()));
+        assert_eq!(
+            row.reading(2637).unwrap(),
+            "To hold every possible set of next-token distributions on 2,637 contexts takes at least 2,634,363 \
+             parameters; this says nothing about one given corpus."
+        );
+        assert_eq!(serde_json::to_value(&row).unwrap()["about"], "every-choice");
+        for row in evaluate(&of_corpus(stories())).iter().filter(|row| row.bound.kind == Kind::Necessary) {
+            let reading = row.reading(2637);
+            assert!(
+                reading.is_none_or(|r| r.contains("every possible set") && r.contains("says nothing about"))
+            );
+            let statement = row.bound.statement;
+            assert!(
+                !statement.contains("this corpus") && !statement.contains("the corpus"),
+                "{}",
+                row.bound.key
+            );
+        }
+        let row = madden2024::THEOREM5.evaluate(&of_corpus(stories()));
+        assert_eq!(row.reading(2637).unwrap(), "2,643,287 parameters are enough to hold this corpus.");
+        assert_eq!((row.relevance(), row.bound.kind.about()), (Relevance::Proved, About::AnyCorpus));
+    }
+
+    #[test]
+    fn a_value_shows_how_precisely_it_is_known() {
         assert_eq!(Value::Exact(2_637).to_string(), "2,637");
         assert_eq!(Value::Real(0.10232).to_string(), "0.1023");
         assert_eq!(Value::Order(51_352.4).to_string(), "~51,352");
@@ -498,12 +614,12 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_store_and_a_corpus_out_of_reading_are_told_by_every_row() {
+    fn every_row_reports_an_empty_corpus_and_one_that_the_model_cannot_read() {
         let empty = of_corpus(CorpusFacts { contexts: 0, ..bigrams(1) });
         let narrow = Situation { parameters: Some(9), d_vocab: Some(49), ..of_corpus(bigrams(9)) };
         for bound in all() {
             assert!(bound.evaluate(&empty).why_not.unwrap().contains("nothing to store"), "{}", bound.key);
-            assert!(bound.evaluate(&narrow).why_not.unwrap().contains("vocabulary 49"), "{}", bound.key);
+            assert!(bound.evaluate(&narrow).why_not.unwrap().contains("vocabulary has 49"), "{}", bound.key);
         }
     }
 

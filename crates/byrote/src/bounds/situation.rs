@@ -1,13 +1,12 @@
-//! What is known when a bound is asked: facts of a corpus, the shape of a model, a bare number of parameters,
-//! or several of these. The hypotheses that several papers share are checked here, each with the reason it
-//! fails.
+//! What is known when a bound is evaluated: facts about a corpus, the shape of a model, a bare number of parameters,
+//! or several of these. Hypotheses that several papers share are checked here, each with the reason why it fails.
 
 use super::row::grouped;
 use crate::corpus::{Coverage, Summary};
 use crate::model::{Mixer, Shape};
 use crate::units::Nats;
 
-/// Why a bound says nothing here: the hypothesis that fails, with its numbers.
+/// Why a bound does not apply: the hypothesis that fails, with its numbers.
 pub(super) type WhyNot = String;
 
 /// The contexts of one length.
@@ -19,14 +18,14 @@ pub struct LengthFacts {
     pub contexts: u64,
 }
 
-/// What the bounds need to know of a corpus.
+/// What the bounds need to know about a corpus.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct CorpusFacts {
     /// Distinct documents kept, N_seq.
     pub sequences: u64,
     /// Tokens in the vocabulary, omega.
     pub d_vocab: u64,
-    /// Longest context asked for, T.
+    /// Longest context requested, T.
     pub n_ctx: u64,
     /// Distinct contexts, n.
     pub contexts: u64,
@@ -44,7 +43,7 @@ pub struct CorpusFacts {
     pub labels: u64,
     /// Contexts after which every token of the vocabulary occurs.
     pub full_support_contexts: u64,
-    /// T_eps for a few eps.
+    /// T_eps for a few values of eps.
     pub coverage: Vec<Coverage>,
 }
 
@@ -70,19 +69,19 @@ impl From<&Summary> for CorpusFacts {
 }
 
 impl CorpusFacts {
-    /// The longest context there is; `n_ctx` where lengths are not listed.
+    /// The longest context that occurs; `n_ctx` where lengths are not listed.
     pub fn longest_context(&self) -> u64 {
         self.lengths().max().unwrap_or(self.n_ctx)
     }
 
-    /// The length S of all contexts, or how many lengths there are.
+    /// The length S that all contexts share, or why there is none.
     pub(super) fn one_length(&self) -> Result<u64, WhyNot> {
         let shortest = self.lengths().min().unwrap_or(self.n_ctx);
         let longest = self.longest_context();
         if shortest == longest {
             Ok(longest)
         } else {
-            Err(format!("all contexts must have one length, here {shortest} to {longest} tokens"))
+            Err(format!("all contexts must have one length, here they have {shortest} to {longest} tokens"))
         }
     }
 
@@ -101,7 +100,7 @@ impl CorpusFacts {
     pub(super) fn full_support(&self) -> Result<(), WhyNot> {
         match self.contexts.saturating_sub(self.full_support_contexts) {
             0 => Ok(()),
-            some => Err(format!("every token must follow every context, {} lack some", grouped(some))),
+            some => Err(format!("every token must follow every context, but {} lack some", grouped(some))),
         }
     }
 
@@ -115,18 +114,18 @@ impl CorpusFacts {
     }
 }
 
-/// Everything a bound may look at. Fill what is known and leave the rest to `..Situation::default()`.
+/// Everything a bound may look at. Fill in what is known and leave the rest to `..Situation::default()`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Situation {
     /// The corpus to be memorized.
     pub corpus: Option<CorpusFacts>,
     /// The model.
     pub shape: Option<Shape>,
-    /// The number of parameters, where the shape is not known or counts more than its paper does.
+    /// The number of parameters, where the shape is not known or has more parameters than its paper counts.
     pub parameters: Option<u64>,
-    /// Tokens in the vocabulary, where neither shape nor corpus says it.
+    /// Tokens in the vocabulary, where neither shape nor corpus gives it.
     pub d_vocab: Option<u64>,
-    /// Longest context, where neither shape nor corpus says it.
+    /// Longest context, where neither shape nor corpus gives it.
     pub n_ctx: Option<u64>,
     /// Arithmetic operations that compute one prediction.
     pub operations: Option<u64>,
@@ -150,19 +149,19 @@ impl Default for Situation {
 }
 
 impl Situation {
-    /// omega of the model: of its shape, else as stated, else the corpus's.
+    /// omega of the model: from its shape, else as stated, else from the corpus.
     pub fn vocabulary(&self) -> Option<u64> {
         let shape = self.shape.map(|shape| shape.d_vocab);
         shape.or(self.d_vocab).or_else(|| self.corpus.as_ref().map(|corpus| corpus.d_vocab))
     }
 
-    /// T of the model: of its shape, else as stated, else the corpus's.
+    /// T of the model: from its shape, else as stated, else from the corpus.
     pub fn longest_context(&self) -> Option<u64> {
         let shape = self.shape.map(|shape| shape.n_ctx);
         shape.or(self.n_ctx).or_else(|| self.corpus.as_ref().map(CorpusFacts::longest_context))
     }
 
-    /// k of the model: as stated, else the count of its shape.
+    /// k of the model: as stated, else the count for its shape.
     pub fn parameter_count(&self) -> Option<u128> {
         self.parameters.map(u128::from).or_else(|| self.shape_parameters())
     }
@@ -198,10 +197,10 @@ impl Situation {
         match sizes {
             (Some(d_vocab), _) if corpus.d_vocab > d_vocab => {
                 let (found, known) = (grouped(corpus.d_vocab), grouped(d_vocab));
-                Err(format!("the corpus has {found} tokens, the model's vocabulary {known}"))
+                Err(format!("the corpus has {found} tokens, but the model's vocabulary has {known}"))
             }
             (_, Some(n_ctx)) if longest > n_ctx => {
-                Err(format!("the corpus has contexts of {longest} tokens, the model reads {n_ctx}"))
+                Err(format!("the corpus has contexts of {longest} tokens, but the model reads {n_ctx}"))
             }
             _ => Ok(()),
         }
@@ -212,7 +211,7 @@ impl Situation {
     pub(super) fn smooth(&self) -> Result<(), WhyNot> {
         match self.shape {
             Some(shape) if shape.has_hidden_layer() && !shape.activation.is_c1() => {
-                Err(format!("the activation must be C^1, {} is not", shape.activation))
+                Err(format!("the activation must be C^1, which {} is not", shape.activation))
             }
             _ => Ok(()),
         }
@@ -230,13 +229,13 @@ impl Situation {
         }
     }
 
-    /// The shape, if it is attention alone.
+    /// The shape, if it consists of attention alone.
     pub(super) fn attention_only_shape(&self) -> Result<Option<&Shape>, WhyNot> {
         let Some(shape) = &self.shape else { return Ok(None) };
         if shape.mixer != Mixer::Attention {
             Err(format!("the mixer must be attention, here it is {}", shape.mixer))
         } else if shape.has_hidden_layer() {
-            Err("the shape has a hidden layer, the theorem is about attention alone (d_mlp 0)".into())
+            Err("the shape has a hidden layer, but the theorem is about attention alone (d_mlp 0)".into())
         } else {
             Ok(Some(shape))
         }
@@ -252,7 +251,7 @@ impl Situation {
         }
     }
 
-    /// S, if all contexts have one length of at least two tokens. Of a shape alone, its `n_ctx`.
+    /// S, if all contexts have one length of at least two tokens. For a shape alone, its `n_ctx`.
     pub(super) fn one_length_above_one(&self) -> Result<Option<u64>, WhyNot> {
         let length = match &self.corpus {
             Some(corpus) => Some(corpus.one_length()?),
@@ -260,7 +259,7 @@ impl Situation {
         };
         match length {
             Some(length @ 0..2) => Err(format!(
-                "contexts must have at least two tokens, here {length} (attention over one token is constant)"
+                "contexts must have at least two tokens, here they have {length} (attention over one token is constant)"
             )),
             length => Ok(length),
         }
@@ -329,7 +328,7 @@ pub(super) mod examples {
         Shape { d_vocab: 50, n_ctx: 2, d_model, d_head, n_heads, d_mlp: 0, ..Shape::default() }
     }
 
-    /// Sizes that are wrong in every way a size can be, and some that are not.
+    /// Sizes at every edge of the range, and ordinary ones.
     pub(crate) fn any_size() -> BoxedStrategy<u64> {
         prop_oneof![Just(0), Just(1), Just(2), Just(u64::MAX), any::<u64>(), 0u64..10_000].boxed()
     }
@@ -392,7 +391,7 @@ mod tests {
     use crate::model::Activation;
 
     #[test]
-    fn a_shape_speaks_before_a_stated_size_and_a_stated_size_before_the_corpus() {
+    fn a_shape_takes_precedence_over_a_stated_size_and_that_over_the_corpus() {
         let mut situation = of_corpus(stories());
         assert_eq!((situation.vocabulary(), situation.longest_context()), (Some(1000), Some(9)));
         situation.d_vocab = Some(2000);
@@ -405,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_too_narrow_for_the_corpus_is_told_so_with_both_numbers() {
+    fn a_model_too_narrow_for_the_corpus_is_refused_with_both_numbers() {
         let with = |shape| Situation { shape: Some(shape), ..of_corpus(stories()) }.readable();
         assert_eq!(with(Shape { d_vocab: 1000, ..Shape::default() }), Ok(()));
         assert!(with(Shape { d_vocab: 999, ..Shape::default() }).unwrap_err().contains("1,000 tokens"));
@@ -413,13 +412,13 @@ mod tests {
     }
 
     #[test]
-    fn several_lengths_one_length_and_length_one_are_told_apart() {
+    fn several_lengths_one_length_and_length_one_are_distinguished() {
         assert!(stories().one_length().unwrap_err().contains("1 to 9"));
         assert_eq!(bigrams(10).one_length(), Ok(2));
         assert_eq!(of_corpus(bigrams(10)).one_length_above_one(), Ok(Some(2)));
         let mut unigrams = bigrams(10);
         unigrams.by_length[0].length = 1;
-        assert!(of_corpus(unigrams).one_length_above_one().unwrap_err().contains("here 1"));
+        assert!(of_corpus(unigrams).one_length_above_one().unwrap_err().contains("they have 1"));
     }
 
     #[test]

@@ -8,23 +8,18 @@
 //! |---|---|---|
 //! | n, C | N, C | points, labels |
 //!
-//! Hypotheses, assumed: points separated from each other by a distance of no small order (it enters a
-//! logarithm); weights of about sqrt n bits. It is no statement about a transformer, so no shape is judged; a
-//! number of parameters is. Constants and logarithms are hidden. A context with several next tokens counts
-//! with its most frequent one. Changed: nothing. The exact construction of
-//! [`kajitsuka2024`](super::kajitsuka2024) is of this kind, with its constants.
+//! Hypotheses. The points are separated (the distance enters a logarithm): the row carries this as its condition,
+//! since the contexts would first have to be turned into points (see `points.rs`). Weights of about
+//! sqrt n bits (assumed). Constants and logarithms are hidden. A context with several next tokens counts with its
+//! most frequent one. Changed: nothing. The exact construction of [`kajitsuka2024`](super::kajitsuka2024) is of
+//! this kind, with its constants and with the map from contexts to numbers counted.
 //!
 //! Reference: G. Vardi, G. Yehudai, O. Shamir, "On the Optimal Memorization Power of ReLU Neural Networks",
 //! ICLR 2022, arXiv:2110.03187v1, abstract.
 
-use super::row::{Bound, Findings, Kind, Order, Paper, Task};
-
-/// The publication.
-pub static PAPER: Paper = Paper {
-    key: "vardi2022",
-    title: "On the Optimal Memorization Power of ReLU Neural Networks",
-    source: "arXiv:2110.03187v1, ICLR 2022",
-};
+use super::points::{self, NEEDS_SIZE, SEPARATED};
+use super::row::{Bound, Kind, Order, Task};
+use crate::bibliography::VARDI2022;
 
 /// The deep network.
 pub static DEEP: Bound = Bound {
@@ -35,23 +30,12 @@ pub static DEEP: Bound = Bound {
     order: Order::UpToLogs,
     expression: "k = O~(sqrt n)",
     statement: "A deep narrow ReLU network labels n separated points with about sqrt n parameters of about \
-                sqrt n bits.",
-    needs: "a corpus, or a parameter count",
-    paper: &PAPER,
+                sqrt n bits; how contexts become points is not counted.",
+    needs: NEEDS_SIZE,
+    paper: &VARDI2022,
     place: "abstract",
-    judge: |s| {
-        Ok(Findings {
-            contexts: s.parameters.map(|k| (k as f64).powi(2).into()),
-            required_parameters: s.contexts().map(|n| parameters(n).into()),
-            ..Findings::default()
-        })
-    },
+    judge: |s| points::order(s, SEPARATED, f64::sqrt, |k| k * k),
 };
-
-/// sqrt n, constant and logarithms set to one.
-pub fn parameters(n: u64) -> f64 {
-    (n as f64).sqrt()
-}
 
 #[cfg(test)]
 mod tests {
@@ -68,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn a_one_layer_shape_is_not_judged_by_it() {
+    fn a_one_layer_shape_gets_no_number() {
         assert!(!DEEP.evaluate(&of_shape(Shape::default())).applies());
     }
 }

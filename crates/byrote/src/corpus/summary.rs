@@ -21,7 +21,9 @@ pub struct LengthSummary {
     pub floor_nats: Nats,
 }
 
-/// T_eps of dana2024: the fewest contexts that make up all but epsilon of the predictions.
+/// T_eps of dana2024: the fewest contexts that make up at least 1 - epsilon of the predictions.
+///
+/// The paper says "greater than 1 - epsilon". With "at least", T_0 is the number of all contexts, as the paper uses it.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct Coverage {
     /// The share of predictions left out.
@@ -33,7 +35,7 @@ pub struct Coverage {
 /// The values of epsilon reported, in units of 1e-5.
 const EPSILONS_1E5: [u32; 7] = [50_000, 20_000, 10_000, 5_000, 1_000, 100, 0];
 
-/// The figures of a corpus, in the words of DESIGN's JSON contract.
+/// The figures of a corpus. Its JSON form is what `byrote corpus --json` prints.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Summary {
     /// Documents kept.

@@ -69,7 +69,7 @@ fn subtitle(picture: &Picture, omega: u64) -> String {
     let any = |kind| picture.curves.iter().any(|curve| curve.kind == kind);
     let mut text = format!("What is known about storing contexts over {} tokens.", grouped(omega));
     if any(Kind::Necessary) {
-        text += " No model of its task can be above a line marked \u{201c}at most\u{201d}.";
+        text += " No model above a line marked \u{201c}at most\u{201d} holds every choice of targets.";
     }
     if any(Kind::Sufficient) {
         text += " Some weights reach every line marked \u{201c}at least\u{201d}.";

@@ -1,5 +1,6 @@
 //! How pages write numbers and references.
 
+use crate::bibliography::{Paper, paper};
 pub(super) use crate::units::grouped as thousands;
 use crate::units::{Number, grouped_number};
 use byrote_figures::html::Reference;
@@ -39,49 +40,11 @@ pub(super) fn brief(x: f64) -> String {
 
 /// The references of the papers with these keys.
 pub(super) fn references(keys: &[&str]) -> Vec<Reference> {
-    const PAPERS: [(&str, &str, &str); 7] = [
-        (
-            "madden2024",
-            "L. Madden, C. Fox, C. Thrampoulidis. Next-token prediction capacity: general upper bounds and a lower bound for \
-             transformers.",
-            "https://arxiv.org/abs/2405.13718",
-        ),
-        (
-            "dana2024",
-            "L. Dana, M. S. Pydi, Y. Chevaleyre. Memorization in attention-only transformers.",
-            "https://arxiv.org/abs/2411.10115",
-        ),
-        (
-            "kajitsuka2024",
-            "T. Kajitsuka, I. Sato. On the optimal memorization capacity of transformers.",
-            "https://arxiv.org/abs/2409.17677",
-        ),
-        (
-            "sander2024",
-            "M. E. Sander, G. Peyr\u{e9}. Towards understanding the universality of transformers for next-token prediction.",
-            "https://arxiv.org/abs/2410.03011",
-        ),
-        (
-            "mahdavi2024",
-            "S. Mahdavi, R. Liao, C. Thrampoulidis. Memorization capacity of multi-head attention in transformers.",
-            "https://arxiv.org/abs/2306.02010",
-        ),
-        (
-            "allenzhu2024",
-            "Z. Allen-Zhu, Y. Li. Physics of language models: part 3.3, knowledge capacity scaling laws.",
-            "https://arxiv.org/abs/2404.05405",
-        ),
-        (
-            "morris2025",
-            "J. X. Morris and others. How much do language models memorize?",
-            "https://arxiv.org/abs/2505.24832",
-        ),
-    ];
-    let known = |key: &&str| PAPERS.iter().find(|p| p.0 == *key);
-    keys.iter()
-        .filter_map(known)
-        .map(|&(key, words, address)| Reference::new(key, words).address(address))
-        .collect()
+    let entry = |paper: &Paper| {
+        let reference = Reference::new(paper.key, paper.citation());
+        paper.address.iter().fold(reference, |reference, &address| reference.address(address))
+    };
+    keys.iter().filter_map(|key| paper(key)).map(entry).collect()
 }
 
 #[cfg(test)]

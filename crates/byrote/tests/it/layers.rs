@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// From the bottom to the top; a module uses itself and what stands in a row before its own.
 const LAYERS: &[&[&str]] = &[
-    &["units"],
+    &["units", "bibliography"],
     &["error", "foreign"],
     &["observe"],
     &["num", "output"],

@@ -85,7 +85,10 @@ impl Study {
                 Exhibit::new(figure)
                     .name("bounds")
                     .alt("Contexts that a model can store against its parameters, one line per published bound, with this corpus.")
-                    .caption("The published bounds that apply. Dashed lines are known only up to a constant."),
+                    .caption(
+                        "The bounds that apply. A model above a line marked \u{201c}at most\u{201d} cannot hold every choice of \
+                         targets; that says nothing about this one corpus. Dashed lines are known only up to a constant.",
+                    ),
             );
         }
         let columns = [

@@ -1,11 +1,13 @@
 //! One sentence for a corpus, a model, or both.
 //!
-//! What is *guaranteed* rests on madden2024 Theorems 5 and 7 alone: a hidden layer with as many neurons as
-//! there are contexts. What is *excluded* rests on its Lemma 1, and only for arbitrary distributions: a given
-//! corpus may be easier, so the sentence never says that training will fail. The vocabulary of the corpus
-//! decides there, since a model with a wider one needs no fewer parameters for the tokens that occur.
-//! Attention alone (dana2024) is held to general position, which only its builder can confirm, and to
-//! associations while its output is too narrow for distributions.
+//! What is *guaranteed* rests on Theorems 5 and 7 of madden2024 alone: a hidden layer with as many neurons as there
+//! are contexts. Attention alone (dana2024) is guaranteed only for contexts in general position, which its builder
+//! checks, and only for associations while its output is too narrow for distributions.
+//!
+//! Nothing here ever says that a corpus is out of reach. Lemma 1 of madden2024 says what it takes to hold *every*
+//! choice of distributions on n contexts; one given corpus may need far fewer parameters. Where a model is smaller
+//! than that, the sentence says so and what it does not imply. The vocabulary of the corpus decides there, since a
+//! model with a wider vocabulary needs no fewer parameters for the tokens that occur.
 
 use super::row::{Bound, Row, Task, grouped};
 use super::situation::{CorpusFacts, Situation};
@@ -23,17 +25,18 @@ pub enum Answer {
     Conditional,
     /// No theorem decides.
     Open,
-    /// It cannot hold arbitrary distributions on so many contexts.
-    Excluded,
+    /// The model is too small to hold every choice of distributions on this many contexts. No theorem decides whether
+    /// it holds this corpus.
+    NotEveryChoice,
     /// The model cannot read the corpus.
     Unreadable,
-    /// Only one of corpus and model is known: limits for the other.
+    /// Only one of corpus and model is known; the sentence gives limits for the other.
     Limits,
     /// Nothing is known.
     Nothing,
 }
 
-/// The answer and the sentence that gives it.
+/// An answer and the sentence that explains it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Verdict {
     /// For programs.
@@ -42,23 +45,23 @@ pub struct Verdict {
     pub sentence: String,
 }
 
-/// What the bounds say of this situation as a whole.
+/// What the bounds say about this situation as a whole.
 pub fn verdict(situation: &Situation) -> Verdict {
     let (answer, sentence) = match (&situation.corpus, situation.parameter_count()) {
         (Some(corpus), Some(k)) => for_both(situation, corpus, k),
         (Some(corpus), None) => (Answer::Limits, for_corpus(corpus)),
         (None, Some(k)) => (Answer::Limits, for_model(situation, k)),
         (None, None) => {
-            (Answer::Nothing, "give a corpus, a shape, a parameter count, or several of these".into())
+            (Answer::Nothing, "nothing to judge: give a corpus, a shape or a parameter count".into())
         }
     };
     Verdict { answer, sentence }
 }
 
-/// What the theorems promise of the model: the contexts, by which bound, and under which condition.
+/// What the theorems guarantee about the model: how many contexts, by which bound, and under which condition.
 ///
 /// The first of these that gives a number: Theorem 5 or 7 of madden2024, which prove it; Theorem 1 of dana2024,
-/// which gives one only where its output is no bottleneck; the associations of its Corollary 1.
+/// which gives one only where its output is not a bottleneck; the associations of its Corollary 1.
 pub(super) fn promised(situation: &Situation) -> Option<(u128, Row)> {
     let bounds = [&madden2024::THEOREM5, &madden2024::THEOREM7, &dana2024::THEOREM1, &dana2024::D2];
     let mut rows = bounds.into_iter().map(|bound| bound.evaluate(situation));
@@ -83,7 +86,7 @@ fn for_both(situation: &Situation, corpus: &CorpusFacts, k: u128) -> (Answer, St
             None => (
                 Answer::Guaranteed,
                 format!(
-                    "guaranteed: some weights come as near to the floor as wished, since the model holds any \
+                    "guaranteed: some weights get arbitrarily close to the floor, since the model holds any \
                      distributions on {held} contexts and the corpus has {contexts} ({}, {place})",
                     paper.key
                 ),
@@ -92,7 +95,7 @@ fn for_both(situation: &Situation, corpus: &CorpusFacts, k: u128) -> (Answer, St
                 Answer::Conditional,
                 format!(
                     "guaranteed for {} {condition}: the model then holds {held} contexts and the corpus has \
-                     {contexts} ({}, {place}); build it and see",
+                     {contexts} ({}, {place}); build the model to find out",
                     task_name(*task),
                     paper.key
                 ),
@@ -102,17 +105,17 @@ fn for_both(situation: &Situation, corpus: &CorpusFacts, k: u128) -> (Answer, St
     let needed = madden2024::min_parameters(corpus.contexts, corpus.d_vocab);
     if situation.smooth().is_ok() && k < needed {
         let sentence = format!(
-            "not guaranteed, and impossible for arbitrary distributions on so many contexts: {contexts} of \
-             them need {} parameters, the model has {} (madden2024, Lemma 1); this corpus may be easier: \
-             train it and see",
+            "not guaranteed: to hold every possible set of next-token distributions on {contexts} contexts takes \
+             at least {} parameters and the model has {} (madden2024, Lemma 1); that says nothing about this \
+             corpus, which may need far fewer, so build or train the model to find out",
             grouped(needed),
             grouped(k)
         );
-        return (Answer::Excluded, sentence);
+        return (Answer::NotEveryChoice, sentence);
     }
     let sentence = format!(
-        "not guaranteed and not excluded: no theorem decides whether {} parameters of this kind hold \
-         {contexts} contexts; train it and see",
+        "not guaranteed: no theorem decides whether {} parameters of this kind hold {contexts} contexts; build or \
+         train the model to find out",
         grouped(k)
     );
     (Answer::Open, sentence)
@@ -135,10 +138,11 @@ fn for_corpus(corpus: &CorpusFacts) -> String {
             .min_by_key(|f| f.parameters)
             .map_or("none".into(), |f| format!("{} ({})", grouped(f.parameters), f.key))
     };
-    // A model of the distributions has the most frequent next tokens too.
+    // A model of the distributions has the most frequent next tokens as well.
     format!(
-        "no smooth model with fewer than {least} parameters reproduces every distribution on these {n} \
-         contexts; the smallest guaranteed to has {}, and for the most frequent next token alone {} suffice",
+        "the smallest model guaranteed to hold this corpus has {} parameters, and {} are enough for the most frequent \
+         next tokens alone; to hold every possible set of next-token distributions on {n} contexts takes at least \
+         {least}, which says nothing about this one corpus",
         smallest(&[Task::Distribution]),
         smallest(&[Task::Distribution, Task::Association]),
     )
@@ -152,19 +156,26 @@ fn for_model(situation: &Situation, k: u128) -> String {
             Some(condition) => format!("holds {task} on {held} contexts {condition}"),
         }
     });
+    if situation.vocabulary().is_none() {
+        return format!(
+            "the size alone, {} parameters, guarantees nothing; give the size of its vocabulary, or a corpus, for a \
+             limit",
+            grouped(k)
+        );
+    }
     let at_most = madden2024::LEMMA1.evaluate(situation);
     let at_most = match (at_most.contexts.and_then(|held| held.count()), at_most.why_not) {
         (Some(held), _) => {
-            format!("cannot hold arbitrary distributions on more than {} contexts", grouped(held))
+            format!("cannot hold every choice of distributions on more than {} contexts", grouped(held))
         }
         (None, why_not) => {
-            format!("Lemma 1 of madden2024 sets it no limit ({})", why_not.unwrap_or_default())
+            format!("has no limit by Lemma 1 of madden2024 ({})", why_not.unwrap_or_default())
         }
     };
     let k = grouped(k);
     match at_least {
         Some(at_least) => format!("a model of this shape, {k} parameters, {at_least}, and {at_most}"),
-        None => format!("a model with {k} parameters is guaranteed nothing by its size alone, and {at_most}"),
+        None => format!("the size alone, {k} parameters, guarantees nothing; such a model {at_most}"),
     }
 }
 
@@ -205,15 +216,24 @@ mod tests {
     }
 
     #[test]
-    fn far_too_few_parameters_are_excluded_for_arbitrary_distributions_only() {
+    fn a_model_too_small_for_every_choice_is_never_said_to_be_too_small_for_the_corpus() {
         let verdict = with(stories_shape(512));
-        assert_eq!(verdict.answer, Answer::Excluded);
+        assert_eq!(verdict.answer, Answer::NotEveryChoice);
         assert!(
-            verdict.sentence.starts_with(
-                "not guaranteed, and impossible for arbitrary distributions on so many contexts"
-            )
+            verdict.sentence.starts_with("not guaranteed: to hold every possible set"),
+            "{}",
+            verdict.sentence
         );
-        assert!(verdict.sentence.contains("2,634,363") && verdict.sentence.ends_with("train it and see"));
+        assert!(verdict.sentence.contains("at least 2,634,363 parameters"));
+        assert!(verdict.sentence.contains("says nothing about this corpus"));
+    }
+
+    #[test]
+    fn no_verdict_calls_a_corpus_impossible() {
+        for d_mlp in [1, 512, 2600, 2637] {
+            let sentence = with(stories_shape(d_mlp)).sentence;
+            assert!(!sentence.contains("impossible") && !sentence.contains("cannot"), "{sentence}");
+        }
     }
 
     #[test]
@@ -224,26 +244,26 @@ mod tests {
     }
 
     #[test]
-    fn a_model_that_cannot_read_the_corpus_is_told_first() {
+    fn a_model_that_cannot_read_the_corpus_is_reported_first() {
         assert_eq!(with(Shape { n_ctx: 4, ..stories_shape(5000) }).answer, Answer::Unreadable);
     }
 
     #[test]
     fn attention_alone_is_guaranteed_in_general_position() {
-        // 50 heads of 2 and the skip hold 102; for 103 nothing is promised, and 103 * 49 parameters are not
-        // there.
+        // 50 heads of 2 and the skip connection hold 102; for 103 nothing is guaranteed, and the model has fewer
+        // than 103 * 49 parameters.
         let on = |n| verdict(&Situation { shape: Some(attention_only(2, 2, 50)), ..of_corpus(bigrams(n)) });
         assert_eq!(on(102).answer, Answer::Conditional);
         let sentence = on(102).sentence;
         assert!(sentence.starts_with("guaranteed for associations if in general position"), "{sentence}");
-        assert_eq!(on(103).answer, Answer::Excluded);
+        assert_eq!(on(103).answer, Answer::NotEveryChoice);
     }
 
     #[test]
     fn a_corpus_alone_gives_both_sizes() {
         let Verdict { answer, sentence } = verdict(&of_corpus(stories()));
         assert_eq!(answer, Answer::Limits);
-        assert!(sentence.contains("fewer than 2,634,363 parameters"), "{sentence}");
+        assert!(sentence.contains("takes at least 2,634,363, which says nothing"), "{sentence}");
         assert!(
             sentence.contains("2,643,283 (madden2024-average)") && sentence.contains("3,875 (kajitsuka2024)")
         );
@@ -255,12 +275,17 @@ mod tests {
         assert_eq!(
             sentence(of_shape(stories_shape(2637))),
             "a model of this shape, 2,698,997 parameters, holds any distributions on 2,637 contexts, and \
-             cannot hold arbitrary distributions on more than 2,701 contexts"
+             cannot hold every choice of distributions on more than 2,701 contexts"
         );
         let bare = Situation { parameters: Some(9990), d_vocab: Some(1000), ..Situation::default() };
-        assert!(sentence(bare).ends_with("cannot hold arbitrary distributions on more than 10 contexts"));
+        assert!(
+            sentence(bare).ends_with("cannot hold every choice of distributions on more than 10 contexts")
+        );
         let relu = Shape { activation: Activation::Relu, ..stories_shape(4) };
-        assert!(sentence(of_shape(relu)).contains("sets it no limit (the activation must be C^1"));
+        assert!(
+            sentence(of_shape(relu))
+                .contains("has no limit by Lemma 1 of madden2024 (the activation must be C^1")
+        );
         let attention = |d, heads| sentence(of_shape(attention_only(d, d, heads)));
         assert!(attention(10, 20).contains("holds associations on 210 contexts if in general position"));
         assert!(attention(49, 2).contains("holds distributions on 147 contexts if in general position"));
@@ -272,11 +297,14 @@ mod tests {
         // Two contexts, two tokens: 2 * 2 + 2 + 2 + 2 + 9 parameters of averaging beat the square root.
         let few = CorpusFacts { contexts: 2, d_vocab: 2, labels: 2, ..stories() };
         let sentence = verdict(&of_corpus(few)).sentence;
-        assert!(sentence.ends_with("next token alone 19 (madden2024-average) suffice"), "{sentence}");
+        assert!(
+            sentence.contains("and 19 (madden2024-average) are enough for the most frequent"),
+            "{sentence}"
+        );
     }
 
     #[test]
-    fn an_empty_corpus_is_nothing_to_store() {
+    fn an_empty_corpus_has_nothing_to_store() {
         let empty = CorpusFacts { contexts: 0, ..stories() };
         let with_model = Situation { shape: Some(stories_shape(1)), ..of_corpus(empty.clone()) };
         for situation in [of_corpus(empty), with_model] {
@@ -291,7 +319,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_guaranteed_is_never_excluded(
+        fn a_hidden_layer_is_guaranteed_exactly_from_one_neuron_per_context(
             n in 1u64..3000, d_vocab in 2u64..2000, d_mlp in 1u64..3000, d_model in 1u64..40,
         ) {
             let corpus = CorpusFacts { contexts: n, d_vocab, ..stories() };

@@ -1,4 +1,4 @@
-//! How counts and notes read: separated thousands, a noun in its number, two notes as one.
+//! Small phrases of the table: counts with their nouns, and notes joined into one.
 
 pub(crate) use crate::units::grouped;
 
@@ -7,7 +7,7 @@ pub(crate) fn counted(count: u64, noun: &str) -> String {
     format!("{} {noun}{}", grouped(count), if count == 1 { "" } else { "s" })
 }
 
-/// Two notes as one.
+/// Two optional notes as one.
 pub(crate) fn joined(first: Option<String>, second: Option<String>) -> Option<String> {
     match (first, second) {
         (Some(first), Some(second)) => Some(format!("{first}; {second}")),
@@ -25,7 +25,7 @@ mod tests {
     }
 
     #[test]
-    fn a_noun_follows_its_count_and_a_note_its_note() {
+    fn a_noun_agrees_with_its_count_and_notes_are_joined() {
         assert_eq!([1, 2000].map(|n| counted(n, "head")), ["1 head", "2,000 heads"]);
         assert_eq!(joined(Some("a".into()), Some("b".into())).unwrap(), "a; b");
         assert_eq!(joined(None, Some("b".into())).unwrap(), "b");

@@ -1,0 +1,220 @@
+//! What `byrote bounds` prints: the verdict first, then the rows in the order of how directly they answer.
+
+use crate::ui::{Table, thousands};
+use byrote::bounds::families::{Family, Guarantee};
+use byrote::bounds::{CorpusFacts, Kind, Order, Relevance, Row, Side, Situation, Value, Verdict};
+use byrote::model::{Mixer, Shape};
+use std::fmt::Write as _;
+
+/// What everything below is computed from, and what the library said about it.
+pub struct Text<'a> {
+    pub situation: &'a Situation,
+    pub title: &'a str,
+    pub rows: &'a [Row],
+    pub families: &'a [Family],
+    pub verdict: &'a Verdict,
+}
+
+impl Text<'_> {
+    /// The whole text.
+    pub fn render(&self) -> String {
+        let mut out = subject(self.situation, self.title);
+        let _ = write!(out, "\nVerdict: {}.\n", self.verdict.sentence.trim_end_matches('.'));
+        for (relevance, title) in [
+            (Relevance::Proved, "Proved, with every hypothesis checked:"),
+            (Relevance::Conditional, "Proved under a condition that is not checked:"),
+            (
+                Relevance::Indicative,
+                "Orders of growth, estimates and experiments (~ means that the constant is set to one):",
+            ),
+        ] {
+            out += &self.group(relevance, title);
+        }
+        if self.rows.iter().any(|row| row.applies() && row.bound.kind == Kind::Necessary) {
+            out += "\n\"Every choice\" is what it takes to hold every possible set of targets on this many contexts. It says\n\
+                    nothing about one given corpus, which may need far fewer parameters.\n";
+        }
+        out + &notes(self.rows) + &families(self.families) + &inapplicable(self.rows)
+    }
+
+    /// The rows of one relevance as a table, those with a number of contexts or parameters first.
+    fn group(&self, relevance: Relevance, title: &str) -> String {
+        let mut rows: Vec<_> = self.rows.iter().filter(|row| row.relevance() == relevance).collect();
+        if rows.is_empty() {
+            return String::new();
+        }
+        rows.sort_by_key(|row| row.contexts.is_none() && row.required_parameters.is_none());
+        let corpus = self.situation.corpus.as_ref();
+        let with_model = self.situation.parameter_count().is_some();
+        let parameters = corpus.map(|c| format!("parameters for {} contexts", thousands(c.contexts)));
+        let mut heads = vec!["bound", "task", "kind"];
+        heads.extend(with_model.then_some(match self.situation.shape {
+            Some(_) => "the model holds (contexts)",
+            None => "a model of this size holds (contexts)",
+        }));
+        heads.extend(parameters.as_deref());
+        heads.push("");
+        let mut table = Table::new(&heads, &[0, 1, 2, heads.len() - 1]);
+        for row in rows {
+            let mut cells =
+                vec![row.bound.key.to_owned(), row.bound.task.to_string(), row.bound.kind.to_string()];
+            if with_model {
+                cells.push(row.contexts.map_or("-".into(), |held| holds(row, held)));
+            }
+            if corpus.is_some() {
+                cells.push(row.required_parameters.map_or("-".into(), |needed| needs(row, needed)));
+            }
+            cells.push(remarks(row));
+            table.row(cells);
+        }
+        format!("\n{title}\n{}", table.render())
+    }
+}
+
+/// The corpus and the model that the bounds are evaluated for.
+fn subject(situation: &Situation, title: &str) -> String {
+    let mut out = situation.corpus.as_ref().map(|corpus| about_corpus(corpus, title)).unwrap_or_default();
+    if let Some(shape) = &situation.shape {
+        out += &about_shape(shape);
+    } else if let Some(k) = situation.parameters {
+        let tokens = situation.vocabulary().map(|omega| format!(", {} tokens", thousands(omega)));
+        let n_ctx = situation.longest_context().map(|n| format!(", contexts up to {n}"));
+        let sizes = [tokens, n_ctx].into_iter().flatten().collect::<String>();
+        let _ = writeln!(out, "model   {} parameters{sizes}", thousands(k));
+    }
+    out
+}
+
+fn about_corpus(corpus: &CorpusFacts, title: &str) -> String {
+    let mut out = format!(
+        "corpus  {title}: {} contexts, {} tokens, longest context {}\n",
+        thousands(corpus.contexts),
+        thousands(corpus.d_vocab),
+        corpus.longest_context()
+    );
+    if corpus.contradictions() > 0 {
+        let _ = writeln!(
+            out,
+            "        {} contexts have more than one next token; as an association, the most frequent one counts",
+            thousands(corpus.contradictions())
+        );
+    }
+    out
+}
+
+fn about_shape(shape: &Shape) -> String {
+    let mixer = match shape.mixer {
+        Mixer::Attention => {
+            format!("{} head{} of {}", shape.n_heads, if shape.n_heads == 1 { "" } else { "s" }, shape.d_head)
+        }
+        Mixer::Average => "token averaging".into(),
+    };
+    let hidden = match shape.d_mlp {
+        0 => "no hidden layer".into(),
+        1 => format!("1 {} neuron", shape.activation),
+        m => format!("{} {} neurons", thousands(m), shape.activation),
+    };
+    format!(
+        "model   width {}, {mixer}, {hidden}, {} tokens, contexts up to {}: {} parameters\n",
+        shape.d_model,
+        thousands(shape.d_vocab),
+        shape.n_ctx,
+        thousands(shape.parameters().total())
+    )
+}
+
+/// How many contexts the model holds, and on which side of the truth that is.
+fn holds(row: &Row, held: Value) -> String {
+    match row.bound.kind.side() {
+        Side::AtLeast => format!("at least {held}"),
+        Side::AtMost => format!("every choice: at most {held}"),
+        Side::About => about(held),
+    }
+}
+
+/// How many parameters are enough for the corpus, or how many every choice of targets on as many contexts takes.
+fn needs(row: &Row, needed: Value) -> String {
+    match (row.bound.kind.side(), row.condition) {
+        (Side::AtLeast, None) => format!("{needed} are enough"),
+        (Side::AtLeast, Some(_)) => format!("{needed} on a condition"),
+        (Side::AtMost, _) => format!("every choice: at least {needed}"),
+        (Side::About, _) => about(needed),
+    }
+}
+
+fn about(value: Value) -> String {
+    if value.order_of().is_some() { value.to_string() } else { format!("about {value}") }
+}
+
+/// What else a row says: its figure, its condition, and its formula where only the order is known.
+fn remarks(row: &Row) -> String {
+    let figure = row.figure.map(|figure| {
+        let side = match figure.side {
+            Some(Side::AtLeast) => "at least ",
+            Some(Side::AtMost) => "at most ",
+            Some(Side::About) => "about ",
+            None => "",
+        };
+        format!("{}: {side}{} {}", figure.name, figure.value, figure.unit).trim_end().to_owned()
+    });
+    let formula = (row.bound.order != Order::Exact).then(|| row.bound.expression.to_owned());
+    let condition = row.condition.map(str::to_owned);
+    [figure, formula, condition].into_iter().flatten().collect::<Vec<_>>().join("; ")
+}
+
+/// What the numbers rest on.
+fn notes(rows: &[Row]) -> String {
+    let mut table = Table::new(&[], &[0, 1]);
+    let mut any = false;
+    for (row, note) in rows.iter().filter_map(|row| row.applies().then_some(row).zip(row.note.as_ref())) {
+        table.row(vec![format!("  {}", row.bound.key), note.clone()]);
+        any = true;
+    }
+    if any { format!("\nNotes:\n{}", table.render().trim_start_matches('\n')) } else { String::new() }
+}
+
+/// The smallest model of each family.
+fn families(families: &[Family]) -> String {
+    if families.is_empty() {
+        return String::new();
+    }
+    let heads = ["  family", "task", "width", "heads", "neurons", "parameters", ""];
+    let mut table = Table::new(&heads, &[0, 1, 6]);
+    for family in families {
+        let dimension =
+            |get: fn(&Shape) -> u64| family.shape.as_ref().map_or("-".into(), |s| thousands(get(s)));
+        let heads = family.shape.as_ref().filter(|s| s.mixer == Mixer::Attention);
+        let reason = family.reason.clone().unwrap_or_default();
+        let known = match family.guarantee {
+            Guarantee::Proved => "guaranteed".into(),
+            Guarantee::Conditional => reason,
+            Guarantee::Unproved => format!("not guaranteed: {reason}"),
+        };
+        table.row(vec![
+            format!("  {}", family.name),
+            family.task.to_string(),
+            dimension(|s| s.d_model),
+            heads.map_or("-".into(), |s| format!("{} x {}", thousands(s.n_heads), thousands(s.d_head))),
+            dimension(|s| s.d_mlp),
+            thousands(family.parameters),
+            family.note.iter().fold(known, |known, note| format!("{known}; {note}")),
+        ]);
+    }
+    format!("\nSmallest models for this corpus:\n{}", table.render())
+}
+
+/// The bounds that do not apply, one line per reason.
+fn inapplicable(rows: &[Row]) -> String {
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (row, why_not) in rows.iter().filter_map(|row| Some((row, row.why_not.as_deref()?))) {
+        match reasons.iter_mut().find(|(reason, _)| *reason == why_not) {
+            Some((_, keys)) => keys.push(row.bound.key),
+            None => reasons.push((why_not, vec![row.bound.key])),
+        }
+    }
+    let mut out = String::new();
+    for (reason, keys) in &reasons {
+        let _ = write!(out, "  {reason}:\n    {}\n", keys.join(", "));
+    }
+    if out.is_empty() { out } else { format!("\nNot applicable here, by reason:\n{out}") }
+}
