@@ -1,6 +1,6 @@
 //! Theorem 2 as numbers: how far a look-up table blurred by noise is from an encoder of random codes.
 //!
-//! **Statement** (repaired, E10). Let W have rows w_1..w_N with |<w_i, w_j> - [i = j]| <= C < 1/2, g the most likely next token
+//! **Statement** (in the tighter form of E10; the paper's H is minus the entropy). Let W have rows w_1..w_N with |<w_i, w_j> - [i = j]| <= C < 1/2, g the most likely next token
 //! of a context, H its entropy. Some encoder with these W has
 //!
 //! ```text
