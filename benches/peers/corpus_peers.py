@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Contexts and floor of documents in memory: byrote against DuckDB and Polars.
+"""Benchmark of counting contexts and the floor in memory: byrote against DuckDB and Polars.
 
     python3 benches/peers/corpus_peers.py [--documents 2000000] [--rounds 5] [--threads 2]
                                           [--byrote PATH | --byrote none] [--plain]
@@ -11,24 +11,23 @@ Each program reports the number of contexts, of predictions, of deterministic co
 
 with c_i the count of context i and n_ig how often token g follows it.
 
-Each measurement is a process of its own: the documents are loaded and the program warmed up on a
-thousand of them, then one computation is timed. Rounds are interleaved, so that a slow spell of the
-machine hits all programs alike. Peak memory is that of the whole process, its copy of the documents
-included.
+Each measurement runs in its own process, which loads the documents, warms up on a thousand of them and
+then times one computation. Rounds are interleaved, so that a slow phase of the machine affects all
+programs alike. Peak memory is that of the whole process, including its copy of the documents.
 
-The peers get the fastest formulation found for them, the same for both: four 16-bit ids are packed
-into a 64-bit key, the whole documents are grouped once, and every shorter prefix is grouped from the
-result for the next longer one. DuckDB runs that as one query of materialised steps with counts as
-doubles (its sums of 64-bit integers go through 128 bits); Polars runs a lazy step a length on its
-streaming engine. Slower for DuckDB at 2,000,000 documents: temporary tables, ten columns as the key,
-a fresh group-by of the table for every length, and sorting with window functions. Slower for Polars:
-one lazy plan for all lengths, ten columns as the key, a fresh group-by for every length, and sorting.
---plain adds the ten-column chain of each as two more rows: what one would write first.
+The peers use the fastest formulation found for them, the same for both: four 16-bit ids are packed into
+a 64-bit key, whole documents are grouped once, and every shorter prefix is grouped from the result for
+the next longer one. DuckDB runs this as one query of materialized steps with counts as doubles (its sums
+of 64-bit integers go through 128 bits). Polars runs one lazy step per length on its streaming engine.
+Slower for DuckDB at 2,000,000 documents: temporary tables, ten columns as the key, a fresh group-by of
+the table for every length, and sorting with window functions. Slower for Polars: one lazy plan for all
+lengths, ten columns as the key, a fresh group-by for every length, and sorting. --plain adds the
+ten-column chain of each as two more rows: the obvious first version.
 
-Then the program itself reads the same documents as text from disk, and both rates are set beside the
-rate at which one thread copies memory, so that the distance to the limit is visible.
+Then the program itself reads the same documents as text from disk. Both rates are compared with the rate
+at which one thread copies memory, to show the distance to the limit of the machine.
 
-Exit status: 0 the numbers agree, 1 they do not, 2 something could not be run.
+Exit status: 0 if the numbers agree, 1 if they do not, 2 if something could not be run.
 """
 
 import argparse
@@ -49,8 +48,8 @@ REQUIREMENTS = Path(__file__).with_name("requirements.txt")
 ENVIRONMENT = TARGET / "peers-venv"
 DEFAULT_BINARY = Path("target/release/examples/count_ids")
 
-WIDTH = 10  # ids in a document: the longest context has WIDTH - 1
-IDS_PER_KEY = 4  # 16-bit ids in a 64-bit key
+WIDTH = 10  # ids per document; the longest context has WIDTH - 1
+IDS_PER_KEY = 4  # 16-bit ids per 64-bit key
 EXACT = ("contexts", "predictions", "deterministic_contexts")
 FLOOR_TOLERANCE = 1e-9  # relative
 
@@ -63,14 +62,14 @@ class CannotRun(Exception):
 
 
 def enter_environment():
-    """Make the virtual environment if it is missing or out of date, and start again inside it."""
+    """Create the virtual environment if it is missing or out of date, and restart inside it."""
     if Path(sys.prefix).resolve() == ENVIRONMENT.resolve():
         return
     python = ENVIRONMENT / "bin" / "python"
     stamp = ENVIRONMENT / "requirements.sha256"
     wanted = hashlib.sha256(REQUIREMENTS.read_bytes()).hexdigest()
     if not (python.exists() and stamp.exists() and stamp.read_text() == wanted):
-        print("making %s" % ENVIRONMENT.relative_to(ROOT), file=sys.stderr)
+        print("creating %s" % ENVIRONMENT.relative_to(ROOT), file=sys.stderr)
         venv.create(ENVIRONMENT, with_pip=True, clear=True)
         install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
         if subprocess.run(install + ["--requirement", str(REQUIREMENTS)]).returncode:
@@ -80,7 +79,7 @@ def enter_environment():
 
 
 def documents_file(n_documents):
-    """[n_documents, WIDTH] ids, Zipf with shared beginnings; written once and kept."""
+    """Return a file of [n_documents, WIDTH] Zipf-distributed ids with shared beginnings, written once."""
     import numpy as np
 
     path = TARGET / "peers" / ("documents-%d.npy" % n_documents)
@@ -118,7 +117,7 @@ class DuckDB:
 
     @staticmethod
     def packed_keys(length, table):
-        """Key names and their source for prefixes of `length`, cut from the keys in `table`."""
+        """Return key names and their source for prefixes of `length`, taken from the keys in `table`."""
         n_keys = -(-length // IDS_PER_KEY)
         in_last = length - IDS_PER_KEY * (n_keys - 1)
         names = ["k%d" % i for i in range(n_keys)]
@@ -231,7 +230,7 @@ class Polars:
         return totals
 
 
-# ---------------------------------------------------------------- one measurement, in a child
+# ---------------------------------------------------------------- one measurement, in a child process
 
 
 PEERS = {  # name: program, packed keys
@@ -248,7 +247,7 @@ def peak_rss_bytes():
 
 
 def measure_peer(name, path, n_threads):
-    """In the child: load, warm up, time one computation, print one JSON line."""
+    """In the child process: load, warm up, time one computation, and print one line of JSON."""
     import numpy as np
 
     program, packed = PEERS[name]
@@ -293,12 +292,12 @@ def find_binary(given):
         if not binary.is_file():
             raise CannotRun("%s is not a file" % given)
         return binary
-    build("-p", "byrote", "--example", "count_ids")
+    build("-p", "byrote", "--features", "bench-internals", "--example", "count_ids")
     return ROOT / DEFAULT_BINARY
 
 
 def copy_bandwidth():
-    """Bytes a second that one thread copies in memory (half of what it moves): the best of several copies."""
+    """Return the bytes per second that one thread copies in memory (half of its traffic): the best of several copies."""
     import numpy
 
     source = numpy.ones(1 << 28, dtype=numpy.uint8)
@@ -312,7 +311,7 @@ def copy_bandwidth():
 
 
 def from_disk(documents, n_threads, rounds):
-    """The program itself on the same documents as text: read, tokenize and count, the whole process timed."""
+    """Time the program itself on the same documents as text: reading, tokenizing and counting, the whole process."""
     import numpy
 
     build("-p", "byrote-cli")
@@ -328,7 +327,7 @@ def from_disk(documents, n_threads, rounds):
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
         seconds.append(time.perf_counter() - start)
         if done.returncode:
-            raise CannotRun("byrote ended with status %d" % done.returncode)
+            raise CannotRun("byrote exited with status %d" % done.returncode)
     found = json.loads(done.stdout)
     return {
         "bytes": text.stat().st_size,
@@ -340,7 +339,7 @@ def from_disk(documents, n_threads, rounds):
 
 
 def print_distance(rows, disk, bandwidth, n_documents):
-    """How far from the machine's limit: bytes taken in a second against bytes copied in a second."""
+    """Print the distance to the machine's limit: bytes processed per second against bytes copied per second."""
     memory = rows["byrote"]["median_seconds"]
     ids = n_documents * WIDTH
     print("copy bandwidth of one thread %.1f GB/s" % (bandwidth / 1e9))
@@ -364,18 +363,18 @@ def print_distance(rows, disk, bandwidth, n_documents):
 def run_child(name, command):
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
     if done.returncode:
-        raise CannotRun("%s ended with status %d" % (name, done.returncode))
+        raise CannotRun("%s exited with status %d" % (name, done.returncode))
     try:
         result = json.loads(done.stdout.strip().splitlines()[-1])
         run = {key: result[key] for key in (*EXACT, "floor_nats", "seconds", "peak_rss_bytes")}
-        run["loaded_rss_bytes"] = result.get("loaded_rss_bytes")  # before the timed part; the peers report it
+        run["loaded_rss_bytes"] = result.get("loaded_rss_bytes")  # before the timed part; only the peers report it
         return run
     except (IndexError, KeyError, ValueError) as error:
         raise CannotRun("%s printed no usable JSON line: %r" % (name, error)) from error
 
 
 def disagreements(results):
-    """Sentences on every number that differs from that of the first program; none is good."""
+    """Return one sentence for every number that differs from the first program's."""
     runs = [(name, run) for name, rounds in results.items() for run in rounds]
     first, reference = runs[0]
     found = []
@@ -432,10 +431,10 @@ def positive(text):
 
 def arguments():
     parser = argparse.ArgumentParser(description="Contexts and floor: byrote against DuckDB and Polars.")
-    parser.add_argument("--documents", type=positive, default=2_000_000, help="how many (default 2000000)")
-    parser.add_argument("--rounds", type=positive, default=5, help="measurements of each program (default 5)")
-    parser.add_argument("--threads", type=positive, default=2, help="threads of each program (default 2)")
-    default = "byrote's bench binary (default %s, built first), or none" % DEFAULT_BINARY
+    parser.add_argument("--documents", type=positive, default=2_000_000, help="number of documents (default 2000000)")
+    parser.add_argument("--rounds", type=positive, default=5, help="measurements per program (default 5)")
+    parser.add_argument("--threads", type=positive, default=2, help="threads per program (default 2)")
+    default = "byrote's benchmark driver (default %s, built first), or none" % DEFAULT_BINARY
     parser.add_argument("--byrote", metavar="PATH", help=default)
     parser.add_argument("--plain", action="store_true", help="also measure the peers with ten columns as the key")
     parser.add_argument("--child", nargs=2, metavar=("PEER", "FILE"), help=argparse.SUPPRESS)

@@ -1,23 +1,23 @@
 #!/usr/bin/env python3
-"""Causal kernel descent: byrote against NumPy and SciPy, on the same sequences.
+"""Benchmark of causal kernel descent: byrote against NumPy and SciPy on the same sequences.
 
     python3 benches/peers/incontext_peers.py [--rounds 7] [--threads 2] [--byrote-example PATH] [--json FILE]
 
-It needs numpy and scipy in the Python that runs it, and cargo unless --byrote-example is given (the example
-incontext_times of the library, built in release).
+Requires a Python with numpy and scipy, and cargo unless --byrote-example names the compiled driver incontext_times
+(benches/drivers of the library, built in release).
 
-Limit. One sequence of 2,000 unit vectors in dimension 15 under a random orthogonal matrix; the kernel exp(<x, y>);
-predictions u with L u = N y. SciPy's triangular solve in two ways: as the formula says (the kernel, its strict lower
-part times y, the solve), and the fastest formulation found: with r = y - u the system is L r = diag(K) y, so the
-product falls away, the exponential is made in place, and the symmetric matrix is handed over transposed, so that no
-copy is made. All times include the kernel. Eight sequences at once are timed too.
+Limit. One sequence of 2,000 unit vectors in dimension 15 under a random orthogonal matrix, the kernel exp(<x, y>), and
+predictions u with L u = N y. SciPy's triangular solve is used in two ways: directly from the formula (the kernel, its
+strictly lower part times y, the solve), and in the fastest formulation found. There, r = y - u solves L r = diag(K) y,
+which needs no product; the exponential is computed in place, and the symmetric matrix is passed transposed to avoid a
+copy. All times include the kernel. Eight sequences at once are timed as well.
 
-Recursion. 100,000 vectors in dimension 15, the linear kernel, W += (x_{t+1} - W x_t) x_t^T, as a loop of NumPy in two
-ways: as one writes it, and with all results written in place.
+Recursion. 100,000 vectors in dimension 15 with the linear kernel, W += (x_{t+1} - W x_t) x_t^T, as a NumPy loop in two
+ways: a straightforward one, and one that writes all results in place.
 
-Rounds are interleaved, so that a slow spell of the machine hits all alike; every program warms up before it is timed,
-and reading is not timed. Exit status: 0 the predictions agree to 1e-9, 1 they do not, 2 something could not be run.
-Targets missed do not change it.
+Rounds are interleaved, so that a slow phase of the machine affects all programs alike. Every program warms up before it
+is timed, and reading is not timed. Exit status: 0 if the predictions agree to 1e-9, 1 if they do not, 2 if something
+could not be run. Missed targets do not change it.
 """
 
 import argparse
@@ -52,7 +52,8 @@ def arguments() -> argparse.Namespace:
 
 
 def build() -> Path:
-    command = ["cargo", "build", "--release", "-p", "byrote", "--example", "incontext_times"]
+    command = ["cargo", "build", "--release", "-p", "byrote", "--features", "bench-internals"]
+    command += ["--example", "incontext_times"]
     try:
         failed = subprocess.run(command, cwd=ROOT).returncode
     except OSError:
@@ -77,7 +78,7 @@ def sequence(np, length: int, seed: int):
 
 
 def after(np, x):
-    """y_s = x_{s+1}; the last is not known and has no influence."""
+    """Return y_s = x_{s+1}. The last one is unknown and has no influence."""
     return np.vstack([x[1:], np.zeros((1, x.shape[1]))])
 
 
@@ -122,7 +123,7 @@ def peers(np, solve_triangular):
 
     return {
         "limit": {"SciPy, by the formula": by_the_formula, "SciPy, the fastest formulation found": fastest},
-        "recursion": {"NumPy, as one writes it": loop, "NumPy, in place": loop_in_place},
+        "recursion": {"NumPy, straightforward": loop, "NumPy, in place": loop_in_place},
     }
 
 
@@ -133,7 +134,7 @@ def byrote(example: Path, path: Path, method: str, threads: int, *options) -> fl
     except OSError as error:
         raise CannotRun("%s: %s" % (example, error)) from error
     if done.returncode:
-        raise CannotRun("%s ended with status %d" % (example, done.returncode))
+        raise CannotRun("%s exited with status %d" % (example, done.returncode))
     return json.loads(done.stdout)["seconds"]
 
 
@@ -161,7 +162,7 @@ def main() -> int:
         np.save(folder / "long.npy", long)
         theirs = peers(np, solve_triangular)
 
-        # The predictions of all, once.
+        # The predictions of all programs, once.
         gaps = {}
         for task, x, file, how in [
             ("limit", short, "short.npy", ["direct", "--beta", "1"]),
@@ -217,7 +218,7 @@ def main() -> int:
         met = least >= TARGETS[task]
         print("  target: %g times faster than the fastest peer: %s" % (TARGETS[task], "met" if met else "MISSED"))
         report["tasks"][task] = {"rows": rows, "target": TARGETS[task], "met": met}
-    print("\nlargest difference of predictions: %s" % ", ".join("%s %.1e" % pair for pair in gaps.items()))
+    print("\nlargest difference between predictions: %s" % ", ".join("%s %.1e" % pair for pair in gaps.items()))
     if options.json:
         Path(options.json).write_text(json.dumps(report, indent=2) + "\n")
     agree = all(gap <= TOLERANCE for gap in gaps.values())

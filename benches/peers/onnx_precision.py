@@ -1,9 +1,9 @@
-"""How near any f64 forward pass can come: dana2024 at width 2, in NumPy, ONNX Runtime and extended precision.
+"""The rounding error of f64 forward passes: dana2024 at width 2 in NumPy, ONNX Runtime and extended precision.
 
     python3 benches/peers/onnx_precision.py target/release/byrote
 
-Builds the associations of (d, d_h, H) = (2, 2, 50) at capacity, exports them, and prints how far the two f64 passes lie from
-one in the 80 bits of numpy.longdouble (x86 only). Needs numpy, safetensors and onnxruntime.
+Builds a model of (d, d_h, H) = (2, 2, 50) at capacity, exports it, and prints how far the two f64 passes are from a pass in
+the 80 bits of numpy.longdouble (x86 only). Requires numpy, safetensors and onnxruntime.
 """
 
 import csv

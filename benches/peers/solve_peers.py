@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""The dense system of the closed-form builder: byrote's factorisation (faer) against SciPy's LAPACK.
+"""Benchmark of the closed-form builder's dense system: byrote (faer) against SciPy (LAPACK).
 
     python3 benches/peers/solve_peers.py [--rounds 7] [--documents 1000] [--threads 2]
 
 byrote writes the features and target logits of `byrote build madden2024 --activation gelu` on the built-in stories. Both
-programs then factor the same matrix, solve for all tokens, compute the residual and solve once more, interleaved. The table
-has the median and the least time of each, and the ratio of the medians. Target: at most 1.15.
+programs then factor the same matrix, solve for all tokens, compute the residual and solve once more, in interleaved rounds.
+The table shows the median and the shortest time of each, and the ratio of the medians. Target: at most 1.15.
 
-It needs numpy and scipy in the Python that runs it, and cargo.
+Requires cargo, and a Python with numpy and scipy.
 """
 
 import argparse
@@ -30,13 +30,13 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     args = parser.parse_args()
     threads = str(args.threads)
-    # Before numpy is imported: BLAS reads it once.
+    # Set before numpy is imported, because BLAS reads it only once.
     os.environ.update({k: threads for k in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS")})
     import numpy as np
     import scipy.linalg as linalg
 
-    build = ["cargo", "build", "--release", "-q", "-p", "byrote", "--example", "solve_system"]
-    subprocess.run(build, cwd=ROOT, check=True)
+    build = ["cargo", "build", "--release", "-q", "-p", "byrote", "--features", "bench-internals"]
+    subprocess.run([*build, "--example", "solve_system"], cwd=ROOT, check=True)
     program = str(ROOT / "target/release/examples/solve_system")
     with tempfile.TemporaryDirectory() as directory:
         sizes = subprocess.run(
@@ -45,7 +45,7 @@ def main():
         n, m, omega = map(int, sizes)
         a = np.fromfile(Path(directory) / "features.bin").reshape(n, m)
         y = np.fromfile(Path(directory) / "targets.bin").reshape(n, omega)
-    # LAPACK's own order of storage, so that no time goes into copies it would not need.
+    # The storage order of LAPACK, so that no time is lost on copies.
     a, y = np.asfortranarray(a), np.asfortranarray(y)
 
     def scipy_solve():
@@ -79,7 +79,7 @@ def main():
 
     print(f"{n} x {m} system, {omega} right-hand sides, f64, {threads} threads, {args.rounds} interleaved rounds")
     print("factor, solve, residual and one refinement:\n")
-    print(f"{'':8} {'median':>9} {'least':>9}")
+    print(f"{'':8} {'median':>9} {'shortest':>9}")
     for name, seconds in times.items():
         print(f"{name:8} {statistics.median(seconds):8.3f}s {min(seconds):8.3f}s")
     ratio = statistics.median(times["byrote"]) / statistics.median(times["scipy"])

@@ -6,35 +6,34 @@
             [--stop-loss NATS [--max-steps 50000]] [--warm-up 3] [--compile]
     python3 benches/peers/torch_step.py --weights init.safetensors --docs docs.json --golden
 
-It needs torch, safetensors and numpy. The initial weights are a model file of byrote, whose metadata say
-what the model is, so no switch is given here; the documents are JSON, a list of lists of token ids. One JSON
-object is printed: the loss in nats, summed over all predictions, before every step (before every
-`losses_every`-th where there are many), the loss after the last step, and the times. Loading and warming up
-are not timed.
+Requires torch, safetensors and numpy. The initial weights are a byrote model file, whose metadata describe the
+model, so no options are needed for it. The documents are JSON, a list of lists of token ids. The output is one
+JSON object: the loss in nats, summed over all predictions, before every step (before every `losses_every`-th
+step if there are many), the loss after the last step, and the times. Loading and warming up are not timed.
 
 Modes, which compute the same loss:
 
-    positions   every position of every document, as one writes it first
-    paper       the same, and one more forward pass a step to log the loss, as the papers' programs do
-    contexts    distinct contexts with counts, each passed through the model as one writes it first
-    tuned       the same with everything rearranged by hand: the best PyTorch can be made to do
+    positions   every position of every document, in straightforward code
+    paper       the same, plus one forward pass per step to log the loss, as the papers' programs do
+    contexts    distinct contexts with counts, in straightforward code
+    tuned       distinct contexts, rearranged by hand to be as fast as PyTorch allows
 
-What `tuned` saves. Only the last token of a context asks, so with M_h = W_Q[h] W_K[h]^T and
+How `tuned` saves time. Only the last token of a context has a query, so with M_h = W_Q[h] W_K[h]^T and
 N_h = W_V[h] W_O[h]
 
     score of token s = (x_last M_h + b_Q[h] W_K[h]^T) . x_s
     output           = sum_h (sum_s p_hs x_s) N_h + sum_h b_V[h] W_O[h] + b_O
 
-and no key or value is computed at all (q . b_K is the same for every s, so softmax ignores it). A token at a
-position is embedded once and gathered by index_select, whose gradient is faster than that of F.embedding or
-of an index; the loss gathers the pairs of context and next token that occur; Adam is PyTorch's fused one.
-Tried and not faster: bmm or scaled_dot_product_attention for one head, dense targets, logsumexp in place of
-log_softmax; an output layer differentiated by hand in blocks of contexts gains a few percent at d_mlp = 64
-and loses as much at 512. --compile hands loss and gradient to torch.compile, which needs a C++ compiler and
-half a minute.
+and no keys or values are computed (q . b_K is the same for every s, so softmax ignores it). A token at a
+position is embedded once and gathered by index_select, whose gradient is faster than that of F.embedding or of
+indexing. The loss gathers only the pairs of context and next token that occur. Adam is PyTorch's fused version.
+Tried without gain: bmm or scaled_dot_product_attention for one head, dense targets, logsumexp in place of
+log_softmax. An output layer differentiated by hand in blocks of contexts gains a few percent at d_mlp = 64 and
+loses as much at 512. --compile passes loss and gradient to torch.compile, which needs a C++ compiler and half a
+minute.
 
 --golden prints the losses before each of 20 steps and after the last, in f64 and f32 (at the rate 1e-2 unless
---lr is given, so that a wrong gradient shows), and checks that the modes agree; exit status 1 if they do not.
+--lr is given, so that a wrong gradient is visible), and checks that the modes agree; exit status 1 if they do not.
 """
 
 import argparse
@@ -58,7 +57,7 @@ ACTIVATIONS = {
     "relu": torch.relu,
     "erf": torch.erf,
 }
-MOST_LOSSES = 1000  # more than that and only every k-th is printed
+MOST_LOSSES = 1000  # beyond that, only every k-th is printed
 GOLDEN_STEPS = 20
 GOLDEN_LR = 1e-2
 GOLDEN_TOLERANCE = {torch.float64: 1e-11, torch.float32: 1e-4}  # relative, between modes
@@ -72,7 +71,7 @@ class CannotRun(Exception):
 
 
 class Network:
-    """A one-layer transformer as its file describes it: `config`, and its tensors by name."""
+    """A one-layer transformer as described by its file: `config`, and tensors by name."""
 
     def __init__(self, path: str, dtype: torch.dtype):
         try:
@@ -83,7 +82,7 @@ class Network:
             self.shape = self.config["shape"]
             self.activation = ACTIVATIONS[self.shape["activation"]]
         except (OSError, SafetensorError, KeyError, ValueError) as error:
-            raise CannotRun("%s is no model of byrote: %r" % (path, error)) from error
+            raise CannotRun("%s is not a byrote model: %r" % (path, error)) from error
         self.scale = self.shape["d_head"] ** -0.5 if self.config["scale_scores"] else 1.0
         self.has_bias = self.config["attention_bias"]
         self.skip = self.config["skip"]
@@ -99,13 +98,13 @@ class Network:
         return self.tensors[name]
 
     def affine(self, x: torch.Tensor, weight: str, bias: str) -> torch.Tensor:
-        """x W + b for rows x; without b where the model has none."""
+        """Return x W + b for rows x, or x W if the model has no such bias."""
         if bias in self.tensors:
             return torch.addmm(self[bias], x, self[weight])
         return x @ self[weight]
 
     def after_mixer(self, a: torch.Tensor) -> torch.Tensor:
-        """[rows, d_model] from the mixer to what the output layer reads."""
+        """Map the mixer's output, [rows, d_model], to the input of the output layer."""
         if self.config["hidden"] == "absent":
             return a
         u = self.activation(self.affine(a, "W_in", "b_in"))
@@ -122,20 +121,20 @@ class Network:
 
 
 class Positions:
-    """Modes positions and paper. Shorter documents are padded; padding counts nowhere."""
+    """Modes positions and paper. Shorter documents are padded; padding is ignored."""
 
     def __init__(self, network: Network, documents: list[list[int]]):
         self.network = network
         longest = max(map(len, documents))
         padded = torch.zeros(len(documents), longest, dtype=torch.long)
-        target = torch.full((len(documents), longest - 1), -100)  # what cross_entropy leaves out
+        target = torch.full((len(documents), longest - 1), -100)  # ignored by cross_entropy
         for row, document in enumerate(documents):
             padded[row, : len(document)] = torch.tensor(document)
             target[row, : len(document) - 1] = padded[row, 1 : len(document)]
         self.tokens, self.target = padded[:, :-1].contiguous(), target.view(-1)
 
     def attention(self, x: torch.Tensor) -> torch.Tensor:
-        """[documents, positions, d_model] to [documents * positions, d_model]."""
+        """Map [documents, positions, d_model] to [documents * positions, d_model]."""
         net = self.network
         n_heads, d_head = net.shape["n_heads"], net.shape["d_head"]
         rows = x.view(-1, x.shape[-1])
@@ -150,7 +149,7 @@ class Positions:
         return torch.addmm(net["b_O"], z, weight) if net.has_bias else z @ weight
 
     def mixed(self) -> torch.Tensor:
-        """[documents * positions, d_model]: the mixer's output, with the skip connection."""
+        """Return the mixer's output with the skip connection, [documents * positions, d_model]."""
         net = self.network
         x = F.embedding(self.tokens, net["W_E"])
         if "W_pos" in net.tensors:
@@ -169,7 +168,7 @@ class Positions:
 
 
 def following(documents: list[list[int]]) -> dict[tuple, Counter]:
-    """The distinct contexts, in order, with the counts of what follows."""
+    """Return the distinct contexts, sorted, with the counts of the tokens that follow."""
     found = defaultdict(Counter)
     for document in documents:
         for length in range(1, len(document)):
@@ -178,11 +177,11 @@ def following(documents: list[list[int]]) -> dict[tuple, Counter]:
 
 
 class Contexts(Positions):
-    """Mode contexts: contexts in place of documents, read at their last tokens."""
+    """Mode contexts: contexts instead of documents, read at their last tokens."""
 
     def __init__(self, network: Network, documents: list[list[int]]):
         contexts = following(documents)
-        # A token more for each, so that all of the context is read.
+        # One more token each, so that the whole context is read.
         super().__init__(network, [[*context, 0] for context in contexts])
         self.row = torch.arange(len(contexts))
         self.last = torch.tensor([len(context) - 1 for context in contexts])
@@ -198,7 +197,7 @@ class Contexts(Positions):
 
 
 class Tuned:
-    """Mode tuned."""
+    """Mode tuned, described at the head of the file."""
 
     def __init__(self, network: Network, documents: list[list[int]]):
         self.network = network
@@ -209,7 +208,7 @@ class Tuned:
         self.n_contexts = len(contexts)
         length = torch.tensor([len(context) for context in contexts])
         padded = torch.tensor([context + (0,) * (longest - len(context)) for context in contexts])
-        # Rows of the table of embedded (token, position) pairs that occur, position major.
+        # The (token, position) pairs that occur, ordered by position; each is embedded once.
         inside = torch.arange(longest) < length[:, None]
         place = torch.where(inside, padded + d_vocab * torch.arange(longest), padded[:, :1])
         occurring, row = torch.unique(place, return_inverse=True)
@@ -227,7 +226,7 @@ class Tuned:
         self.count = torch.tensor([count for _, count in pairs], dtype=dtype)
 
     def mixed(self) -> torch.Tensor:
-        """[contexts, d_model]: attention or average read at the last token, with the skip connection."""
+        """Return attention or average at the last token with the skip connection, [contexts, d_model]."""
         net = self.network
         table = net["W_E"].index_select(0, self.token)
         if "W_pos" in net.tensors:
@@ -273,7 +272,7 @@ PROBLEMS = {"paper": Positions, "positions": Positions, "contexts": Contexts, "t
 
 
 class Training:
-    """A model, its documents, and Adam: PyTorch's default one, or the fused one in mode tuned."""
+    """A model, its documents, and Adam: PyTorch's default version, or the fused one in mode tuned."""
 
     def __init__(self, weights: str, documents: list[list[int]], mode: str, lr: float, dtype: torch.dtype):
         network = Network(weights, dtype)
@@ -286,14 +285,14 @@ class Training:
         self.reset()
 
     def reset(self):
-        """Back to the initial weights, Adam's moments forgotten."""
+        """Restore the initial weights and reset Adam's moments."""
         with torch.no_grad():
             for parameter, start in zip(self.parameters, self.start):
                 parameter.copy_(start)
         self.adam = torch.optim.Adam(self.parameters, **self.settings)
 
     def step(self, stop_loss: float = -math.inf) -> tuple[float, bool]:
-        """The loss before the step, and whether it was low enough (or not finite) and no step was made."""
+        """Take a step unless the loss is low enough or not finite. Return the loss before it, and whether it stopped."""
         self.adam.zero_grad()
         loss = self.loss()
         value = loss.item()
@@ -313,7 +312,7 @@ class Training:
 def check(documents: list[list[int]], shape: dict):
     longest = max(map(len, documents), default=0)
     if longest < 2:
-        raise CannotRun("no document of two tokens or more")
+        raise CannotRun("no document has two tokens or more")
     if longest > shape["n_ctx"] + 1:
         raise CannotRun("a document of %d tokens for contexts of up to %d" % (longest, shape["n_ctx"]))
     if not all(0 <= token < shape["d_vocab"] for document in documents for token in document):
@@ -364,7 +363,7 @@ def measure(options, documents: list[list[int]]) -> dict:
 
 
 def golden(options, documents: list[list[int]]) -> tuple[dict, bool]:
-    """Losses before each of GOLDEN_STEPS steps and after the last, and whether the modes agree on them."""
+    """Return the losses before each of GOLDEN_STEPS steps and after the last, and whether the modes agree."""
     lr = GOLDEN_LR if options.lr is None else options.lr
     record = {"steps": GOLDEN_STEPS, "lr": lr, "mode": options.mode, "torch": torch.__version__}
     agree = True
@@ -386,18 +385,18 @@ def golden(options, documents: list[list[int]]) -> tuple[dict, bool]:
 
 def arguments():
     parser = argparse.ArgumentParser(description="Full-batch Adam on a one-layer transformer in PyTorch.")
-    parser.add_argument("--weights", required=True, metavar="FILE", help="a model file of byrote")
+    parser.add_argument("--weights", required=True, metavar="FILE", help="a byrote model file")
     parser.add_argument("--docs", required=True, metavar="FILE", help="JSON: a list of lists of token ids")
     parser.add_argument("--mode", choices=PROBLEMS, default="contexts", help="default contexts")
     parser.add_argument("--steps", type=int, default=10, help="Adam steps (default 10); 0 evaluates only")
-    parser.add_argument("--lr", type=float, help="the rate (default 1e-4; 1e-2 with --golden)")
+    parser.add_argument("--lr", type=float, help="learning rate (default 1e-4; 1e-2 with --golden)")
     parser.add_argument("--f64", action="store_true", help="double precision")
     parser.add_argument("--threads", type=int, help="default: PyTorch's choice")
     parser.add_argument("--stop-loss", type=float, metavar="NATS", help="stop at a loss of at most this")
     parser.add_argument("--max-steps", type=int, default=50_000, help="with --stop-loss (default 50000)")
     parser.add_argument("--warm-up", type=int, default=3, metavar="K", help="steps before the clock starts")
     parser.add_argument("--compile", action="store_true", help="torch.compile the loss and its gradient")
-    parser.add_argument("--golden", action="store_true", help="losses of 20 steps, f64 and f32")
+    parser.add_argument("--golden", action="store_true", help="print the losses of 20 steps in f64 and f32")
     return parser.parse_args()
 
 

@@ -1,29 +1,27 @@
 #!/usr/bin/env python3
-"""Training steps, and time to the floor: byrote against PyTorch, on the same documents and initial weights.
+"""Benchmark of training steps and time to the floor: byrote against PyTorch on the same documents and initial weights.
 
     python3 benches/peers/train_peers.py [--rounds 5] [--threads 2] [--seed 0] [--byrote PATH] [--json FILE]
                                          [--compile] [--floor [--floor-cap 50000]] [--only floor | steps]
 
-It needs torch, safetensors and numpy in the Python that runs it, and cargo unless --byrote is given. The
-PyTorch program is torch_step.py beside this file; its modes are explained there. Nothing is left behind but
-the file of --json.
+Requires a Python with torch, safetensors and numpy, and cargo unless --byrote is given. The PyTorch program is
+torch_step.py beside this file, which explains its modes. Only the file of --json is kept.
 
-Steps. For 100 documents of the built-in corpus and 16 neurons, 1,000 and 64, 1,000 and 512, with d_model 16
-and documents of 10 tokens: byrote writes initial weights, all programs make 20 Adam steps from them at the
-rate 1e-2 in f32, and their losses must agree to 1e-4. Then each is timed at the rate 1e-4, interleaved, so
-that a slow spell of the machine hits all alike; each warms up before it is timed, and loading is not timed. A
-round's figures are the median and the fastest step of a run; the table has the median of the medians and the
-fastest step of all. PyTorch's threads spin while they wait and suffer out of proportion where a machine does
-other work, which would flatter byrote: where a median is far from the fastest step, the verdict says so.
-GFLOP/s counts the products of the output layer alone, 6 n m omega operations a step for n contexts, m neurons
-and omega tokens, against the best of the multiply-add rates measured between the runs.
+Steps. The shapes are 100 documents of the built-in corpus with 16 neurons, 1,000 with 64, and 1,000 with 512, all with
+d_model 16 and documents of 10 tokens. byrote writes initial weights, every program takes 20 Adam steps from them at
+the rate 1e-2 in f32, and their losses must agree to 1e-4. Then each is timed at the rate 1e-4 in interleaved rounds,
+so that a slow phase of the machine affects all programs alike. Each warms up before it is timed, and loading is not
+timed. A round yields the median and the fastest step of a run; the table shows the median of the medians and the
+fastest step overall. PyTorch's threads spin while they wait, so a busy machine slows them out of proportion, in
+byrote's favor: where a median is far from the fastest step, the verdict says so. GFLOP/s counts only the products of
+the output layer, 6 n m omega operations per step for n contexts, m neurons and omega tokens, and is compared with the
+best multiply-add rate measured between the runs.
 
-Floor (--floor). 100 documents, 64 neurons: byrote with its default optimizer, and Adam at 1e-4 in mode paper
-from the same weights, until the loss is within 1 % of the floor. Adam gives up after --floor-cap steps; the
-ratio is then a lower bound. byrote's time is the median of --rounds runs, half of them before PyTorch's one
-run of minutes and half after.
+Floor (--floor). 100 documents, 64 neurons: byrote with its default optimizer, and Adam at 1e-4 in mode paper from the
+same weights, until the loss is within 1 % of the floor. Adam gives up after --floor-cap steps, and the ratio is then a
+lower bound. byrote's time is the median of --rounds runs, half of them before PyTorch's single long run and half after.
 
-Exit status: 0 the losses agree, 1 they do not, 2 something could not be run. Targets missed do not change it.
+Exit status: 0 if the losses agree, 1 if they do not, 2 if something could not be run. Missed targets do not change it.
 """
 
 import argparse
@@ -44,7 +42,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TORCH_STEP = Path(__file__).with_name("torch_step.py")
 
 MODES = ("paper", "contexts", "tuned")
-SHAPES = [  # documents, d_mlp, times faster than modes paper and contexts; tuned is there to compare
+SHAPES = [  # documents, d_mlp, target speedups over modes paper and contexts; tuned has no target
     (100, 16, 15.0, 20.0),
     (1000, 64, 9.0, 3.0),
     (1000, 512, 6.0, 1.5),
@@ -58,8 +56,8 @@ N_CTX = 9
 CHECK_STEPS, CHECK_LR, CHECK_TOLERANCE = 20, 1e-2, 1e-4
 LR = 1e-4
 WARM_UP = 10  # steps
-TIMED_SECONDS, FEWEST_STEPS, MOST_STEPS = 1.0, 20, 2000  # of a run
-BUSY = 1.5  # median over fastest step from which on a machine is not idle
+TIMED_SECONDS, FEWEST_STEPS, MOST_STEPS = 1.0, 20, 2000  # per run
+BUSY = 1.5  # ratio of median to fastest step above which the machine counts as busy
 WORD_PUNCT = re.compile(r"\w+|[^\w\s]+")
 
 
@@ -72,13 +70,13 @@ def note(text: str):
 
 
 def run(name: str, command: list) -> dict:
-    """The JSON object that a program prints."""
+    """Run a program and return the JSON object that it prints."""
     try:
         done = subprocess.run([str(part) for part in command], stdout=subprocess.PIPE, text=True)
     except OSError as error:
         raise CannotRun("%s: %s" % (name, error)) from error
     if done.returncode:
-        raise CannotRun("%s ended with status %d: %s" % (name, done.returncode, done.stdout.strip()[:400]))
+        raise CannotRun("%s exited with status %d: %s" % (name, done.returncode, done.stdout.strip()[:400]))
     try:
         return json.loads(done.stdout)
     except ValueError as error:
@@ -89,12 +87,12 @@ def run(name: str, command: list) -> dict:
 
 
 class Byrote:
-    """The program, and the example that measures multiply-adds."""
+    """The program, and the driver that measures the multiply-add peak."""
 
     def __init__(self, given: str | None, n_threads: int, seed: int, directory: Path):
         if given is None:
             self.build("-p", "byrote-cli")
-            self.build("-p", "byrote", "--example", "fma_peak")
+            self.build("-p", "byrote", "--features", "bench-internals", "--example", "fma_peak")
             release = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release"
             self.binary = release / "byrote"
         else:
@@ -123,7 +121,7 @@ class Byrote:
         return done.stdout.strip().removeprefix("byrote ")
 
     def train(self, n_documents: int, d_mlp: int, *options) -> tuple[dict, Path]:
-        """What a run printed, and the directory it wrote."""
+        """Train, and return what the run printed and the directory it wrote."""
         self.n_runs += 1
         out = self.directory / ("run-%d" % self.n_runs)
         corpus = ["--builtin", n_documents, "--n-ctx", N_CTX, "--exact-length"]
@@ -135,11 +133,11 @@ class Byrote:
             n_documents, d_mlp, "--optimizer", "adam", "--lr", lr, "--steps", steps, *options
         )
         if result["steps"] != steps:
-            raise CannotRun("byrote made %s of %d steps (%s)" % (result["steps"], steps, result.get("stop")))
+            raise CannotRun("byrote took %s of %d steps (%s)" % (result["steps"], steps, result.get("stop")))
         return result, out
 
     def documents(self, n_documents: int, vocabulary: list[str]) -> list[list[int]]:
-        """The same documents as token ids of a model."""
+        """Return the same documents as token ids of a model."""
         text = self.directory / ("stories-%d.txt" % n_documents)
         run("byrote corpus", [self.binary, "corpus", "--builtin", n_documents, "--write", text, *self.common])
         ids = {token: i for i, token in enumerate(vocabulary)}
@@ -160,7 +158,7 @@ class Byrote:
 
 
 class Torch:
-    """torch_step.py in the Python that runs this."""
+    """torch_step.py, run by the current Python."""
 
     def __init__(self, n_threads: int, compiled: bool):
         self.common = ["--threads", n_threads, "--warm-up", WARM_UP]
@@ -179,12 +177,12 @@ def vocabulary_of(model: Path) -> list[str]:
     with safe_open(model, framework="np") as file:
         vocabulary = json.loads(file.metadata()["byrote"])["vocabulary"]
     if vocabulary["bos"] or vocabulary["eos"] or "words" not in vocabulary:
-        raise CannotRun("a vocabulary of words alone was expected in %s" % model.name)
+        raise CannotRun("%s: expected a vocabulary that consists of words only" % model.name)
     return vocabulary["words"]
 
 
 def prepared(byrote: Byrote, n_documents: int, out: Path) -> tuple[Path, Path, int, int]:
-    """Initial weights, documents as JSON, distinct contexts and tokens of the vocabulary."""
+    """Return the initial weights, the documents as JSON, and the numbers of distinct contexts and of tokens."""
     weights = out / "init.safetensors"
     vocabulary = vocabulary_of(weights)
     documents = byrote.documents(n_documents, vocabulary)
@@ -198,11 +196,11 @@ def prepared(byrote: Byrote, n_documents: int, out: Path) -> tuple[Path, Path, i
 
 
 def losses_of(curve: Path, steps: int) -> list[float]:
-    """The losses before each of the first steps."""
+    """Return the losses before each of the first steps."""
     with open(curve, newline="", encoding="utf-8") as file:
         rows = [float(row["loss_nats"]) for row in csv.DictReader(file)]
     if len(rows) < steps:
-        raise CannotRun("%s has %d rows, %d were expected" % (curve.name, len(rows), steps))
+        raise CannotRun("%s has %d rows, expected %d" % (curve.name, len(rows), steps))
     return rows[:steps]
 
 
@@ -219,7 +217,7 @@ def figures(runs: list[tuple[float, float]]) -> dict:
 
 
 def measure_steps(byrote: Byrote, torch: Torch, shape: tuple, rounds: int) -> dict:
-    """One shape: the losses compared, then everything timed in rounds."""
+    """Measure one shape: compare the losses, then time all programs in rounds."""
     n_documents, d_mlp, *targets = shape
     checked, out = byrote.adam(n_documents, d_mlp, CHECK_STEPS, CHECK_LR)
     weights, documents, n_contexts, d_vocab = prepared(byrote, n_documents, out)
@@ -263,7 +261,7 @@ def measure_steps(byrote: Byrote, torch: Torch, shape: tuple, rounds: int) -> di
         "d_mlp": d_mlp,
         "contexts": n_contexts,
         "d_vocab": d_vocab,
-        "steps_a_run": steps,
+        "steps_per_run": steps,
         "runs_ms_median_and_min": runs,
         "summary": summary,
         "ratios": ratios,
@@ -295,14 +293,14 @@ def print_steps(shapes: list[dict], peak: float | None):
             verdict(what, shape["ratios"][mode]["median_ms"], target, "times faster", busy)
     last = shapes[-1]
     if peak is None:
-        print("  the peak was not measured: there is no fma_peak beside the program")
+        print("  the peak was not measured: fma_peak is not beside the program")
     else:
-        # The peak is the best rate of many short rounds; beside it stands the fastest step, and the median one.
+        # The peak is the best rate of many short rounds, so the fastest step is comparable; the median is shown too.
         for label, key in (("fastest", "min_ms"), ("median", "median_ms")):
             what = "%d documents, d_mlp %d, %s step" % (last["documents"], last["d_mlp"], label)
             share = 100 * last["gflops"][key] / peak
             verdict(what, share, 100 * PEAK_TARGET, "%% of the peak of %.1f GFLOP/s" % peak)
-    print("\nlosses of %d Adam steps at the rate %g, largest relative difference:" % (CHECK_STEPS, CHECK_LR))
+    print("\nlosses of %d Adam steps at rate %g, largest relative difference:" % (CHECK_STEPS, CHECK_LR))
     for shape in shapes:
         found = "  ".join("%s %.1e" % pair for pair in shape["loss_differences"].items())
         print("  %d documents, d_mlp %d: %s" % (shape["documents"], shape["d_mlp"], found))
@@ -315,7 +313,7 @@ def is_busy(summary: dict, *names: str) -> bool:
 def verdict(what: str, found: float, target: float, unit: str, busy: bool = False):
     met = "met" if found >= target else "MISSED"
     if busy:
-        met += ", but the machine was BUSY: not to be trusted"
+        met += ", but the machine was BUSY: unreliable"
     print("  %-40s %8.2f %s, target %g: %s" % (what, found, unit, target, met))
 
 
@@ -325,13 +323,13 @@ def verdict(what: str, found: float, target: float, unit: str, busy: bool = Fals
 def measure_floor(byrote: Byrote, torch: Torch, rounds: int, cap: int) -> dict:
     n_documents, d_mlp = FLOOR_SHAPE
     stop = ["--stop-relative-gap", FLOOR_GAP]
-    first, out = byrote.train(n_documents, d_mlp, *stop)  # not timed: it warms up
+    first, out = byrote.train(n_documents, d_mlp, *stop)  # warm-up, not timed
     weights, documents, _, _ = prepared(byrote, n_documents, out)
     target = first["floor_nats"] * (1 + FLOOR_GAP)
     wrong = []
     loss = torch.train("positions", out / "model.safetensors", documents, "--steps", 0, "--f64")["final_loss"]
     if not loss <= target * (1 + 1e-6):
-        wrong.append("byrote's model has loss %.6f by PyTorch, %.6f was to be reached" % (loss, target))
+        wrong.append("PyTorch measures loss %.6f for byrote's model, expected at most %.6f" % (loss, target))
 
     def ours(n_runs: int) -> list[float]:
         found = []
@@ -386,12 +384,12 @@ def print_floor(floor: dict):
     if floor["is_lower_bound"]:
         above = 100 * ((theirs["final_loss"] or math.nan) / floor["floor_nats"] - 1)
         print(
-            "  PyTorch is not there after %d steps (%s), %.1f %% above the floor: the ratio is a LOWER BOUND"
+            "  PyTorch stopped after %d steps (%s), %.1f %% above the floor: the ratio is a LOWER BOUND"
             % (theirs["steps"], theirs["stop"], above)
         )
     what = "time to the floor" + (", at least" if floor["is_lower_bound"] else "")
     busy = theirs["ms_per_step_median"] > BUSY * theirs["ms_per_step_min"]
-    verdict(what, floor["ratio"], FLOOR_TARGET, "times sooner", busy)
+    verdict(what, floor["ratio"], FLOOR_TARGET, "times faster", busy)
 
 
 # ---------------------------------------------------------------- the driver
@@ -421,15 +419,15 @@ def positive(text: str) -> int:
 
 def arguments():
     parser = argparse.ArgumentParser(description="Training: byrote against PyTorch.")
-    parser.add_argument("--rounds", type=positive, default=5, help="measurements of each program (default 5)")
-    parser.add_argument("--threads", type=positive, default=2, help="threads of each program (default 2)")
-    parser.add_argument("--seed", type=int, default=0, help="of stories and weights (default 0)")
+    parser.add_argument("--rounds", type=positive, default=5, help="measurements per program (default 5)")
+    parser.add_argument("--threads", type=positive, default=2, help="threads per program (default 2)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of stories and weights (default 0)")
     parser.add_argument("--byrote", metavar="PATH", help="the program (default: built with cargo)")
-    parser.add_argument("--compile", action="store_true", help="mode tuned through torch.compile")
+    parser.add_argument("--compile", action="store_true", help="run mode tuned through torch.compile")
     parser.add_argument("--floor", action="store_true", help="also measure the time to the floor")
-    parser.add_argument("--floor-cap", type=positive, default=50_000, metavar="N", help="Adam steps at most")
-    parser.add_argument("--only", choices=("steps", "floor"), help="leave the other measurement out")
-    parser.add_argument("--json", metavar="FILE", help="write everything measured here")
+    parser.add_argument("--floor-cap", type=positive, default=50_000, metavar="N", help="maximum number of Adam steps")
+    parser.add_argument("--only", choices=("steps", "floor"), help="skip the other measurement")
+    parser.add_argument("--json", metavar="FILE", help="write all measurements to this file")
     return parser.parse_args()
 
 

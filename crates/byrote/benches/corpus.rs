@@ -1,9 +1,9 @@
 //! Reading, tokenizing and counting, each alone: `cargo bench -p byrote`.
 #![allow(clippy::unwrap_used, missing_docs)]
 
+use byrote::Stream;
 use byrote::corpus::builtin::Stories;
 use byrote::corpus::{Corpus, Options, Outputs, Source, TokenizerChoice};
-use byrote::num::Stream;
 use byrote::observe::Silent;
 use divan::counter::{BytesCount, ItemsCount};
 use divan::{Bencher, black_box};

@@ -5,9 +5,9 @@
 //! with what `cargo run --release --example fma_peak` prints.
 #![allow(clippy::unwrap_used, missing_docs)]
 
+use byrote::bench_internals::Real;
 use byrote::corpus::{Corpus, Options, Outputs, Source};
 use byrote::model::{Config, Model, Preset, Shape};
-use byrote::num::Real;
 use byrote::observe::Silent;
 use byrote::train::{Evaluator, Problem};
 use divan::Bencher;
@@ -44,7 +44,7 @@ fn problem(documents: u64, d_mlp: u64) -> (Config, Problem) {
 fn evaluate<T: Real>(bencher: Bencher, (documents, d_mlp, threads): Case) {
     let (config, problem) = problem(documents, d_mlp);
     let model = Model::random(config, 0).unwrap();
-    let parameters: Vec<T> = model.parameters().iter().map(|&x| T::of(x)).collect();
+    let parameters: Vec<T> = model.parameters().iter().map(|&x| T::from_f64(x)).collect();
     let mut gradient = parameters.clone();
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
     let flops = STEPS * 6 * problem.len() as u64 * d_mlp * config.shape.d_vocab;

@@ -1,15 +1,16 @@
-//! Calls into code of others that may panic on hostile input.
+//! Calls into third-party code that may panic on hostile input.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Runs `call`; a panic becomes the message of an error. What `call` had in its hands is given up afterwards.
+/// Runs `call` and turns a panic into an error message. Callers must discard every value that `call` could have left in an
+/// inconsistent state.
 ///
-/// The panic hook still runs: a program that must print nothing sets its own.
+/// The panic hook still runs; a program that must not print installs its own.
 pub(crate) fn guarded<T>(call: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(call)).map_err(|panic| {
         let text =
             panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());
-        text.unwrap_or("the reader gave up").to_owned()
+        text.unwrap_or("the reader panicked").to_owned()
     })
 }
 

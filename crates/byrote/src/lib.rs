@@ -23,7 +23,7 @@ mod foreign;
 pub mod incontext;
 pub mod lab;
 pub mod model;
-pub mod num;
+mod num;
 pub mod observe;
 pub mod output;
 pub mod report;
@@ -33,3 +33,15 @@ pub mod units;
 /// The figure and page engine that [`report`] draws with.
 pub use byrote_figures as figures;
 pub use error::{Error, Result};
+pub use num::Stream;
+
+/// Parts of the private module `num` that the benchmarks of this repository measure. Not part of the API.
+#[cfg(feature = "bench-internals")]
+#[doc(hidden)]
+pub mod bench_internals {
+    pub use crate::construct::madden2024::pairs::System;
+    pub use crate::num::Real;
+    pub use crate::num::linear::to_rows;
+    pub use crate::num::simd::{Isa, Kernel, run};
+    pub use crate::num::vector::Vector;
+}

@@ -3,8 +3,8 @@
 use crate::args::Common;
 use crate::progress::Terminal;
 use crate::ui::{self, Table};
+use byrote::Stream;
 use byrote::certify::rank::{self, Certificate, Function, Interval, Theorem, certify};
-use byrote::num::Stream;
 use byrote::{Error, Result};
 use clap::Args;
 use serde_json::{Value, json};

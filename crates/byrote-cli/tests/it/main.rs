@@ -81,7 +81,16 @@ fn shared(name: &str) -> Option<PathBuf> {
     Some(path)
 }
 
-/// Says aloud that a test could not do its work: past the test harness, which keeps what passing tests print.
+/// Whether tests that move gigabytes should run: only with `BYROTE_TEST_HUGE=1`, as in `.ci/run`.
+fn huge_tests() -> bool {
+    let wanted = std::env::var_os("BYROTE_TEST_HUGE").is_some_and(|value| value == "1");
+    if !wanted {
+        skipped("a test that moves gigabytes; set BYROTE_TEST_HUGE=1 to run it");
+    }
+    wanted
+}
+
+/// Reports that a test was skipped, on standard error directly: the test harness hides the output of passing tests.
 fn skipped(why: &str) {
     let _ = writeln!(std::io::stderr(), "SKIPPED: {why}");
 }

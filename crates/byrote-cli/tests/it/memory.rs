@@ -1,12 +1,12 @@
-//! A gigabyte of text under a memory limit.
+//! Large texts under a memory limit.
 
-use crate::{Case, skipped};
+use crate::{Case, huge_tests, skipped};
 use serde_json::Value;
 use std::io::Write;
 use std::process::Stdio;
 use std::time::Duration;
 
-/// Lines of a dozen words, most lines different, `size` bytes of them, written to `out`.
+/// Writes `size` bytes of lines of a dozen words, most of them distinct, to `out`.
 fn lines(mut out: impl Write, size: usize, n_words: usize) {
     let words: Vec<String> = (0..n_words).map(|i| format!("w{i}")).collect();
     let (mut state, mut written) = (1u64, 0);
@@ -16,20 +16,20 @@ fn lines(mut out: impl Write, size: usize, n_words: usize) {
         while block.len() < 1 << 20 {
             for i in 0..12 {
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                // Few words at first, so that contexts are shared; then all of them.
+                // Few words at the beginning of a line, so that contexts are shared; then all of them.
                 let range = if i < 4 { 40 } else { words.len() as u64 };
                 block.push_str(&words[((state >> 33) % range) as usize]);
                 block.push(if i == 11 { '\n' } else { ' ' });
             }
         }
         if out.write_all(block.as_bytes()).is_err() {
-            return; // The program has ended, and its exit code says why.
+            return; // The program has exited, and its exit code says why.
         }
         written += block.len();
     }
 }
 
-/// Counts lines through a pipe; gives the figures and, where the system tells, the peak of memory.
+/// Counts lines through a pipe. Returns the results and, where the system reports it, the peak memory.
 fn count(case: &Case, size: usize, n_words: usize, arguments: &[&str]) -> (Value, Option<u64>) {
     let mut child = case
         .command()
@@ -59,11 +59,14 @@ fn count(case: &Case, size: usize, n_words: usize, arguments: &[&str]) -> (Value
 
 #[test]
 fn a_gigabyte_fits_into_256_megabytes() {
+    if !huge_tests() {
+        return;
+    }
     let case = Case::new();
     let (bounded, peak) = count(&case, 1 << 30, 5_000, &["--max-memory", "256M"]);
     match peak {
         Some(peak) => assert!(peak < 400_000_000, "peak of {peak} bytes"),
-        None => skipped("the system does not tell the peak of memory"),
+        None => skipped("the system does not report peak memory"),
     }
     assert!(bounded["documents"].as_u64().unwrap() > 10_000_000);
     let (free, _) = count(&case, 1 << 30, 5_000, &["--max-memory", "1T"]);
@@ -72,7 +75,7 @@ fn a_gigabyte_fits_into_256_megabytes() {
 }
 
 #[test]
-fn many_words_and_many_runs_fit_too() {
+fn many_words_and_many_runs_fit_into_64_megabytes() {
     let case = Case::new();
     let (bounded, peak) = count(&case, 200 << 20, 300_000, &["--max-memory", "64M"]);
     if let Some(peak) = peak {

@@ -10,8 +10,8 @@
 use super::kernel::{Attention, Kernel, Over, Points};
 use super::rows::{Matrix, Rows};
 use super::sequence::Sequence;
-use crate::num::gemm::{Into, Left};
-use crate::num::line::{Lines, padded};
+use crate::num::aligned::{AlignedVec, padded};
+use crate::num::gemm::{Left, Update};
 use crate::observe::Observer;
 use crate::{Error, Result};
 
@@ -50,7 +50,7 @@ pub const MOST_LENGTH: usize = 20_000;
 
 /// The weights of a sequence: rows in blocks, each as long as the last row of its block.
 pub(super) struct Weights {
-    blocks: Vec<(usize, usize, Lines<f64>)>,
+    blocks: Vec<(usize, usize, AlignedVec<f64>)>,
     /// A_tt.
     pub diagonal: Vec<f64>,
     n: usize,
@@ -89,7 +89,7 @@ impl Weights {
 
     fn block(&mut self, points: &Points, attention: Attention, from: usize, to: usize) {
         let stride = padded(to);
-        let mut block = Lines::zeros((to - from) * stride);
+        let mut block = AlignedVec::zeros((to - from) * stride);
         // For softmax any common factor of a row cancels: the ratio to the diagonal cannot overflow for unit vectors.
         let over = if attention == Attention::Softmax { Over::Query } else { Over::Nothing };
         points.weigh(from..to, 0..to, over, &mut block, stride);
@@ -110,7 +110,7 @@ impl Weights {
         for (from, stride, block) in &self.blocks {
             let rows = *from..(from + ROWS).min(self.n);
             let depth = rows.end;
-            target.product(rows.clone(), Into::Replace, depth, Left::rows(block, *stride), rest.right(0));
+            target.product(rows.clone(), Update::Replace, depth, Left::rows(block, *stride), rest.right(0));
             for t in rows {
                 let weight = self.diagonal[t];
                 target.row_mut(t).iter_mut().zip(u.row(t)).for_each(|(r, u)| *r += weight * u);

@@ -18,8 +18,8 @@
 use super::kernel::{Kernel, Over, Points};
 use super::rows::{Matrix, Rows};
 use super::sequence::Sequence;
-use crate::num::gemm::Into;
-use crate::num::line::Lines;
+use crate::num::aligned::AlignedVec;
+use crate::num::gemm::Update;
 use crate::num::simd::{self, Isa, Kernel as Compiled};
 use crate::observe::Observer;
 use crate::{Error, Result};
@@ -37,7 +37,7 @@ pub fn direct(sequence: &Sequence, kernel: Kernel, over: Over, observer: &dyn Ob
     let mut predictions = Matrix::zeros(n, d);
     // x_{s+1} - u_s; 0 after the last, which nothing reads.
     let mut residuals = Matrix::zeros(n, d);
-    let mut weights = Lines::zeros(ROWS * COLUMNS);
+    let mut weights = AlignedVec::zeros(ROWS * COLUMNS);
     for from in (0..n).step_by(ROWS) {
         observer.check()?;
         let rows = from..(from + ROWS).min(n);
@@ -45,7 +45,7 @@ pub fn direct(sequence: &Sequence, kernel: Kernel, over: Over, observer: &dyn Ob
             let columns = first..(first + COLUMNS).min(from);
             points.weigh(rows.clone(), columns.clone(), over, &mut weights, COLUMNS);
             let left = crate::num::gemm::Left::rows(&weights, COLUMNS);
-            predictions.product(rows.clone(), Into::Add, columns.len(), left, residuals.right(first));
+            predictions.product(rows.clone(), Update::Add, columns.len(), left, residuals.right(first));
         }
         points.weigh(rows.clone(), rows.clone(), over, &mut weights, COLUMNS);
         let stride = predictions.stride;

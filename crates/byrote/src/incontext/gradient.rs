@@ -20,7 +20,7 @@
 use super::kernel::Attention;
 use super::network::{Head, Layer, Network, Normalise};
 use super::rows::{Matrix, Rows, Transposed};
-use crate::num::gemm::Into;
+use crate::num::gemm::Update;
 use crate::num::simd;
 use crate::observe::Silent;
 use crate::{Error, Result};
@@ -131,7 +131,7 @@ struct Trace {
 
 fn times(left: &Matrix, right: &Matrix) -> Matrix {
     let mut out = Matrix::zeros(left.rows, right.columns);
-    out.product(0..left.rows, Into::Replace, left.columns, left.left(0..left.rows), right.right(0));
+    out.product(0..left.rows, Update::Replace, left.columns, left.left(0..left.rows), right.right(0));
     out
 }
 
@@ -139,7 +139,7 @@ fn times(left: &Matrix, right: &Matrix) -> Matrix {
 fn times_transposed(left: &Matrix, right: &Matrix) -> Matrix {
     let mut out = Matrix::zeros(left.rows, right.rows);
     let transposed = Transposed::new(right);
-    out.product(0..left.rows, Into::Replace, left.columns, left.left(0..left.rows), transposed.right(0));
+    out.product(0..left.rows, Update::Replace, left.columns, left.left(0..left.rows), transposed.right(0));
     out
 }
 
@@ -147,7 +147,7 @@ fn times_transposed(left: &Matrix, right: &Matrix) -> Matrix {
 fn transposed_times(left: &Matrix, right: &Matrix) -> Matrix {
     let mut out = Matrix::zeros(left.columns, right.columns);
     let all = 0..left.rows;
-    out.product(0..left.columns, Into::Replace, left.rows, left.left_transposed(all), right.right(0));
+    out.product(0..left.columns, Update::Replace, left.rows, left.left_transposed(all), right.right(0));
     out
 }
 

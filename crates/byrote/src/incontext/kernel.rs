@@ -15,9 +15,9 @@
 
 use super::rows::{Matrix, Rows, Transposed};
 use super::sequence::{Sequence, norm};
+use crate::num::aligned::padded;
 use crate::num::elementary::exp;
-use crate::num::gemm::{Into, Left, Order, Product};
-use crate::num::line::padded;
+use crate::num::gemm::{Left, Order, Product, Update};
 use crate::num::simd::{self, Isa, Kernel as Compiled};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -295,7 +295,7 @@ impl Points {
         simd::run(Product {
             target,
             order: Order::Rows(stride),
-            into: Into::Replace,
+            update: Update::Replace,
             rows: rows.len(),
             depth: self.p.columns,
             width,

@@ -13,9 +13,9 @@
 
 use super::kernel::Attention;
 use super::rows::{Matrix, Rows, Transposed};
+use crate::num::aligned::{AlignedVec, padded};
 use crate::num::elementary::exp;
-use crate::num::gemm::{Into, Left, Order, Product};
-use crate::num::line::{Lines, padded};
+use crate::num::gemm::{Left, Order, Product, Update};
 use crate::num::simd::{self, Isa, Kernel as Compiled};
 use crate::observe::Observer;
 use crate::{Error, Result};
@@ -145,7 +145,13 @@ impl Network {
     pub(super) fn read_out(&self, tokens: &Matrix) -> Rows {
         let mut out = Matrix::zeros(tokens.rows, self.w_u.columns());
         let w_u = Matrix::from_rows(&self.w_u);
-        out.product(0..tokens.rows, Into::Replace, tokens.columns, tokens.left(0..tokens.rows), w_u.right(0));
+        out.product(
+            0..tokens.rows,
+            Update::Replace,
+            tokens.columns,
+            tokens.left(0..tokens.rows),
+            w_u.right(0),
+        );
         out.to_rows()
     }
 
@@ -170,7 +176,7 @@ impl Network {
             tokens.row_mut(t).copy_from_slice(self.w_pos.row(t));
         }
         let (z, w_e) = (Matrix::from_rows(inputs), Matrix::from_rows(&self.w_e));
-        tokens.product(0..n, Into::Add, z.columns, z.left(0..n), w_e.right(0));
+        tokens.product(0..n, Update::Add, z.columns, z.left(0..n), w_e.right(0));
         for layer in &self.layers[..layers] {
             let mut pass = Pass::new(layer, n, d);
             for _ in 0..layer.repeat {
@@ -209,7 +215,7 @@ struct Pass<'a> {
     all: Matrix,
     outputs: Matrix,
     keys: Vec<Transposed>,
-    scores: Lines<f64>,
+    scores: AlignedVec<f64>,
 }
 
 impl<'a> Pass<'a> {
@@ -248,14 +254,14 @@ impl<'a> Pass<'a> {
         let hidden = layer.hidden.as_ref().map(|h| {
             (Matrix::from_rows(&h.w_in), Matrix::from_rows(&h.w_out), Matrix::zeros(n, h.w_in.columns()))
         });
-        let scores = Lines::zeros(ROWS * padded(n));
+        let scores = AlignedVec::zeros(ROWS * padded(n));
         Self { layer, places, w_all, w_o, hidden, all, outputs: Matrix::zeros(n, out), keys, scores }
     }
 
     fn apply(&mut self, tokens: &mut Matrix) {
         let n = tokens.rows;
         if !self.places.is_empty() {
-            self.all.product(0..n, Into::Replace, tokens.columns, tokens.left(0..n), self.w_all.right(0));
+            self.all.product(0..n, Update::Replace, tokens.columns, tokens.left(0..n), self.w_all.right(0));
             for (h, place) in self.places.iter().enumerate() {
                 self.keys[h].fill(&self.all, place.key);
                 for from in (0..n).step_by(ROWS) {
@@ -266,7 +272,7 @@ impl<'a> Pass<'a> {
                     simd::run(Product {
                         target: scores,
                         order: Order::Rows(stride),
-                        into: Into::Replace,
+                        update: Update::Replace,
                         rows: to - from,
                         depth: place.d_head,
                         width: stride,
@@ -277,7 +283,7 @@ impl<'a> Pass<'a> {
                     simd::run(Product {
                         target: &mut self.outputs.values[from * self.outputs.stride + place.out..],
                         order: Order::Rows(self.outputs.stride),
-                        into: Into::Replace,
+                        update: Update::Replace,
                         rows: to - from,
                         depth: to,
                         width: padded(place.d_value),
@@ -290,12 +296,12 @@ impl<'a> Pass<'a> {
                 }
             }
             let outputs = &self.outputs;
-            tokens.product(0..n, Into::Add, outputs.columns, outputs.left(0..n), self.w_o.right(0));
+            tokens.product(0..n, Update::Add, outputs.columns, outputs.left(0..n), self.w_o.right(0));
         }
         if let Some((w_in, w_out, neurons)) = &mut self.hidden {
-            neurons.product(0..n, Into::Replace, tokens.columns, tokens.left(0..n), w_in.right(0));
+            neurons.product(0..n, Update::Replace, tokens.columns, tokens.left(0..n), w_in.right(0));
             neurons.values.iter_mut().for_each(|x| *x = x.max(0.0));
-            tokens.product(0..n, Into::Add, neurons.columns, neurons.left(0..n), w_out.right(0));
+            tokens.product(0..n, Update::Add, neurons.columns, neurons.left(0..n), w_out.right(0));
         }
     }
 }

@@ -11,9 +11,9 @@
 use super::kernel::{Form, Kernel, Over, zero_vector};
 use super::rows::{Matrix, Rows};
 use super::sequence::Sequence;
-use crate::num::line::{LINE, Lines, line, line_mut};
+use crate::num::aligned::{AlignedVec, LINE, line_at, line_at_mut};
+use crate::num::line_vector::LineVector;
 use crate::num::simd::{self, Isa, Kernel as Compiled};
-use crate::num::wide::Wide;
 use crate::observe::Observer;
 use crate::{Error, Result};
 use rayon::prelude::*;
@@ -50,7 +50,7 @@ pub fn recursion(
     let mut predictions = Rows::zeros(n, d);
     // Row j is column j of M, so that a product with a vector adds whole rows.
     let mut state = Matrix::zeros(d, d);
-    let mut prediction = Lines::zeros(state.stride);
+    let mut prediction = AlignedVec::zeros(state.stride);
     for from in (0..n).step_by(PATIENCE) {
         observer.check()?;
         let range = from..(from + PATIENCE).min(n);
@@ -120,9 +120,9 @@ impl Compiled for Steps<'_> {
             // One pass brings the matrix to the next step and multiplies it with the next vector.
             let then = keys.row(t + 1);
             for at in (0..stride).step_by(LINE) {
-                let r = Wide::load(isa, line(&residual, at));
+                let r = LineVector::load(isa, line_at(&residual, at));
                 // Two sums, so that they do not wait for each other.
-                let (mut even, mut odd) = (Wide::splat(isa, 0.0), Wide::splat(isa, 0.0));
+                let (mut even, mut odd) = (LineVector::splat(isa, 0.0), LineVector::splat(isa, 0.0));
                 for j in (0..d - d % 2).step_by(2) {
                     even = update(isa, &mut state.values[j * stride + at..], now[j], r, then[j], even);
                     let next = &mut state.values[(j + 1) * stride + at..];
@@ -132,7 +132,7 @@ impl Compiled for Steps<'_> {
                     let last = &mut state.values[(d - 1) * stride + at..];
                     even = update(isa, last, now[d - 1], r, then[d - 1], even);
                 }
-                even.plus(odd).store(line_mut(prediction, at));
+                even.plus(odd).store(line_at_mut(prediction, at));
             }
         }
         Ok(())
@@ -145,14 +145,14 @@ fn update<I: Isa>(
     isa: I,
     column: &mut [f64],
     key: f64,
-    residual: Wide<f64, I>,
+    residual: LineVector<f64, I>,
     query: f64,
-    sum: Wide<f64, I>,
-) -> Wide<f64, I> {
-    let column = line_mut(column, 0);
-    let m = Wide::splat(isa, key).fma(residual, Wide::load(isa, column));
+    sum: LineVector<f64, I>,
+) -> LineVector<f64, I> {
+    let column = line_at_mut(column, 0);
+    let m = LineVector::splat(isa, key).fma(residual, LineVector::load(isa, column));
     m.store(column);
-    Wide::splat(isa, query).fma(m, sum)
+    LineVector::splat(isa, query).fma(m, sum)
 }
 
 #[cfg(test)]

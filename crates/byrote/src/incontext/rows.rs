@@ -1,7 +1,7 @@
 //! Row-major matrices: as callers see them ([`Rows`]), and as products want them ([`Matrix`], rows of whole lines).
 
-use crate::num::gemm::{Into, Left, Order, Product, Right};
-use crate::num::line::{Lines, padded};
+use crate::num::aligned::{AlignedVec, padded};
+use crate::num::gemm::{Left, Order, Product, Right, Update};
 use crate::num::simd;
 use std::ops::Range;
 
@@ -93,13 +93,13 @@ pub(super) struct Matrix {
     pub rows: usize,
     pub columns: usize,
     pub stride: usize,
-    pub values: Lines<f64>,
+    pub values: AlignedVec<f64>,
 }
 
 impl Matrix {
     pub fn zeros(rows: usize, columns: usize) -> Self {
         let stride = padded(columns);
-        Self { rows, columns, stride, values: Lines::zeros(rows * stride) }
+        Self { rows, columns, stride, values: AlignedVec::zeros(rows * stride) }
     }
 
     pub fn from_rows(rows: &Rows) -> Self {
@@ -146,7 +146,7 @@ impl Matrix {
     pub fn product(
         &mut self,
         rows: Range<usize>,
-        into: Into,
+        update: Update,
         depth: usize,
         left: Left<'_, f64>,
         right: Right<'_, f64>,
@@ -155,7 +155,7 @@ impl Matrix {
         simd::run(Product {
             target: &mut self.values[first..],
             order: Order::Rows(stride),
-            into,
+            update,
             rows: rows.len(),
             depth,
             width: stride,
@@ -169,13 +169,14 @@ impl Matrix {
 pub(super) struct Transposed {
     pub apart: usize,
     pub depth: usize,
-    values: Lines<f64>,
+    values: AlignedVec<f64>,
 }
 
 impl Transposed {
     pub fn new(matrix: &Matrix) -> Self {
-        let apart = crate::num::line::spread(matrix.rows);
-        let mut out = Self { apart, depth: matrix.columns, values: Lines::zeros(matrix.columns * apart) };
+        let apart = crate::num::aligned::spread_stride(matrix.rows);
+        let mut out =
+            Self { apart, depth: matrix.columns, values: AlignedVec::zeros(matrix.columns * apart) };
         out.fill(matrix, 0);
         out
     }
@@ -210,11 +211,11 @@ mod tests {
         let b = Rows::new(3, vec![1.0, 0.0, -1.0, 2.0, 1.0, 0.0]);
         let (left, right) = (Matrix::from_rows(&a), Matrix::from_rows(&b));
         let mut c = Matrix::zeros(3, 3);
-        c.product(0..3, Into::Replace, 2, left.left(0..3), right.right(0));
+        c.product(0..3, Update::Replace, 2, left.left(0..3), right.right(0));
         assert_eq!(c.to_rows().values(), [5.0, 2.0, -1.0, 11.0, 4.0, -3.0, 17.0, 6.0, -5.0]);
         // A A^T through the transpose.
         let transposed = Transposed::new(&left);
-        c.product(0..3, Into::Replace, 2, left.left(0..3), transposed.right(0));
+        c.product(0..3, Update::Replace, 2, left.left(0..3), transposed.right(0));
         assert_eq!(c.to_rows().values(), [5.0, 11.0, 17.0, 11.0, 25.0, 39.0, 17.0, 39.0, 61.0]);
         assert_eq!(c.to_rows().max_difference(&Rows::zeros(3, 3)), 61.0);
         let nan = Rows::new(3, vec![f64::NAN; 9]);

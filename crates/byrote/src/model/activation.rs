@@ -36,7 +36,7 @@ impl Activation {
     }
 
     /// psi(x) in units of 2^-bits, within one of them, for |x| up to [`crate::num::precise::LARGEST`].
-    pub fn precise(self, precise: &Precise, x: &Dyadic) -> IBig {
+    pub(crate) fn precise(self, precise: &Precise, x: &Dyadic) -> IBig {
         match self {
             Activation::Gelu => precise.gelu(x),
             Activation::GeluTanh => precise.gelu_tanh(x),

@@ -1,7 +1,7 @@
-//! Double-double arithmetic: `x ln x` of an integer, and sums of it, to about 100 bits.
+//! Double-double arithmetic: `x ln x` of integers, and sums of such terms, to about 100 bits.
 //!
 //! The floor is `H = sum_i (c_i ln c_i - sum_gamma k ln k)`, a small difference of large sums, and a plain
-//! running sum in `f64` is off in its 12th digit. Here a number is an unevaluated sum `hi + lo` with
+//! running sum in `f64` is wrong in its 12th digit. Here a number is an unevaluated sum `hi + lo` with
 //! `|lo| <= ulp(hi) / 2`, built from two error-free transformations:
 //!
 //! ```text
@@ -13,8 +13,8 @@
 //! libraries. With `u = 2^-53` and barring overflow and underflow (`2^-900 < |x| < 2^900`), the relative
 //! errors are below `3.1 u^2` for `+` and `-`, also under cancellation, and `5 u^2` for `*` (algorithms
 //! AccurateDWPlusDW and DWTimesDW1: Joldes, Muller, Popescu, ACM TOMS 44(2), 2017; Muller, Rideau, ACM TOMS
-//! 48(1), 2022), and a few `u^2` for `/` (long division). A sum of `n` numbers of one sign is off by at most
-//! about `3 n u^2`.
+//! 48(1), 2022), and a few `u^2` for `/` (long division). A sum of `n` numbers of one sign has a relative error
+//! of at most about `3 n u^2`.
 //!
 //! The logarithm: with `x = 2^e m`, `1 <= m < 2`, `c` the multiple of 1/64 nearest to `m`, and
 //! `z = (m - c) / (m + c)`,
@@ -23,7 +23,7 @@
 //! ln x = e ln 2 + ln c + 2 (z + z^3/3 + z^5/5 + ...),      |z| <= 1/256,
 //! ```
 //!
-//! with `ln c` from a table computed at compile time by the same series at `c = 1`. For `x >= 2` nothing
+//! with `ln c` from a table that the compiler computes by the same series at `c = 1`. For `x >= 2` nothing
 //! cancels, so `ln x` and `x ln x` have relative error below `1e-30`, tested against 47-digit values.
 
 use std::iter::Sum;
@@ -36,27 +36,27 @@ pub struct Dd {
     lo: f64,
 }
 
-/// `a + b` rounded, and the rounding error, exactly.
+/// Returns `a + b` rounded, and the exact rounding error.
 const fn two_sum(a: f64, b: f64) -> Dd {
     let hi = a + b;
     let b_part = hi - a;
     Dd { hi, lo: (a - (hi - b_part)) + (b - b_part) }
 }
 
-/// As [`two_sum`], where `|a| >= |b|` or `a` is 0.
+/// Like [`two_sum`], for `|a| >= |b|` or `a = 0`.
 const fn fast_two_sum(a: f64, b: f64) -> Dd {
     let hi = a + b;
     Dd { hi, lo: b - (hi - a) }
 }
 
-/// `a` as a sum of two numbers of at most 26 significant bits.
+/// Splits `a` into two numbers of at most 26 significant bits.
 const fn split(a: f64) -> (f64, f64) {
     let scaled = 134_217_729.0 * a; // 2^27 + 1
     let high = scaled - (scaled - a);
     (high, a - high)
 }
 
-/// `a * b` rounded, and the rounding error, exactly.
+/// Returns `a * b` rounded, and the exact rounding error.
 const fn two_prod(a: f64, b: f64) -> Dd {
     let hi = a * b;
     let (a1, a2) = split(a);
@@ -67,19 +67,13 @@ const fn two_prod(a: f64, b: f64) -> Dd {
 impl Dd {
     /// Zero.
     pub const ZERO: Dd = Dd { hi: 0.0, lo: 0.0 };
-    /// `ln 2`, off by less than `1e-33`.
+    /// `ln 2`, with an error below `1e-33`.
     pub const LN_2: Dd = Dd { hi: std::f64::consts::LN_2, lo: 2.319_046_813_846_299_6e-17 };
 
-    /// The leading part: the value rounded to `f64`.
+    /// Returns the leading part: the value rounded to `f64`.
     #[inline]
     pub const fn to_f64(self) -> f64 {
         self.hi
-    }
-
-    /// What [`to_f64`](Self::to_f64) leaves out.
-    #[inline]
-    pub const fn remainder(self) -> f64 {
-        self.lo
     }
 
     const fn from_f64(x: f64) -> Self {
@@ -103,7 +97,7 @@ impl Dd {
         fast_two_sum(p.hi, p.lo + cross)
     }
 
-    /// Long division in three digits of 53 bits.
+    /// Divides by long division with three digits of 53 bits.
     const fn over(self, other: Dd) -> Self {
         let q1 = self.hi / other.hi;
         let r = self.minus(other.times(Dd::from_f64(q1)));
@@ -113,17 +107,18 @@ impl Dd {
         fast_two_sum(q1, q2).plus(Dd::from_f64(q3))
     }
 
-    /// `|self|`.
-    pub const fn abs(self) -> Self {
+    /// Returns `|self|`.
+    #[cfg(test)]
+    const fn abs(self) -> Self {
         if self.hi < 0.0 { Dd { hi: -self.hi, lo: -self.lo } } else { self }
     }
 }
 
-/// Intervals of `[1, 2]` in the table of logarithms.
+/// The intervals of `[1, 2]` in the table of logarithms.
 const STEPS: usize = 64;
-/// Terms of the series for `|z| <= 1/256`: the first one left out is below `2^-112 / 15` of the sum.
+/// The terms of the series for `|z| <= 1/256`: the first omitted one is below `2^-112 / 15` of the sum.
 const TERMS: usize = 7;
-/// Terms of the series for `z <= 1/3`, where the table is computed.
+/// The terms of the series for `z <= 1/3`, from which the table is computed.
 const TABLE_TERMS: usize = 36;
 
 /// `1 / (2k + 1)`.
@@ -159,14 +154,14 @@ static LN_TABLE: [Dd; STEPS + 1] = {
     table
 };
 
-/// `ln x`, relative error below `1e-30`.
+/// Returns `ln x` with a relative error below `1e-30`.
 ///
 /// # Panics
-/// When `x` is 0.
+/// If `x` is 0.
 pub fn ln(x: u64) -> Dd {
     assert!(x > 0, "0 has no logarithm");
     let e = x.ilog2();
-    // 2^e is a power of two, so dividing both parts by it is exact.
+    // Dividing both parts by a power of two is exact.
     let scale = 1.0 / (1u64 << e) as f64;
     let whole = Dd::from(x);
     let m = Dd { hi: whole.hi * scale, lo: whole.lo * scale };
@@ -179,7 +174,7 @@ pub fn ln(x: u64) -> Dd {
     Dd::LN_2 * Dd::from(u64::from(e)) + LN_TABLE[j] + (half + half)
 }
 
-/// `x ln x`, with `0 ln 0 = 0`: relative error below `1e-30`.
+/// Returns `x ln x`, with `0 ln 0 = 0` and a relative error below `1e-30`.
 pub fn xlnx(x: u64) -> Dd {
     if x < 2 { Dd::ZERO } else { Dd::from(x) * ln(x) }
 }
@@ -191,14 +186,14 @@ impl From<f64> for Dd {
 }
 
 impl From<u64> for Dd {
-    /// Exact.
+    /// Converts exactly.
     fn from(x: u64) -> Self {
         fast_two_sum((x >> 32) as f64 * 4_294_967_296.0, (x & 0xffff_ffff) as f64)
     }
 }
 
 impl From<i64> for Dd {
-    /// Exact.
+    /// Converts exactly.
     fn from(x: i64) -> Self {
         let size = Dd::from(x.unsigned_abs());
         if x < 0 { -size } else { size }
@@ -263,7 +258,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// `x` and `x ln x`, the latter as three `f64` whose exact sum has 47 digits: mpmath 1.3 at 400 bits.
+    /// `x` and `x ln x` from mpmath 1.3 at 400 bits, the latter as three `f64` whose exact sum has 47 digits.
     const XLNX: [(u64, [f64; 3]); 15] = [
         (2, [1.3862943611198906, 4.638093627692599e-17, 1.1415416876832424e-33]),
         (3, [3.295836866004329, -5.009431212501459e-17, -2.607430941951119e-33]),
@@ -311,10 +306,10 @@ mod tests {
         let difference = xlnx(x + 1) - xlnx(x);
         assert!(relative_error(difference, exact) < 1e-17, "{difference:?}");
         let plain = (x + 1) as f64 * ((x + 1) as f64).ln() - x as f64 * (x as f64).ln();
-        assert!((plain - exact[0]).abs() > 1e-4, "f64 would have done: {plain}");
+        assert!((plain - exact[0]).abs() > 1e-4, "f64 would have sufficed: {plain}");
     }
 
-    /// The value as an integer; both parts must be integers.
+    /// Returns the value as an integer; both parts must be integers.
     fn integer(x: Dd) -> i128 {
         assert_eq!([x.hi.fract(), x.lo.fract()], [0.0; 2], "{x:?}");
         x.hi as i128 + x.lo as i128

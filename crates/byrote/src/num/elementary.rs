@@ -1,8 +1,8 @@
-//! exp, tanh, erf, arctan, the logistic function and the normal law, without branches.
+//! Branch-free exp, tanh, erf, arctan, logistic function and normal distribution.
 //!
-//! Called in a loop inside a [`super::simd::Kernel`], the compiler makes vector code of them. Each is a polynomial after a
-//! reduction of the argument; the coefficients are Chebyshev fits made with 50 digits, rounded. The largest errors, in units
-//! in the last place of the result, with fused multiply-adds (tested; without them, up to twice as much):
+//! In a loop inside a [`super::simd::Kernel`] the compiler vectorizes them. Each is a polynomial after argument reduction; the
+//! coefficients are Chebyshev fits computed with 50 digits and rounded. The largest errors in units in the last place, with
+//! fused multiply-adds (tested; without them, up to twice as large):
 //!
 //! | function | f32 | f64 |
 //! |---|---|---|
@@ -13,26 +13,27 @@
 //! | [`logistic`], value; slope | 3; 5 | 3; 5 |
 //! | [`normal`], distribution; density | 6; 3 | 5; 3 |
 //!
-//! Ends: an exp below 2^-125 (f64: 2^-1021) is 0, so no result is ever subnormal and slow; above the largest number it is
-//! infinite; NaN gives NaN.
+//! Limits: results of exp below 2^-125 (f64: 2^-1021) are 0, so none is subnormal and slow; results above the largest finite
+//! number are infinite; NaN gives NaN.
 
 use super::simd::{Float, Isa};
 use std::ops::{Div, Neg, Sub};
 
-/// The constants of a precision.
+/// The constants and bit operations of a precision.
 pub trait Elementary:
     Float + PartialOrd + Sub<Output = Self> + Div<Output = Self> + Neg<Output = Self> + 'static
 {
     /// log2(e).
     const LOG2_E: Self;
-    /// ln 2 in two parts; a multiple of the first by a whole exponent is exact.
+    /// ln 2 in two parts; the product of the first with an integer exponent is exact.
     const LN_2: (Self, Self);
-    /// 1.5 times 2 to the mantissa bits, plus the exponent bias less one: a number added to it is rounded to a whole one,
-    /// and its last bits are then an exponent field.
+    /// 1.5 times 2 to the mantissa bits, plus the exponent bias minus one. Adding it to a number rounds that number to an
+    /// integer whose last bits form an exponent field.
     const ROUND: Self;
-    /// Where exp begins to be positive, and where it ends to be finite.
+    /// The arguments below which exp is 0 and above which it is infinite.
     const EXP_RANGE: (Self, Self);
-    /// Below this e^x is nothing beside 1, and what it is multiplied with stays clear of subnormal numbers, which are slow.
+    /// The argument below which e^x is negligible compared with 1. Products with it stay clear of subnormal numbers, which
+    /// are slow.
     const NEGLIGIBLE: Self;
     /// (e^r - 1 - r) / r^2 for |r| <= ln 2 / 2.
     const EXP: &'static [Self];
@@ -42,16 +43,16 @@ pub trait Elementary:
     const ARCTAN: &'static [Self];
     /// erf x / x in x^2, for |x| <= 1.
     const ERF: &'static [Self];
-    /// a, and (x + a) e^(x^2) erfc x in (x - a) / (x + a), for x from 0 to where erfc underflows.
+    /// a, and (x + a) e^(x^2) erfc x as a polynomial in (x - a) / (x + a), for x from 0 to where erfc underflows.
     const ERFCX: (Self, &'static [Self]);
 
-    /// A constant.
+    /// Rounds a constant to this precision.
     fn constant(x: f64) -> Self;
-    /// The last bits as the exponent of a power of two.
+    /// Returns the power of two whose exponent field is the last bits of `self`.
     fn exponent(self) -> Self;
-    /// |x|.
+    /// Returns |x|.
     fn magnitude(self) -> Self;
-    /// With the sign of `sign`.
+    /// Returns the magnitude of `self` with the sign of `sign`.
     fn signed(self, sign: Self) -> Self;
 }
 
@@ -204,7 +205,7 @@ fn polynomial<T: Elementary, I: Isa>(isa: I, x: T, coefficients: &'static [T]) -
     sum
 }
 
-/// e^x.
+/// Returns e^x.
 #[inline(always)]
 pub fn exp<T: Elementary, I: Isa>(isa: I, x: T) -> T {
     let k = T::constant;
@@ -212,13 +213,13 @@ pub fn exp<T: Elementary, I: Isa>(isa: I, x: T) -> T {
     let n = t - T::ROUND;
     let r = isa.fma(n, -T::LN_2.1, isa.fma(n, -T::LN_2.0, x));
     let more = isa.fma(r * r, polynomial(isa, r, T::EXP), r);
-    // 2 e^r times 2^(n - 1): n reaches one more than the largest exponent.
+    // 2 e^r times 2^(n - 1), because n can exceed the largest exponent by one.
     let y = isa.fma(more, k(2.0), k(2.0)) * t.exponent();
     let y = if x < T::EXP_RANGE.0 { k(0.0) } else { y };
     if x > T::EXP_RANGE.1 { k(f64::INFINITY) } else { y }
 }
 
-/// tanh x.
+/// Returns tanh x.
 #[inline(always)]
 pub fn tanh<T: Elementary, I: Isa>(isa: I, x: T) -> T {
     let k = T::constant;
@@ -228,12 +229,12 @@ pub fn tanh<T: Elementary, I: Isa>(isa: I, x: T) -> T {
     if a < k(0.625) { near } else { far }
 }
 
-/// arctan x.
+/// Returns arctan x.
 #[inline(always)]
 pub fn arctan<T: Elementary, I: Isa>(isa: I, x: T) -> T {
     let k = T::constant;
     let a = x.magnitude();
-    // Beyond tan(3 pi / 8) and tan(pi / 8), to pi/2 - arctan(1 / a) and pi/4 + arctan((a - 1) / (a + 1)).
+    // Above tan(3 pi / 8) use pi/2 - arctan(1 / a), above tan(pi / 8) use pi/4 + arctan((a - 1) / (a + 1)).
     let (over, top, bottom, base) =
         (a > k(2.414_213_562_373_095), k(-1.0), a, k(std::f64::consts::FRAC_PI_2));
     let middle = a > k(0.414_213_562_373_095_03);
@@ -263,17 +264,17 @@ pub fn arctan<T: Elementary, I: Isa>(isa: I, x: T) -> T {
     (base + isa.fma(z * s, polynomial(isa, s, T::ARCTAN), z)).signed(x)
 }
 
-/// 1 / (1 + e^-x), and its derivative.
+/// Returns 1 / (1 + e^-x) and its derivative.
 #[inline(always)]
 pub fn logistic<T: Elementary, I: Isa>(isa: I, x: T) -> (T, T) {
     let k = T::constant;
-    // e^-|x| does not overflow, and both sides keep their digits.
+    // e^-|x| does not overflow, and both tails keep their relative accuracy.
     let e = exp(isa, -x.magnitude());
     let inverse = k(1.0) / (k(1.0) + e);
     (if x < k(0.0) { e * inverse } else { inverse }, e * inverse * inverse)
 }
 
-/// e^(-x^2 / scale) for x >= 0 and a scale of 1 or 2, with the rounding of x^2 made good.
+/// Returns e^(-x^2 / scale) for x >= 0 and a scale of 1 or 2, corrected for the rounding of x^2.
 #[inline(always)]
 fn gauss<T: Elementary, I: Isa>(isa: I, x: T, inverse_scale: T) -> T {
     let square = x * x;
@@ -282,7 +283,7 @@ fn gauss<T: Elementary, I: Isa>(isa: I, x: T, inverse_scale: T) -> T {
     isa.fma(-rest * inverse_scale, e, e)
 }
 
-/// e^(x^2) erfc x for x >= 0, where erfc does not underflow.
+/// Returns e^(x^2) erfc x for x >= 0, where erfc does not underflow.
 #[inline(always)]
 fn scaled_erfc<T: Elementary, I: Isa>(isa: I, x: T) -> T {
     let (a, coefficients) = T::ERFCX;
@@ -290,14 +291,14 @@ fn scaled_erfc<T: Elementary, I: Isa>(isa: I, x: T) -> T {
     polynomial(isa, (x - a) * inverse, coefficients) * inverse
 }
 
-/// |x|, at most where every tail is long zero: infinities may be computed with.
+/// Returns |x|, capped where every tail is 0, so that infinities need no special case.
 #[inline(always)]
 fn bounded<T: Elementary>(x: T) -> T {
     let (a, bound) = (x.magnitude(), T::constant(1e4));
     if a > bound { bound } else { a }
 }
 
-/// erf x, and its derivative.
+/// Returns erf x and its derivative.
 #[inline(always)]
 pub fn erf<T: Elementary, I: Isa>(isa: I, x: T) -> (T, T) {
     let k = T::constant;
@@ -308,7 +309,7 @@ pub fn erf<T: Elementary, I: Isa>(isa: I, x: T) -> (T, T) {
     (if a < k(1.0) { near } else { far }, e * k(std::f64::consts::FRAC_2_SQRT_PI))
 }
 
-/// The distribution function of the standard normal law, accurate in the left tail too, and its density.
+/// Returns the distribution function of the standard normal law, accurate in the left tail too, and its density.
 #[inline(always)]
 pub fn normal<T: Elementary, I: Isa>(isa: I, x: T) -> (T, T) {
     let k = T::constant;
@@ -377,13 +378,13 @@ mod tests {
         }
     }
 
-    /// e^(-x^2 s) with the rounding of the square made good.
+    /// Returns e^(-x^2 s), corrected for the rounding of the square.
     fn gauss(x: f64, s: f64) -> f64 {
         let square = x * x;
         (-square * s).exp() * (1.0 - x.mul_add(x, -square) * s)
     }
 
-    /// Phi by libm's erfc, with the rounding of its argument made good: erfc(z + d) = erfc z - d 2/sqrt(pi) e^(-z^2).
+    /// Returns Phi by libm's erfc, corrected for the rounding of its argument: erfc(z + d) = erfc z - d 2/sqrt(pi) e^(-z^2).
     fn normal_tail(x: f64) -> f64 {
         let z = -x * std::f64::consts::FRAC_1_SQRT_2;
         let d = (-x).mul_add(std::f64::consts::FRAC_1_SQRT_2, -z) - x * -4.833_646_656_726_456e-17;
@@ -408,7 +409,7 @@ mod tests {
         unit: f64,
         reference_ulp: f64,
     ) {
-        // Dense around zero and over everything up to where the functions have long reached their limits.
+        // Dense around zero, then out to where the functions have reached their limits.
         let mut x: Vec<T> = (-60_000..=60_000).map(|i| T::constant(f64::from(i) / 30_000.0)).collect();
         x.extend((-60_000..=60_000).map(|i| T::constant(f64::from(i) / 600.0 + 1e-4)));
         x.extend((-60_000..=60_000).map(|i| T::constant(f64::from(i) / 83.0)));
@@ -420,14 +421,14 @@ mod tests {
             each(
                 |_| Map { x: &x, function },
                 |(fma, y)| {
-                    // Without fused multiply-adds the rounding of x^2 counts: by up to x^2 units.
+                    // Without fused multiply-adds the rounding of x^2 contributes up to x^2 units.
                     let loose =
                         !fma && matches!(function, Function::ErfSlope | Function::Normal | Function::Density);
                     let mut most = (0.0, 0.0);
                     for (&x, &y) in x.iter().zip(&y) {
                         let (x, y) = (widen(x), widen(y));
                         let expect = truth(function, x);
-                        // A result that is subnormal or nearly so may be 0; one that is too large is infinite.
+                        // Results that are subnormal, or nearly so, may be 0; those that are too large are infinite.
                         if expect.abs() < range.start || expect > range.end {
                             assert!(
                                 y.abs() <= range.start || (y > 1.0 && y.is_infinite()),
@@ -457,11 +458,11 @@ mod tests {
 
     #[test]
     fn errors_are_a_few_units_in_the_last_place_in_f64() {
-        // The reference is itself only good to about a unit.
+        // The reference itself is accurate only to about one unit.
         errors_are_small::<f64>(|x| x, 4.5e-308..f64::MAX, f64::EPSILON, 1.0);
     }
 
-    fn ends_are_limits<T: Elementary + std::fmt::Debug>(widen: fn(T) -> f64) {
+    fn infinite_arguments_give_limits<T: Elementary + std::fmt::Debug>(widen: fn(T) -> f64) {
         let x = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -1e9, 1e9].map(T::constant);
         for (function, _) in ALL {
             each(
@@ -488,8 +489,8 @@ mod tests {
     }
 
     #[test]
-    fn ends_are_limits_and_nan_stays_nan() {
-        ends_are_limits::<f32>(f64::from);
-        ends_are_limits::<f64>(|x| x);
+    fn infinite_arguments_give_limits_and_nan_stays_nan() {
+        infinite_arguments_give_limits::<f32>(f64::from);
+        infinite_arguments_give_limits::<f64>(|x| x);
     }
 }

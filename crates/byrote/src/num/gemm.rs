@@ -1,25 +1,25 @@
-//! Matrix products on one thread, for the shapes of training: few hundred rows, operands that stay in the cache.
+//! Single-threaded matrix products for the shapes of training: a few hundred rows, operands that stay in the cache.
 //!
 //! ```text
-//! C (+)= A B        A [rows, depth], element (i, k) anywhere;  B [depth, width];  C [rows, width], row-major
+//! C (+)= A B        A [rows, depth], element (i, k) at any stride;  B [depth, width];  C [rows, width], row-major
 //! ```
 //!
-//! `B` is read in *panels* of three lines of columns, either packed beforehand (weights, once a step: [`Panels`]) or in place
-//! (activations: rows of whole lines). A tile of C, eight rows of a panel, is summed in registers over the whole depth.
-//! Widths are whole lines, so there are no tails; the padding of B decides what the padding of C becomes.
+//! `B` is read in *panels* of three lines of columns, either packed beforehand (weights, once per step: [`Panels`]) or in
+//! place (activations: rows of whole lines). A tile of C, eight rows of a panel, is accumulated in registers over the whole
+//! depth. Widths are whole lines, so there are no remainders, and the padding of B determines the padding of C.
 //!
-//! Threads are put to use outside, on blocks of rows: a product on one thread always adds in the same order, so results do
+//! Callers parallelize over blocks of rows. Each product runs on one thread and always adds in the same order, so results do
 //! not depend on the number of threads.
 
-use super::line::{LINE, Lines, padded};
+use super::aligned::{AlignedVec, LINE, padded};
 use super::real::Real;
 use super::simd::{Isa, Kernel};
 use super::vector::Vector;
 
-/// Columns in a panel.
+/// The number of columns in a panel.
 pub const PANEL: usize = 3 * LINE;
 
-/// The left operand: element (i, k) at `i * row + k * column`.
+/// The left operand: element (i, k) is at `i * row + k * column`.
 #[derive(Clone, Copy)]
 pub struct Left<'a, T> {
     values: &'a [T],
@@ -28,13 +28,13 @@ pub struct Left<'a, T> {
 }
 
 impl<'a, T> Left<'a, T> {
-    /// A row-major matrix whose rows begin `stride` apart.
+    /// Describes a row-major matrix whose rows start `stride` apart.
     #[inline(always)]
     pub fn rows(values: &'a [T], stride: usize) -> Self {
         Self { values, row: stride, column: 1 }
     }
 
-    /// The transpose of such a matrix.
+    /// Describes the transpose of a row-major matrix whose rows start `stride` apart.
     #[inline(always)]
     pub fn transposed(values: &'a [T], stride: usize) -> Self {
         Self { values, row: 1, column: stride }
@@ -44,50 +44,50 @@ impl<'a, T> Left<'a, T> {
 /// The right operand.
 #[derive(Clone, Copy)]
 pub enum Right<'a, T> {
-    /// Packed.
+    /// A packed matrix.
     Panels(&'a Panels<T>),
-    /// Row-major, its rows so far apart, padded to whole lines.
+    /// A row-major matrix and its row stride; rows are padded to whole lines.
     Rows(&'a [T], usize),
 }
 
-/// How a product meets what its target holds.
+/// What a product does to the previous values of its target.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Into {
-    /// Replaces it.
+pub enum Update {
+    /// Replaces them.
     Replace,
-    /// Is added to it.
+    /// Is added to them.
     Add,
 }
 
-/// A right operand in panels: of each [`PANEL`] columns (fewer lines in the last) all rows, end to end.
+/// A right operand packed into panels: for each block of [`PANEL`] columns (the last may be narrower), all rows end to end.
 pub struct Panels<T> {
-    values: Lines<T>,
+    values: AlignedVec<T>,
     depth: usize,
     width: usize,
 }
 
 impl<T: Real> Panels<T> {
-    /// A matrix of zeros, its rows padded to whole lines.
+    /// Creates a matrix of zeros, its rows padded to whole lines.
     pub fn zeros(depth: usize, width: usize) -> Self {
         let width = padded(width);
-        Self { values: Lines::zeros(depth * width), depth, width }
+        Self { values: AlignedVec::zeros(depth * width), depth, width }
     }
 
-    /// Columns, padding included.
+    /// Returns the number of columns, including padding.
     pub fn width(&self) -> usize {
         self.width
     }
 
-    /// The panels, each with its first column: parts that several threads may fill.
+    /// Returns the size of a panel and all values; threads may fill chunks of that size independently.
     pub fn parts(&mut self) -> (usize, &mut [T]) {
         ((self.depth * PANEL).max(1), &mut self.values)
     }
 
-    /// Writes a row-major matrix at a row and a column.
+    /// Writes a row-major matrix at the given row and column.
     pub fn set(&mut self, (row, column): (usize, usize), source: &[T], columns: usize) {
         let (depth, width) = (self.depth, self.width);
         let rows = source.len() / columns.max(1);
-        assert!(row + rows <= depth && column + columns <= width, "a part outside of [{depth}, {width}]");
+        assert!(row + rows <= depth && column + columns <= width, "a block outside of [{depth}, {width}]");
         for (i, source) in source.chunks_exact(columns.max(1)).enumerate() {
             for (j, &x) in source.iter().enumerate() {
                 let at = place(depth, width, row + i, column + j);
@@ -96,11 +96,11 @@ impl<T: Real> Panels<T> {
         }
     }
 
-    /// Writes the transpose of a row-major matrix at a row and a column.
+    /// Writes the transpose of a row-major matrix at the given row and column.
     pub fn set_transposed(&mut self, (row, column): (usize, usize), source: &[T], columns: usize) {
         let (depth, width) = (self.depth, self.width);
         let rows = source.len() / columns.max(1);
-        assert!(row + columns <= depth && column + rows <= width, "a part outside of [{depth}, {width}]");
+        assert!(row + columns <= depth && column + rows <= width, "a block outside of [{depth}, {width}]");
         for (i, source) in source.chunks_exact(columns.max(1)).enumerate() {
             for (j, &x) in source.iter().enumerate() {
                 let at = place(depth, width, row + j, column + i);
@@ -110,7 +110,7 @@ impl<T: Real> Panels<T> {
     }
 }
 
-/// Fills one of [`Panels::parts`], the one that begins at column `first`, from a row-major matrix of so many columns.
+/// Fills the panel of [`Panels::parts`] that starts at column `first` from a row-major matrix with `columns` columns.
 pub fn fill_panel<T: Real>(panel: &mut [T], first: usize, source: &[T], columns: usize) {
     let n = PANEL.min(columns - first);
     let width = padded(n);
@@ -119,13 +119,13 @@ pub fn fill_panel<T: Real>(panel: &mut [T], first: usize, source: &[T], columns:
     }
 }
 
-/// Fills one of [`Panels::parts`], the one that begins at column `first`, from the transpose of a row-major matrix.
+/// Fills the panel of [`Panels::parts`] that starts at column `first` from the transpose of a row-major matrix.
 pub fn fill_panel_transposed<T: Real>(panel: &mut [T], first: usize, source: &[T], columns: usize) {
     let rows = source.len() / columns.max(1);
     let n = PANEL.min(rows - first);
     let width = padded(n);
     let source = &source[first * columns..(first + n) * columns];
-    // A line of columns at a time, so that what is read and what is written both stay in the cache.
+    // One line of columns at a time, so that source and target both stay in the cache.
     for start in (0..columns).step_by(LINE) {
         let end = (start + LINE).min(columns);
         for (i, row) in source.chunks_exact(columns).enumerate() {
@@ -138,7 +138,7 @@ pub fn fill_panel_transposed<T: Real>(panel: &mut [T], first: usize, source: &[T
     }
 }
 
-/// The first column and the values of each panel of a matrix of so many rows and (padded) columns in panels.
+/// Iterates over the panels of a packed matrix: the first column and the values of each.
 #[inline(always)]
 pub fn panels<T>(values: &[T], rows: usize, width: usize) -> impl Iterator<Item = (usize, &[T])> {
     (0..width)
@@ -146,39 +146,45 @@ pub fn panels<T>(values: &[T], rows: usize, width: usize) -> impl Iterator<Item 
         .map(move |first| (first, &values[first * rows..(first + PANEL.min(width - first)) * rows]))
 }
 
-/// Where element (k, j) of packed panels lies.
+/// Returns the index of element (k, j) in packed panels.
 #[inline(always)]
 fn place(depth: usize, width: usize, k: usize, j: usize) -> usize {
     let first = j - j % PANEL;
     first * depth + k * PANEL.min(width - first) + (j - first)
 }
 
-/// How a target lies in memory.
+/// Returns the length of a slice that holds `n` parts of `length` numbers, `stride` apart, or `usize::MAX` where that
+/// overflows.
+fn span(n: usize, stride: usize, length: usize) -> usize {
+    (n - 1).saturating_mul(stride).saturating_add(length)
+}
+
+/// The memory layout of a target.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// Row-major, the rows so far apart.
+    /// Row-major with this row stride.
     Rows(usize),
-    /// In panels, as [`Panels`]: a large target that many products are added to is then read and written in one sweep.
+    /// Packed like [`Panels`], so that adding to a large target reads and writes it in one sweep.
     Panels,
 }
 
-/// A product to be made; see the head of the file.
+/// A matrix product to compute, as described at the head of the file.
 pub struct Product<'a, T> {
-    /// C.
+    /// The target, C.
     pub target: &'a mut [T],
-    /// How it lies.
+    /// The layout of the target.
     pub order: Order,
-    /// What happens to its values.
-    pub into: Into,
-    /// Rows of A and C.
+    /// What happens to the previous values of the target.
+    pub update: Update,
+    /// The rows of A and C.
     pub rows: usize,
-    /// Columns of A, rows of B.
+    /// The columns of A and rows of B.
     pub depth: usize,
-    /// Columns of B and C: whole lines.
+    /// The columns of B and C, a multiple of [`LINE`].
     pub width: usize,
-    /// A.
+    /// The left operand, A.
     pub left: Left<'a, T>,
-    /// B.
+    /// The right operand, B.
     pub right: Right<'a, T>,
 }
 
@@ -187,24 +193,25 @@ impl<T: Real> Kernel for Product<'_, T> {
 
     #[inline(always)]
     fn call<I: Isa>(self, _: I) {
-        let Self { target, order, into, rows, depth, width, left, right } = self;
+        let Self { target, order, update, rows, depth, width, left, right } = self;
         if rows == 0 || width == 0 {
             return;
         }
-        // Everything that the tiles will touch lies inside: the last element of each operand does.
+        // If the last element of each operand is inside its slice, so is everything that the tiles touch. The indices are
+        // computed with saturation, so that sizes that overflow are refused as well.
         let stride = if let Order::Rows(stride) = order { stride } else { width };
-        assert!(width % LINE == 0 && width <= stride, "a width of {width} in rows {stride} apart");
-        assert!((rows - 1) * stride + width <= target.len(), "[{rows}, {width}] in {} values", target.len());
+        assert!(width % LINE == 0 && width <= stride, "a width of {width} in rows of stride {stride}");
+        assert!(span(rows, stride, width) <= target.len(), "[{rows}, {width}] in {} values", target.len());
         if depth > 0 {
-            let last = (rows - 1) * left.row + (depth - 1) * left.column;
-            assert!(last < left.values.len(), "[{rows}, {depth}] in {} values", left.values.len());
+            let last = span(rows, left.row, span(depth, left.column, 1));
+            assert!(last <= left.values.len(), "[{rows}, {depth}] in {} values", left.values.len());
             match right {
                 Right::Panels(p) => {
                     let (d, w) = (p.depth, p.width);
                     assert!(d == depth && w == width, "panels of [{d}, {w}] for [{depth}, {width}]");
                 }
                 Right::Rows(values, apart) => {
-                    let last = (depth - 1) * apart + width;
+                    let last = span(depth, apart, width);
                     assert!(
                         last <= values.len() && width <= apart,
                         "[{depth}, {width}] in {} values",
@@ -232,10 +239,10 @@ impl<T: Real> Kernel for Product<'_, T> {
                 b_step: step,
                 c,
                 c_row: stride,
-                add: into == Into::Add,
+                add: update == Update::Add,
                 ahead: Ahead::new((c, order), right, first, (rows, depth, width)),
             };
-            // SAFETY: the assertions above; `I` is proof of the instruction set.
+            // SAFETY: the assertions above put all elements inside their slices; `I` proves the instruction set.
             unsafe {
                 if left.column == 1 {
                     at.sweep::<T::Register<I>, false>(rows, panel);
@@ -247,25 +254,25 @@ impl<T: Real> Kernel for Product<'_, T> {
     }
 }
 
-/// Steps of a tile between two looks ahead.
+/// The steps of a tile between two prefetches.
 const STEPS: usize = 8;
 
-/// What to ask the memory for while a tile is summed. Weights and their gradients are more than the caches near a core hold;
-/// what a tile reads first would have to be waited for. So each tile asks for the part of the target that the next tile will
-/// write, where the target lies in the order of the tiles, and otherwise for its share of the next panel of B.
+/// What to prefetch while a tile is accumulated. Weights and their gradients exceed the caches near a core, so a tile would
+/// stall on its first reads. Each tile therefore prefetches the part of the target that the next tile will write, where the
+/// target is laid out in the order of the tiles, and otherwise its share of the next panel of B.
 #[derive(Clone, Copy)]
 struct Ahead<T> {
     at: *const T,
-    /// Numbers to go on by with every row of the panel.
+    /// How far the address advances per row of the panel.
     row: usize,
-    /// Cache lines to ask for every [`STEPS`] steps of a tile.
+    /// The cache lines to prefetch every [`STEPS`] steps of a tile.
     lines: usize,
 }
 
 impl<T: Real> Ahead<T> {
-    /// Numbers in a cache line.
+    /// The numbers in a cache line.
     const LINE: usize = 64 / size_of::<T>();
-    /// Rows of a tile of whole panels.
+    /// The rows of a tile that spans a whole panel.
     const TILE: usize = 8;
 
     #[inline(always)]
@@ -290,11 +297,11 @@ impl<T: Real> Ahead<T> {
     }
 }
 
-/// Asks for a cache line; any address will do.
+/// Prefetches a cache line. Any address is allowed.
 #[inline(always)]
 fn prefetch<T>(at: *const T) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: every x86-64 has the instruction, and it never faults.
+    // SAFETY: every x86-64 machine has the instruction, and it never faults, whatever the address.
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         _mm_prefetch::<_MM_HINT_T0>(at.cast());
@@ -303,7 +310,7 @@ fn prefetch<T>(at: *const T) {
     let _ = at;
 }
 
-/// A panel of the target and the operands it is made of.
+/// A panel of the target with the operands that it is computed from.
 #[derive(Clone, Copy)]
 struct Panel<T> {
     depth: usize,
@@ -319,20 +326,21 @@ struct Panel<T> {
 }
 
 impl<T: Real> Panel<T> {
-    /// All rows of the panel, `width` columns of it. `TRANSPOSED` says that the rows of A lie one apart, else its columns do.
+    /// Computes all rows of the panel, `width` columns wide. Under `TRANSPOSED` the row stride of A is 1, otherwise its column
+    /// stride is.
     ///
     /// # Safety
-    /// The machine has the instruction set of `V`, and all elements lie inside their operands.
+    /// The machine must have the instruction set of `V`, and all elements must lie inside their slices.
     #[inline(always)]
     unsafe fn sweep<V: Vector<T>, const TRANSPOSED: bool>(mut self, rows: usize, width: usize) {
-        // Sums that fit the registers: 24 of 32 with AVX-512, 12 of 16 otherwise.
+        // Accumulators that fit the registers: 24 of 32 with AVX-512, 12 of 16 otherwise.
         let wide = size_of::<V>() == 64;
         let mut left = rows;
         while left > 0 {
-            // SAFETY: the caller's promises; rows and columns are those of the panel.
+            // SAFETY: guaranteed by the caller; a tile covers only rows and columns of the panel.
             let done = unsafe {
                 match left {
-                    // One register of columns: eight sums would wait for each other.
+                    // One register of columns: eight accumulators would not hide the latency.
                     16.. if wide && width == V::LANES => {
                         self.tile::<V, 16, 1, TRANSPOSED>();
                         16
@@ -349,15 +357,15 @@ impl<T: Real> Panel<T> {
         }
     }
 
-    /// `R` rows of the panel.
+    /// Computes `R` rows of the panel.
     ///
     /// # Safety
-    /// As [`Self::sweep`].
+    /// As for [`Self::sweep`].
     #[inline(always)]
     unsafe fn across<V: Vector<T>, const R: usize, const TRANSPOSED: bool>(mut self, width: usize) -> usize {
         let mut left = width / V::LANES;
         while left > 0 {
-            // SAFETY: the caller's promises.
+            // SAFETY: guaranteed by the caller; the tiles stay inside `width` columns.
             let done = unsafe {
                 match left {
                     1 => self.tile::<V, R, 1, TRANSPOSED>(),
@@ -372,17 +380,17 @@ impl<T: Real> Panel<T> {
         R
     }
 
-    /// `R` rows of `N` registers.
+    /// Computes `R` rows of `N` registers.
     ///
     /// # Safety
-    /// As [`Self::sweep`].
+    /// As for [`Self::sweep`].
     #[inline(always)]
-    #[allow(clippy::needless_range_loop)] // Indices, as in the formula; the loops are unrolled.
+    #[allow(clippy::needless_range_loop)] // Indices as in the formula; the compiler unrolls the loops.
     unsafe fn tile<V: Vector<T>, const R: usize, const N: usize, const TRANSPOSED: bool>(self) -> usize {
-        // SAFETY: the caller's promises hold for all loads and stores, which stay inside R rows and N registers.
+        // SAFETY: guaranteed by the caller; all loads and stores stay inside R rows and N registers.
         unsafe {
             let (a_row, a_column) = if TRANSPOSED { (1, self.a_column) } else { (self.a_row, 1) };
-            let mut sums = [[V::splat(T::of(0.0)); N]; R];
+            let mut sums = [[V::splat(T::from_f64(0.0)); N]; R];
             let (mut a, mut b, mut ahead) = (self.a, self.b, self.ahead.at);
             let mut left = self.depth;
             while left > 0 {
@@ -393,7 +401,7 @@ impl<T: Real> Panel<T> {
                 let steps = left.min(STEPS);
                 left -= steps;
                 for _ in 0..steps {
-                    let mut row = [V::splat(T::of(0.0)); N];
+                    let mut row = [V::splat(T::from_f64(0.0)); N];
                     for n in 0..N {
                         row[n] = V::load(b.add(n * V::LANES));
                     }
@@ -410,8 +418,11 @@ impl<T: Real> Panel<T> {
             for r in 0..R {
                 for n in 0..N {
                     let to = self.c.add(r * self.c_row + n * V::LANES);
-                    let sum =
-                        if self.add { V::splat(T::of(1.0)).fma(V::load(to), sums[r][n]) } else { sums[r][n] };
+                    let sum = if self.add {
+                        V::splat(T::from_f64(1.0)).fma(V::load(to), sums[r][n])
+                    } else {
+                        sums[r][n]
+                    };
                     sum.store(to);
                 }
             }
@@ -425,12 +436,12 @@ mod tests {
     use super::super::simd::each;
     use super::*;
 
-    /// Small whole numbers, so that every order of adding gives the same bits.
+    /// Returns small integers, so that every order of summation gives the same bits.
     fn numbers<T: Real>(n: usize, seed: usize) -> Vec<T> {
-        (0..n).map(|i| T::of(((i * 7 + seed * 13 + i * i % 11) % 9) as f64 - 4.0)).collect()
+        (0..n).map(|i| T::from_f64(((i * 7 + seed * 13 + i * i % 11) % 9) as f64 - 4.0)).collect()
     }
 
-    fn products_are_those_of_the_definition<T: Real + std::fmt::Debug>() {
+    fn products_match_the_definition<T: Real + std::fmt::Debug>() {
         for (rows, depth, columns) in [
             (1, 1, 1),
             (2, 3, 5),
@@ -444,7 +455,7 @@ mod tests {
             let (a, b) = (numbers::<T>(rows * depth, 1), numbers::<T>(depth * columns, 2));
             let width = padded(columns);
             let expect = |i: usize, j: usize| {
-                (0..depth).map(|k| a[i * depth + k].wide() * b[k * columns + j].wide()).sum::<f64>()
+                (0..depth).map(|k| a[i * depth + k].to_f64() * b[k * columns + j].to_f64()).sum::<f64>()
             };
             let transpose = |m: &[T], rows: usize, columns: usize| -> Vec<T> {
                 (0..rows * columns).map(|i| m[i % rows * columns + i / rows]).collect()
@@ -462,7 +473,7 @@ mod tests {
             for (i, part) in parts.chunks_mut(size).enumerate() {
                 fill_panel_transposed(part, i * PANEL, &b_t, depth);
             }
-            let mut in_rows = vec![T::of(0.0); depth * width];
+            let mut in_rows = vec![T::from_f64(0.0); depth * width];
             for k in 0..depth {
                 in_rows[k * width..][..columns].copy_from_slice(&b[k * columns..][..columns]);
             }
@@ -474,27 +485,30 @@ mod tests {
                 Right::Panels(&filled_from_transpose),
                 Right::Rows(&in_rows, width),
             ];
-            for (left, right, into) in lefts.into_iter().flat_map(|l| {
-                rights.into_iter().flat_map(move |r| [Into::Replace, Into::Add].map(|i| (l, r, i)))
+            for (left, right, update) in lefts.into_iter().flat_map(|l| {
+                rights.into_iter().flat_map(move |r| [Update::Replace, Update::Add].map(|i| (l, r, i)))
             }) {
                 let stride = width + 16;
                 each(
-                    |_| Check { left, right, into, rows, depth, width, order: Order::Panels },
+                    |_| Check { left, right, update, rows, depth, width, order: Order::Panels },
                     |target: Vec<T>| {
                         for (first, panel) in panels(&target, rows, width) {
                             let n = PANEL.min(width - first);
                             for (i, j) in (0..rows).flat_map(|i| (0..n).map(move |j| (i, j))) {
                                 let at = i * n + j;
-                                let old =
-                                    if into == Into::Add { (first * rows + at) as f64 % 5.0 } else { 0.0 };
+                                let old = if update == Update::Add {
+                                    (first * rows + at) as f64 % 5.0
+                                } else {
+                                    0.0
+                                };
                                 let new = if first + j < columns { expect(i, first + j) } else { 0.0 } + old;
-                                assert_eq!(panel[at].wide(), new, "{rows} {depth} {columns}: {i} {j}");
+                                assert_eq!(panel[at].to_f64(), new, "{rows} {depth} {columns}: {i} {j}");
                             }
                         }
                     },
                 );
                 each(
-                    |_| Check { left, right, into, rows, depth, width, order: Order::Rows(stride) },
+                    |_| Check { left, right, update, rows, depth, width, order: Order::Rows(stride) },
                     |target: Vec<T>| {
                         for i in 0..rows {
                             for j in 0..stride {
@@ -502,16 +516,16 @@ mod tests {
                                 let new = match j {
                                     _ if j >= width => old,
                                     _ if j >= columns => {
-                                        if into == Into::Add {
+                                        if update == Update::Add {
                                             old
                                         } else {
                                             0.0
                                         }
                                     }
-                                    _ => expect(i, j) + if into == Into::Add { old } else { 0.0 },
+                                    _ => expect(i, j) + if update == Update::Add { old } else { 0.0 },
                                 };
                                 assert_eq!(
-                                    target[i * stride + j].wide(),
+                                    target[i * stride + j].to_f64(),
                                     new,
                                     "{rows} {depth} {columns}: {i} {j}"
                                 );
@@ -526,7 +540,7 @@ mod tests {
     struct Check<'a, T> {
         left: Left<'a, T>,
         right: Right<'a, T>,
-        into: Into,
+        update: Update,
         rows: usize,
         depth: usize,
         width: usize,
@@ -537,30 +551,47 @@ mod tests {
         type Output = Vec<T>;
         #[inline(always)]
         fn call<I: Isa>(self, isa: I) -> Vec<T> {
-            let Self { left, right, into, rows, depth, width, order } = self;
+            let Self { left, right, update, rows, depth, width, order } = self;
             let stride = if let Order::Rows(stride) = order { stride } else { width };
-            let mut target: Vec<T> = (0..rows * stride).map(|i| T::of(i as f64 % 5.0)).collect();
-            isa.run(Product { target: &mut target, order, into, rows, depth, width, left, right });
+            let mut target: Vec<T> = (0..rows * stride).map(|i| T::from_f64(i as f64 % 5.0)).collect();
+            isa.run(Product { target: &mut target, order, update, rows, depth, width, left, right });
             target
         }
     }
 
     #[test]
-    fn products_are_those_of_the_definition_on_every_instruction_set() {
-        products_are_those_of_the_definition::<f32>();
-        products_are_those_of_the_definition::<f64>();
+    fn products_match_the_definition_on_every_instruction_set() {
+        products_match_the_definition::<f32>();
+        products_match_the_definition::<f64>();
     }
 
     #[test]
     #[should_panic(expected = "[3, 16] in 40 values")]
-    fn a_target_too_short_is_refused() {
+    fn a_target_that_is_too_short_is_refused() {
         let (mut target, a, b) = ([0.0; 40], [0.0; 3], Panels::zeros(1, 16));
         let (left, right) = (Left::rows(&a, 1), Right::Panels(&b));
         super::super::simd::run(Product {
             target: &mut target,
             order: Order::Rows(16),
-            into: Into::Replace,
+            update: Update::Replace,
             rows: 3,
+            depth: 1,
+            width: 16,
+            left,
+            right,
+        });
+    }
+
+    #[test]
+    #[should_panic(expected = "in 16 values")]
+    fn sizes_that_overflow_are_refused() {
+        let (mut target, a, b) = ([0.0; 16], [0.0; 3], Panels::zeros(1, 16));
+        let (left, right) = (Left::rows(&a, 1), Right::Panels(&b));
+        super::super::simd::run(Product {
+            target: &mut target,
+            order: Order::Rows(1 << 60),
+            update: Update::Replace,
+            rows: 17, // 16 * 2^60 wraps to 0
             depth: 1,
             width: 16,
             left,

@@ -1,21 +1,22 @@
-//! FNV-1a, 64 bits: a hash that is the same on every machine and in every version, to tell inputs apart (not against malice).
+//! 64-bit FNV-1a: a hash that is the same on every machine and in every version. It distinguishes inputs but does not resist
+//! attackers.
 
-/// A hash in the making.
+/// The state of a running hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fnv(u64);
 
 impl Fnv {
-    /// Of nothing yet.
+    /// Starts a hash of nothing.
     pub fn new() -> Self {
         Self(0xcbf2_9ce4_8422_2325)
     }
 
-    /// Takes in bytes.
+    /// Adds bytes.
     pub fn write(&mut self, bytes: &[u8]) {
         self.0 = bytes.iter().fold(self.0, |h, &b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
     }
 
-    /// The hash of everything taken in.
+    /// Returns the hash of all bytes added so far.
     pub fn finish(self) -> u64 {
         self.0
     }
@@ -27,7 +28,7 @@ impl Default for Fnv {
     }
 }
 
-/// The hash of some bytes.
+/// Hashes bytes.
 pub fn fnv1a(bytes: &[u8]) -> u64 {
     let mut hash = Fnv::new();
     hash.write(bytes);

@@ -1,23 +1,24 @@
-//! Numbers: seeded random streams, extended precision, and kernels compiled for each instruction set. Nothing here knows of
-//! texts or models.
+//! Numerical building blocks: seeded random streams, extended precision, and kernels compiled for several instruction sets.
+//!
+//! Nothing here knows about texts or models. The module is private to the crate: it exposes types of other crates and kernels
+//! that trust their callers' shapes.
 
+pub mod aligned;
 pub mod dd;
 pub mod elementary;
 pub mod gemm;
 pub mod hash;
-pub mod line;
+pub(crate) mod huge_pages;
+pub mod line_vector;
 pub mod linear;
 pub mod modular;
 pub mod optimize;
-pub(crate) mod pages;
 pub mod precise;
 pub mod real;
-pub mod rows;
+pub mod row_ops;
 pub mod simd;
 pub mod stream;
 pub mod vector;
-pub mod wide;
 
-pub use dd::Dd;
 pub use real::Real;
 pub use stream::Stream;

@@ -1,19 +1,19 @@
-//! Ranks of exact matrices, through residues modulo primes.
+//! Ranks of exact matrices, computed from residues modulo primes.
 //!
 //! The rank modulo a prime never exceeds the rank over the rationals, and equals it unless the prime divides every non-zero
-//! minor of that size. So one prime gives a *proven lower bound*; and over a set of primes whose product exceeds a bound on
-//! the minors (Hadamard: a minor of order r with entries below 2^bits is below 2^(r (bits + log2 r / 2))) the largest rank
+//! minor of that size. One prime therefore gives a *proven lower bound*. Over a set of primes whose product exceeds a bound on
+//! the minors (Hadamard: a minor of order r with entries below 2^bits is below 2^(r (bits + log2 r / 2))), the largest rank
 //! found *is* the rank, since no non-zero minor is divisible by all of them.
 //!
-//! Every f64 is a whole number times a power of two, and two is invertible modulo an odd prime: matrices of f64 entries, and
-//! of polynomials in them, have exact residues.
+//! Every f64 is an integer times a power of two, and two is invertible modulo an odd prime, so matrices of f64 entries and of
+//! polynomials in them have exact residues.
 
-/// The primes below 2^61, downwards from 2^61 - 1; the first many thousands are above 2^60.
+/// Returns the primes below 2^61 in decreasing order, starting with 2^61 - 1. Many thousands of them are above 2^60.
 pub fn primes() -> impl Iterator<Item = u64> {
     (1..1u64 << 61).rev().step_by(2).filter(|&odd| is_prime(odd))
 }
 
-/// Miller and Rabin with the twelve first primes as witnesses, which decides between 37 and 2^64.
+/// The Miller-Rabin test with the first twelve primes as witnesses, which is exact for odd numbers between 37 and 2^64.
 fn is_prime(odd: u64) -> bool {
     let twos = (odd - 1).trailing_zeros();
     [2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37].into_iter().all(|witness| {
@@ -28,17 +28,17 @@ fn is_prime(odd: u64) -> bool {
     })
 }
 
-/// a b modulo a number.
+/// Returns `a b` modulo `modulus`.
 pub fn times(a: u64, b: u64, modulus: u64) -> u64 {
     (u128::from(a) * u128::from(b) % u128::from(modulus)) as u64
 }
 
-/// a + b modulo a number below 2^63, for reduced a and b.
+/// Returns `a + b` modulo a `modulus` below 2^63, for reduced `a` and `b`.
 pub fn plus(a: u64, b: u64, modulus: u64) -> u64 {
     (a + b) % modulus
 }
 
-/// A power modulo a number.
+/// Returns a power modulo `modulus`.
 pub fn power(base: u64, mut exponent: u64, modulus: u64) -> u64 {
     let (mut product, mut square) = (1 % modulus, base % modulus);
     while exponent > 0 {
@@ -51,7 +51,7 @@ pub fn power(base: u64, mut exponent: u64, modulus: u64) -> u64 {
     product
 }
 
-/// A finite number as a whole number times a power of two, the whole number odd or 0.
+/// Writes a finite number as `(m, e)` with value `m 2^e`, where `m` is odd or 0.
 pub fn dyadic(x: f64) -> (i64, i32) {
     let bits = x.to_bits();
     let (exponent, fraction) = ((bits >> 52 & 0x7ff) as i32, (bits & ((1 << 52) - 1)).cast_signed());
@@ -65,7 +65,7 @@ pub fn dyadic(x: f64) -> (i64, i32) {
     (if x < 0.0 { -mantissa } else { mantissa }, exponent + zeros as i32)
 }
 
-/// The residue of a finite f64 modulo an odd prime: exact, whatever its exponent.
+/// Returns the exact residue of a finite f64 modulo an odd prime, whatever its exponent.
 pub fn residue(x: f64, prime: u64) -> u64 {
     let (mantissa, exponent) = dyadic(x);
     let whole = mantissa.rem_euclid(prime.cast_signed()).cast_unsigned();
@@ -73,7 +73,7 @@ pub fn residue(x: f64, prime: u64) -> u64 {
     times(whole, power(two, u64::from(exponent.unsigned_abs()), prime), prime)
 }
 
-/// The rank of a matrix of residues, by elimination.
+/// Returns the rank of a matrix of residues by elimination.
 pub fn rank(mut rows: Vec<Vec<u64>>, prime: u64) -> usize {
     let columns = rows.first().map_or(0, Vec::len);
     let mut rank = 0;
@@ -96,17 +96,17 @@ pub fn rank(mut rows: Vec<Vec<u64>>, prime: u64) -> usize {
     rank
 }
 
-/// What is known of a rank over the rationals.
+/// What is known about a rank over the rationals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Found {
     /// A proven lower bound.
     pub lower: usize,
-    /// Whether it is the rank: the primes tried rule out every larger minor.
+    /// Whether the bound is the rank: the primes tried rule out every larger non-zero minor.
     pub exact: bool,
 }
 
-/// The rank of a matrix that has a residue modulo every odd prime and, times a power of two, whole entries below 2^bits.
-/// `most` is an upper bound known otherwise: reaching it ends the search. At most `budget` primes are tried.
+/// Computes the rank of a matrix that has a residue modulo every odd prime and, after scaling by a power of two, integer
+/// entries below 2^bits. `most` is a known upper bound; reaching it ends the search. At most `budget` primes are tried.
 pub fn rank_over_rationals(
     most: usize,
     bits: u64,
@@ -130,7 +130,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn primes_are_prime_and_begin_with_mersenne_s() {
+    fn the_largest_prime_is_a_mersenne_prime() {
         let first = (1u64 << 61) - 1;
         assert_eq!(primes().next(), Some(first));
         assert!(primes().take(300).all(|p| p > 1 << 60));
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_minor_divisible_by_the_first_prime_is_seen_through_the_second() {
+    fn a_minor_divisible_by_the_first_prime_is_found_with_the_second() {
         let first = primes().next().unwrap();
         let matrix = |prime: u64| vec![vec![first % prime]];
         assert_eq!(rank(matrix(first), first), 0);
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_and_their_residues() {
+    fn residues_of_fractions_and_huge_numbers_are_exact() {
         assert_eq!([0.0, -6.0, 0.5, 1.0].map(dyadic), [(0, 0), (-3, 1), (1, -1), (1, 0)]);
         assert_eq!(dyadic(f64::from_bits(1)), (1, -1074));
         let p = primes().next().unwrap();

@@ -1,11 +1,11 @@
-//! The two precisions, as one trait.
+//! The two floating-point precisions behind one trait.
 
 use super::elementary::Elementary;
 use super::simd::{Float, Isa};
 use super::vector::Vector;
 use std::ops::{AddAssign, Div, MulAssign, Neg, Sub, SubAssign};
 
-/// f32 or f64.
+/// A floating-point type: `f32` or `f64`, and no other ([`Float`] is sealed).
 pub trait Real:
     Float
     + Elementary
@@ -21,44 +21,44 @@ pub trait Real:
     + MulAssign
     + 'static
 {
-    /// The register of an instruction set that holds this type.
+    /// The vector register that holds this type under an instruction set.
     type Register<I: Isa>: Vector<Self>;
-    /// The nearest value.
-    fn of(x: f64) -> Self;
-    /// As f64.
-    fn wide(self) -> f64;
-    /// The square root.
-    fn root(self) -> Self;
+    /// Rounds to the nearest value of this type.
+    fn from_f64(x: f64) -> Self;
+    /// Converts to `f64`, exactly.
+    fn to_f64(self) -> f64;
+    /// Returns the square root.
+    fn sqrt(self) -> Self;
 }
 
 impl Real for f32 {
     type Register<I: Isa> = I::F32;
     #[inline(always)]
-    fn of(x: f64) -> Self {
+    fn from_f64(x: f64) -> Self {
         x as f32
     }
     #[inline(always)]
-    fn wide(self) -> f64 {
+    fn to_f64(self) -> f64 {
         f64::from(self)
     }
     #[inline(always)]
-    fn root(self) -> Self {
-        self.sqrt()
+    fn sqrt(self) -> Self {
+        f32::sqrt(self)
     }
 }
 
 impl Real for f64 {
     type Register<I: Isa> = I::F64;
     #[inline(always)]
-    fn of(x: f64) -> Self {
+    fn from_f64(x: f64) -> Self {
         x
     }
     #[inline(always)]
-    fn wide(self) -> f64 {
+    fn to_f64(self) -> f64 {
         self
     }
     #[inline(always)]
-    fn root(self) -> Self {
-        self.sqrt()
+    fn sqrt(self) -> Self {
+        f64::sqrt(self)
     }
 }

@@ -1,39 +1,69 @@
-//! Code compiled several times, once an instruction set, and chosen when it runs.
+//! Runtime dispatch over instruction sets: each kernel is compiled once per set, and the widest available copy is called.
 //!
-//! A [`Kernel`] is plain scalar code over slices that the compiler turns into vector instructions, or code over the vectors
-//! of [`super::vector`]. What [`run`] does with it is to call the copy for the widest instruction set of this machine:
-//! AVX-512, AVX2 with FMA, or what every machine of the target has. The choice is made once and is the same for the whole
-//! run, so results may differ between machines but not between runs.
+//! A [`Kernel`] is plain scalar code over slices, which the compiler vectorizes, or code over the registers of
+//! [`super::vector`]. [`run`] calls the copy compiled for the widest instruction set of this machine: AVX-512, AVX2 with FMA,
+//! or the baseline of the target. The set is detected once per process, so results may differ between machines but never
+//! between runs on one machine.
 //!
-//! A value of an instruction set's type is the proof that this machine has it: only [`run`] and [`each`] make them.
+//! # Safety
+//!
+//! A value of an instruction set's type (an *ISA token*) proves that the machine has the set, and unsafe code relies on that
+//! proof. [`Isa`] is therefore sealed, and the tokens have private fields: only [`run`] and [`each`] create them, after
+//! detection. Safe code outside the crate cannot implement the trait:
+//!
+//! ```compile_fail
+//! use byrote::bench_internals::{Isa, Kernel};
+//!
+//! #[derive(Clone, Copy)]
+//! struct Forged;
+//!
+//! impl Isa for Forged {
+//!     const FMA: bool = true;
+//!     const NAME: &'static str = "forged";
+//!     type F32 = std::arch::x86_64::__m512;
+//!     type F64 = std::arch::x86_64::__m512d;
+//!     fn run<K: Kernel>(self, kernel: K) -> K::Output {
+//!         kernel.call(self)
+//!     }
+//! }
+//! ```
 
-use super::vector::{Few, Vector};
+use super::vector::{ArrayRegister, Vector};
 
-/// An instruction set.
-pub trait Isa: Copy + Send + Sync {
-    /// Whether a fused multiply-add is an instruction (without one, `mul_add` is a slow function call).
+/// Closes the traits that unsafe code relies on to implementations outside of this module and [`super::vector`].
+pub(super) mod sealed {
+    /// A supertrait that foreign code cannot name.
+    pub trait Sealed {}
+    impl Sealed for f32 {}
+    impl Sealed for f64 {}
+}
+use sealed::Sealed;
+
+/// An instruction set, as a token that proves that this machine has it.
+pub trait Isa: Sealed + Copy + Send + Sync {
+    /// Whether fused multiply-add is one instruction. Without it, `mul_add` is a slow function call.
     const FMA: bool;
-    /// Its name.
+    /// The name of the instruction set.
     const NAME: &'static str;
-    /// A register of f32.
+    /// The vector register of `f32`.
     type F32: Vector<f32>;
-    /// A register of f64.
+    /// The vector register of `f64`.
     type F64: Vector<f64>;
 
-    /// a b + c, fused where that is one instruction.
+    /// Computes `a * b + c`, fused where that is one instruction.
     #[inline(always)]
     fn fma<T: Float>(self, a: T, b: T, c: T) -> T {
         if Self::FMA { a.fused(b, c) } else { a * b + c }
     }
 
-    /// Calls a kernel as compiled for this set: a function of its own, so that a kernel used by many others is compiled
-    /// once.
+    /// Calls the copy of a kernel that was compiled for this set. The copy is a separate function, so a kernel that many
+    /// others call is compiled only once per set.
     fn run<K: Kernel>(self, kernel: K) -> K::Output;
 }
 
-/// f32 or f64, as far as [`Isa::fma`] needs them.
-pub trait Float: Copy + std::ops::Add<Output = Self> + std::ops::Mul<Output = Self> {
-    /// self * b + c with one rounding.
+/// The arithmetic of `f32` and `f64` that [`Isa::fma`] needs.
+pub trait Float: Sealed + Copy + std::ops::Add<Output = Self> + std::ops::Mul<Output = Self> {
+    /// Computes `self * b + c` with one rounding.
     fn fused(self, b: Self, c: Self) -> Self;
 }
 
@@ -51,24 +81,26 @@ impl Float for f64 {
     }
 }
 
-/// Work that is worth compiling for each instruction set. Implementations mark `call`, and what it calls, `#[inline(always)]`:
-/// only code that is inlined is compiled for the set.
+/// Work that is compiled separately for each instruction set. Implementations mark `call` and everything it calls
+/// `#[inline(always)]`: only inlined code is compiled for the set.
 pub trait Kernel {
-    /// What it gives.
+    /// The result of the kernel.
     type Output;
-    /// Does the work.
+    /// Does the work with the instructions of `isa`.
     fn call<I: Isa>(self, isa: I) -> Self::Output;
 }
 
-/// What every machine of the target has.
+/// The baseline instruction set that every machine of the target has.
 #[derive(Clone, Copy)]
 pub struct Portable(());
+
+impl Sealed for Portable {}
 
 impl Isa for Portable {
     const FMA: bool = cfg!(any(target_arch = "aarch64", target_feature = "fma"));
     const NAME: &'static str = "portable";
-    type F32 = Few<f32, 4>;
-    type F64 = Few<f64, 2>;
+    type F32 = ArrayRegister<f32, 4>;
+    type F64 = ArrayRegister<f64, 2>;
 
     #[inline(never)]
     fn run<K: Kernel>(self, kernel: K) -> K::Output {
@@ -76,7 +108,7 @@ impl Isa for Portable {
     }
 }
 
-/// Calls a kernel as compiled for the widest instruction set of this machine.
+/// Calls the copy of a kernel that was compiled for the widest instruction set of this machine.
 #[inline]
 pub fn run<K: Kernel>(kernel: K) -> K::Output {
     #[cfg(target_arch = "x86_64")]
@@ -89,23 +121,27 @@ pub fn run<K: Kernel>(kernel: K) -> K::Output {
     }
 }
 
-/// Calls a kernel as compiled for every instruction set that this machine has, from the narrowest: for tests.
+/// Calls every copy of a kernel that this machine can run, from the narrowest instruction set to the widest, for tests.
+#[cfg(test)]
 pub fn each<K: Kernel>(mut kernel: impl FnMut(&'static str) -> K, mut check: impl FnMut(K::Output)) {
     check(Portable(()).run(kernel(Portable::NAME)));
     #[cfg(target_arch = "x86_64")]
     x86::each(&mut kernel, &mut check);
 }
 
-/// The instruction sets of x86-64.
+/// The vector instruction sets of x86-64.
 #[cfg(target_arch = "x86_64")]
 pub mod x86 {
-    use super::{Isa, Kernel, Portable};
+    use super::{Isa, Kernel, Portable, Sealed};
     use std::arch::x86_64::{__m256, __m256d, __m512, __m512d};
     use std::sync::OnceLock;
 
-    /// AVX2 and FMA.
+    /// AVX2 with FMA.
     #[derive(Clone, Copy)]
     pub struct Avx2(());
+
+    impl Sealed for Avx2 {}
+
     impl Isa for Avx2 {
         const FMA: bool = true;
         const NAME: &'static str = "AVX2";
@@ -114,14 +150,17 @@ pub mod x86 {
 
         #[inline(always)]
         fn run<K: Kernel>(self, kernel: K) -> K::Output {
-            // SAFETY: an `Avx2` is made only where `find` has seen AVX2 and FMA.
+            // SAFETY: an `Avx2` is created only after `detect` has found AVX2 and FMA.
             unsafe { with_avx2(self, kernel) }
         }
     }
 
-    /// AVX-512 with its byte, word, double-word and vector-length parts.
+    /// AVX-512 with its foundation, byte-and-word, doubleword-and-quadword and vector-length parts.
     #[derive(Clone, Copy)]
     pub struct Avx512(());
+
+    impl Sealed for Avx512 {}
+
     impl Isa for Avx512 {
         const FMA: bool = true;
         const NAME: &'static str = "AVX-512";
@@ -130,30 +169,30 @@ pub mod x86 {
 
         #[inline(always)]
         fn run<K: Kernel>(self, kernel: K) -> K::Output {
-            // SAFETY: an `Avx512` is made only where `find` has seen AVX2, FMA and the four parts of AVX-512.
+            // SAFETY: an `Avx512` is created only after `detect` has found AVX2, FMA and the four parts of AVX-512.
             unsafe { with_avx512(self, kernel) }
         }
     }
 
     #[derive(Clone, Copy)]
-    enum Found {
+    enum Detected {
         Portable(Portable),
         Avx2(Avx2),
         Avx512(Avx512),
     }
 
-    static FOUND: OnceLock<Found> = OnceLock::new();
+    static DETECTED: OnceLock<Detected> = OnceLock::new();
 
-    fn find() -> Found {
+    fn detect() -> Detected {
         let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
         let avx512 = is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512bw")
             && is_x86_feature_detected!("avx512dq")
             && is_x86_feature_detected!("avx512vl");
         match (avx2, avx512) {
-            (true, true) => Found::Avx512(Avx512(())),
-            (true, false) => Found::Avx2(Avx2(())),
-            (false, _) => Found::Portable(Portable(())),
+            (true, true) => Detected::Avx512(Avx512(())),
+            (true, false) => Detected::Avx2(Avx2(())),
+            (false, _) => Detected::Portable(Portable(())),
         }
     }
 
@@ -169,22 +208,23 @@ pub mod x86 {
 
     #[inline]
     pub(super) fn run<K: Kernel>(kernel: K) -> K::Output {
-        match *FOUND.get_or_init(find) {
-            Found::Portable(isa) => isa.run(kernel),
-            Found::Avx2(isa) => isa.run(kernel),
-            Found::Avx512(isa) => isa.run(kernel),
+        match *DETECTED.get_or_init(detect) {
+            Detected::Portable(isa) => isa.run(kernel),
+            Detected::Avx2(isa) => isa.run(kernel),
+            Detected::Avx512(isa) => isa.run(kernel),
         }
     }
 
+    #[cfg(test)]
     pub(super) fn each<K: Kernel>(
         kernel: &mut impl FnMut(&'static str) -> K,
         check: &mut impl FnMut(K::Output),
     ) {
-        let found = *FOUND.get_or_init(find);
-        if let Found::Avx2(_) | Found::Avx512(_) = found {
+        let detected = *DETECTED.get_or_init(detect);
+        if let Detected::Avx2(_) | Detected::Avx512(_) = detected {
             check(Avx2(()).run(kernel(Avx2::NAME)));
         }
-        if let Found::Avx512(isa) = found {
+        if let Detected::Avx512(isa) = detected {
             check(isa.run(kernel(Avx512::NAME)));
         }
     }
@@ -204,9 +244,9 @@ mod tests {
     }
 
     #[test]
-    fn every_instruction_set_gives_what_plain_code_gives() {
+    fn every_instruction_set_agrees_with_plain_code() {
         let values: Vec<f32> = (0..100).map(|i| i as f32 * 0.5).collect();
-        // Small whole multiples of 1/4: exact, so fused or not, in any order.
+        // Small multiples of 1/4: every sum is exact, fused or not, in any order.
         let plain: f32 = values.iter().map(|x| x * x).sum();
         assert_eq!(run(Sum(&values)), plain);
         each(|_| Sum(&values), |sum| assert_eq!(sum, plain));

@@ -2,29 +2,30 @@
 //!
 //! A stream is the ChaCha8 keystream whose 256-bit key is the seed (8 bytes, little endian) followed by the
 //! purpose (up to 24 ASCII bytes, padded with zeros) and whose 64-bit nonce is the index. Different addresses
-//! give different key or nonce, hence independent streams: item `i` is drawn without drawing the items before
-//! it, adding a purpose leaves every other number as it was, and no result depends on threads or their order.
+//! have a different key or nonce, hence independent streams. Item `i` can be drawn without drawing the items
+//! before it, a new purpose changes no existing number, and no result depends on threads or their order.
 //!
 //! Everything is integer arithmetic or correctly rounded `+ - * / sqrt`, never the platform's `ln` or `cos`,
-//! so the numbers are the same on every machine. The tests pin them: they are part of every published result.
+//! so the numbers are the same on every machine. The tests pin them, because every published result depends on
+//! them.
 //!
 //! - `below(n)`: Lemire, *Fast random integer generation in an interval*, arXiv:1805.10941v4. The high word
 //!   of `n * x`, rejecting low words under `2^64 mod n`: exactly uniform.
-//! - `unit()`: the top 53 bits times `2^-53`, so multiples of `2^-53` in `[0, 1)`.
+//! - `unit()`: the top 53 bits times `2^-53`, a multiple of `2^-53` in `[0, 1)`.
 //! - `normal()`: the polar method (Marsaglia and Bray, SIAM Review 6, 1964). `x, y` uniform in `[-1, 1)`
-//!   until `0 < s = x^2 + y^2 < 1`, then `x sqrt(-2 ln(s) / s)`; `y` is discarded, so that a draw leaves
-//!   nothing behind.
+//!   until `0 < s = x^2 + y^2 < 1`, then `x sqrt(-2 ln(s) / s)`; `y` is discarded, so that no state is left
+//!   behind.
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::{RngCore, SeedableRng};
 
-/// The longest purpose, in bytes.
+/// The maximum length of a purpose in bytes.
 const PURPOSE_BYTES: usize = 24;
 
-/// A random stream; cloning it repeats it.
+/// A reproducible random stream, addressed by a seed, a purpose and an index. A clone repeats the numbers of the original.
 ///
 /// ```
-/// use byrote::num::Stream;
+/// use byrote::Stream;
 ///
 /// let mut stream = Stream::new(7, "weights", 3);
 /// let die = 1 + stream.below(6);
@@ -36,11 +37,10 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// The stream of `purpose` number `index` under `seed`.
+    /// Creates stream number `index` for `purpose` under `seed`.
     ///
     /// # Panics
-    /// When the purpose is empty, longer than 24 bytes, or not printable ASCII: it is a name fixed in the
-    /// code.
+    /// If the purpose is empty, longer than 24 bytes or not printable ASCII: it is a constant of the program.
     pub fn new(seed: u64, purpose: &str, index: u64) -> Self {
         let name = purpose.as_bytes();
         assert!(
@@ -55,21 +55,21 @@ impl Stream {
         Stream { chacha }
     }
 
-    /// 64 uniform bits.
+    /// Returns 64 uniform bits.
     #[inline]
     pub fn next_u64(&mut self) -> u64 {
         self.chacha.next_u64()
     }
 
-    /// A uniform integer in `0..n`.
+    /// Returns a uniform integer in `0..n`.
     ///
     /// # Panics
-    /// When `n` is 0: there is nothing to choose from.
+    /// If `n` is 0.
     #[inline]
     pub fn below(&mut self, n: u64) -> u64 {
         assert!(n > 0, "a uniform integer below 0 does not exist");
         let mut product = u128::from(self.next_u64()) * u128::from(n);
-        // The division is only paid when the low word could be among the n - 1 smallest.
+        // The division is needed only if the low word is below n.
         if (product as u64) < n {
             let rejected = n.wrapping_neg() % n; // 2^64 mod n
             while (product as u64) < rejected {
@@ -79,13 +79,13 @@ impl Stream {
         (product >> 64) as u64
     }
 
-    /// A uniform multiple of `2^-53` in `[0, 1)`.
+    /// Returns a uniform multiple of `2^-53` in `[0, 1)`.
     #[inline]
     pub fn unit(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// A standard normal number: mean 0, variance 1.
+    /// Returns a standard normal number: mean 0, variance 1.
     pub fn normal(&mut self) -> f64 {
         loop {
             let x = 2.0 * self.unit() - 1.0;
@@ -97,28 +97,28 @@ impl Stream {
         }
     }
 
-    /// A uniform element.
+    /// Returns a uniformly chosen element.
     ///
     /// # Panics
-    /// When there is none.
+    /// If there are no elements.
     #[inline]
     pub fn choose<'a, T>(&mut self, items: &'a [T]) -> &'a T {
         assert!(!items.is_empty(), "a choice among no items");
         &items[self.below(items.len() as u64) as usize]
     }
 
-    /// An index drawn with probability `weights[i] / sum(weights)`.
+    /// Returns an index drawn with probability `weights[i] / sum(weights)`.
     ///
     /// # Panics
-    /// When the weights sum to 0 or to more than `u64::MAX`.
+    /// If the weights sum to 0 or to more than `u64::MAX`.
     pub fn weighted(&mut self, weights: &[u64]) -> usize {
         self.weighted_by(weights, |&weight| weight)
     }
 
-    /// As [`weighted`](Self::weighted), with the weight of each item read from it.
+    /// Like [`weighted`](Self::weighted), with the weight of each item computed from it.
     ///
     /// # Panics
-    /// When the weights sum to 0 or to more than `u64::MAX`.
+    /// If the weights sum to 0 or to more than `u64::MAX`.
     pub fn weighted_by<T>(&mut self, items: &[T], weight: impl Fn(&T) -> u64) -> usize {
         let total = items.iter().try_fold(0u64, |sum, item| sum.checked_add(weight(item)));
         let total = total.expect("weights sum to at most u64::MAX");
@@ -133,12 +133,12 @@ impl Stream {
         unreachable!("the draw is below the sum of the weights")
     }
 
-    /// An index in `0..n` with a long tail: `floor(n u^P)`, `u` uniform, so rank `r` comes with probability
-    /// `((r+1)/n)^(1/P) - (r/n)^(1/P)`, which falls like `r^(1/P - 1)`: flat at `P = 1`, towards Zipf as `P`
-    /// grows.
+    /// Returns an index in `0..n` with a long tail: `floor(n u^P)` with `u` uniform. Rank `r` has probability
+    /// `((r+1)/n)^(1/P) - (r/n)^(1/P)`, which falls like `r^(1/P - 1)`: uniform at `P = 1`, approaching Zipf's law
+    /// as `P` grows.
     ///
     /// # Panics
-    /// When `n` is 0.
+    /// If `n` is 0.
     #[inline]
     pub fn long_tailed<const P: u32>(&mut self, n: usize) -> usize {
         assert!(n > 0, "a rank below 0 does not exist");
@@ -149,7 +149,7 @@ impl Stream {
     }
 }
 
-/// The natural logarithm of a positive normal number by arithmetic alone, to about one unit in the last
+/// Computes the natural logarithm of a positive normal number by arithmetic alone, to about one unit in the last
 /// place: `s = 2^e m` with `m` in `[sqrt(1/2), sqrt(2))` and `ln m = 2 atanh(z)`, `z = (m - 1) / (m + 1)`,
 /// `z^2 < 0.0295`.
 fn ln(s: f64) -> f64 {
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn the_numbers_of_a_stream_never_change() {
-        // Integers as from an independent ChaCha8 written from the specification.
+        // The integers agree with an independent ChaCha8 written from the specification.
         let mut stream = Stream::new(0, "golden", 0);
         let bits: Vec<u64> = (0..4).map(|_| stream.next_u64()).collect();
         assert_eq!(
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn seed_purpose_and_index_each_give_another_stream() {
+    fn seed_purpose_and_index_each_change_the_stream() {
         let first = |seed, purpose, index| Stream::new(seed, purpose, index).next_u64();
         let base = first(1, "a", 2);
         assert_eq!(base, first(1, "a", 2));
@@ -216,10 +216,10 @@ mod tests {
         let mut stream = Stream::new(3, "test", 0);
         let mut seen = [0u32; 7];
         (0..70_000).for_each(|_| seen[stream.below(7) as usize] += 1);
-        // Chi-square with 6 degrees of freedom: above 30 with probability 4e-5.
+        // Chi-squared with 6 degrees of freedom exceeds 30 with probability 4e-5.
         let chi: f64 = seen.iter().map(|&k| (f64::from(k) - 1e4).powi(2) / 1e4).sum();
         assert!(chi < 30.0, "{seen:?}");
-        // Three quarters of 2^64: a quarter of the words are rejected, and the mean stays in the middle.
+        // For n = 3/4 of 2^64 a quarter of the words are rejected, and the mean stays at 1/2.
         let n = 3u64 << 62;
         let mean = (0..10_000).map(|_| stream.below(n) as f64 / n as f64).sum::<f64>() / 1e4;
         assert!((mean - 0.5).abs() < 0.015, "{mean}");
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn our_logarithm_is_the_logarithm() {
+    fn the_logarithm_agrees_with_the_standard_library() {
         let mut stream = Stream::new(6, "test", 0);
         for _ in 0..100_000 {
             let x = stream.unit().max(f64::MIN_POSITIVE) * [1.0, 1e-9, 1e-30][stream.below(3) as usize];
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn weights_and_long_tails_are_the_probabilities_they_say() {
+    fn weights_and_long_tails_have_the_documented_probabilities() {
         let mut stream = Stream::new(8, "test", 0);
         let mut seen = [0u32; 4];
         (0..80_000).for_each(|_| seen[stream.weighted(&[1, 0, 5, 2])] += 1);
@@ -272,7 +272,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "a purpose has 1 to 24 printable ASCII bytes")]
-    fn a_purpose_too_long_for_the_key_is_refused() {
+    fn a_purpose_that_is_too_long_for_the_key_is_refused() {
         let _ = Stream::new(0, "a purpose that does not fit the key", 0);
     }
 }

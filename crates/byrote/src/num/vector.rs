@@ -1,58 +1,60 @@
 //! Vector registers.
 //!
-//! Loops that write what they read are left to the compiler, which finds the vectors in them. Sums that must stay in
-//! registers, as in the tile of a product, are not: whether they do decides the speed tenfold, and the compiler's answer
-//! changes from one loop to the next.
+//! Loops that write to the elements they read are left to the compiler, which vectorizes them reliably. Sums that must stay in
+//! registers, such as the tile of a matrix product, are written with these registers explicitly: keeping them there changes
+//! the speed tenfold, and the compiler does not always do it.
 
-use super::simd::Float;
+use super::simd::{Float, sealed::Sealed};
 
-/// A register of numbers.
-pub trait Vector<T>: Copy {
-    /// How many.
+/// A register of numbers. Sealed, because unsafe code relies on [`Vector::LANES`].
+pub trait Vector<T>: Sealed + Copy {
+    /// The number of lanes.
     const LANES: usize;
 
-    /// The same number in every lane.
+    /// Puts the same number into every lane.
     ///
     /// # Safety
-    /// The machine has the instruction set of the register.
+    /// The machine must have the instruction set of the register.
     unsafe fn splat(x: T) -> Self;
 
     /// Reads [`Self::LANES`] numbers, at any alignment.
     ///
     /// # Safety
-    /// As [`Self::splat`], and `from` is valid for reading them.
+    /// As for [`Self::splat`]; `from` must be valid for reading that many numbers.
     unsafe fn load(from: *const T) -> Self;
 
     /// Writes [`Self::LANES`] numbers, at any alignment.
     ///
     /// # Safety
-    /// As [`Self::splat`], and `to` is valid for writing them.
+    /// As for [`Self::splat`]; `to` must be valid for writing that many numbers.
     unsafe fn store(self, to: *mut T);
 
-    /// self b + c in each lane.
+    /// Computes `self * b + c` in each lane.
     ///
     /// # Safety
-    /// As [`Self::splat`].
+    /// As for [`Self::splat`].
     unsafe fn fma(self, b: Self, c: Self) -> Self;
 
-    /// The sum in each lane.
+    /// Computes `self + b` in each lane.
     ///
     /// # Safety
-    /// As [`Self::splat`].
+    /// As for [`Self::splat`].
     unsafe fn add(self, b: Self) -> Self;
 
-    /// The larger in each lane; `b` where a number is NaN.
+    /// Returns the larger number in each lane, or the lane of `b` where either is NaN.
     ///
     /// # Safety
-    /// As [`Self::splat`].
+    /// As for [`Self::splat`].
     unsafe fn max(self, b: Self) -> Self;
 }
 
-/// A register as an array, for the compiler to place: what every machine has.
+/// An array that the compiler keeps in whatever registers the machine has: the portable register.
 #[derive(Clone, Copy)]
-pub struct Few<T, const N: usize>([T; N]);
+pub struct ArrayRegister<T, const N: usize>([T; N]);
 
-impl<T: Float + PartialOrd, const N: usize> Vector<T> for Few<T, N> {
+impl<T, const N: usize> Sealed for ArrayRegister<T, N> {}
+
+impl<T: Float + PartialOrd, const N: usize> Vector<T> for ArrayRegister<T, N> {
     const LANES: usize = N;
 
     #[inline(always)]
@@ -62,13 +64,13 @@ impl<T: Float + PartialOrd, const N: usize> Vector<T> for Few<T, N> {
 
     #[inline(always)]
     unsafe fn load(from: *const T) -> Self {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that N numbers may be read.
         Self(unsafe { from.cast::<[T; N]>().read_unaligned() })
     }
 
     #[inline(always)]
     unsafe fn store(self, to: *mut T) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that N numbers may be written.
         unsafe { to.cast::<[T; N]>().write_unaligned(self.0) }
     }
 
@@ -104,48 +106,50 @@ impl<T: Float + PartialOrd, const N: usize> Vector<T> for Few<T, N> {
 /// The registers of AVX2 and AVX-512.
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::Vector;
+    use super::{Sealed, Vector};
     use std::arch::x86_64::*;
 
     macro_rules! register {
         ($register:ty, $number:ty, $lanes:literal, $splat:ident, $load:ident, $store:ident, $fma:ident,
          $add:ident, $max:ident) => {
+            impl Sealed for $register {}
+
             impl Vector<$number> for $register {
                 const LANES: usize = $lanes;
 
                 #[inline(always)]
                 unsafe fn splat(x: $number) -> Self {
-                    // SAFETY: the caller's promise of the instruction set.
+                    // SAFETY: the caller guarantees the instruction set.
                     unsafe { $splat(x) }
                 }
 
                 #[inline(always)]
                 unsafe fn load(from: *const $number) -> Self {
-                    // SAFETY: the caller's promises of the instruction set and of what may be read.
+                    // SAFETY: the caller guarantees the instruction set and that the numbers may be read.
                     unsafe { $load(from) }
                 }
 
                 #[inline(always)]
                 unsafe fn store(self, to: *mut $number) {
-                    // SAFETY: the caller's promises of the instruction set and of what may be written.
+                    // SAFETY: the caller guarantees the instruction set and that the numbers may be written.
                     unsafe { $store(to, self) }
                 }
 
                 #[inline(always)]
                 unsafe fn fma(self, b: Self, c: Self) -> Self {
-                    // SAFETY: the caller's promise of the instruction set.
+                    // SAFETY: the caller guarantees the instruction set.
                     unsafe { $fma(self, b, c) }
                 }
 
                 #[inline(always)]
                 unsafe fn add(self, b: Self) -> Self {
-                    // SAFETY: the caller's promise of the instruction set.
+                    // SAFETY: the caller guarantees the instruction set.
                     unsafe { $add(self, b) }
                 }
 
                 #[inline(always)]
                 unsafe fn max(self, b: Self) -> Self {
-                    // SAFETY: the caller's promise of the instruction set.
+                    // SAFETY: the caller guarantees the instruction set.
                     unsafe { $max(self, b) }
                 }
             }

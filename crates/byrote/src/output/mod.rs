@@ -1,4 +1,4 @@
-//! Files that appear whole or not at all, and tables as CSV.
+//! Atomic output (a file appears complete or not at all), and tables as CSV.
 
 mod csv_text;
 
@@ -11,10 +11,10 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
-/// A file being written under a temporary name beside its target; [`OutputFile::commit`] renames it. Dropped before
-/// that, it leaves nothing behind. A link is followed: what it points to is replaced, not the link. A target that exists
-/// and is not a regular file (a pipe, a terminal, a device), or that stands for an open one (`/dev/stdout`), is written to
-/// directly, since renaming would replace it.
+/// A file that is written under a temporary name beside its target until [`OutputFile::commit`] renames it. If it is dropped
+/// before that, nothing is left behind. Symbolic links are followed: the file they point to is replaced, not the link. An
+/// existing target that is not a regular file (a pipe, a terminal, a device), or that stands for an open file
+/// (`/dev/stdout`), is written directly, because renaming would replace it.
 #[derive(Debug)]
 pub struct OutputFile {
     path: PathBuf,
@@ -28,9 +28,9 @@ enum Inner {
 }
 
 impl OutputFile {
-    /// Begins to write `path`.
+    /// Starts to write `path`.
     pub fn create(path: &Path) -> Result<Self> {
-        // The name alone: the temporary name that the system also mentions says nothing to a user.
+        // Only the path: the system also mentions the temporary name, which means nothing to a user.
         let fail = |e: io::Error| Error::io(path, "write", io::Error::from(e.kind()));
         let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
         let inner = match fs::metadata(path) {
@@ -49,7 +49,7 @@ impl OutputFile {
                 #[cfg(unix)]
                 {
                     use std::os::unix::fs::PermissionsExt;
-                    // Less the umask, as for any new file.
+                    // Reduced by the umask, as for any new file.
                     builder.permissions(fs::Permissions::from_mode(0o666));
                 }
                 Inner::Renamed(BufWriter::new(builder.tempfile_in(directory).map_err(fail)?))
@@ -59,23 +59,23 @@ impl OutputFile {
         Ok(Self { path, inner })
     }
 
-    /// How the temporary names of this process begin, for whoever has to end it without unwinding.
+    /// Returns the prefix of this process's temporary names, for programs that exit without unwinding and clean up themselves.
     pub fn temporary_prefix() -> String {
         format!(".byrote-{}-", std::process::id())
     }
 
-    /// Whether a file's name is a temporary one, of this process or another.
+    /// Returns whether a file name is a temporary one, of this process or another.
     pub fn is_temporary(name: &std::ffi::OsStr) -> bool {
         let name = name.to_string_lossy();
         name.starts_with(".byrote-") && name.ends_with(".tmp")
     }
 
-    /// The name the file will have.
+    /// Returns the path that the file will have.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Brings everything written so far to the disk.
+    /// Flushes everything written so far to the disk.
     pub fn complete(&mut self) -> Result<()> {
         let done = match &mut self.inner {
             Inner::Direct(file) => file.flush(),
@@ -84,7 +84,7 @@ impl OutputFile {
         done.map_err(|e| Error::io(&self.path, "write", e))
     }
 
-    /// Completes the file and gives it its name.
+    /// Completes the file and renames it to its target.
     pub fn commit(mut self) -> Result<()> {
         self.complete()?;
         let path = self.path;
@@ -99,7 +99,7 @@ impl OutputFile {
         }
     }
 
-    /// Writes a whole file at once.
+    /// Writes a complete file.
     pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
         let mut file = Self::create(path)?;
         file.write_all(bytes).map_err(|e| Error::io(path, "write", e))?;
@@ -107,10 +107,11 @@ impl OutputFile {
     }
 }
 
-/// `/dev/stdout` and its kin lead to a regular file when output is redirected, and still stand for the open file.
+/// Returns whether a path names an open file: `/dev/stdout` and the like lead to a regular file when output is redirected,
+/// but must still be written directly.
 fn stands_for_an_open_file(path: &Path) -> bool {
     let mut path = path.to_path_buf();
-    // A few links in a row at most; a circle has no metadata and does not come here.
+    // Chains of links are short, and a cycle has no metadata, so it never gets here.
     for _ in 0..16 {
         if path.starts_with("/dev") || path.starts_with("/proc") {
             return true;
@@ -159,7 +160,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_link_is_followed_and_stays() {
+    fn a_link_is_followed_and_kept() {
         let dir = tempfile::tempdir().unwrap();
         let (real, link) = (dir.path().join("real"), dir.path().join("link"));
         fs::write(&real, "old").unwrap();
@@ -173,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_is_refused_and_a_missing_one_too() {
+    fn a_directory_and_a_path_in_a_missing_directory_are_refused() {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(OutputFile::create(dir.path()).unwrap_err().kind(), "io");
         assert_eq!(OutputFile::create(&dir.path().join("no/where")).unwrap_err().kind(), "io");

@@ -22,10 +22,10 @@ use super::lane::{Lane, LaneGradient, Mix, Output, Shared, Until};
 use super::problem::Problem;
 use super::settings::Trained;
 use crate::model::{Config, Model, Positions};
+use crate::num::aligned::padded;
 use crate::num::gemm::{PANEL, panels};
-use crate::num::line::padded;
 use crate::num::real::Real;
-use crate::num::rows::add;
+use crate::num::row_ops::add;
 use crate::num::simd::{Isa, Kernel, run};
 use places::{Chunk, Places, Way};
 use rayon::prelude::*;
@@ -125,7 +125,7 @@ impl<'p, T: Real> Evaluator<'p, T> {
         let loss = self.work(parameters, Until::Gradient);
         self.gather(gradient);
         for range in &self.frozen {
-            gradient[range.clone()].fill(T::of(0.0));
+            gradient[range.clone()].fill(T::from_f64(0.0));
         }
         loss
     }
@@ -284,7 +284,7 @@ fn sum_middle<T: Real>(middle: &mut [T], layout: &Layout, lanes: &[Lane<T>], s: 
     }
     let places = layout.qkv.iter().flat_map(|(weight, bias)| [weight, bias]).chain([&layout.w_pos]);
     for range in places.filter(|range| !range.is_empty()) {
-        middle[range.start - start..range.end - start].fill(T::of(0.0));
+        middle[range.start - start..range.end - start].fill(T::from_f64(0.0));
     }
 }
 
@@ -302,7 +302,7 @@ impl<T: Real> Kernel for SumLanes<'_, T> {
     #[inline(always)]
     fn call<I: Isa>(self, _: I) {
         let Self { target, columns, first, lanes, of } = self;
-        target.fill(T::of(0.0));
+        target.fill(T::from_f64(0.0));
         let width = padded(columns);
         for lane in lanes.iter().filter(|lane| !lane.contexts.is_empty()) {
             let values = of(&lane.gradient);

@@ -9,12 +9,12 @@ use super::gradient::places::Places;
 use super::gradient::weights::{Packed, Sizes, Weights};
 use super::problem::Problem;
 use crate::model::{Config, Hidden, Mixer};
-use crate::num::gemm::{Into, Left, Order, Product, Right};
-use crate::num::line::{LINE, Lines, line, line_mut, padded};
+use crate::num::aligned::{AlignedVec, LINE, line_at, line_at_mut, padded};
+use crate::num::gemm::{Left, Order, Product, Right, Update};
+use crate::num::line_vector::LineVector;
 use crate::num::real::Real;
-use crate::num::rows::{add, add_and_max, add_scaled, dot, exp_shifted, scale, sum};
+use crate::num::row_ops::{add, add_and_max, add_scaled, dot, exp_shifted, scale, sum};
 use crate::num::simd::{Isa, Kernel};
-use crate::num::wide::Wide;
 use std::ops::Range;
 
 /// Rows worked off at a time: enough that the gradient of `W_U`, which every block reads and writes, is no burden.
@@ -39,14 +39,14 @@ pub(super) struct Shared<'a, T> {
 pub(super) struct Lane<T> {
     pub(super) contexts: Range<usize>,
     /// Attention weights, `[places of these contexts, heads]`, and the derivatives of the scores before scaling.
-    pub(super) weights: Lines<T>,
-    pub(super) d_scores: Lines<T>,
+    pub(super) weights: AlignedVec<T>,
+    pub(super) d_scores: AlignedVec<T>,
     /// Mixed values, `[contexts, mixed]`, their derivatives, and those of the queries.
-    pub(super) z: Lines<T>,
-    pub(super) dz: Lines<T>,
-    pub(super) dq: Lines<T>,
+    pub(super) z: AlignedVec<T>,
+    pub(super) dz: AlignedVec<T>,
+    pub(super) dq: AlignedVec<T>,
     /// Derivatives of what the mixer gives at the last token, `[contexts, d]`.
-    pub(super) da: Lines<T>,
+    pub(super) da: AlignedVec<T>,
     /// Rows of a block.
     block_rows: usize,
     block: Block<T>,
@@ -56,26 +56,26 @@ pub(super) struct Lane<T> {
 
 /// Buffers of a block of rows.
 struct Block<T> {
-    a: Lines<T>,
-    u: Lines<T>,
-    y: Lines<T>,
-    slope: Lines<T>,
-    r: Lines<T>,
-    dr: Lines<T>,
-    logits: Lines<T>,
+    a: AlignedVec<T>,
+    u: AlignedVec<T>,
+    y: AlignedVec<T>,
+    slope: AlignedVec<T>,
+    r: AlignedVec<T>,
+    dr: AlignedVec<T>,
+    logits: AlignedVec<T>,
 }
 
 /// The gradient of everything after the places: matrices in panels, see [`Order::Panels`].
 pub(super) struct LaneGradient<T> {
-    pub(super) u_pos: Lines<T>,
-    pub(super) w_o: Lines<T>,
-    pub(super) b_o: Lines<T>,
-    pub(super) w_in: Lines<T>,
-    pub(super) b_in: Lines<T>,
-    pub(super) w_out: Lines<T>,
-    pub(super) b_out: Lines<T>,
-    pub(super) w_u: Lines<T>,
-    pub(super) b_u: Lines<T>,
+    pub(super) u_pos: AlignedVec<T>,
+    pub(super) w_o: AlignedVec<T>,
+    pub(super) b_o: AlignedVec<T>,
+    pub(super) w_in: AlignedVec<T>,
+    pub(super) b_in: AlignedVec<T>,
+    pub(super) w_out: AlignedVec<T>,
+    pub(super) b_out: AlignedVec<T>,
+    pub(super) w_u: AlignedVec<T>,
+    pub(super) b_u: AlignedVec<T>,
 }
 
 impl<T: Real> Lane<T> {
@@ -98,32 +98,32 @@ impl<T: Real> Lane<T> {
         let out = if config.hidden == Hidden::Residual { s.m } else { 0 };
         let averaged = config.shape.mixer == Mixer::Average;
         Self {
-            weights: Lines::zeros(entries * s.heads),
-            d_scores: Lines::zeros(back(entries * s.heads)),
-            z: Lines::zeros(n * s.mixed),
-            dz: Lines::zeros(back(n * s.mixed)),
-            dq: Lines::zeros(back(n * s.mixed)),
-            da: Lines::zeros(back(n * s.d_row)),
+            weights: AlignedVec::zeros(entries * s.heads),
+            d_scores: AlignedVec::zeros(back(entries * s.heads)),
+            z: AlignedVec::zeros(n * s.mixed),
+            dz: AlignedVec::zeros(back(n * s.mixed)),
+            dq: AlignedVec::zeros(back(n * s.mixed)),
+            da: AlignedVec::zeros(back(n * s.d_row)),
             block_rows,
             block: Block {
-                a: Lines::zeros(b * s.d_row),
-                u: Lines::zeros(b * s.m_row),
-                y: Lines::zeros(b * s.m_row),
-                slope: Lines::zeros(b * s.m_row),
-                r: Lines::zeros(if out > 0 { b * s.d_row } else { 0 }),
-                dr: Lines::zeros(if out > 0 { b * s.d_row } else { 0 }),
-                logits: Lines::zeros(b * s.omega_row),
+                a: AlignedVec::zeros(b * s.d_row),
+                u: AlignedVec::zeros(b * s.m_row),
+                y: AlignedVec::zeros(b * s.m_row),
+                slope: AlignedVec::zeros(b * s.m_row),
+                r: AlignedVec::zeros(if out > 0 { b * s.d_row } else { 0 }),
+                dr: AlignedVec::zeros(if out > 0 { b * s.d_row } else { 0 }),
+                logits: AlignedVec::zeros(b * s.omega_row),
             },
             gradient: LaneGradient {
-                u_pos: Lines::zeros(back(if averaged { s.n_ctx } else { 0 })),
-                w_o: Lines::zeros(back(s.mixed * d_width)),
-                b_o: Lines::zeros(back(s.d)),
-                w_in: Lines::zeros(back(s.d * padded(s.m))),
-                b_in: Lines::zeros(back(s.m)),
-                w_out: Lines::zeros(back(out * d_width)),
-                b_out: Lines::zeros(back(s.d)),
-                w_u: Lines::zeros(back(s.read * padded(s.omega))),
-                b_u: Lines::zeros(back(s.omega)),
+                u_pos: AlignedVec::zeros(back(if averaged { s.n_ctx } else { 0 })),
+                w_o: AlignedVec::zeros(back(s.mixed * d_width)),
+                b_o: AlignedVec::zeros(back(s.d)),
+                w_in: AlignedVec::zeros(back(s.d * padded(s.m))),
+                b_in: AlignedVec::zeros(back(s.m)),
+                w_out: AlignedVec::zeros(back(out * d_width)),
+                b_out: AlignedVec::zeros(back(s.d)),
+                w_u: AlignedVec::zeros(back(s.read * padded(s.omega))),
+                b_u: AlignedVec::zeros(back(s.omega)),
             },
             loss: 0.0,
             contexts,
@@ -156,7 +156,7 @@ impl<T: Real> Lane<T> {
 
 impl<T> Block<T> {
     /// What the output reads.
-    fn read(&self, config: &Config) -> &Lines<T> {
+    fn read(&self, config: &Config) -> &AlignedVec<T> {
         match config.hidden {
             Hidden::Absent => &self.a,
             Hidden::Output => &self.y,
@@ -203,7 +203,7 @@ impl<T: Real> Kernel for Mix<'_, T> {
         if s.mixed == 0 {
             return;
         }
-        let factor = T::of(config.score_factor());
+        let factor = T::from_f64(config.score_factor());
         let width = 3 * s.mixed;
         let mut at = 0;
         for context in contexts.clone() {
@@ -212,7 +212,7 @@ impl<T: Real> Kernel for Mix<'_, T> {
             for head in 0..s.heads {
                 let column = head * s.head_row;
                 let q = &places.qkv[query * width + column..][..s.head_row];
-                let mut largest = T::of(f64::NEG_INFINITY);
+                let mut largest = T::from_f64(f64::NEG_INFINITY);
                 for (i, &place) in read.iter().enumerate() {
                     let k = &places.qkv[place as usize * width + s.mixed + column..][..s.head_row];
                     let score = factor * dot(isa, q, k);
@@ -225,29 +225,29 @@ impl<T: Real> Kernel for Mix<'_, T> {
             }
             at += read.len() * s.heads;
         }
-        exp_shifted(isa, weights, T::of(0.0));
+        exp_shifted(isa, weights, T::from_f64(0.0));
         let mut at = 0;
         for (context, z) in contexts.clone().zip(z.chunks_exact_mut(s.mixed)) {
             let read = problem.places_of(context);
             for head in 0..s.heads {
-                let mut sum = T::of(0.0);
+                let mut sum = T::from_f64(0.0);
                 for i in 0..read.len() {
                     sum += weights[at + i * s.heads + head];
                 }
-                let inverse = T::of(1.0) / sum;
+                let inverse = T::from_f64(1.0) / sum;
                 for i in 0..read.len() {
                     weights[at + i * s.heads + head] *= inverse;
                 }
             }
             for column in (0..s.mixed).step_by(LINE) {
                 let head = column / s.head_row;
-                let mut mixed = Wide::splat(isa, T::of(0.0));
+                let mut mixed = LineVector::splat(isa, T::from_f64(0.0));
                 for (i, &place) in read.iter().enumerate() {
-                    let v = line(&places.qkv, place as usize * width + 2 * s.mixed + column);
-                    let weight = Wide::splat(isa, weights[at + i * s.heads + head]);
-                    mixed = weight.fma(Wide::load(isa, v), mixed);
+                    let v = line_at(&places.qkv, place as usize * width + 2 * s.mixed + column);
+                    let weight = LineVector::splat(isa, weights[at + i * s.heads + head]);
+                    mixed = weight.fma(LineVector::load(isa, v), mixed);
                 }
-                mixed.store(line_mut(z, column));
+                mixed.store(line_at_mut(z, column));
             }
             at += read.len() * s.heads;
         }
@@ -275,12 +275,12 @@ impl<T: Real> Kernel for Output<'_, T> {
         let (problem, s) = (shared.problem, shared.s);
         let b_u = &mut lane.gradient.b_u;
         if until == Until::Gradient && rows.start == 0 {
-            b_u.fill(T::of(0.0));
+            b_u.fill(T::from_f64(0.0));
         }
         let first = lane.contexts.start + rows.start;
         let logits = lane.block.logits[..rows.len() * s.omega_row].chunks_mut(GROUP * s.omega_row);
         for (group, first) in logits.zip((first..).step_by(GROUP)) {
-            let mut largest = [T::of(0.0); GROUP];
+            let mut largest = [T::from_f64(0.0); GROUP];
             for (row, largest) in group.chunks_exact_mut(s.omega_row).zip(&mut largest) {
                 *largest = add_and_max(isa, &mut row[..padded(s.omega)], &shared.weights.b_u);
             }
@@ -311,9 +311,9 @@ fn cross_entropy<T: Real, I: Isa>(
     let mut loss = 0.0;
     let mut sums = [0.0; GROUP];
     for (i, row) in group.chunks_exact_mut(s.omega_row).enumerate() {
-        let top = largest[i].wide();
+        let top = largest[i].to_f64();
         for &(token, n) in problem.next_of(first + i) {
-            loss -= n * (row[token as usize].wide() - top);
+            loss -= n * (row[token as usize].to_f64() - top);
         }
         exp_shifted(isa, &mut row[..padded(s.omega)], largest[i]);
     }
@@ -323,9 +323,9 @@ fn cross_entropy<T: Real, I: Isa>(
     for (i, row) in group.chunks_exact_mut(s.omega_row).enumerate() {
         let count = problem.counts[first + i];
         loss += count * sums[i].ln();
-        scale(&mut row[..padded(s.omega)], T::of(count / sums[i]));
+        scale(&mut row[..padded(s.omega)], T::from_f64(count / sums[i]));
         for &(token, n) in problem.next_of(first + i) {
-            row[token as usize] -= T::of(n);
+            row[token as usize] -= T::from_f64(n);
         }
     }
     loss
@@ -351,7 +351,7 @@ impl<T: Real> Lane<T> {
             );
         } else {
             for (row, a) in a.chunks_exact_mut(s.d_row).take(n).enumerate() {
-                a.fill(T::of(0.0));
+                a.fill(T::from_f64(0.0));
                 for (&place, &weight) in problem.places_of(first + row).iter().zip(&weights.u_pos) {
                     add_scaled(isa, a, weight, &places.x[place as usize * s.d_row..][..s.d_row]);
                 }
@@ -404,7 +404,7 @@ impl<T: Real> Lane<T> {
         let Shared { config, weights, s, .. } = shared;
         let n = rows.len();
         // The first block replaces what the last evaluation left.
-        let into = if rows.start == 0 { Into::Replace } else { Into::Add };
+        let update = if rows.start == 0 { Update::Replace } else { Update::Add };
         let Block { a, u, y, slope, r, dr, logits } = &mut self.block;
         let gradient = &mut self.gradient;
         let da = &mut self.da[rows.start * s.d_row..rows.end * s.d_row];
@@ -419,18 +419,18 @@ impl<T: Real> Lane<T> {
             let (left, right) = (Left::transposed(x.0, x.1), Right::Rows(g.0, g.1));
             let width = padded(g.2);
             let order = Order::Panels;
-            isa.run(Product { target, order, into, rows: x.2, depth: n, width, left, right });
+            isa.run(Product { target, order, update, rows: x.2, depth: n, width, left, right });
         };
         outer(isa, &mut gradient.w_u, (read, s.read_row, s.read), (logits, s.omega_row, s.omega));
         back(isa, d_read, s.read_row, n, (logits, s.omega_row, s.omega), &weights.u);
         if config.hidden == Hidden::Residual {
             outer(isa, &mut gradient.w_out, (y, s.m_row, s.m), (dr, s.d_row, s.d));
-            sum_rows(into, &mut gradient.b_out, dr, s.d_row, n);
+            sum_rows(update, &mut gradient.b_out, dr, s.d_row, n);
             back(isa, dy, s.m_row, n, (dr, s.d_row, s.d), &weights.w_out);
         }
         if config.hidden != Hidden::Absent {
-            if into == Into::Replace {
-                gradient.b_in.fill(T::of(0.0));
+            if update == Update::Replace {
+                gradient.b_in.fill(T::from_f64(0.0));
             }
             for (dy, slope) in dy.chunks_exact_mut(s.m_row).zip(slope.chunks_exact(s.m_row)).take(n) {
                 for ((d, slope), sum) in dy.iter_mut().zip(slope).zip(gradient.b_in.iter_mut()) {
@@ -447,7 +447,7 @@ impl<T: Real> Lane<T> {
         if config.shape.mixer == Mixer::Attention {
             let z = &self.z[rows.start * s.mixed..rows.end * s.mixed];
             outer(isa, &mut gradient.w_o, (z, s.mixed, s.mixed), (da, s.d_row, s.d));
-            sum_rows(into, &mut gradient.b_o, da, s.d_row, n);
+            sum_rows(update, &mut gradient.b_o, da, s.d_row, n);
             let dz = &mut self.dz[rows.start * s.mixed..rows.end * s.mixed];
             back(isa, dz, s.mixed, n, (da, s.d_row, s.d), &weights.o);
             self.unmix(isa, shared, rows);
@@ -460,7 +460,7 @@ impl<T: Real> Lane<T> {
     #[inline(always)]
     fn unmix<I: Isa>(&mut self, isa: I, shared: Shared<'_, T>, rows: Range<usize>) {
         let Shared { config, problem, places, s, .. } = shared;
-        let factor = T::of(config.score_factor());
+        let factor = T::from_f64(config.score_factor());
         let width = 3 * s.mixed;
         let start = problem.context_starts[self.contexts.start];
         for row in rows {
@@ -473,7 +473,7 @@ impl<T: Real> Lane<T> {
             for head in 0..s.heads {
                 let column = head * s.head_row;
                 let dz = &dz[column..][..s.head_row];
-                let mut mean = T::of(0.0);
+                let mut mean = T::from_f64(0.0);
                 for (i, &place) in read.iter().enumerate() {
                     let v = &places.qkv[place as usize * width + 2 * s.mixed + column..][..s.head_row];
                     let d_weight = dot(isa, dz, v);
@@ -487,13 +487,13 @@ impl<T: Real> Lane<T> {
             }
             for column in (0..s.mixed).step_by(LINE) {
                 let head = column / s.head_row;
-                let mut dq = Wide::splat(isa, T::of(0.0));
+                let mut dq = LineVector::splat(isa, T::from_f64(0.0));
                 for (i, &place) in read.iter().enumerate() {
-                    let k = line(&places.qkv, place as usize * width + s.mixed + column);
-                    let d_score = Wide::splat(isa, d_scores[i * s.heads + head]);
-                    dq = d_score.fma(Wide::load(isa, k), dq);
+                    let k = line_at(&places.qkv, place as usize * width + s.mixed + column);
+                    let d_score = LineVector::splat(isa, d_scores[i * s.heads + head]);
+                    dq = d_score.fma(LineVector::load(isa, k), dq);
                 }
-                dq.store(line_mut(&mut self.dq, row * s.mixed + column));
+                dq.store(line_at_mut(&mut self.dq, row * s.mixed + column));
             }
         }
     }
@@ -503,7 +503,7 @@ impl<T: Real> Lane<T> {
     fn unaverage<I: Isa>(&mut self, isa: I, shared: Shared<'_, T>, rows: Range<usize>) {
         let Shared { problem, places, s, .. } = shared;
         if rows.start == 0 {
-            self.gradient.u_pos.fill(T::of(0.0));
+            self.gradient.u_pos.fill(T::from_f64(0.0));
         }
         for row in rows {
             let da = &self.da[row * s.d_row..][..s.d_row];
@@ -529,7 +529,7 @@ fn affine<T: Real, I: Isa>(
     let (left, right) = (Left::rows(x, x_row), Right::Panels(&weights.plain));
     let width = weights.plain.width();
     let order = Order::Rows(stride);
-    isa.run(Product { target, order, into: Into::Replace, rows: n, depth, width, left, right });
+    isa.run(Product { target, order, update: Update::Replace, rows: n, depth, width, left, right });
     if let Some(bias) = bias {
         target.chunks_exact_mut(stride).take(n).for_each(|row| add(row, bias));
     }
@@ -548,14 +548,14 @@ fn back<T: Real, I: Isa>(
     let (left, right) = (Left::rows(g, g_row), Right::Panels(&weights.transposed));
     let width = weights.transposed.width();
     let order = Order::Rows(stride);
-    isa.run(Product { target, order, into: Into::Replace, rows: n, depth, width, left, right });
+    isa.run(Product { target, order, update: Update::Replace, rows: n, depth, width, left, right });
 }
 
 /// `target (+)=` the sum of the first `n` rows.
 #[inline(always)]
-fn sum_rows<T: Real>(into: Into, target: &mut [T], rows: &[T], stride: usize, n: usize) {
-    if into == Into::Replace {
-        target.fill(T::of(0.0));
+fn sum_rows<T: Real>(update: Update, target: &mut [T], rows: &[T], stride: usize, n: usize) {
+    if update == Update::Replace {
+        target.fill(T::from_f64(0.0));
     }
     rows.chunks_exact(stride).take(n).for_each(|row| add(target, row));
 }

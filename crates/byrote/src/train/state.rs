@@ -58,7 +58,7 @@ pub(super) fn new<'p, T: Real + 'p>(
             Box::new(LbfgsState::new(config, problem, settings, narrow(&units), narrow(&position), lbfgs))
         }
         (Method::Lbfgs, None) if settings.warmup == 0 => {
-            let (units, lbfgs) = (vec![T::of(1.0); x.len()], Lbfgs::new(settings.memory));
+            let (units, lbfgs) = (vec![T::from_f64(1.0); x.len()], Lbfgs::new(settings.memory));
             Box::new(LbfgsState::new(config, problem, settings, units, x, lbfgs))
         }
         (_, memory) => Box::new(AdamState::new(config, problem, settings, x, memory)),
@@ -70,11 +70,11 @@ fn is_f64<T: Real>() -> bool {
 }
 
 fn narrow<T: Real>(v: &[f64]) -> Vec<T> {
-    v.iter().map(|&x| T::of(x)).collect()
+    v.iter().map(|&x| T::from_f64(x)).collect()
 }
 
 fn wide<T: Real>(v: &[T]) -> Vec<f64> {
-    v.iter().map(|x| x.wide()).collect()
+    v.iter().map(|x| x.to_f64()).collect()
 }
 
 impl<T: Real> Objective<T> for Evaluator<'_, T> {
@@ -235,7 +235,7 @@ impl<T: Real> AdamState<'_, T> {
         let part = self.problem.subset(&self.chosen(size, step));
         let mut evaluator = Evaluator::training(self.config, &part, self.settings.trained);
         let loss = evaluator.evaluate(&self.x, &mut self.gradient);
-        let scale = T::of(self.problem.predictions() / part.predictions());
+        let scale = T::from_f64(self.problem.predictions() / part.predictions());
         self.gradient.iter_mut().for_each(|g| *g *= scale);
         loss
     }
@@ -274,7 +274,7 @@ impl<'p, T: Real> LbfgsState<'p, T> {
 
     /// Goes on from Adam, in the units of its second moments: a weight whose derivative has been large takes small steps.
     fn after(adam: &AdamState<'p, T>) -> Self {
-        let roots: Vec<f64> = adam.adam.second.iter().map(|v| v.wide().sqrt()).collect();
+        let roots: Vec<f64> = adam.adam.second.iter().map(|v| v.to_f64().sqrt()).collect();
         let mean = roots.iter().sum::<f64>() / roots.len() as f64;
         let least = (LEAST_METRIC * mean).max(f64::from(f32::MIN_POSITIVE));
         let mut units: Vec<f64> = roots.iter().map(|r| (r + least).sqrt().recip()).collect();
@@ -282,7 +282,7 @@ impl<'p, T: Real> LbfgsState<'p, T> {
         for range in adam.settings.trained.frozen(&adam.config) {
             units[range].fill(1.0);
         }
-        let position: Vec<f64> = adam.x.iter().zip(&units).map(|(x, u)| x.wide() / u).collect();
+        let position: Vec<f64> = adam.x.iter().zip(&units).map(|(x, u)| x.to_f64() / u).collect();
         let lbfgs = Lbfgs::new(adam.settings.memory);
         Self::new(adam.config, adam.problem, adam.settings, narrow(&units), narrow(&position), lbfgs)
     }
@@ -346,9 +346,9 @@ impl<'p, T: Real + 'p> State<'p> for LbfgsState<'p, T> {
 
 /// The first tensor with a number that is not finite.
 fn not_finite<T: Real>(config: &Config, values: &[T]) -> Option<&'static str> {
-    if values.iter().all(|x| x.wide().is_finite()) {
+    if values.iter().all(|x| x.to_f64().is_finite()) {
         return None;
     }
-    let wrong = |t: &Tensor| values[t.range.clone()].iter().any(|x| !x.wide().is_finite());
+    let wrong = |t: &Tensor| values[t.range.clone()].iter().any(|x| !x.to_f64().is_finite());
     config.tensors().into_iter().find(wrong).map(|t| t.name)
 }

@@ -303,7 +303,7 @@ mod parquet_files {
             let values = ["abab", "abac", "abb"].map(ByteArray::from);
             column.typed::<ByteArrayType>().write_batch(&values, Some(&[1, 0, 1, 1]), None).unwrap();
         });
-        let mut stream = byrote::num::Stream::new(0, "damage", 0);
+        let mut stream = byrote::Stream::new(0, "damage", 0);
         for _ in 0..400 {
             let mut damaged = bytes.clone();
             for _ in 0..=stream.below(3) {

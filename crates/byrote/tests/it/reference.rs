@@ -296,7 +296,7 @@ proptest! {
             Corpus::read(&Source::Files(paths), &options, Outputs::default(), &Silent).unwrap().summary
         };
         let before = figures(&texts);
-        let mut stream = byrote::num::Stream::new(seed, "shuffle", 0);
+        let mut stream = byrote::Stream::new(seed, "shuffle", 0);
         for i in (1..texts.len()).rev() {
             texts.swap(i, stream.below(i as u64 + 1) as usize);
         }
@@ -309,7 +309,7 @@ proptest! {
 fn many_documents_equal_the_reference() {
     let directory = tempfile::tempdir().unwrap();
     let stories: Vec<String> = byrote::corpus::builtin::Stories::new(5).documents(30_000).collect();
-    let mut stream = byrote::num::Stream::new(1, "words", 0);
+    let mut stream = byrote::Stream::new(1, "words", 0);
     // A wide vocabulary with a long tail, and many repetitions: keys of 192 bits and more.
     let wide: Vec<String> = (0..30_000)
         .map(|_| {

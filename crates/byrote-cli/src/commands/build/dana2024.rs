@@ -7,7 +7,7 @@ use crate::corpus_args::{CorpusArgs, free_memory};
 use crate::progress::Terminal;
 use crate::ui::thousands;
 use byrote::Result;
-use byrote::construct::dana2024::{Method, Report, Settings, Task, build, features::KAPPA};
+use byrote::construct::dana2024::{KAPPA, Method, Report, Settings, Task, build};
 use byrote::units::Nats;
 use clap::{Args, ValueEnum};
 use serde_json::json;

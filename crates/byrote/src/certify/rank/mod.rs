@@ -20,10 +20,10 @@
 //! Reference: L. Madden, C. Fox, C. Thrampoulidis, arXiv:2405.13718v1 (2024), Theorems 2 and 3. Verified inverses: S. M. Rump,
 //! "Verification methods: Rigorous results using floating-point arithmetic", Acta Numerica 19 (2010), section 10.
 
-pub mod analytic;
+mod analytic;
 pub mod exact;
 pub mod function;
-pub mod inverse;
+mod inverse;
 mod subsets;
 pub mod theorems;
 

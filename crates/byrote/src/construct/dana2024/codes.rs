@@ -17,7 +17,7 @@
 
 use crate::num::Stream;
 use crate::num::linear::{Mat, MatRef, multiply_into, quietly};
-use crate::num::rows::exp_shifted;
+use crate::num::row_ops::exp_shifted;
 use crate::num::simd::{Isa, Kernel, run};
 use crate::observe::{Observer, Stage};
 use crate::{Error, Result};

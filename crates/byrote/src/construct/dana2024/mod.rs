@@ -37,11 +37,11 @@ pub mod codes;
 pub mod encoder;
 #[cfg(test)]
 pub(crate) mod examples;
-pub mod features;
+mod features;
 mod job;
-pub mod refit;
+mod refit;
 mod report;
-pub mod solve;
+mod solve;
 mod target;
 #[cfg(test)]
 mod tests;
@@ -50,6 +50,8 @@ pub mod theorem2;
 pub use capacity::Census;
 pub use codes::Codes;
 pub use encoder::{Effort, Encoder};
+pub use features::KAPPA;
+pub use refit::Steps;
 pub use report::{EncoderReport, Report};
 pub use theorem2::{Theorem2, theorem2};
 
@@ -113,7 +115,7 @@ pub struct Settings {
     /// How long to search for an encoder.
     pub effort: Effort,
     /// How long to refit.
-    pub steps: refit::Steps,
+    pub steps: Steps,
     /// The seed of the random draws.
     pub seed: u64,
     /// The most memory for the matrices of the system, in bytes.
@@ -133,7 +135,7 @@ impl Default for Settings {
             kappa: features::KAPPA,
             tolerance: 1e-6,
             effort: Effort { restarts: 0, work: 4e11, ..Effort::default() },
-            steps: refit::Steps::default(),
+            steps: Steps::default(),
             seed: 0,
             max_memory: 8 << 30,
         }

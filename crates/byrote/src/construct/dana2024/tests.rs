@@ -318,8 +318,7 @@ fn e9_the_smallest_case_of_a_truncation_without_bound() {
     let cut = divergence.evaluate(1, &[1.0, 0.0], &[0.01 * x[(0, 0)], x[(0, 0)]], None);
     assert!((cut - 5.42).abs() < 0.01, "{cut}");
     let start = (&[1.0, 0.0][..], &[3f64.ln(), 0.0][..]);
-    let fit =
-        refit::refit(&divergence, 1, start, f, zero.as_ref(), refit::Steps::default(), &Silent).unwrap();
+    let fit = refit::refit(&divergence, 1, start, f, zero.as_ref(), Steps::default(), &Silent).unwrap();
     assert!(fit.divergences[1] < 0.13, "{:?}", fit.divergences);
 }
 

@@ -33,7 +33,7 @@
 
 pub mod literal;
 pub mod mixer;
-pub mod pairs;
+pub(crate) mod pairs;
 pub mod ramps;
 pub mod sorted;
 

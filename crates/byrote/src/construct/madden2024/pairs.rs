@@ -16,12 +16,12 @@
 //!
 //! Gains 8, 32, 128 and 512 are tried in order.
 
-use super::{Attempt, Draw, KEY, Settings, Solver, Targets};
+use super::{Attempt, Draw, KEY, Settings, Solver};
 use crate::error::Refusal;
 use crate::model::Config;
 use crate::num::Stream;
-use crate::num::linear::{Lu, Mat, MatRef, product, rows, subtract_product};
-use crate::observe::{Observer, Silent};
+use crate::num::linear::{Lu, Mat, MatRef, from_rows, product, subtract_product};
+use crate::observe::Observer;
 use crate::train::{Evaluator, Layer, Problem};
 use crate::{Error, Result};
 
@@ -99,10 +99,11 @@ pub struct System {
 
 impl System {
     /// The first system that [`super::build`] solves for these settings, for benchmarks.
+    #[cfg(feature = "bench-internals")]
     pub fn first(problem: &Problem, d_vocab: u64, n_ctx: u64, settings: &Settings) -> Result<Self> {
         let config = super::config(problem, d_vocab, n_ctx, settings)?;
-        let targets = Targets::new(problem, d_vocab, settings.gap)?;
-        let draw = Draw::new(config, problem, &targets, settings.seed, &Silent)?;
+        let targets = super::Targets::new(problem, d_vocab, settings.gap)?;
+        let draw = Draw::new(config, problem, &targets, settings.seed, &crate::observe::Silent)?;
         Ok(Self::of(&draw, &draw.with_hidden(&neurons(&draw, GAINS[0]))))
     }
 
@@ -118,6 +119,7 @@ impl System {
     }
 
     /// Contexts.
+    #[cfg(feature = "bench-internals")]
     pub fn rows(&self) -> usize {
         self.wanted.nrows()
     }
@@ -129,7 +131,7 @@ impl System {
 
     /// V, solved with this many refinements at most, and the factors of a square system.
     pub fn solve(&self, refinements: usize, observer: &dyn Observer) -> Result<(Mat<f64>, Option<Lu>)> {
-        let features = rows(&self.features, self.columns());
+        let features = from_rows(&self.features, self.columns());
         let (n, m) = (features.nrows(), features.ncols());
         if n == m {
             let lu = Lu::of(features.to_owned(), observer)?;

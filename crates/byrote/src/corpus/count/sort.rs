@@ -6,7 +6,7 @@
 
 use super::layout::{Layout, PackedKey, Positions};
 use super::{Segment, Token};
-use crate::num::pages::Pages;
+use crate::num::huge_pages::HugePageArray;
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -117,7 +117,7 @@ fn wanted_parts(n: usize) -> usize {
 
 /// Packed documents in order, repeated ones included.
 pub(crate) struct Packed<K> {
-    keys: Pages<K>,
+    keys: HugePageArray<K>,
     layout: Layout,
     parts: Vec<Range<usize>>,
 }
@@ -144,7 +144,7 @@ impl<K: PackedKey> Packed<K> {
             .collect();
 
         // Every piece writes its share of every bucket.
-        let mut keys = Pages::zeroed(total);
+        let mut keys = HugePageArray::zeroed(total);
         let mut shares: Vec<Vec<&mut [K]>> = pieces.iter().map(|_| Vec::with_capacity(1 << bits)).collect();
         let mut rest = &mut keys[..];
         for bucket in 0..1 << bits {

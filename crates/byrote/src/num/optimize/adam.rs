@@ -1,11 +1,11 @@
-//! Adam and AdamW, in PyTorch's arithmetic.
+//! Adam and AdamW, with the arithmetic of PyTorch.
 //!
 //! ```text
 //! m += (1 - beta_1) (g - m)        v = beta_2 v + (1 - beta_2) g^2
 //! x  = (1 - rate decay) x - rate / (1 - beta_1^t)  m / (sqrt(v) / sqrt(1 - beta_2^t) + eps)
 //! ```
 //!
-//! with decay = 0 for Adam. References: Kingma & Ba, arXiv 1412.6980v9, algorithm 1; Loshchilov & Hutter, arXiv 1711.05101v3,
+//! where decay = 0 for Adam. References: Kingma & Ba, arXiv 1412.6980v9, algorithm 1; Loshchilov & Hutter, arXiv 1711.05101v3,
 //! algorithm 2 (with the decay multiplied by the rate, as PyTorch does).
 
 use super::vectors::PIECE;
@@ -13,16 +13,16 @@ use crate::num::Real;
 use crate::num::simd::{self, Isa, Kernel};
 use rayon::prelude::*;
 
-/// Constants of the method.
+/// The constants of the method.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Constants {
-    /// Decay of the first moment.
+    /// The decay of the first moment.
     pub beta_1: f64,
-    /// Decay of the second moment.
+    /// The decay of the second moment.
     pub beta_2: f64,
-    /// Added to the root of the second moment.
+    /// The term added to the square root of the second moment.
     pub eps: f64,
-    /// Decoupled weight decay; 0 for Adam.
+    /// The decoupled weight decay, 0 for Adam.
     pub decay: f64,
 }
 
@@ -32,41 +32,41 @@ impl Default for Constants {
     }
 }
 
-/// The moments.
+/// The state of the method: moments of the gradient.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Adam<T> {
     /// The constants.
     pub constants: Constants,
-    /// Steps taken.
+    /// The number of steps taken.
     pub steps: u64,
-    /// First moments.
+    /// The first moments.
     pub first: Vec<T>,
-    /// Second moments.
+    /// The second moments.
     pub second: Vec<T>,
 }
 
 impl<T: Real> Adam<T> {
-    /// Before the first step, for `n` variables.
+    /// Creates the state before the first step, for `n` variables.
     pub fn new(constants: Constants, n: usize) -> Self {
-        Self { constants, steps: 0, first: vec![T::of(0.0); n], second: vec![T::of(0.0); n] }
+        Self { constants, steps: 0, first: vec![T::from_f64(0.0); n], second: vec![T::from_f64(0.0); n] }
     }
 
-    /// One step: `next` becomes `x` moved against the gradient. Whether it and the moments are finite.
+    /// Takes one step: `next` becomes `x` moved against the gradient. Returns whether `next` and the moments are finite.
     #[must_use]
     pub fn step(&mut self, x: &[T], next: &mut [T], gradient: &[T], rate: f64) -> bool {
         self.steps += 1;
         let Constants { beta_1, beta_2, eps, decay } = self.constants;
         let t = self.steps as f64;
         let factors = Factors {
-            first: T::of(1.0 - beta_1),
-            second: T::of(1.0 - beta_2),
-            keep: T::of(beta_2),
-            root: T::of((1.0 - beta_2.powf(t)).sqrt()),
-            eps: T::of(eps),
-            rate: T::of(rate / (1.0 - beta_1.powf(t))),
-            shrink: T::of(1.0 - rate * decay),
+            first: T::from_f64(1.0 - beta_1),
+            second: T::from_f64(1.0 - beta_2),
+            keep: T::from_f64(beta_2),
+            root: T::from_f64((1.0 - beta_2.powf(t)).sqrt()),
+            eps: T::from_f64(eps),
+            rate: T::from_f64(rate / (1.0 - beta_1.powf(t))),
+            shrink: T::from_f64(1.0 - rate * decay),
         };
-        // A few pieces at a time: a step is little work an element.
+        // Several pieces at a time, because a step is little work per element.
         let size = 8 * PIECE;
         next.par_chunks_mut(size)
             .zip(x.par_chunks(size))
@@ -99,7 +99,7 @@ struct PieceStep<'a, T> {
 }
 
 impl<T: Real> Kernel for PieceStep<'_, T> {
-    /// Whether all that was written is finite.
+    /// Whether everything written is finite.
     type Output = bool;
     #[inline(always)]
     fn call<I: Isa>(self, _: I) -> bool {
@@ -108,29 +108,29 @@ impl<T: Real> Kernel for PieceStep<'_, T> {
         for (((next, &x), &g), (m, v)) in self.next.iter_mut().zip(self.x).zip(self.g).zip(moments) {
             *m += f.first * (g - *m);
             *v = *v * f.keep + f.second * g * g;
-            let size = v.root() / f.root + f.eps;
+            let size = v.sqrt() / f.root + f.eps;
             *next = x * f.shrink - f.rate * (*m / size);
         }
         all_finite(self.next) && all_finite(self.v)
     }
 }
 
-/// Whether all numbers are finite, in a way that the compiler makes vectors of.
+/// Returns whether all numbers are finite, in a form that the compiler vectorizes.
 #[inline(always)]
 fn all_finite<T: Real>(values: &[T]) -> bool {
     const LANES: usize = 16;
-    // 0 x is 0 for finite x only.
-    let mut zeros = [T::of(0.0); LANES];
+    // 0 times x is 0 only for finite x.
+    let mut zeros = [T::from_f64(0.0); LANES];
     let (whole, rest) = values.as_chunks::<LANES>();
     for line in whole {
         for (zero, x) in zeros.iter_mut().zip(line) {
-            *zero += T::of(0.0) * *x;
+            *zero += T::from_f64(0.0) * *x;
         }
     }
     for (zero, x) in zeros.iter_mut().zip(rest) {
-        *zero += T::of(0.0) * *x;
+        *zero += T::from_f64(0.0) * *x;
     }
-    zeros.iter().all(|z| *z == T::of(0.0))
+    zeros.iter().all(|z| *z == T::from_f64(0.0))
 }
 
 #[cfg(test)]
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_step_is_the_rate_whatever_the_gradient() {
+    fn the_first_step_equals_the_rate_for_any_gradient() {
         let mut adam = Adam::new(Constants::default(), 3);
         let (x, mut next) = ([1.0f64, 2.0, 3.0], [0.0; 3]);
         assert!(adam.step(&x, &mut next, &[1e-3, -50.0, 0.0], 0.1));
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn decay_shrinks_what_has_no_gradient() {
+    fn decay_shrinks_a_variable_without_gradient() {
         let mut adam = Adam::new(Constants { decay: 0.01, ..Constants::default() }, 1);
         let mut next = [0.0f64];
         assert!(adam.step(&[2.0], &mut next, &[0.0], 0.1));
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn two_steps_by_hand() {
+    fn two_steps_match_a_calculation_by_hand() {
         // g = 1, then g = 2, rate 0.5: m = 0.1, 0.29; v = 0.001, 0.004999.
         let mut adam = Adam::new(Constants { eps: 0.0, ..Constants::default() }, 1);
         let (mut a, mut b) = ([0.0f64], [0.0f64]);

@@ -1,26 +1,26 @@
 //! The limited-memory BFGS direction d = -H g, from the last curvature pairs s = x' - x, y = g' - g.
 //!
-//! The two-loop recursion (Nocedal & Wright, Numerical Optimization, 2nd ed., algorithm 7.4) is run on coefficients: every
-//! vector in it is a combination of the pairs and the gradient, so inner products among those are all it needs (Chen, Wang
-//! & Zhou, Large-scale L-BFGS using MapReduce, 2014, section 3). One pass over memory takes the products that are new, one
-//! adds the direction up.
+//! The two-loop recursion (Nocedal & Wright, Numerical Optimization, 2nd ed., algorithm 7.4) runs on coefficients: every
+//! vector in it is a linear combination of the pairs and the gradient, so it needs only inner products among those (Chen,
+//! Wang & Zhou, Large-scale L-BFGS using MapReduce, 2014, section 3). One pass over memory computes the new inner products,
+//! another sums the direction.
 
 use super::vectors::{combine, dots};
 use crate::num::Real;
 
-/// A pair is kept where the cosine between s and y is more than this: safely positive.
+/// A pair is kept if the cosine of the angle between s and y exceeds this.
 const CURVATURE: f64 = 1e-10;
 
-/// A step and the change of the gradient over it: (s, y).
+/// A step and the change of the gradient along it: (s, y).
 pub type Pair<T> = (Vec<T>, Vec<T>);
 
-/// The memory of the method.
+/// The curvature pairs that the method remembers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Lbfgs<T> {
     memory: usize,
-    /// Oldest first; at most `memory`.
+    /// At most `memory` pairs, oldest first.
     pairs: Vec<Learned<T>>,
-    /// Room for the next pair.
+    /// Buffers for the next pair.
     spare: Option<Pair<T>>,
 }
 
@@ -28,7 +28,7 @@ pub struct Lbfgs<T> {
 struct Learned<T> {
     s: Vec<T>,
     y: Vec<T>,
-    /// With the pair at each place, this one included: s . y_j, y . s_j and y . y_j.
+    /// The products with each pair j, including this one: s . y_j, y . s_j and y . y_j.
     products: Vec<Products>,
 }
 
@@ -40,12 +40,12 @@ struct Products {
 }
 
 impl<T: Real> Lbfgs<T> {
-    /// Without memory yet.
+    /// Creates an empty memory of at most `memory` pairs.
     pub fn new(memory: usize) -> Self {
         Self { memory, pairs: Vec::with_capacity(memory), spare: None }
     }
 
-    /// With the pairs of another time, oldest first: what [`Lbfgs::pairs`] gave.
+    /// Restores a memory from the pairs that [`Lbfgs::pairs`] returned, oldest first.
     pub fn from_pairs(memory: usize, pairs: Vec<Pair<T>>) -> Self {
         let mut all = Self::new(memory);
         for (s, y) in pairs {
@@ -54,26 +54,28 @@ impl<T: Real> Lbfgs<T> {
         all
     }
 
-    /// The pairs (s, y), oldest first.
+    /// Returns the pairs (s, y), oldest first.
     pub fn pairs(&self) -> impl ExactSizeIterator<Item = (&[T], &[T])> {
         self.pairs.iter().map(|p| (&p.s[..], &p.y[..]))
     }
 
-    /// Forgets everything.
+    /// Forgets all pairs.
     pub fn clear(&mut self) {
         self.pairs.clear();
     }
 
-    /// Learns from a step from `x` to `x_next`. A pair without positive curvature is left out.
+    /// Learns from a step from `x` to `x_next`. A pair without positive curvature is ignored.
     pub fn learn(&mut self, x: &[T], x_next: &[T], g: &[T], g_next: &[T]) {
-        let (mut s, mut y) =
-            self.spare.take().unwrap_or_else(|| (vec![T::of(0.0); x.len()], vec![T::of(0.0); x.len()]));
+        let (mut s, mut y) = self
+            .spare
+            .take()
+            .unwrap_or_else(|| (vec![T::from_f64(0.0); x.len()], vec![T::from_f64(0.0); x.len()]));
         combine(&mut s, &[(1.0, x_next), (-1.0, x)]);
         combine(&mut y, &[(1.0, g_next), (-1.0, g)]);
         self.insert(s, y);
     }
 
-    /// Puts a pair at the end, with its products; the oldest makes room for it. What is left over is kept for the next.
+    /// Appends a pair with its products, dropping the oldest if the memory is full. Freed buffers are kept for the next pair.
     fn insert(&mut self, s: Vec<T>, y: Vec<T>) {
         let mut wanted: Vec<(&[T], &[T])> = Vec::with_capacity(3 * self.pairs.len() + 3);
         for p in &self.pairs {
@@ -105,7 +107,7 @@ impl<T: Real> Lbfgs<T> {
         self.pairs.push(Learned { s, y, products });
     }
 
-    /// The direction at a point with this gradient, and the slope along it.
+    /// Writes the direction for this gradient and returns the slope along it.
     pub fn direction(&self, gradient: &[T], direction: &mut [T]) -> f64 {
         let k = self.pairs.len();
         let mut wanted: Vec<(&[T], &[T])> = Vec::with_capacity(2 * k + 1);
@@ -153,7 +155,7 @@ impl<T: Real> Lbfgs<T> {
 mod tests {
     use super::*;
 
-    /// Steps along a quadratic, and how its gradient changes.
+    /// Returns steps on a quadratic with the changes of its gradient.
     fn steps(n: usize, k: usize) -> Vec<Pair<f64>> {
         let diagonal: Vec<f64> = (0..n).map(|i| 1.0 + i as f64).collect();
         (0..k)
@@ -165,7 +167,7 @@ mod tests {
             .collect()
     }
 
-    /// The two-loop recursion as the textbook writes it.
+    /// The two-loop recursion as in the textbook.
     fn textbook(pairs: &[Pair<f64>], g: &[f64]) -> Vec<f64> {
         let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
         let mut q = g.to_vec();
@@ -185,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn the_direction_is_that_of_the_textbook() {
+    fn the_direction_matches_the_textbook() {
         let pairs = steps(11, 5);
         let lbfgs = Lbfgs::from_pairs(5, pairs.clone());
         let g: Vec<f64> = (0..11).map(|i| (i as f64 * 0.7).sin()).collect();
@@ -199,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_forgets_the_oldest_and_comes_back_bit_by_bit() {
+    fn memory_forgets_the_oldest_pair_and_is_restored_exactly() {
         let all = steps(9, 6);
         let mut lbfgs = Lbfgs::new(3);
         let zero = vec![0.0; 9];
@@ -209,13 +211,13 @@ mod tests {
         let kept: Vec<Pair<f64>> = lbfgs.pairs().map(|(s, y)| (s.to_vec(), y.to_vec())).collect();
         assert_eq!(kept, all[3..]);
         assert_eq!(Lbfgs::from_pairs(3, kept).pairs, lbfgs.pairs);
-        // One that is not learned forgets none.
+        // An ignored pair displaces none.
         lbfgs.learn(&zero, &all[0].0, &all[0].1, &zero);
         assert_eq!(lbfgs.pairs().len(), 3);
     }
 
     #[test]
-    fn negative_curvature_is_not_learned_and_without_memory_it_is_the_gradient() {
+    fn negative_curvature_is_ignored_and_without_memory_the_direction_is_minus_the_gradient() {
         let mut lbfgs = Lbfgs::new(3);
         lbfgs.learn(&[0.0, 0.0], &[1.0, 0.0], &[0.0, 0.0], &[-1.0, 0.0]);
         assert_eq!(lbfgs.pairs().len(), 0);

@@ -1,28 +1,28 @@
-//! A step along a direction that satisfies the strong Wolfe conditions
+//! Line search for a step t that satisfies the strong Wolfe conditions
 //!
 //! ```text
 //! f(x + t d) <= f(x) + c_1 t f'(x; d)        |f'(x + t d; d)| <= c_2 |f'(x; d)|
 //! ```
 //!
 //! by bracketing and cubic interpolation (Nocedal & Wright, Numerical Optimization, 2nd ed., algorithms 3.5 and 3.6). Near
-//! the minimum differences of f drown in rounding before its slopes do; where f has changed by no more than `noise |f|`, the
-//! first condition is replaced by one on slopes, f'(x + t d; d) <= (2 c_1 - 1) f'(x; d) (Hager & Zhang, SIAM J. Optim. 16,
-//! 2005, equation 4.1).
+//! the minimum, rounding errors swamp differences of f before they swamp its slopes. Where f has changed by at most
+//! `noise |f|`, the first condition is therefore replaced by one on slopes, f'(x + t d; d) <= (2 c_1 - 1) f'(x; d) (Hager &
+//! Zhang, SIAM J. Optim. 16, 2005, equation 4.1).
 
 use super::Objective;
 use super::vectors::{combine, dot};
 use crate::num::Real;
 
-/// What a step must satisfy, and how long to try.
+/// The conditions on a step and the budget for finding it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Wolfe {
-    /// Sufficient decrease.
+    /// The constant of sufficient decrease.
     pub c_1: f64,
-    /// Sufficient flattening.
+    /// The constant of sufficient flattening.
     pub c_2: f64,
-    /// Relative size of the rounding errors of f.
+    /// The relative size of the rounding errors of f.
     pub noise: f64,
-    /// Evaluations before it gives up.
+    /// The number of evaluations before the search gives up.
     pub most: u32,
 }
 
@@ -35,25 +35,25 @@ impl Default for Wolfe {
 /// A point on the line.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Point {
-    /// How far along.
+    /// The step length.
     pub t: f64,
-    /// The value there.
+    /// The value at the point.
     pub value: f64,
-    /// The slope there.
+    /// The slope along the direction.
     pub slope: f64,
 }
 
-/// A line search from `x` along `direction`. After a success, `trial` and `trial_gradient` hold the point that was found.
+/// A line search from `x` along `direction`. On success, `trial` and `trial_gradient` hold the accepted point.
 pub struct Search<'a, T> {
     /// The start.
     pub x: &'a [T],
     /// The direction.
     pub direction: &'a [T],
-    /// Where points are tried.
+    /// The buffer for trial points.
     pub trial: &'a mut [T],
-    /// The gradient there.
+    /// The gradient at the trial point.
     pub trial_gradient: &'a mut [T],
-    /// Evaluations so far.
+    /// The number of evaluations so far.
     pub evaluations: u32,
 }
 
@@ -65,7 +65,7 @@ impl<T: Real> Search<'_, T> {
         Point { t, value, slope: dot(self.trial_gradient, self.direction) }
     }
 
-    /// Searches from `start` (at t = 0) with a first guess for t; `None` where no point is low enough.
+    /// Searches from `start` (at t = 0) with a first guess for t. Returns `None` if no point is low enough.
     pub fn run<O: Objective<T> + ?Sized>(
         &mut self,
         objective: &mut O,
@@ -81,7 +81,7 @@ impl<T: Real> Search<'_, T> {
         };
         let accepted = |p: Point| p.finite() && flat(p) && (low(p) || nearly(p));
 
-        // Go out until an interval is known to hold a good point.
+        // Expand until an interval is known to contain an acceptable point.
         let (mut near, mut t) = (start, guess);
         let (mut lo, mut hi);
         loop {
@@ -103,7 +103,7 @@ impl<T: Real> Search<'_, T> {
             t = (p.t + (p.t - near.t)).max(beyond(near, p)).min(p.t + 9.0 * (p.t - near.t));
             near = p;
         }
-        // Close in: lo is the lowest point known, and the slope there leads towards hi.
+        // Zoom: lo is the lowest point known, and f decreases from it towards hi.
         let mut last = Some(hi);
         while self.evaluations < wolfe.most && (hi.t - lo.t).abs() > 1e-12 * lo.t.max(hi.t) {
             let p = self.at(objective, between(lo, hi));
@@ -120,7 +120,7 @@ impl<T: Real> Search<'_, T> {
                 lo = p;
             }
         }
-        // No point satisfies both conditions; a lower one is better than none.
+        // No point satisfied both conditions; a lower value is better than nothing.
         if lo.t > 0.0 && lo.value < start.value {
             return Some(if last == Some(lo) { lo } else { self.at(objective, lo.t) });
         }
@@ -134,7 +134,7 @@ impl Point {
     }
 }
 
-/// The minimum of the cubic through two points with slopes, where it has one.
+/// Returns the minimum of the cubic through two points with slopes, if it has one.
 fn cubic(a: Point, b: Point) -> Option<f64> {
     let d1 = a.slope + b.slope - 3.0 * (a.value - b.value) / (a.t - b.t);
     let square = d1 * d1 - a.slope * b.slope;
@@ -143,12 +143,12 @@ fn cubic(a: Point, b: Point) -> Option<f64> {
     (square >= 0.0 && t.is_finite()).then_some(t)
 }
 
-/// A point beyond `b`, where the slope still falls.
+/// Returns a point beyond `b`, where f is still decreasing.
 fn beyond(a: Point, b: Point) -> f64 {
     cubic(a, b).filter(|&t| t > b.t).unwrap_or(b.t)
 }
 
-/// A point between, not too near to either end.
+/// Returns a point between the two, not too close to either.
 fn between(lo: Point, hi: Point) -> f64 {
     let middle = 0.5 * (lo.t + hi.t);
     if !hi.finite() {
@@ -163,7 +163,7 @@ fn between(lo: Point, hi: Point) -> f64 {
 mod tests {
     use super::*;
 
-    /// Searches f along the positive axis from 0.
+    /// Searches f from 0 along the positive axis.
     fn search(f: impl Fn(f64) -> (f64, f64), wolfe: Wolfe, guess: f64) -> (Option<Point>, u32) {
         let mut objective = |x: &[f64], g: &mut [f64]| {
             let (value, slope) = f(x[0]);
@@ -182,7 +182,7 @@ mod tests {
         let found = search.run(&mut objective, wolfe, Point { t: 0.0, value, slope }, guess);
         let evaluations = search.evaluations;
         if let Some(p) = found {
-            assert_eq!((trial[0], trial_gradient[0]), (p.t, p.slope), "the trial is where the point is");
+            assert_eq!((trial[0], trial_gradient[0]), (p.t, p.slope), "the trial holds the accepted point");
         }
         (found, evaluations)
     }
@@ -210,22 +210,22 @@ mod tests {
     }
 
     #[test]
-    fn a_wall_of_infinities_is_walked_back_from() {
+    fn the_search_backs_off_from_values_that_are_not_finite() {
         let f = |t: f64| if t > 0.01 { (f64::NAN, f64::NAN) } else { (-t, -1.0) };
         let (found, _) = search(f, Wolfe::default(), 1.0);
         assert!(found.unwrap().t <= 0.01);
     }
 
     #[test]
-    fn where_nothing_is_lower_nothing_is_found() {
-        // A slope that lies: the function only rises.
+    fn the_search_fails_where_no_value_is_lower() {
+        // The reported slope is wrong: the function only increases.
         let (found, n) = search(|t| (t, -1.0), Wolfe::default(), 1.0);
         assert!(found.is_none() && n <= 26);
     }
 
     #[test]
-    fn rounding_does_not_hide_a_minimum_that_slopes_show() {
-        // A value so large that the parabola on top of it is lost.
+    fn slopes_find_a_minimum_that_rounding_hides() {
+        // The value is so large that the parabola on top of it is lost to rounding.
         let f = |t: f64| (1e17 + (t - 1.0).powi(2), 2.0 * (t - 1.0));
         let wolfe = Wolfe { noise: 1e-15, c_2: 0.1, ..Wolfe::default() };
         assert!((search(f, wolfe, 0.3).0.unwrap().t - 1.0).abs() < 0.11);

@@ -1,18 +1,18 @@
-//! L-BFGS with a line search: a step at a time, so that whoever drives it can look, save and stop.
+//! L-BFGS with a line search, one step at a time, so that the caller can observe, save and stop.
 
 use super::line_search::{Point, Search, Wolfe};
 use super::{Lbfgs, Objective};
 use crate::num::Real;
 use std::mem::swap;
 
-/// A descent: where it is, and what it remembers.
+/// The state of a descent.
 #[derive(Debug, Clone)]
 pub struct Descent<T> {
     /// The conditions of the line search.
     pub wolfe: Wolfe,
     /// The curvature pairs.
     pub lbfgs: Lbfgs<T>,
-    /// The first step is this over the sum of the absolute gradient, later ones begin with it times the direction.
+    /// The initial step length: along the first direction divided by the 1-norm of the gradient, later as it is.
     pub rate: f64,
     x: Vec<T>,
     value: f64,
@@ -22,26 +22,26 @@ pub struct Descent<T> {
     trial_gradient: Vec<T>,
 }
 
-/// What a step did.
+/// What one step did.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Progress {
-    /// How far it went along its direction.
+    /// The step length along the direction.
     pub t: f64,
-    /// Evaluations it took.
+    /// The number of evaluations.
     pub evaluations: u32,
 }
 
-/// Why there is no further step.
+/// Why a descent cannot continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Halt {
-    /// No point along the direction, nor along the gradient, is lower as far as rounding lets one see.
+    /// No point along the direction or the gradient is lower, within rounding.
     NoDescent,
     /// The value or the gradient is not finite.
     NotFinite,
 }
 
 impl<T: Real> Descent<T> {
-    /// At a start, which is evaluated.
+    /// Starts at `x` and evaluates the objective there.
     pub fn new<O: Objective<T> + ?Sized>(
         objective: &mut O,
         x: Vec<T>,
@@ -50,40 +50,40 @@ impl<T: Real> Descent<T> {
         rate: f64,
     ) -> Self {
         let n = x.len();
-        let zeros = || vec![T::of(0.0); n];
+        let zeros = || vec![T::from_f64(0.0); n];
         let mut gradient = zeros();
         let value = objective.evaluate(&x, &mut gradient);
         let (direction, trial, trial_gradient) = (zeros(), zeros(), zeros());
         Self { wolfe, lbfgs, rate, x, value, gradient, direction, trial, trial_gradient }
     }
 
-    /// Where it is.
+    /// Returns the current point.
     pub fn x(&self) -> &[T] {
         &self.x
     }
 
-    /// The value there.
+    /// Returns the value at the current point.
     pub fn value(&self) -> f64 {
         self.value
     }
 
-    /// The gradient there.
+    /// Returns the gradient at the current point.
     pub fn gradient(&self) -> &[T] {
         &self.gradient
     }
 
-    /// One step.
+    /// Takes one step.
     pub fn step<O: Objective<T> + ?Sized>(&mut self, objective: &mut O) -> Result<Progress, Halt> {
         let mut evaluations = 0;
         loop {
             let alone = self.lbfgs.pairs().len() == 0;
             let slope = self.lbfgs.direction(&self.gradient, &mut self.direction);
-            // A slope is made of inner products with all of the gradient.
+            // The slope involves every component of the gradient, so it shows any that is not finite.
             if !self.value.is_finite() || !slope.is_finite() {
                 return Err(Halt::NotFinite);
             }
             let guess = match alone {
-                true => self.rate / self.gradient.iter().map(|g| g.wide().abs()).sum::<f64>().max(1.0),
+                true => self.rate / self.gradient.iter().map(|g| g.to_f64().abs()).sum::<f64>().max(1.0),
                 false => self.rate,
             };
             let mut search = Search {
@@ -106,7 +106,7 @@ impl<T: Real> Descent<T> {
             if alone {
                 return Err(Halt::NoDescent);
             }
-            // The pairs mislead: once more along the gradient.
+            // The pairs are misleading: retry along the gradient.
             self.lbfgs.clear();
         }
     }
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn the_valley_of_rosenbrock_is_walked_to_its_end() {
+    fn the_minimum_of_the_rosenbrock_function_is_found() {
         let mut objective = rosenbrock;
         let start = vec![-1.2, 1.0, -1.2, 1.0, -1.2, 1.0];
         let mut descent = Descent::new(&mut objective, start, Lbfgs::new(5), Wolfe::default(), 1.0);
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn infinities_are_told_apart_from_the_end() {
+    fn values_that_are_not_finite_are_distinguished_from_convergence() {
         let mut objective = |_: &[f64], g: &mut [f64]| {
             g.fill(f64::NAN);
             0.0

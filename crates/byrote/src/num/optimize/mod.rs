@@ -1,8 +1,8 @@
-//! Optimisers of smooth functions of many variables: they know vectors and slopes, nothing of models.
+//! Optimizers for smooth functions of many variables. They know nothing about models.
 //!
-//! [`adam`] takes a gradient at a time, [`lbfgs`] turns gradients into directions, [`line_search`] finds a step along one,
-//! [`minimize`] puts the last two together, [`scaled`] changes the units first. [`vectors`] has the sums they are made of, which do not depend on the number of
-//! threads.
+//! [`adam`] takes one step per gradient, [`lbfgs`] turns gradients into directions, [`line_search`] finds a step along a
+//! direction, [`minimize`] combines the last two, and [`scaled`] rescales the variables. [`vectors`] has the sums they share,
+//! which do not depend on the number of threads.
 
 pub mod adam;
 pub mod lbfgs;
@@ -13,13 +13,12 @@ pub mod vectors;
 
 pub use adam::Adam;
 pub use lbfgs::Lbfgs;
-pub use line_search::{Point, Search, Wolfe};
-pub use minimize::{Descent, Halt, Progress};
-pub use scaled::Scaled;
+pub use line_search::Wolfe;
+pub use minimize::{Descent, Halt};
 
-/// A function with a gradient.
+/// A differentiable function.
 pub trait Objective<T> {
-    /// The value at `x`; `gradient` is overwritten.
+    /// Returns the value at `x` and overwrites `gradient`.
     fn evaluate(&mut self, x: &[T], gradient: &mut [T]) -> f64;
 }
 

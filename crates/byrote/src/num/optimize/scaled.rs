@@ -1,5 +1,5 @@
-//! A function in other units: f(scale z) as a function of z. A descent in z is one in x = scale z under the metric
-//! 1 / scale^2, and a good metric is worth many steps.
+//! Rescaled variables: f(scale z) as a function of z. A descent in z is a descent in x = scale z under the metric 1 / scale^2,
+//! and a good metric saves many steps.
 
 use super::Objective;
 use super::vectors::PIECE;
@@ -7,13 +7,13 @@ use crate::num::Real;
 use crate::num::simd::{self, Isa, Kernel};
 use rayon::prelude::*;
 
-/// An objective with the units of its variables.
+/// An objective with rescaled variables.
 pub struct Scaled<'a, T, O: ?Sized> {
     /// The function of x.
     pub objective: &'a mut O,
-    /// The units.
+    /// The scale of each variable.
     pub scale: &'a [T],
-    /// Where x is held.
+    /// The buffer for x.
     pub x: &'a mut [T],
 }
 
@@ -26,13 +26,13 @@ impl<T: Real, O: Objective<T> + ?Sized> Objective<T> for Scaled<'_, T, O> {
     }
 }
 
-/// out = a b, element by element.
+/// Computes `out = a * b` element by element.
 pub fn multiply<T: Real>(out: &mut [T], a: &[T], b: &[T]) {
     out.copy_from_slice(a);
     multiply_by(out, b);
 }
 
-/// a = a b, element by element.
+/// Computes `a *= b` element by element.
 pub fn multiply_by<T: Real>(a: &mut [T], b: &[T]) {
     let size = 8 * PIECE;
     a.par_chunks_mut(size).zip(b.par_chunks(size)).for_each(|(a, b)| simd::run(PieceMultiply { a, b }));
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_and_derivatives_are_those_of_the_product() {
+    fn values_and_derivatives_follow_the_chain_rule() {
         // f(x) = x_0^2 + 3 x_1 at x = (2, 5) z.
         let mut f = |x: &[f64], g: &mut [f64]| {
             g.copy_from_slice(&[2.0 * x[0], 3.0]);

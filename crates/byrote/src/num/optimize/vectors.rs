@@ -1,26 +1,26 @@
-//! Sums over long vectors, cut into pieces of fixed size: the pieces may be worked off by any number of threads, their
-//! results are added in order, so a sum is the same to the last bit. Products are added in f64 whatever the vectors hold.
+//! Sums over long vectors. Vectors are cut into pieces of fixed size that any number of threads may process; the results are
+//! added in order, so a sum is the same to the last bit. Products are accumulated in f64 whatever the element type.
 
 use crate::num::Real;
 use crate::num::simd::{self, Isa, Kernel};
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Elements of a piece: a few of these fit into the first cache together.
+/// The elements of a piece; several pieces fit into the first-level cache together.
 pub(super) const PIECE: usize = 2048;
-/// Work (elements times vectors) below which threads cost more than they bring.
+/// The work (elements times vectors) below which threads cost more than they save.
 const ALONE: usize = 1 << 16;
-/// Partial sums that are kept apart, so that they can be added side by side.
+/// The number of independent partial sums, so that they can be vectorized.
 const LANES: usize = 16;
 
-/// a . b
+/// Returns the inner product of `a` and `b`.
 pub fn dot<T: Real>(a: &[T], b: &[T]) -> f64 {
     let mut sum = [0.0];
     dots(a.len(), &[(a, b)], &mut sum);
     sum[0]
 }
 
-/// Many inner products of vectors of length `n` in one pass over memory.
+/// Computes many inner products of vectors of length `n` in one pass over memory.
 pub fn dots<T: Real>(n: usize, pairs: &[(&[T], &[T])], sums: &mut [f64]) {
     let width = pairs.len();
     sums.fill(0.0);
@@ -66,16 +66,16 @@ fn short_dot<I: Isa, T: Real>(isa: I, a: &[T], b: &[T]) -> f64 {
     let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
     for (a, b) in a.iter().zip(b) {
         for i in 0..LANES {
-            sums[i] = isa.fma(a[i].wide(), b[i].wide(), sums[i]);
+            sums[i] = isa.fma(a[i].to_f64(), b[i].to_f64(), sums[i]);
         }
     }
     for (i, (a, b)) in a_rest.iter().zip(b_rest).enumerate() {
-        sums[i] = isa.fma(a.wide(), b.wide(), sums[i]);
+        sums[i] = isa.fma(a.to_f64(), b.to_f64(), sums[i]);
     }
     sums.iter().sum()
 }
 
-/// out = sum_i c_i v_i, added in f64 and rounded once.
+/// Computes `out = sum_i c_i v_i` in f64, rounded once.
 pub fn combine<T: Real>(out: &mut [T], terms: &[(f64, &[T])]) {
     let alone = out.len() * terms.len() <= ALONE;
     let work = |(piece, out): (usize, &mut [T])| {
@@ -103,11 +103,11 @@ impl<T: Real> Kernel for PieceCombine<'_, '_, T> {
         for (factor, vector) in self.terms {
             let vector = &vector[self.start..self.start + sums.len()];
             for (sum, x) in sums.iter_mut().zip(vector) {
-                *sum = isa.fma(*factor, x.wide(), *sum);
+                *sum = isa.fma(*factor, x.to_f64(), *sum);
             }
         }
         for (out, sum) in self.out.iter_mut().zip(sums) {
-            *out = T::of(*sum);
+            *out = T::from_f64(*sum);
         }
     }
 }
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_are_those_of_the_definition_and_the_same_for_any_number_of_threads() {
+    fn sums_match_the_definition_for_any_number_of_threads() {
         for n in [0, 1, 17, PIECE, 3 * PIECE + 5, 100_000] {
             let (a, b) = example(n);
             let plain: f64 = a.iter().zip(&b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum();
@@ -138,7 +138,7 @@ mod tests {
             assert_eq!(
                 many[1].to_bits(),
                 found[0].to_bits(),
-                "the order of factors and company do not matter"
+                "neither the order of the factors nor other products in the batch matter"
             );
             let mut c = vec![0.0f32; n];
             combine(&mut c, &[(2.0, &a), (-0.5, &b)]);

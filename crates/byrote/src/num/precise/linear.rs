@@ -1,12 +1,12 @@
-//! Systems of linear equations in fixed-point numbers.
+//! Linear systems in fixed-point numbers.
 //!
-//! P A = L U by elimination with row exchanges, entries in units of 2^-bits. Multipliers are at most 1 in absolute value, so
-//! the entries stay moderate and a cut product costs one unit; a pivot of 2^-k keeps bits - k of its own. That is no proof of
-//! anything: [`is_certainly_regular`] is, from an approximate inverse of any origin.
+//! P A = L U by elimination with row exchanges; entries are in units of 2^-bits. Multipliers are at most 1 in absolute value,
+//! so the entries stay moderate and a truncated product costs one unit; a pivot of 2^-k has bits - k significant bits. The
+//! factorization proves nothing. [`is_certainly_regular`] does, from an approximate inverse of any origin.
 //!
 //! **Certificate.** Let A* be a matrix within `radius` units of A in every entry, and R any matrix. If every row of
-//! |I - R A| + radius |R| E (E all ones) sums to less than 1, then |I - R A*| does too, so R A* and with it A* is regular. With whole
-//! numbers for A 2^bits and R 2^r everything is computed without rounding.
+//! |I - R A| + radius |R| E (E all ones) sums to less than 1, then so does every row of |I - R A*|, so R A* is regular and A*
+//! is too. With integers for A 2^bits and R 2^r, everything is computed without rounding.
 
 use super::IBig;
 use crate::Result;
@@ -14,19 +14,19 @@ use crate::observe::Observer;
 use dashu_base::Abs;
 use rayon::prelude::*;
 
-/// P A = L U in units of 2^-bits.
+/// The factorization P A = L U in units of 2^-bits.
 #[derive(Debug, Clone)]
 pub struct Lu {
     n: usize,
     bits: usize,
-    /// Row-major; L below the diagonal, its unit diagonal not stored.
+    /// Row-major, with L below the diagonal; its unit diagonal is not stored.
     factors: Vec<IBig>,
     /// Row i of P A is row `rows[i]` of A.
     rows: Vec<usize>,
 }
 
 impl Lu {
-    /// The factors of a row-major square matrix; `None` where a pivot is 0.
+    /// Factors a row-major square matrix. Returns `None` if a pivot is 0.
     pub fn of(mut a: Vec<IBig>, n: usize, bits: usize, observer: &dyn Observer) -> Result<Option<Self>> {
         assert_eq!(a.len(), n * n, "a square matrix");
         let mut rows: Vec<usize> = (0..n).collect();
@@ -54,7 +54,7 @@ impl Lu {
         Ok(Some(Self { n, bits, factors: a, rows }))
     }
 
-    /// The solution of A x = b.
+    /// Solves A x = b.
     pub fn solve(&self, b: &[IBig]) -> Vec<IBig> {
         let (n, bits) = (self.n, self.bits);
         let mut x: Vec<IBig> = self.rows.iter().map(|&i| b[i].clone()).collect();
@@ -69,7 +69,7 @@ impl Lu {
         x
     }
 
-    /// The inverse, row-major.
+    /// Returns the inverse, row-major.
     pub fn inverse(&self) -> Vec<IBig> {
         let n = self.n;
         let columns: Vec<Vec<IBig>> = (0..n)
@@ -84,17 +84,17 @@ impl Lu {
     }
 }
 
-/// The largest sum of absolute values of a row, in the units of the entries.
+/// Returns the largest row sum of absolute values, in the units of the entries.
 pub fn norm(a: &[IBig], n: usize) -> IBig {
     let sums = a.chunks(n).map(|row| row.iter().map(|x| x.clone().abs()).sum::<IBig>());
     sums.max().unwrap_or(IBig::ZERO)
 }
 
-/// Bits of R that are kept after the point in a certificate.
+/// The bits of R after the point that a certificate uses.
 const INVERSE_BITS: usize = 64;
 
-/// Whether every matrix within `radius` units of 2^-bits of A is regular, as a theorem; `inverse` is an approximate inverse
-/// in the same units. `false` says nothing.
+/// Returns `true` only if every matrix within `radius` units of 2^-bits of A is regular. This is a proof; `false` proves
+/// nothing. `inverse` is an approximate inverse in the same units.
 pub fn is_certainly_regular(a: &[IBig], inverse: &[IBig], n: usize, bits: usize, radius: u32) -> bool {
     let kept = INVERSE_BITS.min(bits);
     let r: Vec<IBig> = inverse.iter().map(|x| x >> (bits - kept)).collect();
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_system_is_solved_to_nearly_all_bits() {
+    fn a_system_is_solved_to_almost_full_precision() {
         for n in [1, 2, 5, 12] {
             let a = random(n, n as u64);
             let lu = Lu::of(a.clone(), n, BITS, &Silent).unwrap().unwrap();
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn a_singular_matrix_is_never_certified() {
-        // 1 2 / 2 4, and the same with the last entry 2^20 units larger: regular within one unit, not within 2^20.
+        // [1 2; 2 4], and the same with the last entry 2^20 units larger: regular within one unit, not within 2^20.
         let singular = [1.0, 2.0, 2.0, 4.0].map(fixed).to_vec();
         assert!(Lu::of(singular.clone(), 2, BITS, &Silent).unwrap().is_none());
         let mut near = singular.clone();
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn hilbert_s_matrix_of_twenty_is_certified_at_200_bits_and_not_at_53() {
+    fn the_hilbert_matrix_of_order_20_is_certified_at_200_bits_but_not_at_53() {
         let n = 20;
         let entries = |bits: usize| -> Vec<IBig> {
             (0..n * n).map(|k| (IBig::ONE << bits) / IBig::from(k / n + k % n + 1)).collect()

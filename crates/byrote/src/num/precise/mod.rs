@@ -1,13 +1,13 @@
 //! Elementary functions to any number of bits, with a proven error.
 //!
-//! A number is a whole number times 2^-bits. Every function of [`Precise`] takes an exact argument and returns a result within
-//! one unit, 2^-bits, of the true value, for arguments up to [`LARGEST`]. Inside it works with more bits, so many that all
-//! roundings together stay below that; each proof stands beside its function and counts in units of the working precision
-//! ("u" there). A product or quotient cut to the working precision costs less than one u.
+//! A number is an integer times 2^-bits. Every function of [`Precise`] takes an exact argument and returns a result within one
+//! unit, 2^-bits, of the true value, for arguments up to [`LARGEST`]. Internally it works with enough extra bits to keep the sum
+//! of all rounding errors below that. The proof is beside each function and counts in units of the working precision, written
+//! u. A product or quotient truncated to the working precision costs less than one u.
 //!
-//! Series and reductions are classical: e^-y by halving y and Taylor's series; tanh and the logistic function through it;
-//! the normal law by the series of positive terms x e^(-x^2/2) sum x^(2n) / (2n+1)!!; arctan by its half-angle formula; pi by
-//! Machin's. Systems of linear equations in these numbers are in [`linear`].
+//! Series and reductions are classical: e^-y by halving y and the Taylor series; tanh and the logistic function from e^-y; the
+//! normal distribution by the series of positive terms x e^(-x^2/2) sum x^(2n) / (2n+1)!!; arctan by its half-angle formula; pi
+//! by Machin's formula. Linear systems in these numbers are in [`linear`].
 
 pub mod linear;
 
@@ -16,10 +16,10 @@ pub use dashu_int::IBig;
 use dashu_int::UBig;
 use std::cmp::Ordering;
 
-/// The largest absolute value of an argument.
+/// The largest absolute value that an argument may have.
 pub const LARGEST: u64 = 4096;
 
-/// A whole number times a power of two: exact products and sums.
+/// An integer times a power of two, with exact sums and products.
 #[derive(Debug, Clone)]
 pub struct Dyadic {
     mantissa: IBig,
@@ -27,34 +27,36 @@ pub struct Dyadic {
 }
 
 impl Dyadic {
-    /// A fixed-point number as it is.
+    /// Creates `mantissa * 2^exponent`.
     pub fn new(mantissa: IBig, exponent: isize) -> Self {
         Self { mantissa, exponent }
     }
 
-    /// The product.
+    /// Returns the product.
     pub fn times(&self, other: &Dyadic) -> Dyadic {
         Dyadic::new(&self.mantissa * &other.mantissa, self.exponent + other.exponent)
     }
 
-    /// The sum.
+    /// Returns the sum.
     pub fn plus(&self, other: &Dyadic) -> Dyadic {
         let exponent = self.exponent.min(other.exponent);
         let at = |x: &Dyadic| &x.mantissa << (x.exponent - exponent).unsigned_abs();
         Dyadic::new(at(self) + at(other), exponent)
     }
 
-    /// The difference.
+    /// Returns the difference.
     pub fn minus(&self, other: &Dyadic) -> Dyadic {
         self.plus(&Dyadic::new(-&other.mantissa, other.exponent))
     }
 
-    /// The absolute value.
+    /// Returns the absolute value.
+    #[cfg_attr(not(test), allow(dead_code, reason = "tests compare with it"))]
     pub fn abs(&self) -> Dyadic {
         Dyadic::new(self.mantissa.clone().abs(), self.exponent)
     }
 
-    /// The nearest f64, or nearly, as [`to_f64`].
+    /// Converts to f64 with the accuracy of [`to_f64`].
+    #[cfg_attr(not(test), allow(dead_code, reason = "tests compare with it"))]
     pub fn to_f64(&self) -> f64 {
         match usize::try_from(-self.exponent) {
             Ok(bits) => to_f64(&self.mantissa, bits),
@@ -62,12 +64,12 @@ impl Dyadic {
         }
     }
 
-    /// In units of 2^-bits, cut downwards.
+    /// Returns the value in units of 2^-bits, rounded down.
     pub fn floor(&self, bits: usize) -> IBig {
         shifted(&self.mantissa, self.exponent + bits.cast_signed())
     }
 
-    /// Whether the absolute value is at most [`LARGEST`].
+    /// Returns whether the absolute value is at most [`LARGEST`].
     pub fn is_moderate(&self) -> bool {
         self.mantissa == IBig::ZERO
             || self.mantissa.bit_len().cast_signed() + self.exponent <= LARGEST.ilog2() as isize
@@ -89,38 +91,38 @@ impl PartialOrd for Dyadic {
 }
 
 impl Ord for Dyadic {
-    /// By value: 2 times 1 is 1 times 2.
+    /// Compares by value, whatever the exponents.
     fn cmp(&self, other: &Self) -> Ordering {
         self.minus(other).mantissa.cmp(&IBig::ZERO)
     }
 }
 
 impl From<f64> for Dyadic {
-    /// Exact. Not for infinities and NaN.
+    /// Converts a finite number exactly.
     fn from(x: f64) -> Self {
         let (mantissa, exponent) = super::modular::dyadic(x);
         Dyadic::new(mantissa.into(), exponent as isize)
     }
 }
 
-/// x 2^by, cut downwards.
+/// Returns x 2^by, rounded down.
 fn shifted(x: &IBig, by: isize) -> IBig {
     if by >= 0 { x << by.unsigned_abs() } else { x >> by.unsigned_abs() }
 }
 
-/// The nearest f64 to x 2^-bits, or nearly: at most two units in its last place off, infinite beyond its range.
+/// Converts x 2^-bits to f64 with an error of at most two units in the last place. Values out of range become infinite.
 pub fn to_f64(x: &IBig, bits: usize) -> f64 {
     let size = x.bit_len();
     let cut = size.saturating_sub(64);
     let top = i128::try_from(&(x >> cut)).unwrap_or(0) as f64;
-    // Two steps, so that the power of two itself does not leave the range where the result does not.
+    // Two steps, so that the power of two does not leave the range of f64 while the result is inside it.
     let exponent = cut as i64 - bits as i64;
     let half = exponent.clamp(-4000, 4000) / 2;
     let power = |e: i64| 2f64.powi(e as i32);
     top * power(half) * power(exponent.clamp(-4000, 4000) - half)
 }
 
-/// log2 |x 2^-bits|, to about ten digits; minus infinity for 0.
+/// Returns log2 |x 2^-bits| to about ten digits, minus infinity for 0.
 pub fn log2(x: &IBig, bits: usize) -> f64 {
     let size = x.bit_len();
     let cut = size.saturating_sub(64);
@@ -128,24 +130,24 @@ pub fn log2(x: &IBig, bits: usize) -> f64 {
     top.log2() + cut as f64 - bits as f64
 }
 
-/// Bits kept beyond those asked for.
+/// The extra bits of the working precision.
 const GUARD: usize = 40;
 
 /// Elementary functions with results in units of 2^-bits.
 #[derive(Debug, Clone)]
 pub struct Precise {
     bits: usize,
-    /// pi in units of 2^-(bits + GUARD), off by less than 2^6 of them.
+    /// pi in units of 2^-(bits + GUARD), with an error below 2^6 units.
     pi: IBig,
 }
 
 impl Precise {
-    /// For results of so many bits.
+    /// Creates functions whose results have this many bits after the point.
     pub fn new(bits: usize) -> Self {
         Self { bits, pi: machin(bits + GUARD) }
     }
 
-    /// The number of bits after the point.
+    /// Returns the number of bits after the point.
     pub fn bits(&self) -> usize {
         self.bits
     }
@@ -154,7 +156,7 @@ impl Precise {
         self.bits + GUARD
     }
 
-    /// The argument in working precision (off by less than u), with its sign taken off.
+    /// Returns the magnitude of the argument in working precision (error below u), and whether it is negative.
     fn reduced(&self, x: &Dyadic) -> (IBig, bool) {
         let x = x.floor(self.work());
         let negative = x.is_negative();
@@ -165,7 +167,7 @@ impl Precise {
         (if negative { -y } else { y }) >> GUARD
     }
 
-    /// tanh x. The slope is at most 1 and (1 - t) / (1 + t) has slope at most 2 in t = e^-2x, so the error is below 6 u.
+    /// Returns tanh x. The slope is at most 1 and (1 - t) / (1 + t) has slope at most 2 in t = e^-2x, so the error is below 6 u.
     pub fn tanh(&self, x: &Dyadic) -> IBig {
         let w = self.work();
         let (a, negative) = self.reduced(x);
@@ -174,7 +176,7 @@ impl Precise {
         self.finish(((&one - &t) << w) / (&one + &t), negative)
     }
 
-    /// 1 / (1 + e^-x). Error below 4 u.
+    /// Returns 1 / (1 + e^-x). The error is below 4 u.
     pub fn logistic(&self, x: &Dyadic) -> IBig {
         let w = self.work();
         let (a, negative) = self.reduced(x);
@@ -183,11 +185,12 @@ impl Precise {
         self.finish(if negative { one - y } else { y }, false)
     }
 
-    /// e^x. For x > 0 it is 1 / t with t = e^-x: off by (error of x and of t) e^(2x), for which 3 x bits more are kept.
+    /// Returns e^x. For x > 0 it is 1 / t with t = e^-x, with an error of (error of x and of t) e^(2x), for which 3 x more bits
+    /// are kept.
     pub fn exp(&self, x: &Dyadic) -> IBig {
         let (a, negative) = self.reduced(x);
         if negative {
-            // The floor of x is off by less than u, the slope is at most 1.
+            // The floor of x has an error below u, and the slope is at most 1.
             return self.finish(exp_minus(&a, self.work()), false);
         }
         let whole = usize::try_from(&(&a >> self.work())).unwrap_or(0);
@@ -196,7 +199,8 @@ impl Precise {
         ((IBig::ONE << (2 * w)) / t) >> (w - self.bits)
     }
 
-    /// cos x. x is halved s times; doubling, 2 c^2 - 1, makes an error four times as large, so 2 s + 8 bits more are kept.
+    /// Returns cos x. x is halved s times; each doubling, 2 c^2 - 1, multiplies the error by four, so 2 s + 8 more bits are
+    /// kept.
     pub fn cos(&self, x: &Dyadic) -> IBig {
         let (a, _) = self.reduced(x);
         let s = halvings(&a, self.work());
@@ -215,9 +219,9 @@ impl Precise {
         sum >> (w - self.bits)
     }
 
-    /// arctan x. Beyond 1 it is pi/2 - arctan(1/x); then t -> t / (1 + sqrt(1 + t^2)) halves the angle eight times, to below
-    /// 2^-8. Each halving is off by less than 4 u and halves what was off before; doubled back: below 2^8 (8 + terms) u, with
-    /// terms below bits / 8 and 2^GUARD u one unit.
+    /// Returns arctan x. Above 1 it is pi/2 - arctan(1/x); then t -> t / (1 + sqrt(1 + t^2)) halves the angle eight times, to
+    /// below 2^-8. Each halving adds an error below 4 u and halves the error so far. Doubled back, the error is below
+    /// 2^8 (8 + terms) u, where terms is below bits / 8 and 2^GUARD u is one unit.
     pub fn arctan(&self, x: &Dyadic) -> IBig {
         let w = self.work();
         let (a, negative) = self.reduced(x);
@@ -239,7 +243,7 @@ impl Precise {
         self.finish(if far { (&self.pi >> 1) - angle } else { angle }, negative)
     }
 
-    /// erf x.
+    /// Returns erf x.
     pub fn erf(&self, x: &Dyadic) -> IBig {
         let (a, negative) = self.reduced(x);
         // 2 / sqrt(pi) G, with G below sqrt(pi) / 2.
@@ -250,18 +254,18 @@ impl Precise {
         self.finish(y, negative)
     }
 
-    /// Phi(x), the distribution function of the normal law.
+    /// Returns Phi(x), the distribution function of the standard normal law.
     pub fn normal(&self, x: &Dyadic) -> IBig {
         self.finish(self.normal_to_work(x), false)
     }
 
-    /// x Phi(x). Phi is off by less than 2^8 u and x at most 2^12.
+    /// Returns x Phi(x). Phi has an error below 2^8 u, and x is at most 2^12.
     pub fn gelu(&self, x: &Dyadic) -> IBig {
         let w = self.work();
         self.finish((x.floor(w) * self.normal_to_work(x)) >> w, false)
     }
 
-    /// Phi(x) in working precision, off by less than 2^8 u.
+    /// Returns Phi(x) in working precision, with an error below 2^8 u.
     fn normal_to_work(&self, x: &Dyadic) -> IBig {
         let w = self.work();
         let (a, negative) = self.reduced(x);
@@ -273,9 +277,9 @@ impl Precise {
         if negative { half - y } else { half + y }
     }
 
-    /// The density of the normal law of variance 1 (k = 1) or 1/2 (k = 2): e^(-k x^2 / 2) / sqrt(2 pi / k). The exponent is
-    /// cut by less than u where the slope is at most 1, the exponential is within u, and the root, above 1, is off by less
-    /// than 2^7 u.
+    /// Returns the density of the normal law of variance 1 (k = 1) or 1/2 (k = 2): e^(-k x^2 / 2) / sqrt(2 pi / k). Truncating
+    /// the exponent costs less than u where the slope is at most 1, the exponential is within u, and the square root, above
+    /// 1, has an error below 2^7 u.
     pub fn density(&self, x: &Dyadic, k: u32) -> IBig {
         let w = self.work();
         let half = Dyadic::new(k.into(), -1);
@@ -283,8 +287,8 @@ impl Precise {
         self.finish((bell << w) / root(&((&self.pi << (w + 1)) / k)), false)
     }
 
-    /// x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2, the constant 0.044715 being the f64 nearest to it. The inner
-    /// argument is off by less than 2^(6 + 36) u for x up to 2^12, which takes as many bits more.
+    /// Returns x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2, where 0.044715 is the f64 nearest to it. The inner argument has
+    /// an error below 2^(6 + 36) u for x up to 2^12, for which that many more bits are kept.
     pub fn gelu_tanh(&self, x: &Dyadic) -> IBig {
         let more = Precise::new(self.bits + 48);
         let w = more.work();
@@ -299,17 +303,17 @@ impl Precise {
         ((x.floor(w) * sum) >> (w + 1)) >> (w - self.bits)
     }
 
-    /// sqrt(pi 2^k) in working precision; off by less than 2^7 u.
+    /// Returns sqrt(pi 2^k) in working precision, with an error below 2^7 u.
     fn root_of_pi(&self, k: usize) -> IBig {
         root(&(&self.pi << (self.work() + k)))
     }
 
-    /// G = a e^(-k a^2 / 2) sum_n (k a^2)^n / (2n+1)!! for a >= 0, in working precision; `None` where the tail, at most
-    /// e^(-k a^2 / 2), is below u / 4, so that G is its limit.
+    /// Returns G = a e^(-k a^2 / 2) sum_n (k a^2)^n / (2n+1)!! for a >= 0, in working precision, or `None` where the tail, at
+    /// most e^(-k a^2 / 2), is below u / 4, so that G equals its limit.
     ///
-    /// With s = k a^2 the sum is at most e^(s/2): a term is at most (s/2)^n / n!. In a precision of units v an error in term j
-    /// grows until term n by at most e^(s/2), so N terms are off by N^2 e^(s/2) v together, and by N^2 v once multiplied by
-    /// e^(-s/2), whose own error costs e^(s/2) v. With s/2 log2(e) + 48 bits more that is below u for N up to 2^20.
+    /// With s = k a^2 the sum is at most e^(s/2), because term n is at most (s/2)^n / n!. In units v, an error in term j grows
+    /// by at most e^(s/2) until term n, so N terms together have an error of N^2 e^(s/2) v, which becomes N^2 v when multiplied
+    /// by e^(-s/2), whose own error costs e^(s/2) v. With s/2 log2(e) + 48 more bits the total is below u for N up to 2^20.
     fn gauss(&self, a: &IBig, k: u32) -> Option<IBig> {
         let w = self.work();
         let s = (a * a * k) >> w;
@@ -330,20 +334,20 @@ impl Precise {
     }
 }
 
-/// The integer square root.
+/// Returns the integer square root.
 fn root(x: &IBig) -> IBig {
     UBig::try_from(x.clone()).map_or(IBig::ZERO, |x| x.sqrt().into())
 }
 
-/// Halvings that bring y 2^-w below about 2^-(8 + sqrt(w) / 2), where few terms of a series are needed.
+/// Returns the number of halvings that bring y 2^-w below about 2^-(8 + sqrt(w) / 2), where a series needs few terms.
 fn halvings(y: &IBig, w: usize) -> usize {
     (y.bit_len() + 8 + w.isqrt() / 2).saturating_sub(w)
 }
 
-/// e^(-y 2^-w) 2^w for y >= 0, within one unit.
+/// Returns e^(-y 2^-w) 2^w for y >= 0, within one unit.
 ///
-/// With v the units of w + s + 24 bits: cutting y 2^-s costs one v, N terms of the series cost N + 1, and each of the s
-/// squarings doubles the error and adds one: below 2^s (N + 4) v, which is below 2^-4 units for N up to 2^19.
+/// Let v be one unit of w + s + 24 bits. Truncating y 2^-s costs one v, N terms of the series cost N + 1, and each of the s
+/// squarings doubles the error and adds one. The total is below 2^s (N + 4) v, which is below 2^-4 units for N up to 2^19.
 fn exp_minus(y: &IBig, w: usize) -> IBig {
     if y.bit_len() > w + 20 {
         return IBig::ZERO; // e^-(2^19)
@@ -355,7 +359,7 @@ fn exp_minus(y: &IBig, w: usize) -> IBig {
     let (mut term, mut sum, mut k) = (one.clone(), one, 0u32);
     while term != IBig::ZERO {
         k += 1;
-        // Rounded towards 0, so that the terms end.
+        // Rounded towards 0, so that the series terminates.
         term = -((term * &r) / (IBig::ONE << wide)) / k;
         sum += &term;
     }
@@ -365,8 +369,8 @@ fn exp_minus(y: &IBig, w: usize) -> IBig {
     sum >> (wide - w)
 }
 
-/// pi 2^w = 16 arctan(1/5) - 4 arctan(1/239), each term cut: off by less than 20 (w / 4 + 2) units of 2^-(w + 16), below one
-/// of 2^-w for w up to 2^13, and below 2^6 far beyond.
+/// Returns pi 2^w from pi = 16 arctan(1/5) - 4 arctan(1/239). Truncating each term gives an error below 20 (w / 4 + 2) units of
+/// 2^-(w + 16): below one unit of 2^-w for w up to 2^13, and below 2^6 units far beyond.
 fn machin(w: usize) -> IBig {
     let wide = w + 16;
     let inverse = |n: u32| {

@@ -1,4 +1,4 @@
-//! Printed values, an independent implementation (dashu-float), identities, and the promise of one unit.
+//! Checks against published digits, an independent implementation (dashu-float), identities, and the error bound of one unit.
 
 use super::*;
 use crate::num::Stream;
@@ -7,7 +7,7 @@ use dashu_float::round::mode::HalfEven;
 
 type Float = FBig<HalfEven, 2>;
 
-/// The value of a decimal fraction in units of 2^-bits.
+/// Returns a decimal fraction in units of 2^-bits.
 fn decimal(text: &str, bits: usize) -> IBig {
     let (whole, fraction) = text.split_once('.').unwrap();
     let digits: IBig = format!("{whole}{fraction}").parse().unwrap();
@@ -19,7 +19,7 @@ fn off(a: &IBig, b: &IBig) -> IBig {
 }
 
 #[test]
-fn values_are_those_of_60_digit_tables() {
+fn values_agree_with_60_digits() {
     let precise = Precise::new(180);
     let at = |x: f64| Dyadic::from(x);
     // mpmath at 70 digits.
@@ -36,7 +36,7 @@ fn values_are_those_of_60_digit_tables() {
         (precise.density(&at(1.0), 1), "0.241970724519143349797830192935560654828671970737435025487555"),
         (precise.density(&at(-1.0), 2), "0.207553748710297351670134124720668682684453514969634759265374"),
     ];
-    // The tables have 60 digits, 199 bits; the promise is one unit of 180.
+    // 60 digits are 199 bits; the error bound is one unit of 2^-180.
     for (i, (found, text)) in cases.iter().enumerate() {
         assert!(off(found, &decimal(text, 180)) <= IBig::from(2), "case {i}");
     }
@@ -62,7 +62,7 @@ fn an_independent_implementation_agrees() {
     }
 }
 
-/// Every function, by name.
+/// Returns every function with its name.
 fn all(precise: &Precise, x: &Dyadic) -> [(&'static str, IBig); 11] {
     [
         ("tanh", precise.tanh(x)),
@@ -80,7 +80,7 @@ fn all(precise: &Precise, x: &Dyadic) -> [(&'static str, IBig); 11] {
 }
 
 #[test]
-fn the_promise_of_one_unit_holds_against_more_bits() {
+fn the_error_is_below_one_unit_compared_with_more_bits() {
     let mut stream = Stream::new(4, "fixed", 1);
     for bits in [20usize, 64, 333, 1000] {
         let (precise, finer) = (Precise::new(bits), Precise::new(2 * bits + 50));
@@ -88,7 +88,7 @@ fn the_promise_of_one_unit_holds_against_more_bits() {
             let x = stream.normal() * [1e-9, 0.3, 2.0, 9.0, 40.0, 300.0][i % 6];
             let at = Dyadic::from(x);
             for ((name, coarse), (_, fine)) in all(&precise, &at).into_iter().zip(all(&finer, &at)) {
-                // In units of the finer precision; its own error is one of them.
+                // In units of the finer precision, whose own error is one unit.
                 let difference = off(&(coarse << (bits + 50)), &fine);
                 assert!(difference <= (IBig::ONE << (bits + 50)) + IBig::ONE, "{name}({x}) at {bits}");
             }
@@ -112,7 +112,7 @@ fn f64_functions_agree_to_their_last_digits() {
 }
 
 #[test]
-fn symmetries_and_ends() {
+fn symmetries_hold_up_to_the_largest_argument() {
     let precise = Precise::new(100);
     let one = IBig::ONE << 100;
     for x in [0.0, 0.25, 5.0, 4000.0] {

@@ -19,7 +19,7 @@ impl<T: Real> Kernel for Activate<'_, T> {
     type Output = ();
     #[inline(always)]
     fn call<I: Isa>(self, isa: I) {
-        let one = T::of(1.0);
+        let one = T::from_f64(1.0);
         match self.activation {
             Activation::Gelu => self.each(|x| {
                 let (cdf, density) = normal(isa, x);
@@ -28,12 +28,12 @@ impl<T: Real> Kernel for Activate<'_, T> {
             Activation::GeluTanh => self.each(|x| {
                 // sqrt(2 / pi), and that times the cubic coefficient.
                 let (root, cubic) =
-                    (T::of(0.797_884_560_802_865_4), T::of(0.797_884_560_802_865_4 * 0.044_715));
+                    (T::from_f64(0.797_884_560_802_865_4), T::from_f64(0.797_884_560_802_865_4 * 0.044_715));
                 let b = bounded(x);
                 let t = tanh(isa, b * isa.fma(cubic, b * b, root));
-                let half = T::of(0.5) * (one + t);
-                let inner = isa.fma(T::of(3.0) * cubic, b * b, root);
-                (x * half, isa.fma(T::of(0.5) * b * (one - t * t), inner, half))
+                let half = T::from_f64(0.5) * (one + t);
+                let inner = isa.fma(T::from_f64(3.0) * cubic, b * b, root);
+                (x * half, isa.fma(T::from_f64(0.5) * b * (one - t * t), inner, half))
             }),
             Activation::Tanh => self.each(|x| {
                 let t = tanh(isa, x);
@@ -42,7 +42,7 @@ impl<T: Real> Kernel for Activate<'_, T> {
             Activation::Logistic => self.each(|x| logistic(isa, x)),
             Activation::Arctan => self.each(|x| (arctan(isa, x), one / isa.fma(x, x, one))),
             Activation::Relu => self.each(|x| {
-                let zero = T::of(0.0);
+                let zero = T::from_f64(0.0);
                 (if x < zero { zero } else { x }, if x > zero { one } else { zero })
             }),
             Activation::Erf => self.each(|x| erf(isa, x)),
@@ -65,7 +65,7 @@ impl<T: Real> Activate<'_, T> {
 /// x, within where GELU's slope has long reached its limits: infinity times zero is not met. NaN stays.
 #[inline(always)]
 fn bounded<T: Real>(x: T) -> T {
-    let bound = T::of(1e4);
+    let bound = T::from_f64(1e4);
     let x = if x > bound { bound } else { x };
     if x < -bound { -bound } else { x }
 }
@@ -81,7 +81,7 @@ mod tests {
         #[inline(always)]
         fn call<I: Isa>(self, isa: I) -> (Vec<T>, Vec<T>) {
             let (mut y, mut slope) = (self.1.to_vec(), self.1.to_vec());
-            let bias = vec![T::of(0.0); y.len()];
+            let bias = vec![T::from_f64(0.0); y.len()];
             let (activation, u, row) = (self.0, self.1, y.len());
             isa.run(Activate { activation, u, bias: &bias, y: &mut y, slope: &mut slope, row });
             (y, slope)
@@ -89,21 +89,21 @@ mod tests {
     }
 
     fn are_those_of_the_reference<T: Real>(unit: f64) {
-        let mut u: Vec<T> = (-3000..=3000).map(|i| T::of(f64::from(i) * 0.004 + 1e-3)).collect();
-        u.extend([-1e30, -800.0, -30.0, 0.0, 30.0, 800.0, 1e30].map(T::of));
+        let mut u: Vec<T> = (-3000..=3000).map(|i| T::from_f64(f64::from(i) * 0.004 + 1e-3)).collect();
+        u.extend([-1e30, -800.0, -30.0, 0.0, 30.0, 800.0, 1e30].map(T::from_f64));
         for activation in Activation::ALL {
             each(
                 |_| Values(activation, &u),
                 |(y, slope)| {
                     for ((&u, &y), &slope) in u.iter().zip(&y).zip(&slope) {
-                        let x = u.wide();
+                        let x = u.to_f64();
                         let (value, derivative) = (activation.value(x), activation.derivative(x));
                         let near = |a: f64, b: f64| (a - b).abs() <= 8.0 * unit * b.abs().max(1.0);
-                        assert!(near(y.wide(), value), "{activation}({x}) = {} {value}", y.wide());
+                        assert!(near(y.to_f64(), value), "{activation}({x}) = {} {value}", y.to_f64());
                         assert!(
-                            near(slope.wide(), derivative),
+                            near(slope.to_f64(), derivative),
                             "{activation}'({x}) = {} {derivative}",
-                            slope.wide()
+                            slope.to_f64()
                         );
                     }
                 },

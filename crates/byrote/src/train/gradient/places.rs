@@ -6,12 +6,12 @@
 
 use super::weights::{Layout, Sizes, Weights};
 use crate::model::{Config, Mixer, Positions};
-use crate::num::gemm::{Into, Left, Order, Product, Right};
-use crate::num::line::{LINE, Lines, line, line_mut};
+use crate::num::aligned::{AlignedVec, LINE, line_at, line_at_mut};
+use crate::num::gemm::{Left, Order, Product, Right, Update};
+use crate::num::line_vector::LineVector;
 use crate::num::real::Real;
-use crate::num::rows::{add, add_scaled};
+use crate::num::row_ops::{add, add_scaled};
 use crate::num::simd::{Isa, Kernel, run};
-use crate::num::wide::Wide;
 use crate::train::lane::Lane;
 use crate::train::problem::Problem;
 use rayon::prelude::*;
@@ -28,24 +28,24 @@ pub(in crate::train) struct Places<T> {
     /// Fixed positions, or empty.
     sinusoids: Vec<T>,
     /// Embedded token plus position, `[places, d]`.
-    pub(in crate::train) x: Lines<T>,
+    pub(in crate::train) x: AlignedVec<T>,
     /// Queries, keys and values side by side, `[places, 3 mixed]`.
-    pub(in crate::train) qkv: Lines<T>,
+    pub(in crate::train) qkv: AlignedVec<T>,
 }
 
 impl<T: Real> Places<T> {
     pub(in crate::train) fn new(config: &Config, problem: &Problem, s: Sizes) -> Self {
         let n = problem.places.len();
         Self {
-            sinusoids: config.sinusoids().into_iter().map(T::of).collect(),
-            x: Lines::zeros(n * s.d_row),
-            qkv: Lines::zeros(n * 3 * s.mixed),
+            sinusoids: config.sinusoids().into_iter().map(T::from_f64).collect(),
+            x: AlignedVec::zeros(n * s.d_row),
+            qkv: AlignedVec::zeros(n * 3 * s.mixed),
         }
     }
 
     /// Replaces the fixed positions by those that a model's file stores.
     pub(in crate::train) fn set_sinusoids(&mut self, positions: &[f64]) {
-        self.sinusoids = positions.iter().map(|&x| T::of(x)).collect();
+        self.sinusoids = positions.iter().map(|&x| T::from_f64(x)).collect();
     }
 
     /// Embeds every place and projects it to queries, keys and values.
@@ -108,7 +108,7 @@ impl<T: Real> Kernel for Embed<'_, T> {
         isa.run(Product {
             target: qkv,
             order: Order::Rows(width),
-            into: Into::Replace,
+            update: Update::Replace,
             rows: places.len(),
             depth: s.d,
             width,
@@ -138,11 +138,11 @@ pub(in crate::train) struct Chunk<T> {
     /// Where the readers of each place begin, and the readers.
     starts: Vec<usize>,
     readers: Vec<Reader>,
-    dx: Lines<T>,
-    dqkv: Lines<T>,
-    w_qkv: Lines<T>,
-    b_qkv: Lines<T>,
-    w_pos: Lines<T>,
+    dx: AlignedVec<T>,
+    dqkv: AlignedVec<T>,
+    w_qkv: AlignedVec<T>,
+    b_qkv: AlignedVec<T>,
+    w_pos: AlignedVec<T>,
 }
 
 /// What a chunk reads.
@@ -200,11 +200,11 @@ impl<T: Real> Chunk<T> {
                 tokens: token..next,
                 starts,
                 readers: readers[start..end].concat(),
-                dx: Lines::zeros((end - start) * s.d_row),
-                dqkv: Lines::zeros((end - start) * 3 * s.mixed),
-                w_qkv: Lines::zeros(s.d * 3 * s.mixed),
-                b_qkv: Lines::zeros(3 * s.mixed),
-                w_pos: Lines::zeros(if learned { s.n_ctx * s.d_row } else { 0 }),
+                dx: AlignedVec::zeros((end - start) * s.d_row),
+                dqkv: AlignedVec::zeros((end - start) * 3 * s.mixed),
+                w_qkv: AlignedVec::zeros(s.d * 3 * s.mixed),
+                b_qkv: AlignedVec::zeros(3 * s.mixed),
+                w_pos: AlignedVec::zeros(if learned { s.n_ctx * s.d_row } else { 0 }),
             });
             (start, token) = (end, next);
         }
@@ -271,7 +271,7 @@ impl<T: Real> Kernel for Gather<'_, T> {
             isa.run(Product {
                 target: &mut chunk.dx,
                 order: Order::Rows(s.d_row),
-                into: Into::Add,
+                update: Update::Add,
                 rows: n,
                 depth: width,
                 width: way.weights.qkv.transposed.width(),
@@ -281,18 +281,18 @@ impl<T: Real> Kernel for Gather<'_, T> {
             isa.run(Product {
                 target: &mut chunk.w_qkv,
                 order: Order::Rows(width),
-                into: Into::Replace,
+                update: Update::Replace,
                 rows: s.d,
                 depth: n,
                 width,
                 left: Left::transposed(&way.places.x[chunk.places.start * s.d_row..], s.d_row),
                 right: Right::Rows(&chunk.dqkv, width),
             });
-            chunk.b_qkv.fill(T::of(0.0));
+            chunk.b_qkv.fill(T::from_f64(0.0));
             chunk.dqkv.chunks_exact(width).for_each(|row| add(&mut chunk.b_qkv, row));
         }
-        w_e.fill(T::of(0.0));
-        chunk.w_pos.fill(T::of(0.0));
+        w_e.fill(T::from_f64(0.0));
+        chunk.w_pos.fill(T::from_f64(0.0));
         let places = &way.problem.places[chunk.places.clone()];
         for (&(token, position), dx) in places.iter().zip(chunk.dx.chunks_exact(s.d_row)) {
             add(&mut w_e[(token as usize - chunk.tokens.start) * s.d..][..s.d], dx);
@@ -308,7 +308,7 @@ impl<T: Real> Chunk<T> {
     #[inline(always)]
     fn stream<I: Isa>(&mut self, isa: I, way: &Way<'_, T>) {
         let s = way.s;
-        self.dx.fill(T::of(0.0));
+        self.dx.fill(T::from_f64(0.0));
         let averaged = way.config.shape.mixer == Mixer::Average;
         if !averaged && !way.config.skip {
             return;
@@ -336,23 +336,23 @@ impl<T: Real> Chunk<T> {
             let place = self.places.start + i;
             for column in (0..s.mixed).step_by(LINE) {
                 let head = column / s.head_row;
-                let zero = Wide::splat(isa, T::of(0.0));
+                let zero = LineVector::splat(isa, T::from_f64(0.0));
                 let (mut dq, mut dk, mut dv) = (zero, zero, zero);
                 for reader in &self.readers[self.starts[i]..self.starts[i + 1]] {
                     let lane = &way.lanes[reader.lane as usize];
                     let entry = reader.entry as usize * s.heads + head;
                     let row = reader.row as usize * s.mixed + column;
                     let query = reader.query as usize;
-                    let (dz, q) = (line(&lane.dz, row), line(&way.places.qkv, query * width + column));
-                    dv = Wide::splat(isa, lane.weights[entry]).fma(Wide::load(isa, dz), dv);
-                    dk = Wide::splat(isa, lane.d_scores[entry]).fma(Wide::load(isa, q), dk);
+                    let (dz, q) = (line_at(&lane.dz, row), line_at(&way.places.qkv, query * width + column));
+                    dv = LineVector::splat(isa, lane.weights[entry]).fma(LineVector::load(isa, dz), dv);
+                    dk = LineVector::splat(isa, lane.d_scores[entry]).fma(LineVector::load(isa, q), dk);
                     if query == place {
-                        dq = dq.plus(Wide::load(isa, line(&lane.dq, row)));
+                        dq = dq.plus(LineVector::load(isa, line_at(&lane.dq, row)));
                     }
                 }
-                dq.store(line_mut(target, column));
-                dk.store(line_mut(target, s.mixed + column));
-                dv.store(line_mut(target, 2 * s.mixed + column));
+                dq.store(line_at_mut(target, column));
+                dk.store(line_at_mut(target, s.mixed + column));
+                dv.store(line_at_mut(target, 2 * s.mixed + column));
             }
         }
     }

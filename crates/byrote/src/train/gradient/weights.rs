@@ -1,8 +1,8 @@
 //! The parameters of a model as the kernels read them: where each tensor lies, and copies packed once an evaluation.
 
 use crate::model::{Config, Hidden, Mixer};
+use crate::num::aligned::{AlignedVec, padded, spread_stride};
 use crate::num::gemm::{PANEL, Panels, fill_panel, fill_panel_transposed};
-use crate::num::line::{Lines, padded, spread};
 use crate::num::real::Real;
 use rayon::prelude::*;
 use std::ops::Range;
@@ -86,17 +86,17 @@ impl Sizes {
         Self {
             n_ctx: shape.n_ctx as usize,
             d,
-            d_row: spread(d),
+            d_row: spread_stride(d),
             heads,
             d_head,
             head_row,
             mixed: heads * head_row,
             m,
-            m_row: spread(m),
+            m_row: spread_stride(m),
             omega,
-            omega_row: spread(omega),
+            omega_row: spread_stride(omega),
             read,
-            read_row: spread(read),
+            read_row: spread_stride(read),
         }
     }
 }
@@ -151,7 +151,7 @@ pub(in crate::train) struct Sparse<T> {
 impl<T: Real> Sparse<T> {
     /// The entries of a row-major matrix; `None` where more than one in `most` is not 0.
     fn of(source: &[T], columns: usize, most: usize) -> Option<Self> {
-        let zero = T::of(0.0);
+        let zero = T::from_f64(0.0);
         let n: usize = source.par_chunks(SPLIT).map(|part| part.iter().filter(|&&x| x != zero).count()).sum();
         if n > source.len() / most {
             return None;
@@ -166,7 +166,7 @@ impl<T: Real> Sparse<T> {
 
     /// `target = x M`.
     pub(in crate::train) fn multiply(&self, x: &[T], target: &mut [T]) {
-        target.fill(T::of(0.0));
+        target.fill(T::from_f64(0.0));
         for (&x, range) in x.iter().zip(self.starts.windows(2)) {
             for &(j, value) in &self.entries[range[0]..range[1]] {
                 target[j as usize] += x * value;
@@ -182,38 +182,38 @@ const SPARSE: usize = 16;
 pub(in crate::train) struct Weights<T> {
     /// Queries, keys and values side by side, `[d, 3 mixed]`.
     pub(in crate::train) qkv: Packed<T>,
-    pub(in crate::train) b_qkv: Lines<T>,
+    pub(in crate::train) b_qkv: AlignedVec<T>,
     pub(in crate::train) o: Packed<T>,
-    pub(in crate::train) b_o: Lines<T>,
+    pub(in crate::train) b_o: AlignedVec<T>,
     /// Weights of token averaging.
     pub(in crate::train) u_pos: Vec<T>,
     pub(in crate::train) w_in: Packed<T>,
-    pub(in crate::train) b_in: Lines<T>,
+    pub(in crate::train) b_in: AlignedVec<T>,
     pub(in crate::train) w_out: Packed<T>,
-    pub(in crate::train) b_out: Lines<T>,
+    pub(in crate::train) b_out: AlignedVec<T>,
     pub(in crate::train) u: Packed<T>,
     /// In place of `u`, where `W_U` is sparse and there is no way back.
     pub(in crate::train) u_sparse: Option<Sparse<T>>,
     /// Minus infinity beyond the vocabulary: the padding of the logits never counts.
-    pub(in crate::train) b_u: Lines<T>,
+    pub(in crate::train) b_u: AlignedVec<T>,
 }
 
 impl<T: Real> Weights<T> {
     pub(in crate::train) fn new(config: &Config, s: Sizes) -> Self {
         let (m, out) = (s.m, if config.hidden == Hidden::Residual { s.m } else { 0 });
-        let mut b_u = Lines::zeros(padded(s.omega));
-        b_u[s.omega..].fill(T::of(f64::NEG_INFINITY));
+        let mut b_u = AlignedVec::zeros(padded(s.omega));
+        b_u[s.omega..].fill(T::from_f64(f64::NEG_INFINITY));
         let n_pos = if config.shape.mixer == Mixer::Average { s.n_ctx } else { 0 };
         Self {
             qkv: Packed::new(s.d, 3 * s.mixed),
-            b_qkv: Lines::zeros(3 * s.mixed),
+            b_qkv: AlignedVec::zeros(3 * s.mixed),
             o: Packed::new(s.mixed, s.d),
-            b_o: Lines::zeros(s.d),
-            u_pos: vec![T::of(0.0); n_pos],
+            b_o: AlignedVec::zeros(s.d),
+            u_pos: vec![T::from_f64(0.0); n_pos],
             w_in: Packed::new(s.d, m),
-            b_in: Lines::zeros(m),
+            b_in: AlignedVec::zeros(m),
             w_out: Packed::new(out, s.d),
-            b_out: Lines::zeros(s.d),
+            b_out: AlignedVec::zeros(s.d),
             u: Packed::new(s.read, s.omega),
             u_sparse: None,
             b_u,

@@ -9,7 +9,7 @@
 //! not depend on the threads. The n x omega matrix of logits is never held.
 
 use crate::num::linear::{MatMut, MatRef, multiply_into, quietly};
-use crate::num::rows::exp_shifted;
+use crate::num::row_ops::exp_shifted;
 use crate::num::simd::{Isa, Kernel, run};
 use crate::train::Problem;
 use rayon::prelude::*;

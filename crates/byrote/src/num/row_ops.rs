@@ -1,25 +1,25 @@
-//! Loops over rows of whole lines: sums, largest values, exponentials.
+//! Loops over rows padded to whole lines: sums, maxima, exponentials.
 //!
-//! A sum runs in [`LINE`] lanes that are combined in a fixed order, so it is the same for any instruction set with fused
-//! multiply-adds. All are meant to be inlined into a [`super::simd::Kernel`].
+//! A sum runs in [`LINE`] lanes that are combined in a fixed order, so it is the same under every instruction set with fused
+//! multiply-adds. All functions are meant to be inlined into a [`super::simd::Kernel`].
 
+use super::aligned::LINE;
 use super::elementary::exp;
-use super::line::LINE;
+use super::line_vector::LineVector;
 use super::real::Real;
 use super::simd::Isa;
-use super::wide::Wide;
 
-/// sum_i a_i b_i.
+/// Returns `sum_i a_i b_i`.
 #[inline(always)]
 pub fn dot<T: Real, I: Isa>(isa: I, a: &[T], b: &[T]) -> T {
-    let mut sum = Wide::splat(isa, T::of(0.0));
+    let mut sum = LineVector::splat(isa, T::from_f64(0.0));
     for (a, b) in a.as_chunks().0.iter().zip(b.as_chunks().0) {
-        sum = Wide::load(isa, a).fma(Wide::load(isa, b), sum);
+        sum = LineVector::load(isa, a).fma(LineVector::load(isa, b), sum);
     }
     sum.sum()
 }
 
-/// a += b.
+/// Computes `a += b`.
 #[inline(always)]
 pub fn add<T: Real>(a: &mut [T], b: &[T]) {
     for (a, b) in a.iter_mut().zip(b) {
@@ -27,7 +27,7 @@ pub fn add<T: Real>(a: &mut [T], b: &[T]) {
     }
 }
 
-/// a += factor b.
+/// Computes `a += factor * b`.
 #[inline(always)]
 pub fn add_scaled<T: Real, I: Isa>(isa: I, a: &mut [T], factor: T, b: &[T]) {
     for (a, b) in a.iter_mut().zip(b) {
@@ -35,7 +35,7 @@ pub fn add_scaled<T: Real, I: Isa>(isa: I, a: &mut [T], factor: T, b: &[T]) {
     }
 }
 
-/// a *= factor.
+/// Computes `a *= factor`.
 #[inline(always)]
 pub fn scale<T: Real>(a: &mut [T], factor: T) {
     for a in a.iter_mut() {
@@ -43,12 +43,12 @@ pub fn scale<T: Real>(a: &mut [T], factor: T) {
     }
 }
 
-/// a += bias; gives the largest sum, NaN apart.
+/// Computes `a += bias` and returns the largest sum, ignoring NaN.
 #[inline(always)]
 pub fn add_and_max<T: Real, I: Isa>(isa: I, a: &mut [T], bias: &[T]) -> T {
-    let mut largest = Wide::splat(isa, T::of(f64::NEG_INFINITY));
+    let mut largest = LineVector::splat(isa, T::from_f64(f64::NEG_INFINITY));
     for (a, b) in a.as_chunks_mut().0.iter_mut().zip(bias.as_chunks().0) {
-        let sum = Wide::load(isa, a).plus(Wide::load(isa, b));
+        let sum = LineVector::load(isa, a).plus(LineVector::load(isa, b));
         sum.store(a);
         largest = sum.max(largest);
     }
@@ -61,26 +61,27 @@ pub fn add_and_max<T: Real, I: Isa>(isa: I, a: &mut [T], bias: &[T]) -> T {
     lanes[0]
 }
 
-/// a = e^(a - shift), and 0 where that is negligible beside 1.
+/// Computes `a = e^(a - shift)`, set to 0 where that is negligible compared with 1.
 #[inline(always)]
 pub fn exp_shifted<T: Real, I: Isa>(isa: I, a: &mut [T], shift: T) {
     for a in a.iter_mut() {
         let x = *a - shift;
-        *a = if x < T::NEGLIGIBLE { T::of(0.0) } else { exp(isa, x) };
+        *a = if x < T::NEGLIGIBLE { T::from_f64(0.0) } else { exp(isa, x) };
     }
 }
 
-/// The sum of a row, its lanes combined in f64.
+/// Returns the sum of a row, its lanes combined in `f64`.
 #[inline(always)]
 pub fn sum<T: Real, I: Isa>(isa: I, a: &[T]) -> f64 {
-    let mut lanes = Wide::splat(isa, T::of(0.0));
+    let mut lanes = LineVector::splat(isa, T::from_f64(0.0));
     for a in a.as_chunks::<LINE>().0 {
-        lanes = lanes.plus(Wide::load(isa, a));
+        lanes = lanes.plus(LineVector::load(isa, a));
     }
     let lanes = lanes.array();
     let mut four = [0.0; 4];
     for i in 0..4 {
-        let (a, b) = (lanes[i].wide() + lanes[i + 8].wide(), lanes[i + 4].wide() + lanes[i + 12].wide());
+        let (a, b) =
+            (lanes[i].to_f64() + lanes[i + 8].to_f64(), lanes[i + 4].to_f64() + lanes[i + 12].to_f64());
         four[i] = a + b;
     }
     (four[0] + four[2]) + (four[1] + four[3])
@@ -97,10 +98,10 @@ mod tests {
         #[inline(always)]
         fn call<I: Isa>(self, isa: I) -> Self::Output {
             let Self(mut a, b) = self;
-            let product = dot(isa, &a, &b).wide();
+            let product = dot(isa, &a, &b).to_f64();
             add(&mut a, &b);
-            add_scaled(isa, &mut a, T::of(2.0), &b);
-            scale(&mut a, T::of(0.5));
+            add_scaled(isa, &mut a, T::from_f64(2.0), &b);
+            scale(&mut a, T::from_f64(0.5));
             let largest = add_and_max(isa, &mut a, &b);
             exp_shifted(isa, &mut a, largest);
             (product, sum(isa, &a), largest, a)
@@ -108,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_give_what_plain_loops_give_on_every_instruction_set() {
+    fn every_instruction_set_agrees_with_plain_loops() {
         let a: Vec<f64> = (0..48).map(|i| f64::from(i % 7) - 3.0).collect();
         let b: Vec<f64> = (0..48).map(|i| f64::from(i % 5) - 2.0).collect();
         let product: f64 = a.iter().zip(&b).map(|(a, b)| a * b).sum();
@@ -127,7 +128,7 @@ mod tests {
         each(
             |_| All(narrow(&a), narrow(&b)),
             |(p, s, m, _)| {
-                assert_eq!((p, m.wide()), (product, largest));
+                assert_eq!((p, m.to_f64()), (product, largest));
                 assert!((s / total - 1.0).abs() < 1e-6);
             },
         );

@@ -4,9 +4,7 @@
 //! of JSON. It is the limit against which the speed of training is stated.
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
-use byrote::num::Real;
-use byrote::num::simd::{Isa, Kernel, run};
-use byrote::num::vector::Vector;
+use byrote::bench_internals::{Isa, Kernel, Real, Vector, run};
 use std::hint::black_box;
 use std::sync::Barrier;
 use std::time::Instant;
@@ -51,7 +49,7 @@ fn measure<T: Real>(threads: usize, factor: f64, term: f64) -> f64 {
     for _ in 0..ROUNDS {
         let (slowest, adds) = std::thread::scope(|scope| {
             let work = || {
-                let chains = black_box(Chains(T::of(factor), T::of(term)));
+                let chains = black_box(Chains(T::from_f64(factor), T::from_f64(term)));
                 barrier.wait();
                 let clock = Instant::now();
                 let (_, adds) = black_box(run(chains));

@@ -1,9 +1,9 @@
-//! Dense linear systems in f64: factorisations of faer, behind calls that leave the machine as they found it.
+//! Dense linear systems in `f64`, solved with the factorizations of faer.
 //!
-//! Matrices are faer's own [`Mat`]. Results are the same to the last bit for any number of threads (tested). Products and LU
-//! use the threads of the rayon pool they run in, because faer's blocking of them depends on the sizes alone; its reflections
-//! are blocked by the number of threads, so QR and SVD run on one. faer returns with the upper halves of the vector registers in use, which slows down scalar code after it by an
-//! order of magnitude; [`quietly`] puts that right.
+//! Matrices are faer's [`Mat`]. Results are the same to the last bit for any number of threads (tested). Products and LU use
+//! the threads of the current rayon pool, because faer blocks them by size alone. It blocks Householder reflections by the
+//! number of threads, so QR and SVD run on one thread. faer returns with the upper halves of the vector registers in use,
+//! which slows down later scalar code by an order of magnitude; [`quietly`] clears them.
 
 mod qr;
 
@@ -20,16 +20,16 @@ use faer::linalg::lu::partial_pivoting::{factor, solve};
 use faer::linalg::svd::{self, ComputeSvdVectors};
 use faer::perm::PermRef;
 
-/// Calls faer and clears the upper halves of the vector registers of every thread that may have worked for it.
+/// Calls faer and then clears the upper halves of the vector registers of every thread that may have worked for it.
 pub fn quietly<T>(work: impl FnOnce(Par) -> T) -> T {
     let result = work(Par::rayon(0));
     rayon::broadcast(|_| simd::run(Rest));
-    // The caller need not be a thread of the pool.
+    // The calling thread may not belong to the pool.
     simd::run(Rest);
     result
 }
 
-/// Does nothing: a function compiled for AVX clears the upper halves when it returns.
+/// A kernel without effect: a function compiled for AVX clears the upper halves when it returns.
 struct Rest;
 
 impl simd::Kernel for Rest {
@@ -37,13 +37,13 @@ impl simd::Kernel for Rest {
 
     #[inline(always)]
     fn call<I: simd::Isa>(self, isa: I) {
-        let sum: f64 = super::rows::dot(isa, &std::hint::black_box([1.0; 16]), &[1.0; 16]);
+        let sum: f64 = super::row_ops::dot(isa, &std::hint::black_box([1.0; 16]), &[1.0; 16]);
         std::hint::black_box(sum);
     }
 }
 
-/// A row-major slice as a matrix of `columns` columns.
-pub fn rows(values: &[f64], columns: usize) -> MatRef<'_, f64> {
+/// Views a row-major slice as a matrix with `columns` columns.
+pub fn from_rows(values: &[f64], columns: usize) -> MatRef<'_, f64> {
     assert!(
         columns > 0 && values.len().is_multiple_of(columns),
         "{} values in rows of {columns}",
@@ -52,42 +52,42 @@ pub fn rows(values: &[f64], columns: usize) -> MatRef<'_, f64> {
     MatRef::from_row_major_slice(values, values.len() / columns, columns)
 }
 
-/// The entries row by row.
+/// Returns the entries row by row.
 pub fn to_rows(a: MatRef<'_, f64>) -> Vec<f64> {
     (0..a.nrows()).flat_map(|i| (0..a.ncols()).map(move |j| a[(i, j)])).collect()
 }
 
-/// A B.
+/// Returns A B.
 pub fn product(a: MatRef<'_, f64>, b: MatRef<'_, f64>) -> Mat<f64> {
     let mut out = Mat::zeros(a.nrows(), b.ncols());
     quietly(|par| faer::linalg::matmul::matmul(&mut out, faer::Accum::Replace, a, b, 1.0, par));
     out
 }
 
-/// `factor` A B in place of C, or added to it where `add` says so: on this thread alone, for work that is spread over threads
-/// by its caller, inside [`quietly`].
+/// Replaces C by `factor` A B, or adds it to C if `add` is set. Runs on this thread alone, for callers that parallelize
+/// themselves inside [`quietly`].
 pub fn multiply_into(c: MatMut<'_, f64>, add: bool, factor: f64, a: MatRef<'_, f64>, b: MatRef<'_, f64>) {
     let accumulate = if add { faer::Accum::Add } else { faer::Accum::Replace };
     faer::linalg::matmul::matmul(c, accumulate, a, b, factor, Par::Seq);
 }
 
-/// C - A B, in place of C.
+/// Replaces C by C - A B.
 pub fn subtract_product(c: &mut Mat<f64>, a: MatRef<'_, f64>, b: MatRef<'_, f64>) {
     quietly(|par| faer::linalg::matmul::matmul(c, faer::Accum::Add, a, b, -1.0, par));
 }
 
-/// The largest sum of absolute values of a column.
+/// Returns the 1-norm: the largest column sum of absolute values.
 pub fn norm_1(a: MatRef<'_, f64>) -> f64 {
     (0..a.ncols()).map(|j| (0..a.nrows()).map(|i| a[(i, j)].abs()).sum()).fold(0.0, f64::max)
 }
 
-/// P A = L U with partial pivoting.
+/// The factorization P A = L U with partial pivoting.
 #[derive(Debug, Clone)]
 pub struct Lu {
     factors: Mat<f64>,
     forward: Vec<usize>,
     inverse: Vec<usize>,
-    /// The 1-norm of the matrix that was factored.
+    /// The 1-norm of the factored matrix.
     norm: f64,
 }
 
@@ -99,7 +99,7 @@ impl Lu {
     pub fn of(mut a: Mat<f64>, observer: &dyn Observer) -> Result<Self> {
         observer.report(Stage::Solving, 0, None)?;
         let n = a.nrows();
-        assert!(n == a.ncols(), "an LU factorisation of {n} x {}", a.ncols());
+        assert!(n == a.ncols(), "an LU factorization of {n} x {}", a.ncols());
         let norm = norm_1(a.as_ref());
         let (mut forward, mut inverse) = (vec![0usize; n], vec![0usize; n]);
         quietly(|par| {
@@ -117,7 +117,8 @@ impl Lu {
         Ok(Self { factors: a, forward, inverse, norm })
     }
 
-    /// The smallest pivot by the largest, in absolute value: 0 where the matrix is singular to working precision.
+    /// Returns the ratio of the smallest pivot to the largest, in absolute value: 0 if the matrix is singular to working
+    /// precision.
     pub fn pivot_ratio(&self) -> f64 {
         let pivots = (0..self.factors.nrows()).map(|i| self.factors[(i, i)].abs());
         let (least, most) = pivots.fold((f64::INFINITY, 0.0), |(l, m), p| (p.min(l), p.max(m)));
@@ -151,7 +152,7 @@ impl Lu {
         });
     }
 
-    /// An estimate of the 1-norm condition number (Hager 1984, Higham 1988): a lower bound that is seldom below a third.
+    /// Estimates the 1-norm condition number (Hager 1984, Higham 1988): a lower bound, seldom below a third of the true value.
     pub fn condition(&self) -> f64 {
         let n = self.factors.nrows();
         if n == 0 {
@@ -176,7 +177,7 @@ impl Lu {
             last = Some(steepest);
             x = Mat::from_fn(n, 1, |i, _| f64::from(u8::from(i == steepest)));
         }
-        // A vector of alternating signs and growing size catches what the ascent misses.
+        // A vector of alternating signs and growing size catches matrices on which the ascent fails.
         let signed = |i: usize| if i.is_multiple_of(2) { 1.0 } else { -1.0 };
         let mut y = Mat::from_fn(n, 1, |i, _| signed(i) * (1.0 + i as f64 / (n.max(2) - 1) as f64));
         self.solve(&mut y);
@@ -185,19 +186,19 @@ impl Lu {
     }
 }
 
-/// A = U diag(s) V^T, thin, the singular values in decreasing order; on one thread, as [`Qr`].
+/// The thin decomposition A = U diag(s) V^T with singular values in decreasing order, computed on one thread.
 #[derive(Debug, Clone)]
 pub struct Svd {
-    /// Left singular vectors, a column each.
+    /// The left singular vectors, one per column.
     pub u: Mat<f64>,
-    /// Singular values.
+    /// The singular values.
     pub s: Vec<f64>,
-    /// Right singular vectors, a column each.
+    /// The right singular vectors, one per column.
     pub v: Mat<f64>,
 }
 
 impl Svd {
-    /// The decomposition; `None` where the iteration does not converge (a matrix that is not finite).
+    /// Decomposes a matrix. Returns `None` if the iteration does not converge, as for a matrix that is not finite.
     pub fn of(a: MatRef<'_, f64>) -> Option<Self> {
         let (m, n) = (a.nrows(), a.ncols());
         let size = m.min(n);
@@ -215,13 +216,13 @@ impl Svd {
         Some(Self { u, s, v })
     }
 
-    /// How many singular values are above `tolerance` times the largest.
+    /// Counts the singular values above `tolerance` times the largest.
     pub fn rank(&self, tolerance: f64) -> usize {
         let most = self.s.first().copied().unwrap_or(0.0);
         self.s.iter().filter(|&&s| s > tolerance * most).count()
     }
 
-    /// The pseudoinverse, with singular values below `tolerance` times the largest taken as 0.
+    /// Returns the pseudoinverse; singular values below `tolerance` times the largest count as 0.
     pub fn pseudoinverse(&self, tolerance: f64) -> Mat<f64> {
         let rank = self.rank(tolerance);
         let scaled = Mat::from_fn(self.v.nrows(), rank, |i, j| self.v[(i, j)] / self.s[j]);
@@ -245,7 +246,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_factored_matrix_solves_both_ways() {
+    fn a_factored_matrix_solves_with_itself_and_its_transpose() {
         for n in [1, 2, 7, 65, 200] {
             let a = random(n, n, n as u64);
             let b = random(n, 3, 1000);
@@ -261,7 +262,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn the_condition_number_is_that_of_the_inverse() {
+    fn the_estimated_condition_number_matches_the_inverse() {
         let n = 40;
         let a = random(n, n, 3);
         let lu = Lu::of(a.clone(), &Silent).unwrap();
@@ -286,7 +287,7 @@ pub(super) mod tests {
             let square = Svd::of(a.as_ref().get(..400, ..300)).unwrap();
             let qr = Qr::of(a.as_ref().get(.., ..500).to_owned());
             let x_of_least_norm = qr.least_norm(random(500, 30, 8).as_ref());
-            let mut fit = qr.least_squares(random(n, 30, 9));
+            let mut fit = random(500, 30, 9);
             qr.solve_r(&mut fit);
             qr.solve_r_transposed(&mut fit);
             (
@@ -317,9 +318,9 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn rows_and_back() {
+    fn rows_round_trip() {
         let values: Vec<f64> = (0..6).map(f64::from).collect();
-        let a = rows(&values, 3);
+        let a = from_rows(&values, 3);
         assert_eq!((a.nrows(), a[(1, 0)]), (2, 3.0));
         assert_eq!(to_rows(a), values);
     }

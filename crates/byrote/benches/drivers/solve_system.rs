@@ -7,10 +7,10 @@
 //! measured in between.
 #![allow(clippy::print_stdout)]
 
-use byrote::construct::madden2024::{Settings, pairs::System};
+use byrote::bench_internals::{System, to_rows};
+use byrote::construct::madden2024::Settings;
 use byrote::corpus::{Corpus, Options, Outputs, Source};
 use byrote::model::Activation;
-use byrote::num::linear::to_rows;
 use byrote::observe::Silent;
 use byrote::train::Problem;
 use std::error::Error;
