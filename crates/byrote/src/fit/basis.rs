@@ -1,11 +1,12 @@
 //! The form in which laws are solved: y = sum_j c_j phi_j(u; theta), with u = x / unit.
 //!
-//! The coefficients c come by linear least squares once the shape theta (at most two numbers) is known. Sizes are measured in
-//! a unit of their own magnitude and scales by their logarithm, so that steps in all directions are of order one.
+//! Linear least squares gives the coefficients c once the shape theta (at most two numbers) is known. Sizes are divided by a
+//! typical size and scales are represented by their logarithm, so that steps in all directions are of order one.
 //!
 //! | law | phi | theta |
 //! |---|---|---|
 //! | polynomials | powers of u | |
+//! | root-log | 1, sqrt(u ln x) | |
 //! | power | u^p | p |
 //! | power-offset | 1, (u^p - 1) / p | p; at p = 0 the second is ln u |
 //! | broken-line | 1, u, max(0, u - k) | k |
@@ -20,11 +21,11 @@ use super::law::{Law, MOST_PARAMETERS};
 pub(super) const MOST_SHAPES: usize = 2;
 /// Exponents stay within this of 0.
 const LARGEST_EXPONENT: f64 = 8.0;
-/// So do the steepnesses of logistic laws.
+/// The steepness of a logistic law stays within this of 0.
 const LARGEST_STEEPNESS: f64 = 30.0;
-/// How far scales may lie outside the sizes seen.
+/// The factor by which scales may lie outside the sizes measured.
 const BEYOND: f64 = 10.0;
-/// Nearer to 0 an exponent beside an offset is that of the logarithm: a and b are then no numbers.
+/// An exponent beside an offset stays at least this far from 0, where the law becomes a logarithm and a and b diverge.
 const LEAST_EXPONENT: f64 = 1e-3;
 
 pub(super) type Shape = [f64; MOST_SHAPES];
@@ -44,7 +45,7 @@ pub(super) struct Basis {
 }
 
 impl Basis {
-    /// For the distinct sizes, increasing, which lie in the law's domain.
+    /// The basis for distinct, increasing sizes in the law's domain.
     pub fn new(law: Law, sizes: &[f64]) -> Self {
         let (from, to) = (sizes[0], sizes[sizes.len() - 1]);
         let unit = match law {
@@ -67,7 +68,7 @@ impl Basis {
             Law::Logistic | Law::LogisticFloor => {
                 [logs(positive / BEYOND, most * BEYOND), (-LARGEST_STEEPNESS, LARGEST_STEEPNESS)]
             }
-            // The second bound keeps b, which is taken at x = 0, a number.
+            // The second bound keeps b, the value at x = 0, finite.
             Law::Decay if most > least => {
                 [logs(((most - least) / 50.0).max(least / 50.0), (most - least) * BEYOND), none]
             }
@@ -76,12 +77,12 @@ impl Basis {
         Self { law, unit, least, sizes, bounds }
     }
 
-    /// How many coefficients.
+    /// The number of coefficients.
     pub fn n_linear(&self) -> usize {
         self.law.n_parameters() - self.n_shape()
     }
 
-    /// How many shape parameters.
+    /// The number of shape parameters.
     pub fn n_shape(&self) -> usize {
         match self.law {
             Law::Power | Law::PowerOffset | Law::BrokenLine => 1,
@@ -91,7 +92,7 @@ impl Basis {
         }
     }
 
-    /// phi at u, and the derivatives of its last entry, which alone depends on theta.
+    /// phi at u, and the derivatives of its last entry, the only one that depends on theta.
     pub fn at(&self, shape: &Shape, u: f64) -> ([f64; MOST_PARAMETERS], Shape) {
         let t = shape[0];
         match self.law {
@@ -105,6 +106,7 @@ impl Basis {
             Law::Square => ([1.0, u * u, 0.0, 0.0], [0.0; 2]),
             Law::Cube => ([1.0, u * u * u, 0.0, 0.0], [0.0; 2]),
             Law::Logarithmic => ([1.0, libm::log(u), 0.0, 0.0], [0.0; 2]),
+            Law::RootLog => ([1.0, (u * libm::log(u * self.unit).max(0.0)).sqrt(), 0.0, 0.0], [0.0; 2]),
             Law::Power => {
                 let ln = libm::log(u);
                 let q = libm::exp(t * ln);
@@ -154,7 +156,7 @@ impl Basis {
         }
     }
 
-    /// Shapes from which to start, line by line of the first shape parameter.
+    /// Starting shapes, in lines along the first shape parameter.
     pub fn starts(&self) -> Vec<Vec<Shape>> {
         let along = |(from, to): (f64, f64), n: u32| {
             (0..n).map(move |i| from + (to - from) * f64::from(i) / f64::from(n - 1))
@@ -183,7 +185,7 @@ impl Basis {
         }
     }
 
-    /// A shape that the law can be written with: beside an offset, an exponent of 0 is not.
+    /// The nearest shape with finite parameters: beside an offset, the exponent must not be 0.
     pub fn admissible(&self, shape: Shape) -> Shape {
         if self.law == Law::PowerOffset && shape[0].abs() < LEAST_EXPONENT {
             return [LEAST_EXPONENT.copysign(shape[0]), 0.0];
@@ -191,7 +193,7 @@ impl Basis {
         shape
     }
 
-    /// Whether the shape lies at an end of its range: the points do not determine it.
+    /// Whether the shape lies at an end of its range, so that the points do not determine it.
     pub fn is_at_bound(&self, shape: &Shape) -> bool {
         let degenerate = self.law == Law::PowerOffset && shape[0].abs() <= LEAST_EXPONENT;
         let at_end = |(&t, &(from, to)): (&f64, &(f64, f64))| {
@@ -214,6 +216,7 @@ impl Basis {
             Law::Square => vec![c[0], c[1] / (unit * unit)],
             Law::Cube => vec![c[0], c[1] / (unit * unit * unit)],
             Law::Logarithmic => vec![c[0] - c[1] * libm::log(unit), c[1]],
+            Law::RootLog => vec![c[0], c[1] / unit.sqrt()],
             Law::Power => vec![c[0] * libm::pow(unit, -t), t],
             Law::PowerOffset => vec![c[0] - c[1] / t, c[1] / t * libm::pow(unit, -t), t],
             Law::BrokenLine => vec![c[0], c[1] / unit, (c[1] + c[2]) / unit, t * unit],
@@ -261,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn derivatives_by_the_shape_are_those_of_central_differences() {
+    fn derivatives_by_the_shape_agree_with_central_differences() {
         for law in Law::ALL {
             let basis = Basis::new(law, &SIZES);
             let last = basis.n_linear() - 1;

@@ -1,9 +1,10 @@
-//! Intervals by resampling (Efron, Ann. Stat. 7, 1979): fit again and again to points that might as well have been measured.
+//! Intervals by resampling (Efron, Ann. Stat. 7, 1979): the law is refitted to points that might as well have been measured.
 //!
-//! - *Groups*: as many groups (seeds) as there are, drawn with replacement, each with all of its points. Honest about
-//!   whatever the points of a seed have in common.
+//! - *Groups*: as many groups (seeds) as there are, drawn with replacement, each with all of its points. Accounts for
+//!   whatever errors the points of a seed share.
 //! - *Residuals*: the fitted curve plus residuals drawn with replacement, enlarged by sqrt(n / (n - p)) since a fit makes them
-//!   too small. For one seed; it takes errors to be alike and independent.
+//!   too small. For one seed. It assumes independent errors that are equal on the scale of the fit, so the scale matters: errors
+//!   of equal proportion need a fit in ln y ([`coverage`](super::coverage) measures what happens otherwise).
 //!
 //! The ends of an interval:
 //!
@@ -12,35 +13,33 @@
 //!   degrees of freedom (Hesterberg, *What teachers should know about the bootstrap*, arXiv:1411.5279, the "expanded
 //!   percentile" interval); for residuals alpha' = Phi(-t), n - p degrees.
 //! - For fewer groups the fit -+ t sqrt(G / (G - 1)) times the standard deviation of the replicates: for a mean this is
-//!   Student's interval, right for any number of normal groups. Percentiles cannot be: those of G groups never reach beyond
-//!   the extreme ones, which hold the truth with probability 1 - 2^(1-G), 50% for two and 94% for five.
+//!   Student's interval, exact for any number of normal groups. Percentiles would be too narrow: those of G groups never reach
+//!   beyond the extreme ones, which hold the truth with probability 1 - 2^(1-G), 50% for two and 94% for five.
 //!
-//! [`Resample::Auto`] takes groups from five on.
-//!
-//! Draw r comes from stream r of the seed, whichever thread makes it.
+//! [`Resample::Auto`] resamples groups if there are five or more. Draw r uses stream r of the seed, on whichever thread.
 
 use super::fitted::{Fit, data};
 use super::law::Law;
 use super::points::{Point, Points};
-use super::solve::{Data, Problem, Solution};
+use super::solve::{Data, Problem, Scale, Solution};
 use super::tails::{normal, student_quantile};
 use crate::num::Stream;
 use crate::{Error, Result};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-/// From so many groups on, groups are resampled when nothing is said.
+/// The fewest groups that are resampled by default.
 const ENOUGH_GROUPS: usize = 5;
-/// From so many groups on, intervals are percentiles.
+/// The fewest groups whose intervals are percentiles.
 pub(super) const ENOUGH_FOR_PERCENTILES: usize = 10;
-/// With a larger part of failed fits there is no interval.
+/// The largest part of failed fits with which there is an interval.
 const MOST_FAILURES: f64 = 0.05;
 
-/// What is resampled.
+/// The units that are resampled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Resample {
-    /// Groups from five on, else residuals.
+    /// Groups if there are five or more, else residuals.
     #[default]
     Auto,
     /// Whole groups; at least two.
@@ -49,16 +48,16 @@ pub enum Resample {
     Residuals,
 }
 
-/// How intervals are made.
+/// How intervals are computed.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Bootstrap {
-    /// How often; at least 100.
+    /// The number of refits, at least 100.
     pub replicates: u32,
     /// The probability with which an interval should hold the truth.
     pub level: f64,
-    /// What is drawn.
+    /// The units that are drawn.
     pub resample: Resample,
-    /// Of the random stream.
+    /// The seed of the random stream.
     pub seed: u64,
 }
 
@@ -73,17 +72,20 @@ impl Bootstrap {
     /// When there are fewer than 100 replicates or the level is not between 0.5 and 0.999.
     pub(super) fn check(&self) -> Result<()> {
         if self.replicates < 100 {
-            let message = format!("{} are too few for an interval; at least 100", self.replicates);
+            let message = format!("must be at least 100 (got {})", self.replicates);
             return Err(Error::setting("replicates", message));
         }
         if !(0.5..=0.999).contains(&self.level) {
-            return Err(Error::setting("level", format!("{} is not between 0.5 and 0.999", self.level)));
+            return Err(Error::setting(
+                "level",
+                format!("must be between 0.5 and 0.999 (got {})", self.level),
+            ));
         }
         Ok(())
     }
 }
 
-/// How the ends of an interval are found.
+/// How the ends of an interval are computed.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Ends {
@@ -92,26 +94,26 @@ pub enum Ends {
         /// As a part of the replicates.
         tail: f64,
     },
-    /// The fit and so many standard deviations of the replicates on either side.
+    /// The fit and a multiple of the standard deviation of the replicates on either side.
     Student {
         /// t sqrt(G / (G - 1)).
         factor: f64,
     },
 }
 
-/// What was resampled, as it turned out.
+/// What was resampled.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Resampled {
     /// Groups or residuals.
     pub what: Resample,
     /// Groups, or points for residuals.
     pub n: usize,
-    /// How intervals are made of the replicates.
+    /// How intervals are computed from the replicates.
     pub ends: Ends,
 }
 
 impl Resampled {
-    /// Groups, with percentiles where they are enough or `censored` replicates have no standard deviation.
+    /// Groups, with percentiles if there are enough groups, or if `censored` replicates have no standard deviation.
     pub(super) fn groups(n: usize, level: f64, censored: bool) -> Self {
         let n_f = n as f64;
         let factor = student_quantile(0.5 + 0.5 * level, n_f - 1.0) * (n_f / (n_f - 1.0)).sqrt();
@@ -125,6 +127,24 @@ impl Resampled {
     fn residuals(n: usize, n_parameters: usize, level: f64) -> Self {
         let t = student_quantile(0.5 + 0.5 * level, (n - n_parameters) as f64);
         Self { what: Resample::Residuals, n, ends: Ends::Percentiles { tail: normal(-t) } }
+    }
+
+    /// What an interval assumes of the errors, as the rest of a sentence that begins with "it assumes that".
+    pub fn assumption(&self, scale: Scale) -> String {
+        match (self.what, scale) {
+            (Resample::Groups, _) => format!(
+                "the {} seeds are independent of each other; runs of one seed may share errors of any kind",
+                self.n
+            ),
+            (_, Scale::Plain) => format!(
+                "the errors of the {} measurements are independent and equally large at all sizes",
+                self.n
+            ),
+            (_, Scale::Relative) => format!(
+                "the errors of the {} measurements are independent and the same proportion of the value at all sizes",
+                self.n
+            ),
+        }
     }
 
     /// The ends of the interval of a quantity with this value and these replicates.
@@ -145,7 +165,7 @@ impl Resampled {
     }
 }
 
-/// Where a parameter lies.
+/// The interval of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Interval {
     /// As in the formula.
@@ -170,7 +190,7 @@ impl Interval {
     }
 }
 
-/// Where the curve lies at x.
+/// The interval of the curve at x.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Band {
     /// The size.
@@ -183,25 +203,25 @@ pub struct Band {
     pub high: f64,
 }
 
-/// The fits to resampled points.
+/// The refits to resampled points.
 #[derive(Debug, Clone, Serialize)]
 pub struct Replicates {
     /// The law.
     pub law: Law,
     /// What was resampled.
     pub resampled: Resampled,
-    /// The level asked for.
+    /// The nominal level.
     pub level: f64,
-    /// How many fits were asked for.
+    /// The number of refits requested.
     pub asked: u32,
-    /// How many of them failed: the draw had too few sizes, or did not determine the law.
+    /// The number of refits that failed because the draw had too few sizes or did not determine the law.
     pub failed: u32,
-    /// Of each parameter; none when more than 5% failed.
+    /// The interval of each parameter; none when more than 5% of the refits failed.
     pub intervals: Option<Vec<Interval>>,
     /// The fit to the points themselves.
     #[serde(skip)]
     center: Vec<f64>,
-    /// Parameters of each replicate that did not fail, in order.
+    /// The parameters of each successful replicate, in order.
     #[serde(skip)]
     values: Vec<Vec<f64>>,
 }
@@ -212,12 +232,12 @@ impl Replicates {
         &self.values
     }
 
-    /// The interval of the parameter of this name.
+    /// The interval of the parameter with a name.
     pub fn interval(&self, name: &str) -> Option<&Interval> {
         self.intervals.as_ref()?.iter().find(|i| i.name == name)
     }
 
-    /// The interval of any quantity that follows from the parameters; none when more than 5% failed or a replicate has none.
+    /// The interval of a function of the parameters; none when more than 5% of the refits failed or a value is not a number.
     pub fn of(&self, quantity: impl Fn(&[f64]) -> f64) -> Option<(f64, f64)> {
         self.intervals.as_ref()?;
         let values: Vec<f64> = self.values.iter().map(|v| quantity(v)).collect();
@@ -225,7 +245,7 @@ impl Replicates {
         (!low.is_nan() && !high.is_nan()).then_some((low, high))
     }
 
-    /// The band around the curve, at each x by itself.
+    /// The pointwise band around the curve.
     pub fn band(&self, x: &[f64]) -> Option<Vec<Band>> {
         let at = |&x: &f64| {
             let (low, high) = self.of(|parameters| self.law.value(parameters, x))?;
@@ -235,7 +255,7 @@ impl Replicates {
     }
 }
 
-/// Resamples the points of a fit and fits again.
+/// Resamples the points of a fit and refits.
 ///
 /// # Errors
 /// When the settings are out of range, groups are asked for and there is one, or residuals are asked for (or taken) and there
@@ -252,7 +272,7 @@ pub fn bootstrap(points: &Points, fit: &Fit, settings: &Bootstrap) -> Result<Rep
     let all = data(points, &fit.basis, fit.method.scale);
     let resampled = match what {
         Resample::Groups if groups.len() < 2 => {
-            return Err(Error::setting("resample", "there is one group; resample residuals instead"));
+            return Err(Error::setting("resample", "there is only one group; resample residuals instead"));
         }
         Resample::Groups => Resampled::groups(groups.len(), settings.level, false),
         _ if n <= p => {
@@ -329,7 +349,7 @@ fn by_groups<'a>(points: &'a [Point], groups: &'a [u64], all: &'a Data) -> impl 
 
 fn by_residuals<'a>(fit: &'a Fit, all: &'a Data) -> impl Fn(&mut Stream) -> Data + 'a {
     let n = all.z.len();
-    // On the scale of equal variances, about their mean.
+    // On the scale of equal variances, with mean 0.
     let scaled: Vec<f64> = fit.residuals.iter().zip(&all.w).map(|(r, w)| r.residual * w.sqrt()).collect();
     let mean = scaled.iter().sum::<f64>() / n as f64;
     let larger = (n as f64 / (n - fit.law.n_parameters()) as f64).sqrt();
@@ -343,22 +363,22 @@ fn by_residuals<'a>(fit: &'a Fit, all: &'a Data) -> impl Fn(&mut Stream) -> Data
     }
 }
 
-/// The value below which a part of the sorted values lies: place `part` (B + 1) of B, between neighbours in proportion.
+/// The value below which a part of the sorted values lies: number `part` (B + 1) of B, interpolated between neighbours.
 fn percentile(sorted: &[f64], part: f64) -> f64 {
     let place = (part * (sorted.len() + 1) as f64 - 1.0).clamp(0.0, (sorted.len() - 1) as f64);
     let below = place.floor() as usize;
     let (low, high) = (sorted[below], sorted[(below + 1).min(sorted.len() - 1)]);
     let between = place - below as f64;
-    // Where the lower one is infinite, the difference is not a number.
+    // If the lower one is infinite, the difference is not a number.
     if between == 0.0 || low == high || low.is_infinite() { low } else { low + between * (high - low) }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Method, fit};
+    use super::super::{FitMethod, fit};
     use super::*;
 
-    /// y = 2 + 3 x with noise that a seed shares in part.
+    /// y = 2 + 3 x with noise, part of which the points of a seed share.
     fn noisy(n_sizes: u64, n_groups: u64, shared: f64, own: f64, index: u64) -> Points {
         let mut stream = Stream::new(11, "coverage", index);
         let mut points = Vec::new();
@@ -376,7 +396,7 @@ mod tests {
     const SLOPE: fn(&[f64]) -> f64 = |v| v[1];
     const MIDDLE: fn(&[f64]) -> f64 = |v| v[0] + 3.5 * v[1];
 
-    /// How many of `trials` intervals of a quantity hold its true value.
+    /// The number of intervals of a quantity, out of `trials`, that hold its true value.
     fn covered(
         trials: u64,
         quantity: fn(&[f64]) -> f64,
@@ -388,7 +408,7 @@ mod tests {
         let mut held = 0;
         for trial in 0..trials {
             let points = make(trial);
-            let line = fit(&points, Law::Linear, &Method::default()).unwrap();
+            let line = fit(&points, Law::Linear, &FitMethod::default()).unwrap();
             let found = bootstrap(&points, &line, &Bootstrap { seed: trial, ..settings }).unwrap();
             let (low, high) = found.of(quantity).unwrap();
             held += u64::from(low <= truth && truth <= high);
@@ -421,7 +441,7 @@ mod tests {
         let points = noisy(7, 6, 0.3, 1.0, 5);
         let reversed = Points::new(points.as_slice().iter().rev().copied()).unwrap();
         let work = |points: &Points| {
-            let power = fit(points, Law::PowerOffset, &Method::default()).unwrap();
+            let power = fit(points, Law::PowerOffset, &FitMethod::default()).unwrap();
             let settings = Bootstrap { replicates: 200, ..Bootstrap::default() };
             serde_json::to_string(&bootstrap(points, &power, &settings).unwrap()).unwrap()
         };
@@ -434,7 +454,7 @@ mod tests {
     #[test]
     fn the_band_lies_about_the_curve_and_widens_outwards() {
         let points = noisy(10, 1, 0.0, 1.0, 9);
-        let line = fit(&points, Law::Linear, &Method::default()).unwrap();
+        let line = fit(&points, Law::Linear, &FitMethod::default()).unwrap();
         let found = bootstrap(&points, &line, &Bootstrap::default()).unwrap();
         let band = found.band(&[5.5, 10.0, 40.0]).unwrap();
         assert!(band.iter().all(|b| b.low < b.value && b.value < b.high && b.value == line.value(b.x)));
@@ -461,7 +481,7 @@ mod tests {
         // A constant through 1 and 3: 2 -+ 12.7062 * 1, t at one degree times s / sqrt(2); the standard deviation of the
         // replicates is drawn, 1 / sqrt(2) within some per cent.
         let points = Points::new([Point::new(1.0, 1.0, 0), Point::new(1.0, 3.0, 1)]).unwrap();
-        let constant = fit(&points, Law::Constant, &Method::default()).unwrap();
+        let constant = fit(&points, Law::Constant, &FitMethod::default()).unwrap();
         let settings = Bootstrap { resample: Resample::Groups, replicates: 10_000, ..Bootstrap::default() };
         let found = bootstrap(&points, &constant, &settings).unwrap();
         let interval = found.interval("a").unwrap();
@@ -472,9 +492,9 @@ mod tests {
     }
 
     #[test]
-    fn seeds_are_resampled_from_five_on_or_when_asked() {
+    fn seeds_are_resampled_if_there_are_five_or_on_request() {
         let few = noisy(6, 4, 0.0, 1.0, 1);
-        let line = fit(&few, Law::Linear, &Method::default()).unwrap();
+        let line = fit(&few, Law::Linear, &FitMethod::default()).unwrap();
         let settings = Bootstrap { replicates: 100, ..Bootstrap::default() };
         assert_eq!(bootstrap(&few, &line, &settings).unwrap().resampled.what, Resample::Residuals);
         let asked = Bootstrap { resample: Resample::Groups, ..settings };
@@ -482,20 +502,20 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_resampled_is_an_error() {
+    fn resampling_without_enough_data_is_an_error() {
         let points = Points::of_lists(&[1.0, 2.0], &[1.0, 3.0]).unwrap();
-        let line = fit(&points, Law::Linear, &Method::default()).unwrap();
+        let line = fit(&points, Law::Linear, &FitMethod::default()).unwrap();
         let error = |settings: &Bootstrap| bootstrap(&points, &line, settings).unwrap_err().to_string();
         let fine = Bootstrap::default();
         assert!(error(&fine).contains("2 points leave no residuals for the 2 parameters of the law linear"));
-        assert!(error(&Bootstrap { resample: Resample::Groups, ..fine }).contains("there is one group"));
-        assert!(error(&Bootstrap { replicates: 10, ..fine }).contains("at least 100"));
-        assert!(error(&Bootstrap { level: 1.0, ..fine }).contains("not between"));
+        assert!(error(&Bootstrap { resample: Resample::Groups, ..fine }).contains("there is only one group"));
+        assert!(error(&Bootstrap { replicates: 10, ..fine }).contains("must be at least 100 (got 10)"));
+        assert!(error(&Bootstrap { level: 1.0, ..fine }).contains("must be between"));
     }
 
     #[test]
     fn draws_that_do_not_determine_the_law_are_counted() {
-        // Two of three seeds stand at one size each: a draw without the third has no line.
+        // Two of three seeds have one size each: a draw without the third determines no line.
         let points = Points::new([
             Point::new(1.0, 1.0, 0),
             Point::new(2.0, 2.1, 1),
@@ -504,7 +524,7 @@ mod tests {
             Point::new(3.0, 3.2, 2),
         ])
         .unwrap();
-        let line = fit(&points, Law::Linear, &Method::default()).unwrap();
+        let line = fit(&points, Law::Linear, &FitMethod::default()).unwrap();
         let settings = Bootstrap { resample: Resample::Groups, ..Bootstrap::default() };
         let found = bootstrap(&points, &line, &settings).unwrap();
         // Draws of one seed alone, the first or the second: 2 of 27.

@@ -1,28 +1,28 @@
 //! Several laws on the same points: a table by AICc, and a verdict.
 //!
-//! Delta is a law's AICc less the lowest; its Akaike weight exp(-Delta / 2), normed to sum 1, is the share of the evidence
-//! that it has among the laws of the table (Burnham and Anderson, *Model selection and multimodel inference*, 2nd edition,
-//! 2002, section 2.9). The constant is always in the table: it is the law that says that nothing happens. The rules of the
-//! verdict stand at [`Criteria`].
+//! Delta is a law's AICc minus the lowest; its Akaike weight exp(-Delta / 2), normalized to sum 1, is its share of the
+//! evidence among the laws of the table (Burnham and Anderson, *Model selection and multimodel inference*, 2nd edition,
+//! 2002, section 2.9). The constant is always in the table: it is the null hypothesis. [`Criteria`] has the rules of the
+//! verdict.
 //!
 //! Losses must be comparable: all laws are fitted on one scale and, for Huber's loss, with one delta, that of the law whose
 //! residuals are smallest.
 
 use super::bootstrap::{Bootstrap, Replicates, bootstrap};
-use super::fitted::{Fit, Method, check, fit};
+use super::fitted::{Fit, FitMethod, check, fit};
 use super::law::Law;
+use super::law_verdict::{Criteria, Doubt, LawVerdict, Why};
 use super::points::Points;
 use super::solve::Loss;
-use super::verdict::{Criteria, Doubt, Verdict, Why};
 use crate::Result;
 use serde::Serialize;
 
-/// How laws are compared.
+/// CompareSettings of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
-pub struct Settings {
-    /// What is minimised.
-    pub method: Method,
-    /// How intervals are made.
+pub struct CompareSettings {
+    /// The quantity that the fits minimize.
+    pub method: FitMethod,
+    /// How intervals are computed.
     pub bootstrap: Bootstrap,
     /// When a law is supported.
     pub criteria: Criteria,
@@ -30,53 +30,62 @@ pub struct Settings {
 
 /// A law in the table.
 #[derive(Debug, Clone, Serialize)]
-pub struct Row {
+pub struct LawRow {
     /// The law.
     pub law: Law,
-    /// None when the points do not determine it.
+    /// The fit; none when the points do not determine it.
     pub fit: Option<Fit>,
-    /// AICc less the lowest; none when it cannot be judged.
+    /// AICc minus the lowest; none when the law cannot be judged.
     pub delta: Option<f64>,
-    /// The Akaike weight; none when it cannot be judged.
+    /// The Akaike weight; none when the law cannot be judged.
     pub weight: Option<f64>,
-    /// Intervals, of the laws that come near the best one.
+    /// Intervals, for laws close to the best one.
     pub replicates: Option<Replicates>,
-    /// What speaks against it, apart from a better law.
+    /// The objections to it, apart from a better law.
     pub doubts: Vec<Doubt>,
 }
 
-/// The table, best law first, those that cannot be judged last.
+/// The table of laws, best first; those that cannot be judged come last.
 #[derive(Debug, Clone, Serialize)]
 pub struct Comparison {
-    /// How they were compared, with the criterion of the verdict.
-    pub settings: Settings,
-    /// Points.
+    /// The settings of the comparison, with the criteria of the verdict.
+    pub settings: CompareSettings,
+    /// The number of points.
     pub n_points: usize,
-    /// Distinct sizes.
+    /// The number of distinct sizes.
     pub n_sizes: usize,
-    /// Distinct groups.
+    /// The number of distinct groups.
     pub n_groups: usize,
-    /// One a law.
-    pub rows: Vec<Row>,
+    /// One row per law.
+    pub rows: Vec<LawRow>,
     /// The answer, for programs.
-    pub verdict: Verdict,
+    pub verdict: LawVerdict,
     /// The answer, for readers.
     pub sentence: String,
+    /// What the intervals assume of the errors; none where there are no intervals.
+    pub assumption: Option<String>,
 }
 
 impl Comparison {
+    /// States what the intervals assume, once they are known.
+    pub(crate) fn assume(&mut self) {
+        let scale = self.settings.method.scale;
+        let resampled = self.rows.iter().find_map(|row| Some(row.replicates.as_ref()?.resampled));
+        self.assumption = resampled.map(|resampled| resampled.assumption(scale));
+    }
+
     /// The row of a law.
-    pub fn row(&self, law: Law) -> Option<&Row> {
+    pub fn row(&self, law: Law) -> Option<&LawRow> {
         self.rows.iter().find(|row| row.law == law)
     }
 }
 
-/// Fits every law of a list, and the constant, and concludes.
+/// Fits every law of a list, and the constant, and decides which are supported.
 ///
 /// # Errors
-/// When a law or the method cannot be asked of these points (sizes outside a law's domain, logarithms of what is not above
-/// zero), or the settings of the bootstrap are out of range. Too few points are no error but a verdict.
-pub fn compare(points: &Points, laws: &[Law], settings: &Settings) -> Result<Comparison> {
+/// When a law or the method is not defined for these points (sizes outside a law's domain, logarithms of numbers that are not
+/// above zero), or the settings of the bootstrap are out of range. Too few points are not an error but a verdict.
+pub fn compare(points: &Points, laws: &[Law], settings: &CompareSettings) -> Result<Comparison> {
     settings.bootstrap.check()?;
     let mut laws = laws.to_vec();
     laws.push(Law::Constant);
@@ -88,18 +97,19 @@ pub fn compare(points: &Points, laws: &[Law], settings: &Settings) -> Result<Com
     let criteria = &settings.criteria;
     let n_sizes = points.sizes().len();
     let method = common_method(points, &laws, settings);
-    let mut rows: Vec<Row> = laws.iter().map(|&law| row(points, law, &method, criteria, n_sizes)).collect();
+    let mut rows: Vec<LawRow> =
+        laws.iter().map(|&law| row(points, law, &method, criteria, n_sizes)).collect();
 
-    let aicc = |row: &Row| row.fit.as_ref().and_then(|fit| fit.aicc).filter(|_| row.is_judged());
+    let aicc = |row: &LawRow| row.fit.as_ref().and_then(|fit| fit.aicc).filter(|_| row.is_judged());
     let best = rows.iter().filter_map(aicc).fold(f64::INFINITY, f64::min);
     let sum: f64 = rows.iter().filter_map(aicc).map(|a| libm::exp(-0.5 * (a - best))).sum();
     for row in &mut rows {
         row.delta = aicc(row).map(|a| a - best);
         row.weight = row.delta.map(|delta| libm::exp(-0.5 * delta) / sum);
     }
-    // Stable: of equal laws the simpler, which comes first in the list, stays first.
+    // Stable: of equal laws the simpler one comes first, as in the list.
     rows.sort_by(|p, q| p.delta.unwrap_or(f64::INFINITY).total_cmp(&q.delta.unwrap_or(f64::INFINITY)));
-    let near = |row: &Row| row.delta.is_some_and(|delta| delta <= criteria.tie);
+    let near = |row: &LawRow| row.delta.is_some_and(|delta| delta <= criteria.tie);
     for row in rows.iter_mut().filter(|row| near(row)) {
         let Some(fit) = &row.fit else { continue };
         let replicates = bootstrap(points, fit, &settings.bootstrap)?;
@@ -116,7 +126,7 @@ pub fn compare(points: &Points, laws: &[Law], settings: &Settings) -> Result<Com
     }
     let verdict = conclude(&rows, criteria);
     let sentence = sentence(&rows, &verdict, points.len());
-    Ok(Comparison {
+    let mut comparison = Comparison {
         settings: *settings,
         n_points: points.len(),
         n_sizes,
@@ -124,33 +134,36 @@ pub fn compare(points: &Points, laws: &[Law], settings: &Settings) -> Result<Com
         rows,
         verdict,
         sentence,
-    })
+        assumption: None,
+    };
+    comparison.assume();
+    Ok(comparison)
 }
 
-impl Row {
+impl LawRow {
     fn is_judged(&self) -> bool {
         !self.doubts.iter().any(|d| matches!(d, Doubt::TooFewPoints { .. } | Doubt::Undetermined { .. }))
     }
 }
 
-/// The method, with one scale of Huber's loss for all laws.
-fn common_method(points: &Points, laws: &[Law], settings: &Settings) -> Method {
-    let Method { scale, loss } = settings.method;
+/// The method, with the same scale of Huber's loss for all laws.
+fn common_method(points: &Points, laws: &[Law], settings: &CompareSettings) -> FitMethod {
+    let FitMethod { scale, loss } = settings.method;
     let Loss::Huber { tuning, scale: None } = loss else { return settings.method };
     let deltas = laws.iter().filter_map(|&law| {
         let fit = fit(points, law, &settings.method).ok()?;
-        // A law that passes through all points says nothing of the noise.
+        // A law that passes through all points says nothing about the noise.
         fit.aicc.map(|_| fit.solution.delta / tuning)
     });
     let least = deltas.fold(f64::INFINITY, f64::min);
     let common = (least.is_finite() && least > 0.0).then_some(least);
-    Method { scale, loss: Loss::Huber { tuning, scale: common } }
+    FitMethod { scale, loss: Loss::Huber { tuning, scale: common } }
 }
 
-fn row(points: &Points, law: Law, method: &Method, criteria: &Criteria, n_sizes: usize) -> Row {
+fn row(points: &Points, law: Law, method: &FitMethod, criteria: &Criteria, n_sizes: usize) -> LawRow {
     let p = law.n_parameters();
     let (needed_points, needed_sizes) = (p + 3, criteria.least_sizes.max(p + 2));
-    let mut row = Row { law, fit: None, delta: None, weight: None, replicates: None, doubts: Vec::new() };
+    let mut row = LawRow { law, fit: None, delta: None, weight: None, replicates: None, doubts: Vec::new() };
     let fit = match fit(points, law, method) {
         Ok(fit) => fit,
         Err(_) if n_sizes < p => {
@@ -188,10 +201,10 @@ fn row(points: &Points, law: Law, method: &Method, criteria: &Criteria, n_sizes:
     row
 }
 
-fn conclude(rows: &[Row], criteria: &Criteria) -> Verdict {
-    let near: Vec<&Row> = rows.iter().filter(|r| r.delta.is_some_and(|d| d <= criteria.tie)).collect();
+fn conclude(rows: &[LawRow], criteria: &Criteria) -> LawVerdict {
+    let near: Vec<&LawRow> = rows.iter().filter(|r| r.delta.is_some_and(|d| d <= criteria.tie)).collect();
     let nearest = near.first().map(|row| row.law);
-    let none = |why| Verdict::NoLaw { why, nearest };
+    let none = |why| LawVerdict::NoLaw { why, nearest };
     if near.is_empty() {
         return none(Why::TooFewPoints);
     }
@@ -206,23 +219,23 @@ fn conclude(rows: &[Row], criteria: &Criteria) -> Verdict {
         sound.iter().copied().filter(|law| !sound.iter().any(|other| law.contains(*other))).collect();
     match laws[..] {
         [] => none(Why::Doubts),
-        [law] => Verdict::Supported { law },
-        _ => Verdict::NotToldApart { laws },
+        [law] => LawVerdict::Supported { law },
+        _ => LawVerdict::NotToldApart { laws },
     }
 }
 
-fn sentence(rows: &[Row], verdict: &Verdict, n_points: usize) -> String {
+fn sentence(rows: &[LawRow], verdict: &LawVerdict, n_points: usize) -> String {
     let found = |law: Law| rows.iter().find(|row| row.law == law);
     match verdict {
-        Verdict::Supported { law } => {
+        LawVerdict::Supported { law } => {
             let r_squared = found(*law).and_then(|r| r.fit.as_ref()).and_then(|f| f.r_squared).unwrap_or(0.0);
             format!("the {law} law is supported, {} (R^2 = {r_squared:.4})", law.formula())
         }
-        Verdict::NotToldApart { laws } => {
+        LawVerdict::NotToldApart { laws } => {
             let names: Vec<&str> = laws.iter().map(|law| law.name()).collect();
             format!("these laws cannot be told apart by {n_points} points: {}", names.join(", "))
         }
-        Verdict::NoLaw { why, nearest } => {
+        LawVerdict::NoLaw { why, nearest } => {
             let doubts = || {
                 let doubt = nearest.and_then(found).and_then(|row| row.doubts.first());
                 let name = nearest.map_or("", Law::name);

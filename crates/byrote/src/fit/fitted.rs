@@ -1,49 +1,49 @@
-//! A law fitted to points: parameters, residuals and how good it is.
+//! A law fitted to points: parameters, residuals and goodness of fit.
 //!
 //! | quantity | formula |
 //! |---|---|
 //! | S | sum_i w_i r_i^2; for Huber's loss r^2 becomes 2 delta r - delta^2 beyond delta |
 //! | R^2 | 1 - S / S(best constant, same loss) |
 //! | standard error | sqrt(S / (n - p)), p parameters |
-//! | AICc | n ln(S / n) + 2 k + 2 k (k + 1) / (n - k - 1), k = p + 1 since the size of the noise is estimated too |
+//! | AICc | n ln(S / n) + 2 k + 2 k (k + 1) / (n - k - 1), k = p + 1 since the noise level is estimated too |
 //!
-//! AICc: Hurvich and Tsai, Biometrika 76, 1989. It exists for n - k - 1 > 0 alone: with fewer points a law cannot be judged.
-//! Weights are brought to geometric mean 1, so that AICc does not depend on their unit. Residuals below 1e-10 of the
-//! measurements count as that: two laws that fit ten digits are not told apart by the eleventh.
+//! AICc: Hurvich and Tsai, Biometrika 76, 1989. It exists only for n - k - 1 > 0: with fewer points a law cannot be judged.
+//! Weights are normalized to geometric mean 1, so that AICc does not depend on their unit. Residuals below 1e-10 of the
+//! measurements are raised to that: laws that both fit ten digits are not distinguished by the eleventh.
 
 use super::basis::Basis;
 use super::law::{Domain, Law};
 use super::points::Points;
 use super::qr;
+use super::residual_pattern::{Placed, ResidualPattern, structure};
 use super::solve::{Data, Loss, Problem, ROUNDING, Scale, Solution};
-use super::structure::{Placed, Structure, structure};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 
-/// How many valleys of the grid of shapes are followed to their end.
+/// Local minima of the grid of shapes from which the minimization starts.
 const N_STARTS: usize = 4;
 
-/// What is minimised.
+/// The quantity that a fit minimizes.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-pub struct Method {
-    /// Where residuals are taken.
+pub struct FitMethod {
+    /// The scale on which residuals are taken.
     pub scale: Scale,
-    /// What is summed over them.
+    /// The loss that is summed over them.
     pub loss: Loss,
 }
 
 /// A parameter of a fit.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Parameter {
-    /// As in the formula.
+    /// The name in the formula.
     pub name: &'static str,
-    /// The fit.
+    /// The fitted value.
     pub value: f64,
-    /// By linearisation, for squares; intervals by [`bootstrap`](super::bootstrap()) are to be preferred.
+    /// By linearization, for least squares; prefer the intervals of [`bootstrap`](super::bootstrap()).
     pub standard_error: Option<f64>,
 }
 
-/// A point beside the curve.
+/// A point and its distance from the curve.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Residual {
     /// The size.
@@ -52,21 +52,21 @@ pub struct Residual {
     pub group: u64,
     /// The measurement.
     pub y: f64,
-    /// The law there.
+    /// The value of the law.
     pub fitted: f64,
-    /// Measurement less law, on the scale of the fit (of the logarithms on the relative one).
+    /// Measurement minus law, on the scale of the fit (of their logarithms on the relative scale).
     pub residual: f64,
 }
 
-/// A law with the parameters that fit best.
+/// A law with its best-fitting parameters.
 #[derive(Debug, Clone, Serialize)]
 pub struct Fit {
-    /// Which law.
+    /// The law.
     pub law: Law,
     /// Its formula.
     pub formula: &'static str,
-    /// How it was fitted.
-    pub method: Method,
+    /// The method of the fit.
+    pub method: FitMethod,
     /// In the order of [`Law::parameters`].
     pub parameters: Vec<Parameter>,
     /// n.
@@ -77,17 +77,17 @@ pub struct Fit {
     pub n_groups: usize,
     /// S.
     pub loss: f64,
-    /// Of the residuals; none without a degree of freedom.
+    /// The standard error of the residuals; none without degrees of freedom.
     pub standard_error: Option<f64>,
-    /// The part of the variation that the law explains; none where nothing varies. Below 0 where a constant is better.
+    /// The part of the variation that the law explains; none if nothing varies, below 0 if a constant is better.
     pub r_squared: Option<f64>,
-    /// None when n - k - 1 <= 0.
+    /// The corrected Akaike criterion; none when n - k - 1 <= 0.
     pub aicc: Option<f64>,
-    /// Whether an exponent, scale or steepness ended at the end of its range: the points do not determine it.
+    /// Whether an exponent, scale or steepness lies at the end of its range, so that the points do not determine it.
     pub at_bound: bool,
-    /// What is left in the residuals.
-    pub structure: Structure,
-    /// By x, then by group.
+    /// The pattern in the residuals, if any.
+    pub structure: ResidualPattern,
+    /// The residuals, by x, then by group.
     pub residuals: Vec<Residual>,
     #[serde(skip)]
     pub(super) basis: Basis,
@@ -107,13 +107,13 @@ impl Fit {
     }
 }
 
-/// Fits a law.
+/// Fits a law to points.
 ///
 /// ```
-/// use byrote::fit::{Law, Method, Points, fit};
+/// use byrote::fit::{Law, FitMethod, Points, fit};
 ///
 /// let points = Points::of_lists(&[1.0, 2.0, 4.0, 8.0, 16.0], &[3.0, 6.0, 12.0, 24.0, 48.0])?;
-/// let power = fit(&points, Law::Power, &Method::default())?;
+/// let power = fit(&points, Law::Power, &FitMethod::default())?;
 /// assert!((power.parameters[1].value - 1.0).abs() < 1e-9, "y = 3 x^1");
 /// # Ok::<(), byrote::Error>(())
 /// ```
@@ -121,7 +121,7 @@ impl Fit {
 /// # Errors
 /// When a size is outside the law's domain, y is not above zero on the relative scale, Huber's tuning or scale is not above
 /// zero, there are fewer sizes than parameters, or the points do not determine the law.
-pub fn fit(points: &Points, law: Law, method: &Method) -> Result<Fit> {
+pub fn fit(points: &Points, law: Law, method: &FitMethod) -> Result<Fit> {
     check(points, law, method)?;
     let sizes = points.sizes();
     let (n, p) = (points.len(), law.n_parameters());
@@ -149,13 +149,6 @@ pub fn fit(points: &Points, law: Law, method: &Method) -> Result<Fit> {
     let constant = constant_loss(points, method, delta).ok_or_else(undetermined)?;
     let r_squared = (constant > least).then(|| 1.0 - loss / constant);
     let standard_error = (n > p).then(|| (loss / (n - p) as f64).sqrt());
-    let k = p + 1;
-    let aicc = (n > k + 1).then(|| {
-        let (n, k) = (n as f64, k as f64);
-        n * libm::log(loss.max(least).max(f64::MIN_POSITIVE) / n)
-            + 2.0 * k
-            + 2.0 * k * (k + 1.0) / (n - k - 1.0)
-    });
     let errors = match (method.loss, standard_error) {
         (Loss::Squares, Some(s)) => standard_errors(points, law, &values, method.scale, &data.w, s),
         _ => None,
@@ -165,12 +158,7 @@ pub fn fit(points: &Points, law: Law, method: &Method) -> Result<Fit> {
         .map(|(j, (&name, &value))| Parameter { name, value, standard_error: errors.as_ref().map(|e| e[j]) })
         .collect();
 
-    let placed: Vec<Placed> = points
-        .as_slice()
-        .iter()
-        .zip(residuals.iter().zip(&data.w))
-        .map(|(point, (r, w))| Placed { x: point.x, group: point.group, residual: r * w.sqrt() })
-        .collect();
+    let placed = placed(points, &residuals, &data.w);
     let range =
         data.z.iter().copied().fold(f64::MIN, f64::max) - data.z.iter().copied().fold(f64::MAX, f64::min);
     let structure = structure(&placed, p, range, method.loss != Loss::Squares);
@@ -192,7 +180,7 @@ pub fn fit(points: &Points, law: Law, method: &Method) -> Result<Fit> {
         loss,
         standard_error,
         r_squared,
-        aicc,
+        aicc: aicc(n, p, loss.max(least)),
         at_bound: basis.is_at_bound(&solution.shape),
         structure,
         residuals,
@@ -201,13 +189,29 @@ pub fn fit(points: &Points, law: Law, method: &Method) -> Result<Fit> {
     })
 }
 
-/// Whether a law and a method can be asked of these points at all.
-pub(super) fn check(points: &Points, law: Law, method: &Method) -> Result<()> {
+/// The corrected Akaike criterion of n points, p parameters and the loss S.
+fn aicc(n: usize, p: usize, loss: f64) -> Option<f64> {
+    let k = p + 1;
+    (n > k + 1).then(|| {
+        let (n, k) = (n as f64, k as f64);
+        n * libm::log(loss.max(f64::MIN_POSITIVE) / n) + 2.0 * k + 2.0 * k * (k + 1.0) / (n - k - 1.0)
+    })
+}
+
+/// Residuals with their sizes and groups, in units of their standard deviation.
+fn placed(points: &Points, residuals: &[f64], weights: &[f64]) -> Vec<Placed> {
+    let all = points.as_slice().iter().zip(residuals.iter().zip(weights));
+    all.map(|(point, (r, w))| Placed { x: point.x, group: point.group, residual: r * w.sqrt() }).collect()
+}
+
+/// Checks that a law and a method are defined for these points.
+pub(super) fn check(points: &Points, law: Law, method: &FitMethod) -> Result<()> {
     let (from, _) = points.range();
     let outside = match law.domain() {
         Domain::All => None,
         Domain::NotNegative => (from < 0.0).then_some("of 0 and above"),
         Domain::Positive => (from <= 0.0).then_some("above 0"),
+        Domain::AtLeastOne => (from < 1.0).then_some("of 1 and above"),
     };
     if let Some(allowed) = outside {
         return Err(Error::setting("x", format!("the law {law} is for sizes {allowed}, found {from}")));
@@ -250,7 +254,7 @@ fn total_loss(residuals: &[f64], weights: &[f64], delta: f64) -> f64 {
 }
 
 /// S of the best constant, with a given delta.
-fn constant_loss(points: &Points, method: &Method, delta: f64) -> Option<f64> {
+fn constant_loss(points: &Points, method: &FitMethod, delta: f64) -> Option<f64> {
     let basis = Basis::new(Law::Constant, &points.sizes());
     // A constant on the scale of the fit: of the logarithms, on the relative one.
     let data = data(points, &basis, method.scale);

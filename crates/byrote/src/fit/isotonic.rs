@@ -1,11 +1,11 @@
 //! The nearest monotone sequence: isotonic regression.
 //!
-//! Minimises sum_k w_k (y_k - f_k)^2 over all f that never fall (or never rise), by pooling neighbours that stand the wrong
-//! way round into their mean (Ayer, Brunk, Ewing, Reid and Silverman, Ann. Math. Stat. 26, 1955). One pass.
+//! Minimises sum_k w_k (y_k - f_k)^2 over all f that never fall (or never rise), by pooling neighbours that are in the wrong
+//! order into their mean (Ayer, Brunk, Ewing, Reid and Silverman, Ann. Math. Stat. 26, 1955). One pass.
 
 use serde::{Deserialize, Serialize};
 
-/// Which way a sequence goes.
+/// The direction of a monotone sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Direction {
@@ -15,7 +15,7 @@ pub enum Direction {
     Falling,
 }
 
-/// The nearest sequence that goes in this direction; weights above zero.
+/// The nearest sequence that is monotone in this direction; weights must be above zero.
 ///
 /// # Panics
 /// When there are not as many weights as values.
@@ -44,7 +44,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn neighbours_the_wrong_way_round_are_pooled() {
+    fn neighbours_in_the_wrong_order_are_pooled() {
         let ones = [1.0; 5];
         assert_eq!(isotonic(&[1.0, 3.0, 2.0, 4.0, 4.0], &ones, Direction::Rising), [1.0, 2.5, 2.5, 4.0, 4.0]);
         assert_eq!(
@@ -57,7 +57,7 @@ mod tests {
     }
 
     proptest! {
-        // f is the nearest exactly when y - f is orthogonal to f and its inner product with every rising sequence is at most 0;
+        // f is the nearest sequence exactly when y - f is orthogonal to f and its inner product with every rising sequence is at most 0;
         // the steps (0, .., 0, 1, .., 1) and the constants generate these.
         #[test]
         fn the_conditions_of_the_minimum_hold(

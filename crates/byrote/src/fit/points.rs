@@ -1,7 +1,7 @@
-//! What is fitted: points (x, y), each of a seed and with a weight.
+//! The measurements that laws are fitted to: points (x, y), each with a seed and a weight.
 //!
-//! x is the size that was set, y what was measured there. Points of one *group* (a seed of a sweep) were made together;
-//! intervals resample whole groups. A weight is the inverse of the variance of y up to a common factor.
+//! x is the size that was set, y the measurement. Points of one *group* (a seed of a sweep) may share errors; intervals
+//! resample whole groups. A weight is the inverse variance of y, up to a common factor.
 
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ pub struct Point {
     pub x: f64,
     /// The measurement.
     pub y: f64,
-    /// The seed, or whatever else made several points together.
+    /// The seed, or whatever else several points have in common.
     pub group: u64,
     /// The inverse variance of y, up to a common factor.
     pub weight: f64,
@@ -26,13 +26,13 @@ impl Point {
     }
 }
 
-/// At least one point, all finite, none twice in a group; ordered by x, then by group.
+/// One or more points, all finite and with at most one per size and group; ordered by x, then by group.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(transparent)]
 pub struct Points(Vec<Point>);
 
 impl Points {
-    /// Checks and orders points. The order in which they are given does not matter to any result.
+    /// Checks and orders points. Results do not depend on the order in which they are given.
     ///
     /// # Errors
     /// When there is no point, x or y is not finite, a weight is not above zero and finite, or a group has two points at the
@@ -41,7 +41,7 @@ impl Points {
         let mut points: Vec<Point> = points.into_iter().collect();
         let wrong = |message: String| Err(Error::setting("points", message));
         if points.is_empty() {
-            return wrong("there are none; a law needs some".into());
+            return wrong("there are no points".into());
         }
         for (i, point) in points.iter_mut().enumerate() {
             let &mut Point { x, y, group, weight } = point;
@@ -50,9 +50,12 @@ impl Points {
                 return wrong(format!("point {number} (x = {x}, y = {y}, group {group}) is not finite"));
             }
             if !(weight.is_finite() && weight > 0.0) {
-                return wrong(format!("point {} (x = {x}) has the weight {weight}, not above 0", i + 1));
+                return wrong(format!(
+                    "point {} (x = {x}) has the weight {weight}, which must be above 0",
+                    i + 1
+                ));
             }
-            // One zero, so that equal sizes are equal bits.
+            // Turns -0 into 0, so that equal sizes have equal bits.
             point.x += 0.0;
         }
         points.sort_by(|a, b| a.x.total_cmp(&b.x).then(a.group.cmp(&b.group)));
@@ -64,7 +67,7 @@ impl Points {
         Ok(Self(points))
     }
 
-    /// From x and y of one group.
+    /// Points of one group from lists of x and y.
     ///
     /// # Errors
     /// As [`Points::new`], and when the lists are of different lengths.
@@ -81,8 +84,8 @@ impl Points {
         &self.0
     }
 
-    /// How many; never none.
-    #[expect(clippy::len_without_is_empty, reason = "there is always a point")]
+    /// The number of points, at least one.
+    #[expect(clippy::len_without_is_empty, reason = "there is at least one point")]
     pub fn len(&self) -> usize {
         self.0.len()
     }
@@ -128,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn points_are_ordered_whatever_order_they_come_in() {
+    fn points_are_ordered_whatever_their_original_order() {
         let points =
             Points::new([Point::new(2.0, 1.0, 1), Point::new(1.0, 4.0, 1), Point::new(2.0, 3.0, 0)]).unwrap();
         let order: Vec<_> = points.as_slice().iter().map(|p| (p.x, p.group)).collect();
@@ -139,9 +142,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_point_is_refused_by_name() {
+    fn invalid_points_are_refused_by_number() {
         let fine = Point::new(1.0, 1.0, 0);
-        assert!(refusal(&[]).contains("there are none"));
+        assert!(refusal(&[]).contains("there are no points"));
         let nan = refusal(&[fine, Point::new(2.0, f64::NAN, 3)]);
         assert!(nan.contains("point 2 (x = 2, y = NaN, group 3) is not finite"), "{nan}");
         assert!(refusal(&[Point::new(f64::INFINITY, 1.0, 0)]).contains("x = inf"));

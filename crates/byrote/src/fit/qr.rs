@@ -1,7 +1,7 @@
-//! Least squares with a few columns: Householder's QR, columns brought to length 1 first.
+//! Least squares with a few columns: Householder QR of columns that are scaled to length 1.
 //!
-//! The systems here have at most four columns and some dozens of rows, and intervals solve thousands of them at the same time
-//! on all threads; faer's factorisations (`num::linear`) are made for the opposite case and wake every thread at each call.
+//! The systems here have at most four columns and some dozens of rows, and intervals solve thousands of them concurrently on
+//! all threads. faer's factorizations (`num::linear`) are made for the opposite case and wake every thread at each call.
 
 use super::law::MOST_PARAMETERS;
 
@@ -25,7 +25,7 @@ pub(super) fn least_squares(a: &mut [f64], b: &mut [f64]) -> Option<[f64; MOST_P
 pub(super) fn inverse_diagonal(a: &mut [f64], n: usize) -> Option<Vec<f64>> {
     let mut none = vec![0.0; n];
     let (r, k) = triangle(a, &mut none)?;
-    // (A^T A)^-1 = R^-1 R^-T: squared lengths of the rows of R^-1, which is found a column at a time.
+    // (A^T A)^-1 = R^-1 R^-T: squared lengths of the rows of R^-1, which is computed one column at a time.
     let mut squares = vec![0.0; k];
     for column in 0..k {
         let mut v = [0.0; MOST_PARAMETERS];

@@ -1,26 +1,26 @@
 //! The least squares of a law: minimise sum_i w_i (z_i - g(f(x_i)))^2, with z = g(y), g the identity or the logarithm.
 //!
 //! Laws without a shape, fitted in y itself, are linear: one QR. For the others the coefficients are solved exactly on a grid
-//! of shapes; the lowest valleys of the grid are starts for Levenberg and Marquardt's method (Marquardt, J. SIAM 11, 1963),
-//! in all parameters together, within the bounds of the shape; the lowest end is the fit.
+//! of shapes. The local minima of the grid are starting points for the Levenberg-Marquardt method (Marquardt, J. SIAM 11,
+//! 1963) in all parameters together, within the bounds of the shape; the lowest result is the fit.
 //!
-//! Huber's loss (Ann. Math. Stat. 35, 1964), quadratic up to delta and linear beyond, is minimised by least squares with
-//! weights delta / |residual| beyond delta, repeated. delta is `tuning` times the scale of the residuals: their median
-//! absolute value over 0.6745, or a scale that is given.
+//! Huber's loss (Ann. Math. Stat. 35, 1964), quadratic up to delta and linear beyond, is minimized by iterated least squares
+//! with weights delta / |residual| beyond delta. delta is `tuning` times the scale of the residuals: their median
+//! absolute value over 0.6745, or a given scale.
 
 use super::basis::{Basis, MOST_SHAPES, Shape};
 use super::law::MOST_PARAMETERS;
 use super::qr;
 use serde::{Deserialize, Serialize};
 
-/// Where residuals are taken.
+/// The scale on which residuals are taken, and errors are assumed to be equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scale {
-    /// In y: errors of equal size everywhere.
+    /// y itself: errors of equal size everywhere.
     #[default]
     Plain,
-    /// In ln y: errors of equal proportion everywhere. All y must be above zero.
+    /// ln y: errors of equal proportion everywhere. All y must be above zero.
     Relative,
 }
 
@@ -33,7 +33,7 @@ impl Scale {
         }
     }
 
-    /// The y whose place on this scale is given.
+    /// The y for a value on this scale.
     pub fn back(self, z: f64) -> f64 {
         match self {
             Scale::Plain => z,
@@ -42,18 +42,18 @@ impl Scale {
     }
 }
 
-/// What is summed over the residuals.
+/// The loss that is summed over the residuals.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Loss {
     /// Squares.
     #[default]
     Squares,
-    /// Squares up to `tuning` times the scale, straight lines beyond: outliers pull with bounded force.
+    /// Squares up to `tuning` times the scale, linear beyond: outliers have bounded influence.
     Huber {
-        /// 1.345 loses 5% of the precision when the errors are normal after all.
+        /// 1.345 costs 5% of the precision if the errors are normal.
         tuning: f64,
-        /// The scale of the residuals; from their median where it is not given.
+        /// The scale of the residuals; by default from their median.
         scale: Option<f64>,
     },
 }
@@ -75,14 +75,14 @@ pub(super) struct Data {
 }
 
 impl Data {
-    /// Root of the mean square of z: what residuals are measured by when they are next to nothing.
+    /// The root mean square of z, the yardstick for residuals that are nearly 0.
     pub fn magnitude(&self) -> f64 {
         let n = self.z.len() as f64;
         (self.z.iter().map(|z| z * z).sum::<f64>() / n).sqrt()
     }
 }
 
-/// Where the search ended.
+/// The result of the minimization.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Solution {
     pub c: [f64; MOST_PARAMETERS],
@@ -91,7 +91,7 @@ pub(super) struct Solution {
     pub delta: f64,
 }
 
-/// Residuals below this part of the size of z are rounding.
+/// Residuals below this part of the magnitude of z are rounding errors.
 pub(super) const ROUNDING: f64 = 1e-10;
 const MOST_STEPS: usize = 200;
 const MOST_ROUNDS: usize = 100;
@@ -104,7 +104,7 @@ pub(super) struct Problem<'a> {
 }
 
 impl Problem<'_> {
-    /// The lowest point found from `n_starts` valleys of the grid and, where given, from an earlier solution.
+    /// The lowest point found from `n_starts` local minima of the grid and, if given, from an earlier solution.
     pub fn solve(&self, loss: Loss, n_starts: usize, near: Option<&Solution>) -> Option<Solution> {
         let data = self.data;
         let squares = self.lowest(&data.w, n_starts, near)?;
@@ -132,7 +132,7 @@ impl Problem<'_> {
         Some(at)
     }
 
-    /// z - g(f) of every point; `None` where f cannot be put on the scale.
+    /// z - g(f) of every point; `None` where f has no value on the scale.
     pub fn residuals(&self, at: &Solution) -> Option<Vec<f64>> {
         let mut out = Vec::with_capacity(self.data.u.len());
         for (&u, &z) in self.data.u.iter().zip(&self.data.z) {
@@ -156,7 +156,7 @@ impl Problem<'_> {
         residuals.map_or(f64::INFINITY, |r| r.iter().zip(weights).map(|(r, w)| w * r * r).sum())
     }
 
-    /// The largest change of a value of f, by the size of z.
+    /// The largest change of a value of f, relative to the magnitude of z.
     fn moved(&self, p: &Solution, q: &Solution) -> f64 {
         let (Some(p), Some(q)) = (self.residuals(p), self.residuals(q)) else { return f64::INFINITY };
         let most = p.iter().zip(&q).fold(0.0f64, |m, (p, q)| m.max((p - q).abs()));
@@ -168,7 +168,7 @@ impl Problem<'_> {
             return self.project(&[0.0; MOST_SHAPES], weights);
         }
         let mut valleys: Vec<(f64, Solution)> = Vec::new();
-        // Near an earlier solution a third of the grid is enough to notice another valley.
+        // Near an earlier solution a third of the grid is enough to notice another minimum.
         let stride = if near.is_some() { 3 } else { 1 };
         for line in self.basis.starts() {
             let heights: Vec<Option<(f64, Solution)>> = line
@@ -190,14 +190,14 @@ impl Problem<'_> {
                 }
             }
         }
-        // Stable: of equal valleys the first.
+        // Stable: of equal minima the first.
         valleys.sort_by(|p, q| p.0.total_cmp(&q.0));
         valleys.truncate(n_starts);
         let starts = valleys.into_iter().map(|(_, start)| start).chain(near.copied());
         let ends = starts.filter_map(|start| self.descend(start, weights));
         let (_, best) = ends.min_by(|p, q| p.0.total_cmp(&q.0))?;
         let shape = self.basis.admissible(best.shape);
-        // The coefficients of a moved exponent, and to the last digit.
+        // The coefficients that go with a moved exponent, to full precision.
         match self.scale {
             Scale::Plain => self.project(&shape, weights),
             Scale::Relative if shape != best.shape => self.project(&shape, weights),
@@ -205,8 +205,8 @@ impl Problem<'_> {
         }
     }
 
-    /// The best coefficients for a shape; on the relative scale those that weigh y by 1 / y^2, or what is near them and
-    /// positive: a start.
+    /// The best coefficients for a shape. On the relative scale they are a starting point: those of least squares with
+    /// weights 1 / y^2, or the nearest ones with a positive curve.
     fn project(&self, shape: &Shape, weights: &[f64]) -> Option<Solution> {
         let (n, k) = (self.data.u.len(), self.basis.n_linear());
         let mut a = vec![0.0; n * k];
@@ -238,7 +238,7 @@ impl Problem<'_> {
         })
     }
 
-    /// Levenberg and Marquardt's method from a start, to the end of its valley: the sum and the place.
+    /// Levenberg-Marquardt from a starting point to its local minimum: the sum of squares and the place.
     fn descend(&self, start: Solution, weights: &[f64]) -> Option<(f64, Solution)> {
         let (n, k, s) = (self.data.u.len(), self.basis.n_linear(), self.basis.n_shape());
         let bounds = &self.basis.bounds;
@@ -256,7 +256,7 @@ impl Problem<'_> {
         for _ in 0..MOST_STEPS {
             self.linearise(&at, weights, &mut jacobian, &mut residuals);
             let columns = |j: usize| &jacobian[j * n..(j + 1) * n];
-            // A shape that stands at its bound and would go beyond it rests in this step.
+            // A shape at its bound that would go beyond it is held in this step.
             let free: Vec<usize> = (0..k + s)
                 .filter(|&j| {
                     let pull: f64 = columns(j).iter().zip(&residuals).map(|(d, r)| d * r).sum();
@@ -306,8 +306,8 @@ impl Problem<'_> {
         Some((here, at))
     }
 
-    /// Derivatives of g(f) by the coefficients and the shape, column by column, and the residuals, times the roots of the
-    /// weights.
+    /// Derivatives of g(f) with respect to the coefficients and the shape, column by column, and the residuals; both times the
+    /// square roots of the weights.
     fn linearise(&self, at: &Solution, weights: &[f64], jacobian: &mut [f64], residuals: &mut [f64]) {
         let (n, k, s) = (self.data.u.len(), self.basis.n_linear(), self.basis.n_shape());
         for i in 0..n {
@@ -325,7 +325,7 @@ impl Problem<'_> {
     }
 }
 
-/// The middle value, or the mean of the two in the middle; 0 of none.
+/// The median; 0 for no values.
 pub(super) fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

@@ -1,14 +1,14 @@
-//! Tails of the normal, Student's and Fisher's laws, for tests and intervals.
+//! Tails of the normal, Student and Fisher distributions, for tests and intervals.
 //!
 //! Student's and Fisher's follow from the incomplete beta function I_x(a, b), summed as the continued fraction of Numerical
-//! Recipes (3rd edition, section 6.4) by Lentz's method; quantiles come by bisection, to the last digits.
+//! Recipes (3rd edition, section 6.4) by Lentz's method; quantiles by bisection, to the last digits.
 
 /// P(Z <= z) of a standard normal.
 pub fn normal(z: f64) -> f64 {
     0.5 * libm::erfc(-z / std::f64::consts::SQRT_2)
 }
 
-/// P(T <= t) of Student's law with so many degrees of freedom.
+/// P(T <= t) of Student's distribution with given degrees of freedom.
 pub fn student(t: f64, freedom: f64) -> f64 {
     let tail = 0.5 * beta(freedom / (freedom + t * t), 0.5 * freedom, 0.5);
     if t < 0.0 { tail } else { 1.0 - tail }
@@ -33,7 +33,7 @@ pub fn student_quantile(probability: f64, freedom: f64) -> f64 {
     0.5 * (low + high)
 }
 
-/// P(F >= f) of Fisher's law with the degrees of freedom of numerator and denominator.
+/// P(F >= f) of Fisher's distribution with the degrees of freedom of numerator and denominator.
 pub fn fisher_tail(f: f64, numerator: f64, denominator: f64) -> f64 {
     if f <= 0.0 {
         return 1.0;
@@ -85,7 +85,7 @@ mod tests {
 
     // From scipy.stats 1.17: norm.cdf, t.cdf, t.ppf, f.sf.
     #[test]
-    fn tails_are_those_of_scipy() {
+    fn tails_agree_with_scipy() {
         close(normal(-3.1), 0.0009676032132183563);
         close(normal(0.5), 0.6914624612740131);
         close(student(-2.0, 3.0), 0.06966298427942152);

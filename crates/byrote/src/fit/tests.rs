@@ -40,7 +40,7 @@ fn every_law_is_recovered_from_points_on_it() {
             if scale == Scale::Relative && points.as_slice().iter().any(|p| p.y <= 0.0) {
                 continue;
             }
-            let found = fit(&points, law, &Method { scale, loss: Loss::Squares }).unwrap();
+            let found = fit(&points, law, &FitMethod { scale, loss: Loss::Squares }).unwrap();
             close(&found.values(), &truth, 1e-6, &(law, scale));
             assert!(found.r_squared.is_none_or(|r| r > 1.0 - 1e-12) && !found.at_bound, "{law}");
         }
@@ -53,7 +53,7 @@ fn every_law_is_recovered_from_noisy_points_within_its_standard_errors() {
     for law in Law::ALL {
         let truth = example(law);
         for index in 0..5 {
-            let found = fit(&noisy(law, &truth, &x, 5, 0.01, index), law, &Method::default()).unwrap();
+            let found = fit(&noisy(law, &truth, &x, 5, 0.01, index), law, &FitMethod::default()).unwrap();
             for (parameter, truth) in found.parameters.iter().zip(&truth) {
                 let z = (parameter.value - truth) / parameter.standard_error.unwrap();
                 assert!(z.abs() < 4.0, "{law} {index}: {parameter:?}, truth {truth}");
@@ -64,11 +64,12 @@ fn every_law_is_recovered_from_noisy_points_within_its_standard_errors() {
 
 #[test]
 fn sizes_in_millions_are_as_good_as_sizes_in_tens() {
-    for law in Law::ALL {
+    // x ln x is not the same law in another unit.
+    for law in Law::ALL.into_iter().filter(|law| *law != Law::RootLog) {
         let truth = example(law);
         let values: Vec<f64> = X.iter().map(|&x| law.value(&truth, x)).collect();
         let large = Points::of_lists(&X.map(|x| 1e6 * x), &values).unwrap();
-        let found = fit(&large, law, &Method::default()).unwrap();
+        let found = fit(&large, law, &FitMethod::default()).unwrap();
         for (x, y) in X.iter().zip(&values) {
             assert!((found.value(1e6 * x) - y).abs() < 1e-7 * (1.0 + y.abs()), "{law} at {x}");
         }
@@ -95,7 +96,7 @@ const GOLDEN: [Golden; 10] = [
 #[test]
 fn fits_are_those_of_scipy() {
     for (law, y, parameters, errors, sum) in GOLDEN {
-        let found = fit(&Points::of_lists(&X, &y).unwrap(), law, &Method::default()).unwrap();
+        let found = fit(&Points::of_lists(&X, &y).unwrap(), law, &FitMethod::default()).unwrap();
         close(&found.values(), parameters, 1e-6, &law);
         let found_errors: Vec<f64> = found.parameters.iter().map(|p| p.standard_error.unwrap()).collect();
         close(&found_errors, errors, 1e-5, &law);
@@ -113,7 +114,7 @@ fn fits_are_those_of_scipy() {
 #[test]
 fn relative_fits_are_those_of_scipy_and_weighted_ones_those_of_rational_arithmetic() {
     let y = [3.1, 3.7, 4.6, 5.3, 6.9, 7.7, 9.3, 9.8];
-    let relative = Method { scale: Scale::Relative, ..Method::default() };
+    let relative = FitMethod { scale: Scale::Relative, ..FitMethod::default() };
     let found = fit(&Points::of_lists(&X, &y).unwrap(), Law::PowerOffset, &relative).unwrap();
     close(&found.values(), &[1.317752333986, 1.742529224601, 0.536122046941], 1e-6, &"relative");
     let errors: Vec<f64> = found.parameters.iter().map(|p| p.standard_error.unwrap()).collect();
@@ -124,7 +125,7 @@ fn relative_fits_are_those_of_scipy_and_weighted_ones_those_of_rational_arithmet
     let weights = [1.0, 2.0, 3.0, 4.0, 1.0, 2.0, 3.0, 4.0];
     for unit in [1.0, 1e6] {
         let points = (0..8).map(|i| Point { weight: unit * weights[i], ..Point::new(X[i], y[i], 0) });
-        let found = fit(&Points::new(points).unwrap(), Law::Linear, &Method::default()).unwrap();
+        let found = fit(&Points::new(points).unwrap(), Law::Linear, &FitMethod::default()).unwrap();
         close(&found.values(), &[0.22734551426811744, 0.9796551016218435], 1e-12, &"weighted");
         let errors: Vec<f64> = found.parameters.iter().map(|p| p.standard_error.unwrap()).collect();
         close(&errors, &[0.2000887349771605, 0.016743973761214784], 1e-12, &"weighted");
@@ -136,7 +137,7 @@ fn robust_fits_are_those_of_scipy_and_bear_an_outlier() {
     // least_squares(loss="huber", f_scale=1.345 * scale); the sixth point is an outlier in both.
     let line = [1.1, 2.3, 2.9, 5.2, 7.7, 25.0, 16.3, 19.5];
     let curve = [0.29, 0.5, 0.66, 0.91, 1.15, 2.6, 1.45, 1.54];
-    let huber = |scale| Method { loss: Loss::Huber { tuning: 1.345, scale }, ..Method::default() };
+    let huber = |scale| FitMethod { loss: Loss::Huber { tuning: 1.345, scale }, ..FitMethod::default() };
     let points = |y: &[f64]| Points::of_lists(&X, y).unwrap();
     let found = fit(&points(&line), Law::Linear, &huber(Some(0.2))).unwrap();
     close(&found.values(), &[0.141357908847, 0.993489276139], 1e-6, &"line");
@@ -147,8 +148,9 @@ fn robust_fits_are_those_of_scipy_and_bear_an_outlier() {
 
     // With the scale from the residuals the outlier is borne as well; squares follow it.
     let robust =
-        fit(&points(&curve), Law::Hyperbola, &Method { loss: Loss::HUBER, ..Method::default() }).unwrap();
-    let squares = fit(&points(&curve), Law::Hyperbola, &Method::default()).unwrap();
+        fit(&points(&curve), Law::Hyperbola, &FitMethod { loss: Loss::HUBER, ..FitMethod::default() })
+            .unwrap();
+    let squares = fit(&points(&curve), Law::Hyperbola, &FitMethod::default()).unwrap();
     assert!((robust.value(20.0) - 1.54).abs() < 0.03 && (squares.value(20.0) - 1.54).abs() > 0.1);
     assert!(robust.r_squared.unwrap() > squares.r_squared.unwrap());
 }
@@ -156,7 +158,7 @@ fn robust_fits_are_those_of_scipy_and_bear_an_outlier() {
 #[test]
 fn the_interval_of_an_exponent_holds_it_as_often_as_it_says() {
     // y = 2 x^1.5 with errors of 5%, one seed, 9 sizes; 300 trials of 95%: 285, standard deviation 3.8, three of them.
-    let relative = Method { scale: Scale::Relative, ..Method::default() };
+    let relative = FitMethod { scale: Scale::Relative, ..FitMethod::default() };
     let held = (0..300).filter(|&trial| {
         let mut stream = Stream::new(8, "exponent test", trial);
         let points = (0..9).map(|i| {
@@ -175,11 +177,14 @@ fn the_interval_of_an_exponent_holds_it_as_often_as_it_says() {
 const CANDIDATES: [Law; 6] =
     [Law::Linear, Law::Quadratic, Law::Square, Law::Power, Law::Logarithmic, Law::SaturatingExponential];
 
-fn quick() -> Settings {
-    Settings { bootstrap: Bootstrap { replicates: 200, ..Bootstrap::default() }, ..Settings::default() }
+fn quick() -> CompareSettings {
+    CompareSettings {
+        bootstrap: Bootstrap { replicates: 200, ..Bootstrap::default() },
+        ..CompareSettings::default()
+    }
 }
 
-fn supported(points: &Points, laws: &[Law]) -> Verdict {
+fn supported(points: &Points, laws: &[Law]) -> LawVerdict {
     compare(points, laws, &quick()).unwrap().verdict
 }
 
@@ -200,7 +205,7 @@ fn clear_points_support_their_own_law() {
         for (index, noise) in [(0, 0.0), (1, 0.01), (2, 0.01)] {
             let points = noisy(law, &example(law), &x, 5, noise, index);
             let found = compare(&points, laws, &quick()).unwrap();
-            assert_eq!(found.verdict, Verdict::Supported { law }, "{noise} {index}: {}", found.sentence);
+            assert_eq!(found.verdict, LawVerdict::Supported { law }, "{noise} {index}: {}", found.sentence);
             let weights: f64 = found.rows.iter().filter_map(|row| row.weight).sum();
             assert!((weights - 1.0).abs() < 1e-12 && found.rows[0].delta == Some(0.0));
         }
@@ -216,16 +221,17 @@ fn a_robust_comparison_is_not_led_astray_by_outliers() {
         _ => point,
     });
     let spoiled = Points::new(spoiled).unwrap();
-    let robust = Settings { method: Method { loss: Loss::HUBER, ..Method::default() }, ..quick() };
+    let robust =
+        CompareSettings { method: FitMethod { loss: Loss::HUBER, ..FitMethod::default() }, ..quick() };
     let found = compare(&spoiled, &CANDIDATES, &robust).unwrap();
-    assert_eq!(found.verdict, Verdict::Supported { law: Law::Linear }, "{}", found.sentence);
+    assert_eq!(found.verdict, LawVerdict::Supported { law: Law::Linear }, "{}", found.sentence);
 }
 
 #[test]
 fn laws_that_look_alike_are_not_told_apart() {
     // Near x = 10 a logarithm, a square root and a line are the same within the noise.
     let points = noisy(Law::Linear, &[1.0, 0.5], &[9.0, 9.5, 10.0, 10.5, 11.0, 11.5], 4, 0.05, 1);
-    let Verdict::NotToldApart { laws } = supported(&points, &[Law::Linear, Law::Logarithmic, Law::Square])
+    let LawVerdict::NotToldApart { laws } = supported(&points, &[Law::Linear, Law::Logarithmic, Law::Square])
     else {
         panic!("{:?}", supported(&points, &[Law::Linear, Law::Logarithmic, Law::Square]));
     };
@@ -238,9 +244,9 @@ fn pure_noise_supports_no_law() {
     for index in 0..40 {
         let points = noisy(Law::Constant, &[3.0], &x, 1 + index % 3, 1.0, 100 + index);
         let settings =
-            Settings { bootstrap: Bootstrap { replicates: 100, ..Bootstrap::default() }, ..quick() };
+            CompareSettings { bootstrap: Bootstrap { replicates: 100, ..Bootstrap::default() }, ..quick() };
         let found = compare(&points, &Law::ALL, &settings).unwrap();
-        assert!(matches!(found.verdict, Verdict::NoLaw { .. }), "{index}: {}", found.sentence);
+        assert!(matches!(found.verdict, LawVerdict::NoLaw { .. }), "{index}: {}", found.sentence);
         assert!(found.sentence.starts_with("no law is supported by these points: "), "{}", found.sentence);
     }
 }
@@ -248,7 +254,7 @@ fn pure_noise_supports_no_law() {
 #[test]
 fn three_points_or_three_sizes_support_no_law() {
     let few = Points::of_lists(&[1.0, 2.0, 3.0], &[1.0, 2.0, 3.0]).unwrap();
-    let too_few = Verdict::NoLaw { why: Why::TooFewPoints, nearest: None };
+    let too_few = LawVerdict::NoLaw { why: Why::TooFewPoints, nearest: None };
     assert_eq!(supported(&few, &CANDIDATES), too_few);
     let sizes = noisy(Law::Linear, &[2.0, 3.0], &[1.0, 2.0, 3.0], 10, 0.001, 0);
     let found = compare(&sizes, &CANDIDATES, &quick()).unwrap();
@@ -265,7 +271,7 @@ fn constant_points_support_no_law() {
     for level in [0.0, 1.0, -7.5] {
         let points = Points::of_lists(&X, &[level; 8]).unwrap();
         let found = compare(&points, &CANDIDATES, &quick()).unwrap();
-        let why = |verdict| matches!(verdict, Verdict::NoLaw { why: Why::NothingVaries, .. });
+        let why = |verdict| matches!(verdict, LawVerdict::NoLaw { why: Why::NothingVaries, .. });
         assert!(why(found.verdict), "{}", found.sentence);
     }
 }
@@ -280,9 +286,9 @@ fn a_wrong_law_alone_is_doubted_for_its_pattern() {
         let Doubt::Pattern { test, .. } = found.rows[0].doubts[0] else {
             panic!("{:?}", found.rows[0].doubts)
         };
-        assert_eq!(test, if n_groups == 1 { Test::Runs } else { Test::LackOfFit });
+        assert_eq!(test, if n_groups == 1 { PatternTest::Runs } else { PatternTest::LackOfFit });
         let nearest = Some(Law::Linear);
-        assert_eq!(found.verdict, Verdict::NoLaw { why: Why::Doubts, nearest });
+        assert_eq!(found.verdict, LawVerdict::NoLaw { why: Why::Doubts, nearest });
         assert!(found.sentence.contains("the nearest is linear, but the residuals have a pattern of"));
     }
 }
@@ -304,8 +310,10 @@ fn shapes_that_the_sizes_cannot_show_are_doubted() {
 fn a_supported_law_is_the_true_one_or_a_simpler_one_most_of_the_time() {
     // 100 times a noisy line with 5 seeds among all laws: another law that the line is no case of is supported seldom.
     let x = [1.0, 2.0, 4.0, 6.0, 9.0, 13.0, 18.0, 24.0];
-    let settings =
-        Settings { bootstrap: Bootstrap { replicates: 100, ..Bootstrap::default() }, ..Settings::default() };
+    let settings = CompareSettings {
+        bootstrap: Bootstrap { replicates: 100, ..Bootstrap::default() },
+        ..CompareSettings::default()
+    };
     let (mut right, mut wrong) = (0, 0);
     for index in 0..100 {
         let points = noisy(Law::Linear, &[2.0, 1.0], &x, 5, 0.05, 500 + index);
@@ -333,10 +341,11 @@ fn comparisons_are_the_same_on_any_number_of_threads() {
 
 #[test]
 fn what_cannot_be_asked_is_an_error_that_says_why() {
-    let error = |x: &[f64], y: &[f64], law, method: &Method| {
+    let error = |x: &[f64], y: &[f64], law, method: &FitMethod| {
         fit(&Points::of_lists(x, y).unwrap(), law, method).unwrap_err().to_string()
     };
-    let (plain, relative) = (Method::default(), Method { scale: Scale::Relative, ..Method::default() });
+    let (plain, relative) =
+        (FitMethod::default(), FitMethod { scale: Scale::Relative, ..FitMethod::default() });
     let (x, y) = ([-1.0, 0.0, 2.0], [1.0, -2.0, 3.0]);
     assert!(error(&x, &y, Law::Power, &plain).contains("the law power is for sizes above 0, found -1"));
     assert!(
@@ -345,7 +354,7 @@ fn what_cannot_be_asked_is_an_error_that_says_why() {
     assert!(error(&[0.0, 1.0], &[1.0, 2.0], Law::Logarithmic, &plain).contains("found 0"));
     assert!(error(&x, &y, Law::Linear, &relative).contains("values above 0, found -2 at x = 0"));
     assert!(error(&x, &y, Law::Cubic, &plain).contains("has 4 parameters, the points 3 different sizes"));
-    let bad = Method { loss: Loss::Huber { tuning: 0.0, scale: None }, ..plain };
+    let bad = FitMethod { loss: Loss::Huber { tuning: 0.0, scale: None }, ..plain };
     assert!(error(&x, &y, Law::Linear, &bad).contains("must be above 0"));
     let all_zero = error(&[0.0], &[1.0], Law::Proportional, &plain);
     assert!(all_zero.contains("do not determine the law proportional"), "{all_zero}");
@@ -366,16 +375,16 @@ proptest! {
         let points = Points::new(values.map(|(x, y, group)| {
             Point::new(f64::from(x) * 10f64.powi(size), y * 10f64.powi(height), group)
         })).unwrap();
-        let constant = fit(&points, Law::Constant, &Method::default()).unwrap();
+        let constant = fit(&points, Law::Constant, &FitMethod::default()).unwrap();
         for law in Law::ALL {
-            if let Ok(found) = fit(&points, law, &Method::default()) {
+            if let Ok(found) = fit(&points, law, &FitMethod::default()) {
                 prop_assert!(found.values().iter().all(|v| v.is_finite()));
                 if law.contains(Law::Constant) && law.parameters()[0] == "a" && !matches!(law, Law::SaturatingExponential | Law::Hyperbola) {
                     prop_assert!(found.loss <= constant.loss * (1.0 + 1e-9) + 1e-300, "{law}");
                 }
             }
         }
-        let settings = Settings { bootstrap: Bootstrap { replicates: 100, ..Bootstrap::default() }, ..Settings::default() };
+        let settings = CompareSettings { bootstrap: Bootstrap { replicates: 100, ..Bootstrap::default() }, ..CompareSettings::default() };
         prop_assert!(compare(&points, &CANDIDATES, &settings).is_ok());
     }
 }

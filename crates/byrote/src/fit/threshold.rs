@@ -1,13 +1,13 @@
 //! The smallest size that reaches a level, from noisy measurements at several sizes by several seeds.
 //!
-//! The means of the sizes (of y, or of ln y) are made monotone by isotonic regression, weighted by how much was measured; the
-//! threshold is where that curve meets the level, in proportion between two neighbouring ln x. A level that is met at the
-//! smallest size already, or not at the largest, is an answer as well: the threshold then lies *at or below* or *above* the
-//! sizes tried, and so may the ends of its interval.
+//! The means of the sizes (of y, or of ln y) are made monotone by isotonic regression, weighted by the number of measurements. The
+//! threshold is where that curve meets the level, interpolated linearly in ln x. A level that is already met at the smallest
+//! size, or not even at the largest, is an answer as well: the threshold then lies *at or below* or *above* the sizes tried, and
+//! so may the ends of its interval.
 //!
-//! The interval resamples whole seeds, in ln x and as [`super::bootstrap()`] does for so many seeds; one seed gives none. Where
-//! some of the resampled thresholds lie outside the sizes tried there is no standard deviation, and few seeds have to do with
-//! percentiles, which hold the truth with probability 1 - 2^(1-G) at best.
+//! The interval resamples whole seeds, in ln x, as [`super::bootstrap()`] does for the same number of seeds; with one seed there
+//! is none. It assumes independent seeds. If some of the resampled thresholds lie outside the sizes tried, they have no
+//! standard deviation, and even few seeds get percentiles, which hold the truth with probability 1 - 2^(1-G) at best.
 
 use super::bootstrap::{Bootstrap, Ends, Resampled};
 use super::isotonic::{Direction, isotonic};
@@ -30,7 +30,7 @@ pub enum Size {
     },
     /// Between two sizes tried.
     At {
-        /// There.
+        /// The size.
         size: f64,
     },
     /// Above the largest size tried: the level is not reached there.
@@ -41,7 +41,7 @@ pub enum Size {
 }
 
 impl Size {
-    /// The size, where it is known.
+    /// The size, if it is known.
     pub fn known(self) -> Option<f64> {
         match self {
             Size::At { size } => Some(size),
@@ -49,7 +49,7 @@ impl Size {
         }
     }
 
-    /// For ordering: ln x, or infinite.
+    /// ln x, or an infinity, for ordering.
     fn rank(self) -> f64 {
         match self {
             Size::BelowSmallest { .. } => f64::NEG_INFINITY,
@@ -69,7 +69,7 @@ impl fmt::Display for Size {
     }
 }
 
-/// What is asked.
+/// CompareSettings of a threshold.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ThresholdSettings {
     /// The level of y.
@@ -78,16 +78,16 @@ pub struct ThresholdSettings {
     pub direction: Direction,
     /// Whether to average and interpolate y or ln y.
     pub scale: Scale,
-    /// How the interval is made; `resample` is not read: seeds are resampled.
+    /// How the interval is computed; seeds are resampled whatever `resample` says.
     pub bootstrap: Bootstrap,
 }
 
 /// The measurements at one size.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Step {
+pub struct ThresholdStep {
     /// The size.
     pub x: f64,
-    /// How many measurements.
+    /// The number of measurements.
     pub n: usize,
     /// Their mean (geometric on the relative scale).
     pub mean: f64,
@@ -95,35 +95,35 @@ pub struct Step {
     pub monotone: f64,
 }
 
-/// Where a threshold lies.
+/// The interval of a threshold.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ThresholdInterval {
     /// The lower end.
     pub low: Size,
     /// The upper end.
     pub high: Size,
-    /// The level asked for, as a probability.
+    /// The nominal level, as a probability.
     pub level: f64,
-    /// How it was made.
+    /// How it was computed.
     pub resampled: Resampled,
 }
 
-/// A threshold.
+/// The smallest size that reaches a level, with its interval.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Threshold {
-    /// What was asked.
+    /// The settings.
     pub settings: ThresholdSettings,
-    /// The answer of all seeds together.
+    /// The threshold from all seeds together.
     pub size: Size,
-    /// None with one seed.
+    /// The interval; none with one seed.
     pub interval: Option<ThresholdInterval>,
-    /// The answer of each seed by itself.
+    /// The threshold of each seed alone.
     pub by_group: Vec<GroupSize>,
     /// The curve it was read from.
-    pub steps: Vec<Step>,
+    pub steps: Vec<ThresholdStep>,
 }
 
-/// The answer of one seed.
+/// The threshold of one seed.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct GroupSize {
     /// The seed.
@@ -132,7 +132,7 @@ pub struct GroupSize {
     pub size: Size,
 }
 
-/// The smallest size that reaches a level.
+/// Finds the smallest size that reaches a level.
 ///
 /// # Errors
 /// When a size is not above zero, the level is not finite, y or the level is not above zero on the relative scale, or the
@@ -144,7 +144,7 @@ pub fn threshold(points: &Points, settings: &ThresholdSettings) -> Result<Thresh
         return Err(Error::setting("x", format!("thresholds are for sizes above 0, found {from}")));
     }
     if !settings.level.is_finite() || settings.scale == Scale::Relative && settings.level <= 0.0 {
-        let message = format!("{} is no level for y on this scale", settings.level);
+        let message = format!("{} is not a level of y on this scale", settings.level);
         return Err(Error::setting("level", message));
     }
     if settings.scale == Scale::Relative
@@ -162,7 +162,11 @@ pub fn threshold(points: &Points, settings: &ThresholdSettings) -> Result<Thresh
 }
 
 /// Where the monotone curve of the points, each counted as often as its group, meets the level.
-fn crossing(points: &Points, settings: &ThresholdSettings, times: &dyn Fn(u64) -> f64) -> (Size, Vec<Step>) {
+fn crossing(
+    points: &Points,
+    settings: &ThresholdSettings,
+    times: &dyn Fn(u64) -> f64,
+) -> (Size, Vec<ThresholdStep>) {
     // x, measurements, mean and weight of every size that is there.
     let mut sizes: Vec<(f64, usize, f64, f64)> = Vec::new();
     for size in points.by_size() {
@@ -189,14 +193,14 @@ fn crossing(points: &Points, settings: &ThresholdSettings, times: &dyn Fn(u64) -
         None => Size::AboveLargest { largest: sizes[sizes.len() - 1].0 },
         Some(k) => {
             let (before, after) = (libm::log(sizes[k - 1].0), libm::log(sizes[k].0));
-            // The curve changes between the two: one reaches the level, the other does not.
+            // The curve changes between the two, since only one of them reaches the level.
             let part = (level - curve[k - 1]) / (curve[k] - curve[k - 1]);
             let size = if part >= 1.0 { sizes[k].0 } else { libm::exp(before + part * (after - before)) };
             Size::At { size }
         }
     };
     let back = |z: f64| settings.scale.back(z);
-    let step = |(s, &z): (&(f64, usize, f64, f64), &f64)| Step {
+    let step = |(s, &z): (&(f64, usize, f64, f64), &f64)| ThresholdStep {
         x: s.0,
         n: s.1,
         mean: back(s.2),
@@ -233,7 +237,7 @@ fn interval(
         }
         Ends::Percentiles { tail } => {
             draws.sort_by(|p, q| p.rank().total_cmp(&q.rank()));
-            // Outwards to the next draw: between a size and "above the largest" there is nothing to interpolate.
+            // Outwards to the next draw: one cannot interpolate between a size and "above the largest".
             let last = draws.len() - 1;
             let place = tail * (draws.len() + 1) as f64 - 1.0;
             let low = (place.floor().max(0.0) as usize).min(last);
@@ -289,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dip_that_is_no_trend_is_no_threshold() {
+    fn an_isolated_dip_is_not_a_threshold() {
         // One lucky size reaches 0.1; with its neighbour it is pooled to 0.2, and the level is reached later.
         let points = Points::of_lists(&[1.0, 2.0, 4.0, 8.0], &[0.9, 0.1, 0.3, 0.05]).unwrap();
         let found = threshold(&points, &asked(0.1, Direction::Falling)).unwrap();
@@ -298,7 +302,7 @@ mod tests {
         assert_eq!(monotone, [0.9, 0.2, 0.2, 0.05]);
     }
 
-    /// y = ln x / 5, a threshold of e^2.5 = 12.18 at y = 1/2, noise shared by a seed and noise of its own.
+    /// y = ln x / 5, which reaches y = 1/2 at e^2.5 = 12.18, with noise that a seed shares and independent noise.
     fn noisy(n_groups: u64, index: u64) -> Points {
         let mut stream = Stream::new(3, "threshold test", index);
         let mut points = Vec::new();
@@ -346,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_logarithm_is_an_error() {
+    fn values_without_a_logarithm_are_errors() {
         let error = |x: &[f64], y: &[f64], settings: &ThresholdSettings| {
             threshold(&Points::of_lists(x, y).unwrap(), settings).unwrap_err().to_string()
         };
@@ -355,8 +359,9 @@ mod tests {
         assert!(error(&[0.0, 1.0], &[1.0, 0.0], &plain).contains("sizes above 0, found 0"));
         assert!(error(&[1.0, 2.0], &[1.0, 0.0], &relative).contains("found 0 at x = 2"));
         assert!(
-            error(&[1.0], &[1.0], &ThresholdSettings { level: -1.0, ..relative }).contains("-1 is no level")
+            error(&[1.0], &[1.0], &ThresholdSettings { level: -1.0, ..relative })
+                .contains("-1 is not a level")
         );
-        assert!(error(&[1.0], &[1.0], &asked(f64::NAN, Direction::Falling)).contains("NaN is no level"));
+        assert!(error(&[1.0], &[1.0], &asked(f64::NAN, Direction::Falling)).contains("NaN is not a level"));
     }
 }

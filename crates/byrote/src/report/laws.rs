@@ -3,9 +3,9 @@
 use super::averages::{Mean, by_size};
 use super::numbers::{brief, sentence};
 use crate::Result;
-use crate::fit::{self, Comparison, Law, Settings, bootstrap, compare};
+use crate::fit::{self, CompareSettings, Comparison, FitMethod, Law, Scale, bootstrap, compare};
 use byrote_figures::html::{Cell, Column, Exhibit, Section, Status, Table};
-use byrote_figures::{Axis, Band, Figure, Line, Points, residuals};
+use byrote_figures::{Axis, Band, Figure, Line, Points, ScaleKind, residuals};
 
 /// Measurements to fit, and how to name them.
 pub(super) struct Question<'a> {
@@ -23,6 +23,8 @@ pub(super) struct Question<'a> {
     pub laws: &'a [Law],
     /// The paper's law, which is drawn where no law is supported.
     pub drawn: Law,
+    /// The scale on which the errors of the measurements are equal.
+    pub scale: Scale,
 }
 
 /// The answer to a question.
@@ -47,7 +49,8 @@ impl Question<'_> {
     }
 
     fn answer_with(&self, law: impl Fn(&Comparison) -> Option<Law>) -> Result<Answer> {
-        let settings = Settings::default();
+        let method = FitMethod { scale: self.scale, ..FitMethod::default() };
+        let settings = CompareSettings { method, ..CompareSettings::default() };
         let mut comparison = compare(self.points, self.laws, &settings)?;
         // The paper's law gets its intervals even where another fits better.
         if let Some(row) = comparison.rows.iter_mut().find(|r| r.law == self.drawn && r.replicates.is_none())
@@ -55,6 +58,7 @@ impl Question<'_> {
         {
             row.replicates = Some(bootstrap(self.points, fit, &settings.bootstrap)?);
         }
+        comparison.assume();
         let law = law(&comparison).unwrap_or(self.drawn);
         let mut figure = Figure::new(self.title, self.x.clone(), self.y.clone());
         let (points, errors) = by_size(self.points.as_slice().iter().map(|p| (p.x, p.y)), Mean::Plain);
@@ -62,7 +66,11 @@ impl Question<'_> {
         if let Some(row) = comparison.row(law)
             && let Some(fit) = &row.fit
         {
-            let x: Vec<f64> = (0..=80).map(|i| first + (last - first) * f64::from(i) / 80.0).collect();
+            let part = |i: i32| f64::from(i) / 80.0;
+            let x: Vec<f64> = match self.x.kind {
+                ScaleKind::Linear => (0..=80).map(|i| first + (last - first) * part(i)).collect(),
+                ScaleKind::Log10 => (0..=80).map(|i| first * (last / first).powf(part(i))).collect(),
+            };
             if let Some(band) = row.replicates.as_ref().and_then(|r| r.band(&x)) {
                 figure = figure.band(Band::new("law", "", band.iter().map(|b| (b.x, b.low, b.high))));
             }
@@ -82,7 +90,11 @@ impl Question<'_> {
         let fit = answer.comparison.row(answer.law)?.fit.as_ref()?;
         let points = Points::new("measured", "", fit.residuals.iter().map(|r| (r.x, r.residual)));
         let title = format!("{}: residuals of the {} law", self.title, answer.law);
-        Some(residuals(title, self.x.clone(), "measured - fitted", vec![points]))
+        let what = match self.scale {
+            Scale::Plain => "measured - fitted",
+            Scale::Relative => "ln measured - ln fitted",
+        };
+        Some(residuals(title, self.x.clone(), what, vec![points]))
     }
 
     /// Shows the comparison as a sentence, a table and residuals.
@@ -116,7 +128,10 @@ impl Question<'_> {
                 judged,
             ]);
         }
-        let section = section.paragraph(sentence(&c.sentence)).table(table);
+        let mut section = section.paragraph(sentence(&c.sentence)).table(table);
+        if let Some(assumption) = &c.assumption {
+            section = section.note(format!("The 95% intervals assume that {assumption}."));
+        }
         match self.residual_figure(answer) {
             Some(figure) => {
                 let alt = format!("Residuals of the {} law against {}.", answer.law, self.x.label);
@@ -131,7 +146,7 @@ impl Question<'_> {
 }
 
 /// Lists the parameters of a law, with intervals where they are known.
-pub(super) fn parameters(row: &fit::Row) -> String {
+pub(super) fn parameters(row: &fit::LawRow) -> String {
     let Some(fit) = &row.fit else { return String::new() };
     let one = |p: &fit::Parameter| {
         let interval = row.replicates.as_ref().and_then(|r| r.interval(p.name));

@@ -361,6 +361,8 @@ fn sizes(record: &Record) -> Result<Vec<Section>> {
                 points: &points,
                 laws: &[Law::Proportional, Law::Linear, Law::Quadratic, Law::Power],
                 drawn: Law::Linear,
+                // A threshold is uncertain by a factor, so its errors are equal on the scale of ln y.
+                scale: Scale::Relative,
             };
             let answer = question.answer()?;
             let exhibit = Exhibit::new(found.with_intervals(answer.figure.clone()))

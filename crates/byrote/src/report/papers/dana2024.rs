@@ -10,7 +10,7 @@
 use super::{Agreement, Claim, Paper, agreement, law_json};
 use crate::Result;
 use crate::bounds::{dana2024, mahdavi2024};
-use crate::fit::{self, Comparison, Law, Point};
+use crate::fit::{self, Comparison, Law, Point, Scale};
 use crate::lab::{Record, Row};
 use crate::report::averages::{Mean, Pairs, by_size};
 use crate::report::laws::{Answer, Question, parameters};
@@ -246,6 +246,7 @@ fn question<'a>(scaling: &Scaling, points: &'a fit::Points, protocol: Protocol) 
         points,
         laws: scaling.laws,
         drawn: scaling.claimed[0],
+        scale: Scale::Plain,
     }
 }
 
@@ -330,6 +331,7 @@ fn slopes(record: &Record) -> Result<Paper> {
             points: &points,
             laws,
             drawn: Law::Cube,
+            scale: Scale::Plain,
         };
         let answer = question.answer()?;
         figure = drawn(figure, &answer, protocol).points(

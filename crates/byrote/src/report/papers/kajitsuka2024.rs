@@ -31,6 +31,7 @@ pub fn scaling(rows: &[ScalingRow], text: &ScalingRow, figures: &[Figure], comma
             points: &points,
             laws: &[Law::Linear, Law::Power],
             drawn: Law::Power,
+            scale: fit::Scale::Plain,
         };
         let answer = question.answer()?;
         let row = answer.comparison.row(Law::Power);

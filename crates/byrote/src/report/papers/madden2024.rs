@@ -5,7 +5,7 @@
 use super::{Agreement, Claim, Paper, agreement, law_json};
 use crate::Result;
 use crate::bounds::madden2024::min_parameters;
-use crate::fit::{self, Comparison, Law};
+use crate::fit::{self, Comparison, Law, Scale};
 use crate::lab::{Record, Row};
 use crate::report::laws::{Answer, Question};
 use crate::report::numbers::brief;
@@ -98,6 +98,8 @@ fn smallest_section(all: &[&Row], feed_forward: &[&Row]) -> Result<(Section, Opt
         points: &points,
         laws: &[Law::Proportional, Law::Linear, Law::Quadratic, Law::Power],
         drawn: Law::Linear,
+        // A threshold is uncertain by a factor, so its errors are equal on the scale of ln y.
+        scale: Scale::Relative,
     };
     let answer = question.answer()?;
     let frozen = smallest(feed_forward)?;

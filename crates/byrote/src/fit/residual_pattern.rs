@@ -1,40 +1,41 @@
-//! Whether residuals still have a pattern: what is left after a right law is noise.
+//! Whether residuals have a pattern: those of the right law are noise.
 //!
 //! - Where sizes were measured several times, *lack of fit*: F = (sum_k n_k rbar_k^2 / (m - p)) / (sum (r - rbar_k)^2 / (n - m))
-//!   compares the mean residuals of the m sizes with the scatter within them; Fisher's law gives the probability of as much.
+//!   compares the mean residuals of the m sizes with the scatter within them; Fisher's law gives the probability of a ratio this large.
 //! - Otherwise, and for robust fits, *runs* (Wald and Wolfowitz, Ann. Math. Stat. 11, 1940): residuals in order of size
-//!   change sign too seldom when the curve is of the wrong form. The probability is exact, of so few runs or fewer.
+//!   change sign too seldom when the curve is of the wrong form. The probability of this number of runs or fewer is exact.
 //!
-//! A pattern is told apart from one that matters: `deviation` is its size, as a part of the range of the measurements.
+//! `deviation` is the size of the pattern as a part of the range of the measurements, so that negligible patterns can be
+//! ignored.
 
 use super::tails::fisher_tail;
 use serde::Serialize;
 
-/// Which test was made.
+/// The test for a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Test {
+pub enum PatternTest {
     /// Means of sizes against the scatter within sizes.
     LackOfFit,
     /// Changes of sign along the sizes.
     Runs,
 }
 
-/// What is left in the residuals.
+/// The pattern in the residuals.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Structure {
-    /// How it was looked for.
-    pub test: Test,
-    /// The probability of a pattern as strong as this one under the right law; none where there are too few sizes to tell.
+pub struct ResidualPattern {
+    /// The test that was used.
+    pub test: PatternTest,
+    /// The probability of a pattern this strong under the right law; none if there are too few sizes for the test.
     pub probability: Option<f64>,
-    /// Root mean square of the mean residuals of the sizes, by the range of the measurements.
+    /// The root mean square of the mean residuals of the sizes, divided by the range of the measurements.
     pub deviation: f64,
-    /// The probability that residuals of one group (seed) go together as much as they do, if groups did not matter. When it
-    /// is small, points of a group are worth less than as many independent ones, and AICc is too sure of itself.
+    /// The probability that residuals of one group (seed) agree as much as they do if groups did not matter. When it is small,
+    /// points of a group carry less information than independent ones, and AICc is overconfident.
     pub groups: Option<f64>,
 }
 
-/// A residual with its place: z - f on the scale of the fit, times the root of the weight.
+/// A residual with its size and group: z - f on the scale of the fit, times the square root of the weight.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Placed {
     pub x: f64,
@@ -43,7 +44,7 @@ pub(super) struct Placed {
 }
 
 /// Looks for a pattern in residuals that are ordered by x; `range` is that of the measurements on the scale of the fit.
-pub(super) fn structure(placed: &[Placed], n_parameters: usize, range: f64, robust: bool) -> Structure {
+pub(super) fn structure(placed: &[Placed], n_parameters: usize, range: f64, robust: bool) -> ResidualPattern {
     let means: Vec<(f64, usize)> = placed
         .chunk_by(|p, q| p.x == q.x)
         .map(|size| (size.iter().map(|p| p.residual).sum::<f64>() / size.len() as f64, size.len()))
@@ -61,14 +62,19 @@ pub(super) fn structure(placed: &[Placed], n_parameters: usize, range: f64, robu
             true => fisher_tail((between / free) / (pure / within), free, within),
             false => f64::from(u8::from(between == 0.0)),
         };
-        return Structure { test: Test::LackOfFit, probability: Some(probability), deviation, groups };
+        return ResidualPattern {
+            test: PatternTest::LackOfFit,
+            probability: Some(probability),
+            deviation,
+            groups,
+        };
     }
     let signs: Vec<bool> =
         means.iter().filter(|(mean, _)| *mean != 0.0).map(|(mean, _)| *mean > 0.0).collect();
-    Structure { test: Test::Runs, probability: runs(&signs), deviation, groups }
+    ResidualPattern { test: PatternTest::Runs, probability: runs(&signs), deviation, groups }
 }
 
-/// The probability of so few runs or fewer among all orders of as many signs; none when all are the same.
+/// The probability of this number of runs or fewer among all orders of the signs; none when all signs are equal.
 fn runs(signs: &[bool]) -> Option<f64> {
     let plus = signs.iter().filter(|s| **s).count();
     let minus = signs.len() - plus;
@@ -148,14 +154,14 @@ mod tests {
             (3.0, 1, 0.4),
         ]);
         let found = structure(&points, 2, 10.0, false);
-        assert_eq!(found.test, Test::LackOfFit);
+        assert_eq!(found.test, PatternTest::LackOfFit);
         assert!((found.probability.unwrap() - fisher_tail(225.0, 1.0, 3.0)).abs() < 1e-12);
         assert!((found.deviation - (4.5f64 / 6.0).sqrt() / 10.0).abs() < 1e-15);
-        assert_eq!(structure(&points, 2, 10.0, true).test, Test::Runs);
+        assert_eq!(structure(&points, 2, 10.0, true).test, PatternTest::Runs);
     }
 
     #[test]
-    fn groups_that_go_together_are_seen() {
+    fn groups_with_shared_errors_are_detected() {
         let apart = placed(&[
             (1.0, 0, 1.0),
             (1.0, 1, -1.1),

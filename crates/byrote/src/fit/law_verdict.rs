@@ -1,34 +1,35 @@
-//! What a comparison concludes, and by which criterion.
+//! The verdict of a comparison and its criteria.
 //!
-//! The rules stand at [`Criteria`]. One law that passes is the answer; several cannot be told apart; none is an answer too.
+//! [`Criteria`] has the rules. If one law passes, it is the answer; if several pass, they cannot be distinguished; that none passes
+//! is an answer too.
 
 use super::law::Law;
-use super::structure::Test;
+use super::residual_pattern::PatternTest;
 use serde::{Deserialize, Serialize};
 
 /// A law is *supported* when all of this holds:
 /// 1. it can be judged: there are at least `least_sizes` sizes, two more than it has parameters, and AICc exists;
 /// 2. its AICc is within `tie` of the lowest: the odds against it are less than e^(tie/2) to one;
-/// 3. the constant is not: there is something to explain;
+/// 3. that of the constant is not: there is something to explain;
 /// 4. R^2 is at least `least_r_squared`;
-/// 5. its residuals have no pattern: the test of [`super::Structure`] gives at least `structure`, or the pattern is smaller than
-///    `negligible` of the range of the measurements;
-/// 6. its parameters are determined: no shape at the end of its range, and the interval of an exponent no wider than
-///    `exponent_width`;
-/// 7. no special case of it passes all of the above: where the line will do, a parabola is no finding.
+/// 5. its residuals have no pattern: the probability of [`super::ResidualPattern`] is at least `structure`, or the pattern is smaller
+///    than the part `negligible` of the range of the measurements;
+/// 6. its parameters are determined: no shape lies at the end of its range, and the interval of an exponent is at most
+///    `exponent_width` wide;
+/// 7. no special case of it passes all of the above: where a line suffices, a parabola is not a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Criteria {
-    /// Fewest distinct sizes.
+    /// The fewest distinct sizes.
     pub least_sizes: usize,
-    /// Largest difference of AICc to the best law.
+    /// The largest difference of AICc to the best law.
     pub tie: f64,
-    /// Smallest R^2.
+    /// The smallest R^2.
     pub least_r_squared: f64,
-    /// Smallest probability of the pattern in the residuals.
+    /// The smallest probability of the pattern in the residuals.
     pub structure: f64,
-    /// A pattern below this part of the range of the measurements does not count.
+    /// The part of the range of the measurements below which a pattern is ignored.
     pub negligible: f64,
-    /// Widest interval of an exponent.
+    /// The widest interval of an exponent.
     pub exponent_width: f64,
 }
 
@@ -45,7 +46,7 @@ impl Default for Criteria {
     }
 }
 
-/// What speaks against a law.
+/// An objection to a law.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Doubt {
@@ -62,7 +63,7 @@ pub enum Doubt {
     },
     /// The points do not determine its parameters.
     Undetermined {
-        /// What the fit says.
+        /// The error of the fit.
         message: String,
     },
     /// It explains too little.
@@ -72,14 +73,14 @@ pub enum Doubt {
     },
     /// Its residuals have a pattern.
     Pattern {
-        /// How it was found.
-        test: Test,
-        /// The probability of as strong a pattern by chance.
+        /// The test that found it.
+        test: PatternTest,
+        /// The probability of a pattern this strong by chance.
         probability: f64,
-        /// Its size by the range of the measurements.
+        /// Its size relative to the range of the measurements.
         deviation: f64,
     },
-    /// A scale, steepness or exponent lies outside of what the sizes can show.
+    /// A scale, steepness or exponent lies outside the range that the sizes can determine.
     AtBound,
     /// The exponent is too uncertain.
     WideExponent {
@@ -88,62 +89,64 @@ pub enum Doubt {
         /// The upper end.
         high: f64,
     },
-    /// Too many resampled fits failed.
+    /// Too many refits to resampled points failed.
     NoInterval {
-        /// How many.
+        /// The number of failures.
         failed: u32,
-        /// Of how many.
+        /// The number of refits.
         asked: u32,
     },
 }
 
 impl Doubt {
-    /// In words.
+    /// The objection in words.
     pub fn sentence(&self) -> String {
         match self {
             Doubt::TooFewPoints { points, needed_points, sizes, needed_sizes } => format!(
-                "{points} points at {sizes} sizes are too few: it takes {needed_points} points and {needed_sizes} sizes"
+                "{points} points at {sizes} sizes are too few; {needed_points} points and {needed_sizes} sizes are needed"
             ),
             Doubt::Undetermined { message } => message.clone(),
             Doubt::LowRSquared { r_squared } => format!("R^2 is only {r_squared:.3}"),
             Doubt::Pattern { test, probability, deviation } => {
                 let test = match test {
-                    Test::LackOfFit => "lack of fit",
-                    Test::Runs => "runs of signs",
+                    PatternTest::LackOfFit => "lack of fit",
+                    PatternTest::Runs => "runs of signs",
                 };
                 format!(
                     "the residuals have a pattern of {:.1}% of the range ({test}, probability {probability:.2e})",
                     100.0 * deviation
                 )
             }
-            Doubt::AtBound => "its shape lies outside of what these sizes can show".into(),
+            Doubt::AtBound => "its shape lies outside the range that these sizes can determine".into(),
             Doubt::WideExponent { low, high } => {
-                format!("the exponent may be anything from {low:.2} to {high:.2}")
+                format!("the exponent is only known to lie between {low:.2} and {high:.2}")
             }
-            Doubt::NoInterval { failed, asked } => format!("{failed} of {asked} resampled fits failed"),
+            Doubt::NoInterval { failed, asked } => {
+                format!("{failed} of {asked} refits to resampled points failed")
+            }
         }
     }
 }
 
-/// The answer.
+/// The verdict.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "answer", rename_all = "kebab-case")]
-pub enum Verdict {
+pub enum LawVerdict {
     /// One law passes.
     Supported {
-        /// It.
+        /// The law.
         law: Law,
     },
     /// Several pass.
     NotToldApart {
-        /// They, the lowest AICc first.
+        /// The laws, the lowest AICc first.
         laws: Vec<Law>,
     },
-    /// None does.
+    /// None passes.
     NoLaw {
-        /// Why.
+        /// The reason.
         why: Why,
-        /// The law of lowest AICc, for what it is worth.
+        /// The law of lowest AICc.
         nearest: Option<Law>,
     },
 }
@@ -152,23 +155,23 @@ pub enum Verdict {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Why {
-    /// No law can be judged with so few points.
+    /// There are too few points to judge any law.
     TooFewPoints,
     /// All measurements are the same.
     NothingVaries,
     /// A constant describes the points as well as any law.
     NoDependence,
-    /// Every law that comes near the best one has a doubt against it.
+    /// There is an objection to every law close to the best one.
     Doubts,
 }
 
-impl Verdict {
+impl LawVerdict {
     /// The laws that pass, best first.
     pub fn laws(&self) -> &[Law] {
         match self {
-            Verdict::Supported { law } => std::slice::from_ref(law),
-            Verdict::NotToldApart { laws } => laws,
-            Verdict::NoLaw { .. } => &[],
+            LawVerdict::Supported { law } => std::slice::from_ref(law),
+            LawVerdict::NotToldApart { laws } => laws,
+            LawVerdict::NoLaw { .. } => &[],
         }
     }
 }
