@@ -5,20 +5,19 @@ use crate::commands::eval;
 use crate::commands::reproduce::sander2024::{errors, sequences};
 use crate::commands::sweep::{SweepArgs, execute_plan, exit_code};
 use crate::corpus_args::{BUILTIN_DOCUMENTS, CorpusArgs, free_memory};
-use crate::exact;
 use crate::interrupt;
 use crate::progress::Terminal;
 use crate::reporting::{command_line, write_page};
 use crate::ui::{self, thousands};
 use byrote::certify::certify;
-use byrote::construct::{dana2024, madden2024};
+use byrote::construct::{dana2024, kajitsuka2024, madden2024};
 use byrote::corpus::{Corpus, Summary, TokenizerChoice};
 use byrote::evaluate::evaluate;
 use byrote::incontext::{Attention, Kernel, Map, Method, Sequence, Task, predict};
 use byrote::lab::corpora::Material;
 use byrote::lab::directory::lock;
 use byrote::lab::{Corpora, CorpusSpec, Job, ModelSpec, Plan, Record, TrainingSpec};
-use byrote::model::{Activation, Model, ModelFile};
+use byrote::model::{Activation, Counting, Model, ModelFile};
 use byrote::output::OutputFile;
 use byrote::report::incontext_figure::Series;
 use byrote::report::study_page::{Built, BuiltOutcome, Certificate, Part, Study, Trained, WorstContext};
@@ -358,6 +357,7 @@ fn build(part: &Material, max_memory: u64, common: &Common, say: &dyn Fn(&str)) 
                     let certificate = certify(&model, problem, &observer)?;
                     Ok(BuiltOutcome {
                         parameters: model.parameters().len() as u64,
+                        counts: None,
                         memorized: found.memorized,
                         gap_nats: distributions.then_some(found.gap_nats.0),
                         certificate: Certificate::Enclosed(Box::new(certificate)),
@@ -408,9 +408,12 @@ fn build(part: &Material, max_memory: u64, common: &Common, say: &dyn Fn(&str)) 
 fn square_root(part: &Material, common: &Common, say: &dyn Fn(&str)) -> Result<Built> {
     let words = "a deep network of long weights, for the most frequent next token";
     say(&format!("building kajitsuka2024: {words}"));
-    let (built, parameters) = exact::of_material(part, common.seed, &Terminal::new(common.quiet))?;
+    let observer = Terminal::new(common.quiet);
+    let built = kajitsuka2024::build_for(&part.problem, part.d_vocab as usize, common.seed, &observer)?;
+    let counts = built.parameters();
     let outcome = BuiltOutcome {
-        parameters,
+        parameters: u64::try_from(counts.total(Counting::Dense)).unwrap_or(u64::MAX),
+        counts: Some(counts),
         memorized: built.verified as u64,
         gap_nats: None,
         certificate: Certificate::Exact(built.verified as u64),

@@ -11,8 +11,11 @@ fn error(case: &Case, arguments: &[&str]) -> String {
     text
 }
 
-const FIELDS: [&str; 18] = [
+const FIELDS: [&str; 21] = [
     "method",
+    "parameters_dense",
+    "parameters_dense_by_part",
+    "counting",
     "memory",
     "seed",
     "parameters",
@@ -32,6 +35,14 @@ const FIELDS: [&str; 18] = [
     "retries",
 ];
 
+/// A number below a million with a comma between its thousands.
+fn grouped(number: &Value) -> String {
+    match number.as_u64().unwrap() {
+        n if n < 1000 => n.to_string(),
+        n => format!("{},{:03}", n / 1000, n % 1000),
+    }
+}
+
 fn sum(object: &Value) -> u64 {
     object.as_object().unwrap().values().map(|v| v.as_u64().unwrap()).sum()
 }
@@ -49,9 +60,16 @@ fn random_facts_are_built_written_shown_and_evaluated() {
         assert_eq!(built["memory"], method);
         assert_eq!(built["parameters"].as_u64(), Some(sum(&built["parameters_by_part"])));
         assert_eq!(built["parameters"].as_u64(), Some(sum(&built["parameters_by_kind"])));
+        assert_eq!(built["parameters_dense"].as_u64(), Some(sum(&built["parameters_dense_by_part"])));
+        assert_eq!(
+            (built["counting"].as_str(), &built["parameters_by_part"]["label_table"]),
+            (Some("nonzero"), &0.into())
+        );
         assert_eq!(built["loss_nats"], 0.0);
         let shown = case.json(["show", "m.byrote"]);
-        for field in ["parameters", "parameters_by_part", "depth", "width", "total_bits", "memory"] {
+        for field in
+            ["parameters", "parameters_dense", "parameters_by_part", "depth", "width", "total_bits", "memory"]
+        {
             assert_eq!(shown[field], built[field], "{field}");
         }
         let found = case.json(["eval", "m.byrote", "--random", "400"]);
@@ -62,6 +80,12 @@ fn random_facts_are_built_written_shown_and_evaluated() {
         let output = case.run(command);
         assert!(output.status.success() && output.stdout.len() > 100);
     }
+    // Text and JSON give the same totals.
+    let json = case.json(["show", "m.byrote"]);
+    let text = String::from_utf8(case.run(["show", "m.byrote"]).stdout).unwrap();
+    let line =
+        format!("{} non-zero, {} dense", grouped(&json["parameters"]), grouped(&json["parameters_dense"]));
+    assert!(text.contains(&line), "{line} in {text}");
     assert_eq!(case.names(), ["m.byrote"]);
 }
 
@@ -71,6 +95,10 @@ fn the_stories_are_memorized_and_the_network_speaks_words() {
     let built = case.json(["build", "kajitsuka2024", "--builtin", "100", "--out", "m", "--tries", "500"]);
     assert_eq!(built["verified"], built["contexts"]);
     assert!(built["contradictions"].as_u64().unwrap() > 0);
+    assert!(
+        built["parameters_by_part"]["label_table"].as_u64() > Some(0),
+        "labels of a text become tokens by a table"
+    );
     assert!(built["loss_nats"].is_null(), "a certain answer to an uncertain question has an infinite loss");
     let found = case.json(["eval", "m", "--builtin", "100"]);
     assert_eq!((&found["memorized"], &found["contexts"]), (&built["contexts"], &built["contexts"]));
@@ -160,8 +188,8 @@ fn wrong_options_and_damaged_files_are_one_line() {
         error(&case, &arguments)
     };
     for (arguments, says) in [
-        (&["--random", "20", "--tries", "0"][..], "--tries: 0"),
-        (&["--random", "20", "--method", "bounded", "--block", "0"], "--block: 0"),
+        (&["--random", "20", "--tries", "0"][..], "--tries: must be between 1 and"),
+        (&["--random", "20", "--method", "bounded", "--block", "0"], "--block: must be at least 1 (got 0)"),
         (&["--random", "20", "--block", "3"], "--method"),
         (&["--random", "20", "--lookup", "steps", "--method", "searched"], "--lookup"),
         (&["--random", "20", "--task", "s2s", "--pad"], "padding changes nothing"),

@@ -265,7 +265,8 @@ mod tests {
         assert_eq!(answer, Answer::Limits);
         assert!(sentence.contains("takes at least 2,634,363, which says nothing"), "{sentence}");
         assert!(
-            sentence.contains("2,643,283 (madden2024-average)") && sentence.contains("3,875 (kajitsuka2024)")
+            sentence.contains("2,643,283 (madden2024-average)")
+                && sentence.contains("10,787 (kajitsuka2024)")
         );
     }
 

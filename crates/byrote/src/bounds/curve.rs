@@ -16,7 +16,7 @@ use super::monotone::affordable;
 use super::row::{Bound, Kind, Order, Task};
 use super::situation::{CorpusFacts, Situation};
 use super::{dana2024, information, kajitsuka2024, kajitsuka2024_lower, madden2024, morris2025};
-use crate::model::{Mixer, Shape};
+use crate::model::{Counting, Mixer, Shape};
 use serde::Serialize;
 
 /// One bound as a line.
@@ -97,7 +97,9 @@ pub fn picture(situation: &Situation, fewest: u128, most: u128) -> Option<Pictur
         (hidden_layer, &|n| total(n, &|n| Shape { d_mlp: n, ..like })),
         (&dana2024::THEOREM1, &|n| total(n, &|n| attention_only(full, n))),
         (&dana2024::D2, &|n| total(n, &|n| attention_only(2, n))),
-        (&kajitsuka2024::EXACT, &|n| kajitsuka2024::exact_parameters(n, labels, omega, n_ctx)),
+        (&kajitsuka2024::EXACT, &|n| {
+            kajitsuka2024::exact_parameters(n, labels, omega, n_ctx).total(Counting::Dense)
+        }),
         (&kajitsuka2024::NEXT, &|n| n.isqrt()),
         (&kajitsuka2024_lower::LB_RELU, &kajitsuka2024_lower::lb_relu),
         (&information::LIMIT, &|n| information::min_parameters(n, labels, bits)),

@@ -20,11 +20,11 @@
 //! smallest token id. Whether a theorem applies is not decided here: each family asks the row of its bound, so the
 //! two cannot disagree. A corpus without contexts has no families, since there is nothing to store.
 
-use super::row::{Bound, Task, joined};
+use super::row::{Bound, Task, grouped, joined};
 use super::situation::{CorpusFacts, Situation};
 use super::{dana2024, kajitsuka2024, madden2024, mahdavi2024};
 use crate::model::shape::serialize_count;
-use crate::model::{Mixer, Shape};
+use crate::model::{Counting, Mixer, ParameterCount, Shape};
 use serde::Serialize;
 
 /// Whether a model of that size is known to hold the corpus.
@@ -50,9 +50,11 @@ pub struct Family {
     pub task: Task,
     /// Its dimensions, where it is one of the one-layer models.
     pub shape: Option<Shape>,
-    /// Its parameters, embedding included.
+    /// Its parameters, embedding included: all entries of all matrices (the dense count).
     #[serde(serialize_with = "serialize_count")]
     pub parameters: u128,
+    /// Both counts, if the paper counts only weights that are not zero.
+    pub counts: Option<ParameterCount>,
     /// Whether it is known to hold the corpus.
     pub guarantee: Guarantee,
     /// The condition, or the hypothesis that fails.
@@ -129,13 +131,19 @@ pub fn smallest(corpus: &CorpusFacts) -> Vec<Family> {
         let name = "attention alone, as wide as the context";
         families.push(one_layer("mahdavi2024", name, Association, shape, by(&mahdavi2024::THEOREM1)));
     }
+    let counts = kajitsuka2024::exact_parameters(n.into(), corpus.labels, omega, length);
     families.push(Family {
-        note: Some("needs exact arithmetic: deep, with weights of very many bits".into()),
+        note: Some(format!(
+            "{}; {} parameters if only non-zero weights count",
+            kajitsuka2024::EXACT_ONLY,
+            grouped(counts.total(Counting::Nonzero))
+        )),
+        counts: Some(counts),
         ..family(
             "kajitsuka2024",
             "square-root construction",
             Association,
-            (None, kajitsuka2024::exact_parameters(n.into(), corpus.labels, omega, length)),
+            (None, counts.total(Counting::Dense)),
             by(&kajitsuka2024::EXACT),
         )
     });
@@ -152,7 +160,7 @@ fn family(
     (shape, parameters): (Option<Shape>, u128),
     (guarantee, reason): (Guarantee, Option<String>),
 ) -> Family {
-    Family { key, name, task, shape, parameters, guarantee, reason, note: None }
+    Family { key, name, task, shape, parameters, counts: None, guarantee, reason, note: None }
 }
 
 #[cfg(test)]
@@ -176,8 +184,14 @@ mod tests {
         assert_eq!(parameters("madden2024-attention-16"), 2_698_997);
         // n = 2637, C = 900, omega = 1000, T = 9: U = 13,907,547 (24 bits), K = 26, kappa = 24 + 4 + 3 = 31;
         // 900 * 13,907,548 has 34 bits, b = 112, sqrt(24 * 112 * 2637) = 2662.4;
-        // 2662 + 104 + 93 + 6 + 1001 + 9 = 3875.
-        assert_eq!(parameters("kajitsuka2024"), 3875);
+        // 2662 + 104 + 93 + 6 = 2865 non-zero; b = 10 * 35 + 30 = 380, sqrt(68 * 380 * 2637) = 8254.7;
+        // 8254 + 570 + 53 = 8877 dense; 1001 + 9 scalars of the embedding, 900 labels.
+        let counts = find(&families, "kajitsuka2024").counts.unwrap();
+        assert_eq!(
+            (counts.nonzero, counts.dense, counts.embedding, counts.label_table),
+            (2865, 8877, 1010, 900)
+        );
+        assert_eq!(parameters("kajitsuka2024"), 10_787);
         for key in ["madden2024-attention", "madden2024-average", "kajitsuka2024", "lookup"] {
             assert_eq!(find(&families, key).guarantee, Guarantee::Proved);
         }

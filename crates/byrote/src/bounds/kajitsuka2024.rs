@@ -5,9 +5,21 @@
 //! words: the labels go into the bits of a few very long weights; identifying a context is cheap, and fetching its
 //! label is what costs.
 //!
-//! Ours, with every constant, the row `-exact`, sufficient: 2 sqrt(6 b n) + 4K + 3 kappa + 6 parameters, b = 3
-//! (1 + bl(C (R + 1))) + 7, and the embedding's scalars. bl is the bit length, R the number of possible ids, K
-//! and kappa the layers that square and reduce the id. See [`IdMap`] for the sizes that always suffice.
+//! Ours, with every constant, the row `-exact`, sufficient. With l = bl(C (R + 1)) the network has at most
+//!
+//! ```text
+//! nonzero  2 sqrt(6 b n) + 4K + 3 kappa + 6,         b = 3 (1 + l) + 7     entries that are not 0, as the paper counts
+//! dense    2 sqrt(17 b n) + 10 (K + kappa) + 53,     b = 10 (1 + l) + 30   all entries, as the other rows count
+//! ```
+//!
+//! parameters; on top come omega + 1 + T scalars of the embedding and a table of C labels. bl is the bit length, R the number
+//! of possible ids, K and kappa the layers that square and reduce the id. See [`IdMap`] for the sizes that always suffice. The
+//! row gives the dense count, since madden2024 and dana2024 count that way, and the other one in its note.
+//!
+//! Where the dense constants come from: the network has three channels, so a layer of one neuron has 2 * 3 + 1 + 3 = 10
+//! entries and one of two neurons 17, attention 4 * 9 = 36, the output 4. A block of the lookup is a layer of two neurons; a
+//! word of L bits takes L folds, one more neuron and two more layers, at most 10 L + 30; the last word takes 10, a bias alone
+//! 3, and 36 + 4 + 10 + 3 = 53. Blocks of isqrt(17 n / b) + 1 facts balance the two.
 //!
 //! The lower bounds with their constants are in [`kajitsuka2024_lower`](super::kajitsuka2024_lower).
 //!
@@ -27,8 +39,9 @@
 //! (ICLR 2025), abstract; version not marked.
 
 use super::monotone::affordable;
-use super::row::{Bound, Findings, Kind, Order, POSITIONS, Task};
+use super::row::{Bound, Findings, Kind, Order, POSITIONS, Task, grouped};
 use crate::bibliography::KAJITSUKA2024;
+use crate::model::{Counting, ParameterCount};
 
 pub(super) const OURS: &str = "construction and constants ours; order as in the abstract";
 
@@ -100,26 +113,39 @@ pub static EXACT: Bound = Bound {
     task: Task::Association,
     kind: Kind::Sufficient,
     order: Order::Exact,
-    expression: "k = 2 sqrt(6 b n) + 4K + 3 kappa + 6 + omega + 1 + T, b = 3 (1 + bl(C (R + 1))) + 7",
-    statement: "A deep transformer of width 3 in exact arithmetic, with very long weights, gives any n contexts \
-                their labels with this many parameters, embedding included; a search finds far smaller ones.",
+    expression: "k = 2 sqrt(17 b n) + 10 (K + kappa) + 53 + omega + 1 + T + C, b = 10 bl(C (R + 1)) + 40",
+    statement: "A deep transformer of width 3 in exact arithmetic, with very long weights, gives any n contexts their \
+                labels with this many parameters, embedding and label table included; a search finds far smaller ones.",
     needs: "a corpus, or a parameter count with a vocabulary and a context length",
     paper: &KAJITSUKA2024,
     place: OURS,
     judge: |s| {
         let known = s.parameters.zip(s.labels()).zip(s.vocabulary().zip(s.longest_context()));
+        let for_corpus = s
+            .corpus
+            .as_ref()
+            .map(|c| exact_parameters(c.contexts.into(), c.labels, c.d_vocab, c.longest_context()));
         Ok(Findings {
             contexts: known
-                .and_then(|((k, c), (omega, t))| affordable(k.into(), |n| exact_parameters(n, c, omega, t)))
+                .and_then(|((k, c), (omega, t))| {
+                    affordable(k.into(), |n| exact_parameters(n, c, omega, t).total(Counting::Dense))
+                })
                 .map(Into::into),
-            required_parameters: s.corpus.as_ref().map(|c| {
-                exact_parameters(c.contexts.into(), c.labels, c.d_vocab, c.longest_context()).into()
+            required_parameters: for_corpus.map(|count| count.total(Counting::Dense).into()),
+            note: Some(match for_corpus {
+                Some(count) => format!(
+                    "{EXACT_ONLY}; {} parameters if only non-zero weights count",
+                    grouped(count.total(Counting::Nonzero))
+                ),
+                None => EXACT_ONLY.into(),
             }),
-            note: Some("needs exact arithmetic: deep, with weights of very many bits".into()),
             ..Findings::default()
         })
     },
 };
+
+/// What to know before using the construction.
+pub(super) const EXACT_ONLY: &str = "needs exact arithmetic: deep, with weights of very many bits";
 
 /// Sizes of the contextual map at which some table and modulus are certain to give n contexts distinct ids.
 ///
@@ -165,22 +191,32 @@ impl IdMap {
     }
 }
 
-/// The guarantee of the construction for given sizes, embedding apart: 2 sqrt(6 b n) + 4K + 3 kappa + 6.
-pub fn ub_params(n: u128, labels: u64, map: &IdMap) -> u128 {
+/// The most parameters that the network takes for given sizes, without embedding and label table.
+pub fn ub_params(counting: Counting, n: u128, labels: u64, map: &IdMap) -> u128 {
     let labels = u128::from(labels.max(1));
     let bits = match map.ids.checked_add(1).and_then(|ids| labels.checked_mul(ids)) {
         Some(keys) => bit_length(keys),
         None => bit_length(labels) + map.id_bits + 1,
     };
-    let an_entry = u128::from(3 * (1 + bits) + 7);
-    n.saturating_mul(24 * an_entry).isqrt() + u128::from(4 * map.square_layers + 3 * map.fold_layers + 6)
+    let (a_block, an_entry, rest) = match counting {
+        Counting::Nonzero => (6, 3 * (1 + bits) + 7, 4 * map.square_layers + 3 * map.fold_layers + 6),
+        Counting::Dense => (17, 10 * (1 + bits) + 30, 10 * (map.square_layers + map.fold_layers) + 53),
+    };
+    n.saturating_mul(4 * a_block * u128::from(an_entry)).isqrt() + u128::from(rest)
 }
 
-/// Parameters that suffice for any `n` contexts: the guarantee, and a scalar for each token, the padding and
-/// each position.
-pub fn exact_parameters(n: u128, labels: u64, omega: u64, length: u64) -> u128 {
-    let embedding = u128::from(omega) + 1 + u128::from(length);
-    ub_params(n, labels, &IdMap::sufficient(n, labels, omega, length)) + embedding
+/// Parameters that suffice for any `n` contexts. The embedding has a scalar for each token, the padding and each position.
+///
+/// Each convention has its own best block size, so the two counts belong to two networks of the same kind.
+pub fn exact_parameters(n: u128, labels: u64, omega: u64, length: u64) -> ParameterCount {
+    let map = IdMap::sufficient(n, labels, omega, length);
+    let network = |counting| ub_params(counting, n, labels, &map);
+    ParameterCount {
+        nonzero: network(Counting::Nonzero),
+        dense: network(Counting::Dense),
+        embedding: u128::from(omega) + 1 + u128::from(length),
+        label_table: labels.into(),
+    }
 }
 
 fn bit_length(x: u128) -> u32 {
@@ -199,13 +235,23 @@ mod tests {
         // N = 100, C = 10, R = 1384, K = 8, kappa = 14: C (R + 1) = 13,850 has 14 bits, b = 52,
         // sqrt(24 * 52 * 100) = 353.27, 353 + 32 + 42 + 6 = 433, the tabulated worst case.
         assert_eq!(
-            ub_params(100, 10, &IdMap { ids: 1384, id_bits: 11, square_layers: 8, fold_layers: 14 }),
+            ub_params(
+                Counting::Nonzero,
+                100,
+                10,
+                &IdMap { ids: 1384, id_bits: 11, square_layers: 8, fold_layers: 14 }
+            ),
             433
         );
         // N = 1000: R = 60,217, K = 10, kappa = 12: 602,180 has 20 bits, b = 70, sqrt(1,680,000) = 1296.1,
         // 1296 + 40 + 36 + 6 = 1378.
         assert_eq!(
-            ub_params(1000, 10, &IdMap { ids: 60_217, id_bits: 16, square_layers: 10, fold_layers: 12 }),
+            ub_params(
+                Counting::Nonzero,
+                1000,
+                10,
+                &IdMap { ids: 60_217, id_bits: 16, square_layers: 10, fold_layers: 12 }
+            ),
             1378
         );
     }
@@ -216,8 +262,10 @@ mod tests {
         // 20,009 has 18 bits, b = 64, sqrt(24 * 64 * 100) = 391.9; 391 + 68 + 66 + 6 = 531, and 59 scalars.
         let map = IdMap::sufficient(100, 10, 50, 8);
         assert_eq!(map, IdMap { ids: 20_008, id_bits: 15, square_layers: 17, fold_layers: 22 });
-        assert_eq!(ub_params(100, 10, &map), 531);
-        assert_eq!(exact_parameters(100, 10, 50, 8), 590);
+        // Dense: b = 10 * 19 + 30 = 220, sqrt(68 * 220 * 100) = 1223.1; 1223 + 10 * 39 + 53 = 1666.
+        let count = exact_parameters(100, 10, 50, 8);
+        assert_eq!(count, ParameterCount { nonzero: 531, dense: 1666, embedding: 59, label_table: 10 });
+        assert_eq!(Counting::ALL.map(|c| count.total(c)), [600, 1735]);
     }
 
     #[test]
@@ -256,24 +304,29 @@ mod tests {
             n in 1u128..1 << 90, more in 0u128..1 << 90, labels in 2u64..100_000, omega in 1u64..100_000,
             t in 1u64..10_000,
         ) {
-            let k = exact_parameters(n, labels, omega, t);
-            prop_assert!(exact_parameters(n + more, labels, omega, t) >= k);
-            prop_assert!(lb_relu(n) <= k);
-            prop_assert!(lb_hardmax(n, n, t) <= k);
+            let count = exact_parameters(n, labels, omega, t);
+            for counting in Counting::ALL {
+                let k = count.total(counting);
+                prop_assert!(exact_parameters(n + more, labels, omega, t).total(counting) >= k);
+                prop_assert!(lb_relu(n) <= k);
+                prop_assert!(lb_hardmax(n, n, t) <= k);
+            }
+            prop_assert!(count.nonzero <= count.dense);
         }
 
         #[test]
         fn a_budget_of_what_n_contexts_take_holds_n_and_no_more_than_it_pays_for(n in 1u128..1 << 90) {
-            let k = exact_parameters(n, 50, 50, 8);
+            let cost = |n| exact_parameters(n, 50, 50, 8).total(Counting::Dense);
+            let k = cost(n);
             let parameters = Some(u64::try_from(k).unwrap());
             let s = Situation { parameters, d_vocab: Some(50), n_ctx: Some(8), ..Situation::default() };
             let held = EXACT.evaluate(&s).contexts.unwrap().count().unwrap();
-            prop_assert!(held >= n && exact_parameters(held + 1, 50, 50, 8) > k);
+            prop_assert!(held >= n && cost(held + 1) > k);
         }
 
         #[test]
         fn formulas_take_any_number(a in any_size(), b in any_size(), c in any_size(), d in any_size()) {
-            prop_assert!(exact_parameters(a.into(), b, c, d) > u128::from(c));
+            prop_assert!(exact_parameters(a.into(), b, c, d).total(Counting::Nonzero) > u128::from(c));
         }
     }
 }

@@ -8,12 +8,14 @@
 pub mod activation;
 pub mod config;
 pub(crate) mod container;
+pub mod counting;
 pub mod file;
 pub mod reference;
 pub mod shape;
 pub mod weights;
 
 pub use config::{Config, Hidden, Kind, Positions, Preset, Tensor};
+pub use counting::{Counting, ParameterCount};
 pub use file::{ModelFile, Precision};
 pub use shape::{Activation, Mixer, ParametersByKind, Shape};
 pub use weights::{Init, Model};

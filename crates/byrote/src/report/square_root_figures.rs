@@ -1,6 +1,9 @@
-//! Figures of the square-root construction (kajitsuka2024): parameters and bits against facts, and the fold it rests on.
+//! The figures of the square-root construction: parameters and bits against facts, and the fold it rests on.
+//!
+//! Parameters are counted under both conventions ([`Counting`]), tables included. Beside constructions whose size is linear
+//! in the facts, which count all entries, the dense count is the comparable one.
 
-use crate::construct::kajitsuka2024::Tally;
+use crate::model::{Counting, ParameterCount};
 use crate::output::{csv_field, csv_text};
 use byrote_figures::{Axis, Figure, Line};
 use serde::Serialize;
@@ -10,18 +13,16 @@ use serde::Serialize;
 pub struct ScalingRow {
     /// What was memorized.
     pub data: String,
-    /// N.
+    /// N: facts.
     pub samples: u64,
-    /// C.
+    /// C: labels.
     pub labels: u64,
-    /// Parameters of the bounded memory, without the embedding.
-    pub bounded: u64,
-    /// An upper bound on them for any data with the same ids.
+    /// Parameters of the bounded memory.
+    pub bounded: ParameterCount,
+    /// The non-zero parameters, tables included, that it never exceeds on any data with the same ids.
     pub guarantee: u64,
-    /// Parameters of the searched memory, without the embedding.
-    pub searched: u64,
-    /// Scalars of the embedding.
-    pub embedding: u64,
+    /// Parameters of the searched memory.
+    pub searched: ParameterCount,
     /// Layers of the smaller network.
     pub depth: u64,
     /// Bits of its longest weight.
@@ -34,6 +35,36 @@ pub struct ScalingRow {
     pub lower_bound: u64,
     /// The smallest one-layer transformers for the same facts.
     pub linear: Vec<LinearSize>,
+}
+
+/// The smallest N with fewer parameters than facts, for each convention.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Crossings {
+    /// Counting weights that are not zero.
+    pub nonzero: u64,
+    /// Counting all entries.
+    pub dense: u64,
+}
+
+impl Crossings {
+    /// The crossing of a convention.
+    pub fn of(&self, counting: Counting) -> u64 {
+        match counting {
+            Counting::Nonzero => self.nonzero,
+            Counting::Dense => self.dense,
+        }
+    }
+
+    /// Both in a sentence.
+    pub fn sentence(&self) -> String {
+        use super::numbers::thousands;
+        format!(
+            "Fewer parameters than facts from N = {} on counting non-zero weights, and from N = {} on counting all entries; \
+             embedding and label table included, found by bisection to within 1%.",
+            thousands(self.nonzero),
+            thousands(self.dense)
+        )
+    }
 }
 
 /// A construction whose size is linear in the facts.
@@ -50,9 +81,14 @@ pub struct LinearSize {
 }
 
 impl ScalingRow {
-    /// The smaller of the two memories.
-    pub fn parameters(&self) -> u64 {
-        self.bounded.min(self.searched)
+    /// The memory of the fewer non-zero parameters.
+    pub fn smaller(&self) -> &ParameterCount {
+        if self.searched.nonzero <= self.bounded.nonzero { &self.searched } else { &self.bounded }
+    }
+
+    /// The parameters of the smaller memory, tables included.
+    pub fn parameters(&self, counting: Counting) -> u64 {
+        u64::try_from(self.smaller().total(counting)).unwrap_or(u64::MAX)
     }
 
     /// The linear construction with this key.
@@ -61,20 +97,12 @@ impl ScalingRow {
     }
 
     /// The constant before sqrt N.
-    pub fn per_root(&self) -> f64 {
-        self.parameters() as f64 / (self.samples as f64).sqrt()
-    }
-
-    /// Sets the counts of the smaller network.
-    pub fn weigh(&mut self, tally: Tally, embedding: Tally) {
-        self.embedding = embedding.parameters as u64;
-        self.depth = tally.depth as u64;
-        self.largest_weight_bits = tally.largest_bits as u64;
-        self.total_bits = (tally.fixed_bits + embedding.fixed_bits) as u64;
+    pub fn per_root(&self, counting: Counting) -> f64 {
+        self.parameters(counting) as f64 / (self.samples as f64).sqrt()
     }
 }
 
-/// Writes the table as CSV.
+/// Writes the table as CSV. All parameters include embedding and label table, which are listed as well.
 pub fn scaling_csv(rows: &[ScalingRow]) -> String {
     let names: Vec<&str> =
         rows.first().map_or(Vec::new(), |r| r.linear.iter().map(|l| l.key.as_str()).collect());
@@ -82,11 +110,13 @@ pub fn scaling_csv(rows: &[ScalingRow]) -> String {
         "data",
         "samples",
         "labels",
-        "bounded",
-        "guarantee",
-        "searched",
+        "bounded_nonzero",
+        "bounded_dense",
+        "guarantee_nonzero",
+        "searched_nonzero",
+        "searched_dense",
         "embedding",
-        "parameters_per_sqrt_n",
+        "label_table",
         "depth",
         "largest_weight_bits",
         "total_bits",
@@ -98,11 +128,13 @@ pub fn scaling_csv(rows: &[ScalingRow]) -> String {
             r.data.clone(),
             r.samples.to_string(),
             r.labels.to_string(),
-            r.bounded.to_string(),
+            r.bounded.total(Counting::Nonzero).to_string(),
+            r.bounded.total(Counting::Dense).to_string(),
             r.guarantee.to_string(),
-            r.searched.to_string(),
-            r.embedding.to_string(),
-            format!("{:.3}", r.per_root()),
+            r.searched.total(Counting::Nonzero).to_string(),
+            r.searched.total(Counting::Dense).to_string(),
+            r.smaller().embedding.to_string(),
+            r.smaller().label_table.to_string(),
             r.depth.to_string(),
             r.largest_weight_bits.to_string(),
             r.total_bits.to_string(),
@@ -119,13 +151,13 @@ fn curve(rows: &[ScalingRow], of: impl Fn(&ScalingRow) -> f64) -> Vec<(f64, f64)
     rows.iter().map(|r| (r.samples as f64, of(r))).collect()
 }
 
-/// The smallest size with more facts than parameters.
-pub fn crossover(rows: &[ScalingRow]) -> Option<u64> {
-    rows.iter().filter(|r| r.parameters() < r.samples).map(|r| r.samples).min()
-}
-
-/// Draws parameters against facts.
-pub fn scaling_figure(rows: &[ScalingRow]) -> Figure {
+/// Parameters against facts, under both conventions.
+pub fn scaling_figure(rows: &[ScalingRow], crossings: &Crossings) -> Figure {
+    let total = |count: &ParameterCount, counting| count.total(counting) as f64;
+    let memory = |key: &str, label: &str, counting, count: fn(&ScalingRow) -> &ParameterCount| {
+        let line = Line::new(key, label, curve(rows, |r| total(count(r), counting)));
+        line.with_markers()
+    };
     let mut figure = Figure::new(
         "Parameters against facts: the square root, built and verified",
         Axis::log("facts N"),
@@ -134,15 +166,15 @@ pub fn scaling_figure(rows: &[ScalingRow]) -> Figure {
     .subtitle(
         "Random contexts of 1 to 8 tokens out of 50, one of 10 labels each. Every fact verified in exact arithmetic.",
     )
-    .line(
-        Line::new("kajitsuka2024", "kajitsuka2024, searched", curve(rows, |r| r.searched as f64))
-            .with_markers(),
-    )
-    .line(
-        Line::new("kajitsuka2024-exact", "kajitsuka2024, bounded", curve(rows, |r| r.bounded as f64))
-            .with_markers(),
-    )
-    .line(Line::new("kajitsuka2024-guarantee", "bounded, worst case", curve(rows, |r| r.guarantee as f64)))
+    .line(memory("kajitsuka2024", "searched, non-zero", Counting::Nonzero, |r| &r.searched))
+    .line(memory("kajitsuka2024-dense", "searched, dense", Counting::Dense, |r| &r.searched))
+    .line(memory("kajitsuka2024-exact", "bounded, non-zero", Counting::Nonzero, |r| &r.bounded))
+    .line(memory("kajitsuka2024-exact-dense", "bounded, dense", Counting::Dense, |r| &r.bounded))
+    .line(Line::new(
+        "kajitsuka2024-guarantee",
+        "bounded, worst case, non-zero",
+        curve(rows, |r| r.guarantee as f64),
+    ))
     .line(Line::new("identity", "one parameter per fact", curve(rows, |r| r.samples as f64)))
     .line(Line::new(
         "kajitsuka2024-lb-hardmax",
@@ -155,13 +187,15 @@ pub fn scaling_figure(rows: &[ScalingRow]) -> Figure {
         let line = Line::new(key.clone(), name.clone(), curve(rows, cost));
         figure = figure.line(if proved { line } else { line.dashed() });
     }
-    if let Some(n) = crossover(rows) {
-        figure = figure.vertical(n as f64, "fewer parameters than facts");
+    for counting in Counting::ALL {
+        let label = format!("fewer {counting} parameters than facts");
+        figure = figure.vertical(crossings.of(counting) as f64, label);
     }
     figure
         .dash_key("built, or proved for these data", "the size it would have: proved for contexts of one length")
         .caption(
-            "Without the embedding of kajitsuka2024 (58 scalars). Parameters are saved, not storage: its weights are long, and \
+            "Embedding (58 scalars) and label table included. Dense: all entries of all matrices, as madden2024 and \
+             dana2024 count. Non-zero: as kajitsuka2024 counts. Parameters are saved, not storage: the weights are long, and \
              together they have more bits than the labels (N log2 C).",
         )
 }
@@ -208,15 +242,16 @@ pub fn fold_figure() -> Figure {
 mod tests {
     use super::*;
 
-    fn row(samples: u64, bounded: u64, searched: u64) -> ScalingRow {
+    fn row(samples: u64, bounded: u128, searched: u128) -> ScalingRow {
+        let count =
+            |nonzero: u128| ParameterCount { nonzero, dense: 3 * nonzero, embedding: 58, label_table: 0 };
         ScalingRow {
             data: "random".into(),
             samples,
             labels: 10,
-            bounded,
-            guarantee: bounded + 100,
-            searched,
-            embedding: 58,
+            bounded: count(bounded),
+            guarantee: bounded as u64 + 158,
+            searched: count(searched),
             depth: 100,
             largest_weight_bits: 40,
             total_bits: 5000,
@@ -234,23 +269,23 @@ mod tests {
     }
 
     #[test]
-    fn the_table_and_the_figure_hold_every_size() {
+    fn the_table_and_the_figure_hold_every_size_and_both_counts() {
         let rows = [row(100, 285, 274), row(10_000, 2700, 1700)];
         let csv = scaling_csv(&rows);
         assert_eq!(csv.lines().count(), 3);
-        assert!(
-            csv.contains("random,10000,10,2700,2800,1700,58,17.000,") && csv.ends_with(",3,510000,80000\n")
-        );
-        let figure = scaling_figure(&rows);
+        assert!(csv.contains("random,10000,10,2758,8158,2858,1758,5158,58,0,100,"), "{csv}");
+        assert!(csv.ends_with(",3,510000,80000\n"));
+        assert_eq!(Counting::ALL.map(|c| rows[1].parameters(c)), [1758, 5158]);
+        let crossings = Crossings { nonzero: 410, dense: 2_400 };
+        assert!(crossings.sentence().contains("N = 410") && crossings.sentence().contains("N = 2,400"));
+        let figure = scaling_figure(&rows, &crossings);
         let dashed: Vec<&str> = figure.lines.iter().filter(|l| l.dashed).map(|l| l.key.as_str()).collect();
         assert_eq!(dashed, ["dana2024-d2"], "what is not proved for these data");
         let svg = figure.to_svg().unwrap();
-        for words in
-            ["kajitsuka2024, searched", "madden2024-attention by name", "Parameters are saved, not storage"]
+        for words in ["searched, dense", "madden2024-attention by name", "Parameters are saved, not storage"]
         {
             assert!(svg.contains(words), "{words}");
         }
-        assert_eq!((crossover(&rows), crossover(&rows[..1])), (Some(10_000), None));
         let bits = bits_figure(&rows);
         assert_eq!(bits.lines[0].points, [(100.0, 5000.0), (10_000.0, 5000.0)]);
         assert!(bits.to_svg().is_ok());

@@ -2,7 +2,7 @@
 
 use crate::args::Common;
 use crate::corpus_args::CorpusArgs;
-use crate::exact;
+use crate::exact::{self, grouped};
 use crate::interrupt;
 use crate::progress::Terminal;
 use crate::ui::{self, Table, thousands, thousands_f64};
@@ -11,6 +11,7 @@ use byrote::construct::kajitsuka2024::{
     Attention, Built, ExactFile, Goal, Labelled, Lookup, Memory, Method, Settings, Switches, build, pairs,
 };
 use byrote::corpus::{Corpus, Source};
+use byrote::model::Counting;
 use byrote::{Error, Result};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
@@ -26,7 +27,8 @@ pub const EXAMPLES: &str = "Examples:
   byrote build kajitsuka2024 --random 1000 --lengths 8..8 --task s2s --attention bidirectional
 
 A context is labelled with its most frequent next token. The network saves parameters, not storage: its weights are
-long, and together they have more bits than a plain table of the labels.";
+long, and together they have more bits than a plain table of the labels. Parameters are counted in two ways: weights
+that are not zero, as the paper does, and all entries of all matrices (dense), as the other papers do.";
 
 #[derive(Debug, Args)]
 pub struct Kajitsuka2024Command {
@@ -35,26 +37,26 @@ pub struct Kajitsuka2024Command {
     /// Instead of a corpus: labelled sequences, as .jsonl with the fields "sequence" and "label", or .tsv
     #[arg(long, value_name = "FILE", conflicts_with_all = ["paths", "builtin", "random", "merge"])]
     pub pairs: Option<PathBuf>,
-    /// The memory: bounded has a worst-case guarantee, searched is smaller, looped ties its weights [default: the smaller
+    /// The memory: bounded has a worst-case guarantee, searched is smaller, looped shares its weights [default: the smaller
     /// of the first two]
     #[arg(long, value_name = "WHICH", help_heading = "Construction")]
     pub method: Option<MemoryArg>,
-    /// One label a sequence, or one a position
+    /// One label per sequence, or one per position
     #[arg(long, value_name = "TASK", default_value = "next", help_heading = "Construction")]
     pub task: TaskArg,
     /// What a position sees
     #[arg(long, value_name = "WHICH", default_value = "causal", help_heading = "Construction")]
     pub attention: AttentionArg,
-    /// Fill sequences up to the longest: fewer parameters where lengths differ, one token more
+    /// Pad sequences to the longest length: fewer parameters if lengths differ, one more token
     #[arg(long, help_heading = "Construction")]
     pub pad: bool,
-    /// The lookup of the bounded memory: two neurons a block, or one and a few folds [default: the cheaper]
+    /// The lookup of the bounded memory: two neurons per block, or one and a few folds [default: the cheaper]
     #[arg(long, value_name = "WHICH", help_heading = "Construction")]
     pub lookup: Option<LookupArg>,
-    /// Facts a block of the bounded or looped memory [default: the best; looped: 512]
+    /// Facts per block of the bounded or looped memory [default: the best; looped: 512]
     #[arg(long, allow_negative_numbers = true, value_name = "M", help_heading = "Construction")]
     pub block: Option<usize>,
-    /// Hashes tried a block by the searched memory: more tries, fewer parameters
+    /// Hashes that the searched memory tries per block: more tries, fewer parameters
     #[arg(
         long,
         allow_negative_numbers = true,
@@ -77,9 +79,9 @@ pub enum MemoryArg {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum TaskArg {
-    /// One label a sequence
+    /// One label per sequence
     Next,
-    /// One label a position: sequence to sequence
+    /// One label per position: sequence to sequence
     S2s,
 }
 
@@ -112,17 +114,20 @@ impl Kajitsuka2024Command {
 
     fn settings(&self, seed: u64) -> Result<Settings> {
         if self.tries == 0 || self.tries > 1 << 32 {
-            return Err(Error::setting("tries", format!("{}; from 1 to {}", self.tries, 1u64 << 32)));
+            return Err(Error::setting(
+                "tries",
+                format!("must be between 1 and {} (got {})", 1u64 << 32, self.tries),
+            ));
         }
         if self.block == Some(0) {
-            return Err(Error::setting("block", "0; at least 1"));
+            return Err(Error::setting("block", "must be at least 1 (got 0)"));
         }
         let searches = matches!(self.method, None | Some(MemoryArg::Searched));
-        for (name, given) in [("--block", self.block.is_some()), ("--lookup", self.lookup.is_some())] {
+        for (name, given) in [("block", self.block.is_some()), ("lookup", self.lookup.is_some())] {
             if given && searches {
                 return Err(Error::setting(
                     name,
-                    "is of the bounded and the looped memory; name one with --method",
+                    "applies to the bounded and the looped memory only; choose one with `method = bounded` or `method = looped`",
                 ));
             }
         }
@@ -142,7 +147,7 @@ impl Kajitsuka2024Command {
         })
     }
 
-    /// The samples, the corpus they come from where there is one, and how many contexts contradict themselves.
+    /// The samples, the corpus they come from if there is one, and the number of contradictory contexts.
     fn samples(&self, common: &Common) -> Result<(Labelled, Option<Corpus>, u64)> {
         let switches = self.switches();
         if let Some(path) = &self.pairs {
@@ -179,7 +184,7 @@ impl Kajitsuka2024Command {
 pub fn run(args: &Kajitsuka2024Command, common: &Common) -> Result<ExitCode> {
     let begun = Instant::now();
     let settings = args.settings(common.seed)?;
-    // Before the work: a place that cannot be written to is told at once.
+    // Before the work, so that an output that cannot be written is reported at once.
     if let Some(path) = &args.out {
         interrupt::clean_up_beside(path);
         byrote::output::OutputFile::create(path)?;
@@ -200,7 +205,8 @@ pub fn run(args: &Kajitsuka2024Command, common: &Common) -> Result<ExitCode> {
     if let Some(path) = &args.out {
         file.save(path)?;
     }
-    let report = Report { labelled: &labelled, corpus: corpus.as_ref(), contradictions, built: &built };
+    let corpus = corpus.as_ref();
+    let report = Report { file: &file, labelled: &labelled, corpus, contradictions, built: &built };
     if common.json {
         let mut object = report.json();
         object["seed"] = json!(common.seed);
@@ -217,6 +223,7 @@ pub fn run(args: &Kajitsuka2024Command, common: &Common) -> Result<ExitCode> {
 }
 
 struct Report<'a> {
+    file: &'a ExactFile,
     labelled: &'a Labelled,
     corpus: Option<&'a Corpus>,
     contradictions: u64,
@@ -225,7 +232,7 @@ struct Report<'a> {
 
 impl Report<'_> {
     fn json(&self) -> Value {
-        let mut object = exact::counts(&self.built.model);
+        let mut object = json!(self.file.size());
         let samples = self.labelled.samples.len();
         let deterministic = self.contradictions == 0;
         object["method"] = json!("kajitsuka2024");
@@ -239,14 +246,16 @@ impl Report<'_> {
         object["ids"] = json!(self.built.ids);
         object["retries"] = json!(self.built.effort.tables.saturating_sub(1));
         object["guarantee"] = json!(self.built.guarantee);
-        let candidates =
-            self.built.candidates.iter().map(|(m, p)| json!({"memory": m.name(), "parameters": p}));
+        let candidates = self.built.candidates.iter().map(|(m, p)| {
+            let [nonzero, dense] = Counting::ALL.map(|c| p.total(c));
+            json!({"memory": m.name(), "parameters": nonzero, "parameters_dense": dense})
+        });
         object["candidates"] = json!(candidates.collect::<Vec<_>>());
         object["information_bits"] = json!(self.information_bits());
         object["memorized"] = json!(self.built.verified);
         object["accuracy"] = json!(1.0);
-        // The network answers with one token: certain, so right without loss where there is one next token, and with an
-        // infinite loss elsewhere, which JSON calls null.
+        // The network gives its answer probability 1, so its loss is 0 where there is one next token and infinite, which JSON
+        // writes as null, elsewhere.
         object["memorized_distribution"] = json!(samples as u64 - self.contradictions);
         object["loss_nats"] = if deterministic { json!(0.0) } else { Value::Null };
         object["gap_nats"] = if deterministic { json!(0.0) } else { Value::Null };
@@ -256,7 +265,7 @@ impl Report<'_> {
         object
     }
 
-    /// N log2 C: what any memory must hold.
+    /// N log2 C: the bits that any memory must hold.
     fn information_bits(&self) -> f64 {
         let samples = &self.labelled.samples;
         samples.len() as f64 * f64::from(samples.task().labels).log2()
@@ -264,37 +273,53 @@ impl Report<'_> {
 
     fn human(&self, title: &str, seconds: f64) -> String {
         let (model, samples) = (&self.built.model, &self.labelled.samples);
-        let (tally, embedding) = (model.network.tally(), model.network.embedding());
+        let (tally, count) = (model.network.tally(), self.file.parameters());
         let n = samples.len();
         let mut out = format!(
-            "{title}: kajitsuka2024, {}, {} parameters for {} facts\n\n",
+            "{title}: kajitsuka2024, {}, {} non-zero parameters ({} dense) for {} facts\n\n",
             model.method.name(),
-            thousands(tally.parameters as u64),
+            grouped(count.total(Counting::Nonzero)),
+            grouped(count.total(Counting::Dense)),
             thousands(n as u64)
         );
         let mut table = Table::new(
             &[
                 "verified",
                 &thousands(self.built.verified as u64),
-                "of all samples, exactly, by both evaluators",
+                "samples, all of them, exactly, by both evaluators",
             ],
             &[0, 2],
         );
-        let per_root = tally.parameters as f64 / (n as f64).sqrt();
         let mut row = |name: &str, value: String, note: String| table.row(vec![name.into(), value, note]);
-        row(
-            "parameters",
-            thousands(tally.parameters as u64),
-            format!(
-                "and {} scalars of the embedding; {per_root:.1} sqrt N, {:.3} a fact",
-                thousands(embedding.parameters as u64),
-                tally.parameters as f64 / n as f64
+        let tables = match count.label_table {
+            0 => format!("{} of the embedding", grouped(count.embedding)),
+            entries => format!(
+                "{} of the embedding and {} of the label table",
+                grouped(count.embedding),
+                grouped(entries)
             ),
-        );
+        };
+        for counting in Counting::ALL {
+            let total = count.total(counting);
+            let (name, what) = match counting {
+                Counting::Nonzero => ("parameters", "weights that are not 0"),
+                Counting::Dense => ("dense", "entries of all matrices"),
+            };
+            let note = format!(
+                "{} {what}, {tables}; {:.3} per fact",
+                grouped(count.network(counting)),
+                total as f64 / n as f64
+            );
+            row(name, grouped(total), note);
+        }
         if model.method == Method::Bounded
             && let Some(guarantee) = self.built.guarantee
         {
-            row("guarantee", thousands(guarantee as u64), "on any data with these ids".into());
+            row(
+                "guarantee",
+                grouped(guarantee),
+                "non-zero parameters at most, on any data with these ids".into(),
+            );
         }
         row("labels", thousands(samples.task().labels), contradictions(self.contradictions, self.corpus));
         row(
@@ -303,7 +328,7 @@ impl Report<'_> {
             format!("of at most {} neurons on {} channels", model.network.width(), model.network.channels()),
         );
         row("longest weight", thousands(tally.largest_bits as u64), "bits".into());
-        let (bits, least) = (tally.fixed_bits + embedding.fixed_bits, self.information_bits());
+        let (bits, least) = (self.file.size().total_bits, self.information_bits());
         let note = match least > 0.0 {
             true => format!(
                 "bits, {:.1} times the {} of the labels alone",
@@ -316,7 +341,7 @@ impl Report<'_> {
         row("seconds", format!("{seconds:.2}"), "building and verifying".into());
         out += &table.render();
         let _ = write!(out, "\n{}", exact::parts(&model.network).render());
-        out += "\nParameters are saved, not storage: a plain table of the labels is shorter than these weights.\n";
+        out += "\nThe network saves parameters, not storage: a plain table of the labels has fewer bits than these weights.\n";
         out
     }
 }
@@ -325,6 +350,8 @@ fn contradictions(n: u64, corpus: Option<&Corpus>) -> String {
     match (n, corpus) {
         (_, None) => String::new(),
         (0, _) => "every context has one next token".into(),
-        (n, _) => format!("{} contexts have several next tokens: the most frequent is learnt", thousands(n)),
+        (n, _) => {
+            format!("{} contexts have several next tokens; the most frequent one is memorized", thousands(n))
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{Job, Made};
 use crate::args::Common;
+use crate::exact::grouped;
 use crate::interrupt;
 use crate::progress::Terminal;
 use crate::reporting::{command_line, write_page};
@@ -10,17 +11,19 @@ use byrote::bounds::CorpusFacts;
 use byrote::bounds::families::{self, Guarantee};
 use byrote::bounds::kajitsuka2024_lower::lb_hardmax;
 use byrote::construct::kajitsuka2024::corpus_task::from_contexts;
-use byrote::construct::kajitsuka2024::{Attention, Built, Goal, Memory, Method, Settings, Switches, build};
+use byrote::construct::kajitsuka2024::crossing::measured_crossing;
+use byrote::construct::kajitsuka2024::{Attention, Built, Goal, Memory, Settings, Switches, build};
 use byrote::corpus::random::Associations;
 use byrote::corpus::{ContextRule, Corpus, Options, Outputs, Source, Window};
 use byrote::figures::Figure;
+use byrote::model::Counting;
 use byrote::output::OutputFile;
 use byrote::report::papers::kajitsuka2024;
 use byrote::report::square_root_figures::{
-    LinearSize, ScalingRow, bits_figure, crossover, fold_figure, scaling_csv, scaling_figure,
+    Crossings, LinearSize, ScalingRow, bits_figure, fold_figure, scaling_csv, scaling_figure,
 };
 use byrote::{Error, Result};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -61,17 +64,21 @@ pub fn scaling(job: &Job<'_>) -> Result<Made> {
     }
     let source = Source::Stories { documents: STORIES, seed: common.seed };
     let stories = row(format!("stories {STORIES}"), &source, Window::default(), common)?;
-    let figures = [("scaling", scaling_figure(&rows)), ("bits", bits_figure(&rows))];
-    let crossover = crossover(&rows);
+    let crossings = crossings(common)?;
+    let figures = [("scaling", scaling_figure(&rows, &crossings)), ("bits", bits_figure(&rows))];
+    let drawn: Vec<Figure> = figures.iter().map(|f| f.1.clone()).collect();
+    let (page, found) = kajitsuka2024::scaling(&rows, &stories, &crossings, &drawn, &command_line())?;
     let json = json!({
         "seed": common.seed,
         "rows": rows,
         "stories": stories,
-        "fewer_parameters_than_facts_from": crossover,
+        "fewer_parameters_than_facts_from": crossings,
+        "laws": found,
         "seconds": begun.elapsed().as_secs_f64(),
     });
-    let drawn: Vec<Figure> = figures.iter().map(|f| f.1.clone()).collect();
-    let page = kajitsuka2024::scaling(&rows, &stories, &drawn, &command_line())?;
+    let lines: Vec<&str> =
+        found["lines"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let text = human(&rows, &stories, &lines);
     rows.push(stories);
     let table = job.out.join("scaling.csv");
     OutputFile::write(&table, scaling_csv(&rows).as_bytes())?;
@@ -80,7 +87,14 @@ pub fn scaling(job: &Job<'_>) -> Result<Made> {
         files.extend(write(&figure, job.out, name)?);
     }
     files.push(write_page(job.out, &page)?);
-    Ok(Made { text: human(&rows, crossover), json, files })
+    Ok(Made { text, json, files })
+}
+
+/// From how many facts on there are fewer parameters than facts, for each convention.
+fn crossings(common: &Common) -> Result<Crossings> {
+    let observer = Terminal::new(common.quiet);
+    let of = |counting| Ok::<u64, Error>(measured_crossing(counting, common.seed, &observer)? as u64);
+    Ok(Crossings { nonzero: of(Counting::Nonzero)?, dense: of(Counting::Dense)? })
 }
 
 /// Both memories for one data set.
@@ -99,8 +113,6 @@ fn row(data: String, source: &Source, window: Window, common: &Common) -> Result
         build(&task.samples, &settings, &observer)
     };
     let (bounded, searched) = (built(Memory::Bounded)?, built(Memory::Searched)?);
-    let count = |b: &Built| b.model.network.tally().parameters as u64;
-    let smaller = if count(&searched) <= count(&bounded) { &searched } else { &bounded };
     let n = task.samples.len() as u64;
     let labels = u64::from(task.samples.task().labels);
     let facts = CorpusFacts::from(&corpus.summary);
@@ -119,10 +131,9 @@ fn row(data: String, source: &Source, window: Window, common: &Common) -> Result
         data,
         samples: n,
         labels,
-        bounded: count(&bounded),
-        guarantee: bounded.guarantee.unwrap_or(0) as u64,
-        searched: count(&searched),
-        embedding: 0,
+        bounded: bounded.parameters(),
+        guarantee: bounded.guarantee.and_then(|g| u64::try_from(g).ok()).unwrap_or(0),
+        searched: searched.parameters(),
         depth: 0,
         largest_weight_bits: 0,
         total_bits: 0,
@@ -131,20 +142,26 @@ fn row(data: String, source: &Source, window: Window, common: &Common) -> Result
             .unwrap_or(u64::MAX),
         linear,
     };
-    debug_assert!(smaller.model.method != Method::Constant || labels == 1);
-    row.weigh(smaller.model.network.tally(), smaller.model.network.embedding());
+    let smaller = if *row.smaller() == row.searched { &searched } else { &bounded };
+    let (tally, embedding) = (smaller.model.network.tally(), smaller.model.network.embedding());
+    row.depth = tally.depth as u64;
+    row.largest_weight_bits = tally.largest_bits as u64;
+    row.total_bits = (tally.fixed_bits + embedding.fixed_bits) as u64;
     Ok(row)
 }
 
-fn human(rows: &[ScalingRow], crossover: Option<u64>) -> String {
+fn human(rows: &[ScalingRow], stories: &ScalingRow, lines: &[&str]) -> String {
     let mut heads = vec![
         "data",
         "facts",
         "bounded",
+        "(dense)",
         "guarantee",
         "searched",
+        "(dense)",
         "P/sqrt N",
         "P/N",
+        "dense/N",
         "layers",
         "bits",
         "labels' bits",
@@ -152,15 +169,19 @@ fn human(rows: &[ScalingRow], crossover: Option<u64>) -> String {
     heads.extend(LINEAR.map(|l| l.0));
     heads.push("lower bound");
     let mut table = Table::new(&heads, &[0]);
-    for r in rows {
+    for r in rows.iter().chain([stories]) {
+        let per_fact = |counting| format!("{:.3}", r.parameters(counting) as f64 / r.samples as f64);
         let mut cells = vec![
             r.data.clone(),
             thousands(r.samples),
-            thousands(r.bounded),
+            grouped(r.bounded.total(Counting::Nonzero)),
+            grouped(r.bounded.total(Counting::Dense)),
             thousands(r.guarantee),
-            thousands(r.searched),
-            format!("{:.1}", r.per_root()),
-            format!("{:.3}", r.parameters() as f64 / r.samples as f64),
+            grouped(r.searched.total(Counting::Nonzero)),
+            grouped(r.searched.total(Counting::Dense)),
+            format!("{:.1}", r.per_root(Counting::Nonzero)),
+            per_fact(Counting::Nonzero),
+            per_fact(Counting::Dense),
             thousands(r.depth),
             thousands(r.total_bits),
             thousands_f64(r.information_bits, 0),
@@ -175,14 +196,16 @@ fn human(rows: &[ScalingRow], crossover: Option<u64>) -> String {
         table.row(cells);
     }
     let mut out = table.render();
-    if let Some(n) = crossover {
-        let _ = writeln!(out, "\nFewer parameters than facts from N = {} of these sizes on.", thousands(n));
+    out.push('\n');
+    for line in lines {
+        let _ = writeln!(out, "{line}");
     }
     if rows.iter().flat_map(|r| &r.linear).any(|l| !l.proved) {
-        out += "* its size for so many facts; its theorem is about contexts of one length.\n";
+        out += "* the size it would have; its theorem is about contexts of one length.\n";
     }
-    out += "Every fact was verified in exact arithmetic. Parameters (those of kajitsuka2024 without the embedding: 58 \
-            scalars, 618 for the stories) are saved, not storage: the weights together have more bits than the labels.\n";
+    out += "P counts weights that are not 0, as kajitsuka2024 does; dense counts all entries, as madden2024 and dana2024 do. Both \
+            include the embedding and the table from labels to tokens. Every fact was verified in exact arithmetic. \
+            Parameters are saved, not storage: the weights together have more bits than the labels.\n";
     out
 }
 

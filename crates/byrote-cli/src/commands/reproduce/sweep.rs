@@ -2,18 +2,17 @@
 
 use super::{Job, Made};
 use crate::commands::sweep::{SweepArgs, estimate, execute_plan, exit_code};
-use crate::exact;
 use crate::interrupt;
 use crate::progress::Terminal;
 use crate::reporting::{command_line, write_page};
 use crate::ui::{self, thousands};
 use byrote::Result;
-use byrote::construct::{dana2024, madden2024};
+use byrote::construct::{dana2024, kajitsuka2024, madden2024};
 use byrote::corpus::{Corpus, Outputs};
 use byrote::figures::html::Page;
 use byrote::lab::corpora::Material;
 use byrote::lab::{Corpora, CorpusSpec, Plan, Record};
-use byrote::model::Activation;
+use byrote::model::{Activation, Counting};
 use byrote::output::OutputFile;
 use byrote::report::papers::trained_capacity::Construction;
 use byrote::report::papers::{Found, found};
@@ -101,11 +100,15 @@ fn write_constructions(job: &Job<'_>, spec: &CorpusSpec) -> Result<()> {
         let attention = dana2024::Settings { task, seed, ..dana2024::Settings::default() };
         let attention =
             dana2024::build(problem, d_vocab, n_ctx, &attention, &observer)?.0.parameters().len() as u64;
-        let (_, square_root) = exact::of_material(&material, seed, &observer)?;
-        for (method, parameters) in
-            [("madden2024", hidden), ("dana2024", attention), ("kajitsuka2024", square_root)]
-        {
-            all.push(Construction { method: method.into(), contexts: n, labels, parameters });
+        let square_root = kajitsuka2024::build_for(problem, d_vocab as usize, seed, &observer)?;
+        let count = |c| u64::try_from(square_root.parameters().total(c)).unwrap_or(u64::MAX);
+        for (method, parameters, nonzero_parameters) in [
+            ("madden2024", hidden, None),
+            ("dana2024", attention, None),
+            ("kajitsuka2024", count(Counting::Dense), Some(count(Counting::Nonzero))),
+        ] {
+            let method = method.into();
+            all.push(Construction { method, contexts: n, labels, parameters, nonzero_parameters });
         }
     }
     OutputFile::write(&path, Construction::to_csv(&all).as_bytes())

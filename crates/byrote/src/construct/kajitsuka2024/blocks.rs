@@ -1,14 +1,14 @@
 //! Facts cut into blocks, each packed into one long word.
 //!
 //! Facts are sorted by id. The key of fact j is K_j = C x_j + y_j: the label is its last digit, so a register that holds C x
-//! becomes -y_j when K_j is taken from it at the match, is at least 1 where x > x_j and at most -C where x < x_j.
+//! becomes -y_j when K_j is subtracted at the match, at least 1 where x > x_j, and at most -C where x < x_j.
 //!
-//! A block holds the first key and then the differences, D_1 = K_1, D_j = K_j - K_{j-1} >= 1 (0 where a block is short by
-//! one). Word j of every block has the same width L_j = 1 + bl(max D_j) bits; the bit more than the number needs is always
-//! 0 and keeps the folds from turning the rest of the word round. The last word needs no such bit, since nothing follows it.
+//! A block holds the first key and then the differences, D_1 = K_1, D_j = K_j - K_{j-1} >= 1 (0 where a block is one
+//! fact short). Word j of every block has the same width L_j = 1 + bl(max D_j) bits. The extra bit is always 0 and keeps
+//! the folds from mirroring the rest of the word. The last word needs no such bit, since nothing follows it.
 //! With rest_j the bits below word j, the block is Z = sum_j D_j 2^(e_j), e_j = rest_j + 1, e_m = 0.
 //!
-//! In the looped variant all words but the first have one width, the last with its bit too.
+//! In the looped variant all words but the first have the same width, and the last one has its extra bit too.
 
 use super::context_map::Fact;
 use dashu_int::UBig;
@@ -60,23 +60,23 @@ impl Blocks {
         }
     }
 
-    /// B: how many blocks.
+    /// B: the number of blocks.
     pub fn len(&self) -> usize {
         self.first.len()
     }
 
-    /// Never: there is at least one.
+    /// Always `false`: there is at least one block.
     pub fn is_empty(&self) -> bool {
         self.first.is_empty()
     }
 
-    /// m: words a block.
+    /// m: words per block.
     pub fn words(&self) -> usize {
         self.widths.len()
     }
 }
 
-/// How a number of facts is cut: the first `longer` blocks have one fact more than the others.
+/// A partition of the facts into blocks: the first `longer` blocks have one fact more than the others.
 #[derive(Debug, Clone, Copy)]
 pub struct Cut {
     blocks: usize,
@@ -85,7 +85,7 @@ pub struct Cut {
 }
 
 impl Cut {
-    /// Into as few blocks as hold at most `size`.
+    /// Cuts into the fewest blocks of at most `size` facts.
     pub fn new(facts: usize, size: usize) -> Self {
         let blocks = facts.div_ceil(size.max(1)).max(1);
         Self { blocks, base: facts / blocks, longer: facts % blocks }
@@ -119,7 +119,7 @@ fn differences(block: &[Fact], labels: u32) -> impl Iterator<Item = u128> {
     })
 }
 
-/// L_j of blocks cut so.
+/// L_j of the blocks of a partition.
 pub fn widths(facts: &[Fact], labels: u32, cut: Cut, tied: bool) -> Vec<usize> {
     let m = cut.words();
     let mut largest = vec![0u128; m];

@@ -5,9 +5,10 @@
 //! lookup = 6 (B - 1) + 1  or  3 (B - 1) + 1 + 3 F
 //! ```
 //!
-//! (equal to the counted weights; one less where an output bias or a threshold happens to be 0). The block size m is chosen
-//! for the data: every m near the optimum, 1, N, and m_0 = isqrt(l N / b) + 1, where l is the 6 or 3 of the lookup and
-//! b = 3 (1 + bl(C (R + 1))) + 7 is what a word costs at most.
+//! weights are not 0 (one less where an output bias or a threshold happens to be 0). The block size m is chosen for the data
+//! among all m near the optimum, 1, N, and m_0 = isqrt(l N / b) + 1, where l is the 6 or 3 of the lookup and
+//! b = 3 (1 + bl(C (R + 1))) + 7 is the most that a word costs. The dense count has its own constants; see
+//! [`bounds::kajitsuka2024`](crate::bounds::kajitsuka2024).
 //!
 //! *Guarantee.* At m_0 both l (B - 1) < l N / m_0 and b (m_0 - 1) are at most sqrt(l b N), so for every data set
 //!
@@ -24,22 +25,22 @@ use super::network::{Channel, Head, Network};
 use super::scan;
 use rayon::prelude::*;
 
-/// Choices that are made for the data where they are not given.
+/// Choices that the builder makes for the data unless they are given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Choices {
     /// The lookup.
     pub lookup: Option<Lookup>,
-    /// m: facts a block.
+    /// m: facts per block.
     pub block: Option<usize>,
     /// One set of weights for all words but the first.
     pub looped: bool,
 }
 
-/// Facts a block of the looped variant where none is given: longer blocks save nothing but lookups, and every word more
-/// makes every answer slower.
+/// Facts per block of the looped variant by default: longer blocks save nothing but lookups, and every additional word makes
+/// every answer slower.
 const LOOPED_BLOCK: usize = 512;
 
-/// The network for these facts, which must have been made by this map.
+/// Builds the network for facts whose ids this map computes.
 pub fn build(map: &ContextMap, facts: &[Fact], labels: u32, choices: Choices) -> Network {
     let lookups = choices.lookup.map_or_else(|| Lookup::ALL.to_vec(), |lookup| vec![lookup]);
     let networks = lookups.into_iter().map(|lookup| {
@@ -50,8 +51,8 @@ pub fn build(map: &ContextMap, facts: &[Fact], labels: u32, choices: Choices) ->
         };
         with(map, facts, labels, lookup, size, choices.looped)
     });
-    // Both, because only the built one counts; the first where they tie.
-    networks.min_by_key(|n| n.tally().parameters).unwrap_or_default()
+    // Only a built network has an exact count. The first wins a tie.
+    networks.min_by_key(|n| n.tally().nonzero).unwrap_or_default()
 }
 
 fn with(map: &ContextMap, facts: &[Fact], labels: u32, lookup: Lookup, size: usize, looped: bool) -> Network {
@@ -74,7 +75,7 @@ fn word_cost(map: &ContextMap, labels: u32) -> usize {
     3 * (1 + (u128::BITS - keys.leading_zeros()) as usize) + 7
 }
 
-/// The guarantee for `facts` facts under a map, embedding apart.
+/// The most non-zero weights that the network has for `facts` facts under a map.
 pub fn guarantee(map: &ContextMap, facts: usize, labels: u32, lookup: Lookup) -> usize {
     let l = lookup.per_block();
     let variable = (4 * l * word_cost(map, labels) * facts).isqrt() + 1;
@@ -85,14 +86,14 @@ pub fn guarantee(map: &ContextMap, facts: usize, labels: u32, lookup: Lookup) ->
     variable + 4 * map.squares() + 3 * map.folds() + 3 * folds + 6
 }
 
-/// The block size of the fewest parameters.
+/// The block size with the fewest non-zero weights.
 fn best_block(map: &ContextMap, facts: &[Fact], labels: u32, lookup: Lookup) -> usize {
     let n = facts.len();
     let l = lookup.per_block();
     let near = (l * n / 50).isqrt().max(1);
     let guaranteed = (l * n / word_cost(map, labels)).isqrt() + 1;
     let mut sizes: Vec<usize> = (near / 3..=3 * near + 3).chain([1, n, guaranteed]).collect();
-    // Equal numbers of blocks are equal cuts.
+    // Sizes that give the same number of blocks give the same partition.
     sizes.iter_mut().for_each(|m| *m = Cut::new(n, (*m).clamp(1, n)).words());
     sizes.sort_unstable();
     sizes.dedup();
@@ -121,6 +122,8 @@ mod tests {
     use super::super::task::examples::samples;
     use super::super::task::{Attention, Goal, Samples, Task};
     use super::*;
+    use crate::bounds::kajitsuka2024::{IdMap, ub_params};
+    use crate::model::Counting;
     use proptest::prelude::*;
 
     const DATA: [(&[u32], &[u32]); 5] =
@@ -150,7 +153,7 @@ mod tests {
         assert_eq!((blocks.widths, blocks.rest, blocks.shift), (vec![6, 4, 3], vec![7, 3, 0], vec![8, 4, 0]));
         let choices = Choices { lookup: Some(Lookup::Steps), block: Some(3), looped: false };
         let network = build(&map, &facts, 3, choices);
-        assert_eq!(network.tally().parameters, 91);
+        assert_eq!(network.tally().nonzero, 91);
         assert_eq!((network.width(), network.channels()), (2, 3));
         // Query (0, 1): U and Z at the read position after every layer.
         let mut seen = Vec::new();
@@ -177,7 +180,7 @@ mod tests {
     fn left_to_itself_the_builder_takes_blocks_of_one() {
         let (samples, map) = golden();
         let steps = Choices { lookup: Some(Lookup::Steps), ..Choices::default() };
-        assert_eq!(build(&map, &map.facts(&samples), 3, steps).tally().parameters, 65);
+        assert_eq!(build(&map, &map.facts(&samples), 3, steps).tally().nonzero, 65);
     }
 
     #[test]
@@ -189,13 +192,34 @@ mod tests {
             3,
             Choices { lookup: Some(Lookup::Steps), block: Some(3), looped: false },
         );
-        let of = |part: Part| network.tallies().into_iter().find(|t| t.0 == part).unwrap().1.parameters;
+        let of = |part: Part| network.tallies().into_iter().find(|t| t.0 == part).unwrap().1.nonzero;
         // K = 5, kappa = 5, B = 2, L = (6, 4, -).
         assert_eq!([Part::Square, Part::Attention, Part::Reduce].map(of), [20, 2, 15]);
         assert_eq!([Part::Lookup, Part::Scan, Part::Head].map(of), [7, (18 + 7) + (12 + 7) + 2, 1]);
     }
 
     proptest! {
+        #[test]
+        fn the_dense_count_keeps_the_bound_of_its_row(
+            ids in prop::collection::btree_set(0u64..4000, 2..300), labels in 2u32..12
+        ) {
+            let map = ContextMap { tokens: vec![5], positions: vec![2], lambda: 1u8.into(), modulus: 8001 };
+            let facts: Vec<Fact> =
+                ids.into_iter().enumerate().map(|(i, id)| Fact { id, label: (i as u32 * 7 + 3) % labels }).collect();
+            let sizes = IdMap {
+                ids: map.ids().into(),
+                id_bits: u64::BITS - map.ids().leading_zeros(),
+                square_layers: map.squares() as u32,
+                fold_layers: map.folds() as u32,
+            };
+            let keys = u64::from(labels) * (map.ids() + 1);
+            let word = 10 * (1 + (u64::BITS - keys.leading_zeros()) as usize) + 30;
+            let size = (17 * facts.len() / word).isqrt() + 1;
+            let dense = with(&map, &facts, labels, Lookup::Steps, size, false).tally().dense as u128;
+            let most = ub_params(Counting::Dense, facts.len() as u128, labels.into(), &sizes);
+            prop_assert!(dense <= most, "{dense} entries, at most {most}");
+        }
+
         #[test]
         fn the_formula_is_the_count_on_any_data(
             ids in prop::collection::btree_set(0u64..4000, 2..80), labels in 2u32..12, size in 1usize..30, looped in any::<bool>()
@@ -218,7 +242,7 @@ mod tests {
                     false => blocks.widths[..m - 1].iter().map(|l| 3 * l + 7).sum::<usize>() + 2,
                 };
                 let count = 4 * map.squares() + 3 * map.folds() + 2 + 1 + steps + usize::from(bias) + 3 * folds + scan;
-                prop_assert_eq!(network.tally().parameters, count);
+                prop_assert_eq!(network.tally().nonzero, count);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Building and verifying: nothing leaves here that has not answered every sample exactly.
+//! Building and verifying: no network is returned that has not answered every sample exactly.
 
 use super::bounded::{self, Choices};
 use super::compiled::Compiled;
@@ -9,26 +9,27 @@ use super::model::{Method, Model};
 use super::network::Network;
 use super::searched;
 use super::task::Samples;
+use crate::model::ParameterCount;
 use crate::observe::{Counter, Observer, Stage};
 use crate::{Error, Result};
 use rayon::prelude::*;
 
-/// What is asked of the builder.
+/// Settings of the builder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
-    /// Everything random.
+    /// The seed of everything that is drawn at random.
     pub seed: u64,
-    /// Which memory; the smaller one where none is named.
+    /// The memory; by default the smaller of the bounded and the searched one.
     pub memory: Option<Memory>,
-    /// The lookup of the bounded memory; the cheaper one where none is named.
+    /// The lookup of the bounded memory; by default the cheaper one.
     pub lookup: Option<Lookup>,
-    /// Facts a block of the bounded memory; the best where none is named.
+    /// Facts per block of the bounded memory; by default the cheapest size.
     pub block: Option<usize>,
-    /// Hashes tried a block by the search.
+    /// Hashes that the search tries per block.
     pub tries: u64,
 }
 
-/// The memories that can be asked for.
+/// A kind of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Memory {
     /// With a worst-case guarantee.
@@ -45,31 +46,40 @@ impl Default for Settings {
     }
 }
 
-/// A verified model and how it came about.
+/// A verified model and how it was built.
 #[derive(Debug, Clone)]
 pub struct Built {
     /// The model.
     pub model: Model,
-    /// Samples, each answered exactly by both evaluators.
+    /// The number of samples, each answered exactly by both evaluators.
     pub verified: usize,
-    /// Different (id, label) pairs: what the memory holds.
+    /// Distinct (id, label) pairs: what the memory stores.
     pub facts: usize,
-    /// R: how many ids there can be.
+    /// R: the number of possible ids.
     pub ids: u64,
-    /// What the search for the ids took.
+    /// The effort of the search for ids.
     pub effort: Effort,
-    /// What the bounded memory never exceeds on any data with this map.
-    pub guarantee: Option<usize>,
-    /// Parameters of the memories that were built, embedding apart.
-    pub candidates: Vec<(Method, usize)>,
+    /// The non-zero parameters, tables included, that the bounded memory never exceeds on any data with this map.
+    pub guarantee: Option<u128>,
+    /// The parameters of every memory that was built.
+    pub candidates: Vec<(Method, ParameterCount)>,
+}
+
+impl Built {
+    /// The parameters of the model that was kept, under both conventions.
+    pub fn parameters(&self) -> ParameterCount {
+        let kept = self.candidates.iter().find(|(method, _)| *method == self.model.method);
+        kept.map_or_else(ParameterCount::default, |(_, count)| *count)
+    }
 }
 
 /// Builds the network and verifies it on every sample.
 pub fn build(samples: &Samples, settings: &Settings, observer: &dyn Observer) -> Result<Built> {
     let task = *samples.task();
+    let count = |network: &Network| network.parameters(samples.label_table());
     if let Some(label) = samples.only_label() {
         let network = Network::constant(label);
-        let candidates = vec![(Method::Constant, network.tally().parameters)];
+        let candidates = vec![(Method::Constant, count(&network))];
         let model = Model { task, method: Method::Constant, network };
         let verified = verify(&model.network, samples, observer)?;
         let effort = Effort::default();
@@ -92,25 +102,34 @@ pub fn build(samples: &Samples, settings: &Settings, observer: &dyn Observer) ->
         let found = searched::build(&map, &facts, task.labels, settings.tries, settings.seed, observer)?;
         networks.push((Method::Searched, found));
     }
-    let candidates: Vec<(Method, usize)> = networks.iter().map(|(m, n)| (*m, n.tally().parameters)).collect();
-    let smallest = networks.into_iter().min_by_key(|(_, n)| n.tally().parameters);
+    let candidates: Vec<(Method, ParameterCount)> = networks.iter().map(|(m, n)| (*m, count(n))).collect();
+    let smallest = networks.into_iter().min_by_key(|(_, n)| n.tally().nonzero);
     let Some((method, network)) = smallest else {
         return Err(Error::setting("method", "no memory was built"));
     };
     let verified = verify(&network, samples, observer)?;
+    let tables = count(&Network {
+        tokens: map.tokens.clone(),
+        positions: map.positions.clone(),
+        ..Network::default()
+    });
     let guarantee = Lookup::ALL
-        .map(|lookup| bounded::guarantee(&map, facts.len(), task.labels, lookup))
+        .map(|lookup| bounded::guarantee(&map, facts.len(), task.labels, lookup) as u128)
         .into_iter()
-        .min();
+        .min()
+        .map(|network| network + tables.embedding + tables.label_table);
     let model = Model { task, method, network };
     let (ids, facts) = (map.ids(), facts.len());
     Ok(Built { model, verified, facts, ids, effort, guarantee, candidates })
 }
 
-/// Samples that one task of the pool verifies.
+/// Samples that a thread verifies at a time.
 const LOT: usize = 64;
 
-/// Runs every sample through both evaluators; how many there were, or the first that is wrong.
+/// Runs every sample through both evaluators and returns their number.
+///
+/// # Errors
+/// When an evaluator gives a wrong answer, or the observer asks to stop.
 pub fn verify(network: &Network, samples: &Samples, observer: &dyn Observer) -> Result<usize> {
     let compiled = Compiled::new(network);
     let total = samples.len();
@@ -126,7 +145,7 @@ pub fn verify(network: &Network, samples: &Samples, observer: &dyn Observer) -> 
                 return Err(Error::setting(
                     "samples",
                     format!(
-                        "a bug in the construction: the context {seen:?} has the label {}, the network says {}, its \
+                        "a bug in the construction: the context {seen:?} has the label {}, but the network answers {} and its \
                          compiled form {}",
                         sample.label,
                         show(honest),
@@ -148,6 +167,7 @@ mod tests {
     use super::super::task::{Attention, Goal, Task};
     use super::*;
     use crate::corpus::random::Associations;
+    use crate::model::Counting;
     use crate::observe::{Progress, Silent};
     use proptest::prelude::*;
     use std::sync::atomic::{AtomicBool, Ordering};
@@ -174,7 +194,7 @@ mod tests {
         assert_eq!(built.verified, samples.len());
         let network = &built.model.network;
         if built.model.method == Method::Bounded && settings.block.is_none() && settings.lookup.is_none() {
-            let (parameters, most) = (network.tally().parameters, built.guarantee.unwrap());
+            let (parameters, most) = (built.parameters().total(Counting::Nonzero), built.guarantee.unwrap());
             assert!(parameters <= most, "{parameters} parameters, {most} guaranteed");
         }
         if built.model.method != Method::Constant {
@@ -209,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn every_order_of_six_tokens_is_told_apart() {
+    fn every_order_of_six_tokens_is_distinguished() {
         let mut list: Vec<(Vec<u32>, Vec<u32>)> = Vec::new();
         let mut order: Vec<u32> = (0..6).collect();
         // Heap's algorithm.
@@ -230,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn repetitions_of_one_token_are_told_apart_by_their_length() {
+    fn repetitions_of_one_token_are_distinguished_by_their_length() {
         let list: Vec<_> = (1..=30).map(|n| (vec![0; n], vec![(n as u32 * 7) % 5])).collect();
         all(&samples(Task { d_vocab: 1, n_ctx: 30, ..NEXT }, &list));
     }
@@ -249,7 +269,7 @@ mod tests {
         let padded = samples(Task { n_ctx: 64, padded: true, ..NEXT }, &list);
         all(&plain);
         all(&padded);
-        let count = |s: &Samples| built(s, &settings(Some(Memory::Bounded))).model.network.tally().parameters;
+        let count = |s: &Samples| built(s, &settings(Some(Memory::Bounded))).model.network.tally().nonzero;
         assert!(count(&padded) + 100 < count(&plain), "lcm(1..64) costs about 3 * 90 folds");
         // The causal language model over the same text is the same set of contexts.
         let task = Task { n_ctx: 64, goal: Goal::EveryPosition, ..NEXT };
@@ -263,7 +283,7 @@ mod tests {
             let list: Vec<_> = list.iter().map(|(s, y)| (s.to_vec(), vec![*y])).collect();
             samples(NEXT, &list)
         };
-        // Two facts; contexts of one token where no longer one is allowed; a fact told twice.
+        // Two facts; contexts of one token where no longer one is allowed; a repeated fact.
         all(&of(&[(&[0], 0), (&[1], 1)]));
         let single: Vec<_> = (0..4).map(|t| (vec![t], vec![(t * 3) % 5])).collect();
         all(&samples(Task { n_ctx: 1, ..NEXT }, &single));
@@ -274,7 +294,7 @@ mod tests {
         {
             let built = built(&of(list), &settings(None));
             assert_eq!(built.model.method, Method::Constant);
-            assert_eq!(built.model.network.tally().parameters, parameters);
+            assert_eq!(built.model.network.tally().nonzero, parameters);
         }
     }
 
@@ -304,21 +324,21 @@ mod tests {
             let settings = Settings { block: Some(n), ..settings(Some(Memory::Looped)) };
             let tally = built(&samples, &settings).model.network.tally();
             assert!(tally.largest_bits > 5 * n, "one weight holds everything");
-            tally.parameters
+            tally.nonzero
         };
         let (few, many) = (count(30), count(300));
         assert!(many < few + 40 && many < 200, "{few} and {many} parameters");
     }
 
     #[test]
-    fn queries_are_checked_and_unknown_lengths_are_told() {
+    fn queries_are_checked_and_unknown_lengths_are_reported() {
         let samples =
             samples(NEXT, &[(vec![0, 1], vec![1]), (vec![2, 1, 3], vec![4]), (vec![1, 1], vec![0])]);
         let built = built(&samples, &settings(None));
         let ready = built.model.ready();
         assert_eq!(ready.answer(&[2, 1, 3], None).unwrap(), Answer::Label(4));
         assert_eq!(ready.answer(&[2, 1, 3, 0], None).unwrap(), Answer::UnknownLength);
-        // A length of 1 divides every other; what the network says then is no matter, but it says something.
+        // A length of 1 divides every other length, so the network gives some answer, right or wrong.
         assert_ne!(ready.answer(&[0], None).unwrap(), Answer::UnknownLength);
         for (tokens, says) in [(&[4u32][..], "token 4"), (&[], "empty"), (&[0; 9], "9 tokens")] {
             assert!(ready.answer(tokens, None).unwrap_err().to_string().contains(says));
@@ -359,21 +379,21 @@ mod tests {
             data.iter().map(|d| (d[..d.len() - 1].to_vec(), d[d.len() - 1..].to_vec())).collect();
         let samples = samples(Task { d_vocab: 50, labels: 10, ..NEXT }, &list);
         let built = built(&samples, &Settings { tries: 5_000, ..Settings::default() });
-        let parameters = |m: Method| built.candidates.iter().find(|c| c.0 == m).unwrap().1;
+        let parameters = |m: Method| built.candidates.iter().find(|c| c.0 == m).unwrap().1.nonzero;
         assert!(parameters(Method::Bounded) <= 2_850, "{:?}", built.candidates);
         assert!(parameters(Method::Searched) <= 1_800, "{:?}", built.candidates);
-        assert_eq!(built.model.network.embedding().parameters, 58);
+        assert_eq!(built.model.network.embedding().nonzero, 58);
     }
 
     #[test]
-    fn there_are_fewer_parameters_than_facts_from_450_on() {
+    fn there_are_fewer_nonzero_parameters_than_facts_from_450_on() {
         for seed in 0..3 {
             let data: Vec<_> = Associations::new(450, 50, 1..=8, 10, seed).unwrap().draw().collect();
             let list: Vec<_> =
                 data.iter().map(|d| (d[..d.len() - 1].to_vec(), d[d.len() - 1..].to_vec())).collect();
             let samples = samples(Task { d_vocab: 50, labels: 10, ..NEXT }, &list);
             let network = built(&samples, &Settings { seed, ..Settings::default() }).model.network;
-            let all = network.tally().parameters + network.embedding().parameters;
+            let all = network.tally().nonzero + network.embedding().nonzero;
             assert!(all < 450, "{all} parameters, embedding included, seed {seed}");
         }
     }
@@ -386,7 +406,7 @@ mod tests {
         let labelled = random_positions(&associations, 0, switches).unwrap();
         let built = built(&labelled.samples, &settings(Some(Memory::Bounded)));
         assert_eq!(built.verified, 8000);
-        assert!(built.candidates[0].1 <= 2_600, "{:?}", built.candidates);
+        assert!(built.candidates[0].1.nonzero <= 2_600, "{:?}", built.candidates);
     }
 
     proptest! {

@@ -1,22 +1,23 @@
-//! The specialised evaluator: the same function, found from the weights alone, in far fewer operations.
+//! The fast evaluator: computes the same function in far fewer operations.
 //!
-//! The network is compiled. It is not told what the stages are for; it recognises three patterns and leaves the rest alone:
+//! It compiles the network from the weights alone, without knowing what the stages are for. It recognizes three patterns and
+//! keeps everything else as it is:
 //!
 //! - a *ladder*, folds x <- x - 2 relu(x - t) with t, t/2, ..., t/2^k: for 0 <= x <= 2t the result is the distance of x from the
-//!   multiples of 2t/2^k, one remainder; a larger x becomes 2t - x, a smaller one stays;
-//! - a *table*, neurons in a row that read one channel and write others: together a piecewise-linear function, one search
-//!   among its breaks and one multiplication;
-//! - neurons of one layer that do not disturb each other, which can be taken one after the other, so that ladders and tables
-//!   reach across layers.
+//!   multiples of 2t/2^k, which is one remainder; a larger x becomes 2t - x, a smaller one is unchanged;
+//! - a *table*, consecutive neurons that read one channel and write others: together a piecewise-linear function, evaluated by
+//!   one search among its breakpoints and one multiplication;
+//! - *independent* neurons of one layer, none of which reads what another one writes. They can be applied one after the other,
+//!   so that ladders and tables extend across layers.
 //!
-//! It must agree with [`interpret`](super::interpret) on every input, which the builder checks on every sample.
+//! It must agree with [`interpret`](super::interpret) on every input; the builder checks that on every sample.
 
 use super::dyadic::Dyadic;
 use super::interpret::{State, answer, attend, feed, hidden, start};
 use super::network::{Channel, Layer, Network, Neuron, Weight};
 use std::cmp::Ordering;
 
-/// A network ready to answer fast.
+/// A compiled network.
 #[derive(Debug)]
 pub struct Compiled<'n> {
     network: &'n Network,
@@ -28,7 +29,7 @@ pub struct Compiled<'n> {
 enum Op {
     Neuron(Neuron),
     Bias(Vec<Weight>),
-    /// A layer whose neurons disturb each other.
+    /// A layer whose neurons read what others write.
     Layer(Vec<Neuron>, Vec<Weight>),
     Ladder {
         channel: Channel,
@@ -47,13 +48,13 @@ enum Op {
 struct Table {
     from: Channel,
     to: Vec<Channel>,
-    /// `(w, b)` of the neurons in the order of their breaks -b / w.
+    /// `(w, b)` of the neurons in the order of their breakpoints -b / w.
     breaks: Vec<(Dyadic, Dyadic)>,
-    /// Slope and intercept a channel of `to`, with so many neurons active.
+    /// Slope and intercept for each channel of `to`, by the number of active neurons.
     rows: Vec<Vec<(Dyadic, Dyadic)>>,
 }
 
-/// Rows of neurons shorter than this are not worth a table.
+/// The fewest consecutive neurons that are worth a table.
 const SHORTEST_TABLE: usize = 3;
 
 impl<'n> Compiled<'n> {
@@ -130,7 +131,7 @@ impl Op {
     }
 }
 
-/// What all folds together make of x, where they change it.
+/// The result of all folds together, where they change x.
 fn ladder(x: &Dyadic, first: &Dyadic, last: &Dyadic) -> Option<Dyadic> {
     if x <= last {
         return None;
@@ -196,7 +197,7 @@ fn product(a: &Dyadic, b: &Dyadic) -> Dyadic {
     sum
 }
 
-/// A layer as operations one after the other, where no neuron reads what one before it writes.
+/// A layer as a sequence of operations, where no neuron reads what an earlier one writes.
 fn serial(layer: &Layer) -> Vec<Op> {
     match layer {
         Layer::Attend { value, output } => {

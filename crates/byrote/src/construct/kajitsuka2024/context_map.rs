@@ -7,14 +7,14 @@
 //! f(z + 2u) = floor(z^2/4) + z u + u^2, and the product z u makes the sum over a context depend on the order of its tokens.
 //!
 //! **Attention.** The uniform mean with output weight lambda, the least common multiple of the lengths that occur, leaves
-//! U = M X, X = (lambda / n) sum_k f_k + f_i, an integer; f_i tells the position i that is read.
+//! U = M X, X = (lambda / n) sum_k f_k + f_i, an integer; f_i identifies the position i that is read.
 //!
 //! **Reduce.** Folds with M P 2^k / 2 for k = kappa-1, ..., 0 leave U = M x, x = dist(X, P Z), the id, below R = (P + 1) / 2.
 //!
 //! For two samples X - X' is a polynomial in one u_k with at most two roots, so a random table separates all pairs once
-//! 2^(q-1) exceeds about 2 N^2; far smaller ones do. The builder draws tables and tries moduli, the small ones first, until
-//! no two samples with different labels share an id: correctness never rests on probability. (Samples that share both id
-//! and label are one fact to the memory behind.)
+//! 2^(q-1) exceeds about 2 N^2; in practice far smaller ones do. The builder draws tables and tries moduli, the small ones first,
+//! until no two samples with different labels share an id: correctness does not depend on probability. (Samples that share
+//! both id and label are one fact for the memory.)
 //!
 //! | here | meaning |
 //! |---|---|
@@ -49,7 +49,7 @@ pub struct ContextMap {
     pub modulus: u64,
 }
 
-/// An id with the label it stands for.
+/// An id with its label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Fact {
     /// x.
@@ -58,7 +58,7 @@ pub struct Fact {
     pub label: u32,
 }
 
-/// What was tried to find a map.
+/// The effort of the search for a map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Effort {
     /// Tables drawn.
@@ -67,7 +67,7 @@ pub struct Effort {
     pub moduli: u64,
 }
 
-/// Tables drawn before the codes get a bit more.
+/// Tables drawn before the codes get one more bit.
 const TABLES_PER_SIZE: u64 = 24;
 /// Moduli tried before they grow by 15%.
 const MODULI_PER_SIZE: u32 = 300;
@@ -104,7 +104,7 @@ impl ContextMap {
         folds
     }
 
-    /// R: how many ids there can be.
+    /// R: the number of possible ids.
     pub fn ids(&self) -> u64 {
         self.modulus.div_ceil(2)
     }
@@ -198,10 +198,10 @@ impl ContextMap {
             }
             q += 1;
         }
-        Err(Error::setting("samples", format!("no codes of {MOST_CODE_BITS} bits tell {n} contexts apart")))
+        Err(Error::setting("samples", format!("no codes of {MOST_CODE_BITS} bits distinguish {n} contexts")))
     }
 
-    /// The first modulus that keeps different labels apart; none where it would be too long.
+    /// The first modulus that keeps different labels apart; `None` if it would be too long.
     fn modulus(&self, samples: &Samples, sums: &Sums, seen: &mut Seen, effort: &mut Effort) -> Option<u64> {
         let n = samples.len() as u128;
         let largest = self.bound() * 2u8 + 1u8;
@@ -275,7 +275,7 @@ impl Sums {
         }
     }
 
-    /// Different for different sums, up to an accident that the search of the modulus would notice.
+    /// A number that differs for different sums, up to a coincidence that the search for the modulus would detect.
     fn fingerprint(&self, i: usize) -> u128 {
         match self {
             Sums::Short(sums) => u128::from(sums[i]),
@@ -284,7 +284,7 @@ impl Sums {
     }
 }
 
-/// Tells whether some key stands for two labels; early, where there are many that do.
+/// Checks whether some key belongs to two labels; stops at the first one.
 #[derive(Default)]
 struct Seen(FxHashMap<u128, u32>);
 
@@ -375,7 +375,7 @@ mod tests {
 
     #[test]
     fn the_search_keeps_labels_apart_whatever_the_order() {
-        // All orders of four tokens: the same sum of codes, told apart by the products.
+        // All orders of four tokens have the same sum of codes and differ in the products.
         let mut sequences = Vec::new();
         for a in 0..4u32 {
             for b in (0..4).filter(|&b| b != a) {

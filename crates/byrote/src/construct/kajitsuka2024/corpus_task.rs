@@ -1,7 +1,7 @@
 //! The association task of a corpus: every context is labelled with its most frequent next token.
 //!
-//! A context with several next tokens contradicts itself; the most frequent one is taken, the smallest id where several tie.
-//! Labels are the tokens that are taken for some context, numbered in the order of their ids.
+//! A context with several next tokens is contradictory; its most frequent next token is its label, the smallest id in a tie.
+//! Labels are the tokens that some context is labelled with, numbered in the order of their ids.
 
 use super::file::Labels;
 use super::pairs::{Labelled, Switches};
@@ -36,7 +36,7 @@ pub fn from_contexts(contexts: &ContextSet, d_vocab: usize, switches: Switches) 
     from_list(list, contradictions, d_vocab, switches)
 }
 
-/// The same of a training problem.
+/// The samples of a training problem.
 pub fn from_problem(problem: &Problem, d_vocab: usize, switches: Switches) -> Result<CorpusTask> {
     let top = |context: usize| {
         let next = problem.next_of(context).iter();
@@ -54,7 +54,7 @@ fn from_list(
     switches: Switches,
 ) -> Result<CorpusTask> {
     if switches.goal == Goal::EveryPosition {
-        let message = "a text has no labels of its own; every prefix of a document is a context already, which is the \
+        let message = "a text has no labels per position; every prefix of a document is a context already, which is the \
                        causal task; give `pairs` or `random`";
         return Err(Error::setting("task", message));
     }
@@ -67,8 +67,9 @@ fn from_list(
     let n_ctx = list.iter().map(|l| l.0.len()).max().unwrap_or(1);
     let task = switches.task(d_vocab.max(1), n_ctx, taken.len().max(1));
     let pairs = list.iter().map(|(s, l)| (&s[..], std::slice::from_ref(l)));
-    let samples = Samples::new(task, pairs)?;
-    Ok(CorpusTask { samples, labels: Labels::Tokens(taken), contradictions })
+    let labels = Labels::Tokens(taken);
+    let samples = Samples::new(task, pairs)?.with_label_table(labels.table_entries());
+    Ok(CorpusTask { samples, labels, contradictions })
 }
 
 /// Random sequences with a random label at every position.
@@ -117,6 +118,7 @@ mod tests {
         assert_eq!((task.contradictions, task.samples.len()), (1, 4));
         // Taken: 2 (id 1), 5 (id 2), 7 (id 3).
         assert_eq!(task.labels, Labels::Tokens(vec![1, 2, 3]));
+        assert_eq!((task.samples.label_table(), Labels::Tokens(vec![0, 1]).table_entries()), (3, 0));
         let found: Vec<(Vec<u32>, u32)> =
             task.samples.iter().map(|s| (task.samples.visible(s).to_vec(), s.label)).collect();
         assert_eq!(found, [(vec![0], 0), (vec![2], 1), (vec![0, 1], 2), (vec![2, 2], 1)]);
@@ -125,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn random_sequences_have_a_label_a_position() {
+    fn random_sequences_have_one_label_per_position() {
         let associations = Associations::new(10, 50, 8..=8, 10, 3).unwrap();
         let each = Switches { goal: Goal::EveryPosition, attention: Attention::Bidirectional, padded: false };
         let task = random_positions(&associations, 3, each).unwrap();

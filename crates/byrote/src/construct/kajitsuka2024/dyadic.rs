@@ -1,7 +1,7 @@
-//! Dyadic numbers a 2^-e: what the weights and the activations of the network are, exactly.
+//! Dyadic numbers a 2^-e: the exact weights and activations of the network.
 //!
 //! Sums and products of dyadic numbers are dyadic, so a network with dyadic weights is evaluated without rounding. A value
-//! is kept in lowest terms (a is odd, or e = 0), so equal values are equal structs and the bit counts mean something.
+//! is kept in lowest terms (a is odd, or e = 0), so equal values are equal structs and bit counts are well defined.
 
 use dashu_int::ops::BitTest;
 use dashu_int::{IBig, Sign};
@@ -54,17 +54,17 @@ impl Dyadic {
         !self.mantissa.is_zero() && self.mantissa.sign() == Sign::Positive
     }
 
-    /// The integer it is, where it is one.
+    /// The value, if it is an integer.
     pub fn integer(&self) -> Option<&IBig> {
         (self.exponent == 0).then_some(&self.mantissa)
     }
 
-    /// Bits of the magnitude in fixed-point notation: down to the last binary place that is needed.
+    /// Bits of the magnitude in fixed-point notation, down to the last binary place in use.
     pub fn fixed_bits(&self) -> usize {
         self.mantissa.bit_len().max(self.exponent)
     }
 
-    /// Bits of the odd part and of the power of two that goes with it: what a number of few significant bits takes.
+    /// Bits of the odd part and of its power of two: the size of a number with few significant bits.
     pub fn float_bits(&self) -> usize {
         let zeros = self.mantissa.trailing_zeros().unwrap_or(0);
         let power = zeros.max(self.exponent);

@@ -1,4 +1,4 @@
-//! Files of exact networks: text, a neuron a line, big integers in hexadecimal.
+//! Files of exact networks: text with one neuron per line and big integers in hexadecimal.
 //!
 //! ```text
 //! byrote exact network 1
@@ -15,15 +15,15 @@
 //! ```
 //!
 //! A number is a hexadecimal integer with a sign where it is negative, and `/e` where it is divided by 2^e, in lowest terms. The
-//! JSON is canonical and nothing speaks of time, threads or paths, so equal models are equal files. A reader trusts nothing:
-//! the checksum, the grammar, the sizes and the spelling must all be right (what is read is written again and must give the
-//! same bytes).
+//! JSON is canonical and holds no times, thread counts or paths, so equal models are equal files. The reader trusts nothing: it
+//! checks the checksum, the grammar, the sizes and the spelling (it writes what it has read again and compares the bytes).
 
 use super::dyadic::Dyadic;
 use super::model::{Method, Model};
 use super::network::{Channel, Head, Layer, Network, Neuron, Part, Stage, Weight};
 use super::task::Task;
 use crate::corpus::Vocabulary;
+use crate::model::ParameterCount;
 use crate::num::hash::fnv1a;
 use crate::output::OutputFile;
 use crate::{Error, Result};
@@ -32,7 +32,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// How every such file begins.
+/// The first bytes of every such file.
 pub const MAGIC: &str = "byrote exact network ";
 const FORMAT: u32 = 1;
 /// The largest power of two a weight may be divided by.
@@ -40,7 +40,7 @@ const MOST_EXPONENT: usize = 1 << 28;
 /// The most layers that a network runs.
 const MOST_DEPTH: usize = 1 << 32;
 
-/// What the labels of a model stand for.
+/// The meaning of a model's labels.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Labels {
@@ -51,7 +51,7 @@ pub enum Labels {
 }
 
 impl Labels {
-    /// How many.
+    /// The number of labels.
     pub fn len(&self) -> usize {
         match self {
             Labels::Tokens(tokens) => tokens.len(),
@@ -59,12 +59,21 @@ impl Labels {
         }
     }
 
-    /// Whether there is none.
+    /// Whether there are no labels.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// What label number `label` is called.
+    /// Entries of the table that turns a label into its token. Labels that are their own tokens need none, and names are
+    /// not parameters, just as the words of a vocabulary are not.
+    pub fn table_entries(&self) -> usize {
+        match self {
+            Labels::Tokens(tokens) if (0..).zip(tokens).any(|(label, &token)| label != token) => tokens.len(),
+            _ => 0,
+        }
+    }
+
+    /// The text of label number `label`.
     pub fn text(&self, label: u32, vocabulary: &Vocabulary) -> String {
         match self {
             Labels::Tokens(tokens) => vocabulary.text(tokens[label as usize]),
@@ -72,7 +81,7 @@ impl Labels {
         }
     }
 
-    /// The token that label number `label` is, where labels are tokens.
+    /// The token of label number `label`, if labels are tokens.
     pub fn token(&self, label: u32) -> Option<u32> {
         match self {
             Labels::Tokens(tokens) => tokens.get(label as usize).copied(),
@@ -81,7 +90,7 @@ impl Labels {
     }
 }
 
-/// A model with the tokens and labels it speaks of.
+/// A model with its vocabulary and labels.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExactFile {
     /// The model.
@@ -104,12 +113,17 @@ struct Header {
     vocabulary: Vocabulary,
 }
 
-/// Whether a file is of this kind, by how it begins.
+/// Whether these are the first bytes of such a file.
 pub fn is_exact(bytes: &[u8]) -> bool {
     bytes.starts_with(MAGIC.as_bytes())
 }
 
 impl ExactFile {
+    /// The parameters under both conventions.
+    pub fn parameters(&self) -> ParameterCount {
+        self.model.network.parameters(self.labels.table_entries())
+    }
+
     /// The text of the file.
     pub fn to_text(&self) -> Result<String> {
         let header = Header {
@@ -150,7 +164,7 @@ impl ExactFile {
         Self::from_bytes(&bytes).map_err(|message| Error::format(path, message))
     }
 
-    /// Reads the bytes of a file; the message says what is wrong with them.
+    /// Reads the bytes of a file; an error says what is wrong with them.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
         if !is_exact(bytes) {
             return Err("not an exact network of byrote".into());
@@ -161,11 +175,11 @@ impl ExactFile {
         let mut lines = body.lines();
         let format = lines.next().and_then(|l| l.strip_prefix(MAGIC)).unwrap_or_default();
         if format != FORMAT.to_string() {
-            return Err(format!("format {format}, this program reads {FORMAT}"));
+            return Err(format!("format {format}; this version of byrote reads format {FORMAT}"));
         }
         let stored = last.strip_prefix("end ").ok_or("cut short: the last line is not its checksum")?;
         if stored.trim_end() != format!("{:016x}", fnv1a(body.as_bytes())) {
-            return Err("damaged: the checksum is another".into());
+            return Err("damaged: the checksum does not match".into());
         }
         let header = lines.next().ok_or("cut short")?;
         let header: Header = serde_json::from_str(header).map_err(|e| format!("unreadable header: {e}"))?;
@@ -191,7 +205,7 @@ impl ExactFile {
         if let Labels::Tokens(tokens) = &self.labels
             && !(tokens.is_sorted_by(|a, b| a < b) && tokens.iter().all(|&t| t < task.d_vocab))
         {
-            return Err("labels that are no tokens of the vocabulary in order".into());
+            return Err("the labels are not tokens of the vocabulary in increasing order".into());
         }
         if *method == Method::Constant {
             let empty = network.stages.is_empty() && network.head.weight.is_none();
@@ -378,7 +392,7 @@ mod tests {
         assert_eq!(ExactFile::from_bytes(file.to_text().unwrap().as_bytes()).unwrap(), file);
     }
 
-    /// The file with a change and a checksum that goes with it.
+    /// The file with a change and a matching checksum.
     fn forged(from: &str, to: &str) -> String {
         let text = example(Memory::Bounded).to_text().unwrap();
         assert!(text.contains(from), "{text}");

@@ -1,21 +1,21 @@
 //! The halving plan: how a hash moves one of S digits to the top of a word.
 //!
-//! A word has S digits of base C. A hash u in [0, 2^(p-1)] picks a slot by halving: at a stage with S slots left, S1 = ceil(S / 2)
+//! A word has S digits of base C. A hash u in [0, 2^(p-1)] picks a slot by halving: at a stage with S remaining slots, S1 = ceil(S / 2)
 //! of them lie below a threshold t, the other k = S - S1 above it. Above, the word is multiplied by C^k (its k top digits
 //! overflow and are folded away) and u is mirrored at t; below, nothing happens. After ceil(log2 S) stages the digit of the slot
-//! is on top. The slot of u so reads digit number (sum of k over the stages where u was above).
+//! is on top. The number of that digit is the sum of k over the stages where u was above.
 //!
 //! Thresholds lie halfway between integers and are kept doubled, so all of this is integer arithmetic. Where S1 > k, some
-//! hashes near a border could reach one digit by two ways; the rarer way is closed (such hashes are never used), because
-//! the two would disagree on whether the digit is stored turned round.
+//! hashes near a border could reach one digit in two ways. The rarer way is closed (such hashes are never used), because
+//! the two would disagree on whether the digit is stored mirrored.
 //!
-//! *Turning round.* Folding away an odd number of multiples of the word's range W mirrors what is left, d -> C - 1 - d in every
-//! digit. Whether it happens depends on the digits above alone, so a builder who fills words from the top knows it.
+//! *Mirroring.* Folding away an odd number of multiples of the word's range W mirrors the remainder, d -> C - 1 - d in every
+//! digit. Whether that happens depends on the digits above alone, so a builder that fills words from the top knows it.
 
 /// One stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Halve {
-    /// k: digits that a hash above the threshold passes over.
+    /// k: digits that a hash above the threshold skips.
     pub digits: usize,
     /// Twice the threshold: odd.
     pub twice_threshold: i64,
@@ -96,7 +96,7 @@ pub fn overflow_bits(labels: u32, digits: usize) -> usize {
     }
 }
 
-/// The commonest way to a digit, the first where several are equally common; empty for a digit that nothing reaches.
+/// The most common way to a digit, the first of several equally common ones; empty for a digit that no hash reaches.
 fn commonest(walks: &[(usize, Vec<bool>)], digit: usize) -> Vec<bool> {
     let mut counts: Vec<(&Vec<bool>, usize)> = Vec::new();
     for (_, way) in walks.iter().filter(|w| w.0 == digit) {

@@ -1,17 +1,17 @@
-//! The search for blocks: a linear hash each, under which no slot must hold two labels.
+//! The search for blocks: one linear hash per block, under which no slot may hold two labels.
 //!
 //! The facts are split into *classes*, consecutive ranges of ids. On block b the lookup computes H(x) = a_b x + c_(b,j) for a
-//! fact of class j, an integer, of which the slot is read modulo 2^p: all classes share the slope, each has an offset and a
-//! table of its own. A block so holds a run of facts of every class, each as long as it comes.
+//! fact of class j, an integer whose residue modulo 2^p selects the slot: all classes share the slope, and each has its own
+//! offset and table. A block therefore holds a run of facts of every class, each as long as possible.
 //!
 //! Lines of neighbouring blocks must cross in the gap between the two runs: with D = H_b - H_(b-1) at the first id after the gap,
 //! 1 <= |D| <= |a_b - a_(b-1)| gap - 1 and D has the sign of a_b - a_(b-1). Within that, slope and offsets are free. For each block
-//! many slopes are drawn, for each slope and class many offsets; the longest run of every class is taken, and of all slopes the
-//! one that gets on best, classes that lag behind counting more. (Where a class has come to its end, its later lines cross
+//! many slopes are drawn, for each slope and class many offsets; the longest run of every class is kept, and of all slopes the
+//! one that advances most, where classes that lag behind count more. (Once a class is exhausted, its later lines cross
 //! behind it.)
 //!
 //! Under a random hash n facts fit S slots with probability about exp(-c n^2 / (2 S)), c the chance that two facts have
-//! different labels; so the best of T tries holds about sqrt(2 S ln T / c). A try ends at its first clash, after about
+//! different labels; so the best of T tries holds about sqrt(2 S ln T / c). A try ends at its first collision, after about
 //! sqrt(S) facts: some ten nanoseconds.
 //!
 //! The slope has the sign that brings H back to 0, and |a| is at most 2^A over the ids that a run is expected to span, so
@@ -56,7 +56,7 @@ impl Run {
 /// The sizes of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Effort {
-    /// T: hashes tried a block.
+    /// T: hashes tried per block.
     pub tries: u64,
     /// A: |H| stays near 2^A.
     pub reach_bits: u32,
@@ -64,7 +64,7 @@ pub struct Effort {
 
 /// Offsets tried for each slope and class.
 const OFFSETS: u64 = 256;
-/// Slopes that one task of the pool tries.
+/// Slopes that a thread tries at a time.
 const LOT: u64 = 4;
 
 /// Blocks for all facts, which are sorted by id and cut into these classes. `report` receives the number of facts that are
@@ -96,16 +96,16 @@ pub fn search(
     }
 }
 
-/// What one class brings into a block.
+/// The contribution of one class to a block.
 struct Entry<'a> {
-    /// The facts that are left, or as many of them as could matter.
+    /// The remaining facts, or as many of them as could matter.
     left: &'a [Fact],
-    /// How many are left in all.
+    /// The number of remaining facts.
     remaining: usize,
     start: usize,
     /// Ids minus the first one, modulo 2^32.
     offsets: Vec<u32>,
-    /// The line before at the first id that is left, and the gap to that id; where none is left, at the last id of all.
+    /// The previous line at the first remaining id, and the gap to that id; if none remains, at the last id of all.
     value: i64,
     gap: u64,
     anchor: u64,
@@ -117,7 +117,7 @@ struct Task<'a> {
     key: u64,
     sign: i64,
     most_slope: u64,
-    /// The slope of the block before.
+    /// The slope of the previous block.
     before: Option<i64>,
     entries: Vec<Entry<'a>>,
 }
@@ -137,7 +137,7 @@ impl<'a> Task<'a> {
         let entry = |(j, (class, &start)): (usize, (&Range<usize>, &usize))| {
             let remaining = class.end - start;
             let left = &facts[start..start + remaining.min(64 * plan.slots.max(4))];
-            // Where nothing is left, the last fact of the class.
+            // If nothing remains, the last fact of the class.
             let anchor = facts[start.min(class.end - 1)].id;
             let value = last.map_or(0, |block| block.runs[j].at(anchor, block.slope));
             let gap = if start > class.start { anchor - facts[start - 1].id } else { u64::MAX };
@@ -173,7 +173,7 @@ impl<'a> Task<'a> {
         self.sign * (1 + scaled(mix(self.key ^ mix(t + 1)), self.most_slope)) as i64
     }
 
-    /// How far above 1 an offset may go; `None` where the lines cannot cross in the gap.
+    /// The largest distance of an offset above 1; `None` where the lines cannot cross in the gap.
     fn room(&self, entry: &Entry<'_>, slope: i64) -> Option<u64> {
         let period = 1 << self.plan.period_bits;
         let Some(before) = self.before else { return Some(period) };
@@ -204,7 +204,7 @@ impl<'a> Task<'a> {
         Some(best)
     }
 
-    /// How well the classes get on under slope number `t`: the sum of their runs, each times what is left of its class.
+    /// The score of slope number `t`: the sum of the runs of all classes, each weighted by the remaining facts of its class.
     fn score(&self, t: u64, slots: &mut Slots) -> u128 {
         let slope = self.slope(t);
         if self.before == Some(slope) {
@@ -240,12 +240,12 @@ impl<'a> Task<'a> {
         }
     }
 
-    /// A block with the runs that `run` gives for the classes that are not at their end.
+    /// A block with the runs that `run` gives for the classes that are not exhausted.
     fn block(&self, slope: i64, mut run: impl FnMut(usize) -> (usize, i64)) -> HashedBlock {
         let runs = (0..self.entries.len()).map(|j| {
             let e = &self.entries[j];
             let (length, value) = match e.remaining {
-                // The line crosses the one before behind the last fact.
+                // The line crosses the previous one behind the last fact.
                 0 => (0, self.value(e, slope, 1) - 2 * (self.value(e, slope, 1) - e.value)),
                 _ => run(j),
             };
@@ -254,7 +254,7 @@ impl<'a> Task<'a> {
         HashedBlock { slope, runs: runs.collect() }
     }
 
-    /// A block of one fact a class, with a slope so steep that every offset is allowed: it always works.
+    /// A block of one fact per class, with a slope so steep that every offset is allowed: it always exists.
     fn steep(&self) -> HashedBlock {
         let period = 1u64 << self.plan.period_bits;
         let slope = self.before.unwrap_or(0) + self.sign * (period + 2) as i64;
@@ -296,7 +296,7 @@ impl Slots {
         Self { held: vec![0; plan.slots], stamp: 0 }
     }
 
-    /// How many facts from the first on fit.
+    /// The number of leading facts that fit.
     #[inline]
     fn run(&mut self, plan: &Halving, entry: &Entry<'_>, slope: i64, value: i64) -> usize {
         self.stamp += 1;
@@ -378,7 +378,7 @@ mod tests {
             assert_eq!(blocks, of(3));
             blocks.len()
         };
-        // 3, 4 and 5 parameters a block.
+        // 3, 4 and 5 parameters per block.
         let counts = [1, 2, 3].map(count);
         assert!(
             counts[0] <= 40 && 4 * counts[1] < 3 * counts[0] && 5 * counts[2] < 4 * counts[1],

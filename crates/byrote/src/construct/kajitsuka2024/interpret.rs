@@ -1,7 +1,7 @@
-//! The honest evaluator: every layer, every neuron, in order, in exact arithmetic.
+//! The reference evaluator: every layer and every neuron in order, in exact arithmetic.
 //!
-//! It knows nothing of what the layers mean. Positions that nothing reads any more are not carried on: after the last
-//! attention layer only the position whose output is asked for.
+//! It does not know what the layers mean. After the last attention layer it drops all positions but the one whose output is
+//! requested, since no other is read any more.
 
 use super::dyadic::Dyadic;
 use super::network::{Channel, Layer, Network, Neuron, Weight};
@@ -11,8 +11,8 @@ use dashu_int::ops::DivRem;
 /// The channels of one position.
 pub type State = [Dyadic; 4];
 
-/// The output at position `read` of a context of tokens that are all visible to it; `None` where their number does not
-/// divide the attention's weight: no context of this length has been memorized.
+/// The output at position `read` of a context of tokens that are all visible to it; `None` if their number does not
+/// divide the attention's weight, because no context of this length has been memorized.
 ///
 /// # Panics
 /// When a token, the length or the position is beyond the network's tables: callers check queries.
@@ -20,7 +20,7 @@ pub fn run(network: &Network, tokens: &[u32], read: usize) -> Option<Dyadic> {
     trace(network, tokens, read, |_, _| ())
 }
 
-/// As [`run`], showing the state of the read position after every layer.
+/// Like [`run`], but shows the state of the read position after every layer.
 pub fn trace(
     network: &Network,
     tokens: &[u32],
@@ -100,7 +100,7 @@ pub(super) fn feed(state: &mut State, neurons: &[Neuron], bias: &[Weight]) {
     }
 }
 
-/// The activation of a neuron where it is above 0.
+/// The activation of a neuron, if it is above 0.
 pub(super) fn hidden(state: &State, neuron: &Neuron) -> Option<Dyadic> {
     let mut sum = neuron.bias.clone();
     for (channel, weight) in &neuron.input {
@@ -109,7 +109,7 @@ pub(super) fn hidden(state: &State, neuron: &Neuron) -> Option<Dyadic> {
     sum.is_positive().then_some(sum)
 }
 
-/// Every position sees all others; `None` where their number does not divide the weight.
+/// Applies attention in which every position sees all others; `None` if their number does not divide the weight.
 pub(super) fn attend(states: &mut [State], value: &Weight, output: &Weight) -> Option<()> {
     let mean = mean(states.iter().map(|s| &s[value.0.index()]), states.len(), &value.1, &output.1)?;
     for state in states {

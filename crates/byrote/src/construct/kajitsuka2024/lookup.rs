@@ -1,11 +1,11 @@
 //! The lookup: from the id in U to the packed word of its block in Z.
 //!
-//! U holds C x, an integer multiple of C. Block b begins at theta_b = C x_b. Two ways, the same result:
+//! U holds C x, an integer multiple of C. Block b begins at theta_b = C x_b. There are two ways with the same result:
 //!
 //! **Steps**, 6 (B - 1) + 1 parameters. Z_1 by the output bias, then relu(U - theta + 1) - relu(U - theta) = [U >= theta] times
 //! Z_b - Z_{b-1} for each further block.
 //!
-//! **Slopes**, 3 (B - 1) + 1 + 3 F. One neuron a block: Z is a piecewise-linear function of U whose slope changes at every
+//! **Slopes**, 3 (B - 1) + 1 + 3 F. One neuron per block: Z is a piecewise-linear function of U whose slope changes at every
 //! block, and whose value carries the word modulo Q = C 2^g, the least with Q / 2 >= max Z_b. With slopes s_1 = 0, s_b in
 //! {-1, 0, 1}, s_b /= s_{b-1}, sg = sign(s_b - s_{b-1}), delta = |s_b - s_{b-1}|:
 //!
@@ -18,8 +18,8 @@
 //! dist(Z, Q) = Z_b. Each slope is chosen to bring H back to 0, so that |H| never exceeds about the longest block.
 //!
 //! *The fold count.* While H > 0 the slope is -1 or, where it was -1 already, 0 for one block; a change of slope adds at most
-//! 1 to H besides. Two blocks together therefore never raise an H above 0, and from below one block raises it by at most
-//! the ids it spans, R. The same holds with signs turned, so H stays within R + 2 of 0 and F <= bl(R) + 4.
+//! 1 to H. Two blocks together therefore never raise an H above 0, and from below one block raises it by at most
+//! the ids it spans, R. The same holds with opposite signs, so H stays within R + 2 of 0 and F <= bl(R) + 4.
 
 use super::blocks::Blocks;
 use super::dyadic::Dyadic;
@@ -28,13 +28,13 @@ use dashu_int::ops::BitTest;
 use dashu_int::{IBig, UBig};
 use serde::{Deserialize, Serialize};
 
-/// The two ways.
+/// The way in which the word of a block is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Lookup {
-    /// Two neurons a block.
+    /// Two neurons per block.
     Steps,
-    /// One neuron a block, and a few folds.
+    /// One neuron per block, and a few folds.
     Slopes,
 }
 
@@ -42,7 +42,7 @@ impl Lookup {
     /// Both.
     pub const ALL: [Lookup; 2] = [Lookup::Steps, Lookup::Slopes];
 
-    /// Parameters a block.
+    /// Non-zero weights per block.
     pub fn per_block(self) -> usize {
         match self {
             Lookup::Steps => 6,
@@ -68,7 +68,7 @@ fn theta(blocks: &Blocks, b: usize) -> IBig {
     IBig::from(blocks.first[b]) * blocks.labels
 }
 
-/// One layer a list of neurons, the first with an output bias; a layer for the bias where there is no neuron.
+/// One layer per list of neurons, the first with an output bias; a layer for the bias alone if there are no neurons.
 fn with_bias(neurons: Vec<Vec<Neuron>>, bias: IBig) -> Vec<Layer> {
     let mut bias = vec![(Channel::Z, Dyadic::from(bias))];
     bias.retain(|(_, b)| !b.is_zero());
@@ -102,8 +102,8 @@ fn next_slope(h: i128, slope: i8) -> i8 {
     }
 }
 
-/// How many folds [`Lookup::Slopes`] takes for blocks of these first and last ids; exact but for carries between words,
-/// which only the built stage knows.
+/// The folds that [`Lookup::Slopes`] takes for blocks with these first and last ids; exact up to carries between words, which
+/// only the built stage knows.
 pub fn estimated_folds(first: &[u64], last: &[u64]) -> usize {
     let (mut h, mut low, mut high, mut slope) = (0i128, 0i128, 0i128, 0i8);
     for (b, (&x, &end)) in first.iter().zip(last).enumerate() {
@@ -191,7 +191,7 @@ mod tests {
     }
 
     fn parameters(stage: &Stage) -> usize {
-        stage.layers.iter().map(Layer::parameters).sum()
+        stage.layers.iter().map(Layer::nonzero).sum()
     }
 
     proptest! {

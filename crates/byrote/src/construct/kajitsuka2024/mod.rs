@@ -2,17 +2,18 @@
 //!
 //! The result is Kajitsuka's and Sato's: transformers label N contexts with O~(sqrt N) parameters, sequences of n tokens at every
 //! position with O~(sqrt(n N)), and no fewer suffice up to logarithms. The construction here is ours, in the tradition of bit
-//! extraction (Vardi, Yehudai and Shamir): the facts sit in the digits of few, very long weights, and a deep network of narrow
-//! layers digs out the one that is asked for. It is built, and every fact verified in exact arithmetic.
+//! extraction (Vardi, Yehudai and Shamir): the facts are stored in the digits of a few very long weights, and a deep network of
+//! narrow layers extracts the one that is asked for. The builder verifies every fact in exact arithmetic.
 //!
 //! ```text
-//! task           what is to be memorized: contexts, positions, labels           corpus_task, pairs: where they come from
-//! context_map    tokens --square--> --attention--> --reduce--> an id a context
+//! task           what is memorized: contexts, positions, labels                 corpus_task, pairs: where they come from
+//! context_map    tokens --square--> --attention--> --reduce--> one id per context
 //! bounded        blocks --lookup--> the word of the id's block --scan--> its label       with a worst-case guarantee
 //! searched       hash_search, halving: --lookup--> table and slot --shift--> --digit-->  smaller, found by search
-//! network        layers and weights as data; dyadic: the numbers                file: as text on disk
-//! interpret      layer by layer                                                 compiled: the same, fast
-//! build          all of it, and the verification; model: queries
+//! network        layers and weights as data; dyadic: the numbers                file: the text format
+//! interpret      evaluates layer by layer                                       compiled: the same, fast
+//! build          builds and verifies; model: answers queries                    evaluate: on a text
+//! crossing       from how many facts on there are fewer parameters than facts
 //! ```
 //!
 //! | here | in the paper | meaning |
@@ -21,12 +22,12 @@
 //! | C | | labels |
 //! | x < R | | the id of a context |
 //!
-//! What is checked: conflicting labels (an error), every sample (exactly, by both evaluators). What is not: unknown contexts get
-//! any answer. Exact arithmetic is needed; rounding destroys everything. Parameters are saved, not bits: see
-//! docs/derivations/kajitsuka2024.md.
+//! Checked: conflicting labels (an error) and every sample (exactly, by both evaluators). Not checked: the answer to a context
+//! that was not memorized is arbitrary. The network needs exact arithmetic; any rounding destroys it. It saves parameters, not
+//! bits: see docs/derivations/kajitsuka2024.md.
 //!
 //! Reference: T. Kajitsuka, I. Sato, "On the Optimal Memorization Capacity of Transformers", arXiv:2409.17677 (abstract; version
-//! not marked); G. Vardi, G. Yehudai, O. Shamir, "On the Optimal Memorization Power of ReLU Neural Networks", arXiv:2110.03187.
+//! not stated); G. Vardi, G. Yehudai, O. Shamir, "On the Optimal Memorization Power of ReLU Neural Networks", arXiv:2110.03187.
 //!
 //! ```
 //! use byrote::construct::kajitsuka2024::{Attention, Goal, Samples, Settings, Task, build};
@@ -48,7 +49,9 @@ pub mod build;
 pub mod compiled;
 pub mod context_map;
 pub mod corpus_task;
+pub mod crossing;
 pub mod dyadic;
+pub mod evaluate;
 pub mod file;
 pub mod halving;
 pub mod hash_search;
@@ -63,6 +66,7 @@ pub mod task;
 
 pub use build::{Built, Memory, Settings, build};
 pub use dyadic::Dyadic;
+pub use evaluate::{ExactEvaluation, NetworkSize, build_for, evaluate, evaluate_labelled};
 pub use file::{ExactFile, Labels};
 pub use lookup::Lookup;
 pub use model::{Answer, Method, Model};

@@ -1,4 +1,4 @@
-//! A network with its task: what answers queries.
+//! A network with its task: answers queries.
 
 use super::compiled::Compiled;
 use super::network::Network;
@@ -11,18 +11,18 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
-    /// One label only: no memory at all.
+    /// There is only one label, so there is no memory.
     Constant,
     /// Lookup and scan: with a worst-case guarantee.
     Bounded,
     /// Lookup and scan with one set of weights for all words but the first.
     Looped,
-    /// A hash a block and a table: smaller, found by search.
+    /// One hash and table per block: smaller, found by search.
     Searched,
 }
 
 impl Method {
-    /// Its name.
+    /// The name in files and reports.
     pub fn name(self) -> &'static str {
         match self {
             Method::Constant => "constant",
@@ -44,12 +44,12 @@ pub struct Model {
     pub network: Network,
 }
 
-/// What a network says.
+/// The answer of a network.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     /// A label.
     Label(u32),
-    /// A number that is no label: the context has not been memorized. (The converse does not hold: most unknown contexts
+    /// A number that is not a label: the context has not been memorized. (The converse does not hold: most unknown contexts
     /// get some label.)
     Nonsense(IBig),
     /// No context of this length has been memorized.
@@ -57,7 +57,7 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// The label, where it is one.
+    /// The label, if the answer is one.
     pub fn label(&self) -> Option<u32> {
         match self {
             Answer::Label(label) => Some(*label),
@@ -67,13 +67,13 @@ impl Answer {
 }
 
 impl Model {
-    /// A model ready for many queries.
+    /// Prepares the model for many queries.
     pub fn ready(&self) -> Ready<'_> {
         Ready { model: self, compiled: Compiled::new(&self.network) }
     }
 }
 
-/// A model ready for many queries.
+/// A model prepared for many queries.
 #[derive(Debug)]
 pub struct Ready<'m> {
     model: &'m Model,
@@ -93,7 +93,7 @@ impl Ready<'_> {
         let label = out.integer().and_then(|n| u32::try_from(n).ok()).filter(|&y| y < task.labels);
         Ok(match label {
             Some(label) => Answer::Label(label),
-            // Rounded down where it is no integer.
+            // Rounded down if it is not an integer.
             None => Answer::Nonsense(out.mantissa() >> out.exponent()),
         })
     }

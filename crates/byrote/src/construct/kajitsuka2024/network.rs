@@ -8,11 +8,18 @@
 //!
 //! The output is (head weight) * (head channel) + (head bias) at the position that is read. No LayerNorm.
 //!
-//! A *parameter* is an entry of W_in, b_in, W_out, b_out, W_V, W_O or the head that is not 0; skip connections are part of the
-//! model and carry values for nothing. The embedding tables are counted apart. A stage whose layers are run several times
-//! (the looped variant) counts its weights once.
+//! Parameters are counted under two conventions ([`Counting`](crate::model::Counting)), with D channels:
+//!
+//! - *nonzero*: entries of W_in, b_in, W_out, b_out, W_V, W_O and the head that are not 0, as kajitsuka2024 counts;
+//! - *dense*: all entries, as madden2024 and dana2024 count. A feed-forward layer of h neurons has h (2 D + 1) + D of them,
+//!   the attention head 4 D^2 (W_Q, W_K, W_V and W_O with d_head = D), the output D + 1.
+//!
+//! Skip connections are part of the architecture and have no parameters. The embedding, one scalar per token and per position,
+//! and the table from labels to tokens are counted separately. A stage whose layers run several times (the looped
+//! variant) counts its weights once.
 
 use super::dyadic::Dyadic;
+use crate::model::ParameterCount;
 use serde::Serialize;
 use std::fmt;
 
@@ -21,7 +28,7 @@ use std::fmt;
 pub enum Channel {
     /// The code of token and position.
     V,
-    /// The key register: the id of the context, later what is left of it.
+    /// The key register: the id of the context, later the remainder of it.
     U,
     /// The packed word of a block.
     Z,
@@ -43,7 +50,7 @@ impl Channel {
         ['V', 'U', 'Z', 'O'][self.index()]
     }
 
-    /// The channel of a letter.
+    /// The channel with a letter.
     pub fn of_letter(letter: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|c| letter.len() == 1 && letter.starts_with(c.letter()))
     }
@@ -120,9 +127,17 @@ impl Layer {
         }
     }
 
-    /// How many weights are not 0.
-    pub fn parameters(&self) -> usize {
+    /// The number of weights that are not 0.
+    pub fn nonzero(&self) -> usize {
         self.weights().into_iter().filter(|w| !w.is_zero()).count()
+    }
+
+    /// The number of entries of the layer's matrices and vectors in a network of `channels` channels.
+    pub fn dense(&self, channels: usize) -> usize {
+        match self {
+            Layer::Attend { .. } => 4 * channels * channels,
+            Layer::Feed { neurons, .. } => neurons.len() * (2 * channels + 1) + channels,
+        }
     }
 
     /// Hidden neurons.
@@ -134,7 +149,7 @@ impl Layer {
     }
 }
 
-/// What a stage is for.
+/// The purpose of a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Part {
@@ -169,7 +184,7 @@ impl Part {
         Part::Head,
     ];
 
-    /// Its name in files and reports.
+    /// The name in files and reports.
     pub fn name(self) -> &'static str {
         match self {
             Part::Square => "square",
@@ -183,7 +198,7 @@ impl Part {
         }
     }
 
-    /// The part of a name.
+    /// The part with a name.
     pub fn of_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|p| p.name() == name)
     }
@@ -192,9 +207,9 @@ impl Part {
 /// Layers with one purpose, run once or several times in a row with the same weights.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stage {
-    /// What for.
+    /// The purpose.
     pub part: Part,
-    /// How often the layers are run.
+    /// How many times the layers run.
     pub times: usize,
     /// The layers.
     pub layers: Vec<Layer>,
@@ -232,9 +247,11 @@ pub struct Network {
 /// Parameters and bits of one part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Tally {
-    /// Weights that are not 0.
-    pub parameters: usize,
-    /// Sub-layers, those run several times counted each time.
+    /// Weights that are not 0; every scalar of the embedding.
+    pub nonzero: usize,
+    /// Entries of all matrices and vectors.
+    pub dense: usize,
+    /// Sub-layers; those that run several times count each time.
     pub depth: usize,
     /// Bits in fixed-point notation with a sign, of all weights together.
     pub fixed_bits: usize,
@@ -247,7 +264,7 @@ pub struct Tally {
 impl Tally {
     fn add<'a>(&mut self, weights: impl IntoIterator<Item = &'a Dyadic>) {
         for weight in weights.into_iter().filter(|w| !w.is_zero()) {
-            self.parameters += 1;
+            self.nonzero += 1;
             self.fixed_bits += 1 + weight.fixed_bits();
             self.float_bits += 1 + weight.float_bits();
             self.largest_bits = self.largest_bits.max(weight.fixed_bits());
@@ -256,7 +273,8 @@ impl Tally {
 
     fn join(self, other: Self) -> Self {
         Self {
-            parameters: self.parameters + other.parameters,
+            nonzero: self.nonzero + other.nonzero,
+            dense: self.dense + other.dense,
             depth: self.depth + other.depth,
             fixed_bits: self.fixed_bits + other.fixed_bits,
             float_bits: self.float_bits + other.float_bits,
@@ -266,7 +284,7 @@ impl Tally {
 }
 
 impl Network {
-    /// A network that answers the same whatever it is asked: one parameter, none for the answer 0.
+    /// A network that gives every context the same answer: one parameter, none for the answer 0.
     pub fn constant(answer: u32) -> Self {
         let head = Head { weight: None, bias: i64::from(answer).into() };
         Self { head, ..Self::default() }
@@ -274,14 +292,19 @@ impl Network {
 
     /// The parts that occur, in the order of the network, with their counts.
     pub fn tallies(&self) -> Vec<(Part, Tally)> {
+        let channels = self.channels();
         let mut found: Vec<(Part, Tally)> = Vec::new();
         for part in Part::ALL {
             let mut tally = Tally::default();
             for stage in self.stages.iter().filter(|s| s.part == part) {
                 tally.depth += stage.times * stage.layers.len();
-                stage.layers.iter().for_each(|layer| tally.add(layer.weights()));
+                for layer in &stage.layers {
+                    tally.add(layer.weights());
+                    tally.dense += layer.dense(channels);
+                }
             }
             if part == Part::Head {
+                tally.dense = if self.head.weight.is_some() { channels + 1 } else { 1 };
                 tally.add(self.head.weight.iter().map(|w| &w.1).chain([&self.head.bias]));
             }
             if tally != Tally::default() {
@@ -291,7 +314,7 @@ impl Network {
         found
     }
 
-    /// The counts of all parts together, embedding apart.
+    /// The counts of all parts together, without the embedding.
     pub fn tally(&self) -> Tally {
         self.tallies().into_iter().fold(Tally::default(), |sum, (_, tally)| sum.join(tally))
     }
@@ -301,11 +324,23 @@ impl Network {
         let bits = |x: &u64| (u64::BITS - x.leading_zeros()) as usize;
         let all = || self.tokens.iter().chain(&self.positions);
         Tally {
-            parameters: all().count(),
+            nonzero: all().count(),
+            dense: all().count(),
             depth: 0,
             fixed_bits: all().map(bits).sum(),
             float_bits: all().map(bits).sum(),
             largest_bits: all().map(bits).max().unwrap_or(0),
+        }
+    }
+
+    /// The parameters under both conventions; `label_table` is the size of the table that maps labels to tokens.
+    pub fn parameters(&self, label_table: usize) -> ParameterCount {
+        let tally = self.tally();
+        ParameterCount {
+            nonzero: tally.nonzero as u128,
+            dense: tally.dense as u128,
+            embedding: self.embedding().nonzero as u128,
+            label_table: label_table as u128,
         }
     }
 
@@ -325,7 +360,7 @@ impl Network {
         written.map(|c| c.index() + 1).max().unwrap_or(1)
     }
 
-    /// How many different numbers stand among the weights: what is left if equal weights are counted once.
+    /// The number of distinct weights: the count if equal weights were shared.
     pub fn distinct_weights(&self) -> usize {
         let mut all: Vec<&Dyadic> = self.layers().flat_map(Layer::weights).filter(|w| !w.is_zero()).collect();
         all.extend(self.head.weight.iter().map(|w| &w.1));
@@ -347,11 +382,11 @@ mod tests {
     #[test]
     fn parameters_are_the_weights_that_are_not_zero() {
         let fold = Layer::of(vec![Neuron::fold(Channel::U, Dyadic::new(87.into(), 1))]);
-        assert_eq!(fold.parameters(), 3);
+        assert_eq!(fold.nonzero(), 3);
         let read = Layer::of(vec![Neuron::simple(Channel::Z, 0, Channel::U, -1)]);
-        assert_eq!(read.parameters(), 2);
+        assert_eq!(read.nonzero(), 2);
         let bias = Layer::Feed { neurons: Vec::new(), bias: vec![(Channel::Z, 0.into())] };
-        assert_eq!(bias.parameters(), 0);
+        assert_eq!(bias.nonzero(), 0);
     }
 
     #[test]
@@ -363,7 +398,7 @@ mod tests {
             ..Network::default()
         };
         let tally = network.tally();
-        assert_eq!((tally.parameters, tally.depth, network.width(), network.channels()), (4, 5, 1, 3));
+        assert_eq!((tally.nonzero, tally.depth, network.width(), network.channels()), (4, 5, 1, 3));
         assert_eq!(tally.largest_bits, 3);
         // 1, -4, -2 and the head's -1: signs and 1 + 3 + 2 + 1 bits.
         assert_eq!(tally.fixed_bits, 4 + 7);
@@ -372,11 +407,11 @@ mod tests {
 
     #[test]
     fn a_constant_costs_one_parameter_or_none() {
-        assert_eq!([0, 7].map(|y| Network::constant(y).tally().parameters), [0, 1]);
+        assert_eq!([0, 7].map(|y| Network::constant(y).tally().nonzero), [0, 1]);
     }
 
     #[test]
-    fn names_and_letters_lead_back() {
+    fn parts_and_channels_are_found_by_name() {
         assert!(Part::ALL.into_iter().all(|p| Part::of_name(p.name()) == Some(p)));
         assert!(Channel::ALL.into_iter().all(|c| Channel::of_letter(&c.to_string()) == Some(c)));
         assert_eq!((Part::of_name("x"), Channel::of_letter("UU")), (None, None));

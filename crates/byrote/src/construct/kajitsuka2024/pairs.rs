@@ -2,14 +2,14 @@
 //!
 //! ```text
 //! {"sequence": [17, 3, 250], "label": 4}                 ids
-//! {"sequence": "to be or not", "label": "Hamlet"}        text, cut by the tokenizer
-//! {"sequence": [17, 3, 250], "label": [0, 1, 0]}         a label a token (sequence to sequence)
+//! {"sequence": "to be or not", "label": "Hamlet"}        text, split by the tokenizer
+//! {"sequence": [17, 3, 250], "label": [0, 1, 0]}         one label per token (sequence to sequence)
 //! to be or not<TAB>Hamlet                                text, a label
-//! to be or not<TAB>V V C A                               text, a label a token
+//! to be or not<TAB>V V C A                               text, one label per token
 //! ```
 //!
-//! Labels are names; whole numbers are taken as the texts they are written as. All records must hold text, or all ids. Where the
-//! same sequence has two labels the file contradicts itself, which is an error here: whoever labels by hand wants to know.
+//! Labels are names; an integer is the name it is written as. All records must hold text, or all ids. A sequence with two
+//! different labels is an error: in data labelled by hand it is a mistake.
 
 use super::file::Labels;
 use super::task::{Attention, Defect, Goal, Samples, Task};
@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::path::Path;
 
-/// Samples with the tokens and labels they speak of.
+/// Samples with their vocabulary and labels.
 #[derive(Debug, Clone)]
 pub struct Labelled {
     /// The samples.
@@ -88,7 +88,7 @@ pub fn read(path: &Path, switches: Switches, choice: &TokenizerChoice) -> Result
         "jsonl" | "json" => true,
         "tsv" => false,
         _ => {
-            let message = "labelled sequences are read from .jsonl or .tsv, by the ending of the name";
+            let message = "labelled sequences are read from files that end in .jsonl or .tsv";
             return Err(Error::format(path, message));
         }
     };
@@ -195,18 +195,18 @@ fn parse_json(line: &str) -> Result<(Sequence<'_>, Vec<String>), String> {
     let name = |value: &Value| match value {
         Value::String(text) => Ok(text.clone()),
         Value::Number(n) if n.is_i64() || n.is_u64() => Ok(n.to_string()),
-        other => Err(format!("{other} is no label; write a text or a whole number")),
+        other => Err(format!("{other} is not a label; write a string or an integer")),
     };
     let sequence = match field("sequence")? {
         Value::String(text) => Sequence::Text(text.clone().into()),
         Value::Array(ids) => {
             let id = |v: &Value| {
                 let id = v.as_u64().and_then(|id| u32::try_from(id).ok());
-                id.ok_or_else(|| format!("{v} is no token id from 0 to {}", u32::MAX))
+                id.ok_or_else(|| format!("{v} is not a token id between 0 and {}", u32::MAX))
             };
             Sequence::Ids(ids.iter().map(id).collect::<Result<_, String>>()?)
         }
-        other => return Err(format!("the sequence is {other}; write a text or an array of token ids")),
+        other => return Err(format!("the sequence is {other}; write a string or an array of token ids")),
     };
     let labels = match field("label")? {
         Value::Array(labels) => labels.iter().map(name).collect::<Result<_, String>>()?,
@@ -257,13 +257,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_line() {
+    fn errors_name_their_line() {
         for (name, text, says) in [
             ("a.jsonl", "", "nothing to memorize"),
             ("a.csv", "x,y", ".jsonl or .tsv"),
             ("a.jsonl", "{\"sequence\": [1], \"label\": 1}\n{\"label\": 2}", "line 2: no field \"sequence\""),
-            ("a.jsonl", "{\"sequence\": [1], \"label\": 1.5}", "1.5 is no label"),
-            ("a.jsonl", "{\"sequence\": [-1], \"label\": 1}", "-1 is no token id"),
+            ("a.jsonl", "{\"sequence\": [1], \"label\": 1.5}", "1.5 is not a label"),
+            ("a.jsonl", "{\"sequence\": [-1], \"label\": 1}", "-1 is not a token id"),
             ("a.jsonl", "{\"sequence\": 3, \"label\": 1}", "the sequence is 3"),
             ("a.jsonl", "{\"sequence\": [], \"label\": 1}", "line 1: no token"),
             ("a.jsonl", "{\"sequence\": [1], \"label\": [1, 2]}", "2 labels for 1 tokens"),

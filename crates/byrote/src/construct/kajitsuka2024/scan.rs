@@ -13,11 +13,11 @@
 //!
 //! *Why.* Before word j of a live scan Z = 2 D_j 2^rest_j + r with 0 <= r < 2^rest_j and U = C x - K_{j-1}. The folds leave r, so
 //! the two reads take (Z - r) 2^-e_j = D_j from U, which becomes C x - K_j. If x > x_j then U >= 1 and nothing is killed. If
-//! x = x_j then U = -y_j, the kill is 1 + y_j >= 1 and Z becomes negative; a negative Z moves no neuron that reads it, later
-//! kills only lower it, and U stays -y_j to the end.
+//! x = x_j then U = -y_j, the kill is 1 + y_j >= 1 and Z becomes negative; a negative Z activates no neuron that reads it, later
+//! kills only lower it, and U remains -y_j to the end.
 //!
 //! **Looped.** With one width L for all words but the first, one set of weights serves them all: after each word Z is
-//! multiplied by 2^L (relu(Z) -> Z += 2^L - 1, in the layer of the kill), so that the next word stands where this one stood. The
+//! multiplied by 2^L (relu(Z) -> Z += 2^L - 1, in the layer of the kill), so that the next word takes the place of this one. The
 //! network runs m - 1 times through 3 L + 9 parameters.
 
 use super::blocks::Blocks;
@@ -46,7 +46,7 @@ fn kill(rest: usize) -> Neuron {
     Neuron { input: vec![(U, (-1).into())], bias: 1.into(), output: vec![(Z, -Dyadic::power_of_two(rest))] }
 }
 
-/// The stage that scans every word with weights of its own.
+/// The stage that scans every word with its own weights.
 pub fn untied(blocks: &Blocks) -> Vec<Stage> {
     let last = blocks.words() - 1;
     let mut layers = Vec::new();

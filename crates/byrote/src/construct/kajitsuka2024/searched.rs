@@ -1,21 +1,21 @@
-//! The smaller construction: a hash a block, and tables of digits read by a barrel shifter. Four channels.
+//! The smaller construction: one hash per block, and tables of digits read by a barrel shifter. Four channels.
 //!
 //! A table is a word of S digits of base C: 2 (digits) + 1, below W = 2 C^S. The facts are split into one to three classes by id,
 //! and a block holds a table of each. With v_1 = [x >= t_1], v_2 = [x >= t_2] the class of the id x in U, the lookup is one
-//! piecewise-linear function, a neuron a block:
+//! piecewise-linear function with one neuron per block:
 //!
 //! ```text
 //! Z = Q (a_b x + c_(b,j)) + (table of block b and class j) = Q H + word,      Q = W 2^j',
 //! ```
 //!
-//! since a neuron can add (T_1 - T_0) v_1 + (T_2 - T_1) v_2 to its argument. So three parameters and one more for each further
-//! class bring a table *and* the hash H of the id, which [`hash_search`](super::hash_search) has chosen.
+//! since a neuron can add (T_1 - T_0) v_1 + (T_2 - T_1) v_2 to its argument. So three parameters, and one more for each further
+//! class, provide a table *and* the hash H of the id, which [`hash_search`](super::hash_search) has chosen.
 //!
 //! *Why it is the right line.* v_1 and v_2 are 0 or 1, and v_2 <= v_1, so on an id of class j the sum telescopes and neuron b
 //! adds relu(s D) s, where D = Q (H_b - H_(b-1)) + (difference of two tables), all of class j, and s is the sign of the change
 //! of slope. The search has made |H_b - H_(b-1)| >= 1 at every id of the class, of sign s from the first id of run b on and of
-//! sign -s before it; tables differ by less than W < Q. So exactly the neurons of the runs up to the id's own are active, and
-//! what they add telescopes to the line of its run. Then
+//! sign -s before it; tables differ by less than W < Q. So exactly the neurons of the runs up to that of the id are active, and
+//! their sum telescopes to the line of its run. Then
 //!
 //! 1. folds of Z down to dist(Z, 2^p Q): the hash modulo its period, on top of the word; a copy of it goes to U;
 //! 2. folds of Z down to dist(Z, 2 W): the word alone;
@@ -23,11 +23,11 @@
 //!    then Z <- Z C^k and U <- -U, by relu(Z + 4U) and relu(4U); then U += tau - tau', and folds bring Z back below W;
 //! 4. the top digit becomes the label by the same halving on C: where Z is above tau, O += k and Z is mirrored.
 //!
-//! The bits v_1 and v_2 live in O and V, which nothing needs during the lookup and which are emptied before (V) or after (O).
+//! The bits v_1 and v_2 are kept in O and V, which are not used during the lookup and are emptied before (V) or after (O) it.
 //!
 //! *Margins.* U is a multiple of Q plus at most W + R in magnitude (the word and the id are still in it), thresholds lie halfway
-//! between multiples; with Q / 2 >= 5 W / 4 + 1 + R therefore |4U| > W > Z, so that relu(Z + 4U) is 0 where U < 0 and Z + 4U where
-//! not.
+//! between multiples; with Q / 2 >= 5 W / 4 + 1 + R therefore |4U| > W > Z, so that relu(Z + 4U) is 0 where U < 0 and Z + 4U
+//! otherwise.
 //!
 //! *Digits.* Z C^k = (top k digits) W + (2 (other digits) + 1) C^k; the folds remove the multiples of W and mirror the rest
 //! where they are odd in number. The 1 makes the mirror exact: every digit d becomes C - 1 - d.
@@ -58,9 +58,9 @@ fn reach_bits(tries: u64) -> u32 {
 
 /// The most classes: their bits must find room in the channels.
 const MOST_CLASSES: usize = 3;
-/// Tries a block while the sizes are being chosen.
+/// Tries per block while the sizes are being chosen.
 const QUICK_TRIES: u64 = 1 << 12;
-/// Facts that are looked at for that.
+/// Facts that are used for that.
 const SAMPLE: usize = 3_000;
 
 /// The smallest network that the search finds.
@@ -76,7 +76,7 @@ pub fn build(
     of_sizes(map, facts, labels, sizes, tries, seed, observer)
 }
 
-/// As [`build`], with so many classes and slots.
+/// Like [`build`], with given numbers of classes and slots.
 pub(super) fn of_sizes(
     map: &ContextMap,
     facts: &[Fact],
@@ -97,12 +97,12 @@ fn report<'a>(observer: &'a dyn Observer, facts: &'a [Fact]) -> impl Fn(usize) -
     |done| observer.report(observe::Stage::Searching, done as u64, Some(facts.len() as u64))
 }
 
-/// The facts in so many equal parts.
+/// The facts in a number of equal parts.
 fn split(facts: usize, classes: usize) -> Vec<Range<usize>> {
     (0..classes).map(|j| j * facts / classes..(j + 1) * facts / classes).collect()
 }
 
-/// Parameters that so many classes cost once: six for each bit, and two to empty its channel.
+/// Parameters that the class bits cost once: six for each bit, and two to empty its channel.
 fn bits_cost(classes: usize) -> usize {
     8 * (classes - 1)
 }
@@ -118,7 +118,7 @@ fn best_sizes(
     let quick = QUICK_TRIES.min(tries);
     // The best of T tries holds about sqrt(2 S ln T / c) facts.
     let gain = ((quick.max(2) as f64).ln() / (tries.max(2) as f64).ln()).sqrt();
-    // A part of very many facts tells as much as all of them.
+    // A sample of very many facts is as informative as all of them.
     let sample = &facts[..facts.len().min(SAMPLE)];
     let scale = facts.len() as f64 / sample.len() as f64;
     let mut best: Option<(f64, usize, usize)> = None;
@@ -217,7 +217,7 @@ fn assemble(
 /// The channels of v_1 and v_2.
 const BITS: [Channel; MOST_CLASSES - 1] = [O, V];
 
-/// Takes a value that is not negative out of a channel.
+/// Empties a channel that holds a non-negative value.
 fn empty(channel: Channel) -> Layer {
     Layer::of(vec![Neuron::simple(channel, 0, channel, -1)])
 }
@@ -227,7 +227,7 @@ fn bits(facts: &[Fact], classes: &[Range<usize>]) -> Vec<Layer> {
     let mut layers = Vec::new();
     for (class, channel) in classes[1..].iter().zip(BITS) {
         if channel == V {
-            // What the squares have left there.
+            // The remainder that the squares leave there.
             layers.push(empty(V));
         }
         let above = -IBig::from(facts[class.start].id);
@@ -244,7 +244,7 @@ fn ladder(w: &IBig, powers: Range<usize>) -> impl Iterator<Item = Layer> {
     powers.rev().map(move |i| Layer::of(vec![Neuron::fold(Z, (w << i).into())]))
 }
 
-/// The levels of the halving of C: how many digits are below, and how many above.
+/// The levels of the halving of C: the digits below and above each threshold.
 fn levels(labels: u32) -> Vec<(u32, u32)> {
     let mut levels = Vec::new();
     let mut left = labels;
@@ -256,7 +256,7 @@ fn levels(labels: u32) -> Vec<(u32, u32)> {
     levels
 }
 
-/// The label that [`digit_layers`] makes of a digit.
+/// The label that [`digit_layers`] computes from a digit.
 fn label_of(digit: u32, labels: u32) -> u32 {
     let (mut digit, mut label) = (digit, 0);
     for (below, above) in levels(labels) {
@@ -328,7 +328,7 @@ impl Lines {
     }
 }
 
-/// The digit that stands for each label.
+/// The digit that encodes each label.
 fn inverse(labels: u32) -> Vec<u32> {
     let mut inverse = vec![0; labels as usize];
     for digit in 0..labels {
@@ -472,7 +472,7 @@ mod tests {
                 prop_assert_eq!(&compiled.run(&[token], 0), &wanted);
             }
             let (count, zeros) = formula(&network, &map, labels, classes, slots);
-            prop_assert_eq!(network.tally().parameters, count - zeros);
+            prop_assert_eq!(network.tally().nonzero, count - zeros);
         }
     }
 

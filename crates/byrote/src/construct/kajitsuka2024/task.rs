@@ -1,4 +1,4 @@
-//! What is to be memorized: samples of a visible context, a position to read at, and a label.
+//! What is memorized: samples of a visible context, a position to read at, and a label.
 //!
 //! | goal | attention | a sample for | its visible context |
 //! |---|---|---|---|
@@ -17,9 +17,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Goal {
-    /// One label a sequence.
+    /// One label per sequence.
     Next,
-    /// One label a position: sequence to sequence.
+    /// One label per position: sequence to sequence.
     EveryPosition,
 }
 
@@ -27,7 +27,7 @@ pub enum Goal {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Attention {
-    /// Itself and what stands before it.
+    /// Itself and everything before it.
     Causal,
     /// The whole sequence.
     Bidirectional,
@@ -51,23 +51,22 @@ pub struct Task {
     pub labels: u32,
 }
 
-/// The longest context: beyond it the weight of the attention, the least common multiple of the lengths, is out of hand.
+/// The longest context: beyond it the weight of the attention, the least common multiple of the lengths, becomes unmanageable.
 pub const MAX_CONTEXT: u32 = 1 << 12;
 
 impl Task {
-    /// Refuses what has no meaning.
+    /// Checks that the task makes sense.
     pub fn check(&self) -> Result<()> {
         let wrong = |message: String| Err(Error::setting("task", message));
         match self {
-            Self { labels: 0, .. } => wrong("no label; at least 1".into()),
-            Self { d_vocab: 0, .. } => wrong("no token; at least 1".into()),
-            Self { n_ctx: 0, .. } => wrong("contexts of 0 tokens; at least 1".into()),
+            Self { labels: 0, .. } => wrong("the number of labels must be at least 1 (got 0)".into()),
+            Self { d_vocab: 0, .. } => wrong("the vocabulary must have at least 1 token (got 0)".into()),
+            Self { n_ctx: 0, .. } => wrong("the longest context must have at least 1 token (got 0)".into()),
             Self { n_ctx, .. } if *n_ctx > MAX_CONTEXT => {
-                wrong(format!("contexts of {n_ctx} tokens; at most {MAX_CONTEXT}"))
+                wrong(format!("contexts must have at most {MAX_CONTEXT} tokens (got {n_ctx})"))
             }
             Self { padded: true, goal: Goal::EveryPosition, attention: Attention::Causal, .. } => wrong(
-                "padding changes nothing where a position sees only what stands before it; leave it out"
-                    .into(),
+                "padding changes nothing where a position sees only what precedes it; leave it out".into(),
             ),
             _ => Ok(()),
         }
@@ -78,8 +77,8 @@ impl Task {
         self.d_vocab as usize + usize::from(self.padded)
     }
 
-    /// The context that the network sees for a query, and the position it is read at. `position` is where the answer is
-    /// wanted; the last one for [`Goal::Next`].
+    /// The context that the network sees for a query, and the position that is read. `position` is the position whose answer
+    /// is wanted; it is the last one for [`Goal::Next`].
     pub fn query(&self, tokens: &[u32], position: usize) -> Result<(Vec<u32>, usize)> {
         let wrong = |message: String| Error::setting("tokens", message);
         if tokens.is_empty() {
@@ -137,14 +136,15 @@ pub struct Samples {
     task: Task,
     tokens: Vec<u32>,
     list: Vec<Sample>,
-    /// How many samples were merged with an equal one.
+    /// The number of samples that were merged with an equal one.
     pub duplicates: u64,
+    label_table: usize,
 }
 
-/// What is wrong with a sequence.
+/// An error in a sequence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Defect {
-    /// Its number, from 0, where it is about one.
+    /// The number of the sequence, from 0; `None` if the error is about all of them.
     pub sequence: Option<usize>,
     /// What is wrong.
     pub message: String,
@@ -158,13 +158,13 @@ impl From<Defect> for Error {
 }
 
 impl Samples {
-    /// Checks sequences with their labels: one label for [`Goal::Next`], one a position for [`Goal::EveryPosition`].
+    /// Checks sequences with their labels: one label for [`Goal::Next`], one per position for [`Goal::EveryPosition`].
     pub fn new<'a>(
         task: Task,
         sequences: impl IntoIterator<Item = (&'a [u32], &'a [u32])>,
     ) -> Result<Self, Defect> {
         task.check().map_err(|e| Defect { sequence: None, message: e.to_string() })?;
-        let mut all = Self { task, tokens: Vec::new(), list: Vec::new(), duplicates: 0 };
+        let mut all = Self { task, tokens: Vec::new(), list: Vec::new(), duplicates: 0, label_table: 0 };
         let mut origin = Vec::new();
         for (number, (tokens, labels)) in sequences.into_iter().enumerate() {
             all.push(tokens, labels).map_err(|message| Defect { sequence: Some(number), message })?;
@@ -196,7 +196,7 @@ impl Samples {
             Goal::EveryPosition => tokens.len(),
         };
         if labels.len() != wanted {
-            return Err(format!("{} labels for {} tokens; {wanted} wanted", labels.len(), tokens.len()));
+            return Err(format!("{} labels for {} tokens (expected {wanted})", labels.len(), tokens.len()));
         }
         let start = self.tokens.len();
         self.tokens.extend_from_slice(tokens);
@@ -255,17 +255,27 @@ impl Samples {
         Ok(())
     }
 
+    /// The same samples, whose labels become tokens through a table of this many entries.
+    pub fn with_label_table(self, entries: usize) -> Self {
+        Self { label_table: entries, ..self }
+    }
+
+    /// Entries of the table from labels to tokens; 0 where labels need none.
+    pub fn label_table(&self) -> usize {
+        self.label_table
+    }
+
     /// The kind and size of the task.
     pub fn task(&self) -> &Task {
         &self.task
     }
 
-    /// N: how many distinct samples.
+    /// N: the number of distinct samples.
     pub fn len(&self) -> usize {
         self.list.len()
     }
 
-    /// Never: there is at least one.
+    /// Always `false`: there is at least one sample.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
@@ -285,7 +295,7 @@ impl Samples {
         &self.tokens[sample.start..sample.start + sample.len()]
     }
 
-    /// The label that all samples share, where they do.
+    /// The label that all samples share, if they do.
     pub fn only_label(&self) -> Option<u32> {
         let first = self.list.first()?.label;
         self.list.iter().all(|s| s.label == first).then_some(first)
@@ -333,13 +343,13 @@ mod tests {
             (&[(&[0], &[0]), (&[0, 1, 2, 0], &[0])], "sequence 2: 4 tokens; at most 3"),
             (&[(&[3], &[0])], "token 3; the vocabulary ends at 2"),
             (&[(&[0], &[4])], "label 4; labels end at 3"),
-            (&[(&[0], &[])], "0 labels for 1 tokens; 1 wanted"),
+            (&[(&[0], &[])], "0 labels for 1 tokens (expected 1)"),
             (&[(&[0, 1], &[1]), (&[1], &[0]), (&[0, 1], &[2])], "sequence 3: a conflict: the context 0 1"),
         ] {
             assert!(defect(next, sequences).contains(says), "{}", defect(next, sequences));
         }
         let each = task(Goal::EveryPosition, Attention::Bidirectional, false);
-        assert!(defect(each, &[(&[0, 1], &[0])]).contains("1 labels for 2 tokens; 2 wanted"));
+        assert!(defect(each, &[(&[0, 1], &[0])]).contains("1 labels for 2 tokens (expected 2)"));
         for wrong in [Task { labels: 0, ..next }, Task { d_vocab: 0, ..next }, Task { n_ctx: 0, ..next }] {
             assert!(Samples::new(wrong, [(&[0u32][..], &[0u32][..])]).is_err());
         }
@@ -380,7 +390,7 @@ mod tests {
         assert_eq!(all.visible(&all.list()[0]), [2, 3, 3]);
         let wrong = |tokens: &[u32], at| padded.query(tokens, at).unwrap_err().to_string();
         assert!(wrong(&[], 0).contains("empty"));
-        assert!(wrong(&[3], 0).contains("token 3"), "the padding is no token of a query");
+        assert!(wrong(&[3], 0).contains("token 3"), "the padding is not a token of a query");
         assert!(wrong(&[0, 0, 0, 0], 0).contains("4 tokens"));
         assert!(wrong(&[0], 1).contains("position 1"));
     }

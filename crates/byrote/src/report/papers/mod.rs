@@ -190,6 +190,8 @@ fn law_json(comparison: &Comparison) -> Value {
     json!({
         "verdict": comparison.verdict,
         "sentence": comparison.sentence,
+        "scale": comparison.settings.method.scale,
+        "assumption": comparison.assumption,
         "laws": comparison.rows.iter().map(|row| json!({
             "law": row.law,
             "parameters": row.fit.as_ref().map(|f| &f.parameters),
@@ -366,12 +368,19 @@ mod tests {
             let known = (3.0 * parameters as f64 * std::f64::consts::LN_2).min(all);
             ((all - known) / n as f64, 0.5)
         });
-        let written =
-            Construction { method: "kajitsuka2024".into(), contexts: 1024, labels: 32, parameters: 700 };
+        let written = Construction {
+            method: "kajitsuka2024".into(),
+            contexts: 1024,
+            labels: 32,
+            parameters: 2_400,
+            nonzero_parameters: Some(700),
+        };
         let found = found(&record, &[written]).unwrap();
         assert!(found.lines[0].contains("alone, trained: 3.00"), "{}", found.lines[0]);
         assert!(found.lines[0].ends_with("So they agree."));
-        assert!(found.page.to_html().unwrap().contains("kajitsuka2024, constructed"));
+        let page = found.page.to_html().unwrap();
+        assert!(page.contains("kajitsuka2024, constructed"));
+        assert!(page.contains("kajitsuka2024, constructed, non-zero weights only"));
     }
 
     #[test]

@@ -7,7 +7,7 @@
 use super::{Agreement, Claim, Paper};
 use crate::lab::{Record, Row};
 use crate::model::Preset;
-use crate::output::csv_text;
+use crate::output::{csv_field, csv_text};
 use crate::report::averages::Pairs;
 use crate::report::numbers::{brief, thousands};
 use crate::report::sweep_page::averaged;
@@ -32,23 +32,33 @@ pub struct Construction {
     pub contexts: u64,
     /// Labels.
     pub labels: u64,
-    /// Parameters.
+    /// Parameters: all entries of all matrices (the dense count).
     pub parameters: u64,
+    /// Non-zero parameters, if the paper counts those. The column must be there: earlier files mixed the two counts.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pub nonzero_parameters: Option<u64>,
 }
 
 impl Construction {
     /// Constructions as CSV.
     pub fn to_csv(all: &[Construction]) -> String {
         let row = |c: &Construction| {
-            [c.method.clone(), c.contexts.to_string(), c.labels.to_string(), c.parameters.to_string()]
+            [
+                c.method.clone(),
+                c.contexts.to_string(),
+                c.labels.to_string(),
+                c.parameters.to_string(),
+                csv_field(c.nonzero_parameters),
+            ]
         };
-        csv_text(["method", "contexts", "labels", "parameters"], all.iter().map(row))
+        let columns = ["method", "contexts", "labels", "parameters", "nonzero_parameters"];
+        csv_text(columns, all.iter().map(row))
     }
 
     /// Reads what [`Construction::to_csv`] wrote, ordered by method and contexts. A missing file holds none.
     ///
     /// # Errors
-    /// When the file cannot be read, or a row is not a method and three counts.
+    /// When the file cannot be read, or a row is not a method and its counts.
     pub fn read(path: &Path) -> Result<Vec<Construction>> {
         let text = match std::fs::read(path) {
             Ok(text) => text,
@@ -59,7 +69,7 @@ impl Construction {
         for row in csv::Reader::from_reader(&text[..]).deserialize() {
             all.push(row.map_err(|e| {
                 let line = e.position().map_or(1, csv::Position::line);
-                Error::format_at(path, line, "expected a method and its contexts, labels and parameters")
+                Error::format_at(path, line, "expected a method and its contexts, labels, parameters and nonzero_parameters; delete a file of an earlier version and run the figure again")
             })?);
         }
         all.sort_by(|a: &Construction, b| a.method.cmp(&b.method).then(a.contexts.cmp(&b.contexts)));
@@ -155,18 +165,16 @@ impl Drawn {
         Self { contexts, density, ..self }
     }
 
-    /// Adds the constructions of one method.
-    fn constructed(mut self, method: &str, all: &[&Construction]) -> Self {
-        let label = format!("{method}, constructed");
-        for (i, c) in all.iter().enumerate() {
-            let name = if i == 0 { label.as_str() } else { "" };
-            self = self.row(name, c.parameters as f64, c.contexts as f64, c.bits());
+    /// Adds the constructions of one method, each with its parameters.
+    fn constructed(mut self, key: &str, label: &str, all: &[(f64, &Construction)]) -> Self {
+        for (i, (parameters, c)) in all.iter().enumerate() {
+            self = self.row(if i == 0 { label } else { "" }, *parameters, c.contexts as f64, c.bits());
         }
-        let line = |f: &dyn Fn(&Construction) -> f64| {
-            let points = all.iter().map(|c| (c.parameters as f64, f(c))).collect::<Vec<_>>();
-            Line::new(method, label.clone(), points).dashed().with_markers()
+        let line = |f: &dyn Fn(f64, &Construction) -> f64| {
+            let points = all.iter().map(|(k, c)| (*k, f(*k, c))).collect::<Vec<_>>();
+            Line::new(key, label, points).dashed().with_markers()
         };
-        let (held, dense) = (line(&|c| c.contexts as f64), line(&|c| c.bits() / c.parameters as f64));
+        let (held, dense) = (line(&|_, c| c.contexts as f64), line(&|k, c| c.bits() / k));
         Self { contexts: self.contexts.line(held), density: self.density.line(dense), ..self }
     }
 
@@ -199,8 +207,16 @@ pub(super) fn page(record: &Record, constructions: &[Construction]) -> Result<Pa
     let mut methods: Vec<&str> = constructions.iter().map(|c| c.method.as_str()).collect();
     methods.dedup();
     for method in methods {
-        let all: Vec<&Construction> = constructions.iter().filter(|c| c.method == method).collect();
-        drawn = drawn.constructed(method, &all);
+        let mine = || constructions.iter().filter(|c| c.method == method);
+        let label = format!("{method}, constructed");
+        // All entries count, as for trained models; a paper's own count of non-zero weights has a second line.
+        let all: Vec<_> = mine().map(|c| (c.parameters as f64, c)).collect();
+        drawn = drawn.constructed(method, &label, &all);
+        let nonzero: Vec<_> = mine().filter_map(|c| Some((c.nonzero_parameters? as f64, c))).collect();
+        if !nonzero.is_empty() {
+            let (key, label) = (format!("{method}-nonzero"), format!("{label}, non-zero weights only"));
+            drawn = drawn.constructed(&key, &label, &nonzero);
+        }
     }
     let claim = drawn.claim();
     let best: Vec<_> = drawn.best.iter().map(|(label, b)| json!({"model": label, "bits": b})).collect();
@@ -228,8 +244,10 @@ fn section(record: &Record, drawn: Drawn) -> Section {
         .paragraph(format!(
             "{} uniform random sequences, each followed by one of {labels} labels: {} bits to know. Small models know a part \
              of them, and that part is their memory. The constructions are built for the numbers of sequences that the \
-             figure shows, and know every label. kajitsuka2024 goes below one parameter per context because its parameters \
-             are long numbers: it saves parameters, not storage, and its bits per parameter have no limit.",
+             figure shows, and know every label. All entries of all matrices count as parameters, as they do in trained \
+             models; kajitsuka2024's own count, of non-zero weights only, has a line as well. It goes below one parameter per \
+             context because its parameters are long numbers: it saves parameters, not storage, and its bits per parameter \
+             have no limit.",
             thousands(n),
             brief(n as f64 * f64::from(labels).log2())
         ))
@@ -260,12 +278,26 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("constructions.csv");
         assert_eq!(Construction::read(&path).unwrap(), []);
-        let one = Construction { method: "dana2024".into(), contexts: 64, labels: 32, parameters: 700 };
-        let text = Construction::to_csv(std::slice::from_ref(&one));
-        assert_eq!(text, "method,contexts,labels,parameters\ndana2024,64,32,700\n");
+        let dense = Construction {
+            method: "dana2024".into(),
+            contexts: 64,
+            labels: 32,
+            parameters: 700,
+            nonzero_parameters: None,
+        };
+        let both =
+            Construction { method: "kajitsuka2024".into(), nonzero_parameters: Some(300), ..dense.clone() };
+        let text = Construction::to_csv(&[dense.clone(), both.clone()]);
+        assert_eq!(
+            text,
+            "method,contexts,labels,parameters,nonzero_parameters\ndana2024,64,32,700,\nkajitsuka2024,64,32,700,300\n"
+        );
         std::fs::write(&path, &text).unwrap();
-        assert_eq!(Construction::read(&path).unwrap(), [one]);
-        std::fs::write(&path, text + "dana2024,many,32,1\n").unwrap();
-        assert_eq!(Construction::read(&path).unwrap_err().line(), Some(3));
+        assert_eq!(Construction::read(&path).unwrap(), [dense, both]);
+        std::fs::write(&path, text + "dana2024,many,32,1,\n").unwrap();
+        assert_eq!(Construction::read(&path).unwrap_err().line(), Some(4));
+        // Before, the column of parameters mixed the two counts.
+        std::fs::write(&path, "method,contexts,labels,parameters\nkajitsuka2024,64,32,300\n").unwrap();
+        assert!(Construction::read(&path).unwrap_err().to_string().contains("earlier version"));
     }
 }

@@ -11,6 +11,7 @@ use crate::certify;
 use crate::corpus::Summary;
 use crate::evaluate::Evaluation;
 use crate::lab::Row;
+use crate::model::{Counting, ParameterCount};
 use byrote_figures::html::{Page, Prose};
 
 /// The results of a study.
@@ -65,8 +66,10 @@ pub struct Built {
 /// The properties of a model in closed form.
 #[derive(Debug)]
 pub struct BuiltOutcome {
-    /// Parameters.
+    /// Parameters: all entries of all matrices (the dense count).
     pub parameters: u64,
+    /// Both counts, if the paper counts only weights that are not zero.
+    pub counts: Option<ParameterCount>,
     /// Contexts memorized.
     pub memorized: u64,
     /// The gap to the floor, if the model gives distributions.
@@ -226,15 +229,16 @@ impl Study {
             }
         });
         let exact = self.built.iter().find_map(|b| match &b.outcome {
-            Ok(BuiltOutcome { parameters, certificate: Certificate::Exact(_), .. }) => {
-                Some((b.method, *parameters))
+            Ok(BuiltOutcome { counts: Some(counts), certificate: Certificate::Exact(_), .. }) => {
+                Some((b.method, *counts))
             }
             _ => None,
         });
-        let exact = exact.map_or(String::new(), |(method, parameters)| {
+        let exact = exact.map_or(String::new(), |(method, counts)| {
+            let [nonzero, dense] = Counting::ALL.map(|c| thousands(counts.total(c) as u64));
             format!(
-                " For the most frequent next token alone, {method} takes {} parameters, verified exactly.",
-                thousands(parameters)
+                " For the most frequent next token alone, {method} takes {nonzero} non-zero parameters ({dense} counting \
+                 zeros as well), verified exactly."
             )
         });
         match proven {

@@ -5,6 +5,7 @@ use crate::bounds::families::{Family, Guarantee};
 use crate::bounds::{self, CorpusFacts, Situation};
 use crate::certify;
 use crate::corpus::LengthSummary;
+use crate::model::Counting;
 use crate::output::csv_text;
 use crate::report::bounds_figure::capacity;
 use crate::report::incontext_figure::errors_against_t;
@@ -121,6 +122,7 @@ impl Study {
         let columns = [
             Column::left("construction"),
             Column::right("parameters"),
+            Column::right("of them non-zero"),
             Column::right("per context"),
             Column::right("memorized"),
             Column::right("gap").unit("nats in total"),
@@ -134,6 +136,7 @@ impl Study {
                 Ok(o) => table.row([
                     Cell::from(name),
                     thousands(o.parameters).into(),
+                    o.counts.map_or_else(Cell::none, |c| thousands(c.total(Counting::Nonzero) as u64).into()),
                     format!("{:.2}", o.parameters as f64 / contexts as f64).into(),
                     thousands(o.memorized).into(),
                     o.gap_nats.map_or_else(|| "\u{2013}".into(), nats).into(),
@@ -141,6 +144,7 @@ impl Study {
                 ]),
                 Err(why) => table.row([
                     Cell::from(name),
+                    Cell::none(),
                     Cell::none(),
                     Cell::none(),
                     Cell::none(),
@@ -155,7 +159,8 @@ impl Study {
                 "Three papers prove that weights exist which memorize any text; these weights follow their constructions. A \
                  certificate is a theorem about the stored weights in real arithmetic: interval arithmetic encloses every \
                  logit, and in every context a most frequent next token has the largest one. kajitsuka2024 is evaluated in \
-                 exact integers; its parameters are few but long, so it saves parameters, not storage.",
+                 exact integers; its parameters are few but long, so it saves parameters, not storage. \
+                 Most entries of its matrices are zero, and the paper counts only the others.",
             )
             .table(table)
     }
