@@ -6,8 +6,14 @@
 //! ([`evaluate`](mod@evaluate)); proofs of what they do ([`certify`](mod@certify)); transformers that learn in the context
 //! instead ([`incontext`]); sweeps ([`lab`]) and laws through them ([`fit`]); figures and pages ([`report`]).
 //!
-//! The layers point one way: `units`, `error` -> `observe` -> `num` -> `corpus` -> `model` -> `bounds` -> `train` -> `evaluate` -> `construct`, `certify`,
-//! `incontext` -> `export` -> `lab`, `fit` -> `report`. The library never prints, never exits, reads no environment variable, sets no global thread pool and has no global seed.
+//! The layers point one way, kept by a test: a module uses only itself and modules further left.
+//!
+//! ```text
+//! units < bibliography, error < observe, foreign < num, input, output < corpus < model < bounds < train < evaluate
+//!   < construct, incontext < certify < export < lab, fit < report < fuzzing
+//! ```
+//!
+//! The library never prints, never exits, reads no environment variable, sets no global thread pool and has no global seed.
 
 pub mod bibliography;
 pub mod bounds;
@@ -20,7 +26,10 @@ pub mod export;
 pub mod fit;
 #[cfg(any(feature = "huggingface", feature = "parquet"))]
 mod foreign;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod incontext;
+pub mod input;
 pub mod lab;
 pub mod model;
 mod num;
