@@ -3,16 +3,21 @@
 use super::rows::Rows;
 use super::sequence::Sequence;
 use crate::corpus::read::npy;
+use crate::input::{MOST_HELD, read_capped};
 use crate::{Error, Result};
 use std::path::Path;
 
 /// Reads a sequence; a name that ends in `.npy` is NumPy's, anything else text.
 pub fn read(path: &Path) -> Result<Sequence> {
-    let bytes = std::fs::read(path).map_err(|e| Error::io(path, "read", e))?;
+    from_bytes(path, &read_capped(path, MOST_HELD, "a sequence")?)
+}
+
+/// Reads the bytes of a file; `path` is its name.
+pub fn from_bytes(path: &Path, bytes: &[u8]) -> Result<Sequence> {
     let rows = if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("npy")) {
-        numpy(path, &bytes)?
+        numpy(path, bytes)?
     } else {
-        text(path, &bytes)?
+        text(path, bytes)?
     };
     if rows.len() < 2 {
         return Err(Error::format(path, format!("{} rows; a sequence has at least 2", rows.len())));

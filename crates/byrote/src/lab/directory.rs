@@ -14,6 +14,7 @@ use super::corpora::Corpora;
 use super::job::Job;
 use super::plan::Plan;
 use super::row::{Row, Status, to_csv};
+use crate::input::{MOST_HELD, read_capped, read_text_capped};
 use crate::num::hash::fnv1a;
 use crate::output::OutputFile;
 use crate::{Error, Result};
@@ -62,13 +63,16 @@ impl Manifest {
     /// That of a directory; `None` where there is none.
     pub(super) fn load(directory: &Path) -> Result<Option<Self>> {
         let path = directory.join("manifest.toml");
-        match std::fs::read_to_string(&path) {
-            Ok(text) => toml::from_str(&text)
-                .map(Some)
-                .map_err(|e| Error::format(&path, format!("not a manifest: {}", e.message()))),
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(e) => Err(Error::io(&path, "read", e)),
+        match read_text_capped(&path, MOST_HELD, "a manifest") {
+            Ok(text) => Self::parse(&text, &path).map(Some),
+            Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(e),
         }
+    }
+
+    /// Reads the text of a manifest.
+    pub(super) fn parse(text: &str, path: &Path) -> Result<Self> {
+        toml::from_str(text).map_err(|e| Error::format(path, format!("not a manifest: {}", e.message())))
     }
 }
 
@@ -233,9 +237,9 @@ impl Directory {
 
     fn append(&mut self, event: &Event) -> Result<()> {
         let path = self.path.join("journal.jsonl");
-        let mut line = serde_json::to_string(event).map_err(|e| Error::format(&path, e.to_string()))?;
-        line.push('\n');
-        let written = self.journal.write_all(line.as_bytes()).and_then(|()| self.journal.sync_data());
+        let line = serde_json::to_string(event).map_err(|e| Error::format(&path, e.to_string()))?;
+        let written =
+            self.journal.write_all(signed(&line).as_bytes()).and_then(|()| self.journal.sync_data());
         written.map_err(|e| Error::io(&path, "write", e))
     }
 
@@ -300,6 +304,21 @@ pub fn lock(directory: &Path) -> Result<File> {
     }
 }
 
+/// A line of a journal with its checksum as the last field, so that an edited number is noticed.
+fn signed(line: &str) -> String {
+    let body = line.strip_suffix('}').unwrap_or(line);
+    format!("{body},\"checksum\":\"{:016x}\"}}\n", fnv1a(line.as_bytes()))
+}
+
+/// Whether the checksum of a line, where it has one, is that of the rest. Lines of older versions have none.
+fn is_authentic(line: &[u8]) -> bool {
+    let Some(start) = memchr::memmem::rfind(line, b",\"checksum\":\"") else { return true };
+    let body = [&line[..start], b"}"].concat();
+    let mut expected = signed(&String::from_utf8_lossy(&body)).into_bytes();
+    expected.pop();
+    expected == line
+}
+
 /// What a journal tells.
 #[derive(Default)]
 pub(super) struct Journal {
@@ -313,25 +332,56 @@ pub(super) struct Journal {
 
 impl Journal {
     pub(super) fn read(path: &Path) -> Result<Self> {
-        let bytes = match std::fs::read(path) {
-            Ok(bytes) => bytes,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Self::default()),
-            Err(e) => return Err(Error::io(path, "read", e)),
-        };
-        let intact = memchr::memrchr(b'\n', &bytes).map_or(0, |end| end + 1);
+        match read_capped(path, MOST_HELD, "a journal") {
+            Ok(bytes) => Self::parse(&bytes, path),
+            Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+                Ok(Self::default())
+            }
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Reads the bytes of a journal; what follows its last whole line is ignored.
+    pub(super) fn parse(bytes: &[u8], path: &Path) -> Result<Self> {
+        let intact = memchr::memrchr(b'\n', bytes).map_or(0, |end| end + 1);
         let mut journal = Self { intact: intact as u64, ..Self::default() };
         for (number, line) in bytes[..intact].split(|&b| b == b'\n').enumerate() {
             if line.is_empty() {
                 continue;
             }
-            let event: Event = serde_json::from_slice(line).map_err(|e| {
-                Error::format_at(path, number as u64 + 1, format!("not a line of a journal: {e}"))
-            })?;
+            let wrong = |message: String| Error::format_at(path, number as u64 + 1, message);
+            let event: Event =
+                serde_json::from_slice(line).map_err(|e| wrong(format!("not a line of a journal: {e}")))?;
+            if !is_authentic(line) {
+                let message = "the checksum does not match: this line was edited or damaged; remove it to run its job again";
+                return Err(wrong(message.into()));
+            }
             if let Event::Over { row, seconds, .. } = event {
                 journal.seconds += seconds;
                 journal.rows.insert(row.job.clone(), *row);
             }
         }
         Ok(journal)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_edited_journal_is_refused_with_its_line_and_an_old_one_is_read() {
+        let line = serde_json::to_string(&Event::Finished { time: 17 }).unwrap();
+        let begun = serde_json::to_string(&Event::Begun { time: 3, process: 4, jobs: 5, done: 0 }).unwrap();
+        let path = Path::new("journal.jsonl");
+        let read = |text: String| Journal::parse(text.as_bytes(), path);
+        let both = signed(&begun) + &signed(&line);
+        assert_eq!(read(both.clone()).unwrap().intact, both.len() as u64);
+        assert!(read(format!("{begun}\n{line}\n")).is_ok(), "lines without checksums");
+        let edited = read(both.replace("17", "18")).err().unwrap();
+        assert_eq!(edited.line(), Some(2));
+        assert!(edited.to_string().contains("checksum"), "{edited}");
+        assert!(read(both.replace("\"checksum\":\"", "\"checksum\":\"0")).is_err());
+        assert!(read(both[..both.len() - 1].to_owned()).is_ok(), "a line cut short by a crash is ignored");
     }
 }

@@ -21,6 +21,7 @@
 //! [`ModelSpec`] and [`TrainingSpec`]; an unknown one is an error that names the nearest known one.
 
 use super::job::{CorpusSpec, Job, ModelSpec, TrainingSpec};
+use crate::input::{MOST_PLAN, read_text_capped};
 use crate::{Error, Result};
 use serde::de::DeserializeOwned;
 use std::collections::HashSet;
@@ -79,7 +80,7 @@ pub struct Plan {
 impl Plan {
     /// Reads a file. Paths in it are taken from where the file is.
     pub fn load(path: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(path).map_err(|e| Error::io(path, "read", e))?;
+        let text = read_text_capped(path, MOST_PLAN, "a plan")?;
         let name = path.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
         let mut plan = Self::parse(&text, &name).map_err(|e| match e {
             Error::Format { line, message, .. } => Error::Format { path: path.to_path_buf(), line, message },

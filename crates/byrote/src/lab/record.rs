@@ -2,6 +2,7 @@
 
 use super::directory::{Journal, Manifest};
 use super::row::{Row, Status};
+use crate::input::{MOST_HELD, read_text_capped};
 use crate::{Error, Result};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -42,6 +43,22 @@ impl Record {
             return Err(Error::format(directory, message));
         };
         let journal = Journal::read(&directory.join("journal.jsonl"))?;
+        let curve = |job: &str| {
+            let path = directory.join("curves").join(format!("{job}.csv"));
+            read_text_capped(&path, MOST_HELD, "a curve").ok()
+        };
+        Ok(Self::assemble(manifest, journal, curve))
+    }
+
+    /// Reads the parts of a run directory from memory; `curve` is the curve of every job.
+    #[doc(hidden)]
+    pub fn from_parts(manifest: &str, journal: &[u8], curve: &str) -> Result<Self> {
+        let manifest = Manifest::parse(manifest, Path::new("manifest.toml"))?;
+        let journal = Journal::parse(journal, Path::new("journal.jsonl"))?;
+        Ok(Self::assemble(manifest, journal, |_| Some(curve.to_owned())))
+    }
+
+    fn assemble(manifest: Manifest, journal: Journal, curve: impl Fn(&str) -> Option<String>) -> Self {
         let position: BTreeMap<&str, usize> =
             manifest.settings.iter().enumerate().map(|(i, s)| (s.as_str(), i)).collect();
         let place = |row: Row| {
@@ -52,10 +69,9 @@ impl Record {
         rows.sort_by_key(|r| r.0);
         let rows: Vec<Row> = rows.into_iter().map(|r| r.1).collect();
         let curve = |row: &Row| {
-            let path = directory.join("curves").join(format!("{}.csv", row.job));
-            Some((row.job.clone(), points(std::fs::File::open(path).ok()?)))
+            Some((row.job.clone(), points(curve(&row.job)?.as_bytes())))
         };
-        Ok(Self {
+        Self {
             name: manifest.name,
             jobs: manifest.jobs,
             curves: rows.iter().filter_map(curve).collect(),
@@ -64,7 +80,7 @@ impl Record {
             version: manifest.version,
             machine: manifest.machine,
             command: manifest.command,
-        })
+        }
     }
 
     /// The rows with a result.

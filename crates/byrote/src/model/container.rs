@@ -1,4 +1,4 @@
-//! Safetensors files with one metadata key of JSON: what model files and checkpoints have in common.
+//! Safetensors files with one metadata key of JSON: what model files, networks and checkpoints have in common.
 
 use super::file::Precision;
 use crate::{Error, Result};
@@ -49,25 +49,61 @@ pub(crate) fn write(key: &str, metadata: &impl Serialize, tensors: &[Stored]) ->
         .map_err(|e| fail(e.to_string()))
 }
 
-/// Reads a file whole; what `from_bytes` finds wrong is told with the path.
+/// Reads a file whole, once its header is that of a safetensors file of the right size; what `from_bytes` finds wrong is
+/// reported with the path.
 pub(crate) fn load<T>(path: &Path, from_bytes: impl Fn(&[u8]) -> Result<T, String>) -> Result<T> {
-    let bytes = std::fs::read(path).map_err(|e| Error::io(path, "read", e))?;
+    let fail = |e| Error::io(path, "read", e);
+    let (mut file, size) = crate::input::open_regular(path, "a model")?;
+    let header = read_header(&mut file, size).map_err(fail)?;
+    if let Some(message) = impossible(&header, size) {
+        return Err(Error::format(path, message));
+    }
+    let mut bytes = header;
+    file.read_to_end(&mut bytes).map_err(fail)?;
     from_bytes(&bytes).map_err(|message| Error::format(path, message))
 }
 
-/// Whether a file's metadata have this key: its header alone is read. What is no safetensors file has not.
+/// Whether a file's metadata has this key; only its header is read. A file that is not safetensors does not have it.
 pub(crate) fn has_key(path: &Path, key: &str) -> Result<bool> {
-    let fail = |e| Error::io(path, "read", e);
-    let mut file = File::open(path).map_err(fail)?;
-    let mut start = Vec::new();
-    file.by_ref().take(8).read_to_end(&mut start).map_err(fail)?;
-    let Ok(length) = <[u8; 8]>::try_from(&start[..]).map(u64::from_le_bytes) else { return Ok(false) };
-    if length > MOST_HEADER {
-        return Ok(false);
-    }
-    file.take(length).read_to_end(&mut start).map_err(fail)?;
-    let json: Option<serde_json::Value> = serde_json::from_slice(&start[8..]).ok();
+    let (mut file, size) = crate::input::open_regular(path, "a model")?;
+    let header = read_header(&mut file, size).map_err(|e| Error::io(path, "read", e))?;
+    let json: Option<serde_json::Value> = header.get(8..).and_then(|json| serde_json::from_slice(json).ok());
     Ok(json.is_some_and(|j| j["__metadata__"].get(key).is_some()))
+}
+
+/// The length and the header of a file of `size` bytes; as much as there is of them where the length is impossible.
+fn read_header(file: &mut File, size: u64) -> std::io::Result<Vec<u8>> {
+    let mut start = Vec::new();
+    file.by_ref().take(8).read_to_end(&mut start)?;
+    if let Some(length) = header_length(&start).filter(|&n| n <= MOST_HEADER.min(size.saturating_sub(8))) {
+        file.by_ref().take(length).read_to_end(&mut start)?;
+    }
+    Ok(start)
+}
+
+fn header_length(start: &[u8]) -> Option<u64> {
+    start.first_chunk().map(|length| u64::from_le_bytes(*length))
+}
+
+/// Why a file with this header cannot be a safetensors file of `size` bytes, found before the rest of it is read.
+fn impossible(header: &[u8], size: u64) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Entry {
+        data_offsets: Option<(u64, u64)>,
+    }
+    let Some(length) = header_length(header) else {
+        return Some(format!("not a safetensors file: it has {size} bytes"));
+    };
+    if length > MOST_HEADER.min(size - 8) {
+        return Some(format!("not a safetensors file: a header of {length} bytes in a file of {size}"));
+    }
+    let entries = match serde_json::from_slice::<HashMap<Cow<'_, str>, Entry>>(&header[8..]) {
+        Ok(entries) => entries,
+        Err(e) => return Some(format!("not a safetensors file, or damaged: its header is unreadable: {e}")),
+    };
+    let end = entries.into_values().filter_map(|e| e.data_offsets).map(|(_, end)| end).max().unwrap_or(0);
+    let found = size - 8 - length;
+    (end != found).then(|| format!("damaged: its header promises {end} bytes of tensors, it has {found}"))
 }
 
 /// The longest header that safetensors reads.

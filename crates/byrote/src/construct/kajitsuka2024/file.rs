@@ -23,6 +23,7 @@ use super::model::{Method, Model};
 use super::network::{Channel, Head, Layer, Network, Neuron, Part, Stage, Weight};
 use super::task::Task;
 use crate::corpus::Vocabulary;
+use crate::input::{MOST_HELD, read_capped};
 use crate::model::ParameterCount;
 use crate::num::hash::fnv1a;
 use crate::output::OutputFile;
@@ -160,7 +161,7 @@ impl ExactFile {
 
     /// Reads a file.
     pub fn load(path: &Path) -> Result<Self> {
-        let bytes = std::fs::read(path).map_err(|e| Error::io(path, "read", e))?;
+        let bytes = read_capped(path, MOST_HELD, "an exact network")?;
         Self::from_bytes(&bytes).map_err(|message| Error::format(path, message))
     }
 

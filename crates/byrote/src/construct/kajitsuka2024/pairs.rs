@@ -14,6 +14,7 @@
 use super::file::Labels;
 use super::task::{Attention, Defect, Goal, Samples, Task};
 use crate::corpus::{Alphabet, Key, Tokenizer, TokenizerChoice, Vocabulary};
+use crate::input::{MOST_HELD, read_capped};
 use crate::{Error, Result};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -77,8 +78,17 @@ struct Record {
 
 /// Reads a file of labelled sequences.
 pub fn read(path: &Path, switches: Switches, choice: &TokenizerChoice) -> Result<Labelled> {
-    let bytes = std::fs::read(path).map_err(|e| Error::io(path, "read", e))?;
-    let text = std::str::from_utf8(&bytes).map_err(|e| Error::InvalidUtf8 {
+    from_bytes(path, &read_capped(path, MOST_HELD, "a file of labelled sequences")?, switches, choice)
+}
+
+/// Reads the bytes of a file of labelled sequences; the ending of `path` says how they are written.
+pub fn from_bytes(
+    path: &Path,
+    bytes: &[u8],
+    switches: Switches,
+    choice: &TokenizerChoice,
+) -> Result<Labelled> {
+    let text = std::str::from_utf8(bytes).map_err(|e| Error::InvalidUtf8 {
         path: path.to_path_buf(),
         line: 1 + bytes[..e.valid_up_to()].iter().filter(|&&b| b == b'\n').count() as u64,
         offset: e.valid_up_to() as u64,

@@ -4,6 +4,7 @@
 //! are not added around a document: `--bos` and `--eos` say that for every tokenizer alike.
 
 use crate::foreign::guarded;
+use crate::input::{MOST_TOKENIZER, read_capped};
 use crate::num::hash::fnv1a;
 use crate::{Error, Result};
 use std::path::Path;
@@ -19,21 +20,25 @@ pub struct HuggingFace {
 }
 
 impl HuggingFace {
-    /// Reads the file.
+    /// Reads a file.
     pub fn load(path: &Path) -> Result<Self> {
-        let bytes = std::fs::read(path).map_err(|e| Error::io(path, "read tokenizer", e))?;
+        Self::from_bytes(path, &read_capped(path, MOST_TOKENIZER, "a tokenizer.json")?)
+    }
+
+    /// Reads the bytes of a file; `path` is its name in messages.
+    pub fn from_bytes(path: &Path, bytes: &[u8]) -> Result<Self> {
         let wrong = |e: String| {
             Error::format(path, format!("not a tokenizer.json: {}", e.lines().next().unwrap_or_default()))
         };
-        serde_json::from_slice::<serde::de::IgnoredAny>(&bytes).map_err(|e| wrong(e.to_string()))?;
-        let inner = guarded(|| tokenizers::Tokenizer::from_bytes(&bytes)).map_err(wrong)?;
+        serde_json::from_slice::<serde::de::IgnoredAny>(bytes).map_err(|e| wrong(e.to_string()))?;
+        let inner = guarded(|| tokenizers::Tokenizer::from_bytes(bytes)).map_err(wrong)?;
         let mut inner = inner.map_err(|e| wrong(e.to_string()))?;
         // A file may carry its own truncation and padding; both would alter what a document is.
         inner
             .with_truncation(None)
             .map_err(|e| Error::format(path, format!("cannot switch off truncation: {e}")))?;
         inner.with_padding(None);
-        Ok(Self { inner, fingerprint: fnv1a(&bytes) })
+        Ok(Self { inner, fingerprint: fnv1a(bytes) })
     }
 
     /// The ids of a document.
