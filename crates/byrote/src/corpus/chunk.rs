@@ -3,7 +3,7 @@
 use super::lexicon::{BOS, EOS, Lexicon};
 #[cfg(feature = "huggingface")]
 use super::tokenizer::MAX_DOCUMENT_BYTES;
-use super::tokenizer::{MAX_TOKEN_BYTES, Tokenizer};
+use super::tokenizer::{Class, MAX_TOKEN_BYTES, Tokenizer};
 use super::vocabulary::Alphabet;
 use super::window::Window;
 use std::ops::ControlFlow;
@@ -17,16 +17,17 @@ pub(crate) enum Refusal {
     Message(String),
 }
 
-/// How many documents were not kept.
+/// The number of documents that were not kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 pub struct Dropped {
-    /// Without any token of their own.
+    /// Documents without tokens.
     pub empty: u64,
-    /// Shorter than `--exact-length` asks for.
+    /// Documents shorter than `exact_length` requires.
     pub short: u64,
 }
 
-/// Kept documents, end to end. Chunks lie side by side, one a thread: the alignment keeps each on cache lines of its own.
+/// Kept documents, end to end. There is one chunk per thread, in one array: the alignment gives each its
+/// own cache lines.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct Chunk {
@@ -34,11 +35,16 @@ pub(crate) struct Chunk {
     pub(crate) tokens: Vec<u32>,
     pub(crate) ends: Vec<usize>,
     pub(crate) dropped: Dropped,
+    /// Tokens of kept documents beyond the window.
+    pub(crate) tokens_left_out: u64,
     window: Window,
     /// Where the document being read starts.
     start: usize,
-    /// Text of the document being read whose last token may go on.
+    /// Text of the document being read whose last token may continue.
     carry: Vec<u8>,
+    /// Tokens of the document being read beyond the window, and the class of the last character counted among them.
+    beyond: u64,
+    before: Class,
 }
 
 impl Chunk {
@@ -48,9 +54,12 @@ impl Chunk {
             tokens: Vec::new(),
             ends: Vec::new(),
             dropped: Dropped::default(),
+            tokens_left_out: 0,
             window,
             start: 0,
             carry: Vec::new(),
+            beyond: 0,
+            before: Class::default(),
         }
     }
 
@@ -68,6 +77,7 @@ impl Chunk {
     pub(crate) fn begin(&mut self) {
         self.start = self.tokens.len();
         self.carry.clear();
+        (self.beyond, self.before) = (0, Class::default());
         if self.window.bos {
             self.tokens.push(BOS);
         }
@@ -100,15 +110,18 @@ impl Chunk {
             self.dropped.short += 1;
             return self.tokens.truncate(self.start);
         }
+        self.tokens_left_out += self.beyond;
         self.ends.push(self.tokens.len());
     }
 
-    /// Takes a document of given ids.
-    pub(crate) fn ids(&mut self, ids: impl IntoIterator<Item = u32>) {
+    /// Takes a document of given ids; `cut` more followed them and were not kept by the reader.
+    pub(crate) fn ids(&mut self, ids: impl IntoIterator<Item = u32>, cut: u64) {
         self.begin();
+        self.beyond = cut;
         for id in ids {
             if self.is_full() {
-                break;
+                self.beyond += 1;
+                continue;
             }
             let id = self.lexicon.symbol(id);
             let _ = self.push(id);
@@ -130,21 +143,19 @@ impl Chunk {
     }
 
     /// Takes the next part of a document between [`Chunk::begin`] and [`Chunk::finish`]. Where the tokenizer needs
-    /// UTF-8, a part ends at a character. All of the text must be valid, beyond the window too.
+    /// UTF-8, a part ends at a character. All of the text must be valid, beyond the window too, where its tokens are only
+    /// counted.
     pub(crate) fn part(&mut self, tokenizer: &Tokenizer, text: &[u8], last: bool) -> Result<(), Refusal> {
         if !tokenizer.needs_utf8() {
-            for &b in text {
+            let kept = text.len().min(self.window.kept() - (self.tokens.len() - self.start));
+            for &b in &text[..kept] {
                 let id = self.lexicon.symbol(u32::from(b));
-                if self.push(id).is_break() {
-                    break;
-                }
+                let _ = self.push(id);
             }
+            self.beyond += (text.len() - kept) as u64;
             return Ok(());
         }
         let text = std::str::from_utf8(text).map_err(|e| Refusal::InvalidUtf8(e.valid_up_to()))?;
-        if self.is_full() {
-            return Ok(());
-        }
         if self.carry.is_empty() {
             let done = self.tokens_of(tokenizer, text, last)?;
             self.carry.extend_from_slice(&text.as_bytes()[done..]);
@@ -159,17 +170,21 @@ impl Chunk {
         Ok(())
     }
 
+    /// Takes the tokens of `text`, and counts those beyond the window; returns how many bytes have been dealt with.
     fn tokens_of(&mut self, tokenizer: &Tokenizer, text: &str, last: bool) -> Result<usize, Refusal> {
-        match tokenizer {
+        let done = match tokenizer {
             Tokenizer::Byte => unreachable!("bytes are taken as they are"),
+            _ if self.is_full() => 0,
             Tokenizer::Char => {
+                let mut done = 0;
                 for c in text.chars() {
                     let id = self.lexicon.symbol(u32::from(c));
+                    done += c.len_utf8();
                     if self.push(id).is_break() {
                         break;
                     }
                 }
-                Ok(text.len())
+                done
             }
             Tokenizer::WordPunct | Tokenizer::Whitespace => {
                 let mut longest = 0;
@@ -187,29 +202,35 @@ impl Chunk {
                         MAX_TOKEN_BYTES >> 20
                     )));
                 }
-                Ok(done)
+                done
             }
             #[cfg(feature = "huggingface")]
             Tokenizer::HuggingFace(tokenizer) => {
                 if text.len() > MAX_DOCUMENT_BYTES {
                     return Err(Refusal::Message(format!(
-                        "a document of more than {} MiB: a tokenizer.json encodes documents whole; cut it with `documents`",
+                        "a document of more than {} MiB: a tokenizer.json encodes documents whole; split it with `documents`",
                         MAX_DOCUMENT_BYTES >> 20
                     )));
                 }
                 if !last {
                     return Ok(0);
                 }
-                let ids = tokenizer.encode(text).map_err(Refusal::Message)?;
-                for id in ids {
-                    let id = self.lexicon.symbol(id);
-                    if self.push(id).is_break() {
-                        break;
+                for id in tokenizer.encode(text).map_err(Refusal::Message)? {
+                    if self.is_full() {
+                        self.beyond += 1;
+                        continue;
                     }
+                    let id = self.lexicon.symbol(id);
+                    let _ = self.push(id);
                 }
-                Ok(text.len())
+                return Ok(text.len());
             }
+        };
+        if !self.is_full() {
+            return Ok(done);
         }
+        self.beyond += tokenizer.count(&text[done..], &mut self.before);
+        Ok(text.len())
     }
 }
 
@@ -265,5 +286,36 @@ mod tests {
                 assert_eq!(parts.tokens, whole[0], "{tokenizer:?} cut at {cut}");
             }
         }
+    }
+
+    #[test]
+    fn tokens_beyond_the_window_are_counted_whole_or_in_parts() {
+        let text = "Once upon   a time, naïve Zoë… said: \"hi\"  ";
+        for tokenizer in [Tokenizer::WordPunct, Tokenizer::Whitespace, Tokenizer::Char, Tokenizer::Byte] {
+            let all = chunk(Window { n_ctx: 99, ..Window::default() }, &tokenizer, &[text])[0].len() as u64;
+            for window in [1, 2, 3, 4, 5, 6, 7, 12, 99].map(|n_ctx| Window { n_ctx, ..Window::default() }) {
+                let window = Window { bos: window.n_ctx.is_multiple_of(3), eos: true, ..window };
+                let own = (window.kept() - usize::from(window.bos)) as u64;
+                for cut in (0..=text.len()).filter(|&i| text.is_char_boundary(i)) {
+                    let mut parts = Chunk::new(tokenizer.alphabet(), window);
+                    parts.begin();
+                    parts.part(&tokenizer, &text.as_bytes()[..cut], false).unwrap();
+                    parts.part(&tokenizer, &text.as_bytes()[cut..], true).unwrap();
+                    parts.finish();
+                    let expect = all.saturating_sub(own);
+                    assert_eq!(parts.tokens_left_out, expect, "{tokenizer:?} {window:?} cut at {cut}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn documents_that_are_dropped_leave_no_tokens_out() {
+        let mut chunk =
+            Chunk::new(Alphabet::Id, Window { n_ctx: 2, exact_length: true, ..Window::default() });
+        chunk.ids([1, 2, 3, 4], 10);
+        chunk.ids([1, 2], 0);
+        chunk.ids([], 0);
+        assert_eq!((chunk.tokens_left_out, chunk.dropped), (11, Dropped { empty: 1, short: 1 }));
     }
 }

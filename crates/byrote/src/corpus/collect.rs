@@ -31,6 +31,7 @@ pub(crate) struct Collector<'a> {
     chunks: Vec<Chunk>,
     runs: Vec<RunReader<File>>,
     dropped: Dropped,
+    tokens_left_out: u64,
     /// Documents kept, and those of them that are on disk.
     kept: u64,
     spilled: u64,
@@ -53,6 +54,7 @@ impl<'a> Collector<'a> {
             chunks: Vec::new(),
             runs: Vec::new(),
             dropped: Dropped::default(),
+            tokens_left_out: 0,
             kept: 0,
             spilled: 0,
             observer,
@@ -150,6 +152,7 @@ impl<'a> Collector<'a> {
             tokenizer: tokenizer_name(self.tokenizer, self.alphabet),
             alphabet: self.alphabet,
             dropped: self.dropped,
+            tokens_left_out: self.tokens_left_out,
         }
     }
 
@@ -179,6 +182,7 @@ impl<'a> Collector<'a> {
     fn note_dropped(&mut self, chunks: &[Chunk]) {
         for chunk in chunks {
             self.dropped.add(chunk.dropped);
+            self.tokens_left_out += chunk.tokens_left_out;
         }
     }
 
@@ -231,7 +235,7 @@ fn document(
     };
     let taken = match slab.content {
         Content::Ids => {
-            chunk.ids(slab.ids[range.clone()].iter().copied());
+            chunk.ids(slab.ids[range.clone()].iter().copied(), slab.cut.get(i).copied().unwrap_or(0));
             Ok(())
         }
         Content::Stories => {
@@ -254,9 +258,9 @@ fn record(options: &Options, tokenizer: &Tokenizer, chunk: &mut Chunk, line: &[u
     };
     let holds_ids = chunk.lexicon.alphabet() == Alphabet::Id && !encodes_text(tokenizer);
     match Field::of(&line, &options.field).map_err(Refusal::Message)? {
-        Field::Null => chunk.ids([]),
+        Field::Null => chunk.ids([], 0),
         Field::Text(text) if !holds_ids => chunk.text(tokenizer, text.as_bytes())?,
-        Field::Ids(ids) if chunk.lexicon.alphabet() == Alphabet::Id => chunk.ids(ids),
+        Field::Ids(ids) if chunk.lexicon.alphabet() == Alphabet::Id => chunk.ids(ids, 0),
         _ => {
             let (found, before) = if holds_ids { ("text", "token ids") } else { ("token ids", "text") };
             return Err(Refusal::Message(format!(

@@ -213,6 +213,6 @@ pub(crate) fn merge_runs<R: Read>(
 }
 
 fn corpus(scanned: &Scanned, vocabulary: Vocabulary, header: Header, contexts: Option<ContextSet>) -> Corpus {
-    let summary = Summary::new(scanned, &vocabulary, header.window, header.tokenizer, header.dropped);
+    let summary = Summary::new(scanned, &vocabulary, header);
     Corpus { summary, vocabulary, contexts }
 }

@@ -64,7 +64,8 @@ use random::Associations;
 use read::input::Input;
 use read::{Content, Holds, Reader, SLAB_BYTES, Slab};
 use run::Header;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -73,7 +74,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub enum Source {
     /// Files, read one after the other; `-` is standard input.
     Files(Vec<PathBuf>),
-    /// So many built-in stories.
+    /// Files held in memory, read one after the other.
+    Memory(Vec<MemoryFile>),
+    /// Built-in stories.
     Stories {
         /// How many.
         documents: u64,
@@ -84,6 +87,15 @@ pub enum Source {
     Random(Associations),
     /// Shard summaries written by [`Outputs::save`].
     Summaries(Vec<PathBuf>),
+}
+
+/// A file held in memory.
+#[derive(Debug, Clone)]
+pub struct MemoryFile {
+    /// Its name: the ending says what it holds, as for files on disk, and messages use it.
+    pub name: PathBuf,
+    /// Its content.
+    pub bytes: Arc<[u8]>,
 }
 
 /// What is written or built beside the figures. Files are opened before the work begins and get their name after it.
@@ -120,7 +132,17 @@ impl Corpus {
     ) -> Result<Self> {
         options.window.check()?;
         match source {
-            Source::Files(paths) => read_files(paths, options, outputs, observer),
+            Source::Files(paths) => {
+                let sizes =
+                    paths.iter().map(|p| std::fs::metadata(p).ok().filter(|m| m.is_file()).map(|m| m.len()));
+                let total_bytes = sizes.sum::<Option<u64>>();
+                read_files(paths.iter().map(|p| (p, None)), total_bytes, options, outputs, observer)
+            }
+            Source::Memory(files) => {
+                let total_bytes = files.iter().map(|f| f.bytes.len() as u64).sum();
+                let files = files.iter().map(|f| (&f.name, Some(&f.bytes)));
+                read_files(files, Some(total_bytes), options, outputs, observer)
+            }
             Source::Stories { documents, seed } => {
                 read_stories(*documents, *seed, options, outputs, observer)
             }
@@ -154,6 +176,7 @@ impl Corpus {
             tokenizer: "ids".into(),
             alphabet: Alphabet::Id,
             dropped: Dropped::default(),
+            tokens_left_out: ((length - kept) * (ids.len() / length)) as u64,
         };
         let outputs = Outputs { may_be_empty: true, ..Outputs::default() };
         finish_sorted(&sealed.sort(&options), &sealed.vocabulary, header, &options, outputs, &Silent)
@@ -185,22 +208,22 @@ impl RowId for u32 {
     }
 }
 
-fn read_files(
-    paths: &[PathBuf],
+/// Reads files by name, and their content where it is in memory; `total_bytes` is the size of all of them.
+fn read_files<'f>(
+    files: impl Iterator<Item = (&'f PathBuf, Option<&'f Arc<[u8]>>)>,
+    total_bytes: Option<u64>,
     options: &Options,
     outputs: Outputs,
     observer: &dyn Observer,
 ) -> Result<Corpus> {
     let tokenizer = Tokenizer::load(&options.tokenizer)?;
     let text_alphabet = tokenizer.alphabet();
-    let sizes = paths.iter().map(|p| std::fs::metadata(p).ok().filter(|m| m.is_file()).map(|m| m.len()));
-    let total_bytes = sizes.sum::<Option<u64>>();
     let read = Arc::new(AtomicU64::new(0));
     let mut collector: Option<Collector<'_>> = None;
     let mut first: Option<(&PathBuf, Holds)> = None;
     let mut formats = Vec::new();
-    for path in paths {
-        let input = Input::open(path, options, read.clone())?;
+    for (path, held) in files {
+        let input = Input::open(path, held, options, read.clone())?;
         let format = input.format;
         formats.push(format);
         let (holds, mut reader) = read::open(path, options, input)?;
@@ -355,4 +378,17 @@ fn read_summaries(
         Some((header, _)) => merge_runs(groups, header, |_| (), None, options, outputs, observer),
         None => Err(Error::setting("merge", "no summary given")),
     }
+}
+
+/// Reads a shard summary, or the uncompressed run inside of one, from memory.
+pub(crate) fn read_summary_bytes(bytes: &[u8]) -> Result<Corpus> {
+    let path = Path::new("memory");
+    let bytes = Box::new(io::Cursor::new(bytes.to_vec()));
+    let run = match bytes.get_ref().starts_with(b"byrote") {
+        true => run::read_saved(bytes, path)?,
+        false => run::RunReader::<Box<dyn io::Read + Send>>::new(bytes, path.to_path_buf())?,
+    };
+    let (header, options) = (run.header.clone(), Options::default());
+    let outputs = Outputs { contexts: true, ..Outputs::default() };
+    merge_runs(vec![run], header, |_| (), None, &options, outputs, &Silent)
 }

@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-const MAGIC: &[u8; 8] = b"byrote\0\x01";
+const MAGIC: &[u8; 8] = b"byrote\0\x02";
 
 /// What a run says of itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,6 +35,8 @@ pub(crate) struct Header {
     pub(crate) tokenizer: String,
     pub(crate) alphabet: Alphabet,
     pub(crate) dropped: Dropped,
+    /// Tokens of the documents that lie beyond the window.
+    pub(crate) tokens_left_out: u64,
 }
 
 impl Header {
@@ -59,8 +61,13 @@ impl Header {
         } else if self.alphabet != other.alphabet {
             return differ("the kind of token", &self.alphabet, &other.alphabet);
         }
-        self.dropped.empty += other.dropped.empty;
-        self.dropped.short += other.dropped.short;
+        for (sum, more) in [
+            (&mut self.dropped.empty, other.dropped.empty),
+            (&mut self.dropped.short, other.dropped.short),
+            (&mut self.tokens_left_out, other.tokens_left_out),
+        ] {
+            *sum = sum.checked_add(more).ok_or("their counts exceed 2^64")?;
+        }
         Ok(())
     }
 }
@@ -155,13 +162,25 @@ pub(crate) fn save_shell<W: Write>(mut out: W) -> io::Result<zstd::Encoder<'stat
 
 /// Opens a saved summary.
 pub(crate) fn open_saved(path: &Path) -> Result<RunReader<Box<dyn Read + Send>>> {
-    let mut file = crate::corpus::read::input::open_file(path)?;
+    read_saved(Box::new(crate::input::open(path)?), path)
+}
+
+/// Opens a saved summary given as a stream; `path` is its name.
+pub(crate) fn read_saved(
+    mut file: Box<dyn Read + Send>,
+    path: &Path,
+) -> Result<RunReader<Box<dyn Read + Send>>> {
     let mut magic = [0; 8];
-    let wrong =
-        || Error::format(path, "not a summary written with `save`, or one in another version of the format");
-    file.read_exact(&mut magic).map_err(|_| wrong())?;
-    if &magic != MAGIC {
-        return Err(wrong());
+    let wrong = |message: String| Error::format(path, message);
+    let read = file.read_exact(&mut magic);
+    if read.is_err() || magic[..7] != MAGIC[..7] {
+        return Err(wrong("not a shard summary written by byrote".into()));
+    }
+    if magic[7] != MAGIC[7] {
+        return Err(wrong(format!(
+            "a shard summary of format {}; this version reads format {}: count the shard again",
+            magic[7], MAGIC[7]
+        )));
     }
     let frame = zstd::Decoder::new(file).map_err(|e| Error::io(path, "read", e))?;
     RunReader::new(Box::new(frame), path.to_path_buf())
@@ -404,6 +423,7 @@ mod tests {
             tokenizer: "wordpunct".into(),
             alphabet: Alphabet::Word,
             dropped: Dropped::default(),
+            tokens_left_out: 0,
         };
         let mut writer = RunWriter::new(Vec::new(), &header, &vocabulary).unwrap();
         let documents: [&[u32]; 3] = [&[0, 1, 0, 1], &[0, 1, 0, 2], &[0, 1, 1]];

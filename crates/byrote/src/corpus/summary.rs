@@ -3,6 +3,7 @@
 use super::chunk::Dropped;
 use super::count::scan::Scanned;
 use super::count::tally::Tally;
+use super::run::Header;
 use super::vocabulary::Vocabulary;
 use super::window::Window;
 use crate::units::Nats;
@@ -42,6 +43,8 @@ pub struct Summary {
     pub documents: u64,
     /// Their tokens: at most T + 1 each.
     pub tokens: u64,
+    /// The tokens of kept documents that lie beyond the first T + 1 and are therefore not counted.
+    pub tokens_left_out: u64,
     /// The number of tokens that occur in them.
     pub d_vocab: u64,
     /// The longest context T.
@@ -81,19 +84,15 @@ pub struct Summary {
 }
 
 impl Summary {
-    pub(crate) fn new(
-        scanned: &Scanned,
-        vocabulary: &Vocabulary,
-        window: Window,
-        tokenizer: String,
-        dropped: Dropped,
-    ) -> Self {
+    pub(crate) fn new(scanned: &Scanned, vocabulary: &Vocabulary, header: Header) -> Self {
+        let Header { window, tokenizer, dropped, tokens_left_out, .. } = header;
         let mut all = Tally::default();
         scanned.by_length.iter().for_each(|t| all.merge(t));
         let floor = all.floor();
         Self {
             documents: scanned.documents,
             tokens: scanned.tokens,
+            tokens_left_out,
             d_vocab: vocabulary.len() as u64,
             n_ctx: window.n_ctx,
             contexts: all.contexts,

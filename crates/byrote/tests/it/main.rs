@@ -9,4 +9,5 @@ mod onnx;
 mod pages;
 mod readers;
 mod reference;
+mod seeds;
 mod settings;

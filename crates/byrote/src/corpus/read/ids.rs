@@ -103,6 +103,7 @@ impl IdReader {
 
     fn end_document(&mut self, slab: &mut Slab) {
         let start = slab.ids.len();
+        slab.cut.push(self.length - self.open.len() as u64);
         slab.ids.append(&mut self.open);
         slab.documents.push(start..slab.ids.len());
         self.length = 0;

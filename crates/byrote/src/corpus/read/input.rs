@@ -1,8 +1,8 @@
-//! Opening files: what they are by their name, decompression, progress in bytes.
+//! Opening files: the format by the name, decompression, progress in bytes.
 
 use crate::corpus::options::{Format, Options};
+use crate::corpus::tokenizer::TokenizerChoice;
 use crate::{Error, Result};
-use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 use std::sync::Arc;
@@ -21,21 +21,14 @@ pub(crate) struct Input {
     pub(crate) format: Format,
     /// The decompressed bytes; empty for Parquet, which is read at random.
     pub(crate) bytes: Box<dyn Read + Send>,
+    /// The file itself, where it is in memory.
+    #[cfg_attr(not(feature = "parquet"), allow(dead_code))]
+    pub(crate) held: Option<Arc<[u8]>>,
 }
 
 /// The name that stands for standard input.
 pub(crate) fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
-}
-
-/// Opens a regular file or a pipe; a directory is refused here, since the system only refuses to read it.
-pub(crate) fn open_file(path: &Path) -> Result<File> {
-    let file = File::open(path).map_err(|e| Error::io(path, "open", e))?;
-    let meta = file.metadata().map_err(|e| Error::io(path, "open", e))?;
-    if meta.is_dir() {
-        return Err(Error::io(path, "open", io::Error::from(io::ErrorKind::IsADirectory)));
-    }
-    Ok(file)
 }
 
 fn by_name(path: &Path) -> (Option<Format>, Compression) {
@@ -56,32 +49,60 @@ fn by_name(path: &Path) -> (Option<Format>, Compression) {
 }
 
 impl Input {
-    /// Opens `path`, or standard input for `-`; `read` counts the bytes taken from it, before decompression.
-    pub(crate) fn open(path: &Path, options: &Options, read: Arc<AtomicU64>) -> Result<Self> {
+    /// Opens `path`, or standard input for `-`; `held` is the file where it is in memory, and `path` then only its name.
+    /// `read` counts the bytes taken from the file, before decompression.
+    pub(crate) fn open(
+        path: &Path,
+        held: Option<&Arc<[u8]>>,
+        options: &Options,
+        read: Arc<AtomicU64>,
+    ) -> Result<Self> {
         let (named, compression) = by_name(path);
         let format = options.format.or(named).unwrap_or(Format::Text);
-        if compression != Compression::None && !matches!(format, Format::Text | Format::Jsonl) {
+        let is_text = matches!(format, Format::Text | Format::Jsonl);
+        if compression != Compression::None && !is_text {
             return Err(Error::format(path, "only text and JSONL may be compressed; decompress it first"));
         }
-        let raw: Box<dyn Read + Send> = if is_stdin(path) {
-            if format == Format::Parquet {
-                return Err(Error::format(path, "Parquet cannot be read from standard input; give a file"));
+        let raw: Box<dyn Read + Send> = match held {
+            Some(held) => Box::new(Counting { inner: io::Cursor::new(held.clone()), read }),
+            None if is_stdin(path) => {
+                if format == Format::Parquet {
+                    let message = "Parquet cannot be read from standard input; pass a file";
+                    return Err(Error::format(path, message));
+                }
+                Box::new(Counting { inner: io::stdin(), read })
             }
-            Box::new(Counting { inner: io::stdin(), read })
-        } else if format == Format::Parquet {
-            Box::new(io::empty())
-        } else {
-            Box::new(Counting { inner: open_file(path)?, read })
+            None if format == Format::Parquet => Box::new(io::empty()),
+            None => Box::new(Counting { inner: crate::input::open(path)?, read }),
         };
         let bytes: Box<dyn Read + Send> = match compression {
+            Compression::None if is_text && options.tokenizer != TokenizerChoice::Byte => {
+                refuse_compressed(path, raw)?
+            }
             Compression::None => raw,
             Compression::Gzip => {
                 Box::new(flate2::bufread::MultiGzDecoder::new(BufReader::with_capacity(1 << 18, raw)))
             }
             Compression::Zstd => Box::new(zstd::Decoder::new(raw).map_err(|e| Error::io(path, "read", e))?),
         };
-        Ok(Self { format, bytes })
+        Ok(Self { format, bytes, held: held.cloned() })
     }
+}
+
+/// Refuses compressed data under a name that does not say so, which would otherwise be reported as invalid UTF-8.
+fn refuse_compressed(path: &Path, mut raw: Box<dyn Read + Send>) -> Result<Box<dyn Read + Send>> {
+    let mut start = Vec::new();
+    fill_to(&mut *raw, &mut start, 4, path)?;
+    let (kind, ending, decompress) = match start[..] {
+        [0x1f, 0x8b, 8, _] => ("gzip", ".gz", "gzip -dc"),
+        [0x28, 0xb5, 0x2f, 0xfd] => ("zstd", ".zst", "zstd -dc"),
+        _ => return Ok(Box::new(io::Cursor::new(start).chain(raw))),
+    };
+    let message = match is_stdin(path) {
+        true => format!("standard input is compressed ({kind}); pipe it through {decompress:?} first"),
+        false => format!("is compressed ({kind}), but its name does not end in {ending}; rename it"),
+    };
+    Err(Error::format(path, message))
 }
 
 struct Counting<R> {

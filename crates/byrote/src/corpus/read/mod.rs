@@ -52,6 +52,8 @@ pub(crate) struct Slab {
     pub(crate) ids: Vec<u32>,
     /// Where each document is in `bytes` or `ids`.
     pub(crate) documents: Vec<Range<usize>>,
+    /// Ids beyond the window that the reader has not kept, by document; empty where it keeps all.
+    pub(crate) cut: Vec<u64>,
     /// Whether Windows line ends within documents are to be read as LF.
     pub(crate) crlf: bool,
     /// The offset of `bytes` in the file.
@@ -65,6 +67,7 @@ impl Slab {
         self.bytes.clear();
         self.ids.clear();
         self.documents.clear();
+        self.cut.clear();
         self.crlf = false;
     }
 
@@ -112,7 +115,7 @@ pub(crate) fn open(path: &Path, options: &Options, input: Input) -> Result<(Opti
         Format::Bin => (Some(Holds::Ids), Box::new(bin::open(path, options, input)?)),
         #[cfg(feature = "parquet")]
         Format::Parquet => {
-            let reader = parquet::ParquetReader::new(path, options)?;
+            let reader = parquet::ParquetReader::new(path, options, input)?;
             (Some(reader.holds()), Box::new(reader))
         }
         #[cfg(not(feature = "parquet"))]

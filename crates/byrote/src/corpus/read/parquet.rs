@@ -1,23 +1,23 @@
 //! Parquet: a column of texts, or of lists of integers.
 
+use super::input::Input;
 use super::{Content, Holds, Reader, SLAB_BYTES, Slab};
 use crate::corpus::options::Options;
-use crate::corpus::read::input::open_file;
 use crate::foreign::guarded;
 use crate::{Error, Result};
+use bytes::Bytes;
 use parquet::basic::{LogicalType, Type as PhysicalType};
 use parquet::column::reader::ColumnReader;
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::schema::types::ColumnDescriptor;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Reads one column, row group by row group.
 pub(super) struct ParquetReader {
     path: PathBuf,
-    file: SerializedFileReader<File>,
+    file: Box<dyn FileReader>,
     column: usize,
     descriptor: Arc<ColumnDescriptor>,
     holds: Holds,
@@ -38,11 +38,19 @@ const MOST_ROWS: usize = 4096;
 const FIRST_ROWS: usize = 16;
 
 impl ParquetReader {
-    pub(super) fn new(path: &Path, options: &Options) -> Result<Self> {
-        let raw = open_file(path)?;
+    pub(super) fn new(path: &Path, options: &Options, input: Input) -> Result<Self> {
         let wrong = |e: String| Error::format(path, format!("not a Parquet file: {e}"));
-        let file =
-            guarded(|| SerializedFileReader::new(raw)).map_err(wrong)?.map_err(|e| wrong(e.to_string()))?;
+        let opened: Result<Box<dyn FileReader>, ParquetError> = match input.held {
+            Some(held) => {
+                let held = Bytes::from_owner(held);
+                guarded(|| SerializedFileReader::new(held).map(|f| Box::new(f) as _)).map_err(wrong)?
+            }
+            None => {
+                let raw = crate::input::open(path)?;
+                guarded(|| SerializedFileReader::new(raw).map(|f| Box::new(f) as _)).map_err(wrong)?
+            }
+        };
+        let file = opened.map_err(|e| wrong(e.to_string()))?;
         let schema = file.metadata().file_metadata().schema_descr_ptr();
         let leaves: Vec<usize> = (0..schema.num_columns())
             .filter(|&i| schema.column(i).path().parts().first() == Some(&options.field))

@@ -26,6 +26,8 @@ use std::ops::{ControlFlow, Range};
 use std::path::PathBuf;
 use std::str::FromStr;
 
+pub(crate) use words::Class;
+
 pub use encode::unknown_token;
 #[cfg(feature = "huggingface")]
 pub use huggingface::{HuggingFace, MAX_DOCUMENT_BYTES};
@@ -139,6 +141,21 @@ impl Tokenizer {
             Tokenizer::WordPunct => words::runs(text, words::wordpunct_class, whole, emit),
             Tokenizer::Whitespace => words::runs(text, words::whitespace_class, whole, emit),
             other => unreachable!("{other:?} does not cut text into ranges"),
+        }
+    }
+}
+
+impl Tokenizer {
+    /// How many tokens begin in `text`, for the tokenizers whose tokens are characters or runs of them; `before` carries
+    /// the class of the last character from one part of a document to the next.
+    pub(crate) fn count(&self, text: &str, before: &mut Class) -> u64 {
+        match self {
+            Tokenizer::Byte => text.len() as u64,
+            Tokenizer::Char => text.bytes().filter(|b| b & 0xc0 != 0x80).count() as u64,
+            Tokenizer::Whitespace => words::count(text, words::whitespace_class, before),
+            Tokenizer::WordPunct => words::count(text, words::wordpunct_class, before),
+            #[cfg(feature = "huggingface")]
+            Tokenizer::HuggingFace(_) => unreachable!("a tokenizer.json encodes documents whole"),
         }
     }
 }

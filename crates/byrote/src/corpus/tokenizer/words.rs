@@ -4,9 +4,10 @@ use std::ops::{ControlFlow, Range};
 use std::sync::OnceLock;
 
 /// What a character is to a tokenizer that cuts runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(u8)]
-pub(super) enum Class {
+pub(crate) enum Class {
+    #[default]
     Space,
     Word,
     Other,
@@ -95,6 +96,19 @@ pub(super) fn runs(
         if emit(start..i).is_break() {
             return i;
         }
+    }
+    n
+}
+
+/// Counts the runs that [`runs`] would emit and that begin in `text`; `before` is the class of the character in front of
+/// `text`, and becomes that of its last one.
+pub(super) fn count(text: &str, class_at: impl Fn(&str, usize) -> (Class, usize), before: &mut Class) -> u64 {
+    let (mut n, mut i) = (0, 0);
+    while i < text.len() {
+        let (class, len) = class_at(text, i);
+        n += u64::from(class != Class::Space && class != *before);
+        *before = class;
+        i += len;
     }
     n
 }

@@ -1,0 +1,165 @@
+//! One entry point per reader of files, each over bytes: what the targets in `fuzz/` call, and what a test replays their
+//! seeds with. Not part of the public interface.
+//!
+//! A reader must end without a panic and without an absurd allocation whatever the bytes; where it accepts them, what it
+//! read is used, so that a lie it overlooked shows.
+
+use crate::construct::kajitsuka2024::file::ExactFile;
+use crate::construct::kajitsuka2024::pairs;
+use crate::construct::kajitsuka2024::task::{Attention, Goal};
+use crate::corpus::{
+    self, Corpus, DocumentRule, MemoryFile, Options, Outputs, Silent, Source, TokenizerChoice, Window,
+};
+use crate::incontext::{self, NetworkFile};
+use crate::lab::{Plan, Record};
+use crate::model::ModelFile;
+use crate::train::Checkpoint;
+use std::path::Path;
+
+/// A target: its name, and what it does with bytes.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// Every target.
+pub const TARGETS: &[Target] = &[
+    ("model", model),
+    ("exact_network", exact_network),
+    ("incontext_network", incontext_network),
+    ("checkpoint", checkpoint),
+    ("summary", summary),
+    ("run_directory", run_directory),
+    ("plan", plan),
+    ("tokenizer", tokenizer),
+    ("npy", npy),
+    ("bin", bin),
+    ("parquet", parquet),
+    ("jsonl", jsonl),
+    ("text", text),
+    ("sequences", sequences),
+    ("pairs", pairs_file),
+];
+
+/// A one-layer transformer.
+pub fn model(bytes: &[u8]) {
+    if let Ok(file) = ModelFile::from_bytes(bytes) {
+        assert!(file.to_bytes().is_ok(), "a model that was read can be written");
+        if file.model.parameters().len() < 1 << 12 {
+            let _ = file.model.logits(&[0]);
+        }
+    }
+}
+
+/// An exact network.
+pub fn exact_network(bytes: &[u8]) {
+    if let Ok(file) = ExactFile::from_bytes(bytes) {
+        assert!(file.to_text().is_ok_and(|text| text.as_bytes() == bytes), "one network, one file");
+    }
+}
+
+/// A network of many layers.
+pub fn incontext_network(bytes: &[u8]) {
+    if let Ok(file) = NetworkFile::from_bytes(bytes) {
+        assert!(file.to_bytes().is_ok(), "a network that was read can be written");
+    }
+}
+
+/// A checkpoint of a training.
+pub fn checkpoint(bytes: &[u8]) {
+    if let Ok(checkpoint) = Checkpoint::from_bytes(bytes) {
+        assert!(checkpoint.to_bytes().is_ok(), "a checkpoint that was read can be written");
+    }
+}
+
+/// A shard summary, or the run inside of one: compression and its checksum would keep a fuzzer out.
+pub fn summary(bytes: &[u8]) {
+    if let Ok(corpus) = corpus::read_summary_bytes(bytes) {
+        assert!(corpus.summary.floor_nats.0 >= 0.0, "a floor is not negative");
+    }
+}
+
+/// A run directory: manifest, journal and a curve, with a NUL byte after each of the first two.
+pub fn run_directory(bytes: &[u8]) {
+    let mut parts = bytes.splitn(3, |&b| b == 0);
+    let mut part = || parts.next().unwrap_or_default();
+    let (manifest, journal, curve) = (part(), part(), part());
+    let _ = Record::from_parts(&String::from_utf8_lossy(manifest), journal, &String::from_utf8_lossy(curve));
+}
+
+/// A plan of a sweep.
+pub fn plan(bytes: &[u8]) {
+    let _ = Plan::parse(&String::from_utf8_lossy(bytes), "plan");
+}
+
+/// A Hugging Face tokenizer, and a text through it.
+pub fn tokenizer(bytes: &[u8]) {
+    #[cfg(feature = "huggingface")]
+    if let Ok(tokenizer) = corpus::tokenizer::HuggingFace::from_bytes(Path::new("tokenizer.json"), bytes) {
+        let _ = tokenizer.encode("Once upon a time, naïve Zoë said: \u{1f600}!");
+    }
+    let _ = bytes;
+}
+
+/// A NumPy array: of ids, by rows, by chunk and by separator; of a sequence.
+pub fn npy(bytes: &[u8]) {
+    read("ids.npy", bytes, Options::default());
+    read("ids.npy", bytes, Options { documents: Some(DocumentRule::Chunk(3)), ..Options::default() });
+    read("ids.npy", bytes, Options { separator_id: Some(0), ..Options::default() });
+    let _ = incontext::file::from_bytes(Path::new("sequence.npy"), bytes);
+}
+
+/// Raw ids, by chunk and by separator.
+pub fn bin(bytes: &[u8]) {
+    read("ids.bin", bytes, Options { documents: Some(DocumentRule::Chunk(3)), ..Options::default() });
+    read("ids.bin", bytes, Options { separator_id: Some(0), ..Options::default() });
+}
+
+/// A Parquet file.
+pub fn parquet(bytes: &[u8]) {
+    read("data.parquet", bytes, Options::default());
+    read("data.parquet", bytes, Options { field: "ids".into(), ..Options::default() });
+}
+
+/// JSON Lines.
+pub fn jsonl(bytes: &[u8]) {
+    read("data.jsonl", bytes, Options::default());
+    read(
+        "data.jsonl",
+        bytes,
+        Options { lossy: true, tokenizer: TokenizerChoice::Char, ..Options::default() },
+    );
+}
+
+/// Plain text under every document rule, and the same bytes as compressed text.
+pub fn text(bytes: &[u8]) {
+    let separator = DocumentRule::Separator(b"ab".to_vec());
+    for documents in [DocumentRule::Line, DocumentRule::BlankLine, DocumentRule::File, separator] {
+        let window = Window { n_ctx: 4, bos: true, eos: true, ..Window::default() };
+        let options = Options { documents: Some(documents), window, ..Options::default() };
+        read("data.txt", bytes, options.clone());
+        read("data.txt", bytes, Options { tokenizer: TokenizerChoice::Byte, ..options.clone() });
+        read("data.txt", bytes, Options { tokenizer: TokenizerChoice::Char, lossy: true, ..options });
+    }
+    read("data.txt.gz", bytes, Options::default());
+    read("data.txt.zst", bytes, Options::default());
+}
+
+/// A sequence of vectors as CSV.
+pub fn sequences(bytes: &[u8]) {
+    let _ = incontext::file::from_bytes(Path::new("sequence.csv"), bytes);
+}
+
+/// Labelled pairs, as JSON Lines and as TSV.
+pub fn pairs_file(bytes: &[u8]) {
+    for (name, goal) in [("a.jsonl", Goal::EveryPosition), ("a.tsv", Goal::Next)] {
+        let switches = pairs::Switches { goal, attention: Attention::Causal, padded: false };
+        let _ = pairs::from_bytes(Path::new(name), bytes, switches, &TokenizerChoice::WordPunct);
+    }
+}
+
+fn read(name: &str, bytes: &[u8], options: Options) {
+    let source = Source::Memory(vec![MemoryFile { name: name.into(), bytes: bytes.into() }]);
+    let outputs = Outputs { contexts: true, ..Outputs::default() };
+    if let Ok(corpus) = Corpus::read(&source, &options, outputs, &Silent) {
+        assert!(corpus.summary.floor_nats.0 >= 0.0, "a floor is not negative");
+        assert!(corpus.summary.contexts <= corpus.summary.predictions, "a context predicts");
+    }
+}
