@@ -1,0 +1,335 @@
+#!/usr/bin/env python3
+"""Writes the seeds of the fuzz targets: small files made by the program, and hostile variants of them.
+
+    python3 fuzz/make_seeds.py target/release/byrote
+
+Parquet seeds, which need a writer of that format, come from the test that replays the seeds (`BYROTE_BLESS=1`). Files
+whose name begins with `found-` were found by a fuzzer or an attack and are never rewritten.
+"""
+
+import gzip
+import json
+import struct
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+SEEDS = Path(__file__).parent / "seeds"
+PROGRAM = Path(sys.argv[1]).resolve()
+
+
+def seed(target: str, name: str, data: bytes | str) -> None:
+    folder = SEEDS / target
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_bytes(data.encode() if isinstance(data, str) else data)
+
+
+def run(folder: Path, *arguments: str) -> None:
+    command = [str(PROGRAM), *arguments, "--quiet", "--json", "--threads", "1"]
+    subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
+
+
+def tensors(target: str, name: str, data: bytes) -> None:
+    """A safetensors file and its hostile variants."""
+    seed(target, name, data)
+    size = struct.unpack("<Q", data[:8])[0]
+    header, rest = data[8 : 8 + size], data[8 + size :]
+
+    def with_header(altered: bytes) -> bytes:
+        return struct.pack("<Q", len(altered)) + altered + rest
+
+    seed(target, f"{name}-truncated", data[:-1])
+    seed(target, f"{name}-header-only", data[: 8 + size])
+    seed(target, f"{name}-huge-header", struct.pack("<Q", 2**63) + data[8:])
+    seed(target, f"{name}-long-header", struct.pack("<Q", 99_999_999) + data[8:])
+    seed(target, f"{name}-nan", data[:-8] + struct.pack("<d", float("nan")))
+    seed(target, f"{name}-infinite", data[:-8] + struct.pack("<d", float("inf")))
+    for key in [b"d_model", b"n_ctx", b"d_vocab", b"d_mlp", b"n_heads", b"repeat", b"memory", b"step"]:
+        at = header.find(b'\\"' + key + b'\\":')
+        if at < 0:
+            continue
+        start = at + len(key) + 5
+        end = start
+        while header[end : end + 1].isdigit():
+            end += 1
+        for value in [b"0", b"18446744073709551615", b"4294967296"]:
+            lie = header[:start] + value + header[end:]
+            seed(target, f"{name}-{key.decode()}-{value.decode()[:5]}", with_header(lie))
+    parsed = json.loads(header)
+    first = next(k for k in parsed if k != "__metadata__")
+    for label, shape in [("overflow", [2**32, 2**32, 16]), ("empty", [0, 2**40]), ("flat", [])]:
+        altered = json.loads(header)
+        altered[first]["shape"] = shape
+        seed(target, f"{name}-shape-{label}", with_header(json.dumps(altered).encode()))
+    nested = header.replace(b'{\\"format', b'{\\"x\\":' + b"[" * 300 + b"]" * 300 + b',\\"format', 1)
+    seed(target, f"{name}-nested", with_header(nested))
+
+
+def models(folder: Path) -> None:
+    (folder / "a.txt").write_text("abab\nabac\nabb\n")
+    corpus = ["a.txt", "--tokenizer", "char", "--n-ctx", "3"]
+    run(folder, "build", "madden2024", *corpus, "--d-model", "2", "--out", "built.safetensors")
+    tensors("model", "built", (folder / "built.safetensors").read_bytes())
+    run(folder, "train", *corpus, "--d-model", "2", "--d-mlp", "2", "--steps", "2", "--out", "run")
+    tensors("model", "trained", (folder / "run/model.safetensors").read_bytes())
+    adam = [*corpus, "--d-model", "2", "--d-mlp", "2", "--steps", "2", "--stop-relative-gap", "0"]
+    for optimizer in ["adam", "lbfgs"]:
+        out = f"stopped-{optimizer}"
+        run(folder, "train", *adam, "--optimizer", optimizer, "--checkpoint-every", "0", "--out", out)
+        tensors("checkpoint", optimizer, (folder / out / "checkpoint.safetensors").read_bytes())
+    for preset in ["dana2024", "average"]:
+        run(folder, "train", *corpus, "--preset", preset, "--d-model", "2", "--steps", "0", "--out", preset)
+        seed("model", preset, (folder / preset / "model.safetensors").read_bytes())
+    small = ["incontext", "--d", "2", "--length", "4", "--sequences", "1", "--layers", "2"]
+    for kernel in ["linear", "exp"]:
+        run(folder, *small, "--kernel", kernel, "--save", f"{kernel}.safetensors")
+        tensors("incontext_network", kernel, (folder / f"{kernel}.safetensors").read_bytes())
+
+
+def fnv1a(data: bytes) -> int:
+    state = 0xCBF29CE484222325
+    for byte in data:
+        state = ((state ^ byte) * 0x100000001B3) % 2**64
+    return state
+
+
+def exact_networks(folder: Path) -> None:
+    (folder / "b.txt").write_text("a b\nb a\nc c\n")
+    for method in ["bounded", "searched"]:
+        run(folder, "build", "kajitsuka2024", "b.txt", "--method", method, "--out", f"{method}.exact")
+        text = (folder / f"{method}.exact").read_text()
+        seed("exact_network", method, text)
+        seed("exact_network", f"{method}-truncated", text[: len(text) // 2])
+        body = text[: text.rindex("end ")]
+
+        def forged(name: str, old: str, new: str) -> None:
+            lie = body.replace(old, new, 1)
+            seed("exact_network", f"{method}-{name}", f"{lie}end {fnv1a(lie.encode()):016x}\n")
+
+        forged("exponent", "neuron V:1", "neuron V:1/268435456")
+        forged("huge-exponent", "neuron V:1", "neuron V:1/99999999999999999999")
+        forged("deep", " 1\n", " 4294967295\n")
+        forged("many-digits", "neuron V:1", "neuron V:1" + "f" * 5000)
+        forged("labels", '"labels":', '"labels":4294967295,"x":')
+        forged("vocabulary", '"d_vocab":3', '"d_vocab":4294967295')
+        forged("n-ctx", '"n_ctx":', '"n_ctx":4294967295,"y":')
+        forged("nested", '{"task"', '{"x":' + "[" * 300 + "]" * 300 + ',"task"')
+    seed("exact_network", "magic-only", "byrote exact network 1\n")
+
+
+def leb(n: int) -> bytes:
+    out = b""
+    while n >= 128:
+        out += bytes([n % 128 + 128])
+        n //= 128
+    return out + bytes([n])
+
+
+def summaries(folder: Path) -> None:
+    for name, text, *options in [
+        ("words", "a b c\na b d\na b\n", "--eos"),
+        ("characters", "abab\nabac\nabb\nxxxxxxxxxxxxxxxxxxxx\n", "--tokenizer", "char", "--bos"),
+        ("full", "a b c\na b d\n", "--contexts", "full"),
+    ]:
+        (folder / "s.txt").write_text(text)
+        run(folder, "corpus", "s.txt", *options, "--save", f"{name}.summary")
+        saved = (folder / f"{name}.summary").read_bytes()
+        seed("summary", name, saved)
+        seed("summary", f"{name}-truncated", saved[:-3])
+        raw = subprocess.run(["zstd", "-dc"], input=saved[8:], stdout=subprocess.PIPE, check=True).stdout
+        seed("summary", f"{name}-run", raw)
+        size = raw[0] % 128 + (raw[1] * 128 if raw[0] > 127 else 0)
+        start = 2 if raw[0] > 127 else 1
+        header = raw[start : start + size]
+        rest = raw[start + size :]
+        huge = header.replace(b'"n_ctx":9', b'"n_ctx":4294967295')
+        seed("summary", f"{name}-run-n-ctx", leb(len(huge)) + huge + rest)
+        seed("summary", f"{name}-run-length", leb(2**63) + header + rest)
+        seed("summary", f"{name}-run-vocabulary", leb(len(header)) + header + leb(2**31) + rest[1:])
+        seed("summary", f"{name}-run-counts", raw[:-8] + leb(2**64 - 1) * 2 + raw[-8:])
+    seed("summary", "format-0", b"byrote\0\0" + bytes(20))
+    seed("summary", "format-255", b"byrote\0\xff" + bytes(20))
+    seed("summary", "magic-only", b"byrote\0\x01")
+
+
+def run_directories(folder: Path) -> None:
+    plan = '[corpus]\ndocuments = 3\n[model]\nd_model = 2\nd_mlp = 2\n[training]\nsteps = [1, 2]\n'
+    (folder / "plan.toml").write_text(plan)
+    run(folder, "sweep", "plan.toml", "--out", "sweep")
+    manifest = (folder / "sweep/manifest.toml").read_text()
+    journal = (folder / "sweep/journal.jsonl").read_text()
+    curve = next((folder / "sweep/curves").iterdir()).read_text()
+    whole = "\0".join([manifest, journal, curve])
+    seed("run_directory", "sweep", whole)
+    seed("run_directory", "truncated", whole[: len(whole) * 2 // 3])
+    # Journals as they were written before their lines had checksums.
+    lines = [json.loads(line) for line in journal.splitlines()]
+    for line in lines:
+        line.pop("checksum", None)
+    old = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
+    seed("run_directory", "without-checksums", "\0".join([manifest, old, curve]))
+    for name, before, after in [
+        ("numbers", '"loss_nats":', '"loss_nats":1e999,"x":'),
+        ("negative", '"contexts":', '"contexts":-1,"y":'),
+        ("unknown-event", '"event":"over"', '"event":"undone"'),
+        ("nested", '"time":', '"z":' + "[" * 300 + "]" * 300 + ',"time":'),
+    ]:
+        seed("run_directory", name, "\0".join([manifest, old.replace(before, after, 1), curve]))
+    lie = manifest.replace("jobs = 2", "jobs = 9223372036854775807")
+    seed("run_directory", "jobs", "\0".join([lie, journal, "step\n1,1,nan,nan\n1e400,,,\n"]))
+    seed("plan", "grid", plan)
+    (SEEDS / "plan").mkdir(parents=True, exist_ok=True)
+    for path in sorted((SEEDS.parent.parent / "plans").glob("*.toml")):
+        seed("plan", path.stem, path.read_text())
+    seed("plan", "nested", "a = " + "[" * 1000 + "]" * 1000)
+    seed("plan", "dotted", ".".join(["a"] * 2000) + " = 1")
+    seed("plan", "many-jobs", "seeds = " + str(list(range(400))) + "\n[model]\nd_mlp = " + str(list(range(400))))
+    axes = "".join(f"{k} = [1, 2, 3, 4, 5, 6, 7, 8, 9]\n" for k in ["d_model", "n_heads", "d_head", "d_mlp"])
+    seed("plan", "many-points", "[model]\n" + axes)
+    seed("plan", "many-documents", "[corpus]\ndocuments = 1000000000000\n")
+    seed("plan", "huge-numbers", "seeds = 9223372036854775807\n[training]\nsteps = 99999999999999999999\n")
+    seed("plan", "nan", "[training]\nlr = nan\nstop_gap = inf\n")
+    seed("plan", "lengths", '[corpus]\nlengths = "1..18446744073709551615"\nd_vocab = 4294967295\nlabels = 4294967295\n')
+    seed("plan", "empty", "")
+
+
+def tokenizers() -> None:
+    added = [{"id": 5, "content": "<s>", "single_word": False, "lstrip": False, "rstrip": False,
+              "normalized": False, "special": True}]
+    base = {"version": "1.0", "truncation": None, "padding": None, "added_tokens": added, "normalizer": None,
+            "pre_tokenizer": {"type": "Whitespace"}, "post_processor": None, "decoder": None}
+    word = {"type": "WordLevel", "vocab": {"Once": 0, "upon": 1, "[UNK]": 2}, "unk_token": "[UNK]"}
+    pairs = {"type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": None,
+             "end_of_word_suffix": None, "fuse_unk": False, "byte_fallback": False,
+             "vocab": {"O": 0, "n": 1, "On": 2}, "merges": [["O", "n"]]}
+    piece = {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##",
+             "max_input_chars_per_word": 100, "vocab": {"[UNK]": 0, "Once": 1, "##ce": 2, "On": 3}}
+    unigram = {"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0.0], ["On", -1.0], ["ce", -2.0]],
+               "byte_fallback": False}
+    for model in [word, pairs, piece, unigram]:
+        seed("tokenizer", model["type"].lower(), json.dumps({**base, "model": model}))
+    byte_level = {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True}
+    split = {"type": "Split", "pattern": {"Regex": "(a+)+$"}, "behavior": "Isolated", "invert": False}
+    for name, more in [
+        ("byte-level", {"pre_tokenizer": byte_level, "model": pairs}),
+        ("split", {"pre_tokenizer": split, "model": pairs}),
+        ("bad-regex", {"pre_tokenizer": {**split, "pattern": {"Regex": "(" * 50}}, "model": pairs}),
+        ("normalizers", {"normalizer": {"type": "Sequence", "normalizers": [
+            {"type": "NFKC"}, {"type": "Lowercase"}, {"type": "StripAccents"}]}, "model": word}),
+        ("padding", {"truncation": {"max_length": 0, "stride": 9, "strategy": "LongestFirst", "direction": "Right"},
+                     "padding": {"strategy": {"Fixed": 2**40}, "direction": "Right", "pad_to_multiple_of": None,
+                                 "pad_id": 0, "pad_type_id": 0, "pad_token": "x"}, "model": word}),
+        ("huge-ids", {"model": {**word, "vocab": {"Once": 4294967295, "[UNK]": 0}}}),
+        ("missing-unknown", {"model": {**word, "unk_token": "nowhere"}}),
+        ("bad-merge", {"model": {**pairs, "merges": [["x", "y"]]}}),
+        ("unknown-id", {"model": {**unigram, "unk_id": 99}}),
+        ("nan-score", {"model": {**unigram, "vocab": [["<unk>", -1e308], ["On", 1e308]]}}),
+        ("empty-vocabulary", {"model": {**unigram, "vocab": [], "unk_id": None}}),
+        ("byte-fallback", {"model": {**unigram, "byte_fallback": True}}),
+    ]:
+        seed("tokenizer", name, json.dumps({**base, **more}))
+    seed("tokenizer", "nested", "[" * 5000)
+    seed("tokenizer", "not-json", "\x00\x01")
+
+
+def arrays() -> None:
+    def npy(descr: str, shape: str, data: bytes, order: str = "False", version: int = 1) -> bytes:
+        header = f"{{'descr': '{descr}', 'fortran_order': {order}, 'shape': ({shape}), }}\n".encode()
+        length = struct.pack("<H" if version == 1 else "<I", len(header))
+        return b"\x93NUMPY" + bytes([version, 0]) + length + header + data
+
+    ids = struct.pack("<6H", 1, 2, 0, 1, 2, 3)
+    for name, data in [
+        ("rows", npy("<u2", "2, 3", ids)),
+        ("flat", npy("<u2", "6,", ids)),
+        ("big-endian", npy(">i4", "2, 3", struct.pack(">6i", 1, 2, 3, 1, 2, 4))),
+        ("version-3", npy("<u8", "1, 2", struct.pack("<2Q", 1, 2), version=3)),
+        ("columns", npy("<u2", "2, 3", ids, order="True")),
+        ("doubles", npy("<f8", "2, 2", struct.pack("<4d", 1, 2, 3, 4))),
+        ("doubles-by-columns", npy("<f8", "2, 2", struct.pack("<4d", 1, 2, 3, 4), order="True")),
+        ("singles", npy("<f4", "3,", struct.pack("<3f", 1, 2, 3))),
+        ("nan", npy("<f8", "2, 1", struct.pack("<2d", 1, float("nan")))),
+        ("negative", npy("<i8", "1, 2", struct.pack("<2q", -1, 2))),
+        ("overflowing-shape", npy("<u2", "9223372036854775807, 9223372036854775807", ids)),
+        ("huge-shape", npy("<u2", "1099511627776, 1", ids)),
+        ("wide-shape", npy("<u2", "1, 18446744073709551615", ids)),
+        ("empty-rows", npy("<u2", "1099511627776, 0", b"")),
+        ("three-sides", npy("<u2", "1, 2, 3", ids)),
+        ("huge-header", b"\x93NUMPY\x02\x00" + struct.pack("<I", 2**32 - 1)),
+        ("truncated", npy("<u2", "2, 3", ids[:-1])),
+        ("odd-type", npy("<u", "2, 3", ids)),
+        ("text-type", npy("é2", "2, 3", ids)),
+    ]:
+        seed("npy", name, data)
+    seed("bin", "ids", ids)
+    seed("bin", "odd", ids[:-1])
+    seed("bin", "separators", bytes(9))
+
+
+def texts() -> None:
+    for name, data in [
+        ("texts", '{"text": "a b c"}\n\n{"n": 1, "text": "a b\\u00e9"}\r\n{"text": null}\n'),
+        ("ids", '{"text": [1, 2, 3]}\n{"text": []}\n{"text": [4294967295]}'),
+        ("mixed", '{"text": [1, 2]}\n{"text": "a"}\n'),
+        ("nested", '{"x": ' + "[" * 5000 + "]" * 5000 + ', "text": "a"}'),
+        ("unclosed", '{"text": ' + "[" * 5000),
+        ("numbers", '{"text": [1e999, -0, 1.0]}\n{"text": [18446744073709551616]}\n'),
+        ("surrogate", '{"text": "\\ud800"}\n{"text": "\\ud83d\\ude00"}\n'),
+        ("twice", '{"text": "a b", "text": [1]}\n'),
+        ("no-field", '{"body": "a"}\n{}\n[]\n'),
+    ]:
+        seed("jsonl", name, data)
+    seed("jsonl", "bytes", b'{"text": "\xff\xfe"}\n{"te\x00xt": 1}')
+    plain = "Once upon a time, naïve Zoë said.\r\n\r\nab ab\u2003ab\n \nthe end"
+    seed("text", "plain", plain)
+    seed("text", "mark", b"\xef\xbb\xbf" + plain.encode())
+    seed("text", "invalid", b"ab\xffcd\xe2\x82\nab\xf0\x9f")
+    seed("text", "carriage-returns", "\r\r\n\n\r\n\r")
+    seed("text", "zeros", bytes(64))
+    seed("text", "gzip", gzip.compress(plain.encode(), mtime=0))
+    seed("text", "two-gzips", gzip.compress(b"a b\n", mtime=0) * 2)
+    seed("text", "cut-gzip", gzip.compress(plain.encode(), mtime=0)[:-6])
+    frame = subprocess.run(["zstd", "-c"], input=plain.encode(), stdout=subprocess.PIPE, check=True).stdout
+    seed("text", "zstd", frame)
+    seed("text", "cut-zstd", frame[:-3])
+    # A frame that asks for a window of 2 GiB.
+    seed("text", "zstd-window", b"\x28\xb5\x2f\xfd\x00\xa8" + frame[6:])
+    for name, data in [
+        ("commas", "x,y\n1,2\n3,4\n5,6\n"),
+        ("spaces", "1 2\n3 4\n"),
+        ("semicolons", "\ufeff1;2\r\n3;4\r\n"),
+        ("nan", "1,2\nnan,inf\n"),
+        ("huge", "1e308,-1e308\n1e-320,0\n1e400,1\n"),
+        ("ragged", "1,2\n3\n"),
+        ("empty-fields", ",,,\n,,,\n"),
+        ("zeros", "0,0\n0,0\n0,0\n"),
+    ]:
+        seed("sequences", name, data)
+    seed("sequences", "bytes", b"1,2\n\xff\xfe\n")
+    for name, data in [
+        ("ids", '{"sequence": [17, 3, 250], "label": 4}\n{"sequence": [17, 3], "label": 5}\n'),
+        ("texts", '{"sequence": "to be", "label": "x"}\n{"sequence": "or", "label": "y"}\n'),
+        ("labels", '{"sequence": [17, 3], "label": [0, 1]}\n{"sequence": [4294967295], "label": [18446744073709551615]}\n'),
+        ("tsv", "a b\tx\nb a\ty\nc\tz\n"),
+        ("tsv-labels", "a b\tx y\n"),
+        ("contradiction", "a b\tx\na b\ty\n"),
+        ("nested", '{"sequence": ' + "[" * 3000),
+        ("empty", "\t\n\t\t\n"),
+    ]:
+        seed("pairs", name, data)
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        models(folder)
+        exact_networks(folder)
+        summaries(folder)
+        run_directories(folder)
+    tokenizers()
+    arrays()
+    texts()
+
+
+main()
