@@ -54,3 +54,8 @@ pub mod bench_internals {
     pub use crate::num::simd::{Isa, Kernel, run};
     pub use crate::num::vector::Vector;
 }
+
+/// The examples of the README, compiled and run as doctests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -1,6 +1,7 @@
 //! `byrote corpus`.
 
-use crate::{Case, shared};
+use crate::{Case, names, prose};
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::process::Stdio;
 
@@ -35,20 +36,87 @@ fn the_worked_example_comes_out_as_json_csv_and_table() {
 }
 
 #[test]
-fn names_have_their_published_figures() {
-    let Some(names) = shared("names.txt") else { return };
+fn the_figures_of_a_list_of_names_are_those_of_a_plain_count() {
     let case = Case::new();
-    for threads in ["1", "2"] {
-        let arguments = ["corpus", names.to_str().unwrap(), "--tokenizer", "char", "--n-ctx", "15"];
-        let json = case.json(arguments.iter().chain(&["--threads", threads]));
-        assert_eq!(json["documents"], 32_033);
-        assert_eq!(json["d_vocab"], 26);
-        assert_eq!(json["contexts"], 36_565);
-        assert_eq!(json["predictions"], 164_080);
-        assert_eq!(json["deterministic_contexts"], 27_148);
-        let floor = json["floor_nats"].as_f64().unwrap();
-        assert!((floor / 218_851.001_757_941_46 - 1.0).abs() < 1e-14, "{floor}");
+    let text = names(3000);
+    case.file("names.txt", &text);
+    // Prefixes of at most 15 letters, each with the letters that follow it.
+    let mut next: BTreeMap<&str, BTreeMap<char, u64>> = BTreeMap::new();
+    for name in text.lines() {
+        for (t, letter) in name.char_indices().skip(1) {
+            *next.entry(&name[..t]).or_default().entry(letter).or_default() += 1;
+        }
     }
+    let k_ln_k = |k: u64| k as f64 * (k as f64).ln();
+    let count = |letters: &BTreeMap<char, u64>| letters.values().sum::<u64>();
+    let floor: f64 =
+        next.values().map(|l| k_ln_k(count(l)) - l.values().map(|&k| k_ln_k(k)).sum::<f64>()).sum();
+    for threads in ["1", "2"] {
+        let arguments = ["corpus", "names.txt", "--tokenizer", "char", "--n-ctx", "15"];
+        let json = case.json(arguments.iter().chain(&["--threads", threads]));
+        assert_eq!(json["documents"], 3000);
+        assert_eq!(json["contexts"], next.len());
+        assert_eq!(json["predictions"], next.values().map(count).sum::<u64>());
+        assert_eq!(json["deterministic_contexts"], next.values().filter(|l| l.len() == 1).count());
+        let found = json["floor_nats"].as_f64().unwrap();
+        assert!((found / floor - 1.0).abs() < 1e-12, "{found} {floor}");
+    }
+}
+
+#[test]
+fn tokens_beyond_the_window_are_counted_and_reported() {
+    let case = Case::new();
+    case.file("a.txt", "abcdefgh\nabc\nabcde\n");
+    let chars = ["--tokenizer", "char", "--n-ctx", "3"];
+    let read = |more: &[&str]| case.json(["corpus", "a.txt"].iter().chain(&chars).chain(more));
+    assert_eq!(read(&[])["tokens_left_out"], 5);
+    assert_eq!(read(&["--bos"])["tokens_left_out"], 7);
+    assert_eq!(read(&["--limit", "1"])["tokens_left_out"], 4);
+    assert_eq!(read(&["--documents", "file"])["tokens_left_out"], 15);
+    let table = case.run(["corpus", "a.txt"].iter().chain(&chars));
+    let table = String::from_utf8(table.stdout).unwrap();
+    assert!(table.contains("left out: 5 tokens beyond the window"), "{table}");
+    // Words of ids, in shards, merged, and out of core.
+    let text = prose(20_000);
+    case.file("all.txt", &text);
+    let lines: Vec<&str> = text.lines().collect();
+    let mut shards = Vec::new();
+    for (i, part) in lines.chunks(7_000).enumerate() {
+        case.file("part.txt", part.join("\n"));
+        shards.push(format!("{i}.summary"));
+        case.json(["corpus", "part.txt", "--n-ctx", "4", "--save", &shards[i]]);
+    }
+    let whole = case.json(["corpus", "all.txt", "--n-ctx", "4"]);
+    assert_eq!(whole["tokens_left_out"], 20_000 * 7);
+    let merge = ["corpus", "--merge"].into_iter().chain(shards.iter().map(String::as_str));
+    assert_eq!(case.json(merge), whole);
+    assert_eq!(case.json(["corpus", "all.txt", "--n-ctx", "4", "--max-memory", "1M"]), whole);
+    let ids: Vec<u8> = (0..1000u16).flat_map(u16::to_le_bytes).collect();
+    case.file("ids.bin", ids);
+    let chunks = case.json(["corpus", "ids.bin", "--documents", "chunk:100", "--n-ctx", "9"]);
+    assert_eq!((&chunks["tokens"], &chunks["tokens_left_out"]), (&100.into(), &900.into()));
+}
+
+#[test]
+fn a_summary_of_an_older_format_is_refused_with_its_number() {
+    let case = Case::new();
+    case.file("old.summary", b"byrote\0\x01and more");
+    let output = case.run(["corpus", "--merge", "old.summary"]);
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(message.contains("format 1; this version reads format 2"), "{message}");
+}
+
+#[test]
+fn a_list_of_words_without_contexts_comes_with_a_hint() {
+    let case = Case::new();
+    case.file("names.txt", "emma\nolivia\n");
+    let hint = |more: &[&str]| {
+        let output = case.run(["corpus", "names.txt"].iter().chain(more));
+        String::from_utf8_lossy(&output.stderr).contains("try --tokenizer char")
+    };
+    assert!(hint(&[]) && hint(&["--json"]));
+    assert!(!hint(&["--quiet"]) && !hint(&["--tokenizer", "char"]));
 }
 
 #[test]

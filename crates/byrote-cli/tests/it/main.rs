@@ -7,6 +7,8 @@ mod build_dana2024;
 mod corpus;
 mod errors;
 mod export;
+mod help;
+mod hostile;
 mod incontext;
 mod kajitsuka2024;
 mod memory;
@@ -15,11 +17,12 @@ mod report;
 mod study;
 mod sweep;
 mod train;
+mod transcript;
 
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
 /// The program, in a directory of its own.
@@ -71,14 +74,9 @@ impl Case {
     }
 }
 
-/// Data beside the project, where it is there; otherwise the test says that it is skipped.
-fn shared(name: &str) -> Option<PathBuf> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data").join(name);
-    if !path.exists() {
-        skipped(&format!("{name} is not beside the project"));
-        return None;
-    }
-    Some(path)
+/// Whether files of expected output are to be written anew.
+fn bless() -> bool {
+    std::env::var_os("BYROTE_BLESS").is_some()
 }
 
 /// Whether tests that move gigabytes should run: only with `BYROTE_TEST_HUGE=1`, as in `.ci/run`.
@@ -90,7 +88,34 @@ fn huge_tests() -> bool {
     wanted
 }
 
-/// Reports that a test was skipped, on standard error directly: the test harness hides the output of passing tests.
+/// Made-up names, one per line: many share their first letters, few are equal.
+fn names(n: usize) -> String {
+    let mut numbers = numbers();
+    let mut name = || {
+        let syllables =
+            ["an", "bel", "ca", "da", "el", "fi", "ga", "jo", "li", "ma", "no", "ra", "sa", "ti", "vi"];
+        (0..2 + numbers(3)).map(|_| syllables[numbers(syllables.len())]).collect::<String>()
+    };
+    (0..n).map(|_| name() + "\n").collect()
+}
+
+/// Lines of a dozen words of a vocabulary of 500: almost every prefix of four words and more is distinct.
+fn prose(n: usize) -> String {
+    let mut numbers = numbers();
+    let mut line = || (0..12).map(|_| format!("w{}", numbers(500))).collect::<Vec<_>>().join(" ");
+    (0..n).map(|_| line() + "\n").collect()
+}
+
+/// Pseudo-random numbers below a bound, the same in every run.
+fn numbers() -> impl FnMut(usize) -> usize {
+    let mut state = 1u64;
+    move |below| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % below
+    }
+}
+
+/// Reports on standard error that a test could not do its work; the test harness would swallow what it prints.
 fn skipped(why: &str) {
     let _ = writeln!(std::io::stderr(), "SKIPPED: {why}");
 }

@@ -1,6 +1,6 @@
 //! `byrote study`.
 
-use crate::{Case, shared};
+use crate::{Case, prose};
 use serde_json::Value;
 
 fn lines(output: &std::process::Output) -> Vec<String> {
@@ -81,9 +81,9 @@ fn odd_texts_are_studied_or_refused_with_a_reason() {
 
 #[test]
 fn a_large_text_is_built_and_trained_on_in_part() {
-    let Some(text) = shared("shakespeare.txt") else { return };
     let case = Case::new();
-    let found = case.json(["study", text.to_str().unwrap(), "--quick", "--out", "s", "--quiet"]);
+    case.file("prose.txt", prose(20_000));
+    let found = case.json(["study", "prose.txt", "--quick", "--out", "s", "--quiet"]);
     assert!(found["contexts"].as_u64().unwrap() > 100_000);
     assert_eq!(found["part"]["all"], false);
     assert!(found["part"]["contexts"].as_u64().unwrap() <= 3000);
