@@ -25,6 +25,11 @@ pub fn of_error(error: &Error) -> String {
     SPELLING.get_or_init(Spelling::default).error(error)
 }
 
+/// A note of the library in the words of the command line.
+pub fn of_text(text: &str) -> String {
+    SPELLING.get_or_init(Spelling::default).text(text)
+}
+
 impl Spelling {
     fn new(command: &Command, mut matches: &ArgMatches) -> Self {
         let mut spelling = Self::default();

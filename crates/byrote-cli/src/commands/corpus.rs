@@ -3,6 +3,7 @@
 use crate::args::Common;
 use crate::corpus_args::{BUILTIN_DOCUMENTS, CorpusArgs};
 use crate::interrupt;
+use crate::spelling;
 use crate::ui::{self, Table, thousands, thousands_f64};
 use byrote::corpus::Summary;
 use byrote::corpus::builtin::Stories;
@@ -29,10 +30,10 @@ pub const EXAMPLES: &str = "Examples:
 pub struct CorpusCommand {
     #[command(flatten)]
     pub corpus: CorpusArgs,
-    /// Print the table by length as CSV
+    /// Print the table of context lengths as CSV
     #[arg(long, conflicts_with = "json")]
     pub csv: bool,
-    /// Write the built-in stories out, one a line
+    /// Write the built-in stories to FILE, one per line
     #[arg(long, value_name = "FILE", conflicts_with_all = ["paths", "random", "merge"])]
     pub write: Option<PathBuf>,
 }
@@ -64,6 +65,9 @@ pub fn run(args: &CorpusCommand, common: &Common) -> Result<ExitCode> {
     if let Some((path, bytes)) = written {
         ui::note(common.quiet, &format!("wrote {} ({} bytes)", path.display(), thousands(bytes)));
     }
+    if let Some(hint) = summary.hint() {
+        ui::note(common.quiet, &format!("hint: {}", spelling::of_text(hint)));
+    }
     for path in [&args.corpus.save, &args.corpus.list].into_iter().flatten() {
         ui::note(common.quiet, &format!("wrote {}", path.display()));
     }
@@ -72,7 +76,7 @@ pub fn run(args: &CorpusCommand, common: &Common) -> Result<ExitCode> {
 
 /// The summary as the JSON object that other programs rely on.
 pub fn as_json(summary: &Summary) -> Value {
-    // A struct of numbers, texts and lists: it always serialises.
+    // A struct of numbers, strings and lists always serializes.
     serde_json::to_value(summary).unwrap_or(Value::Null)
 }
 
@@ -90,11 +94,11 @@ fn human(title: &str, summary: &Summary) -> String {
     let mut out = format!("{title}, {} tokens, contexts up to {}\n\n", summary.tokenizer, summary.n_ctx);
     let percent = |part: u64, whole: u64| format!("{:.1}%", 100.0 * part as f64 / whole.max(1) as f64);
     let mut figures = Table::new(&["documents", &thousands(summary.documents), &dropped(summary)], &[0, 2]);
-    figures.row(vec![
-        "tokens".into(),
-        thousands(summary.tokens),
-        "kept: at most one more than the longest context".into(),
-    ]);
+    let left_out = match summary.tokens_left_out {
+        0 => "kept: at most one more than the longest context".into(),
+        n => format!("kept; left out: {} tokens beyond the window", thousands(n)),
+    };
+    figures.row(vec!["tokens".into(), thousands(summary.tokens), left_out]);
     figures.row(vec!["vocabulary".into(), thousands(summary.d_vocab), String::new()]);
     figures.row(vec![
         "contexts".into(),
@@ -107,15 +111,15 @@ fn human(title: &str, summary: &Summary) -> String {
         ),
     ]);
     figures.row(vec!["predictions".into(), thousands(summary.predictions), String::new()]);
-    let each = match summary.floor_nats_per_prediction {
-        Some(nats) => format!(
-            "nats in all; {:.6} nats = {:.6} bits per prediction",
-            nats.at_least(),
-            nats.bits_at_least()
-        ),
-        None => "nats: nothing is predicted".into(),
+    let total = thousands_f64(summary.floor_nats.at_least(), 4);
+    let floor = match summary.floor_nats_per_prediction {
+        Some(nats) => [
+            format!("{:.6}", nats.at_least()),
+            format!("nats = {:.6} bits per prediction; {total} nats in total", nats.bits_at_least()),
+        ],
+        None => [total, "nats; nothing is predicted".into()],
     };
-    figures.row(vec!["floor".into(), thousands_f64(summary.floor_nats.at_least(), 4), each]);
+    figures.row(["floor".to_owned()].into_iter().chain(floor).collect());
     out += &figures.render();
 
     if !summary.by_length.is_empty() {
@@ -135,7 +139,8 @@ fn human(title: &str, summary: &Summary) -> String {
         }
         let _ = write!(out, "\n{}", table.render());
         if shown < summary.by_length.len() {
-            let _ = writeln!(out, "... {} lengths more: --csv or --json", summary.by_length.len() - shown);
+            let _ =
+                writeln!(out, "... {} more lengths: see --csv or --json", summary.by_length.len() - shown);
         }
         let mut coverage = Table::new(&["share of predictions", "contexts that cover it (T_eps)"], &[]);
         for c in &summary.coverage {
@@ -152,11 +157,11 @@ fn dropped(summary: &Summary) -> String {
         .filter(|&(n, _)| n > 0)
         .map(|(n, what)| format!("{} {what}", thousands(n)))
         .collect();
-    let kept = format!("kept, {} of them different", thousands(summary.sequences));
+    let kept = format!("kept, {} of them distinct", thousands(summary.sequences));
     if parts.is_empty() { kept } else { format!("{kept}; left out: {}", parts.join(", ")) }
 }
 
-/// Writes the stories a line each and gives the size.
+/// Writes the stories, one per line, and returns the size of the file in bytes.
 fn write_stories(path: &Path, documents: u64, seed: u64) -> Result<u64> {
     const BATCH: u64 = 1 << 12;
     let stories = Stories::new(seed);
@@ -165,7 +170,7 @@ fn write_stories(path: &Path, documents: u64, seed: u64) -> Result<u64> {
     let mut bytes = 0;
     let mut start = 0;
     while start < documents {
-        // A few batches side by side, written in order.
+        // A few batches at a time are made in parallel and written in order.
         let round = (BATCH * 16).min(documents - start);
         let texts: Vec<String> = (0..round.div_ceil(BATCH))
             .into_par_iter()

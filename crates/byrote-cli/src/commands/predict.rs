@@ -19,23 +19,23 @@ use std::process::ExitCode;
 
 pub const EXAMPLES: &str = "Examples:
   byrote predict run/model.safetensors \"Once upon a\"
-  byrote predict run/model.safetensors \"Once upon a\" --builtin 1000     beside the corpus's own distribution
+  byrote predict run/model.safetensors \"Once upon a\" --builtin 1000     compare with the corpus
   byrote predict run/model.safetensors \"17 3 250\" --ids";
 
 #[derive(Debug, Args)]
 pub struct PredictCommand {
-    /// The model
+    /// The model file
     #[arg(value_name = "MODEL")]
     pub model: PathBuf,
-    /// The text whose next token is asked for
+    /// The text whose next token is predicted
     #[arg(value_name = "TEXT", allow_hyphen_values = true)]
     pub text: String,
     #[command(flatten)]
     pub corpus: CorpusArgs,
-    /// TEXT is token ids of the model's vocabulary, separated by spaces or commas
+    /// Read TEXT as token ids of the model's vocabulary, separated by spaces or commas
     #[arg(long)]
     pub ids: bool,
-    /// How many tokens to show
+    /// The number of tokens to show
     #[arg(long, value_name = "K", default_value_t = 10)]
     pub top: usize,
 }
@@ -48,15 +48,15 @@ pub fn run(args: &PredictCommand, common: &Common) -> Result<ExitCode> {
     let tokens = tokens(args, &file.tokenizer, &file.vocabulary)?;
     let n_ctx = file.model.config().shape.n_ctx;
     if tokens.is_empty() {
-        return Err(Error::setting("text", "holds no token"));
+        return Err(Error::setting("text", "contains no token"));
     }
     if tokens.len() as u64 > n_ctx {
-        let message = format!("{} tokens; this model reads at most {n_ctx}", tokens.len());
+        let message = format!("{} tokens, but this model reads at most {n_ctx}", tokens.len());
         return Err(Error::setting("text", message));
     }
     let probabilities: Vec<f64> = softmax(&file.model.logits(&tokens));
     if probabilities.iter().any(|p| !p.is_finite()) {
-        return Err(Error::setting("model", "its logits are not finite: its weights are too large"));
+        return Err(Error::setting("model", "the logits are not finite because the weights are too large"));
     }
     let own = match args.corpus.is_given() {
         true => Some(own_distribution(args, common, &file, &tokens)?),
@@ -64,7 +64,7 @@ pub fn run(args: &PredictCommand, common: &Common) -> Result<ExitCode> {
     };
     let mut order: Vec<u32> = (0..probabilities.len() as u32).collect();
     order.sort_by(|&a, &b| probabilities[b as usize].total_cmp(&probabilities[a as usize]).then(a.cmp(&b)));
-    // What the model likes best, and whatever the corpus has.
+    // The most likely tokens, then every other token that follows in the corpus.
     let mut shown: Vec<u32> = order.iter().copied().take(args.top).collect();
     if let Some(own) = &own {
         let mut more: Vec<u32> = own.keys().copied().filter(|t| !shown.contains(t)).collect();
@@ -115,21 +115,22 @@ pub fn run(args: &PredictCommand, common: &Common) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// TEXT in the ids of the model.
+/// The token ids of TEXT.
 pub fn tokens(args: &PredictCommand, tokenizer: &str, vocabulary: &Vocabulary) -> Result<Vec<u32>> {
     let numbers = || {
         let parts = args.text.split([' ', ',', '\t', '\n']).filter(|p| !p.is_empty());
         parts
-            .map(|p| p.parse::<u32>().map_err(|_| Error::setting("text", format!("{p:?} is no token id"))))
+            .map(|p| p.parse::<u32>().map_err(|_| Error::setting("text", format!("{p:?} is not a token id"))))
             .collect::<Result<Vec<u32>>>()
     };
     if args.ids {
         let ids = numbers()?;
         let size = vocabulary.len() as u32;
         return match ids.iter().find(|&&id| id >= size) {
-            Some(id) => {
-                Err(Error::setting("text", format!("token {id}; the vocabulary ends at {}", size - 1)))
-            }
+            Some(id) => Err(Error::setting(
+                "text",
+                format!("token {id} is out of range: the largest token id is {}", size - 1),
+            )),
             None => Ok(ids),
         };
     }
@@ -151,21 +152,21 @@ pub fn tokens(args: &PredictCommand, tokenizer: &str, vocabulary: &Vocabulary) -
             }
             chosen.encode(&args.text, vocabulary)?
         }
-        // Ids as the corpus had them.
+        // The ids of the corpus.
         None => {
             debug_assert_eq!(vocabulary.alphabet(), Alphabet::Id);
             let find = |id: u32| vocabulary.id(Key::Symbol(id)).ok_or_else(|| unknown_token(&id.to_string()));
             numbers()?.into_iter().map(find).collect::<Result<Vec<u32>>>()?
         }
     };
-    // A model whose documents begin with a start token has never seen one that does not.
+    // A model trained on documents with a start token expects one.
     if let Some(bos) = vocabulary.id(Key::Bos) {
         ids.insert(0, bos);
     }
     Ok(ids)
 }
 
-/// How often each token follows these in the corpus.
+/// How often each token follows this context in the corpus.
 fn own_distribution(
     args: &PredictCommand,
     common: &Common,

@@ -1,4 +1,4 @@
-//! `byrote show`: what a model file holds.
+//! `byrote show`: what a model file contains.
 
 use crate::args::Common;
 use crate::exact;
@@ -15,7 +15,7 @@ use std::process::ExitCode;
 
 #[derive(Debug, Args)]
 pub struct ShowCommand {
-    /// The model
+    /// The model file
     #[arg(value_name = "MODEL")]
     pub model: PathBuf,
 }
@@ -52,7 +52,7 @@ pub fn run(args: &ShowCommand, common: &Common) -> Result<ExitCode> {
     let shape = &config.shape;
     let yes = |b: bool| if b { "yes" } else { "no" }.to_owned();
     let word = |value: serde_json::Value| value.as_str().unwrap_or_default().to_owned();
-    let mut table = Table::new(&["model", preset.map_or("of no preset", Preset::name)], &[0, 1]);
+    let mut table = Table::new(&["model", preset.map_or("custom configuration", Preset::name)], &[0, 1]);
     let rows = [
         ("parameters", thousands(file.model.parameters().len() as u64)),
         ("precision", word(json!(file.precision))),
@@ -95,7 +95,7 @@ pub fn run(args: &ShowCommand, common: &Common) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A network of many layers.
+/// Shows an in-context network.
 fn show_network(file: &NetworkFile, common: &Common) -> Result<ExitCode> {
     let network = &file.network;
     let (d_in, d_out) = (network.w_e.len(), network.w_u.columns());
@@ -124,7 +124,7 @@ fn show_network(file: &NetworkFile, common: &Common) -> Result<ExitCode> {
     for (name, value) in [
         (
             "reads",
-            format!("{input}: {d_in} numbers a step, up to {} steps", thousands(network.n_ctx() as u64)),
+            format!("{input}: {d_in} numbers per step, up to {} steps", thousands(network.n_ctx() as u64)),
         ),
         ("predicts", format!("{d_out} numbers")),
         ("d_model", thousands(network.d_model() as u64)),
@@ -161,7 +161,7 @@ fn kind(kind: Kind) -> &'static str {
     }
 }
 
-/// A few tokens.
+/// The first few tokens of the vocabulary.
 fn sample(file: &ModelFile) -> String {
     let n = file.vocabulary.len() as u32;
     let few: Vec<String> = (0..n.min(5)).map(|id| ui::shown(&file.vocabulary.text(id))).collect();

@@ -8,12 +8,12 @@ use super::vocabulary::Alphabet;
 use super::window::Window;
 use std::ops::ControlFlow;
 
-/// Why a document could not be taken; the reader adds the place.
+/// Why a document was refused; the reader adds where.
 #[derive(Debug)]
 pub(crate) enum Refusal {
     /// Invalid UTF-8 at this offset from the start of the text given.
     InvalidUtf8(usize),
-    /// Anything else, as a sentence.
+    /// Any other reason.
     Message(String),
 }
 
@@ -63,7 +63,7 @@ impl Chunk {
         }
     }
 
-    /// How many documents are kept.
+    /// The number of documents kept.
     pub(crate) fn len(&self) -> usize {
         self.ends.len()
     }

@@ -19,10 +19,10 @@ use std::borrow::Cow;
 use std::fs::File;
 use std::ops::{ControlFlow, Range};
 
-/// So many spilled runs are merged into one, so that files and buffers stay few.
+/// The number of spilled runs that are merged into one, which bounds open files and buffers.
 pub(crate) const MAX_RUNS: usize = 64;
 
-/// Gathers documents.
+/// Collects documents, and spills them to disk where memory is short.
 pub(crate) struct Collector<'a> {
     options: &'a Options,
     tokenizer: &'a Tokenizer,
@@ -32,7 +32,7 @@ pub(crate) struct Collector<'a> {
     runs: Vec<RunReader<File>>,
     dropped: Dropped,
     tokens_left_out: u64,
-    /// Documents kept, and those of them that are on disk.
+    /// The number of documents kept, and how many of them are on disk.
     kept: u64,
     spilled: u64,
     observer: &'a dyn Observer,
@@ -75,14 +75,14 @@ impl<'a> Collector<'a> {
         std::mem::replace(&mut self.chunks, fresh)
     }
 
-    /// Takes the documents of a slab; breaks when `--limit` is reached.
+    /// Takes the documents of a slab; breaks when `limit` is reached.
     pub(crate) fn take(&mut self, slab: &Slab) -> Result<ControlFlow<()>> {
         self.observer.check()?;
         let left = self.options.limit.map(|limit| limit.saturating_sub(self.kept));
         if let Content::Part { first, last } = slab.content {
             self.part(slab, first, last)?;
         } else if left.is_some_and(|left| left <= slab.documents.len() as u64) {
-            // Near the limit, one thread takes just the documents that count.
+            // Near the limit, one thread takes exactly the remaining documents.
             for i in 0..slab.documents.len() {
                 if self.options.limit.is_some_and(|limit| self.count_kept() >= limit) {
                     break;
@@ -169,7 +169,7 @@ impl<'a> Collector<'a> {
             Ok(())
         })?;
         self.runs.push(run);
-        // Runs are merged when they are many, or when the maps of their vocabularies would take much of the memory.
+        // Runs are merged when there are many, or when the maps between their vocabularies take much memory.
         let maps = self.runs.iter().map(|r| r.d_vocab as u64 * 4).sum::<u64>();
         let crowded = self.runs.len() >= 8 && self.options.max_memory.is_some_and(|budget| maps > budget / 4);
         if self.runs.len() >= MAX_RUNS || crowded {
@@ -186,7 +186,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Ends the collection and gives what was asked for.
+    /// Ends the collection and produces the requested outputs.
     pub(crate) fn finish(mut self, outputs: Outputs) -> Result<Corpus> {
         if !self.runs.is_empty() {
             if self.chunks.iter().any(|c| c.len() > 0) {
@@ -295,7 +295,7 @@ fn lf(text: &[u8], crlf: bool) -> Cow<'_, [u8]> {
     Cow::Owned(out)
 }
 
-/// The error of a refused document, with its place.
+/// The error for a refused document, with its location.
 fn locate(slab: &Slab, i: usize, range: Range<usize>, refusal: Refusal) -> Error {
     let path = slab.path.clone();
     match refusal {
@@ -312,7 +312,7 @@ fn locate(slab: &Slab, i: usize, range: Range<usize>, refusal: Refusal) -> Error
     }
 }
 
-/// The name of a tokenizer in summaries: two of one name give the same tokens for the same text.
+/// The name of a tokenizer in summaries: tokenizers of the same name produce the same tokens.
 fn tokenizer_name(tokenizer: &Tokenizer, alphabet: Alphabet) -> String {
     match tokenizer {
         #[cfg(feature = "huggingface")]
@@ -325,7 +325,7 @@ fn tokenizer_name(tokenizer: &Tokenizer, alphabet: Alphabet) -> String {
     }
 }
 
-/// Gives ids the texts that a `tokenizer.json` has for them.
+/// Names ids by the tokens of a `tokenizer.json`.
 fn name_ids(vocabulary: &mut Vocabulary, tokenizer: &Tokenizer) {
     #[cfg(feature = "huggingface")]
     if let Tokenizer::HuggingFace(file) = tokenizer {

@@ -1,4 +1,4 @@
-//! The end of a collection: sorted documents, in memory or in runs on disk, become figures, files and contexts.
+//! The last step of counting: sorted documents, in memory or in runs on disk, become statistics, files and contexts.
 
 use super::chunk::Dropped;
 use super::contexts::{ContextSet, ContextSetBuilder};
@@ -20,7 +20,7 @@ use std::fs::File;
 use std::io::{Read, Seek};
 use std::path::PathBuf;
 
-/// Writes a run to an unnamed temporary file, which vanishes with the process whatever happens to it.
+/// Writes a run to an unnamed temporary file, which the system removes however the process ends.
 pub(crate) fn write_run(
     options: &Options,
     header: &Header,
@@ -36,7 +36,7 @@ pub(crate) fn write_run(
     RunReader::new(file, options.temp_dir.join("(temporary file)"))
 }
 
-/// Merges runs into one on disk.
+/// Merges runs into one run on disk.
 pub(crate) fn merge_to_run<R: Read>(
     mut runs: Vec<RunReader<R>>,
     header: &Header,
@@ -48,7 +48,7 @@ pub(crate) fn merge_to_run<R: Read>(
     write_run(options, header, &vocabulary, |writer| merge(&mut runs, &maps, total, writer, observer))
 }
 
-/// What is written or built beside the figures.
+/// The requested outputs besides the statistics.
 struct Taps<'v> {
     save: Option<RunWriter<zstd::Encoder<'static, OutputFile>>>,
     list: Option<(Lister<'v>, OutputFile)>,
@@ -101,7 +101,7 @@ impl<'v> Taps<'v> {
         if self.stopped || self.observer.should_stop() { Err(Error::Interrupted) } else { Ok(()) }
     }
 
-    /// Completes every file, and only then gives them their names: an error leaves none of them behind.
+    /// Completes every file before renaming any of them, so that an error leaves none behind.
     fn finish(self, scanned: &Scanned, dropped: Dropped, window: Window) -> Result<Option<ContextSet>> {
         self.check_stop()?;
         if scanned.documents == 0 && !self.may_be_empty {
@@ -122,11 +122,11 @@ impl<'v> Taps<'v> {
     }
 }
 
-/// Why there is nothing to count.
+/// The error for a corpus without documents.
 fn empty_corpus(dropped: Dropped, window: Window) -> Error {
     let message = match (dropped.empty, dropped.short) {
         (0, 0) => "the input is empty".into(),
-        (empty, 0) => format!("{empty} read, all without a token"),
+        (empty, 0) => format!("{empty} read, none of which has a token"),
         (empty, short) => format!(
             "{} read, {short} of them shorter than the {} tokens that `exact_length` asks for",
             empty + short,
@@ -157,7 +157,7 @@ impl RowVisitor for Taps<'_> {
     }
 }
 
-/// Scans sorted documents and writes and builds what was asked for.
+/// Scans sorted documents and produces the requested outputs.
 pub(crate) fn finish_sorted<T: Token>(
     sorted: &Sorted<'_, T>,
     vocabulary: &Vocabulary,
@@ -179,7 +179,7 @@ pub(crate) fn finish_sorted<T: Token>(
     Ok(corpus(&scanned, vocabulary.clone(), header, contexts))
 }
 
-/// A scan that hands its rows on.
+/// A scan that also passes its rows to the outputs.
 struct Tapped<'t, 'v> {
     scan: Scan,
     taps: &'t mut Taps<'v>,
@@ -192,7 +192,7 @@ impl RowVisitor for Tapped<'_, '_> {
     }
 }
 
-/// Merges runs, spilled or saved, scans them and writes and builds what was asked for.
+/// Merges spilled or saved runs, scans them and produces the requested outputs.
 pub(crate) fn merge_runs<R: Read>(
     mut runs: Vec<RunReader<R>>,
     header: Header,

@@ -1,6 +1,6 @@
-//! Every context as text, with its count and next tokens: `--list FILE`.
+//! The list of all contexts as CSV, with counts and next tokens.
 //!
-//! A line a context, the shortest first, in lexicographic order within a length. A context is complete only after all
+//! One line per context, the shortest first, in lexicographic order within each length. A context is complete only after all
 //! its continuations have been seen, so the lines of each length are set aside in a temporary file and copied together
 //! at the end: memory does not grow with the corpus.
 
@@ -117,7 +117,7 @@ struct Spool {
 #[derive(Default)]
 struct Bin {
     buffer: Vec<u8>,
-    /// What has gone to disk: offset and length.
+    /// The pieces on disk: offset and length.
     extents: Vec<(u64, usize)>,
 }
 

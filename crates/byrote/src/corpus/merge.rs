@@ -76,7 +76,7 @@ struct Head {
     count: u64,
 }
 
-/// Gives the rows of the merged order to the visitor; `maps` lead from each run's ids to the merged ones, `total` is the
+/// Passes the rows of the merged order to the visitor; `maps` lead from each run's ids to the merged ones, `total` is the
 /// number of documents where it is known.
 pub(crate) fn merge<R: Read>(
     runs: &mut [RunReader<R>],

@@ -78,7 +78,7 @@ pub enum Source {
     Memory(Vec<MemoryFile>),
     /// Built-in stories.
     Stories {
-        /// How many.
+        /// The number of stories.
         documents: u64,
         /// The seed of the grammar.
         seed: u64,
@@ -98,7 +98,7 @@ pub struct MemoryFile {
     pub bytes: Arc<[u8]>,
 }
 
-/// What is written or built beside the figures. Files are opened before the work begins and get their name after it.
+/// The outputs besides the statistics. Files are opened before the work begins and renamed to their final names after it.
 #[derive(Debug, Default)]
 pub struct Outputs {
     /// Keep the set of contexts in memory.
@@ -107,14 +107,14 @@ pub struct Outputs {
     pub save: Option<OutputFile>,
     /// Write every context as a line of CSV.
     pub list: Option<OutputFile>,
-    /// A corpus without documents is no error: one shard of many may be empty.
+    /// Accept a corpus without documents: one shard of many may be empty.
     pub may_be_empty: bool,
 }
 
-/// The figures of a corpus, its vocabulary and, where asked for, its contexts.
+/// The statistics of a corpus, its vocabulary and, if requested, its contexts.
 #[derive(Debug)]
 pub struct Corpus {
-    /// The figures.
+    /// The statistics.
     pub summary: Summary,
     /// The tokens by id.
     pub vocabulary: Vocabulary,
@@ -151,7 +151,7 @@ impl Corpus {
         }
     }
 
-    /// Counts documents of equal length held in memory: `ids` holds `length` token ids a document.
+    /// Counts documents of equal length held in memory: `ids` holds `length` token ids per document.
     ///
     /// ```
     /// use byrote::corpus::Corpus;
@@ -184,7 +184,7 @@ impl Corpus {
 }
 
 /// Token ids as [`Corpus::from_rows`] takes them: `u16` or `u32`.
-#[allow(private_bounds)] // Sealed: how a token is looked up is the counter's own business.
+#[allow(private_bounds)] // Sealed: token lookup is private to the counter.
 pub trait RowId: count::Token {
     #[doc(hidden)]
     fn size(ids: &[Self]) -> Result<usize>;
@@ -227,7 +227,7 @@ fn read_files<'f>(
         let format = input.format;
         formats.push(format);
         let (holds, mut reader) = read::open(path, options, input)?;
-        // A file without records says nothing of what it would hold.
+        // An empty file holds neither text nor ids.
         let Some(holds) = holds else { continue };
         match first {
             None => first = Some((path, holds)),
@@ -252,7 +252,7 @@ fn read_files<'f>(
             break;
         }
         if format == Format::Parquet {
-            // Read at random, so counted whole.
+            // Read at random offsets, so counted as a whole.
             read.fetch_add(std::fs::metadata(path).map_or(0, |m| m.len()), Ordering::Relaxed);
         }
     }

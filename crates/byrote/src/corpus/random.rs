@@ -3,7 +3,7 @@
 //!
 //! A sequence is drawn so: its length `l` uniformly in `A..=B`, then its `l` tokens uniformly in
 //! `0..d_vocab`; a sequence already drawn is drawn again, length and tokens. Its label is uniform in
-//! `0..labels`, from a stream of its own, so that labels do not depend on how often sequences were redrawn.
+//! `0..labels`, from a separate stream, so that labels do not depend on how often sequences were redrawn.
 //! The first `m` of `n` associations are those of a draw of `m`.
 //!
 //! There are `S = sum_{l=A}^{B} d_vocab^l` sequences. More than `S` cannot be had, and is an error. Up to `S`
@@ -20,7 +20,7 @@ use rustc_hash::FxHashSet;
 use crate::error::{Error, Result};
 use crate::num::Stream;
 
-/// The most sequences that can be asked for: they are held in memory to tell them apart.
+/// The largest number of sequences: they are held in memory to find duplicates.
 pub const MAX_SEQUENCES: usize = 1 << 27;
 
 /// The longest sequence that can be asked for.

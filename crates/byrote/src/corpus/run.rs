@@ -1,4 +1,4 @@
-//! A sorted run of documents in a file: what is spilled to disk, and what `--save` writes as a shard summary.
+//! A sorted run of documents in a file: spilled to disk, or saved as a shard summary.
 //!
 //! A run holds the settings, the vocabulary of its documents and the distinct documents in order, each written as what
 //! it does not share with the one before it:
@@ -8,7 +8,7 @@
 //! header                                               length, then JSON: settings, documents not kept
 //! vocabulary                                           size, then per token: kind, marks, token, name
 //! rows                                                 per document: suffix length, common prefix, suffix, count
-//! 0, rows, documents                                   the end, and how much there should have been
+//! 0, rows, documents                                   the end, and the expected numbers of both
 //! ```
 //!
 //! Numbers are LEB128. Ids are canonical within the run; a vocabulary's map into a larger one increases, so runs merge
@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 
 const MAGIC: &[u8; 8] = b"byrote\0\x02";
 
-/// What a run says of itself.
+/// The settings and counts at the head of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Header {
@@ -40,7 +40,7 @@ pub(crate) struct Header {
 }
 
 impl Header {
-    /// Takes in a header of the same settings; otherwise says which setting differs.
+    /// Adds a header of the same settings; the error names the setting that differs.
     pub(crate) fn join(&mut self, other: &Header) -> Result<(), String> {
         let differ = |name: &str, a: &dyn std::fmt::Debug, b: &dyn std::fmt::Debug| {
             Err(format!("{name} is {a:?} in one and {b:?} in the other"))
@@ -123,7 +123,7 @@ impl<W: Write> RunWriter<W> {
         self.buffer.clear();
     }
 
-    /// Ends the run and gives back what it was written to.
+    /// Ends the run and returns the writer.
     pub(crate) fn finish(mut self) -> io::Result<W> {
         for n in [0, self.rows, self.documents] {
             put(&mut self.buffer, n);
@@ -211,7 +211,7 @@ impl StoredToken {
 /// Reads a run: first the tokens of its vocabulary, one by one, then its documents. Neither is ever held whole.
 pub(crate) struct RunReader<R> {
     pub(crate) header: Header,
-    /// How many tokens its vocabulary has.
+    /// The number of tokens in its vocabulary.
     pub(crate) d_vocab: usize,
     tokens_left: u64,
     with_names: bool,
@@ -277,7 +277,7 @@ impl<R: Read> RunReader<R> {
         self.input.damaged(what)
     }
 
-    /// Moves to the next document and gives its multiplicity; `None` at the end. [`RunReader::document`] is it. All tokens
+    /// Moves to the next document and returns its multiplicity; `None` at the end. [`RunReader::document`] is it. All tokens
     /// must have been read.
     pub(crate) fn advance(&mut self) -> Result<Option<u64>> {
         let suffix = self.input.number()?;

@@ -1,4 +1,4 @@
-//! The figures of a corpus: what `byrote corpus` shows.
+//! The statistics of a corpus: contexts, predictions and the floor.
 
 use super::chunk::Dropped;
 use super::count::scan::Scanned;
@@ -14,9 +14,9 @@ use serde::Serialize;
 pub struct LengthSummary {
     /// The length t of the contexts.
     pub length: u32,
-    /// How many distinct contexts.
+    /// The number of distinct contexts.
     pub contexts: u64,
-    /// How many predictions they make.
+    /// The number of predictions they make.
     pub predictions: u64,
     /// Their share of the floor.
     pub floor_nats: Nats,
@@ -36,7 +36,7 @@ pub struct Coverage {
 /// The values of epsilon reported, in units of 1e-5.
 const EPSILONS_1E5: [u32; 7] = [50_000, 20_000, 10_000, 5_000, 1_000, 100, 0];
 
-/// The figures of a corpus. Its JSON form is what `byrote corpus --json` prints.
+/// The statistics of a corpus; serialized, the JSON object that `byrote corpus --json` prints.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Summary {
     /// Documents kept.
@@ -55,9 +55,9 @@ pub struct Summary {
     pub predictions: u64,
     /// The lowest training loss that any model can reach, over all predictions.
     pub floor_nats: Nats,
-    /// The same a prediction; absent where there are none.
+    /// The floor per prediction; `None` where nothing is predicted.
     pub floor_nats_per_prediction: Option<Nats>,
-    /// The same in bits.
+    /// The floor per prediction in bits.
     pub floor_bits_per_prediction: Option<f64>,
     /// Contexts with a single next token.
     pub deterministic_contexts: u64,
@@ -75,11 +75,11 @@ pub struct Summary {
     pub distinct_last_tokens: u64,
     /// Contexts that every token of the vocabulary follows at least once.
     pub full_support_contexts: u64,
-    /// Documents not kept: without tokens, or too short for `--exact-length`.
+    /// Documents not kept: without tokens, or too short for `exact_length`.
     pub dropped: Dropped,
     /// The tokenizer by name.
     pub tokenizer: String,
-    /// The settings that made documents of the text.
+    /// The settings that turned the text into documents.
     pub window: Window,
 }
 
@@ -123,6 +123,22 @@ impl Summary {
             tokenizer,
             window,
         }
+    }
+
+    /// What to try where nothing is predicted because every document is a single token, as in a list of words.
+    ///
+    /// ```
+    /// use byrote::corpus::{Corpus, MemoryFile, Options, Outputs, Silent, Source};
+    /// let names = MemoryFile { name: "names.txt".into(), bytes: b"emma\nolivia\n".as_slice().into() };
+    /// let corpus = Corpus::read(&Source::Memory(vec![names]), &Options::default(), Outputs::default(), &Silent)?;
+    /// assert_eq!(corpus.summary.contexts, 0);
+    /// assert!(corpus.summary.hint().is_some_and(|hint| hint.contains("`tokenizer = char`")));
+    /// # Ok::<(), byrote::Error>(())
+    /// ```
+    pub fn hint(&self) -> Option<&'static str> {
+        let words = matches!(self.tokenizer.as_str(), "wordpunct" | "whitespace");
+        (self.contexts == 0 && self.documents > 1 && words)
+            .then_some("every document is a single token, so nothing is predicted; try `tokenizer = char`")
     }
 
     /// Contexts with more than one next token.

@@ -125,7 +125,7 @@ impl Vocabulary {
             }
     }
 
-    /// Whether there is no token at all.
+    /// Whether the vocabulary is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -255,7 +255,7 @@ impl Vocabulary {
         (0..self.len() as u32).map(find).collect()
     }
 
-    /// What stands between two tokens when a context is written as text.
+    /// The separator between two tokens when a context is written as text.
     pub fn joiner(&self) -> &'static str {
         match self.alphabet {
             Alphabet::Byte | Alphabet::Char => "",

@@ -1,4 +1,4 @@
-//! What is kept of a document, and which contexts it gives.
+//! The part of a document that is kept, and the contexts it contains.
 
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ pub enum ContextRule {
     /// Every proper prefix predicts its next token.
     #[default]
     Prefixes,
-    /// Only the whole kept document but its last token predicts, namely that last token (the association task).
+    /// Only one: the kept document without its last token, which it predicts (the association task).
     Full,
 }
 
@@ -36,7 +36,7 @@ impl Default for Window {
     }
 }
 
-/// The longest window that is accepted: more would only be a slip of the keyboard.
+/// The longest window that is accepted; a larger one is almost surely a typing error.
 pub const MAX_N_CTX: u32 = 1 << 20;
 
 impl Window {
@@ -51,7 +51,7 @@ impl Window {
         Ok(())
     }
 
-    /// How many tokens of a document are kept at most: T + 1.
+    /// The largest number of tokens kept per document: T + 1.
     pub fn kept(&self) -> usize {
         self.n_ctx as usize + 1
     }

@@ -134,7 +134,7 @@ impl NetworkFile {
 
     /// Reads the bytes of a file; the message says what is wrong with them.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
-        let (metadata, file) = container::read::<Metadata>(bytes, KEY, "network", FORMAT)?;
+        let (metadata, file) = container::read::<Metadata>(bytes, KEY, "an in-context network", FORMAT)?;
         if metadata.layers.len() > MOST_BLOCKS {
             return Err(format!("{} layers; at most {MOST_BLOCKS} are read", metadata.layers.len()));
         }
@@ -247,7 +247,10 @@ mod tests {
         assert!(
             wrong(&with_header(&bytes, "\\\"hidden\\\":true", "\\\"hidden\\\":false")).contains("mlp.W_in")
         );
-        assert!(wrong(&with_header(&bytes, "byrote-network", "byrote-natwork")).contains("no network"));
+        assert!(
+            wrong(&with_header(&bytes, "byrote-network", "byrote-natwork"))
+                .contains("byrote has not written")
+        );
     }
 
     proptest! {

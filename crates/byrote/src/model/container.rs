@@ -109,8 +109,15 @@ fn impossible(header: &[u8], size: u64) -> Option<String> {
 /// The longest header that safetensors reads.
 const MOST_HEADER: u64 = 100_000_000;
 
-/// The metadata and the tensors of a file of this format; the message says what is wrong with it. `what` is what the key
-/// stands for.
+/// The kinds of files by their key.
+const KINDS: [(&str, &str); 3] = [
+    ("byrote", "a one-layer transformer"),
+    ("byrote-network", "an in-context network of many layers"),
+    ("byrote-checkpoint", "a checkpoint of a training"),
+];
+
+/// The metadata and the tensors of a file of this format; the message says what is wrong with it. `what` is the kind of
+/// file that the key stands for.
 pub(crate) fn read<'a, M: DeserializeOwned>(
     bytes: &'a [u8],
     key: &str,
@@ -120,8 +127,13 @@ pub(crate) fn read<'a, M: DeserializeOwned>(
     let (_, header) =
         SafeTensors::read_metadata(bytes).map_err(|e| format!("not a safetensors file, or damaged: {e}"))?;
     let json = header.metadata().as_ref().and_then(|m| m.get(key));
-    let json = json
-        .ok_or_else(|| format!("a safetensors file, but no {what} of byrote: the metadata lack its key"))?;
+    let json = json.ok_or_else(|| {
+        let has = |key: &str| header.metadata().as_ref().is_some_and(|m| m.contains_key(key));
+        match KINDS.iter().find(|(key, _)| has(key)) {
+            Some((_, found)) => format!("{found}; {what} is needed here"),
+            None => "a safetensors file that byrote has not written: its metadata is missing".to_owned(),
+        }
+    })?;
     let unreadable = |e: serde_json::Error| format!("unreadable metadata: {e}");
     let found: Format = serde_json::from_str(json).map_err(unreadable)?;
     if found.format != format {

@@ -96,7 +96,7 @@ impl ModelFile {
 
     /// Reads the bytes of a file; the message says what is wrong with them.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
-        let (metadata, file) = container::read::<Metadata>(bytes, KEY, "model", FORMAT)?;
+        let (metadata, file) = container::read::<Metadata>(bytes, KEY, "a one-layer transformer", FORMAT)?;
         let config = metadata.config.checked().map_err(|e| format!("an impossible configuration: {e}"))?;
         if metadata.vocabulary.len() as u64 != config.shape.d_vocab {
             return Err(format!(
@@ -255,7 +255,12 @@ mod tests {
         assert!(wrong(&with_header(&bytes, "\\\"format\\\":1", "\\\"format\\\":2")).contains("format 2"));
         assert!(wrong(&with_header(&bytes, "\\\"skip\\\"", "\\\"skap\\\"")).contains("skap"));
         assert!(wrong(&with_header(&bytes, "\\\"gelu\\\"", "\\\"golu\\\"")).contains("golu"));
-        assert!(wrong(&with_header(&bytes, "{\"byrote\"", "{\"other\"")).contains("no model of byrote"));
+        assert!(wrong(&with_header(&bytes, "{\"byrote\"", "{\"other\"")).contains("byrote has not written"));
+        let network = with_header(&bytes, "{\"byrote\"", "{\"byrote-network\"");
+        assert_eq!(
+            wrong(&network),
+            "an in-context network of many layers; a one-layer transformer is needed here"
+        );
         let mut nan = bytes.clone();
         let end = nan.len();
         nan[end - 8..].copy_from_slice(&f64::NAN.to_le_bytes());

@@ -30,8 +30,14 @@ enum Inner {
 impl OutputFile {
     /// Starts to write `path`.
     pub fn create(path: &Path) -> Result<Self> {
-        // Only the path: the system also mentions the temporary name, which means nothing to a user.
-        let fail = |e: io::Error| Error::io(path, "write", io::Error::from(e.kind()));
+        // The name alone: the temporary name that the system also mentions says nothing to a user.
+        let fail = |e: io::Error| {
+            let source = match e.kind() {
+                io::ErrorKind::NotFound => io::Error::new(e.kind(), "its directory does not exist"),
+                kind => io::Error::from(kind),
+            };
+            Error::io(path, "write", source)
+        };
         let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
         let inner = match fs::metadata(path) {
             Ok(meta) if meta.is_dir() => return Err(fail(io::Error::from(io::ErrorKind::IsADirectory))),
@@ -177,6 +183,8 @@ mod tests {
     fn a_directory_and_a_path_in_a_missing_directory_are_refused() {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(OutputFile::create(dir.path()).unwrap_err().kind(), "io");
-        assert_eq!(OutputFile::create(&dir.path().join("no/where")).unwrap_err().kind(), "io");
+        let missing = OutputFile::create(&dir.path().join("no/where")).unwrap_err();
+        assert_eq!(missing.kind(), "io");
+        assert!(missing.to_string().ends_with("its directory does not exist"), "{missing}");
     }
 }

@@ -194,7 +194,7 @@ impl Checkpoint {
 
     /// Reads the bytes of a file; the message says what is wrong with them.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
-        let (metadata, file) = container::read::<Metadata>(bytes, KEY, "checkpoint", FORMAT)?;
+        let (metadata, file) = container::read::<Metadata>(bytes, KEY, "a checkpoint", FORMAT)?;
         let Identity { config, settings, .. } = metadata.identity;
         config.checked().map_err(|e| format!("an impossible configuration: {e}"))?;
         let n = config.n_parameters();

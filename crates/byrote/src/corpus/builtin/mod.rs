@@ -1,4 +1,4 @@
-//! The built-in corpus: children's stories from a small grammar, as many as one likes.
+//! The built-in corpus: any number of children's stories from a small grammar.
 //!
 //! Document `i` of seed `s` is a pure function of `(s, i)`: one line of 3 to 6 short sentences about one
 //! hero, drawn from [`Stream`] `(s, "stories", i)` without drawing the stories before it. A story is

@@ -14,12 +14,12 @@ const CLASSES: usize = 62;
 const BIT_LABEL: u64 = 1 << 62;
 const BIT_LAST: u64 = 1 << 63;
 
-/// At which positions a token occurs, and in which roles.
+/// The positions at which a token occurs, and its roles there.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Positions(u64);
 
 impl Positions {
-    /// What an occurrence at a position says. Under `prefixes` a token is the next token of a context wherever it is not
+    /// The role of an occurrence at a position. Under `prefixes` a token is the next token of a context wherever it is not
     /// the first of its document, and ends a context wherever it is not the last; under `full` only the last is
     /// predicted.
     pub(crate) fn occurrence(position: usize, is_last: bool, rule: ContextRule) -> Self {
@@ -32,7 +32,7 @@ impl Positions {
         Self(place | if label { BIT_LABEL } else { 0 } | if last { BIT_LAST } else { 0 })
     }
 
-    /// Notes an occurrence. Most are repetitions: a load and a predicted branch are cheaper than a chain of stores.
+    /// Records an occurrence. Most are repetitions: a load and a predicted branch are cheaper than a chain of stores.
     #[inline]
     pub(crate) fn note(&mut self, occurrence: Self) {
         if self.0 & occurrence.0 != occurrence.0 {
@@ -154,18 +154,18 @@ impl<const N: usize> PackedKey for [u64; N] {
     }
 }
 
-/// How many bits each position takes.
+/// The number of bits of each position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Layout {
     /// The width of each position, at most 33 bits for 32-bit ids.
     widths: Vec<u32>,
-    /// `offsets[p]` bits stand above position p; one entry more than `widths`.
+    /// `offsets[p]` bits lie above position p; one entry more than `widths`.
     offsets: Vec<u32>,
     /// For each bit from the top, the position it belongs to.
     position_of_bit: Vec<u16>,
     /// The positions cut into groups of at most 64 bits.
     words: Vec<Range<usize>>,
-    /// How far each position stands above the bottom of its group.
+    /// The distance of each position from the bottom of its group, in bits.
     shifts: Vec<u32>,
 }
 
@@ -200,7 +200,7 @@ impl Layout {
         Some(Self { widths, offsets, position_of_bit, words, shifts })
     }
 
-    /// How many bits a document takes.
+    /// The number of bits of a packed document.
     pub(crate) fn bits(&self) -> u32 {
         self.offsets[self.widths.len()]
     }

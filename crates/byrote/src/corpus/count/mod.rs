@@ -22,7 +22,7 @@ use std::ops::Range;
 /// Where the documents of a segment end.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Ends<'a> {
-    /// Every so many tokens, of which the first few are kept.
+    /// After every `length` tokens, of which the first `kept` are used.
     Every { length: usize, kept: usize },
     /// At these offsets.
     At(&'a [usize]),
@@ -56,7 +56,7 @@ pub(crate) struct Segment<'a, T> {
 }
 
 impl<'a, T: Token> Segment<'a, T> {
-    /// How many documents.
+    /// The number of documents.
     pub(crate) fn len(&self) -> usize {
         match self.ends {
             Ends::Every { length, .. } => self.tokens.len() / length,

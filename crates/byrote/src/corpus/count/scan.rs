@@ -3,7 +3,7 @@
 //! Most nodes are on the tail of a single document, below its last branching: such a chain is closed as a whole, and
 //! chains of documents that occur once, the most common by far, as two entries of a difference array.
 //!
-//! The scan works on parts of the order, side by side. A part knows the longest common prefix of its first document
+//! The scan works on parts of the order in parallel. A part knows the longest common prefix of its first document
 //! with the document before it; the nodes on that prefix began in an earlier part, so when one of them closes here,
 //! its incomplete figures are set aside ([`Scan::inherited`]) and [`Scan::append`] completes them. All figures are
 //! integers, so any cut into parts gives the same result.
@@ -14,7 +14,7 @@ use super::tally::Tally;
 use crate::corpus::window::ContextRule;
 use rayon::prelude::*;
 
-/// What is known so far of the trie node at some depth of the current path.
+/// The statistics so far of the trie node at some depth of the current path.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Node {
     /// Documents through it.
@@ -190,7 +190,7 @@ impl Scan {
         self.tokens += count * len as u64;
     }
 
-    /// Goes on with the scan of the part after this one.
+    /// Continues with the scan of the following part.
     pub(crate) fn append(&mut self, next: Scan) {
         if next.rows == 0 {
             return;
@@ -231,7 +231,7 @@ impl Scan {
         self.tokens += next.tokens;
     }
 
-    /// Closes what is open and gives the figures.
+    /// Closes the open nodes and returns the statistics.
     pub(crate) fn finish(mut self) -> Scanned {
         self.close_tail(0);
         while !self.path.is_empty() {
@@ -271,7 +271,7 @@ pub(crate) struct Scanned {
     pub(crate) by_length: Vec<Tally>,
 }
 
-/// Scans all parts side by side.
+/// Scans all parts in parallel.
 pub(crate) fn scan<T: Token>(sorted: &Sorted<'_, T>, rule: ContextRule, d_vocab: usize) -> Scanned {
     let parts: Vec<Scan> = (0..sorted.parts())
         .into_par_iter()

@@ -48,7 +48,7 @@ impl<'a, T: Token> Sorted<'a, T> {
         }
     }
 
-    /// Into how many parts the order is cut; equal documents are never in two parts.
+    /// The number of parts of the order; equal documents are never in two parts.
     pub(crate) fn parts(&self) -> usize {
         match self {
             Sorted::Narrow(p) => p.parts.len(),
@@ -59,7 +59,7 @@ impl<'a, T: Token> Sorted<'a, T> {
         }
     }
 
-    /// Gives the rows of a part to the visitor.
+    /// Passes the rows of a part to the visitor.
     pub(crate) fn visit(&self, part: usize, visitor: &mut impl RowVisitor) {
         match self {
             Sorted::Narrow(p) => p.visit(part, visitor),
@@ -71,7 +71,7 @@ impl<'a, T: Token> Sorted<'a, T> {
     }
 }
 
-/// Consecutive documents of one segment, the unit of work of a thread.
+/// Consecutive documents of one segment: the unit of work for a thread.
 fn pieces<T: Token>(segments: &[Segment<'_, T>]) -> Vec<(usize, Range<usize>)> {
     let total: usize = segments.iter().map(Segment::len).sum();
     let size = total.div_ceil(rayon::current_num_threads() * 2).max(1 << 12);
@@ -110,7 +110,7 @@ fn cut(n: usize, wanted: usize, same: impl Fn(usize, usize) -> bool) -> Vec<Rang
     parts
 }
 
-/// Parts smaller than this are not worth a task.
+/// Smaller parts are not worth a task of their own.
 fn wanted_parts(n: usize) -> usize {
     (rayon::current_num_threads() * 4).min(n >> 12).max(1)
 }
@@ -122,7 +122,7 @@ pub(crate) struct Packed<K> {
     parts: Vec<Range<usize>>,
 }
 
-/// Buckets by the topmost bits: few enough that scattering stays in the cache's reach.
+/// The number of buckets, chosen by the topmost bits: few enough that scattering stays within the cache.
 const BUCKET_BITS: u32 = 10;
 
 impl<K: PackedKey> Packed<K> {
@@ -165,7 +165,7 @@ impl<K: PackedKey> Packed<K> {
             }
         });
 
-        // Each bucket on its own.
+        // Sort each bucket separately.
         let lengths = (0..1 << bits).map(|b| sizes.iter().map(|s| s[b] as usize).sum());
         split_lengths(&mut keys, lengths)
             .into_par_iter()
@@ -247,9 +247,9 @@ pub(crate) struct Indexed<'a, T> {
 /// How windows of tokens are packed.
 #[derive(Debug, Clone, Copy)]
 struct WindowFormat {
-    /// Bits a token.
+    /// Bits per token.
     width: u32,
-    /// Tokens a window.
+    /// Tokens per window.
     tokens: usize,
 }
 
@@ -327,7 +327,7 @@ fn window<T: Token>(
 /// Sorts entries that agree in their first window by the windows after it.
 fn sort_ties<T: Token>(segments: &[Segment<'_, T>], ties: &mut [Entry], format: WindowFormat) {
     let length = |e: &Entry| segments[e.segment as usize].document(e.document as usize).len();
-    // A stack of its own, since a thousand equal long documents would nest as deep as they are long.
+    // An explicit stack: equal long documents would recurse as deep as they are long.
     let mut open: Vec<(Range<usize>, usize)> = vec![(0..ties.len(), format.tokens)];
     while let Some((range, from)) = open.pop() {
         let group = &mut ties[range.clone()];

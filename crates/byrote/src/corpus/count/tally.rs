@@ -66,15 +66,15 @@ impl Histogram {
 /// The contexts of one length, or of all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// How many distinct contexts.
+    /// The number of distinct contexts.
     pub contexts: u64,
-    /// How many predictions: the sum of the counts of the contexts.
+    /// The number of predictions: the sum of the counts of the contexts.
     pub predictions: u64,
-    /// How many contexts have a single next token.
+    /// The number of contexts with a single next token.
     pub deterministic: u64,
-    /// How many (context, next token) pairs.
+    /// The number of (context, next token) pairs.
     pub pairs: u64,
-    /// How many contexts are followed by every token of the vocabulary, each at least once.
+    /// The number of contexts that are followed by every token of the vocabulary, each at least once.
     pub full_support: u64,
     /// A: contexts by their count.
     pub(crate) context_counts: Histogram,

@@ -1,4 +1,4 @@
-//! Raw token ids: `.bin`, little-endian u16 or u32, documents cut by `--separator-id` or `--documents chunk:L`.
+//! Raw token ids: `.bin`, little-endian u16 or u32, split into documents by `separator_id` or into chunks.
 
 use super::ids::{Cut, IdReader, IntegerType};
 use super::input::Input;

@@ -16,7 +16,7 @@ pub(super) struct IntegerType {
 }
 
 impl IntegerType {
-    /// The value of an element, or the text of one that is no u32.
+    /// The value of an element, or its text where it is not a u32.
     fn id(self, element: &[u8]) -> Result<u32, String> {
         let mut wide = [0; 8];
         for (i, &b) in element.iter().enumerate() {
@@ -33,7 +33,7 @@ impl IntegerType {
 /// Where documents end in a flat array of ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cut {
-    /// After every so many ids.
+    /// After every N ids.
     Every(u64),
     /// At this id, which belongs to no document.
     At(u32),

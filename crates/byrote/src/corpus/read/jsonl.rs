@@ -1,4 +1,4 @@
-//! JSON Lines: an object a line, the text or the ids in one of its fields. Blank lines are not records.
+//! JSON Lines: one object per line, with the text or the ids in one of its fields. Blank lines are not records.
 
 use super::input::Input;
 use super::text::TextReader;
@@ -111,7 +111,7 @@ impl<'de> Visitor<'de> for FieldSeed {
         while let Some(number) = sequence.next_element::<serde_json::Number>()? {
             let id = number.as_u64().and_then(|id| u32::try_from(id).ok());
             ids.push(id.ok_or_else(|| {
-                A::Error::custom(format!("{number} is no token id from 0 to {}", u32::MAX))
+                A::Error::custom(format!("{number} is not a token id from 0 to {}", u32::MAX))
             })?);
         }
         Ok(Field::Ids(ids))
@@ -202,9 +202,9 @@ mod tests {
         for (json, says) in [
             (r#"{"body": "x"}"#, "no field \"text\"; there is body"),
             (r#"{}"#, "none"),
-            (r#"{"text": [4294967296]}"#, "4294967296 is no token id"),
-            (r#"{"text": [-1]}"#, "-1 is no token id"),
-            (r#"{"text": [1.5]}"#, "1.5 is no token id"),
+            (r#"{"text": [4294967296]}"#, "4294967296 is not a token id"),
+            (r#"{"text": [-1]}"#, "-1 is not a token id"),
+            (r#"{"text": [1.5]}"#, "1.5 is not a token id"),
             (r#"{"text": 3}"#, "a text or an array of token ids"),
             (r#"{"text": "x"} junk"#, "trailing"),
             (r#"["text"]"#, "an object"),

@@ -1,4 +1,4 @@
-//! Readers: files become slabs of documents, one format a file.
+//! Readers turn files into slabs of documents; there is one module per format.
 //!
 //! A slab is a batch of whole documents, small enough to hold, large enough to share among threads; the collector
 //! tokenizes it while the reader fills the next one. A document too large for a slab comes in parts.
@@ -30,7 +30,7 @@ pub(crate) enum Content {
     Text,
     /// A part of one document of text.
     Part { first: bool, last: bool },
-    /// JSON records, a line each.
+    /// JSON records, one per line.
     Json,
     /// Texts of numbered records.
     #[cfg_attr(not(feature = "parquet"), allow(dead_code))]
@@ -46,7 +46,7 @@ pub(crate) enum Content {
 pub(crate) struct Slab {
     pub(crate) content: Content,
     pub(crate) path: PathBuf,
-    /// Text, documents end to end with whatever stands between them.
+    /// Text: documents with the separators between them.
     pub(crate) bytes: Vec<u8>,
     /// Ids, documents end to end.
     pub(crate) ids: Vec<u32>,
@@ -80,13 +80,13 @@ impl Slab {
     }
 }
 
-/// Gives the documents of one file, slab by slab.
+/// Reads the documents of one file, slab by slab.
 pub(crate) trait Reader: Send {
     /// Fills an empty slab; `false` at the end of the file.
     fn fill(&mut self, slab: &mut Slab) -> Result<bool>;
 }
 
-/// About how many bytes a slab holds.
+/// The approximate size of a slab in bytes.
 pub(crate) const SLAB_BYTES: usize = 4 << 20;
 
 /// What a file holds: text for the tokenizer, or ids.

@@ -1,5 +1,5 @@
-//! NumPy arrays of token ids: `.npy`, format versions 1 to 3. A 2-D array has a document a row; a 1-D one is cut by
-//! `--separator-id` or `--documents chunk:L`.
+//! NumPy arrays of token ids: `.npy`, format versions 1 to 3. A 2-D array has one document per row; a 1-D one is
+//! split by `separator_id` or into chunks.
 
 use super::ids::{Cut, IdReader, IntegerType};
 use super::input::Input;
@@ -46,12 +46,12 @@ pub(super) fn open(path: &Path, options: &Options, mut input: Input) -> Result<I
     Ok(IdReader::new(path, options, input, integer, cut, Some(total)))
 }
 
-/// What an array says of itself.
+/// The header of an array.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct NpyHeader {
     /// NumPy's name of the type.
     pub(crate) descr: String,
-    /// By columns.
+    /// Whether it is stored by columns.
     pub(crate) fortran_order: bool,
     /// The lengths of its sides.
     pub(crate) shape: Vec<u64>,

@@ -6,7 +6,7 @@ use crate::corpus::options::Options;
 use crate::foreign::guarded;
 use crate::{Error, Result};
 use bytes::Bytes;
-use parquet::basic::{LogicalType, Type as PhysicalType};
+use parquet::basic::{Compression, LogicalType, Type as PhysicalType};
 use parquet::column::reader::ColumnReader;
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
@@ -29,11 +29,11 @@ pub(super) struct ParquetReader {
     open: Option<ColumnReader>,
     /// The number of the next row, from 1.
     row: u64,
-    /// Rows to read at a time: so many that they hold about a quarter of a slab.
+    /// The number of rows read at a time: about a quarter of a slab.
     batch_rows: usize,
 }
 
-/// The most rows that are read at a time, and how many at first, before their size is known.
+/// The largest number of rows read at a time, and the number read first, before their size is known.
 const MOST_ROWS: usize = 4096;
 const FIRST_ROWS: usize = 16;
 
@@ -66,6 +66,13 @@ impl ParquetReader {
             ));
         };
         let descriptor = schema.column(column);
+        let groups = file.metadata().row_groups().iter();
+        let mut codecs = groups.filter_map(|group| group.columns().get(column)).map(|c| c.compression());
+        if let Some(codec) = codecs.find(|c| matches!(c, Compression::BROTLI(_) | Compression::LZO)) {
+            let name = if codec == Compression::LZO { "LZO" } else { "Brotli" };
+            let message = format!("is compressed with {name}; zstd, Snappy, gzip and LZ4 can be read");
+            return Err(Error::format(path, message));
+        }
         let holds = match (descriptor.physical_type(), descriptor.max_rep_level()) {
             (PhysicalType::BYTE_ARRAY, 0) => Holds::Text,
             (PhysicalType::INT32 | PhysicalType::INT64, 1) => Holds::Ids,
@@ -171,7 +178,7 @@ impl ParquetReader {
             {
                 let id = u32::try_from(value).map_err(|_| {
                     let row = slab.first_line + slab.documents.len() as u64 - 1;
-                    let message = format!("{value} is no token id from 0 to {}", u32::MAX);
+                    let message = format!("{value} is not a token id from 0 to {}", u32::MAX);
                     Error::format_at(&self.path, row, message)
                 })?;
                 slab.ids.push(id);

@@ -35,7 +35,7 @@ pub(super) fn split(
     }
 }
 
-/// What follows the last separator is a document only at the end of the file, and only where there is something.
+/// What follows the last separator is a document only at the end of the file, and only if it is not empty.
 fn rest(bytes: &[u8], start: usize, end: bool, documents: &mut Vec<Range<usize>>) -> usize {
     if end && start < bytes.len() {
         documents.push(start..bytes.len());
@@ -105,7 +105,7 @@ fn blank_line(bytes: &[u8], end: bool, documents: &mut Vec<Range<usize>>) -> usi
     consumed
 }
 
-/// Where a document that goes on may be cut: not within a character, a separator or a blank line.
+/// Where a document that continues may be cut: not within a character, a separator or a blank line.
 pub(super) fn safe_cut(rule: &DocumentRule, bytes: &[u8]) -> usize {
     let hold = match rule {
         DocumentRule::Separator(separator) => separator.len(),

@@ -15,7 +15,7 @@ pub(super) struct TextReader {
     path: PathBuf,
     input: Box<dyn Read + Send>,
     rule: DocumentRule,
-    /// What has been read and not yet given out: less than a document, as a rule.
+    /// Bytes read but not yet passed on: usually less than a document.
     rest: Vec<u8>,
     offset: u64,
     line: u64,

@@ -1,7 +1,7 @@
 //! Hugging Face `tokenizer.json` files, through the `tokenizers` crate.
 //!
 //! A whole document is encoded at once, since normalizers and pre-tokenizers may look anywhere in it. Special tokens
-//! are not added around a document: `--bos` and `--eos` say that for every tokenizer alike.
+//! are not added around a document: the settings `bos` and `eos` add them for every tokenizer alike.
 
 use crate::foreign::guarded;
 use crate::input::{MOST_TOKENIZER, read_capped};

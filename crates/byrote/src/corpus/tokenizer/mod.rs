@@ -126,8 +126,8 @@ impl Tokenizer {
     }
 
     /// The tokens of `text` that are byte ranges of it, in order, until `emit` breaks. The last token is withheld
-    /// where it touches the end of a text that is not `whole`, since it may go on; the return value is the offset
-    /// up to which the text has been dealt with.
+    /// where it touches the end of a text that is not `whole`, since it may continue; the return value is the offset
+    /// up to which the text has been processed.
     ///
     /// `text` is UTF-8 unless the tokenizer is `byte`. A `tokenizer.json` is not of this kind: see
     /// [`HuggingFace::encode`].
@@ -160,8 +160,8 @@ impl Tokenizer {
     }
 }
 
-/// The longest token, in bytes, that a document may hold: a longer one is almost surely a wrong `--tokenizer` or
-/// `--documents`, and would have to be held in memory.
+/// The longest token, in bytes, that a document may hold: a longer one almost surely means a wrong `tokenizer` or
+/// `documents`, and would have to be held in memory.
 pub const MAX_TOKEN_BYTES: usize = 16 << 20;
 
 #[cfg(test)]
