@@ -48,12 +48,16 @@ impl Study {
             Axis::linear("floor (bits per prediction)").from_zero(),
         )
         .line(Line::new("floor", "floor", bits).with_markers());
+        let left_out = match s.tokens_left_out {
+            0 => String::new(),
+            n => format!(" ({} tokens here)", thousands(n)),
+        };
         Section::new("The text and its floor")
             .anchor("corpus")
             .paragraph(Prose::parse(&format!(
                 "The text has {} documents and {} tokens, {} of them distinct. A *context* is the beginning of a document, at \
                  most {} tokens long, that is followed by another token; tokens beyond the first {} of a document are left \
-                 out. {} contexts always have the same next token, {} have several. Where several tokens follow, no model \
+                 out{left_out}. {} contexts always have the same next token, {} have several. Where several tokens follow, no model \
                  that sees only the context can know which one comes: the entropy of the next token, summed over all \
                  predictions, is the *floor*, the lowest training loss that any such model can reach.",
                 thousands(s.documents),
