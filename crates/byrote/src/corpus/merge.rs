@@ -68,6 +68,9 @@ fn check_memory(union: &Vocabulary, maps: &[Vec<u32>], budget: Option<u64>) -> R
     }
 }
 
+/// More documents than anyone can store; up to this number the tokens of all documents are counted in 64 bits.
+const MOST_DOCUMENTS: u64 = 1 << 43;
+
 /// The next document of a run, in the ids of the merged vocabulary. Ordered by document, then by run.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Head {
@@ -102,10 +105,12 @@ pub(crate) fn merge<R: Read>(
         let mut spare = vec![(run, Vec::new())];
         while heads.peek().is_some_and(|Reverse(h)| h.document == document) {
             let Some(Reverse(same)) = heads.pop() else { break };
-            count = count
-                .checked_add(same.count)
-                .ok_or_else(|| Error::format(runs[same.run].path(), "more than 2^64 documents"))?;
+            count = count.saturating_add(same.count);
             spare.push((same.run, same.document));
+        }
+        documents = documents.saturating_add(count);
+        if documents > MOST_DOCUMENTS {
+            return Err(Error::format(runs[run].path(), "an impossible number of documents"));
         }
         let lcp = before.iter().zip(&document).take_while(|(a, b)| a == b).count();
         visitor.row(lcp, document.len(), count, |p| document[p]);
@@ -113,7 +118,7 @@ pub(crate) fn merge<R: Read>(
         for (run, buffer) in spare {
             heads.extend(load(runs, run, buffer)?.map(Reverse));
         }
-        (rows, documents) = (rows + 1, documents.saturating_add(count));
+        rows += 1;
         if rows & 0xffff == 0 {
             observer.report(Stage::Merging, documents, total)?;
         }
