@@ -87,7 +87,7 @@ fn a_trained_model_is_judged() {
     assert!(proven["gap_nats_upper_bound"].as_f64() >= seen["gap_nats"].as_f64());
     let certified = proven["verdict"] == "certified";
     assert_eq!(output.status.code(), Some(i32::from(!certified)));
-    // The untrained one is refuted, with a context that is shown.
+    // The untrained model is refuted, with a counterexample.
     let output = case.run(["certify", "run/init.safetensors", "--builtin", "20"]);
     let (out, _) = text(&output);
     assert_eq!(output.status.code(), Some(1));

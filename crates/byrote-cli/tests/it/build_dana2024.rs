@@ -3,7 +3,7 @@
 use crate::Case;
 use serde_json::Value;
 
-/// Random pairs of 50 tokens with a random label each.
+/// Random pairs of 50 tokens, each with a random label.
 fn pairs(count: &str) -> Vec<&str> {
     vec!["build", "dana2024", "--random", count, "--lengths", "2..2", "--labels", "50"]
 }
@@ -37,7 +37,7 @@ fn associations_at_capacity_are_memorized_and_the_file_says_so() {
         ] {
             assert!(built.get(field).is_some(), "{field}");
         }
-        // What was written is what was measured.
+        // The stored model is the one that was measured.
         let random = &pairs(contexts)[2..];
         let eval = ["eval", "m.safetensors", "--seed", seed];
         let found = case.json(eval.iter().chain(random));

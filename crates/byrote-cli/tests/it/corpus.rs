@@ -76,7 +76,7 @@ fn tokens_beyond_the_window_are_counted_and_reported() {
     let table = case.run(["corpus", "a.txt"].iter().chain(&chars));
     let table = String::from_utf8(table.stdout).unwrap();
     assert!(table.contains("left out: 5 tokens beyond the window"), "{table}");
-    // Words of ids, in shards, merged, and out of core.
+    // In shards, merged, and out of core; then ids.
     let text = prose(20_000);
     case.file("all.txt", &text);
     let lines: Vec<&str> = text.lines().collect();

@@ -4,7 +4,7 @@ use crate::{Case, skipped};
 use serde_json::Value;
 use std::process::{Command, Stdio};
 
-/// Runs a command that must fail and checks all of that; gives the message.
+/// Runs a command that must fail, checks all of that and returns the message.
 fn refused(case: &Case, arguments: &[&str], says: &str) -> String {
     let before = case.names();
     let all = ["corpus", "--save", "out.summary", "--list", "out.csv"];
@@ -183,7 +183,7 @@ fn outputs_that_cannot_be_written_are_refused_before_the_work() {
     assert_eq!(case.names(), ["a.txt", "folder"]);
 }
 
-/// A shell that may write files of at most so many kilobytes: what a full disk looks like, without being root.
+/// Runs the program with a limit on the size of files, which acts like a full disk and needs no privileges.
 #[cfg(unix)]
 fn limited(case: &Case, kilobytes: u32, arguments: &str) -> std::process::Output {
     let script = format!("trap '' XFSZ; ulimit -f {kilobytes} && exec \"$0\" {arguments}");
@@ -241,7 +241,7 @@ fn ctrl_c_ends_with_130_and_leaves_nothing() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // Words without end: waiting for more of them, the program must end all the same.
+    // An endless stream of words: the program must end even while it waits for more.
     let mut input = child.stdin.take().unwrap();
     let (reading, is_reading) = std::sync::mpsc::channel();
     let feeder = std::thread::spawn(move || {
@@ -250,7 +250,7 @@ fn ctrl_c_ends_with_130_and_leaves_nothing() {
             if std::io::Write::write_all(&mut input, line.as_bytes()).is_err() {
                 break;
             }
-            // More than a pipe holds has gone through, so the program is reading, and watches for signals.
+            // More than a pipe can hold has been written, so the program is reading and handles signals.
             if round == 40 {
                 reading.send(()).unwrap();
             }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
 
-/// A Python that can import these: that of BYROTE_PYTHON, or `python3`.
+/// A Python that can import these modules: BYROTE_PYTHON, or `python3`.
 pub fn python_with(modules: &str) -> Option<String> {
     let python = std::env::var("BYROTE_PYTHON").unwrap_or_else(|_| "python3".into());
     let found = Command::new(&python).args(["-c", &format!("import {modules}")]).output();
@@ -61,7 +61,7 @@ json.dump(out, sys.stdout)
 
 const CONTEXTS: [&[u32]; 5] = [&[3], &[0, 8, 2, 1, 4, 4], &[5, 5], &[1, 2, 3, 7], &[6, 0, 8, 8, 1]];
 
-/// A batch of these contexts with padding that is no token.
+/// A batch of these contexts, padded with an invalid token.
 fn batch(contexts: &[&[u32]]) -> (Vec<Vec<i64>>, Vec<usize>) {
     let longest = contexts.iter().map(|c| c.len()).max().unwrap();
     let pad = |c: &&[u32]| {

@@ -201,7 +201,7 @@ fn wrong_inputs_end_in_one_clear_line() {
         assert!(output.stdout.is_empty());
         assert_eq!(case.names(), before, "{arguments:?}");
     }
-    // What those want is told, and works.
+    // The advice in the message works.
     case.json(["incontext", "--file", "long.csv", "--kernel", "exp", "--layers", "3", "--normalised"]);
     case.json(["incontext", "--file", "long.csv", "--kernel", "exp", "--layers", "3", "--unit-norm"]);
 }

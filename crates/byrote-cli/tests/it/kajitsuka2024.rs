@@ -110,7 +110,7 @@ fn the_stories_are_memorized_and_the_network_speaks_words() {
     let long = ["Once"; 10].join(" ");
     assert!(error(&case, &["predict", "m", &long]).contains("at most 9"));
     assert!(error(&case, &["eval", "m", "--builtin", "100", "--n-ctx", "20"]).contains("at most 9"));
-    // A file of another kind of model is told apart by its content.
+    // The kind of a model file is recognized by its content.
     let trained = case.run(["train", "--builtin", "20", "--steps", "0", "--out", "run"]);
     assert!(trained.status.success());
     assert!(case.run(["show", "run/model.safetensors"]).status.success());
@@ -160,7 +160,7 @@ fn sequence_to_sequence_padding_and_other_switches_work_together() {
     assert_eq!((s2s["samples"].as_u64(), s2s["verified"].as_u64()), (Some(480), Some(480)));
     let found = case.json(["eval", "s2s", "--random", "60", "--lengths", "8..8"]);
     assert_eq!((found["contexts"].as_u64(), found["memorized"].as_u64()), (Some(480), Some(480)));
-    // Other sequences than those it has learnt.
+    // Sequences that it has not memorized.
     let other = case.json(["eval", "s2s", "--random", "60", "--lengths", "8..8", "--seed", "1"]);
     assert!(other["memorized"].as_u64() < Some(200), "{other}");
     assert!(error(&case, &["eval", "s2s", "--random", "60", "--d-vocab", "60"]).contains("never seen"));
@@ -211,7 +211,7 @@ fn wrong_options_and_damaged_files_are_one_line() {
         assert!(error(&case, &[command, "bad"]).contains("damaged"));
         assert!(error(&case, &[command, "short"]).contains("cut short"));
     }
-    // What only tensors can do is refused for what it is.
+    // What needs tensors is refused with the reason.
     for (arguments, says) in [
         (&["certify", "m", "--random", "20"][..], "byrote eval"),
         (&["export", "m", "--to", "onnx", "--out", "m.onnx"], "no floating-point format"),

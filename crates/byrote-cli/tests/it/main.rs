@@ -25,7 +25,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
-/// The program, in a directory of its own.
+/// The program, run in a temporary directory.
 struct Case {
     directory: tempfile::TempDir,
 }

@@ -38,7 +38,7 @@ fn half_a_run_has_a_page_that_says_so() {
     let case = Case::new();
     case.file("plan.toml", PLAN);
     assert!(case.run(["sweep", "plan.toml", "--out", "run", "--quiet"]).status.success());
-    // As if it had been killed: five jobs over, a sixth line half-written.
+    // As after a kill: five jobs done, the sixth line half written.
     let journal = case.path("run/journal.jsonl");
     let text = std::fs::read_to_string(&journal).unwrap();
     let end = text.match_indices('\n').nth(5).unwrap().0 + 40;
@@ -46,7 +46,7 @@ fn half_a_run_has_a_page_that_says_so() {
     let shown = case.json(["report", "run"]);
     assert_eq!((shown["done"].as_u64(), shown["complete"].as_bool()), (Some(5), Some(false)));
     assert!(page(&case, "run").contains("5 of 12 jobs are done: this is a part of the run."));
-    // Nothing was lost by looking: the run goes on.
+    // Drawing changed nothing: the run continues.
     assert!(case.run(["sweep", "plan.toml", "--out", "run", "--quiet"]).status.success());
     assert!(page(&case, "run").contains("All 12 jobs are done."));
 }

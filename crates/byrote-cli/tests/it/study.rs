@@ -40,7 +40,7 @@ fn a_quick_study_ends_with_five_lines_and_one_page() {
         let relative: f64 = fields[column("relative_gap")].parse().unwrap();
         assert!(page.contains(&format!("{:.2}%", 100.0 * relative)), "{row}");
     }
-    // Again: nothing is trained twice, and the page is the same but for nothing.
+    // Again: nothing is trained twice, and the page is identical.
     let again = case.json(["study", "--builtin", "60", "--quick", "--out", "s"]);
     assert_eq!(again["verdict"], Value::from(verdict));
     assert_eq!(std::fs::read_to_string(case.path("s/training/results.csv")).unwrap(), results);
@@ -103,7 +103,7 @@ fn standard_input_is_studied_as_a_file_is() {
     let of_input = case.command().args(arguments).stdin(input).output().unwrap();
     assert!(of_input.status.success(), "{}", String::from_utf8_lossy(&of_input.stderr));
     assert_eq!(lines(&of_input), lines(&of_file));
-    // A list that was asked for is of the whole text.
+    // A requested list covers the whole text.
     case.json(["corpus", "a.txt", "--list", "whole.csv"]);
     let read = |name: &str| std::fs::read_to_string(case.path(name)).unwrap();
     assert_eq!(read("all.csv"), read("whole.csv"));
@@ -122,7 +122,7 @@ fn a_study_leaves_runs_alone_that_are_not_its_own() {
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("holds another run (mine, 1 jobs"));
     assert_eq!(std::fs::read(case.path("s/training/journal.jsonl")).unwrap(), before);
-    // Its own, of another corpus, it keeps aside.
+    // It sets aside its own runs of another corpus.
     for documents in ["20", "30"] {
         assert!(
             case.run(["study", "--builtin", documents, "--quick", "--out", "own", "--quiet"])
@@ -171,7 +171,7 @@ fn a_study_writes_down_how_its_text_was_read() {
     assert!(page.contains("nats per prediction") && !page.contains("gap / floor"));
     let manifest = std::fs::read_to_string(case.path("b/training/manifest.toml")).unwrap();
     assert!(manifest.contains("byrote study --quick --quiet --random 50 --out b"), "{manifest}");
-    // Its trainings have a page of their own, with that command.
+    // Its trainings have their own page, with that command.
     let drawn = case.json(["report", "b"]);
     assert_eq!(drawn["report_file"], "b/training/report.html");
     let page = std::fs::read_to_string(case.path("b/training/report.html")).unwrap();

@@ -52,7 +52,7 @@ fn a_killed_sweep_goes_on_to_the_same_bytes() {
         let out = format!("cut{threads}");
         let arguments =
             ["sweep", "plan.toml", "--out", &out, "--threads", threads, "--checkpoint-every", "0", "--quiet"];
-        // Killed several times: after some jobs are over and while checkpoints are being written.
+        // Killed several times: after some jobs have finished and while checkpoints are being written.
         for over in [1, 4, 8] {
             let mut child = start(&case, &arguments);
             let journal = format!("{out}/journal.jsonl");
@@ -75,7 +75,7 @@ fn a_killed_sweep_goes_on_to_the_same_bytes() {
         let left: Vec<_> = std::fs::read_dir(case.path(&out).join("checkpoints")).unwrap().collect();
         assert!(left.is_empty(), "{left:?}");
         assert_eq!(std::fs::read_dir(case.path(&out).join("curves")).unwrap().count(), 12);
-        // Once more: nothing is left to do, and nothing changes.
+        // Once more: all jobs are done, and nothing changes.
         assert!(case.run(arguments).status.success());
         assert_eq!(results(&case, &out), whole);
     }

@@ -42,7 +42,7 @@ fn has_temporary_files(directory: &Path) -> bool {
 #[test]
 fn training_reaches_the_floor_and_eval_finds_the_same_numbers() {
     let case = Case::new();
-    // Averaging cannot saturate as attention can, so whether it arrives does not hang on rounding.
+    // Averaging does not saturate as attention can, so reaching the floor does not depend on rounding.
     let arguments = ["train", "--builtin", "20", "--preset", "average", "--d-mlp", "64", "--out", "run"];
     let trained = case.json(arguments.into_iter().chain(["--require-floor"]));
     has_fields(&trained, &SHARED_FIELDS);
@@ -212,7 +212,7 @@ fn killed_at_any_moment_it_resumes_to_the_same_bytes() {
     let (mut kills, mut resumes) = (0, 0);
     for round in 0u64.. {
         let mut child = case.command().args(&killed).stdout(Stdio::null()).spawn().unwrap();
-        // Nothing depends on these times but where it is killed.
+        // These times only decide where the run is killed.
         std::thread::sleep(Duration::from_millis(40 + 67 * (round * round % 7)));
         child.kill().unwrap();
         if child.wait().unwrap().success() || round == 12 {
@@ -256,7 +256,7 @@ fn interrupted_it_saves_and_goes_on() {
     let step = resumed["resumed_at_step"].as_u64().unwrap();
     assert!(step > 0 && resumed["steps"].as_u64() == Some(step));
     assert!(!has_temporary_files(&case.path("run")));
-    // As if it had been told before to stop there.
+    // The same as a run with that limit from the beginning.
     let (there, other) = (step.to_string(), arguments.len() - 3);
     (arguments[steps], arguments[other]) = (&there, "other");
     case.json(&arguments);
@@ -270,7 +270,7 @@ fn a_full_disk_leaves_the_last_checkpoint_usable() {
     let case = Case::new();
     let run = |out: &str, steps: &str, blocks: Option<u64>| {
         let mut command = Command::new("bash");
-        // No file may be longer than so many blocks; ignored, the signal becomes an error of the write.
+        // A limit on the size of files; with the signal ignored, the write fails.
         let limit = blocks.map_or(String::new(), |b| format!("trap '' XFSZ; ulimit -f {b}; "));
         command.arg("-c").arg(format!("{limit}exec \"$0\" \"$@\"")).arg(env!("CARGO_BIN_EXE_byrote"));
         command.current_dir(case.path("")).args(small(&["--stop-relative-gap", "0", "--stall", "0"]));
@@ -286,7 +286,7 @@ fn a_full_disk_leaves_the_last_checkpoint_usable() {
     let told = String::from_utf8_lossy(&full.stderr).into_owned();
     assert!(told.contains("no checkpoint at step") && told.contains("checkpoint.safetensors"), "{told}");
     assert!(!has_temporary_files(&case.path("run")));
-    // What is there is whole, and leads to where an undisturbed run ends.
+    // The checkpoint on disk is complete and leads to the result of an undisturbed run.
     assert!(run("run", "40", None).status.success());
     assert!(run("other", "40", None).status.success());
     let read = |name: &str| std::fs::read(case.path(name)).unwrap();
@@ -359,7 +359,7 @@ fn ids_of_a_random_corpus_are_predicted_from() {
     assert_eq!(next["texts"], serde_json::json!(["3", "5"]));
 }
 
-/// A Python with torch: that of BYROTE_PYTHON, or `python3`.
+/// A Python with torch: BYROTE_PYTHON, or `python3`.
 fn python_with_torch() -> Option<String> {
     let python = std::env::var("BYROTE_PYTHON").unwrap_or_else(|_| "python3".into());
     let found = Command::new(&python).args(["-c", "import torch, safetensors, numpy"]).output();

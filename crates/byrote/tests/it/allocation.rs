@@ -1,4 +1,4 @@
-//! A step of training asks the allocator for nothing: all memory is there before the first.
+//! A training step allocates nothing: all memory is allocated before the first step.
 
 use allocation_counter::{AllocationInfo, measure};
 use byrote::corpus::{Corpus, Options, Outputs, Source};
@@ -55,11 +55,11 @@ fn steps_allocate_nothing_that_grows_with_the_model() {
             measure(|| (0..50).for_each(|_| assert!(trainer.advance().is_none())))
         });
         if method == Method::Lbfgs {
-            // Lists of a number or two for each pair that it remembers; never a vector of parameters.
+            // Small lists with a number or two per stored pair, but never a vector of parameters.
             let vector = 8 * config.n_parameters() as u64;
             assert!(found.bytes_max < vector / 4, "{found:?} beside vectors of {vector} bytes");
         } else {
-            // The curve makes room for more rows now and then.
+            // The curve grows from time to time.
             assert!(found.count_total <= 1, "{method:?}: {found:?} in 50 steps");
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! They were printed by `benches/peers/torch_step.py --golden` (PyTorch 2.15, f64) for the weights that
 //! `byrote train --builtin 40 --seed 3 --exact-length --n-ctx 7 --preset NAME --d-model 6 --d-mlp 10 --steps 0 --precision f64`
-//! writes (`dana2024` without `--d-mlp`), at the rate 0.01. A second program, written by others, gives the same to 1e-15.
+//! writes (`dana2024` without `--d-mlp`), with a learning rate of 0.01. A second, independent program agrees to 1e-15.
 
 use byrote::corpus::{Corpus, Options, Outputs, Source, Window};
 use byrote::model::{Model, Precision, Preset, Shape};

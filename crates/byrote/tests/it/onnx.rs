@@ -1,5 +1,5 @@
-//! ONNX files against the reference forward pass: read back by a reader of their own and run by a small interpreter that
-//! knows what the operators mean from ONNX's documentation, and nothing of how the file was written.
+//! ONNX files against the reference forward pass: read back by an independent reader and run by a small interpreter
+//! that implements the operators from ONNX's documentation, knowing nothing of how the file was written.
 
 use byrote::corpus::Corpus;
 use byrote::export::onnx;
@@ -287,7 +287,7 @@ fn run(bytes: &[u8], tokens: Array, lengths: Array, used: &mut Vec<String>) -> A
                 other => panic!("an attribute of type {other}"),
             })
             .collect();
-        // Nodes stand in an order in which they can run: what is not there yet is an error.
+        // Nodes are in topological order: a missing input is an error.
         let inputs: Vec<&Array> = node.all(1).map(|n| &values[std::str::from_utf8(n).unwrap()]).collect();
         let operator = node.text(4);
         let result = apply(&operator, &inputs, &attributes);
@@ -314,7 +314,7 @@ fn difference(model: &Model, precision: Precision, contexts: &[Vec<u32>], used: 
     let bytes = onnx(&file(model.clone(), precision), precision).unwrap();
     let longest = contexts.iter().map(Vec::len).max().unwrap();
     let pad = |c: &Vec<u32>| {
-        // What stands behind a row's end must not matter, even if it is no token.
+        // What follows the end of a row must not matter, even if it is not a token.
         let padding = (c.len()..longest).map(|i| [-7.0, 1e6, 0.0][i % 3]);
         c.iter().map(|&t| f64::from(t)).chain(padding).collect::<Vec<_>>()
     };
@@ -359,7 +359,7 @@ fn every_preset_and_activation_has_the_logits_of_the_reference() {
 
 #[test]
 fn composed_activations_agree_with_the_reference_far_out_too() {
-    // One token a context, no mixing: the hidden layer sees 40 steep multiples of it.
+    // One token per context, no mixing: the hidden layer sees 40 steep multiples of it.
     for activation in Activation::ALL {
         for steepness in [0.3, 3.0, 300.0, 1e9] {
             let config = Preset::Average.config(Shape { activation, d_mlp: 40, ..shape() });

@@ -1,4 +1,4 @@
-//! The pages of the documentation: what they link to is there, and nothing waits to be filled in.
+//! The documentation: every link leads to a file, and no placeholder is left.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -39,7 +39,7 @@ fn read(path: &Path, options: &Options) -> Result<Summary> {
     Corpus::read(&source, options, outputs, &Silent).map(|c| c.summary)
 }
 
-/// Figures without the settings, to compare corpora read in different ways.
+/// The statistics without the settings, to compare corpora read in different ways.
 fn figures(s: &Summary) -> (u64, u64, u64, u64, u64, f64) {
     (s.documents, s.tokens, s.d_vocab, s.contexts, s.predictions, s.floor_nats.0)
 }
@@ -102,7 +102,7 @@ fn invalid_utf8_is_placed_or_replaced() {
     assert_eq!((lossy.documents, lossy.tokens), (3, 6));
     let bytes = read(&path, &Options { tokenizer: TokenizerChoice::Byte, ..options() }).unwrap();
     assert_eq!((bytes.documents, bytes.tokens), (3, 6));
-    // Beyond the window, too: what a file holds does not depend on T.
+    // Beyond the window too: whether a file is valid does not depend on T.
     let long = case.file("long.txt", [b"abcdefgh".as_slice(), b"\xc3\x28"].concat());
     assert!(matches!(read(&long, &chars()), Err(Error::InvalidUtf8 { line: 1, offset: 8, .. })));
 }

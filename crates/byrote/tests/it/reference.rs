@@ -1,5 +1,5 @@
-//! Every figure of a corpus against a slow reference with hash maps, whatever the tokenizer, the window, the shards,
-//! the spilling and the threads.
+//! All statistics of a corpus compared with a slow reference that uses hash maps, for every tokenizer and window, with and
+//! without shards and spilling, on any number of threads.
 
 use byrote::corpus::{
     Alphabet, ContextRule, ContextSet, Corpus, DocumentRule, Key, Options, Outputs, Source, Summary,
@@ -30,7 +30,7 @@ fn tokens(tokenizer: &TokenizerChoice, text: &str) -> Vec<Token> {
     }
 }
 
-/// What the definitions say of a list of texts.
+/// The statistics of a list of texts by the definitions.
 #[derive(Debug, Default, PartialEq)]
 struct Reference {
     documents: u64,
@@ -261,14 +261,14 @@ proptest! {
         let whole = read(&paths, &options, None);
         assert_agrees(&whole.summary, &expect);
 
-        // The set of contexts holds what the figures say.
+        // The set of contexts agrees with the statistics.
         let contexts = whole.contexts.unwrap();
         prop_assert_eq!(contexts.len() as u64, expect.contexts);
         prop_assert_eq!(listed(&contexts, &whole.vocabulary), expect.listed);
         let lengths: Vec<usize> = contexts.iter().map(|c| c.len()).collect();
         prop_assert!(lengths.is_sorted(), "the shortest come first");
 
-        // Shards summarised apart and merged give the same, to the last bit; `--limit` is no property of shards.
+        // Shards summarized separately and merged give the same to the last bit; `limit` is not a property of shards.
         if limit.is_none() && !paths.is_empty() {
             let summaries: Vec<PathBuf> = paths.iter().map(|p| p.with_extension("summary")).collect();
             for (path, summary) in paths.iter().zip(&summaries) {
