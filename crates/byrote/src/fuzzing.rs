@@ -40,7 +40,7 @@ pub const TARGETS: &[Target] = &[
 
 /// A one-layer transformer.
 pub fn model(bytes: &[u8]) {
-    if let Ok(file) = ModelFile::from_bytes(bytes) {
+    if let Ok(file) = ModelFile::from_bytes(Path::new("memory"), bytes) {
         assert!(file.to_bytes().is_ok(), "a model that was read can be written");
         if file.model.parameters().len() < 1 << 12 {
             let _ = file.model.logits(&[0]);
@@ -50,21 +50,21 @@ pub fn model(bytes: &[u8]) {
 
 /// An exact network.
 pub fn exact_network(bytes: &[u8]) {
-    if let Ok(file) = ExactFile::from_bytes(bytes) {
+    if let Ok(file) = ExactFile::from_bytes(Path::new("memory"), bytes) {
         assert!(file.to_text().is_ok_and(|text| text.as_bytes() == bytes), "one network, one file");
     }
 }
 
 /// A network of many layers.
 pub fn incontext_network(bytes: &[u8]) {
-    if let Ok(file) = NetworkFile::from_bytes(bytes) {
+    if let Ok(file) = NetworkFile::from_bytes(Path::new("memory"), bytes) {
         assert!(file.to_bytes().is_ok(), "a network that was read can be written");
     }
 }
 
 /// A checkpoint of a training.
 pub fn checkpoint(bytes: &[u8]) {
-    if let Ok(checkpoint) = Checkpoint::from_bytes(bytes) {
+    if let Ok(checkpoint) = Checkpoint::from_bytes(Path::new("memory"), bytes) {
         assert!(checkpoint.to_bytes().is_ok(), "a checkpoint that was read can be written");
     }
 }

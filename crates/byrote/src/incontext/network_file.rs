@@ -129,11 +129,16 @@ impl NetworkFile {
 
     /// Reads a file.
     pub fn load(path: &Path) -> Result<Self> {
-        container::load(path, Self::from_bytes)
+        container::load(path, Self::parse)
+    }
+
+    /// Reads the bytes of a file; `path` is its name in messages.
+    pub fn from_bytes(path: &Path, bytes: &[u8]) -> Result<Self> {
+        Self::parse(bytes).map_err(|message| Error::format(path, message))
     }
 
     /// Reads the bytes of a file; the message says what is wrong with them.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
+    fn parse(bytes: &[u8]) -> Result<Self, String> {
         let (metadata, file) = container::read::<Metadata>(bytes, KEY, "an in-context network", FORMAT)?;
         if metadata.layers.len() > MOST_BLOCKS {
             return Err(format!("{} layers; at most {MOST_BLOCKS} are read", metadata.layers.len()));
@@ -222,7 +227,7 @@ mod tests {
     fn what_is_saved_is_loaded_and_equal_networks_are_equal_files() {
         let bytes = file().to_bytes().unwrap();
         assert_eq!(bytes, file().to_bytes().unwrap());
-        assert_eq!(NetworkFile::from_bytes(&bytes).unwrap(), file());
+        assert_eq!(NetworkFile::parse(&bytes).unwrap(), file());
     }
 
     /// The file with its header JSON altered and the length in front of it mended.
@@ -237,7 +242,7 @@ mod tests {
     #[test]
     fn lies_are_found_out() {
         let bytes = file().to_bytes().unwrap();
-        let wrong = |bytes: &[u8]| NetworkFile::from_bytes(bytes).unwrap_err();
+        let wrong = |bytes: &[u8]| NetworkFile::parse(bytes).unwrap_err();
         assert!(wrong(b"").contains("not a safetensors file"));
         assert!(wrong(&bytes[..bytes.len() - 1]).contains("damaged"));
         let renamed = with_header(&bytes, "\"blocks.1.attn.W_K\"", "\"blocks.1.attn.W_X\"");
@@ -267,7 +272,7 @@ mod tests {
                 let n = bytes.len();
                 bytes.truncate(cut % n);
             }
-            if let Ok(file) = NetworkFile::from_bytes(&bytes) {
+            if let Ok(file) = NetworkFile::parse(&bytes) {
                 prop_assert!(file.network.check().is_ok());
             }
         }

@@ -91,11 +91,16 @@ impl ModelFile {
 
     /// Reads a file.
     pub fn load(path: &Path) -> Result<Self> {
-        container::load(path, Self::from_bytes)
+        container::load(path, Self::parse)
+    }
+
+    /// Reads the bytes of a file; `path` is its name in messages.
+    pub fn from_bytes(path: &Path, bytes: &[u8]) -> Result<Self> {
+        Self::parse(bytes).map_err(|message| Error::format(path, message))
     }
 
     /// Reads the bytes of a file; the message says what is wrong with them.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
+    fn parse(bytes: &[u8]) -> Result<Self, String> {
         let (metadata, file) = container::read::<Metadata>(bytes, KEY, "a one-layer transformer", FORMAT)?;
         let config = metadata.config.checked().map_err(|e| format!("an impossible configuration: {e}"))?;
         if metadata.vocabulary.len() as u64 != config.shape.d_vocab {
@@ -214,7 +219,7 @@ mod tests {
                 let file = example(preset, precision);
                 let bytes = file.to_bytes().unwrap();
                 assert_eq!(bytes, file.clone().to_bytes().unwrap());
-                assert_eq!(ModelFile::from_bytes(&bytes).unwrap(), file, "{preset} {precision:?}");
+                assert_eq!(ModelFile::parse(&bytes).unwrap(), file, "{preset} {precision:?}");
             }
         }
     }
@@ -226,7 +231,7 @@ mod tests {
         let near = file.model.clone().with_stored_positions(moved(9e-7)).unwrap();
         assert!(file.model.clone().with_stored_positions(moved(2e-6)).is_err());
         file.model = near;
-        let read = ModelFile::from_bytes(&file.to_bytes().unwrap()).unwrap();
+        let read = ModelFile::parse(&file.to_bytes().unwrap()).unwrap();
         assert_eq!(read, file);
         assert_ne!(read.model.positions().unwrap(), read.model.config().sinusoids());
         // Other parameters do not change the positions.
@@ -246,7 +251,7 @@ mod tests {
     #[test]
     fn lies_are_found_out() {
         let bytes = example(Preset::Madden2024, Precision::F64).to_bytes().unwrap();
-        let wrong = |bytes: &[u8]| ModelFile::from_bytes(bytes).unwrap_err();
+        let wrong = |bytes: &[u8]| ModelFile::parse(bytes).unwrap_err();
         assert!(wrong(b"").contains("not a safetensors file"));
         assert!(wrong(&bytes[..bytes.len() - 1]).contains("damaged"));
         assert!(wrong(&with_header(&bytes, "\"W_in\"", "\"W_on\"")).contains("W_in is missing"));
@@ -281,7 +286,7 @@ mod tests {
                 let n = bytes.len();
                 bytes.truncate(cut % n);
             }
-            if let Ok(file) = ModelFile::from_bytes(&bytes) {
+            if let Ok(file) = ModelFile::parse(&bytes) {
                 prop_assert!(file.model.parameters().iter().all(|x| x.is_finite()));
                 prop_assert_eq!(file.vocabulary.alphabet(), Alphabet::Id);
             }

@@ -189,11 +189,16 @@ impl Checkpoint {
 
     /// Reads a file.
     pub fn load(path: &Path) -> Result<Self> {
-        container::load(path, Self::from_bytes)
+        container::load(path, Self::parse)
+    }
+
+    /// Reads the bytes of a file; `path` is its name in messages.
+    pub fn from_bytes(path: &Path, bytes: &[u8]) -> Result<Self> {
+        Self::parse(bytes).map_err(|message| Error::format(path, message))
     }
 
     /// Reads the bytes of a file; the message says what is wrong with them.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
+    fn parse(bytes: &[u8]) -> Result<Self, String> {
         let (metadata, file) = container::read::<Metadata>(bytes, KEY, "a checkpoint", FORMAT)?;
         let Identity { config, settings, .. } = metadata.identity;
         config.checked().map_err(|e| format!("an impossible configuration: {e}"))?;
@@ -307,20 +312,20 @@ mod tests {
     fn what_is_saved_is_loaded() {
         for method in [Method::Adam, Method::AdamW, Method::Lbfgs] {
             let checkpoint = example(method);
-            assert_eq!(Checkpoint::from_bytes(&checkpoint.to_bytes().unwrap()).unwrap(), checkpoint);
+            assert_eq!(Checkpoint::parse(&checkpoint.to_bytes().unwrap()).unwrap(), checkpoint);
         }
         let v = example(Method::Adam).parameters;
         let none = Memory::Curvature { units: v.clone(), position: v, pairs: Vec::new() };
         for memory in [none, example(Method::Adam).memory] {
             let other = Checkpoint { memory, ..example(Method::Lbfgs) };
-            assert_eq!(Checkpoint::from_bytes(&other.to_bytes().unwrap()).unwrap(), other);
+            assert_eq!(Checkpoint::parse(&other.to_bytes().unwrap()).unwrap(), other);
         }
     }
 
     #[test]
     fn lies_are_found_out() {
         let good = example(Method::Lbfgs);
-        let wrong = |c: &Checkpoint| Checkpoint::from_bytes(&c.to_bytes().unwrap()).unwrap_err();
+        let wrong = |c: &Checkpoint| Checkpoint::parse(&c.to_bytes().unwrap()).unwrap_err();
         let three = vec![1.0; 3];
         let short = Memory::Curvature { units: three.clone(), position: three.clone(), pairs: Vec::new() };
         let short = Checkpoint { parameters: three, memory: short, ..good.clone() };
@@ -330,8 +335,8 @@ mod tests {
         let other = Checkpoint { memory: good.memory.clone(), ..example(Method::Adam) };
         assert!(wrong(&other).contains("first is missing"));
         let bytes = good.to_bytes().unwrap();
-        assert!(Checkpoint::from_bytes(&bytes[..bytes.len() - 1]).unwrap_err().contains("damaged"));
-        assert!(Checkpoint::from_bytes(b"").unwrap_err().contains("not a safetensors file"));
+        assert!(Checkpoint::parse(&bytes[..bytes.len() - 1]).unwrap_err().contains("damaged"));
+        assert!(Checkpoint::parse(b"").unwrap_err().contains("not a safetensors file"));
     }
 
     proptest! {
@@ -348,7 +353,7 @@ mod tests {
                 let n = bytes.len();
                 bytes.truncate(cut % n);
             }
-            if let Ok(found) = Checkpoint::from_bytes(&bytes) {
+            if let Ok(found) = Checkpoint::parse(&bytes) {
                 prop_assert!(found.parameters.iter().all(|x| x.is_finite()));
             }
         }

@@ -362,7 +362,7 @@ mod tests {
                 first.run(&Silent).unwrap();
                 // The limit is no part of the run: taken away, the run goes on.
                 let bytes = first.checkpoint().to_bytes().unwrap();
-                let checkpoint = Checkpoint::from_bytes(&bytes).unwrap();
+                let checkpoint = Checkpoint::from_bytes(std::path::Path::new("memory"), &bytes).unwrap();
                 assert_eq!(checkpoint, Checkpoint { seconds: checkpoint.seconds, ..first.checkpoint() });
                 let mut second = Trainer::resume(checkpoint, &model, &problem, settings, steps(20)).unwrap();
                 assert_eq!(second.run(&Silent).unwrap(), Stop::Steps);

@@ -162,11 +162,16 @@ impl ExactFile {
     /// Reads a file.
     pub fn load(path: &Path) -> Result<Self> {
         let bytes = read_capped(path, MOST_HELD, "an exact network")?;
-        Self::from_bytes(&bytes).map_err(|message| Error::format(path, message))
+        Self::from_bytes(path, &bytes)
     }
 
-    /// Reads the bytes of a file; an error says what is wrong with them.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
+    /// Reads the bytes of a file; `path` is its name in messages.
+    pub fn from_bytes(path: &Path, bytes: &[u8]) -> Result<Self> {
+        Self::parse(bytes).map_err(|message| Error::format(path, message))
+    }
+
+    /// Reads the bytes of a file; the message says what is wrong with them.
+    fn parse(bytes: &[u8]) -> Result<Self, String> {
         if !is_exact(bytes) {
             return Err("not an exact network of byrote".into());
         }
@@ -382,7 +387,7 @@ mod tests {
             let file = example(memory);
             let text = file.to_text().unwrap();
             assert_eq!(text, file.clone().to_text().unwrap());
-            assert_eq!(ExactFile::from_bytes(text.as_bytes()).unwrap(), file, "{memory:?}");
+            assert_eq!(ExactFile::parse(text.as_bytes()).unwrap(), file, "{memory:?}");
         }
     }
 
@@ -390,7 +395,7 @@ mod tests {
     fn a_constant_network_goes_through_a_file() {
         let mut file = example(Memory::Bounded);
         (file.model.network, file.model.method) = (Network::constant(2), Method::Constant);
-        assert_eq!(ExactFile::from_bytes(file.to_text().unwrap().as_bytes()).unwrap(), file);
+        assert_eq!(ExactFile::parse(file.to_text().unwrap().as_bytes()).unwrap(), file);
     }
 
     /// The file with a change and a matching checksum.
@@ -400,7 +405,7 @@ mod tests {
         let body = text.replacen(from, to, 1);
         let body = &body[..body.rfind("end ").unwrap()];
         let forged = format!("{body}end {:016x}\n", fnv1a(body.as_bytes()));
-        ExactFile::from_bytes(forged.as_bytes()).unwrap_err()
+        ExactFile::parse(forged.as_bytes()).unwrap_err()
     }
 
     #[test]
@@ -426,7 +431,7 @@ mod tests {
             let message = forged(from, to);
             assert!(message.contains(says), "{to}: {message}");
         }
-        let wrong = |bytes: &[u8]| ExactFile::from_bytes(bytes).unwrap_err();
+        let wrong = |bytes: &[u8]| ExactFile::parse(bytes).unwrap_err();
         assert!(wrong(b"").contains("not an exact network"));
         assert!(wrong(b"byrote exact network 1").contains("cut short"));
     }
@@ -443,7 +448,7 @@ mod tests {
                 false => bytes[at] = to,
             }
             if bytes != whole {
-                prop_assert!(ExactFile::from_bytes(&bytes).is_err());
+                prop_assert!(ExactFile::parse(&bytes).is_err());
             }
         }
     }
