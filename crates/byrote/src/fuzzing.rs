@@ -8,11 +8,12 @@ use crate::construct::kajitsuka2024::file::ExactFile;
 use crate::construct::kajitsuka2024::pairs;
 use crate::construct::kajitsuka2024::task::{Attention, Goal};
 use crate::corpus::{
-    self, Corpus, DocumentRule, MemoryFile, Options, Outputs, Silent, Source, TokenizerChoice, Window,
+    self, Corpus, DocumentRule, MemoryFile, Options, Outputs, Source, TokenizerChoice, Window,
 };
 use crate::incontext::{self, NetworkFile};
 use crate::lab::{Plan, Record};
 use crate::model::ModelFile;
+use crate::observe::Silent;
 use crate::train::Checkpoint;
 use std::path::Path;
 

@@ -128,7 +128,8 @@ impl Summary {
     /// What to try where nothing is predicted because every document is a single token, as in a list of words.
     ///
     /// ```
-    /// use byrote::corpus::{Corpus, MemoryFile, Options, Outputs, Silent, Source};
+    /// use byrote::corpus::{Corpus, MemoryFile, Options, Outputs, Source};
+    /// use byrote::observe::Silent;
     /// let names = MemoryFile { name: "names.txt".into(), bytes: b"emma\nolivia\n".as_slice().into() };
     /// let corpus = Corpus::read(&Source::Memory(vec![names]), &Options::default(), Outputs::default(), &Silent)?;
     /// assert_eq!(corpus.summary.contexts, 0);

@@ -68,9 +68,7 @@ impl Record {
         let mut rows: Vec<(usize, Row)> = journal.rows.into_values().filter_map(place).collect();
         rows.sort_by_key(|r| r.0);
         let rows: Vec<Row> = rows.into_iter().map(|r| r.1).collect();
-        let curve = |row: &Row| {
-            Some((row.job.clone(), points(curve(&row.job)?.as_bytes())))
-        };
+        let curve = |row: &Row| Some((row.job.clone(), points(curve(&row.job)?.as_bytes())));
         Self {
             name: manifest.name,
             jobs: manifest.jobs,
