@@ -132,7 +132,7 @@ impl Default for Settings {
             task: None,
             gap: Nats(5e-5),
             epsilon: None,
-            kappa: features::KAPPA,
+            kappa: KAPPA,
             tolerance: 1e-6,
             effort: Effort { restarts: 0, work: 4e11, ..Effort::default() },
             steps: Steps::default(),
