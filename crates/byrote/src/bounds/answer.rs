@@ -136,11 +136,11 @@ fn for_corpus(corpus: &CorpusFacts) -> String {
         let models = proved.filter(|f| !f.key.starts_with("lookup"));
         models
             .min_by_key(|f| f.parameters)
-            .map_or("none".into(), |f| format!("{} ({})", grouped(f.parameters), f.key))
+            .map_or("none".into(), |f| format!("{} parameters ({})", grouped(f.parameters), f.key))
     };
     // A model of the distributions has the most frequent next tokens as well.
     format!(
-        "the smallest model guaranteed to hold this corpus has {} parameters, and {} are enough for the most frequent \
+        "the smallest model guaranteed to hold this corpus has {}, and {} are enough for the most frequent \
          next tokens alone; to hold every possible set of next-token distributions on {n} contexts takes at least \
          {least}, which says nothing about this one corpus",
         smallest(&[Task::Distribution]),
@@ -265,8 +265,8 @@ mod tests {
         assert_eq!(answer, Answer::Limits);
         assert!(sentence.contains("takes at least 2,634,363, which says nothing"), "{sentence}");
         assert!(
-            sentence.contains("2,643,283 (madden2024-average)")
-                && sentence.contains("10,787 (kajitsuka2024)")
+            sentence.contains("has 2,643,283 parameters (madden2024-average)")
+                && sentence.contains("10,787 parameters (kajitsuka2024)")
         );
     }
 
@@ -299,7 +299,7 @@ mod tests {
         let few = CorpusFacts { contexts: 2, d_vocab: 2, labels: 2, ..stories() };
         let sentence = verdict(&of_corpus(few)).sentence;
         assert!(
-            sentence.contains("and 19 (madden2024-average) are enough for the most frequent"),
+            sentence.contains("and 19 parameters (madden2024-average) are enough for the most frequent"),
             "{sentence}"
         );
     }

@@ -84,7 +84,7 @@ pub static THEOREM1: Bound = Bound {
             shape_parameters: s.shape_parameters(),
             figure: Some(Measured {
                 name: "contexts held as closely as rank d_model allows",
-                side: Some(Side::AtLeast),
+                side: None,
                 unit: "",
                 quantity: held(s, narrow).into(),
             }),
