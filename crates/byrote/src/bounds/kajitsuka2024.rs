@@ -1,4 +1,4 @@
-//! The optimal order: about sqrt n parameters label n contexts, and no fewer do.
+//! The optimal order: about sqrt n parameters label n contexts, and every choice of labels takes that many.
 //!
 //! Published, up to logarithms: O~(sqrt n) parameters suffice, and are necessary, to give n contexts one
 //! label each; O~(sqrt(T N_seq)) to label every position, necessary at least with hardmax attention. In
