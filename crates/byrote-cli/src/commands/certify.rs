@@ -7,7 +7,7 @@ use crate::model_kind::ModelKind;
 use crate::progress::Terminal;
 use crate::ui::{self, Table, thousands};
 use byrote::Result;
-use byrote::certify::{Certificate, Injectivity, Verdict, certify};
+use byrote::certify::{Certificate, FloatingPoint, Injectivity, Verdict, certify};
 use byrote::model::ModelFile;
 use byrote::train::Problem;
 use byrote::units::AtLeast;
@@ -78,6 +78,36 @@ fn injectivity(found: &Injectivity) -> String {
     }
 }
 
+/// Says what is proven about the logits that programs compute.
+fn floating_point(
+    name: &'static str,
+    found: &FloatingPoint,
+    contexts: u64,
+) -> (&'static str, String, String) {
+    let error = match found.largest_rounding_error {
+        error if error.0.is_finite() => format!("rounding changes a logit by at most {error:.1e}"),
+        _ => "rounding errors have no bound".into(),
+    };
+    let note = match found.verdict {
+        Verdict::Certified if found.min_margin_lower_bound.0 == f64::MAX => {
+            "summing in any order: there is no other token".into()
+        }
+        Verdict::Certified => {
+            format!(
+                "summing in any order, margins are at least {:.3e}; {error}",
+                found.min_margin_lower_bound
+            )
+        }
+        Verdict::Refuted => format!("summing in any order, a context is predicted wrongly; {error}"),
+        Verdict::Undecided => format!(
+            "proven for {} of {} contexts: {error}",
+            thousands(found.certified_contexts),
+            thousands(contexts)
+        ),
+    };
+    (name, found.verdict.name().into(), note)
+}
+
 fn human(title: &str, file: &ModelFile, problem: &Problem, found: &Certificate, seconds: f64) -> String {
     let parameters = thousands(file.model.parameters().len() as u64);
     let mut out = format!("{title}: a model of {parameters} parameters, {seconds:.1} s\n\n");
@@ -111,6 +141,8 @@ fn human(title: &str, file: &ModelFile, problem: &Problem, found: &Certificate, 
             if found.injectivity.distinct_absolute_values { "injective" } else { "not proven" }.into(),
             injectivity(&found.injectivity),
         ),
+        floating_point("in f64", &found.floating_point, found.contexts),
+        floating_point("in f32", &found.floating_point_f32, found.contexts),
         ("arithmetic", String::new(), found.arithmetic.into()),
     ];
     for (name, value, note) in rows {

@@ -1,4 +1,4 @@
-//! `byrote export`: a model for other programs.
+//! `byrote export`: writes a model for other programs.
 
 use crate::args::Common;
 use crate::model_kind::ModelKind;
@@ -18,8 +18,8 @@ pub const EXAMPLES: &str = "Examples:
   byrote export run/model.safetensors --to onnx --out model.onnx
   byrote export built.safetensors --to onnx --out built.onnx --json
 
-The file takes `tokens` [batch, length] and `lengths` [batch], both int64, and gives `logits` [batch, d_vocab]; what stands in
-a row behind its length does not matter. docs/loading.md shows how to run it.";
+The file takes `tokens` [batch, length] and `lengths` [batch], both int64, and gives `logits` [batch, d_vocab]; tokens
+beyond the length of a row are ignored. docs/loading.md shows how to run it.";
 
 #[derive(Debug, Args)]
 pub struct ExportCommand {
@@ -32,8 +32,8 @@ pub struct ExportCommand {
     /// The file to write
     #[arg(long, value_name = "FILE")]
     pub out: PathBuf,
-    /// The numbers in the file; f32 for a model stored in f64 is refused where it would change the logits [default: as the
-    /// model is stored]
+    /// The precision of the numbers in the file; f32 is refused for a model stored in f64 if it would change the logits
+    /// [default: as the model is stored]
     #[arg(long, value_name = "TYPE")]
     pub precision: Option<PrecisionArg>,
 }
@@ -50,9 +50,9 @@ pub enum PrecisionArg {
 }
 
 pub fn run(args: &ExportCommand, common: &Common) -> Result<ExitCode> {
-    let long =
-        "its weights have hundreds of bits, which no floating-point format holds; its own file is text";
-    ModelKind::expect_tensors(&args.model, long)?;
+    let why = "its weights are exact integers that no floating-point format holds, so ONNX cannot represent it; use the \
+               file itself, which is text";
+    ModelKind::expect_tensors(&args.model, why)?;
     if ModelKind::of(&args.model)? == ModelKind::Network {
         return export_network(&NetworkFile::load(&args.model)?, args, common);
     }
@@ -99,7 +99,7 @@ pub fn run(args: &ExportCommand, common: &Common) -> Result<ExitCode> {
     table.row(vec!["numbers".into(), format!("{}, stored as {}", word(precision), word(file.precision))]);
     if let Some(loss) = loss {
         let text = format!("{:.1e} on {} random contexts", loss.max_logit_error, loss.contexts);
-        table.row(vec!["rounding changes a logit by at most".into(), text]);
+        table.row(vec!["largest change of a logit by rounding".into(), text]);
     }
     let tokens = format!("tokens [batch, length], lengths [batch]; int64, length up to {}", shape.n_ctx);
     table.row(vec!["inputs".into(), tokens]);
@@ -108,7 +108,7 @@ pub fn run(args: &ExportCommand, common: &Common) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A network of many layers, always in f64.
+/// Writes a network of many layers, always in f64.
 fn export_network(file: &NetworkFile, args: &ExportCommand, common: &Common) -> Result<ExitCode> {
     if matches!(args.precision, Some(PrecisionArg::F32)) {
         return Err(Error::setting("precision", "f32; networks of many layers are written in f64"));

@@ -1,4 +1,4 @@
-//! `byrote rank`: how many contexts m neurons tell apart, as a theorem.
+//! `byrote rank`: proves how many contexts m neurons can distinguish.
 
 use crate::args::Common;
 use crate::progress::Terminal;
@@ -12,13 +12,13 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 pub const EXAMPLES: &str =
-    "The matrix psi(a b^T) has a row for each of m neurons (weights a) and a column for each of n
-contexts (what the mixer makes of it, b). Its rank is how many contexts the neurons tell apart:
-as many can be given any next-token distributions. The Kruskal rank is the largest r such that
-every r contexts can.
+    "The matrix psi(a b^T) has one row for each of m neurons (with weight a) and one column for each
+of n contexts (which the mixer maps to b). Its rank is the number of contexts that the neurons
+distinguish: this many can be given arbitrary next-token distributions. The Kruskal rank is the
+largest r such that any r of the contexts can.
 
 Examples:
-  byrote rank                                             tanh, 8 random neurons, 8 random contexts
+  byrote rank                                             tanh, 8 random neurons and contexts
   byrote rank --activation gelu --n 32 --seed 3
   byrote rank --activation tanh --b 1,-1                  opposite contexts: rank 1, the paper prints 2
   byrote rank --polynomial 1,0,1 --b 1,-1                 1 + x^2: likewise
@@ -26,25 +26,25 @@ Examples:
 
 #[derive(Debug, Args)]
 pub struct RankCommand {
-    /// psi: gelu, gelu-tanh, tanh, logistic, arctan, relu, erf, exp or cos [default: tanh]
+    /// The function psi: gelu, gelu-tanh, tanh, logistic, arctan, relu, erf, exp or cos [default: tanh]
     #[arg(long, value_name = "NAME", value_parser = |s: &str| s.parse::<Function>().map_err(|e| e.to_string()))]
     pub activation: Option<Function>,
-    /// psi is a polynomial: its coefficients from the constant on, 1,0,1 is 1 + x^2
+    /// Use a polynomial as psi, given by its coefficients from the constant term up: 1,0,1 is 1 + x^2
     #[arg(long, value_name = "C0,C1,...", allow_hyphen_values = true, conflicts_with = "activation")]
     pub polynomial: Option<String>,
-    /// The weights of the neurons, not drawn but given
+    /// The weights of the neurons, instead of random ones
     #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
     pub a: Option<String>,
-    /// The values of the contexts, not drawn but given
+    /// The values of the contexts, instead of random ones
     #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
     pub b: Option<String>,
-    /// Neurons to draw [default: as many as contexts]
+    /// The number of random neurons [default: as many as contexts]
     #[arg(long, value_name = "M", conflicts_with = "a", allow_negative_numbers = true)]
     pub m: Option<usize>,
-    /// Contexts to draw [default: as many as neurons, or 8]
+    /// The number of random contexts [default: as many as neurons, or 8]
     #[arg(long, value_name = "N", conflicts_with = "b", allow_negative_numbers = true)]
     pub n: Option<usize>,
-    /// The largest product |a b| of what is drawn
+    /// The largest product |a b| of the random numbers
     #[arg(long, value_name = "S", default_value_t = 1.0, allow_negative_numbers = true)]
     pub scale: f64,
 }
@@ -52,13 +52,13 @@ pub struct RankCommand {
 /// A comma-separated list of numbers.
 fn list(name: &'static str, text: &str) -> Result<Vec<f64>> {
     let number = |part: &str| {
-        let wrong = || Error::setting(name, format!("{:?} is no number", part.trim()));
+        let wrong = || Error::setting(name, format!("{:?} is not a number", part.trim()));
         part.trim().parse::<f64>().ok().filter(|x| x.is_finite()).ok_or_else(wrong)
     };
     text.split(',').map(number).collect()
 }
 
-/// Numbers from the standard normal law.
+/// Draws standard normal numbers.
 fn draw(seed: u64, purpose: &str, count: usize) -> Vec<f64> {
     (0..count as u64).map(|i| Stream::new(seed, purpose, i).normal()).collect()
 }
@@ -69,29 +69,30 @@ fn largest(values: &[f64]) -> f64 {
 
 pub fn run(args: &RankCommand, common: &Common) -> Result<ExitCode> {
     let psi = match (&args.polynomial, &args.activation) {
-        (Some(text), _) => Function::Polynomial(list("--polynomial", text)?),
+        (Some(text), _) => Function::Polynomial(list("polynomial", text)?),
         (None, Some(psi)) => psi.clone(),
         (None, None) => "tanh".parse()?,
     };
     if !(args.scale > 0.0 && args.scale.is_finite()) {
-        return Err(Error::setting("scale", format!("{}; a number above 0", args.scale)));
+        return Err(Error::setting("scale", format!("must be above 0 (got {})", args.scale)));
+    }
+    for (name, count) in [("m", args.m), ("n", args.n)] {
+        if let Some(count) = count.filter(|count| !(1..=rank::MOST).contains(count)) {
+            let message = format!("must be between 1 and {} (got {count})", rank::MOST);
+            return Err(Error::setting(name, message));
+        }
     }
     let given = |name, text: &Option<String>| text.as_deref().map(|t| list(name, t)).transpose();
-    let (a, b) = (given("--a", &args.a)?, given("--b", &args.b)?);
+    let (a, b) = (given("a", &args.a)?, given("b", &args.b)?);
     let m = a.as_ref().map(Vec::len).or(args.m);
     let n = b.as_ref().map(Vec::len).or(args.n).or(m).unwrap_or(8);
     let m = m.unwrap_or(n);
-    for (name, count) in [("--n", n), ("--m", m)] {
-        if !(1..=rank::MOST).contains(&count) {
-            return Err(Error::setting(name, format!("{count}; from 1 to {}", rank::MOST)));
-        }
-    }
     let drawn = (a.is_none(), b.is_none());
     let b = b.unwrap_or_else(|| draw(common.seed, "rank-b", n));
     let mut a = a.unwrap_or_else(|| draw(common.seed, "rank-a", m));
     let product = largest(&a) * largest(&b);
     if drawn.0 && product > 0.0 {
-        // The weights take the scale: b may be given.
+        // The weights are scaled, because b may be given.
         a.iter_mut().for_each(|x| *x *= args.scale / product);
     }
     let found = certify(&psi, &a, &b, &Terminal::new(common.quiet))?;
@@ -138,7 +139,7 @@ fn theorem(theorem: &Theorem) -> Value {
     })
 }
 
-/// A rank, or what is known of it.
+/// A rank, or its bounds.
 fn shown(interval: Option<Interval>) -> String {
     match interval {
         None => "-".into(),
@@ -151,8 +152,8 @@ fn human(psi: &Function, m: usize, n: usize, found: &Certificate) -> String {
     let mut table = Table::new(&["", "rank", "Kruskal rank", ""], &[0, 3]);
     let verdict = match verdict(found) {
         "certified" => "certified",
-        "rank-certified" => "the rank is certified, the Kruskal rank lies between",
-        _ => "undecided: proven bounds",
+        "rank-certified" => "the rank is certified, the Kruskal rank has bounds",
+        _ => "undecided: these are proven bounds",
     };
     let row = |name: &str, rank, kruskal, text: &str| {
         vec![name.to_owned(), shown(rank), shown(kruskal), text.to_owned()]
@@ -167,9 +168,9 @@ fn human(psi: &Function, m: usize, n: usize, found: &Certificate) -> String {
     let _ = write!(out, "\nrank: {}\nKruskal rank: {}\n", found.rank_by, found.kruskal_by);
     let printed = theorems.published.rank.map_or(0, |i| i.lower);
     if printed > found.rank_of_any_weights {
-        out += "The rank as printed is refuted by this matrix, and no other weights reach it (docs/errata.md, E1 and E2).\n";
+        out += "This matrix refutes the printed rank, and no other weights reach it (docs/errata.md, E1 and E2).\n";
     } else if printed > found.rank.upper {
-        out += "These weights are special: the theorems speak of generic ones, and others may reach more.\n";
+        out += "These weights are special: the theorems are about generic weights, which may reach a higher rank.\n";
     }
     out
 }

@@ -1,7 +1,7 @@
 //! `byrote build madden2024` and `byrote certify`.
 
 use crate::{Case, names};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 fn text(output: &std::process::Output) -> (String, String) {
     let of = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -40,6 +40,11 @@ fn the_built_in_corpus_is_built_and_certified_to_the_numbers_asked_for() {
         assert_eq!(proven["verdict"], "certified");
         assert_eq!(proven["certified_contexts"], built["contexts"]);
         assert!(proven["min_margin_lower_bound"].as_f64().unwrap() > 0.0);
+        let computed = &proven["floating_point"];
+        assert_eq!((&computed["precision"], &computed["verdict"]), (&json!("f64"), &json!("certified")));
+        assert_eq!(computed["certified_contexts"], proven["contexts"]);
+        assert!(computed["min_margin_lower_bound"].as_f64() < proven["min_margin_lower_bound"].as_f64());
+        assert_eq!(proven["floating_point_f32"]["precision"], "f32");
         assert!(proven["gap_nats_upper_bound"].as_f64().unwrap() >= number("gap_nats"));
         assert_eq!(proven["injectivity"]["distinct_absolute_values"], true);
         assert!(proven["arithmetic"].is_string() && proven["contexts"] == built["contexts"]);

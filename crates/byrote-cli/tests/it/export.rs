@@ -227,7 +227,7 @@ fn f32_is_refused_with_the_error_it_would_make() {
     let refused = case.run(arguments("steep.safetensors"));
     let message = String::from_utf8(refused.stderr).unwrap();
     assert_eq!(refused.status.code(), Some(2));
-    assert!(message.contains("f32 cannot carry this model") && message.lines().count() == 1, "{message}");
+    assert!(message.contains("f32 cannot represent this model") && message.lines().count() == 1, "{message}");
     assert!(!case.names().contains(&"a.onnx".into()), "nothing is written");
     let wide = case.json(["export", "steep.safetensors", "--to", "onnx", "--out", "a.onnx"]);
     assert_eq!(wide["precision"], "f64");

@@ -64,12 +64,13 @@ fn wrong_input_is_refused_in_one_line() {
     let case = Case::new();
     for (arguments, says) in [
         (&["--activation", "softplus"][..], "softplus"),
-        (&["--polynomial", "1,x"], "\"x\" is no number"),
+        (&["--polynomial", "1,x"], "\"x\" is not a number"),
         (&["--polynomial", "1", "--activation", "tanh"], "--polynomial"),
-        (&["--b", "1,,2"], "\"\" is no number"),
-        (&["--b", "1,inf"], "\"inf\" is no number"),
+        (&["--b", "1,,2"], "\"\" is not a number"),
+        (&["--b", "1,inf"], "\"inf\" is not a number"),
         (&["--a", "1e9", "--b", "1"], "4096"),
         (&["--n", "0"], "--n"),
+        (&["--m", "0"], "must be between 1 and 1024 (got 0)"),
         (&["--n", "100000"], "--n"),
         (&["--scale", "0"], "--scale"),
     ] {

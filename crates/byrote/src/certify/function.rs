@@ -1,11 +1,11 @@
 //! Elementary functions with proven errors.
 //!
-//! The line is cut into cells of width 1/16. A cell holds the Taylor coefficients of the function at its centre c, to degree
-//! 16, computed with 256 bits ([`crate::num::precise`]) and rounded to doubles, and a bound E on everything that can go wrong in |t| <= 1/32, where
-//! t = z - c is exact (z and c are multiples of the same power of two, and t is smaller than both, or c is 0):
+//! The line is divided into cells of width 1/16. A cell holds the Taylor coefficients of the function at its centre c, to degree
+//! 16, computed with 256 bits ([`crate::num::precise`]) and rounded to doubles, and a bound E on all errors for |t| <= 1/32,
+//! where t = z - c is exact (z and c are multiples of the same power of two, and t is smaller than both, or c is 0):
 //!
 //! ```text
-//! E = M (h / rho)^17 / (1 - h / rho)      what the series leaves out (Cauchy: |f| <= M on the disc of radius rho around c)
+//! E = M (h / rho)^17 / (1 - h / rho)      truncation of the series (Cauchy: |f| <= M on the disc of radius rho around c)
 //!   + sum_k |a_k - fl(a_k)| h^k           rounded coefficients
 //!   + e_0                                 Horner's rule: e_k = u Q_k + h (e_(k+1) + u Q_(k+1)), Q_k = |a_k| + h Q_(k+1)
 //! ```
@@ -24,31 +24,32 @@
 //! Beyond the tables: 1 - tanh z < 2 e^-2z, 1 - logistic z < e^-z, 1 - Phi(z) < phi(z) / z, erfc z < e^-z^2 / (z sqrt(pi)),
 //! and arctan z = pi/2 - arctan(1/z).
 //!
-//! An argument that is only known to lie within a radius adds the radius times the largest slope.
+//! If the argument is only known to within a radius, the radius times the largest slope is added.
 
+use super::floating::{ACTIVATION_UNITS, Errors, FORMATS, WIDER};
 use super::interval::Interval;
 use crate::model::Activation;
 use crate::num::precise::{Dyadic, IBig, Precise, to_f64};
 use dashu_base::Abs;
 use std::sync::OnceLock;
 
-/// Bits after the point of the numbers that tables are made from.
+/// Bits after the point of the numbers from which the tables are computed.
 const BITS: usize = 256;
 const DEGREE: usize = 16;
-/// Cells a unit.
+/// Cells per unit.
 const CELLS: i64 = 16;
 /// Half the width of a cell.
 const HALF: f64 = 1.0 / 32.0;
-/// The unit of rounding.
+/// The unit roundoff.
 const U: f64 = f64::EPSILON / 2.0;
 
-/// A part of the line.
+/// One cell of the line.
 struct Cell {
     coefficients: [f64; DEGREE + 1],
     error: f64,
 }
 
-/// A function on an interval around 0.
+/// The cells of a function around 0.
 struct Table {
     /// Cells from -last to last.
     last: i64,
@@ -66,7 +67,7 @@ impl Table {
         Self { last, cells }
     }
 
-    /// The value at z, which lies within the table, and a bound on its error.
+    /// The value at a z within the table, and a bound on its error.
     fn value(&self, z: f64) -> (f64, f64) {
         let j = (z * CELLS as f64).round();
         let cell = &self.cells[(j as i64 + self.last) as usize];
@@ -85,8 +86,8 @@ impl Cell {
         for (a, exact) in coefficients.iter_mut().zip(series) {
             *a = to_f64(exact, BITS);
             let off = (exact - Dyadic::from(*a).floor(BITS)).abs();
-            // 2^-200: the error of the coefficient itself. The first is within one unit of 2^-256, and a step of a
-            // recurrence makes what is off at most 40 / (n + 1) times as large.
+            // 2^-200 covers the error of the coefficient itself: the first is within one unit of 2^-256, and a step of the
+            // recurrence multiplies the error by at most 40 / (n + 1).
             error += power * (to_f64(&off, BITS) + 2f64.powi(-200));
             power *= HALF;
         }
@@ -96,7 +97,7 @@ impl Cell {
             size = a.abs() + HALF * above;
             rounding = U * size + HALF * (error_above + U * above);
         }
-        // The bound itself is rounded a few dozen times.
+        // Computing the bound takes a few dozen roundings.
         Self { coefficients, error: (error + rounding) * (1.0 + 1e-12) }
     }
 }
@@ -121,7 +122,7 @@ fn integral(value: IBig, slope: &[IBig]) -> Vec<IBig> {
     recurrence(value, |n, _| slope[n].clone())
 }
 
-/// The coefficient before the n-th.
+/// The coefficient before the n-th, or 0.
 fn before(a: &[IBig], n: usize) -> IBig {
     if n == 0 { IBig::ZERO } else { a[n - 1].clone() }
 }
@@ -200,17 +201,17 @@ fn exp_table() -> &'static Table {
 pub struct Function(Activation);
 
 impl Function {
-    /// That of an activation.
+    /// The function of an activation.
     pub fn of(activation: Activation) -> Self {
         Self(activation)
     }
 
-    /// The value at some point within `radius` of z: a double, and a bound on how far off it is.
+    /// Encloses the values at all points within `radius` of z: a double, and a bound on their distance from it.
     pub fn enclose(self, z: f64, radius: f64) -> (f64, f64) {
         if !(z.is_finite() && radius.is_finite()) {
             return (0.0, f64::INFINITY);
         }
-        // Arguments are at least so far from 0.
+        // Arguments are at least this far from 0.
         let away = (z.abs() - radius).next_down();
         let (value, error) = match self.0 {
             Activation::Tanh if away >= 19.0 => (1f64.copysign(z), 6.4e-17), // 2 e^-38 = 6.28e-17
@@ -239,12 +240,57 @@ impl Function {
                 smooth(radius, (value, error), 1.13)
             }
         };
-        // Sums and products of bounds are rounded a few times, and may underflow.
+        // Computing the bounds takes a few roundings, and may underflow.
         (value, error * (1.0 + 16.0 * U) + f64::MIN_POSITIVE)
     }
 }
 
-/// Adds what the radius of the argument does to the value.
+impl Function {
+    /// Bounds on the errors of computed values of the function at an argument that lies within `radius` of z exactly, and is
+    /// computed with these errors: the largest slope between the two times the error of the argument, and the error of the
+    /// function itself ([`super::floating`]).
+    pub fn errors(self, z: f64, radius: f64, errors: Errors) -> Errors {
+        let mut out = errors;
+        for (error, format) in out.iter_mut().zip(&FORMATS) {
+            let reach = (radius + *error) * WIDER;
+            let units = ACTIVATION_UNITS * format.unit;
+            let own = match self.0 {
+                Activation::Relu => 0.0,
+                Activation::Arctan => 2.0 * units,
+                Activation::Tanh | Activation::Logistic | Activation::Erf => units,
+                Activation::Gelu | Activation::GeluTanh => units * (z.abs() + reach).max(1.0),
+            };
+            let total = (self.slope(z, reach) * *error + own + 4.0 * format.smallest) * WIDER;
+            *error = if total.is_finite() { total } else { f64::INFINITY };
+        }
+        out
+    }
+
+    /// An upper bound on the absolute value of the slope within `reach` of z.
+    fn slope(self, z: f64, reach: f64) -> f64 {
+        // Arguments are at least this far from 0.
+        let away = (z.abs() - reach).max(0.0);
+        match self.0 {
+            Activation::Relu => f64::from(u8::from(z + reach > 0.0)),
+            Activation::Arctan => 1.0 / (1.0 + away * away),
+            // sech^2 x < 4 e^-2x, and s (1 - s) < e^-x.
+            Activation::Tanh => (4.0 * exp_below(2.0 * away)).min(1.0),
+            Activation::Logistic => exp_below(away).min(0.25),
+            Activation::Erf => 1.13 * exp_below(away * away),
+            // Below -8: Phi(x) + x phi(x), and its approximation, are smaller than 1e-12 in absolute value.
+            Activation::Gelu | Activation::GeluTanh if z + reach < -8.0 => 1e-12,
+            Activation::Gelu | Activation::GeluTanh => 1.13,
+        }
+    }
+}
+
+/// An upper bound of e^-x for x >= 0, within a factor of e; e^-64 beyond 64.
+fn exp_below(x: f64) -> f64 {
+    // e^-1 rounded up, to a whole power: 63 products cost less than 1e-14.
+    0.367_879_441_171_442_4_f64.powi(x.min(64.0) as i32) * (1.0 + 1e-13)
+}
+
+/// Adds the effect of the radius of the argument.
 fn smooth(radius: f64, (value, error): (f64, f64), slope: f64) -> (f64, f64) {
     (value, error + slope * radius)
 }
@@ -261,7 +307,7 @@ fn erf(z: f64) -> (f64, f64) {
     if z.abs() > 6.5 { (1f64.copysign(z), 4e-20) } else { erf_table().value(z) }
 }
 
-/// Phi(z); phi(9) / 9 = 1.15e-19. The tail is bounded by its value there, and z times it falls.
+/// Phi(z). Beyond 9, z times the tail decreases, so the tail is bounded by phi(9) / z.
 fn normal(z: f64) -> (f64, f64) {
     if z.abs() <= 9.0 {
         normal_table().value(z)
@@ -323,8 +369,8 @@ fn exp_of(x: f64) -> Interval {
     Interval { lo: scale * value * (1.0 - 2.0 * relative), hi: scale * value * (1.0 + 2.0 * relative) }
 }
 
-/// An upper bound of ln x, for x > 0: a double whose exponential is proven to be at least x. Coarse at the ends of the range,
-/// where [`exp`] is.
+/// An upper bound of ln x for x > 0: a double whose exponential is proven to be at least x. Like [`exp`], it is coarse at the
+/// ends of the range.
 pub fn ln_above(x: f64) -> f64 {
     if x < 1e-300 {
         return -690.0; // e^-690 = 2.2e-300
@@ -343,7 +389,7 @@ pub fn ln_above(x: f64) -> f64 {
 /// The oracle of the tests, within 2^-bits.
 #[cfg(test)]
 pub(super) fn exact(activation: Activation, x: &Dyadic, bits: usize) -> Dyadic {
-    // Beyond, what is left of the tails is below e^-2000.
+    // Beyond this the tails are below e^-2000.
     let far = x.abs() > Dyadic::from(64.0);
     match activation {
         Activation::Gelu | Activation::GeluTanh if far => x.clone().max(Dyadic::from(0.0)),
@@ -391,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_finite_is_not_known() {
+    fn arguments_that_are_not_finite_have_no_enclosure() {
         for activation in Activation::ALL {
             for (z, radius) in [(f64::NAN, 0.0), (f64::INFINITY, 0.0), (0.0, f64::INFINITY), (1.0, f64::NAN)]
             {
@@ -414,7 +460,7 @@ mod tests {
 
     #[test]
     fn the_smallest_numbers_are_covered_too() {
-        // x / 2 is no double: it becomes 0, or rounds up.
+        // x / 2 is not a double: it becomes 0 or is rounded up.
         for z in [5e-324, -5e-324, 1.5e-323, 1e-310, f64::MIN_POSITIVE] {
             for activation in Activation::ALL {
                 let (_, error) = check_to(activation, z, 1200);

@@ -1,10 +1,10 @@
-//! A proof that the mixer tells the contexts of a corpus apart.
+//! Proofs that the mixer maps the contexts of a corpus to different vectors.
 //!
 //! Theorems 4 (self-attention) and 6 (token averaging) of madden2024 (arXiv:2405.13718v1) say that for almost all parameters
-//! the mixer takes different contexts to different numbers. Their use in Theorems 5 and 7 needs a little more, different
-//! *absolute values* (docs/errata.md, E2 and E3). For given parameters and contexts that is a finite question: the
-//! enclosures of the absolute values, sorted, must not touch. Each coordinate of the mixer's output is tried, and the one
-//! with the widest smallest gap is reported: of absolute values, or of the values where none proves that of the former.
+//! the mixer maps different contexts to different numbers. Theorems 5 and 7 need a little more: different *absolute values*
+//! (docs/errata.md, E2 and E3). For given parameters and contexts this can be checked: the sorted enclosures of the
+//! absolute values must not touch. Each coordinate of the mixer's output is tried, and the one with the widest smallest gap is
+//! reported, between absolute values if some coordinate separates them and between values otherwise.
 
 use super::interval::Interval;
 use super::mixer::Enclosures;
@@ -12,23 +12,23 @@ use crate::units::AtLeast;
 use rayon::prelude::*;
 use serde::Serialize;
 
-/// What is proven of one coordinate of the mixer's output.
+/// What is proven about one coordinate of the mixer's output.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Injectivity {
     /// The coordinate with the widest gap.
     pub coordinate: usize,
     /// Whether the values of all contexts in it are proven to differ.
     pub distinct: bool,
-    /// A lower bound on the smallest distance of two values; not positive where none is proven.
+    /// A lower bound on the smallest distance between two values; not positive if none is proven.
     pub smallest_gap_lower_bound: AtLeast,
     /// Whether the absolute values of all contexts in it are proven to differ.
     pub distinct_absolute_values: bool,
-    /// A lower bound on the smallest distance of two absolute values.
+    /// A lower bound on the smallest distance between two absolute values.
     pub smallest_absolute_gap_lower_bound: AtLeast,
 }
 
 impl Injectivity {
-    /// The best coordinate.
+    /// Finds the coordinate that separates the contexts best.
     pub fn of(mixed: &Enclosures) -> Self {
         let coordinates: Vec<Self> = (0..mixed.d_model())
             .into_par_iter()
@@ -44,7 +44,7 @@ impl Injectivity {
         coordinates
             .into_iter()
             .reduce(|a, b| {
-                // Absolute values where some coordinate proves that they differ, plain values else.
+                // Compare absolute values if some coordinate proves that they differ, and plain values otherwise.
                 let proven = a.distinct_absolute_values || b.distinct_absolute_values;
                 let gap = |x: &Self| match proven {
                     true => x.smallest_absolute_gap_lower_bound,
@@ -58,8 +58,8 @@ impl Injectivity {
     fn in_coordinate(mixed: &Enclosures, coordinate: usize) -> Self {
         let values = || {
             (0..mixed.len()).map(|i| {
-                let (centre, radius) = mixed.of(i)[coordinate];
-                Interval::around(centre, radius)
+                let entry = mixed.of(i)[coordinate];
+                Interval::around(entry.centre, entry.radius)
             })
         };
         let plain = smallest_gap(values().map(|x| (x.lo, x.hi)).collect());
@@ -74,7 +74,7 @@ impl Injectivity {
     }
 }
 
-/// A lower bound on the smallest distance of numbers in these intervals; infinite where there are less than two.
+/// A lower bound on the smallest distance between numbers in these intervals; infinite if there are fewer than two.
 fn smallest_gap(mut intervals: Vec<(f64, f64)>) -> f64 {
     intervals.sort_by(|a, b| a.0.total_cmp(&b.0));
     let mut reached = f64::NEG_INFINITY;
@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(smallest_gap(vec![(1.0, 1.5)]), f64::INFINITY);
         let gap = smallest_gap(vec![(3.0, 3.5), (1.0, 1.5), (2.0, 2.25)]);
         assert!(gap <= 0.5 && gap > 0.499);
-        // One interval that covers others.
+        // One interval covers the others.
         assert!(smallest_gap(vec![(0.0, 9.0), (1.0, 1.0), (4.0, 5.0)]) < 0.0);
     }
 }

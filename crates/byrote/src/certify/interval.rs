@@ -1,12 +1,12 @@
 //! Intervals with outward rounding.
 //!
-//! IEEE 754 rounds a sum, product, quotient or root to a nearest double, so the neighbour below and the neighbour above the
-//! result enclose the exact value. An operation on intervals takes the least and the largest result over their ends, and
-//! goes one neighbour outwards.
+//! IEEE 754 rounds a sum, product, quotient or root to a nearest double, so the neighbours below and above the result
+//! enclose the exact value. An operation on intervals takes the smallest and the largest result over their ends and moves
+//! each to its outer neighbour.
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
-/// A closed interval of real numbers; ends may be infinite, which says that nothing is known.
+/// A closed interval of real numbers. An infinite end means that nothing is known on that side.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Interval {
     /// The lower end.
@@ -16,10 +16,10 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// Everything.
+    /// The whole line: nothing is known.
     pub const ALL: Interval = Interval { lo: f64::NEG_INFINITY, hi: f64::INFINITY };
 
-    /// A number that is known exactly.
+    /// The interval of one number that is known exactly.
     pub const fn exact(x: f64) -> Self {
         Self { lo: x, hi: x }
     }
@@ -29,7 +29,7 @@ impl Interval {
         Self { lo: (centre - radius).next_down(), hi: (centre + radius).next_up() }.checked()
     }
 
-    /// An interval whose ends are rounded outwards; everything where an end is not a number.
+    /// The interval with its ends rounded outwards, or the whole line if an end is NaN.
     fn outward(lo: f64, hi: f64) -> Self {
         Self { lo: lo.next_down(), hi: hi.next_up() }.checked()
     }
@@ -38,7 +38,7 @@ impl Interval {
         if self.lo.is_nan() || self.hi.is_nan() { Self::ALL } else { self }
     }
 
-    /// A double in the middle, and a radius around it that covers the interval.
+    /// A double near the middle, and a radius around it that covers the interval.
     pub fn ball(self) -> (f64, f64) {
         let centre = 0.5 * self.lo + 0.5 * self.hi;
         if !centre.is_finite() {
@@ -47,18 +47,24 @@ impl Interval {
         (centre, (centre - self.lo).next_up().max((self.hi - centre).next_up()))
     }
 
-    /// The least and the largest absolute value.
+    /// The smallest and the largest absolute value.
     pub fn magnitudes(self) -> (f64, f64) {
         let (a, b) = (self.lo.abs(), self.hi.abs());
         if self.lo <= 0.0 && self.hi >= 0.0 { (0.0, a.max(b)) } else { (a.min(b), a.max(b)) }
     }
 
-    /// Whether a number lies in it.
+    /// Whether a number lies in the interval.
     pub fn contains(self, x: f64) -> bool {
         self.lo <= x && x <= self.hi
     }
 
-    /// The larger of the two, whichever they are.
+    /// This interval times a number.
+    pub fn times(self, x: f64) -> Self {
+        let (a, b) = (self.lo * x, self.hi * x);
+        if x < 0.0 { Self::outward(b, a) } else { Self::outward(a, b) }
+    }
+
+    /// The larger of two numbers that lie in these intervals.
     pub fn max(self, other: Self) -> Self {
         Self { lo: self.lo.max(other.lo), hi: self.hi.max(other.hi) }
     }
@@ -100,7 +106,7 @@ impl Mul for Interval {
 
 impl Div for Interval {
     type Output = Self;
-    /// Everything where the divisor may be 0.
+    /// The whole line if the divisor may be 0.
     fn div(self, other: Self) -> Self {
         if other.lo <= 0.0 && other.hi >= 0.0 {
             return Self::ALL;
@@ -133,8 +139,9 @@ mod tests {
             prop_assert!(holds(x + y, &da.plus(&db)));
             prop_assert!(holds(x - y, &da.minus(&db)));
             prop_assert!(holds(x * y, &da.times(&db)));
+            prop_assert!(holds(x.times(b), &da.times(&db)));
             if b != 0.0 {
-                // A quotient is what gives a back.
+                // The quotient times b is a.
                 let (low, high) = (Dyadic::from((x / y).lo).times(&db), Dyadic::from((x / y).hi).times(&db));
                 prop_assert!(low.clone().min(high.clone()) <= da && da <= low.max(high));
             }
@@ -146,6 +153,7 @@ mod tests {
         ) {
             let (x, y) = (Interval { lo: a, hi: a + b }, Interval { lo: c, hi: c + d });
             let (p, q) = ((a + s * b).min(x.hi), (c + t * d).min(y.hi));
+            prop_assert!(x.times(q).contains(p * q));
             prop_assert!((x + y).contains(p + q) && (x - y).contains(p - q) && (x * y).contains(p * q));
             prop_assert!((x / y).contains(p / q) && (-x).contains(-p) && x.max(y).contains(p.max(q)));
             let (centre, radius) = x.ball();
@@ -156,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_everything() {
+    fn unknown_results_are_the_whole_line() {
         let zero = Interval { lo: -1.0, hi: 1.0 };
         assert_eq!(Interval::exact(1.0) / zero, Interval::ALL);
         assert_eq!(Interval::ALL * Interval::exact(0.0), Interval::ALL);

@@ -1,53 +1,64 @@
-//! Enclosures of what the mixer makes of every context.
+//! The output of the mixer, enclosed.
 //!
-//! Plain interval arithmetic along the formulas at the head of [`crate::model::config`]: queries, keys and values once a
-//! place (token and position), then scores, exponentials, weights and mixed values a context. The positions of a model with
-//! sinusoids are the doubles that the forward pass uses.
+//! Plain interval arithmetic along the formulas at the head of [`crate::model::config`]: queries, keys and values once per
+//! place (a token at a position), then scores, exponentials, weights and mixed values for each context. The errors of
+//! floating-point evaluation ([`super::floating`]) are bounded alongside. Sinusoidal positions are those that the model
+//! stores.
 
+use super::floating::{Errors, FORMATS, Value};
 use super::function::exp;
 use super::interval::Interval;
-use super::layer::{BLOCK, Block};
+use super::layer::{BLOCK, Block, Entry};
+use crate::Result;
 use crate::model::{Mixer, Model};
+use crate::observe::Observer;
 use crate::train::Problem;
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// What the mixer gives for all contexts: centres and radii, `[contexts, d_model]`.
+/// The output of the mixer for all contexts, `[contexts, d_model]`.
 pub struct Enclosures {
     d: usize,
-    balls: Vec<(f64, f64)>,
+    entries: Vec<Entry>,
 }
 
 impl Enclosures {
-    /// Those of a model on the contexts of a problem.
-    pub fn new(model: &Model, problem: &Problem) -> Self {
+    /// Encloses the mixer's output for every context of a problem.
+    pub fn new(model: &Model, problem: &Problem, observer: &dyn Observer) -> Result<Self> {
         let d = model.config().shape.d_model as usize;
         let places = Places::new(model, problem);
-        let balls = (0..problem.len())
+        let entry = |value: Value| {
+            let (centre, radius) = value.exact.ball();
+            Entry { centre, radius, errors: value.errors }
+        };
+        let contexts: Vec<Vec<Entry>> = (0..problem.len())
             .into_par_iter()
-            .flat_map_iter(|i| places.mixed(problem.places_of(i)).into_iter().map(Interval::ball))
-            .collect();
-        Self { d, balls }
+            .map(|i| {
+                observer.check()?;
+                Ok(places.mixed(problem.places_of(i)).into_iter().map(entry).collect())
+            })
+            .collect::<Result<_>>()?;
+        Ok(Self { d, entries: contexts.concat() })
     }
 
-    /// How many contexts.
+    /// How many contexts there are.
     pub fn len(&self) -> usize {
-        self.balls.len() / self.d.max(1)
+        self.entries.len() / self.d.max(1)
     }
 
-    /// Whether there is none.
+    /// Whether there are no contexts.
     pub fn is_empty(&self) -> bool {
-        self.balls.is_empty()
+        self.entries.is_empty()
     }
 
-    /// The dimensions of a context.
+    /// The number of coordinates per context.
     pub fn d_model(&self) -> usize {
         self.d
     }
 
-    /// The centre and radius of each coordinate of a context.
-    pub fn of(&self, context: usize) -> &[(f64, f64)] {
-        &self.balls[context * self.d..(context + 1) * self.d]
+    /// The coordinates of a context.
+    pub fn of(&self, context: usize) -> &[Entry] {
+        &self.entries[context * self.d..(context + 1) * self.d]
     }
 
     /// A few contexts side by side.
@@ -55,38 +66,108 @@ impl Enclosures {
         debug_assert!(contexts.len() <= BLOCK);
         let mut block = Block::zeros(self.d);
         for (lane, i) in contexts.enumerate() {
-            for (j, &(centre, radius)) in self.of(i).iter().enumerate() {
-                block.set(j, lane, centre, radius);
+            for (j, &entry) in self.of(i).iter().enumerate() {
+                block.set(j, lane, entry);
             }
         }
         block
     }
 }
 
-fn exact(values: &[f64]) -> impl Iterator<Item = Interval> {
-    values.iter().map(|&x| Interval::exact(x))
+/// An input of sums: its enclosure, what it contributes to their errors per unit of weight, and its computed size.
+struct Term {
+    exact: Interval,
+    carried: Errors,
+    computed: Errors,
 }
 
-/// A row times a row-major matrix, plus a bias.
-fn affine(x: &[Interval], matrix: &[f64], columns: usize, bias: Option<&[f64]>) -> Vec<Interval> {
-    let zero = Interval::exact(0.0);
-    let mut out: Vec<Interval> = match bias {
-        Some(bias) => exact(bias).collect(),
-        None => vec![zero; columns],
-    };
-    for (x, row) in x.iter().zip(matrix.chunks_exact(columns)) {
-        out.iter_mut().zip(exact(row)).for_each(|(o, w)| *o = *o + *x * w);
+/// A sum: its enclosure, and for each format what its terms contribute to the error, and their absolute values.
+#[derive(Clone)]
+struct Column {
+    exact: Interval,
+    carried: Errors,
+    total: Errors,
+}
+
+/// Weighted sums of the same inputs, with their errors in each format.
+struct Sums {
+    columns: Vec<Column>,
+    terms: usize,
+    gammas: Errors,
+    /// The largest computed input.
+    input: Errors,
+}
+
+impl Sums {
+    /// Sums of `terms` products each, a bias and a skip connection.
+    fn new(columns: usize, bias: Option<&[f64]>, terms: usize) -> Self {
+        let terms = terms + 2;
+        let gammas = FORMATS.map(|f| f.gamma(terms));
+        let column = |b: f64| Column {
+            exact: Interval::exact(b),
+            carried: gammas.map(|gamma| gamma * b.abs()),
+            total: [b.abs(); FORMATS.len()],
+        };
+        let columns = match bias {
+            Some(bias) => bias.iter().map(|&b| column(b)).collect(),
+            None => vec![column(0.0); columns],
+        };
+        Self { columns, terms, gammas, input: [1.0; FORMATS.len()] }
     }
-    out
+
+    fn term(&mut self, input: &Value) -> Term {
+        let size = input.size();
+        let computed = input.errors.map(|error| size + error);
+        for (largest, computed) in self.input.iter_mut().zip(computed) {
+            *largest = largest.max(computed);
+        }
+        let carried = [0, 1].map(|p| FORMATS[p].carried(self.gammas[p], size, input.errors[p]));
+        Term { exact: input.exact, carried, computed }
+    }
+
+    /// Adds an input times a row of weights, one per column.
+    fn add_row(&mut self, input: &Value, weights: &[f64]) {
+        let term = self.term(input);
+        self.columns.iter_mut().zip(weights).for_each(|(column, &weight)| column.add(&term, weight));
+    }
+
+    /// Adds an input times a weight to each column.
+    fn add_each(&mut self, inputs: &[Value], weight: f64) {
+        for (i, input) in inputs.iter().enumerate() {
+            let term = self.term(input);
+            self.columns[i].add(&term, weight);
+        }
+    }
+
+    fn finish(self) -> Vec<Value> {
+        let Self { columns, terms, gammas, input } = self;
+        let value = |column: Column| {
+            let Column { exact, carried, total } = column;
+            let error = |p: usize| FORMATS[p].of_sum(carried[p], 0.0, gammas[p], terms, input[p], total[p]);
+            Value { exact, errors: [error(0), error(1)] }
+        };
+        columns.into_iter().map(value).collect()
+    }
+}
+
+impl Column {
+    fn add(&mut self, term: &Term, weight: f64) {
+        self.exact = self.exact + term.exact.times(weight);
+        let size = weight.abs();
+        for p in 0..FORMATS.len() {
+            self.carried[p] += size * term.carried[p];
+            self.total[p] += size * term.computed[p];
+        }
+    }
 }
 
 /// Everything that depends on a token and its position alone.
 struct Places<'m> {
     model: &'m Model,
-    /// Embedding and position, `[places][d_model]`.
-    x: Vec<Vec<Interval>>,
+    /// Embedding plus position, `[places][d_model]`.
+    x: Vec<Vec<Value>>,
     /// Queries, keys and values, `[heads][places][d_head]`.
-    heads: Vec<Vec<[Vec<Interval>; 3]>>,
+    heads: Vec<Vec<[Vec<Value>; 3]>>,
 }
 
 impl<'m> Places<'m> {
@@ -94,29 +175,38 @@ impl<'m> Places<'m> {
         let shape = &model.config().shape;
         let (d, d_head) = (shape.d_model as usize, shape.d_head as usize);
         let table = model.tensor("W_E").unwrap_or_default();
-        let positions = model.positions();
-        let x: Vec<Vec<Interval>> = problem
-            .places
-            .iter()
-            .map(|&(token, position)| {
-                let mut x: Vec<Interval> = exact(&table[token as usize * d..][..d]).collect();
-                if let Some(positions) = &positions {
-                    let row = exact(&positions[position as usize * d..][..d]);
-                    x.iter_mut().zip(row).for_each(|(x, p)| *x = *x + p);
-                }
-                x
-            })
-            .collect();
+        // If a weight is beyond the range of a format, nothing is known about evaluating the model there.
+        let largest = model.parameters().iter().fold(0f64, |m, x| m.max(x.abs()));
+        let gammas = FORMATS.map(|f| if largest <= f.largest { f.gamma(2) } else { f64::INFINITY });
+        let embed = |token: u32, position: u32| -> Vec<Value> {
+            let row = |table: &'m [f64], row: u32| &table[row as usize * d..][..d];
+            let positions = model.positions().map(|positions| row(positions, position));
+            let embedded = |(j, &a): (usize, &f64)| {
+                let b = positions.map_or(0.0, |row| row[j]);
+                let size = a.abs() + b.abs();
+                let error = |p: usize| FORMATS[p].of_sum(0.0, size, gammas[p], 2, 1.0, size);
+                let exact = match positions {
+                    Some(_) => Interval::exact(a) + Interval::exact(b),
+                    None => Interval::exact(a),
+                };
+                Value { exact, errors: [error(0), error(1)] }
+            };
+            row(table, token).iter().enumerate().map(embedded).collect()
+        };
+        let x: Vec<Vec<Value>> =
+            problem.places.iter().map(|&(token, position)| embed(token, position)).collect();
         let n_heads = match shape.mixer {
             Mixer::Attention => shape.n_heads as usize,
             Mixer::Average => 0,
         };
         let heads = (0..n_heads)
             .map(|head| {
-                let project = |weight: &str, bias: &str, x: &[Interval]| {
+                let project = |weight: &str, bias: &str, x: &[Value]| {
                     let matrix = &model.tensor(weight).unwrap_or_default()[head * d * d_head..][..d * d_head];
                     let bias = model.tensor(bias).map(|b| &b[head * d_head..][..d_head]);
-                    affine(x, matrix, d_head, bias)
+                    let mut sums = Sums::new(d_head, bias, d);
+                    x.iter().zip(matrix.chunks_exact(d_head)).for_each(|(x, row)| sums.add_row(x, row));
+                    sums.finish()
                 };
                 x.par_iter()
                     .map(|x| [("W_Q", "b_Q"), ("W_K", "b_K"), ("W_V", "b_V")].map(|(w, b)| project(w, b, x)))
@@ -126,32 +216,38 @@ impl<'m> Places<'m> {
         Self { model, x, heads }
     }
 
-    /// What the mixer, and the skip connection, make of a context.
-    fn mixed(&self, read: &[u32]) -> Vec<Interval> {
-        let config = self.model.config();
-        let d = config.shape.d_model as usize;
-        let mut out = match config.shape.mixer {
-            Mixer::Attention => self.attention(read),
-            Mixer::Average => {
-                let mut sum = vec![Interval::exact(0.0); d];
-                let weights = exact(self.model.tensor("u_pos").unwrap_or_default());
-                for (u, &place) in weights.zip(read) {
-                    sum.iter_mut().zip(&self.x[place as usize]).for_each(|(s, x)| *s = *s + u * *x);
-                }
-                sum
-            }
-        };
-        if config.skip {
-            let last = &self.x[read[read.len() - 1] as usize];
-            out.iter_mut().zip(last).for_each(|(o, x)| *o = *o + *x);
-        }
-        out
-    }
-
-    fn attention(&self, read: &[u32]) -> Vec<Interval> {
+    /// The output of the mixer, with the skip connection, for a context.
+    fn mixed(&self, read: &[u32]) -> Vec<Value> {
         let config = self.model.config();
         let shape = &config.shape;
         let (d, d_head) = (shape.d_model as usize, shape.d_head as usize);
+        let tensor = |name| self.model.tensor(name).unwrap_or_default();
+        let mut sums;
+        match shape.mixer {
+            Mixer::Attention => {
+                sums = Sums::new(d, self.model.tensor("b_O"), self.heads.len() * d_head);
+                for (places, output) in self.heads.iter().zip(tensor("W_O").chunks_exact(d_head * d)) {
+                    let mixed = self.head(places, read);
+                    mixed.iter().zip(output.chunks_exact(d)).for_each(|(z, row)| sums.add_row(z, row));
+                }
+            }
+            Mixer::Average => {
+                sums = Sums::new(d, None, read.len());
+                for (&weight, &place) in tensor("u_pos").iter().zip(read) {
+                    sums.add_each(&self.x[place as usize], weight);
+                }
+            }
+        }
+        if config.skip {
+            sums.add_each(&self.x[read[read.len() - 1] as usize], 1.0);
+        }
+        sums.finish()
+    }
+
+    /// The mixed values of a head, `[d_head]`, from its queries, keys and values.
+    fn head(&self, places: &[[Vec<Value>; 3]], read: &[u32]) -> Vec<Value> {
+        let config = self.model.config();
+        let d_head = config.shape.d_head as usize;
         // 1 / sqrt(d_head), or 1: the root and the quotient are rounded once each.
         let factor = match config.scale_scores {
             true => {
@@ -161,34 +257,50 @@ impl<'m> Places<'m> {
             false => Interval::exact(1.0),
         };
         let zero = Interval::exact(0.0);
-        let mut out: Vec<Interval> = match self.model.tensor("b_O") {
-            Some(bias) => exact(bias).collect(),
-            None => vec![zero; d],
-        };
-        for (head, places) in self.heads.iter().enumerate() {
-            let query = &places[read[read.len() - 1] as usize][0];
-            let scores: Vec<Interval> = read
-                .iter()
-                .map(|&place| {
-                    let key = &places[place as usize][1];
-                    factor * query.iter().zip(key).fold(zero, |sum, (q, k)| sum + *q * *k)
-                })
-                .collect();
-            // Any common shift leaves the weights as they are.
-            let shift = scores.iter().map(|s| s.hi).fold(f64::NEG_INFINITY, f64::max);
-            let shift = Interval::exact(if shift.is_finite() { shift } else { 0.0 });
-            let parts: Vec<Interval> = scores.iter().map(|&s| exp(s - shift)).collect();
-            let sum = parts.iter().fold(zero, |sum, &e| sum + e);
-            let mut mixed = vec![zero; d_head];
-            for (&part, &place) in parts.iter().zip(read) {
-                let weight = part / sum;
-                let value = &places[place as usize][2];
-                mixed.iter_mut().zip(value).for_each(|(m, v)| *m = *m + weight * *v);
-            }
-            let output = &self.model.tensor("W_O").unwrap_or_default()[head * d_head * d..][..d_head * d];
-            let part = affine(&mixed, output, d, None);
-            out.iter_mut().zip(part).for_each(|(o, p)| *o = *o + p);
-        }
-        out
+        let query = &places[read[read.len() - 1] as usize][0];
+        let scores: Vec<Value> =
+            read.iter().map(|&place| score(query, &places[place as usize][1], factor)).collect();
+        // Any common shift leaves the weights as they are.
+        let shift = scores.iter().map(|s| s.exact.hi).fold(f64::NEG_INFINITY, f64::max);
+        let shift = Interval::exact(if shift.is_finite() { shift } else { 0.0 });
+        let parts: Vec<Interval> = scores.iter().map(|s| exp(s.exact - shift)).collect();
+        let sum = parts.iter().fold(zero, |sum, &e| sum + e);
+        let weights: Vec<Interval> = parts.iter().map(|&part| part / sum).collect();
+        let taus: [Vec<f64>; FORMATS.len()] = [0, 1].map(|p| {
+            let largest_error = scores.iter().map(|s| s.errors[p]).fold(0.0, f64::max);
+            let tau = |s: &Value| {
+                FORMATS[p].of_exponential(s.errors[p], largest_error, (shift.hi - s.exact.lo).next_up())
+            };
+            scores.iter().map(tau).collect()
+        });
+        (0..d_head)
+            .map(|j| {
+                let values = read.iter().map(|&place| places[place as usize][2][j]);
+                let mean = weights.iter().zip(values.clone()).fold(zero, |m, (&w, v)| m + w * v.exact);
+                let most = weights.iter().map(|w| w.hi);
+                let error = |p: usize| FORMATS[p].of_mean(p, &taus[p], most.clone(), values.clone(), mean);
+                Value { exact: mean, errors: [error(0), error(1)] }
+            })
+            .collect()
     }
+}
+
+/// The score of a query and a key: their scalar product times a factor.
+fn score(query: &[Value], key: &[Value], factor: Interval) -> Value {
+    let zero = Interval::exact(0.0);
+    let exact = factor * query.iter().zip(key).fold(zero, |sum, (q, k)| sum + q.exact * k.exact);
+    let error = |p: usize| {
+        let gamma = FORMATS[p].gamma(query.len());
+        let (mut carried, mut total, mut input) = (0.0, 0.0, 1.0f64);
+        for (q, k) in query.iter().zip(key) {
+            let (size, error) = (k.size(), k.errors[p]);
+            // The computed query takes the place of a weight, which is not exact either.
+            let computed = q.size() + q.errors[p];
+            carried += computed * FORMATS[p].carried(gamma, size, error) + size * q.errors[p];
+            total += computed * (size + error);
+            input = input.max(size + error).max(computed);
+        }
+        FORMATS[p].of_sum(carried * factor.hi, 0.0, gamma, query.len(), input, total)
+    };
+    Value { exact, errors: [error(0), error(1)] }
 }

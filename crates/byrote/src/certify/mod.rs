@@ -1,20 +1,49 @@
-//! What a model does, proven: a theorem about the stored numbers, not about how they were rounded on the way.
+//! Proofs that a model memorizes a corpus.
 //!
-//! The weights in a file are exact numbers, and with them the logits of every context. [`certify`] encloses each logit in an
-//! interval that holds it for certain, whatever the rounding:
+//! The weights in a file are exact numbers, and so are the logits that they give for every context. [`certify`] encloses each
+//! logit in an interval that is proven to contain it:
 //!
-//! - [`mixer`]: intervals with outward rounding ([`interval`]), a context at a time;
-//! - [`function`]: activations and exponentials by Taylor tables whose error is bounded cell by cell, made from numbers of
-//!   256 bits;
-//! - [`layer`]: linear maps as compensated dot products (twice the working precision), with the radii carried along and an
-//!   a-posteriori bound of what is left. The n x m matrix of features is never held: blocks of 16 contexts go through.
+//! - [`mixer`]: interval arithmetic with outward rounding ([`interval`]), one context at a time;
+//! - [`function`]: activations and exponentials from Taylor tables, which are computed with 256 bits and have a proven error
+//!   in every cell;
+//! - [`layer`]: linear maps as compensated dot products (twice the working precision) with a bound on the remaining error.
+//!   The n x m matrix of features is never stored: contexts are processed in blocks of 16.
 //!
-//! From the enclosures follow ([`verdict`]), for every context, whether the largest logit of its top set is strictly above
-//! all others, with a lower bound on the margin, and an upper bound on the gap to the floor. [`injective`] proves that the
-//! mixer tells the contexts apart.
+//! [`verdict`] draws the conclusions. A context is certified if the largest logit of its top set (its most frequent next tokens)
+//! is proven to be strictly above all other logits. The certificate also has a lower bound on the margin and an upper bound on the
+//! gap to the floor. [`injective`] proves that the mixer maps different contexts to different vectors.
 //!
-//! Apart from that stands [`rank`]: rank and Kruskal rank of the hidden features psi(a b^T).
+//! All this is about real arithmetic on the stored weights. What a program computes differs by rounding errors, which
+//! [`floating`] bounds for evaluation in f64 and in f32 in any order of summation. [`Certificate::floating_point`] is the verdict
+//! on computed logits. docs/derivations/certificates.md has the derivation.
+//!
+//! ```
+//! use byrote::certify::{Verdict, certify};
+//! use byrote::construct::madden2024::{Settings, build};
+//! use byrote::corpus::{Corpus, Options, Outputs, Source};
+//! use byrote::observe::Silent;
+//! use byrote::train::Problem;
+//!
+//! // Ten short stories, memorized by a transformer whose weights are computed in closed form.
+//! let source = Source::Stories { documents: 10, seed: 0 };
+//! let outputs = Outputs { contexts: true, ..Outputs::default() };
+//! let corpus = Corpus::read(&source, &Options::default(), outputs, &Silent)?;
+//! let contexts = corpus.contexts.as_ref().expect("contexts were asked for");
+//! let problem = Problem::new(contexts, corpus.summary.floor_nats);
+//! let summary = &corpus.summary;
+//! let (model, _) = build(&problem, summary.d_vocab, summary.n_ctx as u64, &Settings::default(), &Silent)?;
+//!
+//! let proof = certify(&model, &problem, &Silent)?;
+//! assert_eq!(proof.verdict, Verdict::Certified);
+//! assert_eq!(proof.floating_point.verdict, Verdict::Certified);
+//! println!("every margin is at least {:.4}", proof.min_margin_lower_bound);
+//! println!("computed in f64, at least {:.4}", proof.floating_point.min_margin_lower_bound);
+//! # Ok::<(), byrote::Error>(())
+//! ```
+//!
+//! [`rank`] is independent of the rest: it certifies the rank and Kruskal rank of the hidden features psi(a b^T).
 
+pub mod floating;
 pub mod function;
 pub mod injective;
 pub mod interval;
@@ -24,27 +53,27 @@ pub mod rank;
 pub mod verdict;
 
 pub use injective::Injectivity;
-pub use verdict::{Certificate, Doubt, Verdict};
+pub use verdict::{Certificate, Doubt, FloatingPoint, Verdict};
 
 use crate::Result;
 use crate::model::{Hidden, Model};
 use crate::observe::{Counter, Observer, Stage};
 use crate::train::Problem;
 use function::Function;
-use layer::{BLOCK, Block, Layer};
+use layer::{BLOCK, Block, Entry, Layer};
 use mixer::Enclosures;
 use rayon::prelude::*;
 use verdict::{Finding, judge};
 
-/// Hidden neurons that are worked off at a time: their features stay in the cache.
+/// Hidden neurons that are processed at a time, so that their features stay in the cache.
 const NEURONS: usize = 1024;
 
-/// Encloses every logit of the model on the problem and says what is proven.
+/// Encloses every logit of the model on the problem and returns what is proven.
 pub fn certify(model: &Model, problem: &Problem, observer: &dyn Observer) -> Result<Certificate> {
     let config = model.config();
     problem.fits(config)?;
     let network = Network::new(model);
-    let mixed = Enclosures::new(model, problem);
+    let mixed = Enclosures::new(model, problem, observer)?;
     let blocks: Vec<usize> = (0..problem.len()).step_by(BLOCK).collect();
     let counter = Counter::new(observer, Stage::Certifying, Some(problem.len() as u64));
     let findings: Vec<Vec<Finding>> = blocks
@@ -64,9 +93,9 @@ pub fn certify(model: &Model, problem: &Problem, observer: &dyn Observer) -> Res
 /// Everything after the mixer.
 struct Network {
     hidden: Option<(Layer, Function)>,
-    /// Back to the stream.
+    /// The layer back to the residual stream.
     residual: Option<Layer>,
-    /// The stream is added to what comes back.
+    /// Whether the stream is added to the output of that layer.
     skip: bool,
     output: Layer,
 }
@@ -98,20 +127,23 @@ impl Network {
         let Some((input, function)) = &self.hidden else {
             return self.output.apply(mixed);
         };
-        // Straight to the output, or back to the stream.
+        // Either straight to the output or back to the stream.
         let next = self.residual.as_ref().unwrap_or(&self.output);
         let mut sums = next.start();
         let mut features = Block::zeros(NEURONS.min(input.columns()));
         for first in (0..input.columns()).step_by(NEURONS) {
             let neurons = first..(first + NEURONS).min(input.columns());
             input.apply_to(mixed, neurons.clone(), &mut features);
-            features.map(neurons.len(), |z, radius| function.enclose(z, radius));
+            features.map(neurons.len(), |z| {
+                let (centre, radius) = function.enclose(z.centre, z.radius);
+                Entry { centre, radius, errors: function.errors(z.centre, z.radius, z.errors) }
+            });
             next.add(&features, first / NEURONS, &mut sums);
         }
         let mut out = next.finish(sums);
-        if self.residual.is_some() {
+        if let Some(residual) = &self.residual {
             if self.skip {
-                out.add(mixed);
+                out.add_skip(mixed, residual.gammas());
             }
             out = self.output.apply(&out);
         }

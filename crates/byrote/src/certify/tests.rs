@@ -1,8 +1,11 @@
 use super::*;
 use crate::Error;
+use crate::construct::dana2024;
 use crate::construct::madden2024::{Settings, build};
+use crate::corpus::Corpus;
 use crate::evaluate::evaluate;
-use crate::model::{Activation, Config, Mixer, Positions, Preset, Shape};
+use crate::model::{Activation, Config, Mixer, ModelFile, Positions, Precision, Preset, Shape};
+use crate::num::Stream;
 use crate::num::precise::{Dyadic, Precise};
 use crate::observe::{Impatient, Progress, Silent};
 use crate::train::problem::examples::{letters, stories};
@@ -111,9 +114,9 @@ fn oracle(model: &Model, context: &[u32]) -> Vec<Dyadic> {
 }
 
 /// The enclosures of all logits.
-fn enclosures(model: &Model, problem: &Problem) -> Vec<Vec<(f64, f64)>> {
+fn enclosures(model: &Model, problem: &Problem) -> Vec<Vec<Entry>> {
     let network = Network::new(model);
-    let mixed = Enclosures::new(model, problem);
+    let mixed = Enclosures::new(model, problem, &Silent).unwrap();
     (0..problem.len()).map(|i| network.logits(&mixed.block(i..i + 1)).row(0).collect()).collect()
 }
 
@@ -139,7 +142,7 @@ fn enclosures_hold_the_logits_of_256_bits() {
             let model = Model::new(config, scaled).unwrap();
             for (i, row) in enclosures(&model, &problem).iter().enumerate() {
                 let exact = oracle(&model, &problem.tokens_of(i));
-                for (&(centre, radius), exact) in row.iter().zip(&exact) {
+                for (&Entry { centre, radius, .. }, exact) in row.iter().zip(&exact) {
                     let off = exact.minus(&Dyadic::from(centre)).abs();
                     assert!(
                         off <= Dyadic::from(radius),
@@ -163,7 +166,7 @@ fn enclosures_of_built_models_hold_the_logits_of_256_bits() {
         let (model, _) = build(&problem, d_vocab, 9, &settings, &Silent).unwrap();
         for (i, row) in enclosures(&model, &problem).iter().enumerate() {
             let exact = oracle(&model, &problem.tokens_of(i));
-            for (&(centre, radius), exact) in row.iter().zip(&exact) {
+            for (&Entry { centre, radius, .. }, exact) in row.iter().zip(&exact) {
                 let off = exact.minus(&Dyadic::from(centre)).abs();
                 assert!(
                     off <= Dyadic::from(radius),
@@ -186,11 +189,24 @@ fn built_models_are_certified_with_margin_and_gap() {
             let seen = evaluate(&model, &problem, Nats(1e-3), 0).unwrap();
             assert_eq!(found.verdict, Verdict::Certified, "{mixer} {activation}: {found:?}");
             assert!(found.min_margin_lower_bound.0 > 0.01 && found.doubt.is_none());
+            let computed = found.floating_point;
+            assert_eq!(computed.verdict, Verdict::Certified, "{mixer} {activation}: {computed:?}");
+            assert_eq!(computed.certified_contexts, found.contexts);
+            assert!(computed.min_margin_lower_bound < found.min_margin_lower_bound);
             let gap = found.gap_nats_upper_bound.0;
             assert!(gap >= seen.gap_nats.0 && gap < 2.0 * seen.gap_nats.0, "{gap} {}", seen.gap_nats);
             assert!(found.injectivity.distinct_absolute_values, "{:?}", found.injectivity);
         }
     }
+}
+
+#[test]
+fn attention_alone_is_certified_in_floating_point_too() {
+    let (problem, d_vocab) = stories(10);
+    let (model, _) = dana2024::build(&problem, d_vocab, 9, &dana2024::Settings::default(), &Silent).unwrap();
+    let found = certify(&model, &problem, &Silent).unwrap();
+    assert_eq!(found.verdict, Verdict::Certified, "{found:?}");
+    assert_eq!(found.floating_point.verdict, Verdict::Certified, "{found:?}");
 }
 
 #[test]
@@ -334,4 +350,267 @@ fn it_reports_every_context_and_ends_when_asked_to() {
     assert_eq!(watched, certify(&model, &problem, &Silent).unwrap());
     assert_eq!(most.0.into_inner(), problem.len() as u64);
     assert!(matches!(certify(&model, &problem, &Impatient::new(2)), Err(Error::Interrupted)));
+}
+
+/// Evaluates a model with every result rounded by `round`, summing in a random order, with or without fused products.
+struct Program<'a> {
+    model: &'a Model,
+    round: fn(f64) -> f64,
+    fused: bool,
+    stream: Stream,
+}
+
+impl Program<'_> {
+    fn sum(&mut self, mut terms: Vec<f64>) -> f64 {
+        while terms.len() > 1 {
+            let a = terms.swap_remove(self.stream.below(terms.len() as u64) as usize);
+            let i = self.stream.below(terms.len() as u64) as usize;
+            terms[i] = (self.round)(terms[i] + a);
+        }
+        terms.pop().unwrap_or(0.0)
+    }
+
+    fn dot(&mut self, mut pairs: Vec<(f64, f64)>, plain: &[f64]) -> f64 {
+        if self.fused {
+            let mut sum = plain.iter().fold(0.0, |sum, p| (self.round)(sum + p));
+            while !pairs.is_empty() {
+                let (a, b) = pairs.swap_remove(self.stream.below(pairs.len() as u64) as usize);
+                sum = (self.round)(a.mul_add(b, sum));
+            }
+            return sum;
+        }
+        let mut terms: Vec<f64> = pairs.iter().map(|(a, b)| (self.round)(a * b)).collect();
+        terms.extend(plain);
+        self.sum(terms)
+    }
+
+    fn tensor(&self, name: &str) -> Vec<f64> {
+        self.model.tensor(name).unwrap_or_default().iter().map(|&x| (self.round)(x)).collect()
+    }
+
+    fn affine(&mut self, x: &[f64], matrix: &[f64], columns: usize, plain: &[&[f64]]) -> Vec<f64> {
+        let column = |j: usize| x.iter().enumerate().map(|(k, &x)| (x, matrix[k * columns + j])).collect();
+        (0..columns)
+            .map(|j| {
+                let plain: Vec<f64> = plain.iter().filter(|p| !p.is_empty()).map(|p| p[j]).collect();
+                self.dot(column(j), &plain)
+            })
+            .collect()
+    }
+
+    fn logits(&mut self, context: &[u32]) -> Vec<f64> {
+        let config = *self.model.config();
+        let shape = config.shape;
+        let round = self.round;
+        let (d, d_head) = (shape.d_model as usize, shape.d_head as usize);
+        let table = self.tensor("W_E");
+        let positions = self.model.positions().map(<[f64]>::to_vec);
+        let embed = |(s, &t): (usize, &u32)| -> Vec<f64> {
+            let at = |j: usize| match &positions {
+                Some(p) => round(table[t as usize * d + j] + round(p[s * d + j])),
+                None => table[t as usize * d + j],
+            };
+            (0..d).map(at).collect()
+        };
+        let x: Vec<Vec<f64>> = context.iter().enumerate().map(embed).collect();
+        let last = x[x.len() - 1].clone();
+        let skip = if config.skip { last.clone() } else { Vec::new() };
+        let a = match shape.mixer {
+            Mixer::Average => {
+                let u = self.tensor("u_pos");
+                (0..d)
+                    .map(|j| {
+                        let pairs = x.iter().zip(&u).map(|(x, &u)| (x[j], u)).collect();
+                        let plain: Vec<f64> = skip.get(j).copied().into_iter().collect();
+                        self.dot(pairs, &plain)
+                    })
+                    .collect()
+            }
+            Mixer::Attention => {
+                let mut heads = Vec::new();
+                for head in 0..shape.n_heads as usize {
+                    let mut project = |w: &str, b: &str, x: &[f64]| {
+                        let (w, b) = (self.tensor(w), self.tensor(b));
+                        let b = if b.is_empty() { &[][..] } else { &b[head * d_head..][..d_head] };
+                        self.affine(x, &w[head * d * d_head..][..d * d_head], d_head, &[b])
+                    };
+                    let query = project("W_Q", "b_Q", &last);
+                    let keys: Vec<Vec<f64>> = x.iter().map(|x| project("W_K", "b_K", x)).collect();
+                    let values: Vec<Vec<f64>> = x.iter().map(|x| project("W_V", "b_V", x)).collect();
+                    let factor = round(config.score_factor());
+                    let scores: Vec<f64> = keys
+                        .iter()
+                        .map(|k| {
+                            let pairs = query.iter().zip(k).map(|(&q, &k)| (q, k)).collect();
+                            round(factor * self.dot(pairs, &[]))
+                        })
+                        .collect();
+                    let most = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+                    let parts: Vec<f64> = scores.iter().map(|s| round(round(s - most).exp())).collect();
+                    let total = self.sum(parts.clone());
+                    for j in 0..d_head {
+                        let weights = parts.iter().map(|&p| if self.fused { p } else { round(p / total) });
+                        let pairs = weights.zip(&values).map(|(w, v)| (w, v[j])).collect();
+                        let sum = self.dot(pairs, &[]);
+                        heads.push(if self.fused { round(sum / total) } else { sum });
+                    }
+                }
+                let (output, bias) = (self.tensor("W_O"), self.tensor("b_O"));
+                self.affine(&heads, &output, d, &[&bias, &skip])
+            }
+        };
+        let m = shape.d_mlp as usize;
+        let (w_in, b_in) = (self.tensor("W_in"), self.tensor("b_in"));
+        let hidden: Vec<f64> = match config.hidden {
+            Hidden::Absent => Vec::new(),
+            _ => self
+                .affine(&a, &w_in, m, &[&b_in])
+                .iter()
+                .map(|&z| round(shape.activation.value(z)))
+                .collect(),
+        };
+        let read = match config.hidden {
+            Hidden::Absent => a,
+            Hidden::Output => hidden,
+            Hidden::Residual => {
+                let (w_out, b_out) = (self.tensor("W_out"), self.tensor("b_out"));
+                let skip = if config.skip { a } else { Vec::new() };
+                self.affine(&hidden, &w_out, d, &[&b_out, &skip])
+            }
+        };
+        let (w_u, b_u) = (self.tensor("W_U"), self.tensor("b_U"));
+        self.affine(&read, &w_u, shape.d_vocab as usize, &[&b_u])
+    }
+}
+
+/// Checks the bounds on rounding errors against programs that sum in random orders, and returns the largest ratio of a
+/// measured error to its bound, in f64 and in f32.
+fn measured(model: &Model, problem: &Problem, orders: u64) -> [f64; 2] {
+    let rounds: [fn(f64) -> f64; 2] = [|x| x, |x| f64::from(x as f32)];
+    let mut worst = [0f64; 2];
+    for (i, row) in enclosures(model, problem).iter().enumerate() {
+        let context = problem.tokens_of(i);
+        for (p, round) in rounds.into_iter().enumerate() {
+            for order in 0..orders {
+                let stream = Stream::new(order, "orders", i as u64);
+                let logits = Program { model, round, fused: order % 2 == 1, stream }.logits(&context);
+                for (entry, computed) in row.iter().zip(logits) {
+                    let off = (computed - entry.centre).abs();
+                    let bound = entry.errors[p];
+                    assert!(off <= bound + entry.radius, "{:?}: {off:e} {bound:e}", model.config());
+                    worst[p] = worst[p].max((off - entry.radius).max(0.0) / bound);
+                }
+            }
+        }
+    }
+    worst
+}
+
+#[test]
+fn rounding_errors_stay_within_their_bounds_in_any_order() {
+    let (problem, d_vocab) = letters("abcab abdac caba bbdaa dab");
+    let mut worst = [0f64; 2];
+    for config in configs(d_vocab) {
+        for (seed, scale) in [(1, 1.0), (2, 4.0), (3, 0.2)] {
+            let model = Model::random(config, seed).unwrap();
+            let model =
+                model.with_parameters(model.parameters().iter().map(|x| scale * x).collect()).unwrap();
+            let found = measured(&model, &problem, 8);
+            worst = [worst[0].max(found[0]), worst[1].max(found[1])];
+        }
+    }
+    // The bounds hold for the worst order and the worst signs. The errors of random orders reach 6% of them in f32.
+    assert!(worst[1] > 0.01, "{worst:?}");
+}
+
+#[test]
+fn rounding_errors_of_built_models_stay_within_their_bounds() {
+    let (problem, d_vocab) = stories(4);
+    for activation in [Activation::Tanh, Activation::Erf, Activation::Gelu] {
+        let settings = Settings { activation, ..Settings::default() };
+        let (model, _) = build(&problem, d_vocab, 9, &settings, &Silent).unwrap();
+        let worst = measured(&model, &problem, 4);
+        assert!(worst[1] > 1e-3, "{activation}: measured / bound {worst:?}");
+    }
+}
+
+/// Three neurons of value 1 with output weights 1e16, 1 and -1e16: the sum is 1, but added up from the left it is 0.
+#[test]
+fn cancellation_that_only_real_arithmetic_survives_is_not_certified_in_floating_point() {
+    let (problem, d_vocab) = letters("ab ab");
+    let shape = Shape {
+        d_vocab,
+        n_ctx: 9,
+        d_model: 2,
+        n_heads: 1,
+        d_head: 1,
+        d_mlp: 3,
+        activation: Activation::Erf,
+        ..Shape::default()
+    };
+    let config = Preset::Average.config(shape);
+    let mut parameters = vec![0.0; config.n_parameters()];
+    let place = |name: &str| config.tensors().into_iter().find(|t| t.name == name).unwrap().range;
+    parameters[place("b_in")].fill(10.0);
+    // Columns a and b; b follows a.
+    parameters[place("W_U")].copy_from_slice(&[0.0, 1e16, 0.5, 1.0, 0.0, -1e16]);
+    let model = Model::new(config, parameters).unwrap();
+    let found = certify(&model, &problem, &Silent).unwrap();
+    assert_eq!(found.verdict, Verdict::Certified, "{found:?}");
+    assert!(found.min_margin_lower_bound.0 > 0.49);
+    for computed in [found.floating_point, found.floating_point_f32] {
+        assert_eq!((computed.verdict, computed.certified_contexts), (Verdict::Undecided, 0), "{computed:?}");
+        assert!(computed.min_margin_lower_bound.0 < 0.0);
+    }
+    // Rightly so: this program predicts the wrong token.
+    let logits = model.logits(&problem.tokens_of(0));
+    assert!(logits[1] < logits[0], "{logits:?}");
+    // Without the cancellation it is certified in both formats.
+    let mut parameters = model.parameters().to_vec();
+    parameters[place("W_U")].copy_from_slice(&[0.0, 1.0, 0.5, 1.0, 0.0, -1.0]);
+    let found = certify(&Model::new(config, parameters).unwrap(), &problem, &Silent).unwrap();
+    assert_eq!(found.floating_point.verdict, Verdict::Certified);
+    assert_eq!(found.floating_point_f32.verdict, Verdict::Certified);
+    assert!(found.floating_point.min_margin_lower_bound > found.floating_point_f32.min_margin_lower_bound);
+}
+
+/// Files whose stored positions differ from the sines by less than the reader's tolerance, and whose margin lies between that
+/// of the stored positions (negative) and that of the sines (positive).
+#[test]
+fn what_is_certified_is_what_is_stored() {
+    let (problem, d_vocab) = letters("ab ab");
+    let corpus = Corpus::from_rows(&[1u16, 2], 2, 9).unwrap();
+    let shape = Shape { d_vocab, n_ctx: 9, d_model: 4, n_heads: 1, d_head: 4, d_mlp: 6, ..Shape::default() };
+    let config = Preset::Madden2024Experiment.config(shape);
+    let bias = config.tensors().into_iter().find(|t| t.name == "b_U").unwrap().range.start;
+    let context = problem.tokens_of(0);
+    let margin = |model: &Model| {
+        let logits = oracle(model, &context);
+        logits[1].minus(&logits[0]).to_f64()
+    };
+    for seed in 0..19 {
+        let sines = Model::random(config, seed).unwrap();
+        let shifted = |sign: f64| {
+            let positions = sines.positions().unwrap().iter().map(|p| p + sign * 9e-7).collect();
+            sines.clone().with_stored_positions(positions).unwrap()
+        };
+        let stored = [shifted(1.0), shifted(-1.0)].into_iter().min_by(|a, b| margin(a).total_cmp(&margin(b)));
+        let stored = stored.unwrap();
+        let (high, low) = (margin(&sines), margin(&stored));
+        assert!(high - low > 1e-11, "{seed}: {high} {low}");
+        let mut parameters = sines.parameters().to_vec();
+        parameters[bias + 1] -= 0.5 * (high + low);
+        let read = |model: &Model| {
+            let file = ModelFile {
+                model: model.with_parameters(parameters.clone()).unwrap(),
+                precision: Precision::F64,
+                tokenizer: "ids".into(),
+                vocabulary: corpus.vocabulary.clone(),
+            };
+            let file = ModelFile::from_bytes(&file.to_bytes().unwrap()).unwrap();
+            certify(&file.model, &problem, &Silent).unwrap().verdict
+        };
+        assert_eq!(read(&sines), Verdict::Certified, "{seed}");
+        assert_eq!(read(&stored), Verdict::Refuted, "{seed}: certified what is not stored");
+    }
 }

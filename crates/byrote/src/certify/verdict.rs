@@ -7,13 +7,20 @@
 //! KL     <= sum_g pi_g (ln pi_g - lo_g) + M + ln sum_g exp(hi_g - M)           for any M
 //! ```
 //!
-//! A context is *certified* where the margin is proven to be positive, *refuted* where the largest logit outside the top set
-//! is proven to be at least as large as every logit in it, and *undecided* in between. A model is certified where all
-//! contexts are, refuted where one is, undecided else.
+//! A context is *certified* if the margin is proven to be positive, *refuted* if the largest logit outside the top set is
+//! proven to be at least as large as every logit in it, and *undecided* otherwise. A model is certified if all contexts
+//! are, refuted if one is, and undecided otherwise.
+//!
+//! That is a statement about real arithmetic on the stored weights. A second one is about programs: if e_g bounds the error of
+//! computing the logit of token g in f64 (or f32), in any order of summation ([`super::floating`]), then computed logits lie in
+//! [lo_g - e_g, hi_g + e_g], and the same comparison tells whether the largest *computed* logit belongs to the top set.
 
+use super::floating::FORMATS;
 use super::function::{exp, ln_above};
 use super::injective::Injectivity;
 use super::interval::Interval;
+use super::layer::Entry;
+use crate::model::Precision;
 use crate::train::Problem;
 use crate::units::{AtLeast, AtMost};
 use serde::Serialize;
@@ -24,13 +31,21 @@ use serde::Serialize;
 pub enum Verdict {
     /// Every context is memorized.
     Certified,
-    /// A context is not.
+    /// Some context is not memorized.
     Refuted,
-    /// For some contexts the arithmetic does not tell.
+    /// For some contexts the enclosures are too wide to decide.
     Undecided,
 }
 
 impl Verdict {
+    fn of(contexts: u64, certified: u64, refuted: u64) -> Self {
+        match () {
+            () if refuted > 0 => Verdict::Refuted,
+            () if certified == contexts => Verdict::Certified,
+            () => Verdict::Undecided,
+        }
+    }
+
     /// The name in JSON.
     pub fn name(self) -> &'static str {
         match self {
@@ -44,7 +59,7 @@ impl Verdict {
 /// A context that is not certified.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Doubt {
-    /// Its place in the problem.
+    /// Its index in the problem.
     pub context: usize,
     /// A lower bound on the margin.
     pub margin_lower_bound: AtLeast,
@@ -54,40 +69,51 @@ pub struct Doubt {
     pub radius: AtMost,
 }
 
-/// A theorem about a model and a corpus.
+/// A theorem about a model and a corpus, in real arithmetic on the stored weights.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Certificate {
     /// What is proven.
     pub verdict: Verdict,
-    /// Contexts.
+    /// The number of contexts.
     pub contexts: u64,
     /// Contexts that are proven to be memorized.
     pub certified_contexts: u64,
-    /// Contexts that are proven not to be.
+    /// Contexts that are proven not to be memorized.
     pub refuted_contexts: u64,
-    /// The rest.
+    /// The remaining contexts.
     pub undecided_contexts: u64,
-    /// No context has a smaller margin.
+    /// A lower bound on the margins of all contexts.
     pub min_margin_lower_bound: AtLeast,
-    /// The gap to the floor is at most this; infinite where some logit is not known.
-    #[serde(serialize_with = "finite")]
+    /// An upper bound on the gap to the floor; infinite (null in JSON) if some logit has no enclosure.
     pub gap_nats_upper_bound: AtMost,
-    /// The widest radius of a logit.
+    /// The largest radius of an enclosure of a logit.
     pub largest_radius: AtMost,
-    /// The refuted context of smallest margin, or else the undecided one that is furthest from a decision.
+    /// What is proven about evaluating the model in f64, which is how this library evaluates models.
+    pub floating_point: FloatingPoint,
+    /// What is proven about rounding the weights to f32 and evaluating the model in f32.
+    pub floating_point_f32: FloatingPoint,
+    /// The refuted context of smallest margin, or else the undecided context of smallest margin.
     pub doubt: Option<Doubt>,
-    /// Whether the mixer tells the contexts apart.
+    /// Whether the mixer maps all contexts to different vectors.
     pub injectivity: Injectivity,
-    /// How it was computed.
+    /// How the bounds were computed.
     pub arithmetic: &'static str,
 }
 
-/// JSON has no infinity.
-fn finite<S: serde::Serializer>(nats: &AtMost, serializer: S) -> Result<S::Ok, S::Error> {
-    match nats.0.is_finite() {
-        true => serializer.serialize_some(&nats.0),
-        false => serializer.serialize_none(),
-    }
+/// A theorem about evaluating a model in floating point, in any order of summation, under the assumptions of
+/// [`super::floating`].
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct FloatingPoint {
+    /// The format.
+    pub precision: Precision,
+    /// What is proven of the computed logits.
+    pub verdict: Verdict,
+    /// Contexts whose largest computed logit is proven to belong to the top set.
+    pub certified_contexts: u64,
+    /// A lower bound on the margins of the computed logits of all contexts; null in JSON if there is none.
+    pub min_margin_lower_bound: AtLeast,
+    /// An upper bound on the rounding error of any logit; null in JSON if there is none.
+    pub largest_rounding_error: AtMost,
 }
 
 /// What is proven of one context.
@@ -96,50 +122,94 @@ pub(super) struct Finding {
     pub(super) margin: Interval,
     pub(super) kl_above: f64,
     pub(super) radius: f64,
+    /// Margins of computed logits, and the largest error of one, for each format.
+    computed: [(Interval, f64); FORMATS.len()],
 }
 
-/// Looks at the enclosures of the logits of a context.
+/// The largest logit inside the top set and the largest outside, enclosed.
+#[derive(Clone, Copy)]
+struct Contest {
+    top: Interval,
+    other: Interval,
+}
+
+impl Contest {
+    const NONE: Interval = Interval::exact(f64::NEG_INFINITY);
+    const OPEN: Contest = Contest { top: Self::NONE, other: Self::NONE };
+
+    fn add(&mut self, logit: Interval, is_top: bool) {
+        let side = if is_top { &mut self.top } else { &mut self.other };
+        *side = side.max(logit);
+    }
+
+    fn margin(self) -> Interval {
+        // If there is no other token, there is nothing to be above.
+        match self.other == Self::NONE {
+            true => Interval { lo: f64::MAX, hi: f64::INFINITY },
+            false => self.top - self.other,
+        }
+    }
+}
+
+/// Compares the enclosures of the logits of a context.
 pub(super) fn judge(
     problem: &Problem,
     context: usize,
-    logits: impl Iterator<Item = (f64, f64)> + Clone,
+    logits: impl Iterator<Item = Entry> + Clone,
 ) -> Finding {
     let next = problem.next_of(context);
     let count = problem.counts[context];
     let most = next.iter().fold(0.0, |m: f64, &(_, n)| m.max(n));
-    let none = Interval::exact(f64::NEG_INFINITY);
-    let (mut top, mut other) = (none, none);
+    let mut contest = Contest::OPEN;
+    let mut computed = [(Contest::OPEN, 0f64); FORMATS.len()];
     let (mut radius, mut largest) = (0f64, f64::NEG_INFINITY);
     // Counts by token: contexts have few next tokens.
     let follows = |token: usize| next.iter().find(|n| n.0 as usize == token).map(|n| n.1);
     let mut sum = Interval::exact(0.0);
-    for (token, (centre, r)) in logits.clone().enumerate() {
-        let logit = Interval::around(centre, r);
-        radius = radius.max(r);
-        largest = largest.max(centre);
-        match follows(token) {
-            Some(n) => {
-                if n == most {
-                    top = top.max(logit);
-                } else {
-                    other = other.max(logit);
-                }
-                // pi (ln pi - logit), from above.
-                let pi = Interval::exact(n) / Interval::exact(count);
-                let ln = if n == count { 0.0 } else { ln_above(pi.hi) };
-                sum = sum + pi * (Interval::exact(ln) - Interval::exact(logit.lo));
-            }
-            None => other = other.max(logit),
+    for (token, entry) in logits.clone().enumerate() {
+        let logit = Interval::around(entry.centre, entry.radius);
+        radius = radius.max(entry.radius);
+        largest = largest.max(entry.centre);
+        let next = follows(token);
+        let is_top = next == Some(most);
+        contest.add(logit, is_top);
+        for ((contest, largest), error) in computed.iter_mut().zip(entry.errors) {
+            contest.add(Interval::around(entry.centre, entry.radius + error), is_top);
+            *largest = largest.max(error);
+        }
+        if let Some(n) = next {
+            // pi (ln pi - logit), from above.
+            let pi = Interval::exact(n) / Interval::exact(count);
+            let ln = if n == count { 0.0 } else { ln_above(pi.hi) };
+            sum = sum + pi * (Interval::exact(ln) - Interval::exact(logit.lo));
         }
     }
     let shift = Interval::exact(if largest.is_finite() { largest } else { 0.0 });
-    let total = logits.fold(Interval::exact(0.0), |total, (centre, r)| {
-        total + exp(Interval::exact((centre + r).next_up()) - shift)
+    let total = logits.fold(Interval::exact(0.0), |total, entry| {
+        total + exp(Interval::exact((entry.centre + entry.radius).next_up()) - shift)
     });
     let kl = sum + shift + Interval::exact(ln_above(total.hi));
-    // One token alone has no other to be above.
-    let margin = if other == none { Interval { lo: f64::MAX, hi: f64::INFINITY } } else { top - other };
-    Finding { margin, kl_above: if kl.hi.is_nan() { f64::INFINITY } else { kl.hi }, radius }
+    Finding {
+        margin: contest.margin(),
+        kl_above: if kl.hi.is_nan() { f64::INFINITY } else { kl.hi },
+        radius,
+        computed: computed.map(|(contest, error)| (contest.margin(), error)),
+    }
+}
+
+impl FloatingPoint {
+    fn new(findings: &[Finding], index: usize) -> Self {
+        let margins = || findings.iter().map(|f| f.computed[index].0);
+        let certified = margins().filter(|m| m.lo > 0.0).count() as u64;
+        let refuted = margins().filter(|m| m.hi <= 0.0).count() as u64;
+        Self {
+            precision: FORMATS[index].precision,
+            verdict: Verdict::of(findings.len() as u64, certified, refuted),
+            certified_contexts: certified,
+            min_margin_lower_bound: AtLeast(margins().map(|m| m.lo).fold(f64::MAX, f64::min)),
+            largest_rounding_error: AtMost(findings.iter().map(|f| f.computed[index].1).fold(0.0, f64::max)),
+        }
+    }
 }
 
 impl Certificate {
@@ -163,11 +233,7 @@ impl Certificate {
             .min_by(by_margin)
             .or_else(|| all.iter().filter(open).min_by(by_margin));
         Self {
-            verdict: match () {
-                () if refuted > 0 => Verdict::Refuted,
-                () if certified == contexts => Verdict::Certified,
-                () => Verdict::Undecided,
-            },
+            verdict: Verdict::of(contexts, certified, refuted),
             contexts,
             certified_contexts: certified,
             refuted_contexts: refuted,
@@ -181,8 +247,10 @@ impl Certificate {
                 margin_upper_bound: AtMost(f.margin.hi),
                 radius: AtMost(f.radius),
             }),
+            floating_point: FloatingPoint::new(findings, 0),
+            floating_point_f32: FloatingPoint::new(findings, 1),
             injectivity,
-            arithmetic: "intervals with outward rounding, compensated sums with proven bounds, functions by tables of 256 bits",
+            arithmetic: "intervals with outward rounding, compensated sums with proven bounds, functions from 256-bit tables",
         }
     }
 }

@@ -1,7 +1,8 @@
-//! Models for other programs.
+//! Writing models for other programs.
 //!
-//! [`onnx()`] writes a model as one self-contained ONNX file, [`onnx_network`] a network of many layers; [`rounding_error`] says what a model stored in f64 would lose
-//! in f32. Safetensors files, the library's own format, are [`crate::model::file`]'s.
+//! [`onnx()`] writes a model as one self-contained ONNX file, and [`onnx_network`] does so for a network of many layers.
+//! [`rounding_error`] measures what a model stored in f64 would lose in f32. The library's own format, safetensors, is in
+//! [`crate::model::file`].
 
 pub mod onnx;
 mod protobuf;

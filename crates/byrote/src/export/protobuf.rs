@@ -1,7 +1,7 @@
 //! The part of the protocol buffer format that an ONNX file needs, for writing.
 //!
 //! A message is a sequence of fields. A field is a tag, `8 number + kind` as a varint, and a value: a varint (kind 0), or a
-//! length as a varint and as many bytes (kind 2: text, bytes, another message). A varint is an integer in groups of seven
+//! length as a varint followed by that many bytes (kind 2: text, bytes, another message). A varint is an integer in groups of seven
 //! bits, the lowest first, with the top bit set on every byte but the last; a negative one takes ten bytes. Fields are
 //! written in the order of the calls, so equal calls give equal bytes.
 
@@ -44,7 +44,7 @@ impl Message {
         self
     }
 
-    /// What was written.
+    /// The bytes written so far.
     pub(super) fn into_bytes(self) -> Vec<u8> {
         self.0
     }

@@ -1,9 +1,9 @@
 //! What a model would lose in f32.
 //!
-//! A trained model is at home in f32. A built one has slopes of many thousands against biases that cancel them, or output
-//! weights that cancel each other, and rounding its weights to 24 bits changes what it says. The loss is measured, not
-//! guessed: the reference forward pass with the weights as they are and with the weights rounded, on random contexts of
-//! all lengths.
+//! A model trained in f32 loses nothing. A model built in closed form has slopes of many thousands and biases that cancel them,
+//! or output weights that cancel each other, so rounding its weights to 24 bits can change its predictions. The loss is measured
+//! by running the reference forward pass with the weights as they are and with the rounded weights on random contexts of all
+//! lengths. It is an estimate; [`crate::certify`] proves bounds for a given corpus.
 
 use crate::model::Model;
 use crate::num::Stream;
@@ -11,46 +11,46 @@ use crate::{Error, Result};
 use rayon::prelude::*;
 use serde::Serialize;
 
-/// Contexts on which it is measured.
+/// The number of random contexts on which the loss is measured.
 pub const CONTEXTS: u64 = 256;
 
-/// The largest error, relative to the largest logit or 1, with which a model may be written in f32.
+/// The largest change of a logit, relative to the largest logit or 1, with which a model may be written in f32.
 pub const TOLERANCE: f64 = 1e-5;
 
-/// What rounding to f32 does to the logits.
+/// The effect of rounding the weights to f32 on the logits.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct RoundingError {
-    /// The largest change of a logit.
+    /// The largest change of a logit that was measured.
     pub max_logit_error: f64,
     /// The largest logit, in absolute value.
     pub max_logit: f64,
-    /// Random contexts on which this was measured.
+    /// The number of random contexts on which this was measured.
     pub contexts: u64,
 }
 
 impl RoundingError {
-    /// The change by the largest logit, or by 1 where all are smaller.
+    /// The change relative to the largest logit, or to 1 if all logits are smaller.
     pub fn relative(&self) -> f64 {
         self.max_logit_error / self.max_logit.max(1.0)
     }
 
-    /// Nothing where the error is within [`TOLERANCE`], otherwise the refusal.
+    /// Returns an error unless the relative change is within [`TOLERANCE`].
     pub fn checked(self) -> Result<()> {
         // Written so that NaN is refused.
         if self.relative() <= TOLERANCE {
             return Ok(());
         }
         let message = format!(
-            "f32 cannot carry this model: its weights rounded to f32 change a logit by {:.1e} on {} random contexts, \
-             where the largest logit is {:.1e}; write it in f64, as it is stored",
+            "f32 cannot represent this model: rounding its weights to f32 changes a logit by {:.1e} on {} random \
+             contexts, where the largest logit is {:.1e}; write it in f64, as it is stored",
             self.max_logit_error, self.contexts, self.max_logit
         );
         Err(Error::setting("precision", message))
     }
 }
 
-/// Measures what rounding the weights of a model to f32 does to its logits. Weights beyond the range of f32 are an infinite
-/// error.
+/// Measures how rounding the weights of a model to f32 changes its logits. Weights beyond the range of f32 give an infinite
+/// change.
 pub fn rounding_error(model: &Model) -> RoundingError {
     let Some(rounded) = model.rounded_to_f32() else {
         return RoundingError { max_logit_error: f64::INFINITY, max_logit: f64::INFINITY, contexts: 0 };
@@ -74,7 +74,7 @@ pub fn rounding_error(model: &Model) -> RoundingError {
     RoundingError { max_logit_error, max_logit, contexts: CONTEXTS }
 }
 
-/// The larger, NaN above everything.
+/// The larger of two numbers, or NaN if one is NaN.
 fn larger(a: f64, b: f64) -> f64 {
     if a.is_nan() || b.is_nan() { f64::NAN } else { a.max(b) }
 }
@@ -127,7 +127,7 @@ mod tests {
         }
         let found = rounding_error(&Model::new(*model.config(), parameters).unwrap());
         let refusal = found.checked().unwrap_err().to_string();
-        assert!(refusal.contains("f32 cannot carry") && refusal.contains("random contexts"), "{refusal}");
+        assert!(refusal.contains("f32 cannot represent") && refusal.contains("random contexts"), "{refusal}");
         let mut parameters = model.parameters().to_vec();
         parameters[0] = 1e200;
         let found = rounding_error(&Model::new(*model.config(), parameters).unwrap());

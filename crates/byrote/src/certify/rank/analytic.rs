@@ -1,9 +1,9 @@
-//! Certified ranks of analytic functions that are no polynomials.
+//! Certified ranks of analytic functions other than polynomials.
 //!
-//! From above: what opposite and repeated entries of b, and of a, make dependent ([`super::function`]). From below: rows and
-//! columns are chosen by elimination with complete pivoting at p bits, and the square matrix they form is proven regular by a
-//! verified inverse: in f64 where that is enough, else in whole numbers at p = 64 + 8 r bits and twice as many until it
-//! succeeds, up to [`MOST_BITS`]. Entries are within one unit of 2^-p, by the proofs of [`crate::num::precise`].
+//! The upper bound follows from opposite and repeated entries of b and of a, which make columns or rows dependent
+//! ([`super::function`]). For the lower bound, rows and columns are chosen by elimination with complete pivoting at p bits, and
+//! the square matrix they form is proven regular by a verified inverse: in f64 if that suffices, otherwise in integers at
+//! p = 64 + 8 r bits, doubled until it succeeds, up to [`MOST_BITS`]. Entries are within one unit of 2^-p, by the proofs of [`crate::num::precise`].
 //!
 //! **exp** needs no computation: [e^(a_i b_j)] is totally positive for increasing a and b (Gantmacher and Krein 1950), so for
 //! distinct a and distinct b both ranks are min(m, n).
@@ -20,9 +20,9 @@ use crate::observe::{Observer, Stage};
 use dashu_base::Abs;
 use rayon::prelude::*;
 
-/// The most bits.
+/// The highest precision that is tried, in bits.
 pub const MOST_BITS: usize = 4096;
-/// Subsets of columns that are looked at for the Kruskal rank; each takes an inverse.
+/// Subsets of columns that are examined for the Kruskal rank; each takes an inverse.
 const SUBSETS: u64 = 2000;
 
 /// The entries at a precision.
@@ -60,7 +60,7 @@ fn pivots(
         observer.report(Stage::Ranking, k as u64, Some(steps as u64))?;
         let places = (k..rows).flat_map(|i| (k..columns).map(move |j| (i, j)));
         let sizes = places.map(|(i, j)| (a[i * columns + j].clone().abs(), i, j));
-        // The first of the largest, so that the choice does not depend on anything else.
+        // Ties go to the first entry, so that the choice is deterministic.
         let Some((size, i, j)) = sizes.reduce(|best, next| if next.0 > best.0 { next } else { best }) else {
             break;
         };
@@ -87,7 +87,7 @@ fn pivots(
 
 /// What an attempt to prove that a matrix is regular found.
 enum Proof {
-    /// It is; the bits that the proof took.
+    /// The matrix is regular; the bits that the proof took.
     Regular(usize),
     /// The largest number of pivots that was proven at the most bits.
     Partial(usize),
@@ -128,7 +128,7 @@ fn prove(
         }
         let next = if bits == 64 { 64 + 8 * most } else { 2 * bits };
         if next > MOST_BITS {
-            // By halves: what is proven for r pivots need not be for more.
+            // Bisect: a proof for r pivots need not extend to more.
             let (mut proven, mut open) = (0, chosen.len().min(most));
             while proven < open {
                 let middle = (proven + open).div_ceil(2);
@@ -140,7 +140,7 @@ fn prove(
     }
 }
 
-/// Bits of the ratios by which columns are told apart.
+/// Bits of the ratios by which columns are distinguished.
 const RATIO_BITS: usize = 256;
 
 /// Whether any two columns are proven independent: in some two rows, the intervals of the ratios of their entries do not
@@ -228,7 +228,7 @@ pub(super) fn certify(
             }
         });
         observer.check()?;
-        // Pairs are too many to look at one by one, but not to sort.
+        // There are too many pairs to examine one by one, but not too many to sort.
         let pairs = found.lower == 1 && found.upper > 1 && no_two_are_parallel(&entries, &columns);
         let found = if pairs { Interval { lower: 2, ..found } } else { found };
         let by = match found.value() {

@@ -17,9 +17,9 @@ use crate::num::modular::{Found, dyadic, plus, power, primes, rank, rank_over_ra
 use crate::observe::Observer;
 use std::collections::BTreeSet;
 
-/// Subsets of columns that are looked at for the Kruskal rank, at most.
+/// The most subsets of columns that are examined for the Kruskal rank.
 const SUBSETS: Budget = 200_000;
-/// Primes that are tried where bounds do not meet, at most.
+/// The most primes that are tried if the bounds do not meet.
 const PRIMES: u64 = 4096;
 /// Multiplications that an elimination over many primes, or over many subsets, may take.
 const WORK: u64 = 4_000_000_000;
@@ -100,14 +100,14 @@ fn kruskal(columns: usize, upper: usize, bits: u64, matrix: impl Fn(u64) -> Vec<
         if rank(pick(&reduced, subset), first) == k {
             return Verdict::Independent;
         }
-        // Dependent modulo one prime is no proof; enough primes are.
+        // Dependence modulo one prime proves nothing; modulo enough primes it does.
         match rank_over_rationals(k, bits, PRIMES, |prime| pick(&matrix(prime), subset)) {
             Found { lower, .. } if lower == k => Verdict::Independent,
             Found { exact: true, .. } => Verdict::Dependent,
             Found { .. } => Verdict::Unknown,
         }
     });
-    // Pairs are too many to look at one by one, but not to sort.
+    // There are too many pairs to examine one by one, but not too many to sort.
     match found.lower == 1 && found.upper > 1 && no_two_are_parallel(&reduced, columns, first) {
         true => Interval { lower: 2, ..found },
         false => found,
@@ -168,10 +168,10 @@ pub(super) fn certify(
             theorems,
         });
     }
-    // What a and what b leave.
+    // Upper bounds from a and from b.
     let [of_a, of_b] = match psi.exponents() {
         Some(exponents) => {
-            // Where powers are undecided their own upper bound stands.
+            // If the rank of the powers is undecided, its upper bound is used.
             let of = |v: &[f64]| match rank_of_powers(&exponents, v) {
                 Found { lower, exact: true } => lower,
                 Found { .. } => exponents.len().min(v.len()),

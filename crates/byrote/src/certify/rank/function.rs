@@ -22,7 +22,7 @@ use std::str::FromStr;
 /// A function of one variable.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Function {
-    /// Coefficients from the constant on.
+    /// A polynomial, by its coefficients from the constant term up.
     Polynomial(Vec<f64>),
     /// An activation.
     Activation(Activation),
@@ -47,7 +47,7 @@ pub enum Symmetry {
     None,
 }
 
-/// The highest power that is taken.
+/// The highest degree of a polynomial.
 const MOST_DEGREE: usize = 512;
 
 impl Function {
@@ -93,7 +93,7 @@ impl Function {
             return Err(Error::setting("polynomial", format!("{c} is not finite")));
         }
         if c.is_empty() || c.len() > MOST_DEGREE + 1 {
-            let message = format!("{} coefficients; from 1 to {}", c.len(), MOST_DEGREE + 1);
+            let message = format!("must have from 1 to {} coefficients (got {})", MOST_DEGREE + 1, c.len());
             return Err(Error::setting("polynomial", message));
         }
         Ok(())
@@ -208,7 +208,7 @@ impl FromStr for Function {
             "cos" => Ok(Function::Cos),
             _ => name.parse().map(Function::Activation).map_err(|_| {
                 let known = Activation::ALL.map(Activation::name).join(", ");
-                Error::setting("activation", format!("{name:?} is none of {known}, exp, cos"))
+                Error::setting("activation", format!("must be one of {known}, exp, cos (got {name:?})"))
             }),
         }
     }

@@ -9,8 +9,8 @@
 //! is below 1, so is that of |I - R A*|, and A* is regular. In floating point with unit u = 2^-53 and gamma_k = k u / (1 - k u),
 //! the computed product R A is off by at most gamma_n |R| |A| in every entry, in whatever order it is summed, fused or not
 //! (Higham, "Accuracy and stability of numerical algorithms", 2002, section 3.5), and a computed sum of k numbers that are not
-//! negative is below the true one by at most gamma_k of it. Products that underflow are off by less than 2^-1074 each, for
-//! which the last term stands.
+//! negative is below the true one by at most gamma_k of it. Each product that underflows is off by less than 2^-1074, which the
+//! last term covers.
 
 use crate::Result;
 use crate::num::linear::{Lu, Mat, MatRef, product};
@@ -23,7 +23,7 @@ fn gamma(k: usize) -> f64 {
 }
 
 /// The bound on |I - R A*|; below 1 it proves that every matrix within `relative` |A| + `absolute` of A is regular. Infinite or
-/// NaN where no inverse was found.
+/// NaN if no inverse was found.
 pub fn regularity(a: MatRef<'_, f64>, relative: f64, absolute: f64, observer: &dyn Observer) -> Result<f64> {
     let n = a.nrows();
     assert_eq!(n, a.ncols(), "a square matrix");
@@ -63,7 +63,7 @@ pub fn regularity(a: MatRef<'_, f64>, relative: f64, absolute: f64, observer: &d
             + up * absolute * n as f64 * by_radius
             + n as f64 * f64::EPSILON
             + n as f64 * 1e-300;
-        // NaN is no proof.
+        // NaN proves nothing.
         most = if beta.is_nan() || most.is_nan() { f64::NAN } else { most.max(beta) };
     }
     Ok(most * (1.0 + 1e-10))

@@ -1,12 +1,13 @@
 //! Rank and Kruskal rank of psi(a b^T), certified.
 //!
-//! Behind madden2024's capacity theorems stands one matrix: psi applied to every entry of a b^T, with a in R^m the weights of
-//! m neurons and b in R^n what the mixer makes of n contexts. Its columns are independent exactly when the n contexts can be
-//! given any n targets. The *rank* is the most independent columns; the *Kruskal rank* the most such that any so many are
-//! independent. Floating point cannot tell: at n = 8 the smallest singular value is below its resolution.
+//! The capacity theorems of madden2024 rest on one matrix: psi applied to every entry of a b^T, where a in R^m are the weights of
+//! m neurons and b in R^n are the values of the mixer for n contexts. Its columns are independent exactly if the n contexts can
+//! be given arbitrary targets. The *rank* is the largest number of independent columns; the *Kruskal rank* is the largest r such
+//! that any r columns are independent. Floating point cannot determine them: at n = 8 the smallest singular value is below its
+//! resolution.
 //!
-//! Given psi, a and b, [`certify`] returns an interval for each rank that is a theorem about these numbers, and beside it what
-//! the theory says of generic a: as printed, and as corrected (docs/errata.md, E1 and E2).
+//! Given psi, a and b, [`certify`] returns a proven interval for each rank, together with what the theorems say about generic a,
+//! as printed and as corrected (docs/errata.md, E1 and E2).
 //!
 //! | psi | how | file |
 //! |---|---|---|
@@ -14,8 +15,19 @@
 //! | positive coefficients, a and b positive and distinct; exp | total positivity: no computation | [`exact`], [`analytic`] |
 //! | other analytic functions | upper bound from symmetry, lower bound from a verified inverse at p bits | [`analytic`] |
 //!
-//! Numbers are taken as the f64 they are: 0.1 is not a tenth. `a` is generic in the theorems and given here; a draw from a
-//! continuous law is generic with probability one, and whether this draw is, is what the certificate shows.
+//! Numbers are exactly the f64 they are: 0.1 is not a tenth. The theorems are about generic `a`. A draw from a continuous
+//! distribution is generic with probability one; the certificate is about the numbers at hand.
+//!
+//! ```
+//! use byrote::certify::rank::{Function, certify};
+//! use byrote::observe::Silent;
+//!
+//! // tanh is odd, so the columns of the contexts 1 and -1 are dependent whatever the weights.
+//! let tanh: Function = "tanh".parse()?;
+//! let found = certify(&tanh, &[0.3, 0.7], &[1.0, -1.0], &Silent)?;
+//! assert_eq!(found.rank.value(), Some(1));
+//! # Ok::<(), byrote::Error>(())
+//! ```
 //!
 //! Reference: L. Madden, C. Fox, C. Thrampoulidis, arXiv:2405.13718v1 (2024), Theorems 2 and 3. Verified inverses: S. M. Rump,
 //! "Verification methods: Rigorous results using floating-point arithmetic", Acta Numerica 19 (2010), section 10.
@@ -35,15 +47,15 @@ use crate::observe::{Observer, Stage};
 use crate::{Error, Result};
 use serde::Serialize;
 
-/// The most rows or columns.
+/// The largest number of rows or columns.
 pub const MOST: usize = 1024;
 
-/// Bounds on a rank, both proven.
+/// Proven bounds on a rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Interval {
-    /// It is at least this.
+    /// The rank is at least this.
     pub lower: usize,
-    /// It is at most this.
+    /// The rank is at most this.
     pub upper: usize,
 }
 
@@ -53,26 +65,26 @@ impl Interval {
         Self { lower: rank, upper: rank }
     }
 
-    /// The rank, where both bounds agree.
+    /// The rank, if both bounds agree.
     pub fn value(self) -> Option<usize> {
         (self.lower == self.upper).then_some(self.lower)
     }
 }
 
-/// What is proven of one matrix.
+/// What is proven about one matrix.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Certificate {
     /// The rank.
     pub rank: Interval,
     /// The Kruskal rank.
     pub kruskal: Interval,
-    /// No m weights at all, these or others, have a rank above this.
+    /// An upper bound on the rank for any m weights, these or others.
     pub rank_of_any_weights: usize,
-    /// What the rank rests on, in words.
+    /// How the rank is proven, in words.
     pub rank_by: String,
-    /// What the Kruskal rank rests on, in words.
+    /// How the Kruskal rank is proven, in words.
     pub kruskal_by: String,
-    /// Bits of the arithmetic that was needed, where it was not exact.
+    /// The precision of the arithmetic in bits, if it was not exact.
     pub bits: Option<usize>,
     /// What the theorems say.
     pub theorems: Theorems,
@@ -97,7 +109,7 @@ pub fn certify(psi: &Function, a: &[f64], b: &[f64], observer: &dyn Observer) ->
     if psi.is_exact() {
         return exact::certify(psi, a, b, theorems, observer);
     }
-    // The largest product is that of the largest factors.
+    // The largest product is the product of the largest factors.
     let largest = |v: &[f64]| v.iter().fold(0f64, |m, x| m.max(x.abs()));
     if !Dyadic::from(largest(a)).times(&Dyadic::from(largest(b))).is_moderate() {
         let message = format!("a product with an entry of b is above {LARGEST} in absolute value");

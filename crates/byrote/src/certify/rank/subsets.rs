@@ -2,10 +2,10 @@
 
 use super::Interval;
 
-/// How many subsets may be looked at.
+/// How many subsets may be examined.
 pub(super) type Budget = u64;
 
-/// Whether some columns are independent: a proof either way, or none.
+/// Whether some columns are independent: a proof of either, or neither.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
     Independent,

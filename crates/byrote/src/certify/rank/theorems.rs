@@ -1,4 +1,4 @@
-//! What the theorems say of generic a: as printed in madden2024, and as corrected.
+//! What the theorems say about generic a, as printed in madden2024 and as corrected.
 //!
 //! | | printed | corrected (docs/errata.md) |
 //! |---|---|---|
@@ -19,15 +19,15 @@ use serde::Serialize;
 /// What one theorem says.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Theorem {
-    /// The rank; `None` where the theorem says nothing.
+    /// The rank, or `None` if the theorem does not apply.
     pub rank: Option<Interval>,
     /// The Kruskal rank.
     pub kruskal: Option<Interval>,
-    /// Which theorem, and why it says nothing where it does not.
+    /// Which theorem, and why if it does not apply.
     pub place: String,
 }
 
-/// Both.
+/// The theorems in both versions.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Theorems {
     /// As corrected.
@@ -47,8 +47,8 @@ impl Theorems {
         };
         // The hypothesis as printed.
         let printed = |theorem: &str, value: usize| match (signs.zero, signs.repeated) {
-            (true, _) => says(None, format!("{theorem}: asks for b without 0")),
-            (_, true) => says(None, format!("{theorem}: asks for distinct b")),
+            (true, _) => says(None, format!("{theorem}: requires b without 0")),
+            (_, true) => says(None, format!("{theorem}: requires distinct b")),
             _ => says(Some(value), format!("{theorem}: b distinct, not 0")),
         };
         if let Some(exponents) = psi.exponents() {

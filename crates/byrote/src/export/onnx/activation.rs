@@ -1,7 +1,7 @@
 //! Activations as ONNX operators.
 //!
-//! ONNX Runtime's processor kernels for `Erf` and `Atan` exist in f32 only. In f64 these two, and GELU which needs the first,
-//! are composed of operators that exist, with the reductions and polynomials of [`crate::num::elementary`]: an absolute
+//! ONNX Runtime has CPU kernels for `Erf` and `Atan` in f32 only. In f64 these two, and GELU, which needs the first, are composed
+//! of other operators, with the reductions and polynomials of [`crate::num::elementary`]: an absolute
 //! error of a few units in the last place of 1 (GELU: of x).
 
 use super::graph::{Graph, Value};
@@ -81,7 +81,7 @@ impl Graph {
         self.op("Where", &[&negative, &opposite, y])
     }
 
-    /// |x|, at most where every tail is long zero, so that its square is finite.
+    /// |x|, limited to where every tail has long been zero, so that its square is finite.
     fn bounded(&mut self, x: &str) -> Value {
         let (size, bound) = (self.op("Abs", &[x]), self.scalar(1e4));
         self.op("Min", &[&size, &bound])

@@ -1,8 +1,8 @@
 //! A model as an ONNX file.
 //!
 //! Inputs `tokens` `[batch, length]` and `lengths` `[batch]`, both int64; output `logits` `[batch, d_vocab]`. Batch and length
-//! are free, up to `n_ctx`; a row's tokens from its length on are padding and may be any numbers. The graph is the
-//! formula at the head of [`crate::model::config`], a whole batch at once:
+//! are free, up to `n_ctx`; tokens beyond the length of a row are padding and may be any numbers. The graph evaluates the
+//! formula at the head of [`crate::model::config`] for a whole batch at once:
 //!
 //! ```text
 //! mask[b, s] = s < lengths[b]                                          tokens outside the mask read as token 0
@@ -10,14 +10,14 @@
 //! scores[b, h, s] = factor q[b, h] . k[b, h, s], -infinity outside     softmax over s; [batch, n_heads, 1, length]
 //! ```
 //!
-//! Weights keep the names and shapes of the model file; the metadata key `byrote` holds what it holds there: configuration,
-//! tokenizer, vocabulary. Operator set 13, so that old runtimes read it too. A file is one protocol buffer, which ends at two
-//! gigabytes: larger models are refused.
+//! Weights keep the names and shapes of the model file, and the metadata key `byrote` holds the same as there: configuration,
+//! tokenizer and vocabulary. The file uses operator set 13, so that old runtimes can read it. A protocol buffer is limited to
+//! two gigabytes; larger models are refused.
 //!
 //! | numbers | for | logits as ONNX Runtime computes them |
 //! |---|---|---|
-//! | f32 | models trained in f32 | within 1e-5 of the reference, by the largest logit |
-//! | f64 | built models and those trained in f64 | within 1e-9; operators that ONNX Runtime has in f32 only are composed (`activation.rs`) |
+//! | f32 | models trained in f32 | within 1e-5 of the reference, relative to the largest logit |
+//! | f64 | built models and those trained in f64 | within 1e-9; operators that ONNX Runtime supports in f32 only are composed of others (`activation.rs`) |
 
 mod activation;
 mod graph;
@@ -30,11 +30,11 @@ use graph::{Dimension, Graph, Value};
 pub use graph::{IR_VERSION, OPSET};
 pub use network::onnx_network;
 
-/// The most bytes of weights: what remains of two gigabytes when the graph and the vocabulary have had their part.
+/// The most bytes of weights: two gigabytes less a reserve for the graph.
 const MOST_BYTES: u64 = (1 << 31) - (1 << 24);
 
-/// The bytes of a model as an ONNX file with numbers of this precision. Writing a model that is stored in f64 in f32 is up to
-/// the caller ([`super::rounding_error`] measures the loss).
+/// The bytes of a model as an ONNX file with numbers of this precision. Whether a model stored in f64 may be written in f32 is
+/// up to the caller; [`super::rounding_error`] measures the loss.
 pub fn onnx(file: &ModelFile, precision: Precision) -> Result<Vec<u8>> {
     let model = &file.model;
     let size = match precision {
@@ -45,7 +45,7 @@ pub fn onnx(file: &ModelFile, precision: Precision) -> Result<Vec<u8>> {
     let metadata = file.metadata()?;
     if bytes + metadata.len() as u64 > MOST_BYTES {
         let message =
-            format!("{bytes} bytes of weights; an ONNX file without side files holds two gigabytes");
+            format!("the model has {bytes} bytes of weights, and an ONNX file holds at most two gigabytes");
         return Err(Error::setting("to", message));
     }
     let mut writer = Writer { graph: Graph::new(precision), model, config: model.config() };
@@ -60,14 +60,14 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// A tensor of the model, under its name; `None` where the model has no such tensor.
+    /// Adds a tensor of the model under its name, or returns `None` if the model has no such tensor.
     fn weight(&mut self, name: &str) -> Option<Value> {
         let tensor = self.model.tensors().iter().find(|t| t.name == name)?;
         let values = &self.model.parameters()[tensor.range.clone()];
         Some(self.graph.tensor(name, &tensor.shape, values))
     }
 
-    /// `x M`, plus a bias where the model has one.
+    /// `x M`, plus a bias if the model has one.
     fn affine(&mut self, x: &str, weight: &str, bias: &str) -> Value {
         let Some(weight) = self.weight(weight) else { return x.to_owned() };
         let product = self.graph.op("MatMul", &[x, &weight]);
@@ -82,7 +82,7 @@ impl Writer<'_> {
         let g = &mut self.graph;
         let tokens = g.input("tokens", &[Dimension::Free("batch"), Dimension::Free("length")]);
         let lengths = g.input("lengths", &[Dimension::Free("batch")]);
-        // 0, 1, ... length - 1, and which of them a row has.
+        // 0, 1, ... length - 1, and which of them belong to a row.
         let sizes = g.op("Shape", &[&tokens]);
         let [zero, one] = [0, 1].map(|i| g.index(i));
         let length = g.op("Gather", &[&sizes, &one]);
@@ -98,7 +98,7 @@ impl Writer<'_> {
         if let Some(positions) = self.model.positions() {
             let dimensions = [shape.n_ctx as usize, shape.d_model as usize];
             let table = self.graph.tensor("W_pos", &dimensions, positions);
-            // Looked up rather than cut, so that a row longer than n_ctx is an error.
+            // Looked up rather than sliced, so that a row longer than n_ctx is an error.
             let rows = self.graph.op("Gather", &[&table, &places]);
             x = self.graph.op("Add", &[&x, &rows]);
         }
@@ -128,7 +128,7 @@ impl Writer<'_> {
         self.graph.activation(self.config.shape.activation, &z)
     }
 
-    /// What the heads make of each row, `[batch, d_model]`.
+    /// The output of the attention for each row, `[batch, d_model]`.
     fn attention(&mut self, x: &str, x_last: &str, mask: &str) -> Value {
         let (first, second) = (self.graph.list(&[1]), self.graph.list(&[1, 2]));
         let all = self.graph.op("Unsqueeze", &[x, &first]); // [batch, 1, length, d_model]
@@ -142,7 +142,7 @@ impl Writer<'_> {
         let never = self.graph.scalar(f64::NEG_INFINITY);
         let mut scores = self.graph.op("Where", &[&mask, &scores, &never]);
         if self.config.scale_scores {
-            // Not beside the product: ONNX Runtime fuses a product and a constant factor, and keeps the factor in f32.
+            // Not next to the product: ONNX Runtime fuses a product with a constant factor and keeps the factor in f32.
             let factor = self.graph.scalar(self.config.score_factor());
             scores = self.graph.op("Mul", &[&scores, &factor]);
         }

@@ -1,15 +1,15 @@
 //! A network of many layers on vectors as an ONNX file.
 //!
 //! Input `inputs` `[batch, length, d_in]`, output `outputs` `[batch, length, d_out]`, both f64; batch and length are free, the
-//! length up to `n_ctx`. The graph is the formula at the head of [`crate::incontext::network`]. A layer that is repeated is
-//! written as often as it is applied, its weights once: ONNX Runtime has no loop in f64 that would be faster.
+//! length up to `n_ctx`. The graph evaluates the formula at the head of [`crate::incontext::network`]. A layer that is repeated
+//! is written once per repetition, with its weights stored once: a loop in ONNX Runtime would not be faster in f64.
 
 use super::graph::{Dimension, Graph, Value};
 use crate::incontext::{Attention, Layer, NetworkFile};
 use crate::model::{Activation, Precision};
 use crate::{Error, Result};
 
-/// The most layers, repetitions counted.
+/// The most layers, counting repetitions.
 const MOST_LAYERS: u64 = 5000;
 
 /// The bytes of a network as an ONNX file.
@@ -19,11 +19,14 @@ pub fn onnx_network(file: &NetworkFile) -> Result<Vec<u8>> {
     if network.depth() > MOST_LAYERS {
         return Err(Error::setting(
             "to",
-            format!("{} layers; an ONNX file holds them one by one, {MOST_LAYERS} at most", network.depth()),
+            format!(
+                "the network has {} layers, and an ONNX file can hold at most {MOST_LAYERS}",
+                network.depth()
+            ),
         ));
     }
     if 8 * network.parameters() as u64 > super::MOST_BYTES {
-        return Err(Error::setting("to", "an ONNX file without side files holds two gigabytes"));
+        return Err(Error::setting("to", "an ONNX file holds at most two gigabytes of weights"));
     }
     let g = &mut Graph::new(Precision::F64);
     let (batch, length) = (|| Dimension::Free("batch"), || Dimension::Free("length"));
@@ -40,7 +43,7 @@ pub fn onnx_network(file: &NetworkFile) -> Result<Vec<u8>> {
         g.tensor(name, &[m.len(), m.columns()], m.values())
     };
     let w_e = matrix(g, "W_E", &network.w_e);
-    // Looked up rather than cut, so that a sequence longer than n_ctx is an error.
+    // Looked up rather than sliced, so that a sequence longer than n_ctx is an error.
     let table = matrix(g, "W_pos", &network.w_pos);
     let positions = g.op("Gather", &[&table, &places]);
     let embedded = g.op("MatMul", &[&inputs, &w_e]);
@@ -87,7 +90,7 @@ impl Weights {
         let [q, k, v] = [w_q, w_k, w_v].map(|w| g.op("MatMul", &[&tokens, w])); // [batch, n_heads, length, ..]
         let k = g.transpose(&k, &[0, 1, 3, 2]);
         let scores = g.op("MatMul", &[&q, &k]);
-        // Before the exponential: a score of what comes later may be too large for one.
+        // Masked before the exponential, where a later score could overflow.
         let later = g.scalar(if layer.attention == Attention::Identity { 0.0 } else { f64::NEG_INFINITY });
         let known = g.op("Where", &[past, &scores, &later]);
         let weights = match layer.attention {
