@@ -174,6 +174,6 @@ mod tests {
         let table = Table::new("bounds", [Column::left("key"), Column::right("contexts").unit("1")]);
         assert!(table.clone().row(["a", "1"]).check().is_ok());
         let error = table.row(["a"]).check().unwrap_err();
-        assert_eq!(error.to_string(), "report: table \"bounds\", row 1: 1 cells for 2 columns");
+        assert_eq!(error.to_string(), "page: table \"bounds\", row 1: 1 cells for 2 columns");
     }
 }
