@@ -136,7 +136,7 @@ fn some_labels(file: &ExactFile) -> String {
 /// `byrote predict`.
 pub fn predict(args: &PredictCommand, common: &Common) -> Result<ExitCode> {
     let file = ExactFile::load(&args.model)?;
-    if args.corpus.is_given() {
+    if args.corpus.spec.is_given() {
         let message = "beside a corpus only `byrote eval` compares exact networks";
         return Err(Error::setting("paths", message));
     }
@@ -190,6 +190,7 @@ pub fn predict(args: &PredictCommand, common: &Common) -> Result<ExitCode> {
 
 /// `byrote eval`.
 pub fn evaluate(args: &EvalCommand, common: &Common) -> Result<ExitCode> {
+    args.corpus.check([args.model.as_path()], [])?;
     let file = ExactFile::load(&args.model)?;
     let started = Instant::now();
     let (found, floor) = match &file.labels {
@@ -223,8 +224,11 @@ pub fn evaluate(args: &EvalCommand, common: &Common) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let share = |n: u64, of: u64| format!("{:.2}%", 100.0 * n as f64 / of.max(1) as f64);
-    let mut out =
-        format!("{}: an exact network of {}\n\n", args.corpus.title(), parameters_text(&file.parameters()));
+    let mut out = format!(
+        "{}: an exact network of {}\n\n",
+        args.corpus.spec.title(),
+        parameters_text(&file.parameters())
+    );
     let mut table = Table::new(&["contexts", &thousands(found.contexts), ""], &[0, 2]);
     let rows = [
         (
@@ -247,7 +251,7 @@ pub fn evaluate(args: &EvalCommand, common: &Common) -> Result<ExitCode> {
 /// Evaluates a network on labelled sequences.
 fn on_labelled(args: &EvalCommand, common: &Common, file: &ExactFile) -> Result<exact::ExactEvaluation> {
     let data = labelled(args, common, file)?;
-    exact::evaluate_labelled(file, &data).map_err(|e| match (e, args.corpus.paths.first()) {
+    exact::evaluate_labelled(file, &data).map_err(|e| match (e, args.corpus.spec.paths.first()) {
         (Error::Setting { name: "tokens", message }, Some(path)) => Error::format(path, message),
         (Error::Setting { name: "tokens", message }, None) => Error::setting("random", message),
         (other, _) => other,
@@ -258,18 +262,18 @@ fn on_labelled(args: &EvalCommand, common: &Common, file: &ExactFile) -> Result<
 fn labelled(args: &EvalCommand, common: &Common, file: &ExactFile) -> Result<Labelled> {
     let task = &file.model.task;
     let switches = Switches { goal: task.goal, attention: task.attention, padded: false };
-    if let (Labels::Tokens(_), Some(_)) = (&file.labels, args.corpus.random)
-        && let Source::Random(associations) = args.corpus.source(common)?
+    if let (Labels::Tokens(_), Some(_)) = (&file.labels, args.corpus.spec.random)
+        && let Source::Random(associations) = args.corpus.seeded(common).resolve()?.0
     {
         return random_positions(&associations, common.seed, switches);
     }
-    let [path] = &args.corpus.paths[..] else {
+    let [path] = &args.corpus.spec.paths[..] else {
         let message = "this network was built from labelled sequences: name one file of them, .jsonl or .tsv";
         return Err(Error::setting("paths", message));
     };
     let choice = match file.tokenizer.as_str() {
         "ids" => Default::default(),
-        name => args.corpus.tokenizer.clone().or_else(|| name.parse().ok()).unwrap_or_default(),
+        name => args.corpus.spec.tokenizer.clone().or_else(|| name.parse().ok()).unwrap_or_default(),
     };
     pairs::read(path, switches, &choice)
 }

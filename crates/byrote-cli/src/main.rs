@@ -7,11 +7,12 @@
 
 mod args;
 mod commands;
-mod corpus_args;
 mod exact;
+mod input;
 mod interrupt;
-mod model_args;
+mod memory;
 mod model_kind;
+mod paths;
 mod progress;
 mod reporting;
 mod spelling;

@@ -9,7 +9,7 @@
 //! The layers point one way, kept by a test: a module uses only itself and modules further left.
 //!
 //! ```text
-//! units < bibliography, error < observe, foreign < num, input, output < corpus < model < bounds < train < evaluate
+//! units < bibliography, error < observe, foreign, setting < num, input, output < corpus < model < bounds < train < evaluate
 //!   < construct, incontext < certify < export < lab, fit < report < fuzzing
 //! ```
 //!
@@ -36,6 +36,7 @@ mod num;
 pub mod observe;
 pub mod output;
 pub mod report;
+pub mod setting;
 pub mod train;
 pub mod units;
 

@@ -4,14 +4,12 @@ use crate::args::Common;
 use crate::commands::bounds_text::Text;
 use crate::commands::corpus::as_json;
 use crate::commands::eval;
-use crate::corpus_args::CorpusArgs;
-use crate::model_args::ShapeArgs;
+use crate::input::CorpusInput;
 use crate::progress::Terminal;
 use crate::ui::{self, Table, thousands};
-use byrote::bounds::{self, CorpusFacts, Situation, families};
+use byrote::bounds::{self, CorpusFacts, Situation, SizeSpec, families};
 use byrote::construct::dana2024::{Effort, Encoder, Theorem2, theorem2};
-use byrote::corpus::Corpus;
-use byrote::model::Shape;
+use byrote::corpus::{Corpus, Window};
 use byrote::observe::Observer;
 use byrote::output::OutputFile;
 use byrote::report::bounds_figure::capacity;
@@ -37,9 +35,9 @@ const SMOOTHING: Nats = Nats(5e-5);
 #[derive(Debug, Args)]
 pub struct BoundsCommand {
     #[command(flatten)]
-    pub corpus: CorpusArgs,
+    pub corpus: CorpusInput,
     #[command(flatten)]
-    pub model: SizeArgs,
+    pub model: SizeSpec,
     /// Plot contexts against parameters; FILE ends in .svg or .png; may be given more than once
     #[arg(long, value_name = "FILE")]
     pub plot: Vec<PathBuf>,
@@ -49,58 +47,30 @@ pub struct BoundsCommand {
     pub encoder: Vec<u64>,
 }
 
-#[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Model")]
-pub struct SizeArgs {
-    #[command(flatten)]
-    pub shape: ShapeArgs,
-    /// Instead of a shape: a model of any kind with K parameters
-    #[arg(long, value_name = "K",
-          conflicts_with_all = ["d_model", "n_heads", "d_head", "d_mlp", "activation", "mixer"])]
-    pub parameters: Option<u64>,
-    /// Bits per parameter, for the bounds that count bits
-    #[arg(long, value_name = "B", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
-    pub bits_per_parameter: u32,
-    /// Arithmetic operations per prediction, for the bound that counts them
-    #[arg(long, allow_negative_numbers = true, value_name = "T")]
-    pub operations: Option<u64>,
-}
-
-impl SizeArgs {
-    /// The shape that was given, with defaults for the rest; `None` where nothing was given.
-    fn shape(&self, d_vocab: Option<u64>, n_ctx: u64) -> Result<Option<Shape>> {
-        if self.shape.is_empty() {
-            return Ok(None);
-        }
-        let d_vocab = d_vocab.ok_or_else(|| {
-            Error::setting(
-                "d_vocab",
-                "a shape needs the size of its vocabulary, or a corpus (--builtin 1000)",
-            )
-        })?;
-        self.shape.shape(d_vocab, n_ctx, 4, 0).checked().map(Some)
-    }
-}
-
 pub fn run(args: &BoundsCommand, common: &Common) -> Result<ExitCode> {
     for path in &args.plot {
         PlotFormat::of(path)?;
     }
-    let model_only =
-        args.model.parameters.is_some() || args.model.shape(Some(1), 1).is_ok_and(|s| s.is_some());
+    args.model.check()?;
+    let model_only = args.model.parameters.is_some() || args.model.has_shape();
+    // `d_vocab` is that of random sequences if there are any, otherwise of the model.
+    let typed = args.corpus.spec.d_vocab.filter(|_| args.corpus.spec.random.is_none());
+    if typed == Some(0) {
+        return Err(Error::setting("d_vocab", "must be at least 1 (got 0)"));
+    }
+    let mut input = args.corpus.clone();
+    if typed.is_some() {
+        input.spec.d_vocab = None;
+    }
+    input.check([], args.plot.iter().map(|path| ("plot", path.as_path())))?;
     let searches = !args.encoder.is_empty();
-    let corpus = match args.corpus.is_given() || !model_only || searches {
-        true => Some(args.corpus.read(common, searches)?),
+    let corpus = match args.corpus.spec.is_given() || !model_only || searches {
+        true => Some(input.read(common, searches)?),
         false => None,
     };
     let summary = corpus.as_ref().map(|c| &c.summary);
-    // --d-vocab belongs to the random corpus where there is one, otherwise to the model.
-    let typed = args.corpus.d_vocab.filter(|_| args.corpus.random.is_none());
-    if typed == Some(0) {
-        return Err(Error::setting("d_vocab", "0 tokens; at least 1"));
-    }
-    // As given, else that of the corpus (summaries carry their own), else the default.
-    let n_ctx = args.corpus.n_ctx.or(summary.map(|s| s.n_ctx)).unwrap_or(args.corpus.options().window.n_ctx);
+    // As given, else that of the corpus (summaries have their own), else the default.
+    let n_ctx = args.corpus.spec.n_ctx.or(summary.map(|s| s.n_ctx)).unwrap_or(Window::default().n_ctx);
     let n_ctx = u64::from(n_ctx);
     let situation = Situation {
         corpus: summary.map(CorpusFacts::from),
@@ -123,7 +93,7 @@ pub fn run(args: &BoundsCommand, common: &Common) -> Result<ExitCode> {
         }
         _ => Vec::new(),
     };
-    draw(&args.plot, &situation, &args.corpus.title())?;
+    draw(&args.plot, &situation, &args.corpus.spec.title())?;
     if common.json {
         ui::print_json(&json!({
             "corpus": summary.map(as_json),
@@ -136,7 +106,7 @@ pub fn run(args: &BoundsCommand, common: &Common) -> Result<ExitCode> {
             "encoders": encoders,
         }))?;
     } else {
-        let title = args.corpus.title();
+        let title = args.corpus.spec.title();
         let text = Text {
             situation: &situation,
             title: &title,

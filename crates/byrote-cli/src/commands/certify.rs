@@ -2,7 +2,7 @@
 
 use crate::args::Common;
 use crate::commands::eval;
-use crate::corpus_args::CorpusArgs;
+use crate::input::CorpusInput;
 use crate::model_kind::ModelKind;
 use crate::progress::Terminal;
 use crate::ui::{self, Table, thousands};
@@ -31,10 +31,11 @@ pub struct CertifyCommand {
     #[arg(value_name = "MODEL")]
     pub model: PathBuf,
     #[command(flatten)]
-    pub corpus: CorpusArgs,
+    pub corpus: CorpusInput,
 }
 
 pub fn run(args: &CertifyCommand, common: &Common) -> Result<ExitCode> {
+    args.corpus.check([args.model.as_path()], [])?;
     let exact = "`byrote eval` runs it without rounding, so what it counts is proven";
     ModelKind::expect_tensors(&args.model, exact)?;
     let file = ModelFile::load(&args.model)?;
@@ -53,7 +54,7 @@ pub fn run(args: &CertifyCommand, common: &Common) -> Result<ExitCode> {
         object["seconds"] = json!(seconds);
         ui::print_json(&object)?;
     } else {
-        ui::print(&human(&args.corpus.title(), &file, &problem, &found, seconds))?;
+        ui::print(&human(&args.corpus.spec.title(), &file, &problem, &found, seconds))?;
     }
     Ok(match found.verdict {
         Verdict::Certified => ExitCode::SUCCESS,

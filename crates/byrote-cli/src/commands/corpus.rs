@@ -1,12 +1,12 @@
 //! `byrote corpus`: contexts and floor.
 
 use crate::args::Common;
-use crate::corpus_args::{BUILTIN_DOCUMENTS, CorpusArgs};
+use crate::input::CorpusInput;
 use crate::interrupt;
 use crate::spelling;
 use crate::ui::{self, Table, thousands, thousands_f64};
-use byrote::corpus::Summary;
 use byrote::corpus::builtin::Stories;
+use byrote::corpus::{CorpusSpec, Summary};
 use byrote::output::{OutputFile, csv_text};
 use byrote::units::Nats;
 use byrote::{Error, Result};
@@ -29,7 +29,7 @@ pub const EXAMPLES: &str = "Examples:
 #[derive(Debug, Args)]
 pub struct CorpusCommand {
     #[command(flatten)]
-    pub corpus: CorpusArgs,
+    pub corpus: CorpusInput,
     /// Print the table of context lengths as CSV
     #[arg(long, conflicts_with = "json")]
     pub csv: bool,
@@ -39,12 +39,10 @@ pub struct CorpusCommand {
 }
 
 pub fn run(args: &CorpusCommand, common: &Common) -> Result<ExitCode> {
-    if args.corpus.d_vocab.is_some() && args.corpus.random.is_none() {
-        return Err(Error::setting("d_vocab", "has a meaning for --random only"));
-    }
+    args.corpus.check([], args.write.as_deref().map(|path| ("write", path)))?;
     let written = match &args.write {
         Some(path) => {
-            let documents = args.corpus.builtin.unwrap_or(BUILTIN_DOCUMENTS);
+            let documents = args.corpus.spec.builtin.unwrap_or(CorpusSpec::BUILTIN_DOCUMENTS);
             Some((path, write_stories(path, documents, common.seed)?))
         }
         None => None,
@@ -60,7 +58,7 @@ pub fn run(args: &CorpusCommand, common: &Common) -> Result<ExitCode> {
     } else if args.csv {
         ui::print(&csv(summary))?;
     } else {
-        ui::print(&human(&args.corpus.title(), summary))?;
+        ui::print(&human(&args.corpus.spec.title(), summary))?;
     }
     if let Some((path, bytes)) = written {
         ui::note(common.quiet, &format!("wrote {} ({} bytes)", path.display(), thousands(bytes)));

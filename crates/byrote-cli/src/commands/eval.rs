@@ -1,8 +1,8 @@
 //! `byrote eval`: how well a model knows a corpus.
 
 use crate::args::Common;
-use crate::corpus_args::CorpusArgs;
 use crate::exact;
+use crate::input::CorpusInput;
 use crate::model_kind::ModelKind;
 use crate::ui::{self, Table, thousands, thousands_f64};
 use byrote::corpus::{Alphabet, Corpus, Key, TokenizerChoice, Vocabulary};
@@ -29,7 +29,7 @@ pub struct EvalCommand {
     #[arg(value_name = "MODEL")]
     pub model: PathBuf,
     #[command(flatten)]
-    pub corpus: CorpusArgs,
+    pub corpus: CorpusInput,
     /// A distribution is memorized where its KL is at most this many nats
     #[arg(long, allow_negative_numbers = true, value_name = "NATS", default_value_t = 1e-3)]
     pub tol: f64,
@@ -43,6 +43,7 @@ pub fn run(args: &EvalCommand, common: &Common) -> Result<ExitCode> {
         return exact::evaluate(args, common);
     }
     let file = ModelFile::load(&args.model)?;
+    args.corpus.check([args.model.as_path()], [])?;
     let corpus = as_the_model_reads(&args.corpus, &file)?.read(common, true)?;
     let problem = problem_for(&file, &corpus)?;
     let started = Instant::now();
@@ -55,24 +56,24 @@ pub fn run(args: &EvalCommand, common: &Common) -> Result<ExitCode> {
         object["seconds"] = json!(seconds);
         ui::print_json(&object)?;
     } else {
-        ui::print(&human(&args.corpus.title(), &file, &problem, &found))?;
+        ui::print(&human(&args.corpus.spec.title(), &file, &problem, &found))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// The corpus options with the model's tokenizer and window where none are typed.
-pub fn as_the_model_reads(typed: &CorpusArgs, file: &ModelFile) -> Result<CorpusArgs> {
+pub fn as_the_model_reads(typed: &CorpusInput, file: &ModelFile) -> Result<CorpusInput> {
     as_read_with(typed, &file.tokenizer, &file.vocabulary, file.model.config().shape.n_ctx)
 }
 
 /// The same for a model of any kind, which reads contexts of at most `longest` tokens.
 pub fn as_read_with(
-    typed: &CorpusArgs,
+    typed: &CorpusInput,
     tokenizer: &str,
     vocabulary: &Vocabulary,
     longest: u64,
-) -> Result<CorpusArgs> {
-    let mut args = typed.clone();
+) -> Result<CorpusInput> {
+    let mut args = typed.spec.clone();
     let reads_text = args.random.is_none() && args.merge.is_empty();
     if reads_text && args.tokenizer.is_none() {
         args.tokenizer = match tokenizer {
@@ -95,13 +96,13 @@ pub fn as_read_with(
     if let Some(typed) = args.n_ctx.filter(|&t| u64::from(t) > longest) {
         return Err(Error::setting(
             "n_ctx",
-            format!("{typed}; the model reads contexts of at most {longest}"),
+            format!("must be at most {longest}, the longest context of the model (got {typed})"),
         ));
     }
     if reads_text && args.n_ctx.is_none() {
         args.n_ctx = u32::try_from(longest).ok();
     }
-    Ok(args)
+    Ok(typed.with(args))
 }
 
 /// The problem of a corpus in its own ids.
@@ -111,7 +112,7 @@ pub fn problem_of(corpus: &Corpus) -> Result<Problem> {
             let names = corpus.vocabulary.fingerprint();
             Ok(Problem { names, ..Problem::new(contexts, corpus.summary.floor_nats) })
         }
-        _ => Err(Error::EmptyCorpus { message: "no context is followed by a token; where every document is a single word, --tokenizer char reads letters".into() }),
+        _ => Err(Error::EmptyCorpus { message: "no context is followed by a token; if every document is a single word, `tokenizer = char` reads characters".into() }),
     }
 }
 

@@ -2,8 +2,8 @@
 
 use crate::args::Common;
 use crate::commands::eval;
-use crate::corpus_args::CorpusArgs;
 use crate::exact;
+use crate::input::CorpusInput;
 use crate::model_kind::ModelKind;
 use crate::ui::{self, Table};
 use byrote::corpus::tokenizer::unknown_token;
@@ -31,7 +31,7 @@ pub struct PredictCommand {
     #[arg(value_name = "TEXT", allow_hyphen_values = true)]
     pub text: String,
     #[command(flatten)]
-    pub corpus: CorpusArgs,
+    pub corpus: CorpusInput,
     /// Read TEXT as token ids of the model's vocabulary, separated by spaces or commas
     #[arg(long)]
     pub ids: bool,
@@ -41,6 +41,7 @@ pub struct PredictCommand {
 }
 
 pub fn run(args: &PredictCommand, common: &Common) -> Result<ExitCode> {
+    args.corpus.check([args.model.as_path()], [])?;
     if ModelKind::of(&args.model)? == ModelKind::Exact {
         return exact::predict(args, common);
     }
@@ -58,7 +59,7 @@ pub fn run(args: &PredictCommand, common: &Common) -> Result<ExitCode> {
     if probabilities.iter().any(|p| !p.is_finite()) {
         return Err(Error::setting("model", "the logits are not finite because the weights are too large"));
     }
-    let own = match args.corpus.is_given() {
+    let own = match args.corpus.spec.is_given() {
         true => Some(own_distribution(args, common, &file, &tokens)?),
         false => None,
     };
@@ -134,7 +135,7 @@ pub fn tokens(args: &PredictCommand, tokenizer: &str, vocabulary: &Vocabulary) -
             None => Ok(ids),
         };
     }
-    let choice = match (&args.corpus.tokenizer, tokenizer) {
+    let choice = match (&args.corpus.spec.tokenizer, tokenizer) {
         (Some(typed), _) => Some(typed.clone()),
         (None, "ids") => None,
         (None, name @ ("byte" | "char" | "whitespace" | "wordpunct")) => name.parse::<TokenizerChoice>().ok(),

@@ -4,8 +4,9 @@ use crate::args::Common;
 use crate::commands::eval;
 use crate::commands::reproduce::sander2024::{errors, sequences};
 use crate::commands::sweep::{SweepArgs, execute_plan, exit_code};
-use crate::corpus_args::{BUILTIN_DOCUMENTS, CorpusArgs, free_memory};
+use crate::input::CorpusInput;
 use crate::interrupt;
+use crate::memory;
 use crate::progress::Terminal;
 use crate::reporting::{command_line, write_page};
 use crate::ui::{self, thousands};
@@ -16,11 +17,12 @@ use byrote::evaluate::evaluate;
 use byrote::incontext::{Attention, Kernel, Map, Method, Sequence, Task, predict};
 use byrote::lab::corpora::Material;
 use byrote::lab::directory::lock;
-use byrote::lab::{Corpora, CorpusSpec, Job, ModelSpec, Plan, Record, TrainingSpec};
-use byrote::model::{Activation, Counting, Model, ModelFile};
+use byrote::lab::{Corpora, Job, Plan, Record};
+use byrote::model::{Activation, Counting, Model, ModelFile, ModelSpec};
 use byrote::output::OutputFile;
 use byrote::report::incontext_figure::Series;
 use byrote::report::study_page::{Built, BuiltOutcome, Certificate, Part, Study, Trained, WorstContext};
+use byrote::train::TrainSpec;
 use byrote::units::Nats;
 use byrote::{Error, Result};
 use clap::Args;
@@ -41,7 +43,7 @@ takes all of them.";
 #[derive(Debug, Args)]
 pub struct StudyCommand {
     #[command(flatten)]
-    pub corpus: CorpusArgs,
+    pub corpus: CorpusInput,
     #[command(flatten)]
     pub study: StudyArgs,
 }
@@ -114,10 +116,11 @@ pub fn run(args: &StudyCommand, common: &Common) -> Result<ExitCode> {
     let say = |words: &str| ui::note(common.quiet, words);
     let scale = args.study.scale();
 
-    say(&format!("reading {}", args.corpus.title()));
+    say(&format!("reading {}", args.corpus.spec.title()));
     // Standard input goes to a file of the study, which is held from then on; otherwise nothing is written for a text that
     // cannot be read.
-    let from_stdin = args.corpus.paths.iter().any(|p| p.as_os_str() == "-");
+    args.corpus.check([], [])?;
+    let from_stdin = args.corpus.spec.reads_standard_input();
     let held = if from_stdin { Some(hold(out)?) } else { None };
     let whole = if from_stdin { spool(&args.corpus, out)? } else { args.corpus.clone() };
     let (corpus_args, summary) = read_whole(&whole, common, &say)?;
@@ -141,12 +144,12 @@ pub fn run(args: &StudyCommand, common: &Common) -> Result<ExitCode> {
         ));
     }
 
-    let max_memory = args.corpus.max_memory.unwrap_or_else(|| free_memory().map_or(8 << 30, |free| free / 2));
+    let max_memory = memory::for_matrices(args.corpus.spec.max_memory);
     let built = build(&part, max_memory, common, &say)?;
     if interrupt::asked() {
         return interrupted(common);
     }
-    let plan = plan(&part_args, &part, common, &scale, &facts);
+    let plan = plan(&part_args, common, &scale, &facts);
     let corpora = Corpora::one(&plan.jobs[0].corpus, part);
     let n = plan.jobs.len();
     say(&format!("training {n} width{}", if n == 1 { "" } else { "s" }));
@@ -173,7 +176,7 @@ pub fn run(args: &StudyCommand, common: &Common) -> Result<ExitCode> {
     let worst = worst(&trained, material);
 
     let study = Study {
-        title: args.corpus.title(),
+        title: args.corpus.spec.title(),
         summary,
         part: facts,
         built,
@@ -263,14 +266,14 @@ fn hold(out: &Path) -> Result<File> {
 }
 
 /// Standard input, written to a file of the study: it is read more than once.
-fn spool(args: &CorpusArgs, out: &Path) -> Result<CorpusArgs> {
+fn spool(args: &CorpusInput, out: &Path) -> Result<CorpusInput> {
     let path = out.join("stdin.txt");
     interrupt::clean_up_beside(&path);
     let mut file = OutputFile::create(&path)?;
     std::io::copy(&mut std::io::stdin().lock(), &mut file).map_err(|e| Error::io(&path, "write", e))?;
     file.commit()?;
     let mut spooled = args.clone();
-    for given in spooled.paths.iter_mut().filter(|p| p.as_os_str() == "-") {
+    for given in spooled.spec.paths.iter_mut().filter(|p| p.as_os_str() == "-") {
         given.clone_from(&path);
     }
     Ok(spooled)
@@ -278,14 +281,14 @@ fn spool(args: &CorpusArgs, out: &Path) -> Result<CorpusArgs> {
 
 /// The figures of the whole corpus. A list of words has no contexts by words; it has by letters, and that is what its user
 /// means.
-fn read_whole(args: &CorpusArgs, common: &Common, say: &dyn Fn(&str)) -> Result<(CorpusArgs, Summary)> {
+fn read_whole(args: &CorpusInput, common: &Common, say: &dyn Fn(&str)) -> Result<(CorpusInput, Summary)> {
     let summary = args.read(common, false)?.summary;
-    let from_stdin = args.paths.iter().any(|p| p.as_os_str() == "-");
-    if summary.contexts > 0 || args.tokenizer.is_some() || args.paths.is_empty() || from_stdin {
+    let from_stdin = args.spec.reads_standard_input();
+    if summary.contexts > 0 || args.spec.tokenizer.is_some() || args.spec.paths.is_empty() || from_stdin {
         return Ok((args.clone(), summary));
     }
     let mut letters = args.clone();
-    letters.tokenizer = Some(TokenizerChoice::Char);
+    letters.spec.tokenizer = Some(TokenizerChoice::Char);
     match letters.read(common, false) {
         Ok(corpus) if corpus.summary.contexts > 0 => {
             say("every document is one word: reading characters (--tokenizer char)");
@@ -297,21 +300,21 @@ fn read_whole(args: &CorpusArgs, common: &Common, say: &dyn Fn(&str)) -> Result<
 
 /// The first documents that the scale allows, with the options that read them.
 fn part_that_fits(
-    args: &CorpusArgs,
+    args: &CorpusInput,
     common: &Common,
     whole: &Summary,
     scale: &Scale,
-) -> Result<(CorpusArgs, Material)> {
+) -> Result<(CorpusInput, Material)> {
     // Where memory is limited, so many contexts that their dense system fits.
-    let held = args.max_memory.map_or(u64::MAX, |bytes| (bytes / BYTES_OF_A_PAIR).isqrt());
+    let held = args.spec.max_memory.map_or(u64::MAX, |bytes| (bytes / BYTES_OF_A_PAIR).isqrt());
     let most = scale.contexts.min(held.max(1));
     let fits = |s: &Summary| s.contexts <= most && s.contexts.saturating_mul(s.d_vocab) <= scale.work;
     // The lists and summaries that were asked for are of the whole, and written by now.
-    let args = &CorpusArgs { save: None, list: None, ..args.clone() };
+    let args = &CorpusInput::only(args.spec.clone());
     if fits(whole) {
         return Ok((args.clone(), Material::new(args.read(common, true)?)?));
     }
-    if !args.merge.is_empty() {
+    if !args.spec.merge.is_empty() {
         let message = "summaries cannot be read in part; give files, or --full";
         return Err(Error::setting("paths", message));
     }
@@ -320,24 +323,13 @@ fn part_that_fits(
         .min((scale.work as f64 / (whole.contexts as f64 * whole.d_vocab as f64)).sqrt());
     let mut documents = ((whole.documents as f64 * share * 1.5) as u64).clamp(1, whole.documents);
     loop {
-        let part = limited(args, documents);
+        let part = CorpusInput::only(args.spec.first_documents(documents));
         let corpus: Corpus = part.read(common, true)?;
         if fits(&corpus.summary) || documents == 1 {
             return Ok((part, Material::new(corpus)?));
         }
         documents = (documents * 3 / 4).max(1);
     }
-}
-
-/// The same corpus, of so many documents.
-fn limited(args: &CorpusArgs, documents: u64) -> CorpusArgs {
-    let mut part = args.clone();
-    match (part.random, part.paths.is_empty()) {
-        (Some(_), _) => part.random = Some(documents as usize),
-        (None, true) => part.builtin = Some(documents.min(args.builtin.unwrap_or(BUILTIN_DOCUMENTS))),
-        (None, false) => part.limit = Some(documents),
-    }
-    part
 }
 
 /// Closed-form models of the part, each certified.
@@ -451,20 +443,13 @@ fn in_context(common: &Common, say: &dyn Fn(&str)) -> Result<Vec<Series>> {
 }
 
 /// Widths to train; the corpus is the one that was read.
-fn plan(args: &CorpusArgs, material: &Material, common: &Common, scale: &Scale, part: &Part) -> Plan {
-    // What a plan can say of the corpus, and the rest in the words of the command line; its hash is of what was read.
-    let corpus = CorpusSpec {
-        path: args.paths.first().cloned(),
-        documents: Some(part.documents),
-        tokenizer: material.tokenizer.clone(),
-        n_ctx: u32::try_from(material.n_ctx).ok(),
-        exact_length: args.exact_length,
-        contexts: args.contexts.map(|c| c.name().to_owned()),
-        seed: common.seed,
-        read_as: Some(args.in_words()),
-        ..CorpusSpec::default()
+fn plan(args: &CorpusInput, common: &Common, scale: &Scale, part: &Part) -> Plan {
+    let spec = args.seeded(common);
+    let corpus = match part.is_all || !spec.merge.is_empty() {
+        true => spec,
+        false => spec.first_documents(part.documents),
     };
-    let training = TrainingSpec { steps: Some(scale.steps), ..TrainingSpec::default() };
+    let training = TrainSpec::default().steps(scale.steps);
     let jobs = scale
         .widths
         .iter()
@@ -472,8 +457,8 @@ fn plan(args: &CorpusArgs, material: &Material, common: &Common, scale: &Scale, 
         .filter(|&&m| m < 2 * part.contexts || m == scale.widths[0])
         .map(|&m| Job {
             corpus: corpus.clone(),
-            model: ModelSpec { d_mlp: Some(m), ..ModelSpec::default() },
-            training: training.clone(),
+            model: ModelSpec::default().d_mlp(m),
+            training,
             seed: common.seed,
         })
         .collect();

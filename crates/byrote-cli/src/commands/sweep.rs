@@ -7,8 +7,8 @@ use crate::progress::Terminal;
 use crate::reporting::{command_line, write_page};
 use crate::ui::{self, Table, thousands, thousands_f64};
 use byrote::lab::run::Manner;
-use byrote::lab::{Corpora, Directory, Job, Outcome, Plan, Record, Row, TrainingSpec, run};
-use byrote::train::Method;
+use byrote::lab::{Corpora, Directory, Job, Outcome, Plan, Record, Row, run};
+use byrote::train::{Method, TrainSpec};
 use byrote::{Error, Result};
 use clap::Args;
 use serde_json::json;
@@ -119,7 +119,10 @@ pub fn execute_plan(
     common: &Common,
 ) -> Result<(Outcome, Vec<Row>)> {
     if args.checkpoint_every.is_nan() || args.checkpoint_every < 0.0 {
-        return Err(Error::setting("checkpoint_every", "a number of seconds from 0"));
+        return Err(Error::setting(
+            "checkpoint_every",
+            format!("must be at least 0 seconds (got {})", args.checkpoint_every),
+        ));
     }
     let mut directory = Directory::open(out, plan, corpora)?;
     interrupt::clean_up_beside(&out.join("results.csv"));
@@ -160,8 +163,8 @@ const STEPS: f64 = 1500.0;
 /// An estimate, in seconds, of what a job takes with all threads.
 pub fn estimate(job: &Job, corpora: &Corpora) -> f64 {
     let material = corpora.of(job);
-    let Ok(config) = job.model.config(material.d_vocab, material.n_ctx) else { return 0.0 };
-    let TrainingSpec { optimizer, steps, stall, .. } = job.training;
+    let Ok(config) = job.model.resolve(material.d_vocab, material.n_ctx) else { return 0.0 };
+    let TrainSpec { optimizer, steps, stall, .. } = job.training;
     let given = steps.unwrap_or(optimizer.default_steps()) as f64;
     // Adam, and what does not look whether it stalls, take what they are given.
     let steps = if optimizer == Method::Lbfgs && stall > 0.0 { given.min(STEPS) } else { given };
@@ -178,7 +181,7 @@ fn dry_run(plan: &Plan, corpora: &Corpora, common: &Common) -> Result<ExitCode> 
         .iter()
         .map(|job| {
             let material = corpora.of(job);
-            let config = job.model.config(material.d_vocab, material.n_ctx);
+            let config = job.model.resolve(material.d_vocab, material.n_ctx);
             let error = config.as_ref().err().map(ToString::to_string);
             let parameters = config.map_or(0, |c| c.n_parameters());
             (job, job.id(&material.problem), material, parameters, estimate(job, corpora), error)
@@ -204,8 +207,8 @@ fn dry_run(plan: &Plan, corpora: &Corpora, common: &Common) -> Result<ExitCode> 
             id.clone(),
             thousands(material.documents),
             thousands(material.problem.len() as u64),
-            job.model.preset.to_string(),
-            job.model.d_model.to_string(),
+            job.model.preset.unwrap_or_default().to_string(),
+            job.model.width().to_string(),
             job.model.d_mlp.map_or(String::new(), thousands),
             error.clone().unwrap_or_else(|| thousands(*parameters as u64)),
             job.seed.to_string(),
@@ -248,7 +251,7 @@ fn human(plan: &Plan, rows: &[Row], outcome: &Outcome) -> String {
         table.row(vec![
             thousands(row.documents),
             thousands(row.contexts),
-            row.settings.model.d_model.to_string(),
+            row.settings.model.width().to_string(),
             thousands(row.d_mlp),
             thousands(row.parameters),
             row.settings.seed.to_string(),

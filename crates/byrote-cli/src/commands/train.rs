@@ -2,22 +2,20 @@
 
 use crate::args::Common;
 use crate::commands::eval;
-use crate::corpus_args::{CorpusArgs, free_memory};
+use crate::input::CorpusInput;
 use crate::interrupt;
-use crate::model_args::ModelArgs;
+use crate::memory;
 use crate::model_kind::ModelKind;
 use crate::progress::Terminal;
 use crate::ui::{self, Table, thousands, thousands_f64};
 use byrote::corpus::Corpus;
 use byrote::evaluate::{Evaluation, evaluate};
-use byrote::model::{Config, Model, ModelFile, Precision};
+use byrote::model::{Config, Model, ModelFile, ModelSpec, Precision};
 use byrote::output::OutputFile;
-use byrote::train::{
-    Checkpoint, Limits, Method, Problem, Sampling, Saver, Schedule, Settings, Stall, Stop, Trained, Trainer,
-};
+use byrote::train::{Checkpoint, Method, Problem, Saver, Settings, Stop, TrainSpec, Trainer};
 use byrote::units::Nats;
 use byrote::{Error, Result};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -34,188 +32,49 @@ pub const EXAMPLES: &str = "Examples:
 #[derive(Debug, Args)]
 pub struct TrainCommand {
     #[command(flatten)]
-    pub corpus: CorpusArgs,
+    pub corpus: CorpusInput,
     #[command(flatten)]
-    pub model: ModelArgs,
+    pub model: ModelSpec,
     #[command(flatten)]
-    pub training: TrainingArgs,
+    pub training: TrainSpec,
+    #[command(flatten)]
+    pub run: RunArgs,
 }
 
+/// How a training begins, and what it writes.
 #[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Training")]
-pub struct TrainingArgs {
-    /// lbfgs (after a warm-up by Adam), adam or adamw
-    #[arg(long, value_name = "NAME", default_value = "lbfgs")]
-    pub optimizer: OptimizerArg,
-    /// The rate of adam and adamw [default: 0.001]; the first length that lbfgs tries along a direction [default: 1]
-    #[arg(long, allow_negative_numbers = true, value_name = "RATE")]
-    pub lr: Option<f64>,
-    /// How the rate of adam falls over the steps
-    #[arg(long, value_name = "KIND", default_value = "constant")]
-    pub schedule: ScheduleArg,
-    /// What the rate falls to, with --schedule linear or cosine [default: 0]
-    #[arg(long, allow_negative_numbers = true, value_name = "RATE")]
-    pub last_lr: Option<f64>,
-    /// Steps at most; 0 writes the initial weights [default: 50000 for adam, 10000 for lbfgs]
-    #[arg(long, allow_negative_numbers = true, value_name = "N")]
-    pub steps: Option<u64>,
-    /// Weight decay of adamw [default: 0.01]
-    #[arg(long, allow_negative_numbers = true, value_name = "W")]
-    pub weight_decay: Option<f64>,
-    /// Curvature pairs that lbfgs keeps [default: 10]
-    #[arg(long, allow_negative_numbers = true, value_name = "N")]
-    pub memory: Option<usize>,
-    /// Steps of Adam before lbfgs [default: 200]
-    #[arg(long, allow_negative_numbers = true, value_name = "N")]
-    pub warmup: Option<u64>,
-    /// The rate of those steps [default: 0.01]
-    #[arg(long, allow_negative_numbers = true, value_name = "RATE")]
-    pub warmup_lr: Option<f64>,
-    /// Contexts a step, for adam and adamw [default: all]
-    #[arg(long, allow_negative_numbers = true, value_name = "N")]
-    pub batch: Option<usize>,
-    /// How batches are drawn: every context once an epoch, or each anew from all of them
-    #[arg(long, value_name = "KIND", default_value = "epochs")]
-    pub sampling: SamplingArg,
-    /// Train this part of the model; the rest stays as it was drawn
-    #[arg(long, value_name = "PART", default_value = "all")]
-    pub train_only: TrainOnlyArg,
-    /// The arithmetic; lbfgs goes over to f64 by itself where f32 shows no lower point
-    #[arg(long, value_name = "TYPE", default_value = "f32")]
-    pub precision: PrecisionArg,
-    /// Stop when the loss is within so many nats of the floor
-    #[arg(long, allow_negative_numbers = true, value_name = "NATS")]
-    pub stop_gap: Option<f64>,
-    /// Stop when the gap is at most R times the floor (R nats a prediction where the floor is 0) [default: 0.01, unless
-    /// --stop-gap is given]
-    #[arg(long, allow_negative_numbers = true, value_name = "R")]
-    pub stop_relative_gap: Option<f64>,
-    /// Stop after so many seconds
-    #[arg(long, allow_negative_numbers = true, value_name = "S")]
-    pub stop_seconds: Option<f64>,
-    /// Stop as stalled when the gap falls by less than this fraction in 500 steps of lbfgs or 1000 of adam; 0 is never
-    #[arg(long, allow_negative_numbers = true, value_name = "F", default_value_t = 1e-3)]
-    pub stall: f64,
-    /// Exit with code 1 unless the gap asked for is reached
+#[command(next_help_heading = "Run")]
+pub struct RunArgs {
+    /// Exit with code 1 unless the target gap is reached
     #[arg(long)]
     pub require_floor: bool,
-    /// Begin with the weights of this model
+    /// Start from the weights of this model
     #[arg(long, value_name = "FILE")]
     pub init: Option<PathBuf>,
     /// Write model.safetensors, init.safetensors, curve.csv and checkpoints here
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Go on from the checkpoint in --out, where there is one
+    /// Resume from the checkpoint in --out, if there is one
     #[arg(long, requires = "out")]
     pub resume: bool,
     /// Seconds between checkpoints; 0 writes one after every step
     #[arg(long, allow_negative_numbers = true, value_name = "S", default_value_t = 30.0)]
     pub checkpoint_every: f64,
-    /// A distribution is memorized where its KL is at most this many nats
+    /// Count a distribution as memorized if its KL divergence is at most this many nats
     #[arg(long, allow_negative_numbers = true, value_name = "NATS", default_value_t = 1e-3)]
     pub tol: f64,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum OptimizerArg {
-    Lbfgs,
-    Adam,
-    Adamw,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum ScheduleArg {
-    Constant,
-    Linear,
-    Cosine,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum SamplingArg {
-    Epochs,
-    Uniform,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum TrainOnlyArg {
-    All,
-    FeedForward,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum PrecisionArg {
-    F32,
-    F64,
-}
-
-impl TrainingArgs {
-    fn settings(&self, seed: u64) -> Result<(Settings, Limits)> {
-        let method = match self.optimizer {
-            OptimizerArg::Lbfgs => Method::Lbfgs,
-            OptimizerArg::Adam => Method::Adam,
-            OptimizerArg::Adamw => Method::AdamW,
-        };
-        for (name, given) in [
-            ("--memory", self.memory.is_some()),
-            ("--warmup", self.warmup.is_some()),
-            ("--warmup-lr", self.warmup_lr.is_some()),
-        ] {
-            if given && method != Method::Lbfgs {
-                return Err(Error::setting(name, "is for --optimizer lbfgs"));
-            }
-        }
-        let steps = self.steps.unwrap_or(method.default_steps());
-        let schedule = match self.schedule {
-            ScheduleArg::Constant => Schedule::Constant,
-            ScheduleArg::Linear => Schedule::Linear,
-            ScheduleArg::Cosine => Schedule::Cosine,
-        };
-        let default = Settings::new(method);
-        let settings = Settings {
-            rate: self.lr.unwrap_or(default.rate),
-            schedule,
-            schedule_steps: if schedule == Schedule::Constant { 0 } else { steps },
-            decay: self.weight_decay.unwrap_or(default.decay),
-            memory: self.memory.unwrap_or(default.memory),
-            warmup: self.warmup.unwrap_or(default.warmup),
-            warmup_rate: self.warmup_lr.unwrap_or(default.warmup_rate),
-            last_rate: self.last_lr.unwrap_or(0.0),
-            batch: self.batch,
-            sampling: match self.sampling {
-                SamplingArg::Epochs => Sampling::Epochs,
-                SamplingArg::Uniform => Sampling::Uniform,
-            },
-            trained: match self.train_only {
-                TrainOnlyArg::All => Trained::All,
-                TrainOnlyArg::FeedForward => Trained::FeedForward,
-            },
-            precision: match self.precision {
-                PrecisionArg::F32 => Precision::F32,
-                PrecisionArg::F64 => Precision::F64,
-            },
-            seed,
-            ..default
-        };
-        let limits = Limits {
-            steps,
-            seconds: self.stop_seconds,
-            gap: self.stop_gap.map(Nats),
-            relative_gap: match (self.stop_relative_gap, self.stop_gap) {
-                (None, None) => Limits::new(method).relative_gap,
-                (typed, _) => typed,
-            },
-            stall: match self.stall {
-                0.0 => None,
-                fraction => Some(Stall { window: method.default_window(), fraction }),
-            },
-        };
+impl RunArgs {
+    fn check(&self) -> Result<()> {
         if self.checkpoint_every.is_nan() || self.checkpoint_every < 0.0 {
-            return Err(Error::setting("checkpoint_every", "a number of seconds from 0"));
+            let message = format!("must be at least 0 seconds (got {})", self.checkpoint_every);
+            return Err(Error::setting("checkpoint_every", message));
         }
         if self.tol.is_nan() || self.tol < 0.0 {
-            return Err(Error::setting("tol", "a number of nats from 0"));
+            return Err(Error::setting("tol", format!("must be at least 0 nats (got {})", self.tol)));
         }
-        Ok((settings.checked()?, limits.checked()?))
+        Ok(())
     }
 }
 
@@ -251,17 +110,17 @@ impl Files {
 
 pub fn run(args: &TrainCommand, common: &Common) -> Result<ExitCode> {
     let begun = Instant::now();
-    let training = &args.training;
-    let (settings, limits) = training.settings(common.seed)?;
-    if args.corpus.d_vocab.is_some() && args.corpus.random.is_none() {
-        return Err(Error::setting("d_vocab", "has a meaning for --random only"));
-    }
+    let training = &args.run;
+    let (settings, limits) = args.training.resolve(common.seed)?;
+    training.check()?;
+    args.model.check()?;
+    args.corpus.check(training.init.as_deref(), [])?;
     if let Some(path) = &training.init {
         ModelKind::expect_tensors(path, "it is made of whole numbers and cannot be trained")?;
     }
     let init = training.init.as_deref().map(ModelFile::load).transpose()?;
     if init.is_some() && !args.model.is_empty() {
-        return Err(Error::setting("init", "brings its own model; leave the model options out"));
+        return Err(Error::setting("init", "has a model of its own; leave the model options out"));
     }
     let corpus_args = match &init {
         Some(file) => eval::as_the_model_reads(&args.corpus, file)?,
@@ -339,7 +198,7 @@ pub fn run(args: &TrainCommand, common: &Common) -> Result<ExitCode> {
         object["seconds"] = json!(begun.elapsed().as_secs_f64());
         ui::print_json(&object)?;
     } else {
-        ui::print(&outcome.human(&args.corpus.title(), files.is_some()))?;
+        ui::print(&outcome.human(&args.corpus.spec.title(), files.is_some()))?;
     }
     Ok(match stop {
         Stop::Interrupted => ExitCode::from(interrupt::EXIT_CODE),
@@ -370,8 +229,8 @@ fn start(
         None => {
             let problem = eval::problem_of(corpus)?;
             let summary = &corpus.summary;
-            let config = args.model.config(summary.d_vocab, u64::from(summary.n_ctx))?;
-            check_memory(&config, &problem, &args.training)?;
+            let config = args.model.resolve(summary.d_vocab, u64::from(summary.n_ctx))?;
+            check_memory(&config, &problem, args)?;
             let file = ModelFile {
                 model: Model::random(config, common.seed)?,
                 precision,
@@ -384,21 +243,21 @@ fn start(
 }
 
 /// Refuses a model that this machine cannot hold while it is trained, before the system kills the program for it.
-fn check_memory(config: &Config, problem: &Problem, args: &TrainingArgs) -> Result<()> {
+fn check_memory(config: &Config, problem: &Problem, args: &TrainCommand) -> Result<()> {
     let parameters = config.n_parameters();
-    let pairs = match args.optimizer {
-        OptimizerArg::Lbfgs => 2 * args.memory.unwrap_or(Settings::new(Method::Lbfgs).memory),
-        OptimizerArg::Adam | OptimizerArg::Adamw => 0,
+    let pairs = match args.training.optimizer {
+        Method::Lbfgs => 2 * args.training.memory.unwrap_or(Settings::new(Method::Lbfgs).memory),
+        Method::Adam | Method::AdamW => 0,
     };
     // The model in f64, the vectors of the optimizer, and all of them once more while a checkpoint is written.
     let (model, vectors) = (24, 4 * (8 + pairs));
-    let copies = if args.out.is_some() { 4 } else { 1 };
+    let copies = if args.run.out.is_some() { 4 } else { 1 };
     let weights = (parameters as u64).saturating_mul((model + copies * vectors) as u64);
     // Queries, keys, values and their derivatives of every place; what attention mixes for every context.
     let mixed = config.shape.n_heads.saturating_mul(config.shape.d_head);
     let rows = 6 * problem.places.len() as u64 + 2 * problem.len() as u64;
     let needed = weights.saturating_add(rows.saturating_mul(mixed).saturating_mul(4));
-    match free_memory() {
+    match memory::free() {
         Some(free) if needed > free => {
             let gigabytes = |bytes: u64| bytes as f64 / f64::from(1 << 30);
             let message = format!(

@@ -161,11 +161,11 @@ fn a_study_writes_down_how_its_text_was_read() {
     let results = std::fs::read_to_string(case.path("a/training/results.csv")).unwrap();
     let (head, row) = (results.lines().next().unwrap(), results.lines().nth(1).unwrap());
     let of = |name: &str| row.split(',').nth(head.split(',').position(|h| h == name).unwrap()).unwrap();
-    assert_eq!((of("corpus"), of("tokenizer"), of("n_ctx")), ("words.txt --eos", "wordpunct", "4"));
+    assert_eq!((of("corpus"), of("tokenizer"), of("n_ctx")), ("words.txt, eos = true", "wordpunct", "4"));
     assert_eq!((of("mixer"), of("lr")), ("attention", "1"));
     run(&["--random", "50", "--out", "b"]);
     let results = std::fs::read_to_string(case.path("b/training/results.csv")).unwrap();
-    assert!(results.contains(",--random 50,50,"), "{results}");
+    assert!(results.contains(",random 1..8,50,"), "{results}");
     // The floor is 0: nothing is a share of it.
     let page = std::fs::read_to_string(case.path("b/report.html")).unwrap();
     assert!(page.contains("nats per prediction") && !page.contains("gap / floor"));

@@ -91,6 +91,7 @@ mod points;
 pub mod row;
 pub mod situation;
 pub mod sontag1997;
+pub mod spec;
 pub mod vardi2022;
 pub mod vershynin2020;
 pub mod yun2019;
@@ -99,6 +100,7 @@ pub mod yun2020;
 pub use answer::{Answer, Verdict, verdict};
 pub use row::{About, Bound, Figure, Kind, Order, Paper, Relevance, Row, Side, Task, Value};
 pub use situation::{CorpusFacts, LengthFacts, Situation};
+pub use spec::SizeSpec;
 
 static REGISTRY: [&Bound; 40] = [
     &madden2024::LEMMA1,

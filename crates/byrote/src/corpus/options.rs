@@ -1,7 +1,8 @@
-//! How a corpus is read: the options shared by every command.
+//! How a corpus is read: the checked form of a [`CorpusSpec`](super::CorpusSpec).
 
 use super::tokenizer::TokenizerChoice;
 use super::window::Window;
+use crate::setting::{as_text, choices, nearest};
 use crate::{Error, Result};
 use std::fmt;
 use std::path::PathBuf;
@@ -10,15 +11,15 @@ use std::str::FromStr;
 /// How text, or a flat array of ids, is cut into documents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DocumentRule {
-    /// A line is a document. A line ends at LF or CRLF.
+    /// Each line is a document. A line ends at LF or CRLF.
     Line,
-    /// Documents are separated by lines that are empty or white space; CRLF within them reads as LF.
+    /// Documents are separated by lines that are empty or blank; CRLF within them reads as LF.
     BlankLine,
-    /// A file is a document.
+    /// Each file is a document.
     File,
     /// Documents are separated by this text.
     Separator(Vec<u8>),
-    /// A document every so many ids.
+    /// Each run of this many tokens is a document.
     Chunk(usize),
 }
 
@@ -28,7 +29,9 @@ impl fmt::Display for DocumentRule {
             DocumentRule::Line => f.write_str("line"),
             DocumentRule::BlankLine => f.write_str("blank-line"),
             DocumentRule::File => f.write_str("file"),
-            DocumentRule::Separator(text) => write!(f, "separator:{}", String::from_utf8_lossy(text)),
+            DocumentRule::Separator(text) => {
+                write!(f, "separator:{}", escape(&String::from_utf8_lossy(text)))
+            }
             DocumentRule::Chunk(n) => write!(f, "chunk:{n}"),
         }
     }
@@ -56,12 +59,34 @@ impl FromStr for DocumentRule {
             "line" => Ok(Self::Line),
             "blank-line" => Ok(Self::BlankLine),
             "file" => Ok(Self::File),
-            _ => wrong(format!("{s:?} is none of line, blank-line, file, separator:STR, chunk:L")),
+            _ => {
+                let hint = nearest(s, &["line", "blank-line", "file", "separator:", "chunk:"]);
+                let hint = hint.map_or(String::new(), |near| format!("; did you mean {near}?"));
+                wrong(format!("{s:?} is not one of line, blank-line, file, separator:STR, chunk:L{hint}"))
+            }
         }
     }
 }
 
-/// `\n`, `\r`, `\t`, `\0` and `\\` as in most languages; anything else stands for itself.
+as_text!(DocumentRule);
+
+/// The inverse of [`unescape`].
+fn escape(text: &str) -> String {
+    let mut out = String::new();
+    for c in text.chars() {
+        match c {
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\0' => out.push_str("\\0"),
+            '\\' => out.push_str("\\\\"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Reads `\n`, `\r`, `\t`, `\0` and `\\` as in most languages; any other character is itself.
 fn unescape(text: &str) -> Vec<u8> {
     let mut out = String::new();
     let mut chars = text.chars();
@@ -83,12 +108,12 @@ fn unescape(text: &str) -> Vec<u8> {
     out.into_bytes()
 }
 
-/// What a file is.
+/// The format of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// Plain text.
     Text,
-    /// A JSON object a line.
+    /// One JSON object per line.
     Jsonl,
     /// Apache Parquet.
     Parquet,
@@ -97,6 +122,8 @@ pub enum Format {
     /// Raw little-endian ids.
     Bin,
 }
+
+choices!(Format, "format" { Text = "text", Jsonl = "jsonl", Parquet = "parquet", Npy = "npy", Bin = "bin" });
 
 /// The size of the ids in a `.bin` file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -108,16 +135,18 @@ pub enum IdType {
     U32,
 }
 
-/// How a corpus is read.
+choices!(IdType, "dtype" { U16 = "u16", U32 = "u32" });
+
+/// How a corpus is read, with every setting decided.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// What is kept of a document.
     pub window: Window,
     /// How text becomes tokens.
     pub tokenizer: TokenizerChoice,
-    /// How a file is cut into documents; `None` for the format's own way.
+    /// How a file is cut into documents; `None` for the default of the format.
     pub documents: Option<DocumentRule>,
-    /// The format of all files; `None` to go by their names.
+    /// The format of all files; `None` to decide by their names.
     pub format: Option<Format>,
     /// The field or column that holds the text or the ids.
     pub field: String,
@@ -125,13 +154,13 @@ pub struct Options {
     pub dtype: Option<IdType>,
     /// The id that separates documents in a flat array.
     pub separator_id: Option<u32>,
-    /// Keep only the first so many documents.
+    /// Keep only this many documents, the first.
     pub limit: Option<u64>,
     /// Replace invalid UTF-8 instead of refusing it.
     pub lossy: bool,
-    /// Go out of core above so many bytes.
+    /// Work on disk above this many bytes.
     pub max_memory: Option<u64>,
-    /// Where temporary files go.
+    /// The directory for temporary files.
     pub temp_dir: PathBuf,
 }
 
@@ -148,7 +177,7 @@ impl Default for Options {
             limit: None,
             lossy: false,
             max_memory: None,
-            temp_dir: PathBuf::from("."),
+            temp_dir: std::env::temp_dir(),
         }
     }
 }
@@ -168,6 +197,8 @@ mod tests {
             "separator:a\\qb\\".parse::<DocumentRule>().unwrap(),
             DocumentRule::Separator(b"a\\qb\\".to_vec())
         );
+        let odd = DocumentRule::Separator(b"\n\\n\t".to_vec());
+        assert_eq!(odd.to_string().parse::<DocumentRule>().unwrap(), odd);
         assert_eq!("chunk:128".parse::<DocumentRule>().unwrap(), DocumentRule::Chunk(128));
         for wrong in ["", "lines", "separator:", "chunk:0", "chunk:x", "chunk:-1"] {
             assert_eq!(wrong.parse::<DocumentRule>().unwrap_err().kind(), "setting", "{wrong}");

@@ -1,11 +1,11 @@
 //! The part of a document that is kept, and the contexts it contains.
 
+use crate::setting::choices;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 
 /// Which prefixes of a document are contexts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ContextRule {
     /// Every proper prefix predicts its next token.
     #[default]
@@ -13,6 +13,8 @@ pub enum ContextRule {
     /// Only one: the kept document without its last token, which it predicts (the association task).
     Full,
 }
+
+choices!(ContextRule, "contexts" { Prefixes = "prefixes", Full = "full" });
 
 /// The settings that turn a token sequence into a kept document. Two summaries merge only where these agree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

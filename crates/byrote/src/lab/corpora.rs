@@ -1,7 +1,7 @@
 //! The corpora of a plan, each read once.
 
-use super::job::{CorpusSpec, Job};
-use crate::corpus::{Corpus, Outputs, Vocabulary};
+use super::job::Job;
+use crate::corpus::{Corpus, CorpusSpec, Outputs, Vocabulary};
 use crate::observe::Observer;
 use crate::train::Problem;
 use crate::{Error, Result};
@@ -56,10 +56,8 @@ impl Corpora {
             if all.contains_key(&key) {
                 continue;
             }
-            let (source, options) = job.corpus.resolve()?;
-            options.window.check()?;
             let outputs = Outputs { contexts: true, ..Outputs::default() };
-            let corpus = Corpus::read(&source, &options, outputs, observer)?;
+            let corpus = Corpus::from_spec(&job.corpus, outputs, observer)?;
             all.insert(key, Material::new(corpus)?);
         }
         Ok(Self(all))

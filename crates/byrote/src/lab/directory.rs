@@ -252,7 +252,7 @@ impl Directory {
 /// says why instead.
 fn resolved(job: &Job, corpora: &Corpora) -> String {
     let material = corpora.of(job);
-    let config = job.model.config(material.d_vocab, material.n_ctx);
+    let config = job.model.resolve(material.d_vocab, material.n_ctx);
     let made = config.and_then(|config| Ok((config, job.training.resolve(job.seed)?)));
     let value = match made {
         Ok((config, (settings, limits))) => json!({

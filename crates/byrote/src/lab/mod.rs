@@ -15,7 +15,7 @@ pub mod run;
 
 pub use corpora::Corpora;
 pub use directory::Directory;
-pub use job::{CorpusSpec, Job, ModelSpec, TrainingSpec};
+pub use job::Job;
 pub use plan::Plan;
 pub use record::Record;
 pub use row::{Row, Status, to_csv};

@@ -5,7 +5,7 @@
 //! seeds = [0, 1, 2]
 //!
 //! [corpus]
-//! documents = [100, 200, 400]      # the first documents of the built-in stories, or of `path`
+//! builtin = [100, 200, 400]        # that many built-in stories
 //! exact_length = true
 //!
 //! [model]
@@ -17,11 +17,23 @@
 //!
 //! A list is an axis of the grid; the first axis varies slowest, seeds fastest. A section that is written several times, as
 //! `[[model]]`, is several grids, one after the other. `seed_corpora = true` adds the seed of a job to that of its corpus, so
-//! that made-up corpora differ from seed to seed too. The keys are the fields of [`CorpusSpec`],
-//! [`ModelSpec`] and [`TrainingSpec`]; an unknown one is an error that names the nearest known one.
+//! that generated corpora differ from seed to seed too. The keys are the fields of [`CorpusSpec`], [`ModelSpec`] and
+//! [`TrainSpec`]; `docs/plans.md` lists them.
+//!
+//! ```
+//! let plan = byrote::lab::Plan::parse("seeds = [0, 1]\n[model]\nd_mlp = [16, 64]", "widths")?;
+//! assert_eq!(plan.jobs.len(), 4);
+//! let error = byrote::lab::Plan::parse("[corpus]\nn_ctxx = 3", "x").unwrap_err();
+//! assert_eq!(error.to_string(), "plan, line 2: unknown key `n_ctxx` in [corpus]; did you mean `n_ctx`?");
+//! # Ok::<(), byrote::Error>(())
+//! ```
 
-use super::job::{CorpusSpec, Job, ModelSpec, TrainingSpec};
+use super::job::{Job, modern};
+use crate::corpus::CorpusSpec;
 use crate::input::{MOST_PLAN, read_text_capped};
+use crate::model::ModelSpec;
+use crate::setting::{fields, suggestion};
+use crate::train::TrainSpec;
 use crate::{Error, Result};
 use serde::de::DeserializeOwned;
 use std::collections::HashSet;
@@ -29,37 +41,6 @@ use std::path::Path;
 use toml::{Table, Value};
 
 const TOP: &[&str] = &["name", "seeds", "seed_corpora", "corpus", "model", "training"];
-const CORPUS: &[&str] = &[
-    "path",
-    "documents",
-    "tokenizer",
-    "n_ctx",
-    "exact_length",
-    "contexts",
-    "lengths",
-    "d_vocab",
-    "labels",
-    "seed",
-];
-const MODEL: &[&str] = &["preset", "d_model", "n_heads", "d_head", "d_mlp", "activation", "mixer", "init"];
-const TRAINING: &[&str] = &[
-    "optimizer",
-    "lr",
-    "schedule",
-    "last_lr",
-    "steps",
-    "weight_decay",
-    "memory",
-    "warmup",
-    "warmup_lr",
-    "batch",
-    "sampling",
-    "train_only",
-    "precision",
-    "stop_gap",
-    "stop_relative_gap",
-    "stall",
-];
 
 /// The most jobs of a plan.
 const MOST: usize = 100_000;
@@ -67,7 +48,7 @@ const MOST: usize = 100_000;
 /// A grid, written out.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    /// What it is called.
+    /// The name of the plan, and of its run directory unless another is given.
     pub name: String,
     /// Its jobs, in order.
     pub jobs: Vec<Job>,
@@ -78,7 +59,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Reads a file. Paths in it are taken from where the file is.
+    /// Reads a file. Relative paths of texts and summaries in it are relative to the directory of the file.
     pub fn load(path: &Path) -> Result<Self> {
         let text = read_text_capped(path, MOST_PLAN, "a plan")?;
         let name = path.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
@@ -87,13 +68,16 @@ impl Plan {
             other => other,
         })?;
         let directory = path.parent().unwrap_or(Path::new(""));
-        for file in plan.jobs.iter_mut().filter_map(|job| job.corpus.path.as_mut()) {
-            *file = directory.join(&*file);
+        for corpus in plan.jobs.iter_mut().map(|job| &mut job.corpus) {
+            for file in corpus.paths.iter_mut().chain(&mut corpus.merge) {
+                *file = directory.join(&*file);
+            }
         }
         Ok(plan)
     }
 
-    /// The same plan with other seeds: all of them moved by so much.
+    /// The same plan with `by` added to all its seeds.
+    #[must_use]
     pub fn moved(mut self, by: u64) -> Self {
         for job in &mut self.jobs {
             job.seed = job.seed.wrapping_add(by);
@@ -104,110 +88,175 @@ impl Plan {
         self
     }
 
-    /// Reads the text of a plan; `name` is what it is called where it does not say.
+    /// Reads the text of a plan; `name` is its name unless it gives one.
     pub fn parse(text: &str, name: &str) -> Result<Self> {
-        let wrong = |line: Option<u64>, message: String| Error::Format { path: "plan".into(), line, message };
-        let table: Table = text.parse().map_err(|e: toml::de::Error| {
-            let line = e.span().map(|s| 1 + text[..s.start.min(text.len())].matches('\n').count() as u64);
-            wrong(line, e.message().to_owned())
-        })?;
-        let line_of = |key: &str| line_of(text, "", key);
-        let check = |table: &Table, known: &[&str], section: &str| -> Result<()> {
-            match table.keys().find(|k| !known.contains(&k.as_str())) {
-                Some(key) => {
-                    let place = if section.is_empty() { String::new() } else { format!(" in [{section}]") };
-                    let line = self::line_of(text, section, key);
-                    Err(wrong(line, format!("unknown key {key:?}{place}{}", suggestion(key, known))))
-                }
-                None => Ok(()),
-            }
-        };
-        check(&table, TOP, "")?;
-        let name = match table.get("name") {
-            Some(Value::String(name)) => name.clone(),
-            None => name.to_owned(),
-            Some(_) => return Err(wrong(line_of("name"), "name is a text".into())),
-        };
-        let seeds = seeds(table.get("seeds")).map_err(|message| wrong(line_of("seeds"), message))?;
+        let text = Text(text);
+        let table = text.table()?;
+        text.check(&table, TOP, "")?;
+        if table.is_empty() {
+            return Err(wrong(None, "the plan is empty"));
+        }
+        let name = text.name(&table, name)?;
+        let seeds = seeds(table.get("seeds")).map_err(|message| wrong(text.line("", "seeds"), message))?;
         let seed_corpora = match table.get("seed_corpora") {
             None => false,
             Some(Value::Boolean(given)) => *given,
-            Some(_) => return Err(wrong(line_of("seed_corpora"), "seed_corpora is true or false".into())),
+            Some(_) => return Err(wrong(text.line("", "seed_corpora"), "seed_corpora is true or false")),
         };
-        let in_section = |section: &str, Mistake { key, message }: Mistake| {
-            let line = self::line_of(text, section, &key).or_else(|| line_of(section));
-            wrong(line, format!("[{section}] {key}: {message}"))
-        };
-        let section = |key: &str, known: &[&str]| -> Result<Vec<Table>> {
-            let not_one = || wrong(line_of(key), format!("{key} is a section: write [{key}]"));
-            let tables: Vec<Table> = match table.get(key) {
-                Some(Value::Table(table)) => vec![table.clone()],
-                None => vec![Table::new()],
-                Some(Value::Array(list)) if !list.is_empty() => {
-                    list.iter().map(|v| v.as_table().cloned().ok_or_else(not_one)).collect::<Result<_>>()?
-                }
-                Some(_) => return Err(not_one()),
-            };
-            let mut all = Vec::new();
-            for table in &tables {
-                check(table, known, key)?;
-                all.extend(points(table).map_err(|e| in_section(key, e))?);
-            }
-            Ok(all)
-        };
-        let corpora: Vec<CorpusSpec> =
-            read(section("corpus", CORPUS)?).map_err(|e| in_section("corpus", e))?;
-        let models: Vec<ModelSpec> = read(section("model", MODEL)?).map_err(|e| in_section("model", e))?;
-        let trainings: Vec<TrainingSpec> =
-            read(section("training", TRAINING)?).map_err(|e| in_section("training", e))?;
-        // What is no setting at all was refused above; this is what settings say together.
-        let located = |e: Error| match e {
-            Error::Setting { name, message } => {
-                // `--d-vocab` and `corpus.d_vocab` are the key d_vocab.
-                let key =
-                    name.rsplit(['.']).next().unwrap_or_default().trim_start_matches("--").replace('-', "_");
-                let sections = [("corpus", CORPUS), ("model", MODEL), ("training", TRAINING)];
-                let section = sections.iter().find(|s| s.1.contains(&key.as_str())).map_or("", |s| s.0);
-                wrong(self::line_of(text, section, &key), format!("[{section}] {key}: {message}"))
-            }
-            other => other,
-        };
+        let corpora: Vec<CorpusSpec> = text.section(&table, "corpus")?;
+        let models: Vec<ModelSpec> = text.section(&table, "model")?;
+        let trainings: Vec<TrainSpec> = text.section(&table, "training")?;
         let total = [models.len(), trainings.len(), seeds.len()]
             .into_iter()
             .try_fold(corpora.len(), usize::checked_mul)
             .filter(|&n| n <= MOST);
         let Some(total) = total else {
-            return Err(wrong(None, format!("more than {MOST} jobs")));
+            return Err(wrong(None, format!("the plan has more than {MOST} jobs")));
         };
+        for corpus in &corpora {
+            corpus.resolve().map_err(|e| text.located("corpus", e))?;
+        }
+        for training in &trainings {
+            training.resolve(0).map_err(|e| text.located("training", e))?;
+        }
         let mut jobs = Vec::with_capacity(total);
         for corpus in &corpora {
-            corpus.resolve().map_err(located)?;
             for model in &models {
                 for training in &trainings {
-                    training.resolve(0).map_err(located)?;
                     for &seed in &seeds {
                         let own = if seed_corpora { seed } else { 0 };
-                        jobs.push(Job {
-                            corpus: CorpusSpec { seed: corpus.seed.wrapping_add(own), ..corpus.clone() },
-                            model: model.clone(),
-                            training: training.clone(),
-                            seed,
-                        });
+                        let corpus = corpus.clone().seed(corpus.seed.wrapping_add(own));
+                        jobs.push(Job { corpus, model: *model, training: *training, seed });
                     }
                 }
             }
         }
-        // Grids may overlap; a training is done once.
+        // Grids may overlap; each training runs once.
         let mut seen = HashSet::new();
         jobs.retain(|job| seen.insert(serde_json::to_string(job).unwrap_or_default()));
         Ok(Self { name, jobs, seed_corpora, command: None })
     }
 }
 
+fn wrong(line: Option<u64>, message: impl Into<String>) -> Error {
+    Error::Format { path: "plan".into(), line, message: message.into() }
+}
+
+/// The text of a plan, which knows the lines of its keys.
+struct Text<'a>(&'a str);
+
+impl Text<'_> {
+    fn table(&self) -> Result<Table> {
+        self.0.parse().map_err(|e: toml::de::Error| {
+            let before = |at: usize| self.0.get(..at).unwrap_or(self.0).matches('\n').count() as u64;
+            wrong(e.span().map(|s| 1 + before(s.start)), e.message())
+        })
+    }
+
+    /// Refuses a key that is not known, with the nearest one that is.
+    fn check(&self, table: &Table, known: &[&str], section: &str) -> Result<()> {
+        match table.keys().find(|k| !known.contains(&k.as_str())) {
+            Some(key) => {
+                let place = if section.is_empty() { String::new() } else { format!(" in [{section}]") };
+                let message = format!("unknown key `{key}`{place}; {}", suggestion(key, known));
+                Err(wrong(self.line(section, key), message))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The plan's name, which is also that of a directory.
+    fn name(&self, table: &Table, default: &str) -> Result<String> {
+        let refused = |message: &str| Err(wrong(self.line("", "name"), format!("name: {message}")));
+        let name = match table.get("name") {
+            Some(Value::String(name)) => name,
+            None => return Ok(default.to_owned()),
+            Some(_) => return refused("must be a text"),
+        };
+        match name.as_str() {
+            "" | "." => refused("must not be empty, because the run directory has it"),
+            name if name.contains(['/', '\\']) || name == ".." || name.chars().any(char::is_control) => {
+                refused(
+                    "must be a plain name, because the run directory has it: no path, no control characters",
+                )
+            }
+            name => Ok(name.to_owned()),
+        }
+    }
+
+    /// The points of all sections of a name.
+    fn section<T: DeserializeOwned>(&self, table: &Table, key: &str) -> Result<Vec<T>> {
+        let not_one = || wrong(self.line("", key), format!("{key} is a section: write [{key}]"));
+        let tables: Vec<Table> = match table.get(key) {
+            Some(Value::Table(table)) => vec![table.clone()],
+            None => vec![Table::new()],
+            Some(Value::Array(list)) if !list.is_empty() => {
+                list.iter().map(|v| v.as_table().cloned().ok_or_else(not_one)).collect::<Result<_>>()?
+            }
+            Some(_) => return Err(not_one()),
+        };
+        let mut known = fields::<T>().to_vec();
+        if key == "corpus" {
+            known.push("path");
+        }
+        let mistake = |Mistake { key: field, message }| {
+            let line = self.line(key, &field).or_else(|| self.line("", key));
+            wrong(line, format!("[{key}] {field}: {message}"))
+        };
+        let mut all = Vec::new();
+        for table in &tables {
+            self.check(table, &known, key)?;
+            for point in points(table).map_err(mistake)? {
+                all.push(read(&point, key).map_err(mistake)?);
+            }
+        }
+        Ok(all)
+    }
+
+    /// What settings say together: the error of a setting, at its line.
+    fn located(&self, section: &str, error: Error) -> Error {
+        match error {
+            Error::Setting { name, message } => {
+                // Keys of earlier versions that stand for this one.
+                let earlier: &[&str] = match name {
+                    "limit" | "builtin" | "random" => &["documents", "lengths"],
+                    "paths" => &["path"],
+                    _ => &[],
+                };
+                let keys = [name].into_iter().chain(earlier.iter().copied());
+                let line = keys.filter_map(|key| self.line(section, key)).next();
+                wrong(line.or_else(|| self.line("", section)), format!("[{section}] {name}: {message}"))
+            }
+            other => other,
+        }
+    }
+
+    /// The line of a key in a section, the first of that name; of a section where the first is empty.
+    fn line(&self, section: &str, key: &str) -> Option<u64> {
+        let mut current = "";
+        for (line, number) in self.0.lines().zip(1..) {
+            let line = line.trim();
+            let (head, is_head) = match line.strip_prefix('[') {
+                Some(rest) => (rest.trim_start_matches('[').split(']').next().unwrap_or("").trim(), true),
+                None => (line.split(['=', '.']).next().unwrap_or("").trim(), false),
+            };
+            if current == section && !is_head && head.trim_matches(['"', '\'']) == key
+                || section.is_empty() && is_head && head == key
+            {
+                return Some(number);
+            }
+            if is_head {
+                current = head;
+            }
+        }
+        None
+    }
+}
+
 /// A list of seeds, or one.
 fn seeds(value: Option<&Value>) -> Result<Vec<u64>, String> {
     let one = |v: &Value| v.as_integer().and_then(|n| u64::try_from(n).ok());
-    let wrong = || "seeds is a list of whole numbers from 0, e.g. [0, 1, 2]".to_owned();
+    let wrong = || "seeds is a list of whole numbers, at least 0, e.g. [0, 1, 2]".to_owned();
     match value {
         None => Ok(vec![0]),
         Some(Value::Array(list)) if !list.is_empty() => {
@@ -215,27 +264,6 @@ fn seeds(value: Option<&Value>) -> Result<Vec<u64>, String> {
         }
         Some(value) => Ok(vec![one(value).ok_or_else(wrong)?]),
     }
-}
-
-/// The line of a key in a section, the first of that name; of a section where the first is empty.
-fn line_of(text: &str, section: &str, key: &str) -> Option<u64> {
-    let mut current = "";
-    for (line, number) in text.lines().zip(1..) {
-        let line = line.trim();
-        let (head, is_head) = match line.strip_prefix('[') {
-            Some(rest) => (rest.trim_start_matches('[').split(']').next().unwrap_or("").trim(), true),
-            None => (line.split(['=', '.']).next().unwrap_or("").trim(), false),
-        };
-        if current == section && !is_head && head.trim_matches(['"', '\'']) == key
-            || section.is_empty() && is_head && head == key
-        {
-            return Some(number);
-        }
-        if is_head {
-            current = head;
-        }
-    }
-    None
 }
 
 /// A key of a section, and what is wrong with it.
@@ -250,12 +278,12 @@ fn points(table: &Table) -> Result<Vec<Table>, Mistake> {
     for (key, value) in table {
         let wrong = |message: String| Mistake { key: key.clone(), message };
         let values = match value {
-            Value::Array(list) if list.is_empty() => return Err(wrong("an empty list".into())),
+            Value::Array(list) if list.is_empty() => return Err(wrong("is an empty list".into())),
             Value::Array(list) => list.clone(),
             other => vec![other.clone()],
         };
         if points.len().saturating_mul(values.len()) > MOST {
-            return Err(wrong(format!("more than {MOST} points")));
+            return Err(wrong(format!("makes more than {MOST} points")));
         }
         points = points
             .iter()
@@ -271,44 +299,24 @@ fn points(table: &Table) -> Result<Vec<Table>, Mistake> {
     Ok(points)
 }
 
-fn read<T: DeserializeOwned>(tables: Vec<Table>) -> Result<Vec<T>, Mistake> {
-    let all = tables.into_iter().map(|table| {
-        T::deserialize(Value::Table(table.clone())).map_err(|e| {
-            // Every key may be left out, so the one that is wrong is wrong alone.
-            let alone = table.iter().find_map(|(key, value)| {
-                let one = Table::from_iter([(key.clone(), value.clone())]);
-                let e = T::deserialize(Value::Table(one)).err()?;
-                Some(Mistake { key: key.clone(), message: e.message().to_owned() })
-            });
-            alone.unwrap_or_else(|| Mistake { key: String::new(), message: e.message().to_owned() })
-        })
-    });
-    all.collect()
-}
-
-/// "; did you mean ...?" with the nearest known key, or all of them.
-fn suggestion(key: &str, known: &[&str]) -> String {
-    let nearest = known.iter().map(|k| (distance(key, k), k)).min();
-    match nearest {
-        Some((d, k)) if d <= 2.max(key.len() / 3) => format!("; did you mean {k:?}?"),
-        _ => format!("; known are {}", known.join(", ")),
-    }
-}
-
-/// Letters to insert, remove or replace.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+/// Reads a point of a section.
+fn read<T: DeserializeOwned>(table: &Table, section: &str) -> Result<T, Mistake> {
+    let whole = |table: &Table| -> Result<T, serde_json::Error> {
+        match serde_json::to_value(table)? {
+            serde_json::Value::Object(map) if section == "corpus" => {
+                serde_json::from_value(modern(map).into())
+            }
+            value => serde_json::from_value(value),
         }
-    }
-    row[b.len()]
+    };
+    whole(table).map_err(|error| {
+        // Every key may be left out, so the one that is wrong is wrong alone.
+        let alone = table.iter().find_map(|(key, value)| {
+            let error = whole(&Table::from_iter([(key.clone(), value.clone())])).err()?;
+            Some(Mistake { key: key.clone(), message: error.to_string() })
+        });
+        alone.unwrap_or_else(|| Mistake { key: String::new(), message: error.to_string() })
+    })
 }
 
 #[cfg(test)]
@@ -323,12 +331,12 @@ mod tests {
                     [training]\noptimizer = \"adam\"\nlr = 0.01";
         let plan = Plan::parse(text, "grid").unwrap();
         assert_eq!((plan.name.as_str(), plan.jobs.len()), ("grid", 8));
-        let seen: Vec<_> = plan.jobs.iter().map(|j| (j.corpus.documents, j.model.d_mlp, j.seed)).collect();
+        let seen: Vec<_> = plan.jobs.iter().map(|j| (j.corpus.builtin, j.model.d_mlp, j.seed)).collect();
         assert_eq!(seen[0], (Some(10), Some(4), 3));
         assert_eq!(seen[1], (Some(10), Some(4), 4));
         assert_eq!(seen[2], (Some(10), Some(8), 3));
         assert_eq!(seen[7], (Some(20), Some(8), 4));
-        assert_eq!(plan.jobs[0].model.preset, Preset::Average);
+        assert_eq!(plan.jobs[0].model.preset, Some(Preset::Average));
         assert_eq!(plan.jobs[0].training.optimizer, Method::Adam);
     }
 
@@ -345,7 +353,10 @@ mod tests {
         assert_eq!(moved.iter().map(|j| (j.seed, j.corpus.seed)).collect::<Vec<_>>(), [(8, 18), (9, 19)]);
         assert_eq!(seeded.iter().map(|j| (j.seed, j.corpus.seed)).collect::<Vec<_>>(), [(3, 13), (4, 14)]);
         let seen: Vec<_> = jobs.iter().map(|j| (j.model.d_mlp, j.model.n_heads)).collect();
-        assert_eq!(seen, [(Some(4), 1), (Some(8), 1), (None, 1), (None, 2), (None, 3)]);
+        assert_eq!(
+            seen,
+            [(Some(4), None), (Some(8), None), (None, Some(1)), (None, Some(2)), (None, Some(3))]
+        );
         let twice = "seeds = [1, 1, 0]\n[[model]]\nd_mlp = [4, 8]\n[[model]]\nd_mlp = [8, 16]\n[training]\noptimizer = \"adamw\"";
         let seen: Vec<_> =
             Plan::parse(twice, "x").unwrap().jobs.iter().map(|j| (j.model.d_mlp, j.seed)).collect();
@@ -354,17 +365,42 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_plan_is_one_default_job() {
-        assert_eq!(Plan::parse("", "x").unwrap().jobs.len(), 1);
+    fn an_empty_plan_is_refused() {
+        for text in ["", "# nothing\n\n"] {
+            assert!(Plan::parse(text, "x").unwrap_err().to_string().contains("the plan is empty"));
+        }
+        assert_eq!(Plan::parse("[model]", "x").unwrap().jobs.len(), 1);
     }
 
     #[test]
-    fn mistakes_are_told_with_their_line_and_what_was_meant() {
+    fn a_name_is_that_of_a_directory_here() {
+        for name in ["", ".", "..", "../../evil", "a/b", "a\\\\b", "a\\u001b[31m"] {
+            let error = Plan::parse(&format!("seeds = 1\nname = \"{name}\""), "x").unwrap_err();
+            assert_eq!(error.line(), Some(2), "{error}");
+        }
+        assert_eq!(Plan::parse("name = \"a b.c\"", "x").unwrap().name, "a b.c");
+    }
+
+    #[test]
+    fn counts_have_a_cap() {
+        for text in [
+            "[corpus]\nbuiltin = 1000000000000",
+            "[corpus]\nrandom = 1000000000000",
+            "[corpus]\ndocuments = 1000000000000",
+        ] {
+            let error = Plan::parse(text, "x").unwrap_err();
+            assert!(error.to_string().contains("must be at most") && error.line() == Some(2), "{error}");
+        }
+    }
+
+    #[test]
+    fn mistakes_are_reported_with_their_line_and_the_key_that_was_meant() {
         let error = |text: &str| Plan::parse(text, "x").unwrap_err();
         for (text, line, words) in [
-            ("[model]\nd_mpl = 4", Some(2), "did you mean \"d_mlp\"?"),
-            ("[modle]\nd_mlp = 4", Some(1), "did you mean \"model\"?"),
-            ("[training]\noptimiser = \"adam\"", Some(2), "did you mean \"optimizer\"?"),
+            ("[model]\nd_mpl = 4", Some(2), "did you mean `d_mlp`?"),
+            ("[modle]\nd_mlp = 4", Some(1), "did you mean `model`?"),
+            ("[corpus]\nn_ctxx = 3", Some(2), "unknown key `n_ctxx` in [corpus]; did you mean `n_ctx`?"),
+            ("[training]\noptimiser = \"adam\"", Some(2), "did you mean `optimizer`?"),
             ("[training]\nzzz = 1", Some(2), "known are optimizer"),
             ("[training]\nlr = 0.1\noptimizer = \"sgd\"", Some(3), "sgd"),
             ("seeds = -1", Some(1), "seeds"),
@@ -373,7 +409,9 @@ mod tests {
             ("[model]\nd_mlp = \"many\"", Some(2), "[model] d_mlp: invalid type"),
             ("seeds = 1\n[corpus]\nd_vocab = 5\nlengths = \"1..2\"\nseed = 1.5", Some(5), "[corpus] seed"),
             ("[corpus]\n\nlengths = \"8\"", Some(3), "A..B"),
-            ("[corpus]\nlabels = 4", Some(2), "random associations"),
+            ("[corpus]\nlabels = 4", Some(2), "[corpus] labels: does not apply to the built-in stories"),
+            ("[corpus]\npath = \"a.txt\"\ndocuments = 0", Some(3), "must be at least 1 (got 0)"),
+            ("[corpus]\nn_ctx = 0", Some(2), "[corpus] n_ctx: must be at least 1 (got 0)"),
             ("[training]\nlr = 0.1\nlast_lr = 2.0\noptimizer = \"adam\"", Some(3), "[training] last_lr"),
             ("model = 3", Some(1), "[model]"),
             ("seed_corpora = 1", Some(1), "true or false"),
@@ -389,10 +427,5 @@ mod tests {
                 .to_string()
                 .contains("jobs")
         );
-    }
-
-    #[test]
-    fn distances_are_edits() {
-        assert_eq!((distance("abc", "abc"), distance("abc", "acb"), distance("", "ab")), (0, 2, 2));
     }
 }

@@ -92,7 +92,7 @@ impl Row {
             d_vocab: material.d_vocab,
             n_ctx: material.n_ctx,
             floor_nats: material.problem.floor.0,
-            n_heads: shape.map_or(job.model.n_heads, |s| s.n_heads),
+            n_heads: shape.map_or(job.model.n_heads.unwrap_or_default(), |s| s.n_heads),
             d_head: shape.map_or(job.model.d_head.unwrap_or_default(), |s| s.d_head),
             d_mlp: shape.map_or(job.model.d_mlp.unwrap_or_default(), |s| s.d_mlp),
             parameters: config.map_or(0, |c| c.n_parameters() as u64),
@@ -182,39 +182,33 @@ impl Row {
     /// The columns up to `seed`: what was asked for.
     fn settings_fields(&self) -> Vec<String> {
         let Job { corpus, model, training, seed } = &self.settings.filled(self.d_vocab, self.n_ctx);
-        let name = match (&corpus.path, &corpus.lengths) {
-            _ if corpus.read_as.is_some() => corpus.read_as.clone().unwrap_or_default(),
-            (Some(path), _) => path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-            (None, Some(lengths)) => format!("random {lengths}"),
-            (None, None) => "stories".into(),
-        };
         vec![
             self.job.clone(),
             if self.status == Status::Done { "done" } else { "failed" }.into(),
-            name,
+            corpus.label(),
             self.documents.to_string(),
-            corpus.tokenizer.clone(),
+            corpus.tokenizer.clone().unwrap_or_default().to_string(),
             self.n_ctx.to_string(),
             self.contexts.to_string(),
             self.predictions.to_string(),
             self.d_vocab.to_string(),
             self.floor_nats.to_string(),
-            model.preset.to_string(),
-            model.d_model.to_string(),
+            model.preset.unwrap_or_default().to_string(),
+            model.width().to_string(),
             self.n_heads.to_string(),
             self.d_head.to_string(),
             self.d_mlp.to_string(),
-            model.activation.to_string(),
+            model.activation.unwrap_or_default().to_string(),
             csv_field(model.mixer),
             self.parameters.to_string(),
             training.optimizer.name().into(),
             csv_field(training.lr),
             csv_field(training.last_lr),
-            name_of(&training.schedule),
+            training.schedule.to_string(),
             csv_field(training.batch),
-            name_of(&training.sampling),
-            name_of(&training.train_only),
-            name_of(&model.init),
+            training.sampling.to_string(),
+            training.train_only.to_string(),
+            model.init.to_string(),
             csv_field(training.steps),
             seed.to_string(),
         ]
@@ -240,9 +234,4 @@ impl Row {
         fields.push(csv_field(self.error.as_ref()));
         fields
     }
-}
-
-/// The name of a setting, as a plan writes it.
-fn name_of(value: &impl Serialize) -> String {
-    serde_json::to_value(value).ok().and_then(|v| Some(v.as_str()?.to_owned())).unwrap_or_default()
 }

@@ -67,7 +67,7 @@ pub fn run(
     let is_large = |&i: &usize| {
         let job = &plan.jobs[i];
         let material = corpora.of(job);
-        let config = job.model.config(material.d_vocab, material.n_ctx);
+        let config = job.model.resolve(material.d_vocab, material.n_ctx);
         config.is_ok_and(|c| job.operations(&c, &material.problem) > LARGE)
     };
     let (large, small): (Vec<usize>, Vec<usize>) = open.into_iter().partition(is_large);
@@ -100,7 +100,7 @@ pub fn run(
             Err(error) => {
                 broken.fetch_or(manner.fail_fast, Ordering::Relaxed);
                 let material = corpora.of(&plan.jobs[i]);
-                let config = plan.jobs[i].model.config(material.d_vocab, material.n_ctx).ok();
+                let config = plan.jobs[i].model.resolve(material.d_vocab, material.n_ctx).ok();
                 Row {
                     error: Some(error.to_string()),
                     ..Row::new(&plan.jobs[i], &files.id, material, config.as_ref())
@@ -171,7 +171,7 @@ fn work(
 ) -> Result<Option<Row>> {
     let material = corpora.of(job);
     let problem = &material.problem;
-    let config = job.model.config(material.d_vocab, material.n_ctx)?;
+    let config = job.model.resolve(material.d_vocab, material.n_ctx)?;
     let (settings, limits) = job.training.resolve(job.seed)?;
     let model = Model::drawn(config, job.seed, job.model.init)?;
     // A checkpoint that is damaged, or of another version, is as good as none.

@@ -13,27 +13,26 @@
 //! with `q_h = x_last W_Q[h] + b_Q[h]` and keys and values alike. Names and shapes are TransformerLens's.
 
 use super::shape::{Mixer, ParametersByKind, Shape};
+use crate::setting::choices;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
-use std::fmt;
 use std::ops::Range;
-use std::str::FromStr;
 
 /// How a position enters the embedding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Positions {
     /// Fixed: `sin` and `cos` of the position at frequencies 10000^(-2i/d); no parameters.
     Sinusoidal,
-    /// A learned vector a position.
+    /// One learned vector per position.
     Learned,
     /// None.
     None,
 }
 
+choices!(Positions, "positions" { Sinusoidal = "sinusoidal", Learned = "learned", None = "none" });
+
 /// Where the hidden layer leads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hidden {
     /// There is none.
     Absent,
@@ -42,6 +41,8 @@ pub enum Hidden {
     /// Back to the residual stream (dana2024's variant with an MLP).
     Residual,
 }
+
+choices!(Hidden, "hidden" { Absent = "absent", Output = "output", Residual = "residual" });
 
 /// A one-layer transformer without its weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,11 +65,11 @@ pub struct Config {
 }
 
 /// A model of a paper, by name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Preset {
     /// madden2024, equation (2): learned positions, unscaled scores, a hidden layer straight to the output.
     Madden2024,
+    #[default]
     /// madden2024, section 7: one head, biases, scaled scores, sinusoidal positions, GELU, an output bias.
     Madden2024Experiment,
     /// dana2024: attention alone with a skip connection.
@@ -79,27 +80,15 @@ pub enum Preset {
     Average,
 }
 
+choices!(Preset, "preset" {
+    Madden2024 = "madden2024",
+    Madden2024Experiment = "madden2024-experiment",
+    Dana2024 = "dana2024",
+    Dana2024Mlp = "dana2024-mlp",
+    Average = "average",
+});
+
 impl Preset {
-    /// All of them.
-    pub const ALL: [Preset; 5] = [
-        Preset::Madden2024,
-        Preset::Madden2024Experiment,
-        Preset::Dana2024,
-        Preset::Dana2024Mlp,
-        Preset::Average,
-    ];
-
-    /// The name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Preset::Madden2024 => "madden2024",
-            Preset::Madden2024Experiment => "madden2024-experiment",
-            Preset::Dana2024 => "dana2024",
-            Preset::Dana2024Mlp => "dana2024-mlp",
-            Preset::Average => "average",
-        }
-    }
-
     /// The model of this preset in a shape. What the preset fixes (mixer, one head, no hidden layer) overrides the shape.
     pub fn config(self, shape: Shape) -> Config {
         let plain = Config {
@@ -141,22 +130,6 @@ impl Preset {
     }
 }
 
-impl fmt::Display for Preset {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for Preset {
-    type Err = Error;
-    fn from_str(name: &str) -> Result<Self> {
-        Preset::ALL.into_iter().find(|p| p.name() == name).ok_or_else(|| {
-            let known = Preset::ALL.map(Preset::name).join(", ");
-            Error::setting("preset", format!("{name:?} is none of {known}"))
-        })
-    }
-}
-
 /// What a parameter is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -192,8 +165,13 @@ impl Config {
         self.shape.checked()?;
         let hidden = self.hidden != Hidden::Absent;
         if hidden != (self.shape.d_mlp > 0) {
-            let message =
-                if hidden { "a hidden layer needs neurons" } else { "neurons without a hidden layer" };
+            let message = match hidden {
+                true => "must be at least 1 with a hidden layer (got 0)".to_owned(),
+                false => format!(
+                    "must be 0 without a hidden layer (got {}); `hidden = output` or `hidden = residual` adds one",
+                    self.shape.d_mlp
+                ),
+            };
             return Err(Error::setting("d_mlp", message));
         }
         let total = self.tensor_sizes().iter().try_fold(0u64, |sum, (_, shape, _)| {
@@ -202,7 +180,7 @@ impl Config {
         });
         match total {
             Some(total) if total <= 1 << 36 => Ok(self),
-            _ => Err(Error::setting("model", "more than 2^36 parameters")),
+            _ => Err(Error::setting("model", "has more than 2^36 parameters")),
         }
     }
 

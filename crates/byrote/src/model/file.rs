@@ -12,6 +12,7 @@ use super::container::{self, Stored};
 use super::weights::Model;
 use crate::corpus::Vocabulary;
 use crate::output::OutputFile;
+use crate::setting::choices;
 use crate::{Error, Result};
 use safetensors::tensor::Dtype;
 use serde::{Deserialize, Serialize};
@@ -21,14 +22,16 @@ const KEY: &str = "byrote";
 const FORMAT: u32 = 1;
 
 /// The type of the numbers in a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Precision {
-    /// As models are trained.
+    /// Single precision: how models are trained.
+    #[default]
     F32,
-    /// As models are built.
+    /// Double precision: how models are built.
     F64,
 }
+
+choices!(Precision, "precision" { F32 = "f32", F64 = "f64" });
 
 /// A model with the tokens it speaks of.
 #[derive(Debug, Clone, PartialEq)]

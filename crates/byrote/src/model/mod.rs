@@ -12,10 +12,12 @@ pub mod counting;
 pub mod file;
 pub mod reference;
 pub mod shape;
+pub mod spec;
 pub mod weights;
 
 pub use config::{Config, Hidden, Kind, Positions, Preset, Tensor};
 pub use counting::{Counting, ParameterCount};
 pub use file::{ModelFile, Precision};
 pub use shape::{Activation, Mixer, ParametersByKind, Shape};
+pub use spec::ModelSpec;
 pub use weights::{Init, Model};

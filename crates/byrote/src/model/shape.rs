@@ -16,20 +16,17 @@
 //! only in the hidden layer, learned positions, no LayerNorm. A model file with other switches counts its own
 //! tensors.
 
+use crate::setting::choices;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize, Serializer};
-use std::fmt;
-use std::str::FromStr;
 
 /// The function applied to each hidden neuron.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Activation {
     /// x Phi(x), Phi the normal distribution function.
     #[default]
     Gelu,
     /// The approximation of GELU through tanh.
-    #[serde(alias = "gelu_tanh")]
     GeluTanh,
     /// Hyperbolic tangent.
     Tanh,
@@ -43,31 +40,17 @@ pub enum Activation {
     Erf,
 }
 
+choices!(Activation, "activation" {
+    Gelu = "gelu",
+    GeluTanh = "gelu-tanh" | "gelu_tanh",
+    Tanh = "tanh",
+    Logistic = "logistic",
+    Arctan = "arctan",
+    Relu = "relu",
+    Erf = "erf",
+});
+
 impl Activation {
-    /// Every activation, in the order of the documentation.
-    pub const ALL: [Activation; 7] = [
-        Activation::Gelu,
-        Activation::GeluTanh,
-        Activation::Tanh,
-        Activation::Logistic,
-        Activation::Arctan,
-        Activation::Relu,
-        Activation::Erf,
-    ];
-
-    /// The name in files and on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Activation::Gelu => "gelu",
-            Activation::GeluTanh => "gelu-tanh",
-            Activation::Tanh => "tanh",
-            Activation::Logistic => "logistic",
-            Activation::Arctan => "arctan",
-            Activation::Relu => "relu",
-            Activation::Erf => "erf",
-        }
-    }
-
     /// Whether the derivative exists and is continuous everywhere. ReLU has a corner at 0.
     pub fn is_c1(self) -> bool {
         self != Activation::Relu
@@ -81,61 +64,17 @@ impl Activation {
     }
 }
 
-impl fmt::Display for Activation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for Activation {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self> {
-        let wanted = name.replace('_', "-");
-        Activation::ALL.into_iter().find(|a| a.name() == wanted).ok_or_else(|| {
-            let known = Activation::ALL.map(Activation::name).join(", ");
-            Error::setting("activation", format!("{name:?} is none of {known}"))
-        })
-    }
-}
-
 /// How the tokens of a context become one vector.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Mixer {
     /// Softmax attention read at the last token.
     #[default]
     Attention,
-    /// Token averaging: one learned weight a position.
+    /// Token averaging: one learned weight per position.
     Average,
 }
 
-impl Mixer {
-    /// The name in files and on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Mixer::Attention => "attention",
-            Mixer::Average => "average",
-        }
-    }
-}
-
-impl fmt::Display for Mixer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for Mixer {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self> {
-        [Mixer::Attention, Mixer::Average]
-            .into_iter()
-            .find(|m| m.name() == name)
-            .ok_or_else(|| Error::setting("mixer", format!("{name:?} is none of attention, average")))
-    }
-}
+choices!(Mixer, "mixer" { Attention = "attention", Average = "average" });
 
 /// The dimensions and switches of a one-layer transformer.
 ///
@@ -186,7 +125,7 @@ impl Shape {
     /// exact.
     pub const MAX_DIMENSION: u64 = 1 << 40;
 
-    /// This shape if its dimensions are in range, or an error that names the flag.
+    /// This shape if its dimensions are in range, or an error that names the field.
     pub fn checked(self) -> Result<Self> {
         let heads = u64::from(self.mixer == Mixer::Attention);
         for (name, value, least) in [
@@ -318,11 +257,11 @@ mod tests {
     }
 
     #[test]
-    fn a_dimension_out_of_range_names_its_flag() {
-        let flag = |shape: Shape| shape.checked().unwrap_err().to_string();
-        assert!(flag(Shape { d_model: 0, ..STORIES }).starts_with("d_model: must be from 1 to"));
-        assert!(flag(Shape { n_heads: 0, ..STORIES }).starts_with("n_heads:"));
-        assert!(flag(Shape { d_mlp: u64::MAX, ..STORIES }).starts_with("d_mlp:"));
+    fn a_dimension_out_of_range_names_its_field() {
+        let field = |shape: Shape| shape.checked().unwrap_err().to_string();
+        assert!(field(Shape { d_model: 0, ..STORIES }).starts_with("d_model: must be from 1 to"));
+        assert!(field(Shape { n_heads: 0, ..STORIES }).starts_with("n_heads:"));
+        assert!(field(Shape { d_mlp: u64::MAX, ..STORIES }).starts_with("d_mlp:"));
         assert!(Shape { d_mlp: 0, ..STORIES }.checked().is_ok());
         assert!(Shape { n_heads: 0, d_head: 0, mixer: Mixer::Average, ..STORIES }.checked().is_ok());
     }

@@ -6,8 +6,8 @@
 use super::Shape;
 use super::config::{Config, Positions, Tensor};
 use crate::num::Stream;
+use crate::setting::choices;
 use crate::{Error, Result};
-use serde::{Deserialize, Serialize};
 
 /// A one-layer transformer with its weights in f64.
 #[derive(Debug, Clone, PartialEq)]
@@ -128,8 +128,7 @@ impl Model {
 }
 
 /// How the weights of a model are drawn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Init {
     /// As PyTorch's modules by default: see [`Model::random`].
     #[default]
@@ -138,6 +137,8 @@ pub enum Init {
     /// Xavier's rule, uniformly in +-sqrt(6 / (fan in + fan out)), everything else as PyTorch.
     Dana2024,
 }
+
+choices!(Init, "init" { Pytorch = "pytorch", Dana2024 = "dana2024" });
 
 impl Init {
     /// Weights of a tensor are uniform in +- this; `None` where they are normal.

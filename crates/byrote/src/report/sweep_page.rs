@@ -129,11 +129,11 @@ pub(super) fn state(record: &Record) -> Section {
 /// Describes the kind of model and training of a row, leaving out its size and its seed.
 pub(super) fn kind(row: &Row) -> String {
     let s = &row.settings;
-    let mut words = vec![s.model.preset.to_string()];
+    let mut words = vec![s.model.preset.unwrap_or_default().to_string()];
     if let Some(mixer) = s.model.mixer {
         words.push(mixer.to_string());
     }
-    words.push(s.model.activation.to_string());
+    words.push(s.model.activation.unwrap_or_default().to_string());
     words.push(match s.training.batch {
         Some(batch) => format!("{}, batches of {batch}", s.training.optimizer.name()),
         None => s.training.optimizer.name().to_owned(),
@@ -219,7 +219,7 @@ pub(super) fn size_axis(rows: &[&Row]) -> SizeAxis {
         ("hidden neurons", |r| r.d_mlp as f64),
         ("heads", |r| r.n_heads as f64),
         ("head width", |r| r.d_head as f64),
-        ("model width", |r| r.settings.model.d_model as f64),
+        ("model width", |r| r.settings.model.width() as f64),
     ];
     axes.into_iter().find(|a| varies(a.1)).unwrap_or(("parameters", |r| r.parameters as f64))
 }

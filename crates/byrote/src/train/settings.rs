@@ -1,6 +1,8 @@
-//! How to train: method, rate and its schedule, and when to stop.
+//! How to train: optimizer, rate and its schedule, and when to stop. The checked form of a
+//! [`TrainSpec`](super::TrainSpec).
 
 use crate::model::{Config, Kind, Precision};
+use crate::setting::choices;
 use crate::units::Nats;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -8,30 +10,22 @@ use std::f64::consts::PI;
 use std::ops::Range;
 
 /// How weights are moved.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Method {
     /// Adam, in PyTorch's arithmetic.
     Adam,
     /// Adam with decoupled weight decay.
-    #[serde(rename = "adamw", alias = "adam-w")]
     AdamW,
     /// L-BFGS with a strong Wolfe line search, after a warm-up by Adam whose second moments become the units of the
     /// weights.
+    #[default]
     Lbfgs,
 }
 
-impl Method {
-    /// The name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Method::Adam => "adam",
-            Method::AdamW => "adamw",
-            Method::Lbfgs => "lbfgs",
-        }
-    }
+choices!(Method, "optimizer" { Lbfgs = "lbfgs", Adam = "adam", AdamW = "adamw" | "adam-w" });
 
-    /// The rate where none is given.
+impl Method {
+    /// The default rate.
     pub fn default_rate(self) -> f64 {
         match self {
             Method::Adam | Method::AdamW => 1e-3,
@@ -39,7 +33,7 @@ impl Method {
         }
     }
 
-    /// The steps where no limit is given.
+    /// The default limit of steps.
     pub fn default_steps(self) -> u64 {
         match self {
             Method::Adam | Method::AdamW => 50_000,
@@ -47,7 +41,7 @@ impl Method {
         }
     }
 
-    /// Steps over which progress is judged.
+    /// The number of steps over which progress is judged.
     pub fn default_window(self) -> u64 {
         match self {
             Method::Adam | Method::AdamW => 1000,
@@ -56,17 +50,19 @@ impl Method {
     }
 }
 
-/// How the rate falls over the steps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+/// How the rate decreases over the steps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Schedule {
     /// Not at all.
+    #[default]
     Constant,
     /// Linearly to the last rate, which is 0 unless given.
     Linear,
     /// As half a cosine wave, to the last rate.
     Cosine,
 }
+
+choices!(Schedule, "schedule" { Constant = "constant", Linear = "linear", Cosine = "cosine" });
 
 impl Schedule {
     /// The factor of the rate at a step, counted from 0, of `steps`.
@@ -81,29 +77,31 @@ impl Schedule {
 }
 
 /// How batches are drawn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Sampling {
-    /// An epoch visits every context once, in an order of its own.
+    /// Each epoch visits every context once, in a fresh random order.
     #[default]
     Epochs,
-    /// Every context of every batch is drawn anew, with replacement, all contexts equally likely.
+    /// Each batch is drawn uniformly from all contexts, with replacement.
     Uniform,
 }
 
-/// What is trained.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+choices!(Sampling, "sampling" { Epochs = "epochs", Uniform = "uniform" });
+
+/// Which weights are trained.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Trained {
     /// Every weight.
     #[default]
     All,
-    /// The hidden layer and the output; embeddings, positions and attention stay as they were drawn.
+    /// The hidden layer and the output; embeddings, positions and attention keep their initial values.
     FeedForward,
 }
 
+choices!(Trained, "train_only" { All = "all", FeedForward = "feed-forward" });
+
 impl Trained {
-    /// Whether tensors of this kind stay as they are.
+    /// Whether tensors of this kind keep their initial values.
     pub fn freezes(self, kind: Kind) -> bool {
         match (self, kind) {
             (Trained::All, _) | (Trained::FeedForward, Kind::Hidden | Kind::Output) => false,
@@ -111,41 +109,42 @@ impl Trained {
         }
     }
 
-    /// The places of the parameters that stay as they are.
+    /// The ranges of the parameters that keep their initial values.
     pub fn frozen(self, config: &Config) -> Vec<Range<usize>> {
         config.tensors().into_iter().filter(|t| self.freezes(t.kind)).map(|t| t.range).collect()
     }
 }
 
-/// What decides the weights: two runs that agree in this, the problem and the start, agree in every weight.
+/// Everything that determines the trained weights: two runs with equal settings, data and initial weights end with equal
+/// weights.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
     /// How weights are moved.
     pub method: Method,
-    /// The rate: of Adam; for L-BFGS the first length tried along a direction.
+    /// The rate of Adam; for L-BFGS the first step length tried along a direction.
     pub rate: f64,
-    /// How the rate falls.
+    /// How the rate decreases.
     pub schedule: Schedule,
-    /// Steps over which it falls.
+    /// Steps over which it decreases.
     pub schedule_steps: u64,
-    /// What it falls to.
+    /// The final rate.
     #[serde(default)]
     pub last_rate: f64,
     /// Weight decay of AdamW.
     pub decay: f64,
-    /// Curvature pairs of L-BFGS.
+    /// The number of curvature pairs that L-BFGS keeps.
     pub memory: usize,
-    /// Steps of Adam before L-BFGS; without any, the units of the weights stay what they are.
+    /// Steps of Adam before L-BFGS; without any, L-BFGS works in unscaled weights.
     pub warmup: u64,
     /// The rate of those steps.
     pub warmup_rate: f64,
-    /// Contexts a step; `None` for all of them.
+    /// Contexts per step; `None` for all of them.
     pub batch: Option<usize>,
     /// How they are drawn.
     #[serde(default)]
     pub sampling: Sampling,
-    /// What is trained.
+    /// Which weights are trained.
     #[serde(default)]
     pub trained: Trained,
     /// The arithmetic.
@@ -155,7 +154,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// A method with everything else as it is by default.
+    /// An optimizer with defaults for everything else.
     pub fn new(method: Method) -> Self {
         Self {
             method,
@@ -175,7 +174,7 @@ impl Settings {
         }
     }
 
-    /// These settings if they make sense, or an error that names the one that does not.
+    /// These settings if they are valid, or an error that names the one that is not.
     pub fn checked(self) -> Result<Self> {
         let positive = |name, x: f64| match x > 0.0 && x.is_finite() {
             true => Ok(()),
@@ -233,32 +232,32 @@ impl Settings {
     }
 }
 
-/// When to stop. None of this changes a weight on the way.
+/// When to stop. None of this changes the weights before that point.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Limits {
-    /// Steps, in all.
+    /// The total number of steps.
     pub steps: u64,
-    /// Seconds, in all.
+    /// The total time in seconds.
     pub seconds: Option<f64>,
-    /// The gap to the floor that is low enough.
+    /// Stop at this gap to the floor.
     pub gap: Option<Nats>,
-    /// The same relative to the floor; where the floor is 0, in nats a prediction.
+    /// Stop at this gap relative to the floor; where the floor is 0, in nats per prediction.
     pub relative_gap: Option<f64>,
-    /// No further when the gap falls by less than this fraction over a window of steps.
+    /// Stop when the gap decreases by less than a fraction over a window of steps.
     pub stall: Option<Stall>,
 }
 
-/// What counts as standing still.
+/// What counts as a stall.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Stall {
     /// Steps over which the gap is compared.
     pub window: u64,
-    /// It must fall by this fraction.
+    /// The gap must decrease by this fraction.
     pub fraction: f64,
 }
 
 impl Limits {
-    /// The limits of a method where none are given: 1 % of the floor.
+    /// The default limits of an optimizer: 1% of the floor.
     pub fn new(method: Method) -> Self {
         Self {
             steps: method.default_steps(),
@@ -269,7 +268,7 @@ impl Limits {
         }
     }
 
-    /// These limits if they make sense.
+    /// These limits if they are valid, or an error that names the one that is not.
     pub fn checked(self) -> Result<Self> {
         let from_zero = |name, x: Option<f64>| match x {
             Some(x) if !(x >= 0.0 && x.is_finite()) => {
@@ -288,7 +287,7 @@ impl Limits {
         Ok(self)
     }
 
-    /// The gap that is low enough, in nats; `None` where no gap is asked for.
+    /// The gap to stop at, in nats; `None` if there is no such limit.
     pub fn target(&self, floor: Nats, predictions: f64) -> Option<f64> {
         let relative = self.relative_gap.map(|r| r * if floor.0 > 0.0 { floor.0 } else { predictions });
         match (self.gap.map(|g| g.0), relative) {
@@ -302,30 +301,30 @@ impl Limits {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(tag = "stop", rename_all = "kebab-case")]
 pub enum Stop {
-    /// The gap asked for is reached.
+    /// The target gap is reached.
     Reached,
-    /// So many steps are done.
+    /// The step limit is reached.
     Steps,
-    /// So much time has passed.
+    /// The time limit is reached.
     Time,
-    /// The gap no longer falls: by the rule of [`Stall`], or because no lower point is to be found in this arithmetic.
+    /// The gap no longer decreases: by the rule of [`Stall`], or because no lower point is found in this arithmetic.
     Stalled {
-        /// The step since which it has not.
+        /// The last step at which it did.
         since: u64,
     },
-    /// A number is no longer finite. The weights are those of the last step where all were.
+    /// A number is no longer finite. The weights are those of the last step where all were finite.
     Diverged {
         /// The step at which it was seen.
         step: u64,
-        /// The first tensor with such a weight or derivative; `loss` where only the loss is so.
+        /// The first tensor with such a weight or derivative; `loss` if only the loss is affected.
         tensor: &'static str,
     },
-    /// The observer asked for it.
+    /// The observer asked to stop.
     Interrupted,
 }
 
 impl Stop {
-    /// One word for programs.
+    /// A stable name for programs.
     pub fn name(self) -> &'static str {
         match self {
             Stop::Reached => "reached",
@@ -354,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn a_relative_gap_of_a_floor_of_zero_is_nats_a_prediction() {
+    fn a_relative_gap_of_a_floor_of_zero_is_in_nats_per_prediction() {
         let limits = Limits { relative_gap: Some(0.01), ..Limits::new(Method::Adam) };
         assert_eq!(limits.target(Nats(200.0), 50.0), Some(2.0));
         assert_eq!(limits.target(Nats(0.0), 50.0), Some(0.5));
@@ -363,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_without_sense_are_refused() {
+    fn invalid_settings_are_refused() {
         let adam = Settings::new(Method::Adam);
         let lbfgs = Settings::new(Method::Lbfgs);
         for wrong in [

@@ -3,7 +3,8 @@
 use super::{BuildArgs, Built};
 use crate::args::Common;
 use crate::commands::eval;
-use crate::corpus_args::{CorpusArgs, free_memory};
+use crate::input::CorpusInput;
+use crate::memory;
 use crate::progress::Terminal;
 use crate::ui::thousands;
 use byrote::Result;
@@ -23,7 +24,7 @@ pub const EXAMPLES: &str = "Examples:
 #[derive(Debug, Args)]
 pub struct Dana2024Command {
     #[command(flatten)]
-    pub corpus: CorpusArgs,
+    pub corpus: CorpusInput,
     #[command(flatten)]
     pub model: Dana2024Args,
     #[command(flatten)]
@@ -106,7 +107,7 @@ pub fn run(args: &Dana2024Command, common: &Common) -> Result<ExitCode> {
     let begun = Instant::now();
     let corpus = args.corpus.read(common, true)?;
     let problem = eval::problem_of(&corpus)?;
-    let memory = args.corpus.max_memory.or_else(|| free_memory().map(|free| free / 2)).unwrap_or(8 << 30);
+    let memory = memory::for_matrices(args.corpus.spec.max_memory);
     let settings = args.model.settings(common.seed, memory);
     let building = Instant::now();
     let (d_vocab, n_ctx) = (corpus.summary.d_vocab, u64::from(corpus.summary.n_ctx));
@@ -124,7 +125,7 @@ pub fn run(args: &Dana2024Command, common: &Common) -> Result<ExitCode> {
         begun,
         seconds_building,
     };
-    built.finish(&args.corpus.title(), &args.output, common)
+    built.finish(&args.corpus.spec.title(), &args.output, common)
 }
 
 fn rows(report: &Report) -> Vec<[String; 3]> {

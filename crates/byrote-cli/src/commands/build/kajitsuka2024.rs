@@ -1,8 +1,8 @@
 //! `byrote build kajitsuka2024`: fewer parameters than facts, in exact arithmetic.
 
 use crate::args::Common;
-use crate::corpus_args::CorpusArgs;
 use crate::exact::{self, grouped};
+use crate::input::CorpusInput;
 use crate::interrupt;
 use crate::progress::Terminal;
 use crate::ui::{self, Table, thousands, thousands_f64};
@@ -33,7 +33,7 @@ that are not zero, as the paper does, and all entries of all matrices (dense), a
 #[derive(Debug, Args)]
 pub struct Kajitsuka2024Command {
     #[command(flatten)]
-    pub corpus: CorpusArgs,
+    pub corpus: CorpusInput,
     /// Instead of a corpus: labelled sequences, as .jsonl with the fields "sequence" and "label", or .tsv
     #[arg(long, value_name = "FILE", conflicts_with_all = ["paths", "builtin", "random", "merge"])]
     pub pairs: Option<PathBuf>,
@@ -151,11 +151,11 @@ impl Kajitsuka2024Command {
     fn samples(&self, common: &Common) -> Result<(Labelled, Option<Corpus>, u64)> {
         let switches = self.switches();
         if let Some(path) = &self.pairs {
-            let tokenizer = self.corpus.tokenizer.clone().unwrap_or_default();
+            let tokenizer = self.corpus.spec.tokenizer.clone().unwrap_or_default();
             return Ok((pairs::read(path, switches, &tokenizer)?, None, 0));
         }
         if switches.goal == Goal::EveryPosition
-            && let Source::Random(associations) = self.corpus.source(common)?
+            && let Source::Random(associations) = self.corpus.seeded(common).resolve()?.0
         {
             return Ok((random_positions(&associations, common.seed, switches)?, None, 0));
         }
@@ -176,7 +176,7 @@ impl Kajitsuka2024Command {
     fn title(&self) -> String {
         match &self.pairs {
             Some(path) => path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned(),
-            None => self.corpus.title(),
+            None => self.corpus.spec.title(),
         }
     }
 }

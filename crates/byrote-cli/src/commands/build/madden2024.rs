@@ -3,7 +3,8 @@
 use super::{BuildArgs, Built};
 use crate::args::Common;
 use crate::commands::eval;
-use crate::corpus_args::{CorpusArgs, free_memory};
+use crate::input::CorpusInput;
+use crate::memory;
 use crate::progress::Terminal;
 use crate::ui::{self, Table, thousands};
 use byrote::construct::madden2024::literal::{Arithmetic, LiteralSettings, literal};
@@ -27,7 +28,7 @@ pub const EXAMPLES: &str = "Examples:
 #[derive(Debug, Args)]
 pub struct Madden2024Command {
     #[command(flatten)]
-    pub corpus: CorpusArgs,
+    pub corpus: CorpusInput,
     #[command(flatten)]
     pub model: Madden2024Args,
     #[command(flatten)]
@@ -119,7 +120,7 @@ pub fn run(args: &Madden2024Command, common: &Common) -> Result<ExitCode> {
     if args.model.method == MethodArg::Literal {
         return run_literal(args, common, &problem, corpus.summary.d_vocab, begun);
     }
-    let memory = args.corpus.max_memory.or_else(|| free_memory().map(|free| free / 2)).unwrap_or(8 << 30);
+    let memory = memory::for_matrices(args.corpus.spec.max_memory);
     let settings = args.model.settings(common.seed, memory);
     let building = Instant::now();
     let (d_vocab, n_ctx) = (corpus.summary.d_vocab, u64::from(corpus.summary.n_ctx));
@@ -137,7 +138,7 @@ pub fn run(args: &Madden2024Command, common: &Common) -> Result<ExitCode> {
         begun,
         seconds_building,
     };
-    built.finish(&args.corpus.title(), &args.output, common)
+    built.finish(&args.corpus.spec.title(), &args.output, common)
 }
 
 /// The proof as it stands: a report, no model.
@@ -182,7 +183,7 @@ fn run_literal(
     }
     let contexts = thousands(report.contexts as u64);
     let mut out =
-        format!("{}: madden2024, the proof as it stands, {contexts} contexts\n\n", args.corpus.title());
+        format!("{}: madden2024, the proof as it stands, {contexts} contexts\n\n", args.corpus.spec.title());
     let mut table = Table::new(&["bits", &report.bits.to_string(), "after the point"], &[0, 2]);
     let rows = [
         ("largest logit error", format!("{:.1e}", report.max_logit_error), "with that many bits".to_owned()),

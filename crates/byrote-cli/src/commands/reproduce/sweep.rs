@@ -8,10 +8,10 @@ use crate::reporting::{command_line, write_page};
 use crate::ui::{self, thousands};
 use byrote::Result;
 use byrote::construct::{dana2024, kajitsuka2024, madden2024};
-use byrote::corpus::{Corpus, Outputs};
+use byrote::corpus::{Corpus, CorpusSpec, Outputs};
 use byrote::figures::html::Page;
 use byrote::lab::corpora::Material;
-use byrote::lab::{Corpora, CorpusSpec, Plan, Record};
+use byrote::lab::{Corpora, Plan, Record};
 use byrote::model::{Activation, Counting};
 use byrote::output::OutputFile;
 use byrote::report::papers::trained_capacity::Construction;
@@ -86,10 +86,9 @@ fn write_constructions(job: &Job<'_>, spec: &CorpusSpec) -> Result<()> {
             return Ok(());
         }
         ui::note(job.common.quiet, &format!("writing down three models of {n} sequences"));
-        let spec = CorpusSpec { documents: Some(n), ..spec.clone() };
-        let (source, options) = spec.resolve()?;
+        let spec = spec.clone().random(n);
         let outputs = Outputs { contexts: true, ..Outputs::default() };
-        let material = Material::new(Corpus::read(&source, &options, outputs, &observer)?)?;
+        let material = Material::new(Corpus::from_spec(&spec, outputs, &observer)?)?;
         let (problem, d_vocab, n_ctx) = (&material.problem, material.d_vocab, material.n_ctx);
         let seed = job.common.seed;
         let hidden =

@@ -30,6 +30,9 @@ mod words;
 use crate::num::Stream;
 use words::*;
 
+/// The most stories that can be asked for; far more than any other command can take.
+pub const MAX_STORIES: u64 = 1 << 27;
+
 /// The built-in stories of a seed.
 ///
 /// ```

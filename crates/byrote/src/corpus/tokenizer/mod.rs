@@ -18,9 +18,8 @@ mod words;
 mod huggingface;
 
 use super::vocabulary::Alphabet;
-#[cfg(not(feature = "huggingface"))]
-use crate::Error;
-use crate::Result;
+use crate::setting::{as_text, nearest};
+use crate::{Error, Result};
 use std::fmt;
 use std::ops::{ControlFlow, Range};
 use std::path::PathBuf;
@@ -49,14 +48,23 @@ pub enum TokenizerChoice {
 }
 
 impl FromStr for TokenizerChoice {
-    type Err = std::convert::Infallible;
-    fn from_str(s: &str) -> Result<Self, Self::Err> {
+    type Err = Error;
+    fn from_str(s: &str) -> Result<Self> {
+        const NAMES: [&str; 4] = ["byte", "char", "whitespace", "wordpunct"];
         Ok(match s {
             "byte" => Self::Byte,
             "char" => Self::Char,
             "whitespace" => Self::Whitespace,
             "wordpunct" => Self::WordPunct,
-            file => Self::File(file.into()),
+            file if file.contains(['.', '/', '\\']) => Self::File(file.into()),
+            _ => {
+                let hint = nearest(s, &NAMES).map_or(String::new(), |near| format!("; did you mean {near}?"));
+                let message = format!(
+                    "{s:?} is neither one of {} nor a file such as tokenizer.json{hint}",
+                    NAMES.join(", ")
+                );
+                return Err(Error::setting("tokenizer", message));
+            }
         })
     }
 }
@@ -72,6 +80,8 @@ impl fmt::Display for TokenizerChoice {
         }
     }
 }
+
+as_text!(TokenizerChoice);
 
 /// A tokenizer ready for use; shared by threads.
 #[derive(Debug)]

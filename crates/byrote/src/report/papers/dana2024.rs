@@ -78,7 +78,7 @@ fn heads(row: &Row) -> f64 {
 }
 
 fn d_model(row: &Row) -> f64 {
-    row.settings.model.d_model as f64
+    row.settings.model.width() as f64
 }
 
 const GROWTH: &[Law] = &[Law::Linear, Law::Square, Law::Quadratic, Law::Power, Law::PowerOffset];
@@ -178,7 +178,7 @@ fn protocols(record: &Record) -> Section {
 
 /// The lower bounds on the accuracy of a row's model: Corollary 2, and the earlier Theorem 1 of mahdavi2024.
 fn bounds(row: &Row) -> (f64, f64) {
-    let (d, d_h, h) = (row.settings.model.d_model, row.d_head, row.n_heads);
+    let (d, d_h, h) = (row.settings.model.width(), row.d_head, row.n_heads);
     let of = |held: u128| dana2024::accuracy(held, row.contexts.into(), row.d_vocab).unwrap_or(f64::NAN);
     let ours = dana2024::capacity_on_all_sequences(d, d_h, h, row.d_vocab, 2);
     (of(ours), of(mahdavi2024::capacity(h, d_h, 2)))
@@ -382,7 +382,7 @@ fn slopes(record: &Record) -> Result<Paper> {
 /// The slope of accuracy over heads for every width and seed, before the memory is full.
 fn slopes_by_width(rows: &[&Row]) -> Vec<Point> {
     let mut rows: Vec<&Row> = rows.iter().copied().filter(|r| accuracy(r) < FULL_MEMORY).collect();
-    let group = |r: &Row| (r.settings.model.d_model, r.settings.seed);
+    let group = |r: &Row| (r.settings.model.width(), r.settings.seed);
     rows.sort_by_key(|r| (group(r), r.n_heads));
     let slope = |part: &[&Row]| {
         let n = part.len() as f64;

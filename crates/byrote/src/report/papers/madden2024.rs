@@ -192,9 +192,9 @@ fn feed_forward_section(rows: &[&Row]) -> Option<Section> {
 /// The parameters that the model of a row would have with this number of neurons.
 fn with_neurons(row: &Row, neurons: u64) -> f64 {
     let config = |d_mlp: u64| {
-        let mut model = row.settings.model.clone();
+        let mut model = row.settings.model;
         model.d_mlp = Some(d_mlp);
-        model.config(row.d_vocab, u64::from(row.settings.corpus.n_ctx.unwrap_or(9)))
+        model.resolve(row.d_vocab, u64::from(row.settings.corpus.n_ctx.unwrap_or(9)))
     };
     config(neurons).map_or(f64::NAN, |c| c.n_parameters() as f64)
 }

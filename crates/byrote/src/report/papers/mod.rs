@@ -213,10 +213,10 @@ mod tests {
     fn record(plan: &str, result: impl Fn(&Job, u64, u64) -> (f64, f64)) -> Record {
         let plan = Plan::parse(plan, "").unwrap();
         let row = |(i, job): (usize, &Job)| {
-            let d_vocab = job.corpus.d_vocab.map_or(500, u64::from);
-            let documents = job.corpus.documents.unwrap();
+            let d_vocab = job.corpus.d_vocab.unwrap_or(500);
+            let documents = job.corpus.builtin.or(job.corpus.random).unwrap();
             let contexts = if job.corpus.lengths.is_some() { documents } else { 2 * documents };
-            let config = job.model.config(d_vocab, 9).unwrap();
+            let config = job.model.resolve(d_vocab, 9).unwrap();
             let floor_nats = if job.corpus.lengths.is_some() { 0.0 } else { 10.0 * contexts as f64 };
             let (relative, accuracy) = result(job, contexts, config.n_parameters() as u64);
             let by = if floor_nats > 0.0 { floor_nats } else { contexts as f64 };
@@ -318,7 +318,7 @@ mod tests {
         let accuracy = |f: fn(f64, f64, f64) -> f64| {
             move |job: &Job, _: u64, _: u64| {
                 let m = &job.model;
-                let (d, h) = (m.d_model as f64, m.n_heads as f64);
+                let (d, h) = (m.width() as f64, m.n_heads.unwrap_or(1) as f64);
                 let y = f(h, m.d_head.unwrap_or(1) as f64, d);
                 (1.0, (y + noise(job, h + 3.0 * d)).clamp(0.02, 1.0))
             }

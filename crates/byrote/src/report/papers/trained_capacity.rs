@@ -83,7 +83,7 @@ impl Construction {
 
 /// The key and the name of a preset on this page.
 fn kind(row: &Row) -> (&'static str, &'static str) {
-    match row.settings.model.preset {
+    match row.settings.model.preset.unwrap_or_default() {
         Preset::Dana2024 => ("attention", "attention alone, trained"),
         Preset::Average => ("average", "token averaging and neurons, trained"),
         _ => ("mlp", "attention and neurons, trained"),

@@ -1,0 +1,179 @@
+//! Which model: a preset of a paper, its dimensions, its switches.
+
+use super::{Activation, Config, Hidden, Init, Mixer, Positions, Preset, Shape};
+use crate::setting::setters;
+use crate::{Error, Result};
+use serde::{Deserialize, Serialize};
+
+/// A model before its corpus is known. What is not given follows the preset, or the default named below.
+///
+/// ```
+/// use byrote::model::{ModelSpec, Preset};
+/// let config = ModelSpec::default().preset(Preset::Dana2024).d_model(32).n_heads(4).resolve(780, 9)?;
+/// assert_eq!((config.shape.d_head, config.shape.d_mlp), (8, 0));
+/// assert!(ModelSpec::default().d_model(0).resolve(780, 9).is_err());
+/// # Ok::<(), byrote::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::Args), command(next_help_heading = "Model"))]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct ModelSpec {
+    /// The model of a paper [default: madden2024-experiment]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "NAME"))]
+    pub preset: Option<Preset>,
+    /// Width of the residual stream [default: 16]
+    #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "D"))]
+    pub d_model: Option<u64>,
+    /// Attention heads [default: 1]
+    #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "H"))]
+    pub n_heads: Option<u64>,
+    /// Dimension of the queries, keys and values of each head [default: d_model / n_heads, rounded up]
+    #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "D"))]
+    pub d_head: Option<u64>,
+    /// Hidden neurons; 0 is attention alone [default: 512, or 0 if the preset has no hidden layer]
+    #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "M"))]
+    pub d_mlp: Option<u64>,
+    /// The function of the hidden neurons [default: gelu]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "NAME"))]
+    pub activation: Option<Activation>,
+    /// How the tokens of a context become one vector [default: as the preset]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "NAME"))]
+    pub mixer: Option<Mixer>,
+    /// How positions enter [default: as the preset]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "KIND"))]
+    pub positions: Option<Positions>,
+    /// Where the hidden layer leads [default: as the preset]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "WHERE"))]
+    pub hidden: Option<Hidden>,
+    /// Biases of the queries, keys, values and attention output [default: as the preset]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "BOOL"))]
+    pub attention_bias: Option<bool>,
+    /// Divide attention scores by sqrt(d_head) [default: as the preset]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "BOOL"))]
+    pub scale_scores: Option<bool>,
+    /// Skip connections [default: as the preset]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "BOOL"))]
+    pub skip: Option<bool>,
+    /// A bias of the output [default: as the preset]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "BOOL"))]
+    pub output_bias: Option<bool>,
+    /// How the initial weights are drawn. The program has no flag for it: its `--init` names a file.
+    #[cfg_attr(feature = "clap", arg(skip))]
+    pub init: Init,
+}
+
+setters!(ModelSpec {
+    preset: some(Preset),
+    d_model: some(u64),
+    n_heads: some(u64),
+    d_head: some(u64),
+    d_mlp: some(u64),
+    activation: some(Activation),
+    mixer: some(Mixer),
+    positions: some(Positions),
+    hidden: some(Hidden),
+    attention_bias: some(bool),
+    scale_scores: some(bool),
+    skip: some(bool),
+    output_bias: some(bool),
+    init: plain(Init),
+});
+
+/// The default width of the residual stream.
+const D_MODEL: u64 = 16;
+/// The default number of hidden neurons.
+const D_MLP: u64 = 512;
+
+impl ModelSpec {
+    /// Whether nothing is given.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The width of the residual stream, given or by default.
+    pub fn width(&self) -> u64 {
+        self.d_model.unwrap_or(D_MODEL)
+    }
+
+    /// The same with the preset, the dimensions, the activation and the mixer filled in; unchanged where they are invalid.
+    #[must_use]
+    pub fn filled(mut self, d_vocab: u64, n_ctx: u64) -> Self {
+        let Ok(Config { shape, .. }) = self.resolve(d_vocab, n_ctx) else { return self };
+        self.preset = Some(self.preset.unwrap_or_default());
+        self.d_model = Some(shape.d_model);
+        self.n_heads = Some(shape.n_heads);
+        self.d_head = Some(shape.d_head);
+        self.d_mlp = Some(shape.d_mlp);
+        self.activation = Some(shape.activation);
+        self.mixer = Some(shape.mixer);
+        self
+    }
+
+    /// Makes every check that needs no corpus.
+    pub fn check(&self) -> Result<()> {
+        self.resolve(1, 1).map(|_| ())
+    }
+
+    /// The model for a vocabulary and a longest context.
+    pub fn resolve(&self, d_vocab: u64, n_ctx: u64) -> Result<Config> {
+        let preset = self.preset.unwrap_or_default();
+        let (d_model, n_heads) = (self.width(), self.n_heads.unwrap_or(1));
+        let shape = Shape {
+            d_vocab,
+            n_ctx,
+            d_model,
+            n_heads,
+            d_head: self.d_head.unwrap_or_else(|| d_model.div_ceil(n_heads.max(1))),
+            d_mlp: self.d_mlp.unwrap_or(D_MLP),
+            activation: self.activation.unwrap_or_default(),
+            mixer: Mixer::default(),
+        };
+        let mut config = preset.config(shape);
+        if let Some(given) = self.n_heads.filter(|&h| h != config.shape.n_heads) {
+            let message = format!(
+                "must be {} with `preset = {preset}` (got {given}); `preset = madden2024` takes any number",
+                config.shape.n_heads
+            );
+            return Err(Error::setting("n_heads", message));
+        }
+        let set = |given: Option<bool>, switch: &mut bool| *switch = given.unwrap_or(*switch);
+        set(self.attention_bias, &mut config.attention_bias);
+        set(self.scale_scores, &mut config.scale_scores);
+        set(self.skip, &mut config.skip);
+        set(self.output_bias, &mut config.output_bias);
+        config.shape.mixer = self.mixer.unwrap_or(config.shape.mixer);
+        config.positions = self.positions.unwrap_or(config.positions);
+        config.hidden = self.hidden.unwrap_or(config.hidden);
+        // A number that was given is kept even without a hidden layer, so that the contradiction is reported.
+        config.shape.d_mlp = match (config.hidden, self.d_mlp) {
+            (_, Some(given)) => given,
+            (Hidden::Absent, None) => 0,
+            (_, None) => shape.d_mlp,
+        };
+        config.checked()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_given_follows_the_preset() {
+        let config = ModelSpec::default().resolve(10, 5).unwrap();
+        assert_eq!((config.shape.d_model, config.shape.n_heads, config.shape.d_mlp), (16, 1, 512));
+        assert_eq!(config.positions, Positions::Sinusoidal);
+        let config = ModelSpec::default().preset(Preset::Average).skip(true).resolve(10, 5).unwrap();
+        assert_eq!((config.shape.mixer, config.skip), (Mixer::Average, true));
+    }
+
+    #[test]
+    fn contradictions_name_their_field() {
+        let name = |spec: ModelSpec| spec.check().unwrap_err().setting_name();
+        assert_eq!(name(ModelSpec::default().n_heads(2)), Some("n_heads"));
+        assert_eq!(name(ModelSpec::default().preset(Preset::Dana2024).d_mlp(8)), Some("d_mlp"));
+        assert_eq!(name(ModelSpec::default().hidden(Hidden::Output).d_mlp(0)), Some("d_mlp"));
+        assert_eq!(name(ModelSpec::default().d_model(0)), Some("d_model"));
+    }
+}

@@ -1,0 +1,217 @@
+//! How to train, and when to stop.
+
+use super::{Limits, Method, Sampling, Schedule, Settings, Stall, Trained};
+use crate::model::Precision;
+use crate::setting::setters;
+use crate::units::Nats;
+use crate::{Error, Result};
+use serde::{Deserialize, Serialize};
+
+/// The settings of a training; what is not given has the default of the optimizer.
+///
+/// ```
+/// use byrote::train::{Method, TrainSpec};
+/// let (settings, limits) = TrainSpec::default().optimizer(Method::Adam).lr(1e-4).steps(500).resolve(0)?;
+/// assert_eq!((settings.rate, limits.steps, limits.relative_gap), (1e-4, 500, Some(0.01)));
+/// assert!(TrainSpec::default().batch(32).resolve(0).is_err(), "L-BFGS has no batches");
+/// # Ok::<(), byrote::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "clap", derive(clap::Args), command(next_help_heading = "Training"))]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct TrainSpec {
+    /// The optimizer; lbfgs begins with a warm-up by Adam
+    #[cfg_attr(feature = "clap", arg(long, value_name = "NAME", default_value_t))]
+    pub optimizer: Method,
+    /// The rate of adam and adamw [default: 0.001]; the first step length that lbfgs tries along a direction [default: 1]
+    #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "RATE"))]
+    pub lr: Option<f64>,
+    /// How the rate of adam and adamw decreases over the steps
+    #[cfg_attr(feature = "clap", arg(long, value_name = "KIND", default_value_t))]
+    pub schedule: Schedule,
+    /// The final rate of a linear or cosine schedule [default: 0]
+    #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "RATE"))]
+    pub last_lr: Option<f64>,
+    /// Stop after N steps; 0 writes the initial weights [default: 50000 for adam, 10000 for lbfgs]
+    #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "N"))]
+    pub steps: Option<u64>,
+    /// Weight decay of adamw [default: 0.01]
+    #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "W"))]
+    pub weight_decay: Option<f64>,
+    /// The number of curvature pairs that lbfgs keeps [default: 10]
+    #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "N"))]
+    pub memory: Option<usize>,
+    /// Steps of Adam before lbfgs [default: 200]
+    #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "N"))]
+    pub warmup: Option<u64>,
+    /// The rate of the warm-up [default: 0.01]
+    #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "RATE"))]
+    pub warmup_lr: Option<f64>,
+    /// Contexts per step of adam and adamw [default: all]
+    #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "N"))]
+    pub batch: Option<usize>,
+    /// How batches are drawn: every context once per epoch, or uniformly with replacement
+    #[cfg_attr(feature = "clap", arg(long, value_name = "KIND", default_value_t))]
+    pub sampling: Sampling,
+    /// Train only this part of the model; the rest keeps its initial weights
+    #[cfg_attr(feature = "clap", arg(long, value_name = "PART", default_value_t))]
+    pub train_only: Trained,
+    /// The arithmetic; lbfgs switches to f64 by itself once f32 finds no lower point
+    #[cfg_attr(feature = "clap", arg(long, value_name = "TYPE", default_value_t))]
+    pub precision: Precision,
+    /// Stop when the total loss is within this many nats of the floor
+    #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "NATS"))]
+    pub stop_gap: Option<f64>,
+    /// Stop when the gap is at most R times the floor, or R nats per prediction if the floor is 0 [default: 0.01, unless
+    /// another gap is given]
+    #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "R"))]
+    pub stop_relative_gap: Option<f64>,
+    /// Stop after S seconds
+    #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "S"))]
+    pub stop_seconds: Option<f64>,
+    /// Stop as stalled when the gap decreases by less than this fraction over 500 steps of lbfgs or 1000 of adam; 0 never does
+    #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "F", default_value_t = STALL))]
+    pub stall: f64,
+}
+
+setters!(TrainSpec {
+    optimizer: plain(Method),
+    lr: some(f64),
+    schedule: plain(Schedule),
+    last_lr: some(f64),
+    steps: some(u64),
+    weight_decay: some(f64),
+    memory: some(usize),
+    warmup: some(u64),
+    warmup_lr: some(f64),
+    batch: some(usize),
+    sampling: plain(Sampling),
+    train_only: plain(Trained),
+    precision: plain(Precision),
+    stop_gap: some(f64),
+    stop_relative_gap: some(f64),
+    stop_seconds: some(f64),
+    stall: plain(f64),
+});
+
+/// The default fraction below which progress counts as a stall.
+const STALL: f64 = 1e-3;
+
+impl Default for TrainSpec {
+    fn default() -> Self {
+        Self {
+            optimizer: Method::default(),
+            lr: None,
+            schedule: Schedule::default(),
+            last_lr: None,
+            steps: None,
+            weight_decay: None,
+            memory: None,
+            warmup: None,
+            warmup_lr: None,
+            batch: None,
+            sampling: Sampling::default(),
+            train_only: Trained::default(),
+            precision: Precision::default(),
+            stop_gap: None,
+            stop_relative_gap: None,
+            stop_seconds: None,
+            stall: STALL,
+        }
+    }
+}
+
+impl TrainSpec {
+    /// The settings and limits of the trainer; `seed` draws the batches.
+    pub fn resolve(&self, seed: u64) -> Result<(Settings, Limits)> {
+        let method = self.optimizer;
+        for (name, given) in [
+            ("memory", self.memory.is_some()),
+            ("warmup", self.warmup.is_some()),
+            ("warmup_lr", self.warmup_lr.is_some()),
+        ] {
+            if given && method != Method::Lbfgs {
+                return Err(Error::setting(name, "applies only to `optimizer = lbfgs`"));
+            }
+        }
+        let default = Settings::new(method);
+        let steps = self.steps.unwrap_or(method.default_steps());
+        let settings = Settings {
+            rate: self.lr.unwrap_or(default.rate),
+            schedule: self.schedule,
+            schedule_steps: if self.schedule == Schedule::Constant { 0 } else { steps },
+            decay: self.weight_decay.unwrap_or(default.decay),
+            memory: self.memory.unwrap_or(default.memory),
+            warmup: self.warmup.unwrap_or(default.warmup),
+            warmup_rate: self.warmup_lr.unwrap_or(default.warmup_rate),
+            last_rate: self.last_lr.unwrap_or(0.0),
+            batch: self.batch,
+            sampling: self.sampling,
+            trained: self.train_only,
+            precision: self.precision,
+            seed,
+            ..default
+        };
+        let limits = Limits {
+            steps,
+            seconds: self.stop_seconds,
+            gap: self.stop_gap.map(Nats),
+            relative_gap: match (self.stop_relative_gap, self.stop_gap) {
+                (None, None) => Limits::new(method).relative_gap,
+                (given, _) => given,
+            },
+            stall: (self.stall != 0.0)
+                .then(|| Stall { window: method.default_window(), fraction: self.stall }),
+        };
+        Ok((settings.checked()?, limits.checked()?))
+    }
+
+    /// The same with every default filled in; unchanged where the settings are invalid.
+    #[must_use]
+    pub fn filled(self) -> Self {
+        let Ok((settings, limits)) = self.resolve(0) else { return self };
+        let lbfgs = self.optimizer == Method::Lbfgs;
+        Self {
+            lr: Some(settings.rate),
+            // A constant rate has no final one.
+            last_lr: (settings.schedule != Schedule::Constant).then_some(settings.last_rate),
+            steps: Some(limits.steps),
+            weight_decay: Some(settings.decay),
+            memory: lbfgs.then_some(settings.memory),
+            warmup: lbfgs.then_some(settings.warmup),
+            warmup_lr: lbfgs.then_some(settings.warmup_rate),
+            stop_relative_gap: limits.relative_gap,
+            ..self
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_setting_of_another_optimizer_is_refused_by_name() {
+        let adam = TrainSpec::default().optimizer(Method::Adam);
+        for (spec, name) in [
+            (adam.memory(5), "memory"),
+            (adam.warmup(5), "warmup"),
+            (adam.warmup_lr(0.1), "warmup_lr"),
+            (TrainSpec::default().batch(5), "batch"),
+            (TrainSpec::default().stall(2.0), "stall"),
+            (adam.stop_gap(-1.0), "stop_gap"),
+        ] {
+            assert_eq!(spec.resolve(0).unwrap_err().setting_name(), Some(name), "{spec:?}");
+        }
+    }
+
+    #[test]
+    fn filling_in_changes_nothing_that_is_run() {
+        for spec in
+            [TrainSpec::default(), TrainSpec::default().optimizer(Method::AdamW).schedule(Schedule::Cosine)]
+        {
+            assert_eq!(spec.filled().resolve(3).unwrap(), spec.resolve(3).unwrap());
+        }
+    }
+}
