@@ -284,10 +284,20 @@ impl Function {
     }
 }
 
-/// An upper bound of e^-x for x >= 0, within a factor of e; e^-64 beyond 64.
+/// e^-k for k up to 64, rounded up in the first power; 63 products cost less than 1e-14.
+static POWERS: [f64; 65] = {
+    let mut powers = [1.0; 65];
+    let mut k = 1;
+    while k < powers.len() {
+        powers[k] = powers[k - 1] * 0.367_879_441_171_442_4;
+        k += 1;
+    }
+    powers
+};
+
+/// An upper bound of e^-x for x >= 0, within a factor of e up to 64.
 fn exp_below(x: f64) -> f64 {
-    // e^-1 rounded up, to a whole power: 63 products cost less than 1e-14.
-    0.367_879_441_171_442_4_f64.powi(x.min(64.0) as i32) * (1.0 + 1e-13)
+    POWERS[x.min(64.0) as usize] * (1.0 + 1e-13)
 }
 
 /// Adds the effect of the radius of the argument.
