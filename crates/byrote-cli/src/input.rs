@@ -76,6 +76,7 @@ impl CorpusInput {
             save: open(&self.save)?,
             list: open(&self.list)?,
             may_be_empty: self.save.is_some(),
+            ..Outputs::default()
         };
         Corpus::from_spec(&spec, outputs, &Terminal::new(common.quiet))
     }

@@ -5,6 +5,7 @@ use super::count::layout::Positions;
 use super::count::sort::Sorted;
 use super::count::{Ends, Segment, Token, occurrences};
 use super::finish::{finish_sorted, merge_runs, merge_to_run, write_run};
+use super::head::Head;
 use super::options::Options;
 use super::read::{Content, Field, Slab};
 use super::run::{Header, RunReader};
@@ -35,6 +36,8 @@ pub(crate) struct Collector<'a> {
     /// The number of documents kept, and how many of them are on disk.
     kept: u64,
     spilled: u64,
+    /// The first documents once more, where [`Outputs::head`] asks for them.
+    head: Option<Head>,
     observer: &'a dyn Observer,
 }
 
@@ -57,10 +60,17 @@ impl<'a> Collector<'a> {
             tokens_left_out: 0,
             kept: 0,
             spilled: 0,
+            head: None,
             observer,
         };
         collector.renew_chunks();
         collector
+    }
+
+    /// Keeps the first documents as well, up to this many tokens.
+    pub(crate) fn with_head(mut self, tokens: Option<usize>) -> Self {
+        self.head = tokens.map(|tokens| Head::new(self.alphabet, self.options, tokens));
+        self
     }
 
     /// Documents kept so far.
@@ -79,8 +89,11 @@ impl<'a> Collector<'a> {
     pub(crate) fn take(&mut self, slab: &Slab) -> Result<ControlFlow<()>> {
         self.observer.check()?;
         let left = self.options.limit.map(|limit| limit.saturating_sub(self.kept));
+        if let Some(head) = &mut self.head {
+            head.take(self.options, self.tokenizer, &self.stories, slab)?;
+        }
         if let Content::Part { first, last } = slab.content {
-            self.part(slab, first, last)?;
+            part(self.options, self.tokenizer, &mut self.chunks[0], slab, first, last)?;
         } else if left.is_some_and(|left| left <= slab.documents.len() as u64) {
             // Near the limit, one thread takes exactly the remaining documents.
             for i in 0..slab.documents.len() {
@@ -123,27 +136,6 @@ impl<'a> Collector<'a> {
 
     fn count_kept(&self) -> u64 {
         self.spilled + self.chunks.iter().map(|c| c.len() as u64).sum::<u64>()
-    }
-
-    /// Takes a part of a long document; all parts go to the first chunk.
-    fn part(&mut self, slab: &Slab, first: bool, last: bool) -> Result<()> {
-        let chunk = &mut self.chunks[0];
-        if first {
-            chunk.begin();
-        }
-        let range = slab.documents.first().cloned().unwrap_or(0..0);
-        let text = lf(&slab.bytes[range.clone()], slab.crlf);
-        let taken = match chunk.part(self.tokenizer, &text, last) {
-            Err(Refusal::InvalidUtf8(_)) if self.options.lossy => {
-                chunk.part(self.tokenizer, String::from_utf8_lossy(&text).as_bytes(), last)
-            }
-            taken => taken,
-        };
-        taken.map_err(|refusal| locate(slab, 0, range, refusal))?;
-        if last {
-            chunk.finish();
-        }
-        Ok(())
     }
 
     fn header(&self) -> Header {
@@ -198,7 +190,10 @@ impl<'a> Collector<'a> {
             let header = self.header();
             let names = |vocabulary: &mut Vocabulary| name_ids(vocabulary, self.tokenizer);
             let total = Some(self.spilled);
-            return merge_runs(self.runs, header, names, total, self.options, outputs, self.observer);
+            let head = self.head.take();
+            let corpus =
+                merge_runs(self.runs, header.clone(), names, total, self.options, outputs, self.observer)?;
+            return Ok(with_head(corpus, head, header));
         }
         let chunks = self.renew_chunks();
         self.note_dropped(&chunks);
@@ -206,8 +201,15 @@ impl<'a> Collector<'a> {
         let mut sealed = Sealed::new(&chunks, self.options);
         name_ids(&mut sealed.vocabulary, self.tokenizer);
         let sorted = sealed.sort(self.options);
-        finish_sorted(&sorted, &sealed.vocabulary, header, self.options, outputs, self.observer)
+        let corpus =
+            finish_sorted(&sorted, &sealed.vocabulary, header.clone(), self.options, outputs, self.observer)?;
+        Ok(with_head(corpus, self.head, header))
     }
+}
+
+fn with_head(mut corpus: Corpus, head: Option<Head>, header: Header) -> Corpus {
+    corpus.head = head.map(|head| head.sealed(header, &corpus.vocabulary));
+    corpus
 }
 
 impl Dropped {
@@ -217,8 +219,35 @@ impl Dropped {
     }
 }
 
+/// Takes one part of a document that is longer than a slab; all its parts go to the same chunk.
+pub(super) fn part(
+    options: &Options,
+    tokenizer: &Tokenizer,
+    chunk: &mut Chunk,
+    slab: &Slab,
+    first: bool,
+    last: bool,
+) -> Result<()> {
+    if first {
+        chunk.begin();
+    }
+    let range = slab.documents.first().cloned().unwrap_or(0..0);
+    let text = lf(&slab.bytes[range.clone()], slab.crlf);
+    let taken = match chunk.part(tokenizer, &text, last) {
+        Err(Refusal::InvalidUtf8(_)) if options.lossy => {
+            chunk.part(tokenizer, String::from_utf8_lossy(&text).as_bytes(), last)
+        }
+        taken => taken,
+    };
+    taken.map_err(|refusal| locate(slab, 0, range, refusal))?;
+    if last {
+        chunk.finish();
+    }
+    Ok(())
+}
+
 /// Takes document `i` of a slab into a chunk.
-fn document(
+pub(super) fn document(
     options: &Options,
     tokenizer: &Tokenizer,
     stories: &Stories,
@@ -342,7 +371,7 @@ pub(crate) struct Sealed<'c, T> {
 }
 
 impl<'c> Sealed<'c, u32> {
-    fn new(chunks: &'c [Chunk], options: &Options) -> Self {
+    pub(super) fn new(chunks: &'c [Chunk], options: &Options) -> Self {
         let mut segments = Vec::new();
         let mut parts = Vec::new();
         for chunk in chunks {

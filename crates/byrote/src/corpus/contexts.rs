@@ -100,14 +100,25 @@ impl<'a> Context<'a> {
 pub(crate) struct ContextSetBuilder {
     rule: ContextRule,
     levels: Vec<Level>,
+    /// Trie nodes above which the set is given up.
+    max_nodes: u64,
+    nodes: u64,
 }
 
 impl ContextSetBuilder {
-    pub(crate) fn new(rule: ContextRule) -> Self {
-        Self { rule, levels: Vec::new() }
+    /// A builder that gives up when there are surely more than `max_contexts` contexts.
+    pub(crate) fn new(rule: ContextRule, max_contexts: Option<u64>) -> Self {
+        // Every node that is not a context ends a path, so a trie has at most one such node per (context, next token) pair;
+        // a factor of 64 leaves room for contexts with many next tokens without holding a whole large corpus.
+        let max_nodes = max_contexts.map_or(u64::MAX, |n| n.saturating_mul(64));
+        Self { rule, levels: Vec::new(), max_nodes, nodes: 0 }
     }
 
-    pub(crate) fn finish(mut self) -> ContextSet {
+    /// The set, unless it was given up.
+    pub(crate) fn finish(mut self) -> Option<ContextSet> {
+        if self.nodes > self.max_nodes {
+            return None;
+        }
         let ends: Vec<u32> = (1..=self.levels.len())
             .map(|below| self.levels.get(below).map_or(0, |l| l.token.len() as u32))
             .collect();
@@ -116,12 +127,17 @@ impl ContextSetBuilder {
         }
         let mut set = ContextSet { levels: self.levels, contexts: 0 };
         set.contexts = set.iter().count();
-        set
+        Some(set)
     }
 }
 
 impl RowVisitor for ContextSetBuilder {
     fn row(&mut self, lcp: usize, len: usize, count: u64, token: impl Fn(usize) -> u32) {
+        self.nodes += (len - lcp) as u64;
+        if self.nodes > self.max_nodes {
+            self.levels = Vec::new();
+            return;
+        }
         if self.levels.len() < len {
             self.levels.resize_with(len, Level::default);
         }
@@ -151,11 +167,11 @@ mod tests {
     use super::*;
 
     fn set(rule: ContextRule, rows: &[(usize, &[u32], u64)]) -> ContextSet {
-        let mut builder = ContextSetBuilder::new(rule);
+        let mut builder = ContextSetBuilder::new(rule, None);
         for &(lcp, d, count) in rows {
             builder.row(lcp, d.len(), count, |p| d[p]);
         }
-        builder.finish()
+        builder.finish().unwrap()
     }
 
     type Listed = Vec<(Vec<u32>, u64, Vec<(u32, u64)>)>;

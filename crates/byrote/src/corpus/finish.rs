@@ -84,7 +84,7 @@ impl<'v> Taps<'v> {
         Ok(Self {
             save,
             list,
-            contexts: outputs.contexts.then(|| ContextSetBuilder::new(rule)),
+            contexts: outputs.contexts.then(|| ContextSetBuilder::new(rule, outputs.max_contexts)),
             may_be_empty: outputs.may_be_empty,
             save_path,
             observer,
@@ -118,7 +118,7 @@ impl<'v> Taps<'v> {
         complete.iter_mut().try_for_each(OutputFile::complete)?;
         self.observer.check()?;
         complete.into_iter().try_for_each(OutputFile::commit)?;
-        Ok(self.contexts.map(ContextSetBuilder::finish))
+        Ok(self.contexts.and_then(ContextSetBuilder::finish))
     }
 }
 
@@ -214,5 +214,5 @@ pub(crate) fn merge_runs<R: Read>(
 
 fn corpus(scanned: &Scanned, vocabulary: Vocabulary, header: Header, contexts: Option<ContextSet>) -> Corpus {
     let summary = Summary::new(scanned, &vocabulary, header);
-    Corpus { summary, vocabulary, contexts }
+    Corpus { summary, vocabulary, contexts, head: None }
 }

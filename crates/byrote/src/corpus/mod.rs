@@ -29,6 +29,7 @@
 pub mod builtin;
 pub mod contexts;
 pub mod count;
+pub mod head;
 pub mod options;
 pub mod random;
 pub mod spec;
@@ -48,6 +49,7 @@ mod run;
 
 pub use chunk::Dropped;
 pub use contexts::{Context, ContextSet};
+pub use head::Head;
 pub use options::{DocumentRule, Format, IdType, Options};
 pub use spec::CorpusSpec;
 pub use summary::{Coverage, LengthSummary, Summary};
@@ -105,6 +107,11 @@ pub struct MemoryFile {
 pub struct Outputs {
     /// Keep the set of contexts in memory.
     pub contexts: bool,
+    /// Give the set of contexts up where there are many more than this.
+    pub max_contexts: Option<u64>,
+    /// Keep the first documents too, up to this many tokens, so that a part of the corpus can be counted without reading it
+    /// again.
+    pub head: Option<usize>,
     /// Write a shard summary.
     pub save: Option<OutputFile>,
     /// Write every context as a line of CSV.
@@ -120,8 +127,10 @@ pub struct Corpus {
     pub summary: Summary,
     /// The tokens by id.
     pub vocabulary: Vocabulary,
-    /// The contexts.
+    /// The contexts, where they were asked for.
     pub contexts: Option<ContextSet>,
+    /// The first documents, where they were asked for.
+    pub head: Option<Head>,
 }
 
 impl Corpus {
@@ -248,7 +257,7 @@ fn read_files<'f>(
         }
         let collector = collector.get_or_insert_with(|| {
             let alphabet = holds.alphabet(text_alphabet);
-            Collector::new(options, &tokenizer, Stories::new(0), alphabet, observer)
+            Collector::new(options, &tokenizer, Stories::new(0), alphabet, observer).with_head(outputs.head)
         });
         if drive(&mut *reader, collector, observer, &read, total_bytes)? {
             break;
@@ -302,7 +311,8 @@ fn read_stories(
 ) -> Result<Corpus> {
     let tokenizer = Tokenizer::load(&options.tokenizer)?;
     let alphabet = tokenizer.alphabet();
-    let mut collector = Collector::new(options, &tokenizer, Stories::new(seed), alphabet, observer);
+    let mut collector =
+        Collector::new(options, &tokenizer, Stories::new(seed), alphabet, observer).with_head(outputs.head);
     let mut slab = Slab { content: Content::Stories, ..Slab::default() };
     let batch = (SLAB_BYTES / 256) as u64;
     let mut start = 0;
@@ -333,7 +343,8 @@ fn read_random(
         ));
     }
     let tokenizer = Tokenizer::Byte; // Ids are taken as they are.
-    let mut collector = Collector::new(options, &tokenizer, Stories::new(0), Alphabet::Id, observer);
+    let mut collector =
+        Collector::new(options, &tokenizer, Stories::new(0), Alphabet::Id, observer).with_head(outputs.head);
     let mut slab = Slab { content: Content::Ids, first_line: 1, path: "random".into(), ..Slab::default() };
     for sequence in associations.draw() {
         let start = slab.ids.len();
