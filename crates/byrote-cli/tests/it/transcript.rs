@@ -57,10 +57,11 @@ fn transcripts(page: &str) -> Vec<Vec<Command>> {
                     let typed = typed.split("  #").next().unwrap_or_default().trim_end().to_owned();
                     commands.push(Command { line, typed, output: Vec::new() });
                 }
-                None => commands.extend(commands.pop().map(|mut c| {
-                    c.output.push(text.trim_end().to_owned());
-                    c
-                })),
+                None => {
+                    if let Some(command) = commands.last_mut() {
+                        command.output.push(text.trim_end().to_owned());
+                    }
+                }
             }
         }
         for command in &mut commands {
