@@ -607,7 +607,8 @@ fn what_is_certified_is_what_is_stored() {
                 tokenizer: "ids".into(),
                 vocabulary: corpus.vocabulary.clone(),
             };
-            let file = ModelFile::from_bytes(&file.to_bytes().unwrap()).unwrap();
+            let file =
+                ModelFile::from_bytes(std::path::Path::new("memory"), &file.to_bytes().unwrap()).unwrap();
             certify(&file.model, &problem, &Silent).unwrap().verdict
         };
         assert_eq!(read(&sines), Verdict::Certified, "{seed}");
