@@ -10,7 +10,7 @@
 //!
 //! ```text
 //! units < bibliography, error < observe, foreign, setting < num, input, output < corpus < model < bounds < train < evaluate
-//!   < construct, incontext < certify < export < lab, fit < report < fuzzing
+//!   < construct, incontext < certify < export < lab, fit < report < study < fuzzing
 //! ```
 //!
 //! The library never prints, never exits, reads no environment variable, sets no global thread pool and has no global seed.
@@ -37,6 +37,7 @@ pub mod observe;
 pub mod output;
 pub mod report;
 pub mod setting;
+pub mod study;
 pub mod train;
 pub mod units;
 

@@ -2,6 +2,7 @@
 
 use crate::args::Common;
 use crate::model_kind::ModelKind;
+use crate::paths;
 use crate::ui::{self, Table, thousands};
 use byrote::export::{onnx, onnx_network, rounding_error};
 use byrote::incontext::NetworkFile;
@@ -35,7 +36,7 @@ pub struct ExportCommand {
     /// The precision of the numbers in the file; f32 is refused for a model stored in f64 if it would change the logits
     /// [default: as the model is stored]
     #[arg(long, value_name = "TYPE")]
-    pub precision: Option<PrecisionArg>,
+    pub precision: Option<Precision>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -43,13 +44,8 @@ pub enum Format {
     Onnx,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum PrecisionArg {
-    F32,
-    F64,
-}
-
 pub fn run(args: &ExportCommand, common: &Common) -> Result<ExitCode> {
+    paths::check([args.model.as_path()], [("out", args.out.as_path())])?;
     let why = "its weights are exact integers that no floating-point format holds, so ONNX cannot represent it; use the \
                file itself, which is text";
     ModelKind::expect_tensors(&args.model, why)?;
@@ -58,11 +54,7 @@ pub fn run(args: &ExportCommand, common: &Common) -> Result<ExitCode> {
     }
     let file = ModelFile::load(&args.model)?;
     let mut out = OutputFile::create(&args.out)?;
-    let precision = match args.precision {
-        None => file.precision,
-        Some(PrecisionArg::F32) => Precision::F32,
-        Some(PrecisionArg::F64) => Precision::F64,
-    };
+    let precision = args.precision.unwrap_or(file.precision);
     let narrowed = (precision, file.precision) == (Precision::F32, Precision::F64);
     let loss = narrowed.then(|| rounding_error(&file.model));
     if let Some(loss) = loss {
@@ -110,7 +102,7 @@ pub fn run(args: &ExportCommand, common: &Common) -> Result<ExitCode> {
 
 /// Writes a network of many layers, always in f64.
 fn export_network(file: &NetworkFile, args: &ExportCommand, common: &Common) -> Result<ExitCode> {
-    if matches!(args.precision, Some(PrecisionArg::F32)) {
+    if matches!(args.precision, Some(Precision::F32)) {
         return Err(Error::setting("precision", "f32; networks of many layers are written in f64"));
     }
     let mut out = OutputFile::create(&args.out)?;

@@ -2,18 +2,18 @@
 
 use crate::args::Common;
 use crate::interrupt;
+use crate::paths;
 use crate::progress::Terminal;
 use crate::ui::{self, Table, thousands};
 use byrote::figures::Figure;
-use byrote::incontext::construct::SHARPNESS;
 use byrote::incontext::{
-    Attention, ErrorAt, Form, Kernel, Map, Method, Outcome, Sequence, Step, Task, Until, file, predict,
+    Attention, ErrorAt, Form, IncontextSpec, Kernel, Method, Outcome, Sequence, Sequences, Task, predict,
     squared_errors, summarize,
 };
 use byrote::output::{OutputFile, csv_text};
 use byrote::report::incontext_figure::{Series, errors_against_t};
 use byrote::{Error, Result};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -33,13 +33,11 @@ Examples:
 #[derive(Debug, Args)]
 pub struct IncontextCommand {
     #[command(flatten)]
-    pub source: SourceArgs,
-    #[command(flatten)]
-    pub method: MethodArgs,
+    pub spec: IncontextSpec,
     /// Draw squared error against t; FILE ends in .svg or .png, and may be given more than once
     #[arg(long, value_name = "FILE")]
     pub plot: Vec<PathBuf>,
-    /// Write the errors, a row a t
+    /// Write the errors as CSV, one row per t
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
     /// Write the transformer's weights (with --layers)
@@ -47,103 +45,9 @@ pub struct IncontextCommand {
     pub save: Option<PathBuf>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum TaskName {
-    Linear,
-    Periodic,
-    Nonlinear,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum MapName {
-    Orthogonal,
-    Rotations,
-    Contractive,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum KernelName {
-    Linear,
-    Exp,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum AttentionName {
-    Identity,
-    Exp,
-    Softmax,
-}
-
-#[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Sequences")]
-pub struct SourceArgs {
-    /// What makes the sequences [default: linear]
-    #[arg(long, value_enum, value_name = "TASK")]
-    pub task: Option<TaskName>,
-    /// The matrix of linear sequences [default: orthogonal]
-    #[arg(long, value_enum, value_name = "MAP")]
-    pub map: Option<MapName>,
-    /// The factor by which contractive sequences shrink a step [default: 0.99]
-    #[arg(long, allow_negative_numbers = true, value_name = "R")]
-    pub rho: Option<f64>,
-    /// The period of periodic sequences, drawn uniformly; one number or A..B, both ends included [default: 20..40]
-    #[arg(long, value_name = "A..B")]
-    pub period: Option<String>,
-    /// Instead of a task: one sequence from a file, CSV or .npy, one row a step
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["task", "map", "rho", "period", "d", "length", "sequences"])]
-    pub file: Option<PathBuf>,
-    /// Scale the vectors of the file to norm 1
-    #[arg(long, requires = "file")]
-    pub unit_norm: bool,
-    /// The dimension [default: 15, for nonlinear sequences 4]
-    #[arg(long, allow_negative_numbers = true, value_name = "D")]
-    pub d: Option<usize>,
-    /// Vectors that are seen; one more is drawn, to know what comes after the last [default: 200]
-    #[arg(long, allow_negative_numbers = true, value_name = "T")]
-    pub length: Option<usize>,
-    /// Sequences [default: 5]
-    #[arg(long, allow_negative_numbers = true, value_name = "K")]
-    pub sequences: Option<u64>,
-}
-
-#[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Method")]
-pub struct MethodArgs {
-    /// The kernel [default: linear for linear sequences, exp otherwise]
-    #[arg(long, value_enum, value_name = "KERNEL")]
-    pub kernel: Option<KernelName>,
-    /// The inverse temperature of the exp kernel [default: 1]; try 16 for periodic sequences
-    #[arg(long, allow_negative_numbers = true, value_name = "B")]
-    pub beta: Option<f64>,
-    /// Divide the kernel by sqrt(k(x, x) k(y, y)): for vectors of other norms than 1
-    #[arg(long)]
-    pub normalised: bool,
-    /// The attention [default: identity for the linear kernel, softmax for exp]
-    #[arg(long, value_enum, value_name = "ATTENTION")]
-    pub attention: Option<AttentionName>,
-    /// The transformer with so many layers of descent
-    #[arg(long, allow_negative_numbers = true, value_name = "N", conflicts_with_all = ["direct", "recursion"])]
-    pub layers: Option<u64>,
-    /// The limit of infinitely many layers, by forward substitution (the default)
-    #[arg(long, conflicts_with = "recursion")]
-    pub direct: bool,
-    /// The same limit by the recursion of the linear kernel: fast for long sequences
-    #[arg(long)]
-    pub recursion: bool,
-    /// Fewer layers where the residual is at most this
-    #[arg(long, allow_negative_numbers = true, value_name = "R", requires = "layers")]
-    pub tol: Option<f64>,
-    /// The step size: a number, universal, spectral or exact [default: universal: 1/(T max k(x, x)), for softmax 1]
-    #[arg(long, allow_negative_numbers = true, value_name = "ETA", requires = "layers")]
-    pub eta: Option<String>,
-    /// How sharply the first layer copies the token before
-    #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = SHARPNESS)]
-    pub sharpness: f64,
-}
-
-/// What was typed, made ready.
+/// The sequences, with what is shown of them.
 struct Source {
-    /// As they are known: one vector more than is seen, for sequences that are made up.
+    /// In full: generated sequences have one vector more than is seen.
     known: Vec<Sequence>,
     /// As they are seen.
     seen: Vec<Sequence>,
@@ -151,143 +55,21 @@ struct Source {
     task: Value,
 }
 
-impl SourceArgs {
-    /// The task that was typed.
-    fn task(&self) -> Result<Task> {
-        let name = self.task.unwrap_or(TaskName::Linear);
-        let only = |given: bool, option: &'static str, of: &str| match given {
-            true => Err(Error::setting(option, format!("is for {of}"))),
-            false => Ok(()),
+impl Source {
+    fn read(spec: &IncontextSpec, seed: u64) -> Result<Self> {
+        let Sequences { known, seen, task, .. } = spec.read(seed)?;
+        let (count, length, d) = (seen.len(), seen[0].len(), seen[0].d());
+        let title = match (&spec.file, task) {
+            (Some(path), _) => format!("{}: {length} vectors in dimension {d}", path.display()),
+            (None, task) => format!(
+                "{} {} sequence{} of {} vectors in dimension {d}",
+                thousands(count as u64),
+                task.map_or("", Task::name),
+                if count == 1 { "" } else { "s" },
+                thousands(length as u64)
+            ),
         };
-        if name != TaskName::Linear {
-            only(self.map.is_some(), "--map", "--task linear")?;
-        }
-        if self.map != Some(MapName::Contractive) {
-            only(self.rho.is_some(), "--rho", "--map contractive")?;
-        }
-        if name != TaskName::Periodic {
-            only(self.period.is_some(), "--period", "--task periodic")?;
-        }
-        Ok(match name {
-            TaskName::Linear => Task::Linear(match self.map.unwrap_or(MapName::Orthogonal) {
-                MapName::Orthogonal => Map::Orthogonal,
-                MapName::Rotations => Map::Rotations,
-                MapName::Contractive => Map::Contractive(self.rho.unwrap_or(0.99)),
-            }),
-            TaskName::Periodic => {
-                let (least, most) = period(self.period.as_deref().unwrap_or("20..40"))?;
-                Task::Periodic(least, most)
-            }
-            TaskName::Nonlinear => Task::Nonlinear,
-        })
-    }
-
-    fn read(&self, seed: u64) -> Result<Source> {
-        if let Some(path) = &self.file {
-            let mut x = file::read(path)?;
-            if self.unit_norm {
-                x = x.to_unit_norm()?;
-            }
-            let title = format!("{}: {} vectors in dimension {}", path.display(), x.len(), x.d());
-            return Ok(Source { known: vec![x.clone()], seen: vec![x], title, task: Value::Null });
-        }
-        let task = self.task()?;
-        let d = self.d.unwrap_or(if task == Task::Nonlinear { 4 } else { 15 });
-        let (length, sequences) = (self.length.unwrap_or(200), self.sequences.unwrap_or(5));
-        if length < 2 {
-            return Err(Error::setting(
-                "length",
-                format!("{length}; at least 2, since nothing comes before the first"),
-            ));
-        }
-        if sequences == 0 || sequences > 100_000 {
-            return Err(Error::setting("sequences", format!("{sequences}; from 1 to 100,000")));
-        }
-        let numbers = (length as u128) * u128::from(sequences) * d as u128;
-        if numbers > 1 << 31 {
-            return Err(Error::setting(
-                "length",
-                format!("{} numbers in all; fewer vectors, sequences or dimensions", thousands(numbers)),
-            ));
-        }
-        let mut source =
-            Source { known: Vec::new(), seen: Vec::new(), title: String::new(), task: json!(task.name()) };
-        for index in 0..sequences {
-            let x = task.generate(d, length.saturating_add(1), seed, index)?;
-            source.seen.push(x.first(length)?);
-            source.known.push(x);
-        }
-        let plural = if sequences == 1 { "" } else { "s" };
-        source.title = format!(
-            "{} {} sequence{plural} of {} vectors in dimension {d}",
-            thousands(sequences),
-            task.name(),
-            thousands(length as u64)
-        );
-        Ok(source)
-    }
-}
-
-/// "7" or "20..40".
-fn period(text: &str) -> Result<(usize, usize)> {
-    let wrong = || Error::setting("period", format!("{text:?}; a number, or A..B with both ends included"));
-    let number = |s: &str| s.trim().parse::<usize>().map_err(|_| wrong());
-    match text.split_once("..") {
-        Some((least, most)) => Ok((number(least)?, number(most)?)),
-        None => number(text).map(|p| (p, p)),
-    }
-}
-
-impl MethodArgs {
-    fn kernel(&self, source: &SourceArgs) -> Result<(Kernel, Attention)> {
-        let linear = source.file.is_none() && matches!(source.task, None | Some(TaskName::Linear));
-        let kernel = match self.kernel.unwrap_or(match (linear, self.beta.is_some(), self.attention) {
-            (true, false, None | Some(AttentionName::Identity)) => KernelName::Linear,
-            (_, _, Some(AttentionName::Identity)) => KernelName::Linear,
-            _ => KernelName::Exp,
-        }) {
-            KernelName::Linear if self.beta.is_some() => {
-                return Err(Error::setting("beta", "the linear kernel has none; add --kernel exp"));
-            }
-            KernelName::Linear => Kernel::LINEAR,
-            KernelName::Exp => Kernel::exp(self.beta.unwrap_or(1.0))?,
-        };
-        let kernel = if self.normalised { kernel.normalised() } else { kernel };
-        let attention = match self.attention {
-            None => kernel.default_attention(),
-            Some(AttentionName::Identity) => Attention::Identity,
-            Some(AttentionName::Exp) => Attention::Exp,
-            Some(AttentionName::Softmax) => Attention::Softmax,
-        };
-        kernel.goes_with(attention)?;
-        Ok((kernel, attention))
-    }
-
-    fn step(&self) -> Result<Step> {
-        Ok(match self.eta.as_deref() {
-            None | Some("universal") => Step::Universal,
-            Some("spectral") => Step::Spectral,
-            Some("exact") => Step::Exact,
-            Some(number) => Step::Fixed(number.parse().map_err(|_| {
-                Error::setting("eta", format!("{number:?}; a number, universal, spectral or exact"))
-            })?),
-        })
-    }
-
-    fn method(&self) -> Result<Method> {
-        let Some(layers) = self.layers else {
-            return Ok(if self.recursion { Method::Recursion } else { Method::Direct });
-        };
-        if layers == 0 {
-            return Err(Error::setting("layers", "0; at least 1"));
-        }
-        if let Some(tol) = self.tol
-            && !(tol > 0.0 && tol.is_finite())
-        {
-            return Err(Error::setting("tol", format!("{tol}; a number above 0")));
-        }
-        let until = Until { layers, residual: self.tol };
-        Ok(Method::Layers { until, step: self.step()?, sharpness: self.sharpness })
+        Ok(Self { known, seen, title, task: json!(task.map(Task::name)) })
     }
 }
 
@@ -295,12 +77,17 @@ pub fn run(args: &IncontextCommand, common: &Common) -> Result<ExitCode> {
     for path in &args.plot {
         figure_format(path)?;
     }
+    args.spec.check()?;
+    let (kernel, attention) = args.spec.kernel_and_attention()?;
+    let method = args.spec.method()?;
+    let plots = args.plot.iter().map(|path| ("plot", path.as_path()));
+    let others = [("csv", &args.csv), ("save", &args.save)];
+    let others = others.into_iter().filter_map(|(name, path)| Some((name, path.as_deref()?)));
+    paths::check(args.spec.file.as_deref(), plots.chain(others))?;
     for path in args.plot.iter().chain(&args.csv).chain(&args.save) {
         interrupt::clean_up_beside(path);
     }
-    let (kernel, attention) = args.method.kernel(&args.source)?;
-    let method = args.method.method()?;
-    let source = args.source.read(common.seed)?;
+    let source = Source::read(&args.spec, common.seed)?;
     let outcome = predict(&source.seen, kernel, attention, method, &Terminal::new(common.quiet))?;
     let errors: Vec<Vec<f64>> =
         outcome.predictions.iter().zip(&source.known).map(|(u, x)| squared_errors(u, x)).collect();
@@ -483,15 +270,6 @@ pub fn write_figure(path: &Path, figure: &Figure) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn periods_are_a_number_or_a_range() {
-        assert_eq!(period("7").unwrap(), (7, 7));
-        assert_eq!(period("20..40").unwrap(), (20, 40));
-        for wrong in ["", "a", "1..", "..3", "-1", "1.5"] {
-            assert!(period(wrong).is_err(), "{wrong}");
-        }
-    }
 
     #[test]
     fn about_a_dozen_rows_show_a_long_curve() {

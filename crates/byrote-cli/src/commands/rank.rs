@@ -3,9 +3,8 @@
 use crate::args::Common;
 use crate::progress::Terminal;
 use crate::ui::{self, Table};
-use byrote::Stream;
-use byrote::certify::rank::{self, Certificate, Function, Interval, Theorem, certify};
-use byrote::{Error, Result};
+use byrote::Result;
+use byrote::certify::rank::{Certificate, Function, Interval, Matrix, RankSpec, Theorem, certify};
 use clap::Args;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -26,75 +25,13 @@ Examples:
 
 #[derive(Debug, Args)]
 pub struct RankCommand {
-    /// The function psi: gelu, gelu-tanh, tanh, logistic, arctan, relu, erf, exp or cos [default: tanh]
-    #[arg(long, value_name = "NAME", value_parser = |s: &str| s.parse::<Function>().map_err(|e| e.to_string()))]
-    pub activation: Option<Function>,
-    /// Use a polynomial as psi, given by its coefficients from the constant term up: 1,0,1 is 1 + x^2
-    #[arg(long, value_name = "C0,C1,...", allow_hyphen_values = true, conflicts_with = "activation")]
-    pub polynomial: Option<String>,
-    /// The weights of the neurons, instead of random ones
-    #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
-    pub a: Option<String>,
-    /// The values of the contexts, instead of random ones
-    #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
-    pub b: Option<String>,
-    /// The number of random neurons [default: as many as contexts]
-    #[arg(long, value_name = "M", conflicts_with = "a", allow_negative_numbers = true)]
-    pub m: Option<usize>,
-    /// The number of random contexts [default: as many as neurons, or 8]
-    #[arg(long, value_name = "N", conflicts_with = "b", allow_negative_numbers = true)]
-    pub n: Option<usize>,
-    /// The largest product |a b| of the random numbers
-    #[arg(long, value_name = "S", default_value_t = 1.0, allow_negative_numbers = true)]
-    pub scale: f64,
-}
-
-/// A comma-separated list of numbers.
-fn list(name: &'static str, text: &str) -> Result<Vec<f64>> {
-    let number = |part: &str| {
-        let wrong = || Error::setting(name, format!("{:?} is not a number", part.trim()));
-        part.trim().parse::<f64>().ok().filter(|x| x.is_finite()).ok_or_else(wrong)
-    };
-    text.split(',').map(number).collect()
-}
-
-/// Draws standard normal numbers.
-fn draw(seed: u64, purpose: &str, count: usize) -> Vec<f64> {
-    (0..count as u64).map(|i| Stream::new(seed, purpose, i).normal()).collect()
-}
-
-fn largest(values: &[f64]) -> f64 {
-    values.iter().fold(0.0, |m, x| m.max(x.abs()))
+    #[command(flatten)]
+    pub spec: RankSpec,
 }
 
 pub fn run(args: &RankCommand, common: &Common) -> Result<ExitCode> {
-    let psi = match (&args.polynomial, &args.activation) {
-        (Some(text), _) => Function::Polynomial(list("polynomial", text)?),
-        (None, Some(psi)) => psi.clone(),
-        (None, None) => "tanh".parse()?,
-    };
-    if !(args.scale > 0.0 && args.scale.is_finite()) {
-        return Err(Error::setting("scale", format!("must be above 0 (got {})", args.scale)));
-    }
-    for (name, count) in [("m", args.m), ("n", args.n)] {
-        if let Some(count) = count.filter(|count| !(1..=rank::MOST).contains(count)) {
-            let message = format!("must be between 1 and {} (got {count})", rank::MOST);
-            return Err(Error::setting(name, message));
-        }
-    }
-    let given = |name, text: &Option<String>| text.as_deref().map(|t| list(name, t)).transpose();
-    let (a, b) = (given("a", &args.a)?, given("b", &args.b)?);
-    let m = a.as_ref().map(Vec::len).or(args.m);
-    let n = b.as_ref().map(Vec::len).or(args.n).or(m).unwrap_or(8);
-    let m = m.unwrap_or(n);
-    let drawn = (a.is_none(), b.is_none());
-    let b = b.unwrap_or_else(|| draw(common.seed, "rank-b", n));
-    let mut a = a.unwrap_or_else(|| draw(common.seed, "rank-a", m));
-    let product = largest(&a) * largest(&b);
-    if drawn.0 && product > 0.0 {
-        // The weights are scaled, because b may be given.
-        a.iter_mut().for_each(|x| *x *= args.scale / product);
-    }
+    let Matrix { psi, a, b, .. } = args.spec.resolve(common.seed)?;
+    let (m, n) = (a.len(), b.len());
     let found = certify(&psi, &a, &b, &Terminal::new(common.quiet))?;
     if common.json {
         let mut object = json!({

@@ -7,8 +7,10 @@
 pub mod dana2024;
 pub mod kajitsuka2024;
 pub mod madden2024;
+pub mod spec;
 pub mod targets;
 
+pub use spec::{BuildSpec, Dana2024Spec, Kajitsuka2024Spec, Madden2024Method, Madden2024Spec};
 pub use targets::Targets;
 
 /// Refuses a tolerance of logits that no model could keep.

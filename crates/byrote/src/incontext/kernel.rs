@@ -19,14 +19,14 @@ use crate::num::aligned::padded;
 use crate::num::elementary::exp;
 use crate::num::gemm::{Left, Order, Product, Update};
 use crate::num::simd::{self, Isa, Kernel as Compiled};
+use crate::setting::choices;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::Range;
 
 /// What is done with a row of scores.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Attention {
     /// Nothing.
     Identity,
@@ -36,15 +36,7 @@ pub enum Attention {
     Softmax,
 }
 
-impl fmt::Display for Attention {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Attention::Identity => "identity",
-            Attention::Exp => "exp",
-            Attention::Softmax => "softmax",
-        })
-    }
-}
+choices!(Attention, "attention" { Identity = "identity", Exp = "exp", Softmax = "softmax" });
 
 /// The function before normalisation.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

@@ -7,6 +7,7 @@ mod golden;
 mod layers;
 mod onnx;
 mod pages;
+mod plans;
 mod readers;
 mod reference;
 mod seeds;

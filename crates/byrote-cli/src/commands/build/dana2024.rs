@@ -8,9 +8,9 @@ use crate::memory;
 use crate::progress::Terminal;
 use crate::ui::thousands;
 use byrote::Result;
-use byrote::construct::dana2024::{KAPPA, Method, Report, Settings, Task, build};
-use byrote::units::Nats;
-use clap::{Args, ValueEnum};
+use byrote::construct::Dana2024Spec;
+use byrote::construct::dana2024::{Method, Report, Task, build};
+use clap::Args;
 use serde_json::json;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -26,89 +26,17 @@ pub struct Dana2024Command {
     #[command(flatten)]
     pub corpus: CorpusInput,
     #[command(flatten)]
-    pub model: Dana2024Args,
+    pub model: Dana2024Spec,
     #[command(flatten)]
     pub output: BuildArgs,
 }
 
-#[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Model")]
-pub struct Dana2024Args {
-    /// Width of the stream [default: 16, or the contexts of one token if they are more]
-    #[arg(long, allow_negative_numbers = true, value_name = "D")]
-    pub d_model: Option<u64>,
-    /// Attention heads [default: as many as the contexts need]
-    #[arg(long, allow_negative_numbers = true, value_name = "H")]
-    pub n_heads: Option<u64>,
-    /// Dimension of queries, keys and values of a head; beyond --d-model it adds nothing [default: d_model]
-    #[arg(long, allow_negative_numbers = true, value_name = "D")]
-    pub d_head: Option<u64>,
-    /// Every context exactly, all as well as can be, or the most frequent exactly [default: exact where it fits, else refit]
-    #[arg(long, value_name = "HOW")]
-    pub method: Option<MethodArg>,
-    /// The most frequent next token, or the distribution of the next token [default: association where there is one next
-    /// token everywhere]
-    #[arg(long, value_name = "WHAT")]
-    pub task: Option<TaskArg>,
-    /// The total gap to the floor asked for, in nats, where the width of the output allows it
-    #[arg(long, allow_negative_numbers = true, value_name = "NATS", default_value_t = 5e-5)]
-    pub gap: f64,
-    /// For truncate: the share of the predictions to leave out [default: what there is no room for]
-    #[arg(long, allow_negative_numbers = true, value_name = "SHARE")]
-    pub epsilon: Option<f64>,
-    /// Spread of the attention scores
-    #[arg(long, allow_negative_numbers = true, value_name = "K", default_value_t = KAPPA)]
-    pub kappa: f64,
-    /// Refuse a model with a logit that is off by more than this times the largest logit (or 1)
-    #[arg(long, allow_negative_numbers = true, value_name = "X", default_value_t = 1e-6)]
-    pub logit_tolerance: f64,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum MethodArg {
-    Exact,
-    Refit,
-    Truncate,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum TaskArg {
-    Association,
-    Distribution,
-}
-
-impl Dana2024Args {
-    fn settings(&self, seed: u64, max_memory: u64) -> Settings {
-        Settings {
-            d_model: self.d_model,
-            n_heads: self.n_heads,
-            d_head: self.d_head,
-            method: self.method.map(|m| match m {
-                MethodArg::Exact => Method::Exact,
-                MethodArg::Refit => Method::Refit,
-                MethodArg::Truncate => Method::Truncate,
-            }),
-            task: self.task.map(|t| match t {
-                TaskArg::Association => Task::Association,
-                TaskArg::Distribution => Task::Distribution,
-            }),
-            gap: Nats(self.gap),
-            epsilon: self.epsilon,
-            kappa: self.kappa,
-            tolerance: self.logit_tolerance,
-            seed,
-            max_memory,
-            ..Settings::default()
-        }
-    }
-}
-
 pub fn run(args: &Dana2024Command, common: &Common) -> Result<ExitCode> {
     let begun = Instant::now();
+    let settings = args.model.resolve(common.seed, memory::for_matrices(args.corpus.spec.max_memory))?;
+    args.output.check(&args.corpus)?;
     let corpus = args.corpus.read(common, true)?;
     let problem = eval::problem_of(&corpus)?;
-    let memory = memory::for_matrices(args.corpus.spec.max_memory);
-    let settings = args.model.settings(common.seed, memory);
     let building = Instant::now();
     let (d_vocab, n_ctx) = (corpus.summary.d_vocab, u64::from(corpus.summary.n_ctx));
     let (model, report) = build(&problem, d_vocab, n_ctx, &settings, &Terminal::new(common.quiet))?;

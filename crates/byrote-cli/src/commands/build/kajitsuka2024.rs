@@ -6,14 +6,13 @@ use crate::input::CorpusInput;
 use crate::interrupt;
 use crate::progress::Terminal;
 use crate::ui::{self, Table, thousands, thousands_f64};
+use byrote::construct::Kajitsuka2024Spec;
 use byrote::construct::kajitsuka2024::corpus_task::{from_contexts, random_positions};
-use byrote::construct::kajitsuka2024::{
-    Attention, Built, ExactFile, Goal, Labelled, Lookup, Memory, Method, Settings, Switches, build, pairs,
-};
+use byrote::construct::kajitsuka2024::{Built, ExactFile, Goal, Labelled, Method, build, pairs};
 use byrote::corpus::{Corpus, Source};
 use byrote::model::Counting;
 use byrote::{Error, Result};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -37,119 +36,17 @@ pub struct Kajitsuka2024Command {
     /// Instead of a corpus: labelled sequences, as .jsonl with the fields "sequence" and "label", or .tsv
     #[arg(long, value_name = "FILE", conflicts_with_all = ["paths", "builtin", "random", "merge"])]
     pub pairs: Option<PathBuf>,
-    /// The memory: bounded has a worst-case guarantee, searched is smaller, looped shares its weights [default: the smaller
-    /// of the first two]
-    #[arg(long, value_name = "WHICH", help_heading = "Construction")]
-    pub method: Option<MemoryArg>,
-    /// One label per sequence, or one per position
-    #[arg(long, value_name = "TASK", default_value = "next", help_heading = "Construction")]
-    pub task: TaskArg,
-    /// What a position sees
-    #[arg(long, value_name = "WHICH", default_value = "causal", help_heading = "Construction")]
-    pub attention: AttentionArg,
-    /// Pad sequences to the longest length: fewer parameters if lengths differ, one more token
-    #[arg(long, help_heading = "Construction")]
-    pub pad: bool,
-    /// The lookup of the bounded memory: two neurons per block, or one and a few folds [default: the cheaper]
-    #[arg(long, value_name = "WHICH", help_heading = "Construction")]
-    pub lookup: Option<LookupArg>,
-    /// Facts per block of the bounded or looped memory [default: the best; looped: 512]
-    #[arg(long, allow_negative_numbers = true, value_name = "M", help_heading = "Construction")]
-    pub block: Option<usize>,
-    /// Hashes that the searched memory tries per block: more tries, fewer parameters
-    #[arg(
-        long,
-        allow_negative_numbers = true,
-        value_name = "N",
-        default_value_t = Settings::default().tries,
-        help_heading = "Construction"
-    )]
-    pub tries: u64,
+    #[command(flatten)]
+    pub construction: Kajitsuka2024Spec,
     /// Write the network here, as text
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub out: Option<PathBuf>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum MemoryArg {
-    Bounded,
-    Searched,
-    Looped,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum TaskArg {
-    /// One label per sequence
-    Next,
-    /// One label per position: sequence to sequence
-    S2s,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum AttentionArg {
-    Causal,
-    Bidirectional,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum LookupArg {
-    Steps,
-    Slopes,
-}
-
 impl Kajitsuka2024Command {
-    fn switches(&self) -> Switches {
-        Switches {
-            goal: match self.task {
-                TaskArg::Next => Goal::Next,
-                TaskArg::S2s => Goal::EveryPosition,
-            },
-            attention: match self.attention {
-                AttentionArg::Causal => Attention::Causal,
-                AttentionArg::Bidirectional => Attention::Bidirectional,
-            },
-            padded: self.pad,
-        }
-    }
-
-    fn settings(&self, seed: u64) -> Result<Settings> {
-        if self.tries == 0 || self.tries > 1 << 32 {
-            return Err(Error::setting(
-                "tries",
-                format!("must be between 1 and {} (got {})", 1u64 << 32, self.tries),
-            ));
-        }
-        if self.block == Some(0) {
-            return Err(Error::setting("block", "must be at least 1 (got 0)"));
-        }
-        let searches = matches!(self.method, None | Some(MemoryArg::Searched));
-        for (name, given) in [("block", self.block.is_some()), ("lookup", self.lookup.is_some())] {
-            if given && searches {
-                return Err(Error::setting(
-                    name,
-                    "applies to the bounded and the looped memory only; choose one with `method = bounded` or `method = looped`",
-                ));
-            }
-        }
-        Ok(Settings {
-            seed,
-            memory: self.method.map(|m| match m {
-                MemoryArg::Bounded => Memory::Bounded,
-                MemoryArg::Searched => Memory::Searched,
-                MemoryArg::Looped => Memory::Looped,
-            }),
-            lookup: self.lookup.map(|l| match l {
-                LookupArg::Steps => Lookup::Steps,
-                LookupArg::Slopes => Lookup::Slopes,
-            }),
-            block: self.block,
-            tries: self.tries,
-        })
-    }
-
     /// The samples, the corpus they come from if there is one, and the number of contradictory contexts.
     fn samples(&self, common: &Common) -> Result<(Labelled, Option<Corpus>, u64)> {
-        let switches = self.switches();
+        let switches = self.construction.switches();
         if let Some(path) = &self.pairs {
             let tokenizer = self.corpus.spec.tokenizer.clone().unwrap_or_default();
             return Ok((pairs::read(path, switches, &tokenizer)?, None, 0));
@@ -183,7 +80,8 @@ impl Kajitsuka2024Command {
 
 pub fn run(args: &Kajitsuka2024Command, common: &Common) -> Result<ExitCode> {
     let begun = Instant::now();
-    let settings = args.settings(common.seed)?;
+    let settings = args.construction.resolve(common.seed)?;
+    args.corpus.check(args.pairs.as_deref(), args.out.as_deref().map(|path| ("out", path)))?;
     // Before the work, so that an output that cannot be written is reported at once.
     if let Some(path) = &args.out {
         interrupt::clean_up_beside(path);

@@ -6,14 +6,15 @@ mod madden2024;
 
 use crate::args::Common;
 use crate::commands::eval;
+use crate::input::CorpusInput;
 use crate::interrupt;
 use crate::ui::{self, Table, thousands};
-use byrote::Result;
 use byrote::corpus::Corpus;
 use byrote::evaluate::{Evaluation, evaluate};
 use byrote::model::{Model, ModelFile, Precision};
 use byrote::train::Problem;
 use byrote::units::Nats;
+use byrote::{Error, Result};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -53,9 +54,19 @@ pub struct BuildArgs {
     /// Write the model here (f64 safetensors)
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
-    /// A distribution is memorized where its KL is at most this many nats
+    /// Count a distribution as memorized if its KL divergence is at most this many nats
     #[arg(long, allow_negative_numbers = true, value_name = "NATS", default_value_t = 1e-3)]
     pub tol: f64,
+}
+
+impl BuildArgs {
+    /// Refuses invalid settings, and a model file that would replace an input. Called before anything is read.
+    pub fn check(&self, corpus: &CorpusInput) -> Result<()> {
+        if self.tol.is_nan() || self.tol < 0.0 {
+            return Err(Error::setting("tol", format!("must be at least 0 nats (got {})", self.tol)));
+        }
+        corpus.check([], self.out.as_deref().map(|path| ("out", path)))
+    }
 }
 
 pub fn run(args: &BuildCommand, common: &Common) -> Result<ExitCode> {

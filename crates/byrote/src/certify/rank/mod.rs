@@ -36,10 +36,12 @@ mod analytic;
 pub mod exact;
 pub mod function;
 mod inverse;
+pub mod spec;
 mod subsets;
 pub mod theorems;
 
 pub use function::Function;
+pub use spec::{Matrix, RankSpec};
 pub use theorems::{Theorem, Theorems};
 
 use crate::num::precise::{Dyadic, LARGEST};

@@ -59,18 +59,17 @@ use super::check_tolerance;
 use crate::error::Refusal;
 use crate::model::Model;
 use crate::observe::Observer;
+use crate::setting::choices;
 use crate::train::Problem;
 use crate::units::Nats;
 use crate::{Error, Result};
 use job::Job;
-use serde::Serialize;
 
 /// The key of the paper, in errors.
 pub(super) const KEY: &str = "dana2024";
 
 /// What to do with the last maps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
     /// Every context gets the code of the encoder.
     Exact,
@@ -80,15 +79,18 @@ pub enum Method {
     Truncate,
 }
 
+choices!(Method, "method" { Exact = "exact", Refit = "refit", Truncate = "truncate" });
+
 /// What is to be stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Task {
     /// One token a context: the most frequent next one.
     Association,
     /// The distribution of the next token.
     Distribution,
 }
+
+choices!(Task, "task" { Association = "association", Distribution = "distribution" });
 
 /// What to build.
 #[derive(Debug, Clone, PartialEq)]
@@ -142,6 +144,23 @@ impl Default for Settings {
     }
 }
 
+impl Settings {
+    /// Makes every check that needs no contexts.
+    pub(in crate::construct) fn check(&self) -> Result<()> {
+        if !(self.kappa > 0.0 && self.kappa.is_finite()) {
+            return Err(Error::setting("kappa", format!("must be above 0 (got {})", self.kappa)));
+        }
+        if let Some(epsilon) = self.epsilon.filter(|e| !(0.0..1.0).contains(e)) {
+            return Err(Error::setting("epsilon", format!("must be at least 0 and below 1 (got {epsilon})")));
+        }
+        if self.epsilon.is_some() && self.method != Some(Method::Truncate) {
+            let message = "applies only to `method = truncate`; the other methods leave no context out";
+            return Err(Error::setting("epsilon", message));
+        }
+        check_tolerance(self.tolerance)
+    }
+}
+
 /// Writes down a model that stores the problem.
 pub fn build(
     problem: &Problem,
@@ -153,19 +172,7 @@ pub fn build(
     if problem.is_empty() {
         return Err(Error::EmptyCorpus { message: "no context is followed by a token".into() });
     }
-    if !(settings.kappa > 0.0 && settings.kappa.is_finite()) {
-        return Err(Error::setting("kappa", format!("must be above 0 (got {})", settings.kappa)));
-    }
-    if let Some(epsilon) = settings.epsilon.filter(|e| !(0.0..1.0).contains(e)) {
-        return Err(Error::setting("epsilon", format!("must be at least 0 and below 1 (got {epsilon})")));
-    }
-    if settings.epsilon.is_some() && settings.method != Some(Method::Truncate) {
-        return Err(Error::setting(
-            "epsilon",
-            "the other methods leave no context out; add `method = truncate`",
-        ));
-    }
-    check_tolerance(settings.tolerance)?;
+    settings.check()?;
     let mut job = Job::new(problem, d_vocab, n_ctx, settings, observer)?;
     let method = match settings.method {
         Some(Method::Exact) => {

@@ -11,6 +11,7 @@ use super::searched;
 use super::task::Samples;
 use crate::model::ParameterCount;
 use crate::observe::{Counter, Observer, Stage};
+use crate::setting::choices;
 use crate::{Error, Result};
 use rayon::prelude::*;
 
@@ -39,6 +40,8 @@ pub enum Memory {
     /// Found by search.
     Searched,
 }
+
+choices!(Memory, "method" { Bounded = "bounded", Looped = "looped", Searched = "searched" });
 
 impl Default for Settings {
     fn default() -> Self {

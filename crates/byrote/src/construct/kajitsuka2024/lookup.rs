@@ -24,13 +24,12 @@
 use super::blocks::Blocks;
 use super::dyadic::Dyadic;
 use super::network::{Channel, Layer, Neuron, Part, Stage};
+use crate::setting::choices;
 use dashu_int::ops::BitTest;
 use dashu_int::{IBig, UBig};
-use serde::{Deserialize, Serialize};
 
 /// The way in which the word of a block is found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lookup {
     /// Two neurons per block.
     Steps,
@@ -38,10 +37,9 @@ pub enum Lookup {
     Slopes,
 }
 
-impl Lookup {
-    /// Both.
-    pub const ALL: [Lookup; 2] = [Lookup::Steps, Lookup::Slopes];
+choices!(Lookup, "lookup" { Steps = "steps", Slopes = "slopes" });
 
+impl Lookup {
     /// Non-zero weights per block.
     pub fn per_block(self) -> usize {
         match self {

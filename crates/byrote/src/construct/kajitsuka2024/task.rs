@@ -10,28 +10,33 @@
 //! an error. With padding every sequence is filled up to the longest length with one more token, so that the attention's
 //! mean is always over the same number.
 
+use crate::setting::choices;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 
 /// What is labelled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Goal {
     /// One label per sequence.
+    #[default]
     Next,
     /// One label per position: sequence to sequence.
     EveryPosition,
 }
 
+choices!(Goal, "task" { Next = "next", EveryPosition = "every-position" | "s2s" });
+
 /// What a position sees.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Attention {
     /// Itself and everything before it.
+    #[default]
     Causal,
     /// The whole sequence.
     Bidirectional,
 }
+
+choices!(Attention, "attention" { Causal = "causal", Bidirectional = "bidirectional" });
 
 /// The kind and size of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -39,6 +39,7 @@ use crate::num::linear::{Lu, Mat, product, to_rows};
 use crate::num::precise::linear::{self, is_certainly_regular};
 use crate::num::precise::{Dyadic, IBig, Precise, log2, to_f64};
 use crate::observe::{Observer, Stage};
+use crate::setting::choices;
 use crate::train::Problem;
 use crate::units::Nats;
 use crate::{Error, Result};
@@ -54,14 +55,15 @@ pub const MOST_BITS: usize = 16_384;
 const GUARD: usize = 64;
 
 /// What the numbers are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arithmetic {
     /// Double precision.
     F64,
     /// As many bits as it takes.
     Bits,
 }
+
+choices!(Arithmetic, "arithmetic" { Bits = "bits", F64 = "f64" });
 
 /// What to construct.
 #[derive(Debug, Clone, PartialEq)]
@@ -186,6 +188,30 @@ pub fn literal(
     Err(Error::Refused { builder: KEY, refusal })
 }
 
+impl LiteralSettings {
+    /// Makes every check that needs no contexts.
+    pub(in crate::construct) fn check(&self) -> Result<()> {
+        if !self.activation.is_analytic_non_polynomial_somewhere() {
+            let message = format!(
+                "{} is linear around every point where it is analytic; the literal construction needs a series that is \
+                 not a polynomial",
+                self.activation
+            );
+            return Err(Error::setting("activation", message));
+        }
+        if !(self.scale > 0.0 && self.scale <= 64.0) {
+            return Err(Error::setting(
+                "scale",
+                format!("must be above 0 and at most 64 (got {})", self.scale),
+            ));
+        }
+        if self.eta.is_nan() || self.eta.abs() > 64.0 {
+            return Err(Error::setting("eta", format!("must be from -64 to 64 (got {})", self.eta)));
+        }
+        check_tolerance(self.tolerance)
+    }
+}
+
 fn check(n: usize, settings: &LiteralSettings) -> Result<()> {
     if n == 0 {
         return Err(Error::EmptyCorpus { message: "no context is followed by a token".into() });
@@ -197,24 +223,7 @@ fn check(n: usize, settings: &LiteralSettings) -> Result<()> {
         );
         return Err(Error::setting("method", message));
     }
-    if !settings.activation.is_analytic_non_polynomial_somewhere() {
-        let message = format!(
-            "{}: linear around every point where it is analytic; the literal construction needs a series that is no \
-             polynomial",
-            settings.activation
-        );
-        return Err(Error::setting("activation", message));
-    }
-    if !(settings.scale > 0.0 && settings.scale <= 64.0) {
-        return Err(Error::setting(
-            "scale",
-            format!("must be above 0 and at most 64 (got {})", settings.scale),
-        ));
-    }
-    if settings.eta.is_nan() || settings.eta.abs() > 64.0 {
-        return Err(Error::setting("eta", format!("must be from -64 to 64 (got {})", settings.eta)));
-    }
-    check_tolerance(settings.tolerance)
+    settings.check()
 }
 
 fn draw(problem: &Problem, d_vocab: u64, n: usize, seed: u64) -> Parameters {

@@ -1,0 +1,5 @@
+//! The main job: everything about a corpus, in one call.
+
+pub mod spec;
+
+pub use spec::{Scale, StudySpec};
