@@ -11,6 +11,7 @@ use byrote::construct::kajitsuka2024::{
     Answer, Attention, ExactFile, Goal, Labelled, Labels, Network, Switches, Tally, pairs,
 };
 use byrote::corpus::Source;
+use byrote::dataset::Dataset;
 use byrote::model::{Counting, ParameterCount};
 use byrote::{Error, Result};
 use serde_json::{Value, json};
@@ -198,7 +199,7 @@ pub fn evaluate(args: &EvalCommand, common: &Common) -> Result<ExitCode> {
             let n_ctx = u64::from(file.model.task.n_ctx);
             let typed = eval::as_read_with(&args.corpus, &file.tokenizer, &file.vocabulary, n_ctx)?;
             let corpus = typed.read(common, true)?;
-            let problem = eval::problem_in(&file.vocabulary, &corpus)?;
+            let problem = Dataset::from_corpus(&corpus)?.in_vocabulary(&file.vocabulary)?;
             (exact::evaluate(&file, &problem)?, corpus.summary.floor_nats.0)
         }
         _ => (on_labelled(args, common, &file)?, 0.0),

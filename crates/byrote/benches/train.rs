@@ -7,11 +7,13 @@
 
 use byrote::bench_internals::Real;
 use byrote::corpus::{Corpus, Options, Outputs, Source};
+use byrote::dataset::Dataset;
 use byrote::model::{Config, Model, Preset, Shape};
 use byrote::observe::Silent;
-use byrote::train::{Evaluator, Problem};
+use byrote::train::Evaluator;
 use divan::Bencher;
 use divan::counter::ItemsCount;
+use std::sync::Arc;
 
 fn main() {
     divan::main();
@@ -24,11 +26,11 @@ type Case = (u64, u64, usize);
 const CASES: [Case; 6] =
     [(100, 16, 1), (100, 16, 2), (1000, 64, 1), (1000, 64, 2), (1000, 512, 1), (1000, 512, 2)];
 
-fn problem(documents: u64, d_mlp: u64) -> (Config, Problem) {
+fn problem(documents: u64, d_mlp: u64) -> (Config, Arc<Dataset>) {
     let outputs = Outputs { contexts: true, ..Outputs::default() };
     let source = Source::Stories { documents, seed: 0 };
     let corpus = Corpus::read(&source, &Options::default(), outputs, &Silent).unwrap();
-    let problem = Problem::new(&corpus.contexts.unwrap(), corpus.summary.floor_nats);
+    let problem = Arc::new(Dataset::from_corpus(&corpus).unwrap());
     let shape = Shape {
         d_vocab: corpus.summary.d_vocab,
         n_ctx: 9,

@@ -9,25 +9,23 @@
 use byrote::certify::certify;
 use byrote::construct::madden2024::{Settings, build};
 use byrote::corpus::{Corpus, Options, Outputs, Source};
+use byrote::dataset::Dataset;
 use byrote::observe::Silent;
-use byrote::train::Problem;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let outputs = Outputs { contexts: true, ..Outputs::default() };
     let source = Source::Stories { documents: 100, seed: 0 };
     let corpus = Corpus::read(&source, &Options::default(), outputs, &Silent)?;
-    let summary = corpus.summary;
-    let problem = Problem::new(&corpus.contexts.ok_or("no contexts were listed")?, summary.floor_nats);
+    let dataset = Dataset::from_corpus(&corpus)?;
 
-    let n_ctx = u64::from(summary.n_ctx);
-    let (model, report) = build(&problem, summary.d_vocab, n_ctx, &Settings::default(), &Silent)?;
-    println!("{} parameters for {} contexts", model.parameters().len(), problem.len());
+    let (model, report) = build(&dataset, &Settings::default(), &Silent)?;
+    println!("{} parameters for {} contexts", model.parameters().len(), dataset.len());
     println!(
         "largest logit error {:.1e}, {:.2} neurons per context",
         report.max_logit_error, report.neurons_per_context
     );
 
-    let proof = certify(&model, &problem, &Silent)?;
+    let proof = certify(&model, &dataset, &Silent)?;
     println!("proven: {} of {} contexts are memorized", proof.certified_contexts, proof.contexts);
     println!("proven: every margin is at least {:.6}", proof.min_margin_lower_bound);
     println!("proven: the gap to the floor is at most {:.6} nats", proof.gap_nats_upper_bound);

@@ -7,20 +7,21 @@
 #![allow(clippy::print_stdout)]
 
 use byrote::corpus::{Corpus, Options, Outputs, Source};
+use byrote::dataset::Dataset;
 use byrote::model::{Model, Preset, Shape};
 use byrote::observe::Silent;
-use byrote::train::{Limits, Method, Problem, Settings, Trainer};
+use byrote::train::{Limits, Method, Settings, Trainer};
+use std::sync::Arc;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let outputs = Outputs { contexts: true, ..Outputs::default() };
     let source = Source::Stories { documents: 100, seed: 0 };
     let corpus = Corpus::read(&source, &Options::default(), outputs, &Silent)?;
-    let summary = corpus.summary;
-    let problem = Problem::new(&corpus.contexts.ok_or("no contexts were listed")?, summary.floor_nats);
+    let dataset = Arc::new(Dataset::from_corpus(&corpus)?);
 
     let shape = Shape {
-        d_vocab: summary.d_vocab,
-        n_ctx: u64::from(summary.n_ctx),
+        d_vocab: dataset.d_vocab(),
+        n_ctx: dataset.n_ctx(),
         d_model: 16,
         n_heads: 1,
         d_head: 16,
@@ -29,14 +30,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let start = Model::random(Preset::Madden2024Experiment.config(shape), 0)?;
     let limits = Limits::new(Method::Lbfgs); // within 1% of the floor, or no more progress
-    let mut trainer = Trainer::new(&start, &problem, Settings::new(Method::Lbfgs), limits)?;
-    println!("start: {:.4} nats per prediction", trainer.loss().0 / problem.predictions());
+    let mut trainer = Trainer::new(&start, &dataset, Settings::new(Method::Lbfgs), limits)?;
+    println!("start: {:.4} nats per prediction", trainer.loss().0 / dataset.predictions());
     let stop = trainer.run(&Silent)?;
-    println!("end:   {:.4} nats per prediction", trainer.loss().0 / problem.predictions());
-    println!("floor: {:.4} nats per prediction", summary.floor_nats.0 / problem.predictions());
+    println!("end:   {:.4} nats per prediction", trainer.loss().0 / dataset.predictions());
+    println!("floor: {:.4} nats per prediction", dataset.floor().0 / dataset.predictions());
     println!(
         "gap:   {:.2}% of the floor, stopped because: {stop:?}",
-        100.0 * trainer.gap().0 / summary.floor_nats.0
+        100.0 * trainer.gap().0 / dataset.floor().0
     );
     Ok(())
 }

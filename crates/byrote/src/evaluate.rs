@@ -9,9 +9,10 @@
 //! A context is *memorized* where the model's most likely token is one of the most frequent next tokens, and memorized *as a
 //! distribution* where KL is at most a tolerance. A tie at the top of the model's distribution goes to the smallest token id.
 
+use crate::dataset::Dataset;
 use crate::model::Model;
 use crate::model::reference::log_sum_exp;
-use crate::train::{Evaluator, Layer, Problem};
+use crate::train::{Evaluator, Layer};
 use crate::units::Nats;
 use crate::{Error, Result};
 use serde::Serialize;
@@ -98,12 +99,12 @@ struct Outcome {
 }
 
 /// Evaluates a model; `tolerance` is the KL up to which a distribution is memorized, `worst` how many contexts to name.
-pub fn evaluate(model: &Model, problem: &Problem, tolerance: Nats, worst: usize) -> Result<Evaluation> {
+pub fn evaluate(model: &Model, problem: &Dataset, tolerance: Nats, worst: usize) -> Result<Evaluation> {
     if tolerance.0.is_nan() || tolerance.0 < 0.0 {
         return Err(Error::setting("tol", format!("must be at least 0 nats (got {})", tolerance.0)));
     }
     problem.fits(model.config())?;
-    let mut evaluator = Evaluator::<f64>::of_model(model, problem);
+    let mut evaluator = Evaluator::<f64, _>::of_model(model, problem);
     let visit = |seen: &mut Vec<Outcome>, context: usize, logits: &[f64]| {
         seen.push(outcome(problem, context, logits));
     };
@@ -184,7 +185,7 @@ pub fn evaluate(model: &Model, problem: &Problem, tolerance: Nats, worst: usize)
     })
 }
 
-fn outcome(problem: &Problem, context: usize, logits: &[f64]) -> Outcome {
+fn outcome(problem: &Dataset, context: usize, logits: &[f64]) -> Outcome {
     let next = problem.next_of(context);
     let count = problem.counts[context];
     let lse = log_sum_exp(logits);
@@ -214,15 +215,16 @@ fn outcome(problem: &Problem, context: usize, logits: &[f64]) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dataset::examples;
     use crate::model::{Config, Preset, Shape};
-    use crate::train::problem::examples;
+    use std::sync::Arc;
 
-    fn problem_of(text: &str) -> Problem {
+    fn problem_of(text: &str) -> Arc<Dataset> {
         examples::text(text).0
     }
 
     /// Tokens a = 0, b = 1, c = 2; one context, [a], with b twice and c once.
-    fn problem() -> Problem {
+    fn problem() -> Arc<Dataset> {
         problem_of("a b\na b\na c\n")
     }
 

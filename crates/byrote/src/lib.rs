@@ -9,7 +9,7 @@
 //! The layers point one way, kept by a test: a module uses only itself and modules further left.
 //!
 //! ```text
-//! units < bibliography, error < observe, foreign, setting < num, input, output < corpus < model < bounds < train < evaluate
+//! units < bibliography, error < observe, foreign, setting < num, input, output < corpus < model < dataset < bounds < train < evaluate
 //!   < construct, incontext < certify < export < lab, fit < report < study < fuzzing
 //! ```
 //!
@@ -20,6 +20,7 @@ pub mod bounds;
 pub mod certify;
 pub mod construct;
 pub mod corpus;
+pub mod dataset;
 pub mod error;
 pub mod evaluate;
 pub mod export;

@@ -3,13 +3,13 @@
 use crate::args::Common;
 use crate::commands::bounds_text::Text;
 use crate::commands::corpus::as_json;
-use crate::commands::eval;
 use crate::input::CorpusInput;
 use crate::progress::Terminal;
 use crate::ui::{self, Table, thousands};
 use byrote::bounds::{self, CorpusFacts, Situation, SizeSpec, families};
 use byrote::construct::dana2024::{Effort, Encoder, Theorem2, theorem2};
 use byrote::corpus::{Corpus, Window};
+use byrote::dataset::Dataset;
 use byrote::observe::Observer;
 use byrote::output::OutputFile;
 use byrote::report::bounds_figure::capacity;
@@ -136,21 +136,20 @@ struct EncoderRow {
 }
 
 fn encoders(ranks: &[u64], corpus: &Corpus, seed: u64, observer: &dyn Observer) -> Result<Vec<EncoderRow>> {
-    let problem = eval::problem_of(corpus)?;
-    let omega = corpus.summary.d_vocab;
+    let problem = Dataset::from_corpus(corpus)?;
     let row = |&d_model: &u64| {
         if !(1..=1 << 20).contains(&d_model) {
             return Err(Error::setting("encoder", format!("{d_model} is not between 1 and {}", 1 << 20)));
         }
         let (rank, effort) = (d_model as usize, Effort::default());
-        let encoder = Encoder::solve(&problem, omega, rank, SMOOTHING, effort, seed, observer)?;
+        let encoder = Encoder::solve(&problem, rank, SMOOTHING, effort, seed, observer)?;
         Ok(EncoderRow {
             d_model,
             gap_nats: encoder.gap,
             gap_nats_per_prediction: encoder.gap.0 / problem.predictions(),
             estimate: !encoder.exact,
             // Codes need two dimensions, or one if there are only two tokens.
-            theorem2: match theorem2(&problem, omega, d_model, seed, observer) {
+            theorem2: match theorem2(&problem, d_model, seed, observer) {
                 Err(Error::Interrupted) => return Err(Error::Interrupted),
                 found => found.ok(),
             },

@@ -8,8 +8,8 @@ use crate::progress::Terminal;
 use crate::ui::{self, Table, thousands};
 use byrote::Result;
 use byrote::certify::{Certificate, FloatingPoint, Injectivity, Verdict, certify};
+use byrote::dataset::Dataset;
 use byrote::model::ModelFile;
-use byrote::train::Problem;
 use byrote::units::AtLeast;
 use clap::Args;
 use serde_json::json;
@@ -40,14 +40,14 @@ pub fn run(args: &CertifyCommand, common: &Common) -> Result<ExitCode> {
     ModelKind::expect_tensors(&args.model, exact)?;
     let file = ModelFile::load(&args.model)?;
     let corpus = eval::as_the_model_reads(&args.corpus, &file)?.read(common, true)?;
-    let problem = eval::problem_for(&file, &corpus)?;
+    let problem = eval::dataset_for(&file, &corpus)?;
     let started = Instant::now();
     let found = certify(&file.model, &problem, &Terminal::new(common.quiet))?;
     let seconds = started.elapsed().as_secs_f64();
     if common.json {
         let mut object = json!(found);
         if let Some(doubt) = &found.doubt {
-            object["doubt"]["text"] = json!(eval::context_text(&problem, &file.vocabulary, doubt.context));
+            object["doubt"]["text"] = json!(problem.text_of(doubt.context));
             object["doubt"]["tokens"] = json!(problem.tokens_of(doubt.context));
         }
         object["parameters"] = json!(file.model.parameters().len());
@@ -109,7 +109,7 @@ fn floating_point(
     (name, found.verdict.name().into(), note)
 }
 
-fn human(title: &str, file: &ModelFile, problem: &Problem, found: &Certificate, seconds: f64) -> String {
+fn human(title: &str, file: &ModelFile, problem: &Dataset, found: &Certificate, seconds: f64) -> String {
     let parameters = thousands(file.model.parameters().len() as u64);
     let mut out = format!("{title}: a model of {parameters} parameters, {seconds:.1} s\n\n");
     let why = match found.verdict {
@@ -151,7 +151,7 @@ fn human(title: &str, file: &ModelFile, problem: &Problem, found: &Certificate, 
     }
     out += &table.render();
     if let Some(doubt) = &found.doubt {
-        let text = eval::context_text(problem, &file.vocabulary, doubt.context);
+        let text = problem.text_of(doubt.context);
         let (low, high) = (doubt.margin_lower_bound, doubt.margin_upper_bound);
         let _ = match found.verdict {
             Verdict::Refuted => writeln!(out, "\nrefuted by: {text}\n  its margin is at most {high:.3e}"),

@@ -5,10 +5,10 @@ use crate::exact;
 use crate::input::CorpusInput;
 use crate::model_kind::ModelKind;
 use crate::ui::{self, Table, thousands, thousands_f64};
-use byrote::corpus::{Alphabet, Corpus, Key, TokenizerChoice, Vocabulary};
+use byrote::corpus::{Corpus, Key, TokenizerChoice, Vocabulary};
+use byrote::dataset::Dataset;
 use byrote::evaluate::{Evaluation, Worst, evaluate};
 use byrote::model::{Model, ModelFile};
-use byrote::train::Problem;
 use byrote::units::Nats;
 use byrote::{Error, Result};
 use clap::Args;
@@ -45,7 +45,7 @@ pub fn run(args: &EvalCommand, common: &Common) -> Result<ExitCode> {
     let file = ModelFile::load(&args.model)?;
     args.corpus.check([args.model.as_path()], [])?;
     let corpus = as_the_model_reads(&args.corpus, &file)?.read(common, true)?;
-    let problem = problem_for(&file, &corpus)?;
+    let problem = dataset_for(&file, &corpus)?;
     let started = Instant::now();
     let found = evaluate(&file.model, &problem, Nats(args.tol), args.worst)?;
     let seconds = started.elapsed().as_secs_f64();
@@ -105,51 +105,15 @@ pub fn as_read_with(
     Ok(typed.with(args))
 }
 
-/// The problem of a corpus in its own ids.
-pub fn problem_of(corpus: &Corpus) -> Result<Problem> {
-    match &corpus.contexts {
-        Some(contexts) if !contexts.is_empty() => {
-            let names = corpus.vocabulary.fingerprint();
-            Ok(Problem { names, ..Problem::new(contexts, corpus.summary.floor_nats) })
-        }
-        _ => Err(Error::EmptyCorpus { message: "no context is followed by a token; if every document is a single word, `tokenizer = char` reads characters".into() }),
-    }
-}
-
-/// The problem of a corpus in the ids of a model.
-pub fn problem_for(file: &ModelFile, corpus: &Corpus) -> Result<Problem> {
-    let problem = problem_in(&file.vocabulary, corpus)?;
-    problem.fits(file.model.config())?;
-    Ok(problem)
-}
-
-/// The problem of a corpus in the ids of a vocabulary.
-pub fn problem_in(vocabulary: &Vocabulary, corpus: &Corpus) -> Result<Problem> {
-    let problem = problem_of(corpus)?;
-    if corpus.vocabulary.alphabet() != vocabulary.alphabet() {
-        let word = |a: Alphabet| format!("{a:?}").to_lowercase();
-        let message = format!(
-            "the model reads {} tokens, the corpus has {} tokens",
-            word(vocabulary.alphabet()),
-            word(corpus.vocabulary.alphabet())
-        );
-        return Err(Error::setting("tokenizer", message));
-    }
-    let names = corpus.vocabulary.ids_in(vocabulary).map_err(|id| {
-        let token = corpus.vocabulary.text(id);
-        Error::setting("model", format!("has never seen the token {token:?} of this corpus"))
-    })?;
-    Ok(Problem { names: vocabulary.fingerprint(), ..problem.renamed(&names) })
-}
-
-/// The tokens of a context, as text.
-pub fn context_text(problem: &Problem, vocabulary: &Vocabulary, context: usize) -> String {
-    let tokens: Vec<String> = problem.tokens_of(context).iter().map(|&t| vocabulary.text(t)).collect();
-    tokens.join(vocabulary.joiner())
+/// The dataset of a corpus in the token ids of a model that is to read it.
+pub fn dataset_for(file: &ModelFile, corpus: &Corpus) -> Result<Dataset> {
+    let dataset = Dataset::from_corpus(corpus)?.in_vocabulary(&file.vocabulary)?;
+    dataset.fits(file.model.config())?;
+    Ok(dataset)
 }
 
 /// The next tokens of a context, the most frequent first.
-pub fn next_text(problem: &Problem, vocabulary: &Vocabulary, context: usize, most: usize) -> String {
+pub fn next_text(problem: &Dataset, vocabulary: &Vocabulary, context: usize, most: usize) -> String {
     let mut next = problem.next_of(context).to_vec();
     next.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
     let more = if next.len() > most { format!(" +{}", next.len() - most) } else { String::new() };
@@ -165,7 +129,7 @@ pub fn next_text(problem: &Problem, vocabulary: &Vocabulary, context: usize, mos
 }
 
 /// The fields that `eval` and `train` share.
-pub fn as_json(model: &Model, found: &Evaluation, problem: &Problem, vocabulary: &Vocabulary) -> Value {
+pub fn as_json(model: &Model, found: &Evaluation, problem: &Dataset, vocabulary: &Vocabulary) -> Value {
     // A struct of numbers and lists: it always serialises.
     let mut object = serde_json::to_value(found).unwrap_or(Value::Null);
     object["parameters"] = json!(model.parameters().len());
@@ -173,7 +137,7 @@ pub fn as_json(model: &Model, found: &Evaluation, problem: &Problem, vocabulary:
     object["relative_gap"] = json!((found.floor_nats.0 > 0.0).then(|| found.gap_nats.0 / found.floor_nats.0));
     if let Some(worst) = object["worst"].as_array_mut() {
         for (row, w) in worst.iter_mut().zip(&found.worst) {
-            row["text"] = json!(context_text(problem, vocabulary, w.context));
+            row["text"] = json!(problem.text_of(w.context));
             row["tokens"] = json!(problem.tokens_of(w.context));
             row["next"] = json!(
                 problem
@@ -235,7 +199,7 @@ pub fn figures(table: &mut Table, found: &Evaluation) {
     }
 }
 
-fn human(title: &str, file: &ModelFile, problem: &Problem, found: &Evaluation) -> String {
+fn human(title: &str, file: &ModelFile, problem: &Dataset, found: &Evaluation) -> String {
     let mut out =
         format!("{title}: a model of {} parameters\n\n", thousands(file.model.parameters().len() as u64));
     let mut table = Table::new(&["predictions", &thousands(found.predictions), ""], &[0, 2]);
@@ -277,8 +241,8 @@ fn human(title: &str, file: &ModelFile, problem: &Problem, found: &Evaluation) -
     out
 }
 
-fn worst_row(w: &Worst, problem: &Problem, vocabulary: &Vocabulary) -> Vec<String> {
-    let text = context_text(problem, vocabulary, w.context);
+fn worst_row(w: &Worst, problem: &Dataset, vocabulary: &Vocabulary) -> Vec<String> {
+    let text = problem.text_of(w.context);
     // The end of a long context tells more than its beginning.
     let length = text.chars().count();
     let text = match length > 48 {

@@ -13,9 +13,9 @@ use crate::ui::{self, thousands};
 use byrote::certify::certify;
 use byrote::construct::{dana2024, kajitsuka2024, madden2024};
 use byrote::corpus::{Corpus, Summary, TokenizerChoice};
+use byrote::dataset::Dataset;
 use byrote::evaluate::evaluate;
 use byrote::incontext::{Attention, Kernel, Map, Method, Sequence, Task, predict};
-use byrote::lab::corpora::Material;
 use byrote::lab::directory::lock;
 use byrote::lab::{Corpora, Job, Plan, Record};
 use byrote::model::{Activation, Counting, Model, ModelFile, ModelSpec};
@@ -30,6 +30,7 @@ use serde_json::json;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Instant;
 
 pub const EXAMPLES: &str = "Examples:
@@ -130,11 +131,11 @@ pub fn run(args: &StudyCommand, common: &Common) -> Result<ExitCode> {
         None => hold(out)?,
     };
     let facts = Part {
-        documents: part.documents,
-        contexts: part.problem.len() as u64,
-        d_vocab: part.d_vocab,
-        floor_nats: part.problem.floor.0,
-        is_all: part.documents == summary.documents,
+        documents: part.documents(),
+        contexts: part.len() as u64,
+        d_vocab: part.d_vocab(),
+        floor_nats: part.floor().0,
+        is_all: part.documents() == summary.documents,
     };
     if !facts.is_all {
         say(&format!(
@@ -150,7 +151,7 @@ pub fn run(args: &StudyCommand, common: &Common) -> Result<ExitCode> {
         return interrupted(common);
     }
     let plan = plan(&part_args, common, &scale, &facts);
-    let corpora = Corpora::one(&plan.jobs[0].corpus, part);
+    let corpora = Corpora::one(&plan.jobs[0].corpus, Arc::new(part));
     let n = plan.jobs.len();
     say(&format!("training {n} width{}", if n == 1 { "" } else { "s" }));
     let running =
@@ -171,7 +172,7 @@ pub fn run(args: &StudyCommand, common: &Common) -> Result<ExitCode> {
     if outcome.interrupted {
         return interrupted(common);
     }
-    let material = corpora.of(&plan.jobs[0]);
+    let material = corpora.of(&plan.jobs[0])?;
     let trained = trained(&plan, &directory, material)?;
     let worst = worst(&trained, material);
 
@@ -187,8 +188,8 @@ pub fn run(args: &StudyCommand, common: &Common) -> Result<ExitCode> {
         settings: vec![
             ("seed".into(), common.seed.to_string()),
             ("scale".into(), args.study.name().into()),
-            ("tokenizer".into(), material.tokenizer.clone()),
-            ("n_ctx".into(), material.n_ctx.to_string()),
+            ("tokenizer".into(), material.tokenizer().to_owned()),
+            ("n_ctx".into(), material.n_ctx().to_string()),
         ],
     };
     let page = study.page();
@@ -304,7 +305,7 @@ fn part_that_fits(
     common: &Common,
     whole: &Summary,
     scale: &Scale,
-) -> Result<(CorpusInput, Material)> {
+) -> Result<(CorpusInput, Dataset)> {
     // Where memory is limited, so many contexts that their dense system fits.
     let held = args.spec.max_memory.map_or(u64::MAX, |bytes| (bytes / BYTES_OF_A_PAIR).isqrt());
     let most = scale.contexts.min(held.max(1));
@@ -312,7 +313,7 @@ fn part_that_fits(
     // The lists and summaries that were asked for are of the whole, and written by now.
     let args = &CorpusInput::only(args.spec.clone());
     if fits(whole) {
-        return Ok((args.clone(), Material::new(args.read(common, true)?)?));
+        return Ok((args.clone(), Dataset::from_corpus(&args.read(common, true)?)?));
     }
     if !args.spec.merge.is_empty() {
         let message = "summaries cannot be read in part; give files, or --full";
@@ -326,15 +327,15 @@ fn part_that_fits(
         let part = CorpusInput::only(args.spec.first_documents(documents));
         let corpus: Corpus = part.read(common, true)?;
         if fits(&corpus.summary) || documents == 1 {
-            return Ok((part, Material::new(corpus)?));
+            return Ok((part, Dataset::from_corpus(&corpus)?));
         }
         documents = (documents * 3 / 4).max(1);
     }
 }
 
 /// Closed-form models of the part, each certified.
-fn build(part: &Material, max_memory: u64, common: &Common, say: &dyn Fn(&str)) -> Result<Vec<Built>> {
-    let (problem, d_vocab, n_ctx, seed) = (&part.problem, part.d_vocab, part.n_ctx, common.seed);
+fn build(part: &Dataset, max_memory: u64, common: &Common, say: &dyn Fn(&str)) -> Result<Vec<Built>> {
+    let (problem, seed) = (part, common.seed);
     let observer = Terminal::new(common.quiet);
     let mut all = Vec::new();
     let mut add =
@@ -364,7 +365,7 @@ fn build(part: &Material, max_memory: u64, common: &Common, say: &dyn Fn(&str)) 
     let hidden = |activation| {
         let settings =
             madden2024::Settings { activation, seed, max_memory, ..madden2024::Settings::default() };
-        madden2024::build(problem, d_vocab, n_ctx, &settings, &observer).map(|b| b.0)
+        madden2024::build(problem, &settings, &observer).map(|b| b.0)
     };
     add("madden2024", "attention, tanh neurons, steps along one direction", true, &|| {
         hidden(Activation::Tanh)
@@ -375,7 +376,7 @@ fn build(part: &Material, max_memory: u64, common: &Common, say: &dyn Fn(&str)) 
         add("dana2024", "attention alone, for the most frequent next token", false, &|| {
             let task = Some(dana2024::Task::Association);
             let settings = dana2024::Settings { task, seed, max_memory, ..dana2024::Settings::default() };
-            dana2024::build(problem, d_vocab, n_ctx, &settings, &observer).map(|b| b.0)
+            dana2024::build(problem, &settings, &observer).map(|b| b.0)
         })?;
     }
     let too_many = |method, words: &str, most: usize| Built {
@@ -397,11 +398,11 @@ fn build(part: &Material, max_memory: u64, common: &Common, say: &dyn Fn(&str)) 
 }
 
 /// The exact network with about the square root of as many parameters as contexts.
-fn square_root(part: &Material, common: &Common, say: &dyn Fn(&str)) -> Result<Built> {
+fn square_root(part: &Dataset, common: &Common, say: &dyn Fn(&str)) -> Result<Built> {
     let words = "a deep network of long weights, for the most frequent next token";
     say(&format!("building kajitsuka2024: {words}"));
     let observer = Terminal::new(common.quiet);
-    let built = kajitsuka2024::build_for(&part.problem, part.d_vocab as usize, common.seed, &observer)?;
+    let built = kajitsuka2024::build_for(part, common.seed, &observer)?;
     let counts = built.parameters();
     let outcome = BuiltOutcome {
         parameters: u64::try_from(counts.total(Counting::Dense)).unwrap_or(u64::MAX),
@@ -466,14 +467,14 @@ fn plan(args: &CorpusInput, common: &Common, scale: &Scale, part: &Part) -> Plan
 }
 
 /// Rows, curves and evaluations of what was trained.
-fn trained(plan: &Plan, directory: &Path, material: &Material) -> Result<Vec<Trained>> {
+fn trained(plan: &Plan, directory: &Path, material: &Dataset) -> Result<Vec<Trained>> {
     let mut record = Record::load(directory)?;
     let mut all = Vec::new();
     for row in record.rows.into_iter().filter(|r| plan.jobs.contains(&r.settings)) {
         let curve = record.curves.remove(&row.job).unwrap_or_default();
         let model = ModelFile::load(&directory.join("models").join(format!("{}.safetensors", row.job)));
         let evaluation = match model {
-            Ok(file) => Some(evaluate(&file.model, &material.problem, Nats(1e-3), 10)?),
+            Ok(file) => Some(evaluate(&file.model, material, Nats(1e-3), 10)?),
             Err(_) => None,
         };
         all.push(Trained { row, curve, evaluation });
@@ -482,7 +483,7 @@ fn trained(plan: &Plan, directory: &Path, material: &Material) -> Result<Vec<Tra
 }
 
 /// The worst contexts of the model with the smallest gap.
-fn worst(trained: &[Trained], material: &Material) -> Vec<WorstContext> {
+fn worst(trained: &[Trained], material: &Dataset) -> Vec<WorstContext> {
     let best = trained
         .iter()
         .filter_map(|t| Some((t.evaluation.as_ref()?, t.row.result.as_ref()?.gap_nats)))
@@ -492,10 +493,10 @@ fn worst(trained: &[Trained], material: &Material) -> Vec<WorstContext> {
         .worst
         .iter()
         .map(|w| WorstContext {
-            text: eval::context_text(&material.problem, &material.vocabulary, w.context),
+            text: material.text_of(w.context),
             count: w.count,
-            next: eval::next_text(&material.problem, &material.vocabulary, w.context, 4),
-            predicted: material.vocabulary.text(w.predicted),
+            next: eval::next_text(material, material.vocabulary(), w.context, 4),
+            predicted: material.vocabulary().text(w.predicted),
             probability: w.probability,
             kl_nats: w.kl_nats.0,
         })

@@ -162,17 +162,17 @@ const STEPS: f64 = 1500.0;
 
 /// An estimate, in seconds, of what a job takes with all threads.
 pub fn estimate(job: &Job, corpora: &Corpora) -> f64 {
-    let material = corpora.of(job);
-    let Ok(config) = job.model.resolve(material.d_vocab, material.n_ctx) else { return 0.0 };
+    let Ok(dataset) = corpora.of(job) else { return 0.0 };
+    let Ok(config) = job.model.resolve(dataset.d_vocab(), dataset.n_ctx()) else { return 0.0 };
     let TrainSpec { optimizer, steps, stall, .. } = job.training;
     let given = steps.unwrap_or(optimizer.default_steps()) as f64;
     // Adam, and what does not look whether it stalls, take what they are given.
     let steps = if optimizer == Method::Lbfgs && stall > 0.0 { given.min(STEPS) } else { given };
     let share = match job.training.batch {
-        Some(batch) => (batch as f64 / material.problem.len() as f64).min(1.0),
+        Some(batch) => (batch as f64 / dataset.len() as f64).min(1.0),
         None => 1.0,
     };
-    steps * (1e-4 + share * job.operations(&config, &material.problem) / PACE)
+    steps * (1e-4 + share * job.operations(&config, dataset) / PACE)
 }
 
 fn dry_run(plan: &Plan, corpora: &Corpora, common: &Common) -> Result<ExitCode> {
@@ -180,19 +180,19 @@ fn dry_run(plan: &Plan, corpora: &Corpora, common: &Common) -> Result<ExitCode> 
         .jobs
         .iter()
         .map(|job| {
-            let material = corpora.of(job);
-            let config = job.model.resolve(material.d_vocab, material.n_ctx);
+            let dataset = corpora.of(job)?;
+            let config = job.model.resolve(dataset.d_vocab(), dataset.n_ctx());
             let error = config.as_ref().err().map(ToString::to_string);
             let parameters = config.map_or(0, |c| c.n_parameters());
-            (job, job.id(&material.problem), material, parameters, estimate(job, corpora), error)
+            Ok((job, job.id(dataset), dataset, parameters, estimate(job, corpora), error))
         })
-        .collect();
+        .collect::<Result<_>>()?;
     let total: f64 = jobs.iter().map(|j| j.4).sum();
     if common.json {
         let list: Vec<_> = jobs
             .iter()
-            .map(|(job, id, material, parameters, seconds, error)| {
-                json!({"job": id, "settings": job, "contexts": material.problem.len(), "parameters": parameters,
+            .map(|(job, id, dataset, parameters, seconds, error)| {
+                json!({"job": id, "settings": job, "contexts": dataset.len(), "parameters": parameters,
                        "estimated_seconds": seconds, "error": error})
             })
             .collect();
@@ -202,11 +202,11 @@ fn dry_run(plan: &Plan, corpora: &Corpora, common: &Common) -> Result<ExitCode> 
     let heads =
         ["job", "documents", "contexts", "preset", "d_model", "d_mlp", "parameters", "seed", "about (s)"];
     let mut table = Table::new(&heads, &[0, 3]);
-    for (job, id, material, parameters, seconds, error) in jobs.iter().take(200) {
+    for (job, id, dataset, parameters, seconds, error) in jobs.iter().take(200) {
         table.row(vec![
             id.clone(),
-            thousands(material.documents),
-            thousands(material.problem.len() as u64),
+            thousands(dataset.documents()),
+            thousands(dataset.len() as u64),
             job.model.preset.unwrap_or_default().to_string(),
             job.model.width().to_string(),
             job.model.d_mlp.map_or(String::new(), thousands),

@@ -9,16 +9,18 @@ use crate::model_kind::ModelKind;
 use crate::progress::Terminal;
 use crate::ui::{self, Table, thousands, thousands_f64};
 use byrote::corpus::Corpus;
+use byrote::dataset::Dataset;
 use byrote::evaluate::{Evaluation, evaluate};
 use byrote::model::{Config, Model, ModelFile, ModelSpec, Precision};
 use byrote::output::OutputFile;
-use byrote::train::{Checkpoint, Method, Problem, Saver, Settings, Stop, TrainSpec, Trainer};
+use byrote::train::{Checkpoint, Method, Saver, Settings, Stop, TrainSpec, Trainer};
 use byrote::units::Nats;
 use byrote::{Error, Result};
 use clap::Args;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Instant;
 
 pub const EXAMPLES: &str = "Examples:
@@ -174,7 +176,7 @@ pub fn run(args: &TrainCommand, common: &Common) -> Result<ExitCode> {
     let result = ModelFile { model: trainer.model()?, precision: trainer.arithmetic(), ..file };
     if let Some(files) = &files {
         result.save(&files.model())?;
-        OutputFile::write(&files.curve(), trainer.curve().to_csv(problem.floor).as_bytes())?;
+        OutputFile::write(&files.curve(), trainer.curve().to_csv(problem.floor()).as_bytes())?;
         // After a divergence the moments are beyond repair: the checkpoint before it stays.
         if !matches!(stop, Stop::Diverged { .. }) {
             trainer.checkpoint().save(&files.checkpoint())?;
@@ -207,27 +209,27 @@ pub fn run(args: &TrainCommand, common: &Common) -> Result<ExitCode> {
     })
 }
 
-/// The problem, and the model to begin with.
+/// The dataset, and the model to begin with.
 fn start(
     args: &TrainCommand,
     common: &Common,
     corpus: &Corpus,
     init: Option<ModelFile>,
     precision: Precision,
-) -> Result<(Problem, ModelFile)> {
+) -> Result<(Arc<Dataset>, ModelFile)> {
     match init {
         Some(mut file) => {
-            let problem = eval::problem_for(&file, corpus)?;
+            let problem = eval::dataset_for(&file, corpus)?;
             let largest = file.model.parameters().iter().fold(0.0, |m: f64, x| m.max(x.abs()));
             if precision == Precision::F32 && largest > f64::from(f32::MAX) {
                 let message = format!("holds {largest:e}, too large for f32; --precision f64 takes it");
                 return Err(Error::setting("init", message));
             }
             file.precision = precision;
-            Ok((problem, file))
+            Ok((Arc::new(problem), file))
         }
         None => {
-            let problem = eval::problem_of(corpus)?;
+            let problem = Dataset::from_corpus(corpus)?;
             let summary = &corpus.summary;
             let config = args.model.resolve(summary.d_vocab, u64::from(summary.n_ctx))?;
             check_memory(&config, &problem, args)?;
@@ -237,13 +239,13 @@ fn start(
                 tokenizer: summary.tokenizer.clone(),
                 vocabulary: corpus.vocabulary.clone(),
             };
-            Ok((problem, file))
+            Ok((Arc::new(problem), file))
         }
     }
 }
 
 /// Refuses a model that this machine cannot hold while it is trained, before the system kills the program for it.
-fn check_memory(config: &Config, problem: &Problem, args: &TrainCommand) -> Result<()> {
+fn check_memory(config: &Config, problem: &Dataset, args: &TrainCommand) -> Result<()> {
     let parameters = config.n_parameters();
     let pairs = match args.training.optimizer {
         Method::Lbfgs => 2 * args.training.memory.unwrap_or(Settings::new(Method::Lbfgs).memory),
@@ -255,7 +257,7 @@ fn check_memory(config: &Config, problem: &Problem, args: &TrainCommand) -> Resu
     let weights = (parameters as u64).saturating_mul((model + copies * vectors) as u64);
     // Queries, keys, values and their derivatives of every place; what attention mixes for every context.
     let mixed = config.shape.n_heads.saturating_mul(config.shape.d_head);
-    let rows = 6 * problem.places.len() as u64 + 2 * problem.len() as u64;
+    let rows = 6 * problem.places().len() as u64 + 2 * problem.len() as u64;
     let needed = weights.saturating_add(rows.saturating_mul(mixed).saturating_mul(4));
     match memory::free() {
         Some(free) if needed > free => {
@@ -307,8 +309,8 @@ impl StepTimes {
 }
 
 /// How a training ended.
-struct Outcome<'a, 'p> {
-    trainer: &'a Trainer<'p>,
+struct Outcome<'a> {
+    trainer: &'a Trainer,
     settings: Settings,
     result: &'a ModelFile,
     stop: Stop,
@@ -318,16 +320,16 @@ struct Outcome<'a, 'p> {
     seconds_training: f64,
 }
 
-impl Outcome<'_, '_> {
+impl Outcome<'_> {
     fn as_json(&self, files: &Option<Files>) -> Value {
         let (trainer, model) = (self.trainer, &self.result.model);
         let mut object = match &self.found {
-            Some(found) => eval::as_json(model, found, trainer.problem(), &self.result.vocabulary),
+            Some(found) => eval::as_json(model, found, trainer.dataset(), &self.result.vocabulary),
             None => json!({
                 "loss_nats": trainer.loss(),
-                "floor_nats": trainer.problem().floor,
+                "floor_nats": trainer.dataset().floor(),
                 "gap_nats": trainer.gap(),
-                "contexts": trainer.problem().len(),
+                "contexts": trainer.dataset().len(),
                 "parameters": model.parameters().len(),
                 "parameters_by_kind": model.config().parameters_by_kind(),
             }),

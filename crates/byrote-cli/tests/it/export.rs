@@ -2,12 +2,13 @@
 
 use crate::{Case, skipped};
 use byrote::corpus::{Corpus, Options, Outputs, Source};
+use byrote::dataset::Dataset;
 use byrote::model::{Activation, Config, Model, ModelFile, Precision, Preset, Shape};
 use byrote::observe::Silent;
-use byrote::train::Problem;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 
 /// A Python that can import these modules: BYROTE_PYTHON, or `python3`.
 pub fn python_with(modules: &str) -> Option<String> {
@@ -133,7 +134,7 @@ fn onnx_runtime_computes_the_logits_of_built_models() {
     let outputs = Outputs { contexts: true, ..Outputs::default() };
     let stories = Source::Stories { documents: 40, seed: 0 };
     let corpus = Corpus::read(&stories, &Options::default(), outputs, &Silent).unwrap();
-    let problem = Problem::new(&corpus.contexts.unwrap(), corpus.summary.floor_nats);
+    let problem = Arc::new(Dataset::from_corpus(&corpus).unwrap());
     let contexts: Vec<Vec<u32>> = (0..problem.len()).map(|i| problem.tokens_of(i)).collect();
     let contexts: Vec<&[u32]> = contexts.iter().map(Vec::as_slice).collect();
     let (tokens, lengths) = batch(&contexts);

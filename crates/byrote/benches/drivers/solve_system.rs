@@ -10,9 +10,9 @@
 use byrote::bench_internals::{System, to_rows};
 use byrote::construct::madden2024::Settings;
 use byrote::corpus::{Corpus, Options, Outputs, Source};
+use byrote::dataset::Dataset;
 use byrote::model::Activation;
 use byrote::observe::Silent;
-use byrote::train::Problem;
 use std::error::Error;
 use std::io::{BufRead, Write};
 use std::path::Path;
@@ -22,10 +22,9 @@ fn system(documents: u64) -> Result<System, Box<dyn Error>> {
     let outputs = Outputs { contexts: true, ..Outputs::default() };
     let corpus =
         Corpus::read(&Source::Stories { documents, seed: 0 }, &Options::default(), outputs, &Silent)?;
-    let contexts = corpus.contexts.ok_or("no contexts")?;
-    let problem = Problem::new(&contexts, corpus.summary.floor_nats);
+    let dataset = Dataset::from_corpus(&corpus)?;
     let settings = Settings { activation: Activation::Gelu, ..Settings::default() };
-    Ok(System::first(&problem, corpus.summary.d_vocab, 9, &settings)?)
+    Ok(System::first(&dataset, &settings)?)
 }
 
 fn bytes(values: &[f64]) -> Vec<u8> {

@@ -10,9 +10,9 @@ use super::function::exp;
 use super::interval::Interval;
 use super::layer::{BLOCK, Block, Entry};
 use crate::Result;
+use crate::dataset::Dataset;
 use crate::model::{Mixer, Model};
 use crate::observe::Observer;
-use crate::train::Problem;
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -24,7 +24,7 @@ pub struct Enclosures {
 
 impl Enclosures {
     /// Encloses the mixer's output for every context of a problem.
-    pub fn new(model: &Model, problem: &Problem, observer: &dyn Observer) -> Result<Self> {
+    pub fn new(model: &Model, problem: &Dataset, observer: &dyn Observer) -> Result<Self> {
         let d = model.config().shape.d_model as usize;
         let places = Places::new(model, problem);
         let entry = |value: Value| {
@@ -171,7 +171,7 @@ struct Places<'m> {
 }
 
 impl<'m> Places<'m> {
-    fn new(model: &'m Model, problem: &Problem) -> Self {
+    fn new(model: &'m Model, problem: &Dataset) -> Self {
         let shape = &model.config().shape;
         let (d, d_head) = (shape.d_model as usize, shape.d_head as usize);
         let table = model.tensor("W_E").unwrap_or_default();

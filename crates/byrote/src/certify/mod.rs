@@ -21,19 +21,17 @@
 //! use byrote::certify::{Verdict, certify};
 //! use byrote::construct::madden2024::{Settings, build};
 //! use byrote::corpus::{Corpus, Options, Outputs, Source};
+//! use byrote::dataset::Dataset;
 //! use byrote::observe::Silent;
-//! use byrote::train::Problem;
 //!
 //! // Ten short stories, memorized by a transformer whose weights are computed in closed form.
 //! let source = Source::Stories { documents: 10, seed: 0 };
 //! let outputs = Outputs { contexts: true, ..Outputs::default() };
 //! let corpus = Corpus::read(&source, &Options::default(), outputs, &Silent)?;
-//! let contexts = corpus.contexts.as_ref().expect("contexts were asked for");
-//! let problem = Problem::new(contexts, corpus.summary.floor_nats);
-//! let summary = &corpus.summary;
-//! let (model, _) = build(&problem, summary.d_vocab, summary.n_ctx as u64, &Settings::default(), &Silent)?;
+//! let dataset = Dataset::from_corpus(&corpus)?;
+//! let (model, _) = build(&dataset, &Settings::default(), &Silent)?;
 //!
-//! let proof = certify(&model, &problem, &Silent)?;
+//! let proof = certify(&model, &dataset, &Silent)?;
 //! assert_eq!(proof.verdict, Verdict::Certified);
 //! assert_eq!(proof.floating_point.verdict, Verdict::Certified);
 //! println!("every margin is at least {:.4}", proof.min_margin_lower_bound);
@@ -56,9 +54,9 @@ pub use injective::Injectivity;
 pub use verdict::{Certificate, Doubt, FloatingPoint, Verdict};
 
 use crate::Result;
+use crate::dataset::Dataset;
 use crate::model::{Hidden, Model};
 use crate::observe::{Counter, Observer, Stage};
-use crate::train::Problem;
 use function::Function;
 use layer::{BLOCK, Block, Entry, Layer};
 use mixer::Enclosures;
@@ -69,7 +67,7 @@ use verdict::{Finding, judge};
 const NEURONS: usize = 1024;
 
 /// Encloses every logit of the model on the problem and returns what is proven.
-pub fn certify(model: &Model, problem: &Problem, observer: &dyn Observer) -> Result<Certificate> {
+pub fn certify(model: &Model, problem: &Dataset, observer: &dyn Observer) -> Result<Certificate> {
     let config = model.config();
     problem.fits(config)?;
     let network = Network::new(model);

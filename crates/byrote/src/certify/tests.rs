@@ -3,12 +3,12 @@ use crate::Error;
 use crate::construct::dana2024;
 use crate::construct::madden2024::{Settings, build};
 use crate::corpus::Corpus;
+use crate::dataset::examples::{letters, stories};
 use crate::evaluate::evaluate;
 use crate::model::{Activation, Config, Mixer, ModelFile, Positions, Precision, Preset, Shape};
 use crate::num::Stream;
 use crate::num::precise::{Dyadic, Precise};
 use crate::observe::{Impatient, Progress, Silent};
-use crate::train::problem::examples::{letters, stories};
 use crate::units::Nats;
 use dashu_base::SquareRoot;
 use dashu_int::UBig;
@@ -114,7 +114,7 @@ fn oracle(model: &Model, context: &[u32]) -> Vec<Dyadic> {
 }
 
 /// The enclosures of all logits.
-fn enclosures(model: &Model, problem: &Problem) -> Vec<Vec<Entry>> {
+fn enclosures(model: &Model, problem: &Dataset) -> Vec<Vec<Entry>> {
     let network = Network::new(model);
     let mixed = Enclosures::new(model, problem, &Silent).unwrap();
     (0..problem.len()).map(|i| network.logits(&mixed.block(i..i + 1)).row(0).collect()).collect()
@@ -160,10 +160,10 @@ fn enclosures_hold_the_logits_of_256_bits() {
 
 #[test]
 fn enclosures_of_built_models_hold_the_logits_of_256_bits() {
-    let (problem, d_vocab) = stories(4);
+    let (problem, _) = stories(4);
     for activation in [Activation::Tanh, Activation::Logistic, Activation::Erf, Activation::Gelu] {
         let settings = Settings { activation, ..Settings::default() };
-        let (model, _) = build(&problem, d_vocab, 9, &settings, &Silent).unwrap();
+        let (model, _) = build(&problem, &settings, &Silent).unwrap();
         for (i, row) in enclosures(&model, &problem).iter().enumerate() {
             let exact = oracle(&model, &problem.tokens_of(i));
             for (&Entry { centre, radius, .. }, exact) in row.iter().zip(&exact) {
@@ -180,11 +180,11 @@ fn enclosures_of_built_models_hold_the_logits_of_256_bits() {
 
 #[test]
 fn built_models_are_certified_with_margin_and_gap() {
-    let (problem, d_vocab) = stories(60);
+    let (problem, _) = stories(60);
     for mixer in [Mixer::Attention, Mixer::Average] {
         for activation in Activation::ALL {
             let settings = Settings { mixer, activation, ..Settings::default() };
-            let (model, _) = build(&problem, d_vocab, 9, &settings, &Silent).unwrap();
+            let (model, _) = build(&problem, &settings, &Silent).unwrap();
             let found = certify(&model, &problem, &Silent).unwrap();
             let seen = evaluate(&model, &problem, Nats(1e-3), 0).unwrap();
             assert_eq!(found.verdict, Verdict::Certified, "{mixer} {activation}: {found:?}");
@@ -202,8 +202,8 @@ fn built_models_are_certified_with_margin_and_gap() {
 
 #[test]
 fn attention_alone_is_certified_in_floating_point_too() {
-    let (problem, d_vocab) = stories(10);
-    let (model, _) = dana2024::build(&problem, d_vocab, 9, &dana2024::Settings::default(), &Silent).unwrap();
+    let (problem, _) = stories(10);
+    let (model, _) = dana2024::build(&problem, &dana2024::Settings::default(), &Silent).unwrap();
     let found = certify(&model, &problem, &Silent).unwrap();
     assert_eq!(found.verdict, Verdict::Certified, "{found:?}");
     assert_eq!(found.floating_point.verdict, Verdict::Certified, "{found:?}");
@@ -229,7 +229,7 @@ fn a_certificate_vanishes_before_the_claim_is_false() {
     let (problem, d_vocab) = stories(30);
     for activation in [Activation::Tanh, Activation::Gelu] {
         let settings = Settings { activation, ..Settings::default() };
-        let (model, _) = build(&problem, d_vocab, 9, &settings, &Silent).unwrap();
+        let (model, _) = build(&problem, &settings, &Silent).unwrap();
         let output = model.tensors().iter().find(|t| t.name == "W_U").unwrap().range.clone();
         let first = problem.next_of(5)[0].0 as usize;
         let rival = (first + 1) % d_vocab as usize;
@@ -306,8 +306,8 @@ fn contexts_that_the_mixer_confuses_are_not_injective() {
 
 #[test]
 fn a_certificate_does_not_depend_on_the_threads() {
-    let (problem, d_vocab) = stories(40);
-    let (model, _) = build(&problem, d_vocab, 9, &Settings::default(), &Silent).unwrap();
+    let (problem, _) = stories(40);
+    let (model, _) = build(&problem, &Settings::default(), &Silent).unwrap();
     let run = |threads| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| certify(&model, &problem, &Silent).unwrap())
@@ -343,8 +343,8 @@ fn it_reports_every_context_and_ends_when_asked_to() {
             self.0.fetch_max(progress.done, Ordering::Relaxed);
         }
     }
-    let (problem, d_vocab) = stories(20);
-    let (model, _) = build(&problem, d_vocab, 9, &Settings::default(), &Silent).unwrap();
+    let (problem, _) = stories(20);
+    let (model, _) = build(&problem, &Settings::default(), &Silent).unwrap();
     let most = Most::default();
     let watched = certify(&model, &problem, &most).unwrap();
     assert_eq!(watched, certify(&model, &problem, &Silent).unwrap());
@@ -485,7 +485,7 @@ impl Program<'_> {
 
 /// Checks the bounds on rounding errors against programs that sum in random orders, and returns the largest ratio of a
 /// measured error to its bound, in f64 and in f32.
-fn measured(model: &Model, problem: &Problem, orders: u64) -> [f64; 2] {
+fn measured(model: &Model, problem: &Dataset, orders: u64) -> [f64; 2] {
     let rounds: [fn(f64) -> f64; 2] = [|x| x, |x| f64::from(x as f32)];
     let mut worst = [0f64; 2];
     for (i, row) in enclosures(model, problem).iter().enumerate() {
@@ -525,10 +525,10 @@ fn rounding_errors_stay_within_their_bounds_in_any_order() {
 
 #[test]
 fn rounding_errors_of_built_models_stay_within_their_bounds() {
-    let (problem, d_vocab) = stories(4);
+    let (problem, _) = stories(4);
     for activation in [Activation::Tanh, Activation::Erf, Activation::Gelu] {
         let settings = Settings { activation, ..Settings::default() };
-        let (model, _) = build(&problem, d_vocab, 9, &settings, &Silent).unwrap();
+        let (model, _) = build(&problem, &settings, &Silent).unwrap();
         let worst = measured(&model, &problem, 4);
         assert!(worst[1] > 1e-3, "{activation}: measured / bound {worst:?}");
     }

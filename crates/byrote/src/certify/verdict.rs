@@ -20,8 +20,8 @@ use super::function::{exp, ln_above};
 use super::injective::Injectivity;
 use super::interval::Interval;
 use super::layer::Entry;
+use crate::dataset::Dataset;
 use crate::model::Precision;
-use crate::train::Problem;
 use crate::units::{AtLeast, AtMost};
 use serde::Serialize;
 
@@ -153,7 +153,7 @@ impl Contest {
 
 /// Compares the enclosures of the logits of a context.
 pub(super) fn judge(
-    problem: &Problem,
+    problem: &Dataset,
     context: usize,
     logits: impl Iterator<Item = Entry> + Clone,
 ) -> Finding {
@@ -213,7 +213,7 @@ impl FloatingPoint {
 }
 
 impl Certificate {
-    pub(super) fn new(problem: &Problem, findings: &[Finding], injectivity: Injectivity) -> Self {
+    pub(super) fn new(problem: &Dataset, findings: &[Finding], injectivity: Injectivity) -> Self {
         let count = |f: fn(&Finding) -> bool| findings.iter().filter(|x| f(x)).count() as u64;
         let certified = count(|f| f.margin.lo > 0.0);
         let refuted = count(|f| f.margin.hi <= 0.0);

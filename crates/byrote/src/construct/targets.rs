@@ -17,7 +17,7 @@
 //! and KL(P || Q) <= -ln(1 - omega eps) for every context. Where every token follows every context no smoothing is needed:
 //! Y = ln P - ln min P.
 
-use crate::train::Problem;
+use crate::dataset::Dataset;
 use crate::units::Nats;
 use crate::{Error, Result};
 
@@ -31,12 +31,12 @@ pub struct Targets {
 }
 
 impl Targets {
-    /// The targets of a problem over `d_vocab` tokens, for a total gap of at most `gap`.
-    pub fn new(problem: &Problem, d_vocab: u64, gap: Nats) -> Result<Self> {
+    /// The targets of a dataset, for a total gap of at most `gap`.
+    pub fn new(problem: &Dataset, gap: Nats) -> Result<Self> {
         if !(gap.0 > 0.0 && gap.0.is_finite()) {
             return Err(Error::setting("gap", format!("must be above 0 nats (got {})", gap.0)));
         }
-        let omega = d_vocab as f64;
+        let omega = problem.d_vocab() as f64;
         let missing: f64 =
             (0..problem.len()).map(|i| problem.counts[i] * (omega - problem.next_of(i).len() as f64)).sum();
         let eps = if missing > 0.0 { 0.9 * gap.0 / missing } else { 0.0 };
@@ -105,11 +105,11 @@ impl Targets {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dataset::examples::letters;
     use crate::model::reference::log_sum_exp;
-    use crate::train::problem::examples::letters;
 
     /// sum_i c_i KL(P_i || softmax of the targets).
-    fn gap(problem: &Problem, d_vocab: u64, targets: &Targets) -> f64 {
+    fn gap(problem: &Dataset, d_vocab: u64, targets: &Targets) -> f64 {
         (0..problem.len())
             .map(|i| {
                 let mut logits = vec![0.0; d_vocab as usize];
@@ -126,7 +126,7 @@ mod tests {
     fn the_gap_asked_for_is_kept_and_nearly_used() {
         let (problem, d_vocab) = letters("abc abd ace abc");
         for asked in [1e-2, 1e-4, 1e-8] {
-            let targets = Targets::new(&problem, d_vocab, Nats(asked)).unwrap();
+            let targets = Targets::new(&problem, Nats(asked)).unwrap();
             let found = gap(&problem, d_vocab, &targets);
             assert!(found <= asked && found > 0.85 * asked, "{found} {asked}");
             assert!((0..targets.len()).all(|i| targets.of(i).iter().all(|&(_, y)| y > 0.0)));
@@ -136,24 +136,24 @@ mod tests {
     #[test]
     fn full_support_needs_no_smoothing() {
         // Two tokens, one context, followed by both.
-        let (problem, d_vocab) = letters("aa ab aa");
-        let targets = Targets::new(&problem, d_vocab, Nats(1e-9)).unwrap();
+        let (problem, _) = letters("aa ab aa");
+        let targets = Targets::new(&problem, Nats(1e-9)).unwrap();
         assert_eq!(targets.eps, 0.0);
         assert_eq!(targets.of(0), [(0, 2f64.ln()), (1, 0.0)]);
     }
 
     #[test]
     fn impossible_gaps_are_refused() {
-        let (problem, d_vocab) = letters("abc abd");
+        let (problem, _) = letters("abc abd");
         for gap in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e9, 1e-300] {
-            assert!(Targets::new(&problem, d_vocab, Nats(gap)).is_err(), "{gap}");
+            assert!(Targets::new(&problem, Nats(gap)).is_err(), "{gap}");
         }
     }
 
     #[test]
     fn an_error_that_is_not_a_number_is_seen() {
         let (problem, d_vocab) = letters("abc abd");
-        let targets = Targets::new(&problem, d_vocab, Nats(1e-3)).unwrap();
+        let targets = Targets::new(&problem, Nats(1e-3)).unwrap();
         let mut logits = vec![0.0; d_vocab as usize];
         targets.of(0).iter().for_each(|&(t, y)| logits[t as usize] = y);
         assert_eq!(targets.error_of(0, &logits), 0.0);

@@ -118,7 +118,8 @@ impl Directory {
                 }
             }
         }
-        let order: Vec<String> = plan.jobs.iter().map(|job| job.id(&corpora.of(job).problem)).collect();
+        let order: Vec<String> =
+            plan.jobs.iter().map(|job| Ok(job.id(corpora.of(job)?))).collect::<Result<_>>()?;
         let identity = format!("{:016x}", fnv1a(order.join(" ").as_bytes()));
         let manifest = path.join("manifest.toml");
         match Manifest::load(path)? {
@@ -251,8 +252,7 @@ impl Directory {
 /// A job with nothing left out: the configuration of its model, how it is trained, when it stops. A job that cannot be run
 /// says why instead.
 fn resolved(job: &Job, corpora: &Corpora) -> String {
-    let material = corpora.of(job);
-    let config = job.model.resolve(material.d_vocab, material.n_ctx);
+    let config = corpora.of(job).and_then(|d| job.model.resolve(d.d_vocab(), d.n_ctx()));
     let made = config.and_then(|config| Ok((config, job.training.resolve(job.seed)?)));
     let value = match made {
         Ok((config, (settings, limits))) => json!({

@@ -3,9 +3,10 @@
 //! A job's identity is a hash of its settings and of the corpus as it was read.
 
 use crate::corpus::{CorpusSpec, TokenizerChoice};
+use crate::dataset::Dataset;
 use crate::model::{Config, Hidden, Mixer, ModelSpec, Shape};
 use crate::num::hash::fnv1a;
-use crate::train::{Problem, TrainSpec};
+use crate::train::TrainSpec;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
@@ -79,7 +80,7 @@ pub(super) fn modern(mut corpus: Map<String, Value>) -> Map<String, Value> {
 
 impl Job {
     /// A name that no other job has: a hash of the settings and of the corpus as it was read.
-    pub fn id(&self, problem: &Problem) -> String {
+    pub fn id(&self, problem: &Dataset) -> String {
         // A struct of numbers and names always serializes.
         let settings = serde_json::to_string(self).unwrap_or_default();
         let text = format!("{settings} {:016x}", problem.fingerprint());
@@ -99,7 +100,7 @@ impl Job {
 
     /// An estimate of the operations of one step: multiplications and additions of the output layer, the hidden layer and
     /// attention, once forward and twice backward.
-    pub fn operations(&self, config: &Config, problem: &Problem) -> f64 {
+    pub fn operations(&self, config: &Config, problem: &Dataset) -> f64 {
         let Shape { d_vocab, d_model, n_heads, d_head, d_mlp, mixer, .. } = config.shape;
         let read = match config.hidden {
             Hidden::Output => d_mlp,

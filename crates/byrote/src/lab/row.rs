@@ -2,8 +2,8 @@
 //!
 //! Nothing of time, threads or machine: equal plans give equal rows. Times stand in the journal.
 
-use super::corpora::Material;
 use super::job::Job;
+use crate::dataset::Dataset;
 use crate::evaluate::Evaluation;
 use crate::model::Config;
 use crate::output::{csv_field, csv_text};
@@ -80,18 +80,18 @@ pub struct RowResult {
 
 impl Row {
     /// A row without a result.
-    pub fn new(job: &Job, id: &str, material: &Material, config: Option<&Config>) -> Self {
+    pub fn new(job: &Job, id: &str, dataset: &Dataset, config: Option<&Config>) -> Self {
         let shape = config.map(|c| c.shape);
         Self {
             job: id.to_owned(),
             status: Status::Failed,
             settings: job.clone(),
-            documents: material.documents,
-            contexts: material.problem.len() as u64,
-            predictions: material.problem.predictions() as u64,
-            d_vocab: material.d_vocab,
-            n_ctx: material.n_ctx,
-            floor_nats: material.problem.floor.0,
+            documents: dataset.documents(),
+            contexts: dataset.len() as u64,
+            predictions: dataset.predictions() as u64,
+            d_vocab: dataset.d_vocab(),
+            n_ctx: dataset.n_ctx(),
+            floor_nats: dataset.floor().0,
             n_heads: shape.map_or(job.model.n_heads.unwrap_or_default(), |s| s.n_heads),
             d_head: shape.map_or(job.model.d_head.unwrap_or_default(), |s| s.d_head),
             d_mlp: shape.map_or(job.model.d_mlp.unwrap_or_default(), |s| s.d_mlp),

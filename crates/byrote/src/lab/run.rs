@@ -66,9 +66,10 @@ pub fn run(
     let open: Vec<usize> = (0..plan.jobs.len()).filter(|&i| !directory.is_done(i)).collect();
     let is_large = |&i: &usize| {
         let job = &plan.jobs[i];
-        let material = corpora.of(job);
-        let config = job.model.resolve(material.d_vocab, material.n_ctx);
-        config.is_ok_and(|c| job.operations(&c, &material.problem) > LARGE)
+        corpora.of(job).is_ok_and(|dataset| {
+            let config = job.model.resolve(dataset.d_vocab(), dataset.n_ctx());
+            config.is_ok_and(|c| job.operations(&c, dataset) > LARGE)
+        })
     };
     let (large, small): (Vec<usize>, Vec<usize>) = open.into_iter().partition(is_large);
     let done = AtomicU64::new(directory.done() as u64);
@@ -99,11 +100,11 @@ pub fn run(
             Ok(None) => return Ok(()),
             Err(error) => {
                 broken.fetch_or(manner.fail_fast, Ordering::Relaxed);
-                let material = corpora.of(&plan.jobs[i]);
-                let config = plan.jobs[i].model.resolve(material.d_vocab, material.n_ctx).ok();
+                let dataset = corpora.of(&plan.jobs[i])?;
+                let config = plan.jobs[i].model.resolve(dataset.d_vocab(), dataset.n_ctx()).ok();
                 Row {
                     error: Some(error.to_string()),
-                    ..Row::new(&plan.jobs[i], &files.id, material, config.as_ref())
+                    ..Row::new(&plan.jobs[i], &files.id, dataset, config.as_ref())
                 }
             }
         };
@@ -169,17 +170,16 @@ fn work(
     manner: Manner,
     observer: &dyn Observer,
 ) -> Result<Option<Row>> {
-    let material = corpora.of(job);
-    let problem = &material.problem;
-    let config = job.model.resolve(material.d_vocab, material.n_ctx)?;
+    let dataset = corpora.of(job)?;
+    let config = job.model.resolve(dataset.d_vocab(), dataset.n_ctx())?;
     let (settings, limits) = job.training.resolve(job.seed)?;
     let model = Model::drawn(config, job.seed, job.model.init)?;
     // A checkpoint that is damaged, or of another version, is as good as none.
     let saved = Checkpoint::load(&files.checkpoint).ok();
-    let resumed = saved.and_then(|c| Trainer::resume(c, &model, problem, settings, limits).ok());
+    let resumed = saved.and_then(|c| Trainer::resume(c, &model, dataset, settings, limits).ok());
     let mut trainer = match resumed {
         Some(trainer) => trainer,
-        None => Trainer::new(&model, problem, settings, limits)?,
+        None => Trainer::new(&model, dataset, settings, limits)?,
     };
     let mut saver = Saver::new(&files.checkpoint, manner.checkpoint_every);
     let stop = trainer.run_with(observer, |trainer| saver.look(trainer, observer))?;
@@ -187,20 +187,20 @@ fn work(
         trainer.checkpoint().save(&files.checkpoint)?;
         return Ok(None);
     }
-    OutputFile::write(&files.curve, trainer.curve().to_csv(problem.floor).as_bytes())?;
+    OutputFile::write(&files.curve, trainer.curve().to_csv(dataset.floor()).as_bytes())?;
     let file = ModelFile {
         model: trainer.model()?,
         precision: trainer.arithmetic(),
-        tokenizer: material.tokenizer.clone(),
-        vocabulary: material.vocabulary.clone(),
+        tokenizer: dataset.tokenizer().to_owned(),
+        vocabulary: dataset.vocabulary().as_ref().clone(),
     };
     if manner.keep_models {
         file.save(&files.model)?;
     }
-    let found = evaluate(&file.model, problem, TOLERANCE, 0)?;
+    let found = evaluate(&file.model, dataset, TOLERANCE, 0)?;
     let progress = trainer.progress();
     let result = RowResult::new(&found, progress.step, progress.evaluations, stop.name());
-    let row = Row::new(job, &files.id, material, Some(&config));
+    let row = Row::new(job, &files.id, dataset, Some(&config));
     Ok(Some(Row { status: Status::Done, result: Some(result), ..row }))
 }
 

@@ -6,10 +6,10 @@
 //! streams are addressed by seed and step, so there is nothing of them to keep. A reader trusts nothing.
 
 use super::curve::Row;
-use super::problem::Problem;
 use super::settings::{Method, Settings};
 use super::state::Memory;
 use super::trainer::{Progress, Trainer};
+use crate::dataset::Dataset;
 use crate::model::container::{self, Stored};
 use crate::model::{Config, Model, Precision};
 use crate::num::hash::Fnv;
@@ -60,7 +60,7 @@ impl<'a> Saver<'a> {
 
     /// Saves if it is time to. A checkpoint that cannot be written is a warning: the previous one stays, and the next one
     /// may succeed.
-    pub fn look(&mut self, trainer: &Trainer<'_>, observer: &dyn Observer) {
+    pub fn look(&mut self, trainer: &Trainer, observer: &dyn Observer) {
         let step = trainer.progress().step;
         if self.saved.elapsed() < self.every || step == 0 {
             return;
@@ -101,7 +101,7 @@ struct Metadata {
 
 impl Identity {
     /// That of a run from a model's weights.
-    pub fn new(model: &Model, problem: &Problem, settings: Settings) -> Self {
+    pub fn new(model: &Model, problem: &Dataset, settings: Settings) -> Self {
         let mut start = Fnv::new();
         model.parameters().iter().for_each(|x| start.write(&x.to_bits().to_le_bytes()));
         Self { config: *model.config(), settings, problem: problem.fingerprint(), start: start.finish() }

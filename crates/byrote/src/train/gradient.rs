@@ -19,8 +19,8 @@ pub(super) mod weights;
 
 pub use super::lane::Layer;
 use super::lane::{Lane, LaneGradient, Mix, Output, Shared, Until};
-use super::problem::Problem;
 use super::settings::Trained;
+use crate::dataset::Dataset;
 use crate::model::{Config, Model, Positions};
 use crate::num::aligned::padded;
 use crate::num::gemm::{PANEL, panels};
@@ -30,6 +30,7 @@ use crate::num::simd::{Isa, Kernel, run};
 use places::{Chunk, Places, Way};
 use rayon::prelude::*;
 use std::ops::Range;
+use std::sync::Arc;
 use weights::{Layout, Sizes, Weights};
 
 /// Contexts that make a lane worth having; more the larger its gradient, which is written and summed a lane, up to a limit.
@@ -43,9 +44,9 @@ const MAX_VALUES: usize = 1 << 28;
 const SUMMED: usize = 1 << 14;
 
 /// Evaluates the loss and its gradient; holds all memory it needs.
-pub struct Evaluator<'p, T> {
+pub struct Evaluator<T, D = Arc<Dataset>> {
     config: Config,
-    problem: &'p Problem,
+    dataset: D,
     layout: Layout,
     sizes: Sizes,
     weights: Weights<T>,
@@ -65,33 +66,34 @@ fn n_lanes(contexts: usize, s: Sizes) -> usize {
     1 << most.ilog2()
 }
 
-impl<'p, T: Real> Evaluator<'p, T> {
+impl<T: Real, D: AsRef<Dataset>> Evaluator<T, D> {
     /// An evaluator for a model of this configuration, which must be [`Config::checked`] and wide enough for the problem.
-    pub fn new(config: Config, problem: &'p Problem) -> Self {
-        Self::made(config, problem, true)
+    pub fn new(config: Config, dataset: D) -> Self {
+        Self::made(config, dataset, true)
     }
 
     /// One whose gradient is 0 for every weight that is not trained.
-    pub fn training(config: Config, problem: &'p Problem, trained: Trained) -> Self {
-        Self { frozen: trained.frozen(&config), ..Self::new(config, problem) }
+    pub fn training(config: Config, dataset: D, trained: Trained) -> Self {
+        Self { frozen: trained.frozen(&config), ..Self::new(config, dataset) }
     }
 
     /// An evaluator for forward passes alone: it takes less memory, and uses that `W_U` is sparse where it is.
-    pub fn forward(config: Config, problem: &'p Problem) -> Self {
-        Self::made(config, problem, false)
+    pub fn forward(config: Config, dataset: D) -> Self {
+        Self::made(config, dataset, false)
     }
 
     /// An evaluator for forward passes of a model alone, with the positions that it stores.
-    pub fn of_model(model: &Model, problem: &'p Problem) -> Self {
-        let mut evaluator = Self::forward(*model.config(), problem);
+    pub fn of_model(model: &Model, dataset: D) -> Self {
+        let mut evaluator = Self::forward(*model.config(), dataset);
         if model.config().positions == Positions::Sinusoidal {
             evaluator.places.set_sinusoids(model.positions().unwrap_or_default());
         }
         evaluator
     }
 
-    fn made(config: Config, problem: &'p Problem, backward: bool) -> Self {
+    fn made(config: Config, dataset: D, backward: bool) -> Self {
         let sizes = Sizes::new(&config);
+        let problem = dataset.as_ref();
         let n = problem.len();
         let n_lanes = n_lanes(n, sizes);
         // Whole tiles of a product, so that only the last lane has rows left over.
@@ -110,7 +112,7 @@ impl<'p, T: Real> Evaluator<'p, T> {
             lanes,
             sizes,
             config,
-            problem,
+            dataset,
         }
     }
 
@@ -212,7 +214,7 @@ impl<'p, T: Real> Evaluator<'p, T> {
         let s = self.sizes;
         let (weights, layout) = (&mut self.weights, &self.layout);
         weights.pack_mixer(parameters, layout, s);
-        self.places.embed(&self.config, self.problem, (parameters, layout), weights, s);
+        self.places.embed(&self.config, self.dataset.as_ref(), (parameters, layout), weights, s);
         if !self.backward {
             weights.look_for_zeros(parameters, layout, s);
         }
@@ -220,8 +222,8 @@ impl<'p, T: Real> Evaluator<'p, T> {
     }
 
     fn parts(&mut self) -> (&mut [Lane<T>], Shared<'_, T>) {
-        let Self { config, problem, weights, places, sizes, lanes, .. } = self;
-        (lanes, Shared { config, problem, weights, places, s: *sizes })
+        let Self { config, dataset, weights, places, sizes, lanes, .. } = self;
+        (lanes, Shared { config, problem: (*dataset).as_ref(), weights, places, s: *sizes })
     }
 
     /// Works off all lanes.
@@ -240,7 +242,8 @@ impl<'p, T: Real> Evaluator<'p, T> {
 
     /// Sums the gradients of the lanes and leads them back to the places.
     fn gather(&mut self, gradient: &mut [T]) {
-        let Self { config, problem, weights, places, lanes, chunks, layout, sizes: s, .. } = self;
+        let Self { config, dataset, weights, places, lanes, chunks, layout, sizes: s, .. } = self;
+        let problem = (*dataset).as_ref();
         let (s, lanes) = (*s, &lanes[..]);
         let (before, output) = gradient.split_at_mut(layout.w_u.start);
         let (w_u, b_u) = output.split_at_mut(layout.w_u.len());
@@ -323,12 +326,12 @@ mod tests {
     use crate::model::{Activation, Hidden, Model, Positions, Preset, Shape};
     use crate::observe::Silent;
 
-    fn stories(n: u64) -> (Problem, u64) {
+    fn stories(n: u64) -> (Dataset, u64) {
         let options = Options { window: Window { n_ctx: 6, ..Window::default() }, ..Options::default() };
         let outputs = Outputs { contexts: true, ..Outputs::default() };
         let source = Source::Stories { documents: n, seed: 0 };
         let corpus = Corpus::read(&source, &options, outputs, &Silent).unwrap();
-        let problem = Problem::new(&corpus.contexts.unwrap(), corpus.summary.floor_nats);
+        let problem = Dataset::from_corpus(&corpus).unwrap();
         (problem, corpus.summary.d_vocab)
     }
 
@@ -355,7 +358,7 @@ mod tests {
         all
     }
 
-    fn reference_loss(model: &Model, problem: &Problem) -> f64 {
+    fn reference_loss(model: &Model, problem: &Dataset) -> f64 {
         (0..problem.len())
             .map(|i| {
                 let logits = model.logits(&problem.tokens_of(i));
@@ -421,7 +424,7 @@ mod tests {
         let (problem, d_vocab) = stories(200);
         for config in configs(d_vocab) {
             let model = Model::random(config, 4).unwrap();
-            let mut evaluator = Evaluator::<f64>::new(config, &problem);
+            let mut evaluator = Evaluator::<f64, _>::new(config, &problem);
             let mut gradient = vec![0.0; config.n_parameters()];
             let loss = evaluator.evaluate(model.parameters(), &mut gradient);
             assert_eq!(evaluator.loss(model.parameters()), loss);
@@ -447,8 +450,8 @@ mod tests {
             let mut parameters = Model::random(config, 4).unwrap().parameters().to_vec();
             let w_u = config.tensors().into_iter().find(|t| t.name == "W_U").unwrap().range;
             parameters[w_u].iter_mut().enumerate().for_each(|(i, v)| *v *= f64::from(u8::from(i % 19 == 0)));
-            let full = Evaluator::<f64>::new(config, &problem).rows(Layer::Logits, &parameters);
-            let mut forward = Evaluator::<f64>::forward(config, &problem);
+            let full = Evaluator::<f64, _>::new(config, &problem).rows(Layer::Logits, &parameters);
+            let mut forward = Evaluator::<f64, _>::forward(config, &problem);
             let sparse = forward.rows(Layer::Logits, &parameters);
             assert!(forward.weights.u_sparse.is_some());
             assert!(full.iter().zip(&sparse).all(|(a, b)| (a - b).abs() < 1e-13), "{config:?}");
@@ -471,7 +474,7 @@ mod tests {
         let config = Preset::Dana2024.config(shape);
         let model = Model::random(config, 4).unwrap();
         let (w_o, w_u) = (model.tensor("W_O").unwrap(), model.tensor("W_U").unwrap());
-        let visited = Evaluator::<f64>::forward(config, &problem).for_each_attended(
+        let visited = Evaluator::<f64, _>::forward(config, &problem).for_each_attended(
             model.parameters(),
             Vec::new,
             |seen: &mut Vec<usize>, context, mixed, last| {
@@ -517,15 +520,7 @@ mod tests {
     #[test]
     fn an_empty_problem_has_no_loss_and_no_gradient() {
         let (problem, d_vocab) = stories(2);
-        let empty = Problem {
-            places: Vec::new(),
-            context_starts: vec![0],
-            context_places: Vec::new(),
-            counts: Vec::new(),
-            next_starts: vec![0],
-            next: Vec::new(),
-            ..problem
-        };
+        let empty = problem.subset(&[]).unwrap();
         for config in configs(d_vocab) {
             let model = Model::random(config, 6).unwrap();
             let mut gradient = vec![1.0; config.n_parameters()];

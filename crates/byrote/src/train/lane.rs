@@ -7,7 +7,7 @@
 use super::gradient::activate::Activate;
 use super::gradient::places::Places;
 use super::gradient::weights::{Packed, Sizes, Weights};
-use super::problem::Problem;
+use crate::dataset::Dataset;
 use crate::model::{Config, Hidden, Mixer};
 use crate::num::aligned::{AlignedVec, LINE, line_at, line_at_mut, padded};
 use crate::num::gemm::{Left, Order, Product, Right, Update};
@@ -29,7 +29,7 @@ const GROUP: usize = 8;
 #[derive(Clone, Copy)]
 pub(super) struct Shared<'a, T> {
     pub(super) config: &'a Config,
-    pub(super) problem: &'a Problem,
+    pub(super) problem: &'a Dataset,
     pub(super) weights: &'a Weights<T>,
     pub(super) places: &'a Places<T>,
     pub(super) s: Sizes,
@@ -82,7 +82,7 @@ impl<T: Real> Lane<T> {
     /// A lane; one that never goes back holds no gradient.
     pub(super) fn new(
         config: &Config,
-        problem: &Problem,
+        problem: &Dataset,
         s: Sizes,
         contexts: Range<usize>,
         backward: bool,
@@ -304,7 +304,7 @@ fn cross_entropy<T: Real, I: Isa>(
     isa: I,
     group: &mut [T],
     largest: &[T; GROUP],
-    problem: &Problem,
+    problem: &Dataset,
     first: usize,
     s: Sizes,
 ) -> f64 {

@@ -1,14 +1,31 @@
 //! Training towards the floor.
 //!
-//! [`problem`] turns a set of contexts into the arrays a trainer reads, [`gradient`] evaluates the loss and its gradient,
-//! [`spec`] and [`settings`] say how to train and when to stop, [`trainer`] trains step by step, [`curve`] records the loss,
-//! [`checkpoint`] holds everything needed to resume.
+//! [`gradient`] evaluates the loss and its gradient, [`spec`] and [`settings`] say how to train and when to stop,
+//! [`trainer`] trains step by step, [`curve`] records the loss, [`checkpoint`] holds everything needed to resume.
+//!
+//! ```
+//! use byrote::dataset::Dataset;
+//! use byrote::model::{Model, Preset, Shape};
+//! use byrote::observe::Silent;
+//! use byrote::train::{Limits, Method, Settings, Stop, Trainer};
+//! use std::sync::Arc;
+//!
+//! // Two contexts: after 0 comes 1; after 1 comes 0 or 2, equally often.
+//! let contexts = [(vec![0], vec![(1, 4.0)]), (vec![1], vec![(0, 1.0), (2, 1.0)])];
+//! let dataset = Arc::new(Dataset::new(3, 1, contexts)?);
+//! let shape = Shape { d_vocab: 3, n_ctx: 1, d_model: 4, n_heads: 1, d_head: 4, d_mlp: 8, ..Shape::default() };
+//! let model = Model::random(Preset::Madden2024Experiment.config(shape), 0)?;
+//! let (settings, limits) = (Settings::new(Method::Lbfgs), Limits::new(Method::Lbfgs));
+//! let mut trainer = Trainer::new(&model, &dataset, settings, limits)?;
+//! assert_eq!(trainer.run(&Silent)?, Stop::Reached);
+//! assert!(trainer.gap().0 <= 0.01 * dataset.floor().0); // within 1% of the lowest loss that any model can reach
+//! # Ok::<(), byrote::Error>(())
+//! ```
 
 pub mod checkpoint;
 pub mod curve;
 pub mod gradient;
 mod lane;
-pub mod problem;
 pub mod settings;
 pub mod spec;
 mod state;
@@ -17,7 +34,6 @@ pub mod trainer;
 pub use checkpoint::{Checkpoint, Saver};
 pub use curve::{Curve, Row};
 pub use gradient::{Evaluator, Layer};
-pub use problem::Problem;
 pub use settings::{Limits, Method, Sampling, Schedule, Settings, Stall, Stop, Trained};
 pub use spec::TrainSpec;
 pub use state::Memory;

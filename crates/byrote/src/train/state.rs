@@ -1,8 +1,8 @@
 //! What moves: the weights and what the method remembers, in the arithmetic of the run.
 
 use super::gradient::Evaluator;
-use super::problem::Problem;
 use super::settings::{Method, Sampling, Settings};
+use crate::dataset::Dataset;
 use crate::model::{Config, Tensor};
 use crate::num::Real;
 use crate::num::Stream;
@@ -10,19 +10,20 @@ use crate::num::optimize::adam::Constants;
 use crate::num::optimize::lbfgs::Pair;
 use crate::num::optimize::scaled::{Scaled, multiply};
 use crate::num::optimize::{Adam, Descent, Halt, Lbfgs, Objective, Wolfe};
+use std::sync::Arc;
 
 /// A trainer's state, whatever its arithmetic.
-pub(super) trait State<'p>: Send {
+pub(super) trait State: Send {
     /// The loss of the weights as they are. For batches this is a pass over all contexts.
     fn loss(&mut self) -> f64;
     /// One step. An error leaves the weights at the last good ones.
     fn step(&mut self, step: u64) -> Result<u64, Trouble>;
     /// The state that takes over before this step, where there is one.
-    fn successor(&self, _step: u64) -> Option<Box<dyn State<'p> + 'p>> {
+    fn successor(&self, _step: u64) -> Option<Box<dyn State>> {
         None
     }
     /// The same state in finer arithmetic, where this one sees no lower point and there is one that may.
-    fn finer(&self) -> Option<Box<dyn State<'p> + 'p>> {
+    fn finer(&self) -> Option<Box<dyn State>> {
         None
     }
     /// Whether the loss is known, or cheap to know, after so many steps.
@@ -43,13 +44,13 @@ pub(super) enum Trouble {
 }
 
 /// The state at the start, or after so many steps with the memory of a checkpoint.
-pub(super) fn new<'p, T: Real + 'p>(
+pub(super) fn new<T: Real + 'static>(
     config: Config,
-    problem: &'p Problem,
+    problem: &Arc<Dataset>,
     settings: Settings,
     parameters: &[f64],
     memory: Option<(u64, Memory)>,
-) -> Box<dyn State<'p> + 'p> {
+) -> Box<dyn State> {
     let x = narrow(parameters);
     match (settings.method, memory) {
         (Method::Lbfgs, Some((_, Memory::Curvature { units, position, pairs }))) => {
@@ -77,7 +78,7 @@ fn wide<T: Real>(v: &[T]) -> Vec<f64> {
     v.iter().map(|x| x.to_f64()).collect()
 }
 
-impl<T: Real> Objective<T> for Evaluator<'_, T> {
+impl<T: Real, D: AsRef<Dataset>> Objective<T> for Evaluator<T, D> {
     fn evaluate(&mut self, x: &[T], gradient: &mut [T]) -> f64 {
         Evaluator::evaluate(self, x, gradient)
     }
@@ -105,11 +106,11 @@ pub enum Memory {
 }
 
 /// Adam at work.
-struct AdamState<'p, T> {
+struct AdamState<T> {
     config: Config,
-    problem: &'p Problem,
+    problem: Arc<Dataset>,
     settings: Settings,
-    evaluator: Evaluator<'p, T>,
+    evaluator: Evaluator<T>,
     adam: Adam<T>,
     x: Vec<T>,
     /// Where the next weights are written; after a step, the weights before it.
@@ -119,10 +120,10 @@ struct AdamState<'p, T> {
     loss: Option<f64>,
 }
 
-impl<'p, T: Real> AdamState<'p, T> {
+impl<T: Real> AdamState<T> {
     fn new(
         config: Config,
-        problem: &'p Problem,
+        problem: &Arc<Dataset>,
         settings: Settings,
         x: Vec<T>,
         memory: Option<(u64, Memory)>,
@@ -132,9 +133,9 @@ impl<'p, T: Real> AdamState<'p, T> {
         if let Some((steps, Memory::Moments { first, second })) = memory {
             (adam.steps, adam.first, adam.second) = (steps, narrow(&first), narrow(&second));
         }
-        let evaluator = Evaluator::training(config, problem, settings.trained);
+        let evaluator = Evaluator::training(config, problem.clone(), settings.trained);
         let (next, gradient) = (x.clone(), x.clone());
-        Self { config, problem, settings, evaluator, adam, x, next, gradient, loss: None }
+        Self { config, problem: problem.clone(), settings, evaluator, adam, x, next, gradient, loss: None }
     }
 
     /// The rate of a step.
@@ -147,7 +148,7 @@ impl<'p, T: Real> AdamState<'p, T> {
     }
 }
 
-impl<'p, T: Real + 'p> State<'p> for AdamState<'p, T> {
+impl<T: Real + 'static> State for AdamState<T> {
     fn loss(&mut self) -> f64 {
         if let Some(loss) = self.loss {
             return loss;
@@ -182,7 +183,7 @@ impl<'p, T: Real + 'p> State<'p> for AdamState<'p, T> {
         Ok(1)
     }
 
-    fn successor(&self, step: u64) -> Option<Box<dyn State<'p> + 'p>> {
+    fn successor(&self, step: u64) -> Option<Box<dyn State>> {
         let due = self.settings.method == Method::Lbfgs && step >= self.settings.warmup;
         due.then(|| Box::new(LbfgsState::after(self)) as _)
     }
@@ -201,7 +202,7 @@ impl<'p, T: Real + 'p> State<'p> for AdamState<'p, T> {
     }
 }
 
-impl<T: Real> AdamState<'_, T> {
+impl<T: Real> AdamState<T> {
     /// Goes back to the weights before the last step.
     fn back(&mut self, tensor: &'static str) -> Trouble {
         std::mem::swap(&mut self.x, &mut self.next);
@@ -232,7 +233,7 @@ impl<T: Real> AdamState<'_, T> {
 
     /// The gradient of one batch, scaled as if it were all, and the batch's loss.
     fn batch(&mut self, size: usize, step: u64) -> f64 {
-        let part = self.problem.subset(&self.chosen(size, step));
+        let part = self.problem.part(&self.chosen(size, step));
         let mut evaluator = Evaluator::training(self.config, &part, self.settings.trained);
         let loss = evaluator.evaluate(&self.x, &mut self.gradient);
         let scale = T::from_f64(self.problem.predictions() / part.predictions());
@@ -242,21 +243,21 @@ impl<T: Real> AdamState<'_, T> {
 }
 
 /// L-BFGS at work.
-struct LbfgsState<'p, T> {
+struct LbfgsState<T> {
     config: Config,
-    problem: &'p Problem,
+    problem: Arc<Dataset>,
     settings: Settings,
-    evaluator: Evaluator<'p, T>,
+    evaluator: Evaluator<T>,
     units: Vec<T>,
     /// The weights: units times the position of the descent.
     x: Vec<T>,
     descent: Descent<T>,
 }
 
-impl<'p, T: Real> LbfgsState<'p, T> {
+impl<T: Real> LbfgsState<T> {
     fn new(
         config: Config,
-        problem: &'p Problem,
+        problem: &Arc<Dataset>,
         settings: Settings,
         units: Vec<T>,
         position: Vec<T>,
@@ -265,15 +266,15 @@ impl<'p, T: Real> LbfgsState<'p, T> {
         let epsilon = if is_f64::<T>() { f64::EPSILON } else { f64::from(f32::EPSILON) };
         // Rounding of the loss: sums are f64, what is summed is rounded to T.
         let wolfe = Wolfe { noise: 4.0 * epsilon, ..Wolfe::default() };
-        let mut evaluator = Evaluator::training(config, problem, settings.trained);
+        let mut evaluator = Evaluator::training(config, problem.clone(), settings.trained);
         let mut x = position.clone();
         let mut objective = Scaled { objective: &mut evaluator, scale: &units, x: &mut x };
         let descent = Descent::new(&mut objective, position, lbfgs, wolfe, settings.rate);
-        Self { config, problem, settings, evaluator, units, x, descent }
+        Self { config, problem: problem.clone(), settings, evaluator, units, x, descent }
     }
 
     /// Goes on from Adam, in the units of its second moments: a weight whose derivative has been large takes small steps.
-    fn after(adam: &AdamState<'p, T>) -> Self {
+    fn after(adam: &AdamState<T>) -> Self {
         let roots: Vec<f64> = adam.adam.second.iter().map(|v| v.to_f64().sqrt()).collect();
         let mean = roots.iter().sum::<f64>() / roots.len() as f64;
         let least = (LEAST_METRIC * mean).max(f64::from(f32::MIN_POSITIVE));
@@ -284,14 +285,14 @@ impl<'p, T: Real> LbfgsState<'p, T> {
         }
         let position: Vec<f64> = adam.x.iter().zip(&units).map(|(x, u)| x.to_f64() / u).collect();
         let lbfgs = Lbfgs::new(adam.settings.memory);
-        Self::new(adam.config, adam.problem, adam.settings, narrow(&units), narrow(&position), lbfgs)
+        Self::new(adam.config, &adam.problem, adam.settings, narrow(&units), narrow(&position), lbfgs)
     }
 }
 
 /// Added to the metric, relative to its mean: weights without a derivative so far do not fly off.
 const LEAST_METRIC: f64 = 0.03;
 
-impl<'p, T: Real + 'p> State<'p> for LbfgsState<'p, T> {
+impl<T: Real + 'static> State for LbfgsState<T> {
     fn loss(&mut self) -> f64 {
         self.descent.value()
     }
@@ -308,7 +309,7 @@ impl<'p, T: Real + 'p> State<'p> for LbfgsState<'p, T> {
         }
     }
 
-    fn finer(&self) -> Option<Box<dyn State<'p> + 'p>> {
+    fn finer(&self) -> Option<Box<dyn State>> {
         if is_f64::<T>() {
             return None;
         }
@@ -317,7 +318,7 @@ impl<'p, T: Real + 'p> State<'p> for LbfgsState<'p, T> {
         let (units, position) = (wide(&self.units), wide(self.descent.x()));
         Some(Box::new(LbfgsState::<f64>::new(
             self.config,
-            self.problem,
+            &self.problem,
             self.settings,
             units,
             position,

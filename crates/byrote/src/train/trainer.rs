@@ -7,24 +7,25 @@
 use super::checkpoint::{Checkpoint, Identity};
 use super::curve::{Curve, Row};
 use super::gradient::Evaluator;
-use super::problem::Problem;
 use super::settings::{Limits, Settings, Stop};
 use super::state::{self, Memory, State, Trouble};
+use crate::dataset::Dataset;
 use crate::model::{Config, Model, Precision};
 use crate::observe::{Detail, Observer, Progress as Report, Stage};
 use crate::units::Nats;
 use crate::{Error, Result};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// A training run: weights on their way to the floor.
-pub struct Trainer<'p> {
+pub struct Trainer {
     identity: Identity,
     config: Config,
-    problem: &'p Problem,
+    dataset: Arc<Dataset>,
     limits: Limits,
     /// The gap that is low enough, in nats.
     target: Option<f64>,
-    state: Box<dyn State<'p> + 'p>,
+    state: Box<dyn State>,
     /// The arithmetic of the state: that of the settings, or a finer one once that is exhausted.
     arithmetic: Precision,
     progress: Progress,
@@ -49,9 +50,9 @@ pub struct Progress {
     pub lowest: f64,
 }
 
-impl<'p> Trainer<'p> {
+impl Trainer {
     /// Begins with a model's weights, rounded to the precision of the settings.
-    pub fn new(model: &Model, problem: &'p Problem, settings: Settings, limits: Limits) -> Result<Self> {
+    pub fn new(model: &Model, problem: &Arc<Dataset>, settings: Settings, limits: Limits) -> Result<Self> {
         let (config, arithmetic) = (*model.config(), settings.precision);
         let mut trainer =
             Self::begin(config, model.parameters(), None, problem, settings, limits, arithmetic)?;
@@ -68,7 +69,7 @@ impl<'p> Trainer<'p> {
     pub fn resume(
         checkpoint: Checkpoint,
         model: &Model,
-        problem: &'p Problem,
+        problem: &Arc<Dataset>,
         settings: Settings,
         limits: Limits,
     ) -> Result<Self> {
@@ -91,7 +92,7 @@ impl<'p> Trainer<'p> {
         config: Config,
         parameters: &[f64],
         memory: Option<(u64, Memory)>,
-        problem: &'p Problem,
+        problem: &Arc<Dataset>,
         settings: Settings,
         limits: Limits,
         arithmetic: Precision,
@@ -119,7 +120,7 @@ impl<'p> Trainer<'p> {
         Ok(Self {
             identity,
             config,
-            problem,
+            dataset: problem.clone(),
             target: limits.target(problem.floor, problem.predictions()),
             limits,
             state,
@@ -146,8 +147,8 @@ impl<'p> Trainer<'p> {
                 step: self.progress.step,
                 loss: self.loss(),
                 gap: self.gap(),
-                floor: self.problem.floor,
-                contexts: self.problem.len() as u64,
+                floor: self.dataset.floor,
+                contexts: self.dataset.len() as u64,
             };
             let report = Report::new(Stage::Training, self.progress.step, Some(self.limits.steps));
             observer.progress(&report.with(detail));
@@ -243,8 +244,8 @@ impl<'p> Trainer<'p> {
         if self.arithmetic == Precision::F64 {
             return true;
         }
-        let loss = Evaluator::<f64>::new(self.config, self.problem).loss(&self.state.parameters());
-        loss - self.problem.floor.0 <= target
+        let loss = Evaluator::<f64, _>::new(self.config, &self.dataset).loss(&self.state.parameters());
+        loss - self.dataset.floor.0 <= target
     }
 
     /// How far it has come.
@@ -259,12 +260,12 @@ impl<'p> Trainer<'p> {
 
     /// The loss less the floor.
     pub fn gap(&self) -> Nats {
-        Nats(self.loss().0 - self.problem.floor.0)
+        Nats(self.loss().0 - self.dataset.floor.0)
     }
 
-    /// The problem.
-    pub fn problem(&self) -> &'p Problem {
-        self.problem
+    /// What is trained on.
+    pub fn dataset(&self) -> &Arc<Dataset> {
+        &self.dataset
     }
 
     /// When it stops.
@@ -314,7 +315,7 @@ mod tests {
     use crate::observe::{Impatient, Silent};
     use crate::train::settings::{Method, Sampling, Schedule, Stall, Trained};
 
-    fn stories(documents: u64) -> (Problem, Config) {
+    fn stories(documents: u64) -> (Arc<Dataset>, Config) {
         let outputs = Outputs { contexts: true, ..Outputs::default() };
         let source = Source::Stories { documents, seed: 0 };
         let corpus = Corpus::read(&source, &Options::default(), outputs, &Silent).unwrap();
@@ -327,7 +328,7 @@ mod tests {
             d_mlp: 24,
             ..Shape::default()
         };
-        let problem = Problem::new(&corpus.contexts.unwrap(), corpus.summary.floor_nats);
+        let problem = Arc::new(Dataset::from_corpus(&corpus).unwrap());
         (problem, Preset::Madden2024Experiment.config(shape))
     }
 
@@ -457,7 +458,7 @@ mod tests {
         let mut trainer = Trainer::new(&model, &problem, Settings::new(Method::Lbfgs), limits).unwrap();
         assert_eq!(trainer.run(&Silent).unwrap(), Stop::Reached);
         let parameters = trainer.model().unwrap().parameters().to_vec();
-        let loss = Evaluator::<f64>::new(config, &problem).loss(&parameters);
+        let loss = Evaluator::<f64, _>::new(config, &problem).loss(&parameters);
         assert!(loss - problem.floor.0 <= 0.05 * problem.floor.0);
         // The step before it was not there yet.
         let rows = trainer.curve().rows();

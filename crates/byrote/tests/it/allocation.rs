@@ -2,11 +2,13 @@
 
 use allocation_counter::{AllocationInfo, measure};
 use byrote::corpus::{Corpus, Options, Outputs, Source};
+use byrote::dataset::Dataset;
 use byrote::model::{Config, Model, Precision, Preset, Shape};
 use byrote::observe::Silent;
-use byrote::train::{Evaluator, Limits, Method, Problem, Settings, Trainer};
+use byrote::train::{Evaluator, Limits, Method, Settings, Trainer};
+use std::sync::Arc;
 
-fn stories() -> (Problem, Vec<Config>) {
+fn stories() -> (Arc<Dataset>, Vec<Config>) {
     let outputs = Outputs { contexts: true, ..Outputs::default() };
     let source = Source::Stories { documents: 200, seed: 0 };
     let corpus = Corpus::read(&source, &Options::default(), outputs, &Silent).unwrap();
@@ -19,7 +21,7 @@ fn stories() -> (Problem, Vec<Config>) {
         d_mlp: 24,
         ..Shape::default()
     };
-    let problem = Problem::new(&corpus.contexts.unwrap(), corpus.summary.floor_nats);
+    let problem = Arc::new(Dataset::from_corpus(&corpus).unwrap());
     (problem, Preset::ALL.into_iter().map(|preset| preset.config(shape)).collect())
 }
 

@@ -5,9 +5,11 @@
 //! writes (`dana2024` without `--d-mlp`), with a learning rate of 0.01. A second, independent program agrees to 1e-15.
 
 use byrote::corpus::{Corpus, Options, Outputs, Source, Window};
+use byrote::dataset::Dataset;
 use byrote::model::{Model, Precision, Preset, Shape};
 use byrote::observe::Silent;
-use byrote::train::{Limits, Method, Problem, Settings, Trainer};
+use byrote::train::{Limits, Method, Settings, Trainer};
+use std::sync::Arc;
 
 #[test]
 fn losses_are_those_of_pytorch() {
@@ -16,7 +18,7 @@ fn losses_are_those_of_pytorch() {
     let outputs = Outputs { contexts: true, ..Outputs::default() };
     let source = Source::Stories { documents: 40, seed: 3 };
     let corpus = Corpus::read(&source, &options, outputs, &Silent).unwrap();
-    let problem = Problem::new(&corpus.contexts.unwrap(), corpus.summary.floor_nats);
+    let problem = Arc::new(Dataset::from_corpus(&corpus).unwrap());
     let shape = Shape {
         d_vocab: corpus.summary.d_vocab,
         n_ctx: 7,

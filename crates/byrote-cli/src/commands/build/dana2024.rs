@@ -2,7 +2,6 @@
 
 use super::{BuildArgs, Built};
 use crate::args::Common;
-use crate::commands::eval;
 use crate::input::CorpusInput;
 use crate::memory;
 use crate::progress::Terminal;
@@ -10,6 +9,7 @@ use crate::ui::thousands;
 use byrote::Result;
 use byrote::construct::Dana2024Spec;
 use byrote::construct::dana2024::{Method, Report, Task, build};
+use byrote::dataset::Dataset;
 use clap::Args;
 use serde_json::json;
 use std::process::ExitCode;
@@ -36,10 +36,9 @@ pub fn run(args: &Dana2024Command, common: &Common) -> Result<ExitCode> {
     let settings = args.model.resolve(common.seed, memory::for_matrices(args.corpus.spec.max_memory))?;
     args.output.check(&args.corpus)?;
     let corpus = args.corpus.read(common, true)?;
-    let problem = eval::problem_of(&corpus)?;
+    let problem = Dataset::from_corpus(&corpus)?;
     let building = Instant::now();
-    let (d_vocab, n_ctx) = (corpus.summary.d_vocab, u64::from(corpus.summary.n_ctx));
-    let (model, report) = build(&problem, d_vocab, n_ctx, &settings, &Terminal::new(common.quiet))?;
+    let (model, report) = build(&problem, &settings, &Terminal::new(common.quiet))?;
     let seconds_building = building.elapsed().as_secs_f64();
     let rows = rows(&report);
     let report = json!(report);

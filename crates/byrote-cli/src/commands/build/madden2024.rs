@@ -2,7 +2,6 @@
 
 use super::{BuildArgs, Built};
 use crate::args::Common;
-use crate::commands::eval;
 use crate::input::CorpusInput;
 use crate::memory;
 use crate::progress::Terminal;
@@ -10,7 +9,7 @@ use crate::ui::{self, Table, thousands};
 use byrote::construct::madden2024::literal::literal;
 use byrote::construct::madden2024::{Report, Solver, build};
 use byrote::construct::{Madden2024Method, Madden2024Spec};
-use byrote::train::Problem;
+use byrote::dataset::Dataset;
 use byrote::{Error, Result};
 use clap::Args;
 use serde_json::json;
@@ -43,13 +42,12 @@ pub fn run(args: &Madden2024Command, common: &Common) -> Result<ExitCode> {
         return Err(Error::setting("out", message));
     }
     let corpus = args.corpus.read(common, true)?;
-    let problem = eval::problem_of(&corpus)?;
+    let problem = Dataset::from_corpus(&corpus)?;
     if args.model.method == Madden2024Method::Literal {
-        return run_literal(args, common, &problem, corpus.summary.d_vocab, begun);
+        return run_literal(args, common, &problem, begun);
     }
     let building = Instant::now();
-    let (d_vocab, n_ctx) = (corpus.summary.d_vocab, u64::from(corpus.summary.n_ctx));
-    let (model, report) = build(&problem, d_vocab, n_ctx, &settings, &Terminal::new(common.quiet))?;
+    let (model, report) = build(&problem, &settings, &Terminal::new(common.quiet))?;
     let seconds_building = building.elapsed().as_secs_f64();
     let rows = rows(&report);
     let report = json!(report);
@@ -70,12 +68,11 @@ pub fn run(args: &Madden2024Command, common: &Common) -> Result<ExitCode> {
 fn run_literal(
     args: &Madden2024Command,
     common: &Common,
-    problem: &Problem,
-    d_vocab: u64,
+    problem: &Dataset,
     begun: Instant,
 ) -> Result<ExitCode> {
     let settings = args.model.literal(common.seed)?;
-    let report = literal(problem, d_vocab, &settings, &Terminal::new(common.quiet))?;
+    let report = literal(problem, &settings, &Terminal::new(common.quiet))?;
     if common.json {
         let mut object = json!(report);
         object["method"] = json!("madden2024");

@@ -10,9 +10,9 @@ use crate::input::CorpusInput;
 use crate::interrupt;
 use crate::ui::{self, Table, thousands};
 use byrote::corpus::Corpus;
+use byrote::dataset::Dataset;
 use byrote::evaluate::{Evaluation, evaluate};
 use byrote::model::{Model, ModelFile, Precision};
-use byrote::train::Problem;
 use byrote::units::Nats;
 use byrote::{Error, Result};
 use clap::{Args, Subcommand};
@@ -81,7 +81,7 @@ pub fn run(args: &BuildCommand, common: &Common) -> Result<ExitCode> {
 pub struct Built<'a> {
     pub method: &'static str,
     pub model: Model,
-    pub problem: &'a Problem,
+    pub problem: &'a Dataset,
     pub corpus: &'a Corpus,
     /// What the builder reports: fields of the JSON object.
     pub report: Value,

@@ -9,8 +9,8 @@ use crate::ui::{self, thousands};
 use byrote::Result;
 use byrote::construct::{dana2024, kajitsuka2024, madden2024};
 use byrote::corpus::{Corpus, CorpusSpec, Outputs};
+use byrote::dataset::Dataset;
 use byrote::figures::html::Page;
-use byrote::lab::corpora::Material;
 use byrote::lab::{Corpora, Plan, Record};
 use byrote::model::{Activation, Counting};
 use byrote::output::OutputFile;
@@ -88,18 +88,15 @@ fn write_constructions(job: &Job<'_>, spec: &CorpusSpec) -> Result<()> {
         ui::note(job.common.quiet, &format!("writing down three models of {n} sequences"));
         let spec = spec.clone().random(n);
         let outputs = Outputs { contexts: true, ..Outputs::default() };
-        let material = Material::new(Corpus::from_spec(&spec, outputs, &observer)?)?;
-        let (problem, d_vocab, n_ctx) = (&material.problem, material.d_vocab, material.n_ctx);
+        let dataset = Dataset::from_corpus(&Corpus::from_spec(&spec, outputs, &observer)?)?;
         let seed = job.common.seed;
         let hidden =
             madden2024::Settings { activation: Activation::Tanh, seed, ..madden2024::Settings::default() };
-        let hidden =
-            madden2024::build(problem, d_vocab, n_ctx, &hidden, &observer)?.0.parameters().len() as u64;
+        let hidden = madden2024::build(&dataset, &hidden, &observer)?.0.parameters().len() as u64;
         let task = Some(dana2024::Task::Association);
         let attention = dana2024::Settings { task, seed, ..dana2024::Settings::default() };
-        let attention =
-            dana2024::build(problem, d_vocab, n_ctx, &attention, &observer)?.0.parameters().len() as u64;
-        let square_root = kajitsuka2024::build_for(problem, d_vocab as usize, seed, &observer)?;
+        let attention = dana2024::build(&dataset, &attention, &observer)?.0.parameters().len() as u64;
+        let square_root = kajitsuka2024::build_for(&dataset, seed, &observer)?;
         let count = |c| u64::try_from(square_root.parameters().total(c)).unwrap_or(u64::MAX);
         for (method, parameters, nonzero_parameters) in [
             ("madden2024", hidden, None),

@@ -16,7 +16,7 @@
 //!
 //! dana2024 (arXiv:2411.10115), Theorem 1, Corollaries 1 and 2, with the repairs of docs/errata.md.
 
-use crate::train::Problem;
+use crate::dataset::Dataset;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -37,7 +37,7 @@ pub struct Census {
 
 impl Census {
     /// Counts the contexts of a problem.
-    pub fn of(problem: &Problem) -> Self {
+    pub fn of(problem: &Dataset) -> Self {
         let mut last = BTreeMap::new();
         let (mut lengths, mut one_token_contexts, mut longest) = (BTreeMap::new(), 0, 0);
         for context in 0..problem.len() {
@@ -105,14 +105,14 @@ pub fn corollary2(capacity: usize, contexts: usize, d_vocab: u64) -> f64 {
 }
 
 /// The contexts from the most frequent to the rarest; ties in the order of the problem.
-pub fn by_frequency(problem: &Problem) -> Vec<usize> {
+pub fn by_frequency(problem: &Dataset) -> Vec<usize> {
     let mut order: Vec<usize> = (0..problem.len()).collect();
     order.sort_by(|&a, &b| problem.counts[b].total_cmp(&problem.counts[a]).then(a.cmp(&b)));
     order
 }
 
 /// T_eps: the least number of contexts whose counts together are at least 1 - eps of all.
-pub fn t_epsilon(problem: &Problem, epsilon: f64) -> usize {
+pub fn t_epsilon(problem: &Dataset, epsilon: f64) -> usize {
     let enough = (1.0 - epsilon - 1e-12) * problem.predictions();
     let mut sum = 0.0;
     let order = by_frequency(problem);
@@ -129,7 +129,7 @@ pub fn t_epsilon(problem: &Problem, epsilon: f64) -> usize {
 mod tests {
     use super::*;
     use crate::construct::dana2024::examples::*;
-    use crate::train::problem::examples::letters;
+    use crate::dataset::examples::letters;
 
     #[test]
     fn the_skip_adds_the_distinct_last_tokens_and_a_head_min_of_its_dimensions() {

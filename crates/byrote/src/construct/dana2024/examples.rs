@@ -1,41 +1,22 @@
 //! Problems for tests.
 
+use crate::dataset::Dataset;
 use crate::num::Stream;
-use crate::train::Problem;
-use crate::units::Nats;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// A context: its tokens, its count, and the shares of its next tokens.
 pub(crate) type Context = (Vec<u32>, f64, Vec<(u32, f64)>);
 
-/// The problem of these contexts; shares are scaled to the count.
-pub(crate) fn of_contexts(_d_vocab: u64, contexts: impl Iterator<Item = Context>) -> Problem {
-    let contexts: Vec<Context> = contexts.collect();
-    let mut places = BTreeMap::new();
-    for (tokens, ..) in &contexts {
-        places.extend(tokens.iter().copied().zip(0u32..).map(|place| (place, 0u32)));
-    }
-    places.values_mut().zip(0..).for_each(|(index, i)| *index = i);
-    let mut problem = Problem {
-        places: places.keys().copied().collect(),
-        context_starts: vec![0],
-        context_places: Vec::new(),
-        counts: Vec::new(),
-        next_starts: vec![0],
-        next: Vec::new(),
-        floor: Nats(0.0),
-        names: 0,
-    };
-    for (tokens, count, shares) in contexts {
-        problem.context_places.extend(tokens.iter().copied().zip(0u32..).map(|place| places[&place]));
-        problem.context_starts.push(problem.context_places.len());
+/// The dataset of these contexts; shares are scaled to the count.
+pub(crate) fn of_contexts(d_vocab: u64, contexts: impl Iterator<Item = Context>) -> Dataset {
+    let scaled = |(tokens, count, mut shares): Context| {
+        shares.sort_by_key(|s| s.0);
         let total: f64 = shares.iter().map(|s| s.1).sum();
-        problem.next.extend(shares.iter().map(|&(t, s)| (t, s / total * count)));
-        problem.next_starts.push(problem.next.len());
-        problem.counts.push(count);
-    }
-    problem.floor = Nats((0..problem.len()).map(|i| problem.floor_of(i)).sum());
-    problem
+        (tokens, shares.into_iter().map(|(t, s)| (t, s / total * count)).collect::<Vec<_>>())
+    };
+    let contexts = contexts.map(scaled).collect::<Vec<_>>();
+    let n_ctx = contexts.iter().map(|c| c.0.len()).max().unwrap_or(1);
+    Dataset::new(d_vocab, n_ctx as u64, contexts).unwrap()
 }
 
 /// Distinct random sequences of `length` tokens.
@@ -53,14 +34,14 @@ pub(crate) fn sequences(d_vocab: u32, length: usize, count: usize, seed: u64) ->
 }
 
 /// Random sequences with a random label each.
-pub(crate) fn associations(d_vocab: u32, length: usize, count: usize, seed: u64) -> Problem {
+pub(crate) fn associations(d_vocab: u32, length: usize, count: usize, seed: u64) -> Dataset {
     let mut stream = Stream::new(seed, "labels", 0);
     let label = |tokens| (tokens, 1.0, vec![(stream.below(d_vocab.into()) as u32, 1.0)]);
     of_contexts(d_vocab.into(), sequences(d_vocab, length, count, seed).into_iter().map(label))
 }
 
 /// Pairs of tokens that end in one of `last` tokens each, every label random.
-pub(crate) fn pairs_ending_in(d_vocab: u32, last: u32, count: u32) -> Problem {
+pub(crate) fn pairs_ending_in(d_vocab: u32, last: u32, count: u32) -> Dataset {
     let mut stream = Stream::new(1, "labels", 1);
     let pair = |i: u32| {
         let label = stream.below(d_vocab.into()) as u32;
@@ -70,7 +51,7 @@ pub(crate) fn pairs_ending_in(d_vocab: u32, last: u32, count: u32) -> Problem {
 }
 
 /// All sequences of `length` tokens, every one with a label of its own kind.
-pub(crate) fn all_grams(d_vocab: u32, length: usize) -> Problem {
+pub(crate) fn all_grams(d_vocab: u32, length: usize) -> Dataset {
     let count = d_vocab.pow(length as u32);
     let tokens = |i: u32| (0..length as u32).map(|p| i / d_vocab.pow(p) % d_vocab).collect();
     of_contexts(d_vocab.into(), (0..count).map(|i| (tokens(i), 1.0, vec![(i % d_vocab, 1.0)])))
@@ -83,7 +64,7 @@ pub(crate) fn distributions(
     count: usize,
     concentration: f64,
     seed: u64,
-) -> Problem {
+) -> Dataset {
     let mut stream = Stream::new(seed, "distributions", 0);
     let mut rank = 0.0;
     let context = |tokens| {
@@ -97,7 +78,7 @@ pub(crate) fn distributions(
 }
 
 /// Distributions whose logits are of this rank.
-pub(crate) fn of_rank(d_vocab: u32, count: usize, rank: usize, seed: u64) -> Problem {
+pub(crate) fn of_rank(d_vocab: u32, count: usize, rank: usize, seed: u64) -> Dataset {
     let mut stream = Stream::new(seed, "of rank", 0);
     let w: Vec<f64> = (0..d_vocab as usize * rank).map(|_| stream.normal()).collect();
     let context = |tokens| {

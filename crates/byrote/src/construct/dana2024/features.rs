@@ -14,10 +14,11 @@
 //!
 //! The features come from the public forward pass, so what is solved for is what users see.
 
+use crate::dataset::Dataset;
 use crate::model::{Config, Preset, Shape};
 use crate::num::Stream;
 use crate::num::linear::{Mat, MatRef, Qr};
-use crate::train::{Evaluator, Problem};
+use crate::train::Evaluator;
 
 /// The spread of the scores by default.
 pub const KAPPA: f64 = 5.0;
@@ -72,9 +73,9 @@ fn orthonormalise(values: &mut [f64], rows: usize, columns: usize) {
 }
 
 /// F, through the public forward pass.
-pub fn features(config: &Config, parameters: &[f64], problem: &Problem) -> Mat<f64> {
+pub fn features(config: &Config, parameters: &[f64], problem: &Dataset) -> Mat<f64> {
     let rows = (config.shape.n_heads * config.shape.d_head + config.shape.d_model) as usize;
-    let values = Evaluator::<f64>::forward(*config, problem)
+    let values = Evaluator::<f64, _>::forward(*config, problem)
         .for_each_attended(parameters, Vec::new, |all: &mut Vec<f64>, _, heads, last| {
             all.extend_from_slice(heads);
             all.extend_from_slice(last);
@@ -90,7 +91,7 @@ mod tests {
     use crate::construct::dana2024::examples::*;
     use crate::num::linear::{rank, to_rows};
 
-    fn rank_of(problem: &Problem, d_vocab: u64, (d, d_h, h): (u64, u64, u64), seed: u64) -> usize {
+    fn rank_of(problem: &Dataset, d_vocab: u64, (d, d_h, h): (u64, u64, u64), seed: u64) -> usize {
         let config = config(d_vocab, 8, d, h, d_h);
         rank(features(&config, &draw(&config, KAPPA, seed, 0), problem).as_ref(), 1e-11)
     }

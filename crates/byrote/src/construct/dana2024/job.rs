@@ -7,11 +7,12 @@ use super::report::{EncoderReport, Report};
 use super::target::{Target, associated};
 use super::{KEY, Method, Settings, Task, features, refit, solve};
 use crate::construct::Targets;
+use crate::dataset::Dataset;
 use crate::error::Refusal;
 use crate::model::{Config, Model};
 use crate::num::linear::{Mat, MatRef, product, to_rows};
 use crate::observe::{Observer, Stage};
-use crate::train::{Evaluator, Layer, Problem};
+use crate::train::{Evaluator, Layer};
 use crate::units::Nats;
 use crate::{Error, Result};
 
@@ -24,7 +25,7 @@ const MANY: usize = 600;
 /// A problem on its way to a model.
 pub(super) struct Job<'a> {
     observer: &'a dyn Observer,
-    problem: &'a Problem,
+    problem: &'a Dataset,
     settings: &'a Settings,
     census: Census,
     config: Config,
@@ -33,9 +34,7 @@ pub(super) struct Job<'a> {
 
 impl<'a> Job<'a> {
     pub(super) fn new(
-        problem: &'a Problem,
-        d_vocab: u64,
-        n_ctx: u64,
+        problem: &'a Dataset,
         settings: &'a Settings,
         observer: &'a dyn Observer,
     ) -> Result<Self> {
@@ -48,7 +47,8 @@ impl<'a> Job<'a> {
             }
         }
         let n_heads = settings.n_heads.unwrap_or_else(|| census.heads(d_model, d_head));
-        let config = features::config(d_vocab, n_ctx, d_model, n_heads, d_head).checked()?;
+        let config =
+            features::config(problem.d_vocab(), problem.n_ctx(), d_model, n_heads, d_head).checked()?;
         problem.fits(&config)?;
         let capacity = census.capacity(d_model, n_heads, d_head);
         Ok(Self { observer, problem, settings, census, config, capacity })
@@ -57,7 +57,7 @@ impl<'a> Job<'a> {
     /// What the model is to have.
     pub(super) fn target(&self) -> Result<Target> {
         let shape = &self.config.shape;
-        Target::new(self.problem, shape.d_vocab, shape.d_model as usize, self.settings, self.observer)
+        Target::new(self.problem, shape.d_model as usize, self.settings, self.observer)
     }
 
     fn refused<T>(&self, refusal: Refusal) -> Result<T> {
@@ -221,7 +221,7 @@ impl<'a> Job<'a> {
     pub(super) fn refit(&self, target: &Target) -> Result<(Model, Report)> {
         let Self { problem, settings, config, .. } = self;
         let (n, d_vocab) = (problem.len(), config.shape.d_vocab);
-        let eps = Targets::new(problem, d_vocab, settings.gap)?.eps;
+        let eps = Targets::new(problem, settings.gap)?.eps;
         let smoothed;
         // Associations to a token that is not all that follows are fitted as such.
         let goal = match target.task {
@@ -231,7 +231,7 @@ impl<'a> Job<'a> {
             }
             Task::Distribution => *problem,
         };
-        let divergence = Divergence::new(goal, d_vocab, eps);
+        let divergence = Divergence::new(goal, eps);
         let Encoder { rank, w, e, .. } = &target.encoder;
         let Some(reduced) = solve::reduced(w, e, *rank, n, d_vocab as usize) else {
             return self.refused(Refusal::SkipSingular { lost: f64::NAN });
@@ -302,7 +302,7 @@ impl<'a> Job<'a> {
                 most.1 = most.1.max(target.abs());
             }
         };
-        Evaluator::<f64>::forward(self.config, self.problem)
+        Evaluator::<f64, _>::forward(self.config, self.problem)
             .for_each_row(Layer::Logits, model.parameters(), || (0.0, 0.0), visit)
             .into_iter()
             .fold((0.0, 0.0), |m, v| (f64::max(m.0, v.0), f64::max(m.1, v.1)))

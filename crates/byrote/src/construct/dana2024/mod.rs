@@ -56,11 +56,11 @@ pub use report::{EncoderReport, Report};
 pub use theorem2::{Theorem2, theorem2};
 
 use super::check_tolerance;
+use crate::dataset::Dataset;
 use crate::error::Refusal;
 use crate::model::Model;
 use crate::observe::Observer;
 use crate::setting::choices;
-use crate::train::Problem;
 use crate::units::Nats;
 use crate::{Error, Result};
 use job::Job;
@@ -162,18 +162,12 @@ impl Settings {
 }
 
 /// Writes down a model that stores the problem.
-pub fn build(
-    problem: &Problem,
-    d_vocab: u64,
-    n_ctx: u64,
-    settings: &Settings,
-    observer: &dyn Observer,
-) -> Result<(Model, Report)> {
+pub fn build(problem: &Dataset, settings: &Settings, observer: &dyn Observer) -> Result<(Model, Report)> {
     if problem.is_empty() {
         return Err(Error::EmptyCorpus { message: "no context is followed by a token".into() });
     }
     settings.check()?;
-    let mut job = Job::new(problem, d_vocab, n_ctx, settings, observer)?;
+    let mut job = Job::new(problem, settings, observer)?;
     let method = match settings.method {
         Some(Method::Exact) => {
             job.check_capacity()?;

@@ -9,8 +9,8 @@ use super::encoder::Encoder;
 use super::encoder::loss::Divergence;
 use super::theorem2::top_token;
 use super::{Settings, Task};
+use crate::dataset::Dataset;
 use crate::observe::Observer;
-use crate::train::Problem;
 use crate::units::Nats;
 use crate::{Error, Result};
 use std::collections::BTreeMap;
@@ -24,10 +24,9 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// That of a problem over `d_vocab` tokens, for an output that reads `d` numbers.
+    /// That of a dataset, for an output that reads `d` numbers.
     pub(super) fn new(
-        problem: &Problem,
-        d_vocab: u64,
+        problem: &Dataset,
         d: usize,
         settings: &Settings,
         observer: &dyn Observer,
@@ -38,10 +37,10 @@ impl Target {
             false => Task::Distribution,
         });
         match task {
-            Task::Association => association(problem, d_vocab, d, settings, observer),
+            Task::Association => association(problem, d, settings, observer),
             Task::Distribution => {
                 let Settings { gap, effort, seed, .. } = *settings;
-                let encoder = Encoder::solve(problem, d_vocab, d, gap, effort, seed, observer)?;
+                let encoder = Encoder::solve(problem, d, gap, effort, seed, observer)?;
                 Ok(Target { task, encoder, codes: None })
             }
         }
@@ -50,13 +49,7 @@ impl Target {
 
 /// Codes of the most frequent next tokens, scaled so that the gap is what was asked for; tokens that are no label have the
 /// code 0 and lose by as much as a label at right angles.
-fn association(
-    problem: &Problem,
-    d_vocab: u64,
-    d: usize,
-    settings: &Settings,
-    observer: &dyn Observer,
-) -> Result<Target> {
+fn association(problem: &Dataset, d: usize, settings: &Settings, observer: &dyn Observer) -> Result<Target> {
     if !(settings.gap.0 > 0.0 && settings.gap.0.is_finite()) {
         return Err(Error::setting("gap", format!("must be above 0 nats (got {})", settings.gap.0)));
     }
@@ -64,6 +57,7 @@ fn association(
     let mut labels: BTreeMap<u32, usize> = tops.iter().map(|&t| (t, 0)).collect();
     labels.values_mut().zip(0..).for_each(|(index, i)| *index = i);
     let codes = Codes::new(labels.len(), d, settings.seed, observer)?;
+    let d_vocab = problem.d_vocab();
     let others = d_vocab > labels.len() as u64;
     let margin = if others { (1.0 - codes.coherence).min(1.0) } else { 1.0 - codes.coherence };
     let wrong = (d_vocab as f64 - 1.0).max(1.0);
@@ -76,7 +70,7 @@ fn association(
     }
     let e = tops.iter().flat_map(|t| codes.of(labels[t])).copied().collect::<Vec<f64>>();
     let goal = associated(problem);
-    let mean = Divergence::new(&goal, d_vocab, 0.0).evaluate(rank, &w, &e, None);
+    let mean = Divergence::new(&goal, 0.0).evaluate(rank, &w, &e, None);
     let gap = Nats((mean * problem.predictions()).max(0.0));
     Ok(Target {
         task: Task::Association,
@@ -86,7 +80,6 @@ fn association(
 }
 
 /// The problem with the most frequent next token of every context alone.
-pub(super) fn associated(problem: &Problem) -> Problem {
-    let next = (0..problem.len()).map(|i| (top_token(problem, i), problem.counts[i])).collect();
-    Problem { next, next_starts: (0..=problem.len()).collect(), floor: Nats(0.0), ..problem.clone() }
+pub(super) fn associated(problem: &Dataset) -> Dataset {
+    problem.with_one_next(|i| top_token(problem, i))
 }

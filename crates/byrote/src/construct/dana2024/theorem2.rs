@@ -29,8 +29,8 @@
 use super::codes::Codes;
 use crate::Result;
 use crate::bounds::dana2024_encoder::code_distortion;
+use crate::dataset::Dataset;
 use crate::observe::Observer;
-use crate::train::Problem;
 use crate::units::Nats;
 use serde::Serialize;
 
@@ -53,14 +53,9 @@ pub struct Theorem2 {
     pub measured_c: f64,
 }
 
-/// Evaluates the theorem on a problem with codes of all `d_vocab` tokens in `d` dimensions.
-pub fn theorem2(
-    problem: &Problem,
-    d_vocab: u64,
-    d: u64,
-    seed: u64,
-    observer: &dyn Observer,
-) -> Result<Theorem2> {
+/// Evaluates the theorem on a problem with codes of all tokens in `d` dimensions.
+pub fn theorem2(problem: &Dataset, d: u64, seed: u64, observer: &dyn Observer) -> Result<Theorem2> {
+    let d_vocab = problem.d_vocab();
     let codes = Codes::new(d_vocab as usize, d as usize, seed, observer)?;
     let n = codes.len();
     let products = |g: usize| -> Vec<f64> {
@@ -134,7 +129,7 @@ pub fn theorem2(
 }
 
 /// The most frequent next token, the smallest id where several tie.
-pub fn top_token(problem: &Problem, context: usize) -> u32 {
+pub fn top_token(problem: &Dataset, context: usize) -> u32 {
     let next = problem.next_of(context);
     next.iter().fold((0, f64::NEG_INFINITY), |m, &(t, c)| if c > m.1 { (t, c) } else { m }).0
 }
@@ -163,7 +158,7 @@ mod tests {
     use crate::observe::Silent;
 
     /// 95% one token, the rest spread evenly over the others.
-    fn look_up(n: u32) -> Problem {
+    fn look_up(n: u32) -> Dataset {
         let noise = 0.05 / f64::from(n - 1);
         let next = |g: u32| (0..n).map(|t| (t, if t == g { 0.95 } else { noise })).collect::<Vec<_>>();
         of_contexts(n.into(), (0..n).map(|g| (vec![g, 0], 1.0, next(g))))
@@ -173,7 +168,7 @@ mod tests {
     fn a_blurred_look_up_table_has_the_numbers_worked_out_by_hand() {
         // N = 50, d = 49, codes on a simplex: mu = -1/49, nu = C = 1/49. H = -.95 ln .95 + .05 ln(49/.05) = 0.393106,
         // .05 ln(49/(e^H - 1)) = 0.231126; times (1 + 2/49)/(1 - 2/49) = 1.085106 for C, times 1 for mu and nu.
-        let found = theorem2(&look_up(50), 50, 49, 0, &Silent).unwrap();
+        let found = theorem2(&look_up(50), 49, 0, &Silent).unwrap();
         assert_eq!(found.paper_nats, None);
         for (found, expect) in [
             (found.measured_nats.unwrap().0, 0.231_126 * 1.085_106),
@@ -192,7 +187,7 @@ mod tests {
         for (n, d, seed) in [(20, 3, 1), (20, 8, 2), (20, 19, 3), (20, 600, 4), (12, 2, 5)] {
             for concentration in [1.0, 0.1] {
                 let problem = distributions(n, 2, 40, concentration, seed);
-                let t = theorem2(&problem, n.into(), d, seed, &Silent).unwrap();
+                let t = theorem2(&problem, d, seed, &Silent).unwrap();
                 assert!(t.best_nats.0 <= t.equation6_nats.0 && t.best_nats.0 >= 0.0, "{t:?}");
                 assert!(t.unit_nats.is_none_or(|u| t.equation6_nats.0 <= u.0 * (1.0 + 1e-12)), "{t:?}");
                 let (unit, measured) = (t.unit_nats.map(|n| n.0), t.measured_nats.map(|n| n.0));
@@ -205,10 +200,10 @@ mod tests {
     #[test]
     fn certain_and_uniform_contexts_cost_nothing() {
         let certain = of_contexts(6, (0..6).map(|t| (vec![t, 0], 1.0, vec![(t, 1.0)])));
-        let t = theorem2(&certain, 6, 5, 0, &Silent).unwrap();
+        let t = theorem2(&certain, 5, 0, &Silent).unwrap();
         assert_eq!((t.unit_nats, t.equation6_nats, t.best_nats), (Some(Nats(0.0)), Nats(0.0), Nats(0.0)));
         let uniform = of_contexts(6, (0..6).map(|t| (vec![t, 0], 6.0, (0..6).map(|v| (v, 1.0)).collect())));
-        let t = theorem2(&uniform, 6, 5, 0, &Silent).unwrap();
+        let t = theorem2(&uniform, 5, 0, &Silent).unwrap();
         assert!(t.unit_nats.unwrap().0.abs() < 1e-12 && t.equation6_nats.0.abs() < 1e-12);
     }
 
@@ -217,12 +212,12 @@ mod tests {
         // pi = (1/2, 1/2): e^H - 1 = 1, where e^-H - 1 = -1/2 has no logarithm. N = 2, C = 0 is impossible in d = 1; in the
         // plane of two orthonormal codes 0.5 ln(1/1) = 0.
         let halves = of_contexts(2, (0..2).map(|t| (vec![t, 0], 2.0, vec![(0, 1.0), (1, 1.0)])));
-        assert_eq!(theorem2(&halves, 2, 1, 0, &Silent).unwrap().equation6_nats, Nats(0.0));
+        assert_eq!(theorem2(&halves, 1, 0, &Silent).unwrap().equation6_nats, Nats(0.0));
         // N = 3, contexts (1/2, 1/2, 0) and (.6, .2, .2): the mean of (1 - pi_g) ln(2/(e^H - 1)) is 0.2196, the divergence of
         // the theorem's own encoder; with the mean entropy inside the logarithm it would be 0.2028, which is less.
         let rows = [vec![(0, 0.5), (1, 0.5)], vec![(0, 0.6), (1, 0.2), (2, 0.2)]];
         let problem = of_contexts(3, rows.into_iter().zip(0..).map(|(next, t)| (vec![t, 0], 1.0, next)));
-        let found = theorem2(&problem, 3, 2, 0, &Silent).unwrap();
+        let found = theorem2(&problem, 2, 0, &Silent).unwrap();
         let short = 0.45 * (2.0 / (0.5 * problem.floor.0).exp_m1()).ln();
         assert!((found.equation6_nats.0 - 0.2196).abs() < 5e-5 && (short - 0.2028).abs() < 5e-5, "{found:?}");
         assert!(found.unit_nats.unwrap().0 > short);

@@ -8,8 +8,8 @@ use super::pairs::{Labelled, Switches};
 use super::task::{Goal, Samples};
 use crate::corpus::random::Associations;
 use crate::corpus::{Alphabet, ContextSet, Key, Vocabulary};
+use crate::dataset::Dataset;
 use crate::num::Stream;
-use crate::train::Problem;
 use crate::{Error, Result};
 
 /// Samples of a corpus.
@@ -36,15 +36,15 @@ pub fn from_contexts(contexts: &ContextSet, d_vocab: usize, switches: Switches) 
     from_list(list, contradictions, d_vocab, switches)
 }
 
-/// The samples of a training problem.
-pub fn from_problem(problem: &Problem, d_vocab: usize, switches: Switches) -> Result<CorpusTask> {
+/// The samples of a dataset.
+pub fn from_dataset(problem: &Dataset, switches: Switches) -> Result<CorpusTask> {
     let top = |context: usize| {
         let next = problem.next_of(context).iter();
         next.min_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0))).map(|n| (problem.tokens_of(context), n.0))
     };
     let list = (0..problem.len()).filter_map(top).collect();
     let contradictions = (0..problem.len()).filter(|&c| problem.next_of(c).len() > 1).count() as u64;
-    from_list(list, contradictions, d_vocab, switches)
+    from_list(list, contradictions, problem.d_vocab() as usize, switches)
 }
 
 fn from_list(
@@ -110,10 +110,9 @@ mod tests {
         std::fs::write(&path, "1 2 9\n1 2 7\n5 5 5\n").unwrap();
         let outputs = Outputs { contexts: true, ..Outputs::default() };
         let corpus = Corpus::read(&Source::Files(vec![path]), &Options::default(), outputs, &Silent).unwrap();
+        let same = from_dataset(&Dataset::from_corpus(&corpus).unwrap(), NEXT).unwrap();
         let contexts = corpus.contexts.unwrap();
         let task = from_contexts(&contexts, corpus.vocabulary.len(), NEXT).unwrap();
-        let problem = Problem::new(&contexts, corpus.summary.floor_nats);
-        let same = from_problem(&problem, corpus.vocabulary.len(), NEXT).unwrap();
         assert_eq!(format!("{task:?}"), format!("{same:?}"));
         assert_eq!((task.contradictions, task.samples.len()), (1, 4));
         // Taken: 2 (id 1), 5 (id 2), 7 (id 3).

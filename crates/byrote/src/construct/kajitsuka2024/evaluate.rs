@@ -5,15 +5,15 @@
 //! and 0. The evaluation runs in exact arithmetic, so what it counts is proven.
 
 use super::build::{Built, Settings, build};
-use super::corpus_task::from_problem;
+use super::corpus_task::from_dataset;
 use super::file::ExactFile;
 use super::model::Answer;
 use super::network::Part;
 use super::pairs::{Labelled, Switches};
 use super::task::{Attention, Goal, Sample};
+use crate::dataset::Dataset;
 use crate::model::{Counting, ParameterCount};
 use crate::observe::Observer;
-use crate::train::Problem;
 use crate::{Error, Result};
 use rayon::prelude::*;
 use serde::Serialize;
@@ -68,7 +68,7 @@ impl ExactEvaluation {
 }
 
 /// Evaluates a network on contexts, which must be written in the ids of its vocabulary.
-pub fn evaluate(file: &ExactFile, problem: &Problem) -> Result<ExactEvaluation> {
+pub fn evaluate(file: &ExactFile, problem: &Dataset) -> Result<ExactEvaluation> {
     let ready = file.model.ready();
     let one = |i: usize| -> Result<ExactEvaluation> {
         let answer = ready.answer(&problem.tokens_of(i), None)?.label().and_then(|y| file.labels.token(y));
@@ -213,9 +213,9 @@ impl NetworkSize {
 }
 
 /// Builds the network of the most frequent next tokens of a training set, and verifies it.
-pub fn build_for(problem: &Problem, d_vocab: usize, seed: u64, observer: &dyn Observer) -> Result<Built> {
+pub fn build_for(problem: &Dataset, seed: u64, observer: &dyn Observer) -> Result<Built> {
     let switches = Switches { goal: Goal::Next, attention: Attention::Causal, padded: false };
-    let task = from_problem(problem, d_vocab, switches)?;
+    let task = from_dataset(problem, switches)?;
     build(&task.samples, &Settings { seed, ..Settings::default() }, observer)
 }
 
@@ -226,10 +226,11 @@ mod tests {
     use crate::corpus::{Corpus, Options, Outputs, Source};
     use crate::observe::Silent;
 
-    fn stories(documents: u64) -> (ExactFile, Problem, Built) {
+    fn stories(documents: u64) -> (ExactFile, Dataset, Built) {
         let outputs = Outputs { contexts: true, ..Outputs::default() };
         let source = Source::Stories { documents, seed: 0 };
         let corpus = Corpus::read(&source, &Options::default(), outputs, &Silent).unwrap();
+        let dataset = Dataset::from_corpus(&corpus).unwrap();
         let contexts = corpus.contexts.unwrap();
         let switches = Switches { goal: Goal::Next, attention: Attention::Causal, padded: false };
         let task = from_contexts(&contexts, corpus.vocabulary.len(), switches).unwrap();
@@ -240,7 +241,7 @@ mod tests {
             vocabulary: corpus.vocabulary,
             labels: task.labels,
         };
-        (file, Problem::new(&contexts, corpus.summary.floor_nats), built)
+        (file, dataset, built)
     }
 
     #[test]

@@ -32,6 +32,7 @@
 
 use super::{DRAWS, KEY};
 use crate::construct::{Targets, check_tolerance};
+use crate::dataset::Dataset;
 use crate::error::Refusal;
 use crate::model::{Activation, Mixer};
 use crate::num::Stream;
@@ -40,7 +41,6 @@ use crate::num::precise::linear::{self, is_certainly_regular};
 use crate::num::precise::{Dyadic, IBig, Precise, log2, to_f64};
 use crate::observe::{Observer, Stage};
 use crate::setting::choices;
-use crate::train::Problem;
 use crate::units::Nats;
 use crate::{Error, Result};
 use dashu_base::Abs;
@@ -142,18 +142,17 @@ struct Parameters {
 
 /// Constructs and measures; see the head of the file.
 pub fn literal(
-    problem: &Problem,
-    d_vocab: u64,
+    problem: &Dataset,
     settings: &LiteralSettings,
     observer: &dyn Observer,
 ) -> Result<LiteralReport> {
     let n = problem.len();
     check(n, settings)?;
-    let targets = Targets::new(problem, d_vocab, settings.gap)?;
+    let targets = Targets::new(problem, settings.gap)?;
     let mut worst = None;
     for retry in 0..DRAWS {
         let seed = settings.seed.wrapping_add(retry);
-        let mut parameters = draw(problem, d_vocab, n, seed);
+        let mut parameters = draw(problem, n, seed);
         let rough = mixed(problem, &parameters, settings.mixer, 128);
         match separation(&rough, 128) {
             Ok(found) => {
@@ -226,14 +225,14 @@ fn check(n: usize, settings: &LiteralSettings) -> Result<()> {
     settings.check()
 }
 
-fn draw(problem: &Problem, d_vocab: u64, n: usize, seed: u64) -> Parameters {
+fn draw(problem: &Dataset, n: usize, seed: u64) -> Parameters {
     let longest = problem.places.iter().map(|&(_, position)| position as usize + 1).max().unwrap_or(0);
     let normals = |purpose, count: usize| {
         let mut stream = Stream::new(seed, purpose, 0);
         (0..count).map(|_| stream.normal()).collect()
     };
     Parameters {
-        z: normals("literal-z", d_vocab as usize),
+        z: normals("literal-z", problem.d_vocab() as usize),
         u: normals("literal-u", longest),
         w: normals("literal-w", n),
     }
@@ -243,7 +242,7 @@ fn draw(problem: &Problem, d_vocab: u64, n: usize, seed: u64) -> Parameters {
 ///
 /// With GUARD bits more an exponential is within one unit there, numbers x_t are below 2^6 and a context has fewer than 2^32
 /// tokens, so sums are within 2^39; the denominator is at least 1: f is within 2^46 of these units before it is cut.
-fn mixed(problem: &Problem, parameters: &Parameters, mixer: Mixer, bits: usize) -> Vec<IBig> {
+fn mixed(problem: &Dataset, parameters: &Parameters, mixer: Mixer, bits: usize) -> Vec<IBig> {
     let work = bits + GUARD;
     let precise = Precise::new(work);
     (0..problem.len())
@@ -299,7 +298,7 @@ fn scale(w: &mut [f64], f: &[IBig], scale: f64) {
 }
 
 struct Construction<'a> {
-    problem: &'a Problem,
+    problem: &'a Dataset,
     targets: &'a Targets,
     settings: &'a LiteralSettings,
     parameters: Parameters,
@@ -480,11 +479,12 @@ fn larger(a: f64, b: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dataset::examples::{letters, stories};
     use crate::observe::Silent;
-    use crate::train::problem::examples::{letters, stories};
+    use std::sync::Arc;
 
     /// So many contexts, up to 36: runs of one letter, one to nine of it.
-    fn contexts(n: usize) -> (Problem, u64) {
+    fn contexts(n: usize) -> (Arc<Dataset>, u64) {
         let (mut text, mut count) = (String::new(), 0);
         'words: for length in 2.. {
             for first in 'a'..='d' {
@@ -507,20 +507,20 @@ mod tests {
 
     #[test]
     fn the_construction_holds_where_double_precision_fails() {
-        let (problem, d_vocab) = contexts(16);
+        let (problem, _) = contexts(16);
         let n = problem.len();
         assert!(n >= 16, "{n}");
         for activation in [Activation::Tanh, Activation::Gelu] {
             for mixer in [Mixer::Attention, Mixer::Average] {
                 let wanted = LiteralSettings { mixer, ..settings(activation) };
-                let report = literal(&problem, d_vocab, &wanted, &Silent).unwrap();
+                let report = literal(&problem, &wanted, &Silent).unwrap();
                 assert!(report.certified_regular && report.max_logit_error <= 1e-6, "{report:?}");
                 assert!(report.log2_condition > 53.0, "{report:?}");
                 assert!(report.bits as f64 > report.log2_condition, "{report:?}");
                 // The same weights through a double-precision forward pass.
                 assert!(report.max_logit_error_in_f64.unwrap() > 1e-2, "{report:?}");
                 let double = LiteralSettings { arithmetic: Arithmetic::F64, ..wanted };
-                let refused = literal(&problem, d_vocab, &double, &Silent).unwrap_err().to_string();
+                let refused = literal(&problem, &double, &Silent).unwrap_err().to_string();
                 assert!(refused.contains("53 bits") && refused.contains("more bits"), "{refused}");
             }
         }
@@ -528,20 +528,20 @@ mod tests {
 
     #[test]
     fn three_contexts_are_within_double_precision() {
-        let (problem, d_vocab) = contexts(3);
+        let (problem, _) = contexts(3);
         let double = LiteralSettings { arithmetic: Arithmetic::F64, ..settings(Activation::Tanh) };
-        let report = literal(&problem, d_vocab, &double, &Silent).unwrap();
+        let report = literal(&problem, &double, &Silent).unwrap();
         assert!(report.bits == 53 && report.max_logit_error <= 1e-6, "{report:?}");
-        let bits = literal(&problem, d_vocab, &settings(Activation::Tanh), &Silent).unwrap();
+        let bits = literal(&problem, &settings(Activation::Tanh), &Silent).unwrap();
         assert!((bits.log2_condition - report.log2_condition).abs() < 4.0, "{bits:?} {report:?}");
         assert!(bits.max_logit_error < 1e-15);
     }
 
     #[test]
     fn every_analytic_activation_works_and_relu_is_refused() {
-        let (problem, d_vocab) = contexts(6);
+        let (problem, _) = contexts(6);
         for activation in Activation::ALL {
-            let found = literal(&problem, d_vocab, &settings(activation), &Silent);
+            let found = literal(&problem, &settings(activation), &Silent);
             match activation {
                 Activation::Relu => assert!(found.unwrap_err().to_string().contains("polynomial")),
                 _ => assert!(found.unwrap().certified_regular, "{activation}"),
@@ -551,10 +551,9 @@ mod tests {
 
     #[test]
     fn smaller_weights_need_more_bits() {
-        let (problem, d_vocab) = contexts(10);
+        let (problem, _) = contexts(10);
         let at = |scale| {
-            literal(&problem, d_vocab, &LiteralSettings { scale, ..settings(Activation::Tanh) }, &Silent)
-                .unwrap()
+            literal(&problem, &LiteralSettings { scale, ..settings(Activation::Tanh) }, &Silent).unwrap()
         };
         let (one, tenth) = (at(1.0), at(0.1));
         assert!(tenth.log2_condition > one.log2_condition + 20.0, "{one:?} {tenth:?}");
@@ -585,7 +584,7 @@ mod tests {
 
     #[test]
     fn impossible_settings_are_refused() {
-        let (problem, d_vocab) = contexts(4);
+        let (problem, _) = contexts(4);
         let fine = settings(Activation::Tanh);
         for (wrong, says) in [
             (LiteralSettings { scale: 0.0, ..fine.clone() }, "scale"),
@@ -593,11 +592,11 @@ mod tests {
             (LiteralSettings { tolerance: 0.0, ..fine.clone() }, "logit_tolerance"),
             (LiteralSettings { gap: Nats(-1.0), ..fine.clone() }, "gap"),
         ] {
-            let error = literal(&problem, d_vocab, &wrong, &Silent).unwrap_err().to_string();
+            let error = literal(&problem, &wrong, &Silent).unwrap_err().to_string();
             assert!(error.contains(says), "{error}");
         }
-        let (large, d_vocab) = stories(60);
+        let (large, _) = stories(60);
         assert!(large.len() > MOST_CONTEXTS);
-        assert!(literal(&large, d_vocab, &fine, &Silent).unwrap_err().to_string().contains("other methods"));
+        assert!(literal(&large, &fine, &Silent).unwrap_err().to_string().contains("other methods"));
     }
 }

@@ -38,10 +38,11 @@ pub mod ramps;
 pub mod sorted;
 
 use super::{Targets, check_tolerance};
+use crate::dataset::Dataset;
 use crate::error::Refusal;
 use crate::model::{Activation, Config, Mixer, Model, Preset, Shape};
 use crate::observe::{Observer, Stage};
-use crate::train::{Evaluator, Layer, Problem};
+use crate::train::{Evaluator, Layer};
 use crate::units::Nats;
 use crate::{Error, Result};
 use serde::Serialize;
@@ -135,16 +136,10 @@ pub struct Report {
 }
 
 /// Writes down a model that memorizes the problem.
-pub fn build(
-    problem: &Problem,
-    d_vocab: u64,
-    n_ctx: u64,
-    settings: &Settings,
-    observer: &dyn Observer,
-) -> Result<(Model, Report)> {
+pub fn build(problem: &Dataset, settings: &Settings, observer: &dyn Observer) -> Result<(Model, Report)> {
     check_tolerance(settings.tolerance)?;
-    let config = config(problem, d_vocab, n_ctx, settings)?;
-    let targets = Targets::new(problem, d_vocab, settings.gap)?;
+    let config = config(problem, settings)?;
+    let targets = Targets::new(problem, settings.gap)?;
     let saturates = sorted::Step::of(settings.activation).is_some();
     if !saturates {
         pairs::check_memory(&config, problem, settings)?;
@@ -192,7 +187,7 @@ pub fn build(
 }
 
 /// The configuration that the settings ask for.
-fn config(problem: &Problem, d_vocab: u64, n_ctx: u64, settings: &Settings) -> Result<Config> {
+fn config(problem: &Dataset, settings: &Settings) -> Result<Config> {
     let n = problem.len() as u64;
     if n == 0 {
         return Err(Error::EmptyCorpus { message: "no context is followed by a token".into() });
@@ -211,8 +206,8 @@ fn config(problem: &Problem, d_vocab: u64, n_ctx: u64, settings: &Settings) -> R
     let n_heads = settings.n_heads.unwrap_or(if settings.d_model < 4 { 1 } else { 4 });
     let d_head = settings.d_head.unwrap_or(settings.d_model.div_ceil(n_heads.max(1)));
     let shape = Shape {
-        d_vocab,
-        n_ctx,
+        d_vocab: problem.d_vocab(),
+        n_ctx: problem.n_ctx(),
         d_model: settings.d_model,
         n_heads,
         d_head,
@@ -239,7 +234,7 @@ fn config(problem: &Problem, d_vocab: u64, n_ctx: u64, settings: &Settings) -> R
 /// A mixer that was drawn, and what it makes of the contexts.
 pub(crate) struct Draw<'a> {
     observer: &'a dyn Observer,
-    problem: &'a Problem,
+    problem: &'a Dataset,
     targets: &'a Targets,
     config: Config,
     seed: u64,
@@ -252,13 +247,13 @@ pub(crate) struct Draw<'a> {
 impl<'a> Draw<'a> {
     fn new(
         config: Config,
-        problem: &'a Problem,
+        problem: &'a Dataset,
         targets: &'a Targets,
         seed: u64,
         observer: &'a dyn Observer,
     ) -> Result<Self> {
         let parameters = mixer::draw(&config, seed);
-        let mixed = Evaluator::<f64>::forward(config, problem).rows(Layer::Mixed, &parameters);
+        let mixed = Evaluator::<f64, _>::forward(config, problem).rows(Layer::Mixed, &parameters);
         Ok(Self { observer, problem, targets, config, seed, parameters, mixed })
     }
 
@@ -319,7 +314,7 @@ impl<'a> Draw<'a> {
 
     /// The largest error of a logit, through the public forward pass.
     fn error(&self, parameters: &[f64]) -> f64 {
-        let errors = Evaluator::<f64>::forward(self.config, self.problem).for_each_row(
+        let errors = Evaluator::<f64, _>::forward(self.config, self.problem).for_each_row(
             Layer::Logits,
             parameters,
             || 0f64,

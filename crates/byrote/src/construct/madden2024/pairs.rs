@@ -17,12 +17,13 @@
 //! Gains 8, 32, 128 and 512 are tried in order.
 
 use super::{Attempt, Draw, KEY, Settings, Solver};
+use crate::dataset::Dataset;
 use crate::error::Refusal;
 use crate::model::Config;
 use crate::num::Stream;
 use crate::num::linear::{Lu, Mat, MatRef, from_rows, product, subtract_product};
 use crate::observe::Observer;
-use crate::train::{Evaluator, Layer, Problem};
+use crate::train::{Evaluator, Layer};
 use crate::{Error, Result};
 
 const GAINS: [f64; 4] = [8.0, 32.0, 128.0, 512.0];
@@ -31,7 +32,7 @@ const RIDGE: f64 = 1e-14;
 const REFINEMENTS: (usize, usize) = (1, 30);
 
 /// Refuses systems that do not fit.
-pub(super) fn check_memory(config: &Config, problem: &Problem, settings: &Settings) -> Result<()> {
+pub(super) fn check_memory(config: &Config, problem: &Dataset, settings: &Settings) -> Result<()> {
     let n = problem.len() as u64;
     let (m, omega) = (config.shape.d_mlp, config.shape.d_vocab);
     // Features, factors, their copy while the features are gathered; targets, outputs, residuals, parameters.
@@ -100,16 +101,17 @@ pub struct System {
 impl System {
     /// The first system that [`super::build`] solves for these settings, for benchmarks.
     #[cfg(feature = "bench-internals")]
-    pub fn first(problem: &Problem, d_vocab: u64, n_ctx: u64, settings: &Settings) -> Result<Self> {
-        let config = super::config(problem, d_vocab, n_ctx, settings)?;
-        let targets = super::Targets::new(problem, d_vocab, settings.gap)?;
+    pub fn first(problem: &Dataset, settings: &Settings) -> Result<Self> {
+        let config = super::config(problem, settings)?;
+        let targets = super::Targets::new(problem, settings.gap)?;
         let draw = Draw::new(config, problem, &targets, settings.seed, &crate::observe::Silent)?;
         Ok(Self::of(&draw, &draw.with_hidden(&neurons(&draw, GAINS[0]))))
     }
 
     /// That of a hidden layer, which is among the parameters.
     fn of(draw: &Draw<'_>, parameters: &[f64]) -> Self {
-        let mut features = Evaluator::<f64>::forward(draw.config, draw.problem).rows(Layer::Read, parameters);
+        let mut features =
+            Evaluator::<f64, _>::forward(draw.config, draw.problem).rows(Layer::Read, parameters);
         let scales = scale_columns(&mut features, draw.neurons());
         let mut wanted = Mat::zeros(draw.problem.len(), draw.omega());
         for i in 0..draw.problem.len() {

@@ -36,7 +36,7 @@ pub(super) fn solve(draw: &Draw<'_>) -> Result<Attempt> {
     add_ramps(&line, &wanted, omega, &mut parameters[range.clone()]);
     let mut error = draw.error(&parameters);
     // One refinement: the ramps of what is missing.
-    let logits = Evaluator::<f64>::forward(draw.config, draw.problem).rows(Layer::Logits, &parameters);
+    let logits = Evaluator::<f64, _>::forward(draw.config, draw.problem).rows(Layer::Logits, &parameters);
     wanted.iter_mut().zip(&logits).for_each(|(w, l)| *w -= l);
     let mut refined = parameters.clone();
     add_ramps(&line, &wanted, omega, &mut refined[range]);

@@ -1,10 +1,11 @@
 use super::*;
+use crate::dataset::examples::{letters, stories};
 use crate::evaluate::evaluate;
 use crate::model::Positions;
 use crate::model::reference::softmax;
 use crate::observe::Silent;
-use crate::train::problem::examples::{letters, stories};
 use proptest::prelude::*;
+use std::sync::Arc;
 
 fn refusal<T>(result: Result<T>) -> Refusal {
     match result {
@@ -16,12 +17,12 @@ fn refusal<T>(result: Result<T>) -> Refusal {
 
 #[test]
 fn every_activation_and_mixer_memorizes_with_one_neuron_a_context() {
-    let (problem, d_vocab) = stories(40);
+    let (problem, _) = stories(40);
     for mixer in [Mixer::Attention, Mixer::Average] {
         for activation in Activation::ALL {
             for seed in 0..3 {
                 let settings = Settings { mixer, activation, seed, ..Settings::default() };
-                let (model, report) = build(&problem, d_vocab, 9, &settings, &Silent).unwrap();
+                let (model, report) = build(&problem, &settings, &Silent).unwrap();
                 assert_eq!(model.config().shape.d_mlp, problem.len() as u64);
                 let most = if report.solver == Solver::Sorted { 1e-12 } else { 1e-8 };
                 assert!(report.max_logit_error <= most, "{mixer} {activation} {seed}: {report:?}");
@@ -34,13 +35,13 @@ fn every_activation_and_mixer_memorizes_with_one_neuron_a_context() {
 
 #[test]
 fn one_dimension_is_enough() {
-    let (problem, d_vocab) = stories(40);
+    let (problem, _) = stories(40);
     for mixer in [Mixer::Attention, Mixer::Average] {
         for activation in
             [Activation::Tanh, Activation::Logistic, Activation::Erf, Activation::Gelu, Activation::Relu]
         {
             let settings = Settings { mixer, activation, d_model: 1, ..Settings::default() };
-            let (_, report) = build(&problem, d_vocab, 9, &settings, &Silent).unwrap();
+            let (_, report) = build(&problem, &settings, &Silent).unwrap();
             assert!(report.max_logit_error <= 1e-6, "{mixer} {activation}: {report:?}");
         }
     }
@@ -52,8 +53,8 @@ fn the_reference_gives_the_smoothed_distributions() {
     let (problem, d_vocab) = stories(30);
     for activation in [Activation::Tanh, Activation::Gelu] {
         let settings = Settings { activation, ..Settings::default() };
-        let (model, _) = build(&problem, d_vocab, 9, &settings, &Silent).unwrap();
-        let eps = Targets::new(&problem, d_vocab, settings.gap).unwrap().eps;
+        let (model, _) = build(&problem, &settings, &Silent).unwrap();
+        let eps = Targets::new(&problem, settings.gap).unwrap().eps;
         for i in 0..problem.len() {
             let mut wanted = vec![eps; d_vocab as usize];
             for &(t, n) in problem.next_of(i) {
@@ -69,16 +70,16 @@ fn the_reference_gives_the_smoothed_distributions() {
 #[test]
 fn another_target_changes_its_own_context_alone() {
     let (problem, d_vocab) = stories(30);
-    let mut other = problem.clone();
+    let mut other = (*problem).clone();
     // The first next token of context 7 becomes another one.
     let at = other.next_starts[7];
     other.next[at].0 = (other.next[at].0 + 1) % d_vocab as u32;
     for activation in [Activation::Tanh, Activation::Gelu] {
         for slack in [0.0, 0.2] {
             let settings = Settings { activation, slack, ..Settings::default() };
-            let logits = |problem: &Problem| {
-                let (model, _) = build(problem, d_vocab, 9, &settings, &Silent).unwrap();
-                Evaluator::<f64>::forward(*model.config(), problem).rows(Layer::Logits, model.parameters())
+            let logits = |problem: &Dataset| {
+                let (model, _) = build(problem, &settings, &Silent).unwrap();
+                Evaluator::<f64, _>::forward(*model.config(), problem).rows(Layer::Logits, model.parameters())
             };
             let (a, b) = (logits(&problem), logits(&other));
             let omega = d_vocab as usize;
@@ -93,7 +94,7 @@ fn another_target_changes_its_own_context_alone() {
 #[test]
 fn a_constant_added_to_all_logits_changes_no_distribution() {
     let (problem, d_vocab) = stories(30);
-    let (model, _) = build(&problem, d_vocab, 9, &Settings::default(), &Silent).unwrap();
+    let (model, _) = build(&problem, &Settings::default(), &Silent).unwrap();
     let omega = d_vocab as usize;
     let output = model.tensors().iter().find(|t| t.name == "W_U").unwrap().range.clone();
     // The first neuron is always at 1.
@@ -116,11 +117,11 @@ fn a_permutation_of_the_contexts_permutes_the_logits() {
     let n = problem.len();
     let order: Vec<usize> = (0..n).map(|i| (i * 7 + 3) % n).collect();
     assert_ne!(n % 7, 0);
-    let shuffled = problem.subset(&order);
+    let shuffled = problem.subset(&order).unwrap();
     let settings = Settings::default();
-    let logits = |problem: &Problem| {
-        let (model, _) = build(problem, d_vocab, 9, &settings, &Silent).unwrap();
-        Evaluator::<f64>::forward(*model.config(), problem).rows(Layer::Logits, model.parameters())
+    let logits = |problem: &Dataset| {
+        let (model, _) = build(problem, &settings, &Silent).unwrap();
+        Evaluator::<f64, _>::forward(*model.config(), problem).rows(Layer::Logits, model.parameters())
     };
     let (a, b) = (logits(&problem), logits(&shuffled));
     let omega = d_vocab as usize;
@@ -132,19 +133,18 @@ fn a_permutation_of_the_contexts_permutes_the_logits() {
 
 #[test]
 fn it_refuses_outside_its_hypotheses() {
-    let (problem, d_vocab) = stories(30);
+    let (problem, _) = stories(30);
     let n = problem.len();
     for activation in [Activation::Tanh, Activation::Gelu] {
         let settings = Settings { activation, ..Settings::default() };
         let few = Settings { d_mlp: Some(n as u64 - 1), ..settings.clone() };
         let expected = Refusal::TooFewNeurons { neurons: n as u64 - 1, contexts: n as u64 };
-        assert_eq!(refusal(build(&problem, d_vocab, 9, &few, &Silent)), expected);
+        assert_eq!(refusal(build(&problem, &few, &Silent)), expected);
         // A context twice.
         let twice: Vec<usize> = (0..n).chain([4]).collect();
         let expected = Refusal::DuplicateContext { first: 4, second: n };
-        assert_eq!(refusal(build(&problem.subset(&twice), d_vocab, 9, &settings, &Silent)), expected);
-        // Contexts longer than the model reads; settings that make no sense.
-        assert!(build(&problem, d_vocab, 3, &settings, &Silent).is_err());
+        assert_eq!(refusal(build(&problem.subset(&twice).unwrap(), &settings, &Silent)), expected);
+        // Settings that make no sense.
         for wrong in [
             Settings { d_model: 0, ..settings.clone() },
             Settings { slack: -1.0, ..settings.clone() },
@@ -154,16 +154,16 @@ fn it_refuses_outside_its_hypotheses() {
             Settings { tolerance: f64::NAN, ..settings.clone() },
             Settings { tolerance: -1.0, ..settings.clone() },
         ] {
-            let refused = build(&problem, d_vocab, 9, &wrong, &Silent);
+            let refused = build(&problem, &wrong, &Silent);
             assert!(matches!(refused, Err(Error::Setting { .. })), "{wrong:?}");
         }
     }
     let small = Settings { activation: Activation::Gelu, max_memory: 1000, ..Settings::default() };
-    assert!(matches!(refusal(build(&problem, d_vocab, 9, &small, &Silent)), Refusal::Memory { .. }));
+    assert!(matches!(refusal(build(&problem, &small, &Silent)), Refusal::Memory { .. }));
 }
 
 /// All orders of four tokens, each followed by a token of its own.
-fn permutations() -> (Problem, u64) {
+fn permutations() -> (Arc<Dataset>, u64) {
     let mut documents = Vec::new();
     for a in "abcd".chars() {
         for b in "abcd".chars().filter(|&b| b != a) {
@@ -178,11 +178,11 @@ fn permutations() -> (Problem, u64) {
 
 #[test]
 fn without_positions_permutations_collide() {
-    let (problem, d_vocab) = permutations();
+    let (problem, _) = permutations();
     let settings = Settings::default();
-    build(&problem, d_vocab, 4, &settings, &Silent).unwrap();
-    let targets = Targets::new(&problem, d_vocab, settings.gap).unwrap();
-    let config = config(&problem, d_vocab, 4, &settings).unwrap();
+    build(&problem, &settings, &Silent).unwrap();
+    let targets = Targets::new(&problem, settings.gap).unwrap();
+    let config = config(&problem, &settings).unwrap();
     let blind = Config { positions: Positions::None, ..config };
     let draw = Draw::new(blind, &problem, &targets, 0, &Silent).unwrap();
     assert!(matches!(refusal(sorted::solve(&draw).map(|a| a.error)), Refusal::Collision { .. }));
@@ -190,10 +190,10 @@ fn without_positions_permutations_collide() {
 
 #[test]
 fn equal_biases_do_not_reach_the_tolerance() {
-    let (problem, d_vocab) = stories(40);
+    let (problem, _) = stories(40);
     let settings = Settings { activation: Activation::Gelu, d_model: 4, ..Settings::default() };
-    let targets = Targets::new(&problem, d_vocab, settings.gap).unwrap();
-    let config = config(&problem, d_vocab, 9, &settings).unwrap();
+    let targets = Targets::new(&problem, settings.gap).unwrap();
+    let config = config(&problem, &settings).unwrap();
     let draw = Draw::new(config, &problem, &targets, 0, &Silent).unwrap();
     let good = pairs::attempt(&draw, 8.0, pairs::neurons(&draw, 8.0)).unwrap();
     assert!(good.error < 1e-8, "{}", good.error);
@@ -206,11 +206,11 @@ fn equal_biases_do_not_reach_the_tolerance() {
 fn the_smallest_corpora_work() {
     // One context; one token, nothing to say; one context with two next tokens; repetition.
     for documents in ["ab", "aa", "ab ac ab", "abababab"] {
-        let (problem, d_vocab) = letters(documents);
+        let (problem, _) = letters(documents);
         for activation in Activation::ALL {
             for mixer in [Mixer::Attention, Mixer::Average] {
                 let settings = Settings { activation, mixer, ..Settings::default() };
-                let (_, report) = build(&problem, d_vocab, 9, &settings, &Silent)
+                let (_, report) = build(&problem, &settings, &Silent)
                     .unwrap_or_else(|e| panic!("{documents} {activation} {mixer}: {e}"));
                 assert!(report.max_logit_error < 1e-9, "{documents} {activation} {mixer}: {report:?}");
             }
@@ -220,12 +220,12 @@ fn the_smallest_corpora_work() {
 
 #[test]
 fn weights_do_not_depend_on_the_threads() {
-    let (problem, d_vocab) = stories(60);
+    let (problem, _) = stories(60);
     for activation in [Activation::Tanh, Activation::Gelu] {
         let settings = Settings { activation, ..Settings::default() };
         let run = |threads| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            pool.install(|| build(&problem, d_vocab, 9, &settings, &Silent).unwrap())
+            pool.install(|| build(&problem, &settings, &Silent).unwrap())
         };
         assert!(run(1) == run(2), "{activation}");
     }
@@ -238,10 +238,10 @@ proptest! {
     fn any_small_corpus_is_memorized(
         documents in prop::collection::vec("[a-d]{2,9}", 1..8), seed in 0u64..1000, average: bool
     ) {
-        let (problem, d_vocab) = letters(&documents.join(" "));
+        let (problem, _) = letters(&documents.join(" "));
         let mixer = if average { Mixer::Average } else { Mixer::Attention };
         let settings = Settings { mixer, seed, ..Settings::default() };
-        let (model, report) = build(&problem, d_vocab, 9, &settings, &Silent).unwrap();
+        let (model, report) = build(&problem, &settings, &Silent).unwrap();
         prop_assert!(report.max_logit_error < 1e-11);
         let found = evaluate(&model, &problem, Nats(1e-3), 0).unwrap();
         prop_assert_eq!(found.memorized, found.contexts);

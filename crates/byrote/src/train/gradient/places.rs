@@ -5,6 +5,7 @@
 //! summed in order.
 
 use super::weights::{Layout, Sizes, Weights};
+use crate::dataset::Dataset;
 use crate::model::{Config, Mixer, Positions};
 use crate::num::aligned::{AlignedVec, LINE, line_at, line_at_mut};
 use crate::num::gemm::{Left, Order, Product, Right, Update};
@@ -13,7 +14,6 @@ use crate::num::real::Real;
 use crate::num::row_ops::{add, add_scaled};
 use crate::num::simd::{Isa, Kernel, run};
 use crate::train::lane::Lane;
-use crate::train::problem::Problem;
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -34,7 +34,7 @@ pub(in crate::train) struct Places<T> {
 }
 
 impl<T: Real> Places<T> {
-    pub(in crate::train) fn new(config: &Config, problem: &Problem, s: Sizes) -> Self {
+    pub(in crate::train) fn new(config: &Config, problem: &Dataset, s: Sizes) -> Self {
         let n = problem.places.len();
         Self {
             sinusoids: config.sinusoids().into_iter().map(T::from_f64).collect(),
@@ -52,7 +52,7 @@ impl<T: Real> Places<T> {
     pub(in crate::train) fn embed(
         &mut self,
         config: &Config,
-        problem: &Problem,
+        problem: &Dataset,
         (parameters, layout): (&[T], &Layout),
         weights: &Weights<T>,
         s: Sizes,
@@ -148,7 +148,7 @@ pub(in crate::train) struct Chunk<T> {
 /// What a chunk reads.
 pub(in crate::train) struct Way<'a, T> {
     pub(in crate::train) config: &'a Config,
-    pub(in crate::train) problem: &'a Problem,
+    pub(in crate::train) problem: &'a Dataset,
     pub(in crate::train) weights: &'a Weights<T>,
     pub(in crate::train) places: &'a Places<T>,
     pub(in crate::train) lanes: &'a [Lane<T>],
@@ -159,7 +159,7 @@ impl<T: Real> Chunk<T> {
     /// All chunks of a problem.
     pub(in crate::train) fn all(
         config: &Config,
-        problem: &Problem,
+        problem: &Dataset,
         lanes: &[Lane<T>],
         s: Sizes,
     ) -> Vec<Self> {

@@ -8,10 +8,10 @@
 //! are worked off in blocks on lanes whose number depends on the problem alone; sums are taken in order, so the result does
 //! not depend on the threads. The n x omega matrix of logits is never held.
 
+use crate::dataset::Dataset;
 use crate::num::linear::{MatMut, MatRef, multiply_into, quietly};
 use crate::num::row_ops::exp_shifted;
 use crate::num::simd::{Isa, Kernel, run};
-use crate::train::Problem;
 use rayon::prelude::*;
 
 /// Lanes at most, contexts of a block, and the least contexts of a lane.
@@ -21,7 +21,7 @@ const BLOCK: usize = 64;
 /// The function.
 #[derive(Debug, Clone)]
 pub struct Divergence<'p> {
-    problem: &'p Problem,
+    problem: &'p Dataset,
     d_vocab: usize,
     /// What every token gets at least.
     eps: f64,
@@ -41,7 +41,8 @@ pub struct Gradient<'a> {
 
 impl<'p> Divergence<'p> {
     /// That of a problem, with every token given at least `eps`.
-    pub fn new(problem: &'p Problem, d_vocab: u64, eps: f64) -> Self {
+    pub fn new(problem: &'p Dataset, eps: f64) -> Self {
+        let d_vocab = problem.d_vocab();
         let total = problem.predictions();
         let scale = 1.0 - d_vocab as f64 * eps;
         let x_ln_x = |t: f64| if t > 0.0 { t * t.ln() } else { 0.0 };
@@ -57,7 +58,7 @@ impl<'p> Divergence<'p> {
     }
 
     /// The problem.
-    pub fn problem(&self) -> &'p Problem {
+    pub fn problem(&self) -> &'p Dataset {
         self.problem
     }
 
@@ -213,7 +214,7 @@ mod tests {
     fn the_value_is_the_divergence_and_the_gradient_that_of_differences() {
         let problem = distributions(11, 2, 90, 1.0, 5);
         for eps in [0.0, 1e-3] {
-            let f = Divergence::new(&problem, 11, eps);
+            let f = Divergence::new(&problem, eps);
             let rank = 3;
             let (w, e) = (random(11 * rank, 0), random(90 * rank, 1));
             let (mut dw, mut de) = (vec![0.0; w.len()], vec![0.0; e.len()]);
@@ -253,7 +254,7 @@ mod tests {
     #[test]
     fn threads_do_not_change_a_bit() {
         let problem = distributions(30, 2, 700, 1.0, 6);
-        let f = Divergence::new(&problem, 30, 1e-6);
+        let f = Divergence::new(&problem, 1e-6);
         let (w, e) = (random(30 * 4, 2), random(700 * 4, 3));
         let work = || {
             let (mut dw, mut de) = (vec![0.0; w.len()], vec![0.0; e.len()]);

@@ -33,10 +33,10 @@ mod start;
 
 use super::super::Targets;
 use crate::Result;
+use crate::dataset::Dataset;
 use crate::num::Stream;
 use crate::num::optimize::{Descent, Lbfgs, Objective, Wolfe};
 use crate::observe::{Observer, Stage};
-use crate::train::Problem;
 use crate::units::Nats;
 use loss::{Divergence, Gradient};
 use std::collections::BTreeMap;
@@ -76,20 +76,19 @@ pub struct Encoder {
 impl Encoder {
     /// An encoder of rank at most `rank`, the best that is found. `gap` is the total gap that smoothing may cost.
     pub fn solve(
-        problem: &Problem,
-        d_vocab: u64,
+        problem: &Dataset,
         rank: usize,
         gap: Nats,
         effort: Effort,
         seed: u64,
         observer: &dyn Observer,
     ) -> Result<Self> {
-        let targets = Targets::new(problem, d_vocab, gap)?;
-        if let Some(exact) = Self::exact(problem, d_vocab, rank, &targets) {
+        let targets = Targets::new(problem, gap)?;
+        if let Some(exact) = Self::exact(problem, rank, &targets) {
             return Ok(exact);
         }
-        let f = Divergence::new(problem, d_vocab, targets.eps);
-        let work = 6.0 * problem.len() as f64 * d_vocab as f64 * rank as f64;
+        let f = Divergence::new(problem, targets.eps);
+        let work = 6.0 * problem.len() as f64 * problem.d_vocab() as f64 * rank as f64;
         let affordable = ((effort.work / work) as usize).max(100);
         let mut starts = vec![start::singular(&f, rank, seed, observer)?];
         starts.extend(start::coded(&f, rank, seed, observer)?);
@@ -120,16 +119,15 @@ impl Encoder {
     /// The encoder that a descent from another one, of smaller or equal rank, ends at: never worse than it.
     pub fn widened(
         &self,
-        problem: &Problem,
-        d_vocab: u64,
+        problem: &Dataset,
         rank: usize,
         gap: Nats,
         steps: usize,
         observer: &dyn Observer,
     ) -> Result<Self> {
         assert!(rank >= self.rank, "an encoder of rank {} made narrower, {rank}", self.rank);
-        let targets = Targets::new(problem, d_vocab, gap)?;
-        let f = Divergence::new(problem, d_vocab, targets.eps);
+        let targets = Targets::new(problem, gap)?;
+        let f = Divergence::new(problem, targets.eps);
         let pad = |values: &[f64], fill: f64| -> Vec<f64> {
             let mut stream = Stream::new(0, "dana2024 encoder", u64::MAX);
             values
@@ -154,11 +152,12 @@ impl Encoder {
         if f.problem().len() as f64 * f.d_vocab() as f64 * (rank * rank) as f64 <= NEWTON_WORK {
             newton::polish(f, rank, &w, &mut e);
         }
-        Self { gap: gap(f.problem(), f.d_vocab() as u64, rank, &w, &e), rank, w, e, exact: false }
+        Self { gap: gap(f.problem(), rank, &w, &e), rank, w, e, exact: false }
     }
 
     /// The encoder whose logits are the targets, where the rank allows it.
-    fn exact(problem: &Problem, d_vocab: u64, rank: usize, targets: &Targets) -> Option<Self> {
+    fn exact(problem: &Dataset, rank: usize, targets: &Targets) -> Option<Self> {
+        let d_vocab = problem.d_vocab();
         let n = problem.len();
         let mut answers: BTreeMap<u32, usize> = problem.next.iter().map(|&(t, _)| (t, 0)).collect();
         answers.values_mut().zip(0..).for_each(|(index, i)| *index = i);
@@ -199,7 +198,7 @@ impl Encoder {
         } else {
             return None;
         };
-        Some(Self { gap: gap(problem, d_vocab, found, &w, &e), rank: found, w, e, exact: true })
+        Some(Self { gap: gap(problem, found, &w, &e), rank: found, w, e, exact: true })
     }
 
     /// The logits of a context.
@@ -224,16 +223,16 @@ fn random(f: &Divergence<'_>, rank: usize, seed: u64, restart: u64) -> (Vec<f64>
 }
 
 /// The divergence of an encoder from the corpus, over all predictions.
-fn gap(problem: &Problem, d_vocab: u64, rank: usize, w: &[f64], e: &[f64]) -> Nats {
+fn gap(problem: &Dataset, rank: usize, w: &[f64], e: &[f64]) -> Nats {
     let mean = match rank {
         // No direction at all: uniform.
-        0 => Divergence::new(problem, d_vocab, 0.0).evaluate(
+        0 => Divergence::new(problem, 0.0).evaluate(
             1,
-            &vec![0.0; d_vocab as usize],
+            &vec![0.0; problem.d_vocab() as usize],
             &vec![0.0; problem.len()],
             None,
         ),
-        _ => Divergence::new(problem, d_vocab, 0.0).evaluate(rank, w, e, None),
+        _ => Divergence::new(problem, 0.0).evaluate(rank, w, e, None),
     };
     Nats((mean * problem.predictions()).max(0.0))
 }
@@ -301,33 +300,32 @@ pub(super) fn minimize(
 mod tests {
     use super::*;
     use crate::construct::dana2024::examples::*;
+    use crate::dataset::examples::stories;
     use crate::observe::Silent;
-    use crate::train::problem::examples::stories;
 
     const GAP: Nats = Nats(1e-9);
 
-    fn solve(problem: &Problem, d_vocab: u64, rank: usize) -> Encoder {
-        Encoder::solve(problem, d_vocab, rank, GAP, Effort::default(), 0, &Silent).unwrap()
+    fn solve(problem: &Dataset, rank: usize) -> Encoder {
+        Encoder::solve(problem, rank, GAP, Effort::default(), 0, &Silent).unwrap()
     }
 
     #[test]
     fn at_full_rank_nothing_is_lost() {
         let problem = distributions(12, 2, 60, 1.0, 1);
-        let encoder = solve(&problem, 12, 11);
+        let encoder = solve(&problem, 11);
         assert!(encoder.exact && encoder.rank == 11 && encoder.gap.0 < 1e-10, "{:?}", encoder.gap);
-        assert!(!solve(&problem, 12, 10).exact);
+        assert!(!solve(&problem, 10).exact);
         // Few tokens follow, or few distributions differ: less rank is enough.
         let few = of_contexts(9, (0..8u32).map(|t| (vec![t, 0], 4.0, vec![(t % 3, 3.0), (3, 1.0)])));
-        let encoder = solve(&few, 9, 4);
+        let encoder = solve(&few, 4);
         assert!(encoder.exact && encoder.rank == 4 && encoder.gap.0 <= 1e-9, "{:?}", encoder.gap);
-        let encoder = solve(&few, 9, 3);
+        let encoder = solve(&few, 3);
         assert!(encoder.exact && encoder.rank == 3 && encoder.gap.0 <= 1e-9, "{:?}", encoder.gap);
-        assert!(!solve(&few, 9, 2).exact);
+        assert!(!solve(&few, 2).exact);
         // The built-in stories at the number of their next tokens.
         let (problem, d_vocab) = stories(30);
         let encoder =
-            Encoder::solve(&problem, d_vocab, d_vocab as usize, Nats(1e-5), Effort::default(), 0, &Silent)
-                .unwrap();
+            Encoder::solve(&problem, d_vocab as usize, Nats(1e-5), Effort::default(), 0, &Silent).unwrap();
         assert!(encoder.exact && encoder.gap.0 <= 1e-5, "{:?}", encoder.gap);
     }
 
@@ -337,9 +335,9 @@ mod tests {
             let problem = distributions(10, 2, 50, concentration, seed);
             let mut last: Option<Encoder> = None;
             for rank in 1..=9 {
-                let fresh = solve(&problem, 10, rank);
+                let fresh = solve(&problem, rank);
                 if let Some(last) = &last {
-                    let warm = last.widened(&problem, 10, rank, GAP, 2000, &Silent).unwrap();
+                    let warm = last.widened(&problem, rank, GAP, 2000, &Silent).unwrap();
                     assert!(warm.gap.0 <= last.gap.0 * (1.0 + 1e-9) + 1e-9, "{} {}", warm.gap, last.gap);
                     assert!(fresh.gap.0 <= 1.02 * last.gap.0 + 1e-9, "{rank}: {} {}", fresh.gap, last.gap);
                 }
@@ -352,8 +350,8 @@ mod tests {
     fn a_target_of_low_rank_is_found_again() {
         // Distributions that are an encoder of rank 2 themselves.
         let problem = of_rank(12, 80, 2, 3);
-        let encoder = solve(&problem, 12, 2);
+        let encoder = solve(&problem, 2);
         assert!(encoder.gap.0 < 1e-7 * problem.predictions(), "{}", encoder.gap);
-        assert!(solve(&problem, 12, 1).gap.0 > 1e-2);
+        assert!(solve(&problem, 1).gap.0 > 1e-2);
     }
 }

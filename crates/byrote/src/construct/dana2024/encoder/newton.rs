@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn polished_codes_have_no_slope_and_none_is_worse() {
         let problem = distributions(9, 2, 30, 1.0, 8);
-        let f = Divergence::new(&problem, 9, 1e-4);
+        let f = Divergence::new(&problem, 1e-4);
         let mut stream = Stream::new(1, "newton", 0);
         let w: Vec<f64> = (0..9 * 3).map(|_| stream.normal()).collect();
         let mut e: Vec<f64> = (0..30 * 3).map(|_| 3.0 * stream.normal()).collect();

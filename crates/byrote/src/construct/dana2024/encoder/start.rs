@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn the_start_is_the_best_approximation_of_its_rank() {
         let problem = distributions(12, 2, 40, 1.0, 3);
-        let f = Divergence::new(&problem, 12, 0.0);
+        let f = Divergence::new(&problem, 0.0);
         let a = Mat::from_fn(12, 40, |t, i| {
             let entry = |t: usize| {
                 let pi = problem.next_of(i).iter().find(|&&(v, _)| v as usize == t).map_or(0.0, |&(_, c)| c);
