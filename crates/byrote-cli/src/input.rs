@@ -23,11 +23,6 @@ pub struct CorpusInput {
 }
 
 impl CorpusInput {
-    /// The same files and options with another spec, and nothing written beside it.
-    pub fn only(spec: CorpusSpec) -> Self {
-        Self { spec, save: None, list: None }
-    }
-
     /// The same outputs for another spec.
     pub fn with(&self, spec: CorpusSpec) -> Self {
         Self { spec, save: self.save.clone(), list: self.list.clone() }
@@ -63,6 +58,12 @@ impl CorpusInput {
         self.check([], [])?;
         let mut spec = self.seeded(common);
         spec.max_memory = spec.max_memory.or_else(memory::share);
+        let outputs = Outputs { contexts, ..self.open_outputs()? };
+        Corpus::from_spec(&spec, outputs, &Terminal::new(common.quiet))
+    }
+
+    /// Opens the files that were asked for.
+    pub fn open_outputs(&self) -> Result<Outputs> {
         let open = |path: &Option<PathBuf>| {
             path.as_deref()
                 .map(|path| {
@@ -71,13 +72,11 @@ impl CorpusInput {
                 })
                 .transpose()
         };
-        let outputs = Outputs {
-            contexts,
+        Ok(Outputs {
             save: open(&self.save)?,
             list: open(&self.list)?,
             may_be_empty: self.save.is_some(),
             ..Outputs::default()
-        };
-        Corpus::from_spec(&spec, outputs, &Terminal::new(common.quiet))
+        })
     }
 }

@@ -402,6 +402,20 @@ impl Dataset {
             self.tokens_of(context).into_iter().map(|t| self.vocabulary.text(t)).collect();
         tokens.join(self.vocabulary.joiner())
     }
+
+    /// The next tokens of a context as text, the most frequent first, with their counts where there are several; at most
+    /// `most` of them.
+    pub fn next_text_of(&self, context: usize, most: usize) -> String {
+        let mut next = self.next_of(context).to_vec();
+        next.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        let text = |&(token, n): &(u32, f64)| match next.len() {
+            1 => self.vocabulary.text(token),
+            _ => format!("{} x{n}", self.vocabulary.text(token)),
+        };
+        let shown: Vec<String> = next.iter().take(most).map(text).collect();
+        let more = if next.len() > most { format!(" +{}", next.len() - most) } else { String::new() };
+        shown.join(", ") + &more
+    }
 }
 
 /// The contexts of a set, each with its next tokens.

@@ -15,10 +15,10 @@ use crate::model::reference::log_sum_exp;
 use crate::train::{Evaluator, Layer};
 use crate::units::Nats;
 use crate::{Error, Result};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What a model makes of a corpus.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Evaluation {
     /// Contexts.
     pub contexts: u64,
@@ -47,7 +47,7 @@ pub struct Evaluation {
 }
 
 /// The contexts of one length.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct LengthEvaluation {
     /// Tokens of a context.
     pub length: usize,
@@ -68,7 +68,7 @@ pub struct LengthEvaluation {
 }
 
 /// A context that is not well known.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Worst {
     /// Its place in the problem.
     pub context: usize,
@@ -97,6 +97,9 @@ struct Outcome {
     memorized: bool,
     right: f64,
 }
+
+/// The KL divergence up to which a distribution counts as memorized, unless another is given.
+pub const TOLERANCE: Nats = Nats(1e-3);
 
 /// Evaluates a model; `tolerance` is the KL up to which a distribution is memorized, `worst` how many contexts to name.
 pub fn evaluate(model: &Model, problem: &Dataset, tolerance: Nats, worst: usize) -> Result<Evaluation> {

@@ -11,9 +11,9 @@ use crate::corpus::{
     self, Corpus, DocumentRule, MemoryFile, Options, Outputs, Source, TokenizerChoice, Window,
 };
 use crate::incontext::{self, NetworkFile};
-use crate::lab::{Plan, Record};
 use crate::model::ModelFile;
 use crate::observe::Silent;
+use crate::sweep::{Plan, Record};
 use crate::train::Checkpoint;
 use std::path::Path;
 

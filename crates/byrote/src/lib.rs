@@ -4,13 +4,13 @@
 //! store ([`corpus`]); the capacity bounds of 20 papers, with their hypotheses checked ([`bounds`]); transformers ([`model`]) trained
 //! to the floor ([`train`]), or written down in closed form ([`construct`]), and measured against it
 //! ([`evaluate`](mod@evaluate)); proofs of what they do ([`certify`](mod@certify)); transformers that learn in the context
-//! instead ([`incontext`]); sweeps ([`lab`]) and laws through them ([`fit`]); figures and pages ([`report`]).
+//! instead ([`incontext`]); sweeps ([`sweep`]) and laws through them ([`fit`]); figures and pages ([`report`]).
 //!
 //! The layers point one way, kept by a test: a module uses only itself and modules further left.
 //!
 //! ```text
 //! units < bibliography, error < observe, foreign, setting < num, input, output < corpus < model < dataset < bounds < train < evaluate
-//!   < construct, incontext < certify < export < lab, fit < report < study < fuzzing
+//!   < construct, incontext < certify < export < sweep, fit < study < report < fuzzing
 //! ```
 //!
 //! The library never prints, never exits, reads no environment variable, sets no global thread pool and has no global seed.
@@ -31,7 +31,6 @@ mod foreign;
 pub mod fuzzing;
 pub mod incontext;
 pub mod input;
-pub mod lab;
 pub mod model;
 mod num;
 pub mod observe;
@@ -39,6 +38,7 @@ pub mod output;
 pub mod report;
 pub mod setting;
 pub mod study;
+pub mod sweep;
 pub mod train;
 pub mod units;
 

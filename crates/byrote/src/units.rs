@@ -56,12 +56,12 @@ impl fmt::Display for Nats {
 }
 
 /// A lower bound: the true value is at least this. Prints rounded down.
-#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize)]
 #[serde(transparent)]
 pub struct AtLeast(pub f64);
 
 /// An upper bound: the true value is at most this. Prints rounded up.
-#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize)]
 #[serde(transparent)]
 pub struct AtMost(pub f64);
 
@@ -99,6 +99,14 @@ impl Number for f64 {
 
 macro_rules! one_sided {
     ($type:ident, $up:literal) => {
+        /// JSON has no infinity: `null` is the bound that says nothing.
+        impl<'de> Deserialize<'de> for $type {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let nothing = if $up { f64::INFINITY } else { f64::NEG_INFINITY };
+                Ok(Self(Option::deserialize(deserializer)?.unwrap_or(nothing)))
+            }
+        }
+
         impl Number for $type {
             fn value(self) -> f64 {
                 self.0

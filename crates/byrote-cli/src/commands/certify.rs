@@ -144,7 +144,7 @@ fn human(title: &str, file: &ModelFile, problem: &Dataset, found: &Certificate, 
         ),
         floating_point("in f64", &found.floating_point, found.contexts),
         floating_point("in f32", &found.floating_point_f32, found.contexts),
-        ("arithmetic", String::new(), found.arithmetic.into()),
+        ("arithmetic", String::new(), found.arithmetic.to_string()),
     ];
     for (name, value, note) in rows {
         table.row(vec![name.into(), value, note]);

@@ -112,22 +112,6 @@ pub fn dataset_for(file: &ModelFile, corpus: &Corpus) -> Result<Dataset> {
     Ok(dataset)
 }
 
-/// The next tokens of a context, the most frequent first.
-pub fn next_text(problem: &Dataset, vocabulary: &Vocabulary, context: usize, most: usize) -> String {
-    let mut next = problem.next_of(context).to_vec();
-    next.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-    let more = if next.len() > most { format!(" +{}", next.len() - most) } else { String::new() };
-    let shown: Vec<String> = next
-        .iter()
-        .take(most)
-        .map(|&(t, n)| match next.len() {
-            1 => vocabulary.text(t),
-            _ => format!("{} x{n}", vocabulary.text(t)),
-        })
-        .collect();
-    shown.join(", ") + &more
-}
-
 /// The fields that `eval` and `train` share.
 pub fn as_json(model: &Model, found: &Evaluation, problem: &Dataset, vocabulary: &Vocabulary) -> Value {
     // A struct of numbers and lists: it always serialises.
@@ -254,7 +238,7 @@ fn worst_row(w: &Worst, problem: &Dataset, vocabulary: &Vocabulary) -> Vec<Strin
         thousands(w.count),
         format!("{:.4}", w.kl_nats.0),
         ui::shown(&text),
-        ui::shown(&next_text(problem, vocabulary, w.context, 3)),
+        ui::shown(&problem.next_text_of(w.context, 3)),
         ui::shown(&vocabulary.text(w.predicted)),
         format!("{:.1}%", 100.0 * w.probability),
     ]

@@ -7,11 +7,11 @@ use crate::progress::Terminal;
 use crate::ui::{self, Table, thousands};
 use byrote::figures::Figure;
 use byrote::incontext::{
-    Attention, ErrorAt, Form, IncontextSpec, Kernel, Method, Outcome, Sequence, Sequences, Task, predict,
-    squared_errors, summarize,
+    Attention, ErrorAt, ErrorSeries, Form, IncontextSpec, Kernel, Method, Outcome, Sequence, Sequences, Task,
+    predict, squared_errors, summarize,
 };
 use byrote::output::{OutputFile, csv_text};
-use byrote::report::incontext_figure::{Series, errors_against_t};
+use byrote::report::incontext_figure::errors_against_t;
 use byrote::{Error, Result};
 use clap::Args;
 use serde_json::{Value, json};
@@ -94,7 +94,7 @@ pub fn run(args: &IncontextCommand, common: &Common) -> Result<ExitCode> {
     let errors = summarize(&errors);
     if !args.plot.is_empty() {
         let how = how(&outcome, kernel, attention, method);
-        let series = Series { key: "sander2024".into(), label: how, errors: errors.clone() };
+        let series = ErrorSeries { key: "sander2024".into(), label: how, errors: errors.clone() };
         let figure = errors_against_t("Squared error against t", &source.title, &[series], 1.0);
         for path in &args.plot {
             write_figure(path, &figure)?;

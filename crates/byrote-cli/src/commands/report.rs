@@ -2,13 +2,15 @@
 
 use crate::args::Common;
 use crate::commands::reproduce::sweep::page_of;
+use crate::commands::study::draw;
 use crate::reporting::write_page;
 use crate::ui::{self, thousands};
 use byrote::Result;
-use byrote::lab::Record;
+use byrote::study::{self, Study};
+use byrote::sweep::Record;
 use clap::Args;
 use serde_json::json;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 pub const EXAMPLES: &str = "Examples:
@@ -23,14 +25,10 @@ pub struct ReportCommand {
 }
 
 pub fn run(args: &ReportCommand, common: &Common) -> Result<ExitCode> {
-    let trainings = args.directory.join("training");
-    let is_study = !args.directory.join("manifest.toml").exists() && trainings.join("manifest.toml").exists();
-    let directory = if is_study { &trainings } else { &args.directory };
-    if is_study {
-        let words =
-            "a study: drawing its trainings; the `byrote study` that made it draws the whole page again";
-        ui::note(common.quiet, words);
+    if args.directory.join(study::FILE).exists() {
+        return redraw_study(&args.directory, common);
     }
+    let directory = &args.directory;
     let record = Record::load(directory)?;
     let page = page_of(&record, directory)?;
     let report = write_page(directory, &page)?;
@@ -50,6 +48,27 @@ pub fn run(args: &ReportCommand, common: &Common) -> Result<ExitCode> {
             false => format!("{} of {} jobs done", thousands(done as u64), thousands(record.jobs as u64)),
         };
         ui::print(&format!("{}: {state}\n", record.name))?;
+        ui::note(common.quiet, &format!("wrote {}", report.display()));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Draws the report of a study again, from what it saved.
+fn redraw_study(directory: &Path, common: &Common) -> Result<ExitCode> {
+    let study = Study::load(directory)?;
+    let report = draw(&study, directory)?;
+    if common.json {
+        let done = study.trained.len() - study.failed();
+        ui::print_json(&json!({
+            "name": "study",
+            "jobs": study.trained.len(),
+            "done": done,
+            "failed": study.failed(),
+            "complete": study.failed() == 0,
+            "report_file": report,
+        }))?;
+    } else {
+        ui::print(&(study.verdict().join("\n") + "\n"))?;
         ui::note(common.quiet, &format!("wrote {}", report.display()));
     }
     Ok(ExitCode::SUCCESS)

@@ -6,8 +6,7 @@ use crate::interrupt;
 use crate::progress::Terminal;
 use crate::reporting::{command_line, write_page};
 use crate::ui::{self, Table, thousands, thousands_f64};
-use byrote::lab::run::Manner;
-use byrote::lab::{Corpora, Directory, Job, Outcome, Plan, Record, Row, run};
+use byrote::sweep::{Corpora, Directory, Job, Outcome, Plan, Record, Row, RunOptions, run};
 use byrote::train::{Method, TrainSpec};
 use byrote::{Error, Result};
 use clap::Args;
@@ -142,12 +141,12 @@ pub fn execute_plan(
             ui::note(common.quiet, "their models were not kept; --keep-models is for those that are left");
         }
     }
-    let manner = Manner {
+    let options = RunOptions {
         checkpoint_every: args.checkpoint_every,
         fail_fast: args.fail_fast,
         keep_models: args.keep_models,
     };
-    let outcome = run(plan, corpora, &mut directory, manner, &Terminal::new(common.quiet))?;
+    let outcome = run(plan, corpora, &mut directory, options, &Terminal::new(common.quiet))?;
     Ok((outcome, directory.rows().cloned().collect()))
 }
 
@@ -256,7 +255,7 @@ fn human(plan: &Plan, rows: &[Row], outcome: &Outcome) -> String {
             thousands(row.parameters),
             row.settings.seed.to_string(),
             result.map_or(String::new(), |r| thousands(r.steps)),
-            result.map_or_else(|| row.error.clone().unwrap_or_default(), |r| r.stop.clone()),
+            result.map_or_else(|| row.error.clone().unwrap_or_default(), |r| r.stop.to_string()),
             result.map_or(String::new(), |r| thousands_f64(r.gap_nats, 3)),
             row.relative_gap().map_or(String::new(), |g| match row.floor_nats > 0.0 {
                 true => format!("{:.2}%", 100.0 * g),

@@ -10,10 +10,10 @@ use super::interval::Interval;
 use super::mixer::Enclosures;
 use crate::units::AtLeast;
 use rayon::prelude::*;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What is proven about one coordinate of the mixer's output.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Injectivity {
     /// The coordinate with the widest gap.
     pub coordinate: usize,

@@ -23,10 +23,11 @@ use super::layer::Entry;
 use crate::dataset::Dataset;
 use crate::model::Precision;
 use crate::units::{AtLeast, AtMost};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// What is proven.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// Every context is memorized.
@@ -56,8 +57,12 @@ impl Verdict {
     }
 }
 
+/// How the bounds of a certificate are computed.
+const ARITHMETIC: &str =
+    "intervals with outward rounding, compensated sums with proven bounds, functions from 256-bit tables";
+
 /// A context that is not certified.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Doubt {
     /// Its index in the problem.
     pub context: usize,
@@ -70,7 +75,7 @@ pub struct Doubt {
 }
 
 /// A theorem about a model and a corpus, in real arithmetic on the stored weights.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Certificate {
     /// What is proven.
     pub verdict: Verdict,
@@ -97,12 +102,12 @@ pub struct Certificate {
     /// Whether the mixer maps all contexts to different vectors.
     pub injectivity: Injectivity,
     /// How the bounds were computed.
-    pub arithmetic: &'static str,
+    pub arithmetic: Cow<'static, str>,
 }
 
 /// A theorem about evaluating a model in floating point, in any order of summation, under the assumptions of
 /// [`super::floating`].
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct FloatingPoint {
     /// The format.
     pub precision: Precision,
@@ -250,7 +255,7 @@ impl Certificate {
             floating_point: FloatingPoint::new(findings, 0),
             floating_point_f32: FloatingPoint::new(findings, 1),
             injectivity,
-            arithmetic: "intervals with outward rounding, compensated sums with proven bounds, functions from 256-bit tables",
+            arithmetic: ARITHMETIC.into(),
         }
     }
 }

@@ -124,8 +124,11 @@ mod tests {
     use crate::corpus::{Source, TokenizerChoice, Window};
     use crate::observe::Silent;
 
+    /// A context with its next tokens and their counts.
+    type Listed = (Vec<u32>, Vec<(u32, u64)>);
+
     /// The figures and contexts of a corpus, comparable.
-    fn listed(corpus: &Corpus) -> (String, Vec<(Vec<u32>, Vec<(u32, u64)>)>) {
+    fn listed(corpus: &Corpus) -> (String, Vec<Listed>) {
         let mut tokens = Vec::new();
         let contexts = corpus.contexts.as_ref().unwrap().iter().map(|c| {
             c.tokens(&mut tokens);

@@ -7,10 +7,10 @@ use super::run::Header;
 use super::vocabulary::Vocabulary;
 use super::window::Window;
 use crate::units::Nats;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The contexts of one length.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LengthSummary {
     /// The length t of the contexts.
     pub length: u32,
@@ -25,7 +25,7 @@ pub struct LengthSummary {
 /// T_eps of dana2024: the fewest contexts that make up at least 1 - epsilon of the predictions.
 ///
 /// The paper says "greater than 1 - epsilon". With "at least", T_0 is the number of all contexts, as the paper uses it.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Coverage {
     /// The share of predictions left out.
     pub epsilon: f64,
@@ -37,7 +37,7 @@ pub struct Coverage {
 const EPSILONS_1E5: [u32; 7] = [50_000, 20_000, 10_000, 5_000, 1_000, 100, 0];
 
 /// The statistics of a corpus; serialized, the JSON object that `byrote corpus --json` prints.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// Documents kept.
     pub documents: u64,

@@ -1,10 +1,11 @@
 //! Squared errors of predictions against t, over sequences.
 
 use super::rows::Rows;
-use serde::Serialize;
+use super::sequence::Sequence;
+use serde::{Deserialize, Serialize};
 
 /// The squared error at one t.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ErrorAt {
     /// From 1: the prediction of x_{t+1} from x_1 .. x_t.
     pub t: usize,
@@ -16,12 +17,29 @@ pub struct ErrorAt {
     pub highest: f64,
 }
 
+/// The errors of one method.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ErrorSeries {
+    /// The key that decides the colour in figures.
+    pub key: String,
+    /// The name in figures and tables.
+    pub label: String,
+    /// The errors, one per step.
+    pub errors: Vec<ErrorAt>,
+}
+
 /// |u_t - x_{t+1}|^2 for every t whose successor is known.
 pub fn squared_errors(predictions: &Rows, truth: &Rows) -> Vec<f64> {
     let known = predictions.len().min(truth.len().saturating_sub(1));
     (0..known)
         .map(|t| predictions.row(t).iter().zip(truth.row(t + 1)).map(|(u, x)| (u - x).powi(2)).sum())
         .collect()
+}
+
+/// Squared errors against t, over all sequences.
+pub fn errors_at(predictions: &[Rows], known: &[Sequence]) -> Vec<ErrorAt> {
+    let each: Vec<Vec<f64>> = predictions.iter().zip(known).map(|(u, x)| squared_errors(u, x)).collect();
+    summarize(&each)
 }
 
 /// Mean, smallest and largest over sequences, as far as all of them reach.

@@ -19,6 +19,7 @@ use super::rows::Rows;
 use super::sequence::{Sequence, norm};
 use crate::num::Stream;
 use crate::{Error, Result};
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 /// The longest sequence, and the largest dimension, that is made: products of them must fit in memory.
@@ -196,6 +197,12 @@ pub(super) fn orthogonal(d: usize, draw: &mut Stream) -> Rows {
         }
     }
     out
+}
+
+/// `n` sequences of a task from number `from` on, each one vector longer than `length`, so that the vector after the last is
+/// known.
+pub fn sequences(task: Task, d: usize, length: usize, seed: u64, from: u64, n: u64) -> Result<Vec<Sequence>> {
+    (from..from + n).into_par_iter().map(|i| task.generate(d, length + 1, seed, i)).collect()
 }
 
 #[cfg(test)]

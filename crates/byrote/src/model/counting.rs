@@ -19,7 +19,7 @@
 
 use super::shape::serialize_count;
 use serde::ser::SerializeStruct;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 
 /// A convention for counting parameters.
@@ -103,6 +103,25 @@ impl Serialize for ParameterCount {
         fields.serialize_field("embedding", &Whole(self.embedding))?;
         fields.serialize_field("label_table", &Whole(self.label_table))?;
         fields.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for ParameterCount {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Fields {
+            network_nonzero: u64,
+            network_dense: u64,
+            embedding: u64,
+            label_table: u64,
+        }
+        let f = Fields::deserialize(deserializer)?;
+        Ok(Self {
+            nonzero: f.network_nonzero.into(),
+            dense: f.network_dense.into(),
+            embedding: f.embedding.into(),
+            label_table: f.label_table.into(),
+        })
     }
 }
 

@@ -1,27 +1,16 @@
 //! Figures of in-context learning: squared error against t, mean and range over sequences.
 
-use crate::incontext::ErrorAt;
+use crate::incontext::{ErrorAt, ErrorSeries};
 use byrote_figures::{Axis, Band, Figure, Line};
 
 /// Squared errors below this are rounding for numbers of size 1: 2^-53 squared.
 pub(super) const ROUNDING: f64 = 1e-32;
 
-/// The errors of one method.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Series {
-    /// The key that decides the colour.
-    pub key: String,
-    /// The name in the figure.
-    pub label: String,
-    /// The errors, one per step.
-    pub errors: Vec<ErrorAt>,
-}
-
 /// Draws errors against t; every error is divided by `divisor` (the dimension in sander2024's figure 4, else 1).
 pub fn errors_against_t(
     title: impl Into<String>,
     subtitle: impl Into<String>,
-    series: &[Series],
+    series: &[ErrorSeries],
     divisor: f64,
 ) -> Figure {
     let quantity = if divisor == 1.0 { "squared error" } else { "squared error / d" };
@@ -38,7 +27,7 @@ pub fn errors_against_t(
         x = x.range(1.0, last as f64);
     }
     let mut caption = Vec::new();
-    let spread = |s: &Series| s.errors.iter().any(|e| e.lowest < e.highest);
+    let spread = |s: &ErrorSeries| s.errors.iter().any(|e| e.lowest < e.highest);
     match series.iter().filter(|s| spread(s)).count() {
         0 => {}
         n if n == series.len() => {
@@ -53,7 +42,7 @@ pub fn errors_against_t(
     }
     let mut figure = Figure::new(title, x, y).subtitle(subtitle).caption(caption.join(" "));
     let bottom = if rounding { ROUNDING } else { 0.0 };
-    for Series { key, label, errors } in series {
+    for ErrorSeries { key, label, errors } in series {
         let t = |e: &ErrorAt| e.t as f64;
         let mean = errors.iter().map(|e| (t(e), e.squared_error / divisor));
         figure = figure.line(Line::new(key, label, mean));
@@ -77,7 +66,7 @@ mod tests {
     #[test]
     fn a_line_is_the_mean_and_a_band_the_range() {
         let at = |t, squared_error, lowest, highest| ErrorAt { t, squared_error, lowest, highest };
-        let series = |key: &str, errors| Series { key: key.into(), label: format!("by {key}"), errors };
+        let series = |key: &str, errors| ErrorSeries { key: key.into(), label: format!("by {key}"), errors };
         let figure = errors_against_t(
             "title",
             "sub",

@@ -9,7 +9,7 @@ use super::new_page;
 use super::numbers::{brief, nats, references, thousands};
 use crate::Result;
 use crate::fit::{self, Direction, Law, Point, Scale, Size, Threshold, ThresholdSettings, threshold};
-use crate::lab::{Record, Row, Status as JobStatus, to_csv};
+use crate::sweep::{Record, Row, Status as JobStatus, to_csv};
 use crate::train::Trained;
 use byrote_figures::html::{Cell, Column, Exhibit, KeyFigure, Page, Prose, Section, Status, Table, Verdict};
 use byrote_figures::{Axis, Figure, Heat, Line, Points};
@@ -438,9 +438,7 @@ fn table(record: &Record) -> Table {
         let number = |x: Option<u64>| x.map_or_else(Cell::none, |n| thousands(n).into());
         let reached = row.relative_gap().is_some_and(|g| g <= LEVEL);
         let ended = match (result, &row.error) {
-            (Some(r), _) => {
-                Cell::status(if reached { Status::Good } else { Status::Neutral }, r.stop.clone())
-            }
+            (Some(r), _) => Cell::status(if reached { Status::Good } else { Status::Neutral }, r.stop.name()),
             (None, error) => Cell::status(Status::Bad, error.clone().unwrap_or_else(|| "failed".into())),
         };
         table = table.row([

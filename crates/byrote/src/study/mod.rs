@@ -1,5 +1,253 @@
-//! The main job: everything about a corpus, in one call.
+//! The main job: everything byrote can say about one text.
+//!
+//! [`run`] reads a corpus, builds models in closed form and certifies them, trains models of several widths, and returns a
+//! [`Study`]. The study is saved as `study.json` in its directory, so that its report can be drawn again at any time. The
+//! directory also holds the models and the training runs:
+//!
+//! ```text
+//! study.json          the result
+//! closed_forms.json   models in closed form as they are finished, so that an interrupted study keeps them
+//! models/             every model, built and trained, by a readable name
+//! training/           the run directory of the training runs (see `sweep`)
+//! ```
+//!
+//! ```
+//! use byrote::corpus::CorpusSpec;
+//! use byrote::observe::Silent;
+//! use byrote::study::{self, Scale, StudySpec};
+//!
+//! let directory = tempfile::tempdir()?;
+//! let spec = StudySpec::default().corpus(CorpusSpec::default().builtin(12)).scale(Scale::Quick);
+//! let study = study::run(&spec, directory.path(), None, &Silent)?;
+//! assert_eq!(study.summary.documents, 12);
+//! assert_eq!(study::Study::load(directory.path())?, study);
+//! # Ok::<(), byrote::Error>(())
+//! ```
 
+mod closed_form;
+mod part;
 pub mod spec;
+mod training;
 
+pub use closed_form::{Built, BuiltModel, Certificate, Outcome};
+pub use part::Part;
 pub use spec::{Scale, StudySpec};
+pub use training::{Trained, WorstContext};
+
+use crate::corpus::{Corpus, CorpusSpec, Outputs, Summary, TokenizerChoice};
+use crate::incontext::{self, Attention, ErrorSeries, Kernel, Map, Method, Sequence, Task};
+use crate::observe::{Detail, Observer, Progress, Stage};
+use crate::output::OutputFile;
+use crate::sweep::directory::lock;
+use crate::{Error, Result};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The name of the file that holds a study.
+pub const FILE: &str = "study.json";
+
+/// Everything a study found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Study {
+    /// The version of byrote that made it.
+    pub version: String,
+    /// The corpus in a few words.
+    pub title: String,
+    /// The command that makes the study again, where there was one.
+    pub command: Option<String>,
+    /// What was asked for.
+    pub spec: StudySpec,
+    /// The figures of the whole corpus.
+    pub summary: Summary,
+    /// The part of it that was built and trained on.
+    pub part: Part,
+    /// Models in closed form.
+    pub built: Vec<Built>,
+    /// Trained models, by width.
+    pub trained: Vec<Trained>,
+    /// The contexts that the best trained model knows worst.
+    pub worst: Vec<WorstContext>,
+    /// Errors of transformers that learn in context, where that was asked for.
+    pub in_context: Vec<ErrorSeries>,
+}
+
+impl Study {
+    /// Reads the study of a directory.
+    pub fn load(directory: &Path) -> Result<Self> {
+        let path = directory.join(FILE);
+        let text = std::fs::read_to_string(&path).map_err(|e| Error::io(&path, "read", e))?;
+        serde_json::from_str(&text).map_err(|e| {
+            // The version is readable even where the rest has changed.
+            let version = serde_json::from_str::<serde_json::Value>(&text)
+                .ok()
+                .and_then(|v| Some(v.get("version")?.as_str()?.to_owned()));
+            let by = version.map_or(String::new(), |v| format!(" (written by byrote {v})"));
+            Error::format(&path, format!("is not a study that this version reads{by}: {e}"))
+        })
+    }
+
+    /// Writes the study into a directory; returns the path of the file.
+    pub fn save(&self, directory: &Path) -> Result<PathBuf> {
+        let path = directory.join(FILE);
+        // A struct of numbers and text always serialises.
+        let text = serde_json::to_string_pretty(self).unwrap_or_default() + "\n";
+        OutputFile::write(&path, text.as_bytes())?;
+        Ok(path)
+    }
+
+    /// The trained model with the fewest neurons that came within 1% of the floor.
+    pub fn threshold(&self) -> Option<&Trained> {
+        self.trained
+            .iter()
+            .filter(|t| t.row.relative_gap().is_some_and(|g| g <= 0.01))
+            .min_by_key(|t| t.row.d_mlp)
+    }
+
+    /// Training runs that ended with an error.
+    pub fn failed(&self) -> usize {
+        self.trained.iter().filter(|t| t.row.result.is_none()).count()
+    }
+}
+
+/// Runs a study in a directory, which is created where needed and locked while the study runs.
+///
+/// Interrupted or repeated, the study keeps what is finished: the same call continues. If the directory holds a study of another
+/// corpus, its results are moved aside first ([`Detail::Note`] says where).
+pub fn run(
+    spec: &StudySpec,
+    directory: &Path,
+    command: Option<&str>,
+    observer: &dyn Observer,
+) -> Result<Study> {
+    run_with(spec, Outputs::default(), directory, command, observer)
+}
+
+/// As [`run`], writing a summary or a list of the whole corpus as it is read.
+pub fn run_with(
+    spec: &StudySpec,
+    outputs: Outputs,
+    directory: &Path,
+    command: Option<&str>,
+    observer: &dyn Observer,
+) -> Result<Study> {
+    spec.check()?;
+    note(observer, &format!("reading {}", spec.corpus.title()));
+    let (corpus_spec, corpus) = read(spec, outputs, observer)?;
+    let whole = corpus.summary.clone();
+    let (part, dataset) = part::choose(spec, corpus, observer)?;
+    let dataset = Arc::new(dataset);
+    std::fs::create_dir_all(directory).map_err(|e| Error::io(directory, "create", e))?;
+    let _lock = lock(directory)?;
+    if !part.is_all {
+        note(
+            observer,
+            &format!(
+                "building and training on the first {} documents, {} contexts",
+                part.documents, part.contexts
+            ),
+        );
+    }
+    if closed_form::are_of_another_study(spec, &dataset, directory) {
+        set_aside(directory, observer)?;
+    }
+    let built = closed_form::build_all(spec, &dataset, directory, observer)?;
+    let (trained, worst) = training::run(spec, &corpus_spec, &part, dataset, directory, command, observer)?;
+    let in_context = if spec.incontext { in_context(spec.corpus.seed, observer)? } else { Vec::new() };
+    let study = Study {
+        version: env!("CARGO_PKG_VERSION").into(),
+        title: spec.corpus.title(),
+        command: command.map(str::to_owned),
+        spec: StudySpec { corpus: corpus_spec, ..spec.clone() },
+        summary: whole,
+        part,
+        built,
+        trained,
+        worst,
+        in_context,
+    };
+    study.save(directory)?;
+    Ok(study)
+}
+
+/// Moves everything of the previous study in a directory out of the way.
+fn set_aside(directory: &Path, observer: &dyn Observer) -> Result<()> {
+    let names = |n: u32| {
+        [
+            (training::FOLDER.to_owned(), format!("{}-{n}", training::FOLDER)),
+            ("models".to_owned(), format!("models-{n}")),
+            ("figures".to_owned(), format!("figures-{n}")),
+            ("report.html".to_owned(), format!("report-{n}.html")),
+            (FILE.to_owned(), format!("study-{n}.json")),
+            (closed_form::FILE.to_owned(), format!("closed_forms-{n}.json")),
+        ]
+    };
+    let free = |n: &u32| names(*n).iter().all(|(_, to)| !directory.join(to).exists());
+    let n = (1..).find(free).unwrap_or_default();
+    for (from, to) in names(n) {
+        let from = directory.join(from);
+        match std::fs::rename(&from, directory.join(to)) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(Error::io(&from, "rename", e)),
+            _ => {}
+        }
+    }
+    note(observer, &format!("moved the previous study to report-{n}.html, training-{n} and models-{n}"));
+    Ok(())
+}
+
+/// Tells the observer what begins.
+fn note(observer: &dyn Observer, text: &str) {
+    observer.progress(&Progress::new(Stage::Jobs, 0, None).with(Detail::Note(text)));
+}
+
+/// Reads the corpus once, keeping its contexts if they are few and its first documents otherwise.
+///
+/// A list of words has no contexts by words. It has contexts by characters, and that is what its user means: only then is the
+/// text read a second time.
+fn read(spec: &StudySpec, outputs: Outputs, observer: &dyn Observer) -> Result<(CorpusSpec, Corpus)> {
+    let (max_contexts, head) = (Some(part::most_contexts(spec)), Some(part::head_tokens(spec)));
+    let mut given = spec.corpus.clone();
+    given.max_memory = given.max_memory.or(spec.memory);
+    let asked = Outputs { contexts: true, max_contexts, head, ..outputs };
+    let corpus = Corpus::from_spec(&given, asked, observer)?;
+    let can_repeat = !spec.corpus.paths.is_empty() && !spec.corpus.reads_standard_input();
+    if corpus.summary.contexts > 0 || spec.corpus.tokenizer.is_some() || !can_repeat {
+        return Ok((spec.corpus.clone(), corpus));
+    }
+    let asked = Outputs { contexts: true, max_contexts, head, ..Outputs::default() };
+    match Corpus::from_spec(&given.tokenizer(TokenizerChoice::Char), asked, observer) {
+        Ok(by_letter) if by_letter.summary.contexts > 0 => {
+            note(observer, "every document is a single word: reading characters instead");
+            Ok((spec.corpus.clone().tokenizer(TokenizerChoice::Char), by_letter))
+        }
+        Err(Error::Interrupted) => Err(Error::Interrupted),
+        _ => Ok((spec.corpus.clone(), corpus)),
+    }
+}
+
+/// Sequences of the demonstration of in-context learning, their length and their dimension.
+const SEQUENCES: u64 = 20;
+const LENGTH: usize = 120;
+const DIMENSION: usize = 15;
+
+/// Errors of causal kernel descent on linear sequences: in the limit and with a few numbers of layers.
+fn in_context(seed: u64, observer: &dyn Observer) -> Result<Vec<ErrorSeries>> {
+    note(observer, "learning in context: causal kernel descent on linear sequences");
+    let (task, kernel) = (Task::Linear(Map::Orthogonal), Kernel::exp(1.0)?);
+    let known = incontext::sequences(task, DIMENSION, LENGTH, seed, 0, SEQUENCES)?;
+    let seen: Vec<Sequence> = known.iter().map(|x| x.first(LENGTH)).collect::<Result<_>>()?;
+    [
+        ("limit", "infinitely many layers", Method::Direct),
+        ("layers-4", "4 layers", Method::layers(4)),
+        ("layers-16", "16 layers", Method::layers(16)),
+        ("layers-64", "64 layers", Method::layers(64)),
+    ]
+    .into_iter()
+    .map(|(key, label, method)| {
+        let found = incontext::predict(&seen, kernel, Attention::Softmax, method, observer)?;
+        let errors = incontext::errors_at(&found.predictions, &known);
+        Ok(ErrorSeries { key: key.into(), label: label.into(), errors })
+    })
+    .collect()
+}

@@ -5,6 +5,9 @@ use crate::corpus::CorpusSpec;
 use crate::setting::{choices, setters};
 use serde::{Deserialize, Serialize};
 
+/// Bytes that dense systems may take where nothing is said.
+const DEFAULT_MEMORY: u64 = 8 << 30;
+
 /// How much work a study does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Scale {
@@ -15,6 +18,38 @@ pub enum Scale {
     Default,
     /// The whole corpus, more widths, as long as it takes.
     Full,
+}
+
+/// What a scale allows.
+pub(super) struct Limits {
+    /// The most contexts to build and train on.
+    pub(super) contexts: u64,
+    /// The largest product of contexts and vocabulary: the work of one step.
+    pub(super) work: u64,
+    /// The widths to train.
+    pub(super) widths: &'static [u64],
+    /// Steps of training.
+    pub(super) steps: u64,
+}
+
+impl Scale {
+    pub(super) fn limits(self) -> Limits {
+        match self {
+            Scale::Quick => Limits { contexts: 3000, work: 1_000_000, widths: &[16, 64, 256], steps: 400 },
+            Scale::Default => Limits {
+                contexts: 6000,
+                work: 3_000_000,
+                widths: &[8, 16, 32, 64, 128, 256, 512],
+                steps: 1500,
+            },
+            Scale::Full => Limits {
+                contexts: u64::MAX,
+                work: u64::MAX,
+                widths: &[4, 8, 16, 32, 64, 128, 256, 512, 1024],
+                steps: 10_000,
+            },
+        }
+    }
 }
 
 choices!(Scale, "scale" { Quick = "quick", Default = "default", Full = "full" });
@@ -37,11 +72,24 @@ pub struct StudySpec {
     pub scale: Scale,
     /// Whether a transformer that learns in its context is shown too.
     pub incontext: bool,
+    /// Bytes that reading and dense systems may take, where the corpus sets no limit of its own.
+    #[serde(skip)]
+    pub memory: Option<u64>,
 }
 
-setters!(StudySpec { corpus: plain(CorpusSpec), scale: plain(Scale), incontext: plain(bool) });
+setters!(StudySpec {
+    corpus: plain(CorpusSpec),
+    scale: plain(Scale),
+    incontext: plain(bool),
+    memory: some(u64)
+});
 
 impl StudySpec {
+    /// Bytes that a dense system may take.
+    pub(super) fn matrix_memory(&self) -> u64 {
+        self.corpus.max_memory.or(self.memory).unwrap_or(DEFAULT_MEMORY)
+    }
+
     /// Makes every check before anything is read. The seed of the study is that of its corpus.
     pub fn check(&self) -> Result<()> {
         self.corpus.resolve().map(|_| ())

@@ -34,7 +34,7 @@ pub mod trainer;
 pub use checkpoint::{Checkpoint, Saver};
 pub use curve::{Curve, Row};
 pub use gradient::{Evaluator, Layer};
-pub use settings::{Limits, Method, Sampling, Schedule, Settings, Stall, Stop, Trained};
+pub use settings::{Limits, Method, Sampling, Schedule, Settings, Stall, Stop, StopKind, Trained};
 pub use spec::TrainSpec;
 pub use state::Memory;
 pub use trainer::{Progress, Trainer};

@@ -323,17 +323,48 @@ pub enum Stop {
     Interrupted,
 }
 
+/// Why training ended, without the details.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StopKind {
+    /// [`Stop::Reached`].
+    Reached,
+    /// [`Stop::Steps`].
+    Steps,
+    /// [`Stop::Time`].
+    Time,
+    /// [`Stop::Stalled`].
+    Stalled,
+    /// [`Stop::Diverged`].
+    Diverged,
+    /// [`Stop::Interrupted`].
+    Interrupted,
+}
+
+choices!(StopKind, "stop" {
+    Reached = "reached",
+    Steps = "steps",
+    Time = "time",
+    Stalled = "stalled",
+    Diverged = "diverged",
+    Interrupted = "interrupted",
+});
+
 impl Stop {
+    /// The reason without its details.
+    pub fn kind(self) -> StopKind {
+        match self {
+            Stop::Reached => StopKind::Reached,
+            Stop::Steps => StopKind::Steps,
+            Stop::Time => StopKind::Time,
+            Stop::Stalled { .. } => StopKind::Stalled,
+            Stop::Diverged { .. } => StopKind::Diverged,
+            Stop::Interrupted => StopKind::Interrupted,
+        }
+    }
+
     /// A stable name for programs.
     pub fn name(self) -> &'static str {
-        match self {
-            Stop::Reached => "reached",
-            Stop::Steps => "steps",
-            Stop::Time => "time",
-            Stop::Stalled { .. } => "stalled",
-            Stop::Diverged { .. } => "diverged",
-            Stop::Interrupted => "interrupted",
-        }
+        self.kind().name()
     }
 }
 

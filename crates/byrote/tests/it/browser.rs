@@ -3,10 +3,10 @@
 #[path = "../../../byrote-figures/tests/it/probe.rs"]
 mod probe;
 
-use byrote::lab::run::Manner;
-use byrote::lab::{Corpora, Directory, Plan, Record, run};
 use byrote::observe::Silent;
 use byrote::report::sweep_page;
+use byrote::sweep::run::RunOptions;
+use byrote::sweep::{Corpora, Directory, Plan, Record, run};
 use probe::{browser, check_figures, check_page, probe, strings};
 
 #[test]
@@ -18,7 +18,7 @@ fn the_page_of_a_run_shows_the_numbers_of_its_results() {
     let corpora = Corpora::read(&plan.jobs, &Silent).unwrap();
     let place = tempfile::tempdir().unwrap();
     let mut directory = Directory::open(place.path(), &plan, &corpora).unwrap();
-    run(&plan, &corpora, &mut directory, Manner::default(), &Silent).unwrap();
+    run(&plan, &corpora, &mut directory, RunOptions::default(), &Silent).unwrap();
     let record = Record::load(place.path()).unwrap();
     let page = sweep_page::page(&record, "byrote sweep run.toml").unwrap();
     for width in [1200, 500] {

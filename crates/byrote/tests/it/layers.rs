@@ -266,7 +266,7 @@ fn the_parser_sees_groups_chains_inline_modules_and_expressions() {
         mod tests { use super::f; mod deeper { use super::super::super::super::export::x; } }
         use super::sibling::last;
     "##;
-    let found: Vec<String> = used(source, &["lab", "run"]).iter().map(|p| p.join("::")).collect();
+    let found: Vec<String> = used(source, &["sweep", "run"]).iter().map(|p| p.join("::")).collect();
     assert_eq!(
         found,
         [
@@ -276,15 +276,15 @@ fn the_parser_sees_groups_chains_inline_modules_and_expressions() {
             "num::Dd",
             "fit",
             "fit::Law",
-            "lab::sibling",
+            "sweep::sibling",
             "report::Figure",
             "Result",
             "train::run",
-            "lab::run::own::g",
-            "lab::up",
-            "lab::run::f",
+            "sweep::run::own::g",
+            "sweep::up",
+            "sweep::run::f",
             "export::x",
-            "lab::sibling::last"
+            "sweep::sibling::last"
         ]
     );
     assert_eq!(module(Path::new("a/b/mod.rs")), ["a", "b"]);

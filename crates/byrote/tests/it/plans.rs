@@ -1,9 +1,9 @@
 //! Plans: the documentation lists every key, and the plans of the project are read.
 
 use byrote::corpus::CorpusSpec;
-use byrote::lab::Plan;
 use byrote::model::ModelSpec;
 use byrote::setting::fields;
+use byrote::sweep::Plan;
 use byrote::train::TrainSpec;
 use std::path::{Path, PathBuf};
 

@@ -11,11 +11,11 @@ use crate::reporting::{command_line, write_page};
 use crate::ui::Table;
 use byrote::incontext::train::{Settings, Start, TEST};
 use byrote::incontext::{
-    Attention, ErrorAt, Input, Kernel, Map, Network, NetworkFile, Over, Rows, Sequence, Task, direct_all,
-    squared_errors, summarize,
+    Attention, ErrorAt, ErrorSeries, Input, Kernel, Map, Network, NetworkFile, Over, Rows, Sequence, Task,
+    direct_all, errors_at, sequences,
 };
 use byrote::output::{OutputFile, csv_text};
-use byrote::report::incontext_figure::{Series, errors_against_t};
+use byrote::report::incontext_figure::errors_against_t;
 use byrote::report::papers::sander2024 as pages;
 use byrote::{Error, Result};
 use rayon::prelude::*;
@@ -99,7 +99,7 @@ pub fn fig3(job: &Job<'_>) -> Result<Made> {
             let known = sequences(*task, panel.d, length, job.common.seed, 0, SEQUENCES)?;
             let seen: Vec<Sequence> = known.iter().map(|x| x.first(length)).collect::<Result<_>>()?;
             let predictions = direct_all(&seen, *kernel, Over::Query, &observer)?;
-            let errors = errors(&predictions, &known);
+            let errors = errors_at(&predictions, &known);
             let mut cells = vec![label.clone()];
             cells.extend([16, 31, 61, 101, length].map(|t| format!("{:.1e}", errors[t - 1].squared_error)));
             table.row(cells);
@@ -107,14 +107,14 @@ pub fn fig3(job: &Job<'_>) -> Result<Made> {
                 "panel": panel.name, "task": task.name(), "kernel": kernel.name(), "label": label, "d": panel.d,
                 "errors": errors,
             }));
-            series.push(Series { key: (*key).into(), label: label.clone(), errors });
+            series.push(ErrorSeries { key: (*key).into(), label: label.clone(), errors });
         }
         let _ = write!(text, "\n{}", table.render());
         if job.dry_run {
             continue;
         }
         let subtitle = format!("Means of {SEQUENCES} sequences.");
-        let drawn: Vec<Series> = series
+        let drawn: Vec<ErrorSeries> = series
             .iter()
             .enumerate()
             .map(|(i, s)| if i < panel.bands { s.clone() } else { without_band(s) })
@@ -141,23 +141,12 @@ pub fn fig3(job: &Job<'_>) -> Result<Made> {
     Ok(Made { text, json, files })
 }
 
-/// Sequences of a task, one longer than asked for: what follows the last is known.
-pub fn sequences(task: Task, d: usize, length: usize, seed: u64, from: u64, n: u64) -> Result<Vec<Sequence>> {
-    (from..from + n).into_par_iter().map(|i| task.generate(d, length + 1, seed, i)).collect()
-}
-
-/// Squared errors against t, over all sequences.
-pub fn errors(predictions: &[Rows], known: &[Sequence]) -> Vec<ErrorAt> {
-    let each: Vec<Vec<f64>> = predictions.iter().zip(known).map(|(u, x)| squared_errors(u, x)).collect();
-    summarize(&each)
-}
-
-fn without_band(series: &Series) -> Series {
+fn without_band(series: &ErrorSeries) -> ErrorSeries {
     let mean = |e: &ErrorAt| ErrorAt { lowest: e.squared_error, highest: e.squared_error, ..*e };
-    Series { errors: series.errors.iter().map(mean).collect(), ..series.clone() }
+    ErrorSeries { errors: series.errors.iter().map(mean).collect(), ..series.clone() }
 }
 
-fn csv(series: &[Series]) -> String {
+fn csv(series: &[ErrorSeries]) -> String {
     let number = |x: f64| format!("{x:e}");
     let row = |label: &str, e: &ErrorAt| {
         [label.to_owned(), e.t.to_string(), number(e.squared_error), number(e.lowest), number(e.highest)]
@@ -202,9 +191,9 @@ pub fn fig4(job: &Job<'_>) -> Result<Made> {
     let test = |network: &Network| -> Result<Vec<ErrorAt>> {
         let predictions: Vec<Rows> =
             seen.par_iter().map(|x| network.evaluate(x, &observer)).collect::<Result<_>>()?;
-        Ok(errors(&predictions, &known))
+        Ok(errors_at(&predictions, &known))
     };
-    let ideal = errors(&direct_all(&seen, settings.kernel, Over::Query, &observer)?, &known);
+    let ideal = errors_at(&direct_all(&seen, settings.kernel, Over::Query, &observer)?, &known);
     let constructed = settings.constructed()?;
     let mut series = vec![
         ("ideal", "the ideal method".to_owned(), ideal),
@@ -235,10 +224,12 @@ pub fn fig4(job: &Job<'_>) -> Result<Made> {
         all.push(json!({"label": label, "errors": errors}));
     }
     let _ = write!(text, "\n{}", table.render());
-    let series: Vec<Series> =
-        series.into_iter().map(|(key, label, errors)| Series { key: key.into(), label, errors }).collect();
+    let series: Vec<ErrorSeries> = series
+        .into_iter()
+        .map(|(key, label, errors)| ErrorSeries { key: key.into(), label, errors })
+        .collect();
     // A range over hundreds of sequences would hide the lines.
-    let drawn: Vec<Series> = series.iter().map(without_band).collect();
+    let drawn: Vec<ErrorSeries> = series.iter().map(without_band).collect();
     let subtitle =
         format!("Linear sequences, d = {d}, means over {tested} sequences that no training has seen.");
     let figure = errors_against_t("Constructed and trained", subtitle, &drawn, d as f64);

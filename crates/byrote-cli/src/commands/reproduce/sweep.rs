@@ -11,11 +11,11 @@ use byrote::construct::{dana2024, kajitsuka2024, madden2024};
 use byrote::corpus::{Corpus, CorpusSpec, Outputs};
 use byrote::dataset::Dataset;
 use byrote::figures::html::Page;
-use byrote::lab::{Corpora, Plan, Record};
 use byrote::model::{Activation, Counting};
 use byrote::output::OutputFile;
 use byrote::report::papers::trained_capacity::Construction;
 use byrote::report::papers::{Found, found};
+use byrote::sweep::{Corpora, Plan, Record};
 use serde_json::json;
 use std::path::Path;
 use std::process::ExitCode;
@@ -96,7 +96,7 @@ fn write_constructions(job: &Job<'_>, spec: &CorpusSpec) -> Result<()> {
         let task = Some(dana2024::Task::Association);
         let attention = dana2024::Settings { task, seed, ..dana2024::Settings::default() };
         let attention = dana2024::build(&dataset, &attention, &observer)?.0.parameters().len() as u64;
-        let square_root = kajitsuka2024::build_for(&dataset, seed, &observer)?;
+        let (square_root, _) = kajitsuka2024::build_for(&dataset, seed, &observer)?;
         let count = |c| u64::try_from(square_root.parameters().total(c)).unwrap_or(u64::MAX);
         for (method, parameters, nonzero_parameters) in [
             ("madden2024", hidden, None),

@@ -6,7 +6,7 @@
 
 use super::build::{Built, Settings, build};
 use super::corpus_task::from_dataset;
-use super::file::ExactFile;
+use super::file::{ExactFile, Labels};
 use super::model::Answer;
 use super::network::Part;
 use super::pairs::{Labelled, Switches};
@@ -212,11 +212,12 @@ impl NetworkSize {
     }
 }
 
-/// Builds the network of the most frequent next tokens of a training set, and verifies it.
-pub fn build_for(problem: &Dataset, seed: u64, observer: &dyn Observer) -> Result<Built> {
+/// Builds the network of the most frequent next tokens of a dataset, and verifies it; also returns its labels.
+pub fn build_for(dataset: &Dataset, seed: u64, observer: &dyn Observer) -> Result<(Built, Labels)> {
     let switches = Switches { goal: Goal::Next, attention: Attention::Causal, padded: false };
-    let task = from_dataset(problem, switches)?;
-    build(&task.samples, &Settings { seed, ..Settings::default() }, observer)
+    let task = from_dataset(dataset, switches)?;
+    let built = build(&task.samples, &Settings { seed, ..Settings::default() }, observer)?;
+    Ok((built, task.labels))
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use super::numbers::references;
 use super::sweep_page;
 use crate::Result;
 use crate::fit::{Comparison, Doubt, Law};
-use crate::lab::Record;
+use crate::sweep::Record;
 use byrote_figures::html::{Page, Section, Status, Verdict};
 use serde_json::{Value, json};
 use trained_capacity::Construction;
@@ -205,8 +205,8 @@ fn law_json(comparison: &Comparison) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::row::RowResult;
-    use crate::lab::{Job, Plan, Row, Status as JobStatus};
+    use crate::sweep::row::RowResult;
+    use crate::sweep::{Job, Plan, Row, Status as JobStatus};
     use std::collections::BTreeMap;
 
     /// What a figure's plan would give if training followed a formula.
@@ -237,7 +237,8 @@ mod tests {
                 result: Some(RowResult {
                     steps: 10,
                     evaluations: 11,
-                    stop: "steps".into(),
+                    stop: crate::train::StopKind::Steps,
+                    worst: Vec::new(),
                     loss_nats: floor_nats + relative * by,
                     gap_nats: relative * by,
                     memorized: (accuracy * contexts as f64) as u64,

@@ -4,7 +4,8 @@
 //! hand).
 
 use super::{Agreement, Claim, Paper};
-use crate::report::incontext_figure::{ROUNDING, Series};
+use crate::incontext::ErrorSeries;
+use crate::report::incontext_figure::ROUNDING;
 use crate::report::numbers::brief;
 use byrote_figures::Figure;
 use byrote_figures::html::{Exhibit, Page, Section};
@@ -14,7 +15,7 @@ use serde_json::Value;
 const FROM: usize = 16;
 
 /// The page of figure 3; every panel has a title, a figure and its curves.
-pub fn fig3(panels: &[(String, Figure, Vec<Series>)], command: &str) -> Page {
+pub fn fig3(panels: &[(String, Figure, Vec<ErrorSeries>)], command: &str) -> Page {
     let claims = panels.iter().map(|(title, _, series)| {
         let falls: Vec<(String, f64)> =
             series.iter().filter_map(|s| Some((s.label.clone(), fall(s)?))).collect();
@@ -54,7 +55,7 @@ pub fn fig3(panels: &[(String, Figure, Vec<Series>)], command: &str) -> Page {
 }
 
 /// The error at [`FROM`] divided by the last one; infinite where the last one is rounding alone.
-fn fall(series: &Series) -> Option<f64> {
+fn fall(series: &ErrorSeries) -> Option<f64> {
     let (first, last) = (series.errors.get(FROM - 1)?.squared_error, series.errors.last()?.squared_error);
     Some(if last > ROUNDING { first / last } else { f64::INFINITY })
 }
@@ -67,8 +68,8 @@ fn factor(fall: f64) -> String {
 }
 
 /// The page of figure 4: errors per coordinate of the ideal method, the constructed network and trained ones.
-pub fn fig4(figure: &Figure, series: &[Series], d: usize, about: &str, command: &str) -> Page {
-    let mean = |s: &Series| {
+pub fn fig4(figure: &Figure, series: &[ErrorSeries], d: usize, about: &str, command: &str) -> Page {
+    let mean = |s: &ErrorSeries| {
         s.errors.iter().map(|e| e.squared_error).sum::<f64>() / (s.errors.len().max(1) * d.max(1)) as f64
     };
     let words: Vec<String> = series.iter().map(|s| format!("{}: {}", s.label, brief(mean(s)))).collect();
@@ -105,7 +106,7 @@ mod tests {
         let series = |last: f64| {
             let error = |t: usize| if t < 20 { 0.5 } else { last };
             let at = |t| ErrorAt { t, squared_error: error(t), lowest: error(t), highest: error(t) };
-            Series { key: "k".into(), label: "l".into(), errors: (1..=20).map(at).collect() }
+            ErrorSeries { key: "k".into(), label: "l".into(), errors: (1..=20).map(at).collect() }
         };
         assert_eq!(factor(fall(&series(0.0)).unwrap()), "down to rounding");
         assert_eq!(factor(fall(&series(1e-33)).unwrap()), "down to rounding");

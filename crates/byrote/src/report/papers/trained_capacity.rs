@@ -5,12 +5,12 @@
 //! (as morris2025 counts); a construction that gives every label has all of them.
 
 use super::{Agreement, Claim, Paper};
-use crate::lab::{Record, Row};
 use crate::model::Preset;
 use crate::output::{csv_field, csv_text};
 use crate::report::averages::Pairs;
 use crate::report::numbers::{brief, thousands};
 use crate::report::sweep_page::averaged;
+use crate::sweep::{Record, Row};
 use crate::{Error, Result};
 use byrote_figures::html::{Column, Exhibit, Section, Table};
 use byrote_figures::{Axis, Figure, Line, Points};

@@ -2,128 +2,17 @@
 
 mod sections;
 
-use super::incontext_figure::Series;
 use super::new_page;
 use super::numbers::{nats, references, thousands};
 use crate::bounds::families::Guarantee;
 use crate::bounds::{self, CorpusFacts};
 use crate::certify;
-use crate::corpus::Summary;
-use crate::evaluate::Evaluation;
-use crate::lab::Row;
-use crate::model::{Counting, ParameterCount};
+use crate::model::Counting;
+use crate::study::{BuiltModel, Certificate, Study, Trained};
+use crate::train::StopKind;
 use byrote_figures::html::{Page, Prose};
 
-/// The results of a study.
-#[derive(Debug)]
-pub struct Study {
-    /// A short name of the corpus.
-    pub title: String,
-    /// The counts and the floor of the whole corpus.
-    pub summary: Summary,
-    /// The part of it that models were built and trained on.
-    pub part: Part,
-    /// Models in closed form.
-    pub built: Vec<Built>,
-    /// Trained models, in order of width.
-    pub trained: Vec<Trained>,
-    /// The contexts that cost the best trained model most.
-    pub worst: Vec<WorstContext>,
-    /// Errors of transformers that learn in context, if requested.
-    pub in_context: Vec<Series>,
-    /// The command that reproduces the study.
-    pub command: String,
-    /// The settings to list on the page, with their values.
-    pub settings: Vec<(String, String)>,
-}
-
-/// The part of a corpus that was built and trained on.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Part {
-    /// Documents.
-    pub documents: u64,
-    /// Contexts.
-    pub contexts: u64,
-    /// Tokens.
-    pub d_vocab: u64,
-    /// The floor.
-    pub floor_nats: f64,
-    /// Whether it is the whole corpus.
-    pub is_all: bool,
-}
-
-/// A model in closed form.
-#[derive(Debug)]
-pub struct Built {
-    /// The paper's key.
-    pub method: &'static str,
-    /// A short description of what was built.
-    pub words: String,
-    /// The model that was built, or the reason why it was not.
-    pub outcome: Result<BuiltOutcome, String>,
-}
-
-/// The properties of a model in closed form.
-#[derive(Debug)]
-pub struct BuiltOutcome {
-    /// Parameters: all entries of all matrices (the dense count).
-    pub parameters: u64,
-    /// Both counts, if the paper counts only weights that are not zero.
-    pub counts: Option<ParameterCount>,
-    /// Contexts memorized.
-    pub memorized: u64,
-    /// The gap to the floor, if the model gives distributions.
-    pub gap_nats: Option<f64>,
-    /// Its certificate.
-    pub certificate: Certificate,
-}
-
-/// What is proven about a model.
-#[derive(Debug)]
-pub enum Certificate {
-    /// A certificate by interval arithmetic.
-    Enclosed(Box<certify::Certificate>),
-    /// The number of samples verified in exact arithmetic.
-    Exact(u64),
-}
-
-/// A trained model.
-#[derive(Debug)]
-pub struct Trained {
-    /// Its row of the results.
-    pub row: Row,
-    /// Steps and gaps.
-    pub curve: Vec<(f64, f64)>,
-    /// Its evaluation on the corpus.
-    pub evaluation: Option<Evaluation>,
-}
-
-/// A context that the model knows badly.
-#[derive(Debug, Clone, PartialEq)]
-pub struct WorstContext {
-    /// Its text.
-    pub text: String,
-    /// How often it occurs.
-    pub count: u64,
-    /// The tokens that follow it, with their counts.
-    pub next: String,
-    /// The token that the model finds most probable.
-    pub predicted: String,
-    /// The probability that the model gives it.
-    pub probability: f64,
-    /// The KL divergence of the model's distribution from the true one.
-    pub kl_nats: f64,
-}
-
 impl Study {
-    /// The smallest width whose training came within 1% of the floor.
-    pub fn threshold(&self) -> Option<&Trained> {
-        self.trained
-            .iter()
-            .filter(|t| t.row.relative_gap().is_some_and(|g| g <= 0.01))
-            .min_by_key(|t| t.row.d_mlp)
-    }
-
     /// Five lines: floor, size, closed form, training, worst context.
     pub fn verdict(&self) -> Vec<String> {
         let part = match self.part.is_all {
@@ -172,7 +61,7 @@ impl Study {
     }
 
     fn trained_line(&self, part: &str) -> String {
-        let level = if self.part.floor_nats > 0.0 { "1%" } else { "0.01 nats per prediction" };
+        let level = if self.part.floor_nats.0 > 0.0 { "1%" } else { "0.01 nats per prediction" };
         if let Some(t) = self.threshold() {
             return format!(
                 "Trained: {} neurons ({} parameters) came within {level} of the floor in {} steps{part}; the theorem asks for \
@@ -187,11 +76,11 @@ impl Study {
         let nearest =
             self.trained.iter().filter_map(|t| Some((t, gap(t)?))).min_by(|a, b| a.1.total_cmp(&b.1));
         let Some((t, gap)) = nearest else { return "Trained: no model was trained.".into() };
-        let share = match self.part.floor_nats {
+        let share = match self.part.floor_nats.0 {
             floor if floor > 0.0 && gap < floor => format!(" ({:.1}% of the floor)", 100.0 * gap / floor),
             _ => String::new(),
         };
-        let ended = match t.row.result.as_ref().filter(|r| r.stop == "steps") {
+        let ended = match t.row.result.as_ref().filter(|r| r.stop == StopKind::Steps) {
             Some(r) => format!(" after its {} steps", thousands(r.steps)),
             None => String::new(),
         };
@@ -205,7 +94,7 @@ impl Study {
 
     fn worst_line(&self) -> String {
         match self.worst.first() {
-            Some(w) if w.kl_nats > 1e-3 => format!(
+            Some(w) if w.kl_nats.0 > 1e-3 => format!(
                 "Worst remembered: after \u{201c}{}\u{201d} the text continues with {}; the model gives {} a probability of \
                  {:.0}%.",
                 w.text,
@@ -222,15 +111,15 @@ impl Study {
 
     fn built_line(&self, part: &str) -> String {
         let proven = self.built.iter().find_map(|b| {
-            let outcome = b.outcome.as_ref().ok()?;
+            let outcome = b.model()?;
             match &outcome.certificate {
                 Certificate::Enclosed(c) if c.verdict == certify::Verdict::Certified => Some((b, outcome, c)),
                 _ => None,
             }
         });
-        let exact = self.built.iter().find_map(|b| match &b.outcome {
-            Ok(BuiltOutcome { counts: Some(counts), certificate: Certificate::Exact(_), .. }) => {
-                Some((b.method, *counts))
+        let exact = self.built.iter().find_map(|b| match b.model() {
+            Some(BuiltModel { counts: Some(counts), certificate: Certificate::Exact(_), .. }) => {
+                Some((&b.method, *counts))
             }
             _ => None,
         });
@@ -254,7 +143,33 @@ impl Study {
         }
     }
 
-    /// Writes the page.
+    /// The settings of the study, with their values.
+    fn settings(&self) -> Vec<(String, String)> {
+        let mut settings = vec![
+            ("scale".to_owned(), self.spec.scale.to_string()),
+            ("seed".to_owned(), self.spec.corpus.seed.to_string()),
+            ("tokenizer".to_owned(), self.summary.tokenizer.clone()),
+            ("n_ctx".to_owned(), self.summary.n_ctx.to_string()),
+        ];
+        // What was given of the corpus beyond that, in the order of the spec.
+        if let Ok(serde_json::Value::Object(given)) = serde_json::to_value(&self.spec.corpus) {
+            for (name, value) in given {
+                let shown = settings.iter().any(|(known, _)| *known == name);
+                let text = match value {
+                    serde_json::Value::Null | serde_json::Value::Bool(false) => continue,
+                    serde_json::Value::Array(list) if list.is_empty() => continue,
+                    serde_json::Value::String(text) => text,
+                    other => other.to_string(),
+                };
+                if !shown {
+                    settings.push((name, text));
+                }
+            }
+        }
+        settings
+    }
+
+    /// The page of the study.
     pub fn page(&self) -> Page {
         let mut page = new_page(Prose::new().text("How much of ").name(self.title.as_str()).text(" can a transformer memorize?"))
             .subtitle(
@@ -274,13 +189,15 @@ impl Study {
         if !self.in_context.is_empty() {
             page = page.section(self.learning_in_context());
         }
-        page = page.command(self.command.clone());
+        if let Some(command) = &self.command {
+            page = page.command(command.clone());
+        }
         let papers: &[&str] = match self.in_context.is_empty() {
             true => &["madden2024", "dana2024", "kajitsuka2024"],
             false => &["madden2024", "dana2024", "kajitsuka2024", "sander2024"],
         };
-        for (name, value) in &self.settings {
-            page = page.setting(name.clone(), value.clone());
+        for (name, value) in self.settings() {
+            page = page.setting(name, value);
         }
         references(papers).into_iter().fold(page, Page::reference)
     }

@@ -1,6 +1,5 @@
 //! The sections of a study's page.
 
-use super::{BuiltOutcome, Certificate, Study, Trained};
 use crate::bounds::families::{Family, Guarantee};
 use crate::bounds::{self, CorpusFacts, Situation};
 use crate::certify;
@@ -10,6 +9,8 @@ use crate::output::csv_text;
 use crate::report::bounds_figure::capacity;
 use crate::report::incontext_figure::errors_against_t;
 use crate::report::numbers::{nats, sentence, thousands};
+use crate::study::{BuiltModel, Certificate, Outcome, Study, Trained};
+use crate::train::StopKind;
 use crate::units::Nats;
 use byrote_figures::html::{Cell, Column, Exhibit, KeyFigure, Prose, Section, Status, Table, Verdict};
 use byrote_figures::{Axis, Figure, Line, Points};
@@ -17,7 +18,7 @@ use byrote_figures::{Axis, Figure, Line, Points};
 impl Study {
     pub(super) fn answer(&self) -> Section {
         let certified = self.built.iter().any(|b| {
-            matches!(&b.outcome, Ok(BuiltOutcome { certificate: Certificate::Enclosed(c), .. })
+            matches!(b.model(), Some(BuiltModel { certificate: Certificate::Enclosed(c), .. })
                 if c.verdict == certify::Verdict::Certified)
         });
         let status = if certified { Status::Good } else { Status::Neutral };
@@ -118,7 +119,7 @@ impl Study {
             thousands(self.part.documents),
             thousands(self.part.contexts),
             thousands(self.part.d_vocab),
-            nats(Nats(self.part.floor_nats).at_least())
+            nats(self.part.floor_nats.at_least())
         )))
     }
 
@@ -135,18 +136,18 @@ impl Study {
         let mut table = Table::new("Models whose weights were computed without training.", columns);
         let contexts = self.part.contexts.max(1);
         for b in &self.built {
-            let name = Prose::new().strong(b.method).text(format!(", {}", b.words));
+            let name = Prose::new().strong(b.method.as_str()).text(format!(", {}", b.words));
             table = match &b.outcome {
-                Ok(o) => table.row([
+                Outcome::Built(o) => table.row([
                     Cell::from(name),
                     thousands(o.parameters).into(),
                     o.counts.map_or_else(Cell::none, |c| thousands(c.total(Counting::Nonzero) as u64).into()),
                     format!("{:.2}", o.parameters as f64 / contexts as f64).into(),
                     thousands(o.memorized).into(),
-                    o.gap_nats.map_or_else(|| "\u{2013}".into(), nats).into(),
+                    o.gap_nats.map_or_else(|| "\u{2013}".into(), |gap| nats(gap.0)).into(),
                     proof(o),
                 ]),
-                Err(why) => table.row([
+                Outcome::NotBuilt(why) => table.row([
                     Cell::from(name),
                     Cell::none(),
                     Cell::none(),
@@ -197,7 +198,7 @@ impl Study {
     }
 
     fn training_table(&self) -> Table {
-        let relative = match self.part.floor_nats > 0.0 {
+        let relative = match self.part.floor_nats.0 > 0.0 {
             true => vec![Column::right("gap / floor")],
             false => Vec::new(),
         };
@@ -220,9 +221,9 @@ impl Study {
                     let reached = row.relative_gap().is_some_and(|g| g <= 0.01);
                     let status = if reached { Status::Good } else { Status::Caution };
                     cells.push(thousands(r.steps).into());
-                    cells.push(Cell::status(status, r.stop.clone()));
+                    cells.push(Cell::status(status, r.stop.name()));
                     cells.push(nats(r.gap_nats / row.predictions.max(1) as f64).into());
-                    if self.part.floor_nats > 0.0 {
+                    if self.part.floor_nats.0 > 0.0 {
                         cells.push(format!("{:.2}%", 100.0 * row.relative_gap().unwrap_or(f64::NAN)).into());
                     }
                     cells.extend([Cell::from(nats(r.gap_nats)), thousands(r.memorized).into()]);
@@ -255,7 +256,7 @@ impl Study {
             }
         }
         let predictions = self.trained.first().map_or(1, |t| t.row.predictions.max(1));
-        match self.part.floor_nats {
+        match self.part.floor_nats.0 {
             floor if floor > 0.0 => figure.horizontal(0.01 * floor / predictions as f64, "1% of the floor"),
             _ => figure.horizontal(0.01, "0.01 nats per prediction"),
         }
@@ -265,7 +266,7 @@ impl Study {
     fn widths_figure(&self) -> Option<Figure> {
         let gap = |t: &Trained| Some((t.row.d_mlp as f64, t.row.relative_gap().filter(|g| *g > 0.0)?));
         let gaps: Vec<(f64, f64)> = self.trained.iter().filter_map(gap).collect();
-        let (y, level) = match self.part.floor_nats > 0.0 {
+        let (y, level) = match self.part.floor_nats.0 > 0.0 {
             true => ("gap / floor", "1%"),
             false => ("gap (nats per prediction)", "0.01"),
         };
@@ -280,9 +281,10 @@ impl Study {
 
     /// Says what the curves show.
     fn training_caption(&self) -> &'static str {
-        let ended =
-            |stop: &str| self.trained.iter().any(|t| t.row.result.as_ref().is_some_and(|r| r.stop == stop));
-        match (self.threshold().is_some(), ended("stalled"), ended("steps")) {
+        let ended = |stop: StopKind| {
+            self.trained.iter().any(|t| t.row.result.as_ref().is_some_and(|r| r.stop == stop))
+        };
+        match (self.threshold().is_some(), ended(StopKind::Stalled), ended(StopKind::Steps)) {
             (true, true, _) => {
                 "With too few neurons the gap stops falling above the floor; with enough neurons it falls to the floor."
             }
@@ -359,7 +361,7 @@ impl Study {
                 Prose::new().quote(w.next.clone()).into(),
                 Prose::new().quote(w.predicted.clone()).into(),
                 format!("{:.1}%", 100.0 * w.probability).into(),
-                nats(w.kl_nats).into(),
+                nats(w.kl_nats.0).into(),
             ]);
         }
         Section::new("What is remembered worst").anchor("worst").table(table)
@@ -399,7 +401,7 @@ fn floor_table(lengths: &[LengthSummary]) -> Table {
     lengths.iter().map(row).fold(table, Table::row).csv("floor-by-length.csv", csv)
 }
 
-fn proof(outcome: &BuiltOutcome) -> Cell {
+fn proof(outcome: &BuiltModel) -> Cell {
     match &outcome.certificate {
         Certificate::Enclosed(c) => match c.verdict {
             certify::Verdict::Certified => {

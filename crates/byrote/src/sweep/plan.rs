@@ -21,9 +21,9 @@
 //! [`TrainSpec`]; `docs/plans.md` lists them.
 //!
 //! ```
-//! let plan = byrote::lab::Plan::parse("seeds = [0, 1]\n[model]\nd_mlp = [16, 64]", "widths")?;
+//! let plan = byrote::sweep::Plan::parse("seeds = [0, 1]\n[model]\nd_mlp = [16, 64]", "widths")?;
 //! assert_eq!(plan.jobs.len(), 4);
-//! let error = byrote::lab::Plan::parse("[corpus]\nn_ctxx = 3", "x").unwrap_err();
+//! let error = byrote::sweep::Plan::parse("[corpus]\nn_ctxx = 3", "x").unwrap_err();
 //! assert_eq!(error.to_string(), "plan, line 2: unknown key `n_ctxx` in [corpus]; did you mean `n_ctx`?");
 //! # Ok::<(), byrote::Error>(())
 //! ```

@@ -37,7 +37,9 @@ impl Record {
     pub fn load(directory: &Path) -> Result<Self> {
         let Some(manifest) = Manifest::load(directory)? else {
             let message = match directory.join("training").join("manifest.toml").exists() {
-                true => "is a study; its run directory is the folder training in it",
+                true => {
+                    "is an unfinished study: run `byrote study` again to finish it; its training runs are in the folder training"
+                }
                 false => "is not a run directory: it has no manifest.toml",
             };
             return Err(Error::format(directory, message));

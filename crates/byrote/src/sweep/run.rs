@@ -1,19 +1,18 @@
-//! Works off the jobs of a plan.
+//! Runs the jobs of a plan.
 //!
-//! Small jobs run side by side, a thread each; large ones one after the other, with all threads. Training gives the same
-//! bits either way. A job that fails is a row with its error; the others go on.
+//! Small jobs run side by side, one thread each; large ones run one after the other, with all threads. Training gives the
+//! same bits either way. A job that fails is a row with its error; the others continue.
 
 use super::corpora::Corpora;
 use super::directory::Directory;
 use super::job::Job;
 use super::plan::Plan;
 use super::row::{Row, RowResult, Status};
-use crate::evaluate::evaluate;
+use crate::evaluate::{TOLERANCE, evaluate};
 use crate::model::{Model, ModelFile};
 use crate::observe::{Detail, Observer, Progress, Stage};
 use crate::output::OutputFile;
 use crate::train::{Checkpoint, Saver, Stop, Trainer};
-use crate::units::Nats;
 use crate::{Error, Result};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -22,8 +21,8 @@ use std::time::Instant;
 
 /// Operations of a step above which a job gets all threads.
 const LARGE: f64 = 3e8;
-/// Contexts whose distribution is off by at most this are memorized as distributions.
-const TOLERANCE: Nats = Nats(1e-3);
+/// The contexts with the largest part of the gap that a row keeps.
+const WORST: usize = 10;
 
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +39,7 @@ pub struct Outcome {
 
 /// How to run.
 #[derive(Debug, Clone, Copy)]
-pub struct Manner {
+pub struct RunOptions {
     /// Seconds between checkpoints of a job.
     pub checkpoint_every: f64,
     /// The first job that fails ends the run.
@@ -49,7 +48,7 @@ pub struct Manner {
     pub keep_models: bool,
 }
 
-impl Default for Manner {
+impl Default for RunOptions {
     fn default() -> Self {
         Self { checkpoint_every: 30.0, fail_fast: false, keep_models: false }
     }
@@ -60,7 +59,7 @@ pub fn run(
     plan: &Plan,
     corpora: &Corpora,
     directory: &mut Directory,
-    manner: Manner,
+    options: RunOptions,
     observer: &dyn Observer,
 ) -> Result<Outcome> {
     let open: Vec<usize> = (0..plan.jobs.len()).filter(|&i| !directory.is_done(i)).collect();
@@ -93,13 +92,13 @@ pub fn run(
         };
         let started = Instant::now();
         let watching = JobObserver { outer: observer, job: i, done: &done, total };
-        let found = work(&plan.jobs[i], corpora, &files, manner, &watching);
+        let found = work(&plan.jobs[i], corpora, &files, options, &watching);
         let row = match found {
             Ok(Some(row)) => row,
             // Interrupted: its checkpoint stays.
             Ok(None) => return Ok(()),
             Err(error) => {
-                broken.fetch_or(manner.fail_fast, Ordering::Relaxed);
+                broken.fetch_or(options.fail_fast, Ordering::Relaxed);
                 let dataset = corpora.of(&plan.jobs[i])?;
                 let config = plan.jobs[i].model.resolve(dataset.d_vocab(), dataset.n_ctx()).ok();
                 Row {
@@ -167,7 +166,7 @@ fn work(
     job: &Job,
     corpora: &Corpora,
     files: &Files,
-    manner: Manner,
+    options: RunOptions,
     observer: &dyn Observer,
 ) -> Result<Option<Row>> {
     let dataset = corpora.of(job)?;
@@ -181,7 +180,7 @@ fn work(
         Some(trainer) => trainer,
         None => Trainer::new(&model, dataset, settings, limits)?,
     };
-    let mut saver = Saver::new(&files.checkpoint, manner.checkpoint_every);
+    let mut saver = Saver::new(&files.checkpoint, options.checkpoint_every);
     let stop = trainer.run_with(observer, |trainer| saver.look(trainer, observer))?;
     if stop == Stop::Interrupted {
         trainer.checkpoint().save(&files.checkpoint)?;
@@ -194,12 +193,12 @@ fn work(
         tokenizer: dataset.tokenizer().to_owned(),
         vocabulary: dataset.vocabulary().as_ref().clone(),
     };
-    if manner.keep_models {
+    if options.keep_models {
         file.save(&files.model)?;
     }
-    let found = evaluate(&file.model, dataset, TOLERANCE, 0)?;
+    let found = evaluate(&file.model, dataset, TOLERANCE, WORST)?;
     let progress = trainer.progress();
-    let result = RowResult::new(&found, progress.step, progress.evaluations, stop.name());
+    let result = RowResult::new(&found, progress.step, progress.evaluations, stop.kind());
     let row = Row::new(job, &files.id, dataset, Some(&config));
     Ok(Some(Row { status: Status::Done, result: Some(result), ..row }))
 }

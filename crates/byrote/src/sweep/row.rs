@@ -4,9 +4,10 @@
 
 use super::job::Job;
 use crate::dataset::Dataset;
-use crate::evaluate::Evaluation;
+use crate::evaluate::{Evaluation, Worst};
 use crate::model::Config;
 use crate::output::{csv_field, csv_text};
+use crate::train::StopKind;
 use serde::{Deserialize, Serialize};
 
 /// How a job ended.
@@ -63,7 +64,7 @@ pub struct RowResult {
     /// Evaluations of the loss.
     pub evaluations: u64,
     /// Why it ended.
-    pub stop: String,
+    pub stop: StopKind,
     /// The loss.
     pub loss_nats: f64,
     /// The loss less the floor.
@@ -76,6 +77,9 @@ pub struct RowResult {
     pub accuracy: f64,
     /// The largest KL.
     pub max_kl_nats: f64,
+    /// The contexts with the largest part of the gap, the worst first.
+    #[serde(default)]
+    pub worst: Vec<Worst>,
 }
 
 impl Row {
@@ -115,17 +119,18 @@ impl Row {
 
 impl RowResult {
     /// From an evaluation and how the training ended.
-    pub fn new(found: &Evaluation, steps: u64, evaluations: u64, stop: &str) -> Self {
+    pub fn new(found: &Evaluation, steps: u64, evaluations: u64, stop: StopKind) -> Self {
         Self {
             steps,
             evaluations,
-            stop: stop.to_owned(),
+            stop,
             loss_nats: found.loss_nats.0,
             gap_nats: found.gap_nats.0,
             memorized: found.memorized,
             memorized_distribution: found.memorized_distribution,
             accuracy: found.accuracy,
             max_kl_nats: found.max_kl_nats.0,
+            worst: found.worst.clone(),
         }
     }
 }
@@ -220,7 +225,7 @@ impl Row {
             Some(r) => vec![
                 r.steps.to_string(),
                 r.evaluations.to_string(),
-                r.stop.clone(),
+                r.stop.to_string(),
                 r.loss_nats.to_string(),
                 r.gap_nats.to_string(),
                 self.relative_gap().unwrap_or(f64::NAN).to_string(),

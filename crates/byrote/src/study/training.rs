@@ -1,0 +1,138 @@
+//! The training runs of a study: one per width, as a sweep in the folder `training`.
+
+use super::{Part, StudySpec, note, set_aside};
+use crate::corpus::CorpusSpec;
+use crate::dataset::Dataset;
+use crate::evaluate::Worst;
+use crate::model::ModelSpec;
+use crate::observe::Observer;
+use crate::output::OutputFile;
+use crate::sweep::{self, Corpora, Directory, Job, Plan, Record, Row, RunOptions};
+use crate::train::TrainSpec;
+use crate::units::Nats;
+use crate::{Error, Result};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The name of the plans of studies.
+const NAME: &str = "study";
+/// The folder of the training runs.
+pub(super) const FOLDER: &str = "training";
+
+/// A trained model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Trained {
+    /// Its row of the results.
+    pub row: Row,
+    /// Its file, relative to the directory of the study; none if training failed.
+    pub file: Option<PathBuf>,
+    /// Steps and gaps in nats.
+    pub curve: Vec<(f64, f64)>,
+}
+
+/// A context that the model knows badly.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WorstContext {
+    /// Its text.
+    pub text: String,
+    /// How often it occurs.
+    pub count: u64,
+    /// The tokens that follow it, with their counts, the most frequent first.
+    pub next: String,
+    /// The token that the model finds most probable.
+    pub predicted: String,
+    /// The probability that the model gives it.
+    pub probability: f64,
+    /// The KL divergence of the model's distribution from the true one.
+    pub kl_nats: Nats,
+}
+
+/// Trains every width that the directory does not hold already; returns the models and the worst contexts of the best one.
+pub(super) fn run(
+    spec: &StudySpec,
+    corpus: &CorpusSpec,
+    part: &Part,
+    dataset: Arc<Dataset>,
+    directory: &Path,
+    command: Option<&str>,
+    observer: &dyn Observer,
+) -> Result<(Vec<Trained>, Vec<WorstContext>)> {
+    let plan = plan(spec, corpus, part, command);
+    let n = plan.jobs.len();
+    note(observer, &format!("training {n} width{}", if n == 1 { "" } else { "s" }));
+    let corpora = Corpora::one(&plan.jobs[0].corpus, dataset.clone());
+    let folder = directory.join(FOLDER);
+    let mut run_directory = match Directory::open(&folder, &plan, &corpora) {
+        // The training runs of another study are of no use here, but they may be of use to its owner.
+        Err(Error::OtherRun { name, .. }) if name == NAME => {
+            set_aside(directory, observer)?;
+            Directory::open(&folder, &plan, &corpora)?
+        }
+        other => other?,
+    };
+    let options = RunOptions { keep_models: true, ..RunOptions::default() };
+    let outcome = sweep::run(&plan, &corpora, &mut run_directory, options, observer)?;
+    if outcome.interrupted {
+        return Err(Error::Interrupted);
+    }
+    let trained = collect(&plan, directory)?;
+    let best =
+        trained.iter().filter_map(|t| t.row.result.as_ref()).min_by(|a, b| a.gap_nats.total_cmp(&b.gap_nats));
+    let worst = best.map_or_else(Vec::new, |r| r.worst.iter().map(|w| described(w, &dataset)).collect());
+    Ok((trained, worst))
+}
+
+/// One job per width; the corpus is the part that was read.
+fn plan(spec: &StudySpec, corpus: &CorpusSpec, part: &Part, command: Option<&str>) -> Plan {
+    let limits = spec.scale.limits();
+    let corpus = match part.is_all || !corpus.merge.is_empty() {
+        true => corpus.clone(),
+        false => corpus.first_documents(part.documents),
+    };
+    let seed = corpus.seed;
+    let jobs = limits
+        .widths
+        .iter()
+        // Twice as many neurons as contexts show nothing new.
+        .filter(|&&m| m < 2 * part.contexts || m == limits.widths[0])
+        .map(|&m| Job {
+            corpus: corpus.clone(),
+            model: ModelSpec::default().d_mlp(m),
+            training: TrainSpec::default().steps(limits.steps),
+            seed,
+        })
+        .collect();
+    Plan { name: NAME.into(), jobs, seed_corpora: false, command: command.map(str::to_owned) }
+}
+
+/// Rows, curves and models of what was trained, the models under readable names as well.
+fn collect(plan: &Plan, directory: &Path) -> Result<Vec<Trained>> {
+    let folder = directory.join(FOLDER);
+    let mut record = Record::load(&folder)?;
+    let rows = std::mem::take(&mut record.rows);
+    let mut all = Vec::new();
+    for row in rows.into_iter().filter(|r| plan.jobs.contains(&r.settings)) {
+        let curve = record.curves.remove(&row.job).unwrap_or_default();
+        let model = folder.join("models").join(format!("{}.safetensors", row.job));
+        let file = PathBuf::from("models").join(format!("trained-{}.safetensors", row.d_mlp));
+        let copied = model.exists() && {
+            let bytes = std::fs::read(&model).map_err(|e| Error::io(&model, "read", e))?;
+            OutputFile::write(&directory.join(&file), &bytes)?;
+            true
+        };
+        all.push(Trained { row, file: copied.then_some(file), curve });
+    }
+    Ok(all)
+}
+
+fn described(w: &Worst, dataset: &Dataset) -> WorstContext {
+    WorstContext {
+        text: dataset.text_of(w.context),
+        count: w.count,
+        next: dataset.next_text_of(w.context, 4),
+        predicted: dataset.vocabulary().text(w.predicted),
+        probability: w.probability,
+        kl_nats: w.kl_nats,
+    }
+}
