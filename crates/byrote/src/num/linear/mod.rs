@@ -18,6 +18,7 @@ use faer::diag::Diag;
 use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::lu::partial_pivoting::{factor, solve};
 use faer::linalg::svd::{self, ComputeSvdVectors};
+use faer::linalg::triangular_solve::solve_unit_lower_triangular_in_place;
 use faer::perm::PermRef;
 
 /// Calls faer and then clears the upper halves of the vector registers of every thread that may have worked for it.
@@ -81,6 +82,55 @@ pub fn norm_1(a: MatRef<'_, f64>) -> f64 {
     (0..a.ncols()).map(|j| (0..a.nrows()).map(|i| a[(i, j)].abs()).sum()).fold(0.0, f64::max)
 }
 
+/// The width of a panel: as wide as keeps the work between two questions to the observer at a fraction of a second. Depends on
+/// the size alone, so that results do not depend on the threads.
+fn panel_width(n: usize) -> usize {
+    const OPERATIONS: usize = 20_000_000_000;
+    if n <= 1024 { n.max(1) } else { (OPERATIONS / (2 * n * n)).clamp(64, 512) }
+}
+
+/// Factors a panel in place with partial pivoting; returns the row that each row came from.
+fn factor_panel(mut panel: MatMut<'_, f64>) -> Vec<usize> {
+    let (m, k) = (panel.nrows(), panel.ncols());
+    let (mut forward, mut inverse) = (vec![0usize; m], vec![0usize; m]);
+    quietly(|par| {
+        let scratch = factor::lu_in_place_scratch::<usize, f64>(m, k, par, Default::default());
+        let mut memory = MemBuffer::new(scratch);
+        let stack = MemStack::new(&mut memory);
+        factor::lu_in_place(panel.as_mut(), &mut forward, &mut inverse, par, stack, Default::default());
+    });
+    forward
+}
+
+/// Replaces value i by value `from[i]`.
+fn permute<T: Copy>(values: &mut [T], from: &[usize]) {
+    let moved: Vec<(usize, T)> =
+        from.iter().enumerate().filter(|&(i, &j)| i != j).map(|(i, &j)| (i, values[j])).collect();
+    moved.into_iter().for_each(|(i, value)| values[i] = value);
+}
+
+/// Replaces row i by row `from[i]`.
+fn permute_rows(mut a: MatMut<'_, f64>, from: &[usize]) {
+    let moved: Vec<(usize, usize)> = from.iter().copied().enumerate().filter(|&(i, j)| i != j).collect();
+    let mut held = vec![0.0; moved.len()];
+    for column in 0..a.ncols() {
+        let mut column = a.as_mut().col_mut(column);
+        held.iter_mut().zip(&moved).for_each(|(h, &(_, j))| *h = column[j]);
+        held.iter().zip(&moved).for_each(|(&h, &(i, _))| column[i] = h);
+    }
+}
+
+/// After the first `k` columns of A are factored: solves L11 U12 = A12 in place of A12, then subtracts L21 U12 from A22.
+fn eliminate(a: MatMut<'_, f64>, k: usize) {
+    let (left, right) = a.split_at_col_mut(k);
+    let (l11, l21) = left.as_ref().split_at_row(k);
+    let (mut u12, mut a22) = right.split_at_row_mut(k);
+    quietly(|par| {
+        solve_unit_lower_triangular_in_place(l11, u12.as_mut(), par);
+        faer::linalg::matmul::matmul(a22.as_mut(), faer::Accum::Add, l21, u12.as_ref(), -1.0, par);
+    });
+}
+
 /// The factorization P A = L U with partial pivoting.
 #[derive(Debug, Clone)]
 pub struct Lu {
@@ -92,28 +142,34 @@ pub struct Lu {
 }
 
 impl Lu {
-    /// Factors a square matrix in place.
+    /// Factors a square matrix in place, one panel of columns at a time; the observer is asked between panels.
     ///
     /// # Panics
     /// When it is not square.
-    pub fn of(mut a: Mat<f64>, observer: &dyn Observer) -> Result<Self> {
-        observer.report(Stage::Solving, 0, None)?;
+    pub fn of(a: Mat<f64>, observer: &dyn Observer) -> Result<Self> {
+        let n = a.nrows();
+        Self::by_panels(a, panel_width(n), observer)
+    }
+
+    fn by_panels(mut a: Mat<f64>, width: usize, observer: &dyn Observer) -> Result<Self> {
         let n = a.nrows();
         assert!(n == a.ncols(), "an LU factorization of {n} x {}", a.ncols());
         let norm = norm_1(a.as_ref());
-        let (mut forward, mut inverse) = (vec![0usize; n], vec![0usize; n]);
-        quietly(|par| {
-            let scratch = factor::lu_in_place_scratch::<usize, f64>(n, n, par, Default::default());
-            let mut memory = MemBuffer::new(scratch);
-            factor::lu_in_place(
-                a.as_mut(),
-                &mut forward,
-                &mut inverse,
-                par,
-                MemStack::new(&mut memory),
-                Default::default(),
-            );
-        });
+        let mut forward: Vec<usize> = (0..n).collect();
+        for first in (0..n).step_by(width) {
+            observer.report(Stage::Solving, first as u64, Some(n as u64))?;
+            let last = (first + width).min(n);
+            let rows = factor_panel(a.as_mut().get_mut(first.., first..last));
+            permute_rows(a.as_mut().get_mut(first.., ..first), &rows);
+            permute_rows(a.as_mut().get_mut(first.., last..), &rows);
+            permute(&mut forward[first..], &rows);
+            if last < n {
+                eliminate(a.as_mut().get_mut(first.., first..), last - first);
+            }
+        }
+        observer.report(Stage::Solving, n as u64, Some(n as u64))?;
+        let mut inverse = vec![0; n];
+        forward.iter().enumerate().for_each(|(i, &from)| inverse[from] = i);
         Ok(Self { factors: a, forward, inverse, norm })
     }
 
@@ -234,7 +290,7 @@ impl Svd {
 pub(super) mod tests {
     use super::*;
     use crate::num::Stream;
-    use crate::observe::Silent;
+    use crate::observe::{Impatient, Silent};
 
     pub(super) fn random(rows: usize, columns: usize, index: u64) -> Mat<f64> {
         let mut stream = Stream::new(7, "linear", index);
@@ -262,6 +318,25 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn panels_give_the_factors_of_the_whole() {
+        for (n, width) in [(50, 7), (64, 64), (65, 64), (130, 16), (200, 1)] {
+            let a = random(n, n, n as u64);
+            let whole = Lu::by_panels(a.clone(), n, &Silent).unwrap();
+            let lu = Lu::by_panels(a.clone(), width, &Silent).unwrap();
+            assert_eq!(lu.forward, whole.forward, "{n} by {width}");
+            let mut difference = lu.factors.clone();
+            difference -= &whole.factors;
+            assert!(largest(difference.as_ref()) < 1e-11, "{n} by {width}");
+        }
+    }
+
+    #[test]
+    fn a_factorization_stops_between_panels() {
+        let stopped = Lu::by_panels(random(60, 60, 1), 10, &Impatient::new(3));
+        assert!(matches!(stopped, Err(crate::Error::Interrupted)));
+    }
+
+    #[test]
     fn the_estimated_condition_number_matches_the_inverse() {
         let n = 40;
         let a = random(n, n, 3);
@@ -280,7 +355,7 @@ pub(super) mod tests {
         let n = 700;
         let a = random(n, n, 5);
         let work = || {
-            let lu = Lu::of(a.clone(), &Silent).unwrap();
+            let lu = Lu::by_panels(a.clone(), 256, &Silent).unwrap();
             let mut x = random(n, 300, 6);
             lu.solve(&mut x);
             let svd = Svd::of(a.as_ref().get(..60, ..90)).unwrap();
