@@ -159,10 +159,11 @@ fn tree(tokens: &[Token], mut i: usize, mut base: Vec<String>, found: &mut Vec<V
             Some(Token::Mark('{')) => {
                 i += 1;
                 while i < tokens.len() && tokens[i] != Token::Mark('}') {
-                    i = match tokens[i] {
-                        Token::Mark(',') => i + 1,
-                        _ => tree(tokens, i, base.clone(), found),
-                    };
+                    if tokens[i] == Token::Mark(',') {
+                        i += 1;
+                        continue;
+                    }
+                    i = tree(tokens, i, base.clone(), found);
                     // `as name`
                     while !matches!(tokens.get(i), None | Some(Token::Mark(',' | '}'))) {
                         i += 1;
