@@ -89,7 +89,7 @@ fn document_rules_cut_as_they_say() {
     assert_eq!(read(&path, &with("file")).unwrap().documents, 1);
     assert_eq!(read(&path, &with("separator:|")).unwrap().documents, 3);
     assert_eq!(read(&path, &with("separator:|c")).unwrap().documents, 3);
-    assert!(matches!(read(&path, &with("chunk:3")), Err(Error::Setting { name: "--documents", .. })));
+    assert!(matches!(read(&path, &with("chunk:3")), Err(Error::Setting { name: "documents", .. })));
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn arrays_of_ids_are_read_and_wrong_ones_refused() {
     assert_eq!((rows.documents, rows.contexts, rows.d_vocab), (2, 3, 3));
     let flat = case.file("flat.npy", npy("<u2", false, "(8,)", &ids));
     assert!(
-        read(&flat, &options()).unwrap_err().to_string().contains("--separator-id ID or --documents chunk:L")
+        read(&flat, &options()).unwrap_err().to_string().contains("`separator_id` or `documents = chunk:L`")
     );
     let chunk = Options { documents: Some(DocumentRule::Chunk(4)), ..options() };
     assert_eq!(figures(&read(&flat, &chunk).unwrap()), figures(&rows));

@@ -383,11 +383,11 @@ fn the_same_seed_gives_the_same_bits_for_any_number_of_threads() {
 fn what_cannot_be_is_refused() {
     let problem = associations(10, 2, 20, 1);
     let wrong = |settings: Settings| build(&problem, &settings, &Silent).unwrap_err().to_string();
-    assert!(wrong(Settings { kappa: f64::NAN, ..Settings::default() }).starts_with("--kappa"));
-    assert!(wrong(Settings { d_model: Some(0), ..Settings::default() }).starts_with("--d-model"));
-    assert!(wrong(Settings { n_heads: Some(0), ..Settings::default() }).starts_with("--n-heads"));
-    assert!(wrong(Settings { gap: Nats(0.0), ..Settings::default() }).starts_with("--gap"));
-    assert!(wrong(Settings { epsilon: Some(1.5), ..Settings::default() }).starts_with("--epsilon"));
+    assert!(wrong(Settings { kappa: f64::NAN, ..Settings::default() }).starts_with("kappa"));
+    assert!(wrong(Settings { d_model: Some(0), ..Settings::default() }).starts_with("d_model"));
+    assert!(wrong(Settings { n_heads: Some(0), ..Settings::default() }).starts_with("n_heads"));
+    assert!(wrong(Settings { gap: Nats(0.0), ..Settings::default() }).starts_with("gap"));
+    assert!(wrong(Settings { epsilon: Some(1.5), ..Settings::default() }).starts_with("epsilon"));
     let ignored = Settings { epsilon: Some(0.1), method: Some(Method::Exact), ..Settings::default() };
     assert!(wrong(ignored).contains("`method = truncate`"));
     assert!(wrong(Settings { tolerance: f64::NAN, ..Settings::default() }).starts_with("logit_tolerance"));
