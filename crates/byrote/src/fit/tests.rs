@@ -241,7 +241,9 @@ fn laws_that_look_alike_are_not_told_apart() {
 #[test]
 fn pure_noise_supports_no_law() {
     let x: Vec<f64> = (1..=12).map(f64::from).collect();
-    for index in 0..40 {
+    let huge = std::env::var_os("BYROTE_TEST_HUGE").is_some_and(|value| value == "1");
+    let trials = if huge { 40 } else { 15 };
+    for index in 0..trials {
         let points = noisy(Law::Constant, &[3.0], &x, 1 + index % 3, 1.0, 100 + index);
         let settings =
             CompareSettings { bootstrap: Bootstrap { replicates: 100, ..Bootstrap::default() }, ..quick() };
