@@ -263,7 +263,7 @@ fn three_points_or_three_sizes_support_no_law() {
     assert_eq!(found.verdict, too_few);
     assert_eq!(found.sentence, "no law is supported by these points: 30 points at too few sizes");
     let row = found.row(Law::Quadratic).unwrap();
-    assert!(row.delta.is_none() && row.doubts[0].sentence().contains("it takes 6 points and 5 sizes"));
+    assert!(row.delta.is_none() && row.doubts[0].sentence().contains("6 points and 5 sizes are needed"));
     let one = Points::of_lists(&[1.0], &[1.0]).unwrap();
     assert_eq!(supported(&one, &Law::ALL), too_few);
 }
