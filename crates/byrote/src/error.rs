@@ -1,45 +1,45 @@
-//! The one error type of the library.
+//! The error type of the library.
 //!
-//! Every variant carries what a caller needs to act: where (path, line, byte offset), what was found, what was
-//! expected. A *negative result* (a bound that does not apply, a corpus without contexts) is a value, not an error.
+//! Every variant carries what a caller needs to act: the location (path, line, byte offset), what was found and what
+//! was expected. A *negative result* (a bound that does not apply, a corpus without contexts) is a value, not an error.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What the library returns.
+/// The result type of the library.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Everything that can go wrong with an input, a setting or the machine.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The operating system refused: missing file, directory, permission, full disk.
+    /// The operating system reported an error, such as a missing file, a missing permission or a full disk.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
         /// The file concerned.
         path: PathBuf,
         /// A verb for the message: "read", "write", "create".
         action: &'static str,
-        /// The system's own words.
+        /// The error from the operating system.
         #[source]
         source: io::Error,
     },
-    /// Another process is at work in a run directory.
-    #[error("{}: another process is at work here: {holder}", path.display())]
+    /// Another process is using a run directory.
+    #[error("{}: another process is using this directory: {holder}", path.display())]
     Busy {
         /// The directory.
         path: PathBuf,
-        /// Who holds it.
+        /// The process that holds it.
         holder: String,
     },
-    /// A run directory holds another run.
-    #[error("{}: holds another run ({name}, {jobs} jobs; a plan, a corpus or the program's version differs); take another directory", path.display())]
+    /// A run directory belongs to a different run.
+    #[error("{}: belongs to a different run ({name}, {jobs} jobs; the plan, a corpus or the program's version differs); choose another directory", path.display())]
     OtherRun {
         /// The directory.
         path: PathBuf,
         /// The name of its plan.
         name: String,
-        /// Its jobs.
+        /// Its number of jobs.
         jobs: usize,
     },
     /// Text that is not UTF-8.
@@ -55,12 +55,12 @@ pub enum Error {
         /// The byte offset, from 0, in the (decompressed) file; in a Parquet file, in the record.
         offset: u64,
     },
-    /// A file whose content is not what its name or the options say.
+    /// A file whose content contradicts its name or the options.
     #[error("{}{}: {message}", path.display(), line.map(|l| format!(", line {l}")).unwrap_or_default())]
     Format {
         /// The file concerned.
         path: PathBuf,
-        /// The line or record, from 1, where there is one.
+        /// The line or record, from 1, if one is known.
         line: Option<u64>,
         /// What was found, what was expected, what to do.
         message: String,
@@ -68,18 +68,18 @@ pub enum Error {
     /// A setting outside its range, or settings that contradict each other.
     #[error("{name}: {message}")]
     Setting {
-        /// The field's name, such as `n_ctx`; every front end spells it its own way.
+        /// The field's name, such as `n_ctx`; each front end spells it in its own way.
         name: &'static str,
-        /// What is wrong and what is allowed. Other settings stand in backticks: `` `batch` ``, `` `tokenizer = char` ``.
+        /// What is wrong and what is allowed. Other settings are in backticks: `` `batch` ``, `` `tokenizer = char` ``.
         message: String,
     },
-    /// Nothing to count.
+    /// There is nothing to count.
     #[error("no documents: {message}")]
     EmptyCorpus {
         /// How many documents were read and why none was kept.
         message: String,
     },
-    /// Two shard summaries made with different settings.
+    /// Two shard summaries were made with different settings.
     #[error("{} and {} cannot be merged: {message}", left.display(), right.display())]
     Incompatible {
         /// The first summary.
@@ -89,30 +89,30 @@ pub enum Error {
         /// The setting that differs, with both values.
         message: String,
     },
-    /// A builder that cannot write down what was asked for.
+    /// A builder cannot construct the requested model.
     #[error("{builder}: {refusal}")]
     Refused {
         /// The paper's key.
         builder: &'static str,
-        /// Why.
+        /// The reason.
         refusal: Refusal,
     },
-    /// A sequence of vectors that a method cannot work on.
+    /// A sequence of vectors that a method cannot process.
     #[error("sequence{}: {message}", t.map(|t| format!(", t = {t}")).unwrap_or_default())]
     Sequence {
-        /// The step concerned, from 1, where there is one.
+        /// The step concerned, from 1, if one is known.
         t: Option<usize>,
         /// What was found, what is needed, what to do.
         message: String,
     },
-    /// A step size with which layers of descent lose their digits or diverge.
+    /// A step size for which layers of gradient descent lose precision or diverge.
     #[error("eta: {eta} {why}; the largest safe step here is {largest:.6}")]
     UnstableStep {
-        /// The step size asked for.
+        /// The requested step size.
         eta: f64,
-        /// The largest that is safe.
+        /// The largest safe step size.
         largest: f64,
-        /// What it would do.
+        /// What the requested step size would do.
         why: String,
     },
     /// A figure or a page that cannot be drawn.
@@ -123,119 +123,119 @@ pub enum Error {
     Interrupted,
 }
 
-/// Why a builder refuses: the hypothesis of its theorem that fails, or what the arithmetic cannot carry.
+/// Why a builder refuses: a hypothesis of its theorem does not hold, or the arithmetic is not precise enough.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
     /// Fewer neurons than contexts.
-    #[error("{neurons} neurons for {contexts} contexts; the construction takes one a context")]
+    #[error("{neurons} neurons for {contexts} contexts; the construction needs one per context")]
     TooFewNeurons {
-        /// Neurons asked for.
+        /// The requested number of neurons.
         neurons: u64,
-        /// Contexts to store.
+        /// The number of contexts to store.
         contexts: u64,
     },
-    /// A context twice.
+    /// A context occurs twice.
     #[error("the contexts {first} and {second} are the same")]
     DuplicateContext {
-        /// A context, by its place in the problem.
+        /// The index of a context in the dataset.
         first: usize,
-        /// Another one.
+        /// The index of the other one.
         second: usize,
     },
-    /// The mixer takes two contexts to points that cannot be told apart.
+    /// The mixer maps two contexts to points that cannot be distinguished.
     #[error(
-        "the mixer takes the contexts {first} and {second} to the same point, or nearly (a gap of {relative_gap:.1e} of \
-         the range); give positions, another seed or more dimensions"
+        "the mixer maps contexts {first} and {second} to (almost) the same point (a gap of {relative_gap:.1e} of the \
+         range); use positions, another seed or more dimensions"
     )]
     Collision {
-        /// A context, by its place in the problem.
+        /// The index of a context in the dataset.
         first: usize,
-        /// Another one.
+        /// The index of the other one.
         second: usize,
-        /// Their distance by the range of all contexts.
+        /// Their distance divided by the range of all contexts.
         relative_gap: f64,
     },
-    /// More contexts than the heads and the skip connection can tell apart.
+    /// More contexts than the heads and the skip connection can distinguish.
     #[error(
-        "{contexts} contexts, at most {capacity} are stored exactly: n_heads min(d_head, d_model) and what {last_tokens} \
-         distinct last tokens add; take more heads, or `method = refit`"
+        "{contexts} contexts, but at most {capacity} can be stored exactly: n_heads min(d_head, d_model) plus what \
+         {last_tokens} distinct last tokens add; use more heads or `method = refit`"
     )]
     CapacityExceeded {
-        /// Contexts to store.
+        /// The number of contexts to store.
         contexts: usize,
-        /// The most that can be.
+        /// The largest number that can be stored.
         capacity: usize,
-        /// Distinct last tokens of the contexts.
+        /// The number of distinct last tokens of the contexts.
         last_tokens: usize,
     },
-    /// Contexts of one token, which no head can tell apart.
+    /// Contexts of one token, which no head can distinguish.
     #[error(
-        "{contexts} contexts of one token, which every head returns as it is: at most d_model = {d_model} of them are stored \
-         exactly; take `d_model = {contexts}`, `contexts = full`, or `method = refit`"
+        "{contexts} contexts of one token, which every head returns unchanged: at most d_model = {d_model} of them can be \
+         stored exactly; use `d_model = {contexts}`, `contexts = full` or `method = refit`"
     )]
     OneTokenContexts {
-        /// Contexts of one token.
+        /// The number of contexts of one token.
         contexts: usize,
-        /// The width of the stream.
+        /// The width of the residual stream.
         d_model: u64,
     },
-    /// Features that depend on each other, whatever the draw.
+    /// The features are linearly dependent for every draw.
     #[error(
-        "the features of {contexts} contexts have rank {rank}, though {capacity} dimensions are there: the contexts are too \
-         much alike; take more heads, or `method = refit`"
+        "the features of {contexts} contexts have rank {rank} in {capacity} dimensions: the contexts are too similar; \
+         use more heads or `method = refit`"
     )]
     RankDeficient {
-        /// The rank that was found.
+        /// The rank of the features.
         rank: usize,
-        /// Contexts to store.
+        /// The number of contexts to store.
         contexts: usize,
-        /// The most that contexts in general position could have.
+        /// The largest rank that contexts in general position could have.
         capacity: usize,
     },
-    /// The map from the stream to the output cannot take what the heads give.
+    /// The map from the residual stream to the output cannot represent the output of the heads.
     #[error(
-        "the skip connection cannot be absorbed: {lost:.1e} of what the heads give is lost; another seed may help"
+        "the skip connection cannot be absorbed: {lost:.1e} of the heads' output is lost; another seed may help"
     )]
     SkipSingular {
-        /// The share that is lost.
+        /// The fraction that is lost.
         lost: f64,
     },
-    /// No draw came close enough.
+    /// No draw was accurate enough.
     #[error("the largest error of a logit is {error:.1e}, above {tolerance:.0e}; {advice}")]
     Residual {
         /// The largest error of the best draw.
         error: f64,
-        /// What was asked for.
+        /// The requested tolerance.
         tolerance: f64,
         /// What may help.
         advice: &'static str,
     },
-    /// The numbers do not carry the construction.
+    /// The arithmetic is not precise enough for the construction.
     #[error(
         "{contexts} contexts at {bits} bits: the largest error of a logit is {error:.1e}, above {tolerance:.0e}; the \
-         condition number is about 2^{log2_condition:.0}, {advice}"
+         condition number is about 2^{log2_condition:.0}; {advice}"
     )]
     PrecisionExhausted {
-        /// Contexts to store.
+        /// The number of contexts to store.
         contexts: usize,
-        /// Bits of the arithmetic.
+        /// The bits of the arithmetic.
         bits: usize,
         /// log2 of the condition number of the features.
         log2_condition: f64,
         /// The largest error of a logit.
         error: f64,
-        /// What was asked for.
+        /// The requested tolerance.
         tolerance: f64,
         /// What may help.
         advice: &'static str,
     },
-    /// The matrices do not fit into memory.
-    #[error("takes {} of memory, {} is allowed; {advice}", crate::units::bytes(*needed), crate::units::bytes(*available))]
+    /// The matrices do not fit in memory.
+    #[error("needs {} of memory, but only {} is allowed; {advice}", crate::units::bytes(*needed), crate::units::bytes(*available))]
     Memory {
-        /// Bytes.
+        /// The bytes needed.
         needed: u64,
-        /// Bytes.
+        /// The bytes allowed.
         available: u64,
         /// What may help.
         advice: &'static str,
@@ -248,22 +248,22 @@ impl Error {
         Error::Io { path: path.as_ref().to_path_buf(), action, source }
     }
 
-    /// A file whose content is wrong as a whole.
+    /// Creates an error for a file whose content is wrong as a whole.
     pub fn format(path: impl AsRef<Path>, message: impl Into<String>) -> Self {
         Error::Format { path: path.as_ref().to_path_buf(), line: None, message: message.into() }
     }
 
-    /// A file whose content is wrong at a line or record (from 1).
+    /// Creates an error for a file whose content is wrong at a line or record (from 1).
     pub fn format_at(path: impl AsRef<Path>, line: u64, message: impl Into<String>) -> Self {
         Error::Format { path: path.as_ref().to_path_buf(), line: Some(line), message: message.into() }
     }
 
-    /// A setting out of range.
+    /// Creates an error for an invalid setting.
     pub fn setting(name: &'static str, message: impl Into<String>) -> Self {
         Error::Setting { name, message: message.into() }
     }
 
-    /// A short stable name for programs: the `kind` field of the JSON error.
+    /// Returns a short stable name for programs: the `kind` field of the JSON error.
     pub fn kind(&self) -> &'static str {
         match self {
             Error::Io { .. } => "io",
@@ -282,7 +282,7 @@ impl Error {
         }
     }
 
-    /// The setting that the message begins with, by its field's name.
+    /// Returns the setting that the message begins with, by its field name.
     pub fn setting_name(&self) -> Option<&'static str> {
         match self {
             Error::Setting { name, .. } => Some(name),
@@ -291,7 +291,7 @@ impl Error {
         }
     }
 
-    /// The file concerned, where there is one.
+    /// Returns the file concerned, if there is one.
     pub fn path(&self) -> Option<&Path> {
         match self {
             Error::Io { path, .. }
@@ -310,7 +310,7 @@ impl Error {
         }
     }
 
-    /// The line or record concerned (from 1), where there is one.
+    /// Returns the line or record concerned (from 1), if there is one.
     pub fn line(&self) -> Option<u64> {
         match self {
             Error::InvalidUtf8 { line, .. } => Some(*line),

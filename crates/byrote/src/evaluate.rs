@@ -1,13 +1,15 @@
-//! How well a model knows a corpus: loss, gap, memorized contexts, and the contexts it knows worst.
+//! Measures how well a model has memorized a corpus: loss, gap, memorized contexts, and the contexts it predicts worst.
 //!
-//! In f64. With pi the next-token distribution of a context, q the model's, c its count:
+//! Everything is computed in f64. With pi the next-token distribution of a context, q the model's, and c the context's
+//! count:
 //!
 //! ```text
 //! KL = sum_g pi_g (ln pi_g - ln q_g)        gap = sum_i c_i KL_i        loss = floor + gap
 //! ```
 //!
-//! A context is *memorized* where the model's most likely token is one of the most frequent next tokens, and memorized *as a
-//! distribution* where KL is at most a tolerance. A tie at the top of the model's distribution goes to the smallest token id.
+//! A context is *memorized* if the model's most likely token is one of the most frequent next tokens, and memorized *as
+//! a distribution* if the KL divergence is at most a tolerance. Ties at the top of the model's distribution go to the
+//! smallest token id.
 
 use crate::dataset::Dataset;
 use crate::model::Model;
@@ -17,76 +19,77 @@ use crate::units::Nats;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 
-/// What a model makes of a corpus.
+/// The result of evaluating a model on a corpus.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Evaluation {
-    /// Contexts.
+    /// The number of contexts.
     pub contexts: u64,
-    /// Occurrences of contexts followed by a token.
+    /// The number of predictions: occurrences of contexts followed by a token.
     pub predictions: u64,
-    /// The loss, over all predictions.
+    /// The loss, summed over all predictions.
     pub loss_nats: Nats,
     /// The lowest loss any model can reach.
     pub floor_nats: Nats,
-    /// The difference.
+    /// The loss minus the floor.
     pub gap_nats: Nats,
-    /// Contexts whose most likely token is a most frequent one.
+    /// The number of contexts whose most likely token is one of the most frequent next tokens.
     pub memorized: u64,
-    /// Contexts whose distribution is right.
+    /// The number of contexts whose whole distribution is memorized.
     pub memorized_distribution: u64,
-    /// The largest KL of a context.
+    /// The largest KL divergence of a context.
     pub max_kl_nats: Nats,
-    /// Memorized contexts by contexts.
+    /// The fraction of contexts that are memorized.
     pub accuracy: f64,
-    /// The same weighted by counts: the share of predictions where the most likely token is the one that follows.
+    /// The same weighted by counts: the fraction of predictions for which the most likely token is the one that
+    /// follows.
     pub prediction_accuracy: f64,
-    /// By context length.
+    /// The results by context length.
     pub by_length: Vec<LengthEvaluation>,
-    /// The contexts with the largest part of the gap, the worst first.
+    /// The contexts with the largest contributions to the gap, worst first.
     pub worst: Vec<Worst>,
 }
 
-/// The contexts of one length.
+/// The results for contexts of one length.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct LengthEvaluation {
-    /// Tokens of a context.
+    /// The number of tokens per context.
     pub length: usize,
-    /// Contexts.
+    /// The number of contexts.
     pub contexts: u64,
-    /// Their predictions.
+    /// The number of their predictions.
     pub predictions: u64,
-    /// Their part of the gap.
+    /// Their contribution to the gap.
     pub gap_nats: Nats,
-    /// Memorized ones.
+    /// The number that are memorized.
     pub memorized: u64,
-    /// Those whose distribution is right.
+    /// The number whose whole distribution is memorized.
     pub memorized_distribution: u64,
-    /// Memorized ones by all of them.
+    /// The fraction that are memorized.
     pub accuracy: f64,
-    /// The share of their predictions where the most likely token is the one that follows.
+    /// The fraction of their predictions for which the most likely token is the one that follows.
     pub prediction_accuracy: f64,
 }
 
-/// A context that is not well known.
+/// A context that the model predicts badly.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Worst {
-    /// Its place in the problem.
+    /// Its index in the dataset.
     pub context: usize,
     /// How often it occurs.
     pub count: u64,
-    /// KL of its next-token distribution to the model's.
+    /// The KL divergence of the model's distribution from its next-token distribution.
     pub kl_nats: Nats,
-    /// Its part of the gap.
+    /// Its contribution to the gap.
     pub gap_nats: Nats,
-    /// The model's most likely token, and its probability.
+    /// The model's most likely token.
     pub predicted: u32,
     /// Its probability.
     pub probability: f64,
-    /// The probability of the most frequent next tokens together.
+    /// The model's total probability of the most frequent next tokens.
     pub top_probability: f64,
 }
 
-/// What one context contributes.
+/// The contribution of one context.
 #[derive(Debug, Clone, Copy)]
 struct Outcome {
     context: usize,
@@ -98,10 +101,11 @@ struct Outcome {
     right: f64,
 }
 
-/// The KL divergence up to which a distribution counts as memorized, unless another is given.
+/// The default KL divergence up to which a distribution counts as memorized.
 pub const TOLERANCE: Nats = Nats(1e-3);
 
-/// Evaluates a model; `tolerance` is the KL up to which a distribution is memorized, `worst` how many contexts to name.
+/// Evaluates a model; `tolerance` is the KL divergence up to which a distribution counts as memorized, `worst` the
+/// number of badly predicted contexts to list.
 pub fn evaluate(model: &Model, problem: &Dataset, tolerance: Nats, worst: usize) -> Result<Evaluation> {
     if tolerance.0.is_nan() || tolerance.0 < 0.0 {
         return Err(Error::setting("tol", format!("must be at least 0 nats (got {})", tolerance.0)));
@@ -226,7 +230,7 @@ mod tests {
         examples::text(text).0
     }
 
-    /// Tokens a = 0, b = 1, c = 2; one context, [a], with b twice and c once.
+    /// Tokens a = 0, b = 1, c = 2; one context, [a], followed by b twice and c once.
     fn problem() -> Arc<Dataset> {
         problem_of("a b\na b\na c\n")
     }

@@ -1,37 +1,37 @@
-//! The logits that a memorizing transformer is to have.
+//! The logits that a memorizing transformer should have.
 //!
-//! A next-token distribution P with zeros has no logits, so it is smoothed: with omega tokens,
+//! A next-token distribution P with zeros has no finite logits, so it is smoothed. With omega tokens,
 //!
 //! ```text
 //! Q = (1 - omega eps) P + eps        Y = ln Q - ln eps
 //! ```
 //!
-//! Adding a constant to the logits of a context changes nothing; this choice makes those of tokens that never follow 0, so
-//! that Y is sparse and not negative. A context of count c with s next tokens then has a part of about c (omega - s) eps in
-//! the gap; eps follows from the gap that is asked for,
+//! Adding a constant to the logits of a context changes nothing. This choice makes the logits of tokens that never
+//! follow equal to 0, so Y is sparse and nonnegative. A context of count c with s next tokens then contributes about c
+//! (omega - s) eps to the gap; eps follows from the requested gap,
 //!
 //! ```text
 //! eps = 0.9 gap / sum_i c_i (omega - s_i),
 //! ```
 //!
-//! and KL(P || Q) <= -ln(1 - omega eps) for every context. Where every token follows every context no smoothing is needed:
-//! Y = ln P - ln min P.
+//! and KL(P || Q) <= -ln(1 - omega eps) for every context. If every token follows every context, no smoothing is
+//! needed: Y = ln P - ln min P.
 
 use crate::dataset::Dataset;
 use crate::units::Nats;
 use crate::{Error, Result};
 
-/// Sparse target logits, a list a context.
+/// Sparse target logits, one list per context.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Targets {
-    /// What every token gets at least; 0 where nothing had to be smoothed.
+    /// The smallest probability of a token; 0 if no smoothing was needed.
     pub eps: f64,
     starts: Vec<usize>,
     entries: Vec<(u32, f64)>,
 }
 
 impl Targets {
-    /// The targets of a dataset, for a total gap of at most `gap`.
+    /// Computes the targets of a dataset for a total gap of at most `gap`.
     pub fn new(problem: &Dataset, gap: Nats) -> Result<Self> {
         if !(gap.0 > 0.0 && gap.0.is_finite()) {
             return Err(Error::setting("gap", format!("must be above 0 nats (got {})", gap.0)));
@@ -42,7 +42,7 @@ impl Targets {
         let eps = if missing > 0.0 { 0.9 * gap.0 / missing } else { 0.0 };
         if omega * eps >= 0.5 {
             let most = 0.5 * missing / (0.9 * omega);
-            let message = format!("{}; for this corpus at most {most:.3e} nats", gap.0);
+            let message = format!("must be at most {most:.3e} nats for this corpus (got {})", gap.0);
             return Err(Error::setting("gap", message));
         }
         if missing > 0.0 && eps < 1e-290 {
@@ -67,22 +67,22 @@ impl Targets {
         Ok(Self { eps, starts, entries })
     }
 
-    /// The logits of a context that are not 0.
+    /// Returns the nonzero logits of a context.
     pub fn of(&self, context: usize) -> &[(u32, f64)] {
         &self.entries[self.starts[context]..self.starts[context + 1]]
     }
 
-    /// How many contexts.
+    /// Returns the number of contexts.
     pub fn len(&self) -> usize {
         self.starts.len() - 1
     }
 
-    /// Whether there is no context.
+    /// Whether there are no contexts.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The largest difference between a row of logits and the target.
+    /// Returns the largest difference between a row of logits and the target.
     pub fn error_of(&self, context: usize, logits: &[f64]) -> f64 {
         let entries = self.of(context);
         let mut rest = entries.iter().peekable();
@@ -90,7 +90,7 @@ impl Targets {
         for (token, &logit) in logits.iter().enumerate() {
             let target = rest.next_if(|e| e.0 as usize == token).map_or(0.0, |e| e.1);
             let error = (logit - target).abs();
-            // NaN is the largest error there is.
+            // NaN counts as the largest possible error.
             if error.is_nan() || error > most {
                 most = error;
             }

@@ -253,8 +253,7 @@ mod tests {
             wrong(&with_header(&bytes, "\\\"hidden\\\":true", "\\\"hidden\\\":false")).contains("mlp.W_in")
         );
         assert!(
-            wrong(&with_header(&bytes, "byrote-network", "byrote-natwork"))
-                .contains("byrote has not written")
+            wrong(&with_header(&bytes, "byrote-network", "byrote-natwork")).contains("not written by byrote")
         );
     }
 

@@ -10,7 +10,7 @@
 //! | relu | max(x, 0) | 1 for x > 0, else 0 |
 //! | erf | erf x | 2 / sqrt(pi) e^(-x^2) |
 //!
-//! Phi and phi are the distribution function and the density of the standard normal law.
+//! Phi and phi are the distribution function and the density of the standard normal distribution.
 
 use super::Activation;
 use crate::num::precise::{Dyadic, IBig, Precise};
@@ -55,7 +55,7 @@ impl Activation {
             Activation::GeluTanh => {
                 let (inner, slope) = gelu_inner(x);
                 let t = inner.tanh();
-                // Where tanh has saturated the second term is zero, however steep t is.
+                // Where tanh has saturated, the second term is zero however steep t is.
                 let flat = 1.0 - t * t;
                 0.5 * (1.0 + t) + if flat == 0.0 { 0.0 } else { 0.5 * x * flat * slope }
             }
@@ -71,7 +71,7 @@ impl Activation {
     }
 }
 
-/// Phi(x), accurate in the left tail too.
+/// Phi(x), also accurate in the left tail.
 fn normal_cdf(x: f64) -> f64 {
     0.5 * libm::erfc(-x * FRAC_1_SQRT_2)
 }
@@ -114,7 +114,7 @@ mod tests {
             (Activation::Relu, -2.0, 0.0),
         ];
         for (activation, x, value) in cases {
-            // Phi has relative condition x^2 in its left tail: a rounded argument costs that many units.
+            // Phi has relative condition number x^2 in its left tail: a rounded argument costs that many units.
             let tolerance = 4e-16 * (1.0 + x * x) * value.abs();
             assert!((activation.value(x) - value).abs() <= tolerance, "{activation}({x})");
         }

@@ -10,7 +10,7 @@
 //! logits = y W_U + b_U                                              (y = a without a hidden layer)
 //! ```
 //!
-//! with `q_h = x_last W_Q[h] + b_Q[h]` and keys and values alike. Names and shapes are TransformerLens's.
+//! with `q_h = x_last W_Q[h] + b_Q[h]`, and likewise for keys and values. Names and shapes follow TransformerLens.
 
 use super::shape::{Mixer, ParametersByKind, Shape};
 use crate::setting::choices;
@@ -31,12 +31,12 @@ pub enum Positions {
 
 choices!(Positions, "positions" { Sinusoidal = "sinusoidal", Learned = "learned", None = "none" });
 
-/// Where the hidden layer leads.
+/// Where the hidden layer's output goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hidden {
-    /// There is none.
+    /// There is no hidden layer.
     Absent,
-    /// Straight to the output (madden2024).
+    /// Straight to the logits (madden2024).
     Output,
     /// Back to the residual stream (dana2024's variant with an MLP).
     Residual,
@@ -50,29 +50,29 @@ choices!(Hidden, "hidden" { Absent = "absent", Output = "output", Residual = "re
 pub struct Config {
     /// Its dimensions, activation and mixer.
     pub shape: Shape,
-    /// How a position enters.
+    /// How positions enter the embedding.
     pub positions: Positions,
-    /// Biases of queries, keys, values and attention output.
+    /// Whether queries, keys, values and attention output have biases.
     pub attention_bias: bool,
-    /// Scores are divided by sqrt(d_head).
+    /// Whether scores are divided by sqrt(d_head).
     pub scale_scores: bool,
-    /// The mixer, and a hidden layer that returns to the residual stream, add to what they read.
+    /// Whether the mixer, and a hidden layer that returns to the residual stream, add to their input.
     pub skip: bool,
-    /// Where the hidden layer leads.
+    /// Where the hidden layer's output goes.
     pub hidden: Hidden,
-    /// A bias of the output.
+    /// Whether the output has a bias.
     pub output_bias: bool,
 }
 
 /// A model of a paper, by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Preset {
-    /// madden2024, equation (2): learned positions, unscaled scores, a hidden layer straight to the output.
+    /// madden2024, equation (2): learned positions, unscaled scores, a hidden layer that leads straight to the output.
     Madden2024,
     #[default]
     /// madden2024, section 7: one head, biases, scaled scores, sinusoidal positions, GELU, an output bias.
     Madden2024Experiment,
-    /// dana2024: attention alone with a skip connection.
+    /// dana2024: attention only, with a skip connection.
     Dana2024,
     /// dana2024 with a hidden layer in the residual stream.
     Dana2024Mlp,
@@ -89,7 +89,8 @@ choices!(Preset, "preset" {
 });
 
 impl Preset {
-    /// The model of this preset in a shape. What the preset fixes (mixer, one head, no hidden layer) overrides the shape.
+    /// Returns the model of this preset in a shape. What the preset fixes (mixer, one head, no hidden layer) overrides
+    /// the shape.
     pub fn config(self, shape: Shape) -> Config {
         let plain = Config {
             shape,
@@ -130,7 +131,7 @@ impl Preset {
     }
 }
 
-/// What a parameter is for.
+/// The purpose of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -146,21 +147,21 @@ pub enum Kind {
     Output,
 }
 
-/// A tensor of a model: its name, its shape, and where it lies among the parameters.
+/// A tensor of a model: its name, its shape, and its location among the parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tensor {
-    /// TransformerLens's name.
+    /// The name, as in TransformerLens.
     pub name: &'static str,
-    /// Its dimensions, row-major.
+    /// The dimensions, row-major.
     pub shape: Vec<usize>,
-    /// What it is for.
+    /// The purpose.
     pub kind: Kind,
-    /// Its place in the vector of all parameters.
+    /// Its range in the vector of all parameters.
     pub range: Range<usize>,
 }
 
 impl Config {
-    /// This configuration if it makes sense, or an error that names the switch.
+    /// Returns this configuration if it is valid, or an error that names the invalid switch.
     pub fn checked(self) -> Result<Self> {
         self.shape.checked()?;
         let hidden = self.hidden != Hidden::Absent;
@@ -184,7 +185,7 @@ impl Config {
         }
     }
 
-    /// Every tensor of the model with its shape, in the order in which they are stored.
+    /// Returns every tensor of the model with its shape, in storage order.
     fn tensor_sizes(&self) -> Vec<(&'static str, Vec<u64>, Kind)> {
         let Shape { d_vocab, n_ctx, d_model: d, n_heads: h, d_head, d_mlp: m, .. } = self.shape;
         let mut all = vec![("W_E", vec![d_vocab, d], Kind::Embedding)];
@@ -215,7 +216,7 @@ impl Config {
         all
     }
 
-    /// The tensors with their places in the vector of all parameters. For a [`Config::checked`] configuration.
+    /// Returns the tensors with their ranges in the vector of all parameters, for a [`Config::checked`] configuration.
     pub fn tensors(&self) -> Vec<Tensor> {
         let mut start = 0;
         self.tensor_sizes()
@@ -228,12 +229,12 @@ impl Config {
             .collect()
     }
 
-    /// How many parameters.
+    /// Returns the number of parameters.
     pub fn n_parameters(&self) -> usize {
         self.tensors().last().map_or(0, |t| t.range.end)
     }
 
-    /// How many of each kind.
+    /// Returns the number of parameters of each kind.
     pub fn parameters_by_kind(&self) -> ParametersByKind {
         let of = |kind| self.tensors().iter().filter(|t| t.kind == kind).map(|t| t.range.len() as u128).sum();
         ParametersByKind {
@@ -245,13 +246,13 @@ impl Config {
         }
     }
 
-    /// The factor of the attention scores.
+    /// Returns the factor of the attention scores.
     pub fn score_factor(&self) -> f64 {
         if self.scale_scores { 1.0 / (self.shape.d_head as f64).sqrt() } else { 1.0 }
     }
 
-    /// Fixed positions, `[n_ctx, d_model]`: column 2i is sin(p w), column 2i + 1 cos(p w) with w = 10000^(-2i/d), for
-    /// p from 0. Empty for any other kind of position.
+    /// Returns the fixed positional encodings, `[n_ctx, d_model]`: column 2i is sin(p w), column 2i + 1 is cos(p w)
+    /// with w = 10000^(-2i/d), for p from 0. Empty for any other kind of position.
     ///
     /// The values are rounded to f32, so that a model has the same positions whether it is trained, stored or evaluated in f32
     /// or in f64.

@@ -1,4 +1,4 @@
-//! Safetensors files with one metadata key of JSON: what model files, networks and checkpoints have in common.
+//! Safetensors files with one metadata key that holds JSON: what model files, networks and checkpoints have in common.
 
 use super::file::Precision;
 use crate::{Error, Result};
@@ -30,13 +30,13 @@ impl Stored {
     }
 }
 
-/// What every such file says of itself first.
+/// The first field of the metadata of every such file.
 #[derive(Deserialize)]
 struct Format {
     format: u32,
 }
 
-/// The bytes of a file.
+/// Returns the bytes of a file.
 pub(crate) fn write(key: &str, metadata: &impl Serialize, tensors: &[Stored]) -> Result<Vec<u8>> {
     let fail = |e: String| Error::setting("file", format!("cannot be written: {e}"));
     let json = serde_json::to_string(metadata).map_err(|e| fail(e.to_string()))?;
@@ -49,8 +49,8 @@ pub(crate) fn write(key: &str, metadata: &impl Serialize, tensors: &[Stored]) ->
         .map_err(|e| fail(e.to_string()))
 }
 
-/// Reads a file whole, once its header is that of a safetensors file of the right size; what `from_bytes` finds wrong is
-/// reported with the path.
+/// Reads a whole file, once its header is known to be that of a safetensors file of the right size; errors of
+/// `from_bytes` are reported with the path.
 pub(crate) fn load<T>(path: &Path, from_bytes: impl Fn(&[u8]) -> Result<T, String>) -> Result<T> {
     let fail = |e| Error::io(path, "read", e);
     let (mut file, size) = crate::input::open_regular(path, "a model")?;
@@ -71,7 +71,8 @@ pub(crate) fn has_key(path: &Path, key: &str) -> Result<bool> {
     Ok(json.is_some_and(|j| j["__metadata__"].get(key).is_some()))
 }
 
-/// The length and the header of a file of `size` bytes; as much as there is of them where the length is impossible.
+/// Reads the length and the header of a file of `size` bytes, or as much as there is of them if the length is
+/// impossible.
 fn read_header(file: &mut File, size: u64) -> std::io::Result<Vec<u8>> {
     let mut start = Vec::new();
     file.by_ref().take(8).read_to_end(&mut start)?;
@@ -85,7 +86,7 @@ fn header_length(start: &[u8]) -> Option<u64> {
     start.first_chunk().map(|length| u64::from_le_bytes(*length))
 }
 
-/// Why a file with this header cannot be a safetensors file of `size` bytes, found before the rest of it is read.
+/// Why a file with this header cannot be a safetensors file of `size` bytes, determined before the rest is read.
 fn impossible(header: &[u8], size: u64) -> Option<String> {
     #[derive(Deserialize)]
     struct Entry {
@@ -106,18 +107,18 @@ fn impossible(header: &[u8], size: u64) -> Option<String> {
     (end != found).then(|| format!("damaged: its header promises {end} bytes of tensors, it has {found}"))
 }
 
-/// The longest header that safetensors reads.
+/// The longest header that safetensors accepts.
 const MOST_HEADER: u64 = 100_000_000;
 
-/// The kinds of files by their key.
+/// The kinds of files and their keys.
 const KINDS: [(&str, &str); 3] = [
     ("byrote", "a one-layer transformer"),
     ("byrote-network", "an in-context network of many layers"),
     ("byrote-checkpoint", "a checkpoint of a training"),
 ];
 
-/// The metadata and the tensors of a file of this format; the message says what is wrong with it. `what` is the kind of
-/// file that the key stands for.
+/// Returns the metadata and the tensors of a file of this format; the error message says what is wrong with it. `what`
+/// names the kind of file that has the key.
 pub(crate) fn read<'a, M: DeserializeOwned>(
     bytes: &'a [u8],
     key: &str,
@@ -131,7 +132,7 @@ pub(crate) fn read<'a, M: DeserializeOwned>(
         let has = |key: &str| header.metadata().as_ref().is_some_and(|m| m.contains_key(key));
         match KINDS.iter().find(|(key, _)| has(key)) {
             Some((_, found)) => format!("{found}; {what} is needed here"),
-            None => "a safetensors file that byrote has not written: its metadata is missing".to_owned(),
+            None => "a safetensors file not written by byrote: its metadata is missing".to_owned(),
         }
     })?;
     let unreadable = |e: serde_json::Error| format!("unreadable metadata: {e}");

@@ -5,9 +5,9 @@
 //! | dense | every entry of every weight matrix and bias vector, zero or not | madden2024, dana2024, every trained model |
 //! | nonzero | an entry that is not zero | kajitsuka2024 and the literature on bit extraction |
 //!
-//! A sparse network looks several times smaller under the second convention, so a number is only comparable with
-//! another one counted in the same way. [`ParameterCount`] holds both. Lookup tables outside the network, which are the
-//! embedding and the table from labels to tokens, are stored in full, so both conventions count all of their entries.
+//! A sparse network looks several times smaller under the second convention, so counts are comparable only under the
+//! same convention. [`ParameterCount`] holds both. Lookup tables outside the network (the embedding and the table from
+//! labels to tokens) are stored in full, so both conventions count all their entries.
 //!
 //! ```
 //! use byrote::model::{Counting, ParameterCount};
@@ -68,7 +68,7 @@ pub struct ParameterCount {
     pub dense: u128,
     /// Scalars of the token and position embedding.
     pub embedding: u128,
-    /// Entries of the table that maps labels to tokens; 0 where a label is its own token.
+    /// Entries of the table that maps labels to tokens; 0 if each label is its own token.
     pub label_table: u128,
 }
 

@@ -1,11 +1,12 @@
-//! Model files: safetensors that stand alone.
+//! Model files: self-contained safetensors.
 //!
-//! Tensors carry TransformerLens's names. Fixed positions are written as `W_pos` too, so that other programs need not know
-//! how they are made; a model that is read computes with the values its file stores. One metadata key, `byrote`, holds canonical JSON
-//! (format, configuration, tokenizer, vocabulary; nothing of time, threads or paths), so equal models are equal files.
+//! Tensors have the names of TransformerLens. Fixed positions are also written, as `W_pos`, so that other programs need
+//! not know how to compute them; a model read from a file uses the values stored there. One metadata key, `byrote`,
+//! holds canonical JSON (format, configuration, tokenizer, vocabulary, but no time, thread count or path), so equal
+//! models give equal files.
 //!
-//! A reader trusts nothing: missing, superfluous or misshapen tensors, mixed or unknown types, numbers that are not finite,
-//! unknown switches and a vocabulary of another size are errors that say what is wrong.
+//! The reader checks everything: missing, superfluous or misshapen tensors, mixed or unknown types, numbers that are
+//! not finite, unknown switches and a vocabulary of the wrong size are errors that say what is wrong.
 
 use super::config::{Config, Positions};
 use super::container::{self, Stored};
@@ -33,7 +34,7 @@ pub enum Precision {
 
 choices!(Precision, "precision" { F32 = "f32", F64 = "f64" });
 
-/// A model with the tokens it speaks of.
+/// A model with its vocabulary.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelFile {
     /// The model.
@@ -56,7 +57,7 @@ struct Metadata {
 }
 
 impl ModelFile {
-    /// The bytes of the file.
+    /// Returns the bytes of the file.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let config = *self.model.config();
         let mut stored: Vec<Stored> = Vec::new();
@@ -81,7 +82,7 @@ impl ModelFile {
         }
     }
 
-    /// What stands in the metadata, as JSON: format, configuration, tokenizer, vocabulary.
+    /// Returns the metadata as JSON: format, configuration, tokenizer, vocabulary.
     pub(crate) fn metadata(&self) -> Result<String> {
         serde_json::to_string(&self.description())
             .map_err(|e| Error::setting("file", format!("cannot be written: {e}")))
@@ -92,17 +93,17 @@ impl ModelFile {
         OutputFile::write(path, &self.to_bytes()?)
     }
 
-    /// Reads a file.
+    /// Reads a model from a file.
     pub fn load(path: &Path) -> Result<Self> {
         container::load(path, Self::parse)
     }
 
-    /// Reads the bytes of a file; `path` is its name in messages.
+    /// Reads a model from bytes; `path` is the name used in messages.
     pub fn from_bytes(path: &Path, bytes: &[u8]) -> Result<Self> {
         Self::parse(bytes).map_err(|message| Error::format(path, message))
     }
 
-    /// Reads the bytes of a file; the message says what is wrong with them.
+    /// Reads a model from bytes; the error message says what is wrong with them.
     fn parse(bytes: &[u8]) -> Result<Self, String> {
         let (metadata, file) = container::read::<Metadata>(bytes, KEY, "a one-layer transformer", FORMAT)?;
         let config = metadata.config.checked().map_err(|e| format!("an impossible configuration: {e}"))?;
@@ -242,7 +243,7 @@ mod tests {
         assert_eq!(other.positions(), read.model.positions());
     }
 
-    /// The file with its header JSON altered and the length in front of it mended.
+    /// The file with its header JSON altered and the length in front of it corrected.
     fn with_header(bytes: &[u8], from: &str, to: &str) -> Vec<u8> {
         let size = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
         let header = String::from_utf8(bytes[8..8 + size].to_vec()).unwrap();
@@ -263,7 +264,7 @@ mod tests {
         assert!(wrong(&with_header(&bytes, "\\\"format\\\":1", "\\\"format\\\":2")).contains("format 2"));
         assert!(wrong(&with_header(&bytes, "\\\"skip\\\"", "\\\"skap\\\"")).contains("skap"));
         assert!(wrong(&with_header(&bytes, "\\\"gelu\\\"", "\\\"golu\\\"")).contains("golu"));
-        assert!(wrong(&with_header(&bytes, "{\"byrote\"", "{\"other\"")).contains("byrote has not written"));
+        assert!(wrong(&with_header(&bytes, "{\"byrote\"", "{\"other\"")).contains("not written by byrote"));
         let network = with_header(&bytes, "{\"byrote\"", "{\"byrote-network\"");
         assert_eq!(
             wrong(&network),

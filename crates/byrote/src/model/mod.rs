@@ -1,9 +1,9 @@
-//! The one-layer transformers of the papers: embedding and positions, a mixer over the tokens of the context
-//! (attention with H heads, or token averaging), an optional hidden layer, the output.
+//! The one-layer transformers of the papers: embedding and positions, a mixer over the tokens of the context (attention
+//! with H heads, or token averaging), an optional hidden layer, and the output.
 //!
-//! [`shape`] names the dimensions and counts the parameters as the papers do, [`config`] adds the switches and presets and
-//! lists the tensors, [`activation`] evaluates activations, [`weights`] holds and draws parameters, [`reference`] is the slow
-//! forward pass that every other is held to, [`file`](mod@file) reads and writes.
+//! [`shape`] names the dimensions and counts the parameters as the papers do, [`config`] adds the switches and presets
+//! and lists the tensors, [`activation`] evaluates activation functions, [`weights`] holds and draws parameters,
+//! [`reference`] is the slow forward pass that checks every other one, [`file`](mod@file) reads and writes model files.
 
 pub mod activation;
 pub mod config;

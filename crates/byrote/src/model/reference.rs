@@ -1,6 +1,6 @@
-//! The slow f64 forward pass, kept for ever as the oracle of every faster one.
+//! The slow f64 forward pass, the reference for every faster one.
 //!
-//! One context at a time, plain loops, the formulas at the head of [`super::config`].
+//! It processes one context at a time with plain loops, following the formulas in [`super::config`].
 
 use super::config::Hidden;
 use super::shape::Mixer;
@@ -26,7 +26,7 @@ fn add(a: &mut [f64], b: &[f64]) {
 }
 
 impl Model {
-    /// The logits of the next token after a context.
+    /// Returns the logits of the next token after a context.
     ///
     /// # Panics
     /// When the context is empty, longer than `n_ctx`, or holds a token outside the vocabulary.
@@ -86,7 +86,7 @@ impl Model {
         x
     }
 
-    /// What the heads make of a context together, read at its last token.
+    /// The combined output of the heads for a context, read at its last token.
     fn attention(&self, x: &[f64]) -> Vec<f64> {
         let shape = &self.config().shape;
         let (d, d_head) = (shape.d_model as usize, shape.d_head as usize);
@@ -115,13 +115,13 @@ impl Model {
     }
 }
 
-/// ln of the sum of the exponentials.
+/// The logarithm of the sum of the exponentials.
 pub fn log_sum_exp(logits: &[f64]) -> f64 {
     let largest = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     largest + logits.iter().map(|l| (l - largest).exp()).sum::<f64>().ln()
 }
 
-/// The probabilities of the logits.
+/// The probabilities that belong to the logits.
 pub fn softmax(logits: &[f64]) -> Vec<f64> {
     let largest = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let exponentials: Vec<f64> = logits.iter().map(|l| (l - largest).exp()).collect();

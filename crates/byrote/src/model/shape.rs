@@ -26,7 +26,7 @@ pub enum Activation {
     /// x Phi(x), Phi the normal distribution function.
     #[default]
     Gelu,
-    /// The approximation of GELU through tanh.
+    /// The tanh approximation of GELU.
     GeluTanh,
     /// Hyperbolic tangent.
     Tanh,
@@ -56,9 +56,9 @@ impl Activation {
         self != Activation::Relu
     }
 
-    /// Whether there is a point where the function has a convergent Taylor series that is not a polynomial:
-    /// the hypothesis of Theorems 5 and 7 of madden2024. ReLU is linear around every point but 0, where it is
-    /// not analytic, so it has no such point; the others are analytic and no polynomial anywhere.
+    /// Whether there is a point where the function has a convergent Taylor series that is not a polynomial: the
+    /// hypothesis of Theorems 5 and 7 of madden2024. ReLU is linear around every point except 0, where it is not
+    /// analytic, so it has no such point; the others are analytic and nowhere polynomial.
     pub fn is_analytic_non_polynomial_somewhere(self) -> bool {
         self != Activation::Relu
     }
@@ -92,15 +92,15 @@ pub struct Shape {
     pub n_ctx: u64,
     /// Width of the residual stream, d.
     pub d_model: u64,
-    /// Attention heads, H. Without meaning for token averaging.
+    /// Attention heads, H. Ignored for token averaging.
     pub n_heads: u64,
-    /// Dimension of queries, keys and values of a head. Without meaning for token averaging.
+    /// Dimension of the queries, keys and values of a head. Ignored for token averaging.
     pub d_head: u64,
     /// Hidden neurons, m. Zero means no hidden layer: the output then reads the residual stream.
     pub d_mlp: u64,
     /// The function of the hidden neurons.
     pub activation: Activation,
-    /// What mixes the tokens.
+    /// How the tokens are mixed.
     pub mixer: Mixer,
 }
 
@@ -121,8 +121,7 @@ impl Default for Shape {
 }
 
 impl Shape {
-    /// The largest dimension [`checked`](Shape::checked) lets through; below it every count of parameters is
-    /// exact.
+    /// The largest dimension that [`checked`](Shape::checked) accepts; below it every parameter count is exact.
     pub const MAX_DIMENSION: u64 = 1 << 40;
 
     /// This shape if its dimensions are in range, or an error that names the field.

@@ -7,7 +7,7 @@
 //! curves/           a curve a job
 //! checkpoints/      one a job that is running
 //! models/           the trained models, where they are kept
-//! lock              who is at work; the system's lock on it ends with the process, however that ends
+//! lock              the process using the directory; its lock is released however the process ends
 //! ```
 
 use super::corpora::Corpora;

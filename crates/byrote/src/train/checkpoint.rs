@@ -1,9 +1,10 @@
-//! Checkpoints: everything a run needs to go on as if it had never stopped.
+//! Checkpoints: everything a run needs to continue as if it had never stopped.
 //!
-//! A safetensors file. The metadata key `byrote-checkpoint` holds JSON: format, configuration, settings, a fingerprint of
-//! the problem, the step; the tensors are the weights (`parameters`), what the method remembers (`first` and `second`, or
-//! `units`, `position`, and `s` and `y` with a row a pair, oldest first), the curve, and `progress` (numbers that must come back bit by bit). Random
-//! streams are addressed by seed and step, so there is nothing of them to keep. A reader trusts nothing.
+//! A checkpoint is a safetensors file. Its metadata key `byrote-checkpoint` holds JSON: the format, the configuration,
+//! the settings, a fingerprint of the dataset and the step. The tensors are the weights (`parameters`), the optimizer's
+//! memory (`first` and `second`, or `units`, `position`, and `s` and `y` with one row per pair, oldest first), the
+//! curve, and `progress` (numbers that must be restored bit for bit). Random streams are addressed by seed and step, so
+//! they need not be stored. The reader checks everything it reads.
 
 use super::curve::Row;
 use super::settings::{Method, Settings};
@@ -24,22 +25,22 @@ use std::time::{Duration, Instant};
 const KEY: &str = "byrote-checkpoint";
 const FORMAT: u32 = 1;
 
-/// A run at a step.
+/// A run at one of its steps.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Checkpoint {
-    /// What run this is.
+    /// Identifies the run.
     pub identity: Identity,
-    /// How far it has come.
+    /// The progress so far.
     pub progress: Progress,
-    /// Seconds it has taken.
+    /// The seconds spent so far.
     pub seconds: f64,
     /// The arithmetic in use.
     pub arithmetic: Precision,
     /// The weights.
     pub parameters: Vec<f64>,
-    /// What the method remembers.
+    /// The optimizer's memory.
     pub memory: Memory,
-    /// The losses on the way.
+    /// The losses recorded so far.
     pub curve: Vec<Row>,
 }
 
@@ -52,14 +53,14 @@ pub struct Saver<'a> {
 }
 
 impl<'a> Saver<'a> {
-    /// Saves to `path` every so many seconds, from now on.
+    /// Saves to `path` at this interval in seconds, starting now.
     pub fn new(path: &'a Path, seconds: f64) -> Self {
         let every = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
         Self { path, every, saved: Instant::now() }
     }
 
-    /// Saves if it is time to. A checkpoint that cannot be written is a warning: the previous one stays, and the next one
-    /// may succeed.
+    /// Saves if the interval has passed. Failing to write a checkpoint is only a warning: the previous file remains,
+    /// and the next attempt may succeed.
     pub fn look(&mut self, trainer: &Trainer, observer: &dyn Observer) {
         let step = trainer.progress().step;
         if self.saved.elapsed() < self.every || step == 0 {
@@ -73,7 +74,7 @@ impl<'a> Saver<'a> {
     }
 }
 
-/// What makes a run that run.
+/// Identifies a run: two runs with equal identities take the same steps.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Identity {
@@ -81,7 +82,7 @@ pub struct Identity {
     pub config: Config,
     /// How it is trained.
     pub settings: Settings,
-    /// The fingerprint of the problem.
+    /// The fingerprint of the dataset.
     pub problem: u64,
     /// A hash of the initial weights.
     pub start: u64,
@@ -100,14 +101,14 @@ struct Metadata {
 }
 
 impl Identity {
-    /// That of a run from a model's weights.
+    /// The identity of a run that starts from a model's weights.
     pub fn new(model: &Model, problem: &Dataset, settings: Settings) -> Self {
         let mut start = Fnv::new();
         model.parameters().iter().for_each(|x| start.write(&x.to_bits().to_le_bytes()));
         Self { config: *model.config(), settings, problem: problem.fingerprint(), start: start.finish() }
     }
 
-    /// An error that names what differs.
+    /// Returns an error that names the first difference, if there is one.
     pub fn agrees(&self, other: &Identity) -> Result<()> {
         let Settings { method, rate, schedule, schedule_steps, decay, memory, .. } = self.settings;
         let Settings { warmup, warmup_rate, batch, precision, seed, last_rate, sampling, trained, .. } =
@@ -143,7 +144,7 @@ impl Identity {
 }
 
 impl Checkpoint {
-    /// The bytes of the file.
+    /// Returns the bytes of the file.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let Progress { step, evaluations, measured, mark, lowest } = self.progress;
         let metadata = Metadata {
@@ -182,22 +183,22 @@ impl Checkpoint {
         container::write(KEY, &metadata, &stored)
     }
 
-    /// Writes the file; until it is whole, the one before it stays.
+    /// Writes the file; the previous one remains until the new one is complete.
     pub fn save(&self, path: &Path) -> Result<()> {
         OutputFile::write(path, &self.to_bytes()?)
     }
 
-    /// Reads a file.
+    /// Reads a checkpoint from a file.
     pub fn load(path: &Path) -> Result<Self> {
         container::load(path, Self::parse)
     }
 
-    /// Reads the bytes of a file; `path` is its name in messages.
+    /// Reads a checkpoint from bytes; `path` is the name used in messages.
     pub fn from_bytes(path: &Path, bytes: &[u8]) -> Result<Self> {
         Self::parse(bytes).map_err(|message| Error::format(path, message))
     }
 
-    /// Reads the bytes of a file; the message says what is wrong with them.
+    /// Reads a checkpoint from bytes; the error message says what is wrong with them.
     fn parse(bytes: &[u8]) -> Result<Self, String> {
         let (metadata, file) = container::read::<Metadata>(bytes, KEY, "a checkpoint", FORMAT)?;
         let Identity { config, settings, .. } = metadata.identity;

@@ -1,36 +1,36 @@
-//! The losses seen on the way.
+//! The curve of losses recorded during training.
 
 use crate::output::csv_text;
 use crate::units::Nats;
 
-/// The loss after so many steps.
+/// The loss after a number of steps.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Row {
-    /// Steps taken.
+    /// The number of steps taken.
     pub step: u64,
-    /// Evaluations of the loss and its gradient.
+    /// The number of evaluations of the loss and its gradient.
     pub evaluations: u64,
-    /// The loss there.
+    /// The loss at that step.
     pub loss: Nats,
 }
 
-/// The rows kept: those of every step below 1,000, of every tenth below 10,000 and so on, and the last one; so a curve has
-/// a few thousand rows however long it is, evenly spread on a logarithmic axis.
+/// The rows that are kept: every step below 1,000, every tenth below 10,000 and so on, and the last one. A curve
+/// therefore has a few thousand rows however long the run is, evenly spread on a logarithmic axis.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Curve {
     rows: Vec<Row>,
-    /// Whether the last row is there only because it is the last.
+    /// Whether the last row is kept only because it is the last.
     provisional: bool,
 }
 
 impl Curve {
-    /// With the rows of another time.
+    /// Restores a curve from its rows.
     pub fn from_rows(rows: Vec<Row>) -> Self {
         let provisional = rows.last().is_some_and(|r| !is_kept(r.step));
         Self { rows, provisional }
     }
 
-    /// The rows, in order.
+    /// Returns the rows, in order.
     pub fn rows(&self) -> &[Row] {
         &self.rows
     }
@@ -44,12 +44,12 @@ impl Curve {
         self.rows.push(row);
     }
 
-    /// Lets the next row replace the last one.
+    /// Allows the next row to replace the last one.
     pub fn make_provisional(&mut self) {
         self.provisional = !self.rows.is_empty();
     }
 
-    /// As CSV.
+    /// Returns the curve as CSV.
     pub fn to_csv(&self, floor: Nats) -> String {
         let row = |row: &Row| {
             let (loss, gap) = (row.loss.0, row.loss.0 - floor.0);
@@ -59,7 +59,7 @@ impl Curve {
     }
 }
 
-/// Whether a step has at most three digits before its zeros.
+/// Whether a step number has at most three significant digits.
 fn is_kept(step: u64) -> bool {
     let mut unit = 1;
     while step / unit >= 1000 {

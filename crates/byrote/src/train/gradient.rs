@@ -1,9 +1,9 @@
-//! The loss of a model on a problem, and its gradient by hand.
+//! The loss of a model on a dataset, and its gradient, derived by hand.
 //!
-//! The forward pass is that of [`crate::model::config`]. Contexts are cut into *lanes* whose number depends on the problem
-//! alone; a lane is worked off by one thread in blocks of rows small enough that logits, softmax and their gradient stay in
-//! the cache, and adds its gradients in order. Lanes are summed in order, so the result is the same to the last bit for any
-//! number of threads. The n x omega matrix of logits is never held.
+//! The forward pass is that of [`crate::model::config`]. Contexts are divided into *lanes*, whose number depends only
+//! on the dataset and the model. One thread processes a lane in blocks of rows small enough that the logits, the
+//! softmax and their gradient stay in the cache, and accumulates the gradient in order. Lanes are summed in order, so
+//! the result is identical to the last bit for any number of threads. The n x omega matrix of logits is never stored.
 //!
 //! Backward, with G = c p - n (counts times probabilities minus next-token counts) in place of the logits:
 //!
@@ -33,17 +33,19 @@ use std::ops::Range;
 use std::sync::Arc;
 use weights::{Layout, Sizes, Weights};
 
-/// Contexts that make a lane worth having; more the larger its gradient, which is written and summed a lane, up to a limit.
+/// The number of contexts that justifies a lane. It grows with the size of the gradient, which each lane writes and the
+/// sum reads, up to a limit.
 const LANE_CONTEXTS: usize = 80;
 const LARGE_LANE_CONTEXTS: usize = 640;
 const VALUES_PER_CONTEXT: usize = 512;
-/// The most lanes, and the most values that the gradients of all lanes may hold if there is more than one.
+/// The maximum number of lanes, and the maximum number of values in the gradients of all lanes if there is more than
+/// one.
 const MAX_LANES: usize = 32;
 const MAX_VALUES: usize = 1 << 28;
-/// Values of a gradient that are summed over the lanes at a time.
+/// The number of gradient values summed over the lanes at a time.
 const SUMMED: usize = 1 << 14;
 
-/// Evaluates the loss and its gradient; holds all memory it needs.
+/// Evaluates the loss and its gradient; owns all the memory it needs.
 pub struct Evaluator<T, D = Arc<Dataset>> {
     config: Config,
     dataset: D,
@@ -54,11 +56,11 @@ pub struct Evaluator<T, D = Arc<Dataset>> {
     lanes: Vec<Lane<T>>,
     chunks: Vec<Chunk<T>>,
     backward: bool,
-    /// Parameters whose derivatives are given as 0.
+    /// Parameters whose derivatives are reported as 0.
     frozen: Vec<Range<usize>>,
 }
 
-/// The number of lanes: a power of two that depends on the problem and the model alone, never on the threads.
+/// The number of lanes: a power of two that depends only on the dataset and the model, never on the number of threads.
 fn n_lanes(contexts: usize, s: Sizes) -> usize {
     let values = s.read * s.omega;
     let enough = (LANE_CONTEXTS + values / VALUES_PER_CONTEXT).min(LARGE_LANE_CONTEXTS);
@@ -67,22 +69,23 @@ fn n_lanes(contexts: usize, s: Sizes) -> usize {
 }
 
 impl<T: Real, D: AsRef<Dataset>> Evaluator<T, D> {
-    /// An evaluator for a model of this configuration, which must be [`Config::checked`] and wide enough for the problem.
+    /// Creates an evaluator for models of this configuration, which must be [`Config::checked`] and large enough for
+    /// the dataset.
     pub fn new(config: Config, dataset: D) -> Self {
         Self::made(config, dataset, true)
     }
 
-    /// One whose gradient is 0 for every weight that is not trained.
+    /// Creates an evaluator whose gradient is 0 for every weight that is not trained.
     pub fn training(config: Config, dataset: D, trained: Trained) -> Self {
         Self { frozen: trained.frozen(&config), ..Self::new(config, dataset) }
     }
 
-    /// An evaluator for forward passes alone: it takes less memory, and uses that `W_U` is sparse where it is.
+    /// Creates an evaluator for forward passes only: it takes less memory, and exploits a sparse `W_U`.
     pub fn forward(config: Config, dataset: D) -> Self {
         Self::made(config, dataset, false)
     }
 
-    /// An evaluator for forward passes of a model alone, with the positions that it stores.
+    /// Creates an evaluator for forward passes of one model only, with the positions that the model stores.
     pub fn of_model(model: &Model, dataset: D) -> Self {
         let mut evaluator = Self::forward(*model.config(), dataset);
         if model.config().positions == Positions::Sinusoidal {
@@ -96,7 +99,7 @@ impl<T: Real, D: AsRef<Dataset>> Evaluator<T, D> {
         let problem = dataset.as_ref();
         let n = problem.len();
         let n_lanes = n_lanes(n, sizes);
-        // Whole tiles of a product, so that only the last lane has rows left over.
+        // Whole tiles of a product, so that only the last lane has a remainder.
         let step = n.div_ceil(n_lanes).next_multiple_of(8);
         let lanes: Vec<Lane<T>> = (0..n_lanes)
             .map(|lane| (lane * step).min(n)..((lane + 1) * step).min(n))
@@ -116,7 +119,7 @@ impl<T: Real, D: AsRef<Dataset>> Evaluator<T, D> {
         }
     }
 
-    /// The loss in nats, over all predictions; `gradient` is overwritten.
+    /// Returns the loss in nats, summed over all predictions, and overwrites `gradient`.
     ///
     /// # Panics
     /// When `parameters` or `gradient` is not as long as the configuration says, or the evaluator only goes forward.
@@ -132,7 +135,7 @@ impl<T: Real, D: AsRef<Dataset>> Evaluator<T, D> {
         loss
     }
 
-    /// The loss alone.
+    /// Returns the loss alone.
     ///
     /// # Panics
     /// When `parameters` is not as long as the configuration says.
@@ -140,9 +143,9 @@ impl<T: Real, D: AsRef<Dataset>> Evaluator<T, D> {
         self.work(parameters, Until::Loss)
     }
 
-    /// Calls `visit` with what a layer gives for every context: with the state of its lane, the context's index in the
-    /// problem, and the row of values. The states, one a lane, are those that `start` makes, and are given back in the order
-    /// of the contexts; contexts of a lane are visited in order.
+    /// Calls `visit` with the output of a layer for every context: the state of its lane, the context's index in the
+    /// dataset, and the row of values. The states, one per lane, are created by `start` and returned in the order of
+    /// the contexts; the contexts of a lane are visited in order.
     ///
     /// # Panics
     /// When `parameters` is not as long as the configuration says.
@@ -166,7 +169,7 @@ impl<T: Real, D: AsRef<Dataset>> Evaluator<T, D> {
         states
     }
 
-    /// What a layer gives for all contexts, row by row.
+    /// Returns the output of a layer for all contexts, row by row.
     ///
     /// # Panics
     /// When `parameters` is not as long as the configuration says.
@@ -175,9 +178,10 @@ impl<T: Real, D: AsRef<Dataset>> Evaluator<T, D> {
         self.for_each_row(layer, parameters, Vec::new, push).concat()
     }
 
-    /// Calls `visit` with what attention makes of every context before `W_O`: with the state of its lane, the context's
-    /// index, the mixed values of all heads end to end (`[n_heads, d_head]`, none for token averaging), and the embedded last
-    /// token (`[d_model]`). States and order are those of [`Evaluator::for_each_row`], and so is every bit of the values.
+    /// Calls `visit` with the output of attention for every context before `W_O`: the state of its lane, the context's
+    /// index, the mixed values of all heads end to end (`[n_heads, d_head]`, empty for token averaging), and the
+    /// embedded last token (`[d_model]`). States and order are those of [`Evaluator::for_each_row`], and the values
+    /// agree with it bit for bit.
     ///
     /// # Panics
     /// When `parameters` is not as long as the configuration says.
@@ -207,7 +211,7 @@ impl<T: Real, D: AsRef<Dataset>> Evaluator<T, D> {
         states
     }
 
-    /// Packs the weights, embeds the places.
+    /// Packs the weights and embeds the places.
     fn prepare(&mut self, parameters: &[T]) {
         let n = self.layout.n;
         assert!(parameters.len() == n, "{} parameters for a model of {n}", parameters.len());
@@ -226,7 +230,7 @@ impl<T: Real, D: AsRef<Dataset>> Evaluator<T, D> {
         (lanes, Shared { config, problem: (*dataset).as_ref(), weights, places, s: *sizes })
     }
 
-    /// Works off all lanes.
+    /// Processes all lanes.
     fn work(&mut self, parameters: &[T], until: Until) -> f64 {
         self.prepare(parameters);
         let (lanes, shared) = self.parts();
@@ -240,7 +244,7 @@ impl<T: Real, D: AsRef<Dataset>> Evaluator<T, D> {
         lanes.iter().map(|lane| lane.loss).sum()
     }
 
-    /// Sums the gradients of the lanes and leads them back to the places.
+    /// Sums the gradients of the lanes and propagates them back to the places.
     fn gather(&mut self, gradient: &mut [T]) {
         let Self { config, dataset, weights, places, lanes, chunks, layout, sizes: s, .. } = self;
         let problem = (*dataset).as_ref();
@@ -264,7 +268,7 @@ impl<T: Real, D: AsRef<Dataset>> Evaluator<T, D> {
     }
 }
 
-/// Everything between the embedding and the output; zeros for what the chunks will add.
+/// Everything between the embedding and the output, and zeros for what the chunks will add.
 fn sum_middle<T: Real>(middle: &mut [T], layout: &Layout, lanes: &[Lane<T>], s: Sizes) {
     let start = layout.w_e.end;
     let mut sum = |range: &Range<usize>, columns: usize, of: fn(&LaneGradient<T>) -> &[T]| {
@@ -291,7 +295,7 @@ fn sum_middle<T: Real>(middle: &mut [T], layout: &Layout, lanes: &[Lane<T>], s: 
     }
 }
 
-/// `target` = the sum over the lanes, in order, of some rows of a tensor, from row `first`.
+/// `target` = the sum over the lanes, in order, of some rows of a tensor, starting at row `first`.
 struct SumLanes<'a, T> {
     target: &'a mut [T],
     columns: usize,
@@ -389,7 +393,7 @@ mod tests {
     fn the_gradient_is_that_of_central_differences_for_every_switch() {
         let (problem, d_vocab) = stories(12);
         for config in configs(d_vocab) {
-            // ReLU has corners; a draw that keeps away from them is as good as any.
+            // ReLU has corners; a draw that avoids them is as good as any other.
             let model = Model::random(config, 2).unwrap();
             let mut gradient = vec![0.0; config.n_parameters()];
             let mut evaluator = Evaluator::new(config, &problem);
@@ -504,14 +508,15 @@ mod tests {
             for tensor in config.tensors() {
                 for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
                     let mut broken = parameters.clone();
-                    // A token that no context holds, or ReLU of minus infinity, may hide one value; not all of a tensor.
+                    // A token that occurs in no context, or ReLU of minus infinity, may hide one value, but not a whole
+                    // tensor.
                     broken[tensor.range.clone()].fill(bad);
                     let loss = evaluator.evaluate(&broken, &mut gradient);
                     let shows = !loss.is_finite() || gradient.iter().any(|g| !g.is_finite());
                     assert!(shows || bad.is_infinite(), "{} = {bad} in {config:?}", tensor.name);
                 }
             }
-            // Nothing of it stays behind.
+            // Nothing of it remains.
             assert_eq!(evaluator.evaluate(&parameters, &mut gradient), clean);
             assert!(gradient.iter().all(|g| g.is_finite()));
         }

@@ -1,8 +1,8 @@
-//! A lane: a range of contexts that one thread works off, from the mixer to the loss and back, in blocks of rows small
-//! enough that logits, softmax and their gradient stay in the cache.
+//! A lane: a range of contexts that one thread takes from the mixer to the loss and back, in blocks of rows small
+//! enough that the logits, the softmax and their gradient stay in the cache.
 //!
-//! The formulas are at the head of [`super::gradient`]. Rows are padded to whole lines, see [`crate::num::line`]; the padding
-//! of weights and activations is zero, that of the logits minus infinity.
+//! The formulas are in the documentation of [`super::gradient`]. Rows are padded to whole lines (see
+//! [`crate::num::line`]); the padding of weights and activations is zero, that of the logits minus infinity.
 
 use super::gradient::activate::Activate;
 use super::gradient::places::Places;
@@ -17,15 +17,16 @@ use crate::num::row_ops::{add, add_and_max, add_scaled, dot, exp_shifted, scale,
 use crate::num::simd::{Isa, Kernel};
 use std::ops::Range;
 
-/// Rows worked off at a time: enough that the gradient of `W_U`, which every block reads and writes, is no burden.
+/// Rows per block: enough to amortize the gradient of `W_U`, which every block reads and writes.
 pub(super) const BLOCK: usize = 144;
-/// Hidden values of a block where there is no gradient: a wide layer takes fewer rows at a time.
+/// Hidden values per block without a gradient: a wide layer takes fewer rows at a time.
 const FORWARD_VALUES: usize = 1 << 19;
 
-/// Rows whose softmax is taken together: sums and logarithms of a row wait for each other, those of several do not.
+/// Rows whose softmax is computed together: the sums and logarithms of one row depend on each other, those of several
+/// rows do not.
 const GROUP: usize = 8;
 
-/// What all lanes read.
+/// The input shared by all lanes.
 #[derive(Clone, Copy)]
 pub(super) struct Shared<'a, T> {
     pub(super) config: &'a Config,
@@ -35,7 +36,7 @@ pub(super) struct Shared<'a, T> {
     pub(super) s: Sizes,
 }
 
-/// A range of contexts with the buffers of its thread.
+/// A range of contexts with its thread's buffers.
 pub(super) struct Lane<T> {
     pub(super) contexts: Range<usize>,
     /// Attention weights, `[places of these contexts, heads]`, and the derivatives of the scores before scaling.
@@ -45,7 +46,7 @@ pub(super) struct Lane<T> {
     pub(super) z: AlignedVec<T>,
     pub(super) dz: AlignedVec<T>,
     pub(super) dq: AlignedVec<T>,
-    /// Derivatives of what the mixer gives at the last token, `[contexts, d]`.
+    /// Derivatives of the mixer's output at the last token, `[contexts, d]`.
     pub(super) da: AlignedVec<T>,
     /// Rows of a block.
     block_rows: usize,
@@ -54,7 +55,7 @@ pub(super) struct Lane<T> {
     pub(super) loss: f64,
 }
 
-/// Buffers of a block of rows.
+/// The buffers of a block of rows.
 struct Block<T> {
     a: AlignedVec<T>,
     u: AlignedVec<T>,
@@ -79,7 +80,7 @@ pub(super) struct LaneGradient<T> {
 }
 
 impl<T: Real> Lane<T> {
-    /// A lane; one that never goes back holds no gradient.
+    /// Creates a lane; one without a backward pass holds no gradient.
     pub(super) fn new(
         config: &Config,
         problem: &Dataset,
@@ -90,7 +91,8 @@ impl<T: Real> Lane<T> {
         let n = contexts.len();
         let entries = problem.context_starts[contexts.end] - problem.context_starts[contexts.start];
         let most = if backward { BLOCK } else { (FORWARD_VALUES / s.m_row.max(1)).clamp(8, BLOCK) & !7 };
-        // Blocks of about one size, of whole tiles: a small one at the end would read and write all gradients for little.
+        // Blocks of roughly equal size, made of whole tiles: a small last block would read and write all gradients for
+        // little work.
         let block_rows = n.div_ceil(n.div_ceil(most).max(1)).max(1).next_multiple_of(8);
         let b = n.min(block_rows);
         let d_width = padded(s.d);
@@ -136,7 +138,7 @@ impl<T: Real> Lane<T> {
         (0..rows).step_by(step).map(move |start| start..(start + step).min(rows))
     }
 
-    /// What a layer gave for a block that was just computed, a row at a time.
+    /// Visits the output of a layer for the block just computed, one row at a time.
     pub(super) fn rows(
         &self,
         layer: Layer,
@@ -155,7 +157,7 @@ impl<T: Real> Lane<T> {
 }
 
 impl<T> Block<T> {
-    /// What the output reads.
+    /// The input of the output layer.
     fn read(&self, config: &Config) -> &AlignedVec<T> {
         match config.hidden {
             Hidden::Absent => &self.a,
@@ -165,29 +167,29 @@ impl<T> Block<T> {
     }
 }
 
-/// A place on the way through the network where its values can be read.
+/// A point in the network at which its values can be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layer {
-    /// What the mixer gives at the last token, with the skip connection: what a hidden layer reads. `[d_model]`
+    /// The mixer's output at the last token, including the skip connection: the input of the hidden layer. `[d_model]`
     Mixed,
-    /// What the output reads. `[d_mlp]` or `[d_model]`
+    /// The input of the output layer. `[d_mlp]` or `[d_model]`
     Read,
     /// The logits. `[d_vocab]`
     Logits,
 }
 
-/// How far to go.
+/// How far a pass goes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Until {
-    /// The values of a layer stay for [`Lane::rows`].
+    /// Up to a layer, whose values remain for [`Lane::rows`].
     Layer(Layer),
-    /// The loss is added to the lane's.
+    /// Up to the loss, which is added to the lane's.
     Loss,
-    /// The loss and the gradient are added to the lane's.
+    /// Up to the loss and back: the loss and the gradient are added to the lane's.
     Gradient,
 }
 
-/// Attention of all contexts of a lane: weights and mixed values.
+/// Attention for all contexts of a lane: weights and mixed values.
 pub(super) struct Mix<'a, T> {
     pub(super) lane: &'a mut Lane<T>,
     pub(super) shared: Shared<'a, T>,
@@ -254,7 +256,8 @@ impl<T: Real> Kernel for Mix<'_, T> {
     }
 }
 
-/// Everything from the mixer's output to the logits, the loss, or the loss and back, for a block of rows of a lane.
+/// Everything from the mixer's output to the logits, to the loss, or to the loss and back, for a block of rows of a
+/// lane.
 pub(super) struct Output<'a, T> {
     pub(super) lane: &'a mut Lane<T>,
     pub(super) shared: Shared<'a, T>,
@@ -297,8 +300,8 @@ impl<T: Real> Kernel for Output<'_, T> {
     }
 }
 
-/// Turns the logits of a group of contexts from `first`, padded with minus infinity, into the gradient of their loss, and
-/// gives the loss. Each step is taken for the whole group before the next.
+/// Turns the logits of a group of contexts starting at `first`, padded with minus infinity, into the gradient of their
+/// loss, and returns the loss. Each step is taken for the whole group before the next.
 #[inline(always)]
 fn cross_entropy<T: Real, I: Isa>(
     isa: I,
@@ -332,7 +335,7 @@ fn cross_entropy<T: Real, I: Isa>(
 }
 
 impl<T: Real> Lane<T> {
-    /// To the logits of a block, their bias not yet added.
+    /// Computes the logits of a block, without their bias.
     #[inline(always)]
     fn forward<I: Isa>(&mut self, isa: I, shared: Shared<'_, T>, rows: Range<usize>, until: Until) {
         let Shared { config, problem, weights, places, s } = shared;
@@ -398,17 +401,17 @@ impl<T: Real> Lane<T> {
         affine(isa, logits, s.omega_row, n, (read, s.read_row, s.read), &weights.u, None);
     }
 
-    /// From the gradient in place of the logits of a block to the derivatives of the scores.
+    /// From the gradient that replaces the logits of a block to the derivatives of the scores.
     #[inline(always)]
     fn backward<I: Isa>(&mut self, isa: I, shared: Shared<'_, T>, rows: Range<usize>) {
         let Shared { config, weights, s, .. } = shared;
         let n = rows.len();
-        // The first block replaces what the last evaluation left.
+        // The first block overwrites what the last evaluation left.
         let update = if rows.start == 0 { Update::Replace } else { Update::Add };
         let Block { a, u, y, slope, r, dr, logits } = &mut self.block;
         let gradient = &mut self.gradient;
         let da = &mut self.da[rows.start * s.d_row..rows.end * s.d_row];
-        // The pre-activations are not needed any more.
+        // The pre-activations are no longer needed.
         let dy = u;
         let (read, d_read): (&[T], &mut [T]) = match config.hidden {
             Hidden::Absent => (a, &mut *da),
@@ -456,7 +459,7 @@ impl<T: Real> Lane<T> {
         }
     }
 
-    /// From the derivatives of mixed values to those of scores and queries.
+    /// From the derivatives of the mixed values to those of the scores and queries.
     #[inline(always)]
     fn unmix<I: Isa>(&mut self, isa: I, shared: Shared<'_, T>, rows: Range<usize>) {
         let Shared { config, problem, places, s, .. } = shared;
@@ -515,7 +518,7 @@ impl<T: Real> Lane<T> {
     }
 }
 
-/// `target = x W + bias` for `n` rows of x, given as values, distance of rows, and width.
+/// `target = x W + bias` for `n` rows of x, given as values, distance between rows, and width.
 #[inline(always)]
 fn affine<T: Real, I: Isa>(
     isa: I,

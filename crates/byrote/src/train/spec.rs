@@ -7,7 +7,7 @@ use crate::units::Nats;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 
-/// The settings of a training; what is not given has the default of the optimizer.
+/// The settings of a training run; anything not given takes the optimizer's default.
 ///
 /// ```
 /// use byrote::train::{Method, TrainSpec};

@@ -1,4 +1,4 @@
-//! What moves: the weights and what the method remembers, in the arithmetic of the run.
+//! The state of a run: the weights and the optimizer's memory, in the arithmetic of the run.
 
 use super::gradient::Evaluator;
 use super::settings::{Method, Sampling, Settings};
@@ -14,36 +14,36 @@ use std::sync::Arc;
 
 /// A trainer's state, whatever its arithmetic.
 pub(super) trait State: Send {
-    /// The loss of the weights as they are. For batches this is a pass over all contexts.
+    /// Returns the loss of the current weights. With batches this takes a pass over all contexts.
     fn loss(&mut self) -> f64;
-    /// One step. An error leaves the weights at the last good ones.
+    /// Takes one step. After an error the weights are those of the last good step.
     fn step(&mut self, step: u64) -> Result<u64, Trouble>;
-    /// The state that takes over before this step, where there is one.
+    /// Returns the state that takes over before this step, if there is one.
     fn successor(&self, _step: u64) -> Option<Box<dyn State>> {
         None
     }
-    /// The same state in finer arithmetic, where this one sees no lower point and there is one that may.
+    /// Returns the same state in finer arithmetic, if this one finds no lower point and a finer one might.
     fn finer(&self) -> Option<Box<dyn State>> {
         None
     }
-    /// Whether the loss is known, or cheap to know, after so many steps.
+    /// Whether the loss after this number of steps is known or cheap to compute.
     fn is_measured(&self, step: u64) -> bool;
-    /// The weights.
+    /// Returns the weights.
     fn parameters(&self) -> Vec<f64>;
-    /// What the next step needs besides the weights.
+    /// Returns what the next step needs besides the weights.
     fn memory(&self) -> Memory;
 }
 
 /// Why a step could not be taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Trouble {
-    /// The first tensor with a weight or derivative that is not finite; `loss` where only that is.
+    /// The first tensor with a weight or derivative that is not finite; `loss` if only the loss is affected.
     NotFinite(&'static str),
-    /// No lower point is to be found.
+    /// No lower point can be found.
     NoDescent,
 }
 
-/// The state at the start, or after so many steps with the memory of a checkpoint.
+/// Creates the state at the start, or after a number of steps with the memory of a checkpoint.
 pub(super) fn new<T: Real + 'static>(
     config: Config,
     problem: &Arc<Dataset>,
@@ -84,17 +84,17 @@ impl<T: Real, D: AsRef<Dataset>> Objective<T> for Evaluator<T, D> {
     }
 }
 
-/// What a method remembers besides the weights and the number of steps.
+/// What an optimizer remembers besides the weights and the number of steps.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Memory {
-    /// Adam's, and that of the warm-up of L-BFGS.
+    /// The memory of Adam, and of the warm-up of L-BFGS.
     Moments {
         /// First moments.
         first: Vec<f64>,
         /// Second moments.
         second: Vec<f64>,
     },
-    /// L-BFGS's.
+    /// The memory of L-BFGS.
     Curvature {
         /// The units of the weights.
         units: Vec<f64>,
@@ -105,7 +105,7 @@ pub enum Memory {
     },
 }
 
-/// Adam at work.
+/// A run with Adam.
 struct AdamState<T> {
     config: Config,
     problem: Arc<Dataset>,
@@ -113,10 +113,10 @@ struct AdamState<T> {
     evaluator: Evaluator<T>,
     adam: Adam<T>,
     x: Vec<T>,
-    /// Where the next weights are written; after a step, the weights before it.
+    /// The buffer for the next weights; after a step, the weights before it.
     next: Vec<T>,
     gradient: Vec<T>,
-    /// The loss at `x`, once evaluated (`gradient` then is the gradient there, without batches).
+    /// The loss at `x`, once evaluated (without batches, `gradient` is then the gradient there).
     loss: Option<f64>,
 }
 
@@ -174,7 +174,7 @@ impl<T: Real + 'static> State for AdamState<T> {
         std::mem::swap(&mut self.x, &mut self.next);
         self.loss = None;
         if !finite || self.is_measured(step + 1) && !self.loss().is_finite() {
-            // A derivative that is not finite spoils moments and weights alike: it comes first.
+            // A derivative that is not finite spoils moments and weights alike, so it is checked first.
             let tensor = not_finite(&self.config, &self.gradient)
                 .or_else(|| not_finite(&self.config, &self.adam.second))
                 .or_else(|| not_finite(&self.config, &self.x));
@@ -203,7 +203,7 @@ impl<T: Real + 'static> State for AdamState<T> {
 }
 
 impl<T: Real> AdamState<T> {
-    /// Goes back to the weights before the last step.
+    /// Returns to the weights before the last step.
     fn back(&mut self, tensor: &'static str) -> Trouble {
         std::mem::swap(&mut self.x, &mut self.next);
         self.loss = None;
@@ -231,7 +231,7 @@ impl<T: Real> AdamState<T> {
         chosen
     }
 
-    /// The gradient of one batch, scaled as if it were all, and the batch's loss.
+    /// The gradient of one batch, scaled to the whole dataset, and the batch's loss.
     fn batch(&mut self, size: usize, step: u64) -> f64 {
         let part = self.problem.part(&self.chosen(size, step));
         let mut evaluator = Evaluator::training(self.config, &part, self.settings.trained);
@@ -242,7 +242,7 @@ impl<T: Real> AdamState<T> {
     }
 }
 
-/// L-BFGS at work.
+/// A run with L-BFGS.
 struct LbfgsState<T> {
     config: Config,
     problem: Arc<Dataset>,
@@ -264,7 +264,7 @@ impl<T: Real> LbfgsState<T> {
         lbfgs: Lbfgs<T>,
     ) -> Self {
         let epsilon = if is_f64::<T>() { f64::EPSILON } else { f64::from(f32::EPSILON) };
-        // Rounding of the loss: sums are f64, what is summed is rounded to T.
+        // The rounding error of the loss: sums are in f64, but the summands are rounded to T.
         let wolfe = Wolfe { noise: 4.0 * epsilon, ..Wolfe::default() };
         let mut evaluator = Evaluator::training(config, problem.clone(), settings.trained);
         let mut x = position.clone();
@@ -273,13 +273,14 @@ impl<T: Real> LbfgsState<T> {
         Self { config, problem: problem.clone(), settings, evaluator, units, x, descent }
     }
 
-    /// Goes on from Adam, in the units of its second moments: a weight whose derivative has been large takes small steps.
+    /// Continues from Adam, in the units of its second moments: a weight whose derivatives have been large takes small
+    /// steps.
     fn after(adam: &AdamState<T>) -> Self {
         let roots: Vec<f64> = adam.adam.second.iter().map(|v| v.to_f64().sqrt()).collect();
         let mean = roots.iter().sum::<f64>() / roots.len() as f64;
         let least = (LEAST_METRIC * mean).max(f64::from(f32::MIN_POSITIVE));
         let mut units: Vec<f64> = roots.iter().map(|r| (r + least).sqrt().recip()).collect();
-        // What is not trained keeps its bits.
+        // Untrained weights keep their bits.
         for range in adam.settings.trained.frozen(&adam.config) {
             units[range].fill(1.0);
         }
@@ -289,7 +290,8 @@ impl<T: Real> LbfgsState<T> {
     }
 }
 
-/// Added to the metric, relative to its mean: weights without a derivative so far do not fly off.
+/// Added to the metric, relative to its mean, so that weights that have had no derivative so far do not take huge
+/// steps.
 const LEAST_METRIC: f64 = 0.03;
 
 impl<T: Real + 'static> State for LbfgsState<T> {

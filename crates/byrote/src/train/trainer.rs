@@ -1,8 +1,8 @@
-//! Training, a step at a time.
+//! Training, one step at a time.
 //!
-//! The loss is known after every step (with batches: after every pass over the contexts), and so is the gap to the floor;
-//! a stop is decided on it before the next step is taken. What is said to be reached in f32 is confirmed in f64, and where
-//! L-BFGS in f32 sees no lower point any more it goes on in f64.
+//! The loss, and with it the gap to the floor, is known after every step (with batches, after every pass over the
+//! contexts), and the decision to stop is made before the next step. A target reached in f32 is confirmed in f64, and
+//! when L-BFGS in f32 finds no lower point, it continues in f64.
 
 use super::checkpoint::{Checkpoint, Identity};
 use super::curve::{Curve, Row};
@@ -17,13 +17,13 @@ use crate::{Error, Result};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// A training run: weights on their way to the floor.
+/// A training run: a model's weights and their progress towards the floor.
 pub struct Trainer {
     identity: Identity,
     config: Config,
     dataset: Arc<Dataset>,
     limits: Limits,
-    /// The gap that is low enough, in nats.
+    /// The target gap, in nats.
     target: Option<f64>,
     state: Box<dyn State>,
     /// The arithmetic of the state: that of the settings, or a finer one once that is exhausted.
@@ -31,27 +31,27 @@ pub struct Trainer {
     progress: Progress,
     curve: Curve,
     started: Instant,
-    /// Seconds of earlier runs.
+    /// The seconds spent by earlier runs.
     before: f64,
 }
 
-/// How far it has come.
+/// The progress of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Progress {
-    /// Steps taken.
+    /// The number of steps taken.
     pub step: u64,
-    /// Evaluations of the loss and its gradient.
+    /// The number of evaluations of the loss and its gradient.
     pub evaluations: u64,
-    /// The step at which the loss was last measured, and the loss there, over all predictions.
+    /// The step at which the loss was last measured, and the loss there, summed over all predictions.
     pub measured: (u64, f64),
-    /// The step since which progress is judged, and the lowest gap by then.
+    /// The step since which progress is judged, and the lowest gap up to that step.
     pub mark: (u64, f64),
     /// The lowest gap so far.
     pub lowest: f64,
 }
 
 impl Trainer {
-    /// Begins with a model's weights, rounded to the precision of the settings.
+    /// Starts from a model's weights, rounded to the precision of the settings.
     pub fn new(model: &Model, problem: &Arc<Dataset>, settings: Settings, limits: Limits) -> Result<Self> {
         let (config, arithmetic) = (*model.config(), settings.precision);
         let mut trainer =
@@ -65,7 +65,7 @@ impl Trainer {
         Ok(trainer)
     }
 
-    /// Goes on where a checkpoint left off. It must be one of the same start, problem and settings; limits may differ.
+    /// Resumes from a checkpoint, which must have the same start, dataset and settings; the limits may differ.
     pub fn resume(
         checkpoint: Checkpoint,
         model: &Model,
@@ -139,7 +139,7 @@ impl Trainer {
         self.run_with(observer, |_| {})
     }
 
-    /// As [`run`](Self::run); `look` sees the trainer at the start and after every step, to save or to measure.
+    /// Like [`run`](Self::run), but `look` sees the trainer at the start and after every step, to save or to measure.
     pub fn run_with(&mut self, observer: &dyn Observer, mut look: impl FnMut(&Self)) -> Result<Stop> {
         loop {
             look(self);
@@ -161,7 +161,7 @@ impl Trainer {
         }
     }
 
-    /// One step, or the reason why there is none.
+    /// Takes one step, or returns the reason to stop.
     pub fn advance(&mut self) -> Option<Stop> {
         if let Some(stop) = self.stop_before_a_step() {
             return Some(stop);
@@ -211,12 +211,12 @@ impl Trainer {
         None
     }
 
-    /// Goes over to finer arithmetic where there is one: what stands still in f32 may move in f64.
+    /// Switches to finer arithmetic if there is one: a run stuck in f32 may progress in f64.
     fn refine(&mut self) -> bool {
         let Some(state) = self.state.finer() else { return false };
         (self.state, self.arithmetic) = (state, Precision::F64);
         self.progress.evaluations += 1;
-        // The gaps so far are f32's, and may be too low.
+        // The gaps so far were measured in f32 and may be too low.
         self.progress.lowest = f64::INFINITY;
         self.measure();
         true
@@ -227,7 +227,8 @@ impl Trainer {
         let loss = self.state.loss();
         self.progress.measured = (step, loss);
         let row = Row { step, evaluations, loss: Nats(loss) };
-        // A limit in the middle of a pass over the contexts is no part of the run: only the regular measurements are.
+        // Hitting a limit in the middle of a pass over the contexts does not affect the run: only the regular
+        // measurements count.
         self.curve.push(row);
         match self.state.is_measured(step) {
             true => self.progress.lowest = self.progress.lowest.min(self.gap().0),
@@ -235,7 +236,7 @@ impl Trainer {
         }
     }
 
-    /// Whether the gap is as low as was asked for: in f64, whatever the arithmetic of the run.
+    /// Whether the gap is as low as requested, measured in f64 whatever the arithmetic of the run.
     fn is_low_enough(&self) -> bool {
         let Some(target) = self.target else { return false };
         if self.gap().0 > target {
@@ -248,52 +249,52 @@ impl Trainer {
         loss - self.dataset.floor.0 <= target
     }
 
-    /// How far it has come.
+    /// Returns the progress so far.
     pub fn progress(&self) -> &Progress {
         &self.progress
     }
 
-    /// The loss when it was last measured, over all predictions.
+    /// Returns the loss at its last measurement, summed over all predictions.
     pub fn loss(&self) -> Nats {
         Nats(self.progress.measured.1)
     }
 
-    /// The loss less the floor.
+    /// Returns the loss minus the floor.
     pub fn gap(&self) -> Nats {
         Nats(self.loss().0 - self.dataset.floor.0)
     }
 
-    /// What is trained on.
+    /// Returns the dataset.
     pub fn dataset(&self) -> &Arc<Dataset> {
         &self.dataset
     }
 
-    /// When it stops.
+    /// Returns the limits.
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// The arithmetic in use: that of the settings, or f64 where L-BFGS in f32 saw no lower point any more.
+    /// Returns the arithmetic in use: that of the settings, or f64 once L-BFGS in f32 has found no lower point.
     pub fn arithmetic(&self) -> Precision {
         self.arithmetic
     }
 
-    /// The losses on the way.
+    /// Returns the curve of losses so far.
     pub fn curve(&self) -> &Curve {
         &self.curve
     }
 
-    /// Seconds it has taken, those before the checkpoint included.
+    /// Returns the seconds spent so far, including those before the checkpoint.
     pub fn seconds(&self) -> f64 {
         self.before + self.started.elapsed().as_secs_f64()
     }
 
-    /// The model as it is.
+    /// Returns the model with its current weights.
     pub fn model(&self) -> Result<Model> {
         Model::new(self.config, self.state.parameters())
     }
 
-    /// Everything needed to go on from here.
+    /// Returns everything needed to resume from here.
     pub fn checkpoint(&self) -> Checkpoint {
         Checkpoint {
             identity: self.identity,
@@ -361,7 +362,7 @@ mod tests {
             for at in [0, 1, 5, 13, 20] {
                 let mut first = Trainer::new(&model, &problem, settings, steps(at)).unwrap();
                 first.run(&Silent).unwrap();
-                // The limit is no part of the run: taken away, the run goes on.
+                // The limit does not belong to the run: once it is removed, the run continues.
                 let bytes = first.checkpoint().to_bytes().unwrap();
                 let checkpoint = Checkpoint::from_bytes(std::path::Path::new("memory"), &bytes).unwrap();
                 assert_eq!(checkpoint, Checkpoint { seconds: checkpoint.seconds, ..first.checkpoint() });
@@ -398,7 +399,7 @@ mod tests {
 
     #[test]
     fn the_rate_falls_to_the_last_one() {
-        // With one weight that matters, Adam's first step is the rate: after the schedule, the last rate is left.
+        // If only one weight matters, Adam's first step equals the rate: after the schedule, the final rate remains.
         let (problem, config) = stories(12);
         let model = Model::random(config, 1).unwrap();
         let settings = |last_rate, schedule_steps| Settings {
@@ -413,7 +414,7 @@ mod tests {
             trainer.run(&Silent).unwrap();
             trainer.model().unwrap()
         };
-        // Without a slope there is nothing to fall; with one, it matters where it ends.
+        // Without a slope the loss cannot decrease; with one, it matters where it ends.
         let constant = Settings { rate: 0.01, ..Settings::new(Method::Adam) };
         assert_eq!(after(settings(0.01, 4)), after(constant));
         assert_ne!(after(settings(0.005, 4)), after(settings(0.0, 4)));
@@ -450,7 +451,7 @@ mod tests {
 
     #[test]
     fn the_gap_asked_for_is_reached_and_confirmed_in_f64() {
-        // Averaging cannot saturate as attention can, so this does not hang on rounding.
+        // Averaging cannot saturate as attention can, so this does not depend on rounding.
         let (problem, config) = stories(12);
         let config = Preset::Average.config(Shape { d_mlp: 64, d_model: 16, ..config.shape });
         let model = Model::random(config, 1).unwrap();
@@ -460,7 +461,7 @@ mod tests {
         let parameters = trainer.model().unwrap().parameters().to_vec();
         let loss = Evaluator::<f64, _>::new(config, &problem).loss(&parameters);
         assert!(loss - problem.floor.0 <= 0.05 * problem.floor.0);
-        // The step before it was not there yet.
+        // The step before had not reached it yet.
         let rows = trainer.curve().rows();
         assert!(rows[rows.len() - 2].loss.0 - problem.floor.0 > 0.0499 * problem.floor.0);
     }

@@ -392,7 +392,8 @@ fn what_cannot_be_is_refused() {
     assert!(wrong(ignored).contains("`method = truncate`"));
     assert!(wrong(Settings { tolerance: f64::NAN, ..Settings::default() }).starts_with("logit_tolerance"));
     assert!(
-        wrong(Settings { max_memory: 1000, ..Settings::default() }).contains("of memory, 1000 B is allowed")
+        wrong(Settings { max_memory: 1000, ..Settings::default() })
+            .contains("of memory, but only 1000 B is allowed")
     );
     let empty = problem.subset(&[]).unwrap();
     assert!(matches!(build(&empty, &Settings::default(), &Silent), Err(Error::EmptyCorpus { .. })));

@@ -456,7 +456,7 @@ impl Construction<'_> {
                 log2_condition: condition,
                 error,
                 tolerance: self.settings.tolerance,
-                advice: "which double precision cannot carry; take more bits, or another method",
+                advice: "double precision is not enough: use more bits or another method",
             };
             return Err(Error::Refused { builder: KEY, refusal });
         }

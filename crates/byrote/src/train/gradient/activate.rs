@@ -1,11 +1,11 @@
-//! Values and slopes of the activations, on whole arrays.
+//! Values and derivatives of the activation functions, for whole arrays.
 
 use crate::model::Activation;
 use crate::num::elementary::{arctan, erf, logistic, normal, tanh};
 use crate::num::real::Real;
 use crate::num::simd::{Isa, Kernel};
 
-/// `y = psi(u + bias)` and `slope = psi'(u + bias)`, for rows so far apart.
+/// `y = psi(u + bias)` and `slope = psi'(u + bias)`, for rows that are `row` values apart.
 pub(in crate::train) struct Activate<'a, T> {
     pub(in crate::train) activation: Activation,
     pub(in crate::train) u: &'a [T],
@@ -62,7 +62,7 @@ impl<T: Real> Activate<'_, T> {
     }
 }
 
-/// x, within where GELU's slope has long reached its limits: infinity times zero is not met. NaN stays.
+/// x, clamped to where GELU's slope has long reached its limits, so that infinity times zero cannot occur. NaN is kept.
 #[inline(always)]
 fn bounded<T: Real>(x: T) -> T {
     let bound = T::from_f64(1e4);

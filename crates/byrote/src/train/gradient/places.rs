@@ -1,8 +1,8 @@
-//! What depends on a token and its position alone: embedding, queries, keys and values, and the way back to them.
+//! Everything that depends only on a token and its position: embeddings, queries, keys and values, and their gradients.
 //!
-//! Places are in order of their tokens. They are cut into *chunks* of about equally many readers, at the borders of tokens,
-//! so that the chunks' parts of the gradient of `W_E` are apart; the gradients of what all places share are kept a chunk and
-//! summed in order.
+//! Places are sorted by token. They are divided into *chunks* with about equally many readers, at token boundaries, so
+//! that each chunk owns its rows of the gradient of `W_E`. The gradients of the weights shared by all places are kept
+//! per chunk and summed in order.
 
 use super::weights::{Layout, Sizes, Weights};
 use crate::dataset::Dataset;
@@ -17,15 +17,15 @@ use crate::train::lane::Lane;
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Places embedded at a time.
+/// The number of places embedded at a time.
 const EMBEDDED: usize = 128;
-/// Readers that make a chunk worth having, and the most chunks.
+/// The number of readers that justifies a chunk, and the maximum number of chunks.
 const CHUNK_READERS: usize = 400;
 const MAX_CHUNKS: usize = 64;
 
-/// Embeddings and projections of all places.
+/// The embeddings and projections of all places.
 pub(in crate::train) struct Places<T> {
-    /// Fixed positions, or empty.
+    /// Fixed positional encodings, or empty.
     sinusoids: Vec<T>,
     /// Embedded token plus position, `[places, d]`.
     pub(in crate::train) x: AlignedVec<T>,
@@ -43,7 +43,7 @@ impl<T: Real> Places<T> {
         }
     }
 
-    /// Replaces the fixed positions by those that a model's file stores.
+    /// Replaces the fixed positional encodings by those stored in a model's file.
     pub(in crate::train) fn set_sinusoids(&mut self, positions: &[f64]) {
         self.sinusoids = positions.iter().map(|&x| T::from_f64(x)).collect();
     }
@@ -78,7 +78,7 @@ impl<T: Real> Places<T> {
     }
 }
 
-/// A few places to be embedded and projected.
+/// A few places to embed and project.
 struct Embed<'a, T> {
     places: &'a [(u32, u32)],
     x: &'a mut [T],
@@ -123,15 +123,15 @@ impl<T: Real> Kernel for Embed<'_, T> {
 #[derive(Clone, Copy)]
 struct Reader {
     lane: u32,
-    /// The context in the lane.
+    /// The index of the context in the lane.
     row: u32,
-    /// The place among those of the lane's contexts.
+    /// The index of the place among those of the lane's contexts.
     entry: u32,
     /// The place of the context's last token.
     query: u32,
 }
 
-/// A range of places with the gradients that it gathers.
+/// A range of places with the gradients it accumulates.
 pub(in crate::train) struct Chunk<T> {
     places: Range<usize>,
     tokens: Range<usize>,
@@ -145,7 +145,7 @@ pub(in crate::train) struct Chunk<T> {
     w_pos: AlignedVec<T>,
 }
 
-/// What a chunk reads.
+/// The input of a chunk.
 pub(in crate::train) struct Way<'a, T> {
     pub(in crate::train) config: &'a Config,
     pub(in crate::train) problem: &'a Dataset,
@@ -156,7 +156,7 @@ pub(in crate::train) struct Way<'a, T> {
 }
 
 impl<T: Real> Chunk<T> {
-    /// All chunks of a problem.
+    /// All chunks of a dataset.
     pub(in crate::train) fn all(
         config: &Config,
         problem: &Dataset,
@@ -211,7 +211,8 @@ impl<T: Real> Chunk<T> {
         chunks
     }
 
-    /// Gathers the gradients of all chunks; `w_e` is that of the embeddings of their tokens, and is overwritten.
+    /// Accumulates the gradients of all chunks; `w_e` is the gradient of the embeddings of their tokens and is
+    /// overwritten.
     pub(in crate::train) fn gather(chunks: &mut [Self], w_e: &mut [T], way: &Way<'_, T>) {
         match chunks {
             [] => {}
@@ -225,7 +226,7 @@ impl<T: Real> Chunk<T> {
         }
     }
 
-    /// Adds the shared gradients of all chunks, in order, to a gradient that holds zeros there.
+    /// Adds the shared gradients of all chunks, in order, to a gradient that is zero there.
     pub(in crate::train) fn sum(chunks: &[Self], gradient: &mut [T], layout: &Layout, s: Sizes) {
         for chunk in chunks {
             for (i, (weight, bias)) in layout.qkv.iter().enumerate() {
@@ -249,7 +250,7 @@ impl<T: Real> Chunk<T> {
     }
 }
 
-/// The way back of a chunk.
+/// The backward pass of a chunk.
 struct Gather<'a, T> {
     chunk: &'a mut Chunk<T>,
     w_e: &'a mut [T],
@@ -304,7 +305,7 @@ impl<T: Real> Kernel for Gather<'_, T> {
 }
 
 impl<T: Real> Chunk<T> {
-    /// What reaches the embeddings directly: through the skip connection and through averaging.
+    /// The part that reaches the embeddings directly, through the skip connection and through averaging.
     #[inline(always)]
     fn stream<I: Isa>(&mut self, isa: I, way: &Way<'_, T>) {
         let s = way.s;
@@ -327,7 +328,7 @@ impl<T: Real> Chunk<T> {
         }
     }
 
-    /// The derivatives of queries, keys and values, a line of columns at a time.
+    /// The derivatives of queries, keys and values, one line of columns at a time.
     #[inline(always)]
     fn heads<I: Isa>(&mut self, isa: I, way: &Way<'_, T>) {
         let s = way.s;

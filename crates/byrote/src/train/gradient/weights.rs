@@ -1,4 +1,5 @@
-//! The parameters of a model as the kernels read them: where each tensor lies, and copies packed once an evaluation.
+//! The parameters of a model as the kernels read them: the location of each tensor, and copies packed once per
+//! evaluation.
 
 use crate::model::{Config, Hidden, Mixer};
 use crate::num::aligned::{AlignedVec, padded, spread_stride};
@@ -7,10 +8,10 @@ use crate::num::real::Real;
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Values of a matrix from which it is packed on several threads.
+/// The size from which a matrix is packed by several threads.
 const SPLIT: usize = 1 << 14;
 
-/// Where the tensors lie in the vector of all parameters; empty ranges for those a model lacks.
+/// The locations of the tensors in the vector of all parameters; empty ranges for those a model lacks.
 #[derive(Default)]
 pub(in crate::train) struct Layout {
     pub(in crate::train) w_e: Range<usize>,
@@ -26,7 +27,7 @@ pub(in crate::train) struct Layout {
     pub(in crate::train) b_out: Range<usize>,
     pub(in crate::train) w_u: Range<usize>,
     pub(in crate::train) b_u: Range<usize>,
-    /// How many parameters.
+    /// The number of parameters.
     pub(in crate::train) n: usize,
 }
 
@@ -52,7 +53,7 @@ impl Layout {
     }
 }
 
-/// Dimensions as indices. `..._row` is how far the rows of a matrix of that width are apart in memory.
+/// Dimensions as indices. `..._row` is the distance in memory between the rows of a matrix of that width.
 #[derive(Clone, Copy)]
 pub(in crate::train) struct Sizes {
     pub(in crate::train) n_ctx: usize,
@@ -60,15 +61,15 @@ pub(in crate::train) struct Sizes {
     pub(in crate::train) d_row: usize,
     pub(in crate::train) heads: usize,
     pub(in crate::train) d_head: usize,
-    /// The width of a head, padded.
+    /// The padded width of a head.
     pub(in crate::train) head_row: usize,
-    /// Of all heads.
+    /// The padded width of all heads.
     pub(in crate::train) mixed: usize,
     pub(in crate::train) m: usize,
     pub(in crate::train) m_row: usize,
     pub(in crate::train) omega: usize,
     pub(in crate::train) omega_row: usize,
-    /// What the output reads.
+    /// The width of the output layer's input.
     pub(in crate::train) read: usize,
     pub(in crate::train) read_row: usize,
 }
@@ -112,13 +113,13 @@ impl<T: Real> Packed<T> {
         Self { plain: Panels::zeros(rows, columns), transposed: Panels::zeros(columns, rows) }
     }
 
-    /// Writes a part at a row and a column.
+    /// Writes a part at the given row and column.
     fn set(&mut self, (row, column): (usize, usize), source: &[T], columns: usize) {
         self.plain.set((row, column), source, columns);
         self.transposed.set_transposed((column, row), source, columns);
     }
 
-    /// Writes all of it, on all threads where that is worth it.
+    /// Writes the whole matrix, on all threads where that pays off.
     fn fill(&mut self, source: &[T], columns: usize) {
         let (size, plain) = self.plain.parts();
         let (transposed_size, transposed) = self.transposed.parts();
@@ -142,14 +143,14 @@ impl<T: Real> Packed<T> {
     }
 }
 
-/// A matrix of which few entries are not 0, row by row.
+/// A matrix with few nonzero entries, stored row by row.
 pub(in crate::train) struct Sparse<T> {
     starts: Vec<usize>,
     entries: Vec<(u32, T)>,
 }
 
 impl<T: Real> Sparse<T> {
-    /// The entries of a row-major matrix; `None` where more than one in `most` is not 0.
+    /// The entries of a row-major matrix; `None` if more than one in `most` is nonzero.
     fn of(source: &[T], columns: usize, most: usize) -> Option<Self> {
         let zero = T::from_f64(0.0);
         let n: usize = source.par_chunks(SPLIT).map(|part| part.iter().filter(|&&x| x != zero).count()).sum();
@@ -175,26 +176,26 @@ impl<T: Real> Sparse<T> {
     }
 }
 
-/// A matrix is worth reading entry by entry where at most one in so many is not 0.
+/// A matrix is treated as sparse if at most one entry in this many is nonzero.
 const SPARSE: usize = 16;
 
-/// The weights, packed, and the biases, padded.
+/// The packed weights and the padded biases.
 pub(in crate::train) struct Weights<T> {
     /// Queries, keys and values side by side, `[d, 3 mixed]`.
     pub(in crate::train) qkv: Packed<T>,
     pub(in crate::train) b_qkv: AlignedVec<T>,
     pub(in crate::train) o: Packed<T>,
     pub(in crate::train) b_o: AlignedVec<T>,
-    /// Weights of token averaging.
+    /// The weights of token averaging.
     pub(in crate::train) u_pos: Vec<T>,
     pub(in crate::train) w_in: Packed<T>,
     pub(in crate::train) b_in: AlignedVec<T>,
     pub(in crate::train) w_out: Packed<T>,
     pub(in crate::train) b_out: AlignedVec<T>,
     pub(in crate::train) u: Packed<T>,
-    /// In place of `u`, where `W_U` is sparse and there is no way back.
+    /// Used instead of `u` if `W_U` is sparse and there is no backward pass.
     pub(in crate::train) u_sparse: Option<Sparse<T>>,
-    /// Minus infinity beyond the vocabulary: the padding of the logits never counts.
+    /// Minus infinity beyond the vocabulary, so that the padding of the logits never counts.
     pub(in crate::train) b_u: AlignedVec<T>,
 }
 
@@ -220,7 +221,7 @@ impl<T: Real> Weights<T> {
         }
     }
 
-    /// Copies what the places need.
+    /// Copies the weights that the places need.
     pub(in crate::train) fn pack_mixer(&mut self, parameters: &[T], layout: &Layout, s: Sizes) {
         self.u_pos.copy_from_slice(&parameters[layout.u_pos.clone()]);
         if s.mixed == 0 {
@@ -240,7 +241,7 @@ impl<T: Real> Weights<T> {
         }
     }
 
-    /// Copies what comes after the mixer.
+    /// Copies the weights that come after the mixer.
     pub(in crate::train) fn pack_rest(&mut self, parameters: &[T], layout: &Layout, s: Sizes) {
         for (target, bias) in [
             (&mut self.b_o, &layout.b_o),
@@ -261,7 +262,7 @@ impl<T: Real> Weights<T> {
         }
     }
 
-    /// Looks whether `W_U` is sparse: for passes without a way back.
+    /// Checks whether `W_U` is sparse, for passes without a backward pass.
     pub(in crate::train) fn look_for_zeros(&mut self, parameters: &[T], layout: &Layout, s: Sizes) {
         self.u_sparse = Sparse::of(&parameters[layout.w_u.clone()], s.omega, SPARSE);
     }
