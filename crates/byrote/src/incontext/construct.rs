@@ -1,21 +1,23 @@
-//! The transformer written down: a first layer that makes augmented tokens, and n identical layers that descend.
+//! The explicitly constructed transformer: a first layer that builds augmented tokens, and n identical layers that each
+//! take one step of gradient descent.
 //!
-//! A token holds, in this order,
+//! A token consists of, in this order,
 //!
 //! ```text
 //! 1    f_t = [t = 1]    t    t^2    u_t    x_t    (r_t)    prev_t    y_t
 //! ```
 //!
-//! u_t (d numbers, 0 at first) becomes the prediction; x_t the vector; r_t what the kernel needs besides (nothing; x_t / |x_t|
-//! for the normalised linear kernel; |x_t|^2 for the normalised exp kernel); prev_t the kernel's side of the token before;
-//! y_t = x_t for t >= 2. With xi_t for the kernel's side of a token (x_t, x_t / |x_t|, or (x_t, |x_t|^2)): prev_t = xi_{t-1},
-//! and prev_1 = y_1 = 0.
+//! u_t (d numbers, initially 0) becomes the prediction; x_t is the vector; r_t holds whatever else the kernel needs
+//! (nothing; x_t / |x_t| for the normalised linear kernel; |x_t|^2 for the normalised exp kernel); prev_t is the
+//! kernel's part of the previous token; y_t = x_t for t >= 2. With xi_t the kernel's part of a token (x_t, x_t / |x_t|,
+//! or (x_t, |x_t|^2)): prev_t = xi_{t-1}, and prev_1 = y_1 = 0.
 //!
-//! **The first layer** has two softmax heads whose scores depend on positions alone: 2 n s (t - o) - n s^2 = n (t - o)^2 -
-//! n (s - t + o)^2, largest at s = t - o. One copies x_t to y_t (o = 0), the other xi_{t-1} to prev_t (o = 1), with an error
-//! of at most 2 e^-n max |x_s - x_{t-1}|. Then neurons with relu: c - [relu(c - B (1 - f)) - relu(-c - B (1 - f))] leaves
-//! c = y, prev as they are for f = 0 and makes them 0 for f = 1, if B is above all |c|; t and t^2, no longer needed, are
-//! subtracted from themselves. (Summed in the order of the token, -B + B f is exactly 0 at t = 1, so y_1 is too.)
+//! **The first layer** has two softmax heads whose scores depend only on positions: 2 n s (t - o) - n s^2 = n (t - o)^2
+//! - n (s - t + o)^2, largest at s = t - o. One copies x_t to y_t (o = 0), the other xi_{t-1} to prev_t (o = 1), with
+//! an error of at most 2 e^-n max |x_s - x_{t-1}|. ReLU neurons follow: c - [relu(c - B (1 - f)) - relu(-c - B (1 -
+//! f))] leaves c = y, prev unchanged for f = 0 and sets them to 0 for f = 1, provided B is above all |c|; t and t^2, no
+//! longer needed, are subtracted from themselves. (Summed in the order of the token, -B + B f is exactly 0 at t = 1,
+//! and so is y_1.)
 //!
 //! **Every other layer** has two heads, and adds eta times
 //!
@@ -24,11 +26,11 @@
 //! head 2   queries xi_t, keys xi_s,   values -u_s     -sum_{s <= t} k(x_t, x_s) u_s
 //! ```
 //!
-//! to u_t: one step u <- u - eta (L u - N y) of [`super::descent`]. Two details decide whether it works. At s = 1 head 1 has
-//! no earlier vector to compare with, so its value must be 0: y_1 = 0. And softmax divides by its own sum: head 1 must have
-//! the sum of head 2, so its key at s = 1 must score what head 2 scores at s = t. That is beta |x_t|^2 = beta for vectors of
-//! norm 1: the key holds beta f_s, met by the query's 1. For the normalised exp kernel, exp(-beta |x_t - x_s|^2 / 2), it is 0
-//! for vectors of any norm.
+//! to u_t: one step u <- u - eta (L u - N y) of [`super::descent`]. Two details are essential. At s = 1 head 1 has no
+//! earlier vector to compare with, so its value must be 0: y_1 = 0. And softmax divides by its own sum: head 1 must
+//! have the sum of head 2, so its key at s = 1 must have the score that head 2 has at s = t. That is beta |x_t|^2 =
+//! beta for vectors of norm 1: the key holds beta f_s, which multiplies the query's 1. For the normalised exp kernel,
+//! exp(-beta |x_t - x_s|^2 / 2), it is 0 for vectors of any norm.
 //!
 //! | here | meaning | sander2024 |
 //! |---|---|---|
@@ -36,9 +38,9 @@
 //! | layers | n of the descent | n, Theorem 1 |
 //! | eta | step | eta |
 //!
-//! What differs from the paper, as far as its summary tells: the paper puts x_0 = 0 at a position 0; here the flag f gates,
-//! so that all layers see the same positions. Reference: Sander and Peyre, arXiv 2410.03011, Proposition 1, Theorem 1,
-//! figure 1.
+//! Differences from the paper, as far as its abstract tells: the paper puts x_0 = 0 at a position 0; here the flag f
+//! acts as a gate, so that all layers see the same positions. Reference: Sander and Peyre, arXiv 2410.03011,
+//! Proposition 1, Theorem 1, figure 1.
 
 use super::kernel::{Attention, Form, Kernel};
 use super::network::{Head, Hidden, Layer, Network};
@@ -48,18 +50,18 @@ use crate::{Error, Result};
 /// The sharpness at which the copies of the first layer are exact to the last digit.
 pub const SHARPNESS: f64 = 40.0;
 
-/// What to write down.
+/// Describes the network to construct.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Plan {
     /// The dimension of the vectors.
     pub d: usize,
-    /// The longest sequence.
+    /// The length of the longest sequence.
     pub n_ctx: usize,
     /// The kernel.
     pub kernel: Kernel,
     /// The attention that computes it.
     pub attention: Attention,
-    /// Layers of descent.
+    /// The number of descent layers.
     pub layers: u64,
     /// Their step size.
     pub eta: f64,
@@ -69,27 +71,27 @@ pub struct Plan {
     pub bound: f64,
 }
 
-/// Where the parts of a token stand.
+/// The layout of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Token {
     d: usize,
-    /// Numbers of xi besides or in place of x.
+    /// The numbers of xi in addition to, or instead of, x.
     more: usize,
-    /// Whether xi is x and more, or more alone.
+    /// Whether xi contains x, or consists of the additional numbers alone.
     with_x: bool,
 }
 
 impl Token {
     /// The constant 1.
     pub const ONE: usize = 0;
-    /// 1 at the first position, else 0.
+    /// 1 at the first position, otherwise 0.
     pub const FLAG: usize = 1;
-    /// t, until the first layer is done.
+    /// t, until the first layer has run.
     pub const TIME: usize = 2;
-    /// t^2, until the first layer is done.
+    /// t^2, until the first layer has run.
     pub const SQUARE: usize = 3;
 
-    /// The token of a kernel.
+    /// The layout of the tokens of a kernel.
     pub fn new(kernel: Kernel, d: usize) -> Self {
         let more = kernel.input_width(d) - d;
         Self { d, more, with_x: kernel.form() != Form::Linear || more == 0 }
@@ -105,28 +107,28 @@ impl Token {
         self.u() + self.d
     }
 
-    /// Where the kernel's side begins, and how long it is.
+    /// Where the kernel's part begins, and its length.
     pub fn xi(self) -> (usize, usize) {
         if self.with_x { (self.x(), self.d + self.more) } else { (self.x() + self.d, self.more) }
     }
 
-    /// Where the kernel's side of the token before begins.
+    /// Where the kernel's part of the previous token begins.
     pub fn prev(self) -> usize {
         self.x() + self.d + self.more
     }
 
-    /// Where the copy of x begins that is 0 at first.
+    /// Where the copy of x begins that is 0 at the first position.
     pub fn y(self) -> usize {
         self.prev() + self.xi().1
     }
 
-    /// Numbers in all.
+    /// The width of a token.
     pub fn width(self) -> usize {
         self.y() + self.d
     }
 }
 
-/// Entries of a matrix of zeros.
+/// A matrix that is zero except for the given entries.
 fn entries(rows: usize, columns: usize, set: impl IntoIterator<Item = (usize, usize, f64)>) -> Rows {
     let mut out = Rows::zeros(rows, columns);
     for (i, j, x) in set {
@@ -136,7 +138,7 @@ fn entries(rows: usize, columns: usize, set: impl IntoIterator<Item = (usize, us
 }
 
 impl Plan {
-    /// The network.
+    /// Constructs the network.
     pub fn network(&self) -> Result<Network> {
         self.kernel.goes_with(self.attention)?;
         if self.layers == 0 {
@@ -211,16 +213,16 @@ impl Plan {
         }
     }
 
-    /// A layer of descent, and how often.
+    /// A descent layer and its number of repetitions.
     fn layer(&self, token: Token) -> Layer {
         let (width, d) = (token.width(), self.d);
         let (xi, side) = token.xi();
-        // Queries and keys besides the vectors' own: (query entries, keys' entries) as (token, column, value).
+        // Entries of queries and keys besides those of the vectors, as (token, column, value).
         let scale = match self.kernel.form() {
             Form::Linear => 1.0,
             Form::Exp { beta } => beta.sqrt(),
         };
-        // The part of xi that is multiplied; the normalised exp kernel has |x|^2 after it.
+        // The part of xi that is multiplied; in the normalised exp kernel, |x|^2 follows it.
         let own = side.min(d);
         let d_head = own + 2;
         let mut query: Vec<(usize, usize, f64)> = (0..own).map(|i| (xi + i, i, scale)).collect();
@@ -228,7 +230,8 @@ impl Plan {
             let mut set: Vec<(usize, usize, f64)> = (0..own).map(|i| (from + i, i, scale)).collect();
             if let Form::Exp { beta } = self.kernel.form() {
                 if self.kernel.is_normalised() {
-                    // -beta |x_s|^2 / 2 and -beta / 2, met by 1 and |x_t|^2; at the first key of head 1 all is 0.
+                    // -beta |x_s|^2 / 2 and -beta / 2, which multiply 1 and |x_t|^2; at the first key of head 1
+                    // everything is 0.
                     set.push((from + own, own, -0.5 * beta));
                     set.push((Token::ONE, own + 1, -0.5 * beta));
                     if first {
@@ -345,12 +348,12 @@ mod tests {
                     assert!(t > 0 || gap == 0.0, "nothing before the first");
                 }
             }
-            // At most 2 e^-n times the largest distance, 2, and no better than that by much.
+            // At most 2 e^-n times the largest distance, 2, and not much better than that.
             assert!(worst <= at_most && (sharpness > 30.0 || worst > 0.05 * at_most), "{sharpness}: {worst}");
         }
     }
 
-    /// How far a network with one thing wrong is from where it should be.
+    /// How far a network with one deliberate mistake is from the correct result.
     fn harm(kernel: Kernel, attention: Attention, eta: f64, break_it: impl Fn(&mut Network, Token)) -> f64 {
         let x = Task::Linear(Map::Orthogonal).generate(5, 40, 6, 0).unwrap();
         let plan = plan(&x, kernel, attention, 2000, eta);
@@ -383,13 +386,13 @@ mod tests {
         };
         assert!(harm(exp(1.0), Attention::Softmax, 1.0, keep) > 0.05);
         assert!(harm(exp(1.0), Attention::Exp, 0.01, keep) > 0.05);
-        // The linear kernel with a zero vector before the first forgives it.
+        // The linear kernel with a zero vector before the first one is not affected.
         assert!(harm(Kernel::LINEAR, Attention::Identity, 0.02, keep) < 1e-9);
     }
 
     #[test]
     fn a_value_one_step_too_early_is_wrong() {
-        // Head 1 with its own key instead of the one before: it pairs k(x_t, x_s) with x_s.
+        // Head 1 with its own key instead of the previous one: it pairs k(x_t, x_s) with x_s.
         let early = |network: &mut Network, _: Token| {
             let layer = &mut network.layers[1];
             layer.heads[0].w_k = layer.heads[1].w_k.clone();

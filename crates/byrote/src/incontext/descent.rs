@@ -1,11 +1,11 @@
-//! The descent that the layers run, without a network: what the explicit transformer must reproduce.
+//! The gradient descent that the layers perform, without a network: the explicit transformer must reproduce it.
 //!
 //! ```text
 //! u <- u - eta D^-1 (L u - N y)        L = K with its diagonal, N without, both lower triangular; y_s = x_{s+1}
 //! ```
 //!
-//! D = 1 for identity and exp attention; for softmax D_t = sum_{s <= t} K_ts, which divides the rows and leaves the fixed
-//! point as it is. One layer is one step. The weights A = D^-1 L are made once and kept: T^2 / 2 numbers.
+//! D = 1 for identity and exp attention; for softmax D_t = sum_{s <= t} K_ts, which divides the rows and leaves the
+//! fixed point unchanged. One layer is one step. The weights A = D^-1 L are computed once and kept: T^2 / 2 numbers.
 
 use super::kernel::{Attention, Kernel, Over, Points};
 use super::rows::{Matrix, Rows};
@@ -18,34 +18,34 @@ use crate::{Error, Result};
 /// When to stop.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Until {
-    /// The most layers.
+    /// The maximum number of layers.
     pub layers: u64,
-    /// Stop sooner, once no entry of D^-1 (L u - N y) is larger than this.
+    /// Stop early once no entry of D^-1 (L u - N y) is larger than this.
     pub residual: Option<f64>,
 }
 
 impl Until {
-    /// So many layers, whatever the residual.
+    /// Stops after this number of layers, whatever the residual.
     pub fn layers(layers: u64) -> Self {
         Self { layers, residual: None }
     }
 }
 
-/// What a descent leaves.
+/// The result of a descent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Descent {
     /// u_1 .. u_T after the last layer.
     pub predictions: Rows,
-    /// The layers taken.
+    /// The number of layers taken.
     pub layers: u64,
     /// The largest entry of D^-1 (L u - N y) at the end.
     pub residual: f64,
-    /// The largest entry of u on the way.
+    /// The largest entry of u along the way.
     pub peak: f64,
 }
 
 const ROWS: usize = 64;
-/// The longest sequence whose weights are kept: 2 GB of them.
+/// The longest sequence whose weights are kept: they take 2 GB.
 pub const MOST_LENGTH: usize = 20_000;
 
 /// The weights of a sequence: rows in blocks, each as long as the last row of its block.
@@ -90,7 +90,7 @@ impl Weights {
     fn block(&mut self, points: &Points, attention: Attention, from: usize, to: usize) {
         let stride = padded(to);
         let mut block = AlignedVec::zeros((to - from) * stride);
-        // For softmax any common factor of a row cancels: the ratio to the diagonal cannot overflow for unit vectors.
+        // With softmax any common factor of a row cancels: the ratio to the diagonal cannot overflow for unit vectors.
         let over = if attention == Attention::Softmax { Over::Query } else { Over::Nothing };
         points.weigh(from..to, 0..to, over, &mut block, stride);
         for (row, t) in block.chunks_exact_mut(stride).zip(from..) {
@@ -99,7 +99,7 @@ impl Weights {
                 row[..=t].iter_mut().for_each(|w| *w /= sum);
             }
             self.diagonal[t] = row[t];
-            // What stands right of the diagonal comes later, and the diagonal meets u alone.
+            // Entries to the right of the diagonal belong to later vectors, and the diagonal multiplies only u.
             row[t..].fill(0.0);
         }
         self.blocks.push((from, stride, block));
@@ -118,7 +118,8 @@ impl Weights {
         }
     }
 
-    /// The largest eigenvalue of the symmetric matrix K = L + N^T by power iteration, from below; for unnormalised weights.
+    /// The largest eigenvalue of the symmetric matrix K = L + N^T by power iteration, from below, for unnormalised
+    /// weights.
     pub fn largest_eigenvalue(&self) -> f64 {
         let mut v = vec![1.0; self.n];
         let mut value = 0.0;
@@ -187,7 +188,7 @@ fn largest(matrix: &Matrix) -> f64 {
     matrix.values.iter().fold(0.0, |most: f64, x| if x.abs() <= most { most } else { x.abs() })
 }
 
-/// The descent on one sequence, with a step size that is taken as it is; [`super::step`] chooses and checks one.
+/// Runs the descent on one sequence with the given step size, unchecked; [`super::step`] chooses and checks one.
 pub fn descend(
     sequence: &Sequence,
     kernel: Kernel,

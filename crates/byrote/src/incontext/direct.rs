@@ -1,19 +1,21 @@
 //! The limit of the descent, by forward substitution.
 //!
-//! With K_ts = k(x_t, x_s), the descent in the layers solves, causally, a triangular system (see [`super`]); its solution is
+//! With K_ts = k(x_t, x_s), the descent in the layers causally solves a triangular system (see [`super`]); its solution
+//! is
 //!
 //! ```text
 //! u_t = sum_{s < t} (K_ts / K_tt) (x_{s+1} - u_s),      u_1 = 0            [`Over::Query`]
 //! ```
 //!
-//! u_t is the prediction of x_{t+1} and uses x_1 .. x_t alone. Dividing by K_ss instead of K_tt gives Kaczmarz's method in
-//! the kernel's space: W_1 = 0, and W_{t+1} is the projection of W_t onto the maps with W x_t = x_{t+1}
-//! ([`Over::Key`]). The two are the same exactly if K_tt is constant, as it is for vectors of norm 1 and for normalised
+//! u_t is the prediction of x_{t+1} and uses only x_1 .. x_t. Dividing by K_ss instead of K_tt gives Kaczmarz's method
+//! in the kernel's feature space: W_1 = 0, and W_{t+1} is the projection of W_t onto the maps with W x_t = x_{t+1}
+//! ([`Over::Key`]). The two agree exactly if K_tt is constant, as it is for vectors of norm 1 and for normalised
 //! kernels.
 //!
-//! O(T^2 d) operations, in blocks of rows: the kernel of a block is a matrix product and exponentials in vectors, it meets
-//! all earlier residuals in a second product, and only the block's own triangle is solved row by row. O(T d) memory.
-//! A sequence is one thread's work, several are spread over threads; the sums of a row are always in the same order.
+//! It takes O(T^2 d) operations, in blocks of rows: the kernel of a block is a matrix product and vectorised
+//! exponentials, a second product applies it to all earlier residuals, and only the block's own triangle is solved row
+//! by row. It takes O(T d) memory. One thread handles one sequence; several sequences are spread over threads. The sums
+//! of a row are always taken in the same order.
 
 use super::kernel::{Kernel, Over, Points};
 use super::rows::{Matrix, Rows};
@@ -25,17 +27,17 @@ use crate::observe::Observer;
 use crate::{Error, Result};
 use rayon::prelude::*;
 
-/// Rows of a block.
+/// The number of rows per block.
 const ROWS: usize = 64;
-/// Columns whose weights are held at once.
+/// The number of columns whose weights are held at once.
 const COLUMNS: usize = 512;
 
-/// The predictions u_1 .. u_T of x_2 .. x_{T+1}.
+/// Returns the predictions u_1 .. u_T of x_2 .. x_{T+1}.
 pub fn direct(sequence: &Sequence, kernel: Kernel, over: Over, observer: &dyn Observer) -> Result<Rows> {
     let points = kernel.points(sequence)?;
     let (n, d) = (sequence.len(), sequence.d());
     let mut predictions = Matrix::zeros(n, d);
-    // x_{s+1} - u_s; 0 after the last, which nothing reads.
+    // x_{s+1} - u_s; 0 after the last, which is never read.
     let mut residuals = Matrix::zeros(n, d);
     let mut weights = AlignedVec::zeros(ROWS * COLUMNS);
     for from in (0..n).step_by(ROWS) {
@@ -63,7 +65,7 @@ pub fn direct(sequence: &Sequence, kernel: Kernel, over: Over, observer: &dyn Ob
     finite(&predictions.to_rows(), &points)
 }
 
-/// As [`direct`], of several sequences.
+/// Like [`direct`], for several sequences.
 pub fn direct_all(
     sequences: &[Sequence],
     kernel: Kernel,
@@ -73,14 +75,14 @@ pub fn direct_all(
     sequences.par_iter().map(|sequence| direct(sequence, kernel, over, observer)).collect()
 }
 
-/// Refuses predictions that are no numbers.
+/// Refuses predictions that are not finite.
 fn finite(predictions: &Rows, points: &Points) -> Result<Rows> {
     match predictions.iter().position(|u| u.iter().any(|x| !x.is_finite())) {
         None => Ok(predictions.clone()),
         Some(i) => Err(Error::Sequence {
             t: Some(i + 1),
             message: format!(
-                "the prediction is too large for a number{}",
+                "the prediction overflows{}",
                 if points.has_constant_diagonal() {
                     ""
                 } else {
@@ -92,13 +94,13 @@ fn finite(predictions: &Rows, points: &Points) -> Result<Rows> {
     }
 }
 
-/// Solves the triangle of a block whose predictions hold the sums over all blocks before it.
+/// Solves the triangle of a block whose predictions hold the sums over all earlier blocks.
 struct Triangle<'a> {
-    /// Rows [`COLUMNS`] apart.
+    /// Rows are [`COLUMNS`] apart.
     weights: &'a [f64],
     predictions: &'a mut [f64],
     residuals: &'a mut [f64],
-    /// The vectors after those of the block; the last may be missing.
+    /// The vectors that follow those of the block; the last may be missing.
     next: &'a [f64],
     d: usize,
     stride: usize,
@@ -201,7 +203,7 @@ mod tests {
     fn a_large_beta_does_not_overflow() {
         let x = Task::Periodic(5, 5).generate(8, 40, 1, 0).unwrap();
         let u = direct(&x, Kernel::exp(2000.0).unwrap(), Over::Query, &Silent).unwrap();
-        // So sharp a kernel looks up the last time this vector was seen.
+        // A kernel this sharp looks up the last occurrence of a vector.
         for t in 5..39 {
             assert!(u.row(t).iter().zip(x.row(t + 1)).all(|(a, b)| (a - b).abs() < 1e-12));
         }
@@ -279,7 +281,7 @@ mod tests {
         }
     }
 
-    /// Vectors of other norms than 1.
+    /// Vectors whose norm is not 1.
     fn stretched(x: &Sequence, seed: u64) -> Sequence {
         let mut draw = crate::num::Stream::new(seed, "stretch", 0);
         let mut rows = (**x).clone();

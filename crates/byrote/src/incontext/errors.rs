@@ -9,18 +9,18 @@ use serde::{Deserialize, Serialize};
 pub struct ErrorAt {
     /// From 1: the prediction of x_{t+1} from x_1 .. x_t.
     pub t: usize,
-    /// |u_t - x_{t+1}|^2, the mean over sequences.
+    /// |u_t - x_{t+1}|^2, averaged over sequences.
     pub squared_error: f64,
-    /// The smallest of them.
+    /// The smallest over sequences.
     pub lowest: f64,
-    /// The largest of them.
+    /// The largest over sequences.
     pub highest: f64,
 }
 
 /// The errors of one method.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ErrorSeries {
-    /// The key that decides the colour in figures.
+    /// The key that determines the colour in figures.
     pub key: String,
     /// The name in figures and tables.
     pub label: String,
@@ -36,13 +36,13 @@ pub fn squared_errors(predictions: &Rows, truth: &Rows) -> Vec<f64> {
         .collect()
 }
 
-/// Squared errors against t, over all sequences.
+/// Returns the squared errors against t, over all sequences.
 pub fn errors_at(predictions: &[Rows], known: &[Sequence]) -> Vec<ErrorAt> {
     let each: Vec<Vec<f64>> = predictions.iter().zip(known).map(|(u, x)| squared_errors(u, x)).collect();
     summarize(&each)
 }
 
-/// Mean, smallest and largest over sequences, as far as all of them reach.
+/// Mean, smallest and largest over sequences, up to the length of the shortest.
 pub fn summarize(all: &[Vec<f64>]) -> Vec<ErrorAt> {
     let known = all.iter().map(Vec::len).min().unwrap_or(0);
     let at = |i: usize| {

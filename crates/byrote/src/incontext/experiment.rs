@@ -1,4 +1,4 @@
-//! Predictions of several sequences by one method, and how far two ways to them are apart.
+//! Predictions of several sequences by one method, and the difference between two ways of computing them.
 
 use super::construct::{Plan, SHARPNESS};
 use super::descent::Until;
@@ -13,10 +13,10 @@ use crate::observe::{Counter, Observer, Stage};
 use crate::{Error, Result};
 use rayon::prelude::*;
 
-/// How predictions are made.
+/// How predictions are computed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Method {
-    /// Forward substitution: the limit of the layers.
+    /// Forward substitution: the limit of infinitely many layers.
     Direct,
     /// The recursion of the linear kernel: the same limit.
     Recursion,
@@ -32,40 +32,40 @@ pub enum Method {
 }
 
 impl Method {
-    /// So many layers of the default step.
+    /// Uses this number of layers with the default step.
     pub fn layers(layers: u64) -> Self {
         Method::Layers { until: Until::layers(layers), step: Step::Universal, sharpness: SHARPNESS }
     }
 }
 
-/// What comes out.
+/// The result of a prediction.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
     /// u_1 .. u_T of each sequence.
     pub predictions: Vec<Rows>,
-    /// The largest difference between the two ways that were taken: the transformer and the descent without one; or, with
-    /// the linear kernel, forward substitution and the recursion. `None` where there is one way only.
+    /// The largest difference between two ways of computing the predictions: the transformer and the descent without a
+    /// network; or, with the linear kernel, forward substitution and the recursion. `None` if there is only one way.
     pub difference: Option<f64>,
-    /// What is only there with layers.
+    /// Results that exist only with layers.
     pub layers: Option<Layers>,
-    /// Whether k(x, x) is the same for all vectors, so that the limit is Kaczmarz's method too.
+    /// Whether k(x, x) is the same for all vectors, so that the limit is also that of Kaczmarz's method.
     pub constant_diagonal: bool,
 }
 
-/// What is only there with layers.
+/// Results that exist only with layers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Layers {
-    /// Layers of descent.
+    /// The number of descent layers.
     pub layers: u64,
     /// Their step size.
     pub eta: f64,
-    /// The largest entry of D^-1 (L u - N y) after the last, over all sequences.
+    /// The largest entry of D^-1 (L u - N y) after the last layer, over all sequences.
     pub residual: f64,
     /// The transformer.
     pub file: NetworkFile,
 }
 
-/// Predicts.
+/// Computes the predictions.
 pub fn predict(
     sequences: &[Sequence],
     kernel: Kernel,
@@ -99,7 +99,7 @@ pub fn predict(
                 sequences.par_iter().map(run).collect::<Result<Vec<_>>>()
             };
             let mut descents = descend(until)?;
-            // One network reads all of them, so it is as deep as the slowest needs.
+            // One network reads all of them, so it is as deep as the slowest sequence needs.
             let deepest = descents.iter().map(|d| d.layers).max().unwrap_or(0);
             if descents.iter().any(|d| d.layers != deepest) {
                 descents = descend(Until::layers(deepest))?;
@@ -117,7 +117,8 @@ pub fn predict(
     }
 }
 
-/// Counts the pieces of a prediction: every loop below asks whether to stop once per block of vectors or per layer.
+/// Counts the units of work of a prediction: every loop below asks whether to stop once per block of vectors or per
+/// layer.
 struct Pieces<'a>(Counter<'a>);
 
 impl Observer for Pieces<'_> {
@@ -126,7 +127,8 @@ impl Observer for Pieces<'_> {
     }
 }
 
-/// How many pieces a method has, at most: one per block of vectors, and one per layer with and without the network.
+/// The maximum number of units of work of a method: one per block of vectors, and one per layer with and without the
+/// network.
 fn pieces(sequences: &[Sequence], method: Method) -> u64 {
     let each = |x: &Sequence| {
         let blocks = (x.len() as u64).div_ceil(64);
@@ -138,7 +140,7 @@ fn pieces(sequences: &[Sequence], method: Method) -> u64 {
     sequences.iter().map(each).fold(0, u64::saturating_add)
 }
 
-/// What a network for this kernel reads.
+/// The input of a network for this kernel.
 pub fn input(kernel: Kernel) -> Input {
     match (kernel.form(), kernel.is_normalised()) {
         (_, false) => Input::Vector,
@@ -147,7 +149,7 @@ pub fn input(kernel: Kernel) -> Input {
     }
 }
 
-/// The plan of a network that reads all of these.
+/// The plan of a network that can read all of these sequences.
 pub fn plan(
     sequences: &[Sequence],
     kernel: Kernel,
@@ -220,7 +222,7 @@ mod tests {
         }
     }
 
-    /// The lowest and the highest mean of five sequences at each of these t, over forty fives.
+    /// The lowest and the highest mean of five sequences at each of these t, over forty groups of five.
     fn means_of_five(task: Task, d: usize, kernel: Kernel, at: &[usize]) -> Vec<(f64, f64)> {
         let last = *at.last().unwrap();
         let all = sequences(task, d, last + 1, 77, 200);
@@ -234,9 +236,9 @@ mod tests {
 
     #[test]
     fn errors_fall_as_they_do_in_an_independent_program() {
-        // Means of five sequences, from a NumPy program that drew its own. They lie within the range of our means of five,
-        // widened by a third: that program's orthogonal matrices are the Q of LAPACK's QR as it comes, which is not uniform
-        // (its signs are tied to R's), and with the exp kernel the difference shows.
+        // Means of five sequences, from a NumPy program with its own random draws. They lie within the range of our
+        // means of five, widened by a third: that program takes the Q of LAPACK's QR factorisation as it is, which is
+        // not uniform (its signs are tied to those of R), and with the exp kernel the difference is visible.
         let linear = Task::Linear(Map::Orthogonal);
         let periodic = Task::Periodic(20, 40);
         let at = [1, 16, 31, 61, 101, 200];
@@ -267,20 +269,20 @@ mod tests {
 
     #[test]
     fn the_linear_kernel_does_not_learn_a_period_longer_than_the_dimension_nor_a_nonlinear_map() {
-        // The same program has 1.9 and 0.06 at t = 200.
+        // The same program reports 1.9 and 0.06 at t = 200.
         for (task, d, expect) in [(Task::Periodic(20, 40), 15, 1.9), (Task::Nonlinear, 4, 0.06)] {
             let found = means_of_five(task, d, Kernel::LINEAR, &[101, 200]);
             let (low, high) = found[1];
             assert!(low / 1.34 <= expect && expect <= high * 1.34, "{task:?}: {found:?}");
-            // It has not fallen since t = 101.
+            // It has not decreased since t = 101.
             assert!(high > 0.3 * found[0].1, "{task:?}: {found:?}");
         }
     }
 
     #[test]
     fn periods_are_learnt_by_the_period_not_at_once() {
-        // Period 37, d = 15: the largest error in periods 2 and 3, from the same NumPy program; ours within a factor that the
-        // draws of ten sequences span.
+        // Period 37, d = 15: the largest error in periods 2 and 3, from the same NumPy program; ours agree within the
+        // spread of ten sequences.
         for (beta, second, third) in
             [(1.0, 1.6, 0.98), (4.0, 0.27, 0.017), (16.0, 2e-4, 8e-11), (64.0, 3e-15, 2e-32)]
         {
@@ -297,7 +299,7 @@ mod tests {
                 }
             }
             for ((low, high), expect) in worst.into_iter().zip([second, third]) {
-                // What is left after three periods at beta 64 is rounding.
+                // After three periods at beta 64 only rounding remains.
                 assert!(
                     low / 2.0 <= expect && expect <= (high * 2.0).max(1e-29),
                     "beta {beta}: {expect:e} {low:e} {high:e}"

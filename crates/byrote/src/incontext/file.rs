@@ -1,4 +1,5 @@
-//! Sequences from files, one row a step: CSV (or numbers between spaces, tabs or semicolons), and NumPy's `.npy`.
+//! Reads sequences from files, one row per step: CSV (or numbers separated by spaces, tabs or semicolons) and NumPy's
+//! `.npy`.
 
 use super::rows::Rows;
 use super::sequence::Sequence;
@@ -7,12 +8,12 @@ use crate::input::{MOST_HELD, read_capped};
 use crate::{Error, Result};
 use std::path::Path;
 
-/// Reads a sequence; a name that ends in `.npy` is NumPy's, anything else text.
+/// Reads a sequence; a name that ends in `.npy` is a NumPy file, anything else is text.
 pub fn read(path: &Path) -> Result<Sequence> {
     from_bytes(path, &read_capped(path, MOST_HELD, "a sequence")?)
 }
 
-/// Reads the bytes of a file; `path` is its name.
+/// Reads a sequence from bytes; `path` is the name used in messages.
 pub fn from_bytes(path: &Path, bytes: &[u8]) -> Result<Sequence> {
     let rows = if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("npy")) {
         numpy(path, bytes)?
@@ -28,12 +29,16 @@ pub fn from_bytes(path: &Path, bytes: &[u8]) -> Result<Sequence> {
 fn text(path: &Path, bytes: &[u8]) -> Result<Rows> {
     let text = std::str::from_utf8(bytes).map_err(|e| {
         let line = 1 + bytes[..e.valid_up_to()].iter().filter(|&&b| b == b'\n').count() as u64;
-        Error::format_at(path, line, "not a text of numbers; NumPy's arrays are files that end in .npy")
+        Error::format_at(
+            path,
+            line,
+            "not a text file of numbers; NumPy arrays must have names that end in .npy",
+        )
     })?;
     let (mut columns, mut values) = (0, Vec::new());
     let lines = text.strip_prefix('\u{feff}').unwrap_or(text).lines().zip(1u64..);
     let mut lines = lines.filter(|(line, _)| !line.trim().is_empty()).peekable();
-    // A first line without any number names the columns.
+    // A first line without any number is a header.
     if let Some((line, _)) = lines.peek()
         && fields(line).iter().all(|field| field.parse::<f64>().is_err())
     {
@@ -61,7 +66,7 @@ fn text(path: &Path, bytes: &[u8]) -> Result<Rows> {
         }
     }
     if columns == 0 {
-        return Err(Error::format(path, "no numbers; a sequence has one row a step"));
+        return Err(Error::format(path, "no numbers; a sequence has one row per step"));
     }
     Ok(Rows::new(columns, values))
 }
@@ -88,7 +93,7 @@ fn numpy(path: &Path, bytes: &[u8]) -> Result<Rows> {
         _ => {
             return Err(Error::format(
                 path,
-                format!("has {} dimensions; a sequence has [steps, numbers a step]", header.shape.len()),
+                format!("has {} dimensions; a sequence has [steps, numbers per step]", header.shape.len()),
             ));
         }
     };
@@ -97,7 +102,7 @@ fn numpy(path: &Path, bytes: &[u8]) -> Result<Rows> {
         return Err(Error::format(
             path,
             format!(
-                "holds {} bytes, not the [{rows}, {columns}] of type {:?} that it says",
+                "holds {} bytes, not the [{rows}, {columns}] of type {:?} that its header promises",
                 rest.len(),
                 header.descr
             ),
@@ -123,10 +128,10 @@ fn numpy(path: &Path, bytes: &[u8]) -> Result<Rows> {
     Ok(Rows::new(columns, values))
 }
 
-/// The size of an element and what reads it.
+/// The size of an element and the function that reads it.
 type Reader = (usize, fn(&[u8]) -> f64);
 
-/// That of a type by NumPy's name.
+/// Looks up a type by its NumPy name.
 fn reader(descr: &str) -> Option<Reader> {
     macro_rules! number {
         ($type:ty, $from:ident) => {

@@ -1,12 +1,13 @@
-//! The loss of a network on sequences, and its gradient through all layers of heads.
+//! The loss of a network on sequences, and its gradient through all attention layers.
 //!
 //! ```text
 //! loss = 1 / (sequences known d) sum over sequences and t of |output_t - x_{t+1}|^2
 //! ```
 //!
-//! Parameters are the head matrices and the step of every layer after the first ones, layer by layer and head by head: W_Q,
-//! W_K, W_V, W_O, then the step. The first layers, with their positions and neurons, stay as they are. Backwards through a
-//! head, with E the tokens before it, A = N(Q K^T), O = A V, and G the gradient with respect to the tokens after it:
+//! The parameters are the head matrices and the step of every layer after the first ones, layer by layer and head by
+//! head: W_Q, W_K, W_V, W_O, then the step. The first layers, with their positions and neurons, are not trained. Going
+//! backward through a head, with E the tokens before it, A = N(Q K^T), O = A V, and G the gradient with respect to the
+//! tokens after it:
 //!
 //! ```text
 //! dO = step G W_O^T     dW_O = step O^T G     dstep = <sum_h O W_O, G>
@@ -14,8 +15,8 @@
 //! dQ = dS K             dK = dS^T Q           G <- G + dQ W_Q^T + dK W_K^T + dV W_V^T,    dW = E^T dQ and so on
 //! ```
 //!
-//! A sequence is one thread's work, and gradients of sequences are added in their order: the same bits for any number of
-//! threads.
+//! One thread handles one sequence, and the gradients of sequences are added in order, so the bits are the same for any
+//! number of threads.
 
 use super::kernel::Attention;
 use super::network::{Head, Layer, Network, Normalise};
@@ -26,23 +27,23 @@ use crate::observe::Silent;
 use crate::{Error, Result};
 use rayon::prelude::*;
 
-/// A sequence to learn from: what the network reads, and what comes after.
+/// A sequence to learn from: the network's input, and the vectors that follow.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Example {
     /// The inputs, [T, d_in].
     pub inputs: Rows,
-    /// The vectors after each, [T, d]: x_2 .. x_{T+1}.
+    /// The vector that follows each input, [T, d]: x_2 .. x_{T+1}.
     pub next: Rows,
 }
 
-/// Numbers in the layers from `first` on.
+/// The number of parameters in the layers from `first` on.
 pub fn n_parameters(network: &Network, first: usize) -> usize {
     let head =
         |h: &Head| [&h.w_q, &h.w_k, &h.w_v, &h.w_o].map(|m| m.values().len()).into_iter().sum::<usize>();
     network.layers[first..].iter().map(|l| l.heads.iter().map(head).sum::<usize>() + 1).sum()
 }
 
-/// The parameters of the layers from `first` on.
+/// Returns the parameters of the layers from `first` on.
 pub fn parameters(network: &Network, first: usize) -> Vec<f64> {
     let mut out = Vec::with_capacity(n_parameters(network, first));
     for layer in &network.layers[first..] {
@@ -56,7 +57,7 @@ pub fn parameters(network: &Network, first: usize) -> Vec<f64> {
     out
 }
 
-/// Puts parameters back.
+/// Writes the parameters back.
 pub fn set_parameters(network: &mut Network, first: usize, values: &[f64]) {
     assert_eq!(values.len(), n_parameters(network, first), "parameters of the layers from {first} on");
     let mut rest = values;
@@ -75,7 +76,7 @@ pub fn set_parameters(network: &mut Network, first: usize, values: &[f64]) {
     }
 }
 
-/// Refuses a network whose layers from `first` on are more than heads, or are repeated: each is to learn for itself.
+/// Refuses a network whose layers from `first` on have neurons or are repeated: each layer is trained on its own.
 pub fn trainable(network: &Network, first: usize) -> Result<()> {
     let wrong = |l: usize, what: &str| Error::setting("network", format!("layer {l} {what}"));
     for (l, layer) in network.layers.iter().enumerate().skip(first) {
@@ -89,8 +90,8 @@ pub fn trainable(network: &Network, first: usize) -> Result<()> {
     network.check().map_err(|message| Error::setting("network", message))
 }
 
-/// The loss over examples and its gradient. The tokens of an example are those after the first layers, which do not change:
-/// make them once with [`prepare`].
+/// Returns the loss over examples and its gradient. The tokens of an example are those after the first layers, which do
+/// not change: compute them once with [`prepare`].
 pub fn loss_and_gradient(network: &Network, first: usize, prepared: &[Prepared]) -> (f64, Vec<f64>) {
     let total: usize = prepared.iter().map(|p| p.next.values().len()).sum();
     let weight = 1.0 / total.max(1) as f64;
@@ -120,7 +121,7 @@ pub fn prepare(network: &Network, first: usize, examples: &[Example]) -> Result<
     examples.par_iter().map(one).collect()
 }
 
-/// What a head leaves for the way back.
+/// What the forward pass of a head keeps for the backward pass.
 struct Trace {
     q: Matrix,
     k: Matrix,
@@ -203,7 +204,8 @@ fn one(network: &Network, first: usize, example: &Prepared, weight: f64) -> (f64
     (loss, parts.into_iter().rev().flatten().collect())
 }
 
-/// The gradient of a layer's parameters; that of the tokens after it becomes that of the tokens before it.
+/// Computes the gradient of a layer's parameters, and turns the gradient of the tokens after the layer into that of the
+/// tokens before it.
 fn backward(
     layer: &Layer,
     before: &Matrix,
@@ -254,7 +256,7 @@ mod tests {
 
     fn case(attention: Attention) -> (Network, Vec<Example>) {
         let mut network = example(attention, 4);
-        // The repeated layer becomes two.
+        // The repeated layer becomes two layers.
         let mut second = network.layers[1].clone();
         second.repeat = 1;
         network.layers[1].repeat = 1;
@@ -275,7 +277,7 @@ mod tests {
             trainable(&network, 1).unwrap();
             let prepared = prepare(&network, 1, &examples).unwrap();
             let (loss, gradient) = loss_and_gradient(&network, 1, &prepared);
-            // The loss is that of the evaluator.
+            // The loss agrees with that of the evaluator.
             let mut expect = 0.0;
             for e in &examples {
                 let out = network.evaluate(&e.inputs, &Silent).unwrap();
@@ -303,7 +305,7 @@ mod tests {
                     x[i] += by;
                     value(&x)
                 };
-                // Fourth order, so that the formula's own error does not count.
+                // Fourth order, so that the error of the formula itself does not matter.
                 let slope = (8.0 * (moved(h) - moved(-h)) - (moved(2.0 * h) - moved(-2.0 * h))) / (12.0 * h);
                 zero += usize::from(gradient[i] == 0.0);
                 assert!(

@@ -1,4 +1,4 @@
-//! Kernels, and the attention that computes with them.
+//! Kernels, and the attention that computes them.
 //!
 //! ```text
 //! linear      k(x, y) = <x, y>                      with identity attention: the scores as they are
@@ -6,10 +6,10 @@
 //! normalised  k(x, y) / sqrt(k(x, x) k(y, y))       linear: the cosine; exp: exp(-beta |x - y|^2 / 2)
 //! ```
 //!
-//! Softmax divides a row of exp scores by its sum, so it goes with the exp kernel alone; the linear kernel can be negative
-//! and goes with identity attention alone.
+//! Softmax divides a row of exp scores by its sum, so it only works with the exp kernel; the linear kernel can be
+//! negative and only works with identity attention.
 //!
-//! All are functions of k = <p_t, p_s> + a_t + a_s with one vector p_t and one number a_t a token: p = x, x / |x|, or
+//! All are functions of k = <p_t, p_s> + a_t + a_s with one vector p_t and one number a_t per token: p = x, x / |x|, or
 //! sqrt(beta) x; a = 0, or -beta |x|^2 / 2 for the normalised exp kernel. Sums are over ratios K_ts / K_tt = exp(k_ts -
 //! k_tt), never over the exponentials themselves, so a large beta does not overflow.
 
@@ -25,14 +25,14 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::Range;
 
-/// What is done with a row of scores.
+/// What attention does with a row of scores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Attention {
-    /// Nothing.
+    /// Leaves them unchanged.
     Identity,
-    /// The exponential of each.
+    /// Takes the exponential of each.
     Exp,
-    /// The exponentials divided by their sum.
+    /// Takes the exponentials and divides them by their sum.
     Softmax,
 }
 
@@ -68,7 +68,7 @@ impl fmt::Display for Kernel {
     }
 }
 
-/// The largest exponent a kernel may reach where its exponentials are not divided by anything.
+/// The largest exponent a kernel may reach if its exponentials are not divided by anything.
 const MOST_EXPONENT: f64 = 600.0;
 
 impl Kernel {
@@ -83,22 +83,22 @@ impl Kernel {
         Ok(Kernel { form: Form::Exp { beta }, normalised: false })
     }
 
-    /// Divided by the root of k(x, x) k(y, y).
+    /// Returns this kernel divided by the square root of k(x, x) k(y, y).
     pub fn normalised(self) -> Self {
         Kernel { normalised: true, ..self }
     }
 
-    /// The function before normalisation.
+    /// Returns the function before normalisation.
     pub fn form(self) -> Form {
         self.form
     }
 
-    /// Whether it is divided.
+    /// Whether the kernel is normalised.
     pub fn is_normalised(self) -> bool {
         self.normalised
     }
 
-    /// "linear" or "exp".
+    /// Returns "linear" or "exp".
     pub fn name(self) -> &'static str {
         match self.form {
             Form::Linear => "linear",
@@ -106,7 +106,7 @@ impl Kernel {
         }
     }
 
-    /// The attention it is computed with unless another is asked for.
+    /// Returns the attention used unless another is requested.
     pub fn default_attention(self) -> Attention {
         match self.form {
             Form::Linear => Attention::Identity,
@@ -123,17 +123,17 @@ impl Kernel {
             (Form::Linear, _) => Err(Error::setting(
                 "attention",
                 format!(
-                    "{attention} attention computes the exp kernel; the linear kernel goes with identity"
+                    "{attention} attention computes the exp kernel; the linear kernel needs identity attention"
                 ),
             )),
             (Form::Exp { .. }, Attention::Identity) => Err(Error::setting(
                 "attention",
-                "identity attention computes the linear kernel; the exp kernel goes with exp or softmax",
+                "identity attention computes the linear kernel; the exp kernel needs exp or softmax attention",
             )),
         }
     }
 
-    /// The kernel of two vectors, by the definition.
+    /// Evaluates the kernel of two vectors by its definition.
     pub fn evaluate(self, x: &[f64], y: &[f64]) -> f64 {
         let dot = |x: &[f64], y: &[f64]| x.iter().zip(y).map(|(a, b)| a * b).sum::<f64>();
         match (self.form, self.normalised) {
@@ -146,7 +146,8 @@ impl Kernel {
         }
     }
 
-    /// What a network for this kernel reads of a vector: x, and for a normalised kernel also x / |x| (linear) or |x|^2 (exp).
+    /// Returns what a network for this kernel reads of a vector: x, and for a normalised kernel also x / |x| (linear)
+    /// or |x|^2 (exp).
     pub fn inputs(self, sequence: &Sequence) -> Result<Rows> {
         let d = sequence.d();
         let mut values = Vec::with_capacity(sequence.len() * self.input_width(d));
@@ -165,7 +166,7 @@ impl Kernel {
         Ok(Rows::new(self.input_width(d), values))
     }
 
-    /// The width of [`Self::inputs`].
+    /// Returns the width of [`Self::inputs`].
     pub fn input_width(self, d: usize) -> usize {
         match (self.form, self.normalised) {
             (_, false) => d,
@@ -195,7 +196,7 @@ impl Kernel {
             if !square.is_finite() {
                 return Err(Error::Sequence {
                     t: Some(t + 1),
-                    message: "so long a vector that its square is too large; scale the sequence".into(),
+                    message: "the square of this vector's norm is too large; scale the sequence".into(),
                 });
             }
             match (self.form, self.normalised) {
@@ -211,7 +212,7 @@ impl Kernel {
     }
 }
 
-/// What the linear kernel says of a vector that it cannot divide by.
+/// The error of the linear kernel for a vector that it cannot divide by.
 pub(super) fn zero_vector(index: usize) -> Error {
     Error::Sequence {
         t: Some(index + 1),
@@ -231,14 +232,14 @@ pub(super) struct Points {
     exponential: bool,
 }
 
-/// What a weight K_ts is divided by.
+/// The divisor of a weight K_ts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Over {
     /// K_tt: the fixed point of the descent.
     Query,
     /// K_ss: Kaczmarz's projections.
     Key,
-    /// Nothing.
+    /// No divisor.
     Nothing,
 }
 
@@ -247,7 +248,7 @@ impl Points {
         self.p.rows
     }
 
-    /// K_tt, refused where it is too large for a number that nothing divides.
+    /// K_tt, refused if it is too large and nothing divides it.
     pub fn diagonal(&self) -> Result<Vec<f64>> {
         if !self.exponential {
             return Ok(self.own.clone());
@@ -273,8 +274,8 @@ impl Points {
         most - least <= 1e-8 * scale
     }
 
-    /// Weights of the rows of a range to the columns of another, which begins at a whole line and is padded to one; what
-    /// stands in the padding means nothing. `stride` is the distance of rows in `target`.
+    /// Computes the weights from the rows of one range to the columns of another, which begins at a whole line and is
+    /// padded to one; the contents of the padding are unspecified. `stride` is the distance between rows in `target`.
     pub fn weigh(
         &self,
         rows: Range<usize>,

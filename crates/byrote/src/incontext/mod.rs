@@ -1,28 +1,30 @@
-//! Transformers that learn in the context (sander2024).
+//! Transformers that learn in context (sander2024).
 //!
-//! A sequence obeys x_{t+1} = f(x_t) with a map of its own. A causal transformer predicts x_{t+1} from x_1 .. x_t because its
-//! layers descend: with a kernel k, K_ts = k(x_t, x_s), L its lower triangle and N the same without the diagonal, a layer is
+//! Each sequence obeys x_{t+1} = f(x_t) with its own map f. A causal transformer predicts x_{t+1} from x_1 .. x_t
+//! because its layers perform gradient descent: with a kernel k, K_ts = k(x_t, x_s), L its lower triangle and N the
+//! same without the diagonal, a layer is
 //!
 //! ```text
 //! u <- u - eta D^-1 (L u - N y),    y_s = x_{s+1},        and the limit of many layers solves  L u = N y
 //! ```
 //!
-//! Three ways to the same predictions, and what belongs to them:
+//! There are three ways to compute the same predictions, with these modules:
 //!
 //! | what | where |
 //! |---|---|
-//! | sequences: made up ([`task`]), read ([`file`](mod@file)), checked ([`sequence`]) | |
+//! | sequences: synthetic ([`task`]), read from files ([`file`](mod@file)), checked ([`sequence`]) | |
 //! | kernels, and which attention computes which ([`kernel`]) | |
 //! | the limit by forward substitution, O(T^2 d) | [`direct`](mod@direct) |
 //! | the limit for the linear kernel, O(T d^2) | [`recursion`](mod@recursion) |
 //! | n layers without a network | [`descent`] |
-//! | n layers as a transformer: weights ([`construct`]), a causal evaluator that knows nothing of them ([`network`]), files ([`network_file`]) | |
+//! | n layers as a transformer: weights ([`construct`]), a causal evaluator independent of their origin ([`network`]),
+//! files ([`network_file`]) | |
 //! | step sizes, and which are refused ([`step`]) | |
 //! | the trained variant: gradients ([`gradient`]), Adam ([`train`]) | |
-//! | all of it on several sequences ([`experiment`]), squared errors ([`errors`]) | |
+//! | all of these on several sequences ([`experiment`]), squared errors ([`errors`]) | |
 //!
-//! docs/derivations/sander2024.md derives the method and says what differs from the paper. Reference: M. E. Sander and G.
-//! Peyre, arXiv 2410.03011 (its summary was at hand, not its text: the derivation is ours).
+//! docs/derivations/sander2024.md derives the method and lists the differences from the paper. Reference: M. E. Sander
+//! and G. Peyre, arXiv 2410.03011 (only its abstract was available, so the derivation is ours).
 //!
 //! ```
 //! use byrote::incontext::{Attention, Kernel, Map, Method, Task, predict};

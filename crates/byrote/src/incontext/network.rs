@@ -1,4 +1,4 @@
-//! A causal transformer of any number of layers on sequences of vectors. It knows nothing of what its weights are for.
+//! A causal transformer of any number of layers on sequences of vectors. It is independent of what its weights are for.
 //!
 //! ```text
 //! e_t = z_t W_E + W_pos[t]                                                     tokens [T, d_model]
@@ -7,9 +7,10 @@
 //! output_t = e_t W_U
 //! ```
 //!
-//! N is the identity, the exponential, or softmax over s <= t. There are no biases: a token may carry a 1. A layer may be
-//! repeated: the same weights, so many times. Row t of every product is summed in the same order whatever stands in other
-//! rows, and sums run over s <= t alone, so what comes later cannot change a bit of what comes before.
+//! N is the identity, the exponential, or softmax over s <= t. There are no biases: a token may contain a constant 1. A
+//! layer may be repeated, applying the same weights several times. Row t of every product is summed in the same order
+//! whatever the other rows contain, and sums run only over s <= t, so later vectors cannot change a bit of earlier
+//! outputs.
 
 use super::kernel::Attention;
 use super::rows::{Matrix, Rows, Transposed};
@@ -29,31 +30,31 @@ pub struct Head {
     pub w_k: Rows,
     /// Values.
     pub w_v: Rows,
-    /// Values back to tokens.
+    /// From values back to tokens.
     pub w_o: Rows,
 }
 
-/// A hidden layer with relu: [d_model, d_mlp] and [d_mlp, d_model].
+/// A hidden layer with ReLU: [d_model, d_mlp] and [d_mlp, d_model].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hidden {
-    /// Into the neurons.
+    /// From tokens to neurons.
     pub w_in: Rows,
-    /// Back to tokens.
+    /// From neurons back to tokens.
     pub w_out: Rows,
 }
 
-/// A layer, so many times.
+/// A layer and its number of repetitions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Layer {
-    /// What is done with scores.
+    /// What is done with the scores.
     pub attention: Attention,
-    /// The factor of what the heads add.
+    /// The factor of the heads' output.
     pub step: f64,
     /// The heads.
     pub heads: Vec<Head>,
-    /// What follows them.
+    /// The hidden layer after the heads.
     pub hidden: Option<Hidden>,
-    /// How often the layer is applied.
+    /// The number of times the layer is applied.
     pub repeat: u64,
 }
 
@@ -64,7 +65,7 @@ pub struct Network {
     pub w_e: Rows,
     /// [n_ctx, d_model].
     pub w_pos: Rows,
-    /// The layers, from the first.
+    /// The layers, in order.
     pub layers: Vec<Layer>,
     /// [d_model, d_out].
     pub w_u: Rows,
@@ -76,17 +77,17 @@ impl Network {
         self.w_e.columns()
     }
 
-    /// The longest sequence it reads.
+    /// The length of the longest sequence it reads.
     pub fn n_ctx(&self) -> usize {
         self.w_pos.len()
     }
 
-    /// Layers, repetitions counted.
+    /// The number of layers, including repetitions.
     pub fn depth(&self) -> u64 {
         self.layers.iter().map(|layer| layer.repeat).sum()
     }
 
-    /// Stored numbers: a repeated layer counts once.
+    /// The number of stored values: a repeated layer counts once.
     pub fn parameters(&self) -> usize {
         let rows = |m: &Rows| m.values().len();
         let layer = |layer: &Layer| {
@@ -97,7 +98,7 @@ impl Network {
         rows(&self.w_e) + rows(&self.w_pos) + rows(&self.w_u) + self.layers.iter().map(layer).sum::<usize>()
     }
 
-    /// Whether all matrices fit together and hold numbers; the message says which does not.
+    /// Checks that all matrices fit together and are finite; the error message names the one that does not.
     pub fn check(&self) -> Result<(), String> {
         let d = self.d_model();
         let shape = |name: &str, m: &Rows, rows: usize, columns: usize| {
@@ -135,13 +136,13 @@ impl Network {
         Ok(())
     }
 
-    /// The outputs for one sequence of inputs [T, d_in].
+    /// Returns the outputs for one sequence of inputs [T, d_in].
     pub fn evaluate(&self, inputs: &Rows, observer: &dyn Observer) -> Result<Rows> {
         let tokens = self.tokens(inputs, self.layers.len(), observer)?;
         Ok(self.read_out(&tokens))
     }
 
-    /// The outputs of tokens.
+    /// Returns the outputs for tokens.
     pub(super) fn read_out(&self, tokens: &Matrix) -> Rows {
         let mut out = Matrix::zeros(tokens.rows, self.w_u.columns());
         let w_u = Matrix::from_rows(&self.w_u);
@@ -155,13 +156,13 @@ impl Network {
         out.to_rows()
     }
 
-    /// The tokens after the first layers.
+    /// Returns the tokens after the first layers.
     pub(super) fn tokens(&self, inputs: &Rows, layers: usize, observer: &dyn Observer) -> Result<Matrix> {
         let n = inputs.len();
         if n > self.n_ctx() {
             return Err(Error::setting(
                 "length",
-                format!("{n} vectors for a network that reads {}", self.n_ctx()),
+                format!("{n} vectors for a network that reads at most {}", self.n_ctx()),
             ));
         }
         if inputs.columns() != self.w_e.len() {
@@ -188,28 +189,28 @@ impl Network {
     }
 }
 
-/// Rows whose scores are held at once.
+/// The number of rows whose scores are held at once.
 pub(super) const ROWS: usize = 64;
 
-/// Where the columns of a head begin in the joint product, each part at a whole line.
+/// Where the columns of a head begin in the joint product; each part begins at a whole line.
 #[derive(Clone, Copy)]
 struct Place {
     query: usize,
     key: usize,
     value: usize,
-    /// In the joint values.
+    /// The same in the joint values.
     out: usize,
     d_head: usize,
     d_value: usize,
 }
 
-/// A layer made ready for sequences of one length.
+/// A layer prepared for sequences of one length.
 struct Pass<'a> {
     layer: &'a Layer,
     places: Vec<Place>,
     /// All queries, keys and values in one product.
     w_all: Matrix,
-    /// All heads back to tokens, the step in it.
+    /// The joint map from all heads back to tokens, including the step.
     w_o: Matrix,
     hidden: Option<(Matrix, Matrix, Matrix)>,
     all: Matrix,
@@ -306,7 +307,7 @@ impl<'a> Pass<'a> {
     }
 }
 
-/// Rows of scores, the first of them that of token `from`, become weights; what comes later gets 0.
+/// Turns rows of scores, of which the first belongs to token `from`, into weights; later tokens get 0.
 pub(super) struct Normalise<'a> {
     pub attention: Attention,
     pub from: usize,
@@ -363,7 +364,7 @@ pub(super) mod tests {
         Rows::new(columns, (0..rows * columns).map(|_| 0.4 * draw.normal()).collect())
     }
 
-    /// Two layers of different kinds, the second twice.
+    /// Two layers of different kinds, the second one twice.
     pub fn example(attention: Attention, seed: u64) -> Network {
         let draw = &mut Stream::new(seed, "network", 0);
         let d = 6;

@@ -1,6 +1,6 @@
 //! Networks of many layers as safetensors files.
 //!
-//! Tensors, all f64, with TransformerLens's names and a layer's index in them:
+//! Tensors, all f64, have the names of TransformerLens with the layer's index:
 //!
 //! ```text
 //! W_E [d_in, d_model]     W_pos [n_ctx, d_model]     W_U [d_model, d_out]
@@ -8,9 +8,10 @@
 //! blocks.{l}.step [1]     blocks.{l}.mlp.W_in [d_model, d_mlp], .mlp.W_out [d_mlp, d_model] where the layer has neurons
 //! ```
 //!
-//! The metadata key `byrote-network` holds canonical JSON: `format`, `input` (what is read of a vector: `x`, `x, x/|x|`, or
-//! `x, |x|^2`), and for each layer `attention`, `hidden` (whether it has neurons) and `repeat` (how often it is applied: the
-//! layers of a construction are identical and are stored once). Equal networks are equal files. A reader trusts nothing.
+//! The metadata key `byrote-network` holds canonical JSON: `format`, `input` (what is read of a vector: `x`, `x,
+//! x/|x|`, or `x, |x|^2`), and for each layer `attention`, `hidden` (whether it has neurons) and `repeat` (the number
+//! of times it is applied: the layers of a construction are identical and are stored once). Equal networks give equal
+//! files. The reader checks everything it reads.
 
 use super::kernel::Attention;
 use super::network::{Head, Hidden, Layer, Network};
@@ -25,7 +26,7 @@ use std::path::Path;
 
 const KEY: &str = "byrote-network";
 const FORMAT: u32 = 1;
-/// The most layers that are read, repetitions apart.
+/// The maximum number of layers in a file, not counting repetitions.
 const MOST_BLOCKS: usize = 100_000;
 
 /// What a network reads of a vector.
@@ -58,7 +59,7 @@ struct Metadata {
     layers: Vec<Block>,
 }
 
-/// A network with what it reads.
+/// A network and its input.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NetworkFile {
     /// The network.
@@ -68,7 +69,7 @@ pub struct NetworkFile {
 }
 
 impl NetworkFile {
-    /// The bytes of the file.
+    /// Returns the bytes of the file.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let network = &self.network;
         network.check().map_err(|message| Error::setting("network", message))?;
@@ -93,7 +94,7 @@ impl NetworkFile {
         container::write(KEY, &self.about(), &stored)
     }
 
-    /// The metadata, as the file has them.
+    /// Returns the metadata as stored in the file.
     pub fn metadata(&self) -> Result<String> {
         serde_json::to_string(&self.about()).map_err(|e| Error::setting("network", e.to_string()))
     }
@@ -105,7 +106,7 @@ impl NetworkFile {
         Metadata { format: FORMAT, input: self.input, layers }
     }
 
-    /// The matrices of a layer's heads, those of one kind together: name, shape, values.
+    /// The matrices of a layer's heads, grouped by kind: name, shape, values.
     pub(crate) fn stacked(layer: &Layer) -> [(&'static str, Vec<usize>, Vec<f64>); 4] {
         type Part = fn(&Head) -> &Rows;
         let parts: [(&str, Part); 4] =
@@ -117,7 +118,7 @@ impl NetworkFile {
         })
     }
 
-    /// Whether a file says that it is a network.
+    /// Whether a file declares itself to be a network.
     pub fn is_network(path: &Path) -> Result<bool> {
         container::has_key(path, KEY)
     }
@@ -127,17 +128,17 @@ impl NetworkFile {
         OutputFile::write(path, &self.to_bytes()?)
     }
 
-    /// Reads a file.
+    /// Reads a network from a file.
     pub fn load(path: &Path) -> Result<Self> {
         container::load(path, Self::parse)
     }
 
-    /// Reads the bytes of a file; `path` is its name in messages.
+    /// Reads a network from bytes; `path` is the name used in messages.
     pub fn from_bytes(path: &Path, bytes: &[u8]) -> Result<Self> {
         Self::parse(bytes).map_err(|message| Error::format(path, message))
     }
 
-    /// Reads the bytes of a file; the message says what is wrong with them.
+    /// Reads a network from bytes; the error message says what is wrong with them.
     fn parse(bytes: &[u8]) -> Result<Self, String> {
         let (metadata, file) = container::read::<Metadata>(bytes, KEY, "an in-context network", FORMAT)?;
         if metadata.layers.len() > MOST_BLOCKS {
@@ -149,7 +150,7 @@ impl NetworkFile {
             names.push(name.clone());
             match shape[..] {
                 [rows, columns] if rows > 0 && columns > 0 => Ok(Rows::new(columns, values)),
-                _ => Err(format!("{name} has shape {shape:?}, a matrix has two sides")),
+                _ => Err(format!("{name} has shape {shape:?}, but a matrix has two dimensions")),
             }
         };
         let (w_e, w_pos, w_u) = (matrix("W_E".into())?, matrix("W_pos".into())?, matrix("W_U".into())?);
@@ -173,9 +174,9 @@ impl NetworkFile {
                 names.push(name);
             }
             let [w_q, w_k, w_v, w_o] =
-                <[Vec<Rows>; 4]>::try_from(parts).map_err(|_| "four matrices a head".to_owned())?;
+                <[Vec<Rows>; 4]>::try_from(parts).map_err(|_| "a head has four matrices".to_owned())?;
             if [w_k.len(), w_v.len(), w_o.len()] != [w_q.len(); 3] {
-                return Err(format!("blocks.{l}: the matrices are of different numbers of heads"));
+                return Err(format!("blocks.{l}: the matrices have different numbers of heads"));
             }
             let name = format!("blocks.{l}.step");
             let (_, step) = tensor(&file, &name)?;
@@ -186,7 +187,7 @@ impl NetworkFile {
             out.push(Layer { attention: block.attention, step, heads, hidden, repeat: block.repeat });
         }
         if let Some(other) = file.names().into_iter().filter(|n| !names.iter().any(|m| m == n)).min() {
-            return Err(format!("a tensor {other:?} that no layer has"));
+            return Err(format!("a tensor {other:?} that belongs to no layer"));
         }
         let network = Network { w_e, w_pos, layers: out, w_u };
         network.check()?;
@@ -230,7 +231,7 @@ mod tests {
         assert_eq!(NetworkFile::parse(&bytes).unwrap(), file());
     }
 
-    /// The file with its header JSON altered and the length in front of it mended.
+    /// The file with its header JSON altered and the length in front of it corrected.
     fn with_header(bytes: &[u8], from: &str, to: &str) -> Vec<u8> {
         let size = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
         let header = String::from_utf8(bytes[8..8 + size].to_vec()).unwrap();

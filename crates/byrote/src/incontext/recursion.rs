@@ -1,12 +1,12 @@
-//! The same predictions for the linear kernel in O(T d^2): a matrix carries all that matters of the past.
+//! The same predictions for the linear kernel in O(T d^2): a matrix summarises the past.
 //!
 //! ```text
 //! M_1 = 0,    u_t = M_t x_t / <x_t, x_t>,    M_{t+1} = M_t + (x_{t+1} - u_t) x_t^T                [`Over::Query`]
 //! W_1 = 0,    u_t = W_t x_t,                 W_{t+1} = W_t + (x_{t+1} - u_t) x_t^T / <x_t, x_t>    [`Over::Key`]
 //! ```
 //!
-//! The first is [`super::direct`] with the sum over s carried along; the second is Kaczmarz's method: W_{t+1} x_t = x_{t+1},
-//! and if x_{t+1} = A x_t throughout, |W_t - A| never grows. For vectors of norm 1 they are the same.
+//! The first is [`super::direct`] with the sum over s accumulated; the second is Kaczmarz's method: W_{t+1} x_t =
+//! x_{t+1}, and if x_{t+1} = A x_t throughout, |W_t - A| never grows. For vectors of norm 1 they agree.
 
 use super::kernel::{Form, Kernel, Over, zero_vector};
 use super::rows::{Matrix, Rows};
@@ -19,7 +19,7 @@ use crate::{Error, Result};
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// What the recursion leaves.
+/// The result of the recursion.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recursion {
     /// u_1 .. u_T.
@@ -28,7 +28,7 @@ pub struct Recursion {
     pub matrix: Rows,
 }
 
-/// Steps between two looks at the stop.
+/// The number of steps between two checks whether to stop.
 const PATIENCE: usize = 4096;
 
 /// Runs the recursion.
@@ -41,7 +41,7 @@ pub fn recursion(
     if kernel.form() != Form::Linear {
         return Err(Error::setting(
             "kernel",
-            format!("{} has no recursion of finite size; the linear kernel has", kernel.name()),
+            format!("the {} kernel has no recursion of finite size; use the linear kernel", kernel.name()),
         ));
     }
     let unit = if kernel.is_normalised() { Some(sequence.to_unit_norm()?) } else { None };
@@ -107,8 +107,7 @@ impl Compiled for Steps<'_> {
             if !good {
                 return Err(Error::Sequence {
                     t: Some(t + 1),
-                    message: "the prediction is too large for a number; scale the vectors (`unit_norm`)"
-                        .into(),
+                    message: "the prediction overflows; scale the vectors (`unit_norm`)".into(),
                 });
             }
             if t + 1 == n {
@@ -117,11 +116,11 @@ impl Compiled for Steps<'_> {
             for ((r, x), u) in residual.iter_mut().zip(values.row(t + 1)).zip(&*out) {
                 *r = key * (x - u);
             }
-            // One pass brings the matrix to the next step and multiplies it with the next vector.
+            // One pass advances the matrix to the next step and multiplies it with the next vector.
             let then = keys.row(t + 1);
             for at in (0..stride).step_by(LINE) {
                 let r = LineVector::load(isa, line_at(&residual, at));
-                // Two sums, so that they do not wait for each other.
+                // Two independent sums, so that neither waits for the other.
                 let (mut even, mut odd) = (LineVector::splat(isa, 0.0), LineVector::splat(isa, 0.0));
                 for j in (0..d - d % 2).step_by(2) {
                     even = update(isa, &mut state.values[j * stride + at..], now[j], r, then[j], even);
@@ -139,7 +138,7 @@ impl Compiled for Steps<'_> {
     }
 }
 
-/// A line of a column of the matrix grows by `key` times the residual; gives `sum` plus `query` times the line.
+/// Adds `key` times the residual to a line of a column of the matrix; returns `sum` plus `query` times the line.
 #[inline(always)]
 fn update<I: Isa>(
     isa: I,

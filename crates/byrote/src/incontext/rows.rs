@@ -1,4 +1,4 @@
-//! Row-major matrices: as callers see them ([`Rows`]), and as products want them ([`Matrix`], rows of whole lines).
+//! Row-major matrices: as callers see them ([`Rows`]), and as products need them ([`Matrix`], rows of whole lines).
 
 use crate::num::aligned::{AlignedVec, padded};
 use crate::num::gemm::{Left, Order, Product, Right, Update};
@@ -13,10 +13,9 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// From its values.
+    /// Creates a matrix from its values.
     ///
-    /// # Panics
-    /// When they are no whole rows: wrong use by code.
+    /// # Panics If the values do not form whole rows.
     pub fn new(columns: usize, values: Vec<f64>) -> Self {
         assert!(
             columns > 0 && values.len().is_multiple_of(columns),
@@ -26,57 +25,57 @@ impl Rows {
         Self { columns, values }
     }
 
-    /// Zeros.
+    /// Creates a matrix of zeros.
     pub fn zeros(rows: usize, columns: usize) -> Self {
         Self::new(columns, vec![0.0; rows * columns])
     }
 
-    /// Columns.
+    /// Returns the number of columns.
     pub fn columns(&self) -> usize {
         self.columns
     }
 
-    /// Rows.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.values.len() / self.columns.max(1)
     }
 
-    /// Whether there are none.
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
 
-    /// A row, from 0.
+    /// Returns a row, counted from 0.
     pub fn row(&self, i: usize) -> &[f64] {
         &self.values[i * self.columns..][..self.columns]
     }
 
-    /// All rows in order.
+    /// Returns all rows in order.
     pub fn iter(&self) -> std::slice::ChunksExact<'_, f64> {
         self.values.chunks_exact(self.columns.max(1))
     }
 
-    /// The values, row by row.
+    /// Returns the values, row by row.
     pub fn values(&self) -> &[f64] {
         &self.values
     }
 
-    /// The values, to be changed.
+    /// Returns the values, mutably.
     pub fn values_mut(&mut self) -> &mut [f64] {
         &mut self.values
     }
 
-    /// One element.
+    /// Returns one element.
     pub fn at(&self, i: usize, j: usize) -> f64 {
         self.values[i * self.columns + j]
     }
 
-    /// One element, to be changed.
+    /// Returns one element, mutably.
     pub fn at_mut(&mut self, i: usize, j: usize) -> &mut f64 {
         &mut self.values[i * self.columns + j]
     }
 
-    /// The largest difference of two elements at the same place; infinite where one is not a number.
+    /// Returns the largest difference between corresponding elements; infinite if one is not a number.
     ///
     /// # Panics
     /// When the matrices have different shapes.
@@ -142,7 +141,7 @@ impl Matrix {
         Right::Rows(&self.values[(first * self.stride).min(self.values.len())..], self.stride)
     }
 
-    /// The rows of a range become, or grow by, a product of this depth.
+    /// Sets the rows of a range to a product of this depth, or adds the product to them.
     pub fn product(
         &mut self,
         rows: Range<usize>,
@@ -165,7 +164,7 @@ impl Matrix {
     }
 }
 
-/// The transpose of a matrix, its rows so far apart that they do not all fall on the same sets of the cache.
+/// The transpose of a matrix, with rows far enough apart that they do not all map to the same cache sets.
 pub(super) struct Transposed {
     pub apart: usize,
     pub depth: usize,
@@ -181,9 +180,9 @@ impl Transposed {
         out
     }
 
-    /// Takes the columns from `first` on of a matrix of as many rows, [`Self::depth`] of them.
+    /// Takes [`Self::depth`] columns from `first` on of a matrix with as many rows.
     pub fn fill(&mut self, matrix: &Matrix, first: usize) {
-        // Some rows at a time, so that what is written stays in the cache.
+        // A few rows at a time, so that the written part stays in the cache.
         for from in (0..matrix.rows).step_by(16) {
             for j in 0..self.depth {
                 let to = (from + 16).min(matrix.rows);

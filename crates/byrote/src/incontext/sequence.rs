@@ -26,7 +26,10 @@ impl Sequence {
         if rows.len() < 2 {
             return Err(Error::Sequence {
                 t: None,
-                message: format!("{} vectors; at least 2, since nothing comes before the first", rows.len()),
+                message: format!(
+                    "must have at least 2 vectors, since nothing precedes the first (got {})",
+                    rows.len()
+                ),
             });
         }
         for (i, row) in rows.iter().enumerate() {
@@ -37,18 +40,18 @@ impl Sequence {
         Ok(Self { rows })
     }
 
-    /// The dimension.
+    /// Returns the dimension.
     pub fn d(&self) -> usize {
         self.rows.columns()
     }
 
-    /// The first vectors, at least two of them.
+    /// Returns the first vectors, at least two of them.
     pub fn first(&self, length: usize) -> Result<Self> {
         let n = length.min(self.len()) * self.d();
         Self::new(Rows::new(self.d(), self.values()[..n].to_vec()))
     }
 
-    /// The vectors divided by their norms.
+    /// Returns the vectors divided by their norms.
     pub fn to_unit_norm(&self) -> Result<Self> {
         let mut rows = self.rows.clone();
         let d = self.d();
@@ -82,13 +85,13 @@ impl Sequence {
         Ok(())
     }
 
-    /// The largest coordinate in magnitude.
+    /// Returns the largest coordinate in magnitude.
     pub fn magnitude(&self) -> f64 {
         self.values().iter().fold(0.0, |most, x| most.max(x.abs()))
     }
 }
 
-/// The Euclidean norm, without overflow or underflow on the way.
+/// Returns the Euclidean norm, without intermediate overflow or underflow.
 pub(super) fn norm(x: &[f64]) -> f64 {
     let scale = x.iter().fold(0.0, |most: f64, x| most.max(x.abs()));
     if scale == 0.0 || (1e-100..1e100).contains(&scale) {

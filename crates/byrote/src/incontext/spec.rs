@@ -1,4 +1,4 @@
-//! Which sequences, and which transformer learns them in its context.
+//! Describes sequences, and the transformer that learns them in context.
 
 use super::construct::SHARPNESS;
 use super::{Attention, Kernel, Map, Method, Sequence, Step, Task, Until, file};
@@ -205,12 +205,12 @@ impl Default for IncontextSpec {
     }
 }
 
-/// Sequences to predict.
+/// The sequences to predict.
 #[derive(Debug, Clone)]
 pub struct Sequences {
-    /// In full: generated sequences have one vector more than is seen.
+    /// The full sequences: generated ones have one vector more than the transformer sees.
     pub known: Vec<Sequence>,
-    /// As the transformer sees them.
+    /// The sequences as the transformer sees them.
     pub seen: Vec<Sequence>,
     /// The family; `None` for a file.
     pub task: Option<Task>,
@@ -224,7 +224,7 @@ impl IncontextSpec {
         self
     }
 
-    /// The family of sequences, checked.
+    /// Returns the family of sequences, checked.
     pub fn family(&self) -> Result<Task> {
         let kind = self.task.unwrap_or_default();
         let only = |given: bool, name: &'static str, of: &str| match given {
@@ -248,7 +248,7 @@ impl IncontextSpec {
         })
     }
 
-    /// The sequences: generated, or those of the file.
+    /// Returns the sequences, generated or read from the file.
     pub fn read(&self, seed: u64) -> Result<Sequences> {
         if let Some(path) = &self.file {
             let mut x = file::read(path)?;
@@ -267,7 +267,7 @@ impl IncontextSpec {
         Ok(all)
     }
 
-    /// The family, dimension, length and number of generated sequences.
+    /// Returns the family, dimension, length and number of generated sequences.
     fn sizes(&self) -> Result<(Task, usize, usize, u64)> {
         let task = self.family()?;
         let d = self.d.unwrap_or(if task == Task::Nonlinear { 4 } else { 15 });
@@ -291,7 +291,7 @@ impl IncontextSpec {
         Ok((task, d, length, count))
     }
 
-    /// The kernel and the attention, checked against each other.
+    /// Returns the kernel and the attention, checked against each other.
     pub fn kernel_and_attention(&self) -> Result<(Kernel, Attention)> {
         let linear = self.file.is_none() && self.task.unwrap_or_default() == TaskKind::Linear;
         let implied = match (linear, self.beta.is_some(), self.attention) {
@@ -300,7 +300,7 @@ impl IncontextSpec {
         };
         let kernel = match self.kernel.unwrap_or(implied) {
             KernelKind::Linear if self.beta.is_some() => {
-                return Err(Error::setting("beta", "the linear kernel has none; `kernel = exp` does"));
+                return Err(Error::setting("beta", "applies only to `kernel = exp`"));
             }
             KernelKind::Linear => Kernel::LINEAR,
             KernelKind::Exp => Kernel::exp(self.beta.unwrap_or(1.0))?,
@@ -311,7 +311,7 @@ impl IncontextSpec {
         Ok((kernel, attention))
     }
 
-    /// How predictions are computed.
+    /// Returns how predictions are computed.
     pub fn method(&self) -> Result<Method> {
         let Some(layers) = self.layers else {
             return Ok(if self.recursion { Method::Recursion } else { Method::Direct });
@@ -342,7 +342,7 @@ impl IncontextSpec {
         })
     }
 
-    /// Makes every check that needs no sequence.
+    /// Makes every check that does not need a sequence.
     pub fn check(&self) -> Result<()> {
         self.kernel_and_attention()?;
         self.method()?;

@@ -1,21 +1,25 @@
-//! Step sizes: which one, and whether it is safe.
+//! Step sizes: how to choose one, and whether it is safe.
 //!
-//! One layer multiplies the error u - u* by I - eta D^-1 L, a lower triangular matrix with 1 - eta K_tt / D_t on its diagonal.
-//! So layers without end converge exactly if 0 < eta < 2 min_t D_t / K_tt. That is a limit of eigenvalues; on the way there
-//! the error may grow first, and a number that has grown by 10^k has lost k of its sixteen digits.
+//! One layer multiplies the error u - u* by I - eta D^-1 L, a lower triangular matrix with 1 - eta K_tt / D_t on its
+//! diagonal. So infinitely many layers converge exactly if 0 < eta < 2 min_t D_t / K_tt. That is a condition on
+//! eigenvalues; the error may still grow at first, and a number that has grown by a factor of 10^k has lost k of its
+//! sixteen digits.
 //!
 //! | step | eta | what is known |
 //! |---|---|---|
-//! | [`Step::Universal`] | 1 / (T max_t K_tt); 1 for softmax | no growth seen (for a constant kernel proved: growth at most e for eta <= 2 / T); needs no data but a bound on norms |
-//! | [`Step::Spectral`] | 1 / largest eigenvalue of K | no growth seen; larger; looks at all the sequence, future included |
-//! | [`Step::Exact`] | 1 / max K_tt | exact after T layers without rounding (I - L / c is nilpotent), but numbers grow geometrically on the way |
+//! | [`Step::Universal`] | 1 / (T max_t K_tt); 1 for softmax | no growth observed (proved for a constant kernel: growth
+//! at most e for eta <= 2 / T); needs only a bound on the norms |
+//! | [`Step::Spectral`] | 1 / largest eigenvalue of K | no growth observed; larger; depends on the whole sequence,
+//! including the future |
+//! | [`Step::Exact`] | 1 / max K_tt | exact after T layers in exact arithmetic (I - L / c is nilpotent), but numbers
+//! grow geometrically along the way |
 //! | [`Step::Fixed`] | as given | |
 //!
-//! Softmax: K_tt / D_t <= 1, so every eta below 2 converges, and 1 is the natural one; D_1 = K_11, so none above 2 does
-//! (at t = 1 there is nothing to predict from and u_1 = 0 whatever eta is, so the limit that counts is over t >= 2).
+//! Softmax: K_tt / D_t <= 1, so every eta below 2 converges, and 1 is the natural choice; D_1 = K_11, so no eta above 2
+//! does (at t = 1 there is nothing to predict from and u_1 = 0 for any eta, so the relevant limit is over t >= 2).
 //!
-//! A step that diverges is refused before the work; one with which numbers grow so much that rounding spoils them (peak |u|
-//! 2^-52 T above 1e-10) after it. Both errors name the largest step that passes.
+//! A diverging step is refused in advance; a step for which numbers grow so much that rounding spoils them (peak |u|
+//! 2^-52 T above 1e-10) is refused afterwards. Both errors name the largest step that passes.
 
 use super::descent::{Descent, Until, Weights};
 use super::kernel::{Attention, Kernel};
@@ -25,25 +29,25 @@ use crate::{Error, Result};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-/// Errors of rounding up to this are none.
+/// Rounding errors up to this size are ignored.
 pub const TOLERANCE: f64 = 1e-10;
 
 /// How a step size is chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Step {
-    /// From the length and the norms alone.
+    /// From the length and the norms only.
     Universal,
     /// From the largest eigenvalue of the kernel matrix.
     Spectral,
-    /// Exact after as many layers as there are vectors, if only numbers had no last digit.
+    /// Exact after as many layers as there are vectors, in exact arithmetic.
     Exact,
     /// As given.
     Fixed(f64),
 }
 
 impl Step {
-    /// The step size for sequences that one network is to read.
+    /// Returns the step size for sequences that one network will read.
     pub fn resolve(
         self,
         sequences: &[Sequence],
@@ -58,7 +62,7 @@ impl Step {
             (Step::Spectral, Attention::Softmax) => {
                 return Err(Error::setting(
                     "eta",
-                    "spectral is for identity and exp attention; softmax takes 1",
+                    "spectral applies only to identity and exp attention; use 1 for softmax",
                 ));
             }
             (Step::Exact, _) => 1.0 / largest_diagonal(sequences, kernel)?,
@@ -90,7 +94,7 @@ fn largest_diagonal(sequences: &[Sequence], kernel: Kernel) -> Result<f64> {
     Ok(most)
 }
 
-/// Where layers without end begin to diverge.
+/// The step size from which infinitely many layers diverge.
 pub fn limit(sequence: &Sequence, kernel: Kernel, attention: Attention) -> Result<f64> {
     match attention {
         Attention::Softmax => Ok(2.0),
@@ -98,7 +102,8 @@ pub fn limit(sequence: &Sequence, kernel: Kernel, attention: Attention) -> Resul
     }
 }
 
-/// Layers to a tolerance, roughly: 1.8 ln(1/tol) / (eta c), for softmax 1.5 ln(1/tol) max_t (D_t / K_tt) / eta.
+/// Roughly the number of layers for a tolerance: 1.8 ln(1/tol) / (eta c), for softmax 1.5 ln(1/tol) max_t (D_t / K_tt)
+/// / eta.
 pub fn predicted_layers(
     eta: f64,
     sequence: &Sequence,
@@ -122,12 +127,12 @@ pub fn predicted_layers(
     Ok(layers.ceil().min(1e18) as u64)
 }
 
-/// Operations that a search for the largest safe step may take; above, the step of the spectrum is named.
+/// The number of operations that a search for the largest safe step may take; above it, the spectral step is named.
 const SEARCH: f64 = 5e10;
-/// Trials of the search.
+/// The number of trials of the search.
 const TRIALS: u32 = 12;
 
-/// The descent, refused where its step diverges or where rounding would spoil it.
+/// Runs the descent, unless its step diverges or rounding would spoil it.
 pub fn descend_safely(
     sequence: &Sequence,
     kernel: Kernel,
@@ -144,7 +149,7 @@ pub fn descend_safely(
     let run = |eta: f64| weights.descend(sequence, eta, until, observer);
     let n = sequence.len() as f64;
     let spoilt = |d: &Descent| {
-        // Vectors of another scale than 1 have errors of their own scale.
+        // Vectors of a scale other than 1 have errors on that scale.
         let scale = sequence.magnitude();
         !(d.residual.is_finite() && d.peak * f64::EPSILON * n <= TOLERANCE * scale)
     };
@@ -157,7 +162,7 @@ pub fn descend_safely(
         }
         format!("makes numbers grow to {:.1e} before they shrink, and rounding with them", descent.peak)
     };
-    // Steps this small have never been seen to grow.
+    // Steps this small have never been observed to grow.
     let mut safe = match attention {
         Attention::Softmax => 1.0,
         _ => 1.0 / weights.largest_eigenvalue(),
@@ -229,7 +234,7 @@ mod tests {
             assert!(error.to_string().contains(says), "{error}");
             assert!(largest < eta);
             descend_safely(&x, kernel, attention, largest, until, &Silent).unwrap();
-            // A tenth more is not safe, or was asked for in vain.
+            // A step larger by a tenth is not safe, unless the requested step was safe already.
             if says == "grow" {
                 assert!(descend_safely(&x, kernel, attention, 1.1 * largest, until, &Silent).is_err());
             }

@@ -1,19 +1,20 @@
-//! Sequences made up: x_{t+1} = f(x_t) with a map f of its own for every sequence.
+//! Synthetic sequences: x_{t+1} = f(x_t) with a different map f for every sequence.
 //!
 //! | task | map | sander2024 |
 //! |---|---|---|
 //! | linear, orthogonal | f(x) = W x, W uniform on the orthogonal group | instances (1), (2) |
-//! | linear, rotations | W of 2 x 2 rotations by uniform angles along the diagonal (a unitary diagonal matrix in real form; for odd d one more entry, 1 or -1) | instances (1), (2) |
-//! | linear, contractive | W = rho times orthogonal: the norms fall by rho a step | ours |
-//! | periodic | p uniform in a range, p uniform points of the sphere, over and over | instance (3) |
+//! | linear, rotations | W made of 2 x 2 rotations by uniform angles along the diagonal (a unitary diagonal matrix in
+//! real form; for odd d one more entry, 1 or -1) | instances (1), (2) |
+//! | linear, contractive | W = rho times orthogonal: norms decrease by the factor rho per step | ours |
+//! | periodic | p uniform in a range, p uniform points on the sphere, repeated | instance (3) |
 //! | nonlinear | f(x) = g / norm(g), g = A x + tanh(B x), entries of A and B standard normal | instance (4), map ours |
 //!
-//! The first vector is uniform on the sphere, and all tasks but the contractive one stay there: vectors are scaled back to
-//! norm 1 after each step, which moves them by no more than rounding does. Sequence `index` of a seed is drawn without
-//! drawing those before it, and is the same on every machine: nothing but correctly rounded arithmetic and a hyperbolic
-//! tangent that is part of the program.
+//! The first vector is uniform on the sphere, and all tasks except the contractive one stay there: vectors are rescaled
+//! to norm 1 after each step, which changes them by no more than rounding does. Sequence `index` of a seed is drawn
+//! without drawing those before it, and is the same on every machine: it uses only correctly rounded arithmetic and the
+//! program's own hyperbolic tangent.
 //!
-//! Reference: M. E. Sander and G. Peyre, arXiv 2410.03011, figure 3 (the paper's summary was at hand, not its text).
+//! Reference: M. E. Sander and G. Peyre, arXiv 2410.03011, figure 3 (only the paper's abstract was available).
 
 use super::rows::Rows;
 use super::sequence::{Sequence, norm};
@@ -22,9 +23,9 @@ use crate::{Error, Result};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-/// The longest sequence, and the largest dimension, that is made: products of them must fit in memory.
+/// The longest sequence that is generated: its product with the dimension must fit in memory.
 pub const MOST_LENGTH: usize = 10_000_000;
-/// The largest dimension.
+/// The largest dimension that is generated.
 pub const MOST_DIMENSION: usize = 4096;
 
 /// The matrix of a linear task.
@@ -39,20 +40,20 @@ pub enum Map {
     Contractive(f64),
 }
 
-/// What makes a sequence.
+/// How a sequence is generated.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Task {
     /// x_{t+1} = W x_t.
     Linear(Map),
-    /// x_{t+p} = x_t, with a period from the first to the second of these.
+    /// x_{t+p} = x_t, with a period between the first and the second of these.
     Periodic(usize, usize),
     /// x_{t+1} in the direction of A x_t + tanh(B x_t).
     Nonlinear,
 }
 
 impl Task {
-    /// Its name as it is typed.
+    /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Task::Linear(_) => "linear",
@@ -61,7 +62,7 @@ impl Task {
         }
     }
 
-    /// Sequence number `index` of a seed: `length` vectors in R^d.
+    /// Generates sequence number `index` of a seed: `length` vectors in R^d.
     pub fn generate(self, d: usize, length: usize, seed: u64, index: u64) -> Result<Sequence> {
         if !(1..=MOST_DIMENSION).contains(&d) {
             return Err(Error::setting("d", format!("must be from 1 to {MOST_DIMENSION} (got {d})")));
@@ -76,7 +77,9 @@ impl Task {
                 if least < 1 || least > most || most > MOST_LENGTH {
                     return Err(Error::setting(
                         "period",
-                        format!("{least}..{most}; from 1 on, the least first"),
+                        format!(
+                            "must be a range that starts at 1 or above, smaller end first (got {least}..{most})"
+                        ),
                     ));
                 }
                 let mut draw = stream("incontext periodic");
@@ -128,7 +131,7 @@ fn to_sphere(x: &mut [f64]) -> Result<()> {
     if norm == 0.0 {
         return Err(Error::Sequence {
             t: None,
-            message: "the map leads to the zero vector; take another seed".into(),
+            message: "the map leads to the zero vector; use another seed".into(),
         });
     }
     x.iter_mut().for_each(|x| *x /= norm);
@@ -175,7 +178,7 @@ pub(super) fn linear_map(map: Map, d: usize, draw: &mut Stream) -> Result<Rows> 
     }
 }
 
-/// A uniform orthogonal matrix: Gaussian rows made orthonormal, twice, so that rounding leaves no trace of their angles.
+/// A uniform orthogonal matrix: Gaussian rows orthonormalised twice, so that rounding leaves no trace of their angles.
 pub(super) fn orthogonal(d: usize, draw: &mut Stream) -> Rows {
     let mut out = Rows::new(d, Vec::with_capacity(d * d));
     while out.len() < d {
@@ -185,7 +188,7 @@ pub(super) fn orthogonal(d: usize, draw: &mut Stream) -> Rows {
                 let along: f64 = row.iter().zip(&x).map(|(a, b)| a * b).sum();
                 x.iter_mut().zip(row).for_each(|(x, r)| *x -= along * r);
             }
-            // A draw within rounding of the span of the others is drawn again: it never happens.
+            // A draw within rounding of the span of the others is repeated; this practically never happens.
             if to_sphere(&mut x).is_err() {
                 break;
             }
@@ -199,8 +202,8 @@ pub(super) fn orthogonal(d: usize, draw: &mut Stream) -> Rows {
     out
 }
 
-/// `n` sequences of a task from number `from` on, each one vector longer than `length`, so that the vector after the last is
-/// known.
+/// Generates `n` sequences of a task starting at number `from`, each one vector longer than `length`, so that the
+/// vector after the last is known.
 pub fn sequences(task: Task, d: usize, length: usize, seed: u64, from: u64, n: u64) -> Result<Vec<Sequence>> {
     (from..from + n).into_par_iter().map(|i| task.generate(d, length + 1, seed, i)).collect()
 }

@@ -1,12 +1,13 @@
-//! The same network, trained: head matrices and step sizes of all layers of descent by Adam, over sequences without end.
+//! The same network, trained: Adam adjusts the head matrices and step sizes of all descent layers, on an endless supply
+//! of sequences.
 //!
-//! Every step draws a fresh batch, so the loss is that on sequences never seen. The first layer, which copies, stays as it is
-//! constructed; each layer of descent has weights of its own from the start on. They begin either as the construction has
-//! them, so that training can only be better than the descent it starts from, or at random: Gaussian matrices whose products
-//! keep the size of a token, and a step of 1 / layers.
+//! Every step draws a fresh batch, so the loss is measured on sequences never seen before. The first layer, which
+//! copies, stays as constructed; each descent layer has separate weights from the start. They start either as
+//! constructed, so that training can only improve on the descent it starts from, or at random: Gaussian matrices whose
+//! products preserve the size of a token, and a step of 1 / layers.
 //!
-//! The rate falls like half a cosine to a hundredth of its first value. Reference: Sander and Peyre, arXiv 2410.03011, figure
-//! 4 (the paper's own network, rates and numbers are not known to us).
+//! The rate follows half a cosine down to a hundredth of its first value. Reference: Sander and Peyre, arXiv
+//! 2410.03011, figure 4 (the paper's own network, rates and numbers are not known to us).
 
 use super::construct::{Plan, SHARPNESS};
 use super::gradient::{
@@ -24,42 +25,42 @@ use crate::observe::{Observer, Stage};
 use crate::{Error, Result};
 use serde::Serialize;
 
-/// Where the weights begin.
+/// The initial weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Start {
-    /// As the construction has them.
+    /// As constructed.
     Constructed,
     /// At random.
     Random,
 }
 
-/// What to train.
+/// Describes a training run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Settings {
-    /// What makes the sequences.
+    /// How the sequences are generated.
     pub task: Task,
     /// Their dimension.
     pub d: usize,
-    /// Vectors seen of each.
+    /// The number of vectors seen of each.
     pub length: usize,
     /// The kernel of the construction.
     pub kernel: Kernel,
     /// The attention.
     pub attention: Attention,
-    /// Layers of descent.
+    /// The number of descent layers.
     pub layers: u64,
     /// The step size of the construction.
     pub eta: f64,
-    /// Where to begin.
+    /// The initial weights.
     pub start: Start,
-    /// Steps of Adam.
+    /// The number of steps of Adam.
     pub steps: u64,
-    /// Sequences a step.
+    /// The number of sequences per step.
     pub batch: u64,
-    /// The first rate.
+    /// The initial rate.
     pub rate: f64,
-    /// The seed of weights and sequences.
+    /// The seed of the weights and the sequences.
     pub seed: u64,
 }
 
@@ -68,13 +69,13 @@ pub struct Settings {
 pub struct Trained {
     /// The network.
     pub network: Network,
-    /// The loss of each step's batch, before the step: squared error a number.
+    /// The loss of each step's batch, before the step: squared error per coordinate.
     pub losses: Vec<f64>,
 }
 
-/// Sequences to test on have numbers from here on; those to train on are before.
+/// Test sequences have numbers from here on; training sequences have smaller ones.
 pub const TEST: u64 = 1 << 48;
-/// Layers before those that are trained.
+/// The number of layers before those that are trained.
 const FIRST: usize = 1;
 
 impl Settings {
@@ -96,12 +97,12 @@ impl Settings {
             ));
         }
         if !(self.rate > 0.0 && self.rate.is_finite() && self.eta > 0.0 && self.eta.is_finite()) {
-            return Err(Error::setting("rate", "rates and steps must be above 0"));
+            return Err(Error::setting("rate", "must be above 0, and so must `eta`"));
         }
         Ok(())
     }
 
-    /// The constructed network, its layers one by one.
+    /// The constructed network, with its repeated layers written out.
     pub fn constructed(&self) -> Result<Network> {
         self.check()?;
         let plan = Plan {
@@ -139,7 +140,7 @@ impl Settings {
         Ok(network)
     }
 
-    /// Sequences from a number on, with what comes after them.
+    /// Sequences starting at a number, with the vectors that follow them.
     pub fn sequences(&self, from: u64, n: u64) -> Result<Vec<Sequence>> {
         (from..from + n).map(|i| self.task.generate(self.d, self.length + 1, self.seed, i)).collect()
     }
@@ -153,7 +154,7 @@ impl Settings {
         Ok(self.sequences(from, n)?.iter().map(one).collect())
     }
 
-    /// Trains.
+    /// Trains the network.
     pub fn train(&self, observer: &dyn Observer) -> Result<Trained> {
         let mut network = self.initial()?;
         trainable(&network, FIRST)?;
@@ -186,7 +187,7 @@ impl Settings {
     }
 }
 
-/// Scales a gradient that is longer than `most` down to that.
+/// Scales a gradient longer than `most` down to that length.
 fn clip(gradient: &mut [f64], most: f64) {
     let length = gradient.iter().map(|g| g * g).sum::<f64>().sqrt();
     if length > most {
@@ -218,7 +219,7 @@ mod tests {
         }
     }
 
-    /// The mean squared error of a network on sequences that training has not seen.
+    /// Returns the mean squared error of a network on sequences not seen in training.
     fn test_error(settings: &Settings, network: &Network) -> f64 {
         let all = settings.sequences(TEST, 64).unwrap();
         let errors: Vec<Vec<f64>> = all
@@ -236,7 +237,7 @@ mod tests {
         let after = test_error(&settings, &trained.network);
         assert!(after < 0.8 * before, "{before} -> {after}");
         assert_eq!(trained.losses.len(), 60);
-        // The loss of the first batch is that of the construction, a number of a vector.
+        // The loss of the first batch is that of the construction, per coordinate.
         assert!((trained.losses[0] * 3.0 / before - 1.0).abs() < 0.3, "{} {before}", trained.losses[0]);
     }
 

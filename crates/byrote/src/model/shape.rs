@@ -124,7 +124,7 @@ impl Shape {
     /// The largest dimension that [`checked`](Shape::checked) accepts; below it every parameter count is exact.
     pub const MAX_DIMENSION: u64 = 1 << 40;
 
-    /// This shape if its dimensions are in range, or an error that names the field.
+    /// Returns this shape if its dimensions are in range, or an error that names the field.
     pub fn checked(self) -> Result<Self> {
         let heads = u64::from(self.mixer == Mixer::Attention);
         for (name, value, least) in [
@@ -149,9 +149,9 @@ impl Shape {
         self.d_mlp > 0
     }
 
-    /// The number of parameters of each kind; see the table at the head of this file.
+    /// Returns the number of parameters of each kind; see the table in the module documentation.
     ///
-    /// Counts saturate instead of overflowing, which no [`checked`](Shape::checked) shape reaches.
+    /// Counts saturate instead of overflowing; no [`checked`](Shape::checked) shape gets that far.
     pub fn parameters(&self) -> ParametersByKind {
         let Shape { d_vocab, n_ctx, d_model, n_heads, d_head, d_mlp, .. } = *self;
         let (position, attention) = match self.mixer {
@@ -172,7 +172,7 @@ fn product(factors: &[u64]) -> u128 {
     factors.iter().fold(1, |product: u128, &factor| product.saturating_mul(factor.into()))
 }
 
-/// How many free real numbers of each kind a model has.
+/// The number of free real numbers of each kind in a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct ParametersByKind {
     /// `W_E`.
@@ -193,7 +193,7 @@ pub struct ParametersByKind {
 }
 
 impl ParametersByKind {
-    /// All of them.
+    /// Returns the total.
     pub fn total(&self) -> u128 {
         [self.position, self.attention, self.hidden, self.output]
             .iter()
@@ -201,7 +201,7 @@ impl ParametersByKind {
     }
 }
 
-/// Writes a count as a JSON number: an integer up to 2^64, a float above, where `serde_json` values end.
+/// Writes a count as a JSON number: an integer up to 2^64, a float above, where `serde_json` integers end.
 pub(crate) fn serialize_count<S: Serializer>(
     count: &u128,
     serializer: S,

@@ -1,11 +1,11 @@
-//! Which model: a preset of a paper, its dimensions, its switches.
+//! Describes a model: a preset of a paper, its dimensions, its switches.
 
 use super::{Activation, Config, Hidden, Init, Mixer, Positions, Preset, Shape};
 use crate::setting::setters;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 
-/// A model before its corpus is known. What is not given follows the preset, or the default named below.
+/// A model before its corpus is known. Anything not given follows the preset, or the default named below.
 ///
 /// ```
 /// use byrote::model::{ModelSpec, Preset};
@@ -31,7 +31,7 @@ pub struct ModelSpec {
     /// Dimension of the queries, keys and values of each head [default: d_model / n_heads, rounded up]
     #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "D"))]
     pub d_head: Option<u64>,
-    /// Hidden neurons; 0 is attention alone [default: 512, or 0 if the preset has no hidden layer]
+    /// Hidden neurons; 0 means attention only [default: 512, or 0 if the preset has no hidden layer]
     #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "M"))]
     pub d_mlp: Option<u64>,
     /// The function of the hidden neurons [default: gelu]
@@ -40,10 +40,10 @@ pub struct ModelSpec {
     /// How the tokens of a context become one vector [default: as the preset]
     #[cfg_attr(feature = "clap", arg(long, value_name = "NAME"))]
     pub mixer: Option<Mixer>,
-    /// How positions enter [default: as the preset]
+    /// How positions enter the embedding [default: as the preset]
     #[cfg_attr(feature = "clap", arg(long, value_name = "KIND"))]
     pub positions: Option<Positions>,
-    /// Where the hidden layer leads [default: as the preset]
+    /// Where the output of the hidden layer goes [default: as the preset]
     #[cfg_attr(feature = "clap", arg(long, value_name = "WHERE"))]
     pub hidden: Option<Hidden>,
     /// Biases of the queries, keys, values and attention output [default: as the preset]
@@ -55,10 +55,10 @@ pub struct ModelSpec {
     /// Skip connections [default: as the preset]
     #[cfg_attr(feature = "clap", arg(long, value_name = "BOOL"))]
     pub skip: Option<bool>,
-    /// A bias of the output [default: as the preset]
+    /// Output bias [default: as the preset]
     #[cfg_attr(feature = "clap", arg(long, value_name = "BOOL"))]
     pub output_bias: Option<bool>,
-    /// How the initial weights are drawn. The program has no flag for it: its `--init` names a file.
+    /// How the initial weights are drawn. The program has no flag for this: its `--init` names a file.
     #[cfg_attr(feature = "clap", arg(skip))]
     pub init: Init,
 }
@@ -91,12 +91,13 @@ impl ModelSpec {
         *self == Self::default()
     }
 
-    /// The width of the residual stream, given or by default.
+    /// Returns the width of the residual stream, given or by default.
     pub fn width(&self) -> u64 {
         self.d_model.unwrap_or(D_MODEL)
     }
 
-    /// The same with the preset, the dimensions, the activation and the mixer filled in; unchanged where they are invalid.
+    /// Returns the same with the preset, the dimensions, the activation and the mixer filled in; unchanged if they are
+    /// invalid.
     #[must_use]
     pub fn filled(mut self, d_vocab: u64, n_ctx: u64) -> Self {
         let Ok(Config { shape, .. }) = self.resolve(d_vocab, n_ctx) else { return self };
@@ -110,12 +111,12 @@ impl ModelSpec {
         self
     }
 
-    /// Makes every check that needs no corpus.
+    /// Makes every check that does not need a corpus.
     pub fn check(&self) -> Result<()> {
         self.resolve(1, 1).map(|_| ())
     }
 
-    /// The model for a vocabulary and a longest context.
+    /// Returns the model for a given vocabulary size and longest context.
     pub fn resolve(&self, d_vocab: u64, n_ctx: u64) -> Result<Config> {
         let preset = self.preset.unwrap_or_default();
         let (d_model, n_heads) = (self.width(), self.n_heads.unwrap_or(1));
@@ -145,7 +146,7 @@ impl ModelSpec {
         config.shape.mixer = self.mixer.unwrap_or(config.shape.mixer);
         config.positions = self.positions.unwrap_or(config.positions);
         config.hidden = self.hidden.unwrap_or(config.hidden);
-        // A number that was given is kept even without a hidden layer, so that the contradiction is reported.
+        // A given number is kept even without a hidden layer, so that the contradiction is reported.
         config.shape.d_mlp = match (config.hidden, self.d_mlp) {
             (_, Some(given)) => given,
             (Hidden::Absent, None) => 0,

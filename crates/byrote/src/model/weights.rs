@@ -1,7 +1,7 @@
 //! A model: its configuration and its parameters, in one vector.
 //!
-//! Optimizers see the vector; everything else sees tensors by name. Fixed positions are not parameters: they are computed from
-//! the configuration, or kept as a file stores them.
+//! Optimizers see the vector; everything else sees tensors by name. Fixed positions are not parameters: they are
+//! computed from the configuration, or kept as stored in a file.
 
 use super::Shape;
 use super::config::{Config, Positions, Tensor};
@@ -20,7 +20,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// A model with these parameters, in the order of [`Config::tensors`].
+    /// Creates a model with these parameters, in the order of [`Config::tensors`].
     pub fn new(config: Config, parameters: Vec<f64>) -> Result<Self> {
         let config = config.checked()?;
         let tensors = config.tensors();
@@ -38,9 +38,9 @@ impl Model {
         Ok(Self { sinusoids: config.sinusoids(), config, tensors, parameters })
     }
 
-    /// This model with the fixed positions that its file stores. Every computation with the model uses these very numbers,
-    /// which may differ from [`Config::sinusoids`] by the rounding of the program that wrote the file: at most
-    /// [`Model::POSITION_TOLERANCE`].
+    /// Returns this model with the fixed positions stored in its file. Every computation with the model uses exactly
+    /// these numbers, which may differ from [`Config::sinusoids`] by the rounding of the program that wrote the file:
+    /// at most [`Model::POSITION_TOLERANCE`].
     pub fn with_stored_positions(mut self, positions: Vec<f64>) -> Result<Self> {
         let differ = |(a, b): (&f64, &f64)| (a - b).abs() > Self::POSITION_TOLERANCE || a.is_nan();
         if positions.len() != self.sinusoids.len() || positions.iter().zip(&self.sinusoids).any(differ) {
@@ -53,12 +53,12 @@ impl Model {
         Ok(self)
     }
 
-    /// This model with other parameters, in the order of [`Config::tensors`].
+    /// Returns this model with other parameters, in the order of [`Config::tensors`].
     pub fn with_parameters(&self, parameters: Vec<f64>) -> Result<Self> {
         Ok(Self { sinusoids: self.sinusoids.clone(), ..Self::new(self.config, parameters)? })
     }
 
-    /// This model with every number rounded to f32, or `None` if one is beyond the range of f32.
+    /// Returns this model with every number rounded to f32, or `None` if one is outside the range of f32.
     pub fn rounded_to_f32(&self) -> Option<Self> {
         let rounded = |values: &[f64]| values.iter().map(|&x| f64::from(x as f32)).collect::<Vec<f64>>();
         let model = Self {
@@ -69,19 +69,19 @@ impl Model {
         model.parameters.iter().all(|x| x.is_finite()).then_some(model)
     }
 
-    /// The largest difference between a stored sinusoidal position and the sine or cosine it stands for.
+    /// The largest accepted difference between a stored sinusoidal position and the exact sine or cosine.
     pub const POSITION_TOLERANCE: f64 = 1e-6;
 
-    /// A model drawn at random, as PyTorch's modules draw theirs by default: embeddings and learned positions from the
-    /// standard normal law, every other weight and bias uniformly in +-1/sqrt(fan in), where the fan in of a bias is
+    /// Draws a model at random, as PyTorch's modules do by default: embeddings and learned positions from the standard
+    /// normal distribution, every other weight and bias uniformly in +-1/sqrt(fan-in), where the fan-in of a bias is
     /// that of its weight. Averaging weights `u_pos` are normal.
     ///
-    /// Each tensor has a random stream of its own, addressed by the seed and its name.
+    /// Each tensor has a separate random stream, addressed by the seed and its name.
     pub fn random(config: Config, seed: u64) -> Result<Self> {
         Self::drawn(config, seed, Init::Pytorch)
     }
 
-    /// A model drawn at random in a way of choice.
+    /// Draws a model at random with the given method.
     pub fn drawn(config: Config, seed: u64, init: Init) -> Result<Self> {
         let config = config.checked()?;
         let tensors = config.tensors();
@@ -97,27 +97,27 @@ impl Model {
         Self::new(config, parameters)
     }
 
-    /// Its configuration.
+    /// Returns the configuration.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// Its tensors with their places in [`Model::parameters`].
+    /// Returns the tensors with their ranges in [`Model::parameters`].
     pub fn tensors(&self) -> &[Tensor] {
         &self.tensors
     }
 
-    /// All parameters.
+    /// Returns all parameters.
     pub fn parameters(&self) -> &[f64] {
         &self.parameters
     }
 
-    /// The values of a tensor, row-major; `None` where the model has no such tensor.
+    /// Returns the values of a tensor, row-major; `None` if the model has no such tensor.
     pub fn tensor(&self, name: &str) -> Option<&[f64]> {
         self.tensors.iter().find(|t| t.name == name).map(|t| &self.parameters[t.range.clone()])
     }
 
-    /// The vectors of the positions, `[n_ctx, d_model]`, learned or fixed, or `None` if the model has none.
+    /// Returns the position vectors, `[n_ctx, d_model]`, learned or fixed, or `None` if the model has none.
     pub fn positions(&self) -> Option<&[f64]> {
         match self.config.positions {
             Positions::Learned => self.tensor("W_pos"),
@@ -130,18 +130,18 @@ impl Model {
 /// How the weights of a model are drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Init {
-    /// As PyTorch's modules by default: see [`Model::random`].
+    /// Like PyTorch's modules by default: see [`Model::random`].
     #[default]
     Pytorch,
-    /// As the published program of dana2024: tables uniformly in +-1/sqrt(d_model), the four attention projections by
-    /// Xavier's rule, uniformly in +-sqrt(6 / (fan in + fan out)), everything else as PyTorch.
+    /// Like the published program of dana2024: tables uniformly in +-1/sqrt(d_model), the four attention projections by
+    /// Xavier's rule, uniformly in +-sqrt(6 / (fan-in + fan-out)), everything else like PyTorch.
     Dana2024,
 }
 
 choices!(Init, "init" { Pytorch = "pytorch", Dana2024 = "dana2024" });
 
 impl Init {
-    /// Weights of a tensor are uniform in +- this; `None` where they are normal.
+    /// The weights of a tensor are uniform in plus or minus this value; `None` if they are normal.
     fn bound(self, config: &Config, tensor: &Tensor) -> Option<f64> {
         let Shape { d_model, n_heads, d_head, .. } = config.shape;
         match (self, tensor.name) {
@@ -154,7 +154,7 @@ impl Init {
     }
 }
 
-/// The number of inputs of each unit of a layer; `None` for tables that are looked up.
+/// The number of inputs of each unit of a layer; `None` for lookup tables.
 fn fan_in(config: &Config, tensor: &str) -> Option<u64> {
     let shape = &config.shape;
     match tensor {
@@ -198,7 +198,7 @@ mod tests {
         let draw = |seed| Model::random(config(), seed).unwrap();
         assert_eq!(draw(1), draw(1));
         assert_ne!(draw(1), draw(2));
-        // A tensor does not depend on which others the model has.
+        // A tensor does not depend on which other tensors the model has.
         let biased =
             Model::random(Config { output_bias: true, attention_bias: true, ..config() }, 1).unwrap();
         assert_eq!(draw(1).tensor("W_U"), biased.tensor("W_U"));

@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub struct Corpora(BTreeMap<String, Arc<Dataset>>);
 
 impl Corpora {
-    /// Reads what the jobs need.
+    /// Reads the corpora that the jobs need.
     pub fn read(jobs: &[Job], observer: &dyn Observer) -> Result<Self> {
         let mut all = BTreeMap::new();
         for job in jobs {
@@ -28,24 +28,24 @@ impl Corpora {
         Ok(Self(all))
     }
 
-    /// The corpus of jobs that share one, which was read before.
+    /// Returns the corpus of jobs that share one, which has been read before.
     pub fn one(spec: &CorpusSpec, dataset: Arc<Dataset>) -> Self {
         Self(BTreeMap::from([(key(spec), dataset)]))
     }
 
-    /// The corpus of a job; an error if the job is not among those that were read for.
+    /// Returns the corpus of a job; an error if it was not read.
     pub fn of(&self, job: &Job) -> Result<&Arc<Dataset>> {
         let missing = || Error::setting("corpus", "the corpus of this job was not read");
         self.0.get(&key(&job.corpus)).ok_or_else(missing)
     }
 
-    /// Settings and fingerprints, for a manifest.
+    /// Returns settings and fingerprints, for a manifest.
     pub fn fingerprints(&self) -> impl Iterator<Item = (&str, u64)> {
         self.0.iter().map(|(key, dataset)| (key.as_str(), dataset.fingerprint()))
     }
 }
 
 fn key(spec: &CorpusSpec) -> String {
-    // A struct of numbers and names always serialises.
+    // A struct of numbers and names always serializes.
     serde_json::to_string(spec).unwrap_or_default()
 }

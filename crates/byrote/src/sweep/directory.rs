@@ -1,12 +1,12 @@
 //! A run directory.
 //!
 //! ```text
-//! manifest.toml     what is being run: every setting, the seed, the version, the corpora's hashes, the machine; written once
-//! journal.jsonl     a line an event, only ever appended to, brought to the disk line by line
-//! results.csv       a row a job that is over, in the order of the plan; written anew after every job
-//! curves/           a curve a job
-//! checkpoints/      one a job that is running
-//! models/           the trained models, where they are kept
+//! manifest.toml     every setting, the seed, the version, the hashes of the corpora, the machine; written once
+//! journal.jsonl     one line per event, append-only, flushed to disk line by line
+//! results.csv       one row per job that has ended, in the order of the plan; rewritten after every job
+//! curves/           one curve per job
+//! checkpoints/      one per running job
+//! models/           the trained models, if they are kept
 //! lock              the process using the directory; its lock is released however the process ends
 //! ```
 
@@ -30,13 +30,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 enum Event {
-    /// A process took up work.
+    /// A process started work.
     Begun { time: u64, process: u32, jobs: usize, done: usize },
-    /// A job is over.
+    /// A job ended.
     Over { time: u64, seconds: f64, row: Box<Row> },
-    /// A process stopped before all jobs were over.
+    /// A process stopped before all jobs had ended.
     Interrupted { time: u64 },
-    /// All jobs are over.
+    /// All jobs have ended.
     Finished { time: u64 },
 }
 
@@ -48,11 +48,11 @@ pub(super) struct Manifest {
     plan: String,
     pub(super) jobs: usize,
     pub(super) machine: String,
-    /// What was typed.
+    /// The command line.
     #[serde(default)]
     pub(super) command: Option<String>,
     corpora: Vec<ManifestCorpus>,
-    /// The jobs as the plan has them: what it leaves out is null.
+    /// The jobs as in the plan: anything left out is null.
     pub(super) settings: Vec<String>,
     /// The jobs with everything filled in: the model and the training as they are run.
     #[serde(default)]
@@ -60,7 +60,7 @@ pub(super) struct Manifest {
 }
 
 impl Manifest {
-    /// That of a directory; `None` where there is none.
+    /// Reads the manifest of a directory; `None` if there is none.
     pub(super) fn load(directory: &Path) -> Result<Option<Self>> {
         let path = directory.join("manifest.toml");
         match read_text_capped(&path, MOST_HELD, "a manifest") {
@@ -70,7 +70,7 @@ impl Manifest {
         }
     }
 
-    /// Reads the text of a manifest.
+    /// Parses a manifest.
     pub(super) fn parse(text: &str, path: &Path) -> Result<Self> {
         toml::from_str(text).map_err(|e| Error::format(path, format!("not a manifest: {}", e.message())))
     }
@@ -82,14 +82,14 @@ pub(super) struct ManifestCorpus {
     hash: String,
 }
 
-/// An open run directory, held by this process.
+/// An open run directory, locked by this process.
 pub struct Directory {
     path: PathBuf,
     _lock: File,
     journal: File,
-    /// Rows by job.
+    /// The rows by job.
     rows: BTreeMap<String, Row>,
-    /// Jobs in the order of the plan.
+    /// The jobs in the order of the plan.
     order: Vec<String>,
 }
 
@@ -103,14 +103,15 @@ fn machine() -> String {
 }
 
 impl Directory {
-    /// Opens or makes the directory of a plan. One that holds another plan, or that another process works in, is refused.
+    /// Opens or creates the directory of a plan. A directory that belongs to another plan, or that another process is
+    /// using, is refused.
     pub fn open(path: &Path, plan: &Plan, corpora: &Corpora) -> Result<Self> {
         for part in ["curves", "checkpoints", "models"] {
             let folder = path.join(part);
             std::fs::create_dir_all(&folder).map_err(|e| Error::io(&folder, "create", e))?;
         }
         let lock = lock(path)?;
-        // Nobody else writes here now: what a killed process left half-written is of no use.
+        // No other process is writing here now, so files that a killed process left incomplete can be removed.
         for folder in ["", "curves", "checkpoints", "models"].map(|part| path.join(part)) {
             for entry in std::fs::read_dir(&folder).map_err(|e| Error::io(&folder, "read", e))?.flatten() {
                 if OutputFile::is_temporary(&entry.file_name()) {
@@ -167,11 +168,11 @@ impl Directory {
             .append(true)
             .open(&journal_path)
             .map_err(|e| Error::io(&journal_path, "write", e))?;
-        // A line that a crash left half-written would swallow the next one.
+        // A line that a crash left incomplete would merge with the next one.
         journal.set_len(intact).map_err(|e| Error::io(&journal_path, "write", e))?;
         let rows: BTreeMap<String, Row> = rows.into_iter().filter(|(id, _)| order.contains(id)).collect();
         let mut directory = Self { path: path.to_path_buf(), _lock: lock, journal, rows, order };
-        // A process may die between the last word on a job and the end of its checkpoint.
+        // A process may die after recording a job and before removing its checkpoint.
         for job in (0..directory.order.len()).filter(|&i| directory.is_done(i)) {
             let _ = std::fs::remove_file(directory.checkpoint(job));
         }
@@ -186,37 +187,37 @@ impl Directory {
         Ok(directory)
     }
 
-    /// Whether a job is over with a result; failed ones are tried again.
+    /// Whether a job has a result; failed jobs are tried again.
     pub fn is_done(&self, job: usize) -> bool {
         self.rows.get(&self.order[job]).is_some_and(|row| row.status == Status::Done)
     }
 
-    /// Jobs with a result.
+    /// Returns the number of jobs with a result.
     pub fn done(&self) -> usize {
         (0..self.order.len()).filter(|&i| self.is_done(i)).count()
     }
 
-    /// The identity of a job.
+    /// Returns the identity of a job.
     pub fn id(&self, job: usize) -> &str {
         &self.order[job]
     }
 
-    /// Where the curve of a job goes.
+    /// Returns the path of the curve of a job.
     pub fn curve(&self, job: usize) -> PathBuf {
         self.path.join("curves").join(format!("{}.csv", self.order[job]))
     }
 
-    /// Where the model of a job goes.
+    /// Returns the path of the model of a job.
     pub fn model(&self, job: usize) -> PathBuf {
         self.path.join("models").join(format!("{}.safetensors", self.order[job]))
     }
 
-    /// Where the checkpoints of a job go.
+    /// Returns the path of the checkpoints of a job.
     pub fn checkpoint(&self, job: usize) -> PathBuf {
         self.path.join("checkpoints").join(format!("{}.safetensors", self.order[job]))
     }
 
-    /// Writes down that a job is over.
+    /// Records that a job has ended.
     pub fn record(&mut self, row: Row, seconds: f64) -> Result<()> {
         let id = row.job.clone();
         self.append(&Event::Over { time: now(), seconds, row: Box::new(row.clone()) })?;
@@ -224,14 +225,14 @@ impl Directory {
         self.write_results()
     }
 
-    /// Writes down that a process leaves.
+    /// Records that a process is leaving.
     pub fn leave(&mut self) -> Result<()> {
         let time = now();
         let finished = self.order.iter().all(|id| self.rows.contains_key(id));
         self.append(&if finished { Event::Finished { time } } else { Event::Interrupted { time } })
     }
 
-    /// The rows so far, in the order of the plan.
+    /// Returns the rows so far, in the order of the plan.
     pub fn rows(&self) -> impl Iterator<Item = &Row> {
         self.order.iter().filter_map(|id| self.rows.get(id))
     }
@@ -249,8 +250,8 @@ impl Directory {
     }
 }
 
-/// A job with nothing left out: the configuration of its model, how it is trained, when it stops. A job that cannot be run
-/// says why instead.
+/// A job with every default filled in: the configuration of its model, its training and its limits. A job that cannot
+/// be run holds the reason instead.
 fn resolved(job: &Job, corpora: &Corpora) -> String {
     let config = corpora.of(job).and_then(|d| job.model.resolve(d.d_vocab(), d.n_ctx()));
     let made = config.and_then(|config| Ok((config, job.training.resolve(job.seed)?)));
@@ -269,7 +270,7 @@ fn resolved(job: &Job, corpora: &Corpora) -> String {
     value.to_string()
 }
 
-/// Takes the lock of a directory for as long as the file is open, or says who has it.
+/// Locks a directory for as long as the returned file is open, or reports who holds the lock.
 pub fn lock(directory: &Path) -> Result<File> {
     let path = directory.join("lock");
     let mut file = OpenOptions::new()
@@ -290,7 +291,7 @@ pub fn lock(directory: &Path) -> Result<File> {
             let mut holder = String::new();
             let _ = file.read_to_string(&mut holder);
             let holder = holder.trim();
-            // "process 12 since 1794817114": seconds say more than a date in no one's zone.
+            // "process 12 since 1794817114": the age in seconds is clearer than a date in an unknown time zone.
             let holder = match holder
                 .rsplit_once(" since ")
                 .and_then(|(who, t)| Some((who, t.parse::<u64>().ok()?)))
@@ -310,7 +311,7 @@ fn signed(line: &str) -> String {
     format!("{body},\"checksum\":\"{:016x}\"}}\n", fnv1a(line.as_bytes()))
 }
 
-/// Whether the checksum of a line, where it has one, is that of the rest. Lines of older versions have none.
+/// Whether the checksum of a line, if it has one, matches the rest. Lines of older versions have none.
 fn is_authentic(line: &[u8]) -> bool {
     let Some(start) = memchr::memmem::rfind(line, b",\"checksum\":\"") else { return true };
     let body = [&line[..start], b"}"].concat();
@@ -319,14 +320,14 @@ fn is_authentic(line: &[u8]) -> bool {
     expected == line
 }
 
-/// What a journal tells.
+/// The contents of a journal.
 #[derive(Default)]
 pub(super) struct Journal {
     /// The last row of every job.
     pub(super) rows: BTreeMap<String, Row>,
-    /// Seconds of all jobs.
+    /// The total seconds of all jobs.
     pub(super) seconds: f64,
-    /// The length of its whole lines.
+    /// The length of its complete lines.
     intact: u64,
 }
 
@@ -341,7 +342,7 @@ impl Journal {
         }
     }
 
-    /// Reads the bytes of a journal; what follows its last whole line is ignored.
+    /// Reads the bytes of a journal; anything after its last complete line is ignored.
     pub(super) fn parse(bytes: &[u8], path: &Path) -> Result<Self> {
         let intact = memchr::memrchr(b'\n', bytes).map_or(0, |end| end + 1);
         let mut journal = Self { intact: intact as u64, ..Self::default() };

@@ -1,4 +1,4 @@
-//! One point of a grid: a corpus, a model, a training, a seed.
+//! One point of a grid: a corpus, a model, a training run, a seed.
 //!
 //! A job's identity is a hash of its settings and of the corpus as it was read.
 
@@ -10,7 +10,7 @@ use crate::train::TrainSpec;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-/// One training to run.
+/// One training run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Job {
     /// The corpus.
@@ -18,23 +18,23 @@ pub struct Job {
     pub corpus: CorpusSpec,
     /// The model.
     pub model: ModelSpec,
-    /// The training.
+    /// The training settings.
     pub training: TrainSpec,
     /// The seed of the initial weights and the batches.
     pub seed: u64,
 }
 
-/// Reads a corpus as any version of the program wrote it.
+/// Reads a corpus as written by any version of the program.
 fn any_version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<CorpusSpec, D::Error> {
     let written = Map::deserialize(deserializer)?;
     CorpusSpec::deserialize(Value::Object(modern(written))).map_err(serde::de::Error::custom)
 }
 
-/// Translates the keys that plans and journals of earlier versions have for a corpus.
+/// Translates the corpus keys of plans and journals written by earlier versions.
 ///
-/// `path` is now `paths`. A whole number of `documents` is the number of documents: of the file (`limit`), of the built-in
-/// stories (`builtin`) or, where `lengths` asks for random sequences, of those (`random`). `read_as` described in prose what
-/// the other keys now say.
+/// `path` is now `paths`. A whole number of `documents` is the number of documents: of the file (`limit`), of the
+/// built-in stories (`builtin`) or, if `lengths` asks for random sequences, of those (`random`). `read_as` described in
+/// prose what the other keys now say.
 pub(super) fn modern(mut corpus: Map<String, Value>) -> Map<String, Value> {
     if corpus.remove("read_as").is_some()
         && corpus
@@ -42,7 +42,7 @@ pub(super) fn modern(mut corpus: Map<String, Value>) -> Map<String, Value> {
             .and_then(Value::as_str)
             .is_some_and(|t| t.parse::<TokenizerChoice>().is_err())
     {
-        // A study wrote the name of what was read, such as "ids".
+        // A study wrote the name of its input, such as "ids".
         corpus.remove("tokenizer");
     }
     if let Some(path) = corpus.remove("path").filter(|p| !p.is_null()) {
@@ -79,7 +79,7 @@ pub(super) fn modern(mut corpus: Map<String, Value>) -> Map<String, Value> {
 }
 
 impl Job {
-    /// A name that no other job has: a hash of the settings and of the corpus as it was read.
+    /// Returns a unique name: a hash of the settings and of the corpus as it was read.
     pub fn id(&self, problem: &Dataset) -> String {
         // A struct of numbers and names always serializes.
         let settings = serde_json::to_string(self).unwrap_or_default();
@@ -87,8 +87,8 @@ impl Job {
         format!("{:016x}", fnv1a(text.as_bytes()))
     }
 
-    /// The same with every default filled in, for a corpus of this vocabulary and window. Settings that are invalid stay as
-    /// they are.
+    /// Returns the same job with every default filled in, for a corpus with this vocabulary and window. Invalid
+    /// settings are left as they are.
     #[must_use]
     pub fn filled(&self, d_vocab: u64, n_ctx: u64) -> Self {
         let mut job = self.clone();
@@ -98,7 +98,7 @@ impl Job {
         job
     }
 
-    /// An estimate of the operations of one step: multiplications and additions of the output layer, the hidden layer and
+    /// Estimates the operations of one step: multiplications and additions of the output layer, the hidden layer and
     /// attention, once forward and twice backward.
     pub fn operations(&self, config: &Config, problem: &Dataset) -> f64 {
         let Shape { d_vocab, d_model, n_heads, d_head, d_mlp, mixer, .. } = config.shape;

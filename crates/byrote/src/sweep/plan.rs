@@ -42,24 +42,24 @@ use toml::{Table, Value};
 
 const TOP: &[&str] = &["name", "seeds", "seed_corpora", "corpus", "model", "training"];
 
-/// The most jobs of a plan.
+/// The maximum number of jobs of a plan.
 const MOST: usize = 100_000;
 
-/// A grid, written out.
+/// A grid, expanded into its jobs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
     /// The name of the plan, and of its run directory unless another is given.
     pub name: String,
     /// Its jobs, in order.
     pub jobs: Vec<Job>,
-    /// Whether the seeds of corpora follow those of jobs.
+    /// Whether the seeds of corpora depend on those of the jobs.
     pub seed_corpora: bool,
     /// The command that runs it, for its manifest.
     pub command: Option<String>,
 }
 
 impl Plan {
-    /// Reads a file. Relative paths of texts and summaries in it are relative to the directory of the file.
+    /// Reads a plan from a file. Relative paths in it are relative to the directory of the file.
     pub fn load(path: &Path) -> Result<Self> {
         let text = read_text_capped(path, MOST_PLAN, "a plan")?;
         let name = path.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
@@ -76,7 +76,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// The same plan with `by` added to all its seeds.
+    /// Returns the same plan with `by` added to all seeds.
     #[must_use]
     pub fn moved(mut self, by: u64) -> Self {
         for job in &mut self.jobs {
@@ -88,7 +88,7 @@ impl Plan {
         self
     }
 
-    /// Reads the text of a plan; `name` is its name unless it gives one.
+    /// Parses a plan; `name` is its name unless it gives one.
     pub fn parse(text: &str, name: &str) -> Result<Self> {
         let text = Text(text);
         let table = text.table()?;
@@ -101,7 +101,9 @@ impl Plan {
         let seed_corpora = match table.get("seed_corpora") {
             None => false,
             Some(Value::Boolean(given)) => *given,
-            Some(_) => return Err(wrong(text.line("", "seed_corpora"), "seed_corpora is true or false")),
+            Some(_) => {
+                return Err(wrong(text.line("", "seed_corpora"), "seed_corpora must be true or false"));
+            }
         };
         let corpora: Vec<CorpusSpec> = text.section(&table, "corpus")?;
         let models: Vec<ModelSpec> = text.section(&table, "model")?;
@@ -131,7 +133,7 @@ impl Plan {
                 }
             }
         }
-        // Grids may overlap; each training runs once.
+        // Grids may overlap; each job runs once.
         let mut seen = HashSet::new();
         jobs.retain(|job| seen.insert(serde_json::to_string(job).unwrap_or_default()));
         Ok(Self { name, jobs, seed_corpora, command: None })
@@ -142,7 +144,7 @@ fn wrong(line: Option<u64>, message: impl Into<String>) -> Error {
     Error::Format { path: "plan".into(), line, message: message.into() }
 }
 
-/// The text of a plan, which knows the lines of its keys.
+/// The text of a plan, with the lines of its keys.
 struct Text<'a>(&'a str);
 
 impl Text<'_> {
@@ -153,7 +155,7 @@ impl Text<'_> {
         })
     }
 
-    /// Refuses a key that is not known, with the nearest one that is.
+    /// Refuses an unknown key, suggesting the nearest known one.
     fn check(&self, table: &Table, known: &[&str], section: &str) -> Result<()> {
         match table.keys().find(|k| !known.contains(&k.as_str())) {
             Some(key) => {
@@ -171,22 +173,22 @@ impl Text<'_> {
         let name = match table.get("name") {
             Some(Value::String(name)) => name,
             None => return Ok(default.to_owned()),
-            Some(_) => return refused("must be a text"),
+            Some(_) => return refused("must be a string"),
         };
         match name.as_str() {
-            "" | "." => refused("must not be empty, because the run directory has it"),
+            "" | "." => refused("must not be empty, because the run directory is named after it"),
             name if name.contains(['/', '\\']) || name == ".." || name.chars().any(char::is_control) => {
                 refused(
-                    "must be a plain name, because the run directory has it: no path, no control characters",
+                    "must be a plain name without path separators or control characters, because the run directory is named after it",
                 )
             }
             name => Ok(name.to_owned()),
         }
     }
 
-    /// The points of all sections of a name.
+    /// Returns the points of all sections with this name.
     fn section<T: DeserializeOwned>(&self, table: &Table, key: &str) -> Result<Vec<T>> {
-        let not_one = || wrong(self.line("", key), format!("{key} is a section: write [{key}]"));
+        let not_one = || wrong(self.line("", key), format!("{key} must be a section: write [{key}]"));
         let tables: Vec<Table> = match table.get(key) {
             Some(Value::Table(table)) => vec![table.clone()],
             None => vec![Table::new()],
@@ -213,11 +215,11 @@ impl Text<'_> {
         Ok(all)
     }
 
-    /// What settings say together: the error of a setting, at its line.
+    /// Reports an invalid combination of settings at the line of the offending one.
     fn located(&self, section: &str, error: Error) -> Error {
         match error {
             Error::Setting { name, message } => {
-                // Keys of earlier versions that stand for this one.
+                // Keys of earlier versions that correspond to this one.
                 let earlier: &[&str] = match name {
                     "limit" | "builtin" | "random" => &["documents", "lengths"],
                     "paths" => &["path"],
@@ -231,7 +233,7 @@ impl Text<'_> {
         }
     }
 
-    /// The line of a key in a section, the first of that name; of a section where the first is empty.
+    /// The line of a key in a section, the first with that name; the line of the section if the key is empty.
     fn line(&self, section: &str, key: &str) -> Option<u64> {
         let mut current = "";
         for (line, number) in self.0.lines().zip(1..) {
@@ -253,10 +255,11 @@ impl Text<'_> {
     }
 }
 
-/// A list of seeds, or one.
+/// A list of seeds, or a single one.
 fn seeds(value: Option<&Value>) -> Result<Vec<u64>, String> {
     let one = |v: &Value| v.as_integer().and_then(|n| u64::try_from(n).ok());
-    let wrong = || "seeds is a list of whole numbers, at least 0, e.g. [0, 1, 2]".to_owned();
+    let wrong =
+        || "seeds must be a list of whole numbers that are at least 0, for example [0, 1, 2]".to_owned();
     match value {
         None => Ok(vec![0]),
         Some(Value::Array(list)) if !list.is_empty() => {
@@ -266,7 +269,7 @@ fn seeds(value: Option<&Value>) -> Result<Vec<u64>, String> {
     }
 }
 
-/// A key of a section, and what is wrong with it.
+/// A key of a section, and the error it causes.
 struct Mistake {
     key: String,
     message: String,
@@ -283,7 +286,7 @@ fn points(table: &Table) -> Result<Vec<Table>, Mistake> {
             other => vec![other.clone()],
         };
         if points.len().saturating_mul(values.len()) > MOST {
-            return Err(wrong(format!("makes more than {MOST} points")));
+            return Err(wrong(format!("creates more than {MOST} points")));
         }
         points = points
             .iter()
@@ -310,7 +313,7 @@ fn read<T: DeserializeOwned>(table: &Table, section: &str) -> Result<T, Mistake>
         }
     };
     whole(table).map_err(|error| {
-        // Every key may be left out, so the one that is wrong is wrong alone.
+        // Every key is optional, so a wrong key can be found by trying each alone.
         let alone = table.iter().find_map(|(key, value)| {
             let error = whole(&Table::from_iter([(key.clone(), value.clone())])).err()?;
             Some(Mistake { key: key.clone(), message: error.to_string() })

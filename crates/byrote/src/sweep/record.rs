@@ -1,4 +1,4 @@
-//! A run directory as its readers see it: what was planned, what is known so far.
+//! Reads a run directory: the plan and the results so far.
 
 use super::directory::{Journal, Manifest};
 use super::row::{Row, Status};
@@ -8,37 +8,36 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// What a run directory holds. It need not be complete, and another process may be at work in it.
+/// The contents of a run directory. It need not be complete, and another process may be writing to it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Record {
     /// The plan's name.
     pub name: String,
-    /// Jobs in all.
+    /// The total number of jobs.
     pub jobs: usize,
-    /// Those that are over, in the order of the plan.
+    /// The jobs that have ended, in the order of the plan.
     pub rows: Vec<Row>,
     /// Steps and gaps in nats, for every row that has a curve.
     pub curves: BTreeMap<String, Vec<(f64, f64)>>,
-    /// Seconds that the jobs took, one after the other.
+    /// The total seconds of all jobs.
     pub seconds: f64,
-    /// The version of the program that began it.
+    /// The version of the program that started it.
     pub version: String,
-    /// The machine that began it.
+    /// The machine that started it.
     pub machine: String,
-    /// The command that began it.
+    /// The command that started it.
     pub command: Option<String>,
 }
 
 impl Record {
     /// Reads a run directory.
     ///
-    /// # Errors
-    /// When it is none, or its manifest or journal is damaged.
+    /// # Errors If it is not a run directory, or its manifest or journal is damaged.
     pub fn load(directory: &Path) -> Result<Self> {
         let Some(manifest) = Manifest::load(directory)? else {
             let message = match directory.join("training").join("manifest.toml").exists() {
                 true => {
-                    "is an unfinished study: run `byrote study` again to finish it; its training runs are in the folder training"
+                    "is an unfinished study: run `byrote study` again to finish it; its training runs are in the directory `training`"
                 }
                 false => "is not a run directory: it has no manifest.toml",
             };
@@ -52,7 +51,7 @@ impl Record {
         Ok(Self::assemble(manifest, journal, curve))
     }
 
-    /// Reads the parts of a run directory from memory; `curve` is the curve of every job.
+    /// Reads the parts of a run directory from memory; `curve` returns the curve of a job.
     #[doc(hidden)]
     pub fn from_parts(manifest: &str, journal: &[u8], curve: &str) -> Result<Self> {
         let manifest = Manifest::parse(manifest, Path::new("manifest.toml"))?;
@@ -83,7 +82,7 @@ impl Record {
         }
     }
 
-    /// The rows with a result.
+    /// Returns the rows with a result.
     pub fn done(&self) -> impl Iterator<Item = &Row> {
         self.rows.iter().filter(|row| row.status == Status::Done)
     }
@@ -94,7 +93,7 @@ impl Record {
     }
 }
 
-/// The steps and gaps of a curve; rows that are damaged are left out.
+/// The steps and gaps of a curve; damaged rows are skipped.
 fn points(file: impl std::io::Read) -> Vec<(f64, f64)> {
     #[derive(Deserialize)]
     struct Point {

@@ -1,6 +1,6 @@
-//! A line of results.
+//! A row of results.
 //!
-//! Nothing of time, threads or machine: equal plans give equal rows. Times stand in the journal.
+//! Rows contain no times, thread counts or machine names: equal plans give equal rows. Times are in the journal.
 
 use super::job::Job;
 use crate::dataset::Dataset;
@@ -20,64 +20,64 @@ pub enum Status {
     Failed,
 }
 
-/// What a job gave.
+/// The outcome of a job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// Its identity.
     pub job: String,
     /// How it ended.
     pub status: Status,
-    /// What was asked for.
+    /// The job.
     pub settings: Job,
-    /// Documents kept.
+    /// The number of documents kept.
     pub documents: u64,
-    /// Contexts.
+    /// The number of contexts.
     pub contexts: u64,
-    /// Predictions.
+    /// The number of predictions.
     pub predictions: u64,
-    /// Vocabulary.
+    /// The size of the vocabulary.
     pub d_vocab: u64,
     /// The longest context.
     #[serde(default)]
     pub n_ctx: u64,
-    /// The lowest loss of any model.
+    /// The lowest loss any model can reach.
     pub floor_nats: f64,
-    /// Heads.
+    /// The number of heads.
     pub n_heads: u64,
     /// The width of a head.
     pub d_head: u64,
-    /// Hidden neurons.
+    /// The number of hidden neurons.
     pub d_mlp: u64,
-    /// Parameters.
+    /// The number of parameters.
     pub parameters: u64,
-    /// What it found, unless it failed.
+    /// The result, unless the job failed.
     pub result: Option<RowResult>,
-    /// Why it failed.
+    /// Why the job failed.
     pub error: Option<String>,
 }
 
-/// What a training found.
+/// The result of a training run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RowResult {
-    /// Steps taken.
+    /// The number of steps taken.
     pub steps: u64,
-    /// Evaluations of the loss.
+    /// The number of evaluations of the loss.
     pub evaluations: u64,
     /// Why it ended.
     pub stop: StopKind,
     /// The loss.
     pub loss_nats: f64,
-    /// The loss less the floor.
+    /// The loss minus the floor.
     pub gap_nats: f64,
-    /// Contexts memorized.
+    /// The number of memorized contexts.
     pub memorized: u64,
-    /// Contexts whose distribution is right to 1e-3 nats.
+    /// The number of contexts whose distribution is memorized to within 1e-3 nats.
     pub memorized_distribution: u64,
-    /// Memorized contexts by contexts.
+    /// The fraction of contexts that are memorized.
     pub accuracy: f64,
-    /// The largest KL.
+    /// The largest KL divergence of a context.
     pub max_kl_nats: f64,
-    /// The contexts with the largest part of the gap, the worst first.
+    /// The contexts with the largest contributions to the gap, worst first.
     #[serde(default)]
     pub worst: Vec<Worst>,
 }
@@ -105,12 +105,12 @@ impl Row {
         }
     }
 
-    /// The gap per prediction, in nats.
+    /// Returns the gap per prediction, in nats.
     pub fn gap_per_prediction(&self) -> Option<f64> {
         self.result.as_ref().map(|r| r.gap_nats / self.predictions.max(1) as f64)
     }
 
-    /// The gap divided by the floor, or by the number of predictions if the floor is 0.
+    /// Returns the gap divided by the floor, or by the number of predictions if the floor is 0.
     pub fn relative_gap(&self) -> Option<f64> {
         let by = if self.floor_nats > 0.0 { self.floor_nats } else { self.predictions.max(1) as f64 };
         self.result.as_ref().map(|r| r.gap_nats / by)
@@ -118,7 +118,7 @@ impl Row {
 }
 
 impl RowResult {
-    /// From an evaluation and how the training ended.
+    /// Creates a result from an evaluation and the end of the training run.
     pub fn new(found: &Evaluation, steps: u64, evaluations: u64, stop: StopKind) -> Self {
         Self {
             steps,
@@ -177,14 +177,14 @@ const COLUMNS: [&str; 39] = [
     "error",
 ];
 
-/// Rows as CSV, in their order, with a header.
+/// Returns rows as CSV, in order, with a header.
 pub fn to_csv<'a>(rows: impl IntoIterator<Item = &'a Row>) -> String {
     let fields = |row: &Row| [row.settings_fields(), row.result_fields()].concat();
     csv_text(COLUMNS, rows.into_iter().map(fields))
 }
 
 impl Row {
-    /// The columns up to `seed`: what was asked for.
+    /// The columns up to `seed`: the settings.
     fn settings_fields(&self) -> Vec<String> {
         let Job { corpus, model, training, seed } = &self.settings.filled(self.d_vocab, self.n_ctx);
         vec![
@@ -219,7 +219,7 @@ impl Row {
         ]
     }
 
-    /// The columns from `steps` on: what came out.
+    /// The columns from `steps` on: the results.
     fn result_fields(&self) -> Vec<String> {
         let mut fields = match &self.result {
             Some(r) => vec![

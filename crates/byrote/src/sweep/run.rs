@@ -19,21 +19,21 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-/// Operations of a step above which a job gets all threads.
+/// The number of operations per step above which a job gets all threads.
 const LARGE: f64 = 3e8;
-/// The contexts with the largest part of the gap that a row keeps.
+/// The number of contexts with the largest contributions to the gap that a row keeps.
 const WORST: usize = 10;
 
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outcome {
-    /// Jobs in all.
+    /// The total number of jobs.
     pub jobs: usize,
-    /// With a result.
+    /// The number of jobs with a result.
     pub done: usize,
-    /// With an error.
+    /// The number of jobs with an error.
     pub failed: usize,
-    /// It was asked to stop.
+    /// Whether the observer asked to stop.
     pub interrupted: bool,
 }
 
@@ -42,9 +42,9 @@ pub struct Outcome {
 pub struct RunOptions {
     /// Seconds between checkpoints of a job.
     pub checkpoint_every: f64,
-    /// The first job that fails ends the run.
+    /// Whether the first failing job ends the run.
     pub fail_fast: bool,
-    /// Write the trained models too.
+    /// Whether to write the trained models too.
     pub keep_models: bool,
 }
 
@@ -54,7 +54,7 @@ impl Default for RunOptions {
     }
 }
 
-/// Runs what is left of a plan in a directory.
+/// Runs the remaining jobs of a plan in a directory.
 pub fn run(
     plan: &Plan,
     corpora: &Corpora,
@@ -95,7 +95,7 @@ pub fn run(
         let found = work(&plan.jobs[i], corpora, &files, options, &watching);
         let row = match found {
             Ok(Some(row)) => row,
-            // Interrupted: its checkpoint stays.
+            // Interrupted: its checkpoint remains.
             Ok(None) => return Ok(()),
             Err(error) => {
                 broken.fetch_or(options.fail_fast, Ordering::Relaxed);
@@ -113,7 +113,7 @@ pub fn run(
         drop(directory);
         let finished = done.fetch_add(1, Ordering::Relaxed) + 1;
         observer.progress(&Progress::new(Stage::Jobs, finished, Some(total)));
-        // Only now is it of no use.
+        // Only now is the checkpoint no longer needed.
         match std::fs::remove_file(&files.checkpoint) {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
                 Err(Error::io(&files.checkpoint, "remove", e))
@@ -130,10 +130,10 @@ pub fn run(
     Ok(Outcome { jobs: plan.jobs.len(), done, failed, interrupted })
 }
 
-/// Works on the jobs in order, as many at a time as the pool has threads, each with one thread.
+/// Runs the jobs in order, as many at a time as the pool has threads, each on one thread.
 ///
-/// Threads of their own, not tasks of the pool: a task that waits for another pool is used for further tasks meanwhile, and
-/// all jobs would be begun at once.
+/// Separate threads rather than tasks of the pool: a pool thread that waits for another pool picks up further tasks
+/// meanwhile, and all jobs would be started at once.
 fn side_by_side(jobs: &[usize], one: impl Fn(usize) -> Result<()> + Sync) -> Result<()> {
     let next = AtomicUsize::new(0);
     let worker = || -> Result<()> {
@@ -147,7 +147,7 @@ fn side_by_side(jobs: &[usize], one: impl Fn(usize) -> Result<()> + Sync) -> Res
     let threads = rayon::current_num_threads().min(jobs.len());
     std::thread::scope(|scope| {
         let running: Vec<_> = (0..threads).map(|_| scope.spawn(worker)).collect();
-        // A panic goes on in the caller.
+        // A panic propagates to the caller.
         running
             .into_iter()
             .try_for_each(|t| t.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
@@ -161,7 +161,7 @@ struct Files {
     model: PathBuf,
 }
 
-/// Trains; `None` where it was interrupted.
+/// Trains; `None` if interrupted.
 fn work(
     job: &Job,
     corpora: &Corpora,
@@ -173,7 +173,7 @@ fn work(
     let config = job.model.resolve(dataset.d_vocab(), dataset.n_ctx())?;
     let (settings, limits) = job.training.resolve(job.seed)?;
     let model = Model::drawn(config, job.seed, job.model.init)?;
-    // A checkpoint that is damaged, or of another version, is as good as none.
+    // A damaged checkpoint, or one from another version, is ignored.
     let saved = Checkpoint::load(&files.checkpoint).ok();
     let resumed = saved.and_then(|c| Trainer::resume(c, &model, dataset, settings, limits).ok());
     let mut trainer = match resumed {
@@ -203,7 +203,7 @@ fn work(
     Ok(Some(Row { status: Status::Done, result: Some(result), ..row }))
 }
 
-/// Turns the reports of one job into reports of the sweep.
+/// Turns the progress reports of one job into reports of the sweep.
 struct JobObserver<'a> {
     outer: &'a dyn Observer,
     job: usize,

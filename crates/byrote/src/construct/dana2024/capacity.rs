@@ -1,42 +1,42 @@
-//! How many contexts the heads and the skip connection can tell apart.
+//! How many contexts the heads and the skip connection can distinguish.
 //!
-//! The construction solves a linear system whose unknowns meet the features F of the contexts (a column each): the values
-//! of every head, then the embedded last token x_S = e(t_S) + pos_S. So it stores at most rank F of them in general
-//! position,
+//! The construction solves a linear system whose unknowns multiply the features F of the contexts (one column each):
+//! the values of every head, then the embedded last token x_S = e(t_S) + pos_S. So it stores at most rank F of them in
+//! general position,
 //!
 //! ```text
 //! rank F <= H min(d_h, d) + min(d, skip),        skip = tokens + positions - components
 //! ```
 //!
-//! where `skip` is the dimension that the vectors e(t) + p(S) of the last tokens span: those of a graph that joins a token t
-//! and a length S wherever a context of length S ends in t. With a single length it is the number of distinct last tokens
-//! (E4). A head adds min(d_h, d), not d_h (E5). Contexts of one token are their own only key: every head returns them as
-//! they are, so they span at most d dimensions together with the skip, whatever H (E7). The bound is not always reached (E11): the
-//! rank of the features decides.
+//! where `skip` is the dimension spanned by the vectors e(t) + p(S) of the last tokens: the graph that joins a token t
+//! and a length S wherever a context of length S ends in t determines it. With a single length it is the number of
+//! distinct last tokens (E4). A head adds min(d_h, d), not d_h (E5). A context of one token has only itself as a key:
+//! every head returns it unchanged, so such contexts span at most d dimensions together with the skip connection,
+//! whatever H (E7). The bound is not always reached (E11): the rank of the features decides.
 //!
-//! dana2024 (arXiv:2411.10115), Theorem 1, Corollaries 1 and 2, with the repairs of docs/errata.md.
+//! dana2024 (arXiv:2411.10115), Theorem 1, Corollaries 1 and 2, with the corrections of docs/errata.md.
 
 use crate::dataset::Dataset;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// What of the contexts the capacity depends on.
+/// The properties of the contexts that determine the capacity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Census {
-    /// Contexts, T_0.
+    /// The number of contexts, T_0.
     pub contexts: usize,
-    /// Distinct last tokens.
+    /// The number of distinct last tokens.
     pub distinct_last_tokens: usize,
-    /// The dimension that the embedded last tokens span if d_model allows.
+    /// The dimension that the embedded last tokens span if d_model allows it.
     pub skip_rank: usize,
-    /// Contexts of one token.
+    /// The number of contexts of one token.
     pub one_token_contexts: usize,
-    /// The longest context.
+    /// The length of the longest context.
     pub longest: usize,
 }
 
 impl Census {
-    /// Counts the contexts of a problem.
+    /// Counts the contexts of a dataset.
     pub fn of(problem: &Dataset) -> Self {
         let mut last = BTreeMap::new();
         let (mut lengths, mut one_token_contexts, mut longest) = (BTreeMap::new(), 0, 0);
@@ -73,15 +73,15 @@ impl Census {
         }
     }
 
-    /// The most contexts that a model can tell apart, H min(d_h, d) + min(d, skip); without heads' part where every context
-    /// has one token.
+    /// Returns the maximum number of contexts that a model can distinguish, H min(d_h, d) + min(d, skip); without the
+    /// heads' part if every context has one token.
     pub fn capacity(&self, d_model: u64, n_heads: u64, d_head: u64) -> usize {
         let skip = self.skip_rank.min(d_model as usize);
         let heads = if self.longest > 1 { n_heads.saturating_mul(d_head.min(d_model)) } else { 0 };
         skip.saturating_add(usize::try_from(heads).unwrap_or(usize::MAX))
     }
 
-    /// The heads that the contexts need by this count, at least one.
+    /// Returns the number of heads that the contexts need by this count, at least one.
     pub fn heads(&self, d_model: u64, d_head: u64) -> u64 {
         let rest = self.contexts.saturating_sub(self.skip_rank.min(d_model as usize)) as u64;
         rest.div_ceil(d_head.min(d_model).max(1)).max(1)
@@ -96,22 +96,22 @@ fn root(parent: &mut [usize], mut node: usize) -> usize {
     node
 }
 
-/// Corollary 2's figure, 1/N + (1 - 1/N) X / T_0 with X = min(capacity, T_0): the accuracy of a model that stores X contexts
-/// and guesses the rest, on average over random labels. No guarantee (E8).
+/// Corollary 2's figure, 1/N + (1 - 1/N) X / T_0 with X = min(capacity, T_0): the accuracy of a model that stores X
+/// contexts and guesses the rest, averaged over random labels. It is not a guarantee (E8).
 pub fn corollary2(capacity: usize, contexts: usize, d_vocab: u64) -> f64 {
     let chance = 1.0 / d_vocab as f64;
     let stored = capacity.min(contexts) as f64 / contexts.max(1) as f64;
     chance + (1.0 - chance) * stored
 }
 
-/// The contexts from the most frequent to the rarest; ties in the order of the problem.
+/// The contexts from the most frequent to the rarest; ties in the order of the dataset.
 pub fn by_frequency(problem: &Dataset) -> Vec<usize> {
     let mut order: Vec<usize> = (0..problem.len()).collect();
     order.sort_by(|&a, &b| problem.counts[b].total_cmp(&problem.counts[a]).then(a.cmp(&b)));
     order
 }
 
-/// T_eps: the least number of contexts whose counts together are at least 1 - eps of all.
+/// T_eps: the smallest number of contexts whose counts add up to at least 1 - eps of all.
 pub fn t_epsilon(problem: &Dataset, epsilon: f64) -> usize {
     let enough = (1.0 - epsilon - 1e-12) * problem.predictions();
     let mut sum = 0.0;
@@ -139,7 +139,7 @@ mod tests {
             assert_eq!(census.distinct_last_tokens, distinct as usize);
             assert_eq!(census.capacity(10, 10, 4), capacity, "{distinct}");
         }
-        // E5: (d, d_h, H) = (2, 5, 19): 40 and not 97; (4, 6, 10): 44 and not 64.
+        // E5: (d, d_h, H) = (2, 5, 19): 40, not 97; (4, 6, 10): 44, not 64.
         let census = Census::of(&pairs_ending_in(50, 50, 200));
         assert_eq!((census.capacity(2, 19, 5), census.capacity(4, 10, 6)), (40, 44));
     }
@@ -149,7 +149,7 @@ mod tests {
         // a -> b, ab -> c: last tokens (a, 1), (b, 2), two components: rank 2.
         let (problem, _) = letters("abc");
         assert_eq!(Census::of(&problem).skip_rank, 2);
-        // a, ab, b, ba: (a,1) (b,2) (b,1) (a,2): a cycle of four vectors that span three.
+        // a, ab, b, ba: (a,1) (b,2) (b,1) (a,2): a cycle of four vectors that spans three dimensions.
         let (problem, _) = letters("abc bac");
         let census = Census::of(&problem);
         assert_eq!((census.contexts, census.skip_rank, census.distinct_last_tokens), (4, 3, 2));

@@ -1,17 +1,19 @@
 //! Unit vectors for labels, as far apart as the dimension allows.
 //!
-//! With codes w_1..w_L and a context's stream at w_g, the logits are <w_j, w_g>: the label g wins by 1 - mu, where mu is the
-//! largest inner product of two different codes. Scaled by lambda the divergence from certainty is at most
-//! (L - 1) e^(-lambda (1 - mu)) for a context, so any accuracy is reached in any dimension d >= 2 (Proposition 3).
+//! With codes w_1..w_L and a context whose residual stream is w_g, the logits are <w_j, w_g>: the label g wins by 1 -
+//! mu, where mu is the largest inner product of two different codes. After scaling by lambda, the divergence from
+//! certainty is at most (L - 1) e^(-lambda (1 - mu)) per context, so any accuracy is possible in any dimension d >= 2
+//! (Proposition 3).
 //!
 //! | dimension | codes | mu |
 //! |---|---|---|
 //! | d >= L - 1 | the corners of a regular simplex | -1/(L - 1) |
-//! | d = 2 | points of a circle, as in the paper | cos(2 pi/L) |
+//! | d = 2 | points on a circle, as in the paper | cos(2 pi/L) |
 //! | otherwise | random unit vectors that repel each other | measured |
 //!
-//! Repulsion: 300 steps w_i <- normalise(w_i - s sum_j p_ij w_j), p_i the softmax of beta <w_i, w_j> over j != i, beta from 4
-//! to 100, s falling from 0.3; the best codes on the way are kept. L = 50: mu = 0.25 at d = 10, 0.13 at d = 16.
+//! Repulsion: 300 steps w_i <- normalise(w_i - s sum_j p_ij w_j), p_i the softmax of beta <w_i, w_j> over j != i, with
+//! beta from 4 to 100 and s decreasing from 0.3; the best codes along the way are kept. L = 50: mu = 0.25 at d = 10,
+//! 0.13 at d = 16.
 //!
 //! dana2024 (arXiv:2411.10115), Proposition 3 and its proof.
 
@@ -25,44 +27,44 @@ use rayon::prelude::*;
 use serde::Serialize;
 use std::f64::consts::PI;
 
-/// How codes are laid out.
+/// How codes are arranged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Layout {
     /// The corners of a regular simplex.
     Simplex,
-    /// Points of a circle.
+    /// Points on a circle.
     Circle,
     /// Random unit vectors after repulsion.
     Repelled,
 }
 
-/// Codes of labels.
+/// The codes of labels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Codes {
-    /// How they are laid out.
+    /// Their arrangement.
     pub layout: Layout,
-    /// Their dimension, at most the one asked for.
+    /// Their dimension, at most the requested one.
     pub dimension: usize,
     /// The codes, `[labels, dimension]`.
     pub w: Vec<f64>,
-    /// The largest inner product of two of them; 0 where there is only one.
+    /// The largest inner product of two of them; 0 if there is only one.
     pub coherence: f64,
 }
 
-/// Steps of repulsion, and the multiplications they may take in all.
+/// The number of repulsion steps, and the total number of multiplications they may take.
 const STEPS: usize = 300;
 const WORK: f64 = 1e10;
-/// Codes whose products with all others are held at a time.
+/// The number of codes whose products with all others are held at a time.
 const BLOCK: usize = 128;
 
 impl Codes {
-    /// Codes of `labels` labels in at most `d` dimensions.
+    /// Creates codes for `labels` labels in at most `d` dimensions.
     pub fn new(labels: usize, d: usize, seed: u64, observer: &dyn Observer) -> Result<Self> {
         Self::after(labels, d, seed, STEPS, observer)
     }
 
-    /// Codes that have repelled each other for a short time only: enough to begin a search with.
+    /// Creates codes after a short repulsion: good enough to start a search.
     pub fn roughly(labels: usize, d: usize, seed: u64, observer: &dyn Observer) -> Result<Self> {
         Self::after(labels, d, seed, STEPS / 10, observer)
     }
@@ -77,7 +79,7 @@ impl Codes {
         }
         match d {
             1 => {
-                let message = format!("1; {labels} labels on a line cannot all win, at least 2");
+                let message = format!("must be at least 2 (got 1): {labels} labels on a line cannot all win");
                 Err(Error::setting("d_model", message))
             }
             2 => Ok(Self::circle(labels)),
@@ -85,7 +87,7 @@ impl Codes {
         }
     }
 
-    /// Helmert's basis of the vectors that sum to 0, a row a corner.
+    /// Helmert's basis of the vectors that sum to 0, one row per corner.
     fn simplex(labels: usize) -> Self {
         let dimension = labels - 1;
         let size = (labels as f64 / dimension as f64).sqrt();
@@ -125,17 +127,17 @@ impl Codes {
         Ok(Self { layout: Layout::Repelled, dimension: d, w, coherence })
     }
 
-    /// The code of a label.
+    /// Returns the code of a label.
     pub fn of(&self, label: usize) -> &[f64] {
         &self.w[label * self.dimension..(label + 1) * self.dimension]
     }
 
-    /// How many.
+    /// Returns the number of codes.
     pub fn len(&self) -> usize {
         self.w.len() / self.dimension
     }
 
-    /// Never: there is at least one label.
+    /// Always false: there is at least one label.
     pub fn is_empty(&self) -> bool {
         self.w.is_empty()
     }
@@ -154,7 +156,7 @@ fn repel(w: &[f64], d: usize, beta: f64, step: f64) -> (f64, Vec<f64>) {
         let work = |(block, rows): (usize, &[f64])| {
             let size = rows.len() / d;
             let own = MatRef::from_column_major_slice(rows, d, size);
-            // A column a code of this block.
+            // One column per code of this block.
             let mut p = Mat::<f64>::zeros(n, size);
             multiply_into(p.as_mut(), false, 1.0, all, own);
             let mut coherence = f64::NEG_INFINITY;
@@ -206,7 +208,7 @@ mod tests {
         (0..codes.len()).flat_map(|i| (0..codes.len()).map(move |j| (i, j))).map(|(i, j)| dot(i, j)).collect()
     }
 
-    /// Unit vectors whose largest inner product is what it says.
+    /// Unit vectors whose largest inner product is as reported.
     fn check(codes: &Codes) {
         let n = codes.len();
         let gram = products(codes);

@@ -1,4 +1,4 @@
-//! Problems for tests.
+//! Datasets for tests.
 
 use crate::dataset::Dataset;
 use crate::num::Stream;
@@ -33,14 +33,14 @@ pub(crate) fn sequences(d_vocab: u32, length: usize, count: usize, seed: u64) ->
     all
 }
 
-/// Random sequences with a random label each.
+/// Random sequences, each with a random label.
 pub(crate) fn associations(d_vocab: u32, length: usize, count: usize, seed: u64) -> Dataset {
     let mut stream = Stream::new(seed, "labels", 0);
     let label = |tokens| (tokens, 1.0, vec![(stream.below(d_vocab.into()) as u32, 1.0)]);
     of_contexts(d_vocab.into(), sequences(d_vocab, length, count, seed).into_iter().map(label))
 }
 
-/// Pairs of tokens that end in one of `last` tokens each, every label random.
+/// Pairs of tokens whose second is one of `last` tokens, with random labels.
 pub(crate) fn pairs_ending_in(d_vocab: u32, last: u32, count: u32) -> Dataset {
     let mut stream = Stream::new(1, "labels", 1);
     let pair = |i: u32| {
@@ -50,14 +50,14 @@ pub(crate) fn pairs_ending_in(d_vocab: u32, last: u32, count: u32) -> Dataset {
     of_contexts(d_vocab.into(), (0..count).map(pair))
 }
 
-/// All sequences of `length` tokens, every one with a label of its own kind.
+/// All sequences of `length` tokens, each with a label.
 pub(crate) fn all_grams(d_vocab: u32, length: usize) -> Dataset {
     let count = d_vocab.pow(length as u32);
     let tokens = |i: u32| (0..length as u32).map(|p| i / d_vocab.pow(p) % d_vocab).collect();
     of_contexts(d_vocab.into(), (0..count).map(|i| (tokens(i), 1.0, vec![(i % d_vocab, 1.0)])))
 }
 
-/// Random sequences with random distributions: flat at concentration 1, peaked near 0; counts fall like 1/rank.
+/// Random sequences with random distributions: flat at concentration 1, peaked near 0; counts decrease like 1/rank.
 pub(crate) fn distributions(
     d_vocab: u32,
     length: usize,

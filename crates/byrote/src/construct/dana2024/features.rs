@@ -1,18 +1,19 @@
-//! Embeddings and heads at random, and the features they give.
+//! Random embeddings and heads, and the resulting features.
 //!
 //! ```text
 //! F = [ A_1 W_V^1 ; ... ; A_H W_V^H ; x_S ]        [H d_h + d, contexts], a column a context
 //! ```
 //!
-//! A_h the attention of head h read at the last token, x_S the embedded last token: all that the logits of a model without a
-//! hidden layer are linear in. Embeddings and positions are standard normal, so that x has variance 2 an entry. `W_Q` and
-//! `W_K` are standard normal times sqrt(kappa / d); with the model's own factor 1/sqrt(d_h) the scores then have a standard
-//! deviation of 2 kappa: far enough from 0 that heads differ, near enough that they do not all read one token.
+//! with A_h the attention of head h read at the last token and x_S the embedded last token: the logits of a model
+//! without a hidden layer are linear in these features. Embeddings and positions are standard normal, so the entries of
+//! x have variance 2. `W_Q` and `W_K` are standard normal times sqrt(kappa / d); with the model's factor 1/sqrt(d_h)
+//! the scores then have a standard deviation of 2 kappa: far enough from 0 that heads differ, close enough that they do
+//! not all attend to a single token.
 //!
-//! `W_V` has orthonormal columns (rows where d_h > d): against a Gaussian one this takes a factor of 10 off the condition
-//! number of F at d_h = d, and changes little at d_h < d.
+//! `W_V` has orthonormal columns (rows if d_h > d): compared with a Gaussian matrix this reduces the condition number
+//! of F by a factor of 10 at d_h = d, and changes little at d_h < d.
 //!
-//! The features come from the public forward pass, so what is solved for is what users see.
+//! The features come from the public forward pass, so the system that is solved is the one users see.
 
 use crate::dataset::Dataset;
 use crate::model::{Config, Preset, Shape};
@@ -20,9 +21,9 @@ use crate::num::Stream;
 use crate::num::linear::{Mat, MatRef, Qr};
 use crate::train::Evaluator;
 
-/// The spread of the scores by default.
+/// The default spread of the scores.
 pub const KAPPA: f64 = 5.0;
-/// Features are taken for dependent where what one adds to the others, by their size, is below this.
+/// Features count as dependent if what one adds to the others, relative to their size, is below this.
 pub const DEPENDENT: f64 = 1e-12;
 
 /// The attention-only transformer of these dimensions.
@@ -33,7 +34,7 @@ pub fn config(d_vocab: u64, n_ctx: u64, d_model: u64, n_heads: u64, d_head: u64)
 
 /// The parameters of a draw; `W_O` and `W_U` are still 0.
 ///
-/// Each tensor has a stream of its own and heads follow each other in it, so more heads leave those before them as they were.
+/// Each tensor has its own stream, in which heads follow each other, so adding heads does not change the earlier ones.
 pub fn draw(config: &Config, kappa: f64, seed: u64, index: u64) -> Vec<f64> {
     let shape = &config.shape;
     let (d, d_head) = (shape.d_model as usize, shape.d_head as usize);
@@ -60,7 +61,7 @@ pub fn draw(config: &Config, kappa: f64, seed: u64, index: u64) -> Vec<f64> {
     parameters
 }
 
-/// Makes the columns of a row-major matrix orthonormal, or its rows where it is wider than high.
+/// Makes the columns of a row-major matrix orthonormal, or its rows if it is wider than high.
 fn orthonormalise(values: &mut [f64], rows: usize, columns: usize) {
     let a = MatRef::from_row_major_slice(values, rows, columns);
     let q = match rows >= columns {
@@ -72,7 +73,7 @@ fn orthonormalise(values: &mut [f64], rows: usize, columns: usize) {
     }
 }
 
-/// F, through the public forward pass.
+/// Computes F with the public forward pass.
 pub fn features(config: &Config, parameters: &[f64], problem: &Dataset) -> Mat<f64> {
     let rows = (config.shape.n_heads * config.shape.d_head + config.shape.d_model) as usize;
     let values = Evaluator::<f64, _>::forward(*config, problem)
@@ -166,8 +167,8 @@ mod tests {
 
     #[test]
     fn e11_structured_sets_have_less_rank_than_the_count() {
-        // (t, t), d = d_h = H = 2. A head moves along pos_1 - pos_2 only. Four of them: the heads alone have rank 3, where
-        // Lemma 2 says 4. Six of them: 2 * 1 + 2 = 4 with the skip, where the count says 6.
+        // (t, t), d = d_h = H = 2. A head only moves along pos_1 - pos_2. Four of them: the heads alone have rank 3,
+        // where Lemma 2 says 4. Six of them: 2 * 1 + 2 = 4 with the skip connection, where the count says 6.
         let twins = |n: u32| of_contexts(n.into(), (0..n).map(|t| (vec![t, t], 1.0, vec![(t, 1.0)])));
         assert_eq!(Census::of(&twins(6)).capacity(2, 2, 2), 6);
         for seed in 0..5 {

@@ -1,4 +1,4 @@
-//! A problem on its way to a model: checks by count, draws, systems, and what is measured of the result.
+//! The construction step by step: checks by count, draws, systems, and measurements of the result.
 
 use super::capacity::{self, Census};
 use super::encoder::Encoder;
@@ -16,13 +16,14 @@ use crate::train::{Evaluator, Layer};
 use crate::units::Nats;
 use crate::{Error, Result};
 
-/// How often a random draw is made again, and how often heads are added where their number is free.
+/// The maximum number of random draws, and of times that heads are added if their number is free.
 const DRAWS: u64 = 8;
 const GROWTHS: usize = 6;
-/// Of so many contexts a draw takes seconds: features that two draws find dependent are.
+/// From this number of contexts on, a draw takes seconds, and features that two draws find dependent count as
+/// dependent.
 const MANY: usize = 600;
 
-/// A problem on its way to a model.
+/// A dataset whose model is being constructed.
 pub(super) struct Job<'a> {
     observer: &'a dyn Observer,
     problem: &'a Dataset,
@@ -54,7 +55,7 @@ impl<'a> Job<'a> {
         Ok(Self { observer, problem, settings, census, config, capacity })
     }
 
-    /// What the model is to have.
+    /// The encoder that the model should have.
     pub(super) fn target(&self) -> Result<Target> {
         let shape = &self.config.shape;
         Target::new(self.problem, shape.d_model as usize, self.settings, self.observer)
@@ -64,7 +65,7 @@ impl<'a> Job<'a> {
         Err(Error::Refused { builder: KEY, refusal })
     }
 
-    /// Refuses what cannot be stored exactly by the count alone.
+    /// Refuses by count alone what cannot be stored exactly.
     pub(super) fn check_capacity(&self) -> Result<()> {
         let Census { contexts, one_token_contexts, distinct_last_tokens: last_tokens, .. } = self.census;
         let d_model = self.config.shape.d_model;
@@ -79,7 +80,7 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Refuses features that do not fit into memory, three times: as they are, scaled, and factored.
+    /// Refuses features that do not fit in memory three times: raw, scaled, and factored.
     pub(super) fn check_memory(&self) -> Result<()> {
         let shape = &self.config.shape;
         let heads = shape.n_heads.saturating_mul(shape.d_head.next_multiple_of(16));
@@ -96,7 +97,7 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Another number of heads.
+    /// Changes the number of heads.
     fn with_heads(&self, n_heads: u64) -> Result<Self> {
         let shape = &self.config.shape;
         let (d, d_h) = (shape.d_model, shape.d_head);
@@ -112,7 +113,7 @@ impl<'a> Job<'a> {
         Ok((parameters, f))
     }
 
-    /// Stores every context, with more heads where their number is free and the features ask for it.
+    /// Stores every context, with more heads if their number is free and the features need them.
     pub(super) fn exact(&mut self, target: &Target) -> Result<(Model, Report)> {
         for _ in 0..GROWTHS {
             let found = self.interpolate(target, None);
@@ -134,7 +135,7 @@ impl<'a> Job<'a> {
         self.interpolate(target, None)
     }
 
-    /// Stores the most frequent contexts, and leaves the rest as it comes.
+    /// Stores the most frequent contexts, and accepts whatever logits the others get.
     pub(super) fn truncate(&self, target: &Target) -> Result<(Model, Report)> {
         let mut order = capacity::by_frequency(self.problem);
         if let Some(epsilon) = self.settings.epsilon {
@@ -152,7 +153,7 @@ impl<'a> Job<'a> {
         self.interpolate(target, Some(&order))
     }
 
-    /// Solves for all contexts, or for those of `order` that are independent; draws again until the logits are right.
+    /// Solves for all contexts, or for the independent ones of `order`; draws again until the logits are right.
     fn interpolate(&self, target: &Target, order: Option<&[usize]>) -> Result<(Model, Report)> {
         let Self { problem, settings, config, .. } = self;
         let (n, d_vocab) = (problem.len(), config.shape.d_vocab as usize);
@@ -223,7 +224,7 @@ impl<'a> Job<'a> {
         let (n, d_vocab) = (problem.len(), config.shape.d_vocab);
         let eps = Targets::new(problem, settings.gap)?.eps;
         let smoothed;
-        // Associations to a token that is not all that follows are fitted as such.
+        // If the associated token is not the only one that follows, the association is what is fitted.
         let goal = match target.task {
             Task::Association => {
                 smoothed = associated(problem);
@@ -286,8 +287,8 @@ impl<'a> Job<'a> {
         self.refused(refusal)
     }
 
-    /// The largest difference between the model's logits and the encoder's over some contexts, and the largest logit of the
-    /// encoder there, through the public forward pass.
+    /// The largest difference between the model's logits and the encoder's over some contexts, and the largest logit of
+    /// the encoder there, with the public forward pass.
     fn error(&self, model: &Model, encoder: &Encoder, contexts: &[usize]) -> (f64, f64) {
         let mut wanted = vec![false; self.problem.len()];
         contexts.iter().for_each(|&i| wanted[i] = true);
@@ -297,7 +298,7 @@ impl<'a> Job<'a> {
             }
             for (logit, target) in logits.iter().zip(encoder.logits(context)) {
                 let error = (logit - target).abs();
-                // NaN is the largest error there is.
+                // NaN counts as the largest possible error.
                 most.0 = if error.is_nan() { f64::INFINITY } else { most.0.max(error) };
                 most.1 = most.1.max(target.abs());
             }

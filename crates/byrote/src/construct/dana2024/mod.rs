@@ -1,33 +1,35 @@
 //! dana2024, Theorem 1: attention alone, with a skip connection, stores H d_h + d contexts.
 //!
-//! **Statement.** For a distribution over sequences whose next-token distributions have full support, eps >= 0 and gamma > 0,
-//! there is a one-layer transformer of attention alone with H d_h + d >= T_eps whose divergence is at most
+//! **Statement.** For a distribution over sequences whose next-token distributions have full support, eps >= 0 and
+//! gamma > 0, there is a one-layer attention-only transformer with H d_h + d >= T_eps whose divergence is at most
 //!
 //! ```text
 //! KL(pi, best encoder of rank d) + C eps |WE| + gamma
 //! ```
 //!
-//! T_eps the least number of sequences that have 1 - eps of the probability. Corollary 1: with one next token a sequence,
-//! d = 2 is enough to get all H d_h + d of them right. In words: every head contributes d_h numbers a context and the skip
-//! connection d, the output is linear in them, so as many contexts as numbers can be given any codes.
+//! with T_eps the smallest number of sequences that have 1 - eps of the probability. Corollary 1: with one next token
+//! per sequence, d = 2 is enough to get all H d_h + d of them right. In words: every head contributes d_h numbers per
+//! context and the skip connection d; the output is linear in them, so as many contexts as there are numbers can be
+//! given arbitrary codes.
 //!
 //! | here | in the paper | meaning |
 //! |---|---|---|
 //! | `d_model`, `d_head`, `n_heads` | d, d_h, H | dimensions |
 //! | `W_E`, `W_pos` | e, pos | embedding, positions |
-//! | F, [`features`] | W_V A' | what the output is linear in |
-//! | [`encoder`], [`codes`] | W, E | output matrix and codes that the model is to have |
-//! | [`Census::capacity`] | H d_h + d | contexts that can be stored |
+//! | F, [`features`] | W_V A' | the features in which the output is linear |
+//! | [`encoder`], [`codes`] | W, E | output matrix and codes that the model should have |
+//! | [`Census::capacity`] | H d_h + d | the number of contexts that can be stored |
 //!
-//! **Repaired** (docs/errata.md): the capacity is H min(d_h, d) + min(d, distinct last tokens) at most (E4, E5), needs contexts
-//! of two tokens or more (E7), and is not reached on structured sets (E11), so the numerical rank of F decides. **Deviations**:
-//! the skip connection is absorbed exactly instead of being imitated by a head (E6, [`solve`]); values are orthonormal; draws
-//! are made again until one is well conditioned; above capacity the last maps are fitted to all contexts (E9, [`refit`])
-//! where the theorem stores the most frequent ones and ignores the rest (`truncate` does that).
+//! **Corrected** (docs/errata.md): the capacity is at most H min(d_h, d) + min(d, distinct last tokens) (E4, E5), needs
+//! contexts of two tokens or more (E7), and is not reached on structured sets (E11), so the numerical rank of F
+//! decides. **Differences from the proof**: the skip connection is absorbed exactly instead of being imitated by a head
+//! (E6, [`solve`]); values are orthonormal; draws are repeated until one is well conditioned; above capacity the last
+//! maps are fitted to all contexts (E9, [`refit`]), where the theorem stores the most frequent ones and ignores the
+//! rest (as `truncate` does).
 //!
-//! **It refuses**, under [`Method::Exact`], more contexts than the capacity, more contexts of one token than `d_model`, features
-//! without full rank, and any result whose logits, measured with the public forward pass, are off by more than the tolerance
-//! times the largest logit (times 1 where that is less).
+//! **It refuses**, under [`Method::Exact`], more contexts than the capacity, more contexts of one token than `d_model`,
+//! features without full rank, and any result whose logits, measured with the public forward pass, are wrong by more
+//! than the tolerance times the largest logit (or times 1, if that is larger).
 //!
 //! Dana, Pydi, Chevaleyre, "Memorization in attention-only transformers", arXiv:2411.10115 (version not marked), Theorem 1,
 //! Corollaries 1 and 2, Propositions 1 to 3, Theorem 2.
@@ -65,26 +67,26 @@ use crate::units::Nats;
 use crate::{Error, Result};
 use job::Job;
 
-/// The key of the paper, in errors.
+/// The key of the paper, for errors.
 pub(super) const KEY: &str = "dana2024";
 
-/// What to do with the last maps.
+/// How the last maps are computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
     /// Every context gets the code of the encoder.
     Exact,
-    /// All contexts as well as they can be.
+    /// Fits all contexts as well as possible.
     Refit,
-    /// The most frequent contexts exactly, the rest as it comes.
+    /// Stores the most frequent contexts exactly and accepts whatever logits the others get.
     Truncate,
 }
 
 choices!(Method, "method" { Exact = "exact", Refit = "refit", Truncate = "truncate" });
 
-/// What is to be stored.
+/// What is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Task {
-    /// One token a context: the most frequent next one.
+    /// One token per context: the most frequent next one.
     Association,
     /// The distribution of the next token.
     Distribution,
@@ -92,35 +94,35 @@ pub enum Task {
 
 choices!(Task, "task" { Association = "association", Distribution = "distribution" });
 
-/// What to build.
+/// Describes the model to build.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
-    /// The width of the stream; by default 16, or the contexts of one token if they are more.
+    /// The width of the residual stream; by default 16, or the number of one-token contexts if that is larger.
     pub d_model: Option<u64>,
-    /// Heads; by default as many as the contexts need.
+    /// The number of heads; by default as many as the contexts need.
     pub n_heads: Option<u64>,
     /// The width of a head; by default `d_model`.
     pub d_head: Option<u64>,
-    /// By default exact where it fits, refit where not.
+    /// The method; by default exact if the contexts fit, otherwise refit.
     pub method: Option<Method>,
-    /// By default association where every context has one next token, distribution where not.
+    /// What to store; by default associations if every context has one next token, otherwise distributions.
     pub task: Option<Task>,
-    /// The total gap asked for, where the rank of the output allows it.
+    /// The requested total gap, if the rank of the output allows it.
     pub gap: Nats,
-    /// Under [`Method::Truncate`], the share of the predictions that may be left out; by default as many contexts are stored as
-    /// there is room for.
+    /// Under [`Method::Truncate`], the fraction of predictions that may be left out; by default as many contexts are
+    /// stored as fit.
     pub epsilon: Option<f64>,
     /// The spread of the attention scores.
     pub kappa: f64,
-    /// The largest error of a logit that is accepted, by the largest logit or 1.
+    /// The largest accepted error of a logit, relative to the largest logit or 1.
     pub tolerance: f64,
-    /// How long to search for an encoder.
+    /// The effort of the search for an encoder.
     pub effort: Effort,
-    /// How long to refit.
+    /// The effort of the refit.
     pub steps: Steps,
     /// The seed of the random draws.
     pub seed: u64,
-    /// The most memory for the matrices of the system, in bytes.
+    /// The memory limit for the matrices of the system, in bytes.
     pub max_memory: u64,
 }
 
@@ -145,7 +147,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Makes every check that needs no contexts.
+    /// Makes every check that does not need contexts.
     pub(in crate::construct) fn check(&self) -> Result<()> {
         if !(self.kappa > 0.0 && self.kappa.is_finite()) {
             return Err(Error::setting("kappa", format!("must be above 0 (got {})", self.kappa)));
@@ -161,7 +163,7 @@ impl Settings {
     }
 }
 
-/// Writes down a model that stores the problem.
+/// Constructs a model that stores the dataset.
 pub fn build(problem: &Dataset, settings: &Settings, observer: &dyn Observer) -> Result<(Model, Report)> {
     if problem.is_empty() {
         return Err(Error::EmptyCorpus { message: "no context is followed by a token".into() });
@@ -181,7 +183,7 @@ pub fn build(problem: &Dataset, settings: &Settings, observer: &dyn Observer) ->
     let target = job.target()?;
     match method {
         Method::Exact => match job.exact(&target) {
-            // Exact where it fits: what it does not reach is fitted as well as can be.
+            // Exact if the contexts fit; otherwise all are fitted as well as possible.
             Err(Error::Refused { refusal, .. })
                 if settings.method.is_none() && !matches!(refusal, Refusal::Memory { .. }) =>
             {

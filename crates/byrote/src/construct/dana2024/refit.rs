@@ -1,4 +1,4 @@
-//! More contexts than capacity: the last maps fitted to all of them.
+//! More contexts than capacity: the last maps are fitted to all of them.
 //!
 //! With the features F fixed, the logits W (X^T F) are linear in X, so
 //!
@@ -6,15 +6,16 @@
 //! min over X of  sum_i p_i KL(pi_i || softmax(W X^T f_i))
 //! ```
 //!
-//! is convex. It begins with weighted least squares of the encoder's codes and goes on by L-BFGS in coordinates in which the
-//! features are white, sum_i p_i f_i f_i^T = I: with R from the QR factorisation of the rows sqrt(p_i) f_i^T, over a small
-//! multiple of the identity so that dependent features do no harm, the variables are A = R X and the features R^-T f_i.
+//! is convex. The fit starts with weighted least squares of the encoder's codes and continues with L-BFGS in
+//! coordinates in which the features are white, sum_i p_i f_i f_i^T = I: with R from the QR factorisation of the rows
+//! sqrt(p_i) f_i^T, stacked on a small multiple of the identity so that dependent features do no harm, the variables
+//! are A = R X and the features R^-T f_i.
 //!
-//! Then W, which was made for codes that the features cannot give, is improved together with X. That is not convex, but it
-//! begins at the convex minimum and never goes up.
+//! Then W, which was made for codes that the features cannot produce, is improved together with X. That problem is not
+//! convex, but the descent starts at the convex minimum and never increases the value.
 //!
-//! Storing the most frequent contexts exactly and leaving the rest to themselves, as Theorem 1 with eps > 0 has it, is worse
-//! wherever it was tried, mostly by an order of magnitude (E9): [`independent`] chooses the contexts that it would store.
+//! Storing the most frequent contexts exactly and ignoring the rest, as in Theorem 1 with eps > 0, was worse in every
+//! case tried, mostly by an order of magnitude (E9). [`independent`] chooses the contexts that it would store.
 //!
 //! dana2024 (arXiv:2411.10115), Theorem 1 with eps > 0.
 
@@ -24,7 +25,7 @@ use crate::Result;
 use crate::num::linear::{Mat, MatRef, Qr, product, subtract_product, to_rows};
 use crate::observe::{Observer, Stage};
 
-/// Steps of the convex descent, and of the one in which W takes part.
+/// The numbers of steps of the convex descent, and of the joint descent with W.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Steps {
     /// X alone.
@@ -39,21 +40,22 @@ impl Default for Steps {
     }
 }
 
-/// What is put under the features before they are made white, by their size: directions smaller than this are not seen.
+/// The ridge under the features before whitening, relative to their size: smaller directions are ignored.
 const RIDGE: f64 = 1e-9;
 
-/// Last maps that fit all contexts as well as they can.
+/// Last maps that fit all contexts as well as possible.
 pub struct Fit {
     /// X = [G | M]^T, `[H d_h + d, rank]`.
     pub x: Mat<f64>,
     /// W, `[d_vocab, rank]`, row-major.
     pub w: Vec<f64>,
-    /// The divergence after least squares, after the convex descent, and at the end, in nats a prediction.
+    /// The divergence after least squares, after the convex descent, and at the end, in nats per prediction.
     pub divergences: [f64; 3],
 }
 
-/// Fits X, then W and X, for features F `[H d_h + d, contexts]`, beginning with an encoder W `[d_vocab, rank]`, E `[contexts,
-/// rank]`, row-major. Where the contexts leave X free it is as near as can be to `prior`, see [`super::solve`].
+/// Fits X, then W and X, for features F `[H d_h + d, contexts]`, starting with an encoder W `[d_vocab, rank]`, E
+/// `[contexts, rank]`, row-major. Where the contexts leave X free it stays as close as possible to `prior`, see
+/// [`super::solve`].
 pub fn refit(
     divergence: &Divergence<'_>,
     rank: usize,
@@ -79,7 +81,7 @@ pub fn refit(
     // Least squares: A = sum_i p_i f_i e_i^T, `[k, rank]` row-major.
     let codes = Mat::from_fn(n, rank, |i, j| weights[i] * e[i * rank + j]);
     let mut a = to_rows(product(white, codes.as_ref()).as_ref());
-    // Codes of labels have no size of their own: take the best of a few.
+    // Codes of labels have no natural scale: use the best of a few.
     let codes_of =
         |a: &[f64]| to_rows(product(MatRef::from_column_major_slice(a, rank, k), white).transpose());
     let value_at = |size: f64| {
@@ -109,7 +111,7 @@ pub fn refit(
     let a = x.split_off(at);
     let mut solution = MatRef::from_row_major_slice(&a, k, rank).to_owned();
     qr.solve_r(&mut solution);
-    // ridge^2 (R^T R)^-1 takes what the contexts do not see: there the prior replaces rounding.
+    // ridge^2 (R^T R)^-1 selects what the contexts do not determine: there the prior replaces rounding noise.
     let codes = codes_of(&a);
     let size = (codes.iter().map(|c| c * c).sum::<f64>() / codes.len() as f64).sqrt();
     for _ in 0..2 {
@@ -122,13 +124,13 @@ pub fn refit(
     Ok(Fit { x: solution, w: x, divergences: [least_squares, after_convex, value] })
 }
 
-/// What a context's features must add to those before it, by their length, to count as independent.
+/// What a context's features must add to those before it, relative to their length, to count as independent.
 const ADDED: f64 = 1e-10;
-/// Columns that are projected at a time.
+/// The number of columns projected at a time.
 const BLOCK: usize = 32;
 
-/// Which of the contexts, in this order, have features that do not depend on those before them: by Gram and Schmidt's method,
-/// twice for every column.
+/// The contexts, in this order, whose features do not depend on those before them, by the Gram-Schmidt method, applied
+/// twice to every column.
 pub fn independent(f: MatRef<'_, f64>, order: &[usize], observer: &dyn Observer) -> Result<Vec<usize>> {
     let k = f.nrows();
     let (mut basis, mut size, mut kept) = (Mat::<f64>::zeros(k, order.len().min(k)), 0, Vec::new());

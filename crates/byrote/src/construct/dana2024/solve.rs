@@ -1,27 +1,27 @@
 //! The linear system of Theorem 1, and the exact absorption of the skip connection.
 //!
-//! With Phi the values of the heads and x_S the embedded last token (F = [Phi; x_S], a column a context) the model's logits
-//! are W_U (x_S + W_O Phi). To make them W E, solve
+//! With Phi the values of the heads and x_S the embedded last token (F = [Phi; x_S], one column per context) the
+//! model's logits are W_U (x_S + W_O Phi). To make them equal to W E, solve
 //!
 //! ```text
 //! [G | M] F = E            G [r, H d_h],  M [r, d]
 //! W_U = W M,   W_O = M^+ G
 //! ```
 //!
-//! Then W_U (x_S + W_O Phi) = W (M x_S + M M^+ G Phi) = W E as soon as range G lies in range M, which holds when M has rank r.
-//! No head imitates the skip, nothing tends to infinity: the gamma of the theorem is 0 (E6).
+//! Then W_U (x_S + W_O Phi) = W (M x_S + M M^+ G Phi) = W E as soon as range G lies in range M, which holds if M has
+//! rank r. No head imitates the skip connection and nothing tends to infinity: the gamma of the theorem is 0 (E6).
 //!
-//! E is brought to full rank first ([`reduced`]): r <= d numbers a context, orthonormal columns. Otherwise M would have, where
-//! E is rank deficient, singular values that are rounding alone, and M^+ would invert them.
+//! E is reduced to full rank first ([`reduced`]): r <= d numbers per context, orthonormal columns. Otherwise, for a
+//! rank-deficient E, M would have singular values that consist of rounding errors, and M^+ would invert them.
 //!
 //! | rows of F | method |
 //! |---|---|
 //! | as many as contexts | LU of F^T |
 //! | more | QR of F with rows of length 1: the solution nearest to a prior |
 //!
-//! followed by two refinements. The prior is G = 0 and M = M_0, r orthonormal rows: of all solutions the one of least norm can
-//! have an M of less than full rank (where all contexts end in one token, the rows of M are multiples of x_S), the one
-//! nearest to M_0 keeps M_0 wherever the contexts leave it free.
+//! followed by two refinements. The prior is G = 0 and M = M_0, r orthonormal rows: the solution of least norm can have
+//! a rank-deficient M (if all contexts end in one token, the rows of M are multiples of x_S), but the one nearest to
+//! M_0 keeps M_0 wherever the contexts leave it free.
 
 use super::features;
 use crate::error::Refusal;
@@ -32,12 +32,12 @@ use crate::observe::Observer;
 use crate::{Error, Result};
 use std::f64::consts::FRAC_1_SQRT_2;
 
-/// Pivots below this, by the largest, are taken for 0.
+/// Pivots below this, relative to the largest, count as 0.
 pub const PIVOT: f64 = 1e-13;
-/// Refinements of a solution.
+/// The number of refinements of a solution.
 const REFINEMENTS: usize = 2;
 
-/// W and E with the columns of E orthonormal but for a factor: the same logits, of full rank.
+/// W and E with the columns of E orthonormal up to a factor: the same logits, of full rank.
 pub struct Reduced {
     /// `[d_vocab, r]`.
     pub w: Mat<f64>,
@@ -45,7 +45,7 @@ pub struct Reduced {
     pub e: Mat<f64>,
 }
 
-/// Brings W `[d_vocab, r]` and E `[contexts, r]`, row-major, to the rank of E.
+/// Reduces W `[d_vocab, r]` and E `[contexts, r]`, row-major, to the rank of E.
 pub fn reduced(w: &[f64], e: &[f64], rank: usize, contexts: usize, d_vocab: usize) -> Option<Reduced> {
     if rank == 0 {
         return Some(Reduced { w: Mat::zeros(d_vocab, 0), e: Mat::zeros(contexts, 0) });
@@ -75,8 +75,9 @@ pub struct Solution {
     pub condition: f64,
 }
 
-/// Solves F^T X = E for F `[features, contexts]` with at least as many features as contexts: the solution nearest to `prior`
-/// `[features, r]` where there are several. `None` where the columns of F depend on each other to working precision.
+/// Solves F^T X = E for F `[features, contexts]` with at least as many features as contexts; if there are several
+/// solutions, returns the one nearest to `prior` `[features, r]`. `None` if the columns of F are dependent to working
+/// precision.
 pub fn interpolate(
     f: MatRef<'_, f64>,
     e: MatRef<'_, f64>,
@@ -87,7 +88,7 @@ pub fn interpolate(
     if k < n {
         return Ok(None);
     }
-    // Rows of length 1; rows that are 0 stay.
+    // Rows of length 1; zero rows remain.
     let lengths: Vec<f64> =
         (0..k).map(|i| f.row(i).norm_l2()).map(|l| if l > 0.0 { l } else { 1.0 }).collect();
     let a = Mat::from_fn(k, n, |i, j| f[(i, j)] / lengths[i]);
@@ -140,9 +141,9 @@ pub fn interpolate(
     Ok(Some(Solution { x, condition }))
 }
 
-/// Writes `W_U = W M` and `W_O = M^+ G` into the parameters of a draw; gives the condition number of M.
+/// Writes `W_U = W M` and `W_O = M^+ G` into the parameters of a draw; returns the condition number of M.
 ///
-/// Refused where M has less than full rank, so that a part of G is lost.
+/// Refuses if M is rank deficient, so that a part of G is lost.
 pub fn absorb(
     config: &Config,
     parameters: &mut [f64],
@@ -228,7 +229,7 @@ mod tests {
 
     #[test]
     fn of_many_solutions_the_one_nearest_to_the_prior_is_taken() {
-        // Ten features, the last four of which are the same for all six contexts: M matters along one direction only.
+        // Ten features, the last four of which are the same for all six contexts: M matters along only one direction.
         let f = Mat::from_fn(10, 6, |i, j| if i < 6 { random(6, 6, 0)[(i, j)] } else { 1.0 + i as f64 });
         let config = features::config(7, 2, 4, 3, 2);
         let start = prior(&config, 3, 1, 0);
@@ -240,7 +241,7 @@ mod tests {
             .unwrap()
             .unwrap();
         assert_eq!(Svd::of(least.x.as_ref().get(6.., ..)).unwrap().rank(1e-9), 1);
-        // Rows of the prior's M are orthonormal but for their length, and G is 0.
+        // The rows of the prior's M are orthonormal up to their length, and G is 0.
         let m = start.as_ref().get(6.., ..);
         let gram = m.transpose() * m;
         assert!(

@@ -1,8 +1,8 @@
-//! What the model is to have: an encoder of the corpus, or codes of one token a context.
+//! What the model should have: an encoder of the corpus, or codes of one token per context.
 //!
-//! For associations the code of a context is that of its most frequent next token, w_g, and the output matrix has the rows
-//! lambda w_j. With margin 1 - mu (at most 1 where some tokens are never wanted: their code is 0) the gap is at most
-//! (omega - 1) sum_i c_i e^(-lambda margin), from which lambda follows for the gap that is asked for.
+//! For associations the code of a context is that of its most frequent next token, w_g, and the output matrix has the
+//! rows lambda w_j. With margin 1 - mu (at most 1 if some tokens are never wanted: their code is 0) the gap is at most
+//! (omega - 1) sum_i c_i e^(-lambda margin), which determines lambda for the requested gap.
 
 use super::codes::{self, Codes};
 use super::encoder::Encoder;
@@ -15,16 +15,16 @@ use crate::units::Nats;
 use crate::{Error, Result};
 use std::collections::BTreeMap;
 
-/// What the model is to have.
+/// What the model should have.
 pub(super) struct Target {
     pub(super) task: Task,
     pub(super) encoder: Encoder,
-    /// Of associations.
+    /// For associations.
     pub(super) codes: Option<(codes::Layout, f64)>,
 }
 
 impl Target {
-    /// That of a dataset, for an output that reads `d` numbers.
+    /// Computes the target of a dataset, for an output that reads `d` numbers.
     pub(super) fn new(
         problem: &Dataset,
         d: usize,
@@ -47,8 +47,8 @@ impl Target {
     }
 }
 
-/// Codes of the most frequent next tokens, scaled so that the gap is what was asked for; tokens that are no label have the
-/// code 0 and lose by as much as a label at right angles.
+/// Codes of the most frequent next tokens, scaled so that the gap is as requested; tokens that are not labels have the
+/// code 0 and lose by as much as an orthogonal label.
 fn association(problem: &Dataset, d: usize, settings: &Settings, observer: &dyn Observer) -> Result<Target> {
     if !(settings.gap.0 > 0.0 && settings.gap.0.is_finite()) {
         return Err(Error::setting("gap", format!("must be above 0 nats (got {})", settings.gap.0)));
@@ -79,7 +79,7 @@ fn association(problem: &Dataset, d: usize, settings: &Settings, observer: &dyn 
     })
 }
 
-/// The problem with the most frequent next token of every context alone.
+/// The dataset with only the most frequent next token of every context.
 pub(super) fn associated(problem: &Dataset) -> Dataset {
     problem.with_one_next(|i| top_token(problem, i))
 }

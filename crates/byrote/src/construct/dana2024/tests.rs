@@ -1,4 +1,4 @@
-//! Tests of the whole construction: that it stores what it says, refuses what it must, and breaks where a part is taken away.
+//! Tests of the whole construction: it stores what it reports, refuses what it must, and fails if a part is removed.
 
 use super::encoder::loss::Divergence;
 use super::examples::*;
@@ -64,7 +64,7 @@ fn associations_are_exact_at_the_largest_shape() {
         let problem = associations(50, 2, 64 * 16 + 16, seed);
         let (model, report) = build(&problem, &Settings { seed, ..shape(16, 16, 64) }, &Silent).unwrap();
         assert_eq!((accuracy(&model, &problem), report.stored), (1.0, 1040));
-        // Codes of length 1: the error by the scale of the output.
+        // Codes of length 1: the error relative to the scale of the output.
         let lambda = model_scale(&problem, &report);
         assert!(report.max_logit_error / lambda < 1e-8, "{report:?}");
     }
@@ -83,7 +83,7 @@ fn logits_are_those_of_the_codes_to_a_millionth_of_their_length() {
         let (model, report) = build(&problem, &Settings { seed, ..shape(10, 10, 20) }, &Silent).unwrap();
         let lambda = model_scale(&problem, &report);
         assert!(report.max_logit_error <= 1e-6 * lambda);
-        // Against the slow forward pass too: the label has lambda, the others at most lambda mu.
+        // Also against the slow forward pass: the label has lambda, the others at most lambda mu.
         for i in (0..210).step_by(17) {
             let logits = model.logits(&problem.tokens_of(i));
             let label = problem.next_of(i)[0].0 as usize;
@@ -157,7 +157,7 @@ fn heads_and_skip_are_both_needed() {
     let (model, _) = build(&problem, &shape(10, 10, 20), &Silent).unwrap();
     assert_eq!(accuracy(&model, &problem), 1.0);
     assert!(accuracy(&without(&model, "W_O"), &problem) < 0.5);
-    // W_U = W M: with M left out the codes meet a stream in other coordinates.
+    // W_U = W M: without M the codes meet a stream in other coordinates.
     let d = 10;
     let codes = Codes::new(50, d, 0, &Silent).unwrap();
     let range = model.tensors().iter().find(|t| t.name == "W_U").unwrap().range.clone();
@@ -168,7 +168,7 @@ fn heads_and_skip_are_both_needed() {
 
 #[test]
 fn flat_scores_give_dependent_features() {
-    // kappa = 0.01: heads that all average alike.
+    // kappa = 0.01: heads that all average in the same way.
     let problem = associations(50, 2, 102, 5);
     let settings = Settings { kappa: 0.01, ..shape(2, 2, 50) };
     assert!(matches!(
@@ -185,7 +185,7 @@ fn e11_contexts_too_much_alike_are_refused_and_refitted_by_default() {
     assert_eq!(refusal(build(&twins, &exact, &Silent)), expect);
     let (_, report) = build(&twins, &Settings { method: None, ..exact }, &Silent).unwrap();
     assert_eq!(report.solver, Method::Refit);
-    // Where heads are free there are more of them: all pairs of four tokens at d = 10 have 12 dimensions for H = 2.
+    // If the number of heads is free, more are used: all pairs of four tokens at d = 10 have 12 dimensions for H = 2.
     let pairs = all_grams(4, 2);
     let free = Settings { n_heads: None, ..shape(10, 10, 1) };
     let (model, report) = build(&pairs, &free, &Silent).unwrap();
@@ -294,7 +294,7 @@ fn truncation_stores_the_most_frequent_contexts_and_e9_pays_for_the_rest() {
     assert!(stored.iter().all(|&i| kl(i) < 1e-6), "{report:?}");
     let rest: f64 = order[report.stored..].iter().map(|&i| kl(i)).sum();
     assert!(rest > 1.0, "{rest}");
-    // T_eps beyond the capacity is refused, below it only as many are stored.
+    // T_eps above the capacity is refused; below it, only that many are stored.
     let asked = |epsilon| build(&problem, &Settings { epsilon: Some(epsilon), ..settings.clone() }, &Silent);
     assert!(matches!(refusal(asked(0.0)), Refusal::CapacityExceeded { contexts: 25, capacity: 12, .. }));
     let (_, report) = asked(0.5).unwrap();
@@ -320,7 +320,8 @@ fn e9_the_smallest_case_of_a_truncation_without_bound() {
 
 #[test]
 fn e8_the_figure_of_corollary_2_is_no_guarantee() {
-    // d = d_h = H = 1, three sequences with three labels: a number a context has a sign, which names two labels at most.
+    // d = d_h = H = 1, three sequences with three labels: one number per context has a sign, which names at most two
+    // labels.
     let problem = of_contexts(3, (0..3).map(|t| (vec![t, (t + 1) % 3], 1.0, vec![(t, 1.0)])));
     let figure = capacity::corollary2(Census::of(&problem).capacity(1, 1, 1), 3, 3);
     assert!((figure - 7.0 / 9.0).abs() < 1e-15);
@@ -334,7 +335,7 @@ fn e8_the_figure_of_corollary_2_is_no_guarantee() {
         let (model, _) = build(&problem, &settings, &Silent).unwrap();
         assert!(accuracy(&model, &problem) <= 2.0 / 3.0 + 1e-12);
     }
-    // Exact solutions fall short of it too: at d = 10, H = 5, all 2,500 pairs, some do and some do not.
+    // Exact solutions can also fall short of it: at d = 10, H = 5, all 2,500 pairs, some do and some do not.
     let problem = associations(50, 2, 2500, 1);
     let figure = capacity::corollary2(60, 2500, 50);
     let accuracies: Vec<f64> = (0..12)

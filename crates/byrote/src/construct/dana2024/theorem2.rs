@@ -1,4 +1,4 @@
-//! Theorem 2 as numbers: how far a look-up table blurred by noise is from an encoder of random codes.
+//! Theorem 2 in numbers: how far a lookup table blurred by noise is from an encoder of random codes.
 //!
 //! **Statement** (in the tighter form of E10; the paper's H is minus the entropy). Let W have rows w_1..w_N with |<w_i, w_j> - [i = j]| <= C < 1/2, g the most likely next token
 //! of a context, H its entropy. Some encoder with these W has
@@ -11,18 +11,18 @@
 //! (equation 6). For codes of length 1 the factor may be (1 + nu) / (1 - mu), mu the largest and -nu the smallest inner
 //! product of w_g with the others.
 //!
-//! Five numbers, each at most the one before it where it is finite, in nats a prediction:
+//! Five numbers, each at most the one before it if it is finite, in nats per prediction:
 //!
 //! | | |
 //! |---|---|
 //! | `paper` | with C = sqrt(32 ln(N + 1) / d), that of the theorem: infinite up to d = 128 ln(N + 1) |
-//! | `measured` | with C of the codes at hand |
-//! | `unit` | with mu and nu of the codes at hand, context by context |
+//! | `measured` | with C of the actual codes |
+//! | `unit` | with mu and nu of the actual codes, context by context |
 //! | `equation6` | the divergence itself with lambda from equation (6) |
 //! | `best` | the same with the best lambda, for which E_softmax <w_j, w_g> = E_pi <w_j, w_g> |
 //!
-//! (`paper` need not be above `measured` where the codes are bad.) Contexts with one next token contribute 0, as lambda tends
-//! to infinity; so do uniform ones, with lambda = 0.
+//! (`paper` need not be above `measured` if the codes are bad.) Contexts with one next token contribute 0, as lambda
+//! tends to infinity; so do uniform ones, with lambda = 0.
 //!
 //! dana2024 (arXiv:2411.10115), Theorem 2, equation (6).
 
@@ -34,7 +34,7 @@ use crate::observe::Observer;
 use crate::units::Nats;
 use serde::Serialize;
 
-/// The numbers, in nats a prediction; `None` where a bound is infinite.
+/// The numbers, in nats per prediction; `None` if a bound is infinite.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Theorem2 {
     /// With the C of the theorem.
@@ -62,7 +62,7 @@ pub fn theorem2(problem: &Dataset, d: u64, seed: u64, observer: &dyn Observer) -
         let own = codes.of(g);
         (0..n).map(|j| codes.of(j).iter().zip(own).map(|(a, b)| a * b).sum()).collect()
     };
-    // Tokens that are the most likely one somewhere, with what the bounds need of them.
+    // Tokens that are the most likely one somewhere, with the values that the bounds need.
     let mut rows: Vec<Option<(Vec<f64>, f64, f64)>> = vec![None; n];
     let mut top = vec![false; n];
     (0..problem.len()).for_each(|i| top[top_token(problem, i) as usize] = true);
@@ -128,13 +128,14 @@ pub fn theorem2(problem: &Dataset, d: u64, seed: u64, observer: &dyn Observer) -
     })
 }
 
-/// The most frequent next token, the smallest id where several tie.
+/// The most frequent next token; the smallest id in case of a tie.
 pub fn top_token(problem: &Dataset, context: usize) -> u32 {
     let next = problem.next_of(context);
     next.iter().fold((0, f64::NEG_INFINITY), |m, &(t, c)| if c > m.1 { (t, c) } else { m }).0
 }
 
-/// Where a falling function crosses 0 on lambda >= 0; 0 where it begins below, the largest number tried where it never does.
+/// Where a decreasing function crosses 0 on lambda >= 0; 0 if it starts below, and the largest value tried if it never
+/// crosses.
 fn root(f: impl Fn(f64) -> f64) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
     if f(low) <= 0.0 {

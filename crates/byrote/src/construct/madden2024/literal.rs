@@ -1,4 +1,4 @@
-//! The construction of madden2024's proof as it stands, in as many bits as it takes.
+//! The construction exactly as in madden2024's proof, with as many bits as it needs.
 //!
 //! The proof of Theorem 5 reduces to one dimension: token gamma is the number z_gamma, position t the number u_t, and a context
 //! alpha with x_t = z_(alpha_t) + u_t becomes
@@ -8,25 +8,26 @@
 //!          = sum_t u_t z_(alpha_t)                                token averaging (Theorem 6)
 //! ```
 //!
-//! with z and u drawn at random. Neuron k has the weight eps w_k, drawn at random and scaled to lie where psi's series at eta
-//! converges, and the bias eta; the n x n matrix of features F_ik = psi(eps w_k f_i + eta) is regular for almost every draw
-//! (Theorem 3 with E2), and V = F^-1 Y gives the targets Y. Nothing else: no direction is chosen, no neuron placed.
+//! with z and u drawn at random. Neuron k has the weight eps w_k, drawn at random and scaled to lie where psi's series
+//! at eta converges, and the bias eta; the n x n matrix of features F_ik = psi(eps w_k f_i + eta) is regular for almost
+//! every draw (Theorem 3 with E2), and V = F^-1 Y gives the targets Y. That is all: no direction is chosen and no
+//! neuron is placed.
 //!
 //! | here | in the paper | meaning |
 //! |---|---|---|
 //! | n, omega | n = m, omega | contexts and neurons, tokens |
-//! | f | f(z, u, alpha) | what the mixer makes of a context |
+//! | f | f(z, u, alpha) | the mixer's output for a context |
 //! | `scale` | eps | the largest \|eps w_k f_i\| |
 //! | `eta` | eta | the bias of all neurons |
 //!
-//! The matrix is as good as singular: its condition number is multiplied by 30 to 1,000 for every context more (eta 0.5 to 0). In f64 the
-//! logits are wrong from 3 to 9 contexts on. So the numbers have p bits after the point ([`crate::num::precise`]), p = 64 + 16 n
-//! (24 n below scale 1/2) and twice as many until the result holds: features, solution and forward pass, and F is *proven*
-//! regular. V has hundreds of bits; it is reported, not stored.
+//! The matrix is nearly singular: each additional context multiplies its condition number by 30 to 1,000 (eta 0.5 to
+//! 0). In f64 the logits are wrong from 3 to 9 contexts on. So numbers have p bits after the binary point
+//! ([`crate::num::precise`]), p = 64 + 16 n (24 n below scale 1/2), doubled until features, solution and forward pass
+//! are accurate and F is *proven* to be regular. V has hundreds of bits; it is reported, not stored.
 //!
-//! **It refuses** f64 where it cannot work, ReLU (analytic at no point where it is no polynomial), more than
-//! [`MOST_CONTEXTS`] contexts, and mixers with two |f| nearly equal or one near 0 after eight draws: distinct *absolute values*
-//! are what the theorem needs (E2, E3), distinct values are not enough.
+//! **It refuses** f64 where that is not precise enough, ReLU (wherever it is analytic, it is a polynomial), more than
+//! [`MOST_CONTEXTS`] contexts, and mixers with two nearly equal |f| or one near 0 after eight draws: the theorem needs
+//! distinct *absolute values* (E2, E3); distinct values are not enough.
 //!
 //! Reference: L. Madden, C. Fox, C. Thrampoulidis, arXiv:2405.13718v1 (2024), Theorems 3 to 7 and the text after Theorem 5.
 
@@ -47,25 +48,25 @@ use dashu_base::Abs;
 use rayon::prelude::*;
 use serde::Serialize;
 
-/// The most contexts: the work grows with the fourth power of their number.
+/// The maximum number of contexts: the work grows with the fourth power of their number.
 pub const MOST_CONTEXTS: usize = 128;
-/// The most bits after the point.
+/// The maximum number of bits after the binary point.
 pub const MOST_BITS: usize = 16_384;
-/// Bits that the mixer's values are computed with beyond the others'.
+/// The number of additional bits with which the mixer's values are computed.
 const GUARD: usize = 64;
 
-/// What the numbers are.
+/// The arithmetic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arithmetic {
     /// Double precision.
     F64,
-    /// As many bits as it takes.
+    /// As many bits as needed.
     Bits,
 }
 
 choices!(Arithmetic, "arithmetic" { Bits = "bits", F64 = "f64" });
 
-/// What to construct.
+/// Describes the construction.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LiteralSettings {
     /// Attention or token averaging.
@@ -76,11 +77,11 @@ pub struct LiteralSettings {
     pub scale: f64,
     /// The bias of all neurons.
     pub eta: f64,
-    /// What the numbers are.
+    /// The arithmetic.
     pub arithmetic: Arithmetic,
-    /// The total gap asked for.
+    /// The requested total gap.
     pub gap: Nats,
-    /// The largest error of a logit that is accepted.
+    /// The largest accepted error of a logit.
     pub tolerance: f64,
     /// The seed of the random draws.
     pub seed: u64,
@@ -101,46 +102,47 @@ impl Default for LiteralSettings {
     }
 }
 
-/// What was constructed.
+/// The result of the construction.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LiteralReport {
-    /// Contexts, and as many neurons.
+    /// The number of contexts, and of neurons.
     pub contexts: usize,
-    /// What the numbers are.
+    /// The arithmetic.
     pub arithmetic: Arithmetic,
-    /// Bits after the point; 53 for double precision.
+    /// The number of bits after the binary point; 53 for double precision.
     pub bits: usize,
-    /// log2 of the condition number of the features (infinity norm; 1-norm, estimated, in double precision).
+    /// log2 of the condition number of the features (infinity norm; estimated in the 1-norm for double precision).
     pub log2_condition: f64,
     /// log2 of the largest output weight.
     pub log2_largest_weight: f64,
-    /// The largest difference between a logit and its target. Measured with features of 64 bits more than the weights were
-    /// solved for, and with as many.
+    /// The largest difference between a logit and its target, measured with features of 64 more bits than the weights
+    /// were solved for, and with as many.
     pub max_logit_error: f64,
     /// Whether the true features are proven to be regular.
     pub certified_regular: bool,
-    /// What a forward pass in double precision makes of these weights, rounded; `None` where all was double precision.
+    /// The error of a double-precision forward pass with these weights, rounded; `None` if everything was in double
+    /// precision.
     pub max_logit_error_in_f64: Option<f64>,
-    /// The smallest difference of two |f|.
+    /// The smallest difference between two |f|.
     pub smallest_gap: f64,
     /// The smallest |f|.
     pub smallest_value: f64,
     /// The seed of the draw.
     pub seed: u64,
-    /// Draws before it.
+    /// The number of draws before it.
     pub retries: u64,
-    /// What every token gets at least.
+    /// The smallest probability of a token.
     pub eps: f64,
 }
 
-/// The draw: numbers of tokens, positions and neurons, all f64.
+/// A draw: the numbers of tokens, positions and neurons, all f64.
 struct Parameters {
     z: Vec<f64>,
     u: Vec<f64>,
     w: Vec<f64>,
 }
 
-/// Constructs and measures; see the head of the file.
+/// Constructs and measures; see the module documentation.
 pub fn literal(
     problem: &Dataset,
     settings: &LiteralSettings,
@@ -188,7 +190,7 @@ pub fn literal(
 }
 
 impl LiteralSettings {
-    /// Makes every check that needs no contexts.
+    /// Makes every check that does not need contexts.
     pub(in crate::construct) fn check(&self) -> Result<()> {
         if !self.activation.is_analytic_non_polynomial_somewhere() {
             let message = format!(
@@ -238,10 +240,11 @@ fn draw(problem: &Dataset, n: usize, seed: u64) -> Parameters {
     }
 }
 
-/// f of every context, in units of 2^-bits and within one of them.
+/// f of every context, in units of 2^-bits and accurate to one unit.
 ///
-/// With GUARD bits more an exponential is within one unit there, numbers x_t are below 2^6 and a context has fewer than 2^32
-/// tokens, so sums are within 2^39; the denominator is at least 1: f is within 2^46 of these units before it is cut.
+/// With GUARD more bits an exponential is accurate to one unit there, numbers x_t are below 2^6 and a context has fewer
+/// than 2^32 tokens, so sums are within 2^39; the denominator is at least 1: f is within 2^46 of these units before it
+/// is truncated.
 fn mixed(problem: &Dataset, parameters: &Parameters, mixer: Mixer, bits: usize) -> Vec<IBig> {
     let work = bits + GUARD;
     let precise = Precise::new(work);
@@ -260,7 +263,8 @@ fn mixed(problem: &Dataset, parameters: &Parameters, mixer: Mixer, bits: usize) 
                     let x: Vec<Dyadic> = places().map(|(z, u)| z.plus(&u)).collect();
                     let Some(last) = x.last() else { return IBig::ZERO };
                     let scores: Vec<Dyadic> = x.iter().map(|x| x.times(last)).collect();
-                    // A softmax does not change when one number is taken from all scores; the largest, so that none overflows.
+                    // A softmax does not change if one number is subtracted from all scores; subtracting the largest
+                    // avoids overflow.
                     let coarse = |s: &Dyadic| s.floor(GUARD);
                     let top = scores.iter().map(coarse).max().unwrap_or(IBig::ZERO);
                     let below = Dyadic::new(-top - IBig::ONE, -(GUARD as isize));
@@ -274,7 +278,7 @@ fn mixed(problem: &Dataset, parameters: &Parameters, mixer: Mixer, bits: usize) 
         .collect()
 }
 
-/// The smallest difference of two |f|, and the smallest |f|; a refusal where either is too small to build on.
+/// The smallest difference between two |f|, and the smallest |f|; a refusal if either is too small to build on.
 fn separation(f: &[IBig], bits: usize) -> Result<(f64, f64), Refusal> {
     let mut sizes: Vec<(IBig, usize)> = f.iter().map(|f| f.clone().abs()).zip(0..).collect();
     sizes.sort();
@@ -283,7 +287,7 @@ fn separation(f: &[IBig], bits: usize) -> Result<(f64, f64), Refusal> {
     let gaps = sizes.windows(2).map(|w| (to_f64(&(&w[1].0 - &w[0].0), bits), w[0].1, w[1].1));
     let closest = gaps.min_by(|a, b| a.0.total_cmp(&b.0));
     let (gap, first, second) = closest.unwrap_or((value, sizes[0].1, sizes[0].1));
-    // 2^-30 of the range: still far above what the first precision resolves.
+    // 2^-30 of the range: still far above the resolution of the first precision.
     if gap <= 1e-9 * largest || value <= 1e-9 * largest {
         return Err(Refusal::Collision { first, second, relative_gap: gap.min(value) / largest });
     }
@@ -305,7 +309,7 @@ struct Construction<'a> {
     observer: &'a dyn Observer,
 }
 
-/// What came of it.
+/// The outcome at one precision.
 struct Solved {
     bits: usize,
     log2_condition: f64,
@@ -345,7 +349,7 @@ impl Construction<'_> {
             .collect()
     }
 
-    /// How far a feature is from that of the true f: one unit of its own, and |w| sup |psi'| (at most 1.13) units of f's.
+    /// How far a feature is from that of the true f: one unit of its own, and |w| sup |psi'| (at most 1.13) units of f.
     fn radius(&self) -> u32 {
         let most = self.parameters.w.iter().fold(0f64, |m, w| m.max(w.abs()));
         (2.0 + 1.2 * most).ceil().min(1e9) as u32
@@ -368,7 +372,7 @@ impl Construction<'_> {
                         log2_condition,
                         error,
                         tolerance: self.settings.tolerance,
-                        advice: "give fewer contexts or another seed",
+                        advice: "use fewer contexts or another seed",
                     };
                     return Err(Error::Refused { builder: KEY, refusal });
                 }
@@ -377,7 +381,7 @@ impl Construction<'_> {
         }
     }
 
-    /// The construction at a precision; `None` where elimination meets a pivot of 0.
+    /// The construction at one precision; `None` if elimination meets a pivot of 0.
     fn at(&self, bits: usize) -> Result<Option<Solved>> {
         let n = self.problem.len();
         let features = self.features(bits);
@@ -386,7 +390,7 @@ impl Construction<'_> {
         let certified = is_certainly_regular(&features, &inverse, n, bits, self.radius());
         let finer = bits + GUARD;
         let fine_features = self.features(finer);
-        // A column a token: the weights, and the largest error of its logits in both precisions and in f64.
+        // One column per token: the weights, and the largest error of its logits in both precisions and in f64.
         let rounded: Vec<f64> = features.iter().map(|x| to_f64(x, bits)).collect();
         let columns: Vec<(IBig, IBig, f64)> = self
             .tokens()
@@ -401,7 +405,7 @@ impl Construction<'_> {
                         (logit - y.floor(width + bits)).abs()
                     };
                     let most = features.chunks(n).zip(&y).map(error).max().unwrap_or(IBig::ZERO);
-                    // In units of 2^-(width + bits); brought to 2^-(finer + bits).
+                    // In units of 2^-(width + bits); converted to 2^-(finer + bits).
                     most << (finer - width)
                 };
                 let error = worst(&features, bits).max(worst(&fine_features, finer));
@@ -427,7 +431,7 @@ impl Construction<'_> {
         }))
     }
 
-    /// The construction as an ordinary program does it: features, LU with one refinement and forward pass in f64.
+    /// The construction as an ordinary program would do it: features, LU with one refinement and forward pass in f64.
     fn in_f64(&self) -> Result<Solved> {
         let n = self.problem.len();
         let f: Vec<f64> = mixed(self.problem, &self.parameters, self.settings.mixer, 128)
@@ -471,7 +475,7 @@ impl Construction<'_> {
     }
 }
 
-/// The larger, NaN above everything.
+/// The larger of the two, with NaN above everything.
 fn larger(a: f64, b: f64) -> f64 {
     if a.is_nan() || b.is_nan() { f64::NAN } else { a.max(b) }
 }
@@ -483,12 +487,12 @@ mod tests {
     use crate::observe::Silent;
     use std::sync::Arc;
 
-    /// So many contexts, up to 36: runs of one letter, one to nine of it.
+    /// This number of contexts, up to 36: runs of one letter, of length one to nine.
     fn contexts(n: usize) -> (Arc<Dataset>, u64) {
         let (mut text, mut count) = (String::new(), 0);
         'words: for length in 2.. {
             for first in 'a'..='d' {
-                // All its contexts but the longest are there already.
+                // All its contexts except the longest are already there.
                 if count == n {
                     break 'words;
                 }
@@ -572,7 +576,7 @@ mod tests {
 
     #[test]
     fn the_mixer_is_that_of_the_paper() {
-        // z = (1, 2), u = (.5, -.5), context (2, 1): worked by hand in the reference forward pass.
+        // z = (1, 2), u = (.5, -.5), context (2, 1): worked out by hand in the reference forward pass.
         let (problem, _) = letters("bax");
         let parameters = Parameters { z: vec![1.0, 2.0, 9.0], u: vec![0.5, -0.5], w: vec![] };
         let at = (0..problem.len()).find(|&i| problem.tokens_of(i) == [1, 0]).unwrap();

@@ -1,9 +1,9 @@
-//! The random mixer of madden2024, drawn so that contexts stay apart.
+//! The random mixer of madden2024, drawn so that it keeps contexts apart.
 //!
-//! Embedding and positions are standard normal. The entries of `W_Q W_K^T` have standard deviation 0.5 / d_model: attention
-//! that is sharper settles on one token and takes different contexts to the same point, attention that is flat (0) is blind
-//! to order. Values and output keep the scale: `W_V` has variance 1 / d_model, `W_O` 1 / (heads d_head). The weights of token
-//! averaging are at least 1 in absolute value, so that early tokens of long contexts count.
+//! Embedding and positions are standard normal. The entries of `W_Q W_K^T` have standard deviation 0.5 / d_model:
+//! sharper attention settles on one token and maps different contexts to the same point, and flat attention (0) ignores
+//! order. Values and output preserve the scale: `W_V` has variance 1 / d_model, `W_O` 1 / (heads d_head). The weights
+//! of token averaging are at least 1 in absolute value, so that early tokens of long contexts count.
 
 use crate::model::Config;
 use crate::num::Stream;
@@ -11,7 +11,7 @@ use crate::num::Stream;
 /// The standard deviation of the entries of `W_Q W_K^T`, times d_model.
 const SHARPNESS: f64 = 0.5;
 
-/// All parameters, those of the hidden layer and the output 0. Each tensor has a stream of its own.
+/// Draws all parameters; those of the hidden layer and the output are 0. Each tensor has its own random stream.
 pub(super) fn draw(config: &Config, seed: u64) -> Vec<f64> {
     let shape = &config.shape;
     let (d, heads, d_head) = (shape.d_model as f64, shape.n_heads as f64, shape.d_head as f64);

@@ -1,8 +1,9 @@
-//! madden2024, Theorems 5 and 7: one hidden neuron a context is enough to memorize any next-token distributions.
+//! madden2024, Theorems 5 and 7: one hidden neuron per context suffices to memorize any next-token distributions.
 //!
-//! **Statement.** Let psi have, somewhere, a convergent Taylor series that is not a polynomial. For n distinct contexts of at
-//! most T tokens and any target distributions of full support there is a one-layer transformer with self-attention (Theorem
-//! 5) or token averaging (Theorem 7), d_model from 1 and m = n hidden neurons, whose next-token distributions are the targets.
+//! **Statement.** Let psi have, at some point, a convergent Taylor series that is not a polynomial. For n distinct
+//! contexts of at most T tokens and any target distributions of full support there is a one-layer transformer with
+//! self-attention (Theorem 5) or token averaging (Theorem 7), any d_model >= 1 and m = n hidden neurons, whose
+//! next-token distributions are the targets.
 //!
 //! | here | in the paper | meaning |
 //! |---|---|---|
@@ -10,23 +11,23 @@
 //! | `W_Q W_K^T`, `W_V W_O` | W_1 W_2^T, W_3 W_0 | the two bilinear maps of a head |
 //! | `W_in`, `b_in` | W, b | hidden layer |
 //! | `W_U` | V | output |
-//! | `a`, layer `Mixed` | h_2 | what the mixer makes of a context |
+//! | `a`, layer `Mixed` | h_2 | the mixer's output for a context |
 //!
-//! **What differs from the proof.** The proof draws the mixer and the hidden layer at random, near 0, and inverts the n x n
-//! matrix of features, whose condition number doubles with every few contexts: in double precision it is singular at 6.
-//! Here the mixer is random as in the proof ([`mixer`]), but the hidden layer is placed where the contexts are:
+//! **Differences from the proof.** The proof draws the mixer and the hidden layer at random, near 0, and inverts the n
+//! x n matrix of features, whose condition number doubles with every few contexts: in double precision it is singular
+//! at 6. Here the mixer is random as in the proof ([`mixer`]), but the hidden layer is placed where the contexts are:
 //!
-//! - [`sorted`]: for functions that saturate (tanh, logistic, erf). Contexts are sorted along one direction and neuron k steps
-//!   between contexts k - 1 and k; features are +-1 to the last bit, the output is a difference of neighbouring targets, no
-//!   system is solved, and the output matrix is as sparse as the targets. Any d_model from 1.
-//! - [`pairs`]: for the others. A neuron's hyperplane lies halfway between two contexts, in a random direction; one n x n
-//!   system. d_model from about 4.
-//! - [`ramps`]: for GELU and ReLU where `pairs` fails (d_model 1 to 3): a piecewise linear function of one direction. Its
-//!   error grows with the range by the smallest gap.
+//! - [`sorted`]: for functions that saturate (tanh, logistic, erf). Contexts are sorted along one direction and neuron
+//!   k steps between contexts k - 1 and k; features are +-1 to the last bit, the output is a difference of neighbouring
+//!   targets, no system is solved, and the output matrix is as sparse as the targets. Works for any d_model.
+//! - [`pairs`]: for the others. A neuron's hyperplane lies halfway between two contexts, in a random direction; one n x
+//!   n system is solved. Works for d_model of about 4 or more.
+//! - [`ramps`]: for GELU and ReLU where `pairs` fails (d_model 1 to 3): a piecewise linear function along one
+//!   direction. Its error grows with the ratio of the range to the smallest gap.
 //!
-//! **Measured error.** See docs/derivations/madden2024.md. **It refuses** fewer neurons than contexts, contexts that the mixer
-//! cannot tell apart, systems that do not fit into memory, and any result whose largest logit error, measured with the public
-//! forward pass, is above the tolerance.
+//! **Measured error.** See docs/derivations/madden2024.md. **It refuses** fewer neurons than contexts, contexts that
+//! the mixer cannot distinguish, systems that do not fit in memory, and any result whose largest logit error, measured
+//! with the public forward pass, is above the tolerance.
 //!
 //! Madden, Fox, Thrampoulidis, "Next-token prediction capacity: general upper bounds and a lower bound for transformers",
 //! arXiv:2405.13718v1, Theorems 4 to 7.
@@ -47,36 +48,36 @@ use crate::units::Nats;
 use crate::{Error, Result};
 use serde::Serialize;
 
-/// The key of the paper, in errors.
+/// The key of the paper, for errors.
 pub(super) const KEY: &str = "madden2024";
 
-/// How often a random draw is made again.
+/// The maximum number of random draws.
 const DRAWS: u64 = 8;
 
-/// What to build.
+/// Describes the model to build.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     /// Attention or token averaging.
     pub mixer: Mixer,
     /// The function of the hidden neurons.
     pub activation: Activation,
-    /// The width of the stream.
+    /// The width of the residual stream.
     pub d_model: u64,
-    /// Heads; by default 4, or 1 below `d_model` 4.
+    /// The number of heads; by default 4, or 1 for `d_model` below 4.
     pub n_heads: Option<u64>,
-    /// The width of a head; by default `d_model` by heads, rounded up.
+    /// The width of a head; by default `d_model` divided by the number of heads, rounded up.
     pub d_head: Option<u64>,
-    /// Neurons beyond one a context, as a share of the contexts.
+    /// Neurons beyond one per context, as a fraction of the contexts.
     pub slack: f64,
-    /// Neurons, in place of `slack`.
+    /// The number of neurons, instead of `slack`.
     pub d_mlp: Option<u64>,
-    /// The total gap asked for.
+    /// The requested total gap.
     pub gap: Nats,
-    /// The largest error of a logit that is accepted.
+    /// The largest accepted error of a logit.
     pub tolerance: f64,
     /// The seed of the random draws.
     pub seed: u64,
-    /// The most memory for the matrices of a system, in bytes.
+    /// The memory limit for the matrices of a system, in bytes.
     pub max_memory: u64,
 }
 
@@ -110,32 +111,32 @@ pub enum Solver {
     Ramps,
 }
 
-/// What a builder says of the weights it made.
+/// The builder's report on the weights it constructed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
-    /// How.
+    /// The method.
     pub solver: Solver,
     /// The seed of the draw that succeeded.
     pub seed: u64,
-    /// Draws before it.
+    /// The number of draws before it.
     pub retries: u64,
-    /// The slope of the neurons, where it is searched for.
+    /// The slope of the neurons, if it was searched for.
     pub gain: Option<f64>,
     /// The largest difference between a logit and its target, through the public forward pass.
     pub max_logit_error: f64,
-    /// The smallest distance of two contexts along the direction, by the range, where there is one.
+    /// The smallest distance between two contexts along the direction, divided by the range, if there is a direction.
     pub relative_gap: Option<f64>,
-    /// An estimate of the condition number (1-norm) of the features, where a system was solved.
+    /// An estimate of the condition number (1-norm) of the features, if a system was solved.
     pub condition: Option<f64>,
-    /// Neurons by contexts.
+    /// The number of neurons per context.
     pub neurons_per_context: f64,
-    /// Entries of the output matrix that are not 0, by all of them.
+    /// The fraction of nonzero entries in the output matrix.
     pub output_density: f64,
-    /// What every token gets at least.
+    /// The smallest probability of a token.
     pub eps: f64,
 }
 
-/// Writes down a model that memorizes the problem.
+/// Constructs a model that memorizes the dataset.
 pub fn build(problem: &Dataset, settings: &Settings, observer: &dyn Observer) -> Result<(Model, Report)> {
     check_tolerance(settings.tolerance)?;
     let config = config(problem, settings)?;
@@ -169,7 +170,8 @@ pub fn build(problem: &Dataset, settings: &Settings, observer: &dyn Observer) ->
                 _ => {}
             }
         }
-        // A system of thousands of contexts takes seconds; what three draws and their gains do not reach, eight will not.
+        // A system of thousands of contexts takes seconds; if three draws and their gains do not suffice, eight will
+        // not.
         if !saturates && retry == 2 {
             break;
         }
@@ -186,7 +188,7 @@ pub fn build(problem: &Dataset, settings: &Settings, observer: &dyn Observer) ->
     Err(Error::Refused { builder: KEY, refusal })
 }
 
-/// The configuration that the settings ask for.
+/// The configuration that the settings describe.
 fn config(problem: &Dataset, settings: &Settings) -> Result<Config> {
     let n = problem.len() as u64;
     if n == 0 {
@@ -231,7 +233,7 @@ fn config(problem: &Dataset, settings: &Settings) -> Result<Config> {
     }
 }
 
-/// A mixer that was drawn, and what it makes of the contexts.
+/// A random mixer and its output for the contexts.
 pub(crate) struct Draw<'a> {
     observer: &'a dyn Observer,
     problem: &'a Dataset,
@@ -269,12 +271,12 @@ impl<'a> Draw<'a> {
         self.config.shape.d_mlp as usize
     }
 
-    /// What the mixer makes of a context.
+    /// The mixer's output for a context.
     fn mixed(&self, context: usize) -> &[f64] {
         &self.mixed[context * self.d()..(context + 1) * self.d()]
     }
 
-    /// Mean and spread of each coordinate over the contexts; a coordinate that does not vary has spread 1.
+    /// Mean and spread of each coordinate over the contexts; the spread of a constant coordinate is 1.
     fn moments(&self) -> Vec<(f64, f64)> {
         let n = self.problem.len() as f64;
         (0..self.d())
@@ -287,7 +289,7 @@ impl<'a> Draw<'a> {
             .collect()
     }
 
-    /// The parameters with this hidden layer: a direction and a bias a neuron, `[neurons][d_model]`.
+    /// The parameters with this hidden layer: one direction and one bias per neuron, `[neurons][d_model]`.
     fn with_hidden(&self, neurons: &[(Vec<f64>, f64)]) -> Vec<f64> {
         let mut parameters = self.parameters.clone();
         for tensor in self.config.tensors() {
@@ -307,7 +309,7 @@ impl<'a> Draw<'a> {
         parameters
     }
 
-    /// Where `W_U` lies among the parameters.
+    /// The range of `W_U` among the parameters.
     fn output(&self) -> std::ops::Range<usize> {
         self.config.tensors().into_iter().find(|t| t.name == "W_U").map_or(0..0, |t| t.range)
     }
@@ -329,7 +331,7 @@ impl<'a> Draw<'a> {
     }
 }
 
-/// Weights with the error that was measured.
+/// Weights with their measured error.
 pub(crate) struct Attempt {
     solver: Solver,
     parameters: Vec<f64>,

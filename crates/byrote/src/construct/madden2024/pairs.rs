@@ -6,10 +6,10 @@
 //! w_k = gain (random unit vector)        b_k = -w_k . (h_i + h_j) / 2
 //! ```
 //!
-//! where i runs through a random order of the contexts and j is another one: every neuron tells two contexts apart. (A
-//! hyperplane through a context leaves dead rows for ReLU; equal or random biases give condition numbers of 1e12 and more.)
-//! The standardisation is folded into W_in and b_in before the features Phi are computed by the public forward pass. Then
-//! Phi V = Y, with columns scaled by powers of two:
+//! where i runs through a random order of the contexts and j is another one: every neuron separates two contexts. (A
+//! hyperplane through a context leaves zero rows for ReLU; equal or random biases give condition numbers of 1e12 and
+//! more.) The standardisation is folded into W_in and b_in before the public forward pass computes the features Phi.
+//! Then Phi V = Y is solved, with columns scaled by powers of two:
 //!
 //! - m = n: LU with partial pivoting and one refinement;
 //! - m > n: V <- V + Phi^T G^-1 (Y - Phi V) with G = Phi Phi^T + rho (tr G / n) I, rho = 1e-14, factored once.
@@ -28,17 +28,17 @@ use crate::{Error, Result};
 
 const GAINS: [f64; 4] = [8.0, 32.0, 128.0, 512.0];
 const RIDGE: f64 = 1e-14;
-/// Refinements of a square and of a wide system.
+/// The numbers of refinements of a square and of a wide system.
 const REFINEMENTS: (usize, usize) = (1, 30);
 
-/// Refuses systems that do not fit.
+/// Refuses systems that do not fit in memory.
 pub(super) fn check_memory(config: &Config, problem: &Dataset, settings: &Settings) -> Result<()> {
     let n = problem.len() as u64;
     let (m, omega) = (config.shape.d_mlp, config.shape.d_vocab);
-    // Features, factors, their copy while the features are gathered; targets, outputs, residuals, parameters.
+    // Features, factors, their copy while the features are collected; targets, outputs, residuals, parameters.
     let needed = 8 * (2 * n * m + n * n + 4 * m * omega);
     if needed > settings.max_memory {
-        let advice = "a function that saturates (tanh, logistic, erf) needs no such matrix";
+        let advice = "an activation that saturates (tanh, logistic, erf) needs no such matrix";
         let refusal = Refusal::Memory { needed, available: settings.max_memory, advice };
         return Err(Error::Refused { builder: KEY, refusal });
     }
@@ -60,7 +60,7 @@ pub(super) fn solve(draw: &Draw<'_>, tolerance: f64) -> Result<Attempt> {
     best.ok_or_else(|| Error::setting("gain", "none"))
 }
 
-/// The hidden layer of a gain.
+/// The hidden layer for one gain.
 pub(super) fn neurons(draw: &Draw<'_>, gain: f64) -> Vec<(Vec<f64>, f64)> {
     let (n, d) = (draw.problem.len(), draw.d());
     let moments = draw.moments();
@@ -77,12 +77,12 @@ pub(super) fn neurons(draw: &Draw<'_>, gain: f64) -> Vec<(Vec<f64>, f64)> {
             let other = if n > 1 { (i + 1 + stream.below(n as u64 - 1) as usize) % n } else { i };
             let drawn: Vec<f64> = (0..d).map(|_| stream.normal()).collect();
             let length = drawn.iter().map(|x| x * x).sum::<f64>().sqrt();
-            // With w the weight of the standardised coordinates, that of the raw ones is w / spread.
+            // If w is the weight of the standardised coordinates, that of the raw ones is w / spread.
             let w: Vec<f64> =
                 drawn.iter().zip(&moments).map(|(x, (_, spread))| gain * x / (length * spread)).collect();
             let (a, b) = (draw.mixed(i), draw.mixed(other));
             let middle = w.iter().zip(a.iter().zip(b)).map(|(w, (a, b))| w * 0.5 * (a + b)).sum::<f64>();
-            // One context alone would lie on its hyperplane.
+            // A single context would lie on its own hyperplane.
             (w, if n > 1 { -middle } else { gain - middle })
         })
         .collect()
@@ -90,11 +90,11 @@ pub(super) fn neurons(draw: &Draw<'_>, gain: f64) -> Vec<(Vec<f64>, f64)> {
 
 /// Phi V = Y, its columns scaled.
 pub struct System {
-    /// Features of the contexts, scaled, row by row.
+    /// The scaled features of the contexts, row by row.
     pub features: Vec<f64>,
     /// Target logits.
     pub wanted: Mat<f64>,
-    /// What rows of V are multiplied with at the end.
+    /// The factors of the rows of V at the end.
     scales: Vec<f64>,
 }
 
@@ -108,7 +108,7 @@ impl System {
         Ok(Self::of(&draw, &draw.with_hidden(&neurons(&draw, GAINS[0]))))
     }
 
-    /// That of a hidden layer, which is among the parameters.
+    /// The system of a hidden layer, which is among the parameters.
     fn of(draw: &Draw<'_>, parameters: &[f64]) -> Self {
         let mut features =
             Evaluator::<f64, _>::forward(draw.config, draw.problem).rows(Layer::Read, parameters);
@@ -120,18 +120,18 @@ impl System {
         Self { features, wanted, scales }
     }
 
-    /// Contexts.
+    /// The number of contexts.
     #[cfg(feature = "bench-internals")]
     pub fn rows(&self) -> usize {
         self.wanted.nrows()
     }
 
-    /// Neurons.
+    /// The number of neurons.
     pub fn columns(&self) -> usize {
         self.scales.len()
     }
 
-    /// V, solved with this many refinements at most, and the factors of a square system.
+    /// Returns V, solved with at most this many refinements, and the factors of a square system.
     pub fn solve(&self, refinements: usize, observer: &dyn Observer) -> Result<(Mat<f64>, Option<Lu>)> {
         let features = from_rows(&self.features, self.columns());
         let (n, m) = (features.nrows(), features.ncols());
@@ -146,7 +146,8 @@ impl System {
         let mut gram = product(features, features.transpose());
         let ridge = RIDGE * (0..n).map(|i| gram[(i, i)]).sum::<f64>() / n as f64;
         (0..n).for_each(|i| gram[(i, i)] += ridge);
-        // Symmetric and positive definite: LU with pivoting is as stable, and needs no second path for a pivot below 0.
+        // Symmetric and positive definite: LU with pivoting is as stable, and needs no second path for a negative
+        // pivot.
         let lu = Lu::of(gram, observer)?;
         let v = refine(features, &self.wanted, refinements, observer, |residual| {
             lu.solve(residual);
@@ -181,7 +182,7 @@ pub(super) fn attempt(draw: &Draw<'_>, gain: f64, neurons: Vec<(Vec<f64>, f64)>)
     })
 }
 
-/// Divides each column by a power of two near its largest entry; gives what rows of V are to be multiplied with.
+/// Divides each column by a power of two near its largest entry; returns the factors for the rows of V.
 fn scale_columns(features: &mut [f64], columns: usize) -> Vec<f64> {
     let mut largest = vec![0f64; columns];
     for row in features.chunks_exact(columns) {
@@ -203,8 +204,8 @@ fn largest(a: &Mat<f64>) -> f64 {
     columns.fold(0.0, |m, x| if x.is_nan() || m.is_nan() { f64::NAN } else { m.max(x) })
 }
 
-/// Solves, then solves for the residual, `most` times or until it does not fall any more. `solve` replaces the residual by
-/// its solution, or gives the solution where it is of another shape.
+/// Solves, then solves for the residual, `most` times or until it stops decreasing. `solve` replaces the residual by
+/// its solution, or returns the solution if it has another shape.
 fn refine(
     features: MatRef<'_, f64>,
     wanted: &Mat<f64>,

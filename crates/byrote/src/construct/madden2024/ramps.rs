@@ -1,14 +1,14 @@
 //! Ramps along one direction: GELU and ReLU in one to three dimensions.
 //!
-//! With contexts sorted along a direction as in [`super::sorted`], neuron k is a ramp psi(z) = max(z, 0) that starts halfway
-//! between x_(k-1) and x_(k) (GELU is a ramp to the last bit once |z| is above 9). The logits are then a piecewise linear
-//! function of x. With S_k its slope after the start c_k of ramp k,
+//! With contexts sorted along a direction as in [`super::sorted`], neuron k is a ramp psi(z) = max(z, 0) that starts
+//! halfway between x_(k-1) and x_(k) (GELU is a ramp to the last bit once |z| is above 9). The logits are then a
+//! piecewise linear function of x. With S_k its slope after the start c_k of ramp k,
 //!
 //! ```text
 //! S_k = (Y_(k) - f(c_k)) / (x_(k) - c_k)       f(c_(k+1)) = Y_(k) + S_k (c_(k+1) - x_(k))       V_k = (S_k - S_(k-1)) / slope_k
 //! ```
 //!
-//! The error is about (machine precision) (range / smallest gap) |Y|: good for a few hundred contexts.
+//! The error is about (machine precision) (range / smallest gap) |Y|, which is good enough for a few hundred contexts.
 
 use super::sorted::Line;
 use super::{Attempt, Draw, Solver};
@@ -35,7 +35,7 @@ pub(super) fn solve(draw: &Draw<'_>) -> Result<Attempt> {
     }
     add_ramps(&line, &wanted, omega, &mut parameters[range.clone()]);
     let mut error = draw.error(&parameters);
-    // One refinement: the ramps of what is missing.
+    // One refinement: the ramps of the remaining error.
     let logits = Evaluator::<f64, _>::forward(draw.config, draw.problem).rows(Layer::Logits, &parameters);
     wanted.iter_mut().zip(&logits).for_each(|(w, l)| *w -= l);
     let mut refined = parameters.clone();

@@ -1,18 +1,19 @@
-//! Steps along one direction: for functions that saturate exponentially, no system to solve, any d_model from 1.
+//! Steps along one direction: for functions that saturate exponentially, with no system to solve and any d_model.
 //!
-//! Let x_(1) < ... < x_(n) be the contexts along a direction p, r their range, lo and hi the two ends of psi, and s the
-//! width of its transition. Neuron 1 is always at hi. Neuron k >= 2 steps halfway between x_(k-1) and x_(k), with slope
-//! s / (x_(k) - x_(k-1)), so that every context lies where psi is lo or hi to the last bit. Then
+//! Let x_(1) < ... < x_(n) be the contexts along a direction p, r their range, lo and hi the two limits of psi, and s
+//! the width of its transition. Neuron 1 is always at hi. Neuron k >= 2 steps halfway between x_(k-1) and x_(k), with
+//! slope s / (x_(k) - x_(k-1)), so that psi is lo or hi to the last bit at every context. Then
 //!
 //! ```text
 //! V_k = (Y_(k) - Y_(k-1)) / (hi - lo),  k >= 2        V_1 = (Y_(1) - lo sum_{k >= 2} V_k) / hi
 //! ```
 //!
-//! gives the logits Y exactly. The matrix of features is a step matrix, whose condition number is about 0.63 n; rows of V are
-//! as sparse as two neighbouring targets. The best of 16 random directions is taken. Cost: a sort, and the entries of V.
+//! gives the logits Y exactly. The matrix of features is a step matrix, whose condition number is about 0.63 n; rows of
+//! V are as sparse as two neighbouring targets. The best of 16 random directions is used. The cost is one sort, and the
+//! entries of V.
 //!
-//! This is a parameter of Theorem 5 as it stands (d_model = 1 embedded in d_model, m = n, free w and b); only the proof's "w
-//! near 0, all b equal" is dropped. arctan is not served: its tail 1/z never reaches its ends.
+//! These parameters are covered by Theorem 5 as stated (d_model = 1 embedded in d_model, m = n, free w and b); only the
+//! proof's "w near 0, all b equal" is dropped. arctan is not supported: its tail 1/z never reaches its limits.
 
 use super::{Attempt, Draw, KEY, Solver};
 use crate::error::Refusal;
@@ -22,7 +23,8 @@ use crate::{Error, Result};
 
 const DIRECTIONS: u64 = 16;
 
-/// A relative gap below this is a collision: passes that round differently must not fall on different sides of a step.
+/// A relative gap below this is a collision: forward passes that round differently must not fall on different sides of
+/// a step.
 const LEAST_GAP: f64 = 1e-13;
 
 /// How a function steps.
@@ -35,7 +37,7 @@ pub struct Step {
 }
 
 impl Step {
-    /// That of an activation that reaches its ends in double precision.
+    /// The step of an activation that reaches its limits in double precision.
     pub fn of(activation: Activation) -> Option<Step> {
         match activation {
             // 1 - tanh 20 = 8.5e-18.
@@ -52,19 +54,19 @@ impl Step {
 /// Contexts along a direction.
 pub(super) struct Line {
     pub(super) direction: Vec<f64>,
-    /// Contexts in increasing order, with their places.
+    /// The contexts in increasing order, with their positions.
     pub(super) order: Vec<(f64, usize)>,
     pub(super) range: f64,
-    /// The smallest gap by the range, and where: after this many contexts.
+    /// The smallest gap divided by the range, and its place: after this many contexts.
     pub(super) least: (f64, usize),
 }
 
 impl Line {
-    /// The direction, of 16, whose smallest gap is the largest.
+    /// The direction, out of 16, whose smallest gap is largest.
     pub(super) fn best(draw: &Draw<'_>) -> Result<Line> {
         let moments = draw.moments();
         let mut best: Option<Line> = None;
-        // In one dimension there is one direction.
+        // In one dimension there is only one direction.
         let directions = if draw.d() == 1 { 1 } else { DIRECTIONS };
         for index in 0..directions {
             let mut stream = Stream::new(draw.seed, "direction", index);
@@ -93,14 +95,14 @@ impl Line {
         let mut order: Vec<(f64, usize)> = (0..draw.problem.len()).map(|i| (along(i), i)).collect();
         order.sort_by(|a, b| a.0.total_cmp(&b.0));
         let range = order[order.len() - 1].0 - order[0].0;
-        // One context, or all at one point: the second case is a gap of 0.
+        // One context, or all at one point; the latter is a gap of 0.
         let range = if range > 0.0 { range } else { 1.0 };
         let gaps = order.windows(2).map(|w| (w[1].0 - w[0].0) / range);
         let least = gaps.zip(1..).fold((1.0, 0), |m, g| if g.0 < m.0 { g } else { m });
         Line { direction, order, range, least }
     }
 
-    /// Neurons of `width` across each gap: the first always on, neuron k between contexts k - 1 and k.
+    /// Neurons with transition `width` across each gap: the first always on, neuron k between contexts k - 1 and k.
     pub(super) fn neurons(&self, width: f64) -> Vec<(Vec<f64>, f64)> {
         let mut neurons = Vec::with_capacity(self.order.len());
         let mut add = |slope: f64, centre: f64| {
@@ -117,7 +119,10 @@ impl Line {
 
 pub(super) fn solve(draw: &Draw<'_>) -> Result<Attempt> {
     let Some(step) = Step::of(draw.config.shape.activation) else {
-        return Err(Error::setting("activation", "steps need a function that saturates"));
+        return Err(Error::setting(
+            "activation",
+            "must saturate (tanh, logistic or erf) for a construction with steps",
+        ));
     };
     let line = Line::best(draw)?;
     let mut parameters = draw.with_hidden(&line.neurons(step.width));
@@ -133,7 +138,7 @@ pub(super) fn solve(draw: &Draw<'_>) -> Result<Attempt> {
             sum[t as usize] += row[t as usize];
         }
         for &(t, _) in draw.targets.of(pair[0].1) {
-            // Tokens of both contexts are done.
+            // The tokens of both contexts are done.
             if draw.targets.of(pair[1].1).binary_search_by_key(&t, |e| e.0).is_err() {
                 row[t as usize] /= jump;
                 sum[t as usize] += row[t as usize];

@@ -47,7 +47,7 @@ fn one_dimension_is_enough() {
     }
 }
 
-/// The reference forward pass gives the smoothed distribution, through a file's worth of rounding differences.
+/// The reference forward pass reproduces the smoothed distribution, up to the rounding of a model file.
 #[test]
 fn the_reference_gives_the_smoothed_distributions() {
     let (problem, d_vocab) = stories(30);
@@ -140,11 +140,11 @@ fn it_refuses_outside_its_hypotheses() {
         let few = Settings { d_mlp: Some(n as u64 - 1), ..settings.clone() };
         let expected = Refusal::TooFewNeurons { neurons: n as u64 - 1, contexts: n as u64 };
         assert_eq!(refusal(build(&problem, &few, &Silent)), expected);
-        // A context twice.
+        // A context that occurs twice.
         let twice: Vec<usize> = (0..n).chain([4]).collect();
         let expected = Refusal::DuplicateContext { first: 4, second: n };
         assert_eq!(refusal(build(&problem.subset(&twice).unwrap(), &settings, &Silent)), expected);
-        // Settings that make no sense.
+        // Invalid settings.
         for wrong in [
             Settings { d_model: 0, ..settings.clone() },
             Settings { slack: -1.0, ..settings.clone() },
@@ -162,7 +162,7 @@ fn it_refuses_outside_its_hypotheses() {
     assert!(matches!(refusal(build(&problem, &small, &Silent)), Refusal::Memory { .. }));
 }
 
-/// All orders of four tokens, each followed by a token of its own.
+/// All orders of four tokens, each followed by a different token.
 fn permutations() -> (Arc<Dataset>, u64) {
     let mut documents = Vec::new();
     for a in "abcd".chars() {
@@ -204,7 +204,7 @@ fn equal_biases_do_not_reach_the_tolerance() {
 
 #[test]
 fn the_smallest_corpora_work() {
-    // One context; one token, nothing to say; one context with two next tokens; repetition.
+    // One context; one token, nothing to predict; one context with two next tokens; repetition.
     for documents in ["ab", "aa", "ab ac ab", "abababab"] {
         let (problem, _) = letters(documents);
         for activation in Activation::ALL {

@@ -4,9 +4,9 @@
 //! f(W, E) = sum_i p_i KL(t_i || softmax(W e_i)),    t_i = (1 - omega eps) pi_i + eps,    p_i = c_i / sum c
 //! ```
 //!
-//! in nats a prediction. With q_i the softmax: df/dW = sum_i p_i (q_i - t_i) e_i^T, df/de_i = p_i W^T (q_i - t_i). Contexts
-//! are worked off in blocks on lanes whose number depends on the problem alone; sums are taken in order, so the result does
-//! not depend on the threads. The n x omega matrix of logits is never held.
+//! in nats per prediction. With q_i the softmax: df/dW = sum_i p_i (q_i - t_i) e_i^T, df/de_i = p_i W^T (q_i - t_i).
+//! Contexts are processed in blocks on lanes whose number depends only on the dataset; sums are taken in order, so the
+//! result does not depend on the number of threads. The n x omega matrix of logits is never stored.
 
 use crate::dataset::Dataset;
 use crate::num::linear::{MatMut, MatRef, multiply_into, quietly};
@@ -14,7 +14,7 @@ use crate::num::row_ops::exp_shifted;
 use crate::num::simd::{Isa, Kernel, run};
 use rayon::prelude::*;
 
-/// Lanes at most, contexts of a block, and the least contexts of a lane.
+/// The maximum number of lanes, the contexts per block, and the minimum number of contexts per lane.
 const LANES: usize = 16;
 const BLOCK: usize = 64;
 
@@ -23,7 +23,7 @@ const BLOCK: usize = 64;
 pub struct Divergence<'p> {
     problem: &'p Dataset,
     d_vocab: usize,
-    /// What every token gets at least.
+    /// The smallest probability of a token.
     eps: f64,
     /// The weight of each context; they sum to 1.
     weights: Vec<f64>,
@@ -31,7 +31,7 @@ pub struct Divergence<'p> {
     negentropy: Vec<f64>,
 }
 
-/// Where the gradient goes, row-major as its variables are.
+/// The buffers for the gradient, row-major like its variables.
 pub struct Gradient<'a> {
     /// `[d_vocab, rank]`.
     pub w: &'a mut [f64],
@@ -40,7 +40,7 @@ pub struct Gradient<'a> {
 }
 
 impl<'p> Divergence<'p> {
-    /// That of a problem, with every token given at least `eps`.
+    /// Creates the function for a dataset, with a probability of at least `eps` for every token.
     pub fn new(problem: &'p Dataset, eps: f64) -> Self {
         let d_vocab = problem.d_vocab();
         let total = problem.predictions();
@@ -57,32 +57,33 @@ impl<'p> Divergence<'p> {
         Self { problem, d_vocab: d_vocab as usize, eps, weights, negentropy }
     }
 
-    /// The problem.
+    /// Returns the dataset.
     pub fn problem(&self) -> &'p Dataset {
         self.problem
     }
 
-    /// The weight of each context; they sum to 1.
+    /// Returns the weight of each context; they sum to 1.
     pub fn weights(&self) -> &[f64] {
         &self.weights
     }
 
-    /// How many tokens.
+    /// Returns the number of tokens.
     pub fn d_vocab(&self) -> usize {
         self.d_vocab
     }
 
-    /// The smoothed target of a token that follows with probability `pi`.
+    /// Returns the smoothed target of a token that follows with probability `pi`.
     pub fn smoothed(&self, pi: f64) -> f64 {
         (1.0 - self.d_vocab as f64 * self.eps) * pi + self.eps
     }
 
-    /// The smoothed target of a token that never follows.
+    /// Returns the smoothed target of a token that never follows.
     pub fn least(&self) -> f64 {
         self.eps
     }
 
-    /// The value at `w`, `[d_vocab, rank]`, and `e`, `[contexts, rank]`; the gradient is overwritten where it is wanted.
+    /// Returns the value at `w`, `[d_vocab, rank]`, and `e`, `[contexts, rank]`; overwrites the gradient if it is
+    /// requested.
     pub fn evaluate(&self, rank: usize, w: &[f64], e: &[f64], gradient: Option<Gradient<'_>>) -> f64 {
         let n = self.problem.len();
         assert!(w.len() == self.d_vocab * rank && e.len() == n * rank, "an encoder of another shape");
@@ -91,7 +92,7 @@ impl<'p> Divergence<'p> {
         let (mut spare_w, mut spare_e) = (Vec::new(), Vec::new());
         let Gradient { w: dw, e: de } = gradient.unwrap_or(Gradient { w: &mut spare_w, e: &mut spare_e });
         let mut parts: Vec<(f64, Vec<f64>)> = Vec::new();
-        // Without a gradient every lane has an empty part of it.
+        // Without a gradient, every lane has an empty part of it.
         let mut rows: Vec<&mut [f64]> = match back {
             true => de.chunks_mut(lane * rank).collect(),
             false => (0..n.div_ceil(lane)).map(|_| &mut [][..]).collect(),
@@ -148,7 +149,7 @@ impl<'p> Divergence<'p> {
         value
     }
 
-    /// The part of a context; its logits become p (q - t).
+    /// The contribution of a context; its logits become p (q - t).
     fn context(&self, context: usize, row: &mut [f64]) -> f64 {
         let (count, weight) = (self.problem.counts[context], self.weights[context]);
         let next = self.problem.next_of(context);
@@ -168,7 +169,7 @@ impl<'p> Divergence<'p> {
     }
 }
 
-/// e^(x - largest) in place of x; gives the largest and the sum.
+/// Replaces x by e^(x - largest); returns the largest and the sum.
 struct Exponentials<'a> {
     row: &'a mut [f64],
 }

@@ -1,29 +1,30 @@
-//! The best sequence encoder of rank d: how well any output that reads d numbers can do.
+//! The best sequence encoder of rank d: a limit for every output layer that reads d numbers.
 //!
-//! **Statement** (Definition 1, Propositions 1 and 2). An encoder of rank d gives the context i the logits W e_i, with W
-//! `[omega, d]` and any e_i in R^d. A transformer whose output matrix reads d numbers is one, so no such transformer has a
-//! smaller divergence from the corpus than
+//! **Statement** (Definition 1, Propositions 1 and 2). An encoder of rank d assigns to context i the logits W e_i, with
+//! W `[omega, d]` and any e_i in R^d. A transformer whose output matrix reads d numbers is one, so no such transformer
+//! has a smaller divergence from the corpus than
 //!
 //! ```text
 //! inf over W, E of  sum_i c_i KL(pi_i || softmax(W e_i)),
 //! ```
 //!
-//! and that infimum is 0 from d = omega - 1 on. More precisely it is 0 wherever d directions hold the logarithms of all
-//! distributions: from d = A on, A the number of tokens that ever follow (A - 1 if every token does), or the number of distinct
-//! distributions if that is less.
+//! and that infimum is 0 for d >= omega - 1. More precisely, it is 0 whenever the logarithms of all distributions lie
+//! in d directions: for d >= A, with A the number of tokens that ever follow (A - 1 if every token does), or the number
+//! of distinct distributions if that is smaller.
 //!
 //! | here | in the paper | meaning |
 //! |---|---|---|
 //! | omega, d, n | N, d, number of t_{1:S} | tokens, rank, contexts |
 //! | W, e_i | W, E(t_{1:S}) | output matrix, code of a context |
 //!
-//! **What is computed.** Where the infimum is 0, W and E follow from the smoothed logits themselves. Below, the problem is
-//! not convex: starts from singular vectors and from codes far apart ([`start`]), L-BFGS on W and E together, random restarts
-//! and, for the W that was found, the best codes ([`newton`]) where that is cheap. What comes out is the divergence of an encoder, so it is *above* the
-//! infimum: an estimate, and labelled so. On targets drawn from a flat Dirichlet law all restarts end at one value; on peaked
-//! ones they differ by one or two percent.
+//! **Computation.** If the infimum is 0, W and E follow from the smoothed logits themselves. For smaller d the problem
+//! is not convex: the search starts from singular vectors and from codes far apart ([`start`]), runs L-BFGS on W and E
+//! together, with random restarts, and where it is cheap finds the best codes for the W that was found ([`newton`]).
+//! The result is the divergence of an actual encoder, so it is *above* the infimum: an estimate, and labelled as one.
+//! On targets drawn from a flat Dirichlet distribution all restarts end at one value; on peaked ones they differ by one
+//! or two percent.
 //!
-//! The variables of the search are W and sqrt(p_i) e_i: in these units the curvatures of both are alike.
+//! The variables of the search are W and sqrt(p_i) e_i: in these units the curvatures of both are similar.
 //!
 //! dana2024 (arXiv:2411.10115), Definition 1, Propositions 1 and 2, Lemma 1.
 
@@ -41,14 +42,14 @@ use crate::units::Nats;
 use loss::{Divergence, Gradient};
 use std::collections::BTreeMap;
 
-/// How long to search.
+/// The effort of the search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Effort {
-    /// Steps of a descent at most.
+    /// The maximum number of steps of a descent.
     pub steps: usize,
-    /// Descents from random encoders besides those from singular vectors and from codes.
+    /// The number of descents from random encoders, besides those from singular vectors and from codes.
     pub restarts: usize,
-    /// Operations that all of it may take, about, beyond a hundred steps: restarts are left out first, then steps.
+    /// The approximate number of operations in total, beyond a hundred steps: restarts are dropped first, then steps.
     pub work: f64,
 }
 
@@ -58,23 +59,23 @@ impl Default for Effort {
     }
 }
 
-/// An encoder of a problem.
+/// An encoder of a dataset.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Encoder {
-    /// The numbers that the output reads.
+    /// The number of values that the output reads.
     pub rank: usize,
     /// W, `[d_vocab, rank]`.
     pub w: Vec<f64>,
     /// The codes, `[contexts, rank]`.
     pub e: Vec<f64>,
-    /// Its divergence from the corpus, over all predictions.
+    /// Its divergence from the corpus, summed over all predictions.
     pub gap: Nats,
-    /// Whether no encoder of this rank can be better but for the smoothing: the infimum is 0.
+    /// Whether no encoder of this rank can be better, apart from the smoothing: the infimum is 0.
     pub exact: bool,
 }
 
 impl Encoder {
-    /// An encoder of rank at most `rank`, the best that is found. `gap` is the total gap that smoothing may cost.
+    /// Searches for the best encoder of rank at most `rank`. `gap` is the total gap that smoothing may cost.
     pub fn solve(
         problem: &Dataset,
         rank: usize,
@@ -95,11 +96,11 @@ impl Encoder {
         if affordable >= effort.steps * (effort.restarts + starts.len()) {
             starts.extend((1..=effort.restarts).map(|restart| random(&f, rank, seed, restart as u64)));
         }
-        // Where full descents from all starts are too long, a tenth of the way tells which is to be followed.
+        // If full descents from all starts take too long, a tenth of each shows which one to follow.
         let short = affordable < effort.steps * starts.len();
         let first = if short { (affordable / 10).max(20) } else { effort.steps };
         let rest = if short { affordable.min(effort.steps) } else { 0 };
-        // What is far below the smoothing is as good as nothing.
+        // A value far below the smoothing is as good as zero.
         let enough = 0.01 * gap.0 / problem.predictions();
         let mut best: Option<(Vec<f64>, Vec<f64>, f64)> = None;
         for start in starts {
@@ -116,7 +117,7 @@ impl Encoder {
         Ok(Self::polished(&f, rank, w, scaled))
     }
 
-    /// The encoder that a descent from another one, of smaller or equal rank, ends at: never worse than it.
+    /// Descends from another encoder of smaller or equal rank; the result is never worse.
     pub fn widened(
         &self,
         problem: &Dataset,
@@ -138,7 +139,7 @@ impl Encoder {
                 })
                 .collect()
         };
-        // New columns of W are 0, those of E are not: the same logits, but a slope.
+        // New columns of W are 0, those of E are not: the logits are the same, but the gradient is nonzero.
         let w = pad(&self.w, 0.0);
         let mut scaled = pad(&self.e, 0.1);
         rescale(&f, rank, &mut scaled, f64::sqrt);
@@ -155,13 +156,13 @@ impl Encoder {
         Self { gap: gap(f.problem(), rank, &w, &e), rank, w, e, exact: false }
     }
 
-    /// The encoder whose logits are the targets, where the rank allows it.
+    /// The encoder whose logits are the targets, if the rank allows it.
     fn exact(problem: &Dataset, rank: usize, targets: &Targets) -> Option<Self> {
         let d_vocab = problem.d_vocab();
         let n = problem.len();
         let mut answers: BTreeMap<u32, usize> = problem.next.iter().map(|&(t, _)| (t, 0)).collect();
         answers.values_mut().zip(0..).for_each(|(index, i)| *index = i);
-        // Where every token follows somewhere, one of them serves as the zero of all logits.
+        // If every token follows somewhere, one of them serves as the zero of all logits.
         let full = answers.len() as u64 == d_vocab;
         let free = answers.len() - usize::from(full);
         let mut kinds: BTreeMap<Vec<(u32, u64)>, usize> = BTreeMap::new();
@@ -201,7 +202,7 @@ impl Encoder {
         Some(Self { gap: gap(problem, found, &w, &e), rank: found, w, e, exact: true })
     }
 
-    /// The logits of a context.
+    /// Returns the logits of a context.
     pub fn logits(&self, context: usize) -> Vec<f64> {
         let e = &self.e[context * self.rank..(context + 1) * self.rank];
         match self.rank {
@@ -211,7 +212,7 @@ impl Encoder {
     }
 }
 
-/// Newton steps are left out where one takes more multiplications than this.
+/// Newton steps are skipped if one takes more multiplications than this.
 const NEWTON_WORK: f64 = 1e9;
 
 /// A random encoder: W and sqrt(p) E.
@@ -222,10 +223,10 @@ fn random(f: &Divergence<'_>, rank: usize, seed: u64, restart: u64) -> (Vec<f64>
     (w, e.map(|x| x * stream.normal()).collect())
 }
 
-/// The divergence of an encoder from the corpus, over all predictions.
+/// The divergence of an encoder from the corpus, summed over all predictions.
 fn gap(problem: &Dataset, rank: usize, w: &[f64], e: &[f64]) -> Nats {
     let mean = match rank {
-        // No direction at all: uniform.
+        // Rank 0: the uniform distribution.
         0 => Divergence::new(problem, 0.0).evaluate(
             1,
             &vec![0.0; problem.d_vocab() as usize],
@@ -245,7 +246,7 @@ fn rescale(f: &Divergence<'_>, rank: usize, e: &mut [f64], factor: impl Fn(f64) 
     }
 }
 
-/// L-BFGS from W and sqrt(p) E; gives both and the value.
+/// Runs L-BFGS from W and sqrt(p) E; returns both and the value.
 fn descend(
     f: &Divergence<'_>,
     rank: usize,
@@ -270,8 +271,8 @@ fn descend(
     Ok((x, e, value))
 }
 
-/// The end of a descent by L-BFGS with a memory of 20: after so many steps, where the value is `enough` or the gradient below
-/// 1e-9 everywhere, or where the value no longer falls.
+/// Runs L-BFGS with a memory of 20 until a number of steps is reached, the value is at most `enough`, the gradient is
+/// below 1e-9 everywhere, or the value no longer decreases.
 pub(super) fn minimize(
     objective: &mut impl Objective<f64>,
     x: Vec<f64>,
@@ -315,7 +316,7 @@ mod tests {
         let encoder = solve(&problem, 11);
         assert!(encoder.exact && encoder.rank == 11 && encoder.gap.0 < 1e-10, "{:?}", encoder.gap);
         assert!(!solve(&problem, 10).exact);
-        // Few tokens follow, or few distributions differ: less rank is enough.
+        // If few tokens follow, or few distributions differ, a smaller rank is enough.
         let few = of_contexts(9, (0..8u32).map(|t| (vec![t, 0], 4.0, vec![(t % 3, 3.0), (3, 1.0)])));
         let encoder = solve(&few, 4);
         assert!(encoder.exact && encoder.rank == 4 && encoder.gap.0 <= 1e-9, "{:?}", encoder.gap);
@@ -348,7 +349,7 @@ mod tests {
 
     #[test]
     fn a_target_of_low_rank_is_found_again() {
-        // Distributions that are an encoder of rank 2 themselves.
+        // Distributions that are themselves given by an encoder of rank 2.
         let problem = of_rank(12, 80, 2, 3);
         let encoder = solve(&problem, 2);
         assert!(encoder.gap.0 < 1e-7 * problem.predictions(), "{}", encoder.gap);

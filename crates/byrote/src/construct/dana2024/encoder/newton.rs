@@ -1,16 +1,16 @@
-//! The best codes for a given output matrix: a convex problem a context, by damped Newton steps.
+//! The best codes for a given output matrix: one convex problem per context, solved by damped Newton steps.
 //!
 //! ```text
 //! g = W^T (q - t),        (W^T (diag q - q q^T) W + ridge) step = g
 //! ```
 //!
-//! A step is halved until the divergence falls; where that does not help, the ridge grows: far out the softmax is flat, and
-//! Newton's steps are far too long. A step that does not fall is not taken.
+//! A step is halved until the divergence decreases; if that does not help, the ridge grows: far out the softmax is
+//! flat, and Newton steps are much too long. A step that does not decrease the value is not taken.
 
 use super::loss::Divergence;
 use rayon::prelude::*;
 
-/// Steps at most, and the decrement at which to stop.
+/// The maximum number of steps, and the decrement at which to stop.
 const STEPS: usize = 50;
 const DECREMENT: f64 = 1e-15;
 
@@ -48,7 +48,7 @@ fn polish_one(f: &Divergence<'_>, rank: usize, w: &[f64], context: usize, e: &mu
             }
             trace += hessian[i * rank + i];
         }
-        // A step along the gradient over the largest curvature always falls, so the ladder ends.
+        // A step along the gradient divided by the largest curvature always decreases the value, so the loop ends.
         let mut ridge = 1e-10 * trace / rank as f64;
         let taken = loop {
             if let Some(taken) =
@@ -68,7 +68,7 @@ fn polish_one(f: &Divergence<'_>, rank: usize, w: &[f64], context: usize, e: &mu
     }
 }
 
-/// A Newton step with this ridge, halved until the value falls; the value where it does.
+/// Takes a Newton step with this ridge, halved until the value decreases; returns the value if it does.
 fn step(
     hessian: &[f64],
     ridge: f64,
@@ -105,7 +105,7 @@ fn softmax(w: &[f64], e: &[f64], t: &[f64], q: &mut [f64]) -> f64 {
         *q = row.iter().zip(e).map(|(w, e)| w * e).sum();
     }
     let largest = q.iter().fold(f64::NEG_INFINITY, |m: f64, &x| m.max(x));
-    // Against the largest logit, so that large ones do not drown the difference.
+    // Relative to the largest logit, so that large ones do not swamp the difference.
     let expected: f64 = q.iter().zip(t).map(|(x, t)| t * (x - largest)).sum();
     let mut sum = 0.0;
     for q in q.iter_mut() {
@@ -116,7 +116,8 @@ fn softmax(w: &[f64], e: &[f64], t: &[f64], q: &mut [f64]) -> f64 {
     sum.ln() - expected
 }
 
-/// Solves a positive definite system given by its lower triangle, by Cholesky's method; false where it is not.
+/// Solves a positive definite system given by its lower triangle with Cholesky's method; returns false if it is not
+/// positive definite.
 pub(super) fn solve(a: &mut [f64], n: usize, b: &mut [f64]) -> bool {
     for j in 0..n {
         for k in 0..j {

@@ -1,4 +1,4 @@
-//! Where the search for an encoder begins.
+//! Starting points for the search for an encoder.
 //!
 //! **Flat distributions**: the best approximation of rank r to softened logits ([`singular`]),
 //!
@@ -7,13 +7,15 @@
 //! A ~ U S V^T of rank r,        W = U S^1/2,        sqrt(p_i) e_i = S^1/2 v_i
 //! ```
 //!
-//! Halfway to uniform the logarithms are tame; those of the distributions themselves start the search far worse. Up to a
-//! constant a column, ln(pi/2 + 1/(2 omega)) = ln(1 + omega pi) is as sparse as pi, so products with A cost what the next
-//! tokens do, and a few steps of block power iteration give U (Halko, Martinsson & Tropp, SIAM Review 53, 2011).
+//! Halfway to uniform the logarithms are moderate; starting from those of the distributions themselves is far worse. Up
+//! to a constant per column, ln(pi/2 + 1/(2 omega)) = ln(1 + omega pi) is as sparse as pi, so products with A cost only
+//! as much as the number of next tokens, and a few steps of block power iteration give U (Halko, Martinsson & Tropp,
+//! SIAM Review 53, 2011).
 //!
-//! **Peaked ones**, where few tokens follow a context ([`coded`]): the rows of W are unit vectors far apart, and e_i is the
-//! shortest vector with W_S e_i = lambda + ln t_S on the tokens S that follow (for more than half of r of them, nearly so). The
-//! others then have logits far below lambda. Of a few lambda the best is taken, context by context.
+//! **Peaked distributions**, where few tokens follow a context ([`coded`]): the rows of W are unit vectors far apart,
+//! and e_i is the shortest vector with W_S e_i = lambda + ln t_S on the set S of tokens that follow (approximately, for
+//! more than r / 2 of them). The others then have logits far below lambda. The best of a few values of lambda is chosen
+//! for each context.
 
 use super::super::codes::Codes;
 use super::loss::Divergence;
@@ -26,14 +28,14 @@ use crate::observe::{Observer, Stage};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 
-/// Directions beyond the rank, and steps of the power iteration.
+/// The number of directions beyond the rank, and of power iterations.
 const SPARE: usize = 8;
 const STEPS: usize = 6;
 
 /// W, `[d_vocab, rank]`, and sqrt(p) E, `[contexts, rank]`.
 pub(super) type Encoding = (Vec<f64>, Vec<f64>);
 
-/// The best approximation of the rank.
+/// Starts from the best approximation of this rank.
 pub(super) fn singular(
     f: &Divergence<'_>,
     rank: usize,
@@ -65,8 +67,8 @@ pub(super) fn singular(
     Ok((w, e))
 }
 
-/// W, `[d_vocab, rank]`, and sqrt(p) E, `[contexts, rank]`, from codes of the tokens that follow somewhere; `None` in one
-/// dimension, which has no room for them.
+/// Starts from codes of the tokens that follow somewhere: W, `[d_vocab, rank]`, and sqrt(p) E, `[contexts, rank]`;
+/// `None` in one dimension, where there is no room for them.
 pub(super) fn coded(
     f: &Divergence<'_>,
     rank: usize,
@@ -89,7 +91,7 @@ pub(super) fn coded(
     for (row, &p) in e.chunks_exact_mut(rank).zip(f.weights()) {
         row.iter_mut().for_each(|x| *x *= p.sqrt());
     }
-    // As long as each other: then their curvatures are alike.
+    // Of equal length, so that their curvatures are similar.
     let length = |v: &[f64]| v.iter().map(|x| x * x).sum::<f64>().sqrt();
     let balance = (length(&e) / length(&w)).sqrt();
     if balance > 0.0 && balance.is_finite() {
@@ -107,7 +109,7 @@ impl Divergence<'_> {
         let count = self.problem().counts[context];
         let row = |t: u32| &w[t as usize * rank..(t as usize + 1) * rank];
         let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
-        // W_S W_S^T, with a ridge where it would be nearly singular; the code is linear in lambda.
+        // W_S W_S^T, with a ridge if it would be nearly singular; the code is linear in lambda.
         let n = next.len();
         let ridge = if 2 * n > rank { 0.1 } else { 1e-6 };
         let gram: Vec<f64> = (0..n * n)
@@ -139,7 +141,7 @@ impl Divergence<'_> {
     }
 }
 
-/// The entries of column i of A before it is centred.
+/// The entries of column i of A before centring.
 fn column<'a>(f: &'a Divergence<'_>, i: usize) -> impl Iterator<Item = (usize, f64)> + 'a {
     let problem = f.problem();
     let (count, root, omega) = (problem.counts[i], f.weights()[i].sqrt(), f.d_vocab() as f64);
