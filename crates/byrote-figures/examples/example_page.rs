@@ -1,4 +1,5 @@
-//! A page with every kind of item, from made-up data: `cargo run -p byrote-figures --example example_page -- report.html`.
+//! A page with every kind of item, from synthetic data: `cargo run -p byrote-figures --example example_page --
+//! report.html`.
 //!
 //! The numbers come from formulas below, not from any run. Beside the page it writes every figure as SVG and PNG. The test
 //! of pages in a browser uses the same page.
@@ -24,7 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 const WIDTHS: [f64; 8] = [4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0];
 
-/// A smooth surface with a cliff where parameters meet contexts, and a little structure of its own.
+/// A smooth surface with a cliff where parameters meet contexts, and some additional structure.
 fn gap(documents: f64, width: f64) -> f64 {
     let wiggle = 1.0 + 0.25 * (1.7 * documents.ln() + 2.3 * width.ln()).sin();
     let load = 2.3 * documents / (width * 18.0 + 40.0);

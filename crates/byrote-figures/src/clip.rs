@@ -1,7 +1,7 @@
-//! Cutting lines and areas at the edge of the plot, and thinning what is finer than a pixel.
+//! Clips lines and areas at the edge of the plot, and thins paths that are finer than a pixel.
 //!
-//! Lines are cut by Liang and Barsky's parameter test, areas by Sutherland and Hodgman's half-planes. The geometry is
-//! cut here, not by the viewer, so both writers draw the same and labels can find where a line really ends.
+//! Lines are clipped by Liang and Barsky's parameter test, areas by Sutherland and Hodgman's half-planes. The geometry
+//! is clipped here, not by the viewer, so both writers draw the same and labels can find where a line really ends.
 
 use super::scene::{Area, Point};
 
@@ -51,7 +51,7 @@ pub(super) fn clip_path(points: &[Point], area: &Area) -> Vec<Vec<Point>> {
     pieces
 }
 
-/// The part of a polygon inside an area; empty where they do not meet.
+/// The part of a polygon inside an area; empty if they do not intersect.
 pub(super) fn clip_polygon(points: &[Point], area: &Area) -> Vec<Point> {
     // (coordinate, edge, +1 keeps what is above the edge)
     let edges = [(0, area.left, 1.0), (0, area.right, -1.0), (1, area.top, 1.0), (1, area.bottom, -1.0)];
@@ -81,8 +81,8 @@ pub(super) fn cross(a: (Point, Point), b: (Point, Point)) -> bool {
     side(a, b.0) * side(a, b.1) < 0.0 && side(b, a.0) * side(b, a.1) < 0.0
 }
 
-/// Thins a path with many points to a pixel: of every column half a pixel wide it keeps the first, lowest, highest and
-/// last, so the drawing is the same. Paths that are short, or that go back, are left alone.
+/// Thins a path with many points per pixel: from every column half a pixel wide it keeps the first, lowest, highest and
+/// last, so the drawing looks the same. Paths that are short, or that go backwards, are left alone.
 pub(super) fn thin(points: Vec<Point>, width: f64) -> Vec<Point> {
     if (points.len() as f64) < 8.0 * width || points.windows(2).any(|w| w[1][0] < w[0][0]) {
         return points;

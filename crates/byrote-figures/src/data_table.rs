@@ -1,14 +1,14 @@
 //! The data of a figure as a table in long form: one row per point.
 //!
-//! Columns: `panel` (of several), `kind` (line, points, band, rule, cell), `key`, `series`, the two axes by their labels,
-//! `low` and `high` where there are bands or error bars, and the quantity of a heat map. Numbers are written so that they
-//! read back to the same double; a cell that was not measured is empty.
+//! Columns: `panel` (if there are several), `kind` (line, points, band, rule, cell), `key`, `series`, the two axes by
+//! their labels, `low` and `high` if there are bands or error bars, and the quantity of a heat map. Numbers are written
+//! so that they read back to the same double; a cell that was not measured is empty.
 
 use super::figure::{Direction, Figure};
 use super::panels::Panels;
 use crate::Result;
 
-/// What a column holds.
+/// The contents of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     Panel,
@@ -50,7 +50,7 @@ impl Role {
     }
 }
 
-/// A row: the place of its panel, then what the roles say.
+/// A row: the index of its panel, then the values by role.
 struct Record<'a> {
     panel: &'a str,
     kind: &'static str,
@@ -62,9 +62,9 @@ struct Record<'a> {
 
 /// The data of a drawing.
 pub(super) struct DataTable {
-    /// What the columns hold, in order.
+    /// The contents of the columns, in order.
     pub roles: Vec<Role>,
-    /// The names of the panels, in order; one without a name for a single figure.
+    /// The names of the panels, in order; a single empty name for a single figure.
     pub panels: Vec<String>,
     header: Vec<String>,
     rows: Vec<Vec<String>>,
@@ -119,7 +119,7 @@ impl DataTable {
         DataTable { header, rows, panels: if panels { names } else { vec![String::new()] }, roles }
     }
 
-    /// The table as a CSV file (RFC 4180, lines end in a line feed).
+    /// Returns the table as a CSV file (RFC 4180, lines end in a line feed).
     pub fn to_csv(&self) -> String {
         let mut writer = csv::Writer::from_writer(Vec::new());
         for row in [&self.header].into_iter().chain(&self.rows) {
@@ -131,7 +131,7 @@ impl DataTable {
     }
 }
 
-/// The titles of panels, with their numbers where a title is missing or not unique.
+/// The titles of panels, with their numbers if a title is missing or not unique.
 fn names(figures: &[&Figure]) -> Vec<String> {
     let unique = |title: &str| figures.iter().filter(|f| f.title == title).count() == 1 && !title.is_empty();
     let name = |(i, figure): (usize, &&Figure)| match unique(&figure.title) {

@@ -5,7 +5,7 @@ use super::layout;
 use super::{Figure, Naming, Palette, Panels, Scene};
 use crate::Result;
 
-/// A figure or panels.
+/// A figure or several panels.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(untagged)]
 pub enum Drawing {
@@ -31,7 +31,7 @@ impl From<Panels> for Drawing {
 const NARROW: f64 = 380.0;
 
 impl Drawing {
-    /// The title.
+    /// Returns the title.
     pub fn title(&self) -> &str {
         match self {
             Drawing::Figure(figure) => &figure.title,
@@ -39,7 +39,7 @@ impl Drawing {
         }
     }
 
-    /// The sentence below the title.
+    /// Returns the sentence below the title.
     pub fn subtitle(&self) -> &str {
         match self {
             Drawing::Figure(figure) => &figure.subtitle,
@@ -47,7 +47,7 @@ impl Drawing {
         }
     }
 
-    /// The small print.
+    /// Returns the small print.
     pub fn caption(&self) -> &str {
         match self {
             Drawing::Figure(figure) => &figure.caption,
@@ -55,7 +55,7 @@ impl Drawing {
         }
     }
 
-    /// Lays it out.
+    /// Lays out the drawing.
     pub fn to_scene(&self) -> Result<Scene> {
         match self {
             Drawing::Figure(figure) => figure.to_scene(),
@@ -63,17 +63,17 @@ impl Drawing {
         }
     }
 
-    /// As a self-contained SVG file.
+    /// Returns the drawing as a self-contained SVG file.
     pub fn to_svg(&self) -> Result<String> {
         Ok(self.to_scene()?.to_svg())
     }
 
-    /// As a PNG file, with `scale` pixels per unit.
+    /// Returns the drawing as a PNG file, with `scale` pixels per unit.
     pub fn to_png(&self, scale: f64) -> Result<Vec<u8>> {
         self.to_scene()?.to_png(scale)
     }
 
-    /// As one JSON object.
+    /// Returns the drawing as one JSON object.
     pub fn to_json(&self) -> Result<String> {
         match self {
             Drawing::Figure(figure) => figure.to_json(),
@@ -81,12 +81,12 @@ impl Drawing {
         }
     }
 
-    /// Writes its data as a CSV file: one row per point, place of a band, reference line or cell.
+    /// Returns the data as a CSV file: one row per point, band position, reference line or cell.
     pub fn to_csv(&self) -> Result<String> {
         Ok(self.to_table()?.to_csv())
     }
 
-    /// Its data as a table.
+    /// Returns the data as a table.
     pub(super) fn to_table(&self) -> Result<DataTable> {
         match self {
             Drawing::Figure(figure) => DataTable::of_figure(figure),
@@ -94,7 +94,7 @@ impl Drawing {
         }
     }
 
-    /// The keys of its series.
+    /// Returns the keys of its series.
     pub(super) fn keys(&self) -> Vec<String> {
         match self {
             Drawing::Figure(figure) => layout::keys(figure).cloned().collect(),
@@ -111,7 +111,8 @@ impl Drawing {
         *palette = shared.followed_by(palette);
     }
 
-    /// Lays the drawing out for a page, which shows title and small print itself; the description is that of the whole.
+    /// Lays out the drawing for a page, which shows the title and the small print itself; the description covers all of
+    /// it.
     pub(super) fn for_page(&self, narrow: bool) -> Result<Scene> {
         let description = self.to_scene()?.description;
         let scene = match self {

@@ -1,4 +1,4 @@
-//! A figure: axes, and what is drawn on them.
+//! A figure: axes and the data drawn on them.
 //!
 //! A figure is honest with its reader:
 //!
@@ -7,7 +7,7 @@
 //!   the notes below the plot count it. The same holds for points outside a requested range and for series without
 //!   values.
 //! - NaN, infinities and magnitudes above 1e300 are refused with an error that names the series and the value: they
-//!   come from a mistake upstream, and no drawing of them is honest.
+//!   come from a mistake upstream, and they cannot be drawn honestly.
 //! - The SVG contains all values (`<metadata>`, one JSON object, the [`Figure`] itself), even if the screen shows fewer.
 
 use serde::{Deserialize, Serialize};
@@ -25,7 +25,7 @@ pub(super) const LARGEST: f64 = 1e300;
 /// A line through points, in the order given.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Line {
-    /// The key that decides the colour.
+    /// The key that determines the colour.
     pub key: String,
     /// The name in the figure.
     pub label: String,
@@ -71,7 +71,7 @@ impl Line {
 /// Points without a line. A single point is labelled in place; several are named beside the plot.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Points {
-    /// The key that decides the colour. "corpus" and "model" are drawn in ink.
+    /// The key that determines the colour. "corpus" and "model" are drawn in ink.
     pub key: String,
     /// The name in the figure.
     pub label: String,
@@ -107,7 +107,7 @@ impl Points {
         self
     }
 
-    /// Error bars: for every point the low and the high end in y, as values on the axis.
+    /// Adds error bars: for every point the low and the high end in y, as values on the axis.
     pub fn with_errors(mut self, ends: impl IntoIterator<Item = (f64, f64)>) -> Self {
         self.errors = ends.into_iter().collect();
         self
@@ -138,9 +138,9 @@ pub struct Rule {
 /// A shaded area between two curves: a confidence interval, the range over seeds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Band {
-    /// The key that decides the colour.
+    /// The key that determines the colour.
     pub key: String,
-    /// The name in the figure; empty for a band that only goes with a line of the same key.
+    /// The name in the figure; empty for a band that accompanies a line of the same key.
     pub label: String,
     /// `(x, low, high)` in the order of x.
     pub points: Vec<(f64, f64, f64)>,
@@ -161,12 +161,12 @@ impl Band {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Naming {
-    /// Beside the ends of the lines if there is room, else below the plot.
+    /// Beside the ends of the lines if there is room, otherwise below the plot.
     #[default]
     Auto,
     /// In a legend below the plot.
     Legend,
-    /// Nowhere: the names are given elsewhere.
+    /// Nowhere, because the names are given elsewhere.
     Nowhere,
 }
 
@@ -213,7 +213,7 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// An empty figure, 900 by 580 pixels.
+    /// Creates an empty figure, 900 by 580 pixels.
     pub fn new(title: impl Into<String>, x: Axis, y: Axis) -> Self {
         Figure {
             title: title.into(),
@@ -233,31 +233,31 @@ impl Figure {
         }
     }
 
-    /// A sentence below the title.
+    /// Sets the sentence below the title.
     pub fn subtitle(mut self, text: impl Into<String>) -> Self {
         self.subtitle = text.into();
         self
     }
 
-    /// Small print below the plot; notes on what could not be drawn follow it.
+    /// Sets the small print below the plot; notes on values that could not be drawn follow it.
     pub fn caption(mut self, text: impl Into<String>) -> Self {
         self.caption = text.into();
         self
     }
 
-    /// Width and height in pixels, from 240 by 160 to 4,000 by 4,000.
+    /// Sets width and height in pixels, from 240 by 160 to 4,000 by 4,000.
     pub fn size(mut self, width: f64, height: f64) -> Self {
         self.size = (width, height);
         self
     }
 
-    /// The colours of the whole report.
+    /// Sets the colours of the whole report.
     pub fn palette(mut self, palette: Palette) -> Self {
         self.palette = palette;
         self
     }
 
-    /// Says what solid and dashed lines mean.
+    /// Explains what solid and dashed lines mean.
     pub fn dash_key(mut self, solid: impl Into<String>, dashed: impl Into<String>) -> Self {
         self.dash_key = (solid.into(), dashed.into());
         self
@@ -269,7 +269,7 @@ impl Figure {
         self
     }
 
-    /// Puts a heat map behind the rest; its cells decide the ranges of the axes.
+    /// Puts a heat map behind the rest; its cells determine the ranges of the axes.
     pub fn heat(mut self, heat: Heat) -> Self {
         self.heat = Some(heat);
         self
@@ -305,7 +305,7 @@ impl Figure {
         self
     }
 
-    /// Lays the figure out.
+    /// Lays out the figure.
     pub fn to_scene(&self) -> Result<Scene> {
         self.check()?;
         layout::lay_out(self)
@@ -328,12 +328,12 @@ impl Figure {
         Ok(serde_json::to_string(self)?)
     }
 
-    /// Writes the data as a CSV file: one row per point, place of a band, reference line or cell.
+    /// Writes the data as a CSV file: one row per point, band position, reference line or cell.
     pub fn to_csv(&self) -> Result<String> {
         Ok(super::data_table::DataTable::of_figure(self)?.to_csv())
     }
 
-    /// Refuses what cannot be drawn honestly.
+    /// Refuses data that cannot be drawn honestly.
     pub(super) fn check(&self) -> Result<()> {
         let (width, height) = self.size;
         if !((240.0..=4000.0).contains(&width) && (160.0..=4000.0).contains(&height)) {

@@ -1,4 +1,5 @@
-//! From panels to a scene: each is laid out as a figure without names, then moved to its place; one legend serves all.
+//! From panels to a scene: each panel is laid out as a figure without names, then moved to its place; all share one
+//! legend.
 
 use super::figure::{Figure, Naming};
 use super::layout::{self, PAD, dashes, entries, heading, keys, print, scales};
@@ -9,10 +10,10 @@ use super::scale::ScaleKind;
 use super::scene::{Area, Frame, Group, Scene, Shape};
 use crate::Result;
 
-/// A panel is never narrower or lower than this; instead fewer are side by side, or the sheet grows.
+/// The minimum size of a panel; if there is no room, fewer are placed side by side, or the sheet grows.
 const LEAST: (f64, f64) = (210.0, 200.0);
 
-/// Lays checked panels out.
+/// Lays out checked panels.
 pub(super) fn lay_out(panels: &Panels) -> Result<Scene> {
     let (width, height) = panels.size;
     let room = width - 2.0 * PAD;
@@ -97,7 +98,7 @@ fn alike(panels: &Panels) -> Result<Vec<Figure>> {
     Ok(alike.collect())
 }
 
-/// One range for the colours of all heat maps of one quantity.
+/// One colour range for all heat maps of the same quantity.
 fn colour_range(figures: &[Figure]) -> Option<(f64, f64)> {
     let heats: Vec<_> = figures.iter().filter_map(|f| f.heat.as_ref()).collect();
     let first = heats.first()?;
@@ -111,7 +112,7 @@ fn colour_range(figures: &[Figure]) -> Option<(f64, f64)> {
     (ends.0 < ends.1).then_some(ends)
 }
 
-/// The legend of all panels, what dashes mean, the small print and the notes of every panel.
+/// The legend of all panels, the meaning of dashed lines, the small print and the notes of every panel.
 fn below(panels: &Panels, figures: &[Figure], whole: &[Scene], room: f64) -> Vec<Row> {
     let mut items: Vec<Item> = Vec::new();
     for figure in figures {

@@ -1,10 +1,11 @@
 //! A heat map: numbers on a grid, as colours.
 //!
-//! Columns and rows are numbers, not names, so lines and points can be drawn over the cells in the same
-//! coordinates. A cell reaches half-way to its neighbours as the axis measures (in logarithms on a logarithmic one). The
-//! colours are the scale "viridis" (van der Walt and Smith, 2015): lightness rises steadily with the value, also for
-//! colour-blind readers and on grey paper. If they all fit, the numbers are in the cells. A cell that was not measured
-//! is struck through. On a logarithmic scale a value at or below zero has the colour of the lowest end, and a note says so.
+//! Columns and rows are numbers, not names, so lines and points can be drawn over the cells in the same coordinates. A
+//! cell reaches halfway to its neighbours on the scale of the axis (in logarithms on a logarithmic one). The colours
+//! are the scale "viridis" (van der Walt and Smith, 2015): lightness increases steadily with the value, also for
+//! colour-blind readers and in greyscale print. If they all fit, the numbers are written in the cells. A cell that was
+//! not measured is crossed out. On a logarithmic scale a value at or below zero has the colour of the lower end, and a
+//! note says so.
 
 use serde::{Deserialize, Serialize};
 
@@ -23,16 +24,16 @@ use crate::{Error, Result};
 pub struct Heat {
     /// The quantity, with its unit: "gap (nats)".
     pub label: String,
-    /// How numbers are spread over the colours.
+    /// How numbers map to colours.
     pub kind: ScaleKind,
-    /// The ends of the colour scale; without it, all the values.
+    /// The ends of the colour scale; by default it covers all values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub range: Option<(f64, f64)>,
     /// The positions of the columns on the x axis, ascending.
     pub columns: Vec<f64>,
     /// The positions of the rows on the y axis, ascending (the first at the bottom).
     pub rows: Vec<f64>,
-    /// `cells[row][column]`; `None` for what was not measured.
+    /// `cells[row][column]`; `None` for cells that were not measured.
     pub cells: Vec<Vec<Option<f64>>>,
 }
 
@@ -48,15 +49,15 @@ const STOPS: [Colour; 9] = [
     Colour(0xad, 0xdc, 0x30),
     Colour(0xfd, 0xe7, 0x25),
 ];
-/// Numbers on dark and on light cells: the furthest apart there are, and not the very ink and paper of the page, which
-/// change by night while cells do not.
+/// The colours of numbers on dark and on light cells: maximal contrast, and different from the ink and paper of the
+/// page, which change in dark mode while cells do not.
 const ON_DARK: Colour = Colour(0xff, 0xff, 0xfe);
 const ON_LIGHT: Colour = Colour(0x00, 0x00, 0x00);
-/// What was not measured.
+/// The colour of a cell that was not measured.
 const MISSING: Colour = Colour(0xb8, 0xb8, 0xb8);
 
 impl Heat {
-    /// Numbers whose ratios matter.
+    /// Creates a heat map of numbers whose ratios matter.
     pub fn log(
         label: impl Into<String>,
         columns: Vec<f64>,
@@ -66,7 +67,7 @@ impl Heat {
         Heat { label: label.into(), kind: ScaleKind::Log10, range: None, columns, rows, cells }
     }
 
-    /// Numbers whose differences matter.
+    /// Creates a heat map of numbers whose differences matter.
     pub fn linear(
         label: impl Into<String>,
         columns: Vec<f64>,
@@ -76,24 +77,24 @@ impl Heat {
         Heat { kind: ScaleKind::Linear, ..Heat::log(label, columns, rows, cells) }
     }
 
-    /// The ends of the colour scale; what lies beyond has the colour of the end.
+    /// Sets the ends of the colour scale; values beyond them have the colour of the nearest end.
     pub fn range(mut self, lo: f64, hi: f64) -> Self {
         self.range = Some((lo, hi));
         self
     }
 
-    /// The numbers measured.
+    /// Returns the measured numbers.
     pub(super) fn values(&self) -> impl Iterator<Item = f64> {
         self.cells.iter().flatten().filter_map(|v| *v)
     }
 
-    /// From numbers to the scale of colours.
+    /// The scale that maps numbers to colours.
     pub(super) fn scale(&self) -> Result<Scale> {
         let axis = Axis { label: self.label.clone(), kind: self.kind, range: self.range, from_zero: false };
         Scale::cover(&axis, &self.values().collect::<Vec<_>>(), &[])
     }
 
-    /// Refuses what cannot be drawn.
+    /// Refuses data that cannot be drawn.
     pub(super) fn check(&self, x: &Axis, y: &Axis) -> Result<()> {
         let wrong = |why: String| Err(Error::figure(format!("heat map \"{}\": {why}", self.label)));
         for (name, axis, places) in [("columns", x, &self.columns), ("rows", y, &self.rows)] {
@@ -120,24 +121,24 @@ impl Heat {
         }
     }
 
-    /// The ends of an axis that holds exactly the cells.
+    /// The ends of an axis that covers exactly the cells.
     pub(super) fn ends(places: &[f64], kind: ScaleKind) -> (f64, f64) {
         let edges = edges(places, kind);
         let back = |u: f64| if kind == ScaleKind::Log10 { 10f64.powf(u) } else { u };
         (back(edges[0]), back(edges[edges.len() - 1]))
     }
 
-    /// Values that a logarithmic scale of colours cannot hold.
+    /// The number of values that a logarithmic colour scale cannot show.
     pub(super) fn refused(&self) -> usize {
         self.values().filter(|v| self.kind == ScaleKind::Log10 && *v <= 0.0).count()
     }
 
-    /// Cells that were not measured.
+    /// The number of cells that were not measured.
     pub(super) fn missing(&self) -> usize {
         self.cells.iter().flatten().filter(|v| v.is_none()).count()
     }
 
-    /// What the cells show, in words.
+    /// Describes the cells in words.
     pub(super) fn describe(&self) -> String {
         let (rows, columns) = (self.rows.len(), self.columns.len());
         let mut out = format!(" Heat map of {}, {rows} rows by {columns} columns", self.label);
@@ -154,7 +155,7 @@ impl Heat {
     }
 }
 
-/// Half-way between neighbours; the outermost as far out as the inner ones are in. In the axis' own measure.
+/// Halfway between neighbours; the outermost edges mirror the inner ones. In the units of the axis.
 fn edges(places: &[f64], kind: ScaleKind) -> Vec<f64> {
     let at: Vec<f64> = places.iter().map(|v| forward(kind, *v)).collect();
     let n = at.len();
@@ -168,7 +169,7 @@ fn edges(places: &[f64], kind: ScaleKind) -> Vec<f64> {
     [first].into_iter().chain(inner).chain([last]).collect()
 }
 
-/// The colour at a place from 0 to 1.
+/// The colour at a position from 0 to 1.
 pub(super) fn colour(position: f64) -> Colour {
     let at = position.clamp(0.0, 1.0) * (STOPS.len() - 1) as f64;
     let i = (at.floor() as usize).min(STOPS.len() - 2);
@@ -178,11 +179,11 @@ pub(super) fn colour(position: f64) -> Colour {
     Colour(mix(a.0, b.0), mix(a.1, b.1), mix(a.2, b.2))
 }
 
-/// The cells of a figure, a group each, and the areas of the numbers in them.
+/// The cells of a figure, one group each, and the areas of the numbers in them.
 pub(super) fn draw(figure: &Figure, heat: &Heat, scale: &Scale, plot: &Plot<'_>) -> (Vec<Group>, Vec<Area>) {
     let (xs, ys) = (edges(&heat.columns, figure.x.kind), edges(&heat.rows, figure.y.kind));
     let frame = plot.frame;
-    // Edges are in the measure of the axis, where places are linear.
+    // Edges are in the units of the axis, in which positions are linear.
     let along = |edges: &[f64], u: f64| (u - edges[0]) / (edges[edges.len() - 1] - edges[0]);
     let area = |row: usize, column: usize| Area {
         left: frame.left + along(&xs, xs[column]) * frame.width(),
@@ -244,12 +245,13 @@ pub(super) fn draw(figure: &Figure, heat: &Heat, scale: &Scale, plot: &Plot<'_>)
     (groups, numbers)
 }
 
-/// Segments and markers over the cells.
+/// The segments and markers over the cells.
 type Overlays = (Vec<(Point, Point)>, Vec<Point>);
-/// How far a marker reaches.
+/// The extent of a marker.
 const MARKER: f64 = 6.5;
 
-/// The place of the number of a cell: in its middle, or where no line and no marker touches it; `None` where all do.
+/// The position of the number in a cell: in the middle, or where no line or marker touches it; `None` if there is no
+/// such position.
 fn room_for(cell: &Area, number: &str, size: f64, overlays: &Overlays) -> Option<Area> {
     let half = [text::width(number, size, Weight::Regular) * SLACK / 2.0, size / 2.0];
     let middle = [(cell.left + cell.right) / 2.0, (cell.top + cell.bottom) / 2.0];
@@ -277,14 +279,14 @@ fn room_for(cell: &Area, number: &str, size: f64, overlays: &Overlays) -> Option
         })
 }
 
-/// The key to the colours: the quantity, a strip and its ticks, from `left` and `top` on.
+/// The colour key: the quantity, a strip and its ticks, starting at `left` and `top`.
 pub(super) fn strip(heat: &Heat, scale: &Scale, left: f64, top: f64, width: f64) -> Vec<Shape> {
     const PIECES: usize = 64;
     let mut shapes = vec![words([left, top + 12.0], Anchor::Start, 12.0, Colour::INK, &heat.label)];
     let (bar_top, bar_bottom) = (top + 20.0, top + 30.0);
     for i in 0..PIECES {
         let at = |i: usize| left + width * i as f64 / PIECES as f64;
-        // Each reaches a little under the next, so that no seam shows.
+        // Each extends slightly under the next, so that no seam is visible.
         let right = if i + 1 < PIECES { at(i + 1) + 0.6 } else { at(i + 1) };
         let area = Area { left: at(i), right, top: bar_top, bottom: bar_bottom };
         shapes.push(Shape::rectangle(area, colour((i as f64 + 0.5) / PIECES as f64), 1.0));
@@ -308,7 +310,7 @@ pub(super) fn strip(heat: &Heat, scale: &Scale, left: f64, top: f64, width: f64)
     shapes
 }
 
-/// The height of the key to the colours.
+/// The height of the colour key.
 pub(super) const STRIP: f64 = 56.0;
 
 #[cfg(test)]

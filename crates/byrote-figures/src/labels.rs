@@ -1,17 +1,17 @@
-//! Where labels go, so that none covers another.
+//! Places labels so that none covers another.
 //!
-//! Labels beside the plot are in one column, each as close as possible to the end of its line ([`spread`]). Labels
-//! inside the plot take the best of a list of places ([`Board::place`]): inside the frame, off other labels and
+//! Labels beside the plot form one column, each as close as possible to the end of its line ([`spread`]). Labels inside
+//! the plot take the best position from a list ([`Board::place`]): inside the frame, away from other labels and
 //! markers, and crossed by as few lines as possible.
 
 use super::clip::{cross, length_inside};
 use super::scene::{Area, Point};
 
 /// Moves the centres of blocks of the given heights apart, inside `lo..hi`, so that none overlaps and the sum of
-/// squared moves is least. `wanted` must be in ascending order; the order is kept.
+/// squared moves is minimal. `wanted` must be in ascending order; the order is kept.
 ///
-/// With the heights taken off, "no overlap" reads "ascending", so this is isotonic regression (pool adjacent
-/// violators), and the bounded solution is the clamped unbounded one. If the blocks are taller than the room together,
+/// With the heights subtracted, "no overlap" becomes "ascending", so this is isotonic regression (pool adjacent
+/// violators), and the bounded solution is the clamped unbounded one. If the blocks together are taller than the room,
 /// they overflow at the end.
 pub(super) fn spread(wanted: &[f64], heights: &[f64], lo: f64, hi: f64) -> Vec<f64> {
     assert_eq!(wanted.len(), heights.len(), "{} centres for {} heights", wanted.len(), heights.len());
@@ -22,7 +22,7 @@ pub(super) fn spread(wanted: &[f64], heights: &[f64], lo: f64, hi: f64) -> Vec<f
         offsets.push(used + height / 2.0);
         used += height;
     }
-    let mut pools: Vec<(f64, usize)> = Vec::new(); // (mean, how many)
+    let mut pools: Vec<(f64, usize)> = Vec::new(); // (mean, number of blocks)
     for (w, offset) in wanted.iter().zip(&offsets) {
         let mut pool = (w - offset, 1);
         while let Some(&(mean, n)) = pools.last().filter(|(mean, _)| *mean > pool.0) {
@@ -36,15 +36,15 @@ pub(super) fn spread(wanted: &[f64], heights: &[f64], lo: f64, hi: f64) -> Vec<f
     tops.zip(&offsets).map(|(top, offset)| top.clamp(lo, last) + offset).collect()
 }
 
-/// A place a label may take.
+/// A possible position for a label.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Candidate {
     pub area: Area,
-    /// How much worse than the best place it is before anything is in the way, in pixels of a crossing line.
+    /// How much worse than the best position it is when nothing is in the way, in pixels of a crossing line.
     pub penalty: f64,
-    /// The marker the label belongs to; away from it, a leader ties them.
+    /// The marker the label belongs to; if it is not next to it, a leader connects them.
     pub marker: Option<(Point, f64)>,
-    /// Which of several ways to break the label it is for.
+    /// The index of the line breaking it is for.
     pub setting: usize,
 }
 
@@ -61,7 +61,7 @@ impl Candidate {
     }
 }
 
-/// What it costs to touch a line, beyond the length of it that is covered; and to cross one with a leader.
+/// The cost of touching a line, in addition to the covered length; and of crossing one with a leader.
 const TOUCH: f64 = 8.0;
 const TANGLE: f64 = 7.0;
 
@@ -74,8 +74,8 @@ pub(super) struct Board {
 }
 
 impl Board {
-    /// The cheapest candidate inside the frame, or the cheapest of all if none is; `None` without candidates.
-    /// The place is taken from then on.
+    /// Returns the cheapest candidate inside the frame, or the cheapest of all if none is inside; `None` without
+    /// candidates. The position is occupied from then on.
     pub fn place(&mut self, candidates: &[Candidate]) -> Option<Candidate> {
         let cost = |candidate: &Candidate| {
             let area = candidate.area.grown(2.0);
@@ -100,7 +100,7 @@ impl Board {
     }
 }
 
-/// Places for a block of text around a marker, from beside it to further away.
+/// Positions for a block of text around a marker, from adjacent to further away.
 pub(super) fn around([x, y]: Point, radius: f64, width: f64, height: f64) -> Vec<Candidate> {
     let mut out = Vec::new();
     for (ring, distance) in [0.0, 8.0, 16.0, 25.0, 36.0, 50.0, 66.0, 84.0].into_iter().enumerate() {
@@ -129,7 +129,7 @@ pub(super) fn around([x, y]: Point, radius: f64, width: f64, height: f64) -> Vec
     out
 }
 
-/// Places for a block of text along a horizontal or vertical line, on both sides of it.
+/// Positions for a block of text along a horizontal or vertical line, on both sides of it.
 pub(super) fn along(from: Point, to: Point, width: f64, height: f64) -> Vec<Candidate> {
     const PLACES: u32 = 16;
     const GAP: f64 = 4.0;

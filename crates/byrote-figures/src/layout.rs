@@ -1,9 +1,9 @@
 //! From a figure to a scene: title, frame, axes, names of the series, small print.
 //!
-//! From top to bottom: title, subtitle, the name of the y axis (upright, above its axis, so that it reads without
-//! turning the head), the frame with its ticks, the name of the x axis, what solid and dashed mean, the legend where
-//! there is one, caption and notes. Series are named in a column right of the frame, each beside the end of its line,
-//! with a sample of the line; where the column would be too tall or too wide the names go into a legend below.
+//! From top to bottom: title, subtitle, the name of the y axis (horizontal, above its axis, so that it is easy to
+//! read), the frame with its ticks, the name of the x axis, the meaning of solid and dashed lines, the legend if there
+//! is one, caption and notes. Series are named in a column to the right of the frame, each beside the end of its line,
+//! with a sample of the line; if the column would be too tall or too wide, the names go into a legend below.
 
 use super::figure::{Band, Direction, Figure, Line, Naming, Points};
 use super::heat::{self, Heat};
@@ -21,9 +21,9 @@ pub(super) const PAD: f64 = 22.0;
 const TITLE: (f64, f64) = (19.0, 25.0); // size, line
 const PANEL_TITLE: (f64, f64) = (13.5, 19.0);
 const SUBTITLE: (f64, f64) = (13.0, 18.0);
-/// From the frame to the sample of a line in the column.
+/// The distance from the frame to the samples in the column.
 const LEAD: f64 = 16.0;
-/// The plot never gets lower than this; the sheet grows instead.
+/// The minimum height of the plot; if there is no room, the sheet grows.
 const LOWEST_PLOT: f64 = 140.0;
 
 /// A series that needs a name outside the frame.
@@ -38,7 +38,7 @@ pub(super) enum Series<'a> {
     Band(&'a Band),
 }
 
-/// Lays a checked figure out.
+/// Lays out a checked figure.
 pub(super) fn lay_out(figure: &Figure) -> Result<Scene> {
     let (x, y) = scales(figure)?;
     let mut palette = figure.palette.clone();
@@ -55,7 +55,7 @@ pub(super) fn lay_out(figure: &Figure) -> Result<Scene> {
         y: &y,
         colours: colours.as_ref(),
         entries: &entries,
-        // Of panels, the sheet around them tells.
+        // For panels, the surrounding sheet shows it.
         notes: if figure.naming == Naming::Nowhere { &[] } else { &notes },
     };
     let mut drawn = sheet.draw(figure.naming == Naming::Auto);
@@ -84,17 +84,17 @@ pub(super) fn keys(figure: &Figure) -> impl Iterator<Item = &String> {
     keys.chain(figure.bands.iter().map(|b| &b.key))
 }
 
-/// Lines run to the very edge of the x axis; everything else has some air around it.
+/// Lines extend to the very edge of the x axis; everything else has some space around it.
 pub(super) fn scales(figure: &Figure) -> Result<(Scale, Scale)> {
     if let Some(heat) = &figure.heat {
-        // The cells fill the frame; whatever is drawn over them is cut at its edge.
+        // The cells fill the frame; anything drawn over them is clipped at its edge.
         let axis = |axis: &Axis, places| {
             let (lo, hi) = Heat::ends(places, axis.kind);
             Scale::cover(&axis.clone().range(lo, hi), &[], &[])
         };
         return Ok((axis(&figure.x, &heat.columns)?, axis(&figure.y, &heat.rows)?));
     }
-    // A value that the other axis refuses is not drawn, so it does not widen this one.
+    // A value that the other axis cannot show is not drawn, so it does not widen this one.
     let drawn = |p: &&(f64, f64)| {
         (figure.x.kind != ScaleKind::Log10 || p.0 > 0.0) && (figure.y.kind != ScaleKind::Log10 || p.1 > 0.0)
     };
@@ -133,8 +133,9 @@ pub(super) fn entries<'a>(figure: &'a Figure, palette: &Palette) -> Vec<Entry<'a
     lines.chain(points).chain(bands).filter(|e| !e.item.words.trim().is_empty()).collect()
 }
 
-/// Letters for lines, as long as the alphabet lasts. A key of the figure's palette has the letter of its place there, so
-/// that figures which share a palette share their letters; all other lines take what remains, in order.
+/// Letters for lines, as long as the alphabet lasts. A key of the figure's palette has the letter of its position
+/// there, so that figures that share a palette share their letters; all other lines take the remaining letters, in
+/// order.
 fn tags<'a>(lines: impl IntoIterator<Item = &'a Line>, palette: &Palette) -> Vec<Tag<'a>> {
     let mut free: Vec<char> = ('a'..='z').collect();
     let lines: Vec<&Line> = lines.into_iter().collect();
@@ -166,12 +167,12 @@ struct Sheet<'a> {
     notes: &'a [String],
 }
 
-/// A sheet with everything on it.
+/// A complete sheet.
 struct Drawn {
     groups: Vec<Group>,
     frame: Area,
     height: f64,
-    /// Whether there was room for the names beside the frame, if that is where they were to be.
+    /// Whether there was room for the names beside the frame, if they were supposed to be there.
     fits: bool,
 }
 
@@ -181,10 +182,10 @@ impl Sheet<'_> {
         let (width, wanted_height) = self.figure.size;
         let room = width - 2.0 * PAD;
         let (header, top) = self.header(room);
-        // The order of the names is known before the frame is: it does not depend on its size.
+        // The order of the names does not depend on the size of the frame, so it is determined first.
         let nominal = Area { left: 0.0, top: 0.0, right: width, bottom: wanted_height };
         let order = self.stands(&self.plot(nominal));
-        // Named below the plot, every line needs a letter; beside it, only those that do not end there.
+        // In a legend below the plot, every line needs a letter; beside it, only those that do not end there.
         let tagged = order.iter().filter(|s| if beside { s.end.is_none() } else { order.len() > 1 });
         let letters = tags(tagged.filter_map(|s| line_of(s.entry)), &self.figure.palette);
         let rows = self.rows(room, (!beside).then_some((&order[..], &letters[..])));
@@ -217,7 +218,7 @@ impl Sheet<'_> {
         };
         let tick_width =
             y_ticks.major.iter().map(|t| text::width(&t.label, LABEL, Weight::Regular)).fold(0.0, f64::max);
-        let snap = |v: f64| v.floor() + 0.5; // one pixel wide lines fall on pixels
+        let snap = |v: f64| v.floor() + 0.5; // one-pixel lines are aligned to pixels
         let frame = Area {
             left: snap(PAD + tick_width * SLACK + 9.0),
             top: snap(top),
@@ -256,7 +257,7 @@ impl Sheet<'_> {
         Drawn { groups, frame, height, fits: true }
     }
 
-    /// Title, subtitle and the name of the y axis; the second part is where the frame begins.
+    /// Draws the title, the subtitle and the name of the y axis; also returns where the frame begins.
     fn header(&self, room: f64) -> (Group, f64) {
         let size = if self.figure.naming == Naming::Nowhere { PANEL_TITLE } else { TITLE };
         let (mut shapes, mut top) = lines(&self.figure.title, PAD - 4.0, room, size, Weight::Bold);
@@ -272,7 +273,7 @@ impl Sheet<'_> {
         (group("title", shapes), top + 13.0)
     }
 
-    /// The rows below the name of the x axis; with names and their letters, the legend too.
+    /// The rows below the name of the x axis; including the legend if names have letters.
     fn rows(&self, room: f64, names: Option<(&[Stand<'_>], &[Tag<'_>])>) -> Vec<Row> {
         let mut rows = Vec::new();
         if let Some((heat, scale)) = self.figure.heat.as_ref().zip(self.colours) {
@@ -335,7 +336,7 @@ impl Sheet<'_> {
         Plot { figure, palette, x, y, colours, frame }
     }
 
-    /// Where the series want their names beside the frame, from top to bottom.
+    /// The preferred positions of the names beside the frame, from top to bottom.
     fn stands<'b>(&'b self, plot: &Plot<'_>) -> Vec<Stand<'b>> {
         let middle = (plot.frame.top + plot.frame.bottom) / 2.0;
         let mut stands: Vec<Stand<'b>> = Vec::new();
@@ -355,20 +356,20 @@ impl Sheet<'_> {
             };
             stands.push(Stand { entry, index, at, end });
         }
-        // Lines that leave at the top do so in the order of their height further right.
+        // Lines that leave at the top are ordered by their height further to the right.
         stands.sort_by(|a, b| a.at[1].total_cmp(&b.at[1]).then(a.at[0].total_cmp(&b.at[0])));
         stands
     }
 }
 
-/// A name to be set beside the frame.
+/// A name to be placed beside the frame.
 struct Stand<'a> {
     entry: &'a Entry<'a>,
-    /// Which entry it is.
+    /// The index of its entry.
     index: usize,
     /// The height it should be close to.
     at: Point,
-    /// The end of its line, where that lies at or near the right edge.
+    /// The end of its line, if that is at or near the right edge.
     end: Option<Point>,
 }
 
@@ -376,7 +377,7 @@ fn line_of<'a>(entry: &Entry<'a>) -> Option<&'a Line> {
     if let Series::Line(line) = entry.series { Some(line) } else { None }
 }
 
-/// The names beside the frame: a leader from the end of the line or its letter, a sample of it, its name.
+/// Draws the names beside the frame: a leader from the end of the line or its letter, a sample of it, its name.
 fn column(
     frame: &Area,
     stands: &[Stand<'_>],
@@ -393,7 +394,7 @@ fn column(
         let left = frame.right + LEAD;
         let mut shapes = Vec::new();
         if let Some(end) = stand.end {
-            // Thin and pale: it ties a name to a line and is not part of the line.
+            // Thin and pale: it connects a name to a line and is not part of the line.
             let stroke = Stroke { colour: colour.lighter(0.35), width: 1.0, dash: None };
             let bend = (end[0] + 1.5).max(frame.right);
             let mut way = vec![[end[0] + 1.5, end[1]], [bend, end[1]], [left - 2.0, centre]];
@@ -409,7 +410,7 @@ fn column(
     groups
 }
 
-/// Title and subtitle of a sheet; the second part is where they end.
+/// Draws the title and subtitle of a sheet; also returns where they end.
 pub(super) fn heading(title: &str, subtitle: &str, room: f64) -> (Group, f64) {
     let (mut shapes, top) = lines(title, PAD - 4.0, room, TITLE, Weight::Bold);
     let (below, top) = lines(subtitle, top, room, SUBTITLE, Weight::Regular);
@@ -417,7 +418,7 @@ pub(super) fn heading(title: &str, subtitle: &str, room: f64) -> (Group, f64) {
     (group("title", shapes), top)
 }
 
-/// A title (bold) or a sentence below it, from `top` on, and where it ends.
+/// Draws a title (bold) or the sentence below it, starting at `top`; also returns where it ends.
 fn lines(
     content: &str,
     mut top: f64,
@@ -436,7 +437,7 @@ fn lines(
     (shapes, top)
 }
 
-/// What solid (where there are such lines) and dashed lines mean.
+/// Draws the meaning of solid lines (if there are any) and dashed lines.
 pub(super) fn dashes(figure: &Figure, solid: bool) -> Vec<Item> {
     let means = [(false, &figure.dash_key.0), (true, &figure.dash_key.1)].into_iter();
     let item = |(dashed, words): (bool, &String)| {

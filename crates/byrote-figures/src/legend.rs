@@ -1,21 +1,21 @@
-//! The rows below the plot: samples of lines with their names or meaning, and the small print.
+//! The rows below the plot: samples of lines with their names or meanings, and the small print.
 
 use super::palette::Colour;
 use super::plot::{BAND_OPACITY, LABEL, letter, line_stroke};
 use super::scene::{Anchor, Area, Group, MarkerForm, Shape, Text, Weight, rounded};
 use super::text;
 
-/// The width of a sample, and its distance to the words.
+/// The width of a sample, and its distance from the text.
 pub(super) const SAMPLE: f64 = 26.0; // three dashes
 pub(super) const GAP: f64 = 6.0;
-/// Size and line of the small print.
+/// The font size and line height of the small print.
 pub(super) const CAPTION: (f64, f64) = (11.5, 16.0);
 /// The height of a row of samples.
 pub(super) const ROW: f64 = 20.0;
-/// Readers' fonts differ in width from the one measured here by up to about this much.
+/// Readers' fonts differ in width from the measured one by up to about this much.
 pub(super) const SLACK: f64 = 1.06;
 const BETWEEN: f64 = 22.0;
-/// The room of a letter before a sample.
+/// The width of a letter before a sample.
 const TAG: f64 = 16.0;
 
 /// A small sample of a series.
@@ -27,7 +27,7 @@ pub(super) enum Sample {
 }
 
 impl Sample {
-    /// Draws it from `left` on, at the height `middle`.
+    /// Draws it starting at `left`, at the height `middle`.
     pub fn draw(self, colour: Colour, left: f64, middle: f64) -> Vec<Shape> {
         let centre = [left + SAMPLE / 2.0, middle];
         match self {
@@ -48,7 +48,7 @@ impl Sample {
     }
 }
 
-/// A sample with its words.
+/// A sample with its text.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Item {
     pub key: Option<String>,
@@ -62,13 +62,13 @@ pub(super) struct Item {
 /// A row below the plot.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Row {
-    /// Samples, each with where it begins.
+    /// Samples, each with its left edge.
     Items(Vec<(f64, Item)>),
     /// Small print.
     Print(String),
-    /// Shapes drawn from the height 0 on, and how high they are.
+    /// Shapes drawn from the height 0 on, and their total height.
     Ready(Group, f64),
-    /// Air.
+    /// Empty space.
     Space(f64),
 }
 
@@ -82,7 +82,7 @@ impl Row {
     }
 }
 
-/// Sets items in as many columns as the widest allows.
+/// Arranges items in as many columns as the widest allows.
 pub(super) fn columns(items: Vec<Item>, left: f64, room: f64) -> Vec<Row> {
     let lead = if items.iter().any(|item| item.tag.is_some()) { TAG } else { 0.0 };
     let most = (room - lead - SAMPLE - GAP) / SLACK;
@@ -137,7 +137,7 @@ pub(super) fn draw(rows: Vec<Row>, left: f64, mut top: f64) -> Vec<Group> {
     groups
 }
 
-/// A line of regular text without rim.
+/// A line of regular text without a rim.
 pub(super) fn words(at: [f64; 2], anchor: Anchor, size: f64, colour: Colour, content: &str) -> Shape {
     let (at, weight, content) = (rounded(at), Weight::Regular, content.to_string());
     Shape::Text(Text { at, anchor, size, weight, colour, halo: false, content })

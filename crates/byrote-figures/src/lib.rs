@@ -10,7 +10,7 @@
 //! ```
 //!
 //! An [`html::Page`] is plain data as well: sections of paragraphs, verdicts, key figures, tables and drawings. It is
-//! written as one HTML file that works offline, on a phone, in the dark and on paper.
+//! written as one HTML file that works offline, on a phone, in dark mode and on paper.
 //!
 //! Equal figures and pages give equal bytes. [`Palette`] gives every key one colour; names are set beside the lines
 //! so that no two overlap; dashed lines are known only up to a constant; whatever cannot be drawn (zero on a
@@ -64,7 +64,7 @@ pub use scene::{Anchor, Area, Frame, Group, MarkerForm, Point, Scene, Shape, Str
 mod tests {
     use super::*;
 
-    /// The figure the library is for: what nine bounds say of a range of sizes, a corpus and a model among them.
+    /// The figure the library is made for: nine bounds over a range of sizes, with a corpus and a model among them.
     fn contexts_against_parameters() -> Figure {
         let curve = |f: &dyn Fn(f64) -> f64| {
             (0..=60)
@@ -191,7 +191,7 @@ mod tests {
         ));
         let scene = figure.to_scene().unwrap();
         let line = scene.groups.iter().find(|g| g.role == "line").unwrap();
-        // Two pieces, and the lone last value as a dot.
+        // Two pieces, and the single last value as a dot.
         let kinds: Vec<bool> = line.shapes.iter().map(|s| matches!(s, Shape::Polyline { .. })).collect();
         assert_eq!(kinds, [true, true, false]);
         assert!(texts(&scene).iter().any(|t| t.0.contains("gap (2 of 7 points)")));

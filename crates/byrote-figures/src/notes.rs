@@ -1,4 +1,4 @@
-//! What a figure says in words: what could not be drawn, and a description for readers who cannot see it.
+//! The text of a figure: notes on what could not be drawn, and a description for readers who cannot see it.
 
 use super::clip::{clip_path, clip_polygon};
 use super::figure::{Direction, Figure, Points};
@@ -7,12 +7,12 @@ use super::scene::{Area, Point};
 
 /// The plot in units of its axes.
 const UNIT: Area = Area { left: 0.0, top: 0.0, right: 1.0, bottom: 1.0 };
-/// Names in one note; more are counted.
+/// The maximum number of names in one note; the rest are counted.
 const MOST_NAMES: usize = 6;
-/// Characters of a name.
+/// The maximum number of characters of a name.
 const LONGEST_NAME: usize = 48;
 
-/// A sentence for every reason why something that was given is not to be seen.
+/// One sentence for every reason why some given data is not visible.
 pub(super) fn notes(figure: &Figure, x: &Scale, y: &Scale) -> Vec<String> {
     let (mut refused, mut outside, mut empty) = (Vec::new(), Vec::new(), Vec::new());
     let mut survey = |label: &str, points: &[(f64, f64)], is_line: bool| {
@@ -92,14 +92,14 @@ pub(super) fn notes(figure: &Figure, x: &Scale, y: &Scale) -> Vec<String> {
     out
 }
 
-/// A series some of whose error bars the axis cannot hold.
+/// A series with error bars that the axis cannot show.
 fn cut(points: &Points, y: &Scale) -> Option<String> {
     let bars = points.errors.iter().zip(&points.points);
     let cut = bars.filter(|(ends, p)| y.accepts(p.1) && !y.accepts(ends.0)).count();
     (cut > 0).then(|| share(&short(&points.label), cut, points.points.len()))
 }
 
-/// What the figure shows, for `<desc>`.
+/// Describes the figure, for `<desc>`.
 pub(super) fn describe(figure: &Figure, x: &Scale, y: &Scale, notes: &[String]) -> String {
     let axis = |label: &str, letter: &str, kind: ScaleKind, scale: &Scale| {
         let (lo, hi) = scale.ends();
@@ -154,7 +154,7 @@ fn share(label: &str, some: usize, all: usize) -> String {
     if all == 1 { label.to_string() } else { format!("{label} ({some} of {all} points)") }
 }
 
-/// A name of bearable length.
+/// A name of limited length.
 fn short(label: &str) -> String {
     let end = label.char_indices().nth(LONGEST_NAME).map(|(i, _)| i);
     end.map_or_else(|| label.to_string(), |end| format!("{}…", label[..end].trim_end()))

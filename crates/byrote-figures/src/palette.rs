@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 pub struct Colour(pub u8, pub u8, pub u8);
 
 impl Colour {
-    /// Text, and the user's own data.
+    /// The colour of text and of the user's own data.
     pub const INK: Colour = Colour(0x1a, 0x1a, 0x1a);
     /// Secondary text: seven to one against white.
     pub const MUTED: Colour = Colour(0x59, 0x59, 0x59);
@@ -29,7 +29,7 @@ impl Colour {
         format!("#{:02x}{:02x}{:02x}", self.0, self.1, self.2)
     }
 
-    /// The share `t` of the way to white.
+    /// Mixes in white by the fraction `t`.
     pub fn lighter(self, t: f64) -> Colour {
         let mix = |c: u8| (f64::from(c) + (255.0 - f64::from(c)) * t).round() as u8;
         Colour(mix(self.0), mix(self.1), mix(self.2))
@@ -44,13 +44,13 @@ impl Colour {
         (0..=32).rev().map(scale).find(|c| c.contrast(Colour::WHITE) >= 4.5).unwrap_or(Colour::INK)
     }
 
-    /// The share `t` of the way to another colour.
+    /// Mixes in another colour by the fraction `t`.
     pub(super) fn towards(self, other: Colour, t: f64) -> Colour {
         let mix = |a: u8, b: u8| (f64::from(a) + (f64::from(b) - f64::from(a)) * t).round() as u8;
         Colour(mix(self.0, other.0), mix(self.1, other.1), mix(self.2, other.2))
     }
 
-    /// The contrast ratio of WCAG 2 with another colour.
+    /// Returns the contrast ratio of WCAG 2 with another colour.
     pub(super) fn contrast(self, other: Colour) -> f64 {
         let luminance = |c: Colour| {
             let [r, g, b] = c.linear();
@@ -60,7 +60,7 @@ impl Colour {
         a.max(b) / a.min(b)
     }
 
-    /// Linear light.
+    /// The linear light intensities.
     fn linear(self) -> [f64; 3] {
         [self.0, self.1, self.2].map(|c| {
             let c = f64::from(c) / 255.0;
@@ -69,7 +69,7 @@ impl Colour {
     }
 }
 
-/// The colours, in the order keys take them.
+/// The colours, in the order in which keys take them.
 pub(super) const SLOTS: [Colour; 9] = [
     Colour(0x00, 0x72, 0xb2), // blue
     Colour(0xd5, 0x5e, 0x00), // vermilion
@@ -92,21 +92,21 @@ const HOUSE: [(&str, usize); 6] = [
     ("sander2024", 6),
 ];
 
-/// Keys drawn in ink: the user's own data, as opposed to what papers say.
+/// Keys drawn in ink: the user's own data, as opposed to results from papers.
 const OWN: [&str; 2] = ["corpus", "model"];
 
-/// Which key has which colour.
+/// Assigns colours to keys.
 ///
-/// The papers' keys have fixed colours; any other key has a colour that follows from its letters, and moves to the next
+/// The papers' keys have fixed colours; the colour of any other key follows from its letters, and moves to the next
 /// free one only if another key of the same palette has it. Figures that share a palette show a key in the same colour.
-/// Beyond nine keys the colours repeat.
+/// With more than nine keys the colours repeat.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Palette {
     keys: Vec<String>,
 }
 
 impl Palette {
-    /// A palette that gives these keys distinct colours, up to nine.
+    /// Creates a palette that gives these keys distinct colours, up to nine.
     pub fn for_keys<K: Into<String>>(keys: impl IntoIterator<Item = K>) -> Self {
         let mut palette = Palette::default();
         for key in keys {
@@ -115,7 +115,7 @@ impl Palette {
         palette
     }
 
-    /// Adds a key after the others; a key that is already there keeps its place.
+    /// Adds a key after the others; a key that is already there keeps its position.
     pub fn add(&mut self, key: impl Into<String>) {
         let key = key.into();
         if !self.keys.contains(&key) {
@@ -128,12 +128,12 @@ impl Palette {
         house(key).is_some()
     }
 
-    /// The place of a key among those given.
+    /// Returns the position of a key among those given.
     pub(super) fn position(&self, key: &str) -> Option<usize> {
         self.keys.iter().position(|k| k == key)
     }
 
-    /// This palette's keys followed by those of another.
+    /// Returns this palette's keys followed by those of another.
     pub(super) fn followed_by(&self, other: &Palette) -> Palette {
         Palette::for_keys(self.keys.iter().chain(&other.keys).cloned())
     }
@@ -143,7 +143,7 @@ impl Palette {
         self.keys.is_empty()
     }
 
-    /// The colour of a key.
+    /// Returns the colour of a key.
     pub fn colour(&self, key: &str) -> Colour {
         if OWN.contains(&key) {
             return Colour::INK;
@@ -170,7 +170,7 @@ fn house(key: &str) -> Option<usize> {
     HOUSE.iter().find(|(k, _)| *k == key).map(|(_, slot)| *slot)
 }
 
-/// The slot of the key's hash (FNV-1a), or the next that is not taken; its own again if all are.
+/// The slot of the key's hash (FNV-1a), or the next free one; its own if all are taken.
 fn first_free(key: &str, taken: &[bool; SLOTS.len()]) -> usize {
     let hash =
         key.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));

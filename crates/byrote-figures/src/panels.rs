@@ -35,7 +35,7 @@ pub struct Panels {
 }
 
 impl Panels {
-    /// Plots of equal ranges, side by side up to three, 900 pixels wide.
+    /// Creates plots of equal ranges, up to three side by side, 900 pixels wide.
     pub fn new(title: impl Into<String>, panels: impl IntoIterator<Item = Figure>) -> Self {
         let panels: Vec<Figure> = panels.into_iter().collect();
         let columns = match panels.len() {
@@ -57,13 +57,13 @@ impl Panels {
         }
     }
 
-    /// A sentence below the title.
+    /// Sets the sentence below the title.
     pub fn subtitle(mut self, text: impl Into<String>) -> Self {
         self.subtitle = text.into();
         self
     }
 
-    /// Small print below the plots.
+    /// Sets the small print below the plots.
     pub fn caption(mut self, text: impl Into<String>) -> Self {
         self.caption = text.into();
         self
@@ -81,19 +81,19 @@ impl Panels {
         self
     }
 
-    /// Width and height in pixels.
+    /// Sets width and height in pixels.
     pub fn size(mut self, width: f64, height: f64) -> Self {
         self.size = (width, height);
         self
     }
 
-    /// The colours of the whole report.
+    /// Sets the colours of the whole report.
     pub fn palette(mut self, palette: Palette) -> Self {
         self.palette = palette;
         self
     }
 
-    /// Lays the panels out.
+    /// Lays out the panels.
     pub fn to_scene(&self) -> Result<Scene> {
         self.check()?;
         grid::lay_out(self)
@@ -120,7 +120,7 @@ impl Panels {
         Ok(super::data_table::DataTable::of_panels(self)?.to_csv())
     }
 
-    /// Refuses what cannot be drawn honestly.
+    /// Refuses data that cannot be drawn honestly.
     pub(super) fn check(&self) -> Result<()> {
         let (width, height) = self.size;
         let size_ok = (240.0..=4000.0).contains(&width) && (160.0..=4000.0).contains(&height);

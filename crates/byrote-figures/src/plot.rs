@@ -1,4 +1,4 @@
-//! What is drawn inside the frame: bands, reference lines, lines, points and the labels among them.
+//! Draws the inside of the frame: bands, reference lines, lines, points and their labels.
 
 use super::clip::{clip_path, clip_polygon, clip_segment, thin};
 use super::figure::{Band, Direction, Figure, Line, Points, Rule};
@@ -9,7 +9,7 @@ use super::scale::{Scale, number};
 use super::scene::{Anchor, Area, Group, MarkerForm, Point, Shape, Stroke, Text, Weight};
 use super::text;
 
-/// The size of labels, and the distance of their baselines.
+/// The font size of labels, and the distance between their baselines.
 pub(super) const LABEL: f64 = 12.0;
 pub(super) const LABEL_LINE: f64 = 15.5;
 /// Dash and gap: long enough to be distinguished from a solid line at any size.
@@ -21,11 +21,11 @@ const LARGE: f64 = 5.5;
 const SMALL: f64 = 3.2;
 /// Labels inside the plot wrap at one of these widths, whichever finds the better place.
 const WIDTHS: [f64; 2] = [190.0, 115.0];
-/// Series of more points than this have one title, not one a point.
+/// Series with more points than this have one title instead of one per point.
 const MOST_TITLES: usize = 200;
 /// Half the width of the end of an error bar.
 const CAP: f64 = 3.5;
-/// A line that ends this share of the plot before its right edge is still named from there.
+/// A line that ends within this fraction of the plot's width from the right edge is still named there.
 const NEAR: f64 = 0.08;
 
 /// The stroke of a line of the figure.
@@ -33,7 +33,7 @@ pub(super) fn line_stroke(colour: Colour, dashed: bool) -> Stroke {
     Stroke { colour, width: LINE_WIDTH, dash: dashed.then_some(DASH) }
 }
 
-/// The words of a block, centred on `middle` vertically.
+/// The text of a block, vertically centred on `middle`.
 pub(super) fn block(lines: &[String], left: f64, middle: f64, colour: Colour, halo: bool) -> Vec<Shape> {
     let top = middle - lines.len() as f64 * LABEL_LINE / 2.0;
     let text = |(i, line): (usize, &String)| {
@@ -44,7 +44,7 @@ pub(super) fn block(lines: &[String], left: f64, middle: f64, colour: Colour, ha
     lines.iter().enumerate().map(text).collect()
 }
 
-/// A letter that stands for a line, at its end and beside its name.
+/// A letter that denotes a line, at its end and beside its name.
 pub(super) struct Tag<'a> {
     pub line: &'a Line,
     pub letter: char,
@@ -60,10 +60,10 @@ pub(super) fn letter(letter: char, [x, y]: Point, colour: Colour) -> Shape {
 /// Where a line leaves the plot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
-    /// At the right edge, or near enough to be tied to a name beside it.
+    /// At the right edge, or close enough to be connected to a name beside it.
     Right,
     Top,
-    /// It ends inside, or leaves downwards.
+    /// It ends inside the plot, or leaves downwards.
     Inside,
 }
 
@@ -84,7 +84,7 @@ impl Plot<'_> {
         if !(self.x.accepts(x) && self.y.accepts(y)) {
             return None;
         }
-        // Far outside, only the direction matters; the bound keeps the cutting arithmetic finite.
+        // Far outside, only the direction matters; the bound keeps the clipping arithmetic finite.
         let bounded = |v: f64| v.clamp(-1e7, 1e7);
         Some([
             bounded(self.frame.left + self.x.position(x) * self.frame.width()),
@@ -96,7 +96,7 @@ impl Plot<'_> {
         (self.x.contains(point.0) && self.y.contains(point.1)).then(|| self.pixel(point)).flatten()
     }
 
-    /// The unbroken runs of a series, in pixels: a value the axes refuse breaks the line.
+    /// The unbroken runs of a series, in pixels: a value that the axes cannot show breaks the line.
     fn runs(&self, points: &[(f64, f64)]) -> Vec<Vec<Point>> {
         let pixels: Vec<Option<Point>> = points.iter().map(|p| self.pixel(*p)).collect();
         pixels.split(Option::is_none).map(|run| run.iter().flatten().copied().collect()).collect()
@@ -131,15 +131,15 @@ impl Plot<'_> {
         Some((at, side))
     }
 
-    /// About where the rest of the series named beside the frame stand: the middle of their visible part.
+    /// Roughly where the other series named beside the frame are: the middle of their visible part.
     pub fn height_of(&self, points: &[(f64, f64)]) -> Option<f64> {
         let heights: Vec<f64> = points.iter().filter_map(|p| self.visible(*p)).map(|p| p[1]).collect();
         (!heights.is_empty()).then(|| heights.iter().sum::<f64>() / heights.len() as f64)
     }
 
-    /// Letters at the ends of lines, outside the frame where they end at its edge.
+    /// Letters at the ends of lines, outside the frame if they end at its edge.
     fn tags(&self, tags: &[Tag<'_>], board: &mut Board) -> Vec<Group> {
-        const STEP: f64 = 12.0; // the room of a letter in either direction
+        const STEP: f64 = 12.0; // the size of a letter in either direction
         let ends: Vec<(&Tag<'_>, Point, Side)> =
             tags.iter().filter_map(|tag| self.end_of(tag.line).map(|(at, side)| (tag, at, side))).collect();
         let on_edge = |edge: Side, axis: usize, lo: f64, hi: f64| {
@@ -166,7 +166,8 @@ impl Plot<'_> {
             .collect()
     }
 
-    /// What is drawn over the cells of a heat map: lines and reference lines as segments, and the places of markers.
+    /// Everything drawn over the cells of a heat map: lines and reference lines as segments, and the positions of
+    /// markers.
     pub fn overlays(&self) -> (Vec<(Point, Point)>, Vec<Point>) {
         let figure = self.figure;
         let pieces = figure.lines.iter().flat_map(|line| self.pieces(line));
@@ -251,7 +252,7 @@ impl Plot<'_> {
                 [one] => shapes.push(Shape::marker(one, SMALL, MarkerForm::Circle, colour)),
                 _ => {
                     if self.figure.heat.is_some() {
-                        // Between cells of any colour, a line needs a rim.
+                        // Over cells of any colour, a line needs a rim.
                         let stroke = line_stroke(Colour::WHITE, line.dashed);
                         let rim = Stroke { width: LINE_WIDTH + 2.6, ..stroke };
                         shapes.push(Shape::polyline(piece.iter().copied(), rim));
@@ -269,7 +270,7 @@ impl Plot<'_> {
         groups
     }
 
-    /// Markers at places; as long as they are few, each tells its values.
+    /// Markers at positions; if they are few, each shows its values.
     fn markers(
         &self,
         role: &'static str,
@@ -295,7 +296,7 @@ impl Plot<'_> {
             .collect()
     }
 
-    /// Error bars; one that reaches below what a logarithmic axis can hold runs to its edge, without an end.
+    /// Error bars; one that extends below what a logarithmic axis can show runs to its edge, without a cap.
     fn error_bars(&self, points: &Points, colour: Colour, board: &mut Board) -> Option<Group> {
         let stroke = Stroke { colour, width: 1.3, dash: None };
         let mut shapes = Vec::new();
@@ -347,7 +348,7 @@ impl Plot<'_> {
         Some(Group::new("label", None, shapes))
     }
 
-    /// Breaks a label and finds it a place; `places` lists those for a block of a given width and height.
+    /// Breaks a label into lines and places it; `places` lists the positions for a block of a given width and height.
     fn settle(
         &self,
         label: &str,
@@ -358,7 +359,7 @@ impl Plot<'_> {
         let settings = WIDTHS.map(|width| text::wrap(label, LABEL, Weight::Regular, room(width), 3));
         let mut candidates = Vec::new();
         for (setting, lines) in settings.iter().enumerate() {
-            // A narrow setting must not cost words.
+            // A narrow setting must not drop words.
             if setting > 0 && lines.last().is_none_or(|line| line.ends_with('…')) {
                 continue;
             }

@@ -1,8 +1,8 @@
 //! A scene as a PNG file: `tiny-skia` fills the paths, the letters are outlines of the embedded typeface.
 //!
-//! Nothing depends on the machine: no system fonts, no graphics card, no vector unit that might round differently, and a
-//! compressor whose choices are fixed. The file is the simplest kind of PNG: 8-bit RGB, one `IDAT` chunk, every row
-//! unfiltered (flat colours compress best so), written here because it is only lengths and checksums.
+//! Nothing depends on the machine: no system fonts, no graphics card, no vector unit that might round differently, and
+//! a compressor with fixed choices. The file is the simplest kind of PNG: 8-bit RGB, one `IDAT` chunk, every row
+//! unfiltered (which compresses flat colours best), written here because it is only lengths and checksums.
 
 use miniz_oxide::deflate::compress_to_vec_zlib;
 use tiny_skia::{
@@ -15,7 +15,7 @@ use super::scene::{Anchor, Point, Scene, Shape, Stroke, Text};
 use super::text;
 use crate::{Error, Result};
 
-/// Larger pictures are refused: 64 million pixels are 256 MB while drawing.
+/// The maximum number of pixels: 64 million pixels take 256 MB while drawing.
 const MOST_PIXELS: f64 = 64e6;
 
 /// Draws a scene, with `scale` pixels per unit, on white.
@@ -104,7 +104,7 @@ impl Canvas {
     }
 }
 
-/// Takes the outlines of letters.
+/// Collects the outlines of letters.
 struct Pen(PathBuilder);
 
 impl OutlineBuilder for Pen {
@@ -153,7 +153,7 @@ fn paint(colour: Colour, opacity: f64) -> Paint<'static> {
     paint
 }
 
-/// The bytes of the file. The picture is opaque, so its alpha is dropped.
+/// Returns the bytes of the file. The picture is opaque, so its alpha channel is dropped.
 fn encode(pixmap: &Pixmap) -> Vec<u8> {
     let mut rows = Vec::with_capacity((pixmap.width() as usize * 3 + 1) * pixmap.height() as usize);
     for row in pixmap.pixels().chunks_exact(pixmap.width() as usize) {
@@ -200,7 +200,7 @@ mod tests {
         ))
     }
 
-    /// Width, height and RGB rows of a file this module wrote.
+    /// Width, height and RGB rows of a file written by this module.
     fn decode(png: &[u8]) -> (u32, u32, Vec<u8>) {
         let word = |i: usize| u32::from_be_bytes(png[i..i + 4].try_into().unwrap());
         let (width, height) = (word(16), word(20));

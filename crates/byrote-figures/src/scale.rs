@@ -1,9 +1,9 @@
-//! Axes: from a number to a place between 0 and 1, and the ticks that are worth a label.
+//! Axes: map numbers to positions between 0 and 1, and choose the ticks that get labels.
 //!
-//! A linear axis maps `v` to `(v - lo) / (hi - lo)`; a logarithmic one does the same with `log10 v`, and nothing at
-//! or below zero can be drawn on it. Ticks are chosen from a list of candidates, densest first: the first whose labels
-//! do not touch wins. On a logarithmic axis the candidates are the decades (every one, every second, every third,
-//! ... so that a long axis reads 1, 1k, 1M), with 1-2-5 steps below three decades and plain round numbers below one.
+//! A linear axis maps `v` to `(v - lo) / (hi - lo)`; a logarithmic one does the same with `log10 v`, and cannot show
+//! values at or below zero. Ticks are chosen from a list of candidates, densest first: the first whose labels do not
+//! touch wins. On a logarithmic axis the candidates are the decades (every one, every second, every third, ... so that
+//! a long axis reads 1, 1k, 1M), with 1-2-5 steps below three decades and plain round numbers below one.
 
 use serde::{Deserialize, Serialize};
 
@@ -26,10 +26,10 @@ pub struct Axis {
     pub label: String,
     /// Linear or logarithmic.
     pub kind: ScaleKind,
-    /// The interval to draw; without it, all the values.
+    /// The interval to draw; by default it covers all values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub range: Option<(f64, f64)>,
-    /// On a linear axis, begin at zero even if no value is near it.
+    /// Whether a linear axis begins at zero even if no value is near it.
     #[serde(default)]
     pub from_zero: bool,
 }
@@ -45,7 +45,7 @@ impl Axis {
         Axis { label: label.into(), kind: ScaleKind::Log10, range: None, from_zero: false }
     }
 
-    /// Draws this interval only. Lines are cut at its ends; points outside are counted below the figure.
+    /// Draws only this interval. Lines are clipped at its ends; points outside are counted below the figure.
     pub fn range(mut self, lo: f64, hi: f64) -> Self {
         self.range = Some((lo, hi));
         self
@@ -58,7 +58,7 @@ impl Axis {
     }
 }
 
-/// A labelled place on an axis.
+/// A labelled position on an axis.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Tick {
     pub value: f64,
@@ -67,7 +67,7 @@ pub(super) struct Tick {
     pub label: String,
 }
 
-/// The ticks of an axis; the minor ones carry no label.
+/// The ticks of an axis; minor ticks have no label.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Ticks {
     pub major: Vec<Tick>,
@@ -75,7 +75,7 @@ pub(super) struct Ticks {
     pub minor: Vec<f64>,
 }
 
-/// An axis with its interval settled.
+/// An axis with its interval determined.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Scale {
     kind: ScaleKind,
@@ -84,13 +84,14 @@ pub(super) struct Scale {
     hi: f64,
 }
 
-/// Room left beside the outermost padded value, as a share of the axis.
+/// The room beside the outermost padded value, as a fraction of the axis.
 const PADDING: f64 = 0.05;
-/// Intervals narrower than this share of their own magnitude are widened: there are no round numbers inside.
+/// Intervals narrower than this fraction of their own magnitude are widened, because they contain no round numbers.
 const NARROW: f64 = 1e-9;
 
 impl Scale {
-    /// Settles the interval of `axis`. It covers the `tight` values exactly and leaves room beside the `padded` ones.
+    /// Determines the interval of `axis`. It covers the `tight` values exactly and leaves room beside the `padded`
+    /// ones.
     pub fn cover(axis: &Axis, tight: &[f64], padded: &[f64]) -> Result<Self> {
         let kind = axis.kind;
         if let Some((lo, hi)) = axis.range {
@@ -162,7 +163,7 @@ impl Scale {
         self.accepts(value) && (-1e-9..=1.0 + 1e-9).contains(&self.position(value))
     }
 
-    /// The labelled ticks at these values, every n-th of them where all do not fit.
+    /// The labelled ticks at these values, or every n-th of them if not all fit.
     pub fn ticks_at(&self, values: &[f64], fits: &dyn Fn(&[Tick]) -> bool) -> Ticks {
         let all: Vec<Tick> = values.iter().map(|v| self.tick(*v, number(*v))).collect();
         let every = |n: usize| all.iter().step_by(n).cloned().collect::<Vec<_>>();
@@ -170,7 +171,7 @@ impl Scale {
         Ticks { major, minor: Vec::new() }
     }
 
-    /// 0 at the start of the axis, 1 at its end; below or above outside.
+    /// The position of a value: 0 at the start of the axis, 1 at its end, and beyond these outside it.
     pub fn position(&self, value: f64) -> f64 {
         (forward(self.kind, value) - self.lo) / (self.hi - self.lo)
     }
@@ -194,7 +195,7 @@ impl Scale {
                 last = candidate;
             }
         }
-        // Not even two labels fit: one is better than a collision.
+        // If not even two labels fit, one is better than a collision.
         last.major.truncate(1);
         last
     }
@@ -252,7 +253,7 @@ impl Scale {
         Ticks { major, minor }
     }
 
-    /// 1, 2, 5 in every decade.
+    /// 1, 2 and 5 in every decade.
     fn multiples(&self) -> Ticks {
         let major =
             self.between_decades(&[1, 2, 5]).map(|(v, power)| self.tick(v, label(v, power, v))).collect();
@@ -260,7 +261,7 @@ impl Scale {
         Ticks { major, minor }
     }
 
-    /// The multiples of powers of ten inside, each with its power.
+    /// The multiples of powers of ten in the interval, each with its power.
     fn between_decades<'a>(&'a self, digits: &'a [i32]) -> impl Iterator<Item = (f64, f64)> + 'a {
         (self.lo.floor() as i32..=self.hi.floor() as i32)
             .flat_map(move |e| digits.iter().map(move |m| (f64::from(*m) * power_of_ten(e), power_of_ten(e))))
@@ -284,7 +285,7 @@ fn power_of_ten(exponent: i32) -> f64 {
     format!("1e{exponent}").parse().unwrap_or_else(|_| 10f64.powi(exponent))
 }
 
-/// A number in words short enough for a sentence: "2,637", "0.0313", "4e-7".
+/// A number short enough for a sentence: "2,637", "0.0313", "4e-7".
 pub(super) fn number(value: f64) -> String {
     if value == 0.0 {
         return "0".into();
@@ -293,7 +294,7 @@ pub(super) fn number(value: f64) -> String {
     label(value, step, value.abs())
 }
 
-/// A number in two digits, for a small place: "0.12", "34", "1.2k", "5e-7".
+/// A number with two digits, for tight places: "0.12", "34", "1.2k", "5e-7".
 pub(super) fn brief(value: f64) -> String {
     if value == 0.0 {
         return "0".into();
@@ -309,7 +310,7 @@ pub(super) fn brief(value: f64) -> String {
 
 /// The label of a tick, exact to its `step`: 0.5, 20, 1k, 2.5k, 1M, 1B, 1T, 5e-5.
 ///
-/// `largest` is the largest magnitude on the axis; it decides on scientific notation for all ticks alike.
+/// `largest` is the largest magnitude on the axis; it decides whether all ticks use scientific notation.
 fn label(value: f64, step: f64, largest: f64) -> String {
     let size = value.abs();
     if size < step * 1e-6 {
@@ -333,7 +334,7 @@ fn label(value: f64, step: f64, largest: f64) -> String {
     if value < 0.0 { format!("\u{2212}{body}") } else { body }
 }
 
-/// The fewest decimals that write `step` exactly.
+/// The smallest number of decimals that writes `step` exactly.
 fn decimals(step: f64) -> usize {
     (0..18)
         .find(|d| {
@@ -343,7 +344,7 @@ fn decimals(step: f64) -> usize {
         .unwrap_or(18) as usize
 }
 
-/// Without zeros at the end of the fraction.
+/// Removes trailing zeros of the fraction.
 fn trim(number: &str) -> &str {
     if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { number }
 }

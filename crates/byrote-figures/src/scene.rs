@@ -1,7 +1,7 @@
-//! The drawing between a figure and a file: a flat list of primitives in pixels, y downwards.
+//! The stage between a figure and a file: a flat list of primitives in pixels, with y pointing down.
 //!
 //! Both writers, SVG and PNG, draw exactly this, so they agree by construction. Coordinates are rounded to a hundredth
-//! of a pixel when a shape is made: that keeps the files short and the same everywhere, whatever the last bit of a
+//! of a pixel when a shape is created: that keeps files short and identical everywhere, whatever the last bit of a
 //! platform's logarithm.
 
 use super::palette::Colour;
@@ -9,10 +9,10 @@ use super::scale::ScaleKind;
 use super::{png, svg, text};
 use crate::Result;
 
-/// A place in pixels.
+/// A position in pixels.
 pub type Point = [f64; 2];
 
-/// Which part of a text is at its place.
+/// Which part of a text is at its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Anchor {
     /// The text begins there.
@@ -26,9 +26,9 @@ pub enum Anchor {
 /// The two weights of the typeface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Weight {
-    /// Everything but titles.
+    /// Regular, for everything except titles.
     Regular,
-    /// Titles.
+    /// Bold, for titles.
     Bold,
 }
 
@@ -40,14 +40,14 @@ pub enum MarkerForm {
     Circle,
     /// A square.
     Square,
-    /// A square on its corner.
+    /// A square standing on its corner.
     Diamond,
     /// A triangle that points up.
     Triangle,
 }
 
 impl MarkerForm {
-    /// The corners, or `None` for the disc. All forms have about the area of the disc of this radius.
+    /// Returns the corners, or `None` for the disc. All forms have about the same area as the disc of this radius.
     pub fn corners(self, [x, y]: Point, radius: f64) -> Option<Vec<Point>> {
         let corner = |dx: f64, dy: f64| rounded([x + radius * dx, y + radius * dy]);
         match self {
@@ -70,16 +70,16 @@ pub struct Stroke {
     pub colour: Colour,
     /// The width in pixels.
     pub width: f64,
-    /// Lengths of dash and gap, where the path is dashed.
+    /// The lengths of dash and gap, if the path is dashed.
     pub dash: Option<[f64; 2]>,
 }
 
 /// A piece of text on one line; nothing in it is interpreted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Text {
-    /// The place of the anchor, on the baseline.
+    /// The position of the anchor, on the baseline.
     pub at: Point,
-    /// Which part is there.
+    /// Which part of the text is there.
     pub anchor: Anchor,
     /// The size in pixels.
     pub size: f64,
@@ -89,7 +89,7 @@ pub struct Text {
     pub colour: Colour,
     /// A white rim, for text over lines.
     pub halo: bool,
-    /// The words.
+    /// The text.
     pub content: String,
 }
 
@@ -109,7 +109,7 @@ pub enum Shape {
         points: Vec<Point>,
         /// The colour.
         fill: Colour,
-        /// From 0 to 1.
+        /// The opacity, from 0 to 1.
         opacity: f64,
     },
     /// A filled marker with a white rim.
@@ -123,7 +123,7 @@ pub enum Shape {
         /// The colour.
         fill: Colour,
     },
-    /// Words.
+    /// A piece of text.
     Text(Text),
 }
 
@@ -150,16 +150,16 @@ impl Shape {
     }
 }
 
-/// Shapes that belong together, with the key of their series where they have one.
+/// Shapes that belong together, with the key of their series if they have one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Group {
-    /// What they are: "axes", "line", "label", ...
+    /// Their kind: "axes", "line", "label", ...
     pub role: &'static str,
     /// The series' key.
     pub key: Option<String>,
-    /// The text shown to a reader who points at it.
+    /// The text shown when a reader points at it.
     pub title: Option<String>,
-    /// The shapes, the first at the back.
+    /// The shapes, back to front.
     pub shapes: Vec<Shape>,
 }
 
@@ -169,7 +169,7 @@ impl Group {
         Group { role, key, title: None, shapes }
     }
 
-    /// The text shown to a reader who points at it.
+    /// Sets the text shown when a reader points at it.
     pub fn titled(mut self, title: impl Into<String>) -> Self {
         self.title = Some(title.into());
         self
@@ -189,12 +189,12 @@ impl Group {
     }
 }
 
-/// A plot inside a drawing: its place and what its edges mean, so that a position can be converted to numbers.
+/// A plot inside a drawing: its rectangle and the values at its edges, so that a position can be converted to numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Frame {
     /// Its rectangle in pixels.
     pub area: Area,
-    /// How numbers are spread along the horizontal axis, and its ends.
+    /// Whether the horizontal axis is linear or logarithmic, and its ends.
     pub x: (ScaleKind, f64, f64),
     /// The same for the vertical axis.
     pub y: (ScaleKind, f64, f64),
@@ -207,52 +207,52 @@ pub struct Scene {
     pub width: f64,
     /// Height in pixels.
     pub height: f64,
-    /// The figure's title, for readers that cannot see it.
+    /// The figure's title, for readers who cannot see it.
     pub title: String,
-    /// What the figure shows, in words.
+    /// A description of the figure in words.
     pub description: String,
-    /// What could not be drawn and why, a sentence each; they are drawn too.
+    /// What could not be drawn and why, one sentence each; the sentences are also drawn.
     pub notes: Vec<String>,
     /// The figure's data as one JSON object.
     pub data: String,
-    /// The plots, one for every panel.
+    /// The plots, one per panel.
     pub frames: Vec<Frame>,
-    /// The groups, the first at the back.
+    /// The groups, back to front.
     pub groups: Vec<Group>,
 }
 
 impl Scene {
-    /// The drawing as a self-contained SVG file.
+    /// Returns the drawing as a self-contained SVG file.
     pub fn to_svg(&self) -> String {
         svg::write(self)
     }
 
-    /// The drawing for inside an HTML page; see [`svg::inline`].
+    /// Returns the drawing for embedding in an HTML page; see [`svg::inline`].
     pub(super) fn to_inline_svg(&self, class: &str, label: &str) -> String {
         svg::inline(self, class, label)
     }
 
-    /// The drawing as a PNG file, with `scale` pixels per unit.
+    /// Returns the drawing as a PNG file, with `scale` pixels per unit.
     pub fn to_png(&self, scale: f64) -> Result<Vec<u8>> {
         png::write(self, scale)
     }
 
-    /// All shapes, the first at the back.
+    /// Iterates over all shapes, back to front.
     pub fn shapes(&self) -> impl Iterator<Item = &Shape> {
         self.groups.iter().flat_map(|g| &g.shapes)
     }
 }
 
-/// An upright rectangle in pixels.
+/// An axis-aligned rectangle in pixels.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Area {
-    /// The least x.
+    /// The smallest x.
     pub left: f64,
-    /// The least y.
+    /// The smallest y.
     pub top: f64,
-    /// The greatest x.
+    /// The largest x.
     pub right: f64,
-    /// The greatest y.
+    /// The largest y.
     pub bottom: f64,
 }
 
@@ -267,12 +267,12 @@ impl Area {
         self.bottom - self.top
     }
 
-    /// Larger by `by` on every side.
+    /// Returns the rectangle enlarged by `by` on every side.
     pub fn grown(&self, by: f64) -> Area {
         Area { left: self.left - by, top: self.top - by, right: self.right + by, bottom: self.bottom + by }
     }
 
-    /// The common area with another rectangle.
+    /// Returns the area shared with another rectangle.
     pub fn overlap(&self, other: &Area) -> f64 {
         let width = self.right.min(other.right) - self.left.max(other.left);
         let height = self.bottom.min(other.bottom) - self.top.max(other.top);
@@ -294,7 +294,7 @@ impl Area {
 }
 
 impl Text {
-    /// The rectangle its letters can fill, by the metrics of the embedded typeface.
+    /// The rectangle that its letters can fill, by the metrics of the embedded typeface.
     pub fn area(&self) -> Area {
         let width = text::width(&self.content, self.size, self.weight);
         let left = match self.anchor {
@@ -307,7 +307,7 @@ impl Text {
     }
 }
 
-/// To a hundredth of a pixel.
+/// Rounds to a hundredth of a pixel.
 pub(super) fn rounded([x, y]: Point) -> Point {
     let round = |v: f64| (v * 100.0).round() / 100.0 + 0.0; // + 0.0 turns -0 into 0
     [round(x), round(y)]

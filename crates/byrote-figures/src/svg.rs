@@ -1,8 +1,8 @@
-//! A scene as an SVG file: text stays text, nothing is fetched, the data travels along.
+//! A scene as an SVG file: text stays text, nothing is fetched, and the data is included.
 //!
-//! The file opens alone or inside an HTML page: no style sheet, no script, no identifiers that could clash. `<title>`
-//! and `<desc>` speak to screen readers, `<metadata>` holds the figure as JSON, and the group of a series carries its
-//! key in `data-key`. The bytes depend on the scene alone.
+//! The file works on its own or inside an HTML page: no style sheet, no script, no identifiers that could clash.
+//! `<title>` and `<desc>` are for screen readers, `<metadata>` contains the figure as JSON, and the group of a series
+//! has its key in `data-key`. The bytes depend only on the scene.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use super::palette::Colour;
 use super::scale::ScaleKind;
 use super::scene::{Anchor, Area, Frame, Point, Scene, Shape, Stroke, Text, Weight};
 
-/// The typeface of the metrics first, then fonts of similar width that systems have.
+/// The typeface of the metrics first, then common fonts of similar width.
 const FONTS: &str =
     "'Noto Sans','Open Sans','Segoe UI',Roboto,'Helvetica Neue',Arial,'DejaVu Sans',sans-serif";
 
@@ -32,9 +32,9 @@ pub(super) fn write(scene: &Scene) -> String {
     out
 }
 
-/// Writes a scene for inside an HTML page: its colours can be changed by the style sheet, `label` (escaped) speaks to
-/// screen readers in place of `<title>`, which browsers would show over the whole drawing, and `data-frames` says where the
-/// plots are and what their edges mean. The page has the data elsewhere.
+/// Writes a scene for embedding in an HTML page: the style sheet can change its colours, `label` (escaped) serves
+/// screen readers instead of `<title>`, which browsers would show over the whole drawing, and `data-frames` tells where
+/// the plots are and which values their edges have. The page contains the data elsewhere.
 pub(super) fn inline(scene: &Scene, class: &str, label: &str) -> String {
     let (width, height) = (num(scene.width), num(scene.height));
     let frames: Vec<String> = scene.frames.iter().map(frame).collect();
@@ -48,7 +48,8 @@ pub(super) fn inline(scene: &Scene, class: &str, label: &str) -> String {
     out
 }
 
-/// A frame as JSON without quotes: left, top, right, bottom, then for x and for y whether logarithmic, and both ends.
+/// A frame as JSON without quotes: left, top, right, bottom, then for x and for y whether it is logarithmic, and both
+/// ends.
 fn frame(frame: &Frame) -> String {
     let Area { left, top, right, bottom } = frame.area;
     let axis = |(kind, lo, hi): (ScaleKind, f64, f64)| {
@@ -150,15 +151,15 @@ fn list(points: &[Point]) -> String {
     out
 }
 
-/// At most two decimals, none that say nothing.
+/// At most two decimals, without trailing zeros.
 fn num(value: f64) -> String {
     let text = format!("{value:.2}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
     if text == "-0" { "0".into() } else { text.into() }
 }
 
-/// Makes a text safe between tags and in attributes. Characters XML 1.0 cannot hold become U+FFFD, and so do those that
-/// would reorder the text around them.
+/// Makes a text safe between tags and in attributes. Characters that XML 1.0 does not allow become U+FFFD, and so do
+/// those that would reorder the text around them.
 fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -177,8 +178,8 @@ fn escape(text: &str) -> String {
     out
 }
 
-/// JSON may hold a few characters that should not be in a file unescaped; all are inside strings, where JSON can
-/// spell them out.
+/// JSON may contain a few characters that should not be in a file unescaped; all are inside strings, where JSON can
+/// escape them.
 pub(super) fn json_for_xml(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {
@@ -192,7 +193,7 @@ pub(super) fn json_for_xml(json: &str) -> String {
     out
 }
 
-/// Controls above ASCII, controls of direction, and no characters.
+/// Controls above ASCII, direction controls, and noncharacters.
 fn must_be_spelled(c: char) -> bool {
     matches!(c, '\u{7f}'..='\u{9f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{fffe}' | '\u{ffff}')
 }
@@ -214,7 +215,7 @@ mod tests {
             .to_svg()
             .unwrap();
         assert!(!svg.contains("<script") && !svg.contains('\0'));
-        // Every tag that opens closes, in order.
+        // Checks that every opened tag is closed, in order.
         let mut open: Vec<&str> = Vec::new();
         for tag in svg.split('<').skip(1).map(|t| t.split_once('>').unwrap().0).filter(|t| !t.ends_with('/'))
         {

@@ -1,9 +1,9 @@
-//! Text: how wide it is, where it breaks, and the outlines of its letters.
+//! Text: its width, its line breaks, and the outlines of its letters.
 //!
-//! One typeface serves both writers: Noto Sans, regular and bold, whose bytes come inside the crate `notosans`. It has
-//! Latin, Greek, Cyrillic and the common mathematical signs. The PNG writer fills its outlines; the SVG writer names
-//! the typeface first and leaves the letters to the reader's own fonts, which are near enough in width (the layout
-//! keeps a margin). A character the typeface lacks is taken to be one em wide and drawn as an empty box in the PNG.
+//! Both writers use one typeface: Noto Sans, regular and bold, whose bytes are in the crate `notosans`. It has Latin,
+//! Greek, Cyrillic and the common mathematical symbols. The PNG writer fills its outlines; the SVG writer names the
+//! typeface first and leaves the letters to the reader's own fonts, which are similar enough in width (the layout keeps
+//! a margin). A character that the typeface lacks counts as one em wide and is drawn as an empty box in the PNG.
 //! Letters are set one after the other: no kerning, no ligatures, no right-to-left scripts.
 
 use std::sync::LazyLock;
@@ -91,8 +91,8 @@ impl OutlineBuilder for Placed<'_> {
     }
 }
 
-/// Breaks a text into at most `most` lines no wider than `room`, at spaces where it can. What does not fit ends in an
-/// ellipsis. An empty text has no lines.
+/// Breaks a text into at most `most` lines no wider than `room`, at spaces if possible. Text that does not fit ends in
+/// an ellipsis. An empty text has no lines.
 pub(super) fn wrap(text: &str, size: f64, weight: Weight, room: f64, most: usize) -> Vec<String> {
     let fits = |line: &str| width(line, size, weight) <= room;
     let mut lines: Vec<String> = Vec::new();
@@ -116,7 +116,7 @@ pub(super) fn wrap(text: &str, size: f64, weight: Weight, room: f64, most: usize
     lines
 }
 
-/// A word, cut where it is wider than a line; every piece says whether it continues the one before.
+/// A word, split if it is wider than a line; every piece tells whether it continues the one before.
 fn pieces(word: &str, size: f64, weight: Weight, room: f64) -> Vec<(String, bool)> {
     let face = face(weight);
     let (mut out, mut piece, mut used) = (Vec::new(), String::new(), 0.0);
@@ -136,7 +136,7 @@ fn pieces(word: &str, size: f64, weight: Weight, room: f64) -> Vec<(String, bool
     out
 }
 
-/// The longest beginning that fits with "…" behind it.
+/// The longest beginning that fits with "…" after it.
 fn ellipsis(text: &str, size: f64, weight: Weight, room: f64) -> String {
     let face = face(weight);
     let mut used = glyph(face, '…').1 * size;

@@ -1,4 +1,4 @@
-//! Reading, tokenizing and counting, each alone: `cargo bench -p byrote`.
+//! Reading, tokenizing and counting, each on its own: `cargo bench -p byrote`.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use byrote::Stream;
@@ -27,7 +27,7 @@ fn stories() -> (tempfile::TempDir, PathBuf, u64) {
     (directory, path, size)
 }
 
-/// Plain reading of the same file, for the distance to the limit.
+/// Plain reading of the same file, as the limit.
 #[divan::bench]
 fn read_only(bencher: Bencher) {
     let (_directory, path, size) = stories();

@@ -1,8 +1,8 @@
-//! Evaluations of loss and gradient, ten at a time: `cargo bench -p byrote --bench train`.
+//! Evaluations of the loss and its gradient, ten at a time: `cargo bench -p byrote --bench train`.
 //!
-//! Ten, because a trainer stays inside its pool of threads and entering one takes as long as a small step. The items counted
-//! are the floating-point operations of the three products with `W_U`, 6 n m omega of them, so that the rate printed compares
-//! with what `cargo run --release --example fma_peak` prints.
+//! Ten, because a trainer stays inside its thread pool, and entering one takes as long as a small step. The counted
+//! items are the floating-point operations of the three products with `W_U`, 6 n m omega in total, so that the printed
+//! rate is comparable to the output of `cargo run --release --example fma_peak`.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use byrote::bench_internals::Real;

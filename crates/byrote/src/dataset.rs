@@ -164,14 +164,11 @@ impl Dataset {
         for i in 0..self.len() {
             let length = self.places_of(i).len() as u64;
             if length == 0 || length > self.n_ctx {
-                return wrong(i, format!("has {length} tokens; from 1 to {} are allowed", self.n_ctx));
+                return wrong(i, format!("must have from 1 to {} tokens (got {length})", self.n_ctx));
             }
             let next = self.next_of(i);
             if let Some(&(token, n)) = next.iter().find(|(_, n)| !(*n > 0.0 && n.is_finite())) {
-                return wrong(
-                    i,
-                    format!("is followed by token {token} {n} times; a count is a positive number"),
-                );
+                return wrong(i, format!("is followed by token {token} {n} times; counts must be positive"));
             }
             if next.is_empty() || !next.is_sorted_by(|a, b| a.0 < b.0) {
                 return wrong(i, "needs next tokens, each listed once and in increasing order".into());

@@ -53,10 +53,10 @@ pub fn open_regular(path: &Path, what: &str) -> Result<(File, u64)> {
 pub fn read_capped(path: &Path, limit: u64, what: &str) -> Result<Vec<u8>> {
     let (file, metadata) = open_with_metadata(path)?;
     if is_device(&metadata) {
-        return Err(Error::format(path, format!("a device, not {what}")));
+        return Err(Error::format(path, format!("is a device, not {what}")));
     }
     let too_large = |size: String| {
-        let message = format!("{size}; {what} has at most {}", units::bytes(limit));
+        let message = format!("has {size}, but {what} has at most {}", units::bytes(limit));
         Err(Error::format(path, message))
     };
     if metadata.len() > limit {

@@ -75,7 +75,7 @@ fn a_header_that_lies_about_its_size_is_refused() {
     case.file("short", b"abc");
     refused(&case, "show short", "not a safetensors file: it has 3 bytes");
     case.file("cut", [&2u64.to_le_bytes()[..], b"{}", b"more"].concat());
-    refused(&case, "show cut", "promises 0 bytes of tensors, it has 4");
+    refused(&case, "show cut", "declares 0 bytes of tensors, but it has 4");
 }
 
 #[test]

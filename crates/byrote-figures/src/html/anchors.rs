@@ -1,4 +1,4 @@
-//! The anchors of a page, and the check that links find them.
+//! The anchors of a page, and the check that all links have a target.
 
 use super::page::{Item, Page};
 use super::prose::{Prose, Span, reference_anchor, slug};
@@ -47,10 +47,10 @@ fn numbered(anchor: &str) -> bool {
     ["figure-", "table-", "ref-"].iter().any(|start| anchor.starts_with(start))
 }
 
-/// Anchors of the page's own parts.
+/// Anchors of fixed parts of the page.
 const RESERVED: [&str; 4] = ["top", "contents", "again", "references"];
 
-/// Refuses links that lead nowhere.
+/// Refuses links without a target.
 pub(super) fn check_links(page: &Page, sections: &[String]) -> Result<()> {
     let mut known: Vec<String> = RESERVED.map(String::from).into();
     known.extend(sections.iter().cloned());

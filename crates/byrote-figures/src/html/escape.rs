@@ -1,9 +1,9 @@
-//! Any text, safe between tags and in quoted attributes.
+//! Makes any text safe between tags and in quoted attributes.
 //!
-//! Beside the five characters of markup, three kinds are made visible or harmless: control characters are shown as their
-//! pictures (U+2400 and on), characters that no HTML file should hold become U+FFFD, and so do the controls that reorder
-//! the text around them (U+202A to U+202E, U+2066 to U+2069): a quoted token must not turn the page around it. The page
-//! sets quoted text in isolation instead, so that right-to-left text reads as it should.
+//! Besides the five characters of markup, three kinds are made visible or harmless: control characters are shown as
+//! their pictures (U+2400 and following), characters that no HTML file should contain become U+FFFD, and so do the
+//! controls that reorder the text around them (U+202A to U+202E, U+2066 to U+2069): a quoted token must not reverse the
+//! text around it. The page isolates quoted text instead, so that right-to-left text displays correctly.
 
 use std::fmt::Write;
 
@@ -30,7 +30,7 @@ pub(super) fn escape(text: &str) -> String {
     out
 }
 
-/// JSON for inside a quoted attribute; it reads back to the same values.
+/// JSON for use in a quoted attribute; it reads back to the same values.
 pub(super) fn json_attribute(json: &str) -> String {
     json_for_xml(json).replace('&', "&amp;").replace('"', "&quot;").replace('<', "&lt;").replace('>', "&gt;")
 }
@@ -40,7 +40,7 @@ fn is_noncharacter(c: char) -> bool {
     (0xfdd0..=0xfdef).contains(&code) || code & 0xfffe == 0xfffe
 }
 
-/// A `data:` address that holds a CSV file.
+/// A `data:` address that contains a CSV file.
 pub(super) fn csv_address(csv: &str) -> String {
     let mut out = String::with_capacity(csv.len() + csv.len() / 4);
     out.push_str("data:text/csv;charset=utf-8,");

@@ -10,7 +10,7 @@
 //!   table of them below each drawing.
 //! - The data of every drawing is in the page once, as a CSV file behind a link. The script reads the same text, so what
 //!   is shown and what is downloaded cannot differ.
-//! - Words may hold any character ([`escape`]); a link to an anchor that is not on the page is an error.
+//! - Text may contain any character ([`escape`]); a link to an anchor that is not on the page is an error.
 //!
 //! ```
 //! # use byrote_figures::html::{KeyFigure, Page, Section, Status, Verdict};

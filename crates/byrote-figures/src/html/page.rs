@@ -5,7 +5,7 @@ use super::table::{Status, Table};
 use crate::Result;
 use crate::{Drawing, Palette};
 
-/// A number that matters, with its name and unit.
+/// A key figure, with its name and unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyFigure {
     /// Its name: "floor".
@@ -58,13 +58,13 @@ impl Verdict {
 /// A drawing with its caption, its alternative text and its data.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Exhibit {
-    /// What is drawn. The page shows its title, subtitle and caption as text.
+    /// The drawing. The page shows its title, subtitle and caption as text.
     pub drawing: Drawing,
-    /// What to see in it; shown before the drawing's own small print.
+    /// What to look for; shown before the drawing's own small print.
     pub caption: Prose,
     /// Alternative text; if empty, a description is made from the drawing.
     pub alt: String,
-    /// The name of its files without an ending, such as "gap-by-width"; if empty, it is made from the title.
+    /// The base name of its files, such as "gap-by-width"; if empty, it is derived from the title.
     pub name: String,
 }
 
@@ -86,14 +86,14 @@ impl Exhibit {
         self
     }
 
-    /// Sets the name of its files, without an ending.
+    /// Sets the base name of its files.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
     }
 }
 
-/// What a section is made of.
+/// An element of a section.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Item {
     /// A heading inside the section.
@@ -112,14 +112,14 @@ pub enum Item {
     Exhibit(Box<Exhibit>),
     /// Preformatted text.
     Preformatted {
-        /// What it is; may be empty.
+        /// A title; may be empty.
         caption: Prose,
         /// The text.
         text: String,
     },
     /// A remark or a warning.
     Note {
-        /// How much it matters.
+        /// Its importance.
         status: Status,
         /// What it says.
         words: Prose,
@@ -131,9 +131,9 @@ pub enum Item {
 pub struct Section {
     /// Its heading.
     pub title: String,
-    /// The anchor for links; if empty, it is made from the title.
+    /// The anchor for links; if empty, it is derived from the title.
     pub anchor: String,
-    /// What it is made of.
+    /// Its elements.
     pub items: Vec<Item>,
 }
 
@@ -213,17 +213,17 @@ pub struct Reference {
     pub key: String,
     /// Authors, title, where and when, version.
     pub words: Prose,
-    /// Where it can be read, if anywhere: an address that begins with `https://`.
+    /// An address that begins with `https://`, if there is one.
     pub address: Option<String>,
 }
 
 impl Reference {
-    /// An entry without address.
+    /// Creates an entry without an address.
     pub fn new(key: impl Into<String>, words: impl Into<Prose>) -> Self {
         Reference { key: key.into(), words: words.into(), address: None }
     }
 
-    /// Where it can be read.
+    /// Sets the address.
     pub fn address(mut self, address: impl Into<String>) -> Self {
         self.address = Some(address.into());
         self
@@ -243,14 +243,14 @@ pub struct Page {
     pub command: String,
     /// Settings with their values.
     pub settings: Vec<(String, String)>,
-    /// What the page refers to.
+    /// The references.
     pub references: Vec<Reference>,
     /// The program that made the page, with its version, for the footer.
     pub generator: String,
 }
 
 impl Page {
-    /// A page without sections.
+    /// Creates a page without sections.
     pub fn new(title: impl Into<Prose>) -> Self {
         Page {
             title: title.into(),
@@ -263,7 +263,7 @@ impl Page {
         }
     }
 
-    /// A sentence below the title.
+    /// Sets the sentence below the title.
     pub fn subtitle(mut self, words: impl Into<Prose>) -> Self {
         self.subtitle = words.into();
         self
@@ -299,9 +299,9 @@ impl Page {
         self
     }
 
-    /// All drawings as the page shows them, in order, each with a unique file name without an ending.
+    /// Returns all drawings as the page shows them, in order, each with a unique base name.
     ///
-    /// A series whose key occurs in several drawings has one colour and one letter in all of them.
+    /// A series whose key occurs in several drawings has the same colour and letter in all of them.
     pub fn exhibits(&self) -> Vec<(String, Exhibit)> {
         let items = self.sections.iter().flat_map(|s| &s.items);
         let exhibits: Vec<&Exhibit> =
@@ -327,7 +327,7 @@ impl Page {
     }
 }
 
-/// The keys that several drawings have in common, and those whose colour is fixed.
+/// The keys that several drawings have in common, and those with a fixed colour.
 fn shared_palette(exhibits: &[&Exhibit]) -> Palette {
     let keys: Vec<Vec<String>> = exhibits.iter().map(|e| e.drawing.keys()).collect();
     let drawings = |key: &String| keys.iter().filter(|some| some.contains(key)).count();

@@ -1,4 +1,4 @@
-//! Words on a page: plain text by default, and six kinds of spans where more is wanted.
+//! Text on a page: plain by default, with six kinds of spans for more.
 //!
 //! A `&str` or `String` becomes [`Prose`] unchanged: no character is special, so text from a file or a user is safe.
 //! A program's own sentences may use a small notation through [`Prose::parse`]:
@@ -27,7 +27,7 @@ pub enum Span {
     Code(String),
     /// Quoted words of a text or a user, in whatever direction they are written.
     Quote(String),
-    /// A name (of a file, a corpus, a run) that stays on one line where it fits.
+    /// A name (of a file, a corpus, a run) that stays on one line if it fits.
     Name(String),
     /// A link to an anchor on the same page.
     Link {
@@ -76,7 +76,7 @@ impl Prose {
         self.with(Span::Quote(words.into()))
     }
 
-    /// Adds a name that stays on one line where it fits.
+    /// Adds a name that stays on one line if it fits.
     pub fn name(self, words: impl Into<String>) -> Self {
         self.with(Span::Name(words.into()))
     }
@@ -99,17 +99,17 @@ impl Prose {
         self
     }
 
-    /// Whether it has no characters.
+    /// Whether the text is empty.
     pub fn is_empty(&self) -> bool {
         self.plain().is_empty()
     }
 
-    /// The characters alone.
+    /// Returns the characters without markup.
     pub fn plain(&self) -> String {
         self.spans.iter().map(Span::words).collect()
     }
 
-    /// Reads the notation at the head of this file.
+    /// Parses the notation described in the module documentation.
     pub fn parse(text: &str) -> Self {
         let (mut out, mut plain) = (Prose::new(), String::new());
         let mut rest = text;
@@ -166,7 +166,7 @@ pub(super) fn reference_anchor(key: &str) -> String {
     format!("ref-{}", slug(key))
 }
 
-/// Letters and digits of a title, in lower case, with hyphens between: the name of an anchor or a file.
+/// Letters and digits of a title, in lower case, joined by hyphens: the name of an anchor or a file.
 pub(super) fn slug(title: &str) -> String {
     let mut out = String::new();
     for c in title.chars() {
@@ -182,7 +182,7 @@ pub(super) fn slug(title: &str) -> String {
     out.trim_end_matches('-').into()
 }
 
-/// The span a text begins with, and what follows it.
+/// The span at the beginning of a text, and the rest.
 fn span(text: &str) -> Option<(Span, &str)> {
     let between = |open: &str, close: &str| {
         let rest = text.strip_prefix(open)?;
@@ -258,7 +258,7 @@ mod tests {
         fn reading_never_fails_and_loses_no_word(text in r"[a-z *`\\\[\]()#@]{0,60}") {
             let letters = |s: &str| s.chars().filter(char::is_ascii_lowercase).collect::<String>();
             let prose = Prose::parse(&text);
-            // Anchors are not among the words.
+            // Anchors are not part of the text.
             if !prose.spans.iter().any(|s| matches!(s, Span::Link { .. })) {
                 proptest::prop_assert_eq!(letters(&prose.plain()), letters(&text));
             }

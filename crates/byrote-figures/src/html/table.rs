@@ -41,7 +41,7 @@ impl Column {
     }
 }
 
-/// What a cell, a verdict or a note says at a glance. Each has a sign and a word beside its colour.
+/// The status of a cell, a verdict or a note at a glance. Each has a sign and a word besides its colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
     /// Holds, certified, reached.
@@ -79,7 +79,7 @@ impl Status {
 /// A cell.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Cell {
-    /// What it says.
+    /// Its text.
     pub words: Prose,
     /// The status; a cell with a status is shown as a badge.
     pub status: Option<Status>,
@@ -118,13 +118,13 @@ impl From<String> for Cell {
 /// A table. The first column heads its rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Table {
-    /// What it shows.
+    /// Its caption.
     pub caption: Prose,
     /// Its columns.
     pub columns: Vec<Column>,
     /// Its rows, one cell per column.
     pub rows: Vec<Vec<Cell>>,
-    /// The numbers behind it for download: a file name and the text of a CSV file.
+    /// The underlying numbers for download: a file name and the text of a CSV file.
     pub csv: Option<(String, String)>,
 }
 
@@ -141,7 +141,7 @@ impl Table {
         self
     }
 
-    /// Attaches the numbers behind the table as a CSV file.
+    /// Attaches the underlying numbers as a CSV file.
     pub fn csv(mut self, name: impl Into<String>, text: impl Into<String>) -> Self {
         self.csv = Some((name.into(), text.into()));
         self

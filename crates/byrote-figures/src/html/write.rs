@@ -1,4 +1,4 @@
-//! Writes a page as HTML: head, contents, sections, how to reproduce it, references, footer.
+//! Writes a page as HTML: head, contents, sections, reproduction, references, footer.
 
 use std::fmt::Write;
 
@@ -57,7 +57,7 @@ fn nonce(body: &str) -> String {
     format!("{:016x}{:016x}", hash(0xcbf2_9ce4_8422_2325), hash(0x9e37_79b9_7f4a_7c15))
 }
 
-/// The name of an exhibit's files, without ending; `number` counts from 1.
+/// The base name of an exhibit's files; `number` counts from 1.
 pub(super) fn file_name(exhibit: &Exhibit, number: usize) -> String {
     match slug(&exhibit.name) {
         name if !name.is_empty() => name,
@@ -281,7 +281,7 @@ impl Writer {
         if !caption.is_empty() {
             self.put(format_args!("<p class=\"caption\">{}</p>\n", prose(caption)));
         }
-        // A parser drops one line end right after the tag.
+        // A parser drops one line break right after the tag.
         self.put(format_args!("<pre dir=\"auto\" tabindex=\"0\">\n{}</pre>\n</div>\n", escape(text)));
     }
 
@@ -341,9 +341,9 @@ impl Writer {
     }
 }
 
-/// A table of more columns may be wider than the text.
+/// A table with more columns may be wider than the text.
 const BROAD: usize = 5;
-/// A table of no more rows is shown at once and stays on one sheet of paper; a longer one is folded.
+/// A table with at most this many rows is shown in full and stays on one sheet of paper; a longer one is folded.
 const SHORT: usize = 20;
 const AGAIN: &str = "How to reproduce this page";
 
@@ -351,7 +351,7 @@ fn right(align: Align) -> &'static str {
     if align == Align::Right { " class=\"n\"" } else { "" }
 }
 
-/// With a full stop, unless it ends in one.
+/// Adds a full stop, unless the text ends in one.
 fn sentence(title: &str) -> String {
     let title = title.trim();
     let stop = if title.is_empty() || title.ends_with(['.', '?', '!', '…']) { "" } else { "." };
@@ -393,7 +393,7 @@ mod tests {
     use super::*;
     use crate::{Axis, Figure, Line};
 
-    /// A page with the same words in every place that takes words.
+    /// A page with the same text in every place that takes text.
     fn full(words: &str) -> Page {
         let figure = Figure::new(words, Axis::linear(words), Axis::log(words))
             .subtitle(words)
@@ -423,7 +423,7 @@ mod tests {
             )
     }
 
-    /// Every tag that opens closes, in order; script and style sheet are left out.
+    /// Checks that every opened tag is closed, in order; script and style sheet are skipped.
     fn assert_well_formed(html: &str) {
         const VOID: [&str; 2] = ["meta", "link"];
         let mut open: Vec<&str> = Vec::new();

@@ -1,7 +1,7 @@
-//! Headless Chromium opens a page, and a script inside reports what it sees.
+//! Headless Chromium opens a page, and a script inside reports what it finds.
 //!
-//! The probe is a script put into a copy of the page under the page's own nonce; it writes what it found into the document,
-//! which `--dump-dom` prints. Where Chromium is not installed, the tests report that they are skipped.
+//! The probe is a script inserted into a copy of the page with the page's own nonce; it writes its findings into the
+//! document, which `--dump-dom` prints. If Chromium is not installed, the tests report that they are skipped.
 
 use byrote_figures::html::{Item, KeyFigure, Page, Table};
 use byrote_figures::{Drawing, Figure};
@@ -16,13 +16,13 @@ pub fn browser() -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let found = std::env::split_paths(&path).flat_map(|d| names.map(|n| d.join(n))).find(|p| p.is_file());
     if found.is_none() {
-        // Past the test harness, which keeps what passing tests print.
+        // Bypasses the test harness, which captures the output of passing tests.
         let _ = writeln!(std::io::stderr(), "SKIPPED: no Chromium to open pages with");
     }
     found
 }
 
-/// Collects what goes wrong from the first line on.
+/// Collects errors from the first line on.
 const WATCH: &str = r"
 window.wrong = [];
 addEventListener('error', (e) => wrong.push('error: ' + e.message), true);
@@ -57,7 +57,7 @@ for (const figure of document.querySelectorAll('figure')) {
   const area = box(svg);
   one.outside = [...svg.querySelectorAll('text')].filter((t) => box(t)[2] < area[2] - 1 || box(t)[3] > area[3] + 1).map(text);
   one.small = Math.min(...[...svg.querySelectorAll('text')].map((t) => parseFloat(t.getAttribute('font-size')) * area[0] / svg.viewBox.baseVal.width));
-  // The first mark under the mouse, and every value under the keys.
+  // The first mark under the mouse, and every value reached by keyboard.
   const ring = () => svg.querySelector('.ring');
   const tip = plot.querySelector('.tip');
   plot.focus();
@@ -94,7 +94,7 @@ out.textContent = '@@' + encodeURIComponent(JSON.stringify(found)) + '@@';
 document.body.append(out);
 ";
 
-/// What the probe saw of a page in a window of this width; at most 500 pixels, in a frame of that width.
+/// What the probe found on a page in a window of this width; up to 500 pixels, in a frame of that width.
 pub fn probe(chromium: &Path, page: &Page, width: u32) -> Value {
     let html = page.to_html().unwrap();
     let nonce = html.split_once("'nonce-").unwrap().1.split_once('\'').unwrap().0.to_owned();
@@ -144,7 +144,7 @@ pub fn strings(value: &Value) -> Vec<String> {
     value.as_array().unwrap().iter().map(|v| v.as_str().unwrap().to_owned()).collect()
 }
 
-/// A text as a reader sees it: controls as their pictures, what would turn the direction of the page as U+FFFD.
+/// A text as a reader sees it: controls as their pictures, direction controls as U+FFFD.
 fn legible(text: &str) -> String {
     let shown = |c: char| match c {
         '\u{0}'..='\u{1f}' => char::from_u32(0x2400 + u32::from(c)).unwrap(),
@@ -220,7 +220,7 @@ pub fn check_figures(page: &Page, seen: &Value) {
         assert!(figure["small"].as_f64().unwrap() >= 8.5, "{name}: letters of {} pixels", figure["small"]);
         assert_eq!(figure["outside"], serde_json::json!([]), "{name}");
         assert!(!figure["alt"].as_str().unwrap().is_empty());
-        // The file behind the link holds the numbers of the drawing, to the last bit.
+        // The file behind the link contains the numbers of the drawing, to the last bit.
         let csv = exhibit.drawing.to_csv().unwrap();
         let link = seen["csv"].as_array().unwrap().iter().find(|l| l[0] == format!("{name}.csv")).unwrap();
         assert_eq!(link[1].as_str().unwrap(), csv, "{name}");
@@ -236,7 +236,7 @@ pub fn check_figures(page: &Page, seen: &Value) {
         let expected = values(&exhibit.drawing);
         assert_eq!(shown, expected[..shown.len()], "{name}");
         assert!(shown.len() == expected.len() || rows.len() == 1000, "{name}");
-        // Keys tell the first value, the mouse on its ring the same.
+        // The keyboard shows the first value, and the mouse on its ring shows the same.
         let heard = strings(&figure["keyed"]);
         let number = |line: &str| line.rsplit(": ").next().unwrap().replace(',', "").parse::<f64>().unwrap();
         for (line, value) in [(&heard[1], expected[0].0), (&heard[2], expected[0].1)] {

@@ -1,6 +1,5 @@
-//! Counts documents of token ids held in memory, as the benchmark against DuckDB and Polars wants it:
-//! `count_ids DOCUMENTS.npy [--threads N]` prints one line of JSON with the figures, the seconds that counting alone
-//! took, and the peak of memory.
+//! Counts documents of token ids held in memory, for the benchmark against DuckDB and Polars: `count_ids DOCUMENTS.npy
+//! [--threads N]` prints one line of JSON with the figures, the seconds spent counting, and the peak memory.
 #![allow(clippy::print_stdout)]
 
 use byrote::corpus::Corpus;
@@ -24,7 +23,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let ids: Vec<u16> = bytes[header..].chunks_exact(2).map(|b| u16::from_le_bytes([b[0], b[1]])).collect();
     drop(bytes);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
-    // As for its peers: the threads are started, and the code has run once on a few documents.
+    // As for its peers, the threads are running and the code has run once on a few documents.
     pool.install(|| Corpus::from_rows(&ids[..ids.len().min(10_000)], 10, 9))?;
     for _ in 0..rounds {
         let start = Instant::now();
@@ -45,7 +44,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// The largest resident size so far, where the system tells.
+/// The peak resident size so far, if the system reports it.
 fn peak_rss() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|l| l.starts_with("VmHWM:"))?;

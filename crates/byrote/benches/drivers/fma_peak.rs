@@ -1,7 +1,7 @@
 //! The multiply-add peak of this machine: `cargo run --release --example fma_peak [THREADS]`.
 //!
-//! Every thread multiplies and adds in registers alone; what is printed is the best of several short rounds, as one line
-//! of JSON. It is the limit against which the speed of training is stated.
+//! Every thread multiplies and adds in registers only; the best of several short rounds is printed as one line of JSON.
+//! It is the limit to which the speed of training is compared.
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
 use byrote::bench_internals::{Isa, Kernel, Real, Vector, run};
@@ -14,7 +14,7 @@ const CHAINS: usize = 12;
 const STEPS: usize = 400_000;
 const ROUNDS: usize = 25;
 
-/// Chains of `x = x * factor + term`; gives a sum of them, and how many multiply-adds they were.
+/// Chains of `x = x * factor + term`; returns their sum and the number of multiply-adds.
 struct Chains<T>(T, T);
 
 impl<T: Real> Kernel for Chains<T> {

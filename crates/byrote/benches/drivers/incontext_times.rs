@@ -1,6 +1,7 @@
-//! Times forward substitution or the recursion on a sequence of a file, for the benchmark against NumPy and SciPy:
-//! `incontext_times SEQUENCE.npy direct|recursion [--beta B] [--copies K] [--threads N] [--out PREDICTIONS.bin]` prints one
-//! line of JSON with the seconds of one run after a warm-up. `--copies` runs as many sequences at once, and the seconds are those of all.
+//! Times forward substitution or the recursion on a sequence from a file, for the benchmark against NumPy and SciPy:
+//! `incontext_times SEQUENCE.npy direct|recursion [--beta B] [--copies K] [--threads N] [--out PREDICTIONS.bin]` prints
+//! one line of JSON with the seconds of one run after a warm-up. `--copies` runs that many sequences at once, and the
+//! seconds are those of all of them.
 #![allow(clippy::print_stdout)]
 
 use byrote::incontext::{Kernel, Over, Rows, Sequence, direct_all, file, recursion_all};
@@ -30,7 +31,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
-    // As for its peers: the threads are started, and the code has run once.
+    // As for its peers, the threads are running and the code has run once.
     pool.install(|| run(&sequences))?;
     let start = Instant::now();
     let predictions = pool.install(|| run(&sequences))?;

@@ -8,10 +8,10 @@ use super::vocabulary::Alphabet;
 use super::window::Window;
 use std::ops::ControlFlow;
 
-/// Why a document was refused; the reader adds where.
+/// Why a document was refused; the reader adds the location.
 #[derive(Debug)]
 pub(crate) enum Refusal {
-    /// Invalid UTF-8 at this offset from the start of the text given.
+    /// Invalid UTF-8 at this offset from the start of the given text.
     InvalidUtf8(usize),
     /// Any other reason.
     Message(String),
@@ -68,7 +68,7 @@ impl Chunk {
         self.ends.len()
     }
 
-    /// Memory that this chunk holds and that sorting it will take, in bytes.
+    /// The memory that this chunk holds and that sorting it will take, in bytes.
     pub(crate) fn footprint(&self) -> usize {
         self.tokens.len() * 4 + self.ends.len() * (8 + 48) + self.lexicon.footprint()
     }
@@ -129,7 +129,7 @@ impl Chunk {
         self.finish();
     }
 
-    /// Takes a document of text that is held whole.
+    /// Takes a document of text that is entirely in memory.
     pub(crate) fn text(&mut self, tokenizer: &Tokenizer, text: &[u8]) -> Result<(), Refusal> {
         self.begin();
         match self.part(tokenizer, text, true) {
@@ -142,9 +142,9 @@ impl Chunk {
         Ok(())
     }
 
-    /// Takes the next part of a document between [`Chunk::begin`] and [`Chunk::finish`]. Where the tokenizer needs
-    /// UTF-8, a part ends at a character. All of the text must be valid, beyond the window too, where its tokens are only
-    /// counted.
+    /// Takes the next part of a document between [`Chunk::begin`] and [`Chunk::finish`]. If the tokenizer needs UTF-8,
+    /// a part ends at a character boundary. All of the text must be valid, including the part beyond the window, whose
+    /// tokens are only counted.
     pub(crate) fn part(&mut self, tokenizer: &Tokenizer, text: &[u8], last: bool) -> Result<(), Refusal> {
         if !tokenizer.needs_utf8() {
             let kept = text.len().min(self.window.kept() - (self.tokens.len() - self.start));
@@ -170,7 +170,7 @@ impl Chunk {
         Ok(())
     }
 
-    /// Takes the tokens of `text`, and counts those beyond the window; returns how many bytes have been dealt with.
+    /// Takes the tokens of `text`, and counts those beyond the window; returns the number of bytes processed.
     fn tokens_of(&mut self, tokenizer: &Tokenizer, text: &str, last: bool) -> Result<usize, Refusal> {
         let done = match tokenizer {
             Tokenizer::Byte => unreachable!("bytes are taken as they are"),
@@ -198,7 +198,7 @@ impl Chunk {
                 });
                 if longest.max(text.len() - done) > MAX_TOKEN_BYTES && !self.is_full() {
                     return Err(Refusal::Message(format!(
-                        "a token of more than {} MiB; is this the right `tokenizer`, are these the right `documents`?",
+                        "a token of more than {} MiB; check `tokenizer` and `documents`",
                         MAX_TOKEN_BYTES >> 20
                     )));
                 }

@@ -1,4 +1,4 @@
-//! From slabs of documents to sorted documents: tokenize, sort, spill where memory is short.
+//! From slabs of documents to sorted documents: tokenize, sort, and spill if memory is short.
 
 use super::chunk::{Chunk, Dropped, Refusal};
 use super::count::layout::Positions;
@@ -23,7 +23,7 @@ use std::ops::{ControlFlow, Range};
 /// The number of spilled runs that are merged into one, which bounds open files and buffers.
 pub(crate) const MAX_RUNS: usize = 64;
 
-/// Collects documents, and spills them to disk where memory is short.
+/// Collects documents, and spills them to disk if memory is short.
 pub(crate) struct Collector<'a> {
     options: &'a Options,
     tokenizer: &'a Tokenizer,
@@ -33,10 +33,10 @@ pub(crate) struct Collector<'a> {
     runs: Vec<RunReader<File>>,
     dropped: Dropped,
     tokens_left_out: u64,
-    /// The number of documents kept, and how many of them are on disk.
+    /// The number of documents kept, and the number of them on disk.
     kept: u64,
     spilled: u64,
-    /// The first documents once more, where [`Outputs::head`] asks for them.
+    /// A second copy of the first documents, if [`Outputs::head`] asks for them.
     head: Option<Head>,
     observer: &'a dyn Observer,
 }
@@ -73,7 +73,7 @@ impl<'a> Collector<'a> {
         self
     }
 
-    /// Documents kept so far.
+    /// Returns the number of documents kept so far.
     pub(crate) fn kept(&self) -> u64 {
         self.kept
     }
@@ -115,7 +115,7 @@ impl<'a> Collector<'a> {
                         .try_for_each(|i| document(options, tokenizer, stories, chunk, slab, i))
                 })
                 .collect();
-            // The first error in the order of the file, whichever thread came first.
+            // The first error in file order, whichever thread found its error first.
             results.into_iter().collect::<Result<()>>()?;
         }
         self.kept = self.count_kept();
@@ -148,7 +148,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Sorts what is in memory and writes it to disk as a run.
+    /// Sorts the documents in memory and writes them to disk as a run.
     fn spill(&mut self) -> Result<()> {
         let chunks = self.renew_chunks();
         self.note_dropped(&chunks);
@@ -293,7 +293,7 @@ fn record(options: &Options, tokenizer: &Tokenizer, chunk: &mut Chunk, line: &[u
         _ => {
             let (found, before) = if holds_ids { ("text", "token ids") } else { ("token ids", "text") };
             return Err(Refusal::Message(format!(
-                "{:?} holds {found} here and {before} before",
+                "{:?} contains {found} here but {before} in earlier records",
                 options.field
             )));
         }
@@ -310,7 +310,7 @@ fn encodes_text(tokenizer: &Tokenizer) -> bool {
     }
 }
 
-/// Windows line ends as LF.
+/// Windows line endings as LF.
 fn lf(text: &[u8], crlf: bool) -> Cow<'_, [u8]> {
     if !crlf || memchr::memchr(b'\r', text).is_none() {
         return Cow::Borrowed(text);
@@ -400,7 +400,7 @@ impl<'c> Sealed<'c, u32> {
 }
 
 impl<'c, T: Token> Sealed<'c, T> {
-    /// Documents of equal length in one array of ids, of which every id below `size` may occur.
+    /// Documents of equal length in one array of ids, all of them below `size`.
     pub(crate) fn from_rows(tokens: &'c [T], ends: Ends<'c>, size: usize, options: &Options) -> Self {
         let mut segment = Segment { tokens, ends, rank: Vec::new() };
         let seen = occurrences(&segment, size, options.window.contexts);

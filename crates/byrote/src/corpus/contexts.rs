@@ -1,8 +1,9 @@
-//! The set of distinct contexts with counts and next-token distributions: what everything after the corpus consumes.
+//! The set of distinct contexts with counts and next-token distributions: the input of everything after the corpus.
 //!
-//! Stored as the prefix trie of the documents, a level a context length. The nodes of a level are in lexicographic
-//! order, and the children of a node lie together in the next level, so a context's next-token distribution *is* a
-//! slice of that level: no context is stored twice, and no distribution apart from the contexts it leads to.
+//! The set is stored as the prefix trie of the documents, one level per context length. The nodes of a level are in
+//! lexicographic order, and the children of a node are adjacent in the next level, so a context's next-token
+//! distribution *is* a slice of that level: no context is stored twice, and no distribution is stored separately from
+//! the contexts it leads to.
 
 use super::count::sort::RowVisitor;
 use super::window::ContextRule;
@@ -12,8 +13,8 @@ use super::window::ContextRule;
 struct Level {
     /// The last token of each node's prefix.
     token: Vec<u32>,
-    /// How often the prefix counts as a continuation of its parent: documents through it, or, under
-    /// [`ContextRule::Full`], documents that end at it.
+    /// How often the prefix counts as a continuation of its parent: the number of documents through it or, under
+    /// [`ContextRule::Full`], the number that end at it.
     weight: Vec<u64>,
     /// The node of the level above.
     parent: Vec<u32>,
@@ -37,17 +38,17 @@ pub struct Context<'a> {
 }
 
 impl ContextSet {
-    /// How many contexts there are.
+    /// Returns the number of contexts.
     pub fn len(&self) -> usize {
         self.contexts
     }
 
-    /// Whether there is none.
+    /// Whether there are no contexts.
     pub fn is_empty(&self) -> bool {
         self.contexts == 0
     }
 
-    /// The contexts, the shortest first, and in lexicographic order within a length.
+    /// Iterates over the contexts, shortest first, in lexicographic order within a length.
     pub fn iter(&self) -> impl Iterator<Item = Context<'_>> {
         let all = (0..self.levels.len())
             .flat_map(move |level| (0..self.levels[level].token.len()).map(move |node| (level, node)));
@@ -56,13 +57,13 @@ impl ContextSet {
 }
 
 impl<'a> Context<'a> {
-    /// The number of tokens.
+    /// Returns the number of tokens.
     #[allow(clippy::len_without_is_empty)] // The empty context is not a context.
     pub fn len(&self) -> usize {
         self.level + 1
     }
 
-    /// Writes the tokens into `out`, replacing what it held.
+    /// Writes the tokens into `out`, replacing its contents.
     pub fn tokens(&self, out: &mut Vec<u32>) {
         out.clear();
         let mut node = self.node;
@@ -73,7 +74,7 @@ impl<'a> Context<'a> {
         out.reverse();
     }
 
-    /// The next tokens in the order of their ids, with how often each follows.
+    /// Returns the next tokens in the order of their ids, each with its count.
     pub fn next(&self) -> impl Iterator<Item = (u32, u64)> + 'a {
         let range = self.set.levels[self.level].children[self.node] as usize
             ..self.set.levels[self.level].children[self.node + 1] as usize;
@@ -83,30 +84,30 @@ impl<'a> Context<'a> {
             .filter(|&(_, weight)| weight > 0)
     }
 
-    /// How often the context occurs followed by a token.
+    /// Returns how often the context occurs followed by a token.
     pub fn count(&self) -> u64 {
         self.next().map(|(_, n)| n).sum()
     }
 
-    /// The next tokens of the largest count: several where they tie.
+    /// Returns the most frequent next tokens: several in case of a tie.
     pub fn top_set(&self) -> Vec<u32> {
         let largest = self.next().map(|(_, n)| n).max();
         self.next().filter(|&(_, n)| Some(n) == largest).map(|(t, _)| t).collect()
     }
 }
 
-/// Builds the set from rows in order.
+/// Builds the set from sorted rows.
 #[derive(Debug)]
 pub(crate) struct ContextSetBuilder {
     rule: ContextRule,
     levels: Vec<Level>,
-    /// Trie nodes above which the set is given up.
+    /// The number of trie nodes above which the builder gives up.
     max_nodes: u64,
     nodes: u64,
 }
 
 impl ContextSetBuilder {
-    /// A builder that gives up when there are surely more than `max_contexts` contexts.
+    /// Creates a builder that gives up when there are certainly more than `max_contexts` contexts.
     pub(crate) fn new(rule: ContextRule, max_contexts: Option<u64>) -> Self {
         // Every node that is not a context ends a path, so a trie has at most one such node per (context, next token) pair;
         // a factor of 64 leaves room for contexts with many next tokens without holding a whole large corpus.
@@ -114,7 +115,7 @@ impl ContextSetBuilder {
         Self { rule, levels: Vec::new(), max_nodes, nodes: 0 }
     }
 
-    /// The set, unless it was given up.
+    /// Returns the set, unless the builder gave up.
     pub(crate) fn finish(mut self) -> Option<ContextSet> {
         if self.nodes > self.max_nodes {
             return None;

@@ -1,7 +1,8 @@
-//! The first documents of a corpus, kept while the whole is read.
+//! The first documents of a corpus, kept while the whole corpus is read.
 //!
-//! Building and training often take a part of a large text. The part is counted from what is kept here, so the text is read
-//! once: [`Head::count`] gives the figures and contexts of the first documents exactly as reading them alone would.
+//! Building and training often use a part of a large text. That part is counted from the documents kept here, so the
+//! text is read only once: [`Head::count`] gives the figures and contexts of the first documents exactly as reading
+//! them alone would.
 
 use super::chunk::{Chunk, Dropped};
 use super::collect::{Sealed, document, part};
@@ -21,13 +22,13 @@ pub struct Head {
     /// One chunk, in the order of the input.
     chunks: [Chunk; 1],
     options: Options,
-    /// Tokens up to which documents are taken.
+    /// The number of tokens up to which documents are taken.
     tokens: usize,
     is_full: bool,
-    /// Tokens beyond the window, up to and including each document.
+    /// The tokens beyond the window, up to and including each document.
     left_out: Vec<u64>,
     header: Option<Header>,
-    /// Names of the ids, where a tokenizer has them.
+    /// The names of the ids, if the tokenizer has them.
     names: Option<Vocabulary>,
 }
 
@@ -55,7 +56,7 @@ impl Head {
     ) -> Result<()> {
         let [chunk] = &mut self.chunks;
         if let Content::Part { first, last } = slab.content {
-            // A document that has begun is taken to its end.
+            // A document that has begun is read to its end.
             if !(self.is_full && first) {
                 part(options, tokenizer, chunk, slab, first, last)?;
                 self.left_out.resize(chunk.len(), chunk.tokens_left_out);
@@ -81,7 +82,7 @@ impl Head {
         self
     }
 
-    /// How many documents are held.
+    /// Returns the number of documents held.
     pub fn documents(&self) -> usize {
         self.chunks[0].len()
     }
@@ -96,7 +97,7 @@ impl Head {
         }
     }
 
-    /// The figures and contexts of the documents held.
+    /// Returns the statistics and contexts of the documents held.
     pub fn count(&self, observer: &dyn Observer) -> Result<Corpus> {
         let mut sealed = Sealed::new(&self.chunks, &self.options);
         if let Some(names) = &self.names {
@@ -127,7 +128,7 @@ mod tests {
     /// A context with its next tokens and their counts.
     type Listed = (Vec<u32>, Vec<(u32, u64)>);
 
-    /// The figures and contexts of a corpus, comparable.
+    /// The statistics and contexts of a corpus, comparable.
     fn listed(corpus: &Corpus) -> (String, Vec<Listed>) {
         let mut tokens = Vec::new();
         let contexts = corpus.contexts.as_ref().unwrap().iter().map(|c| {

@@ -1,7 +1,7 @@
 //! Provisional token ids while text is being read.
 //!
-//! Tokens are numbered as they are met; the canonical ids of [`Vocabulary`] follow when a chunk is sorted. Bytes and
-//! characters are their own numbers, ids and words are interned.
+//! Tokens are numbered in the order in which they are met; the canonical ids of [`Vocabulary`] follow when a chunk is
+//! sorted. Bytes and characters are their own numbers; ids and words are interned.
 
 use super::vocabulary::{Alphabet, Arena, Key, Vocabulary};
 use hashbrown::HashTable;
@@ -17,7 +17,7 @@ const FIRST: u32 = 2;
 /// Given ids below this are looked up in a table, the others in a hash map.
 const SMALL_IDS: u32 = 1 << 20;
 
-/// Numbers tokens as they are met.
+/// Numbers tokens in the order in which they are met.
 #[derive(Debug)]
 pub(crate) enum Lexicon {
     /// Bytes or characters: the number is the symbol.
@@ -47,7 +47,7 @@ impl Lexicon {
         }
     }
 
-    /// The number of a byte, a character or a given id.
+    /// Returns the number of a byte, a character or a given id.
     #[inline]
     pub(crate) fn symbol(&mut self, symbol: u32) -> u32 {
         match self {
@@ -71,7 +71,7 @@ impl Lexicon {
         }
     }
 
-    /// The number of a string.
+    /// Returns the number of a string.
     #[inline]
     pub(crate) fn word(&mut self, word: &[u8]) -> u32 {
         let Lexicon::Words { short, long, words } = self else { unreachable!("a word among symbols") };
@@ -94,7 +94,7 @@ impl Lexicon {
         FIRST + next
     }
 
-    /// A number above all provisional ids in `tokens`.
+    /// Returns a number above all provisional ids in `tokens`.
     pub(crate) fn size(&self, tokens: &[u32]) -> usize {
         match self {
             Lexicon::Symbols(Alphabet::Byte) => FIRST as usize + 256,
@@ -104,7 +104,7 @@ impl Lexicon {
         }
     }
 
-    /// The token of a provisional id.
+    /// Returns the token of a provisional id.
     fn key(&self, id: u32) -> Key<'_> {
         match (id, self) {
             (BOS, _) => Key::Bos,
@@ -115,8 +115,8 @@ impl Lexicon {
         }
     }
 
-    /// The vocabulary of the provisional ids for which `marks` gives something, and the map from provisional ids
-    /// below `end` to its ids (0 for those that do not occur).
+    /// Returns the vocabulary of the provisional ids that have `marks`, and the map from provisional ids below `end` to
+    /// its ids (0 for those that do not occur).
     pub(crate) fn vocabulary(&self, end: u32, marks: impl Fn(u32) -> Option<u8>) -> (Vocabulary, Vec<u32>) {
         let mut present: Vec<(Key<'_>, u32, u8)> =
             (0..end).filter_map(|id| marks(id).map(|m| (self.key(id), id, m))).collect();
@@ -130,7 +130,7 @@ impl Lexicon {
         (vocabulary, map)
     }
 
-    /// Memory held, in bytes.
+    /// Returns the memory held, in bytes.
     pub(crate) fn footprint(&self) -> usize {
         match self {
             Lexicon::Symbols(_) => 0,
@@ -142,8 +142,8 @@ impl Lexicon {
     }
 }
 
-/// A string of at most 16 bytes as two words: its first and its last bytes, which may overlap. With the length they
-/// are the string.
+/// A string of at most 16 bytes as two words: its first and its last bytes, which may overlap. Together with the length
+/// they determine the string.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Short {
     ends: [u64; 2],

@@ -99,8 +99,8 @@ impl RowVisitor for Lister<'_> {
     }
 }
 
-/// A CSV field (RFC 4180), always quoted: contexts hold commas, quotes and line ends. Counts beside it are not quoted, and the
-/// csv crate has one rule for all fields of a file.
+/// Writes a CSV field (RFC 4180), always quoted: contexts contain commas, quotes and line endings. Counts beside it are
+/// not quoted, and the csv crate has one rule for all fields of a file.
 fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('"', "\"\""))
 }

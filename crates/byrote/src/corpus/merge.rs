@@ -79,8 +79,8 @@ struct Head {
     count: u64,
 }
 
-/// Passes the rows of the merged order to the visitor; `maps` lead from each run's ids to the merged ones, `total` is the
-/// number of documents where it is known.
+/// Passes the rows of the merged order to the visitor; `maps` translate each run's ids to the merged ones, `total` is
+/// the number of documents if it is known.
 pub(crate) fn merge<R: Read>(
     runs: &mut [RunReader<R>],
     maps: &[Vec<u32>],

@@ -6,7 +6,7 @@
 //!                                       '-> runs on disk (run, merge) -'
 //! ```
 //!
-//! The words (document, context, count, floor, ...) are defined in `docs/definitions.md`.
+//! The terms (document, context, count, floor, ...) are defined in `docs/definitions.md`.
 //!
 //! ```
 //! use byrote::corpus::{Corpus, Options, Outputs, Source, TokenizerChoice, Window};
@@ -96,9 +96,9 @@ pub enum Source {
 /// A file held in memory.
 #[derive(Debug, Clone)]
 pub struct MemoryFile {
-    /// Its name: the ending says what it holds, as for files on disk, and messages use it.
+    /// Its name: the extension determines the format, as for files on disk, and messages use it.
     pub name: PathBuf,
-    /// Its content.
+    /// Its contents.
     pub bytes: Arc<[u8]>,
 }
 
@@ -107,7 +107,7 @@ pub struct MemoryFile {
 pub struct Outputs {
     /// Keep the set of contexts in memory.
     pub contexts: bool,
-    /// Give the set of contexts up where there are many more than this.
+    /// Give up on the set of contexts if there are many more than this.
     pub max_contexts: Option<u64>,
     /// Keep the first documents too, up to this many tokens, so that a part of the corpus can be counted without reading it
     /// again.
@@ -127,9 +127,9 @@ pub struct Corpus {
     pub summary: Summary,
     /// The tokens by id.
     pub vocabulary: Vocabulary,
-    /// The contexts, where they were asked for.
+    /// The contexts, if requested.
     pub contexts: Option<ContextSet>,
-    /// The first documents, where they were asked for.
+    /// The first documents, if requested.
     pub head: Option<Head>,
 }
 
@@ -176,7 +176,7 @@ impl Corpus {
         if length == 0 || !ids.len().is_multiple_of(length) {
             return Err(Error::setting(
                 "length",
-                format!("{} ids cannot be cut into documents of {length}", ids.len()),
+                format!("{} ids cannot be split into documents of {length}", ids.len()),
             ));
         }
         let size = T::size(ids)?;
@@ -210,16 +210,15 @@ impl RowId for u16 {
 impl RowId for u32 {
     fn size(ids: &[Self]) -> Result<usize> {
         match ids.iter().max() {
-            Some(&id) if id >= 1 << 26 => Err(Error::setting(
-                "ids",
-                format!("{id} is beyond {}, the largest id taken here", (1 << 26) - 1),
-            )),
+            Some(&id) if id >= 1 << 26 => {
+                Err(Error::setting("ids", format!("must be at most {} (got {id})", (1 << 26) - 1)))
+            }
             largest => Ok(largest.map_or(0, |&id| id as usize + 1)),
         }
     }
 }
 
-/// Reads files by name, and their content where it is in memory; `total_bytes` is the size of all of them.
+/// Reads files by name, or their contents if they are in memory; `total_bytes` is the size of all of them.
 fn read_files<'f>(
     files: impl Iterator<Item = (&'f PathBuf, Option<&'f Arc<[u8]>>)>,
     total_bytes: Option<u64>,
@@ -247,7 +246,7 @@ fn read_files<'f>(
                 return Err(Error::format(
                     path,
                     format!(
-                        "{} holds token ids and {} text; count them apart",
+                        "{} contains token ids and {} contains text; count them separately",
                         ids.display(),
                         text.display()
                     ),
@@ -268,17 +267,20 @@ fn read_files<'f>(
         }
     }
     if options.dtype.is_some() && !formats.contains(&Format::Bin) {
-        return Err(Error::setting("dtype", "applies to .bin files, and none was given"));
+        return Err(Error::setting("dtype", "applies only to .bin files, and none was given"));
     }
     if options.separator_id.is_some() && !formats.iter().any(|f| matches!(f, Format::Bin | Format::Npy)) {
-        return Err(Error::setting("separator_id", "applies to .bin and .npy files, and none was given"));
+        return Err(Error::setting(
+            "separator_id",
+            "applies only to .bin and .npy files, and none was given",
+        ));
     }
     let collector = collector
         .unwrap_or_else(|| Collector::new(options, &tokenizer, Stories::new(0), text_alphabet, observer));
     collector.finish(outputs)
 }
 
-/// Reads the next slab while this one is tokenized; `true` when the limit is reached.
+/// Reads the next slab while this one is tokenized; returns `true` when the limit is reached.
 fn drive(
     reader: &mut dyn Reader,
     collector: &mut Collector<'_>,
@@ -389,11 +391,11 @@ fn read_summaries(
     }
     match first {
         Some((header, _)) => merge_runs(groups, header, |_| (), None, options, outputs, observer),
-        None => Err(Error::setting("merge", "no summary given")),
+        None => Err(Error::setting("merge", "needs at least one summary")),
     }
 }
 
-/// Reads a shard summary, or the uncompressed run inside of one, from memory.
+/// Reads a shard summary, or the uncompressed run inside one, from memory.
 pub(crate) fn read_summary_bytes(bytes: &[u8]) -> Result<Corpus> {
     let path = Path::new("memory");
     let bytes = Box::new(io::Cursor::new(bytes.to_vec()));

@@ -8,7 +8,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// How text, or a flat array of ids, is cut into documents.
+/// How text, or a flat array of ids, is split into documents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DocumentRule {
     /// Each line is a document. A line ends at LF or CRLF.
@@ -86,7 +86,7 @@ fn escape(text: &str) -> String {
     out
 }
 
-/// Reads `\n`, `\r`, `\t`, `\0` and `\\` as in most languages; any other character is itself.
+/// Reads `\n`, `\r`, `\t`, `\0` and `\\` as in most languages; any other character stands for itself.
 fn unescape(text: &str) -> Vec<u8> {
     let mut out = String::new();
     let mut chars = text.chars();
@@ -144,7 +144,7 @@ pub struct Options {
     pub window: Window,
     /// How text becomes tokens.
     pub tokenizer: TokenizerChoice,
-    /// How a file is cut into documents; `None` for the default of the format.
+    /// How a file is split into documents; `None` for the default of the format.
     pub documents: Option<DocumentRule>,
     /// The format of all files; `None` to decide by their names.
     pub format: Option<Format>,
@@ -154,7 +154,7 @@ pub struct Options {
     pub dtype: Option<IdType>,
     /// The id that separates documents in a flat array.
     pub separator_id: Option<u32>,
-    /// Keep only this many documents, the first.
+    /// Keep only the first N documents.
     pub limit: Option<u64>,
     /// Replace invalid UTF-8 instead of refusing it.
     pub lossy: bool,

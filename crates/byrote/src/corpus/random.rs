@@ -1,17 +1,15 @@
-//! `--random N`: distinct random sequences, each followed by a random label, the association task in its
-//! purest form.
+//! Distinct random sequences, each followed by a random label: the association task in its purest form.
 //!
-//! A sequence is drawn so: its length `l` uniformly in `A..=B`, then its `l` tokens uniformly in
-//! `0..d_vocab`; a sequence already drawn is drawn again, length and tokens. Its label is uniform in
-//! `0..labels`, from a separate stream, so that labels do not depend on how often sequences were redrawn.
-//! The first `m` of `n` associations are those of a draw of `m`.
+//! A sequence is drawn as follows: its length `l` uniformly in `A..=B`, then its `l` tokens uniformly in `0..d_vocab`;
+//! if the sequence has been drawn before, length and tokens are drawn again. Its label is uniform in `0..labels`, from
+//! a separate stream, so that labels do not depend on how often sequences were redrawn. The first `m` of `n`
+//! associations are those of a draw of `m`.
 //!
-//! There are `S = sum_{l=A}^{B} d_vocab^l` sequences. More than `S` cannot be had, and is an error. Up to `S`
-//! the draw ends: a length of which every sequence has been drawn is excluded (the redraws would reject it
-//! anyway, so the law is the same), and among the lengths left a draw is new with probability at least
-//! `(S - k) / (S L)` after `k` sequences, `L` the number of lengths. All `S` together so take at most
-//! `L S (1 + ln S)` draws on average (the coupon collector), where `L <= log2(S) + 1` unless `d_vocab = 1`,
-//! and then every draw is new.
+//! There are `S = sum_{l=A}^{B} d_vocab^l` sequences, and asking for more than `S` is an error. Up to `S` the draw
+//! terminates: a length whose sequences have all been drawn is excluded (redraws would reject it anyway, so the
+//! distribution is the same), and among the remaining lengths a draw is new with probability at least `(S - k) / (S L)`
+//! after `k` sequences, with `L` the number of lengths. Drawing all `S` takes at most `L S (1 + ln S)` draws on average
+//! (the coupon collector's problem), where `L <= log2(S) + 1` unless `d_vocab = 1`, and then every draw is new.
 
 use std::ops::RangeInclusive;
 
@@ -23,7 +21,7 @@ use crate::num::Stream;
 /// The largest number of sequences: they are held in memory to find duplicates.
 pub const MAX_SEQUENCES: usize = 1 << 27;
 
-/// The longest sequence that can be asked for.
+/// The length of the longest sequence that can be requested.
 pub const MAX_LENGTH: usize = 1 << 20;
 
 /// Checked settings of a random association task; equal settings give equal tasks.
@@ -48,13 +46,13 @@ pub struct Associations {
 }
 
 impl Associations {
-    /// `n` sequences over `d_vocab` tokens, of lengths in `lengths` (the label not counted), with labels in
+    /// Describes `n` sequences over `d_vocab` tokens, of lengths in `lengths` (not counting the label), with labels in
     /// `0..labels`.
     ///
     /// # Errors
-    /// [`Error::Setting`] under the name of the option: `--random` when `n` is 0 or above the number of
-    /// distinct sequences, `--d-vocab` when there is no token, `--lengths` when the range is empty, reaches
-    /// down to 0 or above [`MAX_LENGTH`], `--labels` outside `1..=d_vocab`.
+    /// [`Error::Setting`] with the name of the setting: `random` if `n` is 0 or above the number of distinct
+    /// sequences, `d_vocab` if there is no token, `lengths` if the range is empty, includes 0 or exceeds
+    /// [`MAX_LENGTH`], `labels` outside `1..=d_vocab`.
     pub fn new(
         n: usize,
         d_vocab: u32,
@@ -104,27 +102,27 @@ impl Associations {
         Ok(Associations { n, d_vocab, lengths, labels, seed })
     }
 
-    /// How many sequences.
+    /// Returns the number of sequences.
     pub fn n(&self) -> usize {
         self.n
     }
 
-    /// How many tokens there are to draw from; not all need occur.
+    /// Returns the number of tokens to draw from; not all need occur.
     pub fn d_vocab(&self) -> u32 {
         self.d_vocab
     }
 
-    /// The lengths of the sequences, the label not counted.
+    /// Returns the lengths of the sequences, not counting the label.
     pub fn lengths(&self) -> RangeInclusive<usize> {
         self.lengths.clone()
     }
 
-    /// How many labels.
+    /// Returns the number of labels.
     pub fn labels(&self) -> u32 {
         self.labels
     }
 
-    /// The sequences, one after the other: tokens, then the label.
+    /// Iterates over the sequences: tokens, then the label.
     pub fn draw(&self) -> Draw {
         Draw {
             tokens: Stream::new(self.seed, "random sequences", 0),
@@ -140,7 +138,7 @@ impl Associations {
 
 /// `d_vocab^length`, at most `u64::MAX`.
 fn count_of_length(d_vocab: u32, length: usize) -> u64 {
-    // A length beyond u32 saturates or is a power of one all the same.
+    // A length beyond u32 saturates, or is a power of one.
     u64::from(d_vocab).saturating_pow(u32::try_from(length).unwrap_or(u32::MAX))
 }
 
@@ -162,9 +160,9 @@ fn count_sequences(d_vocab: u32, lengths: &RangeInclusive<usize>) -> u64 {
 /// The sequences drawn so far.
 #[derive(Clone, Debug)]
 enum Seen {
-    /// By rank, where all ranks fit.
+    /// By rank, if all ranks fit.
     Ranks { d_vocab: u64, ranks: FxHashSet<u64> },
-    /// As they are.
+    /// As sequences.
     Sequences(FxHashSet<Box<[u32]>>),
 }
 
@@ -177,10 +175,10 @@ impl Seen {
         }
     }
 
-    /// Adds a sequence; false when it was there.
+    /// Adds a sequence; returns false if it was already there.
     fn insert(&mut self, tokens: &[u32]) -> bool {
         match self {
-            // Digits 1..=d_vocab instead of 0..d_vocab: one number for one sequence, whatever its length.
+            // Digits 1..=d_vocab instead of 0..d_vocab, so that each sequence has a unique number whatever its length.
             Seen::Ranks { d_vocab, ranks } => {
                 ranks.insert(tokens.iter().fold(0, |rank, &token| rank * *d_vocab + u64::from(token) + 1))
             }
@@ -199,7 +197,7 @@ pub struct Draw {
     drawn: usize,
     /// `(length, sequences not drawn yet)` of the lengths met so far, sorted by length.
     left: Vec<(usize, u64)>,
-    /// The lengths of which none is left, sorted.
+    /// The exhausted lengths, sorted.
     exhausted: Vec<usize>,
 }
 
@@ -218,7 +216,7 @@ impl Draw {
         length
     }
 
-    /// Notes that one more sequence of this length is taken.
+    /// Records that one more sequence of this length is taken.
     fn take(&mut self, length: usize) {
         let slot = match self.left.binary_search_by_key(&length, |&(l, _)| l) {
             Ok(slot) => slot,
@@ -309,7 +307,7 @@ mod tests {
         assert_eq!(drawn(300, 9, 1..=5, 9, 4), drawn(300, 9, 1..=5, 9, 4));
         assert_eq!(drawn(300, 9, 1..=5, 9, 4)[..200], drawn(200, 9, 1..=5, 9, 4));
         assert_ne!(drawn(300, 9, 1..=5, 9, 4), drawn(300, 9, 1..=5, 9, 5));
-        // Labels have a stream of their own: other sequences, the same labels.
+        // Labels have a separate stream: other sequences, the same labels.
         let labels =
             |d_vocab| drawn(300, d_vocab, 3..=5, 9, 4).iter().map(|a| a[a.len() - 1]).collect::<Vec<_>>();
         assert_eq!(labels(9), labels(10));

@@ -1,7 +1,7 @@
 //! A sorted run of documents in a file: spilled to disk, or saved as a shard summary.
 //!
-//! A run holds the settings, the vocabulary of its documents and the distinct documents in order, each written as what
-//! it does not share with the one before it:
+//! A run holds the settings, the vocabulary of its documents and the distinct documents in order, each written as its
+//! difference from the one before it:
 //!
 //! ```text
 //! "byrote\0" version:u8                                 8 bytes, then a zstd frame with a checksum (saved files only)
@@ -11,8 +11,8 @@
 //! 0, rows, documents                                   the end, and the expected numbers of both
 //! ```
 //!
-//! Numbers are LEB128. Ids are canonical within the run; a vocabulary's map into a larger one increases, so runs merge
-//! without being sorted again. A reader checks everything it relies on: a damaged file is an error, never a wrong
+//! Numbers are LEB128. Ids are canonical within the run; a vocabulary's map into a larger one is increasing, so runs
+//! merge without being sorted again. A reader checks everything it relies on: a damaged file is an error, never a wrong
 //! number.
 
 use super::chunk::Dropped;
@@ -31,16 +31,16 @@ const MAGIC: &[u8; 8] = b"byrote\0\x02";
 #[serde(deny_unknown_fields)]
 pub(crate) struct Header {
     pub(crate) window: Window,
-    /// The tokenizer by name, with the fingerprint of its file where it has one.
+    /// The tokenizer by name, with the fingerprint of its file if it has one.
     pub(crate) tokenizer: String,
     pub(crate) alphabet: Alphabet,
     pub(crate) dropped: Dropped,
-    /// Tokens of the documents that lie beyond the window.
+    /// The number of tokens of the documents that lie beyond the window.
     pub(crate) tokens_left_out: u64,
 }
 
 impl Header {
-    /// Adds a header of the same settings; the error names the setting that differs.
+    /// Adds a header with the same settings; the error names the setting that differs.
     pub(crate) fn join(&mut self, other: &Header) -> Result<(), String> {
         let differ = |name: &str, a: &dyn std::fmt::Debug, b: &dyn std::fmt::Debug| {
             Err(format!("{name} is {a:?} in one and {b:?} in the other"))
@@ -152,7 +152,7 @@ impl<W: Write> RowVisitor for RunWriter<W> {
     }
 }
 
-/// The outer shell of a saved summary: the magic and a checked zstd frame.
+/// The container of a saved summary: the magic number and a checked zstd frame.
 pub(crate) fn save_shell<W: Write>(mut out: W) -> io::Result<zstd::Encoder<'static, W>> {
     out.write_all(MAGIC)?;
     let mut frame = zstd::Encoder::new(out, 3)?;
@@ -208,7 +208,7 @@ impl StoredToken {
     }
 }
 
-/// Reads a run: first the tokens of its vocabulary, one by one, then its documents. Neither is ever held whole.
+/// Reads a run: first the tokens of its vocabulary, one by one, then its documents. Neither is ever entirely in memory.
 pub(crate) struct RunReader<R> {
     pub(crate) header: Header,
     /// The number of tokens in its vocabulary.
@@ -245,7 +245,7 @@ impl<R: Read> RunReader<R> {
         })
     }
 
-    /// The next token of the vocabulary; `None` after the last.
+    /// Returns the next token of the vocabulary; `None` after the last.
     pub(crate) fn next_token(&mut self) -> Result<Option<StoredToken>> {
         if self.tokens_left == 0 {
             return Ok(None);
@@ -277,18 +277,18 @@ impl<R: Read> RunReader<R> {
         self.input.damaged(what)
     }
 
-    /// Moves to the next document and returns its multiplicity; `None` at the end. [`RunReader::document`] is it. All tokens
-    /// must have been read.
+    /// Moves to the next document and returns its multiplicity; `None` at the end. [`RunReader::document`] returns the
+    /// document. All tokens must have been read.
     pub(crate) fn advance(&mut self) -> Result<Option<u64>> {
         let suffix = self.input.number()?;
         if suffix == 0 {
             if self.input.number()? != self.rows || self.input.number()? != self.documents {
-                return Err(self.input.damaged("fewer documents than it says"));
+                return Err(self.input.damaged("fewer documents than its header declares"));
             }
             return if self.input.is_at_end()? {
                 Ok(None)
             } else {
-                Err(self.input.damaged("something follows its end"))
+                Err(self.input.damaged("data after its end"))
             };
         }
         let lcp = self.input.number()?;
@@ -384,7 +384,7 @@ impl<R: Read> Varints<R> {
         u32::try_from(self.number()?).map_err(|_| self.damaged("a number beyond 32 bits"))
     }
 
-    /// Reads `n` bytes, growing as they come: a lying length costs no memory.
+    /// Reads `n` bytes, growing as they arrive, so that a false length costs no memory.
     fn bytes(&mut self, n: u64) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         for _ in 0..n {

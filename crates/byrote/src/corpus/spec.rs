@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 /// A corpus and how it is read.
 ///
 /// At most one of `paths`, `builtin`, `random` and `merge` is given; without any, the corpus is
-/// [`BUILTIN_DOCUMENTS`](CorpusSpec::BUILTIN_DOCUMENTS) built-in stories. A setting that does not apply to that source is an
-/// error, so that results are always of what was asked for.
+/// [`BUILTIN_DOCUMENTS`](CorpusSpec::BUILTIN_DOCUMENTS) built-in stories. A setting that does not apply to that source
+/// is an error, so that no setting is silently ignored.
 ///
 /// ```
 /// use byrote::corpus::{Corpus, CorpusSpec, Outputs};
@@ -47,8 +47,8 @@ pub struct CorpusSpec {
     #[cfg_attr(feature = "clap", arg(long, value_name = "FILE", num_args = 1.., conflicts_with = "paths"))]
     #[serde(deserialize_with = "one_or_many")]
     pub merge: Vec<PathBuf>,
-    /// How the input is cut into documents: line, blank-line, file or separator:STR for text; chunk:L for 1-D ids [default:
-    /// line; one record per document in other formats]
+    /// How the input is split into documents: line, blank-line, file or separator:STR for text; chunk:L for 1-D ids
+    /// [default: line; one record per document in other formats]
     #[cfg_attr(feature = "clap", arg(long, value_name = "RULE", value_parser = crate::setting::parse::<DocumentRule>))]
     pub documents: Option<DocumentRule>,
     /// Read every file in this format, whatever its name
@@ -87,8 +87,8 @@ pub struct CorpusSpec {
     /// Replace invalid UTF-8 instead of refusing it
     #[cfg_attr(feature = "clap", arg(long))]
     pub lossy: bool,
-    /// Which contexts count: prefixes (every prefix of a document predicts its next token) or full (only the whole document
-    /// but its last token predicts, namely that token) [default: prefixes; full for random sequences]
+    /// Which contexts count: prefixes (every prefix of a document predicts its next token) or full (only the whole
+    /// document without its last token predicts, namely that token) [default: prefixes; full for random sequences]
     #[cfg_attr(feature = "clap", arg(long, value_name = "WHICH", hide_possible_values = true))]
     pub contexts: Option<ContextRule>,
     /// The number of tokens of random sequences [default: 50]; in `bounds` also the vocabulary of the model
@@ -100,7 +100,7 @@ pub struct CorpusSpec {
     /// The number of labels of random sequences: the tokens 0..C-1 [default: 10, at most the vocabulary]
     #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "C"))]
     pub labels: Option<u32>,
-    /// Work on disk above this much memory, e.g. 256M or 4G [default: half of what is free]
+    /// Work on disk above this much memory, e.g. 256M or 4G [default: half of the free memory]
     #[cfg_attr(feature = "clap", arg(long, value_name = "SIZE", value_parser = crate::setting::parse_size))]
     #[serde(deserialize_with = "deserialize_size", skip_serializing)]
     pub max_memory: Option<u64>,
@@ -135,18 +135,18 @@ setters!(CorpusSpec {
     seed: plain(u64),
 });
 
-/// The tokens of random sequences where none are given.
+/// The default number of tokens of random sequences.
 const RANDOM_TOKENS: u64 = 50;
-/// Their labels.
+/// The default number of labels.
 const RANDOM_LABELS: u32 = 10;
-/// Their lengths.
+/// The default lengths.
 const RANDOM_LENGTHS: Span = Span { first: 1, last: 8 };
 
 impl CorpusSpec {
-    /// The number of built-in stories where no source is given.
+    /// The number of built-in stories if no source is given.
     pub const BUILTIN_DOCUMENTS: u64 = 1000;
 
-    /// A corpus of these files.
+    /// Describes a corpus of these files.
     pub fn files<P: Into<PathBuf>>(paths: impl IntoIterator<Item = P>) -> Self {
         Self { paths: paths.into_iter().map(Into::into).collect(), ..Self::default() }
     }
@@ -175,7 +175,7 @@ impl CorpusSpec {
         self.paths.iter().any(|p| p.as_os_str() == "-")
     }
 
-    /// Every file that is read: texts, summaries, a tokenizer.
+    /// Returns every file that is read: texts, summaries, a tokenizer.
     pub fn inputs(&self) -> impl Iterator<Item = &Path> {
         let tokenizer = match &self.tokenizer {
             Some(TokenizerChoice::File(path)) => Some(path),
@@ -184,7 +184,7 @@ impl CorpusSpec {
         self.paths.iter().chain(&self.merge).chain(tokenizer).map(PathBuf::as_path)
     }
 
-    /// The source and how it is read, with every setting checked.
+    /// Returns the source and how it is read, with every setting checked.
     pub fn resolve(&self) -> Result<(Source, Options)> {
         self.check_source()?;
         self.check_meaning()?;
@@ -246,7 +246,7 @@ impl CorpusSpec {
         Associations::new(n, d_vocab, lengths.range(), labels, self.seed)
     }
 
-    /// At most one source is given.
+    /// Checks that at most one source is given.
     fn check_source(&self) -> Result<()> {
         let given: Vec<&str> = [
             ("paths", !self.paths.is_empty()),
@@ -270,7 +270,7 @@ impl CorpusSpec {
         }
     }
 
-    /// Settings that the source has no use for are refused.
+    /// Refuses settings that do not apply to the source.
     fn check_meaning(&self) -> Result<()> {
         let (files, random) = (!self.paths.is_empty(), self.random.is_some());
         let merge = !self.merge.is_empty();
@@ -304,7 +304,7 @@ impl CorpusSpec {
         }
     }
 
-    /// The corpus in a few words, for titles.
+    /// Describes the corpus in a few words, for titles.
     ///
     /// ```
     /// use byrote::corpus::CorpusSpec;
@@ -321,8 +321,8 @@ impl CorpusSpec {
         }
     }
 
-    /// The corpus by name for a table that has the number of documents, the tokenizer and the window in columns of their own:
-    /// `stories`, `random 1..8`, or the files, followed by every other setting that was given.
+    /// Names the corpus for a table that has separate columns for the number of documents, the tokenizer and the
+    /// window: `stories`, `random 1..8`, or the files, followed by every other setting that was given.
     pub fn label(&self) -> String {
         let name = |p: &PathBuf| p.file_name().unwrap_or(p.as_os_str()).to_string_lossy().into_owned();
         let names = |paths: &[PathBuf]| paths.iter().map(name).collect::<Vec<_>>().join(" ");
@@ -351,7 +351,7 @@ impl CorpusSpec {
         label
     }
 
-    /// The same corpus with at most N documents.
+    /// Returns the same corpus with at most N documents.
     #[must_use]
     pub fn first_documents(&self, documents: u64) -> Self {
         let mut part = self.clone();

@@ -18,7 +18,7 @@ pub struct LengthSummary {
     pub contexts: u64,
     /// The number of predictions they make.
     pub predictions: u64,
-    /// Their share of the floor.
+    /// Their contribution to the floor.
     pub floor_nats: Nats,
 }
 
@@ -27,7 +27,7 @@ pub struct LengthSummary {
 /// The paper says "greater than 1 - epsilon". With "at least", T_0 is the number of all contexts, as the paper uses it.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Coverage {
-    /// The share of predictions left out.
+    /// The fraction of predictions left out.
     pub epsilon: f64,
     /// The number of contexts.
     pub contexts: u64,
@@ -39,43 +39,43 @@ const EPSILONS_1E5: [u32; 7] = [50_000, 20_000, 10_000, 5_000, 1_000, 100, 0];
 /// The statistics of a corpus; serialized, the JSON object that `byrote corpus --json` prints.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
-    /// Documents kept.
+    /// The number of documents kept.
     pub documents: u64,
-    /// Their tokens: at most T + 1 each.
+    /// The number of their tokens: at most T + 1 each.
     pub tokens: u64,
     /// The tokens of kept documents that lie beyond the first T + 1 and are therefore not counted.
     pub tokens_left_out: u64,
-    /// The number of tokens that occur in them.
+    /// The number of distinct tokens in them.
     pub d_vocab: u64,
     /// The longest context T.
     pub n_ctx: u32,
-    /// Distinct contexts.
+    /// The number of distinct contexts.
     pub contexts: u64,
-    /// Occurrences of contexts followed by a token.
+    /// The number of predictions: occurrences of contexts followed by a token.
     pub predictions: u64,
-    /// The lowest training loss that any model can reach, over all predictions.
+    /// The lowest training loss that any model can reach, summed over all predictions.
     pub floor_nats: Nats,
-    /// The floor per prediction; `None` where nothing is predicted.
+    /// The floor per prediction; `None` if there are no predictions.
     pub floor_nats_per_prediction: Option<Nats>,
     /// The floor per prediction in bits.
     pub floor_bits_per_prediction: Option<f64>,
-    /// Contexts with a single next token.
+    /// The number of contexts with a single next token.
     pub deterministic_contexts: u64,
     /// By context length.
     pub by_length: Vec<LengthSummary>,
     /// T_eps.
     pub coverage: Vec<Coverage>,
-    /// Distinct kept documents.
+    /// The number of distinct kept documents.
     pub sequences: u64,
-    /// Distinct (context, next token) pairs.
+    /// The number of distinct (context, next token) pairs.
     pub pairs: u64,
-    /// Distinct tokens that follow some context.
+    /// The number of distinct tokens that follow some context.
     pub labels: u64,
-    /// Distinct tokens that end some context.
+    /// The number of distinct tokens that end some context.
     pub distinct_last_tokens: u64,
-    /// Contexts that every token of the vocabulary follows at least once.
+    /// The number of contexts that every token of the vocabulary follows at least once.
     pub full_support_contexts: u64,
-    /// Documents not kept: without tokens, or too short for `exact_length`.
+    /// The documents not kept: without tokens, or too short for `exact_length`.
     pub dropped: Dropped,
     /// The tokenizer by name.
     pub tokenizer: String,
@@ -125,7 +125,7 @@ impl Summary {
         }
     }
 
-    /// What to try where nothing is predicted because every document is a single token, as in a list of words.
+    /// What to try if there are no predictions because every document is a single token, as in a list of words.
     ///
     /// ```
     /// use byrote::corpus::{Corpus, MemoryFile, Options, Outputs, Source};
@@ -142,7 +142,7 @@ impl Summary {
             .then_some("every document is a single token, so nothing is predicted; try `tokenizer = char`")
     }
 
-    /// Contexts with more than one next token.
+    /// Returns the number of contexts with more than one next token.
     pub fn contradictions(&self) -> u64 {
         self.contexts - self.deterministic_contexts
     }

@@ -1,13 +1,13 @@
 //! The vocabulary: which tokens occur, in their canonical order.
 //!
-//! Token ids are ranks: first the start and end tokens where they occur, then the tokens in byte order (bytes by
-//! value, characters by code point, which is the byte order of UTF-8, given ids by value). So ids depend on the set
-//! of tokens alone, never on the order in which they were met, and a part's ids map monotonically into the whole's.
+//! Token ids are ranks: first the start and end tokens if they occur, then the tokens in byte order (bytes by value,
+//! characters by code point, which is the byte order of UTF-8, given ids by value). So ids depend only on the set of
+//! tokens, never on the order in which they were met, and the ids of a part map monotonically into those of the whole.
 
 use crate::num::hash::Fnv;
 use serde::{Deserialize, Serialize};
 
-/// What the tokens of a corpus are.
+/// The kind of tokens in a corpus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Alphabet {
@@ -15,7 +15,7 @@ pub enum Alphabet {
     Byte,
     /// Unicode scalar values.
     Char,
-    /// Strings cut out of the text.
+    /// Strings taken from the text.
     Word,
     /// Numbers given by the user or by a `tokenizer.json`.
     Id,
@@ -24,9 +24,9 @@ pub enum Alphabet {
 /// A token. The order of the variants and of their content is the order of the vocabulary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Key<'a> {
-    /// The start token of `--bos`.
+    /// The start token added by `bos`.
     Bos,
-    /// The end token of `--eos`.
+    /// The end token added by `eos`.
     Eos,
     /// A byte, a scalar value or a given id.
     Symbol(u32),
@@ -76,12 +76,12 @@ pub(crate) const MARK_LAST: u8 = 2;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Vocabulary {
     alphabet: Alphabet,
-    /// The start and end tokens, where they occur.
+    /// The start and end tokens, if they occur.
     specials: Vec<Key<'static>>,
     keys: Keys,
-    /// How each token occurs, for the bounds that ask: `MARK_LABEL`, `MARK_LAST`.
+    /// How each token occurs, for the bounds that need it: `MARK_LABEL`, `MARK_LAST`.
     marks: Vec<u8>,
-    /// The texts of given ids, where a `tokenizer.json` tells them: one an id, without the specials.
+    /// The texts of given ids, if a `tokenizer.json` provides them: one per id, without the special tokens.
     names: Option<Arena>,
 }
 
@@ -95,7 +95,7 @@ impl Vocabulary {
         Self { alphabet, specials: Vec::new(), keys, marks: Vec::new(), names: None }
     }
 
-    /// Appends a token, which must come after all others. `false` where it does not, or is of the wrong kind.
+    /// Appends a token, which must come after all others. Returns `false` if it does not, or is of the wrong kind.
     pub(crate) fn push(&mut self, key: Key<'_>, marks: u8) -> bool {
         if !self.is_empty() && self.key(self.len() as u32 - 1) >= key {
             return false;
@@ -111,12 +111,12 @@ impl Vocabulary {
         true
     }
 
-    /// What the tokens are.
+    /// Returns the kind of tokens.
     pub fn alphabet(&self) -> Alphabet {
         self.alphabet
     }
 
-    /// How many tokens: omega, `d_vocab`.
+    /// Returns the number of tokens: omega, `d_vocab`.
     pub fn len(&self) -> usize {
         self.specials.len()
             + match &self.keys {
@@ -130,7 +130,7 @@ impl Vocabulary {
         self.len() == 0
     }
 
-    /// The token of an id below [`Vocabulary::len`].
+    /// Returns the token of an id below [`Vocabulary::len`].
     pub fn key(&self, id: u32) -> Key<'_> {
         let id = id as usize;
         if id < self.specials.len() {
@@ -143,7 +143,7 @@ impl Vocabulary {
         }
     }
 
-    /// The tokens in the order of their ids.
+    /// Iterates over the tokens in the order of their ids.
     pub fn keys(&self) -> impl Iterator<Item = Key<'_>> {
         (0..self.len() as u32).map(|id| self.key(id))
     }
@@ -152,17 +152,17 @@ impl Vocabulary {
         &self.marks
     }
 
-    /// How many tokens occur as the next token of some context.
+    /// Returns the number of tokens that occur as the next token of some context.
     pub fn labels(&self) -> u64 {
         self.marks.iter().filter(|&&m| m & MARK_LABEL != 0).count() as u64
     }
 
-    /// How many tokens occur as the last token of some context.
+    /// Returns the number of tokens that occur as the last token of some context.
     pub fn distinct_last_tokens(&self) -> u64 {
         self.marks.iter().filter(|&&m| m & MARK_LAST != 0).count() as u64
     }
 
-    /// Gives the ids the texts that `name` knows.
+    /// Assigns texts to the ids that `name` knows.
     #[cfg(feature = "huggingface")]
     pub(crate) fn set_names(&mut self, name: impl Fn(u32) -> Option<String>) {
         if let Keys::Symbols(ids) = &self.keys {
@@ -178,7 +178,7 @@ impl Vocabulary {
         self.names.is_some()
     }
 
-    /// The name of an id, where the vocabulary carries names.
+    /// Returns the name of an id, if the vocabulary has names.
     pub(crate) fn name(&self, id: u32) -> Option<&[u8]> {
         let i = (id as usize).checked_sub(self.specials.len())?;
         self.names.as_ref().map(|names| names.get(i))
@@ -189,7 +189,7 @@ impl Vocabulary {
         self.names = Some(names);
     }
 
-    /// Memory held, in bytes.
+    /// Returns the memory held, in bytes.
     pub fn footprint(&self) -> usize {
         let keys = match &self.keys {
             Keys::Symbols(v) => v.len() * 4,
@@ -198,7 +198,8 @@ impl Vocabulary {
         keys + self.marks.len() + self.names.as_ref().map_or(0, Arena::footprint)
     }
 
-    /// The text of a token as a person reads it. Bytes that are not printable ASCII become `\xNN`, a backslash two.
+    /// Returns the text of a token for people to read. Bytes that are not printable ASCII become `\xNN`, a backslash
+    /// becomes two.
     pub fn text(&self, id: u32) -> String {
         if let Some(name) = self.name(id) {
             return String::from_utf8_lossy(name).into_owned();
@@ -217,7 +218,7 @@ impl Vocabulary {
         }
     }
 
-    /// The id of a token; `None` where the vocabulary does not have it.
+    /// Returns the id of a token; `None` if the vocabulary does not contain it.
     pub fn id(&self, key: Key<'_>) -> Option<u32> {
         let (mut low, mut high) = (0, self.len() as u32);
         while low < high {
@@ -231,7 +232,7 @@ impl Vocabulary {
         None
     }
 
-    /// A hash of the tokens.
+    /// Returns a hash of the tokens.
     pub fn fingerprint(&self) -> u64 {
         let mut hash = Fnv::new();
         for key in self.keys() {
@@ -248,14 +249,14 @@ impl Vocabulary {
         hash.finish()
     }
 
-    /// For every token the id that it has in another vocabulary, or the first token that the other does not have.
+    /// Returns, for every token, its id in another vocabulary, or the first token that the other lacks.
     pub fn ids_in(&self, other: &Vocabulary) -> Result<Vec<u32>, u32> {
         let alike = self.alphabet == other.alphabet;
         let find = |id: u32| other.id(self.key(id)).filter(|_| alike).ok_or(id);
         (0..self.len() as u32).map(find).collect()
     }
 
-    /// The separator between two tokens when a context is written as text.
+    /// Returns the separator between two tokens when a context is written as text.
     pub fn joiner(&self) -> &'static str {
         match self.alphabet {
             Alphabet::Byte | Alphabet::Char => "",
@@ -263,8 +264,8 @@ impl Vocabulary {
         }
     }
 
-    /// The union of several vocabularies of one alphabet, and for each of them the map from its ids to the union's.
-    /// The maps increase, so what is sorted by a part's ids is sorted by the union's.
+    /// Returns the union of several vocabularies of one alphabet, and for each of them the map from its ids to the
+    /// union's. The maps are increasing, so anything sorted by a part's ids is also sorted by the union's.
     pub fn union(parts: &[&Vocabulary]) -> (Vocabulary, Vec<Vec<u32>>) {
         let mut all: Vec<(Key<'_>, u32, u32)> = Vec::with_capacity(parts.iter().map(|p| p.len()).sum());
         for (part, vocabulary) in parts.iter().enumerate() {
@@ -295,7 +296,7 @@ impl Vocabulary {
     }
 }
 
-/// A vocabulary as a model file holds it: canonical, so that equal vocabularies are equal texts.
+/// A vocabulary as stored in a model file: canonical, so that equal vocabularies give equal texts.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct VocabularyJson {

@@ -16,7 +16,7 @@ pub enum ContextRule {
 
 choices!(ContextRule, "contexts" { Prefixes = "prefixes", Full = "full" });
 
-/// The settings that turn a token sequence into a kept document. Two summaries merge only where these agree.
+/// The settings that turn a token sequence into a kept document. Two summaries can be merged only if these agree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Window {
@@ -38,7 +38,7 @@ impl Default for Window {
     }
 }
 
-/// The longest window that is accepted; a larger one is almost surely a typing error.
+/// The longest accepted window; a larger one is almost certainly a typing error.
 pub const MAX_N_CTX: u32 = 1 << 20;
 
 impl Window {
@@ -53,7 +53,7 @@ impl Window {
         Ok(())
     }
 
-    /// The largest number of tokens kept per document: T + 1.
+    /// Returns the maximum number of tokens kept per document: T + 1.
     pub fn kept(&self) -> usize {
         self.n_ctx as usize + 1
     }

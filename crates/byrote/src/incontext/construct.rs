@@ -12,12 +12,12 @@
 //! kernel's part of the previous token; y_t = x_t for t >= 2. With xi_t the kernel's part of a token (x_t, x_t / |x_t|,
 //! or (x_t, |x_t|^2)): prev_t = xi_{t-1}, and prev_1 = y_1 = 0.
 //!
-//! **The first layer** has two softmax heads whose scores depend only on positions: 2 n s (t - o) - n s^2 = n (t - o)^2
-//! - n (s - t + o)^2, largest at s = t - o. One copies x_t to y_t (o = 0), the other xi_{t-1} to prev_t (o = 1), with
-//! an error of at most 2 e^-n max |x_s - x_{t-1}|. ReLU neurons follow: c - [relu(c - B (1 - f)) - relu(-c - B (1 -
-//! f))] leaves c = y, prev unchanged for f = 0 and sets them to 0 for f = 1, provided B is above all |c|; t and t^2, no
-//! longer needed, are subtracted from themselves. (Summed in the order of the token, -B + B f is exactly 0 at t = 1,
-//! and so is y_1.)
+//! **The first layer** has two softmax heads whose scores depend only on positions:
+//! 2 n s (t - o) - n s^2 = n (t - o)^2 - n (s - t + o)^2, largest at s = t - o. One copies x_t to y_t (o = 0), the other
+//! xi_{t-1} to prev_t (o = 1), with an error of at most 2 e^-n max |x_s - x_{t-1}|. ReLU neurons follow:
+//! c - [relu(c - B (1 - f)) - relu(-c - B (1 - f))] leaves c = y, prev unchanged for f = 0 and sets them to 0 for f = 1,
+//! provided B is above all |c|; t and t^2, no longer needed, are subtracted from themselves. (Summed in the order of the
+//! token, -B + B f is exactly 0 at t = 1, and so is y_1.)
 //!
 //! **Every other layer** has two heads, and adds eta times
 //!

@@ -21,7 +21,7 @@ pub fn from_bytes(path: &Path, bytes: &[u8]) -> Result<Sequence> {
         text(path, bytes)?
     };
     if rows.len() < 2 {
-        return Err(Error::format(path, format!("{} rows; a sequence has at least 2", rows.len())));
+        return Err(Error::format(path, format!("has {} rows; a sequence needs at least 2", rows.len())));
     }
     Sequence::new(rows)
 }
@@ -53,7 +53,7 @@ fn text(path: &Path, bytes: &[u8]) -> Result<Rows> {
             return Err(Error::format_at(
                 path,
                 number,
-                format!("{} numbers where the rows before have {columns}", fields.len()),
+                format!("{} numbers, but earlier rows have {columns}", fields.len()),
             ));
         }
         for field in fields {
@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn ragged_broken_and_empty_texts_are_refused_with_their_line() {
         for (text, line, says) in [
-            ("1,2\n3\n", Some(2), "1 numbers where the rows before have 2"),
+            ("1,2\n3\n", Some(2), "1 numbers, but earlier rows have 2"),
             ("a,b\n1,2\n\n3,4,5\n", Some(4), "3 numbers"),
             ("1,2\n3,x\n", Some(2), "\"x\" is not"),
             ("1,2\n3,nan\n", Some(2), "\"nan\" is not"),

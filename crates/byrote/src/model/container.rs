@@ -104,7 +104,7 @@ fn impossible(header: &[u8], size: u64) -> Option<String> {
     };
     let end = entries.into_values().filter_map(|e| e.data_offsets).map(|(_, end)| end).max().unwrap_or(0);
     let found = size - 8 - length;
-    (end != found).then(|| format!("damaged: its header promises {end} bytes of tensors, it has {found}"))
+    (end != found).then(|| format!("damaged: its header declares {end} bytes of tensors, but it has {found}"))
 }
 
 /// The longest header that safetensors accepts.
@@ -114,7 +114,7 @@ const MOST_HEADER: u64 = 100_000_000;
 const KINDS: [(&str, &str); 3] = [
     ("byrote", "a one-layer transformer"),
     ("byrote-network", "an in-context network of many layers"),
-    ("byrote-checkpoint", "a checkpoint of a training"),
+    ("byrote-checkpoint", "a training checkpoint"),
 ];
 
 /// Returns the metadata and the tensors of a file of this format; the error message says what is wrong with it. `what`
@@ -138,7 +138,7 @@ pub(crate) fn read<'a, M: DeserializeOwned>(
     let unreadable = |e: serde_json::Error| format!("unreadable metadata: {e}");
     let found: Format = serde_json::from_str(json).map_err(unreadable)?;
     if found.format != format {
-        return Err(format!("format {}, this program reads {format}", found.format));
+        return Err(format!("has format {}, but this version reads format {format}", found.format));
     }
     let metadata = serde_json::from_str(json).map_err(unreadable)?;
     let file = SafeTensors::deserialize(bytes).map_err(|e| format!("damaged: {e}"))?;

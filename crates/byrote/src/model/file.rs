@@ -106,10 +106,10 @@ impl ModelFile {
     /// Reads a model from bytes; the error message says what is wrong with them.
     fn parse(bytes: &[u8]) -> Result<Self, String> {
         let (metadata, file) = container::read::<Metadata>(bytes, KEY, "a one-layer transformer", FORMAT)?;
-        let config = metadata.config.checked().map_err(|e| format!("an impossible configuration: {e}"))?;
+        let config = metadata.config.checked().map_err(|e| format!("invalid configuration: {e}"))?;
         if metadata.vocabulary.len() as u64 != config.shape.d_vocab {
             return Err(format!(
-                "a vocabulary of {} tokens for a model of {}",
+                "a vocabulary of {} tokens for a model with {}",
                 metadata.vocabulary.len(),
                 config.shape.d_vocab
             ));
@@ -119,14 +119,14 @@ impl ModelFile {
             let view = file.tensor(name).map_err(|_| format!("the tensor {name} is missing"))?;
             if view.shape() != shape {
                 return Err(format!(
-                    "{name} has shape {:?}, the configuration wants {shape:?}",
+                    "{name} has shape {:?}, but the configuration needs {shape:?}",
                     view.shape()
                 ));
             }
-            let found =
-                Precision::of(view.dtype()).ok_or_else(|| format!("{name} is of type {:?}", view.dtype()))?;
+            let found = Precision::of(view.dtype())
+                .ok_or_else(|| format!("{name} has the unsupported type {:?}", view.dtype()))?;
             if *precision.get_or_insert(found) != found {
-                return Err(format!("{name} is of another type than the tensors before it"));
+                return Err(format!("{name} differs in type from the tensors before it"));
             }
             let values = found.values(view.data());
             match values.iter().position(|x| !x.is_finite()) {
@@ -146,7 +146,7 @@ impl ModelFile {
             names.push("W_pos");
         }
         if let Some(other) = file.names().into_iter().filter(|n| !names.contains(n)).min() {
-            return Err(format!("a tensor {other:?} that the configuration does not have"));
+            return Err(format!("unexpected tensor {other:?}"));
         }
         let mut model = Model::new(config, parameters).map_err(|e| e.to_string())?;
         if let Some(positions) = positions {

@@ -35,7 +35,7 @@ impl Model {
         let (d, d_vocab, d_mlp) = (shape.d_model as usize, shape.d_vocab as usize, shape.d_mlp as usize);
         assert!(
             !context.is_empty() && context.len() <= shape.n_ctx as usize,
-            "a context of {} tokens for a model of up to {}",
+            "a context of {} tokens for a model that reads at most {}",
             context.len(),
             shape.n_ctx
         );

@@ -26,13 +26,13 @@ impl Model {
         let tensors = config.tensors();
         let expected = tensors.last().map_or(0, |t| t.range.end);
         if parameters.len() != expected {
-            let message = format!("{} given, the configuration has {expected}", parameters.len());
+            let message = format!("must have {expected} values (got {})", parameters.len());
             return Err(Error::setting("parameters", message));
         }
         if let Some(t) = tensors.iter().find(|t| parameters[t.range.clone()].iter().any(|x| !x.is_finite())) {
             return Err(Error::setting(
                 "parameters",
-                format!("{} holds a number that is not finite", t.name),
+                format!("{} contains a number that is not finite", t.name),
             ));
         }
         Ok(Self { sinusoids: config.sinusoids(), config, tensors, parameters })

@@ -352,7 +352,7 @@ impl Journal {
             }
             let wrong = |message: String| Error::format_at(path, number as u64 + 1, message);
             let event: Event =
-                serde_json::from_slice(line).map_err(|e| wrong(format!("not a line of a journal: {e}")))?;
+                serde_json::from_slice(line).map_err(|e| wrong(format!("not a journal entry: {e}")))?;
             if !is_authentic(line) {
                 let message = "the checksum does not match: this line was edited or damaged; remove it to run its job again";
                 return Err(wrong(message.into()));

@@ -118,19 +118,22 @@ impl Identity {
             (self.problem == other.problem, "another corpus"),
             (self.config == other.config, "another model"),
             (method == o.method, "another optimizer"),
-            (rate == o.rate, "another rate (`lr`)"),
+            (rate == o.rate, "a different rate (`lr`)"),
             (schedule == o.schedule, "another `schedule`"),
-            (schedule_steps == o.schedule_steps, "another number of `steps`, over which the rate falls"),
+            (
+                schedule_steps == o.schedule_steps,
+                "a different number of `steps`, over which the rate decreases",
+            ),
             (last_rate == o.last_rate, "another `last_lr`"),
             (sampling == o.sampling, "another `sampling`"),
-            (trained == o.trained, "another part of the model (`train_only`)"),
+            (trained == o.trained, "a different part of the model (`train_only`)"),
             (decay == o.decay, "another `weight_decay`"),
             (memory == o.memory, "another `memory`"),
             (warmup == o.warmup && warmup_rate == o.warmup_rate, "another `warmup`"),
             (batch == o.batch, "another `batch`"),
             (precision == o.precision, "another `precision`"),
             (seed == o.seed, "another `seed`"),
-            (self.start == other.start, "other initial weights"),
+            (self.start == other.start, "different initial weights"),
         ];
         match checks.into_iter().find(|c| !c.0) {
             None => Ok(()),
@@ -202,7 +205,7 @@ impl Checkpoint {
     fn parse(bytes: &[u8]) -> Result<Self, String> {
         let (metadata, file) = container::read::<Metadata>(bytes, KEY, "a checkpoint", FORMAT)?;
         let Identity { config, settings, .. } = metadata.identity;
-        config.checked().map_err(|e| format!("an impossible configuration: {e}"))?;
+        config.checked().map_err(|e| format!("invalid configuration: {e}"))?;
         let n = config.n_parameters();
         let read = |name: &str, precision: Precision, columns: Option<usize>| -> Result<Vec<f64>, String> {
             let view = file.tensor(name).map_err(|_| format!("{name} is missing"))?;
@@ -212,7 +215,7 @@ impl Checkpoint {
                 _ => false,
             };
             if !fits || view.dtype() != precision.dtype() {
-                return Err(format!("{name} is of shape {:?} and type {:?}", view.shape(), view.dtype()));
+                return Err(format!("{name} has shape {:?} and type {:?}", view.shape(), view.dtype()));
             }
             let values = precision.values(view.data());
             match values.iter().all(|x| x.is_finite()) {
@@ -223,7 +226,7 @@ impl Checkpoint {
         let arithmetic = metadata.arithmetic;
         let vector = |name: &str| match read(name, arithmetic, None)? {
             v if v.len() == n => Ok(v),
-            v => Err(format!("{name} has {} numbers, the configuration {n}", v.len())),
+            v => Err(format!("{name} has {} numbers, but the configuration has {n}", v.len())),
         };
         let memory = match settings.method == Method::Lbfgs && file.tensor("units").is_ok() {
             false => Memory::Moments { first: vector("first")?, second: vector("second")? },

@@ -509,12 +509,12 @@ mod tests {
         assert_eq!(trainer.progress().step, 3);
         let other = Settings { rate: 0.5, ..settings };
         let refused = Trainer::resume(trainer.checkpoint(), &model, &problem, other, steps(50));
-        assert!(refused.err().unwrap().to_string().contains("another rate"));
+        assert!(refused.err().unwrap().to_string().contains("a different rate"));
         let (other, _) = stories(13);
         let refused = Trainer::resume(trainer.checkpoint(), &model, &other, settings, steps(50));
         assert!(refused.err().unwrap().to_string().contains("another corpus"));
         let elsewhere = Model::random(config, 2).unwrap();
         let refused = Trainer::resume(trainer.checkpoint(), &elsewhere, &problem, settings, steps(50));
-        assert!(refused.err().unwrap().to_string().contains("other initial weights"));
+        assert!(refused.err().unwrap().to_string().contains("different initial weights"));
     }
 }

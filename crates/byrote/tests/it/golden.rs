@@ -1,4 +1,4 @@
-//! Losses of an independent program, over twenty steps of Adam.
+//! Losses computed by an independent program, over twenty steps of Adam.
 //!
 //! They were printed by `benches/peers/torch_step.py --golden` (PyTorch 2.15, f64) for the weights that
 //! `byrote train --builtin 40 --seed 3 --exact-length --n-ctx 7 --preset NAME --d-model 6 --d-mlp 10 --steps 0 --precision f64`

@@ -1,7 +1,7 @@
-//! The layers point one way: a module uses only itself and lower layers.
+//! The layers point in one direction: a module uses only itself and lower layers.
 //!
-//! The order is written down once, in the documentation of the library (`src/lib.rs`); ARCHITECTURE.md repeats it, and a
-//! test compares the two.
+//! The order is stated once, in the documentation of the library (`src/lib.rs`); ARCHITECTURE.md repeats it, and a test
+//! compares the two.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ enum Token {
     Mark(char),
 }
 
-/// The tokens of a source file, without comments, texts, characters and lifetimes.
+/// The tokens of a source file, without comments, strings, characters and lifetimes.
 fn tokens(source: &str) -> Vec<Token> {
     let text: Vec<char> = source.chars().collect();
     let at = |i: usize| text.get(i).copied().unwrap_or('\0');
@@ -86,7 +86,7 @@ fn tokens(source: &str) -> Vec<Token> {
     found
 }
 
-/// Where a text in quotes that begins at `start` has ended.
+/// Where a string that begins at `start` ends.
 fn after_text(text: &[char], start: usize) -> usize {
     let mut i = start + 1;
     while i < text.len() && text[i] != '"' {
@@ -95,7 +95,8 @@ fn after_text(text: &[char], start: usize) -> usize {
     i + 1
 }
 
-/// Every path that a file names through `crate`, `self` or `super`, from the root of the crate. `module` is the file's own.
+/// Every path that a file names through `crate`, `self` or `super`, from the root of the crate. `module` is the path of
+/// the file.
 fn used(source: &str, module: &[&str]) -> Vec<Vec<String>> {
     let tokens = tokens(source);
     let name = |i: usize| match tokens.get(i) {

@@ -1,5 +1,5 @@
-//! ONNX files against the reference forward pass: read back by an independent reader and run by a small interpreter
-//! that implements the operators from ONNX's documentation, knowing nothing of how the file was written.
+//! ONNX files against the reference forward pass: read by an independent reader and run by a small interpreter that
+//! implements the operators from ONNX's documentation, independently of the code that wrote the file.
 
 use byrote::corpus::Corpus;
 use byrote::export::onnx;
@@ -91,7 +91,7 @@ impl<'a> Fields<'a> {
 
 // ---------------------------------------------------------------- tensors and operators
 
-/// Indices and truth values are kept as numbers too.
+/// Indices and truth values are also kept as numbers.
 #[derive(Clone, Debug)]
 struct Array {
     shape: Vec<usize>,
@@ -108,7 +108,7 @@ impl Array {
         Self::new(self.shape.clone(), self.values.iter().map(|&x| f(x)).collect())
     }
 
-    /// The value at an index of a larger shape, by ONNX's rule of broadcasting.
+    /// The value at an index of a larger shape, by ONNX's broadcasting rule.
     fn at(&self, index: &[usize]) -> f64 {
         let skip = index.len() - self.shape.len();
         let flat = self.shape.iter().zip(&index[skip..]).fold(0, |flat, (&size, &i)| {
@@ -314,7 +314,7 @@ fn difference(model: &Model, precision: Precision, contexts: &[Vec<u32>], used: 
     let bytes = onnx(&file(model.clone(), precision), precision).unwrap();
     let longest = contexts.iter().map(Vec::len).max().unwrap();
     let pad = |c: &Vec<u32>| {
-        // What follows the end of a row must not matter, even if it is not a token.
+        // Data after the end of a row must not matter, even if it is not a token.
         let padding = (c.len()..longest).map(|i| [-7.0, 1e6, 0.0][i % 3]);
         c.iter().map(|&t| f64::from(t)).chain(padding).collect::<Vec<_>>()
     };

@@ -1,4 +1,4 @@
-//! The documentation: every link leads to a file, and no placeholder is left.
+//! The documentation: every link leads to a file, and no placeholder remains.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ fn pages(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The targets of `[text](target)`, pictures included.
+/// The targets of `[text](target)`, including images.
 fn targets(text: &str) -> impl Iterator<Item = &str> {
     text.split("](").skip(1).filter_map(|rest| rest.split([')', ' ', '#']).next())
 }

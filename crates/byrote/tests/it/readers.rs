@@ -102,7 +102,7 @@ fn invalid_utf8_is_placed_or_replaced() {
     assert_eq!((lossy.documents, lossy.tokens), (3, 6));
     let bytes = read(&path, &Options { tokenizer: TokenizerChoice::Byte, ..options() }).unwrap();
     assert_eq!((bytes.documents, bytes.tokens), (3, 6));
-    // Beyond the window too: whether a file is valid does not depend on T.
+    // Also beyond the window: whether a file is valid does not depend on T.
     let long = case.file("long.txt", [b"abcdefgh".as_slice(), b"\xc3\x28"].concat());
     assert!(matches!(read(&long, &chars()), Err(Error::InvalidUtf8 { line: 1, offset: 8, .. })));
 }
@@ -150,8 +150,8 @@ fn jsonl_takes_the_field_and_says_what_is_wrong_where() {
     assert_eq!((counted.dropped.empty, counted.tokenizer.as_str()), (1, "ids"));
     for (records, line, says) in [
         ("{\"text\":\"a\"}\nnot json\n", 2, "not a JSON record"),
-        ("{\"text\":\"a\"}\n{\"text\":[1]}\n", 2, "token ids here and text before"),
-        ("{\"text\":[1]}\n{\"text\":\"a\"}\n", 2, "text here and token ids before"),
+        ("{\"text\":\"a\"}\n{\"text\":[1]}\n", 2, "token ids here but text in earlier records"),
+        ("{\"text\":[1]}\n{\"text\":\"a\"}\n", 2, "text here but token ids in earlier records"),
         ("{\"text\":[1]}\n{\"text\":[4294967296]}\n", 2, "4294967296"),
     ] {
         let error = read(&case.file("bad.jsonl", records), &chars()).unwrap_err();
@@ -197,8 +197,8 @@ fn arrays_of_ids_are_read_and_wrong_ones_refused() {
     let negative: Vec<u8> = [0i64, -1].iter().flat_map(|i| i.to_be_bytes()).collect();
     let big: Vec<u8> = [0u64, 1 << 32].iter().flat_map(|i| i.to_le_bytes()).collect();
     for (name, bytes, says) in [
-        ("float.npy", npy("<f4", false, "(1, 2)", &ids), "token ids are integers"),
-        ("fortran.npy", npy("<u2", true, "(2, 4)", &ids), "stored by columns"),
+        ("float.npy", npy("<f4", false, "(1, 2)", &ids), "token ids must be integers"),
+        ("fortran.npy", npy("<u2", true, "(2, 4)", &ids), "stored in column order"),
         ("deep.npy", npy("<u2", false, "(2, 2, 2)", &ids), "3 dimensions"),
         ("short.npy", npy("<u2", false, "(3, 4)", &ids), "ends in the middle"),
         ("negative.npy", npy(">i8", false, "(1, 2)", &negative), "is -1"),
@@ -401,7 +401,7 @@ fn text_and_ids_do_not_mix_and_formats_can_be_forced() {
     let ids = case.file("b.npy", npy("<u2", false, "(1, 2)", &[0, 0, 1, 0]));
     let source = Source::Files(vec![text.clone(), ids]);
     let error = Corpus::read(&source, &options(), Outputs::default(), &Silent).unwrap_err();
-    assert!(error.to_string().contains("count them apart"), "{error}");
+    assert!(error.to_string().contains("count them separately"), "{error}");
     let as_jsonl = Options { format: Some(Format::Jsonl), ..options() };
     assert!(read(&text, &as_jsonl).unwrap_err().to_string().contains("not a JSON record"));
     let records = case.file("a.jsonl", "{\"text\":\"a\"}\n");

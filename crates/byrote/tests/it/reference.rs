@@ -49,7 +49,7 @@ struct Reference {
     floor: f64,
     by_length: BTreeMap<u32, (u64, u64, f64)>,
     coverage: Vec<u64>,
-    /// Every context with its next tokens and how often they follow.
+    /// Every context with its next tokens and their counts.
     listed: BTreeMap<Vec<Token>, BTreeMap<Token, u64>>,
 }
 
@@ -89,7 +89,7 @@ fn reference(texts: &[String], tokenizer: &TokenizerChoice, window: Window, limi
         }
         distinct.insert(document);
     }
-    // Names of tokens as the program's vocabulary has them.
+    // The names of tokens in the program's vocabulary.
     r.sequences = distinct.len() as u64;
     r.d_vocab = vocabulary.len() as u64;
     let (mut labels, mut last, mut counts) = (BTreeSet::new(), BTreeSet::new(), Vec::new());
@@ -162,7 +162,7 @@ fn assert_agrees(summary: &Summary, r: &Reference) {
     assert_eq!(summary.coverage.iter().map(|c| c.contexts).collect::<Vec<_>>(), r.coverage);
 }
 
-/// Every context of a set, in the words of the reference.
+/// Every context of a set, in the terms of the reference.
 fn listed(contexts: &ContextSet, vocabulary: &Vocabulary) -> BTreeMap<Vec<Token>, BTreeMap<Token, u64>> {
     let word = |id: u32| match vocabulary.key(id) {
         Key::Bos => "start".to_owned(),
@@ -212,7 +212,7 @@ fn window() -> impl Strategy<Value = Window> {
 fn texts() -> impl Strategy<Value = Vec<String>> {
     let few = prop::collection::vec("[ab ,]{0,9}", 0..40);
     let many = prop::collection::vec("[a-dé日\u{2003}\u{200d}.'\t _1-]{0,14}", 0..40);
-    // Wide vocabularies and long documents leave the packed keys for the indexed ones.
+    // Wide vocabularies and long documents use indexed instead of packed keys.
     let wide = prop::collection::vec("[a-z]{1,2}( [a-z]{1,2}){0,30}", 0..40);
     prop_oneof![few, many, wide]
 }
@@ -268,7 +268,8 @@ proptest! {
         let lengths: Vec<usize> = contexts.iter().map(|c| c.len()).collect();
         prop_assert!(lengths.is_sorted(), "the shortest come first");
 
-        // Shards summarized separately and merged give the same to the last bit; `limit` is not a property of shards.
+        // Shards summarized separately and merged give the same result to the last bit; `limit` is not a property of
+        // shards.
         if limit.is_none() && !paths.is_empty() {
             let summaries: Vec<PathBuf> = paths.iter().map(|p| p.with_extension("summary")).collect();
             for (path, summary) in paths.iter().zip(&summaries) {
@@ -279,7 +280,7 @@ proptest! {
             prop_assert_eq!(&merged.summary, &whole.summary);
             prop_assert_eq!(merged.vocabulary, whole.vocabulary);
         }
-        // Nothing is left in the directory for temporary files.
+        // No temporary files remain.
         let left = std::fs::read_dir(directory.path()).unwrap().count();
         prop_assert!(left <= 2 * paths.len(), "{left} files");
     }
@@ -304,7 +305,7 @@ proptest! {
     }
 }
 
-/// Enough documents that sorting goes by digits, in several parts and on several threads; many more with
+/// Enough documents for a radix sort in several parts and on several threads; many more with
 /// `BYROTE_TEST_HUGE=1`.
 #[test]
 fn many_documents_equal_the_reference() {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The most memory that a reader may hold for a seed: a few slabs, whatever the seed claims to contain.
+/// The maximum memory that a reader may hold for a seed: a few slabs, whatever the seed claims to contain.
 const MOST_BYTES: u64 = 96 << 20;
 
 fn folder() -> PathBuf {

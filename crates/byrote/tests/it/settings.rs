@@ -29,7 +29,7 @@ fn lines_with_flags(text: &str) -> Vec<usize> {
                 at += rest.iter().position(|&b| b == b'\n').unwrap_or(rest.len());
                 continue;
             }
-            // A quote as a character, not as the beginning of a text.
+            // A quote as a character, not as the beginning of a string.
             (false, b'\'') if rest.starts_with(b"'\"'") => at += 2,
             (false, b'\'') if rest.starts_with(b"'\\\"'") => at += 3,
             (_, b'"') => inside = !inside,

@@ -91,7 +91,7 @@ impl<'a> Job<'a> {
             true => self.refused(Refusal::Memory {
                 needed,
                 available: self.settings.max_memory,
-                advice: "fewer heads (`n_heads`, with `method = refit`) take less",
+                advice: "fewer heads (`n_heads`, with `method = refit`) need less",
             }),
             false => Ok(()),
         }
@@ -172,7 +172,7 @@ impl<'a> Job<'a> {
                 return self.refused(Refusal::Residual {
                     error: f64::NAN,
                     tolerance: settings.tolerance,
-                    advice: "the codes are not finite; ask for a larger `gap`",
+                    advice: "the codes are not finite; use a larger `gap`",
                 });
             };
             let part = Mat::from_fn(f.nrows(), kept.len(), |i, j| f[(i, kept[j])]);
@@ -211,7 +211,7 @@ impl<'a> Job<'a> {
             (None, Some(error), _) => Refusal::Residual {
                 error,
                 tolerance: settings.tolerance,
-                advice: "take another `seed`, a larger `d_model`, or one head more than needed",
+                advice: "try another `seed`, a larger `d_model` or one more head than needed",
             },
             (None, None, Some(refusal)) => refusal,
             (None, None, None) => Refusal::SkipSingular { lost: f64::NAN },

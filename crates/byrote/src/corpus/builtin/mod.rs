@@ -7,30 +7,31 @@
 //! opening [bridge] beat beat [beat] [beat] [closing]
 //! ```
 //!
-//! Openings differ in what they tell: who the hero is, what the hero owns, where the hero is. The bridge
-//! tells the rest, so that every plot starts from "the hero is at the place with the thing", or without it.
-//! The cast (hero, friend, thing, place and so on) is drawn once and shared by all sentences; other words are
-//! drawn where they stand. Only the hero has pronouns, so it is always clear who "she" is.
+//! Openings differ in what they introduce: who the hero is, what the hero owns, where the hero is. The bridge supplies
+//! the rest, so that every plot starts from "the hero is at the place with the thing", or without it. The cast (hero,
+//! friend, thing, place and so on) is drawn once and shared by all sentences; other words are drawn where they are
+//! used. Only the hero has pronouns, so it is always clear who "she" is.
 //!
-//! The corpus is made for counting contexts, so its openings have the statistics of its model, TinyStories
-//! (Eldan and Li, arXiv:2305.07759; none of its text is used): many stories share their first words, and
-//! words have long tails, rank `r` of a list coming with probability about `r^(1/P - 1)`
-//! ([`Stream::long_tailed`]). With the first 10 word-punctuation tokens of every story, contexts grow nearly
-//! as in madden2024:
+//! The corpus is made for counting contexts, so its openings have the statistics of the corpus it imitates, TinyStories
+//! (Eldan and Li, arXiv:2305.07759; none of its text is used): many stories share their first words, and words have
+//! long-tailed distributions, with rank `r` of a list having a probability of about `r^(1/P - 1)`
+//! ([`Stream::long_tailed`]). With the first 10 word-punctuation tokens of every story, contexts grow nearly as in
+//! madden2024:
 //!
 //! | stories | 100 | 200 | 500 | 1,000 | 10,000 | 100,000 | 1,000,000 |
 //! |---|---|---|---|---|---|---|---|
 //! | seed 0 | 337 | 639 | 1,422 | 2,610 | 20,071 | 133,431 | 832,603 |
 //! | TinyStories | 377 | 699 | 1,459 | 2,637 | | | |
 //!
-//! In a template (`words.rs`) `{word}` is a slot, see `Cast::expand`; `{a}` becomes "a" or "an" by the word after it.
+//! In a template (`words.rs`) `{word}` is a slot, see `Cast::expand`; `{a}` becomes "a" or "an" depending on the next
+//! word.
 
 mod words;
 
 use crate::num::Stream;
 use words::*;
 
-/// The most stories that can be asked for; far more than any other command can take.
+/// The maximum number of stories; far more than any command can process.
 pub const MAX_STORIES: u64 = 1 << 27;
 
 /// The built-in stories of a seed.
@@ -48,12 +49,12 @@ pub struct Stories {
 }
 
 impl Stories {
-    /// The stories of this seed.
+    /// Creates the stories of this seed.
     pub const fn new(seed: u64) -> Self {
         Stories { seed }
     }
 
-    /// Appends story number `index`, without a line end.
+    /// Appends story number `index`, without a line ending.
     pub fn write(&self, index: u64, out: &mut String) {
         let mut stream = Stream::new(self.seed, "stories", index);
         let cast = Cast::draw(&mut stream);
@@ -82,7 +83,7 @@ impl Stories {
         }
     }
 
-    /// The first `n` stories.
+    /// Returns the first `n` stories.
     pub fn documents(&self, n: u64) -> impl Iterator<Item = String> + use<> {
         let stories = *self;
         (0..n).map(move |index| {
@@ -111,12 +112,12 @@ struct Cast {
     elder: &'static str,
 }
 
-/// A word of a list with long tails; `P` says how long.
+/// Draws a word from a list with a long-tailed distribution; `P` controls the tail.
 fn tail<const P: u32, T: Copy>(stream: &mut Stream, list: &[T]) -> T {
     list[stream.long_tailed::<P>(list.len())]
 }
 
-/// A word of a list with long tails, other than `taken`.
+/// Draws a word from a list with a long-tailed distribution, other than `taken`.
 fn another<const P: u32>(stream: &mut Stream, list: &[&'static str], taken: &str) -> &'static str {
     loop {
         let word = tail::<P, _>(stream, list);
@@ -222,7 +223,7 @@ impl Cast {
     }
 }
 
-/// Whether the article before the word is "an": vowels by ear, for the words of the lists.
+/// Whether the article before the word is "an", by pronunciation, for the words of the lists.
 fn takes_an(word: &str) -> bool {
     match word {
         "unicorn" => false,
@@ -268,7 +269,7 @@ mod tests {
 
     #[test]
     fn the_first_thousand_stories_never_change() {
-        // FNV-1a over the stories, each with its line end.
+        // FNV-1a over the stories, each with its line ending.
         let hash = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         let text: String = Stories::new(0).documents(1000).map(|story| story + "\n").collect();
         assert_eq!(text.bytes().fold(0xcbf2_9ce4_8422_2325, hash), 8_039_189_687_641_756_374);

@@ -1,4 +1,4 @@
-//! The words and templates of the stories; lists are in the order of their use, the most common first.
+//! The words and templates of the stories; each list is in order of frequency, most common first.
 
 /// A list of words as a slice of strings.
 macro_rules! words {
@@ -15,7 +15,7 @@ macro_rules! places {
     ($($preposition:tt $noun:tt,)*) => { &[$((stringify!($preposition), stringify!($noun))),*] };
 }
 
-/// Plots as lists of beats: `,` ends a beat, `;` a plot, `|` stands between the ways to tell a beat.
+/// Plots as lists of beats: `,` ends a beat, `;` ends a plot, and `|` separates alternatives for a beat.
 macro_rules! plots {
     ($($($($text:literal)|+),+;)+) => { &[$(&[$(&[$($text),+]),+]),+] };
 }
@@ -134,20 +134,20 @@ pub(super) const DARES: &[&str] = phrases! {
     "swing as high as the birds", "cross an old bridge",
 };
 
-/// What an opening has told.
+/// What an opening has introduced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Told {
     /// Who the hero is.
     Hero,
-    /// And what the hero owns.
+    /// Also what the hero owns.
     Thing,
-    /// And where the hero is.
+    /// Also where the hero is.
     Place,
     /// All of that.
     All,
 }
 
-/// Weight, what is told, template.
+/// Weight, what is introduced, template.
 pub(super) const OPENINGS: &[(u64, Told, &str)] = &[
     (590, Told::Hero, "Once upon a time, there was {a} {trait} {kind} named {N}."),
     (30, Told::Hero, "Once upon a time, there was {a} {trait} {kind} who was called {N}."),
@@ -203,7 +203,7 @@ pub(super) const THING_TO_PLACE: &[&str] = &[
     "One {weather} {time}, {he} took it to the {place} with {his} {kin}.",
 ];
 
-/// The beats of a plot: one of each group is told, and an empty one is silence.
+/// The beats of a plot: one of each group is used, and an empty one adds nothing.
 pub(super) type Plot = &'static [&'static [&'static str]];
 
 /// Plots that start at the place with the hero's own thing.
@@ -220,7 +220,7 @@ pub(super) const PLOTS_WITH_THING: &[Plot] = plots! {
     "{N} was so {glad} that {he} danced all the way home."
         | "From then on, {N} always took good care of the {thing}."
         | "{N} held the {thing} tight and felt {glad} again." | "";
-    // In the mud.
+    // Stuck in the mud.
     "Then {he} slipped, and the {thing} fell into the mud."
         | "But {he} tripped and dropped the {thing} in a puddle.",
     "\"Oh no, look at my {thing}!\" cried {N}." | "{N} felt {sad} and began to cry." | "",
@@ -246,7 +246,7 @@ pub(super) const PLOTS_WITH_THING: &[Plot] = plots! {
         | "\"I wish I had {a} {thing} like that,\" said {F}.",
     "\"Would you like to hold it?\" asked {N}." | "{N} smiled and let {F} hold it.",
     "{F} held it very carefully and gave it back with a smile." | "{F} was so happy that they both laughed.";
-    // Playing.
+    // Playing together.
     "{F} came to play too." | "{He} played there with {F}." | "\"Let us play!\" said {his} friend {F}.",
     "They laughed until it was time for supper." | "They played and sang, and then they had {a} {food}."
         | "They had so much fun that they forgot the time." | "Playing together was twice as much fun.";
@@ -276,7 +276,7 @@ pub(super) const PLOTS_WITHOUT_THING: &[Plot] = plots! {
     "A wet little {pet} was hiding there too." | "Under the tree sat {a} {pet}, cold and wet.",
     "\"Come closer and we will keep warm,\" said {N}." | "\"We can wait together,\" said {N}." | "",
     "When the sun came back, they saw a rainbow." | "They told each other stories until the sun came out.";
-    // Half for a hungry one.
+    // Sharing with someone hungry.
     "{N} sat down to eat {a} {food}, and a hungry {pet} came by."
         | "{N} had {a} {food} to eat, but then {he} saw a hungry {pet}.",
     "\"I have not eaten all day,\" said the {pet}." | "\"Are you hungry?\" asked {N}, and the {pet} nodded."
@@ -312,7 +312,7 @@ pub(super) const PLOTS_WITHOUT_THING: &[Plot] = plots! {
     "{He} sat very still until it flew away." | "It danced in the air, and {he} danced too.";
 };
 
-/// A group that tells nothing.
+/// A group that adds nothing.
 pub(super) const SILENCE: &[&str] = &[""];
 
 /// A last sentence for stories without a bridge.

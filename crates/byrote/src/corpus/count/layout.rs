@@ -19,8 +19,8 @@ const BIT_LAST: u64 = 1 << 63;
 pub(crate) struct Positions(u64);
 
 impl Positions {
-    /// The role of an occurrence at a position. Under `prefixes` a token is the next token of a context wherever it is not
-    /// the first of its document, and ends a context wherever it is not the last; under `full` only the last is
+    /// The role of an occurrence at a position. Under `prefixes` a token is the next token of a context unless it is
+    /// the first of its document, and ends a context unless it is the last; under `full` only the last token is
     /// predicted.
     pub(crate) fn occurrence(position: usize, is_last: bool, rule: ContextRule) -> Self {
         let place = 1 << position.min(CLASSES - 1);
@@ -48,7 +48,7 @@ impl Positions {
         self.0 |= other.0;
     }
 
-    /// The roles, for [`crate::corpus::vocabulary::Vocabulary`]; `None` where the token does not occur.
+    /// The roles, for [`crate::corpus::vocabulary::Vocabulary`]; `None` if the token does not occur.
     pub(crate) fn marks(self) -> Option<u8> {
         let label = if self.0 & BIT_LABEL != 0 { MARK_LABEL } else { 0 };
         let last = if self.0 & BIT_LAST != 0 { MARK_LAST } else { 0 };
@@ -66,11 +66,11 @@ pub(crate) trait PackedKey: bytemuck::Pod + Ord + Send + Sync {
     const BITS: u32;
     /// The empty document.
     const EMPTY: Self;
-    /// Puts `bits` at `shift` from the bottom of what is empty there.
+    /// Writes `bits` at `shift` from the bottom, where the integer must be empty.
     fn place(self, bits: u64, shift: u32) -> Self;
     /// The `width` bits that end `offset` bits below the top.
     fn field(self, offset: u32, width: u32) -> u32;
-    /// How many leading bits agree.
+    /// The number of leading bits that agree.
     fn common_bits(self, other: Self) -> u32;
     /// The number of zero bits at the bottom.
     fn trailing(self) -> u32;
@@ -109,7 +109,7 @@ macro_rules! packed_key {
 packed_key!(u64);
 packed_key!(u128);
 
-/// Words from the top: arrays compare as the integers they are.
+/// Words from the top, so that arrays compare like the integers they represent.
 impl<const N: usize> PackedKey for [u64; N] {
     const BITS: u32 = 64 * N as u32;
     const EMPTY: Self = [0; N];
@@ -163,15 +163,15 @@ pub(crate) struct Layout {
     offsets: Vec<u32>,
     /// For each bit from the top, the position it belongs to.
     position_of_bit: Vec<u16>,
-    /// The positions cut into groups of at most 64 bits.
+    /// The positions divided into groups of at most 64 bits.
     words: Vec<Range<usize>>,
     /// The distance of each position from the bottom of its group, in bits.
     shifts: Vec<u32>,
 }
 
 impl Layout {
-    /// The layout for documents of at most `kept` tokens, if it fits into `max_bits`; `seen` gives for each canonical
-    /// id where it occurs.
+    /// The layout for documents of at most `kept` tokens, if it fits in `max_bits`; `seen` gives the positions at which
+    /// each canonical id occurs.
     pub(crate) fn new(kept: usize, seen: &[Positions], max_bits: u32) -> Option<Self> {
         let (mut widths, mut offsets, mut position_of_bit) = (Vec::new(), vec![0], Vec::new());
         let mut total = 0;
@@ -205,8 +205,8 @@ impl Layout {
         self.offsets[self.widths.len()]
     }
 
-    /// Packs a document, aligned to the top. Positions are gathered in 64-bit words, each token put at its place, so that
-    /// no shift waits for another.
+    /// Packs a document, aligned to the top. Positions are collected in 64-bit words, each token directly at its place,
+    /// so that no shift depends on another.
     #[inline]
     pub(crate) fn pack<K: PackedKey, T: Copy>(&self, document: &[T], rank: impl Fn(T) -> u32) -> K {
         let mut key = K::EMPTY;
@@ -222,7 +222,7 @@ impl Layout {
         key
     }
 
-    /// The topmost bits of a packed document, from no more tokens than that takes.
+    /// The topmost bits of a packed document, read from only as many tokens as needed.
     #[inline]
     pub(crate) fn bucket<T: Copy>(&self, document: &[T], rank: impl Fn(T) -> u32, bits: u32) -> usize {
         let (mut top, mut used) = (0u64, 0);
@@ -242,7 +242,7 @@ impl Layout {
         usize::from(self.position_of_bit[a.common_bits(b) as usize])
     }
 
-    /// The length of a document that is not empty.
+    /// The length of a nonempty document.
     #[inline]
     pub(crate) fn len<K: PackedKey>(&self, key: K) -> usize {
         usize::from(self.position_of_bit[(K::BITS - 1 - key.trailing()) as usize]) + 1

@@ -6,8 +6,8 @@
 //!
 //! - [`layout`]: how a document is packed into an integer whose order is the order of documents.
 //! - [`sort`]: sorting documents, packed or not.
-//! - [`scan`]: the scan, on any cut of the sorted order into parts.
-//! - [`tally`]: what the scan yields, and the floor from it.
+//! - [`scan`]: the scan, on any division of the sorted order into parts.
+//! - [`tally`]: the result of the scan, and the floor computed from it.
 
 pub(crate) mod layout;
 pub(crate) mod scan;
@@ -28,7 +28,7 @@ pub(crate) enum Ends<'a> {
     At(&'a [usize]),
 }
 
-/// A token as it lies in memory.
+/// A token as stored in memory.
 pub(crate) trait Token: Copy + Sync + Send {
     /// Its index into the rank table.
     fn index(self) -> usize;
@@ -80,7 +80,8 @@ impl<'a, T: Token> Segment<'a, T> {
     }
 }
 
-/// For each provisional id below `size`: at which positions it occurs, and whether it ends a context or follows one.
+/// For each provisional id below `size`: the positions at which it occurs, and whether it ends a context or follows
+/// one.
 pub(crate) fn occurrences<T: Token>(
     segment: &Segment<'_, T>,
     size: usize,

@@ -1,12 +1,12 @@
 //! One scan over sorted documents: every trie node is opened and closed once.
 //!
-//! Most nodes are on the tail of a single document, below its last branching: such a chain is closed as a whole, and
-//! chains of documents that occur once, the most common by far, as two entries of a difference array.
+//! Most nodes belong to the tail of a single document, below its last branching: such a chain is closed as a whole, and
+//! the chains of documents that occur once, by far the most common, as two entries of a difference array.
 //!
-//! The scan works on parts of the order in parallel. A part knows the longest common prefix of its first document
-//! with the document before it; the nodes on that prefix began in an earlier part, so when one of them closes here,
-//! its incomplete figures are set aside ([`Scan::inherited`]) and [`Scan::append`] completes them. All figures are
-//! integers, so any cut into parts gives the same result.
+//! The scan processes parts of the order in parallel. A part knows the longest common prefix of its first document with
+//! the document before it; the nodes on that prefix began in an earlier part, so when one of them closes here, its
+//! incomplete figures are set aside ([`Scan::inherited`]) and [`Scan::append`] completes them. All figures are
+//! integers, so any division into parts gives the same result.
 
 use super::Token;
 use super::sort::{RowVisitor, Sorted};
@@ -17,13 +17,13 @@ use rayon::prelude::*;
 /// The statistics so far of the trie node at some depth of the current path.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Node {
-    /// Documents through it.
+    /// The number of documents through it.
     through: u64,
-    /// Documents that end at it.
+    /// The number of documents that end at it.
     ending: u64,
     /// The sum of the weights of its complete children: its count as a context.
     count: u64,
-    /// Complete children of positive weight: distinct next tokens.
+    /// The number of complete children of positive weight, that is, of distinct next tokens.
     next: u64,
 }
 
@@ -57,7 +57,7 @@ pub(crate) struct Scan {
     tail: Tail,
     /// Contexts of depth d that occur once: the sum of the entries up to d.
     once: Vec<i64>,
-    /// How many nodes of the path began in an earlier part.
+    /// The number of nodes of the path that began in an earlier part.
     borrowed: usize,
     /// The longest common prefix of the first row with the row before it.
     entry: usize,
@@ -130,7 +130,7 @@ impl Scan {
         }
     }
 
-    /// Closes the nodes of the tail below depth `lcp`; those above it are branched from now, and join the path.
+    /// Closes the nodes of the tail below depth `lcp`; those above it become branching points and join the path.
     #[inline]
     fn close_tail(&mut self, lcp: usize) {
         let Tail { from, len, count } = std::mem::take(&mut self.tail);
@@ -148,7 +148,7 @@ impl Scan {
             }
         }
         let first = from.max(lcp + 1);
-        // Contexts first..len, each followed by the next node of the chain alone.
+        // Contexts first..len, each followed only by the next node of the chain.
         let contexts = match self.rule {
             ContextRule::Prefixes => first..len,
             ContextRule::Full => (len - 1).max(first)..len,
@@ -258,16 +258,16 @@ impl RowVisitor for Scan {
     }
 }
 
-/// What a complete scan yields.
+/// The result of a complete scan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Scanned {
-    /// Distinct documents.
+    /// The number of distinct documents.
     pub(crate) rows: u64,
-    /// Documents.
+    /// The number of documents.
     pub(crate) documents: u64,
-    /// Their tokens.
+    /// The number of their tokens.
     pub(crate) tokens: u64,
-    /// By context length, from 1 to the longest that occurs.
+    /// The tallies by context length, from 1 to the longest that occurs.
     pub(crate) by_length: Vec<Tally>,
 }
 

@@ -1,8 +1,8 @@
 //! Sorting documents.
 //!
-//! Documents that fit into 64 to 256 bits ([`Layout`]) are packed, distributed by their topmost bits into buckets that
-//! fit the cache, and each bucket is sorted on its own: the data is written once and sorted in place. Longer documents are sorted
-//! by a cached 128-bit window of their tokens; only where windows tie is the next window looked at.
+//! Documents that fit in 64 to 256 bits ([`Layout`]) are packed, distributed by their topmost bits into buckets that
+//! fit in the cache, and each bucket is sorted separately: the data is written once and sorted in place. Longer
+//! documents are sorted by a cached 128-bit window of their tokens; the next window is read only if windows tie.
 
 use super::layout::{Layout, PackedKey, Positions};
 use super::{Segment, Token};
@@ -10,10 +10,10 @@ use crate::num::huge_pages::HugePageArray;
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Takes the rows of a sorted set of documents: distinct documents in order, with their multiplicity.
+/// Visits the rows of a sorted set of documents: distinct documents in order, with their multiplicity.
 pub(crate) trait RowVisitor {
-    /// A document of `len` tokens that occurs `count` times and shares its first `lcp` tokens with the row before it
-    /// (in the whole order, not only in the part visited); `token(p)` is the id at position p.
+    /// Visits a document of `len` tokens that occurs `count` times and shares its first `lcp` tokens with the row
+    /// before it (in the whole order, not only in this part); `token(p)` is the id at position p.
     fn row(&mut self, lcp: usize, len: usize, count: u64, token: impl Fn(usize) -> u32);
 }
 
@@ -32,7 +32,7 @@ pub(crate) enum Sorted<'a, T> {
 }
 
 impl<'a, T: Token> Sorted<'a, T> {
-    /// Sorts the documents of all segments; `seen` gives, for each canonical id, where it occurs.
+    /// Sorts the documents of all segments; `seen` gives the positions at which each canonical id occurs.
     pub(crate) fn new(segments: &'a [Segment<'a, T>], kept: usize, seen: &[Positions]) -> Self {
         let fit = |bits| Layout::new(kept, seen, bits);
         if let Some(layout) = fit(64) {
@@ -71,7 +71,7 @@ impl<'a, T: Token> Sorted<'a, T> {
     }
 }
 
-/// Consecutive documents of one segment: the unit of work for a thread.
+/// Consecutive documents of one segment: the unit of work of a thread.
 fn pieces<T: Token>(segments: &[Segment<'_, T>]) -> Vec<(usize, Range<usize>)> {
     let total: usize = segments.iter().map(Segment::len).sum();
     let size = total.div_ceil(rayon::current_num_threads() * 2).max(1 << 12);
@@ -94,7 +94,7 @@ fn split_lengths<E>(mut slice: &mut [E], lengths: impl Iterator<Item = usize>) -
     parts
 }
 
-/// Cuts `n` sorted elements into about `wanted` parts, never between two that are `same`.
+/// Divides `n` sorted elements into about `wanted` parts, never between two that are `same`.
 fn cut(n: usize, wanted: usize, same: impl Fn(usize, usize) -> bool) -> Vec<Range<usize>> {
     let size = n.div_ceil(wanted.max(1)).max(1);
     let mut parts = Vec::new();
@@ -110,12 +110,12 @@ fn cut(n: usize, wanted: usize, same: impl Fn(usize, usize) -> bool) -> Vec<Rang
     parts
 }
 
-/// Smaller parts are not worth a task of their own.
+/// Smaller parts are not worth a separate task.
 fn wanted_parts(n: usize) -> usize {
     (rayon::current_num_threads() * 4).min(n >> 12).max(1)
 }
 
-/// Packed documents in order, repeated ones included.
+/// Packed documents in order, including repeated ones.
 pub(crate) struct Packed<K> {
     keys: HugePageArray<K>,
     layout: Layout,
@@ -131,7 +131,7 @@ impl<K: PackedKey> Packed<K> {
         let pieces = pieces(segments);
         let total: usize = pieces.iter().map(|(_, r)| r.len()).sum();
 
-        // How many documents of each piece go into each bucket: only the first few tokens are looked at.
+        // The number of documents that each piece puts into each bucket: only the first few tokens are read.
         let sizes: Vec<Vec<u32>> = pieces
             .par_iter()
             .map(|(s, documents)| {
@@ -306,7 +306,7 @@ impl<'a, T: Token> Indexed<'a, T> {
     }
 }
 
-/// The tokens from position `from` on, as many as a window takes.
+/// The tokens from position `from` on, as many as fit in a window.
 fn window<T: Token>(
     segment: &Segment<'_, T>,
     document: usize,
@@ -327,7 +327,7 @@ fn window<T: Token>(
 /// Sorts entries that agree in their first window by the windows after it.
 fn sort_ties<T: Token>(segments: &[Segment<'_, T>], ties: &mut [Entry], format: WindowFormat) {
     let length = |e: &Entry| segments[e.segment as usize].document(e.document as usize).len();
-    // An explicit stack: equal long documents would recurse as deep as they are long.
+    // An explicit stack, because equal long documents would recurse as deep as they are long.
     let mut open: Vec<(Range<usize>, usize)> = vec![(0..ties.len(), format.tokens)];
     while let Some((range, from)) = open.pop() {
         let group = &mut ties[range.clone()];

@@ -1,4 +1,4 @@
-//! What the scan of sorted documents yields, and the floor from it.
+//! The result of scanning sorted documents, and the floor computed from it.
 //!
 //! The floor (madden2024, Lemma 2: the entropy lower bound) is a sum over integers,
 //!
@@ -8,8 +8,8 @@
 //!
 //! where A_k is the number of contexts that occur k times and B_k the number of (context, next token) pairs that do.
 //! The histograms A and B are exact whatever the order of documents, the threads and the spilling, and the last sum
-//! runs over increasing k in double-double arithmetic. So the floor is the same to the last bit in all these cases,
-//! and correct to the last bit but for the final rounding.
+//! runs over increasing k in double-double arithmetic. So the floor is the same to the last bit in all these cases, and
+//! correct to the last bit except for the final rounding.
 
 use crate::num::dd::{Dd, xlnx};
 use crate::units::Nats;
@@ -54,10 +54,10 @@ impl Histogram {
         }
     }
 
-    /// The values that occur with their numbers, in increasing order.
+    /// Iterates over the values that occur and their frequencies, in increasing order.
     pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = (u64, u64)> + '_ {
         let dense = (0..).zip(&self.dense).filter(|(_, n)| **n > 0).map(|(k, n)| (k, *n));
-        // `zip` of an open range is not double-ended: count the indices.
+        // `zip` with an open range is not double-ended, so the indices are counted.
         let dense: Vec<(u64, u64)> = dense.collect();
         dense.into_iter().chain(self.sparse.iter().map(|(k, n)| (*k, *n)))
     }
@@ -76,7 +76,7 @@ pub struct Tally {
     pub pairs: u64,
     /// The number of contexts that are followed by every token of the vocabulary, each at least once.
     pub full_support: u64,
-    /// A: contexts by their count.
+    /// A: the contexts by their count.
     pub(crate) context_counts: Histogram,
     /// B: (context, next token) pairs by their count.
     pub(crate) next_counts: Histogram,
@@ -115,11 +115,12 @@ impl Tally {
         self.next_counts.merge(&other.next_counts);
     }
 
-    /// The lowest training loss that any model can reach on these contexts.
+    /// Returns the lowest training loss that any model can reach on these contexts.
     ///
-    /// The double returned exceeds the true value by at most one unit in its last place: the double-double sum is off by at
-    /// most a bound that is computed alongside, which is subtracted in the rare case that it matters (billions of predictions and
-    /// a tiny floor), and rounding the sum to a double costs half a unit. [`Nats::at_least`] accounts for that.
+    /// The returned double exceeds the true value by at most one unit in its last place: the error of the double-double
+    /// sum is at most a bound that is computed alongside, which is subtracted in the rare case that it matters
+    /// (billions of predictions and a tiny floor), and rounding the sum to a double costs half a unit.
+    /// [`Nats::at_least`] accounts for that.
     pub fn floor(&self) -> Nats {
         let mut terms: BTreeMap<u64, i128> = BTreeMap::new();
         for (k, n) in self.context_counts.iter() {
@@ -148,7 +149,7 @@ impl Tally {
         Nats(lower.max(0.0))
     }
 
-    /// T_eps of dana2024: the smallest number of contexts whose counts make up at least 1 - epsilon of all
+    /// Returns T_eps of dana2024: the smallest number of contexts whose counts make up at least 1 - epsilon of all
     /// predictions, for `epsilon` in thousandths of a percent (1e-5), in exact integer arithmetic.
     pub fn coverage(&self, epsilon_1e5: u32) -> u64 {
         let needed = u128::from(self.predictions) * u128::from(100_000 - epsilon_1e5.min(100_000));
@@ -157,7 +158,7 @@ impl Tally {
             if covered * 100_000 >= needed {
                 break;
             }
-            // The least number of contexts of count k that reach the rest: ceil((needed / 1e5 - covered) / k).
+            // The smallest number of contexts of count k that reach the rest: ceil((needed / 1e5 - covered) / k).
             let missing = needed - covered * 100_000;
             let take = missing.div_ceil(u128::from(k) * 100_000).min(u128::from(n)) as u64;
             covered += u128::from(take) * u128::from(k);

@@ -11,7 +11,7 @@ pub(super) fn open(path: &Path, options: &Options, input: Input) -> Result<IdRea
     if let (IdType::U16, Some(id)) = (dtype, options.separator_id.filter(|&id| id > u32::from(u16::MAX))) {
         return Err(Error::setting(
             "separator_id",
-            format!("{id} does not fit into u16; is this `dtype = u32`?"),
+            format!("{id} does not fit in u16; is this `dtype = u32`?"),
         ));
     }
     let bytes = match dtype {

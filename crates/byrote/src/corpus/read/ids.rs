@@ -7,7 +7,7 @@ use crate::{Error, Result};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// How an integer lies in the file.
+/// How an integer is stored in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct IntegerType {
     pub(super) bytes: usize,
@@ -16,7 +16,7 @@ pub(super) struct IntegerType {
 }
 
 impl IntegerType {
-    /// The value of an element, or its text where it is not a u32.
+    /// The value of an element, or its text if it is not a u32.
     fn id(self, element: &[u8]) -> Result<u32, String> {
         let mut wide = [0; 8];
         for (i, &b) in element.iter().enumerate() {
@@ -40,34 +40,34 @@ pub(super) enum Cut {
 }
 
 impl Cut {
-    /// What the options ask for a flat array.
+    /// The splitting that the options request for a flat array.
     pub(super) fn flat(path: &Path, options: &Options) -> Result<Self> {
         match (&options.documents, options.separator_id) {
             (Some(DocumentRule::Chunk(n)), None) => Ok(Cut::Every(*n as u64)),
             (None, Some(id)) => Ok(Cut::At(id)),
             (None, None) => Err(Error::format(
                 path,
-                "one row of ids: say where documents end, with `separator_id` or `documents = chunk:L`",
+                "one row of ids: set `separator_id` or `documents = chunk:L` to mark where documents end",
             )),
             (Some(DocumentRule::Chunk(_)), Some(_)) => {
-                Err(Error::setting("separator_id", "give this or `documents = chunk:L`, not both"))
+                Err(Error::setting("separator_id", "cannot be combined with `documents = chunk:L`"))
             }
             (Some(_), _) => Err(Error::setting(
                 "documents",
-                format!("{} holds ids: only chunk:L, or `separator_id`", path.display()),
+                format!("{} contains ids; only chunk:L or `separator_id` can split them", path.display()),
             )),
         }
     }
 }
 
-/// Reads ids and cuts them into documents, keeping no more of each than the window does.
+/// Reads ids and splits them into documents, keeping no more of each than the window does.
 pub(super) struct IdReader {
     path: PathBuf,
     input: Box<dyn Read + Send>,
     integer: IntegerType,
     cut: Cut,
     kept: usize,
-    /// How many ids the file should still hold, where it says so.
+    /// The number of ids that the file should still hold, if it declares one.
     left: Option<u64>,
     raw: Vec<u8>,
     /// The kept start of the document being read, and its length so far.
@@ -124,7 +124,7 @@ impl Reader for IdReader {
             return Err(Error::format(
                 &self.path,
                 format!(
-                    "ends in the middle, after {} ids of {} bytes",
+                    "ends in the middle of an id, after {} ids of {} bytes",
                     self.position + n as u64,
                     self.integer.bytes
                 ),

@@ -1,4 +1,4 @@
-//! Opening files: the format by the name, decompression, progress in bytes.
+//! Opens files: detects the format by name, decompresses, and counts bytes for progress.
 
 use crate::corpus::options::{Format, Options};
 use crate::corpus::tokenizer::TokenizerChoice;
@@ -19,14 +19,14 @@ enum Compression {
 /// A file about to be read.
 pub(crate) struct Input {
     pub(crate) format: Format,
-    /// The decompressed bytes; empty for Parquet, which is read at random.
+    /// The decompressed bytes; empty for Parquet, which is read by random access.
     pub(crate) bytes: Box<dyn Read + Send>,
-    /// The file itself, where it is in memory.
+    /// The file itself, if it is in memory.
     #[cfg_attr(not(feature = "parquet"), allow(dead_code))]
     pub(crate) held: Option<Arc<[u8]>>,
 }
 
-/// The name that stands for standard input.
+/// The name that denotes standard input.
 pub(crate) fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
@@ -49,8 +49,8 @@ fn by_name(path: &Path) -> (Option<Format>, Compression) {
 }
 
 impl Input {
-    /// Opens `path`, or standard input for `-`; `held` is the file where it is in memory, and `path` then only its name.
-    /// `read` counts the bytes taken from the file, before decompression.
+    /// Opens `path`, or standard input for `-`; `held` is the file if it is in memory, and `path` is then only its
+    /// name. `read` counts the bytes taken from the file, before decompression.
     pub(crate) fn open(
         path: &Path,
         held: Option<&Arc<[u8]>>,
@@ -89,7 +89,7 @@ impl Input {
     }
 }
 
-/// Refuses compressed data under a name that does not say so, which would otherwise be reported as invalid UTF-8.
+/// Refuses compressed data whose name does not say so, which would otherwise be reported as invalid UTF-8.
 fn refuse_compressed(path: &Path, mut raw: Box<dyn Read + Send>) -> Result<Box<dyn Read + Send>> {
     let mut start = Vec::new();
     fill_to(&mut *raw, &mut start, 4, path)?;
@@ -118,7 +118,7 @@ impl<R: Read> Read for Counting<R> {
     }
 }
 
-/// Appends to `bytes` until it holds `target` bytes; `true` when the input has ended.
+/// Appends to `bytes` until it holds `target` bytes; returns `true` at the end of the input.
 pub(crate) fn fill_to(
     input: &mut (impl Read + ?Sized),
     bytes: &mut Vec<u8>,

@@ -23,7 +23,7 @@ pub(crate) enum Field<'a> {
 }
 
 impl<'a> Field<'a> {
-    /// Parses a record and takes its field; the message says what is wrong.
+    /// Parses a record and takes its field; the error message says what is wrong.
     pub(crate) fn of(record: &'a [u8], name: &str) -> Result<Self, String> {
         let mut parser = serde_json::Deserializer::from_slice(record);
         let record = Record { name }.deserialize(&mut parser).and_then(|field| parser.end().map(|()| field));
@@ -39,7 +39,7 @@ impl<'a> Field<'a> {
     }
 }
 
-/// Takes one field of an object and skips the others; the names of all fields where it is missing.
+/// Takes one field of an object and skips the others; returns the names of all fields if it is missing.
 struct Record<'n> {
     name: &'n str,
 }
@@ -118,7 +118,7 @@ impl<'de> Visitor<'de> for FieldSeed {
     }
 }
 
-/// Lines of text that are handed on as records; they are parsed by the threads that tokenize.
+/// Lines of text that are passed on as records; the threads that tokenize also parse them.
 pub(super) struct JsonlReader {
     lines: TextReader,
     /// The first slab, read ahead to see what the field holds.
@@ -133,7 +133,7 @@ impl JsonlReader {
         let by_line = Options { documents: Some(DocumentRule::Line), ..options.clone() };
         let lines = TextReader::new(path, &by_line, input)?;
         let mut reader = Self { lines, first: None, holds: None, path: path.to_path_buf() };
-        // The first record that is not null decides; the others are held to it.
+        // The first record that is not null decides; the others must match it.
         let mut slab = Slab::default();
         if reader.records(&mut slab)? {
             let mut fields = slab.documents.iter().map(|r| Field::of(&slab.bytes[r.clone()], &options.field));

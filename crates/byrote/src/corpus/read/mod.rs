@@ -1,7 +1,7 @@
 //! Readers turn files into slabs of documents; there is one module per format.
 //!
-//! A slab is a batch of whole documents, small enough to hold, large enough to share among threads; the collector
-//! tokenizes it while the reader fills the next one. A document too large for a slab comes in parts.
+//! A slab is a batch of whole documents, small enough to fit in memory and large enough to share among threads; the
+//! collector tokenizes it while the reader fills the next one. A document too large for a slab comes in parts.
 
 mod bin;
 mod ids;
@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 /// What the documents of a slab are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Content {
-    /// Text, each document whole; lines count in the file.
+    /// Text, with each document complete; lines are counted in the file.
     #[default]
     Text,
     /// A part of one document of text.
@@ -52,9 +52,9 @@ pub(crate) struct Slab {
     pub(crate) ids: Vec<u32>,
     /// Where each document is in `bytes` or `ids`.
     pub(crate) documents: Vec<Range<usize>>,
-    /// Ids beyond the window that the reader has not kept, by document; empty where it keeps all.
+    /// The number of ids beyond the window that the reader has not kept, by document; empty if it keeps all.
     pub(crate) cut: Vec<u64>,
-    /// Whether Windows line ends within documents are to be read as LF.
+    /// Whether Windows line endings within documents are read as LF.
     pub(crate) crlf: bool,
     /// The offset of `bytes` in the file.
     pub(crate) offset: u64,
@@ -71,7 +71,7 @@ impl Slab {
         self.crlf = false;
     }
 
-    /// The line, or the record, of a document.
+    /// The line or record of a document.
     pub(crate) fn line_of(&self, document: usize, byte: usize) -> u64 {
         match self.content {
             Content::Records | Content::Ids | Content::Stories => self.first_line + document as u64,
@@ -82,27 +82,30 @@ impl Slab {
 
 /// Reads the documents of one file, slab by slab.
 pub(crate) trait Reader: Send {
-    /// Fills an empty slab; `false` at the end of the file.
+    /// Fills an empty slab; returns `false` at the end of the file.
     fn fill(&mut self, slab: &mut Slab) -> Result<bool>;
 }
 
 /// The approximate size of a slab in bytes.
 pub(crate) const SLAB_BYTES: usize = 4 << 20;
 
-/// What a file holds: text for the tokenizer, or ids.
+/// The contents of a file: text for the tokenizer, or ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Holds {
     Text,
     Ids,
 }
 
-/// Opens a file by its format and says what it holds; `None` where it holds nothing.
+/// Opens a file by its format and determines its contents; `None` if it is empty.
 pub(crate) fn open(path: &Path, options: &Options, input: Input) -> Result<(Option<Holds>, Box<dyn Reader>)> {
     let format = input.format;
     if options.documents.is_some() && !matches!(format, Format::Text | Format::Npy | Format::Bin) {
         return Err(Error::setting(
             "documents",
-            format!("a record of {} is a document; rules are for text and 1-D ids", path.display()),
+            format!(
+                "each record of {} is a document; this setting applies only to text and 1-D ids",
+                path.display()
+            ),
         ));
     }
     Ok(match format {
@@ -120,13 +123,13 @@ pub(crate) fn open(path: &Path, options: &Options, input: Input) -> Result<(Opti
         }
         #[cfg(not(feature = "parquet"))]
         Format::Parquet => {
-            return Err(Error::format(path, "this build reads no Parquet files (feature `parquet`)"));
+            return Err(Error::format(path, "this build cannot read Parquet files (feature `parquet`)"));
         }
     })
 }
 
 impl Holds {
-    /// The alphabet that `text` gives text; ids are their own.
+    /// The alphabet of the corpus: that of `text` for text; ids are their own.
     pub(crate) fn alphabet(self, text: Alphabet) -> Alphabet {
         match self {
             Holds::Text => text,

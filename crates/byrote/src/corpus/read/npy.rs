@@ -12,7 +12,10 @@ pub(super) fn open(path: &Path, options: &Options, mut input: Input) -> Result<I
     let header = read_header(&mut input.bytes)
         .ok_or_else(|| Error::format(path, "not a NumPy .npy file, or its header is damaged"))?;
     let integer = integer_type(&header.descr).ok_or_else(|| {
-        Error::format(path, format!("holds elements of type {:?}; token ids are integers", header.descr))
+        Error::format(
+            path,
+            format!("contains elements of type {:?}; token ids must be integers", header.descr),
+        )
     })?;
     let (cut, total) = match header.shape[..] {
         [n] => (Cut::flat(path, options)?, n),
@@ -20,13 +23,13 @@ pub(super) fn open(path: &Path, options: &Options, mut input: Input) -> Result<I
             if options.documents.is_some() || options.separator_id.is_some() {
                 return Err(Error::setting(
                     if options.documents.is_some() { "documents" } else { "separator_id" },
-                    format!("a row of {} is a document", path.display()),
+                    format!("does not apply to {}: each of its rows is a document", path.display()),
                 ));
             }
             if header.fortran_order && rows > 1 && columns > 1 {
                 return Err(Error::format(
                     path,
-                    "is stored by columns; save numpy.ascontiguousarray(array) instead",
+                    "is stored in column order; save numpy.ascontiguousarray(array) instead",
                 ));
             }
             if columns == 0 {
@@ -39,7 +42,7 @@ pub(super) fn open(path: &Path, options: &Options, mut input: Input) -> Result<I
         _ => {
             return Err(Error::format(
                 path,
-                format!("has {} dimensions; ids come in one or two", header.shape.len()),
+                format!("has {} dimensions; ids must have one or two", header.shape.len()),
             ));
         }
     };
@@ -53,11 +56,11 @@ pub(crate) struct NpyHeader {
     pub(crate) descr: String,
     /// Whether it is stored by columns.
     pub(crate) fortran_order: bool,
-    /// The lengths of its sides.
+    /// Its dimensions.
     pub(crate) shape: Vec<u64>,
 }
 
-/// Reads the header; the values follow.
+/// Reads the header; the values follow it.
 pub(crate) fn read_header(input: &mut impl Read) -> Option<NpyHeader> {
     let mut start = [0; 8];
     input.read_exact(&mut start).ok()?;

@@ -21,9 +21,9 @@ pub(super) struct ParquetReader {
     column: usize,
     descriptor: Arc<ColumnDescriptor>,
     holds: Holds,
-    /// Integers are to be read as unsigned.
+    /// Whether integers are read as unsigned.
     unsigned: bool,
-    /// The elements of lists are optional, so that the level below the highest is a null among them.
+    /// Whether the elements of lists are optional, so that the level below the highest is a null among them.
     element_may_be_null: bool,
     group: usize,
     open: Option<ColumnReader>,
@@ -70,7 +70,8 @@ impl ParquetReader {
         let mut codecs = groups.filter_map(|group| group.columns().get(column)).map(|c| c.compression());
         if let Some(codec) = codecs.find(|c| matches!(c, Compression::BROTLI(_) | Compression::LZO)) {
             let name = if codec == Compression::LZO { "LZO" } else { "Brotli" };
-            let message = format!("is compressed with {name}; zstd, Snappy, gzip and LZ4 can be read");
+            let message =
+                format!("is compressed with {name}, which is not supported; use zstd, Snappy, gzip or LZ4");
             return Err(Error::format(path, message));
         }
         let holds = match (descriptor.physical_type(), descriptor.max_rep_level()) {
@@ -80,7 +81,7 @@ impl ParquetReader {
                 return Err(Error::format(
                     path,
                     format!(
-                        "column {:?} is of type {kind}, {depth} lists deep; a text, or a list of integers, is needed",
+                        "column {:?} has type {kind}, nested in {depth} lists; it must hold text or lists of integers",
                         options.field
                     ),
                 ));
@@ -113,7 +114,7 @@ impl ParquetReader {
         Error::format_at(&self.path, self.row, format!("cannot be decoded: {e}"))
     }
 
-    /// Reads a batch of rows into the slab; `false` when the row group has ended.
+    /// Reads a batch of rows into the slab; returns `false` at the end of the row group.
     fn batch(&self, column: &mut ColumnReader, slab: &mut Slab) -> Result<bool> {
         let max_def = self.descriptor.max_def_level();
         let (mut def, mut rep) = (Vec::new(), Vec::new());
@@ -156,7 +157,7 @@ impl ParquetReader {
         }
     }
 
-    /// Puts lists together from their levels: a repetition level of 0 begins a row.
+    /// Assembles lists from their levels: a repetition level of 0 begins a row.
     fn lists(
         &self,
         mut values: impl Iterator<Item = i64>,

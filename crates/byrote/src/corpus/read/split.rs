@@ -1,11 +1,11 @@
-//! Cutting text into documents.
+//! Splits text into documents.
 
 use crate::corpus::options::DocumentRule;
 use memchr::{memchr_iter, memmem};
 use std::ops::Range;
 
 /// Finds the documents that are complete in `bytes` (all of them at the `end` of the file), appends them to
-/// `documents`, and returns how many bytes they and what separates them take.
+/// `documents`, and returns the number of bytes that they and their separators take.
 pub(super) fn split(
     rule: &DocumentRule,
     bytes: &[u8],
@@ -35,7 +35,7 @@ pub(super) fn split(
     }
 }
 
-/// What follows the last separator is a document only at the end of the file, and only if it is not empty.
+/// The text after the last separator is a document only at the end of the file, and only if it is not empty.
 fn rest(bytes: &[u8], start: usize, end: bool, documents: &mut Vec<Range<usize>>) -> usize {
     if end && start < bytes.len() {
         documents.push(start..bytes.len());
@@ -44,8 +44,8 @@ fn rest(bytes: &[u8], start: usize, end: bool, documents: &mut Vec<Range<usize>>
     start
 }
 
-/// The rest of a document that `bytes` continue, and how many bytes it and its separator take; `None` where its end
-/// is not among them.
+/// The rest of a document that continues in `bytes`, and the number of bytes that it and its separator take; `None` if
+/// its end is not among them.
 pub(super) fn rest_of_document(
     rule: &DocumentRule,
     bytes: &[u8],
@@ -119,7 +119,7 @@ pub(super) fn safe_cut(rule: &DocumentRule, bytes: &[u8]) -> usize {
         }
     }
     cut -= usize::from(cut > 0 && bytes[cut - 1] == b'\r');
-    // Back to the first byte of a character; where there is none near, the text is invalid anyway.
+    // Back to the first byte of a character; if there is none nearby, the text is invalid anyway.
     let start = (cut.saturating_sub(3)..=cut).rev().find(|&i| bytes.get(i).is_some_and(|b| b & 0xc0 != 0x80));
     start.unwrap_or(cut)
 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
-/// Reads text by a document rule.
+/// Reads text and splits it by a document rule.
 pub(super) struct TextReader {
     path: PathBuf,
     input: Box<dyn Read + Send>,
@@ -20,7 +20,7 @@ pub(super) struct TextReader {
     offset: u64,
     line: u64,
     ended: bool,
-    /// In the middle of a document too large for a slab.
+    /// Whether the reader is in the middle of a document too large for a slab.
     inside: bool,
 }
 
@@ -30,7 +30,7 @@ impl TextReader {
         if matches!(rule, DocumentRule::Chunk(_)) {
             return Err(Error::setting(
                 "documents",
-                format!("{} is text; chunk:L is for 1-D ids", path.display()),
+                format!("{} is text; chunk:L applies only to 1-D ids", path.display()),
             ));
         }
         let (mut input, mut rest, mut offset) = (input.bytes, Vec::new(), 0);

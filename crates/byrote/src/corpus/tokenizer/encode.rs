@@ -1,4 +1,4 @@
-//! A text in the ids of a vocabulary.
+//! Encodes a text in the ids of a vocabulary.
 
 use super::Tokenizer;
 use crate::corpus::{Key, Vocabulary};
@@ -6,7 +6,8 @@ use crate::{Error, Result};
 use std::ops::ControlFlow;
 
 impl Tokenizer {
-    /// The ids of the tokens of a text. A token that the vocabulary does not have is an error, never a silent id.
+    /// Returns the ids of the tokens of a text. A token missing from the vocabulary is an error, never silently
+    /// replaced.
     pub fn encode(&self, text: &str, vocabulary: &Vocabulary) -> Result<Vec<u32>> {
         let mut ids = Vec::new();
         let mut unknown = None;
@@ -48,7 +49,7 @@ impl Tokenizer {
     }
 }
 
-/// The error for a token that a vocabulary does not have.
+/// The error for a token missing from the vocabulary.
 pub fn unknown_token(token: &str) -> Error {
     let shown: String = token.chars().take(60).collect();
     Error::setting("text", format!("the model has never seen the token {shown:?}"))

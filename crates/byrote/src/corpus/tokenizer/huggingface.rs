@@ -9,7 +9,7 @@ use crate::num::hash::fnv1a;
 use crate::{Error, Result};
 use std::path::Path;
 
-/// The longest document, in bytes, that is given to a `tokenizer.json` whole.
+/// The longest document, in bytes, that is passed whole to a `tokenizer.json`.
 pub const MAX_DOCUMENT_BYTES: usize = 64 << 20;
 
 /// A loaded `tokenizer.json`.
@@ -20,12 +20,12 @@ pub struct HuggingFace {
 }
 
 impl HuggingFace {
-    /// Reads a file.
+    /// Reads a tokenizer from a file.
     pub fn load(path: &Path) -> Result<Self> {
         Self::from_bytes(path, &read_capped(path, MOST_TOKENIZER, "a tokenizer.json")?)
     }
 
-    /// Reads the bytes of a file; `path` is its name in messages.
+    /// Reads a tokenizer from bytes; `path` is the name used in messages.
     pub fn from_bytes(path: &Path, bytes: &[u8]) -> Result<Self> {
         let wrong = |e: String| {
             Error::format(path, format!("not a tokenizer.json: {}", e.lines().next().unwrap_or_default()))
@@ -33,7 +33,7 @@ impl HuggingFace {
         serde_json::from_slice::<serde::de::IgnoredAny>(bytes).map_err(|e| wrong(e.to_string()))?;
         let inner = guarded(|| tokenizers::Tokenizer::from_bytes(bytes)).map_err(wrong)?;
         let mut inner = inner.map_err(|e| wrong(e.to_string()))?;
-        // A file may carry its own truncation and padding; both would alter what a document is.
+        // A file may contain its own truncation and padding settings; both would alter the documents.
         inner
             .with_truncation(None)
             .map_err(|e| Error::format(path, format!("cannot switch off truncation: {e}")))?;
@@ -41,7 +41,7 @@ impl HuggingFace {
         Ok(Self { inner, fingerprint: fnv1a(bytes) })
     }
 
-    /// The ids of a document.
+    /// Returns the ids of a document.
     pub fn encode(&self, text: &str) -> std::result::Result<Vec<u32>, String> {
         match guarded(|| self.inner.encode_fast(text, false))? {
             Ok(encoding) => Ok(encoding.get_ids().to_vec()),
@@ -49,12 +49,12 @@ impl HuggingFace {
         }
     }
 
-    /// The text of a token id, where the vocabulary has one.
+    /// Returns the text of a token id, if the vocabulary has one.
     pub fn token(&self, id: u32) -> Option<String> {
         self.inner.id_to_token(id)
     }
 
-    /// A hash of the file's bytes, so that summaries made with different files are not merged.
+    /// Returns a hash of the file's bytes, so that summaries made with different files are not merged.
     pub fn fingerprint(&self) -> u64 {
         self.fingerprint
     }

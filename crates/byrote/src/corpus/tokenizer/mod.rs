@@ -1,14 +1,14 @@
-//! Tokenizers: text in, tokens out, nothing kept between documents.
+//! Tokenizers: text in, tokens out, with no state between documents.
 //!
 //! | name | tokens |
 //! |---|---|
-//! | `byte` | every byte; takes any bytes |
+//! | `byte` | every byte; accepts any bytes |
 //! | `char` | every Unicode scalar value |
 //! | `whitespace` | maximal runs of `\S` |
 //! | `wordpunct` | maximal runs of `\w+` or of `[^\w\s]+` |
 //! | a file | a Hugging Face `tokenizer.json`, without its special tokens added around a document |
 //!
-//! `\w` and `\s` are Unicode's, as in the `regex` crate: `\s` is `White_Space`, `\w` is alphabetic, marks, decimal
+//! `\w` and `\s` follow Unicode, as in the `regex` crate: `\s` is `White_Space`, `\w` is alphabetic, marks, decimal
 //! digits, connector punctuation and join controls.
 
 mod encode;
@@ -31,7 +31,7 @@ pub use encode::unknown_token;
 #[cfg(feature = "huggingface")]
 pub use huggingface::{HuggingFace, MAX_DOCUMENT_BYTES};
 
-/// Which tokenizer, as the user names it.
+/// The tokenizer, as the user names it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum TokenizerChoice {
     /// Every byte is a token.
@@ -83,7 +83,7 @@ impl fmt::Display for TokenizerChoice {
 
 as_text!(TokenizerChoice);
 
-/// A tokenizer ready for use; shared by threads.
+/// A tokenizer ready for use; threads share it.
 #[derive(Debug)]
 pub enum Tokenizer {
     /// Every byte.
@@ -100,7 +100,7 @@ pub enum Tokenizer {
 }
 
 impl Tokenizer {
-    /// Loads what the choice names.
+    /// Loads the chosen tokenizer.
     pub fn load(choice: &TokenizerChoice) -> Result<Self> {
         Ok(match choice {
             TokenizerChoice::Byte => Tokenizer::Byte,
@@ -113,13 +113,16 @@ impl Tokenizer {
             TokenizerChoice::File(path) => {
                 return Err(Error::setting(
                     "tokenizer",
-                    format!("{}: this build reads no tokenizer.json (feature `huggingface`)", path.display()),
+                    format!(
+                        "{}: this build cannot read tokenizer.json files (feature `huggingface`)",
+                        path.display()
+                    ),
                 ));
             }
         })
     }
 
-    /// What its tokens are.
+    /// Returns the alphabet of its tokens.
     pub fn alphabet(&self) -> Alphabet {
         match self {
             Tokenizer::Byte => Alphabet::Byte,
@@ -130,16 +133,16 @@ impl Tokenizer {
         }
     }
 
-    /// Whether the text must be UTF-8. Only `byte` takes any bytes.
+    /// Whether the text must be UTF-8. Only `byte` accepts any bytes.
     pub fn needs_utf8(&self) -> bool {
         !matches!(self, Tokenizer::Byte)
     }
 
-    /// The tokens of `text` that are byte ranges of it, in order, until `emit` breaks. The last token is withheld
-    /// where it touches the end of a text that is not `whole`, since it may continue; the return value is the offset
-    /// up to which the text has been processed.
+    /// Emits the tokens of `text` that are byte ranges of it, in order, until `emit` breaks. The last token is withheld
+    /// if it touches the end of a text that is not `whole`, since it may continue; the return value is the offset up to
+    /// which the text has been processed.
     ///
-    /// `text` is UTF-8 unless the tokenizer is `byte`. A `tokenizer.json` is not of this kind: see
+    /// `text` is UTF-8 unless the tokenizer is `byte`. A `tokenizer.json` does not work this way: see
     /// [`HuggingFace::encode`].
     pub(crate) fn ranges(
         &self,
@@ -156,8 +159,8 @@ impl Tokenizer {
 }
 
 impl Tokenizer {
-    /// How many tokens begin in `text`, for the tokenizers whose tokens are characters or runs of them; `before` carries
-    /// the class of the last character from one part of a document to the next.
+    /// Returns the number of tokens that begin in `text`, for the tokenizers whose tokens are characters or runs of
+    /// them; `before` carries the class of the last character from one part of a document to the next.
     pub(crate) fn count(&self, text: &str, before: &mut Class) -> u64 {
         match self {
             Tokenizer::Byte => text.len() as u64,
@@ -170,8 +173,8 @@ impl Tokenizer {
     }
 }
 
-/// The longest token, in bytes, that a document may hold: a longer one almost surely means a wrong `tokenizer` or
-/// `documents`, and would have to be held in memory.
+/// The longest token, in bytes, that a document may contain: a longer one almost certainly means a wrong `tokenizer` or
+/// `documents` setting, and would have to be held in memory.
 pub const MAX_TOKEN_BYTES: usize = 16 << 20;
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! Cutting text into maximal runs of characters of one class.
+//! Splits text into maximal runs of characters of one class.
 
 use std::ops::{ControlFlow, Range};
 use std::sync::OnceLock;
 
-/// What a character is to a tokenizer that cuts runs.
+/// The class of a character for a tokenizer that finds runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(u8)]
 pub(crate) enum Class {
@@ -13,7 +13,7 @@ pub(crate) enum Class {
     Other,
 }
 
-/// Classes of `\w`, `\s` and the rest, for all of Unicode: built once, on the first character beyond ASCII.
+/// The classes of `\w`, `\s` and the rest, for all of Unicode: built once, on the first character beyond ASCII.
 fn unicode_wordpunct(c: char) -> Class {
     static TABLE: OnceLock<Vec<Class>> = OnceLock::new();
     let table = TABLE.get_or_init(|| {
@@ -53,7 +53,7 @@ pub(super) fn wordpunct_class(text: &str, i: usize) -> (Class, usize) {
     if b < 128 { (ASCII_WORDPUNCT[b as usize], 1) } else { beyond_ascii(text, i, unicode_wordpunct) }
 }
 
-/// As [`wordpunct_class`], with everything that is not space in one class.
+/// Like [`wordpunct_class`], with everything that is not space in one class.
 #[inline]
 pub(super) fn whitespace_class(text: &str, i: usize) -> (Class, usize) {
     let (class, len) = wordpunct_class(text, i);
@@ -100,7 +100,7 @@ pub(super) fn runs(
     n
 }
 
-/// Counts the runs that [`runs`] would emit and that begin in `text`; `before` is the class of the character in front of
+/// Counts the runs that [`runs`] would emit and that begin in `text`; `before` is the class of the character before
 /// `text`, and becomes that of its last one.
 pub(super) fn count(text: &str, class_at: impl Fn(&str, usize) -> (Class, usize), before: &mut Class) -> u64 {
     let (mut n, mut i) = (0, 0);
