@@ -102,3 +102,13 @@ pub enum Command {
         shell: clap_complete::Shell,
     },
 }
+
+/// Returns the command that was typed, quoted for a shell, for the pages that show it.
+pub fn command_line() -> String {
+    let quoted = |a: String| match a.is_empty() || a.contains([' ', '\'', '"', '$', '*', '\\', '\n']) {
+        true => format!("'{}'", a.replace('\'', "'\\''")),
+        false => a,
+    };
+    let words = std::env::args_os().skip(1).map(|a| quoted(a.to_string_lossy().into_owned()));
+    std::iter::once("byrote".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
+}

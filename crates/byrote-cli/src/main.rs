@@ -11,10 +11,8 @@ mod exact;
 mod input;
 mod interrupt;
 mod memory;
-mod model_kind;
 mod paths;
 mod progress;
-mod reporting;
 mod spelling;
 mod ui;
 
@@ -36,7 +34,7 @@ fn main() -> ExitCode {
         Err(error) => return ui::usage_error(&error),
     };
     let json = cli.common.json;
-    // A panic is a bug: it is told in one line, like any error. (Those of other crates on hostile input are caught by the
+    // A panic is a bug: it is reported in one line, like any error. (Those of other crates on hostile input are caught by the
     // library and become errors; the hook must be silent for them.)
     static PANIC: Mutex<String> = Mutex::new(String::new());
     std::panic::set_hook(Box::new(|panic| {
@@ -63,7 +61,7 @@ fn run(cli: Cli) -> byrote::Result<ExitCode> {
         Command::Predict(args) => commands::predict::run(&args, &common),
         Command::Show(args) => commands::show::run(&args, &common),
         Command::Export(args) => commands::export::run(&args, &common),
-        Command::Sweep(args) => commands::sweep::execute(&args, &common),
+        Command::Sweep(args) => commands::sweep::run(&args, &common),
         Command::Rank(args) => commands::rank::run(&args, &common),
         Command::Incontext(args) => commands::incontext::run(&args, &common),
         Command::Report(args) => commands::report::run(&args, &common),

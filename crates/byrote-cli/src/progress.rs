@@ -1,8 +1,9 @@
 //! The program's observer: progress on standard error, and Ctrl-C.
 
-use crate::interrupt;
 use crate::ui::{self, thousands};
+use crate::{interrupt, spelling};
 use byrote::observe::{Detail, Observer, Progress, Stage};
+use byrote::report::text::duration;
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -104,7 +105,7 @@ impl Observer for Terminal {
     fn progress(&self, progress: &Progress<'_>) {
         interrupt::in_stage(progress.stage);
         match progress.detail {
-            Detail::Note(text) => return ui::note(self.quiet, text),
+            Detail::Note(text) => return ui::note(self.quiet, &spelling::of_text(text)),
             Detail::Warning(text) => return ui::note(false, &format!("byrote: {text}")),
             _ => {}
         }
@@ -161,8 +162,8 @@ impl Current {
             format!("{}{}", "█".repeat(full), "░".repeat(BAR - full))
         });
         let time = match self.seconds_left(elapsed) {
-            Some(seconds) => format!("{} left", ui::duration(seconds)),
-            None => ui::duration(elapsed.as_secs_f64()),
+            Some(seconds) => format!("{} left", duration(seconds)),
+            None => duration(elapsed.as_secs_f64()),
         };
         for (numbers, bar) in (0..=self.numbers.len()).rev().map(|n| (n, bar.as_ref())).chain([(0, None)]) {
             let all = bar.into_iter().chain(&parts).chain(&self.numbers[..numbers]).chain([&time]);

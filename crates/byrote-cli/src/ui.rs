@@ -1,10 +1,12 @@
 //! What is shown: tables for people, JSON for programs, errors for both.
 
+use crate::args::Common;
 use crate::{interrupt, progress, spelling};
 use byrote::Error;
-pub use byrote::units::{grouped as thousands, grouped_number as thousands_f64};
+pub use byrote::units::grouped as thousands;
 use serde_json::{Value, json};
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -27,6 +29,22 @@ pub fn print_json(value: &Value) -> byrote::Result<()> {
     print(&format!("{value:#}\n"))
 }
 
+/// Shows a result: as a JSON object if `json` asks for one, otherwise as text.
+pub fn show(
+    common: &Common,
+    json: impl FnOnce() -> Value,
+    text: impl FnOnce() -> String,
+) -> byrote::Result<()> {
+    if common.json { print_json(&json()) } else { print(&text()) }
+}
+
+/// Notes the files that were written.
+pub fn wrote<'a>(common: &Common, paths: impl IntoIterator<Item = &'a PathBuf>) {
+    for path in paths {
+        note(common.quiet, &format!("wrote {}", path.display()));
+    }
+}
+
 /// A note on standard error, unless `quiet`.
 pub fn note(quiet: bool, text: &str) {
     if !quiet {
@@ -35,7 +53,7 @@ pub fn note(quiet: bool, text: &str) {
     }
 }
 
-/// Shows an error, a line a cause, and gives the exit code.
+/// Shows an error in one line; returns the exit code.
 pub fn report_error(error: &Error, json: bool) -> ExitCode {
     let interrupted = matches!(error, Error::Interrupted);
     let line = one_line(&escaped(&spelling::of_error(error)));
@@ -69,7 +87,7 @@ pub fn report_bug(panic: &str, json: bool) -> ExitCode {
     ExitCode::from(2)
 }
 
-/// Shows what clap says of wrong arguments, in one line; help and version are no errors.
+/// Shows what clap says about wrong arguments, in one line; help and version are not errors.
 pub fn usage_error(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() || error.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
     {
@@ -86,16 +104,6 @@ pub fn usage_error(error: &clap::Error) -> ExitCode {
         let _ = print_json(&json!({"error": {"kind": "usage", "message": line, "path": null, "line": null}}));
     }
     ExitCode::from(2)
-}
-
-/// A text in a table: what would break the line or the terminal is escaped, everything else is as it is.
-pub fn shown(text: &str) -> String {
-    text.chars()
-        .flat_map(|c| match c.is_control() {
-            true => c.escape_debug().collect::<Vec<_>>(),
-            false => vec![c],
-        })
-        .collect()
 }
 
 /// Text for a terminal: file names and tokens may hold control characters, which could move the cursor or change colours.
@@ -115,52 +123,6 @@ fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// A table of aligned columns: the first to the left, the others to the right, unless `left` says otherwise.
-pub struct Table {
-    rows: Vec<Vec<String>>,
-    left: Vec<usize>,
-}
-
-impl Table {
-    pub fn new(heads: &[&str], left: &[usize]) -> Self {
-        Self { rows: vec![heads.iter().map(|&h| h.to_owned()).collect()], left: left.to_vec() }
-    }
-
-    pub fn row(&mut self, cells: Vec<String>) {
-        self.rows.push(cells);
-    }
-
-    pub fn render(&self) -> String {
-        let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
-        let width = |c: usize| self.rows.iter().filter_map(|r| r.get(c)).map(|s| s.chars().count()).max();
-        let widths: Vec<usize> = (0..columns).map(|c| width(c).unwrap_or(0)).collect();
-        let mut out = String::new();
-        for row in &self.rows {
-            let mut line = String::new();
-            for (c, cell) in row.iter().enumerate() {
-                let pad = " ".repeat(widths[c] - cell.chars().count());
-                let cell =
-                    if self.left.contains(&c) { format!("{cell}{pad}") } else { format!("{pad}{cell}") };
-                line.push_str(if c == 0 { "" } else { "  " });
-                line.push_str(&cell);
-            }
-            out.push_str(line.trim_end());
-            out.push('\n');
-        }
-        out
-    }
-}
-
-/// 75 seconds as 1m15s.
-pub fn duration(seconds: f64) -> String {
-    let s = seconds.min(1e9) as u64;
-    match (s / 3600, s / 60 % 60, s % 60) {
-        (0, 0, s) => format!("{s}s"),
-        (0, m, s) => format!("{m}m{s:02}s"),
-        (h, m, _) => format!("{h}h{m:02}m"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -168,24 +130,5 @@ mod tests {
     #[test]
     fn control_characters_are_escaped_and_lines_are_kept() {
         assert_eq!(escaped("a\u{1b}[31m\tb\r\n\u{9b}c"), "a\\u{1b}[31m\tb\\r\n\\u{9b}c");
-    }
-
-    #[test]
-    fn durations_are_short() {
-        assert_eq!([5.9, 75.0, 3725.0].map(duration), ["5s", "1m15s", "1h02m"]);
-    }
-
-    #[test]
-    fn numbers_are_grouped_by_thousands() {
-        assert_eq!(thousands_f64(-218851.00176, 4), "-218,851.0018");
-        assert_eq!(thousands_f64(0.5, 0), "0");
-    }
-
-    #[test]
-    fn tables_align() {
-        let mut table = Table::new(&["name", "n"], &[0]);
-        table.row(vec!["a".into(), "1,000".into()]);
-        table.row(vec!["long".into(), "1".into()]);
-        assert_eq!(table.render(), "name      n\na     1,000\nlong      1\n");
     }
 }

@@ -4,17 +4,19 @@
 //! store ([`corpus`]); the capacity bounds of 20 papers, with their hypotheses checked ([`bounds`]); transformers ([`model`]) trained
 //! to the floor ([`train`]), or written down in closed form ([`construct`]), and measured against it
 //! ([`evaluate`](mod@evaluate)); proofs of what they do ([`certify`](mod@certify)); transformers that learn in the context
-//! instead ([`incontext`]); sweeps ([`sweep`]) and laws through them ([`fit`]); figures and pages ([`report`]).
+//! instead ([`incontext`]); sweeps ([`sweep`]) and laws through them ([`fit`]); figures, pages and
+//! text ([`report`]); the figures of the papers ([`reproduce`]). [`any_model`] reads every kind of model file.
 //!
 //! The layers point one way, kept by a test: a module uses only itself and modules further left.
 //!
 //! ```text
 //! units < bibliography, error < observe, foreign, setting < num, input, output < corpus < model < dataset < bounds < train < evaluate
-//!   < construct, incontext < certify < export < sweep, fit < study < report < fuzzing
+//!   < construct, incontext < certify, any_model < export < sweep, fit < study < report < reproduce < fuzzing
 //! ```
 //!
 //! The library never prints, never exits, reads no environment variable, sets no global thread pool and has no global seed.
 
+pub mod any_model;
 pub mod bibliography;
 pub mod bounds;
 pub mod certify;
@@ -36,6 +38,7 @@ mod num;
 pub mod observe;
 pub mod output;
 pub mod report;
+pub mod reproduce;
 pub mod setting;
 pub mod study;
 pub mod sweep;

@@ -1,24 +1,19 @@
 //! `byrote bounds`: the capacity bounds of 20 papers for a corpus, a model, or both.
 
 use crate::args::Common;
-use crate::commands::bounds_text::Text;
-use crate::commands::corpus::as_json;
 use crate::input::CorpusInput;
 use crate::progress::Terminal;
-use crate::ui::{self, Table, thousands};
+use crate::ui::{self, thousands};
 use byrote::bounds::{self, CorpusFacts, Situation, SizeSpec, families};
-use byrote::construct::dana2024::{Effort, Encoder, Theorem2, theorem2};
-use byrote::corpus::{Corpus, Window};
+use byrote::construct::dana2024::EncoderGap;
+use byrote::corpus::Window;
 use byrote::dataset::Dataset;
-use byrote::observe::Observer;
-use byrote::output::OutputFile;
 use byrote::report::bounds_figure::capacity;
-use byrote::units::{AtMost, Nats};
+use byrote::report::{self, text};
 use byrote::{Error, Result};
 use clap::Args;
-use serde::Serialize;
 use serde_json::json;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 pub const EXAMPLES: &str = "Examples:
@@ -28,9 +23,6 @@ pub const EXAMPLES: &str = "Examples:
   byrote bounds names.txt --tokenizer char --n-ctx 15 --d-model 64 --d-mlp 4096
   byrote bounds --builtin 100 --encoder 8          the smallest gap left by an output that reads 8 numbers
   byrote bounds --parameters 124000000 --d-vocab 50257 --n-ctx 1024";
-
-/// What smoothing may cost an encoder in total.
-const SMOOTHING: Nats = Nats(5e-5);
 
 #[derive(Debug, Args)]
 pub struct BoundsCommand {
@@ -49,7 +41,7 @@ pub struct BoundsCommand {
 
 pub fn run(args: &BoundsCommand, common: &Common) -> Result<ExitCode> {
     for path in &args.plot {
-        PlotFormat::of(path)?;
+        report::check_figure_path("plot", path)?;
     }
     args.model.check()?;
     let model_only = args.model.parameters.is_some() || args.model.has_shape();
@@ -89,14 +81,16 @@ pub fn run(args: &BoundsCommand, common: &Common) -> Result<ExitCode> {
     let verdict = bounds::verdict(&situation);
     let encoders = match &corpus {
         Some(corpus) if searches => {
-            encoders(&args.encoder, corpus, common.seed, &Terminal::new(common.quiet))?
+            let (dataset, observer) = (Dataset::from_corpus(corpus)?, Terminal::new(common.quiet));
+            let search = |&d: &u64| EncoderGap::search(&dataset, d, common.seed, &observer);
+            args.encoder.iter().map(search).collect::<Result<_>>()?
         }
         _ => Vec::new(),
     };
     draw(&args.plot, &situation, &args.corpus.spec.title())?;
-    if common.json {
-        ui::print_json(&json!({
-            "corpus": summary.map(as_json),
+    let json = || {
+        json!({
+            "corpus": summary,
             "shape": situation.shape,
             "parameters": situation.parameter_count().map(count),
             "parameters_by_kind": situation.shape.map(|s| s.parameters()),
@@ -104,113 +98,18 @@ pub fn run(args: &BoundsCommand, common: &Common) -> Result<ExitCode> {
             "smallest_models": families,
             "verdict": verdict,
             "encoders": encoders,
-        }))?;
-    } else {
-        let title = args.corpus.spec.title();
-        let text = Text {
-            situation: &situation,
-            title: &title,
-            rows: &rows,
-            families: &families,
-            verdict: &verdict,
-        };
-        let text = text.render() + &encoders_text(&encoders);
-        ui::print(&text)?;
-    }
-    for path in args.plot.iter().chain(&args.corpus.save).chain(&args.corpus.list) {
-        ui::note(common.quiet, &format!("wrote {}", path.display()));
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-/// What an output that reads `d_model` numbers can reach on a corpus, whatever comes before it.
-#[derive(Debug, Serialize)]
-struct EncoderRow {
-    d_model: u64,
-    /// The gap of the best encoder that was found, over all predictions.
-    gap_nats: Nats,
-    gap_nats_per_prediction: f64,
-    /// False where the gap is due to smoothing alone: the output is not a bottleneck.
-    estimate: bool,
-    theorem2: Option<Theorem2>,
-}
-
-fn encoders(ranks: &[u64], corpus: &Corpus, seed: u64, observer: &dyn Observer) -> Result<Vec<EncoderRow>> {
-    let problem = Dataset::from_corpus(corpus)?;
-    let row = |&d_model: &u64| {
-        if !(1..=1 << 20).contains(&d_model) {
-            return Err(Error::setting("encoder", format!("{d_model} is not between 1 and {}", 1 << 20)));
-        }
-        let (rank, effort) = (d_model as usize, Effort::default());
-        let encoder = Encoder::solve(&problem, rank, SMOOTHING, effort, seed, observer)?;
-        Ok(EncoderRow {
-            d_model,
-            gap_nats: encoder.gap,
-            gap_nats_per_prediction: encoder.gap.0 / problem.predictions(),
-            estimate: !encoder.exact,
-            // Codes need two dimensions, or one if there are only two tokens.
-            theorem2: match theorem2(&problem, d_model, seed, observer) {
-                Err(Error::Interrupted) => return Err(Error::Interrupted),
-                found => found.ok(),
-            },
         })
     };
-    ranks.iter().map(row).collect()
-}
-
-fn encoders_text(encoders: &[EncoderRow]) -> String {
-    if encoders.is_empty() {
-        return String::new();
-    }
-    let heads = [
-        "  output reads",
-        "gap (nats)",
-        "per prediction",
-        "random codes: at most",
-        "codes found: at most",
-        "",
-    ];
-    let mut table = Table::new(&heads, &[5]);
-    // Upper bounds, each computed with a few hundred roundings.
-    let nats =
-        |n: Option<Nats>| n.map_or("infinite".into(), |n| format!("{:.4}", AtMost(n.0 * (1.0 + 1e-12))));
-    for e in encoders {
-        let note = match e.estimate {
-            true => "an estimate: the best encoder found",
-            false => "smoothing alone: the output is not a bottleneck",
-        };
-        table.row(vec![
-            format!("  {}", thousands(e.d_model)),
-            format!("{:.4e}", e.gap_nats.0),
-            format!("{:.3e}", e.gap_nats_per_prediction),
-            e.theorem2.map_or("-".into(), |t| nats(t.paper_nats)),
-            e.theorem2.map_or("-".into(), |t| nats(t.unit_nats)),
-            note.into(),
-        ]);
-    }
-    let about = "Encoders (dana2024, Propositions 1 to 3, Theorem 2): the estimated smallest gap of any model whose output \
-                 reads this many\nnumbers. The last two columns are upper bounds on it, in nats per prediction.\n";
-    format!("\n{about}{}", table.render())
+    let title = args.corpus.spec.title();
+    let text = || text::bounds(&situation, &title, &rows, &families, &verdict) + &text::encoders(&encoders);
+    ui::show(common, json, text)?;
+    ui::wrote(common, args.plot.iter().chain(&args.corpus.save).chain(&args.corpus.list));
+    Ok(ExitCode::SUCCESS)
 }
 
 /// A count as a JSON number: an integer where it fits into 64 bits, a float above.
 fn count(k: u128) -> serde_json::Value {
     u64::try_from(k).map_or_else(|_| json!(k as f64), |k| json!(k))
-}
-
-enum PlotFormat {
-    Svg,
-    Png,
-}
-
-impl PlotFormat {
-    fn of(path: &Path) -> Result<Self> {
-        match path.extension().map(|e| e.to_ascii_lowercase()) {
-            Some(e) if e == "svg" => Ok(Self::Svg),
-            Some(e) if e == "png" => Ok(Self::Png),
-            _ => Err(Error::setting("plot", format!("{} ends in neither .svg nor .png", path.display()))),
-        }
-    }
 }
 
 fn draw(paths: &[PathBuf], situation: &Situation, title: &str) -> Result<()> {
@@ -221,13 +120,7 @@ fn draw(paths: &[PathBuf], situation: &Situation, title: &str) -> Result<()> {
     let model = situation.parameter_count().map(|k| format!("model: {} parameters", thousands(k)));
     let figure =
         capacity(situation, &named.unwrap_or_default(), &model.unwrap_or_default()).ok_or_else(|| {
-            Error::setting("plot", "nothing to draw without a vocabulary: give a corpus or --d-vocab")
+            Error::setting("plot", "nothing to draw without a vocabulary: give a corpus or `d_vocab`")
         })?;
-    for path in paths {
-        match PlotFormat::of(path)? {
-            PlotFormat::Svg => OutputFile::write(path, figure.to_svg()?.as_bytes())?,
-            PlotFormat::Png => OutputFile::write(path, &figure.to_png(2.0)?)?,
-        }
-    }
-    Ok(())
+    paths.iter().try_for_each(|path| report::write_figure(path, &figure))
 }

@@ -3,17 +3,14 @@
 use crate::args::Common;
 use crate::commands::eval;
 use crate::input::CorpusInput;
-use crate::model_kind::ModelKind;
 use crate::progress::Terminal;
-use crate::ui::{self, Table, thousands};
+use crate::ui;
 use byrote::Result;
-use byrote::certify::{Certificate, FloatingPoint, Injectivity, Verdict, certify};
-use byrote::dataset::Dataset;
-use byrote::model::ModelFile;
-use byrote::units::AtLeast;
+use byrote::any_model::AnyModel;
+use byrote::certify::{Verdict, certify};
+use byrote::report::text;
 use clap::Args;
 use serde_json::json;
-use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -37,137 +34,27 @@ pub struct CertifyCommand {
 pub fn run(args: &CertifyCommand, common: &Common) -> Result<ExitCode> {
     args.corpus.check([args.model.as_path()], [])?;
     let exact = "`byrote eval` runs it without rounding, so what it counts is proven";
-    ModelKind::expect_tensors(&args.model, exact)?;
-    let file = ModelFile::load(&args.model)?;
+    let file = AnyModel::load(&args.model)?.one_layer(&args.model, exact)?;
     let corpus = eval::as_the_model_reads(&args.corpus, &file)?.read(common, true)?;
-    let problem = eval::dataset_for(&file, &corpus)?;
+    let dataset = eval::dataset_for(&file, &corpus)?;
     let started = Instant::now();
-    let found = certify(&file.model, &problem, &Terminal::new(common.quiet))?;
+    let found = certify(&file.model, &dataset, &Terminal::new(common.quiet))?;
     let seconds = started.elapsed().as_secs_f64();
-    if common.json {
+    let json = || {
         let mut object = json!(found);
         if let Some(doubt) = &found.doubt {
-            object["doubt"]["text"] = json!(problem.text_of(doubt.context));
-            object["doubt"]["tokens"] = json!(problem.tokens_of(doubt.context));
+            object["doubt"]["text"] = json!(dataset.text_of(doubt.context));
+            object["doubt"]["tokens"] = json!(dataset.tokens_of(doubt.context));
         }
         object["parameters"] = json!(file.model.parameters().len());
         object["seconds"] = json!(seconds);
-        ui::print_json(&object)?;
-    } else {
-        ui::print(&human(&args.corpus.spec.title(), &file, &problem, &found, seconds))?;
-    }
+        object
+    };
+    ui::show(common, json, || {
+        text::certificate(&args.corpus.spec.title(), &file, &dataset, &found, seconds)
+    })?;
     Ok(match found.verdict {
         Verdict::Certified => ExitCode::SUCCESS,
         Verdict::Refuted | Verdict::Undecided => ExitCode::from(1),
     })
-}
-
-/// Says what is proven about the mixer.
-fn injectivity(found: &Injectivity) -> String {
-    let (plain, absolute) = (found.smallest_gap_lower_bound, found.smallest_absolute_gap_lower_bound);
-    match (found.distinct, found.distinct_absolute_values) {
-        (true, _) if plain.0 == f64::INFINITY => "there is only one context".into(),
-        (true, true) => format!(
-            "contexts differ in coordinate {} by at least {plain:.1e}, in absolute value by at least {absolute:.1e}",
-            found.coordinate
-        ),
-        (true, false) => format!(
-            "contexts differ in coordinate {} by at least {plain:.1e}; two absolute values may agree",
-            found.coordinate
-        ),
-        (false, _) => "no coordinate is proven to differ between all contexts".into(),
-    }
-}
-
-/// Says what is proven about the logits that programs compute.
-fn floating_point(
-    name: &'static str,
-    found: &FloatingPoint,
-    contexts: u64,
-) -> (&'static str, String, String) {
-    let error = match found.largest_rounding_error {
-        error if error.0.is_finite() => format!("rounding changes a logit by at most {error:.1e}"),
-        _ => "rounding errors have no bound".into(),
-    };
-    let note = match found.verdict {
-        Verdict::Certified if found.min_margin_lower_bound.0 == f64::MAX => {
-            "summing in any order: there is no other token".into()
-        }
-        Verdict::Certified => {
-            format!(
-                "summing in any order, margins are at least {:.3e}; {error}",
-                found.min_margin_lower_bound
-            )
-        }
-        Verdict::Refuted => format!("summing in any order, a context is predicted wrongly; {error}"),
-        Verdict::Undecided => format!(
-            "proven for {} of {} contexts: {error}",
-            thousands(found.certified_contexts),
-            thousands(contexts)
-        ),
-    };
-    (name, found.verdict.name().into(), note)
-}
-
-fn human(title: &str, file: &ModelFile, problem: &Dataset, found: &Certificate, seconds: f64) -> String {
-    let parameters = thousands(file.model.parameters().len() as u64);
-    let mut out = format!("{title}: a model of {parameters} parameters, {seconds:.1} s\n\n");
-    let why = match found.verdict {
-        Verdict::Certified => "in exact arithmetic on the stored weights, every context is memorized",
-        Verdict::Refuted => "in exact arithmetic on the stored weights, a context is not memorized",
-        Verdict::Undecided => "the enclosures are too wide to decide for some contexts",
-    };
-    let mut table = Table::new(&["verdict", found.verdict.name(), why], &[0, 2]);
-    let margin = match found.min_margin_lower_bound {
-        AtLeast(f64::MAX) => "no other token".to_owned(),
-        margin if margin.0.abs() < 1e6 => format!("{margin:.6}"),
-        margin => format!("{margin:.3e}"),
-    };
-    let rows = [
-        (
-            "certified",
-            thousands(found.certified_contexts),
-            format!(
-                "of {} contexts: the largest logit of the top set is above all others",
-                thousands(found.contexts)
-            ),
-        ),
-        ("refuted", thousands(found.refuted_contexts), "a logit outside the top set is the largest".into()),
-        ("undecided", thousands(found.undecided_contexts), String::new()),
-        ("smallest margin", margin, "or more: no context has a smaller one".into()),
-        ("gap", format!("{:.4e}", found.gap_nats_upper_bound), "nats above the floor at most".into()),
-        ("widest enclosure", format!("{:.1e}", found.largest_radius), "plus or minus, of a logit".into()),
-        (
-            "mixer",
-            if found.injectivity.distinct_absolute_values { "injective" } else { "not proven" }.into(),
-            injectivity(&found.injectivity),
-        ),
-        floating_point("in f64", &found.floating_point, found.contexts),
-        floating_point("in f32", &found.floating_point_f32, found.contexts),
-        ("arithmetic", String::new(), found.arithmetic.to_string()),
-    ];
-    for (name, value, note) in rows {
-        table.row(vec![name.into(), value, note]);
-    }
-    out += &table.render();
-    if let Some(doubt) = &found.doubt {
-        let text = problem.text_of(doubt.context);
-        let (low, high) = (doubt.margin_lower_bound, doubt.margin_upper_bound);
-        let _ = match found.verdict {
-            Verdict::Refuted => writeln!(out, "\nrefuted by: {text}\n  its margin is at most {high:.3e}"),
-            _ if !doubt.radius.0.is_finite() => writeln!(
-                out,
-                "\nundecided: {text}\n  a logit has no enclosure, because an intermediate value exceeds 1e308; smaller \
-                 weights would help"
-            ),
-            _ => writeln!(
-                out,
-                "\nundecided: {text}\n  its margin is between {low:.3e} and {high:.3e}; deciding takes logits known to \
-                 within {:.1e}, and these are known to within {:.1e}",
-                0.25 * (low.0 + high.0).abs(),
-                doubt.radius
-            ),
-        };
-    }
-    out
 }

@@ -3,17 +3,17 @@
 use crate::args::Common;
 use crate::exact;
 use crate::input::CorpusInput;
-use crate::model_kind::ModelKind;
-use crate::ui::{self, Table, thousands, thousands_f64};
+use crate::ui;
+use byrote::any_model::AnyModel;
 use byrote::corpus::{Corpus, Key, TokenizerChoice, Vocabulary};
 use byrote::dataset::Dataset;
-use byrote::evaluate::{Evaluation, Worst, evaluate};
+use byrote::evaluate::{Evaluation, evaluate};
 use byrote::model::{Model, ModelFile};
+use byrote::report::text;
 use byrote::units::Nats;
 use byrote::{Error, Result};
 use clap::Args;
 use serde_json::{Value, json};
-use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -39,25 +39,24 @@ pub struct EvalCommand {
 }
 
 pub fn run(args: &EvalCommand, common: &Common) -> Result<ExitCode> {
-    if ModelKind::of(&args.model)? == ModelKind::Exact {
-        return exact::evaluate(args, common);
-    }
-    let file = ModelFile::load(&args.model)?;
     args.corpus.check([args.model.as_path()], [])?;
+    let file = match AnyModel::load(&args.model)? {
+        AnyModel::Exact(file) => return exact::evaluate(&file, args, common),
+        other => other.one_layer(&args.model, "")?,
+    };
     let corpus = as_the_model_reads(&args.corpus, &file)?.read(common, true)?;
-    let problem = dataset_for(&file, &corpus)?;
+    let dataset = dataset_for(&file, &corpus)?;
     let started = Instant::now();
-    let found = evaluate(&file.model, &problem, Nats(args.tol), args.worst)?;
+    let found = evaluate(&file.model, &dataset, Nats(args.tol), args.worst)?;
     let seconds = started.elapsed().as_secs_f64();
-    if common.json {
-        let mut object = as_json(&file.model, &found, &problem, &file.vocabulary);
+    let json = || {
+        let mut object = as_json(&file.model, &found, &dataset, &file.vocabulary);
         object["method"] = json!("eval");
         object["seed"] = json!(common.seed);
         object["seconds"] = json!(seconds);
-        ui::print_json(&object)?;
-    } else {
-        ui::print(&human(&args.corpus.spec.title(), &file, &problem, &found))?;
-    }
+        object
+    };
+    ui::show(common, json, || text::evaluation(&args.corpus.spec.title(), &file, &dataset, &found))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -113,7 +112,7 @@ pub fn dataset_for(file: &ModelFile, corpus: &Corpus) -> Result<Dataset> {
 }
 
 /// The fields that `eval` and `train` share.
-pub fn as_json(model: &Model, found: &Evaluation, problem: &Dataset, vocabulary: &Vocabulary) -> Value {
+pub fn as_json(model: &Model, found: &Evaluation, dataset: &Dataset, vocabulary: &Vocabulary) -> Value {
     // A struct of numbers and lists: it always serialises.
     let mut object = serde_json::to_value(found).unwrap_or(Value::Null);
     object["parameters"] = json!(model.parameters().len());
@@ -121,10 +120,10 @@ pub fn as_json(model: &Model, found: &Evaluation, problem: &Dataset, vocabulary:
     object["relative_gap"] = json!((found.floor_nats.0 > 0.0).then(|| found.gap_nats.0 / found.floor_nats.0));
     if let Some(worst) = object["worst"].as_array_mut() {
         for (row, w) in worst.iter_mut().zip(&found.worst) {
-            row["text"] = json!(problem.text_of(w.context));
-            row["tokens"] = json!(problem.tokens_of(w.context));
+            row["text"] = json!(dataset.text_of(w.context));
+            row["tokens"] = json!(dataset.tokens_of(w.context));
             row["next"] = json!(
-                problem
+                dataset
                     .next_of(w.context)
                     .iter()
                     .map(|&(t, n)| json!({"token": t, "text": vocabulary.text(t), "count": n}))
@@ -134,112 +133,4 @@ pub fn as_json(model: &Model, found: &Evaluation, problem: &Dataset, vocabulary:
         }
     }
     object
-}
-
-/// Rows for loss, gap and memorized contexts.
-pub fn figures(table: &mut Table, found: &Evaluation) {
-    let Evaluation { loss_nats, floor_nats, gap_nats, .. } = found;
-    let relative = match floor_nats.0 > 0.0 {
-        true => format!("nats, {:.4}% of the floor", 100.0 * gap_nats.0 / floor_nats.0),
-        false => format!("nats, {:.3e} a prediction", gap_nats.0 / found.predictions.max(1) as f64),
-    };
-    let share = |n: u64| {
-        format!(
-            "of {} contexts ({:.2}%)",
-            thousands(found.contexts),
-            100.0 * n as f64 / found.contexts.max(1) as f64
-        )
-    };
-    let rows = [
-        ("loss", thousands_f64(loss_nats.0, 4), "nats".to_owned()),
-        ("floor", thousands_f64(floor_nats.at_least(), 4), "nats: no model can be below".into()),
-        (
-            "gap",
-            if gap_nats.0 > 0.0 && gap_nats.0 < 1e-3 {
-                format!("{:.2e}", gap_nats.0)
-            } else {
-                thousands_f64(gap_nats.0, 4)
-            },
-            relative,
-        ),
-        (
-            "memorized",
-            thousands(found.memorized),
-            format!("{}: the likeliest token is a most frequent one", share(found.memorized)),
-        ),
-        (
-            "as distributions",
-            thousands(found.memorized_distribution),
-            format!("{}; worst KL {:.4} nats", share(found.memorized_distribution), found.max_kl_nats.0),
-        ),
-        (
-            "predictions right",
-            format!("{:.2}%", 100.0 * found.prediction_accuracy),
-            "the likeliest token is the one that follows".into(),
-        ),
-    ];
-    for (name, value, note) in rows {
-        table.row(vec![name.into(), value, note]);
-    }
-}
-
-fn human(title: &str, file: &ModelFile, problem: &Dataset, found: &Evaluation) -> String {
-    let mut out =
-        format!("{title}: a model of {} parameters\n\n", thousands(file.model.parameters().len() as u64));
-    let mut table = Table::new(&["predictions", &thousands(found.predictions), ""], &[0, 2]);
-    figures(&mut table, found);
-    out += &table.render();
-    let heads = [
-        "length",
-        "contexts",
-        "predictions",
-        "gap (nats)",
-        "memorized",
-        "as distributions",
-        "predictions right",
-    ];
-    let mut table = Table::new(&heads, &[]);
-    for l in found.by_length.iter().take(40) {
-        table.row(vec![
-            l.length.to_string(),
-            thousands(l.contexts),
-            thousands(l.predictions),
-            thousands_f64(l.gap_nats.0, 3),
-            thousands(l.memorized),
-            thousands(l.memorized_distribution),
-            format!("{:.2}%", 100.0 * l.prediction_accuracy),
-        ]);
-    }
-    let _ = write!(out, "\n{}", table.render());
-    if found.by_length.len() > 40 {
-        let _ = writeln!(out, "... {} lengths more: --json", found.by_length.len() - 40);
-    }
-    if !found.worst.is_empty() {
-        let heads = ["gap (nats)", "count", "KL", "worst contexts", "next", "predicted", "with"];
-        let mut table = Table::new(&heads, &[3, 4, 5]);
-        for w in &found.worst {
-            table.row(worst_row(w, problem, &file.vocabulary));
-        }
-        let _ = write!(out, "\n{}", table.render());
-    }
-    out
-}
-
-fn worst_row(w: &Worst, problem: &Dataset, vocabulary: &Vocabulary) -> Vec<String> {
-    let text = problem.text_of(w.context);
-    // The end of a long context tells more than its beginning.
-    let length = text.chars().count();
-    let text = match length > 48 {
-        true => format!("...{}", text.chars().skip(length - 45).collect::<String>()),
-        false => text,
-    };
-    vec![
-        format!("{:.4}", w.gap_nats.0),
-        thousands(w.count),
-        format!("{:.4}", w.kl_nats.0),
-        ui::shown(&text),
-        ui::shown(&problem.next_text_of(w.context, 3)),
-        ui::shown(&vocabulary.text(w.predicted)),
-        format!("{:.1}%", 100.0 * w.probability),
-    ]
 }

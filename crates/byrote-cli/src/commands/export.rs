@@ -1,16 +1,17 @@
 //! `byrote export`: writes a model for other programs.
 
 use crate::args::Common;
-use crate::model_kind::ModelKind;
 use crate::paths;
-use crate::ui::{self, Table, thousands};
+use crate::ui::{self, thousands};
+use byrote::any_model::AnyModel;
 use byrote::export::{onnx, onnx_network, rounding_error};
 use byrote::incontext::NetworkFile;
 use byrote::model::{ModelFile, Precision};
 use byrote::output::OutputFile;
+use byrote::report::text::TextTable;
 use byrote::{Error, Result};
 use clap::{Args, ValueEnum};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -44,16 +45,42 @@ pub enum Format {
     Onnx,
 }
 
+/// Why ONNX cannot hold an exact network.
+const EXACT: &str = "its weights are exact integers that no floating-point format holds, so ONNX cannot represent it; use the \
+                     file itself, which is text";
+
 pub fn run(args: &ExportCommand, common: &Common) -> Result<ExitCode> {
     paths::check([args.model.as_path()], [("out", args.out.as_path())])?;
-    let why = "its weights are exact integers that no floating-point format holds, so ONNX cannot represent it; use the \
-               file itself, which is text";
-    ModelKind::expect_tensors(&args.model, why)?;
-    if ModelKind::of(&args.model)? == ModelKind::Network {
-        return export_network(&NetworkFile::load(&args.model)?, args, common);
+    let model = AnyModel::load(&args.model)?;
+    if matches!(model, AnyModel::Exact(_)) {
+        return Err(model.refused(&args.model, EXACT));
     }
-    let file = ModelFile::load(&args.model)?;
     let mut out = OutputFile::create(&args.out)?;
+    let (bytes, mut json, rows) = match model {
+        AnyModel::InContext(file) => of_network(&file, args)?,
+        other => of_model(&other.one_layer(&args.model, EXACT)?, args)?,
+    };
+    out.write_all(&bytes).map_err(|e| Error::io(&args.out, "write", e))?;
+    out.commit()?;
+    json["format"] = json!("onnx");
+    json["file"] = json!(args.out.to_string_lossy());
+    json["bytes"] = json!(bytes.len());
+    json["opset"] = json!(onnx::OPSET);
+    json["ir_version"] = json!(onnx::IR_VERSION);
+    let text = || {
+        let mut table = TextTable::new(&["onnx", &args.out.to_string_lossy()], &[0, 1]);
+        table.row(["size", &format!("{} bytes", thousands(bytes.len() as u64))]);
+        rows.into_iter().for_each(|(name, value)| table.row([name, &value]));
+        table.render()
+    };
+    ui::show(common, || json, text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The bytes of a file, and what is said about it: as JSON, and as rows of a name and a value.
+type Exported = (Vec<u8>, Value, Vec<(&'static str, String)>);
+
+fn of_model(file: &ModelFile, args: &ExportCommand) -> Result<Exported> {
     let precision = args.precision.unwrap_or(file.precision);
     let narrowed = (precision, file.precision) == (Precision::F32, Precision::F64);
     let loss = narrowed.then(|| rounding_error(&file.model));
@@ -61,81 +88,53 @@ pub fn run(args: &ExportCommand, common: &Common) -> Result<ExitCode> {
         loss.checked()?;
     }
     let bytes = match args.to {
-        Format::Onnx => onnx(&file, precision)?,
+        Format::Onnx => onnx(file, precision)?,
     };
-    out.write_all(&bytes).map_err(|e| Error::io(&args.out, "write", e))?;
-    out.commit()?;
-    let config = file.model.config();
-    let shape = &config.shape;
-    if common.json {
-        ui::print_json(&json!({
-            "format": "onnx",
-            "file": args.out.to_string_lossy(),
-            "bytes": bytes.len(),
-            "precision": precision,
-            "stored_precision": file.precision,
-            "opset": onnx::OPSET,
-            "ir_version": onnx::IR_VERSION,
-            "parameters": file.model.parameters().len(),
-            "inputs": {"tokens": ["batch", "length"], "lengths": ["batch"]},
-            "outputs": {"logits": ["batch", shape.d_vocab]},
-            "n_ctx": shape.n_ctx,
-            "rounding": loss,
-        }))?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    let mut table = Table::new(&["onnx", &args.out.to_string_lossy()], &[0, 1]);
-    let word = |p: Precision| json!(p).as_str().unwrap_or_default().to_owned();
-    table.row(vec!["size".into(), format!("{} bytes", thousands(bytes.len() as u64))]);
-    table.row(vec!["parameters".into(), thousands(file.model.parameters().len() as u64)]);
-    table.row(vec!["numbers".into(), format!("{}, stored as {}", word(precision), word(file.precision))]);
+    let shape = &file.model.config().shape;
+    let json = json!({
+        "precision": precision,
+        "stored_precision": file.precision,
+        "parameters": file.model.parameters().len(),
+        "inputs": {"tokens": ["batch", "length"], "lengths": ["batch"]},
+        "outputs": {"logits": ["batch", shape.d_vocab]},
+        "n_ctx": shape.n_ctx,
+        "rounding": loss,
+    });
+    let mut rows = vec![
+        ("parameters", thousands(file.model.parameters().len() as u64)),
+        ("numbers", format!("{precision}, stored as {}", file.precision)),
+    ];
     if let Some(loss) = loss {
         let text = format!("{:.1e} on {} random contexts", loss.max_logit_error, loss.contexts);
-        table.row(vec!["largest change of a logit by rounding".into(), text]);
+        rows.push(("largest change of a logit by rounding", text));
     }
     let tokens = format!("tokens [batch, length], lengths [batch]; int64, length up to {}", shape.n_ctx);
-    table.row(vec!["inputs".into(), tokens]);
-    table.row(vec!["output".into(), format!("logits [batch, {}]", shape.d_vocab)]);
-    ui::print(&table.render())?;
-    Ok(ExitCode::SUCCESS)
+    rows.extend([("inputs", tokens), ("output", format!("logits [batch, {}]", shape.d_vocab))]);
+    Ok((bytes, json, rows))
 }
 
-/// Writes a network of many layers, always in f64.
-fn export_network(file: &NetworkFile, args: &ExportCommand, common: &Common) -> Result<ExitCode> {
+fn of_network(file: &NetworkFile, args: &ExportCommand) -> Result<Exported> {
     if matches!(args.precision, Some(Precision::F32)) {
-        return Err(Error::setting("precision", "f32; networks of many layers are written in f64"));
+        return Err(Error::setting("precision", "in-context networks are written in f64 only (got f32)"));
     }
-    let mut out = OutputFile::create(&args.out)?;
     let bytes = match args.to {
         Format::Onnx => onnx_network(file)?,
     };
-    out.write_all(&bytes).map_err(|e| Error::io(&args.out, "write", e))?;
-    out.commit()?;
     let network = &file.network;
     let (d_in, d_out) = (network.w_e.len(), network.w_u.columns());
-    if common.json {
-        ui::print_json(&json!({
-            "format": "onnx",
-            "file": args.out.to_string_lossy(),
-            "bytes": bytes.len(),
-            "precision": Precision::F64,
-            "stored_precision": Precision::F64,
-            "opset": onnx::OPSET,
-            "ir_version": onnx::IR_VERSION,
-            "parameters": network.parameters(),
-            "inputs": {"inputs": ["batch", "length", d_in]},
-            "outputs": {"outputs": ["batch", "length", d_out]},
-            "n_ctx": network.n_ctx(),
-            "layers": network.depth(),
-        }))?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    let mut table = Table::new(&["onnx", &args.out.to_string_lossy()], &[0, 1]);
-    table.row(vec!["size".into(), format!("{} bytes", thousands(bytes.len() as u64))]);
-    table.row(vec!["layers".into(), thousands(network.depth())]);
-    let length = format!("length up to {}, f64", network.n_ctx());
-    table.row(vec!["input".into(), format!("inputs [batch, length, {d_in}]; {length}")]);
-    table.row(vec!["output".into(), format!("outputs [batch, length, {d_out}]")]);
-    ui::print(&table.render())?;
-    Ok(ExitCode::SUCCESS)
+    let json = json!({
+        "precision": Precision::F64,
+        "stored_precision": Precision::F64,
+        "parameters": network.parameters(),
+        "inputs": {"inputs": ["batch", "length", d_in]},
+        "outputs": {"outputs": ["batch", "length", d_out]},
+        "n_ctx": network.n_ctx(),
+        "layers": network.depth(),
+    });
+    let rows = vec![
+        ("layers", thousands(network.depth())),
+        ("input", format!("inputs [batch, length, {d_in}]; length up to {}, f64", network.n_ctx())),
+        ("output", format!("outputs [batch, length, {d_out}]")),
+    ];
+    Ok((bytes, json, rows))
 }

@@ -4,19 +4,19 @@ use crate::args::Common;
 use crate::interrupt;
 use crate::paths;
 use crate::progress::Terminal;
-use crate::ui::{self, Table, thousands};
-use byrote::figures::Figure;
+use crate::spelling;
+use crate::ui::{self, thousands};
+use byrote::Result;
 use byrote::incontext::{
     Attention, ErrorAt, ErrorSeries, Form, IncontextSpec, Kernel, Method, Outcome, Sequence, Sequences, Task,
     predict, squared_errors, summarize,
 };
 use byrote::output::{OutputFile, csv_text};
 use byrote::report::incontext_figure::errors_against_t;
-use byrote::{Error, Result};
+use byrote::report::{self, text};
 use clap::Args;
 use serde_json::{Value, json};
-use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 pub const EXAMPLES: &str =
@@ -75,7 +75,7 @@ impl Source {
 
 pub fn run(args: &IncontextCommand, common: &Common) -> Result<ExitCode> {
     for path in &args.plot {
-        figure_format(path)?;
+        report::check_figure_path("plot", path)?;
     }
     args.spec.check()?;
     let (kernel, attention) = args.spec.kernel_and_attention()?;
@@ -93,11 +93,11 @@ pub fn run(args: &IncontextCommand, common: &Common) -> Result<ExitCode> {
         outcome.predictions.iter().zip(&source.known).map(|(u, x)| squared_errors(u, x)).collect();
     let errors = summarize(&errors);
     if !args.plot.is_empty() {
-        let how = how(&outcome, kernel, attention, method);
+        let how = text::method(&outcome, kernel, attention, method);
         let series = ErrorSeries { key: "sander2024".into(), label: how, errors: errors.clone() };
         let figure = errors_against_t("Squared error against t", &source.title, &[series], 1.0);
         for path in &args.plot {
-            write_figure(path, &figure)?;
+            report::write_figure(path, &figure)?;
         }
     }
     if let Some(path) = &args.csv {
@@ -106,24 +106,11 @@ pub fn run(args: &IncontextCommand, common: &Common) -> Result<ExitCode> {
     if let (Some(path), Some(layers)) = (&args.save, &outcome.layers) {
         layers.file.save(path)?;
     }
-    if common.json {
-        ui::print_json(&as_json(&source, kernel, attention, method, &outcome, &errors, common.seed))?;
-    } else {
-        ui::print(&human(&source, kernel, attention, method, &outcome, &errors))?;
-    }
-    for path in args.plot.iter().chain(&args.csv).chain(&args.save) {
-        ui::note(common.quiet, &format!("wrote {}", path.display()));
-    }
+    let json = || as_json(&source, kernel, attention, method, &outcome, &errors, common.seed);
+    let text = || text::incontext(&source.title, kernel, attention, method, &outcome, &errors);
+    ui::show(common, json, || spelling::of_text(&text()))?;
+    ui::wrote(common, args.plot.iter().chain(&args.csv).chain(&args.save));
     Ok(ExitCode::SUCCESS)
-}
-
-/// The method in a few words.
-fn how(outcome: &Outcome, kernel: Kernel, attention: Attention, method: Method) -> String {
-    match (&outcome.layers, method) {
-        (Some(l), _) => format!("{kernel}; {} layers of {attention} attention", thousands(l.layers)),
-        (None, Method::Recursion) => format!("{kernel}; the limit, by recursion"),
-        (None, _) => format!("{kernel}; the limit"),
-    }
 }
 
 fn csv(errors: &[ErrorAt]) -> String {
@@ -175,108 +162,4 @@ fn as_json(
         json["predictions"] = outcome.predictions[0].iter().map(|u| json!(u)).collect();
     }
     json
-}
-
-fn human(
-    source: &Source,
-    kernel: Kernel,
-    attention: Attention,
-    method: Method,
-    outcome: &Outcome,
-    errors: &[ErrorAt],
-) -> String {
-    let mut out = format!("{}\n\n", source.title);
-    let mut table = Table::new(&["kernel", &kernel.to_string()], &[0, 1]);
-    let mut row = |name: &str, value: String| table.row(vec![name.into(), value]);
-    match (&outcome.layers, method) {
-        (Some(l), _) => {
-            row("attention", attention.to_string());
-            row("layers", format!("{} of descent after the one that copies", thousands(l.layers)));
-            row("step", format!("{:.6}", l.eta));
-            row("residual", format!("{:.1e}", l.residual));
-            let network = &l.file.network;
-            row(
-                "network",
-                format!(
-                    "d_model {}, {} stored numbers, equal layers once",
-                    network.d_model(),
-                    thousands(network.parameters() as u64)
-                ),
-            );
-            if let Some(difference) = outcome.difference {
-                row("agreement", format!("{difference:.1e} from the descent without a network"));
-            }
-        }
-        (None, Method::Recursion) => row("method", "recursion, the limit of the layers".into()),
-        (None, _) => {
-            row("method", "forward substitution, the limit of the layers".into());
-            if let Some(difference) = outcome.difference {
-                row("agreement", format!("{difference:.1e} from the recursion"));
-            }
-        }
-    }
-    if !outcome.constant_diagonal {
-        row("norms", "differ, so this is not Kaczmarz's method; --normalised makes it so".into());
-    }
-    out += &table.render();
-    let many = source.seen.len() > 1;
-    let heads: &[&str] =
-        if many { &["t", "squared error", "lowest", "highest"] } else { &["t", "squared error"] };
-    let mut table = Table::new(heads, &[]);
-    for e in chosen(errors) {
-        let mut cells = vec![thousands(e.t as u64), number(e.squared_error)];
-        if many {
-            cells.extend([number(e.lowest), number(e.highest)]);
-        }
-        table.row(cells);
-    }
-    let _ = write!(out, "\n{}", table.render());
-    out
-}
-
-fn number(x: f64) -> String {
-    if x == 0.0 || (1e-3..1e4).contains(&x) { format!("{x:.4}") } else { format!("{x:.2e}") }
-}
-
-/// A dozen of them, closer at first.
-fn chosen(errors: &[ErrorAt]) -> Vec<ErrorAt> {
-    let mut out: Vec<ErrorAt> = Vec::new();
-    for (i, &e) in errors.iter().enumerate() {
-        let next = out.last().map_or(1, |last| (last.t + 1).max((last.t as f64 * 1.6).ceil() as usize));
-        if e.t >= next || i + 1 == errors.len() {
-            out.push(e);
-        }
-    }
-    out
-}
-
-/// Refuses a figure that ends in neither .svg nor .png; true for .svg.
-pub fn figure_format(path: &Path) -> Result<bool> {
-    match path.extension().map(|e| e.to_ascii_lowercase()) {
-        Some(e) if e == "svg" => Ok(true),
-        Some(e) if e == "png" => Ok(false),
-        _ => Err(Error::setting("plot", format!("{} ends in neither .svg nor .png", path.display()))),
-    }
-}
-
-/// Writes a figure in the format that its name says.
-pub fn write_figure(path: &Path, figure: &Figure) -> Result<()> {
-    match figure_format(path)? {
-        true => OutputFile::write(path, figure.to_svg()?.as_bytes()),
-        false => OutputFile::write(path, &figure.to_png(2.0)?),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn about_a_dozen_rows_show_a_long_curve() {
-        let errors: Vec<ErrorAt> =
-            (1..=200).map(|t| ErrorAt { t, squared_error: 1.0, lowest: 1.0, highest: 1.0 }).collect();
-        let t: Vec<usize> = chosen(&errors).iter().map(|e| e.t).collect();
-        assert_eq!((t[0], t[1], t.len()), (1, 2, 11));
-        assert_eq!(t.last(), Some(&200));
-    }
 }

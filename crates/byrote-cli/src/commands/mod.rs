@@ -1,7 +1,6 @@
-//! One file a verb.
+//! One file per command.
 
 pub mod bounds;
-mod bounds_text;
 pub mod build;
 pub mod certify;
 pub mod completions;

@@ -4,12 +4,13 @@ use crate::args::Common;
 use crate::commands::eval;
 use crate::exact;
 use crate::input::CorpusInput;
-use crate::model_kind::ModelKind;
-use crate::ui::{self, Table};
+use crate::ui;
+use byrote::any_model::AnyModel;
 use byrote::corpus::tokenizer::unknown_token;
 use byrote::corpus::{Alphabet, Key, Tokenizer, TokenizerChoice, Vocabulary};
 use byrote::model::ModelFile;
 use byrote::model::reference::softmax;
+use byrote::report::text::{TextTable, shown as escaped};
 use byrote::{Error, Result};
 use clap::Args;
 use serde_json::json;
@@ -42,10 +43,10 @@ pub struct PredictCommand {
 
 pub fn run(args: &PredictCommand, common: &Common) -> Result<ExitCode> {
     args.corpus.check([args.model.as_path()], [])?;
-    if ModelKind::of(&args.model)? == ModelKind::Exact {
-        return exact::predict(args, common);
-    }
-    let file = ModelFile::load(&args.model)?;
+    let file = match AnyModel::load(&args.model)? {
+        AnyModel::Exact(file) => return exact::predict(&file, args, common),
+        other => other.one_layer(&args.model, "")?,
+    };
     let tokens = tokens(args, &file.tokenizer, &file.vocabulary)?;
     let n_ctx = file.model.config().shape.n_ctx;
     if tokens.is_empty() {
@@ -99,11 +100,11 @@ pub fn run(args: &PredictCommand, common: &Common) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let mut table = match own {
-        Some(_) => Table::new(&["next", "model", "corpus"], &[0]),
-        None => Table::new(&["next", "model"], &[0]),
+        Some(_) => TextTable::new(&["next", "model", "corpus"], &[0]),
+        None => TextTable::new(&["next", "model"], &[0]),
     };
     for &t in &shown {
-        let mut row = vec![ui::shown(&text(t)), format!("{:.4}%", 100.0 * probabilities[t as usize])];
+        let mut row = vec![escaped(&text(t)), format!("{:.4}%", 100.0 * probabilities[t as usize])];
         if own.is_some() {
             row.push(share(t).map_or("-".into(), |p| format!("{:.4}%", 100.0 * p)));
         }
@@ -140,7 +141,7 @@ pub fn tokens(args: &PredictCommand, tokenizer: &str, vocabulary: &Vocabulary) -
         (None, "ids") => None,
         (None, name @ ("byte" | "char" | "whitespace" | "wordpunct")) => name.parse::<TokenizerChoice>().ok(),
         (None, other) => {
-            let message = format!("the model was made with {other}; name the file, or give --ids");
+            let message = format!("the model was made with {other}; name the file, or give `ids`");
             return Err(Error::setting("tokenizer", message));
         }
     };

@@ -2,12 +2,12 @@
 
 use crate::args::Common;
 use crate::progress::Terminal;
-use crate::ui::{self, Table};
+use crate::ui;
 use byrote::Result;
-use byrote::certify::rank::{Certificate, Function, Interval, Matrix, RankSpec, Theorem, certify};
+use byrote::certify::rank::{Certificate, Interval, Matrix, RankSpec, Theorem, certify};
+use byrote::report::text;
 use clap::Args;
 use serde_json::{Value, json};
-use std::fmt::Write as _;
 use std::process::ExitCode;
 
 pub const EXAMPLES: &str =
@@ -33,8 +33,8 @@ pub fn run(args: &RankCommand, common: &Common) -> Result<ExitCode> {
     let Matrix { psi, a, b, .. } = args.spec.resolve(common.seed)?;
     let (m, n) = (a.len(), b.len());
     let found = certify(&psi, &a, &b, &Terminal::new(common.quiet))?;
-    if common.json {
-        let mut object = json!({
+    let json = || {
+        json!({
             "psi": psi,
             "m": m,
             "n": n,
@@ -50,13 +50,11 @@ pub fn run(args: &RankCommand, common: &Common) -> Result<ExitCode> {
             "bits": found.bits,
             "corrected": theorem(&found.theorems.corrected),
             "published": theorem(&found.theorems.published),
-        });
-        object["a"] = json!(a);
-        object["b"] = json!(b);
-        ui::print_json(&object)?;
-    } else {
-        ui::print(&human(&psi, m, n, &found))?;
-    }
+            "a": a,
+            "b": b,
+        })
+    };
+    ui::show(common, json, || text::rank(&psi, m, n, &found))?;
     Ok(if found.rank.value().is_some() { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
@@ -74,40 +72,4 @@ fn theorem(theorem: &Theorem) -> Value {
         "kruskal_rank": theorem.kruskal.and_then(Interval::value),
         "place": theorem.place,
     })
-}
-
-/// A rank, or its bounds.
-fn shown(interval: Option<Interval>) -> String {
-    match interval {
-        None => "-".into(),
-        Some(i) => i.value().map_or_else(|| format!("{} to {}", i.lower, i.upper), |r| r.to_string()),
-    }
-}
-
-fn human(psi: &Function, m: usize, n: usize, found: &Certificate) -> String {
-    let mut out = format!("psi(a b^T) for psi = {psi}, {m} neurons, {n} contexts\n\n");
-    let mut table = Table::new(&["", "rank", "Kruskal rank", ""], &[0, 3]);
-    let verdict = match verdict(found) {
-        "certified" => "certified",
-        "rank-certified" => "the rank is certified, the Kruskal rank has bounds",
-        _ => "undecided: these are proven bounds",
-    };
-    let row = |name: &str, rank, kruskal, text: &str| {
-        vec![name.to_owned(), shown(rank), shown(kruskal), text.to_owned()]
-    };
-    table.row(row("this matrix", Some(found.rank), Some(found.kruskal), verdict));
-    let theorems = &found.theorems;
-    for (name, t) in [("theory, corrected", &theorems.corrected), ("theory, as printed", &theorems.published)]
-    {
-        table.row(row(name, t.rank, t.kruskal, &t.place));
-    }
-    out += &table.render();
-    let _ = write!(out, "\nrank: {}\nKruskal rank: {}\n", found.rank_by, found.kruskal_by);
-    let printed = theorems.published.rank.map_or(0, |i| i.lower);
-    if printed > found.rank_of_any_weights {
-        out += "This matrix refutes the printed rank, and no other weights reach it (docs/errata.md, E1 and E2).\n";
-    } else if printed > found.rank.upper {
-        out += "These weights are special: the theorems are about generic weights, which may reach a higher rank.\n";
-    }
-    out
 }

@@ -1,16 +1,14 @@
 //! `byrote report`: the page of a run directory, drawn again.
 
 use crate::args::Common;
-use crate::commands::reproduce::sweep::page_of;
-use crate::commands::study::draw;
-use crate::reporting::write_page;
+use crate::commands::sweep::clean_up_in;
 use crate::ui::{self, thousands};
 use byrote::Result;
+use byrote::report::{draw_study, draw_sweep};
 use byrote::study::{self, Study};
-use byrote::sweep::Record;
 use clap::Args;
 use serde_json::json;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 pub const EXAMPLES: &str = "Examples:
@@ -25,51 +23,33 @@ pub struct ReportCommand {
 }
 
 pub fn run(args: &ReportCommand, common: &Common) -> Result<ExitCode> {
-    if args.directory.join(study::FILE).exists() {
-        return redraw_study(&args.directory, common);
-    }
     let directory = &args.directory;
-    let record = Record::load(directory)?;
-    let page = page_of(&record, directory)?;
-    let report = write_page(directory, &page)?;
-    let done = record.done().count();
-    if common.json {
-        ui::print_json(&json!({
-            "name": record.name,
-            "jobs": record.jobs,
-            "done": done,
-            "failed": record.rows.len() - done,
-            "complete": record.is_complete(),
-            "report_file": report,
-        }))?;
-    } else {
-        let state = match record.is_complete() {
-            true => "complete".to_owned(),
-            false => format!("{} of {} jobs done", thousands(done as u64), thousands(record.jobs as u64)),
-        };
-        ui::print(&format!("{}: {state}\n", record.name))?;
-        ui::note(common.quiet, &format!("wrote {}", report.display()));
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-/// Draws the report of a study again, from what it saved.
-fn redraw_study(directory: &Path, common: &Common) -> Result<ExitCode> {
-    let study = Study::load(directory)?;
-    let report = draw(&study, directory)?;
-    if common.json {
-        let done = study.trained.len() - study.failed();
-        ui::print_json(&json!({
-            "name": "study",
-            "jobs": study.trained.len(),
-            "done": done,
-            "failed": study.failed(),
-            "complete": study.failed() == 0,
-            "report_file": report,
-        }))?;
-    } else {
-        ui::print(&(study.verdict().join("\n") + "\n"))?;
-        ui::note(common.quiet, &format!("wrote {}", report.display()));
+    clean_up_in(directory);
+    let (name, text, jobs, done, failed, report) = match directory.join(study::FILE).exists() {
+        true => {
+            let study = Study::load(directory)?;
+            let report = draw_study(&study, directory)?;
+            let (jobs, failed) = (study.trained.len(), study.failed());
+            ("study".to_owned(), study.verdict().join("\n"), jobs, jobs - failed, failed, report)
+        }
+        false => {
+            let (record, report) = draw_sweep(directory)?;
+            let (jobs, done) = (record.jobs, record.done().count());
+            let state = match record.is_complete() {
+                true => "complete".to_owned(),
+                false => format!("{} of {} jobs done", thousands(done as u64), thousands(jobs as u64)),
+            };
+            let text = format!("{}: {state}", record.name);
+            (record.name, text, jobs, done, record.rows.len() - done, report)
+        }
+    };
+    let json = || {
+        json!({"name": name, "jobs": jobs, "done": done, "failed": failed, "complete": done == jobs,
+               "report_file": report})
+    };
+    ui::show(common, json, || text + "\n")?;
+    if !common.json {
+        ui::wrote(common, [&report]);
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,12 +1,13 @@
 //! `byrote study`: the main job, and one report.
 
-use crate::args::Common;
+use crate::args::{Common, command_line};
+use crate::commands::sweep::clean_up_in;
 use crate::input::CorpusInput;
 use crate::interrupt;
 use crate::memory;
 use crate::progress::Terminal;
-use crate::reporting::{command_line, write_page};
 use crate::ui;
+use byrote::report::draw_study;
 use byrote::study::{self, Scale, Study, StudySpec};
 use byrote::{Error, Result};
 use clap::Args;
@@ -67,7 +68,7 @@ pub fn run(args: &StudyCommand, common: &Common) -> Result<ExitCode> {
         .scale(args.study.scale())
         .incontext(args.study.incontext)
         .memory(memory::for_matrices(None));
-    interrupt::clean_up_beside(&out.join(study::FILE));
+    clean_up_in(out);
     let outputs = args.corpus.open_outputs()?;
     let study =
         match study::run_with(&spec, outputs, out, Some(&command_line()), &Terminal::new(common.quiet)) {
@@ -80,7 +81,7 @@ pub fn run(args: &StudyCommand, common: &Common) -> Result<ExitCode> {
             }
             other => other?,
         };
-    let report = draw(&study, out)?;
+    let report = draw_study(&study, out)?;
     show(&study, &report, started, common)?;
     if study.failed() > 0 {
         let results = out.join("training").join("results.csv");
@@ -118,20 +119,4 @@ fn show(study: &Study, report: &Path, started: Instant, common: &Common) -> Resu
     ui::print(&(verdict.join("\n") + "\n"))?;
     ui::note(common.quiet, &format!("wrote {}", report.display()));
     Ok(())
-}
-
-/// Figures that not every study has.
-const OPTIONAL_FIGURES: [&str; 3] = ["training", "widths", "in-context"];
-
-/// Draws the report of a study; returns its path.
-pub fn draw(study: &Study, directory: &Path) -> Result<PathBuf> {
-    let page = study.page();
-    let report = write_page(directory, &page)?;
-    for name in OPTIONAL_FIGURES.iter().filter(|name| page.exhibits().iter().all(|(n, _)| n != **name)) {
-        for ending in ["svg", "png", "csv"] {
-            // A figure of an earlier study in this directory would pass for one of this study.
-            let _ = std::fs::remove_file(directory.join("figures").join(format!("{name}.{ending}")));
-        }
-    }
-    Ok(report)
 }

@@ -140,7 +140,7 @@ fn a_study_leaves_runs_alone_that_are_not_its_own() {
 fn two_studies_do_not_share_a_directory() {
     let case = Case::new();
     std::fs::create_dir(case.path("s")).unwrap();
-    let held = byrote::sweep::directory::lock(&case.path("s")).unwrap();
+    let held = byrote::output::lock(&case.path("s")).unwrap();
     let output = case.run(["study", "--builtin", "20", "--quick", "--out", "s"]);
     assert_eq!(output.status.code(), Some(2));
     let said = String::from_utf8_lossy(&output.stderr).into_owned();

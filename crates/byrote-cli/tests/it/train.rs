@@ -227,9 +227,53 @@ fn killed_at_any_moment_it_resumes_to_the_same_bytes() {
         let read = |run: &str| std::fs::read(case.path(run).join(file)).unwrap();
         assert!(read("whole") == read("killed"), "{file} after {kills} kills");
     }
-    // Nothing but the files of a run, and what kills left under temporary names.
+    // The four files of a run and its lock, and what kills left under temporary names.
     let names = std::fs::read_dir(case.path("killed")).unwrap().map(|e| e.unwrap().file_name());
-    assert_eq!(names.filter(|n| !n.to_string_lossy().starts_with('.')).count(), 4);
+    assert_eq!(names.filter(|n| !n.to_string_lossy().starts_with('.')).count(), 5);
+}
+
+#[test]
+fn a_directory_in_use_is_refused() {
+    let case = Case::new();
+    std::fs::create_dir(case.path("run")).unwrap();
+    let held = byrote::output::lock(&case.path("run")).unwrap();
+    let output = case.run(small(&["--steps", "1", "--out", "run"]));
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert!(message.contains("another process"), "{message}");
+    assert!(!case.path("run/init.safetensors").exists());
+    drop(held);
+    assert!(case.run(small(&["--steps", "1", "--out", "run"])).status.success());
+}
+
+#[test]
+fn a_new_run_replaces_only_a_finished_one_with_the_same_settings() {
+    let case = Case::new();
+    let run = |more: &[&str]| case.run(small(&["--out", "run"]).into_iter().chain(more.iter().copied()));
+    let read = |name: &str| std::fs::read(case.path(name)).unwrap();
+    let refused = |more: &[&str], expected: &str| {
+        let before = (read("run/checkpoint.safetensors"), read("run/init.safetensors"));
+        let output = run(more);
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{message}");
+        assert!(message.contains("--out") && message.contains(expected), "{message}");
+        assert!(before == (read("run/checkpoint.safetensors"), read("run/init.safetensors")));
+    };
+    let long = ["--stop-relative-gap", "0", "--stall", "0", "--checkpoint-every", "0", "--steps", "1000000"];
+    let arguments: Vec<&str> = small(&["--out", "run"]).into_iter().chain(long).collect();
+    let mut child =
+        case.command().args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    while !case.path("run/checkpoint.safetensors").exists() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    refused(&["--steps", "1"], "--resume");
+    assert!(run(&["--steps", "1", "--resume"]).status.success());
+    let model = read("run/model.safetensors");
+    refused(&["--steps", "1", "--seed", "4"], "another --seed");
+    assert!(run(&["--steps", "1"]).status.success());
+    assert!(model != read("run/model.safetensors"), "it began at the first step");
 }
 
 #[cfg(unix)]

@@ -6,6 +6,7 @@ use super::count::tally::Tally;
 use super::run::Header;
 use super::vocabulary::Vocabulary;
 use super::window::Window;
+use crate::output::csv_text;
 use crate::units::Nats;
 use serde::{Deserialize, Serialize};
 
@@ -84,6 +85,17 @@ pub struct Summary {
 }
 
 impl Summary {
+    /// Returns contexts, predictions and floor by context length as CSV, with the totals in the last row.
+    pub fn to_csv(&self) -> String {
+        let row = |length: String, contexts: u64, predictions: u64, floor: Nats| {
+            [length, contexts.to_string(), predictions.to_string(), floor.0.to_string()]
+        };
+        let lengths =
+            self.by_length.iter().map(|l| row(l.length.to_string(), l.contexts, l.predictions, l.floor_nats));
+        let all = row("all".into(), self.contexts, self.predictions, self.floor_nats);
+        csv_text(["length", "contexts", "predictions", "floor_nats"], lengths.chain([all]))
+    }
+
     pub(crate) fn new(scanned: &Scanned, vocabulary: &Vocabulary, header: Header) -> Self {
         let Header { window, tokenizer, dropped, tokens_left_out, .. } = header;
         let mut all = Tally::default();

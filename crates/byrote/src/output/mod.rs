@@ -1,9 +1,12 @@
 //! Atomic output (a file appears complete or not at all), and tables as CSV.
 
 mod csv_text;
+mod lock;
 
 pub(crate) use csv_text::csv_field;
 pub use csv_text::csv_text;
+pub use lock::lock;
+pub(crate) use lock::now;
 
 use crate::{Error, Result};
 use std::fs::{self, File};

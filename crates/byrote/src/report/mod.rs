@@ -1,7 +1,7 @@
 //! What byrote shows: the figures and pages of studies, sweeps, bounds and reproduced papers.
 //!
 //! This module holds content only. It turns results into the figures and pages of [`byrote_figures`] (reexported as
-//! [`figures`](crate::figures)), which draws them.
+//! [`figures`](crate::figures)), which draws them, and into text ([`text`]).
 
 mod averages;
 pub mod bounds_figure;
@@ -12,10 +12,84 @@ pub mod papers;
 pub mod square_root_figures;
 pub mod study_page;
 pub mod sweep_page;
+pub mod text;
 
+use crate::output::OutputFile;
+use crate::study::Study;
+use crate::sweep::Record;
+use crate::{Error, Result};
+use byrote_figures::Figure;
 use byrote_figures::html::Page;
+use papers::trained_capacity::Construction;
+use std::path::{Path, PathBuf};
 
 /// A page that names this version of byrote in its footer.
 fn new_page(title: impl Into<byrote_figures::html::Prose>) -> Page {
     Page::new(title).generator(concat!("byrote ", env!("CARGO_PKG_VERSION")))
+}
+
+/// Writes a page as `report.html` into a directory, and its figures as SVG, PNG and CSV into the folder `figures`. Returns the
+/// path of the page.
+pub fn write(directory: &Path, page: &Page) -> Result<PathBuf> {
+    let report = directory.join("report.html");
+    let figures = directory.join("figures");
+    std::fs::create_dir_all(&figures).map_err(|e| Error::io(&figures, "create", e))?;
+    OutputFile::write(&report, page.to_html()?.as_bytes())?;
+    for (name, exhibit) in page.exhibits() {
+        let write =
+            |ending: &str, bytes: &[u8]| OutputFile::write(&figures.join(format!("{name}.{ending}")), bytes);
+        write("svg", exhibit.drawing.to_svg()?.as_bytes())?;
+        write("png", &exhibit.drawing.to_png(2.0)?)?;
+        write("csv", exhibit.drawing.to_csv()?.as_bytes())?;
+    }
+    Ok(report)
+}
+
+/// Figures that not every study has.
+const OPTIONAL_FIGURES: [&str; 3] = ["training", "widths", "in-context"];
+
+/// Draws the report of a study into its directory. Returns the path of the page.
+pub fn draw_study(study: &Study, directory: &Path) -> Result<PathBuf> {
+    let page = study.page();
+    let report = write(directory, &page)?;
+    for name in OPTIONAL_FIGURES.iter().filter(|name| page.exhibits().iter().all(|(n, _)| n != **name)) {
+        for ending in ["svg", "png", "csv"] {
+            // A figure of an earlier study in this directory would pass for one of this study.
+            let _ = std::fs::remove_file(directory.join("figures").join(format!("{name}.{ending}")));
+        }
+    }
+    Ok(report)
+}
+
+/// Draws the report of a sweep, complete or not, from what its directory holds. Returns the results and the path of the page.
+pub fn draw_sweep(directory: &Path) -> Result<(Record, PathBuf)> {
+    let record = Record::load(directory)?;
+    let constructions = Construction::read(&directory.join(Construction::FILE))?;
+    let report = write(directory, &papers::found(&record, &constructions)?.page)?;
+    Ok((record, report))
+}
+
+/// Refuses a file for a figure that ends in neither .svg nor .png; `setting` is what named it.
+pub fn check_figure_path(setting: &'static str, path: &Path) -> Result<()> {
+    match is_svg(path) {
+        Some(_) => Ok(()),
+        None => {
+            let message = format!("{} ends in neither .svg nor .png", path.display());
+            Err(Error::setting(setting, message))
+        }
+    }
+}
+
+/// Writes a figure in the format that the ending of its name says: SVG for .svg, otherwise PNG.
+pub fn write_figure(path: &Path, figure: &Figure) -> Result<()> {
+    match is_svg(path) {
+        Some(true) => OutputFile::write(path, figure.to_svg()?.as_bytes()),
+        _ => OutputFile::write(path, &figure.to_png(2.0)?),
+    }
+}
+
+/// Whether the name of a file ends in .svg (true) or in .png (false).
+fn is_svg(path: &Path) -> Option<bool> {
+    let ending = path.extension()?.to_ascii_lowercase();
+    if ending == "svg" { Some(true) } else { (ending == "png").then_some(false) }
 }

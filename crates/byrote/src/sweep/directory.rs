@@ -16,15 +16,14 @@ use super::plan::Plan;
 use super::row::{Row, Status, to_csv};
 use crate::input::{MOST_HELD, read_capped, read_text_capped};
 use crate::num::hash::fnv1a;
-use crate::output::OutputFile;
+use crate::output::{OutputFile, lock, now};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{Read, Write};
+use std::fs::{File, OpenOptions};
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A line of the journal.
 #[derive(Debug, Serialize, Deserialize)]
@@ -91,10 +90,6 @@ pub struct Directory {
     rows: BTreeMap<String, Row>,
     /// The jobs in the order of the plan.
     order: Vec<String>,
-}
-
-fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs())
 }
 
 fn machine() -> String {
@@ -268,41 +263,6 @@ fn resolved(job: &Job, corpora: &Corpora) -> String {
         Err(error) => json!({"error": error.to_string()}),
     };
     value.to_string()
-}
-
-/// Locks a directory for as long as the returned file is open, or reports who holds the lock.
-pub fn lock(directory: &Path) -> Result<File> {
-    let path = directory.join("lock");
-    let mut file = OpenOptions::new()
-        .create(true)
-        .read(true)
-        .write(true)
-        .truncate(false)
-        .open(&path)
-        .map_err(|e| Error::io(&path, "write", e))?;
-    match file.try_lock() {
-        Ok(()) => {
-            let text = format!("process {} since {}\n", std::process::id(), now());
-            let written = file.set_len(0).and_then(|()| file.write_all(text.as_bytes()));
-            written.map_err(|e| Error::io(&path, "write", e))?;
-            Ok(file)
-        }
-        Err(TryLockError::WouldBlock) => {
-            let mut holder = String::new();
-            let _ = file.read_to_string(&mut holder);
-            let holder = holder.trim();
-            // "process 12 since 1794817114": the age in seconds is clearer than a date in an unknown time zone.
-            let holder = match holder
-                .rsplit_once(" since ")
-                .and_then(|(who, t)| Some((who, t.parse::<u64>().ok()?)))
-            {
-                Some((who, time)) => format!("{who}, for {} s", now().saturating_sub(time)),
-                None => holder.to_owned(),
-            };
-            Err(Error::Busy { path: directory.to_path_buf(), holder })
-        }
-        Err(TryLockError::Error(e)) => Err(Error::io(&path, "lock", e)),
-    }
 }
 
 /// A line of a journal with its checksum as the last field, so that an edited number is noticed.

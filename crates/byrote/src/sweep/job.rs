@@ -2,13 +2,19 @@
 //!
 //! A job's identity is a hash of its settings and of the corpus as it was read.
 
+use super::corpora::Corpora;
 use crate::corpus::{CorpusSpec, TokenizerChoice};
 use crate::dataset::Dataset;
 use crate::model::{Config, Hidden, Mixer, ModelSpec, Shape};
 use crate::num::hash::fnv1a;
-use crate::train::TrainSpec;
+use crate::train::{Method, TrainSpec};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
+
+/// About how many operations per second training reaches, for estimates.
+const PACE: f64 = 1e11;
+/// About how many steps L-BFGS takes, for estimates: most runs need this many to come within 1% of the floor, or to stall.
+const STEPS: f64 = 1500.0;
 
 /// One training run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -112,6 +118,18 @@ impl Job {
         // Keys, values and queries once per place, scores and mixtures once per token of a context.
         let places = 3.0 * heads * (problem.places.len() as u64 * d_model) as f64;
         6.0 * (contexts * layers + places + 2.0 * heads * problem.context_places.len() as f64)
+    }
+
+    /// Estimates how many seconds the job takes with all threads; 0 for a job that cannot run.
+    pub fn estimated_seconds(&self, corpora: &Corpora) -> f64 {
+        let Ok(dataset) = corpora.of(self) else { return 0.0 };
+        let Ok(config) = self.model.resolve(dataset.d_vocab(), dataset.n_ctx()) else { return 0.0 };
+        let TrainSpec { optimizer, steps, stall, batch, .. } = self.training;
+        let given = steps.unwrap_or(optimizer.default_steps()) as f64;
+        // Without a check for stalls, or with Adam, all steps are taken.
+        let steps = if optimizer == Method::Lbfgs && stall > 0.0 { given.min(STEPS) } else { given };
+        let share = batch.map_or(1.0, |batch| (batch as f64 / dataset.len() as f64).min(1.0));
+        steps * (1e-4 + share * self.operations(&config, dataset) / PACE)
     }
 }
 

@@ -28,6 +28,7 @@
 //! # Ok::<(), byrote::Error>(())
 //! ```
 
+use super::corpora::Corpora;
 use super::job::{Job, modern};
 use crate::corpus::CorpusSpec;
 use crate::input::{MOST_PLAN, read_text_capped};
@@ -59,6 +60,20 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Estimates how many seconds all jobs take with all threads.
+    pub fn estimated_seconds(&self, corpora: &Corpora) -> f64 {
+        self.jobs.iter().map(|job| job.estimated_seconds(corpora)).sum()
+    }
+
+    /// Makes every job take all its steps: no job stops near the floor or because it stalls.
+    pub fn without_stops(&mut self) {
+        for job in &mut self.jobs {
+            job.training.stop_gap = None;
+            job.training.stop_relative_gap = Some(0.0);
+            job.training.stall = 0.0;
+        }
+    }
+
     /// Reads a plan from a file. Relative paths in it are relative to the directory of the file.
     pub fn load(path: &Path) -> Result<Self> {
         let text = read_text_capped(path, MOST_PLAN, "a plan")?;

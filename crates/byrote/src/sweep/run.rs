@@ -13,6 +13,7 @@ use crate::model::{Model, ModelFile};
 use crate::observe::{Detail, Observer, Progress, Stage};
 use crate::output::OutputFile;
 use crate::train::{Checkpoint, Saver, Stop, Trainer};
+use crate::units::grouped;
 use crate::{Error, Result};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -48,9 +49,37 @@ pub struct RunOptions {
     pub keep_models: bool,
 }
 
+impl RunOptions {
+    /// Refuses options outside their range.
+    pub fn check(&self) -> Result<()> {
+        match self.checkpoint_every >= 0.0 {
+            true => Ok(()),
+            false => {
+                let message = format!("must be at least 0 seconds (got {})", self.checkpoint_every);
+                Err(Error::setting("checkpoint_every", message))
+            }
+        }
+    }
+}
+
 impl Default for RunOptions {
     fn default() -> Self {
         Self { checkpoint_every: 30.0, fail_fast: false, keep_models: false }
+    }
+}
+
+/// Tells the observer which jobs an earlier run has finished.
+fn note_what_is_done(plan: &Plan, directory: &Directory, options: RunOptions, observer: &dyn Observer) {
+    let (done, total) = (directory.done() as u64, plan.jobs.len() as u64);
+    let note = |text: &str| {
+        observer.progress(&Progress::new(Stage::Jobs, done, Some(total)).with(Detail::Note(text)));
+    };
+    if done > 0 {
+        note(&format!("{} of {} jobs are already done", grouped(done), grouped(total)));
+        let has_no_model = |i| directory.is_done(i) && !directory.model(i).exists();
+        if options.keep_models && (0..plan.jobs.len()).any(has_no_model) {
+            note("their models were not kept; `keep_models` applies to the remaining jobs");
+        }
     }
 }
 
@@ -62,6 +91,8 @@ pub fn run(
     options: RunOptions,
     observer: &dyn Observer,
 ) -> Result<Outcome> {
+    options.check()?;
+    note_what_is_done(plan, directory, options, observer);
     let open: Vec<usize> = (0..plan.jobs.len()).filter(|&i| !directory.is_done(i)).collect();
     let is_large = |&i: &usize| {
         let job = &plan.jobs[i];

@@ -42,6 +42,8 @@ pub struct Checkpoint {
     pub memory: Memory,
     /// The losses recorded so far.
     pub curve: Vec<Row>,
+    /// Whether the run ended here by itself. It can still be resumed, for example with more steps.
+    pub finished: bool,
 }
 
 /// Saves checkpoints of a run at intervals, for [`Trainer::run_with`].
@@ -98,6 +100,8 @@ struct Metadata {
     measured: u64,
     mark: u64,
     arithmetic: Precision,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    finished: bool,
 }
 
 impl Identity {
@@ -110,6 +114,18 @@ impl Identity {
 
     /// Returns an error that names the first difference, if there is one.
     pub fn agrees(&self, other: &Identity) -> Result<()> {
+        match self.difference(other) {
+            None => Ok(()),
+            Some(what) => {
+                let message =
+                    format!("the checkpoint is one of {what}; give what it was made with, or another `out`");
+                Err(Error::setting("resume", message))
+            }
+        }
+    }
+
+    /// What differs first, in words.
+    pub(crate) fn difference(&self, other: &Identity) -> Option<&'static str> {
         let Settings { method, rate, schedule, schedule_steps, decay, memory, .. } = self.settings;
         let Settings { warmup, warmup_rate, batch, precision, seed, last_rate, sampling, trained, .. } =
             self.settings;
@@ -135,14 +151,7 @@ impl Identity {
             (seed == o.seed, "another `seed`"),
             (self.start == other.start, "different initial weights"),
         ];
-        match checks.into_iter().find(|c| !c.0) {
-            None => Ok(()),
-            Some((_, what)) => {
-                let message =
-                    format!("the checkpoint is one of {what}; give what it was made with, or another `out`");
-                Err(Error::setting("resume", message))
-            }
-        }
+        checks.into_iter().find(|c| !c.0).map(|c| c.1)
     }
 }
 
@@ -158,6 +167,7 @@ impl Checkpoint {
             measured: measured.0,
             mark: mark.0,
             arithmetic: self.arithmetic,
+            finished: self.finished,
         };
         let precision = self.arithmetic;
         let n = self.parameters.len();
@@ -271,6 +281,7 @@ impl Checkpoint {
                 .iter()
                 .map(|r| Row { step: r[0] as u64, evaluations: r[1] as u64, loss: Nats(r[2]) })
                 .collect(),
+            finished: metadata.finished,
         })
     }
 }
@@ -309,6 +320,7 @@ mod tests {
             parameters: vector(0),
             memory,
             curve: vec![Row { step: 7, evaluations: 9, loss: Nats(0.1 + 0.2) }],
+            finished: method == Method::AdamW,
         }
     }
 

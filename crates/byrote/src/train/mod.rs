@@ -1,7 +1,8 @@
 //! Training towards the floor.
 //!
 //! [`gradient`] evaluates the loss and its gradient, [`spec`] and [`settings`] say how to train and when to stop,
-//! [`trainer`] trains step by step, [`curve`] records the loss, [`checkpoint`] holds everything needed to resume.
+//! [`trainer`] trains step by step, [`curve`] records the loss, [`checkpoint`] holds everything needed to resume, and
+//! [`run`](mod@run) does all of it, with the files of a run directory.
 //!
 //! ```
 //! use byrote::dataset::Dataset;
@@ -26,6 +27,7 @@ pub mod checkpoint;
 pub mod curve;
 pub mod gradient;
 mod lane;
+pub mod run;
 pub mod settings;
 pub mod spec;
 mod state;
@@ -34,6 +36,7 @@ pub mod trainer;
 pub use checkpoint::{Checkpoint, Saver};
 pub use curve::{Curve, Row};
 pub use gradient::{Evaluator, Layer};
+pub use run::{Run, RunDirectory, RunOptions, StepTimes, memory_needed, run};
 pub use settings::{Limits, Method, Sampling, Schedule, Settings, Stall, Stop, StopKind, Trained};
 pub use spec::TrainSpec;
 pub use state::Memory;

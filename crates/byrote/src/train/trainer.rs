@@ -75,7 +75,8 @@ impl Trainer {
     ) -> Result<Self> {
         checkpoint.identity.agrees(&Identity::new(model, problem, settings))?;
         let config = *model.config();
-        let Checkpoint { identity, progress, seconds, arithmetic, parameters, memory, curve } = checkpoint;
+        let Checkpoint { identity, progress, seconds, arithmetic, parameters, memory, curve, .. } =
+            checkpoint;
         let memory = Some((progress.step, memory));
         let mut trainer = Self::begin(config, &parameters, memory, problem, settings, limits, arithmetic)?;
         trainer.identity = identity;
@@ -304,6 +305,7 @@ impl Trainer {
             parameters: self.state.parameters(),
             memory: self.state.memory(),
             curve: self.curve.rows().to_vec(),
+            finished: false,
         }
     }
 }

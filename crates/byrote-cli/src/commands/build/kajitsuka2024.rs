@@ -1,20 +1,19 @@
 //! `byrote build kajitsuka2024`: fewer parameters than facts, in exact arithmetic.
 
 use crate::args::Common;
-use crate::exact::{self, grouped};
 use crate::input::CorpusInput;
 use crate::interrupt;
 use crate::progress::Terminal;
-use crate::ui::{self, Table, thousands, thousands_f64};
+use crate::ui;
 use byrote::construct::Kajitsuka2024Spec;
 use byrote::construct::kajitsuka2024::corpus_task::{from_contexts, random_positions};
-use byrote::construct::kajitsuka2024::{Built, ExactFile, Goal, Labelled, Method, build, pairs};
+use byrote::construct::kajitsuka2024::{Built, ExactFile, Goal, Labelled, build, pairs};
 use byrote::corpus::{Corpus, Source};
 use byrote::model::Counting;
+use byrote::report::text;
 use byrote::{Error, Result};
 use clap::Args;
 use serde_json::{Value, json};
-use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -105,17 +104,19 @@ pub fn run(args: &Kajitsuka2024Command, common: &Common) -> Result<ExitCode> {
     }
     let corpus = corpus.as_ref();
     let report = Report { file: &file, labelled: &labelled, corpus, contradictions, built: &built };
-    if common.json {
+    let json = || {
         let mut object = report.json();
         object["seed"] = json!(common.seed);
         object["seconds_building"] = json!(seconds_building);
         object["seconds"] = json!(begun.elapsed().as_secs_f64());
-        ui::print_json(&object)?;
-    } else {
-        ui::print(&report.human(&args.title(), seconds_building))?;
-        if let Some(path) = &args.out {
-            ui::note(common.quiet, &format!("wrote {}", path.display()));
-        }
+        object
+    };
+    let contradictory = corpus.map(|_| contradictions);
+    let samples = &labelled.samples;
+    let text = || text::kajitsuka2024(&args.title(), &file, &built, samples, contradictory, seconds_building);
+    ui::show(common, json, text)?;
+    if !common.json {
+        ui::wrote(common, &args.out);
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -149,7 +150,7 @@ impl Report<'_> {
             json!({"memory": m.name(), "parameters": nonzero, "parameters_dense": dense})
         });
         object["candidates"] = json!(candidates.collect::<Vec<_>>());
-        object["information_bits"] = json!(self.information_bits());
+        object["information_bits"] = json!(self.labelled.samples.information_bits());
         object["memorized"] = json!(self.built.verified);
         object["accuracy"] = json!(1.0);
         // The network gives its answer probability 1, so its loss is 0 where there is one next token and infinite, which JSON
@@ -161,95 +162,5 @@ impl Report<'_> {
         object["floor_nats"] = json!(self.corpus.map_or(0.0, |c| c.summary.floor_nats.0));
         object["max_logit_error"] = json!(0.0);
         object
-    }
-
-    /// N log2 C: the bits that any memory must hold.
-    fn information_bits(&self) -> f64 {
-        let samples = &self.labelled.samples;
-        samples.len() as f64 * f64::from(samples.task().labels).log2()
-    }
-
-    fn human(&self, title: &str, seconds: f64) -> String {
-        let (model, samples) = (&self.built.model, &self.labelled.samples);
-        let (tally, count) = (model.network.tally(), self.file.parameters());
-        let n = samples.len();
-        let mut out = format!(
-            "{title}: kajitsuka2024, {}, {} non-zero parameters ({} dense) for {} facts\n\n",
-            model.method.name(),
-            grouped(count.total(Counting::Nonzero)),
-            grouped(count.total(Counting::Dense)),
-            thousands(n as u64)
-        );
-        let mut table = Table::new(
-            &[
-                "verified",
-                &thousands(self.built.verified as u64),
-                "samples, all of them, exactly, by both evaluators",
-            ],
-            &[0, 2],
-        );
-        let mut row = |name: &str, value: String, note: String| table.row(vec![name.into(), value, note]);
-        let tables = match count.label_table {
-            0 => format!("{} of the embedding", grouped(count.embedding)),
-            entries => format!(
-                "{} of the embedding and {} of the label table",
-                grouped(count.embedding),
-                grouped(entries)
-            ),
-        };
-        for counting in Counting::ALL {
-            let total = count.total(counting);
-            let (name, what) = match counting {
-                Counting::Nonzero => ("parameters", "weights that are not 0"),
-                Counting::Dense => ("dense", "entries of all matrices"),
-            };
-            let note = format!(
-                "{} {what}, {tables}; {:.3} per fact",
-                grouped(count.network(counting)),
-                total as f64 / n as f64
-            );
-            row(name, grouped(total), note);
-        }
-        if model.method == Method::Bounded
-            && let Some(guarantee) = self.built.guarantee
-        {
-            row(
-                "guarantee",
-                grouped(guarantee),
-                "non-zero parameters at most, on any data with these ids".into(),
-            );
-        }
-        row("labels", thousands(samples.task().labels), contradictions(self.contradictions, self.corpus));
-        row(
-            "layers",
-            thousands(tally.depth as u64),
-            format!("of at most {} neurons on {} channels", model.network.width(), model.network.channels()),
-        );
-        row("longest weight", thousands(tally.largest_bits as u64), "bits".into());
-        let (bits, least) = (self.file.size().total_bits, self.information_bits());
-        let note = match least > 0.0 {
-            true => format!(
-                "bits, {:.1} times the {} of the labels alone",
-                bits as f64 / least,
-                thousands_f64(least, 0)
-            ),
-            false => "bits".into(),
-        };
-        row("all weights", thousands(bits as u64), note);
-        row("seconds", format!("{seconds:.2}"), "building and verifying".into());
-        out += &table.render();
-        let _ = write!(out, "\n{}", exact::parts(&model.network).render());
-        out += "\nThe network saves parameters, not storage: a plain table of the labels has fewer bits than these weights.\n";
-        out
-    }
-}
-
-fn contradictions(n: u64, corpus: Option<&Corpus>) -> String {
-    match (n, corpus) {
-        (_, None) => String::new(),
-        (0, _) => "every context has one next token".into(),
-        (n, _) => {
-            format!("{} contexts have several next tokens; the most frequent one is memorized", thousands(n))
-        }
     }
 }

@@ -1,4 +1,4 @@
-//! `byrote build`: weights in closed form, a file a paper.
+//! `byrote build`: weights in closed form, one file per paper.
 
 mod dana2024;
 mod kajitsuka2024;
@@ -8,16 +8,17 @@ use crate::args::Common;
 use crate::commands::eval;
 use crate::input::CorpusInput;
 use crate::interrupt;
-use crate::ui::{self, Table, thousands};
+use crate::ui;
 use byrote::corpus::Corpus;
 use byrote::dataset::Dataset;
-use byrote::evaluate::{Evaluation, evaluate};
+use byrote::evaluate::evaluate;
 use byrote::model::{Model, ModelFile, Precision};
+use byrote::report::text;
 use byrote::units::Nats;
 use byrote::{Error, Result};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -36,7 +37,7 @@ pub struct BuildCommand {
 
 #[derive(Debug, Subcommand)]
 pub enum Method {
-    /// One hidden neuron a context: attention or token averaging, any activation (Theorems 5 and 7)
+    /// One hidden neuron per context: attention or token averaging, any activation (Theorems 5 and 7)
     #[command(after_help = madden2024::EXAMPLES)]
     Madden2024(Box<madden2024::Madden2024Command>),
     /// Attention alone with a skip connection: as many contexts as heads and skip have dimensions (Theorem 1)
@@ -81,7 +82,7 @@ pub fn run(args: &BuildCommand, common: &Common) -> Result<ExitCode> {
 pub struct Built<'a> {
     pub method: &'static str,
     pub model: Model,
-    pub problem: &'a Dataset,
+    pub dataset: &'a Dataset,
     pub corpus: &'a Corpus,
     /// What the builder reports: fields of the JSON object.
     pub report: Value,
@@ -94,7 +95,7 @@ pub struct Built<'a> {
 impl Built<'_> {
     /// Measures the model, writes it, shows what was found.
     pub fn finish(self, title: &str, args: &BuildArgs, common: &Common) -> Result<ExitCode> {
-        let found = evaluate(&self.model, self.problem, Nats(args.tol), 10)?;
+        let found = evaluate(&self.model, self.dataset, Nats(args.tol), 10)?;
         let file = ModelFile {
             model: self.model,
             precision: Precision::F64,
@@ -102,10 +103,11 @@ impl Built<'_> {
             vocabulary: self.corpus.vocabulary.clone(),
         };
         if let Some(path) = &args.out {
-            save(&file, path)?;
+            interrupt::clean_up_beside(path);
+            file.save(path)?;
         }
-        if common.json {
-            let mut object = eval::as_json(&file.model, &found, self.problem, &file.vocabulary);
+        let json = || {
+            let mut object = eval::as_json(&file.model, &found, self.dataset, &file.vocabulary);
             object["method"] = json!(self.method);
             object["seed"] = json!(common.seed);
             if let (Some(object), Value::Object(report)) = (object.as_object_mut(), self.report) {
@@ -113,28 +115,14 @@ impl Built<'_> {
             }
             object["seconds_building"] = json!(self.seconds_building);
             object["seconds"] = json!(self.begun.elapsed().as_secs_f64());
-            ui::print_json(&object)?;
-        } else {
-            ui::print(&human(title, self.method, &file, &found, &self.rows))?;
-            if let Some(path) = &args.out {
-                ui::note(common.quiet, &format!("wrote {}", path.display()));
-            }
+            object
+        };
+        let parameters = file.model.parameters().len();
+        let text = || text::closed_form(title, self.method, parameters, &found, self.rows);
+        ui::show(common, json, text)?;
+        if !common.json {
+            ui::wrote(common, &args.out);
         }
         Ok(ExitCode::SUCCESS)
     }
-}
-
-fn save(file: &ModelFile, path: &Path) -> Result<()> {
-    interrupt::clean_up_beside(path);
-    file.save(path)
-}
-
-fn human(title: &str, method: &str, file: &ModelFile, found: &Evaluation, rows: &[[String; 3]]) -> String {
-    let parameters = thousands(file.model.parameters().len() as u64);
-    let mut out = format!("{title}: {method}, {parameters} parameters, no training\n\n");
-    let mut table = Table::new(&["contexts", &thousands(found.contexts), ""], &[0, 2]);
-    eval::figures(&mut table, found);
-    rows.iter().for_each(|row| table.row(row.to_vec()));
-    out += &table.render();
-    out
 }

@@ -37,6 +37,7 @@
 pub mod capacity;
 pub mod codes;
 pub mod encoder;
+mod encoder_gap;
 #[cfg(test)]
 pub(crate) mod examples;
 mod features;
@@ -52,6 +53,7 @@ pub mod theorem2;
 pub use capacity::Census;
 pub use codes::Codes;
 pub use encoder::{Effort, Encoder};
+pub use encoder_gap::EncoderGap;
 pub use features::KAPPA;
 pub use refit::Steps;
 pub use report::{EncoderReport, Report};

@@ -163,6 +163,11 @@ impl From<Defect> for Error {
 }
 
 impl Samples {
+    /// Returns N log2 C, the number of bits that any memory of N samples with C labels must hold.
+    pub fn information_bits(&self) -> f64 {
+        self.len() as f64 * f64::from(self.task().labels).log2()
+    }
+
     /// Checks sequences with their labels: one label for [`Goal::Next`], one per position for [`Goal::EveryPosition`].
     pub fn new<'a>(
         task: Task,

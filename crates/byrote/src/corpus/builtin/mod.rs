@@ -29,6 +29,12 @@
 mod words;
 
 use crate::num::Stream;
+use crate::observe::Observer;
+use crate::output::OutputFile;
+use crate::{Error, Result};
+use rayon::prelude::*;
+use std::io::Write as _;
+use std::path::Path;
 use words::*;
 
 /// The maximum number of stories; far more than any command can process.
@@ -49,6 +55,38 @@ pub struct Stories {
 }
 
 impl Stories {
+    /// Writes the first stories to a file, one per line; returns its size in bytes.
+    pub fn save(&self, path: &Path, documents: u64, observer: &dyn Observer) -> Result<u64> {
+        const BATCH: u64 = 1 << 12;
+        let mut out = OutputFile::create(path)?;
+        let mut bytes = 0;
+        let mut start = 0;
+        while start < documents {
+            // A few batches at a time are made in parallel and written in order.
+            let round = (BATCH * 16).min(documents - start);
+            let texts: Vec<String> = (0..round.div_ceil(BATCH))
+                .into_par_iter()
+                .map(|batch| {
+                    let mut text = String::new();
+                    let from = start + batch * BATCH;
+                    for i in from..(from + BATCH).min(start + round) {
+                        self.write(i, &mut text);
+                        text.push('\n');
+                    }
+                    text
+                })
+                .collect();
+            for text in texts {
+                out.write_all(text.as_bytes()).map_err(|e| Error::io(path, "write", e))?;
+                bytes += text.len() as u64;
+            }
+            start += round;
+            observer.check()?;
+        }
+        out.commit()?;
+        Ok(bytes)
+    }
+
     /// Creates the stories of this seed.
     pub const fn new(seed: u64) -> Self {
         Stories { seed }

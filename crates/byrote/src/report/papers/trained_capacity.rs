@@ -40,6 +40,9 @@ pub struct Construction {
 }
 
 impl Construction {
+    /// The name of the file of constructions in the directory of a sweep.
+    pub const FILE: &str = "constructions.csv";
+
     /// Constructions as CSV.
     pub fn to_csv(all: &[Construction]) -> String {
         let row = |c: &Construction| {

@@ -1,23 +1,34 @@
-//! What `byrote bounds` prints: the verdict first, then the rows in the order of how directly they answer.
+//! The bounds as text: the verdict first, then the rows in the order of how directly they answer.
 
-use crate::ui::{Table, thousands};
-use byrote::bounds::families::{Family, Guarantee};
-use byrote::bounds::{CorpusFacts, Kind, Order, Relevance, Row, Side, Situation, Value, Verdict};
-use byrote::model::{Mixer, Shape};
+use super::TextTable;
+use crate::bounds::families::{Family, Guarantee};
+use crate::bounds::{CorpusFacts, Kind, Order, Relevance, Row, Side, Situation, Value, Verdict};
+use crate::construct::dana2024::EncoderGap;
+use crate::model::{Mixer, Shape};
+use crate::units::{AtMost, Nats, grouped};
 use std::fmt::Write as _;
 
-/// What everything below is computed from, and what the library said about it.
-pub struct Text<'a> {
-    pub situation: &'a Situation,
-    pub title: &'a str,
-    pub rows: &'a [Row],
-    pub families: &'a [Family],
-    pub verdict: &'a Verdict,
+/// Shows bounds for a corpus, a model or both; `title` names the corpus.
+pub fn bounds(
+    situation: &Situation,
+    title: &str,
+    rows: &[Row],
+    families: &[Family],
+    verdict: &Verdict,
+) -> String {
+    Text { situation, title, rows, families, verdict }.render()
+}
+
+struct Text<'a> {
+    situation: &'a Situation,
+    title: &'a str,
+    rows: &'a [Row],
+    families: &'a [Family],
+    verdict: &'a Verdict,
 }
 
 impl Text<'_> {
-    /// The whole text.
-    pub fn render(&self) -> String {
+    fn render(&self) -> String {
         let mut out = subject(self.situation, self.title);
         let _ = write!(out, "\nVerdict: {}.\n", self.verdict.sentence.trim_end_matches('.'));
         for (relevance, title) in [
@@ -46,7 +57,7 @@ impl Text<'_> {
         rows.sort_by_key(|row| row.contexts.is_none() && row.required_parameters.is_none());
         let corpus = self.situation.corpus.as_ref();
         let with_model = self.situation.parameter_count().is_some();
-        let parameters = corpus.map(|c| format!("parameters for {} contexts", thousands(c.contexts)));
+        let parameters = corpus.map(|c| format!("parameters for {} contexts", grouped(c.contexts)));
         let mut heads = vec!["bound", "task", "kind"];
         heads.extend(with_model.then_some(match self.situation.shape {
             Some(_) => "the model holds (contexts)",
@@ -54,7 +65,7 @@ impl Text<'_> {
         }));
         heads.extend(parameters.as_deref());
         heads.push("");
-        let mut table = Table::new(&heads, &[0, 1, 2, heads.len() - 1]);
+        let mut table = TextTable::new(&heads, &[0, 1, 2, heads.len() - 1]);
         for row in rows {
             let mut cells =
                 vec![row.bound.key.to_owned(), row.bound.task.to_string(), row.bound.kind.to_string()];
@@ -77,10 +88,10 @@ fn subject(situation: &Situation, title: &str) -> String {
     if let Some(shape) = &situation.shape {
         out += &about_shape(shape);
     } else if let Some(k) = situation.parameters {
-        let tokens = situation.vocabulary().map(|omega| format!(", {} tokens", thousands(omega)));
+        let tokens = situation.vocabulary().map(|omega| format!(", {} tokens", grouped(omega)));
         let n_ctx = situation.longest_context().map(|n| format!(", contexts up to {n}"));
         let sizes = [tokens, n_ctx].into_iter().flatten().collect::<String>();
-        let _ = writeln!(out, "model   {} parameters{sizes}", thousands(k));
+        let _ = writeln!(out, "model   {} parameters{sizes}", grouped(k));
     }
     out
 }
@@ -88,15 +99,15 @@ fn subject(situation: &Situation, title: &str) -> String {
 fn about_corpus(corpus: &CorpusFacts, title: &str) -> String {
     let mut out = format!(
         "corpus  {title}: {} contexts, {} tokens, longest context {}\n",
-        thousands(corpus.contexts),
-        thousands(corpus.d_vocab),
+        grouped(corpus.contexts),
+        grouped(corpus.d_vocab),
         corpus.longest_context()
     );
     if corpus.contradictions() > 0 {
         let _ = writeln!(
             out,
             "        {} contexts have more than one next token; as an association, the most frequent one counts",
-            thousands(corpus.contradictions())
+            grouped(corpus.contradictions())
         );
     }
     out
@@ -112,14 +123,14 @@ fn about_shape(shape: &Shape) -> String {
     let hidden = match shape.d_mlp {
         0 => "no hidden layer".into(),
         1 => format!("1 {} neuron", shape.activation),
-        m => format!("{} {} neurons", thousands(m), shape.activation),
+        m => format!("{} {} neurons", grouped(m), shape.activation),
     };
     format!(
         "model   width {}, {mixer}, {hidden}, {} tokens, contexts up to {}: {} parameters\n",
         shape.d_model,
-        thousands(shape.d_vocab),
+        grouped(shape.d_vocab),
         shape.n_ctx,
-        thousands(shape.parameters().total())
+        grouped(shape.parameters().total())
     )
 }
 
@@ -164,7 +175,7 @@ fn remarks(row: &Row) -> String {
 
 /// What the numbers rest on.
 fn notes(rows: &[Row]) -> String {
-    let mut table = Table::new(&[], &[0, 1]);
+    let mut table = TextTable::new(&[], &[0, 1]);
     let mut any = false;
     for (row, note) in rows.iter().filter_map(|row| row.applies().then_some(row).zip(row.note.as_ref())) {
         table.row(vec![format!("  {}", row.bound.key), note.clone()]);
@@ -179,10 +190,10 @@ fn families(families: &[Family]) -> String {
         return String::new();
     }
     let heads = ["  family", "task", "width", "heads", "neurons", "parameters", ""];
-    let mut table = Table::new(&heads, &[0, 1, 6]);
+    let mut table = TextTable::new(&heads, &[0, 1, 6]);
     for family in families {
         let dimension =
-            |get: fn(&Shape) -> u64| family.shape.as_ref().map_or("-".into(), |s| thousands(get(s)));
+            |get: fn(&Shape) -> u64| family.shape.as_ref().map_or("-".into(), |s| grouped(get(s)));
         let heads = family.shape.as_ref().filter(|s| s.mixer == Mixer::Attention);
         let reason = family.reason.clone().unwrap_or_default();
         let known = match family.guarantee {
@@ -194,9 +205,9 @@ fn families(families: &[Family]) -> String {
             format!("  {}", family.name),
             family.task.to_string(),
             dimension(|s| s.d_model),
-            heads.map_or("-".into(), |s| format!("{} x {}", thousands(s.n_heads), thousands(s.d_head))),
+            heads.map_or("-".into(), |s| format!("{} x {}", grouped(s.n_heads), grouped(s.d_head))),
             dimension(|s| s.d_mlp),
-            thousands(family.parameters),
+            grouped(family.parameters),
             family.note.iter().fold(known, |known, note| format!("{known}; {note}")),
         ]);
     }
@@ -217,4 +228,40 @@ fn inapplicable(rows: &[Row]) -> String {
         let _ = write!(out, "  {reason}:\n    {}\n", keys.join(", "));
     }
     if out.is_empty() { out } else { format!("\nNot applicable here, by reason:\n{out}") }
+}
+
+/// Shows what outputs of several widths can reach, whatever comes before them.
+pub fn encoders(encoders: &[EncoderGap]) -> String {
+    if encoders.is_empty() {
+        return String::new();
+    }
+    let heads = [
+        "  output reads",
+        "gap (nats)",
+        "per prediction",
+        "random codes: at most",
+        "codes found: at most",
+        "",
+    ];
+    let mut table = TextTable::new(&heads, &[5]);
+    // Upper bounds, each computed with a few hundred roundings.
+    let nats =
+        |n: Option<Nats>| n.map_or("infinite".into(), |n| format!("{:.4}", AtMost(n.0 * (1.0 + 1e-12))));
+    for e in encoders {
+        let note = match e.estimate {
+            true => "an estimate: the best encoder found",
+            false => "smoothing alone: the output is not a bottleneck",
+        };
+        table.row(vec![
+            format!("  {}", grouped(e.d_model)),
+            format!("{:.4e}", e.gap_nats.0),
+            format!("{:.3e}", e.gap_nats_per_prediction),
+            e.theorem2.map_or("-".into(), |t| nats(t.paper_nats)),
+            e.theorem2.map_or("-".into(), |t| nats(t.unit_nats)),
+            note.into(),
+        ]);
+    }
+    let about = "Encoders (dana2024, Propositions 1 to 3, Theorem 2): the estimated smallest gap of any model whose output \
+                 reads this many\nnumbers. The last two columns are upper bounds on it, in nats per prediction.\n";
+    format!("\n{about}{}", table.render())
 }

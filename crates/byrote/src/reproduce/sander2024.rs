@@ -3,21 +3,17 @@
 //! The paper says of figure 3: means over five sequences, d = 15, 15 and 4, periods from 20 to 40. Lengths, inverse
 //! temperatures, the nonlinear map and all settings of figure 4 are ours.
 
-use super::{Job, Made};
-use crate::commands::incontext::write_figure;
-use crate::interrupt;
-use crate::progress::Terminal;
-use crate::reporting::{command_line, write_page};
-use crate::ui::Table;
-use byrote::incontext::train::{Settings, Start, TEST};
-use byrote::incontext::{
+use super::{Job, Reproduced};
+use crate::incontext::train::{Settings, Start, TEST};
+use crate::incontext::{
     Attention, ErrorAt, ErrorSeries, Input, Kernel, Map, Network, NetworkFile, Over, Rows, Sequence, Task,
     direct_all, errors_at, sequences,
 };
-use byrote::output::{OutputFile, csv_text};
-use byrote::report::incontext_figure::errors_against_t;
-use byrote::report::papers::sander2024 as pages;
-use byrote::{Error, Result};
+use crate::output::{OutputFile, csv_text};
+use crate::report::incontext_figure::errors_against_t;
+use crate::report::papers::sander2024 as pages;
+use crate::report::text::TextTable;
+use crate::{Result, report};
 use rayon::prelude::*;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -30,7 +26,7 @@ struct Panel {
     name: &'static str,
     title: &'static str,
     d: usize,
-    /// So many of the lines carry a band: more would hide each other.
+    /// How many of the lines have a band; more would hide each other.
     bands: usize,
     lines: Vec<(&'static str, String, Task, Kernel)>,
 }
@@ -79,7 +75,7 @@ fn panels() -> Result<Vec<Panel>> {
 }
 
 /// Squared error against t for linear, periodic and nonlinear sequences.
-pub fn fig3(job: &Job<'_>) -> Result<Made> {
+pub fn fig3(job: &Job<'_>) -> Result<Reproduced> {
     let length = if job.full { 1000 } else { 200 };
     let panels = panels()?;
     let mut files = Vec::new();
@@ -87,18 +83,17 @@ pub fn fig3(job: &Job<'_>) -> Result<Made> {
         format!("sander2024, figure 3: {SEQUENCES} sequences of {length} vectors, the limit of the layers\n");
     let mut all = Vec::new();
     let mut shown = Vec::new();
-    let observer = Terminal::new(job.common.quiet);
     for panel in &panels {
         let mut series = Vec::new();
-        let mut table = Table::new(&[panel.title, "t = 16", "31", "61", "101", "last"], &[0]);
+        let mut table = TextTable::new(&[panel.title, "t = 16", "31", "61", "101", "last"], &[0]);
         for (key, label, task, kernel) in &panel.lines {
             if job.dry_run {
                 table.row(vec![label.clone()]);
                 continue;
             }
-            let known = sequences(*task, panel.d, length, job.common.seed, 0, SEQUENCES)?;
+            let known = sequences(*task, panel.d, length, job.seed, 0, SEQUENCES)?;
             let seen: Vec<Sequence> = known.iter().map(|x| x.first(length)).collect::<Result<_>>()?;
-            let predictions = direct_all(&seen, *kernel, Over::Query, &observer)?;
+            let predictions = direct_all(&seen, *kernel, Over::Query, job.observer)?;
             let errors = errors_at(&predictions, &known);
             let mut cells = vec![label.clone()];
             cells.extend([16, 31, 61, 101, length].map(|t| format!("{:.1e}", errors[t - 1].squared_error)));
@@ -122,8 +117,7 @@ pub fn fig3(job: &Job<'_>) -> Result<Made> {
         let figure = errors_against_t(panel.title, subtitle, &drawn, 1.0);
         for ending in ["svg", "png"] {
             let path = job.out.join(format!("sander2024-fig3-{}.{ending}", panel.name));
-            interrupt::clean_up_beside(&path);
-            write_figure(&path, &figure)?;
+            report::write_figure(&path, &figure)?;
             files.push(path);
         }
         let path = job.out.join(format!("sander2024-fig3-{}.csv", panel.name));
@@ -131,14 +125,13 @@ pub fn fig3(job: &Job<'_>) -> Result<Made> {
         files.push(path);
         shown.push((panel.title.to_owned(), figure, series));
     }
-    drop(observer);
     if !job.dry_run {
-        files.push(write_page(job.out, &pages::fig3(&shown, &command_line()))?);
+        files.push(report::write(job.out, &pages::fig3(&shown, job.command))?);
     }
     let json = json!({
         "full": job.full, "dry_run": job.dry_run, "sequences": SEQUENCES, "length": length, "series": all,
     });
-    Ok(Made { text, json, files })
+    Ok(Reproduced::new(text, json, files))
 }
 
 fn without_band(series: &ErrorSeries) -> ErrorSeries {
@@ -155,8 +148,8 @@ fn csv(series: &[ErrorSeries]) -> String {
     csv_text(["series", "t", "squared_error", "lowest", "highest"], rows)
 }
 
-/// The ideal method, the constructed network and trained ones: errors a coordinate against t.
-pub fn fig4(job: &Job<'_>) -> Result<Made> {
+/// The ideal method, the constructed network and trained ones: errors per coordinate against t.
+pub fn fig4(job: &Job<'_>) -> Result<Reproduced> {
     let settings = Settings {
         task: Task::Linear(Map::Orthogonal),
         d: if job.full { 10 } else { 5 },
@@ -169,7 +162,7 @@ pub fn fig4(job: &Job<'_>) -> Result<Made> {
         steps: if job.full { 3000 } else { 600 },
         batch: if job.full { 64 } else { 32 },
         rate: 3e-3,
-        seed: job.common.seed,
+        seed: job.seed,
     };
     let Settings { d, length, layers, steps, batch, .. } = settings;
     let tested: u64 = if job.full { 1000 } else { 200 };
@@ -183,17 +176,16 @@ pub fn fig4(job: &Job<'_>) -> Result<Made> {
         "batch": batch, "rate": settings.rate, "eta": settings.eta, "tested": tested,
     });
     if job.dry_run {
-        return Ok(Made { text, json: about, files: Vec::new() });
+        return Ok(Reproduced::new(text, about, Vec::new()));
     }
-    let observer = Terminal::new(job.common.quiet);
     let known = sequences(settings.task, d, length, settings.seed, TEST, tested)?;
     let seen: Vec<Sequence> = known.iter().map(|x| x.first(length)).collect::<Result<_>>()?;
     let test = |network: &Network| -> Result<Vec<ErrorAt>> {
         let predictions: Vec<Rows> =
-            seen.par_iter().map(|x| network.evaluate(x, &observer)).collect::<Result<_>>()?;
+            seen.par_iter().map(|x| network.evaluate(x, job.observer)).collect::<Result<_>>()?;
         Ok(errors_at(&predictions, &known))
     };
-    let ideal = errors_at(&direct_all(&seen, settings.kernel, Over::Query, &observer)?, &known);
+    let ideal = errors_at(&direct_all(&seen, settings.kernel, Over::Query, job.observer)?, &known);
     let constructed = settings.constructed()?;
     let mut series = vec![
         ("ideal", "the ideal method".to_owned(), ideal),
@@ -205,16 +197,14 @@ pub fn fig4(job: &Job<'_>) -> Result<Made> {
         (Start::Constructed, "trained", format!("trained from the constructed, {layers} layers")),
         (Start::Random, "random", format!("trained from random weights, {layers} layers")),
     ] {
-        let trained = Settings { start, ..settings }.train(&observer)?;
+        let trained = Settings { start, ..settings }.train(job.observer)?;
         series.push((key, label, test(&trained.network)?));
         losses.push((key, trained.losses));
         let path = job.out.join(format!("sander2024-fig4-{key}.safetensors"));
-        interrupt::clean_up_beside(&path);
         NetworkFile { network: trained.network, input: Input::Vector }.save(&path)?;
         files.push(path);
     }
-    drop(observer);
-    let mut table = Table::new(&["squared error / d", "mean over t", "t = 5", "10", "20", "last"], &[0]);
+    let mut table = TextTable::new(&["squared error / d", "mean over t", "t = 5", "10", "20", "last"], &[0]);
     let mut all = Vec::new();
     for (_, label, errors) in &series {
         let mean = errors.iter().map(|e| e.squared_error).sum::<f64>() / errors.len() as f64;
@@ -235,7 +225,7 @@ pub fn fig4(job: &Job<'_>) -> Result<Made> {
     let figure = errors_against_t("Constructed and trained", subtitle, &drawn, d as f64);
     for ending in ["svg", "png"] {
         let path = job.out.join(format!("sander2024-fig4.{ending}"));
-        write_figure(&path, &figure)?;
+        report::write_figure(&path, &figure)?;
         files.push(path);
     }
     let path = job.out.join("sander2024-fig4.csv");
@@ -243,10 +233,10 @@ pub fn fig4(job: &Job<'_>) -> Result<Made> {
     files.push(path);
     files.push(save_losses(job, &losses)?);
     let said = text.lines().next().unwrap_or_default();
-    files.push(write_page(job.out, &pages::fig4(&figure, &drawn, d, said, &command_line()))?);
+    files.push(report::write(job.out, &pages::fig4(&figure, &drawn, d, said, job.command))?);
     let mut json = about;
     json["series"] = Value::Array(all);
-    Ok(Made { text, json, files })
+    Ok(Reproduced::new(text, json, files))
 }
 
 fn save_losses(job: &Job<'_>, losses: &[(&str, Vec<f64>)]) -> Result<PathBuf> {
@@ -255,5 +245,5 @@ fn save_losses(job: &Job<'_>, losses: &[(&str, Vec<f64>)]) -> Result<PathBuf> {
     let out = csv_text(["start", "step", "loss"], rows);
     let path = job.out.join("sander2024-fig4-losses.csv");
     OutputFile::write(&path, out.as_bytes())?;
-    Ok::<_, Error>(path)
+    Ok(path)
 }

@@ -1,28 +1,24 @@
-//! `byrote reproduce kajitsuka2024-scaling` and `kajitsuka2024-fold`.
+//! kajitsuka2024: parameters of the square-root construction against facts, and the fold that it rests on.
 
-use super::{Job, Made};
-use crate::args::Common;
-use crate::exact::grouped;
-use crate::interrupt;
-use crate::progress::Terminal;
-use crate::reporting::{command_line, write_page};
-use crate::ui::{Table, thousands, thousands_f64};
-use byrote::bounds::CorpusFacts;
-use byrote::bounds::families::{self, Guarantee};
-use byrote::bounds::kajitsuka2024_lower::lb_hardmax;
-use byrote::construct::kajitsuka2024::corpus_task::from_contexts;
-use byrote::construct::kajitsuka2024::crossing::measured_crossing;
-use byrote::construct::kajitsuka2024::{Attention, Built, Goal, Memory, Settings, Switches, build};
-use byrote::corpus::random::Associations;
-use byrote::corpus::{ContextRule, Corpus, Options, Outputs, Source, Window};
-use byrote::figures::Figure;
-use byrote::model::Counting;
-use byrote::output::OutputFile;
-use byrote::report::papers::kajitsuka2024;
-use byrote::report::square_root_figures::{
+use super::{Job, Reproduced};
+use crate::bounds::CorpusFacts;
+use crate::bounds::families::{self, Guarantee};
+use crate::bounds::kajitsuka2024_lower::lb_hardmax;
+use crate::construct::kajitsuka2024::corpus_task::from_contexts;
+use crate::construct::kajitsuka2024::crossing::measured_crossing;
+use crate::construct::kajitsuka2024::{Attention, Built, Goal, Memory, Settings, Switches, build};
+use crate::corpus::random::Associations;
+use crate::corpus::{ContextRule, Corpus, Options, Outputs, Source, Window};
+use crate::model::Counting;
+use crate::output::OutputFile;
+use crate::report::papers::kajitsuka2024;
+use crate::report::square_root_figures::{
     Crossings, LinearSize, ScalingRow, bits_figure, fold_figure, scaling_csv, scaling_figure,
 };
-use byrote::{Error, Result};
+use crate::report::text::TextTable;
+use crate::units::{grouped, grouped_number};
+use crate::{Error, Result, report};
+use byrote_figures::Figure;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -40,36 +36,29 @@ const LINEAR: [(&str, &str); 3] = [
     ("dana2024-d2", "dana2024, width 2"),
 ];
 
-pub fn scaling(job: &Job<'_>) -> Result<Made> {
+pub fn scaling(job: &Job<'_>) -> Result<Reproduced> {
     let sizes: Vec<usize> = SMALL.iter().chain(if job.full { &FULL[..] } else { &[] }).copied().collect();
     if job.dry_run {
-        let list: Vec<String> = sizes.iter().map(|&n| thousands(n as u64)).collect();
-        return Ok(Made {
-            text: format!(
-                "two networks each for {} random facts and for {STORIES} stories\n",
-                list.join(", ")
-            ),
-            json: json!({"samples": sizes, "stories": STORIES}),
-            files: Vec::new(),
-        });
+        let list: Vec<String> = sizes.iter().map(|&n| grouped(n as u64)).collect();
+        let text =
+            format!("two networks each for {} random facts and for {STORIES} stories\n", list.join(", "));
+        return Ok(Reproduced::new(text, json!({"samples": sizes, "stories": STORIES}), Vec::new()));
     }
-    let common = job.common;
-    interrupt::clean_up_beside(&job.out.join("scaling.csv"));
     let begun = Instant::now();
     let mut rows = Vec::new();
     for &n in &sizes {
-        let source = Source::Random(Associations::new(n, 50, 1..=8, 10, common.seed)?);
+        let source = Source::Random(Associations::new(n, 50, 1..=8, 10, job.seed)?);
         let window = Window { n_ctx: 8, contexts: ContextRule::Full, ..Window::default() };
-        rows.push(row(format!("random {n}"), &source, window, common)?);
+        rows.push(row(format!("random {n}"), &source, window, job)?);
     }
-    let source = Source::Stories { documents: STORIES, seed: common.seed };
-    let stories = row(format!("stories {STORIES}"), &source, Window::default(), common)?;
-    let crossings = crossings(common)?;
+    let source = Source::Stories { documents: STORIES, seed: job.seed };
+    let stories = row(format!("stories {STORIES}"), &source, Window::default(), job)?;
+    let crossings = crossings(job)?;
     let figures = [("scaling", scaling_figure(&rows, &crossings)), ("bits", bits_figure(&rows))];
     let drawn: Vec<Figure> = figures.iter().map(|f| f.1.clone()).collect();
-    let (page, found) = kajitsuka2024::scaling(&rows, &stories, &crossings, &drawn, &command_line())?;
+    let (page, found) = kajitsuka2024::scaling(&rows, &stories, &crossings, &drawn, job.command)?;
     let json = json!({
-        "seed": common.seed,
+        "seed": job.seed,
         "rows": rows,
         "stories": stories,
         "fewer_parameters_than_facts_from": crossings,
@@ -86,31 +75,29 @@ pub fn scaling(job: &Job<'_>) -> Result<Made> {
     for (name, figure) in figures {
         files.extend(write(&figure, job.out, name)?);
     }
-    files.push(write_page(job.out, &page)?);
-    Ok(Made { text, json, files })
+    files.push(report::write(job.out, &page)?);
+    Ok(Reproduced::new(text, json, files))
 }
 
 /// From how many facts on there are fewer parameters than facts, for each convention.
-fn crossings(common: &Common) -> Result<Crossings> {
-    let observer = Terminal::new(common.quiet);
-    let of = |counting| Ok::<u64, Error>(measured_crossing(counting, common.seed, &observer)? as u64);
+fn crossings(job: &Job<'_>) -> Result<Crossings> {
+    let of = |counting| Ok::<u64, Error>(measured_crossing(counting, job.seed, job.observer)? as u64);
     Ok(Crossings { nonzero: of(Counting::Nonzero)?, dense: of(Counting::Dense)? })
 }
 
 /// Both memories for one data set.
-fn row(data: String, source: &Source, window: Window, common: &Common) -> Result<ScalingRow> {
-    let observer = Terminal::new(common.quiet);
+fn row(data: String, source: &Source, window: Window, job: &Job<'_>) -> Result<ScalingRow> {
     let options = Options { window, ..Options::default() };
     let outputs = Outputs { contexts: true, ..Outputs::default() };
-    let corpus = Corpus::read(source, &options, outputs, &observer)?;
+    let corpus = Corpus::read(source, &options, outputs, job.observer)?;
     let Some(contexts) = &corpus.contexts else {
         return Err(Error::EmptyCorpus { message: "no context is followed by a token".into() });
     };
     let switches = Switches { goal: Goal::Next, attention: Attention::Causal, padded: false };
     let task = from_contexts(contexts, corpus.vocabulary.len(), switches)?;
     let built = |memory: Memory| -> Result<Built> {
-        let settings = Settings { seed: common.seed, memory: Some(memory), ..Settings::default() };
-        build(&task.samples, &settings, &observer)
+        let settings = Settings { seed: job.seed, memory: Some(memory), ..Settings::default() };
+        build(&task.samples, &settings, job.observer)
     };
     let (bounded, searched) = (built(Memory::Bounded)?, built(Memory::Searched)?);
     let n = task.samples.len() as u64;
@@ -168,31 +155,29 @@ fn human(rows: &[ScalingRow], stories: &ScalingRow, lines: &[&str]) -> String {
     ];
     heads.extend(LINEAR.map(|l| l.0));
     heads.push("lower bound");
-    let mut table = Table::new(&heads, &[0]);
+    let mut table = TextTable::new(&heads, &[0]);
     for r in rows.iter().chain([stories]) {
         let per_fact = |counting| format!("{:.3}", r.parameters(counting) as f64 / r.samples as f64);
         let mut cells = vec![
             r.data.clone(),
-            thousands(r.samples),
+            grouped(r.samples),
             grouped(r.bounded.total(Counting::Nonzero)),
             grouped(r.bounded.total(Counting::Dense)),
-            thousands(r.guarantee),
+            grouped(r.guarantee),
             grouped(r.searched.total(Counting::Nonzero)),
             grouped(r.searched.total(Counting::Dense)),
             format!("{:.1}", r.per_root(Counting::Nonzero)),
             per_fact(Counting::Nonzero),
             per_fact(Counting::Dense),
-            thousands(r.depth),
-            thousands(r.total_bits),
-            thousands_f64(r.information_bits, 0),
+            grouped(r.depth),
+            grouped(r.total_bits),
+            grouped_number(r.information_bits, 0),
         ];
         for (key, _) in LINEAR {
             let mark = |l: &LinearSize| if l.proved { "" } else { "*" };
-            cells.push(
-                r.linear(key).map_or("-".into(), |l| format!("{}{}", thousands(l.parameters), mark(l))),
-            );
+            cells.push(r.linear(key).map_or("-".into(), |l| format!("{}{}", grouped(l.parameters), mark(l))));
         }
-        cells.push(thousands(r.lower_bound));
+        cells.push(grouped(r.lower_bound));
         table.row(cells);
     }
     let mut out = table.render();
@@ -211,17 +196,13 @@ fn human(rows: &[ScalingRow], stories: &ScalingRow, lines: &[&str]) -> String {
 
 fn write(figure: &Figure, directory: &Path, name: &str) -> Result<[PathBuf; 2]> {
     let files = ["svg", "png"].map(|kind| directory.join(format!("{name}.{kind}")));
-    OutputFile::write(&files[0], figure.to_svg()?.as_bytes())?;
-    OutputFile::write(&files[1], &figure.to_png(2.0)?)?;
+    files.iter().try_for_each(|path| report::write_figure(path, figure))?;
     Ok(files)
 }
 
-pub fn fold(job: &Job<'_>) -> Result<Made> {
+pub fn fold(job: &Job<'_>) -> Result<Reproduced> {
     let figure = fold_figure();
     let files = if job.dry_run { Vec::new() } else { write(&figure, job.out, "fold")?.to_vec() };
-    Ok(Made {
-        text: "one, two and three folds of the numbers 0 to 16\n".into(),
-        json: json!({"lines": figure.lines}),
-        files,
-    })
+    let text = "one, two and three folds of the numbers 0 to 16\n".into();
+    Ok(Reproduced::new(text, json!({"lines": figure.lines}), files))
 }

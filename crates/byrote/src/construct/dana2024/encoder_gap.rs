@@ -1,0 +1,50 @@
+//! What an output that reads a given number of dimensions can reach on a corpus, whatever comes before it.
+
+use super::{Effort, Encoder, Theorem2, theorem2};
+use crate::dataset::Dataset;
+use crate::observe::Observer;
+use crate::units::Nats;
+use crate::{Error, Result};
+use serde::Serialize;
+
+/// What smoothing may cost an encoder in total.
+const SMOOTHING: Nats = Nats(5e-5);
+/// The most dimensions that an output may read.
+const MOST: u64 = 1 << 20;
+
+/// The smallest gap of any model whose output reads `d_model` numbers, estimated by the best encoder that was found.
+#[derive(Debug, Clone, Serialize)]
+pub struct EncoderGap {
+    /// Numbers that the output reads.
+    pub d_model: u64,
+    /// The gap of the best encoder that was found, over all predictions.
+    pub gap_nats: Nats,
+    /// The same per prediction.
+    pub gap_nats_per_prediction: f64,
+    /// False where the gap is due to smoothing alone: the output is not a bottleneck.
+    pub estimate: bool,
+    /// The bounds of Theorem 2; none where its codes do not exist.
+    pub theorem2: Option<Theorem2>,
+}
+
+impl EncoderGap {
+    /// Searches for the best encoder of rank `d_model`.
+    pub fn search(dataset: &Dataset, d_model: u64, seed: u64, observer: &dyn Observer) -> Result<Self> {
+        if !(1..=MOST).contains(&d_model) {
+            return Err(Error::setting("encoder", format!("must be between 1 and {MOST} (got {d_model})")));
+        }
+        let effort = Effort::default();
+        let encoder = Encoder::solve(dataset, d_model as usize, SMOOTHING, effort, seed, observer)?;
+        Ok(Self {
+            d_model,
+            gap_nats: encoder.gap,
+            gap_nats_per_prediction: encoder.gap.0 / dataset.predictions(),
+            estimate: !encoder.exact,
+            // Codes need two dimensions, or one if there are only two tokens.
+            theorem2: match theorem2(dataset, d_model, seed, observer) {
+                Err(Error::Interrupted) => return Err(Error::Interrupted),
+                found => found.ok(),
+            },
+        })
+    }
+}

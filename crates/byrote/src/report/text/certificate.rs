@@ -1,0 +1,125 @@
+//! Certificates as text.
+
+use super::TextTable;
+use crate::certify::{Certificate, FloatingPoint, Injectivity, Verdict};
+use crate::dataset::Dataset;
+use crate::model::ModelFile;
+use crate::units::{AtLeast, grouped};
+use std::fmt::Write as _;
+
+/// Shows what is proven about a model.
+pub fn certificate(
+    title: &str,
+    file: &ModelFile,
+    dataset: &Dataset,
+    found: &Certificate,
+    seconds: f64,
+) -> String {
+    let parameters = grouped(file.model.parameters().len() as u64);
+    let mut out = format!("{title}: a model of {parameters} parameters, {seconds:.1} s\n\n");
+    let why = match found.verdict {
+        Verdict::Certified => "in exact arithmetic on the stored weights, every context is memorized",
+        Verdict::Refuted => "in exact arithmetic on the stored weights, a context is not memorized",
+        Verdict::Undecided => "the enclosures are too wide to decide for some contexts",
+    };
+    let mut table = TextTable::new(&["verdict", found.verdict.name(), why], &[0, 2]);
+    let margin = match found.min_margin_lower_bound {
+        AtLeast(f64::MAX) => "no other token".to_owned(),
+        margin if margin.0.abs() < 1e6 => format!("{margin:.6}"),
+        margin => format!("{margin:.3e}"),
+    };
+    let rows = [
+        (
+            "certified",
+            grouped(found.certified_contexts),
+            format!(
+                "of {} contexts: the largest logit of the top set is above all others",
+                grouped(found.contexts)
+            ),
+        ),
+        ("refuted", grouped(found.refuted_contexts), "a logit outside the top set is the largest".into()),
+        ("undecided", grouped(found.undecided_contexts), String::new()),
+        ("smallest margin", margin, "or more: no context has a smaller one".into()),
+        ("gap", format!("{:.4e}", found.gap_nats_upper_bound), "nats above the floor at most".into()),
+        ("widest enclosure", format!("{:.1e}", found.largest_radius), "plus or minus, of a logit".into()),
+        (
+            "mixer",
+            if found.injectivity.distinct_absolute_values { "injective" } else { "not proven" }.into(),
+            injectivity(&found.injectivity),
+        ),
+        floating_point("in f64", &found.floating_point, found.contexts),
+        floating_point("in f32", &found.floating_point_f32, found.contexts),
+        ("arithmetic", String::new(), found.arithmetic.to_string()),
+    ];
+    for (name, value, note) in rows {
+        table.row(vec![name.into(), value, note]);
+    }
+    out += &table.render();
+    if let Some(doubt) = &found.doubt {
+        let text = dataset.text_of(doubt.context);
+        let (low, high) = (doubt.margin_lower_bound, doubt.margin_upper_bound);
+        let _ = match found.verdict {
+            Verdict::Refuted => writeln!(out, "\nrefuted by: {text}\n  its margin is at most {high:.3e}"),
+            _ if !doubt.radius.0.is_finite() => writeln!(
+                out,
+                "\nundecided: {text}\n  a logit has no enclosure, because an intermediate value exceeds 1e308; smaller \
+                 weights would help"
+            ),
+            _ => writeln!(
+                out,
+                "\nundecided: {text}\n  its margin is between {low:.3e} and {high:.3e}; deciding takes logits known to \
+                 within {:.1e}, and these are known to within {:.1e}",
+                0.25 * (low.0 + high.0).abs(),
+                doubt.radius
+            ),
+        };
+    }
+    out
+}
+
+/// Says what is proven about the mixer.
+fn injectivity(found: &Injectivity) -> String {
+    let (plain, absolute) = (found.smallest_gap_lower_bound, found.smallest_absolute_gap_lower_bound);
+    match (found.distinct, found.distinct_absolute_values) {
+        (true, _) if plain.0 == f64::INFINITY => "there is only one context".into(),
+        (true, true) => format!(
+            "contexts differ in coordinate {} by at least {plain:.1e}, in absolute value by at least {absolute:.1e}",
+            found.coordinate
+        ),
+        (true, false) => format!(
+            "contexts differ in coordinate {} by at least {plain:.1e}; two absolute values may agree",
+            found.coordinate
+        ),
+        (false, _) => "no coordinate is proven to differ between all contexts".into(),
+    }
+}
+
+/// Says what is proven about the logits that programs compute.
+fn floating_point(
+    name: &'static str,
+    found: &FloatingPoint,
+    contexts: u64,
+) -> (&'static str, String, String) {
+    let error = match found.largest_rounding_error {
+        error if error.0.is_finite() => format!("rounding changes a logit by at most {error:.1e}"),
+        _ => "rounding errors have no bound".into(),
+    };
+    let note = match found.verdict {
+        Verdict::Certified if found.min_margin_lower_bound.0 == f64::MAX => {
+            "summing in any order: there is no other token".into()
+        }
+        Verdict::Certified => {
+            format!(
+                "summing in any order, margins are at least {:.3e}; {error}",
+                found.min_margin_lower_bound
+            )
+        }
+        Verdict::Refuted => format!("summing in any order, a context is predicted wrongly; {error}"),
+        Verdict::Undecided => format!(
+            "proven for {} of {} contexts: {error}",
+            grouped(found.certified_contexts),
+            grouped(contexts)
+        ),
+    };
+    (name, found.verdict.name().into(), note)
+}

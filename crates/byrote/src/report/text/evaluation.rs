@@ -1,0 +1,138 @@
+//! Evaluations as text.
+
+use super::model::parameters;
+use super::{TextTable, shown};
+use crate::construct::kajitsuka2024::ExactFile;
+use crate::construct::kajitsuka2024::evaluate::ExactEvaluation;
+use crate::corpus::Vocabulary;
+use crate::dataset::Dataset;
+use crate::evaluate::{Evaluation, Worst};
+use crate::model::ModelFile;
+use crate::units::{grouped, grouped_number};
+use std::fmt::Write as _;
+
+/// Rows for loss, gap and memorized contexts.
+pub(super) fn figures(table: &mut TextTable, found: &Evaluation) {
+    let Evaluation { loss_nats, floor_nats, gap_nats, .. } = found;
+    let relative = match floor_nats.0 > 0.0 {
+        true => format!("nats, {:.4}% of the floor", 100.0 * gap_nats.0 / floor_nats.0),
+        false => format!("nats, {:.3e} per prediction", gap_nats.0 / found.predictions.max(1) as f64),
+    };
+    let share = |n: u64| {
+        format!(
+            "of {} contexts ({:.2}%)",
+            grouped(found.contexts),
+            100.0 * n as f64 / found.contexts.max(1) as f64
+        )
+    };
+    let rows = [
+        ("loss", grouped_number(loss_nats.0, 4), "nats".to_owned()),
+        ("floor", grouped_number(floor_nats.at_least(), 4), "nats: no model can be below".into()),
+        (
+            "gap",
+            if gap_nats.0 > 0.0 && gap_nats.0 < 1e-3 {
+                format!("{:.2e}", gap_nats.0)
+            } else {
+                grouped_number(gap_nats.0, 4)
+            },
+            relative,
+        ),
+        (
+            "memorized",
+            grouped(found.memorized),
+            format!("{}: the likeliest token is a most frequent one", share(found.memorized)),
+        ),
+        (
+            "as distributions",
+            grouped(found.memorized_distribution),
+            format!("{}; worst KL {:.4} nats", share(found.memorized_distribution), found.max_kl_nats.0),
+        ),
+        (
+            "predictions right",
+            format!("{:.2}%", 100.0 * found.prediction_accuracy),
+            "the likeliest token is the one that follows".into(),
+        ),
+    ];
+    for (name, value, note) in rows {
+        table.row(vec![name.into(), value, note]);
+    }
+}
+
+/// Shows how well a model knows a corpus: the loss by context length, and the worst contexts.
+pub fn evaluation(title: &str, file: &ModelFile, dataset: &Dataset, found: &Evaluation) -> String {
+    let mut out =
+        format!("{title}: a model of {} parameters\n\n", grouped(file.model.parameters().len() as u64));
+    let mut table = TextTable::new(&["predictions", &grouped(found.predictions), ""], &[0, 2]);
+    figures(&mut table, found);
+    out += &table.render();
+    let heads = [
+        "length",
+        "contexts",
+        "predictions",
+        "gap (nats)",
+        "memorized",
+        "as distributions",
+        "predictions right",
+    ];
+    let mut table = TextTable::new(&heads, &[]);
+    for l in found.by_length.iter().take(40) {
+        table.row(vec![
+            l.length.to_string(),
+            grouped(l.contexts),
+            grouped(l.predictions),
+            grouped_number(l.gap_nats.0, 3),
+            grouped(l.memorized),
+            grouped(l.memorized_distribution),
+            format!("{:.2}%", 100.0 * l.prediction_accuracy),
+        ]);
+    }
+    let _ = write!(out, "\n{}", table.render());
+    if found.by_length.len() > 40 {
+        let _ = writeln!(out, "... {} more lengths in `by_length`", found.by_length.len() - 40);
+    }
+    if !found.worst.is_empty() {
+        let heads = ["gap (nats)", "count", "KL", "worst contexts", "next", "predicted", "with"];
+        let mut table = TextTable::new(&heads, &[3, 4, 5]);
+        for w in &found.worst {
+            table.row(worst_row(w, dataset, &file.vocabulary));
+        }
+        let _ = write!(out, "\n{}", table.render());
+    }
+    out
+}
+
+fn worst_row(w: &Worst, dataset: &Dataset, vocabulary: &Vocabulary) -> Vec<String> {
+    let text = dataset.text_of(w.context);
+    // The end of a long context tells more than its beginning.
+    let length = text.chars().count();
+    let text = match length > 48 {
+        true => format!("...{}", text.chars().skip(length - 45).collect::<String>()),
+        false => text,
+    };
+    vec![
+        format!("{:.4}", w.gap_nats.0),
+        grouped(w.count),
+        format!("{:.4}", w.kl_nats.0),
+        shown(&text),
+        shown(&dataset.next_text_of(w.context, 3)),
+        shown(&vocabulary.text(w.predicted)),
+        format!("{:.1}%", 100.0 * w.probability),
+    ]
+}
+
+/// Shows what an exact network knows of a corpus.
+pub fn exact_evaluation(title: &str, file: &ExactFile, found: &ExactEvaluation) -> String {
+    let share = |n: u64, of: u64| format!("{:.2}%", 100.0 * n as f64 / of.max(1) as f64);
+    let mut table = TextTable::new(&["contexts", &grouped(found.contexts), ""], &[0, 2]);
+    let memorized = format!("{}: a most frequent label", share(found.memorized, found.contexts));
+    let right = format!("predictions, {}", share(found.right, found.predictions));
+    for (name, value, note) in [
+        ("memorized", found.memorized, memorized.as_str()),
+        ("certain", found.certain, "of these have only this one"),
+        ("without label", found.without_label, "the network gives no label"),
+        ("right", found.right, &right),
+    ] {
+        table.row([name, &grouped(value), note]);
+    }
+    format!("{title}: an exact network of {}\n\n{}", parameters(&file.parameters()), table.render())
+}

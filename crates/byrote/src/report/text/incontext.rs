@@ -1,0 +1,104 @@
+//! Learning in context as text.
+
+use super::TextTable;
+use crate::incontext::{Attention, ErrorAt, Kernel, Method, Outcome};
+use crate::units::grouped;
+use std::fmt::Write as _;
+
+/// Shows what a transformer learns in context: the method, and the errors at about a dozen steps.
+pub fn incontext(
+    title: &str,
+    kernel: Kernel,
+    attention: Attention,
+    method: Method,
+    outcome: &Outcome,
+    errors: &[ErrorAt],
+) -> String {
+    let mut out = format!("{}\n\n", title);
+    let mut table = TextTable::new(&["kernel", &kernel.to_string()], &[0, 1]);
+    let mut row = |name: &str, value: String| table.row(vec![name.into(), value]);
+    match (&outcome.layers, method) {
+        (Some(l), _) => {
+            row("attention", attention.to_string());
+            row("layers", format!("{} of descent after the one that copies", grouped(l.layers)));
+            row("step", format!("{:.6}", l.eta));
+            row("residual", format!("{:.1e}", l.residual));
+            let network = &l.file.network;
+            row(
+                "network",
+                format!(
+                    "d_model {}, {} stored numbers, equal layers once",
+                    network.d_model(),
+                    grouped(network.parameters() as u64)
+                ),
+            );
+            if let Some(difference) = outcome.difference {
+                row("agreement", format!("{difference:.1e} from the descent without a network"));
+            }
+        }
+        (None, Method::Recursion) => row("method", "recursion, the limit of the layers".into()),
+        (None, _) => {
+            row("method", "forward substitution, the limit of the layers".into());
+            if let Some(difference) = outcome.difference {
+                row("agreement", format!("{difference:.1e} from the recursion"));
+            }
+        }
+    }
+    if !outcome.constant_diagonal {
+        row("norms", "differ, so this is not Kaczmarz's method; `normalised` makes it so".into());
+    }
+    out += &table.render();
+    let many = outcome.predictions.len() > 1;
+    let heads: &[&str] =
+        if many { &["t", "squared error", "lowest", "highest"] } else { &["t", "squared error"] };
+    let mut table = TextTable::new(heads, &[]);
+    for e in chosen(errors) {
+        let mut cells = vec![grouped(e.t as u64), number(e.squared_error)];
+        if many {
+            cells.extend([number(e.lowest), number(e.highest)]);
+        }
+        table.row(cells);
+    }
+    let _ = write!(out, "\n{}", table.render());
+    out
+}
+
+/// Returns the method in a few words.
+pub fn method(outcome: &Outcome, kernel: Kernel, attention: Attention, method: Method) -> String {
+    match (&outcome.layers, method) {
+        (Some(l), _) => format!("{kernel}; {} layers of {attention} attention", grouped(l.layers)),
+        (None, Method::Recursion) => format!("{kernel}; the limit, by recursion"),
+        (None, _) => format!("{kernel}; the limit"),
+    }
+}
+
+/// A number with few digits.
+fn number(x: f64) -> String {
+    if x == 0.0 || (1e-3..1e4).contains(&x) { format!("{x:.4}") } else { format!("{x:.2e}") }
+}
+
+/// Chooses about a dozen errors, closer together at first.
+fn chosen(errors: &[ErrorAt]) -> Vec<ErrorAt> {
+    let mut out: Vec<ErrorAt> = Vec::new();
+    for (i, &e) in errors.iter().enumerate() {
+        let next = out.last().map_or(1, |last| (last.t + 1).max((last.t as f64 * 1.6).ceil() as usize));
+        if e.t >= next || i + 1 == errors.len() {
+            out.push(e);
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn about_a_dozen_rows_show_a_long_curve() {
+        let errors: Vec<ErrorAt> =
+            (1..=200).map(|t| ErrorAt { t, squared_error: 1.0, lowest: 1.0, highest: 1.0 }).collect();
+        let t: Vec<usize> = chosen(&errors).iter().map(|e| e.t).collect();
+        assert_eq!((t[0], t[1], t.len()), (1, 2, 11));
+        assert_eq!(t.last(), Some(&200));
+    }
+}

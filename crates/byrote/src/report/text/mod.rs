@@ -1,0 +1,114 @@
+//! Results as text: what a person reads about a result in a terminal or a notebook.
+//!
+//! One function per result, each returning the whole text. Settings are named in backticks (`` `steps` ``), so that every front
+//! end can spell them in its own way.
+
+mod bounds;
+mod certificate;
+mod construction;
+mod corpus;
+mod evaluation;
+mod incontext;
+mod model;
+mod rank;
+mod sweep;
+mod training;
+
+pub use bounds::{bounds, encoders};
+pub use certificate::certificate;
+pub use construction::{closed_form, dana2024, kajitsuka2024, literal, madden2024};
+pub use corpus::corpus;
+pub use evaluation::{evaluation, exact_evaluation};
+pub use incontext::{incontext, method};
+pub use model::{exact_network, model, network};
+pub use rank::rank;
+pub use sweep::{jobs, results};
+pub use training::training;
+
+/// A table of aligned columns. Columns are aligned to the right, except those listed as `left`.
+#[derive(Debug, Clone)]
+pub struct TextTable {
+    rows: Vec<Vec<String>>,
+    left: Vec<usize>,
+}
+
+impl TextTable {
+    /// Starts a table with its head; `left` are the indices of the columns that are aligned to the left.
+    pub fn new(heads: &[&str], left: &[usize]) -> Self {
+        Self { rows: vec![heads.iter().map(|&h| h.to_owned()).collect()], left: left.to_vec() }
+    }
+
+    /// Adds a row.
+    pub fn row(&mut self, cells: impl IntoIterator<Item = impl Into<String>>) {
+        self.rows.push(cells.into_iter().map(Into::into).collect());
+    }
+
+    /// Adds rows of a name, a value and a note.
+    fn rows(&mut self, rows: impl IntoIterator<Item = [String; 3]>) {
+        self.rows.extend(rows.into_iter().map(Vec::from));
+    }
+
+    /// Returns the table with one line per row.
+    pub fn render(&self) -> String {
+        let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
+        let width = |c: usize| self.rows.iter().filter_map(|r| r.get(c)).map(|s| s.chars().count()).max();
+        let widths: Vec<usize> = (0..columns).map(|c| width(c).unwrap_or(0)).collect();
+        let mut out = String::new();
+        for row in &self.rows {
+            let mut line = String::new();
+            for (c, cell) in row.iter().enumerate() {
+                let pad = " ".repeat(widths[c] - cell.chars().count());
+                let cell =
+                    if self.left.contains(&c) { format!("{cell}{pad}") } else { format!("{pad}{cell}") };
+                line.push_str(if c == 0 { "" } else { "  " });
+                line.push_str(&cell);
+            }
+            out.push_str(line.trim_end());
+            out.push('\n');
+        }
+        out
+    }
+}
+
+/// Escapes the control characters of a text that is shown in a table, where they would break the line or the terminal.
+pub fn shown(text: &str) -> String {
+    text.chars()
+        .flat_map(|c| match c.is_control() {
+            true => c.escape_debug().collect::<Vec<_>>(),
+            false => vec![c],
+        })
+        .collect()
+}
+
+/// Formats seconds as a short duration: 75 is 1m15s.
+pub fn duration(seconds: f64) -> String {
+    let s = seconds.min(1e9) as u64;
+    match (s / 3600, s / 60 % 60, s % 60) {
+        (0, 0, s) => format!("{s}s"),
+        (0, m, s) => format!("{m}m{s:02}s"),
+        (h, m, _) => format!("{h}h{m:02}m"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_short() {
+        assert_eq!([5.9, 75.0, 3725.0].map(duration), ["5s", "1m15s", "1h02m"]);
+    }
+
+    #[test]
+    fn tables_align() {
+        let mut table = TextTable::new(&["name", "n"], &[0]);
+        table.row(["a", "1,000"]);
+        table.row(["long", "1"]);
+        assert_eq!(table.render(), "name      n\na     1,000\nlong      1\n");
+    }
+
+    #[test]
+    fn control_characters_in_cells_are_escaped() {
+        assert_eq!(shown("a\n\u{1b}[31m é"), "a\\n\\u{1b}[31m é");
+    }
+}

@@ -1,0 +1,183 @@
+//! Model files as text.
+
+use super::{TextTable, shown};
+use crate::construct::kajitsuka2024::{Attention, ExactFile, Goal, Network, Tally};
+use crate::incontext::NetworkFile;
+use crate::model::{Counting, Kind, ModelFile, ParameterCount, Preset};
+use crate::units::grouped;
+use serde_json::json;
+use std::fmt::Write as _;
+
+/// Shows a one-layer model: its shape, its switches and its tensors.
+pub fn model(file: &ModelFile) -> String {
+    let config = file.model.config();
+    let preset = Preset::ALL.into_iter().find(|p| p.config(config.shape) == *config);
+    let shape = &config.shape;
+    let yes = |b: bool| if b { "yes" } else { "no" }.to_owned();
+    let word = |value: serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    let mut table = TextTable::new(&["model", preset.map_or("custom configuration", Preset::name)], &[0, 1]);
+    let rows = [
+        ("parameters", grouped(file.model.parameters().len() as u64)),
+        ("precision", word(json!(file.precision))),
+        ("tokenizer", file.tokenizer.clone()),
+        ("vocabulary", format!("{} tokens, {}", grouped(shape.d_vocab), sample(file))),
+        ("longest context", grouped(shape.n_ctx)),
+        ("d_model", grouped(shape.d_model)),
+        ("mixer", shape.mixer.name().to_owned()),
+        ("heads", format!("{} of {}", shape.n_heads, shape.d_head)),
+        ("attention biases", yes(config.attention_bias)),
+        ("scores scaled", yes(config.scale_scores)),
+        ("positions", word(json!(config.positions))),
+        ("skip connections", yes(config.skip)),
+        (
+            "hidden layer",
+            format!("{} neurons, {}, {}", grouped(shape.d_mlp), shape.activation, word(json!(config.hidden))),
+        ),
+        ("output bias", yes(config.output_bias)),
+    ];
+    for (name, value) in rows {
+        table.row(vec![name.into(), value]);
+    }
+    let mut out = table.render();
+    let mut tensors = TextTable::new(&["tensor", "shape", "parameters", "kind"], &[0, 1, 3]);
+    for t in file.model.tensors() {
+        tensors.row(vec![
+            t.name.into(),
+            format!("{:?}", t.shape),
+            grouped(t.range.len() as u64),
+            kind(t.kind).into(),
+        ]);
+    }
+    let _ = write!(out, "\n{}", tensors.render());
+    out
+}
+
+/// Shows a network that learns in context, layer by layer.
+pub fn network(file: &NetworkFile) -> String {
+    let network = &file.network;
+    let (d_in, d_out) = (network.w_e.len(), network.w_u.columns());
+    let mut table = TextTable::new(&["network", "a causal transformer on vectors"], &[0, 1]);
+    let input = json!(file.input).as_str().unwrap_or_default().to_owned();
+    for (name, value) in [
+        (
+            "reads",
+            format!("{input}: {d_in} numbers per step, up to {} steps", grouped(network.n_ctx() as u64)),
+        ),
+        ("predicts", format!("{d_out} numbers")),
+        ("d_model", grouped(network.d_model() as u64)),
+        ("layers", grouped(network.depth())),
+        ("stored numbers", grouped(network.parameters() as u64)),
+    ] {
+        table.row(vec![name.into(), value]);
+    }
+    let mut out = table.render();
+    let mut table = TextTable::new(&["layer", "times", "attention", "heads", "step", "neurons"], &[2]);
+    for (l, layer) in network.layers.iter().enumerate() {
+        let neurons = layer.hidden.as_ref().map_or(0, |h| h.w_in.columns());
+        table.row(vec![
+            l.to_string(),
+            grouped(layer.repeat),
+            layer.attention.to_string(),
+            layer.heads.len().to_string(),
+            format!("{:.6}", layer.step),
+            grouped(neurons as u64),
+        ]);
+    }
+    let _ = write!(out, "\n{}", table.render());
+    out
+}
+
+/// Shows an exact network: its sizes, its task and its stages.
+pub fn exact_network(file: &ExactFile) -> String {
+    let (task, network) = (&file.model.task, &file.model.network);
+    let (tally, count) = (network.tally(), file.parameters());
+    let mut table =
+        TextTable::new(&["model", &format!("kajitsuka2024, {}", file.model.method.name())], &[0, 1]);
+    let padded = if task.padded { ", padded" } else { "" };
+    let several = |n: u64, one: &str| format!("{} {one}{}", grouped(n), if n == 1 { "" } else { "s" });
+    let rows = [
+        ("parameters", parameters(&count)),
+        ("distinct weights", grouped(network.distinct_weights() as u64)),
+        (
+            "task",
+            match task.goal {
+                Goal::Next => format!("one label per context, {}{padded}", attention(task.attention)),
+                Goal::EveryPosition => {
+                    format!("one label per position, {}{padded}", attention(task.attention))
+                }
+            },
+        ),
+        ("tokenizer", file.tokenizer.clone()),
+        ("vocabulary", several(task.d_vocab.into(), "token")),
+        ("labels", format!("{}: {}", grouped(task.labels), some_labels(file))),
+        ("longest context", grouped(task.n_ctx)),
+        ("layers", format!("{}, run in sequence", grouped(tally.depth as u64))),
+        ("neurons per layer", format!("at most {}", network.width())),
+        ("channels", network.channels().to_string()),
+        ("longest weight", several(tally.largest_bits as u64, "bit")),
+    ];
+    for (name, value) in rows {
+        table.row(vec![name.into(), value]);
+    }
+    let mut out = table.render();
+    let _ = write!(out, "\n{}", parts(network).render());
+    out
+}
+
+fn kind(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Embedding => "embedding",
+        Kind::Position => "position",
+        Kind::Attention => "attention",
+        Kind::Hidden => "hidden",
+        Kind::Output => "output",
+    }
+}
+
+/// The first few tokens of the vocabulary.
+fn sample(file: &ModelFile) -> String {
+    let n = file.vocabulary.len() as u32;
+    let few: Vec<String> = (0..n.min(5)).map(|id| shown(&file.vocabulary.text(id))).collect();
+    format!("{}{}", few.join(" "), if n > 5 { " ..." } else { "" })
+}
+
+/// The stages of a network as a table.
+pub(super) fn parts(network: &Network) -> TextTable {
+    let heads = ["stage", "non-zero", "dense", "layers", "bits", "longest weight (bits)"];
+    let mut table = TextTable::new(&heads, &[0]);
+    let mut row = |name: &str, tally: Tally| {
+        let numbers = [tally.nonzero, tally.dense, tally.depth, tally.fixed_bits, tally.largest_bits];
+        table.row([name.to_owned()].into_iter().chain(numbers.map(|n| grouped(n as u64))));
+    };
+    row("embedding", network.embedding());
+    for (part, tally) in network.tallies() {
+        row(part.name(), tally);
+    }
+    table
+}
+
+/// Both counts of the parameters, with what they consist of.
+pub(super) fn parameters(count: &ParameterCount) -> String {
+    let [nonzero, dense] = Counting::ALL.map(|c| grouped(count.total(c)));
+    let table = match count.label_table {
+        0 => String::new(),
+        entries => format!(" and {} of the label table", grouped(entries)),
+    };
+    format!(
+        "{nonzero} non-zero, {dense} dense; each with {} of the embedding{table}",
+        grouped(count.embedding)
+    )
+}
+
+fn attention(attention: Attention) -> &'static str {
+    match attention {
+        Attention::Causal => "causal",
+        Attention::Bidirectional => "bidirectional",
+    }
+}
+
+fn some_labels(file: &ExactFile) -> String {
+    let n = file.model.task.labels;
+    let few: Vec<String> = (0..n.min(8)).map(|y| shown(&file.label_text(y))).collect();
+    format!("{}{}", few.join(" "), if n > 8 { " ..." } else { "" })
+}

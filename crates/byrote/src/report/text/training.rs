@@ -1,0 +1,46 @@
+//! Training runs as text.
+
+use super::TextTable;
+use super::evaluation::figures;
+use crate::evaluate::Evaluation;
+use crate::train::{Run, Stop};
+use crate::units::{grouped, grouped_number};
+
+/// Shows how a training run ended and, unless it was interrupted, how well the model knows its corpus. `saved` is whether the
+/// run has a directory from which it can be resumed.
+pub fn training(title: &str, run: &Run, found: Option<&Evaluation>, saved: bool) -> String {
+    let (trainer, model) = (&run.trainer, &run.result.model);
+    let shape = &model.config().shape;
+    let mut out = format!(
+        "{title}: {} parameters, d_model {}, d_mlp {}, {}\n\n",
+        grouped(model.parameters().len() as u64),
+        shape.d_model,
+        shape.d_mlp,
+        run.settings.method.name(),
+    );
+    let why = match run.stop {
+        Stop::Reached => "the gap asked for is reached".to_owned(),
+        Stop::Steps => "the step limit; `steps` raises it".into(),
+        Stop::Time => "the time limit".into(),
+        Stop::Stalled { since } => format!("hardly lower since step {}", grouped(since)),
+        Stop::Diverged { step, tensor } => {
+            format!("at step {}: {tensor} is not finite; the weights are the last good ones", grouped(step))
+        }
+        Stop::Interrupted if saved => "`resume` continues".into(),
+        Stop::Interrupted => "with `out` it could be resumed".into(),
+    };
+    let progress = trainer.progress();
+    let pace = run.milliseconds.map_or(String::new(), |ms| format!(", {:.2} ms per step", ms.median));
+    let mut table = TextTable::new(&["stop", run.stop.name(), &why], &[0, 2]);
+    table.row([
+        "steps".into(),
+        grouped(progress.step),
+        format!("{} evaluations, {:.1} s{pace}", grouped(progress.evaluations), run.seconds),
+    ]);
+    match found {
+        Some(found) => figures(&mut table, found),
+        None => table.row(["gap", &grouped_number(trainer.gap().0, 4), "nats"]),
+    }
+    out += &table.render();
+    out
+}

@@ -1,0 +1,213 @@
+//! The figures of the papers: a small version by default, or as published.
+//!
+//! Most figures are sweeps, whose plans (folder `plans`) are compiled in; the others have a function each. [`run`] writes the
+//! files of a figure into a directory.
+//!
+//! ```
+//! use byrote::observe::Silent;
+//! use byrote::reproduce::{self, PaperFigure};
+//!
+//! let figure = PaperFigure::by_key("kajitsuka2024-fold")?;
+//! let folder = tempfile::tempdir()?;
+//! let made = reproduce::run(figure, false, 0, folder.path(), None, &Silent)?;
+//! assert_eq!(made.files, [folder.path().join("fold.svg"), folder.path().join("fold.png")]);
+//! # Ok::<(), byrote::Error>(())
+//! ```
+
+mod kajitsuka2024;
+mod sander2024;
+mod sweep;
+
+use crate::observe::Observer;
+use crate::study;
+use crate::sweep::Outcome;
+use crate::{Error, Result};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+/// A figure that can be reproduced.
+#[derive(Debug)]
+pub struct PaperFigure {
+    /// Its name: the key of the paper and the number of the figure.
+    pub key: &'static str,
+    /// What it shows.
+    pub description: &'static str,
+    make: Maker,
+}
+
+/// How a figure is made.
+#[derive(Debug)]
+enum Maker {
+    /// By a function.
+    Function(fn(&Job<'_>) -> Result<Reproduced>),
+    /// As a sweep: the small plan, and the one as published.
+    Sweep { small: &'static str, full: &'static str },
+}
+
+/// What is passed to the function that makes a figure.
+struct Job<'a> {
+    out: &'a Path,
+    full: bool,
+    dry_run: bool,
+    seed: u64,
+    command: &'a str,
+    observer: &'a dyn Observer,
+}
+
+/// A figure that was made, or what making it would do.
+#[derive(Debug, Clone)]
+pub struct Reproduced {
+    /// The result as text.
+    pub text: String,
+    /// The result as data.
+    pub json: Value,
+    /// The files that were written.
+    pub files: Vec<PathBuf>,
+    /// How the sweep ended, where the figure is one.
+    pub outcome: Option<Outcome>,
+}
+
+impl Reproduced {
+    fn new(text: String, json: Value, files: Vec<PathBuf>) -> Self {
+        Self { text, json, files, outcome: None }
+    }
+}
+
+/// The plans of a figure, from the folder plans.
+macro_rules! plans {
+    ($key:literal) => {
+        Maker::Sweep {
+            small: include_str!(concat!("../../../../plans/", $key, ".toml")),
+            full: include_str!(concat!("../../../../plans/", $key, "-full.toml")),
+        }
+    };
+}
+
+/// Every figure that can be reproduced.
+pub const FIGURES: &[PaperFigure] = &[
+    PaperFigure {
+        key: "madden2024-fig1",
+        description: "the gap by contexts and width, and the smallest model that reaches the floor",
+        make: plans!("madden2024-fig1"),
+    },
+    PaperFigure {
+        key: "dana2024-fig1a",
+        description: "associations: accuracy against heads",
+        make: plans!("dana2024-fig1a"),
+    },
+    PaperFigure {
+        key: "dana2024-fig1b",
+        description: "associations: accuracy against the width of heads",
+        make: plans!("dana2024-fig1b"),
+    },
+    PaperFigure {
+        key: "dana2024-fig2a",
+        description: "associations: accuracy against the width of the model",
+        make: plans!("dana2024-fig2a"),
+    },
+    PaperFigure {
+        key: "dana2024-fig2b",
+        description: "associations: growth with the heads, against d = d_h",
+        make: plans!("dana2024-fig2b"),
+    },
+    PaperFigure {
+        key: "dana2024-fig3",
+        description: "associations: attention alone and a hidden layer at equal parameters",
+        make: plans!("dana2024-fig3"),
+    },
+    PaperFigure {
+        key: "dana2024-fig4",
+        description: "associations: two dimensions, ten tokens",
+        make: plans!("dana2024-fig4"),
+    },
+    PaperFigure {
+        key: "capacity",
+        description: "contexts and bits per parameter: three kinds of trained models, three constructions",
+        make: plans!("capacity"),
+    },
+    PaperFigure {
+        key: "kajitsuka2024-scaling",
+        description: "parameters of the square-root construction against facts, beside linear-size ones",
+        make: Maker::Function(kajitsuka2024::scaling),
+    },
+    PaperFigure {
+        key: "kajitsuka2024-fold",
+        description: "the fold that the square-root construction rests on",
+        make: Maker::Function(kajitsuka2024::fold),
+    },
+    PaperFigure {
+        key: "sander2024-fig3",
+        description: "squared error against t of causal kernel descent: linear, periodic and nonlinear sequences",
+        make: Maker::Function(sander2024::fig3),
+    },
+    PaperFigure {
+        key: "sander2024-fig4",
+        description: "the ideal method, the constructed network and trained ones",
+        make: Maker::Function(sander2024::fig4),
+    },
+];
+
+impl PaperFigure {
+    /// Finds a figure by its key.
+    pub fn by_key(key: &str) -> Result<&'static Self> {
+        FIGURES.iter().find(|f| f.key == key).ok_or_else(|| {
+            let known: Vec<&str> = FIGURES.iter().map(|f| f.key).collect();
+            Error::setting("figure", format!("{key:?} is unknown; the figures are {}", known.join(", ")))
+        })
+    }
+
+    fn make(&self, job: &Job<'_>) -> Result<Reproduced> {
+        match self.make {
+            Maker::Function(make) => make(job),
+            Maker::Sweep { small, full } => sweep::make(job, self.key, if job.full { full } else { small }),
+        }
+    }
+}
+
+/// Makes a figure in a directory, which is created where needed: as published if `full`, otherwise smaller. A figure that is a
+/// sweep resumes what the directory holds. `command` is what the page gives as the way to make it again.
+///
+/// A directory that holds a study is refused, because the figure would replace its report.
+pub fn run(
+    figure: &PaperFigure,
+    full: bool,
+    seed: u64,
+    directory: &Path,
+    command: Option<&str>,
+    observer: &dyn Observer,
+) -> Result<Reproduced> {
+    if directory.join(study::FILE).exists() {
+        let message = format!("{} holds a study; choose another directory", directory.display());
+        return Err(Error::setting("out", message));
+    }
+    std::fs::create_dir_all(directory).map_err(|e| Error::io(directory, "create", e))?;
+    let command = command.map_or_else(|| format!("byrote reproduce {}", figure.key), str::to_owned);
+    figure.make(&Job { out: directory, full, dry_run: false, seed, command: &command, observer })
+}
+
+/// Says what [`run`] would do, without writing anything.
+pub fn preview(figure: &PaperFigure, full: bool, seed: u64, observer: &dyn Observer) -> Result<Reproduced> {
+    figure.make(&Job { out: Path::new(""), full, dry_run: true, seed, command: "", observer })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observe::Silent;
+
+    #[test]
+    fn the_directory_of_a_study_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join(study::FILE), "{}").unwrap();
+        let figure = PaperFigure::by_key("kajitsuka2024-fold").unwrap();
+        let error = run(figure, false, 0, folder.path(), None, &Silent).unwrap_err();
+        assert_eq!(error.setting_name(), Some("out"));
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn an_unknown_figure_is_answered_with_the_known_ones() {
+        let error = PaperFigure::by_key("figure-1").unwrap_err().to_string();
+        assert!(error.contains("madden2024-fig1") && error.contains("sander2024-fig4"), "{error}");
+    }
+}
