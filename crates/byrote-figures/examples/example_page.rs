@@ -35,7 +35,7 @@ fn gap(documents: f64, width: f64) -> f64 {
 /// The page.
 pub fn page() -> Page {
     Page::new("How much can a small transformer hold?")
-        .subtitle("An example page of byrote. Every number on it is made up; it shows what a report looks like.")
+        .subtitle("An example page of byrote. All numbers are synthetic; it shows what a report looks like.")
         .section(answer())
         .section(corpus())
         .section(bounds())
@@ -68,7 +68,7 @@ fn answer() -> Section {
                 .line(Prose::parse("The worst contexts are in [the section on the text](#worst).")),
         )
         .key_figures([
-            KeyFigure::new("floor", "4,525.47", "nats").detail("0.503 nats a prediction"),
+            KeyFigure::new("floor", "4,525.47", "nats").detail("0.503 nats per prediction"),
             KeyFigure::new("distinct contexts", "2,257", ""),
             KeyFigure::new("parameters at 1%", "65,120", "").detail("width 96"),
             KeyFigure::new("best gap", "0.80", "%"),
@@ -206,7 +206,7 @@ fn sweep() -> Section {
         Axis::log("width (d_mlp)"),
         Axis::linear("documents"),
     )
-    .heat(Heat::log("gap (nats a prediction)", WIDTHS.to_vec(), documents.clone(), cells))
+    .heat(Heat::log("gap (nats per prediction)", WIDTHS.to_vec(), documents.clone(), cells))
     .line(Line::new("madden2024", "madden2024, Theorem 5", [(25.0, 50.0), (500.0, 1000.0)]))
     .line(Line::new("limit", "lower limit", [(4.0, 100.0), (40.0, 1000.0)]).dashed())
     .points(
@@ -283,7 +283,7 @@ fn text() -> Section {
                 .text("."),
         )
         .preformatted(
-            "As they stand in the corpus:",
+            "As they occur in the corpus:",
             "one day , a little <girl> & her \"dog\"\n\tthe end .\u{1b}[0m\nשלום עולם",
         )
         .note(Prose::parse("Control characters are shown as pictures, so that nothing hides: `\u{1b}`."))

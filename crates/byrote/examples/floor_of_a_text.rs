@@ -17,7 +17,7 @@ fn main() -> byrote::Result<()> {
     let summary = Corpus::read(&source, &Options::default(), Outputs::default(), &Silent)?.summary;
     println!("documents            {}", summary.documents);
     println!("predictions          {}", summary.predictions);
-    println!("distinct contexts    {}  (what a model has to tell apart)", summary.contexts);
+    println!("distinct contexts    {}  (that a model has to distinguish)", summary.contexts);
     println!("with one next token  {}  (can be predicted without loss)", summary.deterministic_contexts);
     if let Some(floor) = summary.floor_nats_per_prediction {
         println!("floor                {:.4} nats, {:.4} bits per prediction", floor.0, floor.bits());

@@ -16,7 +16,7 @@ use serde::Serialize;
 /// A publication.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Paper {
-    /// The key that stands for it everywhere.
+    /// The key used for it everywhere.
     #[serde(rename = "paper")]
     pub key: &'static str,
     /// Its authors, initials first.

@@ -255,7 +255,7 @@ impl Dataset {
         }
     }
 
-    /// As [`subset`](Self::subset), for indices that are known to exist.
+    /// Like [`subset`](Self::subset), for indices that are known to exist.
     pub(crate) fn part(&self, contexts: &[usize]) -> Self {
         let mut number = vec![0u32; self.places.len()];
         contexts.iter().flat_map(|&c| self.places_of(c)).for_each(|&p| number[p as usize] = 1);
@@ -289,19 +289,22 @@ impl Dataset {
         part
     }
 
-    /// The same contexts, each followed by one token alone.
+    /// Returns the same contexts, each followed by only one token.
     pub(crate) fn with_one_next(&self, token: impl Fn(usize) -> u32) -> Self {
         let next = self.counts.iter().enumerate().map(|(i, &count)| (token(i), count)).collect();
         Self { next, next_starts: (0..=self.len()).collect(), floor: Nats(0.0), ..self.clone() }
     }
 
-    /// The part of the floor that belongs to a context: its count times the entropy of its next tokens.
+    /// Returns the contribution of a context to the floor: its count times the entropy of its next tokens.
+    ///
+    /// # Panics
+    /// If there is no such context, as a slice does.
     pub fn floor_of(&self, context: usize) -> f64 {
         let count = self.counts[context];
         self.next_of(context).iter().map(|&(_, n)| n * (count / n).ln()).sum()
     }
 
-    /// A number that tells this dataset from any other.
+    /// Returns a hash of the contexts, which identifies the dataset.
     pub fn fingerprint(&self) -> u64 {
         let mut hash = Fnv::new();
         hash.write(&self.names.to_le_bytes());
@@ -323,7 +326,7 @@ impl Dataset {
         hash.finish()
     }
 
-    /// The number of distinct contexts.
+    /// Returns the number of distinct contexts.
     pub fn len(&self) -> usize {
         self.counts.len()
     }
@@ -333,12 +336,12 @@ impl Dataset {
         self.counts.is_empty()
     }
 
-    /// The number of predictions: the sum of all counts.
+    /// Returns the number of predictions: the sum of all counts.
     pub fn predictions(&self) -> f64 {
         self.counts.iter().sum()
     }
 
-    /// The lowest loss that any model can reach, over all predictions.
+    /// Returns the lowest loss that any model can reach, summed over all predictions.
     pub fn floor(&self) -> Nats {
         self.floor
     }
@@ -348,12 +351,12 @@ impl Dataset {
         self.d_vocab
     }
 
-    /// The longest context that the dataset was made for.
+    /// Returns the length of the longest context that the dataset was made for.
     pub fn n_ctx(&self) -> u64 {
         self.n_ctx
     }
 
-    /// The number of documents that were read; 0 where there were none.
+    /// Returns the number of documents that were read; 0 if the contexts came from elsewhere.
     pub fn documents(&self) -> u64 {
         self.documents
     }
@@ -378,30 +381,45 @@ impl Dataset {
         &self.places
     }
 
-    /// The places of a context, as indices of [`places`](Self::places).
+    /// Returns the places of a context, as indices into [`places`](Self::places).
+    ///
+    /// # Panics
+    /// If there is no such context, as a slice does.
     pub fn places_of(&self, context: usize) -> &[u32] {
         &self.context_places[self.context_starts[context]..self.context_starts[context + 1]]
     }
 
-    /// The next tokens of a context, with how often they follow.
+    /// Returns the next tokens of a context with their counts.
+    ///
+    /// # Panics
+    /// If there is no such context, as a slice does.
     pub fn next_of(&self, context: usize) -> &[(u32, f64)] {
         &self.next[self.next_starts[context]..self.next_starts[context + 1]]
     }
 
-    /// The tokens of a context.
+    /// Returns the tokens of a context.
+    ///
+    /// # Panics
+    /// If there is no such context, as a slice does.
     pub fn tokens_of(&self, context: usize) -> Vec<u32> {
         self.places_of(context).iter().map(|&p| self.places[p as usize].0).collect()
     }
 
-    /// The tokens of a context, as text.
+    /// Returns the tokens of a context as text.
+    ///
+    /// # Panics
+    /// If there is no such context, as a slice does.
     pub fn text_of(&self, context: usize) -> String {
         let tokens: Vec<String> =
             self.tokens_of(context).into_iter().map(|t| self.vocabulary.text(t)).collect();
         tokens.join(self.vocabulary.joiner())
     }
 
-    /// The next tokens of a context as text, the most frequent first, with their counts where there are several; at most
-    /// `most` of them.
+    /// Returns the next tokens of a context as text, most frequent first, with their counts if there are several; at
+    /// most `most` of them.
+    ///
+    /// # Panics
+    /// If there is no such context, as a slice does.
     pub fn next_text_of(&self, context: usize, most: usize) -> String {
         let mut next = self.next_of(context).to_vec();
         next.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));

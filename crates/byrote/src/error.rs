@@ -2,6 +2,13 @@
 //!
 //! Every variant carries what a caller needs to act: the location (path, line, byte offset), what was found and what
 //! was expected. A *negative result* (a bound that does not apply, a corpus without contexts) is a value, not an error.
+//!
+//! ```
+//! use byrote::model::Shape;
+//!
+//! let error = Shape { d_model: 0, ..Shape::default() }.checked().unwrap_err();
+//! assert_eq!((error.kind(), error.setting_name()), ("setting", Some("d_model")));
+//! ```
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -10,6 +10,22 @@
 //! A context is *memorized* if the model's most likely token is one of the most frequent next tokens, and memorized *as
 //! a distribution* if the KL divergence is at most a tolerance. Ties at the top of the model's distribution go to the
 //! smallest token id.
+//!
+//! ```
+//! use byrote::dataset::Dataset;
+//! use byrote::evaluate::{TOLERANCE, evaluate};
+//! use byrote::model::{Model, Preset, Shape};
+//!
+//! // Two contexts: after 0 comes 1; after 1 comes 0 or 2, equally often.
+//! let contexts = [(vec![0], vec![(1, 4.0)]), (vec![1], vec![(0, 1.0), (2, 1.0)])];
+//! let dataset = Dataset::new(3, 1, contexts)?;
+//! let shape = Shape { d_vocab: 3, n_ctx: 1, d_model: 4, n_heads: 1, d_head: 4, d_mlp: 8, ..Shape::default() };
+//! let untrained = Model::random(Preset::Madden2024Experiment.config(shape), 0)?;
+//! let evaluation = evaluate(&untrained, &dataset, TOLERANCE, 1)?;
+//! assert_eq!((evaluation.contexts, evaluation.predictions), (2, 6));
+//! assert!(evaluation.loss_nats.0 > evaluation.floor_nats.0);
+//! # Ok::<(), byrote::Error>(())
+//! ```
 
 use crate::dataset::Dataset;
 use crate::model::Model;
@@ -127,29 +143,7 @@ pub fn evaluate(model: &Model, problem: &Dataset, tolerance: Nats, worst: usize)
             format!("the logits of the context {tokens:?} are not finite: its weights are too large");
         return Err(Error::setting("model", message));
     }
-    let longest = (0..problem.len()).map(|c| problem.places_of(c).len()).max().unwrap_or(0);
-    let mut by_length: Vec<LengthEvaluation> = (1..=longest)
-        .map(|length| LengthEvaluation {
-            length,
-            contexts: 0,
-            predictions: 0,
-            gap_nats: Nats(0.0),
-            memorized: 0,
-            memorized_distribution: 0,
-            accuracy: 0.0,
-            prediction_accuracy: 0.0,
-        })
-        .collect();
-    for o in &outcomes {
-        let row = &mut by_length[problem.places_of(o.context).len() - 1];
-        let count = problem.counts[o.context];
-        row.contexts += 1;
-        row.predictions += count as u64;
-        row.gap_nats.0 += count * o.kl;
-        row.memorized += u64::from(o.memorized);
-        row.memorized_distribution += u64::from(o.kl <= tolerance.0);
-        row.prediction_accuracy += o.right;
-    }
+    let mut by_length = tallied(&outcomes, problem, tolerance);
     let sum = |f: fn(&LengthEvaluation) -> f64| by_length.iter().map(f).sum::<f64>();
     let predictions = sum(|l| l.predictions as f64);
     let gap = sum(|l| l.gap_nats.0);
@@ -190,6 +184,35 @@ pub fn evaluate(model: &Model, problem: &Dataset, tolerance: Nats, worst: usize)
             })
             .collect(),
     })
+}
+
+/// The totals per context length, shortest first. `accuracy` is not set yet, and `prediction_accuracy` is still the
+/// number of correct predictions.
+fn tallied(outcomes: &[Outcome], problem: &Dataset, tolerance: Nats) -> Vec<LengthEvaluation> {
+    let longest = (0..problem.len()).map(|c| problem.places_of(c).len()).max().unwrap_or(0);
+    let mut by_length: Vec<LengthEvaluation> = (1..=longest)
+        .map(|length| LengthEvaluation {
+            length,
+            contexts: 0,
+            predictions: 0,
+            gap_nats: Nats(0.0),
+            memorized: 0,
+            memorized_distribution: 0,
+            accuracy: 0.0,
+            prediction_accuracy: 0.0,
+        })
+        .collect();
+    for o in outcomes {
+        let row = &mut by_length[problem.places_of(o.context).len() - 1];
+        let count = problem.counts[o.context];
+        row.contexts += 1;
+        row.predictions += count as u64;
+        row.gap_nats.0 += count * o.kl;
+        row.memorized += u64::from(o.memorized);
+        row.memorized_distribution += u64::from(o.kl <= tolerance.0);
+        row.prediction_accuracy += o.right;
+    }
+    by_length
 }
 
 fn outcome(problem: &Dataset, context: usize, logits: &[f64]) -> Outcome {

@@ -1,6 +1,6 @@
 //! Units and how numbers are written: nats and bits, sizes, counts, and one-sided bounds.
 //!
-//! A loss is a number of [`Nats`]; bits are a conversion. Numbers that are proven bounds have types of their own:
+//! A loss is a number of [`Nats`]; bits are a conversion. Numbers that are proven bounds have separate types:
 //! [`AtLeast`] prints rounded down and [`AtMost`] prints rounded up, so that the decimal a person reads is a true bound
 //! as well. Plain `f64` and `Nats` are estimates and print rounded to nearest.
 //!
@@ -130,7 +130,7 @@ macro_rules! one_sided {
 one_sided!(AtLeast, false);
 one_sided!(AtMost, true);
 
-/// Writes the digits of |x| with the sign of x, the width and the fill that were asked for.
+/// Writes the digits of |x| with the sign of x, the requested width and fill.
 fn written(f: &mut fmt::Formatter<'_>, x: f64, digits: String) -> fmt::Result {
     let zero = digits.bytes().take_while(|&b| b != b'e').all(|b| matches!(b, b'0' | b'.'));
     f.pad_integral(x >= 0.0 || x.is_nan() || zero, "", &digits)
@@ -191,7 +191,7 @@ fn decimals_of(decimal: &str) -> usize {
 /// The first `n` characters of an exact decimal, one unit of the last digit larger if they are to be rounded `away` from 0
 /// and something other than zeros is cut off; and whether that leaves a carry before the first digit.
 ///
-/// Rust writes as many digits as it is asked for exactly, so nothing is lost before this.
+/// Rust writes any requested number of digits exactly, so nothing is lost before this.
 fn cut(exact: &str, n: usize, away: bool) -> (String, bool) {
     let (kept, rest) = exact.split_at(n);
     let mut kept = kept.as_bytes().to_vec();

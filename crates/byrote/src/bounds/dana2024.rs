@@ -1,4 +1,4 @@
-//! One layer of attention with nothing after it: how many contexts its heads can tell apart.
+//! One layer of attention with nothing after it: how many contexts its heads can distinguish.
 //!
 //! The logits are W_U (x_S + sum over heads of W_O W_V A), where x_S embeds the last token with its position
 //! and A is the attended average. So every context becomes a vector of H d_h numbers from the heads and d

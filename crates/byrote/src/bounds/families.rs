@@ -131,8 +131,18 @@ pub fn smallest(corpus: &CorpusFacts) -> Vec<Family> {
         let name = "attention alone, as wide as the context";
         families.push(one_layer("mahdavi2024", name, Association, shape, by(&mahdavi2024::THEOREM1)));
     }
-    let counts = kajitsuka2024::exact_parameters(n.into(), corpus.labels, omega, length);
-    families.push(Family {
+    families.push(square_root(corpus, by(&kajitsuka2024::EXACT)));
+    for family in families.iter_mut().filter(|family| family.task == Association) {
+        family.note = joined(family.note.take(), corpus.labels_kept());
+    }
+    families
+}
+
+/// The square-root construction of kajitsuka2024, with both of its parameter counts.
+fn square_root(corpus: &CorpusFacts, known: (Guarantee, Option<String>)) -> Family {
+    let &CorpusFacts { contexts: n, d_vocab: omega, .. } = corpus;
+    let counts = kajitsuka2024::exact_parameters(n.into(), corpus.labels, omega, corpus.longest_context());
+    Family {
         note: Some(format!(
             "{}; {} parameters if only non-zero weights count",
             kajitsuka2024::EXACT_ONLY,
@@ -142,15 +152,11 @@ pub fn smallest(corpus: &CorpusFacts) -> Vec<Family> {
         ..family(
             "kajitsuka2024",
             "square-root construction",
-            Association,
+            Task::Association,
             (None, counts.total(Counting::Dense)),
-            by(&kajitsuka2024::EXACT),
+            known,
         )
-    });
-    for family in families.iter_mut().filter(|family| family.task == Association) {
-        family.note = joined(family.note.take(), corpus.labels_kept());
     }
-    families
 }
 
 fn family(

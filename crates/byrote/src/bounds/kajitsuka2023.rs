@@ -9,7 +9,7 @@
 //! | N_seq, T | N, n | sequences, their length |
 //!
 //! Hypotheses, all assumed: the embedded tokens are separated (an embedding table sees to it), and the labels of
-//! equal sequences agree. The constant is hidden. Changed: nothing. Only the abstract was at hand; the count of
+//! equal sequences agree. The constant is hidden. Changed: nothing. Only the abstract was available; the count of
 //! parameters is the one that madden2024 quotes (section 1.2).
 //!
 //! Reference: T. Kajitsuka, I. Sato, arXiv:2307.14023 (ICLR 2024), abstract.

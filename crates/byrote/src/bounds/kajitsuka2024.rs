@@ -33,7 +33,7 @@
 //! frequent one.
 //!
 //! Constants and logarithms are hidden in `-next`, `-next-lb` and `-s2s` only. Changed: only the abstract of the
-//! paper was at hand, so the construction is ours.
+//! paper was available, so the construction is ours.
 //!
 //! Reference: T. Kajitsuka, I. Sato, "On the Optimal Memorization Capacity of Transformers", arXiv:2409.17677
 //! (ICLR 2025), abstract; version not marked.

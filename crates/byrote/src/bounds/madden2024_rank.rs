@@ -1,4 +1,4 @@
-//! The rank of the hidden features psi(a b^T): how many contexts m neurons can tell apart.
+//! The rank of the hidden features psi(a b^T): how many contexts m neurons can distinguish.
 //!
 //! Theorems 4 to 7 of madden2024 rest on a rank. Let a in R^m be generic weights, let b in R^n hold one mixed value
 //! per context, and apply psi to every entry of a b^T. Column j is a function of a, and n columns are linearly

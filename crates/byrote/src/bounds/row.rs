@@ -59,7 +59,7 @@ pub enum Kind {
     Necessary,
     /// Proved: some weights hold any targets on this many contexts.
     Sufficient,
-    /// Computed, but proved in neither direction for the case at hand.
+    /// Computed, but proved in neither direction for this case.
     Estimate,
     /// Observed in experiments.
     Empirical,

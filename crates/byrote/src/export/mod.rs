@@ -3,6 +3,16 @@
 //! [`onnx()`] writes a model as one self-contained ONNX file, and [`onnx_network`] does so for a network of many layers.
 //! [`rounding_error`] measures what a model stored in f64 would lose in f32. The library's own format, safetensors, is in
 //! [`crate::model::file`].
+//!
+//! ```no_run
+//! use byrote::export::onnx;
+//! use byrote::model::{ModelFile, Precision};
+//! use std::path::Path;
+//!
+//! let file = ModelFile::load(Path::new("model.safetensors"))?;
+//! std::fs::write("model.onnx", onnx(&file, Precision::F32)?)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod onnx;
 mod protobuf;

@@ -258,8 +258,8 @@ impl Replicates {
 /// Resamples the points of a fit and refits.
 ///
 /// # Errors
-/// When the settings are out of range, groups are asked for and there is one, or residuals are asked for (or taken) and there
-/// are no more points than parameters.
+/// If the settings are out of range, if groups are requested and there is only one, or if residuals are requested (or
+/// chosen) and there are no more points than parameters.
 pub fn bootstrap(points: &Points, fit: &Fit, settings: &Bootstrap) -> Result<Replicates> {
     settings.check()?;
     let groups = points.groups();

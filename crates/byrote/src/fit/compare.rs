@@ -62,7 +62,7 @@ pub struct Comparison {
     pub verdict: LawVerdict,
     /// The answer, for readers.
     pub sentence: String,
-    /// What the intervals assume of the errors; none where there are no intervals.
+    /// What the intervals assume of the errors; empty if there are no intervals.
     pub assumption: Option<String>,
 }
 

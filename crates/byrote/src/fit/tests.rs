@@ -310,7 +310,7 @@ fn shapes_that_the_sizes_cannot_show_are_doubted() {
 
 #[test]
 fn a_supported_law_is_the_true_one_or_a_simpler_one_most_of_the_time() {
-    // 100 times a noisy line with 5 seeds among all laws: another law that the line is no case of is supported seldom.
+    // 100 times a noisy line with 5 seeds among all laws: a law of which the line is not a special case is rarely supported.
     let x = [1.0, 2.0, 4.0, 6.0, 9.0, 13.0, 18.0, 24.0];
     let settings = CompareSettings {
         bootstrap: Bootstrap { replicates: 100, ..Bootstrap::default() },

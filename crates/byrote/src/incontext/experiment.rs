@@ -174,7 +174,7 @@ pub fn largest_difference(one: &[Rows], other: &[Rows]) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::errors::{squared_errors, summarize};
+    use super::super::squared_error::{squared_errors, summarize};
     use super::super::task::{Map, Task};
     use super::*;
     use crate::observe::Silent;

@@ -21,7 +21,7 @@
 //! files ([`network_file`]) | |
 //! | step sizes, and which are refused ([`step`]) | |
 //! | the trained variant: gradients ([`gradient`]), Adam ([`train`]) | |
-//! | all of these on several sequences ([`experiment`]), squared errors ([`errors`]) | |
+//! | all of these on several sequences ([`experiment`]), squared errors ([`squared_error`]) | |
 //!
 //! docs/derivations/sander2024.md derives the method and lists the differences from the paper. Reference: M. E. Sander
 //! and G. Peyre, arXiv 2410.03011 (only its abstract was available, so the derivation is ours).
@@ -40,7 +40,6 @@
 pub mod construct;
 pub mod descent;
 pub mod direct;
-pub mod errors;
 pub mod experiment;
 pub mod file;
 pub mod gradient;
@@ -51,6 +50,7 @@ pub mod recursion;
 pub mod rows;
 pub mod sequence;
 pub mod spec;
+pub mod squared_error;
 pub mod step;
 pub mod task;
 pub mod train;
@@ -58,7 +58,6 @@ pub mod train;
 pub use construct::{Plan, Token};
 pub use descent::{Descent, Until, descend};
 pub use direct::{direct, direct_all};
-pub use errors::{ErrorAt, ErrorSeries, errors_at, squared_errors, summarize};
 pub use experiment::{Layers, Method, Outcome, predict};
 pub use kernel::{Attention, Form, Kernel, Over};
 pub use network::{Head, Hidden, Layer, Network};
@@ -67,5 +66,6 @@ pub use recursion::{Recursion, recursion, recursion_all};
 pub use rows::Rows;
 pub use sequence::Sequence;
 pub use spec::{IncontextSpec, KernelKind, MapKind, Sequences, TaskKind};
+pub use squared_error::{ErrorAt, ErrorSeries, errors_at, squared_errors, summarize};
 pub use step::{Step, descend_safely};
 pub use task::{Map, Task, sequences};

@@ -197,7 +197,7 @@ fn clip(gradient: &mut [f64], most: f64) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::errors::{squared_errors, summarize};
+    use super::super::squared_error::{squared_errors, summarize};
     use super::super::task::Map;
     use super::*;
     use crate::observe::{Impatient, Silent};

@@ -1,4 +1,12 @@
 //! Atomic output (a file appears complete or not at all), and tables as CSV.
+//!
+//! ```
+//! let directory = tempfile::tempdir()?;
+//! let path = directory.path().join("results.csv");
+//! byrote::output::OutputFile::write(&path, b"n,gap\n100,0.5\n")?;
+//! assert_eq!(std::fs::read_to_string(&path)?, "n,gap\n100,0.5\n");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod csv_text;
 mod lock;
@@ -16,7 +24,7 @@ use tempfile::NamedTempFile;
 
 /// A file that is written under a temporary name beside its target until [`OutputFile::commit`] renames it. If it is dropped
 /// before that, nothing is left behind. Symbolic links are followed: the file they point to is replaced, not the link. An
-/// existing target that is not a regular file (a pipe, a terminal, a device), or that stands for an open file
+/// existing target that is not a regular file (a pipe, a terminal, a device), or that refers to an open file
 /// (`/dev/stdout`), is written directly, because renaming would replace it.
 #[derive(Debug)]
 pub struct OutputFile {

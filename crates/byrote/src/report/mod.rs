@@ -2,6 +2,17 @@
 //!
 //! This module holds content only. It turns results into the figures and pages of [`byrote_figures`] (reexported as
 //! [`figures`](crate::figures)), which draws them, and into text ([`text`]).
+//!
+//! ```no_run
+//! use byrote::report::sweep_page;
+//! use byrote::sweep::Record;
+//! use std::path::Path;
+//!
+//! let record = Record::load(Path::new("runs/mine"))?;
+//! let page = sweep_page::page(&record, "byrote report runs/mine")?;
+//! std::fs::write("report.html", page.to_html()?)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod averages;
 pub mod bounds_figure;

@@ -56,7 +56,7 @@ pub struct Study {
     pub title: String,
     /// The command that makes the study again, where there was one.
     pub command: Option<String>,
-    /// What was asked for.
+    /// The settings.
     pub spec: StudySpec,
     /// The figures of the whole corpus.
     pub summary: Summary,
@@ -68,7 +68,7 @@ pub struct Study {
     pub trained: Vec<Trained>,
     /// The contexts that the best trained model knows worst.
     pub worst: Vec<WorstContext>,
-    /// Errors of transformers that learn in context, where that was asked for.
+    /// Errors of transformers that learn in context, if requested.
     pub in_context: Vec<ErrorSeries>,
 }
 

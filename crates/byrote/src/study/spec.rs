@@ -72,7 +72,7 @@ pub struct StudySpec {
     pub scale: Scale,
     /// Whether a transformer that learns in its context is shown too.
     pub incontext: bool,
-    /// Bytes that reading and dense systems may take, where the corpus sets no limit of its own.
+    /// The memory limit in bytes for reading and dense systems, unless the corpus sets one.
     #[serde(skip)]
     pub memory: Option<u64>,
 }

@@ -59,6 +59,34 @@ pub(super) struct Manifest {
 }
 
 impl Manifest {
+    /// Describes a plan with this identity.
+    fn new(identity: String, plan: &Plan, corpora: &Corpora) -> Self {
+        Self {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            name: plan.name.clone(),
+            plan: identity,
+            jobs: plan.jobs.len(),
+            machine: machine(),
+            command: plan.command.clone(),
+            corpora: corpora
+                .fingerprints()
+                .map(|(settings, hash)| ManifestCorpus {
+                    settings: settings.to_owned(),
+                    hash: format!("{hash:016x}"),
+                })
+                .collect(),
+            settings: plan.jobs.iter().map(|j| serde_json::to_string(j).unwrap_or_default()).collect(),
+            resolved: plan.jobs.iter().map(|job| resolved(job, corpora)).collect(),
+        }
+    }
+
+    /// Writes the manifest into a directory.
+    fn save(&self, directory: &Path) -> Result<()> {
+        let path = directory.join("manifest.toml");
+        let text = toml::to_string_pretty(self).map_err(|e| Error::format(&path, e.to_string()))?;
+        OutputFile::write(&path, text.as_bytes())
+    }
+
     /// Reads the manifest of a directory; `None` if there is none.
     pub(super) fn load(directory: &Path) -> Result<Option<Self>> {
         let path = directory.join("manifest.toml");
@@ -117,44 +145,12 @@ impl Directory {
         let order: Vec<String> =
             plan.jobs.iter().map(|job| Ok(job.id(corpora.of(job)?))).collect::<Result<_>>()?;
         let identity = format!("{:016x}", fnv1a(order.join(" ").as_bytes()));
-        let manifest = path.join("manifest.toml");
         match Manifest::load(path)? {
-            Some(found) => {
-                if found.plan != identity {
-                    return Err(Error::OtherRun {
-                        path: path.to_path_buf(),
-                        name: found.name,
-                        jobs: found.jobs,
-                    });
-                }
+            Some(found) if found.plan == identity => {}
+            Some(Manifest { name, jobs, .. }) => {
+                return Err(Error::OtherRun { path: path.to_path_buf(), name, jobs });
             }
-            None => {
-                let sources = corpora;
-                let corpora = corpora
-                    .fingerprints()
-                    .map(|(settings, hash)| ManifestCorpus {
-                        settings: settings.to_owned(),
-                        hash: format!("{hash:016x}"),
-                    })
-                    .collect();
-                let text = toml::to_string_pretty(&Manifest {
-                    version: env!("CARGO_PKG_VERSION").to_owned(),
-                    name: plan.name.clone(),
-                    plan: identity,
-                    jobs: order.len(),
-                    machine: machine(),
-                    command: plan.command.clone(),
-                    corpora,
-                    settings: plan
-                        .jobs
-                        .iter()
-                        .map(|j| serde_json::to_string(j).unwrap_or_default())
-                        .collect(),
-                    resolved: plan.jobs.iter().map(|job| resolved(job, sources)).collect(),
-                })
-                .map_err(|e| Error::format(&manifest, e.to_string()))?;
-                OutputFile::write(&manifest, text.as_bytes())?;
-            }
+            None => Manifest::new(identity, plan, corpora).save(path)?,
         }
         let journal_path = path.join("journal.jsonl");
         let Journal { rows, intact, .. } = Journal::read(&journal_path)?;

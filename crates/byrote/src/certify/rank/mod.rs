@@ -16,7 +16,7 @@
 //! | other analytic functions | upper bound from symmetry, lower bound from a verified inverse at p bits | [`analytic`] |
 //!
 //! Numbers are exactly the f64 they are: 0.1 is not a tenth. The theorems are about generic `a`. A draw from a continuous
-//! distribution is generic with probability one; the certificate is about the numbers at hand.
+//! distribution is generic with probability one; the certificate is about the given numbers.
 //!
 //! ```
 //! use byrote::certify::rank::{Function, certify};

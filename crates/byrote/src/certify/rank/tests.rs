@@ -116,7 +116,7 @@ fn special_weights_lose_rank_and_it_is_seen() {
     // psi = x + x^2, b = (1, 2): the determinant is 2 a1 a2 (a2 - a1), and 0 for a1 = 0.
     assert_eq!(ranks(&polynomial(&[1, 2]), &[0.0, 3.0], &[1.0, 2.0]), (1, 1));
     assert_eq!(ranks(&polynomial(&[1, 2]), &[1.0, 3.0], &[1.0, 2.0]), (2, 2));
-    // That is no refutation of a theorem on generic weights: others reach more, unless b is to blame.
+    // That does not refute a theorem on generic weights: others reach more, unless b is the cause.
     let relu = Function::Activation(Activation::Relu);
     for (psi, a, b, any) in [
         (named("tanh"), [0.5, 0.5], [1.0, 2.0], 2),

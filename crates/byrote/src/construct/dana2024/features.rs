@@ -1,7 +1,7 @@
 //! Random embeddings and heads, and the resulting features.
 //!
 //! ```text
-//! F = [ A_1 W_V^1 ; ... ; A_H W_V^H ; x_S ]        [H d_h + d, contexts], a column a context
+//! F = [ A_1 W_V^1 ; ... ; A_H W_V^H ; x_S ]        [H d_h + d, contexts], one column per context
 //! ```
 //!
 //! with A_h the attention of head h read at the last token and x_S the embedded last token: the logits of a model

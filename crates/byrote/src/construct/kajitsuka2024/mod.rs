@@ -3,7 +3,7 @@
 //! The result is Kajitsuka's and Sato's: transformers label N contexts with O~(sqrt N) parameters, sequences of n tokens at every
 //! position with O~(sqrt(n N)), and no fewer suffice up to logarithms. The construction here is ours, in the tradition of bit
 //! extraction (Vardi, Yehudai and Shamir): the facts are stored in the digits of a few very long weights, and a deep network of
-//! narrow layers extracts the one that is asked for. The builder verifies every fact in exact arithmetic.
+//! narrow layers extracts the requested one. The builder verifies every fact in exact arithmetic.
 //!
 //! ```text
 //! task           what is memorized: contexts, positions, labels                 corpus_task, pairs: where they come from

@@ -363,7 +363,7 @@ mod tests {
 
     #[test]
     fn bits_are_what_the_loss_saves() {
-        // Every model knows three bits a parameter, as far as there are so many.
+        // Every model stores three bits per parameter, or all the bits there are.
         let record = record(plan!("capacity"), |job, n, parameters| {
             let all = n as f64 * f64::from(job.corpus.labels.unwrap()).ln();
             let known = (3.0 * parameters as f64 * std::f64::consts::LN_2).min(all);

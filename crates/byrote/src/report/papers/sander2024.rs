@@ -11,7 +11,7 @@ use byrote_figures::Figure;
 use byrote_figures::html::{Exhibit, Page, Section};
 use serde_json::Value;
 
-/// The first step that counts: by then a linear map in 15 dimensions has been seen in every direction.
+/// The first step that counts: from here on a linear map in 15 dimensions has been seen in every direction.
 const FROM: usize = 16;
 
 /// The page of figure 3; every panel has a title, a figure and its curves.
