@@ -94,9 +94,16 @@ impl Study {
 
     fn worst_line(&self) -> String {
         match self.worst.first() {
+            Some(w) if w.kl_nats.0 > 1e-3 && w.next == w.predicted => format!(
+                "Worst remembered: after \u{201c}{}\u{201d} the text continues with \u{201c}{}\u{201d}, which the model gives a \
+                 probability of only {:.0}%.",
+                w.text,
+                w.next,
+                100.0 * w.probability
+            ),
             Some(w) if w.kl_nats.0 > 1e-3 => format!(
-                "Worst remembered: after \u{201c}{}\u{201d} the text continues with {}; the model gives {} a probability of \
-                 {:.0}%.",
+                "Worst remembered: after \u{201c}{}\u{201d} the text continues with {}; the model expects \u{201c}{}\u{201d} with a \
+                 probability of {:.0}%.",
                 w.text,
                 w.next,
                 w.predicted,
