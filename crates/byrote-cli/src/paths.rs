@@ -51,6 +51,11 @@ fn is_stream(path: &Path) -> bool {
     path.as_os_str() == "-" || std::fs::metadata(path).is_ok_and(|m| !m.is_file() && !m.is_dir())
 }
 
+/// A directory that is written to, and files in it.
+pub fn in_directory(directory: &Path, files: &[&str]) -> Vec<PathBuf> {
+    std::iter::once(directory.to_path_buf()).chain(files.iter().map(|file| directory.join(file))).collect()
+}
+
 /// Refuses an output, named by its setting, that is the same file as an input or as another output.
 pub fn check<'a>(
     inputs: impl IntoIterator<Item = &'a Path>,

@@ -56,7 +56,7 @@ pub fn note(quiet: bool, text: &str) {
 /// Shows an error in one line; returns the exit code.
 pub fn report_error(error: &Error, json: bool) -> ExitCode {
     let interrupted = matches!(error, Error::Interrupted);
-    let line = one_line(&escaped(&spelling::of_error(error)));
+    let line = one_line(&escaped(&with_short_numbers(&spelling::of_error(error))));
     note(false, &format!("byrote: {line}"));
     if json {
         let object = json!({"error": {
@@ -119,6 +119,24 @@ fn escaped(text: &str) -> String {
     out
 }
 
+/// Numbers of hundreds of digits, as `f64` prints 1e300, in scientific notation.
+fn with_short_numbers(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find(|c: char| c.is_ascii_digit()) {
+        let (before, number) = rest.split_at(start);
+        let end = number.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(number.len());
+        let (number, after) = number.split_at(end);
+        out.push_str(before);
+        match number.parse::<f64>() {
+            Ok(x) if number.len() > 24 => out.push_str(&format!("{x:e}")),
+            _ => out.push_str(number),
+        }
+        rest = after;
+    }
+    out + rest
+}
+
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -126,6 +144,13 @@ fn one_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_numbers_are_shortened() {
+        let text = format!("must be above 0 (got {}), 0.25 or 12.", -1e300);
+        assert_eq!(with_short_numbers(&text), "must be above 0 (got -1e300), 0.25 or 12.");
+        assert_eq!(with_short_numbers(&format!("{}", 1.5e-200)), "1.5e-200");
+    }
 
     #[test]
     fn control_characters_are_escaped_and_lines_are_kept() {

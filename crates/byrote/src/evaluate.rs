@@ -30,10 +30,12 @@
 use crate::dataset::Dataset;
 use crate::model::Model;
 use crate::model::reference::log_sum_exp;
+use crate::observe::{Observer, Stage};
 use crate::train::{Evaluator, Layer};
 use crate::units::Nats;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The result of evaluating a model on a corpus.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -122,20 +124,34 @@ pub const TOLERANCE: Nats = Nats(1e-3);
 
 /// Evaluates a model; `tolerance` is the KL divergence up to which a distribution counts as memorized, `worst` the
 /// number of badly predicted contexts to list.
-pub fn evaluate(model: &Model, problem: &Dataset, tolerance: Nats, worst: usize) -> Result<Evaluation> {
+pub fn evaluate(
+    model: &Model,
+    problem: &Dataset,
+    tolerance: Nats,
+    worst: usize,
+    observer: &dyn Observer,
+) -> Result<Evaluation> {
     if tolerance.0.is_nan() || tolerance.0 < 0.0 {
         return Err(Error::setting("tol", format!("must be at least 0 nats (got {})", tolerance.0)));
     }
     problem.fits(model.config())?;
     let mut evaluator = Evaluator::<f64, _>::of_model(model, problem);
+    let total = Some(problem.len() as u64);
+    observer.report(Stage::Evaluating, 0, total)?;
+    let done = AtomicU64::new(0);
+    let go_on = || observer.report(Stage::Evaluating, done.load(Ordering::Relaxed), total).is_ok();
     let visit = |seen: &mut Vec<Outcome>, context: usize, logits: &[f64]| {
         seen.push(outcome(problem, context, logits));
+        done.fetch_add(1, Ordering::Relaxed);
     };
     let outcomes: Vec<Outcome> = evaluator
-        .for_each_row(Layer::Logits, model.parameters(), Vec::new, visit)
+        .for_each_row_while(Layer::Logits, model.parameters(), go_on, Vec::new, visit)
         .into_iter()
         .flatten()
         .collect();
+    if outcomes.len() < problem.len() {
+        return Err(Error::Interrupted);
+    }
 
     if let Some(wrong) = outcomes.iter().find(|o| !o.kl.is_finite()) {
         let tokens = problem.tokens_of(wrong.context);
@@ -247,6 +263,7 @@ mod tests {
     use super::*;
     use crate::dataset::examples;
     use crate::model::{Config, Preset, Shape};
+    use crate::observe::Silent;
     use std::sync::Arc;
 
     fn problem_of(text: &str) -> Arc<Dataset> {
@@ -272,7 +289,7 @@ mod tests {
     #[test]
     fn the_true_distribution_has_no_gap() {
         let model = constant([-1e3, (2.0f64 / 3.0).ln(), (1.0f64 / 3.0).ln()]);
-        let found = evaluate(&model, &problem(), Nats(1e-9), 10).unwrap();
+        let found = evaluate(&model, &problem(), Nats(1e-9), 10, &Silent).unwrap();
         assert!(found.gap_nats.0 < 1e-14, "{found:?}");
         assert_eq!((found.contexts, found.memorized, found.memorized_distribution), (1, 1, 1));
         assert_eq!((found.predictions, found.accuracy), (3, 1.0));
@@ -284,7 +301,7 @@ mod tests {
     #[test]
     fn a_wrong_distribution_has_the_gap_of_its_kl() {
         // Uniform over three tokens: loss 3 ln 3; a tie at the top goes to token 0, which is wrong.
-        let found = evaluate(&constant([0.0; 3]), &problem(), Nats(1e-3), 10).unwrap();
+        let found = evaluate(&constant([0.0; 3]), &problem(), Nats(1e-3), 10, &Silent).unwrap();
         assert!((found.loss_nats.0 - 3.0 * 3f64.ln()).abs() < 1e-13);
         assert_eq!((found.memorized, found.memorized_distribution, found.accuracy), (0, 0, 0.0));
         assert!((found.max_kl_nats.0 - found.gap_nats.0 / 3.0).abs() < 1e-14);
@@ -299,15 +316,18 @@ mod tests {
         let mut model = constant([0.0; 3]);
         let parameters = model.parameters().iter().map(|_| 1e300).collect();
         model = Model::new(*model.config(), parameters).unwrap();
-        let error = evaluate(&model, &problem(), Nats(1e-3), 10).unwrap_err();
+        let error = evaluate(&model, &problem(), Nats(1e-3), 10, &Silent).unwrap_err();
         assert!(error.to_string().contains("not finite"), "{error}");
     }
 
     #[test]
     fn a_corpus_that_does_not_fit_is_refused() {
         for text in ["a b c", "a b\na c\na d"] {
-            assert!(evaluate(&constant([0.0; 3]), &problem_of(text), Nats(1e-3), 10).is_err(), "{text}");
+            assert!(
+                evaluate(&constant([0.0; 3]), &problem_of(text), Nats(1e-3), 10, &Silent).is_err(),
+                "{text}"
+            );
         }
-        assert!(evaluate(&constant([0.0; 3]), &problem(), Nats(f64::NAN), 10).is_err());
+        assert!(evaluate(&constant([0.0; 3]), &problem(), Nats(f64::NAN), 10, &Silent).is_err());
     }
 }

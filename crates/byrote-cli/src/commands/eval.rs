@@ -3,6 +3,7 @@
 use crate::args::Common;
 use crate::exact;
 use crate::input::CorpusInput;
+use crate::progress::Terminal;
 use crate::ui;
 use byrote::any_model::AnyModel;
 use byrote::corpus::{Corpus, Key, TokenizerChoice, Vocabulary};
@@ -38,7 +39,16 @@ pub struct EvalCommand {
     pub worst: usize,
 }
 
+/// Refuses a tolerance that is not a number of nats.
+pub fn check_tolerance(tol: f64) -> Result<()> {
+    if tol.is_nan() || tol < 0.0 {
+        return Err(Error::setting("tol", format!("must be at least 0 nats (got {tol})")));
+    }
+    Ok(())
+}
+
 pub fn run(args: &EvalCommand, common: &Common) -> Result<ExitCode> {
+    check_tolerance(args.tol)?;
     args.corpus.check([args.model.as_path()], [])?;
     let file = match AnyModel::load(&args.model)? {
         AnyModel::Exact(file) => return exact::evaluate(&file, args, common),
@@ -47,7 +57,7 @@ pub fn run(args: &EvalCommand, common: &Common) -> Result<ExitCode> {
     let corpus = as_the_model_reads(&args.corpus, &file)?.read(common, true)?;
     let dataset = dataset_for(&file, &corpus)?;
     let started = Instant::now();
-    let found = evaluate(&file.model, &dataset, Nats(args.tol), args.worst)?;
+    let found = evaluate(&file.model, &dataset, Nats(args.tol), args.worst, &Terminal::new(common.quiet))?;
     let seconds = started.elapsed().as_secs_f64();
     let json = || {
         let mut object = as_json(&file.model, &found, &dataset, &file.vocabulary);
@@ -111,6 +121,15 @@ pub fn dataset_for(file: &ModelFile, corpus: &Corpus) -> Result<Dataset> {
     Ok(dataset)
 }
 
+/// Adds the losses per prediction, in nats and in bits.
+pub fn add_per_prediction(object: &mut Value, loss: Nats, floor: Nats, gap: Nats, predictions: u64) {
+    for (name, total) in [("loss", loss), ("floor", floor), ("gap", gap)] {
+        let each = total.per(predictions);
+        object[format!("{name}_nats_per_prediction")] = json!(each);
+        object[format!("{name}_bits_per_prediction")] = json!(each.map(Nats::bits));
+    }
+}
+
 /// The fields that `eval` and `train` share.
 pub fn as_json(model: &Model, found: &Evaluation, dataset: &Dataset, vocabulary: &Vocabulary) -> Value {
     // A struct of numbers and lists: it always serialises.
@@ -118,6 +137,7 @@ pub fn as_json(model: &Model, found: &Evaluation, dataset: &Dataset, vocabulary:
     object["parameters"] = json!(model.parameters().len());
     object["parameters_by_kind"] = json!(model.config().parameters_by_kind());
     object["relative_gap"] = json!((found.floor_nats.0 > 0.0).then(|| found.gap_nats.0 / found.floor_nats.0));
+    add_per_prediction(&mut object, found.loss_nats, found.floor_nats, found.gap_nats, found.predictions);
     if let Some(worst) = object["worst"].as_array_mut() {
         for (row, w) in worst.iter_mut().zip(&found.worst) {
             row["text"] = json!(dataset.text_of(w.context));

@@ -5,6 +5,7 @@ use crate::commands::sweep::clean_up_in;
 use crate::input::CorpusInput;
 use crate::interrupt;
 use crate::memory;
+use crate::paths;
 use crate::progress::Terminal;
 use crate::ui;
 use byrote::report::draw_study;
@@ -62,7 +63,8 @@ impl StudyArgs {
 pub fn run(args: &StudyCommand, common: &Common) -> Result<ExitCode> {
     let started = Instant::now();
     let out = &args.study.out;
-    args.corpus.check([], [])?;
+    let written = paths::in_directory(out, &[study::FILE, "report.html"]);
+    args.corpus.check([], written.iter().map(|path| ("out", path.as_path())))?;
     let spec = StudySpec::default()
         .corpus(args.corpus.seeded(common))
         .scale(args.study.scale())

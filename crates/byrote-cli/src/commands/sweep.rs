@@ -2,6 +2,7 @@
 
 use crate::args::{Common, command_line};
 use crate::interrupt;
+use crate::paths;
 use crate::progress::Terminal;
 use crate::{spelling, ui};
 use byrote::Result;
@@ -66,6 +67,10 @@ pub fn run(args: &SweepCommand, common: &Common) -> Result<ExitCode> {
     }
     let SweepArgs { checkpoint_every, fail_fast, keep_models, .. } = args.running;
     let out = args.running.out.clone().unwrap_or_else(|| PathBuf::from(&plan.name));
+    let inputs = plan.jobs.iter().flat_map(|job| job.corpus.inputs()).chain([args.plan.as_path()]);
+    let written =
+        paths::in_directory(&out, &["results.csv", "journal.jsonl", "manifest.toml", "report.html"]);
+    paths::check(inputs, written.iter().map(|path| ("out", path.as_path())))?;
     let observer = Terminal::new(common.quiet);
     let corpora = Corpora::read(&plan.jobs, &observer)?;
     if args.running.dry_run {

@@ -5,6 +5,7 @@ use crate::commands::eval;
 use crate::input::CorpusInput;
 use crate::interrupt;
 use crate::memory;
+use crate::paths;
 use crate::progress::Terminal;
 use crate::spelling;
 use crate::ui::{self, thousands};
@@ -69,13 +70,14 @@ pub struct RunArgs {
     pub tol: f64,
 }
 
+/// The files in a run directory.
+const FILES: [&str; 4] = ["model.safetensors", "init.safetensors", "curve.csv", "checkpoint.safetensors"];
+
 impl RunArgs {
     fn check(&self) -> Result<RunOptions> {
         let options = RunOptions { resume: self.resume, checkpoint_every: self.checkpoint_every };
         options.check()?;
-        if self.tol.is_nan() || self.tol < 0.0 {
-            return Err(Error::setting("tol", format!("must be at least 0 nats (got {})", self.tol)));
-        }
+        eval::check_tolerance(self.tol)?;
         Ok(options)
     }
 }
@@ -85,7 +87,8 @@ pub fn run(args: &TrainCommand, common: &Common) -> Result<ExitCode> {
     let settings = args.training.resolve(common.seed)?;
     let options = args.run.check()?;
     args.model.check()?;
-    args.corpus.check(args.run.init.as_deref(), [])?;
+    let written = args.run.out.as_deref().map(|out| paths::in_directory(out, &FILES)).unwrap_or_default();
+    args.corpus.check(args.run.init.as_deref(), written.iter().map(|path| ("out", path.as_path())))?;
     let load = |path: &PathBuf| {
         AnyModel::load(path)?.one_layer(path, "it is made of whole numbers and cannot be trained")
     };
@@ -112,7 +115,9 @@ pub fn run(args: &TrainCommand, common: &Common) -> Result<ExitCode> {
     // After an interrupt the user does not want to wait for an evaluation.
     let found = match run.stop {
         Stop::Interrupted => None,
-        _ => Some(evaluate(&run.result.model, &dataset, Nats(args.run.tol), 10)?),
+        _ => {
+            Some(evaluate(&run.result.model, &dataset, Nats(args.run.tol), 10, &Terminal::new(common.quiet))?)
+        }
     };
     let json = || {
         let mut object = as_json(&run, found.as_ref(), directory.as_ref());
@@ -190,14 +195,19 @@ fn as_json(run: &Run, found: Option<&Evaluation>, directory: Option<&RunDirector
     let (trainer, model) = (&run.trainer, &run.result.model);
     let mut object = match found {
         Some(found) => eval::as_json(model, found, trainer.dataset(), &run.result.vocabulary),
-        None => json!({
-            "loss_nats": trainer.loss(),
-            "floor_nats": trainer.dataset().floor(),
-            "gap_nats": trainer.gap(),
-            "contexts": trainer.dataset().len(),
-            "parameters": model.parameters().len(),
-            "parameters_by_kind": model.config().parameters_by_kind(),
-        }),
+        None => {
+            let (dataset, loss, gap) = (trainer.dataset(), trainer.loss(), trainer.gap());
+            let mut object = json!({
+                "loss_nats": loss,
+                "floor_nats": dataset.floor(),
+                "gap_nats": gap,
+                "contexts": dataset.len(),
+                "parameters": model.parameters().len(),
+                "parameters_by_kind": model.config().parameters_by_kind(),
+            });
+            eval::add_per_prediction(&mut object, loss, dataset.floor(), gap, dataset.predictions() as u64);
+            object
+        }
     };
     let progress = trainer.progress();
     let path = |f: fn(&RunDirectory) -> PathBuf| directory.map(f);

@@ -55,7 +55,7 @@ fn the_built_in_corpus_is_built_and_certified_to_the_numbers_asked_for() {
 #[test]
 fn names_are_built_and_certified_in_bounded_memory() {
     let case = Case::new();
-    case.file("names.txt", names(8000));
+    case.file("names.txt", names(1500));
     let corpus = ["--tokenizer", "char", "--n-ctx", "5"];
     let built =
         case.json(["build", "madden2024", "names.txt", "--out", "n.safetensors"].into_iter().chain(corpus));

@@ -264,3 +264,118 @@ fn ctrl_c_ends_with_130_and_leaves_nothing() {
     assert_eq!(status.code(), Some(130));
     assert!(case.names().is_empty(), "{:?}", case.names());
 }
+
+#[test]
+fn settings_are_refused_before_a_corpus_is_read() {
+    let case = Case::new();
+    assert!(
+        case.run(["train", "--builtin", "5", "--steps", "0", "--out", "run", "--quiet"]).status.success()
+    );
+    let model = "run/model.safetensors";
+    for (arguments, says) in [
+        (&["corpus", "none.txt", "--n-ctx", "0"][..], "--n-ctx"),
+        (&["bounds", "none.txt", "--d-model", "0"], "--d-model"),
+        (&["bounds", "none.txt", "--plot", "a.txt"], "--plot"),
+        (&["train", "none.txt", "--d-mlp", "0"], "--d-mlp"),
+        (&["train", "none.txt", "--lr", "-1"], "--lr"),
+        (&["train", "none.txt", "--tol", "-1"], "--tol"),
+        (&["train", "none.txt", "--checkpoint-every", "-1"], "--checkpoint-every"),
+        (&["eval", model, "none.txt", "--tol", "nan"], "--tol"),
+        (&["eval", model, "none.txt", "--n-ctx", "1000"], "--n-ctx"),
+        (&["build", "madden2024", "none.txt", "--gap", "0"], "--gap"),
+        (&["build", "madden2024", "none.txt", "--tol", "-1"], "--tol"),
+        (&["build", "dana2024", "none.txt", "--d-model", "0"], "--d-model"),
+        (&["study", "none.txt", "--n-ctx", "0"], "--n-ctx"),
+    ] {
+        let output = case.run(arguments);
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
+        assert!(message.contains(says) && !message.contains("none.txt"), "{arguments:?}: {message}");
+    }
+}
+
+#[test]
+fn no_output_replaces_an_input() {
+    let case = Case::new();
+    let text = "a b c\na b d\nb c a\n";
+    case.file("a.txt", text);
+    case.file("orbit.csv", "1,0\n0,1\n1,0\n0,1\n");
+    case.file("plan.toml", "[corpus]\npath = \"a.txt\"\n[model]\nd_mlp = 4\n[training]\nsteps = 1\n");
+    std::fs::hard_link(case.path("a.txt"), case.path("hard.txt")).unwrap();
+    #[cfg(unix)]
+    std::os::unix::fs::symlink(case.path("a.txt"), case.path("soft.txt")).unwrap();
+    let trained = case.run(["train", "a.txt", "--d-mlp", "4", "--steps", "1", "--out", "run", "--quiet"]);
+    assert!(trained.status.success(), "{}", String::from_utf8_lossy(&trained.stderr));
+    let model = "run/model.safetensors";
+    let bytes = std::fs::read(case.path(model)).unwrap();
+    for arguments in [
+        &["build", "madden2024", "a.txt", "--out", "a.txt"][..],
+        &["build", "madden2024", "a.txt", "--out", "hard.txt"],
+        #[cfg(unix)]
+        &["build", "dana2024", "a.txt", "--out", "soft.txt"],
+        &["build", "kajitsuka2024", "a.txt", "--out", "./a.txt"],
+        &["corpus", "a.txt", "--save", "a.txt"],
+        &["corpus", "a.txt", "--list", "hard.txt"],
+        &["bounds", "a.txt", "--list", "a.txt"],
+        &["study", "a.txt", "--quick", "--list", "a.txt"],
+        &["study", "a.txt", "--quick", "--out", "a.txt"],
+        &["train", "a.txt", "--out", "a.txt"],
+        &["train", "a.txt", "--init", model, "--out", "run"],
+        &["eval", model, "a.txt", "--save", model],
+        &["certify", model, "a.txt", "--list", model],
+        &["predict", model, "a b", "a.txt", "--save", model],
+        &["export", model, "--to", "onnx", "--out", model],
+        &["incontext", "--file", "orbit.csv", "--csv", "orbit.csv"],
+        &["sweep", "plan.toml", "--out", "plan.toml"],
+        &["sweep", "plan.toml", "--out", "a.txt"],
+    ] {
+        let output = case.run(arguments);
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
+        assert!(message.contains("would replace the input"), "{arguments:?}: {message}");
+    }
+    assert_eq!(std::fs::read_to_string(case.path("a.txt")).unwrap(), text);
+    assert_eq!(std::fs::read(case.path(model)).unwrap(), bytes);
+}
+
+#[cfg(unix)]
+#[test]
+fn control_characters_of_file_names_are_escaped() {
+    let case = Case::new();
+    let name = "a\u{1b}[31m.txt";
+    case.file(name, "a b c\na b d\n");
+    for arguments in [
+        &["corpus", name][..],
+        &["bounds", name],
+        &["corpus", name, "--list", "l\u{1b}.csv"],
+        &["show", name],
+    ] {
+        let output = case.run(arguments);
+        let all = [output.stdout, output.stderr].concat();
+        assert!(!all.contains(&0x1b), "{arguments:?}: {}", String::from_utf8_lossy(&all));
+        assert!(String::from_utf8_lossy(&all).contains("\\u{1b}"), "{arguments:?}");
+    }
+}
+
+#[test]
+fn tokens_beyond_the_window_are_counted() {
+    let case = Case::new();
+    case.file("a.txt", "a".repeat(1000));
+    let arguments = ["corpus", "a.txt", "--tokenizer", "char", "--n-ctx", "256", "--documents", "file"];
+    assert_eq!(case.json(arguments)["tokens_left_out"], 743);
+    let text = String::from_utf8_lossy(&case.run(arguments).stdout).into_owned();
+    assert!(text.contains("left out: 743 tokens beyond the window"), "{text}");
+    assert!(text.contains("that sees only the preceding tokens of its own document"), "{text}");
+}
+
+#[test]
+fn a_list_of_words_is_met_with_a_hint() {
+    let case = Case::new();
+    case.file("words.txt", "anna\nhanna\njohanna\n");
+    let output = case.run(["corpus", "words.txt"]);
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        output.status.success() && message.contains("hint: ") && message.contains("--tokenizer char"),
+        "{message}"
+    );
+}

@@ -10,6 +10,7 @@ mod export;
 mod help;
 mod hostile;
 mod incontext;
+mod interrupt;
 mod kajitsuka2024;
 mod memory;
 mod rank;

@@ -75,7 +75,21 @@ fn a_gigabyte_fits_into_256_megabytes() {
 }
 
 #[test]
+fn many_words_and_many_runs_fit_into_16_megabytes() {
+    // A text of many times the memory given, in many runs.
+    let case = Case::new();
+    let (bounded, peak) = count(&case, 48 << 20, 60_000, &["--max-memory", "16M"]);
+    if let Some(peak) = peak {
+        assert!(peak < 120_000_000, "peak of {peak} bytes");
+    }
+    assert_eq!(bounded, count(&case, 48 << 20, 60_000, &["--max-memory", "1T"]).0);
+}
+
+#[test]
 fn many_words_and_many_runs_fit_into_64_megabytes() {
+    if !huge_tests() {
+        return;
+    }
     let case = Case::new();
     let (bounded, peak) = count(&case, 200 << 20, 300_000, &["--max-memory", "64M"]);
     if let Some(peak) = peak {

@@ -2,6 +2,9 @@
 
 use crate::{Case, prose};
 use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 fn lines(output: &std::process::Output) -> Vec<String> {
     String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
@@ -82,9 +85,9 @@ fn odd_texts_are_studied_or_refused_with_a_reason() {
 #[test]
 fn a_large_text_is_built_and_trained_on_in_part() {
     let case = Case::new();
-    case.file("prose.txt", prose(20_000));
-    let found = case.json(["study", "prose.txt", "--quick", "--out", "s", "--quiet"]);
-    assert!(found["contexts"].as_u64().unwrap() > 100_000);
+    case.file("prose.txt", prose(3_000));
+    let found = case.json(["study", "prose.txt", "--quick", "--max-memory", "4M", "--out", "s", "--quiet"]);
+    assert!(found["contexts"].as_u64().unwrap() > 15_000);
     assert_eq!(found["part"]["all"], false);
     assert!(found["part"]["contexts"].as_u64().unwrap() <= 3000);
     let page = std::fs::read_to_string(case.path("s/report.html")).unwrap();
@@ -172,7 +175,7 @@ fn a_study_writes_down_how_its_text_was_read() {
     let manifest = std::fs::read_to_string(case.path("b/training/manifest.toml")).unwrap();
     assert!(manifest.contains("byrote study --quick --quiet --random 50 --out b"), "{manifest}");
     // Its trainings have their own page, with that command.
-    let drawn = case.json(["report", "b"]);
+    let drawn = case.json(["report", "b/training"]);
     assert_eq!(drawn["report_file"], "b/training/report.html");
     let page = std::fs::read_to_string(case.path("b/training/report.html")).unwrap();
     assert!(page.contains("byrote study --quick --quiet --random 50 --out b"));
@@ -188,4 +191,62 @@ fn a_study_takes_what_fits_into_the_memory_given() {
     assert!(contexts(&part).pow(2) * 48 <= 2 << 20 && part["part"]["all"] == false, "{part}");
     let page = std::fs::read_to_string(case.path("b/report.html")).unwrap();
     assert!(!page.contains("of memory"));
+}
+
+/// Every file of a directory, with its bytes.
+fn contents(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut out = BTreeMap::new();
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => out.extend(contents(&path)),
+            false => drop(out.insert(path.clone(), std::fs::read(path).unwrap())),
+        }
+    }
+    out
+}
+
+#[test]
+fn the_report_of_a_study_is_drawn_again_byte_for_byte() {
+    let case = Case::new();
+    assert!(case.run(["study", "--builtin", "20", "--quick", "--out", "s", "--quiet"]).status.success());
+    let before = contents(&case.path("s"));
+    std::fs::remove_file(case.path("s/report.html")).unwrap();
+    std::fs::remove_dir_all(case.path("s/figures")).unwrap();
+    let drawn = case.json(["report", "s"]);
+    assert_eq!(drawn["report_file"], "s/report.html");
+    let after = contents(&case.path("s"));
+    assert_eq!(before.keys().collect::<Vec<_>>(), after.keys().collect::<Vec<_>>());
+    for (path, bytes) in &before {
+        assert!(bytes == &after[path], "{} differs", path.display());
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_study_keeps_its_models_in_closed_form() {
+    let case = Case::new();
+    let arguments = ["study", "--builtin", "30", "--quick", "--out", "s", "--quiet", "--threads", "1"];
+    let mut child = case.command().args(arguments).stderr(std::process::Stdio::null()).spawn().unwrap();
+    // The journal begins with the training, after the models in closed form.
+    let started = Instant::now();
+    while !case.path("s/training/journal.jsonl").exists() {
+        assert!(started.elapsed() < Duration::from_secs(120), "the training does not begin");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let built: Vec<PathBuf> = contents(&case.path("s"))
+        .into_keys()
+        .filter(|path| path.parent().is_some_and(|p| p.ends_with("models")))
+        .collect();
+    assert!(!built.is_empty() && case.path("s/closed_forms.json").exists());
+    let changed = |path: &PathBuf| std::fs::metadata(path).unwrap().modified().unwrap();
+    let times: Vec<_> = built.iter().map(changed).collect();
+    let output = case.run(arguments);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(built.iter().map(changed).collect::<Vec<_>>(), times, "a model was built again");
+    // The interruption has left no trace in what was found.
+    let whole = ["study", "--builtin", "30", "--quick", "--out", "whole", "--quiet", "--threads", "1"];
+    assert_eq!(lines(&output), lines(&case.run(whole)));
 }

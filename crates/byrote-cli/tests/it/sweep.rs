@@ -10,12 +10,12 @@ const PLAN: &str = r#"
 name = "widths"
 seeds = [0, 1]
 [corpus]
-documents = [20, 60]
+documents = [10, 30]
 [model]
 preset = "average"
-d_mlp = [4, 16, 100]
+d_mlp = [4, 8, 40]
 [training]
-steps = 300
+steps = 120
 stop_relative_gap = 1e-6
 stall = 0.0
 "#;
@@ -84,7 +84,7 @@ fn a_killed_sweep_goes_on_to_the_same_bytes() {
 #[test]
 fn a_second_process_is_told_who_is_at_work() {
     let case = Case::new();
-    let slow = PLAN.replace("steps = 300", "steps = 100000000\noptimizer = \"adam\"");
+    let slow = PLAN.replace("steps = 120", "steps = 100000000\noptimizer = \"adam\"");
     case.file("plan.toml", slow);
     let mut child = start(&case, &["sweep", "plan.toml", "--out", "run"]);
     wait_for("it has begun", || lines(&case, "run/journal.jsonl") > 0);
@@ -144,4 +144,53 @@ fn plans_are_listed_and_mistakes_are_explained() {
     assert_eq!(output.status.code(), Some(2));
     assert!(message.contains("bad.toml, line 2") && message.contains("d_mlp"), "{message}");
     assert_eq!(case.run(["sweep", "none.toml"]).status.code(), Some(2));
+    for (text, says) in [
+        ("", "the plan is empty"),
+        ("# nothing\n", "the plan is empty"),
+        ("name = \"../../evil\"\n[corpus]\ndocuments = 5\n", "name"),
+        ("name = \"\"\n[corpus]\ndocuments = 5\n", "name"),
+        ("[corpus]\ndocuments = 1000000000000\n", "documents"),
+    ] {
+        case.file("odd.toml", text);
+        for more in [&["--dry-run"][..], &[]] {
+            let output = case.run(["sweep", "odd.toml"].iter().chain(more));
+            let message = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert_eq!(output.status.code(), Some(2), "{text}: {message}");
+            assert!(message.contains(says), "{text}: {message}");
+        }
+    }
+    assert_eq!(case.names(), ["bad.toml", "odd.toml", "plan.toml"]);
+}
+
+#[test]
+fn tables_fit_into_80_columns() {
+    let case = Case::new();
+    case.file("plan.toml", PLAN);
+    for more in [&["--dry-run"][..], &[]] {
+        let output = case.run(["sweep", "plan.toml", "--out", "run"].iter().chain(more));
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success() && text.lines().count() > 12, "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    }
+}
+
+#[test]
+fn an_edited_journal_is_detected() {
+    let case = Case::new();
+    case.file("plan.toml", "[corpus]\ndocuments = 5\n[model]\nd_mlp = 4\n[training]\nsteps = 7\n");
+    assert!(case.run(["sweep", "plan.toml", "--out", "run", "--quiet"]).status.success());
+    let text = std::fs::read_to_string(case.path("run/journal.jsonl")).unwrap();
+    let edited = text.replace("\"steps\":7,\"evaluations\"", "\"steps\":8,\"evaluations\"");
+    assert_ne!(text, edited, "{text}");
+    case.file("run/journal.jsonl", edited);
+    for command in ["report", "sweep"] {
+        let arguments = if command == "report" {
+            vec!["report", "run"]
+        } else {
+            vec!["sweep", "plan.toml", "--out", "run"]
+        };
+        let output = case.run(arguments);
+        assert_eq!(output.status.code(), Some(2), "{command}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains("the checksum does not match"), "{command}");
+    }
 }

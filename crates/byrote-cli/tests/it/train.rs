@@ -19,7 +19,13 @@ fn has_fields(object: &Value, fields: &[&str]) {
     }
 }
 
-const SHARED_FIELDS: [&str; 12] = [
+const SHARED_FIELDS: [&str; 18] = [
+    "loss_nats_per_prediction",
+    "loss_bits_per_prediction",
+    "floor_nats_per_prediction",
+    "floor_bits_per_prediction",
+    "gap_nats_per_prediction",
+    "gap_bits_per_prediction",
     "seed",
     "parameters",
     "parameters_by_kind",

@@ -186,7 +186,7 @@ fn built_models_are_certified_with_margin_and_gap() {
             let settings = Settings { mixer, activation, ..Settings::default() };
             let (model, _) = build(&problem, &settings, &Silent).unwrap();
             let found = certify(&model, &problem, &Silent).unwrap();
-            let seen = evaluate(&model, &problem, Nats(1e-3), 0).unwrap();
+            let seen = evaluate(&model, &problem, Nats(1e-3), 0, &Silent).unwrap();
             assert_eq!(found.verdict, Verdict::Certified, "{mixer} {activation}: {found:?}");
             assert!(found.min_margin_lower_bound.0 > 0.01 && found.doubt.is_none());
             let computed = found.floating_point;
@@ -215,7 +215,7 @@ fn a_random_model_is_refuted_with_a_context() {
     let shape = Shape { d_vocab, n_ctx: 9, d_mlp: 20, ..Shape::default() };
     let model = Model::random(Preset::Madden2024.config(shape), 1).unwrap();
     let found = certify(&model, &problem, &Silent).unwrap();
-    let seen = evaluate(&model, &problem, Nats(1e-3), 0).unwrap();
+    let seen = evaluate(&model, &problem, Nats(1e-3), 0, &Silent).unwrap();
     assert_eq!(found.verdict, Verdict::Refuted);
     assert_eq!(found.certified_contexts, seen.memorized);
     assert_eq!(found.certified_contexts + found.refuted_contexts, found.contexts);
@@ -327,7 +327,7 @@ proptest! {
         let random = Model::random(config, seed).unwrap();
         let model = Model::new(config, random.parameters().iter().map(|x| scale * x).collect()).unwrap();
         let found = certify(&model, &problem, &Silent).unwrap();
-        let seen = evaluate(&model, &problem, Nats(1e-3), 0).unwrap();
+        let seen = evaluate(&model, &problem, Nats(1e-3), 0, &Silent).unwrap();
         prop_assert!(found.gap_nats_upper_bound.0 >= seen.gap_nats.0 * (1.0 - 1e-12));
         prop_assert!(found.certified_contexts <= seen.memorized);
         prop_assert!(found.contexts - found.refuted_contexts >= seen.memorized);

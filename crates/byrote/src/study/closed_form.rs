@@ -259,7 +259,7 @@ fn measured(
     file: PathBuf,
     observer: &dyn Observer,
 ) -> Result<Outcome> {
-    let found = evaluate::evaluate(&model, dataset, TOLERANCE, 0)?;
+    let found = evaluate::evaluate(&model, dataset, TOLERANCE, 0, observer)?;
     let certificate = certify::certify(&model, dataset, observer)?;
     let parameters = model.parameters().len() as u64;
     let saved = ModelFile {

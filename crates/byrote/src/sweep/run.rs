@@ -227,7 +227,13 @@ fn work(
     if options.keep_models {
         file.save(&files.model)?;
     }
-    let found = evaluate(&file.model, dataset, TOLERANCE, WORST)?;
+    let found = match evaluate(&file.model, dataset, TOLERANCE, WORST, observer) {
+        Err(Error::Interrupted) => {
+            trainer.checkpoint().save(&files.checkpoint)?;
+            return Ok(None);
+        }
+        other => other?,
+    };
     let progress = trainer.progress();
     let result = RowResult::new(&found, progress.step, progress.evaluations, stop.kind());
     let row = Row::new(job, &files.id, dataset, Some(&config));

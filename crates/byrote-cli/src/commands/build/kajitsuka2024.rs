@@ -10,6 +10,7 @@ use byrote::construct::kajitsuka2024::corpus_task::{from_contexts, random_positi
 use byrote::construct::kajitsuka2024::{Built, ExactFile, Goal, Labelled, build, pairs};
 use byrote::corpus::{Corpus, Source};
 use byrote::model::Counting;
+use byrote::observe::Observer as _;
 use byrote::report::text;
 use byrote::{Error, Result};
 use clap::Args;
@@ -100,6 +101,8 @@ pub fn run(args: &Kajitsuka2024Command, common: &Common) -> Result<ExitCode> {
         labels: labelled.labels.clone(),
     };
     if let Some(path) = &args.out {
+        // Whoever has asked to stop does not want the file.
+        Terminal::new(common.quiet).check()?;
         file.save(path)?;
     }
     let corpus = corpus.as_ref();

@@ -8,14 +8,16 @@ use crate::args::Common;
 use crate::commands::eval;
 use crate::input::CorpusInput;
 use crate::interrupt;
+use crate::progress::Terminal;
 use crate::ui;
+use byrote::Result;
 use byrote::corpus::Corpus;
 use byrote::dataset::Dataset;
 use byrote::evaluate::evaluate;
 use byrote::model::{Model, ModelFile, Precision};
+use byrote::observe::Observer as _;
 use byrote::report::text;
 use byrote::units::Nats;
-use byrote::{Error, Result};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -63,9 +65,7 @@ pub struct BuildArgs {
 impl BuildArgs {
     /// Refuses invalid settings, and a model file that would replace an input. Called before anything is read.
     pub fn check(&self, corpus: &CorpusInput) -> Result<()> {
-        if self.tol.is_nan() || self.tol < 0.0 {
-            return Err(Error::setting("tol", format!("must be at least 0 nats (got {})", self.tol)));
-        }
+        eval::check_tolerance(self.tol)?;
         corpus.check([], self.out.as_deref().map(|path| ("out", path)))
     }
 }
@@ -95,7 +95,7 @@ pub struct Built<'a> {
 impl Built<'_> {
     /// Measures the model, writes it, shows what was found.
     pub fn finish(self, title: &str, args: &BuildArgs, common: &Common) -> Result<ExitCode> {
-        let found = evaluate(&self.model, self.dataset, Nats(args.tol), 10)?;
+        let found = evaluate(&self.model, self.dataset, Nats(args.tol), 10, &Terminal::new(common.quiet))?;
         let file = ModelFile {
             model: self.model,
             precision: Precision::F64,
@@ -103,6 +103,8 @@ impl Built<'_> {
             vocabulary: self.corpus.vocabulary.clone(),
         };
         if let Some(path) = &args.out {
+            // Whoever has asked to stop does not want the file.
+            Terminal::new(common.quiet).check()?;
             interrupt::clean_up_beside(path);
             file.save(path)?;
         }

@@ -19,11 +19,11 @@ fn shape(d_model: u64, d_head: u64, n_heads: u64) -> Settings {
 }
 
 fn accuracy(model: &Model, problem: &Dataset) -> f64 {
-    evaluate(model, problem, Nats(1e-3), 0).unwrap().accuracy
+    evaluate(model, problem, Nats(1e-3), 0, &Silent).unwrap().accuracy
 }
 
 fn gap(model: &Model, problem: &Dataset) -> f64 {
-    evaluate(model, problem, Nats(1e-3), 0).unwrap().gap_nats.0
+    evaluate(model, problem, Nats(1e-3), 0, &Silent).unwrap().gap_nats.0
 }
 
 fn refusal(found: Result<(Model, Report)>) -> Refusal {

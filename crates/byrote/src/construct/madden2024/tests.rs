@@ -26,7 +26,7 @@ fn every_activation_and_mixer_memorizes_with_one_neuron_a_context() {
                 assert_eq!(model.config().shape.d_mlp, problem.len() as u64);
                 let most = if report.solver == Solver::Sorted { 1e-12 } else { 1e-8 };
                 assert!(report.max_logit_error <= most, "{mixer} {activation} {seed}: {report:?}");
-                let found = evaluate(&model, &problem, Nats(1e-3), 0).unwrap();
+                let found = evaluate(&model, &problem, Nats(1e-3), 0, &Silent).unwrap();
                 assert!(found.gap_nats.0 <= 5e-5 && found.memorized == found.contexts, "{found:?}");
             }
         }
@@ -107,7 +107,7 @@ fn a_constant_added_to_all_logits_changes_no_distribution() {
         let [p, q] = [a, b].map(|logits| softmax(&logits));
         assert!(p.iter().zip(&q).all(|(p, q)| (p - q).abs() < 1e-13), "context {i}");
     }
-    let gap = |m: &Model| evaluate(m, &problem, Nats(1e-3), 0).unwrap().gap_nats.0;
+    let gap = |m: &Model| evaluate(m, &problem, Nats(1e-3), 0, &Silent).unwrap().gap_nats.0;
     assert!((gap(&model) - gap(&moved)).abs() < 1e-9);
 }
 
@@ -243,7 +243,7 @@ proptest! {
         let settings = Settings { mixer, seed, ..Settings::default() };
         let (model, report) = build(&problem, &settings, &Silent).unwrap();
         prop_assert!(report.max_logit_error < 1e-11);
-        let found = evaluate(&model, &problem, Nats(1e-3), 0).unwrap();
+        let found = evaluate(&model, &problem, Nats(1e-3), 0, &Silent).unwrap();
         prop_assert_eq!(found.memorized, found.contexts);
         prop_assert!(found.gap_nats.0 <= 5.1e-5);
     }

@@ -37,6 +37,10 @@ pub fn corpus(title: &str, summary: &Summary) -> String {
     };
     figures.row(["floor".to_owned()].into_iter().chain(floor));
     out += &figures.render();
+    if summary.predictions > 0 {
+        out +=
+            "No model that sees only the preceding tokens of its own document has a loss below the floor.\n";
+    }
 
     if !summary.by_length.is_empty() {
         let mut table = TextTable::new(

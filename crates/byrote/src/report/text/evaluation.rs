@@ -8,16 +8,12 @@ use crate::corpus::Vocabulary;
 use crate::dataset::Dataset;
 use crate::evaluate::{Evaluation, Worst};
 use crate::model::ModelFile;
-use crate::units::{grouped, grouped_number};
+use crate::units::{Nats, grouped, grouped_number};
 use std::fmt::Write as _;
 
 /// Rows for loss, gap and memorized contexts.
 pub(super) fn figures(table: &mut TextTable, found: &Evaluation) {
-    let Evaluation { loss_nats, floor_nats, gap_nats, .. } = found;
-    let relative = match floor_nats.0 > 0.0 {
-        true => format!("nats, {:.4}% of the floor", 100.0 * gap_nats.0 / floor_nats.0),
-        false => format!("nats, {:.3e} per prediction", gap_nats.0 / found.predictions.max(1) as f64),
-    };
+    losses(table, found.loss_nats, found.floor_nats, found.gap_nats, found.predictions);
     let share = |n: u64| {
         format!(
             "of {} contexts ({:.2}%)",
@@ -26,17 +22,6 @@ pub(super) fn figures(table: &mut TextTable, found: &Evaluation) {
         )
     };
     let rows = [
-        ("loss", grouped_number(loss_nats.0, 4), "nats".to_owned()),
-        ("floor", grouped_number(floor_nats.at_least(), 4), "nats: no model can be below".into()),
-        (
-            "gap",
-            if gap_nats.0 > 0.0 && gap_nats.0 < 1e-3 {
-                format!("{:.2e}", gap_nats.0)
-            } else {
-                grouped_number(gap_nats.0, 4)
-            },
-            relative,
-        ),
         (
             "memorized",
             grouped(found.memorized),
@@ -56,6 +41,36 @@ pub(super) fn figures(table: &mut TextTable, found: &Evaluation) {
     for (name, value, note) in rows {
         table.row(vec![name.into(), value, note]);
     }
+}
+
+/// Rows for loss, floor and gap: nats and bits per prediction first, then the total.
+pub(super) fn losses(table: &mut TextTable, loss: Nats, floor: Nats, gap: Nats, predictions: u64) {
+    let each = |total: Nats| total.per(predictions).unwrap_or(total);
+    let note = |bits: String, total: String, more: &str| {
+        format!("nats = {bits} bits per prediction; {total} nats in total{more}")
+    };
+    let small = |x: f64| if x > 0.0 && x < 1e-3 { format!("{x:.2e}") } else { grouped_number(x, 4) };
+    let share = match floor.0 > 0.0 {
+        true => format!(", {:.4}% of the floor", 100.0 * gap.0 / floor.0),
+        false => String::new(),
+    };
+    let (l, f, g) = (each(loss), each(floor), each(gap));
+    table.row([
+        "loss".into(),
+        format!("{:.6}", l.0),
+        note(format!("{:.6}", l.bits()), grouped_number(loss.0, 4), ""),
+    ]);
+    let total = grouped_number(floor.at_least(), 4);
+    table.row([
+        "floor".into(),
+        format!("{:.6}", f.at_least()),
+        note(format!("{:.6}", f.bits_at_least()), total, ""),
+    ]);
+    table.row([
+        "gap".into(),
+        format!("{:.3e}", g.0),
+        note(format!("{:.3e}", g.bits()), small(gap.0), &share),
+    ]);
 }
 
 /// Shows how well a model knows a corpus: the loss by context length, and the worst contexts.

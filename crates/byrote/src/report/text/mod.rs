@@ -48,6 +48,31 @@ impl TextTable {
         self.rows.extend(rows.into_iter().map(Vec::from));
     }
 
+    /// Renders the table in at most `width` characters: where it is wider, columns of `expendable` are left out, first
+    /// those that are the same in every row. Returns it with the heads of the columns that are missing.
+    pub fn render_within(&self, width: usize, expendable: &[usize]) -> (String, Vec<&str>) {
+        let rows = self.rows.get(1..).unwrap_or_default();
+        let is_constant = |c: usize| rows.windows(2).all(|pair| pair[0].get(c) == pair[1].get(c));
+        let mut order = expendable.to_vec();
+        order.sort_by_key(|&c| !is_constant(c));
+        let mut order = order.into_iter();
+        let mut kept: Vec<usize> = (0..self.rows.first().map_or(0, Vec::len)).collect();
+        let mut missing = Vec::new();
+        loop {
+            let cells = |row: &Vec<String>| kept.iter().filter_map(|&c| row.get(c).cloned()).collect();
+            let left = (0..kept.len()).filter(|&i| self.left.contains(&kept[i])).collect();
+            let text = Self { rows: self.rows.iter().map(cells).collect(), left }.render();
+            let fits = text.lines().all(|line| line.chars().count() <= width);
+            match order.next().filter(|_| !fits) {
+                Some(column) => {
+                    kept.retain(|&c| c != column);
+                    missing.push(self.rows[0][column].as_str());
+                }
+                None => return (text, missing),
+            }
+        }
+    }
+
     /// Returns the table with one line per row.
     pub fn render(&self) -> String {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
@@ -105,6 +130,16 @@ mod tests {
         table.row(["a", "1,000"]);
         table.row(["long", "1"]);
         assert_eq!(table.render(), "name      n\na     1,000\nlong      1\n");
+    }
+
+    #[test]
+    fn a_wide_table_leaves_out_constant_columns_first() {
+        let mut table = TextTable::new(&["width", "seed", "steps"], &[0]);
+        table.row(["16", "0", "100"]);
+        table.row(["32", "0", "200"]);
+        let missing = |width| table.render_within(width, &[2, 1]).1;
+        assert_eq!((missing(80), missing(16), missing(10)), (vec![], vec!["seed"], vec!["seed", "steps"]));
+        assert_eq!(table.render_within(16, &[2, 1]).0, "width  steps\n16       100\n32       200\n");
     }
 
     #[test]

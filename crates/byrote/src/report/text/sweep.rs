@@ -38,7 +38,7 @@ pub fn results(plan: &Plan, rows: &[Row], outcome: &Outcome) -> String {
             grouped(row.parameters),
             row.settings.seed.to_string(),
             result.map_or(String::new(), |r| grouped(r.steps)),
-            result.map_or_else(|| row.error.clone().unwrap_or_default(), |r| r.stop.to_string()),
+            result.map_or_else(|| "failed".to_owned(), |r| r.stop.to_string()),
             result.map_or(String::new(), |r| grouped_number(r.gap_nats, 3)),
             row.relative_gap().map_or(String::new(), |g| match row.floor_nats > 0.0 {
                 true => format!("{:.2}%", 100.0 * g),
@@ -47,11 +47,24 @@ pub fn results(plan: &Plan, rows: &[Row], outcome: &Outcome) -> String {
             result.map_or(String::new(), |r| grouped(r.memorized)),
         ]);
     }
-    out += &table.render();
+    out += &fitted(&table, &[0, 8, 2, 4, 10, 5]);
+    let failed = rows.iter().filter_map(|row| Some((row, row.error.as_ref()?)));
+    for (row, error) in failed.take(20) {
+        out += &format!("{} neurons, seed {}: {error}\n", grouped(row.d_mlp), row.settings.seed);
+    }
     if rows.len() > 100 {
         out += &format!("... {} more in results.csv\n", rows.len() - 100);
     }
     out
+}
+
+/// A table of at most 80 characters, with a line on what is left out.
+fn fitted(table: &TextTable, expendable: &[usize]) -> String {
+    let (mut text, missing) = table.render_within(80, expendable);
+    if !missing.is_empty() {
+        text += &format!("(left out for lack of space: {})\n", missing.join(", "));
+    }
+    text
 }
 
 /// Shows the jobs of a plan before they run: their sizes and about how long each takes.
@@ -74,7 +87,7 @@ pub fn jobs(plan: &Plan, corpora: &Corpora) -> Result<String> {
             format!("{:.1}", job.estimated_seconds(corpora)),
         ]);
     }
-    let mut out = table.render();
+    let mut out = fitted(&table, &[1, 4, 3, 2]);
     if plan.jobs.len() > 200 {
         out += &format!("... {} more: see `json`\n", plan.jobs.len() - 200);
     }

@@ -1,10 +1,10 @@
 //! Training runs as text.
 
 use super::TextTable;
-use super::evaluation::figures;
+use super::evaluation::{figures, losses};
 use crate::evaluate::Evaluation;
 use crate::train::{Run, Stop};
-use crate::units::{grouped, grouped_number};
+use crate::units::grouped;
 
 /// Shows how a training run ended and, unless it was interrupted, how well the model knows its corpus. `saved` is whether the
 /// run has a directory from which it can be resumed.
@@ -39,7 +39,11 @@ pub fn training(title: &str, run: &Run, found: Option<&Evaluation>, saved: bool)
     ]);
     match found {
         Some(found) => figures(&mut table, found),
-        None => table.row(["gap", &grouped_number(trainer.gap().0, 4), "nats"]),
+        None => {
+            let dataset = trainer.dataset();
+            let predictions = dataset.predictions() as u64;
+            losses(&mut table, trainer.loss(), dataset.floor(), trainer.gap(), predictions);
+        }
     }
     out += &table.render();
     out

@@ -156,12 +156,33 @@ impl<T: Real, D: AsRef<Dataset>> Evaluator<T, D> {
         start: impl Fn() -> S + Sync,
         visit: impl Fn(&mut S, usize, &[T]) + Sync,
     ) -> Vec<S> {
+        self.for_each_row_while(layer, parameters, || true, start, visit)
+    }
+
+    /// Like [`Evaluator::for_each_row`], but visits no more contexts once `go_on` is false, which is asked often.
+    ///
+    /// # Panics
+    /// When `parameters` is not as long as the configuration says.
+    pub fn for_each_row_while<S: Send>(
+        &mut self,
+        layer: Layer,
+        parameters: &[T],
+        go_on: impl Fn() -> bool + Sync,
+        start: impl Fn() -> S + Sync,
+        visit: impl Fn(&mut S, usize, &[T]) + Sync,
+    ) -> Vec<S> {
         let mut states: Vec<S> = self.lanes.iter().map(|_| start()).collect();
         self.prepare(parameters);
         let (lanes, shared) = self.parts();
         lanes.par_iter_mut().zip(&mut states).for_each(|(lane, state)| {
+            if !go_on() {
+                return;
+            }
             run(Mix { lane, shared });
             for rows in lane.blocks() {
+                if !go_on() {
+                    return;
+                }
                 run(Output { lane, shared, rows: rows.clone(), until: Until::Layer(layer) });
                 lane.rows(layer, rows, &shared).for_each(|(context, values)| visit(state, context, values));
             }

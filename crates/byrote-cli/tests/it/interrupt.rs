@@ -1,0 +1,86 @@
+//! One Ctrl-C ends any command soon, with exit code 130 and without a file.
+#![cfg(target_os = "linux")]
+
+use crate::{Case, prose};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The processor time that a process has used, in hundredths of a second.
+fn used(child: &Child) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap_or_default();
+    // The name of the program, in parentheses, is the second field.
+    let fields = text.rsplit(')').next().unwrap_or_default().split_whitespace();
+    fields.skip(11).take(2).filter_map(|n| n.parse::<u64>().ok()).sum()
+}
+
+/// Starts a command, sends it a signal in the middle of its work, and expects it to end. The limits are there so that a bug
+/// does not hang the tests: without an answer to the signal, every one of these commands takes minutes.
+fn is_stopped(case: &Case, arguments: &[&str], signal: &str) {
+    let before = case.names();
+    let mut child =
+        case.command().args(arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let started = Instant::now();
+    while used(&child) < 40 {
+        assert!(started.elapsed() < Duration::from_secs(120), "{arguments:?} does not begin");
+        assert!(child.try_wait().unwrap().is_none(), "{arguments:?} is over too soon");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
+    let asked = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if asked.elapsed() > Duration::from_secs(20) {
+            child.kill().unwrap();
+            panic!("{arguments:?} does not stop");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let output = child.wait_with_output().unwrap();
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(130), "{arguments:?}: {message}");
+    assert!(message.starts_with("stopping; press Ctrl-C again to force\n"), "{arguments:?}: {message}");
+    assert_eq!(case.names(), before, "{arguments:?}");
+}
+
+#[test]
+fn ranks_and_encoders_stop() {
+    let case = Case::new();
+    is_stopped(&case, &["rank", "--n", "1024"], "-INT");
+    is_stopped(&case, &["bounds", "--encoder", "64"], "-INT");
+}
+
+#[test]
+fn builders_stop_and_write_nothing() {
+    let case = Case::new();
+    case.file("prose.txt", prose(700));
+    let madden = ["build", "madden2024", "prose.txt", "--activation", "gelu", "--out", "m.safetensors"];
+    is_stopped(&case, &madden, "-INT");
+    let dana = [
+        "build",
+        "dana2024",
+        "--random",
+        "4000",
+        "--lengths",
+        "2..2",
+        "--d-vocab",
+        "100",
+        "--out",
+        "d.safetensors",
+    ];
+    is_stopped(&case, &dana, "-TERM");
+    let kajitsuka = ["build", "kajitsuka2024", "--random", "200000", "--out", "k"];
+    is_stopped(&case, &kajitsuka, "-INT");
+}
+
+#[test]
+fn corpora_stop_while_they_are_counted_and_listed() {
+    let case = Case::new();
+    is_stopped(&case, &["corpus", "--random", "134217728"], "-INT");
+    is_stopped(&case, &["corpus", "--builtin", "20000000", "--list", "all.csv"], "-TERM");
+    is_stopped(&case, &["corpus", "--builtin", "100000000", "--write", "stories.txt"], "-INT");
+}
+
+#[test]
+fn networks_in_context_stop() {
+    let case = Case::new();
+    is_stopped(&case, &["incontext", "--d", "4096", "--csv", "errors.csv"], "-INT");
+}
