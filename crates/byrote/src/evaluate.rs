@@ -15,13 +15,14 @@
 //! use byrote::dataset::Dataset;
 //! use byrote::evaluate::{TOLERANCE, evaluate};
 //! use byrote::model::{Model, Preset, Shape};
+//! use byrote::observe::Silent;
 //!
 //! // Two contexts: after 0 comes 1; after 1 comes 0 or 2, equally often.
 //! let contexts = [(vec![0], vec![(1, 4.0)]), (vec![1], vec![(0, 1.0), (2, 1.0)])];
 //! let dataset = Dataset::new(3, 1, contexts)?;
 //! let shape = Shape { d_vocab: 3, n_ctx: 1, d_model: 4, n_heads: 1, d_head: 4, d_mlp: 8, ..Shape::default() };
 //! let untrained = Model::random(Preset::Madden2024Experiment.config(shape), 0)?;
-//! let evaluation = evaluate(&untrained, &dataset, TOLERANCE, 1)?;
+//! let evaluation = evaluate(&untrained, &dataset, TOLERANCE, 1, &Silent)?;
 //! assert_eq!((evaluation.contexts, evaluation.predictions), (2, 6));
 //! assert!(evaluation.loss_nats.0 > evaluation.floor_nats.0);
 //! # Ok::<(), byrote::Error>(())

@@ -149,7 +149,7 @@ fn plans_are_listed_and_mistakes_are_explained() {
         ("# nothing\n", "the plan is empty"),
         ("name = \"../../evil\"\n[corpus]\ndocuments = 5\n", "name"),
         ("name = \"\"\n[corpus]\ndocuments = 5\n", "name"),
-        ("[corpus]\ndocuments = 1000000000000\n", "documents"),
+        ("[corpus]\ndocuments = 1000000000000\n", "must be at most"),
     ] {
         case.file("odd.toml", text);
         for more in [&["--dry-run"][..], &[]] {
