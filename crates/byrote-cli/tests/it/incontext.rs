@@ -156,13 +156,13 @@ fn wrong_inputs_end_in_one_clear_line() {
     case.file("not.npy", "this is no array");
     case.file("empty.csv", "");
     for (arguments, says) in [
-        (&["--length", "1"][..], "--length: 1; at least 2"),
+        (&["--length", "1"][..], "--length: must be at least 2"),
         (&["--length", "-5"], "--length"),
         (&["--d", "0"], "--d"),
         (&["--sequences", "0"], "--sequences"),
         (&["--length", "99999999999"], "--length"),
-        (&["--kernel", "linear", "--attention", "softmax"], "needs identity attention"),
-        (&["--kernel", "exp", "--attention", "identity"], "needs exp or softmax attention"),
+        (&["--kernel", "linear", "--attention", "softmax"], "the linear kernel goes with identity"),
+        (&["--kernel", "exp", "--attention", "identity"], "the exp kernel goes with exp or softmax"),
         (&["--kernel", "linear", "--beta", "2"], "--beta"),
         (&["--kernel", "exp", "--beta", "0"], "--beta"),
         (&["--kernel", "exp", "--beta", "nan"], "--beta"),

@@ -188,14 +188,14 @@ fn wrong_options_and_damaged_files_are_one_line() {
         error(&case, &arguments)
     };
     for (arguments, says) in [
-        (&["--random", "20", "--tries", "0"][..], "--tries: must be between 1 and"),
+        (&["--random", "20", "--tries", "0"][..], "--tries: must be from 1 to"),
         (&["--random", "20", "--method", "bounded", "--block", "0"], "--block: must be at least 1 (got 0)"),
         (&["--random", "20", "--block", "3"], "--method"),
         (&["--random", "20", "--lookup", "steps", "--method", "searched"], "--lookup"),
         (&["--random", "20", "--task", "s2s", "--pad"], "padding changes nothing"),
         (&["--builtin", "20", "--task", "s2s"], "--task: a text has no labels"),
         (&["--pairs", "empty.jsonl"], "nothing to memorize"),
-        (&["--pairs", "nowhere.tsv"], "cannot read nowhere.tsv"),
+        (&["--pairs", "nowhere.tsv"], "cannot open nowhere.tsv"),
         (&["--random", "20", "--out", "no/where"], "cannot write no/where"),
         (&["--random", "20", "--method", "magic"], "magic"),
     ] {

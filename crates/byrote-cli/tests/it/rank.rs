@@ -70,7 +70,7 @@ fn wrong_input_is_refused_in_one_line() {
         (&["--b", "1,inf"], "\"inf\" is not a number"),
         (&["--a", "1e9", "--b", "1"], "4096"),
         (&["--n", "0"], "--n"),
-        (&["--m", "0"], "must be between 1 and 1024 (got 0)"),
+        (&["--m", "0"], "must be from 1 to 1024 (got 0)"),
         (&["--n", "100000"], "--n"),
         (&["--scale", "0"], "--scale"),
     ] {
