@@ -53,7 +53,7 @@ fn wrong_inputs_end_in_one_clear_line() {
         (&["text.txt", "--n-ctx", "4294967295"], "--n-ctx"),
         (&["bad.txt"], "line 2: invalid UTF-8 at byte 5"),
         (&["cut.txt.gz"], "cut.txt.gz"),
-        (&["--merge", "not.summary"], "not a summary"),
+        (&["--merge", "not.summary"], "not a shard summary"),
         (&["--merge", "missing.summary"], "missing.summary"),
         (&["flat.bin"], "--separator-id"),
         (&["text.txt", "--documents", "sentence"], "sentence"),
