@@ -531,8 +531,8 @@ mod tests {
             Dataset::new(d_vocab, n_ctx, contexts).unwrap_err().to_string()
         };
         for (d_vocab, n_ctx, context, says) in [
-            (2, 1, (vec![0, 1], vec![(0, 1.0)]), "has 2 tokens"),
-            (2, 1, (vec![], vec![(0, 1.0)]), "has 0 tokens"),
+            (2, 1, (vec![0, 1], vec![(0, 1.0)]), "tokens (got 2)"),
+            (2, 1, (vec![], vec![(0, 1.0)]), "tokens (got 0)"),
             (2, 1, (vec![0], vec![]), "needs next tokens"),
             (2, 1, (vec![0], vec![(1, 1.0), (0, 1.0)]), "increasing order"),
             (2, 1, (vec![0], vec![(1, 1.0), (1, 1.0)]), "increasing order"),

@@ -57,7 +57,7 @@ fn one_more_than_capacity_is_refused_under_exact_and_refitted_by_default() {
     let error: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(error["error"]["kind"], "refused");
     let message = error["error"]["message"].as_str().unwrap();
-    assert!(message.contains("211 contexts, at most 210"), "{message}");
+    assert!(message.contains("211 contexts, but at most 210"), "{message}");
 
     let refitted = case.json(pairs("211").iter().chain(&shape));
     assert_eq!(refitted["solver"], "refit");

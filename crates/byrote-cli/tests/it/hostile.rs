@@ -94,11 +94,7 @@ fn other_kinds_of_files_are_named() {
     let network = ["incontext", "--d", "2", "--length", "4", "--sequences", "1", "--layers", "1"];
     case.json(network.iter().chain(&["--save", "network.safetensors"]));
     for command in ["eval", "certify"] {
-        refused(
-            &case,
-            &format!("{command} network.safetensors a.txt"),
-            "an in-context network of many layers",
-        );
+        refused(&case, &format!("{command} network.safetensors a.txt"), "holds an in-context network");
     }
     refused(&case, "corpus a.txt --save no/where", "its directory does not exist");
 }

@@ -33,7 +33,7 @@ fn a_newcomer_gets_a_matrix_without_any_option() {
     assert!(text.contains("psi = tanh, 8 neurons, 8 contexts") && text.contains("certified"), "{text}");
     assert!(text.contains("theory, corrected") && text.contains("theory, as printed"), "{text}");
     let help = String::from_utf8(case.run(["rank", "--help"]).stdout).unwrap();
-    assert!(help.contains("as many can be given any next-token distributions"), "{help}");
+    assert!(help.contains("this many can be given arbitrary next-token distributions"), "{help}");
 }
 
 #[test]
@@ -52,11 +52,11 @@ fn the_printed_theorem_is_called_refuted_where_it_is() {
     let case = Case::new();
     let text =
         |arguments: &[&str]| String::from_utf8(case.run(["rank"].iter().chain(arguments)).stdout).unwrap();
-    assert!(text(&["--activation", "tanh", "--b", "1,-1"]).contains("refuted by this matrix"));
-    assert!(!text(&["--activation", "tanh", "--b", "1,-2"]).contains("refuted"));
+    assert!(text(&["--activation", "tanh", "--b", "1,-1"]).contains("refutes the printed rank"));
+    assert!(!text(&["--activation", "tanh", "--b", "1,-2"]).contains("refutes"));
     // Equal weights lose rank by themselves; no theorem says otherwise.
     let special = text(&["--a", "0.5,0.5", "--b", "1,2"]);
-    assert!(!special.contains("refuted") && special.contains("These weights are special"), "{special}");
+    assert!(!special.contains("refutes") && special.contains("These weights are special"), "{special}");
 }
 
 #[test]

@@ -109,7 +109,7 @@ fn a_job_that_fails_is_a_row_and_not_the_end() {
     assert_eq!((&told["jobs"], &told["done"], &told["failed"]), (&2.into(), &1.into(), &1.into()));
     let csv = results(&case, "run");
     let rows: Vec<&str> = csv.lines().skip(1).collect();
-    assert!(rows[0].contains(",failed,") && rows[0].contains("no hidden layer"), "{}", rows[0]);
+    assert!(rows[0].contains(",failed,") && rows[0].contains("without a hidden layer"), "{}", rows[0]);
     assert!(rows[1].contains(",done,"));
     let output = case.run(["sweep", "plan.toml", "--out", "fast", "--fail-fast", "--threads", "1"]);
     assert_eq!(output.status.code(), Some(1));
@@ -125,7 +125,7 @@ fn another_plan_does_not_go_into_the_same_directory() {
     let before = results(&case, "run");
     let output = case.run(["sweep", "b.toml", "--out", "run"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("another run"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("belongs to a different run"));
     assert_eq!(results(&case, "run"), before);
 }
 

@@ -47,17 +47,17 @@ impl Header {
         };
         let (a, b) = (self.window, other.window);
         if self.tokenizer != other.tokenizer {
-            return differ("tokenizer", &self.tokenizer, &other.tokenizer);
+            return differ("`tokenizer`", &self.tokenizer, &other.tokenizer);
         } else if a.n_ctx != b.n_ctx {
-            return differ("n_ctx", &a.n_ctx, &b.n_ctx);
+            return differ("`n_ctx`", &a.n_ctx, &b.n_ctx);
         } else if a.exact_length != b.exact_length {
-            return differ("exact_length", &a.exact_length, &b.exact_length);
+            return differ("`exact_length`", &a.exact_length, &b.exact_length);
         } else if a.bos != b.bos {
-            return differ("bos", &a.bos, &b.bos);
+            return differ("`bos`", &a.bos, &b.bos);
         } else if a.eos != b.eos {
-            return differ("eos", &a.eos, &b.eos);
+            return differ("`eos`", &a.eos, &b.eos);
         } else if a.contexts != b.contexts {
-            return differ("contexts", &a.contexts, &b.contexts);
+            return differ("`contexts`", &a.contexts, &b.contexts);
         } else if self.alphabet != other.alphabet {
             return differ("the kind of token", &self.alphabet, &other.alphabet);
         }

@@ -15,7 +15,8 @@ pub struct Rows {
 impl Rows {
     /// Creates a matrix from its values.
     ///
-    /// # Panics If the values do not form whole rows.
+    /// # Panics
+    /// If the values do not form whole rows.
     pub fn new(columns: usize, values: Vec<f64>) -> Self {
         assert!(
             columns > 0 && values.len().is_multiple_of(columns),

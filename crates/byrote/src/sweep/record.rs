@@ -32,12 +32,13 @@ pub struct Record {
 impl Record {
     /// Reads a run directory.
     ///
-    /// # Errors If it is not a run directory, or its manifest or journal is damaged.
+    /// # Errors
+    /// If it is not a run directory, or its manifest or journal is damaged.
     pub fn load(directory: &Path) -> Result<Self> {
         let Some(manifest) = Manifest::load(directory)? else {
             let message = match directory.join("training").join("manifest.toml").exists() {
                 true => {
-                    "is an unfinished study: run `byrote study` again to finish it; its training runs are in the directory `training`"
+                    "is an unfinished study: run it again to finish it; its training runs are in the folder training"
                 }
                 false => "is not a run directory: it has no manifest.toml",
             };

@@ -406,7 +406,7 @@ fn text_and_ids_do_not_mix_and_formats_can_be_forced() {
     assert!(read(&text, &as_jsonl).unwrap_err().to_string().contains("not a JSON record"));
     let records = case.file("a.jsonl", "{\"text\":\"a\"}\n");
     let by_line = Options { documents: Some(DocumentRule::Line), ..options() };
-    assert!(read(&records, &by_line).unwrap_err().to_string().contains("a record"));
+    assert!(read(&records, &by_line).unwrap_err().to_string().contains("each record of"));
 }
 
 #[test]

@@ -255,7 +255,7 @@ mod tests {
     fn a_line_has_room_for_two_labels() {
         assert!(Codes::new(2, 1, 0, &Silent).is_ok());
         let error = Codes::new(3, 1, 0, &Silent).unwrap_err().to_string();
-        assert!(error.starts_with("d_model: 1; 3 labels"), "{error}");
+        assert!(error.starts_with("d_model: must be at least 2 (got 1): 3 labels"), "{error}");
     }
 
     #[test]

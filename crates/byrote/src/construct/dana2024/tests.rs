@@ -106,7 +106,7 @@ fn one_more_than_capacity_is_refused_with_the_capacity() {
         let problem = associations(50, 2, capacity + 1, 1);
         let found = build(&problem, &shape(d, d_h, h), &Silent);
         let message = found.as_ref().unwrap_err().to_string();
-        assert!(message.contains(&format!("at most {capacity} are stored")), "{message}");
+        assert!(message.contains(&format!("at most {capacity} can be stored exactly")), "{message}");
         let last_tokens = Census::of(&problem).distinct_last_tokens;
         assert_eq!(
             refusal(found),
