@@ -24,7 +24,7 @@ use std::path::Path;
 /// let found = AnyModel::load(&path)?;
 /// assert_eq!(found.kind(), "a one-layer transformer");
 /// # std::fs::remove_file(&path).unwrap();
-/// # Ok::<(), byrote::Error>(())
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]

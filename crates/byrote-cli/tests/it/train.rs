@@ -275,7 +275,7 @@ fn a_new_run_replaces_only_a_finished_one_with_the_same_settings() {
     child.kill().unwrap();
     child.wait().unwrap();
     refused(&["--steps", "1"], "--resume");
-    assert!(run(&["--steps", "1", "--resume"]).status.success());
+    assert!(run(&["--steps", "50", "--resume"]).status.success());
     let model = read("run/model.safetensors");
     // Another seed draws other stories.
     refused(&["--steps", "1", "--seed", "4"], "another corpus");

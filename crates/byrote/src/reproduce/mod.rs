@@ -11,7 +11,7 @@
 //! let folder = tempfile::tempdir()?;
 //! let made = reproduce::run(figure, false, 0, folder.path(), None, &Silent)?;
 //! assert_eq!(made.files, [folder.path().join("fold.svg"), folder.path().join("fold.png")]);
-//! # Ok::<(), byrote::Error>(())
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 mod kajitsuka2024;

@@ -21,7 +21,7 @@
 //! let study = study::run(&spec, directory.path(), None, &Silent)?;
 //! assert_eq!(study.summary.documents, 12);
 //! assert_eq!(study::Study::load(directory.path())?, study);
-//! # Ok::<(), byrote::Error>(())
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 mod closed_form;

@@ -17,7 +17,7 @@
 //! let outcome = sweep::run(&plan, &corpora, &mut directory, RunOptions::default(), &Silent)?;
 //! assert_eq!((outcome.jobs, outcome.done), (2, 2));
 //! assert!(folder.path().join("results.csv").exists());
-//! # Ok::<(), byrote::Error>(())
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 pub mod corpora;
