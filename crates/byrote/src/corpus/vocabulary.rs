@@ -163,7 +163,6 @@ impl Vocabulary {
     }
 
     /// Assigns texts to the ids that `name` knows.
-    #[cfg(feature = "huggingface")]
     pub(crate) fn set_names(&mut self, name: impl Fn(u32) -> Option<String>) {
         if let Keys::Symbols(ids) = &self.keys {
             let mut names = Arena::default();
