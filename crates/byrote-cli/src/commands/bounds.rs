@@ -44,6 +44,7 @@ pub fn run(args: &BoundsCommand, common: &Common) -> Result<ExitCode> {
         report::check_figure_path("plot", path)?;
     }
     args.model.check()?;
+    args.encoder.iter().try_for_each(|&d| EncoderGap::check(d))?;
     let model_only = args.model.parameters.is_some() || args.model.has_shape();
     // `d_vocab` is that of random sequences if there are any, otherwise of the model.
     let typed = args.corpus.spec.d_vocab.filter(|_| args.corpus.spec.random.is_none());

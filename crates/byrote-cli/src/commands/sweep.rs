@@ -6,6 +6,7 @@ use crate::paths;
 use crate::progress::Terminal;
 use crate::{spelling, ui};
 use byrote::Result;
+use byrote::output::{Holds, claim};
 use byrote::report::{self, text};
 use byrote::sweep::{self, Corpora, Directory, Outcome, Plan, Row, RunOptions};
 use clap::Args;
@@ -65,15 +66,18 @@ pub fn run(args: &SweepCommand, common: &Common) -> Result<ExitCode> {
     if args.full {
         plan.without_stops();
     }
-    let SweepArgs { checkpoint_every, fail_fast, keep_models, .. } = args.running;
     let out = args.running.out.clone().unwrap_or_else(|| PathBuf::from(&plan.name));
     let inputs = plan.jobs.iter().flat_map(|job| job.corpus.inputs()).chain([args.plan.as_path()]);
     let written =
         paths::in_directory(&out, &["results.csv", "journal.jsonl", "manifest.toml", "report.html"]);
     paths::check(inputs, written.iter().map(|path| ("out", path.as_path())))?;
+    let SweepArgs { checkpoint_every, fail_fast, keep_models, dry_run, .. } = args.running;
+    let options = RunOptions { checkpoint_every, fail_fast, keep_models };
+    options.check()?;
+    let _claim = (!dry_run).then(|| claim(&out, Holds::Sweep)).transpose()?;
     let observer = Terminal::new(common.quiet);
     let corpora = Corpora::read(&plan.jobs, &observer)?;
-    if args.running.dry_run {
+    if dry_run {
         let json = jobs(&plan, &corpora)?;
         let text = spelling::of_text(&text::jobs(&plan, &corpora)?);
         ui::show(common, || json, || text)?;
@@ -81,8 +85,6 @@ pub fn run(args: &SweepCommand, common: &Common) -> Result<ExitCode> {
     }
     let started = Instant::now();
     clean_up_in(&out);
-    let options = RunOptions { checkpoint_every, fail_fast, keep_models };
-    options.check()?;
     let mut directory = Directory::open(&out, &plan, &corpora)?;
     let outcome = sweep::run(&plan, &corpora, &mut directory, options, &observer)?;
     drop(observer);

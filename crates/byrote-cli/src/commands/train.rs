@@ -14,6 +14,7 @@ use byrote::corpus::Corpus;
 use byrote::dataset::Dataset;
 use byrote::evaluate::{Evaluation, evaluate};
 use byrote::model::{Config, Model, ModelFile, ModelSpec, Precision};
+use byrote::output::{Holds, claim};
 use byrote::report::text;
 use byrote::train::{self, Run, RunDirectory, RunOptions, Stop, TrainSpec};
 use byrote::units::Nats;
@@ -89,6 +90,7 @@ pub fn run(args: &TrainCommand, common: &Common) -> Result<ExitCode> {
     args.model.check()?;
     let written = args.run.out.as_deref().map(|out| paths::in_directory(out, &FILES)).unwrap_or_default();
     args.corpus.check(args.run.init.as_deref(), written.iter().map(|path| ("out", path.as_path())))?;
+    let _claim = args.run.out.as_deref().map(|out| claim(out, Holds::Training)).transpose()?;
     let load = |path: &PathBuf| {
         AnyModel::load(path)?.one_layer(path, "it is made of whole numbers and cannot be trained")
     };

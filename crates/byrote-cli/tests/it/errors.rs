@@ -379,3 +379,65 @@ fn a_list_of_words_is_met_with_a_hint() {
         "{message}"
     );
 }
+
+#[test]
+fn no_result_replaces_one_of_another_kind() {
+    let case = Case::new();
+    case.file("a.txt", "the cat sat\nthe dog ran\nthe cat ran\n");
+    case.file("plan.toml", "[corpus]\npath = \"a.txt\"\n[model]\nd_mlp = 4\n[training]\nsteps = 1\n");
+    let sweep = &["sweep", "plan.toml", "--out"][..];
+    let train = &["train", "a.txt", "--d-mlp", "4", "--steps", "1", "--out"][..];
+    let study = &["study", "a.txt", "--quick", "--out"][..];
+    let figure = &["reproduce", "sander2024-fig3", "--out"][..];
+    for (kind, arguments) in [("sweep", sweep), ("train", train), ("study", study), ("figure", figure)] {
+        let made = case.run(arguments.iter().chain(&[kind, "--quiet"]));
+        assert!(made.status.success(), "{kind}: {}", String::from_utf8_lossy(&made.stderr));
+    }
+    let pages =
+        || ["sweep", "study", "figure"].map(|d| std::fs::read(case.path(d).join("report.html")).unwrap());
+    let before = (case.names(), pages());
+    for (arguments, own) in [(sweep, "sweep"), (train, "train"), (study, "study"), (figure, "figure")] {
+        for (directory, says) in [
+            ("sweep", "holds a sweep; choose another directory"),
+            ("train", "holds a training run; choose another directory"),
+            ("study", "holds a study; choose another directory"),
+            ("figure", "holds the report of something else; choose another directory"),
+        ] {
+            if directory == own {
+                continue;
+            }
+            let output = case.run(arguments.iter().chain(&[directory]));
+            let message = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert_eq!(output.status.code(), Some(2), "{arguments:?} {directory}: {message}");
+            assert_eq!(message, format!("byrote: --out: {directory} {says}\n"));
+        }
+    }
+    assert!((case.names(), pages()) == before, "something was replaced");
+}
+
+#[test]
+fn a_directory_that_cannot_be_used_is_refused_before_the_corpus_is_read() {
+    let case = Case::new();
+    case.file("n.txt", "a file\n");
+    case.file("plan.toml", "[corpus]\npath = \"none.txt\"\n[model]\nd_mlp = 4\n[training]\nsteps = 1\n");
+    let commands = [&["study", "none.txt"][..], &["train", "none.txt"], &["sweep", "plan.toml"]];
+    for command in commands {
+        for (out, says) in
+            [("n.txt", "--out: n.txt is a file, not a directory"), ("/proc/nope", "/proc/nope")]
+        {
+            if out.starts_with("/proc") && !cfg!(target_os = "linux") {
+                continue;
+            }
+            let output = case.run(command.iter().chain(&["--out", out]));
+            let message = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert_eq!(output.status.code(), Some(2), "{command:?}: {message}");
+            assert!(message.contains(says) && !message.contains("none.txt"), "{command:?}: {message}");
+        }
+        // The corpus is missing: the directory that was made for the result is removed again.
+        assert_eq!(case.run(command.iter().chain(&["--out", "new"])).status.code(), Some(2));
+        assert!(!case.path("new").exists(), "{command:?}");
+    }
+    let output = case.run(["bounds", "none.txt", "--encoder", "0"]);
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(message.contains("--encoder") && !message.contains("none.txt"), "{message}");
+}

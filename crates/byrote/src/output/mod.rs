@@ -9,10 +9,12 @@
 //! ```
 
 mod csv_text;
+mod directory;
 mod lock;
 
 pub(crate) use csv_text::csv_field;
 pub use csv_text::csv_text;
+pub use directory::{Claim, Holds, check, claim, holds};
 pub use lock::lock;
 pub(crate) use lock::now;
 

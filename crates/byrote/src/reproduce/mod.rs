@@ -19,7 +19,7 @@ mod sander2024;
 mod sweep;
 
 use crate::observe::Observer;
-use crate::study;
+use crate::output::{Holds, claim};
 use crate::sweep::Outcome;
 use crate::{Error, Result};
 use serde_json::Value;
@@ -156,6 +156,14 @@ impl PaperFigure {
         })
     }
 
+    /// What the directory of the figure holds.
+    fn holds(&self) -> Holds {
+        match self.make {
+            Maker::Function(_) => Holds::Page,
+            Maker::Sweep { .. } => Holds::Sweep,
+        }
+    }
+
     fn make(&self, job: &Job<'_>) -> Result<Reproduced> {
         match self.make {
             Maker::Function(make) => make(job),
@@ -167,7 +175,7 @@ impl PaperFigure {
 /// Makes a figure in a directory, which is created where needed: as published if `full`, otherwise smaller. A figure that is a
 /// sweep resumes what the directory holds. `command` is what the page gives as the way to make it again.
 ///
-/// A directory that holds a study is refused, because the figure would replace its report.
+/// A directory that holds something of another kind, such as a study, is refused, because the figure would replace its report.
 pub fn run(
     figure: &PaperFigure,
     full: bool,
@@ -176,11 +184,7 @@ pub fn run(
     command: Option<&str>,
     observer: &dyn Observer,
 ) -> Result<Reproduced> {
-    if directory.join(study::FILE).exists() {
-        let message = format!("{} holds a study; choose another directory", directory.display());
-        return Err(Error::setting("out", message));
-    }
-    std::fs::create_dir_all(directory).map_err(|e| Error::io(directory, "create", e))?;
+    let _claim = claim(directory, figure.holds())?;
     let command = command.map_or_else(|| format!("byrote reproduce {}", figure.key), str::to_owned);
     figure.make(&Job { out: directory, full, dry_run: false, seed, command: &command, observer })
 }
@@ -196,13 +200,22 @@ mod tests {
     use crate::observe::Silent;
 
     #[test]
-    fn the_directory_of_a_study_is_refused() {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join(study::FILE), "{}").unwrap();
-        let figure = PaperFigure::by_key("kajitsuka2024-fold").unwrap();
-        let error = run(figure, false, 0, folder.path(), None, &Silent).unwrap_err();
-        assert_eq!(error.setting_name(), Some("out"));
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    fn a_directory_of_another_kind_is_refused() {
+        for (key, file, says) in [
+            ("kajitsuka2024-fold", crate::study::FILE, "holds a study"),
+            ("sander2024-fig3", "manifest.toml", "holds a sweep"),
+            ("madden2024-fig1", crate::study::FILE, "holds a study"),
+            ("madden2024-fig1", "report.html", "holds the report of something else"),
+            ("madden2024-fig1", "checkpoint.safetensors", "holds a training run"),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            std::fs::write(folder.path().join(file), "{}").unwrap();
+            let figure = PaperFigure::by_key(key).unwrap();
+            let error = run(figure, false, 0, folder.path(), None, &Silent).unwrap_err();
+            assert_eq!(error.setting_name(), Some("out"));
+            assert!(error.to_string().contains(says), "{key}: {error}");
+            assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+        }
     }
 
     #[test]

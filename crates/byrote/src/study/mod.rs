@@ -37,7 +37,7 @@ pub use training::{Trained, WorstContext};
 use crate::corpus::{Corpus, CorpusSpec, Outputs, Summary, TokenizerChoice};
 use crate::incontext::{self, Attention, ErrorSeries, Kernel, Map, Method, Sequence, Task};
 use crate::observe::{Detail, Observer, Progress, Stage};
-use crate::output::{OutputFile, lock};
+use crate::output::{Holds, OutputFile, claim, lock};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -113,7 +113,8 @@ impl Study {
 /// Runs a study in a directory, which is created where needed and locked while the study runs.
 ///
 /// Interrupted or repeated, the study keeps what is finished: the same call continues. If the directory holds a study of another
-/// corpus, its results are moved aside first ([`Detail::Note`] says where).
+/// corpus, its results are moved aside first ([`Detail::Note`] says where). A directory that holds something else, such as a
+/// sweep, is refused before anything is read.
 pub fn run(
     spec: &StudySpec,
     directory: &Path,
@@ -132,12 +133,12 @@ pub fn run_with(
     observer: &dyn Observer,
 ) -> Result<Study> {
     spec.check()?;
+    let _claim = claim(directory, Holds::Study)?;
     note(observer, &format!("reading {}", spec.corpus.title()));
     let (corpus_spec, corpus) = read(spec, outputs, observer)?;
     let whole = corpus.summary.clone();
     let (part, dataset) = part::choose(spec, corpus, observer)?;
     let dataset = Arc::new(dataset);
-    std::fs::create_dir_all(directory).map_err(|e| Error::io(directory, "create", e))?;
     let _lock = lock(directory)?;
     if !part.is_all {
         note(

@@ -16,7 +16,7 @@ use super::plan::Plan;
 use super::row::{Row, Status, to_csv};
 use crate::input::{MOST_HELD, read_capped, read_text_capped};
 use crate::num::hash::fnv1a;
-use crate::output::{OutputFile, lock, now};
+use crate::output::{Holds, OutputFile, claim, lock, now};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -126,9 +126,10 @@ fn machine() -> String {
 }
 
 impl Directory {
-    /// Opens or creates the directory of a plan. A directory that belongs to another plan, or that another process is
-    /// using, is refused.
+    /// Opens or creates the directory of a plan. A directory that belongs to another plan, that holds something else, or
+    /// that another process is using, is refused.
     pub fn open(path: &Path, plan: &Plan, corpora: &Corpora) -> Result<Self> {
+        let _claim = claim(path, Holds::Sweep)?;
         for part in ["curves", "checkpoints", "models"] {
             let folder = path.join(part);
             std::fs::create_dir_all(&folder).map_err(|e| Error::io(&folder, "create", e))?;

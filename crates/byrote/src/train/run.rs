@@ -20,7 +20,7 @@ use super::trainer::Trainer;
 use crate::dataset::Dataset;
 use crate::model::{Config, ModelFile};
 use crate::observe::{Detail, Observer, Progress, Stage};
-use crate::output::{OutputFile, lock};
+use crate::output::{Holds, OutputFile, claim, lock};
 use crate::{Error, Result};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -35,9 +35,9 @@ pub struct RunDirectory {
 }
 
 impl RunDirectory {
-    /// Creates the directory where needed, and locks it.
+    /// Creates the directory where needed, and locks it. A directory that holds something else is refused.
     pub fn open(path: &Path) -> Result<Self> {
-        std::fs::create_dir_all(path).map_err(|e| Error::io(path, "create", e))?;
+        let _claim = claim(path, Holds::Training)?;
         Ok(Self { path: path.to_path_buf(), _lock: lock(path)? })
     }
 

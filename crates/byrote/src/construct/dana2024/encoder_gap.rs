@@ -28,11 +28,17 @@ pub struct EncoderGap {
 }
 
 impl EncoderGap {
+    /// Refuses a rank outside its range.
+    pub fn check(d_model: u64) -> Result<()> {
+        match (1..=MOST).contains(&d_model) {
+            true => Ok(()),
+            false => Err(Error::setting("encoder", format!("must be between 1 and {MOST} (got {d_model})"))),
+        }
+    }
+
     /// Searches for the best encoder of rank `d_model`.
     pub fn search(dataset: &Dataset, d_model: u64, seed: u64, observer: &dyn Observer) -> Result<Self> {
-        if !(1..=MOST).contains(&d_model) {
-            return Err(Error::setting("encoder", format!("must be between 1 and {MOST} (got {d_model})")));
-        }
+        Self::check(d_model)?;
         let effort = Effort::default();
         let encoder = Encoder::solve(dataset, d_model as usize, SMOOTHING, effort, seed, observer)?;
         Ok(Self {
