@@ -43,6 +43,20 @@ fn devices_without_end_are_refused() {
 }
 
 #[test]
+fn a_study_that_leads_to_a_device_is_refused() {
+    let case = Case::new();
+    for (directory, file) in [("study", "study.json"), ("forms", "closed_forms.json")] {
+        std::fs::create_dir(case.path(directory)).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", case.path(directory).join(file)).unwrap();
+    }
+    refused(&case, "report study", "is a device, not a study");
+    // Closed forms that cannot be read are those of another study: they are set aside.
+    let output = case.run(["study", "--builtin", "5", "--quick", "--quiet", "--out", "forms"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(case.path("forms/closed_forms-1.json").is_symlink());
+}
+
+#[test]
 fn files_of_nine_gigabytes_are_refused_unread() {
     let case = Case::new();
     case.file("a.txt", "a b c\na b d\n");

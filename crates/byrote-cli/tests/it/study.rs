@@ -252,3 +252,22 @@ fn an_interrupted_study_keeps_its_models_in_closed_form() {
     let whole = ["study", "--builtin", "30", "--quick", "--out", "whole", "--quiet", "--threads", "1"];
     assert_eq!(lines(&output), lines(&case.run(whole)));
 }
+
+#[test]
+fn an_edited_study_is_refused_and_one_without_a_checksum_is_read() {
+    let case = Case::new();
+    assert!(case.run(["study", "--builtin", "20", "--quick", "--out", "s", "--quiet"]).status.success());
+    let page = std::fs::read(case.path("s/report.html")).unwrap();
+    let text = std::fs::read_to_string(case.path("s/study.json")).unwrap();
+    let documents = "\"documents\": 20";
+    assert!(text.contains(documents));
+    case.file("s/study.json", text.replace(documents, "\"documents\": 21"));
+    let output = case.run(["report", "s"]);
+    assert_eq!(output.status.code(), Some(2));
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(message.contains("study.json: the checksum does not match"), "{message}");
+    let old = text[..text.rfind(",\n  \"checksum\"").unwrap()].to_owned() + "\n}\n";
+    case.file("s/study.json", old);
+    assert!(case.run(["report", "s", "--quiet"]).status.success());
+    assert_eq!(std::fs::read(case.path("s/report.html")).unwrap(), page);
+}

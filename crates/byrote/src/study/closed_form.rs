@@ -6,6 +6,7 @@ use crate::construct::kajitsuka2024::ExactFile;
 use crate::construct::{dana2024, kajitsuka2024, madden2024};
 use crate::dataset::Dataset;
 use crate::evaluate::{self, TOLERANCE};
+use crate::input::{MOST_HELD, read_text_capped};
 use crate::model::{Activation, Counting, Model, ModelFile, ParameterCount, Precision};
 use crate::observe::Observer;
 use crate::output::OutputFile;
@@ -160,7 +161,7 @@ impl Kept {
 
 /// What an earlier run finished. A file that is damaged is as good as none.
 fn kept(path: &Path) -> Option<Kept> {
-    serde_json::from_str(&std::fs::read_to_string(path).ok()?).ok()
+    serde_json::from_str(&read_text_capped(path, MOST_HELD, "a list of closed forms").ok()?).ok()
 }
 
 /// Builds and certifies every closed form that the directory does not hold already.

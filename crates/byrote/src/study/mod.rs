@@ -36,6 +36,8 @@ pub use training::{Trained, WorstContext};
 
 use crate::corpus::{Corpus, CorpusSpec, Outputs, Summary, TokenizerChoice};
 use crate::incontext::{self, Attention, ErrorSeries, Kernel, Map, Method, Sequence, Task};
+use crate::input::{MOST_HELD, read_text_capped};
+use crate::num::hash::fnv1a;
 use crate::observe::{Detail, Observer, Progress, Stage};
 use crate::output::{Holds, OutputFile, claim, lock};
 use crate::{Error, Result};
@@ -76,7 +78,11 @@ impl Study {
     /// Reads the study of a directory.
     pub fn load(directory: &Path) -> Result<Self> {
         let path = directory.join(FILE);
-        let text = std::fs::read_to_string(&path).map_err(|e| Error::io(&path, "read", e))?;
+        let text = read_text_capped(&path, MOST_HELD, "a study")?;
+        if !is_authentic(&text) {
+            let message = "the checksum does not match: this file was edited or damaged; run the study again to restore it";
+            return Err(Error::format(&path, message));
+        }
         serde_json::from_str(&text).map_err(|e| {
             // The version is readable even where the rest has changed.
             let version = serde_json::from_str::<serde_json::Value>(&text)
@@ -91,8 +97,8 @@ impl Study {
     pub fn save(&self, directory: &Path) -> Result<PathBuf> {
         let path = directory.join(FILE);
         // A struct of numbers and text always serialises.
-        let text = serde_json::to_string_pretty(self).unwrap_or_default() + "\n";
-        OutputFile::write(&path, text.as_bytes())?;
+        let text = serde_json::to_string_pretty(self).unwrap_or_default();
+        OutputFile::write(&path, signed(&text).as_bytes())?;
         Ok(path)
     }
 
@@ -108,6 +114,20 @@ impl Study {
     pub fn failed(&self) -> usize {
         self.trained.iter().filter(|t| t.row.result.is_none()).count()
     }
+}
+
+/// Where the checksum of a study begins.
+const CHECKSUM: &str = ",\n  \"checksum\": \"";
+
+/// A study as JSON with its checksum as the last field, so that an edited number is noticed.
+fn signed(text: &str) -> String {
+    let body = text.strip_suffix("\n}").unwrap_or(text);
+    format!("{body}{CHECKSUM}{:016x}\"\n}}\n", fnv1a(text.as_bytes()))
+}
+
+/// Whether the checksum, if there is one, matches the rest. Files of older versions have none.
+fn is_authentic(text: &str) -> bool {
+    text.rfind(CHECKSUM).is_none_or(|start| signed(&format!("{}\n}}", &text[..start])) == text)
 }
 
 /// Runs a study in a directory, which is created where needed and locked while the study runs.
@@ -250,4 +270,19 @@ fn in_context(seed: u64, observer: &dyn Observer) -> Result<Vec<ErrorSeries>> {
         Ok(ErrorSeries { key: key.into(), label: label.into(), errors })
     })
     .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_edited_study_is_refused_and_an_old_one_is_read() {
+        let text = "{\n  \"version\": \"0.1.0\",\n  \"gap\": 0.25\n}";
+        let whole = signed(text);
+        assert!(serde_json::from_str::<serde_json::Value>(&whole).is_ok(), "{whole}");
+        assert!(is_authentic(&whole) && is_authentic(text) && is_authentic(&format!("{text}\n")));
+        assert!(!is_authentic(&whole.replace("0.25", "0.24")));
+        assert!(!is_authentic(&whole.replace("checksum\": \"", "checksum\": \"0")));
+    }
 }
