@@ -79,6 +79,15 @@ impl AtLeast {
 }
 
 impl AtMost {
+    /// Divides the bound by a count, rounding up; a count of 0 leaves it as it is.
+    pub fn per(self, count: u64) -> Self {
+        match count {
+            0 => self,
+            _ if self.0 == 0.0 => self,
+            count => Self((self.0 / count as f64).next_up()),
+        }
+    }
+
     /// An upper bound on a quantity that was computed as `x` to within a few units in the last place.
     pub fn computed(x: f64) -> Self {
         Self(x + x.abs() * COMPUTED)
@@ -342,6 +351,14 @@ mod tests {
             "inf -inf NaN"
         );
         assert_eq!(format!("{:.2} {:.2e}", AtLeast(0.0), AtMost(0.0)), "0.00 0.00e0");
+    }
+
+    #[test]
+    fn a_share_of_an_upper_bound_is_rounded_up() {
+        assert_eq!((AtMost(0.0).per(3), AtMost(0.5).per(0)), (AtMost(0.0), AtMost(0.5)));
+        let third = AtMost(1.0).per(3);
+        assert!(third.0 > 1.0 / 3.0 && third.0 - 1.0 / 3.0 < 1e-16);
+        assert_eq!(AtMost(f64::INFINITY).per(3), AtMost(f64::INFINITY));
     }
 
     #[test]

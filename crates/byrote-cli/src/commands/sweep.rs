@@ -91,6 +91,7 @@ pub fn run(args: &SweepCommand, common: &Common) -> Result<ExitCode> {
     let seconds = started.elapsed().as_secs_f64();
     let (_, report) = report::draw_sweep(&out)?;
     let results = out.join("results.csv");
+    let rows: Vec<Row> = directory.rows().cloned().collect();
     let json = || {
         json!({
             "name": plan.name,
@@ -101,15 +102,37 @@ pub fn run(args: &SweepCommand, common: &Common) -> Result<ExitCode> {
             "interrupted": outcome.interrupted,
             "results_file": results,
             "report_file": report,
+            "rows": rows.iter().map(row).collect::<Vec<Value>>(),
             "seconds": seconds,
         })
     };
-    let rows: Vec<Row> = directory.rows().cloned().collect();
     ui::show(common, json, || text::results(&plan, &rows, &outcome))?;
     if !common.json {
         ui::wrote(common, [&results, &report]);
     }
     Ok(exit_code(&outcome))
+}
+
+/// What a job came to, losses per prediction first; everything else is in results.csv.
+fn row(row: &Row) -> Value {
+    let result = row.result.as_ref();
+    json!({
+        "job": row.job,
+        "status": row.status,
+        "documents": row.documents,
+        "contexts": row.contexts,
+        "d_mlp": row.d_mlp,
+        "parameters": row.parameters,
+        "seed": row.settings.seed,
+        "steps": result.map(|r| r.steps),
+        "stop": result.map(|r| r.stop),
+        "loss_nats_per_prediction": row.loss_per_prediction(),
+        "gap_nats_per_prediction": row.gap_per_prediction(),
+        "loss_nats": result.map(|r| r.loss_nats),
+        "gap_nats": result.map(|r| r.gap_nats),
+        "memorized": result.map(|r| r.memorized),
+        "error": row.error,
+    })
 }
 
 /// Returns the exit code of a sweep: 0 if all jobs are done, 1 if some failed, 130 if it was interrupted.

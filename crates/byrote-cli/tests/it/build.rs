@@ -46,6 +46,8 @@ fn the_built_in_corpus_is_built_and_certified_to_the_numbers_asked_for() {
         assert!(computed["min_margin_lower_bound"].as_f64() < proven["min_margin_lower_bound"].as_f64());
         assert_eq!(proven["floating_point_f32"]["precision"], "f32");
         assert!(proven["gap_nats_upper_bound"].as_f64().unwrap() >= number("gap_nats"));
+        let each = proven["gap_nats_per_prediction_upper_bound"].as_f64().unwrap();
+        assert!(each >= number("gap_nats_per_prediction") && each < 1e-3);
         assert_eq!(proven["injectivity"]["distinct_absolute_values"], true);
         assert!(proven["arithmetic"].is_string() && proven["contexts"] == built["contexts"]);
     }

@@ -280,3 +280,18 @@ fn a_reader_that_goes_away_is_no_error() {
     drop(child.stdout.take());
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
+
+#[test]
+fn the_floor_of_every_length_is_given_per_prediction() {
+    let case = Case::new();
+    case.file("a.txt", "a b c\na b d\na c d\n");
+    let found = case.json(["corpus", "a.txt"]);
+    for row in found["by_length"].as_array().unwrap() {
+        let number = |name: &str| row[name].as_f64().unwrap();
+        assert_eq!(
+            number("floor_nats_per_prediction"),
+            number("floor_nats") / number("predictions"),
+            "{row}"
+        );
+    }
+}

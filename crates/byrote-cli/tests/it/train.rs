@@ -66,7 +66,9 @@ fn training_reaches_the_floor_and_eval_finds_the_same_numbers() {
     // The curve begins at the start and ends where training did.
     let curve = std::fs::read_to_string(case.path("run/curve.csv")).unwrap();
     let steps = trained["steps"].as_u64().unwrap();
-    assert!(curve.starts_with("step,evaluations,loss_nats,gap_nats\n0,1,"));
+    assert!(curve.starts_with(
+        "step,evaluations,loss_nats,gap_nats,loss_nats_per_prediction,gap_nats_per_prediction\n0,1,"
+    ));
     assert!(curve.lines().last().unwrap().starts_with(&format!("{steps},")));
     // Every table is a table.
     for arguments in [

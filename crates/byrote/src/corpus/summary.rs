@@ -21,6 +21,9 @@ pub struct LengthSummary {
     pub predictions: u64,
     /// Their contribution to the floor.
     pub floor_nats: Nats,
+    /// The same per prediction; `None` if there are no predictions.
+    #[serde(default)]
+    pub floor_nats_per_prediction: Option<Nats>,
 }
 
 /// T_eps of dana2024: the fewest contexts that make up at least 1 - epsilon of the predictions.
@@ -120,6 +123,7 @@ impl Summary {
                     contexts: t.contexts,
                     predictions: t.predictions,
                     floor_nats: t.floor(),
+                    floor_nats_per_prediction: t.floor().per(t.predictions),
                 })
                 .collect(),
             coverage: EPSILONS_1E5

@@ -22,6 +22,23 @@ pub(super) fn nats(x: impl Number) -> String {
     }
 }
 
+/// Writes a text so that a reader sees it: one of spaces alone would be invisible.
+pub(super) fn visible(text: &str) -> String {
+    match text.chars().all(|c| c == ' ') {
+        true => "\u{2420}".repeat(text.len()),
+        false => text.to_owned(),
+    }
+}
+
+/// Writes a gap divided by the floor: as a percentage up to 100%, and above that as a multiple. A floor close to 0 makes
+/// percentages of many digits, which say nothing.
+pub(super) fn share_of_floor(relative: f64) -> String {
+    match relative {
+        r if r <= 1.0 => format!("{:.2}%", 100.0 * r),
+        r => format!("{} times", brief(r)),
+    }
+}
+
 /// Writes a number with about three significant digits.
 pub(super) fn brief(x: f64) -> String {
     match x.abs() {
@@ -61,6 +78,20 @@ mod tests {
         assert_eq!([nats(539.99693), nats(-250.5), nats(1e30)], ["540.00", "\u{2212}250.50", "1.00e30"]);
         assert_eq!([nats(AtLeast(318.24992)), nats(AtMost(4.500006e-5))], ["318.24", "4.51e-5"]);
         assert_eq!((thousands(999u64), sentence("no law.")), ("999".into(), "No law.".into()));
+    }
+
+    #[test]
+    fn a_space_is_seen() {
+        assert_eq!(["a b", " ", "  ", ""].map(visible), ["a b", "\u{2420}", "\u{2420}\u{2420}", ""]);
+    }
+
+    #[test]
+    fn a_share_above_the_floor_is_a_multiple() {
+        assert_eq!([0.00123, 1.0].map(share_of_floor), ["0.12%", "100.00%"]);
+        assert_eq!(
+            [1.5, 69.7433, 19_119.3].map(share_of_floor),
+            ["1.50 times", "69.7 times", "19,119 times"]
+        );
     }
 
     #[test]

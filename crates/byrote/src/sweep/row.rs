@@ -105,6 +105,11 @@ impl Row {
         }
     }
 
+    /// Returns the loss per prediction, in nats.
+    pub fn loss_per_prediction(&self) -> Option<f64> {
+        self.result.as_ref().map(|r| r.loss_nats / self.predictions.max(1) as f64)
+    }
+
     /// Returns the gap per prediction, in nats.
     pub fn gap_per_prediction(&self) -> Option<f64> {
         self.result.as_ref().map(|r| r.gap_nats / self.predictions.max(1) as f64)
@@ -135,7 +140,7 @@ impl RowResult {
     }
 }
 
-const COLUMNS: [&str; 39] = [
+const COLUMNS: [&str; 41] = [
     "job",
     "status",
     "corpus",
@@ -175,6 +180,8 @@ const COLUMNS: [&str; 39] = [
     "accuracy",
     "max_kl_nats",
     "error",
+    "loss_nats_per_prediction",
+    "gap_nats_per_prediction",
 ];
 
 /// Returns rows as CSV, in order, with a header.
@@ -237,6 +244,8 @@ impl Row {
             None => vec![String::new(); 10],
         };
         fields.push(csv_field(self.error.as_ref()));
+        fields.push(csv_field(self.loss_per_prediction()));
+        fields.push(csv_field(self.gap_per_prediction()));
         fields
     }
 }

@@ -217,7 +217,10 @@ fn work(
         trainer.checkpoint().save(&files.checkpoint)?;
         return Ok(None);
     }
-    OutputFile::write(&files.curve, trainer.curve().to_csv(dataset.floor()).as_bytes())?;
+    OutputFile::write(
+        &files.curve,
+        trainer.curve().to_csv(dataset.floor(), dataset.predictions() as u64).as_bytes(),
+    )?;
     let file = ModelFile {
         model: trainer.model()?,
         precision: trainer.arithmetic(),

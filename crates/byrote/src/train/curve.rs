@@ -49,13 +49,24 @@ impl Curve {
         self.provisional = !self.rows.is_empty();
     }
 
-    /// Returns the curve as CSV.
-    pub fn to_csv(&self, floor: Nats) -> String {
+    /// Returns the curve as CSV, for a corpus with this floor and number of predictions.
+    pub fn to_csv(&self, floor: Nats, predictions: u64) -> String {
+        let each = predictions.max(1) as f64;
         let row = |row: &Row| {
             let (loss, gap) = (row.loss.0, row.loss.0 - floor.0);
-            [row.step.to_string(), row.evaluations.to_string(), loss.to_string(), gap.to_string()]
+            let [loss, gap, loss_each, gap_each] =
+                [loss, gap, loss / each, gap / each].map(|x| x.to_string());
+            [row.step.to_string(), row.evaluations.to_string(), loss, gap, loss_each, gap_each]
         };
-        csv_text(["step", "evaluations", "loss_nats", "gap_nats"], self.rows.iter().map(row))
+        let heads = [
+            "step",
+            "evaluations",
+            "loss_nats",
+            "gap_nats",
+            "loss_nats_per_prediction",
+            "gap_nats_per_prediction",
+        ];
+        csv_text(heads, self.rows.iter().map(row))
     }
 }
 
@@ -89,8 +100,11 @@ mod tests {
     }
 
     #[test]
-    fn csv_has_a_head_and_a_line_a_row() {
+    fn csv_has_a_head_and_one_line_per_row() {
         let curve = Curve::from_rows(vec![Row { step: 0, evaluations: 1, loss: Nats(2.5) }]);
-        assert_eq!(curve.to_csv(Nats(2.0)), "step,evaluations,loss_nats,gap_nats\n0,1,2.5,0.5\n");
+        let text = curve.to_csv(Nats(2.0), 10);
+        let (head, row) = text.split_once('\n').unwrap();
+        assert!(head.starts_with("step,evaluations,loss_nats,gap_nats,loss_nats_per_prediction,"), "{head}");
+        assert_eq!(row, "0,1,2.5,0.5,0.25,0.05\n");
     }
 }

@@ -179,7 +179,10 @@ pub fn run(
     let result = ModelFile { model: trainer.model()?, precision: trainer.arithmetic(), ..file };
     if let Some(directory) = directory {
         result.save(&directory.model())?;
-        OutputFile::write(&directory.curve(), trainer.curve().to_csv(dataset.floor()).as_bytes())?;
+        OutputFile::write(
+            &directory.curve(),
+            trainer.curve().to_csv(dataset.floor(), dataset.predictions() as u64).as_bytes(),
+        )?;
         // After a divergence the moments are beyond repair, so the previous checkpoint is kept.
         if !matches!(stop, Stop::Diverged { .. }) {
             let finished = stop != Stop::Interrupted;

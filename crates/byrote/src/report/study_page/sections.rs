@@ -8,7 +8,7 @@ use crate::model::Counting;
 use crate::output::csv_text;
 use crate::report::bounds_figure::capacity;
 use crate::report::incontext_figure::errors_against_t;
-use crate::report::numbers::{nats, sentence, thousands};
+use crate::report::numbers::{nats, sentence, share_of_floor, thousands, visible};
 use crate::study::{BuiltModel, Certificate, Outcome, Study, Trained};
 use crate::train::StopKind;
 use crate::units::Nats;
@@ -224,7 +224,7 @@ impl Study {
                     cells.push(Cell::status(status, r.stop.name()));
                     cells.push(nats(r.gap_nats / row.predictions.max(1) as f64).into());
                     if self.part.floor_nats.0 > 0.0 {
-                        cells.push(format!("{:.2}%", 100.0 * row.relative_gap().unwrap_or(f64::NAN)).into());
+                        cells.push(row.relative_gap().map_or_else(Cell::none, |g| share_of_floor(g).into()));
                     }
                     cells.extend([Cell::from(nats(r.gap_nats)), thousands(r.memorized).into()]);
                 }
@@ -356,10 +356,10 @@ impl Study {
         let mut table = Table::new("The contexts that cost the best trained model most.", columns);
         for w in &self.worst {
             table = table.row([
-                Cell::from(Prose::new().quote(w.text.clone())),
+                Cell::from(Prose::new().quote(visible(&w.text))),
                 thousands(w.count).into(),
-                Prose::new().quote(w.next.clone()).into(),
-                Prose::new().quote(w.predicted.clone()).into(),
+                Prose::new().quote(visible(&w.next)).into(),
+                Prose::new().quote(visible(&w.predicted)).into(),
                 format!("{:.1}%", 100.0 * w.probability).into(),
                 nats(w.kl_nats.0).into(),
             ]);

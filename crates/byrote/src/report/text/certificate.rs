@@ -40,7 +40,14 @@ pub fn certificate(
         ("refuted", grouped(found.refuted_contexts), "a logit outside the top set is the largest".into()),
         ("undecided", grouped(found.undecided_contexts), String::new()),
         ("smallest margin", margin, "or more: no context has a smaller one".into()),
-        ("gap", format!("{:.4e}", found.gap_nats_upper_bound), "nats above the floor at most".into()),
+        (
+            "gap",
+            format!("{:.4e}", found.gap_nats_upper_bound.per(dataset.predictions() as u64)),
+            format!(
+                "nats per prediction above the floor at most; {:.4e} in total",
+                found.gap_nats_upper_bound
+            ),
+        ),
         ("widest enclosure", format!("{:.1e}", found.largest_radius), "plus or minus, of a logit".into()),
         (
             "mixer",

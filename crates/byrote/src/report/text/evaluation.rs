@@ -8,6 +8,7 @@ use crate::corpus::Vocabulary;
 use crate::dataset::Dataset;
 use crate::evaluate::{Evaluation, Worst};
 use crate::model::ModelFile;
+use crate::report::numbers::share_of_floor;
 use crate::units::{Nats, grouped, grouped_number};
 use std::fmt::Write as _;
 
@@ -51,7 +52,8 @@ pub(super) fn losses(table: &mut TextTable, loss: Nats, floor: Nats, gap: Nats, 
     };
     let small = |x: f64| if x > 0.0 && x < 1e-3 { format!("{x:.2e}") } else { grouped_number(x, 4) };
     let share = match floor.0 > 0.0 {
-        true => format!(", {:.4}% of the floor", 100.0 * gap.0 / floor.0),
+        true if gap.0 <= floor.0 => format!(", {:.4}% of the floor", 100.0 * gap.0 / floor.0),
+        true => format!(", {} the floor", share_of_floor(gap.0 / floor.0)),
         false => String::new(),
     };
     let (l, f, g) = (each(loss), each(floor), each(gap));

@@ -2,6 +2,7 @@
 
 use super::{TextTable, duration};
 use crate::Result;
+use crate::report::numbers::{nats, share_of_floor};
 use crate::sweep::{Corpora, Outcome, Plan, Row};
 use crate::units::{grouped, grouped_number};
 
@@ -23,8 +24,9 @@ pub fn results(plan: &Plan, rows: &[Row], outcome: &Outcome) -> String {
         "seed",
         "steps",
         "stop",
+        "gap / prediction",
+        "gap / floor",
         "gap (nats)",
-        "of the floor",
         "memorized",
     ];
     let mut table = TextTable::new(&heads, &[7]);
@@ -39,15 +41,13 @@ pub fn results(plan: &Plan, rows: &[Row], outcome: &Outcome) -> String {
             row.settings.seed.to_string(),
             result.map_or(String::new(), |r| grouped(r.steps)),
             result.map_or_else(|| "failed".to_owned(), |r| r.stop.to_string()),
+            row.gap_per_prediction().map_or(String::new(), nats),
+            row.relative_gap().filter(|_| row.floor_nats > 0.0).map_or(String::new(), share_of_floor),
             result.map_or(String::new(), |r| grouped_number(r.gap_nats, 3)),
-            row.relative_gap().map_or(String::new(), |g| match row.floor_nats > 0.0 {
-                true => format!("{:.2}%", 100.0 * g),
-                false => format!("{g:.3} nats per prediction"),
-            }),
             result.map_or(String::new(), |r| grouped(r.memorized)),
         ]);
     }
-    out += &fitted(&table, &[0, 8, 2, 4, 10, 5]);
+    out += &fitted(&table, &[0, 10, 2, 4, 11, 5]);
     let failed = rows.iter().filter_map(|row| Some((row, row.error.as_ref()?)));
     for (row, error) in failed.take(20) {
         out += &format!("{} neurons, seed {}: {error}\n", grouped(row.d_mlp), row.settings.seed);
@@ -92,5 +92,6 @@ pub fn jobs(plan: &Plan, corpora: &Corpora) -> Result<String> {
         out += &format!("... {} more: see `json`\n", plan.jobs.len() - 200);
     }
     let (n, seconds) = (grouped(plan.jobs.len() as u64), plan.estimated_seconds(corpora));
-    Ok(out + &format!("\n{n} jobs, about {}\n", duration(seconds)))
+    let jobs = if plan.jobs.len() == 1 { "job" } else { "jobs" };
+    Ok(out + &format!("\n{n} {jobs}, about {}\n", duration(seconds)))
 }
