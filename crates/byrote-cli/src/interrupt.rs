@@ -18,6 +18,8 @@ static ASKED: AtomicBool = AtomicBool::new(false);
 static KEEPS: AtomicBool = AtomicBool::new(false);
 /// Errors are wanted as JSON.
 static JSON: AtomicBool = AtomicBool::new(false);
+/// The same command resumes what is ended here, and the user is to be told.
+static RESUMES: AtomicBool = AtomicBool::new(false);
 /// Directories in which files are being written under temporary names.
 static DIRECTORIES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
@@ -25,7 +27,7 @@ static DIRECTORIES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 pub const EXIT_CODE: u8 = 130;
 
 /// How long work that has nothing to keep may take to stop.
-const GRACE: Duration = Duration::from_millis(800);
+const GRACE: Duration = Duration::from_millis(500);
 
 /// Handles Ctrl-C and SIGTERM from now on.
 pub fn install(json: bool) {
@@ -51,8 +53,19 @@ pub fn install(json: bool) {
 fn exit() -> ! {
     remove_temporary_files();
     ui::report_interrupt(JSON.load(Ordering::SeqCst));
+    if RESUMES.load(Ordering::SeqCst) {
+        ui::note(false, RESUME);
+    }
     #[allow(clippy::exit)] // The user insists, or nothing else would end the work in time.
     std::process::exit(i32::from(EXIT_CODE));
+}
+
+/// What is said where the same command resumes the work.
+pub const RESUME: &str = "interrupted; run the same command again to resume";
+
+/// Notes that the same command resumes the work, for an end by the watchdog.
+pub fn can_resume() {
+    RESUMES.store(true, Ordering::SeqCst);
 }
 
 /// Whether the user has asked to stop.

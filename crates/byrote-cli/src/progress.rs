@@ -133,7 +133,13 @@ impl Current {
     }
 
     fn update(&mut self, progress: &Progress<'_>) {
-        // Threads report out of order, and a stage may begin again.
+        // A stage may begin again, as a search at twice the precision does; its line stays.
+        if progress.done == 0 && self.done > 0 && self.stage != Stage::Jobs {
+            let started = Instant::now().checked_sub(PATIENCE).unwrap_or(self.started);
+            *self = Self { started, ..Self::new(progress) };
+            return;
+        }
+        // Threads report out of order.
         let again = progress.done < self.first;
         self.done = if again { progress.done } else { self.done.max(progress.done) };
         self.total = progress.total;
@@ -191,7 +197,7 @@ fn numbers(detail: &Detail<'_>) -> (Vec<String>, f64) {
     match *detail {
         Detail::Documents(n) => (vec![format!("{} documents", thousands(n))], 0.0),
         Detail::Training { loss, gap, floor, .. } => {
-            let gap = match floor.0 > 0.0 {
+            let gap = match floor.0 > 0.0 && gap.0 <= floor.0 {
                 true => format!("gap {:.3} ({:.2}% of the floor)", gap.0, 100.0 * gap.0 / floor.0),
                 false => format!("gap {:.3}", gap.0),
             };
@@ -245,6 +251,21 @@ mod tests {
             "██████░░░░░░░░░░░░░░░░░░  training  250 of 1,000 steps  1m30s left"
         );
         assert_eq!(current.line(half_a_minute, 50), "training  250 of 1,000 steps  1m30s left");
+    }
+
+    #[test]
+    fn a_stage_that_begins_again_is_counted_again() {
+        let mut current = Current::new(&Progress::new(Stage::Ranking, 0, Some(200)));
+        current.update(&Progress::new(Stage::Ranking, 199, Some(200)));
+        current.update(&Progress::new(Stage::Ranking, 198, Some(200)));
+        assert_eq!(current.done, 199, "threads report out of order");
+        current.update(&Progress::new(Stage::Ranking, 0, Some(150)));
+        assert_eq!((current.done, current.total), (0, Some(150)));
+        // Jobs that another thread has finished in the meantime are not undone.
+        let mut jobs = Current::new(&Progress::new(Stage::Jobs, 0, Some(9)));
+        jobs.update(&Progress::new(Stage::Jobs, 1, Some(9)));
+        jobs.update(&Progress::new(Stage::Jobs, 0, Some(9)));
+        assert_eq!(jobs.done, 1);
     }
 
     #[test]

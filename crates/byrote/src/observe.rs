@@ -20,7 +20,7 @@
 //!
 //! impl Observer for Patience {
 //!     fn progress(&self, progress: &Progress<'_>) {
-//!         assert_eq!(progress.stage, Stage::Generating);
+//!         assert!(matches!(progress.stage, Stage::Generating | Stage::Sorting | Stage::Counting));
 //!         self.seen.fetch_add(1, Ordering::Relaxed);
 //!     }
 //!     fn should_stop(&self) -> bool {
@@ -108,10 +108,14 @@ pub enum Stage {
     Reading,
     /// Generating documents; counted in documents.
     Generating,
+    /// Generating sequences of vectors and the maps behind them; counted in vectors.
+    Sequences,
     /// Sorting documents; not counted.
     Sorting,
     /// Merging sorted runs; counted in documents.
     Merging,
+    /// Passing sorted documents to what was asked for: contexts, a list, a summary; counted in documents.
+    Counting,
     /// Writing the list of contexts; counted in bytes.
     Listing,
     /// Drawing random projections of contexts until they are distinct; counted in trials.
@@ -145,7 +149,7 @@ impl Stage {
     pub fn unit(self) -> &'static str {
         match self {
             Stage::Reading | Stage::Listing => "bytes",
-            Stage::Generating | Stage::Sorting | Stage::Merging => "documents",
+            Stage::Generating | Stage::Sorting | Stage::Counting | Stage::Merging => "documents",
             Stage::Mapping => "trials",
             Stage::Searching => "facts",
             Stage::Solving => "columns",
@@ -154,6 +158,7 @@ impl Stage {
             Stage::Fitting | Stage::Training | Stage::Ranking => "steps",
             Stage::Jobs => "jobs",
             Stage::Descending => "blocks",
+            Stage::Sequences => "vectors",
             Stage::Drawing => "figures",
         }
     }
@@ -170,8 +175,9 @@ impl fmt::Display for Stage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Stage::Reading => "reading",
-            Stage::Generating => "generating",
+            Stage::Generating | Stage::Sequences => "generating",
             Stage::Sorting => "sorting",
+            Stage::Counting => "counting",
             Stage::Merging => "merging",
             Stage::Listing => "listing",
             Stage::Mapping => "mapping",

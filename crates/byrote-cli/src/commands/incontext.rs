@@ -11,6 +11,7 @@ use byrote::incontext::{
     Attention, ErrorAt, ErrorSeries, Form, IncontextSpec, Kernel, Method, Outcome, Sequence, Sequences, Task,
     predict, squared_errors, summarize,
 };
+use byrote::observe::Observer;
 use byrote::output::{OutputFile, csv_text};
 use byrote::report::incontext_figure::errors_against_t;
 use byrote::report::{self, text};
@@ -56,8 +57,8 @@ struct Source {
 }
 
 impl Source {
-    fn read(spec: &IncontextSpec, seed: u64) -> Result<Self> {
-        let Sequences { known, seen, task, .. } = spec.read(seed)?;
+    fn read(spec: &IncontextSpec, seed: u64, observer: &dyn Observer) -> Result<Self> {
+        let Sequences { known, seen, task, .. } = spec.read(seed, observer)?;
         let (count, length, d) = (seen.len(), seen[0].len(), seen[0].d());
         let title = match (&spec.file, task) {
             (Some(path), _) => format!("{}: {length} vectors in dimension {d}", path.display()),
@@ -87,7 +88,7 @@ pub fn run(args: &IncontextCommand, common: &Common) -> Result<ExitCode> {
     for path in args.plot.iter().chain(&args.csv).chain(&args.save) {
         interrupt::clean_up_beside(path);
     }
-    let source = Source::read(&args.spec, common.seed)?;
+    let source = Source::read(&args.spec, common.seed, &Terminal::new(common.quiet))?;
     let outcome = predict(&source.seen, kernel, attention, method, &Terminal::new(common.quiet))?;
     let errors: Vec<Vec<f64>> =
         outcome.predictions.iter().zip(&source.known).map(|(u, x)| squared_errors(u, x)).collect();

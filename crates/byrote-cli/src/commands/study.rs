@@ -72,13 +72,16 @@ pub fn run(args: &StudyCommand, common: &Common) -> Result<ExitCode> {
         .memory(memory::for_matrices(None));
     clean_up_in(out);
     let outputs = args.corpus.open_outputs()?;
+    if !common.quiet {
+        interrupt::can_resume();
+    }
     let study =
         match study::run_with(&spec, outputs, out, Some(&command_line()), &Terminal::new(common.quiet)) {
             Err(Error::Interrupted) => {
                 if common.json {
                     ui::print_json(&json!({"interrupted": true}))?;
                 }
-                ui::note(common.quiet, "interrupted; run the same command again to resume");
+                ui::note(common.quiet, interrupt::RESUME);
                 return Ok(ExitCode::from(interrupt::EXIT_CODE));
             }
             other => other?,

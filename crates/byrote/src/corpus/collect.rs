@@ -13,7 +13,7 @@ use super::tokenizer::Tokenizer;
 use super::vocabulary::{Alphabet, Vocabulary};
 use super::{Corpus, Outputs};
 use crate::corpus::builtin::Stories;
-use crate::observe::Observer;
+use crate::observe::{Observer, Stage};
 use crate::{Error, Result};
 use rayon::prelude::*;
 use std::borrow::Cow;
@@ -198,6 +198,7 @@ impl<'a> Collector<'a> {
         let chunks = self.renew_chunks();
         self.note_dropped(&chunks);
         let header = self.header();
+        self.observer.report(Stage::Sorting, 0, None)?;
         let mut sealed = Sealed::new(&chunks, self.options);
         name_ids(&mut sealed.vocabulary, self.tokenizer);
         let sorted = sealed.sort(self.options);

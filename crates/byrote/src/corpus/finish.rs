@@ -13,7 +13,7 @@ use super::summary::Summary;
 use super::vocabulary::Vocabulary;
 use super::window::Window;
 use super::{Corpus, Outputs};
-use crate::observe::Observer;
+use crate::observe::{Observer, Stage};
 use crate::output::OutputFile;
 use crate::{Error, Result};
 use std::fs::File;
@@ -57,6 +57,8 @@ struct Taps<'v> {
     save_path: PathBuf,
     observer: &'v dyn Observer,
     rows: u64,
+    /// The number of rows, if they are to be reported.
+    total: Option<u64>,
     stopped: bool,
 }
 
@@ -89,6 +91,7 @@ impl<'v> Taps<'v> {
             save_path,
             observer,
             rows: 0,
+            total: None,
             stopped: false,
         })
     }
@@ -125,10 +128,10 @@ impl<'v> Taps<'v> {
 /// The error for a corpus without documents.
 fn empty_corpus(dropped: Dropped, window: Window) -> Error {
     let message = match (dropped.empty, dropped.short) {
-        (0, 0) => "the input is empty".into(),
-        (empty, 0) => format!("{empty} read, none of which has a token"),
+        (0, 0) => "no documents: the input is empty".into(),
+        (empty, 0) => format!("no documents: {empty} read, none of which has a token"),
         (empty, short) => format!(
-            "{} read, {short} of them shorter than the {} tokens that `exact_length` asks for",
+            "no documents: {} read, {short} of them shorter than the {} tokens that `exact_length` asks for",
             empty + short,
             window.kept()
         ),
@@ -140,7 +143,12 @@ impl RowVisitor for Taps<'_> {
     fn row(&mut self, lcp: usize, len: usize, count: u64, token: impl Fn(usize) -> u32) {
         self.rows += 1;
         if self.rows & 0xfff == 0 {
-            self.stopped |= self.observer.should_stop();
+            let report = match self.total {
+                // Merging reports by itself.
+                None => self.observer.check(),
+                total => self.observer.report(Stage::Counting, self.rows, total),
+            };
+            self.stopped |= report.is_err();
         }
         if self.stopped {
             return;
@@ -170,6 +178,7 @@ pub(crate) fn finish_sorted<T: Token>(
     taps.check_stop()?;
     let scanned = scan(sorted, header.window.contexts, vocabulary.len());
     if !taps.is_idle() {
+        taps.total = Some(scanned.rows);
         for part in 0..sorted.parts() {
             sorted.visit(part, &mut taps);
             taps.check_stop()?;

@@ -7,7 +7,7 @@
 use super::count::sort::RowVisitor;
 use super::vocabulary::Vocabulary;
 use super::window::ContextRule;
-use crate::observe::Observer;
+use crate::observe::{Observer, Stage};
 use crate::output::OutputFile;
 use crate::{Error, Result};
 use std::fs::File;
@@ -152,9 +152,11 @@ impl Spool {
             return Err(here(e));
         }
         let mut buffer = Vec::new();
+        let mut copied = 0;
         for bin in &self.bins {
             for &(offset, length) in &bin.extents {
-                observer.check()?;
+                observer.report(Stage::Listing, copied, Some(self.end))?;
+                copied += length as u64;
                 buffer.resize(length, 0);
                 self.file.seek(SeekFrom::Start(offset)).map_err(here)?;
                 self.file.read_exact(&mut buffer).map_err(here)?;

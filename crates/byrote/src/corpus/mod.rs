@@ -348,7 +348,11 @@ fn read_random(
     let mut collector =
         Collector::new(options, &tokenizer, Stories::new(0), Alphabet::Id, observer).with_head(outputs.head);
     let mut slab = Slab { content: Content::Ids, first_line: 1, path: "random".into(), ..Slab::default() };
-    for sequence in associations.draw() {
+    let total = associations.n() as u64;
+    for (sequence, drawn) in associations.draw().zip(0u64..) {
+        if drawn.is_multiple_of(1 << 14) {
+            observer.report(Stage::Generating, drawn, Some(total))?;
+        }
         let start = slab.ids.len();
         slab.ids.extend_from_slice(&sequence);
         slab.documents.push(start..slab.ids.len());

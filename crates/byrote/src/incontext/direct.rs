@@ -250,7 +250,7 @@ mod tests {
         #[test]
         fn turning_the_sequence_turns_the_predictions(seed in any::<u64>(), d in 2usize..7, beta in 0.1f64..8.0) {
             let x = Task::Linear(Map::Orthogonal).generate(d, 70, seed, 0).unwrap();
-            let turn = super::super::task::orthogonal(d, &mut crate::num::Stream::new(seed, "turn", 0));
+            let turn = super::super::task::orthogonal(d, &mut crate::num::Stream::new(seed, "turn", 0), &super::super::task::unwatched()).unwrap();
             let turned = |rows: &Rows| {
                 let image = rows.iter().flat_map(|x| {
                     turn.iter().map(|row| row.iter().zip(x).map(|(a, b)| a * b).sum::<f64>()).collect::<Vec<_>>()

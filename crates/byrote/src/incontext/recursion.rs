@@ -170,7 +170,8 @@ mod tests {
     fn the_matrix_maps_every_vector_to_the_next_and_nears_the_true_one() {
         let x = Task::Linear(Map::Orthogonal).generate(6, 120, 9, 0).unwrap();
         let draw = &mut crate::num::Stream::new(9, "incontext linear map", 0);
-        let a = super::super::task::linear_map(Map::Orthogonal, 6, draw).unwrap();
+        let a = super::super::task::linear_map(Map::Orthogonal, 6, draw, &super::super::task::unwatched())
+            .unwrap();
         let mut before = distance(&Rows::zeros(6, 6), &a);
         for t in 2..=120 {
             let w = recursion(&x.first(t).unwrap(), Kernel::LINEAR, Over::Key, &Silent).unwrap().matrix;

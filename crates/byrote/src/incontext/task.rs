@@ -19,6 +19,7 @@
 use super::rows::Rows;
 use super::sequence::{Sequence, norm};
 use crate::num::Stream;
+use crate::observe::{Counter, Silent, Stage};
 use crate::{Error, Result};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -64,6 +65,27 @@ impl Task {
 
     /// Generates sequence number `index` of a seed: `length` vectors in R^d.
     pub fn generate(self, d: usize, length: usize, seed: u64, index: u64) -> Result<Sequence> {
+        self.generate_counted(d, length, seed, index, &unwatched())
+    }
+
+    /// The vectors that one sequence takes: those of its map, if that has to be made orthogonal, and its own.
+    pub(super) fn vectors(self, d: usize, length: usize) -> u64 {
+        let map = match self {
+            Task::Linear(Map::Orthogonal | Map::Contractive(_)) => d,
+            Task::Linear(Map::Rotations) | Task::Periodic(..) | Task::Nonlinear => 0,
+        };
+        (map as u64).saturating_add(length as u64)
+    }
+
+    /// As [`Task::generate`], counting vectors as they are made.
+    pub(super) fn generate_counted(
+        self,
+        d: usize,
+        length: usize,
+        seed: u64,
+        index: u64,
+        counter: &Counter<'_>,
+    ) -> Result<Sequence> {
         if !(1..=MOST_DIMENSION).contains(&d) {
             return Err(Error::setting("d", format!("must be from 1 to {MOST_DIMENSION} (got {d})")));
         }
@@ -85,6 +107,7 @@ impl Task {
                 let mut draw = stream("incontext periodic");
                 let period = least + draw.below((most - least + 1) as u64) as usize;
                 for t in 0..length {
+                    counter.add(1)?;
                     if t < period {
                         values.extend(on_sphere(&mut draw, d));
                     } else {
@@ -93,10 +116,11 @@ impl Task {
                 }
             }
             Task::Linear(map) => {
-                let w = linear_map(map, d, &mut stream("incontext linear map"))?;
+                let w = linear_map(map, d, &mut stream("incontext linear map"), counter)?;
                 let shrinks = matches!(map, Map::Contractive(_));
                 let mut x = on_sphere(&mut stream("incontext first"), d);
                 for _ in 0..length {
+                    counter.add(1)?;
                     values.extend_from_slice(&x);
                     x = apply(&w, &x);
                     if !shrinks {
@@ -110,6 +134,7 @@ impl Task {
                 let (a, b) = (gaussian(), gaussian());
                 let mut x = on_sphere(&mut stream("incontext first"), d);
                 for _ in 0..length {
+                    counter.add(1)?;
                     values.extend_from_slice(&x);
                     let inner = apply(&b, &x);
                     x = apply(&a, &x);
@@ -120,6 +145,11 @@ impl Task {
         }
         Sequence::new(Rows::new(d, values))
     }
+}
+
+/// Counts vectors for nobody.
+pub(super) fn unwatched() -> Counter<'static> {
+    Counter::new(&Silent, Stage::Sequences, None)
 }
 
 fn apply(matrix: &Rows, x: &[f64]) -> Vec<f64> {
@@ -148,14 +178,14 @@ fn on_sphere(draw: &mut Stream, d: usize) -> Vec<f64> {
     }
 }
 
-pub(super) fn linear_map(map: Map, d: usize, draw: &mut Stream) -> Result<Rows> {
+pub(super) fn linear_map(map: Map, d: usize, draw: &mut Stream, counter: &Counter<'_>) -> Result<Rows> {
     match map {
-        Map::Orthogonal => Ok(orthogonal(d, draw)),
+        Map::Orthogonal => orthogonal(d, draw, counter),
         Map::Contractive(rho) => {
             if !(rho > 0.0 && rho < 1.0) {
                 return Err(Error::setting("rho", format!("must be between 0 and 1 (got {rho})")));
             }
-            let mut w = orthogonal(d, draw);
+            let mut w = orthogonal(d, draw, counter)?;
             w.values_mut().iter_mut().for_each(|x| *x *= rho);
             Ok(w)
         }
@@ -179,12 +209,12 @@ pub(super) fn linear_map(map: Map, d: usize, draw: &mut Stream) -> Result<Rows> 
 }
 
 /// A uniform orthogonal matrix: Gaussian rows orthonormalised twice, so that rounding leaves no trace of their angles.
-pub(super) fn orthogonal(d: usize, draw: &mut Stream) -> Rows {
-    let mut out = Rows::new(d, Vec::with_capacity(d * d));
-    while out.len() < d {
+pub(super) fn orthogonal(d: usize, draw: &mut Stream, counter: &Counter<'_>) -> Result<Rows> {
+    let mut values: Vec<f64> = Vec::with_capacity(d * d);
+    while values.len() < d * d {
         let mut x = on_sphere(draw, d);
         for _ in 0..2 {
-            for row in out.iter() {
+            for row in values.chunks_exact(d) {
                 let along: f64 = row.iter().zip(&x).map(|(a, b)| a * b).sum();
                 x.iter_mut().zip(row).for_each(|(x, r)| *x -= along * r);
             }
@@ -194,12 +224,11 @@ pub(super) fn orthogonal(d: usize, draw: &mut Stream) -> Rows {
             }
         }
         if (norm(&x) - 1.0).abs() < 1e-12 {
-            let mut values = out.values().to_vec();
             values.extend(x);
-            out = Rows::new(d, values);
+            counter.add(1)?;
         }
     }
-    out
+    Ok(Rows::new(d, values))
 }
 
 /// Generates `n` sequences of a task starting at number `from`, each one vector longer than `length`, so that the
@@ -252,7 +281,7 @@ mod tests {
     #[test]
     fn linear_sequences_obey_one_orthogonal_matrix() {
         let mut draw = Stream::new(5, "test", 0);
-        let w = orthogonal(7, &mut draw);
+        let w = orthogonal(7, &mut draw, &unwatched()).unwrap();
         for i in 0..7 {
             for j in 0..7 {
                 let dot: f64 = w.row(i).iter().zip(w.row(j)).map(|(a, b)| a * b).sum();
@@ -261,7 +290,7 @@ mod tests {
         }
         for map in [Map::Orthogonal, Map::Rotations] {
             let x = Task::Linear(map).generate(5, 50, 2, 0).unwrap();
-            let w = linear_map(map, 5, &mut Stream::new(2, "incontext linear map", 0)).unwrap();
+            let w = linear_map(map, 5, &mut Stream::new(2, "incontext linear map", 0), &unwatched()).unwrap();
             for t in 0..49 {
                 let next = apply(&w, x.row(t));
                 assert!(next.iter().zip(x.row(t + 1)).all(|(a, b)| (a - b).abs() < 1e-15));

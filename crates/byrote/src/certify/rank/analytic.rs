@@ -16,7 +16,7 @@ use crate::Result;
 use crate::num::linear::Mat;
 use crate::num::precise::linear::{Lu, is_certainly_regular};
 use crate::num::precise::{Dyadic, IBig, Precise, to_f64};
-use crate::observe::{Observer, Stage};
+use crate::observe::{Counter, Observer, Silent, Stage};
 use dashu_base::Abs;
 use rayon::prelude::*;
 
@@ -34,14 +34,26 @@ struct Entries<'a> {
 
 impl Entries<'_> {
     /// Row-major `[rows, columns]`, in units of 2^-bits, each within one of them.
-    fn at(&self, bits: usize, rows: &[usize], columns: &[usize]) -> Vec<IBig> {
+    fn at(
+        &self,
+        bits: usize,
+        rows: &[usize],
+        columns: &[usize],
+        observer: &dyn Observer,
+    ) -> Result<Vec<IBig>> {
         let precise = Precise::new(bits);
-        rows.par_iter()
-            .flat_map_iter(|&i| {
-                let precise = &precise;
-                columns.iter().map(move |&j| self.psi.precise(precise, &self.a[i].times(&self.b[j])))
+        let total = rows.len() as u64;
+        observer.report(Stage::Ranking, 0, Some(total))?;
+        let counter = Counter::new(observer, Stage::Ranking, Some(total));
+        let entry = |i: usize, j: usize| self.psi.precise(&precise, &self.a[i].times(&self.b[j]));
+        let all: Vec<Vec<IBig>> = rows
+            .par_iter()
+            .map(|&i| {
+                let row = columns.iter().map(|&j| entry(i, j)).collect();
+                counter.add(1).map(|()| row)
             })
-            .collect()
+            .collect::<Result<_>>()?;
+        Ok(all.into_iter().flatten().collect())
     }
 }
 
@@ -106,7 +118,7 @@ fn prove(
     }
     let mut bits = 64;
     loop {
-        let all = entries.at(bits, rows, columns);
+        let all = entries.at(bits, rows, columns, observer)?;
         let chosen = pivots(all.clone(), rows.len(), columns.len(), bits, most, observer)?;
         let square = |r: usize| -> Vec<IBig> {
             let entry = |i: usize, j: usize| all[chosen[i].0 * columns.len() + chosen[j].1].clone();
@@ -121,7 +133,8 @@ fn prove(
                 return Ok(bound < 1.0);
             }
             let lu = Lu::of(a.clone(), r, bits, observer)?;
-            Ok(lu.is_some_and(|lu| is_certainly_regular(&a, &lu.inverse(), r, bits, 1)))
+            let Some(lu) = lu else { return Ok(false) };
+            Ok(is_certainly_regular(&a, &lu.inverse(observer)?, r, bits, 1))
         };
         if chosen.len() == most && regular(most)? {
             return Ok(Proof::Regular(bits));
@@ -148,7 +161,8 @@ const RATIO_BITS: usize = 256;
 fn no_two_are_parallel(entries: &Entries<'_>, columns: &[usize]) -> bool {
     let unit = IBig::ONE;
     (1..entries.a.len().min(8)).any(|other| {
-        let found = entries.at(RATIO_BITS, &[0, other], columns);
+        // Two rows are a moment.
+        let Ok(found) = entries.at(RATIO_BITS, &[0, other], columns, &Silent) else { return false };
         let (above, below) = found.split_at(columns.len());
         // An entry is within one unit, so a ratio lies between four quotients; cut to whole numbers, one more on each side.
         let ratios: Option<Vec<(IBig, IBig)>> = above

@@ -386,7 +386,7 @@ impl Construction<'_> {
         let n = self.problem.len();
         let features = self.features(bits);
         let Some(lu) = linear::Lu::of(features.clone(), n, bits, self.observer)? else { return Ok(None) };
-        let inverse = lu.inverse();
+        let inverse = lu.inverse(self.observer)?;
         let certified = is_certainly_regular(&features, &inverse, n, bits, self.radius());
         let finer = bits + GUARD;
         let fine_features = self.features(finer);

@@ -149,7 +149,7 @@ pub fn build(problem: &Dataset, settings: &Settings, observer: &dyn Observer) ->
     let mut refusal = None;
     for retry in 0..DRAWS {
         let seed = settings.seed.wrapping_add(retry);
-        observer.report(Stage::Solving, 0, None)?;
+        observer.report(Stage::Solving, 0, (!saturates).then_some(problem.len() as u64))?;
         let draw = Draw::new(config, problem, &targets, seed, observer)?;
         let found = if saturates { sorted::solve(&draw) } else { pairs::solve(&draw, settings.tolerance) };
         match found {

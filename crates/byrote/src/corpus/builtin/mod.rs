@@ -29,7 +29,7 @@
 mod words;
 
 use crate::num::Stream;
-use crate::observe::Observer;
+use crate::observe::{Observer, Stage};
 use crate::output::OutputFile;
 use crate::{Error, Result};
 use rayon::prelude::*;
@@ -81,7 +81,7 @@ impl Stories {
                 bytes += text.len() as u64;
             }
             start += round;
-            observer.check()?;
+            observer.report(Stage::Generating, start, Some(documents))?;
         }
         out.commit()?;
         Ok(bytes)

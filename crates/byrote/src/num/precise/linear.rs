@@ -10,7 +10,7 @@
 
 use super::IBig;
 use crate::Result;
-use crate::observe::Observer;
+use crate::observe::{Counter, Observer, Stage};
 use dashu_base::Abs;
 use rayon::prelude::*;
 
@@ -31,7 +31,7 @@ impl Lu {
         assert_eq!(a.len(), n * n, "a square matrix");
         let mut rows: Vec<usize> = (0..n).collect();
         for k in 0..n {
-            observer.check()?;
+            observer.report(Stage::Solving, k as u64, Some(n as u64))?;
             let size = |i: usize| a[i * n + k].clone().abs();
             let pivot = (k..n).fold(k, |best, i| if size(i) > size(best) { i } else { best });
             if a[pivot * n + k] == IBig::ZERO {
@@ -70,17 +70,20 @@ impl Lu {
     }
 
     /// Returns the inverse, row-major.
-    pub fn inverse(&self) -> Vec<IBig> {
+    pub fn inverse(&self, observer: &dyn Observer) -> Result<Vec<IBig>> {
         let n = self.n;
+        observer.report(Stage::Solving, 0, Some(n as u64))?;
+        let counter = Counter::new(observer, Stage::Solving, Some(n as u64));
         let columns: Vec<Vec<IBig>> = (0..n)
             .into_par_iter()
             .map(|j| {
                 let mut unit = vec![IBig::ZERO; n];
                 unit[j] = IBig::ONE << self.bits;
-                self.solve(&unit)
+                let solved = self.solve(&unit);
+                counter.add(1).map(|()| solved)
             })
-            .collect();
-        (0..n).flat_map(|i| columns.iter().map(move |c| c[i].clone())).collect()
+            .collect::<Result<_>>()?;
+        Ok((0..n).flat_map(|i| columns.iter().map(move |c| c[i].clone())).collect())
     }
 }
 
@@ -141,7 +144,7 @@ mod tests {
                 let sum: IBig = (0..n).map(|j| &a[i * n + j] * &x[j]).sum();
                 assert!(to_f64(&((sum >> BITS) - &b[i]).abs(), BITS) < 1e-50);
             }
-            assert!(is_certainly_regular(&a, &lu.inverse(), n, BITS, 1));
+            assert!(is_certainly_regular(&a, &lu.inverse(&Silent).unwrap(), n, BITS, 1));
         }
     }
 
@@ -152,7 +155,7 @@ mod tests {
         assert!(Lu::of(singular.clone(), 2, BITS, &Silent).unwrap().is_none());
         let mut near = singular.clone();
         near[3] += IBig::ONE << 20;
-        let inverse = Lu::of(near.clone(), 2, BITS, &Silent).unwrap().unwrap().inverse();
+        let inverse = Lu::of(near.clone(), 2, BITS, &Silent).unwrap().unwrap().inverse(&Silent).unwrap();
         assert!(is_certainly_regular(&near, &inverse, 2, BITS, 1));
         assert!(!is_certainly_regular(&near, &inverse, 2, BITS, 1 << 20));
         assert!(!is_certainly_regular(&singular, &inverse, 2, BITS, 0));
@@ -168,7 +171,7 @@ mod tests {
             let a = entries(bits);
             Lu::of(a.clone(), n, bits, &Silent)
                 .unwrap()
-                .is_some_and(|lu| is_certainly_regular(&a, &lu.inverse(), n, bits, 1))
+                .is_some_and(|lu| is_certainly_regular(&a, &lu.inverse(&Silent).unwrap(), n, bits, 1))
         };
         assert!(certified(200) && !certified(53));
     }
