@@ -3,6 +3,7 @@
 use crate::commands;
 use byrote::{Error, Result};
 use clap::{Args, Parser, Subcommand};
+use std::ffi::{OsStr, OsString};
 
 /// How much can a transformer memorize?
 #[derive(Debug, Parser)]
@@ -103,6 +104,36 @@ pub enum Command {
     },
 }
 
+/// What was typed, with a negative number joined to the option before it (`--lr=-1e-3`), so that the check of its range answers
+/// and not the parser, which takes `-1e-3` for options.
+pub fn typed(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut joined: Vec<OsString> = Vec::new();
+    let mut options = true;
+    for word in words {
+        options &= word != "--";
+        let takes_a_value = |before: &OsString| {
+            let before = before.to_string_lossy();
+            before.starts_with("--") && !before.contains('=')
+        };
+        match joined.last_mut().filter(|before| options && is_negative(&word) && takes_a_value(before)) {
+            Some(before) => {
+                before.push("=");
+                before.push(&word);
+            }
+            None => joined.push(word),
+        }
+    }
+    joined
+}
+
+/// Whether a word is a negative number, such as -3 or -1e-300.
+fn is_negative(word: &OsStr) -> bool {
+    let digits = word.to_str().and_then(|text| text.strip_prefix('-'));
+    digits.is_some_and(|text| {
+        text.starts_with(|c: char| c.is_ascii_digit() || c == '.') && text.parse::<f64>().is_ok()
+    })
+}
+
 /// Returns the command that was typed, quoted for a shell, for the pages that show it.
 pub fn command_line() -> String {
     let quoted = |a: String| match a.is_empty() || a.contains([' ', '\'', '"', '$', '*', '\\', '\n']) {
@@ -111,4 +142,22 @@ pub fn command_line() -> String {
     };
     let words = std::env::args_os().skip(1).map(|a| quoted(a.to_string_lossy().into_owned()));
     std::iter::once("byrote".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn negative_numbers_are_joined_to_their_options() {
+        let of = |text: &str| {
+            let words = text.split(' ').map(OsString::from);
+            let words: Vec<String> =
+                typed(words).into_iter().map(|w| w.to_string_lossy().into_owned()).collect();
+            words.join(" ")
+        };
+        assert_eq!(of("train --lr -1e-300 --tol -.5 a.txt"), "train --lr=-1e-300 --tol=-.5 a.txt");
+        assert_eq!(of("train --lr=-1 -3 --quiet -q --lr - -x"), "train --lr=-1 -3 --quiet -q --lr - -x");
+        assert_eq!(of("corpus --n-ctx 3 -- --lr -1"), "corpus --n-ctx 3 -- --lr -1");
+    }
 }

@@ -24,7 +24,7 @@ use std::sync::{Mutex, PoisonError};
 
 fn main() -> ExitCode {
     let command = Cli::command();
-    let matches = match command.clone().try_get_matches() {
+    let matches = match command.clone().try_get_matches_from(args::typed(std::env::args_os())) {
         Ok(matches) => matches,
         Err(error) => return ui::usage_error(&error),
     };

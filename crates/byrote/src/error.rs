@@ -40,7 +40,7 @@ pub enum Error {
         holder: String,
     },
     /// A run directory belongs to a different run.
-    #[error("{}: belongs to a different run ({name}, {jobs} jobs; the plan, a corpus or the program's version differs); choose another directory", path.display())]
+    #[error("{}: belongs to a different run ({name}, {jobs} {}; the plan, a corpus or the program's version differs); choose another directory", path.display(), if *jobs == 1 { "job" } else { "jobs" })]
     OtherRun {
         /// The directory.
         path: PathBuf,
@@ -81,9 +81,9 @@ pub enum Error {
         message: String,
     },
     /// There is nothing to count.
-    #[error("no documents: {message}")]
+    #[error("{message}")]
     EmptyCorpus {
-        /// How many documents were read and why none was kept.
+        /// What is missing, documents or contexts, and why.
         message: String,
     },
     /// Two shard summaries were made with different settings.

@@ -213,6 +213,8 @@ fn a_disk_that_is_full_loses_nothing() {
     }
     let writing = limited(&case, 100, "corpus --builtin 60000 --write again.txt");
     assert_eq!(writing.status.code(), Some(2));
+    let message = String::from_utf8_lossy(&writing.stderr);
+    assert!(message.contains("again.txt: ") && !message.contains(".byrote-"), "{message}");
     assert_eq!(case.names(), ["stories.txt"]);
 }
 
@@ -278,6 +280,8 @@ fn settings_are_refused_before_a_corpus_is_read() {
         (&["bounds", "none.txt", "--plot", "a.txt"], "--plot"),
         (&["train", "none.txt", "--d-mlp", "0"], "--d-mlp"),
         (&["train", "none.txt", "--lr", "-1"], "--lr"),
+        (&["train", "none.txt", "--lr", "-1e-300"], "--lr: must be"),
+        (&["rank", "--scale", "1e300"], "--scale: must be at most 4096"),
         (&["train", "none.txt", "--tol", "-1"], "--tol"),
         (&["train", "none.txt", "--checkpoint-every", "-1"], "--checkpoint-every"),
         (&["eval", model, "none.txt", "--tol", "nan"], "--tol"),
@@ -372,12 +376,14 @@ fn tokens_beyond_the_window_are_counted() {
 fn a_list_of_words_is_met_with_a_hint() {
     let case = Case::new();
     case.file("words.txt", "anna\nhanna\njohanna\n");
-    let output = case.run(["corpus", "words.txt"]);
-    let message = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(
-        output.status.success() && message.contains("hint: ") && message.contains("--tokenizer char"),
-        "{message}"
-    );
+    for command in ["corpus", "bounds"] {
+        let output = case.run([command, "words.txt"]);
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(
+            output.status.success() && message.contains("hint: ") && message.contains("--tokenizer char"),
+            "{message}"
+        );
+    }
 }
 
 #[test]

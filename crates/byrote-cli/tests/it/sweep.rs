@@ -147,6 +147,8 @@ fn plans_are_listed_and_mistakes_are_explained() {
     for (text, says) in [
         ("", "the plan is empty"),
         ("# nothing\n", "the plan is empty"),
+        ("name = \"mine\"\n[model]\n", "the plan is empty"),
+        ("[model]\nd_mlp = [1000000000000]\n", "odd.toml, line 2: [model]"),
         ("name = \"../../evil\"\n[corpus]\ndocuments = 5\n", "name"),
         ("name = \"\"\n[corpus]\ndocuments = 5\n", "name"),
         ("[corpus]\ndocuments = 1000000000000\n", "must be at most"),
@@ -193,4 +195,31 @@ fn an_edited_journal_is_detected() {
         assert_eq!(output.status.code(), Some(2), "{command}");
         assert!(String::from_utf8_lossy(&output.stderr).contains("the checksum does not match"), "{command}");
     }
+}
+
+#[test]
+fn losses_are_shown_per_prediction_first() {
+    let case = Case::new();
+    case.file(
+        "plan.toml",
+        "[corpus]\ndocuments = 10\n[model]\nd_mlp = [1, 8]\n[training]\nsteps = 3\nstall = 0.0\n",
+    );
+    let found = case.json(["sweep", "plan.toml", "--out", "run"]);
+    let text = results(&case, "run");
+    let head: Vec<&str> = text.lines().next().unwrap().split(',').collect();
+    assert_eq!(head[head.len() - 2..], ["loss_nats_per_prediction", "gap_nats_per_prediction"]);
+    let column = |name: &str| head.iter().position(|h| *h == name).unwrap();
+    for (line, row) in text.lines().skip(1).zip(found["rows"].as_array().unwrap()) {
+        let fields: Vec<&str> = line.split(',').collect();
+        let number = |name: &str| fields[column(name)].parse::<f64>().unwrap();
+        for name in ["loss", "gap"] {
+            let each = number(&format!("{name}_nats_per_prediction"));
+            assert_eq!(each, number(&format!("{name}_nats")) / number("predictions"));
+            assert_eq!(row[format!("{name}_nats_per_prediction")], each);
+        }
+    }
+    let shown = String::from_utf8(case.run(["sweep", "plan.toml", "--out", "run"]).stdout).unwrap();
+    assert!(shown.contains("gap / prediction") && shown.lines().all(|l| l.chars().count() <= 80), "{shown}");
+    let curve = std::fs::read_dir(case.path("run/curves")).unwrap().next().unwrap().unwrap().path();
+    assert!(std::fs::read_to_string(curve).unwrap().contains("gap_nats_per_prediction"));
 }

@@ -22,7 +22,7 @@ use crate::{Error, Result};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use tempfile::NamedTempFile;
+use tempfile::TempPath;
 
 /// A file that is written under a temporary name beside its target until [`OutputFile::commit`] renames it. If it is dropped
 /// before that, nothing is left behind. Symbolic links are followed: the file they point to is replaced, not the link. An
@@ -36,7 +36,8 @@ pub struct OutputFile {
 
 #[derive(Debug)]
 enum Inner {
-    Renamed(BufWriter<NamedTempFile>),
+    /// The file and its temporary name, apart: errors of a named file end in that name, which says nothing to a user.
+    Renamed(BufWriter<File>, TempPath),
     Direct(BufWriter<File>),
 }
 
@@ -71,10 +72,11 @@ impl OutputFile {
                     // Reduced by the umask, as for any new file.
                     builder.permissions(fs::Permissions::from_mode(0o666));
                 }
-                Inner::Renamed(BufWriter::new(builder.tempfile_in(directory).map_err(fail)?))
+                let (file, name) = builder.tempfile_in(directory).map_err(fail)?.into_parts();
+                Inner::Renamed(BufWriter::new(file), name)
             }
         };
-        let path = if matches!(inner, Inner::Renamed(_)) { target } else { path.to_path_buf() };
+        let path = if matches!(inner, Inner::Renamed(..)) { target } else { path.to_path_buf() };
         Ok(Self { path, inner })
     }
 
@@ -98,7 +100,7 @@ impl OutputFile {
     pub fn complete(&mut self) -> Result<()> {
         let done = match &mut self.inner {
             Inner::Direct(file) => file.flush(),
-            Inner::Renamed(file) => file.flush().and_then(|()| file.get_ref().as_file().sync_all()),
+            Inner::Renamed(file, _) => file.flush().and_then(|()| file.get_ref().sync_all()),
         };
         done.map_err(|e| Error::io(&self.path, "write", e))
     }
@@ -110,10 +112,9 @@ impl OutputFile {
         let fail = |e| Error::io(&path, "write", e);
         match self.inner {
             Inner::Direct(_) => Ok(()),
-            Inner::Renamed(file) => {
-                let file = file.into_inner().map_err(|e| fail(e.into_error()))?;
-                file.persist(&path).map_err(|e| fail(e.error))?;
-                Ok(())
+            Inner::Renamed(file, name) => {
+                drop(file);
+                name.persist(&path).map_err(|e| fail(e.error))
             }
         }
     }
@@ -146,14 +147,14 @@ fn stands_for_an_open_file(path: &Path) -> bool {
 impl Write for OutputFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.inner {
-            Inner::Renamed(f) => f.write(bytes),
+            Inner::Renamed(f, _) => f.write(bytes),
             Inner::Direct(f) => f.write(bytes),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match &mut self.inner {
-            Inner::Renamed(f) => f.flush(),
+            Inner::Renamed(f, _) => f.flush(),
             Inner::Direct(f) => f.flush(),
         }
     }

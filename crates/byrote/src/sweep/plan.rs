@@ -108,8 +108,11 @@ impl Plan {
         let text = Text(text);
         let table = text.table()?;
         text.check(&table, TOP, "")?;
-        if table.is_empty() {
-            return Err(wrong(None, "the plan is empty"));
+        if !says_something(&table) {
+            return Err(wrong(
+                None,
+                "the plan is empty: it has no setting of a corpus, a model or a training run",
+            ));
         }
         let name = text.name(&table, name)?;
         let seeds = seeds(table.get("seeds")).map_err(|message| wrong(text.line("", "seeds"), message))?;
@@ -133,6 +136,9 @@ impl Plan {
         for corpus in &corpora {
             corpus.resolve().map_err(|e| text.located("corpus", e))?;
         }
+        for model in &models {
+            check_sizes(model).map_err(|e| text.located("model", e))?;
+        }
         for training in &trainings {
             training.resolve(0).map_err(|e| text.located("training", e))?;
         }
@@ -153,6 +159,38 @@ impl Plan {
         jobs.retain(|job| seen.insert(serde_json::to_string(job).unwrap_or_default()));
         Ok(Self { name, jobs, seed_corpora, command: None })
     }
+}
+
+/// Whether a plan has a setting: a name, or sections without keys, would run one job of defaults that nobody asked for.
+fn says_something(table: &Table) -> bool {
+    let is_set = |value: &Value| match value {
+        Value::Table(section) => !section.is_empty(),
+        Value::Array(sections) => sections.iter().any(|v| v.as_table().is_none_or(|t| !t.is_empty())),
+        _ => true,
+    };
+    table.iter().any(|(key, value)| key != "name" && is_set(value))
+}
+
+/// Refuses sizes that no model can have. Settings that contradict each other are results of their jobs instead: in a grid,
+/// other points may be sound.
+fn check_sizes(model: &ModelSpec) -> Result<()> {
+    type Set = fn(ModelSpec, u64) -> ModelSpec;
+    let sizes: [(&'static str, Option<u64>, Set); 4] = [
+        ("d_model", model.d_model, ModelSpec::d_model),
+        ("n_heads", model.n_heads, ModelSpec::n_heads),
+        ("d_head", model.d_head, ModelSpec::d_head),
+        ("d_mlp", model.d_mlp, ModelSpec::d_mlp),
+    ];
+    for (name, size, set) in sizes {
+        let Some(n) = size.filter(|&n| n > 0) else { continue };
+        match set(ModelSpec::default(), n).check() {
+            Err(Error::Setting { name: "model", message }) => {
+                return Err(Error::setting(name, format!("a model with {n} {message}")));
+            }
+            other => other?,
+        }
+    }
+    Ok(())
 }
 
 fn wrong(line: Option<u64>, message: impl Into<String>) -> Error {
@@ -384,10 +422,14 @@ mod tests {
 
     #[test]
     fn an_empty_plan_is_refused() {
-        for text in ["", "# nothing\n\n"] {
-            assert!(Plan::parse(text, "x").unwrap_err().to_string().contains("the plan is empty"));
+        let empty =
+            ["", "# nothing\n\n", "name = \"a\"", "[model]", "name = \"a\"\n[corpus]\n[model]", "[[model]]"];
+        for text in empty {
+            assert!(Plan::parse(text, "x").unwrap_err().to_string().contains("the plan is empty"), "{text}");
         }
-        assert_eq!(Plan::parse("[model]", "x").unwrap().jobs.len(), 1);
+        for text in ["seeds = [3]", "[model]\nd_mlp = 4", "[corpus]\n[training]\nsteps = 5"] {
+            assert_eq!(Plan::parse(text, "x").unwrap().jobs.len(), 1, "{text}");
+        }
     }
 
     #[test]
@@ -396,7 +438,7 @@ mod tests {
             let error = Plan::parse(&format!("seeds = 1\nname = \"{name}\""), "x").unwrap_err();
             assert_eq!(error.line(), Some(2), "{error}");
         }
-        assert_eq!(Plan::parse("name = \"a b.c\"", "x").unwrap().name, "a b.c");
+        assert_eq!(Plan::parse("seeds = 1\nname = \"a b.c\"", "x").unwrap().name, "a b.c");
     }
 
     #[test]
@@ -409,6 +451,15 @@ mod tests {
             let error = Plan::parse(text, "x").unwrap_err();
             assert!(error.to_string().contains("must be at most") && error.line() == Some(2), "{error}");
         }
+    }
+
+    #[test]
+    fn a_size_that_no_model_has_is_refused_with_its_line() {
+        let error =
+            Plan::parse("[corpus]\ndocuments = 5\n[model]\nd_mlp = [4, 1000000000000]", "x").unwrap_err();
+        assert!(error.line() == Some(4) && error.to_string().contains("[model] "), "{error}");
+        // A contradiction is the result of its job.
+        assert!(Plan::parse("[model]\npreset = [\"dana2024\", \"average\"]\nd_mlp = 64", "x").is_ok());
     }
 
     #[test]

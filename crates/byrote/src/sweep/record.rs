@@ -35,6 +35,14 @@ impl Record {
     /// # Errors
     /// If it is not a run directory, or its manifest or journal is damaged.
     pub fn load(directory: &Path) -> Result<Self> {
+        match std::fs::metadata(directory) {
+            Ok(found) if found.is_dir() => {}
+            Ok(_) => return Err(Error::format(directory, "is a file, not a run directory")),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+                return Err(Error::format(directory, "this directory does not exist"));
+            }
+            Err(e) => return Err(Error::io(directory, "read", e)),
+        }
         let Some(manifest) = Manifest::load(directory)? else {
             let message = match directory.join("training").join("manifest.toml").exists() {
                 true => {
@@ -114,6 +122,9 @@ mod tests {
         let empty = tempfile::tempdir().unwrap();
         let error = |path: &Path| Record::load(path).unwrap_err().to_string();
         assert!(error(empty.path()).contains("no manifest.toml"));
+        assert!(error(&empty.path().join("none")).ends_with("none: this directory does not exist"));
+        std::fs::write(empty.path().join("a.txt"), "x").unwrap();
+        assert!(error(&empty.path().join("a.txt")).ends_with("a.txt: is a file, not a run directory"));
         std::fs::create_dir(empty.path().join("training")).unwrap();
         std::fs::write(empty.path().join("training/manifest.toml"), "x").unwrap();
         assert!(error(empty.path()).contains("folder training"));

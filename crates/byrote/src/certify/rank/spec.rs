@@ -2,6 +2,7 @@
 
 use super::{Function, MOST};
 use crate::num::Stream;
+use crate::num::precise::LARGEST;
 use crate::setting::setters;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -105,6 +106,10 @@ impl RankSpec {
         let mut a = a.unwrap_or_else(|| draw(seed, "rank-a", m));
         let product = largest(&a) * largest(&b);
         if drawn.0 && product > 0.0 {
+            if !psi.is_exact() && self.scale > LARGEST as f64 {
+                let message = format!("must be at most {LARGEST} (got {})", self.scale);
+                return Err(Error::setting("scale", message));
+            }
             // The weights take the scale, because b may be given.
             a.iter_mut().for_each(|x| *x *= self.scale / product);
         }
