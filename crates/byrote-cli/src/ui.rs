@@ -15,8 +15,12 @@ static PRINTED: AtomicBool = AtomicBool::new(false);
 
 /// Prints on standard output, with control characters escaped. A reader that has gone away (`| head`) is not an error.
 pub fn print(text: &str) -> byrote::Result<()> {
+    print_lines(&fitted(&escaped(text), &io::stdout()))
+}
+
+/// Prints lines as they are.
+fn print_lines(text: &str) -> byrote::Result<()> {
     PRINTED.store(true, Ordering::SeqCst);
-    let text = escaped(text);
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(Error::io("standard output", "write", e)),
@@ -26,7 +30,7 @@ pub fn print(text: &str) -> byrote::Result<()> {
 
 /// Prints one JSON object.
 pub fn print_json(value: &Value) -> byrote::Result<()> {
-    print(&format!("{value:#}\n"))
+    print_lines(&escaped(&format!("{value:#}\n")))
 }
 
 /// Shows a result: as a JSON object if `json` asks for one, otherwise as text.
@@ -49,7 +53,7 @@ pub fn wrote<'a>(common: &Common, paths: impl IntoIterator<Item = &'a PathBuf>) 
 pub fn note(quiet: bool, text: &str) {
     if !quiet {
         progress::clear_line();
-        let _ = writeln!(io::stderr(), "{}", escaped(text));
+        let _ = writeln!(io::stderr(), "{}", fitted(&escaped(text), &io::stderr()));
     }
 }
 
@@ -119,6 +123,52 @@ fn escaped(text: &str) -> String {
     out
 }
 
+/// Text as it is shown there: on a terminal, lines longer than its width are broken between words. A pipe or a file gets the
+/// lines as they are.
+#[cfg(unix)]
+fn fitted(text: &str, to: &(impl io::IsTerminal + std::os::fd::AsFd)) -> String {
+    match terminal_size::terminal_size_of(to).filter(|_| to.is_terminal()) {
+        Some((width, _)) => wrapped(text, usize::from(width.0)),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(not(unix))]
+fn fitted(text: &str, _: &impl io::IsTerminal) -> String {
+    text.to_owned()
+}
+
+/// Breaks lines longer than `width` between words. The rest of a line stays in its last column, if that is wide enough.
+fn wrapped(text: &str, width: usize) -> String {
+    let line = |line: &str| {
+        if line.chars().count() <= width {
+            return line.to_owned();
+        }
+        let column = line.trim_end().rfind("  ").map_or(0, |at| line[..at].chars().count() + 2);
+        let indent = if 2 * column < width { column } else { 2.min(width / 4) };
+        let mut lines = vec![String::new()];
+        let mut length = 0;
+        // Spaces that align columns belong to the word that follows them.
+        for word in line.split_inclusive(' ') {
+            let (bare, full) = (word.trim_end_matches(' ').chars().count(), word.chars().count());
+            if length + bare > width && length > indent && bare > 0 {
+                lines.push(" ".repeat(indent));
+                length = indent;
+            }
+            if let Some(last) = lines.last_mut() {
+                last.push_str(word);
+            }
+            length += full;
+        }
+        lines.iter().map(|l| l.trim_end()).collect::<Vec<_>>().join("\n")
+    };
+    let mut out = text.lines().map(line).collect::<Vec<_>>().join("\n");
+    if text.ends_with('\n') {
+        out.push('\n');
+    }
+    out
+}
+
 /// Numbers of hundreds of digits, as `f64` prints 1e300, in scientific notation.
 fn with_short_numbers(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -150,6 +200,21 @@ mod tests {
         let text = format!("must be above 0 (got {}), 0.25 or 12.", -1e300);
         assert_eq!(with_short_numbers(&text), "must be above 0 (got -1e300), 0.25 or 12.");
         assert_eq!(with_short_numbers(&format!("{}", 1.5e-200)), "1.5e-200");
+    }
+
+    #[test]
+    fn long_lines_are_broken_between_words_and_stay_in_their_column() {
+        let text = "stop   reached  the gap asked for is reached\nsteps      1,234  few\n";
+        let expect = "stop   reached  the gap asked for\n                is reached\nsteps      1,234  few\n";
+        assert_eq!(wrapped(text, 34), expect);
+        assert_eq!(wrapped(text, 80), text);
+        assert_eq!(wrapped("no width came within the floor", 12), "no width\ncame within\nthe floor");
+        let long = "a".repeat(30);
+        assert_eq!(wrapped(&long, 10), long, "a word that is too long is left to the terminal");
+        for width in 1..60 {
+            let words = |s: &str| s.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+            assert_eq!(words(&wrapped(text, width)), words(text));
+        }
     }
 
     #[test]

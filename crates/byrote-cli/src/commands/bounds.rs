@@ -3,10 +3,11 @@
 use crate::args::Common;
 use crate::input::CorpusInput;
 use crate::progress::Terminal;
+use crate::spelling;
 use crate::ui::{self, thousands};
 use byrote::bounds::{self, CorpusFacts, Situation, SizeSpec, families};
 use byrote::construct::dana2024::EncoderGap;
-use byrote::corpus::Window;
+use byrote::corpus::{Summary, Window};
 use byrote::dataset::Dataset;
 use byrote::report::bounds_figure::capacity;
 use byrote::report::{self, text};
@@ -104,6 +105,9 @@ pub fn run(args: &BoundsCommand, common: &Common) -> Result<ExitCode> {
     let title = args.corpus.spec.title();
     let text = || text::bounds(&situation, &title, &rows, &families, &verdict) + &text::encoders(&encoders);
     ui::show(common, json, text)?;
+    if let Some(hint) = summary.and_then(Summary::hint) {
+        ui::note(common.quiet, &format!("hint: {}", spelling::of_text(hint)));
+    }
     ui::wrote(common, args.plot.iter().chain(&args.corpus.save).chain(&args.corpus.list));
     Ok(ExitCode::SUCCESS)
 }

@@ -40,6 +40,9 @@ pub struct WorstContext {
     pub count: u64,
     /// The tokens that follow it, with their counts, the most frequent first.
     pub next: String,
+    /// The same as a list; empty in files of earlier versions.
+    #[serde(default)]
+    pub next_tokens: Vec<(String, u64)>,
     /// The token that the model finds most probable.
     pub predicted: String,
     /// The probability that the model gives it.
@@ -126,11 +129,22 @@ fn collect(plan: &Plan, directory: &Path) -> Result<Vec<Trained>> {
     Ok(all)
 }
 
+/// How many of the tokens that follow a context are shown.
+const NEXT: usize = 4;
+
+/// The tokens that follow a context, the most frequent first.
+fn next_tokens(context: usize, dataset: &Dataset) -> Vec<(String, u64)> {
+    let mut next = dataset.next_of(context).to_vec();
+    next.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+    next.iter().take(NEXT).map(|&(token, n)| (dataset.vocabulary().text(token), n as u64)).collect()
+}
+
 fn described(w: &Worst, dataset: &Dataset) -> WorstContext {
     WorstContext {
         text: dataset.text_of(w.context),
         count: w.count,
-        next: dataset.next_text_of(w.context, 4),
+        next: dataset.next_text_of(w.context, NEXT),
+        next_tokens: next_tokens(w.context, dataset),
         predicted: dataset.vocabulary().text(w.predicted),
         probability: w.probability,
         kl_nats: w.kl_nats,

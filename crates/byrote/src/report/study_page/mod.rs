@@ -3,14 +3,33 @@
 mod sections;
 
 use super::new_page;
-use super::numbers::{nats, references, thousands};
+use super::numbers::{nats, references, thousands, visible};
 use crate::bounds::families::Guarantee;
 use crate::bounds::{self, CorpusFacts};
 use crate::certify;
 use crate::model::Counting;
-use crate::study::{BuiltModel, Certificate, Study, Trained};
+use crate::study::{BuiltModel, Certificate, Study, Trained, WorstContext};
 use crate::train::StopKind;
 use byrote_figures::html::{Page, Prose};
+
+/// A text of a corpus in quotation marks.
+fn quoted(text: &str) -> String {
+    format!("\u{201c}{}\u{201d}", visible(text))
+}
+
+/// The tokens that follow a context, each in quotation marks, with their counts if there are several.
+fn continuations(w: &WorstContext) -> String {
+    match w.next_tokens.as_slice() {
+        [] => quoted(&w.next),
+        [(token, _)] => quoted(token),
+        several => {
+            let counted = several.iter().map(|(token, n)| {
+                format!("{} ({} time{})", quoted(token), thousands(*n), if *n == 1 { "" } else { "s" })
+            });
+            counted.collect::<Vec<_>>().join(", ")
+        }
+    }
+}
 
 impl Study {
     /// Five lines: floor, size, closed form, training, worst context.
@@ -35,9 +54,13 @@ impl Study {
     fn floor_line(&self) -> String {
         let s = &self.summary;
         let each = s.floor_nats_per_prediction.unwrap_or_default();
+        let left_out = match s.tokens_left_out {
+            0 => String::new(),
+            n => format!(" Left out: {} tokens beyond the window.", thousands(n)),
+        };
         format!(
             "Floor: no model that sees only the preceding tokens of its own document can have a training loss below {:.4} \
-             nats ({:.4} bits) per prediction, {} nats in total. The text has {} distinct contexts of at most {} tokens.",
+             nats ({:.4} bits) per prediction, {} nats in total. The text has {} distinct contexts of at most {} tokens.{left_out}",
             each.at_least(),
             each.bits_at_least(),
             nats(s.floor_nats.at_least()),
@@ -95,18 +118,16 @@ impl Study {
     fn worst_line(&self) -> String {
         match self.worst.first() {
             Some(w) if w.kl_nats.0 > 1e-3 && w.next == w.predicted => format!(
-                "Worst remembered: after \u{201c}{}\u{201d} the text continues with \u{201c}{}\u{201d}, which the model gives a \
-                 probability of only {:.0}%.",
-                w.text,
-                w.next,
+                "Worst remembered: after {} the text continues with {}, which the model gives a probability of only {:.0}%.",
+                quoted(&w.text),
+                quoted(&w.next),
                 100.0 * w.probability
             ),
             Some(w) if w.kl_nats.0 > 1e-3 => format!(
-                "Worst remembered: after \u{201c}{}\u{201d} the text continues with {}; the model expects \u{201c}{}\u{201d} with a \
-                 probability of {:.0}%.",
-                w.text,
-                w.next,
-                w.predicted,
+                "Worst remembered: after {} the text continues with {}; the model expects {} with a probability of {:.0}%.",
+                quoted(&w.text),
+                continuations(w),
+                quoted(&w.predicted),
                 100.0 * w.probability
             ),
             Some(_) => {
