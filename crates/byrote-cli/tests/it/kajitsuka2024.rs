@@ -90,6 +90,36 @@ fn random_facts_are_built_written_shown_and_evaluated() {
 }
 
 #[test]
+fn parameters_are_the_same_in_text_json_and_show() {
+    let case = Case::new();
+    let arguments = ["build", "kajitsuka2024", "--random", "300", "--out", "m.txt"];
+    let text = String::from_utf8(case.run(arguments).stdout).unwrap();
+    let json = case.json(arguments);
+    let shown = String::from_utf8(case.run(["show", "m.txt"]).stdout).unwrap();
+    let shown_json = case.json(["show", "m.txt"]);
+    let (nonzero, dense) = (grouped(&json["parameters"]), grouped(&json["parameters_dense"]));
+    assert!(text.contains(&format!("{nonzero} non-zero parameters ({dense} dense)")), "{text}");
+    assert!(shown.contains(&format!("{nonzero} non-zero, {dense} dense")), "{shown}");
+    for field in ["parameters", "parameters_dense", "parameters_by_part", "parameters_dense_by_part"] {
+        assert_eq!(shown_json[field], json[field], "{field}");
+    }
+    // The table of stages adds up to both counts, in the text of both commands.
+    for text in [text, shown] {
+        let rows = text.lines().skip_while(|l| !l.starts_with("stage")).skip(1).take_while(|l| !l.is_empty());
+        let number = |text: &str| text.replace(',', "").parse::<u64>().unwrap();
+        let (mut first, mut second) = (0, 0);
+        for row in rows {
+            let cells: Vec<&str> = row.split_whitespace().collect();
+            (first, second) = (first + number(cells[1]), second + number(cells[2]));
+        }
+        assert_eq!(
+            (json["parameters"].as_u64(), json["parameters_dense"].as_u64()),
+            (Some(first), Some(second))
+        );
+    }
+}
+
+#[test]
 fn the_stories_are_memorized_and_the_network_speaks_words() {
     let case = Case::new();
     let built = case.json(["build", "kajitsuka2024", "--builtin", "100", "--out", "m", "--tries", "500"]);

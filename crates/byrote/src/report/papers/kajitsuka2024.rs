@@ -142,3 +142,65 @@ fn table(rows: &[ScalingRow], text: &ScalingRow) -> Table {
         ])
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::ParameterCount;
+
+    /// Rows whose parameters follow a formula, with a little noise; dense counts are three times as large.
+    fn rows(law: impl Fn(f64) -> f64) -> Vec<ScalingRow> {
+        let row = |n: u64| {
+            let noise = 1.0 + 0.002 * (12.9898 * n as f64).sin();
+            let nonzero = (law(n as f64) * noise).round() as u128;
+            let count = ParameterCount { nonzero, dense: 3 * nonzero, embedding: 0, label_table: 0 };
+            ScalingRow {
+                data: format!("random {n}"),
+                samples: n,
+                labels: 10,
+                bounded: count,
+                guarantee: 0,
+                searched: count,
+                depth: 1,
+                largest_weight_bits: 1,
+                total_bits: 1,
+                information_bits: 1.0,
+                lower_bound: 1,
+                linear: Vec::new(),
+            }
+        };
+        [300, 350, 450, 1_000, 3_000, 10_000, 30_000].map(row).into()
+    }
+
+    /// The claims on the law, as lines.
+    fn lines(rows: &[ScalingRow]) -> Vec<String> {
+        let crossings = Crossings { nonzero: 400, dense: 1_500 };
+        let (_, json) = scaling(rows, &rows[0], &crossings, &[], "byrote reproduce").unwrap();
+        let lines = json["lines"].as_array().unwrap().iter();
+        lines.filter_map(|l| l.as_str()).filter(|l| l.contains("sqrt N")).map(str::to_owned).collect()
+    }
+
+    /// `b = VALUE (95%: LOW to HIGH)` of a line.
+    fn interval(line: &str) -> (f64, f64, f64) {
+        let number = |text: &str| text.replace(',', "").replace('\u{2212}', "-").parse::<f64>().unwrap();
+        let (value, rest) = line.split_once("and b = ").unwrap().1.split_once(" (95%: ").unwrap();
+        let (low, high) = rest.split_once(')').unwrap().0.split_once(" to ").unwrap();
+        (number(value), number(low), number(high))
+    }
+
+    #[test]
+    fn the_verdict_agrees_with_the_interval_of_its_law() {
+        let found = lines(&rows(|n| 200.0 + 10.0 * (n * n.ln()).sqrt()));
+        assert_eq!(found.len(), Counting::ALL.len());
+        for (line, b) in found.iter().zip([10.0, 30.0]) {
+            let (value, low, high) = interval(line);
+            assert!(line.ends_with("So they agree."), "{line}");
+            assert!(0.0 < low && low <= value && value <= high, "{line}");
+            assert!(low <= 1.05 * b && high >= 0.95 * b, "{line}");
+        }
+        // Parameters that grow with the facts are no square root.
+        for line in lines(&rows(|n| 200.0 + 4.0 * n)) {
+            assert!(!line.ends_with("So they agree."), "{line}");
+        }
+    }
+}

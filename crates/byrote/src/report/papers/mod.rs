@@ -404,6 +404,19 @@ mod tests {
     }
 
     #[test]
+    fn a_page_says_whether_it_is_the_small_version() {
+        let small = "This is the small version of the figure";
+        let mut record = record(plan!("dana2024-fig4"), |_, _, _| (1.0, 0.5));
+        let page = |record: &Record| found(record, &[]).unwrap().page.to_html().unwrap();
+        assert!(page(&record).contains(small));
+        record.name = format!("dana2024-fig4{FULL}");
+        let full = page(&record);
+        assert!(
+            !full.contains(small) && full.contains("the full version of the figure, as large as published")
+        );
+    }
+
+    #[test]
     fn any_other_name_is_a_sweep() {
         let mut record =
             record(plan!("madden2024-fig1"), |_, n, p| (0.01 * (20.0 * n as f64 / p as f64).powi(3), 0.5));
