@@ -54,7 +54,7 @@ fn exit() -> ! {
     remove_temporary_files();
     ui::report_interrupt(JSON.load(Ordering::SeqCst));
     if RESUMES.load(Ordering::SeqCst) {
-        ui::note(false, RESUME);
+        ui::note(false, RESUME.trim_start_matches("interrupted; "));
     }
     #[allow(clippy::exit)] // The user insists, or nothing else would end the work in time.
     std::process::exit(i32::from(EXIT_CODE));

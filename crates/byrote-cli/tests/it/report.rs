@@ -66,10 +66,15 @@ fn failed_jobs_are_on_the_page() {
 fn what_is_no_run_directory_is_an_error() {
     let case = Case::new();
     std::fs::create_dir(case.path("empty")).unwrap();
-    for directory in ["empty", "nowhere"] {
+    case.file("file.txt", "a b c\n");
+    for (directory, says) in [
+        ("empty", "is not a run directory"),
+        ("nowhere", "nowhere: this directory does not exist"),
+        ("file.txt", "file.txt: is a file, not a run directory"),
+    ] {
         let output = case.run(["report", directory]);
         assert_eq!(output.status.code(), Some(2));
-        assert!(String::from_utf8_lossy(&output.stderr).contains("not a run directory"));
+        assert!(String::from_utf8_lossy(&output.stderr).contains(says), "{directory}");
     }
 }
 
