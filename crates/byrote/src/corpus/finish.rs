@@ -128,7 +128,7 @@ fn empty_corpus(dropped: Dropped, window: Window) -> Error {
         (0, 0) => "the input is empty".into(),
         (empty, 0) => format!("{empty} read, none of which has a token"),
         (empty, short) => format!(
-            "{} read, {short} of them shorter than the {} tokens that `exact_length` asks for",
+            "{} read, {short} of them shorter than the {} tokens that `exact_length` requires",
             empty + short,
             window.kept()
         ),
