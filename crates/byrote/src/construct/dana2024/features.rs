@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_orthonormal_and_scores_spread_as_told() {
+    fn values_are_orthonormal_and_scores_spread_as_documented() {
         for (d, d_h) in [(6, 4), (4, 4), (3, 5)] {
             let config = config(60, 2, d, 3, d_h);
             let model = crate::model::Model::new(config, draw(&config, 5.0, 1, 0)).unwrap();
