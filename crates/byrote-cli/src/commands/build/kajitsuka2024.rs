@@ -20,7 +20,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 pub const EXAMPLES: &str = "Examples:
-  byrote build kajitsuka2024 --random 10000    10,000 facts about random sequences of 1 to 8 tokens
+  byrote build kajitsuka2024 --random 10000    10,000 facts: random sequences with a label
   byrote build kajitsuka2024 --builtin 1000 --out stories.byrote
   byrote build kajitsuka2024 --pairs facts.tsv --method bounded --out facts.byrote
   byrote build kajitsuka2024 --random 1000 --lengths 8..8 --task s2s --attention bidirectional

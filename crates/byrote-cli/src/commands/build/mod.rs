@@ -25,11 +25,11 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 pub const EXAMPLES: &str = "Examples:
-  byrote build madden2024                                    the built-in stories, attention, tanh
+  byrote build madden2024                      the built-in stories, attention, tanh
   byrote build madden2024 names.txt --tokenizer char --out names.safetensors
   byrote build madden2024 --activation gelu --slack 0.05 --out gelu.safetensors
   byrote build dana2024 --random 210 --lengths 2..2 --labels 50 --d-model 10 --n-heads 20
-  byrote build kajitsuka2024 --random 10000                  fewer parameters than facts";
+  byrote build kajitsuka2024 --random 10000    fewer parameters than facts";
 
 #[derive(Debug, Args)]
 pub struct BuildCommand {
