@@ -23,7 +23,7 @@ use crate::train::Evaluator;
 
 /// The default spread of the scores.
 pub const KAPPA: f64 = 5.0;
-/// Features count as dependent if what one adds to the others, relative to their size, is below this.
+/// Features count as dependent if the part of one that is independent of the others, relative to their size, is below this.
 pub const DEPENDENT: f64 = 1e-12;
 
 /// The attention-only transformer of these dimensions.
