@@ -1,4 +1,4 @@
-//! What can be typed.
+//! The arguments of the program.
 
 use crate::commands;
 use byrote::{Error, Result};
@@ -18,16 +18,16 @@ pub struct Cli {
 /// Options of every command.
 #[derive(Debug, Clone, Args)]
 pub struct Common {
-    /// Print one JSON object on standard output and nothing else there
+    /// Print one JSON object, and nothing else, on standard output
     #[arg(long, global = true)]
     pub json: bool,
-    /// The seed of everything random
+    /// The seed for all random numbers
     #[arg(long, allow_negative_numbers = true, global = true, default_value_t = 0, value_name = "N")]
     pub seed: u64,
-    /// Threads to use; results do not depend on it [default: all cores]
+    /// Threads to use; results do not depend on their number [default: all cores]
     #[arg(long, allow_negative_numbers = true, global = true, value_name = "N")]
     pub threads: Option<usize>,
-    /// No progress and no notes on standard error
+    /// Show no progress and no notes on standard error
     #[arg(long, short, global = true)]
     pub quiet: bool,
 }
@@ -74,7 +74,7 @@ pub enum Command {
     /// Loss, gap, memorized contexts and the worst contexts of a model on a corpus
     #[command(after_help = commands::eval::EXAMPLES)]
     Eval(Box<commands::eval::EvalCommand>),
-    /// The next-token distribution of a model for a text, beside the corpus's own
+    /// The next-token distribution of a model for a text, next to that of the corpus
     #[command(after_help = commands::predict::EXAMPLES)]
     Predict(Box<commands::predict::PredictCommand>),
     /// What a model file holds: shape, switches, parameters by kind, vocabulary
@@ -82,19 +82,20 @@ pub enum Command {
     /// Write a model for other programs: one self-contained ONNX file
     #[command(after_help = commands::export::EXAMPLES)]
     Export(commands::export::ExportCommand),
-    /// Many trainings from a plan: a grid in a TOML file, run side by side, resumable
+    /// Run a grid of training runs from a TOML plan; resumable
     #[command(after_help = commands::sweep::EXAMPLES)]
     Sweep(Box<commands::sweep::SweepCommand>),
     /// Rank and Kruskal rank of the hidden features psi(a b^T), certified
     #[command(after_help = commands::rank::EXAMPLES)]
     Rank(commands::rank::RankCommand),
-    /// Learn maps in the context: causal kernel descent by a transformer written down, on sequences made up or given
+    /// Run an explicitly constructed transformer that learns maps in context, on synthetic or user-supplied
+    /// sequences
     #[command(after_help = commands::incontext::EXAMPLES)]
     Incontext(Box<commands::incontext::IncontextCommand>),
-    /// A paper's figure, small by default, --full as published
+    /// Reproduce a paper's figure: a small version, or with --full as published
     #[command(after_help = commands::reproduce::EXAMPLES)]
     Reproduce(commands::reproduce::ReproduceCommand),
-    /// Draw the report of a run directory again, complete or not
+    /// Redraw the report of a run directory, even an unfinished one
     #[command(after_help = commands::report::EXAMPLES)]
     Report(commands::report::ReportCommand),
     /// Print shell completions

@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn zero_on_a_logarithmic_scale_and_missing_cells_are_told() {
+    fn zero_on_a_logarithmic_scale_and_missing_cells_are_reported() {
         let scene = figure().to_scene().unwrap();
         assert!(
             scene.description.contains("2 rows by 3 columns, from 0 to 20; 1 not measured"),

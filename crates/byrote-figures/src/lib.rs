@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn values_a_log_axis_cannot_hold_break_the_line_and_are_told() {
+    fn values_a_log_axis_cannot_hold_break_the_line_and_are_reported() {
         let figure = Figure::new("t", Axis::log("x"), Axis::log("y")).line(Line::new(
             "k",
             "gap",

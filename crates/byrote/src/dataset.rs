@@ -214,7 +214,7 @@ impl Dataset {
         if self.vocabulary.alphabet() != vocabulary.alphabet() {
             let word = |a: Alphabet| format!("{a:?}").to_lowercase();
             let message = format!(
-                "the model reads {} tokens, the corpus has {} tokens",
+                "the model reads {} tokens, but the corpus has {} tokens",
                 word(vocabulary.alphabet()),
                 word(self.vocabulary.alphabet())
             );

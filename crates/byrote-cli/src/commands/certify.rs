@@ -20,7 +20,8 @@ pub const EXAMPLES: &str = "Examples:
   byrote certify run/model.safetensors names.txt --limit 500
   byrote certify run/model.safetensors --builtin 100 --json
 
-The exit code is 0 if every context is proven to be memorized, and 1 if one is refuted or undecided.";
+The exit code is 0 if every context is proven to be memorized, and 1 if one is refuted or
+undecided.";
 
 #[derive(Debug, Args)]
 pub struct CertifyCommand {
@@ -33,7 +34,7 @@ pub struct CertifyCommand {
 
 pub fn run(args: &CertifyCommand, common: &Common) -> Result<ExitCode> {
     args.corpus.check([args.model.as_path()], [])?;
-    let exact = "`byrote eval` runs it without rounding, so what it counts is proven";
+    let exact = "`byrote eval` runs it without rounding, so its counts are proven";
     let file = AnyModel::load(&args.model)?.one_layer(&args.model, exact)?;
     let corpus = eval::as_the_model_reads(&args.corpus, &file)?.read(common, true)?;
     let dataset = eval::dataset_for(&file, &corpus)?;

@@ -20,8 +20,9 @@ pub const EXAMPLES: &str = "Examples:
   byrote export run/model.safetensors --to onnx --out model.onnx
   byrote export built.safetensors --to onnx --out built.onnx --json
 
-The file takes `tokens` [batch, length] and `lengths` [batch], both int64, and gives `logits` [batch, d_vocab]; tokens
-beyond the length of a row are ignored. docs/loading.md shows how to run it.";
+The file takes `tokens` [batch, length] and `lengths` [batch], both int64, and returns `logits`
+[batch, d_vocab]; tokens beyond the length of a row are ignored. docs/loading.md shows how to
+run it.";
 
 #[derive(Debug, Args)]
 pub struct ExportCommand {
@@ -46,7 +47,7 @@ pub enum Format {
 }
 
 /// Why ONNX cannot hold an exact network.
-const EXACT: &str = "its weights are exact integers that no floating-point format holds, so ONNX cannot represent it; use the \
+const EXACT: &str = "its weights are exact numbers that no floating-point format holds, so ONNX cannot represent it; use the \
                      file itself, which is text";
 
 pub fn run(args: &ExportCommand, common: &Common) -> Result<ExitCode> {

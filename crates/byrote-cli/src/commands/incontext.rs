@@ -22,10 +22,11 @@ use std::process::ExitCode;
 
 pub const EXAMPLES: &str =
     "Kernels and attention: the linear kernel <x, y> goes with identity attention, the exp kernel
-exp(beta <x, y>) with exp or softmax attention (and softmax with vectors of norm 1, or --normalised).
+exp(beta <x, y>) with exp or softmax attention. Softmax needs vectors of norm 1 or the option
+--normalised.
 
 Examples:
-  byrote incontext                                          the limit of the layers, linear sequences
+  byrote incontext                           the limit of the layers, linear sequences
   byrote incontext --task periodic --kernel exp --beta 16 --plot periodic.svg
   byrote incontext --kernel exp --attention softmax --layers 500 --save network.safetensors
   byrote incontext --layers 5000 --tol 1e-8 --length 60

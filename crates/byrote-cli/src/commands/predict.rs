@@ -20,7 +20,7 @@ use std::process::ExitCode;
 
 pub const EXAMPLES: &str = "Examples:
   byrote predict run/model.safetensors \"Once upon a\"
-  byrote predict run/model.safetensors \"Once upon a\" --builtin 1000     compare with the corpus
+  byrote predict run/model.safetensors \"Once upon a\" --builtin 1000    compare with the corpus
   byrote predict run/model.safetensors \"17 3 250\" --ids";
 
 #[derive(Debug, Args)]

@@ -19,8 +19,8 @@ largest r such that any r of the contexts can.
 Examples:
   byrote rank                                             tanh, 8 random neurons and contexts
   byrote rank --activation gelu --n 32 --seed 3
-  byrote rank --activation tanh --b 1,-1                  opposite contexts: rank 1, the paper prints 2
-  byrote rank --polynomial 1,0,1 --b 1,-1                 1 + x^2: likewise
+  byrote rank --activation tanh --b 1,-1                  opposite contexts: rank 1, not 2
+  byrote rank --polynomial 1,0,1 --b 1,-1                 1 + x^2: rank 1 as well
   byrote rank --polynomial 1,1,0,1 --a 2,3,7 --b 1,2,-3   1 + x + x^3 at given weights";
 
 #[derive(Debug, Args)]

@@ -22,8 +22,9 @@ pub const EXAMPLES: &str = "Examples:
   byrote study my.txt --quick        a first look
   byrote study my.txt --out study    report.html, results and models in the directory study
 
-The floor and the bounds are those of the whole text. Models are built and trained on as many of its first documents as fit the
-time; --full uses all of them. An interrupted study keeps what is finished: run the command again to resume.";
+The floor and the bounds are those of the whole text. Models are built and trained on as many
+of its first documents as the time allows; --full uses all of them. An interrupted study keeps
+what is finished: run the command again to resume.";
 
 #[derive(Debug, Args)]
 pub struct StudyCommand {

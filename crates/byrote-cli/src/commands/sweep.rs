@@ -1,4 +1,4 @@
-//! `byrote sweep`: many trainings from a plan.
+//! `byrote sweep`: a grid of training runs from a plan.
 
 use crate::args::{Common, command_line};
 use crate::interrupt;
@@ -16,13 +16,13 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 pub const EXAMPLES: &str = "Examples:
-  byrote sweep widths.toml --dry-run          jobs, parameters, estimated time
-  byrote sweep widths.toml --out widths       run it; the same command continues after Ctrl-C or a crash
+  byrote sweep widths.toml --dry-run       jobs, parameters, estimated time
+  byrote sweep widths.toml --out widths    run the plan; the same command resumes it
 
 A plan is a grid: every list is an axis.
   seeds = [0, 1, 2]
   [corpus]
-  documents = [100, 200, 400]     # of the built-in stories, or of `path`
+  builtin = [100, 200, 400]     # numbers of built-in stories; or paths = [\"my.txt\"]
   [model]
   d_mlp = [16, 64, 256]
   [training]
@@ -47,7 +47,7 @@ pub struct SweepArgs {
     /// The run directory [default: the plan's name]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// List the jobs, their parameters and an estimate of the time, and stop
+    /// List the jobs with their parameters and estimated time, without running them
     #[arg(long)]
     pub dry_run: bool,
     /// Stop at the first job that fails

@@ -27,12 +27,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 pub const EXAMPLES: &str = "Examples:
-  byrote train                                           512 neurons on the built-in stories, to 1% of the floor
+  byrote train                                           512 neurons, the built-in stories
   byrote train names.txt --tokenizer char --n-ctx 15 --limit 500 --out run
   byrote train --builtin 100 --d-mlp 64 --optimizer adam --lr 1e-4 --steps 50000 --out run
   byrote train --preset dana2024 --d-model 32 --n-heads 4 --stop-seconds 60 --out run
   byrote train --builtin 100 --d-mlp 4 --require-floor   exit code 1: four neurons are too few
-  byrote train --builtin 1000 --out run --resume         continue after an interrupt";
+  byrote train --builtin 1000 --out run --resume         resume an interrupted run";
 
 #[derive(Debug, Args)]
 pub struct TrainCommand {
@@ -92,7 +92,7 @@ pub fn run(args: &TrainCommand, common: &Common) -> Result<ExitCode> {
     args.corpus.check(args.run.init.as_deref(), written.iter().map(|path| ("out", path.as_path())))?;
     let _claim = args.run.out.as_deref().map(|out| claim(out, Holds::Training)).transpose()?;
     let load = |path: &PathBuf| {
-        AnyModel::load(path)?.one_layer(path, "it is made of whole numbers and cannot be trained")
+        AnyModel::load(path)?.one_layer(path, "its weights are exact numbers, which cannot be trained")
     };
     let init = args.run.init.as_ref().map(load).transpose()?;
     if init.is_some() && !args.model.is_empty() {
@@ -181,8 +181,8 @@ fn check_memory(config: &Config, dataset: &Dataset, args: &TrainCommand) -> Resu
         Some(free) if needed > free => {
             let gigabytes = |bytes: u64| bytes as f64 / f64::from(1 << 30);
             let message = format!(
-                "{} parameters take about {:.1} GiB to train this way, {:.1} GiB are free; a smaller model, `memory` or \
-                 `optimizer = adam` take less",
+                "training {} parameters this way takes about {:.1} GiB, but only {:.1} GiB are free; use a smaller \
+                 model, a smaller `memory` or `optimizer = adam`",
                 thousands(config.n_parameters() as u64),
                 gigabytes(needed),
                 gigabytes(free),

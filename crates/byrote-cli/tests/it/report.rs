@@ -45,7 +45,7 @@ fn half_a_run_has_a_page_that_says_so() {
     std::fs::write(&journal, &text[..end]).unwrap();
     let shown = case.json(["report", "run"]);
     assert_eq!((shown["done"].as_u64(), shown["complete"].as_bool()), (Some(5), Some(false)));
-    assert!(page(&case, "run").contains("5 of 12 jobs are done: this is a part of the run."));
+    assert!(page(&case, "run").contains("5 of 12 jobs are done: the run is not complete."));
     // Drawing changed nothing: the run continues.
     assert!(case.run(["sweep", "plan.toml", "--out", "run", "--quiet"]).status.success());
     assert!(page(&case, "run").contains("All 12 jobs are done."));

@@ -16,7 +16,7 @@ fn a_quick_study_ends_with_five_lines_and_one_page() {
     let output = case.run(["study", "--builtin", "60", "--quick", "--out", "s"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let verdict = lines(&output);
-    let starts = ["Floor:", "Size:", "Written down:", "Trained:", "Worst remembered:"];
+    let starts = ["Floor:", "Size:", "Closed form:", "Trained:", "Worst remembered:"];
     assert_eq!(verdict.len(), 5, "{verdict:?}");
     assert!(verdict.iter().zip(starts).all(|(line, start)| line.starts_with(start)), "{verdict:?}");
     assert!(verdict[2].contains("certified for all 232 contexts"), "{}", verdict[2]);
@@ -177,7 +177,7 @@ fn a_study_writes_down_how_its_text_was_read() {
     assert!(page.contains("nats per prediction") && !page.contains("gap / floor"));
     let manifest = std::fs::read_to_string(case.path("b/training/manifest.toml")).unwrap();
     assert!(manifest.contains("byrote study --quick --quiet --random 50 --out b"), "{manifest}");
-    // Its trainings have their own page, with that command.
+    // Its training runs have their own page, with that command.
     let drawn = case.json(["report", "b/training"]);
     assert_eq!(drawn["report_file"], "b/training/report.html");
     let page = std::fs::read_to_string(case.path("b/training/report.html")).unwrap();

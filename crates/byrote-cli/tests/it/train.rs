@@ -405,7 +405,7 @@ fn ids_of_a_random_corpus_are_predicted_from() {
     let case = Case::new();
     let corpus = ["--random", "30", "--d-vocab", "12", "--lengths", "2..3", "--labels", "4", "--seed", "3"];
     let trained = case.json(["train", "--preset", "average", "--out", "run"].into_iter().chain(corpus));
-    assert_eq!(trained["stop"], "reached", "a floor of zero: nats a prediction");
+    assert_eq!(trained["stop"], "reached", "a floor of zero: nats per prediction");
     assert_eq!(trained["floor_nats"].as_f64(), Some(0.0));
     assert_eq!(trained["memorized"], trained["contexts"]);
     let found = case.json(["eval", "run/model.safetensors"].into_iter().chain(corpus));

@@ -143,7 +143,7 @@ impl Section {
         Section { title: title.into(), anchor: String::new(), items: Vec::new() }
     }
 
-    /// Sets the anchor for links: digits and hyphens.
+    /// Sets the anchor for links: letters, digits and hyphens.
     pub fn anchor(mut self, anchor: impl Into<String>) -> Self {
         self.anchor = anchor.into();
         self

@@ -1,7 +1,7 @@
 //! A rule of thumb from experiments: about 2 bits of knowledge per parameter.
 //!
 //! Empirical: language models of many sizes, trained until every fact had been seen about a thousand times,
-//! held about 2 bits of fact per parameter, even when stored in 8 bits. In words: a bit of knowledge costs half a
+//! held about 2 bits of knowledge per parameter, even with weights of 8 bits. In words: a bit of knowledge costs half a
 //! parameter.
 //!
 //! | here | in the paper | meaning |
@@ -31,7 +31,7 @@ pub static BITS: Bound = Bound {
     kind: Kind::Empirical,
     order: Order::UpToConstant,
     expression: "n log2 C = 2 k",
-    statement: "Language models that had seen every fact about a thousand times held about 2 bits of fact per \
+    statement: "Language models that had seen every fact about a thousand times held about 2 bits of knowledge per \
                 parameter.",
     needs: "a corpus, or a shape, or a parameter count with a vocabulary",
     paper: &ALLENZHU2024,

@@ -28,14 +28,14 @@ pub static NEURONS: Bound = Bound {
     kind: Kind::Sufficient,
     order: Order::Exact,
     expression: "ceil(n / d) neurons, k = (d + 2) ceil(n / d) + 1",
-    statement: "A two-layer threshold network with one neuron for every d points gives any points of R^d in \
-                general position any of two labels; how contexts become points is not counted.",
+    statement: "A two-layer threshold network with one neuron for every d points can label any points of R^d in \
+                general position with two labels in any way; how contexts become points is not counted.",
     needs: NEEDS_CORPUS,
     paper: &BAUM1988,
     place: "as quoted in bubeck2020",
     judge: |s| match &s.corpus {
         Some(corpus) if corpus.labels > 2 => {
-            Err(format!("there must be two labels, here there are {}", grouped(corpus.labels)))
+            Err(format!("there must be two labels, but there are {}", grouped(corpus.labels)))
         }
         Some(corpus) => Ok(points::two_layers(s, neurons(corpus.contexts, points::dimension(s)), parameters)),
         None => Ok(Findings::default()),
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn more_labels_or_no_corpus_are_outside_the_theorem() {
-        assert!(NEURONS.evaluate(&of_corpus(bigrams(1000))).why_not.unwrap().contains("here there are 50"));
+        assert!(NEURONS.evaluate(&of_corpus(bigrams(1000))).why_not.unwrap().contains("but there are 50"));
         let alone = NEURONS.evaluate(&of_shape(Shape::default()));
         assert!(alone.why_not.unwrap().contains("not about a transformer"));
     }

@@ -29,8 +29,8 @@ pub static NEURONS: Bound = Bound {
     kind: Kind::Sufficient,
     order: Order::Exact,
     expression: "4 ceil(n / d) neurons, k = 4 (d + 2) ceil(n / d) + 1",
-    statement: "A two-layer ReLU network with four neurons for every d points gives any points of R^d in \
-                general position any real labels; how contexts become points is not counted.",
+    statement: "A two-layer ReLU network with four neurons for every d points can assign any real labels to any \
+                points of R^d in general position; how contexts become points is not counted.",
     needs: NEEDS_CORPUS,
     paper: &BUBECK2020,
     place: "abstract",

@@ -65,8 +65,8 @@ pub static THEOREM1: Bound = Bound {
     kind: Kind::Sufficient,
     order: Order::Exact,
     expression: "n >= H min(d_h, d) + min(d, last tokens), k = d (S + 2 omega + 4 d_h H)",
-    statement: "Attention alone brings this many contexts in general position as close to their distributions \
-                as rank d_model allows, and all the way from d_model = omega - 1 on.",
+    statement: "Attention alone brings this many contexts in general position as close to their distributions as \
+                rank d_model allows, and arbitrarily close from d_model = omega - 1 on.",
     needs: NEEDS,
     paper: &DANA2024,
     place: "Theorem 1 with E4, E5, E7, E11",
@@ -88,7 +88,7 @@ pub static THEOREM1: Bound = Bound {
                 unit: "",
                 quantity: held(s, narrow).into(),
             }),
-            note: Some(format!("reaches the floor only from d_model {full} on, here it is {d}")),
+            note: Some(format!("reaches the floor only if d_model is at least {full} (it is {d})")),
             ..found
         })
     },
@@ -128,8 +128,8 @@ pub static COROLLARY2: Bound = Bound {
     kind: Kind::Estimate,
     order: Order::Exact,
     expression: "1/omega + (1 - 1/omega) min(1, (H min(d_h, d) + min(d, last tokens)) / n)",
-    statement: "The accuracy, averaged over labels, when as many contexts as fit are held and the others are \
-                right by chance; a particular solution may have less.",
+    statement: "The accuracy, averaged over labels, when as many contexts as fit are held and the rest are right by \
+                chance; a particular solution may do worse.",
     needs: "a shape of attention alone",
     paper: &DANA2024,
     place: "Corollary 2 with E8",
@@ -209,7 +209,7 @@ pub static EMPIRICAL: Bound = Bound {
             return Err(format!("measured only for d_head <= d_model = {}", shape.d_model));
         }
         if let Some(length) = s.one_length_above_one()?.filter(|&length| length != 2) {
-            return Err(format!("measured only on contexts of two tokens, here they have {length}"));
+            return Err(format!("measured only on contexts of two tokens; these have {length}"));
         }
         Ok(Findings {
             contexts: Some(empirical(shape).into()),
@@ -345,7 +345,7 @@ mod tests {
         let row = THEOREM1.evaluate(&of_shape(attention_only(10, 10, 20)));
         assert_eq!((row.contexts, row.figure.unwrap().value.count()), (None, Some(210)));
         assert_eq!(row.shape_parameters.unwrap().count(), Some(9020)); // 10 (2 + 100 + 4 * 200)
-        assert_eq!(row.note.unwrap(), "reaches the floor only from d_model 49 on, here it is 10");
+        assert_eq!(row.note.unwrap(), "reaches the floor only if d_model is at least 49 (it is 10)");
         assert_eq!(row.condition, Some("if in general position"));
         let wide = THEOREM1.evaluate(&of_shape(attention_only(49, 10, 20)));
         assert_eq!(wide.contexts.unwrap().count(), Some(249)); // 20 * 10 + 49
@@ -373,7 +373,7 @@ mod tests {
         let note = D2.evaluate(&of_corpus(contradictory)).note.unwrap();
         assert!(note.ends_with("1 contradictory context keeps its most frequent next token"), "{note}");
         let long = Shape { n_ctx: 3, ..attention_only(4, 4, 10) };
-        assert!(why(&EMPIRICAL, of_shape(long)).contains("two tokens, here they have 3"));
+        assert!(why(&EMPIRICAL, of_shape(long)).contains("two tokens; these have 3"));
         assert!(why(&D2, of_shape(attention_only(1, 1, 1))).contains("at least 2"));
         assert!(why(&THEOREM1, of_shape(Shape::default())).contains("hidden layer"));
         assert!(

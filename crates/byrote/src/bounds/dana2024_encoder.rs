@@ -3,7 +3,7 @@
 //! A model without a hidden layer before its output has logits W_U h with h in R^d. Replace h by any code of
 //! the context: the best such *encoder* is at least as good as the model.
 //!
-//! * Propositions 1 to 3: no transformer whose W_U reads d_model beats the best encoder of rank d. That infimum
+//! * Propositions 1 to 3: no transformer whose W_U reads d_model numbers beats the best encoder of rank d. That infimum
 //!   of KL is 0 for d >= omega - 1, and for associations from d = 2 on; in between a solver estimates it.
 //! * Theorem 2, sufficient: random codes of width d > 128 ln(omega + 1) bound that infimum from above.
 //!
@@ -44,7 +44,7 @@ pub static PROPOSITION1: Bound = Bound {
     kind: Kind::Estimate,
     order: Order::Exact,
     expression: "KL(pi, model) >= inf over rank d encoders, 0 for d >= omega - 1 or (associations) d >= 2",
-    statement: "Whatever comes before it, an output matrix that reads d_model leaves at least the \
+    statement: "Whatever comes before it, an output matrix that reads d_model numbers leaves at least the \
                 divergence of the best encoder of rank d_model.",
     needs: "a shape without a hidden layer",
     paper: &DANA2024,

@@ -33,7 +33,7 @@ pub static LIMIT: Bound = Bound {
     kind: Kind::Necessary,
     order: Order::Exact,
     expression: "n log2 C <= k b",
-    statement: "Every labeling of n contexts with C labels takes n log2 C bits to tell apart, and k parameters of \
+    statement: "It takes n log2 C bits to distinguish all labelings of n contexts with C labels, and k parameters of \
                 b bits have at most k b.",
     needs: "a corpus, or a shape, or a parameter count with a vocabulary",
     paper: &INFORMATION,

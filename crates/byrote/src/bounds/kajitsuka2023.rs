@@ -20,7 +20,7 @@ use crate::bibliography::KAJITSUKA2023;
 /// Sequence to sequence with one attention layer.
 pub static ONE_LAYER: Bound = Bound {
     key: "kajitsuka2023",
-    name: "one attention layer, a label per position",
+    name: "one attention layer, one label per position",
     task: Task::SequenceToSequence,
     kind: Kind::Sufficient,
     order: Order::UpToConstant,

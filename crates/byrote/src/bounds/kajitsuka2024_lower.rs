@@ -53,7 +53,7 @@ pub static LB_BITS: Bound = Bound {
     order: Order::Exact,
     expression: "bits of all weights >= n log2 C",
     statement: "A network that can hold every choice of labels has at least as many bits in its weights as the \
-                labels have, so few parameters must be long ones.",
+                labels have, so parameters that are few must be long.",
     needs: "a corpus",
     paper: &KAJITSUKA2024,
     place: OURS,
@@ -117,7 +117,7 @@ pub static LB_RELU: Bound = Bound {
     judge: |s| {
         two_labels(s)?;
         if let Some(shape) = s.shape.filter(|m| m.has_hidden_layer() && m.activation != Activation::Relu) {
-            return Err(format!("the activation must be ReLU, here it is {}", shape.activation));
+            return Err(format!("the activation must be ReLU, but is {}", shape.activation));
         }
         let longest = match &s.corpus {
             Some(corpus) => Some(corpus.longest_context()),
@@ -125,7 +125,7 @@ pub static LB_RELU: Bound = Bound {
         };
         if let Some(longest) = longest.filter(|&longest| longest > 1) {
             return Err(format!(
-                "each parameter must be used once, so contexts must have one token, here they have up to {longest}"
+                "each parameter must be used once, so contexts must have one token, but they have up to {longest}"
             ));
         }
         Ok(Findings {
@@ -138,10 +138,10 @@ pub static LB_RELU: Bound = Bound {
     },
 };
 
-/// Parameters of a hardmax transformer, a label per position.
+/// Parameters of a hardmax transformer, one label per position.
 pub static LB_HARDMAX: Bound = Bound {
     key: "kajitsuka2024-lb-hardmax",
-    name: "smallest hardmax transformer, a label per position",
+    name: "smallest hardmax transformer, one label per position",
     task: Task::SequenceToSequence,
     kind: Kind::Necessary,
     order: Order::Exact,
@@ -169,10 +169,10 @@ pub static LB_HARDMAX: Bound = Bound {
     },
 };
 
-/// Parameters of a hardmax transformer, a label per context.
+/// Parameters of a hardmax transformer, one label per context.
 pub static LB_HARDMAX_NEXT: Bound = Bound {
     key: "kajitsuka2024-lb-hardmax-next",
-    name: "smallest hardmax transformer, a label per context",
+    name: "smallest hardmax transformer, one label per context",
     task: Task::Association,
     kind: Kind::Necessary,
     order: Order::Exact,
@@ -303,7 +303,7 @@ mod tests {
     fn a_softmax_shape_is_outside_the_lower_bounds() {
         let why = |bound: &'static Bound, shape| bound.evaluate(&of_shape(shape)).why_not.unwrap();
         assert!(why(&LB_HARDMAX, Shape::default()).contains("hardmax attention"));
-        assert!(why(&LB_RELU, Shape::default()).contains("here it is gelu"));
+        assert!(why(&LB_RELU, Shape::default()).contains("but is gelu"));
         let relu = Shape { activation: Activation::Relu, ..Shape::default() };
         assert!(why(&LB_RELU, relu).contains("they have up to 9"));
         assert!(LB_RELU.evaluate(&of_shape(Shape { n_ctx: 1, ..relu })).applies());

@@ -28,7 +28,7 @@ use crate::bibliography::KIM2023;
 /// Sequence to sequence.
 pub static SEQUENCE: Bound = Bound {
     key: "kim2023",
-    name: "deep transformer, a label per position",
+    name: "deep transformer, one label per position",
     task: Task::SequenceToSequence,
     kind: Kind::Sufficient,
     order: Order::UpToLogs,
@@ -59,7 +59,7 @@ pub static SEQUENCE: Bound = Bound {
 /// Classification.
 pub static CLASSIFICATION: Bound = Bound {
     key: "kim2023-classification",
-    name: "deep transformer, a label per sequence",
+    name: "deep transformer, one label per sequence",
     task: Task::Association,
     kind: Kind::Sufficient,
     order: Order::UpToLogs,

@@ -350,7 +350,7 @@ mod tests {
         assert_eq!(count(&LEMMA1), [Some(2701), Some(2_698_997), Some(2_634_363)]);
         assert_eq!(count(&THEOREM1), [Some(5406), Some(2_698_997), Some(1_316_523)]);
         assert_eq!(count(&THEOREM5), [Some(2637), Some(2_698_997), Some(2_698_997)]);
-        assert_eq!(THEOREM7.evaluate(&s).why_not.unwrap(), "the mixer must be average, here it is attention");
+        assert_eq!(THEOREM7.evaluate(&s).why_not.unwrap(), "the mixer must be average, but is attention");
     }
 
     #[test]

@@ -78,7 +78,7 @@ fn judge(s: &Situation) -> Outcome {
     let length = s.one_length_above_one()?;
     if let Some((shape, length)) = shape.zip(length).filter(|(shape, length)| *length > shape.d_model) {
         return Err(format!(
-            "contexts must not be longer than d_model {}, here they have {length} tokens",
+            "contexts must not be longer than d_model {}, but they have {length} tokens",
             shape.d_model
         ));
     }
@@ -133,9 +133,7 @@ mod tests {
     #[test]
     fn contexts_longer_than_the_model_or_with_equal_last_tokens_are_refused() {
         let long = Shape { n_ctx: 11, ..attention_only(10, 10, 20) };
-        assert!(
-            THEOREM1.evaluate(&of_shape(long)).why_not.unwrap().contains("d_model 10, here they have 11")
-        );
+        assert!(THEOREM1.evaluate(&of_shape(long)).why_not.unwrap().contains("d_model 10, but they have 11"));
         assert!(
             THEOREM1
                 .evaluate(&of_corpus(bigrams(60)))

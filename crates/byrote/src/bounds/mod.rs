@@ -51,7 +51,7 @@
 //! | [`dana2024`] | attention alone: distributions and associations |
 //! | [`dana2024_encoder`] | what an output of rank d_model can reach |
 //! | [`mahdavi2024`] | attention alone: associations |
-//! | [`kajitsuka2023`] | one attention layer: a label per position |
+//! | [`kajitsuka2023`] | one attention layer: one label per position |
 //! | [`kim2023`], [`kajitsuka2024`] | depth: about the square root of the number of labels |
 //! | [`kajitsuka2024_lower`] | the same from below, with constants |
 //! | [`yun2020`] | universal approximation, which gives no count |

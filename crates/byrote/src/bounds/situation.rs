@@ -81,7 +81,7 @@ impl CorpusFacts {
         if shortest == longest {
             Ok(longest)
         } else {
-            Err(format!("all contexts must have one length, here they have {shortest} to {longest} tokens"))
+            Err(format!("all contexts must have one length, but they have {shortest} to {longest} tokens"))
         }
     }
 
@@ -221,7 +221,7 @@ impl Situation {
     pub(super) fn shape_with_hidden_layer(&self, mixer: Mixer) -> Result<Option<&Shape>, WhyNot> {
         let Some(shape) = &self.shape else { return Ok(None) };
         if shape.mixer != mixer {
-            Err(format!("the mixer must be {mixer}, here it is {}", shape.mixer))
+            Err(format!("the mixer must be {mixer}, but is {}", shape.mixer))
         } else if !shape.has_hidden_layer() {
             Err("the shape has no hidden layer (d_mlp is 0)".into())
         } else {
@@ -233,7 +233,7 @@ impl Situation {
     pub(super) fn attention_only_shape(&self) -> Result<Option<&Shape>, WhyNot> {
         let Some(shape) = &self.shape else { return Ok(None) };
         if shape.mixer != Mixer::Attention {
-            Err(format!("the mixer must be attention, here it is {}", shape.mixer))
+            Err(format!("the mixer must be attention, but is {}", shape.mixer))
         } else if shape.has_hidden_layer() {
             Err("the shape has a hidden layer, but the theorem is about attention alone (d_mlp 0)".into())
         } else {
@@ -259,7 +259,7 @@ impl Situation {
         };
         match length {
             Some(length @ 0..2) => Err(format!(
-                "contexts must have at least two tokens, here they have {length} (attention over one token is constant)"
+                "contexts must have at least two tokens, but they have {length} (attention over one token is constant)"
             )),
             length => Ok(length),
         }

@@ -43,13 +43,13 @@ pub struct SizeSpec {
         arg(long, value_name = "K", conflicts_with_all = ["d_model", "n_heads", "d_head", "d_mlp", "activation", "mixer"])
     )]
     pub parameters: Option<u64>,
-    /// Bits that store one parameter, for the limits that count them
+    /// Bits per parameter, for the limits that count bits
     #[cfg_attr(
         feature = "clap",
         arg(long, allow_negative_numbers = true, value_name = "B", default_value_t = BITS)
     )]
     pub bits_per_parameter: u32,
-    /// Arithmetic operations of one prediction, for the bound that counts them
+    /// Arithmetic operations per prediction, for the bound that depends on them
     #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "T"))]
     pub operations: Option<u64>,
 }

@@ -32,7 +32,7 @@ pub static CONNECTIONS: Bound = Bound {
     paper: &VERSHYNIN2020,
     place: "abstract",
     judge: |s| match s.corpus.as_ref().filter(|corpus| corpus.labels > 2) {
-        Some(corpus) => Err(format!("there must be two labels, here there are {}", grouped(corpus.labels))),
+        Some(corpus) => Err(format!("there must be two labels, but there are {}", grouped(corpus.labels))),
         None => points::order(s, SEPARATED, |n| n, |k| k),
     },
 };

@@ -106,7 +106,8 @@ pub struct Madden2024Spec {
     /// Dimension of the queries, keys and values of each head [default: d_model / n_heads, rounded up]
     #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "D"))]
     pub d_head: Option<u64>,
-    /// Neurons beyond one per context, as a share of the contexts; 0.05 gains a digit where a linear system is solved
+    /// Neurons beyond one per context, as a share of the contexts; 0.05 gains one digit of accuracy where a linear
+    /// system is solved
     #[cfg_attr(
         feature = "clap",
         arg(long, allow_negative_numbers = true, value_name = "SHARE", default_value_t = 0.0)
@@ -253,8 +254,8 @@ pub struct Dana2024Spec {
     /// Dimension of the queries, keys and values of each head; more than d_model adds nothing [default: d_model]
     #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "D"))]
     pub d_head: Option<u64>,
-    /// exact stores every context, refit fits all as well as possible, truncate stores the most frequent exactly [default:
-    /// exact if it fits, else refit]
+    /// exact stores every context, refit fits all of them as well as possible, truncate stores only the most frequent
+    /// ones [default: exact if it fits, else refit]
     #[cfg_attr(feature = "clap", arg(long, value_name = "HOW", hide_possible_values = true))]
     pub method: Option<dana2024::Method>,
     /// Store the most frequent next token (association) or its distribution [default: association if every context has one

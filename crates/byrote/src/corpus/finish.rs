@@ -131,7 +131,7 @@ fn empty_corpus(dropped: Dropped, window: Window) -> Error {
         (0, 0) => "no documents: the input is empty".into(),
         (empty, 0) => format!("no documents: {empty} read, none of which has a token"),
         (empty, short) => format!(
-            "no documents: {} read, {short} of them shorter than the {} tokens that `exact_length` asks for",
+            "no documents: {} read, {short} of them shorter than the {} tokens that `exact_length` requires",
             empty + short,
             window.kept()
         ),

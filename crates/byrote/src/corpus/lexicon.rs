@@ -14,7 +14,7 @@ pub(crate) const BOS: u32 = 0;
 pub(crate) const EOS: u32 = 1;
 const FIRST: u32 = 2;
 
-/// Given ids below this are looked up in a table, the others in a hash map.
+/// Given ids below this are looked up in a table, larger ones in a hash map.
 const SMALL_IDS: u32 = 1 << 20;
 
 /// Numbers tokens in the order in which they are met.

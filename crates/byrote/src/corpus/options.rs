@@ -86,7 +86,7 @@ fn escape(text: &str) -> String {
     out
 }
 
-/// Reads `\n`, `\r`, `\t`, `\0` and `\\` as in most languages; any other character stands for itself.
+/// Reads `\n`, `\r`, `\t`, `\0` and `\\` as in most languages; any other character means itself.
 fn unescape(text: &str) -> Vec<u8> {
     let mut out = String::new();
     let mut chars = text.chars();

@@ -87,11 +87,11 @@ pub struct CorpusSpec {
     /// Replace invalid UTF-8 instead of refusing it
     #[cfg_attr(feature = "clap", arg(long))]
     pub lossy: bool,
-    /// Which contexts count: prefixes (every prefix of a document predicts its next token) or full (only the whole
-    /// document without its last token predicts, namely that token) [default: prefixes; full for random sequences]
+    /// Which contexts count: prefixes (every prefix of a document predicts its next token) or full (one
+    /// context per document: all its tokens but the last, which it predicts) [default: prefixes; full for random sequences]
     #[cfg_attr(feature = "clap", arg(long, value_name = "WHICH", hide_possible_values = true))]
     pub contexts: Option<ContextRule>,
-    /// The number of tokens of random sequences [default: 50]; in `bounds` also the vocabulary of the model
+    /// The vocabulary size of random sequences [default: 50]; for `bounds`, also that of the model
     #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "W"))]
     pub d_vocab: Option<u64>,
     /// The lengths of random sequences, without the label, both ends included [default: 1..8]
@@ -135,7 +135,7 @@ setters!(CorpusSpec {
     seed: plain(u64),
 });
 
-/// The default number of tokens of random sequences.
+/// The default vocabulary size of random sequences.
 const RANDOM_TOKENS: u64 = 50;
 /// The default number of labels.
 const RANDOM_LABELS: u32 = 10;

@@ -233,7 +233,7 @@ fn sentence(rows: &[LawRow], verdict: &LawVerdict, n_points: usize) -> String {
         }
         LawVerdict::NotToldApart { laws } => {
             let names: Vec<&str> = laws.iter().map(|law| law.name()).collect();
-            format!("these laws cannot be told apart by {n_points} points: {}", names.join(", "))
+            format!("{n_points} points cannot distinguish these laws: {}", names.join(", "))
         }
         LawVerdict::NoLaw { why, nearest } => {
             let doubts = || {

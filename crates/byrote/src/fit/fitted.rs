@@ -126,7 +126,10 @@ pub fn fit(points: &Points, law: Law, method: &FitMethod) -> Result<Fit> {
     let sizes = points.sizes();
     let (n, p) = (points.len(), law.n_parameters());
     if sizes.len() < p {
-        let message = format!("the law {law} has {p} parameters, the points {} different sizes", sizes.len());
+        let message = format!(
+            "the law {law} has {p} parameters, but the points have only {} different sizes",
+            sizes.len()
+        );
         return Err(Error::setting("points", message));
     }
     let basis = Basis::new(law, &sizes);
@@ -214,12 +217,12 @@ pub(super) fn check(points: &Points, law: Law, method: &FitMethod) -> Result<()>
         Domain::AtLeastOne => (from < 1.0).then_some("of 1 and above"),
     };
     if let Some(allowed) = outside {
-        return Err(Error::setting("x", format!("the law {law} is for sizes {allowed}, found {from}")));
+        return Err(Error::setting("x", format!("the law {law} requires sizes {allowed} (got {from})")));
     }
     if method.scale == Scale::Relative
         && let Some(point) = points.as_slice().iter().find(|p| p.y <= 0.0)
     {
-        let message = format!("relative errors need values above 0, found {} at x = {}", point.y, point.x);
+        let message = format!("relative errors need values above 0 (got {} at x = {})", point.y, point.x);
         return Err(Error::setting("y", message));
     }
     if let Loss::Huber { tuning, scale } = method.loss {

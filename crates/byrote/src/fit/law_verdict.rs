@@ -1,19 +1,19 @@
 //! The verdict of a comparison and its criteria.
 //!
-//! [`Criteria`] has the rules. If one law passes, it is the answer; if several pass, they cannot be distinguished; that none passes
-//! is an answer too.
+//! [`Criteria`] has the rules. If one law passes, it is the answer; if several pass, they cannot be distinguished; if none passes,
+//! that is an answer too.
 
 use super::law::Law;
 use super::residual_pattern::PatternTest;
 use serde::{Deserialize, Serialize};
 
-/// A law is *supported* when all of this holds:
+/// A law is *supported* when all of the following hold:
 /// 1. it can be judged: there are at least `least_sizes` sizes, two more than it has parameters, and AICc exists;
 /// 2. its AICc is within `tie` of the lowest: the odds against it are less than e^(tie/2) to one;
-/// 3. that of the constant is not: there is something to explain;
+/// 3. the AICc of the constant is not: there is something to explain;
 /// 4. R^2 is at least `least_r_squared`;
 /// 5. its residuals have no pattern: the probability of [`super::ResidualPattern`] is at least `structure`, or the pattern is smaller
-///    than the part `negligible` of the range of the measurements;
+///    than the fraction `negligible` of the range of the measurements;
 /// 6. its parameters are determined: no shape lies at the end of its range, and the interval of an exponent is at most
 ///    `exponent_width` wide;
 /// 7. no special case of it passes all of the above: where a line suffices, a parabola is not a finding.
@@ -27,7 +27,7 @@ pub struct Criteria {
     pub least_r_squared: f64,
     /// The smallest probability of the pattern in the residuals.
     pub structure: f64,
-    /// The part of the range of the measurements below which a pattern is ignored.
+    /// The fraction of the range of the measurements below which a pattern is ignored.
     pub negligible: f64,
     /// The widest interval of an exponent.
     pub exponent_width: f64,
@@ -52,13 +52,13 @@ impl Default for Criteria {
 pub enum Doubt {
     /// It cannot be judged.
     TooFewPoints {
-        /// Points there are.
+        /// The number of points.
         points: usize,
-        /// Points needed.
+        /// The number of points needed.
         needed_points: usize,
-        /// Distinct sizes there are.
+        /// The number of distinct sizes.
         sizes: usize,
-        /// Distinct sizes needed.
+        /// The number of distinct sizes needed.
         needed_sizes: usize,
     },
     /// The points do not determine its parameters.

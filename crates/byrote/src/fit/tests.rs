@@ -228,7 +228,7 @@ fn a_robust_comparison_is_not_led_astray_by_outliers() {
 }
 
 #[test]
-fn laws_that_look_alike_are_not_told_apart() {
+fn laws_that_look_alike_are_not_distinguished() {
     // Near x = 10 a logarithm, a square root and a line are the same within the noise.
     let points = noisy(Law::Linear, &[1.0, 0.5], &[9.0, 9.5, 10.0, 10.5, 11.0, 11.5], 4, 0.05, 1);
     let LawVerdict::NotToldApart { laws } = supported(&points, &[Law::Linear, Law::Logarithmic, Law::Square])
@@ -349,13 +349,16 @@ fn what_cannot_be_asked_is_an_error_that_says_why() {
     let (plain, relative) =
         (FitMethod::default(), FitMethod { scale: Scale::Relative, ..FitMethod::default() });
     let (x, y) = ([-1.0, 0.0, 2.0], [1.0, -2.0, 3.0]);
-    assert!(error(&x, &y, Law::Power, &plain).contains("the law power is for sizes above 0, found -1"));
+    assert!(error(&x, &y, Law::Power, &plain).contains("the law power requires sizes above 0 (got -1)"));
     assert!(
-        error(&x, &y, Law::Decay, &plain).contains("the law decay is for sizes of 0 and above, found -1")
+        error(&x, &y, Law::Decay, &plain).contains("the law decay requires sizes of 0 and above (got -1)")
     );
     assert!(error(&[0.0, 1.0], &[1.0, 2.0], Law::Logarithmic, &plain).contains("found 0"));
-    assert!(error(&x, &y, Law::Linear, &relative).contains("values above 0, found -2 at x = 0"));
-    assert!(error(&x, &y, Law::Cubic, &plain).contains("has 4 parameters, the points 3 different sizes"));
+    assert!(error(&x, &y, Law::Linear, &relative).contains("values above 0 (got -2 at x = 0)"));
+    assert!(
+        error(&x, &y, Law::Cubic, &plain)
+            .contains("has 4 parameters, but the points have only 3 different sizes")
+    );
     let bad = FitMethod { loss: Loss::Huber { tuning: 0.0, scale: None }, ..plain };
     assert!(error(&x, &y, Law::Linear, &bad).contains("must be above 0"));
     let all_zero = error(&[0.0], &[1.0], Law::Proportional, &plain);

@@ -141,7 +141,7 @@ pub fn threshold(points: &Points, settings: &ThresholdSettings) -> Result<Thresh
     settings.bootstrap.check()?;
     let (from, _) = points.range();
     if from <= 0.0 {
-        return Err(Error::setting("x", format!("thresholds are for sizes above 0, found {from}")));
+        return Err(Error::setting("x", format!("thresholds require sizes above 0 (got {from})")));
     }
     if !settings.level.is_finite() || settings.scale == Scale::Relative && settings.level <= 0.0 {
         let message = format!("{} is not a level of y on this scale", settings.level);
@@ -150,7 +150,7 @@ pub fn threshold(points: &Points, settings: &ThresholdSettings) -> Result<Thresh
     if settings.scale == Scale::Relative
         && let Some(point) = points.as_slice().iter().find(|p| p.y <= 0.0)
     {
-        let message = format!("logarithms need values above 0, found {} at x = {}", point.y, point.x);
+        let message = format!("logarithms need values above 0 (got {} at x = {})", point.y, point.x);
         return Err(Error::setting("y", message));
     }
     let groups = points.groups();

@@ -145,12 +145,15 @@ impl Plan {
             return Err(Error::setting("layers", "must be at least 1 (got 0)"));
         }
         if !(self.sharpness > 0.0 && self.sharpness <= 1e3) {
-            return Err(Error::setting("sharpness", format!("{}; above 0 and at most 1000", self.sharpness)));
+            return Err(Error::setting(
+                "sharpness",
+                format!("must be above 0 and at most 1000 (got {})", self.sharpness),
+            ));
         }
         if !(self.bound > 0.0 && self.bound < 1e200) {
             return Err(Error::setting(
                 "sequence",
-                format!("coordinates up to {}; scale them to at most 1e200", self.bound),
+                format!("has coordinates up to {}; scale them to at most 1e200", self.bound),
             ));
         }
         let (d, token) = (self.d, Token::new(self.kernel, self.d));

@@ -68,8 +68,8 @@ impl Weights {
             return Err(Error::setting(
                 "length",
                 format!(
-                    "{} vectors are too many for layers, which compare each with all before it ({MOST_LENGTH} at most); \
-                     `direct` takes any number",
+                    "must be at most {MOST_LENGTH} with layers, which compare each vector with all before it (got \
+                     {}); `direct` has no such limit",
                     sequence.len()
                 ),
             ));

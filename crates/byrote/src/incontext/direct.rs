@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn norms_too_different_are_told_and_so_is_a_stop() {
+    fn norms_too_different_are_reported_and_so_is_a_stop() {
         let x = Sequence::new(Rows::new(1, vec![1e150, 1e150, 1e-150, 1.0])).unwrap();
         let error = direct(&x, Kernel::LINEAR, Over::Query, &Silent).unwrap_err();
         assert!(error.to_string().contains("normalised"), "{error}");

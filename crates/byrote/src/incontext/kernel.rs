@@ -216,8 +216,8 @@ impl Kernel {
 pub(super) fn zero_vector(index: usize) -> Error {
     Error::Sequence {
         t: Some(index + 1),
-        message: "a zero vector (or one so short that its square is 0): the linear kernel divides by <x, x>; take the exp \
-                  kernel or leave the vector out"
+        message: "a zero vector (or one so short that its square is 0): the linear kernel divides by <x, x>; use the \
+                  exp kernel or leave the vector out"
             .into(),
     }
 }
@@ -257,7 +257,7 @@ impl Points {
             return Err(Error::Sequence {
                 t: Some(t + 1),
                 message: format!(
-                    "k(x, x) = exp({:.4}) is too large a number for exp attention; take softmax, a smaller `beta`, or \
+                    "k(x, x) = exp({:.4}) is too large for exp attention; use softmax, a smaller `beta`, or \
                      `normalised`",
                     self.own[t]
                 ),

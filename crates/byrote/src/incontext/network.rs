@@ -462,7 +462,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn misfits_are_told() {
+    fn misfits_are_reported() {
         let network = example(Attention::Softmax, 3);
         assert!(network.evaluate(&Rows::zeros(151, 3), &Silent).unwrap_err().to_string().contains("151"));
         assert!(network.evaluate(&Rows::zeros(5, 4), &Silent).unwrap_err().to_string().contains("d"));

@@ -86,7 +86,7 @@ pub struct IncontextSpec {
     /// The dimension of the vectors [default: 15; 4 for nonlinear sequences]
     #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "D"))]
     pub d: Option<usize>,
-    /// Vectors that the transformer sees; one more is drawn, to know what follows the last [default: 200]
+    /// The number of vectors the transformer sees; one more is drawn as the target of the last prediction [default: 200]
     #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "T"))]
     pub length: Option<usize>,
     /// The number of sequences [default: 5]

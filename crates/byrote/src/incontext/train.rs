@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_settings_stops_and_divergence_are_told() {
+    fn wrong_settings_stops_and_divergence_are_reported() {
         let good = settings(Start::Constructed);
         for (settings, says) in [
             (Settings { layers: 0, ..good }, "layers"),

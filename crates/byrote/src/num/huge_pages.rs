@@ -1,6 +1,6 @@
 //! Large zeroed arrays for random access.
 //!
-//! Scattering millions of keys misses the address translation cache on almost every write while memory comes in 4 KiB pages.
+//! With 4 KiB pages, scattering millions of keys misses the address translation cache on almost every write.
 //! Where the system offers huge pages on request (Linux), a large array asks for them. Elsewhere, and for small arrays, it is
 //! an ordinary vector.
 

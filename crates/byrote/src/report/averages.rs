@@ -1,11 +1,11 @@
 //! The mean and the range of measurements of one size and several seeds.
 
-/// Which mean.
+/// The kind of mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mean {
-    /// Of the values.
+    /// The mean of the values.
     Plain,
-    /// Of their logarithms, for gaps. Values without one are left out.
+    /// The mean of their logarithms, for gaps. Values without a logarithm are left out.
     OfLogarithms,
 }
 

@@ -72,10 +72,10 @@ fn subtitle(picture: &Picture, omega: u64) -> String {
         text += " No model above a line marked \u{201c}at most\u{201d} holds every choice of targets.";
     }
     if any(Kind::Sufficient) {
-        text += " Some weights reach every line marked \u{201c}at least\u{201d}.";
+        text += " Every line marked \u{201c}at least\u{201d} is reached by some weights.";
     }
     if picture.curves.iter().any(|curve| curve.dashed) {
-        text += " Dashed: only the order is known, and the constant is set to one.";
+        text += " Dashed lines are known only up to a constant, which is set to one.";
     }
     text
 }
@@ -86,7 +86,7 @@ fn caption(picture: &Picture, omega: u64, bits: u32) -> String {
     let mut text = Vec::new();
     if of(Task::Distribution) && of(Task::Association) {
         text.push(format!(
-            "Different tasks cannot be compared: an association stores one token per context, a distribution {} numbers.",
+            "Lines for different tasks cannot be compared: an association stores one token per context, a distribution {} numbers.",
             grouped(omega.saturating_sub(1))
         ));
     }

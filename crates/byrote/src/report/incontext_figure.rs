@@ -38,7 +38,7 @@ pub fn errors_against_t(
         ),
     }
     if rounding {
-        caption.push("Errors below 1e-32 are rounding alone; the axis ends there.");
+        caption.push("Errors below 1e-32 are due to rounding; the axis ends there.");
     }
     let mut figure = Figure::new(title, x, y).subtitle(subtitle).caption(caption.join(" "));
     let bottom = if rounding { ROUNDING } else { 0.0 };

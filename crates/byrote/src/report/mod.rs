@@ -1,4 +1,4 @@
-//! What byrote shows: the figures and pages of studies, sweeps, bounds and reproduced papers.
+//! The figures and pages of studies, sweeps, bounds and reproduced papers.
 //!
 //! This module holds content only. It turns results into the figures and pages of [`byrote_figures`] (reexported as
 //! [`figures`](crate::figures)), which draws them, and into text ([`text`]).
@@ -80,7 +80,7 @@ pub fn draw_sweep(directory: &Path) -> Result<(Record, PathBuf)> {
     Ok((record, report))
 }
 
-/// Refuses a file for a figure that ends in neither .svg nor .png; `setting` is what named it.
+/// Refuses a file for a figure whose name ends in neither .svg nor .png; `setting` is the setting that named it.
 pub fn check_figure_path(setting: &'static str, path: &Path) -> Result<()> {
     match is_svg(path) {
         Some(_) => Ok(()),

@@ -1,7 +1,7 @@
-//! The figures of the square-root construction: parameters and bits against facts, and the fold it rests on.
+//! The figures of the square-root construction: parameters and bits against facts, and the fold it is based on.
 //!
-//! Parameters are counted under both conventions ([`Counting`]), tables included. Beside constructions whose size is linear
-//! in the facts, which count all entries, the dense count is the comparable one.
+//! Parameters are counted under both conventions ([`Counting`]), tables included. Constructions whose size is linear in
+//! the facts count all entries, so the dense count is the one to compare with them.
 
 use crate::model::{Counting, ParameterCount};
 use crate::output::{csv_field, csv_text};
@@ -55,7 +55,7 @@ impl Crossings {
         }
     }
 
-    /// Both in a sentence.
+    /// Describes both in a sentence.
     pub fn sentence(&self) -> String {
         use super::numbers::thousands;
         format!(

@@ -1,4 +1,4 @@
-//! The report of a run directory: what was planned, what came out, and what it says about sizes.
+//! The report of a run directory: the plan, the results, and what they say about the size of models.
 //!
 //! It also works on an unfinished run, and says so. Measurements of one size and several seeds are shown as their mean with the
 //! range; gaps are averaged on a logarithmic scale.
@@ -18,16 +18,16 @@ use std::collections::BTreeMap;
 
 /// The level that counts as the floor.
 pub(super) const LEVEL: f64 = 0.01;
-/// The most curves in a figure.
+/// The maximum number of curves in a figure.
 const CURVES: usize = 8;
-/// The most rows of the table; the file behind it has all of them.
+/// The maximum number of rows in the table; results.csv has all of them.
 const ROWS: usize = 400;
 
 /// Writes the page of a run directory; `command` reproduces it.
 pub fn page(record: &Record, command: &str) -> Result<Page> {
     let title = if record.name.is_empty() { "A run" } else { record.name.as_str() };
     let mut page = new_page(Prose::new().name(title))
-        .subtitle("A sweep: many trainings, compared with the floor of their texts.");
+        .subtitle("A sweep: many training runs, compared with the floor of their texts.");
     page = page.section(state(record));
     if let Some(section) = gaps(record) {
         page = page.section(section);
@@ -93,11 +93,7 @@ pub(super) fn state(record: &Record) -> Section {
         (true, _) => Verdict::new(Status::Good, format!("All {} jobs are done.", thousands(done as u64))),
         (false, true) => Verdict::new(
             Status::Caution,
-            format!(
-                "{} of {} jobs are done: this is a part of the run.",
-                done,
-                thousands(record.jobs as u64)
-            ),
+            format!("{} of {} jobs are done: the run is not complete.", done, thousands(record.jobs as u64)),
         )
         .line("Run the same command again to resume."),
         (false, false) => Verdict::new(
@@ -107,7 +103,7 @@ pub(super) fn state(record: &Record) -> Section {
                 done,
                 thousands(record.jobs as u64),
                 failed.len(),
-                if record.rows.len() < record.jobs { ": this is a part of the run" } else { "" }
+                if record.rows.len() < record.jobs { ": the run is not complete" } else { "" }
             ),
         ),
     };
@@ -204,7 +200,7 @@ fn gaps(record: &Record) -> Option<Section> {
             Exhibit::new(figure)
                 .name("gaps")
                 .alt("The gap to the floor at the end of training against the number of parameters, one line per corpus.")
-                .caption("Means over seeds, with the range. Below the 1% line the text is memorized as well as it can be."),
+                .caption("Means over seeds, with the range. Below the 1% line the text is memorized almost as well as possible."),
         )
     })
 }
@@ -251,7 +247,7 @@ fn distinct(values: impl Iterator<Item = f64>) -> Vec<f64> {
 
 /// The smallest models within 1% of the floor, one per corpus.
 pub(super) struct Smallest {
-    /// Contexts, and what is known about the parameters.
+    /// The number of contexts, and the parameters if they are known.
     pub by_corpus: Vec<(u64, Threshold)>,
     /// Contexts and parameters, where they are known.
     pub points: Vec<Point>,
@@ -290,7 +286,7 @@ pub(super) fn smallest(rows: &[&Row]) -> Result<Smallest> {
 }
 
 impl Smallest {
-    /// Adds intervals to a figure that was drawn of these points.
+    /// Adds intervals to a figure of these points.
     pub fn with_intervals(&self, mut figure: Figure) -> Figure {
         if let Some(points) = figure.points.iter_mut().find(|p| p.points.len() == self.ends.len()) {
             points.errors.clone_from(&self.ends);

@@ -1,4 +1,4 @@
-//! kajitsuka2024: parameters of the square-root construction against facts, and the fold that it rests on.
+//! kajitsuka2024: parameters of the square-root construction against facts, and the fold it is based on.
 
 use super::{Job, Reproduced};
 use crate::bounds::CorpusFacts;
@@ -29,7 +29,7 @@ const SMALL: [usize; 9] = [10, 30, 100, 300, 350, 450, 1_000, 3_000, 10_000];
 const FULL: [usize; 2] = [30_000, 100_000];
 /// Documents of the built-in stories in the last row.
 const STORIES: u64 = 1_000;
-/// The linear-size constructions beside it, by family, and their names in the figure.
+/// The linear-size constructions to compare with, by family, and their names in the figure.
 const LINEAR: [(&str, &str); 3] = [
     ("madden2024-attention", "madden2024, width 1"),
     ("dana2024", "dana2024, full width"),
@@ -56,7 +56,7 @@ pub fn scaling(job: &Job<'_>) -> Result<Reproduced> {
     let crossings = crossings(job)?;
     let figures = [("scaling", scaling_figure(&rows, &crossings)), ("bits", bits_figure(&rows))];
     let drawn: Vec<Figure> = figures.iter().map(|f| f.1.clone()).collect();
-    let (page, found) = kajitsuka2024::scaling(&rows, &stories, &crossings, &drawn, job.command)?;
+    let (page, found) = kajitsuka2024::scaling(&rows, &stories, &crossings, &drawn, job.full, job.command)?;
     let json = json!({
         "seed": job.seed,
         "rows": rows,

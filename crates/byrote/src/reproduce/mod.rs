@@ -1,6 +1,6 @@
 //! The figures of the papers: a small version by default, or as published.
 //!
-//! Most figures are sweeps, whose plans (folder `plans`) are compiled in; the others have a function each. [`run`] writes the
+//! Most figures are sweeps, whose plans (folder `plans`) are compiled in; each of the other figures has a function. [`run`] writes the
 //! files of a figure into a directory.
 //!
 //! ```
@@ -127,12 +127,12 @@ pub const FIGURES: &[PaperFigure] = &[
     },
     PaperFigure {
         key: "kajitsuka2024-scaling",
-        description: "parameters of the square-root construction against facts, beside linear-size ones",
+        description: "parameters of the square-root construction against facts, compared with linear-size constructions",
         make: Maker::Function(kajitsuka2024::scaling),
     },
     PaperFigure {
         key: "kajitsuka2024-fold",
-        description: "the fold that the square-root construction rests on",
+        description: "the fold that the square-root construction is based on",
         make: Maker::Function(kajitsuka2024::fold),
     },
     PaperFigure {

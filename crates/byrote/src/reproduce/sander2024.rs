@@ -1,4 +1,4 @@
-//! sander2024, figures 3 and 4: causal kernel descent on three kinds of sequences, and trained networks beside it.
+//! sander2024, figures 3 and 4: causal kernel descent on three kinds of sequences, compared with trained networks.
 //!
 //! The paper says of figure 3: means over five sequences, d = 15, 15 and 4, periods from 20 to 40. Lengths, inverse
 //! temperatures, the nonlinear map and all settings of figure 4 are ours.
@@ -126,7 +126,7 @@ pub fn fig3(job: &Job<'_>) -> Result<Reproduced> {
         shown.push((panel.title.to_owned(), figure, series));
     }
     if !job.dry_run {
-        files.push(report::write(job.out, &pages::fig3(&shown, job.command))?);
+        files.push(report::write(job.out, &pages::fig3(&shown, job.full, job.command))?);
     }
     let json = json!({
         "full": job.full, "dry_run": job.dry_run, "sequences": SEQUENCES, "length": length, "series": all,
@@ -168,7 +168,7 @@ pub fn fig4(job: &Job<'_>) -> Result<Reproduced> {
     let tested: u64 = if job.full { 1000 } else { 200 };
     let mut text = format!(
         "sander2024, figure 4: linear sequences of {length} vectors, d = {d}; exp kernel, {layers} layers of softmax attention, \
-         step {}; {steps} steps of Adam on {batch} fresh sequences each; {tested} others to test\n",
+         step {}; {steps} steps of Adam on {batch} fresh sequences each; tested on {tested} others\n",
         settings.eta
     );
     let about = json!({
@@ -220,8 +220,7 @@ pub fn fig4(job: &Job<'_>) -> Result<Reproduced> {
         .collect();
     // A range over hundreds of sequences would hide the lines.
     let drawn: Vec<ErrorSeries> = series.iter().map(without_band).collect();
-    let subtitle =
-        format!("Linear sequences, d = {d}, means over {tested} sequences that no training has seen.");
+    let subtitle = format!("Linear sequences, d = {d}, means over {tested} sequences not seen in training.");
     let figure = errors_against_t("Constructed and trained", subtitle, &drawn, d as f64);
     for ending in ["svg", "png"] {
         let path = job.out.join(format!("sander2024-fig4.{ending}"));
@@ -233,7 +232,7 @@ pub fn fig4(job: &Job<'_>) -> Result<Reproduced> {
     files.push(path);
     files.push(save_losses(job, &losses)?);
     let said = text.lines().next().unwrap_or_default();
-    files.push(report::write(job.out, &pages::fig4(&figure, &drawn, d, said, job.command))?);
+    files.push(report::write(job.out, &pages::fig4(&figure, &drawn, d, said, job.full, job.command))?);
     let mut json = about;
     json["series"] = Value::Array(all);
     Ok(Reproduced::new(text, json, files))

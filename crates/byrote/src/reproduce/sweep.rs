@@ -1,4 +1,4 @@
-//! Figures that are sweeps: a plan is run in the figure's directory, and its page drawn from what is there.
+//! Figures that are sweeps: a plan is run in the figure's directory, and the page is drawn from the results.
 
 use super::{Job, Reproduced};
 use crate::construct::{dana2024, kajitsuka2024, madden2024};
@@ -15,7 +15,7 @@ use crate::units::grouped;
 use crate::{Result, report};
 use serde_json::json;
 
-/// Sequences that they are written down for.
+/// The numbers of sequences that models are constructed for.
 const SIZES: [u64; 5] = [64, 128, 256, 512, 1024];
 
 /// Runs the plan of a figure and draws its page.
@@ -24,7 +24,8 @@ pub(super) fn make(job: &Job<'_>, key: &str, text: &str) -> Result<Reproduced> {
     let corpora = Corpora::read(&plan.jobs, job.observer)?;
     if job.dry_run {
         let seconds = plan.estimated_seconds(&corpora);
-        let text = format!("{} trainings, about {}\n", grouped(plan.jobs.len() as u64), duration(seconds));
+        let text =
+            format!("{} training runs, about {}\n", grouped(plan.jobs.len() as u64), duration(seconds));
         let json = json!({"jobs": plan.jobs.len(), "estimated_seconds": seconds, "full": job.full});
         return Ok(Reproduced::new(text, json, Vec::new()));
     }
@@ -42,18 +43,18 @@ pub(super) fn make(job: &Job<'_>, key: &str, text: &str) -> Result<Reproduced> {
     shown["interrupted"] = json!(outcome.interrupted);
     shown["full"] = json!(job.full);
     let (done, jobs) = (grouped(outcome.done as u64), grouped(outcome.jobs as u64));
-    let mut text = format!("{key}: {done} of {jobs} trainings done\n");
+    let mut text = format!("{key}: {done} of {jobs} training runs done\n");
     for line in lines {
         text += &format!("{line}\n");
     }
     if outcome.interrupted {
-        text += "interrupted; the same command continues\n";
+        text += "interrupted; run the same command again to resume\n";
     }
     let files = vec![job.out.join("results.csv"), report];
     Ok(Reproduced { outcome: Some(outcome), ..Reproduced::new(text, shown, files) })
 }
 
-/// Writes the constructions of the first sequences of a corpus down, and what they came to.
+/// Constructs models for the first sequences of a corpus and writes a table of their sizes.
 fn write_constructions(job: &Job<'_>, spec: &CorpusSpec) -> Result<()> {
     let path = job.out.join(Construction::FILE);
     if path.exists() {
@@ -66,7 +67,7 @@ fn write_constructions(job: &Job<'_>, spec: &CorpusSpec) -> Result<()> {
         if observer.should_stop() {
             return Ok(());
         }
-        let note = format!("writing down three models of {n} sequences");
+        let note = format!("constructing three models for {n} sequences");
         observer.progress(&Progress::new(Stage::Solving, 0, None).with(Detail::Note(&note)));
         let spec = spec.clone().random(n);
         let outputs = Outputs { contexts: true, ..Outputs::default() };

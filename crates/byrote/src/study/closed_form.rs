@@ -208,7 +208,7 @@ fn build(
 ) -> Result<Outcome> {
     if dataset.len() > form.most_contexts() {
         return Ok(Outcome::NotBuilt(format!(
-            "takes too long above {} contexts here; building it by itself has no such limit",
+            "takes too long in a study above {} contexts; building it separately has no such limit",
             form.most_contexts()
         )));
     }

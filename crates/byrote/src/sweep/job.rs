@@ -38,9 +38,9 @@ fn any_version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<CorpusSpec,
 
 /// Translates the corpus keys of plans and journals written by earlier versions.
 ///
-/// `path` is now `paths`. A whole number of `documents` is the number of documents: of the file (`limit`), of the
-/// built-in stories (`builtin`) or, if `lengths` asks for random sequences, of those (`random`). `read_as` described in
-/// prose what the other keys now say.
+/// `path` is now `paths`. A whole number for `documents` is a number of documents: of the file (`limit`), of the
+/// built-in stories (`builtin`) or, if `lengths` asks for random sequences, of those (`random`). `read_as` described
+/// the other keys in words and is dropped.
 pub(super) fn modern(mut corpus: Map<String, Value>) -> Map<String, Value> {
     if corpus.remove("read_as").is_some()
         && corpus

@@ -5,7 +5,7 @@
 //! seeds = [0, 1, 2]
 //!
 //! [corpus]
-//! builtin = [100, 200, 400]        # that many built-in stories
+//! builtin = [100, 200, 400]        # numbers of built-in stories
 //! exact_length = true
 //!
 //! [model]

@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_a_run_directory_is_told() {
+    fn a_directory_that_is_not_a_run_directory_is_refused() {
         let empty = tempfile::tempdir().unwrap();
         let error = |path: &Path| Record::load(path).unwrap_err().to_string();
         assert!(error(empty.path()).contains("no manifest.toml"));

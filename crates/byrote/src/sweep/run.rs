@@ -1,7 +1,7 @@
 //! Runs the jobs of a plan.
 //!
 //! Small jobs run side by side, one thread each; large ones run one after the other, with all threads. Training gives the
-//! same bits either way. A job that fails is a row with its error; the others continue.
+//! same bits either way. A job that fails becomes a row with its error; the remaining jobs continue.
 
 use super::corpora::Corpora;
 use super::directory::Directory;
@@ -68,7 +68,7 @@ impl Default for RunOptions {
     }
 }
 
-/// Tells the observer which jobs an earlier run has finished.
+/// Reports to the observer which jobs an earlier run has finished.
 fn note_what_is_done(plan: &Plan, directory: &Directory, options: RunOptions, observer: &dyn Observer) {
     let (done, total) = (directory.done() as u64, plan.jobs.len() as u64);
     let note = |text: &str| {

@@ -117,14 +117,15 @@ impl Identity {
         match self.difference(other) {
             None => Ok(()),
             Some(what) => {
-                let message =
-                    format!("the checkpoint is one of {what}; give what it was made with, or another `out`");
+                let message = format!(
+                    "the checkpoint belongs to a run with {what}; use its settings, or choose another `out`"
+                );
                 Err(Error::setting("resume", message))
             }
         }
     }
 
-    /// What differs first, in words.
+    /// Describes the first difference.
     pub(crate) fn difference(&self, other: &Identity) -> Option<&'static str> {
         let Settings { method, rate, schedule, schedule_steps, decay, memory, .. } = self.settings;
         let Settings { warmup, warmup_rate, batch, precision, seed, last_rate, sampling, trained, .. } =

@@ -67,17 +67,18 @@ impl RunDirectory {
         if path.exists() { Checkpoint::load(&path).map(Some) } else { Ok(None) }
     }
 
-    /// Makes way for a new run: refuses to replace what cannot be made again, and removes the checkpoint of a run that can.
+    /// Prepares the directory for a new run: refuses to replace an unfinished or a different run, and removes the checkpoint of a
+    /// finished run of the same settings, which can be repeated.
     fn clear(&self, identity: &Identity) -> Result<()> {
         let Some(saved) = self.saved()? else { return Ok(()) };
         let holds = match saved.identity.difference(identity) {
             _ if !saved.finished => {
                 let step = saved.progress.step;
                 format!(
-                    "an unfinished run at step {step}; continue it with `resume`, or choose another directory"
+                    "an unfinished run at step {step}; resume it with `resume`, or choose another directory"
                 )
             }
-            Some(what) => format!("a run of {what}; choose another directory"),
+            Some(what) => format!("a run with {what}; choose another directory"),
             None => {
                 let path = self.checkpoint();
                 return std::fs::remove_file(&path).map_err(|e| Error::io(&path, "remove", e));

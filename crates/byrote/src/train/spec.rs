@@ -70,7 +70,8 @@ pub struct TrainSpec {
     /// Stop after S seconds
     #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "S"))]
     pub stop_seconds: Option<f64>,
-    /// Stop as stalled when the gap decreases by less than this fraction over 500 steps of lbfgs or 1000 of adam; 0 never does
+    /// Stop as stalled when the gap decreases by less than this fraction over 500 steps of lbfgs or 1000 of adam; 0 turns this
+    /// off
     #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "F", default_value_t = STALL))]
     pub stall: f64,
 }

@@ -256,7 +256,7 @@ mod parquet_files {
         assert_eq!((s.documents, s.dropped.empty, s.contexts, s.predictions), (6, 2, 3, 16));
         let error =
             read(&case.file("a.parquet", &bytes), &Options { field: "body".into(), ..chars() }).unwrap_err();
-        assert!(error.to_string().contains("no single column \"body\"; there are text"), "{error}");
+        assert!(error.to_string().contains("no single column \"body\"; the columns are text"), "{error}");
         for cut in [0, 10, bytes.len() / 2, bytes.len() - 1] {
             let error = read(&case.file("cut.parquet", &bytes[..cut]), &chars()).unwrap_err();
             assert!(error.to_string().contains("not a Parquet file"), "{error}");

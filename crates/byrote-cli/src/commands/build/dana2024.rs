@@ -17,9 +17,12 @@ use std::time::Instant;
 
 pub const EXAMPLES: &str = "Examples:
   byrote build dana2024 --random 210 --lengths 2..2 --labels 50 --d-model 10 --n-heads 20
-  byrote build dana2024 --builtin 100 --out stories.safetensors      every context exactly, heads as needed
-  byrote build dana2024 --builtin 100 --n-heads 4                    too few for that: as well as they can
-  byrote build dana2024 --builtin 100 --n-heads 4 --method truncate  the most frequent contexts and nothing else";
+  byrote build dana2024 --builtin 100 --out stories.safetensors
+      every context exactly, with as many heads as needed
+  byrote build dana2024 --builtin 100 --n-heads 4
+      too few heads: the best possible fit
+  byrote build dana2024 --builtin 100 --n-heads 4 --method truncate
+      only the most frequent contexts";
 
 #[derive(Debug, Args)]
 pub struct Dana2024Command {

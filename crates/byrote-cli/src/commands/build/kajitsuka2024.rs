@@ -20,14 +20,15 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 pub const EXAMPLES: &str = "Examples:
-  byrote build kajitsuka2024 --random 10000                  10,000 facts, 50 tokens, lengths 1..8, 10 labels
+  byrote build kajitsuka2024 --random 10000    10,000 facts: random sequences with a label
   byrote build kajitsuka2024 --builtin 1000 --out stories.byrote
   byrote build kajitsuka2024 --pairs facts.tsv --method bounded --out facts.byrote
   byrote build kajitsuka2024 --random 1000 --lengths 8..8 --task s2s --attention bidirectional
 
-A context is labelled with its most frequent next token. The network saves parameters, not storage: its weights are
-long, and together they have more bits than a plain table of the labels. Parameters are counted in two ways: weights
-that are not zero, as the paper does, and all entries of all matrices (dense), as the other papers do.";
+A context is labelled with its most frequent next token. The network saves parameters, not
+storage: its weights are long, and together they have more bits than a plain table of the
+labels. Parameters are counted in two ways: weights that are not zero, as in the paper, and all
+entries of all matrices (dense), as in the other papers.";
 
 #[derive(Debug, Args)]
 pub struct Kajitsuka2024Command {

@@ -17,11 +17,11 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 pub const EXAMPLES: &str = "Examples:
-  byrote build madden2024                                    the built-in stories, attention, tanh
-  byrote build madden2024 --mixer average --d-model 1        one dimension is enough
+  byrote build madden2024                                 the built-in stories, attention, tanh
+  byrote build madden2024 --mixer average --d-model 1     one dimension is enough
   byrote build madden2024 names.txt --tokenizer char --out names.safetensors
   byrote build madden2024 --activation gelu --slack 0.05 --out gelu.safetensors
-  byrote build madden2024 --builtin 5 --method literal       the proof as it stands, in hundreds of bits";
+  byrote build madden2024 --builtin 5 --method literal    the proof taken literally";
 
 #[derive(Debug, Args)]
 pub struct Madden2024Command {
@@ -62,7 +62,7 @@ pub fn run(args: &Madden2024Command, common: &Common) -> Result<ExitCode> {
     built.finish(&args.corpus.spec.title(), &args.output, common)
 }
 
-/// The proof as it stands: a report, no model.
+/// The proof taken literally: a report, no model.
 fn run_literal(
     args: &Madden2024Command,
     common: &Common,

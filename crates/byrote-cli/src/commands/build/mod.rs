@@ -25,11 +25,11 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 pub const EXAMPLES: &str = "Examples:
-  byrote build madden2024                                    the built-in stories, attention, tanh
+  byrote build madden2024                      the built-in stories, attention, tanh
   byrote build madden2024 names.txt --tokenizer char --out names.safetensors
   byrote build madden2024 --activation gelu --slack 0.05 --out gelu.safetensors
   byrote build dana2024 --random 210 --lengths 2..2 --labels 50 --d-model 10 --n-heads 20
-  byrote build kajitsuka2024 --random 10000                  fewer parameters than facts";
+  byrote build kajitsuka2024 --random 10000    fewer parameters than facts";
 
 #[derive(Debug, Args)]
 pub struct BuildCommand {
@@ -42,7 +42,8 @@ pub enum Method {
     /// One hidden neuron per context: attention or token averaging, any activation (Theorems 5 and 7)
     #[command(after_help = madden2024::EXAMPLES)]
     Madden2024(Box<madden2024::Madden2024Command>),
-    /// Attention alone with a skip connection: as many contexts as heads and skip have dimensions (Theorem 1)
+    /// Attention alone with a skip connection: holds as many contexts as the heads and the residual stream have
+    /// dimensions (Theorem 1)
     #[command(after_help = dana2024::EXAMPLES)]
     Dana2024(Box<dana2024::Dana2024Command>),
     /// About sqrt N parameters for N facts, one label each: deep, exact, with long weights

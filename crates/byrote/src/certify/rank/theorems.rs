@@ -72,7 +72,7 @@ impl Theorems {
                 says(Some(m.min(n)), "Theorem 3 with E2: b distinct, every exponent in the series".into())
             }
             (_, Some(rank)) => says(Some(rank), "Theorem 3 with E2: |b| distinct, not 0".into()),
-            (_, None) => says(None, "Theorem 3 with E2: asks for distinct |b|, not 0".into()),
+            (_, None) => says(None, "Theorem 3 with E2: requires distinct |b|, not 0".into()),
         };
         Ok(Self { corrected, published: printed("Theorem 3", m.min(n)) })
     }

@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn simplex_circle_and_repelled_codes_are_unit_vectors_as_far_apart_as_told() {
+    fn simplex_circle_and_repelled_codes_are_unit_vectors_as_far_apart_as_documented() {
         for (labels, d, layout) in [
             (2, 1, Layout::Simplex),
             (3, 2, Layout::Simplex),

@@ -1,4 +1,4 @@
-//! What an output that reads a given number of dimensions can reach on a corpus, whatever comes before it.
+//! The smallest gap on a corpus of any model whose output reads a given number of dimensions.
 
 use super::{Effort, Encoder, Theorem2, theorem2};
 use crate::dataset::Dataset;
@@ -7,23 +7,23 @@ use crate::units::Nats;
 use crate::{Error, Result};
 use serde::Serialize;
 
-/// What smoothing may cost an encoder in total.
+/// The total gap that smoothing may cost an encoder.
 const SMOOTHING: Nats = Nats(5e-5);
-/// The most dimensions that an output may read.
+/// The maximum number of dimensions that an output may read.
 const MOST: u64 = 1 << 20;
 
 /// The smallest gap of any model whose output reads `d_model` numbers, estimated by the best encoder that was found.
 #[derive(Debug, Clone, Serialize)]
 pub struct EncoderGap {
-    /// Numbers that the output reads.
+    /// The number of dimensions that the output reads.
     pub d_model: u64,
     /// The gap of the best encoder that was found, over all predictions.
     pub gap_nats: Nats,
     /// The same per prediction.
     pub gap_nats_per_prediction: f64,
-    /// False where the gap is due to smoothing alone: the output is not a bottleneck.
+    /// False if the gap is due to smoothing alone: the output is not a bottleneck.
     pub estimate: bool,
-    /// The bounds of Theorem 2; none where its codes do not exist.
+    /// The bounds of Theorem 2; `None` if its codes do not exist.
     pub theorem2: Option<Theorem2>,
 }
 

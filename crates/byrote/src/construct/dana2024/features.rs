@@ -23,7 +23,7 @@ use crate::train::Evaluator;
 
 /// The default spread of the scores.
 pub const KAPPA: f64 = 5.0;
-/// Features count as dependent if what one adds to the others, relative to their size, is below this.
+/// Features count as dependent if the part of one that is independent of the others, relative to their size, is below this.
 pub const DEPENDENT: f64 = 1e-12;
 
 /// The attention-only transformer of these dimensions.
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_orthonormal_and_scores_spread_as_told() {
+    fn values_are_orthonormal_and_scores_spread_as_documented() {
         for (d, d_h) in [(6, 4), (4, 4), (3, 5)] {
             let config = config(60, 2, d, 3, d_h);
             let model = crate::model::Model::new(config, draw(&config, 5.0, 1, 0)).unwrap();

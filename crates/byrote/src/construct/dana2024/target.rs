@@ -1,7 +1,7 @@
-//! What the model should have: an encoder of the corpus, or codes of one token per context.
+//! The target of the construction: an encoder of the corpus, or codes of one token per context.
 //!
 //! For associations the code of a context is that of its most frequent next token, w_g, and the output matrix has the
-//! rows lambda w_j. With margin 1 - mu (at most 1 if some tokens are never wanted: their code is 0) the gap is at most
+//! rows lambda w_j. With margin 1 - mu (at most 1 if some tokens are never a target: their code is 0) the gap is at most
 //! (omega - 1) sum_i c_i e^(-lambda margin), which determines lambda for the requested gap.
 
 use super::codes::{self, Codes};
@@ -15,7 +15,7 @@ use crate::units::Nats;
 use crate::{Error, Result};
 use std::collections::BTreeMap;
 
-/// What the model should have.
+/// The logits that the model should have, as output matrix and codes.
 pub(super) struct Target {
     pub(super) task: Task,
     pub(super) encoder: Encoder,

@@ -319,7 +319,7 @@ fn e9_the_smallest_case_of_a_truncation_without_bound() {
 }
 
 #[test]
-fn e8_the_figure_of_corollary_2_is_no_guarantee() {
+fn e8_the_figure_of_corollary_2_is_not_a_guarantee() {
     // d = d_h = H = 1, three sequences with three labels: one number per context has a sign, which names at most two
     // labels.
     let problem = of_contexts(3, (0..3).map(|t| (vec![t, (t + 1) % 3], 1.0, vec![(t, 1.0)])));

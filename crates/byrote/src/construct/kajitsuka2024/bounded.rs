@@ -7,7 +7,7 @@
 //!
 //! weights are not 0 (one less where an output bias or a threshold happens to be 0). The block size m is chosen for the data
 //! among all m near the optimum, 1, N, and m_0 = isqrt(l N / b) + 1, where l is the 6 or 3 of the lookup and
-//! b = 3 (1 + bl(C (R + 1))) + 7 is the most that a word costs. The dense count has its own constants; see
+//! b = 3 (1 + bl(C (R + 1))) + 7 is the maximum cost of a word. The dense count has its own constants; see
 //! [`bounds::kajitsuka2024`](crate::bounds::kajitsuka2024).
 //!
 //! *Guarantee.* At m_0 both l (B - 1) < l N / m_0 and b (m_0 - 1) are at most sqrt(l b N), so for every data set
@@ -36,8 +36,8 @@ pub struct Choices {
     pub looped: bool,
 }
 
-/// Facts per block of the looped variant by default: longer blocks save nothing but lookups, and every additional word makes
-/// every answer slower.
+/// Facts per block of the looped variant by default: longer blocks only save lookups, and every additional word slows
+/// down every answer.
 const LOOPED_BLOCK: usize = 512;
 
 /// Builds the network for facts whose ids this map computes.
@@ -69,13 +69,13 @@ fn with(map: &ContextMap, facts: &[Fact], labels: u32, lookup: Lookup, size: usi
     }
 }
 
-/// b: the most that a word costs.
+/// b: the maximum cost of a word.
 fn word_cost(map: &ContextMap, labels: u32) -> usize {
     let keys = u128::from(labels) * u128::from(map.ids() + 1);
     3 * (1 + (u128::BITS - keys.leading_zeros()) as usize) + 7
 }
 
-/// The most non-zero weights that the network has for `facts` facts under a map.
+/// The maximum number of non-zero weights of the network for `facts` facts under a map.
 pub fn guarantee(map: &ContextMap, facts: usize, labels: u32, lookup: Lookup) -> usize {
     let l = lookup.per_block();
     let variable = (4 * l * word_cost(map, labels) * facts).isqrt() + 1;

@@ -18,7 +18,7 @@ use rayon::prelude::*;
 /// Settings of the builder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
-    /// The seed of everything that is drawn at random.
+    /// The seed for all random numbers.
     pub seed: u64,
     /// The memory; by default the smaller of the bounded and the searched one.
     pub memory: Option<Memory>,
@@ -56,7 +56,7 @@ pub struct Built {
     pub model: Model,
     /// The number of samples, each answered exactly by both evaluators.
     pub verified: usize,
-    /// Distinct (id, label) pairs: what the memory stores.
+    /// The number of distinct (id, label) pairs, which the memory stores.
     pub facts: usize,
     /// R: the number of possible ids.
     pub ids: u64,

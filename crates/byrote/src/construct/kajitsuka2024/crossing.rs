@@ -1,4 +1,4 @@
-//! From how many facts on the network has fewer parameters than facts.
+//! The number of facts above which the network has fewer parameters than facts.
 //!
 //! The number of parameters P(N) grows like sqrt(N log N) with an overhead, so it starts above N and ends below it. The
 //! crossing depends on how parameters are counted: a dense count is about three times the count of non-zero weights.

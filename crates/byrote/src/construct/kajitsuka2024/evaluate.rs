@@ -1,8 +1,8 @@
-//! What an exact network knows of a text, and how large it is.
+//! How much of a text an exact network has memorized, and how large the network is.
 //!
 //! An exact network answers with one label per context and gives it probability 1. It *memorizes* a context when its answer
 //! is a most frequent next token, and is *certain* of it rightly when that is the only next token: only then is its loss finite,
-//! and 0. The evaluation runs in exact arithmetic, so what it counts is proven.
+//! and 0. The evaluation runs in exact arithmetic, so its counts are proven.
 
 use super::build::{Built, Settings, build};
 use super::corpus_task::from_dataset;
@@ -19,7 +19,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// How many contexts an exact network answers rightly.
+/// How many contexts an exact network answers correctly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[non_exhaustive]
 pub struct ExactEvaluation {
@@ -35,7 +35,7 @@ pub struct ExactEvaluation {
     /// Predictions that are right.
     #[serde(rename = "right_predictions")]
     pub right: u64,
-    /// Contexts that get no label at all.
+    /// Contexts for which the network gives no label.
     pub without_label: u64,
 }
 
@@ -51,12 +51,12 @@ impl ExactEvaluation {
         }
     }
 
-    /// The part of the contexts that are memorized.
+    /// The fraction of the contexts that are memorized.
     pub fn accuracy(&self) -> f64 {
         self.memorized as f64 / self.contexts.max(1) as f64
     }
 
-    /// The part of the predictions that are right.
+    /// The fraction of the predictions that are right.
     pub fn prediction_accuracy(&self) -> f64 {
         self.right as f64 / self.predictions.max(1) as f64
     }
@@ -158,7 +158,7 @@ pub struct NetworkSize {
     pub parameters_dense_by_part: BTreeMap<&'static str, u128>,
     /// Sub-layers that are run one after the other.
     pub depth: usize,
-    /// The most neurons of a layer.
+    /// The largest number of neurons in a layer.
     pub width: usize,
     /// Channels of the residual stream.
     pub channels: usize,

@@ -16,7 +16,7 @@
 //!
 //! A number is a hexadecimal integer with a sign where it is negative, and `/e` where it is divided by 2^e, in lowest terms. The
 //! JSON is canonical and holds no times, thread counts or paths, so equal models are equal files. The reader trusts nothing: it
-//! checks the checksum, the grammar, the sizes and the spelling (it writes what it has read again and compares the bytes).
+//! checks the checksum, the grammar, the sizes and the spelling (it writes the network again and compares the bytes).
 
 use super::dyadic::Dyadic;
 use super::model::{Method, Model};
@@ -38,7 +38,7 @@ pub const MAGIC: &str = "byrote exact network ";
 const FORMAT: u32 = 1;
 /// The largest power of two a weight may be divided by.
 const MOST_EXPONENT: usize = 1 << 28;
-/// The most layers that a network runs.
+/// The maximum number of layers that a network runs.
 const MOST_DEPTH: usize = 1 << 32;
 
 /// The meaning of a model's labels.

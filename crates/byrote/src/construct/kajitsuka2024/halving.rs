@@ -39,7 +39,7 @@ pub struct Halving {
 /// No digit.
 pub const CLOSED: u16 = u16::MAX;
 
-/// The most slots: digits are numbered by 16 bits.
+/// The maximum number of slots: digits are numbered by 16 bits.
 pub const MOST_SLOTS: usize = 1 << 14;
 
 impl Halving {

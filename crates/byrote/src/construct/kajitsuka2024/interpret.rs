@@ -1,7 +1,7 @@
 //! The reference evaluator: every layer and every neuron in order, in exact arithmetic.
 //!
 //! It does not know what the layers mean. After the last attention layer it drops all positions but the one whose output is
-//! requested, since no other is read any more.
+//! requested, since the others are no longer read.
 
 use super::dyadic::Dyadic;
 use super::network::{Channel, Layer, Network, Neuron, Weight};

@@ -1,19 +1,19 @@
 //! Fewer parameters than facts: an exact transformer that memorizes N facts with about sqrt(N) parameters.
 //!
-//! The result is Kajitsuka's and Sato's: transformers label N contexts with O~(sqrt N) parameters, sequences of n tokens at every
+//! The result is due to Kajitsuka and Sato: transformers label N contexts with O~(sqrt N) parameters, sequences of n tokens at every
 //! position with O~(sqrt(n N)), and no fewer suffice up to logarithms. The construction here is ours, in the tradition of bit
 //! extraction (Vardi, Yehudai and Shamir): the facts are stored in the digits of a few very long weights, and a deep network of
 //! narrow layers extracts the requested one. The builder verifies every fact in exact arithmetic.
 //!
 //! ```text
-//! task           what is memorized: contexts, positions, labels                 corpus_task, pairs: where they come from
+//! task           contexts, positions and labels to memorize                     corpus_task, pairs: where they come from
 //! context_map    tokens --square--> --attention--> --reduce--> one id per context
 //! bounded        blocks --lookup--> the word of the id's block --scan--> its label       with a worst-case guarantee
 //! searched       hash_search, halving: --lookup--> table and slot --shift--> --digit-->  smaller, found by search
 //! network        layers and weights as data; dyadic: the numbers                file: the text format
 //! interpret      evaluates layer by layer                                       compiled: the same, fast
 //! build          builds and verifies; model: answers queries                    evaluate: on a text
-//! crossing       from how many facts on there are fewer parameters than facts
+//! crossing       the number of facts above which there are fewer parameters than facts
 //! ```
 //!
 //! | here | in the paper | meaning |

@@ -3,7 +3,7 @@
 //! A token k of a context starts as V = tok[t_k] + pos[k], all other channels 0. Sub-layers act on it in order:
 //!
 //! - feed-forward: x <- x + W_out relu(W_in x + b_in) + b_out, token by token;
-//! - attention, one head with W_Q = W_K = 0, so that the weights are exactly 1/|visible| whatever the softmax:
+//! - attention, one head with W_Q = W_K = 0, so that the softmax weights are exactly 1/|visible|:
 //!   to_i <- to_i + output * mean over the visible k of (value * from_k).
 //!
 //! The output is (head weight) * (head channel) + (head bias) at the position that is read. No LayerNorm.
@@ -82,7 +82,7 @@ impl Neuron {
         Self { input: vec![(from, 1.into())], bias: bias.into(), output: vec![(to, out.into())] }
     }
 
-    /// x <- x - 2 relu(x - threshold): what is above the threshold is mirrored at it.
+    /// x <- x - 2 relu(x - threshold): values above the threshold are mirrored at it.
     pub fn fold(channel: Channel, threshold: Dyadic) -> Self {
         Self::simple(channel, -threshold, channel, -2)
     }
@@ -225,7 +225,7 @@ impl Stage {
 /// The output: `weight * channel + bias`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Head {
-    /// The weight and its channel; none in a network of one answer.
+    /// The weight and its channel; `None` in a network with a single answer.
     pub weight: Option<Weight>,
     /// The bias.
     pub bias: Dyadic,
@@ -234,9 +234,9 @@ pub struct Head {
 /// A whole network.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Network {
-    /// What a token adds to V; empty in a network of one answer.
+    /// The number that each token adds to V; empty in a network with a single answer.
     pub tokens: Vec<u64>,
-    /// What a position adds to V.
+    /// The number that each position adds to V.
     pub positions: Vec<u64>,
     /// The stages in order.
     pub stages: Vec<Stage>,
@@ -344,7 +344,7 @@ impl Network {
         }
     }
 
-    /// The most hidden neurons of a layer.
+    /// The largest number of hidden neurons in a layer.
     pub fn width(&self) -> usize {
         self.layers().map(Layer::width).max().unwrap_or(0)
     }

@@ -8,7 +8,7 @@
 //! to be or not<TAB>V V C A                               text, one label per token
 //! ```
 //!
-//! Labels are names; an integer is the name it is written as. All records must hold text, or all ids. A sequence with two
+//! Labels are names; the name of an integer is its decimal digits. All records must hold text, or all ids. A sequence with two
 //! different labels is an error: in data labelled by hand it is a mistake.
 
 use super::file::Labels;
@@ -34,7 +34,7 @@ pub struct Labelled {
     pub tokenizer: String,
 }
 
-/// The switches of a task, apart from its sizes, which the data give.
+/// The switches of a task; its sizes follow from the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Switches {
     /// What is labelled.
@@ -228,7 +228,7 @@ fn parse_json(line: &str) -> Result<(Sequence<'_>, Vec<String>), String> {
 fn parse_tsv(line: &str, goal: Goal) -> Result<(Sequence<'_>, Vec<String>), String> {
     let fields: Vec<&str> = line.trim_end_matches('\r').split('\t').collect();
     let [sequence, label] = fields[..] else {
-        return Err(format!("{} columns; a sequence and a label are two", fields.len()));
+        return Err(format!("must have two columns, a sequence and a label (got {})", fields.len()));
     };
     let labels = match goal {
         Goal::Next => vec![label.trim().to_owned()],

@@ -93,7 +93,10 @@ impl Task {
             return Err(wrong(format!("{} tokens; this network reads at most {}", tokens.len(), self.n_ctx)));
         }
         if let Some(token) = tokens.iter().find(|&&t| t >= self.d_vocab) {
-            return Err(wrong(format!("token {token}; the vocabulary ends at {}", self.d_vocab - 1)));
+            return Err(wrong(format!(
+                "token {token} is out of range: the largest token is {}",
+                self.d_vocab - 1
+            )));
         }
         if position >= tokens.len() {
             return Err(wrong(format!("position {position} of {} tokens", tokens.len())));
@@ -193,13 +196,16 @@ impl Samples {
             return Err("no token".into());
         }
         if tokens.len() > n_ctx as usize {
-            return Err(format!("{} tokens; at most {n_ctx}", tokens.len()));
+            return Err(format!("must have at most {n_ctx} tokens (got {})", tokens.len()));
         }
         if let Some(token) = tokens.iter().find(|&&t| t >= d_vocab) {
-            return Err(format!("token {token}; the vocabulary ends at {}", d_vocab - 1));
+            return Err(format!("token {token} is out of range: the largest token is {}", d_vocab - 1));
         }
         if let Some(label) = labels.iter().find(|&&y| y >= self.task.labels) {
-            return Err(format!("label {label}; labels end at {}", self.task.labels - 1));
+            return Err(format!(
+                "label {label} is out of range: the largest label is {}",
+                self.task.labels - 1
+            ));
         }
         let wanted = match goal {
             Goal::Next => 1,
@@ -350,9 +356,9 @@ mod tests {
         for (sequences, says) in [
             (&[] as &[(&[u32], &[u32])], "no sequence"),
             (&[(&[], &[0])], "sequence 1: no token"),
-            (&[(&[0], &[0]), (&[0, 1, 2, 0], &[0])], "sequence 2: 4 tokens; at most 3"),
-            (&[(&[3], &[0])], "token 3; the vocabulary ends at 2"),
-            (&[(&[0], &[4])], "label 4; labels end at 3"),
+            (&[(&[0], &[0]), (&[0, 1, 2, 0], &[0])], "sequence 2: must have at most 3 tokens (got 4)"),
+            (&[(&[3], &[0])], "token 3 is out of range: the largest token is 2"),
+            (&[(&[0], &[4])], "label 4 is out of range: the largest label is 3"),
             (&[(&[0], &[])], "0 labels for 1 tokens (expected 1)"),
             (&[(&[0, 1], &[1]), (&[1], &[0]), (&[0, 1], &[2])], "sequence 3: a conflict: the context 0 1"),
         ] {

@@ -219,8 +219,8 @@ fn check(n: usize, settings: &LiteralSettings) -> Result<()> {
     }
     if n > MOST_CONTEXTS {
         let message = format!(
-            "literal: {n} contexts, at most {MOST_CONTEXTS}: its numbers need more bits with every context; the other \
-             methods take any number"
+            "literal takes at most {MOST_CONTEXTS} contexts (got {n}), because its numbers need more bits with every \
+             context; the other methods have no such limit"
         );
         return Err(Error::setting("method", message));
     }
@@ -475,7 +475,7 @@ impl Construction<'_> {
     }
 }
 
-/// The larger of the two, with NaN above everything.
+/// The larger of two numbers; NaN is larger than any number.
 fn larger(a: f64, b: f64) -> f64 {
     if a.is_nan() || b.is_nan() { f64::NAN } else { a.max(b) }
 }
@@ -487,7 +487,7 @@ mod tests {
     use crate::observe::Silent;
     use std::sync::Arc;
 
-    /// This number of contexts, up to 36: runs of one letter, of length one to nine.
+    /// Up to 36 contexts: runs of one letter, of length one to nine.
     fn contexts(n: usize) -> (Arc<Dataset>, u64) {
         let (mut text, mut count) = (String::new(), 0);
         'words: for length in 2.. {

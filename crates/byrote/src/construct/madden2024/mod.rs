@@ -20,7 +20,7 @@
 //! - [`sorted`]: for functions that saturate (tanh, logistic, erf). Contexts are sorted along one direction and neuron
 //!   k steps between contexts k - 1 and k; features are +-1 to the last bit, the output is a difference of neighbouring
 //!   targets, no system is solved, and the output matrix is as sparse as the targets. Works for any d_model.
-//! - [`pairs`]: for the others. A neuron's hyperplane lies halfway between two contexts, in a random direction; one n x
+//! - [`pairs`]: for all other functions. A neuron's hyperplane lies halfway between two contexts, in a random direction; one n x
 //!   n system is solved. Works for d_model of about 4 or more.
 //! - [`ramps`]: for GELU and ReLU where `pairs` fails (d_model 1 to 3): a piecewise linear function along one
 //!   direction. Its error grows with the ratio of the range to the smallest gap.

@@ -232,8 +232,8 @@ impl Cast {
     }
 
     /// Appends the template with its slots filled: `{N}` the hero's name, `{hero}` the name and what the hero
-    /// is ("Pip the fox"), `{F}` the friend, `{he}`, `{him}`, `{his}` the hero's pronouns, the others by
-    /// their lists.
+    /// is ("Pip the fox"), `{F}` the friend, `{he}`, `{him}`, `{his}` the hero's pronouns, and every other slot a word
+    /// from its list.
     fn expand(&self, template: &str, stream: &mut Stream, out: &mut String) {
         let mut article = None;
         let mut pieces = template.split('{');

@@ -1,7 +1,7 @@
 //! One scan over sorted documents: every trie node is opened and closed once.
 //!
-//! Most nodes belong to the tail of a single document, below its last branching: such a chain is closed as a whole, and
-//! the chains of documents that occur once, by far the most common, as two entries of a difference array.
+//! Most nodes belong to the tail of a single document, below its last branching: such a chain is closed as a whole.
+//! Chains of documents that occur once, by far the most common, are closed by two entries of a difference array.
 //!
 //! The scan processes parts of the order in parallel. A part knows the longest common prefix of its first document with
 //! the document before it; the nodes on that prefix began in an earlier part, so when one of them closes here, its

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! where A_k is the number of contexts that occur k times and B_k the number of (context, next token) pairs that do.
-//! The histograms A and B are exact whatever the order of documents, the threads and the spilling, and the last sum
+//! The histograms A and B are exact for any order of documents, any number of threads and any spilling, and the last sum
 //! runs over increasing k in double-double arithmetic. So the floor is the same to the last bit in all these cases, and
 //! correct to the last bit except for the final rounding.
 

@@ -29,10 +29,10 @@ impl<'a> Field<'a> {
         let record = Record { name }.deserialize(&mut parser).and_then(|field| parser.end().map(|()| field));
         match record {
             Ok(Ok(field)) => Ok(field),
+            Ok(Err(names)) if names.is_empty() => Err(format!("no field {name:?}; the record has no fields")),
             Ok(Err(names)) => Err(format!(
-                "no field {name:?}; there {} {}; `field` chooses",
-                if names.len() == 1 { "is" } else { "are" },
-                if names.is_empty() { "none".into() } else { names.join(", ") }
+                "no field {name:?}; the record has {}; choose one with `field`",
+                names.join(", ")
             )),
             Err(e) => Err(format!("not a JSON record with {name:?}: {e}")),
         }
@@ -200,7 +200,7 @@ mod tests {
         assert_eq!(of(r#"{"text": [0, 4294967295]}"#), Ok(Field::Ids(vec![0, u32::MAX])));
         assert_eq!(of(r#"{"text": null}"#), Ok(Field::Null));
         for (json, says) in [
-            (r#"{"body": "x"}"#, "no field \"text\"; there is body"),
+            (r#"{"body": "x"}"#, "no field \"text\"; the record has body"),
             (r#"{}"#, "none"),
             (r#"{"text": [4294967296]}"#, "4294967296 is not a token id"),
             (r#"{"text": [-1]}"#, "-1 is not a token id"),

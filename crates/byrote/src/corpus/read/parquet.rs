@@ -62,7 +62,11 @@ impl ParquetReader {
         let [column] = leaves[..] else {
             return Err(Error::format(
                 path,
-                format!("no single column {:?}; there are {}; `field` chooses", options.field, names()),
+                format!(
+                    "no single column {:?}; the columns are {}; choose one with `field`",
+                    options.field,
+                    names()
+                ),
             ));
         };
         let descriptor = schema.column(column);

@@ -1,9 +1,10 @@
 //! dana2024, figures 1 to 4: how many associations attention alone learns, against heads, head width, model width and parameters.
 //!
 //! Every pair of tokens is followed by one token, drawn at random: T0 = N^2 associations. Memory X and accuracy are related by
-//! accuracy = 1/N + (1 - 1/N) X / T0, because what is not remembered is guessed.
+//! accuracy = 1/N + (1 - 1/N) X / T0, because an association that is not remembered is guessed.
 //!
-//! Two trainings are compared: that of the authors' published program (batches, a decaying rate) and full-batch L-BFGS.
+//! Two kinds of training runs are compared: those of the authors' published program (batches, a decaying rate) and full-batch
+//! L-BFGS.
 //!
 //! Reference: L. Dana, M. S. Pydi, Y. Chevaleyre, arXiv:2411.10115 (2024), section 4.2, Corollary 2, appendix B.
 
@@ -110,7 +111,7 @@ pub(super) fn figure(key: &str, record: &Record) -> Result<Option<Paper>> {
             size: d_model,
             laws: &[Law::Linear, Law::Quadratic, Law::BrokenLine, Law::SaturatingExponential],
             claimed: &[Law::BrokenLine],
-            paper: "with 20 heads of width 10, accuracy is two lines: steeper up to d = d_h = 10 than after.",
+            paper: "with 20 heads of width 10, accuracy follows two lines: it is steeper up to d = d_h = 10 than beyond.",
             papers_law: false,
         },
         "dana2024-fig2b" => return slopes(record).map(Some),
@@ -146,7 +147,7 @@ fn points_of(rows: &[&Row], size: fn(&Row) -> f64) -> Vec<Point> {
     rows.iter().map(|r| Point::new(size(r), accuracy(r), r.settings.seed)).collect()
 }
 
-/// Describes the trainings.
+/// Describes the training runs.
 fn protocols(record: &Record) -> Section {
     let seeds = |protocol| {
         let mut seeds: Vec<u64> = rows_of(record, protocol).iter().map(|r| r.settings.seed).collect();
@@ -184,7 +185,7 @@ fn bounds(row: &Row) -> (f64, f64) {
     (of(ours), of(mahdavi2024::capacity(h, d_h, 2)))
 }
 
-/// Draws accuracy against a size: both trainings, their laws, both lower bounds, chance.
+/// Draws accuracy against a size: both kinds of training runs, their laws, both lower bounds, chance.
 fn accuracy_figure(scaling: &Scaling, record: &Record) -> Result<Paper> {
     let mut figure =
         Figure::new(scaling.title, Axis::linear(scaling.x), Axis::linear("accuracy").range(0.0, 1.0));
@@ -222,7 +223,7 @@ fn accuracy_figure(scaling: &Scaling, record: &Record) -> Result<Paper> {
     first = first.exhibit(
         Exhibit::new(figure)
             .name("accuracy")
-            .alt(format!("Accuracy against {}, for two trainings, with two lower bounds.", scaling.x))
+            .alt(format!("Accuracy against {}, for two kinds of training runs, with two lower bounds.", scaling.x))
             .caption("Means over seeds with the range; solid lines are the fitted laws. Dashed lines are what the theorems guarantee."),
     );
     sections.insert(0, first);
@@ -364,7 +365,7 @@ fn slopes(record: &Record) -> Result<Paper> {
     let first = Section::new("Growth with the heads").anchor("slopes").exhibit(
         Exhibit::new(figure)
             .name("slopes")
-            .alt("The slope of accuracy over heads against the width, for two trainings.")
+            .alt("The slope of accuracy over heads against the width, for two kinds of training runs.")
             .caption("Each point is the slope of a line through the accuracies at several numbers of heads, before the memory is full."),
     );
     sections.insert(0, first);
@@ -478,7 +479,7 @@ fn two_dimensions(record: &Record) -> Result<Paper> {
         size: heads,
         laws: &[Law::Linear, Law::Quadratic, Law::Power, Law::SaturatingExponential],
         claimed: &[Law::Linear],
-        paper: "with d = 2 and N = 10 the memory grows by about 1.7 d_h per head, where the lower bound has d_h.",
+        paper: "with d = 2 and N = 10 the memory grows by about 1.7 d_h per head, while the lower bound is d_h.",
         papers_law: true,
     };
     let mut paper = accuracy_figure(&scaling, record)?;

@@ -1,9 +1,9 @@
 //! kajitsuka2024: parameters against facts.
 //!
 //! The rule of the verdict, fixed before the figure was drawn with it: from 300 facts on, the parameters are fitted in ln y by
-//! a line, a power, and the law of the theory with a constant overhead, a + b sqrt(N ln N). The claim is borne out where the
-//! last one is supported by the criteria of docs/laws.md, for each convention of counting by itself. The exponent of the
-//! plain power is shown with its interval and decides nothing: a constant overhead bends it below one half.
+//! a line, a power, and the law of the theory with a constant overhead, a + b sqrt(N ln N). The claim is confirmed if
+//! the last one is supported by the criteria of docs/laws.md, separately for each convention of counting. The exponent
+//! of the plain power is shown with its interval and decides nothing: a constant overhead bends it below one half.
 //!
 //! Reference: T. Kajitsuka, I. Sato, arXiv:2409.17677 (2024), abstract.
 
@@ -21,12 +21,13 @@ use serde_json::{Value, json};
 /// The smallest size that is fitted: below, the parts that do not grow are most of the network.
 const FROM: u64 = 300;
 
-/// The page of the scaling, with its numbers for programs: rows of random facts, one of a text, and the figures of them.
+/// Returns the page of the scaling and its results as JSON, given the rows of random facts, one row of a text, and their figures.
 pub fn scaling(
     rows: &[ScalingRow],
     text: &ScalingRow,
     crossings: &Crossings,
     figures: &[Figure],
+    full: bool,
     command: &str,
 ) -> Result<(Page, Value)> {
     let mut claims = Vec::new();
@@ -91,7 +92,7 @@ pub fn scaling(
         references: &["kajitsuka2024"],
     };
     json["lines"] = json!(paper.claims.iter().map(Claim::line).collect::<Vec<_>>());
-    Ok((paper.into_page(command), json))
+    Ok((paper.into_page(full, command), json))
 }
 
 /// The law of the theory and the plain power, with their intervals.

@@ -1,7 +1,7 @@
 //! The pages of the papers' figures: what the paper reports, what was measured, whether they agree.
 //!
-//! A figure is a sweep whose plan has the figure's name. Its page depends on the run directory alone, so it can be drawn from an
-//! unfinished run, too.
+//! A figure is a sweep whose plan has the figure's name. Its page depends on the run directory alone, so an unfinished run
+//! can be drawn, too.
 
 mod dana2024;
 pub mod kajitsuka2024;
@@ -19,7 +19,7 @@ use byrote_figures::html::{Page, Section, Status, Verdict};
 use serde_json::{Value, json};
 use trained_capacity::Construction;
 
-/// What a figure shows, in three forms.
+/// The findings of a figure, in three forms.
 #[derive(Debug)]
 pub struct Found {
     /// The page.
@@ -30,15 +30,18 @@ pub struct Found {
     pub json: Value,
 }
 
-/// What a page says that is not as large as published.
-const SMALL: &str = "This is the small version of the figure: fewer sizes, seeds or steps than published. The option --full \
-                     runs it as published.";
+/// The note on a page that is smaller than published.
+const SMALL: &str =
+    "This is the small version of the figure: it has fewer sizes, seeds or steps than published.";
+
+/// The note on a page that is as large as published.
+const AS_PUBLISHED: &str = "This is the full version of the figure, as large as published.";
 
 /// The suffix of the names of plans that are as large as published.
 pub const FULL: &str = "-full";
 
 /// Writes the page of a run directory: the page of a figure if its name is one, else the page of a sweep. `constructions` are the
-/// models that were constructed beside it.
+/// constructed models to compare with.
 pub fn found(record: &Record, constructions: &[Construction]) -> Result<Found> {
     let (key, full) = match record.name.strip_suffix(FULL) {
         Some(key) => (key, true),
@@ -63,7 +66,7 @@ pub fn found(record: &Record, constructions: &[Construction]) -> Result<Found> {
         },
     };
     let mut page =
-        new_page(paper.title.clone()).subtitle(paper.subtitle.clone()).section(paper.answer(record));
+        new_page(paper.title.clone()).subtitle(paper.subtitle.clone()).section(paper.answer(record, full));
     for section in paper.sections {
         page = page.section(section);
     }
@@ -120,10 +123,10 @@ impl Claim {
 }
 
 impl Paper {
-    /// Puts together the page of a figure that is not a sweep.
-    fn into_page(self, command: &str) -> Page {
+    /// Writes the page of a figure that is not a sweep; `full` if it is as large as published.
+    fn into_page(self, full: bool, command: &str) -> Page {
         let mut section = Section::new("What it shows");
-        if !command.split(' ').any(|word| word == "--full") {
+        if !full {
             section = section.note(SMALL);
         }
         let shown = self.shown(section);
@@ -135,14 +138,10 @@ impl Paper {
     }
 
     /// Shows the state of the run and every claim.
-    fn answer(&self, record: &Record) -> Section {
+    fn answer(&self, record: &Record, full: bool) -> Section {
         let mut section = sweep_page::state(record);
         "What it shows".clone_into(&mut section.title);
-        let size = match record.name.ends_with(FULL) {
-            true => "This is the full version of the figure, as large as published.",
-            false => SMALL,
-        };
-        self.shown(section.note(size))
+        self.shown(section.note(if full { AS_PUBLISHED } else { SMALL }))
     }
 
     fn shown(&self, mut section: Section) -> Section {
@@ -163,8 +162,8 @@ impl Paper {
     }
 }
 
-/// Decides whether one of these laws is supported. "Nearly" means that the first of them explains 95% of the variance all the same,
-/// or that one of them fits best and only the scatter of the points counts against it.
+/// Decides whether one of these laws is supported. "Nearly" means that the first of them nevertheless explains 95% of
+/// the variance, or that one of them fits best and only the scatter of the points counts against it.
 fn agreement(comparison: &Comparison, laws: &[Law]) -> Agreement {
     if comparison.verdict.laws().iter().any(|law| laws.contains(law)) {
         return Agreement::Yes;
@@ -294,7 +293,7 @@ mod tests {
     #[test]
     fn figure_1_of_madden2024_finds_the_line_that_is_there_and_misses_one_that_is_not() {
         let text = plan!("madden2024-fig1");
-        // The gap falls through 1% where parameters are 20 a context and 1,000.
+        // The gap falls through 1% where parameters number 20 per context plus 1,000.
         let line = |job: &Job, n: u64, parameters: u64| {
             let needed = 20.0 * n as f64 + 1000.0;
             let x = (parameters as f64 / needed).ln() + noise(job, n as f64);
@@ -341,7 +340,7 @@ mod tests {
         let bent = |_: f64, _: f64, d: f64| if d <= 10.0 { 0.01 * d } else { 0.1 + 0.05 * (d - 10.0) };
         agree(&record(plan!("dana2024-fig2a"), accuracy(bent)), no);
         agree(&record(plan!("dana2024-fig2b"), accuracy(|h, _, d| 0.02 + 4e-5 * d * d * d * h)), yes);
-        // 1.7 d_h associations a head of a hundred.
+        // 1.7 d_h associations per head, out of a hundred.
         agree(&record(plan!("dana2024-fig4"), accuracy(|h, d_h, _| 0.1 + 0.9 * 0.017 * d_h * h)), yes);
         agree(&record(plan!("dana2024-fig4"), accuracy(|h, d_h, _| 0.1 + 0.9 * 0.005 * d_h * h)), no);
     }
@@ -398,7 +397,7 @@ mod tests {
             for kept in [0, 1, 3, whole.rows.len() / 2] {
                 let part = Record { rows: whole.rows[..kept].to_vec(), ..whole.clone() };
                 let html = found(&part, &[]).unwrap().page.to_html().unwrap();
-                assert!(html.contains("this is a part of the run"), "{} {kept}", part.name);
+                assert!(html.contains("the run is not complete"), "{} {kept}", part.name);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! sander2024, figures 3 and 4: errors of causal kernel descent against t.
 //!
-//! Reference: M. E. Sander, G. Peyre, arXiv:2410.03011 (2024), figures 3 and 4 and their captions (the text itself was not at
-//! hand).
+//! Reference: M. E. Sander, G. Peyre, arXiv:2410.03011 (2024), figures 3 and 4 and their captions (not checked against
+//! the text).
 
 use super::{Agreement, Claim, Paper};
 use crate::incontext::ErrorSeries;
@@ -15,7 +15,7 @@ use serde_json::Value;
 const FROM: usize = 16;
 
 /// The page of figure 3; every panel has a title, a figure and its curves.
-pub fn fig3(panels: &[(String, Figure, Vec<ErrorSeries>)], command: &str) -> Page {
+pub fn fig3(panels: &[(String, Figure, Vec<ErrorSeries>)], full: bool, command: &str) -> Page {
     let claims = panels.iter().map(|(title, _, series)| {
         let falls: Vec<(String, f64)> =
             series.iter().filter_map(|s| Some((s.label.clone(), fall(s)?))).collect();
@@ -51,10 +51,10 @@ pub fn fig3(panels: &[(String, Figure, Vec<ErrorSeries>)], command: &str) -> Pag
         json: Value::Null,
         references: &["sander2024"],
     };
-    paper.into_page(command)
+    paper.into_page(full, command)
 }
 
-/// The error at [`FROM`] divided by the last one; infinite where the last one is rounding alone.
+/// The error at [`FROM`] divided by the last one; infinite if the last one is only rounding.
 fn fall(series: &ErrorSeries) -> Option<f64> {
     let (first, last) = (series.errors.get(FROM - 1)?.squared_error, series.errors.last()?.squared_error);
     Some(if last > ROUNDING { first / last } else { f64::INFINITY })
@@ -68,7 +68,14 @@ fn factor(fall: f64) -> String {
 }
 
 /// The page of figure 4: errors per coordinate of the ideal method, the constructed network and trained ones.
-pub fn fig4(figure: &Figure, series: &[ErrorSeries], d: usize, about: &str, command: &str) -> Page {
+pub fn fig4(
+    figure: &Figure,
+    series: &[ErrorSeries],
+    d: usize,
+    about: &str,
+    full: bool,
+    command: &str,
+) -> Page {
     let mean = |s: &ErrorSeries| {
         s.errors.iter().map(|e| e.squared_error).sum::<f64>() / (s.errors.len().max(1) * d.max(1)) as f64
     };
@@ -93,7 +100,7 @@ pub fn fig4(figure: &Figure, series: &[ErrorSeries], d: usize, about: &str, comm
         json: Value::Null,
         references: &["sander2024"],
     };
-    paper.into_page(command)
+    paper.into_page(full, command)
 }
 
 #[cfg(test)]

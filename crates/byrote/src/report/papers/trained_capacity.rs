@@ -1,8 +1,8 @@
 //! Contexts and bits per parameter: trained models of three kinds and three constructions, on uniform random sequences.
 //!
-//! N sequences of uniform random tokens are each followed by one of C labels drawn uniformly: N log2 C bits that nothing but
-//! memory can know. A trained model has memorized N log2 C - loss / ln 2 of them, the bits by which it shortens the labels
-//! (as morris2025 counts); a construction that gives every label has all of them.
+//! N sequences of uniform random tokens are each followed by one of C labels drawn uniformly: N log2 C bits that can
+//! only be memorized. A trained model has memorized N log2 C - loss / ln 2 of them, the bits by which it shortens the
+//! labels (as morris2025 counts); a construction that gives every label has memorized all of them.
 
 use super::{Agreement, Claim, Paper};
 use crate::model::Preset;
@@ -100,7 +100,7 @@ fn bits(row: &Row) -> Option<f64> {
     Some((row.predictions as f64 * labels.ln() - loss) / LN_2)
 }
 
-/// What the page shows of all models.
+/// The series of all models that the page shows.
 struct Drawn {
     contexts: Figure,
     density: Figure,
@@ -245,12 +245,12 @@ fn section(record: &Record, drawn: Drawn) -> Section {
     Section::new("Memory against size")
         .anchor("memory")
         .paragraph(format!(
-            "{} uniform random sequences, each followed by one of {labels} labels: {} bits to know. Small models know a part \
-             of them, and that part is their memory. The constructions are built for the numbers of sequences that the \
-             figure shows, and know every label. All entries of all matrices count as parameters, as they do in trained \
-             models; kajitsuka2024's own count, of non-zero weights only, has a line as well. It goes below one parameter per \
-             context because its parameters are long numbers: it saves parameters, not storage, and its bits per parameter \
-             have no limit.",
+            "{} uniform random sequences, each followed by one of {labels} labels, contain {} bits. Small models \
+             memorize part of them, and that part measures their capacity. The constructions are built for the \
+             numbers of sequences shown in the figure and know every label. All entries of all matrices count as \
+             parameters, as they do in trained models; a second line shows kajitsuka2024's own count, of non-zero \
+             weights only. It falls below one parameter per context because its parameters are long numbers: it \
+             saves parameters, not storage, and its bits per parameter have no limit.",
             thousands(n),
             brief(n as f64 * f64::from(labels).log2())
         ))
@@ -266,7 +266,7 @@ fn section(record: &Record, drawn: Drawn) -> Section {
                 .alt("Bits memorized per parameter against parameters, with the 2 and 3.6 bits of the literature.")
                 .caption(
                     "Embeddings and positions count as parameters. A model that is larger than its task has few bits per \
-                     parameter because there is nothing more to know.",
+                     parameter because there is nothing more to memorize.",
                 ),
         )
         .table(drawn.table)

@@ -87,8 +87,8 @@ impl Study {
         let level = if self.part.floor_nats.0 > 0.0 { "1%" } else { "0.01 nats per prediction" };
         if let Some(t) = self.threshold() {
             return format!(
-                "Trained: {} neurons ({} parameters) came within {level} of the floor in {} steps{part}; the theorem asks for \
-                 {} neurons.",
+                "Trained: {} neurons ({} parameters) came within {level} of the floor in {} steps{part}; the theorem \
+                 guarantees that {} neurons suffice.",
                 thousands(t.row.d_mlp),
                 thousands(t.row.parameters),
                 thousands(t.row.result.as_ref().map_or(0, |r| r.steps)),
@@ -116,24 +116,13 @@ impl Study {
     }
 
     fn worst_line(&self) -> String {
-        match self.worst.first() {
-            Some(w) if w.kl_nats.0 > 1e-3 && w.next == w.predicted => format!(
-                "Worst remembered: after {} the text continues with {}, which the model gives a probability of only {:.0}%.",
-                quoted(&w.text),
-                quoted(&w.next),
-                100.0 * w.probability
-            ),
-            Some(w) if w.kl_nats.0 > 1e-3 => format!(
-                "Worst remembered: after {} the text continues with {}; the model expects {} with a probability of {:.0}%.",
-                quoted(&w.text),
-                continuations(w),
-                quoted(&w.predicted),
-                100.0 * w.probability
-            ),
-            Some(_) => {
-                "Worst remembered: every context is within a thousandth of a nat of its distribution.".into()
+        let results = self.trained.iter().filter_map(|t| t.row.result.as_ref());
+        let best = results.min_by(|a, b| a.gap_nats.total_cmp(&b.gap_nats));
+        match (best, self.worst.first()) {
+            (Some(best), Some(worst)) => {
+                format!("Worst remembered: {}.", worst_remembered(best.max_kl_nats, worst))
             }
-            None => "Worst remembered: there is no trained model to evaluate.".into(),
+            _ => "Worst remembered: there is no trained model to evaluate.".into(),
         }
     }
 
@@ -160,14 +149,14 @@ impl Study {
         });
         match proven {
             Some((b, outcome, c)) => format!(
-                "Written down: {} gives weights without training: {} parameters, certified for all {} contexts, at most {} \
+                "Closed form: {} gives weights without training: {} parameters, certified for all {} contexts, at most {} \
                  nats above the floor{part}.{exact}",
                 b.method,
                 thousands(outcome.parameters),
                 thousands(c.contexts),
                 nats(c.gap_nats_upper_bound)
             ),
-            None => "Written down: no model in closed form was certified.".into(),
+            None => "Closed form: no such model was certified.".into(),
         }
     }
 
@@ -201,7 +190,7 @@ impl Study {
     pub fn page(&self) -> Page {
         let mut page = new_page(Prose::new().text("How much of ").name(self.title.as_str()).text(" can a transformer memorize?"))
             .subtitle(
-                "The lowest training loss that any model can reach on this text, published bounds on the size that takes, \
+                "The lowest training loss that any model can reach on this text, published bounds on the model size this requires, \
                  transformers whose weights are computed without training, and what training reaches.",
             )
             .section(self.answer())
@@ -228,5 +217,70 @@ impl Study {
             page = page.setting(name, value);
         }
         references(papers).into_iter().fold(page, Page::reference)
+    }
+}
+
+/// Describes the context that costs a model the most, given the largest KL divergence over all contexts.
+///
+/// A context costs its divergence times its count, so the costliest one need not have the largest divergence.
+fn worst_remembered(max_kl_nats: f64, worst: &WorstContext) -> String {
+    /// The divergence of a distribution that gives the only next token a probability of 90%.
+    const WELL: f64 = 0.105;
+    let WorstContext { next, predicted, count, .. } = worst;
+    let (text, token) = (quoted(&worst.text), quoted(next));
+    let percent = 100.0 * worst.probability;
+    // Several next tokens are listed with their counts, so equal texts mean a single next token.
+    match (max_kl_nats, next == predicted) {
+        (max, _) if max <= 1e-3 => "every context is within a thousandth of a nat of its distribution".into(),
+        (max, true) if max <= WELL => format!(
+            "every context is remembered well; {text} costs the most, with a probability of {percent:.1}% for its next token, \
+             {token}"
+        ),
+        (max, false) if max <= WELL => format!(
+            "every context is remembered well; {text} costs the most, with a KL divergence of {} nats",
+            nats(worst.kl_nats.0)
+        ),
+        (_, true) if worst.kl_nats.0 <= WELL => format!(
+            "{text} costs the most because it occurs {} times; the model gives its next token, {token}, a probability of \
+             {percent:.1}%",
+            thousands(*count)
+        ),
+        (_, true) => format!(
+            "after {text} the text continues with {token}, which the model gives a probability of only {percent:.0}%"
+        ),
+        (_, false) => format!(
+            "after {text} the text continues with {}; the model expects {} with a probability of {percent:.0}%",
+            continuations(worst),
+            quoted(predicted)
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::Nats;
+
+    #[test]
+    fn the_worst_context_is_called_badly_remembered_only_if_it_is() {
+        let context = |probability: f64, next: &str| WorstContext {
+            text: "Simon was".into(),
+            count: 7,
+            next: next.into(),
+            predicted: "a".into(),
+            probability,
+            kl_nats: Nats(-probability.ln()),
+        };
+        let say = |max_kl_nats, probability, next| worst_remembered(max_kl_nats, &context(probability, next));
+        assert!(say(5e-4, 0.9995, "a").starts_with("every context is within a thousandth"));
+        assert_eq!(
+            say(0.02, 0.985, "a"),
+            "every context is remembered well; \u{201c}Simon was\u{201d} costs the most, with a probability of 98.5% for its next \
+             token, \u{201c}a\u{201d}"
+        );
+        assert!(say(0.02, 0.985, "a x4, the x3").ends_with("with a KL divergence of 0.015 nats"));
+        assert!(say(2.0, 0.985, "a").contains("because it occurs 7 times"));
+        assert!(say(2.0, 0.6, "a").ends_with("a probability of only 60%"));
+        assert!(say(2.0, 0.6, "the").contains("the model expects \u{201c}a\u{201d}"));
     }
 }

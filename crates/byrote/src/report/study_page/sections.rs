@@ -127,7 +127,7 @@ impl Study {
         let columns = [
             Column::left("construction"),
             Column::right("parameters"),
-            Column::right("of them non-zero"),
+            Column::right("non-zero"),
             Column::right("per context"),
             Column::right("memorized"),
             Column::right("gap").unit("nats in total"),
@@ -158,14 +158,14 @@ impl Study {
                 ]),
             };
         }
-        Section::new("Written down, not trained")
+        Section::new("Closed form: weights without training")
             .anchor("built")
             .paragraph(
-                "Three papers prove that weights exist which memorize any text; these weights follow their constructions. A \
+                "Three papers prove that some weights memorize any text; the weights below follow their constructions. A \
                  certificate is a theorem about the stored weights in real arithmetic: interval arithmetic encloses every \
                  logit, and in every context a most frequent next token has the largest one. kajitsuka2024 is evaluated in \
                  exact integers; its parameters are few but long, so it saves parameters, not storage. \
-                 Most entries of its matrices are zero, and the paper counts only the others.",
+                 Most entries of its matrices are zero, and the paper counts only the non-zero ones.",
             )
             .table(table)
     }
@@ -280,23 +280,29 @@ impl Study {
     }
 
     /// Says what the curves show.
-    fn training_caption(&self) -> &'static str {
+    fn training_caption(&self) -> String {
+        let level = match self.part.floor_nats.0 > 0.0 {
+            true => "1% of the floor",
+            false => "0.01 nats per prediction",
+        };
         let ended = |stop: StopKind| {
             self.trained.iter().any(|t| t.row.result.as_ref().is_some_and(|r| r.stop == stop))
         };
         match (self.threshold().is_some(), ended(StopKind::Stalled), ended(StopKind::Steps)) {
             (true, true, _) => {
-                "With too few neurons the gap stops falling above the floor; with enough neurons it falls to the floor."
+                format!(
+                    "With too few neurons the gap stops falling too early; with enough neurons it falls to {level}."
+                )
             }
-            (true, false, true) => {
-                "With enough neurons the gap falls to the floor; widths whose steps ran out might reach it with more steps."
-            }
-            (true, false, false) => "Every width reaches the floor.",
-            (false, _, true) => {
-                "The steps ran out before the floor was reached, so this does not show how many neurons it takes."
-            }
-            (false, true, false) => "Every width stops improving above the floor.",
-            (false, false, false) => "No width reached the floor.",
+            (true, false, true) => format!(
+                "With enough neurons the gap falls to {level}; widths that ran out of steps might get there with more."
+            ),
+            (true, false, false) => format!("The gap of every width falls to {level}."),
+            (false, _, true) => format!(
+                "The steps ran out before the gap fell to {level}, so this does not show how many neurons that takes."
+            ),
+            (false, true, false) => "Every width stops improving above the floor.".into(),
+            (false, false, false) => "No width reached the floor.".into(),
         }
     }
 
@@ -304,7 +310,7 @@ impl Study {
     fn widths_caption(&self) -> String {
         match self.threshold() {
             Some(t) if 2 * t.row.d_mlp <= self.part.contexts => format!(
-                "Training needs at most {} neurons; the theorem, which holds for any text, asks for {}.",
+                "Training got there with {} neurons; the theorem, which holds for any text, guarantees that {} suffice.",
                 thousands(t.row.d_mlp),
                 thousands(self.part.contexts)
             ),
@@ -353,7 +359,7 @@ impl Study {
             Column::right("probability"),
             Column::right("KL").unit("nats"),
         ];
-        let mut table = Table::new("The contexts that cost the best trained model most.", columns);
+        let mut table = Table::new("The contexts that cost the best trained model the most.", columns);
         for w in &self.worst {
             table = table.row([
                 Cell::from(Prose::new().quote(visible(&w.text))),
@@ -364,7 +370,7 @@ impl Study {
                 nats(w.kl_nats.0).into(),
             ]);
         }
-        Section::new("What is remembered worst").anchor("worst").table(table)
+        Section::new("The worst-remembered contexts").anchor("worst").table(table)
     }
 }
 

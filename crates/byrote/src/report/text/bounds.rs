@@ -42,7 +42,7 @@ impl Text<'_> {
             out += &self.group(relevance, title);
         }
         if self.rows.iter().any(|row| row.applies() && row.bound.kind == Kind::Necessary) {
-            out += "\n\"Every choice\" is what it takes to hold every possible set of targets on this many contexts. It says\n\
+            out += "\n\"Every choice\" is the size needed to hold every possible set of targets on this many contexts. It says\n\
                     nothing about one given corpus, which may need far fewer parameters.\n";
         }
         out + &notes(self.rows) + &families(self.families) + &inapplicable(self.rows)
@@ -157,7 +157,7 @@ fn about(value: Value) -> String {
     if value.order_of().is_some() { value.to_string() } else { format!("about {value}") }
 }
 
-/// What else a row says: its figure, its condition, and its formula where only the order is known.
+/// The remark of a row: its figure, its condition, and its formula where only the order is known.
 fn remarks(row: &Row) -> String {
     let figure = row.figure.map(|figure| {
         let side = match figure.side {
@@ -173,7 +173,7 @@ fn remarks(row: &Row) -> String {
     [figure, formula, condition].into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
-/// What the numbers rest on.
+/// The notes under the table: what the numbers assume.
 fn notes(rows: &[Row]) -> String {
     let mut table = TextTable::new(&[], &[0, 1]);
     let mut any = false;

@@ -44,13 +44,11 @@ pub fn madden2024(report: &madden2024::Report) -> Vec<[String; 3]> {
 pub fn dana2024(report: &dana2024::Report) -> Vec<[String; 3]> {
     let count = |n: usize| grouped(n as u64);
     let how = match report.solver {
-        dana2024::Method::Exact => "exact: every context has the logits that were asked for",
+        dana2024::Method::Exact => "exact: every context gets the intended logits",
         dana2024::Method::Refit => {
-            "refit: more contexts than capacity; the last maps fit all of them as well as they can"
+            "refit: more contexts than capacity; the last maps fit all of them as well as possible"
         }
-        dana2024::Method::Truncate => {
-            "truncate: the most frequent contexts have the logits that were asked for"
-        }
+        dana2024::Method::Truncate => "truncate: the most frequent contexts get the intended logits",
     };
     let mut rows = vec![
         ["largest logit error".into(), format!("{:.1e}", report.max_logit_error), how.into()],
@@ -58,7 +56,7 @@ pub fn dana2024(report: &dana2024::Report) -> Vec<[String; 3]> {
             "capacity".into(),
             count(report.capacity),
             format!(
-                "contexts at most: {} heads of min({}, {}), and {} distinct last tokens",
+                "contexts at most: {} heads of min({}, {}) dimensions, and {} distinct last tokens",
                 grouped(report.n_heads),
                 report.d_head,
                 report.d_model,
@@ -72,7 +70,7 @@ pub fn dana2024(report: &dana2024::Report) -> Vec<[String; 3]> {
     rows.push([
         "Corollary 2".into(),
         format!("{:.2}%", 100.0 * report.corollary2_accuracy),
-        "of contexts right, on average over random labels: no guarantee".into(),
+        "of contexts right on average over random labels; not a guarantee".into(),
     ]);
     let encoder = &report.encoder;
     let note = match (report.task, encoder.exact) {
@@ -85,7 +83,7 @@ pub fn dana2024(report: &dana2024::Report) -> Vec<[String; 3]> {
     rows.push(["gap of the encoder".into(), format!("{:.3e}", encoder.gap_nats.0), note]);
     if let Some([least_squares, convex, _]) = report.refit_gaps_nats {
         let note = format!("nats after the convex descent, {:.3e} after least squares", least_squares.0);
-        rows.push(["gap on the way".into(), format!("{:.3e}", convex.0), note]);
+        rows.push(["intermediate gap".into(), format!("{:.3e}", convex.0), note]);
     }
     if let Some(condition) = report.condition {
         let note = "an estimate (1-norm) of the condition number of the features";
@@ -125,7 +123,7 @@ fn contradictions(n: Option<u64>) -> String {
 /// Shows the literal construction of madden2024, the proof in arithmetic of hundreds of bits.
 pub fn literal(title: &str, report: &madden2024::literal::LiteralReport) -> String {
     let contexts = grouped(report.contexts as u64);
-    let mut out = format!("{title}: madden2024, the proof as it stands, {contexts} contexts\n\n");
+    let mut out = format!("{title}: madden2024, the proof taken literally, {contexts} contexts\n\n");
     let mut table = TextTable::new(&["bits", &report.bits.to_string(), "after the point"], &[0, 2]);
     let rows = [
         ("largest logit error", format!("{:.1e}", report.max_logit_error), "with that many bits".to_owned()),
@@ -139,7 +137,7 @@ pub fn literal(title: &str, report: &madden2024::literal::LiteralReport) -> Stri
         (
             "features",
             if report.certified_regular { "regular" } else { "not proven" }.into(),
-            "proven, whatever the rounding".into(),
+            "proven regardless of rounding".into(),
         ),
         (
             "smallest gap",

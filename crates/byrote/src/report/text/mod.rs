@@ -1,4 +1,4 @@
-//! Results as text: what a person reads about a result in a terminal or a notebook.
+//! Results as text, for a terminal or a notebook.
 //!
 //! One function per result, each returning the whole text. Settings are named in backticks (`` `steps` ``), so that every front
 //! end can spell them in its own way.

@@ -156,7 +156,7 @@ pub(super) fn parts(network: &Network) -> TextTable {
     table
 }
 
-/// Both counts of the parameters, with what they consist of.
+/// Both counts of the parameters, with their parts.
 pub(super) fn parameters(count: &ParameterCount) -> String {
     let [nonzero, dense] = Counting::ALL.map(|c| grouped(count.total(c)));
     let table = match count.label_table {

@@ -58,7 +58,7 @@ pub fn results(plan: &Plan, rows: &[Row], outcome: &Outcome) -> String {
     out
 }
 
-/// A table of at most 80 characters, with a line on what is left out.
+/// A table at most 80 characters wide, followed by the names of the columns that were left out.
 fn fitted(table: &TextTable, expendable: &[usize]) -> String {
     let (mut text, missing) = table.render_within(80, expendable);
     if !missing.is_empty() {

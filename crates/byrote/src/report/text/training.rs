@@ -19,15 +19,15 @@ pub fn training(title: &str, run: &Run, found: Option<&Evaluation>, saved: bool)
         run.settings.method.name(),
     );
     let why = match run.stop {
-        Stop::Reached => "the gap asked for is reached".to_owned(),
+        Stop::Reached => "the requested gap was reached".to_owned(),
         Stop::Steps => "the step limit; `steps` raises it".into(),
         Stop::Time => "the time limit".into(),
-        Stop::Stalled { since } => format!("hardly lower since step {}", grouped(since)),
+        Stop::Stalled { since } => format!("hardly any progress since step {}", grouped(since)),
         Stop::Diverged { step, tensor } => {
-            format!("at step {}: {tensor} is not finite; the weights are the last good ones", grouped(step))
+            format!("at step {}: {tensor} is not finite; the last finite weights are kept", grouped(step))
         }
         Stop::Interrupted if saved => "`resume` continues".into(),
-        Stop::Interrupted => "with `out` it could be resumed".into(),
+        Stop::Interrupted => "runs with `out` can be resumed".into(),
     };
     let progress = trainer.progress();
     let pace = run.milliseconds.map_or(String::new(), |ms| format!(", {:.2} ms per step", ms.median));
