@@ -167,9 +167,6 @@ impl Settings {
 
 /// Constructs a model that stores the dataset.
 pub fn build(problem: &Dataset, settings: &Settings, observer: &dyn Observer) -> Result<(Model, Report)> {
-    if problem.is_empty() {
-        return Err(Error::EmptyCorpus { message: "no context is followed by a token".into() });
-    }
     settings.check()?;
     let mut job = Job::new(problem, settings, observer)?;
     let method = match settings.method {

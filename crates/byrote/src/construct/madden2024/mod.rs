@@ -191,9 +191,6 @@ pub fn build(problem: &Dataset, settings: &Settings, observer: &dyn Observer) ->
 /// The configuration that the settings describe.
 fn config(problem: &Dataset, settings: &Settings) -> Result<Config> {
     let n = problem.len() as u64;
-    if n == 0 {
-        return Err(Error::EmptyCorpus { message: "no context is followed by a token".into() });
-    }
     if !(0.0..=100.0).contains(&settings.slack) {
         return Err(Error::setting("slack", format!("must be from 0 to 100 (got {})", settings.slack)));
     }
@@ -223,14 +220,7 @@ fn config(problem: &Dataset, settings: &Settings) -> Result<Config> {
     };
     let config = preset.config(shape).checked()?;
     problem.fits(&config)?;
-    let mut order: Vec<usize> = (0..problem.len()).collect();
-    order.sort_by_key(|&i| problem.places_of(i));
-    match order.windows(2).find(|w| problem.places_of(w[0]) == problem.places_of(w[1])) {
-        Some(&[first, second]) => {
-            Err(Error::Refused { builder: KEY, refusal: Refusal::DuplicateContext { first, second } })
-        }
-        _ => Ok(config),
-    }
+    Ok(config)
 }
 
 /// A random mixer and its output for the contexts.

@@ -140,10 +140,6 @@ fn it_refuses_outside_its_hypotheses() {
         let few = Settings { d_mlp: Some(n as u64 - 1), ..settings.clone() };
         let expected = Refusal::TooFewNeurons { neurons: n as u64 - 1, contexts: n as u64 };
         assert_eq!(refusal(build(&problem, &few, &Silent)), expected);
-        // A context that occurs twice.
-        let twice: Vec<usize> = (0..n).chain([4]).collect();
-        let expected = Refusal::DuplicateContext { first: 4, second: n };
-        assert_eq!(refusal(build(&problem.subset(&twice).unwrap(), &settings, &Silent)), expected);
         // Invalid settings.
         for wrong in [
             Settings { d_model: 0, ..settings.clone() },
