@@ -78,8 +78,8 @@ pub fn evaluate(file: &ExactFile, args: &EvalCommand, common: &Common) -> Result
             let n_ctx = u64::from(file.model.task.n_ctx);
             let typed = eval::as_read_with(&args.corpus, &file.tokenizer, &file.vocabulary, n_ctx)?;
             let corpus = typed.read(common, true)?;
-            let problem = Dataset::from_corpus(&corpus)?.in_vocabulary(&file.vocabulary)?;
-            (exact::evaluate(file, &problem)?, corpus.summary.floor_nats.0)
+            let dataset = Dataset::from_corpus(&corpus)?.in_vocabulary(&file.vocabulary)?;
+            (exact::evaluate(file, &dataset)?, corpus.summary.floor_nats.0)
         }
         _ => (on_labelled(args, common, file)?, 0.0),
     };

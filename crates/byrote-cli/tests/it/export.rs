@@ -134,8 +134,8 @@ fn onnx_runtime_computes_the_logits_of_built_models() {
     let outputs = Outputs { contexts: true, ..Outputs::default() };
     let stories = Source::Stories { documents: 40, seed: 0 };
     let corpus = Corpus::read(&stories, &Options::default(), outputs, &Silent).unwrap();
-    let problem = Arc::new(Dataset::from_corpus(&corpus).unwrap());
-    let contexts: Vec<Vec<u32>> = (0..problem.len()).map(|i| problem.tokens_of(i)).collect();
+    let dataset = Arc::new(Dataset::from_corpus(&corpus).unwrap());
+    let contexts: Vec<Vec<u32>> = (0..dataset.len()).map(|i| dataset.tokens_of(i)).collect();
     let contexts: Vec<&[u32]> = contexts.iter().map(Vec::as_slice).collect();
     let (tokens, lengths) = batch(&contexts);
     let (mut jobs, mut models) = (Vec::new(), Vec::new());

@@ -106,10 +106,10 @@ struct Metadata {
 
 impl Identity {
     /// The identity of a run that starts from a model's weights.
-    pub fn new(model: &Model, problem: &Dataset, settings: Settings) -> Self {
+    pub fn new(model: &Model, dataset: &Dataset, settings: Settings) -> Self {
         let mut start = Fnv::new();
         model.parameters().iter().for_each(|x| start.write(&x.to_bits().to_le_bytes()));
-        Self { config: *model.config(), settings, problem: problem.fingerprint(), start: start.finish() }
+        Self { config: *model.config(), settings, problem: dataset.fingerprint(), start: start.finish() }
     }
 
     /// Returns an error that names the first difference, if there is one.

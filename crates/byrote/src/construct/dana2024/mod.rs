@@ -166,9 +166,9 @@ impl Settings {
 }
 
 /// Constructs a model that stores the dataset.
-pub fn build(problem: &Dataset, settings: &Settings, observer: &dyn Observer) -> Result<(Model, Report)> {
+pub fn build(dataset: &Dataset, settings: &Settings, observer: &dyn Observer) -> Result<(Model, Report)> {
     settings.check()?;
-    let mut job = Job::new(problem, settings, observer)?;
+    let mut job = Job::new(dataset, settings, observer)?;
     let method = match settings.method {
         Some(Method::Exact) => {
             job.check_capacity()?;

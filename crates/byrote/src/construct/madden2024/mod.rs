@@ -137,20 +137,20 @@ pub struct Report {
 }
 
 /// Constructs a model that memorizes the dataset.
-pub fn build(problem: &Dataset, settings: &Settings, observer: &dyn Observer) -> Result<(Model, Report)> {
+pub fn build(dataset: &Dataset, settings: &Settings, observer: &dyn Observer) -> Result<(Model, Report)> {
     check_tolerance(settings.tolerance)?;
-    let config = config(problem, settings)?;
-    let targets = Targets::new(problem, settings.gap)?;
+    let config = config(dataset, settings)?;
+    let targets = Targets::new(dataset, settings.gap)?;
     let saturates = sorted::Step::of(settings.activation).is_some();
     if !saturates {
-        pairs::check_memory(&config, problem, settings)?;
+        pairs::check_memory(&config, dataset, settings)?;
     }
     let mut best: Option<Attempt> = None;
     let mut refusal = None;
     for retry in 0..DRAWS {
         let seed = settings.seed.wrapping_add(retry);
         observer.report(Stage::Solving, 0, None)?;
-        let draw = Draw::new(config, problem, &targets, seed, observer)?;
+        let draw = Draw::new(config, dataset, &targets, seed, observer)?;
         let found = if saturates { sorted::solve(&draw) } else { pairs::solve(&draw, settings.tolerance) };
         match found {
             Ok(attempt) if attempt.error <= settings.tolerance => {
@@ -189,8 +189,8 @@ pub fn build(problem: &Dataset, settings: &Settings, observer: &dyn Observer) ->
 }
 
 /// The configuration that the settings describe.
-fn config(problem: &Dataset, settings: &Settings) -> Result<Config> {
-    let n = problem.len() as u64;
+fn config(dataset: &Dataset, settings: &Settings) -> Result<Config> {
+    let n = dataset.len() as u64;
     if !(0.0..=100.0).contains(&settings.slack) {
         return Err(Error::setting("slack", format!("must be from 0 to 100 (got {})", settings.slack)));
     }
@@ -205,8 +205,8 @@ fn config(problem: &Dataset, settings: &Settings) -> Result<Config> {
     let n_heads = settings.n_heads.unwrap_or(if settings.d_model < 4 { 1 } else { 4 });
     let d_head = settings.d_head.unwrap_or(settings.d_model.div_ceil(n_heads.max(1)));
     let shape = Shape {
-        d_vocab: problem.d_vocab(),
-        n_ctx: problem.n_ctx(),
+        d_vocab: dataset.d_vocab(),
+        n_ctx: dataset.n_ctx(),
         d_model: settings.d_model,
         n_heads,
         d_head,
@@ -219,14 +219,14 @@ fn config(problem: &Dataset, settings: &Settings) -> Result<Config> {
         Mixer::Average => Preset::Average,
     };
     let config = preset.config(shape).checked()?;
-    problem.fits(&config)?;
+    dataset.fits(&config)?;
     Ok(config)
 }
 
 /// A random mixer and its output for the contexts.
 pub(crate) struct Draw<'a> {
     observer: &'a dyn Observer,
-    problem: &'a Dataset,
+    dataset: &'a Dataset,
     targets: &'a Targets,
     config: Config,
     seed: u64,
@@ -239,14 +239,14 @@ pub(crate) struct Draw<'a> {
 impl<'a> Draw<'a> {
     fn new(
         config: Config,
-        problem: &'a Dataset,
+        dataset: &'a Dataset,
         targets: &'a Targets,
         seed: u64,
         observer: &'a dyn Observer,
     ) -> Result<Self> {
         let parameters = mixer::draw(&config, seed);
-        let mixed = Evaluator::<f64, _>::forward(config, problem).rows(Layer::Mixed, &parameters);
-        Ok(Self { observer, problem, targets, config, seed, parameters, mixed })
+        let mixed = Evaluator::<f64, _>::forward(config, dataset).rows(Layer::Mixed, &parameters);
+        Ok(Self { observer, dataset, targets, config, seed, parameters, mixed })
     }
 
     fn d(&self) -> usize {
@@ -268,10 +268,10 @@ impl<'a> Draw<'a> {
 
     /// Mean and spread of each coordinate over the contexts; the spread of a constant coordinate is 1.
     fn moments(&self) -> Vec<(f64, f64)> {
-        let n = self.problem.len() as f64;
+        let n = self.dataset.len() as f64;
         (0..self.d())
             .map(|j| {
-                let values = || (0..self.problem.len()).map(|i| self.mixed(i)[j]);
+                let values = || (0..self.dataset.len()).map(|i| self.mixed(i)[j]);
                 let mean = values().sum::<f64>() / n;
                 let spread = (values().map(|x| (x - mean).powi(2)).sum::<f64>() / n).sqrt();
                 (mean, if spread > 0.0 { spread } else { 1.0 })
@@ -306,7 +306,7 @@ impl<'a> Draw<'a> {
 
     /// The largest error of a logit, through the public forward pass.
     fn error(&self, parameters: &[f64]) -> f64 {
-        let errors = Evaluator::<f64, _>::forward(self.config, self.problem).for_each_row(
+        let errors = Evaluator::<f64, _>::forward(self.config, self.dataset).for_each_row(
             Layer::Logits,
             parameters,
             || 0f64,
@@ -343,7 +343,7 @@ impl Attempt {
             max_logit_error: self.error,
             relative_gap: self.relative_gap,
             condition: self.condition,
-            neurons_per_context: draw.neurons() as f64 / draw.problem.len() as f64,
+            neurons_per_context: draw.neurons() as f64 / draw.dataset.len() as f64,
             output_density: filled as f64 / output.len() as f64,
             eps: draw.targets.eps,
         };
