@@ -56,7 +56,7 @@ pub fn run(args: &PredictCommand, common: &Common) -> Result<ExitCode> {
         let message = format!("{} tokens, but this model reads at most {n_ctx}", tokens.len());
         return Err(Error::setting("text", message));
     }
-    let probabilities: Vec<f64> = softmax(&file.model.logits(&tokens));
+    let probabilities: Vec<f64> = softmax(&file.model.logits(&tokens)?);
     if probabilities.iter().any(|p| !p.is_finite()) {
         return Err(Error::setting("model", "the logits are not finite because the weights are too large"));
     }

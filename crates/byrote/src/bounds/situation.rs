@@ -191,7 +191,7 @@ impl Situation {
 
     /// Whether the model, by its shape or as far as its sizes are stated, can read the corpus at all: every
     /// token, and the longest context.
-    pub fn readable(&self) -> Result<(), String> {
+    pub(super) fn readable(&self) -> Result<(), String> {
         let Some(corpus) = &self.corpus else { return Ok(()) };
         let (longest, sizes) = (corpus.longest_context(), (self.vocabulary(), self.longest_context()));
         match sizes {

@@ -68,7 +68,7 @@ fn text(path: &Path, bytes: &[u8]) -> Result<Rows> {
     if columns == 0 {
         return Err(Error::format(path, "no numbers; a sequence has one row per step"));
     }
-    Ok(Rows::new(columns, values))
+    Ok(Rows::whole(columns, values))
 }
 
 fn fields(line: &str) -> Vec<&str> {
@@ -125,7 +125,7 @@ fn numpy(path: &Path, bytes: &[u8]) -> Result<Rows> {
             format!("{} is not a finite number", values[i]),
         ));
     }
-    Ok(Rows::new(columns, values))
+    Ok(Rows::whole(columns, values))
 }
 
 /// The size of an element and the function that reads it.
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn rows_of_numbers_are_read_however_they_are_parted() {
-        let expect = Rows::new(2, vec![1.0, 2.5, -3e-2, 4.0]);
+        let expect = Rows::whole(2, vec![1.0, 2.5, -3e-2, 4.0]);
         for text in [
             "1,2.5\n-0.03,4\n",
             "x,y\n1, 2.5\r\n-3e-2 ,4",
@@ -211,13 +211,13 @@ mod tests {
     fn arrays_of_numpy_are_read_by_rows_and_by_columns() {
         let path = Path::new("a.npy");
         let le = |v: &[f64]| v.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>();
-        let expect = Rows::new(2, vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+        let expect = Rows::whole(2, vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
         let by_rows = npy("<f8", false, "3, 2", &le(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]));
         let by_columns = npy("<f8", true, "3, 2", &le(&[1.0, 3.0, 5.0, 2.0, 4.0, 6.0]));
         assert_eq!(numpy(path, &by_rows).unwrap(), expect);
         assert_eq!(numpy(path, &by_columns).unwrap(), expect);
         let single: Vec<u8> = [1f32, 2.0].iter().flat_map(|x| x.to_be_bytes()).collect();
-        assert_eq!(numpy(path, &npy(">f4", false, "2,", &single)).unwrap(), Rows::new(1, vec![1.0, 2.0]));
+        assert_eq!(numpy(path, &npy(">f4", false, "2,", &single)).unwrap(), Rows::whole(1, vec![1.0, 2.0]));
         for (bytes, says) in [
             (npy("<f8", false, "3, 2", &le(&[1.0])), "holds 8 bytes"),
             (npy("<f8", false, "9223372036854775807, 9", &le(&[1.0])), "not the"),

@@ -106,7 +106,7 @@ impl Task {
             }
             Task::Nonlinear => {
                 let mut draw = stream("incontext nonlinear");
-                let mut gaussian = || Rows::new(d, (0..d * d).map(|_| draw.normal()).collect());
+                let mut gaussian = || Rows::whole(d, (0..d * d).map(|_| draw.normal()).collect());
                 let (a, b) = (gaussian(), gaussian());
                 let mut x = on_sphere(&mut stream("incontext first"), d);
                 for _ in 0..length {
@@ -118,7 +118,7 @@ impl Task {
                 }
             }
         }
-        Sequence::new(Rows::new(d, values))
+        Sequence::new(Rows::whole(d, values))
     }
 }
 
@@ -180,7 +180,7 @@ pub(super) fn linear_map(map: Map, d: usize, draw: &mut Stream) -> Result<Rows> 
 
 /// A uniform orthogonal matrix: Gaussian rows orthonormalised twice, so that rounding leaves no trace of their angles.
 pub(super) fn orthogonal(d: usize, draw: &mut Stream) -> Rows {
-    let mut out = Rows::new(d, Vec::with_capacity(d * d));
+    let mut out = Rows::whole(d, Vec::with_capacity(d * d));
     while out.len() < d {
         let mut x = on_sphere(draw, d);
         for _ in 0..2 {
@@ -196,7 +196,7 @@ pub(super) fn orthogonal(d: usize, draw: &mut Stream) -> Rows {
         if (norm(&x) - 1.0).abs() < 1e-12 {
             let mut values = out.values().to_vec();
             values.extend(x);
-            out = Rows::new(d, values);
+            out = Rows::whole(d, values);
         }
     }
     out

@@ -11,7 +11,7 @@
 //! let shape = Shape { d_vocab: 10, n_ctx: 3, d_model: 4, n_heads: 1, d_head: 4, d_mlp: 8, ..Shape::default() };
 //! let config = Preset::Madden2024Experiment.config(shape);
 //! let model = Model::random(config, 0)?;
-//! assert_eq!(model.logits(&[7, 2]).len(), 10); // one logit per token of the vocabulary
+//! assert_eq!(model.logits(&[7, 2])?.len(), 10); // one logit per token of the vocabulary
 //! assert!(model.tensor("W_E").is_some());
 //! # Ok::<(), byrote::Error>(())
 //! ```

@@ -85,7 +85,7 @@ fn logits_are_those_of_the_codes_to_a_millionth_of_their_length() {
         assert!(report.max_logit_error <= 1e-6 * lambda);
         // Also against the slow forward pass: the label has lambda, the others at most lambda mu.
         for i in (0..210).step_by(17) {
-            let logits = model.logits(&dataset.tokens_of(i));
+            let logits = model.forward(&dataset.tokens_of(i));
             let label = dataset.next_of(i)[0].0 as usize;
             assert!((logits[label] - lambda).abs() < 2e-6 * lambda);
             let most = logits

@@ -60,7 +60,7 @@ fn the_reference_gives_the_smoothed_distributions() {
             for &(t, n) in dataset.next_of(i) {
                 wanted[t as usize] += (1.0 - d_vocab as f64 * eps) * n / dataset.counts[i];
             }
-            let given = softmax(&model.logits(&dataset.tokens_of(i)));
+            let given = softmax(&model.forward(&dataset.tokens_of(i)));
             let error = given.iter().zip(&wanted).fold(0f64, |m, (a, b)| m.max((a - b).abs()));
             assert!(error < 1e-9, "{activation} context {i}: {error}");
         }
@@ -102,7 +102,7 @@ fn a_constant_added_to_all_logits_changes_no_distribution() {
     parameters[output][..omega].iter_mut().for_each(|v| *v += 3.0);
     let moved = Model::new(*model.config(), parameters).unwrap();
     for i in (0..dataset.len()).step_by(5) {
-        let [a, b] = [&model, &moved].map(|m| m.logits(&dataset.tokens_of(i)));
+        let [a, b] = [&model, &moved].map(|m| m.forward(&dataset.tokens_of(i)));
         assert!(a.iter().zip(&b).all(|(a, b)| (b - a - 3.0).abs() < 1e-12), "context {i}");
         let [p, q] = [a, b].map(|logits| softmax(&logits));
         assert!(p.iter().zip(&q).all(|(p, q)| (p - q).abs() < 1e-13), "context {i}");

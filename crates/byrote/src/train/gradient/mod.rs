@@ -386,7 +386,7 @@ mod tests {
     fn reference_loss(model: &Model, dataset: &Dataset) -> f64 {
         (0..dataset.len())
             .map(|i| {
-                let logits = model.logits(&dataset.tokens_of(i));
+                let logits = model.forward(&dataset.tokens_of(i));
                 let next = dataset.next_of(i).iter().map(|&(t, n)| n * logits[t as usize]).sum::<f64>();
                 dataset.counts[i] * log_sum_exp(&logits) - next
             })
@@ -458,7 +458,7 @@ mod tests {
                 model.parameters(),
                 Vec::new,
                 |seen: &mut Vec<usize>, context, logits| {
-                    let expect = model.logits(&dataset.tokens_of(context));
+                    let expect = model.forward(&dataset.tokens_of(context));
                     assert_eq!(logits.len(), expect.len());
                     assert!(logits.iter().zip(&expect).all(|(a, b)| (a - b).abs() < 1e-13), "{config:?}");
                     seen.push(context);
@@ -506,7 +506,7 @@ mod tests {
                 let stream: Vec<f64> = (0..5)
                     .map(|k| last[k] + mixed.iter().enumerate().map(|(j, z)| z * w_o[j * 5 + k]).sum::<f64>())
                     .collect();
-                let expect = model.logits(&dataset.tokens_of(context));
+                let expect = model.forward(&dataset.tokens_of(context));
                 for (v, logit) in expect.iter().enumerate() {
                     let found: f64 = (0..5).map(|k| stream[k] * w_u[k * d_vocab as usize + v]).sum();
                     assert!((found - logit).abs() < 1e-13);
