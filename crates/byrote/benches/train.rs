@@ -27,7 +27,7 @@ const CASES: [Case; 6] =
     [(100, 16, 1), (100, 16, 2), (1000, 64, 1), (1000, 64, 2), (1000, 512, 1), (1000, 512, 2)];
 
 fn dataset(documents: u64, d_mlp: u64) -> (Config, Arc<Dataset>) {
-    let outputs = Outputs { contexts: true, ..Outputs::default() };
+    let outputs = Outputs::default().contexts(true);
     let source = Source::Stories { documents, seed: 0 };
     let corpus = Corpus::read(&source, &Options::default(), outputs, &Silent).unwrap();
     let dataset = Arc::new(Dataset::from_corpus(&corpus).unwrap());

@@ -17,7 +17,7 @@
 //!
 //! // From a corpus that was read with its contexts ...
 //! let source = Source::Stories { documents: 20, seed: 0 };
-//! let outputs = Outputs { contexts: true, ..Outputs::default() };
+//! let outputs = Outputs::default().contexts(true);
 //! let stories = Dataset::from_corpus(&Corpus::read(&source, &Options::default(), outputs, &Silent)?)?;
 //! assert_eq!((stories.documents(), stories.n_ctx()), (20, 9));
 //!

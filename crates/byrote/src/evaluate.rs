@@ -40,6 +40,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The result of evaluating a model on a corpus.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Evaluation {
     /// The number of contexts.
     pub contexts: u64,

@@ -164,6 +164,7 @@ macro_rules! setters {
     };
     (@set $self:ident, $field:ident, $value:ident, plain) => { $self.$field = $value };
     (@set $self:ident, $field:ident, $value:ident, some) => { $self.$field = Some($value) };
+    (@set $self:ident, $field:ident, $value:ident, into) => { $self.$field = $value.into() };
 }
 pub(crate) use setters;
 

@@ -81,7 +81,10 @@ pub fn run(args: &SweepCommand, common: &Common) -> Result<ExitCode> {
     }
     let started = Instant::now();
     clean_up_in(&out);
-    let options = RunOptions { checkpoint_every, fail_fast, keep_models };
+    let options = RunOptions::default()
+        .checkpoint_every(checkpoint_every)
+        .fail_fast(fail_fast)
+        .keep_models(keep_models);
     options.check()?;
     let mut directory = Directory::open(&out, &plan, &corpora)?;
     let outcome = sweep::run(&plan, &corpora, &mut directory, options, &observer)?;

@@ -75,7 +75,7 @@ const FILES: [&str; 4] = ["model.safetensors", "init.safetensors", "curve.csv", 
 
 impl RunArgs {
     fn check(&self) -> Result<RunOptions> {
-        let options = RunOptions { resume: self.resume, checkpoint_every: self.checkpoint_every };
+        let options = RunOptions::default().resume(self.resume).checkpoint_every(self.checkpoint_every);
         options.check()?;
         eval::check_tolerance(self.tol)?;
         Ok(options)

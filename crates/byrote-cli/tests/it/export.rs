@@ -132,7 +132,7 @@ fn onnx_runtime_computes_the_logits_of_the_reference() {
 fn onnx_runtime_computes_the_logits_of_built_models() {
     let Some(python) = python_with("onnxruntime, numpy") else { return };
     let case = Case::new();
-    let outputs = Outputs { contexts: true, ..Outputs::default() };
+    let outputs = Outputs::default().contexts(true);
     let stories = Source::Stories { documents: 40, seed: 0 };
     let corpus = Corpus::read(&stories, &Options::default(), outputs, &Silent).unwrap();
     let dataset = Arc::new(Dataset::from_corpus(&corpus).unwrap());

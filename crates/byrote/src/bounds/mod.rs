@@ -18,7 +18,7 @@
 //!     labels: 172,
 //!     ..CorpusFacts::default()
 //! };
-//! let situation = Situation { corpus: Some(corpus.clone()), ..Situation::default() };
+//! let situation = Situation::default().corpus(corpus.clone());
 //!
 //! // To hold *every* choice of distributions on 337 contexts takes 337 * 184 parameters ...
 //! let rows = bounds::evaluate(&situation);
@@ -28,7 +28,7 @@
 //!
 //! // ... and a hidden layer with one neuron per context is guaranteed to hold any of them.
 //! let shape = Shape { d_vocab: 185, d_mlp: 337, ..Shape::default() };
-//! let answer = verdict(&Situation { shape: Some(shape), ..situation });
+//! let answer = verdict(&situation.shape(shape));
 //! assert_eq!(answer.answer, bounds::Answer::Guaranteed);
 //! ```
 //!

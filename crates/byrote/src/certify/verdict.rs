@@ -76,6 +76,7 @@ pub struct Doubt {
 
 /// A theorem about a model and a corpus, in real arithmetic on the stored weights.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Certificate {
     /// What is proven.
     pub verdict: Verdict,

@@ -9,7 +9,7 @@ use byrote::train::{Evaluator, Limits, Method, Settings, Trainer};
 use std::sync::Arc;
 
 fn stories() -> (Arc<Dataset>, Vec<Config>) {
-    let outputs = Outputs { contexts: true, ..Outputs::default() };
+    let outputs = Outputs::default().contexts(true);
     let source = Source::Stories { documents: 200, seed: 0 };
     let corpus = Corpus::read(&source, &Options::default(), outputs, &Silent).unwrap();
     let shape = Shape {
@@ -48,8 +48,8 @@ fn steps_allocate_nothing_that_grows_with_the_model() {
     let (dataset, configs) = stories();
     for (method, config) in [Method::Adam, Method::AdamW, Method::Lbfgs].into_iter().zip(configs) {
         let model = Model::random(config, 1).unwrap();
-        let settings = Settings { precision: Precision::F64, ..Settings::new(method) };
-        let limits = Limits { steps: 1000, relative_gap: None, stall: None, ..Limits::new(method) };
+        let settings = Settings::new(method).precision(Precision::F64);
+        let limits = Limits::new(method).steps(1000).relative_gap(None).stall(None);
         let found = alone(|| {
             let mut trainer = Trainer::new(&model, &dataset, settings, limits).unwrap();
             // Past the warm-up of L-BFGS, and until its memory is full.

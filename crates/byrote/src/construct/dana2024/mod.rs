@@ -98,6 +98,7 @@ choices!(Task, "task" { Association = "association", Distribution = "distributio
 
 /// Describes the model to build.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Settings {
     /// The width of the residual stream; by default 16, or the number of one-token contexts if that is larger.
     pub d_model: Option<u64>,
@@ -147,6 +148,22 @@ impl Default for Settings {
         }
     }
 }
+
+crate::setting::setters!(Settings {
+    d_model: into(impl Into<Option<u64>>),
+    n_heads: into(impl Into<Option<u64>>),
+    d_head: into(impl Into<Option<u64>>),
+    method: into(impl Into<Option<Method>>),
+    task: into(impl Into<Option<Task>>),
+    gap: plain(Nats),
+    epsilon: into(impl Into<Option<f64>>),
+    kappa: plain(f64),
+    tolerance: plain(f64),
+    effort: plain(Effort),
+    steps: plain(Steps),
+    seed: plain(u64),
+    max_memory: plain(u64),
+});
 
 impl Settings {
     /// Makes every check that does not need contexts.

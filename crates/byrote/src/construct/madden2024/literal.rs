@@ -68,6 +68,7 @@ choices!(Arithmetic, "arithmetic" { Bits = "bits", F64 = "f64" });
 
 /// Describes the construction.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct LiteralSettings {
     /// Attention or token averaging.
     pub mixer: Mixer,
@@ -101,6 +102,17 @@ impl Default for LiteralSettings {
         }
     }
 }
+
+crate::setting::setters!(LiteralSettings {
+    mixer: plain(Mixer),
+    activation: plain(Activation),
+    scale: plain(f64),
+    eta: plain(f64),
+    arithmetic: plain(Arithmetic),
+    gap: plain(Nats),
+    tolerance: plain(f64),
+    seed: plain(u64),
+});
 
 /// The result of the construction.
 #[derive(Debug, Clone, PartialEq, Serialize)]

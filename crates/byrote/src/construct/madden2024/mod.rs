@@ -56,6 +56,7 @@ const DRAWS: u64 = 8;
 
 /// Describes the model to build.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Settings {
     /// Attention or token averaging.
     pub mixer: Mixer,
@@ -98,6 +99,20 @@ impl Default for Settings {
         }
     }
 }
+
+crate::setting::setters!(Settings {
+    mixer: plain(Mixer),
+    activation: plain(Activation),
+    d_model: plain(u64),
+    n_heads: into(impl Into<Option<u64>>),
+    d_head: into(impl Into<Option<u64>>),
+    slack: plain(f64),
+    d_mlp: into(impl Into<Option<u64>>),
+    gap: plain(Nats),
+    tolerance: plain(f64),
+    seed: plain(u64),
+    max_memory: plain(u64),
+});
 
 /// How the hidden layer and the output were found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
