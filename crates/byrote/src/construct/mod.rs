@@ -22,8 +22,8 @@
 pub mod dana2024;
 pub mod kajitsuka2024;
 pub mod madden2024;
-pub mod spec;
-pub mod targets;
+pub(crate) mod spec;
+pub(crate) mod targets;
 
 pub use spec::{BuildSpec, Dana2024Spec, Kajitsuka2024Spec, Madden2024Method, Madden2024Spec};
 pub use targets::Targets;

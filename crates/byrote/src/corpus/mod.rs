@@ -23,16 +23,16 @@
 //! ```
 
 pub mod builtin;
-pub mod contexts;
-pub mod count;
-pub mod head;
-pub mod options;
+pub(crate) mod contexts;
+pub(crate) mod count;
+pub(crate) mod head;
+pub(crate) mod options;
 pub mod random;
-pub mod spec;
-pub mod summary;
+pub(crate) mod spec;
+pub(crate) mod summary;
 pub mod tokenizer;
-pub mod vocabulary;
-pub mod window;
+pub(crate) mod vocabulary;
+pub(crate) mod window;
 
 mod chunk;
 mod collect;
@@ -51,7 +51,7 @@ pub use spec::CorpusSpec;
 pub use summary::{Coverage, LengthSummary, Summary};
 pub use tokenizer::{Tokenizer, TokenizerChoice};
 pub use vocabulary::{Alphabet, Key, Vocabulary};
-pub use window::{ContextRule, Window};
+pub use window::{ContextRule, MAX_N_CTX, Window};
 
 use crate::observe::{Detail, Observer, Progress, Silent, Stage};
 use crate::output::OutputFile;

@@ -1,9 +1,9 @@
 //! The one-layer transformers of the papers: embedding and positions, a mixer over the tokens of the context (attention
 //! with H heads, or token averaging), an optional hidden layer, and the output.
 //!
-//! [`shape`] names the dimensions and counts the parameters as the papers do, [`config`] adds the switches and presets
-//! and lists the tensors, [`activation`] evaluates activation functions, [`weights`] holds and draws parameters,
-//! [`reference`] is the slow forward pass that checks every other one, [`file`](mod@file) reads and writes model files.
+//! `shape` names the dimensions and counts the parameters as the papers do, `config` adds the switches and presets
+//! and lists the tensors, `activation` evaluates activation functions, `weights` holds and draws parameters,
+//! [`reference`] is the slow forward pass that checks every other one, `file` reads and writes model files.
 //!
 //! ```
 //! use byrote::model::{Model, Preset, Shape};
@@ -16,15 +16,15 @@
 //! # Ok::<(), byrote::Error>(())
 //! ```
 
-pub mod activation;
-pub mod config;
+pub(crate) mod activation;
+pub(crate) mod config;
 pub(crate) mod container;
-pub mod counting;
-pub mod file;
+pub(crate) mod counting;
+pub(crate) mod file;
 pub mod reference;
-pub mod shape;
-pub mod spec;
-pub mod weights;
+pub(crate) mod shape;
+pub(crate) mod spec;
+pub(crate) mod weights;
 
 pub use config::{Config, Hidden, Kind, Positions, Preset, Tensor};
 pub use counting::{Counting, ParameterCount};

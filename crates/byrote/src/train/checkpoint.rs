@@ -26,6 +26,31 @@ const KEY: &str = "byrote-checkpoint";
 const FORMAT: u32 = 1;
 
 /// A run at one of its steps.
+///
+/// ```
+/// use byrote::dataset::Dataset;
+/// use byrote::model::{Model, Preset, Shape};
+/// use byrote::observe::Silent;
+/// use byrote::train::{Checkpoint, Limits, Method, Settings, Trainer};
+/// use std::{path::Path, sync::Arc};
+///
+/// let dataset = Arc::new(Dataset::new(2, 1, [(vec![0], vec![(1, 1.0)]), (vec![1], vec![(0, 1.0)])])?);
+/// let model = Model::random(Preset::Madden2024.config(Shape { d_vocab: 2, d_mlp: 4, ..Shape::default() }), 0)?;
+/// let settings = Settings::new(Method::Adam);
+/// let limits = Limits::new(Method::Adam).relative_gap(None).stall(None);
+/// let mut trainer = Trainer::new(&model, &dataset, settings, limits.steps(10))?;
+/// trainer.run(&Silent)?;
+///
+/// // Ten steps, a file, and ten more steps are twenty steps, to the last bit.
+/// let file = trainer.checkpoint().to_bytes()?;
+/// let checkpoint = Checkpoint::from_bytes(Path::new("run.safetensors"), &file)?;
+/// let mut resumed = Trainer::resume(checkpoint, &model, &dataset, settings, limits.steps(20))?;
+/// let mut whole = Trainer::new(&model, &dataset, settings, limits.steps(20))?;
+/// resumed.run(&Silent)?;
+/// whole.run(&Silent)?;
+/// assert_eq!(resumed.model()?.parameters(), whole.model()?.parameters());
+/// # Ok::<(), byrote::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Checkpoint {
     /// Identifies the run.

@@ -15,14 +15,14 @@
 //!
 //! **Differences from the proof.** The proof draws the mixer and the hidden layer at random, near 0, and inverts the n
 //! x n matrix of features, whose condition number doubles with every few contexts: in double precision it is singular
-//! at 6. Here the mixer is random as in the proof ([`mixer`]), but the hidden layer is placed where the contexts are:
+//! at 6. Here the mixer is random as in the proof (`mixer`), but the hidden layer is placed where the contexts are:
 //!
-//! - [`sorted`]: for functions that saturate (tanh, logistic, erf). Contexts are sorted along one direction and neuron
+//! - `sorted`: for functions that saturate (tanh, logistic, erf). Contexts are sorted along one direction and neuron
 //!   k steps between contexts k - 1 and k; features are +-1 to the last bit, the output is a difference of neighbouring
 //!   targets, no system is solved, and the output matrix is as sparse as the targets. Works for any d_model.
 //! - [`pairs`]: for the others. A neuron's hyperplane lies halfway between two contexts, in a random direction; one n x
 //!   n system is solved. Works for d_model of about 4 or more.
-//! - [`ramps`]: for GELU and ReLU where `pairs` fails (d_model 1 to 3): a piecewise linear function along one
+//! - `ramps`: for GELU and ReLU where `pairs` fails (d_model 1 to 3): a piecewise linear function along one
 //!   direction. Its error grows with the ratio of the range to the smallest gap.
 //!
 //! **Measured error.** See docs/derivations/madden2024.md. **It refuses** fewer neurons than contexts, contexts that
@@ -31,12 +31,28 @@
 //!
 //! Madden, Fox, Thrampoulidis, "Next-token prediction capacity: general upper bounds and a lower bound for transformers",
 //! arXiv:2405.13718v1, Theorems 4 to 7.
+//!
+//! ```
+//! use byrote::construct::madden2024::{Settings, build};
+//! use byrote::dataset::Dataset;
+//! use byrote::model::Activation;
+//! use byrote::observe::Silent;
+//!
+//! // After 0 comes 1; after 0 1 comes 0 or 2, equally often.
+//! let contexts = [(vec![0], vec![(1, 4.0)]), (vec![0, 1], vec![(0, 1.0), (2, 1.0)])];
+//! let dataset = Dataset::new(3, 2, contexts)?;
+//! let settings = Settings::default().activation(Activation::Gelu);
+//! let (model, report) = build(&dataset, &settings, &Silent)?;
+//! assert_eq!(model.config().shape.d_mlp, 2); // one neuron per context
+//! assert!(report.max_logit_error < 1e-6);
+//! # Ok::<(), byrote::Error>(())
+//! ```
 
 pub mod literal;
-pub mod mixer;
+pub(crate) mod mixer;
 pub(crate) mod pairs;
-pub mod ramps;
-pub mod sorted;
+pub(crate) mod ramps;
+pub(crate) mod sorted;
 
 use super::{Targets, check_tolerance};
 use crate::dataset::Dataset;
