@@ -71,7 +71,7 @@ impl Line {
 /// Points without a line. A single point is labelled in place; several are named beside the plot.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Points {
-    /// The key that determines the colour. "corpus" and "model" are drawn in ink.
+    /// The key that determines the colour.
     pub key: String,
     /// The name in the figure.
     pub label: String,
@@ -91,9 +91,8 @@ impl Points {
         label: impl Into<String>,
         points: impl IntoIterator<Item = (f64, f64)>,
     ) -> Self {
-        let key = key.into();
-        let form = if key == "model" { MarkerForm::Diamond } else { MarkerForm::Circle };
-        Points { key, label: label.into(), points: points.into_iter().collect(), form, errors: Vec::new() }
+        let (key, label, form) = (key.into(), label.into(), MarkerForm::Circle);
+        Points { key, label, points: points.into_iter().collect(), form, errors: Vec::new() }
     }
 
     /// One point with a label beside it.
@@ -101,7 +100,7 @@ impl Points {
         Points::new(key, label, [(x, y)])
     }
 
-    /// Sets the form of the markers (a disc by default, a diamond for "model").
+    /// Sets the form of the markers (a disc by default).
     pub fn form(mut self, form: MarkerForm) -> Self {
         self.form = form;
         self
