@@ -6,8 +6,9 @@ use crate::commands::predict::PredictCommand;
 use crate::commands::{eval, predict};
 use crate::ui;
 use byrote::construct::kajitsuka2024::corpus_task::random_positions;
-use byrote::construct::kajitsuka2024::evaluate as exact;
-use byrote::construct::kajitsuka2024::{Answer, ExactFile, Goal, Labelled, Labels, Switches, pairs};
+use byrote::construct::kajitsuka2024::{
+    self as exact, Answer, ExactFile, Goal, Labelled, Labels, Switches, pairs,
+};
 use byrote::corpus::Source;
 use byrote::dataset::Dataset;
 use byrote::report::text::{self, TextTable, shown};
@@ -78,8 +79,8 @@ pub fn evaluate(file: &ExactFile, args: &EvalCommand, common: &Common) -> Result
             let n_ctx = u64::from(file.model.task.n_ctx);
             let typed = eval::as_read_with(&args.corpus, &file.tokenizer, &file.vocabulary, n_ctx)?;
             let corpus = typed.read(common, true)?;
-            let problem = Dataset::from_corpus(&corpus)?.in_vocabulary(&file.vocabulary)?;
-            (exact::evaluate(file, &problem)?, corpus.summary.floor_nats.0)
+            let dataset = Dataset::from_corpus(&corpus)?.in_vocabulary(&file.vocabulary)?;
+            (exact::evaluate(file, &dataset)?, corpus.summary.floor_nats.0)
         }
         _ => (on_labelled(args, common, file)?, 0.0),
     };

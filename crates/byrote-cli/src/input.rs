@@ -58,7 +58,7 @@ impl CorpusInput {
         self.check([], [])?;
         let mut spec = self.seeded(common);
         spec.max_memory = spec.max_memory.or_else(memory::share);
-        let outputs = Outputs { contexts, ..self.open_outputs()? };
+        let outputs = self.open_outputs()?.contexts(contexts);
         Corpus::from_spec(&spec, outputs, &Terminal::new(common.quiet))
     }
 
@@ -72,11 +72,9 @@ impl CorpusInput {
                 })
                 .transpose()
         };
-        Ok(Outputs {
-            save: open(&self.save)?,
-            list: open(&self.list)?,
-            may_be_empty: self.save.is_some(),
-            ..Outputs::default()
-        })
+        Ok(Outputs::default()
+            .save(open(&self.save)?)
+            .list(open(&self.list)?)
+            .may_be_empty(self.save.is_some()))
     }
 }

@@ -7,7 +7,7 @@
 use byrote_figures::html::{
     Cell, Column, Exhibit, KeyFigure, Page, Prose, Reference, Section, Status, Table, Verdict,
 };
-use byrote_figures::{Axis, Band, Figure, Heat, Line, MarkerForm, Panels, Points, residuals};
+use byrote_figures::{Axis, Band, Figure, Heat, Line, MarkerForm, Palette, Panels, Points, residuals};
 use std::fs;
 use std::path::Path;
 
@@ -88,6 +88,7 @@ fn corpus() -> Section {
         Line::new("shuffled", "words shuffled", lengths.iter().map(|t| (*t, 1.6 * floor(*t) + 900.0)))
             .with_markers(),
     )
+    .palette(own())
     .size(900.0, 420.0);
     let mut table = Table::new(
         "Contexts and floor by length.",
@@ -124,6 +125,11 @@ fn corpus() -> Section {
         .table(table.csv("floor-by-length.csv", csv))
 }
 
+/// The user's own data, as opposed to results from papers.
+fn own() -> Palette {
+    Palette::default().in_ink(["corpus", "model"])
+}
+
 fn bounds() -> Section {
     let sizes: Vec<f64> = (0..=50).map(|i| 10f64.powf(2.0 + 0.12 * f64::from(i))).collect();
     let curve = |f: &dyn Fn(f64) -> f64| sizes.iter().map(|p| (*p, f(*p))).collect::<Vec<_>>();
@@ -134,7 +140,8 @@ fn bounds() -> Section {
         .line(Line::new("dana2024", "dana2024 (associations)", curve(&|p| p / 34.0)))
         .line(Line::new("information", "information limit", curve(&|p| p * 3.4)))
         .points(Points::one("corpus", "this corpus: 2,257 contexts", 1.76e6, 2257.0))
-        .points(Points::one("model", "the trained model", 65_120.0, 2257.0));
+        .points(Points::one("model", "the trained model", 65_120.0, 2257.0).form(MarkerForm::Diamond))
+        .palette(own());
     Section::new("What is known")
         .paragraph(
             Prose::new()
@@ -213,6 +220,7 @@ fn sweep() -> Section {
         Points::new("model", "smallest width within 1%", documents.iter().map(|n| (0.16 * n, *n)))
             .form(MarkerForm::Diamond),
     )
+    .palette(own())
     .size(900.0, 620.0);
     Section::new("A sweep")
         .paragraph("Ten corpus sizes by eight widths. Each cell is one run; two were not made.")
@@ -243,6 +251,7 @@ fn laws() -> Section {
     ))
     .line(Line::new("fit", "12 + 0.31 n", fine.iter().map(|n| (*n, law(*n)))))
     .points(Points::new("model", "measured, 5 seeds", measured.clone()).with_errors(bars))
+    .palette(own())
     .size(900.0, 460.0);
     let left: Vec<(f64, f64)> = measured.iter().map(|(n, y)| (*n, y - law(*n))).collect();
     let rest = residuals(
@@ -250,7 +259,8 @@ fn laws() -> Section {
         Axis::linear("contexts"),
         "measured - fitted (thousands)",
         vec![Points::new("model", "residual", left)],
-    );
+    )
+    .palette(own());
     Section::new("The law")
         .paragraph(Prose::parse(
             "A straight line is enough here: the residuals show no drift. See [the figure](#figure-5).",

@@ -27,6 +27,37 @@ impl From<Panels> for Drawing {
     }
 }
 
+/// The files that a figure and several panels are written to, as methods of both.
+macro_rules! files {
+    ($type:ty, $table:ident) => {
+        impl $type {
+            /// Writes a self-contained SVG file. Equal drawings give equal bytes.
+            pub fn to_svg(&self) -> Result<String> {
+                Ok(self.to_scene()?.to_svg())
+            }
+
+            /// Writes a PNG file with `scale` pixels per pixel of the size (2 for print and dense screens). Equal drawings
+            /// give equal bytes.
+            pub fn to_png(&self, scale: f64) -> Result<Vec<u8>> {
+                self.to_scene()?.to_png(scale)
+            }
+
+            /// Writes one JSON object, which the SVG contains as well.
+            pub fn to_json(&self) -> Result<String> {
+                self.check()?;
+                Ok(serde_json::to_string(self)?)
+            }
+
+            /// Writes the data as one CSV file: one row per point, band position, reference line or cell.
+            pub fn to_csv(&self) -> Result<String> {
+                Ok(DataTable::$table(self)?.to_csv())
+            }
+        }
+    };
+}
+files!(Figure, of_figure);
+files!(Panels, of_panels);
+
 /// The width of a drawing on a phone.
 const NARROW: f64 = 380.0;
 

@@ -71,7 +71,7 @@ impl Line {
 /// Points without a line. A single point is labelled in place; several are named beside the plot.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Points {
-    /// The key that determines the colour. "corpus" and "model" are drawn in ink.
+    /// The key that determines the colour.
     pub key: String,
     /// The name in the figure.
     pub label: String,
@@ -91,9 +91,8 @@ impl Points {
         label: impl Into<String>,
         points: impl IntoIterator<Item = (f64, f64)>,
     ) -> Self {
-        let key = key.into();
-        let form = if key == "model" { MarkerForm::Diamond } else { MarkerForm::Circle };
-        Points { key, label: label.into(), points: points.into_iter().collect(), form, errors: Vec::new() }
+        let (key, label, form) = (key.into(), label.into(), MarkerForm::Circle);
+        Points { key, label, points: points.into_iter().collect(), form, errors: Vec::new() }
     }
 
     /// One point with a label beside it.
@@ -101,7 +100,7 @@ impl Points {
         Points::new(key, label, [(x, y)])
     }
 
-    /// Sets the form of the markers (a disc by default, a diamond for "model").
+    /// Sets the form of the markers (a disc by default).
     pub fn form(mut self, form: MarkerForm) -> Self {
         self.form = form;
         self
@@ -309,28 +308,6 @@ impl Figure {
     pub fn to_scene(&self) -> Result<Scene> {
         self.check()?;
         layout::lay_out(self)
-    }
-
-    /// Writes a self-contained SVG file. Equal figures give equal bytes.
-    pub fn to_svg(&self) -> Result<String> {
-        Ok(self.to_scene()?.to_svg())
-    }
-
-    /// Writes a PNG file with `scale` pixels per pixel of [`Figure::size`] (2 for print and dense screens).
-    /// Equal figures give equal bytes.
-    pub fn to_png(&self, scale: f64) -> Result<Vec<u8>> {
-        self.to_scene()?.to_png(scale)
-    }
-
-    /// Writes one JSON object, which the SVG contains as well.
-    pub fn to_json(&self) -> Result<String> {
-        self.check()?;
-        Ok(serde_json::to_string(self)?)
-    }
-
-    /// Writes the data as a CSV file: one row per point, band position, reference line or cell.
-    pub fn to_csv(&self) -> Result<String> {
-        Ok(super::data_table::DataTable::of_figure(self)?.to_csv())
     }
 
     /// Refuses data that cannot be drawn honestly.

@@ -87,7 +87,8 @@ mod tests {
             .line(Line::new("information", "information limit, 16 bits a weight", curve(&|p| p * 16.0 / 780f64.log2())))
             .line(Line::new("sander2024", "sander2024", curve(&|p| p.powf(0.75) / 3.0)).dashed())
             .points(Points::one("corpus", "TinyStories, 1,000 documents: 2,257 contexts", 1.76e6, 2257.0))
-            .points(Points::one("model", "trained, d_mlp 64", 7.1e4, 2180.0))
+            .points(Points::one("model", "trained, d_mlp 64", 7.1e4, 2180.0).form(MarkerForm::Diamond))
+            .palette(Palette::default().in_ink(["corpus", "model"]))
             .caption(
                 "Lower bounds say what some weights hold, upper bounds what none can exceed. The point of the corpus is \
                  at the parameters madden2024 asks for.",

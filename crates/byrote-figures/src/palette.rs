@@ -92,17 +92,17 @@ const HOUSE: [(&str, usize); 6] = [
     ("sander2024", 6),
 ];
 
-/// Keys drawn in ink: the user's own data, as opposed to results from papers.
-const OWN: [&str; 2] = ["corpus", "model"];
-
 /// Assigns colours to keys.
 ///
 /// The papers' keys have fixed colours; the colour of any other key follows from its letters, and moves to the next
 /// free one only if another key of the same palette has it. Figures that share a palette show a key in the same colour.
-/// With more than nine keys the colours repeat.
+/// With more than nine keys the colours repeat. Keys that stand out from all others, such as those of the user's own data,
+/// are drawn in ink ([`Palette::in_ink`]).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Palette {
     keys: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    ink: Vec<String>,
 }
 
 impl Palette {
@@ -123,6 +123,17 @@ impl Palette {
         }
     }
 
+    /// Draws these keys in ink.
+    #[must_use]
+    pub fn in_ink<K: Into<String>>(mut self, keys: impl IntoIterator<Item = K>) -> Self {
+        for key in keys.into_iter().map(Into::into) {
+            if !self.ink.contains(&key) {
+                self.ink.push(key);
+            }
+        }
+        self
+    }
+
     /// Whether the colour of a key is the same in every palette.
     pub(super) fn is_fixed(key: &str) -> bool {
         house(key).is_some()
@@ -135,17 +146,19 @@ impl Palette {
 
     /// Returns this palette's keys followed by those of another.
     pub(super) fn followed_by(&self, other: &Palette) -> Palette {
-        Palette::for_keys(self.keys.iter().chain(&other.keys).cloned())
+        let keys = Palette::for_keys(self.keys.iter().chain(&other.keys).cloned());
+        keys.in_ink(self.ink.iter().chain(&other.ink).cloned())
     }
 
     /// Whether no key was given.
     pub fn is_empty(&self) -> bool {
-        self.keys.is_empty()
+        self.keys.is_empty() && self.ink.is_empty()
     }
 
     /// Returns the colour of a key.
     pub fn colour(&self, key: &str) -> Colour {
-        if OWN.contains(&key) {
+        let is_ink = |key: &str| self.ink.iter().any(|k| k == key);
+        if is_ink(key) {
             return Colour::INK;
         }
         if let Some(slot) = house(key) {
@@ -155,7 +168,7 @@ impl Palette {
         for slot in self.keys.iter().filter_map(|k| house(k)) {
             taken[slot] = true;
         }
-        for other in self.keys.iter().filter(|k| house(k).is_none() && !OWN.contains(&k.as_str())) {
+        for other in self.keys.iter().filter(|k| house(k).is_none() && !is_ink(k)) {
             let slot = first_free(other, &taken);
             if other == key {
                 return SLOTS[slot];
@@ -239,10 +252,12 @@ mod tests {
     #[test]
     fn a_key_keeps_its_colour_from_figure_to_figure() {
         let one = Palette::for_keys(["a", "madden2024"]);
-        let two = Palette::for_keys(["kim2023", "a", "corpus"]);
+        let two = Palette::for_keys(["kim2023", "a", "mine"]).in_ink(["mine"]);
         assert_eq!(one.colour("a"), two.colour("a"));
         assert_eq!(one.colour("madden2024"), Colour(0x00, 0x72, 0xb2));
-        assert_eq!(two.colour("corpus"), Colour::INK);
+        assert_eq!(two.colour("mine"), Colour::INK);
+        assert_ne!(one.colour("mine"), Colour::INK);
+        assert_eq!(one.followed_by(&two).colour("mine"), Colour::INK);
     }
 
     #[test]

@@ -99,27 +99,6 @@ impl Panels {
         grid::lay_out(self)
     }
 
-    /// Writes a self-contained SVG file. Equal panels give equal bytes.
-    pub fn to_svg(&self) -> Result<String> {
-        Ok(self.to_scene()?.to_svg())
-    }
-
-    /// Writes a PNG file with `scale` pixels per unit.
-    pub fn to_png(&self, scale: f64) -> Result<Vec<u8>> {
-        self.to_scene()?.to_png(scale)
-    }
-
-    /// Writes one JSON object, which the SVG contains as well.
-    pub fn to_json(&self) -> Result<String> {
-        self.check()?;
-        Ok(serde_json::to_string(self)?)
-    }
-
-    /// Writes the data of all panels as one CSV file.
-    pub fn to_csv(&self) -> Result<String> {
-        Ok(super::data_table::DataTable::of_panels(self)?.to_csv())
-    }
-
     /// Refuses data that cannot be drawn honestly.
     pub(super) fn check(&self) -> Result<()> {
         let (width, height) = self.size;

@@ -161,7 +161,12 @@ fn num(value: f64) -> String {
 /// Makes a text safe between tags and in attributes. Characters that XML 1.0 does not allow become U+FFFD, and so do
 /// those that would reorder the text around them.
 fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
+    escape_with(text, |c| if c < ' ' || must_be_spelled(c) { '\u{fffd}' } else { c })
+}
+
+/// Escapes the five characters of markup; tabs and line feeds remain, and `shown` replaces every other character.
+pub(super) fn escape_with(text: &str, shown: impl Fn(char) -> char) -> String {
+    let mut out = String::with_capacity(text.len() + text.len() / 8);
     for c in text.chars() {
         match c {
             '&' => out.push_str("&amp;"),
@@ -170,9 +175,7 @@ fn escape(text: &str) -> String {
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
             '\t' | '\n' => out.push(c),
-            '\0'..='\u{1f}' => out.push('\u{fffd}'),
-            c if must_be_spelled(c) => out.push('\u{fffd}'),
-            c => out.push(c),
+            c => out.push(shown(c)),
         }
     }
     out

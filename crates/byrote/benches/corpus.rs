@@ -38,7 +38,7 @@ fn read_only(bencher: Bencher) {
 fn read_tokenize_count(bencher: Bencher, tokenizer: &str) {
     let (_directory, path, size) = stories();
     let tokenizer: TokenizerChoice = tokenizer.parse().unwrap();
-    let options = Options { tokenizer, ..Options::default() };
+    let options = Options::default().tokenizer(tokenizer);
     let source = Source::Files(vec![path]);
     bencher
         .counter(BytesCount::new(size))

@@ -26,11 +26,11 @@ type Case = (u64, u64, usize);
 const CASES: [Case; 6] =
     [(100, 16, 1), (100, 16, 2), (1000, 64, 1), (1000, 64, 2), (1000, 512, 1), (1000, 512, 2)];
 
-fn problem(documents: u64, d_mlp: u64) -> (Config, Arc<Dataset>) {
-    let outputs = Outputs { contexts: true, ..Outputs::default() };
+fn dataset(documents: u64, d_mlp: u64) -> (Config, Arc<Dataset>) {
+    let outputs = Outputs::default().contexts(true);
     let source = Source::Stories { documents, seed: 0 };
     let corpus = Corpus::read(&source, &Options::default(), outputs, &Silent).unwrap();
-    let problem = Arc::new(Dataset::from_corpus(&corpus).unwrap());
+    let dataset = Arc::new(Dataset::from_corpus(&corpus).unwrap());
     let shape = Shape {
         d_vocab: corpus.summary.d_vocab,
         n_ctx: 9,
@@ -40,17 +40,17 @@ fn problem(documents: u64, d_mlp: u64) -> (Config, Arc<Dataset>) {
         d_mlp,
         ..Shape::default()
     };
-    (Preset::Madden2024Experiment.config(shape), problem)
+    (Preset::Madden2024Experiment.config(shape), dataset)
 }
 
 fn evaluate<T: Real>(bencher: Bencher, (documents, d_mlp, threads): Case) {
-    let (config, problem) = problem(documents, d_mlp);
+    let (config, dataset) = dataset(documents, d_mlp);
     let model = Model::random(config, 0).unwrap();
     let parameters: Vec<T> = model.parameters().iter().map(|&x| T::from_f64(x)).collect();
     let mut gradient = parameters.clone();
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-    let flops = STEPS * 6 * problem.len() as u64 * d_mlp * config.shape.d_vocab;
-    let mut evaluator = Evaluator::new(config, &problem);
+    let flops = STEPS * 6 * dataset.len() as u64 * d_mlp * config.shape.d_vocab;
+    let mut evaluator = Evaluator::new(config, &dataset);
     bencher.counter(ItemsCount::new(flops)).bench_local(|| {
         pool.install(|| (0..STEPS).map(|_| evaluator.evaluate(&parameters, &mut gradient)).sum::<f64>())
     });

@@ -13,7 +13,7 @@ use byrote::dataset::Dataset;
 use byrote::observe::Silent;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let outputs = Outputs { contexts: true, ..Outputs::default() };
+    let outputs = Outputs::default().contexts(true);
     let source = Source::Stories { documents: 100, seed: 0 };
     let corpus = Corpus::read(&source, &Options::default(), outputs, &Silent)?;
     let dataset = Dataset::from_corpus(&corpus)?;

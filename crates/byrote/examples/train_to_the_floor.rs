@@ -14,7 +14,7 @@ use byrote::train::{Limits, Method, Settings, Trainer};
 use std::sync::Arc;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let outputs = Outputs { contexts: true, ..Outputs::default() };
+    let outputs = Outputs::default().contexts(true);
     let source = Source::Stories { documents: 100, seed: 0 };
     let corpus = Corpus::read(&source, &Options::default(), outputs, &Silent)?;
     let dataset = Arc::new(Dataset::from_corpus(&corpus)?);

@@ -17,7 +17,7 @@
 //!
 //! // From a corpus that was read with its contexts ...
 //! let source = Source::Stories { documents: 20, seed: 0 };
-//! let outputs = Outputs { contexts: true, ..Outputs::default() };
+//! let outputs = Outputs::default().contexts(true);
 //! let stories = Dataset::from_corpus(&Corpus::read(&source, &Options::default(), outputs, &Silent)?)?;
 //! assert_eq!((stories.documents(), stories.n_ctx()), (20, 9));
 //!
@@ -36,11 +36,14 @@ use crate::{Error, Result};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+/// The largest vocabulary of contexts given as ids: every id has an entry in the vocabulary.
+const MAX_IDS: u64 = 1 << 24;
+
 /// Distinct contexts, counts and next tokens in flat arrays.
 ///
-/// Every context has at least one next token; counts are positive and sum to the count of the context; the next tokens of a
-/// context are distinct; all tokens are below [`d_vocab`](Self::d_vocab), and no context is longer than
-/// [`n_ctx`](Self::n_ctx).
+/// There is at least one context, and no context is listed twice. Every context has at least one next token; counts are
+/// positive and sum to the count of the context; the next tokens of a context increase; all tokens are below
+/// [`d_vocab`](Self::d_vocab), and no context is longer than [`n_ctx`](Self::n_ctx).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dataset {
     /// The distinct (token, position) pairs, in order.
@@ -75,15 +78,16 @@ impl AsRef<Dataset> for Dataset {
 
 impl Dataset {
     /// The dataset of contexts over the tokens `0..d_vocab`, each given as its tokens and the counts of its next tokens.
+    ///
+    /// # Errors
+    /// If there is no context, if a context is listed twice, is too long or lacks next tokens, if a token is not below
+    /// `d_vocab`, or if `d_vocab` exceeds 2^24.
     pub fn new(
         d_vocab: u64,
         n_ctx: u64,
         contexts: impl IntoIterator<Item = (Vec<u32>, Vec<(u32, f64)>)>,
     ) -> Result<Self> {
-        let mut vocabulary = Vocabulary::new(Alphabet::Id);
-        (0..u32::try_from(d_vocab).unwrap_or(u32::MAX)).for_each(|id| {
-            vocabulary.push(Key::Symbol(id), 0);
-        });
+        let vocabulary = ids(d_vocab)?;
         let mut made = Self::collect(contexts, d_vocab, n_ctx, Arc::new(vocabulary));
         made.floor = Nats((0..made.len()).map(|i| made.floor_of(i)).sum());
         made.checked()
@@ -161,6 +165,12 @@ impl Dataset {
         let wrong = |context: usize, what: String| {
             Err(Error::setting("contexts", format!("context {context} {what}")))
         };
+        if self.is_empty() {
+            return Err(Error::setting("contexts", "must be at least one (got none)"));
+        }
+        if let Some((first, second)) = self.duplicate() {
+            return wrong(second, format!("is the same as context {first}"));
+        }
         for i in 0..self.len() {
             let length = self.places_of(i).len() as u64;
             if length == 0 || length > self.n_ctx {
@@ -192,8 +202,26 @@ impl Dataset {
         Ok(self)
     }
 
-    /// The same dataset with its tokens renamed to those of `0..d_vocab`: token t becomes `names[t]`.
-    pub fn renamed(mut self, names: &[u32], d_vocab: u64) -> Result<Self> {
+    /// Two contexts that are the same, if there are any.
+    fn duplicate(&self) -> Option<(usize, usize)> {
+        let key = |i: usize| (self.places_of(i).len(), self.places_of(i));
+        // The contexts of a corpus come in this order, so they are only compared with their neighbours.
+        if (1..self.len()).all(|i| key(i - 1) < key(i)) {
+            return None;
+        }
+        let mut order: Vec<usize> = (0..self.len()).collect();
+        order.sort_by_key(|&i| key(i));
+        order.windows(2).find(|w| key(w[0]) == key(w[1])).map(|w| (w[0], w[1]))
+    }
+
+    /// The same dataset with its tokens renamed to those of a vocabulary: token t becomes `names[t]`.
+    pub(crate) fn renamed(mut self, names: &[u32], vocabulary: Arc<Vocabulary>) -> Result<Self> {
+        let d_vocab = vocabulary.len() as u64;
+        let mut taken = names.to_vec();
+        taken.sort_unstable();
+        if let Some(pair) = taken.windows(2).find(|w| w[0] == w[1]) {
+            return Err(Error::setting("names", format!("two tokens are named {}", pair[0])));
+        }
         let tokens = self.places.iter_mut().map(|p| &mut p.0).chain(self.next.iter_mut().map(|n| &mut n.0));
         for token in tokens {
             match names.get(*token as usize) {
@@ -206,7 +234,18 @@ impl Dataset {
                 }
             }
         }
-        Ok(Self { d_vocab, ..self })
+        for next in self.next_starts.windows(2) {
+            self.next[next[0]..next[1]].sort_by_key(|n| n.0);
+        }
+        if !self.places.is_sorted() {
+            let mut order: Vec<usize> = (0..self.places.len()).collect();
+            order.sort_by_key(|&p| self.places[p]);
+            let mut number = vec![0u32; order.len()];
+            order.iter().zip(0..).for_each(|(&p, n)| number[p] = n);
+            self.places = order.iter().map(|&p| self.places[p]).collect();
+            self.context_places.iter_mut().for_each(|p| *p = number[*p as usize]);
+        }
+        Self { d_vocab, vocabulary, ..self }.checked()
     }
 
     /// The same dataset in the token ids of another vocabulary, such as a model's.
@@ -224,8 +263,8 @@ impl Dataset {
             let token = self.vocabulary.text(id);
             Error::setting("model", format!("has never seen the token {token:?} of this corpus"))
         })?;
-        let renamed = self.renamed(&names, vocabulary.len() as u64)?;
-        Ok(Self { names: vocabulary.fingerprint(), vocabulary: Arc::new(vocabulary.clone()), ..renamed })
+        let renamed = self.renamed(&names, Arc::new(vocabulary.clone()))?;
+        Ok(Self { names: vocabulary.fingerprint(), ..renamed })
     }
 
     /// Whether a model of this configuration can read the dataset, or an error that says why not.
@@ -246,16 +285,19 @@ impl Dataset {
     }
 
     /// These contexts alone, in this order; the floor is theirs.
+    ///
+    /// # Errors
+    /// If there are none, if one does not exist, or if one is listed twice.
     pub fn subset(&self, contexts: &[usize]) -> Result<Self> {
         match contexts.iter().find(|&&c| c >= self.len()) {
             Some(c) => {
                 Err(Error::setting("contexts", format!("there is no context {c} among {}", self.len())))
             }
-            None => Ok(self.part(contexts)),
+            None => self.part(contexts).checked(),
         }
     }
 
-    /// Like [`subset`](Self::subset), for indices that are known to exist.
+    /// Like [`subset`](Self::subset), for distinct indices that are known to exist.
     pub(crate) fn part(&self, contexts: &[usize]) -> Self {
         let mut number = vec![0u32; self.places.len()];
         contexts.iter().flat_map(|&c| self.places_of(c)).for_each(|&p| number[p as usize] = 1);
@@ -331,7 +373,7 @@ impl Dataset {
         self.counts.len()
     }
 
-    /// Whether there is nothing to learn.
+    /// Always false: a dataset has at least one context.
     pub fn is_empty(&self) -> bool {
         self.counts.is_empty()
     }
@@ -433,6 +475,18 @@ impl Dataset {
     }
 }
 
+/// The vocabulary of the ids `0..d_vocab`.
+fn ids(d_vocab: u64) -> Result<Vocabulary> {
+    if d_vocab > MAX_IDS {
+        return Err(Error::setting("d_vocab", format!("must be at most {MAX_IDS} (got {d_vocab})")));
+    }
+    let mut vocabulary = Vocabulary::new(Alphabet::Id);
+    (0..d_vocab as u32).for_each(|id| {
+        vocabulary.push(Key::Symbol(id), 0);
+    });
+    Ok(vocabulary)
+}
+
 /// The contexts of a set, each with its next tokens.
 fn listed(contexts: &ContextSet) -> impl Iterator<Item = (Vec<u32>, Vec<(u32, f64)>)> {
     contexts.iter().map(|context| {
@@ -486,8 +540,8 @@ mod tests {
     fn contexts() -> impl Strategy<Value = Contexts> {
         let next = prop::collection::btree_map(0u32..6, 1u32..50, 1..5);
         let next = next.prop_map(|map| map.into_iter().map(|(t, n)| (t, f64::from(n))).collect());
-        let one = (prop::collection::vec(0u32..6, 1..5), next);
-        prop::collection::vec(one, 1..20)
+        let distinct = prop::collection::btree_map(prop::collection::vec(0u32..6, 1..5), next, 1..20);
+        distinct.prop_map(|map| map.into_iter().collect::<Contexts>()).prop_shuffle()
     }
 
     proptest! {
@@ -507,22 +561,56 @@ mod tests {
         fn parts_share_the_floor_out(contexts in contexts()) {
             let made = Dataset::new(6, 4, contexts).unwrap();
             let (even, odd): (Vec<usize>, Vec<usize>) = (0..made.len()).partition(|i| i % 2 == 0);
-            let parts = [even, odd].map(|part| made.subset(&part).unwrap());
+            let parts = [even, odd].map(|part| made.part(&part));
             let floor: f64 = parts.iter().map(|p| p.floor().0).sum();
             prop_assert!((floor - made.floor().0).abs() <= 1e-9 * floor.max(1.0));
-            prop_assert!(parts.iter().all(|p| p.clone().checked().is_ok()));
+            prop_assert!(parts.iter().all(|p| p.is_empty() || p.clone().checked().is_ok()));
             prop_assert!(made.subset(&[made.len()]).is_err());
         }
 
         #[test]
         fn renaming_tokens_keeps_the_floor(contexts in contexts()) {
             let made = Dataset::new(6, 4, contexts).unwrap();
-            let moved = made.clone().renamed(&[10, 11, 12, 13, 14, 15], 16).unwrap();
-            prop_assert_eq!(moved.floor(), made.floor());
+            let names = [12, 11, 15, 10, 14, 13];
+            let moved = made.clone().renamed(&names, Arc::new(ids(16).unwrap())).unwrap();
+            prop_assert!((moved.floor().0 - made.floor().0).abs() <= 1e-12 * made.floor().0.max(1.0));
             prop_assert_ne!(moved.fingerprint(), made.fingerprint());
-            prop_assert!(made.clone().renamed(&[0, 1, 2, 3, 4, 5], 5).is_err() || made.clone().renamed(&[0; 6], 1).is_ok());
-            prop_assert!(made.renamed(&[], 6).is_err());
+            prop_assert_eq!((moved.d_vocab(), moved.vocabulary().len()), (16, 16));
+            prop_assert!(moved.places().is_sorted());
+            for i in 0..made.len() {
+                let tokens: Vec<u32> = made.tokens_of(i).iter().map(|&t| names[t as usize]).collect();
+                prop_assert_eq!(moved.tokens_of(i), tokens);
+                let mut next: Vec<_> = made.next_of(i).iter().map(|&(t, n)| (names[t as usize], n)).collect();
+                next.sort_by_key(|n| n.0);
+                prop_assert_eq!(moved.next_of(i), &next[..]);
+            }
+            let refused = |names: &[u32], d_vocab| {
+                made.clone().renamed(names, Arc::new(ids(d_vocab).unwrap())).is_err()
+            };
+            prop_assert!(refused(&[], 6), "no names");
+            prop_assert!(refused(&[0, 1, 2, 3, 4, 0], 6), "two tokens of one name");
+            prop_assert!(refused(&[6, 7, 8, 9, 10, 11], 6), "names beyond the vocabulary");
         }
+    }
+
+    #[test]
+    fn a_dataset_needs_distinct_contexts_and_at_least_one() {
+        let refused = |made: Result<Dataset>| made.unwrap_err().to_string();
+        assert!(refused(Dataset::new(2, 1, [])).contains("at least one"));
+        let next = || vec![(0, 1.0)];
+        let twice = [(vec![1, 0], next()), (vec![0], next()), (vec![1], next()), (vec![1, 0], next())];
+        assert!(refused(Dataset::new(2, 2, twice.clone())).contains("context 3 is the same as context 0"));
+        // In another order, and a prefix of another context, is no repetition.
+        let made = Dataset::new(2, 2, twice[..3].to_vec()).unwrap();
+        assert!(refused(made.subset(&[])).contains("at least one"));
+        assert!(refused(made.subset(&[0, 2, 0])).contains("context 2 is the same as context 0"));
+        assert_eq!(made.subset(&[2, 0]).unwrap().tokens_of(1), [1, 0]);
+    }
+
+    #[test]
+    fn a_huge_vocabulary_of_ids_is_refused_before_it_is_listed() {
+        let refused = Dataset::new(u64::MAX, 1, [(vec![0], vec![(0, 1.0)])]).unwrap_err();
+        assert_eq!(refused.setting_name(), Some("d_vocab"));
     }
 
     #[test]

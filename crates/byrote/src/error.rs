@@ -142,14 +142,6 @@ pub enum Refusal {
         /// The number of contexts to store.
         contexts: u64,
     },
-    /// A context occurs twice.
-    #[error("the contexts {first} and {second} are the same")]
-    DuplicateContext {
-        /// The index of a context in the dataset.
-        first: usize,
-        /// The index of the other one.
-        second: usize,
-    },
     /// The mixer maps two contexts to points that cannot be distinguished.
     #[error(
         "the mixer maps contexts {first} and {second} to (almost) the same point (a gap of {relative_gap:.1e} of the \

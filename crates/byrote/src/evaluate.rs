@@ -40,6 +40,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The result of evaluating a model on a corpus.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Evaluation {
     /// The number of contexts.
     pub contexts: u64,
@@ -127,7 +128,7 @@ pub const TOLERANCE: Nats = Nats(1e-3);
 /// number of badly predicted contexts to list.
 pub fn evaluate(
     model: &Model,
-    problem: &Dataset,
+    dataset: &Dataset,
     tolerance: Nats,
     worst: usize,
     observer: &dyn Observer,
@@ -135,14 +136,14 @@ pub fn evaluate(
     if tolerance.0.is_nan() || tolerance.0 < 0.0 {
         return Err(Error::setting("tol", format!("must be at least 0 nats (got {})", tolerance.0)));
     }
-    problem.fits(model.config())?;
-    let mut evaluator = Evaluator::<f64, _>::of_model(model, problem);
-    let total = Some(problem.len() as u64);
+    dataset.fits(model.config())?;
+    let mut evaluator = Evaluator::<f64, _>::of_model(model, dataset);
+    let total = Some(dataset.len() as u64);
     observer.report(Stage::Evaluating, 0, total)?;
     let done = AtomicU64::new(0);
     let go_on = || observer.report(Stage::Evaluating, done.load(Ordering::Relaxed), total).is_ok();
     let visit = |seen: &mut Vec<Outcome>, context: usize, logits: &[f64]| {
-        seen.push(outcome(problem, context, logits));
+        seen.push(outcome(dataset, context, logits));
         done.fetch_add(1, Ordering::Relaxed);
     };
     let outcomes: Vec<Outcome> = evaluator
@@ -150,17 +151,17 @@ pub fn evaluate(
         .into_iter()
         .flatten()
         .collect();
-    if outcomes.len() < problem.len() {
+    if outcomes.len() < dataset.len() {
         return Err(Error::Interrupted);
     }
 
     if let Some(wrong) = outcomes.iter().find(|o| !o.kl.is_finite()) {
-        let tokens = problem.tokens_of(wrong.context);
+        let tokens = dataset.tokens_of(wrong.context);
         let message =
             format!("the logits of the context {tokens:?} are not finite: its weights are too large");
         return Err(Error::setting("model", message));
     }
-    let mut by_length = tallied(&outcomes, problem, tolerance);
+    let mut by_length = tallied(&outcomes, dataset, tolerance);
     let sum = |f: fn(&LengthEvaluation) -> f64| by_length.iter().map(f).sum::<f64>();
     let predictions = sum(|l| l.predictions as f64);
     let gap = sum(|l| l.gap_nats.0);
@@ -172,19 +173,19 @@ pub fn evaluate(
         l.prediction_accuracy /= l.predictions as f64;
     }
 
-    let share = |o: &Outcome| problem.counts[o.context] * o.kl;
+    let share = |o: &Outcome| dataset.counts[o.context] * o.kl;
     let mut ranked: Vec<&Outcome> = outcomes.iter().collect();
     ranked.sort_by(|a, b| share(b).total_cmp(&share(a)).then(a.context.cmp(&b.context)));
     Ok(Evaluation {
-        contexts: problem.len() as u64,
+        contexts: dataset.len() as u64,
         predictions: predictions as u64,
-        loss_nats: Nats(problem.floor.0 + gap),
-        floor_nats: problem.floor,
+        loss_nats: Nats(dataset.floor.0 + gap),
+        floor_nats: dataset.floor,
         gap_nats: Nats(gap),
         memorized,
         memorized_distribution: by_length.iter().map(|l| l.memorized_distribution).sum(),
         max_kl_nats: Nats(outcomes.iter().map(|o| o.kl).fold(0.0, f64::max)),
-        accuracy: memorized as f64 / (problem.len() as f64).max(1.0),
+        accuracy: memorized as f64 / (dataset.len() as f64).max(1.0),
         prediction_accuracy: right / predictions.max(1.0),
         by_length,
         worst: ranked
@@ -192,7 +193,7 @@ pub fn evaluate(
             .take(worst)
             .map(|o| Worst {
                 context: o.context,
-                count: problem.counts[o.context] as u64,
+                count: dataset.counts[o.context] as u64,
                 kl_nats: Nats(o.kl),
                 gap_nats: Nats(share(o)),
                 predicted: o.predicted,
@@ -205,8 +206,8 @@ pub fn evaluate(
 
 /// The totals per context length, shortest first. `accuracy` is not set yet, and `prediction_accuracy` is still the
 /// number of correct predictions.
-fn tallied(outcomes: &[Outcome], problem: &Dataset, tolerance: Nats) -> Vec<LengthEvaluation> {
-    let longest = (0..problem.len()).map(|c| problem.places_of(c).len()).max().unwrap_or(0);
+fn tallied(outcomes: &[Outcome], dataset: &Dataset, tolerance: Nats) -> Vec<LengthEvaluation> {
+    let longest = (0..dataset.len()).map(|c| dataset.places_of(c).len()).max().unwrap_or(0);
     let mut by_length: Vec<LengthEvaluation> = (1..=longest)
         .map(|length| LengthEvaluation {
             length,
@@ -220,8 +221,8 @@ fn tallied(outcomes: &[Outcome], problem: &Dataset, tolerance: Nats) -> Vec<Leng
         })
         .collect();
     for o in outcomes {
-        let row = &mut by_length[problem.places_of(o.context).len() - 1];
-        let count = problem.counts[o.context];
+        let row = &mut by_length[dataset.places_of(o.context).len() - 1];
+        let count = dataset.counts[o.context];
         row.contexts += 1;
         row.predictions += count as u64;
         row.gap_nats.0 += count * o.kl;
@@ -232,9 +233,9 @@ fn tallied(outcomes: &[Outcome], problem: &Dataset, tolerance: Nats) -> Vec<Leng
     by_length
 }
 
-fn outcome(problem: &Dataset, context: usize, logits: &[f64]) -> Outcome {
-    let next = problem.next_of(context);
-    let count = problem.counts[context];
+fn outcome(dataset: &Dataset, context: usize, logits: &[f64]) -> Outcome {
+    let next = dataset.next_of(context);
+    let count = dataset.counts[context];
     let lse = log_sum_exp(logits);
     let mut predicted = 0;
     for (token, &logit) in logits.iter().enumerate() {
@@ -272,7 +273,7 @@ mod tests {
     }
 
     /// Tokens a = 0, b = 1, c = 2; one context, [a], followed by b twice and c once.
-    fn problem() -> Arc<Dataset> {
+    fn dataset() -> Arc<Dataset> {
         problem_of("a b\na b\na c\n")
     }
 
@@ -290,7 +291,7 @@ mod tests {
     #[test]
     fn the_true_distribution_has_no_gap() {
         let model = constant([-1e3, (2.0f64 / 3.0).ln(), (1.0f64 / 3.0).ln()]);
-        let found = evaluate(&model, &problem(), Nats(1e-9), 10, &Silent).unwrap();
+        let found = evaluate(&model, &dataset(), Nats(1e-9), 10, &Silent).unwrap();
         assert!(found.gap_nats.0 < 1e-14, "{found:?}");
         assert_eq!((found.contexts, found.memorized, found.memorized_distribution), (1, 1, 1));
         assert_eq!((found.predictions, found.accuracy), (3, 1.0));
@@ -302,7 +303,7 @@ mod tests {
     #[test]
     fn a_wrong_distribution_has_the_gap_of_its_kl() {
         // Uniform over three tokens: loss 3 ln 3; a tie at the top goes to token 0, which is wrong.
-        let found = evaluate(&constant([0.0; 3]), &problem(), Nats(1e-3), 10, &Silent).unwrap();
+        let found = evaluate(&constant([0.0; 3]), &dataset(), Nats(1e-3), 10, &Silent).unwrap();
         assert!((found.loss_nats.0 - 3.0 * 3f64.ln()).abs() < 1e-13);
         assert_eq!((found.memorized, found.memorized_distribution, found.accuracy), (0, 0, 0.0));
         assert!((found.max_kl_nats.0 - found.gap_nats.0 / 3.0).abs() < 1e-14);
@@ -317,7 +318,7 @@ mod tests {
         let mut model = constant([0.0; 3]);
         let parameters = model.parameters().iter().map(|_| 1e300).collect();
         model = Model::new(*model.config(), parameters).unwrap();
-        let error = evaluate(&model, &problem(), Nats(1e-3), 10, &Silent).unwrap_err();
+        let error = evaluate(&model, &dataset(), Nats(1e-3), 10, &Silent).unwrap_err();
         assert!(error.to_string().contains("not finite"), "{error}");
     }
 
@@ -329,6 +330,6 @@ mod tests {
                 "{text}"
             );
         }
-        assert!(evaluate(&constant([0.0; 3]), &problem(), Nats(f64::NAN), 10, &Silent).is_err());
+        assert!(evaluate(&constant([0.0; 3]), &dataset(), Nats(f64::NAN), 10, &Silent).is_err());
     }
 }

@@ -65,7 +65,7 @@ pub fn fields<T: for<'de> Deserialize<'de>>() -> &'static [&'static str] {
 }
 
 /// Reads a value from text; the error is the message without the setting's name, which front ends add.
-pub fn parse<T: FromStr<Err = Error>>(text: &str) -> std::result::Result<T, String> {
+pub(crate) fn parse<T: FromStr<Err = Error>>(text: &str) -> std::result::Result<T, String> {
     text.parse().map_err(|error| match error {
         Error::Setting { message, .. } => message,
         other => other.to_string(),
@@ -164,6 +164,7 @@ macro_rules! setters {
     };
     (@set $self:ident, $field:ident, $value:ident, plain) => { $self.$field = $value };
     (@set $self:ident, $field:ident, $value:ident, some) => { $self.$field = Some($value) };
+    (@set $self:ident, $field:ident, $value:ident, into) => { $self.$field = $value.into() };
 }
 pub(crate) use setters;
 
@@ -204,7 +205,7 @@ impl FromStr for Span {
 as_text!(Span);
 
 /// A number of bytes from a text such as 512K, 256M, 4G or 1.5GiB; units are powers of 1024.
-pub fn parse_size(text: &str) -> std::result::Result<u64, String> {
+pub(crate) fn parse_size(text: &str) -> std::result::Result<u64, String> {
     let wrong = || format!("{text:?} is not a size; write e.g. 256M or 4G");
     let lower = text.trim().to_lowercase();
     let digits = lower.trim_end_matches(|c: char| c.is_ascii_alphabetic());

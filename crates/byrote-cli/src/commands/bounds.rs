@@ -66,15 +66,14 @@ pub fn run(args: &BoundsCommand, common: &Common) -> Result<ExitCode> {
     // As given, else that of the corpus (summaries have their own), else the default.
     let n_ctx = args.corpus.spec.n_ctx.or(summary.map(|s| s.n_ctx)).unwrap_or(Window::default().n_ctx);
     let n_ctx = u64::from(n_ctx);
-    let situation = Situation {
-        corpus: summary.map(CorpusFacts::from),
-        shape: args.model.shape(typed.or(summary.map(|s| s.d_vocab)), n_ctx)?,
-        parameters: args.model.parameters,
-        d_vocab: typed,
-        n_ctx: args.model.parameters.map(|_| n_ctx),
-        operations: args.model.operations,
-        bits_per_parameter: args.model.bits_per_parameter,
-    };
+    let situation = Situation::default()
+        .corpus(summary.map(CorpusFacts::from))
+        .shape(args.model.shape(typed.or(summary.map(|s| s.d_vocab)), n_ctx)?)
+        .parameters(args.model.parameters)
+        .d_vocab(typed)
+        .n_ctx(args.model.parameters.map(|_| n_ctx))
+        .operations(args.model.operations)
+        .bits_per_parameter(args.model.bits_per_parameter);
     let rows = bounds::evaluate(&situation);
     let families = match (&situation.corpus, situation.parameter_count()) {
         (Some(facts), None) => families::smallest(facts),

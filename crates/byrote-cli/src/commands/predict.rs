@@ -56,7 +56,7 @@ pub fn run(args: &PredictCommand, common: &Common) -> Result<ExitCode> {
         let message = format!("{} tokens, but this model reads at most {n_ctx}", tokens.len());
         return Err(Error::setting("text", message));
     }
-    let probabilities: Vec<f64> = softmax(&file.model.logits(&tokens));
+    let probabilities: Vec<f64> = softmax(&file.model.logits(&tokens)?);
     if probabilities.iter().any(|p| !p.is_finite()) {
         return Err(Error::setting("model", "the logits are not finite because the weights are too large"));
     }
@@ -176,7 +176,7 @@ fn own_distribution(
     tokens: &[u32],
 ) -> Result<BTreeMap<u32, f64>> {
     let corpus = eval::as_the_model_reads(&args.corpus, file)?.read(common, true)?;
-    let problem = eval::dataset_for(file, &corpus)?;
-    let context = (0..problem.len()).find(|&c| problem.tokens_of(c) == tokens);
-    Ok(context.map_or_else(BTreeMap::new, |c| problem.next_of(c).iter().copied().collect()))
+    let dataset = eval::dataset_for(file, &corpus)?;
+    let context = (0..dataset.len()).find(|&c| dataset.tokens_of(c) == tokens);
+    Ok(context.map_or_else(BTreeMap::new, |c| dataset.next_of(c).iter().copied().collect()))
 }

@@ -72,7 +72,10 @@ pub fn run(args: &SweepCommand, common: &Common) -> Result<ExitCode> {
         paths::in_directory(&out, &["results.csv", "journal.jsonl", "manifest.toml", "report.html"]);
     paths::check(inputs, written.iter().map(|path| ("out", path.as_path())))?;
     let SweepArgs { checkpoint_every, fail_fast, keep_models, dry_run, .. } = args.running;
-    let options = RunOptions { checkpoint_every, fail_fast, keep_models };
+    let options = RunOptions::default()
+        .checkpoint_every(checkpoint_every)
+        .fail_fast(fail_fast)
+        .keep_models(keep_models);
     options.check()?;
     let _claim = (!dry_run).then(|| claim(&out, Holds::Sweep)).transpose()?;
     let observer = Terminal::new(common.quiet);

@@ -76,7 +76,7 @@ const FILES: [&str; 4] = ["model.safetensors", "init.safetensors", "curve.csv", 
 
 impl RunArgs {
     fn check(&self) -> Result<RunOptions> {
-        let options = RunOptions { resume: self.resume, checkpoint_every: self.checkpoint_every };
+        let options = RunOptions::default().resume(self.resume).checkpoint_every(self.checkpoint_every);
         options.check()?;
         eval::check_tolerance(self.tol)?;
         Ok(options)
@@ -149,27 +149,27 @@ fn start(
 ) -> Result<(Arc<Dataset>, ModelFile)> {
     match init {
         Some(mut file) => {
-            let problem = eval::dataset_for(&file, corpus)?;
+            let dataset = eval::dataset_for(&file, corpus)?;
             let largest = file.model.parameters().iter().fold(0.0, |m: f64, x| m.max(x.abs()));
             if precision == Precision::F32 && largest > f64::from(f32::MAX) {
                 let message = format!("holds {largest:e}, too large for f32; use `precision = f64`");
                 return Err(Error::setting("init", message));
             }
             file.precision = precision;
-            Ok((Arc::new(problem), file))
+            Ok((Arc::new(dataset), file))
         }
         None => {
-            let problem = Dataset::from_corpus(corpus)?;
+            let dataset = Dataset::from_corpus(corpus)?;
             let summary = &corpus.summary;
             let config = args.model.resolve(summary.d_vocab, u64::from(summary.n_ctx))?;
-            check_memory(&config, &problem, args)?;
+            check_memory(&config, &dataset, args)?;
             let file = ModelFile {
                 model: Model::random(config, common.seed)?,
                 precision,
                 tokenizer: summary.tokenizer.clone(),
                 vocabulary: corpus.vocabulary.clone(),
             };
-            Ok((Arc::new(problem), file))
+            Ok((Arc::new(dataset), file))
         }
     }
 }

@@ -94,7 +94,8 @@ fn onnx_runtime_computes_the_logits_of_the_reference() {
                 for contexts in [&CONTEXTS[..], &CONTEXTS[2..3]] {
                     let (tokens, lengths) = batch(contexts);
                     jobs.push(json!({"file": case.path(&out), "tokens": tokens, "lengths": lengths}));
-                    let logits: Vec<Vec<f64>> = contexts.iter().map(|c| file.model.logits(c)).collect();
+                    let logits: Vec<Vec<f64>> =
+                        contexts.iter().map(|c| file.model.logits(c).unwrap()).collect();
                     expected.push((name.clone(), precision, logits));
                 }
             }
@@ -131,11 +132,11 @@ fn onnx_runtime_computes_the_logits_of_the_reference() {
 fn onnx_runtime_computes_the_logits_of_built_models() {
     let Some(python) = python_with("onnxruntime, numpy") else { return };
     let case = Case::new();
-    let outputs = Outputs { contexts: true, ..Outputs::default() };
+    let outputs = Outputs::default().contexts(true);
     let stories = Source::Stories { documents: 40, seed: 0 };
     let corpus = Corpus::read(&stories, &Options::default(), outputs, &Silent).unwrap();
-    let problem = Arc::new(Dataset::from_corpus(&corpus).unwrap());
-    let contexts: Vec<Vec<u32>> = (0..problem.len()).map(|i| problem.tokens_of(i)).collect();
+    let dataset = Arc::new(Dataset::from_corpus(&corpus).unwrap());
+    let contexts: Vec<Vec<u32>> = (0..dataset.len()).map(|i| dataset.tokens_of(i)).collect();
     let contexts: Vec<&[u32]> = contexts.iter().map(Vec::as_slice).collect();
     let (tokens, lengths) = batch(&contexts);
     let (mut jobs, mut models) = (Vec::new(), Vec::new());
@@ -164,7 +165,7 @@ fn onnx_runtime_computes_the_logits_of_built_models() {
         let rows = found["logits"].as_array().unwrap();
         assert_eq!(rows.len(), contexts.len());
         for (row, context) in rows.iter().zip(&contexts) {
-            for (a, b) in row.as_array().unwrap().iter().zip(model.logits(context)) {
+            for (a, b) in row.as_array().unwrap().iter().zip(model.logits(context).unwrap()) {
                 let difference = (a.as_f64().unwrap() - b).abs();
                 assert!(difference <= 1e-9, "{name} {context:?}: {difference:e}");
             }

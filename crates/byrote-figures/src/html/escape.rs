@@ -7,27 +7,17 @@
 
 use std::fmt::Write;
 
-use crate::svg::json_for_xml;
+use crate::svg::{escape_with, json_for_xml};
 
 /// Escapes a text for use between tags or inside a quoted attribute.
 pub(super) fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + text.len() / 8);
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            '\t' | '\n' => out.push(c),
-            '\0'..='\u{1f}' => out.push(char::from_u32(0x2400 + u32::from(c)).unwrap_or('\u{fffd}')),
-            '\u{7f}' => out.push('\u{2421}'),
-            '\u{80}'..='\u{9f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => out.push('\u{fffd}'),
-            c if is_noncharacter(c) => out.push('\u{fffd}'),
-            c => out.push(c),
-        }
-    }
-    out
+    escape_with(text, |c| match c {
+        '\0'..='\u{1f}' => char::from_u32(0x2400 + u32::from(c)).unwrap_or('\u{fffd}'),
+        '\u{7f}' => '\u{2421}',
+        '\u{80}'..='\u{9f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '\u{fffd}',
+        c if is_noncharacter(c) => '\u{fffd}',
+        c => c,
+    })
 }
 
 /// JSON for use in a quoted attribute; it reads back to the same values.

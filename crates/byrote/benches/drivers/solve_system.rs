@@ -19,11 +19,11 @@ use std::path::Path;
 use std::time::Instant;
 
 fn system(documents: u64) -> Result<System, Box<dyn Error>> {
-    let outputs = Outputs { contexts: true, ..Outputs::default() };
+    let outputs = Outputs::default().contexts(true);
     let corpus =
         Corpus::read(&Source::Stories { documents, seed: 0 }, &Options::default(), outputs, &Silent)?;
     let dataset = Dataset::from_corpus(&corpus)?;
-    let settings = Settings { activation: Activation::Gelu, ..Settings::default() };
+    let settings = Settings::default().activation(Activation::Gelu);
     Ok(System::first(&dataset, &settings)?)
 }
 

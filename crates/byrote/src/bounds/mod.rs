@@ -18,7 +18,7 @@
 //!     labels: 172,
 //!     ..CorpusFacts::default()
 //! };
-//! let situation = Situation { corpus: Some(corpus.clone()), ..Situation::default() };
+//! let situation = Situation::default().corpus(corpus.clone());
 //!
 //! // To hold *every* choice of distributions on 337 contexts takes 337 * 184 parameters ...
 //! let rows = bounds::evaluate(&situation);
@@ -28,7 +28,7 @@
 //!
 //! // ... and a hidden layer with one neuron per context is guaranteed to hold any of them.
 //! let shape = Shape { d_vocab: 185, d_mlp: 337, ..Shape::default() };
-//! let answer = verdict(&Situation { shape: Some(shape), ..situation });
+//! let answer = verdict(&situation.shape(shape));
 //! assert_eq!(answer.answer, bounds::Answer::Guaranteed);
 //! ```
 //!
@@ -62,11 +62,11 @@
 //! | [`information`] | bits |
 //! | [`morris2025`], [`allenzhu2024`] | rules of thumb from experiments |
 //!
-//! [`families`] turns a corpus into the smallest models that hold it, [`answer`] turns a situation into one sentence,
+//! [`families`] turns a corpus into the smallest models that hold it, `answer` turns a situation into one sentence,
 //! and [`curve`] into lines for a picture.
 
 pub mod allenzhu2024;
-pub mod answer;
+pub(crate) mod answer;
 pub mod baum1988;
 pub mod bubeck2020;
 pub mod cabannes2024;
@@ -88,10 +88,10 @@ pub mod morris2025;
 pub mod park2021;
 mod phrases;
 mod points;
-pub mod row;
-pub mod situation;
+pub(crate) mod row;
+pub(crate) mod situation;
 pub mod sontag1997;
-pub mod spec;
+pub(crate) mod spec;
 pub mod vardi2022;
 pub mod vershynin2020;
 pub mod yun2019;

@@ -114,8 +114,9 @@ impl CorpusFacts {
     }
 }
 
-/// Everything a bound may look at. Fill in what is known and leave the rest to `..Situation::default()`.
+/// Everything a bound may look at. Set what is known and leave the rest as in [`Situation::default`].
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Situation {
     /// The corpus to be memorized.
     pub corpus: Option<CorpusFacts>,
@@ -147,6 +148,16 @@ impl Default for Situation {
         }
     }
 }
+
+crate::setting::setters!(Situation {
+    corpus: into(impl Into<Option<CorpusFacts>>),
+    shape: into(impl Into<Option<Shape>>),
+    parameters: into(impl Into<Option<u64>>),
+    d_vocab: into(impl Into<Option<u64>>),
+    n_ctx: into(impl Into<Option<u64>>),
+    operations: into(impl Into<Option<u64>>),
+    bits_per_parameter: plain(u32),
+});
 
 impl Situation {
     /// omega of the model: from its shape, else as stated, else from the corpus.
@@ -191,7 +202,7 @@ impl Situation {
 
     /// Whether the model, by its shape or as far as its sizes are stated, can read the corpus at all: every
     /// token, and the longest context.
-    pub fn readable(&self) -> Result<(), String> {
+    pub(super) fn readable(&self) -> Result<(), String> {
         let Some(corpus) = &self.corpus else { return Ok(()) };
         let (longest, sizes) = (corpus.longest_context(), (self.vocabulary(), self.longest_context()));
         match sizes {

@@ -26,7 +26,7 @@
 //!
 //! // Ten short stories, memorized by a transformer whose weights are computed in closed form.
 //! let source = Source::Stories { documents: 10, seed: 0 };
-//! let outputs = Outputs { contexts: true, ..Outputs::default() };
+//! let outputs = Outputs::default().contexts(true);
 //! let corpus = Corpus::read(&source, &Options::default(), outputs, &Silent)?;
 //! let dataset = Dataset::from_corpus(&corpus)?;
 //! let (model, _) = build(&dataset, &Settings::default(), &Silent)?;

@@ -563,7 +563,7 @@ fn cancellation_that_only_real_arithmetic_survives_is_not_certified_in_floating_
         assert!(computed.min_margin_lower_bound.0 < 0.0);
     }
     // Rightly so: this program predicts the wrong token.
-    let logits = model.logits(&problem.tokens_of(0));
+    let logits = model.forward(&problem.tokens_of(0));
     assert!(logits[1] < logits[0], "{logits:?}");
     // Without the cancellation it is certified in both formats.
     let mut parameters = model.parameters().to_vec();

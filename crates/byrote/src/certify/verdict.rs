@@ -27,6 +27,19 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
 /// What is proven.
+///
+/// ```
+/// use byrote::certify::{Verdict, certify};
+/// use byrote::construct::madden2024::{Settings, build};
+/// use byrote::dataset::Dataset;
+/// use byrote::observe::Silent;
+///
+/// let after_0 = |next| Dataset::new(2, 1, [(vec![0], vec![(next, 1.0)])]);
+/// let (model, _) = build(&after_0(1)?, &Settings::default(), &Silent)?;
+/// assert_eq!(certify(&model, &after_0(1)?, &Silent)?.verdict, Verdict::Certified);
+/// assert_eq!(certify(&model, &after_0(0)?, &Silent)?.verdict, Verdict::Refuted);
+/// # Ok::<(), byrote::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -76,6 +89,7 @@ pub struct Doubt {
 
 /// A theorem about a model and a corpus, in real arithmetic on the stored weights.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Certificate {
     /// What is proven.
     pub verdict: Verdict,

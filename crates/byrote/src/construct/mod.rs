@@ -14,7 +14,7 @@
 //! let contexts = [(vec![0], vec![(1, 4.0)]), (vec![1], vec![(0, 1.0), (2, 1.0)])];
 //! let dataset = Dataset::new(3, 1, contexts)?;
 //! let (model, report) = build(&dataset, &Settings::default(), &Silent)?;
-//! assert!(softmax(&model.logits(&[0]))[1] > 0.99);
+//! assert!(softmax(&model.logits(&[0])?)[1] > 0.99);
 //! println!("the largest error of a logit is {:.1e}", report.max_logit_error);
 //! # Ok::<(), byrote::Error>(())
 //! ```
@@ -22,8 +22,8 @@
 pub mod dana2024;
 pub mod kajitsuka2024;
 pub mod madden2024;
-pub mod spec;
-pub mod targets;
+pub(crate) mod spec;
+pub(crate) mod targets;
 
 pub use spec::{BuildSpec, Dana2024Spec, Kajitsuka2024Spec, Madden2024Method, Madden2024Spec};
 pub use targets::Targets;

@@ -32,13 +32,13 @@ pub struct Targets {
 
 impl Targets {
     /// Computes the targets of a dataset for a total gap of at most `gap`.
-    pub fn new(problem: &Dataset, gap: Nats) -> Result<Self> {
+    pub fn new(dataset: &Dataset, gap: Nats) -> Result<Self> {
         if !(gap.0 > 0.0 && gap.0.is_finite()) {
             return Err(Error::setting("gap", format!("must be above 0 nats (got {})", gap.0)));
         }
-        let omega = problem.d_vocab() as f64;
+        let omega = dataset.d_vocab() as f64;
         let missing: f64 =
-            (0..problem.len()).map(|i| problem.counts[i] * (omega - problem.next_of(i).len() as f64)).sum();
+            (0..dataset.len()).map(|i| dataset.counts[i] * (omega - dataset.next_of(i).len() as f64)).sum();
         let eps = if missing > 0.0 { 0.9 * gap.0 / missing } else { 0.0 };
         if omega * eps >= 0.5 {
             let most = 0.5 * missing / (0.9 * omega);
@@ -51,9 +51,9 @@ impl Targets {
                 format!("is too small for double precision (got {:e})", gap.0),
             ));
         }
-        let (mut starts, mut entries) = (vec![0], Vec::with_capacity(problem.next.len()));
-        for i in 0..problem.len() {
-            let (next, count) = (problem.next_of(i), problem.counts[i]);
+        let (mut starts, mut entries) = (vec![0], Vec::with_capacity(dataset.next.len()));
+        for i in 0..dataset.len() {
+            let (next, count) = (dataset.next_of(i), dataset.counts[i]);
             let least = match eps > 0.0 {
                 true => eps,
                 false => next.iter().fold(f64::INFINITY, |m, &(_, n)| m.min(n / count)),
@@ -109,14 +109,14 @@ mod tests {
     use crate::model::reference::log_sum_exp;
 
     /// sum_i c_i KL(P_i || softmax of the targets).
-    fn gap(problem: &Dataset, d_vocab: u64, targets: &Targets) -> f64 {
-        (0..problem.len())
+    fn gap(dataset: &Dataset, d_vocab: u64, targets: &Targets) -> f64 {
+        (0..dataset.len())
             .map(|i| {
                 let mut logits = vec![0.0; d_vocab as usize];
                 targets.of(i).iter().for_each(|&(t, y)| logits[t as usize] = y);
                 let lse = log_sum_exp(&logits);
-                let count = problem.counts[i];
-                let terms = problem.next_of(i).iter();
+                let count = dataset.counts[i];
+                let terms = dataset.next_of(i).iter();
                 terms.map(|&(t, n)| n * ((n / count).ln() - logits[t as usize] + lse)).sum::<f64>()
             })
             .sum()
@@ -124,10 +124,10 @@ mod tests {
 
     #[test]
     fn the_gap_asked_for_is_kept_and_nearly_used() {
-        let (problem, d_vocab) = letters("abc abd ace abc");
+        let (dataset, d_vocab) = letters("abc abd ace abc");
         for asked in [1e-2, 1e-4, 1e-8] {
-            let targets = Targets::new(&problem, Nats(asked)).unwrap();
-            let found = gap(&problem, d_vocab, &targets);
+            let targets = Targets::new(&dataset, Nats(asked)).unwrap();
+            let found = gap(&dataset, d_vocab, &targets);
             assert!(found <= asked && found > 0.85 * asked, "{found} {asked}");
             assert!((0..targets.len()).all(|i| targets.of(i).iter().all(|&(_, y)| y > 0.0)));
         }
@@ -136,24 +136,24 @@ mod tests {
     #[test]
     fn full_support_needs_no_smoothing() {
         // Two tokens, one context, followed by both.
-        let (problem, _) = letters("aa ab aa");
-        let targets = Targets::new(&problem, Nats(1e-9)).unwrap();
+        let (dataset, _) = letters("aa ab aa");
+        let targets = Targets::new(&dataset, Nats(1e-9)).unwrap();
         assert_eq!(targets.eps, 0.0);
         assert_eq!(targets.of(0), [(0, 2f64.ln()), (1, 0.0)]);
     }
 
     #[test]
     fn impossible_gaps_are_refused() {
-        let (problem, _) = letters("abc abd");
+        let (dataset, _) = letters("abc abd");
         for gap in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e9, 1e-300] {
-            assert!(Targets::new(&problem, Nats(gap)).is_err(), "{gap}");
+            assert!(Targets::new(&dataset, Nats(gap)).is_err(), "{gap}");
         }
     }
 
     #[test]
     fn an_error_that_is_not_a_number_is_seen() {
-        let (problem, d_vocab) = letters("abc abd");
-        let targets = Targets::new(&problem, Nats(1e-3)).unwrap();
+        let (dataset, d_vocab) = letters("abc abd");
+        let targets = Targets::new(&dataset, Nats(1e-3)).unwrap();
         let mut logits = vec![0.0; d_vocab as usize];
         targets.of(0).iter().for_each(|&(t, y)| logits[t as usize] = y);
         assert_eq!(targets.error_of(0, &logits), 0.0);

@@ -15,11 +15,7 @@
 //! let dir = tempfile::tempdir()?;
 //! let path = dir.path().join("three.txt");
 //! std::fs::write(&path, "abab\nabac\nabb\n")?;
-//! let options = Options {
-//!     window: Window { n_ctx: 3, ..Window::default() },
-//!     tokenizer: TokenizerChoice::Char,
-//!     ..Options::default()
-//! };
+//! let options = Options::default().window(Window::default().n_ctx(3)).tokenizer(TokenizerChoice::Char);
 //! let corpus = Corpus::read(&Source::Files(vec![path]), &options, Outputs::default(), &Silent)?;
 //! assert_eq!((corpus.summary.contexts, corpus.summary.predictions), (3, 8));
 //! assert!((corpus.summary.floor_nats.0 - 3.295836866).abs() < 1e-9);
@@ -27,16 +23,16 @@
 //! ```
 
 pub mod builtin;
-pub mod contexts;
-pub mod count;
-pub mod head;
-pub mod options;
+pub(crate) mod contexts;
+pub(crate) mod count;
+pub(crate) mod head;
+pub(crate) mod options;
 pub mod random;
-pub mod spec;
-pub mod summary;
+pub(crate) mod spec;
+pub(crate) mod summary;
 pub mod tokenizer;
-pub mod vocabulary;
-pub mod window;
+pub(crate) mod vocabulary;
+pub(crate) mod window;
 
 mod chunk;
 mod collect;
@@ -55,7 +51,7 @@ pub use spec::CorpusSpec;
 pub use summary::{Coverage, LengthSummary, Summary};
 pub use tokenizer::{Tokenizer, TokenizerChoice};
 pub use vocabulary::{Alphabet, Key, Vocabulary};
-pub use window::{ContextRule, Window};
+pub use window::{ContextRule, MAX_N_CTX, Window};
 
 use crate::observe::{Detail, Observer, Progress, Silent, Stage};
 use crate::output::OutputFile;
@@ -104,6 +100,7 @@ pub struct MemoryFile {
 
 /// The outputs besides the statistics. Files are opened before the work begins and renamed to their final names after it.
 #[derive(Debug, Default)]
+#[non_exhaustive]
 pub struct Outputs {
     /// Keep the set of contexts in memory.
     pub contexts: bool,
@@ -119,6 +116,15 @@ pub struct Outputs {
     /// Accept a corpus without documents: one shard of many may be empty.
     pub may_be_empty: bool,
 }
+
+crate::setting::setters!(Outputs {
+    contexts: plain(bool),
+    max_contexts: into(impl Into<Option<u64>>),
+    head: into(impl Into<Option<usize>>),
+    save: into(impl Into<Option<OutputFile>>),
+    list: into(impl Into<Option<OutputFile>>),
+    may_be_empty: plain(bool),
+});
 
 /// The statistics of a corpus, its vocabulary and, if requested, its contexts.
 #[derive(Debug)]

@@ -139,6 +139,7 @@ choices!(IdType, "dtype" { U16 = "u16", U32 = "u32" });
 
 /// How a corpus is read, with every setting decided.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Options {
     /// What is kept of a document.
     pub window: Window,
@@ -181,6 +182,20 @@ impl Default for Options {
         }
     }
 }
+
+crate::setting::setters!(Options {
+    window: plain(Window),
+    tokenizer: plain(TokenizerChoice),
+    documents: into(impl Into<Option<DocumentRule>>),
+    format: into(impl Into<Option<Format>>),
+    field: into(impl Into<String>),
+    dtype: into(impl Into<Option<IdType>>),
+    separator_id: into(impl Into<Option<u32>>),
+    limit: into(impl Into<Option<u64>>),
+    lossy: plain(bool),
+    max_memory: into(impl Into<Option<u64>>),
+    temp_dir: into(impl Into<PathBuf>),
+});
 
 #[cfg(test)]
 mod tests {

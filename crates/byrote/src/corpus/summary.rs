@@ -42,6 +42,7 @@ const EPSILONS_1E5: [u32; 7] = [50_000, 20_000, 10_000, 5_000, 1_000, 100, 0];
 
 /// The statistics of a corpus; serialized, the JSON object that `byrote corpus --json` prints.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Summary {
     /// The number of documents kept.
     pub documents: u64,

@@ -19,6 +19,7 @@ choices!(ContextRule, "contexts" { Prefixes = "prefixes", Full = "full" });
 /// The settings that turn a token sequence into a kept document. Two summaries can be merged only if these agree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Window {
     /// The longest context T; the first T + 1 tokens of a document are kept.
     pub n_ctx: u32,
@@ -37,6 +38,14 @@ impl Default for Window {
         Self { n_ctx: 9, exact_length: false, bos: false, eos: false, contexts: ContextRule::Prefixes }
     }
 }
+
+crate::setting::setters!(Window {
+    n_ctx: plain(u32),
+    exact_length: plain(bool),
+    bos: plain(bool),
+    eos: plain(bool),
+    contexts: plain(ContextRule),
+});
 
 /// The longest accepted window; a larger one is almost certainly a typing error.
 pub const MAX_N_CTX: u32 = 1 << 20;

@@ -16,7 +16,7 @@
 
 pub mod onnx;
 mod protobuf;
-pub mod rounding;
+pub(crate) mod rounding;
 
 pub use onnx::{onnx, onnx_network};
 pub use rounding::{RoundingError, rounding_error};

@@ -63,7 +63,7 @@ pub fn rounding_error(model: &Model) -> RoundingError {
             // Every length in turn.
             let length = 1 + i % shape.n_ctx;
             let context: Vec<u32> = (0..length).map(|_| stream.below(shape.d_vocab) as u32).collect();
-            let (exact, lossy) = (model.logits(&context), rounded.logits(&context));
+            let (exact, lossy) = (model.forward(&context), rounded.forward(&context));
             exact.iter().zip(&lossy).fold((0.0, 0.0), |(error, size), (a, b)| {
                 (larger(error, (a - b).abs()), larger(size, a.abs()))
             })

@@ -50,6 +50,7 @@ pub enum Resample {
 
 /// How intervals are computed.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Bootstrap {
     /// The number of refits, at least 100.
     pub replicates: u32,
@@ -66,6 +67,13 @@ impl Default for Bootstrap {
         Self { replicates: 2000, level: 0.95, resample: Resample::Auto, seed: 0 }
     }
 }
+
+crate::setting::setters!(Bootstrap {
+    replicates: plain(u32),
+    level: plain(f64),
+    resample: plain(Resample),
+    seed: plain(u64),
+});
 
 impl Bootstrap {
     /// # Errors

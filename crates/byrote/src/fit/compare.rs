@@ -17,8 +17,9 @@ use super::solve::Loss;
 use crate::Result;
 use serde::Serialize;
 
-/// CompareSettings of a comparison.
+/// Settings of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+#[non_exhaustive]
 pub struct CompareSettings {
     /// The quantity that the fits minimize.
     pub method: FitMethod,
@@ -27,6 +28,12 @@ pub struct CompareSettings {
     /// When a law is supported.
     pub criteria: Criteria,
 }
+
+crate::setting::setters!(CompareSettings {
+    method: plain(FitMethod),
+    bootstrap: plain(Bootstrap),
+    criteria: plain(Criteria),
+});
 
 /// A law in the table.
 #[derive(Debug, Clone, Serialize)]

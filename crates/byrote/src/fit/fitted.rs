@@ -25,12 +25,15 @@ const N_STARTS: usize = 4;
 
 /// The quantity that a fit minimizes.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct FitMethod {
     /// The scale on which residuals are taken.
     pub scale: Scale,
     /// The loss that is summed over them.
     pub loss: Loss,
 }
+
+crate::setting::setters!(FitMethod { scale: plain(Scale), loss: plain(Loss) });
 
 /// A parameter of a fit.
 #[derive(Debug, Clone, PartialEq, Serialize)]

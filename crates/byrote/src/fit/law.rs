@@ -206,7 +206,8 @@ impl Law {
     /// # Panics
     /// When the number of values is not that of the parameters.
     pub fn value(self, parameters: &[f64], x: f64) -> f64 {
-        assert!(parameters.len() == self.n_parameters(), "{} values for {self}", parameters.len());
+        let n = self.n_parameters();
+        assert!(parameters.len() == n, "{} values for the {n} parameters of {self}", parameters.len());
         match (self, parameters) {
             (Law::Constant, &[a]) => a,
             (Law::Proportional, &[b]) => b * x,
@@ -236,7 +237,8 @@ impl Law {
     /// # Panics
     /// See [`value`](Self::value).
     pub fn gradient(self, parameters: &[f64], x: f64) -> Vec<f64> {
-        assert!(parameters.len() == self.n_parameters(), "{} values for {self}", parameters.len());
+        let n = self.n_parameters();
+        assert!(parameters.len() == n, "{} values for the {n} parameters of {self}", parameters.len());
         let logistic = |b: f64, c: f64, s: f64| {
             let r = rise(c, s, x);
             let slope = b * r * (1.0 - r);

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 ///    `exponent_width` wide;
 /// 7. no special case of it passes all of the above: where a line suffices, a parabola is not a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Criteria {
     /// The fewest distinct sizes.
     pub least_sizes: usize,
@@ -45,6 +46,15 @@ impl Default for Criteria {
         }
     }
 }
+
+crate::setting::setters!(Criteria {
+    least_sizes: plain(usize),
+    tie: plain(f64),
+    least_r_squared: plain(f64),
+    structure: plain(f64),
+    negligible: plain(f64),
+    exponent_width: plain(f64),
+});
 
 /// An objection to a law.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -32,7 +32,7 @@ mod points;
 mod qr;
 mod residual_pattern;
 mod solve;
-pub mod tails;
+pub(crate) mod tails;
 mod threshold;
 
 #[cfg(test)]

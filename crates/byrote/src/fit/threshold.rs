@@ -69,8 +69,9 @@ impl fmt::Display for Size {
     }
 }
 
-/// CompareSettings of a threshold.
+/// Settings of a threshold.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ThresholdSettings {
     /// The level of y.
     pub level: f64,
@@ -81,6 +82,15 @@ pub struct ThresholdSettings {
     /// How the interval is computed; seeds are resampled whatever `resample` says.
     pub bootstrap: Bootstrap,
 }
+
+impl ThresholdSettings {
+    /// The size at which y falls or rises to a level, with defaults for everything else.
+    pub fn new(level: f64, direction: Direction) -> Self {
+        Self { level, direction, scale: Scale::default(), bootstrap: Bootstrap::default() }
+    }
+}
+
+crate::setting::setters!(ThresholdSettings { scale: plain(Scale), bootstrap: plain(Bootstrap) });
 
 /// The measurements at one size.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]

@@ -267,7 +267,7 @@ mod tests {
 
     #[test]
     fn the_eigenvalue_of_a_constant_sequence_is_its_length() {
-        let x = Sequence::new(Rows::new(2, [0.6, 0.8].repeat(90))).unwrap();
+        let x = Sequence::new(Rows::whole(2, [0.6, 0.8].repeat(90))).unwrap();
         let weights = Weights::new(&x, Kernel::LINEAR, Attention::Identity, &Silent).unwrap();
         assert!((weights.largest_eigenvalue() - 90.0).abs() < 1e-7);
     }

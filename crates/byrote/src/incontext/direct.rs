@@ -154,7 +154,7 @@ mod tests {
     /// (1, 0), (0, 1), (-1, 0), (0, -1), ...
     fn quarter_turns(n: usize) -> Sequence {
         let turn = [[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]];
-        Sequence::new(Rows::new(2, (0..n).flat_map(|t| turn[t % 4]).collect())).unwrap()
+        Sequence::new(Rows::whole(2, (0..n).flat_map(|t| turn[t % 4]).collect())).unwrap()
     }
 
     #[test]
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn norms_too_different_are_reported_and_so_is_a_stop() {
-        let x = Sequence::new(Rows::new(1, vec![1e150, 1e150, 1e-150, 1.0])).unwrap();
+        let x = Sequence::new(Rows::whole(1, vec![1e150, 1e150, 1e-150, 1.0])).unwrap();
         let error = direct(&x, Kernel::LINEAR, Over::Query, &Silent).unwrap_err();
         assert!(error.to_string().contains("normalised"), "{error}");
         assert!(matches!(
@@ -255,7 +255,7 @@ mod tests {
                 let image = rows.iter().flat_map(|x| {
                     turn.iter().map(|row| row.iter().zip(x).map(|(a, b)| a * b).sum::<f64>()).collect::<Vec<_>>()
                 });
-                Rows::new(d, image.collect())
+                Rows::whole(d, image.collect())
             };
             let y = Sequence::new(turned(&x)).unwrap();
             for kernel in [Kernel::LINEAR, Kernel::exp(beta).unwrap()] {

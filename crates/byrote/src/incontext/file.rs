@@ -35,47 +35,82 @@ fn text(path: &Path, bytes: &[u8]) -> Result<Rows> {
             "not a text file of numbers; NumPy arrays must have names that end in .npy",
         )
     })?;
-    let (mut columns, mut values) = (0, Vec::new());
-    let lines = text.strip_prefix('\u{feff}').unwrap_or(text).lines().zip(1u64..);
-    let mut lines = lines.filter(|(line, _)| !line.trim().is_empty()).peekable();
-    // A first line without any number is a header.
-    if let Some((line, _)) = lines.peek()
-        && fields(line).iter().all(|field| field.parse::<f64>().is_err())
-    {
-        lines.next();
-    }
-    for (line, number) in lines {
-        let fields = fields(line);
-        if columns == 0 {
-            columns = fields.len();
-        }
-        if fields.len() != columns {
-            return Err(Error::format_at(
-                path,
-                number,
-                format!("{} numbers, but earlier rows have {columns}", fields.len()),
-            ));
-        }
-        for field in fields {
-            match field.parse::<f64>() {
-                Ok(x) if x.is_finite() => values.push(x),
-                _ => {
-                    return Err(Error::format_at(path, number, format!("{field:?} is not a finite number")));
-                }
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut numbers = Numbers::default();
+    match [b',', b';'].into_iter().find(|mark| text.as_bytes().contains(mark)) {
+        Some(mark) => separated(path, text, mark, &mut numbers)?,
+        None => {
+            for (line, number) in text.lines().zip(1u64..) {
+                numbers.row(path, number, &line.split_whitespace().collect::<Vec<_>>())?;
             }
         }
     }
-    if columns == 0 {
+    if numbers.columns == 0 {
         return Err(Error::format(path, "no numbers; a sequence has one row per step"));
     }
-    Ok(Rows::new(columns, values))
+    Ok(Rows::whole(numbers.columns, numbers.values))
 }
 
-fn fields(line: &str) -> Vec<&str> {
-    let line = line.trim();
-    match [',', ';'].into_iter().find(|&mark| line.contains(mark)) {
-        Some(mark) => line.split(mark).map(str::trim).collect(),
-        None => line.split_whitespace().collect(),
+/// Reads the rows of a CSV file with this separator.
+fn separated(path: &Path, text: &str, mark: u8, numbers: &mut Numbers) -> Result<()> {
+    let mut reader = csv::ReaderBuilder::new()
+        .has_headers(false)
+        .flexible(true)
+        .delimiter(mark)
+        .trim(csv::Trim::All)
+        .from_reader(text.as_bytes());
+    let mut record = csv::StringRecord::new();
+    loop {
+        let (start, line) = (reader.position().byte() as usize, reader.position().line());
+        // The reader skips empty lines before a record.
+        let skipped = text.as_bytes()[start.min(text.len())..]
+            .iter()
+            .take_while(|b| b"\r\n".contains(b))
+            .filter(|&&b| b == b'\n')
+            .count();
+        let number = line + skipped as u64;
+        match reader.read_record(&mut record) {
+            Ok(true) => numbers.row(path, number, &record.iter().collect::<Vec<_>>())?,
+            Ok(false) => return Ok(()),
+            Err(error) => return Err(Error::format_at(path, number, error.to_string())),
+        }
+    }
+}
+
+/// The numbers read so far.
+#[derive(Default)]
+struct Numbers {
+    columns: usize,
+    values: Vec<f64>,
+    /// Whether a row that is not blank has been seen.
+    begun: bool,
+}
+
+impl Numbers {
+    /// Adds a row. Blank rows are skipped, and so is a first row without any number: it is a header.
+    fn row(&mut self, path: &Path, number: u64, fields: &[&str]) -> Result<()> {
+        if fields.iter().all(|field| field.is_empty()) && fields.len() < 2 {
+            return Ok(());
+        }
+        let is_header = !self.begun && fields.iter().all(|field| field.parse::<f64>().is_err());
+        self.begun = true;
+        if is_header {
+            return Ok(());
+        }
+        if self.columns == 0 {
+            self.columns = fields.len();
+        }
+        if fields.len() != self.columns {
+            let message = format!("{} numbers, but earlier rows have {}", fields.len(), self.columns);
+            return Err(Error::format_at(path, number, message));
+        }
+        for field in fields {
+            match field.parse::<f64>() {
+                Ok(x) if x.is_finite() => self.values.push(x),
+                _ => return Err(Error::format_at(path, number, format!("{field:?} is not a finite number"))),
+            }
+        }
+        Ok(())
     }
 }
 
@@ -125,7 +160,7 @@ fn numpy(path: &Path, bytes: &[u8]) -> Result<Rows> {
             format!("{} is not a finite number", values[i]),
         ));
     }
-    Ok(Rows::new(columns, values))
+    Ok(Rows::whole(columns, values))
 }
 
 /// The size of an element and the function that reads it.
@@ -161,12 +196,14 @@ mod tests {
 
     #[test]
     fn rows_of_numbers_are_read_however_they_are_parted() {
-        let expect = Rows::new(2, vec![1.0, 2.5, -3e-2, 4.0]);
+        let expect = Rows::whole(2, vec![1.0, 2.5, -3e-2, 4.0]);
         for text in [
             "1,2.5\n-0.03,4\n",
             "x,y\n1, 2.5\r\n-3e-2 ,4",
             "\u{feff}1 2.5\n\n  -0.03\t4\n",
             "1;2.5\n-0.03;4\n",
+            "\"x, in m\",\"y\"\n\"1\",2.5\n\"-0.03\",\"4\"\n",
+            "\n\n1,2.5\n  \n-0.03,4\n\n",
         ] {
             assert_eq!(read_text(text).unwrap(), expect, "{text:?}");
         }
@@ -211,13 +248,13 @@ mod tests {
     fn arrays_of_numpy_are_read_by_rows_and_by_columns() {
         let path = Path::new("a.npy");
         let le = |v: &[f64]| v.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>();
-        let expect = Rows::new(2, vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+        let expect = Rows::whole(2, vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
         let by_rows = npy("<f8", false, "3, 2", &le(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]));
         let by_columns = npy("<f8", true, "3, 2", &le(&[1.0, 3.0, 5.0, 2.0, 4.0, 6.0]));
         assert_eq!(numpy(path, &by_rows).unwrap(), expect);
         assert_eq!(numpy(path, &by_columns).unwrap(), expect);
         let single: Vec<u8> = [1f32, 2.0].iter().flat_map(|x| x.to_be_bytes()).collect();
-        assert_eq!(numpy(path, &npy(">f4", false, "2,", &single)).unwrap(), Rows::new(1, vec![1.0, 2.0]));
+        assert_eq!(numpy(path, &npy(">f4", false, "2,", &single)).unwrap(), Rows::whole(1, vec![1.0, 2.0]));
         for (bytes, says) in [
             (npy("<f8", false, "3, 2", &le(&[1.0])), "holds 8 bytes"),
             (npy("<f8", false, "9223372036854775807, 9", &le(&[1.0])), "not the"),

@@ -87,7 +87,7 @@ pub fn trainable(network: &Network, first: usize) -> Result<()> {
             return Err(wrong(l, "is repeated; layers that are trained are stored one by one"));
         }
     }
-    network.check().map_err(|message| Error::setting("network", message))
+    network.check()
 }
 
 /// Returns the loss over examples and its gradient. The tokens of an example are those after the first layers, which do
@@ -264,7 +264,8 @@ mod tests {
         network.layers[1].step = 0.3;
         network.layers.push(second);
         let draw = &mut Stream::new(2, "examples", 0);
-        let mut random = |n: usize, d: usize| Rows::new(d, (0..n * d).map(|_| 0.5 * draw.normal()).collect());
+        let mut random =
+            |n: usize, d: usize| Rows::whole(d, (0..n * d).map(|_| 0.5 * draw.normal()).collect());
         let examples =
             [9, 17].map(|n| Example { inputs: random(n, 3), next: random(n, 2) }).into_iter().collect();
         (network, examples)

@@ -163,7 +163,7 @@ impl Kernel {
                 values.push(row.iter().map(|x| x * x).sum());
             }
         }
-        Ok(Rows::new(self.input_width(d), values))
+        Ok(Rows::whole(self.input_width(d), values))
     }
 
     /// Returns the width of [`Self::inputs`].
@@ -394,7 +394,7 @@ mod tests {
 
     #[test]
     fn zero_and_huge_vectors_are_refused_where_they_cannot_be_divided_by() {
-        let rows = |v: [f64; 4]| Sequence::new(Rows::new(2, v.to_vec())).unwrap();
+        let rows = |v: [f64; 4]| Sequence::new(Rows::whole(2, v.to_vec())).unwrap();
         let zero = rows([1.0, 0.0, 0.0, 0.0]);
         for kernel in [Kernel::LINEAR, Kernel::LINEAR.normalised()] {
             let error = kernel.points(&zero).err().unwrap();

@@ -12,16 +12,16 @@
 //!
 //! | what | where |
 //! |---|---|
-//! | sequences: synthetic ([`task`]), read from files ([`file`](mod@file)), checked ([`sequence`]) | |
-//! | kernels, and which attention computes which ([`kernel`]) | |
-//! | the limit by forward substitution, O(T^2 d) | [`direct`](mod@direct) |
-//! | the limit for the linear kernel, O(T d^2) | [`recursion`](mod@recursion) |
-//! | n layers without a network | [`descent`] |
-//! | n layers as a transformer: weights ([`construct`]), a causal evaluator independent of their origin ([`network`]),
-//! files ([`network_file`]) | |
-//! | step sizes, and which are refused ([`step`]) | |
-//! | the trained variant: gradients ([`gradient`]), Adam ([`train`]) | |
-//! | all of these on several sequences ([`experiment`]), squared errors ([`squared_error`]) | |
+//! | sequences: synthetic (`task`), read from files ([`file`](mod@file)), checked (`sequence`) | |
+//! | kernels, and which attention computes which (`kernel`) | |
+//! | the limit by forward substitution, O(T^2 d) | `direct` |
+//! | the limit for the linear kernel, O(T d^2) | `recursion` |
+//! | n layers without a network | `descent` |
+//! | n layers as a transformer: weights (`construct`), a causal evaluator independent of their origin (`network`),
+//! files (`network_file`) | |
+//! | step sizes, and which are refused (`step`) | |
+//! | the trained variant: gradients (`gradient`), Adam ([`train`]) | |
+//! | all of these on several sequences (`experiment`), squared errors (`squared_error`) | |
 //!
 //! docs/derivations/sander2024.md derives the method and lists the differences from the paper. Reference: M. E. Sander
 //! and G. Peyre, arXiv 2410.03011 (only its abstract was available, so the derivation is ours).
@@ -37,22 +37,22 @@
 //! # Ok::<(), byrote::Error>(())
 //! ```
 
-pub mod construct;
-pub mod descent;
-pub mod direct;
-pub mod experiment;
+pub(crate) mod construct;
+pub(crate) mod descent;
+pub(crate) mod direct;
+pub(crate) mod experiment;
 pub mod file;
-pub mod gradient;
-pub mod kernel;
-pub mod network;
-pub mod network_file;
-pub mod recursion;
-pub mod rows;
-pub mod sequence;
-pub mod spec;
-pub mod squared_error;
-pub mod step;
-pub mod task;
+pub(crate) mod gradient;
+pub(crate) mod kernel;
+pub(crate) mod network;
+pub(crate) mod network_file;
+pub(crate) mod recursion;
+pub(crate) mod rows;
+pub(crate) mod sequence;
+pub(crate) mod spec;
+pub(crate) mod squared_error;
+pub(crate) mod step;
+pub(crate) mod task;
 pub mod train;
 
 pub use construct::{Plan, Token};
@@ -67,5 +67,5 @@ pub use rows::Rows;
 pub use sequence::Sequence;
 pub use spec::{IncontextSpec, KernelKind, MapKind, Sequences, TaskKind};
 pub use squared_error::{ErrorAt, ErrorSeries, errors_at, squared_errors, summarize};
-pub use step::{Step, descend_safely};
+pub use step::{Step, descend_safely, predicted_layers};
 pub use task::{Map, Task, sequences};

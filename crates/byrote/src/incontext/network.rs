@@ -98,8 +98,16 @@ impl Network {
         rows(&self.w_e) + rows(&self.w_pos) + rows(&self.w_u) + self.layers.iter().map(layer).sum::<usize>()
     }
 
-    /// Checks that all matrices fit together and are finite; the error message names the one that does not.
-    pub fn check(&self) -> Result<(), String> {
+    /// Checks that all matrices fit together and are finite.
+    ///
+    /// # Errors
+    /// If one does not; the message names it.
+    pub fn check(&self) -> Result<()> {
+        self.defect().map_err(|message| Error::setting("network", message))
+    }
+
+    /// What is wrong with the network, as a message.
+    pub(super) fn defect(&self) -> Result<(), String> {
         let d = self.d_model();
         let shape = |name: &str, m: &Rows, rows: usize, columns: usize| {
             if (m.len(), m.columns()) != (rows, columns) {
@@ -361,7 +369,7 @@ pub(super) mod tests {
     use proptest::prelude::*;
 
     fn random(rows: usize, columns: usize, draw: &mut Stream) -> Rows {
-        Rows::new(columns, (0..rows * columns).map(|_| 0.4 * draw.normal()).collect())
+        Rows::whole(columns, (0..rows * columns).map(|_| 0.4 * draw.normal()).collect())
     }
 
     /// Two layers of different kinds, the second one twice.
@@ -400,7 +408,7 @@ pub(super) mod tests {
     fn times(a: &Rows, b: &Rows) -> Rows {
         let cell = |i: usize, j: usize| (0..b.len()).map(|k| a.at(i, k) * b.at(k, j)).sum();
         let all = (0..a.len()).flat_map(|i| (0..b.columns()).map(move |j| (i, j)));
-        Rows::new(b.columns(), all.map(|(i, j)| cell(i, j)).collect())
+        Rows::whole(b.columns(), all.map(|(i, j)| cell(i, j)).collect())
     }
 
     /// The network by its definition.
@@ -410,7 +418,7 @@ pub(super) mod tests {
         let add = |e: &mut Rows, more: &Rows, by: f64| {
             e.values_mut().iter_mut().zip(more.values()).for_each(|(e, m)| *e += by * m);
         };
-        let positions = Rows::new(d, network.w_pos.values()[..z.len() * d].to_vec());
+        let positions = Rows::whole(d, network.w_pos.values()[..z.len() * d].to_vec());
         add(&mut e, &positions, 1.0);
         for layer in &network.layers {
             for _ in 0..layer.repeat {
@@ -469,13 +477,13 @@ pub(super) mod tests {
         assert!(matches!(network.evaluate(&Rows::zeros(5, 3), &Impatient::new(0)), Err(Error::Interrupted)));
         let mut broken = network.clone();
         broken.layers[1].heads[1].w_k = Rows::zeros(6, 3);
-        assert_eq!(broken.check().unwrap_err(), "blocks.1.attn.W_K is [6, 3], not [6, 4]");
+        assert_eq!(broken.defect().unwrap_err(), "blocks.1.attn.W_K is [6, 3], not [6, 4]");
         broken = network.clone();
         *broken.layers[0].heads[0].w_o.at_mut(1, 1) = f64::NAN;
-        assert!(broken.check().unwrap_err().contains("NaN"));
+        assert!(broken.defect().unwrap_err().contains("NaN"));
         broken = network;
         broken.layers[1].repeat = 0;
-        assert!(broken.check().unwrap_err().contains("repeated 0 times"));
+        assert!(broken.defect().unwrap_err().contains("repeated 0 times"));
     }
 
     #[test]

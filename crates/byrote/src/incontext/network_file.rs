@@ -72,7 +72,7 @@ impl NetworkFile {
     /// Returns the bytes of the file.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let network = &self.network;
-        network.check().map_err(|message| Error::setting("network", message))?;
+        network.check()?;
         let matrix = |name: String, m: &Rows| {
             Stored::new(name, vec![m.len(), m.columns()], Precision::F64, m.values())
         };
@@ -135,7 +135,7 @@ impl NetworkFile {
 
     /// Reads a network from bytes; `path` is the name used in messages.
     pub fn from_bytes(path: &Path, bytes: &[u8]) -> Result<Self> {
-        Self::parse(bytes).map_err(|message| Error::format(path, message))
+        container::parse(path, bytes, Self::parse)
     }
 
     /// Reads a network from bytes; the error message says what is wrong with them.
@@ -149,7 +149,7 @@ impl NetworkFile {
             let (shape, values) = tensor(&file, &name)?;
             names.push(name.clone());
             match shape[..] {
-                [rows, columns] if rows > 0 && columns > 0 => Ok(Rows::new(columns, values)),
+                [rows, columns] if rows > 0 && columns > 0 => Ok(Rows::whole(columns, values)),
                 _ => Err(format!("{name} has shape {shape:?}, but a matrix has two dimensions")),
             }
         };
@@ -190,7 +190,7 @@ impl NetworkFile {
             return Err(format!("a tensor {other:?} that belongs to no layer"));
         }
         let network = Network { w_e, w_pos, layers: out, w_u };
-        network.check()?;
+        network.defect()?;
         Ok(Self { network, input: metadata.input })
     }
 }
@@ -208,7 +208,7 @@ fn stack(file: &SafeTensors<'_>, name: &str) -> Result<Vec<Rows>, String> {
     let (shape, values) = tensor(file, name)?;
     match shape[..] {
         [heads, rows, columns] if heads > 0 && rows > 0 && columns > 0 => {
-            Ok(values.chunks_exact(rows * columns).map(|v| Rows::new(columns, v.to_vec())).collect())
+            Ok(values.chunks_exact(rows * columns).map(|v| Rows::whole(columns, v.to_vec())).collect())
         }
         _ => Err(format!("{name} has shape {shape:?}, not [heads, rows, columns]")),
     }

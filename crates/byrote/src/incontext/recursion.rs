@@ -58,7 +58,7 @@ pub fn recursion(
         simd::run(Steps { range, keys, over, values: sequence, state, prediction, predictions })?;
     }
     let state = state.to_rows();
-    let matrix = Rows::new(d, (0..d * d).map(|i| state.at(i % d, i / d)).collect());
+    let matrix = Rows::whole(d, (0..d * d).map(|i| state.at(i % d, i / d)).collect());
     Ok(Recursion { predictions, matrix })
 }
 

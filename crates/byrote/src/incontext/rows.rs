@@ -3,6 +3,7 @@
 use crate::num::aligned::{AlignedVec, padded};
 use crate::num::gemm::{Left, Order, Product, Right, Update};
 use crate::num::simd;
+use crate::{Error, Result};
 use std::ops::Range;
 
 /// A row-major matrix.
@@ -15,9 +16,21 @@ pub struct Rows {
 impl Rows {
     /// Creates a matrix from its values.
     ///
-    /// # Panics
+    /// # Errors
     /// If the values do not form whole rows.
-    pub fn new(columns: usize, values: Vec<f64>) -> Self {
+    pub fn new(columns: usize, values: Vec<f64>) -> Result<Self> {
+        if columns == 0 || !values.len().is_multiple_of(columns) {
+            let message = format!("{} values do not form rows of {columns}", values.len());
+            return Err(Error::setting("columns", message));
+        }
+        Ok(Self { columns, values })
+    }
+
+    /// Like [`new`](Self::new), for values that are known to form whole rows.
+    ///
+    /// # Panics
+    /// If they do not.
+    pub(crate) fn whole(columns: usize, values: Vec<f64>) -> Self {
         assert!(
             columns > 0 && values.len().is_multiple_of(columns),
             "{} values in rows of {columns}",
@@ -27,8 +40,11 @@ impl Rows {
     }
 
     /// Creates a matrix of zeros.
+    ///
+    /// # Panics
+    /// If there are no columns.
     pub fn zeros(rows: usize, columns: usize) -> Self {
-        Self::new(columns, vec![0.0; rows * columns])
+        Self::whole(columns, vec![0.0; rows * columns])
     }
 
     /// Returns the number of columns.
@@ -47,6 +63,9 @@ impl Rows {
     }
 
     /// Returns a row, counted from 0.
+    ///
+    /// # Panics
+    /// If there is no such row, as a slice does.
     pub fn row(&self, i: usize) -> &[f64] {
         &self.values[i * self.columns..][..self.columns]
     }
@@ -67,11 +86,17 @@ impl Rows {
     }
 
     /// Returns one element.
+    ///
+    /// # Panics
+    /// If there is no such element, as a slice does.
     pub fn at(&self, i: usize, j: usize) -> f64 {
         self.values[i * self.columns + j]
     }
 
     /// Returns one element, mutably.
+    ///
+    /// # Panics
+    /// If there is no such element, as a slice does.
     pub fn at_mut(&mut self, i: usize, j: usize) -> &mut f64 {
         &mut self.values[i * self.columns + j]
     }
@@ -124,7 +149,7 @@ impl Matrix {
     }
 
     pub fn to_rows(&self) -> Rows {
-        Rows::new(self.columns, (0..self.rows).flat_map(|i| self.row(i).iter().copied()).collect())
+        Rows::whole(self.columns, (0..self.rows).flat_map(|i| self.row(i).iter().copied()).collect())
     }
 
     /// The rows of a range, as a left operand.
@@ -207,8 +232,8 @@ mod tests {
 
     #[test]
     fn products_of_padded_matrices_are_products() {
-        let a = Rows::new(2, vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
-        let b = Rows::new(3, vec![1.0, 0.0, -1.0, 2.0, 1.0, 0.0]);
+        let a = Rows::whole(2, vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+        let b = Rows::whole(3, vec![1.0, 0.0, -1.0, 2.0, 1.0, 0.0]);
         let (left, right) = (Matrix::from_rows(&a), Matrix::from_rows(&b));
         let mut c = Matrix::zeros(3, 3);
         c.product(0..3, Update::Replace, 2, left.left(0..3), right.right(0));
@@ -218,7 +243,17 @@ mod tests {
         c.product(0..3, Update::Replace, 2, left.left(0..3), transposed.right(0));
         assert_eq!(c.to_rows().values(), [5.0, 11.0, 17.0, 11.0, 25.0, 39.0, 17.0, 39.0, 61.0]);
         assert_eq!(c.to_rows().max_difference(&Rows::zeros(3, 3)), 61.0);
-        let nan = Rows::new(3, vec![f64::NAN; 9]);
+        let nan = Rows::whole(3, vec![f64::NAN; 9]);
         assert_eq!(c.to_rows().max_difference(&nan), f64::INFINITY);
+    }
+
+    #[test]
+    fn values_that_are_not_whole_rows_are_refused() {
+        assert_eq!(Rows::new(2, vec![1.0; 4]).unwrap().len(), 2);
+        assert!(Rows::new(2, Vec::new()).unwrap().is_empty());
+        for columns in [0, 2] {
+            let error = Rows::new(columns, vec![1.0; 3]).unwrap_err().to_string();
+            assert!(error.contains(&format!("3 values do not form rows of {columns}")), "{error}");
+        }
     }
 }

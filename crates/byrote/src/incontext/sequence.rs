@@ -48,7 +48,7 @@ impl Sequence {
     /// Returns the first vectors, at least two of them.
     pub fn first(&self, length: usize) -> Result<Self> {
         let n = length.min(self.len()) * self.d();
-        Self::new(Rows::new(self.d(), self.values()[..n].to_vec()))
+        Self::new(Rows::whole(self.d(), self.values()[..n].to_vec()))
     }
 
     /// Returns the vectors divided by their norms.
@@ -106,10 +106,10 @@ mod tests {
 
     #[test]
     fn short_and_broken_sequences_are_refused() {
-        let error = Sequence::new(Rows::new(2, vec![1.0, 0.0])).unwrap_err();
+        let error = Sequence::new(Rows::whole(2, vec![1.0, 0.0])).unwrap_err();
         assert!(error.to_string().contains("at least 2"), "{error}");
         for bad in [f64::NAN, f64::INFINITY] {
-            let error = Sequence::new(Rows::new(2, vec![1.0, 0.0, bad, 0.0])).unwrap_err();
+            let error = Sequence::new(Rows::whole(2, vec![1.0, 0.0, bad, 0.0])).unwrap_err();
             assert!(matches!(error, Error::Sequence { t: Some(2), .. }), "{error}");
         }
     }
@@ -119,13 +119,13 @@ mod tests {
         assert!((norm(&[3e200, 4e200]) / 5e200 - 1.0).abs() < 1e-15);
         assert!((norm(&[3e-200, 4e-200]) / 5e-200 - 1.0).abs() < 1e-15);
         assert_eq!(norm(&[0.0, 0.0]), 0.0);
-        let x = Sequence::new(Rows::new(2, vec![3.0, 4.0, 0.0, 1.0])).unwrap();
+        let x = Sequence::new(Rows::whole(2, vec![3.0, 4.0, 0.0, 1.0])).unwrap();
         let error = x.expect_unit_norm("softmax attention").unwrap_err();
         assert!(matches!(error, Error::Sequence { t: Some(1), .. }), "{error}");
         let unit = x.to_unit_norm().unwrap();
         assert_eq!(unit.row(0), [0.6, 0.8]);
         assert!(unit.expect_unit_norm("it").is_ok());
-        let zero = Sequence::new(Rows::new(2, vec![0.0, 0.0, 0.0, 1.0])).unwrap();
+        let zero = Sequence::new(Rows::whole(2, vec![0.0, 0.0, 0.0, 1.0])).unwrap();
         assert!(zero.to_unit_norm().is_err());
     }
 }

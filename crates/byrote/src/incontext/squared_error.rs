@@ -63,8 +63,8 @@ mod tests {
 
     #[test]
     fn errors_are_squared_summed_over_coordinates_and_averaged_over_sequences() {
-        let truth = Rows::new(2, vec![9.0, 9.0, 1.0, 2.0, 3.0, 4.0]);
-        let one = squared_errors(&Rows::new(2, vec![0.0, 0.0, 3.0, 3.0]), &truth);
+        let truth = Rows::whole(2, vec![9.0, 9.0, 1.0, 2.0, 3.0, 4.0]);
+        let one = squared_errors(&Rows::whole(2, vec![0.0, 0.0, 3.0, 3.0]), &truth);
         assert_eq!(one, [5.0, 1.0]);
         // The last prediction of a file has no successor.
         assert_eq!(squared_errors(&Rows::zeros(3, 2), &truth), [5.0, 25.0]);

@@ -260,8 +260,8 @@ mod tests {
 
     #[test]
     fn the_universal_step_never_grows_not_even_on_constant_and_alternating_sequences() {
-        let constant = Sequence::new(Rows::new(2, [0.6, 0.8].repeat(120))).unwrap();
-        let alternating = Sequence::new(Rows::new(2, [0.6, 0.8, -0.6, -0.8].repeat(60))).unwrap();
+        let constant = Sequence::new(Rows::whole(2, [0.6, 0.8].repeat(120))).unwrap();
+        let alternating = Sequence::new(Rows::whole(2, [0.6, 0.8, -0.6, -0.8].repeat(60))).unwrap();
         for x in [constant, alternating, linear(15, 120), Task::Nonlinear.generate(4, 120, 0, 0).unwrap()] {
             for (kernel, attention) in [
                 (Kernel::LINEAR, Attention::Identity),

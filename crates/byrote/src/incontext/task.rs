@@ -130,7 +130,7 @@ impl Task {
             }
             Task::Nonlinear => {
                 let mut draw = stream("incontext nonlinear");
-                let mut gaussian = || Rows::new(d, (0..d * d).map(|_| draw.normal()).collect());
+                let mut gaussian = || Rows::whole(d, (0..d * d).map(|_| draw.normal()).collect());
                 let (a, b) = (gaussian(), gaussian());
                 let mut x = on_sphere(&mut stream("incontext first"), d);
                 for _ in 0..length {
@@ -143,7 +143,7 @@ impl Task {
                 }
             }
         }
-        Sequence::new(Rows::new(d, values))
+        Sequence::new(Rows::whole(d, values))
     }
 }
 
@@ -228,7 +228,7 @@ pub(super) fn orthogonal(d: usize, draw: &mut Stream, counter: &Counter<'_>) -> 
             counter.add(1)?;
         }
     }
-    Ok(Rows::new(d, values))
+    Ok(Rows::whole(d, values))
 }
 
 /// Generates `n` sequences of a task starting at number `from`, each one vector longer than `length`, so that the

@@ -148,8 +148,8 @@ impl Settings {
     fn examples(&self, from: u64, n: u64) -> Result<Vec<Example>> {
         let d = self.d;
         let one = |x: &Sequence| Example {
-            inputs: Rows::new(d, x.values()[..self.length * d].to_vec()),
-            next: Rows::new(d, x.values()[d..].to_vec()),
+            inputs: Rows::whole(d, x.values()[..self.length * d].to_vec()),
+            next: Rows::whole(d, x.values()[d..].to_vec()),
         };
         Ok(self.sequences(from, n)?.iter().map(one).collect())
     }

@@ -60,7 +60,16 @@ pub(crate) fn load<T>(path: &Path, from_bytes: impl Fn(&[u8]) -> Result<T, Strin
     }
     let mut bytes = header;
     file.read_to_end(&mut bytes).map_err(fail)?;
-    from_bytes(&bytes).map_err(|message| Error::format(path, message))
+    parse(path, &bytes, from_bytes)
+}
+
+/// Reads a file held in memory; errors of `from_bytes` are reported with the path.
+pub(crate) fn parse<T>(
+    path: &Path,
+    bytes: &[u8],
+    from_bytes: impl Fn(&[u8]) -> Result<T, String>,
+) -> Result<T> {
+    from_bytes(bytes).map_err(|message| Error::format(path, message))
 }
 
 /// Whether a file's metadata has this key; only its header is read. A file that is not safetensors does not have it.

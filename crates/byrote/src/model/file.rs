@@ -100,7 +100,7 @@ impl ModelFile {
 
     /// Reads a model from bytes; `path` is the name used in messages.
     pub fn from_bytes(path: &Path, bytes: &[u8]) -> Result<Self> {
-        Self::parse(bytes).map_err(|message| Error::format(path, message))
+        container::parse(path, bytes, Self::parse)
     }
 
     /// Reads a model from bytes; the error message says what is wrong with them.

@@ -1,9 +1,9 @@
 //! The one-layer transformers of the papers: embedding and positions, a mixer over the tokens of the context (attention
 //! with H heads, or token averaging), an optional hidden layer, and the output.
 //!
-//! [`shape`] names the dimensions and counts the parameters as the papers do, [`config`] adds the switches and presets
-//! and lists the tensors, [`activation`] evaluates activation functions, [`weights`] holds and draws parameters,
-//! [`reference`] is the slow forward pass that checks every other one, [`file`](mod@file) reads and writes model files.
+//! `shape` names the dimensions and counts the parameters as the papers do, `config` adds the switches and presets
+//! and lists the tensors, `activation` evaluates activation functions, `weights` holds and draws parameters,
+//! [`reference`] is the slow forward pass that checks every other one, `file` reads and writes model files.
 //!
 //! ```
 //! use byrote::model::{Model, Preset, Shape};
@@ -11,20 +11,20 @@
 //! let shape = Shape { d_vocab: 10, n_ctx: 3, d_model: 4, n_heads: 1, d_head: 4, d_mlp: 8, ..Shape::default() };
 //! let config = Preset::Madden2024Experiment.config(shape);
 //! let model = Model::random(config, 0)?;
-//! assert_eq!(model.logits(&[7, 2]).len(), 10); // one logit per token of the vocabulary
+//! assert_eq!(model.logits(&[7, 2])?.len(), 10); // one logit per token of the vocabulary
 //! assert!(model.tensor("W_E").is_some());
 //! # Ok::<(), byrote::Error>(())
 //! ```
 
-pub mod activation;
-pub mod config;
+pub(crate) mod activation;
+pub(crate) mod config;
 pub(crate) mod container;
-pub mod counting;
-pub mod file;
+pub(crate) mod counting;
+pub(crate) mod file;
 pub mod reference;
-pub mod shape;
-pub mod spec;
-pub mod weights;
+pub(crate) mod shape;
+pub(crate) mod spec;
+pub(crate) mod weights;
 
 pub use config::{Config, Hidden, Kind, Positions, Preset, Tensor};
 pub use counting::{Counting, ParameterCount};

@@ -5,6 +5,7 @@
 use super::config::Hidden;
 use super::shape::Mixer;
 use super::weights::Model;
+use crate::{Error, Result};
 
 /// `v M`, plus `bias`: a row times a row-major matrix of `columns` columns.
 fn affine(v: &[f64], matrix: &[f64], columns: usize, bias: Option<&[f64]>) -> Vec<f64> {
@@ -28,17 +29,26 @@ fn add(a: &mut [f64], b: &[f64]) {
 impl Model {
     /// Returns the logits of the next token after a context.
     ///
-    /// # Panics
-    /// When the context is empty, longer than `n_ctx`, or holds a token outside the vocabulary.
-    pub fn logits(&self, context: &[u32]) -> Vec<f64> {
+    /// # Errors
+    /// If the context is empty, is longer than `n_ctx`, or has a token outside the vocabulary.
+    pub fn logits(&self, context: &[u32]) -> Result<Vec<f64>> {
+        let (n_ctx, d_vocab) = (self.config().shape.n_ctx, self.config().shape.d_vocab);
+        let length = context.len() as u64;
+        if length == 0 || length > n_ctx {
+            let message = format!("must have from 1 to {n_ctx} tokens for this model (got {length})");
+            return Err(Error::setting("context", message));
+        }
+        if let Some(token) = context.iter().find(|&&t| u64::from(t) >= d_vocab) {
+            let message = format!("has the token {token}, but the model's vocabulary has {d_vocab} tokens");
+            return Err(Error::setting("context", message));
+        }
+        Ok(self.forward(context))
+    }
+
+    /// Like [`logits`](Self::logits), for a context that the model can read.
+    pub(crate) fn forward(&self, context: &[u32]) -> Vec<f64> {
         let shape = &self.config().shape;
         let (d, d_vocab, d_mlp) = (shape.d_model as usize, shape.d_vocab as usize, shape.d_mlp as usize);
-        assert!(
-            !context.is_empty() && context.len() <= shape.n_ctx as usize,
-            "a context of {} tokens for a model that reads at most {}",
-            context.len(),
-            shape.n_ctx
-        );
         let x = self.embedded(context);
         let last = &x[x.len() - d..];
         let mut a = match shape.mixer {
@@ -150,7 +160,7 @@ mod tests {
         // W_E, W_pos, W_Q, W_K, W_V, W_O, W_U
         let parameters = vec![1.0, 2.0, 0.5, -0.5, 1.0, 1.0, 1.0, 1.0, 1.0, -1.0];
         let model = Model::new(config, parameters).unwrap();
-        let logits = model.logits(&[1, 0]);
+        let logits = model.logits(&[1, 0]).unwrap();
         assert!((logits[0] - 1.962_117_157_260_009_6).abs() < 1e-15, "{logits:?}");
         assert_eq!(logits[1], -logits[0]);
     }
@@ -161,16 +171,16 @@ mod tests {
         let config = Config { positions: Positions::None, ..Preset::Madden2024.config(tanh) };
         // One token alone is attended to fully: a = x W_V W_O. W_E, W_Q, W_K, W_V, W_O, W_in, b_in, W_U.
         let parameters = vec![3.0, 5.0, 1.0, 1.0, 0.5, 2.0, 0.1, 0.2, 1.0, 4.0];
-        let plain = Model::new(config, parameters.clone()).unwrap().logits(&[0]);
+        let plain = Model::new(config, parameters.clone()).unwrap().logits(&[0]).unwrap();
         let hidden = (0.1f64 * 3.0 + 0.2).tanh();
         assert_eq!(plain, [hidden, 4.0 * hidden]);
-        let skipped = Model::new(Config { skip: true, ..config }, parameters).unwrap().logits(&[0]);
+        let skipped = Model::new(Config { skip: true, ..config }, parameters).unwrap().logits(&[0]).unwrap();
         let hidden = (0.1f64 * 6.0 + 0.2).tanh();
         assert_eq!(skipped, [hidden, 4.0 * hidden]);
         // Averaging: u = (0.5, -1), context (0, 1): a = 0.5 * 3 - 5. W_E, u_pos, W_in, b_in, W_U.
         let average = Preset::Average.config(tanh);
         let parameters = vec![3.0, 5.0, 0.5, -1.0, 0.1, 0.2, 1.0, 4.0];
-        let averaged = Model::new(average, parameters).unwrap().logits(&[0, 1]);
+        let averaged = Model::new(average, parameters).unwrap().logits(&[0, 1]).unwrap();
         assert_eq!(averaged[0], (0.1f64 * (0.5 * 3.0 - 5.0) + 0.2).tanh());
     }
 
@@ -179,5 +189,19 @@ mod tests {
         assert_eq!(softmax(&[1000.0, 1000.0]), [0.5, 0.5]);
         assert!((log_sum_exp(&[1000.0, 1000.0]) - 1000.0 - 2f64.ln()).abs() < 1e-12);
         assert_eq!(softmax(&[0.0, f64::NEG_INFINITY]), [1.0, 0.0]);
+    }
+
+    #[test]
+    fn a_context_that_the_model_cannot_read_is_refused() {
+        let config = Preset::Madden2024.config(Shape { d_vocab: 3, n_ctx: 2, d_mlp: 2, ..Shape::default() });
+        let model = Model::random(config, 0).unwrap();
+        assert_eq!(model.logits(&[2, 0]).unwrap().len(), 3);
+        for (context, says) in
+            [(&[][..], "(got 0)"), (&[0, 1, 2], "from 1 to 2 tokens"), (&[3], "the token 3")]
+        {
+            let error = model.logits(context).unwrap_err();
+            assert_eq!(error.setting_name(), Some("context"));
+            assert!(error.to_string().contains(says), "{error}");
+        }
     }
 }

@@ -9,9 +9,27 @@
 //!
 //! A value of an instruction set's type (an *ISA token*) proves that the machine has the set, and unsafe code relies on that
 //! proof. [`Isa`] is therefore sealed, and the tokens have private fields: only [`run`] and [`each`] create them, after
-//! detection. Safe code outside the crate cannot implement the trait:
+//! detection. Safe code outside the crate can write kernels, but cannot implement the trait. The two examples are the test of
+//! that: the first shows that the names they use can be imported, so only the seal can be what the second one fails at. They
+//! need the feature `bench-internals`, with which `.ci/run` runs them.
 //!
-//! ```compile_fail
+#![cfg_attr(feature = "bench-internals", doc = "```")]
+#![cfg_attr(not(feature = "bench-internals"), doc = "```ignore")]
+//! use byrote::bench_internals::{Isa, Kernel, run};
+//!
+//! struct Name;
+//!
+//! impl Kernel for Name {
+//!     type Output = &'static str;
+//!     fn call<I: Isa>(self, _: I) -> &'static str {
+//!         I::NAME
+//!     }
+//! }
+//! assert!(["portable", "AVX2", "AVX-512"].contains(&run(Name)));
+//! ```
+//!
+#![cfg_attr(feature = "bench-internals", doc = "```compile_fail,E0277")]
+#![cfg_attr(not(feature = "bench-internals"), doc = "```ignore")]
 //! use byrote::bench_internals::{Isa, Kernel};
 //!
 //! #[derive(Clone, Copy)]

@@ -3,7 +3,7 @@
 use crate::bounds::curve::{Curve, Marker, Picture, picture, tokens};
 use crate::bounds::row::grouped;
 use crate::bounds::{Kind, Situation, Task};
-use byrote_figures::{Axis, Figure, Line, Points};
+use byrote_figures::{Axis, Figure, Line, MarkerForm, Palette, Points};
 
 /// Draws a situation; `None` if the vocabulary is not known.
 ///
@@ -19,12 +19,16 @@ pub fn capacity(situation: &Situation, corpus: &str, model: &str) -> Option<Figu
     )
     .subtitle(subtitle(&picture, omega))
     .caption(caption(&picture, omega, situation.bits_per_parameter))
+    .palette(Palette::default().in_ink(["corpus", "model"]))
     .size(1080.0, 640.0);
     for curve in &picture.curves {
         let line = Line::new(curve.key, label(curve, situation.bits_per_parameter), curve.points.clone());
         figure = figure.line(if curve.dashed { line.dashed() } else { line });
     }
-    for (key, label, marker) in [("corpus", corpus, picture.corpus), ("model", model, picture.model)] {
+    for (key, form, label, marker) in [
+        ("corpus", MarkerForm::Circle, corpus, picture.corpus),
+        ("model", MarkerForm::Diamond, model, picture.model),
+    ] {
         let Some(Marker { parameters, contexts, task, condition }) = marker else { continue };
         let held = task.map(|task| format!(", {}", plural(task)));
         let label = [Some(label.to_owned()), held, condition.map(|c| format!(" {c}"))]
@@ -32,7 +36,7 @@ pub fn capacity(situation: &Situation, corpus: &str, model: &str) -> Option<Figu
             .flatten()
             .collect::<String>();
         figure = match (parameters, contexts) {
-            (Some(x), Some(y)) => figure.points(Points::one(key, label, x, y)),
+            (Some(x), Some(y)) => figure.points(Points::one(key, label, x, y).form(form)),
             (Some(x), None) => figure.vertical(x, label),
             (None, Some(y)) => figure.horizontal(y, label),
             (None, None) => figure,

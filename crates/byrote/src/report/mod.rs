@@ -19,9 +19,9 @@ pub mod bounds_figure;
 pub mod incontext_figure;
 mod laws;
 mod numbers;
-pub mod papers;
-pub mod square_root_figures;
-pub mod study_page;
+pub(crate) mod papers;
+pub(crate) mod square_root_figures;
+pub(crate) mod study_page;
 pub mod sweep_page;
 pub mod text;
 

@@ -15,7 +15,7 @@ use crate::report::papers::sander2024 as pages;
 use crate::report::text::TextTable;
 use crate::{Result, report};
 use rayon::prelude::*;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
@@ -148,9 +148,9 @@ fn csv(series: &[ErrorSeries]) -> String {
     csv_text(["series", "t", "squared_error", "lowest", "highest"], rows)
 }
 
-/// The ideal method, the constructed network and trained ones: errors per coordinate against t.
-pub fn fig4(job: &Job<'_>) -> Result<Reproduced> {
-    let settings = Settings {
+/// The setting of figure 4: smaller unless the full figure is asked for.
+fn fig4_settings(job: &Job<'_>) -> Result<Settings> {
+    Ok(Settings {
         task: Task::Linear(Map::Orthogonal),
         d: if job.full { 10 } else { 5 },
         length: if job.full { 100 } else { 40 },
@@ -163,7 +163,12 @@ pub fn fig4(job: &Job<'_>) -> Result<Reproduced> {
         batch: if job.full { 64 } else { 32 },
         rate: 3e-3,
         seed: job.seed,
-    };
+    })
+}
+
+/// The ideal method, the constructed network and trained ones: errors per coordinate against t.
+pub fn fig4(job: &Job<'_>) -> Result<Reproduced> {
+    let settings = fig4_settings(job)?;
     let Settings { d, length, layers, steps, batch, .. } = settings;
     let tested: u64 = if job.full { 1000 } else { 200 };
     let mut text = format!(
@@ -171,53 +176,24 @@ pub fn fig4(job: &Job<'_>) -> Result<Reproduced> {
          step {}; {steps} steps of Adam on {batch} fresh sequences each; tested on {tested} others\n",
         settings.eta
     );
-    let about = json!({
+    let mut json = json!({
         "full": job.full, "dry_run": job.dry_run, "d": d, "length": length, "layers": layers, "steps": steps,
         "batch": batch, "rate": settings.rate, "eta": settings.eta, "tested": tested,
     });
     if job.dry_run {
-        return Ok(Reproduced::new(text, about, Vec::new()));
+        return Ok(Reproduced::new(text, json, Vec::new()));
     }
-    let known = sequences(settings.task, d, length, settings.seed, TEST, tested)?;
-    let seen: Vec<Sequence> = known.iter().map(|x| x.first(length)).collect::<Result<_>>()?;
-    let test = |network: &Network| -> Result<Vec<ErrorAt>> {
-        let predictions: Vec<Rows> =
-            seen.par_iter().map(|x| network.evaluate(x, job.observer)).collect::<Result<_>>()?;
-        Ok(errors_at(&predictions, &known))
-    };
-    let ideal = errors_at(&direct_all(&seen, settings.kernel, Over::Query, job.observer)?, &known);
-    let constructed = settings.constructed()?;
-    let mut series = vec![
-        ("ideal", "the ideal method".to_owned(), ideal),
-        ("constructed", format!("constructed, {layers} layers"), test(&constructed)?),
-    ];
     let mut files = Vec::new();
-    let mut losses = Vec::new();
-    for (start, key, label) in [
-        (Start::Constructed, "trained", format!("trained from the constructed, {layers} layers")),
-        (Start::Random, "random", format!("trained from random weights, {layers} layers")),
-    ] {
-        let trained = Settings { start, ..settings }.train(job.observer)?;
-        series.push((key, label, test(&trained.network)?));
-        losses.push((key, trained.losses));
-        let path = job.out.join(format!("sander2024-fig4-{key}.safetensors"));
-        NetworkFile { network: trained.network, input: Input::Vector }.save(&path)?;
-        files.push(path);
-    }
+    let series = fig4_series(job, &settings, tested, &mut files)?;
     let mut table = TextTable::new(&["squared error / d", "mean over t", "t = 5", "10", "20", "last"], &[0]);
-    let mut all = Vec::new();
-    for (_, label, errors) in &series {
+    for ErrorSeries { label, errors, .. } in &series {
         let mean = errors.iter().map(|e| e.squared_error).sum::<f64>() / errors.len() as f64;
         let mut cells = vec![label.clone(), format!("{:.4}", mean / d as f64)];
         cells.extend([5, 10, 20, length].map(|t| format!("{:.4}", errors[t - 1].squared_error / d as f64)));
         table.row(cells);
-        all.push(json!({"label": label, "errors": errors}));
     }
+    let said = text.lines().next().unwrap_or_default().to_owned();
     let _ = write!(text, "\n{}", table.render());
-    let series: Vec<ErrorSeries> = series
-        .into_iter()
-        .map(|(key, label, errors)| ErrorSeries { key: key.into(), label, errors })
-        .collect();
     // A range over hundreds of sequences would hide the lines.
     let drawn: Vec<ErrorSeries> = series.iter().map(without_band).collect();
     let subtitle = format!("Linear sequences, d = {d}, means over {tested} sequences not seen in training.");
@@ -230,12 +206,48 @@ pub fn fig4(job: &Job<'_>) -> Result<Reproduced> {
     let path = job.out.join("sander2024-fig4.csv");
     OutputFile::write(&path, csv(&series).as_bytes())?;
     files.push(path);
-    files.push(save_losses(job, &losses)?);
-    let said = text.lines().next().unwrap_or_default();
-    files.push(report::write(job.out, &pages::fig4(&figure, &drawn, d, said, job.full, job.command))?);
-    let mut json = about;
-    json["series"] = Value::Array(all);
+    files.push(report::write(job.out, &pages::fig4(&figure, &drawn, d, &said, job.full, job.command))?);
+    json["series"] = series.iter().map(|s| json!({"label": s.label, "errors": s.errors})).collect();
     Ok(Reproduced::new(text, json, files))
+}
+
+/// Tests the ideal method and the constructed network, then trains two networks and tests them; their weights and losses are
+/// written.
+fn fig4_series(
+    job: &Job<'_>,
+    settings: &Settings,
+    tested: u64,
+    files: &mut Vec<PathBuf>,
+) -> Result<Vec<ErrorSeries>> {
+    let Settings { task, d, length, layers, .. } = *settings;
+    let known = sequences(task, d, length, settings.seed, TEST, tested)?;
+    let seen: Vec<Sequence> = known.iter().map(|x| x.first(length)).collect::<Result<_>>()?;
+    let test = |network: &Network| -> Result<Vec<ErrorAt>> {
+        let predictions: Vec<Rows> =
+            seen.par_iter().map(|x| network.evaluate(x, job.observer)).collect::<Result<_>>()?;
+        Ok(errors_at(&predictions, &known))
+    };
+    let series = |key: &str, label: String, errors| ErrorSeries { key: key.into(), label, errors };
+    let ideal = errors_at(&direct_all(&seen, settings.kernel, Over::Query, job.observer)?, &known);
+    let constructed = test(&settings.constructed()?)?;
+    let mut all = vec![
+        series("ideal", "the ideal method".to_owned(), ideal),
+        series("constructed", format!("constructed, {layers} layers"), constructed),
+    ];
+    let mut losses = Vec::new();
+    for (start, key, label) in [
+        (Start::Constructed, "trained", format!("trained from the constructed, {layers} layers")),
+        (Start::Random, "random", format!("trained from random weights, {layers} layers")),
+    ] {
+        let trained = Settings { start, ..*settings }.train(job.observer)?;
+        all.push(series(key, label, test(&trained.network)?));
+        losses.push((key, trained.losses));
+        let path = job.out.join(format!("sander2024-fig4-{key}.safetensors"));
+        NetworkFile { network: trained.network, input: Input::Vector }.save(&path)?;
+        files.push(path);
+    }
+    files.push(save_losses(job, &losses)?);
+    Ok(all)
 }
 
 fn save_losses(job: &Job<'_>, losses: &[(&str, Vec<f64>)]) -> Result<PathBuf> {

@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 
 /// A model in closed form, or the reason why there is none.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Built {
     /// The paper's key.
     pub method: String,
@@ -38,6 +39,7 @@ pub enum Outcome {
 
 /// What is known of a model in closed form.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct BuiltModel {
     /// Its file, in the directory of the study.
     pub file: PathBuf,
@@ -56,6 +58,7 @@ pub struct BuiltModel {
 /// What is proven of a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Certificate {
     /// Every logit is enclosed by rigorous arithmetic.
     Enclosed(Box<certify::Certificate>),

@@ -26,7 +26,7 @@
 
 mod closed_form;
 mod part;
-pub mod spec;
+pub(crate) mod spec;
 mod training;
 
 pub use closed_form::{Built, BuiltModel, Certificate, Outcome};

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 /// The part of a corpus that a study builds and trains on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Part {
     /// Documents.
     pub documents: u64,

@@ -86,10 +86,10 @@ pub(super) fn modern(mut corpus: Map<String, Value>) -> Map<String, Value> {
 
 impl Job {
     /// Returns a unique name: a hash of the settings and of the corpus as it was read.
-    pub fn id(&self, problem: &Dataset) -> String {
+    pub fn id(&self, dataset: &Dataset) -> String {
         // A struct of numbers and names always serializes.
         let settings = serde_json::to_string(self).unwrap_or_default();
-        let text = format!("{settings} {:016x}", problem.fingerprint());
+        let text = format!("{settings} {:016x}", dataset.fingerprint());
         format!("{:016x}", fnv1a(text.as_bytes()))
     }
 
@@ -106,18 +106,18 @@ impl Job {
 
     /// Estimates the operations of one step: multiplications and additions of the output layer, the hidden layer and
     /// attention, once forward and twice backward.
-    pub fn operations(&self, config: &Config, problem: &Dataset) -> f64 {
+    pub fn operations(&self, config: &Config, dataset: &Dataset) -> f64 {
         let Shape { d_vocab, d_model, n_heads, d_head, d_mlp, mixer, .. } = config.shape;
         let read = match config.hidden {
             Hidden::Output => d_mlp,
             _ => d_model,
         };
-        let contexts = problem.len() as f64;
+        let contexts = dataset.len() as f64;
         let heads = if mixer == Mixer::Attention { (n_heads * d_head) as f64 } else { 0.0 };
         let layers = (read * d_vocab + d_model * d_mlp) as f64 + heads * d_model as f64;
         // Keys, values and queries once per place, scores and mixtures once per token of a context.
-        let places = 3.0 * heads * (problem.places.len() as u64 * d_model) as f64;
-        6.0 * (contexts * layers + places + 2.0 * heads * problem.context_places.len() as f64)
+        let places = 3.0 * heads * (dataset.places.len() as u64 * d_model) as f64;
+        6.0 * (contexts * layers + places + 2.0 * heads * dataset.context_places.len() as f64)
     }
 
     /// Estimates how many seconds the job takes with all threads; 0 for a job that cannot run.

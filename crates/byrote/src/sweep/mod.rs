@@ -1,7 +1,7 @@
 //! Sweeps: many training runs, planned, run side by side, resumed and recorded.
 //!
-//! A [`Plan`] is a grid in a TOML file ([`plan`]); its points are [`Job`]s ([`job`]), each with an identity that follows from
-//! its settings and its corpus. [`run`](mod@run) runs them and writes a run directory ([`directory`]) as it goes: an
+//! A [`Plan`] is a grid in a TOML file (`plan`); its points are [`Job`]s (`job`), each with an identity that follows from
+//! its settings and its corpus. `run` runs them and writes a run directory (`directory`) as it goes: an
 //! append-only journal, and `results.csv` after every job. However a run ends, the same call resumes it, and the results are
 //! the same bytes as those of an uninterrupted run.
 //!
@@ -20,18 +20,18 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-pub mod corpora;
-pub mod directory;
-pub mod job;
-pub mod plan;
-pub mod record;
-pub mod row;
-pub mod run;
+pub(crate) mod corpora;
+pub(crate) mod directory;
+pub(crate) mod job;
+pub(crate) mod plan;
+pub(crate) mod record;
+pub(crate) mod row;
+pub(crate) mod run;
 
 pub use corpora::Corpora;
 pub use directory::Directory;
 pub use job::Job;
 pub use plan::Plan;
 pub use record::Record;
-pub use row::{Row, Status, to_csv};
+pub use row::{Row, RowResult, Status, to_csv};
 pub use run::{Outcome, RunOptions, run};

@@ -9,6 +9,21 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The contents of a run directory. It need not be complete, and another process may be writing to it.
+///
+/// ```
+/// use byrote::observe::Silent;
+/// use byrote::sweep::{self, Corpora, Directory, Plan, Record, RunOptions};
+///
+/// let plan = Plan::parse("[corpus]\nbuiltin = 10\n[model]\nd_mlp = 4\n[training]\nsteps = 5\n", "small")?;
+/// let corpora = Corpora::read(&plan.jobs, &Silent)?;
+/// let folder = tempfile::tempdir()?;
+/// let mut directory = Directory::open(folder.path(), &plan, &corpora)?;
+/// sweep::run(&plan, &corpora, &mut directory, RunOptions::default().keep_models(true), &Silent)?;
+///
+/// let record = Record::load(folder.path())?;
+/// assert_eq!((record.name.as_str(), record.jobs, record.is_complete()), ("small", 1, true));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Record {
     /// The plan's name.

@@ -40,6 +40,7 @@ pub struct Outcome {
 
 /// How to run.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct RunOptions {
     /// Seconds between checkpoints of a job.
     pub checkpoint_every: f64,
@@ -61,6 +62,12 @@ impl RunOptions {
         }
     }
 }
+
+crate::setting::setters!(RunOptions {
+    checkpoint_every: plain(f64),
+    fail_fast: plain(bool),
+    keep_models: plain(bool),
+});
 
 impl Default for RunOptions {
     fn default() -> Self {

@@ -26,6 +26,31 @@ const KEY: &str = "byrote-checkpoint";
 const FORMAT: u32 = 1;
 
 /// A run at one of its steps.
+///
+/// ```
+/// use byrote::dataset::Dataset;
+/// use byrote::model::{Model, Preset, Shape};
+/// use byrote::observe::Silent;
+/// use byrote::train::{Checkpoint, Limits, Method, Settings, Trainer};
+/// use std::{path::Path, sync::Arc};
+///
+/// let dataset = Arc::new(Dataset::new(2, 1, [(vec![0], vec![(1, 1.0)]), (vec![1], vec![(0, 1.0)])])?);
+/// let model = Model::random(Preset::Madden2024.config(Shape { d_vocab: 2, d_mlp: 4, ..Shape::default() }), 0)?;
+/// let settings = Settings::new(Method::Adam);
+/// let limits = Limits::new(Method::Adam).relative_gap(None).stall(None);
+/// let mut trainer = Trainer::new(&model, &dataset, settings, limits.steps(10))?;
+/// trainer.run(&Silent)?;
+///
+/// // Ten steps, a file, and ten more steps are twenty steps, to the last bit.
+/// let file = trainer.checkpoint().to_bytes()?;
+/// let checkpoint = Checkpoint::from_bytes(Path::new("run.safetensors"), &file)?;
+/// let mut resumed = Trainer::resume(checkpoint, &model, &dataset, settings, limits.steps(20))?;
+/// let mut whole = Trainer::new(&model, &dataset, settings, limits.steps(20))?;
+/// resumed.run(&Silent)?;
+/// whole.run(&Silent)?;
+/// assert_eq!(resumed.model()?.parameters(), whole.model()?.parameters());
+/// # Ok::<(), byrote::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Checkpoint {
     /// Identifies the run.
@@ -106,10 +131,10 @@ struct Metadata {
 
 impl Identity {
     /// The identity of a run that starts from a model's weights.
-    pub fn new(model: &Model, problem: &Dataset, settings: Settings) -> Self {
+    pub fn new(model: &Model, dataset: &Dataset, settings: Settings) -> Self {
         let mut start = Fnv::new();
         model.parameters().iter().for_each(|x| start.write(&x.to_bits().to_le_bytes()));
-        Self { config: *model.config(), settings, problem: problem.fingerprint(), start: start.finish() }
+        Self { config: *model.config(), settings, problem: dataset.fingerprint(), start: start.finish() }
     }
 
     /// Returns an error that names the first difference, if there is one.
@@ -209,7 +234,7 @@ impl Checkpoint {
 
     /// Reads a checkpoint from bytes; `path` is the name used in messages.
     pub fn from_bytes(path: &Path, bytes: &[u8]) -> Result<Self> {
-        Self::parse(bytes).map_err(|message| Error::format(path, message))
+        container::parse(path, bytes, Self::parse)
     }
 
     /// Reads a checkpoint from bytes; the error message says what is wrong with them.

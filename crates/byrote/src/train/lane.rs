@@ -30,7 +30,7 @@ const GROUP: usize = 8;
 #[derive(Clone, Copy)]
 pub(super) struct Shared<'a, T> {
     pub(super) config: &'a Config,
-    pub(super) problem: &'a Dataset,
+    pub(super) dataset: &'a Dataset,
     pub(super) weights: &'a Weights<T>,
     pub(super) places: &'a Places<T>,
     pub(super) s: Sizes,
@@ -83,13 +83,13 @@ impl<T: Real> Lane<T> {
     /// Creates a lane; one without a backward pass holds no gradient.
     pub(super) fn new(
         config: &Config,
-        problem: &Dataset,
+        dataset: &Dataset,
         s: Sizes,
         contexts: Range<usize>,
         backward: bool,
     ) -> Self {
         let n = contexts.len();
-        let entries = problem.context_starts[contexts.end] - problem.context_starts[contexts.start];
+        let entries = dataset.context_starts[contexts.end] - dataset.context_starts[contexts.start];
         let most = if backward { BLOCK } else { (FORWARD_VALUES / s.m_row.max(1)).clamp(8, BLOCK) & !7 };
         // Blocks of roughly equal size, made of whole tiles: a small last block would read and write all gradients for
         // little work.
@@ -200,7 +200,7 @@ impl<T: Real> Kernel for Mix<'_, T> {
 
     #[inline(always)]
     fn call<I: Isa>(self, isa: I) {
-        let Shared { config, problem, places, s, .. } = self.shared;
+        let Shared { config, dataset, places, s, .. } = self.shared;
         let Lane { contexts, weights, z, .. } = self.lane;
         if s.mixed == 0 {
             return;
@@ -209,7 +209,7 @@ impl<T: Real> Kernel for Mix<'_, T> {
         let width = 3 * s.mixed;
         let mut at = 0;
         for context in contexts.clone() {
-            let read = problem.places_of(context);
+            let read = dataset.places_of(context);
             let query = read[read.len() - 1] as usize;
             for head in 0..s.heads {
                 let column = head * s.head_row;
@@ -230,7 +230,7 @@ impl<T: Real> Kernel for Mix<'_, T> {
         exp_shifted(isa, weights, T::from_f64(0.0));
         let mut at = 0;
         for (context, z) in contexts.clone().zip(z.chunks_exact_mut(s.mixed)) {
-            let read = problem.places_of(context);
+            let read = dataset.places_of(context);
             for head in 0..s.heads {
                 let mut sum = T::from_f64(0.0);
                 for i in 0..read.len() {
@@ -275,7 +275,7 @@ impl<T: Real> Kernel for Output<'_, T> {
         if matches!(until, Until::Layer(Layer::Mixed | Layer::Read)) {
             return;
         }
-        let (problem, s) = (shared.problem, shared.s);
+        let (dataset, s) = (shared.dataset, shared.s);
         let b_u = &mut lane.gradient.b_u;
         if until == Until::Gradient && rows.start == 0 {
             b_u.fill(T::from_f64(0.0));
@@ -288,7 +288,7 @@ impl<T: Real> Kernel for Output<'_, T> {
                 *largest = add_and_max(isa, &mut row[..padded(s.omega)], &shared.weights.b_u);
             }
             if until != Until::Layer(Layer::Logits) {
-                lane.loss += cross_entropy(isa, group, &largest, problem, first, s);
+                lane.loss += cross_entropy(isa, group, &largest, dataset, first, s);
             }
             if until == Until::Gradient {
                 group.chunks_exact(s.omega_row).for_each(|row| add(b_u, row));
@@ -307,7 +307,7 @@ fn cross_entropy<T: Real, I: Isa>(
     isa: I,
     group: &mut [T],
     largest: &[T; GROUP],
-    problem: &Dataset,
+    dataset: &Dataset,
     first: usize,
     s: Sizes,
 ) -> f64 {
@@ -315,7 +315,7 @@ fn cross_entropy<T: Real, I: Isa>(
     let mut sums = [0.0; GROUP];
     for (i, row) in group.chunks_exact_mut(s.omega_row).enumerate() {
         let top = largest[i].to_f64();
-        for &(token, n) in problem.next_of(first + i) {
+        for &(token, n) in dataset.next_of(first + i) {
             loss -= n * (row[token as usize].to_f64() - top);
         }
         exp_shifted(isa, &mut row[..padded(s.omega)], largest[i]);
@@ -324,10 +324,10 @@ fn cross_entropy<T: Real, I: Isa>(
         *total = sum(isa, &row[..padded(s.omega)]);
     }
     for (i, row) in group.chunks_exact_mut(s.omega_row).enumerate() {
-        let count = problem.counts[first + i];
+        let count = dataset.counts[first + i];
         loss += count * sums[i].ln();
         scale(&mut row[..padded(s.omega)], T::from_f64(count / sums[i]));
-        for &(token, n) in problem.next_of(first + i) {
+        for &(token, n) in dataset.next_of(first + i) {
             row[token as usize] -= T::from_f64(n);
         }
     }
@@ -338,7 +338,7 @@ impl<T: Real> Lane<T> {
     /// Computes the logits of a block, without their bias.
     #[inline(always)]
     fn forward<I: Isa>(&mut self, isa: I, shared: Shared<'_, T>, rows: Range<usize>, until: Until) {
-        let Shared { config, problem, weights, places, s } = shared;
+        let Shared { config, dataset, weights, places, s } = shared;
         let n = rows.len();
         let first = self.contexts.start + rows.start;
         let Block { a, u, y, slope, r, logits, .. } = &mut self.block;
@@ -355,14 +355,14 @@ impl<T: Real> Lane<T> {
         } else {
             for (row, a) in a.chunks_exact_mut(s.d_row).take(n).enumerate() {
                 a.fill(T::from_f64(0.0));
-                for (&place, &weight) in problem.places_of(first + row).iter().zip(&weights.u_pos) {
+                for (&place, &weight) in dataset.places_of(first + row).iter().zip(&weights.u_pos) {
                     add_scaled(isa, a, weight, &places.x[place as usize * s.d_row..][..s.d_row]);
                 }
             }
         }
         if config.skip {
             for (row, a) in a.chunks_exact_mut(s.d_row).take(n).enumerate() {
-                let read = problem.places_of(first + row);
+                let read = dataset.places_of(first + row);
                 add(a, &places.x[read[read.len() - 1] as usize * s.d_row..][..s.d_row]);
             }
         }
@@ -462,14 +462,14 @@ impl<T: Real> Lane<T> {
     /// From the derivatives of the mixed values to those of the scores and queries.
     #[inline(always)]
     fn unmix<I: Isa>(&mut self, isa: I, shared: Shared<'_, T>, rows: Range<usize>) {
-        let Shared { config, problem, places, s, .. } = shared;
+        let Shared { config, dataset, places, s, .. } = shared;
         let factor = T::from_f64(config.score_factor());
         let width = 3 * s.mixed;
-        let start = problem.context_starts[self.contexts.start];
+        let start = dataset.context_starts[self.contexts.start];
         for row in rows {
             let context = self.contexts.start + row;
-            let read = problem.places_of(context);
-            let at = (problem.context_starts[context] - start) * s.heads;
+            let read = dataset.places_of(context);
+            let at = (dataset.context_starts[context] - start) * s.heads;
             let entries = at..at + read.len() * s.heads;
             let (weights, d_scores) = (&self.weights[entries.clone()], &mut self.d_scores[entries]);
             let dz = &self.dz[row * s.mixed..][..s.mixed];
@@ -504,13 +504,13 @@ impl<T: Real> Lane<T> {
     /// The derivatives of the weights of token averaging.
     #[inline(always)]
     fn unaverage<I: Isa>(&mut self, isa: I, shared: Shared<'_, T>, rows: Range<usize>) {
-        let Shared { problem, places, s, .. } = shared;
+        let Shared { dataset, places, s, .. } = shared;
         if rows.start == 0 {
             self.gradient.u_pos.fill(T::from_f64(0.0));
         }
         for row in rows {
             let da = &self.da[row * s.d_row..][..s.d_row];
-            let read = problem.places_of(self.contexts.start + row);
+            let read = dataset.places_of(self.contexts.start + row);
             for (&place, weight) in read.iter().zip(self.gradient.u_pos.iter_mut()) {
                 *weight += dot(isa, da, &places.x[place as usize * s.d_row..][..s.d_row]);
             }

@@ -1,8 +1,8 @@
 //! Training towards the floor.
 //!
-//! [`gradient`] evaluates the loss and its gradient, [`spec`] and [`settings`] say how to train and when to stop,
-//! [`trainer`] trains step by step, [`curve`] records the loss, [`checkpoint`] holds everything needed to resume, and
-//! [`run`](mod@run) does all of it, with the files of a run directory.
+//! `gradient` evaluates the loss and its gradient, `spec` and `settings` say how to train and when to stop,
+//! `trainer` trains step by step, `curve` records the loss, `checkpoint` holds everything needed to resume, and
+//! `run` does all of it, with the files of a run directory.
 //!
 //! ```
 //! use byrote::dataset::Dataset;
@@ -23,17 +23,17 @@
 //! # Ok::<(), byrote::Error>(())
 //! ```
 
-pub mod checkpoint;
-pub mod curve;
-pub mod gradient;
+pub(crate) mod checkpoint;
+pub(crate) mod curve;
+pub(crate) mod gradient;
 mod lane;
-pub mod run;
-pub mod settings;
-pub mod spec;
+pub(crate) mod run;
+pub(crate) mod settings;
+pub(crate) mod spec;
 mod state;
-pub mod trainer;
+pub(crate) mod trainer;
 
-pub use checkpoint::{Checkpoint, Saver};
+pub use checkpoint::{Checkpoint, Identity, Saver};
 pub use curve::{Curve, Row};
 pub use gradient::{Evaluator, Layer};
 pub use run::{Run, RunDirectory, RunOptions, StepTimes, memory_needed, run};

@@ -90,12 +90,22 @@ impl RunDirectory {
 
 /// How a run is made.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct RunOptions {
     /// Whether to continue from the checkpoint of the directory, if there is one.
     pub resume: bool,
     /// Seconds between checkpoints; 0 writes one after every step.
     pub checkpoint_every: f64,
 }
+
+impl Default for RunOptions {
+    /// From the start, with a checkpoint every 30 seconds.
+    fn default() -> Self {
+        Self { resume: false, checkpoint_every: 30.0 }
+    }
+}
+
+crate::setting::setters!(RunOptions { resume: plain(bool), checkpoint_every: plain(f64) });
 
 impl RunOptions {
     /// Refuses options outside their range.

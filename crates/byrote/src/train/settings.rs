@@ -119,6 +119,7 @@ impl Trained {
 /// weights.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Settings {
     /// How weights are moved.
     pub method: Method,
@@ -232,8 +233,25 @@ impl Settings {
     }
 }
 
+crate::setting::setters!(Settings {
+    rate: plain(f64),
+    schedule: plain(Schedule),
+    schedule_steps: plain(u64),
+    last_rate: plain(f64),
+    decay: plain(f64),
+    memory: plain(usize),
+    warmup: plain(u64),
+    warmup_rate: plain(f64),
+    batch: into(impl Into<Option<usize>>),
+    sampling: plain(Sampling),
+    trained: plain(Trained),
+    precision: plain(Precision),
+    seed: plain(u64),
+});
+
 /// When to stop. None of this changes the weights before that point.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct Limits {
     /// The total number of steps.
     pub steps: u64,
@@ -249,11 +267,19 @@ pub struct Limits {
 
 /// What counts as a stall.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct Stall {
     /// Steps over which the gap is compared.
     pub window: u64,
     /// The gap must decrease by this fraction.
     pub fraction: f64,
+}
+
+impl Stall {
+    /// The gap must decrease by a fraction over a window of steps.
+    pub fn new(window: u64, fraction: f64) -> Self {
+        Self { window, fraction }
+    }
 }
 
 impl Limits {
@@ -296,6 +322,14 @@ impl Limits {
         }
     }
 }
+
+crate::setting::setters!(Limits {
+    steps: plain(u64),
+    seconds: into(impl Into<Option<f64>>),
+    gap: into(impl Into<Option<Nats>>),
+    relative_gap: plain(Option<f64>),
+    stall: plain(Option<Stall>),
+});
 
 /// Why training ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

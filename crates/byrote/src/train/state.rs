@@ -46,7 +46,7 @@ pub(super) enum Trouble {
 /// Creates the state at the start, or after a number of steps with the memory of a checkpoint.
 pub(super) fn new<T: Real + 'static>(
     config: Config,
-    problem: &Arc<Dataset>,
+    dataset: &Arc<Dataset>,
     settings: Settings,
     parameters: &[f64],
     memory: Option<(u64, Memory)>,
@@ -56,13 +56,13 @@ pub(super) fn new<T: Real + 'static>(
         (Method::Lbfgs, Some((_, Memory::Curvature { units, position, pairs }))) => {
             let pairs = pairs.iter().map(|(s, y)| (narrow::<T>(s), narrow::<T>(y))).collect();
             let lbfgs = Lbfgs::from_pairs(settings.memory, pairs);
-            Box::new(LbfgsState::new(config, problem, settings, narrow(&units), narrow(&position), lbfgs))
+            Box::new(LbfgsState::new(config, dataset, settings, narrow(&units), narrow(&position), lbfgs))
         }
         (Method::Lbfgs, None) if settings.warmup == 0 => {
             let (units, lbfgs) = (vec![T::from_f64(1.0); x.len()], Lbfgs::new(settings.memory));
-            Box::new(LbfgsState::new(config, problem, settings, units, x, lbfgs))
+            Box::new(LbfgsState::new(config, dataset, settings, units, x, lbfgs))
         }
-        (_, memory) => Box::new(AdamState::new(config, problem, settings, x, memory)),
+        (_, memory) => Box::new(AdamState::new(config, dataset, settings, x, memory)),
     }
 }
 
@@ -108,7 +108,7 @@ pub enum Memory {
 /// A run with Adam.
 struct AdamState<T> {
     config: Config,
-    problem: Arc<Dataset>,
+    dataset: Arc<Dataset>,
     settings: Settings,
     evaluator: Evaluator<T>,
     adam: Adam<T>,
@@ -123,7 +123,7 @@ struct AdamState<T> {
 impl<T: Real> AdamState<T> {
     fn new(
         config: Config,
-        problem: &Arc<Dataset>,
+        dataset: &Arc<Dataset>,
         settings: Settings,
         x: Vec<T>,
         memory: Option<(u64, Memory)>,
@@ -133,9 +133,9 @@ impl<T: Real> AdamState<T> {
         if let Some((steps, Memory::Moments { first, second })) = memory {
             (adam.steps, adam.first, adam.second) = (steps, narrow(&first), narrow(&second));
         }
-        let evaluator = Evaluator::training(config, problem.clone(), settings.trained);
+        let evaluator = Evaluator::training(config, dataset.clone(), settings.trained);
         let (next, gradient) = (x.clone(), x.clone());
-        Self { config, problem: problem.clone(), settings, evaluator, adam, x, next, gradient, loss: None }
+        Self { config, dataset: dataset.clone(), settings, evaluator, adam, x, next, gradient, loss: None }
     }
 
     /// The rate of a step.
@@ -190,7 +190,7 @@ impl<T: Real + 'static> State for AdamState<T> {
 
     fn is_measured(&self, step: u64) -> bool {
         let Some(size) = self.settings.batch else { return true };
-        step.is_multiple_of(self.problem.len().div_ceil(size) as u64)
+        step.is_multiple_of(self.dataset.len().div_ceil(size) as u64)
     }
 
     fn parameters(&self) -> Vec<f64> {
@@ -212,7 +212,7 @@ impl<T: Real> AdamState<T> {
 
     /// The contexts of a batch, in order.
     fn chosen(&self, size: usize, step: u64) -> Vec<usize> {
-        let n = self.problem.len();
+        let n = self.dataset.len();
         if self.settings.sampling == Sampling::Uniform {
             let mut stream = Stream::new(self.settings.seed, "uniform batches", step);
             let mut chosen: Vec<usize> = (0..size).map(|_| stream.below(n as u64) as usize).collect();
@@ -233,10 +233,10 @@ impl<T: Real> AdamState<T> {
 
     /// The gradient of one batch, scaled to the whole dataset, and the batch's loss.
     fn batch(&mut self, size: usize, step: u64) -> f64 {
-        let part = self.problem.part(&self.chosen(size, step));
+        let part = self.dataset.part(&self.chosen(size, step));
         let mut evaluator = Evaluator::training(self.config, &part, self.settings.trained);
         let loss = evaluator.evaluate(&self.x, &mut self.gradient);
-        let scale = T::from_f64(self.problem.predictions() / part.predictions());
+        let scale = T::from_f64(self.dataset.predictions() / part.predictions());
         self.gradient.iter_mut().for_each(|g| *g *= scale);
         loss
     }
@@ -245,7 +245,7 @@ impl<T: Real> AdamState<T> {
 /// A run with L-BFGS.
 struct LbfgsState<T> {
     config: Config,
-    problem: Arc<Dataset>,
+    dataset: Arc<Dataset>,
     settings: Settings,
     evaluator: Evaluator<T>,
     units: Vec<T>,
@@ -257,7 +257,7 @@ struct LbfgsState<T> {
 impl<T: Real> LbfgsState<T> {
     fn new(
         config: Config,
-        problem: &Arc<Dataset>,
+        dataset: &Arc<Dataset>,
         settings: Settings,
         units: Vec<T>,
         position: Vec<T>,
@@ -266,11 +266,11 @@ impl<T: Real> LbfgsState<T> {
         let epsilon = if is_f64::<T>() { f64::EPSILON } else { f64::from(f32::EPSILON) };
         // The rounding error of the loss: sums are in f64, but the summands are rounded to T.
         let wolfe = Wolfe { noise: 4.0 * epsilon, ..Wolfe::default() };
-        let mut evaluator = Evaluator::training(config, problem.clone(), settings.trained);
+        let mut evaluator = Evaluator::training(config, dataset.clone(), settings.trained);
         let mut x = position.clone();
         let mut objective = Scaled { objective: &mut evaluator, scale: &units, x: &mut x };
         let descent = Descent::new(&mut objective, position, lbfgs, wolfe, settings.rate);
-        Self { config, problem: problem.clone(), settings, evaluator, units, x, descent }
+        Self { config, dataset: dataset.clone(), settings, evaluator, units, x, descent }
     }
 
     /// Continues from Adam, in the units of its second moments: a weight whose derivatives have been large takes small
@@ -286,7 +286,7 @@ impl<T: Real> LbfgsState<T> {
         }
         let position: Vec<f64> = adam.x.iter().zip(&units).map(|(x, u)| x.to_f64() / u).collect();
         let lbfgs = Lbfgs::new(adam.settings.memory);
-        Self::new(adam.config, &adam.problem, adam.settings, narrow(&units), narrow(&position), lbfgs)
+        Self::new(adam.config, &adam.dataset, adam.settings, narrow(&units), narrow(&position), lbfgs)
     }
 }
 
@@ -320,7 +320,7 @@ impl<T: Real + 'static> State for LbfgsState<T> {
         let (units, position) = (wide(&self.units), wide(self.descent.x()));
         Some(Box::new(LbfgsState::<f64>::new(
             self.config,
-            &self.problem,
+            &self.dataset,
             self.settings,
             units,
             position,

@@ -9,7 +9,7 @@ use byrote::train::{Evaluator, Limits, Method, Settings, Trainer};
 use std::sync::Arc;
 
 fn stories() -> (Arc<Dataset>, Vec<Config>) {
-    let outputs = Outputs { contexts: true, ..Outputs::default() };
+    let outputs = Outputs::default().contexts(true);
     let source = Source::Stories { documents: 200, seed: 0 };
     let corpus = Corpus::read(&source, &Options::default(), outputs, &Silent).unwrap();
     let shape = Shape {
@@ -21,8 +21,8 @@ fn stories() -> (Arc<Dataset>, Vec<Config>) {
         d_mlp: 24,
         ..Shape::default()
     };
-    let problem = Arc::new(Dataset::from_corpus(&corpus).unwrap());
-    (problem, Preset::ALL.into_iter().map(|preset| preset.config(shape)).collect())
+    let dataset = Arc::new(Dataset::from_corpus(&corpus).unwrap());
+    (dataset, Preset::ALL.into_iter().map(|preset| preset.config(shape)).collect())
 }
 
 /// On one thread, the one whose allocations are counted.
@@ -32,11 +32,11 @@ fn alone(work: impl FnOnce() -> AllocationInfo + Send) -> AllocationInfo {
 
 #[test]
 fn loss_and_gradient_allocate_nothing() {
-    let (problem, configs) = stories();
+    let (dataset, configs) = stories();
     for config in configs {
         let model = Model::random(config, 1).unwrap();
         let mut gradient = model.parameters().to_vec();
-        let mut evaluator = Evaluator::new(config, &problem);
+        let mut evaluator = Evaluator::new(config, &dataset);
         let mut evaluate = || assert!(evaluator.evaluate(model.parameters(), &mut gradient) > 0.0);
         let found = alone(|| measure(|| (0..10).for_each(|_| evaluate())));
         assert_eq!(found.count_total, 0, "{config:?}");
@@ -45,13 +45,13 @@ fn loss_and_gradient_allocate_nothing() {
 
 #[test]
 fn steps_allocate_nothing_that_grows_with_the_model() {
-    let (problem, configs) = stories();
+    let (dataset, configs) = stories();
     for (method, config) in [Method::Adam, Method::AdamW, Method::Lbfgs].into_iter().zip(configs) {
         let model = Model::random(config, 1).unwrap();
-        let settings = Settings { precision: Precision::F64, ..Settings::new(method) };
-        let limits = Limits { steps: 1000, relative_gap: None, stall: None, ..Limits::new(method) };
+        let settings = Settings::new(method).precision(Precision::F64);
+        let limits = Limits::new(method).steps(1000).relative_gap(None).stall(None);
         let found = alone(|| {
-            let mut trainer = Trainer::new(&model, &problem, settings, limits).unwrap();
+            let mut trainer = Trainer::new(&model, &dataset, settings, limits).unwrap();
             // Past the warm-up of L-BFGS, and until its memory is full.
             (0..400).for_each(|_| assert!(trainer.advance().is_none()));
             measure(|| (0..50).for_each(|_| assert!(trainer.advance().is_none())))

@@ -5,8 +5,7 @@ mod probe;
 
 use byrote::observe::Silent;
 use byrote::report::sweep_page;
-use byrote::sweep::run::RunOptions;
-use byrote::sweep::{Corpora, Directory, Plan, Record, run};
+use byrote::sweep::{Corpora, Directory, Plan, Record, RunOptions, run};
 use probe::{browser, check_figures, check_page, probe, strings};
 
 #[test]

@@ -13,12 +13,12 @@ use std::sync::Arc;
 
 #[test]
 fn losses_are_those_of_pytorch() {
-    let window = Window { n_ctx: 7, exact_length: true, ..Window::default() };
-    let options = Options { window, limit: Some(40), ..Options::default() };
-    let outputs = Outputs { contexts: true, ..Outputs::default() };
+    let window = Window::default().n_ctx(7).exact_length(true);
+    let options = Options::default().window(window).limit(40);
+    let outputs = Outputs::default().contexts(true);
     let source = Source::Stories { documents: 40, seed: 3 };
     let corpus = Corpus::read(&source, &options, outputs, &Silent).unwrap();
-    let problem = Arc::new(Dataset::from_corpus(&corpus).unwrap());
+    let dataset = Arc::new(Dataset::from_corpus(&corpus).unwrap());
     let shape = Shape {
         d_vocab: corpus.summary.d_vocab,
         n_ctx: 7,
@@ -31,9 +31,9 @@ fn losses_are_those_of_pytorch() {
     for (preset, golden) in golden() {
         let model = Model::random(preset.config(shape), 3).unwrap();
         for (precision, tolerance) in [(Precision::F64, 1e-9), (Precision::F32, 1e-4)] {
-            let settings = Settings { rate: 0.01, precision, ..Settings::new(Method::Adam) };
-            let limits = Limits { steps: 20, relative_gap: None, stall: None, ..Limits::new(Method::Adam) };
-            let mut trainer = Trainer::new(&model, &problem, settings, limits).unwrap();
+            let settings = Settings::new(Method::Adam).rate(0.01).precision(precision);
+            let limits = Limits::new(Method::Adam).steps(20).relative_gap(None).stall(None);
+            let mut trainer = Trainer::new(&model, &dataset, settings, limits).unwrap();
             trainer.run(&Silent).unwrap();
             let rows = trainer.curve().rows();
             assert_eq!(rows.len(), golden.len());

@@ -1,5 +1,6 @@
 //! Tests of the library as its users see it.
 #![allow(clippy::unwrap_used)]
+#![allow(clippy::too_many_lines, reason = "a test reads better as one list of cases")]
 
 mod allocation;
 mod browser;

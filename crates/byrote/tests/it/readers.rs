@@ -26,16 +26,16 @@ impl Case {
 }
 
 fn options() -> Options {
-    Options { window: Window { n_ctx: 3, ..Window::default() }, ..Options::default() }
+    Options::default().window(Window::default().n_ctx(3))
 }
 
 fn chars() -> Options {
-    Options { tokenizer: TokenizerChoice::Char, ..options() }
+    options().tokenizer(TokenizerChoice::Char)
 }
 
 fn read(path: &Path, options: &Options) -> Result<Summary> {
     let source = Source::Files(vec![path.to_path_buf()]);
-    let outputs = Outputs { may_be_empty: true, ..Outputs::default() };
+    let outputs = Outputs::default().may_be_empty(true);
     Corpus::read(&source, options, outputs, &Silent).map(|c| c.summary)
 }
 
@@ -59,7 +59,7 @@ fn line_ends_marks_and_a_missing_last_newline_are_no_text() {
     ] {
         assert_eq!(read(&case.file(name, text), &chars()).unwrap(), plain, "{name}");
     }
-    let blank = Options { documents: Some(DocumentRule::BlankLine), ..chars() };
+    let blank = chars().documents(DocumentRule::BlankLine);
     let lf = read(&case.file("blank.txt", "ab\nc\n\n\nabc\n"), &blank).unwrap();
     assert_eq!(read(&case.file("blank-crlf.txt", "ab\r\nc\r\n\r\n\r\nabc\r\n"), &blank).unwrap(), lf);
     assert_eq!(lf.documents, 2);
@@ -75,7 +75,7 @@ fn empty_files_lines_and_documents_are_counted_as_such() {
     assert_eq!((only_mark.documents, only_mark.dropped.empty), (0, 0));
     let lines = read(&case.file("lines.txt", "\n\na\n\n"), &chars()).unwrap();
     assert_eq!((lines.documents, lines.dropped.empty, lines.contexts, lines.d_vocab), (1, 3, 0, 1));
-    let bos = Options { window: Window { bos: true, ..chars().window }, ..chars() };
+    let bos = chars().window(chars().window.bos(true));
     let lines = read(&case.file("lines.txt", "\n\na\n\n"), &bos).unwrap();
     assert_eq!((lines.documents, lines.dropped.empty, lines.contexts, lines.d_vocab), (1, 3, 1, 2));
 }
@@ -84,7 +84,7 @@ fn empty_files_lines_and_documents_are_counted_as_such() {
 fn document_rules_cut_as_they_say() {
     let case = Case::new();
     let path = case.file("a.txt", "ab|cd\nab|ce");
-    let with = |rule: &str| Options { documents: Some(rule.parse().unwrap()), ..chars() };
+    let with = |rule: &str| chars().documents(rule.parse::<DocumentRule>().unwrap());
     assert_eq!(read(&path, &with("line")).unwrap().documents, 2);
     assert_eq!(read(&path, &with("file")).unwrap().documents, 1);
     assert_eq!(read(&path, &with("separator:|")).unwrap().documents, 3);
@@ -98,9 +98,9 @@ fn invalid_utf8_is_placed_or_replaced() {
     let path = case.file("bad.txt", b"\xef\xbb\xbfab\ncd\xff\ne\n");
     let Err(Error::InvalidUtf8 { line, offset, .. }) = read(&path, &chars()) else { panic!() };
     assert_eq!((line, offset), (2, 8));
-    let lossy = read(&path, &Options { lossy: true, ..chars() }).unwrap();
+    let lossy = read(&path, &chars().lossy(true)).unwrap();
     assert_eq!((lossy.documents, lossy.tokens), (3, 6));
-    let bytes = read(&path, &Options { tokenizer: TokenizerChoice::Byte, ..options() }).unwrap();
+    let bytes = read(&path, &options().tokenizer(TokenizerChoice::Byte)).unwrap();
     assert_eq!((bytes.documents, bytes.tokens), (3, 6));
     // Also beyond the window: whether a file is valid does not depend on T.
     let long = case.file("long.txt", [b"abcdefgh".as_slice(), b"\xc3\x28"].concat());
@@ -140,7 +140,7 @@ fn jsonl_takes_the_field_and_says_what_is_wrong_where() {
     let plain = read(&case.file("a.txt", TEXT), &chars()).unwrap();
     let records = "{\"text\":\"abab\"}\n\n  {\"n\":1,\"text\":\"abac\"}\r\n{\"text\":\"abb\"}";
     assert_eq!(figures(&read(&case.file("a.jsonl", records), &chars()).unwrap()), figures(&plain));
-    let body = Options { field: "body".into(), ..chars() };
+    let body = chars().field("body");
     assert!(
         read(&case.file("a.jsonl", records), &body).unwrap_err().to_string().contains("no field \"body\"")
     );
@@ -161,7 +161,7 @@ fn jsonl_takes_the_field_and_says_what_is_wrong_where() {
     let bytes = [b"{\"text\":\"a\xff\"}\n".as_slice()].concat();
     let path = case.file("utf8.jsonl", bytes);
     assert!(matches!(read(&path, &chars()), Err(Error::InvalidUtf8 { line: 1, offset: 10, .. })));
-    assert_eq!(read(&path, &Options { lossy: true, ..chars() }).unwrap().tokens, 2);
+    assert_eq!(read(&path, &chars().lossy(true)).unwrap().tokens, 2);
 }
 
 fn npy(descr: &str, fortran: bool, shape: &str, data: &[u8]) -> Vec<u8> {
@@ -185,14 +185,14 @@ fn arrays_of_ids_are_read_and_wrong_ones_refused() {
     assert!(
         read(&flat, &options()).unwrap_err().to_string().contains("`separator_id` or `documents = chunk:L`")
     );
-    let chunk = Options { documents: Some(DocumentRule::Chunk(4)), ..options() };
+    let chunk = options().documents(DocumentRule::Chunk(4));
     assert_eq!(figures(&read(&flat, &chunk).unwrap()), figures(&rows));
     let raw = case.file("a.bin", &ids);
     assert_eq!(figures(&read(&raw, &chunk).unwrap()), figures(&rows));
-    let separated = Options { separator_id: Some(2), ..options() };
+    let separated = options().separator_id(2);
     let s = read(&raw, &separated).unwrap();
     assert_eq!((s.documents, s.d_vocab, s.tokens), (1, 2, 4), "the separator belongs to no document");
-    let u32s = Options { dtype: Some(IdType::U32), ..chunk.clone() };
+    let u32s = chunk.clone().dtype(IdType::U32);
     assert_eq!(read(&raw, &u32s).unwrap().documents, 1);
     let negative: Vec<u8> = [0i64, -1].iter().flat_map(|i| i.to_be_bytes()).collect();
     let big: Vec<u8> = [0u64, 1 << 32].iter().flat_map(|i| i.to_le_bytes()).collect();
@@ -254,8 +254,7 @@ mod parquet_files {
         });
         let s = read(&case.file("a.parquet", &bytes), &chars()).unwrap();
         assert_eq!((s.documents, s.dropped.empty, s.contexts, s.predictions), (6, 2, 3, 16));
-        let error =
-            read(&case.file("a.parquet", &bytes), &Options { field: "body".into(), ..chars() }).unwrap_err();
+        let error = read(&case.file("a.parquet", &bytes), &chars().field("body")).unwrap_err();
         assert!(error.to_string().contains("no single column \"body\"; the columns are text"), "{error}");
         for cut in [0, 10, bytes.len() / 2, bytes.len() - 1] {
             let error = read(&case.file("cut.parquet", &bytes[..cut]), &chars()).unwrap_err();
@@ -337,9 +336,9 @@ fn options_that_cannot_apply_are_refused() {
     let case = Case::new();
     let text = case.file("a.txt", TEXT);
     let raw = case.file("a.bin", [0u8; 8]);
-    assert!(read(&text, &Options { dtype: Some(IdType::U32), ..chars() }).is_err());
-    assert!(read(&text, &Options { separator_id: Some(3), ..chars() }).is_err());
-    assert!(read(&raw, &Options { separator_id: Some(70_000), ..options() }).is_err());
+    assert!(read(&text, &chars().dtype(IdType::U32)).is_err());
+    assert!(read(&text, &chars().separator_id(3)).is_err());
+    assert!(read(&raw, &options().separator_id(70_000)).is_err());
 }
 
 #[cfg(feature = "huggingface")]
@@ -350,7 +349,7 @@ fn a_tokenizer_json_gives_its_own_ids() {
         "pre_tokenizer":{"type":"Whitespace"},"post_processor":null,"decoder":null,
         "model":{"type":"WordLevel","vocab":{"<unk>":0,"b":9,"a":5},"unk_token":"<unk>"}}"#;
     let file = case.file("tokenizer.json", json);
-    let options = Options { tokenizer: TokenizerChoice::File(file), ..options() };
+    let options = options().tokenizer(TokenizerChoice::File(file));
     let path = case.file("a.txt", "a b a\na b zzz\n");
     let corpus = Corpus::read(&Source::Files(vec![path]), &options, Outputs::default(), &Silent).unwrap();
     assert_eq!((corpus.summary.d_vocab, corpus.summary.contexts), (3, 2));
@@ -361,7 +360,7 @@ fn a_tokenizer_json_gives_its_own_ids() {
         [("empty.json", ""), ("wrong.json", "{\"version\":\"1.0\"}"), ("trailing.json", trailing)]
     {
         let file = case.file(name, json);
-        let options = Options { tokenizer: TokenizerChoice::File(file), ..options.clone() };
+        let options = options.clone().tokenizer(TokenizerChoice::File(file));
         let error = read(&case.file("a.txt", "a"), &options).unwrap_err();
         assert!(error.to_string().contains("not a tokenizer.json"), "{error}");
     }
@@ -376,7 +375,7 @@ fn a_document_larger_than_a_slab_is_cut_as_if_it_were_held() {
     for tokenizer in [TokenizerChoice::WordPunct, TokenizerChoice::Whitespace, TokenizerChoice::Char] {
         for rule in ["line", "separator:ce\\n", "separator:x\\nab", "blank-line", "file"] {
             let options =
-                Options { tokenizer: tokenizer.clone(), documents: Some(rule.parse().unwrap()), ..options() };
+                options().tokenizer(tokenizer.clone()).documents(rule.parse::<DocumentRule>().unwrap());
             let whole = read(&path, &options).unwrap();
             // The same documents with their long tails cut off, which the window never sees.
             let short = case.file(
@@ -402,22 +401,22 @@ fn text_and_ids_do_not_mix_and_formats_can_be_forced() {
     let source = Source::Files(vec![text.clone(), ids]);
     let error = Corpus::read(&source, &options(), Outputs::default(), &Silent).unwrap_err();
     assert!(error.to_string().contains("count them separately"), "{error}");
-    let as_jsonl = Options { format: Some(Format::Jsonl), ..options() };
+    let as_jsonl = options().format(Format::Jsonl);
     assert!(read(&text, &as_jsonl).unwrap_err().to_string().contains("not a JSON record"));
     let records = case.file("a.jsonl", "{\"text\":\"a\"}\n");
-    let by_line = Options { documents: Some(DocumentRule::Line), ..options() };
+    let by_line = options().documents(DocumentRule::Line);
     assert!(read(&records, &by_line).unwrap_err().to_string().contains("each record of"));
 }
 
 #[test]
 fn random_associations_are_as_many_as_asked() {
     let associations = byrote::corpus::random::Associations::new(500, 20, 1..=4, 7, 1).unwrap();
-    let window = Window { n_ctx: 4, contexts: ContextRule::Full, ..Window::default() };
-    let options = Options { window, ..Options::default() };
+    let window = Window::default().n_ctx(4).contexts(ContextRule::Full);
+    let options = Options::default().window(window);
     let source = Source::Random(associations);
     let s = Corpus::read(&source, &options, Outputs::default(), &Silent).unwrap().summary;
     assert_eq!((s.contexts, s.predictions, s.deterministic_contexts, s.documents), (500, 500, 500, 500));
     assert!(s.labels <= 7 && s.floor_nats.0 == 0.0);
-    let short = Options { window: Window { n_ctx: 3, ..window }, ..Options::default() };
+    let short = Options::default().window(window.n_ctx(3));
     assert!(Corpus::read(&source, &short, Outputs::default(), &Silent).is_err());
 }

@@ -198,12 +198,9 @@ fn write_shards(directory: &Path, texts: &[String], shards: usize) -> Vec<PathBu
 
 fn window() -> impl Strategy<Value = Window> {
     (1u32..8, any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>()).prop_map(
-        |(n_ctx, exact_length, bos, eos, full)| Window {
-            n_ctx,
-            exact_length,
-            bos,
-            eos,
-            contexts: if full { ContextRule::Full } else { ContextRule::Prefixes },
+        |(n_ctx, exact_length, bos, eos, full)| {
+            let contexts = if full { ContextRule::Full } else { ContextRule::Prefixes };
+            Window::default().n_ctx(n_ctx).exact_length(exact_length).bos(bos).eos(eos).contexts(contexts)
         },
     )
 }
@@ -240,22 +237,20 @@ proptest! {
         threads in 1usize..4,
         spill: bool,
     ) {
-        let window = if long { Window { n_ctx: window.n_ctx * 12, ..window } } else { window };
+        let window = if long { window.n_ctx(window.n_ctx * 12) } else { window };
         let directory = tempfile::tempdir().unwrap();
         let paths = write_shards(directory.path(), &texts, shards);
         let expect = reference(&texts, &tokenizer, window, limit);
-        let options = Options {
-            window,
-            tokenizer: tokenizer.clone(),
-            limit,
-            max_memory: spill.then_some(0),
-            temp_dir: directory.path().to_path_buf(),
-            ..Options::default()
-        };
+        let options = Options::default()
+            .window(window)
+            .tokenizer(tokenizer.clone())
+            .limit(limit)
+            .max_memory(spill.then_some(0))
+            .temp_dir(directory.path());
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         let read = |paths: &[PathBuf], options: &Options, save: Option<&Path>| {
             let save = save.map(|p| OutputFile::create(p).unwrap());
-            let outputs = Outputs { contexts: true, save, may_be_empty: true, ..Outputs::default() };
+            let outputs = Outputs::default().contexts(true).save(save).may_be_empty(true);
             pool.install(|| Corpus::read(&Source::Files(paths.to_vec()), options, outputs, &Silent).unwrap())
         };
         let whole = read(&paths, &options, None);
@@ -275,7 +270,7 @@ proptest! {
             for (path, summary) in paths.iter().zip(&summaries) {
                 read(std::slice::from_ref(path), &options, Some(summary));
             }
-            let outputs = Outputs { may_be_empty: true, ..Outputs::default() };
+            let outputs = Outputs::default().may_be_empty(true);
             let merged = Corpus::read(&Source::Summaries(summaries), &options, outputs, &Silent).unwrap();
             prop_assert_eq!(&merged.summary, &whole.summary);
             prop_assert_eq!(merged.vocabulary, whole.vocabulary);
@@ -291,7 +286,7 @@ proptest! {
         seed: u64,
     ) {
         let directory = tempfile::tempdir().unwrap();
-        let options = Options { tokenizer: TokenizerChoice::Char, ..Options::default() };
+        let options = Options::default().tokenizer(TokenizerChoice::Char);
         let figures = |texts: &[String]| {
             let paths = write_shards(directory.path(), texts, 1);
             Corpus::read(&Source::Files(paths), &options, Outputs::default(), &Silent).unwrap().summary
@@ -323,14 +318,14 @@ fn many_documents_equal_the_reference() {
         })
         .collect();
     for (texts, n_ctx) in [(&stories, 9), (&wide, 9), (&wide, 11), (&stories, 40), (&wide, 3)] {
-        let window = Window { n_ctx, ..Window::default() };
+        let window = Window::default().n_ctx(n_ctx);
         let expect = reference(texts, &TokenizerChoice::WordPunct, window, None);
         let paths = write_shards(directory.path(), texts, 2);
         for threads in [1, 2, 3] {
-            let options = Options { window, temp_dir: directory.path().into(), ..Options::default() };
+            let options = Options::default().window(window).temp_dir(directory.path());
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             let source = Source::Files(paths.clone());
-            let outputs = Outputs { contexts: threads == 2, ..Outputs::default() };
+            let outputs = Outputs::default().contexts(threads == 2);
             let corpus = pool.install(|| Corpus::read(&source, &options, outputs, &Silent)).unwrap();
             assert_agrees(&corpus.summary, &expect);
             if let Some(contexts) = corpus.contexts {
@@ -344,12 +339,10 @@ fn many_documents_equal_the_reference() {
 fn the_worked_example_comes_out() {
     let directory = tempfile::tempdir().unwrap();
     let paths = write_shards(directory.path(), &["abab", "abac", "abb"].map(String::from), 1);
-    let options = Options {
-        window: Window { n_ctx: 3, ..Window::default() },
-        tokenizer: TokenizerChoice::Char,
-        documents: Some(DocumentRule::Line),
-        ..Options::default()
-    };
+    let options = Options::default()
+        .window(Window::default().n_ctx(3))
+        .tokenizer(TokenizerChoice::Char)
+        .documents(DocumentRule::Line);
     let s = Corpus::read(&Source::Files(paths), &options, Outputs::default(), &Silent).unwrap().summary;
     assert_eq!((s.documents, s.contexts, s.predictions, s.deterministic_contexts), (3, 3, 8, 1));
     assert!((s.floor_nats.0 - 3.295_836_866_004_329).abs() < 1e-15);
@@ -362,7 +355,7 @@ fn more_runs_than_are_merged_at_once_give_the_same_figures() {
     let texts: Vec<String> = stories.documents(400).collect();
     let paths = write_shards(directory.path(), &texts, 200);
     let options =
-        |max_memory| Options { max_memory, temp_dir: directory.path().into(), ..Options::default() };
+        |max_memory: Option<u64>| Options::default().max_memory(max_memory).temp_dir(directory.path());
     let read = |options: &Options| {
         Corpus::read(&Source::Files(paths.clone()), options, Outputs::default(), &Silent).unwrap().summary
     };
@@ -376,11 +369,7 @@ fn rows_in_memory_count_as_files_do() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("ids.bin");
     std::fs::write(&path, ids.iter().flat_map(|id| id.to_le_bytes()).collect::<Vec<u8>>()).unwrap();
-    let options = Options {
-        window: Window { n_ctx: 4, ..Window::default() },
-        documents: Some(DocumentRule::Chunk(6)),
-        ..Options::default()
-    };
+    let options = Options::default().window(Window::default().n_ctx(4)).documents(DocumentRule::Chunk(6));
     let file =
         Corpus::read(&Source::Files(vec![path]), &options, Outputs::default(), &Silent).unwrap().summary;
     assert_eq!(rows, file);

@@ -50,6 +50,7 @@ fn parquet_seeds_are_what_the_writer_makes() {
     use parquet::basic::{Compression, Encoding, GzipLevel, ZstdLevel};
     use parquet::data_type::{ByteArray, ByteArrayType, Int32Type, Int64Type};
     use parquet::file::properties::WriterProperties;
+    use parquet::file::reader::{FileReader, SerializedFileReader};
     use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
     use parquet::schema::parser::parse_message_type;
     use std::sync::Arc;
@@ -108,6 +109,16 @@ fn parquet_seeds_are_what_the_writer_makes() {
         ("truncated", whole[..whole.len() / 2].to_vec()),
         ("lying-footer", [&whole[..whole.len() - 8], &[255, 255, 255, 127], b"PAR1"].concat()),
     ];
+    // The rows and how they are stored; `None` for a file that cannot be read.
+    let read = |bytes: Vec<u8>| -> Option<(Vec<String>, String)> {
+        let file = SerializedFileReader::new(bytes::Bytes::from(bytes)).ok()?;
+        let column = file.metadata().row_group(0).column(0);
+        let encodings: Vec<Encoding> = column.encodings().collect();
+        let stored = format!("{:?} {encodings:?}", column.compression());
+        let rows = file.get_row_iter(None).ok()?.map(|row| row.ok().map(|row| row.to_string()));
+        Some((rows.collect::<Option<_>>()?, stored))
+    };
+    let rows = |name: &str| read(fs::read(folder().join("parquet").join(name)).unwrap()).map(|r| r.0.len());
     let bless = std::env::var_os("BYROTE_BLESS").is_some();
     for (name, bytes) in seeds {
         let path = folder().join("parquet").join(name);
@@ -115,6 +126,8 @@ fn parquet_seeds_are_what_the_writer_makes() {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(&path, &bytes).unwrap();
         }
-        assert!(path.exists(), "{name}: run the tests with BYROTE_BLESS=1 to write it");
+        let saved = fs::read(&path).unwrap_or_default();
+        assert_eq!(read(saved), read(bytes), "{name}: run the tests with BYROTE_BLESS=1 to write it");
     }
+    assert_eq!((rows("plain"), rows("lists"), rows("truncated")), (Some(4), Some(3), None));
 }

@@ -75,6 +75,7 @@ impl Interval {
 
 /// What is proven about one matrix.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Certificate {
     /// The rank.
     pub rank: Interval,

@@ -37,15 +37,15 @@ pub struct Census {
 
 impl Census {
     /// Counts the contexts of a dataset.
-    pub fn of(problem: &Dataset) -> Self {
+    pub fn of(dataset: &Dataset) -> Self {
         let mut last = BTreeMap::new();
         let (mut lengths, mut one_token_contexts, mut longest) = (BTreeMap::new(), 0, 0);
-        for context in 0..problem.len() {
-            let places = problem.places_of(context);
+        for context in 0..dataset.len() {
+            let places = dataset.places_of(context);
             longest = longest.max(places.len());
             one_token_contexts += usize::from(places.len() == 1);
             if let Some(&place) = places.last() {
-                let (token, position) = problem.places[place as usize];
+                let (token, position) = dataset.places[place as usize];
                 last.insert((token, position), ());
                 lengths.insert(position, 0usize);
             }
@@ -65,7 +65,7 @@ impl Census {
             }
         }
         Self {
-            contexts: problem.len(),
+            contexts: dataset.len(),
             distinct_last_tokens: n_tokens,
             skip_rank: parent.len() - components,
             one_token_contexts,
@@ -105,21 +105,21 @@ pub fn corollary2(capacity: usize, contexts: usize, d_vocab: u64) -> f64 {
 }
 
 /// The contexts from the most frequent to the rarest; ties in the order of the dataset.
-pub fn by_frequency(problem: &Dataset) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..problem.len()).collect();
-    order.sort_by(|&a, &b| problem.counts[b].total_cmp(&problem.counts[a]).then(a.cmp(&b)));
+pub fn by_frequency(dataset: &Dataset) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..dataset.len()).collect();
+    order.sort_by(|&a, &b| dataset.counts[b].total_cmp(&dataset.counts[a]).then(a.cmp(&b)));
     order
 }
 
 /// T_eps: the smallest number of contexts whose counts add up to at least 1 - eps of all.
-pub fn t_epsilon(problem: &Dataset, epsilon: f64) -> usize {
-    let enough = (1.0 - epsilon - 1e-12) * problem.predictions();
+pub fn t_epsilon(dataset: &Dataset, epsilon: f64) -> usize {
+    let enough = (1.0 - epsilon - 1e-12) * dataset.predictions();
     let mut sum = 0.0;
-    let order = by_frequency(problem);
+    let order = by_frequency(dataset);
     order
         .iter()
         .position(|&context| {
-            sum += problem.counts[context];
+            sum += dataset.counts[context];
             sum >= enough
         })
         .map_or(order.len(), |last| last + 1)
@@ -147,11 +147,11 @@ mod tests {
     #[test]
     fn lengths_add_a_dimension_unless_they_are_apart() {
         // a -> b, ab -> c: last tokens (a, 1), (b, 2), two components: rank 2.
-        let (problem, _) = letters("abc");
-        assert_eq!(Census::of(&problem).skip_rank, 2);
+        let (dataset, _) = letters("abc");
+        assert_eq!(Census::of(&dataset).skip_rank, 2);
         // a, ab, b, ba: (a,1) (b,2) (b,1) (a,2): a cycle of four vectors that spans three dimensions.
-        let (problem, _) = letters("abc bac");
-        let census = Census::of(&problem);
+        let (dataset, _) = letters("abc bac");
+        let census = Census::of(&dataset);
         assert_eq!((census.contexts, census.skip_rank, census.distinct_last_tokens), (4, 3, 2));
         assert_eq!((census.one_token_contexts, census.longest), (2, 2));
     }
@@ -159,8 +159,8 @@ mod tests {
     #[test]
     fn one_token_contexts_have_the_skip_alone() {
         // E7: S = 1, d = 4, H = 5, 24 tokens.
-        let problem = of_contexts(24, (0..24).map(|t| (vec![t], 1.0, vec![(t, 1.0)])));
-        let census = Census::of(&problem);
+        let dataset = of_contexts(24, (0..24).map(|t| (vec![t], 1.0, vec![(t, 1.0)])));
+        let census = Census::of(&dataset);
         assert_eq!((census.capacity(4, 5, 4), census.one_token_contexts), (4, 24));
     }
 
@@ -175,8 +175,8 @@ mod tests {
     #[test]
     fn t_epsilon_counts_the_most_frequent_first() {
         let counts = [1.0, 5.0, 3.0, 1.0];
-        let problem = of_contexts(5, (0..4u32).map(|t| (vec![t, 0], counts[t as usize], vec![(0, 1.0)])));
-        assert_eq!(by_frequency(&problem), [1, 2, 0, 3]);
-        assert_eq!([0.0, 0.1, 0.2, 0.5, 1.0].map(|e| t_epsilon(&problem, e)), [4, 3, 2, 1, 1]);
+        let dataset = of_contexts(5, (0..4u32).map(|t| (vec![t, 0], counts[t as usize], vec![(0, 1.0)])));
+        assert_eq!(by_frequency(&dataset), [1, 2, 0, 3]);
+        assert_eq!([0.0, 0.1, 0.2, 0.5, 1.0].map(|e| t_epsilon(&dataset, e)), [4, 3, 2, 1, 1]);
     }
 }

@@ -60,6 +60,9 @@ const BLOCK: usize = 128;
 
 impl Codes {
     /// Creates codes for `labels` labels in at most `d` dimensions.
+    ///
+    /// # Errors
+    /// If there are no labels or no dimensions, or more than two labels in one dimension.
     pub fn new(labels: usize, d: usize, seed: u64, observer: &dyn Observer) -> Result<Self> {
         Self::after(labels, d, seed, STEPS, observer)
     }
@@ -70,7 +73,12 @@ impl Codes {
     }
 
     fn after(labels: usize, d: usize, seed: u64, steps: usize, observer: &dyn Observer) -> Result<Self> {
-        assert!(labels > 0 && d > 0, "{labels} labels in {d} dimensions");
+        if labels == 0 {
+            return Err(Error::setting("labels", "must be at least 1 (got 0)"));
+        }
+        if d == 0 {
+            return Err(Error::setting("d_model", "must be at least 1 (got 0)"));
+        }
         if labels == 1 {
             return Ok(Self { layout: Layout::Simplex, dimension: 1, w: vec![1.0], coherence: 0.0 });
         }
@@ -128,6 +136,9 @@ impl Codes {
     }
 
     /// Returns the code of a label.
+    ///
+    /// # Panics
+    /// If there is no such label, as a slice does.
     pub fn of(&self, label: usize) -> &[f64] {
         &self.w[label * self.dimension..(label + 1) * self.dimension]
     }

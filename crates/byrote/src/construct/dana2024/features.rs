@@ -74,15 +74,15 @@ fn orthonormalise(values: &mut [f64], rows: usize, columns: usize) {
 }
 
 /// Computes F with the public forward pass.
-pub fn features(config: &Config, parameters: &[f64], problem: &Dataset) -> Mat<f64> {
+pub fn features(config: &Config, parameters: &[f64], dataset: &Dataset) -> Mat<f64> {
     let rows = (config.shape.n_heads * config.shape.d_head + config.shape.d_model) as usize;
-    let values = Evaluator::<f64, _>::forward(*config, problem)
+    let values = Evaluator::<f64, _>::forward(*config, dataset)
         .for_each_attended(parameters, Vec::new, |all: &mut Vec<f64>, _, heads, last| {
             all.extend_from_slice(heads);
             all.extend_from_slice(last);
         })
         .concat();
-    MatRef::from_column_major_slice(&values, rows, problem.len()).to_owned()
+    MatRef::from_column_major_slice(&values, rows, dataset.len()).to_owned()
 }
 
 #[cfg(test)]
@@ -92,9 +92,9 @@ mod tests {
     use crate::construct::dana2024::examples::*;
     use crate::num::linear::{rank, to_rows};
 
-    fn rank_of(problem: &Dataset, d_vocab: u64, (d, d_h, h): (u64, u64, u64), seed: u64) -> usize {
+    fn rank_of(dataset: &Dataset, d_vocab: u64, (d, d_h, h): (u64, u64, u64), seed: u64) -> usize {
         let config = config(d_vocab, 8, d, h, d_h);
-        rank(features(&config, &draw(&config, KAPPA, seed, 0), problem).as_ref(), 1e-11)
+        rank(features(&config, &draw(&config, KAPPA, seed, 0), dataset).as_ref(), 1e-11)
     }
 
     #[test]
@@ -143,24 +143,24 @@ mod tests {
     fn e4_the_skip_adds_distinct_last_tokens_and_no_more() {
         for (distinct, expect) in [(1, 41), (3, 43), (9, 49), (10, 50)] {
             for seed in 0..3 {
-                let problem = pairs_ending_in(50, distinct, 50);
-                assert_eq!(rank_of(&problem, 50, (10, 4, 10), seed), expect, "{distinct} {seed}");
+                let dataset = pairs_ending_in(50, distinct, 50);
+                assert_eq!(rank_of(&dataset, 50, (10, 4, 10), seed), expect, "{distinct} {seed}");
             }
         }
     }
 
     #[test]
     fn e5_a_wide_head_adds_only_d_model() {
-        let problem = associations(50, 2, 120, 3);
+        let dataset = associations(50, 2, 120, 3);
         for ((d, d_h, h), expect) in [((2, 5, 19), 40), ((4, 6, 10), 44), ((4, 4, 10), 44), ((1, 2, 1), 2)] {
-            assert_eq!(rank_of(&problem, 50, (d, d_h, h), 1), expect, "{d} {d_h} {h}");
+            assert_eq!(rank_of(&dataset, 50, (d, d_h, h), 1), expect, "{d} {d_h} {h}");
         }
     }
 
     #[test]
     fn e7_contexts_of_one_token_span_d_model_whatever_the_heads() {
-        let problem = of_contexts(24, (0..24).map(|t| (vec![t], 1.0, vec![(t, 1.0)])));
-        assert_eq!(rank_of(&problem, 24, (4, 4, 5), 1), 4);
+        let dataset = of_contexts(24, (0..24).map(|t| (vec![t], 1.0, vec![(t, 1.0)])));
+        assert_eq!(rank_of(&dataset, 24, (4, 4, 5), 1), 4);
         let two = of_contexts(2, (0..2).map(|t| (vec![t], 1.0, vec![(t, 1.0)])));
         assert_eq!(rank_of(&two, 2, (1, 1, 2), 1), 1);
     }
@@ -179,8 +179,8 @@ mod tests {
         }
         // All S-grams over b tokens: H min(d_h, d, b + S - 2) + min(d, b).
         for (b, s, d, h, expect) in [(2u32, 3usize, 8, 1, 5), (4, 2, 10, 2, 12)] {
-            let problem = all_grams(b, s);
-            assert_eq!(rank_of(&problem, b.into(), (d, d, h), 1), expect, "{b} {s}");
+            let dataset = all_grams(b, s);
+            assert_eq!(rank_of(&dataset, b.into(), (d, d, h), 1), expect, "{b} {s}");
         }
     }
 
@@ -188,9 +188,9 @@ mod tests {
     fn e6_a_head_of_lambda_identity_need_not_read_the_last_token() {
         // d = 1, x_1 = 2, x_2 = 1: scores 2 lambda and lambda. W_E = (1, 0), W_pos = (1, 1).
         let config = config(2, 2, 1, 1, 1);
-        let problem = of_contexts(2, [(vec![0, 1], 1.0, vec![(0, 1.0)])].into_iter());
+        let dataset = of_contexts(2, [(vec![0, 1], 1.0, vec![(0, 1.0)])].into_iter());
         let parameters = [1.0, 0.0, 1.0, 1.0, 1e3, 1.0, 1.0, 0.0, 0.0, 0.0];
-        let f = features(&config, &parameters, &problem);
+        let f = features(&config, &parameters, &dataset);
         assert_eq!((f[(0, 0)], f[(1, 0)]), (2.0, 1.0));
     }
 }

@@ -26,7 +26,7 @@ const MANY: usize = 600;
 /// A dataset whose model is being constructed.
 pub(super) struct Job<'a> {
     observer: &'a dyn Observer,
-    problem: &'a Dataset,
+    dataset: &'a Dataset,
     settings: &'a Settings,
     census: Census,
     config: Config,
@@ -35,11 +35,11 @@ pub(super) struct Job<'a> {
 
 impl<'a> Job<'a> {
     pub(super) fn new(
-        problem: &'a Dataset,
+        dataset: &'a Dataset,
         settings: &'a Settings,
         observer: &'a dyn Observer,
     ) -> Result<Self> {
-        let census = Census::of(problem);
+        let census = Census::of(dataset);
         let d_model = settings.d_model.unwrap_or(16.max(census.one_token_contexts as u64));
         let d_head = settings.d_head.unwrap_or(d_model);
         for (name, value) in [("d_model", d_model), ("d_head", d_head)] {
@@ -49,16 +49,16 @@ impl<'a> Job<'a> {
         }
         let n_heads = settings.n_heads.unwrap_or_else(|| census.heads(d_model, d_head));
         let config =
-            features::config(problem.d_vocab(), problem.n_ctx(), d_model, n_heads, d_head).checked()?;
-        problem.fits(&config)?;
+            features::config(dataset.d_vocab(), dataset.n_ctx(), d_model, n_heads, d_head).checked()?;
+        dataset.fits(&config)?;
         let capacity = census.capacity(d_model, n_heads, d_head);
-        Ok(Self { observer, problem, settings, census, config, capacity })
+        Ok(Self { observer, dataset, settings, census, config, capacity })
     }
 
     /// The encoder that the model should have.
     pub(super) fn target(&self) -> Result<Target> {
         let shape = &self.config.shape;
-        Target::new(self.problem, shape.d_model as usize, self.settings, self.observer)
+        Target::new(self.dataset, shape.d_model as usize, self.settings, self.observer)
     }
 
     fn refused<T>(&self, refusal: Refusal) -> Result<T> {
@@ -86,7 +86,7 @@ impl<'a> Job<'a> {
         let heads = shape.n_heads.saturating_mul(shape.d_head.next_multiple_of(16));
         let rows = heads.saturating_add(shape.d_model);
         let rows = rows.saturating_mul(3).saturating_add(heads);
-        let needed = (self.problem.len() as u64).saturating_mul(rows).saturating_mul(8);
+        let needed = (self.dataset.len() as u64).saturating_mul(rows).saturating_mul(8);
         match needed > self.settings.max_memory {
             true => self.refused(Refusal::Memory {
                 needed,
@@ -109,7 +109,7 @@ impl<'a> Job<'a> {
     fn draw(&self, index: u64) -> Result<(Vec<f64>, Mat<f64>)> {
         self.observer.report(Stage::Solving, 0, None)?;
         let parameters = features::draw(&self.config, self.settings.kappa, self.settings.seed, index);
-        let f = features::features(&self.config, &parameters, self.problem);
+        let f = features::features(&self.config, &parameters, self.dataset);
         Ok((parameters, f))
     }
 
@@ -137,9 +137,9 @@ impl<'a> Job<'a> {
 
     /// Stores the most frequent contexts, and accepts whatever logits the others get.
     pub(super) fn truncate(&self, target: &Target) -> Result<(Model, Report)> {
-        let mut order = capacity::by_frequency(self.problem);
+        let mut order = capacity::by_frequency(self.dataset);
         if let Some(epsilon) = self.settings.epsilon {
-            let wanted = capacity::t_epsilon(self.problem, epsilon);
+            let wanted = capacity::t_epsilon(self.dataset, epsilon);
             if wanted > self.capacity {
                 return self.refused(Refusal::CapacityExceeded {
                     contexts: wanted,
@@ -155,8 +155,8 @@ impl<'a> Job<'a> {
 
     /// Solves for all contexts, or for the independent ones of `order`; draws again until the logits are right.
     fn interpolate(&self, target: &Target, order: Option<&[usize]>) -> Result<(Model, Report)> {
-        let Self { problem, settings, config, .. } = self;
-        let (n, d_vocab) = (problem.len(), config.shape.d_vocab as usize);
+        let Self { dataset, settings, config, .. } = self;
+        let (n, d_vocab) = (dataset.len(), config.shape.d_vocab as usize);
         let Encoder { rank, w, e, .. } = &target.encoder;
         let mut best: Option<f64> = None;
         let mut deficient = Vec::new();
@@ -220,17 +220,17 @@ impl<'a> Job<'a> {
 
     /// Fits the last maps to all contexts.
     pub(super) fn refit(&self, target: &Target) -> Result<(Model, Report)> {
-        let Self { problem, settings, config, .. } = self;
-        let (n, d_vocab) = (problem.len(), config.shape.d_vocab);
-        let eps = Targets::new(problem, settings.gap)?.eps;
+        let Self { dataset, settings, config, .. } = self;
+        let (n, d_vocab) = (dataset.len(), config.shape.d_vocab);
+        let eps = Targets::new(dataset, settings.gap)?.eps;
         let smoothed;
         // If the associated token is not the only one that follows, the association is what is fitted.
         let goal = match target.task {
             Task::Association => {
-                smoothed = associated(problem);
+                smoothed = associated(dataset);
                 &smoothed
             }
-            Task::Distribution => *problem,
+            Task::Distribution => *dataset,
         };
         let divergence = Divergence::new(goal, eps);
         let Encoder { rank, w, e, .. } = &target.encoder;
@@ -272,7 +272,7 @@ impl<'a> Job<'a> {
                     if error <= settings.tolerance * size.max(1.0) {
                         let mut report = self.report(target, Method::Refit, index, error);
                         report.skip_condition = Some(skip_condition);
-                        let total = problem.predictions();
+                        let total = dataset.predictions();
                         report.refit_gaps_nats = Some(divergences.map(|d| Nats(d * total)));
                         return Ok((model, report));
                     }
@@ -290,7 +290,7 @@ impl<'a> Job<'a> {
     /// The largest difference between the model's logits and the encoder's over some contexts, and the largest logit of
     /// the encoder there, with the public forward pass.
     fn error(&self, model: &Model, encoder: &Encoder, contexts: &[usize]) -> (f64, f64) {
-        let mut wanted = vec![false; self.problem.len()];
+        let mut wanted = vec![false; self.dataset.len()];
         contexts.iter().for_each(|&i| wanted[i] = true);
         let visit = |most: &mut (f64, f64), context: usize, logits: &[f64]| {
             if !wanted[context] {
@@ -303,7 +303,7 @@ impl<'a> Job<'a> {
                 most.1 = most.1.max(target.abs());
             }
         };
-        Evaluator::<f64, _>::forward(self.config, self.problem)
+        Evaluator::<f64, _>::forward(self.config, self.dataset)
             .for_each_row(Layer::Logits, model.parameters(), || (0.0, 0.0), visit)
             .into_iter()
             .fold((0.0, 0.0), |m, v| (f64::max(m.0, v.0), f64::max(m.1, v.1)))

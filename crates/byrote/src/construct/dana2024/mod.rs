@@ -17,7 +17,7 @@
 //! | `d_model`, `d_head`, `n_heads` | d, d_h, H | dimensions |
 //! | `W_E`, `W_pos` | e, pos | embedding, positions |
 //! | F, [`features`] | W_V A' | the features in which the output is linear |
-//! | [`encoder`], [`codes`] | W, E | output matrix and codes that the model should have |
+//! | `encoder`, `codes` | W, E | output matrix and codes that the model should have |
 //! | [`Census::capacity`] | H d_h + d | the number of contexts that can be stored |
 //!
 //! **Corrected** (docs/errata.md): the capacity is at most H min(d_h, d) + min(d, distinct last tokens) (E4, E5), needs
@@ -33,10 +33,24 @@
 //!
 //! Dana, Pydi, Chevaleyre, "Memorization in attention-only transformers", arXiv:2411.10115 (version not marked), Theorem 1,
 //! Corollaries 1 and 2, Propositions 1 to 3, Theorem 2.
+//!
+//! ```
+//! use byrote::construct::dana2024::{Settings, build};
+//! use byrote::dataset::Dataset;
+//! use byrote::observe::Silent;
+//!
+//! // The token after two others is their sum, modulo 3.
+//! let pairs = (0..9).map(|i| (i / 3, i % 3));
+//! let dataset = Dataset::new(3, 2, pairs.map(|(a, b)| (vec![a, b], vec![((a + b) % 3, 1.0)])))?;
+//! let (model, _) = build(&dataset, &Settings::default(), &Silent)?;
+//! let logits = model.logits(&[2, 2])?;
+//! assert!(logits[1] > logits[0].max(logits[2]));
+//! # Ok::<(), byrote::Error>(())
+//! ```
 
-pub mod capacity;
-pub mod codes;
-pub mod encoder;
+pub(crate) mod capacity;
+pub(crate) mod codes;
+pub(crate) mod encoder;
 mod encoder_gap;
 #[cfg(test)]
 pub(crate) mod examples;
@@ -48,16 +62,16 @@ mod solve;
 mod target;
 #[cfg(test)]
 mod tests;
-pub mod theorem2;
+pub(crate) mod theorem2;
 
-pub use capacity::Census;
-pub use codes::Codes;
+pub use capacity::{Census, by_frequency, corollary2, t_epsilon};
+pub use codes::{Codes, Layout};
 pub use encoder::{Effort, Encoder};
 pub use encoder_gap::EncoderGap;
 pub use features::KAPPA;
 pub use refit::Steps;
 pub use report::{EncoderReport, Report};
-pub use theorem2::{Theorem2, theorem2};
+pub use theorem2::{Theorem2, theorem2, top_token};
 
 use super::check_tolerance;
 use crate::dataset::Dataset;
@@ -98,6 +112,7 @@ choices!(Task, "task" { Association = "association", Distribution = "distributio
 
 /// Describes the model to build.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Settings {
     /// The width of the residual stream; by default 16, or the number of one-token contexts if that is larger.
     pub d_model: Option<u64>,
@@ -148,6 +163,22 @@ impl Default for Settings {
     }
 }
 
+crate::setting::setters!(Settings {
+    d_model: into(impl Into<Option<u64>>),
+    n_heads: into(impl Into<Option<u64>>),
+    d_head: into(impl Into<Option<u64>>),
+    method: into(impl Into<Option<Method>>),
+    task: into(impl Into<Option<Task>>),
+    gap: plain(Nats),
+    epsilon: into(impl Into<Option<f64>>),
+    kappa: plain(f64),
+    tolerance: plain(f64),
+    effort: plain(Effort),
+    steps: plain(Steps),
+    seed: plain(u64),
+    max_memory: plain(u64),
+});
+
 impl Settings {
     /// Makes every check that does not need contexts.
     pub(in crate::construct) fn check(&self) -> Result<()> {
@@ -166,12 +197,9 @@ impl Settings {
 }
 
 /// Constructs a model that stores the dataset.
-pub fn build(problem: &Dataset, settings: &Settings, observer: &dyn Observer) -> Result<(Model, Report)> {
-    if problem.is_empty() {
-        return Err(Error::EmptyCorpus { message: "no context is followed by a token".into() });
-    }
+pub fn build(dataset: &Dataset, settings: &Settings, observer: &dyn Observer) -> Result<(Model, Report)> {
     settings.check()?;
-    let mut job = Job::new(problem, settings, observer)?;
+    let mut job = Job::new(dataset, settings, observer)?;
     let method = match settings.method {
         Some(Method::Exact) => {
             job.check_capacity()?;

@@ -26,21 +26,21 @@ pub(super) struct Target {
 impl Target {
     /// Computes the target of a dataset, for an output that reads `d` numbers.
     pub(super) fn new(
-        problem: &Dataset,
+        dataset: &Dataset,
         d: usize,
         settings: &Settings,
         observer: &dyn Observer,
     ) -> Result<Self> {
-        let deterministic = (0..problem.len()).all(|i| problem.next_of(i).len() == 1);
+        let deterministic = (0..dataset.len()).all(|i| dataset.next_of(i).len() == 1);
         let task = settings.task.unwrap_or(match deterministic {
             true => Task::Association,
             false => Task::Distribution,
         });
         match task {
-            Task::Association => association(problem, d, settings, observer),
+            Task::Association => association(dataset, d, settings, observer),
             Task::Distribution => {
                 let Settings { gap, effort, seed, .. } = *settings;
-                let encoder = Encoder::solve(problem, d, gap, effort, seed, observer)?;
+                let encoder = Encoder::solve(dataset, d, gap, effort, seed, observer)?;
                 Ok(Target { task, encoder, codes: None })
             }
         }
@@ -49,19 +49,19 @@ impl Target {
 
 /// Codes of the most frequent next tokens, scaled so that the gap is as requested; tokens that are not labels have the
 /// code 0 and lose by as much as an orthogonal label.
-fn association(problem: &Dataset, d: usize, settings: &Settings, observer: &dyn Observer) -> Result<Target> {
+fn association(dataset: &Dataset, d: usize, settings: &Settings, observer: &dyn Observer) -> Result<Target> {
     if !(settings.gap.0 > 0.0 && settings.gap.0.is_finite()) {
         return Err(Error::setting("gap", format!("must be above 0 nats (got {})", settings.gap.0)));
     }
-    let tops: Vec<u32> = (0..problem.len()).map(|i| top_token(problem, i)).collect();
+    let tops: Vec<u32> = (0..dataset.len()).map(|i| top_token(dataset, i)).collect();
     let mut labels: BTreeMap<u32, usize> = tops.iter().map(|&t| (t, 0)).collect();
     labels.values_mut().zip(0..).for_each(|(index, i)| *index = i);
     let codes = Codes::new(labels.len(), d, settings.seed, observer)?;
-    let d_vocab = problem.d_vocab();
+    let d_vocab = dataset.d_vocab();
     let others = d_vocab > labels.len() as u64;
     let margin = if others { (1.0 - codes.coherence).min(1.0) } else { 1.0 - codes.coherence };
     let wrong = (d_vocab as f64 - 1.0).max(1.0);
-    let lambda = (wrong * problem.predictions() / (0.9 * settings.gap.0)).ln().max(1.0) / margin;
+    let lambda = (wrong * dataset.predictions() / (0.9 * settings.gap.0)).ln().max(1.0) / margin;
     let rank = codes.dimension;
     let mut w = vec![0.0; d_vocab as usize * rank];
     for (&token, &label) in &labels {
@@ -69,9 +69,9 @@ fn association(problem: &Dataset, d: usize, settings: &Settings, observer: &dyn 
         row.iter_mut().zip(codes.of(label)).for_each(|(w, c)| *w = lambda * c);
     }
     let e = tops.iter().flat_map(|t| codes.of(labels[t])).copied().collect::<Vec<f64>>();
-    let goal = associated(problem);
+    let goal = associated(dataset);
     let mean = Divergence::new(&goal, 0.0).evaluate(rank, &w, &e, None);
-    let gap = Nats((mean * problem.predictions()).max(0.0));
+    let gap = Nats((mean * dataset.predictions()).max(0.0));
     Ok(Target {
         task: Task::Association,
         encoder: Encoder { rank, w, e, gap, exact: true },
@@ -80,6 +80,6 @@ fn association(problem: &Dataset, d: usize, settings: &Settings, observer: &dyn 
 }
 
 /// The dataset with only the most frequent next token of every context.
-pub(super) fn associated(problem: &Dataset) -> Dataset {
-    problem.with_one_next(|i| top_token(problem, i))
+pub(super) fn associated(dataset: &Dataset) -> Dataset {
+    dataset.with_one_next(|i| top_token(dataset, i))
 }

@@ -53,9 +53,9 @@ pub struct Theorem2 {
     pub measured_c: f64,
 }
 
-/// Evaluates the theorem on a problem with codes of all tokens in `d` dimensions.
-pub fn theorem2(problem: &Dataset, d: u64, seed: u64, observer: &dyn Observer) -> Result<Theorem2> {
-    let d_vocab = problem.d_vocab();
+/// Evaluates the theorem on a dataset with codes of all tokens in `d` dimensions.
+pub fn theorem2(dataset: &Dataset, d: u64, seed: u64, observer: &dyn Observer) -> Result<Theorem2> {
+    let d_vocab = dataset.d_vocab();
     let codes = Codes::new(d_vocab as usize, d as usize, seed, observer)?;
     let n = codes.len();
     let products = |g: usize| -> Vec<f64> {
@@ -65,7 +65,7 @@ pub fn theorem2(problem: &Dataset, d: u64, seed: u64, observer: &dyn Observer) -
     // Tokens that are the most likely one somewhere, with the values that the bounds need.
     let mut rows: Vec<Option<(Vec<f64>, f64, f64)>> = vec![None; n];
     let mut top = vec![false; n];
-    (0..problem.len()).for_each(|i| top[top_token(problem, i) as usize] = true);
+    (0..dataset.len()).for_each(|i| top[top_token(dataset, i) as usize] = true);
     let paper_c = code_distortion(d, d_vocab);
     // |<w_i, w_j>| is at most 1, so that the largest is found among all pairs.
     let mut measured_c = 0f64;
@@ -81,18 +81,18 @@ pub fn theorem2(problem: &Dataset, d: u64, seed: u64, observer: &dyn Observer) -
     }
     let factor = |c: f64| if c < 0.5 { (1.0 + 2.0 * c) / (1.0 - 2.0 * c) } else { f64::INFINITY };
     let (mut base, mut unit, mut equation6, mut best) = (0.0, 0.0, 0.0, 0.0);
-    let total = problem.predictions();
-    for i in 0..problem.len() {
+    let total = dataset.predictions();
+    for i in 0..dataset.len() {
         observer.check()?;
-        let (next, count) = (problem.next_of(i), problem.counts[i]);
-        let g = top_token(problem, i);
+        let (next, count) = (dataset.next_of(i), dataset.counts[i]);
+        let g = top_token(dataset, i);
         let Some((row, mu, nu)) = &rows[g as usize] else { continue };
         let weight = count / total;
         let pi_g = next.iter().find(|&&(t, _)| t == g).map_or(0.0, |&(_, c)| c / count);
         if pi_g >= 1.0 {
             continue;
         }
-        let entropy = problem.floor_of(i) / count;
+        let entropy = dataset.floor_of(i) / count;
         let spread = ((n as f64 - 1.0) / entropy.exp_m1()).ln().max(0.0);
         base += weight * (1.0 - pi_g) * spread;
         unit += weight * (1.0 - pi_g) * spread * (1.0 + nu) / (1.0 - mu);
@@ -129,8 +129,8 @@ pub fn theorem2(problem: &Dataset, d: u64, seed: u64, observer: &dyn Observer) -
 }
 
 /// The most frequent next token; the smallest id in case of a tie.
-pub fn top_token(problem: &Dataset, context: usize) -> u32 {
-    let next = problem.next_of(context);
+pub fn top_token(dataset: &Dataset, context: usize) -> u32 {
+    let next = dataset.next_of(context);
     next.iter().fold((0, f64::NEG_INFINITY), |m, &(t, c)| if c > m.1 { (t, c) } else { m }).0
 }
 
@@ -187,8 +187,8 @@ mod tests {
     fn the_numbers_come_in_order_for_any_codes() {
         for (n, d, seed) in [(20, 3, 1), (20, 8, 2), (20, 19, 3), (20, 600, 4), (12, 2, 5)] {
             for concentration in [1.0, 0.1] {
-                let problem = distributions(n, 2, 40, concentration, seed);
-                let t = theorem2(&problem, d, seed, &Silent).unwrap();
+                let dataset = distributions(n, 2, 40, concentration, seed);
+                let t = theorem2(&dataset, d, seed, &Silent).unwrap();
                 assert!(t.best_nats.0 <= t.equation6_nats.0 && t.best_nats.0 >= 0.0, "{t:?}");
                 assert!(t.unit_nats.is_none_or(|u| t.equation6_nats.0 <= u.0 * (1.0 + 1e-12)), "{t:?}");
                 let (unit, measured) = (t.unit_nats.map(|n| n.0), t.measured_nats.map(|n| n.0));
@@ -217,9 +217,9 @@ mod tests {
         // N = 3, contexts (1/2, 1/2, 0) and (.6, .2, .2): the mean of (1 - pi_g) ln(2/(e^H - 1)) is 0.2196, the divergence of
         // the theorem's own encoder; with the mean entropy inside the logarithm it would be 0.2028, which is less.
         let rows = [vec![(0, 0.5), (1, 0.5)], vec![(0, 0.6), (1, 0.2), (2, 0.2)]];
-        let problem = of_contexts(3, rows.into_iter().zip(0..).map(|(next, t)| (vec![t, 0], 1.0, next)));
-        let found = theorem2(&problem, 2, 0, &Silent).unwrap();
-        let short = 0.45 * (2.0 / (0.5 * problem.floor.0).exp_m1()).ln();
+        let dataset = of_contexts(3, rows.into_iter().zip(0..).map(|(next, t)| (vec![t, 0], 1.0, next)));
+        let found = theorem2(&dataset, 2, 0, &Silent).unwrap();
+        let short = 0.45 * (2.0 / (0.5 * dataset.floor.0).exp_m1()).ln();
         assert!((found.equation6_nats.0 - 0.2196).abs() < 5e-5 && (short - 0.2028).abs() < 5e-5, "{found:?}");
         assert!(found.unit_nats.unwrap().0 > short);
     }

@@ -17,6 +17,7 @@ use rayon::prelude::*;
 
 /// Settings of the builder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Settings {
     /// The seed for all random numbers.
     pub seed: u64,
@@ -49,8 +50,17 @@ impl Default for Settings {
     }
 }
 
+crate::setting::setters!(Settings {
+    seed: plain(u64),
+    memory: into(impl Into<Option<Memory>>),
+    lookup: into(impl Into<Option<Lookup>>),
+    block: into(impl Into<Option<usize>>),
+    tries: plain(u64),
+});
+
 /// A verified model and how it was built.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Built {
     /// The model.
     pub model: Model,

@@ -37,14 +37,14 @@ pub fn from_contexts(contexts: &ContextSet, d_vocab: usize, switches: Switches) 
 }
 
 /// The samples of a dataset.
-pub fn from_dataset(problem: &Dataset, switches: Switches) -> Result<CorpusTask> {
+pub fn from_dataset(dataset: &Dataset, switches: Switches) -> Result<CorpusTask> {
     let top = |context: usize| {
-        let next = problem.next_of(context).iter();
-        next.min_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0))).map(|n| (problem.tokens_of(context), n.0))
+        let next = dataset.next_of(context).iter();
+        next.min_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0))).map(|n| (dataset.tokens_of(context), n.0))
     };
-    let list = (0..problem.len()).filter_map(top).collect();
-    let contradictions = (0..problem.len()).filter(|&c| problem.next_of(c).len() > 1).count() as u64;
-    from_list(list, contradictions, problem.d_vocab() as usize, switches)
+    let list = (0..dataset.len()).filter_map(top).collect();
+    let contradictions = (0..dataset.len()).filter(|&c| dataset.next_of(c).len() > 1).count() as u64;
+    from_list(list, contradictions, dataset.d_vocab() as usize, switches)
 }
 
 fn from_list(

@@ -68,11 +68,11 @@ impl ExactEvaluation {
 }
 
 /// Evaluates a network on contexts, which must be written in the ids of its vocabulary.
-pub fn evaluate(file: &ExactFile, problem: &Dataset) -> Result<ExactEvaluation> {
+pub fn evaluate(file: &ExactFile, dataset: &Dataset) -> Result<ExactEvaluation> {
     let ready = file.model.ready();
     let one = |i: usize| -> Result<ExactEvaluation> {
-        let answer = ready.answer(&problem.tokens_of(i), None)?.label().and_then(|y| file.labels.token(y));
-        let next = problem.next_of(i);
+        let answer = ready.answer(&dataset.tokens_of(i), None)?.label().and_then(|y| file.labels.token(y));
+        let next = dataset.next_of(i);
         let most = next.iter().fold(0.0f64, |m, n| m.max(n.1));
         let own = next.iter().find(|n| Some(n.0) == answer).map_or(0.0, |n| n.1);
         Ok(ExactEvaluation {
@@ -84,7 +84,7 @@ pub fn evaluate(file: &ExactFile, problem: &Dataset) -> Result<ExactEvaluation> 
             without_label: answer.is_none().into(),
         })
     };
-    let all = (0..problem.len()).into_par_iter().map(one);
+    let all = (0..dataset.len()).into_par_iter().map(one);
     all.try_reduce(ExactEvaluation::default, |a, b| Ok(a.join(b)))
 }
 
@@ -247,10 +247,10 @@ mod tests {
 
     #[test]
     fn a_built_network_memorizes_every_context_and_is_certain_where_it_can_be() {
-        let (file, problem, built) = stories(50);
-        let found = evaluate(&file, &problem).unwrap();
-        assert_eq!((found.contexts, found.memorized), (problem.len() as u64, built.verified as u64));
-        let deterministic = (0..problem.len()).filter(|&i| problem.next_of(i).len() == 1).count() as u64;
+        let (file, dataset, built) = stories(50);
+        let found = evaluate(&file, &dataset).unwrap();
+        assert_eq!((found.contexts, found.memorized), (dataset.len() as u64, built.verified as u64));
+        let deterministic = (0..dataset.len()).filter(|&i| dataset.next_of(i).len() == 1).count() as u64;
         assert_eq!((found.certain, found.without_label), (deterministic, 0));
         assert_eq!((found.accuracy(), found.loss_nats()), (1.0, None));
     }

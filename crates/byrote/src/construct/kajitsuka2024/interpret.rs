@@ -4,7 +4,7 @@
 //! requested, since the others are no longer read.
 
 use super::dyadic::Dyadic;
-use super::network::{Channel, Layer, Network, Neuron, Weight};
+use super::network::{Layer, Network, Neuron, Weight};
 use dashu_int::IBig;
 use dashu_int::ops::DivRem;
 
@@ -136,8 +136,9 @@ fn mean<'a>(
     Some(mean)
 }
 
-/// The value of a channel, for tests and traces.
-pub fn channel(state: &State, channel: Channel) -> &Dyadic {
+/// The value of a channel.
+#[cfg(test)]
+pub fn channel(state: &State, channel: super::network::Channel) -> &Dyadic {
     &state[channel.index()]
 }
 

@@ -43,33 +43,35 @@
 //! # Ok::<(), byrote::Error>(())
 //! ```
 
-pub mod blocks;
-pub mod bounded;
-pub mod build;
-pub mod compiled;
-pub mod context_map;
+pub(crate) mod blocks;
+pub(crate) mod bounded;
+pub(crate) mod build;
+pub(crate) mod compiled;
+pub(crate) mod context_map;
 pub mod corpus_task;
-pub mod crossing;
-pub mod dyadic;
-pub mod evaluate;
-pub mod file;
-pub mod halving;
-pub mod hash_search;
-pub mod interpret;
-pub mod lookup;
-pub mod model;
-pub mod network;
+pub(crate) mod crossing;
+pub(crate) mod dyadic;
+pub(crate) mod evaluate;
+pub(crate) mod file;
+pub(crate) mod halving;
+pub(crate) mod hash_search;
+pub(crate) mod interpret;
+pub(crate) mod lookup;
+pub(crate) mod model;
+pub(crate) mod network;
 pub mod pairs;
-pub mod scan;
-pub mod searched;
-pub mod task;
+pub(crate) mod scan;
+pub(crate) mod searched;
+pub(crate) mod task;
 
 pub use build::{Built, Memory, Settings, build};
+pub use context_map::ContextMap;
+pub use crossing::{crossing, measured_crossing, random_facts};
 pub use dyadic::Dyadic;
 pub use evaluate::{ExactEvaluation, NetworkSize, build_for, evaluate, evaluate_labelled};
 pub use file::{ExactFile, Labels};
 pub use lookup::Lookup;
-pub use model::{Answer, Method, Model};
-pub use network::{Channel, Layer, Network, Neuron, Part, Stage, Tally};
+pub use model::{Answer, Method, Model, Ready};
+pub use network::{Channel, Head, Layer, Network, Neuron, Part, Stage, Tally, Weight};
 pub use pairs::{Labelled, Switches};
-pub use task::{Attention, Defect, Goal, Samples, Task};
+pub use task::{Attention, Defect, Goal, MAX_CONTEXT, Sample, Samples, Task};

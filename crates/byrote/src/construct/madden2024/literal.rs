@@ -68,6 +68,7 @@ choices!(Arithmetic, "arithmetic" { Bits = "bits", F64 = "f64" });
 
 /// Describes the construction.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct LiteralSettings {
     /// Attention or token averaging.
     pub mixer: Mixer,
@@ -101,6 +102,17 @@ impl Default for LiteralSettings {
         }
     }
 }
+
+crate::setting::setters!(LiteralSettings {
+    mixer: plain(Mixer),
+    activation: plain(Activation),
+    scale: plain(f64),
+    eta: plain(f64),
+    arithmetic: plain(Arithmetic),
+    gap: plain(Nats),
+    tolerance: plain(f64),
+    seed: plain(u64),
+});
 
 /// The result of the construction.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -144,23 +156,23 @@ struct Parameters {
 
 /// Constructs and measures; see the module documentation.
 pub fn literal(
-    problem: &Dataset,
+    dataset: &Dataset,
     settings: &LiteralSettings,
     observer: &dyn Observer,
 ) -> Result<LiteralReport> {
-    let n = problem.len();
+    let n = dataset.len();
     check(n, settings)?;
-    let targets = Targets::new(problem, settings.gap)?;
+    let targets = Targets::new(dataset, settings.gap)?;
     let mut worst = None;
     for retry in 0..DRAWS {
         let seed = settings.seed.wrapping_add(retry);
-        let mut parameters = draw(problem, n, seed);
-        let rough = mixed(problem, &parameters, settings.mixer, 128);
+        let mut parameters = draw(dataset, n, seed);
+        let rough = mixed(dataset, &parameters, settings.mixer, 128);
         match separation(&rough, 128) {
             Ok(found) => {
                 scale(&mut parameters.w, &rough, settings.scale);
                 let construction =
-                    Construction { problem, targets: &targets, settings, parameters, observer };
+                    Construction { dataset, targets: &targets, settings, parameters, observer };
                 let (gap, value) = found;
                 let solved = match settings.arithmetic {
                     Arithmetic::F64 => construction.in_f64(),
@@ -227,14 +239,14 @@ fn check(n: usize, settings: &LiteralSettings) -> Result<()> {
     settings.check()
 }
 
-fn draw(problem: &Dataset, n: usize, seed: u64) -> Parameters {
-    let longest = problem.places.iter().map(|&(_, position)| position as usize + 1).max().unwrap_or(0);
+fn draw(dataset: &Dataset, n: usize, seed: u64) -> Parameters {
+    let longest = dataset.places.iter().map(|&(_, position)| position as usize + 1).max().unwrap_or(0);
     let normals = |purpose, count: usize| {
         let mut stream = Stream::new(seed, purpose, 0);
         (0..count).map(|_| stream.normal()).collect()
     };
     Parameters {
-        z: normals("literal-z", problem.d_vocab() as usize),
+        z: normals("literal-z", dataset.d_vocab() as usize),
         u: normals("literal-u", longest),
         w: normals("literal-w", n),
     }
@@ -245,13 +257,13 @@ fn draw(problem: &Dataset, n: usize, seed: u64) -> Parameters {
 /// With GUARD more bits an exponential is accurate to one unit there, numbers x_t are below 2^6 and a context has fewer
 /// than 2^32 tokens, so sums are within 2^39; the denominator is at least 1: f is within 2^46 of these units before it
 /// is truncated.
-fn mixed(problem: &Dataset, parameters: &Parameters, mixer: Mixer, bits: usize) -> Vec<IBig> {
+fn mixed(dataset: &Dataset, parameters: &Parameters, mixer: Mixer, bits: usize) -> Vec<IBig> {
     let work = bits + GUARD;
     let precise = Precise::new(work);
-    (0..problem.len())
+    (0..dataset.len())
         .into_par_iter()
         .map(|i| {
-            let tokens = problem.tokens_of(i);
+            let tokens = dataset.tokens_of(i);
             let z = |t: u32| Dyadic::from(parameters.z[t as usize]);
             let places = || tokens.iter().zip(&parameters.u).map(|(&t, &u)| (z(t), Dyadic::from(u)));
             match mixer {
@@ -302,7 +314,7 @@ fn scale(w: &mut [f64], f: &[IBig], scale: f64) {
 }
 
 struct Construction<'a> {
-    problem: &'a Dataset,
+    dataset: &'a Dataset,
     targets: &'a Targets,
     settings: &'a LiteralSettings,
     parameters: Parameters,
@@ -335,7 +347,7 @@ impl Construction<'_> {
 
     /// Features `[contexts, neurons]` in units of 2^-bits.
     fn features(&self, bits: usize) -> Vec<IBig> {
-        let f = mixed(self.problem, &self.parameters, self.settings.mixer, bits);
+        let f = mixed(self.dataset, &self.parameters, self.settings.mixer, bits);
         let precise = Precise::new(bits);
         let eta = Dyadic::from(self.settings.eta);
         f.par_iter()
@@ -356,7 +368,7 @@ impl Construction<'_> {
     }
 
     fn in_bits(&self) -> Result<Solved> {
-        let n = self.problem.len();
+        let n = self.dataset.len();
         let mut bits = 64 + if self.settings.scale < 0.5 { 24 * n } else { 16 * n };
         loop {
             self.observer.report(Stage::Solving, 0, None)?;
@@ -383,7 +395,7 @@ impl Construction<'_> {
 
     /// The construction at one precision; `None` if elimination meets a pivot of 0.
     fn at(&self, bits: usize) -> Result<Option<Solved>> {
-        let n = self.problem.len();
+        let n = self.dataset.len();
         let features = self.features(bits);
         let Some(lu) = linear::Lu::of(features.clone(), n, bits, self.observer)? else { return Ok(None) };
         let inverse = lu.inverse(self.observer)?;
@@ -433,8 +445,8 @@ impl Construction<'_> {
 
     /// The construction as an ordinary program would do it: features, LU with one refinement and forward pass in f64.
     fn in_f64(&self) -> Result<Solved> {
-        let n = self.problem.len();
-        let f: Vec<f64> = mixed(self.problem, &self.parameters, self.settings.mixer, 128)
+        let n = self.dataset.len();
+        let f: Vec<f64> = mixed(self.dataset, &self.parameters, self.settings.mixer, 128)
             .iter()
             .map(|f| to_f64(f, 128))
             .collect();
@@ -511,20 +523,20 @@ mod tests {
 
     #[test]
     fn the_construction_holds_where_double_precision_fails() {
-        let (problem, _) = contexts(16);
-        let n = problem.len();
+        let (dataset, _) = contexts(16);
+        let n = dataset.len();
         assert!(n >= 16, "{n}");
         for activation in [Activation::Tanh, Activation::Gelu] {
             for mixer in [Mixer::Attention, Mixer::Average] {
                 let wanted = LiteralSettings { mixer, ..settings(activation) };
-                let report = literal(&problem, &wanted, &Silent).unwrap();
+                let report = literal(&dataset, &wanted, &Silent).unwrap();
                 assert!(report.certified_regular && report.max_logit_error <= 1e-6, "{report:?}");
                 assert!(report.log2_condition > 53.0, "{report:?}");
                 assert!(report.bits as f64 > report.log2_condition, "{report:?}");
                 // The same weights through a double-precision forward pass.
                 assert!(report.max_logit_error_in_f64.unwrap() > 1e-2, "{report:?}");
                 let double = LiteralSettings { arithmetic: Arithmetic::F64, ..wanted };
-                let refused = literal(&problem, &double, &Silent).unwrap_err().to_string();
+                let refused = literal(&dataset, &double, &Silent).unwrap_err().to_string();
                 assert!(refused.contains("53 bits") && refused.contains("more bits"), "{refused}");
             }
         }
@@ -532,20 +544,20 @@ mod tests {
 
     #[test]
     fn three_contexts_are_within_double_precision() {
-        let (problem, _) = contexts(3);
+        let (dataset, _) = contexts(3);
         let double = LiteralSettings { arithmetic: Arithmetic::F64, ..settings(Activation::Tanh) };
-        let report = literal(&problem, &double, &Silent).unwrap();
+        let report = literal(&dataset, &double, &Silent).unwrap();
         assert!(report.bits == 53 && report.max_logit_error <= 1e-6, "{report:?}");
-        let bits = literal(&problem, &settings(Activation::Tanh), &Silent).unwrap();
+        let bits = literal(&dataset, &settings(Activation::Tanh), &Silent).unwrap();
         assert!((bits.log2_condition - report.log2_condition).abs() < 4.0, "{bits:?} {report:?}");
         assert!(bits.max_logit_error < 1e-15);
     }
 
     #[test]
     fn every_analytic_activation_works_and_relu_is_refused() {
-        let (problem, _) = contexts(6);
+        let (dataset, _) = contexts(6);
         for activation in Activation::ALL {
-            let found = literal(&problem, &settings(activation), &Silent);
+            let found = literal(&dataset, &settings(activation), &Silent);
             match activation {
                 Activation::Relu => assert!(found.unwrap_err().to_string().contains("polynomial")),
                 _ => assert!(found.unwrap().certified_regular, "{activation}"),
@@ -555,9 +567,9 @@ mod tests {
 
     #[test]
     fn smaller_weights_need_more_bits() {
-        let (problem, _) = contexts(10);
+        let (dataset, _) = contexts(10);
         let at = |scale| {
-            literal(&problem, &LiteralSettings { scale, ..settings(Activation::Tanh) }, &Silent).unwrap()
+            literal(&dataset, &LiteralSettings { scale, ..settings(Activation::Tanh) }, &Silent).unwrap()
         };
         let (one, tenth) = (at(1.0), at(0.1));
         assert!(tenth.log2_condition > one.log2_condition + 20.0, "{one:?} {tenth:?}");
@@ -577,18 +589,18 @@ mod tests {
     #[test]
     fn the_mixer_is_that_of_the_paper() {
         // z = (1, 2), u = (.5, -.5), context (2, 1): worked out by hand in the reference forward pass.
-        let (problem, _) = letters("bax");
+        let (dataset, _) = letters("bax");
         let parameters = Parameters { z: vec![1.0, 2.0, 9.0], u: vec![0.5, -0.5], w: vec![] };
-        let at = (0..problem.len()).find(|&i| problem.tokens_of(i) == [1, 0]).unwrap();
-        let attention = to_f64(&mixed(&problem, &parameters, Mixer::Attention, 128)[at], 128);
+        let at = (0..dataset.len()).find(|&i| dataset.tokens_of(i) == [1, 0]).unwrap();
+        let attention = to_f64(&mixed(&dataset, &parameters, Mixer::Attention, 128)[at], 128);
         assert!((attention - 1.962_117_157_260_009_6).abs() < 1e-15, "{attention}");
-        let average = to_f64(&mixed(&problem, &parameters, Mixer::Average, 128)[at], 128);
+        let average = to_f64(&mixed(&dataset, &parameters, Mixer::Average, 128)[at], 128);
         assert_eq!(average, 0.5 * 2.0 - 0.5 * 1.0);
     }
 
     #[test]
     fn impossible_settings_are_refused() {
-        let (problem, _) = contexts(4);
+        let (dataset, _) = contexts(4);
         let fine = settings(Activation::Tanh);
         for (wrong, says) in [
             (LiteralSettings { scale: 0.0, ..fine.clone() }, "scale"),
@@ -596,7 +608,7 @@ mod tests {
             (LiteralSettings { tolerance: 0.0, ..fine.clone() }, "logit_tolerance"),
             (LiteralSettings { gap: Nats(-1.0), ..fine.clone() }, "gap"),
         ] {
-            let error = literal(&problem, &wrong, &Silent).unwrap_err().to_string();
+            let error = literal(&dataset, &wrong, &Silent).unwrap_err().to_string();
             assert!(error.contains(says), "{error}");
         }
         let (large, _) = stories(60);

@@ -15,14 +15,14 @@
 //!
 //! **Differences from the proof.** The proof draws the mixer and the hidden layer at random, near 0, and inverts the n
 //! x n matrix of features, whose condition number doubles with every few contexts: in double precision it is singular
-//! at 6. Here the mixer is random as in the proof ([`mixer`]), but the hidden layer is placed where the contexts are:
+//! at 6. Here the mixer is random as in the proof (`mixer`), but the hidden layer is placed where the contexts are:
 //!
-//! - [`sorted`]: for functions that saturate (tanh, logistic, erf). Contexts are sorted along one direction and neuron
+//! - `sorted`: for functions that saturate (tanh, logistic, erf). Contexts are sorted along one direction and neuron
 //!   k steps between contexts k - 1 and k; features are +-1 to the last bit, the output is a difference of neighbouring
 //!   targets, no system is solved, and the output matrix is as sparse as the targets. Works for any d_model.
 //! - [`pairs`]: for all other functions. A neuron's hyperplane lies halfway between two contexts, in a random direction; one n x
 //!   n system is solved. Works for d_model of about 4 or more.
-//! - [`ramps`]: for GELU and ReLU where `pairs` fails (d_model 1 to 3): a piecewise linear function along one
+//! - `ramps`: for GELU and ReLU where `pairs` fails (d_model 1 to 3): a piecewise linear function along one
 //!   direction. Its error grows with the ratio of the range to the smallest gap.
 //!
 //! **Measured error.** See docs/derivations/madden2024.md. **It refuses** fewer neurons than contexts, contexts that
@@ -31,12 +31,28 @@
 //!
 //! Madden, Fox, Thrampoulidis, "Next-token prediction capacity: general upper bounds and a lower bound for transformers",
 //! arXiv:2405.13718v1, Theorems 4 to 7.
+//!
+//! ```
+//! use byrote::construct::madden2024::{Settings, build};
+//! use byrote::dataset::Dataset;
+//! use byrote::model::Activation;
+//! use byrote::observe::Silent;
+//!
+//! // After 0 comes 1; after 0 1 comes 0 or 2, equally often.
+//! let contexts = [(vec![0], vec![(1, 4.0)]), (vec![0, 1], vec![(0, 1.0), (2, 1.0)])];
+//! let dataset = Dataset::new(3, 2, contexts)?;
+//! let settings = Settings::default().activation(Activation::Gelu);
+//! let (model, report) = build(&dataset, &settings, &Silent)?;
+//! assert_eq!(model.config().shape.d_mlp, 2); // one neuron per context
+//! assert!(report.max_logit_error < 1e-6);
+//! # Ok::<(), byrote::Error>(())
+//! ```
 
 pub mod literal;
-pub mod mixer;
+pub(crate) mod mixer;
 pub(crate) mod pairs;
-pub mod ramps;
-pub mod sorted;
+pub(crate) mod ramps;
+pub(crate) mod sorted;
 
 use super::{Targets, check_tolerance};
 use crate::dataset::Dataset;
@@ -56,6 +72,7 @@ const DRAWS: u64 = 8;
 
 /// Describes the model to build.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Settings {
     /// Attention or token averaging.
     pub mixer: Mixer,
@@ -99,6 +116,20 @@ impl Default for Settings {
     }
 }
 
+crate::setting::setters!(Settings {
+    mixer: plain(Mixer),
+    activation: plain(Activation),
+    d_model: plain(u64),
+    n_heads: into(impl Into<Option<u64>>),
+    d_head: into(impl Into<Option<u64>>),
+    slack: plain(f64),
+    d_mlp: into(impl Into<Option<u64>>),
+    gap: plain(Nats),
+    tolerance: plain(f64),
+    seed: plain(u64),
+    max_memory: plain(u64),
+});
+
 /// How the hidden layer and the output were found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -137,20 +168,20 @@ pub struct Report {
 }
 
 /// Constructs a model that memorizes the dataset.
-pub fn build(problem: &Dataset, settings: &Settings, observer: &dyn Observer) -> Result<(Model, Report)> {
+pub fn build(dataset: &Dataset, settings: &Settings, observer: &dyn Observer) -> Result<(Model, Report)> {
     check_tolerance(settings.tolerance)?;
-    let config = config(problem, settings)?;
-    let targets = Targets::new(problem, settings.gap)?;
+    let config = config(dataset, settings)?;
+    let targets = Targets::new(dataset, settings.gap)?;
     let saturates = sorted::Step::of(settings.activation).is_some();
     if !saturates {
-        pairs::check_memory(&config, problem, settings)?;
+        pairs::check_memory(&config, dataset, settings)?;
     }
     let mut best: Option<Attempt> = None;
     let mut refusal = None;
     for retry in 0..DRAWS {
         let seed = settings.seed.wrapping_add(retry);
-        observer.report(Stage::Solving, 0, (!saturates).then_some(problem.len() as u64))?;
-        let draw = Draw::new(config, problem, &targets, seed, observer)?;
+        observer.report(Stage::Solving, 0, (!saturates).then_some(dataset.len() as u64))?;
+        let draw = Draw::new(config, dataset, &targets, seed, observer)?;
         let found = if saturates { sorted::solve(&draw) } else { pairs::solve(&draw, settings.tolerance) };
         match found {
             Ok(attempt) if attempt.error <= settings.tolerance => {
@@ -189,11 +220,8 @@ pub fn build(problem: &Dataset, settings: &Settings, observer: &dyn Observer) ->
 }
 
 /// The configuration that the settings describe.
-fn config(problem: &Dataset, settings: &Settings) -> Result<Config> {
-    let n = problem.len() as u64;
-    if n == 0 {
-        return Err(Error::EmptyCorpus { message: "no context is followed by a token".into() });
-    }
+fn config(dataset: &Dataset, settings: &Settings) -> Result<Config> {
+    let n = dataset.len() as u64;
     if !(0.0..=100.0).contains(&settings.slack) {
         return Err(Error::setting("slack", format!("must be from 0 to 100 (got {})", settings.slack)));
     }
@@ -208,8 +236,8 @@ fn config(problem: &Dataset, settings: &Settings) -> Result<Config> {
     let n_heads = settings.n_heads.unwrap_or(if settings.d_model < 4 { 1 } else { 4 });
     let d_head = settings.d_head.unwrap_or(settings.d_model.div_ceil(n_heads.max(1)));
     let shape = Shape {
-        d_vocab: problem.d_vocab(),
-        n_ctx: problem.n_ctx(),
+        d_vocab: dataset.d_vocab(),
+        n_ctx: dataset.n_ctx(),
         d_model: settings.d_model,
         n_heads,
         d_head,
@@ -222,21 +250,14 @@ fn config(problem: &Dataset, settings: &Settings) -> Result<Config> {
         Mixer::Average => Preset::Average,
     };
     let config = preset.config(shape).checked()?;
-    problem.fits(&config)?;
-    let mut order: Vec<usize> = (0..problem.len()).collect();
-    order.sort_by_key(|&i| problem.places_of(i));
-    match order.windows(2).find(|w| problem.places_of(w[0]) == problem.places_of(w[1])) {
-        Some(&[first, second]) => {
-            Err(Error::Refused { builder: KEY, refusal: Refusal::DuplicateContext { first, second } })
-        }
-        _ => Ok(config),
-    }
+    dataset.fits(&config)?;
+    Ok(config)
 }
 
 /// A random mixer and its output for the contexts.
 pub(crate) struct Draw<'a> {
     observer: &'a dyn Observer,
-    problem: &'a Dataset,
+    dataset: &'a Dataset,
     targets: &'a Targets,
     config: Config,
     seed: u64,
@@ -249,14 +270,14 @@ pub(crate) struct Draw<'a> {
 impl<'a> Draw<'a> {
     fn new(
         config: Config,
-        problem: &'a Dataset,
+        dataset: &'a Dataset,
         targets: &'a Targets,
         seed: u64,
         observer: &'a dyn Observer,
     ) -> Result<Self> {
         let parameters = mixer::draw(&config, seed);
-        let mixed = Evaluator::<f64, _>::forward(config, problem).rows(Layer::Mixed, &parameters);
-        Ok(Self { observer, problem, targets, config, seed, parameters, mixed })
+        let mixed = Evaluator::<f64, _>::forward(config, dataset).rows(Layer::Mixed, &parameters);
+        Ok(Self { observer, dataset, targets, config, seed, parameters, mixed })
     }
 
     fn d(&self) -> usize {
@@ -278,10 +299,10 @@ impl<'a> Draw<'a> {
 
     /// Mean and spread of each coordinate over the contexts; the spread of a constant coordinate is 1.
     fn moments(&self) -> Vec<(f64, f64)> {
-        let n = self.problem.len() as f64;
+        let n = self.dataset.len() as f64;
         (0..self.d())
             .map(|j| {
-                let values = || (0..self.problem.len()).map(|i| self.mixed(i)[j]);
+                let values = || (0..self.dataset.len()).map(|i| self.mixed(i)[j]);
                 let mean = values().sum::<f64>() / n;
                 let spread = (values().map(|x| (x - mean).powi(2)).sum::<f64>() / n).sqrt();
                 (mean, if spread > 0.0 { spread } else { 1.0 })
@@ -316,7 +337,7 @@ impl<'a> Draw<'a> {
 
     /// The largest error of a logit, through the public forward pass.
     fn error(&self, parameters: &[f64]) -> f64 {
-        let errors = Evaluator::<f64, _>::forward(self.config, self.problem).for_each_row(
+        let errors = Evaluator::<f64, _>::forward(self.config, self.dataset).for_each_row(
             Layer::Logits,
             parameters,
             || 0f64,
@@ -353,7 +374,7 @@ impl Attempt {
             max_logit_error: self.error,
             relative_gap: self.relative_gap,
             condition: self.condition,
-            neurons_per_context: draw.neurons() as f64 / draw.problem.len() as f64,
+            neurons_per_context: draw.neurons() as f64 / draw.dataset.len() as f64,
             output_density: filled as f64 / output.len() as f64,
             eps: draw.targets.eps,
         };

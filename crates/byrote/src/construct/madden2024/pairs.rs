@@ -32,8 +32,8 @@ const RIDGE: f64 = 1e-14;
 const REFINEMENTS: (usize, usize) = (1, 30);
 
 /// Refuses systems that do not fit in memory.
-pub(super) fn check_memory(config: &Config, problem: &Dataset, settings: &Settings) -> Result<()> {
-    let n = problem.len() as u64;
+pub(super) fn check_memory(config: &Config, dataset: &Dataset, settings: &Settings) -> Result<()> {
+    let n = dataset.len() as u64;
     let (m, omega) = (config.shape.d_mlp, config.shape.d_vocab);
     // Features, factors, their copy while the features are collected; targets, outputs, residuals, parameters.
     let needed = 8 * (2 * n * m + n * n + 4 * m * omega);
@@ -62,7 +62,7 @@ pub(super) fn solve(draw: &Draw<'_>, tolerance: f64) -> Result<Attempt> {
 
 /// The hidden layer for one gain.
 pub(super) fn neurons(draw: &Draw<'_>, gain: f64) -> Vec<(Vec<f64>, f64)> {
-    let (n, d) = (draw.problem.len(), draw.d());
+    let (n, d) = (draw.dataset.len(), draw.d());
     let moments = draw.moments();
     let mut stream = Stream::new(draw.seed, "pairs", gain as u64);
     let mut order: Vec<usize> = (0..n).collect();
@@ -101,20 +101,20 @@ pub struct System {
 impl System {
     /// The first system that [`super::build`] solves for these settings, for benchmarks.
     #[cfg(feature = "bench-internals")]
-    pub fn first(problem: &Dataset, settings: &Settings) -> Result<Self> {
-        let config = super::config(problem, settings)?;
-        let targets = super::Targets::new(problem, settings.gap)?;
-        let draw = Draw::new(config, problem, &targets, settings.seed, &crate::observe::Silent)?;
+    pub fn first(dataset: &Dataset, settings: &Settings) -> Result<Self> {
+        let config = super::config(dataset, settings)?;
+        let targets = super::Targets::new(dataset, settings.gap)?;
+        let draw = Draw::new(config, dataset, &targets, settings.seed, &crate::observe::Silent)?;
         Ok(Self::of(&draw, &draw.with_hidden(&neurons(&draw, GAINS[0]))))
     }
 
     /// The system of a hidden layer, which is among the parameters.
     fn of(draw: &Draw<'_>, parameters: &[f64]) -> Self {
         let mut features =
-            Evaluator::<f64, _>::forward(draw.config, draw.problem).rows(Layer::Read, parameters);
+            Evaluator::<f64, _>::forward(draw.config, draw.dataset).rows(Layer::Read, parameters);
         let scales = scale_columns(&mut features, draw.neurons());
-        let mut wanted = Mat::zeros(draw.problem.len(), draw.omega());
-        for i in 0..draw.problem.len() {
+        let mut wanted = Mat::zeros(draw.dataset.len(), draw.omega());
+        for i in 0..draw.dataset.len() {
             draw.targets.of(i).iter().for_each(|&(t, y)| wanted[(i, t as usize)] = y);
         }
         Self { features, wanted, scales }
@@ -159,7 +159,7 @@ impl System {
 
 /// The output for a hidden layer.
 pub(super) fn attempt(draw: &Draw<'_>, gain: f64, neurons: Vec<(Vec<f64>, f64)>) -> Result<Attempt> {
-    let (n, m, omega) = (draw.problem.len(), draw.neurons(), draw.omega());
+    let (n, m, omega) = (draw.dataset.len(), draw.neurons(), draw.omega());
     let mut parameters = draw.with_hidden(&neurons);
     let system = System::of(draw, &parameters);
     let refinements = if n == m { REFINEMENTS.0 } else { REFINEMENTS.1 };

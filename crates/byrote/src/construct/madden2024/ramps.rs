@@ -29,14 +29,14 @@ pub(super) fn solve(draw: &Draw<'_>) -> Result<Attempt> {
     let mut parameters = draw.with_hidden(&line.neurons(WIDTH));
     let omega = draw.omega();
     let range = draw.output();
-    let mut wanted = vec![0.0; draw.problem.len() * omega];
+    let mut wanted = vec![0.0; draw.dataset.len() * omega];
     for (i, row) in wanted.chunks_exact_mut(omega).enumerate() {
         draw.targets.of(i).iter().for_each(|&(t, y)| row[t as usize] = y);
     }
     add_ramps(&line, &wanted, omega, &mut parameters[range.clone()]);
     let mut error = draw.error(&parameters);
     // One refinement: the ramps of the remaining error.
-    let logits = Evaluator::<f64, _>::forward(draw.config, draw.problem).rows(Layer::Logits, &parameters);
+    let logits = Evaluator::<f64, _>::forward(draw.config, draw.dataset).rows(Layer::Logits, &parameters);
     wanted.iter_mut().zip(&logits).for_each(|(w, l)| *w -= l);
     let mut refined = parameters.clone();
     add_ramps(&line, &wanted, omega, &mut refined[range]);

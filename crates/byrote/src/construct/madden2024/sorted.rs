@@ -92,7 +92,7 @@ impl Line {
 
     fn along(draw: &Draw<'_>, direction: Vec<f64>) -> Line {
         let along = |i: usize| draw.mixed(i).iter().zip(&direction).map(|(h, p)| h * p).sum::<f64>();
-        let mut order: Vec<(f64, usize)> = (0..draw.problem.len()).map(|i| (along(i), i)).collect();
+        let mut order: Vec<(f64, usize)> = (0..draw.dataset.len()).map(|i| (along(i), i)).collect();
         order.sort_by(|a, b| a.0.total_cmp(&b.0));
         let range = order[order.len() - 1].0 - order[0].0;
         // One context, or all at one point; the latter is a gap of 0.

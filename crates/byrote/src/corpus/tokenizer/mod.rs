@@ -10,6 +10,22 @@
 //!
 //! `\w` and `\s` follow Unicode, as in the `regex` crate: `\s` is `White_Space`, `\w` is alphabetic, marks, decimal
 //! digits, connector punctuation and join controls.
+//!
+//! ```
+//! use byrote::corpus::{Corpus, Options, Outputs, Source, Tokenizer, TokenizerChoice};
+//! use byrote::observe::Silent;
+//!
+//! let choice: TokenizerChoice = "wordpunct".parse()?;
+//! let tokenizer = Tokenizer::load(&choice)?;
+//! // The vocabulary of a corpus that was read with the same tokenizer.
+//! let (source, options) = (Source::Stories { documents: 20, seed: 0 }, Options::default().tokenizer(choice));
+//! let vocabulary = Corpus::read(&source, &options, Outputs::default(), &Silent)?.vocabulary;
+//! let first = vocabulary.text(0);
+//! assert_eq!(tokenizer.encode(&format!("{first} {first}"), &vocabulary)?, [0, 0]);
+//! let error = tokenizer.encode("zyzzyva", &vocabulary).unwrap_err();
+//! assert_eq!(error.setting_name(), Some("text")); // the vocabulary does not have this word
+//! # Ok::<(), byrote::Error>(())
+//! ```
 
 mod encode;
 mod words;

@@ -15,7 +15,7 @@ const MOST_LAYERS: u64 = 5000;
 /// The bytes of a network as an ONNX file.
 pub fn onnx_network(file: &NetworkFile) -> Result<Vec<u8>> {
     let network = &file.network;
-    network.check().map_err(|message| Error::setting("network", message))?;
+    network.check()?;
     if network.depth() > MOST_LAYERS {
         return Err(Error::setting(
             "to",

@@ -176,7 +176,7 @@ mod tests {
     /// The claims on the law, as lines.
     fn lines(rows: &[ScalingRow]) -> Vec<String> {
         let crossings = Crossings { nonzero: 400, dense: 1_500 };
-        let (_, json) = scaling(rows, &rows[0], &crossings, &[], "byrote reproduce").unwrap();
+        let (_, json) = scaling(rows, &rows[0], &crossings, &[], false, "byrote reproduce").unwrap();
         let lines = json["lines"].as_array().unwrap().iter();
         lines.filter_map(|l| l.as_str()).filter(|l| l.contains("sqrt N")).map(str::to_owned).collect()
     }

@@ -267,6 +267,7 @@ mod tests {
             text: "Simon was".into(),
             count: 7,
             next: next.into(),
+            next_tokens: Vec::new(),
             predicted: "a".into(),
             probability,
             kl_nats: Nats(-probability.ln()),

@@ -96,20 +96,20 @@ impl<T: Real, D: AsRef<Dataset>> Evaluator<T, D> {
 
     fn made(config: Config, dataset: D, backward: bool) -> Self {
         let sizes = Sizes::new(&config);
-        let problem = dataset.as_ref();
-        let n = problem.len();
+        let all = dataset.as_ref();
+        let n = all.len();
         let n_lanes = n_lanes(n, sizes);
         // Whole tiles of a product, so that only the last lane has a remainder.
         let step = n.div_ceil(n_lanes).next_multiple_of(8);
         let lanes: Vec<Lane<T>> = (0..n_lanes)
             .map(|lane| (lane * step).min(n)..((lane + 1) * step).min(n))
-            .map(|contexts| Lane::new(&config, problem, sizes, contexts, backward))
+            .map(|contexts| Lane::new(&config, all, sizes, contexts, backward))
             .collect();
         Self {
             layout: Layout::new(&config),
             weights: Weights::new(&config, sizes),
-            places: Places::new(&config, problem, sizes),
-            chunks: if backward { Chunk::all(&config, problem, &lanes, sizes) } else { Vec::new() },
+            places: Places::new(&config, all, sizes),
+            chunks: if backward { Chunk::all(&config, all, &lanes, sizes) } else { Vec::new() },
             backward,
             frozen: Vec::new(),
             lanes,
@@ -224,7 +224,7 @@ impl<T: Real, D: AsRef<Dataset>> Evaluator<T, D> {
                 for head in 0..s.heads {
                     mixed.extend_from_slice(&lane.z[row * s.mixed + head * s.head_row..][..s.d_head]);
                 }
-                let read = shared.problem.places_of(context);
+                let read = shared.dataset.places_of(context);
                 let last = read[read.len() - 1] as usize;
                 visit(state, context, &mixed, &shared.places.x[last * s.d_row..][..s.d]);
             }
@@ -248,7 +248,7 @@ impl<T: Real, D: AsRef<Dataset>> Evaluator<T, D> {
 
     fn parts(&mut self) -> (&mut [Lane<T>], Shared<'_, T>) {
         let Self { config, dataset, weights, places, sizes, lanes, .. } = self;
-        (lanes, Shared { config, problem: (*dataset).as_ref(), weights, places, s: *sizes })
+        (lanes, Shared { config, dataset: (*dataset).as_ref(), weights, places, s: *sizes })
     }
 
     /// Processes all lanes.
@@ -268,12 +268,12 @@ impl<T: Real, D: AsRef<Dataset>> Evaluator<T, D> {
     /// Sums the gradients of the lanes and propagates them back to the places.
     fn gather(&mut self, gradient: &mut [T]) {
         let Self { config, dataset, weights, places, lanes, chunks, layout, sizes: s, .. } = self;
-        let problem = (*dataset).as_ref();
+        let dataset = (*dataset).as_ref();
         let (s, lanes) = (*s, &lanes[..]);
         let (before, output) = gradient.split_at_mut(layout.w_u.start);
         let (w_u, b_u) = output.split_at_mut(layout.w_u.len());
         let (w_e, middle) = before.split_at_mut(layout.w_e.len());
-        let way = Way { config, problem, weights, places, lanes, s };
+        let way = Way { config, dataset, weights, places, lanes, s };
         rayon::join(
             || Chunk::gather(chunks, w_e, &way),
             || {
@@ -356,8 +356,8 @@ mod tests {
         let outputs = Outputs { contexts: true, ..Outputs::default() };
         let source = Source::Stories { documents: n, seed: 0 };
         let corpus = Corpus::read(&source, &options, outputs, &Silent).unwrap();
-        let problem = Dataset::from_corpus(&corpus).unwrap();
-        (problem, corpus.summary.d_vocab)
+        let dataset = Dataset::from_corpus(&corpus).unwrap();
+        (dataset, corpus.summary.d_vocab)
     }
 
     /// Every preset, and switches that no preset has.
@@ -383,41 +383,41 @@ mod tests {
         all
     }
 
-    fn reference_loss(model: &Model, problem: &Dataset) -> f64 {
-        (0..problem.len())
+    fn reference_loss(model: &Model, dataset: &Dataset) -> f64 {
+        (0..dataset.len())
             .map(|i| {
-                let logits = model.logits(&problem.tokens_of(i));
-                let next = problem.next_of(i).iter().map(|&(t, n)| n * logits[t as usize]).sum::<f64>();
-                problem.counts[i] * log_sum_exp(&logits) - next
+                let logits = model.forward(&dataset.tokens_of(i));
+                let next = dataset.next_of(i).iter().map(|&(t, n)| n * logits[t as usize]).sum::<f64>();
+                dataset.counts[i] * log_sum_exp(&logits) - next
             })
             .sum()
     }
 
     #[test]
     fn the_loss_is_that_of_the_reference_in_both_precisions() {
-        let (problem, d_vocab) = stories(40);
+        let (dataset, d_vocab) = stories(40);
         for config in configs(d_vocab) {
             let model = Model::random(config, 1).unwrap();
-            let expect = reference_loss(&model, &problem);
+            let expect = reference_loss(&model, &dataset);
             let mut gradient = vec![0.0; config.n_parameters()];
-            let loss = Evaluator::new(config, &problem).evaluate(model.parameters(), &mut gradient);
+            let loss = Evaluator::new(config, &dataset).evaluate(model.parameters(), &mut gradient);
             assert!((loss / expect - 1.0).abs() < 1e-13, "{config:?}: {loss} {expect}");
-            assert!(loss >= problem.floor.0);
+            assert!(loss >= dataset.floor.0);
             let narrow: Vec<f32> = model.parameters().iter().map(|&x| x as f32).collect();
             let mut gradient = vec![0.0f32; config.n_parameters()];
-            let loss = Evaluator::new(config, &problem).evaluate(&narrow, &mut gradient);
+            let loss = Evaluator::new(config, &dataset).evaluate(&narrow, &mut gradient);
             assert!((loss / expect - 1.0).abs() < 1e-5, "{config:?}: {loss} {expect}");
         }
     }
 
     #[test]
     fn the_gradient_is_that_of_central_differences_for_every_switch() {
-        let (problem, d_vocab) = stories(12);
+        let (dataset, d_vocab) = stories(12);
         for config in configs(d_vocab) {
             // ReLU has corners; a draw that avoids them is as good as any other.
             let model = Model::random(config, 2).unwrap();
             let mut gradient = vec![0.0; config.n_parameters()];
-            let mut evaluator = Evaluator::new(config, &problem);
+            let mut evaluator = Evaluator::new(config, &dataset);
             evaluator.evaluate(model.parameters(), &mut gradient);
             let mut spare = gradient.clone();
             let scale = gradient.iter().fold(1.0f64, |m, g| m.max(g.abs()));
@@ -446,10 +446,10 @@ mod tests {
 
     #[test]
     fn rows_and_the_loss_alone_are_those_of_the_reference() {
-        let (problem, d_vocab) = stories(200);
+        let (dataset, d_vocab) = stories(200);
         for config in configs(d_vocab) {
             let model = Model::random(config, 4).unwrap();
-            let mut evaluator = Evaluator::<f64, _>::new(config, &problem);
+            let mut evaluator = Evaluator::<f64, _>::new(config, &dataset);
             let mut gradient = vec![0.0; config.n_parameters()];
             let loss = evaluator.evaluate(model.parameters(), &mut gradient);
             assert_eq!(evaluator.loss(model.parameters()), loss);
@@ -458,34 +458,34 @@ mod tests {
                 model.parameters(),
                 Vec::new,
                 |seen: &mut Vec<usize>, context, logits| {
-                    let expect = model.logits(&problem.tokens_of(context));
+                    let expect = model.forward(&dataset.tokens_of(context));
                     assert_eq!(logits.len(), expect.len());
                     assert!(logits.iter().zip(&expect).all(|(a, b)| (a - b).abs() < 1e-13), "{config:?}");
                     seen.push(context);
                 },
             );
-            assert_eq!(visited.concat(), (0..problem.len()).collect::<Vec<_>>());
+            assert_eq!(visited.concat(), (0..dataset.len()).collect::<Vec<_>>());
         }
     }
 
     #[test]
     fn a_sparse_output_gives_what_a_full_one_gives_and_stages_follow_each_other() {
-        let (problem, d_vocab) = stories(200);
+        let (dataset, d_vocab) = stories(200);
         for config in configs(d_vocab) {
             let mut parameters = Model::random(config, 4).unwrap().parameters().to_vec();
             let w_u = config.tensors().into_iter().find(|t| t.name == "W_U").unwrap().range;
             parameters[w_u].iter_mut().enumerate().for_each(|(i, v)| *v *= f64::from(u8::from(i % 19 == 0)));
-            let full = Evaluator::<f64, _>::new(config, &problem).rows(Layer::Logits, &parameters);
-            let mut forward = Evaluator::<f64, _>::forward(config, &problem);
+            let full = Evaluator::<f64, _>::new(config, &dataset).rows(Layer::Logits, &parameters);
+            let mut forward = Evaluator::<f64, _>::forward(config, &dataset);
             let sparse = forward.rows(Layer::Logits, &parameters);
             assert!(forward.weights.u_sparse.is_some());
             assert!(full.iter().zip(&sparse).all(|(a, b)| (a - b).abs() < 1e-13), "{config:?}");
             let read = forward.rows(Layer::Read, &parameters);
             let mixed = forward.rows(Layer::Mixed, &parameters);
-            assert_eq!(mixed.len(), problem.len() * 5);
+            assert_eq!(mixed.len(), dataset.len() * 5);
             match config.hidden {
                 Hidden::Absent => assert_eq!(read, mixed),
-                Hidden::Output => assert_eq!(read.len(), problem.len() * 7),
+                Hidden::Output => assert_eq!(read.len(), dataset.len() * 7),
                 Hidden::Residual => assert!(read.len() == mixed.len() && read != mixed),
             }
         }
@@ -493,20 +493,20 @@ mod tests {
 
     #[test]
     fn what_heads_give_is_what_the_output_reads() {
-        let (problem, d_vocab) = stories(200);
+        let (dataset, d_vocab) = stories(200);
         let shape =
             Shape { d_vocab, n_ctx: 6, d_model: 5, n_heads: 3, d_head: 2, d_mlp: 0, ..Shape::default() };
         let config = Preset::Dana2024.config(shape);
         let model = Model::random(config, 4).unwrap();
         let (w_o, w_u) = (model.tensor("W_O").unwrap(), model.tensor("W_U").unwrap());
-        let visited = Evaluator::<f64, _>::forward(config, &problem).for_each_attended(
+        let visited = Evaluator::<f64, _>::forward(config, &dataset).for_each_attended(
             model.parameters(),
             Vec::new,
             |seen: &mut Vec<usize>, context, mixed, last| {
                 let stream: Vec<f64> = (0..5)
                     .map(|k| last[k] + mixed.iter().enumerate().map(|(j, z)| z * w_o[j * 5 + k]).sum::<f64>())
                     .collect();
-                let expect = model.logits(&problem.tokens_of(context));
+                let expect = model.forward(&dataset.tokens_of(context));
                 for (v, logit) in expect.iter().enumerate() {
                     let found: f64 = (0..5).map(|k| stream[k] * w_u[k * d_vocab as usize + v]).sum();
                     assert!((found - logit).abs() < 1e-13);
@@ -514,17 +514,17 @@ mod tests {
                 seen.push(context);
             },
         );
-        assert_eq!(visited.concat(), (0..problem.len()).collect::<Vec<_>>());
+        assert_eq!(visited.concat(), (0..dataset.len()).collect::<Vec<_>>());
     }
 
     #[test]
     fn a_parameter_that_is_not_finite_shows_and_does_not_panic() {
-        let (problem, d_vocab) = stories(40);
+        let (dataset, d_vocab) = stories(40);
         for config in configs(d_vocab) {
             let model = Model::random(config, 5).unwrap();
             let parameters: Vec<f32> = model.parameters().iter().map(|&x| x as f32).collect();
             let mut gradient = vec![0.0f32; parameters.len()];
-            let mut evaluator = Evaluator::new(config, &problem);
+            let mut evaluator = Evaluator::new(config, &dataset);
             let clean = evaluator.evaluate(&parameters, &mut gradient);
             for tensor in config.tensors() {
                 for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
@@ -544,9 +544,9 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_problem_has_no_loss_and_no_gradient() {
-        let (problem, d_vocab) = stories(2);
-        let empty = problem.subset(&[]).unwrap();
+    fn an_empty_part_has_no_loss_and_no_gradient() {
+        let (dataset, d_vocab) = stories(2);
+        let empty = dataset.part(&[]);
         for config in configs(d_vocab) {
             let model = Model::random(config, 6).unwrap();
             let mut gradient = vec![1.0; config.n_parameters()];
@@ -557,8 +557,8 @@ mod tests {
 
     #[test]
     fn threads_do_not_change_a_bit() {
-        let (problem, d_vocab) = stories(300);
-        assert!(problem.len() > LANE_CONTEXTS * 2);
+        let (dataset, d_vocab) = stories(300);
+        assert!(dataset.len() > LANE_CONTEXTS * 2);
         for config in configs(d_vocab) {
             let model = Model::random(config, 3).unwrap();
             let parameters: Vec<f32> = model.parameters().iter().map(|&x| x as f32).collect();
@@ -566,7 +566,7 @@ mod tests {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
                 pool.install(|| {
                     let mut gradient = vec![0.0f32; parameters.len()];
-                    let loss = Evaluator::new(config, &problem).evaluate(&parameters, &mut gradient);
+                    let loss = Evaluator::new(config, &dataset).evaluate(&parameters, &mut gradient);
                     (loss.to_bits(), gradient.iter().map(|g| g.to_bits()).collect::<Vec<_>>())
                 })
             };

@@ -34,8 +34,8 @@ pub(in crate::train) struct Places<T> {
 }
 
 impl<T: Real> Places<T> {
-    pub(in crate::train) fn new(config: &Config, problem: &Dataset, s: Sizes) -> Self {
-        let n = problem.places.len();
+    pub(in crate::train) fn new(config: &Config, dataset: &Dataset, s: Sizes) -> Self {
+        let n = dataset.places.len();
         Self {
             sinusoids: config.sinusoids().into_iter().map(T::from_f64).collect(),
             x: AlignedVec::zeros(n * s.d_row),
@@ -52,7 +52,7 @@ impl<T: Real> Places<T> {
     pub(in crate::train) fn embed(
         &mut self,
         config: &Config,
-        problem: &Dataset,
+        dataset: &Dataset,
         (parameters, layout): (&[T], &Layout),
         weights: &Weights<T>,
         s: Sizes,
@@ -63,7 +63,7 @@ impl<T: Real> Places<T> {
             Positions::Sinusoidal => &self.sinusoids[..],
             Positions::None => &[],
         };
-        let places = problem.places.par_chunks(EMBEDDED);
+        let places = dataset.places.par_chunks(EMBEDDED);
         let x = self.x.par_chunks_mut(EMBEDDED * s.d_row);
         if s.mixed == 0 {
             places
@@ -148,7 +148,7 @@ pub(in crate::train) struct Chunk<T> {
 /// The input of a chunk.
 pub(in crate::train) struct Way<'a, T> {
     pub(in crate::train) config: &'a Config,
-    pub(in crate::train) problem: &'a Dataset,
+    pub(in crate::train) dataset: &'a Dataset,
     pub(in crate::train) weights: &'a Weights<T>,
     pub(in crate::train) places: &'a Places<T>,
     pub(in crate::train) lanes: &'a [Lane<T>],
@@ -159,15 +159,15 @@ impl<T: Real> Chunk<T> {
     /// All chunks of a dataset.
     pub(in crate::train) fn all(
         config: &Config,
-        problem: &Dataset,
+        dataset: &Dataset,
         lanes: &[Lane<T>],
         s: Sizes,
     ) -> Vec<Self> {
-        let mut readers = vec![Vec::new(); problem.places.len()];
+        let mut readers = vec![Vec::new(); dataset.places.len()];
         for (lane, number) in lanes.iter().zip(0..) {
             let mut entry = 0;
             for (context, row) in lane.contexts.clone().zip(0..) {
-                let read = problem.places_of(context);
+                let read = dataset.places_of(context);
                 for &place in read {
                     let query = read[read.len() - 1];
                     readers[place as usize].push(Reader { lane: number, row, entry, query });
@@ -175,20 +175,20 @@ impl<T: Real> Chunk<T> {
                 }
             }
         }
-        let total = problem.context_places.len();
+        let total = dataset.context_places.len();
         let enough = total.div_ceil(total.div_ceil(CHUNK_READERS).clamp(1, MAX_CHUNKS)).max(1);
         let mut chunks = Vec::new();
         let (mut start, mut token) = (0, 0);
-        while start < problem.places.len() || chunks.is_empty() {
+        while start < dataset.places.len() || chunks.is_empty() {
             let mut size = 0;
-            let end = (start..problem.places.len())
+            let end = (start..dataset.places.len())
                 .find(|&i| {
-                    let full = size >= enough && problem.places[i].0 != problem.places[i - 1].0;
+                    let full = size >= enough && dataset.places[i].0 != dataset.places[i - 1].0;
                     size += readers[i].len();
                     full
                 })
-                .unwrap_or(problem.places.len());
-            let next = problem.places.get(end).map_or(s.omega, |p| p.0 as usize);
+                .unwrap_or(dataset.places.len());
+            let next = dataset.places.get(end).map_or(s.omega, |p| p.0 as usize);
             let mut starts = vec![0];
             starts.extend(readers[start..end].iter().scan(0, |sum, r| {
                 *sum += r.len();
@@ -294,7 +294,7 @@ impl<T: Real> Kernel for Gather<'_, T> {
         }
         w_e.fill(T::from_f64(0.0));
         chunk.w_pos.fill(T::from_f64(0.0));
-        let places = &way.problem.places[chunk.places.clone()];
+        let places = &way.dataset.places[chunk.places.clone()];
         for (&(token, position), dx) in places.iter().zip(chunk.dx.chunks_exact(s.d_row)) {
             add(&mut w_e[(token as usize - chunk.tokens.start) * s.d..][..s.d], dx);
             if !chunk.w_pos.is_empty() {
@@ -319,7 +319,7 @@ impl<T: Real> Chunk<T> {
             for reader in &self.readers[self.starts[i]..self.starts[i + 1]] {
                 let da = &way.lanes[reader.lane as usize].da[reader.row as usize * s.d_row..][..s.d_row];
                 if averaged {
-                    add_scaled(isa, dx, way.weights.u_pos[way.problem.places[place].1 as usize], da);
+                    add_scaled(isa, dx, way.weights.u_pos[way.dataset.places[place].1 as usize], da);
                 }
                 if way.config.skip && reader.query as usize == place {
                     add(dx, da);

@@ -21,7 +21,7 @@ const BLOCK: usize = 64;
 /// The function.
 #[derive(Debug, Clone)]
 pub struct Divergence<'p> {
-    problem: &'p Dataset,
+    dataset: &'p Dataset,
     d_vocab: usize,
     /// The smallest probability of a token.
     eps: f64,
@@ -41,25 +41,25 @@ pub struct Gradient<'a> {
 
 impl<'p> Divergence<'p> {
     /// Creates the function for a dataset, with a probability of at least `eps` for every token.
-    pub fn new(problem: &'p Dataset, eps: f64) -> Self {
-        let d_vocab = problem.d_vocab();
-        let total = problem.predictions();
+    pub fn new(dataset: &'p Dataset, eps: f64) -> Self {
+        let d_vocab = dataset.d_vocab();
+        let total = dataset.predictions();
         let scale = 1.0 - d_vocab as f64 * eps;
         let x_ln_x = |t: f64| if t > 0.0 { t * t.ln() } else { 0.0 };
-        let negentropy = (0..problem.len())
+        let negentropy = (0..dataset.len())
             .map(|i| {
-                let next = problem.next_of(i);
-                let known: f64 = next.iter().map(|&(_, n)| x_ln_x(scale * n / problem.counts[i] + eps)).sum();
+                let next = dataset.next_of(i);
+                let known: f64 = next.iter().map(|&(_, n)| x_ln_x(scale * n / dataset.counts[i] + eps)).sum();
                 known + (d_vocab as f64 - next.len() as f64) * x_ln_x(eps)
             })
             .collect();
-        let weights = problem.counts.iter().map(|c| c / total).collect();
-        Self { problem, d_vocab: d_vocab as usize, eps, weights, negentropy }
+        let weights = dataset.counts.iter().map(|c| c / total).collect();
+        Self { dataset, d_vocab: d_vocab as usize, eps, weights, negentropy }
     }
 
     /// Returns the dataset.
-    pub fn problem(&self) -> &'p Dataset {
-        self.problem
+    pub fn dataset(&self) -> &'p Dataset {
+        self.dataset
     }
 
     /// Returns the weight of each context; they sum to 1.
@@ -85,7 +85,7 @@ impl<'p> Divergence<'p> {
     /// Returns the value at `w`, `[d_vocab, rank]`, and `e`, `[contexts, rank]`; overwrites the gradient if it is
     /// requested.
     pub fn evaluate(&self, rank: usize, w: &[f64], e: &[f64], gradient: Option<Gradient<'_>>) -> f64 {
-        let n = self.problem.len();
+        let n = self.dataset.len();
         assert!(w.len() == self.d_vocab * rank && e.len() == n * rank, "an encoder of another shape");
         let lane = n.div_ceil(LANES).max(BLOCK);
         let back = gradient.is_some();
@@ -151,8 +151,8 @@ impl<'p> Divergence<'p> {
 
     /// The contribution of a context; its logits become p (q - t).
     fn context(&self, context: usize, row: &mut [f64]) -> f64 {
-        let (count, weight) = (self.problem.counts[context], self.weights[context]);
-        let next = self.problem.next_of(context);
+        let (count, weight) = (self.dataset.counts[context], self.weights[context]);
+        let next = self.dataset.next_of(context);
         let scale = 1.0 - self.d_vocab as f64 * self.eps;
         let all: f64 = if self.eps > 0.0 { row.iter().sum() } else { 0.0 };
         let expected: f64 =
@@ -213,9 +213,9 @@ mod tests {
 
     #[test]
     fn the_value_is_the_divergence_and_the_gradient_that_of_differences() {
-        let problem = distributions(11, 2, 90, 1.0, 5);
+        let dataset = distributions(11, 2, 90, 1.0, 5);
         for eps in [0.0, 1e-3] {
-            let f = Divergence::new(&problem, eps);
+            let f = Divergence::new(&dataset, eps);
             let rank = 3;
             let (w, e) = (random(11 * rank, 0), random(90 * rank, 1));
             let (mut dw, mut de) = (vec![0.0; w.len()], vec![0.0; e.len()]);
@@ -226,8 +226,8 @@ mod tests {
                     (0..11).map(|v| (0..rank).map(|k| w[v * rank + k] * e[i * rank + k]).sum()).collect();
                 let q = softmax(&logits);
                 let mut t = [eps; 11];
-                for &(v, n) in problem.next_of(i) {
-                    t[v as usize] = f.smoothed(n / problem.counts[i]);
+                for &(v, n) in dataset.next_of(i) {
+                    t[v as usize] = f.smoothed(n / dataset.counts[i]);
                 }
                 let kl = |(t, q): (&f64, &f64)| if *t > 0.0 { t * (t / q).ln() } else { 0.0 };
                 expect += f.weights[i] * t.iter().zip(&q).map(kl).sum::<f64>();
@@ -254,8 +254,8 @@ mod tests {
 
     #[test]
     fn threads_do_not_change_a_bit() {
-        let problem = distributions(30, 2, 700, 1.0, 6);
-        let f = Divergence::new(&problem, 1e-6);
+        let dataset = distributions(30, 2, 700, 1.0, 6);
+        let f = Divergence::new(&dataset, 1e-6);
         let (w, e) = (random(30 * 4, 2), random(700 * 4, 3));
         let work = || {
             let (mut dw, mut de) = (vec![0.0; w.len()], vec![0.0; e.len()]);

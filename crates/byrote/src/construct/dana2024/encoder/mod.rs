@@ -77,19 +77,19 @@ pub struct Encoder {
 impl Encoder {
     /// Searches for the best encoder of rank at most `rank`. `gap` is the total gap that smoothing may cost.
     pub fn solve(
-        problem: &Dataset,
+        dataset: &Dataset,
         rank: usize,
         gap: Nats,
         effort: Effort,
         seed: u64,
         observer: &dyn Observer,
     ) -> Result<Self> {
-        let targets = Targets::new(problem, gap)?;
-        if let Some(exact) = Self::exact(problem, rank, &targets) {
+        let targets = Targets::new(dataset, gap)?;
+        if let Some(exact) = Self::exact(dataset, rank, &targets) {
             return Ok(exact);
         }
-        let f = Divergence::new(problem, targets.eps);
-        let work = 6.0 * problem.len() as f64 * problem.d_vocab() as f64 * rank as f64;
+        let f = Divergence::new(dataset, targets.eps);
+        let work = 6.0 * dataset.len() as f64 * dataset.d_vocab() as f64 * rank as f64;
         let affordable = ((effort.work / work) as usize).max(100);
         let mut starts = vec![start::singular(&f, rank, seed, observer)?];
         starts.extend(start::coded(&f, rank, seed, observer)?);
@@ -101,7 +101,7 @@ impl Encoder {
         let first = if short { (affordable / 10).max(20) } else { effort.steps };
         let rest = if short { affordable.min(effort.steps) } else { 0 };
         // A value far below the smoothing is as good as zero.
-        let enough = 0.01 * gap.0 / problem.predictions();
+        let enough = 0.01 * gap.0 / dataset.predictions();
         let mut best: Option<(Vec<f64>, Vec<f64>, f64)> = None;
         for start in starts {
             let found = descend(&f, rank, start, first, enough, observer)?;
@@ -120,15 +120,15 @@ impl Encoder {
     /// Descends from another encoder of smaller or equal rank; the result is never worse.
     pub fn widened(
         &self,
-        problem: &Dataset,
+        dataset: &Dataset,
         rank: usize,
         gap: Nats,
         steps: usize,
         observer: &dyn Observer,
     ) -> Result<Self> {
         assert!(rank >= self.rank, "an encoder of rank {} made narrower, {rank}", self.rank);
-        let targets = Targets::new(problem, gap)?;
-        let f = Divergence::new(problem, targets.eps);
+        let targets = Targets::new(dataset, gap)?;
+        let f = Divergence::new(dataset, targets.eps);
         let pad = |values: &[f64], fill: f64| -> Vec<f64> {
             let mut stream = Stream::new(0, "dana2024 encoder", u64::MAX);
             values
@@ -150,17 +150,17 @@ impl Encoder {
     /// Codes back in their own units, and improved for their W.
     fn polished(f: &Divergence<'_>, rank: usize, w: Vec<f64>, mut e: Vec<f64>) -> Self {
         rescale(f, rank, &mut e, |p| 1.0 / p.sqrt());
-        if f.problem().len() as f64 * f.d_vocab() as f64 * (rank * rank) as f64 <= NEWTON_WORK {
+        if f.dataset().len() as f64 * f.d_vocab() as f64 * (rank * rank) as f64 <= NEWTON_WORK {
             newton::polish(f, rank, &w, &mut e);
         }
-        Self { gap: gap(f.problem(), rank, &w, &e), rank, w, e, exact: false }
+        Self { gap: gap(f.dataset(), rank, &w, &e), rank, w, e, exact: false }
     }
 
     /// The encoder whose logits are the targets, if the rank allows it.
-    fn exact(problem: &Dataset, rank: usize, targets: &Targets) -> Option<Self> {
-        let d_vocab = problem.d_vocab();
-        let n = problem.len();
-        let mut answers: BTreeMap<u32, usize> = problem.next.iter().map(|&(t, _)| (t, 0)).collect();
+    fn exact(dataset: &Dataset, rank: usize, targets: &Targets) -> Option<Self> {
+        let d_vocab = dataset.d_vocab();
+        let n = dataset.len();
+        let mut answers: BTreeMap<u32, usize> = dataset.next.iter().map(|&(t, _)| (t, 0)).collect();
         answers.values_mut().zip(0..).for_each(|(index, i)| *index = i);
         // If every token follows somewhere, one of them serves as the zero of all logits.
         let full = answers.len() as u64 == d_vocab;
@@ -199,7 +199,7 @@ impl Encoder {
         } else {
             return None;
         };
-        Some(Self { gap: gap(problem, found, &w, &e), rank: found, w, e, exact: true })
+        Some(Self { gap: gap(dataset, found, &w, &e), rank: found, w, e, exact: true })
     }
 
     /// Returns the logits of a context.
@@ -224,18 +224,18 @@ fn random(f: &Divergence<'_>, rank: usize, seed: u64, restart: u64) -> (Vec<f64>
 }
 
 /// The divergence of an encoder from the corpus, summed over all predictions.
-fn gap(problem: &Dataset, rank: usize, w: &[f64], e: &[f64]) -> Nats {
+fn gap(dataset: &Dataset, rank: usize, w: &[f64], e: &[f64]) -> Nats {
     let mean = match rank {
         // Rank 0: the uniform distribution.
-        0 => Divergence::new(problem, 0.0).evaluate(
+        0 => Divergence::new(dataset, 0.0).evaluate(
             1,
-            &vec![0.0; problem.d_vocab() as usize],
-            &vec![0.0; problem.len()],
+            &vec![0.0; dataset.d_vocab() as usize],
+            &vec![0.0; dataset.len()],
             None,
         ),
-        _ => Divergence::new(problem, 0.0).evaluate(rank, w, e, None),
+        _ => Divergence::new(dataset, 0.0).evaluate(rank, w, e, None),
     };
-    Nats((mean * problem.predictions()).max(0.0))
+    Nats((mean * dataset.predictions()).max(0.0))
 }
 
 /// Multiplies the code of every context by a function of its weight.
@@ -306,16 +306,16 @@ mod tests {
 
     const GAP: Nats = Nats(1e-9);
 
-    fn solve(problem: &Dataset, rank: usize) -> Encoder {
-        Encoder::solve(problem, rank, GAP, Effort::default(), 0, &Silent).unwrap()
+    fn solve(dataset: &Dataset, rank: usize) -> Encoder {
+        Encoder::solve(dataset, rank, GAP, Effort::default(), 0, &Silent).unwrap()
     }
 
     #[test]
     fn at_full_rank_nothing_is_lost() {
-        let problem = distributions(12, 2, 60, 1.0, 1);
-        let encoder = solve(&problem, 11);
+        let dataset = distributions(12, 2, 60, 1.0, 1);
+        let encoder = solve(&dataset, 11);
         assert!(encoder.exact && encoder.rank == 11 && encoder.gap.0 < 1e-10, "{:?}", encoder.gap);
-        assert!(!solve(&problem, 10).exact);
+        assert!(!solve(&dataset, 10).exact);
         // If few tokens follow, or few distributions differ, a smaller rank is enough.
         let few = of_contexts(9, (0..8u32).map(|t| (vec![t, 0], 4.0, vec![(t % 3, 3.0), (3, 1.0)])));
         let encoder = solve(&few, 4);
@@ -324,21 +324,21 @@ mod tests {
         assert!(encoder.exact && encoder.rank == 3 && encoder.gap.0 <= 1e-9, "{:?}", encoder.gap);
         assert!(!solve(&few, 2).exact);
         // The built-in stories at the number of their next tokens.
-        let (problem, d_vocab) = stories(30);
+        let (dataset, d_vocab) = stories(30);
         let encoder =
-            Encoder::solve(&problem, d_vocab as usize, Nats(1e-5), Effort::default(), 0, &Silent).unwrap();
+            Encoder::solve(&dataset, d_vocab as usize, Nats(1e-5), Effort::default(), 0, &Silent).unwrap();
         assert!(encoder.exact && encoder.gap.0 <= 1e-5, "{:?}", encoder.gap);
     }
 
     #[test]
     fn more_rank_is_never_worse() {
         for (concentration, seed) in [(1.0, 1), (0.1, 2)] {
-            let problem = distributions(10, 2, 50, concentration, seed);
+            let dataset = distributions(10, 2, 50, concentration, seed);
             let mut last: Option<Encoder> = None;
             for rank in 1..=9 {
-                let fresh = solve(&problem, rank);
+                let fresh = solve(&dataset, rank);
                 if let Some(last) = &last {
-                    let warm = last.widened(&problem, rank, GAP, 2000, &Silent).unwrap();
+                    let warm = last.widened(&dataset, rank, GAP, 2000, &Silent).unwrap();
                     assert!(warm.gap.0 <= last.gap.0 * (1.0 + 1e-9) + 1e-9, "{} {}", warm.gap, last.gap);
                     assert!(fresh.gap.0 <= 1.02 * last.gap.0 + 1e-9, "{rank}: {} {}", fresh.gap, last.gap);
                 }
@@ -350,9 +350,9 @@ mod tests {
     #[test]
     fn a_target_of_low_rank_is_found_again() {
         // Distributions that are themselves given by an encoder of rank 2.
-        let problem = of_rank(12, 80, 2, 3);
-        let encoder = solve(&problem, 2);
-        assert!(encoder.gap.0 < 1e-7 * problem.predictions(), "{}", encoder.gap);
-        assert!(solve(&problem, 1).gap.0 > 1e-2);
+        let dataset = of_rank(12, 80, 2, 3);
+        let encoder = solve(&dataset, 2);
+        assert!(encoder.gap.0 < 1e-7 * dataset.predictions(), "{}", encoder.gap);
+        assert!(solve(&dataset, 1).gap.0 > 1e-2);
     }
 }

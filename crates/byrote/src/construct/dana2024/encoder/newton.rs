@@ -20,10 +20,10 @@ pub(super) fn polish(f: &Divergence<'_>, rank: usize, w: &[f64], e: &mut [f64]) 
 }
 
 fn polish_one(f: &Divergence<'_>, rank: usize, w: &[f64], context: usize, e: &mut [f64]) {
-    let problem = f.problem();
+    let dataset = f.dataset();
     let mut t = vec![f.least(); f.d_vocab()];
-    for &(v, n) in problem.next_of(context) {
-        t[v as usize] = f.smoothed(n / problem.counts[context]);
+    for &(v, n) in dataset.next_of(context) {
+        t[v as usize] = f.smoothed(n / dataset.counts[context]);
     }
     let mut q = vec![0.0; f.d_vocab()];
     let mut value = softmax(w, e, &t, &mut q);
@@ -152,8 +152,8 @@ mod tests {
 
     #[test]
     fn polished_codes_have_no_slope_and_none_is_worse() {
-        let problem = distributions(9, 2, 30, 1.0, 8);
-        let f = Divergence::new(&problem, 1e-4);
+        let dataset = distributions(9, 2, 30, 1.0, 8);
+        let f = Divergence::new(&dataset, 1e-4);
         let mut stream = Stream::new(1, "newton", 0);
         let w: Vec<f64> = (0..9 * 3).map(|_| stream.normal()).collect();
         let mut e: Vec<f64> = (0..30 * 3).map(|_| 3.0 * stream.normal()).collect();

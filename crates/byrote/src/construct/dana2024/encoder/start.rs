@@ -42,7 +42,7 @@ pub(super) fn singular(
     seed: u64,
     observer: &dyn Observer,
 ) -> Result<Encoding> {
-    let (omega, n) = (f.d_vocab(), f.problem().len());
+    let (omega, n) = (f.d_vocab(), f.dataset().len());
     let k = (rank + SPARE).min(omega).min(n);
     let mut stream = Stream::new(seed, "dana2024 encoder", 0);
     let mut q = Qr::of(Mat::from_fn(omega, k, |_, _| stream.normal())).orthonormal();
@@ -75,8 +75,8 @@ pub(super) fn coded(
     seed: u64,
     observer: &dyn Observer,
 ) -> Result<Option<Encoding>> {
-    let problem = f.problem();
-    let mut answers: BTreeMap<u32, usize> = problem.next.iter().map(|&(t, _)| (t, 0)).collect();
+    let dataset = f.dataset();
+    let mut answers: BTreeMap<u32, usize> = dataset.next.iter().map(|&(t, _)| (t, 0)).collect();
     answers.values_mut().zip(0..).for_each(|(index, i)| *index = i);
     if rank == 1 && answers.len() > 2 {
         return Ok(None);
@@ -86,7 +86,7 @@ pub(super) fn coded(
     for (&token, &label) in &answers {
         w[token as usize * rank..][..codes.dimension].copy_from_slice(codes.of(label));
     }
-    let mut e = vec![0.0; problem.len() * rank];
+    let mut e = vec![0.0; dataset.len() * rank];
     e.par_chunks_mut(rank).enumerate().for_each(|(i, e)| f.code(i, &w, e));
     for (row, &p) in e.chunks_exact_mut(rank).zip(f.weights()) {
         row.iter_mut().for_each(|x| *x *= p.sqrt());
@@ -105,8 +105,8 @@ impl Divergence<'_> {
     /// The code of a context for unit vectors W: see [`coded`].
     fn code(&self, context: usize, w: &[f64], e: &mut [f64]) {
         let rank = e.len();
-        let next = self.problem().next_of(context);
-        let count = self.problem().counts[context];
+        let next = self.dataset().next_of(context);
+        let count = self.dataset().counts[context];
         let row = |t: u32| &w[t as usize * rank..(t as usize + 1) * rank];
         let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
         // W_S W_S^T, with a ridge if it would be nearly singular; the code is linear in lambda.
@@ -143,16 +143,16 @@ impl Divergence<'_> {
 
 /// The entries of column i of A before centring.
 fn column<'a>(f: &'a Divergence<'_>, i: usize) -> impl Iterator<Item = (usize, f64)> + 'a {
-    let problem = f.problem();
-    let (count, root, omega) = (problem.counts[i], f.weights()[i].sqrt(), f.d_vocab() as f64);
-    problem.next_of(i).iter().map(move |&(t, c)| (t as usize, root * (omega * c / count).ln_1p()))
+    let dataset = f.dataset();
+    let (count, root, omega) = (dataset.counts[i], f.weights()[i].sqrt(), f.d_vocab() as f64);
+    dataset.next_of(i).iter().map(move |&(t, c)| (t as usize, root * (omega * c / count).ln_1p()))
 }
 
 /// A^T Q, `[contexts, k]`.
 fn transposed_times(f: &Divergence<'_>, q: MatRef<'_, f64>) -> Mat<f64> {
     let (omega, k) = (q.nrows(), q.ncols());
     let means: Vec<f64> = (0..k).map(|j| (0..omega).map(|t| q[(t, j)]).sum::<f64>() / omega as f64).collect();
-    let mut out = Mat::zeros(f.problem().len(), k);
+    let mut out = Mat::zeros(f.dataset().len(), k);
     for i in 0..out.nrows() {
         for (t, a) in column(f, i) {
             (0..k).for_each(|j| out[(i, j)] += a * (q[(t, j)] - means[j]));
@@ -186,12 +186,12 @@ mod tests {
 
     #[test]
     fn the_start_is_the_best_approximation_of_its_rank() {
-        let problem = distributions(12, 2, 40, 1.0, 3);
-        let f = Divergence::new(&problem, 0.0);
+        let dataset = distributions(12, 2, 40, 1.0, 3);
+        let f = Divergence::new(&dataset, 0.0);
         let a = Mat::from_fn(12, 40, |t, i| {
             let entry = |t: usize| {
-                let pi = problem.next_of(i).iter().find(|&&(v, _)| v as usize == t).map_or(0.0, |&(_, c)| c);
-                (0.5 * pi / problem.counts[i] + 0.5 / 12.0).ln()
+                let pi = dataset.next_of(i).iter().find(|&&(v, _)| v as usize == t).map_or(0.0, |&(_, c)| c);
+                (0.5 * pi / dataset.counts[i] + 0.5 / 12.0).ln()
             };
             let mean = (0..12).map(entry).sum::<f64>() / 12.0;
             f.weights()[i].sqrt() * (entry(t) - mean)
