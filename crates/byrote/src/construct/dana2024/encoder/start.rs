@@ -46,8 +46,8 @@ pub(super) fn singular(
     let k = (rank + SPARE).min(omega).min(n);
     let mut stream = Stream::new(seed, "dana2024 encoder", 0);
     let mut q = Qr::of(Mat::from_fn(omega, k, |_, _| stream.normal())).orthonormal();
-    for _ in 0..STEPS {
-        observer.report(Stage::Solving, 0, None)?;
+    for step in 0..STEPS {
+        observer.report(Stage::Fitting, step as u64, Some(STEPS as u64))?;
         let z = transposed_times(f, q.as_ref());
         q = Qr::of(times(f, z.as_ref())).orthonormal();
     }
