@@ -3,7 +3,7 @@
 use crate::args::Common;
 use crate::commands::eval::EvalCommand;
 use crate::commands::predict::PredictCommand;
-use crate::commands::{eval, predict};
+use crate::progress::Terminal;
 use crate::ui;
 use byrote::construct::kajitsuka2024::corpus_task::random_positions;
 use byrote::construct::kajitsuka2024::evaluate as exact;
@@ -79,7 +79,7 @@ pub fn evaluate(file: &ExactFile, args: &EvalCommand, common: &Common) -> Result
             let typed = eval::as_read_with(&args.corpus, &file.tokenizer, &file.vocabulary, n_ctx)?;
             let corpus = typed.read(common, true)?;
             let problem = Dataset::from_corpus(&corpus)?.in_vocabulary(&file.vocabulary)?;
-            (exact::evaluate(file, &problem)?, corpus.summary.floor_nats.0)
+            (exact::evaluate(file, &problem, &Terminal::new(common.quiet))?, corpus.summary.floor_nats.0)
         }
         _ => (on_labelled(args, common, file)?, 0.0),
     };
@@ -108,11 +108,13 @@ pub fn evaluate(file: &ExactFile, args: &EvalCommand, common: &Common) -> Result
 
 /// Evaluates a network on labelled sequences.
 fn on_labelled(args: &EvalCommand, common: &Common, file: &ExactFile) -> Result<exact::ExactEvaluation> {
-    let data = labelled(args, common, file)?;
-    exact::evaluate_labelled(file, &data).map_err(|e| match (e, args.corpus.spec.paths.first()) {
-        (Error::Setting { name: "tokens", message }, Some(path)) => Error::format(path, message),
-        (Error::Setting { name: "tokens", message }, None) => Error::setting("random", message),
-        (other, _) => other,
+    let data = file.labelled(&args.corpus.seeded(common))?;
+    exact::evaluate_labelled(file, &data, &Terminal::new(common.quiet)).map_err(|e| {
+        match (e, args.corpus.spec.paths.first()) {
+            (Error::Setting { name: "tokens", message }, Some(path)) => Error::format(path, message),
+            (Error::Setting { name: "tokens", message }, None) => Error::setting("random", message),
+            (other, _) => other,
+        }
     })
 }
 

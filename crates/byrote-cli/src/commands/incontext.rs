@@ -56,8 +56,9 @@ struct Source {
 }
 
 impl Source {
-    fn read(spec: &IncontextSpec, seed: u64) -> Result<Self> {
-        let Sequences { known, seen, task, .. } = spec.read(seed)?;
+    fn read(spec: &IncontextSpec, common: &Common) -> Result<Self> {
+        let observer = Terminal::new(common.quiet);
+        let Sequences { known, seen, task, .. } = spec.read(common.seed, &observer)?;
         let (count, length, d) = (seen.len(), seen[0].len(), seen[0].d());
         let title = match (&spec.file, task) {
             (Some(path), _) => format!("{}: {length} vectors in dimension {d}", path.display()),
@@ -87,7 +88,7 @@ pub fn run(args: &IncontextCommand, common: &Common) -> Result<ExitCode> {
     for path in args.plot.iter().chain(&args.csv).chain(&args.save) {
         interrupt::clean_up_beside(path);
     }
-    let source = Source::read(&args.spec, common.seed)?;
+    let source = Source::read(&args.spec, common)?;
     let outcome = predict(&source.seen, kernel, attention, method, &Terminal::new(common.quiet))?;
     let errors: Vec<Vec<f64>> =
         outcome.predictions.iter().zip(&source.known).map(|(u, x)| squared_errors(u, x)).collect();

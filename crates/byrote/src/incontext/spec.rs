@@ -2,6 +2,7 @@
 
 use super::construct::SHARPNESS;
 use super::{Attention, Kernel, Map, Method, Sequence, Step, Task, Until, file};
+use crate::observe::Observer;
 use crate::setting::{Span, choices, setters};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -51,7 +52,7 @@ choices!(KernelKind, "kernel" { Linear = "linear", Exp = "exp" });
 /// ```
 /// use byrote::incontext::{IncontextSpec, TaskKind};
 /// let spec = IncontextSpec::default().task(TaskKind::Nonlinear).length(20).count(2);
-/// let sequences = spec.read(0)?;
+/// let sequences = spec.read(0, &byrote::observe::Silent)?;
 /// assert_eq!((sequences.seen.len(), sequences.seen[0].len(), sequences.seen[0].d()), (2, 20, 4));
 /// assert!(spec.layers(0).method().is_err());
 /// # Ok::<(), byrote::Error>(())
@@ -249,7 +250,7 @@ impl IncontextSpec {
     }
 
     /// Returns the sequences, generated or read from the file.
-    pub fn read(&self, seed: u64) -> Result<Sequences> {
+    pub fn read(&self, seed: u64, observer: &dyn Observer) -> Result<Sequences> {
         if let Some(path) = &self.file {
             let mut x = file::read(path)?;
             if self.unit_norm {
@@ -260,6 +261,7 @@ impl IncontextSpec {
         let (task, d, length, count) = self.sizes()?;
         let mut all = Sequences { known: Vec::new(), seen: Vec::new(), task: Some(task) };
         for index in 0..count {
+            observer.check()?;
             let x = task.generate(d, length.saturating_add(1), seed, index)?;
             all.seen.push(x.first(length)?);
             all.known.push(x);

@@ -9,6 +9,7 @@ use crate::incontext::{
     Attention, ErrorAt, ErrorSeries, Input, Kernel, Map, Network, NetworkFile, Over, Rows, Sequence, Task,
     direct_all, errors_at, sequences,
 };
+use crate::observe::{Progress, Stage};
 use crate::output::{OutputFile, csv_text};
 use crate::report::incontext_figure::errors_against_t;
 use crate::report::papers::sander2024 as pages;
@@ -218,6 +219,7 @@ pub fn fig4(job: &Job<'_>) -> Result<Reproduced> {
         .into_iter()
         .map(|(key, label, errors)| ErrorSeries { key: key.into(), label, errors })
         .collect();
+    job.observer.progress(&Progress::new(Stage::Drawing, 0, None));
     // A range over hundreds of sequences would hide the lines.
     let drawn: Vec<ErrorSeries> = series.iter().map(without_band).collect();
     let subtitle =

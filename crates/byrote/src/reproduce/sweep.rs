@@ -33,6 +33,7 @@ pub(super) fn make(job: &Job<'_>, key: &str, text: &str) -> Result<Reproduced> {
     if key == "capacity" && !outcome.interrupted {
         write_constructions(job, &plan.jobs[0].corpus)?;
     }
+    job.observer.progress(&Progress::new(Stage::Drawing, 0, None));
     let constructions = Construction::read(&job.out.join(Construction::FILE))?;
     let Found { page, lines, json: mut shown } = found(&Record::load(job.out)?, &constructions)?;
     let report = report::write(job.out, &page)?;

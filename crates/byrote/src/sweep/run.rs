@@ -206,10 +206,10 @@ fn work(
     let model = Model::drawn(config, job.seed, job.model.init)?;
     // A damaged checkpoint, or one from another version, is ignored.
     let saved = Checkpoint::load(&files.checkpoint).ok();
-    let resumed = saved.and_then(|c| Trainer::resume(c, &model, dataset, settings, limits).ok());
+    let resumed = saved.and_then(|c| Trainer::resume(c, &model, dataset, settings, limits, observer).ok());
     let mut trainer = match resumed {
         Some(trainer) => trainer,
-        None => Trainer::new(&model, dataset, settings, limits)?,
+        None => Trainer::new(&model, dataset, settings, limits, observer)?,
     };
     let mut saver = Saver::new(&files.checkpoint, options.checkpoint_every);
     let stop = trainer.run_with(observer, |trainer| saver.look(trainer, observer))?;

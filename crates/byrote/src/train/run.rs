@@ -156,13 +156,13 @@ pub fn run(
         observer.progress(&Progress::new(Stage::Training, 0, None).with(Detail::Note(text)));
     }
     let mut trainer = match saved {
-        Some(checkpoint) => Trainer::resume(checkpoint, &file.model, dataset, settings, limits)?,
+        Some(checkpoint) => Trainer::resume(checkpoint, &file.model, dataset, settings, limits, observer)?,
         None => {
             if let Some(directory) = directory {
                 directory.clear(&Identity::new(&file.model, dataset, settings))?;
                 file.save(&directory.init())?;
             }
-            Trainer::new(&file.model, dataset, settings, limits)?
+            Trainer::new(&file.model, dataset, settings, limits, observer)?
         }
     };
     let checkpoint = directory.map(RunDirectory::checkpoint);

@@ -33,7 +33,7 @@ fn losses_are_those_of_pytorch() {
         for (precision, tolerance) in [(Precision::F64, 1e-9), (Precision::F32, 1e-4)] {
             let settings = Settings { rate: 0.01, precision, ..Settings::new(Method::Adam) };
             let limits = Limits { steps: 20, relative_gap: None, stall: None, ..Limits::new(Method::Adam) };
-            let mut trainer = Trainer::new(&model, &problem, settings, limits).unwrap();
+            let mut trainer = Trainer::new(&model, &problem, settings, limits, &Silent).unwrap();
             trainer.run(&Silent).unwrap();
             let rows = trainer.curve().rows();
             assert_eq!(rows.len(), golden.len());

@@ -89,7 +89,7 @@ pub fn build(samples: &Samples, settings: &Settings, observer: &dyn Observer) ->
         return Ok(Built { model, verified, facts: 1, ids: 1, effort, guarantee: None, candidates });
     }
     observer.report(Stage::Mapping, 0, None)?;
-    let (map, effort) = ContextMap::search(samples, settings.seed)?;
+    let (map, effort) = ContextMap::search(samples, settings.seed, observer)?;
     let facts = map.facts(samples);
     let choices = Choices {
         lookup: settings.lookup,
@@ -443,7 +443,7 @@ mod tests {
             built(&samples, &Settings { seed, memory, block, lookup: None, tries: 60 });
             // The searched memory takes the sizes that cost least; all others must be right too.
             if memory == Some(Memory::Searched) && samples.only_label().is_none() {
-                let (map, _) = ContextMap::search(&samples, seed).unwrap();
+                let (map, _) = ContextMap::search(&samples, seed, &Silent).unwrap();
                 let facts = map.facts(&samples);
                 let sizes = (sizes.0.min(facts.len()), sizes.1);
                 let network = searched::of_sizes(&map, &facts, labels, sizes, 60, seed, &Silent).unwrap();
