@@ -34,7 +34,7 @@ pub use part::Part;
 pub use spec::{Scale, StudySpec};
 pub use training::{Trained, WorstContext};
 
-use crate::corpus::{Corpus, CorpusSpec, Outputs, Summary, TokenizerChoice};
+use crate::corpus::{Corpus, CorpusSpec, Options, Outputs, Summary, TokenizerChoice};
 use crate::incontext::{self, Attention, ErrorSeries, Kernel, Map, Method, Sequence, Task};
 use crate::observe::{Detail, Observer, Progress, Stage};
 use crate::output::{OutputFile, lock};
@@ -202,27 +202,22 @@ fn note(observer: &dyn Observer, text: &str) {
 
 /// Reads the corpus once, keeping its contexts if they are few and its first documents otherwise.
 ///
-/// A list of words has no contexts by words. It has contexts by characters, and that is what its user means: only then is the
-/// text read a second time.
+/// A list of words has no contexts by words. It has contexts by characters, and that is what its user means.
 fn read(spec: &StudySpec, outputs: Outputs, observer: &dyn Observer) -> Result<(CorpusSpec, Corpus)> {
     let (max_contexts, head) = (Some(part::most_contexts(spec)), Some(part::head_tokens(spec)));
     let mut given = spec.corpus.clone();
     given.max_memory = given.max_memory.or(spec.memory);
     let asked = Outputs { contexts: true, max_contexts, head, ..outputs };
-    let corpus = Corpus::from_spec(&given, asked, observer)?;
-    let can_repeat = !spec.corpus.paths.is_empty() && !spec.corpus.reads_standard_input();
-    if corpus.summary.contexts > 0 || spec.corpus.tokenizer.is_some() || !can_repeat {
-        return Ok((spec.corpus.clone(), corpus));
+    let (source, options) = given.resolve()?;
+    let is_text = !given.paths.is_empty() && given.tokenizer.is_none();
+    let options = Options { letters_of_words: is_text, ..options };
+    let corpus = Corpus::read(&source, &options, asked, observer)?;
+    let letters = TokenizerChoice::Char;
+    if is_text && corpus.summary.tokenizer == letters.to_string() {
+        note(observer, "every document is a single word: reading characters instead");
+        return Ok((spec.corpus.clone().tokenizer(letters), corpus));
     }
-    let asked = Outputs { contexts: true, max_contexts, head, ..Outputs::default() };
-    match Corpus::from_spec(&given.tokenizer(TokenizerChoice::Char), asked, observer) {
-        Ok(by_letter) if by_letter.summary.contexts > 0 => {
-            note(observer, "every document is a single word: reading characters instead");
-            Ok((spec.corpus.clone().tokenizer(TokenizerChoice::Char), by_letter))
-        }
-        Err(Error::Interrupted) => Err(Error::Interrupted),
-        _ => Ok((spec.corpus.clone(), corpus)),
-    }
+    Ok((spec.corpus.clone(), corpus))
 }
 
 /// Sequences of the demonstration of in-context learning, their length and their dimension.
