@@ -7,7 +7,8 @@ use crate::progress::Terminal;
 use crate::{spelling, ui};
 use byrote::Result;
 use byrote::report::{self, text};
-use byrote::sweep::{self, Corpora, Directory, Outcome, Plan, Row, RunOptions};
+use byrote::sweep::{self, Corpora, Directory, Outcome, Plan, RunOptions};
+use byrote::train::CHECKPOINT_EVERY;
 use clap::Args;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -85,9 +86,10 @@ pub fn run(args: &SweepCommand, common: &Common) -> Result<ExitCode> {
     options.check()?;
     let mut directory = Directory::open(&out, &plan, &corpora)?;
     let outcome = sweep::run(&plan, &corpora, &mut directory, options, &observer)?;
-    drop(observer);
     let seconds = started.elapsed().as_secs_f64();
-    let (_, report) = report::draw_sweep(&out)?;
+    let record = directory.to_record();
+    let report = report::draw_record(&record, &out, &observer)?;
+    drop(observer);
     let results = out.join("results.csv");
     let json = || {
         json!({
@@ -102,8 +104,7 @@ pub fn run(args: &SweepCommand, common: &Common) -> Result<ExitCode> {
             "seconds": seconds,
         })
     };
-    let rows: Vec<Row> = directory.rows().cloned().collect();
-    ui::show(common, json, || text::results(&plan, &rows, &outcome))?;
+    ui::show(common, json, || text::results(&plan, &record.rows, &outcome))?;
     if !common.json {
         ui::wrote(common, [&results, &report]);
     }

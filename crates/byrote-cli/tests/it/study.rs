@@ -252,3 +252,26 @@ fn an_interrupted_study_keeps_its_models_in_closed_form() {
     let whole = ["study", "--builtin", "30", "--quick", "--out", "whole", "--quiet", "--threads", "1"];
     assert_eq!(lines(&output), lines(&case.run(whole)));
 }
+
+#[cfg(unix)]
+#[test]
+fn every_trained_model_is_stored_once() {
+    use std::os::unix::fs::MetadataExt;
+    let case = Case::new();
+    let study = ["study", "--builtin", "20", "--quick", "--quiet", "--out", "s"];
+    // The second run trains nothing.
+    for _ in 0..2 {
+        assert!(case.run(study).status.success());
+        let of = |folder: &str| {
+            let entries = std::fs::read_dir(case.path(folder)).unwrap().map(|e| e.unwrap());
+            let trained = entries
+                .filter(|e| folder != "s/models" || e.file_name().to_string_lossy().starts_with("trained-"));
+            let mut inodes: Vec<u64> = trained.map(|e| e.metadata().unwrap().ino()).collect();
+            inodes.sort_unstable();
+            inodes
+        };
+        let (named, run) = (of("s/models"), of("s/training/models"));
+        assert!(!named.is_empty());
+        assert_eq!(named, run);
+    }
+}

@@ -77,9 +77,16 @@ pub fn draw_study(study: &Study, directory: &Path, observer: &dyn Observer) -> R
 /// Draws the report of a sweep, complete or not, from what its directory holds. Returns the results and the path of the page.
 pub fn draw_sweep(directory: &Path, observer: &dyn Observer) -> Result<(Record, PathBuf)> {
     let record = Record::load(directory)?;
-    let constructions = Construction::read(&directory.join(Construction::FILE))?;
-    let report = write(directory, &papers::found(&record, &constructions)?.page)?;
+    let report = draw_record(&record, directory, observer)?;
     Ok((record, report))
+}
+
+/// Draws the report of a sweep whose results are known, such as those of [`Directory::to_record`](crate::sweep::Directory),
+/// into its directory. Returns the path of the page.
+pub fn draw_record(record: &Record, directory: &Path, observer: &dyn Observer) -> Result<PathBuf> {
+    observer.progress(&Progress::new(Stage::Drawing, 0, None));
+    let constructions = Construction::read(&directory.join(Construction::FILE))?;
+    write(directory, &papers::found(record, &constructions)?.page)
 }
 
 /// Refuses a file for a figure that ends in neither .svg nor .png; `setting` is what named it.

@@ -10,7 +10,7 @@ use crate::output::OutputFile;
 use crate::report::papers::trained_capacity::Construction;
 use crate::report::papers::{Found, found};
 use crate::report::text::duration;
-use crate::sweep::{self, Corpora, Directory, Plan, Record, RunOptions};
+use crate::sweep::{self, Corpora, Directory, Plan, RunOptions};
 use crate::units::grouped;
 use crate::{Result, report};
 use serde_json::json;
@@ -35,7 +35,7 @@ pub(super) fn make(job: &Job<'_>, key: &str, text: &str) -> Result<Reproduced> {
     }
     job.observer.progress(&Progress::new(Stage::Drawing, 0, None));
     let constructions = Construction::read(&job.out.join(Construction::FILE))?;
-    let Found { page, lines, json: mut shown } = found(&Record::load(job.out)?, &constructions)?;
+    let Found { page, lines, json: mut shown } = found(&directory.to_record(), &constructions)?;
     let report = report::write(job.out, &page)?;
     shown["jobs"] = json!(outcome.jobs);
     shown["done"] = json!(outcome.done);
