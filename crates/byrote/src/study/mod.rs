@@ -36,6 +36,7 @@ pub use training::{Trained, WorstContext};
 
 use crate::corpus::{Corpus, CorpusSpec, Options, Outputs, Summary, TokenizerChoice};
 use crate::incontext::{self, Attention, ErrorSeries, Kernel, Map, Method, Sequence, Task};
+use crate::input::{MOST_HELD, read_capped};
 use crate::observe::{Detail, Observer, Progress, Stage};
 use crate::output::{OutputFile, lock};
 use crate::{Error, Result};
@@ -76,14 +77,18 @@ impl Study {
     /// Reads the study of a directory.
     pub fn load(directory: &Path) -> Result<Self> {
         let path = directory.join(FILE);
-        let text = std::fs::read_to_string(&path).map_err(|e| Error::io(&path, "read", e))?;
-        serde_json::from_str(&text).map_err(|e| {
+        Self::from_bytes(&path, &read_capped(&path, MOST_HELD, "a study")?)
+    }
+
+    /// Reads a study from the bytes of its file; `path` is for errors.
+    pub fn from_bytes(path: &Path, bytes: &[u8]) -> Result<Self> {
+        serde_json::from_slice(bytes).map_err(|e| {
             // The version is readable even where the rest has changed.
-            let version = serde_json::from_str::<serde_json::Value>(&text)
+            let version = serde_json::from_slice::<serde_json::Value>(bytes)
                 .ok()
                 .and_then(|v| Some(v.get("version")?.as_str()?.to_owned()));
             let by = version.map_or(String::new(), |v| format!(" (written by byrote {v})"));
-            Error::format(&path, format!("is not a study that this version reads{by}: {e}"))
+            Error::format(path, format!("is not a study that this version reads{by}: {e}"))
         })
     }
 
