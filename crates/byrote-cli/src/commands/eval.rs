@@ -8,8 +8,8 @@ use crate::ui;
 use byrote::any_model::AnyModel;
 use byrote::corpus::{Corpus, Key, TokenizerChoice, Vocabulary};
 use byrote::dataset::Dataset;
-use byrote::evaluate::{Evaluation, evaluate};
-use byrote::model::{Model, ModelFile};
+use byrote::evaluate::{Evaluation, TOLERANCE, check_tolerance, evaluate};
+use byrote::model::Model;
 use byrote::report::text;
 use byrote::units::Nats;
 use byrote::{Error, Result};
@@ -32,23 +32,15 @@ pub struct EvalCommand {
     #[command(flatten)]
     pub corpus: CorpusInput,
     /// A distribution is memorized where its KL is at most this many nats
-    #[arg(long, allow_negative_numbers = true, value_name = "NATS", default_value_t = 1e-3)]
+    #[arg(long, allow_negative_numbers = true, value_name = "NATS", default_value_t = TOLERANCE.0)]
     pub tol: f64,
     /// How many of the worst contexts to show
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub worst: usize,
 }
 
-/// Refuses a tolerance that is not a number of nats.
-pub fn check_tolerance(tol: f64) -> Result<()> {
-    if tol.is_nan() || tol < 0.0 {
-        return Err(Error::setting("tol", format!("must be at least 0 nats (got {tol})")));
-    }
-    Ok(())
-}
-
 pub fn run(args: &EvalCommand, common: &Common) -> Result<ExitCode> {
-    check_tolerance(args.tol)?;
+    check_tolerance(Nats(args.tol))?;
     args.corpus.check([args.model.as_path()], [])?;
     let file = match AnyModel::load(&args.model)? {
         AnyModel::Exact(file) => return exact::evaluate(&file, args, common),

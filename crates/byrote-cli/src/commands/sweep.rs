@@ -57,7 +57,7 @@ pub struct SweepArgs {
     #[arg(long)]
     pub keep_models: bool,
     /// Seconds between the checkpoints of a job; 0 writes one after every step
-    #[arg(long, allow_negative_numbers = true, value_name = "S", default_value_t = 30.0)]
+    #[arg(long, allow_negative_numbers = true, value_name = "S", default_value_t = CHECKPOINT_EVERY)]
     pub checkpoint_every: f64,
 }
 

@@ -12,10 +12,10 @@ use crate::ui::{self, thousands};
 use byrote::any_model::AnyModel;
 use byrote::corpus::Corpus;
 use byrote::dataset::Dataset;
-use byrote::evaluate::{Evaluation, evaluate};
+use byrote::evaluate::{Evaluation, TOLERANCE, check_tolerance, evaluate};
 use byrote::model::{Config, Model, ModelFile, ModelSpec, Precision};
 use byrote::report::text;
-use byrote::train::{self, Run, RunDirectory, RunOptions, Stop, TrainSpec};
+use byrote::train::{self, CHECKPOINT_EVERY, Run, RunDirectory, RunOptions, Stop, TrainSpec};
 use byrote::units::Nats;
 use byrote::{Error, Result};
 use clap::Args;
@@ -63,10 +63,10 @@ pub struct RunArgs {
     #[arg(long, requires = "out")]
     pub resume: bool,
     /// Seconds between checkpoints; 0 writes one after every step
-    #[arg(long, allow_negative_numbers = true, value_name = "S", default_value_t = 30.0)]
+    #[arg(long, allow_negative_numbers = true, value_name = "S", default_value_t = CHECKPOINT_EVERY)]
     pub checkpoint_every: f64,
     /// Count a distribution as memorized if its KL divergence is at most this many nats
-    #[arg(long, allow_negative_numbers = true, value_name = "NATS", default_value_t = 1e-3)]
+    #[arg(long, allow_negative_numbers = true, value_name = "NATS", default_value_t = TOLERANCE.0)]
     pub tol: f64,
 }
 
@@ -77,7 +77,7 @@ impl RunArgs {
     fn check(&self) -> Result<RunOptions> {
         let options = RunOptions { resume: self.resume, checkpoint_every: self.checkpoint_every };
         options.check()?;
-        eval::check_tolerance(self.tol)?;
+        check_tolerance(Nats(self.tol))?;
         Ok(options)
     }
 }

@@ -13,7 +13,8 @@ use crate::evaluate::{TOLERANCE, evaluate};
 use crate::model::{Model, ModelFile};
 use crate::observe::{Detail, Observer, Progress, Stage};
 use crate::output::OutputFile;
-use crate::train::{Checkpoint, Saver, Stop, Trainer};
+use crate::train::checkpoint::check_interval;
+use crate::train::{CHECKPOINT_EVERY, Checkpoint, Saver, Stop, Trainer};
 use crate::units::grouped;
 use crate::{Error, Result};
 use std::path::PathBuf;
@@ -53,19 +54,13 @@ pub struct RunOptions {
 impl RunOptions {
     /// Refuses options outside their range.
     pub fn check(&self) -> Result<()> {
-        match self.checkpoint_every >= 0.0 {
-            true => Ok(()),
-            false => {
-                let message = format!("must be at least 0 seconds (got {})", self.checkpoint_every);
-                Err(Error::setting("checkpoint_every", message))
-            }
-        }
+        check_interval(self.checkpoint_every)
     }
 }
 
 impl Default for RunOptions {
     fn default() -> Self {
-        Self { checkpoint_every: 30.0, fail_fast: false, keep_models: false }
+        Self { checkpoint_every: CHECKPOINT_EVERY, fail_fast: false, keep_models: false }
     }
 }
 

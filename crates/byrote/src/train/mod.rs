@@ -33,7 +33,7 @@ pub mod spec;
 mod state;
 pub mod trainer;
 
-pub use checkpoint::{Checkpoint, Saver};
+pub use checkpoint::{CHECKPOINT_EVERY, Checkpoint, Saver};
 pub use curve::{Curve, Row};
 pub use gradient::{Evaluator, Layer};
 pub use run::{Run, RunDirectory, RunOptions, StepTimes, memory_needed, run};

@@ -13,7 +13,7 @@
 //! A run never replaces another one that cannot be made again: without `resume`, a directory is refused if it holds an unfinished
 //! run, or a finished one with other settings.
 
-use super::checkpoint::{Checkpoint, Identity, Saver};
+use super::checkpoint::{CHECKPOINT_EVERY, Checkpoint, Identity, Saver, check_interval};
 use super::settings::{Limits, Method, Settings, Stop};
 use super::spec::TrainSpec;
 use super::trainer::Trainer;
@@ -99,13 +99,13 @@ pub struct RunOptions {
 impl RunOptions {
     /// Refuses options outside their range.
     pub fn check(&self) -> Result<()> {
-        match self.checkpoint_every >= 0.0 {
-            true => Ok(()),
-            false => {
-                let message = format!("must be at least 0 seconds (got {})", self.checkpoint_every);
-                Err(Error::setting("checkpoint_every", message))
-            }
-        }
+        check_interval(self.checkpoint_every)
+    }
+}
+
+impl Default for RunOptions {
+    fn default() -> Self {
+        Self { resume: false, checkpoint_every: CHECKPOINT_EVERY }
     }
 }
 

@@ -9,6 +9,7 @@ use super::model::{Method, Model};
 use super::network::Network;
 use super::searched;
 use super::task::Samples;
+use crate::construct::Kajitsuka2024Spec;
 use crate::model::ParameterCount;
 use crate::observe::{Counter, Observer, Stage};
 use crate::setting::choices;
@@ -43,9 +44,10 @@ pub enum Memory {
 
 choices!(Memory, "method" { Bounded = "bounded", Looped = "looped", Searched = "searched" });
 
+/// As in [`Kajitsuka2024Spec`].
 impl Default for Settings {
     fn default() -> Self {
-        Self { seed: 0, memory: None, lookup: None, block: None, tries: 100_000 }
+        Kajitsuka2024Spec::default().settings(0)
     }
 }
 
