@@ -2,13 +2,12 @@
 
 use crate::args::Common;
 use crate::commands::eval::EvalCommand;
+use crate::commands::predict;
 use crate::commands::predict::PredictCommand;
 use crate::progress::Terminal;
 use crate::ui;
-use byrote::construct::kajitsuka2024::corpus_task::random_positions;
 use byrote::construct::kajitsuka2024::evaluate as exact;
-use byrote::construct::kajitsuka2024::{Answer, ExactFile, Goal, Labelled, Labels, Switches, pairs};
-use byrote::corpus::Source;
+use byrote::construct::kajitsuka2024::{Answer, ExactFile, Goal, Labels};
 use byrote::dataset::Dataset;
 use byrote::report::text::{self, TextTable, shown};
 use byrote::{Error, Result};
@@ -22,7 +21,7 @@ pub fn predict(file: &ExactFile, args: &PredictCommand, common: &Common) -> Resu
         let message = "exact networks are compared with a corpus by `byrote eval` only";
         return Err(Error::setting("paths", message));
     }
-    let tokens = predict::tokens(args, &file.tokenizer, &file.vocabulary)?;
+    let tokens = predict::tokens(args, &file.reading())?;
     if tokens.is_empty() {
         return Err(Error::setting("text", "contains no token"));
     }
@@ -75,9 +74,7 @@ pub fn evaluate(file: &ExactFile, args: &EvalCommand, common: &Common) -> Result
     let started = Instant::now();
     let (found, floor) = match &file.labels {
         Labels::Tokens(_) if file.model.task.goal == Goal::Next => {
-            let n_ctx = u64::from(file.model.task.n_ctx);
-            let typed = eval::as_read_with(&args.corpus, &file.tokenizer, &file.vocabulary, n_ctx)?;
-            let corpus = typed.read(common, true)?;
+            let corpus = args.corpus.for_model(&file.reading())?.read(common, true)?;
             let problem = Dataset::from_corpus(&corpus)?.in_vocabulary(&file.vocabulary)?;
             (exact::evaluate(file, &problem, &Terminal::new(common.quiet))?, corpus.summary.floor_nats.0)
         }
@@ -116,24 +113,4 @@ fn on_labelled(args: &EvalCommand, common: &Common, file: &ExactFile) -> Result<
             (other, _) => other,
         }
     })
-}
-
-/// The labelled sequences to evaluate on: those of a file, or random ones with one label per position.
-fn labelled(args: &EvalCommand, common: &Common, file: &ExactFile) -> Result<Labelled> {
-    let task = &file.model.task;
-    let switches = Switches { goal: task.goal, attention: task.attention, padded: false };
-    if let (Labels::Tokens(_), Some(_)) = (&file.labels, args.corpus.spec.random)
-        && let Source::Random(associations) = args.corpus.seeded(common).resolve()?.0
-    {
-        return random_positions(&associations, common.seed, switches);
-    }
-    let [path] = &args.corpus.spec.paths[..] else {
-        let message = "this network was built from labelled sequences: name one file of them, .jsonl or .tsv";
-        return Err(Error::setting("paths", message));
-    };
-    let choice = match file.tokenizer.as_str() {
-        "ids" => Default::default(),
-        name => args.corpus.spec.tokenizer.clone().or_else(|| name.parse().ok()).unwrap_or_default(),
-    };
-    pairs::read(path, switches, &choice)
 }

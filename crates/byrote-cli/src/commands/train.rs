@@ -97,7 +97,7 @@ pub fn run(args: &TrainCommand, common: &Common) -> Result<ExitCode> {
         return Err(Error::setting("init", "already has a shape; leave the model options out"));
     }
     let corpus_args = match &init {
-        Some(file) => eval::as_the_model_reads(&args.corpus, file)?,
+        Some(file) => args.corpus.for_model(&file.reading())?,
         None => args.corpus.clone(),
     };
     let corpus = corpus_args.read(common, true)?;
@@ -147,7 +147,7 @@ fn start(
 ) -> Result<(Arc<Dataset>, ModelFile)> {
     match init {
         Some(mut file) => {
-            let problem = eval::dataset_for(&file, corpus)?;
+            let problem = Dataset::for_model(corpus, &file)?;
             let largest = file.model.parameters().iter().fold(0.0, |m: f64, x| m.max(x.abs()));
             if precision == Precision::F32 && largest > f64::from(f32::MAX) {
                 let message = format!("holds {largest:e}, too large for f32; use `precision = f64`");

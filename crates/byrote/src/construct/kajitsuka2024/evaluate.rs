@@ -5,12 +5,13 @@
 //! and 0. The evaluation runs in exact arithmetic, so what it counts is proven.
 
 use super::build::{Built, Settings, build};
-use super::corpus_task::from_dataset;
+use super::corpus_task::{from_dataset, random_positions};
 use super::file::{ExactFile, Labels};
 use super::model::Answer;
 use super::network::Part;
-use super::pairs::{Labelled, Switches};
-use super::task::{Attention, Goal, Sample};
+use super::pairs::{self, Labelled, Switches};
+use super::task::{Attention, Goal};
+use crate::corpus::{CorpusSpec, Reading, Source, TokenizerChoice};
 use crate::dataset::Dataset;
 use crate::model::{Counting, ParameterCount};
 use crate::observe::{Counter, Observer, Stage};
@@ -157,6 +158,34 @@ impl ExactFile {
             Goal::EveryPosition => 0..=last,
         };
         positions.map(|p| Ok((p, ready.answer(tokens, Some(p))?))).collect()
+    }
+
+    /// How the network reads text.
+    pub fn reading(&self) -> Reading<'_> {
+        let n_ctx = u64::from(self.model.task.n_ctx);
+        Reading { tokenizer: &self.tokenizer, vocabulary: &self.vocabulary, n_ctx }
+    }
+
+    /// The labelled sequences that a spec gives to the network: those of a file, or random ones with one label per position,
+    /// drawn with the seed of the spec.
+    pub fn labelled(&self, spec: &CorpusSpec) -> Result<Labelled> {
+        let task = &self.model.task;
+        let switches = Switches { goal: task.goal, attention: task.attention, padded: false };
+        if let (Labels::Tokens(_), Some(_)) = (&self.labels, spec.random)
+            && let Source::Random(associations) = spec.resolve()?.0
+        {
+            return random_positions(&associations, spec.seed, switches);
+        }
+        let [path] = &spec.paths[..] else {
+            let message =
+                "this network was built from labelled sequences: name one file of them, .jsonl or .tsv";
+            return Err(Error::setting("paths", message));
+        };
+        let choice = match self.tokenizer.as_str() {
+            "ids" => TokenizerChoice::default(),
+            name => spec.tokenizer.clone().or_else(|| name.parse().ok()).unwrap_or_default(),
+        };
+        pairs::read(path, switches, &choice)
     }
 
     /// The size of the network.
