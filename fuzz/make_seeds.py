@@ -194,6 +194,21 @@ def run_directories(folder: Path) -> None:
     seed("plan", "empty", "")
 
 
+def studies(folder: Path) -> None:
+    run(folder, "study", "--builtin", "3", "--quick", "--out", "study")
+    study = (folder / "study/study.json").read_text()
+    # Without indentation: the smaller a seed, the better.
+    small = json.dumps(json.loads(study), separators=(",", ":"))
+    seed("study", "stories", small)
+    seed("study", "truncated", small[: len(small) // 2])
+    for name, before, after in [
+        ("numbers", '"floor_nats":', '"floor_nats":1e999,"x":'),
+        ("negative", '"contexts":', '"contexts":-1,"y":'),
+        ("empty", '"trained":[', '"trained":[],"z":['),
+    ]:
+        seed("study", name, small.replace(before, after, 1))
+
+
 def tokenizers() -> None:
     added = [{"id": 5, "content": "<s>", "single_word": False, "lstrip": False, "rstrip": False,
               "normalized": False, "special": True}]
@@ -327,6 +342,7 @@ def main() -> None:
         exact_networks(folder)
         summaries(folder)
         run_directories(folder)
+        studies(folder)
     tokenizers()
     arrays()
     texts()

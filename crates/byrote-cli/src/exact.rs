@@ -2,14 +2,11 @@
 
 use crate::args::Common;
 use crate::commands::eval::EvalCommand;
+use crate::commands::predict;
 use crate::commands::predict::PredictCommand;
-use crate::commands::{eval, predict};
+use crate::progress::Terminal;
 use crate::ui;
-use byrote::construct::kajitsuka2024::corpus_task::random_positions;
-use byrote::construct::kajitsuka2024::{
-    self as exact, Answer, ExactFile, Goal, Labelled, Labels, Switches, pairs,
-};
-use byrote::corpus::Source;
+use byrote::construct::kajitsuka2024::{self as exact, Answer, ExactFile, Goal, Labels};
 use byrote::dataset::Dataset;
 use byrote::report::text::{self, TextTable, shown};
 use byrote::{Error, Result};
@@ -23,7 +20,7 @@ pub fn predict(file: &ExactFile, args: &PredictCommand, common: &Common) -> Resu
         let message = "exact networks are compared with a corpus by `byrote eval` only";
         return Err(Error::setting("paths", message));
     }
-    let tokens = predict::tokens(args, &file.tokenizer, &file.vocabulary)?;
+    let tokens = predict::tokens(args, &file.reading())?;
     if tokens.is_empty() {
         return Err(Error::setting("text", "contains no token"));
     }
@@ -76,11 +73,9 @@ pub fn evaluate(file: &ExactFile, args: &EvalCommand, common: &Common) -> Result
     let started = Instant::now();
     let (found, floor) = match &file.labels {
         Labels::Tokens(_) if file.model.task.goal == Goal::Next => {
-            let n_ctx = u64::from(file.model.task.n_ctx);
-            let typed = eval::as_read_with(&args.corpus, &file.tokenizer, &file.vocabulary, n_ctx)?;
-            let corpus = typed.read(common, true)?;
+            let corpus = args.corpus.for_model(&file.reading())?.read(common, true)?;
             let dataset = Dataset::from_corpus(&corpus)?.in_vocabulary(&file.vocabulary)?;
-            (exact::evaluate(file, &dataset)?, corpus.summary.floor_nats.0)
+            (exact::evaluate(file, &dataset, &Terminal::new(common.quiet))?, corpus.summary.floor_nats.0)
         }
         _ => (on_labelled(args, common, file)?, 0.0),
     };
@@ -109,30 +104,12 @@ pub fn evaluate(file: &ExactFile, args: &EvalCommand, common: &Common) -> Result
 
 /// Evaluates a network on labelled sequences.
 fn on_labelled(args: &EvalCommand, common: &Common, file: &ExactFile) -> Result<exact::ExactEvaluation> {
-    let data = labelled(args, common, file)?;
-    exact::evaluate_labelled(file, &data).map_err(|e| match (e, args.corpus.spec.paths.first()) {
-        (Error::Setting { name: "tokens", message }, Some(path)) => Error::format(path, message),
-        (Error::Setting { name: "tokens", message }, None) => Error::setting("random", message),
-        (other, _) => other,
+    let data = file.labelled(&args.corpus.seeded(common))?;
+    exact::evaluate_labelled(file, &data, &Terminal::new(common.quiet)).map_err(|e| {
+        match (e, args.corpus.spec.paths.first()) {
+            (Error::Setting { name: "tokens", message }, Some(path)) => Error::format(path, message),
+            (Error::Setting { name: "tokens", message }, None) => Error::setting("random", message),
+            (other, _) => other,
+        }
     })
-}
-
-/// The labelled sequences to evaluate on: those of a file, or random ones with one label per position.
-fn labelled(args: &EvalCommand, common: &Common, file: &ExactFile) -> Result<Labelled> {
-    let task = &file.model.task;
-    let switches = Switches { goal: task.goal, attention: task.attention, padded: false };
-    if let (Labels::Tokens(_), Some(_)) = (&file.labels, args.corpus.spec.random)
-        && let Source::Random(associations) = args.corpus.seeded(common).resolve()?.0
-    {
-        return random_positions(&associations, common.seed, switches);
-    }
-    let [path] = &args.corpus.spec.paths[..] else {
-        let message = "this network was built from labelled sequences: name one file of them, .jsonl or .tsv";
-        return Err(Error::setting("paths", message));
-    };
-    let choice = match file.tokenizer.as_str() {
-        "ids" => Default::default(),
-        name => args.corpus.spec.tokenizer.clone().or_else(|| name.parse().ok()).unwrap_or_default(),
-    };
-    pairs::read(path, switches, &choice)
 }

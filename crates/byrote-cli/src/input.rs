@@ -4,7 +4,7 @@ use crate::args::Common;
 use crate::progress::Terminal;
 use crate::{interrupt, memory, paths};
 use byrote::Result;
-use byrote::corpus::{Corpus, CorpusSpec, Outputs};
+use byrote::corpus::{Corpus, CorpusSpec, Outputs, Reading};
 use byrote::output::OutputFile;
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -26,6 +26,11 @@ impl CorpusInput {
     /// The same outputs for another spec.
     pub fn with(&self, spec: CorpusSpec) -> Self {
         Self { spec, save: self.save.clone(), list: self.list.clone() }
+    }
+
+    /// The same outputs, with the tokenizer and the window of a model where none are typed.
+    pub fn for_model(&self, reading: &Reading<'_>) -> Result<Self> {
+        Ok(self.with(reading.spec(&self.spec)?))
     }
 
     /// The spec with the seed of the command.

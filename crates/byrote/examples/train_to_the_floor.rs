@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let start = Model::random(Preset::Madden2024Experiment.config(shape), 0)?;
     let limits = Limits::new(Method::Lbfgs); // within 1% of the floor, or no more progress
-    let mut trainer = Trainer::new(&start, &dataset, Settings::new(Method::Lbfgs), limits)?;
+    let mut trainer = Trainer::new(&start, &dataset, Settings::new(Method::Lbfgs), limits, &Silent)?;
     println!("start: {:.4} nats per prediction", trainer.loss().0 / dataset.predictions());
     let stop = trainer.run(&Silent)?;
     println!("end:   {:.4} nats per prediction", trainer.loss().0 / dataset.predictions());

@@ -29,7 +29,7 @@
 //! ```
 
 use crate::corpus::{Alphabet, ContextSet, Corpus, Key, Vocabulary};
-use crate::model::Config;
+use crate::model::{Config, ModelFile};
 use crate::num::hash::Fnv;
 use crate::units::Nats;
 use crate::{Error, Result};
@@ -246,6 +246,30 @@ impl Dataset {
             self.context_places.iter_mut().for_each(|p| *p = number[*p as usize]);
         }
         Self { d_vocab, vocabulary, ..self }.checked()
+    }
+
+    /// Returns the dataset of a corpus in the token ids of a model that is to read it.
+    ///
+    /// # Errors
+    /// When the corpus holds a token that the model does not know, or a context longer than the model reads.
+    pub fn for_model(corpus: &Corpus, file: &ModelFile) -> Result<Self> {
+        let dataset = Self::from_corpus(corpus)?.in_vocabulary(&file.vocabulary)?;
+        dataset.fits(file.model.config())?;
+        Ok(dataset)
+    }
+
+    /// Returns the tokens that follow a context, with their counts; none if the context does not occur.
+    ///
+    /// ```
+    /// use byrote::dataset::Dataset;
+    /// let dataset = Dataset::new(3, 2, [(vec![0], vec![(1, 4.0)]), (vec![0, 1], vec![(0, 1.0), (2, 1.0)])])?;
+    /// assert_eq!(dataset.next_after(&[0, 1]), [(0, 1.0), (2, 1.0)]);
+    /// assert!(dataset.next_after(&[2]).is_empty());
+    /// # Ok::<(), byrote::Error>(())
+    /// ```
+    pub fn next_after(&self, context: &[u32]) -> &[(u32, f64)] {
+        let found = (0..self.len()).find(|&c| self.tokens_of(c) == context);
+        found.map_or(&[], |c| self.next_of(c))
     }
 
     /// The same dataset in the token ids of another vocabulary, such as a model's.

@@ -124,6 +124,14 @@ struct Outcome {
 /// The default KL divergence up to which a distribution counts as memorized.
 pub const TOLERANCE: Nats = Nats(1e-3);
 
+/// Refuses a tolerance that is not a number of nats.
+pub fn check_tolerance(tolerance: Nats) -> Result<()> {
+    if tolerance.0.is_nan() || tolerance.0 < 0.0 {
+        return Err(Error::setting("tol", format!("must be at least 0 nats (got {})", tolerance.0)));
+    }
+    Ok(())
+}
+
 /// Evaluates a model; `tolerance` is the KL divergence up to which a distribution counts as memorized, `worst` the
 /// number of badly predicted contexts to list.
 pub fn evaluate(
@@ -133,9 +141,7 @@ pub fn evaluate(
     worst: usize,
     observer: &dyn Observer,
 ) -> Result<Evaluation> {
-    if tolerance.0.is_nan() || tolerance.0 < 0.0 {
-        return Err(Error::setting("tol", format!("must be at least 0 nats (got {})", tolerance.0)));
-    }
+    check_tolerance(tolerance)?;
     dataset.fits(model.config())?;
     let mut evaluator = Evaluator::<f64, _>::of_model(model, dataset);
     let total = Some(dataset.len() as u64);

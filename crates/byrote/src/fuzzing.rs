@@ -13,6 +13,7 @@ use crate::corpus::{
 use crate::incontext::{self, NetworkFile};
 use crate::model::ModelFile;
 use crate::observe::Silent;
+use crate::study::Study;
 use crate::sweep::{Plan, Record};
 use crate::train::Checkpoint;
 use std::path::Path;
@@ -29,6 +30,7 @@ pub const TARGETS: &[Target] = &[
     ("summary", summary),
     ("run_directory", run_directory),
     ("plan", plan),
+    ("study", study),
     ("tokenizer", tokenizer),
     ("npy", npy),
     ("bin", bin),
@@ -88,6 +90,15 @@ pub fn run_directory(bytes: &[u8]) {
 /// A plan of a sweep.
 pub fn plan(bytes: &[u8]) {
     let _ = Plan::parse(&String::from_utf8_lossy(bytes), "plan");
+}
+
+/// A study, and its page.
+pub fn study(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    if let Ok(study) = Study::from_text(Path::new("study.json"), &text) {
+        let _ = study.page().to_html();
+        let _ = study.verdict();
+    }
 }
 
 /// A Hugging Face tokenizer, and a text through it.

@@ -1,13 +1,13 @@
 //! `byrote certify`: proves that a model memorizes a corpus.
 
 use crate::args::Common;
-use crate::commands::eval;
 use crate::input::CorpusInput;
 use crate::progress::Terminal;
 use crate::ui;
 use byrote::Result;
 use byrote::any_model::AnyModel;
 use byrote::certify::{Verdict, certify};
+use byrote::dataset::Dataset;
 use byrote::report::text;
 use clap::Args;
 use serde_json::json;
@@ -36,8 +36,8 @@ pub fn run(args: &CertifyCommand, common: &Common) -> Result<ExitCode> {
     args.corpus.check([args.model.as_path()], [])?;
     let exact = "`byrote eval` runs it without rounding, so its counts are proven";
     let file = AnyModel::load(&args.model)?.one_layer(&args.model, exact)?;
-    let corpus = eval::as_the_model_reads(&args.corpus, &file)?.read(common, true)?;
-    let dataset = eval::dataset_for(&file, &corpus)?;
+    let corpus = args.corpus.for_model(&file.reading())?.read(common, true)?;
+    let dataset = Dataset::for_model(&corpus, &file)?;
     let started = Instant::now();
     let found = certify(&file.model, &dataset, &Terminal::new(common.quiet))?;
     let seconds = started.elapsed().as_secs_f64();

@@ -5,14 +5,14 @@ use crate::exact;
 use crate::input::CorpusInput;
 use crate::progress::Terminal;
 use crate::ui;
+use byrote::Result;
 use byrote::any_model::AnyModel;
-use byrote::corpus::{Corpus, Key, TokenizerChoice, Vocabulary};
+use byrote::corpus::Vocabulary;
 use byrote::dataset::Dataset;
-use byrote::evaluate::{Evaluation, evaluate};
-use byrote::model::{Model, ModelFile};
+use byrote::evaluate::{Evaluation, TOLERANCE, check_tolerance, evaluate};
+use byrote::model::Model;
 use byrote::report::text;
 use byrote::units::Nats;
-use byrote::{Error, Result};
 use clap::Args;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -32,30 +32,22 @@ pub struct EvalCommand {
     #[command(flatten)]
     pub corpus: CorpusInput,
     /// A distribution is memorized where its KL is at most this many nats
-    #[arg(long, allow_negative_numbers = true, value_name = "NATS", default_value_t = 1e-3)]
+    #[arg(long, allow_negative_numbers = true, value_name = "NATS", default_value_t = TOLERANCE.0)]
     pub tol: f64,
     /// How many of the worst contexts to show
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub worst: usize,
 }
 
-/// Refuses a tolerance that is not a number of nats.
-pub fn check_tolerance(tol: f64) -> Result<()> {
-    if tol.is_nan() || tol < 0.0 {
-        return Err(Error::setting("tol", format!("must be at least 0 nats (got {tol})")));
-    }
-    Ok(())
-}
-
 pub fn run(args: &EvalCommand, common: &Common) -> Result<ExitCode> {
-    check_tolerance(args.tol)?;
+    check_tolerance(Nats(args.tol))?;
     args.corpus.check([args.model.as_path()], [])?;
     let file = match AnyModel::load(&args.model)? {
         AnyModel::Exact(file) => return exact::evaluate(&file, args, common),
         other => other.one_layer(&args.model, "")?,
     };
-    let corpus = as_the_model_reads(&args.corpus, &file)?.read(common, true)?;
-    let dataset = dataset_for(&file, &corpus)?;
+    let corpus = args.corpus.for_model(&file.reading())?.read(common, true)?;
+    let dataset = Dataset::for_model(&corpus, &file)?;
     let started = Instant::now();
     let found = evaluate(&file.model, &dataset, Nats(args.tol), args.worst, &Terminal::new(common.quiet))?;
     let seconds = started.elapsed().as_secs_f64();
@@ -68,57 +60,6 @@ pub fn run(args: &EvalCommand, common: &Common) -> Result<ExitCode> {
     };
     ui::show(common, json, || text::evaluation(&args.corpus.spec.title(), &file, &dataset, &found))?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// The corpus options with the model's tokenizer and window where none are typed.
-pub fn as_the_model_reads(typed: &CorpusInput, file: &ModelFile) -> Result<CorpusInput> {
-    as_read_with(typed, &file.tokenizer, &file.vocabulary, file.model.config().shape.n_ctx)
-}
-
-/// The same for a model of any kind, which reads contexts of at most `longest` tokens.
-pub fn as_read_with(
-    typed: &CorpusInput,
-    tokenizer: &str,
-    vocabulary: &Vocabulary,
-    longest: u64,
-) -> Result<CorpusInput> {
-    let mut args = typed.spec.clone();
-    let reads_text = args.random.is_none() && args.merge.is_empty();
-    if reads_text && args.tokenizer.is_none() {
-        args.tokenizer = match tokenizer {
-            "byte" => Some(TokenizerChoice::Byte),
-            "char" => Some(TokenizerChoice::Char),
-            "whitespace" => Some(TokenizerChoice::Whitespace),
-            "wordpunct" => Some(TokenizerChoice::WordPunct),
-            "ids" => None,
-            other => {
-                let message = format!("the model was made with {other}; name the file");
-                return Err(Error::setting("tokenizer", message));
-            }
-        };
-    }
-    if reads_text {
-        // A model that knows a start or an end token has been given it in every document.
-        args.bos |= vocabulary.id(Key::Bos).is_some();
-        args.eos |= vocabulary.id(Key::Eos).is_some();
-    }
-    if let Some(typed) = args.n_ctx.filter(|&t| u64::from(t) > longest) {
-        return Err(Error::setting(
-            "n_ctx",
-            format!("must be at most {longest}, the longest context of the model (got {typed})"),
-        ));
-    }
-    if reads_text && args.n_ctx.is_none() {
-        args.n_ctx = u32::try_from(longest).ok();
-    }
-    Ok(typed.with(args))
-}
-
-/// The dataset of a corpus in the token ids of a model that is to read it.
-pub fn dataset_for(file: &ModelFile, corpus: &Corpus) -> Result<Dataset> {
-    let dataset = Dataset::from_corpus(corpus)?.in_vocabulary(&file.vocabulary)?;
-    dataset.fits(file.model.config())?;
-    Ok(dataset)
 }
 
 /// Adds the losses per prediction, in nats and in bits.

@@ -1,14 +1,12 @@
 //! `byrote predict`: the next-token distribution of a model for a text.
 
 use crate::args::Common;
-use crate::commands::eval;
 use crate::exact;
 use crate::input::CorpusInput;
 use crate::ui;
 use byrote::any_model::AnyModel;
-use byrote::corpus::tokenizer::unknown_token;
-use byrote::corpus::{Alphabet, Key, Tokenizer, TokenizerChoice, Vocabulary};
-use byrote::model::ModelFile;
+use byrote::corpus::Reading;
+use byrote::dataset::Dataset;
 use byrote::model::reference::softmax;
 use byrote::report::text::{TextTable, shown as escaped};
 use byrote::{Error, Result};
@@ -47,7 +45,7 @@ pub fn run(args: &PredictCommand, common: &Common) -> Result<ExitCode> {
         AnyModel::Exact(file) => return exact::predict(&file, args, common),
         other => other.one_layer(&args.model, "")?,
     };
-    let tokens = tokens(args, &file.tokenizer, &file.vocabulary)?;
+    let tokens = tokens(args, &file.reading())?;
     let n_ctx = file.model.config().shape.n_ctx;
     if tokens.is_empty() {
         return Err(Error::setting("text", "contains no token"));
@@ -61,7 +59,11 @@ pub fn run(args: &PredictCommand, common: &Common) -> Result<ExitCode> {
         return Err(Error::setting("model", "the logits are not finite because the weights are too large"));
     }
     let own = match args.corpus.spec.is_given() {
-        true => Some(own_distribution(args, common, &file, &tokens)?),
+        true => {
+            let corpus = args.corpus.for_model(&file.reading())?.read(common, true)?;
+            let dataset = Dataset::for_model(&corpus, &file)?;
+            Some(dataset.next_after(&tokens).iter().copied().collect::<BTreeMap<u32, f64>>())
+        }
         false => None,
     };
     let mut order: Vec<u32> = (0..probabilities.len() as u32).collect();
@@ -118,65 +120,6 @@ pub fn run(args: &PredictCommand, common: &Common) -> Result<ExitCode> {
 }
 
 /// The token ids of TEXT.
-pub fn tokens(args: &PredictCommand, tokenizer: &str, vocabulary: &Vocabulary) -> Result<Vec<u32>> {
-    let numbers = || {
-        let parts = args.text.split([' ', ',', '\t', '\n']).filter(|p| !p.is_empty());
-        parts
-            .map(|p| p.parse::<u32>().map_err(|_| Error::setting("text", format!("{p:?} is not a token id"))))
-            .collect::<Result<Vec<u32>>>()
-    };
-    if args.ids {
-        let ids = numbers()?;
-        let size = vocabulary.len() as u32;
-        return match ids.iter().find(|&&id| id >= size) {
-            Some(id) => Err(Error::setting(
-                "text",
-                format!("token {id} is out of range: the largest token id is {}", size - 1),
-            )),
-            None => Ok(ids),
-        };
-    }
-    let choice = match (&args.corpus.spec.tokenizer, tokenizer) {
-        (Some(typed), _) => Some(typed.clone()),
-        (None, "ids") => None,
-        (None, name @ ("byte" | "char" | "whitespace" | "wordpunct")) => name.parse::<TokenizerChoice>().ok(),
-        (None, other) => {
-            let message = format!("the model was made with {other}; name the file, or give `ids`");
-            return Err(Error::setting("tokenizer", message));
-        }
-    };
-    let mut ids = match choice {
-        Some(choice) => {
-            let chosen = Tokenizer::load(&choice)?;
-            if chosen.alphabet() != vocabulary.alphabet() {
-                let message = format!("the model was made with {tokenizer}");
-                return Err(Error::setting("tokenizer", message));
-            }
-            chosen.encode(&args.text, vocabulary)?
-        }
-        // The ids of the corpus.
-        None => {
-            debug_assert_eq!(vocabulary.alphabet(), Alphabet::Id);
-            let find = |id: u32| vocabulary.id(Key::Symbol(id)).ok_or_else(|| unknown_token(&id.to_string()));
-            numbers()?.into_iter().map(find).collect::<Result<Vec<u32>>>()?
-        }
-    };
-    // A model trained on documents with a start token expects one.
-    if let Some(bos) = vocabulary.id(Key::Bos) {
-        ids.insert(0, bos);
-    }
-    Ok(ids)
-}
-
-/// How often each token follows this context in the corpus.
-fn own_distribution(
-    args: &PredictCommand,
-    common: &Common,
-    file: &ModelFile,
-    tokens: &[u32],
-) -> Result<BTreeMap<u32, f64>> {
-    let corpus = eval::as_the_model_reads(&args.corpus, file)?.read(common, true)?;
-    let dataset = eval::dataset_for(file, &corpus)?;
-    let context = (0..dataset.len()).find(|&c| dataset.tokens_of(c) == tokens);
-    Ok(context.map_or_else(BTreeMap::new, |c| dataset.next_of(c).iter().copied().collect()))
+pub fn tokens(args: &PredictCommand, reading: &Reading<'_>) -> Result<Vec<u32>> {
+    reading.tokens(&args.text, args.ids, args.corpus.spec.tokenizer.as_ref())
 }

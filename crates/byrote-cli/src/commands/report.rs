@@ -2,6 +2,7 @@
 
 use crate::args::Common;
 use crate::commands::sweep::clean_up_in;
+use crate::progress::Terminal;
 use crate::ui::{self, thousands};
 use byrote::Result;
 use byrote::report::{draw_study, draw_sweep};
@@ -25,15 +26,16 @@ pub struct ReportCommand {
 pub fn run(args: &ReportCommand, common: &Common) -> Result<ExitCode> {
     let directory = &args.directory;
     clean_up_in(directory);
+    let observer = Terminal::new(common.quiet);
     let (name, text, jobs, done, failed, report) = match directory.join(study::FILE).exists() {
         true => {
             let study = Study::load(directory)?;
-            let report = draw_study(&study, directory)?;
+            let report = draw_study(&study, directory, &observer)?;
             let (jobs, failed) = (study.trained.len(), study.failed());
             ("study".to_owned(), study.verdict().join("\n"), jobs, jobs - failed, failed, report)
         }
         false => {
-            let (record, report) = draw_sweep(directory)?;
+            let (record, report) = draw_sweep(directory, &observer)?;
             let (jobs, done) = (record.jobs, record.done().count());
             let state = match record.is_complete() {
                 true => "complete".to_owned(),
@@ -43,6 +45,7 @@ pub fn run(args: &ReportCommand, common: &Common) -> Result<ExitCode> {
             (record.name, text, jobs, done, record.rows.len() - done, report)
         }
     };
+    drop(observer);
     let json = || {
         json!({"name": name, "jobs": jobs, "done": done, "failed": failed, "complete": done == jobs,
                "report_file": report})

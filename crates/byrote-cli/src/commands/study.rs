@@ -76,18 +76,20 @@ pub fn run(args: &StudyCommand, common: &Common) -> Result<ExitCode> {
     if !common.quiet {
         interrupt::can_resume();
     }
-    let study =
-        match study::run_with(&spec, outputs, out, Some(&command_line()), &Terminal::new(common.quiet)) {
-            Err(Error::Interrupted) => {
-                if common.json {
-                    ui::print_json(&json!({"interrupted": true}))?;
-                }
-                ui::note(common.quiet, interrupt::RESUME);
-                return Ok(ExitCode::from(interrupt::EXIT_CODE));
+    let observer = Terminal::new(common.quiet);
+    let study = match study::run_with(&spec, outputs, out, Some(&command_line()), &observer) {
+        Err(Error::Interrupted) => {
+            drop(observer);
+            if common.json {
+                ui::print_json(&json!({"interrupted": true}))?;
             }
-            other => other?,
-        };
-    let report = draw_study(&study, out)?;
+            ui::note(common.quiet, interrupt::RESUME);
+            return Ok(ExitCode::from(interrupt::EXIT_CODE));
+        }
+        other => other?,
+    };
+    let report = draw_study(&study, out, &observer)?;
+    drop(observer);
     show(&study, &report, started, common)?;
     if study.failed() > 0 {
         let results = out.join("training").join("results.csv");

@@ -9,6 +9,7 @@ use byrote::Result;
 use byrote::output::{Holds, claim};
 use byrote::report::{self, text};
 use byrote::sweep::{self, Corpora, Directory, Outcome, Plan, Row, RunOptions};
+use byrote::train::CHECKPOINT_EVERY;
 use clap::Args;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -57,7 +58,7 @@ pub struct SweepArgs {
     #[arg(long)]
     pub keep_models: bool,
     /// Seconds between the checkpoints of a job; 0 writes one after every step
-    #[arg(long, allow_negative_numbers = true, value_name = "S", default_value_t = 30.0)]
+    #[arg(long, allow_negative_numbers = true, value_name = "S", default_value_t = CHECKPOINT_EVERY)]
     pub checkpoint_every: f64,
 }
 
@@ -90,11 +91,11 @@ pub fn run(args: &SweepCommand, common: &Common) -> Result<ExitCode> {
     clean_up_in(&out);
     let mut directory = Directory::open(&out, &plan, &corpora)?;
     let outcome = sweep::run(&plan, &corpora, &mut directory, options, &observer)?;
-    drop(observer);
     let seconds = started.elapsed().as_secs_f64();
-    let (_, report) = report::draw_sweep(&out)?;
+    let record = directory.to_record();
+    let report = report::draw_record(&record, &out, &observer)?;
+    drop(observer);
     let results = out.join("results.csv");
-    let rows: Vec<Row> = directory.rows().cloned().collect();
     let json = || {
         json!({
             "name": plan.name,
@@ -105,11 +106,11 @@ pub fn run(args: &SweepCommand, common: &Common) -> Result<ExitCode> {
             "interrupted": outcome.interrupted,
             "results_file": results,
             "report_file": report,
-            "rows": rows.iter().map(row).collect::<Vec<Value>>(),
+            "rows": record.rows.iter().map(row).collect::<Vec<Value>>(),
             "seconds": seconds,
         })
     };
-    ui::show(common, json, || text::results(&plan, &rows, &outcome))?;
+    ui::show(common, json, || text::results(&plan, &record.rows, &outcome))?;
     if !common.json {
         ui::wrote(common, [&results, &report]);
     }

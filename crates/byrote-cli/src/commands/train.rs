@@ -12,11 +12,11 @@ use crate::ui::{self, thousands};
 use byrote::any_model::AnyModel;
 use byrote::corpus::Corpus;
 use byrote::dataset::Dataset;
-use byrote::evaluate::{Evaluation, evaluate};
+use byrote::evaluate::{Evaluation, TOLERANCE, check_tolerance, evaluate};
 use byrote::model::{Config, Model, ModelFile, ModelSpec, Precision};
 use byrote::output::{Holds, claim};
 use byrote::report::text;
-use byrote::train::{self, Run, RunDirectory, RunOptions, Stop, TrainSpec};
+use byrote::train::{self, CHECKPOINT_EVERY, Run, RunDirectory, RunOptions, Stop, TrainSpec};
 use byrote::units::Nats;
 use byrote::{Error, Result};
 use clap::Args;
@@ -64,10 +64,10 @@ pub struct RunArgs {
     #[arg(long, requires = "out")]
     pub resume: bool,
     /// Seconds between checkpoints; 0 writes one after every step
-    #[arg(long, allow_negative_numbers = true, value_name = "S", default_value_t = 30.0)]
+    #[arg(long, allow_negative_numbers = true, value_name = "S", default_value_t = CHECKPOINT_EVERY)]
     pub checkpoint_every: f64,
     /// Count a distribution as memorized if its KL divergence is at most this many nats
-    #[arg(long, allow_negative_numbers = true, value_name = "NATS", default_value_t = 1e-3)]
+    #[arg(long, allow_negative_numbers = true, value_name = "NATS", default_value_t = TOLERANCE.0)]
     pub tol: f64,
 }
 
@@ -78,7 +78,7 @@ impl RunArgs {
     fn check(&self) -> Result<RunOptions> {
         let options = RunOptions::default().resume(self.resume).checkpoint_every(self.checkpoint_every);
         options.check()?;
-        eval::check_tolerance(self.tol)?;
+        check_tolerance(Nats(self.tol))?;
         Ok(options)
     }
 }
@@ -99,7 +99,7 @@ pub fn run(args: &TrainCommand, common: &Common) -> Result<ExitCode> {
         return Err(Error::setting("init", "already has a shape; leave the model options out"));
     }
     let corpus_args = match &init {
-        Some(file) => eval::as_the_model_reads(&args.corpus, file)?,
+        Some(file) => args.corpus.for_model(&file.reading())?,
         None => args.corpus.clone(),
     };
     let corpus = corpus_args.read(common, true)?;
@@ -149,7 +149,7 @@ fn start(
 ) -> Result<(Arc<Dataset>, ModelFile)> {
     match init {
         Some(mut file) => {
-            let dataset = eval::dataset_for(&file, corpus)?;
+            let dataset = Dataset::for_model(corpus, &file)?;
             let largest = file.model.parameters().iter().fold(0.0, |m: f64, x| m.max(x.abs()));
             if precision == Precision::F32 && largest > f64::from(f32::MAX) {
                 let message = format!("holds {largest:e}, too large for f32; use `precision = f64`");

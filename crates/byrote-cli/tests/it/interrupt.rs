@@ -1,4 +1,4 @@
-//! One Ctrl-C ends any command soon, with exit code 130 and without a file.
+//! One Ctrl-C ends any command soon, with exit code 130. What has nothing to keep writes no file.
 #![cfg(target_os = "linux")]
 
 use crate::{Case, prose};
@@ -13,10 +13,14 @@ fn used(child: &Child) -> u64 {
     fields.skip(11).take(2).filter_map(|n| n.parse::<u64>().ok()).sum()
 }
 
-/// Starts a command, sends it a signal in the middle of its work, and expects it to end. The limits are there so that a bug
-/// does not hang the tests: without an answer to the signal, every one of these commands takes minutes.
-fn is_stopped(case: &Case, arguments: &[&str], signal: &str) -> String {
-    let before = case.names();
+/// Processor time that a command may use after the signal, in hundredths of a second: a second on each of two threads, with a
+/// margin. The clock is no measure on a machine that does other things.
+const SOON: u64 = 300;
+
+/// Starts a command, sends it a signal in the middle of its work, expects it to end soon, and returns what it said. The other
+/// limits are there so that a bug does not hang the tests: without an answer to the signal, every one of these commands takes
+/// minutes.
+fn ends_soon(case: &Case, arguments: &[&str], signal: &str) -> String {
     let mut child =
         case.command().args(arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let started = Instant::now();
@@ -26,9 +30,10 @@ fn is_stopped(case: &Case, arguments: &[&str], signal: &str) -> String {
         std::thread::sleep(Duration::from_millis(5));
     }
     assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
-    let asked = Instant::now();
+    let (asked, used_before) = (Instant::now(), used(&child));
     while child.try_wait().unwrap().is_none() {
-        if asked.elapsed() > Duration::from_secs(20) {
+        let more = used(&child).saturating_sub(used_before);
+        if more > SOON || asked.elapsed() > Duration::from_secs(60) {
             child.kill().unwrap();
             panic!("{arguments:?} does not stop");
         }
@@ -38,6 +43,13 @@ fn is_stopped(case: &Case, arguments: &[&str], signal: &str) -> String {
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(130), "{arguments:?}: {message}");
     assert!(message.contains("stopping; press Ctrl-C again to force\n"), "{arguments:?}: {message}");
+    message
+}
+
+/// A command that ends soon and writes nothing.
+fn is_stopped(case: &Case, arguments: &[&str], signal: &str) -> String {
+    let before = case.names();
+    let message = ends_soon(case, arguments, signal);
     assert_eq!(case.names(), before, "{arguments:?}");
     message
 }
@@ -93,4 +105,32 @@ fn corpora_stop_while_they_are_counted_and_listed() {
 fn networks_in_context_stop() {
     let case = Case::new();
     is_stopped(&case, &["incontext", "--d", "4096", "--csv", "errors.csv"], "-INT");
+}
+
+#[test]
+fn training_stops_within_a_step_and_resumes() {
+    let case = Case::new();
+    let train = ["train", "--builtin", "20000", "--d-mlp", "2048", "--threads", "1"];
+    is_stopped(&case, &train, "-INT");
+    let kept: Vec<&str> = train.into_iter().chain(["--out", "run", "--resume"]).collect();
+    ends_soon(&case, &kept, "-TERM");
+    ends_soon(&case, &kept, "-INT");
+}
+
+#[test]
+fn sweeps_stop_within_a_step_and_resume() {
+    let case = Case::new();
+    case.file("wide.toml", "[corpus]\ndocuments = [10000, 20000]\n[model]\nd_mlp = 2048\n");
+    ends_soon(&case, &["sweep", "wide.toml", "--out", "run"], "-INT");
+    ends_soon(&case, &["sweep", "wide.toml", "--out", "run"], "-TERM");
+    assert!(case.path("run/manifest.toml").exists());
+}
+
+#[test]
+fn evaluations_and_certificates_stop() {
+    let case = Case::new();
+    let train = ["train", "--builtin", "20000", "--d-mlp", "2048", "--steps", "1", "--out", "run"];
+    assert!(case.run(train).status.success());
+    is_stopped(&case, &["eval", "run/model.safetensors", "--builtin", "20000"], "-INT");
+    is_stopped(&case, &["certify", "run/model.safetensors", "--builtin", "20000"], "-TERM");
 }

@@ -272,3 +272,26 @@ fn an_edited_study_is_refused_and_one_without_a_checksum_is_read() {
     assert!(case.run(["report", "s", "--quiet"]).status.success());
     assert_eq!(std::fs::read(case.path("s/report.html")).unwrap(), page);
 }
+
+#[cfg(unix)]
+#[test]
+fn every_trained_model_is_stored_once() {
+    use std::os::unix::fs::MetadataExt;
+    let case = Case::new();
+    let study = ["study", "--builtin", "20", "--quick", "--quiet", "--out", "s"];
+    // The second run trains nothing.
+    for _ in 0..2 {
+        assert!(case.run(study).status.success());
+        let of = |folder: &str| {
+            let entries = std::fs::read_dir(case.path(folder)).unwrap().map(|e| e.unwrap());
+            let trained = entries
+                .filter(|e| folder != "s/models" || e.file_name().to_string_lossy().starts_with("trained-"));
+            let mut inodes: Vec<u64> = trained.map(|e| e.metadata().unwrap().ino()).collect();
+            inodes.sort_unstable();
+            inodes
+        };
+        let (named, run) = (of("s/models"), of("s/training/models"));
+        assert!(!named.is_empty());
+        assert_eq!(named, run);
+    }
+}

@@ -7,6 +7,10 @@ use serde::{Deserialize, Serialize};
 
 /// The size of a model, as far as bounds ask for it.
 ///
+/// Not a [`ModelSpec`](crate::model::ModelSpec), although the names of the dimensions are the same: bounds are about shapes, and
+/// a model to train has a preset, which decides what is not given. A bound without a hidden layer (`d_mlp` 0) is one about
+/// attention alone; a model is trained with one unless its preset has none.
+///
 /// ```
 /// use byrote::bounds::SizeSpec;
 /// let shape = SizeSpec::default().d_model(64).d_mlp(256).shape(Some(780), 9)?;

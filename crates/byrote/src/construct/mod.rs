@@ -25,7 +25,7 @@ pub mod madden2024;
 pub(crate) mod spec;
 pub(crate) mod targets;
 
-pub use spec::{BuildSpec, Dana2024Spec, Kajitsuka2024Spec, Madden2024Method, Madden2024Spec};
+pub use spec::{BuildSpec, Dana2024Spec, Kajitsuka2024Spec, MAX_MEMORY, Madden2024Method, Madden2024Spec};
 pub use targets::Targets;
 
 /// Refuses a tolerance of logits that no model could keep.

@@ -55,6 +55,8 @@ impl BuildSpec {
 const GAP: f64 = 5e-5;
 /// The default tolerance of logits.
 const TOLERANCE: f64 = 1e-6;
+/// The default limit for the matrices of a linear system, in bytes.
+pub const MAX_MEMORY: u64 = 8 << 30;
 
 fn above_zero(name: &'static str, value: f64, unit: &str) -> Result<()> {
     match value > 0.0 && value.is_finite() {
@@ -89,7 +91,7 @@ choices!(Madden2024Method, "method" { Closed = "closed", Literal = "literal" });
 #[non_exhaustive]
 pub struct Madden2024Spec {
     /// The function of the hidden neurons
-    #[cfg_attr(feature = "clap", arg(long, value_name = "NAME", default_value_t = Activation::Tanh))]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "NAME", default_value_t = Madden2024Spec::default().activation))]
     pub activation: Activation,
     /// attention (Theorem 5) or average (Theorem 7)
     #[cfg_attr(feature = "clap", arg(long, value_name = "NAME", default_value_t))]
@@ -97,7 +99,7 @@ pub struct Madden2024Spec {
     /// Width of the residual stream, at least 1
     #[cfg_attr(
         feature = "clap",
-        arg(long, allow_negative_numbers = true, value_name = "D", default_value_t = 16)
+        arg(long, allow_negative_numbers = true, value_name = "D", default_value_t = Madden2024Spec::default().d_model)
     )]
     pub d_model: u64,
     /// Attention heads [default: 4, or 1 if d_model is below 4]
@@ -110,7 +112,7 @@ pub struct Madden2024Spec {
     /// system is solved
     #[cfg_attr(
         feature = "clap",
-        arg(long, allow_negative_numbers = true, value_name = "SHARE", default_value_t = 0.0)
+        arg(long, allow_negative_numbers = true, value_name = "SHARE", default_value_t = Madden2024Spec::default().slack)
     )]
     pub slack: f64,
     /// Hidden neurons, at least one per context [default: contexts plus slack]
@@ -124,18 +126,18 @@ pub struct Madden2024Spec {
     #[cfg_attr(feature = "clap", arg(long, value_name = "HOW", default_value_t))]
     pub method: Madden2024Method,
     /// The arithmetic of the literal method: as many bits as it takes, or double precision
-    #[cfg_attr(feature = "clap", arg(long, value_name = "KIND", default_value_t = Arithmetic::Bits))]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "KIND", default_value_t = Madden2024Spec::default().arithmetic))]
     pub arithmetic: Arithmetic,
     /// The largest |eps w f| of the literal method
     #[cfg_attr(
         feature = "clap",
-        arg(long, allow_negative_numbers = true, value_name = "X", default_value_t = 1.0)
+        arg(long, allow_negative_numbers = true, value_name = "X", default_value_t = Madden2024Spec::default().scale)
     )]
     pub scale: f64,
     /// The bias of all neurons of the literal method
     #[cfg_attr(
         feature = "clap",
-        arg(long, allow_negative_numbers = true, value_name = "X", default_value_t = 0.5)
+        arg(long, allow_negative_numbers = true, value_name = "X", default_value_t = Madden2024Spec::default().eta)
     )]
     pub eta: f64,
     /// The largest total gap to the floor, in nats
@@ -203,7 +205,11 @@ impl Madden2024Spec {
     /// The settings of the closed method.
     pub fn resolve(&self, seed: u64, max_memory: u64) -> Result<madden2024::Settings> {
         self.check()?;
-        Ok(madden2024::Settings {
+        Ok(self.settings(seed, max_memory))
+    }
+
+    pub(super) fn settings(&self, seed: u64, max_memory: u64) -> madden2024::Settings {
+        madden2024::Settings {
             mixer: self.mixer,
             activation: self.activation,
             d_model: self.d_model,
@@ -215,7 +221,7 @@ impl Madden2024Spec {
             tolerance: self.logit_tolerance,
             seed,
             max_memory,
-        })
+        }
     }
 
     /// The settings of the literal method.
@@ -224,7 +230,13 @@ impl Madden2024Spec {
             let message = "literal has one head of dimension 1 and one neuron per context";
             return Err(Error::setting("method", message));
         }
-        let settings = LiteralSettings {
+        let settings = self.literal_settings(seed);
+        settings.check()?;
+        Ok(settings)
+    }
+
+    pub(super) fn literal_settings(&self, seed: u64) -> LiteralSettings {
+        LiteralSettings {
             mixer: self.mixer,
             activation: self.activation,
             scale: self.scale,
@@ -233,9 +245,7 @@ impl Madden2024Spec {
             gap: Nats(self.gap),
             tolerance: self.logit_tolerance,
             seed,
-        };
-        settings.check()?;
-        Ok(settings)
+        }
     }
 }
 
@@ -323,7 +333,7 @@ impl Dana2024Spec {
         Ok(self.settings(seed, max_memory))
     }
 
-    fn settings(&self, seed: u64, max_memory: u64) -> dana2024::Settings {
+    pub(super) fn settings(&self, seed: u64, max_memory: u64) -> dana2024::Settings {
         dana2024::Settings {
             d_model: self.d_model,
             n_heads: self.n_heads,
@@ -334,9 +344,11 @@ impl Dana2024Spec {
             epsilon: self.epsilon,
             kappa: self.kappa,
             tolerance: self.logit_tolerance,
+            // Not settings of the spec: a builder in Rust may change them.
+            effort: dana2024::Effort { restarts: 0, work: 4e11, ..dana2024::Effort::default() },
+            steps: dana2024::Steps::default(),
             seed,
             max_memory,
-            ..dana2024::Settings::default()
         }
     }
 }
@@ -370,7 +382,7 @@ pub struct Kajitsuka2024Spec {
     #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "M"))]
     pub block: Option<usize>,
     /// Hashes that the searched memory tries per block; more tries give fewer parameters
-    #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = TRIES))]
+    #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = Kajitsuka2024Spec::default().tries))]
     pub tries: u64,
 }
 
@@ -384,9 +396,6 @@ setters!(Kajitsuka2024Spec {
     tries: plain(u64),
 });
 
-/// The default number of hashes per block.
-const TRIES: u64 = 100_000;
-
 impl Default for Kajitsuka2024Spec {
     fn default() -> Self {
         Self {
@@ -396,7 +405,7 @@ impl Default for Kajitsuka2024Spec {
             pad: false,
             lookup: None,
             block: None,
-            tries: TRIES,
+            tries: 100_000,
         }
     }
 }
@@ -427,13 +436,17 @@ impl Kajitsuka2024Spec {
     /// The settings of the builder.
     pub fn resolve(&self, seed: u64) -> Result<kajitsuka2024::Settings> {
         self.check()?;
-        Ok(kajitsuka2024::Settings {
+        Ok(self.settings(seed))
+    }
+
+    pub(super) fn settings(&self, seed: u64) -> kajitsuka2024::Settings {
+        kajitsuka2024::Settings {
             seed,
             memory: self.method,
             lookup: self.lookup,
             block: self.block,
             tries: self.tries,
-        })
+        }
     }
 }
 
@@ -465,8 +478,10 @@ mod tests {
 
     #[test]
     fn the_defaults_are_those_of_the_builders() {
-        assert_eq!(Madden2024Spec::default().resolve(0, 8 << 30).unwrap(), madden2024::Settings::default());
-        assert_eq!(Dana2024Spec::default().resolve(0, 8 << 30).unwrap(), dana2024::Settings::default());
+        let madden2024 = Madden2024Spec::default();
+        assert_eq!(madden2024.resolve(0, MAX_MEMORY).unwrap(), madden2024::Settings::default());
+        assert_eq!(madden2024.literal(0).unwrap(), LiteralSettings::default());
+        assert_eq!(Dana2024Spec::default().resolve(0, MAX_MEMORY).unwrap(), dana2024::Settings::default());
         assert_eq!(Kajitsuka2024Spec::default().resolve(0).unwrap(), kajitsuka2024::Settings::default());
     }
 }

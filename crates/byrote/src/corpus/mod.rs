@@ -28,6 +28,7 @@ pub(crate) mod count;
 pub(crate) mod head;
 pub(crate) mod options;
 pub mod random;
+pub(crate) mod reading;
 pub(crate) mod spec;
 pub(crate) mod summary;
 pub mod tokenizer;
@@ -47,6 +48,7 @@ pub use chunk::Dropped;
 pub use contexts::{Context, ContextSet};
 pub use head::Head;
 pub use options::{DocumentRule, Format, IdType, Options};
+pub use reading::Reading;
 pub use spec::CorpusSpec;
 pub use summary::{Coverage, LengthSummary, Summary};
 pub use tokenizer::{Tokenizer, TokenizerChoice};
@@ -57,6 +59,7 @@ use crate::observe::{Detail, Observer, Progress, Silent, Stage};
 use crate::output::OutputFile;
 use crate::{Error, Result};
 use builtin::Stories;
+use chunk::Chunk;
 use collect::{Collector, MAX_RUNS, Sealed};
 use count::Ends;
 use finish::{finish_sorted, merge_runs, merge_to_run};
@@ -232,8 +235,8 @@ fn read_files<'f>(
     outputs: Outputs,
     observer: &dyn Observer,
 ) -> Result<Corpus> {
-    let tokenizer = Tokenizer::load(&options.tokenizer)?;
-    let text_alphabet = tokenizer.alphabet();
+    let (by_word, by_letter) = (Tokenizer::load(&options.tokenizer)?, Tokenizer::Char);
+    let letters = Options { tokenizer: TokenizerChoice::Char, ..options.clone() };
     let read = Arc::new(AtomicU64::new(0));
     let mut collector: Option<Collector<'_>> = None;
     let mut first: Option<(&PathBuf, Holds)> = None;
@@ -260,11 +263,19 @@ fn read_files<'f>(
             }
             Some(_) => {}
         }
+        let mut slab = Slab::default();
+        if !reader.fill(&mut slab)? {
+            continue;
+        }
         let collector = collector.get_or_insert_with(|| {
-            let alphabet = holds.alphabet(text_alphabet);
-            Collector::new(options, &tokenizer, Stories::new(0), alphabet, observer).with_head(outputs.head)
+            let is_list = holds == Holds::Text
+                && options.letters_of_words
+                && is_list_of_words(&slab, options, &by_word);
+            let (options, tokenizer) = if is_list { (&letters, &by_letter) } else { (options, &by_word) };
+            let alphabet = holds.alphabet(tokenizer.alphabet());
+            Collector::new(options, tokenizer, Stories::new(0), alphabet, observer).with_head(outputs.head)
         });
-        if drive(&mut *reader, collector, observer, &read, total_bytes)? {
+        if drive(&mut *reader, slab, collector, observer, &read, total_bytes)? {
             break;
         }
         if format == Format::Parquet {
@@ -282,20 +293,45 @@ fn read_files<'f>(
         ));
     }
     let collector = collector
-        .unwrap_or_else(|| Collector::new(options, &tokenizer, Stories::new(0), text_alphabet, observer));
+        .unwrap_or_else(|| Collector::new(options, &by_word, Stories::new(0), by_word.alphabet(), observer));
     collector.finish(outputs)
 }
 
-/// Reads the next slab while this one is tokenized; returns `true` when the limit is reached.
+/// Whether every document of a slab is a single word, and one of them is longer than a letter. A document that cannot be read
+/// is none: reading it says why.
+fn is_list_of_words(slab: &Slab, options: &Options, by_word: &Tokenizer) -> bool {
+    if matches!(slab.content, Content::Part { .. }) {
+        return false;
+    }
+    let window = Window { exact_length: false, ..options.window };
+    let stories = Stories::new(0);
+    let documents =
+        slab.documents.len().min(usize::try_from(options.limit.unwrap_or(u64::MAX)).unwrap_or(usize::MAX));
+    // More tokens than documents: one has two.
+    let has_contexts = |tokenizer: &Tokenizer| -> Result<bool> {
+        let mut chunk = Chunk::new(tokenizer.alphabet(), window);
+        for i in 0..documents {
+            collect::document(options, tokenizer, &stories, &mut chunk, slab, i)?;
+            if chunk.tokens.len() > chunk.len() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    };
+    matches!(has_contexts(by_word), Ok(false)) && matches!(has_contexts(&Tokenizer::Char), Ok(true))
+}
+
+/// Reads the next slab while this one is tokenized, beginning with `slab`; returns `true` when the limit is reached.
 fn drive(
     reader: &mut dyn Reader,
+    mut slab: Slab,
     collector: &mut Collector<'_>,
     observer: &dyn Observer,
     read: &AtomicU64,
     total_bytes: Option<u64>,
 ) -> Result<bool> {
-    let (mut slab, mut next) = (Slab::default(), Slab::default());
-    let mut more = reader.fill(&mut slab)?;
+    let mut next = Slab::default();
+    let mut more = true;
     while more {
         next.clear();
         let (taken, filled) = rayon::join(|| collector.take(&slab), || reader.fill(&mut next));

@@ -145,6 +145,9 @@ pub struct Options {
     pub window: Window,
     /// How text becomes tokens.
     pub tokenizer: TokenizerChoice,
+    /// Whether to read characters instead if every document is a single word, judged by the first few megabytes of a text: a
+    /// list of words has no contexts by words.
+    pub letters_of_words: bool,
     /// How a file is split into documents; `None` for the default of the format.
     pub documents: Option<DocumentRule>,
     /// The format of all files; `None` to decide by their names.
@@ -170,6 +173,7 @@ impl Default for Options {
         Self {
             window: Window::default(),
             tokenizer: TokenizerChoice::default(),
+            letters_of_words: false,
             documents: None,
             format: None,
             field: "text".into(),
@@ -195,6 +199,7 @@ crate::setting::setters!(Options {
     lossy: plain(bool),
     max_memory: into(impl Into<Option<u64>>),
     temp_dir: into(impl Into<PathBuf>),
+    letters_of_words: plain(bool),
 });
 
 #[cfg(test)]

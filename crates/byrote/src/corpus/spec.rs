@@ -221,6 +221,7 @@ impl CorpusSpec {
                 contexts: self.contexts.unwrap_or(implied),
             },
             tokenizer: self.tokenizer.clone().unwrap_or_default(),
+            letters_of_words: false,
             documents: self.documents.clone(),
             format: self.format,
             field: self.field.clone().unwrap_or(default.field),

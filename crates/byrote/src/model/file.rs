@@ -11,7 +11,7 @@
 use super::config::{Config, Positions};
 use super::container::{self, Stored};
 use super::weights::Model;
-use crate::corpus::Vocabulary;
+use crate::corpus::{Reading, Vocabulary};
 use crate::output::OutputFile;
 use crate::setting::choices;
 use crate::{Error, Result};
@@ -57,6 +57,12 @@ struct Metadata {
 }
 
 impl ModelFile {
+    /// Returns how the model reads text.
+    pub fn reading(&self) -> Reading<'_> {
+        let n_ctx = self.model.config().shape.n_ctx;
+        Reading { tokenizer: &self.tokenizer, vocabulary: &self.vocabulary, n_ctx }
+    }
+
     /// Returns the bytes of the file.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let config = *self.model.config();

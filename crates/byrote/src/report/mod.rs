@@ -25,6 +25,7 @@ pub(crate) mod study_page;
 pub mod sweep_page;
 pub mod text;
 
+use crate::observe::{Observer, Progress, Stage};
 use crate::output::OutputFile;
 use crate::study::Study;
 use crate::sweep::Record;
@@ -60,7 +61,8 @@ pub fn write(directory: &Path, page: &Page) -> Result<PathBuf> {
 const OPTIONAL_FIGURES: [&str; 3] = ["training", "widths", "in-context"];
 
 /// Draws the report of a study into its directory. Returns the path of the page.
-pub fn draw_study(study: &Study, directory: &Path) -> Result<PathBuf> {
+pub fn draw_study(study: &Study, directory: &Path, observer: &dyn Observer) -> Result<PathBuf> {
+    observer.progress(&Progress::new(Stage::Drawing, 0, None));
     let page = study.page();
     let report = write(directory, &page)?;
     for name in OPTIONAL_FIGURES.iter().filter(|name| page.exhibits().iter().all(|(n, _)| n != **name)) {
@@ -73,11 +75,18 @@ pub fn draw_study(study: &Study, directory: &Path) -> Result<PathBuf> {
 }
 
 /// Draws the report of a sweep, complete or not, from what its directory holds. Returns the results and the path of the page.
-pub fn draw_sweep(directory: &Path) -> Result<(Record, PathBuf)> {
+pub fn draw_sweep(directory: &Path, observer: &dyn Observer) -> Result<(Record, PathBuf)> {
     let record = Record::load(directory)?;
-    let constructions = Construction::read(&directory.join(Construction::FILE))?;
-    let report = write(directory, &papers::found(&record, &constructions)?.page)?;
+    let report = draw_record(&record, directory, observer)?;
     Ok((record, report))
+}
+
+/// Draws the report of a sweep whose results are known, such as those of [`Directory::to_record`](crate::sweep::Directory),
+/// into its directory. Returns the path of the page.
+pub fn draw_record(record: &Record, directory: &Path, observer: &dyn Observer) -> Result<PathBuf> {
+    observer.progress(&Progress::new(Stage::Drawing, 0, None));
+    let constructions = Construction::read(&directory.join(Construction::FILE))?;
+    write(directory, &papers::found(record, &constructions)?.page)
 }
 
 /// Refuses a file for a figure whose name ends in neither .svg nor .png; `setting` is the setting that named it.

@@ -10,6 +10,7 @@ use crate::construct::kajitsuka2024::{Attention, Built, Goal, Memory, Settings, 
 use crate::corpus::random::Associations;
 use crate::corpus::{ContextRule, Corpus, Options, Outputs, Source, Window};
 use crate::model::Counting;
+use crate::observe::{Progress, Stage};
 use crate::output::OutputFile;
 use crate::report::papers::kajitsuka2024;
 use crate::report::square_root_figures::{
@@ -71,6 +72,7 @@ pub fn scaling(job: &Job<'_>) -> Result<Reproduced> {
     rows.push(stories);
     let table = job.out.join("scaling.csv");
     OutputFile::write(&table, scaling_csv(&rows).as_bytes())?;
+    job.observer.progress(&Progress::new(Stage::Drawing, 0, None));
     let mut files = vec![table];
     for (name, figure) in figures {
         files.extend(write(&figure, job.out, name)?);

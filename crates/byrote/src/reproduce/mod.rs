@@ -20,6 +20,7 @@ mod sweep;
 
 use crate::observe::Observer;
 use crate::output::{Holds, claim};
+use crate::setting::suggestion;
 use crate::sweep::Outcome;
 use crate::{Error, Result};
 use serde_json::Value;
@@ -152,7 +153,7 @@ impl PaperFigure {
     pub fn by_key(key: &str) -> Result<&'static Self> {
         FIGURES.iter().find(|f| f.key == key).ok_or_else(|| {
             let known: Vec<&str> = FIGURES.iter().map(|f| f.key).collect();
-            Error::setting("figure", format!("{key:?} is unknown; the figures are {}", known.join(", ")))
+            Error::setting("figure", format!("{key:?} is unknown; {}", suggestion(key, &known)))
         })
     }
 
@@ -222,5 +223,7 @@ mod tests {
     fn an_unknown_figure_is_answered_with_the_known_ones() {
         let error = PaperFigure::by_key("figure-1").unwrap_err().to_string();
         assert!(error.contains("madden2024-fig1") && error.contains("sander2024-fig4"), "{error}");
+        let error = PaperFigure::by_key("madden2024-fig").unwrap_err().to_string();
+        assert!(error.ends_with("did you mean `madden2024-fig1`?"), "{error}");
     }
 }

@@ -9,6 +9,7 @@ use crate::incontext::{
     Attention, ErrorAt, ErrorSeries, Input, Kernel, Map, Network, NetworkFile, Over, Rows, Sequence, Task,
     direct_all, errors_at, sequences,
 };
+use crate::observe::{Progress, Stage};
 use crate::output::{OutputFile, csv_text};
 use crate::report::incontext_figure::errors_against_t;
 use crate::report::papers::sander2024 as pages;
@@ -194,6 +195,7 @@ pub fn fig4(job: &Job<'_>) -> Result<Reproduced> {
     }
     let said = text.lines().next().unwrap_or_default().to_owned();
     let _ = write!(text, "\n{}", table.render());
+    job.observer.progress(&Progress::new(Stage::Drawing, 0, None));
     // A range over hundreds of sequences would hide the lines.
     let drawn: Vec<ErrorSeries> = series.iter().map(without_band).collect();
     let subtitle = format!("Linear sequences, d = {d}, means over {tested} sequences not seen in training.");

@@ -1,7 +1,7 @@
 //! Figures that are sweeps: a plan is run in the figure's directory, and the page is drawn from the results.
 
 use super::{Job, Reproduced};
-use crate::construct::{dana2024, kajitsuka2024, madden2024};
+use crate::construct::{Dana2024Spec, MAX_MEMORY, Madden2024Spec, dana2024, kajitsuka2024, madden2024};
 use crate::corpus::{Corpus, CorpusSpec, Outputs};
 use crate::dataset::Dataset;
 use crate::model::{Activation, Counting};
@@ -10,7 +10,7 @@ use crate::output::OutputFile;
 use crate::report::papers::trained_capacity::Construction;
 use crate::report::papers::{Found, found};
 use crate::report::text::duration;
-use crate::sweep::{self, Corpora, Directory, Plan, Record, RunOptions};
+use crate::sweep::{self, Corpora, Directory, Plan, RunOptions};
 use crate::units::grouped;
 use crate::{Result, report};
 use serde_json::json;
@@ -34,8 +34,9 @@ pub(super) fn make(job: &Job<'_>, key: &str, text: &str) -> Result<Reproduced> {
     if key == "capacity" && !outcome.interrupted {
         write_constructions(job, &plan.jobs[0].corpus)?;
     }
+    job.observer.progress(&Progress::new(Stage::Drawing, 0, None));
     let constructions = Construction::read(&job.out.join(Construction::FILE))?;
-    let Found { page, lines, json: mut shown } = found(&Record::load(job.out)?, &constructions)?;
+    let Found { page, lines, json: mut shown } = found(&directory.to_record(), &constructions)?;
     let report = report::write(job.out, &page)?;
     shown["jobs"] = json!(outcome.jobs);
     shown["done"] = json!(outcome.done);
@@ -73,11 +74,10 @@ fn write_constructions(job: &Job<'_>, spec: &CorpusSpec) -> Result<()> {
         let outputs = Outputs { contexts: true, ..Outputs::default() };
         let dataset = Dataset::from_corpus(&Corpus::from_spec(&spec, outputs, observer)?)?;
         let seed = job.seed;
-        let hidden =
-            madden2024::Settings { activation: Activation::Tanh, seed, ..madden2024::Settings::default() };
+        let hidden = Madden2024Spec::default().activation(Activation::Tanh).resolve(seed, MAX_MEMORY)?;
         let hidden = madden2024::build(&dataset, &hidden, observer)?.0.parameters().len() as u64;
-        let task = Some(dana2024::Task::Association);
-        let attention = dana2024::Settings { task, seed, ..dana2024::Settings::default() };
+        let task = dana2024::Task::Association;
+        let attention = Dana2024Spec::default().task(task).resolve(seed, MAX_MEMORY)?;
         let attention = dana2024::build(&dataset, &attention, observer)?.0.parameters().len() as u64;
         let (square_root, _) = kajitsuka2024::build_for(&dataset, seed, observer)?;
         let count = |c| u64::try_from(square_root.parameters().total(c)).unwrap_or(u64::MAX);

@@ -3,7 +3,7 @@
 use super::{StudySpec, note};
 use crate::certify;
 use crate::construct::kajitsuka2024::ExactFile;
-use crate::construct::{dana2024, kajitsuka2024, madden2024};
+use crate::construct::{Dana2024Spec, Madden2024Spec, dana2024, kajitsuka2024, madden2024};
 use crate::dataset::Dataset;
 use crate::evaluate::{self, TOLERANCE};
 use crate::input::{MOST_HELD, read_text_capped};
@@ -221,12 +221,8 @@ fn build(
         Form::Steps => hidden(Activation::Tanh, spec, dataset, observer),
         Form::System => hidden(Activation::Gelu, spec, dataset, observer),
         Form::Attention => {
-            let settings = dana2024::Settings {
-                task: Some(dana2024::Task::Association),
-                seed: spec.corpus.seed,
-                max_memory: spec.matrix_memory(),
-                ..dana2024::Settings::default()
-            };
+            let settings = Dana2024Spec::default().task(dana2024::Task::Association);
+            let settings = settings.resolve(spec.corpus.seed, spec.matrix_memory())?;
             dana2024::build(dataset, &settings, observer).map(|b| b.0)
         }
         Form::SquareRoot => return square_root(spec, dataset, directory, file, observer),
@@ -245,12 +241,8 @@ fn hidden(
     dataset: &Dataset,
     observer: &dyn Observer,
 ) -> Result<Model> {
-    let settings = madden2024::Settings {
-        activation,
-        seed: spec.corpus.seed,
-        max_memory: spec.matrix_memory(),
-        ..madden2024::Settings::default()
-    };
+    let settings = Madden2024Spec::default().activation(activation);
+    let settings = settings.resolve(spec.corpus.seed, spec.matrix_memory())?;
     madden2024::build(dataset, &settings, observer).map(|b| b.0)
 }
 

@@ -34,7 +34,7 @@ pub use part::Part;
 pub use spec::{Scale, StudySpec};
 pub use training::{Trained, WorstContext};
 
-use crate::corpus::{Corpus, CorpusSpec, Outputs, Summary, TokenizerChoice};
+use crate::corpus::{Corpus, CorpusSpec, Options, Outputs, Summary, TokenizerChoice};
 use crate::incontext::{self, Attention, ErrorSeries, Kernel, Map, Method, Sequence, Task};
 use crate::input::{MOST_HELD, read_text_capped};
 use crate::num::hash::fnv1a;
@@ -78,18 +78,22 @@ impl Study {
     /// Reads the study of a directory.
     pub fn load(directory: &Path) -> Result<Self> {
         let path = directory.join(FILE);
-        let text = read_text_capped(&path, MOST_HELD, "a study")?;
-        if !is_authentic(&text) {
+        Self::from_text(&path, &read_text_capped(&path, MOST_HELD, "a study")?)
+    }
+
+    /// Reads a study from the text of its file; `path` is for errors.
+    pub fn from_text(path: &Path, text: &str) -> Result<Self> {
+        if !is_authentic(text) {
             let message = "the checksum does not match: this file was edited or damaged; run the study again to restore it";
-            return Err(Error::format(&path, message));
+            return Err(Error::format(path, message));
         }
-        serde_json::from_str(&text).map_err(|e| {
+        serde_json::from_str(text).map_err(|e| {
             // The version is readable even where the rest has changed.
-            let version = serde_json::from_str::<serde_json::Value>(&text)
+            let version = serde_json::from_str::<serde_json::Value>(text)
                 .ok()
                 .and_then(|v| Some(v.get("version")?.as_str()?.to_owned()));
             let by = version.map_or(String::new(), |v| format!(" (written by byrote {v})"));
-            Error::format(&path, format!("is not a study that this version reads{by}: {e}"))
+            Error::format(path, format!("is not a study that this version reads{by}: {e}"))
         })
     }
 
@@ -223,27 +227,22 @@ fn note(observer: &dyn Observer, text: &str) {
 
 /// Reads the corpus once, keeping its contexts if they are few and its first documents otherwise.
 ///
-/// A list of words has no contexts by words. It has contexts by characters, and that is what its user means: only then is the
-/// text read a second time.
+/// A list of words has no contexts by words. It has contexts by characters, and that is what its user means.
 fn read(spec: &StudySpec, outputs: Outputs, observer: &dyn Observer) -> Result<(CorpusSpec, Corpus)> {
     let (max_contexts, head) = (Some(part::most_contexts(spec)), Some(part::head_tokens(spec)));
     let mut given = spec.corpus.clone();
     given.max_memory = given.max_memory.or(spec.memory);
     let asked = Outputs { contexts: true, max_contexts, head, ..outputs };
-    let corpus = Corpus::from_spec(&given, asked, observer)?;
-    let can_repeat = !spec.corpus.paths.is_empty() && !spec.corpus.reads_standard_input();
-    if corpus.summary.contexts > 0 || spec.corpus.tokenizer.is_some() || !can_repeat {
-        return Ok((spec.corpus.clone(), corpus));
+    let (source, options) = given.resolve()?;
+    let is_text = !given.paths.is_empty() && given.tokenizer.is_none();
+    let options = Options { letters_of_words: is_text, ..options };
+    let corpus = Corpus::read(&source, &options, asked, observer)?;
+    let letters = TokenizerChoice::Char;
+    if is_text && corpus.summary.tokenizer == letters.to_string() {
+        note(observer, "every document is a single word: reading characters instead");
+        return Ok((spec.corpus.clone().tokenizer(letters), corpus));
     }
-    let asked = Outputs { contexts: true, max_contexts, head, ..Outputs::default() };
-    match Corpus::from_spec(&given.tokenizer(TokenizerChoice::Char), asked, observer) {
-        Ok(by_letter) if by_letter.summary.contexts > 0 => {
-            note(observer, "every document is a single word: reading characters instead");
-            Ok((spec.corpus.clone().tokenizer(TokenizerChoice::Char), by_letter))
-        }
-        Err(Error::Interrupted) => Err(Error::Interrupted),
-        _ => Ok((spec.corpus.clone(), corpus)),
-    }
+    Ok((spec.corpus.clone(), corpus))
 }
 
 /// Sequences of the demonstration of in-context learning, their length and their dimension.

@@ -1,12 +1,10 @@
 //! What a study does.
 
 use crate::Result;
+use crate::construct::MAX_MEMORY;
 use crate::corpus::CorpusSpec;
 use crate::setting::{choices, setters};
 use serde::{Deserialize, Serialize};
-
-/// Bytes that dense systems may take where nothing is said.
-const DEFAULT_MEMORY: u64 = 8 << 30;
 
 /// How much work a study does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -87,7 +85,7 @@ setters!(StudySpec {
 impl StudySpec {
     /// Bytes that a dense system may take.
     pub(super) fn matrix_memory(&self) -> u64 {
-        self.corpus.max_memory.or(self.memory).unwrap_or(DEFAULT_MEMORY)
+        self.corpus.max_memory.or(self.memory).unwrap_or(MAX_MEMORY)
     }
 
     /// Makes every check before anything is read. The seed of the study is that of its corpus.

@@ -79,7 +79,7 @@ pub(super) fn run(
     if outcome.interrupted {
         return Err(Error::Interrupted);
     }
-    let trained = collect(&plan, directory)?;
+    let trained = collect(run_directory.to_record(), directory)?;
     let best =
         trained.iter().filter_map(|t| t.row.result.as_ref()).min_by(|a, b| a.gap_nats.total_cmp(&b.gap_nats));
     let worst = best.map_or_else(Vec::new, |r| r.worst.iter().map(|w| described(w, &dataset)).collect());
@@ -110,21 +110,17 @@ fn plan(spec: &StudySpec, corpus: &CorpusSpec, part: &Part, command: Option<&str
 }
 
 /// Rows, curves and models of what was trained, the models under readable names as well.
-fn collect(plan: &Plan, directory: &Path) -> Result<Vec<Trained>> {
-    let folder = directory.join(FOLDER);
-    let mut record = Record::load(&folder)?;
-    let rows = std::mem::take(&mut record.rows);
+fn collect(mut record: Record, directory: &Path) -> Result<Vec<Trained>> {
     let mut all = Vec::new();
-    for row in rows.into_iter().filter(|r| plan.jobs.contains(&r.settings)) {
+    for row in std::mem::take(&mut record.rows) {
         let curve = record.curves.remove(&row.job).unwrap_or_default();
-        let model = folder.join("models").join(format!("{}.safetensors", row.job));
+        let model = directory.join(FOLDER).join("models").join(format!("{}.safetensors", row.job));
         let file = PathBuf::from("models").join(format!("trained-{}.safetensors", row.d_mlp));
-        let copied = model.exists() && {
-            let bytes = std::fs::read(&model).map_err(|e| Error::io(&model, "read", e))?;
-            OutputFile::write(&directory.join(&file), &bytes)?;
-            true
-        };
-        all.push(Trained { row, file: copied.then_some(file), curve });
+        let exists = model.exists();
+        if exists {
+            name_again(&model, &directory.join(&file))?;
+        }
+        all.push(Trained { row, file: exists.then_some(file), curve });
     }
     Ok(all)
 }
@@ -137,6 +133,20 @@ fn next_tokens(context: usize, dataset: &Dataset) -> Vec<(String, u64)> {
     let mut next = dataset.next_of(context).to_vec();
     next.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
     next.iter().take(NEXT).map(|&(token, n)| (dataset.vocabulary().text(token), n as u64)).collect()
+}
+
+/// Gives a file a second name, without a second copy where the file system can do that. Both names are safe: files are never
+/// changed in place.
+fn name_again(from: &Path, to: &Path) -> Result<()> {
+    match std::fs::remove_file(to) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(Error::io(to, "replace", e)),
+        _ => {}
+    }
+    if std::fs::hard_link(from, to).is_ok() {
+        return Ok(());
+    }
+    let bytes = std::fs::read(from).map_err(|e| Error::io(from, "read", e))?;
+    OutputFile::write(to, &bytes)
 }
 
 fn described(w: &Worst, dataset: &Dataset) -> WorstContext {

@@ -13,6 +13,7 @@
 use super::corpora::Corpora;
 use super::job::Job;
 use super::plan::Plan;
+use super::record::Record;
 use super::row::{Row, Status, to_csv};
 use crate::input::{MOST_HELD, read_capped, read_text_capped};
 use crate::num::hash::fnv1a;
@@ -39,7 +40,7 @@ enum Event {
     Finished { time: u64 },
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Manifest {
     pub(super) version: String,
     pub(super) name: String,
@@ -103,7 +104,7 @@ impl Manifest {
     }
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 pub(super) struct ManifestCorpus {
     settings: String,
     hash: String,
@@ -113,9 +114,14 @@ pub(super) struct ManifestCorpus {
 pub struct Directory {
     path: PathBuf,
     _lock: File,
+    manifest: Manifest,
     journal: File,
     /// The rows by job.
     rows: BTreeMap<String, Row>,
+    /// The curves of the jobs that this process has run: steps and gaps in nats.
+    curves: BTreeMap<String, Vec<(f64, f64)>>,
+    /// The total seconds of all jobs.
+    seconds: f64,
     /// The jobs in the order of the plan.
     order: Vec<String>,
 }
@@ -146,15 +152,19 @@ impl Directory {
         let order: Vec<String> =
             plan.jobs.iter().map(|job| Ok(job.id(corpora.of(job)?))).collect::<Result<_>>()?;
         let identity = format!("{:016x}", fnv1a(order.join(" ").as_bytes()));
-        match Manifest::load(path)? {
-            Some(found) if found.plan == identity => {}
+        let manifest = match Manifest::load(path)? {
+            Some(found) if found.plan == identity => found,
             Some(Manifest { name, jobs, .. }) => {
                 return Err(Error::OtherRun { path: path.to_path_buf(), name, jobs });
             }
-            None => Manifest::new(identity, plan, corpora).save(path)?,
-        }
+            None => {
+                let manifest = Manifest::new(identity, plan, corpora);
+                manifest.save(path)?;
+                manifest
+            }
+        };
         let journal_path = path.join("journal.jsonl");
-        let Journal { rows, intact, .. } = Journal::read(&journal_path)?;
+        let Journal { rows, seconds, intact } = Journal::read(&journal_path)?;
         let journal = OpenOptions::new()
             .create(true)
             .append(true)
@@ -163,7 +173,9 @@ impl Directory {
         // A line that a crash left incomplete would merge with the next one.
         journal.set_len(intact).map_err(|e| Error::io(&journal_path, "write", e))?;
         let rows: BTreeMap<String, Row> = rows.into_iter().filter(|(id, _)| order.contains(id)).collect();
-        let mut directory = Self { path: path.to_path_buf(), _lock: lock, journal, rows, order };
+        let curves = BTreeMap::new();
+        let path = path.to_path_buf();
+        let mut directory = Self { path, _lock: lock, manifest, journal, rows, curves, seconds, order };
         // A process may die after recording a job and before removing its checkpoint.
         for job in (0..directory.order.len()).filter(|&i| directory.is_done(i)) {
             let _ = std::fs::remove_file(directory.checkpoint(job));
@@ -209,12 +221,22 @@ impl Directory {
         self.path.join("checkpoints").join(format!("{}.safetensors", self.order[job]))
     }
 
-    /// Records that a job has ended.
-    pub fn record(&mut self, row: Row, seconds: f64) -> Result<()> {
+    /// Records that a job has ended, with its curve, if it has one.
+    pub fn record(&mut self, row: Row, curve: Option<Vec<(f64, f64)>>, seconds: f64) -> Result<()> {
         let id = row.job.clone();
         self.append(&Event::Over { time: now(), seconds, row: Box::new(row.clone()) })?;
-        self.rows.insert(id, row);
+        self.rows.insert(id.clone(), row);
+        self.curves.extend(curve.map(|curve| (id, curve)));
+        self.seconds += seconds;
         self.write_results()
+    }
+
+    /// Returns the plan and the results so far, as [`Record::load`] reads them. Only curves of earlier processes are read.
+    pub fn to_record(&self) -> Record {
+        let journal = Journal { rows: self.rows.clone(), seconds: self.seconds, intact: 0 };
+        Record::assemble(self.manifest.clone(), journal, |job| {
+            self.curves.get(job).cloned().or_else(|| Record::read_curve(&self.path, job))
+        })
     }
 
     /// Records that a process is leaving.

@@ -30,7 +30,7 @@
 
 use super::corpora::Corpora;
 use super::job::{Job, modern};
-use crate::corpus::CorpusSpec;
+use crate::corpus::{CorpusSpec, TokenizerChoice};
 use crate::input::{MOST_PLAN, read_text_capped};
 use crate::model::ModelSpec;
 use crate::setting::{fields, suggestion};
@@ -84,7 +84,11 @@ impl Plan {
         })?;
         let directory = path.parent().unwrap_or(Path::new(""));
         for corpus in plan.jobs.iter_mut().map(|job| &mut job.corpus) {
-            for file in corpus.paths.iter_mut().chain(&mut corpus.merge) {
+            let tokenizer = match &mut corpus.tokenizer {
+                Some(TokenizerChoice::File(path)) => Some(path),
+                _ => None,
+            };
+            for file in corpus.paths.iter_mut().chain(&mut corpus.merge).chain(tokenizer) {
                 *file = directory.join(&*file);
             }
         }
@@ -141,6 +145,10 @@ impl Plan {
         }
         for training in &trainings {
             training.resolve(0).map_err(|e| text.located("training", e))?;
+        }
+        // One point of a grid may be a model that cannot be; its job fails, and the others run.
+        if models.iter().all(|model| model.check().is_err()) {
+            models[0].check().map_err(|e| text.located("model", e))?;
         }
         let mut jobs = Vec::with_capacity(total);
         for corpus in &corpora {
@@ -442,6 +450,20 @@ mod tests {
     }
 
     #[test]
+    fn files_of_a_plan_are_beside_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("plan.toml");
+        let text = "[corpus]\npath = \"a.txt\"\ntokenizer = [\"tokenizer.json\", \"char\"]";
+        std::fs::write(&path, text).unwrap();
+        let plan = Plan::load(&path).unwrap();
+        let beside = |name: &str| folder.path().join(name);
+        assert_eq!(plan.jobs[0].corpus.paths, [beside("a.txt")]);
+        let tokenizers: Vec<_> = plan.jobs.iter().map(|job| job.corpus.tokenizer.clone()).collect();
+        let file = TokenizerChoice::File(beside("tokenizer.json"));
+        assert_eq!(tokenizers, [Some(file), Some(TokenizerChoice::Char)]);
+    }
+
+    #[test]
     fn counts_have_a_cap() {
         for text in [
             "[corpus]\nbuiltin = 1000000000000",
@@ -480,6 +502,8 @@ mod tests {
             ("[corpus]\n\nlengths = \"8\"", Some(3), "A..B"),
             ("[corpus]\nlabels = 4", Some(2), "[corpus] labels: does not apply to the built-in stories"),
             ("[corpus]\npath = \"a.txt\"\ndocuments = 0", Some(3), "must be at least 1 (got 0)"),
+            ("[model]\nd_mlp = 8\nd_model = 0", Some(3), "[model] d_model: "),
+            ("[model]\nn_heads = [2, 4]", Some(2), "[model] n_heads: must be 1"),
             ("[corpus]\nn_ctx = 0", Some(2), "[corpus] n_ctx: must be at least 1 (got 0)"),
             ("[training]\nlr = 0.1\nlast_lr = 2.0\noptimizer = \"adam\"", Some(3), "[training] last_lr"),
             ("model = 3", Some(1), "[model]"),

@@ -68,11 +68,13 @@ impl Record {
             return Err(Error::format(directory, message));
         };
         let journal = Journal::read(&directory.join("journal.jsonl"))?;
-        let curve = |job: &str| {
-            let path = directory.join("curves").join(format!("{job}.csv"));
-            read_text_capped(&path, MOST_HELD, "a curve").ok()
-        };
-        Ok(Self::assemble(manifest, journal, curve))
+        Ok(Self::assemble(manifest, journal, |job| Self::read_curve(directory, job)))
+    }
+
+    /// Reads the curve of a job, if it has one.
+    pub(super) fn read_curve(directory: &Path, job: &str) -> Option<Vec<(f64, f64)>> {
+        let path = directory.join("curves").join(format!("{job}.csv"));
+        Some(points(read_text_capped(&path, MOST_HELD, "a curve").ok()?.as_bytes()))
     }
 
     /// Reads the parts of a run directory from memory; `curve` returns the curve of a job.
@@ -80,10 +82,14 @@ impl Record {
     pub fn from_parts(manifest: &str, journal: &[u8], curve: &str) -> Result<Self> {
         let manifest = Manifest::parse(manifest, Path::new("manifest.toml"))?;
         let journal = Journal::parse(journal, Path::new("journal.jsonl"))?;
-        Ok(Self::assemble(manifest, journal, |_| Some(curve.to_owned())))
+        Ok(Self::assemble(manifest, journal, |_| Some(points(curve.as_bytes()))))
     }
 
-    fn assemble(manifest: Manifest, journal: Journal, curve: impl Fn(&str) -> Option<String>) -> Self {
+    pub(super) fn assemble(
+        manifest: Manifest,
+        journal: Journal,
+        curve: impl Fn(&str) -> Option<Vec<(f64, f64)>>,
+    ) -> Self {
         let position: BTreeMap<&str, usize> =
             manifest.settings.iter().enumerate().map(|(i, s)| (s.as_str(), i)).collect();
         let place = |row: Row| {
@@ -93,7 +99,7 @@ impl Record {
         let mut rows: Vec<(usize, Row)> = journal.rows.into_values().filter_map(place).collect();
         rows.sort_by_key(|r| r.0);
         let rows: Vec<Row> = rows.into_iter().map(|r| r.1).collect();
-        let curve = |row: &Row| Some((row.job.clone(), points(curve(&row.job)?.as_bytes())));
+        let curve = |row: &Row| Some((row.job.clone(), curve(&row.job)?));
         Self {
             name: manifest.name,
             jobs: manifest.jobs,
@@ -118,7 +124,7 @@ impl Record {
 }
 
 /// The steps and gaps of a curve; damaged rows are skipped.
-fn points(file: impl std::io::Read) -> Vec<(f64, f64)> {
+pub(super) fn points(file: impl std::io::Read) -> Vec<(f64, f64)> {
     #[derive(Deserialize)]
     struct Point {
         step: f64,

@@ -7,12 +7,14 @@ use super::corpora::Corpora;
 use super::directory::Directory;
 use super::job::Job;
 use super::plan::Plan;
+use super::record::points;
 use super::row::{Row, RowResult, Status};
 use crate::evaluate::{TOLERANCE, evaluate};
 use crate::model::{Model, ModelFile};
 use crate::observe::{Detail, Observer, Progress, Stage};
 use crate::output::OutputFile;
-use crate::train::{Checkpoint, Saver, Stop, Trainer};
+use crate::train::checkpoint::check_interval;
+use crate::train::{CHECKPOINT_EVERY, Checkpoint, Saver, Stop, Trainer};
 use crate::units::grouped;
 use crate::{Error, Result};
 use std::path::PathBuf;
@@ -53,13 +55,7 @@ pub struct RunOptions {
 impl RunOptions {
     /// Refuses options outside their range.
     pub fn check(&self) -> Result<()> {
-        match self.checkpoint_every >= 0.0 {
-            true => Ok(()),
-            false => {
-                let message = format!("must be at least 0 seconds (got {})", self.checkpoint_every);
-                Err(Error::setting("checkpoint_every", message))
-            }
-        }
+        check_interval(self.checkpoint_every)
     }
 }
 
@@ -71,7 +67,7 @@ crate::setting::setters!(RunOptions {
 
 impl Default for RunOptions {
     fn default() -> Self {
-        Self { checkpoint_every: 30.0, fail_fast: false, keep_models: false }
+        Self { checkpoint_every: CHECKPOINT_EVERY, fail_fast: false, keep_models: false }
     }
 }
 
@@ -131,23 +127,21 @@ pub fn run(
         let started = Instant::now();
         let watching = JobObserver { outer: observer, job: i, done: &done, total };
         let found = work(&plan.jobs[i], corpora, &files, options, &watching);
-        let row = match found {
-            Ok(Some(row)) => row,
-            // Interrupted: its checkpoint remains.
-            Ok(None) => return Ok(()),
+        let (row, curve) = match found {
+            Ok(Some((row, curve))) => (row, Some(curve)),
+            // Interrupted: its checkpoint remains, if it has one.
+            Ok(None) | Err(Error::Interrupted) => return Ok(()),
             Err(error) => {
                 broken.fetch_or(options.fail_fast, Ordering::Relaxed);
                 let dataset = corpora.of(&plan.jobs[i])?;
                 let config = plan.jobs[i].model.resolve(dataset.d_vocab(), dataset.n_ctx()).ok();
-                Row {
-                    error: Some(error.to_string()),
-                    ..Row::new(&plan.jobs[i], &files.id, dataset, config.as_ref())
-                }
+                let row = Row::new(&plan.jobs[i], &files.id, dataset, config.as_ref());
+                (Row { error: Some(error.to_string()), ..row }, None)
             }
         };
         let seconds = started.elapsed().as_secs_f64();
         let mut directory = locked();
-        directory.record(row, seconds)?;
+        directory.record(row, curve, seconds)?;
         drop(directory);
         let finished = done.fetch_add(1, Ordering::Relaxed) + 1;
         observer.progress(&Progress::new(Stage::Jobs, finished, Some(total)));
@@ -199,6 +193,9 @@ struct Files {
     model: PathBuf,
 }
 
+/// The row of a job that has ended, with its steps and gaps in nats.
+type Ended = (Row, Vec<(f64, f64)>);
+
 /// Trains; `None` if interrupted.
 fn work(
     job: &Job,
@@ -206,17 +203,17 @@ fn work(
     files: &Files,
     options: RunOptions,
     observer: &dyn Observer,
-) -> Result<Option<Row>> {
+) -> Result<Option<Ended>> {
     let dataset = corpora.of(job)?;
     let config = job.model.resolve(dataset.d_vocab(), dataset.n_ctx())?;
     let (settings, limits) = job.training.resolve(job.seed)?;
     let model = Model::drawn(config, job.seed, job.model.init)?;
     // A damaged checkpoint, or one from another version, is ignored.
     let saved = Checkpoint::load(&files.checkpoint).ok();
-    let resumed = saved.and_then(|c| Trainer::resume(c, &model, dataset, settings, limits).ok());
+    let resumed = saved.and_then(|c| Trainer::resume(c, &model, dataset, settings, limits, observer).ok());
     let mut trainer = match resumed {
         Some(trainer) => trainer,
-        None => Trainer::new(&model, dataset, settings, limits)?,
+        None => Trainer::new(&model, dataset, settings, limits, observer)?,
     };
     let mut saver = Saver::new(&files.checkpoint, options.checkpoint_every);
     let stop = trainer.run_with(observer, |trainer| saver.look(trainer, observer))?;
@@ -224,10 +221,8 @@ fn work(
         trainer.checkpoint().save(&files.checkpoint)?;
         return Ok(None);
     }
-    OutputFile::write(
-        &files.curve,
-        trainer.curve().to_csv(dataset.floor(), dataset.predictions() as u64).as_bytes(),
-    )?;
+    let curve = trainer.curve().to_csv(dataset.floor(), dataset.predictions() as u64);
+    OutputFile::write(&files.curve, curve.as_bytes())?;
     let file = ModelFile {
         model: trainer.model()?,
         precision: trainer.arithmetic(),
@@ -247,7 +242,9 @@ fn work(
     let progress = trainer.progress();
     let result = RowResult::new(&found, progress.step, progress.evaluations, stop.kind());
     let row = Row::new(job, &files.id, dataset, Some(&config));
-    Ok(Some(Row { status: Status::Done, result: Some(result), ..row }))
+    let row = Row { status: Status::Done, result: Some(result), ..row };
+    // As they are read back from the file, to the last digit.
+    Ok(Some((row, points(curve.as_bytes()))))
 }
 
 /// Turns the progress reports of one job into reports of the sweep.
@@ -273,5 +270,53 @@ impl Observer for JobObserver<'_> {
 
     fn should_stop(&self) -> bool {
         self.outer.should_stop()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observe::{Impatient, Silent};
+    use crate::sweep::Record;
+
+    /// Two jobs that train and one that fails.
+    const PLAN: &str = "[corpus]\nbuiltin = 8\n[model]\npreset = [\"average\", \"madden2024-experiment\", \"dana2024\"]\n\
+                        d_model = 2\nd_mlp = 3\n[training]\nsteps = 12";
+
+    #[test]
+    fn the_record_in_memory_is_the_one_on_disk() {
+        let folder = tempfile::tempdir().unwrap();
+        let plan = Plan::parse(PLAN, "plan").unwrap();
+        let corpora = Corpora::read(&plan.jobs, &Silent).unwrap();
+        for again in [false, true] {
+            let mut directory = Directory::open(folder.path(), &plan, &corpora).unwrap();
+            let outcome = run(&plan, &corpora, &mut directory, RunOptions::default(), &Silent).unwrap();
+            assert_eq!((outcome.done, outcome.failed), (2, 1), "{again}");
+            let record = directory.to_record();
+            assert_eq!(record, Record::load(folder.path()).unwrap(), "{again}");
+            assert_eq!((record.rows.len(), record.curves.len()), (3, 2));
+        }
+    }
+
+    #[test]
+    fn a_sweep_that_is_stopped_anywhere_resumes_to_the_same_results() {
+        let plan = Plan::parse(PLAN, "plan").unwrap();
+        let corpora = Corpora::read(&plan.jobs, &Silent).unwrap();
+        let finish = |folder: &std::path::Path| {
+            let mut directory = Directory::open(folder, &plan, &corpora).unwrap();
+            run(&plan, &corpora, &mut directory, RunOptions::default(), &Silent).unwrap();
+            let Record { rows, curves, .. } = directory.to_record();
+            (rows, curves)
+        };
+        let whole = finish(tempfile::tempdir().unwrap().path());
+        for patience in (0..60).step_by(7) {
+            let folder = tempfile::tempdir().unwrap();
+            let mut directory = Directory::open(folder.path(), &plan, &corpora).unwrap();
+            let observer = Impatient::new(patience);
+            let stopped = run(&plan, &corpora, &mut directory, RunOptions::default(), &observer).unwrap();
+            assert!(stopped.interrupted, "{patience}");
+            drop(directory);
+            assert_eq!(finish(folder.path()), whole, "{patience}");
+        }
     }
 }

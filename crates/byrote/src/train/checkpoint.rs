@@ -71,6 +71,19 @@ pub struct Checkpoint {
     pub finished: bool,
 }
 
+/// The default number of seconds between checkpoints.
+pub const CHECKPOINT_EVERY: f64 = 30.0;
+
+/// Refuses a number of seconds between checkpoints that is none.
+pub(crate) fn check_interval(seconds: f64) -> Result<()> {
+    match seconds >= 0.0 {
+        true => Ok(()),
+        false => {
+            Err(Error::setting("checkpoint_every", format!("must be at least 0 seconds (got {seconds})")))
+        }
+    }
+}
+
 /// Saves checkpoints of a run at intervals, for [`Trainer::run_with`].
 #[derive(Debug)]
 pub struct Saver<'a> {

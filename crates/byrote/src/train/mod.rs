@@ -17,7 +17,7 @@
 //! let shape = Shape { d_vocab: 3, n_ctx: 1, d_model: 4, n_heads: 1, d_head: 4, d_mlp: 8, ..Shape::default() };
 //! let model = Model::random(Preset::Madden2024Experiment.config(shape), 0)?;
 //! let (settings, limits) = (Settings::new(Method::Lbfgs), Limits::new(Method::Lbfgs));
-//! let mut trainer = Trainer::new(&model, &dataset, settings, limits)?;
+//! let mut trainer = Trainer::new(&model, &dataset, settings, limits, &Silent)?;
 //! assert_eq!(trainer.run(&Silent)?, Stop::Reached);
 //! assert!(trainer.gap().0 <= 0.01 * dataset.floor().0); // within 1% of the lowest loss that any model can reach
 //! # Ok::<(), byrote::Error>(())
@@ -33,7 +33,7 @@ pub(crate) mod spec;
 mod state;
 pub(crate) mod trainer;
 
-pub use checkpoint::{Checkpoint, Identity, Saver};
+pub use checkpoint::{CHECKPOINT_EVERY, Checkpoint, Identity, Saver};
 pub use curve::{Curve, Row};
 pub use gradient::{Evaluator, Layer};
 pub use run::{Run, RunDirectory, RunOptions, StepTimes, memory_needed, run};

@@ -13,7 +13,7 @@
 //! A run never replaces another one that cannot be made again: without `resume`, a directory is refused if it holds an unfinished
 //! run, or a finished one with other settings.
 
-use super::checkpoint::{Checkpoint, Identity, Saver};
+use super::checkpoint::{CHECKPOINT_EVERY, Checkpoint, Identity, Saver, check_interval};
 use super::settings::{Limits, Method, Settings, Stop};
 use super::spec::TrainSpec;
 use super::trainer::Trainer;
@@ -98,25 +98,18 @@ pub struct RunOptions {
     pub checkpoint_every: f64,
 }
 
-impl Default for RunOptions {
-    /// From the start, with a checkpoint every 30 seconds.
-    fn default() -> Self {
-        Self { resume: false, checkpoint_every: 30.0 }
-    }
-}
-
 crate::setting::setters!(RunOptions { resume: plain(bool), checkpoint_every: plain(f64) });
 
 impl RunOptions {
     /// Refuses options outside their range.
     pub fn check(&self) -> Result<()> {
-        match self.checkpoint_every >= 0.0 {
-            true => Ok(()),
-            false => {
-                let message = format!("must be at least 0 seconds (got {})", self.checkpoint_every);
-                Err(Error::setting("checkpoint_every", message))
-            }
-        }
+        check_interval(self.checkpoint_every)
+    }
+}
+
+impl Default for RunOptions {
+    fn default() -> Self {
+        Self { resume: false, checkpoint_every: CHECKPOINT_EVERY }
     }
 }
 
@@ -167,13 +160,13 @@ pub fn run(
         observer.progress(&Progress::new(Stage::Training, 0, None).with(Detail::Note(text)));
     }
     let mut trainer = match saved {
-        Some(checkpoint) => Trainer::resume(checkpoint, &file.model, dataset, settings, limits)?,
+        Some(checkpoint) => Trainer::resume(checkpoint, &file.model, dataset, settings, limits, observer)?,
         None => {
             if let Some(directory) = directory {
                 directory.clear(&Identity::new(&file.model, dataset, settings))?;
                 file.save(&directory.init())?;
             }
-            Trainer::new(&file.model, dataset, settings, limits)?
+            Trainer::new(&file.model, dataset, settings, limits, observer)?
         }
     };
     let checkpoint = directory.map(RunDirectory::checkpoint);

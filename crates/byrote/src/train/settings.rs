@@ -2,6 +2,7 @@
 //! [`TrainSpec`](super::TrainSpec).
 
 use crate::model::{Config, Kind, Precision};
+use crate::num::optimize::Stopped;
 use crate::setting::choices;
 use crate::units::Nats;
 use crate::{Error, Result};
@@ -382,6 +383,12 @@ choices!(StopKind, "stop" {
     Diverged = "diverged",
     Interrupted = "interrupted",
 });
+
+impl From<Stopped> for Stop {
+    fn from(_: Stopped) -> Self {
+        Stop::Interrupted
+    }
+}
 
 impl Stop {
     /// The reason without its details.

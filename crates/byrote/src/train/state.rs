@@ -9,22 +9,26 @@ use crate::num::Stream;
 use crate::num::optimize::adam::Constants;
 use crate::num::optimize::lbfgs::Pair;
 use crate::num::optimize::scaled::{Scaled, multiply};
-use crate::num::optimize::{Adam, Descent, Halt, Lbfgs, Objective, Wolfe};
+use crate::num::optimize::{Adam, Descent, Halt, Lbfgs, Objective, Stopped, Wolfe};
+use crate::observe::Observer;
 use std::sync::Arc;
 
 /// A trainer's state, whatever its arithmetic.
+///
+/// The observer is asked before every block of contexts whether to stop. What is stopped leaves the state as it was, so that
+/// it can be repeated and does the same.
 pub(super) trait State: Send {
     /// Returns the loss of the current weights. With batches this takes a pass over all contexts.
-    fn loss(&mut self) -> f64;
+    fn loss(&mut self, observer: &dyn Observer) -> Result<f64, Stopped>;
     /// Takes one step. After an error the weights are those of the last good step.
-    fn step(&mut self, step: u64) -> Result<u64, Trouble>;
+    fn step(&mut self, step: u64, observer: &dyn Observer) -> Result<u64, Trouble>;
     /// Returns the state that takes over before this step, if there is one.
-    fn successor(&self, _step: u64) -> Option<Box<dyn State>> {
-        None
+    fn successor(&self, _step: u64, _: &dyn Observer) -> Result<Option<Box<dyn State>>, Stopped> {
+        Ok(None)
     }
     /// Returns the same state in finer arithmetic, if this one finds no lower point and a finer one might.
-    fn finer(&self) -> Option<Box<dyn State>> {
-        None
+    fn finer(&self, _: &dyn Observer) -> Result<Option<Box<dyn State>>, Stopped> {
+        Ok(None)
     }
     /// Whether the loss after this number of steps is known or cheap to compute.
     fn is_measured(&self, step: u64) -> bool;
@@ -41,6 +45,14 @@ pub(super) enum Trouble {
     NotFinite(&'static str),
     /// No lower point can be found.
     NoDescent,
+    /// The observer asked to stop.
+    Stopped,
+}
+
+impl From<Stopped> for Trouble {
+    fn from(_: Stopped) -> Self {
+        Trouble::Stopped
+    }
 }
 
 /// Creates the state at the start, or after a number of steps with the memory of a checkpoint.
@@ -50,20 +62,22 @@ pub(super) fn new<T: Real + 'static>(
     settings: Settings,
     parameters: &[f64],
     memory: Option<(u64, Memory)>,
-) -> Box<dyn State> {
+    observer: &dyn Observer,
+) -> Result<Box<dyn State>, Stopped> {
     let x = narrow(parameters);
-    match (settings.method, memory) {
+    Ok(match (settings.method, memory) {
         (Method::Lbfgs, Some((_, Memory::Curvature { units, position, pairs }))) => {
             let pairs = pairs.iter().map(|(s, y)| (narrow::<T>(s), narrow::<T>(y))).collect();
             let lbfgs = Lbfgs::from_pairs(settings.memory, pairs);
-            Box::new(LbfgsState::new(config, dataset, settings, narrow(&units), narrow(&position), lbfgs))
+            let (units, position) = (narrow(&units), narrow(&position));
+            Box::new(LbfgsState::new(config, dataset, settings, units, position, lbfgs, observer)?)
         }
         (Method::Lbfgs, None) if settings.warmup == 0 => {
             let (units, lbfgs) = (vec![T::from_f64(1.0); x.len()], Lbfgs::new(settings.memory));
-            Box::new(LbfgsState::new(config, dataset, settings, units, x, lbfgs))
+            Box::new(LbfgsState::new(config, dataset, settings, units, x, lbfgs, observer)?)
         }
         (_, memory) => Box::new(AdamState::new(config, dataset, settings, x, memory)),
-    }
+    })
 }
 
 fn is_f64<T: Real>() -> bool {
@@ -78,9 +92,15 @@ fn wide<T: Real>(v: &[T]) -> Vec<f64> {
     v.iter().map(|x| x.to_f64()).collect()
 }
 
-impl<T: Real, D: AsRef<Dataset>> Objective<T> for Evaluator<T, D> {
-    fn evaluate(&mut self, x: &[T], gradient: &mut [T]) -> f64 {
-        Evaluator::evaluate(self, x, gradient)
+/// The loss of a model, which an observer can stop.
+struct Watched<'a, T> {
+    evaluator: &'a mut Evaluator<T>,
+    observer: &'a dyn Observer,
+}
+
+impl<T: Real> Objective<T> for Watched<'_, T> {
+    fn evaluate(&mut self, x: &[T], gradient: &mut [T]) -> Result<f64, Stopped> {
+        self.evaluator.evaluate_while(x, gradient, || !self.observer.should_stop())
     }
 }
 
@@ -149,31 +169,45 @@ impl<T: Real> AdamState<T> {
 }
 
 impl<T: Real + 'static> State for AdamState<T> {
-    fn loss(&mut self) -> f64 {
+    fn loss(&mut self, observer: &dyn Observer) -> Result<f64, Stopped> {
         if let Some(loss) = self.loss {
-            return loss;
+            return Ok(loss);
         }
+        let go_on = || !observer.should_stop();
         let loss = match self.settings.batch {
-            None => self.evaluator.evaluate(&self.x, &mut self.gradient),
-            Some(_) => self.evaluator.loss(&self.x),
+            None => self.evaluator.evaluate_while(&self.x, &mut self.gradient, go_on)?,
+            Some(_) => self.evaluator.loss_while(&self.x, go_on)?,
         };
         self.loss = Some(loss);
-        loss
+        Ok(loss)
     }
 
-    fn step(&mut self, step: u64) -> Result<u64, Trouble> {
+    fn step(&mut self, step: u64, observer: &dyn Observer) -> Result<u64, Trouble> {
         let loss = match self.settings.batch {
-            None => self.loss(),
-            Some(size) => self.batch(size, step),
+            None => self.loss(observer)?,
+            Some(size) => self.batch(size, step, observer)?,
         };
         if !loss.is_finite() {
             return Err(self.back("loss"));
         }
         let rate = self.rate(step);
+        let measures = self.is_measured(step + 1);
+        self.adam.remembers = measures;
         let finite = self.adam.step(&self.x, &mut self.next, &self.gradient, rate);
         std::mem::swap(&mut self.x, &mut self.next);
-        self.loss = None;
-        if !finite || self.is_measured(step + 1) && !self.loss().is_finite() {
+        let before = self.loss.take();
+        let measured = match finite && measures {
+            true => self.loss(observer),
+            false => Ok(0.0),
+        };
+        let Ok(measured) = measured else {
+            // The gradient is still that at the weights before the step.
+            std::mem::swap(&mut self.x, &mut self.next);
+            self.adam.undo();
+            self.loss = before;
+            return Err(Trouble::Stopped);
+        };
+        if !finite || !measured.is_finite() {
             // A derivative that is not finite spoils moments and weights alike, so it is checked first.
             let tensor = not_finite(&self.config, &self.gradient)
                 .or_else(|| not_finite(&self.config, &self.adam.second))
@@ -183,9 +217,11 @@ impl<T: Real + 'static> State for AdamState<T> {
         Ok(1)
     }
 
-    fn successor(&self, step: u64) -> Option<Box<dyn State>> {
-        let due = self.settings.method == Method::Lbfgs && step >= self.settings.warmup;
-        due.then(|| Box::new(LbfgsState::after(self)) as _)
+    fn successor(&self, step: u64, observer: &dyn Observer) -> Result<Option<Box<dyn State>>, Stopped> {
+        if self.settings.method != Method::Lbfgs || step < self.settings.warmup {
+            return Ok(None);
+        }
+        Ok(Some(Box::new(LbfgsState::after(self, observer)?)))
     }
 
     fn is_measured(&self, step: u64) -> bool {
@@ -232,13 +268,13 @@ impl<T: Real> AdamState<T> {
     }
 
     /// The gradient of one batch, scaled to the whole dataset, and the batch's loss.
-    fn batch(&mut self, size: usize, step: u64) -> f64 {
+    fn batch(&mut self, size: usize, step: u64, observer: &dyn Observer) -> Result<f64, Stopped> {
         let part = self.dataset.part(&self.chosen(size, step));
         let mut evaluator = Evaluator::training(self.config, &part, self.settings.trained);
-        let loss = evaluator.evaluate(&self.x, &mut self.gradient);
+        let loss = evaluator.evaluate_while(&self.x, &mut self.gradient, || !observer.should_stop())?;
         let scale = T::from_f64(self.dataset.predictions() / part.predictions());
         self.gradient.iter_mut().for_each(|g| *g *= scale);
-        loss
+        Ok(loss)
     }
 }
 
@@ -262,20 +298,22 @@ impl<T: Real> LbfgsState<T> {
         units: Vec<T>,
         position: Vec<T>,
         lbfgs: Lbfgs<T>,
-    ) -> Self {
+        observer: &dyn Observer,
+    ) -> Result<Self, Stopped> {
         let epsilon = if is_f64::<T>() { f64::EPSILON } else { f64::from(f32::EPSILON) };
         // The rounding error of the loss: sums are in f64, but the summands are rounded to T.
         let wolfe = Wolfe { noise: 4.0 * epsilon, ..Wolfe::default() };
         let mut evaluator = Evaluator::training(config, dataset.clone(), settings.trained);
         let mut x = position.clone();
-        let mut objective = Scaled { objective: &mut evaluator, scale: &units, x: &mut x };
-        let descent = Descent::new(&mut objective, position, lbfgs, wolfe, settings.rate);
-        Self { config, dataset: dataset.clone(), settings, evaluator, units, x, descent }
+        let mut watched = Watched { evaluator: &mut evaluator, observer };
+        let mut objective = Scaled { objective: &mut watched, scale: &units, x: &mut x };
+        let descent = Descent::new(&mut objective, position, lbfgs, wolfe, settings.rate)?;
+        Ok(Self { config, dataset: dataset.clone(), settings, evaluator, units, x, descent })
     }
 
     /// Continues from Adam, in the units of its second moments: a weight whose derivatives have been large takes small
     /// steps.
-    fn after(adam: &AdamState<T>) -> Self {
+    fn after(adam: &AdamState<T>, observer: &dyn Observer) -> Result<Self, Stopped> {
         let roots: Vec<f64> = adam.adam.second.iter().map(|v| v.to_f64().sqrt()).collect();
         let mean = roots.iter().sum::<f64>() / roots.len() as f64;
         let least = (LEAST_METRIC * mean).max(f64::from(f32::MIN_POSITIVE));
@@ -286,7 +324,8 @@ impl<T: Real> LbfgsState<T> {
         }
         let position: Vec<f64> = adam.x.iter().zip(&units).map(|(x, u)| x.to_f64() / u).collect();
         let lbfgs = Lbfgs::new(adam.settings.memory);
-        Self::new(adam.config, &adam.dataset, adam.settings, narrow(&units), narrow(&position), lbfgs)
+        let (units, position) = (narrow(&units), narrow(&position));
+        Self::new(adam.config, &adam.dataset, adam.settings, units, position, lbfgs, observer)
     }
 }
 
@@ -295,15 +334,17 @@ impl<T: Real> LbfgsState<T> {
 const LEAST_METRIC: f64 = 0.03;
 
 impl<T: Real + 'static> State for LbfgsState<T> {
-    fn loss(&mut self) -> f64 {
-        self.descent.value()
+    fn loss(&mut self, _: &dyn Observer) -> Result<f64, Stopped> {
+        Ok(self.descent.value())
     }
 
-    fn step(&mut self, _: u64) -> Result<u64, Trouble> {
-        let mut objective = Scaled { objective: &mut self.evaluator, scale: &self.units, x: &mut self.x };
+    fn step(&mut self, _: u64, observer: &dyn Observer) -> Result<u64, Trouble> {
+        let mut watched = Watched { evaluator: &mut self.evaluator, observer };
+        let mut objective = Scaled { objective: &mut watched, scale: &self.units, x: &mut self.x };
         match self.descent.step(&mut objective) {
             Ok(progress) => Ok(u64::from(progress.evaluations)),
             Err(Halt::NoDescent) => Err(Trouble::NoDescent),
+            Err(Halt::Stopped) => Err(Trouble::Stopped),
             Err(Halt::NotFinite) => {
                 let tensor = not_finite(&self.config, self.descent.gradient());
                 Err(Trouble::NotFinite(tensor.unwrap_or("loss")))
@@ -311,21 +352,16 @@ impl<T: Real + 'static> State for LbfgsState<T> {
         }
     }
 
-    fn finer(&self) -> Option<Box<dyn State>> {
+    fn finer(&self, observer: &dyn Observer) -> Result<Option<Box<dyn State>>, Stopped> {
         if is_f64::<T>() {
-            return None;
+            return Ok(None);
         }
         let pairs = self.descent.lbfgs.pairs().map(|(s, y)| (wide(s), wide(y))).collect();
         let lbfgs = Lbfgs::from_pairs(self.settings.memory, pairs);
         let (units, position) = (wide(&self.units), wide(self.descent.x()));
-        Some(Box::new(LbfgsState::<f64>::new(
-            self.config,
-            &self.dataset,
-            self.settings,
-            units,
-            position,
-            lbfgs,
-        )))
+        let finer =
+            LbfgsState::new(self.config, &self.dataset, self.settings, units, position, lbfgs, observer)?;
+        Ok(Some(Box::new(finer)))
     }
 
     fn is_measured(&self, _: u64) -> bool {

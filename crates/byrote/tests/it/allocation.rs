@@ -51,10 +51,10 @@ fn steps_allocate_nothing_that_grows_with_the_model() {
         let settings = Settings::new(method).precision(Precision::F64);
         let limits = Limits::new(method).steps(1000).relative_gap(None).stall(None);
         let found = alone(|| {
-            let mut trainer = Trainer::new(&model, &dataset, settings, limits).unwrap();
+            let mut trainer = Trainer::new(&model, &dataset, settings, limits, &Silent).unwrap();
             // Past the warm-up of L-BFGS, and until its memory is full.
-            (0..400).for_each(|_| assert!(trainer.advance().is_none()));
-            measure(|| (0..50).for_each(|_| assert!(trainer.advance().is_none())))
+            (0..400).for_each(|_| assert!(trainer.advance(&Silent).is_none()));
+            measure(|| (0..50).for_each(|_| assert!(trainer.advance(&Silent).is_none())))
         });
         if method == Method::Lbfgs {
             // Small lists with a number or two per stored pair, but never a vector of parameters.

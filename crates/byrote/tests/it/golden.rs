@@ -33,7 +33,7 @@ fn losses_are_those_of_pytorch() {
         for (precision, tolerance) in [(Precision::F64, 1e-9), (Precision::F32, 1e-4)] {
             let settings = Settings::new(Method::Adam).rate(0.01).precision(precision);
             let limits = Limits::new(Method::Adam).steps(20).relative_gap(None).stall(None);
-            let mut trainer = Trainer::new(&model, &dataset, settings, limits).unwrap();
+            let mut trainer = Trainer::new(&model, &dataset, settings, limits, &Silent).unwrap();
             trainer.run(&Silent).unwrap();
             let rows = trainer.curve().rows();
             assert_eq!(rows.len(), golden.len());

@@ -420,3 +420,49 @@ fn random_associations_are_as_many_as_asked() {
     let short = Options::default().window(window.n_ctx(3));
     assert!(Corpus::read(&source, &short, Outputs::default(), &Silent).is_err());
 }
+
+#[test]
+fn a_list_of_words_is_read_by_characters_on_request() {
+    let case = Case::new();
+    let asked = options().letters_of_words(true);
+    for (name, text) in [
+        ("words.txt", "anna\nhanna\n\njohanna\n".to_owned()),
+        ("words.jsonl", "{\"text\": \"anna\"}\n{\"text\": \"hanna\"}\n".to_owned()),
+    ] {
+        let path = case.file(name, text);
+        let found = read(&path, &asked).unwrap();
+        assert_eq!(found.tokenizer, "char", "{name}");
+        assert_eq!(found, read(&path, &chars()).unwrap(), "{name}");
+        assert_eq!(read(&path, &options()).unwrap().tokenizer, "wordpunct", "{name}");
+    }
+    // Words in a row, an end token, letters or nothing at all: there is nothing to gain.
+    let ends = asked.clone().window(asked.window.eos(true));
+    for (text, options) in
+        [("anna\nanna went\n", &asked), ("anna\n", &ends), ("a\nb\n", &asked), ("\n\n", &asked)]
+    {
+        assert_eq!(read(&case.file("text.txt", text), options).unwrap().tokenizer, "wordpunct", "{text:?}");
+    }
+    // The first file decides for all.
+    let files = ["words.txt", "text.txt"].map(|name| case.directory.path().join(name)).to_vec();
+    let corpus = Corpus::read(&Source::Files(files), &asked, Outputs::default(), &Silent).unwrap();
+    assert_eq!(corpus.summary.tokenizer, "char");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_study_opens_a_list_of_words_once() {
+    use byrote::corpus::CorpusSpec;
+    use byrote::study::{self, Scale, StudySpec};
+    let case = Case::new();
+    let pipe = case.directory.path().join("words.txt");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    // A pipe that is opened a second time would wait for another writer.
+    let writer = {
+        let pipe = pipe.clone();
+        std::thread::spawn(move || std::fs::write(pipe, "anna\nhanna\njohanna\n").unwrap())
+    };
+    let spec = StudySpec::default().corpus(CorpusSpec::files([pipe])).scale(Scale::Quick);
+    let found = study::run(&spec, &case.directory.path().join("study"), None, &Silent).unwrap();
+    writer.join().unwrap();
+    assert_eq!((found.summary.tokenizer.as_str(), found.summary.documents), ("char", 3));
+}

@@ -13,7 +13,7 @@ use crate::ui;
 use byrote::Result;
 use byrote::corpus::Corpus;
 use byrote::dataset::Dataset;
-use byrote::evaluate::evaluate;
+use byrote::evaluate::{TOLERANCE, check_tolerance, evaluate};
 use byrote::model::{Model, ModelFile, Precision};
 use byrote::observe::Observer as _;
 use byrote::report::text;
@@ -59,14 +59,14 @@ pub struct BuildArgs {
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
     /// Count a distribution as memorized if its KL divergence is at most this many nats
-    #[arg(long, allow_negative_numbers = true, value_name = "NATS", default_value_t = 1e-3)]
+    #[arg(long, allow_negative_numbers = true, value_name = "NATS", default_value_t = TOLERANCE.0)]
     pub tol: f64,
 }
 
 impl BuildArgs {
     /// Refuses invalid settings, and a model file that would replace an input. Called before anything is read.
     pub fn check(&self, corpus: &CorpusInput) -> Result<()> {
-        eval::check_tolerance(self.tol)?;
+        check_tolerance(Nats(self.tol))?;
         corpus.check([], self.out.as_deref().map(|path| ("out", path)))
     }
 }

@@ -13,6 +13,7 @@
 
 use crate::model::Activation;
 use crate::num::precise::{Dyadic, IBig, Precise};
+use crate::setting::nearest;
 use crate::{Error, Result};
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
@@ -207,8 +208,10 @@ impl FromStr for Function {
             "exp" => Ok(Function::Exp),
             "cos" => Ok(Function::Cos),
             _ => name.parse().map(Function::Activation).map_err(|_| {
-                let known = Activation::ALL.map(Activation::name).join(", ");
-                Error::setting("activation", format!("must be one of {known}, exp, cos (got {name:?})"))
+                let known = [&Activation::ALL.map(Activation::name)[..], &["exp", "cos"]].concat();
+                let hint =
+                    nearest(name, &known).map_or(String::new(), |near| format!("; did you mean {near}?"));
+                Error::setting("activation", format!("{name:?} is not one of {}{hint}", known.join(", ")))
             }),
         }
     }
@@ -223,6 +226,8 @@ mod tests {
         assert_eq!("gelu".parse::<Function>().unwrap(), Function::Activation(Activation::Gelu));
         assert_eq!("exp".parse::<Function>().unwrap(), Function::Exp);
         assert!("sin".parse::<Function>().unwrap_err().to_string().contains("exp, cos"));
+        let error = "tanhh".parse::<Function>().unwrap_err().to_string();
+        assert!(error.ends_with("did you mean tanh?"), "{error}");
         assert_eq!(Function::Polynomial(vec![1.0, 0.0, -2.5, 1.0]).name(), "1 - 2.5 x^2 + x^3");
         assert_eq!(Function::Polynomial(vec![0.0, 1.0]).exponents(), Some(vec![1]));
     }

@@ -73,7 +73,7 @@ pub use refit::Steps;
 pub use report::{EncoderReport, Report};
 pub use theorem2::{Theorem2, theorem2, top_token};
 
-use super::check_tolerance;
+use super::{Dana2024Spec, MAX_MEMORY, check_tolerance};
 use crate::dataset::Dataset;
 use crate::error::Refusal;
 use crate::model::Model;
@@ -143,23 +143,10 @@ pub struct Settings {
     pub max_memory: u64,
 }
 
+/// As in [`Dana2024Spec`].
 impl Default for Settings {
     fn default() -> Self {
-        Self {
-            d_model: None,
-            n_heads: None,
-            d_head: None,
-            method: None,
-            task: None,
-            gap: Nats(5e-5),
-            epsilon: None,
-            kappa: KAPPA,
-            tolerance: 1e-6,
-            effort: Effort { restarts: 0, work: 4e11, ..Effort::default() },
-            steps: Steps::default(),
-            seed: 0,
-            max_memory: 8 << 30,
-        }
+        Dana2024Spec::default().settings(0, MAX_MEMORY)
     }
 }
 

@@ -9,6 +9,7 @@ use super::model::{Method, Model};
 use super::network::Network;
 use super::searched;
 use super::task::Samples;
+use crate::construct::Kajitsuka2024Spec;
 use crate::model::ParameterCount;
 use crate::observe::{Counter, Observer, Stage};
 use crate::setting::choices;
@@ -44,9 +45,10 @@ pub enum Memory {
 
 choices!(Memory, "method" { Bounded = "bounded", Looped = "looped", Searched = "searched" });
 
+/// As in [`Kajitsuka2024Spec`].
 impl Default for Settings {
     fn default() -> Self {
-        Self { seed: 0, memory: None, lookup: None, block: None, tries: 100_000 }
+        Kajitsuka2024Spec::default().settings(0)
     }
 }
 
@@ -99,7 +101,7 @@ pub fn build(samples: &Samples, settings: &Settings, observer: &dyn Observer) ->
         return Ok(Built { model, verified, facts: 1, ids: 1, effort, guarantee: None, candidates });
     }
     observer.report(Stage::Mapping, 0, None)?;
-    let (map, effort) = ContextMap::search(samples, settings.seed)?;
+    let (map, effort) = ContextMap::search(samples, settings.seed, observer)?;
     let facts = map.facts(samples);
     let choices = Choices {
         lookup: settings.lookup,
@@ -453,7 +455,7 @@ mod tests {
             built(&samples, &Settings { seed, memory, block, lookup: None, tries: 60 });
             // The searched memory takes the sizes that cost least; all others must be right too.
             if memory == Some(Memory::Searched) && samples.only_label().is_none() {
-                let (map, _) = ContextMap::search(&samples, seed).unwrap();
+                let (map, _) = ContextMap::search(&samples, seed, &Silent).unwrap();
                 let facts = map.facts(&samples);
                 let sizes = (sizes.0.min(facts.len()), sizes.1);
                 let network = searched::of_sizes(&map, &facts, labels, sizes, 60, seed, &Silent).unwrap();

@@ -30,6 +30,7 @@ use super::dyadic::Dyadic;
 use super::network::{Channel, Layer, Neuron, Part, Stage};
 use super::task::{Sample, Samples};
 use crate::num::Stream;
+use crate::observe::{self, Observer};
 use crate::{Error, Result};
 use dashu_int::ops::{BitTest, Gcd};
 use dashu_int::{IBig, UBig};
@@ -166,7 +167,10 @@ impl ContextMap {
     }
 
     /// Draws tables and tries moduli until samples with different labels have different ids.
-    pub fn search(samples: &Samples, seed: u64) -> Result<(Self, Effort)> {
+    ///
+    /// # Errors
+    /// When the codes would become too long, or the observer asks to stop.
+    pub fn search(samples: &Samples, seed: u64, observer: &dyn Observer) -> Result<(Self, Effort)> {
         let task = samples.task();
         let n = samples.len() as u64;
         let lambda = samples.lengths().iter().fold(UBig::ONE, |l, &n| {
@@ -182,6 +186,7 @@ impl ContextMap {
             for _ in 0..TABLES_PER_SIZE {
                 let mut stream = Stream::new(seed, "kajitsuka2024 codes", effort.tables);
                 effort.tables += 1;
+                observer.report(observe::Stage::Mapping, effort.tables + effort.moduli, None)?;
                 let tokens = distinct(task.network_tokens(), 1 << q, &mut stream);
                 let positions = distinct(task.n_ctx as usize, 1 << (q - 1), &mut stream);
                 let positions = positions.into_iter().map(|u| 2 * u).collect();
@@ -191,7 +196,7 @@ impl ContextMap {
                 if !seen.separates(samples, |i| sums.fingerprint(i)) {
                     continue;
                 }
-                if let Some(modulus) = map.modulus(samples, &sums, &mut seen, &mut effort) {
+                if let Some(modulus) = map.modulus(samples, &sums, &mut seen, &mut effort, observer)? {
                     map.modulus = modulus;
                     return Ok((map, effort));
                 }
@@ -202,12 +207,20 @@ impl ContextMap {
     }
 
     /// The first modulus that keeps different labels apart; `None` if it would be too long.
-    fn modulus(&self, samples: &Samples, sums: &Sums, seen: &mut Seen, effort: &mut Effort) -> Option<u64> {
+    fn modulus(
+        &self,
+        samples: &Samples,
+        sums: &Sums,
+        seen: &mut Seen,
+        effort: &mut Effort,
+        observer: &dyn Observer,
+    ) -> Result<Option<u64>> {
         let n = samples.len() as u128;
         let largest = self.bound() * 2u8 + 1u8;
         // N^2 / (2 ln 300); 2 ln 300 = 11.4.
         let start = (2 * n).max(n * n * 10 / 114);
-        let mut p = u64::try_from(start).ok().filter(|&p| p < MOST_MODULUS)? | 1;
+        let Some(start) = u64::try_from(start).ok().filter(|&p| p < MOST_MODULUS) else { return Ok(None) };
+        let mut p = start | 1;
         let coprime = |p: u64| {
             let lambda = u64::try_from(&self.lambda % UBig::from(p)).unwrap_or(0);
             gcd(p, lambda) == 1 && gcd(p, u64::from(samples.task().labels)) == 1
@@ -216,12 +229,13 @@ impl ContextMap {
         loop {
             if UBig::from(p) >= largest {
                 // No sum is folded: the id is the sum itself.
-                return u64::try_from(&largest).ok();
+                return Ok(u64::try_from(&largest).ok());
             }
             if coprime(p) {
                 effort.moduli += 1;
+                observer.report(observe::Stage::Mapping, effort.tables + effort.moduli, None)?;
                 if seen.separates(samples, |i| u128::from(fold_id(sums.residue(i, p), p))) {
-                    return Some(p);
+                    return Ok(Some(p));
                 }
                 failures += 1;
             }
@@ -233,7 +247,7 @@ impl ContextMap {
                 false => p + 2,
             };
             if p >= MOST_MODULUS {
-                return None;
+                return Ok(None);
             }
         }
     }
@@ -328,6 +342,7 @@ mod tests {
     use super::super::task::examples::*;
     use super::super::task::{Attention, Goal};
     use super::*;
+    use crate::observe::Silent;
 
     /// tok = [10, 8], pos = [4, 8], lambda = 2, P = 29.
     pub fn golden() -> ContextMap {
@@ -392,8 +407,8 @@ mod tests {
         };
         let pairs = sequences.iter().map(|(s, l)| (&s[..], &l[..]));
         let samples = Samples::new(task, pairs).unwrap();
-        let (map, effort) = ContextMap::search(&samples, 3).unwrap();
-        assert_eq!(map, ContextMap::search(&samples, 3).unwrap().0);
+        let (map, effort) = ContextMap::search(&samples, 3, &Silent).unwrap();
+        assert_eq!(map, ContextMap::search(&samples, 3, &Silent).unwrap().0);
         assert!(effort.tables >= 1 && effort.moduli >= 1);
         let facts = map.facts(&samples);
         assert!(facts.windows(2).all(|f| f[0].id < f[1].id), "{facts:?}");

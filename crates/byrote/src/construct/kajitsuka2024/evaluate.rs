@@ -5,15 +5,16 @@
 //! and 0. The evaluation runs in exact arithmetic, so its counts are proven.
 
 use super::build::{Built, Settings, build};
-use super::corpus_task::from_dataset;
+use super::corpus_task::{from_dataset, random_positions};
 use super::file::{ExactFile, Labels};
 use super::model::Answer;
 use super::network::Part;
-use super::pairs::{Labelled, Switches};
-use super::task::{Attention, Goal, Sample};
+use super::pairs::{self, Labelled, Switches};
+use super::task::{Attention, Goal};
+use crate::corpus::{CorpusSpec, Reading, Source, TokenizerChoice};
 use crate::dataset::Dataset;
 use crate::model::{Counting, ParameterCount};
-use crate::observe::Observer;
+use crate::observe::{Counter, Observer, Stage};
 use crate::{Error, Result};
 use rayon::prelude::*;
 use serde::Serialize;
@@ -68,7 +69,10 @@ impl ExactEvaluation {
 }
 
 /// Evaluates a network on contexts, which must be written in the ids of its vocabulary.
-pub fn evaluate(file: &ExactFile, dataset: &Dataset) -> Result<ExactEvaluation> {
+///
+/// # Errors
+/// When a context is longer than the network reads, or the observer asks to stop.
+pub fn evaluate(file: &ExactFile, dataset: &Dataset, observer: &dyn Observer) -> Result<ExactEvaluation> {
     let ready = file.model.ready();
     let one = |i: usize| -> Result<ExactEvaluation> {
         let answer = ready.answer(&dataset.tokens_of(i), None)?.label().and_then(|y| file.labels.token(y));
@@ -84,21 +88,44 @@ pub fn evaluate(file: &ExactFile, dataset: &Dataset) -> Result<ExactEvaluation> 
             without_label: answer.is_none().into(),
         })
     };
-    let all = (0..dataset.len()).into_par_iter().map(one);
-    all.try_reduce(ExactEvaluation::default, |a, b| Ok(a.join(b)))
+    sum(dataset.len(), one, observer)
+}
+
+/// Samples that a thread evaluates at a time.
+const LOT: usize = 64;
+
+/// The sum of the evaluations of `n` samples.
+fn sum(
+    n: usize,
+    one: impl Fn(usize) -> Result<ExactEvaluation> + Sync,
+    observer: &dyn Observer,
+) -> Result<ExactEvaluation> {
+    let counter = Counter::new(observer, Stage::Evaluating, Some(n as u64));
+    let lot = |lot: usize| -> Result<ExactEvaluation> {
+        let samples = lot * LOT..((lot + 1) * LOT).min(n);
+        counter.add(samples.len() as u64)?;
+        samples.map(&one).try_fold(ExactEvaluation::default(), |all, found| Ok(all.join(found?)))
+    };
+    let lots = (0..n.div_ceil(LOT)).into_par_iter().map(lot);
+    lots.try_reduce(ExactEvaluation::default, |a, b| Ok(a.join(b)))
 }
 
 /// Evaluates a network on labelled sequences. Tokens and labels are matched by their text.
 ///
 /// # Errors
-/// When the data hold a token that the network does not know.
-pub fn evaluate_labelled(file: &ExactFile, data: &Labelled) -> Result<ExactEvaluation> {
+/// When the data hold a token that the network does not know, or the observer asks to stop.
+pub fn evaluate_labelled(
+    file: &ExactFile,
+    data: &Labelled,
+    observer: &dyn Observer,
+) -> Result<ExactEvaluation> {
     let ids = data.vocabulary.ids_in(&file.vocabulary).map_err(|token| {
         let message = format!("the model has never seen the token {:?}", data.vocabulary.text(token));
         Error::setting("tokens", message)
     })?;
     let ready = file.model.ready();
-    let one = |sample: &Sample| -> Result<ExactEvaluation> {
+    let one = |i: usize| -> Result<ExactEvaluation> {
+        let sample = &data.samples.list()[i];
         let tokens: Vec<u32> = data.samples.visible(sample).iter().map(|&t| ids[t as usize]).collect();
         let answer = ready.answer(&tokens, Some(sample.read as usize))?.label();
         let wanted = data.labels.text(sample.label, &data.vocabulary);
@@ -113,8 +140,7 @@ pub fn evaluate_labelled(file: &ExactFile, data: &Labelled) -> Result<ExactEvalu
             without_label,
         })
     };
-    let all = data.samples.list().par_iter().map(one);
-    all.try_reduce(ExactEvaluation::default, |a, b| Ok(a.join(b)))
+    sum(data.samples.len(), one, observer)
 }
 
 impl ExactFile {
@@ -132,6 +158,34 @@ impl ExactFile {
             Goal::EveryPosition => 0..=last,
         };
         positions.map(|p| Ok((p, ready.answer(tokens, Some(p))?))).collect()
+    }
+
+    /// How the network reads text.
+    pub fn reading(&self) -> Reading<'_> {
+        let n_ctx = u64::from(self.model.task.n_ctx);
+        Reading { tokenizer: &self.tokenizer, vocabulary: &self.vocabulary, n_ctx }
+    }
+
+    /// The labelled sequences that a spec gives to the network: those of a file, or random ones with one label per position,
+    /// drawn with the seed of the spec.
+    pub fn labelled(&self, spec: &CorpusSpec) -> Result<Labelled> {
+        let task = &self.model.task;
+        let switches = Switches { goal: task.goal, attention: task.attention, padded: false };
+        if let (Labels::Tokens(_), Some(_)) = (&self.labels, spec.random)
+            && let Source::Random(associations) = spec.resolve()?.0
+        {
+            return random_positions(&associations, spec.seed, switches);
+        }
+        let [path] = &spec.paths[..] else {
+            let message =
+                "this network was built from labelled sequences: name one file of them, .jsonl or .tsv";
+            return Err(Error::setting("paths", message));
+        };
+        let choice = match self.tokenizer.as_str() {
+            "ids" => TokenizerChoice::default(),
+            name => spec.tokenizer.clone().or_else(|| name.parse().ok()).unwrap_or_default(),
+        };
+        pairs::read(path, switches, &choice)
     }
 
     /// The size of the network.
@@ -248,7 +302,7 @@ mod tests {
     #[test]
     fn a_built_network_memorizes_every_context_and_is_certain_where_it_can_be() {
         let (file, dataset, built) = stories(50);
-        let found = evaluate(&file, &dataset).unwrap();
+        let found = evaluate(&file, &dataset, &Silent).unwrap();
         assert_eq!((found.contexts, found.memorized), (dataset.len() as u64, built.verified as u64));
         let deterministic = (0..dataset.len()).filter(|&i| dataset.next_of(i).len() == 1).count() as u64;
         assert_eq!((found.certain, found.without_label), (deterministic, 0));

@@ -144,7 +144,7 @@ pub fn channel(state: &State, channel: super::network::Channel) -> &Dyadic {
 
 #[cfg(test)]
 mod tests {
-    use super::super::network::{Head, Part, Stage};
+    use super::super::network::{Channel, Head, Part, Stage};
     use super::*;
 
     /// tok = [3, 5], pos = [0, 4]; U <- 2 V; U <- U + 6 mean(U).

@@ -32,7 +32,7 @@
 //! Reference: L. Madden, C. Fox, C. Thrampoulidis, arXiv:2405.13718v1 (2024), Theorems 3 to 7 and the text after Theorem 5.
 
 use super::{DRAWS, KEY};
-use crate::construct::{Targets, check_tolerance};
+use crate::construct::{Madden2024Spec, Targets, check_tolerance};
 use crate::dataset::Dataset;
 use crate::error::Refusal;
 use crate::model::{Activation, Mixer};
@@ -88,18 +88,10 @@ pub struct LiteralSettings {
     pub seed: u64,
 }
 
+/// As in [`Madden2024Spec`].
 impl Default for LiteralSettings {
     fn default() -> Self {
-        Self {
-            mixer: Mixer::Attention,
-            activation: Activation::Tanh,
-            scale: 1.0,
-            eta: 0.5,
-            arithmetic: Arithmetic::Bits,
-            gap: Nats(5e-5),
-            tolerance: 1e-6,
-            seed: 0,
-        }
+        Madden2024Spec::default().literal_settings(0)
     }
 }
 

@@ -54,7 +54,7 @@ pub(crate) mod pairs;
 pub(crate) mod ramps;
 pub(crate) mod sorted;
 
-use super::{Targets, check_tolerance};
+use super::{MAX_MEMORY, Madden2024Spec, Targets, check_tolerance};
 use crate::dataset::Dataset;
 use crate::error::Refusal;
 use crate::model::{Activation, Config, Mixer, Model, Preset, Shape};
@@ -98,21 +98,10 @@ pub struct Settings {
     pub max_memory: u64,
 }
 
+/// As in [`Madden2024Spec`].
 impl Default for Settings {
     fn default() -> Self {
-        Self {
-            mixer: Mixer::Attention,
-            activation: Activation::Tanh,
-            d_model: 16,
-            n_heads: None,
-            d_head: None,
-            slack: 0.0,
-            d_mlp: None,
-            gap: Nats(5e-5),
-            tolerance: 1e-6,
-            seed: 0,
-            max_memory: 8 << 30,
-        }
+        Madden2024Spec::default().settings(0, MAX_MEMORY)
     }
 }
 

@@ -63,15 +63,24 @@ pub enum TokenizerChoice {
     File(PathBuf),
 }
 
+impl TokenizerChoice {
+    /// Those that need no file.
+    const BUILT_IN: [Self; 4] = [Self::Byte, Self::Char, Self::Whitespace, Self::WordPunct];
+
+    /// Returns the tokenizer with this name that needs no file.
+    pub fn built_in(name: &str) -> Option<Self> {
+        Self::BUILT_IN.into_iter().find(|choice| choice.to_string() == name)
+    }
+}
+
 impl FromStr for TokenizerChoice {
     type Err = Error;
     fn from_str(s: &str) -> Result<Self> {
         const NAMES: [&str; 4] = ["byte", "char", "whitespace", "wordpunct"];
+        if let Some(choice) = Self::built_in(s) {
+            return Ok(choice);
+        }
         Ok(match s {
-            "byte" => Self::Byte,
-            "char" => Self::Char,
-            "whitespace" => Self::Whitespace,
-            "wordpunct" => Self::WordPunct,
             file if file.contains(['.', '/', '\\']) => Self::File(file.into()),
             _ => {
                 let hint = nearest(s, &NAMES).map_or(String::new(), |near| format!("; did you mean {near}?"));

@@ -43,12 +43,18 @@ pub struct Adam<T> {
     pub first: Vec<T>,
     /// The second moments.
     pub second: Vec<T>,
+    /// Whether the next step can be taken back.
+    pub remembers: bool,
+    /// The moments before the last step that can be taken back.
+    before: (Vec<T>, Vec<T>),
 }
 
 impl<T: Real> Adam<T> {
     /// Creates the state before the first step, for `n` variables.
     pub fn new(constants: Constants, n: usize) -> Self {
-        Self { constants, steps: 0, first: vec![T::from_f64(0.0); n], second: vec![T::from_f64(0.0); n] }
+        let zeros = || vec![T::from_f64(0.0); n];
+        let (first, second, before) = (zeros(), zeros(), (zeros(), zeros()));
+        Self { constants, steps: 0, first, second, remembers: false, before }
     }
 
     /// Takes one step: `next` becomes `x` moved against the gradient. Returns whether `next` and the moments are finite.
@@ -68,13 +74,29 @@ impl<T: Real> Adam<T> {
         };
         // Several pieces at a time, because a step is little work per element.
         let size = 8 * PIECE;
+        let remembers = self.remembers;
+        let before = self.before.0.par_chunks_mut(size).zip(self.before.1.par_chunks_mut(size));
+        let moments = self.first.par_chunks_mut(size).zip(self.second.par_chunks_mut(size));
         next.par_chunks_mut(size)
             .zip(x.par_chunks(size))
             .zip(gradient.par_chunks(size))
-            .zip(self.first.par_chunks_mut(size))
-            .zip(self.second.par_chunks_mut(size))
-            .map(|((((next, x), g), m), v)| simd::run(PieceStep { factors, x, next, g, m, v }))
+            .zip(moments.zip(before))
+            .map(|(((next, x), g), ((m, v), before))| {
+                if remembers {
+                    // Just before the step, which reads them too: it finds them in the cache.
+                    before.0.copy_from_slice(m);
+                    before.1.copy_from_slice(v);
+                }
+                simd::run(PieceStep { factors, x, next, g, m, v })
+            })
             .reduce(|| true, |a, b| a & b)
+    }
+
+    /// Takes back the last step, if it was one to remember.
+    pub fn undo(&mut self) {
+        self.steps -= 1;
+        std::mem::swap(&mut self.first, &mut self.before.0);
+        std::mem::swap(&mut self.second, &mut self.before.1);
     }
 }
 
@@ -160,8 +182,15 @@ mod tests {
         // g = 1, then g = 2, rate 0.5: m = 0.1, 0.29; v = 0.001, 0.004999.
         let mut adam = Adam::new(Constants { eps: 0.0, ..Constants::default() }, 1);
         let (mut a, mut b) = ([0.0f64], [0.0f64]);
+        adam.remembers = true;
         assert!(adam.step(&[0.0], &mut a, &[1.0], 0.5) && adam.step(&a, &mut b, &[2.0], 0.5));
         let second = 0.5 * (0.29 / 0.19) / (0.004_999f64 / 0.001_999).sqrt();
         assert!((a[0] + 0.5).abs() < 1e-14 && (b[0] + 0.5 + second).abs() < 1e-12, "{a:?} {b:?}");
+        // Taken back and repeated, a step leads to the same place.
+        let (after, mut again) = (adam.clone(), [0.0]);
+        adam.undo();
+        assert!(adam.steps == 1 && (adam.first[0] - 0.1).abs() < 1e-15);
+        assert!(adam.step(&a, &mut again, &[2.0], 0.5));
+        assert_eq!((again, adam), (b, after));
     }
 }

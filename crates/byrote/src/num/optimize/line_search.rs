@@ -9,8 +9,8 @@
 //! `noise |f|`, the first condition is therefore replaced by one on slopes, f'(x + t d; d) <= (2 c_1 - 1) f'(x; d) (Hager &
 //! Zhang, SIAM J. Optim. 16, 2005, equation 4.1).
 
-use super::Objective;
 use super::vectors::{combine, dot};
+use super::{Objective, Stopped};
 use crate::num::Real;
 
 /// The conditions on a step and the budget for finding it.
@@ -58,11 +58,11 @@ pub struct Search<'a, T> {
 }
 
 impl<T: Real> Search<'_, T> {
-    fn at<O: Objective<T> + ?Sized>(&mut self, objective: &mut O, t: f64) -> Point {
+    fn at<O: Objective<T> + ?Sized>(&mut self, objective: &mut O, t: f64) -> Result<Point, Stopped> {
         combine(self.trial, &[(1.0, self.x), (t, self.direction)]);
         self.evaluations += 1;
-        let value = objective.evaluate(self.trial, self.trial_gradient);
-        Point { t, value, slope: dot(self.trial_gradient, self.direction) }
+        let value = objective.evaluate(self.trial, self.trial_gradient)?;
+        Ok(Point { t, value, slope: dot(self.trial_gradient, self.direction) })
     }
 
     /// Searches from `start` (at t = 0) with a first guess for t. Returns `None` if no point is low enough.
@@ -72,7 +72,7 @@ impl<T: Real> Search<'_, T> {
         wolfe: Wolfe,
         start: Point,
         guess: f64,
-    ) -> Option<Point> {
+    ) -> Result<Option<Point>, Stopped> {
         let noise = wolfe.noise * start.value.abs();
         let low = |p: Point| p.value <= start.value + wolfe.c_1 * p.t * start.slope;
         let flat = |p: Point| p.slope.abs() <= -wolfe.c_2 * start.slope;
@@ -85,9 +85,9 @@ impl<T: Real> Search<'_, T> {
         let (mut near, mut t) = (start, guess);
         let (mut lo, mut hi);
         loop {
-            let p = self.at(objective, t);
+            let p = self.at(objective, t)?;
             if accepted(p) {
-                return Some(p);
+                return Ok(Some(p));
             }
             if !p.finite() || !(low(p) || nearly(p)) || (p.value >= near.value + noise && near.t > 0.0) {
                 (lo, hi) = (near, p);
@@ -98,7 +98,7 @@ impl<T: Real> Search<'_, T> {
                 break;
             }
             if self.evaluations >= wolfe.most {
-                return Some(p);
+                return Ok(Some(p));
             }
             t = (p.t + (p.t - near.t)).max(beyond(near, p)).min(p.t + 9.0 * (p.t - near.t));
             near = p;
@@ -106,10 +106,10 @@ impl<T: Real> Search<'_, T> {
         // Zoom: lo is the lowest point known, and f decreases from it towards hi.
         let mut last = Some(hi);
         while self.evaluations < wolfe.most && (hi.t - lo.t).abs() > 1e-12 * lo.t.max(hi.t) {
-            let p = self.at(objective, between(lo, hi));
+            let p = self.at(objective, between(lo, hi))?;
             last = Some(p);
             if accepted(p) {
-                return Some(p);
+                return Ok(Some(p));
             }
             if !p.finite() || !(low(p) || nearly(p)) || p.value >= lo.value + noise {
                 hi = p;
@@ -122,9 +122,9 @@ impl<T: Real> Search<'_, T> {
         }
         // No point satisfied both conditions; a lower value is better than nothing.
         if lo.t > 0.0 && lo.value < start.value {
-            return Some(if last == Some(lo) { lo } else { self.at(objective, lo.t) });
+            return Ok(Some(if last == Some(lo) { lo } else { self.at(objective, lo.t)? }));
         }
-        None
+        Ok(None)
     }
 }
 
@@ -179,7 +179,7 @@ mod tests {
             trial_gradient: &mut trial_gradient,
             evaluations: 0,
         };
-        let found = search.run(&mut objective, wolfe, Point { t: 0.0, value, slope }, guess);
+        let found = search.run(&mut objective, wolfe, Point { t: 0.0, value, slope }, guess).unwrap();
         let evaluations = search.evaluations;
         if let Some(p) = found {
             assert_eq!((trial[0], trial_gradient[0]), (p.t, p.slope), "the trial holds the accepted point");

@@ -1,7 +1,7 @@
 //! L-BFGS with a line search, one step at a time, so that the caller can observe, save and stop.
 
 use super::line_search::{Point, Search, Wolfe};
-use super::{Lbfgs, Objective};
+use super::{Lbfgs, Objective, Stopped};
 use crate::num::Real;
 use std::mem::swap;
 
@@ -38,6 +38,14 @@ pub enum Halt {
     NoDescent,
     /// The value or the gradient is not finite.
     NotFinite,
+    /// Someone asked the objective to stop; the state is that before the step.
+    Stopped,
+}
+
+impl From<Stopped> for Halt {
+    fn from(_: Stopped) -> Self {
+        Halt::Stopped
+    }
 }
 
 impl<T: Real> Descent<T> {
@@ -48,13 +56,13 @@ impl<T: Real> Descent<T> {
         lbfgs: Lbfgs<T>,
         wolfe: Wolfe,
         rate: f64,
-    ) -> Self {
+    ) -> Result<Self, Stopped> {
         let n = x.len();
         let zeros = || vec![T::from_f64(0.0); n];
         let mut gradient = zeros();
-        let value = objective.evaluate(&x, &mut gradient);
+        let value = objective.evaluate(&x, &mut gradient)?;
         let (direction, trial, trial_gradient) = (zeros(), zeros(), zeros());
-        Self { wolfe, lbfgs, rate, x, value, gradient, direction, trial, trial_gradient }
+        Ok(Self { wolfe, lbfgs, rate, x, value, gradient, direction, trial, trial_gradient })
     }
 
     /// Returns the current point.
@@ -72,12 +80,15 @@ impl<T: Real> Descent<T> {
         &self.gradient
     }
 
-    /// Takes one step.
+    /// Takes one step. After [`Halt::Stopped`], repeating it does the same evaluations again.
     pub fn step<O: Objective<T> + ?Sized>(&mut self, objective: &mut O) -> Result<Progress, Halt> {
         let mut evaluations = 0;
+        let mut alone = self.lbfgs.pairs().len() == 0;
         loop {
-            let alone = self.lbfgs.pairs().len() == 0;
-            let slope = self.lbfgs.direction(&self.gradient, &mut self.direction);
+            let slope = match alone {
+                true => Lbfgs::new(0).direction(&self.gradient, &mut self.direction),
+                false => self.lbfgs.direction(&self.gradient, &mut self.direction),
+            };
             // The slope involves every component of the gradient, so it shows any that is not finite.
             if !self.value.is_finite() || !slope.is_finite() {
                 return Err(Halt::NotFinite);
@@ -94,8 +105,12 @@ impl<T: Real> Descent<T> {
                 evaluations: 0,
             };
             let start = Point { t: 0.0, value: self.value, slope };
-            let found = if slope < 0.0 { search.run(objective, self.wolfe, start, guess) } else { None };
+            let found = if slope < 0.0 { search.run(objective, self.wolfe, start, guess)? } else { None };
             evaluations += search.evaluations;
+            // The pairs are forgotten only when the step ends, so that one that is stopped can be repeated.
+            if alone {
+                self.lbfgs.clear();
+            }
             if let Some(point) = found {
                 self.lbfgs.learn(&self.x, &self.trial, &self.gradient, &self.trial_gradient);
                 swap(&mut self.x, &mut self.trial);
@@ -107,7 +122,7 @@ impl<T: Real> Descent<T> {
                 return Err(Halt::NoDescent);
             }
             // The pairs are misleading: retry along the gradient.
-            self.lbfgs.clear();
+            alone = true;
         }
     }
 }
@@ -132,7 +147,7 @@ mod tests {
     fn the_minimum_of_the_rosenbrock_function_is_found() {
         let mut objective = rosenbrock;
         let start = vec![-1.2, 1.0, -1.2, 1.0, -1.2, 1.0];
-        let mut descent = Descent::new(&mut objective, start, Lbfgs::new(5), Wolfe::default(), 1.0);
+        let mut descent = Descent::new(&mut objective, start, Lbfgs::new(5), Wolfe::default(), 1.0).unwrap();
         let mut evaluations = 0;
         for step in 0.. {
             match descent.step(&mut objective) {
@@ -155,7 +170,8 @@ mod tests {
             g.fill(f64::NAN);
             0.0
         };
-        let mut descent = Descent::new(&mut objective, vec![1.0], Lbfgs::new(5), Wolfe::default(), 1.0);
+        let mut descent =
+            Descent::new(&mut objective, vec![1.0], Lbfgs::new(5), Wolfe::default(), 1.0).unwrap();
         assert_eq!(descent.step(&mut objective), Err(Halt::NotFinite));
     }
 }

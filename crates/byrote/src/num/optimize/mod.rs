@@ -16,14 +16,26 @@ pub use lbfgs::Lbfgs;
 pub use line_search::Wolfe;
 pub use minimize::{Descent, Halt};
 
+use crate::Error;
+
+/// Someone asked an evaluation to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stopped;
+
+impl From<Stopped> for Error {
+    fn from(_: Stopped) -> Self {
+        Error::Interrupted
+    }
+}
+
 /// A differentiable function.
 pub trait Objective<T> {
     /// Returns the value at `x` and overwrites `gradient`.
-    fn evaluate(&mut self, x: &[T], gradient: &mut [T]) -> f64;
+    fn evaluate(&mut self, x: &[T], gradient: &mut [T]) -> Result<f64, Stopped>;
 }
 
 impl<T, F: FnMut(&[T], &mut [T]) -> f64> Objective<T> for F {
-    fn evaluate(&mut self, x: &[T], gradient: &mut [T]) -> f64 {
-        self(x, gradient)
+    fn evaluate(&mut self, x: &[T], gradient: &mut [T]) -> Result<f64, Stopped> {
+        Ok(self(x, gradient))
     }
 }

@@ -1,8 +1,8 @@
 //! Rescaled variables: f(scale z) as a function of z. A descent in z is a descent in x = scale z under the metric 1 / scale^2,
 //! and a good metric saves many steps.
 
-use super::Objective;
 use super::vectors::PIECE;
+use super::{Objective, Stopped};
 use crate::num::Real;
 use crate::num::simd::{self, Isa, Kernel};
 use rayon::prelude::*;
@@ -18,11 +18,11 @@ pub struct Scaled<'a, T, O: ?Sized> {
 }
 
 impl<T: Real, O: Objective<T> + ?Sized> Objective<T> for Scaled<'_, T, O> {
-    fn evaluate(&mut self, z: &[T], gradient: &mut [T]) -> f64 {
+    fn evaluate(&mut self, z: &[T], gradient: &mut [T]) -> Result<f64, Stopped> {
         multiply(self.x, z, self.scale);
-        let value = self.objective.evaluate(self.x, gradient);
+        let value = self.objective.evaluate(self.x, gradient)?;
         multiply_by(gradient, self.scale);
-        value
+        Ok(value)
     }
 }
 
@@ -64,7 +64,7 @@ mod tests {
         };
         let (mut x, mut g) = ([0.0; 2], [0.0; 2]);
         let mut scaled = Scaled { objective: &mut f, scale: &[2.0, 5.0], x: &mut x };
-        assert_eq!(scaled.evaluate(&[3.0, 1.0], &mut g), 36.0 + 15.0);
+        assert_eq!(scaled.evaluate(&[3.0, 1.0], &mut g), Ok(36.0 + 15.0));
         assert_eq!(g, [24.0, 15.0]);
         assert_eq!(x, [6.0, 5.0]);
     }

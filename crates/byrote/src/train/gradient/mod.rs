@@ -24,6 +24,7 @@ use crate::dataset::Dataset;
 use crate::model::{Config, Model, Positions};
 use crate::num::aligned::padded;
 use crate::num::gemm::{PANEL, panels};
+use crate::num::optimize::Stopped;
 use crate::num::real::Real;
 use crate::num::row_ops::add;
 use crate::num::simd::{Isa, Kernel, run};
@@ -124,15 +125,29 @@ impl<T: Real, D: AsRef<Dataset>> Evaluator<T, D> {
     /// # Panics
     /// When `parameters` or `gradient` is not as long as the configuration says, or the evaluator only goes forward.
     pub fn evaluate(&mut self, parameters: &[T], gradient: &mut [T]) -> f64 {
+        self.evaluate_while(parameters, gradient, || true).unwrap_or(f64::NAN)
+    }
+
+    /// Like [`Evaluator::evaluate`], but stops once `go_on` is false, which is asked before every block of contexts.
+    /// `gradient` is then left as it was.
+    ///
+    /// # Panics
+    /// Where [`Evaluator::evaluate`] does.
+    pub(crate) fn evaluate_while(
+        &mut self,
+        parameters: &[T],
+        gradient: &mut [T],
+        go_on: impl Fn() -> bool + Sync,
+    ) -> Result<f64, Stopped> {
         let n = self.layout.n;
         assert!(self.backward, "a gradient of an evaluator that only goes forward");
         assert!(gradient.len() == n, "{} derivatives for a model of {n}", gradient.len());
-        let loss = self.work(parameters, Until::Gradient);
+        let loss = self.work(parameters, Until::Gradient, go_on)?;
         self.gather(gradient);
         for range in &self.frozen {
             gradient[range.clone()].fill(T::from_f64(0.0));
         }
-        loss
+        Ok(loss)
     }
 
     /// Returns the loss alone.
@@ -140,7 +155,19 @@ impl<T: Real, D: AsRef<Dataset>> Evaluator<T, D> {
     /// # Panics
     /// When `parameters` is not as long as the configuration says.
     pub fn loss(&mut self, parameters: &[T]) -> f64 {
-        self.work(parameters, Until::Loss)
+        self.loss_while(parameters, || true).unwrap_or(f64::NAN)
+    }
+
+    /// Like [`Evaluator::loss`], but stops once `go_on` is false, which is asked before every block of contexts.
+    ///
+    /// # Panics
+    /// When `parameters` is not as long as the configuration says.
+    pub(crate) fn loss_while(
+        &mut self,
+        parameters: &[T],
+        go_on: impl Fn() -> bool + Sync,
+    ) -> Result<f64, Stopped> {
+        self.work(parameters, Until::Loss, go_on)
     }
 
     /// Calls `visit` with the output of a layer for every context: the state of its lane, the context's index in the
@@ -163,7 +190,7 @@ impl<T: Real, D: AsRef<Dataset>> Evaluator<T, D> {
     ///
     /// # Panics
     /// When `parameters` is not as long as the configuration says.
-    pub fn for_each_row_while<S: Send>(
+    pub(crate) fn for_each_row_while<S: Send>(
         &mut self,
         layer: Layer,
         parameters: &[T],
@@ -251,18 +278,28 @@ impl<T: Real, D: AsRef<Dataset>> Evaluator<T, D> {
         (lanes, Shared { config, dataset: (*dataset).as_ref(), weights, places, s: *sizes })
     }
 
-    /// Processes all lanes.
-    fn work(&mut self, parameters: &[T], until: Until) -> f64 {
+    /// Processes all lanes, as long as `go_on` is true.
+    fn work(
+        &mut self,
+        parameters: &[T],
+        until: Until,
+        go_on: impl Fn() -> bool + Sync,
+    ) -> Result<f64, Stopped> {
+        let ask = || if go_on() { Ok(()) } else { Err(Stopped) };
+        ask()?;
         self.prepare(parameters);
         let (lanes, shared) = self.parts();
-        lanes.par_iter_mut().for_each(|lane| {
+        lanes.par_iter_mut().try_for_each(|lane| {
             lane.loss = 0.0;
+            ask()?;
             run(Mix { lane, shared });
             for rows in lane.blocks() {
+                ask()?;
                 run(Output { lane, shared, rows, until });
             }
-        });
-        lanes.iter().map(|lane| lane.loss).sum()
+            Ok(())
+        })?;
+        Ok(lanes.iter().map(|lane| lane.loss).sum())
     }
 
     /// Sums the gradients of the lanes and propagates them back to the places.

@@ -33,12 +33,12 @@ mod newton;
 mod start;
 
 use super::super::Targets;
-use crate::Result;
 use crate::dataset::Dataset;
 use crate::num::Stream;
-use crate::num::optimize::{Descent, Lbfgs, Objective, Wolfe};
+use crate::num::optimize::{Descent, Halt, Lbfgs, Objective, Wolfe};
 use crate::observe::{Observer, Stage};
 use crate::units::Nats;
+use crate::{Error, Result};
 use loss::{Divergence, Gradient};
 use std::collections::BTreeMap;
 
@@ -280,14 +280,19 @@ pub(super) fn minimize(
     enough: f64,
     observer: &dyn Observer,
 ) -> Result<(Vec<f64>, f64)> {
-    let mut descent = Descent::new(objective, x, Lbfgs::new(20), Wolfe::default(), 1.0);
+    let mut descent = Descent::new(objective, x, Lbfgs::new(20), Wolfe::default(), 1.0)?;
     let mut still = 0;
     for step in 0..steps {
         observer.report(Stage::Fitting, step as u64, Some(steps as u64))?;
         let before = descent.value();
         let flat = before <= enough || descent.gradient().iter().all(|g| g.abs() < 1e-9);
-        if flat || descent.step(objective).is_err() {
+        if flat {
             break;
+        }
+        match descent.step(objective) {
+            Ok(_) => {}
+            Err(Halt::Stopped) => return Err(Error::Interrupted),
+            Err(Halt::NoDescent | Halt::NotFinite) => break,
         }
         still = if before - descent.value() <= 1e-12 * before.abs() { still + 1 } else { 0 };
         if still == 5 {
