@@ -17,7 +17,7 @@
 //! | the limit by forward substitution, O(T^2 d) | `direct` |
 //! | the limit for the linear kernel, O(T d^2) | `recursion` |
 //! | n layers without a network | `descent` |
-//! | n layers as a transformer: weights (`construct`), a causal evaluator independent of their origin (`network`),
+//! | n layers as a transformer: weights (`construct`), a causal evaluator independent of their origin ([`network`]),
 //! files (`network_file`) | |
 //! | step sizes, and which are refused (`step`) | |
 //! | the trained variant: gradients (`gradient`), Adam ([`train`]) | |
@@ -44,7 +44,7 @@ pub(crate) mod experiment;
 pub mod file;
 pub(crate) mod gradient;
 pub(crate) mod kernel;
-pub(crate) mod network;
+pub mod network;
 pub(crate) mod network_file;
 pub(crate) mod recursion;
 pub(crate) mod rows;
@@ -67,5 +67,5 @@ pub use rows::Rows;
 pub use sequence::Sequence;
 pub use spec::{IncontextSpec, KernelKind, MapKind, Sequences, TaskKind};
 pub use squared_error::{ErrorAt, ErrorSeries, errors_at, squared_errors, summarize};
-pub use step::{Step, descend_safely};
+pub use step::{Step, descend_safely, predicted_layers};
 pub use task::{Map, Task, sequences};

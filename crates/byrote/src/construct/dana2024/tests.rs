@@ -289,7 +289,7 @@ fn truncation_stores_the_most_frequent_contexts_and_e9_pays_for_the_rest() {
     let settings = Settings { method: Some(Method::Truncate), ..shape(4, 4, 2) };
     let (model, report) = build(&dataset, &settings, &Silent).unwrap();
     assert!(report.encoder.exact && report.encoder.gap_nats.0 < 1e-3, "{report:?}");
-    let order = capacity::by_frequency(&dataset);
+    let order = by_frequency(&dataset);
     let kl = |i: usize| gap(&model, &dataset.subset(&[i]).unwrap());
     let stored: Vec<usize> = order[..report.stored].to_vec();
     assert!(stored.iter().all(|&i| kl(i) < 1e-6), "{report:?}");
@@ -299,7 +299,7 @@ fn truncation_stores_the_most_frequent_contexts_and_e9_pays_for_the_rest() {
     let asked = |epsilon| build(&dataset, &Settings { epsilon: Some(epsilon), ..settings.clone() }, &Silent);
     assert!(matches!(refusal(asked(0.0)), Refusal::CapacityExceeded { contexts: 25, capacity: 12, .. }));
     let (_, report) = asked(0.5).unwrap();
-    assert_eq!(report.stored, capacity::t_epsilon(&dataset, 0.5));
+    assert_eq!(report.stored, t_epsilon(&dataset, 0.5));
 }
 
 #[test]
@@ -324,7 +324,7 @@ fn e8_the_figure_of_corollary_2_is_no_guarantee() {
     // d = d_h = H = 1, three sequences with three labels: one number per context has a sign, which names at most two
     // labels.
     let dataset = of_contexts(3, (0..3).map(|t| (vec![t, (t + 1) % 3], 1.0, vec![(t, 1.0)])));
-    let figure = capacity::corollary2(Census::of(&dataset).capacity(1, 1, 1), 3, 3);
+    let figure = corollary2(Census::of(&dataset).capacity(1, 1, 1), 3, 3);
     assert!((figure - 7.0 / 9.0).abs() < 1e-15);
     assert!(matches!(
         build(&dataset, &Settings { method: None, ..shape(1, 1, 1) }, &Silent),
@@ -338,7 +338,7 @@ fn e8_the_figure_of_corollary_2_is_no_guarantee() {
     }
     // Exact solutions can also fall short of it: at d = 10, H = 5, all 2,500 pairs, some do and some do not.
     let dataset = associations(50, 2, 2500, 1);
-    let figure = capacity::corollary2(60, 2500, 50);
+    let figure = corollary2(60, 2500, 50);
     let accuracies: Vec<f64> = (0..12)
         .map(|seed| {
             let settings = Settings { method: Some(Method::Truncate), seed, ..shape(10, 10, 5) };

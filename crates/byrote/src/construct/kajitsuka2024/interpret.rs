@@ -4,7 +4,7 @@
 //! requested, since no other is read any more.
 
 use super::dyadic::Dyadic;
-use super::network::{Channel, Layer, Network, Neuron, Weight};
+use super::network::{Layer, Network, Neuron, Weight};
 use dashu_int::IBig;
 use dashu_int::ops::DivRem;
 
@@ -136,14 +136,15 @@ fn mean<'a>(
     Some(mean)
 }
 
-/// The value of a channel, for tests and traces.
-pub fn channel(state: &State, channel: Channel) -> &Dyadic {
+/// The value of a channel, for tests.
+#[cfg(test)]
+pub fn channel(state: &State, channel: super::network::Channel) -> &Dyadic {
     &state[channel.index()]
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::network::{Head, Part, Stage};
+    use super::super::network::{Channel, Head, Part, Stage};
     use super::*;
 
     /// tok = [3, 5], pos = [0, 4]; U <- 2 V; U <- U + 6 mean(U).
