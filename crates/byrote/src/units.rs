@@ -66,7 +66,7 @@ pub struct AtLeast(pub f64);
 pub struct AtMost(pub f64);
 
 /// Relative distance by which [`AtLeast::computed`] and [`AtMost::computed`] move outwards: eight half units in the last
-/// place. A floor is within two of them ([`crate::corpus::count::Tally::floor`]), dividing it by a count adds one, and
+/// place. A floor is within two of them (`Tally::floor` in the module `corpus`), dividing it by a count adds one, and
 /// converting it to bits adds two more (the constant ln 2 and the division), which leaves some to spare.
 const COMPUTED: f64 = 4.0 * f64::EPSILON;
 

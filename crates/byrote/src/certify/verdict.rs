@@ -34,10 +34,11 @@ use std::borrow::Cow;
 /// use byrote::dataset::Dataset;
 /// use byrote::observe::Silent;
 ///
-/// let after_0 = |next| Dataset::new(2, 1, [(vec![0], vec![(next, 1.0)])]);
-/// let (model, _) = build(&after_0(1)?, &Settings::default(), &Silent)?;
-/// assert_eq!(certify(&model, &after_0(1)?, &Silent)?.verdict, Verdict::Certified);
-/// assert_eq!(certify(&model, &after_0(0)?, &Silent)?.verdict, Verdict::Refuted);
+/// // After 1 comes 0; after 0 comes `next`.
+/// let text = |next| Dataset::new(2, 1, [(vec![0], vec![(next, 1.0)]), (vec![1], vec![(0, 1.0)])]);
+/// let (model, _) = build(&text(1)?, &Settings::default(), &Silent)?;
+/// assert_eq!(certify(&model, &text(1)?, &Silent)?.verdict, Verdict::Certified);
+/// assert_eq!(certify(&model, &text(0)?, &Silent)?.verdict, Verdict::Refuted);
 /// # Ok::<(), byrote::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,7 +2,7 @@
 //!
 //! [`onnx()`] writes a model as one self-contained ONNX file, and [`onnx_network`] does so for a network of many layers.
 //! [`rounding_error`] measures what a model stored in f64 would lose in f32. The library's own format, safetensors, is in
-//! [`crate::model::file`].
+//! [`crate::model::ModelFile`].
 //!
 //! ```no_run
 //! use byrote::export::onnx;

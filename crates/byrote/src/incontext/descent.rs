@@ -188,7 +188,7 @@ fn largest(matrix: &Matrix) -> f64 {
     matrix.values.iter().fold(0.0, |most: f64, x| if x.abs() <= most { most } else { x.abs() })
 }
 
-/// Runs the descent on one sequence with the given step size, unchecked; [`super::step`] chooses and checks one.
+/// Runs the descent on one sequence with the given step size, unchecked; [`super::descend_safely`] chooses and checks one.
 pub fn descend(
     sequence: &Sequence,
     kernel: Kernel,

@@ -17,7 +17,7 @@
 //! | the limit by forward substitution, O(T^2 d) | `direct` |
 //! | the limit for the linear kernel, O(T d^2) | `recursion` |
 //! | n layers without a network | `descent` |
-//! | n layers as a transformer: weights (`construct`), a causal evaluator independent of their origin (`network`),
+//! | n layers as a transformer: weights (`construct`), a causal evaluator independent of their origin ([`network`]),
 //! files (`network_file`) | |
 //! | step sizes, and which are refused (`step`) | |
 //! | the trained variant: gradients (`gradient`), Adam ([`train`]) | |
@@ -44,7 +44,7 @@ pub(crate) mod experiment;
 pub mod file;
 pub(crate) mod gradient;
 pub(crate) mod kernel;
-pub(crate) mod network;
+pub mod network;
 pub(crate) mod network_file;
 pub(crate) mod recursion;
 pub(crate) mod rows;

@@ -11,6 +11,23 @@
 //! layer may be repeated, applying the same weights several times. Row t of every product is summed in the same order
 //! whatever the other rows contain, and sums run only over s <= t, so later vectors cannot change a bit of earlier
 //! outputs.
+//!
+//! ```
+//! use byrote::incontext::{Network, Rows};
+//! use byrote::observe::Silent;
+//!
+//! // No layers: a vector times W_E and W_U, plus its position times W_U.
+//! let network = Network {
+//!     w_e: Rows::new(1, vec![2.0])?,
+//!     w_pos: Rows::new(1, vec![0.0, 1.0])?,
+//!     layers: Vec::new(),
+//!     w_u: Rows::new(1, vec![3.0])?,
+//! };
+//! network.check()?;
+//! let outputs = network.evaluate(&Rows::new(1, vec![1.0, 1.0])?, &Silent)?;
+//! assert_eq!(outputs.values(), [6.0, 9.0]);
+//! # Ok::<(), byrote::Error>(())
+//! ```
 
 use super::kernel::Attention;
 use super::rows::{Matrix, Rows, Transposed};

@@ -11,6 +11,16 @@
 //! ```
 //!
 //! with `q_h = x_last W_Q[h] + b_Q[h]`, and likewise for keys and values. Names and shapes follow TransformerLens.
+//!
+//! ```
+//! use byrote::model::{Config, Positions, Preset, Shape};
+//!
+//! let shape = Shape { d_vocab: 10, n_ctx: 3, d_model: 4, n_heads: 1, d_head: 4, d_mlp: 8, ..Shape::default() };
+//! let config = Config { positions: Positions::None, ..Preset::Madden2024.config(shape) }.checked()?;
+//! let names: Vec<&str> = config.tensors().iter().map(|tensor| tensor.name).collect();
+//! assert_eq!(names, ["W_E", "W_Q", "W_K", "W_V", "W_O", "W_in", "b_in", "W_U"]);
+//! # Ok::<(), byrote::Error>(())
+//! ```
 
 use super::shape::{Mixer, ParametersByKind, Shape};
 use crate::setting::choices;

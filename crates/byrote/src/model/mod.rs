@@ -17,7 +17,7 @@
 //! ```
 
 pub(crate) mod activation;
-pub(crate) mod config;
+pub mod config;
 pub(crate) mod container;
 pub(crate) mod counting;
 pub(crate) mod file;

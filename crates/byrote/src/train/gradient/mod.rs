@@ -71,7 +71,10 @@ fn n_lanes(contexts: usize, s: Sizes) -> usize {
 
 impl<T: Real, D: AsRef<Dataset>> Evaluator<T, D> {
     /// Creates an evaluator for models of this configuration, which must be [`Config::checked`] and large enough for
-    /// the dataset.
+    /// the dataset ([`Dataset::fits`]).
+    ///
+    /// # Panics
+    /// Here or later, if it is not: a token or a position beyond the tables of the model has no embedding.
     pub fn new(config: Config, dataset: D) -> Self {
         Self::made(config, dataset, true)
     }
