@@ -139,7 +139,11 @@ pub fn literal(title: &str, report: &madden2024::literal::LiteralReport) -> Stri
         (
             "features",
             if report.certified_regular { "regular" } else { "not proven" }.into(),
-            "proven, whatever the rounding".into(),
+            match report.certified_regular {
+                true => "proven in exact arithmetic, on the weights as they are stored",
+                false => "their regularity could not be proven with that many bits",
+            }
+            .into(),
         ),
         (
             "smallest gap",
