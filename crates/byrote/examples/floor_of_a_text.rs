@@ -20,7 +20,11 @@ fn main() -> byrote::Result<()> {
     println!("distinct contexts    {}  (that a model has to distinguish)", summary.contexts);
     println!("with one next token  {}  (can be predicted without loss)", summary.deterministic_contexts);
     if let Some(floor) = summary.floor_nats_per_prediction {
-        println!("floor                {:.4} nats, {:.4} bits per prediction", floor.0, floor.bits());
+        println!(
+            "floor                {:.4} nats, {:.4} bits per prediction",
+            floor.at_least(),
+            floor.bits_at_least()
+        );
     }
     // The longer the context, the fewer surprises are left.
     for length in &summary.by_length {

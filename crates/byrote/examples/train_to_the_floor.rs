@@ -11,6 +11,7 @@ use byrote::dataset::Dataset;
 use byrote::model::{Model, Preset, Shape};
 use byrote::observe::Silent;
 use byrote::train::{Limits, Method, Settings, Trainer};
+use byrote::units::Nats;
 use std::sync::Arc;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -34,7 +35,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("start: {:.4} nats per prediction", trainer.loss().0 / dataset.predictions());
     let stop = trainer.run(&Silent)?;
     println!("end:   {:.4} nats per prediction", trainer.loss().0 / dataset.predictions());
-    println!("floor: {:.4} nats per prediction", dataset.floor().0 / dataset.predictions());
+    println!("floor: {:.4} nats per prediction", Nats(dataset.floor().0 / dataset.predictions()).at_least());
     println!(
         "gap:   {:.2}% of the floor, stopped because: {stop:?}",
         100.0 * trainer.gap().0 / dataset.floor().0

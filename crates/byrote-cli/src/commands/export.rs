@@ -35,8 +35,8 @@ pub struct ExportCommand {
     /// The file to write
     #[arg(long, value_name = "FILE")]
     pub out: PathBuf,
-    /// The precision of the numbers in the file; f32 is refused for a model stored in f64 if it would change the logits
-    /// [default: as the model is stored]
+    /// The precision of the numbers in the file; f32 is refused for a model stored in f64 if rounding the weights would
+    /// change the logits, evaluated in f64 [default: as the model is stored]
     #[arg(long, value_name = "TYPE")]
     pub precision: Option<Precision>,
 }
@@ -106,8 +106,9 @@ fn of_model(file: &ModelFile, args: &ExportCommand) -> Result<Exported> {
         ("numbers", format!("{precision}, stored as {}", file.precision)),
     ];
     if let Some(loss) = loss {
-        let text = format!("{:.1e} on {} random contexts", loss.max_logit_error, loss.contexts);
-        rows.push(("largest change of a logit by rounding", text));
+        let text =
+            format!("{:.1e} on {} random contexts, evaluated in f64", loss.max_logit_error, loss.contexts);
+        rows.push(("largest change of a logit by rounding the weights", text));
     }
     let tokens = format!("tokens [batch, length], lengths [batch]; int64, length up to {}", shape.n_ctx);
     rows.extend([("inputs", tokens), ("output", format!("logits [batch, {}]", shape.d_vocab))]);

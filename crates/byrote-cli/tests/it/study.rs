@@ -19,7 +19,7 @@ fn a_quick_study_ends_with_five_lines_and_one_page() {
     let starts = ["Floor:", "Size:", "Closed form:", "Trained:", "Worst remembered:"];
     assert_eq!(verdict.len(), 5, "{verdict:?}");
     assert!(verdict.iter().zip(starts).all(|(line, start)| line.starts_with(start)), "{verdict:?}");
-    assert!(verdict[2].contains("certified for all 232 contexts"), "{}", verdict[2]);
+    assert!(verdict[2].contains("certified in exact arithmetic for all 232 contexts"), "{}", verdict[2]);
     let page = std::fs::read_to_string(case.path("s/report.html")).unwrap();
     assert!(page.starts_with("<!doctype html>"));
     for place in ["bounds", "built", "trained", "worst"] {

@@ -20,7 +20,7 @@
 //! smallest token id. Whether a theorem applies is not decided here: each family asks the row of its bound, so the
 //! two cannot disagree. A corpus without contexts has no families, since there is nothing to store.
 
-use super::row::{Bound, Task, grouped, joined};
+use super::row::{Bound, Task, joined};
 use super::situation::{CorpusFacts, Situation};
 use super::{dana2024, kajitsuka2024, madden2024, mahdavi2024};
 use crate::model::shape::serialize_count;
@@ -143,11 +143,7 @@ fn square_root(corpus: &CorpusFacts, known: (Guarantee, Option<String>)) -> Fami
     let &CorpusFacts { contexts: n, d_vocab: omega, .. } = corpus;
     let counts = kajitsuka2024::exact_parameters(n.into(), corpus.labels, omega, corpus.longest_context());
     Family {
-        note: Some(format!(
-            "{}; {} parameters if only non-zero weights count",
-            kajitsuka2024::EXACT_ONLY,
-            grouped(counts.total(Counting::Nonzero))
-        )),
+        note: Some(format!("{}; {}", kajitsuka2024::EXACT_ONLY, kajitsuka2024::nonzero_note(&counts))),
         counts: Some(counts),
         ..family(
             "kajitsuka2024",

@@ -49,6 +49,14 @@ pub fn label_bits(n: u128, labels: u64) -> f64 {
     n as f64 * (labels.max(1) as f64).log2()
 }
 
+/// A lower bound on n log2 C: the number itself if C is a power of two, and otherwise a little less than what is computed.
+pub fn label_bits_at_least(n: u128, labels: u64) -> AtLeast {
+    let bits = label_bits(n, labels);
+    // Both factors and their product are whole numbers that a double holds.
+    let exact = labels.max(1).is_power_of_two() && bits < (1u64 << f64::MANTISSA_DIGITS) as f64;
+    if exact { AtLeast(bits) } else { AtLeast::computed(bits) }
+}
+
 /// The fewest parameters of `bits` each that can hold every labeling of `n` contexts, never overstated.
 pub fn min_parameters(n: u128, labels: u64, bits: f64) -> u128 {
     AtLeast::computed(label_bits(n, labels) / bits).0.ceil() as u128
@@ -93,6 +101,17 @@ mod tests {
         assert_eq!(min_parameters(1000, 1024, 32.0), 313); // 312.5
         assert_eq!(max_contexts(313, 1024, 32.0), Some(1001)); // 10,016 / 10
         assert_eq!(max_contexts(313, 1, 32.0), None);
+    }
+
+    #[test]
+    fn bits_of_labels_are_exact_for_powers_of_two_and_never_overstated() {
+        assert_eq!(label_bits_at_least(100, 2), AtLeast(100.0));
+        assert_eq!(label_bits_at_least(1000, 1024), AtLeast(10_000.0));
+        assert_eq!(label_bits_at_least(7, 1), AtLeast(0.0));
+        // 10,000 log2 10 = 33,219.280948...
+        let bits = label_bits_at_least(10_000, 10);
+        assert!(bits.0 < label_bits(10_000, 10));
+        assert_eq!(format!("{bits:.4}"), "33219.2809");
     }
 
     #[test]

@@ -133,10 +133,7 @@ pub static EXACT: Bound = Bound {
                 .map(Into::into),
             required_parameters: for_corpus.map(|count| count.total(Counting::Dense).into()),
             note: Some(match for_corpus {
-                Some(count) => format!(
-                    "{EXACT_ONLY}; {} parameters if only non-zero weights count",
-                    grouped(count.total(Counting::Nonzero))
-                ),
+                Some(count) => format!("{EXACT_ONLY}; {}", nonzero_note(&count)),
                 None => EXACT_ONLY.into(),
             }),
             ..Findings::default()
@@ -146,6 +143,14 @@ pub static EXACT: Bound = Bound {
 
 /// What to know before using the construction.
 pub(super) const EXACT_ONLY: &str = "needs exact arithmetic: deep, with weights of very many bits";
+
+/// The other count, and why the builder's guarantee is another number: it knows the ids of its contexts.
+pub(super) fn nonzero_note(count: &ParameterCount) -> String {
+    format!(
+        "{} parameters if only non-zero weights count; for any data (the guarantee of `build` is for the ids it finds)",
+        grouped(count.total(Counting::Nonzero))
+    )
+}
 
 /// Sizes of the contextual map at which some table and modulus are certain to give n contexts distinct ids.
 ///

@@ -35,7 +35,7 @@
 //! Foundations" (1999), Theorems 8.3 and 8.4; the orders are those of the abstract of
 //! [`kajitsuka2024`](super::kajitsuka2024).
 
-use super::information::label_bits;
+use super::information::label_bits_at_least;
 use super::kajitsuka2024::OURS;
 use super::monotone::{affordable, least};
 use super::row::{Bound, Findings, Kind, Measured, Order, POSITIONS, Quantity, Side, Task};
@@ -59,15 +59,20 @@ pub static LB_BITS: Bound = Bound {
     place: OURS,
     judge: |s| {
         two_labels(s)?;
-        let bits = s.corpus.as_ref().map(|corpus| label_bits(corpus.contexts.into(), corpus.labels));
+        let bits = s.corpus.as_ref().map(|corpus| label_bits_at_least(corpus.contexts.into(), corpus.labels));
         Ok(Findings {
             figure: bits.map(|bits| {
                 let (name, bound) = match s.parameter_count().filter(|&k| k > 0) {
-                    Some(k) => ("bits per parameter for every choice of labels", bits / k as f64),
+                    Some(k) => {
+                        let each = bits.0 / k as f64;
+                        // Exact where nothing was rounded.
+                        let exact = each.mul_add(k as f64, -bits.0) == 0.0;
+                        let each = if exact { AtLeast(each) } else { AtLeast::computed(each) };
+                        ("bits per parameter for every choice of labels", each)
+                    }
                     None => ("bits of all parameters for every choice of labels", bits),
                 };
-                let quantity = AtLeast::computed(bound).into();
-                Measured { name, side: Some(Side::AtLeast), unit: "bits", quantity }
+                Measured { name, side: Some(Side::AtLeast), unit: "bits", quantity: bound.into() }
             }),
             shape_parameters: s.shape_parameters(),
             ..Findings::default()
@@ -297,6 +302,13 @@ mod tests {
         assert!((bits(&s) - 25_878.9).abs() < 0.1); // 2637 log2 900
         s.parameters = Some(100);
         assert!((bits(&s) - 258.789).abs() < 1e-3);
+        // One bit per label: nothing is rounded.
+        let mut two = bigrams(100);
+        two.labels = 2;
+        let mut s = of_corpus(two);
+        assert_eq!(bits(&s), 100.0);
+        s.parameters = Some(8);
+        assert_eq!(bits(&s), 12.5);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! floating-point evaluation ([`super::floating`]) are bounded alongside. Sinusoidal positions are those that the model
 //! stores.
 
-use super::floating::{Errors, FORMATS, Value};
+use super::floating::{Errors, FORMATS, Format, Value};
 use super::function::exp;
 use super::interval::Interval;
 use super::layer::{BLOCK, Block, Entry};
@@ -93,6 +93,7 @@ struct Column {
 struct Sums {
     columns: Vec<Column>,
     terms: usize,
+    formats: [Format; FORMATS.len()],
     gammas: Errors,
     /// The largest computed input.
     input: Errors,
@@ -112,7 +113,12 @@ impl Sums {
             Some(bias) => bias.iter().map(|&b| column(b)).collect(),
             None => vec![column(0.0); columns],
         };
-        Self { columns, terms, gammas, input: [1.0; FORMATS.len()] }
+        Self { columns, terms, formats: FORMATS, gammas, input: [1.0; FORMATS.len()] }
+    }
+
+    /// The same, where a program may divide the weights and the bias by `root`.
+    fn divided(self, root: f64) -> Self {
+        Self { formats: FORMATS.map(|f| f.flushing(root)), ..self }
     }
 
     fn term(&mut self, input: &Value) -> Term {
@@ -121,7 +127,7 @@ impl Sums {
         for (largest, computed) in self.input.iter_mut().zip(computed) {
             *largest = largest.max(computed);
         }
-        let carried = [0, 1].map(|p| FORMATS[p].carried(self.gammas[p], size, input.errors[p]));
+        let carried = [0, 1].map(|p| self.formats[p].carried(self.gammas[p], size, input.errors[p]));
         Term { exact: input.exact, carried, computed }
     }
 
@@ -140,10 +146,10 @@ impl Sums {
     }
 
     fn finish(self) -> Vec<Value> {
-        let Self { columns, terms, gammas, input } = self;
+        let Self { columns, terms, formats, gammas, input } = self;
         let value = |column: Column| {
             let Column { exact, carried, total } = column;
-            let error = |p: usize| FORMATS[p].of_sum(carried[p], 0.0, gammas[p], terms, input[p], total[p]);
+            let error = |p: usize| formats[p].of_sum(carried[p], 0.0, gammas[p], terms, input[p], total[p]);
             Value { exact, errors: [error(0), error(1)] }
         };
         columns.into_iter().map(value).collect()
@@ -199,17 +205,22 @@ impl<'m> Places<'m> {
             Mixer::Attention => shape.n_heads as usize,
             Mixer::Average => 0,
         };
+        // The factor of the scores may be applied to the query weights.
+        let root = if model.config().scale_scores { (d_head as f64).sqrt().next_up() } else { 1.0 };
         let heads = (0..n_heads)
             .map(|head| {
-                let project = |weight: &str, bias: &str, x: &[Value]| {
+                let project = |weight: &str, bias: &str, root: f64, x: &[Value]| {
                     let matrix = &model.tensor(weight).unwrap_or_default()[head * d * d_head..][..d * d_head];
                     let bias = model.tensor(bias).map(|b| &b[head * d_head..][..d_head]);
-                    let mut sums = Sums::new(d_head, bias, d);
+                    let mut sums = Sums::new(d_head, bias, d).divided(root);
                     x.iter().zip(matrix.chunks_exact(d_head)).for_each(|(x, row)| sums.add_row(x, row));
                     sums.finish()
                 };
                 x.par_iter()
-                    .map(|x| [("W_Q", "b_Q"), ("W_K", "b_K"), ("W_V", "b_V")].map(|(w, b)| project(w, b, x)))
+                    .map(|x| {
+                        let all = [("W_Q", "b_Q", root), ("W_K", "b_K", 1.0), ("W_V", "b_V", 1.0)];
+                        all.map(|(weight, bias, root)| project(weight, bias, root, x))
+                    })
                     .collect()
             })
             .collect();
@@ -273,12 +284,17 @@ impl<'m> Places<'m> {
             };
             scores.iter().map(tau).collect()
         });
+        // If a score can overflow, its softmax can be anything.
+        let known = [0, 1].map(|p| scores.iter().all(|s| s.errors[p].is_finite()));
         (0..d_head)
             .map(|j| {
                 let values = read.iter().map(|&place| places[place as usize][2][j]);
                 let mean = weights.iter().zip(values.clone()).fold(zero, |m, (&w, v)| m + w * v.exact);
                 let most = weights.iter().map(|w| w.hi);
-                let error = |p: usize| FORMATS[p].of_mean(p, &taus[p], most.clone(), values.clone(), mean);
+                let error = |p: usize| match known[p] {
+                    true => FORMATS[p].of_mean(p, &taus[p], most.clone(), values.clone(), mean),
+                    false => f64::INFINITY,
+                };
                 Value { exact: mean, errors: [error(0), error(1)] }
             })
             .collect()
@@ -303,4 +319,28 @@ fn score(query: &[Value], key: &[Value], factor: Interval) -> Value {
         FORMATS[p].of_sum(carried * factor.hi, 0.0, gamma, query.len(), input, total)
     };
     Value { exact, errors: [error(0), error(1)] }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Preset, Shape};
+
+    /// A weight above the smallest normal f32 that falls below it when it is divided by sqrt(1024), and may be flushed to 0.
+    #[test]
+    fn query_weights_may_vanish_when_they_are_scaled() {
+        let shape = Shape { d_vocab: 2, n_ctx: 1, d_model: 1, n_heads: 1, d_head: 1024, ..Shape::default() };
+        let config = Preset::Dana2024.config(shape);
+        let problem = Dataset::new(2, 1, [(vec![0], vec![(1, 1.0)])]).unwrap();
+        let weight = 31.0 * f64::from(f32::MIN_POSITIVE);
+        let mut parameters = vec![0.0; config.n_parameters()];
+        let place = |name: &str| config.tensors().into_iter().find(|t| t.name == name).unwrap().range.start;
+        parameters[place("W_E")] = 1.0;
+        parameters[place("W_Q")] = weight;
+        let model = Model::new(config, parameters).unwrap();
+        let places = Places::new(&model, &problem);
+        let query = &places.heads[0][0][0][0];
+        assert!(query.size() >= weight && query.size() < 1.01 * weight, "{query:?}");
+        assert!(query.errors[1] >= weight, "{query:?}");
+    }
 }

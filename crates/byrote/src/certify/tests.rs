@@ -574,6 +574,183 @@ fn cancellation_that_only_real_arithmetic_survives_is_not_certified_in_floating_
     assert!(found.floating_point.min_margin_lower_bound > found.floating_point_f32.min_margin_lower_bound);
 }
 
+/// Attention alone with a skip connection, one head of dimension 1, weights that are 0 but for these tensors.
+fn handmade(d_model: u64, tensors: &[(&str, &[f64])]) -> Model {
+    let shape = Shape { d_vocab: 2, n_ctx: 9, d_model, n_heads: 1, d_head: 1, ..Shape::default() };
+    let config = Preset::Dana2024.config(shape);
+    let mut parameters = vec![0.0; config.n_parameters()];
+    for (name, values) in tensors {
+        let start = config.tensors().into_iter().find(|t| t.name == *name).unwrap().range.start;
+        parameters[start..start + values.len()].copy_from_slice(values);
+    }
+    Model::new(config, parameters).unwrap()
+}
+
+/// One context of `length` tokens 0, followed by token 1.
+fn one_context(length: usize) -> Dataset {
+    Dataset::new(2, 9, [(vec![0; length], vec![(1, 1.0)])]).unwrap()
+}
+
+/// The logits that programs compute in f64 (0) or f32 (1), in random orders of summation; every other one normalizes after
+/// mixing.
+fn computed(model: &Model, problem: &Dataset, format: usize) -> Vec<Vec<f64>> {
+    let rounds: [fn(f64) -> f64; 2] = [|x| x, |x| f64::from(x as f32)];
+    let run = |order| {
+        let stream = Stream::new(order, "orders", 0);
+        let mut program = Program { model, round: rounds[format], fused: order % 2 == 1, stream };
+        program.logits(&problem.tokens_of(0))
+    };
+    (0..16).map(run).collect()
+}
+
+fn verdicts(model: &Model, problem: &Dataset) -> [Verdict; 3] {
+    let found = certify(model, problem, &Silent).unwrap();
+    for computed in [found.floating_point, found.floating_point_f32] {
+        let known = computed.largest_rounding_error.0.is_finite();
+        assert!(known || computed.verdict == Verdict::Undecided, "{computed:?}");
+    }
+    [found.verdict, found.floating_point.verdict, found.floating_point_f32.verdict]
+}
+
+/// A query of 6e38 and a key of 2e-37: the score is 120, but the query is infinite in f32, and infinity minus infinity is not a
+/// number. That a mean stays among its values does not help.
+#[test]
+fn scores_that_overflow_in_f32_are_not_certified_there() {
+    let problem = one_context(1);
+    let model = |size: f64| {
+        handmade(
+            2,
+            &[
+                ("W_E", &[1.0; 2]),
+                ("W_Q", &[size; 2]),
+                ("W_K", &[30.0 / size; 2]),
+                ("W_V", &[1.0, 0.0]),
+                ("W_O", &[0.0, 1.0]),
+                ("W_U", &[0.0, 0.0, 0.0, 1.0]),
+            ],
+        )
+    };
+    let large = model(3e38);
+    assert_eq!(verdicts(&large, &problem), [Verdict::Certified, Verdict::Certified, Verdict::Undecided]);
+    assert!(computed(&large, &problem, 1).iter().all(|logits| logits[1].is_nan()));
+    assert!(computed(&large, &problem, 0).iter().all(|logits| logits[1] > logits[0]));
+    assert_eq!(verdicts(&model(3e37), &problem), [Verdict::Certified; 3]);
+}
+
+/// A query 1e308 - 1e308 + 1e308, which overflows in f64 if the two positive terms are added first.
+#[test]
+fn scores_that_overflow_in_some_order_are_not_certified() {
+    let problem = one_context(1);
+    let model = |size: f64| {
+        handmade(
+            3,
+            &[
+                ("W_E", &[1.0; 3]),
+                ("W_Q", &[size, -size, size]),
+                ("W_K", &[1.0 / size, 0.0, 0.0]),
+                ("W_V", &[1.0, 0.0, 0.0]),
+                ("W_O", &[0.0, 1.0, 0.0]),
+                ("W_U", &[0.0, 0.0, 0.0, 1.0]),
+            ],
+        )
+    };
+    let large = model(1e308);
+    assert_eq!(verdicts(&large, &problem), [Verdict::Certified, Verdict::Undecided, Verdict::Undecided]);
+    let logits = computed(&large, &problem, 0);
+    let wrong = logits.iter().filter(|logits| logits[1].is_nan()).count();
+    assert!((1..logits.len()).contains(&wrong), "{logits:?}");
+    assert_eq!(verdicts(&model(1e30), &problem), [Verdict::Certified; 3]);
+}
+
+/// An exponential of e^-500 in f64, or e^-50 in f32, times a value as large as that is small. The kernels of this library set
+/// it to zero.
+#[test]
+fn predictions_that_hang_on_a_dropped_exponential_are_not_certified() {
+    // The first token has the value, the second the score; token 1 follows if the first is not forgotten.
+    let model = |score: f64, value: f64| {
+        handmade(
+            3,
+            &[
+                ("W_E", &[1.0, 0.0, 0.0, 1.0, 0.0, 0.0]),
+                ("W_pos", &[0.0, 1.0, 0.0, 0.0, 0.0, 1.0]),
+                ("W_Q", &[1.0, 0.0, 0.0]),
+                ("W_K", &[0.0, 0.0, score]),
+                ("W_V", &[0.0, value, 0.0]),
+                ("W_O", &[0.0, 0.7 * score.exp() / value, 0.0]),
+                ("W_U", &[0.3, 0.0, 0.0, 1.0, 0.0, 0.0]),
+            ],
+        )
+    };
+    let problem = one_context(2);
+    let dropped = model(500.0, 1e250);
+    assert_eq!(verdicts(&dropped, &problem), [Verdict::Certified, Verdict::Undecided, Verdict::Undecided]);
+    // The slow reference keeps it; the evaluator does not, and predicts the wrong token.
+    let logits = dropped.logits(&problem.tokens_of(0));
+    assert!(logits[1] > 0.69 && logits[0] < 0.31, "{logits:?}");
+    assert_eq!(evaluate(&dropped, &problem, Nats(1e-3), 0, &Silent).unwrap().memorized, 0);
+    // What f64 keeps, f32 may drop.
+    let kept = model(50.0, 1e25);
+    assert_eq!(verdicts(&kept, &problem), [Verdict::Certified, Verdict::Certified, Verdict::Undecided]);
+    assert_eq!(evaluate(&kept, &problem, Nats(1e-3), 0, &Silent).unwrap().memorized, 1);
+    assert_eq!(verdicts(&model(40.0, 1e20), &problem), [Verdict::Certified; 3]);
+}
+
+/// Nine values whose sum overflows. Their mean does not, if the weights are normalized first.
+#[test]
+fn means_whose_sum_overflows_are_not_certified() {
+    let problem = one_context(9);
+    let model = |value: f64| {
+        handmade(
+            2,
+            &[
+                ("W_E", &[1.0, 0.0]),
+                ("W_V", &[value, 0.0]),
+                ("W_O", &[0.0, 1e5 / value]),
+                ("W_U", &[0.3, 0.0, 0.0, 0.7e-5]),
+            ],
+        )
+    };
+    for (value, format) in [(4e307, 0), (7e37, 1)] {
+        let model = model(value);
+        let found = verdicts(&model, &problem);
+        assert_eq!((found[0], found[1 + format]), (Verdict::Certified, Verdict::Undecided), "{value}");
+        let logits = computed(&model, &problem, format);
+        let (before, after): (Vec<_>, Vec<_>) =
+            logits.iter().enumerate().partition(|(order, _)| order % 2 == 0);
+        assert!(before.iter().all(|(_, logits)| logits[1] > logits[0]), "{before:?}");
+        assert!(after.iter().all(|(_, logits)| !logits[1].is_finite()), "{after:?}");
+    }
+    assert_eq!(verdicts(&model(7e37), &problem)[1], Verdict::Certified);
+    assert_eq!(verdicts(&model(7e36), &problem), [Verdict::Certified; 3]);
+}
+
+/// Two tokens follow equally often, and the logit of one may overflow: which token is found depends on how a program compares.
+#[test]
+fn a_top_token_whose_logit_may_overflow_is_not_certified() {
+    let problem = Dataset::new(3, 9, [(vec![0], vec![(1, 1.0), (2, 1.0)])]).unwrap();
+    let shape = Shape { d_vocab: 3, n_ctx: 9, d_model: 3, n_heads: 1, d_head: 1, ..Shape::default() };
+    let config = Preset::Dana2024.config(shape);
+    let mut parameters = vec![0.0; config.n_parameters()];
+    let place = |name: &str| config.tensors().into_iter().find(|t| t.name == name).unwrap().range;
+    parameters[place("W_E")].fill(1.0);
+    for (size, verdict) in [(1e308, Verdict::Undecided), (1e3, Verdict::Certified)] {
+        parameters[place("W_U")].copy_from_slice(&[
+            0.0,
+            1.0,
+            size,
+            0.0,
+            1.0,
+            size,
+            0.0,
+            1.0,
+            -2.0 * (size / 2.0),
+        ]);
+        let model = Model::new(config, parameters.clone()).unwrap();
+        let found = certify(&model, &problem, &Silent).unwrap();
+        assert_eq!(found.floating_point.verdict, verdict, "{found:?}");
+    }
+}
+
 /// Files whose stored positions differ from the sines by less than the reader's tolerance, and whose margin lies between that
 /// of the stored positions (negative) and that of the sines (positive).
 #[test]

@@ -169,6 +169,15 @@ impl Contest {
             false => self.top - self.other,
         }
     }
+
+    /// The margin of computed logits, each of which is off by at most `error`. If that is infinite, a logit may not be a number,
+    /// and which token a program then finds largest depends on how it compares, even if the logit belongs to the top set.
+    fn computed_margin(self, error: f64) -> Interval {
+        match error.is_finite() || self.other == Self::NONE {
+            true => self.margin(),
+            false => Interval::ALL,
+        }
+    }
 }
 
 /// Compares the enclosures of the logits of a context.
@@ -194,7 +203,7 @@ pub(super) fn judge(
         let is_top = next == Some(most);
         contest.add(logit, is_top);
         for ((contest, largest), error) in computed.iter_mut().zip(entry.errors) {
-            contest.add(Interval::around(entry.centre, entry.radius + error), is_top);
+            contest.add(Interval::around(entry.centre, (entry.radius + error).next_up()), is_top);
             *largest = largest.max(error);
         }
         if let Some(n) = next {
@@ -213,7 +222,7 @@ pub(super) fn judge(
         margin: contest.margin(),
         kl_above: if kl.hi.is_nan() { f64::INFINITY } else { kl.hi },
         radius,
-        computed: computed.map(|(contest, error)| (contest.margin(), error)),
+        computed: computed.map(|(contest, error)| (contest.computed_margin(error), error)),
     }
 }
 

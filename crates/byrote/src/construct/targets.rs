@@ -18,7 +18,7 @@
 //! needed: Y = ln P - ln min P.
 
 use crate::dataset::Dataset;
-use crate::units::Nats;
+use crate::units::{AtLeast, Nats};
 use crate::{Error, Result};
 
 /// Sparse target logits, one list per context.
@@ -41,7 +41,8 @@ impl Targets {
             (0..dataset.len()).map(|i| dataset.counts[i] * (omega - dataset.next_of(i).len() as f64)).sum();
         let eps = if missing > 0.0 { 0.9 * gap.0 / missing } else { 0.0 };
         if omega * eps >= 0.5 {
-            let most = 0.5 * missing / (0.9 * omega);
+            // Rounded down, so that the limit that is printed is accepted.
+            let most = AtLeast::computed(0.5 * missing / (0.9 * omega));
             let message = format!("must be at most {most:.3e} nats for this corpus (got {})", gap.0);
             return Err(Error::setting("gap", message));
         }
@@ -147,6 +148,18 @@ mod tests {
         let (dataset, _) = letters("abc abd");
         for gap in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e9, 1e-300] {
             assert!(Targets::new(&dataset, Nats(gap)).is_err(), "{gap}");
+        }
+    }
+
+    #[test]
+    fn the_largest_gap_that_is_named_is_accepted() {
+        for documents in ["abc abd", "abc abd ace abc", "abcab abdac caba bbdaa dab"] {
+            let (problem, _) = letters(documents);
+            let refused = Targets::new(&problem, Nats(1e9)).unwrap_err().to_string();
+            let most = refused.split("at most ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
+            let most: f64 = most.parse().unwrap();
+            assert!(Targets::new(&problem, Nats(most)).is_ok(), "{documents}: {most}");
+            assert!(Targets::new(&problem, Nats(1.002 * most)).is_err(), "{documents}: {most}");
         }
     }
 

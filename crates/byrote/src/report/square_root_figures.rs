@@ -5,6 +5,7 @@
 
 use crate::model::{Counting, ParameterCount};
 use crate::output::{csv_field, csv_text};
+use crate::units::AtLeast;
 use byrote_figures::{Axis, Figure, Line};
 use serde::Serialize;
 
@@ -30,7 +31,7 @@ pub struct ScalingRow {
     /// Bits of all its weights, embedding included.
     pub total_bits: u64,
     /// N log2 C.
-    pub information_bits: f64,
+    pub information_bits: AtLeast,
     /// The fewest parameters that a hardmax transformer can have.
     pub lower_bound: u64,
     /// The smallest one-layer transformers for the same facts.
@@ -208,7 +209,7 @@ pub fn bits_figure(rows: &[ScalingRow]) -> Figure {
             Line::new("kajitsuka2024", "all weights together", curve(rows, |r| r.total_bits as f64))
                 .with_markers(),
         )
-        .line(Line::new("information", "the labels, N log2 C", curve(rows, |r| r.information_bits)))
+        .line(Line::new("information", "the labels, N log2 C", curve(rows, |r| r.information_bits.0)))
         .line(
             Line::new("longest", "the longest weight", curve(rows, |r| r.largest_weight_bits as f64))
                 .with_markers(),
@@ -255,7 +256,7 @@ mod tests {
             depth: 100,
             largest_weight_bits: 40,
             total_bits: 5000,
-            information_bits: 332.2,
+            information_bits: AtLeast(332.2),
             lower_bound: 3,
             linear: [("madden2024-attention", 51, true), ("dana2024-d2", 8, false)]
                 .map(|(key, each, proved)| LinearSize {

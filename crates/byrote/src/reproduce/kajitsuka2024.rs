@@ -3,6 +3,7 @@
 use super::{Job, Reproduced};
 use crate::bounds::CorpusFacts;
 use crate::bounds::families::{self, Guarantee};
+use crate::bounds::information::label_bits_at_least;
 use crate::bounds::kajitsuka2024_lower::lb_hardmax;
 use crate::construct::kajitsuka2024::corpus_task::from_contexts;
 use crate::construct::kajitsuka2024::crossing::measured_crossing;
@@ -126,7 +127,7 @@ fn row(data: String, source: &Source, window: Window, job: &Job<'_>) -> Result<S
         depth: 0,
         largest_weight_bits: 0,
         total_bits: 0,
-        information_bits: n as f64 * (labels as f64).log2(),
+        information_bits: label_bits_at_least(n.into(), labels),
         lower_bound: u64::try_from(lb_hardmax(n.into(), n.into(), facts.longest_context()))
             .unwrap_or(u64::MAX),
         linear,
@@ -192,7 +193,8 @@ fn human(rows: &[ScalingRow], stories: &ScalingRow, lines: &[&str]) -> String {
     }
     out += "P counts weights that are not 0, as kajitsuka2024 does; dense counts all entries, as madden2024 and dana2024 do. Both \
             include the embedding and the table from labels to tokens. Every fact was verified in exact arithmetic. \
-            Parameters are saved, not storage: the weights together have more bits than the labels.\n";
+            The guarantee, in non-zero parameters, holds for any labels of these contexts with the ids found. Parameters are \
+            saved, not storage: the weights together have more bits than the labels.\n";
     out
 }
 

@@ -149,6 +149,8 @@ impl Report<'_> {
         object["ids"] = json!(self.built.ids);
         object["retries"] = json!(self.built.effort.tables.saturating_sub(1));
         object["guarantee"] = json!(self.built.guarantee);
+        // The block size is chosen for the fewest non-zero weights, so there is no such guarantee for the dense count.
+        object["guarantee_counting"] = json!(self.built.guarantee.map(|_| Counting::Nonzero));
         let candidates = self.built.candidates.iter().map(|(m, p)| {
             let [nonzero, dense] = Counting::ALL.map(|c| p.total(c));
             json!({"memory": m.name(), "parameters": nonzero, "parameters_dense": dense})

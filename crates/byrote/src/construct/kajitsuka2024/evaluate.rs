@@ -202,7 +202,7 @@ pub struct NetworkSize {
     pub parameters: u128,
     /// Dense parameters, embedding and label table included.
     pub parameters_dense: u128,
-    /// The convention of `parameters` and of the two lists below.
+    /// The convention of `parameters`, `parameters_by_kind` and `parameters_by_part`: non-zero.
     pub counting: Counting,
     /// Non-zero parameters by the kind of tensor they would be in a transformer.
     pub parameters_by_kind: BTreeMap<&'static str, u128>,

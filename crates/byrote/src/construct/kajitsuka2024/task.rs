@@ -10,7 +10,9 @@
 //! an error. With padding every sequence is filled up to the longest length with one more token, so that the attention's
 //! mean is always over the same number.
 
+use crate::bounds::information::label_bits_at_least;
 use crate::setting::choices;
+use crate::units::AtLeast;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 
@@ -167,8 +169,8 @@ impl From<Defect> for Error {
 
 impl Samples {
     /// Returns N log2 C, the number of bits that any memory of N samples with C labels must hold.
-    pub fn information_bits(&self) -> f64 {
-        self.len() as f64 * f64::from(self.task().labels).log2()
+    pub fn information_bits(&self) -> AtLeast {
+        label_bits_at_least(self.len() as u128, self.task().labels.into())
     }
 
     /// Checks sequences with their labels: one label for [`Goal::Next`], one per position for [`Goal::EveryPosition`].

@@ -3,7 +3,8 @@
 //! The rule of the verdict, fixed before the figure was drawn with it: from 300 facts on, the parameters are fitted in ln y by
 //! a line, a power, and the law of the theory with a constant overhead, a + b sqrt(N ln N). The claim is confirmed if
 //! the last one is supported by the criteria of docs/laws.md, separately for each convention of counting. The exponent
-//! of the plain power is shown with its interval and decides nothing: a constant overhead bends it below one half.
+//! of the plain power is shown and decides nothing: a constant overhead bends it below one half. It has an interval only
+//! if the power fits nearly as well as the best law.
 //!
 //! Reference: T. Kajitsuka, I. Sato, arXiv:2409.17677 (2024), abstract.
 
@@ -14,6 +15,7 @@ use crate::model::Counting;
 use crate::report::laws::Question;
 use crate::report::numbers::{brief, thousands};
 use crate::report::square_root_figures::{Crossings, ScalingRow};
+use crate::units::grouped_number;
 use byrote_figures::html::{Column, Exhibit, Page, Section, Table};
 use byrote_figures::{Axis, Figure};
 use serde_json::{Value, json};
@@ -139,7 +141,7 @@ fn table(rows: &[ScalingRow], text: &ScalingRow) -> Table {
             brief(nonzero as f64 / n),
             brief(dense as f64 / n),
             thousands(row.total_bits),
-            thousands(row.information_bits.ceil() as u64),
+            grouped_number(row.information_bits, 0),
         ])
     })
 }

@@ -149,12 +149,19 @@ impl Study {
         });
         match proven {
             Some((b, outcome, c)) => format!(
-                "Closed form: {} gives weights without training: {} parameters, certified for all {} contexts, at most {} \
-                 nats above the floor{part}.{exact}",
+                "Closed form: {} gives weights without training: {} parameters, certified in exact arithmetic for all {} \
+                 contexts, at most {} nats above the floor{part}{}.{exact}",
                 b.method,
                 thousands(outcome.parameters),
                 thousands(c.contexts),
-                nats(c.gap_nats_upper_bound)
+                nats(c.gap_nats_upper_bound),
+                match c.floating_point.verdict {
+                    certify::Verdict::Certified => "; certified in f64 for all of them too".to_owned(),
+                    _ => format!(
+                        "; certified in f64 for {} of them",
+                        thousands(c.floating_point.certified_contexts)
+                    ),
+                }
             ),
             None => "Closed form: no such model was certified.".into(),
         }

@@ -162,8 +162,9 @@ impl Study {
             .anchor("built")
             .paragraph(
                 "Three papers prove that some weights memorize any text; the weights below follow their constructions. A \
-                 certificate is a theorem about the stored weights in real arithmetic: interval arithmetic encloses every \
-                 logit, and in every context a most frequent next token has the largest one. kajitsuka2024 is evaluated in \
+                 certificate is a theorem about the stored weights in exact arithmetic: interval arithmetic encloses every \
+                 logit, and in every context a most frequent next token has the largest one. \u{201c}In f64 as well\u{201d} means \
+                 that this survives the rounding errors of a program that computes in f64, in any order of summation. kajitsuka2024 is evaluated in \
                  exact integers; its parameters are few but long, so it saves parameters, not storage. \
                  Most entries of its matrices are zero, and the paper counts only the non-zero ones.",
             )
@@ -416,8 +417,24 @@ fn proof(outcome: &BuiltModel) -> Cell {
                     false => "certified: there is no other token".into(),
                 };
                 // A model of labels alone has no distributions, hence no gap.
-                let gap = format!(", gap at most {}", nats(c.gap_nats_upper_bound));
-                Cell::status(Status::Good, if outcome.gap_nats.is_some() { margin + &gap } else { margin })
+                let gap = match outcome.gap_nats {
+                    Some(_) => format!(", gap at most {}", nats(c.gap_nats_upper_bound)),
+                    None => String::new(),
+                };
+                let computed = &c.floating_point;
+                let (status, computed) = match computed.verdict {
+                    certify::Verdict::Certified => (Status::Good, "in f64 as well".to_owned()),
+                    verdict => (
+                        Status::Caution,
+                        format!(
+                            "in f64 {}, {} of {} contexts certified",
+                            verdict.name(),
+                            thousands(computed.certified_contexts),
+                            thousands(c.contexts)
+                        ),
+                    ),
+                };
+                Cell::status(status, format!("{margin}{gap}; {computed}"))
             }
             certify::Verdict::Refuted => Cell::status(
                 Status::Caution,

@@ -49,11 +49,7 @@ pub fn certificate(
             ),
         ),
         ("widest enclosure", format!("{:.1e}", found.largest_radius), "plus or minus, of a logit".into()),
-        (
-            "mixer",
-            if found.injectivity.distinct_absolute_values { "injective" } else { "not proven" }.into(),
-            injectivity(&found.injectivity),
-        ),
+        injectivity(&found.injectivity),
         floating_point("in f64", &found.floating_point, found.contexts),
         floating_point("in f32", &found.floating_point_f32, found.contexts),
         ("arithmetic", String::new(), found.arithmetic.to_string()),
@@ -85,9 +81,9 @@ pub fn certificate(
 }
 
 /// Says what is proven about the mixer.
-fn injectivity(found: &Injectivity) -> String {
+fn injectivity(found: &Injectivity) -> (&'static str, String, String) {
     let (plain, absolute) = (found.smallest_gap_lower_bound, found.smallest_absolute_gap_lower_bound);
-    match (found.distinct, found.distinct_absolute_values) {
+    let note = match (found.distinct, found.distinct_absolute_values) {
         (true, _) if plain.0 == f64::INFINITY => "there is only one context".into(),
         (true, true) => format!(
             "contexts differ in coordinate {} by at least {plain:.1e}, in absolute value by at least {absolute:.1e}",
@@ -98,7 +94,8 @@ fn injectivity(found: &Injectivity) -> String {
             found.coordinate
         ),
         (false, _) => "no coordinate is proven to differ between all contexts".into(),
-    }
+    };
+    ("mixer", if found.distinct { "injective" } else { "not proven" }.into(), note)
 }
 
 /// Says what is proven about the logits that programs compute.
@@ -129,4 +126,25 @@ fn floating_point(
         ),
     };
     (name, found.verdict.name().into(), note)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mixer_is_injective_even_if_absolute_values_agree() {
+        let found = |distinct, distinct_absolute_values| Injectivity {
+            coordinate: 0,
+            distinct,
+            smallest_gap_lower_bound: AtLeast(0.5),
+            distinct_absolute_values,
+            smallest_absolute_gap_lower_bound: AtLeast(0.0),
+        };
+        for (distinct, absolute, word) in
+            [(true, true, "injective"), (true, false, "injective"), (false, false, "not proven")]
+        {
+            assert_eq!(injectivity(&found(distinct, absolute)).1, word);
+        }
+    }
 }

@@ -137,7 +137,11 @@ pub fn literal(title: &str, report: &madden2024::literal::LiteralReport) -> Stri
         (
             "features",
             if report.certified_regular { "regular" } else { "not proven" }.into(),
-            "proven regardless of rounding".into(),
+            match report.certified_regular {
+                true => "proven in exact arithmetic, on the weights as they are stored",
+                false => "their regularity could not be proven with that many bits",
+            }
+            .into(),
         ),
         (
             "smallest gap",
@@ -205,7 +209,7 @@ pub fn kajitsuka2024(
         row(
             "guarantee",
             grouped(guarantee),
-            "non-zero parameters at most, on any data with these ids".into(),
+            "non-zero parameters at most, for any labels of these contexts with the ids found here".into(),
         );
     }
     row("labels", grouped(samples.task().labels), contradictions(contradictory));
@@ -216,10 +220,10 @@ pub fn kajitsuka2024(
     );
     row("longest weight", grouped(tally.largest_bits as u64), "bits".into());
     let (bits, least) = (file.size().total_bits, samples.information_bits());
-    let note = match least > 0.0 {
+    let note = match least.0 > 0.0 {
         true => format!(
             "bits, {:.1} times the {} of the labels alone",
-            bits as f64 / least,
+            bits as f64 / least.0,
             grouped_number(least, 0)
         ),
         false => "bits".into(),
