@@ -167,7 +167,7 @@ mod tests {
                 depth: 1,
                 largest_weight_bits: 1,
                 total_bits: 1,
-                information_bits: 1.0,
+                information_bits: crate::units::AtLeast(1.0),
                 lower_bound: 1,
                 linear: Vec::new(),
             }
