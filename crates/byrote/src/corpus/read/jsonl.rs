@@ -201,7 +201,7 @@ mod tests {
         assert_eq!(of(r#"{"text": null}"#), Ok(Field::Null));
         for (json, says) in [
             (r#"{"body": "x"}"#, "no field \"text\"; the record has body"),
-            (r#"{}"#, "none"),
+            (r#"{}"#, "the record has no fields"),
             (r#"{"text": [4294967296]}"#, "4294967296 is not a token id"),
             (r#"{"text": [-1]}"#, "-1 is not a token id"),
             (r#"{"text": [1.5]}"#, "1.5 is not a token id"),
