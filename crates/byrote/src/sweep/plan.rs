@@ -32,7 +32,7 @@ use super::corpora::Corpora;
 use super::job::{Job, modern};
 use crate::corpus::{CorpusSpec, TokenizerChoice};
 use crate::input::{MOST_PLAN, read_text_capped};
-use crate::model::ModelSpec;
+use crate::model::{ModelSpec, Preset};
 use crate::setting::{fields, suggestion};
 use crate::train::TrainSpec;
 use crate::{Error, Result};
@@ -173,7 +173,10 @@ impl Plan {
 fn says_something(table: &Table) -> bool {
     let is_set = |value: &Value| match value {
         Value::Table(section) => !section.is_empty(),
-        Value::Array(sections) => sections.iter().any(|v| v.as_table().is_none_or(|t| !t.is_empty())),
+        // An empty list is a mistake of its own.
+        Value::Array(sections) => {
+            sections.is_empty() || sections.iter().any(|v| v.as_table().is_none_or(|t| !t.is_empty()))
+        }
         _ => true,
     };
     table.iter().any(|(key, value)| key != "name" && is_set(value))
@@ -189,9 +192,11 @@ fn check_sizes(model: &ModelSpec) -> Result<()> {
         ("d_head", model.d_head, ModelSpec::d_head),
         ("d_mlp", model.d_mlp, ModelSpec::d_mlp),
     ];
+    // This preset takes any number of heads.
+    let any_number = ModelSpec::default().preset(Preset::Madden2024);
     for (name, size, set) in sizes {
         let Some(n) = size.filter(|&n| n > 0) else { continue };
-        match set(ModelSpec::default(), n).check() {
+        match set(any_number, n).check() {
             Err(Error::Setting { name: "model", message }) => {
                 return Err(Error::setting(name, format!("a model with {n} {message}")));
             }
@@ -386,7 +391,6 @@ fn read<T: DeserializeOwned>(table: &Table, section: &str) -> Result<T, Mistake>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Preset;
     use crate::train::Method;
 
     #[test]
