@@ -28,7 +28,7 @@ pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
 pub(crate) fn suggestion(name: &str, known: &[&str]) -> String {
     match nearest(name, known) {
         Some(near) => format!("did you mean `{near}`?"),
-        None => format!("known are {}", known.join(", ")),
+        None => format!("the known ones are {}", known.join(", ")),
     }
 }
 

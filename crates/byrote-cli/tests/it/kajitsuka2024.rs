@@ -264,5 +264,5 @@ fn figures_are_listed_and_drawn() {
     let drawn = std::fs::read_to_string(case.path("f/fold.svg")).unwrap();
     let kept = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/img/fold.svg");
     assert!(drawn == std::fs::read_to_string(kept).unwrap(), "docs/img/fold.svg is drawn by this command");
-    assert!(error(&case, &["reproduce", "nothing"]).contains("the figures are "));
+    assert!(error(&case, &["reproduce", "nothing"]).contains("madden2024-fig1"));
 }

@@ -56,10 +56,10 @@ fn failed_jobs_are_on_the_page() {
     let case = Case::new();
     case.file(
         "plan.toml",
-        "name = \"bad\"\n[corpus]\ndocuments = 10\n[model]\npreset = \"dana2024\"\nd_mlp = [5]\n",
+        "name = \"bad\"\n[corpus]\ndocuments = 10\n[model]\npreset = \"dana2024\"\nd_mlp = [0, 5]\n",
     );
     assert_eq!(case.run(["sweep", "plan.toml", "--out", "run", "--quiet"]).status.code(), Some(1));
-    assert!(page(&case, "run").contains("0 of 1 jobs are done, 1 failed."));
+    assert!(page(&case, "run").contains("1 of 2 jobs are done, 1 failed."));
 }
 
 #[test]

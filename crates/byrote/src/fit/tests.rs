@@ -353,7 +353,7 @@ fn what_cannot_be_asked_is_an_error_that_says_why() {
     assert!(
         error(&x, &y, Law::Decay, &plain).contains("the law decay requires sizes of 0 and above (got -1)")
     );
-    assert!(error(&[0.0, 1.0], &[1.0, 2.0], Law::Logarithmic, &plain).contains("found 0"));
+    assert!(error(&[0.0, 1.0], &[1.0, 2.0], Law::Logarithmic, &plain).contains("(got 0)"));
     assert!(error(&x, &y, Law::Linear, &relative).contains("values above 0 (got -2 at x = 0)"));
     assert!(
         error(&x, &y, Law::Cubic, &plain)

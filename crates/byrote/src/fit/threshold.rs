@@ -366,8 +366,8 @@ mod tests {
         };
         let plain = asked(0.5, Direction::Falling);
         let relative = ThresholdSettings { scale: Scale::Relative, ..plain };
-        assert!(error(&[0.0, 1.0], &[1.0, 0.0], &plain).contains("sizes above 0, found 0"));
-        assert!(error(&[1.0, 2.0], &[1.0, 0.0], &relative).contains("found 0 at x = 2"));
+        assert!(error(&[0.0, 1.0], &[1.0, 0.0], &plain).contains("sizes above 0 (got 0)"));
+        assert!(error(&[1.0, 2.0], &[1.0, 0.0], &relative).contains("(got 0 at x = 2)"));
         assert!(
             error(&[1.0], &[1.0], &ThresholdSettings { level: -1.0, ..relative })
                 .contains("-1 is not a level")

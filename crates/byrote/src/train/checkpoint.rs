@@ -38,14 +38,14 @@ const FORMAT: u32 = 1;
 /// let model = Model::random(Preset::Madden2024.config(Shape { d_vocab: 2, d_mlp: 4, ..Shape::default() }), 0)?;
 /// let settings = Settings::new(Method::Adam);
 /// let limits = Limits::new(Method::Adam).relative_gap(None).stall(None);
-/// let mut trainer = Trainer::new(&model, &dataset, settings, limits.steps(10))?;
+/// let mut trainer = Trainer::new(&model, &dataset, settings, limits.steps(10), &Silent)?;
 /// trainer.run(&Silent)?;
 ///
 /// // Ten steps, a file, and ten more steps are twenty steps, to the last bit.
 /// let file = trainer.checkpoint().to_bytes()?;
 /// let checkpoint = Checkpoint::from_bytes(Path::new("run.safetensors"), &file)?;
-/// let mut resumed = Trainer::resume(checkpoint, &model, &dataset, settings, limits.steps(20))?;
-/// let mut whole = Trainer::new(&model, &dataset, settings, limits.steps(20))?;
+/// let mut resumed = Trainer::resume(checkpoint, &model, &dataset, settings, limits.steps(20), &Silent)?;
+/// let mut whole = Trainer::new(&model, &dataset, settings, limits.steps(20), &Silent)?;
 /// resumed.run(&Silent)?;
 /// whole.run(&Silent)?;
 /// assert_eq!(resumed.model()?.parameters(), whole.model()?.parameters());

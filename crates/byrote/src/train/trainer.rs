@@ -23,15 +23,16 @@ use std::time::Instant;
 /// ```
 /// use byrote::dataset::Dataset;
 /// use byrote::model::{Model, Preset, Shape};
+/// use byrote::observe::Silent;
 /// use byrote::train::{Limits, Method, Settings, Trainer};
 /// use std::sync::Arc;
 ///
 /// let dataset = Arc::new(Dataset::new(2, 1, [(vec![0], vec![(1, 1.0)]), (vec![1], vec![(0, 1.0)])])?);
 /// let model = Model::random(Preset::Madden2024.config(Shape { d_vocab: 2, d_mlp: 4, ..Shape::default() }), 0)?;
 /// let (settings, limits) = (Settings::new(Method::Adam), Limits::new(Method::Adam).steps(20));
-/// let mut trainer = Trainer::new(&model, &dataset, settings, limits)?;
+/// let mut trainer = Trainer::new(&model, &dataset, settings, limits, &Silent)?;
 /// let before = trainer.loss();
-/// while trainer.advance().is_none() {} // one step each, until a limit or the target is reached
+/// while trainer.advance(&Silent).is_none() {} // one step each, until a limit or the target is reached
 /// assert!(trainer.progress().step <= 20 && trainer.loss().0 < before.0);
 /// # Ok::<(), byrote::Error>(())
 /// ```

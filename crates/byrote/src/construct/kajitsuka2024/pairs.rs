@@ -289,8 +289,8 @@ mod tests {
             ),
             ("a.jsonl", "[1]", "no field"),
             ("a.jsonl", "{", "not JSON"),
-            ("a.tsv", "only text", "1 columns"),
-            ("a.tsv", "a\tb\tc", "3 columns"),
+            ("a.tsv", "only text", "two columns, a sequence and a label (got 1)"),
+            ("a.tsv", "a\tb\tc", "(got 3)"),
         ] {
             let message = of(name, text, NEXT).unwrap_err().to_string();
             assert!(message.contains(says), "{text}: {message}");
