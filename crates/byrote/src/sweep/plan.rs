@@ -496,7 +496,7 @@ mod tests {
             ("[modle]\nd_mlp = 4", Some(1), "did you mean `model`?"),
             ("[corpus]\nn_ctxx = 3", Some(2), "unknown key `n_ctxx` in [corpus]; did you mean `n_ctx`?"),
             ("[training]\noptimiser = \"adam\"", Some(2), "did you mean `optimizer`?"),
-            ("[training]\nzzz = 1", Some(2), "known are optimizer"),
+            ("[training]\nzzz = 1", Some(2), "the known ones are optimizer"),
             ("[training]\nlr = 0.1\noptimizer = \"sgd\"", Some(3), "sgd"),
             ("seeds = -1", Some(1), "seeds"),
             ("seeds = []", Some(1), "seeds"),
