@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 /// The commands that a help text lists, one per line after `Commands:`.
-fn commands(help: &str) -> Vec<String> {
+pub fn commands(help: &str) -> Vec<String> {
     let list = help.lines().skip_while(|line| !line.starts_with("Commands:")).skip(1);
     let entries = list.take_while(|line| line.starts_with("  "));
     // A description that continues on the next line is indented further.
@@ -17,7 +17,7 @@ fn commands(help: &str) -> Vec<String> {
     names.filter(|&name| name != "help").map(str::to_owned).collect()
 }
 
-fn help(case: &Case, command: &[String]) -> String {
+pub fn help(case: &Case, command: &[String]) -> String {
     let mut program = case.command();
     // Text is wrapped at the width of the terminal.
     let output = program.env("COLUMNS", "100").args(command).arg("--help").output().unwrap();

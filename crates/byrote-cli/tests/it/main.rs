@@ -13,6 +13,7 @@ mod incontext;
 mod interrupt;
 mod kajitsuka2024;
 mod memory;
+mod papers;
 mod rank;
 mod report;
 mod study;
