@@ -19,6 +19,7 @@
 //! | n layers without a network | [`descent`] |
 //! | n layers as a transformer: weights ([`construct`]), a causal evaluator independent of their origin ([`network`]),
 //! files ([`network_file`]) | |
+//! | the error as a product of projections ([`projection`]), and the sum of all squared errors ([`budget`]) | |
 //! | step sizes, and which are refused ([`step`]) | |
 //! | the trained variant: gradients ([`gradient`]), Adam ([`train`]) | |
 //! | all of these on several sequences ([`experiment`]), squared errors ([`squared_error`]) | |
@@ -37,6 +38,7 @@
 //! # Ok::<(), byrote::Error>(())
 //! ```
 
+pub mod budget;
 pub mod construct;
 pub mod descent;
 pub mod direct;
@@ -46,6 +48,7 @@ pub mod gradient;
 pub mod kernel;
 pub mod network;
 pub mod network_file;
+pub mod projection;
 pub mod recursion;
 pub mod rows;
 pub mod sequence;
@@ -62,6 +65,7 @@ pub use experiment::{Layers, Method, Outcome, predict};
 pub use kernel::{Attention, Form, Kernel, Over};
 pub use network::{Head, Hidden, Layer, Network};
 pub use network_file::{Input, NetworkFile};
+pub use projection::Projections;
 pub use recursion::{Recursion, recursion, recursion_all};
 pub use rows::Rows;
 pub use sequence::Sequence;
