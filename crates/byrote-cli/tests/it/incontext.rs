@@ -34,6 +34,35 @@ fn a_quarter_turn_from_a_file_has_the_predictions_worked_out_by_hand() {
 }
 
 #[test]
+fn a_file_is_compared_with_what_one_would_try_first() {
+    let case = Case::new();
+    case.file("turn.csv", QUARTER_TURNS);
+    let file = ["incontext", "--file", "turn.csv", "--kernel", "linear"];
+    let json = case.json(file);
+    let [last, fitted] = &json["baselines"].as_array().unwrap()[..] else { panic!("{json}") };
+    assert_eq!((&last["name"], &fitted["name"]), (&"last_value".into(), &"autoregression".into()));
+    let errors = |series: &Value| -> Vec<f64> {
+        let errors = series["errors"].as_array().unwrap().iter();
+        errors.map(|e| e["squared_error"].as_f64().unwrap()).collect()
+    };
+    // A quarter turn is always sqrt 2 away from where it was, and known from two pairs on.
+    assert!(errors(last).iter().all(|e| (e - 2.0).abs() < 1e-15));
+    assert!(errors(fitted)[..2].iter().all(|e| (e - 1.0).abs() < 1e-6));
+    assert!(errors(fitted)[2..].iter().all(|e| *e < 1e-12), "{fitted}");
+    let out = case.run(file.iter().chain(&["--csv", "e.csv", "--plot", "p.svg"]));
+    let text = String::from_utf8(out.stdout).unwrap();
+    assert!(
+        text.contains("last value") && text.contains("autoregression") && text.contains("mean"),
+        "{text}"
+    );
+    let csv = std::fs::read_to_string(case.path("e.csv")).unwrap();
+    assert!(csv.starts_with("t,squared_error,lowest,highest,last_value,autoregression\n"), "{csv}");
+    let svg = std::fs::read_to_string(case.path("p.svg")).unwrap();
+    assert!(svg.contains("autoregression, least squares") && svg.contains("last value"));
+    assert!(case.json(["incontext", "--length", "9"]).get("baselines").is_none());
+}
+
+#[test]
 fn the_network_agrees_with_the_descent_and_its_file_holds_its_layers() {
     let case = Case::new();
     let small = ["--d", "4", "--length", "30", "--sequences", "2"];

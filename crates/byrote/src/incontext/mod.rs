@@ -21,6 +21,7 @@
 //! files ([`network_file`]) | |
 //! | the error as a product of projections ([`projection`]), and the sum of all squared errors ([`budget`]) | |
 //! | step sizes, and which are refused ([`step`]) | |
+//! | what else a user would try: the last value, a linear autoregression ([`baseline`]) | |
 //! | the trained variant: gradients ([`gradient`]), Adam ([`train`]) | |
 //! | all of these on several sequences ([`experiment`]), squared errors ([`squared_error`]) | |
 //!
@@ -38,6 +39,7 @@
 //! # Ok::<(), byrote::Error>(())
 //! ```
 
+pub mod baseline;
 pub mod budget;
 pub mod construct;
 pub mod descent;
@@ -58,6 +60,7 @@ pub mod step;
 pub mod task;
 pub mod train;
 
+pub use baseline::{Baseline, autoregression};
 pub use construct::{Plan, Token};
 pub use descent::{Descent, Until, descend};
 pub use direct::{direct, direct_all};
