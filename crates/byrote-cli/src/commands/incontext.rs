@@ -9,7 +9,7 @@ use crate::ui::{self, thousands};
 use byrote::Result;
 use byrote::incontext::{
     Attention, Baseline, ErrorAt, ErrorSeries, Form, IncontextSpec, Kernel, Method, Outcome, Rows, Sequence,
-    Sequences, Task, errors_at, predict,
+    Sequences, Step, Task, errors_at, predict,
 };
 use byrote::output::{OutputFile, csv_text};
 use byrote::report::incontext_figure::errors_against_t;
@@ -28,6 +28,8 @@ Examples:
   byrote incontext --task periodic --kernel exp --beta 16 --plot periodic.svg
   byrote incontext --kernel exp --attention softmax --layers 500 --save network.safetensors
   byrote incontext --layers 5000 --tol 1e-8 --length 60
+  byrote incontext --flow-time 2 --length 60                infinitely many layers with small steps, exactly
+  byrote incontext --flow-time 2 --layers 500 --length 60   500 layers of step 2/500, and their distance from it
   byrote incontext --file orbit.csv --kernel exp --normalised --beta 4 --plot orbit.svg
 
 A file is also predicted by what one would try first: its last value, and a linear autoregression of order 1 without
@@ -193,11 +195,17 @@ fn as_json(
         "method": match method {
             Method::Direct => "direct",
             Method::Recursion => "recursion",
+            Method::Flow { .. } => "flow",
             Method::Layers { .. } => "layers",
+        },
+        "flow_time": match method {
+            Method::Flow { time } | Method::Layers { step: Step::Euler { time, .. }, .. } => Some(time),
+            _ => None,
         },
         "layers": layers.map(|l| l.layers),
         "eta": layers.map(|l| l.eta),
         "residual": layers.map(|l| l.residual),
+        "flow_max_difference": layers.and_then(|l| l.from_flow),
         "d_model": layers.map(|l| l.file.network.d_model()),
         "parameters": layers.map(|l| l.file.network.parameters()),
         "constant_diagonal": outcome.constant_diagonal,

@@ -63,6 +63,24 @@ fn a_file_is_compared_with_what_one_would_try_first() {
 }
 
 #[test]
+fn layers_with_a_fixed_sum_of_steps_approach_the_flow() {
+    let case = Case::new();
+    let small = ["incontext", "--d", "3", "--length", "20", "--sequences", "2", "--flow-time", "2"];
+    let flow = case.json(small);
+    assert_eq!(
+        (&flow["method"], &flow["flow_time"], &flow["layers"]),
+        (&"flow".into(), &2.0.into(), &Value::Null)
+    );
+    let distance = |layers: &str| {
+        let json = case.json(small.iter().chain(&["--layers", layers]));
+        assert_eq!((&json["method"], &json["flow_time"]), (&"layers".into(), &2.0.into()));
+        json["flow_max_difference"].as_f64().unwrap()
+    };
+    let ratio = distance("400") / distance("800");
+    assert!((1.9..2.1).contains(&ratio), "{ratio}");
+}
+
+#[test]
 fn the_network_agrees_with_the_descent_and_its_file_holds_its_layers() {
     let case = Case::new();
     let small = ["--d", "4", "--length", "30", "--sequences", "2"];
@@ -205,6 +223,11 @@ fn wrong_inputs_end_in_one_clear_line() {
         (&["--layers", "300", "--eta", "exact"], "the largest safe step here is"),
         (&["--layers", "5", "--tol", "-1"], "--tol"),
         (&["--layers", "5", "--sharpness", "0"], "--sharpness"),
+        (&["--flow-time", "0"], "--flow-time: must be above 0"),
+        (&["--flow-time", "1", "--layers", "5", "--eta", "1"], "--eta"),
+        (&["--flow-time", "1", "--length", "1001"], "--length"),
+        (&["--flow-time", "1e9", "--length", "9"], "--flow-time: must be at most"),
+        (&["--flow-time", "50", "--layers", "3"], "are enough here"),
         (&["--task", "periodic", "--period", "0..3"], "--period"),
         (&["--task", "periodic", "--period", "x"], "--period"),
         (&["--map", "contractive", "--rho", "1"], "--rho"),

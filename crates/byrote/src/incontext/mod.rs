@@ -8,7 +8,7 @@
 //! u <- u - eta D^-1 (L u - N y),    y_s = x_{s+1},        and the limit of many layers solves  L u = N y
 //! ```
 //!
-//! There are three ways to compute the same predictions, with these modules:
+//! There are several ways to compute the predictions, with these modules:
 //!
 //! | what | where |
 //! |---|---|
@@ -17,6 +17,7 @@
 //! | the limit by forward substitution, O(T^2 d) | [`direct`](mod@direct) |
 //! | the limit for the linear kernel, O(T d^2) | [`recursion`](mod@recursion) |
 //! | n layers without a network | [`descent`] |
+//! | n layers of step tau / n for n without end: a flow, solved exactly | [`flow`](mod@flow) |
 //! | n layers as a transformer: weights ([`construct`]), a causal evaluator independent of their origin ([`network`]),
 //! files ([`network_file`]) | |
 //! | the error as a product of projections ([`projection`]), and the sum of all squared errors ([`budget`]) | |
@@ -45,7 +46,9 @@ pub mod construct;
 pub mod descent;
 pub mod direct;
 pub mod experiment;
+mod exponential;
 pub mod file;
+pub mod flow;
 pub mod gradient;
 pub mod kernel;
 pub mod network;
@@ -65,6 +68,7 @@ pub use construct::{Plan, Token};
 pub use descent::{Descent, Until, descend};
 pub use direct::{direct, direct_all};
 pub use experiment::{Layers, Method, Outcome, predict};
+pub use flow::{euler_constant, flow, flow_all};
 pub use kernel::{Attention, Form, Kernel, Over};
 pub use network::{Head, Hidden, Layer, Network};
 pub use network_file::{Input, NetworkFile};

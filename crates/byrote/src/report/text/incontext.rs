@@ -68,6 +68,16 @@ fn how(kernel: Kernel, attention: Attention, method: Method, outcome: &Outcome) 
             if let Some(difference) = outcome.difference {
                 row("agreement", format!("{difference:.1e} from the descent without a network"));
             }
+            if let Some(difference) = l.from_flow {
+                row(
+                    "flow",
+                    format!("{difference:.1e} from infinitely many layers with the same sum of steps"),
+                );
+            }
+        }
+        (None, Method::Flow { time }) => {
+            row("attention", attention.to_string());
+            row("method", format!("the flow of infinitely many layers whose steps add up to {time}"));
         }
         (None, Method::Recursion) => row("method", "recursion, the limit of the layers".into()),
         (None, _) => {
@@ -88,6 +98,7 @@ pub fn method(outcome: &Outcome, kernel: Kernel, attention: Attention, method: M
     match (&outcome.layers, method) {
         (Some(l), _) => format!("{kernel}; {} layers of {attention} attention", grouped(l.layers)),
         (None, Method::Recursion) => format!("{kernel}; the limit, by recursion"),
+        (None, Method::Flow { time }) => format!("{kernel}; the flow, time {time}"),
         (None, _) => format!("{kernel}; the limit"),
     }
 }
