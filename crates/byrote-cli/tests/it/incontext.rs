@@ -290,3 +290,21 @@ fn figures_are_listed_planned_and_made() {
     assert_eq!(wrong.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&wrong.stderr).contains("sander2024-fig3"));
 }
+
+#[test]
+fn projections_on_the_sphere_are_drawn_and_checked() {
+    let case = Case::new();
+    let made = case.json(["reproduce", "sander2024-fig2", "--out", "f"]);
+    let norms = numbers(&made["norms"]);
+    assert_eq!(norms.len(), 7);
+    assert!((norms[0] - 1.0).abs() < 1e-15 && norms.windows(2).all(|w| w[1] <= w[0]), "{norms:?}");
+    assert!(norms[6] <= made["product_norm"].as_f64().unwrap() + 1e-15);
+    for check in made["checks"].as_array().unwrap() {
+        assert_eq!(check["agree"], check["draws"], "{check}");
+    }
+    for name in ["sander2024-fig2.csv", "sander2024-fig2-sphere.svg", "report.html", "figures/norms.csv"] {
+        assert!(case.path(&format!("f/{name}")).exists(), "{name}");
+    }
+    let html = std::fs::read_to_string(case.path("f/report.html")).unwrap();
+    assert!(html.contains("They agree") && !html.contains("They do not agree"));
+}

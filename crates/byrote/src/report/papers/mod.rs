@@ -122,9 +122,14 @@ impl Claim {
 impl Paper {
     /// Puts together the page of a figure that is not a sweep.
     fn into_page(self, command: &str) -> Page {
+        self.into_page_with(SMALL, command)
+    }
+
+    /// The same, with a note of its own for the version that is not full.
+    fn into_page_with(self, small: &str, command: &str) -> Page {
         let mut section = Section::new("What it shows");
         if !command.split(' ').any(|word| word == "--full") {
-            section = section.note(SMALL);
+            section = section.note(small);
         }
         let shown = self.shown(section);
         let mut page = new_page(self.title).subtitle(self.subtitle).section(shown);
