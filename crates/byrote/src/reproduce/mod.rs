@@ -136,6 +136,11 @@ pub const FIGURES: &[PaperFigure] = &[
         make: Maker::Function(kajitsuka2024::fold),
     },
     PaperFigure {
+        key: "sander2024-fig1",
+        description: "how the layers act on a sequence: the tokens, and the error by layer and position",
+        make: Maker::Function(sander2024::fig1),
+    },
+    PaperFigure {
         key: "sander2024-fig2",
         description: "products of projections on the sphere, which the error of causal kernel descent is made of",
         make: Maker::Function(sander2024::fig2),
