@@ -286,6 +286,7 @@ fn figures_are_listed_planned_and_made() {
     assert!(last("right", "exp kernel, beta 4") < last("right", "linear kernel"));
     let dry = case.json(["reproduce", "sander2024-fig4", "--dry-run"]);
     assert_eq!(dry["layers"], 5);
+    assert_eq!(case.json(["reproduce", "sander2024-depth", "--dry-run"])["flow_time"], 2.0);
     assert_eq!(case.json(["reproduce", "sander2024-fig1", "--dry-run"])["length"], 40);
     let wrong = case.run(["reproduce", "sander2024-fig9"]);
     assert_eq!(wrong.status.code(), Some(2));

@@ -155,6 +155,11 @@ pub const FIGURES: &[PaperFigure] = &[
         description: "the ideal method, the constructed network and trained ones",
         make: Maker::Function(sander2024::fig4),
     },
+    PaperFigure {
+        key: "sander2024-depth",
+        description: "many layers of small steps converge to a flow, at the rate of Euler's method",
+        make: Maker::Function(sander2024::depth),
+    },
 ];
 
 impl PaperFigure {

@@ -4,6 +4,7 @@
 //! Reference: M. E. Sander, G. Peyre, arXiv:2410.03011 (2024), figures 3 and 4 and their captions (the text itself was not at
 //! hand).
 
+pub mod depth;
 pub mod layers;
 pub mod sphere;
 
