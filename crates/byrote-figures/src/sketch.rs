@@ -229,7 +229,7 @@ impl View {
 
 /// Angles in equal steps.
 fn turn(from: f64, to: f64) -> impl Iterator<Item = f64> {
-    const STEPS: u32 = 90;
+    const STEPS: u32 = 120; // a multiple of four, so that a circle is as high as wide
     (0..=STEPS).map(move |i| from + (to - from) * f64::from(i) / f64::from(STEPS))
 }
 
@@ -285,7 +285,7 @@ mod tests {
             let [front, back] = view.great_circle(normal);
             assert!(!front.faint && back.faint);
             let radius = |p: &(f64, f64)| p.0.hypot(p.1);
-            for end in [&front.points[0], &front.points[90], &back.points[0], &back.points[90]] {
+            for end in [&front.points[0], &front.points[120], &back.points[0], &back.points[120]] {
                 assert!((radius(end) - 1.0).abs() < 1e-12);
             }
             assert!(front.points.iter().chain(&back.points).all(|p| radius(p) < 1.0 + 1e-12));

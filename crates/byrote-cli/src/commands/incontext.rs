@@ -28,12 +28,13 @@ Examples:
   byrote incontext --task periodic --kernel exp --beta 16 --plot periodic.svg
   byrote incontext --kernel exp --attention softmax --layers 500 --save network.safetensors
   byrote incontext --layers 5000 --tol 1e-8 --length 60
-  byrote incontext --flow-time 2 --length 60                infinitely many layers with small steps, exactly
-  byrote incontext --flow-time 2 --layers 500 --length 60   500 layers of step 2/500, and their distance from it
+  byrote incontext --flow-time 2 --length 60                small steps without end, solved exactly
+  byrote incontext --flow-time 2 --layers 500 --length 60   500 layers and their distance from it
   byrote incontext --file orbit.csv --kernel exp --normalised --beta 4 --plot orbit.svg
 
-A file is also predicted by what one would try first: its last value, and a linear autoregression of order 1 without
-intercept, fitted to the past by least squares (with a ridge of 1e-8 times the square of the first vector).";
+A file is also predicted by what one would try first: its last value, and a linear autoregression of
+order 1 without intercept, fitted to the past by least squares (ridge: 1e-8 times the square of the
+first vector).";
 
 #[derive(Debug, Args)]
 pub struct IncontextCommand {

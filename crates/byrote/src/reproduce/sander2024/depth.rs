@@ -21,7 +21,7 @@ use serde_json::json;
 /// The sum of the steps.
 const TIME: f64 = 2.0;
 /// The fit begins at this number of layers; below it, terms of higher order are visible.
-const ASYMPTOTIC: u64 = 256;
+const ASYMPTOTIC: u64 = 1024;
 
 struct Sizes {
     d: usize,
@@ -33,8 +33,8 @@ struct Sizes {
 
 impl Sizes {
     fn new(full: bool) -> Self {
-        let (d, length, sequences, most) = if full { (15, 100, 20, 14) } else { (4, 32, 10, 11) };
-        let times = (-4..=if full { 24 } else { 18 }).map(|i| f64::from(i).mul_add(0.5, 0.0).exp2());
+        let (d, length, sequences, most) = if full { (15, 100, 20, 14) } else { (4, 32, 10, 12) };
+        let times = (-4..=if full { 24 } else { 18 }).map(|i| (0.5 * f64::from(i)).exp2());
         Self { d, length, sequences, layers: (4..=most).map(|i| 1 << i).collect(), times: times.collect() }
     }
 }
@@ -175,7 +175,15 @@ fn csv(all: &[Series]) -> String {
 
 fn table(all: &[Series]) -> String {
     let mut table = TextTable::new(
-        &["distance from the flow", "256 layers", "last", "predicted", "exponent", "95% interval", "theory"],
+        &[
+            "distance from the flow",
+            "1,024 layers",
+            "last",
+            "predicted",
+            "exponent",
+            "95% interval",
+            "theory",
+        ],
         &[0],
     );
     for s in all {

@@ -21,14 +21,14 @@ const LENGTH: usize = 40;
 const DIMENSION: usize = 5;
 
 /// The sequence whose tokens are shown, its dimension, and its layers.
-const SHOWN: (usize, usize, u64) = (12, 4, 64);
+const SHOWN: (usize, usize, u64) = (20, 4, 64);
 
 fn cases() -> Result<Vec<(&'static str, Task, Kernel, Attention)>> {
     let linear = Task::Linear(Map::Orthogonal);
     Ok(vec![
-        ("linear sequence, linear kernel", linear, Kernel::LINEAR, Attention::Identity),
-        ("linear sequence, exp kernel", linear, Kernel::exp(1.0)?, Attention::Softmax),
-        ("period 10, exp kernel, beta 16", Task::Periodic(10, 10), Kernel::exp(16.0)?, Attention::Softmax),
+        ("Linear sequence, linear kernel", linear, Kernel::LINEAR, Attention::Identity),
+        ("Linear sequence, exp kernel", linear, Kernel::exp(1.0)?, Attention::Softmax),
+        ("Period 10, exp kernel, beta 16", Task::Periodic(10, 10), Kernel::exp(16.0)?, Attention::Softmax),
     ])
 }
 

@@ -8,12 +8,14 @@ use crate::incontext::{Projections, Rows};
 use crate::output::{OutputFile, csv_text};
 use crate::report::papers::sander2024::sphere::{self as pages, Check, Drawn};
 use crate::report::text::TextTable;
-use crate::{Result, report};
+use crate::{Error, Result, report};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
 /// As published.
 const DIRECTIONS: usize = 6;
+/// The draws from which the picture is taken.
+const PICTURES: u64 = 100;
 /// Products of up to this many projections are checked.
 const MOST: usize = 12;
 /// Norms this close to 1 are 1 up to rounding.
@@ -59,14 +61,24 @@ fn rows(rows: &Rows) -> Value {
     rows.iter().map(|row| json!(row)).collect()
 }
 
-/// One point and six directions.
+/// One point and six directions: of many draws, the one whose neighbouring points are farthest apart, so that the picture shows
+/// them all.
 fn draw(seed: u64) -> Result<Drawn> {
-    let all = Projections::random(DIRECTIONS + 1, 3, 3, seed, 0);
-    let (nu, others) = all.directions().values().split_at(3);
-    let projections = Projections::new(Rows::new(3, others.to_vec()))?;
-    let path = projections.path(nu);
-    let product_norm = projections.norm()?;
-    Ok(Drawn { projections, path, product_norm })
+    let mut best: Option<(f64, Drawn)> = None;
+    for index in 0..PICTURES {
+        let all = Projections::random(DIRECTIONS + 1, 3, 3, seed, index);
+        let (nu, others) = all.directions().values().split_at(3);
+        let projections = Projections::new(Rows::new(3, others.to_vec()))?;
+        let path = projections.path(nu);
+        let step =
+            |i: usize| path.row(i).iter().zip(path.row(i + 1)).map(|(a, b)| (a - b).powi(2)).sum::<f64>();
+        let apart = (0..DIRECTIONS).map(step).fold(f64::INFINITY, f64::min);
+        if best.as_ref().is_none_or(|(least, _)| apart > *least) {
+            let product_norm = projections.norm();
+            best = Some((apart, Drawn { projections, path, product_norm, of: PICTURES }));
+        }
+    }
+    best.map(|(_, drawn)| drawn).ok_or_else(|| Error::setting("draws", "must be at least 1 (got 0)"))
 }
 
 /// Norms of products of 1 to twelve projections along directions that span all dimensions or only two.
@@ -79,8 +91,8 @@ fn check(job: &Job<'_>, draws: u64) -> Result<Vec<Check>> {
                 if index % 256 == 0 {
                     job.observer.check()?;
                 }
-                let all = Projections::random(n, 3, dimensions, job.seed, 1 + index);
-                let (norm, rank) = (all.norm()?, all.rank()?);
+                let all = Projections::random(n, 3, dimensions, job.seed, PICTURES + index);
+                let (norm, rank) = (all.norm(), all.rank());
                 check.add(norm, rank == 3, norm < 1.0 - ROUNDING);
             }
             out.push(check);

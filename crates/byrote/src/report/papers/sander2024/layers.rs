@@ -79,8 +79,8 @@ pub fn fig1(cases: &[Case], tokens: &Tokens, command: &str) -> Page {
         ),
         Section::new("The tokens").anchor("tokens").exhibit(
             Exhibit::new(token_maps(tokens)).name("tokens").caption(
-                "Four coordinates of every part of the tokens, linear kernel. The last two maps agree where the method has \
-                 learnt the map.",
+                "Four coordinates of every part of the tokens, linear kernel. The last two maps come closer as t grows and \
+                 the method learns the map.",
             ),
         ),
         Section::new("The error by layer and position")
@@ -111,14 +111,14 @@ fn scheme() -> Figure {
         "x_1, x_2, ..., x_t: a sequence with x_(t+1) = f(x_t), f unknown",
         "First layer T_0: two softmax heads that attend by position copy x_t and x_(t-1); neurons set both copies to 0 at t = 1",
         "e_t = (1, [t = 1], u_t = 0, x_t, x_(t-1), y_t)",
-        "Layer T, n times, u_t changes by eta times: head 1: + the sum over s of k(x_t, x_(s-1)) y_s; head 2: - the sum over s \
-         of k(x_t, x_s) u_s",
+        "Layer T, n times: u_t grows by eta times [the sum over s of k(x_t, x_(s-1)) y_s (head 1) minus the sum over s of \
+         k(x_t, x_s) u_s (head 2)]",
         "e_t = (1, [t = 1], u_t, x_t, x_(t-1), y_t) with a new u_t only",
         "P reads u_t, the estimate of x_(t+1)",
     ];
     let heights = [1.0, 1.5, 1.0, 2.0, 1.0, 1.0];
     let mut figure =
-        Figure::new("The construction", Axis::linear(""), Axis::linear("")).hidden_axes().size(900.0, 560.0);
+        Figure::new("The construction", Axis::linear(""), Axis::linear("")).hidden_axes().size(640.0, 896.0);
     let mut top = 0.0;
     for (i, (words, height)) in steps.into_iter().zip(heights).enumerate() {
         if i > 0 {
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn the_words_of_the_scheme_stay_in_their_boxes_on_paper_and_on_a_phone() {
-        for (width, height) in [(900.0, 560.0), (380.0, 532.0)] {
+        for (width, height) in [(640.0, 896.0), (380.0, 532.0)] {
             let scene = scheme().size(width, height).to_scene().unwrap();
             for group in scene.groups.iter().filter(|g| g.role == "guide" && g.shapes.len() > 2) {
                 let byrote_figures::Shape::Polyline { points, .. } = &group.shapes[0] else { continue };

@@ -3,6 +3,7 @@
 use super::super::{Agreement, Claim, Paper};
 use crate::incontext::{Projections, Rows};
 use crate::report::numbers::brief;
+use crate::units::grouped;
 use byrote_figures::html::{Exhibit, Page, Section};
 use byrote_figures::{Axis, Band, Figure, Line, MarkerForm, Points, View};
 use serde::Serialize;
@@ -20,6 +21,8 @@ pub struct Drawn {
     pub path: Rows,
     /// |P_1 ... P_n|.
     pub product_norm: f64,
+    /// The number of draws from which this one was taken.
+    pub of: u64,
 }
 
 impl Drawn {
@@ -102,7 +105,9 @@ pub fn fig2(drawn: &Drawn, checks: &[Check], command: &str) -> Page {
             "the norm of a product of projections is below 1 if and only if the directions span the space (our statement of \
              what the picture is for).",
             format!(
-                "the two agree in {agree} of {draws} draws of 1 to 12 directions, in space and in a plane."
+                "the two agree in {} of {} draws of 1 to 12 directions, in space and in a plane.",
+                grouped(agree),
+                grouped(draws)
             ),
             verdict(agree == draws),
         ),
@@ -117,15 +122,18 @@ pub fn fig2(drawn: &Drawn, checks: &[Check], command: &str) -> Page {
                  -A P_1 ... P_{n} nu, so the length of the last vector in the picture is the distance between the prediction \
                  and what follows. Every further vector of the sequence is one more projection."
             ),
-            "Seen from the front; the great circles are the equator and two meridians, and their rear halves are pale. \
-             Triangles are the directions nu_i, discs the projected points.",
+            format!(
+                "The great circles are the equator and two meridians; their rear halves are pale. Triangles are the directions \
+                 nu_i, discs the projected points. Of {} random draws, this is the one whose points are farthest apart.",
+                drawn.of
+            ),
         ),
         (
             "Lengths",
             "A projection never lengthens a vector, and leaves it alone only if the vector is already at right angles to the \
              direction."
                 .into(),
-            "The same seven points.",
+            "The same seven points.".to_owned(),
         ),
         (
             "The norm of the product",
@@ -133,7 +141,7 @@ pub fn fig2(drawn: &Drawn, checks: &[Check], command: &str) -> Page {
              directions span the space, except by accident, and the norm is below 1. Directions in one plane never span it, \
              however many there are."
                 .into(),
-            "Lines are means over the draws, bands reach from the lowest to the highest.",
+            "Lines are means over the draws, bands reach from the lowest to the highest.".to_owned(),
         ),
     ];
     let exhibits = names.into_iter().zip(texts).zip(figures(drawn, checks));
@@ -220,8 +228,8 @@ mod tests {
     fn drawn() -> Drawn {
         let projections = Projections::random(6, 3, 3, 1, 0);
         let path = projections.path(&[0.6, 0.0, 0.8]);
-        let product_norm = projections.norm().unwrap();
-        Drawn { projections, path, product_norm }
+        let product_norm = projections.norm();
+        Drawn { projections, path, product_norm, of: 1 }
     }
 
     #[test]
@@ -238,8 +246,8 @@ mod tests {
         for (dimensions, n) in [(3, 2), (3, 4), (2, 2), (2, 4)] {
             let mut check = Check::new(dimensions, n, 1);
             let all = Projections::random(n, 3, dimensions, 1, 0);
-            let norm = all.norm().unwrap();
-            check.add(norm, all.rank().unwrap() == 3, norm < 1.0 - 1e-12);
+            let norm = all.norm();
+            check.add(norm, all.rank() == 3, norm < 1.0 - 1e-12);
             checks.push(check);
         }
         let page = fig2(&drawn(), &checks, "byrote reproduce sander2024-fig2");
