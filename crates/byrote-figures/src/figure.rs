@@ -17,6 +17,7 @@ use super::layout;
 use super::palette::Palette;
 use super::scale::Axis;
 use super::scene::{MarkerForm, Scene};
+use super::sketch::{Axes, Guide};
 use crate::{Error, Result};
 
 /// Magnitudes above this are refused, so that differences stay finite.
@@ -187,6 +188,12 @@ pub struct Figure {
     /// Cells behind everything else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heat: Option<Heat>,
+    /// Whether there are axes.
+    #[serde(default, skip_serializing_if = "Axes::are_labelled")]
+    pub axes: Axes,
+    /// Lines that belong to the picture rather than to the data, drawn below it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub guides: Vec<Guide>,
     /// Shaded bands, drawn first.
     #[serde(default)]
     pub bands: Vec<Band>,
@@ -221,6 +228,8 @@ impl Figure {
             x,
             y,
             heat: None,
+            axes: Axes::default(),
+            guides: Vec::new(),
             bands: Vec::new(),
             rules: Vec::new(),
             lines: Vec::new(),
@@ -274,6 +283,24 @@ impl Figure {
         self
     }
 
+    /// Hides the axes.
+    pub fn hidden_axes(mut self) -> Self {
+        self.axes = Axes::Hidden;
+        self
+    }
+
+    /// Hides the axes and makes one unit as long in x as in y.
+    pub fn isometric(mut self) -> Self {
+        self.axes = Axes::Isometric;
+        self
+    }
+
+    /// Adds a line that belongs to the picture rather than to the data.
+    pub fn guide(mut self, guide: Guide) -> Self {
+        self.guides.push(guide);
+        self
+    }
+
     /// Adds a line.
     pub fn line(mut self, line: Line) -> Self {
         self.lines.push(line);
@@ -324,6 +351,9 @@ impl Figure {
         for points in &self.points {
             check_pairs("points", &points.label, &points.points)?;
             check_errors(points)?;
+        }
+        for guide in &self.guides {
+            check_pairs("guide", &guide.words, &guide.points)?;
         }
         for rule in &self.rules {
             check_value("reference line", &rule.label, 0, rule.value)?;

@@ -14,6 +14,7 @@ use super::palette::{Colour, Palette};
 use super::plot::{LABEL, Plot, Side, Tag, block, extent, letter};
 use super::scale::{Axis, Scale, ScaleKind, Tick, Ticks};
 use super::scene::{Anchor, Area, Frame, Group, Point, Scene, Shape, Stroke, Text, Weight, rounded};
+use super::sketch::{Axes, isometric};
 use super::text;
 use crate::Result;
 
@@ -104,16 +105,18 @@ pub(super) fn scales(figure: &Figure) -> Result<(Scale, Scale)> {
     let bands = || figure.bands.iter().flat_map(|b| &b.points);
     let edges: Vec<(f64, f64)> = bands().flat_map(|b| [(b.0, b.1), (b.0, b.2)]).collect();
     let edges: Vec<(f64, f64)> = edges.iter().filter(drawn).copied().collect();
+    let guides = || figure.guides.iter().flat_map(|g| &g.points).filter(drawn);
     let rules = |direction| figure.rules.iter().filter(move |r| r.direction == direction).map(|r| r.value);
     let tight_x: Vec<f64> = lines.iter().chain(&edges).map(|p| p.0).collect();
-    let padded_x: Vec<f64> = points.iter().map(|p| p.0).chain(rules(Direction::Vertical)).collect();
+    let padded_x = points.iter().chain(guides()).map(|p| p.0).chain(rules(Direction::Vertical));
+    let padded_x: Vec<f64> = padded_x.collect();
     let bars: Vec<(f64, f64)> = figure
         .points
         .iter()
         .flat_map(|p| p.points.iter().zip(&p.errors).flat_map(|(at, ends)| [(at.0, ends.0), (at.0, ends.1)]))
         .collect();
     let bars: Vec<(f64, f64)> = bars.iter().filter(drawn).copied().collect();
-    let all_y = lines.iter().chain(&edges).chain(&points).chain(&bars).map(|p| p.1);
+    let all_y = lines.iter().chain(&edges).chain(&points).chain(&bars).chain(guides()).map(|p| p.1);
     let padded_y: Vec<f64> = all_y.chain(rules(Direction::Horizontal)).collect();
     Ok((Scale::cover(&figure.x, &tight_x, &padded_x)?, Scale::cover(&figure.y, &[], &padded_y)?))
 }
@@ -209,13 +212,7 @@ impl Sheet<'_> {
         let beside_width = if extents.is_empty() { 0.0 } else { LEAD + SAMPLE + GAP + SLACK * widest - 8.0 };
         let heights: Vec<f64> = extents.iter().map(|e| e.1 + 3.0).collect();
 
-        let heat = self.figure.heat.as_ref();
-        let y_fits =
-            |ticks: &[Tick]| apart(ticks, |_| if heat.is_some() { 8.0 } else { 20.0 }, plot_height, 8.0);
-        let y_ticks = match heat {
-            Some(heat) => self.y.ticks_at(&heat.rows, &y_fits),
-            None => self.y.ticks(&y_fits),
-        };
+        let y_ticks = self.y_ticks(plot_height);
         let tick_width =
             y_ticks.major.iter().map(|t| text::width(&t.label, LABEL, Weight::Regular)).fold(0.0, f64::max);
         let snap = |v: f64| v.floor() + 0.5; // one-pixel lines are aligned to pixels
@@ -228,20 +225,17 @@ impl Sheet<'_> {
         if beside && (heights.iter().sum::<f64>() > frame.height() + 12.0 || frame.width() < 0.45 * width) {
             return Drawn { groups: Vec::new(), frame, height, fits: false };
         }
-        let label_width = |t: &Tick| text::width(&t.label, LABEL, Weight::Regular);
-        let x_gap = if heat.is_some() { 8.0 } else { 16.0 };
-        let x_fits = |ticks: &[Tick]| apart(ticks, label_width, frame.width(), x_gap);
-        let x_ticks = match heat {
-            Some(heat) => self.x.ticks_at(&heat.columns, &x_fits),
-            None => self.x.ticks(&x_fits),
-        };
-
+        let x_ticks = self.x_ticks(&frame);
         let page = Area { left: 0.0, top: 0.0, right: width, bottom: height };
         let mut groups = vec![group("page", vec![Shape::rectangle(page, Colour::WHITE, 1.0)]), header];
-        if heat.is_none() {
-            groups.push(group("grid", grid(&frame, &x_ticks, &y_ticks)));
-        }
-        groups.push(group("axes", self.axes(&frame, &x_ticks, &y_ticks)));
+        groups.extend(self.ground(&frame, &x_ticks, &y_ticks));
+        let frame = match self.figure.axes {
+            Axes::Isometric => {
+                let length = |scale: &Scale| scale.ends().1 - scale.ends().0;
+                isometric(frame, (length(self.x), length(self.y)))
+            }
+            _ => frame,
+        };
         let plot = self.plot(frame);
         let (drawn, something) = plot.draw(&letters);
         groups.extend(drawn);
@@ -255,6 +249,42 @@ impl Sheet<'_> {
         }
         groups.extend(legend::draw(rows, PAD, frame.bottom + 24.0 + x_label));
         Drawn { groups, frame, height, fits: true }
+    }
+
+    /// The ticks of the y axis, none if axes are hidden.
+    fn y_ticks(&self, height: f64) -> Ticks {
+        let heat = self.figure.heat.as_ref();
+        let fits = |ticks: &[Tick]| apart(ticks, |_| if heat.is_some() { 8.0 } else { 20.0 }, height, 8.0);
+        match heat {
+            _ if !self.figure.axes.are_labelled() => Ticks::default(),
+            Some(heat) => self.y.ticks_at(&heat.rows, &fits),
+            None => self.y.ticks(&fits),
+        }
+    }
+
+    /// The ticks of the x axis, none if axes are hidden.
+    fn x_ticks(&self, frame: &Area) -> Ticks {
+        let heat = self.figure.heat.as_ref();
+        let label_width = |t: &Tick| text::width(&t.label, LABEL, Weight::Regular);
+        let gap = if heat.is_some() { 8.0 } else { 16.0 };
+        let fits = |ticks: &[Tick]| apart(ticks, label_width, frame.width(), gap);
+        match heat {
+            _ if !self.figure.axes.are_labelled() => Ticks::default(),
+            Some(heat) => self.x.ticks_at(&heat.columns, &fits),
+            None => self.x.ticks(&fits),
+        }
+    }
+
+    /// The grid, except below a heat map, and the axes, unless they are hidden.
+    fn ground(&self, frame: &Area, x_ticks: &Ticks, y_ticks: &Ticks) -> Vec<Group> {
+        if !self.figure.axes.are_labelled() {
+            return Vec::new();
+        }
+        let axes = group("axes", self.axes(frame, x_ticks, y_ticks));
+        match self.figure.heat {
+            None => vec![group("grid", grid(frame, x_ticks, y_ticks)), axes],
+            Some(_) => vec![axes],
+        }
     }
 
     /// Draws the title, the subtitle and the name of the y axis; also returns where the frame begins.

@@ -1,7 +1,7 @@
 //! Figures and pages as data, written as SVG, PNG, self-contained HTML and CSV.
 //!
 //! A [`Figure`] is plain data: two [`Axis`]es, and the [`Line`]s, [`Points`], [`Band`]s, reference lines or the
-//! [`Heat`] map on them; [`Panels`] are several figures side by side. A figure is laid out once into a [`Scene`] of
+//! [`Heat`] map on them; [`Panels`] are several figures side by side, and [`Guide`]s make pictures without axes. A figure is laid out once into a [`Scene`] of
 //! primitives, and two writers draw that scene, so the SVG of a page and the PNG of a slide show the same thing:
 //!
 //! ```text
@@ -47,6 +47,7 @@ mod png;
 mod residual;
 mod scale;
 mod scene;
+mod sketch;
 mod svg;
 mod text;
 
@@ -59,6 +60,7 @@ pub use panels::Panels;
 pub use residual::residuals;
 pub use scale::{Axis, ScaleKind};
 pub use scene::{Anchor, Area, Frame, Group, MarkerForm, Point, Scene, Shape, Stroke, Text, Weight};
+pub use sketch::{Axes, Guide, View};
 
 #[cfg(test)]
 mod tests {

@@ -111,11 +111,18 @@ pub(super) fn describe(figure: &Figure, x: &Scale, y: &Scale, notes: &[String]) 
     if !figure.subtitle.is_empty() {
         out.push_str(&format!("{} ", figure.subtitle));
     }
-    out.push_str(&format!(
-        "{} against {}.",
-        axis(&figure.y.label, "y", figure.y.kind, y),
-        axis(&figure.x.label, "x", figure.x.kind, x)
-    ));
+    if figure.axes.are_labelled() {
+        out.push_str(&format!(
+            "{} against {}.",
+            axis(&figure.y.label, "y", figure.y.kind, y),
+            axis(&figure.x.label, "x", figure.x.kind, x)
+        ));
+    } else {
+        out.push_str("A picture without axes.");
+    }
+    for words in figure.guides.iter().map(|g| g.words.trim()).filter(|words| !words.is_empty()) {
+        out.push_str(&format!(" \"{words}\"."));
+    }
     if let Some(heat) = &figure.heat {
         out.push_str(&heat.describe());
     }

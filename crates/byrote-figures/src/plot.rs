@@ -7,6 +7,7 @@ use super::labels::{Board, Candidate, along, around, spread};
 use super::palette::{Colour, Palette};
 use super::scale::{Scale, number};
 use super::scene::{Anchor, Area, Group, MarkerForm, Point, Shape, Stroke, Text, Weight};
+use super::sketch;
 use super::text;
 
 /// The font size of labels, and the distance between their baselines.
@@ -80,7 +81,7 @@ pub(super) struct Plot<'a> {
 
 impl Plot<'_> {
     /// The position of a value in pixels; `None` if the axes cannot show it.
-    fn pixel(&self, (x, y): (f64, f64)) -> Option<Point> {
+    pub fn pixel(&self, (x, y): (f64, f64)) -> Option<Point> {
         if !(self.x.accepts(x) && self.y.accepts(y)) {
             return None;
         }
@@ -189,6 +190,10 @@ impl Plot<'_> {
             }
             None => Vec::new(),
         };
+        let (guides, words, segments) = sketch::draw(self);
+        groups.extend(guides);
+        board.boxes.extend(words);
+        board.segments.extend(segments);
         groups.extend(figure.bands.iter().map(|band| self.band(band)));
         let rules: Vec<(&Rule, [Point; 2])> =
             figure.rules.iter().filter_map(|rule| Some((rule, self.rule_ends(rule)?))).collect();

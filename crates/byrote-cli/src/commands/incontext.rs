@@ -8,8 +8,8 @@ use crate::spelling;
 use crate::ui::{self, thousands};
 use byrote::Result;
 use byrote::incontext::{
-    Attention, ErrorAt, ErrorSeries, Form, IncontextSpec, Kernel, Method, Outcome, Sequence, Sequences, Task,
-    predict, squared_errors, summarize,
+    Attention, Baseline, ErrorAt, ErrorSeries, Form, IncontextSpec, Kernel, Method, Outcome, Rows, Sequence,
+    Sequences, Step, Task, errors_at, predict,
 };
 use byrote::observe::Observer;
 use byrote::output::{OutputFile, csv_text};
@@ -30,7 +30,13 @@ Examples:
   byrote incontext --task periodic --kernel exp --beta 16 --plot periodic.svg
   byrote incontext --kernel exp --attention softmax --layers 500 --save network.safetensors
   byrote incontext --layers 5000 --tol 1e-8 --length 60
-  byrote incontext --file orbit.csv --kernel exp --normalised --beta 4 --json";
+  byrote incontext --flow-time 2 --length 60                small steps without end, solved exactly
+  byrote incontext --flow-time 2 --layers 500 --length 60   500 layers and their distance from it
+  byrote incontext --file orbit.csv --kernel exp --normalised --beta 4 --plot orbit.svg
+
+A file is also predicted by what one would try first: its last value, and a linear autoregression of
+order 1 without intercept, fitted to the past by least squares (ridge: 1e-8 times the square of the
+first vector).";
 
 #[derive(Debug, Args)]
 pub struct IncontextCommand {
@@ -73,6 +79,27 @@ impl Source {
         };
         Ok(Self { known, seen, title, task: json!(task.map(Task::name)) })
     }
+
+    /// The errors of the baselines, for a file.
+    fn baselines(&self, observer: &Terminal) -> Result<Vec<ErrorSeries>> {
+        if !self.task.is_null() {
+            return Ok(Vec::new());
+        }
+        let series = |baseline: Baseline| {
+            let predict = |x: &Sequence| baseline.predict(x, observer);
+            let predictions: Vec<Rows> = self.seen.iter().map(predict).collect::<Result<_>>()?;
+            let errors = errors_at(&predictions, &self.known);
+            Ok(ErrorSeries { key: baseline.key().into(), label: baseline.label().into(), errors })
+        };
+        Baseline::ALL.into_iter().map(series).collect()
+    }
+}
+
+/// What was computed.
+struct Found {
+    outcome: Outcome,
+    errors: Vec<ErrorAt>,
+    baselines: Vec<ErrorSeries>,
 }
 
 pub fn run(args: &IncontextCommand, common: &Common) -> Result<ExitCode> {
@@ -89,36 +116,58 @@ pub fn run(args: &IncontextCommand, common: &Common) -> Result<ExitCode> {
     for path in args.plot.iter().chain(&args.csv).chain(&args.save) {
         interrupt::clean_up_beside(path);
     }
-    let source = Source::read(&args.spec, common.seed, &Terminal::new(common.quiet))?;
-    let outcome = predict(&source.seen, kernel, attention, method, &Terminal::new(common.quiet))?;
-    let errors: Vec<Vec<f64>> =
-        outcome.predictions.iter().zip(&source.known).map(|(u, x)| squared_errors(u, x)).collect();
-    let errors = summarize(&errors);
-    if !args.plot.is_empty() {
-        let how = text::method(&outcome, kernel, attention, method);
-        let series = ErrorSeries { key: "sander2024".into(), label: how, errors: errors.clone() };
-        let figure = errors_against_t("Squared error against t", &source.title, &[series], 1.0);
-        for path in &args.plot {
-            report::write_figure(path, &figure)?;
-        }
-    }
-    if let Some(path) = &args.csv {
-        OutputFile::write(path, csv(&errors).as_bytes())?;
-    }
-    if let (Some(path), Some(layers)) = (&args.save, &outcome.layers) {
-        layers.file.save(path)?;
-    }
-    let json = || as_json(&source, kernel, attention, method, &outcome, &errors, common.seed);
-    let text = || text::incontext(&source.title, kernel, attention, method, &outcome, &errors);
+    let observer = Terminal::new(common.quiet);
+    let source = Source::read(&args.spec, common.seed, &observer)?;
+    let outcome = predict(&source.seen, kernel, attention, method, &observer)?;
+    let errors = errors_at(&outcome.predictions, &source.known);
+    let found = Found { outcome, errors, baselines: source.baselines(&observer)? };
+    drop(observer);
+    write(args, &source, &found, (kernel, attention, method))?;
+    let Found { outcome, errors, baselines } = &found;
+    let json = || as_json(&source, kernel, attention, method, &found, common.seed);
+    let text = || text::incontext(&source.title, kernel, attention, method, outcome, errors, baselines);
     ui::show(common, json, || spelling::of_text(&text()))?;
     ui::wrote(common, args.plot.iter().chain(&args.csv).chain(&args.save));
     Ok(ExitCode::SUCCESS)
 }
 
-fn csv(errors: &[ErrorAt]) -> String {
+/// Writes the files that were asked for.
+fn write(
+    args: &IncontextCommand,
+    source: &Source,
+    found: &Found,
+    (kernel, attention, method): (Kernel, Attention, Method),
+) -> Result<()> {
+    let Found { outcome, errors, baselines } = found;
+    if !args.plot.is_empty() {
+        let how = text::method(outcome, kernel, attention, method);
+        let mut series = vec![ErrorSeries { key: "sander2024".into(), label: how, errors: errors.clone() }];
+        series.extend(baselines.iter().cloned());
+        let figure = errors_against_t("Squared error against t", &source.title, &series, 1.0);
+        for path in &args.plot {
+            report::write_figure(path, &figure)?;
+        }
+    }
+    if let Some(path) = &args.csv {
+        OutputFile::write(path, csv(errors, baselines).as_bytes())?;
+    }
+    if let (Some(path), Some(layers)) = (&args.save, &outcome.layers) {
+        layers.file.save(path)?;
+    }
+    Ok(())
+}
+
+fn csv(errors: &[ErrorAt], baselines: &[ErrorSeries]) -> String {
     let number = |x: f64| format!("{x:e}");
-    let row = |e: &ErrorAt| [e.t.to_string(), number(e.squared_error), number(e.lowest), number(e.highest)];
-    csv_text(["t", "squared_error", "lowest", "highest"], errors.iter().map(row))
+    let mut head = vec!["t", "squared_error", "lowest", "highest"];
+    head.extend(baselines.iter().map(|b| b.key.as_str()));
+    let row = |(i, e): (usize, &ErrorAt)| {
+        let mut row = vec![e.t.to_string(), number(e.squared_error), number(e.lowest), number(e.highest)];
+        let at = |b: &ErrorSeries| b.errors.get(i).map_or(String::new(), |e| number(e.squared_error));
+        row.extend(baselines.iter().map(at));
+        row
+    };
+    csv_text(head, errors.iter().enumerate().map(row))
 }
 
 fn as_json(
@@ -126,10 +175,10 @@ fn as_json(
     kernel: Kernel,
     attention: Attention,
     method: Method,
-    outcome: &Outcome,
-    errors: &[ErrorAt],
+    found: &Found,
     seed: u64,
 ) -> Value {
+    let Found { outcome, errors, baselines } = found;
     let first = &source.seen[0];
     let beta = match kernel.form() {
         Form::Linear => None,
@@ -149,11 +198,17 @@ fn as_json(
         "method": match method {
             Method::Direct => "direct",
             Method::Recursion => "recursion",
+            Method::Flow { .. } => "flow",
             Method::Layers { .. } => "layers",
+        },
+        "flow_time": match method {
+            Method::Flow { time } | Method::Layers { step: Step::Euler { time, .. }, .. } => Some(time),
+            _ => None,
         },
         "layers": layers.map(|l| l.layers),
         "eta": layers.map(|l| l.eta),
         "residual": layers.map(|l| l.residual),
+        "flow_max_difference": layers.and_then(|l| l.from_flow),
         "d_model": layers.map(|l| l.file.network.d_model()),
         "parameters": layers.map(|l| l.file.network.parameters()),
         "constant_diagonal": outcome.constant_diagonal,
@@ -162,6 +217,9 @@ fn as_json(
     });
     if source.task.is_null() {
         json["predictions"] = outcome.predictions[0].iter().map(|u| json!(u)).collect();
+        let error = |e: &ErrorAt| json!({"t": e.t, "squared_error": e.squared_error});
+        let baseline = |b: &ErrorSeries| json!({"name": b.key, "errors": b.errors.iter().map(error).collect::<Vec<Value>>()});
+        json["baselines"] = baselines.iter().map(baseline).collect();
     }
     json
 }

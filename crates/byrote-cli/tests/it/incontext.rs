@@ -34,6 +34,53 @@ fn a_quarter_turn_from_a_file_has_the_predictions_worked_out_by_hand() {
 }
 
 #[test]
+fn a_file_is_compared_with_what_one_would_try_first() {
+    let case = Case::new();
+    case.file("turn.csv", QUARTER_TURNS);
+    let file = ["incontext", "--file", "turn.csv", "--kernel", "linear"];
+    let json = case.json(file);
+    let [last, fitted] = &json["baselines"].as_array().unwrap()[..] else { panic!("{json}") };
+    assert_eq!((&last["name"], &fitted["name"]), (&"last_value".into(), &"autoregression".into()));
+    let errors = |series: &Value| -> Vec<f64> {
+        let errors = series["errors"].as_array().unwrap().iter();
+        errors.map(|e| e["squared_error"].as_f64().unwrap()).collect()
+    };
+    // A quarter turn is always sqrt 2 away from where it was, and known from two pairs on.
+    assert!(errors(last).iter().all(|e| (e - 2.0).abs() < 1e-15));
+    assert!(errors(fitted)[..2].iter().all(|e| (e - 1.0).abs() < 1e-6));
+    assert!(errors(fitted)[2..].iter().all(|e| *e < 1e-12), "{fitted}");
+    let out = case.run(file.iter().chain(&["--csv", "e.csv", "--plot", "p.svg"]));
+    let text = String::from_utf8(out.stdout).unwrap();
+    assert!(
+        text.contains("last value") && text.contains("autoregression") && text.contains("mean"),
+        "{text}"
+    );
+    let csv = std::fs::read_to_string(case.path("e.csv")).unwrap();
+    assert!(csv.starts_with("t,squared_error,lowest,highest,last_value,autoregression\n"), "{csv}");
+    let svg = std::fs::read_to_string(case.path("p.svg")).unwrap();
+    assert!(svg.contains("autoregression, least squares") && svg.contains("last value"));
+    assert!(case.json(["incontext", "--length", "9"]).get("baselines").is_none());
+}
+
+#[test]
+fn layers_with_a_fixed_sum_of_steps_approach_the_flow() {
+    let case = Case::new();
+    let small = ["incontext", "--d", "3", "--length", "20", "--sequences", "2", "--flow-time", "2"];
+    let flow = case.json(small);
+    assert_eq!(
+        (&flow["method"], &flow["flow_time"], &flow["layers"]),
+        (&"flow".into(), &2.0.into(), &Value::Null)
+    );
+    let distance = |layers: &str| {
+        let json = case.json(small.iter().chain(&["--layers", layers]));
+        assert_eq!((&json["method"], &json["flow_time"]), (&"layers".into(), &2.0.into()));
+        json["flow_max_difference"].as_f64().unwrap()
+    };
+    let ratio = distance("400") / distance("800");
+    assert!((1.9..2.1).contains(&ratio), "{ratio}");
+}
+
+#[test]
 fn the_network_agrees_with_the_descent_and_its_file_holds_its_layers() {
     let case = Case::new();
     let small = ["--d", "4", "--length", "30", "--sequences", "2"];
@@ -176,6 +223,11 @@ fn wrong_inputs_end_in_one_clear_line() {
         (&["--layers", "300", "--eta", "exact"], "the largest safe step here is"),
         (&["--layers", "5", "--tol", "-1"], "--tol"),
         (&["--layers", "5", "--sharpness", "0"], "--sharpness"),
+        (&["--flow-time", "0"], "--flow-time: must be above 0"),
+        (&["--flow-time", "1", "--layers", "5", "--eta", "1"], "--eta"),
+        (&["--flow-time", "1", "--length", "1001"], "--length"),
+        (&["--flow-time", "1e9", "--length", "9"], "--flow-time: must be at most"),
+        (&["--flow-time", "50", "--layers", "3"], "are enough here"),
         (&["--task", "periodic", "--period", "0..3"], "--period"),
         (&["--task", "periodic", "--period", "x"], "--period"),
         (&["--map", "contractive", "--rho", "1"], "--rho"),
@@ -234,7 +286,27 @@ fn figures_are_listed_planned_and_made() {
     assert!(last("right", "exp kernel, beta 4") < last("right", "linear kernel"));
     let dry = case.json(["reproduce", "sander2024-fig4", "--dry-run"]);
     assert_eq!(dry["layers"], 5);
+    assert_eq!(case.json(["reproduce", "sander2024-depth", "--dry-run"])["flow_time"], 2.0);
+    assert_eq!(case.json(["reproduce", "sander2024-fig1", "--dry-run"])["length"], 40);
     let wrong = case.run(["reproduce", "sander2024-fig9"]);
     assert_eq!(wrong.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&wrong.stderr).contains("sander2024-fig3"));
+    assert!(String::from_utf8_lossy(&wrong.stderr).contains("did you mean `sander2024-fig"));
+}
+
+#[test]
+fn projections_on_the_sphere_are_drawn_and_checked() {
+    let case = Case::new();
+    let made = case.json(["reproduce", "sander2024-fig2", "--out", "f"]);
+    let norms = numbers(&made["norms"]);
+    assert_eq!(norms.len(), 7);
+    assert!((norms[0] - 1.0).abs() < 1e-15 && norms.windows(2).all(|w| w[1] <= w[0]), "{norms:?}");
+    assert!(norms[6] <= made["product_norm"].as_f64().unwrap() + 1e-15);
+    for check in made["checks"].as_array().unwrap() {
+        assert_eq!(check["agree"], check["draws"], "{check}");
+    }
+    for name in ["sander2024-fig2.csv", "sander2024-fig2-sphere.svg", "report.html", "figures/norms.csv"] {
+        assert!(case.path(&format!("f/{name}")).exists(), "{name}");
+    }
+    let html = std::fs::read_to_string(case.path("f/report.html")).unwrap();
+    assert!(html.contains("They agree") && !html.contains("They do not agree"));
 }

@@ -93,8 +93,11 @@ fn every_figure_is_listed_and_planned_in_minutes_and_hours() {
         "dana2024-fig3",
         "dana2024-fig4",
         "kajitsuka2024-scaling",
+        "sander2024-fig1",
+        "sander2024-fig2",
         "sander2024-fig3",
         "sander2024-fig4",
+        "sander2024-depth",
         "capacity",
     ] {
         assert!(keys.contains(&key), "{key}");

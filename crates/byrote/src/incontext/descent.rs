@@ -105,6 +105,12 @@ impl Weights {
         self.blocks.push((from, stride, block));
     }
 
+    /// A_ts for s < t.
+    pub fn before(&self, t: usize) -> &[f64] {
+        let (from, stride, block) = &self.blocks[t / ROWS];
+        &block[(t - from) * stride..][..t]
+    }
+
     /// target = D^-1 (L u - N y), with `rest` holding u_s - y_s.
     fn residual(&self, u: &Matrix, rest: &Matrix, target: &mut Matrix) {
         for (from, stride, block) in &self.blocks {

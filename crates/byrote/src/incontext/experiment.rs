@@ -3,6 +3,7 @@
 use super::construct::{Plan, SHARPNESS};
 use super::descent::Until;
 use super::direct::direct_all;
+use super::flow::{self, flow_all};
 use super::kernel::{Attention, Form, Kernel, Over};
 use super::network_file::{Input, NetworkFile};
 use super::recursion::recursion_all;
@@ -20,6 +21,11 @@ pub enum Method {
     Direct,
     /// The recursion of the linear kernel: the same limit.
     Recursion,
+    /// Infinitely many layers whose steps add up to a time.
+    Flow {
+        /// The sum of all steps.
+        time: f64,
+    },
     /// The explicit transformer.
     Layers {
         /// Its depth, or the residual at which it is deep enough.
@@ -61,6 +67,9 @@ pub struct Layers {
     pub eta: f64,
     /// The largest entry of D^-1 (L u - N y) after the last layer, over all sequences.
     pub residual: f64,
+    /// The largest difference from the flow that these layers follow, where their step is [`Step::Euler`] and the sequences
+    /// are short enough to solve it.
+    pub from_flow: Option<f64>,
     /// The transformer.
     pub file: NetworkFile,
 }
@@ -92,11 +101,12 @@ pub fn predict(
             Ok(both(direct_all(sequences, kernel, Over::Query, observer)?, other))
         }
         Method::Recursion => Ok(both(recursion_all(sequences, kernel, Over::Query, observer)?, None)),
+        Method::Flow { time } => Ok(both(flow_all(sequences, kernel, attention, time, observer)?, None)),
         Method::Layers { until, step, sharpness } => {
             let eta = step.resolve(sequences, kernel, attention, observer)?;
             let descend = |until: Until| {
                 let run = |x: &Sequence| descend_safely(x, kernel, attention, eta, until, observer);
-                sequences.par_iter().map(run).collect::<Result<Vec<_>>>()
+                sequences.par_iter().map(run).collect::<Result<Vec<_>>>().map_err(|e| more_layers(e, step))
             };
             let mut descents = descend(until)?;
             // One network reads all of them, so it is as deep as the slowest sequence needs.
@@ -111,9 +121,30 @@ pub fn predict(
             let expect: Vec<Rows> = descents.iter().map(|d| d.predictions.clone()).collect();
             let difference = Some(largest_difference(&predictions, &expect));
             let residual = descents.iter().fold(0.0f64, |most, d| most.max(d.residual));
-            let layers = Some(Layers { layers: deepest, eta, residual, file });
+            let from_flow = match step {
+                Step::Euler { time, .. } if sequences.iter().all(|x| x.len() <= flow::MOST_LENGTH) => {
+                    let exact = flow_all(sequences, kernel, attention, time, observer)?;
+                    Some(largest_difference(&predictions, &exact))
+                }
+                _ => None,
+            };
+            let layers = Some(Layers { layers: deepest, eta, residual, from_flow, file });
             Ok(Outcome { predictions, difference, layers, constant_diagonal })
         }
+    }
+}
+
+/// A step that is a share of a total becomes smaller with more layers, so that is what to change.
+fn more_layers(error: Error, step: Step) -> Error {
+    match (error, step) {
+        (Error::UnstableStep { largest, why, .. }, Step::Euler { time, layers }) => {
+            let enough = (time / largest).ceil();
+            let message = format!(
+                "{layers} are too few for `flow_time` = {time}: the step {why}; {enough} are enough here"
+            );
+            Error::setting("layers", message)
+        }
+        (error, _) => error,
     }
 }
 
@@ -134,6 +165,7 @@ fn pieces(sequences: &[Sequence], method: Method) -> u64 {
         let blocks = (x.len() as u64).div_ceil(64);
         match method {
             Method::Layers { until, .. } => until.layers.saturating_mul(2).saturating_add(blocks + 1),
+            Method::Flow { .. } => blocks + 30,
             _ => blocks,
         }
     };
@@ -211,13 +243,38 @@ mod tests {
     }
 
     #[test]
+    fn twice_the_layers_are_half_as_far_from_the_flow() {
+        let x = sequences(Task::Linear(Map::Orthogonal), 4, 30, 1, 2);
+        let run = |layers: u64| {
+            let step = Step::Euler { time: 2.0, layers };
+            let method = Method::Layers { until: Until::layers(layers), step, sharpness: SHARPNESS };
+            predict(&x, Kernel::LINEAR, Attention::Identity, method, &Silent)
+        };
+        let distance = |layers| run(layers).unwrap().layers.unwrap().from_flow.unwrap();
+        let distances = [512, 1024, 2048].map(distance);
+        for pair in distances.windows(2) {
+            assert!((1.9..2.1).contains(&(pair[0] / pair[1])), "{distances:?}");
+        }
+        let flow =
+            predict(&x, Kernel::LINEAR, Attention::Identity, Method::Flow { time: 2.0 }, &Silent).unwrap();
+        let deep = run(2048).unwrap();
+        assert_eq!(Some(largest_difference(&flow.predictions, &deep.predictions)), Some(distances[2]));
+        // Too few layers take steps that diverge; the message says how many do not.
+        let error = run(1).unwrap_err();
+        assert!(
+            error.setting_name() == Some("layers") && error.to_string().contains("are enough"),
+            "{error}"
+        );
+    }
+
+    #[test]
     fn the_same_bits_for_one_thread_and_for_many() {
         let x = sequences(Task::Nonlinear, 4, 70, 1, 5);
         let run = |threads, method| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             pool.install(|| predict(&x, EXP(1.0), Attention::Softmax, method, &Silent)).unwrap()
         };
-        for method in [Method::Direct, Method::layers(20)] {
+        for method in [Method::Direct, Method::layers(20), Method::Flow { time: 1.0 }] {
             assert_eq!(run(1, method), run(3, method));
         }
     }

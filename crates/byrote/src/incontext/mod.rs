@@ -8,7 +8,7 @@
 //! u <- u - eta D^-1 (L u - N y),    y_s = x_{s+1},        and the limit of many layers solves  L u = N y
 //! ```
 //!
-//! There are three ways to compute the same predictions, with these modules:
+//! There are several ways to compute the predictions, with these modules:
 //!
 //! | what | where |
 //! |---|---|
@@ -17,9 +17,12 @@
 //! | the limit by forward substitution, O(T^2 d) | `direct` |
 //! | the limit for the linear kernel, O(T d^2) | `recursion` |
 //! | n layers without a network | `descent` |
+//! | n layers of step tau / n for n without end: a flow, solved exactly | [`flow`](mod@flow) |
 //! | n layers as a transformer: weights (`construct`), a causal evaluator independent of their origin ([`network`]),
 //! files (`network_file`) | |
+//! | the error as a product of projections ([`projection`]), and the sum of all squared errors ([`budget`]) | |
 //! | step sizes, and which are refused (`step`) | |
+//! | what else a user would try: the last value, a linear autoregression ([`baseline`]) | |
 //! | the trained variant: gradients (`gradient`), Adam ([`train`]) | |
 //! | all of these on several sequences (`experiment`), squared errors (`squared_error`) | |
 //!
@@ -37,15 +40,20 @@
 //! # Ok::<(), byrote::Error>(())
 //! ```
 
+pub mod baseline;
+pub mod budget;
 pub(crate) mod construct;
 pub(crate) mod descent;
 pub(crate) mod direct;
 pub(crate) mod experiment;
+mod exponential;
 pub mod file;
+pub mod flow;
 pub(crate) mod gradient;
 pub(crate) mod kernel;
 pub mod network;
 pub(crate) mod network_file;
+pub mod projection;
 pub(crate) mod recursion;
 pub(crate) mod rows;
 pub(crate) mod sequence;
@@ -55,13 +63,16 @@ pub(crate) mod step;
 pub(crate) mod task;
 pub mod train;
 
+pub use baseline::{Baseline, autoregression};
 pub use construct::{Plan, Token};
 pub use descent::{Descent, Until, descend};
 pub use direct::{direct, direct_all};
 pub use experiment::{Layers, Method, Outcome, predict};
+pub use flow::{euler_constant, flow, flow_all};
 pub use kernel::{Attention, Form, Kernel, Over};
 pub use network::{Head, Hidden, Layer, Network};
 pub use network_file::{Input, NetworkFile};
+pub use projection::Projections;
 pub use recursion::{Recursion, recursion, recursion_all};
 pub use rows::Rows;
 pub use sequence::Sequence;

@@ -167,6 +167,14 @@ impl Network {
         Ok(self.read_out(&tokens))
     }
 
+    /// Returns the tokens after the first of its stored layers, each with all its repetitions.
+    ///
+    /// # Panics
+    /// If there are fewer layers.
+    pub fn tokens_after(&self, inputs: &Rows, layers: usize, observer: &dyn Observer) -> Result<Rows> {
+        Ok(self.tokens(inputs, layers, observer)?.to_rows())
+    }
+
     /// Returns the outputs for tokens.
     pub(super) fn read_out(&self, tokens: &Matrix) -> Rows {
         let mut out = Matrix::zeros(tokens.rows, self.w_u.columns());

@@ -1,6 +1,7 @@
 //! Describes sequences, and the transformer that learns them in context.
 
 use super::construct::SHARPNESS;
+use super::flow::check_time;
 use super::{Attention, Kernel, Map, Method, Sequence, Step, Task, Until, file};
 use crate::observe::{Counter, Observer, Stage};
 use crate::setting::{Span, choices, setters};
@@ -150,6 +151,19 @@ pub struct IncontextSpec {
         )
     )]
     pub eta: Option<String>,
+    /// Hold the sum of all step sizes at TAU: with layers, each takes a step of TAU/N; without, infinitely many layers follow
+    /// a flow, which is solved exactly (up to 1,000 vectors)
+    #[cfg_attr(
+        feature = "clap",
+        arg(
+            long,
+            allow_negative_numbers = true,
+            value_name = "TAU",
+            conflicts_with_all = ["eta", "tol", "direct", "recursion"],
+            help_heading = "Method"
+        )
+    )]
+    pub flow_time: Option<f64>,
     /// How sharply the first layer copies the previous token
     #[cfg_attr(
         feature = "clap",
@@ -177,6 +191,7 @@ setters!(IncontextSpec {
     layers: some(u64),
     recursion: plain(bool),
     tol: some(f64),
+    flow_time: some(f64),
     sharpness: plain(f64),
 });
 
@@ -201,6 +216,7 @@ impl Default for IncontextSpec {
             recursion: false,
             tol: None,
             eta: None,
+            flow_time: None,
             sharpness: SHARPNESS,
         }
     }
@@ -317,8 +333,24 @@ impl IncontextSpec {
 
     /// Returns how predictions are computed.
     pub fn method(&self) -> Result<Method> {
+        if let Some(time) = self.flow_time {
+            check_time(time)?;
+            let settings = [
+                (self.eta.is_some(), "`eta`"),
+                (self.tol.is_some(), "`tol`"),
+                (self.direct, "`direct`"),
+                (self.recursion, "`recursion`"),
+            ];
+            if let Some((_, other)) = settings.into_iter().find(|s| s.0) {
+                return Err(Error::setting("flow_time", format!("cannot be combined with {other}")));
+            }
+        }
         let Some(layers) = self.layers else {
-            return Ok(if self.recursion { Method::Recursion } else { Method::Direct });
+            return Ok(match (self.flow_time, self.recursion) {
+                (Some(time), _) => Method::Flow { time },
+                (None, true) => Method::Recursion,
+                (None, false) => Method::Direct,
+            });
         };
         if layers == 0 {
             return Err(Error::setting("layers", "must be at least 1 (got 0)"));
@@ -329,7 +361,11 @@ impl IncontextSpec {
             return Err(Error::setting("tol", format!("must be above 0 (got {tol})")));
         }
         let until = Until { layers, residual: self.tol };
-        Ok(Method::Layers { until, step: self.step()?, sharpness: self.sharpness })
+        let step = match self.flow_time {
+            Some(time) => Step::Euler { time, layers },
+            None => self.step()?,
+        };
+        Ok(Method::Layers { until, step, sharpness: self.sharpness })
     }
 
     fn step(&self) -> Result<Step> {
@@ -383,10 +419,22 @@ mod tests {
             (spec.clone().length(1), "length"),
             (spec.clone().layers(0), "layers"),
             (spec.clone().kernel(KernelKind::Linear).beta(2.0), "beta"),
+            (spec.clone().flow_time(0.0), "flow_time"),
+            (spec.clone().flow_time(f64::NAN).layers(3), "flow_time"),
+            (spec.clone().flow_time(1.0).layers(3).tol(0.1), "flow_time"),
+            (spec.clone().flow_time(1.0).recursion(true), "flow_time"),
             (IncontextSpec { eta: Some("fast".into()), ..spec.layers(3) }, "eta"),
         ] {
             assert_eq!(spec.check().unwrap_err().setting_name(), Some(name), "{spec:?}");
         }
+    }
+
+    #[test]
+    fn a_flow_time_is_shared_by_the_layers_or_followed_exactly() {
+        let spec = IncontextSpec::default().flow_time(2.0);
+        assert_eq!(spec.method().unwrap(), Method::Flow { time: 2.0 });
+        let Method::Layers { step, .. } = spec.layers(50).method().unwrap() else { panic!("layers") };
+        assert_eq!(step, Step::Euler { time: 2.0, layers: 50 });
     }
 
     #[test]

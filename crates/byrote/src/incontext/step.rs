@@ -14,6 +14,7 @@
 //! | [`Step::Exact`] | 1 / max K_tt | exact after T layers in exact arithmetic (I - L / c is nilpotent), but numbers
 //! grow geometrically along the way |
 //! | [`Step::Fixed`] | as given | |
+//! | [`Step::Euler`] | tau / n | n layers are n steps of Euler's method along [`super::flow`] |
 //!
 //! Softmax: K_tt / D_t <= 1, so every eta below 2 converges, and 1 is the natural choice; D_1 = K_11, so no eta above 2
 //! does (at t = 1 there is nothing to predict from and u_1 = 0 for any eta, so the relevant limit is over t >= 2).
@@ -22,6 +23,7 @@
 //! 2^-52 T above 1e-10) is refused afterwards. Both errors name the largest step that passes.
 
 use super::descent::{Descent, Until, Weights};
+use super::flow::check_time;
 use super::kernel::{Attention, Kernel};
 use super::sequence::Sequence;
 use crate::observe::Observer;
@@ -44,6 +46,13 @@ pub enum Step {
     Exact,
     /// As given.
     Fixed(f64),
+    /// An equal share of a total, so that more layers follow the same flow more closely.
+    Euler {
+        /// The sum of all steps.
+        time: f64,
+        /// The number of steps.
+        layers: u64,
+    },
 }
 
 impl Step {
@@ -58,6 +67,10 @@ impl Step {
         kernel.goes_with(attention)?;
         let eta = match (self, attention) {
             (Step::Fixed(eta), _) => eta,
+            (Step::Euler { time, layers }, _) => {
+                check_time(time)?;
+                time / layers.max(1) as f64
+            }
             (Step::Universal | Step::Exact, Attention::Softmax) => 1.0,
             (Step::Spectral, Attention::Softmax) => {
                 return Err(Error::setting(
@@ -208,6 +221,8 @@ mod tests {
         near(resolve(Step::Universal, exp, Attention::Exp).unwrap(), (-2f64).exp() / 50.0);
         near(resolve(Step::Exact, exp, Attention::Exp).unwrap(), (-2f64).exp());
         near(resolve(Step::Universal, exp, Attention::Softmax).unwrap(), 1.0);
+        let euler = Step::Euler { time: 3.0, layers: 12 };
+        near(resolve(euler, Kernel::LINEAR, Attention::Identity).unwrap(), 0.25);
         let spectral = resolve(Step::Spectral, Kernel::LINEAR, Attention::Identity).unwrap();
         // The trace of K is T, its rank 6: the largest eigenvalue lies between T / 6 and T.
         assert!(1.0 / 50.0 < spectral && spectral <= 6.0 / 50.0 + 1e-9, "{spectral}");

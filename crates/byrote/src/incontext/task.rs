@@ -169,7 +169,7 @@ fn to_sphere(x: &mut [f64]) -> Result<()> {
 }
 
 /// A uniform point of the unit sphere.
-fn on_sphere(draw: &mut Stream, d: usize) -> Vec<f64> {
+pub(super) fn on_sphere(draw: &mut Stream, d: usize) -> Vec<f64> {
     loop {
         let mut x: Vec<f64> = (0..d).map(|_| draw.normal()).collect();
         if to_sphere(&mut x).is_ok() {

@@ -137,6 +137,16 @@ pub const FIGURES: &[PaperFigure] = &[
         make: Maker::Function(kajitsuka2024::fold),
     },
     PaperFigure {
+        key: "sander2024-fig1",
+        description: "how the layers act on a sequence: the tokens, and the error by layer and position",
+        make: Maker::Function(sander2024::fig1),
+    },
+    PaperFigure {
+        key: "sander2024-fig2",
+        description: "products of projections on the sphere, which the error of causal kernel descent is made of",
+        make: Maker::Function(sander2024::fig2),
+    },
+    PaperFigure {
         key: "sander2024-fig3",
         description: "squared error against t of causal kernel descent: linear, periodic and nonlinear sequences",
         make: Maker::Function(sander2024::fig3),
@@ -145,6 +155,11 @@ pub const FIGURES: &[PaperFigure] = &[
         key: "sander2024-fig4",
         description: "the ideal method, the constructed network and trained ones",
         make: Maker::Function(sander2024::fig4),
+    },
+    PaperFigure {
+        key: "sander2024-depth",
+        description: "many layers of small steps converge to a flow, at the rate of Euler's method",
+        make: Maker::Function(sander2024::depth),
     },
 ];
 

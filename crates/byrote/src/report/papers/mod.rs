@@ -125,9 +125,14 @@ impl Claim {
 impl Paper {
     /// Writes the page of a figure that is not a sweep; `full` if it is as large as published.
     fn into_page(self, full: bool, command: &str) -> Page {
+        self.into_page_with(SMALL, full, command)
+    }
+
+    /// The same, with a note of its own for the version that is not full.
+    fn into_page_with(self, small: &str, full: bool, command: &str) -> Page {
         let mut section = Section::new("What it shows");
         if !full {
-            section = section.note(SMALL);
+            section = section.note(small);
         }
         let shown = self.shown(section);
         let mut page = new_page(self.title).subtitle(self.subtitle).section(shown);

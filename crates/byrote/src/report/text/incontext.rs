@@ -1,11 +1,12 @@
 //! Learning in context as text.
 
 use super::TextTable;
-use crate::incontext::{Attention, ErrorAt, Kernel, Method, Outcome};
+use crate::incontext::{Attention, ErrorAt, ErrorSeries, Kernel, Method, Outcome};
 use crate::units::grouped;
 use std::fmt::Write as _;
 
-/// Shows what a transformer learns in context: the method, and the errors at about a dozen steps.
+/// Shows what a transformer learns in context: the method, and the errors at about a dozen steps, beside those of baselines
+/// where there are any.
 pub fn incontext(
     title: &str,
     kernel: Kernel,
@@ -13,8 +14,40 @@ pub fn incontext(
     method: Method,
     outcome: &Outcome,
     errors: &[ErrorAt],
+    baselines: &[ErrorSeries],
 ) -> String {
-    let mut out = format!("{}\n\n", title);
+    let mut out = format!("{title}\n\n");
+    out += &how(kernel, attention, method, outcome);
+    let many = outcome.predictions.len() > 1;
+    let mut heads = vec!["t", "squared error"];
+    if many {
+        heads.extend(["lowest", "highest"]);
+    }
+    heads.extend(baselines.iter().map(|b| b.label.as_str()));
+    let mut table = TextTable::new(&heads, &[]);
+    for e in chosen(errors) {
+        let mut cells = vec![grouped(e.t as u64), number(e.squared_error)];
+        if many {
+            cells.extend([number(e.lowest), number(e.highest)]);
+        }
+        let at = |b: &ErrorSeries| b.errors.get(e.t - 1).map_or("-".into(), |e| number(e.squared_error));
+        cells.extend(baselines.iter().map(at));
+        table.row(cells);
+    }
+    if !baselines.is_empty() && !errors.is_empty() {
+        let mean = |errors: &[ErrorAt]| {
+            number(errors.iter().map(|e| e.squared_error).sum::<f64>() / errors.len().max(1) as f64)
+        };
+        let mut cells = vec!["mean".to_owned(), mean(errors)];
+        cells.extend(baselines.iter().map(|b| mean(&b.errors)));
+        table.row(cells);
+    }
+    let _ = write!(out, "\n{}", table.render());
+    out
+}
+
+/// Shows the method.
+fn how(kernel: Kernel, attention: Attention, method: Method, outcome: &Outcome) -> String {
     let mut table = TextTable::new(&["kernel", &kernel.to_string()], &[0, 1]);
     let mut row = |name: &str, value: String| table.row(vec![name.into(), value]);
     match (&outcome.layers, method) {
@@ -35,6 +68,16 @@ pub fn incontext(
             if let Some(difference) = outcome.difference {
                 row("agreement", format!("{difference:.1e} from the descent without a network"));
             }
+            if let Some(difference) = l.from_flow {
+                row(
+                    "flow",
+                    format!("{difference:.1e} from infinitely many layers with the same sum of steps"),
+                );
+            }
+        }
+        (None, Method::Flow { time }) => {
+            row("attention", attention.to_string());
+            row("method", format!("the flow of infinitely many layers whose steps add up to {time}"));
         }
         (None, Method::Recursion) => row("method", "recursion, the limit of the layers".into()),
         (None, _) => {
@@ -47,20 +90,7 @@ pub fn incontext(
     if !outcome.constant_diagonal {
         row("norms", "differ, so this is not Kaczmarz's method; `normalised` makes it so".into());
     }
-    out += &table.render();
-    let many = outcome.predictions.len() > 1;
-    let heads: &[&str] =
-        if many { &["t", "squared error", "lowest", "highest"] } else { &["t", "squared error"] };
-    let mut table = TextTable::new(heads, &[]);
-    for e in chosen(errors) {
-        let mut cells = vec![grouped(e.t as u64), number(e.squared_error)];
-        if many {
-            cells.extend([number(e.lowest), number(e.highest)]);
-        }
-        table.row(cells);
-    }
-    let _ = write!(out, "\n{}", table.render());
-    out
+    table.render()
 }
 
 /// Returns the method in a few words.
@@ -68,6 +98,7 @@ pub fn method(outcome: &Outcome, kernel: Kernel, attention: Attention, method: M
     match (&outcome.layers, method) {
         (Some(l), _) => format!("{kernel}; {} layers of {attention} attention", grouped(l.layers)),
         (None, Method::Recursion) => format!("{kernel}; the limit, by recursion"),
+        (None, Method::Flow { time }) => format!("{kernel}; the flow, time {time}"),
         (None, _) => format!("{kernel}; the limit"),
     }
 }

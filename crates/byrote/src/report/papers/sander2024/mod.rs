@@ -1,7 +1,12 @@
-//! sander2024, figures 3 and 4: errors of causal kernel descent against t.
+//! sander2024: the pages of its figures, and of the limit of many small layers. Here figures 3 and 4: errors of causal kernel
+//! descent against t.
 //!
 //! Reference: M. E. Sander, G. Peyre, arXiv:2410.03011 (2024), figures 3 and 4 and their captions (not checked against
 //! the text).
+
+pub mod depth;
+pub mod layers;
+pub mod sphere;
 
 use super::{Agreement, Claim, Paper};
 use crate::incontext::ErrorSeries;

@@ -3,6 +3,14 @@
 //! The paper says of figure 3: means over five sequences, d = 15, 15 and 4, periods from 20 to 40. Lengths, inverse
 //! temperatures, the nonlinear map and all settings of figure 4 are ours.
 
+mod depth;
+mod layers;
+mod sphere;
+
+pub use depth::depth;
+pub use layers::fig1;
+pub use sphere::fig2;
+
 use super::{Job, Reproduced};
 use crate::incontext::train::{Settings, Start, TEST};
 use crate::incontext::{
