@@ -24,7 +24,7 @@
 use super::kernel::{Form, Kernel};
 use super::rows::Rows;
 use super::sequence::Sequence;
-use crate::num::linear::{Lu, Mat};
+use crate::num::linear::{Mat, factor};
 use crate::observe::Observer;
 use crate::{Error, Result};
 
@@ -42,7 +42,7 @@ pub fn of_period(kernel: Kernel, period: &Sequence, observer: &dyn Observer) -> 
     period.expect_unit_norm("the bound on the errors of a period")?;
     let (p, d) = (period.len(), period.d());
     let k = |t: usize, s: usize| kernel.evaluate(period.row(t), period.row(s));
-    let lu = Lu::of(Mat::from_fn(p, p, k), observer)?;
+    let lu = factor(Mat::from_fn(p, p, k), observer)?;
     if lu.pivot_ratio() < 1e-12 {
         let message =
             "the vectors of a period must be distinct, and no more than the kernel can tell apart".into();

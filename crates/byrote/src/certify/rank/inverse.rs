@@ -13,7 +13,7 @@
 //! last term covers.
 
 use crate::Result;
-use crate::num::linear::{Lu, Mat, MatRef, product};
+use crate::num::linear::{Mat, MatRef, factor, product};
 use crate::observe::Observer;
 
 /// gamma_k.
@@ -39,7 +39,7 @@ pub fn regularity(a: MatRef<'_, f64>, relative: f64, absolute: f64, observer: &d
         })
         .collect();
     let scaled = Mat::from_fn(n, n, |i, j| scale[i] * a[(i, j)]);
-    let lu = Lu::of(scaled.clone(), observer)?;
+    let lu = factor(scaled.clone(), observer)?;
     if lu.pivot_ratio() == 0.0 {
         return Ok(f64::INFINITY);
     }

@@ -27,7 +27,7 @@ use super::features;
 use crate::error::Refusal;
 use crate::model::Config;
 use crate::num::Stream;
-use crate::num::linear::{Lu, Mat, MatRef, Qr, Svd, product, subtract_product};
+use crate::num::linear::{Lu, Mat, MatRef, Qr, Svd, factor, product, subtract_product};
 use crate::observe::Observer;
 use crate::{Error, Result};
 use std::f64::consts::FRAC_1_SQRT_2;
@@ -97,7 +97,7 @@ pub fn interpolate(
         Tall(Qr),
     }
     let (factors, condition) = if k == n {
-        let lu = Lu::of(a.transpose().to_owned(), observer)?;
+        let lu = factor(a.transpose().to_owned(), observer)?;
         if lu.pivot_ratio() < PIVOT {
             return Ok(None);
         }
@@ -108,7 +108,7 @@ pub fn interpolate(
         if qr.pivot_ratio() < PIVOT {
             return Ok(None);
         }
-        let condition = Lu::of(qr.r(), observer)?.condition();
+        let condition = factor(qr.r(), observer)?.condition();
         (Factors::Tall(qr), condition)
     };
     let solve = |b: Mat<f64>| match &factors {
@@ -262,7 +262,7 @@ mod tests {
             let mut difference = product(w.as_ref(), e.transpose());
             subtract_product(&mut difference, found.w.as_ref(), found.e.transpose());
             assert!(difference.norm_max() < 1e-13);
-            let mut gram = Mat::<f64>::identity(2, 2) * faer::Scale(n as f64);
+            let mut gram = Mat::from_fn(2, 2, |i, j| if i == j { n as f64 } else { 0.0 });
             subtract_product(&mut gram, found.e.transpose(), found.e.as_ref());
             assert!(gram.norm_max() < 1e-12);
         }

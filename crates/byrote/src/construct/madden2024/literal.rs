@@ -37,7 +37,7 @@ use crate::dataset::Dataset;
 use crate::error::Refusal;
 use crate::model::{Activation, Mixer};
 use crate::num::Stream;
-use crate::num::linear::{Lu, Mat, product, to_rows};
+use crate::num::linear::{Mat, factor, product, to_rows};
 use crate::num::precise::linear::{self, is_certainly_regular};
 use crate::num::precise::{Dyadic, IBig, Precise, log2, to_f64};
 use crate::observe::{Observer, Stage};
@@ -446,7 +446,7 @@ impl Construction<'_> {
         let features = Mat::from_fn(n, n, |i, k| psi.value(self.parameters.w[k] * f[i] + self.settings.eta));
         let tokens = self.tokens();
         let targets = Mat::from_fn(n, tokens.len(), |i, c| self.target(i, tokens[c]));
-        let lu = Lu::of(features.clone(), self.observer)?;
+        let lu = factor(features.clone(), self.observer)?;
         let residual = |v: &Mat<f64>| &targets - product(features.as_ref(), v.as_ref());
         let mut v = targets.clone();
         lu.solve(&mut v);

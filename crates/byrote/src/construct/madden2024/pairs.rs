@@ -21,7 +21,7 @@ use crate::dataset::Dataset;
 use crate::error::Refusal;
 use crate::model::Config;
 use crate::num::Stream;
-use crate::num::linear::{Lu, Mat, MatRef, from_rows, product, subtract_product};
+use crate::num::linear::{Lu, Mat, MatRef, factor, from_rows, product, subtract_product};
 use crate::observe::Observer;
 use crate::train::{Evaluator, Layer};
 use crate::{Error, Result};
@@ -136,7 +136,7 @@ impl System {
         let features = from_rows(&self.features, self.columns());
         let (n, m) = (features.nrows(), features.ncols());
         if n == m {
-            let lu = Lu::of(features.to_owned(), observer)?;
+            let lu = factor(features.to_owned(), observer)?;
             let v = refine(features, &self.wanted, refinements, observer, |residual| {
                 lu.solve(residual);
                 None
@@ -148,7 +148,7 @@ impl System {
         (0..n).for_each(|i| gram[(i, i)] += ridge);
         // Symmetric and positive definite: LU with pivoting is as stable, and needs no second path for a negative
         // pivot.
-        let lu = Lu::of(gram, observer)?;
+        let lu = factor(gram, observer)?;
         let v = refine(features, &self.wanted, refinements, observer, |residual| {
             lu.solve(residual);
             Some(product(features.transpose(), residual.as_ref()))

@@ -10,9 +10,6 @@ mod qr;
 pub use faer::{Mat, MatMut, MatRef};
 pub use qr::{Qr, rank};
 
-use super::simd;
-use crate::Result;
-use crate::observe::{Observer, Stage};
 use faer::Par;
 use faer::diag::Diag;
 use faer::dyn_stack::{MemBuffer, MemStack};
@@ -24,22 +21,17 @@ use faer::perm::PermRef;
 /// Calls faer and then clears the upper halves of the vector registers of every thread that may have worked for it.
 pub fn quietly<T>(work: impl FnOnce(Par) -> T) -> T {
     let result = work(Par::rayon(0));
-    rayon::broadcast(|_| simd::run(Rest));
+    rayon::broadcast(|_| clear_upper_halves());
     // The calling thread may not belong to the pool.
-    simd::run(Rest);
+    clear_upper_halves();
     result
 }
 
-/// A kernel without effect: a function compiled for AVX clears the upper halves when it returns.
-struct Rest;
-
-impl simd::Kernel for Rest {
-    type Output = ();
-
-    #[inline(always)]
-    fn call<I: simd::Isa>(self, isa: I) {
-        let sum: f64 = super::row_ops::dot(isa, &std::hint::black_box([1.0; 16]), &[1.0; 16]);
-        std::hint::black_box(sum);
+fn clear_upper_halves() {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx") {
+        // SAFETY: the processor has AVX. No value lives in the upper halves here: the compiler keeps none in them across a call.
+        unsafe { std::arch::x86_64::_mm256_zeroupper() }
     }
 }
 
@@ -82,7 +74,7 @@ pub fn norm_1(a: MatRef<'_, f64>) -> f64 {
     (0..a.ncols()).map(|j| (0..a.nrows()).map(|i| a[(i, j)].abs()).sum()).fold(0.0, f64::max)
 }
 
-/// The width of a panel: as wide as keeps the work between two questions to the observer at a fraction of a second. Depends on
+/// The width of a panel: as wide as keeps the work between two reports at a fraction of a second. Depends on
 /// the size alone, so that results do not depend on the threads.
 fn panel_width(n: usize) -> usize {
     const OPERATIONS: usize = 20_000_000_000;
@@ -131,6 +123,9 @@ fn eliminate(a: MatMut<'_, f64>, k: usize) {
     });
 }
 
+/// What is told how far a factorization is, and may end it.
+pub type Progress<'a, E> = &'a mut dyn FnMut(usize, usize) -> Result<(), E>;
+
 /// The factorization P A = L U with partial pivoting.
 #[derive(Debug, Clone)]
 pub struct Lu {
@@ -142,22 +137,23 @@ pub struct Lu {
 }
 
 impl Lu {
-    /// Factors a square matrix in place, one panel of columns at a time; the observer is asked between panels.
+    /// Factors a square matrix in place, one panel of columns at a time. `progress` is told the number of columns done and of
+    /// all columns between panels; an error that it returns ends the work.
     ///
     /// # Panics
-    /// When it is not square.
-    pub fn of(a: Mat<f64>, observer: &dyn Observer) -> Result<Self> {
+    /// When the matrix is not square.
+    pub fn of<E>(a: Mat<f64>, progress: Progress<'_, E>) -> Result<Self, E> {
         let n = a.nrows();
-        Self::by_panels(a, panel_width(n), observer)
+        Self::by_panels(a, panel_width(n), progress)
     }
 
-    fn by_panels(mut a: Mat<f64>, width: usize, observer: &dyn Observer) -> Result<Self> {
+    fn by_panels<E>(mut a: Mat<f64>, width: usize, progress: Progress<'_, E>) -> Result<Self, E> {
         let n = a.nrows();
         assert!(n == a.ncols(), "an LU factorization of {n} x {}", a.ncols());
         let norm = norm_1(a.as_ref());
         let mut forward: Vec<usize> = (0..n).collect();
         for first in (0..n).step_by(width) {
-            observer.report(Stage::Solving, first as u64, Some(n as u64))?;
+            progress(first, n)?;
             let last = (first + width).min(n);
             let rows = factor_panel(a.as_mut().get_mut(first.., first..last));
             permute_rows(a.as_mut().get_mut(first.., ..first), &rows);
@@ -167,7 +163,7 @@ impl Lu {
                 eliminate(a.as_mut().get_mut(first.., first..), last - first);
             }
         }
-        observer.report(Stage::Solving, n as u64, Some(n as u64))?;
+        progress(n, n)?;
         let mut inverse = vec![0; n];
         forward.iter().enumerate().for_each(|(i, &from)| inverse[from] = i);
         Ok(Self { factors: a, forward, inverse, norm })
@@ -287,14 +283,25 @@ impl Svd {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
-    use crate::num::Stream;
-    use crate::observe::{Impatient, Silent};
+    use std::convert::Infallible;
 
-    pub(super) fn random(rows: usize, columns: usize, index: u64) -> Mat<f64> {
-        let mut stream = Stream::new(7, "linear", index);
-        Mat::from_fn(rows, columns, |_, _| stream.normal())
+    /// Entries uniform in [-1, 1), by splitmix64.
+    pub(super) fn random(rows: usize, columns: usize, seed: u64) -> Mat<f64> {
+        let mut state = seed.wrapping_mul(0xd129_0b26_88cc_84cf);
+        Mat::from_fn(rows, columns, |_, _| {
+            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mut z = state;
+            z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+        })
+    }
+
+    fn lu(a: Mat<f64>, width: usize) -> Lu {
+        let Ok(lu) = Lu::by_panels::<Infallible>(a, width, &mut |_, _| Ok(()));
+        lu
     }
 
     pub(super) fn largest(a: MatRef<'_, f64>) -> f64 {
@@ -306,10 +313,10 @@ pub(super) mod tests {
         for n in [1, 2, 7, 65, 200] {
             let a = random(n, n, n as u64);
             let b = random(n, 3, 1000);
-            let lu = Lu::of(a.clone(), &Silent).unwrap();
+            let factored = lu(a.clone(), 1024);
             let (mut x, mut y) = (b.clone(), b.clone());
-            lu.solve(&mut x);
-            lu.solve_transposed(&mut y);
+            factored.solve(&mut x);
+            factored.solve_transposed(&mut y);
             let (mut r, mut s) = (b.clone(), b.clone());
             subtract_product(&mut r, a.as_ref(), x.as_ref());
             subtract_product(&mut s, a.transpose(), y.as_ref());
@@ -321,10 +328,10 @@ pub(super) mod tests {
     fn panels_give_the_factors_of_the_whole() {
         for (n, width) in [(50, 7), (64, 64), (65, 64), (130, 16), (200, 1)] {
             let a = random(n, n, n as u64);
-            let whole = Lu::by_panels(a.clone(), n, &Silent).unwrap();
-            let lu = Lu::by_panels(a.clone(), width, &Silent).unwrap();
-            assert_eq!(lu.forward, whole.forward, "{n} by {width}");
-            let mut difference = lu.factors.clone();
+            let whole = lu(a.clone(), n);
+            let factored = lu(a.clone(), width);
+            assert_eq!(factored.forward, whole.forward, "{n} by {width}");
+            let mut difference = factored.factors.clone();
             difference -= &whole.factors;
             assert!(largest(difference.as_ref()) < 1e-11, "{n} by {width}");
         }
@@ -332,22 +339,27 @@ pub(super) mod tests {
 
     #[test]
     fn a_factorization_stops_between_panels() {
-        let stopped = Lu::by_panels(random(60, 60, 1), 10, &Impatient::new(3));
-        assert!(matches!(stopped, Err(crate::Error::Interrupted)));
+        let mut reports = Vec::new();
+        let stopped = Lu::by_panels(random(60, 60, 1), 10, &mut |done, n| {
+            reports.push((done, n));
+            if done < 20 { Ok(()) } else { Err("stop") }
+        });
+        assert_eq!(stopped.err(), Some("stop"));
+        assert_eq!(reports, [(0, 60), (10, 60), (20, 60)]);
     }
 
     #[test]
     fn the_estimated_condition_number_matches_the_inverse() {
         let n = 40;
         let a = random(n, n, 3);
-        let lu = Lu::of(a.clone(), &Silent).unwrap();
+        let factored = lu(a.clone(), 1024);
         let mut inverse = Mat::identity(n, n);
-        lu.solve(&mut inverse);
+        factored.solve(&mut inverse);
         let exact = norm_1(a.as_ref()) * norm_1(inverse.as_ref());
-        let estimate = lu.condition();
+        let estimate = factored.condition();
         assert!(estimate <= exact * (1.0 + 1e-9) && estimate > exact / 3.0, "{estimate} {exact}");
         let singular = Mat::from_fn(3, 3, |i, j| (i + j) as f64);
-        assert!(Lu::of(singular, &Silent).unwrap().pivot_ratio() < 1e-15);
+        assert!(lu(singular, 1024).pivot_ratio() < 1e-15);
     }
 
     #[test]
@@ -355,9 +367,9 @@ pub(super) mod tests {
         let n = 700;
         let a = random(n, n, 5);
         let work = || {
-            let lu = Lu::by_panels(a.clone(), 256, &Silent).unwrap();
+            let factored = lu(a.clone(), 256);
             let mut x = random(n, 300, 6);
-            lu.solve(&mut x);
+            factored.solve(&mut x);
             let svd = Svd::of(a.as_ref().get(..60, ..90)).unwrap();
             let square = Svd::of(a.as_ref().get(..400, ..300)).unwrap();
             let qr = Qr::of(a.as_ref().get(.., ..500).to_owned());
@@ -368,7 +380,7 @@ pub(super) mod tests {
             (
                 (square.s, to_rows(square.u.as_ref()), to_rows(square.v.as_ref())),
                 (to_rows(qr.r().as_ref()), to_rows(x_of_least_norm.as_ref()), to_rows(fit.as_ref())),
-                to_rows(lu.factors.as_ref()),
+                to_rows(factored.factors.as_ref()),
                 to_rows(x.as_ref()),
                 svd.s,
                 to_rows(product(a.as_ref(), a.as_ref()).as_ref()),
