@@ -10,7 +10,7 @@ use byrote::corpus::{Corpus, Options, Outputs, Source};
 use byrote::dataset::Dataset;
 use byrote::model::{Model, Preset, Shape};
 use byrote::observe::Silent;
-use byrote::train::{Limits, Method, Settings, Trainer};
+use byrote::train::{Limits, Optimizer, TrainSettings, Trainer};
 use byrote::units::Nats;
 use std::sync::Arc;
 
@@ -30,8 +30,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ..Shape::default()
     };
     let start = Model::random(Preset::Madden2024Experiment.config(shape), 0)?;
-    let limits = Limits::new(Method::Lbfgs); // within 1% of the floor, or no more progress
-    let mut trainer = Trainer::new(&start, &dataset, Settings::new(Method::Lbfgs), limits, &Silent)?;
+    let limits = Limits::new(Optimizer::Lbfgs); // within 1% of the floor, or no more progress
+    let mut trainer = Trainer::new(&start, &dataset, TrainSettings::new(Optimizer::Lbfgs), limits, &Silent)?;
     println!("start: {:.4} nats per prediction", trainer.loss().0 / dataset.predictions());
     let stop = trainer.run(&Silent)?;
     println!("end:   {:.4} nats per prediction", trainer.loss().0 / dataset.predictions());

@@ -32,7 +32,7 @@ use crate::dataset::Dataset;
 use crate::model::Model;
 use crate::model::reference::log_sum_exp;
 use crate::observe::{Observer, Stage};
-use crate::train::{Evaluator, Layer};
+use crate::train::{Evaluator, ProbePoint};
 use crate::units::Nats;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -153,7 +153,7 @@ pub fn evaluate(
         done.fetch_add(1, Ordering::Relaxed);
     };
     let outcomes: Vec<Outcome> = evaluator
-        .for_each_row_while(Layer::Logits, model.parameters(), go_on, Vec::new, visit)
+        .for_each_row_while(ProbePoint::Logits, model.parameters(), go_on, Vec::new, visit)
         .into_iter()
         .flatten()
         .collect();

@@ -16,7 +16,7 @@ use byrote::evaluate::{Evaluation, TOLERANCE, check_tolerance, evaluate};
 use byrote::model::{Config, Model, ModelFile, ModelSpec, Precision};
 use byrote::output::{Holds, claim};
 use byrote::report::text;
-use byrote::train::{self, CHECKPOINT_EVERY, Run, RunDirectory, RunOptions, Stop, TrainSpec};
+use byrote::train::{self, CHECKPOINT_EVERY, Run, RunDirectory, Stop, TrainOptions, TrainSpec};
 use byrote::units::Nats;
 use byrote::{Error, Result};
 use clap::Args;
@@ -75,8 +75,8 @@ pub struct RunArgs {
 const FILES: [&str; 4] = ["model.safetensors", "init.safetensors", "curve.csv", "checkpoint.safetensors"];
 
 impl RunArgs {
-    fn check(&self) -> Result<RunOptions> {
-        let options = RunOptions::default().resume(self.resume).checkpoint_every(self.checkpoint_every);
+    fn check(&self) -> Result<TrainOptions> {
+        let options = TrainOptions::default().resume(self.resume).checkpoint_every(self.checkpoint_every);
         options.check()?;
         check_tolerance(Nats(self.tol))?;
         Ok(options)

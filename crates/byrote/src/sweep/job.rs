@@ -7,7 +7,7 @@ use crate::corpus::{CorpusSpec, TokenizerChoice};
 use crate::dataset::Dataset;
 use crate::model::{Config, Hidden, Mixer, ModelSpec, Shape};
 use crate::num::hash::fnv1a;
-use crate::train::{Method, TrainSpec};
+use crate::train::{Optimizer, TrainSpec};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
@@ -127,7 +127,7 @@ impl Job {
         let TrainSpec { optimizer, steps, stall, batch, .. } = self.training;
         let given = steps.unwrap_or(optimizer.default_steps()) as f64;
         // Without a check for stalls, or with Adam, all steps are taken.
-        let steps = if optimizer == Method::Lbfgs && stall > 0.0 { given.min(STEPS) } else { given };
+        let steps = if optimizer == Optimizer::Lbfgs && stall > 0.0 { given.min(STEPS) } else { given };
         let share = batch.map_or(1.0, |batch| (batch as f64 / dataset.len() as f64).min(1.0));
         steps * (1e-4 + share * self.operations(&config, dataset) / PACE)
     }

@@ -391,7 +391,7 @@ fn read<T: DeserializeOwned>(table: &Table, section: &str) -> Result<T, Mistake>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::train::Method;
+    use crate::train::Optimizer;
 
     #[test]
     fn lists_are_axes_and_seeds_vary_fastest() {
@@ -405,7 +405,7 @@ mod tests {
         assert_eq!(seen[2], (Some(10), Some(8), 3));
         assert_eq!(seen[7], (Some(20), Some(8), 4));
         assert_eq!(plan.jobs[0].model.preset, Some(Preset::Average));
-        assert_eq!(plan.jobs[0].training.optimizer, Method::Adam);
+        assert_eq!(plan.jobs[0].training.optimizer, Optimizer::Adam);
     }
 
     #[test]

@@ -6,10 +6,10 @@
 //! curve, and `progress` (numbers that must be restored bit for bit). Random streams are addressed by seed and step, so
 //! they need not be stored. The reader checks everything it reads.
 
-use super::curve::Row;
-use super::settings::{Method, Settings};
-use super::state::Memory;
-use super::trainer::{Progress, Trainer};
+use super::loss_curve::CurvePoint;
+use super::settings::{Optimizer, TrainSettings};
+use super::state::OptimizerMemory;
+use super::trainer::{TrainProgress, Trainer};
 use crate::dataset::Dataset;
 use crate::model::container::{self, Stored};
 use crate::model::{Config, Model, Precision};
@@ -31,13 +31,13 @@ const FORMAT: u32 = 1;
 /// use byrote::dataset::Dataset;
 /// use byrote::model::{Model, Preset, Shape};
 /// use byrote::observe::Silent;
-/// use byrote::train::{Checkpoint, Limits, Method, Settings, Trainer};
+/// use byrote::train::{Checkpoint, Limits, Optimizer, TrainSettings, Trainer};
 /// use std::{path::Path, sync::Arc};
 ///
 /// let dataset = Arc::new(Dataset::new(2, 1, [(vec![0], vec![(1, 1.0)]), (vec![1], vec![(0, 1.0)])])?);
 /// let model = Model::random(Preset::Madden2024.config(Shape { d_vocab: 2, d_mlp: 4, ..Shape::default() }), 0)?;
-/// let settings = Settings::new(Method::Adam);
-/// let limits = Limits::new(Method::Adam).relative_gap(None).stall(None);
+/// let settings = TrainSettings::new(Optimizer::Adam);
+/// let limits = Limits::new(Optimizer::Adam).relative_gap(None).stall(None);
 /// let mut trainer = Trainer::new(&model, &dataset, settings, limits.steps(10), &Silent)?;
 /// trainer.run(&Silent)?;
 ///
@@ -56,7 +56,7 @@ pub struct Checkpoint {
     /// Identifies the run.
     pub identity: Identity,
     /// The progress so far.
-    pub progress: Progress,
+    pub progress: TrainProgress,
     /// The seconds spent so far.
     pub seconds: f64,
     /// The arithmetic in use.
@@ -64,9 +64,9 @@ pub struct Checkpoint {
     /// The weights.
     pub parameters: Vec<f64>,
     /// The optimizer's memory.
-    pub memory: Memory,
+    pub memory: OptimizerMemory,
     /// The losses recorded so far.
-    pub curve: Vec<Row>,
+    pub curve: Vec<CurvePoint>,
     /// Whether the run ended here by itself. It can still be resumed, for example with more steps.
     pub finished: bool,
 }
@@ -121,7 +121,7 @@ pub struct Identity {
     /// The model.
     pub config: Config,
     /// How it is trained.
-    pub settings: Settings,
+    pub settings: TrainSettings,
     /// The fingerprint of the dataset.
     pub problem: u64,
     /// A hash of the initial weights.
@@ -144,7 +144,7 @@ struct Metadata {
 
 impl Identity {
     /// The identity of a run that starts from a model's weights.
-    pub fn new(model: &Model, dataset: &Dataset, settings: Settings) -> Self {
+    pub fn new(model: &Model, dataset: &Dataset, settings: TrainSettings) -> Self {
         let mut start = Fnv::new();
         model.parameters().iter().for_each(|x| start.write(&x.to_bits().to_le_bytes()));
         Self { config: *model.config(), settings, problem: dataset.fingerprint(), start: start.finish() }
@@ -165,9 +165,10 @@ impl Identity {
 
     /// Describes the first difference.
     pub(crate) fn difference(&self, other: &Identity) -> Option<&'static str> {
-        let Settings { method, rate, schedule, schedule_steps, decay, memory, .. } = self.settings;
-        let Settings { warmup, warmup_rate, batch, precision, seed, last_rate, sampling, trained, .. } =
-            self.settings;
+        let TrainSettings { method, rate, schedule, schedule_steps, decay, memory, .. } = self.settings;
+        let TrainSettings {
+            warmup, warmup_rate, batch, precision, seed, last_rate, sampling, trained, ..
+        } = self.settings;
         let o = &other.settings;
         let checks = [
             (self.problem == other.problem, "another corpus"),
@@ -197,7 +198,7 @@ impl Identity {
 impl Checkpoint {
     /// Returns the bytes of the file.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        let Progress { step, evaluations, measured, mark, lowest } = self.progress;
+        let TrainProgress { step, evaluations, measured, mark, lowest } = self.progress;
         let metadata = Metadata {
             format: FORMAT,
             identity: self.identity,
@@ -213,11 +214,11 @@ impl Checkpoint {
         let mut stored = vec![Stored::new("parameters", vec![n], precision, &self.parameters)];
         let mut vector = |name, values: &[f64]| stored.push(Stored::new(name, vec![n], precision, values));
         match &self.memory {
-            Memory::Moments { first, second } => {
+            OptimizerMemory::Moments { first, second } => {
                 vector("first", first);
                 vector("second", second);
             }
-            Memory::Curvature { units, position, pairs } => {
+            OptimizerMemory::Curvature { units, position, pairs } => {
                 vector("units", units);
                 vector("position", position);
                 let (s, y): (Vec<&[f64]>, Vec<&[f64]>) = pairs.iter().map(|(s, y)| (&s[..], &y[..])).unzip();
@@ -277,8 +278,8 @@ impl Checkpoint {
             v if v.len() == n => Ok(v),
             v => Err(format!("{name} has {} numbers, but the configuration has {n}", v.len())),
         };
-        let memory = match settings.method == Method::Lbfgs && file.tensor("units").is_ok() {
-            false => Memory::Moments { first: vector("first")?, second: vector("second")? },
+        let memory = match settings.method == Optimizer::Lbfgs && file.tensor("units").is_ok() {
+            false => OptimizerMemory::Moments { first: vector("first")?, second: vector("second")? },
             true => {
                 let rows = |name| {
                     let values = read(name, arithmetic, Some(n))?;
@@ -294,7 +295,7 @@ impl Checkpoint {
                     ));
                 }
                 let pairs = s.into_iter().zip(y).collect();
-                Memory::Curvature { units: vector("units")?, position: vector("position")?, pairs }
+                OptimizerMemory::Curvature { units: vector("units")?, position: vector("position")?, pairs }
             }
         };
         let numbers = read("progress", Precision::F64, None)?;
@@ -303,7 +304,7 @@ impl Checkpoint {
         let curve = read("curve", Precision::F64, Some(3))?;
         Ok(Self {
             identity: metadata.identity,
-            progress: Progress {
+            progress: TrainProgress {
                 step: metadata.step,
                 evaluations: metadata.evaluations,
                 measured: (metadata.measured, loss),
@@ -318,7 +319,7 @@ impl Checkpoint {
                 .as_chunks::<3>()
                 .0
                 .iter()
-                .map(|r| Row { step: r[0] as u64, evaluations: r[1] as u64, loss: Nats(r[2]) })
+                .map(|r| CurvePoint { step: r[0] as u64, evaluations: r[1] as u64, loss: Nats(r[2]) })
                 .collect(),
             finished: metadata.finished,
         })
@@ -331,23 +332,28 @@ mod tests {
     use crate::model::{Preset, Shape};
     use proptest::prelude::*;
 
-    fn example(method: Method) -> Checkpoint {
+    fn example(method: Optimizer) -> Checkpoint {
         let shape =
             Shape { d_vocab: 3, n_ctx: 2, d_model: 2, n_heads: 1, d_head: 2, d_mlp: 2, ..Shape::default() };
         let config = Preset::Madden2024.config(shape);
         let n = config.n_parameters();
         let vector = |k: u32| (0..n).map(|i| f64::from(i as u32 + k)).collect::<Vec<_>>();
         let memory = match method {
-            Method::Lbfgs => Memory::Curvature {
+            Optimizer::Lbfgs => OptimizerMemory::Curvature {
                 units: vector(8),
                 position: vector(9),
                 pairs: vec![(vector(1), vector(2)), (vector(3), vector(4))],
             },
-            _ => Memory::Moments { first: vector(5), second: vector(6) },
+            _ => OptimizerMemory::Moments { first: vector(5), second: vector(6) },
         };
         Checkpoint {
-            identity: Identity { config, settings: Settings::new(method), problem: u64::MAX - 5, start: 3 },
-            progress: Progress {
+            identity: Identity {
+                config,
+                settings: TrainSettings::new(method),
+                problem: u64::MAX - 5,
+                start: 3,
+            },
+            progress: TrainProgress {
                 step: 7,
                 evaluations: 9,
                 measured: (7, 0.1 + 0.2),
@@ -358,36 +364,37 @@ mod tests {
             arithmetic: Precision::F32,
             parameters: vector(0),
             memory,
-            curve: vec![Row { step: 7, evaluations: 9, loss: Nats(0.1 + 0.2) }],
-            finished: method == Method::AdamW,
+            curve: vec![CurvePoint { step: 7, evaluations: 9, loss: Nats(0.1 + 0.2) }],
+            finished: method == Optimizer::AdamW,
         }
     }
 
     #[test]
     fn what_is_saved_is_loaded() {
-        for method in [Method::Adam, Method::AdamW, Method::Lbfgs] {
+        for method in [Optimizer::Adam, Optimizer::AdamW, Optimizer::Lbfgs] {
             let checkpoint = example(method);
             assert_eq!(Checkpoint::parse(&checkpoint.to_bytes().unwrap()).unwrap(), checkpoint);
         }
-        let v = example(Method::Adam).parameters;
-        let none = Memory::Curvature { units: v.clone(), position: v, pairs: Vec::new() };
-        for memory in [none, example(Method::Adam).memory] {
-            let other = Checkpoint { memory, ..example(Method::Lbfgs) };
+        let v = example(Optimizer::Adam).parameters;
+        let none = OptimizerMemory::Curvature { units: v.clone(), position: v, pairs: Vec::new() };
+        for memory in [none, example(Optimizer::Adam).memory] {
+            let other = Checkpoint { memory, ..example(Optimizer::Lbfgs) };
             assert_eq!(Checkpoint::parse(&other.to_bytes().unwrap()).unwrap(), other);
         }
     }
 
     #[test]
     fn lies_are_found_out() {
-        let good = example(Method::Lbfgs);
+        let good = example(Optimizer::Lbfgs);
         let wrong = |c: &Checkpoint| Checkpoint::parse(&c.to_bytes().unwrap()).unwrap_err();
         let three = vec![1.0; 3];
-        let short = Memory::Curvature { units: three.clone(), position: three.clone(), pairs: Vec::new() };
+        let short =
+            OptimizerMemory::Curvature { units: three.clone(), position: three.clone(), pairs: Vec::new() };
         let short = Checkpoint { parameters: three, memory: short, ..good.clone() };
         assert!(wrong(&short).contains("3"), "{}", wrong(&short));
         let nan = Checkpoint { seconds: f64::NAN, ..good.clone() };
         assert!(wrong(&nan).contains("not finite"));
-        let other = Checkpoint { memory: good.memory.clone(), ..example(Method::Adam) };
+        let other = Checkpoint { memory: good.memory.clone(), ..example(Optimizer::Adam) };
         assert!(wrong(&other).contains("first is missing"));
         let bytes = good.to_bytes().unwrap();
         assert!(Checkpoint::parse(&bytes[..bytes.len() - 1]).unwrap_err().contains("damaged"));
@@ -399,7 +406,7 @@ mod tests {
         fn a_damaged_file_is_refused_or_read_but_never_panics(
             at in prop::collection::vec((0usize..4096, any::<u8>()), 1..4), cut in prop::option::of(0usize..4096)
         ) {
-            let mut bytes = example(Method::Lbfgs).to_bytes().unwrap();
+            let mut bytes = example(Optimizer::Lbfgs).to_bytes().unwrap();
             for (at, to) in at {
                 let n = bytes.len();
                 bytes[at % n] = to;

@@ -5,8 +5,8 @@
 //! [`crate::num::line`]); the padding of weights and activations is zero, that of the logits minus infinity.
 
 use super::gradient::activate::Activate;
+use super::gradient::packed_weights::{Packed, Sizes, Weights};
 use super::gradient::places::Places;
-use super::gradient::weights::{Packed, Sizes, Weights};
 use crate::dataset::Dataset;
 use crate::model::{Config, Hidden, Mixer};
 use crate::num::aligned::{AlignedVec, LINE, line_at, line_at_mut, padded};
@@ -141,15 +141,15 @@ impl<T: Real> Lane<T> {
     /// Visits the output of a layer for the block just computed, one row at a time.
     pub(super) fn rows(
         &self,
-        layer: Layer,
+        layer: ProbePoint,
         rows: Range<usize>,
         shared: &Shared<'_, T>,
     ) -> impl Iterator<Item = (usize, &[T])> {
         let s = shared.s;
         let (values, row, width) = match layer {
-            Layer::Mixed => (&self.block.a, s.d_row, s.d),
-            Layer::Read => (self.block.read(shared.config), s.read_row, s.read),
-            Layer::Logits => (&self.block.logits, s.omega_row, s.omega),
+            ProbePoint::Mixed => (&self.block.a, s.d_row, s.d),
+            ProbePoint::Read => (self.block.read(shared.config), s.read_row, s.read),
+            ProbePoint::Logits => (&self.block.logits, s.omega_row, s.omega),
         };
         let first = self.contexts.start + rows.start;
         (first..first + rows.len()).zip(values.chunks_exact(row).map(move |row| &row[..width]))
@@ -169,7 +169,7 @@ impl<T> Block<T> {
 
 /// A point in the network at which its values can be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Layer {
+pub enum ProbePoint {
     /// The mixer's output at the last token, including the skip connection: the input of the hidden layer. `[d_model]`
     Mixed,
     /// The input of the output layer. `[d_mlp]` or `[d_model]`
@@ -182,7 +182,7 @@ pub enum Layer {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Until {
     /// Up to a layer, whose values remain for [`Lane::rows`].
-    Layer(Layer),
+    Layer(ProbePoint),
     /// Up to the loss, which is added to the lane's.
     Loss,
     /// Up to the loss and back: the loss and the gradient are added to the lane's.
@@ -272,7 +272,7 @@ impl<T: Real> Kernel for Output<'_, T> {
     fn call<I: Isa>(self, isa: I) {
         let Self { lane, shared, rows, until } = self;
         lane.forward(isa, shared, rows.clone(), until);
-        if matches!(until, Until::Layer(Layer::Mixed | Layer::Read)) {
+        if matches!(until, Until::Layer(ProbePoint::Mixed | ProbePoint::Read)) {
             return;
         }
         let (dataset, s) = (shared.dataset, shared.s);
@@ -287,7 +287,7 @@ impl<T: Real> Kernel for Output<'_, T> {
             for (row, largest) in group.chunks_exact_mut(s.omega_row).zip(&mut largest) {
                 *largest = add_and_max(isa, &mut row[..padded(s.omega)], &shared.weights.b_u);
             }
-            if until != Until::Layer(Layer::Logits) {
+            if until != Until::Layer(ProbePoint::Logits) {
                 lane.loss += cross_entropy(isa, group, &largest, dataset, first, s);
             }
             if until == Until::Gradient {
@@ -366,7 +366,7 @@ impl<T: Real> Lane<T> {
                 add(a, &places.x[read[read.len() - 1] as usize * s.d_row..][..s.d_row]);
             }
         }
-        if until == Until::Layer(Layer::Mixed) {
+        if until == Until::Layer(ProbePoint::Mixed) {
             return;
         }
         if config.hidden != Hidden::Absent {
@@ -382,7 +382,7 @@ impl<T: Real> Lane<T> {
                 add(r, a);
             }
         }
-        if until == Until::Layer(Layer::Read) {
+        if until == Until::Layer(ProbePoint::Read) {
             return;
         }
         let read: &[T] = match config.hidden {

@@ -1,14 +1,14 @@
 //! Training towards the floor.
 //!
 //! `gradient` evaluates the loss and its gradient, `spec` and `settings` say how to train and when to stop,
-//! `trainer` trains step by step, `curve` records the loss, `checkpoint` holds everything needed to resume, and
+//! `trainer` trains step by step, `loss_curve` records the loss, `checkpoint` holds everything needed to resume, and
 //! `run` does all of it, with the files of a run directory.
 //!
 //! ```
 //! use byrote::dataset::Dataset;
 //! use byrote::model::{Model, Preset, Shape};
 //! use byrote::observe::Silent;
-//! use byrote::train::{Limits, Method, Settings, Stop, Trainer};
+//! use byrote::train::{Limits, Optimizer, Stop, TrainSettings, Trainer};
 //! use std::sync::Arc;
 //!
 //! // Two contexts: after 0 comes 1; after 1 comes 0 or 2, equally often.
@@ -16,7 +16,7 @@
 //! let dataset = Arc::new(Dataset::new(3, 1, contexts)?);
 //! let shape = Shape { d_vocab: 3, n_ctx: 1, d_model: 4, n_heads: 1, d_head: 4, d_mlp: 8, ..Shape::default() };
 //! let model = Model::random(Preset::Madden2024Experiment.config(shape), 0)?;
-//! let (settings, limits) = (Settings::new(Method::Lbfgs), Limits::new(Method::Lbfgs));
+//! let (settings, limits) = (TrainSettings::new(Optimizer::Lbfgs), Limits::new(Optimizer::Lbfgs));
 //! let mut trainer = Trainer::new(&model, &dataset, settings, limits, &Silent)?;
 //! assert_eq!(trainer.run(&Silent)?, Stop::Reached);
 //! assert!(trainer.gap().0 <= 0.01 * dataset.floor().0); // within 1% of the lowest loss that any model can reach
@@ -24,9 +24,9 @@
 //! ```
 
 pub(crate) mod checkpoint;
-pub(crate) mod curve;
 pub(crate) mod gradient;
 mod lane;
+pub(crate) mod loss_curve;
 pub(crate) mod run;
 pub(crate) mod settings;
 pub(crate) mod spec;
@@ -34,10 +34,10 @@ mod state;
 pub(crate) mod trainer;
 
 pub use checkpoint::{CHECKPOINT_EVERY, Checkpoint, Identity, Saver};
-pub use curve::{Curve, Row};
-pub use gradient::{Evaluator, Layer};
-pub use run::{Run, RunDirectory, RunOptions, StepTimes, memory_needed, run};
-pub use settings::{Limits, Method, Sampling, Schedule, Settings, Stall, Stop, StopKind, Trained};
+pub use gradient::{Evaluator, ProbePoint};
+pub use loss_curve::{CurvePoint, LossCurve};
+pub use run::{Run, RunDirectory, StepTimes, TrainOptions, memory_needed, run};
+pub use settings::{Limits, Optimizer, Sampling, Schedule, Stall, Stop, StopKind, TrainSettings, Trained};
 pub use spec::TrainSpec;
-pub use state::Memory;
-pub use trainer::{Progress, Trainer};
+pub use state::OptimizerMemory;
+pub use trainer::{TrainProgress, Trainer};

@@ -14,7 +14,7 @@
 //! run, or a finished one with other settings.
 
 use super::checkpoint::{CHECKPOINT_EVERY, Checkpoint, Identity, Saver, check_interval};
-use super::settings::{Limits, Method, Settings, Stop};
+use super::settings::{Limits, Optimizer, Stop, TrainSettings};
 use super::spec::TrainSpec;
 use super::trainer::Trainer;
 use crate::dataset::Dataset;
@@ -91,23 +91,23 @@ impl RunDirectory {
 /// How a run is made.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
-pub struct RunOptions {
+pub struct TrainOptions {
     /// Whether to continue from the checkpoint of the directory, if there is one.
     pub resume: bool,
     /// Seconds between checkpoints; 0 writes one after every step.
     pub checkpoint_every: f64,
 }
 
-crate::setting::setters!(RunOptions { resume: plain(bool), checkpoint_every: plain(f64) });
+crate::setting::setters!(TrainOptions { resume: plain(bool), checkpoint_every: plain(f64) });
 
-impl RunOptions {
+impl TrainOptions {
     /// Refuses options outside their range.
     pub fn check(&self) -> Result<()> {
         check_interval(self.checkpoint_every)
     }
 }
 
-impl Default for RunOptions {
+impl Default for TrainOptions {
     fn default() -> Self {
         Self { resume: false, checkpoint_every: CHECKPOINT_EVERY }
     }
@@ -127,7 +127,7 @@ pub struct Run {
     /// The trainer as it ended.
     pub trainer: Trainer,
     /// How the model was trained.
-    pub settings: Settings,
+    pub settings: TrainSettings,
     /// The model that was trained.
     pub result: ModelFile,
     /// Why training stopped.
@@ -144,9 +144,9 @@ pub struct Run {
 pub fn run(
     file: ModelFile,
     dataset: &Arc<Dataset>,
-    (settings, limits): (Settings, Limits),
+    (settings, limits): (TrainSettings, Limits),
     directory: Option<&RunDirectory>,
-    options: RunOptions,
+    options: TrainOptions,
     observer: &dyn Observer,
 ) -> Result<Run> {
     options.check()?;
@@ -199,8 +199,8 @@ pub fn run(
 /// Estimates the bytes that training a model takes, with checkpoints if `saved`.
 pub fn memory_needed(spec: &TrainSpec, config: &Config, dataset: &Dataset, saved: bool) -> u64 {
     let pairs = match spec.optimizer {
-        Method::Lbfgs => 2 * spec.memory.unwrap_or(Settings::new(Method::Lbfgs).memory),
-        Method::Adam | Method::AdamW => 0,
+        Optimizer::Lbfgs => 2 * spec.memory.unwrap_or(TrainSettings::new(Optimizer::Lbfgs).memory),
+        Optimizer::Adam | Optimizer::AdamW => 0,
     };
     // The model in f64, the vectors of the optimizer, and all of them once more while a checkpoint is written.
     let (model, vectors) = (24, 4 * (8 + pairs));

@@ -12,7 +12,7 @@ use std::ops::Range;
 
 /// How weights are moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Method {
+pub enum Optimizer {
     /// Adam, in PyTorch's arithmetic.
     Adam,
     /// Adam with decoupled weight decay.
@@ -23,30 +23,30 @@ pub enum Method {
     Lbfgs,
 }
 
-choices!(Method, "optimizer" { Lbfgs = "lbfgs", Adam = "adam", AdamW = "adamw" | "adam-w" });
+choices!(Optimizer, "optimizer" { Lbfgs = "lbfgs", Adam = "adam", AdamW = "adamw" | "adam-w" });
 
-impl Method {
+impl Optimizer {
     /// The default rate.
     pub fn default_rate(self) -> f64 {
         match self {
-            Method::Adam | Method::AdamW => 1e-3,
-            Method::Lbfgs => 1.0,
+            Optimizer::Adam | Optimizer::AdamW => 1e-3,
+            Optimizer::Lbfgs => 1.0,
         }
     }
 
     /// The default limit of steps.
     pub fn default_steps(self) -> u64 {
         match self {
-            Method::Adam | Method::AdamW => 50_000,
-            Method::Lbfgs => 10_000,
+            Optimizer::Adam | Optimizer::AdamW => 50_000,
+            Optimizer::Lbfgs => 10_000,
         }
     }
 
     /// The number of steps over which progress is judged.
     pub fn default_window(self) -> u64 {
         match self {
-            Method::Adam | Method::AdamW => 1000,
-            Method::Lbfgs => 500,
+            Optimizer::Adam | Optimizer::AdamW => 1000,
+            Optimizer::Lbfgs => 500,
         }
     }
 }
@@ -121,9 +121,9 @@ impl Trained {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
-pub struct Settings {
+pub struct TrainSettings {
     /// How weights are moved.
-    pub method: Method,
+    pub method: Optimizer,
     /// The rate of Adam; for L-BFGS the first step length tried along a direction.
     pub rate: f64,
     /// How the rate decreases.
@@ -155,18 +155,18 @@ pub struct Settings {
     pub seed: u64,
 }
 
-impl Settings {
+impl TrainSettings {
     /// An optimizer with defaults for everything else.
-    pub fn new(method: Method) -> Self {
+    pub fn new(method: Optimizer) -> Self {
         Self {
             method,
             rate: method.default_rate(),
             schedule: Schedule::Constant,
             schedule_steps: 0,
             last_rate: 0.0,
-            decay: if method == Method::AdamW { 0.01 } else { 0.0 },
+            decay: if method == Optimizer::AdamW { 0.01 } else { 0.0 },
             memory: 10,
-            warmup: if method == Method::Lbfgs { 200 } else { 0 },
+            warmup: if method == Optimizer::Lbfgs { 200 } else { 0 },
             warmup_rate: 1e-2,
             batch: None,
             sampling: Sampling::Epochs,
@@ -184,16 +184,16 @@ impl Settings {
         };
         positive("lr", self.rate)?;
         positive("warmup_lr", self.warmup_rate)?;
-        if self.warmup > 0 && self.method != Method::Lbfgs {
+        if self.warmup > 0 && self.method != Optimizer::Lbfgs {
             return Err(Error::setting("warmup", "applies only to `optimizer = lbfgs`"));
         }
         if !(self.decay >= 0.0 && self.decay.is_finite()) {
             return Err(Error::setting("weight_decay", format!("must be at least 0 (got {})", self.decay)));
         }
-        if self.decay > 0.0 && self.method != Method::AdamW {
+        if self.decay > 0.0 && self.method != Optimizer::AdamW {
             return Err(Error::setting("weight_decay", "applies only to `optimizer = adamw`"));
         }
-        let lbfgs = self.method == Method::Lbfgs;
+        let lbfgs = self.method == Optimizer::Lbfgs;
         if lbfgs && self.batch.is_some() {
             return Err(Error::setting(
                 "batch",
@@ -234,7 +234,7 @@ impl Settings {
     }
 }
 
-crate::setting::setters!(Settings {
+crate::setting::setters!(TrainSettings {
     rate: plain(f64),
     schedule: plain(Schedule),
     schedule_steps: plain(u64),
@@ -285,7 +285,7 @@ impl Stall {
 
 impl Limits {
     /// The default limits of an optimizer: 1% of the floor.
-    pub fn new(method: Method) -> Self {
+    pub fn new(method: Optimizer) -> Self {
         Self {
             steps: method.default_steps(),
             seconds: None,
@@ -426,7 +426,7 @@ mod tests {
 
     #[test]
     fn a_relative_gap_of_a_floor_of_zero_is_in_nats_per_prediction() {
-        let limits = Limits { relative_gap: Some(0.01), ..Limits::new(Method::Adam) };
+        let limits = Limits { relative_gap: Some(0.01), ..Limits::new(Optimizer::Adam) };
         assert_eq!(limits.target(Nats(200.0), 50.0), Some(2.0));
         assert_eq!(limits.target(Nats(0.0), 50.0), Some(0.5));
         assert_eq!(Limits { gap: Some(Nats(3.0)), ..limits }.target(Nats(200.0), 50.0), Some(3.0));
@@ -435,24 +435,24 @@ mod tests {
 
     #[test]
     fn invalid_settings_are_refused() {
-        let adam = Settings::new(Method::Adam);
-        let lbfgs = Settings::new(Method::Lbfgs);
+        let adam = TrainSettings::new(Optimizer::Adam);
+        let lbfgs = TrainSettings::new(Optimizer::Lbfgs);
         for wrong in [
-            Settings { rate: 0.0, ..adam },
-            Settings { rate: f64::NAN, ..adam },
-            Settings { decay: 0.1, ..adam },
-            Settings { batch: Some(0), ..adam },
-            Settings { batch: Some(5), ..lbfgs },
-            Settings { schedule: Schedule::Cosine, ..lbfgs },
-            Settings { memory: 0, ..lbfgs },
-            Settings { last_rate: 1e-4, ..adam },
-            Settings { last_rate: 1.0, schedule: Schedule::Linear, ..adam },
-            Settings { sampling: Sampling::Uniform, ..adam },
-            Settings { trained: Trained::FeedForward, ..Settings::new(Method::AdamW) },
+            TrainSettings { rate: 0.0, ..adam },
+            TrainSettings { rate: f64::NAN, ..adam },
+            TrainSettings { decay: 0.1, ..adam },
+            TrainSettings { batch: Some(0), ..adam },
+            TrainSettings { batch: Some(5), ..lbfgs },
+            TrainSettings { schedule: Schedule::Cosine, ..lbfgs },
+            TrainSettings { memory: 0, ..lbfgs },
+            TrainSettings { last_rate: 1e-4, ..adam },
+            TrainSettings { last_rate: 1.0, schedule: Schedule::Linear, ..adam },
+            TrainSettings { sampling: Sampling::Uniform, ..adam },
+            TrainSettings { trained: Trained::FeedForward, ..TrainSettings::new(Optimizer::AdamW) },
         ] {
             assert!(wrong.checked().is_err(), "{wrong:?}");
         }
         assert!(adam.checked().is_ok() && lbfgs.checked().is_ok());
-        assert!(Limits { gap: Some(Nats(-1.0)), ..Limits::new(Method::Adam) }.checked().is_err());
+        assert!(Limits { gap: Some(Nats(-1.0)), ..Limits::new(Optimizer::Adam) }.checked().is_err());
     }
 }

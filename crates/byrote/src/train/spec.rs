@@ -1,6 +1,6 @@
 //! How to train, and when to stop.
 
-use super::{Limits, Method, Sampling, Schedule, Settings, Stall, Trained};
+use super::{Limits, Optimizer, Sampling, Schedule, Stall, TrainSettings, Trained};
 use crate::model::Precision;
 use crate::setting::setters;
 use crate::units::Nats;
@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 /// The settings of a training run; anything not given takes the optimizer's default.
 ///
 /// ```
-/// use byrote::train::{Method, TrainSpec};
-/// let (settings, limits) = TrainSpec::default().optimizer(Method::Adam).lr(1e-4).steps(500).resolve(0)?;
+/// use byrote::train::{Optimizer, TrainSpec};
+/// let (settings, limits) = TrainSpec::default().optimizer(Optimizer::Adam).lr(1e-4).steps(500).resolve(0)?;
 /// assert_eq!((settings.rate, limits.steps, limits.relative_gap), (1e-4, 500, Some(0.01)));
 /// assert!(TrainSpec::default().batch(32).resolve(0).is_err(), "L-BFGS has no batches");
 /// # Ok::<(), byrote::Error>(())
@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 pub struct TrainSpec {
     /// The optimizer; lbfgs begins with a warm-up by Adam
     #[cfg_attr(feature = "clap", arg(long, value_name = "NAME", default_value_t))]
-    pub optimizer: Method,
+    pub optimizer: Optimizer,
     /// The rate of adam and adamw [default: 0.001]; the first step length that lbfgs tries along a direction [default: 1]
     #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "RATE"))]
     pub lr: Option<f64>,
@@ -77,7 +77,7 @@ pub struct TrainSpec {
 }
 
 setters!(TrainSpec {
-    optimizer: plain(Method),
+    optimizer: plain(Optimizer),
     lr: some(f64),
     schedule: plain(Schedule),
     last_lr: some(f64),
@@ -102,7 +102,7 @@ const STALL: f64 = 1e-3;
 impl Default for TrainSpec {
     fn default() -> Self {
         Self {
-            optimizer: Method::default(),
+            optimizer: Optimizer::default(),
             lr: None,
             schedule: Schedule::default(),
             last_lr: None,
@@ -125,20 +125,20 @@ impl Default for TrainSpec {
 
 impl TrainSpec {
     /// The settings and limits of the trainer; `seed` draws the batches.
-    pub fn resolve(&self, seed: u64) -> Result<(Settings, Limits)> {
+    pub fn resolve(&self, seed: u64) -> Result<(TrainSettings, Limits)> {
         let method = self.optimizer;
         for (name, given) in [
             ("memory", self.memory.is_some()),
             ("warmup", self.warmup.is_some()),
             ("warmup_lr", self.warmup_lr.is_some()),
         ] {
-            if given && method != Method::Lbfgs {
+            if given && method != Optimizer::Lbfgs {
                 return Err(Error::setting(name, "applies only to `optimizer = lbfgs`"));
             }
         }
-        let default = Settings::new(method);
+        let default = TrainSettings::new(method);
         let steps = self.steps.unwrap_or(method.default_steps());
-        let settings = Settings {
+        let settings = TrainSettings {
             rate: self.lr.unwrap_or(default.rate),
             schedule: self.schedule,
             schedule_steps: if self.schedule == Schedule::Constant { 0 } else { steps },
@@ -172,7 +172,7 @@ impl TrainSpec {
     #[must_use]
     pub fn filled(self) -> Self {
         let Ok((settings, limits)) = self.resolve(0) else { return self };
-        let lbfgs = self.optimizer == Method::Lbfgs;
+        let lbfgs = self.optimizer == Optimizer::Lbfgs;
         Self {
             lr: Some(settings.rate),
             // A constant rate has no final one.
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn a_setting_of_another_optimizer_is_refused_by_name() {
-        let adam = TrainSpec::default().optimizer(Method::Adam);
+        let adam = TrainSpec::default().optimizer(Optimizer::Adam);
         for (spec, name) in [
             (adam.memory(5), "memory"),
             (adam.warmup(5), "warmup"),
@@ -209,9 +209,10 @@ mod tests {
 
     #[test]
     fn filling_in_changes_nothing_that_is_run() {
-        for spec in
-            [TrainSpec::default(), TrainSpec::default().optimizer(Method::AdamW).schedule(Schedule::Cosine)]
-        {
+        for spec in [
+            TrainSpec::default(),
+            TrainSpec::default().optimizer(Optimizer::AdamW).schedule(Schedule::Cosine),
+        ] {
             assert_eq!(spec.filled().resolve(3).unwrap(), spec.resolve(3).unwrap());
         }
     }

@@ -1,7 +1,7 @@
 //! The state of a run: the weights and the optimizer's memory, in the arithmetic of the run.
 
 use super::gradient::Evaluator;
-use super::settings::{Method, Sampling, Settings};
+use super::settings::{Optimizer, Sampling, TrainSettings};
 use crate::dataset::Dataset;
 use crate::model::{Config, Tensor};
 use crate::num::Real;
@@ -35,7 +35,7 @@ pub(super) trait State: Send {
     /// Returns the weights.
     fn parameters(&self) -> Vec<f64>;
     /// Returns what the next step needs besides the weights.
-    fn memory(&self) -> Memory;
+    fn memory(&self) -> OptimizerMemory;
 }
 
 /// Why a step could not be taken.
@@ -59,20 +59,20 @@ impl From<Stopped> for Trouble {
 pub(super) fn new<T: Real + 'static>(
     config: Config,
     dataset: &Arc<Dataset>,
-    settings: Settings,
+    settings: TrainSettings,
     parameters: &[f64],
-    memory: Option<(u64, Memory)>,
+    memory: Option<(u64, OptimizerMemory)>,
     observer: &dyn Observer,
 ) -> Result<Box<dyn State>, Stopped> {
     let x = narrow(parameters);
     Ok(match (settings.method, memory) {
-        (Method::Lbfgs, Some((_, Memory::Curvature { units, position, pairs }))) => {
+        (Optimizer::Lbfgs, Some((_, OptimizerMemory::Curvature { units, position, pairs }))) => {
             let pairs = pairs.iter().map(|(s, y)| (narrow::<T>(s), narrow::<T>(y))).collect();
             let lbfgs = Lbfgs::from_pairs(settings.memory, pairs);
             let (units, position) = (narrow(&units), narrow(&position));
             Box::new(LbfgsState::new(config, dataset, settings, units, position, lbfgs, observer)?)
         }
-        (Method::Lbfgs, None) if settings.warmup == 0 => {
+        (Optimizer::Lbfgs, None) if settings.warmup == 0 => {
             let (units, lbfgs) = (vec![T::from_f64(1.0); x.len()], Lbfgs::new(settings.memory));
             Box::new(LbfgsState::new(config, dataset, settings, units, x, lbfgs, observer)?)
         }
@@ -106,7 +106,7 @@ impl<T: Real> Objective<T> for Watched<'_, T> {
 
 /// What an optimizer remembers besides the weights and the number of steps.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Memory {
+pub enum OptimizerMemory {
     /// The memory of Adam, and of the warm-up of L-BFGS.
     Moments {
         /// First moments.
@@ -129,7 +129,7 @@ pub enum Memory {
 struct AdamState<T> {
     config: Config,
     dataset: Arc<Dataset>,
-    settings: Settings,
+    settings: TrainSettings,
     evaluator: Evaluator<T>,
     adam: Adam<T>,
     x: Vec<T>,
@@ -144,13 +144,13 @@ impl<T: Real> AdamState<T> {
     fn new(
         config: Config,
         dataset: &Arc<Dataset>,
-        settings: Settings,
+        settings: TrainSettings,
         x: Vec<T>,
-        memory: Option<(u64, Memory)>,
+        memory: Option<(u64, OptimizerMemory)>,
     ) -> Self {
         let constants = Constants { decay: settings.decay, ..Constants::default() };
         let mut adam = Adam::new(constants, x.len());
-        if let Some((steps, Memory::Moments { first, second })) = memory {
+        if let Some((steps, OptimizerMemory::Moments { first, second })) = memory {
             (adam.steps, adam.first, adam.second) = (steps, narrow(&first), narrow(&second));
         }
         let evaluator = Evaluator::training(config, dataset.clone(), settings.trained);
@@ -160,9 +160,10 @@ impl<T: Real> AdamState<T> {
 
     /// The rate of a step.
     fn rate(&self, step: u64) -> f64 {
-        let Settings { method, rate, warmup_rate, schedule, schedule_steps, last_rate, .. } = self.settings;
+        let TrainSettings { method, rate, warmup_rate, schedule, schedule_steps, last_rate, .. } =
+            self.settings;
         match method {
-            Method::Lbfgs => warmup_rate,
+            Optimizer::Lbfgs => warmup_rate,
             _ => last_rate + (rate - last_rate) * schedule.factor(step, schedule_steps),
         }
     }
@@ -218,7 +219,7 @@ impl<T: Real + 'static> State for AdamState<T> {
     }
 
     fn successor(&self, step: u64, observer: &dyn Observer) -> Result<Option<Box<dyn State>>, Stopped> {
-        if self.settings.method != Method::Lbfgs || step < self.settings.warmup {
+        if self.settings.method != Optimizer::Lbfgs || step < self.settings.warmup {
             return Ok(None);
         }
         Ok(Some(Box::new(LbfgsState::after(self, observer)?)))
@@ -233,8 +234,8 @@ impl<T: Real + 'static> State for AdamState<T> {
         wide(&self.x)
     }
 
-    fn memory(&self) -> Memory {
-        Memory::Moments { first: wide(&self.adam.first), second: wide(&self.adam.second) }
+    fn memory(&self) -> OptimizerMemory {
+        OptimizerMemory::Moments { first: wide(&self.adam.first), second: wide(&self.adam.second) }
     }
 }
 
@@ -282,7 +283,7 @@ impl<T: Real> AdamState<T> {
 struct LbfgsState<T> {
     config: Config,
     dataset: Arc<Dataset>,
-    settings: Settings,
+    settings: TrainSettings,
     evaluator: Evaluator<T>,
     units: Vec<T>,
     /// The weights: units times the position of the descent.
@@ -294,7 +295,7 @@ impl<T: Real> LbfgsState<T> {
     fn new(
         config: Config,
         dataset: &Arc<Dataset>,
-        settings: Settings,
+        settings: TrainSettings,
         units: Vec<T>,
         position: Vec<T>,
         lbfgs: Lbfgs<T>,
@@ -374,8 +375,8 @@ impl<T: Real + 'static> State for LbfgsState<T> {
         wide(&x)
     }
 
-    fn memory(&self) -> Memory {
-        Memory::Curvature {
+    fn memory(&self) -> OptimizerMemory {
+        OptimizerMemory::Curvature {
             units: wide(&self.units),
             position: wide(self.descent.x()),
             pairs: self.descent.lbfgs.pairs().map(|(s, y)| (wide(s), wide(y))).collect(),

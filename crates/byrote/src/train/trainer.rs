@@ -5,10 +5,10 @@
 //! when L-BFGS in f32 finds no lower point, it continues in f64.
 
 use super::checkpoint::{Checkpoint, Identity};
-use super::curve::{Curve, Row};
 use super::gradient::Evaluator;
-use super::settings::{Limits, Settings, Stop};
-use super::state::{self, Memory, State, Trouble};
+use super::loss_curve::{CurvePoint, LossCurve};
+use super::settings::{Limits, Stop, TrainSettings};
+use super::state::{self, OptimizerMemory, State, Trouble};
 use crate::dataset::Dataset;
 use crate::model::{Config, Model, Precision};
 use crate::num::optimize::Stopped;
@@ -24,12 +24,12 @@ use std::time::Instant;
 /// use byrote::dataset::Dataset;
 /// use byrote::model::{Model, Preset, Shape};
 /// use byrote::observe::Silent;
-/// use byrote::train::{Limits, Method, Settings, Trainer};
+/// use byrote::train::{Limits, Optimizer, TrainSettings, Trainer};
 /// use std::sync::Arc;
 ///
 /// let dataset = Arc::new(Dataset::new(2, 1, [(vec![0], vec![(1, 1.0)]), (vec![1], vec![(0, 1.0)])])?);
 /// let model = Model::random(Preset::Madden2024.config(Shape { d_vocab: 2, d_mlp: 4, ..Shape::default() }), 0)?;
-/// let (settings, limits) = (Settings::new(Method::Adam), Limits::new(Method::Adam).steps(20));
+/// let (settings, limits) = (TrainSettings::new(Optimizer::Adam), Limits::new(Optimizer::Adam).steps(20));
 /// let mut trainer = Trainer::new(&model, &dataset, settings, limits, &Silent)?;
 /// let before = trainer.loss();
 /// while trainer.advance(&Silent).is_none() {} // one step each, until a limit or the target is reached
@@ -46,8 +46,8 @@ pub struct Trainer {
     state: Box<dyn State>,
     /// The arithmetic of the state: that of the settings, or a finer one once that is exhausted.
     arithmetic: Precision,
-    progress: Progress,
-    curve: Curve,
+    progress: TrainProgress,
+    curve: LossCurve,
     started: Instant,
     /// The seconds spent by earlier runs.
     before: f64,
@@ -55,7 +55,7 @@ pub struct Trainer {
 
 /// The progress of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Progress {
+pub struct TrainProgress {
     /// The number of steps taken.
     pub step: u64,
     /// The number of evaluations of the loss and its gradient.
@@ -73,7 +73,7 @@ impl Trainer {
     pub fn new(
         model: &Model,
         problem: &Arc<Dataset>,
-        settings: Settings,
+        settings: TrainSettings,
         limits: Limits,
         observer: &dyn Observer,
     ) -> Result<Self> {
@@ -84,8 +84,8 @@ impl Trainer {
         let loss = trainer.state.loss(observer)?;
         let gap = loss - problem.floor.0;
         trainer.progress =
-            Progress { step: 0, evaluations: 1, measured: (0, loss), mark: (0, gap), lowest: gap };
-        trainer.curve.push(Row { step: 0, evaluations: 1, loss: Nats(loss) });
+            TrainProgress { step: 0, evaluations: 1, measured: (0, loss), mark: (0, gap), lowest: gap };
+        trainer.curve.push(CurvePoint { step: 0, evaluations: 1, loss: Nats(loss) });
         Ok(trainer)
     }
 
@@ -94,7 +94,7 @@ impl Trainer {
         checkpoint: Checkpoint,
         model: &Model,
         problem: &Arc<Dataset>,
-        settings: Settings,
+        settings: TrainSettings,
         limits: Limits,
         observer: &dyn Observer,
     ) -> Result<Self> {
@@ -108,7 +108,7 @@ impl Trainer {
         trainer.identity = identity;
         trainer.progress = progress;
         trainer.before = seconds;
-        trainer.curve = Curve::from_rows(curve);
+        trainer.curve = LossCurve::from_rows(curve);
         if !trainer.state.is_measured(progress.measured.0) {
             trainer.curve.make_provisional();
         }
@@ -119,9 +119,9 @@ impl Trainer {
     fn begin(
         config: Config,
         parameters: &[f64],
-        memory: Option<(u64, Memory)>,
+        memory: Option<(u64, OptimizerMemory)>,
         problem: &Arc<Dataset>,
-        settings: Settings,
+        settings: TrainSettings,
         limits: Limits,
         arithmetic: Precision,
         observer: &dyn Observer,
@@ -136,14 +136,14 @@ impl Trainer {
             Precision::F32 => state::new::<f32>(config, problem, settings, parameters, memory, observer),
             Precision::F64 => state::new::<f64>(config, problem, settings, parameters, memory, observer),
         }?;
-        let progress = Progress {
+        let progress = TrainProgress {
             step: 0,
             evaluations: 0,
             measured: (0, f64::NAN),
             mark: (0, f64::NAN),
             lowest: f64::NAN,
         };
-        let curve = Curve::default();
+        let curve = LossCurve::default();
         let before = 0.0;
         let identity = Identity { config, settings, problem: 0, start: 0 };
         Ok(Self {
@@ -227,7 +227,7 @@ impl Trainer {
         if self.progress.step >= self.limits.steps && self.progress.measured.0 != self.progress.step {
             self.measure(observer)?;
         }
-        let Progress { step, measured, mark, lowest, .. } = self.progress;
+        let TrainProgress { step, measured, mark, lowest, .. } = self.progress;
         if !measured.1.is_finite() {
             return Err(Stop::Diverged { step, tensor: "loss" });
         }
@@ -266,10 +266,10 @@ impl Trainer {
     }
 
     fn measure(&mut self, observer: &dyn Observer) -> std::result::Result<(), Stopped> {
-        let Progress { step, evaluations, .. } = self.progress;
+        let TrainProgress { step, evaluations, .. } = self.progress;
         let loss = self.state.loss(observer)?;
         self.progress.measured = (step, loss);
-        let row = Row { step, evaluations, loss: Nats(loss) };
+        let row = CurvePoint { step, evaluations, loss: Nats(loss) };
         // Hitting a limit in the middle of a pass over the contexts does not affect the run: only the regular
         // measurements count.
         self.curve.push(row);
@@ -295,7 +295,7 @@ impl Trainer {
     }
 
     /// Returns the progress so far.
-    pub fn progress(&self) -> &Progress {
+    pub fn progress(&self) -> &TrainProgress {
         &self.progress
     }
 
@@ -325,7 +325,7 @@ impl Trainer {
     }
 
     /// Returns the curve of losses so far.
-    pub fn curve(&self) -> &Curve {
+    pub fn curve(&self) -> &LossCurve {
         &self.curve
     }
 
@@ -360,7 +360,7 @@ mod tests {
     use crate::corpus::{Corpus, Options, Outputs, Source};
     use crate::model::{Preset, Shape};
     use crate::observe::{Impatient, Silent};
-    use crate::train::settings::{Method, Sampling, Schedule, Stall, Trained};
+    use crate::train::settings::{Optimizer, Sampling, Schedule, Stall, Trained};
     use std::sync::atomic::{AtomicBool, Ordering};
 
     fn stories(documents: u64) -> (Arc<Dataset>, Config) {
@@ -381,22 +381,25 @@ mod tests {
     }
 
     /// Every way to train, with its limits.
-    fn ways() -> Vec<Settings> {
-        let (adam, adamw, lbfgs) =
-            (Settings::new(Method::Adam), Settings::new(Method::AdamW), Settings::new(Method::Lbfgs));
+    fn ways() -> Vec<TrainSettings> {
+        let (adam, adamw, lbfgs) = (
+            TrainSettings::new(Optimizer::Adam),
+            TrainSettings::new(Optimizer::AdamW),
+            TrainSettings::new(Optimizer::Lbfgs),
+        );
         vec![
-            Settings { rate: 0.01, ..adam },
-            Settings { rate: 0.01, schedule: Schedule::Cosine, schedule_steps: 20, ..adamw },
-            Settings { rate: 0.01, batch: Some(7), seed: 3, ..adam },
-            Settings { precision: Precision::F64, memory: 4, warmup: 0, ..lbfgs },
-            Settings { warmup: 5, ..lbfgs },
-            Settings { rate: 0.01, batch: Some(7), sampling: Sampling::Uniform, ..adam },
-            Settings { warmup: 5, trained: Trained::FeedForward, ..lbfgs },
+            TrainSettings { rate: 0.01, ..adam },
+            TrainSettings { rate: 0.01, schedule: Schedule::Cosine, schedule_steps: 20, ..adamw },
+            TrainSettings { rate: 0.01, batch: Some(7), seed: 3, ..adam },
+            TrainSettings { precision: Precision::F64, memory: 4, warmup: 0, ..lbfgs },
+            TrainSettings { warmup: 5, ..lbfgs },
+            TrainSettings { rate: 0.01, batch: Some(7), sampling: Sampling::Uniform, ..adam },
+            TrainSettings { warmup: 5, trained: Trained::FeedForward, ..lbfgs },
         ]
     }
 
     fn steps(steps: u64) -> Limits {
-        Limits { steps, relative_gap: None, stall: None, ..Limits::new(Method::Adam) }
+        Limits { steps, relative_gap: None, stall: None, ..Limits::new(Optimizer::Adam) }
     }
 
     #[test]
@@ -428,7 +431,7 @@ mod tests {
         let (problem, config) = stories(12);
         let model = Model::random(config, 1).unwrap();
         // A rate at which L-BFGS searches for several evaluations.
-        let searching = Settings { rate: 50.0, warmup: 2, ..Settings::new(Method::Lbfgs) };
+        let searching = TrainSettings { rate: 50.0, warmup: 2, ..TrainSettings::new(Optimizer::Lbfgs) };
         for settings in ways().into_iter().chain([searching]) {
             let mut whole = Trainer::new(&model, &problem, settings, steps(12), &Silent).unwrap();
             whole.run(&Silent).unwrap();
@@ -483,13 +486,13 @@ mod tests {
     fn what_is_not_trained_keeps_its_bits_and_the_rest_moves() {
         let (problem, config) = stories(12);
         let model = Model::random(config, 1).unwrap();
-        for method in [Method::Adam, Method::Lbfgs] {
+        for method in [Optimizer::Adam, Optimizer::Lbfgs] {
             // In f64, as the model is drawn; f32 rounds it at the start.
-            let settings = Settings {
+            let settings = TrainSettings {
                 precision: Precision::F64,
                 trained: Trained::FeedForward,
-                warmup: if method == Method::Lbfgs { 5 } else { 0 },
-                ..Settings::new(method)
+                warmup: if method == Optimizer::Lbfgs { 5 } else { 0 },
+                ..TrainSettings::new(method)
             };
             let mut trainer = Trainer::new(&model, &problem, settings, steps(20), &Silent).unwrap();
             trainer.run(&Silent).unwrap();
@@ -506,20 +509,20 @@ mod tests {
         // If only one weight matters, Adam's first step equals the rate: after the schedule, the final rate remains.
         let (problem, config) = stories(12);
         let model = Model::random(config, 1).unwrap();
-        let settings = |last_rate, schedule_steps| Settings {
+        let settings = |last_rate, schedule_steps| TrainSettings {
             rate: 0.01,
             last_rate,
             schedule: Schedule::Linear,
             schedule_steps,
-            ..Settings::new(Method::Adam)
+            ..TrainSettings::new(Optimizer::Adam)
         };
-        let after = |settings: Settings| {
+        let after = |settings: TrainSettings| {
             let mut trainer = Trainer::new(&model, &problem, settings, steps(8), &Silent).unwrap();
             trainer.run(&Silent).unwrap();
             trainer.model().unwrap()
         };
         // Without a slope the loss cannot decrease; with one, it matters where it ends.
-        let constant = Settings { rate: 0.01, ..Settings::new(Method::Adam) };
+        let constant = TrainSettings { rate: 0.01, ..TrainSettings::new(Optimizer::Adam) };
         assert_eq!(after(settings(0.01, 4)), after(constant));
         assert_ne!(after(settings(0.005, 4)), after(settings(0.0, 4)));
     }
@@ -559,9 +562,9 @@ mod tests {
         let (problem, config) = stories(12);
         let config = Preset::Average.config(Shape { d_mlp: 64, d_model: 16, ..config.shape });
         let model = Model::random(config, 1).unwrap();
-        let limits = Limits { relative_gap: Some(0.05), ..Limits::new(Method::Lbfgs) };
+        let limits = Limits { relative_gap: Some(0.05), ..Limits::new(Optimizer::Lbfgs) };
         let mut trainer =
-            Trainer::new(&model, &problem, Settings::new(Method::Lbfgs), limits, &Silent).unwrap();
+            Trainer::new(&model, &problem, TrainSettings::new(Optimizer::Lbfgs), limits, &Silent).unwrap();
         assert_eq!(trainer.run(&Silent).unwrap(), Stop::Reached);
         let parameters = trainer.model().unwrap().parameters().to_vec();
         let loss = Evaluator::<f64, _>::new(config, &problem).loss(&parameters);
@@ -577,9 +580,9 @@ mod tests {
         let config = Config { shape: Shape { d_mlp: 1, d_model: 1, d_head: 1, ..config.shape }, ..config };
         let model = Model::random(config, 1).unwrap();
         let limits =
-            Limits { stall: Some(Stall { window: 20, fraction: 0.2 }), ..Limits::new(Method::Lbfgs) };
+            Limits { stall: Some(Stall { window: 20, fraction: 0.2 }), ..Limits::new(Optimizer::Lbfgs) };
         let mut trainer =
-            Trainer::new(&model, &problem, Settings::new(Method::Lbfgs), limits, &Silent).unwrap();
+            Trainer::new(&model, &problem, TrainSettings::new(Optimizer::Lbfgs), limits, &Silent).unwrap();
         assert!(matches!(trainer.run(&Silent).unwrap(), Stop::Stalled { .. }));
     }
 
@@ -588,7 +591,7 @@ mod tests {
         let (problem, config) = stories(12);
         let model = Model::random(config, 1).unwrap();
         for (rate, batch) in [(1e38, None), (1e38, Some(5)), (1e9, Some(7)), (1e20, Some(1))] {
-            let settings = Settings { rate, batch, ..Settings::new(Method::Adam) };
+            let settings = TrainSettings { rate, batch, ..TrainSettings::new(Optimizer::Adam) };
             let mut trainer = Trainer::new(&model, &problem, settings, steps(500), &Silent).unwrap();
             let Stop::Diverged { step, tensor } = trainer.run(&Silent).unwrap() else {
                 panic!("a rate of {rate} diverges")
@@ -604,7 +607,7 @@ mod tests {
     fn an_observer_ends_it_and_a_checkpoint_of_another_run_is_refused() {
         let (problem, config) = stories(12);
         let model = Model::random(config, 1).unwrap();
-        let settings = Settings::new(Method::Adam);
+        let settings = TrainSettings::new(Optimizer::Adam);
         let mut trainer = Trainer::new(&model, &problem, settings, steps(50), &Silent).unwrap();
         let mut looks = 0;
         let stop = trainer.run_with(&Impatient::new(3), |t| {
@@ -612,7 +615,7 @@ mod tests {
             looks += 1;
         });
         assert_eq!((stop.unwrap(), looks), (Stop::Interrupted, trainer.progress().step + 1));
-        let other = Settings { rate: 0.5, ..settings };
+        let other = TrainSettings { rate: 0.5, ..settings };
         let refused = Trainer::resume(trainer.checkpoint(), &model, &problem, other, steps(50), &Silent);
         assert!(refused.err().unwrap().to_string().contains("a different rate"));
         let (other, _) = stories(13);

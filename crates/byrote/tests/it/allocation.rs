@@ -5,7 +5,7 @@ use byrote::corpus::{Corpus, Options, Outputs, Source};
 use byrote::dataset::Dataset;
 use byrote::model::{Config, Model, Precision, Preset, Shape};
 use byrote::observe::Silent;
-use byrote::train::{Evaluator, Limits, Method, Settings, Trainer};
+use byrote::train::{Evaluator, Limits, Optimizer, TrainSettings, Trainer};
 use std::sync::Arc;
 
 fn stories() -> (Arc<Dataset>, Vec<Config>) {
@@ -46,9 +46,9 @@ fn loss_and_gradient_allocate_nothing() {
 #[test]
 fn steps_allocate_nothing_that_grows_with_the_model() {
     let (dataset, configs) = stories();
-    for (method, config) in [Method::Adam, Method::AdamW, Method::Lbfgs].into_iter().zip(configs) {
+    for (method, config) in [Optimizer::Adam, Optimizer::AdamW, Optimizer::Lbfgs].into_iter().zip(configs) {
         let model = Model::random(config, 1).unwrap();
-        let settings = Settings::new(method).precision(Precision::F64);
+        let settings = TrainSettings::new(method).precision(Precision::F64);
         let limits = Limits::new(method).steps(1000).relative_gap(None).stall(None);
         let found = alone(|| {
             let mut trainer = Trainer::new(&model, &dataset, settings, limits, &Silent).unwrap();
@@ -56,7 +56,7 @@ fn steps_allocate_nothing_that_grows_with_the_model() {
             (0..400).for_each(|_| assert!(trainer.advance(&Silent).is_none()));
             measure(|| (0..50).for_each(|_| assert!(trainer.advance(&Silent).is_none())))
         });
-        if method == Method::Lbfgs {
+        if method == Optimizer::Lbfgs {
             // Small lists with a number or two per stored pair, but never a vector of parameters.
             let vector = 8 * config.n_parameters() as u64;
             assert!(found.bytes_max < vector / 4, "{found:?} beside vectors of {vector} bytes");

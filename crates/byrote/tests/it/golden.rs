@@ -8,7 +8,7 @@ use byrote::corpus::{Corpus, Options, Outputs, Source, Window};
 use byrote::dataset::Dataset;
 use byrote::model::{Model, Precision, Preset, Shape};
 use byrote::observe::Silent;
-use byrote::train::{Limits, Method, Settings, Trainer};
+use byrote::train::{Limits, Optimizer, TrainSettings, Trainer};
 use std::sync::Arc;
 
 #[test]
@@ -31,8 +31,8 @@ fn losses_are_those_of_pytorch() {
     for (preset, golden) in golden() {
         let model = Model::random(preset.config(shape), 3).unwrap();
         for (precision, tolerance) in [(Precision::F64, 1e-9), (Precision::F32, 1e-4)] {
-            let settings = Settings::new(Method::Adam).rate(0.01).precision(precision);
-            let limits = Limits::new(Method::Adam).steps(20).relative_gap(None).stall(None);
+            let settings = TrainSettings::new(Optimizer::Adam).rate(0.01).precision(precision);
+            let limits = Limits::new(Optimizer::Adam).steps(20).relative_gap(None).stall(None);
             let mut trainer = Trainer::new(&model, &dataset, settings, limits, &Silent).unwrap();
             trainer.run(&Silent).unwrap();
             let rows = trainer.curve().rows();

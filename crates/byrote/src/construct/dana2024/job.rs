@@ -12,7 +12,7 @@ use crate::error::Refusal;
 use crate::model::{Config, Model};
 use crate::num::linear::{Mat, MatRef, product, to_rows};
 use crate::observe::{Observer, Stage};
-use crate::train::{Evaluator, Layer};
+use crate::train::{Evaluator, ProbePoint};
 use crate::units::Nats;
 use crate::{Error, Result};
 
@@ -304,7 +304,7 @@ impl<'a> Job<'a> {
             }
         };
         Evaluator::<f64, _>::forward(self.config, self.dataset)
-            .for_each_row(Layer::Logits, model.parameters(), || (0.0, 0.0), visit)
+            .for_each_row(ProbePoint::Logits, model.parameters(), || (0.0, 0.0), visit)
             .into_iter()
             .fold((0.0, 0.0), |m, v| (f64::max(m.0, v.0), f64::max(m.1, v.1)))
     }

@@ -59,7 +59,7 @@ use crate::dataset::Dataset;
 use crate::error::Refusal;
 use crate::model::{Activation, Config, Mixer, Model, Preset, Shape};
 use crate::observe::{Observer, Stage};
-use crate::train::{Evaluator, Layer};
+use crate::train::{Evaluator, ProbePoint};
 use crate::units::Nats;
 use crate::{Error, Result};
 use serde::Serialize;
@@ -265,7 +265,7 @@ impl<'a> Draw<'a> {
         observer: &'a dyn Observer,
     ) -> Result<Self> {
         let parameters = mixer::draw(&config, seed);
-        let mixed = Evaluator::<f64, _>::forward(config, dataset).rows(Layer::Mixed, &parameters);
+        let mixed = Evaluator::<f64, _>::forward(config, dataset).rows(ProbePoint::Mixed, &parameters);
         Ok(Self { observer, dataset, targets, config, seed, parameters, mixed })
     }
 
@@ -327,7 +327,7 @@ impl<'a> Draw<'a> {
     /// The largest error of a logit, through the public forward pass.
     fn error(&self, parameters: &[f64]) -> f64 {
         let errors = Evaluator::<f64, _>::forward(self.config, self.dataset).for_each_row(
-            Layer::Logits,
+            ProbePoint::Logits,
             parameters,
             || 0f64,
             |most, context, logits| {

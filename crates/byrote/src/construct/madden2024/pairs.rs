@@ -23,7 +23,7 @@ use crate::model::Config;
 use crate::num::Stream;
 use crate::num::linear::{Lu, Mat, MatRef, factor, from_rows, product, subtract_product};
 use crate::observe::Observer;
-use crate::train::{Evaluator, Layer};
+use crate::train::{Evaluator, ProbePoint};
 use crate::{Error, Result};
 
 const GAINS: [f64; 4] = [8.0, 32.0, 128.0, 512.0];
@@ -111,7 +111,7 @@ impl System {
     /// The system of a hidden layer, which is among the parameters.
     fn of(draw: &Draw<'_>, parameters: &[f64]) -> Self {
         let mut features =
-            Evaluator::<f64, _>::forward(draw.config, draw.dataset).rows(Layer::Read, parameters);
+            Evaluator::<f64, _>::forward(draw.config, draw.dataset).rows(ProbePoint::Read, parameters);
         let scales = scale_columns(&mut features, draw.neurons());
         let mut wanted = Mat::zeros(draw.dataset.len(), draw.omega());
         for i in 0..draw.dataset.len() {

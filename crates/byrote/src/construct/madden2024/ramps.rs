@@ -14,7 +14,7 @@ use super::sorted::Line;
 use super::{Attempt, Draw, Solver};
 use crate::Result;
 use crate::model::Activation;
-use crate::train::{Evaluator, Layer};
+use crate::train::{Evaluator, ProbePoint};
 
 /// From -20 to 20 across a gap.
 const WIDTH: f64 = 40.0;
@@ -36,7 +36,8 @@ pub(super) fn solve(draw: &Draw<'_>) -> Result<Attempt> {
     add_ramps(&line, &wanted, omega, &mut parameters[range.clone()]);
     let mut error = draw.error(&parameters);
     // One refinement: the ramps of the remaining error.
-    let logits = Evaluator::<f64, _>::forward(draw.config, draw.dataset).rows(Layer::Logits, &parameters);
+    let logits =
+        Evaluator::<f64, _>::forward(draw.config, draw.dataset).rows(ProbePoint::Logits, &parameters);
     wanted.iter_mut().zip(&logits).for_each(|(w, l)| *w -= l);
     let mut refined = parameters.clone();
     add_ramps(&line, &wanted, omega, &mut refined[range]);

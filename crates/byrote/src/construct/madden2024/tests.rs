@@ -79,7 +79,8 @@ fn another_target_changes_its_own_context_alone() {
             let settings = Settings { activation, slack, ..Settings::default() };
             let logits = |dataset: &Dataset| {
                 let (model, _) = build(dataset, &settings, &Silent).unwrap();
-                Evaluator::<f64, _>::forward(*model.config(), dataset).rows(Layer::Logits, model.parameters())
+                Evaluator::<f64, _>::forward(*model.config(), dataset)
+                    .rows(ProbePoint::Logits, model.parameters())
             };
             let (a, b) = (logits(&dataset), logits(&other));
             let omega = d_vocab as usize;
@@ -121,7 +122,7 @@ fn a_permutation_of_the_contexts_permutes_the_logits() {
     let settings = Settings::default();
     let logits = |dataset: &Dataset| {
         let (model, _) = build(dataset, &settings, &Silent).unwrap();
-        Evaluator::<f64, _>::forward(*model.config(), dataset).rows(Layer::Logits, model.parameters())
+        Evaluator::<f64, _>::forward(*model.config(), dataset).rows(ProbePoint::Logits, model.parameters())
     };
     let (a, b) = (logits(&dataset), logits(&shuffled));
     let omega = d_vocab as usize;

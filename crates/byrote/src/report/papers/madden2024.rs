@@ -10,7 +10,7 @@ use crate::report::laws::{Answer, Question};
 use crate::report::numbers::brief;
 use crate::report::sweep_page::{LEVEL, Smallest, averaged, map, smallest};
 use crate::sweep::{Record, Row};
-use crate::train::{Method, Trained};
+use crate::train::{Optimizer, Trained};
 use byrote_figures::html::{Exhibit, Section};
 use byrote_figures::{Axis, Figure, Line, Points};
 use serde_json::{Value, json};
@@ -56,7 +56,7 @@ pub(super) fn fig1(record: &Record) -> Result<Paper> {
 fn map_section(record: &Record, all: &[&Row]) -> Section {
     let training = record.rows.first().map(|r| &r.settings.training);
     let optimizer = match training.map(|t| t.optimizer) {
-        Some(Method::Adam) => "Adam at a rate of 1e-4 for 50,000 steps, as published",
+        Some(Optimizer::Adam) => "Adam at a rate of 1e-4 for 50,000 steps, as published",
         _ => {
             "L-BFGS after a warm-up by Adam (published: Adam at 1e-4 for 50,000 steps, as in the full version)"
         }

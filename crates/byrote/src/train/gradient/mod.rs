@@ -14,10 +14,10 @@
 //! ```
 
 pub(super) mod activate;
+pub(super) mod packed_weights;
 pub(super) mod places;
-pub(super) mod weights;
 
-pub use super::lane::Layer;
+pub use super::lane::ProbePoint;
 use super::lane::{Lane, LaneGradient, Mix, Output, Shared, Until};
 use super::settings::Trained;
 use crate::dataset::Dataset;
@@ -28,11 +28,11 @@ use crate::num::optimize::Stopped;
 use crate::num::real::Real;
 use crate::num::row_ops::add;
 use crate::num::simd::{Isa, Kernel, run};
+use packed_weights::{Layout, Sizes, Weights};
 use places::{Chunk, Places, Way};
 use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::Arc;
-use weights::{Layout, Sizes, Weights};
 
 /// The number of contexts that justifies a lane. It grows with the size of the gradient, which each lane writes and the
 /// sum reads, up to a limit.
@@ -181,7 +181,7 @@ impl<T: Real, D: AsRef<Dataset>> Evaluator<T, D> {
     /// When `parameters` is not as long as the configuration says.
     pub fn for_each_row<S: Send>(
         &mut self,
-        layer: Layer,
+        layer: ProbePoint,
         parameters: &[T],
         start: impl Fn() -> S + Sync,
         visit: impl Fn(&mut S, usize, &[T]) + Sync,
@@ -195,7 +195,7 @@ impl<T: Real, D: AsRef<Dataset>> Evaluator<T, D> {
     /// When `parameters` is not as long as the configuration says.
     pub(crate) fn for_each_row_while<S: Send>(
         &mut self,
-        layer: Layer,
+        layer: ProbePoint,
         parameters: &[T],
         go_on: impl Fn() -> bool + Sync,
         start: impl Fn() -> S + Sync,
@@ -224,7 +224,7 @@ impl<T: Real, D: AsRef<Dataset>> Evaluator<T, D> {
     ///
     /// # Panics
     /// When `parameters` is not as long as the configuration says.
-    pub fn rows(&mut self, layer: Layer, parameters: &[T]) -> Vec<T> {
+    pub fn rows(&mut self, layer: ProbePoint, parameters: &[T]) -> Vec<T> {
         let push = |rows: &mut Vec<T>, _: usize, values: &[T]| rows.extend_from_slice(values);
         self.for_each_row(layer, parameters, Vec::new, push).concat()
     }
@@ -494,7 +494,7 @@ mod tests {
             let loss = evaluator.evaluate(model.parameters(), &mut gradient);
             assert_eq!(evaluator.loss(model.parameters()), loss);
             let visited = evaluator.for_each_row(
-                Layer::Logits,
+                ProbePoint::Logits,
                 model.parameters(),
                 Vec::new,
                 |seen: &mut Vec<usize>, context, logits| {
@@ -515,13 +515,13 @@ mod tests {
             let mut parameters = Model::random(config, 4).unwrap().parameters().to_vec();
             let w_u = config.tensors().into_iter().find(|t| t.name == "W_U").unwrap().range;
             parameters[w_u].iter_mut().enumerate().for_each(|(i, v)| *v *= f64::from(u8::from(i % 19 == 0)));
-            let full = Evaluator::<f64, _>::new(config, &dataset).rows(Layer::Logits, &parameters);
+            let full = Evaluator::<f64, _>::new(config, &dataset).rows(ProbePoint::Logits, &parameters);
             let mut forward = Evaluator::<f64, _>::forward(config, &dataset);
-            let sparse = forward.rows(Layer::Logits, &parameters);
+            let sparse = forward.rows(ProbePoint::Logits, &parameters);
             assert!(forward.weights.u_sparse.is_some());
             assert!(full.iter().zip(&sparse).all(|(a, b)| (a - b).abs() < 1e-13), "{config:?}");
-            let read = forward.rows(Layer::Read, &parameters);
-            let mixed = forward.rows(Layer::Mixed, &parameters);
+            let read = forward.rows(ProbePoint::Read, &parameters);
+            let mixed = forward.rows(ProbePoint::Mixed, &parameters);
             assert_eq!(mixed.len(), dataset.len() * 5);
             match config.hidden {
                 Hidden::Absent => assert_eq!(read, mixed),

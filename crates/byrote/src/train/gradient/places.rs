@@ -4,7 +4,7 @@
 //! that each chunk owns its rows of the gradient of `W_E`. The gradients of the weights shared by all places are kept
 //! per chunk and summed in order.
 
-use super::weights::{Layout, Sizes, Weights};
+use super::packed_weights::{Layout, Sizes, Weights};
 use crate::dataset::Dataset;
 use crate::model::{Config, Mixer, Positions};
 use crate::num::aligned::{AlignedVec, LINE, line_at, line_at_mut};
