@@ -115,7 +115,7 @@ pub fn npy(bytes: &[u8]) {
     read("ids.npy", bytes, Options::default());
     read("ids.npy", bytes, Options { documents: Some(DocumentRule::Chunk(3)), ..Options::default() });
     read("ids.npy", bytes, Options { separator_id: Some(0), ..Options::default() });
-    let _ = incontext::file::from_bytes(Path::new("sequence.npy"), bytes);
+    let _ = incontext::sequence_file::from_bytes(Path::new("sequence.npy"), bytes);
 }
 
 /// Raw ids, by chunk and by separator.
@@ -156,7 +156,7 @@ pub fn text(bytes: &[u8]) {
 
 /// A sequence of vectors as CSV.
 pub fn sequences(bytes: &[u8]) {
-    let _ = incontext::file::from_bytes(Path::new("sequence.csv"), bytes);
+    let _ = incontext::sequence_file::from_bytes(Path::new("sequence.csv"), bytes);
 }
 
 /// Labelled pairs, as JSON Lines and as TSV.

@@ -8,8 +8,8 @@ use crate::spelling;
 use crate::ui::{self, thousands};
 use byrote::Result;
 use byrote::incontext::{
-    Attention, Baseline, ErrorAt, ErrorSeries, Form, IncontextSpec, Kernel, Method, Outcome, Rows, Sequence,
-    Sequences, Step, Task, errors_at, predict,
+    Attention, Baseline, ErrorAt, ErrorSeries, Form, IncontextSpec, Kernel, PredictionMethod,
+    PredictionOutcome, Rows, Sequence, SequenceTask, Sequences, Step, errors_at, predict,
 };
 use byrote::observe::Observer;
 use byrote::output::{OutputFile, csv_text};
@@ -72,12 +72,12 @@ impl Source {
             (None, task) => format!(
                 "{} {} sequence{} of {} vectors in dimension {d}",
                 thousands(count as u64),
-                task.map_or("", Task::name),
+                task.map_or("", SequenceTask::name),
                 if count == 1 { "" } else { "s" },
                 thousands(length as u64)
             ),
         };
-        Ok(Self { known, seen, title, task: json!(task.map(Task::name)) })
+        Ok(Self { known, seen, title, task: json!(task.map(SequenceTask::name)) })
     }
 
     /// The errors of the baselines, for a file.
@@ -97,7 +97,7 @@ impl Source {
 
 /// What was computed.
 struct Found {
-    outcome: Outcome,
+    outcome: PredictionOutcome,
     errors: Vec<ErrorAt>,
     baselines: Vec<ErrorSeries>,
 }
@@ -136,7 +136,7 @@ fn write(
     args: &IncontextCommand,
     source: &Source,
     found: &Found,
-    (kernel, attention, method): (Kernel, Attention, Method),
+    (kernel, attention, method): (Kernel, Attention, PredictionMethod),
 ) -> Result<()> {
     let Found { outcome, errors, baselines } = found;
     if !args.plot.is_empty() {
@@ -174,7 +174,7 @@ fn as_json(
     source: &Source,
     kernel: Kernel,
     attention: Attention,
-    method: Method,
+    method: PredictionMethod,
     found: &Found,
     seed: u64,
 ) -> Value {
@@ -196,13 +196,14 @@ fn as_json(
         "normalised": kernel.is_normalised(),
         "attention": attention,
         "method": match method {
-            Method::Direct => "direct",
-            Method::Recursion => "recursion",
-            Method::Flow { .. } => "flow",
-            Method::Layers { .. } => "layers",
+            PredictionMethod::Direct => "direct",
+            PredictionMethod::Recursion => "recursion",
+            PredictionMethod::Flow { .. } => "flow",
+            PredictionMethod::Layers { .. } => "layers",
         },
         "flow_time": match method {
-            Method::Flow { time } | Method::Layers { step: Step::Euler { time, .. }, .. } => Some(time),
+            PredictionMethod::Flow { time }
+            | PredictionMethod::Layers { step: Step::Euler { time, .. }, .. } => Some(time),
             _ => None,
         },
         "layers": layers.map(|l| l.layers),

@@ -4,7 +4,7 @@
 //! seconds are those of all of them.
 #![allow(clippy::print_stdout)]
 
-use byrote::incontext::{Kernel, Over, Rows, Sequence, direct_all, file, recursion_all};
+use byrote::incontext::{Kernel, Over, Rows, Sequence, direct_all, recursion_all, sequence_file};
 use byrote::observe::Silent;
 use std::time::Instant;
 
@@ -21,7 +21,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             _ => method = Some(argument),
         }
     }
-    let sequence = file::read(path.ok_or("usage: incontext_times SEQUENCE.npy direct|recursion")?.as_ref())?;
+    let sequence =
+        sequence_file::read(path.ok_or("usage: incontext_times SEQUENCE.npy direct|recursion")?.as_ref())?;
     let sequences: Vec<Sequence> = vec![sequence; copies];
     let kernel = beta.map_or(Ok(Kernel::LINEAR), Kernel::exp)?;
     let run = |sequences: &[Sequence]| -> byrote::Result<Vec<Rows>> {

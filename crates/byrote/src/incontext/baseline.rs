@@ -136,8 +136,8 @@ impl Triangle {
 
 #[cfg(test)]
 mod tests {
+    use super::super::sequence_task::{Map, SequenceTask};
     use super::super::squared_error::squared_errors;
-    use super::super::task::{Map, Task};
     use super::*;
     use crate::observe::{Impatient, Silent};
 
@@ -181,7 +181,9 @@ mod tests {
 
     #[test]
     fn the_recursion_is_least_squares_on_the_past() {
-        for (d, task) in [(1, Task::Nonlinear), (3, Task::Nonlinear), (5, Task::Periodic(9, 9))] {
+        for (d, task) in
+            [(1, SequenceTask::Nonlinear), (3, SequenceTask::Nonlinear), (5, SequenceTask::Periodic(9, 9))]
+        {
             let x = task.generate(d, 40, 3, 0).unwrap();
             let found = autoregression(&x, &Silent).unwrap();
             let expect = directly(&x, RIDGE);
@@ -197,7 +199,7 @@ mod tests {
 
     #[test]
     fn a_linear_map_is_known_after_as_many_steps_as_dimensions() {
-        let x = Task::Linear(Map::Orthogonal).generate(6, 30, 1, 0).unwrap();
+        let x = SequenceTask::Linear(Map::Orthogonal).generate(6, 30, 1, 0).unwrap();
         let errors = squared_errors(&autoregression(&x, &Silent).unwrap(), &x);
         assert!(errors[..6].iter().all(|e| *e > 1e-3), "{errors:?}");
         assert!(errors[8..].iter().all(|e| *e < 1e-8), "{errors:?}");
@@ -205,14 +207,14 @@ mod tests {
 
     #[test]
     fn the_last_value_is_the_last_value() {
-        let x = Task::Periodic(3, 3).generate(2, 9, 0, 0).unwrap();
+        let x = SequenceTask::Periodic(3, 3).generate(2, 9, 0, 0).unwrap();
         assert_eq!(Baseline::LastValue.predict(&x, &Silent).unwrap(), *x);
         assert_eq!(Baseline::ALL.map(Baseline::key), ["last_value", "autoregression"]);
     }
 
     #[test]
     fn what_comes_later_changes_nothing_and_a_scale_scales() {
-        let x = Task::Nonlinear.generate(3, 25, 8, 0).unwrap();
+        let x = SequenceTask::Nonlinear.generate(3, 25, 8, 0).unwrap();
         let u = autoregression(&x, &Silent).unwrap();
         let part = autoregression(&x.first(12).unwrap(), &Silent).unwrap();
         assert_eq!(u.values()[..36], *part.values());

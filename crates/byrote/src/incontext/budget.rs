@@ -61,8 +61,8 @@ mod tests {
     use super::super::direct::direct;
     use super::super::kernel::Over;
     use super::super::recursion::recursion;
+    use super::super::sequence_task::{Map, SequenceTask, linear_map, unwatched};
     use super::super::squared_error::squared_errors;
-    use super::super::task::{Map, Task, linear_map, unwatched};
     use super::*;
     use crate::num::Stream;
     use crate::observe::Silent;
@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn the_squared_errors_of_a_linear_map_add_up_to_less_than_its_norm() {
         for (seed, d, beta) in [(1, 2, 1.0), (2, 5, 0.5), (3, 5, 2.0), (4, 9, 1.0)] {
-            let x = Task::Linear(Map::Orthogonal).generate(d, 600, seed, 0).unwrap();
+            let x = SequenceTask::Linear(Map::Orthogonal).generate(d, 600, seed, 0).unwrap();
             for kernel in [Kernel::LINEAR, Kernel::exp(beta).unwrap()] {
                 let (sum, budget) =
                     (errors(&x, kernel).iter().sum::<f64>(), of_linear_map(kernel, &map(seed, d)));
@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn what_the_linear_kernel_has_not_spent_is_its_distance_from_the_map() {
         let (seed, d) = (7, 6);
-        let x = Task::Linear(Map::Orthogonal).generate(d, 80, seed, 0).unwrap();
+        let x = SequenceTask::Linear(Map::Orthogonal).generate(d, 80, seed, 0).unwrap();
         let (map, found) = (map(seed, d), recursion(&x, Kernel::LINEAR, Over::Key, &Silent).unwrap());
         let spent: f64 = squared_errors(&found.predictions, &x).iter().sum();
         let left: f64 = found.matrix.values().iter().zip(map.values()).map(|(w, a)| (w - a).powi(2)).sum();
@@ -106,7 +106,7 @@ mod tests {
     fn the_squared_errors_of_a_period_add_up_to_less_than_the_norm_of_its_interpolant() {
         for (p, d, beta) in [(3, 2, 1.0), (8, 3, 4.0), (12, 4, 8.0), (20, 15, 16.0)] {
             let kernel = Kernel::exp(beta).unwrap();
-            let x = Task::Periodic(p, p).generate(d, 40 * p, 5, 0).unwrap();
+            let x = SequenceTask::Periodic(p, p).generate(d, 40 * p, 5, 0).unwrap();
             let budget = of_period(kernel, &x.first(p).unwrap(), &Silent).unwrap();
             let sum: f64 = errors(&x, kernel).iter().sum();
             assert!(sum <= budget * (1.0 + 1e-9), "period {p}: {sum} of {budget}");
@@ -114,7 +114,7 @@ mod tests {
             assert!(beta < 16.0 || sum > 0.999 * budget, "period {p}: {sum} of {budget}");
         }
         // The linear kernel cannot tell more vectors apart than there are dimensions.
-        let x = Task::Periodic(8, 8).generate(3, 8, 5, 0).unwrap();
+        let x = SequenceTask::Periodic(8, 8).generate(3, 8, 5, 0).unwrap();
         assert!(of_period(Kernel::LINEAR, &x, &Silent).is_err());
     }
 
@@ -122,7 +122,7 @@ mod tests {
     fn the_exp_kernel_is_kaczmarzs_method_in_the_space_of_its_monomials() {
         // d = 2: exp(<x, y>) is the sum over a, b of x1^a x2^b y1^a y2^b / (a! b!); degree 24 is exact to rounding.
         let degree = 24;
-        let x = Task::Nonlinear.generate(2, 60, 3, 0).unwrap();
+        let x = SequenceTask::Nonlinear.generate(2, 60, 3, 0).unwrap();
         let factorial = |n: i32| (1..=n).map(f64::from).product::<f64>();
         let features = |x: &[f64]| -> Vec<f64> {
             let pairs = (0..=degree).flat_map(|n| (0..=n).map(move |a| (a, n - a)));

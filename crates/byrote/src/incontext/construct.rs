@@ -43,7 +43,7 @@
 //! Proposition 1, Theorem 1, figure 1.
 
 use super::kernel::{Attention, Form, Kernel};
-use super::network::{Head, Hidden, Layer, Network};
+use super::network::{AttentionHead, HiddenLayer, Layer, Network};
 use super::rows::Rows;
 use crate::{Error, Result};
 
@@ -52,7 +52,7 @@ pub const SHARPNESS: f64 = 40.0;
 
 /// Describes the network to construct.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Plan {
+pub struct NetworkPlan {
     /// The dimension of the vectors.
     pub d: usize,
     /// The length of the longest sequence.
@@ -73,7 +73,7 @@ pub struct Plan {
 
 /// The layout of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Token {
+pub struct TokenLayout {
     d: usize,
     /// The numbers of xi in addition to, or instead of, x.
     more: usize,
@@ -81,7 +81,7 @@ pub struct Token {
     with_x: bool,
 }
 
-impl Token {
+impl TokenLayout {
     /// The constant 1.
     pub const ONE: usize = 0;
     /// 1 at the first position, otherwise 0.
@@ -137,7 +137,7 @@ fn entries(rows: usize, columns: usize, set: impl IntoIterator<Item = (usize, us
     out
 }
 
-impl Plan {
+impl NetworkPlan {
     /// Constructs the network.
     pub fn network(&self) -> Result<Network> {
         self.kernel.goes_with(self.attention)?;
@@ -156,14 +156,19 @@ impl Plan {
                 format!("has coordinates up to {}; scale them to at most 1e200", self.bound),
             ));
         }
-        let (d, token) = (self.d, Token::new(self.kernel, self.d));
+        let (d, token) = (self.d, TokenLayout::new(self.kernel, self.d));
         let width = token.width();
         let d_in = self.kernel.input_width(d);
         let position = |i: usize| {
             let t = (i + 1) as f64;
             let first = f64::from(u8::from(i == 0));
-            [(Token::ONE, 1.0), (Token::FLAG, first), (Token::TIME, t), (Token::SQUARE, t * t)]
-                .map(|(j, x)| (i, j, x))
+            [
+                (TokenLayout::ONE, 1.0),
+                (TokenLayout::FLAG, first),
+                (TokenLayout::TIME, t),
+                (TokenLayout::SQUARE, t * t),
+            ]
+            .map(|(j, x)| (i, j, x))
         };
         let layer = self.layer(token);
         Ok(Network {
@@ -175,17 +180,21 @@ impl Plan {
     }
 
     /// The first layer.
-    fn augment(&self, token: Token) -> Layer {
+    fn augment(&self, token: TokenLayout) -> Layer {
         let (width, n) = (token.width(), self.sharpness);
         let (xi, side) = token.xi();
         let wide = side.max(self.d);
-        let copy = |back: f64, from: usize, to: usize, length: usize| Head {
+        let copy = |back: f64, from: usize, to: usize, length: usize| AttentionHead {
             w_q: entries(
                 width,
                 2,
-                [(Token::TIME, 0, 2.0 * n), (Token::ONE, 0, -2.0 * n * back), (Token::ONE, 1, -n)],
+                [
+                    (TokenLayout::TIME, 0, 2.0 * n),
+                    (TokenLayout::ONE, 0, -2.0 * n * back),
+                    (TokenLayout::ONE, 1, -n),
+                ],
             ),
-            w_k: entries(width, 2, [(Token::TIME, 0, 1.0), (Token::SQUARE, 1, 1.0)]),
+            w_k: entries(width, 2, [(TokenLayout::TIME, 0, 1.0), (TokenLayout::SQUARE, 1, 1.0)]),
             // Both heads are as wide as the wider one.
             w_v: entries(width, wide, (0..length).map(|i| (from + i, i, 1.0))),
             w_o: entries(wide, width, (0..length).map(|i| (i, to + i, 1.0))),
@@ -197,13 +206,13 @@ impl Plan {
         let (mut w_in, mut w_out) = (Rows::zeros(width, neurons), Rows::zeros(neurons, width));
         for (g, &c) in gated.iter().enumerate() {
             for (neuron, sign) in [(2 * g, 1.0), (2 * g + 1, -1.0)] {
-                *w_in.at_mut(Token::ONE, neuron) = -bound;
-                *w_in.at_mut(Token::FLAG, neuron) = bound;
+                *w_in.at_mut(TokenLayout::ONE, neuron) = -bound;
+                *w_in.at_mut(TokenLayout::FLAG, neuron) = bound;
                 *w_in.at_mut(c, neuron) = sign;
                 *w_out.at_mut(neuron, c) = -sign;
             }
         }
-        for (neuron, c) in [(neurons - 2, Token::TIME), (neurons - 1, Token::SQUARE)] {
+        for (neuron, c) in [(neurons - 2, TokenLayout::TIME), (neurons - 1, TokenLayout::SQUARE)] {
             *w_in.at_mut(c, neuron) = 1.0;
             *w_out.at_mut(neuron, c) = -1.0;
         }
@@ -211,13 +220,13 @@ impl Plan {
             attention: Attention::Softmax,
             step: 1.0,
             heads: vec![copy(0.0, token.x(), token.y(), self.d), copy(1.0, xi, token.prev(), side)],
-            hidden: Some(Hidden { w_in, w_out }),
+            hidden: Some(HiddenLayer { w_in, w_out }),
             repeat: 1,
         }
     }
 
     /// A descent layer and its number of repetitions.
-    fn layer(&self, token: Token) -> Layer {
+    fn layer(&self, token: TokenLayout) -> Layer {
         let (width, d) = (token.width(), self.d);
         let (xi, side) = token.xi();
         // Entries of queries and keys besides those of the vectors, as (token, column, value).
@@ -236,21 +245,21 @@ impl Plan {
                     // -beta |x_s|^2 / 2 and -beta / 2, which multiply 1 and |x_t|^2; at the first key of head 1
                     // everything is 0.
                     set.push((from + own, own, -0.5 * beta));
-                    set.push((Token::ONE, own + 1, -0.5 * beta));
+                    set.push((TokenLayout::ONE, own + 1, -0.5 * beta));
                     if first {
-                        set.push((Token::FLAG, own + 1, 0.5 * beta));
+                        set.push((TokenLayout::FLAG, own + 1, 0.5 * beta));
                     }
                 } else if first && self.attention == Attention::Softmax {
-                    set.push((Token::FLAG, own, beta));
+                    set.push((TokenLayout::FLAG, own, beta));
                 }
             }
             entries(width, d_head, set)
         };
-        query.push((Token::ONE, own, 1.0));
+        query.push((TokenLayout::ONE, own, 1.0));
         if side > own {
             query.push((xi + own, own + 1, 1.0));
         }
-        let head = |w_k: Rows, from: usize, sign: f64| Head {
+        let head = |w_k: Rows, from: usize, sign: f64| AttentionHead {
             w_q: entries(width, d_head, query.clone()),
             w_k,
             w_v: entries(width, d, (0..d).map(|i| (from + i, i, sign))),
@@ -275,7 +284,7 @@ mod tests {
     use super::super::direct::direct;
     use super::super::kernel::Over;
     use super::super::sequence::Sequence;
-    use super::super::task::{Map, Task};
+    use super::super::sequence_task::{Map, SequenceTask};
     use super::*;
     use crate::observe::Silent;
     use proptest::prelude::*;
@@ -284,12 +293,12 @@ mod tests {
         Kernel::exp(beta).unwrap()
     }
 
-    fn plan(x: &Sequence, kernel: Kernel, attention: Attention, layers: u64, eta: f64) -> Plan {
+    fn plan(x: &Sequence, kernel: Kernel, attention: Attention, layers: u64, eta: f64) -> NetworkPlan {
         let bound = kernel.inputs(x).unwrap().values().iter().fold(0.0f64, |most, x| most.max(x.abs()));
-        Plan { d: x.d(), n_ctx: x.len(), kernel, attention, layers, eta, sharpness: SHARPNESS, bound }
+        NetworkPlan { d: x.d(), n_ctx: x.len(), kernel, attention, layers, eta, sharpness: SHARPNESS, bound }
     }
 
-    fn run(plan: &Plan, network: &Network, x: &Sequence) -> Rows {
+    fn run(plan: &NetworkPlan, network: &Network, x: &Sequence) -> Rows {
         network.evaluate(&plan.kernel.inputs(x).unwrap(), &Silent).unwrap()
     }
 
@@ -308,7 +317,7 @@ mod tests {
     #[test]
     fn the_network_runs_the_descent() {
         for (kernel, attention, eta, map) in cases() {
-            let x = Task::Linear(map).generate(7, 60, 2, 0).unwrap();
+            let x = SequenceTask::Linear(map).generate(7, 60, 2, 0).unwrap();
             let plan = plan(&x, kernel, attention, 300, eta);
             let network = plan.network().unwrap();
             network.check().unwrap();
@@ -323,7 +332,7 @@ mod tests {
     #[test]
     fn deep_networks_reach_forward_substitution() {
         for (kernel, attention, eta, map) in cases() {
-            let x = Task::Linear(map).generate(5, 40, 6, 0).unwrap();
+            let x = SequenceTask::Linear(map).generate(5, 40, 6, 0).unwrap();
             let plan = plan(&x, kernel, attention, 4000, eta);
             let found = run(&plan, &plan.network().unwrap(), &x);
             let gap = found.max_difference(&direct(&x, kernel, Over::Query, &Silent).unwrap());
@@ -333,10 +342,10 @@ mod tests {
 
     #[test]
     fn the_first_layer_copies_as_sharply_as_asked() {
-        let x = Task::Linear(Map::Orthogonal).generate(4, 50, 2, 0).unwrap();
+        let x = SequenceTask::Linear(Map::Orthogonal).generate(4, 50, 2, 0).unwrap();
         for (sharpness, at_most) in [(5.0, 2.7e-2), (10.0, 1.9e-4), (20.0, 8.3e-9), (40.0, 4e-16)] {
-            let plan = Plan { sharpness, ..plan(&x, exp(1.0), Attention::Softmax, 1, 1.0) };
-            let token = Token::new(plan.kernel, 4);
+            let plan = NetworkPlan { sharpness, ..plan(&x, exp(1.0), Attention::Softmax, 1, 1.0) };
+            let token = TokenLayout::new(plan.kernel, 4);
             let network = plan.network().unwrap();
             let tokens = network.tokens(&x, 1, &Silent).unwrap();
             let mut worst = 0.0f64;
@@ -357,19 +366,24 @@ mod tests {
     }
 
     /// How far a network with one deliberate mistake is from the correct result.
-    fn harm(kernel: Kernel, attention: Attention, eta: f64, break_it: impl Fn(&mut Network, Token)) -> f64 {
-        let x = Task::Linear(Map::Orthogonal).generate(5, 40, 6, 0).unwrap();
+    fn harm(
+        kernel: Kernel,
+        attention: Attention,
+        eta: f64,
+        break_it: impl Fn(&mut Network, TokenLayout),
+    ) -> f64 {
+        let x = SequenceTask::Linear(Map::Orthogonal).generate(5, 40, 6, 0).unwrap();
         let plan = plan(&x, kernel, attention, 2000, eta);
         let mut network = plan.network().unwrap();
-        break_it(&mut network, Token::new(kernel, 5));
+        break_it(&mut network, TokenLayout::new(kernel, 5));
         run(&plan, &network, &x).max_difference(&direct(&x, kernel, Over::Query, &Silent).unwrap())
     }
 
     #[test]
     fn without_the_first_key_softmax_is_wrong() {
-        let forget = |network: &mut Network, _: Token| {
+        let forget = |network: &mut Network, _: TokenLayout| {
             let keys = &mut network.layers[1].heads[0].w_k;
-            *keys.at_mut(Token::FLAG, 5) = 0.0;
+            *keys.at_mut(TokenLayout::FLAG, 5) = 0.0;
         };
         assert!(harm(exp(1.0), Attention::Softmax, 1.0, forget) > 0.05);
         // Exp attention has no such key, and needs none.
@@ -378,7 +392,7 @@ mod tests {
 
     #[test]
     fn a_first_value_that_is_not_zero_is_wrong() {
-        let keep = |network: &mut Network, token: Token| {
+        let keep = |network: &mut Network, token: TokenLayout| {
             let hidden = network.layers[0].hidden.as_mut().unwrap();
             let n = token.width();
             for neuron in 0..hidden.w_out.len() {
@@ -396,7 +410,7 @@ mod tests {
     #[test]
     fn a_value_one_step_too_early_is_wrong() {
         // Head 1 with its own key instead of the previous one: it pairs k(x_t, x_s) with x_s.
-        let early = |network: &mut Network, _: Token| {
+        let early = |network: &mut Network, _: TokenLayout| {
             let layer = &mut network.layers[1];
             layer.heads[0].w_k = layer.heads[1].w_k.clone();
         };
@@ -411,14 +425,14 @@ mod tests {
 
     #[test]
     fn wrong_pairs_and_sizes_are_refused() {
-        let x = Task::Nonlinear.generate(3, 10, 0, 0).unwrap();
+        let x = SequenceTask::Nonlinear.generate(3, 10, 0, 0).unwrap();
         let good = plan(&x, exp(1.0), Attention::Softmax, 5, 1.0);
         for (plan, says) in [
-            (Plan { attention: Attention::Identity, ..good }, "attention"),
-            (Plan { kernel: Kernel::LINEAR, ..good }, "attention"),
-            (Plan { layers: 0, ..good }, "layers"),
-            (Plan { sharpness: f64::NAN, ..good }, "sharpness"),
-            (Plan { bound: f64::INFINITY, ..good }, "scale"),
+            (NetworkPlan { attention: Attention::Identity, ..good }, "attention"),
+            (NetworkPlan { kernel: Kernel::LINEAR, ..good }, "attention"),
+            (NetworkPlan { layers: 0, ..good }, "layers"),
+            (NetworkPlan { sharpness: f64::NAN, ..good }, "sharpness"),
+            (NetworkPlan { bound: f64::INFINITY, ..good }, "scale"),
         ] {
             let error = plan.network().unwrap_err();
             assert!(error.to_string().contains(says), "{error}");
@@ -430,8 +444,8 @@ mod tests {
         fn what_comes_later_changes_nothing(seed in any::<u64>(), n in 3usize..90, at in 1usize..90, case in 0usize..6) {
             let at = 1 + at % (n - 1);
             let (kernel, attention, eta, map) = cases()[case];
-            let x = Task::Linear(map).generate(3, n, seed, 0).unwrap();
-            let plan = Plan { bound: 4.0, ..plan(&x, kernel, attention, 6, eta) };
+            let x = SequenceTask::Linear(map).generate(3, n, seed, 0).unwrap();
+            let plan = NetworkPlan { bound: 4.0, ..plan(&x, kernel, attention, 6, eta) };
             let network = plan.network().unwrap();
             let mut other = (*x).clone();
             other.values_mut()[at * 3..].iter_mut().for_each(|x| *x = 0.7 - *x);
@@ -444,7 +458,7 @@ mod tests {
 
         #[test]
         fn the_three_ways_agree(seed in any::<u64>(), d in 1usize..5, n in 2usize..25, beta in 0.3f64..6.0) {
-            let x = Task::Nonlinear.generate(d, n, seed, 0).unwrap();
+            let x = SequenceTask::Nonlinear.generate(d, n, seed, 0).unwrap();
             let kernel = exp(beta);
             let exact = direct(&x, kernel, Over::Query, &Silent).unwrap();
             let plan = plan(&x, kernel, Attention::Softmax, 1500, 1.0);

@@ -7,7 +7,7 @@
 //! D = 1 for identity and exp attention; for softmax D_t = sum_{s <= t} K_ts, which divides the rows and leaves the
 //! fixed point unchanged. One layer is one step. The weights A = D^-1 L are computed once and kept: T^2 / 2 numbers.
 
-use super::kernel::{Attention, Kernel, Over, Points};
+use super::kernel::{Attention, Kernel, Over, PreparedSequence};
 use super::rows::{Matrix, Rows};
 use super::sequence::Sequence;
 use crate::num::aligned::{AlignedVec, padded};
@@ -87,7 +87,7 @@ impl Weights {
         Ok(out)
     }
 
-    fn block(&mut self, points: &Points, attention: Attention, from: usize, to: usize) {
+    fn block(&mut self, points: &PreparedSequence, attention: Attention, from: usize, to: usize) {
         let stride = padded(to);
         let mut block = AlignedVec::zeros((to - from) * stride);
         // With softmax any common factor of a row cancels: the ratio to the diagonal cannot overflow for unit vectors.
@@ -209,7 +209,7 @@ pub fn descend(
 #[cfg(test)]
 mod tests {
     use super::super::direct::direct;
-    use super::super::task::{Map, Task};
+    use super::super::sequence_task::{Map, SequenceTask};
     use super::*;
     use crate::observe::Silent;
     use proptest::prelude::*;
@@ -239,8 +239,8 @@ mod tests {
 
     #[test]
     fn a_few_layers_are_those_of_the_definition() {
-        let x = Task::Linear(Map::Orthogonal).generate(5, 130, 1, 0).unwrap();
-        let stretched = Task::Linear(Map::Contractive(0.99)).generate(5, 130, 1, 0).unwrap();
+        let x = SequenceTask::Linear(Map::Orthogonal).generate(5, 130, 1, 0).unwrap();
+        let stretched = SequenceTask::Linear(Map::Contractive(0.99)).generate(5, 130, 1, 0).unwrap();
         for (x, kernel, attention, eta) in [
             (&x, Kernel::LINEAR, Attention::Identity, 0.01),
             (&x, EXP(1.0), Attention::Exp, 0.003),
@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn it_stops_at_a_residual_and_gets_where_forward_substitution_is() {
-        let x = Task::Linear(Map::Orthogonal).generate(6, 40, 3, 0).unwrap();
+        let x = SequenceTask::Linear(Map::Orthogonal).generate(6, 40, 3, 0).unwrap();
         for (kernel, attention, eta) in [
             (Kernel::LINEAR, Attention::Identity, 1.0 / 40.0),
             (EXP(1.0), Attention::Exp, 1.0 / (40.0 * 1f64.exp())),
@@ -283,7 +283,7 @@ mod tests {
         let long = Sequence::new(Rows::zeros(MOST_LENGTH + 1, 1)).unwrap();
         let error = descend(&long, EXP(1.0), Attention::Exp, 0.1, Until::layers(1), &Silent).unwrap_err();
         assert!(error.to_string().contains("direct"), "{error}");
-        let x = Task::Nonlinear.generate(2, 5, 0, 0).unwrap();
+        let x = SequenceTask::Nonlinear.generate(2, 5, 0, 0).unwrap();
         let error = descend(&x, EXP(800.0), Attention::Exp, 0.1, Until::layers(1), &Silent).unwrap_err();
         assert!(error.to_string().contains("softmax"), "{error}");
         assert!(descend(&x, EXP(800.0), Attention::Softmax, 1.0, Until::layers(1), &Silent).is_ok());
@@ -293,7 +293,7 @@ mod tests {
         #[test]
         fn what_comes_later_changes_nothing(seed in any::<u64>(), n in 3usize..90, at in 1usize..90) {
             let at = 1 + at % (n - 1);
-            let x = Task::Linear(Map::Orthogonal).generate(3, n, seed, 0).unwrap();
+            let x = SequenceTask::Linear(Map::Orthogonal).generate(3, n, seed, 0).unwrap();
             let mut other = (*x).clone();
             other.values_mut()[at * 3..].iter_mut().for_each(|x| *x = 0.5 - *x);
             let other = Sequence::new(other).unwrap();

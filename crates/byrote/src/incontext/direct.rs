@@ -17,7 +17,7 @@
 //! by row. It takes O(T d) memory. One thread handles one sequence; several sequences are spread over threads. The sums
 //! of a row are always taken in the same order.
 
-use super::kernel::{Kernel, Over, Points};
+use super::kernel::{Kernel, Over, PreparedSequence};
 use super::rows::{Matrix, Rows};
 use super::sequence::Sequence;
 use crate::num::aligned::AlignedVec;
@@ -76,7 +76,7 @@ pub fn direct_all(
 }
 
 /// Refuses predictions that are not finite.
-fn finite(predictions: &Rows, points: &Points) -> Result<Rows> {
+fn finite(predictions: &Rows, points: &PreparedSequence) -> Result<Rows> {
     match predictions.iter().position(|u| u.iter().any(|x| !x.is_finite())) {
         None => Ok(predictions.clone()),
         Some(i) => Err(Error::Sequence {
@@ -129,7 +129,7 @@ impl Compiled for Triangle<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::task::{Map, Task};
+    use super::super::sequence_task::{self, Map, SequenceTask};
     use super::*;
     use crate::observe::{Impatient, Silent};
     use proptest::prelude::*;
@@ -184,10 +184,10 @@ mod tests {
         let exp = Kernel::exp(1.3).unwrap();
         for n in [2, 3, 63, 64, 65, 128, 200, 700] {
             for (d, task) in [
-                (1, Task::Linear(Map::Orthogonal)),
-                (3, Task::Nonlinear),
-                (15, Task::Linear(Map::Orthogonal)),
-                (17, Task::Periodic(20, 40)),
+                (1, SequenceTask::Linear(Map::Orthogonal)),
+                (3, SequenceTask::Nonlinear),
+                (15, SequenceTask::Linear(Map::Orthogonal)),
+                (17, SequenceTask::Periodic(20, 40)),
             ] {
                 let x = task.generate(d, n, 4, n as u64).unwrap();
                 for kernel in [Kernel::LINEAR, exp, exp.normalised()] {
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn a_large_beta_does_not_overflow() {
-        let x = Task::Periodic(5, 5).generate(8, 40, 1, 0).unwrap();
+        let x = SequenceTask::Periodic(5, 5).generate(8, 40, 1, 0).unwrap();
         let u = direct(&x, Kernel::exp(2000.0).unwrap(), Over::Query, &Silent).unwrap();
         // A kernel this sharp looks up the last occurrence of a vector.
         for t in 5..39 {
@@ -225,7 +225,7 @@ mod tests {
         fn the_fixed_point_is_kaczmarz_for_unit_vectors_and_normalised_kernels(
             seed in any::<u64>(), d in 1usize..6, n in 2usize..80, beta in 0.1f64..8.0
         ) {
-            let x = Task::Nonlinear.generate(d, n, seed, 0).unwrap();
+            let x = SequenceTask::Nonlinear.generate(d, n, seed, 0).unwrap();
             let stretched = stretched(&x, seed);
             let exp = Kernel::exp(beta).unwrap();
             for (x, kernel) in [(&x, Kernel::LINEAR), (&x, exp), (&stretched, exp.normalised()),
@@ -239,7 +239,7 @@ mod tests {
 
         #[test]
         fn they_part_where_the_diagonal_is_not_constant(seed in any::<u64>(), beta in 0.5f64..3.0) {
-            let x = stretched(&Task::Nonlinear.generate(3, 20, seed, 0).unwrap(), seed);
+            let x = stretched(&SequenceTask::Nonlinear.generate(3, 20, seed, 0).unwrap(), seed);
             for kernel in [Kernel::LINEAR, Kernel::exp(beta).unwrap()] {
                 let u = direct(&x, kernel, Over::Query, &Silent).unwrap();
                 let kaczmarz = direct(&x, kernel, Over::Key, &Silent).unwrap();
@@ -249,8 +249,9 @@ mod tests {
 
         #[test]
         fn turning_the_sequence_turns_the_predictions(seed in any::<u64>(), d in 2usize..7, beta in 0.1f64..8.0) {
-            let x = Task::Linear(Map::Orthogonal).generate(d, 70, seed, 0).unwrap();
-            let turn = super::super::task::orthogonal(d, &mut crate::num::Stream::new(seed, "turn", 0), &super::super::task::unwatched()).unwrap();
+            let x = SequenceTask::Linear(Map::Orthogonal).generate(d, 70, seed, 0).unwrap();
+            let mut stream = crate::num::Stream::new(seed, "turn", 0);
+            let turn = sequence_task::orthogonal(d, &mut stream, &sequence_task::unwatched()).unwrap();
             let turned = |rows: &Rows| {
                 let image = rows.iter().flat_map(|x| {
                     turn.iter().map(|row| row.iter().zip(x).map(|(a, b)| a * b).sum::<f64>()).collect::<Vec<_>>()
@@ -268,7 +269,7 @@ mod tests {
         #[test]
         fn what_comes_later_changes_nothing(seed in any::<u64>(), n in 3usize..150, at in 1usize..150) {
             let at = 1 + at % (n - 1);
-            let x = Task::Linear(Map::Orthogonal).generate(4, n, seed, 0).unwrap();
+            let x = SequenceTask::Linear(Map::Orthogonal).generate(4, n, seed, 0).unwrap();
             let mut other = (*x).clone();
             other.values_mut()[at * 4..].iter_mut().for_each(|x| *x = 3.0 - 2.0 * *x);
             let other = Sequence::new(other).unwrap();

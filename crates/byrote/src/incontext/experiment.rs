@@ -1,6 +1,6 @@
 //! Predictions of several sequences by one method, and the difference between two ways of computing them.
 
-use super::construct::{Plan, SHARPNESS};
+use super::construct::{NetworkPlan, SHARPNESS};
 use super::descent::Until;
 use super::direct::direct_all;
 use super::flow::{self, flow_all};
@@ -16,7 +16,7 @@ use rayon::prelude::*;
 
 /// How predictions are computed.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Method {
+pub enum PredictionMethod {
     /// Forward substitution: the limit of infinitely many layers.
     Direct,
     /// The recursion of the linear kernel: the same limit.
@@ -37,16 +37,16 @@ pub enum Method {
     },
 }
 
-impl Method {
+impl PredictionMethod {
     /// Uses this number of layers with the default step.
     pub fn layers(layers: u64) -> Self {
-        Method::Layers { until: Until::layers(layers), step: Step::Universal, sharpness: SHARPNESS }
+        PredictionMethod::Layers { until: Until::layers(layers), step: Step::Universal, sharpness: SHARPNESS }
     }
 }
 
 /// The result of a prediction.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Outcome {
+pub struct PredictionOutcome {
     /// u_1 .. u_T of each sequence.
     pub predictions: Vec<Rows>,
     /// The largest difference between two ways of computing the predictions: the transformer and the descent without a
@@ -79,9 +79,9 @@ pub fn predict(
     sequences: &[Sequence],
     kernel: Kernel,
     attention: Attention,
-    method: Method,
+    method: PredictionMethod,
     observer: &dyn Observer,
-) -> Result<Outcome> {
+) -> Result<PredictionOutcome> {
     kernel.goes_with(attention)?;
     let observer = &Pieces(Counter::new(observer, Stage::Descending, Some(pieces(sequences, method))));
     let mut constant_diagonal = true;
@@ -90,19 +90,23 @@ pub fn predict(
     }
     let both = |predictions: Vec<Rows>, other: Option<Vec<Rows>>| {
         let difference = other.map(|other| largest_difference(&predictions, &other));
-        Outcome { predictions, difference, layers: None, constant_diagonal }
+        PredictionOutcome { predictions, difference, layers: None, constant_diagonal }
     };
     match method {
-        Method::Direct => {
+        PredictionMethod::Direct => {
             let other = match kernel.form() {
                 Form::Linear => Some(recursion_all(sequences, kernel, Over::Query, observer)?),
                 Form::Exp { .. } => None,
             };
             Ok(both(direct_all(sequences, kernel, Over::Query, observer)?, other))
         }
-        Method::Recursion => Ok(both(recursion_all(sequences, kernel, Over::Query, observer)?, None)),
-        Method::Flow { time } => Ok(both(flow_all(sequences, kernel, attention, time, observer)?, None)),
-        Method::Layers { until, step, sharpness } => {
+        PredictionMethod::Recursion => {
+            Ok(both(recursion_all(sequences, kernel, Over::Query, observer)?, None))
+        }
+        PredictionMethod::Flow { time } => {
+            Ok(both(flow_all(sequences, kernel, attention, time, observer)?, None))
+        }
+        PredictionMethod::Layers { until, step, sharpness } => {
             let eta = step.resolve(sequences, kernel, attention, observer)?;
             let descend = |until: Until| {
                 let run = |x: &Sequence| descend_safely(x, kernel, attention, eta, until, observer);
@@ -129,7 +133,7 @@ pub fn predict(
                 _ => None,
             };
             let layers = Some(Layers { layers: deepest, eta, residual, from_flow, file });
-            Ok(Outcome { predictions, difference, layers, constant_diagonal })
+            Ok(PredictionOutcome { predictions, difference, layers, constant_diagonal })
         }
     }
 }
@@ -160,12 +164,14 @@ impl Observer for Pieces<'_> {
 
 /// The maximum number of units of work of a method: one per block of vectors, and one per layer with and without the
 /// network.
-fn pieces(sequences: &[Sequence], method: Method) -> u64 {
+fn pieces(sequences: &[Sequence], method: PredictionMethod) -> u64 {
     let each = |x: &Sequence| {
         let blocks = (x.len() as u64).div_ceil(64);
         match method {
-            Method::Layers { until, .. } => until.layers.saturating_mul(2).saturating_add(blocks + 1),
-            Method::Flow { .. } => blocks + 30,
+            PredictionMethod::Layers { until, .. } => {
+                until.layers.saturating_mul(2).saturating_add(blocks + 1)
+            }
+            PredictionMethod::Flow { .. } => blocks + 30,
             _ => blocks,
         }
     };
@@ -189,14 +195,14 @@ pub fn plan(
     layers: u64,
     eta: f64,
     sharpness: f64,
-) -> Result<Plan> {
+) -> Result<NetworkPlan> {
     let first = sequences.first().ok_or_else(|| Error::setting("sequences", "must be at least 1 (got 0)"))?;
     let mut bound = 1.0f64;
     for x in sequences {
         bound = kernel.inputs(x)?.values().iter().fold(bound, |most, x| most.max(x.abs()));
     }
     let n_ctx = sequences.iter().map(|x| x.len()).max().unwrap_or(0);
-    Ok(Plan { d: first.d(), n_ctx, kernel, attention, layers, eta, sharpness, bound })
+    Ok(NetworkPlan { d: first.d(), n_ctx, kernel, attention, layers, eta, sharpness, bound })
 }
 
 /// The largest difference over all sequences.
@@ -206,12 +212,12 @@ pub fn largest_difference(one: &[Rows], other: &[Rows]) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::sequence_task::{Map, SequenceTask};
     use super::super::squared_error::{squared_errors, summarize};
-    use super::super::task::{Map, Task};
     use super::*;
     use crate::observe::Silent;
 
-    fn sequences(task: Task, d: usize, length: usize, seed: u64, n: u64) -> Vec<Sequence> {
+    fn sequences(task: SequenceTask, d: usize, length: usize, seed: u64, n: u64) -> Vec<Sequence> {
         (0..n).map(|i| task.generate(d, length, seed, i).unwrap()).collect()
     }
 
@@ -219,16 +225,16 @@ mod tests {
 
     #[test]
     fn all_ways_lead_to_the_same_predictions() {
-        let x = sequences(Task::Linear(Map::Orthogonal), 4, 30, 1, 3);
+        let x = sequences(SequenceTask::Linear(Map::Orthogonal), 4, 30, 1, 3);
         let until = Until { layers: 100_000, residual: Some(1e-13) };
         let step = Step::Universal;
-        let deep = Method::Layers { until, step, sharpness: SHARPNESS };
+        let deep = PredictionMethod::Layers { until, step, sharpness: SHARPNESS };
         for (kernel, attention) in [
             (Kernel::LINEAR, Attention::Identity),
             (EXP(1.0), Attention::Exp),
             (EXP(1.0), Attention::Softmax),
         ] {
-            let limit = predict(&x, kernel, attention, Method::Direct, &Silent).unwrap();
+            let limit = predict(&x, kernel, attention, PredictionMethod::Direct, &Silent).unwrap();
             let layers = predict(&x, kernel, attention, deep, &Silent).unwrap();
             assert!(largest_difference(&limit.predictions, &layers.predictions) < 1e-10);
             assert!(layers.difference.unwrap() < 1e-12);
@@ -237,17 +243,20 @@ mod tests {
             assert_eq!(limit.difference.is_some(), kernel == Kernel::LINEAR);
             assert!(limit.difference.unwrap_or(0.0) < 1e-12 && limit.constant_diagonal);
         }
-        let recursion = predict(&x, Kernel::LINEAR, Attention::Identity, Method::Recursion, &Silent).unwrap();
-        let limit = predict(&x, Kernel::LINEAR, Attention::Identity, Method::Direct, &Silent).unwrap();
+        let recursion =
+            predict(&x, Kernel::LINEAR, Attention::Identity, PredictionMethod::Recursion, &Silent).unwrap();
+        let limit =
+            predict(&x, Kernel::LINEAR, Attention::Identity, PredictionMethod::Direct, &Silent).unwrap();
         assert!(largest_difference(&recursion.predictions, &limit.predictions) < 1e-12);
     }
 
     #[test]
     fn twice_the_layers_are_half_as_far_from_the_flow() {
-        let x = sequences(Task::Linear(Map::Orthogonal), 4, 30, 1, 2);
+        let x = sequences(SequenceTask::Linear(Map::Orthogonal), 4, 30, 1, 2);
         let run = |layers: u64| {
             let step = Step::Euler { time: 2.0, layers };
-            let method = Method::Layers { until: Until::layers(layers), step, sharpness: SHARPNESS };
+            let method =
+                PredictionMethod::Layers { until: Until::layers(layers), step, sharpness: SHARPNESS };
             predict(&x, Kernel::LINEAR, Attention::Identity, method, &Silent)
         };
         let distance = |layers| run(layers).unwrap().layers.unwrap().from_flow.unwrap();
@@ -256,7 +265,8 @@ mod tests {
             assert!((1.9..2.1).contains(&(pair[0] / pair[1])), "{distances:?}");
         }
         let flow =
-            predict(&x, Kernel::LINEAR, Attention::Identity, Method::Flow { time: 2.0 }, &Silent).unwrap();
+            predict(&x, Kernel::LINEAR, Attention::Identity, PredictionMethod::Flow { time: 2.0 }, &Silent)
+                .unwrap();
         let deep = run(2048).unwrap();
         assert_eq!(Some(largest_difference(&flow.predictions, &deep.predictions)), Some(distances[2]));
         // Too few layers take steps that diverge; the message says how many do not.
@@ -269,18 +279,20 @@ mod tests {
 
     #[test]
     fn the_same_bits_for_one_thread_and_for_many() {
-        let x = sequences(Task::Nonlinear, 4, 70, 1, 5);
+        let x = sequences(SequenceTask::Nonlinear, 4, 70, 1, 5);
         let run = |threads, method| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             pool.install(|| predict(&x, EXP(1.0), Attention::Softmax, method, &Silent)).unwrap()
         };
-        for method in [Method::Direct, Method::layers(20), Method::Flow { time: 1.0 }] {
+        for method in
+            [PredictionMethod::Direct, PredictionMethod::layers(20), PredictionMethod::Flow { time: 1.0 }]
+        {
             assert_eq!(run(1, method), run(3, method));
         }
     }
 
     /// The lowest and the highest mean of five sequences at each of these t, over forty groups of five.
-    fn means_of_five(task: Task, d: usize, kernel: Kernel, at: &[usize]) -> Vec<(f64, f64)> {
+    fn means_of_five(task: SequenceTask, d: usize, kernel: Kernel, at: &[usize]) -> Vec<(f64, f64)> {
         let last = *at.last().unwrap();
         let all = sequences(task, d, last + 1, 77, 200);
         let prompts: Vec<Sequence> = all.iter().map(|x| x.first(last).unwrap()).collect();
@@ -296,16 +308,16 @@ mod tests {
         // Means of five sequences, from a NumPy program with its own random draws. They lie within the range of our
         // means of five, widened by a third: that program takes the Q of LAPACK's QR factorisation as it is, which is
         // not uniform (its signs are tied to those of R), and with the exp kernel the difference is visible.
-        let linear = Task::Linear(Map::Orthogonal);
-        let periodic = Task::Periodic(20, 40);
+        let linear = SequenceTask::Linear(Map::Orthogonal);
+        let periodic = SequenceTask::Periodic(20, 40);
         let at = [1, 16, 31, 61, 101, 200];
         for (task, d, kernel, expect) in [
             (linear, 15, Kernel::LINEAR, [1.0, 0.33, 0.079, 0.023, 9e-3, 2.6e-3]),
             (linear, 15, EXP(1.0), [1.0, 0.60, 0.29, 0.097, 0.029, 0.010]),
             (periodic, 15, EXP(1.0), [1.0, 1.5, 1.4, 0.63, 0.21, 0.085]),
             (periodic, 15, EXP(4.0), [1.0, 1.0, 0.76, 0.012, 1.9e-4, 6e-8]),
-            (Task::Nonlinear, 4, EXP(1.0), [1.0, 0.11, 0.024, 0.025, 0.021, 0.018]),
-            (Task::Nonlinear, 4, EXP(4.0), [1.0, 0.069, 0.006, 0.0087, 0.013, 0.0026]),
+            (SequenceTask::Nonlinear, 4, EXP(1.0), [1.0, 0.11, 0.024, 0.025, 0.021, 0.018]),
+            (SequenceTask::Nonlinear, 4, EXP(4.0), [1.0, 0.069, 0.006, 0.0087, 0.013, 0.0026]),
         ] {
             for ((t, expect), (low, high)) in at.iter().zip(expect).zip(means_of_five(task, d, kernel, &at)) {
                 assert!(
@@ -318,7 +330,7 @@ mod tests {
 
     #[test]
     fn a_sharp_kernel_knows_a_period_by_heart() {
-        let found = means_of_five(Task::Periodic(20, 40), 15, EXP(16.0), &[61, 101, 200]);
+        let found = means_of_five(SequenceTask::Periodic(20, 40), 15, EXP(16.0), &[61, 101, 200]);
         for (expect, (low, high)) in [2e-8, 4e-16, 1e-33].into_iter().zip(&found) {
             assert!(low / 1.34 <= expect && expect <= high * 1.34, "{expect:e}: {found:?}");
         }
@@ -327,7 +339,9 @@ mod tests {
     #[test]
     fn the_linear_kernel_does_not_learn_a_period_longer_than_the_dimension_nor_a_nonlinear_map() {
         // The same program reports 1.9 and 0.06 at t = 200.
-        for (task, d, expect) in [(Task::Periodic(20, 40), 15, 1.9), (Task::Nonlinear, 4, 0.06)] {
+        for (task, d, expect) in
+            [(SequenceTask::Periodic(20, 40), 15, 1.9), (SequenceTask::Nonlinear, 4, 0.06)]
+        {
             let found = means_of_five(task, d, Kernel::LINEAR, &[101, 200]);
             let (low, high) = found[1];
             assert!(low / 1.34 <= expect && expect <= high * 1.34, "{task:?}: {found:?}");
@@ -343,7 +357,7 @@ mod tests {
         for (beta, second, third) in
             [(1.0, 1.6, 0.98), (4.0, 0.27, 0.017), (16.0, 2e-4, 8e-11), (64.0, 3e-15, 2e-32)]
         {
-            let all = sequences(Task::Periodic(37, 37), 15, 112, 3, 10);
+            let all = sequences(SequenceTask::Periodic(37, 37), 15, 112, 3, 10);
             let prompts: Vec<Sequence> = all.iter().map(|x| x.first(111).unwrap()).collect();
             let u = direct_all(&prompts, EXP(beta), Over::Query, &Silent).unwrap();
             let mut worst = [(f64::INFINITY, 0.0f64); 2];

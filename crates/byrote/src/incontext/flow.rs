@@ -183,7 +183,7 @@ mod tests {
     use super::super::descent::{Until, descend};
     use super::super::direct::direct;
     use super::super::kernel::Over;
-    use super::super::task::{Map, Task};
+    use super::super::sequence_task::{Map, SequenceTask};
     use super::*;
     use crate::observe::{Impatient, Silent};
 
@@ -195,7 +195,7 @@ mod tests {
     }
 
     fn sequence(n: usize) -> Sequence {
-        Task::Linear(Map::Orthogonal).generate(4, n, 5, 0).unwrap()
+        SequenceTask::Linear(Map::Orthogonal).generate(4, n, 5, 0).unwrap()
     }
 
     /// The flow by Runge and Kutta's method of fourth order, with the kernel by its definition.
@@ -311,7 +311,7 @@ mod tests {
             assert_eq!(run(&x, time).setting_name(), Some("flow_time"), "{time}");
         }
         assert_eq!(run(&sequence(MOST_LENGTH + 1), 1.0).setting_name(), Some("length"));
-        let stretched = Task::Linear(Map::Contractive(0.9)).generate(4, 8, 0, 0).unwrap();
+        let stretched = SequenceTask::Linear(Map::Contractive(0.9)).generate(4, 8, 0, 0).unwrap();
         let (kernel, attention) = cases()[2];
         let error = flow(&stretched, kernel, attention, 1.0, &Silent).unwrap_err();
         assert!(error.to_string().contains("norm 1"), "{error}");

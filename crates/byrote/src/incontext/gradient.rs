@@ -19,7 +19,7 @@
 //! number of threads.
 
 use super::kernel::Attention;
-use super::network::{Head, Layer, Network, Normalise};
+use super::network::{AttentionHead, Layer, Network, Normalise};
 use super::rows::{Matrix, Rows, Transposed};
 use crate::num::gemm::Update;
 use crate::num::simd;
@@ -38,8 +38,9 @@ pub struct Example {
 
 /// The number of parameters in the layers from `first` on.
 pub fn n_parameters(network: &Network, first: usize) -> usize {
-    let head =
-        |h: &Head| [&h.w_q, &h.w_k, &h.w_v, &h.w_o].map(|m| m.values().len()).into_iter().sum::<usize>();
+    let head = |h: &AttentionHead| {
+        [&h.w_q, &h.w_k, &h.w_v, &h.w_o].map(|m| m.values().len()).into_iter().sum::<usize>()
+    };
     network.layers[first..].iter().map(|l| l.heads.iter().map(head).sum::<usize>() + 1).sum()
 }
 

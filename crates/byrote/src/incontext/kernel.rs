@@ -176,7 +176,7 @@ impl Kernel {
     }
 
     /// Prepares a sequence.
-    pub(super) fn points(self, sequence: &Sequence) -> Result<Points> {
+    pub(super) fn points(self, sequence: &Sequence) -> Result<PreparedSequence> {
         let (n, d) = (sequence.len(), sequence.d());
         let scale = match self.form {
             Form::Linear => 1.0,
@@ -208,7 +208,7 @@ impl Kernel {
         }
         let transposed = Transposed::new(&p);
         let exponential = matches!(self.form, Form::Exp { .. });
-        Ok(Points { p, transposed, offsets, own, exponential })
+        Ok(PreparedSequence { p, transposed, offsets, own, exponential })
     }
 }
 
@@ -223,7 +223,7 @@ pub(super) fn zero_vector(index: usize) -> Error {
 }
 
 /// A sequence prepared for a kernel.
-pub(super) struct Points {
+pub(super) struct PreparedSequence {
     p: Matrix,
     transposed: Transposed,
     offsets: Vec<f64>,
@@ -243,7 +243,7 @@ pub enum Over {
     Nothing,
 }
 
-impl Points {
+impl PreparedSequence {
     pub fn len(&self) -> usize {
         self.p.rows
     }
@@ -343,7 +343,7 @@ impl Compiled for Exponentials<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::task::{Map, Task};
+    use super::super::sequence_task::{Map, SequenceTask};
     use super::*;
 
     #[test]
@@ -367,7 +367,7 @@ mod tests {
 
     #[test]
     fn blocks_of_weights_are_the_kernel_by_its_definition() {
-        let x = Task::Linear(Map::Contractive(0.97)).generate(5, 70, 3, 0).unwrap();
+        let x = SequenceTask::Linear(Map::Contractive(0.97)).generate(5, 70, 3, 0).unwrap();
         let exp = Kernel::exp(1.7).unwrap();
         for kernel in [Kernel::LINEAR, Kernel::LINEAR.normalised(), exp, exp.normalised()] {
             let points = kernel.points(&x).unwrap();

@@ -12,7 +12,7 @@
 //!
 //! | what | where |
 //! |---|---|
-//! | sequences: synthetic (`task`), read from files ([`file`](mod@file)), checked (`sequence`) | |
+//! | sequences: synthetic (`sequence_task`), read from files ([`sequence_file`](mod@sequence_file)), checked (`sequence`) | |
 //! | kernels, and which attention computes which (`kernel`) | |
 //! | the limit by forward substitution, O(T^2 d) | `direct` |
 //! | the limit for the linear kernel, O(T d^2) | `recursion` |
@@ -30,12 +30,12 @@
 //! and G. Peyre, arXiv 2410.03011 (only its abstract was available, so the derivation is ours).
 //!
 //! ```
-//! use byrote::incontext::{Attention, Kernel, Map, Method, Task, predict};
+//! use byrote::incontext::{Attention, Kernel, Map, PredictionMethod, SequenceTask, predict};
 //! use byrote::observe::Silent;
 //!
-//! let sequence = Task::Linear(Map::Orthogonal).generate(3, 20, 0, 0)?;
+//! let sequence = SequenceTask::Linear(Map::Orthogonal).generate(3, 20, 0, 0)?;
 //! let kernel = Kernel::exp(1.0)?;
-//! let outcome = predict(&[sequence], kernel, Attention::Softmax, Method::layers(50), &Silent)?;
+//! let outcome = predict(&[sequence], kernel, Attention::Softmax, PredictionMethod::layers(50), &Silent)?;
 //! assert!(outcome.difference.is_some_and(|d| d < 1e-12)); // the transformer and the descent without one
 //! # Ok::<(), byrote::Error>(())
 //! ```
@@ -47,7 +47,6 @@ pub(crate) mod descent;
 pub(crate) mod direct;
 pub(crate) mod experiment;
 mod exponential;
-pub mod file;
 pub mod flow;
 pub(crate) mod gradient;
 pub(crate) mod kernel;
@@ -57,26 +56,27 @@ pub mod projection;
 pub(crate) mod recursion;
 pub(crate) mod rows;
 pub(crate) mod sequence;
+pub mod sequence_file;
+pub(crate) mod sequence_task;
 pub(crate) mod spec;
 pub(crate) mod squared_error;
 pub(crate) mod step;
-pub(crate) mod task;
 pub mod train;
 
 pub use baseline::{Baseline, autoregression};
-pub use construct::{Plan, Token};
+pub use construct::{NetworkPlan, TokenLayout};
 pub use descent::{Descent, Until, descend};
 pub use direct::{direct, direct_all};
-pub use experiment::{Layers, Method, Outcome, predict};
+pub use experiment::{Layers, PredictionMethod, PredictionOutcome, predict};
 pub use flow::{euler_constant, flow, flow_all};
 pub use kernel::{Attention, Form, Kernel, Over};
-pub use network::{Head, Hidden, Layer, Network};
+pub use network::{AttentionHead, HiddenLayer, Layer, Network};
 pub use network_file::{Input, NetworkFile};
 pub use projection::Projections;
 pub use recursion::{Recursion, recursion, recursion_all};
 pub use rows::Rows;
 pub use sequence::Sequence;
+pub use sequence_task::{Map, SequenceTask, sequences};
 pub use spec::{IncontextSpec, KernelKind, MapKind, Sequences, TaskKind};
 pub use squared_error::{ErrorAt, ErrorSeries, errors_at, squared_errors, summarize};
 pub use step::{Step, descend_safely, predicted_layers};
-pub use task::{Map, Task, sequences};

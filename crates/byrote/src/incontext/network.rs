@@ -40,7 +40,7 @@ use crate::{Error, Result};
 
 /// One head: matrices [d_model, d_head] for queries and keys, [d_model, d_value] and [d_value, d_model] for values.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Head {
+pub struct AttentionHead {
     /// Queries.
     pub w_q: Rows,
     /// Keys.
@@ -53,7 +53,7 @@ pub struct Head {
 
 /// A hidden layer with ReLU: [d_model, d_mlp] and [d_mlp, d_model].
 #[derive(Debug, Clone, PartialEq)]
-pub struct Hidden {
+pub struct HiddenLayer {
     /// From tokens to neurons.
     pub w_in: Rows,
     /// From neurons back to tokens.
@@ -68,9 +68,9 @@ pub struct Layer {
     /// The factor of the heads' output.
     pub step: f64,
     /// The heads.
-    pub heads: Vec<Head>,
+    pub heads: Vec<AttentionHead>,
     /// The hidden layer after the heads.
-    pub hidden: Option<Hidden>,
+    pub hidden: Option<HiddenLayer>,
     /// The number of times the layer is applied.
     pub repeat: u64,
 }
@@ -401,13 +401,13 @@ pub(super) mod tests {
     pub fn example(attention: Attention, seed: u64) -> Network {
         let draw = &mut Stream::new(seed, "network", 0);
         let d = 6;
-        let head = |draw: &mut Stream, d_head, d_value| Head {
+        let head = |draw: &mut Stream, d_head, d_value| AttentionHead {
             w_q: random(d, d_head, draw),
             w_k: random(d, d_head, draw),
             w_v: random(d, d_value, draw),
             w_o: random(d_value, d, draw),
         };
-        let hidden = Hidden { w_in: random(d, 7, draw), w_out: random(7, d, draw) };
+        let hidden = HiddenLayer { w_in: random(d, 7, draw), w_out: random(7, d, draw) };
         let first = Layer {
             attention: Attention::Softmax,
             step: 1.0,

@@ -14,7 +14,7 @@
 //! files. The reader checks everything it reads.
 
 use super::kernel::Attention;
-use super::network::{Head, Hidden, Layer, Network};
+use super::network::{AttentionHead, HiddenLayer, Layer, Network};
 use super::rows::Rows;
 use crate::model::Precision;
 use crate::model::container::{self, Stored};
@@ -108,7 +108,7 @@ impl NetworkFile {
 
     /// The matrices of a layer's heads, grouped by kind: name, shape, values.
     pub(crate) fn stacked(layer: &Layer) -> [(&'static str, Vec<usize>, Vec<f64>); 4] {
-        type Part = fn(&Head) -> &Rows;
+        type Part = fn(&AttentionHead) -> &Rows;
         let parts: [(&str, Part); 4] =
             [("W_Q", |h| &h.w_q), ("W_K", |h| &h.w_k), ("W_V", |h| &h.w_v), ("W_O", |h| &h.w_o)];
         parts.map(|(name, part)| {
@@ -157,7 +157,7 @@ impl NetworkFile {
         let mut layers = Vec::new();
         for (l, block) in metadata.layers.iter().enumerate() {
             let hidden = match block.hidden {
-                true => Some(Hidden {
+                true => Some(HiddenLayer {
                     w_in: matrix(format!("blocks.{l}.mlp.W_in"))?,
                     w_out: matrix(format!("blocks.{l}.mlp.W_out"))?,
                 }),
@@ -183,7 +183,7 @@ impl NetworkFile {
             names.push(name);
             let [step] = step[..] else { return Err(format!("blocks.{l}.step is not one number")) };
             let heads = w_q.into_iter().zip(w_k).zip(w_v).zip(w_o);
-            let heads = heads.map(|(((w_q, w_k), w_v), w_o)| Head { w_q, w_k, w_v, w_o }).collect();
+            let heads = heads.map(|(((w_q, w_k), w_v), w_o)| AttentionHead { w_q, w_k, w_v, w_o }).collect();
             out.push(Layer { attention: block.attention, step, heads, hidden, repeat: block.repeat });
         }
         if let Some(other) = file.names().into_iter().filter(|n| !names.iter().any(|m| m == n)).min() {

@@ -24,7 +24,7 @@
 
 use super::rows::Rows;
 use super::sequence::norm;
-use super::task::on_sphere;
+use super::sequence_task::on_sphere;
 use crate::num::Stream;
 use crate::{Error, Result};
 
@@ -152,7 +152,7 @@ mod tests {
     use super::super::kernel::{Kernel, Over};
     use super::super::recursion::recursion;
     use super::super::sequence::Sequence;
-    use super::super::task::{Map, Task};
+    use super::super::sequence_task::{Map, SequenceTask};
     use super::*;
     use crate::observe::Silent;
 
@@ -243,7 +243,7 @@ mod tests {
     #[test]
     fn the_error_of_the_linear_kernel_is_a_product_of_projections() {
         // |u_t - x_{t+1}| = |P_1 ... P_{t-1} x_t| for an orthogonal map, which keeps lengths.
-        let x = Task::Linear(Map::Orthogonal).generate(5, 31, 4, 0).unwrap();
+        let x = SequenceTask::Linear(Map::Orthogonal).generate(5, 31, 4, 0).unwrap();
         let u = recursion(&x, Kernel::LINEAR, Over::Key, &Silent).unwrap().predictions;
         for t in 1..30 {
             let past = Sequence::new(Rows::whole(5, x.values()[..t.max(2) * 5].to_vec())).unwrap();
@@ -257,12 +257,12 @@ mod tests {
     #[test]
     fn for_an_orthogonal_map_the_product_telescopes_and_decays_geometrically() {
         let d = 4;
-        let x = Task::Linear(Map::Orthogonal).generate(d, 81, 6, 0).unwrap();
-        let map = super::super::task::linear_map(
+        let x = SequenceTask::Linear(Map::Orthogonal).generate(d, 81, 6, 0).unwrap();
+        let map = super::super::sequence_task::linear_map(
             Map::Orthogonal,
             d,
             &mut Stream::new(6, "incontext linear map", 0),
-            &super::super::task::unwatched(),
+            &super::super::sequence_task::unwatched(),
         );
         let map = map.unwrap();
         let first = Projections::new(Rows::whole(d, x.row(0).to_vec())).unwrap().product();

@@ -157,7 +157,7 @@ fn update<I: Isa>(
 #[cfg(test)]
 mod tests {
     use super::super::direct::direct;
-    use super::super::task::{Map, Task};
+    use super::super::sequence_task::{Map, SequenceTask};
     use super::*;
     use crate::observe::{Impatient, Silent};
     use proptest::prelude::*;
@@ -168,10 +168,15 @@ mod tests {
 
     #[test]
     fn the_matrix_maps_every_vector_to_the_next_and_nears_the_true_one() {
-        let x = Task::Linear(Map::Orthogonal).generate(6, 120, 9, 0).unwrap();
+        let x = SequenceTask::Linear(Map::Orthogonal).generate(6, 120, 9, 0).unwrap();
         let draw = &mut crate::num::Stream::new(9, "incontext linear map", 0);
-        let a = super::super::task::linear_map(Map::Orthogonal, 6, draw, &super::super::task::unwatched())
-            .unwrap();
+        let a = super::super::sequence_task::linear_map(
+            Map::Orthogonal,
+            6,
+            draw,
+            &super::super::sequence_task::unwatched(),
+        )
+        .unwrap();
         let mut before = distance(&Rows::zeros(6, 6), &a);
         for t in 2..=120 {
             let w = recursion(&x.first(t).unwrap(), Kernel::LINEAR, Over::Key, &Silent).unwrap().matrix;
@@ -188,7 +193,7 @@ mod tests {
 
     #[test]
     fn only_the_linear_kernel_has_one() {
-        let x = Task::Nonlinear.generate(2, 5, 0, 0).unwrap();
+        let x = SequenceTask::Nonlinear.generate(2, 5, 0, 0).unwrap();
         let error = recursion(&x, Kernel::exp(1.0).unwrap(), Over::Query, &Silent).unwrap_err();
         assert!(error.to_string().contains("kernel"), "{error}");
         assert!(matches!(
@@ -203,7 +208,7 @@ mod tests {
             seed in any::<u64>(), d in 1usize..20, n in 2usize..300, shrink in prop::option::of(0.99f64..0.9999)
         ) {
             let map = shrink.map_or(Map::Orthogonal, Map::Contractive);
-            let x = Task::Linear(map).generate(d, n, seed, 0).unwrap();
+            let x = SequenceTask::Linear(map).generate(d, n, seed, 0).unwrap();
             for kernel in [Kernel::LINEAR, Kernel::LINEAR.normalised()] {
                 for over in [Over::Query, Over::Key] {
                     let slow = direct(&x, kernel, over, &Silent).unwrap();
@@ -217,7 +222,7 @@ mod tests {
         #[test]
         fn what_comes_later_changes_nothing(seed in any::<u64>(), n in 3usize..60, at in 1usize..60) {
             let at = 1 + at % (n - 1);
-            let x = Task::Linear(Map::Orthogonal).generate(3, n, seed, 0).unwrap();
+            let x = SequenceTask::Linear(Map::Orthogonal).generate(3, n, seed, 0).unwrap();
             let mut other = (*x).clone();
             other.values_mut()[at * 3..].iter_mut().for_each(|x| *x = 5.0 - *x);
             let bits = |x: Sequence| -> Vec<u64> {

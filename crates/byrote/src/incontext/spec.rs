@@ -2,7 +2,7 @@
 
 use super::construct::SHARPNESS;
 use super::flow::check_time;
-use super::{Attention, Kernel, Map, Method, Sequence, Step, Task, Until, file};
+use super::{Attention, Kernel, Map, PredictionMethod, Sequence, SequenceTask, Step, Until, sequence_file};
 use crate::observe::{Counter, Observer, Stage};
 use crate::setting::{Span, choices, setters};
 use crate::{Error, Result};
@@ -230,7 +230,7 @@ pub struct Sequences {
     /// The sequences as the transformer sees them.
     pub seen: Vec<Sequence>,
     /// The family; `None` for a file.
-    pub task: Option<Task>,
+    pub task: Option<SequenceTask>,
 }
 
 impl IncontextSpec {
@@ -242,7 +242,7 @@ impl IncontextSpec {
     }
 
     /// Returns the family of sequences, checked.
-    pub fn family(&self) -> Result<Task> {
+    pub fn family(&self) -> Result<SequenceTask> {
         let kind = self.task.unwrap_or_default();
         let only = |given: bool, name: &'static str, of: &str| match given {
             true => Err(Error::setting(name, format!("applies only to {of}"))),
@@ -252,23 +252,23 @@ impl IncontextSpec {
         only(self.map != Some(MapKind::Contractive) && self.rho.is_some(), "rho", "`map = contractive`")?;
         only(kind != TaskKind::Periodic && self.period.is_some(), "period", "`task = periodic`")?;
         Ok(match kind {
-            TaskKind::Linear => Task::Linear(match self.map.unwrap_or_default() {
+            TaskKind::Linear => SequenceTask::Linear(match self.map.unwrap_or_default() {
                 MapKind::Orthogonal => Map::Orthogonal,
                 MapKind::Rotations => Map::Rotations,
                 MapKind::Contractive => Map::Contractive(self.rho.unwrap_or(0.99)),
             }),
             TaskKind::Periodic => {
                 let (first, last) = period(self.period.as_deref().unwrap_or("20..40"))?;
-                Task::Periodic(first, last)
+                SequenceTask::Periodic(first, last)
             }
-            TaskKind::Nonlinear => Task::Nonlinear,
+            TaskKind::Nonlinear => SequenceTask::Nonlinear,
         })
     }
 
     /// Returns the sequences, generated or read from the file.
     pub fn read(&self, seed: u64, observer: &dyn Observer) -> Result<Sequences> {
         if let Some(path) = &self.file {
-            let mut x = file::read(path)?;
+            let mut x = sequence_file::read(path)?;
             if self.unit_norm {
                 x = x.to_unit_norm()?;
             }
@@ -288,9 +288,9 @@ impl IncontextSpec {
     }
 
     /// Returns the family, dimension, length and number of generated sequences.
-    fn sizes(&self) -> Result<(Task, usize, usize, u64)> {
+    fn sizes(&self) -> Result<(SequenceTask, usize, usize, u64)> {
         let task = self.family()?;
-        let d = self.d.unwrap_or(if task == Task::Nonlinear { 4 } else { 15 });
+        let d = self.d.unwrap_or(if task == SequenceTask::Nonlinear { 4 } else { 15 });
         let (length, count) = (self.length.unwrap_or(200), self.sequences.unwrap_or(5));
         if length < 2 {
             let message =
@@ -332,7 +332,7 @@ impl IncontextSpec {
     }
 
     /// Returns how predictions are computed.
-    pub fn method(&self) -> Result<Method> {
+    pub fn method(&self) -> Result<PredictionMethod> {
         if let Some(time) = self.flow_time {
             check_time(time)?;
             let settings = [
@@ -347,9 +347,9 @@ impl IncontextSpec {
         }
         let Some(layers) = self.layers else {
             return Ok(match (self.flow_time, self.recursion) {
-                (Some(time), _) => Method::Flow { time },
-                (None, true) => Method::Recursion,
-                (None, false) => Method::Direct,
+                (Some(time), _) => PredictionMethod::Flow { time },
+                (None, true) => PredictionMethod::Recursion,
+                (None, false) => PredictionMethod::Direct,
             });
         };
         if layers == 0 {
@@ -365,7 +365,7 @@ impl IncontextSpec {
             Some(time) => Step::Euler { time, layers },
             None => self.step()?,
         };
-        Ok(Method::Layers { until, step, sharpness: self.sharpness })
+        Ok(PredictionMethod::Layers { until, step, sharpness: self.sharpness })
     }
 
     fn step(&self) -> Result<Step> {
@@ -432,8 +432,10 @@ mod tests {
     #[test]
     fn a_flow_time_is_shared_by_the_layers_or_followed_exactly() {
         let spec = IncontextSpec::default().flow_time(2.0);
-        assert_eq!(spec.method().unwrap(), Method::Flow { time: 2.0 });
-        let Method::Layers { step, .. } = spec.layers(50).method().unwrap() else { panic!("layers") };
+        assert_eq!(spec.method().unwrap(), PredictionMethod::Flow { time: 2.0 });
+        let PredictionMethod::Layers { step, .. } = spec.layers(50).method().unwrap() else {
+            panic!("layers")
+        };
         assert_eq!(step, Step::Euler { time: 2.0, layers: 50 });
     }
 

@@ -203,12 +203,12 @@ mod tests {
     use super::super::direct::direct;
     use super::super::kernel::Over;
     use super::super::rows::Rows;
-    use super::super::task::{Map, Task};
+    use super::super::sequence_task::{Map, SequenceTask};
     use super::*;
     use crate::observe::Silent;
 
     fn linear(d: usize, n: usize) -> Sequence {
-        Task::Linear(Map::Orthogonal).generate(d, n, 5, 0).unwrap()
+        SequenceTask::Linear(Map::Orthogonal).generate(d, n, 5, 0).unwrap()
     }
 
     #[test]
@@ -265,7 +265,7 @@ mod tests {
         let exact = direct(&x, Kernel::LINEAR, Over::Query, &Silent).unwrap();
         assert!(found.unwrap().predictions.max_difference(&exact) < 1e-10);
         // A periodic sequence with a sharp kernel never grows.
-        let x = Task::Periodic(20, 40).generate(15, 200, 1, 0).unwrap();
+        let x = SequenceTask::Periodic(20, 40).generate(15, 200, 1, 0).unwrap();
         let kernel = Kernel::exp(16.0).unwrap();
         let eta = (-16f64).exp();
         let found = descend_safely(&x, kernel, Attention::Exp, eta, Until::layers(200), &Silent).unwrap();
@@ -277,7 +277,9 @@ mod tests {
     fn the_universal_step_never_grows_not_even_on_constant_and_alternating_sequences() {
         let constant = Sequence::new(Rows::whole(2, [0.6, 0.8].repeat(120))).unwrap();
         let alternating = Sequence::new(Rows::whole(2, [0.6, 0.8, -0.6, -0.8].repeat(60))).unwrap();
-        for x in [constant, alternating, linear(15, 120), Task::Nonlinear.generate(4, 120, 0, 0).unwrap()] {
+        for x in
+            [constant, alternating, linear(15, 120), SequenceTask::Nonlinear.generate(4, 120, 0, 0).unwrap()]
+        {
             for (kernel, attention) in [
                 (Kernel::LINEAR, Attention::Identity),
                 (Kernel::exp(1.0).unwrap(), Attention::Exp),
@@ -310,7 +312,7 @@ mod tests {
 
     #[test]
     fn softmax_wants_vectors_of_norm_one_unless_the_kernel_is_normalised() {
-        let x = Task::Linear(Map::Contractive(0.9)).generate(3, 10, 0, 0).unwrap();
+        let x = SequenceTask::Linear(Map::Contractive(0.9)).generate(3, 10, 0, 0).unwrap();
         let exp = Kernel::exp(1.0).unwrap();
         let run = |kernel| descend_safely(&x, kernel, Attention::Softmax, 1.0, Until::layers(3), &Silent);
         let error = run(exp).unwrap_err();

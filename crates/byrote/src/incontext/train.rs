@@ -9,7 +9,7 @@
 //! The rate follows half a cosine down to a hundredth of its first value. Reference: Sander and Peyre, arXiv
 //! 2410.03011, figure 4 (the paper's own network, rates and numbers are not known to us).
 
-use super::construct::{Plan, SHARPNESS};
+use super::construct::{NetworkPlan, SHARPNESS};
 use super::gradient::{
     Example, loss_and_gradient, n_parameters, parameters, prepare, set_parameters, trainable,
 };
@@ -17,7 +17,7 @@ use super::kernel::{Attention, Kernel};
 use super::network::Network;
 use super::rows::Rows;
 use super::sequence::Sequence;
-use super::task::Task;
+use super::sequence_task::SequenceTask;
 use crate::num::Stream;
 use crate::num::optimize::Adam;
 use crate::num::optimize::adam::Constants;
@@ -37,9 +37,9 @@ pub enum Start {
 
 /// Describes a training run.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Settings {
+pub struct NetworkTrainSettings {
     /// How the sequences are generated.
-    pub task: Task,
+    pub task: SequenceTask,
     /// Their dimension.
     pub d: usize,
     /// The number of vectors seen of each.
@@ -66,7 +66,7 @@ pub struct Settings {
 
 /// A trained network.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Trained {
+pub struct TrainedNetwork {
     /// The network.
     pub network: Network,
     /// The loss of each step's batch, before the step: squared error per coordinate.
@@ -78,7 +78,7 @@ pub const TEST: u64 = 1 << 48;
 /// The number of layers before those that are trained.
 const FIRST: usize = 1;
 
-impl Settings {
+impl NetworkTrainSettings {
     fn check(&self) -> Result<()> {
         self.kernel.goes_with(self.attention)?;
         if self.kernel.is_normalised() {
@@ -105,7 +105,7 @@ impl Settings {
     /// The constructed network, with its repeated layers written out.
     pub fn constructed(&self) -> Result<Network> {
         self.check()?;
-        let plan = Plan {
+        let plan = NetworkPlan {
             d: self.d,
             n_ctx: self.length,
             kernel: self.kernel,
@@ -155,7 +155,7 @@ impl Settings {
     }
 
     /// Trains the network.
-    pub fn train(&self, observer: &dyn Observer) -> Result<Trained> {
+    pub fn train(&self, observer: &dyn Observer) -> Result<TrainedNetwork> {
         let mut network = self.initial()?;
         trainable(&network, FIRST)?;
         let mut at = parameters(&network, FIRST);
@@ -179,7 +179,7 @@ impl Settings {
             std::mem::swap(&mut at, &mut next);
             set_parameters(&mut network, FIRST, &at);
         }
-        Ok(Trained { network, losses })
+        Ok(TrainedNetwork { network, losses })
     }
 
     fn diverged(&self, step: u64) -> Error {
@@ -197,14 +197,14 @@ fn clip(gradient: &mut [f64], most: f64) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::sequence_task::Map;
     use super::super::squared_error::{squared_errors, summarize};
-    use super::super::task::Map;
     use super::*;
     use crate::observe::{Impatient, Silent};
 
-    fn settings(start: Start) -> Settings {
-        Settings {
-            task: Task::Linear(Map::Orthogonal),
+    fn settings(start: Start) -> NetworkTrainSettings {
+        NetworkTrainSettings {
+            task: SequenceTask::Linear(Map::Orthogonal),
             d: 3,
             length: 16,
             kernel: Kernel::exp(1.0).unwrap(),
@@ -220,7 +220,7 @@ mod tests {
     }
 
     /// Returns the mean squared error of a network on sequences not seen in training.
-    fn test_error(settings: &Settings, network: &Network) -> f64 {
+    fn test_error(settings: &NetworkTrainSettings, network: &Network) -> f64 {
         let all = settings.sequences(TEST, 64).unwrap();
         let errors: Vec<Vec<f64>> = all
             .iter()
@@ -258,12 +258,12 @@ mod tests {
     fn wrong_settings_stops_and_divergence_are_reported() {
         let good = settings(Start::Constructed);
         for (settings, says) in [
-            (Settings { layers: 0, ..good }, "layers"),
-            (Settings { attention: Attention::Identity, ..good }, "attention"),
-            (Settings { kernel: good.kernel.normalised(), ..good }, "normalised"),
-            (Settings { batch: 0, ..good }, "batch"),
-            (Settings { rate: f64::NAN, ..good }, "rate"),
-            (Settings { rate: 1e200, ..good }, "diverge"),
+            (NetworkTrainSettings { layers: 0, ..good }, "layers"),
+            (NetworkTrainSettings { attention: Attention::Identity, ..good }, "attention"),
+            (NetworkTrainSettings { kernel: good.kernel.normalised(), ..good }, "normalised"),
+            (NetworkTrainSettings { batch: 0, ..good }, "batch"),
+            (NetworkTrainSettings { rate: f64::NAN, ..good }, "rate"),
+            (NetworkTrainSettings { rate: 1e200, ..good }, "diverge"),
         ] {
             let error = settings.train(&Silent).unwrap_err();
             assert!(error.to_string().contains(says), "{error}");

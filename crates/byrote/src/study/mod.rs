@@ -35,7 +35,7 @@ pub use spec::{Scale, StudySpec};
 pub use training::{Trained, WorstContext};
 
 use crate::corpus::{Corpus, CorpusSpec, Options, Outputs, Summary, TokenizerChoice};
-use crate::incontext::{self, Attention, ErrorSeries, Kernel, Map, Method, Sequence, Task};
+use crate::incontext::{self, Attention, ErrorSeries, Kernel, Map, PredictionMethod, Sequence, SequenceTask};
 use crate::input::{MOST_HELD, read_text_capped};
 use crate::num::hash::fnv1a;
 use crate::observe::{Detail, Observer, Progress, Stage};
@@ -253,14 +253,14 @@ const DIMENSION: usize = 15;
 /// Errors of causal kernel descent on linear sequences: in the limit and with a few numbers of layers.
 fn in_context(seed: u64, observer: &dyn Observer) -> Result<Vec<ErrorSeries>> {
     note(observer, "learning in context: causal kernel descent on linear sequences");
-    let (task, kernel) = (Task::Linear(Map::Orthogonal), Kernel::exp(1.0)?);
+    let (task, kernel) = (SequenceTask::Linear(Map::Orthogonal), Kernel::exp(1.0)?);
     let known = incontext::sequences(task, DIMENSION, LENGTH, seed, 0, SEQUENCES)?;
     let seen: Vec<Sequence> = known.iter().map(|x| x.first(LENGTH)).collect::<Result<_>>()?;
     [
-        ("limit", "infinitely many layers", Method::Direct),
-        ("layers-4", "4 layers", Method::layers(4)),
-        ("layers-16", "16 layers", Method::layers(16)),
-        ("layers-64", "64 layers", Method::layers(64)),
+        ("limit", "infinitely many layers", PredictionMethod::Direct),
+        ("layers-4", "4 layers", PredictionMethod::layers(4)),
+        ("layers-16", "16 layers", PredictionMethod::layers(16)),
+        ("layers-64", "64 layers", PredictionMethod::layers(64)),
     ]
     .into_iter()
     .map(|(key, label, method)| {

@@ -1,7 +1,7 @@
 //! Learning in context as text.
 
 use super::TextTable;
-use crate::incontext::{Attention, ErrorAt, ErrorSeries, Kernel, Method, Outcome};
+use crate::incontext::{Attention, ErrorAt, ErrorSeries, Kernel, PredictionMethod, PredictionOutcome};
 use crate::units::grouped;
 use std::fmt::Write as _;
 
@@ -11,8 +11,8 @@ pub fn incontext(
     title: &str,
     kernel: Kernel,
     attention: Attention,
-    method: Method,
-    outcome: &Outcome,
+    method: PredictionMethod,
+    outcome: &PredictionOutcome,
     errors: &[ErrorAt],
     baselines: &[ErrorSeries],
 ) -> String {
@@ -47,7 +47,12 @@ pub fn incontext(
 }
 
 /// Shows the method.
-fn how(kernel: Kernel, attention: Attention, method: Method, outcome: &Outcome) -> String {
+fn how(
+    kernel: Kernel,
+    attention: Attention,
+    method: PredictionMethod,
+    outcome: &PredictionOutcome,
+) -> String {
     let mut table = TextTable::new(&["kernel", &kernel.to_string()], &[0, 1]);
     let mut row = |name: &str, value: String| table.row(vec![name.into(), value]);
     match (&outcome.layers, method) {
@@ -75,11 +80,11 @@ fn how(kernel: Kernel, attention: Attention, method: Method, outcome: &Outcome) 
                 );
             }
         }
-        (None, Method::Flow { time }) => {
+        (None, PredictionMethod::Flow { time }) => {
             row("attention", attention.to_string());
             row("method", format!("the flow of infinitely many layers whose steps add up to {time}"));
         }
-        (None, Method::Recursion) => row("method", "recursion, the limit of the layers".into()),
+        (None, PredictionMethod::Recursion) => row("method", "recursion, the limit of the layers".into()),
         (None, _) => {
             row("method", "forward substitution, the limit of the layers".into());
             if let Some(difference) = outcome.difference {
@@ -94,11 +99,16 @@ fn how(kernel: Kernel, attention: Attention, method: Method, outcome: &Outcome) 
 }
 
 /// Returns the method in a few words.
-pub fn method(outcome: &Outcome, kernel: Kernel, attention: Attention, method: Method) -> String {
+pub fn method(
+    outcome: &PredictionOutcome,
+    kernel: Kernel,
+    attention: Attention,
+    method: PredictionMethod,
+) -> String {
     match (&outcome.layers, method) {
         (Some(l), _) => format!("{kernel}; {} layers of {attention} attention", grouped(l.layers)),
-        (None, Method::Recursion) => format!("{kernel}; the limit, by recursion"),
-        (None, Method::Flow { time }) => format!("{kernel}; the flow, time {time}"),
+        (None, PredictionMethod::Recursion) => format!("{kernel}; the limit, by recursion"),
+        (None, PredictionMethod::Flow { time }) => format!("{kernel}; the flow, time {time}"),
         (None, _) => format!("{kernel}; the limit"),
     }
 }

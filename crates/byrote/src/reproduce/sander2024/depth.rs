@@ -8,8 +8,8 @@ use crate::fit::{self, Law, Point, Scale};
 use crate::incontext::construct::SHARPNESS;
 use crate::incontext::experiment::largest_difference;
 use crate::incontext::{
-    Attention, Kernel, Map, Method, Over, Rows, Sequence, Step, Task, Until, direct_all, errors_at,
-    euler_constant, flow_all, predict, sequences,
+    Attention, Kernel, Map, Over, PredictionMethod, Rows, Sequence, SequenceTask, Step, Until, direct_all,
+    errors_at, euler_constant, flow_all, predict, sequences,
 };
 use crate::output::{OutputFile, csv_text};
 use crate::report::papers::sander2024::depth::{self as pages, Rate, Series};
@@ -62,7 +62,7 @@ pub fn depth(job: &Job<'_>) -> Result<Reproduced> {
     if job.dry_run {
         return Ok(Reproduced::new(text, about, Vec::new()));
     }
-    let task = Task::Linear(Map::Orthogonal);
+    let task = SequenceTask::Linear(Map::Orthogonal);
     let known = sequences(task, sizes.d, sizes.length, job.seed, 0, sizes.sequences)?;
     let mut all = Vec::new();
     for (key, label, kernel, attention) in cases()? {
@@ -112,7 +112,7 @@ fn series(
     let distance = |u: &Rows, e: &Rows| largest_difference(std::slice::from_ref(u), std::slice::from_ref(e));
     for &layers in &sizes.layers {
         let step = Step::Euler { time: TIME, layers };
-        let method = Method::Layers { until: Until::layers(layers), step, sharpness: SHARPNESS };
+        let method = PredictionMethod::Layers { until: Until::layers(layers), step, sharpness: SHARPNESS };
         // Too few layers take steps that diverge; such a depth has no point.
         let Ok(outcome) = predict(&seen, kernel, attention, method, job.observer) else {
             job.observer.check()?;

@@ -8,7 +8,8 @@ use super::super::{Job, Reproduced};
 use crate::incontext::construct::SHARPNESS;
 use crate::incontext::experiment::plan;
 use crate::incontext::{
-    Attention, Kernel, Map, Method, Rows, Sequence, Step, Task, Token, predict, squared_errors,
+    Attention, Kernel, Map, PredictionMethod, Rows, Sequence, SequenceTask, Step, TokenLayout, predict,
+    squared_errors,
 };
 use crate::output::{OutputFile, csv_text};
 use crate::report::papers::sander2024::layers::{self as pages, Case, Tokens};
@@ -23,12 +24,17 @@ const DIMENSION: usize = 5;
 /// The sequence whose tokens are shown, its dimension, and its layers.
 const SHOWN: (usize, usize, u64) = (20, 4, 64);
 
-fn cases() -> Result<Vec<(&'static str, Task, Kernel, Attention)>> {
-    let linear = Task::Linear(Map::Orthogonal);
+fn cases() -> Result<Vec<(&'static str, SequenceTask, Kernel, Attention)>> {
+    let linear = SequenceTask::Linear(Map::Orthogonal);
     Ok(vec![
         ("Linear sequence, linear kernel", linear, Kernel::LINEAR, Attention::Identity),
         ("Linear sequence, exp kernel", linear, Kernel::exp(1.0)?, Attention::Softmax),
-        ("Period 10, exp kernel, beta 16", Task::Periodic(10, 10), Kernel::exp(16.0)?, Attention::Softmax),
+        (
+            "Period 10, exp kernel, beta 16",
+            SequenceTask::Periodic(10, 10),
+            Kernel::exp(16.0)?,
+            Attention::Softmax,
+        ),
     ])
 }
 
@@ -63,7 +69,7 @@ pub fn fig1(job: &Job<'_>) -> Result<Reproduced> {
 fn case(
     job: &Job<'_>,
     title: &str,
-    task: Task,
+    task: SequenceTask,
     (kernel, attention): (Kernel, Attention),
     depths: &[u64],
 ) -> Result<Case> {
@@ -76,11 +82,11 @@ fn case(
         attention: attention.to_string(),
         eta,
         errors: Vec::new(),
-        limit: squared_errors(&run(Method::Direct)?.predictions[0], &known),
+        limit: squared_errors(&run(PredictionMethod::Direct)?.predictions[0], &known),
         agreement: 0.0,
     };
     for &layers in depths {
-        let outcome = run(Method::layers(layers))?;
+        let outcome = run(PredictionMethod::layers(layers))?;
         case.agreement = case.agreement.max(outcome.difference.unwrap_or(0.0));
         case.errors.push((layers, squared_errors(&outcome.predictions[0], &known)));
     }
@@ -90,7 +96,7 @@ fn case(
 /// The tokens of a short sequence after the first layer and after the last.
 fn tokens(job: &Job<'_>) -> Result<Tokens> {
     let (length, d, layers) = SHOWN;
-    let known = Task::Linear(Map::Orthogonal).generate(d, length + 1, job.seed, 0)?;
+    let known = SequenceTask::Linear(Map::Orthogonal).generate(d, length + 1, job.seed, 0)?;
     let seen: Sequence = known.first(length)?;
     let all = std::slice::from_ref(&seen);
     let (kernel, attention) = (Kernel::LINEAR, Attention::Identity);
@@ -98,7 +104,7 @@ fn tokens(job: &Job<'_>) -> Result<Tokens> {
     let network = plan(all, kernel, attention, layers, eta, SHARPNESS)?.network()?;
     let (first, last) =
         (network.tokens_after(&seen, 1, job.observer)?, network.tokens_after(&seen, 2, job.observer)?);
-    let token = Token::new(kernel, d);
+    let token = TokenLayout::new(kernel, d);
     let part = |tokens: &Rows, from: usize| {
         Rows::whole(d, tokens.iter().flat_map(|row| row[from..from + d].iter().copied()).collect())
     };

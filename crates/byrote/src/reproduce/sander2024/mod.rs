@@ -12,10 +12,10 @@ pub use layers::fig1;
 pub use sphere::fig2;
 
 use super::{Job, Reproduced};
-use crate::incontext::train::{Settings, Start, TEST};
+use crate::incontext::train::{NetworkTrainSettings, Start, TEST};
 use crate::incontext::{
-    Attention, ErrorAt, ErrorSeries, Input, Kernel, Map, Network, NetworkFile, Over, Rows, Sequence, Task,
-    direct_all, errors_at, sequences,
+    Attention, ErrorAt, ErrorSeries, Input, Kernel, Map, Network, NetworkFile, Over, Rows, Sequence,
+    SequenceTask, direct_all, errors_at, sequences,
 };
 use crate::observe::{Progress, Stage};
 use crate::output::{OutputFile, csv_text};
@@ -37,13 +37,13 @@ struct Panel {
     d: usize,
     /// How many of the lines have a band; more would hide each other.
     bands: usize,
-    lines: Vec<(&'static str, String, Task, Kernel)>,
+    lines: Vec<(&'static str, String, SequenceTask, Kernel)>,
 }
 
 fn panels() -> Result<Vec<Panel>> {
-    let linear = Task::Linear(Map::Orthogonal);
-    let rotations = Task::Linear(Map::Rotations);
-    let periodic = Task::Periodic(20, 40);
+    let linear = SequenceTask::Linear(Map::Orthogonal);
+    let rotations = SequenceTask::Linear(Map::Rotations);
+    let periodic = SequenceTask::Periodic(20, 40);
     let exp = |beta: f64| Kernel::exp(beta);
     Ok(vec![
         Panel {
@@ -75,9 +75,9 @@ fn panels() -> Result<Vec<Panel>> {
             title: "Nonlinear sequences, d = 4",
             d: 4,
             lines: vec![
-                ("linear", "linear kernel".into(), Task::Nonlinear, Kernel::LINEAR),
-                ("exp", "exp kernel, beta 1".into(), Task::Nonlinear, exp(1.0)?),
-                ("exp-4", "exp kernel, beta 4".into(), Task::Nonlinear, exp(4.0)?),
+                ("linear", "linear kernel".into(), SequenceTask::Nonlinear, Kernel::LINEAR),
+                ("exp", "exp kernel, beta 1".into(), SequenceTask::Nonlinear, exp(1.0)?),
+                ("exp-4", "exp kernel, beta 4".into(), SequenceTask::Nonlinear, exp(4.0)?),
             ],
         },
     ])
@@ -158,9 +158,9 @@ fn csv(series: &[ErrorSeries]) -> String {
 }
 
 /// The setting of figure 4: smaller unless the full figure is asked for.
-fn fig4_settings(job: &Job<'_>) -> Result<Settings> {
-    Ok(Settings {
-        task: Task::Linear(Map::Orthogonal),
+fn fig4_settings(job: &Job<'_>) -> Result<NetworkTrainSettings> {
+    Ok(NetworkTrainSettings {
+        task: SequenceTask::Linear(Map::Orthogonal),
         d: if job.full { 10 } else { 5 },
         length: if job.full { 100 } else { 40 },
         kernel: Kernel::exp(1.0)?,
@@ -178,7 +178,7 @@ fn fig4_settings(job: &Job<'_>) -> Result<Settings> {
 /// The ideal method, the constructed network and trained ones: errors per coordinate against t.
 pub fn fig4(job: &Job<'_>) -> Result<Reproduced> {
     let settings = fig4_settings(job)?;
-    let Settings { d, length, layers, steps, batch, .. } = settings;
+    let NetworkTrainSettings { d, length, layers, steps, batch, .. } = settings;
     let tested: u64 = if job.full { 1000 } else { 200 };
     let mut text = format!(
         "sander2024, figure 4: linear sequences of {length} vectors, d = {d}; exp kernel, {layers} layers of softmax attention, \
@@ -225,11 +225,11 @@ pub fn fig4(job: &Job<'_>) -> Result<Reproduced> {
 /// written.
 fn fig4_series(
     job: &Job<'_>,
-    settings: &Settings,
+    settings: &NetworkTrainSettings,
     tested: u64,
     files: &mut Vec<PathBuf>,
 ) -> Result<Vec<ErrorSeries>> {
-    let Settings { task, d, length, layers, .. } = *settings;
+    let NetworkTrainSettings { task, d, length, layers, .. } = *settings;
     let known = sequences(task, d, length, settings.seed, TEST, tested)?;
     let seen: Vec<Sequence> = known.iter().map(|x| x.first(length)).collect::<Result<_>>()?;
     let test = |network: &Network| -> Result<Vec<ErrorAt>> {
@@ -249,7 +249,7 @@ fn fig4_series(
         (Start::Constructed, "trained", format!("trained from the constructed, {layers} layers")),
         (Start::Random, "random", format!("trained from random weights, {layers} layers")),
     ] {
-        let trained = Settings { start, ..*settings }.train(job.observer)?;
+        let trained = NetworkTrainSettings { start, ..*settings }.train(job.observer)?;
         all.push(series(key, label, test(&trained.network)?));
         losses.push((key, trained.losses));
         let path = job.out.join(format!("sander2024-fig4-{key}.safetensors"));

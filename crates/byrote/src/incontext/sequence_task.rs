@@ -44,7 +44,7 @@ pub enum Map {
 /// How a sequence is generated.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Task {
+pub enum SequenceTask {
     /// x_{t+1} = W x_t.
     Linear(Map),
     /// x_{t+p} = x_t, with a period between the first and the second of these.
@@ -53,13 +53,13 @@ pub enum Task {
     Nonlinear,
 }
 
-impl Task {
+impl SequenceTask {
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
-            Task::Linear(_) => "linear",
-            Task::Periodic(..) => "periodic",
-            Task::Nonlinear => "nonlinear",
+            SequenceTask::Linear(_) => "linear",
+            SequenceTask::Periodic(..) => "periodic",
+            SequenceTask::Nonlinear => "nonlinear",
         }
     }
 
@@ -71,13 +71,13 @@ impl Task {
     /// The vectors that one sequence takes: those of its map, if that has to be made orthogonal, and its own.
     pub(super) fn vectors(self, d: usize, length: usize) -> u64 {
         let map = match self {
-            Task::Linear(Map::Orthogonal | Map::Contractive(_)) => d,
-            Task::Linear(Map::Rotations) | Task::Periodic(..) | Task::Nonlinear => 0,
+            SequenceTask::Linear(Map::Orthogonal | Map::Contractive(_)) => d,
+            SequenceTask::Linear(Map::Rotations) | SequenceTask::Periodic(..) | SequenceTask::Nonlinear => 0,
         };
         (map as u64).saturating_add(length as u64)
     }
 
-    /// As [`Task::generate`], counting vectors as they are made.
+    /// As [`SequenceTask::generate`], counting vectors as they are made.
     pub(super) fn generate_counted(
         self,
         d: usize,
@@ -95,7 +95,7 @@ impl Task {
         let stream = |purpose| Stream::new(seed, purpose, index);
         let mut values = Vec::with_capacity(length * d);
         match self {
-            Task::Periodic(least, most) => {
+            SequenceTask::Periodic(least, most) => {
                 if least < 1 || least > most || most > MOST_LENGTH {
                     return Err(Error::setting(
                         "period",
@@ -115,7 +115,7 @@ impl Task {
                     }
                 }
             }
-            Task::Linear(map) => {
+            SequenceTask::Linear(map) => {
                 let w = linear_map(map, d, &mut stream("incontext linear map"), counter)?;
                 let shrinks = matches!(map, Map::Contractive(_));
                 let mut x = on_sphere(&mut stream("incontext first"), d);
@@ -128,7 +128,7 @@ impl Task {
                     }
                 }
             }
-            Task::Nonlinear => {
+            SequenceTask::Nonlinear => {
                 let mut draw = stream("incontext nonlinear");
                 let mut gaussian = || Rows::whole(d, (0..d * d).map(|_| draw.normal()).collect());
                 let (a, b) = (gaussian(), gaussian());
@@ -233,7 +233,14 @@ pub(super) fn orthogonal(d: usize, draw: &mut Stream, counter: &Counter<'_>) -> 
 
 /// Generates `n` sequences of a task starting at number `from`, each one vector longer than `length`, so that the
 /// vector after the last is known.
-pub fn sequences(task: Task, d: usize, length: usize, seed: u64, from: u64, n: u64) -> Result<Vec<Sequence>> {
+pub fn sequences(
+    task: SequenceTask,
+    d: usize,
+    length: usize,
+    seed: u64,
+    from: u64,
+    n: u64,
+) -> Result<Vec<Sequence>> {
     (from..from + n).into_par_iter().map(|i| task.generate(d, length + 1, seed, i)).collect()
 }
 
@@ -241,12 +248,12 @@ pub fn sequences(task: Task, d: usize, length: usize, seed: u64, from: u64, n: u
 mod tests {
     use super::*;
 
-    const ALL: [Task; 5] = [
-        Task::Linear(Map::Orthogonal),
-        Task::Linear(Map::Rotations),
-        Task::Linear(Map::Contractive(0.9)),
-        Task::Periodic(3, 7),
-        Task::Nonlinear,
+    const ALL: [SequenceTask; 5] = [
+        SequenceTask::Linear(Map::Orthogonal),
+        SequenceTask::Linear(Map::Rotations),
+        SequenceTask::Linear(Map::Contractive(0.9)),
+        SequenceTask::Periodic(3, 7),
+        SequenceTask::Nonlinear,
     ];
 
     #[test]
@@ -269,7 +276,7 @@ mod tests {
         for task in ALL {
             let x = task.generate(6, 2000, 1, 0).unwrap();
             match task {
-                Task::Linear(Map::Contractive(rho)) => {
+                SequenceTask::Linear(Map::Contractive(rho)) => {
                     let norms: Vec<f64> = x.iter().map(norm).collect();
                     assert!(norms.windows(2).all(|w| w[1] == 0.0 || (w[1] / w[0] / rho - 1.0).abs() < 1e-6));
                 }
@@ -289,7 +296,7 @@ mod tests {
             }
         }
         for map in [Map::Orthogonal, Map::Rotations] {
-            let x = Task::Linear(map).generate(5, 50, 2, 0).unwrap();
+            let x = SequenceTask::Linear(map).generate(5, 50, 2, 0).unwrap();
             let w = linear_map(map, 5, &mut Stream::new(2, "incontext linear map", 0), &unwatched()).unwrap();
             for t in 0..49 {
                 let next = apply(&w, x.row(t));
@@ -302,7 +309,7 @@ mod tests {
     fn periods_are_drawn_from_their_range() {
         let mut seen = [false; 8];
         for index in 0..60 {
-            let x = Task::Periodic(3, 7).generate(4, 30, 0, index).unwrap();
+            let x = SequenceTask::Periodic(3, 7).generate(4, 30, 0, index).unwrap();
             let period = (1..8).find(|&p| (0..30 - p).all(|t| x.row(t) == x.row(t + p))).unwrap();
             seen[period] = true;
         }
@@ -312,15 +319,15 @@ mod tests {
     #[test]
     fn wrong_sizes_are_refused() {
         for (task, d, says) in [
-            (Task::Nonlinear, 0, "d"),
-            (Task::Periodic(0, 3), 2, "period"),
-            (Task::Periodic(5, 3), 2, "period"),
-            (Task::Linear(Map::Contractive(1.5)), 2, "rho"),
-            (Task::Linear(Map::Contractive(f64::NAN)), 2, "rho"),
+            (SequenceTask::Nonlinear, 0, "d"),
+            (SequenceTask::Periodic(0, 3), 2, "period"),
+            (SequenceTask::Periodic(5, 3), 2, "period"),
+            (SequenceTask::Linear(Map::Contractive(1.5)), 2, "rho"),
+            (SequenceTask::Linear(Map::Contractive(f64::NAN)), 2, "rho"),
         ] {
             let error = task.generate(d, 10, 0, 0).unwrap_err();
             assert!(error.to_string().contains(says), "{error}");
         }
-        assert!(Task::Nonlinear.generate(2, 1, 0, 0).unwrap_err().to_string().contains("at least 2"));
+        assert!(SequenceTask::Nonlinear.generate(2, 1, 0, 0).unwrap_err().to_string().contains("at least 2"));
     }
 }
