@@ -17,7 +17,7 @@
 //! arXiv:2404.05405 (2024), abstract.
 
 use super::information::judge_bits;
-use super::row::{Bound, Kind, Order, Task};
+use super::row::{Bound, BoundKind, MemorizationTask, Order};
 use crate::bibliography::ALLENZHU2024;
 
 /// Bits per parameter, as measured.
@@ -27,8 +27,8 @@ pub const BITS_PER_PARAMETER: f64 = 2.0;
 pub static BITS: Bound = Bound {
     key: "allenzhu2024",
     name: "2 bits of knowledge per parameter, trained",
-    task: Task::Association,
-    kind: Kind::Empirical,
+    task: MemorizationTask::Association,
+    kind: BoundKind::Empirical,
     order: Order::UpToConstant,
     expression: "n log2 C = 2 k",
     statement: "Language models that had seen every fact about a thousand times held about 2 bits of knowledge per \

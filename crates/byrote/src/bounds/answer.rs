@@ -9,7 +9,7 @@
 //! than that, the sentence says so and what it does not imply. The vocabulary of the corpus decides there, since a
 //! model with a wider vocabulary needs no fewer parameters for the tokens that occur.
 
-use super::row::{Bound, Row, Task, grouped};
+use super::row::{Bound, BoundRow, MemorizationTask, grouped};
 use super::situation::{CorpusFacts, Situation};
 use super::{dana2024, families, madden2024};
 use families::Guarantee;
@@ -18,7 +18,7 @@ use serde::Serialize;
 /// The answer in one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Answer {
+pub enum BoundsAnswer {
     /// The model holds any distributions on the contexts of the corpus.
     Guaranteed,
     /// It does if the contexts are in general position.
@@ -38,53 +38,55 @@ pub enum Answer {
 
 /// An answer and the sentence that explains it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Verdict {
+pub struct BoundsVerdict {
     /// For programs.
-    pub answer: Answer,
+    pub answer: BoundsAnswer,
     /// For readers.
     pub sentence: String,
 }
 
 /// What the bounds say about this situation as a whole.
-pub fn verdict(situation: &Situation) -> Verdict {
+pub fn verdict(situation: &Situation) -> BoundsVerdict {
     let (answer, sentence) = match (&situation.corpus, situation.parameter_count()) {
         (Some(corpus), Some(k)) => for_both(situation, corpus, k),
-        (Some(corpus), None) => (Answer::Limits, for_corpus(corpus)),
-        (None, Some(k)) => (Answer::Limits, for_model(situation, k)),
+        (Some(corpus), None) => (BoundsAnswer::Limits, for_corpus(corpus)),
+        (None, Some(k)) => (BoundsAnswer::Limits, for_model(situation, k)),
         (None, None) => {
-            (Answer::Nothing, "nothing to judge: give a corpus, a shape or a parameter count".into())
+            (BoundsAnswer::Nothing, "nothing to judge: give a corpus, a shape or a parameter count".into())
         }
     };
-    Verdict { answer, sentence }
+    BoundsVerdict { answer, sentence }
 }
 
 /// What the theorems guarantee about the model: how many contexts, by which bound, and under which condition.
 ///
 /// The first of these that gives a number: Theorem 5 or 7 of madden2024, which prove it; Theorem 1 of dana2024,
 /// which gives one only where its output is not a bottleneck; the associations of its Corollary 1.
-pub(super) fn promised(situation: &Situation) -> Option<(u128, Row)> {
+pub(super) fn promised(situation: &Situation) -> Option<(u128, BoundRow)> {
     let bounds = [&madden2024::THEOREM5, &madden2024::THEOREM7, &dana2024::THEOREM1, &dana2024::D2];
     let mut rows = bounds.into_iter().map(|bound| bound.evaluate(situation));
     rows.find_map(|row| Some((row.contexts?.count()?, row)))
 }
 
-fn for_both(situation: &Situation, corpus: &CorpusFacts, k: u128) -> (Answer, String) {
+fn for_both(situation: &Situation, corpus: &CorpusFacts, k: u128) -> (BoundsAnswer, String) {
     let n = u128::from(corpus.contexts);
     let contexts = grouped(n);
     if let Err(nothing) = situation.anything_to_store() {
-        return (Answer::Guaranteed, nothing);
+        return (BoundsAnswer::Guaranteed, nothing);
     }
     if let Err(why_not) = situation.readable() {
-        return (Answer::Unreadable, format!("this model cannot read this corpus: {why_not}"));
+        return (BoundsAnswer::Unreadable, format!("this model cannot read this corpus: {why_not}"));
     }
     if corpus.d_vocab < 2 {
-        return (Answer::Guaranteed, "guaranteed: with one token there is nothing to predict".into());
+        return (BoundsAnswer::Guaranteed, "guaranteed: with one token there is nothing to predict".into());
     }
-    if let Some((held, Row { bound, condition, .. })) = promised(situation).filter(|(held, _)| *held >= n) {
+    if let Some((held, BoundRow { bound, condition, .. })) =
+        promised(situation).filter(|(held, _)| *held >= n)
+    {
         let (held, Bound { paper, place, task, .. }) = (grouped(held), bound);
         return match condition {
             None => (
-                Answer::Guaranteed,
+                BoundsAnswer::Guaranteed,
                 format!(
                     "guaranteed: some weights get arbitrarily close to the floor, since the model holds any \
                      distributions on {held} contexts and the corpus has {contexts} ({}, {place})",
@@ -92,7 +94,7 @@ fn for_both(situation: &Situation, corpus: &CorpusFacts, k: u128) -> (Answer, St
                 ),
             ),
             Some(condition) => (
-                Answer::Conditional,
+                BoundsAnswer::Conditional,
                 format!(
                     "guaranteed for {} {condition}: the model then holds {held} contexts and the corpus has \
                      {contexts} ({}, {place}); build the model to find out",
@@ -111,14 +113,14 @@ fn for_both(situation: &Situation, corpus: &CorpusFacts, k: u128) -> (Answer, St
             grouped(needed),
             grouped(k)
         );
-        return (Answer::NotEveryChoice, sentence);
+        return (BoundsAnswer::NotEveryChoice, sentence);
     }
     let sentence = format!(
         "not guaranteed: no theorem decides whether {} parameters of this kind hold {contexts} contexts; build or \
          train the model to find out",
         grouped(k)
     );
-    (Answer::Open, sentence)
+    (BoundsAnswer::Open, sentence)
 }
 
 fn for_corpus(corpus: &CorpusFacts) -> String {
@@ -131,7 +133,7 @@ fn for_corpus(corpus: &CorpusFacts) -> String {
     }
     let least = grouped(madden2024::min_parameters(corpus.contexts, corpus.d_vocab));
     let families = families::smallest(corpus);
-    let smallest = |tasks: &[Task]| {
+    let smallest = |tasks: &[MemorizationTask]| {
         let proved = families.iter().filter(|f| tasks.contains(&f.task) && f.guarantee == Guarantee::Proved);
         let models = proved.filter(|f| !f.key.starts_with("lookup"));
         models
@@ -143,8 +145,8 @@ fn for_corpus(corpus: &CorpusFacts) -> String {
         "the smallest model guaranteed to hold this corpus has {}, and {} are enough for the most frequent \
          next tokens alone; to hold every possible set of next-token distributions on {n} contexts takes at least \
          {least}, which says nothing about this one corpus",
-        smallest(&[Task::Distribution]),
-        smallest(&[Task::Distribution, Task::Association]),
+        smallest(&[MemorizationTask::Distribution]),
+        smallest(&[MemorizationTask::Distribution, MemorizationTask::Association]),
     )
 }
 
@@ -179,11 +181,11 @@ fn for_model(situation: &Situation, k: u128) -> String {
     }
 }
 
-fn task_name(task: Task) -> &'static str {
+fn task_name(task: MemorizationTask) -> &'static str {
     match task {
-        Task::Distribution => "distributions",
-        Task::Association => "associations",
-        Task::SequenceToSequence => "labels at every position",
+        MemorizationTask::Distribution => "distributions",
+        MemorizationTask::Association => "associations",
+        MemorizationTask::SequenceToSequence => "labels at every position",
     }
 }
 
@@ -194,7 +196,7 @@ mod tests {
     use crate::model::{Activation, Mixer, Shape};
     use proptest::prelude::*;
 
-    fn with(shape: Shape) -> Verdict {
+    fn with(shape: Shape) -> BoundsVerdict {
         verdict(&Situation { shape: Some(shape), ..of_corpus(stories()) })
     }
 
@@ -206,7 +208,7 @@ mod tests {
     fn as_many_neurons_as_contexts_are_a_guarantee_with_either_mixer() {
         for mixer in [Mixer::Attention, Mixer::Average] {
             let verdict = with(Shape { mixer, ..stories_shape(2637) });
-            assert_eq!(verdict.answer, Answer::Guaranteed);
+            assert_eq!(verdict.answer, BoundsAnswer::Guaranteed);
             assert!(
                 verdict.sentence.contains("the corpus has 2,637 (madden2024, Theorem"),
                 "{}",
@@ -218,7 +220,7 @@ mod tests {
     #[test]
     fn a_model_too_small_for_every_choice_is_never_said_to_be_too_small_for_the_corpus() {
         let verdict = with(stories_shape(512));
-        assert_eq!(verdict.answer, Answer::NotEveryChoice);
+        assert_eq!(verdict.answer, BoundsAnswer::NotEveryChoice);
         assert!(
             verdict.sentence.starts_with("not guaranteed: to hold every possible set"),
             "{}",
@@ -239,13 +241,16 @@ mod tests {
     #[test]
     fn between_the_bounds_and_for_relu_nothing_is_decided() {
         // m = 2600: 2600 * 1017 + 1024 + 16,144 = 2,661,368 parameters, above 2,634,363 though m < n.
-        assert_eq!(with(stories_shape(2600)).answer, Answer::Open);
-        assert_eq!(with(Shape { activation: Activation::Relu, ..stories_shape(16) }).answer, Answer::Open);
+        assert_eq!(with(stories_shape(2600)).answer, BoundsAnswer::Open);
+        assert_eq!(
+            with(Shape { activation: Activation::Relu, ..stories_shape(16) }).answer,
+            BoundsAnswer::Open
+        );
     }
 
     #[test]
     fn a_model_that_cannot_read_the_corpus_is_reported_first() {
-        assert_eq!(with(Shape { n_ctx: 4, ..stories_shape(5000) }).answer, Answer::Unreadable);
+        assert_eq!(with(Shape { n_ctx: 4, ..stories_shape(5000) }).answer, BoundsAnswer::Unreadable);
     }
 
     #[test]
@@ -253,16 +258,16 @@ mod tests {
         // 50 heads of 2 and the skip connection hold 102; for 103 nothing is guaranteed, and the model has fewer
         // than 103 * 49 parameters.
         let on = |n| verdict(&Situation { shape: Some(attention_only(2, 2, 50)), ..of_corpus(bigrams(n)) });
-        assert_eq!(on(102).answer, Answer::Conditional);
+        assert_eq!(on(102).answer, BoundsAnswer::Conditional);
         let sentence = on(102).sentence;
         assert!(sentence.starts_with("guaranteed for associations if in general position"), "{sentence}");
-        assert_eq!(on(103).answer, Answer::NotEveryChoice);
+        assert_eq!(on(103).answer, BoundsAnswer::NotEveryChoice);
     }
 
     #[test]
     fn a_corpus_alone_gives_both_sizes() {
-        let Verdict { answer, sentence } = verdict(&of_corpus(stories()));
-        assert_eq!(answer, Answer::Limits);
+        let BoundsVerdict { answer, sentence } = verdict(&of_corpus(stories()));
+        assert_eq!(answer, BoundsAnswer::Limits);
         assert!(sentence.contains("takes at least 2,634,363, which says nothing"), "{sentence}");
         assert!(
             sentence.contains("has 2,643,283 parameters (madden2024-average)")
@@ -290,7 +295,7 @@ mod tests {
         let attention = |d, heads| sentence(of_shape(attention_only(d, d, heads)));
         assert!(attention(10, 20).contains("holds associations on 210 contexts if in general position"));
         assert!(attention(49, 2).contains("holds distributions on 147 contexts if in general position"));
-        assert_eq!(verdict(&Situation::default()).answer, Answer::Nothing);
+        assert_eq!(verdict(&Situation::default()).answer, BoundsAnswer::Nothing);
     }
 
     #[test]
@@ -326,7 +331,7 @@ mod tests {
             let corpus = CorpusFacts { contexts: n, d_vocab, ..stories() };
             let shape = Shape { d_model, d_mlp, d_vocab, ..Shape::default() };
             let both = Situation { shape: Some(shape), ..of_corpus(corpus) };
-            prop_assert_eq!(verdict(&both).answer == Answer::Guaranteed, d_mlp >= n);
+            prop_assert_eq!(verdict(&both).answer == BoundsAnswer::Guaranteed, d_mlp >= n);
         }
     }
 }

@@ -16,16 +16,16 @@
 //! Reference: E. B. Baum, "On the capabilities of multilayer perceptrons", Journal of Complexity 4 (1988),
 //! 193-215.
 
-use super::points::{self, NEEDS_CORPUS};
-use super::row::{Bound, Findings, Kind, Order, Task, grouped};
+use super::feed_forward::{self, NEEDS_CORPUS};
+use super::row::{Bound, BoundKind, Findings, MemorizationTask, Order, grouped};
 use crate::bibliography::BAUM1988;
 
 /// The threshold network.
 pub static NEURONS: Bound = Bound {
     key: "baum1988",
     name: "threshold network on points, two labels",
-    task: Task::Association,
-    kind: Kind::Sufficient,
+    task: MemorizationTask::Association,
+    kind: BoundKind::Sufficient,
     order: Order::Exact,
     expression: "ceil(n / d) neurons, k = (d + 2) ceil(n / d) + 1",
     statement: "A two-layer threshold network with one neuron for every d points can label any points of R^d in \
@@ -37,7 +37,9 @@ pub static NEURONS: Bound = Bound {
         Some(corpus) if corpus.labels > 2 => {
             Err(format!("there must be two labels, but there are {}", grouped(corpus.labels)))
         }
-        Some(corpus) => Ok(points::two_layers(s, neurons(corpus.contexts, points::dimension(s)), parameters)),
+        Some(corpus) => {
+            Ok(feed_forward::two_layers(s, neurons(corpus.contexts, feed_forward::dimension(s)), parameters))
+        }
         None => Ok(Findings::default()),
     },
 };

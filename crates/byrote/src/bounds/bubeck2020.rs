@@ -17,16 +17,16 @@
 //! memorization with two-layers neural networks", NeurIPS 2020, arXiv:2006.02855, abstract.
 
 use super::baum1988;
-use super::points::{self, NEEDS_CORPUS};
-use super::row::{Bound, Findings, Kind, Order, Task};
+use super::feed_forward::{self, NEEDS_CORPUS};
+use super::row::{Bound, BoundKind, Findings, MemorizationTask, Order};
 use crate::bibliography::BUBECK2020;
 
 /// The ReLU network.
 pub static NEURONS: Bound = Bound {
     key: "bubeck2020",
     name: "ReLU network on points",
-    task: Task::Association,
-    kind: Kind::Sufficient,
+    task: MemorizationTask::Association,
+    kind: BoundKind::Sufficient,
     order: Order::Exact,
     expression: "4 ceil(n / d) neurons, k = 4 (d + 2) ceil(n / d) + 1",
     statement: "A two-layer ReLU network with four neurons for every d points can assign any real labels to any \
@@ -36,8 +36,8 @@ pub static NEURONS: Bound = Bound {
     place: "abstract",
     judge: |s| match &s.corpus {
         Some(corpus) => {
-            let neurons = neurons(corpus.contexts, points::dimension(s));
-            Ok(points::two_layers(s, neurons, baum1988::parameters))
+            let neurons = neurons(corpus.contexts, feed_forward::dimension(s));
+            Ok(feed_forward::two_layers(s, neurons, baum1988::parameters))
         }
         None => Ok(Findings::default()),
     },
@@ -60,7 +60,7 @@ mod tests {
         let row = NEURONS.evaluate(&of_corpus(stories()));
         assert_eq!(row.required_parameters.unwrap().count(), Some(11_881));
         assert_eq!(row.note.unwrap(), "660 neurons on points of dimension 16");
-        assert_eq!(row.condition, Some(points::IN_GENERAL_POSITION));
+        assert_eq!(row.condition, Some(feed_forward::IN_GENERAL_POSITION));
     }
 
     #[test]

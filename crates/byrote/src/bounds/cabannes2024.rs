@@ -18,15 +18,15 @@
 //! ICLR 2024; the model is that of A. Bietti et al. (bietti2023), "Birth of a Transformer", arXiv:2306.00802,
 //! NeurIPS 2023.
 
-use super::row::{Bound, Findings, Kind, Order, Task};
+use super::row::{Bound, BoundKind, Findings, MemorizationTask, Order};
 use crate::bibliography::CABANNES2024;
 
 /// The linear memory.
 pub static MEMORY: Bound = Bound {
     key: "cabannes2024",
     name: "linear associative memory",
-    task: Task::Association,
-    kind: Kind::Sufficient,
+    task: MemorizationTask::Association,
+    kind: BoundKind::Sufficient,
     order: Order::UpToConstant,
     expression: "n = Omega(d), k = d^2",
     statement: "A d x d matrix of summed outer products of random codes holds about d associations.",

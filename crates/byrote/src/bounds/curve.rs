@@ -13,7 +13,7 @@
 
 use super::answer::promised;
 use super::monotone::affordable;
-use super::row::{Bound, Kind, Order, Task};
+use super::row::{Bound, BoundKind, MemorizationTask, Order};
 use super::situation::{CorpusFacts, Situation};
 use super::{dana2024, information, kajitsuka2024, kajitsuka2024_lower, madden2024, morris2025};
 use crate::model::{Counting, Mixer, Shape};
@@ -21,7 +21,7 @@ use serde::Serialize;
 
 /// One bound as a line.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Curve {
+pub struct BoundCurve {
     /// The bound's key.
     pub key: &'static str,
     /// What the line depends on, where that is neither checked nor always true.
@@ -29,9 +29,9 @@ pub struct Curve {
     /// Whether only the order is known.
     pub dashed: bool,
     /// What is memorized.
-    pub task: Task,
+    pub task: MemorizationTask,
     /// What kind of statement the bound is.
-    pub kind: Kind,
+    pub kind: BoundKind,
     /// (parameters, contexts), both rising.
     pub points: Vec<(f64, f64)>,
 }
@@ -44,7 +44,7 @@ pub struct Marker {
     /// Its vertical position; `None` for a vertical line.
     pub contexts: Option<f64>,
     /// The task of those contexts, where they are what a model is guaranteed to hold.
-    pub task: Option<Task>,
+    pub task: Option<MemorizationTask>,
     /// The condition of that guarantee.
     pub condition: Option<&'static str>,
 }
@@ -53,7 +53,7 @@ pub struct Marker {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Picture {
     /// At most nine lines.
-    pub curves: Vec<Curve>,
+    pub curves: Vec<BoundCurve>,
     /// The contexts of the corpus, at the fewest parameters that can hold every choice of distributions on as many.
     pub corpus: Option<Marker>,
     /// The parameters of the model, at the contexts it is guaranteed to hold.
@@ -155,7 +155,7 @@ fn curve(
     cost: &dyn Fn(u128) -> u128,
     fewest: u128,
     most: u128,
-) -> Option<Curve> {
+) -> Option<BoundCurve> {
     let below = fewest.checked_sub(1).and_then(|below| affordable(below, cost));
     let low = below.map_or(1, |n| n.saturating_add(1));
     let high = affordable(most, cost)?;
@@ -167,7 +167,7 @@ fn curve(
     contexts.dedup();
     let points: Vec<_> =
         contexts.into_iter().map(|n| (cost(n) as f64, n as f64)).filter(|&(k, _)| k > 0.0).collect();
-    (low < high && points.len() > 1).then(|| Curve {
+    (low < high && points.len() > 1).then(|| BoundCurve {
         key: bound.key,
         condition,
         dashed: bound.order != Order::Exact,
@@ -202,7 +202,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn find<'a>(picture: &'a Picture, key: &str) -> &'a Curve {
+    fn find<'a>(picture: &'a Picture, key: &str) -> &'a BoundCurve {
         picture.curves.iter().find(|curve| curve.key == key).unwrap()
     }
 
@@ -230,8 +230,10 @@ mod tests {
         assert_eq!(limit.points.last(), Some(&(9_999_990.0, 10_010.0)));
         assert_eq!(limit.points.first(), Some(&(1998.0, 2.0)));
         // What suffices for distributions never passes what is necessary for them.
-        for curve in
-            picture.curves.iter().filter(|c| c.task == Task::Distribution && c.kind == Kind::Sufficient)
+        for curve in picture
+            .curves
+            .iter()
+            .filter(|c| c.task == MemorizationTask::Distribution && c.kind == BoundKind::Sufficient)
         {
             assert!(curve.points.iter().all(|&(k, n)| n <= k / 999.0), "{}", curve.key);
         }
@@ -245,7 +247,7 @@ mod tests {
         let picture = picture(&of_shape(shape), 1_000_000, 10_000_000).unwrap();
         let model = picture.model.unwrap();
         assert_eq!((model.parameters, model.contexts), (Some(2_698_997.0), Some(2637.0)));
-        assert_eq!((model.task, model.condition), (Some(Task::Distribution), None));
+        assert_eq!((model.task, model.condition), (Some(MemorizationTask::Distribution), None));
         assert_eq!(picture.corpus, None);
     }
 
@@ -266,7 +268,7 @@ mod tests {
         }
         // 210 associations in 9,020 parameters; 184 distributions is the most they could be.
         let model = picture.model.unwrap();
-        assert_eq!((model.contexts, model.task), (Some(210.0), Some(Task::Association)));
+        assert_eq!((model.contexts, model.task), (Some(210.0), Some(MemorizationTask::Association)));
     }
 
     #[test]
@@ -307,7 +309,7 @@ mod tests {
             let shape =
                 Shape { d_vocab, d_model, d_head, n_heads, d_mlp, n_ctx, mixer, ..Shape::default() };
             let model = model_marker(&of_shape(shape)).unwrap();
-            if model.task == Some(Task::Distribution) {
+            if model.task == Some(MemorizationTask::Distribution) {
                 prop_assert!(model.contexts.unwrap() <= model.parameters.unwrap() / (d_vocab - 1) as f64);
             }
         }

@@ -47,7 +47,9 @@
 //! Reference: L. Dana, M. S. Pydi, Y. Chevaleyre, arXiv:2411.10115 (version not marked; AISTATS 2025): eqs. (3),
 //! (4), (17).
 
-use super::row::{Bound, Findings, Kind, Measured, Order, Outcome, Side, Task, counted, joined};
+use super::row::{
+    Bound, BoundKind, Findings, Judgement, Measured, MemorizationTask, Order, Side, counted, joined,
+};
 use super::situation::{CorpusFacts, Situation};
 use crate::bibliography::DANA2024;
 use crate::model::Shape;
@@ -61,8 +63,8 @@ const NEEDS: &str = "a shape of attention alone, or a corpus whose contexts have
 pub static THEOREM1: Bound = Bound {
     key: "dana2024-theorem1",
     name: "heads and skip connection, distributions",
-    task: Task::Distribution,
-    kind: Kind::Sufficient,
+    task: MemorizationTask::Distribution,
+    kind: BoundKind::Sufficient,
     order: Order::Exact,
     expression: "n >= H min(d_h, d) + min(d, last tokens), k = d (S + 2 omega + 4 d_h H)",
     statement: "Attention alone brings this many contexts in general position as close to their distributions as \
@@ -98,8 +100,8 @@ pub static THEOREM1: Bound = Bound {
 pub static D2: Bound = Bound {
     key: "dana2024-d2",
     name: "heads and skip connection, associations",
-    task: Task::Association,
-    kind: Kind::Sufficient,
+    task: MemorizationTask::Association,
+    kind: BoundKind::Sufficient,
     order: Order::Exact,
     expression: "n >= H min(d_h, d) + min(d, last tokens), k = d (S + 2 omega + 4 d_h H), d >= 2",
     statement: "Attention alone, from width two on, gives this many contexts in general position their next \
@@ -124,8 +126,8 @@ pub static D2: Bound = Bound {
 pub static COROLLARY2: Bound = Bound {
     key: "dana2024-corollary2",
     name: "accuracy, with the rest at chance",
-    task: Task::Association,
-    kind: Kind::Estimate,
+    task: MemorizationTask::Association,
+    kind: BoundKind::Estimate,
     order: Order::Exact,
     expression: "1/omega + (1 - 1/omega) min(1, (H min(d_h, d) + min(d, last tokens)) / n)",
     statement: "The accuracy, averaged over labels, when as many contexts as fit are held and the rest are right by \
@@ -169,8 +171,8 @@ pub static COROLLARY2: Bound = Bound {
 pub static THEOREM3: Bound = Bound {
     key: "dana2024-theorem3",
     name: "heads and skip connection, without full support",
-    task: Task::Distribution,
-    kind: Kind::Sufficient,
+    task: MemorizationTask::Distribution,
+    kind: BoundKind::Sufficient,
     order: Order::UpToConstant,
     expression: "T_eps <= H min(d_h, d) + min(d, last tokens), error O(eps log 1/eps)",
     statement: "Where some tokens never follow, attention alone that holds the T_eps most frequent contexts \
@@ -194,8 +196,8 @@ pub static THEOREM3: Bound = Bound {
 pub static EMPIRICAL: Bound = Bound {
     key: "dana2024-empirical",
     name: "attention alone, trained",
-    task: Task::Association,
-    kind: Kind::Empirical,
+    task: MemorizationTask::Association,
+    kind: BoundKind::Empirical,
     order: Order::UpToConstant,
     expression: "1.7 H d_h at d = 2; c H d_h^2 for d_h < d; c d^3 H for d_h = d",
     statement: "Trained on random bigrams, attention alone held more than is proved: its accuracy grew linearly \
@@ -305,7 +307,7 @@ pub(super) fn square(corpus: &CorpusFacts, d: u64) -> Shape {
 }
 
 /// Theorem 1 and its relatives for `n` contexts; without a shape, `width` gives the width for a vocabulary.
-fn judge_capacity(s: &Situation, shape: Option<&Shape>, n: Option<u64>, width: fn(u64) -> u64) -> Outcome {
+fn judge_capacity(s: &Situation, shape: Option<&Shape>, n: Option<u64>, width: fn(u64) -> u64) -> Judgement {
     s.one_length_above_one()?;
     let sized = s.corpus.as_ref().zip(n).map(|(corpus, n)| {
         let like = shape.copied().unwrap_or_else(|| square(corpus, width(corpus.d_vocab)));

@@ -31,7 +31,7 @@
 //! Reference: L. Dana, M. S. Pydi, Y. Chevaleyre, arXiv:2411.10115 (version not marked; AISTATS 2025),
 //! Propositions 1 to 3, Theorem 2, eqs. (3), (6).
 
-use super::row::{Bound, Findings, Kind, Measured, Order, Outcome, Side, Task};
+use super::row::{Bound, BoundKind, Findings, Judgement, Measured, MemorizationTask, Order, Side};
 use super::situation::Situation;
 use crate::bibliography::DANA2024;
 use crate::units::{AtLeast, AtMost, Nats};
@@ -40,8 +40,8 @@ use crate::units::{AtLeast, AtMost, Nats};
 pub static PROPOSITION1: Bound = Bound {
     key: "dana2024-proposition1",
     name: "rank of the output",
-    task: Task::Distribution,
-    kind: Kind::Estimate,
+    task: MemorizationTask::Distribution,
+    kind: BoundKind::Estimate,
     order: Order::Exact,
     expression: "KL(pi, model) >= inf over rank d encoders, 0 for d >= omega - 1 or (associations) d >= 2",
     statement: "Whatever comes before it, an output matrix that reads d_model numbers leaves at least the \
@@ -56,8 +56,8 @@ pub static PROPOSITION1: Bound = Bound {
 pub static THEOREM2: Bound = Bound {
     key: "dana2024-theorem2",
     name: "random codes",
-    task: Task::Distribution,
-    kind: Kind::Sufficient,
+    task: MemorizationTask::Distribution,
+    kind: BoundKind::Sufficient,
     order: Order::Exact,
     expression: "KL <= h/(2 ln 2) ln((omega-1)/(e^h - 1)) (1+2C)/(1-2C), C = sqrt(32 ln(omega+1)/d)",
     statement: "Some encoder of rank d_model comes this close to the distributions; it is closer the more each \
@@ -84,7 +84,7 @@ pub fn encoder_divergence(mean_entropy: Nats, d_model: u64, omega: u64) -> Optio
     (c < 0.5 && bound.is_finite()).then_some(Nats(bound))
 }
 
-fn judge_proposition1(s: &Situation) -> Outcome {
+fn judge_proposition1(s: &Situation) -> Judgement {
     let Some(shape) = s.shape_of_rank_d_model()? else { return Ok(Findings::default()) };
     let free = shape.d_vocab.saturating_sub(1);
     let associations = s.corpus.as_ref().is_some_and(|corpus| corpus.contradictions() == 0);
@@ -104,7 +104,7 @@ fn judge_proposition1(s: &Situation) -> Outcome {
     })
 }
 
-fn judge_theorem2(s: &Situation) -> Outcome {
+fn judge_theorem2(s: &Situation) -> Judgement {
     let (Some(shape), Some(corpus)) = (s.shape_of_rank_d_model()?, &s.corpus) else {
         return Ok(Findings::default());
     };

@@ -20,7 +20,7 @@
 //! smallest token id. Whether a theorem applies is not decided here: each family asks the row of its bound, so the
 //! two cannot disagree. A corpus without contexts has no families, since there is nothing to store.
 
-use super::row::{Bound, Task, joined};
+use super::row::{Bound, MemorizationTask, joined};
 use super::situation::{CorpusFacts, Situation};
 use super::{dana2024, kajitsuka2024, madden2024, mahdavi2024};
 use crate::model::shape::serialize_count;
@@ -47,7 +47,7 @@ pub struct Family {
     /// A few words for a table.
     pub name: &'static str,
     /// What it stores.
-    pub task: Task,
+    pub task: MemorizationTask,
     /// Its dimensions, where it is one of the one-layer models.
     pub shape: Option<Shape>,
     /// Its parameters, embedding included: all entries of all matrices (the dense count).
@@ -93,7 +93,7 @@ pub fn smallest(corpus: &CorpusFacts) -> Vec<Family> {
         ..family(key, name, task, (None, parameters), proved.clone())
     };
 
-    use Task::{Association, Distribution};
+    use MemorizationTask::{Association, Distribution};
     let mut families = vec![
         table("lookup", "a table of distributions", Distribution, madden2024::min_parameters(n, omega)),
         one_layer(
@@ -148,7 +148,7 @@ fn square_root(corpus: &CorpusFacts, known: (Guarantee, Option<String>)) -> Fami
         ..family(
             "kajitsuka2024",
             "square-root construction",
-            Task::Association,
+            MemorizationTask::Association,
             (None, counts.total(Counting::Dense)),
             known,
         )
@@ -158,7 +158,7 @@ fn square_root(corpus: &CorpusFacts, known: (Guarantee, Option<String>)) -> Fami
 fn family(
     key: &'static str,
     name: &'static str,
-    task: Task,
+    task: MemorizationTask,
     (shape, parameters): (Option<Shape>, u128),
     (guarantee, reason): (Guarantee, Option<String>),
 ) -> Family {
@@ -257,8 +257,8 @@ mod tests {
             n in 1u64..100_000, omega in 2u64..10_000, t in 1u64..50,
         ) {
             let corpus = CorpusFacts { contexts: n, d_vocab: omega, n_ctx: t, ..stories() };
-            for family in smallest(&corpus).iter().filter(|family| family.task == Task::Distribution) {
-                if family.guarantee == Guarantee::Proved {
+            for family in smallest(&corpus) {
+                if family.task == MemorizationTask::Distribution && family.guarantee == Guarantee::Proved {
                     prop_assert!(family.parameters >= madden2024::min_parameters(n, omega), "{}", family.key);
                 }
             }

@@ -20,7 +20,7 @@
 //! Reference: C. E. Shannon, "A Mathematical Theory of Communication", Bell System Technical Journal 27
 //! (1948); the argument is a count.
 
-use super::row::{Bound, Findings, Kind, Order, Outcome, Task};
+use super::row::{Bound, BoundKind, Findings, Judgement, MemorizationTask, Order};
 use super::situation::Situation;
 use crate::bibliography::INFORMATION;
 use crate::units::{AtLeast, AtMost};
@@ -29,8 +29,8 @@ use crate::units::{AtLeast, AtMost};
 pub static LIMIT: Bound = Bound {
     key: "information",
     name: "bits of the labels, b bits per parameter",
-    task: Task::Association,
-    kind: Kind::Necessary,
+    task: MemorizationTask::Association,
+    kind: BoundKind::Necessary,
     order: Order::Exact,
     expression: "n log2 C <= k b",
     statement: "It takes n log2 C bits to distinguish all labelings of n contexts with C labels, and k parameters of \
@@ -69,7 +69,7 @@ pub fn max_contexts(k: u128, labels: u64, bits: f64) -> Option<u128> {
 }
 
 /// What `bits` per parameter mean for the model and the corpus.
-pub(super) fn judge_bits(s: &Situation, bits: f64, note: String) -> Outcome {
+pub(super) fn judge_bits(s: &Situation, bits: f64, note: String) -> Judgement {
     if matches!(s.labels(), Some(0 | 1)) {
         return Err("a single label needs no bits".into());
     }

@@ -14,15 +14,15 @@
 //!
 //! Reference: T. Kajitsuka, I. Sato, arXiv:2307.14023 (ICLR 2024), abstract.
 
-use super::row::{Bound, Findings, Kind, Order, POSITIONS, Task};
+use super::row::{Bound, BoundKind, Findings, MemorizationTask, Order, POSITIONS};
 use crate::bibliography::KAJITSUKA2023;
 
 /// Sequence to sequence with one attention layer.
 pub static ONE_LAYER: Bound = Bound {
     key: "kajitsuka2023",
     name: "one attention layer, one label per position",
-    task: Task::SequenceToSequence,
-    kind: Kind::Sufficient,
+    task: MemorizationTask::SequenceToSequence,
+    kind: BoundKind::Sufficient,
     order: Order::UpToConstant,
     expression: "k = O(T N_seq)",
     statement: "A transformer with one self-attention layer labels every position of N_seq sequences with about T \

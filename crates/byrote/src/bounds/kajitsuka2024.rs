@@ -39,7 +39,7 @@
 //! (ICLR 2025), abstract; version not marked.
 
 use super::monotone::affordable;
-use super::row::{Bound, Findings, Kind, Order, POSITIONS, Task, grouped};
+use super::row::{Bound, BoundKind, Findings, MemorizationTask, Order, POSITIONS, grouped};
 use crate::bibliography::KAJITSUKA2024;
 use crate::model::{Counting, ParameterCount};
 
@@ -49,8 +49,8 @@ pub(super) const OURS: &str = "construction and constants ours; order as in the 
 pub static NEXT: Bound = Bound {
     key: "kajitsuka2024-next",
     name: "square root of the contexts",
-    task: Task::Association,
-    kind: Kind::Sufficient,
+    task: MemorizationTask::Association,
+    kind: BoundKind::Sufficient,
     order: Order::UpToLogs,
     expression: "k = O~(sqrt n)",
     statement: "About sqrt n parameters of about sqrt n bits give n contexts one label each.",
@@ -70,8 +70,8 @@ pub static NEXT: Bound = Bound {
 pub static NEXT_LB: Bound = Bound {
     key: "kajitsuka2024-next-lb",
     name: "square root of the contexts, necessary",
-    task: Task::Association,
-    kind: Kind::Necessary,
+    task: MemorizationTask::Association,
+    kind: BoundKind::Necessary,
     order: Order::UpToLogs,
     expression: "k = Omega~(sqrt n)",
     statement: "Up to logarithms, giving n contexts every possible choice of labels takes at least sqrt n \
@@ -86,8 +86,8 @@ pub static NEXT_LB: Bound = Bound {
 pub static S2S: Bound = Bound {
     key: "kajitsuka2024-s2s",
     name: "square root of the positions",
-    task: Task::SequenceToSequence,
-    kind: Kind::Sufficient,
+    task: MemorizationTask::SequenceToSequence,
+    kind: BoundKind::Sufficient,
     order: Order::UpToLogs,
     expression: "k = O~(sqrt(T N_seq))",
     statement: "About sqrt(T N_seq) parameters label every position of N_seq sequences; with hardmax attention \
@@ -110,8 +110,8 @@ pub static S2S: Bound = Bound {
 pub static EXACT: Bound = Bound {
     key: "kajitsuka2024-exact",
     name: "square-root construction, long weights",
-    task: Task::Association,
-    kind: Kind::Sufficient,
+    task: MemorizationTask::Association,
+    kind: BoundKind::Sufficient,
     order: Order::Exact,
     expression: "k = 2 sqrt(17 b n) + 10 (K + kappa) + 53 + omega + 1 + T + C, b = 10 bl(C (R + 1)) + 40",
     statement: "A deep transformer of width 3 in exact arithmetic, with very long weights, gives any n contexts their \

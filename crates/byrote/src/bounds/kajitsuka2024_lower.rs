@@ -38,7 +38,7 @@
 use super::information::label_bits_at_least;
 use super::kajitsuka2024::OURS;
 use super::monotone::{affordable, least};
-use super::row::{Bound, Findings, Kind, Measured, Order, POSITIONS, Quantity, Side, Task};
+use super::row::{Bound, BoundKind, Findings, Measured, MemorizationTask, Order, POSITIONS, Quantity, Side};
 use super::situation::{CorpusFacts, Situation, WhyNot};
 use crate::bibliography::KAJITSUKA2024;
 use crate::model::Activation;
@@ -48,8 +48,8 @@ use crate::units::AtLeast;
 pub static LB_BITS: Bound = Bound {
     key: "kajitsuka2024-lb-bits",
     name: "bits of the weights",
-    task: Task::Association,
-    kind: Kind::Necessary,
+    task: MemorizationTask::Association,
+    kind: BoundKind::Necessary,
     order: Order::Exact,
     expression: "bits of all weights >= n log2 C",
     statement: "A network that can hold every choice of labels has at least as many bits in its weights as the \
@@ -84,8 +84,8 @@ pub static LB_BITS: Bound = Bound {
 pub static LB_OPS: Bound = Bound {
     key: "kajitsuka2024-lb-ops",
     name: "parameters for a given number of operations",
-    task: Task::Association,
-    kind: Kind::Necessary,
+    task: MemorizationTask::Association,
+    kind: BoundKind::Necessary,
     order: Order::Exact,
     expression: "n <= 4 k (t + 2)",
     statement: "A network that computes an output in t operations cannot give more than 4 k (t + 2) contexts \
@@ -110,8 +110,8 @@ pub static LB_OPS: Bound = Bound {
 pub static LB_RELU: Bound = Bound {
     key: "kajitsuka2024-lb-relu",
     name: "smallest ReLU network",
-    task: Task::Association,
-    kind: Kind::Necessary,
+    task: MemorizationTask::Association,
+    kind: BoundKind::Necessary,
     order: Order::Exact,
     expression: "n <= 12 k^2 + 8 k",
     statement: "A ReLU network that reads one token and uses each parameter once cannot give more than 12 k^2 + \
@@ -147,8 +147,8 @@ pub static LB_RELU: Bound = Bound {
 pub static LB_HARDMAX: Bound = Bound {
     key: "kajitsuka2024-lb-hardmax",
     name: "smallest hardmax transformer, one label per position",
-    task: Task::SequenceToSequence,
-    kind: Kind::Necessary,
+    task: MemorizationTask::SequenceToSequence,
+    kind: BoundKind::Necessary,
     order: Order::Exact,
     expression: "M <= (k + 1)(1 + k log2(16 e (k + 1) N T^3))",
     statement: "A transformer with hardmax attention and ReLU that can give M positions of N sequences of T tokens \
@@ -178,8 +178,8 @@ pub static LB_HARDMAX: Bound = Bound {
 pub static LB_HARDMAX_NEXT: Bound = Bound {
     key: "kajitsuka2024-lb-hardmax-next",
     name: "smallest hardmax transformer, one label per context",
-    task: Task::Association,
-    kind: Kind::Necessary,
+    task: MemorizationTask::Association,
+    kind: BoundKind::Necessary,
     order: Order::Exact,
     expression: "n <= (k + 1)(1 + k log2(16 e (k + 1) n T^3))",
     statement: "A transformer with hardmax attention and ReLU that can give n contexts of up to T tokens every \

@@ -22,15 +22,15 @@
 //! not marked): abstract, and Theorem 4.1 as quoted in dana2024.
 
 use super::monotone::affordable;
-use super::row::{Bound, Findings, Kind, Order, POSITIONS, Task};
+use super::row::{Bound, BoundKind, Findings, MemorizationTask, Order, POSITIONS};
 use crate::bibliography::KIM2023;
 
 /// Sequence to sequence.
 pub static SEQUENCE: Bound = Bound {
     key: "kim2023",
     name: "deep transformer, one label per position",
-    task: Task::SequenceToSequence,
-    kind: Kind::Sufficient,
+    task: MemorizationTask::SequenceToSequence,
+    kind: BoundKind::Sufficient,
     order: Order::UpToLogs,
     expression: "k = O~(d + T + sqrt(T N_seq))",
     statement: "A deep narrow transformer labels every position of N_seq sequences with about sqrt(T N_seq) \
@@ -60,8 +60,8 @@ pub static SEQUENCE: Bound = Bound {
 pub static CLASSIFICATION: Bound = Bound {
     key: "kim2023-classification",
     name: "deep transformer, one label per sequence",
-    task: Task::Association,
-    kind: Kind::Sufficient,
+    task: MemorizationTask::Association,
+    kind: BoundKind::Sufficient,
     order: Order::UpToLogs,
     expression: "k = O~(T + omega + sqrt(n log n))",
     statement: "A deep narrow transformer gives n contexts one label each with about sqrt(n log n) \

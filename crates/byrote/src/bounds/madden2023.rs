@@ -16,17 +16,17 @@
 //!
 //! Reference: L. Madden, C. Thrampoulidis, arXiv:2308.02001v3 (2024), abstract.
 
+use super::feed_forward::{self, NEEDS_CORPUS};
 use super::madden2024;
-use super::points::{self, NEEDS_CORPUS};
-use super::row::{Bound, Findings, Kind, Order, Task};
+use super::row::{Bound, BoundKind, Findings, MemorizationTask, Order};
 use crate::bibliography::MADDEN2023;
 
 /// The network with a smooth activation.
 pub static NEURONS: Bound = Bound {
     key: "madden2023",
     name: "smooth network on points",
-    task: Task::Association,
-    kind: Kind::Sufficient,
+    task: MemorizationTask::Association,
+    kind: BoundKind::Sufficient,
     order: Order::Exact,
     expression: "n <= floor(m d / 2), k = m (d + 2)",
     statement: "A two-layer network with an analytic activation and two neurons for every d points gives \
@@ -37,7 +37,9 @@ pub static NEURONS: Bound = Bound {
     judge: |s| {
         madden2024::analytic(s.shape.as_ref().filter(|shape| shape.has_hidden_layer()))?;
         Ok(match &s.corpus {
-            Some(corpus) => points::two_layers(s, neurons(corpus.contexts, points::dimension(s)), parameters),
+            Some(corpus) => {
+                feed_forward::two_layers(s, neurons(corpus.contexts, feed_forward::dimension(s)), parameters)
+            }
             None => Findings::default(),
         })
     },

@@ -45,7 +45,7 @@
 //! (3). From v2 on the title is "Next-token prediction capacity: general upper bounds and a lower bound for
 //! transformers".
 
-use super::row::{Bound, Findings, Kind, Measured, Order, Outcome, Task, grouped};
+use super::row::{Bound, BoundKind, Findings, Judgement, Measured, MemorizationTask, Order, grouped};
 use super::situation::{Situation, WhyNot};
 use crate::bibliography::MADDEN2024;
 use crate::model::{Mixer, Shape};
@@ -54,8 +54,8 @@ use crate::model::{Mixer, Shape};
 pub static LEMMA1: Bound = Bound {
     key: "madden2024-lemma1",
     name: "free numbers of the distributions",
-    task: Task::Distribution,
-    kind: Kind::Necessary,
+    task: MemorizationTask::Distribution,
+    kind: BoundKind::Necessary,
     order: Order::Exact,
     expression: "n <= k / (omega - 1)",
     statement: "No smooth model with k parameters reproduces every choice of distributions on more than k / \
@@ -83,8 +83,8 @@ pub static LEMMA1: Bound = Bound {
 pub static THEOREM1: Bound = Bound {
     key: "madden2024-theorem1",
     name: "a corpus out of reach",
-    task: Task::Distribution,
-    kind: Kind::Necessary,
+    task: MemorizationTask::Distribution,
+    kind: BoundKind::Necessary,
     order: Order::Exact,
     expression: "n <= (2 + 1/(omega - 1)) k / (omega - 1)",
     statement: "A smooth model with k parameters does not approach the floor of every corpus with one context \
@@ -99,8 +99,8 @@ pub static THEOREM1: Bound = Bound {
 pub static THEOREM5: Bound = Bound {
     key: "madden2024-theorem5",
     name: "one hidden neuron per context, attention",
-    task: Task::Distribution,
-    kind: Kind::Sufficient,
+    task: MemorizationTask::Distribution,
+    kind: BoundKind::Sufficient,
     order: Order::Exact,
     expression: "n >= m, k = omega m + m (d + 1) + 4 H d_h d + (omega + T) d",
     statement: "One layer of attention followed by m hidden neurons reproduces any distributions on any m \
@@ -115,8 +115,8 @@ pub static THEOREM5: Bound = Bound {
 pub static THEOREM7: Bound = Bound {
     key: "madden2024-theorem7",
     name: "one hidden neuron per context, averaging",
-    task: Task::Distribution,
-    kind: Kind::Sufficient,
+    task: MemorizationTask::Distribution,
+    kind: BoundKind::Sufficient,
     order: Order::Exact,
     expression: "n >= m, k = omega d + T + d m + m + omega m",
     statement: "A weighted average of the tokens followed by m hidden neurons reproduces any distributions \
@@ -131,8 +131,8 @@ pub static THEOREM7: Bound = Bound {
 pub static EQ3: Bound = Bound {
     key: "madden2024-eq3",
     name: "ratio of the two sides",
-    task: Task::Distribution,
-    kind: Kind::Estimate,
+    task: MemorizationTask::Distribution,
+    kind: BoundKind::Estimate,
     order: Order::Exact,
     expression: "1 + (d+2)/(omega-1) + 4 H d_h d / ((omega-1) m) + (omega+T) d / ((omega-1) m)",
     statement: "How many times more contexts Lemma 1 leaves possible than Theorem 5 guarantees.",
@@ -226,7 +226,7 @@ fn at_least_two_tokens(s: &Situation) -> Result<(), WhyNot> {
     }
 }
 
-fn judge_theorem1(s: &Situation) -> Outcome {
+fn judge_theorem1(s: &Situation) -> Judgement {
     s.smooth()?;
     at_least_two_tokens(s)?;
     let corpus = s.parameter_count().zip(s.vocabulary()).and_then(|(k, w)| hard_corpus(k, w));
@@ -265,7 +265,7 @@ pub(super) fn analytic(shape: Option<&Shape>) -> Result<(), WhyNot> {
     }
 }
 
-fn judge_hidden_layer(s: &Situation, mixer: Mixer) -> Outcome {
+fn judge_hidden_layer(s: &Situation, mixer: Mixer) -> Judgement {
     let shape = s.shape_with_hidden_layer(mixer)?;
     analytic(shape)?;
     let sized = s.corpus.as_ref().map(|corpus| match shape {

@@ -29,7 +29,7 @@
 //! Reference: L. Madden, C. Fox, C. Thrampoulidis, arXiv:2405.13718v1 (2024), Theorems 2 and 3.
 
 use super::madden2024;
-use super::row::{Bound, Findings, Kind, Measured, Order, Task};
+use super::row::{Bound, BoundKind, Findings, Measured, MemorizationTask, Order};
 use super::situation::Situation;
 use crate::bibliography::MADDEN2024;
 use crate::num::modular::{power, rank_over_rationals};
@@ -38,8 +38,8 @@ use crate::num::modular::{power, rank_over_rationals};
 pub static RANK: Bound = Bound {
     key: "madden2024-rank",
     name: "rank of the hidden features",
-    task: Task::Distribution,
-    kind: Kind::Sufficient,
+    task: MemorizationTask::Distribution,
+    kind: BoundKind::Sufficient,
     order: Order::Exact,
     expression: "rank psi(a b^T) = min(m, n)",
     statement: "Almost every choice of the weights before the output gives features of this rank; the output alone \

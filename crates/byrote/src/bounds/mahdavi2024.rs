@@ -24,7 +24,7 @@
 //! Reference: S. Mahdavi, R. Liao, C. Thrampoulidis, arXiv:2306.02010v3 (ICLR 2024), Theorem 1, Assumptions 1
 //! and 2.
 
-use super::row::{Bound, Findings, Kind, Order, Outcome, Task, grouped, joined};
+use super::row::{Bound, BoundKind, Findings, Judgement, MemorizationTask, Order, grouped, joined};
 use super::situation::{CorpusFacts, Situation};
 use crate::bibliography::MAHDAVI2024;
 use crate::model::Shape;
@@ -33,8 +33,8 @@ use crate::model::Shape;
 pub static THEOREM1: Bound = Bound {
     key: "mahdavi2024",
     name: "heads times context length",
-    task: Task::Association,
-    kind: Kind::Sufficient,
+    task: MemorizationTask::Association,
+    kind: BoundKind::Sufficient,
     order: Order::Exact,
     expression: "n >= H (min(S, d_h) - 1) + 1, k = d (S + 2 omega + 4 d_h H)",
     statement: "Attention alone over contexts no longer than d_model holds H (r - 1) + 1 associations, where r is \
@@ -73,7 +73,7 @@ pub fn narrowest(omega: u64, length: u64) -> Shape {
     }
 }
 
-fn judge(s: &Situation) -> Outcome {
+fn judge(s: &Situation) -> Judgement {
     let shape = s.attention_only_shape()?;
     let length = s.one_length_above_one()?;
     if let Some((shape, length)) = shape.zip(length).filter(|(shape, length)| *length > shape.d_model) {

@@ -1,9 +1,9 @@
 //! How much a transformer can memorize: the capacity bounds of 20 papers in one registry.
 //!
 //! Describe what you know in a [`Situation`] (a corpus, a shape, a parameter count) and [`evaluate`] it: each
-//! [`Bound`] checks its own hypotheses and returns a [`Row`]. A bound that does not apply is a row that names the
+//! [`Bound`] checks its own hypotheses and returns a [`BoundRow`]. A bound that does not apply is a row that names the
 //! hypothesis that fails or the input that is missing. A bound known only up to a constant or up to logarithms never
-//! yields a plain number: its values are [`Value::Order`], the expression with the constant set to one.
+//! yields a plain number: its values are [`BoundValue::Order`], the expression with the constant set to one.
 //!
 //! ```
 //! use byrote::bounds::{self, CorpusFacts, Situation, verdict};
@@ -29,7 +29,7 @@
 //! // ... and a hidden layer with one neuron per context is guaranteed to hold any of them.
 //! let shape = Shape { d_vocab: 185, d_mlp: 337, ..Shape::default() };
 //! let answer = verdict(&situation.shape(shape));
-//! assert_eq!(answer.answer, bounds::Answer::Guaranteed);
+//! assert_eq!(answer.answer, bounds::BoundsAnswer::Guaranteed);
 //! ```
 //!
 //! **Three tasks** must not be mixed up. A *distribution* asks for the whole next-token distribution of every
@@ -74,6 +74,7 @@ pub mod curve;
 pub mod dana2024;
 pub mod dana2024_encoder;
 pub mod families;
+mod feed_forward;
 pub mod information;
 pub mod kajitsuka2023;
 pub mod kajitsuka2024;
@@ -87,7 +88,6 @@ mod monotone;
 pub mod morris2025;
 pub mod park2021;
 mod phrases;
-mod points;
 pub(crate) mod row;
 pub(crate) mod situation;
 pub mod sontag1997;
@@ -97,8 +97,11 @@ pub mod vershynin2020;
 pub mod yun2019;
 pub mod yun2020;
 
-pub use answer::{Answer, Verdict, verdict};
-pub use row::{About, Bound, Figure, Kind, Order, Paper, Relevance, Row, Side, Task, Value};
+pub use answer::{BoundsAnswer, BoundsVerdict, verdict};
+pub use row::{
+    About, Bound, BoundKind, BoundRow, BoundValue, MemorizationTask, NamedValue, Order, Paper, Relevance,
+    Side,
+};
 pub use situation::{CorpusFacts, LengthFacts, Situation};
 pub use spec::SizeSpec;
 
@@ -167,7 +170,7 @@ pub fn find(key: &str) -> Option<&'static Bound> {
 }
 
 /// Every bound applied to this situation, in the order of the table.
-pub fn evaluate(situation: &Situation) -> Vec<Row> {
+pub fn evaluate(situation: &Situation) -> Vec<BoundRow> {
     all().map(|bound| bound.evaluate(situation)).collect()
 }
 

@@ -17,7 +17,7 @@
 //! abstract.
 
 use super::information::judge_bits;
-use super::row::{Bound, Kind, Order, Task};
+use super::row::{Bound, BoundKind, MemorizationTask, Order};
 use crate::bibliography::MORRIS2025;
 
 /// Bits per parameter, as measured.
@@ -27,8 +27,8 @@ pub const BITS_PER_PARAMETER: f64 = 3.6;
 pub static BITS: Bound = Bound {
     key: "morris2025",
     name: "3.6 bits per parameter, trained",
-    task: Task::Association,
-    kind: Kind::Empirical,
+    task: MemorizationTask::Association,
+    kind: BoundKind::Empirical,
     order: Order::UpToConstant,
     expression: "n log2 C = 3.6 k",
     statement: "GPT-style models trained on random sequences were saturated at about 3.6 bits per parameter.",

@@ -14,16 +14,16 @@
 //!
 //! Reference: S. Park, J. Lee, C. Yun, J. Shin, arXiv:2010.13363v2 (COLT 2021), abstract.
 
-use super::points::{self, NEEDS_SIZE, SEPARATED};
-use super::row::{Bound, Kind, Order, Task};
+use super::feed_forward::{self, NEEDS_SIZE, SEPARATED};
+use super::row::{Bound, BoundKind, MemorizationTask, Order};
 use crate::bibliography::PARK2021;
 
 /// The narrow deep network.
 pub static DEEP: Bound = Bound {
     key: "park2021",
     name: "narrow deep network on points",
-    task: Task::Association,
-    kind: Kind::Sufficient,
+    task: MemorizationTask::Association,
+    kind: BoundKind::Sufficient,
     order: Order::UpToConstant,
     expression: "k = O(n^(2/3))",
     statement: "A deep network of width 3 labels n separated points with about n^(2/3) parameters; how contexts \
@@ -31,7 +31,7 @@ pub static DEEP: Bound = Bound {
     needs: NEEDS_SIZE,
     paper: &PARK2021,
     place: "abstract",
-    judge: |s| points::order(s, SEPARATED, |n| n.cbrt().powi(2), |k| k.powf(1.5)),
+    judge: |s| feed_forward::order(s, SEPARATED, |n| n.cbrt().powi(2), |k| k.powf(1.5)),
 };
 
 #[cfg(test)]

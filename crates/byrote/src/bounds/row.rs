@@ -7,7 +7,7 @@
 //!
 //! A **necessary** row is about the worst case. Lemma 1 of madden2024, for example, counts the parameters it takes
 //! to hold *every possible* set of next-token distributions on n contexts. It says nothing about one given corpus,
-//! which may need far fewer: [`Row::reading`] spells this out.
+//! which may need far fewer: [`BoundRow::reading`] spells this out.
 
 pub(crate) use super::phrases::{counted, grouped, joined};
 use super::situation::{Situation, WhyNot};
@@ -20,7 +20,7 @@ use std::fmt;
 /// What is to be memorized.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Task {
+pub enum MemorizationTask {
     /// The whole next-token distribution of every context.
     Distribution,
     /// The most frequent next token of every context.
@@ -29,23 +29,23 @@ pub enum Task {
     SequenceToSequence,
 }
 
-impl fmt::Display for Task {
+impl fmt::Display for MemorizationTask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
-            Task::Distribution => "distribution",
-            Task::Association => "association",
-            Task::SequenceToSequence => "sequence to sequence",
+            MemorizationTask::Distribution => "distribution",
+            MemorizationTask::Association => "association",
+            MemorizationTask::SequenceToSequence => "sequence to sequence",
         })
     }
 }
 
-impl Task {
+impl MemorizationTask {
     /// What a model must reproduce.
     pub fn targets(self) -> &'static str {
         match self {
-            Task::Distribution => "next-token distributions",
-            Task::Association => "next tokens",
-            Task::SequenceToSequence => "labels at every position",
+            MemorizationTask::Distribution => "next-token distributions",
+            MemorizationTask::Association => "next tokens",
+            MemorizationTask::SequenceToSequence => "labels at every position",
         }
     }
 }
@@ -53,7 +53,7 @@ impl Task {
 /// What kind of statement a bound is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum BoundKind {
     /// Proved: no smaller model holds *every* choice of targets on this many contexts. One given corpus may need
     /// less.
     Necessary,
@@ -65,21 +65,21 @@ pub enum Kind {
     Empirical,
 }
 
-impl Kind {
+impl BoundKind {
     /// On which side of the truth the number of contexts lies.
     pub fn side(self) -> Side {
         match self {
-            Kind::Necessary => Side::AtMost,
-            Kind::Sufficient => Side::AtLeast,
-            Kind::Estimate | Kind::Empirical => Side::About,
+            BoundKind::Necessary => Side::AtMost,
+            BoundKind::Sufficient => Side::AtLeast,
+            BoundKind::Estimate | BoundKind::Empirical => Side::About,
         }
     }
 
     /// What a statement of this kind is about.
     pub fn about(self) -> About {
         match self {
-            Kind::Necessary => About::EveryChoice,
-            Kind::Sufficient | Kind::Estimate | Kind::Empirical => About::AnyCorpus,
+            BoundKind::Necessary => About::EveryChoice,
+            BoundKind::Sufficient | BoundKind::Estimate | BoundKind::Empirical => About::AnyCorpus,
         }
     }
 }
@@ -94,13 +94,13 @@ pub enum About {
     AnyCorpus,
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for BoundKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
-            Kind::Necessary => "necessary",
-            Kind::Sufficient => "sufficient",
-            Kind::Estimate => "estimate",
-            Kind::Empirical => "empirical",
+            BoundKind::Necessary => "necessary",
+            BoundKind::Sufficient => "sufficient",
+            BoundKind::Estimate => "estimate",
+            BoundKind::Empirical => "empirical",
         })
     }
 }
@@ -131,7 +131,7 @@ pub enum Order {
 
 /// A number in a row, together with how precisely it is known.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Value {
+pub enum BoundValue {
     /// A count with every constant explicit.
     Exact(u128),
     /// A real number with every constant explicit.
@@ -144,43 +144,47 @@ pub enum Value {
     Order(f64),
 }
 
-impl Value {
+impl BoundValue {
     /// The number, unless only its order is known.
     pub fn number(self) -> Option<f64> {
         match self {
-            Value::Exact(n) => Some(n as f64),
-            Value::Real(x) | Value::AtLeast(AtLeast(x)) | Value::AtMost(AtMost(x)) => Some(x),
-            Value::Order(_) => None,
+            BoundValue::Exact(n) => Some(n as f64),
+            BoundValue::Real(x) | BoundValue::AtLeast(AtLeast(x)) | BoundValue::AtMost(AtMost(x)) => Some(x),
+            BoundValue::Order(_) => None,
         }
     }
 
     /// The count, if it is one and every constant is explicit.
     pub fn count(self) -> Option<u128> {
         match self {
-            Value::Exact(n) => Some(n),
-            Value::Real(_) | Value::AtLeast(_) | Value::AtMost(_) | Value::Order(_) => None,
+            BoundValue::Exact(n) => Some(n),
+            BoundValue::Real(_) | BoundValue::AtLeast(_) | BoundValue::AtMost(_) | BoundValue::Order(_) => {
+                None
+            }
         }
     }
 
     /// The expression with its constant set to one, where only the order is known.
     pub fn order_of(self) -> Option<f64> {
         match self {
-            Value::Order(x) => Some(x),
-            Value::Exact(_) | Value::Real(_) | Value::AtLeast(_) | Value::AtMost(_) => None,
+            BoundValue::Order(x) => Some(x),
+            BoundValue::Exact(_) | BoundValue::Real(_) | BoundValue::AtLeast(_) | BoundValue::AtMost(_) => {
+                None
+            }
         }
     }
 }
 
-impl fmt::Display for Value {
+impl fmt::Display for BoundValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&match *self {
-            Value::Exact(n) => grouped(n),
-            Value::Real(x) => real(x),
-            Value::AtLeast(x) => real(x),
-            Value::AtMost(x) => real(x),
-            Value::Order(x) if x.abs() < 10.0 => format!("~{x:.1}"),
-            Value::Order(x) if x.abs() < 1e9 => format!("~{}", grouped(x.round() as u128)),
-            Value::Order(x) => format!("~{x:.1e}"),
+            BoundValue::Exact(n) => grouped(n),
+            BoundValue::Real(x) => real(x),
+            BoundValue::AtLeast(x) => real(x),
+            BoundValue::AtMost(x) => real(x),
+            BoundValue::Order(x) if x.abs() < 10.0 => format!("~{x:.1}"),
+            BoundValue::Order(x) if x.abs() < 1e9 => format!("~{}", grouped(x.round() as u128)),
+            BoundValue::Order(x) => format!("~{x:.1e}"),
         })
     }
 }
@@ -196,13 +200,14 @@ fn real(x: impl Number) -> String {
     }
 }
 
-impl Serialize for Value {
+impl Serialize for BoundValue {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            Value::Exact(n) => serialize_count(n, serializer),
-            Value::Real(x) | Value::Order(x) | Value::AtLeast(AtLeast(x)) | Value::AtMost(AtMost(x)) => {
-                serializer.serialize_f64(*x)
-            }
+            BoundValue::Exact(n) => serialize_count(n, serializer),
+            BoundValue::Real(x)
+            | BoundValue::Order(x)
+            | BoundValue::AtLeast(AtLeast(x))
+            | BoundValue::AtMost(AtMost(x)) => serializer.serialize_f64(*x),
         }
     }
 }
@@ -212,7 +217,7 @@ pub(super) const POSITIONS: &str = "the contexts here are labelled positions, T 
 
 /// A named number that is neither contexts nor parameters: an accuracy, a divergence, a ratio.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Figure {
+pub struct NamedValue {
     /// What it measures.
     pub name: &'static str,
     /// On which side of the truth the number lies; `None` where it is the quantity itself.
@@ -220,7 +225,7 @@ pub struct Figure {
     /// Its unit, empty for a pure number.
     pub unit: &'static str,
     /// The number.
-    pub value: Value,
+    pub value: BoundValue,
 }
 
 /// A published bound: what it claims, and the function that applies it to a situation.
@@ -231,9 +236,9 @@ pub struct Bound {
     /// A few words for a table.
     pub name: &'static str,
     /// What is memorized.
-    pub task: Task,
+    pub task: MemorizationTask,
     /// What kind of statement it is.
-    pub kind: Kind,
+    pub kind: BoundKind,
     /// How precisely it is known.
     pub order: Order,
     /// The formula as text.
@@ -246,11 +251,11 @@ pub struct Bound {
     pub paper: &'static Paper,
     /// The theorem, equation or section in that paper.
     pub place: &'static str,
-    pub(super) judge: fn(&Situation) -> Outcome,
+    pub(super) judge: fn(&Situation) -> Judgement,
 }
 
 /// What a judge returns: quantities, or the hypothesis that fails.
-pub(super) type Outcome = Result<Findings, WhyNot>;
+pub(super) type Judgement = Result<Findings, WhyNot>;
 
 /// The plain quantities a judge computes, before the order of the bound turns them into values.
 #[derive(Debug, Default)]
@@ -269,7 +274,7 @@ impl Findings {
     }
 }
 
-/// A named quantity, before it becomes a [`Figure`].
+/// A named quantity, before it becomes a [`NamedValue`].
 #[derive(Debug)]
 pub(super) struct Measured {
     pub name: &'static str,
@@ -318,24 +323,24 @@ impl From<AtMost> for Quantity {
 }
 
 impl Order {
-    fn value(self, quantity: Quantity) -> Value {
+    fn value(self, quantity: Quantity) -> BoundValue {
         match (self, quantity) {
-            (Order::Exact, Quantity::Count(n)) => Value::Exact(n),
-            (Order::Exact, Quantity::Real(x)) => Value::Real(x),
-            (Order::Exact, Quantity::AtLeast(x)) => Value::AtLeast(x),
-            (Order::Exact, Quantity::AtMost(x)) => Value::AtMost(x),
-            (Order::UpToConstant | Order::UpToLogs, Quantity::Count(n)) => Value::Order(n as f64),
+            (Order::Exact, Quantity::Count(n)) => BoundValue::Exact(n),
+            (Order::Exact, Quantity::Real(x)) => BoundValue::Real(x),
+            (Order::Exact, Quantity::AtLeast(x)) => BoundValue::AtLeast(x),
+            (Order::Exact, Quantity::AtMost(x)) => BoundValue::AtMost(x),
+            (Order::UpToConstant | Order::UpToLogs, Quantity::Count(n)) => BoundValue::Order(n as f64),
             (
                 Order::UpToConstant | Order::UpToLogs,
                 Quantity::Real(x) | Quantity::AtLeast(AtLeast(x)) | Quantity::AtMost(AtMost(x)),
-            ) => Value::Order(x),
+            ) => BoundValue::Order(x),
         }
     }
 }
 
 impl Bound {
     /// What this bound says in this situation.
-    pub fn evaluate(&'static self, situation: &Situation) -> Row {
+    pub fn evaluate(&'static self, situation: &Situation) -> BoundRow {
         let judged = situation.anything_to_store().and_then(|()| situation.readable());
         let (found, why_not) = match judged.and_then(|()| (self.judge)(situation)) {
             Ok(found) if found.are_empty() => (Findings::default(), Some(format!("needs {}", self.needs))),
@@ -343,13 +348,13 @@ impl Bound {
             Err(why_not) => (Findings::default(), Some(why_not)),
         };
         let value = |quantity: Quantity| self.order.value(quantity);
-        Row {
+        BoundRow {
             bound: self,
             why_not,
             contexts: found.contexts.map(value),
-            shape_parameters: found.shape_parameters.map(Value::Exact),
+            shape_parameters: found.shape_parameters.map(BoundValue::Exact),
             required_parameters: found.required_parameters.map(value),
-            figure: found.figure.map(|Measured { name, side, unit, quantity }| Figure {
+            figure: found.figure.map(|Measured { name, side, unit, quantity }| NamedValue {
                 name,
                 side,
                 unit,
@@ -363,22 +368,22 @@ impl Bound {
 
 /// What a bound says in a situation.
 #[derive(Debug, Clone)]
-pub struct Row {
+pub struct BoundRow {
     /// The bound.
     pub bound: &'static Bound,
     /// The hypothesis that fails or the input that is missing; `None` where the bound applies.
     pub why_not: Option<String>,
     /// How many contexts the given model holds. A sufficient bound: any targets on at least this many. A necessary
-    /// bound: not every choice of targets on more than this many. See [`Kind::side`].
-    pub contexts: Option<Value>,
+    /// bound: not every choice of targets on more than this many. See [`BoundKind::side`].
+    pub contexts: Option<BoundValue>,
     /// The paper's count of parameters for the given shape, always exact.
-    pub shape_parameters: Option<Value>,
+    pub shape_parameters: Option<BoundValue>,
     /// The parameters that go with the number of contexts in the corpus. A sufficient bound: this many are enough
     /// for the corpus. A necessary bound: holding *every* choice of targets on this many contexts takes at least
     /// this many, which says nothing about the one corpus that was given.
-    pub required_parameters: Option<Value>,
+    pub required_parameters: Option<BoundValue>,
     /// A number of another kind.
-    pub figure: Option<Figure>,
+    pub figure: Option<NamedValue>,
     /// What the numbers depend on, where that is neither checked nor always true: "if ...", "for ...".
     pub condition: Option<&'static str>,
     /// What the numbers rest on: the width assumed, a correction, a caveat.
@@ -398,7 +403,7 @@ pub enum Relevance {
     Inapplicable,
 }
 
-impl Row {
+impl BoundRow {
     /// Whether every hypothesis holds and all inputs are given.
     pub fn applies(&self) -> bool {
         self.why_not.is_none()
@@ -406,7 +411,7 @@ impl Row {
 
     /// How directly this row answers the question.
     pub fn relevance(&self) -> Relevance {
-        let theorem = matches!(self.bound.kind, Kind::Necessary | Kind::Sufficient);
+        let theorem = matches!(self.bound.kind, BoundKind::Necessary | BoundKind::Sufficient);
         match (self.applies(), theorem && self.bound.order == Order::Exact, self.condition) {
             (false, ..) => Relevance::Inapplicable,
             (true, true, None) => Relevance::Proved,
@@ -422,23 +427,25 @@ impl Row {
         let targets = self.bound.task.targets();
         let condition = self.condition.map(|condition| format!(", {condition}")).unwrap_or_default();
         Some(match self.bound.kind {
-            Kind::Necessary => format!(
+            BoundKind::Necessary => format!(
                 "To hold every possible set of {targets} on {contexts} contexts takes at least {parameters} \
                  parameters{condition}; this says nothing about one given corpus."
             ),
-            Kind::Sufficient => format!("{parameters} parameters are enough to hold this corpus{condition}."),
-            Kind::Estimate | Kind::Empirical => {
+            BoundKind::Sufficient => {
+                format!("{parameters} parameters are enough to hold this corpus{condition}.")
+            }
+            BoundKind::Estimate | BoundKind::Empirical => {
                 format!("About {parameters} parameters hold {contexts} contexts{condition}.")
             }
         })
     }
 }
 
-impl Serialize for Row {
+impl Serialize for BoundRow {
     /// The fields that other programs rely on: see `RowJson`.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let number = |value: Option<Value>| value.filter(|v| v.order_of().is_none());
-        let order_of = |value: Option<Value>| value.and_then(Value::order_of);
+        let number = |value: Option<BoundValue>| value.filter(|v| v.order_of().is_none());
+        let order_of = |value: Option<BoundValue>| value.and_then(BoundValue::order_of);
         RowJson {
             key: self.bound.key,
             name: self.bound.name,
@@ -477,18 +484,18 @@ impl Serialize for Row {
 struct RowJson<'a> {
     key: &'a str,
     name: &'a str,
-    task: Task,
-    kind: Kind,
+    task: MemorizationTask,
+    kind: BoundKind,
     order: Order,
     side: Side,
     applies: bool,
     why_not: Option<&'a str>,
-    contexts: Option<Value>,
+    contexts: Option<BoundValue>,
     contexts_order_of: Option<f64>,
-    shape_parameters: Option<Value>,
+    shape_parameters: Option<BoundValue>,
     /// For `kind` "necessary": what it takes to hold every choice of targets on as many contexts, not what this
     /// corpus takes. `about` says which of the two it is.
-    required_parameters: Option<Value>,
+    required_parameters: Option<BoundValue>,
     required_parameters_order_of: Option<f64>,
     about: About,
     figure: Option<FigureJson<'a>>,
@@ -506,7 +513,7 @@ struct FigureJson<'a> {
     name: &'a str,
     side: Option<Side>,
     unit: &'a str,
-    value: Option<Value>,
+    value: Option<BoundValue>,
     value_order_of: Option<f64>,
 }
 
@@ -534,7 +541,8 @@ mod tests {
              parameters; this says nothing about one given corpus."
         );
         assert_eq!(serde_json::to_value(&row).unwrap()["about"], "every-choice");
-        for row in evaluate(&of_corpus(stories())).iter().filter(|row| row.bound.kind == Kind::Necessary) {
+        for row in evaluate(&of_corpus(stories())).iter().filter(|row| row.bound.kind == BoundKind::Necessary)
+        {
             let reading = row.reading(2637);
             assert!(
                 reading.is_none_or(|r| r.contains("every possible set") && r.contains("says nothing about"))
@@ -553,16 +561,16 @@ mod tests {
 
     #[test]
     fn a_value_shows_how_precisely_it_is_known() {
-        assert_eq!(Value::Exact(2_637).to_string(), "2,637");
-        assert_eq!(Value::Real(0.10232).to_string(), "0.1023");
-        assert_eq!(Value::Order(51_352.4).to_string(), "~51,352");
-        assert_eq!(Value::Order(1.44).to_string(), "~1.4");
-        assert_eq!(Value::Order(3.14e22).to_string(), "~3.1e22");
+        assert_eq!(BoundValue::Exact(2_637).to_string(), "2,637");
+        assert_eq!(BoundValue::Real(0.10232).to_string(), "0.1023");
+        assert_eq!(BoundValue::Order(51_352.4).to_string(), "~51,352");
+        assert_eq!(BoundValue::Order(1.44).to_string(), "~1.4");
+        assert_eq!(BoundValue::Order(3.14e22).to_string(), "~3.1e22");
         assert_eq!(
-            (Value::Real(0.0).to_string(), Value::Real(2.5e-7).to_string()),
+            (BoundValue::Real(0.0).to_string(), BoundValue::Real(2.5e-7).to_string()),
             ("0".into(), "2.5e-7".into())
         );
-        assert_eq!((Value::Order(3.0).number(), Value::Exact(3).number()), (None, Some(3.0)));
+        assert_eq!((BoundValue::Order(3.0).number(), BoundValue::Exact(3).number()), (None, Some(3.0)));
     }
 
     #[test]

@@ -19,16 +19,16 @@
 //!
 //! Reference: E. D. Sontag, Neural Computation 9 (1997), 337-348; the title states the theorem.
 
-use super::points::NEEDS_SIZE;
-use super::row::{Bound, Findings, Kind, Order, Task};
+use super::feed_forward::NEEDS_SIZE;
+use super::row::{Bound, BoundKind, Findings, MemorizationTask, Order};
 use crate::bibliography::SONTAG1997;
 
 /// The bound on shattering.
 pub static SHATTERING: Bound = Bound {
     key: "sontag1997",
     name: "every set of points in general position",
-    task: Task::Association,
-    kind: Kind::Necessary,
+    task: MemorizationTask::Association,
+    kind: BoundKind::Necessary,
     order: Order::Exact,
     expression: "n <= 2 k + 1",
     statement: "A network with k parameters cannot give every set of more than 2 k + 1 points in general position \

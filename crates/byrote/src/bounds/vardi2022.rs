@@ -17,16 +17,16 @@
 //! Reference: G. Vardi, G. Yehudai, O. Shamir, "On the Optimal Memorization Power of ReLU Neural Networks",
 //! ICLR 2022, arXiv:2110.03187v1, abstract.
 
-use super::points::{self, NEEDS_SIZE, SEPARATED};
-use super::row::{Bound, Kind, Order, Task};
+use super::feed_forward::{self, NEEDS_SIZE, SEPARATED};
+use super::row::{Bound, BoundKind, MemorizationTask, Order};
 use crate::bibliography::VARDI2022;
 
 /// The deep network.
 pub static DEEP: Bound = Bound {
     key: "vardi2022",
     name: "deep ReLU network on points",
-    task: Task::Association,
-    kind: Kind::Sufficient,
+    task: MemorizationTask::Association,
+    kind: BoundKind::Sufficient,
     order: Order::UpToLogs,
     expression: "k = O~(sqrt n)",
     statement: "A deep narrow ReLU network labels n separated points with about sqrt n parameters of about \
@@ -34,7 +34,7 @@ pub static DEEP: Bound = Bound {
     needs: NEEDS_SIZE,
     paper: &VARDI2022,
     place: "abstract",
-    judge: |s| points::order(s, SEPARATED, f64::sqrt, |k| k * k),
+    judge: |s| feed_forward::order(s, SEPARATED, f64::sqrt, |k| k * k),
 };
 
 #[cfg(test)]

@@ -14,16 +14,16 @@
 //!
 //! Reference: R. Vershynin, arXiv:2001.06938v2 (2020), abstract.
 
-use super::points::{self, NEEDS_SIZE, SEPARATED};
-use super::row::{Bound, Kind, Order, Task, grouped};
+use super::feed_forward::{self, NEEDS_SIZE, SEPARATED};
+use super::row::{Bound, BoundKind, MemorizationTask, Order, grouped};
 use crate::bibliography::VERSHYNIN2020;
 
 /// The network of threshold or ReLU neurons.
 pub static CONNECTIONS: Bound = Bound {
     key: "vershynin2020",
     name: "threshold or ReLU network on points, two labels",
-    task: Task::Association,
-    kind: Kind::Sufficient,
+    task: MemorizationTask::Association,
+    kind: BoundKind::Sufficient,
     order: Order::UpToLogs,
     expression: "k = O~(n)",
     statement: "A network of threshold or ReLU neurons with somewhat more connections than points labels n \
@@ -33,6 +33,6 @@ pub static CONNECTIONS: Bound = Bound {
     place: "abstract",
     judge: |s| match s.corpus.as_ref().filter(|corpus| corpus.labels > 2) {
         Some(corpus) => Err(format!("there must be two labels, but there are {}", grouped(corpus.labels))),
-        None => points::order(s, SEPARATED, |n| n, |k| k),
+        None => feed_forward::order(s, SEPARATED, |n| n, |k| k),
     },
 };

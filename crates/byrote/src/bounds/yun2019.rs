@@ -14,16 +14,16 @@
 //!
 //! Reference: C. Yun, S. Sra, A. Jadbabaie, arXiv:1810.07770v3 (NeurIPS 2019), abstract.
 
-use super::points::{self, IN_GENERAL_POSITION, NEEDS_SIZE};
-use super::row::{Bound, Kind, Order, Task};
+use super::feed_forward::{self, IN_GENERAL_POSITION, NEEDS_SIZE};
+use super::row::{Bound, BoundKind, MemorizationTask, Order};
 use crate::bibliography::YUN2019;
 
 /// The three-layer network.
 pub static THREE_LAYERS: Bound = Bound {
     key: "yun2019",
     name: "three-layer ReLU network on points",
-    task: Task::Association,
-    kind: Kind::Sufficient,
+    task: MemorizationTask::Association,
+    kind: BoundKind::Sufficient,
     order: Order::UpToConstant,
     expression: "k = O(n), in hidden layers of width O(sqrt n)",
     statement: "A ReLU network with two hidden layers of about sqrt n neurons, so with about n parameters, labels \
@@ -31,5 +31,5 @@ pub static THREE_LAYERS: Bound = Bound {
     needs: NEEDS_SIZE,
     paper: &YUN2019,
     place: "abstract",
-    judge: |s| points::order(s, IN_GENERAL_POSITION, |n| n, |k| k),
+    judge: |s| feed_forward::order(s, IN_GENERAL_POSITION, |n| n, |k| k),
 };

@@ -18,7 +18,7 @@
 //! C. Yun, Y.-W. Chang, S. Bhojanapalli, A. S. Rawat, S. J. Reddi, S. Kumar, arXiv:2006.04862v2 (NeurIPS 2020),
 //! abstract.
 
-use super::row::{Bound, Kind, Order, Task};
+use super::row::{Bound, BoundKind, MemorizationTask, Order};
 use crate::bibliography::{YUN2020, YUN2020_SPARSE};
 
 const WHY_NOT: &str = "it approximates functions, with a depth that depends on a grid over their domain; it gives no \
@@ -28,8 +28,8 @@ const WHY_NOT: &str = "it approximates functions, with a depth that depends on a
 pub static DENSE: Bound = Bound {
     key: "yun2020",
     name: "universal approximation",
-    task: Task::SequenceToSequence,
-    kind: Kind::Sufficient,
+    task: MemorizationTask::SequenceToSequence,
+    kind: BoundKind::Sufficient,
     order: Order::UpToConstant,
     expression: "some depth, for every continuous function and every eps > 0",
     statement: "Transformers of fixed width and enough depth approximate every continuous map from sequences to \
@@ -44,8 +44,8 @@ pub static DENSE: Bound = Bound {
 pub static SPARSE: Bound = Bound {
     key: "yun2020-sparse",
     name: "universal approximation, sparse attention",
-    task: Task::SequenceToSequence,
-    kind: Kind::Sufficient,
+    task: MemorizationTask::SequenceToSequence,
+    kind: BoundKind::Sufficient,
     order: Order::UpToConstant,
     expression: "some depth, for every continuous function and every eps > 0",
     statement: "Transformers whose attention has only O(T) connections per layer approximate every continuous map \

@@ -144,7 +144,7 @@ impl Preset {
 /// The purpose of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum TensorKind {
     /// `W_E`.
     Embedding,
     /// `W_pos`, `u_pos`.
@@ -165,7 +165,7 @@ pub struct Tensor {
     /// The dimensions, row-major.
     pub shape: Vec<usize>,
     /// The purpose.
-    pub kind: Kind,
+    pub kind: TensorKind,
     /// Its range in the vector of all parameters.
     pub range: Range<usize>,
 }
@@ -196,9 +196,9 @@ impl Config {
     }
 
     /// Returns every tensor of the model with its shape, in storage order.
-    fn tensor_sizes(&self) -> Vec<(&'static str, Vec<u64>, Kind)> {
+    fn tensor_sizes(&self) -> Vec<(&'static str, Vec<u64>, TensorKind)> {
         let Shape { d_vocab, n_ctx, d_model: d, n_heads: h, d_head, d_mlp: m, .. } = self.shape;
-        let mut all = vec![("W_E", vec![d_vocab, d], Kind::Embedding)];
+        let mut all = vec![("W_E", vec![d_vocab, d], TensorKind::Embedding)];
         let mut add = |condition: bool, name, shape, kind| {
             if condition {
                 all.push((name, shape, kind));
@@ -206,23 +206,23 @@ impl Config {
         };
         let attention = self.shape.mixer == Mixer::Attention;
         let bias = attention && self.attention_bias;
-        add(self.positions == Positions::Learned, "W_pos", vec![n_ctx, d], Kind::Position);
-        add(!attention, "u_pos", vec![n_ctx], Kind::Position);
+        add(self.positions == Positions::Learned, "W_pos", vec![n_ctx, d], TensorKind::Position);
+        add(!attention, "u_pos", vec![n_ctx], TensorKind::Position);
         for (weight, b) in [("W_Q", "b_Q"), ("W_K", "b_K"), ("W_V", "b_V")] {
-            add(attention, weight, vec![h, d, d_head], Kind::Attention);
-            add(bias, b, vec![h, d_head], Kind::Attention);
+            add(attention, weight, vec![h, d, d_head], TensorKind::Attention);
+            add(bias, b, vec![h, d_head], TensorKind::Attention);
         }
-        add(attention, "W_O", vec![h, d_head, d], Kind::Attention);
-        add(bias, "b_O", vec![d], Kind::Attention);
+        add(attention, "W_O", vec![h, d_head, d], TensorKind::Attention);
+        add(bias, "b_O", vec![d], TensorKind::Attention);
         let hidden = self.hidden != Hidden::Absent;
-        add(hidden, "W_in", vec![d, m], Kind::Hidden);
-        add(hidden, "b_in", vec![m], Kind::Hidden);
+        add(hidden, "W_in", vec![d, m], TensorKind::Hidden);
+        add(hidden, "b_in", vec![m], TensorKind::Hidden);
         let residual = self.hidden == Hidden::Residual;
-        add(residual, "W_out", vec![m, d], Kind::Hidden);
-        add(residual, "b_out", vec![d], Kind::Hidden);
+        add(residual, "W_out", vec![m, d], TensorKind::Hidden);
+        add(residual, "b_out", vec![d], TensorKind::Hidden);
         let read = if self.hidden == Hidden::Output { m } else { d };
-        add(true, "W_U", vec![read, d_vocab], Kind::Output);
-        add(self.output_bias, "b_U", vec![d_vocab], Kind::Output);
+        add(true, "W_U", vec![read, d_vocab], TensorKind::Output);
+        add(self.output_bias, "b_U", vec![d_vocab], TensorKind::Output);
         all
     }
 
@@ -248,11 +248,11 @@ impl Config {
     pub fn parameters_by_kind(&self) -> ParametersByKind {
         let of = |kind| self.tensors().iter().filter(|t| t.kind == kind).map(|t| t.range.len() as u128).sum();
         ParametersByKind {
-            embedding: of(Kind::Embedding),
-            position: of(Kind::Position),
-            attention: of(Kind::Attention),
-            hidden: of(Kind::Hidden),
-            output: of(Kind::Output),
+            embedding: of(TensorKind::Embedding),
+            position: of(TensorKind::Position),
+            attention: of(TensorKind::Attention),
+            hidden: of(TensorKind::Hidden),
+            output: of(TensorKind::Output),
         }
     }
 

@@ -26,7 +26,7 @@ pub(crate) mod shape;
 pub(crate) mod spec;
 pub(crate) mod weights;
 
-pub use config::{Config, Hidden, Kind, Positions, Preset, Tensor};
+pub use config::{Config, Hidden, Positions, Preset, Tensor, TensorKind};
 pub use counting::{Counting, ParameterCount};
 pub use file::{ModelFile, Precision};
 pub use shape::{Activation, Mixer, ParametersByKind, Shape};

@@ -1,8 +1,8 @@
 //! Contexts against parameters: bounds as lines, corpus and model as points.
 
-use crate::bounds::curve::{Curve, Marker, Picture, picture, tokens};
+use crate::bounds::curve::{BoundCurve, Marker, Picture, picture, tokens};
 use crate::bounds::row::grouped;
-use crate::bounds::{Kind, Situation, Task};
+use crate::bounds::{BoundKind, MemorizationTask, Situation};
 use byrote_figures::{Axis, Figure, Line, MarkerForm, Palette, Points};
 
 /// Draws a situation; `None` if the vocabulary is not known.
@@ -45,20 +45,20 @@ pub fn capacity(situation: &Situation, corpus: &str, model: &str) -> Option<Figu
     Some(figure)
 }
 
-fn plural(task: Task) -> &'static str {
+fn plural(task: MemorizationTask) -> &'static str {
     match task {
-        Task::Distribution => "distributions",
-        Task::Association => "associations",
-        Task::SequenceToSequence => "sequences",
+        MemorizationTask::Distribution => "distributions",
+        MemorizationTask::Association => "associations",
+        MemorizationTask::SequenceToSequence => "sequences",
     }
 }
 
-fn label(curve: &Curve, bits: u32) -> String {
+fn label(curve: &BoundCurve, bits: u32) -> String {
     let kind = match curve.kind {
-        Kind::Necessary => "at most",
-        Kind::Sufficient => "at least",
-        Kind::Estimate => "estimate",
-        Kind::Empirical => "in experiments",
+        BoundKind::Necessary => "at most",
+        BoundKind::Sufficient => "at least",
+        BoundKind::Estimate => "estimate",
+        BoundKind::Empirical => "in experiments",
     };
     let condition = match (curve.key, curve.condition) {
         ("information", _) => format!(", {bits} bits per parameter"),
@@ -72,10 +72,10 @@ fn label(curve: &Curve, bits: u32) -> String {
 fn subtitle(picture: &Picture, omega: u64) -> String {
     let any = |kind| picture.curves.iter().any(|curve| curve.kind == kind);
     let mut text = format!("What is known about storing contexts over {} tokens.", grouped(omega));
-    if any(Kind::Necessary) {
+    if any(BoundKind::Necessary) {
         text += " No model above a line marked \u{201c}at most\u{201d} holds every choice of targets.";
     }
-    if any(Kind::Sufficient) {
+    if any(BoundKind::Sufficient) {
         text += " Every line marked \u{201c}at least\u{201d} is reached by some weights.";
     }
     if picture.curves.iter().any(|curve| curve.dashed) {
@@ -88,7 +88,7 @@ fn caption(picture: &Picture, omega: u64, bits: u32) -> String {
     let drawn = |key| picture.curves.iter().any(|curve| curve.key == key);
     let of = |task| picture.curves.iter().any(|curve| curve.task == task);
     let mut text = Vec::new();
-    if of(Task::Distribution) && of(Task::Association) {
+    if of(MemorizationTask::Distribution) && of(MemorizationTask::Association) {
         text.push(format!(
             "Lines for different tasks cannot be compared: an association stores one token per context, a distribution {} numbers.",
             grouped(omega.saturating_sub(1))

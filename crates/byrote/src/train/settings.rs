@@ -1,7 +1,7 @@
 //! How to train: optimizer, rate and its schedule, and when to stop. The checked form of a
 //! [`TrainSpec`](super::TrainSpec).
 
-use crate::model::{Config, Kind, Precision};
+use crate::model::{Config, Precision, TensorKind};
 use crate::num::optimize::Stopped;
 use crate::setting::choices;
 use crate::units::Nats;
@@ -103,10 +103,12 @@ choices!(Trained, "train_only" { All = "all", FeedForward = "feed-forward" });
 
 impl Trained {
     /// Whether tensors of this kind keep their initial values.
-    pub fn freezes(self, kind: Kind) -> bool {
+    pub fn freezes(self, kind: TensorKind) -> bool {
         match (self, kind) {
-            (Trained::All, _) | (Trained::FeedForward, Kind::Hidden | Kind::Output) => false,
-            (Trained::FeedForward, Kind::Embedding | Kind::Position | Kind::Attention) => true,
+            (Trained::All, _) | (Trained::FeedForward, TensorKind::Hidden | TensorKind::Output) => false,
+            (Trained::FeedForward, TensorKind::Embedding | TensorKind::Position | TensorKind::Attention) => {
+                true
+            }
         }
     }
 

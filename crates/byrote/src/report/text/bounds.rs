@@ -2,7 +2,9 @@
 
 use super::TextTable;
 use crate::bounds::families::{Family, Guarantee};
-use crate::bounds::{CorpusFacts, Kind, Order, Relevance, Row, Side, Situation, Value, Verdict};
+use crate::bounds::{
+    BoundKind, BoundRow, BoundValue, BoundsVerdict, CorpusFacts, Order, Relevance, Side, Situation,
+};
 use crate::construct::dana2024::EncoderGap;
 use crate::model::{Mixer, Shape};
 use crate::units::{AtMost, Nats, grouped};
@@ -12,9 +14,9 @@ use std::fmt::Write as _;
 pub fn bounds(
     situation: &Situation,
     title: &str,
-    rows: &[Row],
+    rows: &[BoundRow],
     families: &[Family],
-    verdict: &Verdict,
+    verdict: &BoundsVerdict,
 ) -> String {
     Text { situation, title, rows, families, verdict }.render()
 }
@@ -22,9 +24,9 @@ pub fn bounds(
 struct Text<'a> {
     situation: &'a Situation,
     title: &'a str,
-    rows: &'a [Row],
+    rows: &'a [BoundRow],
     families: &'a [Family],
-    verdict: &'a Verdict,
+    verdict: &'a BoundsVerdict,
 }
 
 impl Text<'_> {
@@ -41,7 +43,7 @@ impl Text<'_> {
         ] {
             out += &self.group(relevance, title);
         }
-        if self.rows.iter().any(|row| row.applies() && row.bound.kind == Kind::Necessary) {
+        if self.rows.iter().any(|row| row.applies() && row.bound.kind == BoundKind::Necessary) {
             out += "\n\"Every choice\" is the size needed to hold every possible set of targets on this many contexts. It says\n\
                     nothing about one given corpus, which may need far fewer parameters.\n";
         }
@@ -135,7 +137,7 @@ fn about_shape(shape: &Shape) -> String {
 }
 
 /// How many contexts the model holds, and on which side of the truth that is.
-fn holds(row: &Row, held: Value) -> String {
+fn holds(row: &BoundRow, held: BoundValue) -> String {
     match row.bound.kind.side() {
         Side::AtLeast => format!("at least {held}"),
         Side::AtMost => format!("every choice: at most {held}"),
@@ -144,7 +146,7 @@ fn holds(row: &Row, held: Value) -> String {
 }
 
 /// How many parameters are enough for the corpus, or how many every choice of targets on as many contexts takes.
-fn needs(row: &Row, needed: Value) -> String {
+fn needs(row: &BoundRow, needed: BoundValue) -> String {
     match (row.bound.kind.side(), row.condition) {
         (Side::AtLeast, None) => format!("{needed} are enough"),
         (Side::AtLeast, Some(_)) => format!("{needed} on a condition"),
@@ -153,12 +155,12 @@ fn needs(row: &Row, needed: Value) -> String {
     }
 }
 
-fn about(value: Value) -> String {
+fn about(value: BoundValue) -> String {
     if value.order_of().is_some() { value.to_string() } else { format!("about {value}") }
 }
 
 /// The remark of a row: its figure, its condition, and its formula where only the order is known.
-fn remarks(row: &Row) -> String {
+fn remarks(row: &BoundRow) -> String {
     let figure = row.figure.map(|figure| {
         let side = match figure.side {
             Some(Side::AtLeast) => "at least ",
@@ -174,7 +176,7 @@ fn remarks(row: &Row) -> String {
 }
 
 /// The notes under the table: what the numbers assume.
-fn notes(rows: &[Row]) -> String {
+fn notes(rows: &[BoundRow]) -> String {
     let mut table = TextTable::new(&[], &[0, 1]);
     let mut any = false;
     for (row, note) in rows.iter().filter_map(|row| row.applies().then_some(row).zip(row.note.as_ref())) {
@@ -215,7 +217,7 @@ fn families(families: &[Family]) -> String {
 }
 
 /// The bounds that do not apply, one line per reason.
-fn inapplicable(rows: &[Row]) -> String {
+fn inapplicable(rows: &[BoundRow]) -> String {
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     for (row, why_not) in rows.iter().filter_map(|row| Some((row, row.why_not.as_deref()?))) {
         match reasons.iter_mut().find(|(reason, _)| *reason == why_not) {

@@ -3,7 +3,7 @@
 use super::{TextTable, shown};
 use crate::construct::kajitsuka2024::{Attention, ExactFile, Goal, Network, Tally};
 use crate::incontext::NetworkFile;
-use crate::model::{Counting, Kind, ModelFile, ParameterCount, Preset};
+use crate::model::{Counting, ModelFile, ParameterCount, Preset, TensorKind};
 use crate::units::grouped;
 use serde_json::json;
 use std::fmt::Write as _;
@@ -124,13 +124,13 @@ pub fn exact_network(file: &ExactFile) -> String {
     out
 }
 
-fn kind(kind: Kind) -> &'static str {
+fn kind(kind: TensorKind) -> &'static str {
     match kind {
-        Kind::Embedding => "embedding",
-        Kind::Position => "position",
-        Kind::Attention => "attention",
-        Kind::Hidden => "hidden",
-        Kind::Output => "output",
+        TensorKind::Embedding => "embedding",
+        TensorKind::Position => "position",
+        TensorKind::Attention => "attention",
+        TensorKind::Hidden => "hidden",
+        TensorKind::Output => "output",
     }
 }
 

@@ -4,7 +4,7 @@
 //! transformer does. None of these papers counts the parameters of that map, so each of these rows carries the
 //! condition that the points are already given. A shape of a transformer gets no number from them.
 
-use super::row::{Findings, Outcome, Quantity, counted};
+use super::row::{Findings, Judgement, Quantity, counted};
 use super::situation::Situation;
 
 /// The condition of a theorem about points in general position.
@@ -43,7 +43,7 @@ pub(super) fn order(
     condition: &'static str,
     parameters: fn(f64) -> f64,
     points: fn(f64) -> f64,
-) -> Outcome {
+) -> Judgement {
     Ok(Findings {
         contexts: s.parameters.map(|k| Quantity::Real(points(k as f64))),
         required_parameters: s.contexts().map(|n| Quantity::Real(parameters(n as f64))),
@@ -55,7 +55,7 @@ pub(super) fn order(
 #[cfg(test)]
 mod tests {
     use super::super::situation::examples::*;
-    use super::super::{CorpusFacts, Kind, Situation, evaluate};
+    use super::super::{BoundKind, CorpusFacts, Situation, evaluate};
 
     #[test]
     fn no_network_on_points_is_said_to_suffice_without_its_condition() {
@@ -75,7 +75,8 @@ mod tests {
             let rows = evaluate(&situation);
             for key in keys {
                 let row = rows.iter().find(|row| row.bound.key == key).unwrap();
-                let words = if row.bound.kind == Kind::Necessary { "must label" } else { "is not counted" };
+                let words =
+                    if row.bound.kind == BoundKind::Necessary { "must label" } else { "is not counted" };
                 assert!(!row.applies() || row.condition.unwrap().contains(words), "{key}");
             }
         }
