@@ -4,7 +4,7 @@ use crate::args::Common;
 use crate::progress::Terminal;
 use crate::ui;
 use byrote::Result;
-use byrote::certify::rank::{Certificate, Interval, Matrix, RankSpec, Theorem, certify};
+use byrote::certify::rank::{FeatureMatrix, RankCertificate, RankRange, RankSpec, RankTheorem, certify};
 use byrote::report::text;
 use clap::Args;
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ pub struct RankCommand {
 }
 
 pub fn run(args: &RankCommand, common: &Common) -> Result<ExitCode> {
-    let Matrix { psi, a, b, .. } = args.spec.resolve(common.seed)?;
+    let FeatureMatrix { psi, a, b, .. } = args.spec.resolve(common.seed)?;
     let (m, n) = (a.len(), b.len());
     let found = certify(&psi, &a, &b, &Terminal::new(common.quiet))?;
     let json = || {
@@ -58,7 +58,7 @@ pub fn run(args: &RankCommand, common: &Common) -> Result<ExitCode> {
     Ok(if found.rank.value().is_some() { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
-fn verdict(found: &Certificate) -> &'static str {
+fn verdict(found: &RankCertificate) -> &'static str {
     match (found.rank.value(), found.kruskal.value()) {
         (Some(_), Some(_)) => "certified",
         (Some(_), None) => "rank-certified",
@@ -66,10 +66,10 @@ fn verdict(found: &Certificate) -> &'static str {
     }
 }
 
-fn theorem(theorem: &Theorem) -> Value {
+fn theorem(theorem: &RankTheorem) -> Value {
     json!({
-        "rank": theorem.rank.and_then(Interval::value),
-        "kruskal_rank": theorem.kruskal.and_then(Interval::value),
+        "rank": theorem.rank.and_then(RankRange::value),
+        "kruskal_rank": theorem.kruskal.and_then(RankRange::value),
         "place": theorem.place,
     })
 }

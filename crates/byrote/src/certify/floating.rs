@@ -10,7 +10,7 @@
 //!   skip connection. The factor 1/sqrt(d_head) may be applied anywhere between the query weights and the softmax.
 //! - The softmax subtracts the largest score, and normalizes before or after the values are mixed. `exp` has a relative error of
 //!   at most [`EXP_UNITS`] u (4 units in the last place); an exponential of an argument below -460 in f64, or below -46 in f32,
-//!   may be set to zero ([`Format::negligible`]).
+//!   may be set to zero ([`FloatFormat::negligible`]).
 //! - An activation has an absolute error of at most [`ACTIVATION_UNITS`] u (8 units in the last place of 1); for arctan twice
 //!   that, 32 u; for GELU, it is multiplied by max(1, |x|). ReLU is exact.
 //!
@@ -30,7 +30,7 @@
 //! where the 8 counts the roundings of a product that do not come from additions. All quantities here are sums and products of
 //! non-negative doubles, so computing them costs a relative error below the factor [`WIDER`] that each bound is multiplied by.
 
-use super::function::exp;
+use super::activation_enclosure::exp;
 use super::interval::Interval;
 use crate::model::Precision;
 
@@ -52,7 +52,7 @@ pub const WIDER: f64 = 1.0 + 1.0 / (1u64 << 30) as f64;
 
 /// A floating-point format.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Format {
+pub struct FloatFormat {
     /// Its name.
     pub precision: Precision,
     /// The unit roundoff u: half the distance from 1 to the next number.
@@ -67,15 +67,15 @@ pub struct Format {
 }
 
 /// The formats that errors are bounded for.
-pub const FORMATS: [Format; 2] = [
-    Format {
+pub const FORMATS: [FloatFormat; 2] = [
+    FloatFormat {
         precision: Precision::F64,
         unit: f64::EPSILON / 2.0,
         smallest: f64::MIN_POSITIVE,
         largest: f64::MAX,
         negligible: 1.7e-200,
     },
-    Format {
+    FloatFormat {
         precision: Precision::F32,
         unit: (f32::EPSILON / 2.0) as f64,
         smallest: f32::MIN_POSITIVE as f64,
@@ -89,21 +89,21 @@ pub type Errors = [f64; FORMATS.len()];
 
 /// A real number known to lie in an interval, and bounds on how far off it is when computed in each format.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Value {
+pub struct EnclosedValue {
     /// The exact value.
     pub exact: Interval,
     /// Bounds on the errors of the computed values.
     pub errors: Errors,
 }
 
-impl Value {
+impl EnclosedValue {
     /// An upper bound on the absolute value of the exact number.
     pub fn size(&self) -> f64 {
         self.exact.magnitudes().1
     }
 }
 
-impl Format {
+impl FloatFormat {
     /// gamma_N for a sum of `terms` terms, or infinity where there are too many for the analysis.
     pub fn gamma(&self, terms: usize) -> f64 {
         if terms > MOST_TERMS {
@@ -148,7 +148,7 @@ impl Format {
         index: usize,
         taus: &[f64],
         weights: impl Iterator<Item = f64>,
-        values: impl Iterator<Item = Value>,
+        values: impl Iterator<Item = EnclosedValue>,
         mean: Interval,
     ) -> f64 {
         let n = taus.len() as f64;

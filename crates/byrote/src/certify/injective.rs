@@ -7,7 +7,7 @@
 //! reported, between absolute values if some coordinate separates them and between values otherwise.
 
 use super::interval::Interval;
-use super::mixer::Enclosures;
+use super::mixer_enclosure::Enclosures;
 use crate::units::AtLeast;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};

@@ -113,7 +113,7 @@ impl Block {
 }
 
 /// A linear map with a bias: its nonzero entries, in chunks of inputs and, within a chunk, column by column.
-pub struct Layer {
+pub struct LinearLayer {
     depth: usize,
     chunk: usize,
     bias: Vec<f64>,
@@ -139,7 +139,7 @@ pub struct Sums {
     computed: Errors,
 }
 
-impl Layer {
+impl LinearLayer {
     /// A row-major matrix `[depth, columns]`, read `chunk` inputs at a time.
     pub fn new(matrix: &[f64], bias: Option<&[f64]>, depth: usize, columns: usize, chunk: usize) -> Self {
         assert!(matrix.len() == depth * columns && chunk > 0, "{depth} x {columns} from {}", matrix.len());
@@ -189,7 +189,7 @@ impl Layer {
         self.accumulate(inputs, n, index * columns..(index + 1) * columns, sums);
     }
 
-    /// Adds the entries of a range of [`Layer::starts`] to sums of as many columns.
+    /// Adds the entries of a range of [`LinearLayer::starts`] to sums of as many columns.
     fn accumulate(&self, inputs: &Block, n: usize, range: Range<usize>, sums: &mut Sums) {
         let largest = inputs.largest(n);
         sums.largest = if largest.is_nan() { f64::NAN } else { sums.largest.max(largest) };
@@ -370,7 +370,7 @@ mod tests {
             matrix[7] = 0.0;
             let bias: Vec<f64> = (0..columns).map(|_| stream.normal()).collect();
             for chunk in [7, depth] {
-                let layer = Layer::new(&matrix, Some(&bias), depth, columns, chunk);
+                let layer = LinearLayer::new(&matrix, Some(&bias), depth, columns, chunk);
                 let out = layer.apply(&inputs);
                 for lane in 0..BLOCK {
                     // A corner of the box.
@@ -406,7 +406,7 @@ mod tests {
 
     #[test]
     fn sums_that_overflow_are_unknown() {
-        let layer = Layer::new(&[1e300, 1e300], None, 2, 1, 2);
+        let layer = LinearLayer::new(&[1e300, 1e300], None, 2, 1, 2);
         let mut inputs = Block::zeros(2);
         inputs.set(0, 0, Entry { centre: 1e300, radius: 0.0, errors: [0.0; 2] });
         inputs.set(1, 0, Entry { centre: -1e300, radius: 0.0, errors: [0.0; 2] });

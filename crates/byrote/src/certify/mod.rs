@@ -3,9 +3,9 @@
 //! The weights in a file are exact numbers, and so are the logits that they give for every context. [`certify`] encloses each
 //! logit in an interval that is proven to contain it:
 //!
-//! - [`mixer`]: interval arithmetic with outward rounding ([`interval`]), one context at a time;
-//! - [`function`]: activations and exponentials from Taylor tables, which are computed with 256 bits and have a proven error
-//!   in every cell;
+//! - [`mixer_enclosure`]: interval arithmetic with outward rounding ([`interval`]), one context at a time;
+//! - [`activation_enclosure`]: activations and exponentials from Taylor tables, which are computed with 256 bits and have a
+//!   proven error in every cell;
 //! - [`layer`]: linear maps as compensated dot products (twice the working precision) with a bound on the remaining error.
 //!   The n x m matrix of features is never stored: contexts are processed in blocks of 16.
 //!
@@ -41,25 +41,25 @@
 //!
 //! [`rank`] is independent of the rest: it certifies the rank and Kruskal rank of the hidden features psi(a b^T).
 
+pub mod activation_enclosure;
 pub mod floating;
-pub mod function;
 pub mod injective;
 pub mod interval;
 pub mod layer;
-pub mod mixer;
+pub mod mixer_enclosure;
 pub mod rank;
 pub mod verdict;
 
 pub use injective::Injectivity;
-pub use verdict::{Certificate, Doubt, FloatingPoint, Verdict};
+pub use verdict::{Certificate, FloatingPoint, UncertifiedContext, Verdict};
 
 use crate::Result;
 use crate::dataset::Dataset;
 use crate::model::{Hidden, Model};
 use crate::observe::{Counter, Observer, Stage};
-use function::Function;
-use layer::{BLOCK, Block, Entry, Layer};
-use mixer::Enclosures;
+use activation_enclosure::EnclosedActivation;
+use layer::{BLOCK, Block, Entry, LinearLayer};
+use mixer_enclosure::Enclosures;
 use rayon::prelude::*;
 use verdict::{Finding, judge};
 
@@ -90,12 +90,12 @@ pub fn certify(model: &Model, problem: &Dataset, observer: &dyn Observer) -> Res
 
 /// Everything after the mixer.
 struct Network {
-    hidden: Option<(Layer, Function)>,
+    hidden: Option<(LinearLayer, EnclosedActivation)>,
     /// The layer back to the residual stream.
-    residual: Option<Layer>,
+    residual: Option<LinearLayer>,
     /// Whether the stream is added to the output of that layer.
     skip: bool,
-    output: Layer,
+    output: LinearLayer,
 }
 
 impl Network {
@@ -104,7 +104,13 @@ impl Network {
         let shape = &config.shape;
         let (d, m, omega) = (shape.d_model as usize, shape.d_mlp as usize, shape.d_vocab as usize);
         let layer = |weight: &str, bias: &str, depth: usize, columns: usize, chunk: usize| {
-            Layer::new(model.tensor(weight).unwrap_or_default(), model.tensor(bias), depth, columns, chunk)
+            LinearLayer::new(
+                model.tensor(weight).unwrap_or_default(),
+                model.tensor(bias),
+                depth,
+                columns,
+                chunk,
+            )
         };
         let (hidden, residual) = match config.hidden {
             Hidden::Absent => (false, false),
@@ -113,7 +119,8 @@ impl Network {
         };
         let read = if hidden && !residual { m } else { d };
         Self {
-            hidden: hidden.then(|| (layer("W_in", "b_in", d, m, d.max(1)), Function::of(shape.activation))),
+            hidden: hidden
+                .then(|| (layer("W_in", "b_in", d, m, d.max(1)), EnclosedActivation::of(shape.activation))),
             residual: residual.then(|| layer("W_out", "b_out", m, d, NEURONS)),
             skip: config.skip,
             output: layer("W_U", "b_U", read, omega, if residual { d } else { NEURONS }),

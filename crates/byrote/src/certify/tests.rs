@@ -97,7 +97,7 @@ fn oracle(model: &Model, context: &[u32]) -> Vec<Dyadic> {
     let hidden = |a: &[Dyadic]| -> Vec<Dyadic> {
         let m = shape.d_mlp as usize;
         let z = affine(a, tensor("W_in"), m, model.tensor("b_in"));
-        z.iter().map(|z| function::exact(shape.activation, z, BITS)).collect()
+        z.iter().map(|z| activation_enclosure::exact(shape.activation, z, BITS)).collect()
     };
     let read = match config.hidden {
         Hidden::Absent => a,

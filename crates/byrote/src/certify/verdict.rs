@@ -15,8 +15,8 @@
 //! computing the logit of token g in f64 (or f32), in any order of summation ([`super::floating`]), then computed logits lie in
 //! [lo_g - e_g, hi_g + e_g], and the same comparison tells whether the largest *computed* logit belongs to the top set.
 
+use super::activation_enclosure::{exp, ln_above};
 use super::floating::FORMATS;
-use super::function::{exp, ln_above};
 use super::injective::Injectivity;
 use super::interval::Interval;
 use super::layer::Entry;
@@ -77,7 +77,7 @@ const ARITHMETIC: &str =
 
 /// A context that is not certified.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Doubt {
+pub struct UncertifiedContext {
     /// Its index in the problem.
     pub context: usize,
     /// A lower bound on the margin.
@@ -113,7 +113,7 @@ pub struct Certificate {
     /// What is proven about rounding the weights to f32 and evaluating the model in f32.
     pub floating_point_f32: FloatingPoint,
     /// The refuted context of smallest margin, or else the undecided context of smallest margin.
-    pub doubt: Option<Doubt>,
+    pub doubt: Option<UncertifiedContext>,
     /// Whether the mixer maps all contexts to different vectors.
     pub injectivity: Injectivity,
     /// How the bounds were computed.
@@ -270,7 +270,7 @@ impl Certificate {
             min_margin_lower_bound: AtLeast(findings.iter().map(|f| f.margin.lo).fold(f64::MAX, f64::min)),
             gap_nats_upper_bound: AtMost(gap),
             largest_radius: AtMost(findings.iter().map(|f| f.radius).fold(0.0, f64::max)),
-            doubt: worst.map(|&(context, f)| Doubt {
+            doubt: worst.map(|&(context, f)| UncertifiedContext {
                 context,
                 margin_lower_bound: AtLeast(f.margin.lo),
                 margin_upper_bound: AtMost(f.margin.hi),

@@ -1,17 +1,18 @@
 //! Certified ranks of analytic functions other than polynomials.
 //!
 //! The upper bound follows from opposite and repeated entries of b and of a, which make columns or rows dependent
-//! ([`super::function`]). For the lower bound, rows and columns are chosen by elimination with complete pivoting at p bits, and
-//! the square matrix they form is proven regular by a verified inverse: in f64 if that suffices, otherwise in integers at
-//! p = 64 + 8 r bits, doubled until it succeeds, up to [`MOST_BITS`]. Entries are within one unit of 2^-p, by the proofs of [`crate::num::precise`].
+//! ([`super::scalar_function`]). For the lower bound, rows and columns are chosen by elimination with complete pivoting
+//! at p bits, and the square matrix they form is proven regular by a verified inverse: in f64 if that suffices, otherwise
+//! in integers at p = 64 + 8 r bits, doubled until it succeeds, up to [`MOST_BITS`]. Entries are within one unit of 2^-p,
+//! by the proofs of [`crate::num::precise`].
 //!
 //! **exp** needs no computation: [e^(a_i b_j)] is totally positive for increasing a and b (Gantmacher and Krein 1950), so for
 //! distinct a and distinct b both ranks are min(m, n).
 
-use super::function::{Function, Signs};
 use super::inverse::regularity;
-use super::subsets::{self, Verdict};
-use super::{Certificate, Interval, Theorems};
+use super::scalar_function::{ScalarFunction, Signs};
+use super::subsets::{self, SubsetVerdict};
+use super::{RankCertificate, RankRange, RankTheorems};
 use crate::Result;
 use crate::num::linear::Mat;
 use crate::num::precise::linear::{Lu, is_certainly_regular};
@@ -27,7 +28,7 @@ const SUBSETS: u64 = 2000;
 
 /// The entries at a precision.
 struct Entries<'a> {
-    psi: &'a Function,
+    psi: &'a ScalarFunction,
     a: Vec<Dyadic>,
     b: Vec<Dyadic>,
 }
@@ -186,19 +187,19 @@ fn no_two_are_parallel(entries: &Entries<'_>, columns: &[usize]) -> bool {
 
 /// Certifies the ranks of an analytic function.
 pub(super) fn certify(
-    psi: &Function,
+    psi: &ScalarFunction,
     a: &[f64],
     b: &[f64],
-    theorems: Theorems,
+    theorems: RankTheorems,
     observer: &dyn Observer,
-) -> Result<Certificate> {
+) -> Result<RankCertificate> {
     let (m, n) = (a.len(), b.len());
     let (sa, sb) = (Signs::of(a), Signs::of(b));
-    if *psi == Function::Exp && sa.distinct == m && sb.distinct == n {
+    if *psi == ScalarFunction::Exp && sa.distinct == m && sb.distinct == n {
         let by = "total positivity of e^(a b) for distinct a and distinct b".to_owned();
-        return Ok(Certificate {
-            rank: Interval::exactly(m.min(n)),
-            kruskal: Interval::exactly(m.min(n)),
+        return Ok(RankCertificate {
+            rank: RankRange::exactly(m.min(n)),
+            kruskal: RankRange::exactly(m.min(n)),
             rank_of_any_weights: m.min(n),
             rank_by: by.clone(),
             kruskal_by: by,
@@ -219,8 +220,8 @@ pub(super) fn certify(
     let rows: Vec<usize> = (0..m).collect();
     let columns: Vec<usize> = (0..n).collect();
     let (rank, bits) = match prove(&entries, &rows, &columns, upper, observer)? {
-        Proof::Regular(bits) => (Interval::exactly(upper), bits),
-        Proof::Partial(lower) => (Interval { lower, upper }, MOST_BITS),
+        Proof::Regular(bits) => (RankRange::exactly(upper), bits),
+        Proof::Partial(lower) => (RankRange { lower, upper }, MOST_BITS),
     };
     let from_below = match (upper, bits) {
         (0, _) => "nothing".to_owned(),
@@ -233,18 +234,18 @@ pub(super) fn certify(
     };
     let ceiling = symmetry.kruskal(sb).unwrap_or(n).min(rank.upper);
     let (kruskal, kruskal_by) = if rank.lower == n {
-        (Interval::exactly(n), "all columns are independent".to_owned())
+        (RankRange::exactly(n), "all columns are independent".to_owned())
     } else {
         let found = subsets::kruskal(n, ceiling, SUBSETS, |subset| {
             match prove(&entries, &rows, subset, subset.len(), observer) {
-                Ok(Proof::Regular(_)) => Verdict::Independent,
-                Ok(Proof::Partial(_)) | Err(_) => Verdict::Unknown,
+                Ok(Proof::Regular(_)) => SubsetVerdict::Independent,
+                Ok(Proof::Partial(_)) | Err(_) => SubsetVerdict::Unknown,
             }
         });
         observer.check()?;
         // There are too many pairs to examine one by one, but not too many to sort.
         let pairs = found.lower == 1 && found.upper > 1 && no_two_are_parallel(&entries, &columns);
-        let found = if pairs { Interval { lower: 2, ..found } } else { found };
+        let found = if pairs { RankRange { lower: 2, ..found } } else { found };
         let by = match found.value() {
             Some(_) if ceiling < rank.upper => "sets of columns by verified inverses, symmetry from above",
             Some(_) => "sets of columns by verified inverses, the rank from above",
@@ -254,5 +255,5 @@ pub(super) fn certify(
     };
     let used = (upper > 0).then_some(bits);
     let rank_of_any_weights = of_b.min(m);
-    Ok(Certificate { rank, kruskal, rank_of_any_weights, rank_by, kruskal_by, bits: used, theorems })
+    Ok(RankCertificate { rank, kruskal, rank_of_any_weights, rank_by, kruskal_by, bits: used, theorems })
 }

@@ -11,15 +11,15 @@
 //!
 //! | psi | how | file |
 //! |---|---|---|
-//! | polynomial, ReLU | residues modulo primes: exact | [`exact`] |
-//! | positive coefficients, a and b positive and distinct; exp | total positivity: no computation | [`exact`], [`analytic`] |
+//! | polynomial, ReLU | residues modulo primes: exact | [`exact_rank`] |
+//! | positive coefficients, a and b positive and distinct; exp | total positivity: no computation | [`exact_rank`], [`analytic`] |
 //! | other analytic functions | upper bound from symmetry, lower bound from a verified inverse at p bits | [`analytic`] |
 //!
 //! Numbers are exactly the f64 they are: 0.1 is not a tenth. The theorems are about generic `a`. A draw from a continuous
 //! distribution is generic with probability one; the certificate is about the given numbers.
 //!
 //! ```
-//! use byrote::certify::rank::{Function, certify};
+//! use byrote::certify::rank::{ScalarFunction, certify};
 //! use byrote::observe::Silent;
 //!
 //! // tanh is odd, so the columns of the contexts 1 and -1 are dependent whatever the weights.
@@ -33,16 +33,16 @@
 //! "Verification methods: Rigorous results using floating-point arithmetic", Acta Numerica 19 (2010), section 10.
 
 mod analytic;
-pub mod exact;
-pub mod function;
+pub mod exact_rank;
 mod inverse;
+pub mod scalar_function;
 pub mod spec;
 mod subsets;
 pub mod theorems;
 
-pub use function::Function;
-pub use spec::{Matrix, RankSpec};
-pub use theorems::{Theorem, Theorems};
+pub use scalar_function::ScalarFunction;
+pub use spec::{FeatureMatrix, RankSpec};
+pub use theorems::{RankTheorem, RankTheorems};
 
 use crate::num::precise::{Dyadic, LARGEST};
 use crate::observe::{Observer, Stage};
@@ -54,14 +54,14 @@ pub const MOST: usize = 1024;
 
 /// Proven bounds on a rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Interval {
+pub struct RankRange {
     /// The rank is at least this.
     pub lower: usize,
     /// The rank is at most this.
     pub upper: usize,
 }
 
-impl Interval {
+impl RankRange {
     /// A rank that is known.
     pub fn exactly(rank: usize) -> Self {
         Self { lower: rank, upper: rank }
@@ -76,11 +76,11 @@ impl Interval {
 /// What is proven about one matrix.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
-pub struct Certificate {
+pub struct RankCertificate {
     /// The rank.
-    pub rank: Interval,
+    pub rank: RankRange,
     /// The Kruskal rank.
-    pub kruskal: Interval,
+    pub kruskal: RankRange,
     /// An upper bound on the rank for any m weights, these or others.
     pub rank_of_any_weights: usize,
     /// How the rank is proven, in words.
@@ -90,11 +90,16 @@ pub struct Certificate {
     /// The precision of the arithmetic in bits, if it was not exact.
     pub bits: Option<usize>,
     /// What the theorems say.
-    pub theorems: Theorems,
+    pub theorems: RankTheorems,
 }
 
 /// Certifies the ranks of psi(a b^T).
-pub fn certify(psi: &Function, a: &[f64], b: &[f64], observer: &dyn Observer) -> Result<Certificate> {
+pub fn certify(
+    psi: &ScalarFunction,
+    a: &[f64],
+    b: &[f64],
+    observer: &dyn Observer,
+) -> Result<RankCertificate> {
     for (name, values) in [("a", a), ("b", b)] {
         if values.is_empty() || values.len() > MOST {
             return Err(Error::setting(
@@ -108,9 +113,9 @@ pub fn certify(psi: &Function, a: &[f64], b: &[f64], observer: &dyn Observer) ->
     }
     psi.check()?;
     observer.report(Stage::Ranking, 0, None)?;
-    let theorems = Theorems::of(psi, a.len(), b)?;
+    let theorems = RankTheorems::of(psi, a.len(), b)?;
     if psi.is_exact() {
-        return exact::certify(psi, a, b, theorems, observer);
+        return exact_rank::certify(psi, a, b, theorems, observer);
     }
     // The largest product is the product of the largest factors.
     let largest = |v: &[f64]| v.iter().fold(0f64, |m, x| m.max(x.abs()));

@@ -1,6 +1,6 @@
 //! Which matrix psi(a b^T): the function, the weights of the neurons, the values of the contexts.
 
-use super::{Function, MOST};
+use super::{MOST, ScalarFunction};
 use crate::num::Stream;
 use crate::num::precise::LARGEST;
 use crate::setting::setters;
@@ -67,9 +67,9 @@ impl Default for RankSpec {
 
 /// The matrix psi(a b^T).
 #[derive(Debug, Clone, PartialEq)]
-pub struct Matrix {
+pub struct FeatureMatrix {
     /// The function.
-    pub psi: Function,
+    pub psi: ScalarFunction,
     /// The weights of the neurons.
     pub a: Vec<f64>,
     /// The values of the contexts.
@@ -80,12 +80,12 @@ pub struct Matrix {
 
 impl RankSpec {
     /// The function and the numbers; `seed` draws those that are not given.
-    pub fn resolve(&self, seed: u64) -> Result<Matrix> {
+    pub fn resolve(&self, seed: u64) -> Result<FeatureMatrix> {
         let psi = match (&self.polynomial, &self.activation) {
             (Some(_), Some(_)) => {
                 return Err(Error::setting("polynomial", "cannot be combined with `activation`"));
             }
-            (Some(text), None) => Function::Polynomial(list("polynomial", text)?),
+            (Some(text), None) => ScalarFunction::Polynomial(list("polynomial", text)?),
             (None, name) => name.as_deref().unwrap_or("tanh").parse()?,
         };
         if !(self.scale > 0.0 && self.scale.is_finite()) {
@@ -113,7 +113,7 @@ impl RankSpec {
             // The weights take the scale, because b may be given.
             a.iter_mut().for_each(|x| *x *= self.scale / product);
         }
-        Ok(Matrix { psi, a, b, drawn })
+        Ok(FeatureMatrix { psi, a, b, drawn })
     }
 }
 

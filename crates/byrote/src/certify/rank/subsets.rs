@@ -1,13 +1,13 @@
 //! The Kruskal rank from the independence of column subsets.
 
-use super::Interval;
+use super::RankRange;
 
 /// How many subsets may be examined.
 pub(super) type Budget = u64;
 
 /// Whether some columns are independent: a proof of either, or neither.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum SubsetVerdict {
     Independent,
     Dependent,
     Unknown,
@@ -35,11 +35,11 @@ fn advance(subset: &mut [usize], n: usize) -> bool {
 }
 
 /// Whether every subset of size k is independent, up to the first that is not known to be.
-fn all(n: usize, k: usize, judge: &mut impl FnMut(&[usize]) -> Verdict) -> Verdict {
+fn all(n: usize, k: usize, judge: &mut impl FnMut(&[usize]) -> SubsetVerdict) -> SubsetVerdict {
     let mut subset: Vec<usize> = (0..k).collect();
     loop {
         let verdict = judge(&subset);
-        if verdict != Verdict::Independent || !advance(&mut subset, n) {
+        if verdict != SubsetVerdict::Independent || !advance(&mut subset, n) {
             return verdict;
         }
     }
@@ -50,12 +50,13 @@ pub(super) fn kruskal(
     n: usize,
     upper: usize,
     budget: Budget,
-    mut judge: impl FnMut(&[usize]) -> Verdict,
-) -> Interval {
+    mut judge: impl FnMut(&[usize]) -> SubsetVerdict,
+) -> RankRange {
     let mut upper = upper.min(n);
     // Independence passes to subsets: the largest size alone decides, where it can be afforded.
-    if upper > 0 && choose(n, upper) <= budget / 4 && all(n, upper, &mut judge) == Verdict::Independent {
-        return Interval::exactly(upper);
+    if upper > 0 && choose(n, upper) <= budget / 4 && all(n, upper, &mut judge) == SubsetVerdict::Independent
+    {
+        return RankRange::exactly(upper);
     }
     let (mut lower, mut left) = (0, budget);
     for k in 1..=upper {
@@ -65,15 +66,15 @@ pub(super) fn kruskal(
         }
         left -= count;
         match all(n, k, &mut judge) {
-            Verdict::Independent => lower = k,
-            Verdict::Dependent => {
+            SubsetVerdict::Independent => lower = k,
+            SubsetVerdict::Dependent => {
                 upper = k - 1;
                 break;
             }
-            Verdict::Unknown => break,
+            SubsetVerdict::Unknown => break,
         }
     }
-    Interval { lower, upper }
+    RankRange { lower, upper }
 }
 
 #[cfg(test)]
@@ -87,7 +88,7 @@ mod tests {
         all(6, 3, &mut |s: &[usize]| {
             assert!(s.windows(2).all(|w| w[0] < w[1]) && s[2] < 6);
             seen += 1;
-            Verdict::Independent
+            SubsetVerdict::Independent
         });
         assert_eq!(seen, 20);
     }
@@ -96,12 +97,12 @@ mod tests {
     fn the_smallest_dependent_set_decides() {
         // Columns 1, 4 and 5 are dependent, nothing else of at most three.
         let judge = |s: &[usize]| match s.len() > 3 || [1, 4, 5].iter().all(|c| s.contains(c)) {
-            true => Verdict::Dependent,
-            false => Verdict::Independent,
+            true => SubsetVerdict::Dependent,
+            false => SubsetVerdict::Independent,
         };
-        assert_eq!(kruskal(7, 7, 10_000, judge), Interval::exactly(2));
-        assert_eq!(kruskal(7, 7, 20, judge), Interval { lower: 1, upper: 7 });
-        assert_eq!(kruskal(3, 5, 100, judge), Interval::exactly(3));
-        assert_eq!(kruskal(4, 4, 100, |_| Verdict::Unknown), Interval { lower: 0, upper: 4 });
+        assert_eq!(kruskal(7, 7, 10_000, judge), RankRange::exactly(2));
+        assert_eq!(kruskal(7, 7, 20, judge), RankRange { lower: 1, upper: 7 });
+        assert_eq!(kruskal(3, 5, 100, judge), RankRange::exactly(3));
+        assert_eq!(kruskal(4, 4, 100, |_| SubsetVerdict::Unknown), RankRange { lower: 0, upper: 4 });
     }
 }

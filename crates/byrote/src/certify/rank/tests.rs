@@ -6,19 +6,19 @@ use crate::num::Stream;
 use crate::observe::Silent;
 use proptest::prelude::*;
 
-fn ranks(psi: &Function, a: &[f64], b: &[f64]) -> (usize, usize) {
+fn ranks(psi: &ScalarFunction, a: &[f64], b: &[f64]) -> (usize, usize) {
     let found = certify(psi, a, b, &Silent).unwrap();
-    let value = |i: Interval| i.value().unwrap_or_else(|| panic!("{psi} {b:?}: {found:?}"));
+    let value = |i: RankRange| i.value().unwrap_or_else(|| panic!("{psi} {b:?}: {found:?}"));
     (value(found.rank), value(found.kruskal))
 }
 
-fn polynomial(exponents: &[usize]) -> Function {
+fn polynomial(exponents: &[usize]) -> ScalarFunction {
     let mut c = vec![0.0; exponents.iter().max().unwrap() + 1];
     exponents.iter().for_each(|&k| c[k] = 1.0);
-    Function::Polynomial(c)
+    ScalarFunction::Polynomial(c)
 }
 
-fn named(name: &str) -> Function {
+fn named(name: &str) -> ScalarFunction {
     name.parse().unwrap()
 }
 
@@ -38,10 +38,10 @@ fn e1_mixed_signs_have_the_corrected_ranks_not_the_printed_ones() {
         let psi = polynomial(exponents);
         let found = certify(&psi, &draw(6, 1), b, &Silent).unwrap();
         assert_eq!((found.rank.value(), found.kruskal.value()), (Some(rank), Some(kruskal)), "{psi}");
-        let Theorems { corrected, published } = found.theorems;
-        assert_eq!(corrected.rank, Some(Interval::exactly(rank)), "{psi}");
-        assert_eq!(corrected.kruskal, Some(Interval::exactly(kruskal)), "{psi}");
-        assert_eq!(published.rank, Some(Interval::exactly(printed)), "{psi}");
+        let RankTheorems { corrected, published } = found.theorems;
+        assert_eq!(corrected.rank, Some(RankRange::exactly(rank)), "{psi}");
+        assert_eq!(corrected.kruskal, Some(RankRange::exactly(kruskal)), "{psi}");
+        assert_eq!(published.rank, Some(RankRange::exactly(printed)), "{psi}");
     }
 }
 
@@ -66,12 +66,12 @@ fn e2_opposite_values_lose_rank_that_the_paper_prints() {
         );
         assert_eq!(found.theorems.corrected.rank, None, "nothing is said where |b| agree or vanish");
         let zero = b.contains(&0.0);
-        let printed = (!zero).then_some(Interval::exactly(b.len()));
+        let printed = (!zero).then_some(RankRange::exactly(b.len()));
         assert_eq!(found.theorems.published.rank, printed, "{name} {b:?}");
     }
     // exp has both ranks in full, as its series has every exponent.
-    let found = certify(&Function::Exp, &[0.5, -2.0], &[1.0, -1.0], &Silent).unwrap();
-    assert_eq!((found.rank.value(), found.theorems.corrected.rank), (Some(2), Some(Interval::exactly(2))));
+    let found = certify(&ScalarFunction::Exp, &[0.5, -2.0], &[1.0, -1.0], &Silent).unwrap();
+    assert_eq!((found.rank.value(), found.theorems.corrected.rank), (Some(2), Some(RankRange::exactly(2))));
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn total_positivity_needs_no_computation() {
     assert!(found.rank_by.contains("total positivity"));
     assert_eq!((found.rank.value(), found.kruskal.value()), (Some(4), Some(4)));
     // A negative coefficient: the same ranks, by residues.
-    let psi = Function::Polynomial(vec![1.0, -1.0, 1.0, 0.0, 0.0, 1.0]);
+    let psi = ScalarFunction::Polynomial(vec![1.0, -1.0, 1.0, 0.0, 0.0, 1.0]);
     let found = certify(&psi, &[0.5, 1.0, 1.5, 2.0, 2.5, 3.0], &b, &Silent).unwrap();
     assert!(found.rank_by.contains("residues"));
     assert_eq!((found.rank.value(), found.kruskal.value()), (Some(4), Some(4)));
@@ -117,7 +117,7 @@ fn special_weights_lose_rank_and_it_is_seen() {
     assert_eq!(ranks(&polynomial(&[1, 2]), &[0.0, 3.0], &[1.0, 2.0]), (1, 1));
     assert_eq!(ranks(&polynomial(&[1, 2]), &[1.0, 3.0], &[1.0, 2.0]), (2, 2));
     // That does not refute a theorem on generic weights: others reach more, unless b is the cause.
-    let relu = Function::Activation(Activation::Relu);
+    let relu = ScalarFunction::Activation(Activation::Relu);
     for (psi, a, b, any) in [
         (named("tanh"), [0.5, 0.5], [1.0, 2.0], 2),
         (named("tanh"), [0.5, 0.7], [1.0, -1.0], 1),
@@ -133,7 +133,7 @@ fn special_weights_lose_rank_and_it_is_seen() {
 
 #[test]
 fn relu_has_rank_two_at_most() {
-    let relu = Function::Activation(Activation::Relu);
+    let relu = ScalarFunction::Activation(Activation::Relu);
     assert_eq!(ranks(&relu, &[1.0, -1.0, 2.0], &[1.0, 2.0, -0.5]), (2, 1));
     assert_eq!(ranks(&relu, &[1.0, 3.0], &[1.0, 2.0]), (1, 1));
     assert_eq!(ranks(&relu, &[1.0, -3.0], &[-1.0, 2.0]), (2, 2));
@@ -151,7 +151,7 @@ fn where_sets_are_too_many_pairs_are_still_told_apart() {
     let b = draw(700, 10);
     for psi in [named("tanh"), named("gelu"), polynomial(&[0, 1, 3])] {
         let found = certify(&psi, &draw(3, 11), &b, &Silent).unwrap();
-        assert_eq!(found.kruskal, Interval { lower: 2, upper: 3 }, "{psi}");
+        assert_eq!(found.kruskal, RankRange { lower: 2, upper: 3 }, "{psi}");
         // Two parallel columns among as many: never two.
         let mut parallel = b.clone();
         parallel[699] = parallel[0];
@@ -180,8 +180,8 @@ fn impossible_input_is_refused() {
         (&tanh, vec![], vec![1.0], "a"),
         (&tanh, vec![1.0], vec![f64::NAN], "b"),
         (&tanh, vec![1e6], vec![1.0], "4096"),
-        (&Function::Polynomial(vec![]), vec![1.0], vec![1.0], "polynomial"),
-        (&Function::Polynomial(vec![f64::INFINITY]), vec![1.0], vec![1.0], "polynomial"),
+        (&ScalarFunction::Polynomial(vec![]), vec![1.0], vec![1.0], "polynomial"),
+        (&ScalarFunction::Polynomial(vec![f64::INFINITY]), vec![1.0], vec![1.0], "polynomial"),
     ] {
         let error = certify(psi, &a, &b, &Silent).unwrap_err().to_string();
         assert!(error.contains(says), "{error}");

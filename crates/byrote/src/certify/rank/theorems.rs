@@ -8,9 +8,9 @@
 //! The functions here are analytic on the whole line, so what holds for generic a near 0 holds for generic a: a minor that
 //! is not 0 near 0 vanishes on a set of measure 0 only.
 
-use super::Interval;
-use super::exact;
-use super::function::{Function, Signs};
+use super::RankRange;
+use super::exact_rank;
+use super::scalar_function::{ScalarFunction, Signs};
 use crate::Result;
 use crate::bounds::madden2024_rank::{analytic, published};
 use crate::model::Activation;
@@ -18,32 +18,32 @@ use serde::Serialize;
 
 /// What one theorem says.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Theorem {
+pub struct RankTheorem {
     /// The rank, or `None` if the theorem does not apply.
-    pub rank: Option<Interval>,
+    pub rank: Option<RankRange>,
     /// The Kruskal rank.
-    pub kruskal: Option<Interval>,
+    pub kruskal: Option<RankRange>,
     /// Which theorem, and why if it does not apply.
     pub place: String,
 }
 
 /// The theorems in both versions.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Theorems {
+pub struct RankTheorems {
     /// As corrected.
-    pub corrected: Theorem,
+    pub corrected: RankTheorem,
     /// As printed.
-    pub published: Theorem,
+    pub published: RankTheorem,
 }
 
-impl Theorems {
+impl RankTheorems {
     /// For m generic weights.
-    pub(super) fn of(psi: &Function, m: usize, b: &[f64]) -> Result<Self> {
+    pub(super) fn of(psi: &ScalarFunction, m: usize, b: &[f64]) -> Result<Self> {
         let signs = Signs::of(b);
         let n = b.len();
         let says = |rank: Option<usize>, place: String| {
-            let rank = rank.map(Interval::exactly);
-            Theorem { rank, kruskal: rank, place }
+            let rank = rank.map(RankRange::exactly);
+            RankTheorem { rank, kruskal: rank, place }
         };
         // The hypothesis as printed.
         let printed = |theorem: &str, value: usize| match (signs.zero, signs.repeated) {
@@ -52,10 +52,10 @@ impl Theorems {
             _ => says(Some(value), format!("{theorem}: b distinct, not 0")),
         };
         if let Some(exponents) = psi.exponents() {
-            let (rank, kruskal) = exact::ranks_of_powers(&exponents, b);
-            let cut = |i: Interval| Interval { lower: i.lower.min(m), upper: i.upper.min(m) };
+            let (rank, kruskal) = exact_rank::ranks_of_powers(&exponents, b);
+            let cut = |i: RankRange| RankRange { lower: i.lower.min(m), upper: i.upper.min(m) };
             return Ok(Self {
-                corrected: Theorem {
+                corrected: RankTheorem {
                     rank: Some(cut(rank)),
                     kruskal: Some(cut(kruskal)),
                     place: "Theorem 2 with E1: min(m, ranks of the powers of b)".into(),
@@ -63,12 +63,12 @@ impl Theorems {
                 published: printed("Theorem 2", published(m, n, exponents.len())),
             });
         }
-        if *psi == Function::Activation(Activation::Relu) {
+        if *psi == ScalarFunction::Activation(Activation::Relu) {
             let nothing = |theorem: &str| says(None, format!("{theorem}: relu is not analytic at 0"));
             return Ok(Self { corrected: nothing("Theorem 3 with E2"), published: nothing("Theorem 3") });
         }
         let corrected = match (psi, analytic(m, b)) {
-            (Function::Exp, _) if !signs.repeated => {
+            (ScalarFunction::Exp, _) if !signs.repeated => {
                 says(Some(m.min(n)), "Theorem 3 with E2: b distinct, every exponent in the series".into())
             }
             (_, Some(rank)) => says(Some(rank), "Theorem 3 with E2: |b| distinct, not 0".into()),

@@ -1,11 +1,11 @@
 //! Certified ranks as text.
 
 use super::TextTable;
-use crate::certify::rank::{Certificate, Function, Interval};
+use crate::certify::rank::{RankCertificate, RankRange, ScalarFunction};
 use std::fmt::Write as _;
 
 /// Shows the certified ranks of psi(a b^T) beside those of the theorems.
-pub fn rank(psi: &Function, m: usize, n: usize, found: &Certificate) -> String {
+pub fn rank(psi: &ScalarFunction, m: usize, n: usize, found: &RankCertificate) -> String {
     let mut out = format!("psi(a b^T) for psi = {psi}, {m} neurons, {n} contexts\n\n");
     let mut table = TextTable::new(&["", "rank", "Kruskal rank", ""], &[0, 3]);
     let verdict = match (found.rank.value(), found.kruskal.value()) {
@@ -34,7 +34,7 @@ pub fn rank(psi: &Function, m: usize, n: usize, found: &Certificate) -> String {
 }
 
 /// A rank, or its bounds.
-fn shown(interval: Option<Interval>) -> String {
+fn shown(interval: Option<RankRange>) -> String {
     match interval {
         None => "-".into(),
         Some(i) => i.value().map_or_else(|| format!("{} to {}", i.lower, i.upper), |r| r.to_string()),

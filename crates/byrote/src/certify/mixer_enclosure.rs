@@ -5,8 +5,8 @@
 //! floating-point evaluation ([`super::floating`]) are bounded alongside. Sinusoidal positions are those that the model
 //! stores.
 
-use super::floating::{Errors, FORMATS, Format, Value};
-use super::function::exp;
+use super::activation_enclosure::exp;
+use super::floating::{EnclosedValue, Errors, FORMATS, FloatFormat};
 use super::interval::Interval;
 use super::layer::{BLOCK, Block, Entry};
 use crate::Result;
@@ -27,7 +27,7 @@ impl Enclosures {
     pub fn new(model: &Model, problem: &Dataset, observer: &dyn Observer) -> Result<Self> {
         let d = model.config().shape.d_model as usize;
         let places = Places::new(model, problem);
-        let entry = |value: Value| {
+        let entry = |value: EnclosedValue| {
             let (centre, radius) = value.exact.ball();
             Entry { centre, radius, errors: value.errors }
         };
@@ -90,16 +90,16 @@ struct Column {
 }
 
 /// Weighted sums of the same inputs, with their errors in each format.
-struct Sums {
+struct WeightedSums {
     columns: Vec<Column>,
     terms: usize,
-    formats: [Format; FORMATS.len()],
+    formats: [FloatFormat; FORMATS.len()],
     gammas: Errors,
     /// The largest computed input.
     input: Errors,
 }
 
-impl Sums {
+impl WeightedSums {
     /// Sums of `terms` products each, a bias and a skip connection.
     fn new(columns: usize, bias: Option<&[f64]>, terms: usize) -> Self {
         let terms = terms + 2;
@@ -121,7 +121,7 @@ impl Sums {
         Self { formats: FORMATS.map(|f| f.flushing(root)), ..self }
     }
 
-    fn term(&mut self, input: &Value) -> Term {
+    fn term(&mut self, input: &EnclosedValue) -> Term {
         let size = input.size();
         let computed = input.errors.map(|error| size + error);
         for (largest, computed) in self.input.iter_mut().zip(computed) {
@@ -132,25 +132,25 @@ impl Sums {
     }
 
     /// Adds an input times a row of weights, one per column.
-    fn add_row(&mut self, input: &Value, weights: &[f64]) {
+    fn add_row(&mut self, input: &EnclosedValue, weights: &[f64]) {
         let term = self.term(input);
         self.columns.iter_mut().zip(weights).for_each(|(column, &weight)| column.add(&term, weight));
     }
 
     /// Adds an input times a weight to each column.
-    fn add_each(&mut self, inputs: &[Value], weight: f64) {
+    fn add_each(&mut self, inputs: &[EnclosedValue], weight: f64) {
         for (i, input) in inputs.iter().enumerate() {
             let term = self.term(input);
             self.columns[i].add(&term, weight);
         }
     }
 
-    fn finish(self) -> Vec<Value> {
+    fn finish(self) -> Vec<EnclosedValue> {
         let Self { columns, terms, formats, gammas, input } = self;
         let value = |column: Column| {
             let Column { exact, carried, total } = column;
             let error = |p: usize| formats[p].of_sum(carried[p], 0.0, gammas[p], terms, input[p], total[p]);
-            Value { exact, errors: [error(0), error(1)] }
+            EnclosedValue { exact, errors: [error(0), error(1)] }
         };
         columns.into_iter().map(value).collect()
     }
@@ -171,9 +171,9 @@ impl Column {
 struct Places<'m> {
     model: &'m Model,
     /// Embedding plus position, `[places][d_model]`.
-    x: Vec<Vec<Value>>,
+    x: Vec<Vec<EnclosedValue>>,
     /// Queries, keys and values, `[heads][places][d_head]`.
-    heads: Vec<Vec<[Vec<Value>; 3]>>,
+    heads: Vec<Vec<[Vec<EnclosedValue>; 3]>>,
 }
 
 impl<'m> Places<'m> {
@@ -184,7 +184,7 @@ impl<'m> Places<'m> {
         // If a weight is beyond the range of a format, nothing is known about evaluating the model there.
         let largest = model.parameters().iter().fold(0f64, |m, x| m.max(x.abs()));
         let gammas = FORMATS.map(|f| if largest <= f.largest { f.gamma(2) } else { f64::INFINITY });
-        let embed = |token: u32, position: u32| -> Vec<Value> {
+        let embed = |token: u32, position: u32| -> Vec<EnclosedValue> {
             let row = |table: &'m [f64], row: u32| &table[row as usize * d..][..d];
             let positions = model.positions().map(|positions| row(positions, position));
             let embedded = |(j, &a): (usize, &f64)| {
@@ -195,11 +195,11 @@ impl<'m> Places<'m> {
                     Some(_) => Interval::exact(a) + Interval::exact(b),
                     None => Interval::exact(a),
                 };
-                Value { exact, errors: [error(0), error(1)] }
+                EnclosedValue { exact, errors: [error(0), error(1)] }
             };
             row(table, token).iter().enumerate().map(embedded).collect()
         };
-        let x: Vec<Vec<Value>> =
+        let x: Vec<Vec<EnclosedValue>> =
             problem.places.iter().map(|&(token, position)| embed(token, position)).collect();
         let n_heads = match shape.mixer {
             Mixer::Attention => shape.n_heads as usize,
@@ -209,10 +209,10 @@ impl<'m> Places<'m> {
         let root = if model.config().scale_scores { (d_head as f64).sqrt().next_up() } else { 1.0 };
         let heads = (0..n_heads)
             .map(|head| {
-                let project = |weight: &str, bias: &str, root: f64, x: &[Value]| {
+                let project = |weight: &str, bias: &str, root: f64, x: &[EnclosedValue]| {
                     let matrix = &model.tensor(weight).unwrap_or_default()[head * d * d_head..][..d * d_head];
                     let bias = model.tensor(bias).map(|b| &b[head * d_head..][..d_head]);
-                    let mut sums = Sums::new(d_head, bias, d).divided(root);
+                    let mut sums = WeightedSums::new(d_head, bias, d).divided(root);
                     x.iter().zip(matrix.chunks_exact(d_head)).for_each(|(x, row)| sums.add_row(x, row));
                     sums.finish()
                 };
@@ -228,7 +228,7 @@ impl<'m> Places<'m> {
     }
 
     /// The output of the mixer, with the skip connection, for a context.
-    fn mixed(&self, read: &[u32]) -> Vec<Value> {
+    fn mixed(&self, read: &[u32]) -> Vec<EnclosedValue> {
         let config = self.model.config();
         let shape = &config.shape;
         let (d, d_head) = (shape.d_model as usize, shape.d_head as usize);
@@ -236,14 +236,14 @@ impl<'m> Places<'m> {
         let mut sums;
         match shape.mixer {
             Mixer::Attention => {
-                sums = Sums::new(d, self.model.tensor("b_O"), self.heads.len() * d_head);
+                sums = WeightedSums::new(d, self.model.tensor("b_O"), self.heads.len() * d_head);
                 for (places, output) in self.heads.iter().zip(tensor("W_O").chunks_exact(d_head * d)) {
                     let mixed = self.head(places, read);
                     mixed.iter().zip(output.chunks_exact(d)).for_each(|(z, row)| sums.add_row(z, row));
                 }
             }
             Mixer::Average => {
-                sums = Sums::new(d, None, read.len());
+                sums = WeightedSums::new(d, None, read.len());
                 for (&weight, &place) in tensor("u_pos").iter().zip(read) {
                     sums.add_each(&self.x[place as usize], weight);
                 }
@@ -256,7 +256,7 @@ impl<'m> Places<'m> {
     }
 
     /// The mixed values of a head, `[d_head]`, from its queries, keys and values.
-    fn head(&self, places: &[[Vec<Value>; 3]], read: &[u32]) -> Vec<Value> {
+    fn head(&self, places: &[[Vec<EnclosedValue>; 3]], read: &[u32]) -> Vec<EnclosedValue> {
         let config = self.model.config();
         let d_head = config.shape.d_head as usize;
         // 1 / sqrt(d_head), or 1: the root and the quotient are rounded once each.
@@ -269,7 +269,7 @@ impl<'m> Places<'m> {
         };
         let zero = Interval::exact(0.0);
         let query = &places[read[read.len() - 1] as usize][0];
-        let scores: Vec<Value> =
+        let scores: Vec<EnclosedValue> =
             read.iter().map(|&place| score(query, &places[place as usize][1], factor)).collect();
         // Any common shift leaves the weights as they are.
         let shift = scores.iter().map(|s| s.exact.hi).fold(f64::NEG_INFINITY, f64::max);
@@ -279,7 +279,7 @@ impl<'m> Places<'m> {
         let weights: Vec<Interval> = parts.iter().map(|&part| part / sum).collect();
         let taus: [Vec<f64>; FORMATS.len()] = [0, 1].map(|p| {
             let largest_error = scores.iter().map(|s| s.errors[p]).fold(0.0, f64::max);
-            let tau = |s: &Value| {
+            let tau = |s: &EnclosedValue| {
                 FORMATS[p].of_exponential(s.errors[p], largest_error, (shift.hi - s.exact.lo).next_up())
             };
             scores.iter().map(tau).collect()
@@ -295,14 +295,14 @@ impl<'m> Places<'m> {
                     true => FORMATS[p].of_mean(p, &taus[p], most.clone(), values.clone(), mean),
                     false => f64::INFINITY,
                 };
-                Value { exact: mean, errors: [error(0), error(1)] }
+                EnclosedValue { exact: mean, errors: [error(0), error(1)] }
             })
             .collect()
     }
 }
 
 /// The score of a query and a key: their scalar product times a factor.
-fn score(query: &[Value], key: &[Value], factor: Interval) -> Value {
+fn score(query: &[EnclosedValue], key: &[EnclosedValue], factor: Interval) -> EnclosedValue {
     let zero = Interval::exact(0.0);
     let exact = factor * query.iter().zip(key).fold(zero, |sum, (q, k)| sum + q.exact * k.exact);
     let error = |p: usize| {
@@ -318,7 +318,7 @@ fn score(query: &[Value], key: &[Value], factor: Interval) -> Value {
         }
         FORMATS[p].of_sum(carried * factor.hi, 0.0, gamma, query.len(), input, total)
     };
-    Value { exact, errors: [error(0), error(1)] }
+    EnclosedValue { exact, errors: [error(0), error(1)] }
 }
 
 #[cfg(test)]

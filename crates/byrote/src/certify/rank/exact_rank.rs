@@ -9,9 +9,9 @@
 //! up to |K| is a sum of positive terms (Cauchy and Binet; generalised Vandermonde determinants of positive numbers in
 //! increasing order are positive), so both ranks are min(m, n, |K|).
 
-use super::function::{Function, Signs};
-use super::subsets::{self, Budget, Verdict};
-use super::{Certificate, Interval, Theorems};
+use super::scalar_function::{ScalarFunction, Signs};
+use super::subsets::{self, Budget, SubsetVerdict};
+use super::{RankCertificate, RankRange, RankTheorems};
 use crate::Result;
 use crate::num::modular::{Found, dyadic, plus, power, primes, rank, rank_over_rationals, residue, times};
 use crate::observe::Observer;
@@ -31,10 +31,10 @@ fn primes_for(rows: usize, columns: usize) -> u64 {
 }
 
 /// The entries modulo a prime, row by row.
-fn entries(psi: &Function, a: &[f64], b: &[f64], prime: u64) -> Vec<Vec<u64>> {
+fn entries(psi: &ScalarFunction, a: &[f64], b: &[f64], prime: u64) -> Vec<Vec<u64>> {
     let [ra, rb] = [a, b].map(|v| v.iter().map(|&x| residue(x, prime)).collect::<Vec<u64>>());
     match psi {
-        Function::Polynomial(c) => {
+        ScalarFunction::Polynomial(c) => {
             let c: Vec<u64> = c.iter().map(|&c| residue(c, prime)).collect();
             let horner = |x: u64| c.iter().rev().fold(0, |sum, &c| plus(times(sum, x, prime), c, prime));
             ra.iter().map(|&a| rb.iter().map(|&b| horner(times(a, b, prime))).collect()).collect()
@@ -61,10 +61,10 @@ fn span(values: &[f64]) -> (i64, i64) {
 }
 
 /// Bits of the entries once a power of two has made them whole.
-fn entry_bits(psi: &Function, a: &[f64], b: &[f64]) -> u64 {
+fn entry_bits(psi: &ScalarFunction, a: &[f64], b: &[f64]) -> u64 {
     let ((la, ha), (lb, hb)) = (span(a), span(b));
     match psi {
-        Function::Polynomial(c) => {
+        ScalarFunction::Polynomial(c) => {
             let degree = c.len() as i64 - 1;
             let (lc, hc) = span(c);
             (hc - lc + degree * (ha + hb - la - lb) + 64).unsigned_abs()
@@ -87,7 +87,7 @@ fn powers(exponents: &[u32], v: &[f64], prime: u64) -> Vec<Vec<u64>> {
 }
 
 /// The Kruskal rank of a matrix of residues, its columns known to span at most `upper`.
-fn kruskal(columns: usize, upper: usize, bits: u64, matrix: impl Fn(u64) -> Vec<Vec<u64>>) -> Interval {
+fn kruskal(columns: usize, upper: usize, bits: u64, matrix: impl Fn(u64) -> Vec<Vec<u64>>) -> RankRange {
     let first = primes().next().unwrap_or(3);
     let reduced = matrix(first);
     let pick = |rows: &[Vec<u64>], subset: &[usize]| -> Vec<Vec<u64>> {
@@ -98,18 +98,18 @@ fn kruskal(columns: usize, upper: usize, bits: u64, matrix: impl Fn(u64) -> Vec<
     let found = subsets::kruskal(columns, upper, budget, |subset| {
         let k = subset.len();
         if rank(pick(&reduced, subset), first) == k {
-            return Verdict::Independent;
+            return SubsetVerdict::Independent;
         }
         // Dependence modulo one prime proves nothing; modulo enough primes it does.
         match rank_over_rationals(k, bits, PRIMES, |prime| pick(&matrix(prime), subset)) {
-            Found { lower, .. } if lower == k => Verdict::Independent,
-            Found { exact: true, .. } => Verdict::Dependent,
-            Found { .. } => Verdict::Unknown,
+            Found { lower, .. } if lower == k => SubsetVerdict::Independent,
+            Found { exact: true, .. } => SubsetVerdict::Dependent,
+            Found { .. } => SubsetVerdict::Unknown,
         }
     });
     // There are too many pairs to examine one by one, but not too many to sort.
     match found.lower == 1 && found.upper > 1 && no_two_are_parallel(&reduced, columns, first) {
-        true => Interval { lower: 2, ..found },
+        true => RankRange { lower: 2, ..found },
         false => found,
     }
 }
@@ -126,41 +126,41 @@ fn no_two_are_parallel(rows: &[Vec<u64>], columns: usize, prime: u64) -> bool {
 }
 
 /// Rank and Kruskal rank of [b_j^k], as far as they can be found.
-pub(super) fn ranks_of_powers(exponents: &[u32], b: &[f64]) -> (Interval, Interval) {
+pub(super) fn ranks_of_powers(exponents: &[u32], b: &[f64]) -> (RankRange, RankRange) {
     let found = rank_of_powers(exponents, b);
     let most = exponents.len().min(b.len());
-    let rank = Interval { lower: found.lower, upper: if found.exact { found.lower } else { most } };
+    let rank = RankRange { lower: found.lower, upper: if found.exact { found.lower } else { most } };
     let (low, high) = span(b);
     let bits = (high - low).unsigned_abs() * u64::from(exponents.iter().copied().max().unwrap_or(0));
     let kruskal = match rank.lower == b.len() {
-        true => Interval::exactly(b.len()),
+        true => RankRange::exactly(b.len()),
         false => kruskal(b.len(), rank.upper, bits, |prime| powers(exponents, b, prime)),
     };
     (rank, kruskal)
 }
 
 /// Whether total positivity applies: everything positive, a and b distinct.
-fn is_totally_positive(psi: &Function, a: &[f64], b: &[f64]) -> bool {
-    let Function::Polynomial(c) = psi else { return false };
+fn is_totally_positive(psi: &ScalarFunction, a: &[f64], b: &[f64]) -> bool {
+    let ScalarFunction::Polynomial(c) = psi else { return false };
     let positive = |v: &[f64]| v.iter().all(|&x| x > 0.0) && Signs::of(v).distinct == v.len();
     c.iter().all(|&c| c >= 0.0) && positive(a) && positive(b)
 }
 
 /// Certifies the ranks of a polynomial or of ReLU.
 pub(super) fn certify(
-    psi: &Function,
+    psi: &ScalarFunction,
     a: &[f64],
     b: &[f64],
-    theorems: Theorems,
+    theorems: RankTheorems,
     observer: &dyn Observer,
-) -> Result<Certificate> {
+) -> Result<RankCertificate> {
     let (m, n) = (a.len(), b.len());
     if is_totally_positive(psi, a, b) {
         let rank = m.min(n).min(psi.exponents().map_or(0, |k| k.len()));
         let by = "total positivity: a, b and the coefficients are positive, so no minor vanishes".to_owned();
-        return Ok(Certificate {
-            rank: Interval::exactly(rank),
-            kruskal: Interval::exactly(rank),
+        return Ok(RankCertificate {
+            rank: RankRange::exactly(rank),
+            kruskal: RankRange::exactly(rank),
             rank_of_any_weights: rank,
             rank_by: by.clone(),
             kruskal_by: by,
@@ -188,14 +188,14 @@ pub(super) fn certify(
     let matrix = |prime| entries(psi, a, b, prime);
     let found = rank_over_rationals(structural, bits, primes_for(m, n), matrix);
     let upper = if found.exact { found.lower } else { structural };
-    let rank = Interval { lower: found.lower, upper };
+    let rank = RankRange { lower: found.lower, upper };
     let rank_by = match (rank.value(), found.lower == structural) {
         (Some(_), true) => "residues modulo 2^61 - 1 from below, the powers of a and b from above".to_owned(),
         (Some(_), false) => "residues modulo primes whose product exceeds every minor".to_owned(),
         (None, _) => format!("residues from below; {} primes do not decide", primes_for(m, n)),
     };
     let (kruskal, kruskal_by) = if rank.lower == n {
-        (Interval::exactly(n), "all columns are independent".to_owned())
+        (RankRange::exactly(n), "all columns are independent".to_owned())
     } else {
         observer.check()?;
         let found = kruskal(n, rank.upper, bits, matrix);
@@ -209,5 +209,5 @@ pub(super) fn certify(
     };
     let rank_of_any_weights = of_b.min(m).min(n);
     observer.check()?;
-    Ok(Certificate { rank, kruskal, rank_of_any_weights, rank_by, kruskal_by, bits: None, theorems })
+    Ok(RankCertificate { rank, kruskal, rank_of_any_weights, rank_by, kruskal_by, bits: None, theorems })
 }

@@ -198,9 +198,9 @@ fn exp_table() -> &'static Table {
 
 /// An activation with enclosures.
 #[derive(Debug, Clone, Copy)]
-pub struct Function(Activation);
+pub struct EnclosedActivation(Activation);
 
-impl Function {
+impl EnclosedActivation {
     /// The function of an activation.
     pub fn of(activation: Activation) -> Self {
         Self(activation)
@@ -234,7 +234,7 @@ impl Function {
             }
             Activation::GeluTanh => {
                 let (centre, spread) = gelu_tanh_argument(z).ball();
-                let (t, error) = Function(Activation::Tanh).enclose(centre, spread);
+                let (t, error) = EnclosedActivation(Activation::Tanh).enclose(centre, spread);
                 let part = Interval::exact(0.5 * z) * (Interval::exact(1.0) + Interval::around(t, error));
                 let (value, error) = part.ball();
                 smooth(radius, (value, error), 1.13)
@@ -245,7 +245,7 @@ impl Function {
     }
 }
 
-impl Function {
+impl EnclosedActivation {
     /// Bounds on the errors of computed values of the function at an argument that lies within `radius` of z exactly, and is
     /// computed with these errors: the largest slope between the two times the error of the argument, and the error of the
     /// function itself ([`super::floating`]).
@@ -418,7 +418,7 @@ mod tests {
 
     /// The oracle itself is off by one unit of 2^-bits at most.
     fn check_to(activation: Activation, z: f64, bits: usize) -> (f64, f64) {
-        let (value, error) = Function::of(activation).enclose(z, 0.0);
+        let (value, error) = EnclosedActivation::of(activation).enclose(z, 0.0);
         let off = exact(activation, &Dyadic::from(z), bits).minus(&Dyadic::from(value)).abs();
         assert!(
             off <= Dyadic::from(error).plus(&Dyadic::new(IBig::ONE, -(bits as isize))),
@@ -451,7 +451,7 @@ mod tests {
         for activation in Activation::ALL {
             for (z, radius) in [(f64::NAN, 0.0), (f64::INFINITY, 0.0), (0.0, f64::INFINITY), (1.0, f64::NAN)]
             {
-                assert_eq!(Function::of(activation).enclose(z, radius).1, f64::INFINITY);
+                assert_eq!(EnclosedActivation::of(activation).enclose(z, radius).1, f64::INFINITY);
             }
         }
         assert_eq!(exp(Interval::ALL), Interval { lo: 0.0, hi: f64::INFINITY });
@@ -492,7 +492,7 @@ mod tests {
         fn a_radius_covers_its_points(z in -9.0f64..9.0, radius in 0.0f64..2.0, at in -1.0f64..1.0) {
             let point = z + at * radius;
             for activation in Activation::ALL {
-                let (value, error) = Function::of(activation).enclose(z, radius * (1.0 + 1e-15));
+                let (value, error) = EnclosedActivation::of(activation).enclose(z, radius * (1.0 + 1e-15));
                 let off = exact(activation, &Dyadic::from(point), BITS).minus(&Dyadic::from(value)).abs();
                 prop_assert!(off <= Dyadic::from(error), "{activation} {z} {radius} {at}");
             }
@@ -501,11 +501,11 @@ mod tests {
         #[test]
         fn far_arguments_hold(z in prop_oneof![-1e6f64..-12.0, 12.0f64..1e6]) {
             for activation in [Activation::Tanh, Activation::Logistic, Activation::Erf] {
-                let (value, error) = Function::of(activation).enclose(z, 0.5);
+                let (value, error) = EnclosedActivation::of(activation).enclose(z, 0.5);
                 let end = if z > 0.0 { 1.0 } else if activation == Activation::Logistic { 0.0 } else { -1.0 };
                 prop_assert!((value - end).abs() <= error.max(1e-5), "{activation} {z}");
             }
-            let (value, error) = Function::of(Activation::Gelu).enclose(z, 0.0);
+            let (value, error) = EnclosedActivation::of(Activation::Gelu).enclose(z, 0.0);
             prop_assert!((value - z.max(0.0)).abs() <= error && error < 1e-9);
             prop_assert!((arctan(z).0 - z.atan()).abs() < 1e-15);
         }

@@ -22,7 +22,7 @@ use std::str::FromStr;
 
 /// A function of one variable.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Function {
+pub enum ScalarFunction {
     /// A polynomial, by its coefficients from the constant term up.
     Polynomial(Vec<f64>),
     /// An activation.
@@ -51,14 +51,14 @@ pub enum Symmetry {
 /// The highest degree of a polynomial.
 const MOST_DEGREE: usize = 512;
 
-impl Function {
+impl ScalarFunction {
     /// The name, or the polynomial written out.
     pub fn name(&self) -> String {
         match self {
-            Function::Activation(activation) => activation.name().into(),
-            Function::Exp => "exp".into(),
-            Function::Cos => "cos".into(),
-            Function::Polynomial(c) => {
+            ScalarFunction::Activation(activation) => activation.name().into(),
+            ScalarFunction::Exp => "exp".into(),
+            ScalarFunction::Cos => "cos".into(),
+            ScalarFunction::Polynomial(c) => {
                 let term = |k: usize, c: f64| match (k, c) {
                     (0, c) => format!("{c}"),
                     (1, 1.0) => "x".into(),
@@ -76,7 +76,7 @@ impl Function {
     /// The exponents with a coefficient that is not 0, for a polynomial.
     pub fn exponents(&self) -> Option<Vec<u32>> {
         match self {
-            Function::Polynomial(c) => {
+            ScalarFunction::Polynomial(c) => {
                 Some((0u32..).zip(c).filter(|(_, c)| **c != 0.0).map(|(k, _)| k).collect())
             }
             _ => None,
@@ -85,11 +85,11 @@ impl Function {
 
     /// Whether values at products of f64 are exact numbers: polynomials and ReLU.
     pub fn is_exact(&self) -> bool {
-        matches!(self, Function::Polynomial(_) | Function::Activation(Activation::Relu))
+        matches!(self, ScalarFunction::Polynomial(_) | ScalarFunction::Activation(Activation::Relu))
     }
 
     pub(super) fn check(&self) -> Result<()> {
-        let Function::Polynomial(c) = self else { return Ok(()) };
+        let ScalarFunction::Polynomial(c) = self else { return Ok(()) };
         if let Some(c) = c.iter().find(|c| !c.is_finite()) {
             return Err(Error::setting("polynomial", format!("{c} is not finite")));
         }
@@ -104,21 +104,21 @@ impl Function {
     pub fn symmetry(&self) -> Symmetry {
         use Activation::{Arctan, Erf, Gelu, GeluTanh, Logistic, Relu, Tanh};
         match self {
-            Function::Activation(Tanh | Arctan | Erf) => Symmetry::Odd,
-            Function::Activation(Logistic) => Symmetry::OddAndConstant,
-            Function::Activation(Gelu | GeluTanh | Relu) => Symmetry::EvenAndLinear,
-            Function::Cos => Symmetry::Even,
-            Function::Exp | Function::Polynomial(_) => Symmetry::None,
+            ScalarFunction::Activation(Tanh | Arctan | Erf) => Symmetry::Odd,
+            ScalarFunction::Activation(Logistic) => Symmetry::OddAndConstant,
+            ScalarFunction::Activation(Gelu | GeluTanh | Relu) => Symmetry::EvenAndLinear,
+            ScalarFunction::Cos => Symmetry::Even,
+            ScalarFunction::Exp | ScalarFunction::Polynomial(_) => Symmetry::None,
         }
     }
 
     /// psi(x) in units of 2^-bits, within one of them. Not for polynomials.
     pub(super) fn precise(&self, precise: &Precise, x: &Dyadic) -> IBig {
         match self {
-            Function::Exp => precise.exp(x),
-            Function::Cos => precise.cos(x),
-            Function::Activation(activation) => activation.precise(precise, x),
-            Function::Polynomial(_) => unreachable!("polynomials are evaluated exactly, by residues"),
+            ScalarFunction::Exp => precise.exp(x),
+            ScalarFunction::Cos => precise.cos(x),
+            ScalarFunction::Activation(activation) => activation.precise(precise, x),
+            ScalarFunction::Polynomial(_) => unreachable!("polynomials are evaluated exactly, by residues"),
         }
     }
 }
@@ -187,27 +187,27 @@ impl Symmetry {
     }
 }
 
-impl fmt::Display for Function {
+impl fmt::Display for ScalarFunction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&self.name())
     }
 }
 
-impl Serialize for Function {
+impl Serialize for ScalarFunction {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.name())
     }
 }
 
-impl FromStr for Function {
+impl FromStr for ScalarFunction {
     type Err = Error;
 
     /// An activation, exp or cos, by name.
     fn from_str(name: &str) -> Result<Self> {
         match name {
-            "exp" => Ok(Function::Exp),
-            "cos" => Ok(Function::Cos),
-            _ => name.parse().map(Function::Activation).map_err(|_| {
+            "exp" => Ok(ScalarFunction::Exp),
+            "cos" => Ok(ScalarFunction::Cos),
+            _ => name.parse().map(ScalarFunction::Activation).map_err(|_| {
                 let known = [&Activation::ALL.map(Activation::name)[..], &["exp", "cos"]].concat();
                 let hint =
                     nearest(name, &known).map_or(String::new(), |near| format!("; did you mean {near}?"));
@@ -223,13 +223,13 @@ mod tests {
 
     #[test]
     fn names_are_read_and_polynomials_written() {
-        assert_eq!("gelu".parse::<Function>().unwrap(), Function::Activation(Activation::Gelu));
-        assert_eq!("exp".parse::<Function>().unwrap(), Function::Exp);
-        assert!("sin".parse::<Function>().unwrap_err().to_string().contains("exp, cos"));
-        let error = "tanhh".parse::<Function>().unwrap_err().to_string();
+        assert_eq!("gelu".parse::<ScalarFunction>().unwrap(), ScalarFunction::Activation(Activation::Gelu));
+        assert_eq!("exp".parse::<ScalarFunction>().unwrap(), ScalarFunction::Exp);
+        assert!("sin".parse::<ScalarFunction>().unwrap_err().to_string().contains("exp, cos"));
+        let error = "tanhh".parse::<ScalarFunction>().unwrap_err().to_string();
         assert!(error.ends_with("did you mean tanh?"), "{error}");
-        assert_eq!(Function::Polynomial(vec![1.0, 0.0, -2.5, 1.0]).name(), "1 - 2.5 x^2 + x^3");
-        assert_eq!(Function::Polynomial(vec![0.0, 1.0]).exponents(), Some(vec![1]));
+        assert_eq!(ScalarFunction::Polynomial(vec![1.0, 0.0, -2.5, 1.0]).name(), "1 - 2.5 x^2 + x^3");
+        assert_eq!(ScalarFunction::Polynomial(vec![0.0, 1.0]).exponents(), Some(vec![1]));
     }
 
     #[test]
@@ -242,7 +242,7 @@ mod tests {
     fn symmetries_are_those_of_the_functions() {
         let precise = Precise::new(80);
         for name in ["tanh", "arctan", "erf", "cos", "logistic", "gelu", "gelu-tanh"] {
-            let psi: Function = name.parse().unwrap();
+            let psi: ScalarFunction = name.parse().unwrap();
             for x in [0.3, 1.7] {
                 let [plus, minus] = [x, -x].map(|x| psi.precise(&precise, &Dyadic::from(x)));
                 let expected = match psi.symmetry() {
