@@ -23,19 +23,19 @@ pub struct Enclosures {
 }
 
 impl Enclosures {
-    /// Encloses the mixer's output for every context of a problem.
-    pub fn new(model: &Model, problem: &Dataset, observer: &dyn Observer) -> Result<Self> {
+    /// Encloses the mixer's output for every context of a dataset.
+    pub fn new(model: &Model, dataset: &Dataset, observer: &dyn Observer) -> Result<Self> {
         let d = model.config().shape.d_model as usize;
-        let places = Places::new(model, problem);
+        let places = Places::new(model, dataset);
         let entry = |value: EnclosedValue| {
             let (centre, radius) = value.exact.ball();
             Entry { centre, radius, errors: value.errors }
         };
-        let contexts: Vec<Vec<Entry>> = (0..problem.len())
+        let contexts: Vec<Vec<Entry>> = (0..dataset.len())
             .into_par_iter()
             .map(|i| {
                 observer.check()?;
-                Ok(places.mixed(problem.places_of(i)).into_iter().map(entry).collect())
+                Ok(places.mixed(dataset.places_of(i)).into_iter().map(entry).collect())
             })
             .collect::<Result<_>>()?;
         Ok(Self { d, entries: contexts.concat() })
@@ -177,7 +177,7 @@ struct Places<'m> {
 }
 
 impl<'m> Places<'m> {
-    fn new(model: &'m Model, problem: &Dataset) -> Self {
+    fn new(model: &'m Model, dataset: &Dataset) -> Self {
         let shape = &model.config().shape;
         let (d, d_head) = (shape.d_model as usize, shape.d_head as usize);
         let table = model.tensor("W_E").unwrap_or_default();
@@ -200,7 +200,7 @@ impl<'m> Places<'m> {
             row(table, token).iter().enumerate().map(embedded).collect()
         };
         let x: Vec<Vec<EnclosedValue>> =
-            problem.places.iter().map(|&(token, position)| embed(token, position)).collect();
+            dataset.places.iter().map(|&(token, position)| embed(token, position)).collect();
         let n_heads = match shape.mixer {
             Mixer::Attention => shape.n_heads as usize,
             Mixer::Average => 0,
@@ -331,14 +331,14 @@ mod tests {
     fn query_weights_may_vanish_when_they_are_scaled() {
         let shape = Shape { d_vocab: 2, n_ctx: 1, d_model: 1, n_heads: 1, d_head: 1024, ..Shape::default() };
         let config = Preset::Dana2024.config(shape);
-        let problem = Dataset::new(2, 1, [(vec![0], vec![(1, 1.0)])]).unwrap();
+        let dataset = Dataset::new(2, 1, [(vec![0], vec![(1, 1.0)])]).unwrap();
         let weight = 31.0 * f64::from(f32::MIN_POSITIVE);
         let mut parameters = vec![0.0; config.n_parameters()];
         let place = |name: &str| config.tensors().into_iter().find(|t| t.name == name).unwrap().range.start;
         parameters[place("W_E")] = 1.0;
         parameters[place("W_Q")] = weight;
         let model = Model::new(config, parameters).unwrap();
-        let places = Places::new(&model, &problem);
+        let places = Places::new(&model, &dataset);
         let query = &places.heads[0][0][0][0];
         assert!(query.size() >= weight && query.size() < 1.01 * weight, "{query:?}");
         assert!(query.errors[1] >= weight, "{query:?}");

@@ -66,26 +66,26 @@ use verdict::{Finding, judge};
 /// Hidden neurons that are processed at a time, so that their features stay in the cache.
 const NEURONS: usize = 1024;
 
-/// Encloses every logit of the model on the problem and returns what is proven.
-pub fn certify(model: &Model, problem: &Dataset, observer: &dyn Observer) -> Result<Certificate> {
+/// Encloses every logit of the model on the dataset and returns what is proven.
+pub fn certify(model: &Model, dataset: &Dataset, observer: &dyn Observer) -> Result<Certificate> {
     let config = model.config();
-    problem.fits(config)?;
+    dataset.fits(config)?;
     let network = Network::new(model);
-    let mixed = Enclosures::new(model, problem, observer)?;
-    let blocks: Vec<usize> = (0..problem.len()).step_by(BLOCK).collect();
-    let counter = Counter::new(observer, Stage::Certifying, Some(problem.len() as u64));
+    let mixed = Enclosures::new(model, dataset, observer)?;
+    let blocks: Vec<usize> = (0..dataset.len()).step_by(BLOCK).collect();
+    let counter = Counter::new(observer, Stage::Certifying, Some(dataset.len() as u64));
     let findings: Vec<Vec<Finding>> = blocks
         .par_iter()
         .map(|&first| {
-            let contexts = first..(first + BLOCK).min(problem.len());
+            let contexts = first..(first + BLOCK).min(dataset.len());
             let logits = network.logits(&mixed.block(contexts.clone()));
             counter.add(contexts.len() as u64)?;
-            Ok(contexts.map(|i| judge(problem, i, logits.row(i - first))).collect())
+            Ok(contexts.map(|i| judge(dataset, i, logits.row(i - first))).collect())
         })
         .collect::<Result<_>>()?;
     let findings = findings.concat();
     let injectivity = Injectivity::of(&mixed);
-    Ok(Certificate::new(problem, &findings, injectivity))
+    Ok(Certificate::new(dataset, &findings, injectivity))
 }
 
 /// Everything after the mixer.

@@ -114,10 +114,10 @@ fn oracle(model: &Model, context: &[u32]) -> Vec<Dyadic> {
 }
 
 /// The enclosures of all logits.
-fn enclosures(model: &Model, problem: &Dataset) -> Vec<Vec<Entry>> {
+fn enclosures(model: &Model, dataset: &Dataset) -> Vec<Vec<Entry>> {
     let network = Network::new(model);
-    let mixed = Enclosures::new(model, problem, &Silent).unwrap();
-    (0..problem.len()).map(|i| network.logits(&mixed.block(i..i + 1)).row(0).collect()).collect()
+    let mixed = Enclosures::new(model, dataset, &Silent).unwrap();
+    (0..dataset.len()).map(|i| network.logits(&mixed.block(i..i + 1)).row(0).collect()).collect()
 }
 
 /// Every preset and activation, and switches that no preset has.
@@ -134,14 +134,14 @@ fn configs(d_vocab: u64) -> Vec<Config> {
 
 #[test]
 fn enclosures_hold_the_logits_of_256_bits() {
-    let (problem, d_vocab) = letters("abcab abdac caba bbdaa dab");
+    let (dataset, d_vocab) = letters("abcab abdac caba bbdaa dab");
     for config in configs(d_vocab) {
         for (seed, scale) in [(1, 1.0), (2, 4.0)] {
             let model = Model::random(config, seed).unwrap();
             let scaled = model.parameters().iter().map(|x| scale * x).collect();
             let model = Model::new(config, scaled).unwrap();
-            for (i, row) in enclosures(&model, &problem).iter().enumerate() {
-                let exact = oracle(&model, &problem.tokens_of(i));
+            for (i, row) in enclosures(&model, &dataset).iter().enumerate() {
+                let exact = oracle(&model, &dataset.tokens_of(i));
                 for (&Entry { centre, radius, .. }, exact) in row.iter().zip(&exact) {
                     let off = exact.minus(&Dyadic::from(centre)).abs();
                     assert!(
@@ -160,12 +160,12 @@ fn enclosures_hold_the_logits_of_256_bits() {
 
 #[test]
 fn enclosures_of_built_models_hold_the_logits_of_256_bits() {
-    let (problem, _) = stories(4);
+    let (dataset, _) = stories(4);
     for activation in [Activation::Tanh, Activation::Logistic, Activation::Erf, Activation::Gelu] {
         let settings = Settings { activation, ..Settings::default() };
-        let (model, _) = build(&problem, &settings, &Silent).unwrap();
-        for (i, row) in enclosures(&model, &problem).iter().enumerate() {
-            let exact = oracle(&model, &problem.tokens_of(i));
+        let (model, _) = build(&dataset, &settings, &Silent).unwrap();
+        for (i, row) in enclosures(&model, &dataset).iter().enumerate() {
+            let exact = oracle(&model, &dataset.tokens_of(i));
             for (&Entry { centre, radius, .. }, exact) in row.iter().zip(&exact) {
                 let off = exact.minus(&Dyadic::from(centre)).abs();
                 assert!(
@@ -180,13 +180,13 @@ fn enclosures_of_built_models_hold_the_logits_of_256_bits() {
 
 #[test]
 fn built_models_are_certified_with_margin_and_gap() {
-    let (problem, _) = stories(60);
+    let (dataset, _) = stories(60);
     for mixer in [Mixer::Attention, Mixer::Average] {
         for activation in Activation::ALL {
             let settings = Settings { mixer, activation, ..Settings::default() };
-            let (model, _) = build(&problem, &settings, &Silent).unwrap();
-            let found = certify(&model, &problem, &Silent).unwrap();
-            let seen = evaluate(&model, &problem, Nats(1e-3), 0, &Silent).unwrap();
+            let (model, _) = build(&dataset, &settings, &Silent).unwrap();
+            let found = certify(&model, &dataset, &Silent).unwrap();
+            let seen = evaluate(&model, &dataset, Nats(1e-3), 0, &Silent).unwrap();
             assert_eq!(found.verdict, Verdict::Certified, "{mixer} {activation}: {found:?}");
             assert!(found.min_margin_lower_bound.0 > 0.01 && found.doubt.is_none());
             let computed = found.floating_point;
@@ -202,20 +202,20 @@ fn built_models_are_certified_with_margin_and_gap() {
 
 #[test]
 fn attention_alone_is_certified_in_floating_point_too() {
-    let (problem, _) = stories(10);
-    let (model, _) = dana2024::build(&problem, &dana2024::Settings::default(), &Silent).unwrap();
-    let found = certify(&model, &problem, &Silent).unwrap();
+    let (dataset, _) = stories(10);
+    let (model, _) = dana2024::build(&dataset, &dana2024::Settings::default(), &Silent).unwrap();
+    let found = certify(&model, &dataset, &Silent).unwrap();
     assert_eq!(found.verdict, Verdict::Certified, "{found:?}");
     assert_eq!(found.floating_point.verdict, Verdict::Certified, "{found:?}");
 }
 
 #[test]
 fn a_random_model_is_refuted_with_a_context() {
-    let (problem, d_vocab) = stories(10);
+    let (dataset, d_vocab) = stories(10);
     let shape = Shape { d_vocab, n_ctx: 9, d_mlp: 20, ..Shape::default() };
     let model = Model::random(Preset::Madden2024.config(shape), 1).unwrap();
-    let found = certify(&model, &problem, &Silent).unwrap();
-    let seen = evaluate(&model, &problem, Nats(1e-3), 0, &Silent).unwrap();
+    let found = certify(&model, &dataset, &Silent).unwrap();
+    let seen = evaluate(&model, &dataset, Nats(1e-3), 0, &Silent).unwrap();
     assert_eq!(found.verdict, Verdict::Refuted);
     assert_eq!(found.certified_contexts, seen.memorized);
     assert_eq!(found.certified_contexts + found.refuted_contexts, found.contexts);
@@ -226,12 +226,12 @@ fn a_random_model_is_refuted_with_a_context() {
 /// The weights of a certified model are moved until one context is not memorized any more; the certificate ends before.
 #[test]
 fn a_certificate_vanishes_before_the_claim_is_false() {
-    let (problem, d_vocab) = stories(30);
+    let (dataset, d_vocab) = stories(30);
     for activation in [Activation::Tanh, Activation::Gelu] {
         let settings = Settings { activation, ..Settings::default() };
-        let (model, _) = build(&problem, &settings, &Silent).unwrap();
+        let (model, _) = build(&dataset, &settings, &Silent).unwrap();
         let output = model.tensors().iter().find(|t| t.name == "W_U").unwrap().range.clone();
-        let first = problem.next_of(5)[0].0 as usize;
+        let first = dataset.next_of(5)[0].0 as usize;
         let rival = (first + 1) % d_vocab as usize;
         // The logit of context 5's token goes down along the first neuron, that of another goes up.
         let moved = |by: f64| {
@@ -242,7 +242,7 @@ fn a_certificate_vanishes_before_the_claim_is_false() {
         };
         // The largest step that is certified, and the smallest that is false, to the last bit.
         let (mut good, mut bad) = (0.0, 1e3);
-        let holds = |by: f64| certify(&moved(by), &problem, &Silent).unwrap().verdict;
+        let holds = |by: f64| certify(&moved(by), &dataset, &Silent).unwrap().verdict;
         assert_eq!((holds(good), holds(bad)), (Verdict::Certified, Verdict::Refuted));
         for _ in 0..60 {
             let middle = 0.5 * (good + bad);
@@ -254,10 +254,10 @@ fn a_certificate_vanishes_before_the_claim_is_false() {
         // At the edge the claim is true by the numbers of 256 bits, and a little further it is false.
         let margin = |by: f64| {
             let model = moved(by);
-            (0..problem.len())
+            (0..dataset.len())
                 .map(|i| {
-                    let logits = oracle(&model, &problem.tokens_of(i));
-                    let next = problem.next_of(i);
+                    let logits = oracle(&model, &dataset.tokens_of(i));
+                    let next = dataset.next_of(i);
                     let most = next.iter().fold(0.0, |m: f64, n| m.max(n.1));
                     let is_top = |t: usize| next.iter().any(|n| n.0 as usize == t && n.1 == most);
                     let best = |top: bool| {
@@ -270,7 +270,7 @@ fn a_certificate_vanishes_before_the_claim_is_false() {
                 .unwrap()
         };
         assert!(margin(good) > Dyadic::from(0.0), "{activation}: certified a falsehood");
-        let certified = certify(&moved(good), &problem, &Silent).unwrap().min_margin_lower_bound.0;
+        let certified = certify(&moved(good), &dataset, &Silent).unwrap().min_margin_lower_bound.0;
         assert!(Dyadic::from(certified) <= margin(good), "{activation}");
         assert!(margin(good + 1e-6) <= Dyadic::from(0.0), "{activation}: the certificate ends too early");
         assert_ne!(holds(bad), Verdict::Certified);
@@ -279,11 +279,11 @@ fn a_certificate_vanishes_before_the_claim_is_false() {
 
 #[test]
 fn weights_too_large_to_follow_are_undecided() {
-    let (problem, d_vocab) = letters("abc abd");
+    let (dataset, d_vocab) = letters("abc abd");
     let shape = Shape { d_vocab, n_ctx: 9, d_mlp: 3, ..Shape::default() };
     let config = Preset::Madden2024.config(shape);
     let model = Model::new(config, vec![1e200; config.n_parameters()]).unwrap();
-    let found = certify(&model, &problem, &Silent).unwrap();
+    let found = certify(&model, &dataset, &Silent).unwrap();
     assert_eq!(found.verdict, Verdict::Undecided);
     assert_eq!(found.gap_nats_upper_bound.0, f64::INFINITY);
     assert_eq!(serde_json::to_value(&found).unwrap()["gap_nats_upper_bound"], serde_json::Value::Null);
@@ -292,25 +292,25 @@ fn weights_too_large_to_follow_are_undecided() {
 #[test]
 fn contexts_that_the_mixer_confuses_are_not_injective() {
     // ab and ba with flat attention and no positions.
-    let (problem, d_vocab) = letters("aba bab");
+    let (dataset, d_vocab) = letters("aba bab");
     let shape = Shape { d_vocab, n_ctx: 9, d_mlp: 3, ..Shape::default() };
     let config = Config { positions: Positions::None, ..Preset::Average.config(shape) };
     let mut model = Model::random(config, 1).unwrap();
-    assert!(certify(&model, &problem, &Silent).unwrap().injectivity.distinct);
+    assert!(certify(&model, &dataset, &Silent).unwrap().injectivity.distinct);
     let u_pos = model.tensors().iter().find(|t| t.name == "u_pos").unwrap().range.clone();
     let mut parameters = model.parameters().to_vec();
     parameters[u_pos].fill(0.5);
     model = Model::new(config, parameters).unwrap();
-    assert!(!certify(&model, &problem, &Silent).unwrap().injectivity.distinct);
+    assert!(!certify(&model, &dataset, &Silent).unwrap().injectivity.distinct);
 }
 
 #[test]
 fn a_certificate_does_not_depend_on_the_threads() {
-    let (problem, _) = stories(40);
-    let (model, _) = build(&problem, &Settings::default(), &Silent).unwrap();
+    let (dataset, _) = stories(40);
+    let (model, _) = build(&dataset, &Settings::default(), &Silent).unwrap();
     let run = |threads| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        pool.install(|| certify(&model, &problem, &Silent).unwrap())
+        pool.install(|| certify(&model, &dataset, &Silent).unwrap())
     };
     assert_eq!(run(1), run(2));
 }
@@ -321,13 +321,13 @@ proptest! {
     /// The bound of the gap is above the gap, and what is certified is so by the reference.
     #[test]
     fn certificates_agree_with_the_reference(seed: u64, scale in 0.1f64..30.0, preset in 0usize..5) {
-        let (problem, d_vocab) = letters("abcab abdac caba bbdaa dab");
+        let (dataset, d_vocab) = letters("abcab abdac caba bbdaa dab");
         let shape = Shape { d_vocab, n_ctx: 9, d_model: 4, n_heads: 2, d_head: 2, d_mlp: 6, ..Shape::default() };
         let config = Preset::ALL[preset].config(shape);
         let random = Model::random(config, seed).unwrap();
         let model = Model::new(config, random.parameters().iter().map(|x| scale * x).collect()).unwrap();
-        let found = certify(&model, &problem, &Silent).unwrap();
-        let seen = evaluate(&model, &problem, Nats(1e-3), 0, &Silent).unwrap();
+        let found = certify(&model, &dataset, &Silent).unwrap();
+        let seen = evaluate(&model, &dataset, Nats(1e-3), 0, &Silent).unwrap();
         prop_assert!(found.gap_nats_upper_bound.0 >= seen.gap_nats.0 * (1.0 - 1e-12));
         prop_assert!(found.certified_contexts <= seen.memorized);
         prop_assert!(found.contexts - found.refuted_contexts >= seen.memorized);
@@ -343,13 +343,13 @@ fn it_reports_every_context_and_ends_when_asked_to() {
             self.0.fetch_max(progress.done, Ordering::Relaxed);
         }
     }
-    let (problem, _) = stories(20);
-    let (model, _) = build(&problem, &Settings::default(), &Silent).unwrap();
+    let (dataset, _) = stories(20);
+    let (model, _) = build(&dataset, &Settings::default(), &Silent).unwrap();
     let most = Most::default();
-    let watched = certify(&model, &problem, &most).unwrap();
-    assert_eq!(watched, certify(&model, &problem, &Silent).unwrap());
-    assert_eq!(most.0.into_inner(), problem.len() as u64);
-    assert!(matches!(certify(&model, &problem, &Impatient::new(2)), Err(Error::Interrupted)));
+    let watched = certify(&model, &dataset, &most).unwrap();
+    assert_eq!(watched, certify(&model, &dataset, &Silent).unwrap());
+    assert_eq!(most.0.into_inner(), dataset.len() as u64);
+    assert!(matches!(certify(&model, &dataset, &Impatient::new(2)), Err(Error::Interrupted)));
 }
 
 /// Evaluates a model with every result rounded by `round`, summing in a random order, with or without fused products.
@@ -485,11 +485,11 @@ impl Program<'_> {
 
 /// Checks the bounds on rounding errors against programs that sum in random orders, and returns the largest ratio of a
 /// measured error to its bound, in f64 and in f32.
-fn measured(model: &Model, problem: &Dataset, orders: u64) -> [f64; 2] {
+fn measured(model: &Model, dataset: &Dataset, orders: u64) -> [f64; 2] {
     let rounds: [fn(f64) -> f64; 2] = [|x| x, |x| f64::from(x as f32)];
     let mut worst = [0f64; 2];
-    for (i, row) in enclosures(model, problem).iter().enumerate() {
-        let context = problem.tokens_of(i);
+    for (i, row) in enclosures(model, dataset).iter().enumerate() {
+        let context = dataset.tokens_of(i);
         for (p, round) in rounds.into_iter().enumerate() {
             for order in 0..orders {
                 let stream = Stream::new(order, "orders", i as u64);
@@ -508,14 +508,14 @@ fn measured(model: &Model, problem: &Dataset, orders: u64) -> [f64; 2] {
 
 #[test]
 fn rounding_errors_stay_within_their_bounds_in_any_order() {
-    let (problem, d_vocab) = letters("abcab abdac caba bbdaa dab");
+    let (dataset, d_vocab) = letters("abcab abdac caba bbdaa dab");
     let mut worst = [0f64; 2];
     for config in configs(d_vocab) {
         for (seed, scale) in [(1, 1.0), (2, 4.0), (3, 0.2)] {
             let model = Model::random(config, seed).unwrap();
             let model =
                 model.with_parameters(model.parameters().iter().map(|x| scale * x).collect()).unwrap();
-            let found = measured(&model, &problem, 8);
+            let found = measured(&model, &dataset, 8);
             worst = [worst[0].max(found[0]), worst[1].max(found[1])];
         }
     }
@@ -525,11 +525,11 @@ fn rounding_errors_stay_within_their_bounds_in_any_order() {
 
 #[test]
 fn rounding_errors_of_built_models_stay_within_their_bounds() {
-    let (problem, _) = stories(4);
+    let (dataset, _) = stories(4);
     for activation in [Activation::Tanh, Activation::Erf, Activation::Gelu] {
         let settings = Settings { activation, ..Settings::default() };
-        let (model, _) = build(&problem, &settings, &Silent).unwrap();
-        let worst = measured(&model, &problem, 4);
+        let (model, _) = build(&dataset, &settings, &Silent).unwrap();
+        let worst = measured(&model, &dataset, 4);
         assert!(worst[1] > 1e-3, "{activation}: measured / bound {worst:?}");
     }
 }
@@ -537,7 +537,7 @@ fn rounding_errors_of_built_models_stay_within_their_bounds() {
 /// Three neurons of value 1 with output weights 1e16, 1 and -1e16: the sum is 1, but added up from the left it is 0.
 #[test]
 fn cancellation_that_only_real_arithmetic_survives_is_not_certified_in_floating_point() {
-    let (problem, d_vocab) = letters("ab ab");
+    let (dataset, d_vocab) = letters("ab ab");
     let shape = Shape {
         d_vocab,
         n_ctx: 9,
@@ -555,7 +555,7 @@ fn cancellation_that_only_real_arithmetic_survives_is_not_certified_in_floating_
     // Columns a and b; b follows a.
     parameters[place("W_U")].copy_from_slice(&[0.0, 1e16, 0.5, 1.0, 0.0, -1e16]);
     let model = Model::new(config, parameters).unwrap();
-    let found = certify(&model, &problem, &Silent).unwrap();
+    let found = certify(&model, &dataset, &Silent).unwrap();
     assert_eq!(found.verdict, Verdict::Certified, "{found:?}");
     assert!(found.min_margin_lower_bound.0 > 0.49);
     for computed in [found.floating_point, found.floating_point_f32] {
@@ -563,12 +563,12 @@ fn cancellation_that_only_real_arithmetic_survives_is_not_certified_in_floating_
         assert!(computed.min_margin_lower_bound.0 < 0.0);
     }
     // Rightly so: this program predicts the wrong token.
-    let logits = model.forward(&problem.tokens_of(0));
+    let logits = model.forward(&dataset.tokens_of(0));
     assert!(logits[1] < logits[0], "{logits:?}");
     // Without the cancellation it is certified in both formats.
     let mut parameters = model.parameters().to_vec();
     parameters[place("W_U")].copy_from_slice(&[0.0, 1.0, 0.5, 1.0, 0.0, -1.0]);
-    let found = certify(&Model::new(config, parameters).unwrap(), &problem, &Silent).unwrap();
+    let found = certify(&Model::new(config, parameters).unwrap(), &dataset, &Silent).unwrap();
     assert_eq!(found.floating_point.verdict, Verdict::Certified);
     assert_eq!(found.floating_point_f32.verdict, Verdict::Certified);
     assert!(found.floating_point.min_margin_lower_bound > found.floating_point_f32.min_margin_lower_bound);
@@ -593,18 +593,18 @@ fn one_context(length: usize) -> Dataset {
 
 /// The logits that programs compute in f64 (0) or f32 (1), in random orders of summation; every other one normalizes after
 /// mixing.
-fn computed(model: &Model, problem: &Dataset, format: usize) -> Vec<Vec<f64>> {
+fn computed(model: &Model, dataset: &Dataset, format: usize) -> Vec<Vec<f64>> {
     let rounds: [fn(f64) -> f64; 2] = [|x| x, |x| f64::from(x as f32)];
     let run = |order| {
         let stream = Stream::new(order, "orders", 0);
         let mut program = Program { model, round: rounds[format], fused: order % 2 == 1, stream };
-        program.logits(&problem.tokens_of(0))
+        program.logits(&dataset.tokens_of(0))
     };
     (0..16).map(run).collect()
 }
 
-fn verdicts(model: &Model, problem: &Dataset) -> [Verdict; 3] {
-    let found = certify(model, problem, &Silent).unwrap();
+fn verdicts(model: &Model, dataset: &Dataset) -> [Verdict; 3] {
+    let found = certify(model, dataset, &Silent).unwrap();
     for computed in [found.floating_point, found.floating_point_f32] {
         let known = computed.largest_rounding_error.0.is_finite();
         assert!(known || computed.verdict == Verdict::Undecided, "{computed:?}");
@@ -616,7 +616,7 @@ fn verdicts(model: &Model, problem: &Dataset) -> [Verdict; 3] {
 /// number. That a mean stays among its values does not help.
 #[test]
 fn scores_that_overflow_in_f32_are_not_certified_there() {
-    let problem = one_context(1);
+    let dataset = one_context(1);
     let model = |size: f64| {
         handmade(
             2,
@@ -631,16 +631,16 @@ fn scores_that_overflow_in_f32_are_not_certified_there() {
         )
     };
     let large = model(3e38);
-    assert_eq!(verdicts(&large, &problem), [Verdict::Certified, Verdict::Certified, Verdict::Undecided]);
-    assert!(computed(&large, &problem, 1).iter().all(|logits| logits[1].is_nan()));
-    assert!(computed(&large, &problem, 0).iter().all(|logits| logits[1] > logits[0]));
-    assert_eq!(verdicts(&model(3e37), &problem), [Verdict::Certified; 3]);
+    assert_eq!(verdicts(&large, &dataset), [Verdict::Certified, Verdict::Certified, Verdict::Undecided]);
+    assert!(computed(&large, &dataset, 1).iter().all(|logits| logits[1].is_nan()));
+    assert!(computed(&large, &dataset, 0).iter().all(|logits| logits[1] > logits[0]));
+    assert_eq!(verdicts(&model(3e37), &dataset), [Verdict::Certified; 3]);
 }
 
 /// A query 1e308 - 1e308 + 1e308, which overflows in f64 if the two positive terms are added first.
 #[test]
 fn scores_that_overflow_in_some_order_are_not_certified() {
-    let problem = one_context(1);
+    let dataset = one_context(1);
     let model = |size: f64| {
         handmade(
             3,
@@ -655,11 +655,11 @@ fn scores_that_overflow_in_some_order_are_not_certified() {
         )
     };
     let large = model(1e308);
-    assert_eq!(verdicts(&large, &problem), [Verdict::Certified, Verdict::Undecided, Verdict::Undecided]);
-    let logits = computed(&large, &problem, 0);
+    assert_eq!(verdicts(&large, &dataset), [Verdict::Certified, Verdict::Undecided, Verdict::Undecided]);
+    let logits = computed(&large, &dataset, 0);
     let wrong = logits.iter().filter(|logits| logits[1].is_nan()).count();
     assert!((1..logits.len()).contains(&wrong), "{logits:?}");
-    assert_eq!(verdicts(&model(1e30), &problem), [Verdict::Certified; 3]);
+    assert_eq!(verdicts(&model(1e30), &dataset), [Verdict::Certified; 3]);
 }
 
 /// An exponential of e^-500 in f64, or e^-50 in f32, times a value as large as that is small. The kernels of this library set
@@ -681,24 +681,24 @@ fn predictions_that_hang_on_a_dropped_exponential_are_not_certified() {
             ],
         )
     };
-    let problem = one_context(2);
+    let dataset = one_context(2);
     let dropped = model(500.0, 1e250);
-    assert_eq!(verdicts(&dropped, &problem), [Verdict::Certified, Verdict::Undecided, Verdict::Undecided]);
+    assert_eq!(verdicts(&dropped, &dataset), [Verdict::Certified, Verdict::Undecided, Verdict::Undecided]);
     // The slow reference keeps it; the evaluator does not, and predicts the wrong token.
-    let logits = dropped.logits(&problem.tokens_of(0)).unwrap();
+    let logits = dropped.logits(&dataset.tokens_of(0)).unwrap();
     assert!(logits[1] > 0.69 && logits[0] < 0.31, "{logits:?}");
-    assert_eq!(evaluate(&dropped, &problem, Nats(1e-3), 0, &Silent).unwrap().memorized, 0);
+    assert_eq!(evaluate(&dropped, &dataset, Nats(1e-3), 0, &Silent).unwrap().memorized, 0);
     // What f64 keeps, f32 may drop.
     let kept = model(50.0, 1e25);
-    assert_eq!(verdicts(&kept, &problem), [Verdict::Certified, Verdict::Certified, Verdict::Undecided]);
-    assert_eq!(evaluate(&kept, &problem, Nats(1e-3), 0, &Silent).unwrap().memorized, 1);
-    assert_eq!(verdicts(&model(40.0, 1e20), &problem), [Verdict::Certified; 3]);
+    assert_eq!(verdicts(&kept, &dataset), [Verdict::Certified, Verdict::Certified, Verdict::Undecided]);
+    assert_eq!(evaluate(&kept, &dataset, Nats(1e-3), 0, &Silent).unwrap().memorized, 1);
+    assert_eq!(verdicts(&model(40.0, 1e20), &dataset), [Verdict::Certified; 3]);
 }
 
 /// Nine values whose sum overflows. Their mean does not, if the weights are normalized first.
 #[test]
 fn means_whose_sum_overflows_are_not_certified() {
-    let problem = one_context(9);
+    let dataset = one_context(9);
     let model = |value: f64| {
         handmade(
             2,
@@ -712,22 +712,22 @@ fn means_whose_sum_overflows_are_not_certified() {
     };
     for (value, format) in [(4e307, 0), (7e37, 1)] {
         let model = model(value);
-        let found = verdicts(&model, &problem);
+        let found = verdicts(&model, &dataset);
         assert_eq!((found[0], found[1 + format]), (Verdict::Certified, Verdict::Undecided), "{value}");
-        let logits = computed(&model, &problem, format);
+        let logits = computed(&model, &dataset, format);
         let (before, after): (Vec<_>, Vec<_>) =
             logits.iter().enumerate().partition(|(order, _)| order % 2 == 0);
         assert!(before.iter().all(|(_, logits)| logits[1] > logits[0]), "{before:?}");
         assert!(after.iter().all(|(_, logits)| !logits[1].is_finite()), "{after:?}");
     }
-    assert_eq!(verdicts(&model(7e37), &problem)[1], Verdict::Certified);
-    assert_eq!(verdicts(&model(7e36), &problem), [Verdict::Certified; 3]);
+    assert_eq!(verdicts(&model(7e37), &dataset)[1], Verdict::Certified);
+    assert_eq!(verdicts(&model(7e36), &dataset), [Verdict::Certified; 3]);
 }
 
 /// Two tokens follow equally often, and the logit of one may overflow: which token is found depends on how a program compares.
 #[test]
 fn a_top_token_whose_logit_may_overflow_is_not_certified() {
-    let problem = Dataset::new(3, 9, [(vec![0], vec![(1, 1.0), (2, 1.0)])]).unwrap();
+    let dataset = Dataset::new(3, 9, [(vec![0], vec![(1, 1.0), (2, 1.0)])]).unwrap();
     let shape = Shape { d_vocab: 3, n_ctx: 9, d_model: 3, n_heads: 1, d_head: 1, ..Shape::default() };
     let config = Preset::Dana2024.config(shape);
     let mut parameters = vec![0.0; config.n_parameters()];
@@ -746,7 +746,7 @@ fn a_top_token_whose_logit_may_overflow_is_not_certified() {
             -2.0 * (size / 2.0),
         ]);
         let model = Model::new(config, parameters.clone()).unwrap();
-        let found = certify(&model, &problem, &Silent).unwrap();
+        let found = certify(&model, &dataset, &Silent).unwrap();
         assert_eq!(found.floating_point.verdict, verdict, "{found:?}");
     }
 }
@@ -755,12 +755,12 @@ fn a_top_token_whose_logit_may_overflow_is_not_certified() {
 /// of the stored positions (negative) and that of the sines (positive).
 #[test]
 fn what_is_certified_is_what_is_stored() {
-    let (problem, d_vocab) = letters("ab ab");
+    let (dataset, d_vocab) = letters("ab ab");
     let corpus = Corpus::from_rows(&[1u16, 2], 2, 9).unwrap();
     let shape = Shape { d_vocab, n_ctx: 9, d_model: 4, n_heads: 1, d_head: 4, d_mlp: 6, ..Shape::default() };
     let config = Preset::Madden2024Experiment.config(shape);
     let bias = config.tensors().into_iter().find(|t| t.name == "b_U").unwrap().range.start;
-    let context = problem.tokens_of(0);
+    let context = dataset.tokens_of(0);
     let margin = |model: &Model| {
         let logits = oracle(model, &context);
         logits[1].minus(&logits[0]).to_f64()
@@ -786,7 +786,7 @@ fn what_is_certified_is_what_is_stored() {
             };
             let file =
                 ModelFile::from_bytes(std::path::Path::new("memory"), &file.to_bytes().unwrap()).unwrap();
-            certify(&file.model, &problem, &Silent).unwrap().verdict
+            certify(&file.model, &dataset, &Silent).unwrap().verdict
         };
         assert_eq!(read(&sines), Verdict::Certified, "{seed}");
         assert_eq!(read(&stored), Verdict::Refuted, "{seed}: certified what is not stored");

@@ -78,7 +78,7 @@ const ARITHMETIC: &str =
 /// A context that is not certified.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct UncertifiedContext {
-    /// Its index in the problem.
+    /// Its index in the dataset.
     pub context: usize,
     /// A lower bound on the margin.
     pub margin_lower_bound: AtLeast,
@@ -182,12 +182,12 @@ impl Contest {
 
 /// Compares the enclosures of the logits of a context.
 pub(super) fn judge(
-    problem: &Dataset,
+    dataset: &Dataset,
     context: usize,
     logits: impl Iterator<Item = Entry> + Clone,
 ) -> Finding {
-    let next = problem.next_of(context);
-    let count = problem.counts[context];
+    let next = dataset.next_of(context);
+    let count = dataset.counts[context];
     let most = next.iter().fold(0.0, |m: f64, &(_, n)| m.max(n));
     let mut contest = Contest::OPEN;
     let mut computed = [(Contest::OPEN, 0f64); FORMATS.len()];
@@ -242,12 +242,12 @@ impl FloatingPoint {
 }
 
 impl Certificate {
-    pub(super) fn new(problem: &Dataset, findings: &[Finding], injectivity: Injectivity) -> Self {
+    pub(super) fn new(dataset: &Dataset, findings: &[Finding], injectivity: Injectivity) -> Self {
         let count = |f: fn(&Finding) -> bool| findings.iter().filter(|x| f(x)).count() as u64;
         let certified = count(|f| f.margin.lo > 0.0);
         let refuted = count(|f| f.margin.hi <= 0.0);
         let contexts = findings.len() as u64;
-        let gap = findings.iter().zip(&problem.counts).fold(0.0, |gap: f64, (f, c)| {
+        let gap = findings.iter().zip(&dataset.counts).fold(0.0, |gap: f64, (f, c)| {
             // The exact KL is not negative, so neither is its share.
             (gap + (c * f.kl_above.max(0.0)).next_up()).next_up()
         });

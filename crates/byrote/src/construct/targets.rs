@@ -154,12 +154,12 @@ mod tests {
     #[test]
     fn the_largest_gap_that_is_named_is_accepted() {
         for documents in ["abc abd", "abc abd ace abc", "abcab abdac caba bbdaa dab"] {
-            let (problem, _) = letters(documents);
-            let refused = Targets::new(&problem, Nats(1e9)).unwrap_err().to_string();
+            let (dataset, _) = letters(documents);
+            let refused = Targets::new(&dataset, Nats(1e9)).unwrap_err().to_string();
             let most = refused.split("at most ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap();
             let most: f64 = most.parse().unwrap();
-            assert!(Targets::new(&problem, Nats(most)).is_ok(), "{documents}: {most}");
-            assert!(Targets::new(&problem, Nats(1.002 * most)).is_err(), "{documents}: {most}");
+            assert!(Targets::new(&dataset, Nats(most)).is_ok(), "{documents}: {most}");
+            assert!(Targets::new(&dataset, Nats(1.002 * most)).is_err(), "{documents}: {most}");
         }
     }
 

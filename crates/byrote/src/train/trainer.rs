@@ -72,17 +72,17 @@ impl Trainer {
     /// Starts from a model's weights, rounded to the precision of the settings, and measures their loss.
     pub fn new(
         model: &Model,
-        problem: &Arc<Dataset>,
+        dataset: &Arc<Dataset>,
         settings: TrainSettings,
         limits: Limits,
         observer: &dyn Observer,
     ) -> Result<Self> {
         let (config, arithmetic) = (*model.config(), settings.precision);
         let mut trainer =
-            Self::begin(config, model.parameters(), None, problem, settings, limits, arithmetic, observer)?;
-        trainer.identity = Identity::new(model, problem, settings);
+            Self::begin(config, model.parameters(), None, dataset, settings, limits, arithmetic, observer)?;
+        trainer.identity = Identity::new(model, dataset, settings);
         let loss = trainer.state.loss(observer)?;
-        let gap = loss - problem.floor.0;
+        let gap = loss - dataset.floor.0;
         trainer.progress =
             TrainProgress { step: 0, evaluations: 1, measured: (0, loss), mark: (0, gap), lowest: gap };
         trainer.curve.push(CurvePoint { step: 0, evaluations: 1, loss: Nats(loss) });
@@ -93,18 +93,18 @@ impl Trainer {
     pub fn resume(
         checkpoint: Checkpoint,
         model: &Model,
-        problem: &Arc<Dataset>,
+        dataset: &Arc<Dataset>,
         settings: TrainSettings,
         limits: Limits,
         observer: &dyn Observer,
     ) -> Result<Self> {
-        checkpoint.identity.agrees(&Identity::new(model, problem, settings))?;
+        checkpoint.identity.agrees(&Identity::new(model, dataset, settings))?;
         let config = *model.config();
         let Checkpoint { identity, progress, seconds, arithmetic, parameters, memory, curve, .. } =
             checkpoint;
         let memory = Some((progress.step, memory));
         let mut trainer =
-            Self::begin(config, &parameters, memory, problem, settings, limits, arithmetic, observer)?;
+            Self::begin(config, &parameters, memory, dataset, settings, limits, arithmetic, observer)?;
         trainer.identity = identity;
         trainer.progress = progress;
         trainer.before = seconds;
@@ -120,21 +120,21 @@ impl Trainer {
         config: Config,
         parameters: &[f64],
         memory: Option<(u64, OptimizerMemory)>,
-        problem: &Arc<Dataset>,
+        dataset: &Arc<Dataset>,
         settings: TrainSettings,
         limits: Limits,
         arithmetic: Precision,
         observer: &dyn Observer,
     ) -> Result<Self> {
         let (settings, limits, config) = (settings.checked()?, limits.checked()?, config.checked()?);
-        if problem.is_empty() {
+        if dataset.is_empty() {
             return Err(Error::EmptyCorpus { message: "no context to train on".into() });
         }
-        problem.fits(&config)?;
+        dataset.fits(&config)?;
         let started = Instant::now();
         let state = match arithmetic {
-            Precision::F32 => state::new::<f32>(config, problem, settings, parameters, memory, observer),
-            Precision::F64 => state::new::<f64>(config, problem, settings, parameters, memory, observer),
+            Precision::F32 => state::new::<f32>(config, dataset, settings, parameters, memory, observer),
+            Precision::F64 => state::new::<f64>(config, dataset, settings, parameters, memory, observer),
         }?;
         let progress = TrainProgress {
             step: 0,
@@ -149,8 +149,8 @@ impl Trainer {
         Ok(Self {
             identity,
             config,
-            dataset: problem.clone(),
-            target: limits.target(problem.floor, problem.predictions()),
+            dataset: dataset.clone(),
+            target: limits.target(dataset.floor, dataset.predictions()),
             limits,
             state,
             arithmetic,
@@ -376,8 +376,8 @@ mod tests {
             d_mlp: 24,
             ..Shape::default()
         };
-        let problem = Arc::new(Dataset::from_corpus(&corpus).unwrap());
-        (problem, Preset::Madden2024Experiment.config(shape))
+        let dataset = Arc::new(Dataset::from_corpus(&corpus).unwrap());
+        (dataset, Preset::Madden2024Experiment.config(shape))
     }
 
     /// Every way to train, with its limits.
@@ -404,20 +404,20 @@ mod tests {
 
     #[test]
     fn a_run_that_is_resumed_ends_bit_by_bit_where_one_ends_that_is_not() {
-        let (problem, config) = stories(12);
+        let (dataset, config) = stories(12);
         let model = Model::random(config, 1).unwrap();
         for settings in ways() {
-            let mut whole = Trainer::new(&model, &problem, settings, steps(20), &Silent).unwrap();
+            let mut whole = Trainer::new(&model, &dataset, settings, steps(20), &Silent).unwrap();
             assert_eq!(whole.run(&Silent).unwrap(), Stop::Steps);
             for at in [0, 1, 5, 13, 20] {
-                let mut first = Trainer::new(&model, &problem, settings, steps(at), &Silent).unwrap();
+                let mut first = Trainer::new(&model, &dataset, settings, steps(at), &Silent).unwrap();
                 first.run(&Silent).unwrap();
                 // The limit does not belong to the run: once it is removed, the run continues.
                 let bytes = first.checkpoint().to_bytes().unwrap();
                 let checkpoint = Checkpoint::from_bytes(std::path::Path::new("memory"), &bytes).unwrap();
                 assert_eq!(checkpoint, Checkpoint { seconds: checkpoint.seconds, ..first.checkpoint() });
                 let mut second =
-                    Trainer::resume(checkpoint, &model, &problem, settings, steps(20), &Silent).unwrap();
+                    Trainer::resume(checkpoint, &model, &dataset, settings, steps(20), &Silent).unwrap();
                 assert_eq!(second.run(&Silent).unwrap(), Stop::Steps);
                 assert_eq!(second.model().unwrap(), whole.model().unwrap(), "{settings:?} at {at}");
                 assert_eq!(second.curve(), whole.curve());
@@ -428,30 +428,30 @@ mod tests {
 
     #[test]
     fn a_stop_within_a_step_leaves_the_state_after_the_last_complete_step() {
-        let (problem, config) = stories(12);
+        let (dataset, config) = stories(12);
         let model = Model::random(config, 1).unwrap();
         // A rate at which L-BFGS searches for several evaluations.
         let searching = TrainSettings { rate: 50.0, warmup: 2, ..TrainSettings::new(Optimizer::Lbfgs) };
         for settings in ways().into_iter().chain([searching]) {
-            let mut whole = Trainer::new(&model, &problem, settings, steps(12), &Silent).unwrap();
+            let mut whole = Trainer::new(&model, &dataset, settings, steps(12), &Silent).unwrap();
             whole.run(&Silent).unwrap();
             let mut within = 0;
             for patience in 0..60 {
-                let mut stopped = Trainer::new(&model, &problem, settings, steps(12), &Silent).unwrap();
+                let mut stopped = Trainer::new(&model, &dataset, settings, steps(12), &Silent).unwrap();
                 let asked = Asked { impatient: Impatient::new(patience), between: AtomicBool::new(false) };
                 if stopped.run(&asked).unwrap() != Stop::Interrupted {
                     break;
                 }
                 within += u32::from(!asked.between.load(Ordering::Relaxed));
                 let step = stopped.progress().step;
-                let mut complete = Trainer::new(&model, &problem, settings, steps(step), &Silent).unwrap();
+                let mut complete = Trainer::new(&model, &dataset, settings, steps(step), &Silent).unwrap();
                 complete.run(&Silent).unwrap();
                 let (found, expected) = (stopped.checkpoint(), complete.checkpoint());
                 assert_eq!(found.parameters, expected.parameters, "{settings:?}, {patience}");
                 assert_eq!(found.memory, expected.memory, "{settings:?}, {patience}");
                 assert_eq!(found.progress.evaluations, expected.progress.evaluations);
                 let mut resumed =
-                    Trainer::resume(found, &model, &problem, settings, steps(12), &Silent).unwrap();
+                    Trainer::resume(found, &model, &dataset, settings, steps(12), &Silent).unwrap();
                 for trainer in [&mut stopped, &mut resumed] {
                     assert_eq!(trainer.run(&Silent).unwrap(), Stop::Steps);
                     assert_eq!(trainer.model().unwrap(), whole.model().unwrap(), "{settings:?}, {patience}");
@@ -484,7 +484,7 @@ mod tests {
 
     #[test]
     fn what_is_not_trained_keeps_its_bits_and_the_rest_moves() {
-        let (problem, config) = stories(12);
+        let (dataset, config) = stories(12);
         let model = Model::random(config, 1).unwrap();
         for method in [Optimizer::Adam, Optimizer::Lbfgs] {
             // In f64, as the model is drawn; f32 rounds it at the start.
@@ -494,7 +494,7 @@ mod tests {
                 warmup: if method == Optimizer::Lbfgs { 5 } else { 0 },
                 ..TrainSettings::new(method)
             };
-            let mut trainer = Trainer::new(&model, &problem, settings, steps(20), &Silent).unwrap();
+            let mut trainer = Trainer::new(&model, &dataset, settings, steps(20), &Silent).unwrap();
             trainer.run(&Silent).unwrap();
             let trained = trainer.model().unwrap();
             for tensor in config.tensors() {
@@ -507,7 +507,7 @@ mod tests {
     #[test]
     fn the_rate_falls_to_the_last_one() {
         // If only one weight matters, Adam's first step equals the rate: after the schedule, the final rate remains.
-        let (problem, config) = stories(12);
+        let (dataset, config) = stories(12);
         let model = Model::random(config, 1).unwrap();
         let settings = |last_rate, schedule_steps| TrainSettings {
             rate: 0.01,
@@ -517,7 +517,7 @@ mod tests {
             ..TrainSettings::new(Optimizer::Adam)
         };
         let after = |settings: TrainSettings| {
-            let mut trainer = Trainer::new(&model, &problem, settings, steps(8), &Silent).unwrap();
+            let mut trainer = Trainer::new(&model, &dataset, settings, steps(8), &Silent).unwrap();
             trainer.run(&Silent).unwrap();
             trainer.model().unwrap()
         };
@@ -529,11 +529,11 @@ mod tests {
 
     #[test]
     fn weights_do_not_depend_on_the_number_of_threads() {
-        let (problem, config) = stories(40);
+        let (dataset, config) = stories(40);
         let model = Model::random(config, 1).unwrap();
         for settings in ways() {
             let train = || {
-                let mut trainer = Trainer::new(&model, &problem, settings, steps(10), &Silent).unwrap();
+                let mut trainer = Trainer::new(&model, &dataset, settings, steps(10), &Silent).unwrap();
                 trainer.run(&Silent).unwrap();
                 trainer.model().unwrap()
             };
@@ -546,10 +546,10 @@ mod tests {
 
     #[test]
     fn every_method_lowers_the_loss_and_none_goes_below_the_floor() {
-        let (problem, config) = stories(12);
+        let (dataset, config) = stories(12);
         let model = Model::random(config, 1).unwrap();
         for settings in ways() {
-            let mut trainer = Trainer::new(&model, &problem, settings, steps(60), &Silent).unwrap();
+            let mut trainer = Trainer::new(&model, &dataset, settings, steps(60), &Silent).unwrap();
             let start = trainer.gap().0;
             trainer.run(&Silent).unwrap();
             assert!(trainer.gap().0 < 0.95 * start && trainer.gap().0 > 0.0, "{settings:?}");
@@ -559,40 +559,40 @@ mod tests {
     #[test]
     fn the_gap_asked_for_is_reached_and_confirmed_in_f64() {
         // Averaging cannot saturate as attention can, so this does not depend on rounding.
-        let (problem, config) = stories(12);
+        let (dataset, config) = stories(12);
         let config = Preset::Average.config(Shape { d_mlp: 64, d_model: 16, ..config.shape });
         let model = Model::random(config, 1).unwrap();
         let limits = Limits { relative_gap: Some(0.05), ..Limits::new(Optimizer::Lbfgs) };
         let mut trainer =
-            Trainer::new(&model, &problem, TrainSettings::new(Optimizer::Lbfgs), limits, &Silent).unwrap();
+            Trainer::new(&model, &dataset, TrainSettings::new(Optimizer::Lbfgs), limits, &Silent).unwrap();
         assert_eq!(trainer.run(&Silent).unwrap(), Stop::Reached);
         let parameters = trainer.model().unwrap().parameters().to_vec();
-        let loss = Evaluator::<f64, _>::new(config, &problem).loss(&parameters);
-        assert!(loss - problem.floor.0 <= 0.05 * problem.floor.0);
+        let loss = Evaluator::<f64, _>::new(config, &dataset).loss(&parameters);
+        assert!(loss - dataset.floor.0 <= 0.05 * dataset.floor.0);
         // The step before had not reached it yet.
         let rows = trainer.curve().rows();
-        assert!(rows[rows.len() - 2].loss.0 - problem.floor.0 > 0.0499 * problem.floor.0);
+        assert!(rows[rows.len() - 2].loss.0 - dataset.floor.0 > 0.0499 * dataset.floor.0);
     }
 
     #[test]
     fn a_model_that_is_too_small_stalls() {
-        let (problem, config) = stories(40);
+        let (dataset, config) = stories(40);
         let config = Config { shape: Shape { d_mlp: 1, d_model: 1, d_head: 1, ..config.shape }, ..config };
         let model = Model::random(config, 1).unwrap();
         let limits =
             Limits { stall: Some(Stall { window: 20, fraction: 0.2 }), ..Limits::new(Optimizer::Lbfgs) };
         let mut trainer =
-            Trainer::new(&model, &problem, TrainSettings::new(Optimizer::Lbfgs), limits, &Silent).unwrap();
+            Trainer::new(&model, &dataset, TrainSettings::new(Optimizer::Lbfgs), limits, &Silent).unwrap();
         assert!(matches!(trainer.run(&Silent).unwrap(), Stop::Stalled { .. }));
     }
 
     #[test]
     fn divergence_names_tensor_and_step_and_keeps_the_last_good_weights() {
-        let (problem, config) = stories(12);
+        let (dataset, config) = stories(12);
         let model = Model::random(config, 1).unwrap();
         for (rate, batch) in [(1e38, None), (1e38, Some(5)), (1e9, Some(7)), (1e20, Some(1))] {
             let settings = TrainSettings { rate, batch, ..TrainSettings::new(Optimizer::Adam) };
-            let mut trainer = Trainer::new(&model, &problem, settings, steps(500), &Silent).unwrap();
+            let mut trainer = Trainer::new(&model, &dataset, settings, steps(500), &Silent).unwrap();
             let Stop::Diverged { step, tensor } = trainer.run(&Silent).unwrap() else {
                 panic!("a rate of {rate} diverges")
             };
@@ -605,10 +605,10 @@ mod tests {
 
     #[test]
     fn an_observer_ends_it_and_a_checkpoint_of_another_run_is_refused() {
-        let (problem, config) = stories(12);
+        let (dataset, config) = stories(12);
         let model = Model::random(config, 1).unwrap();
         let settings = TrainSettings::new(Optimizer::Adam);
-        let mut trainer = Trainer::new(&model, &problem, settings, steps(50), &Silent).unwrap();
+        let mut trainer = Trainer::new(&model, &dataset, settings, steps(50), &Silent).unwrap();
         let mut looks = 0;
         let stop = trainer.run_with(&Impatient::new(3), |t| {
             assert_eq!(t.progress().step, looks);
@@ -616,14 +616,14 @@ mod tests {
         });
         assert_eq!((stop.unwrap(), looks), (Stop::Interrupted, trainer.progress().step + 1));
         let other = TrainSettings { rate: 0.5, ..settings };
-        let refused = Trainer::resume(trainer.checkpoint(), &model, &problem, other, steps(50), &Silent);
+        let refused = Trainer::resume(trainer.checkpoint(), &model, &dataset, other, steps(50), &Silent);
         assert!(refused.err().unwrap().to_string().contains("a different rate"));
         let (other, _) = stories(13);
         let refused = Trainer::resume(trainer.checkpoint(), &model, &other, settings, steps(50), &Silent);
         assert!(refused.err().unwrap().to_string().contains("another corpus"));
         let elsewhere = Model::random(config, 2).unwrap();
         let refused =
-            Trainer::resume(trainer.checkpoint(), &elsewhere, &problem, settings, steps(50), &Silent);
+            Trainer::resume(trainer.checkpoint(), &elsewhere, &dataset, settings, steps(50), &Silent);
         assert!(refused.err().unwrap().to_string().contains("different initial weights"));
     }
 }
