@@ -6,7 +6,7 @@
 
 #![allow(clippy::print_stdout)]
 
-use byrote::fit::Scale;
+use byrote::fit::ResidualScale;
 use byrote::fit::coverage::{ErrorModel, FIGURE_ONE, QUANTITIES, TWO_DECADES, measure};
 
 fn main() -> byrote::Result<()> {
@@ -15,7 +15,7 @@ fn main() -> byrote::Result<()> {
     println!("|---|---|---|---|---|---|");
     for layout in [FIGURE_ONE, TWO_DECADES] {
         for errors in ErrorModel::ALL {
-            for (scale, name) in [(Scale::Plain, "y"), (Scale::Relative, "ln y")] {
+            for (scale, name) in [(ResidualScale::Plain, "y"), (ResidualScale::Relative, "ln y")] {
                 let mut cells =
                     vec![layout.name.to_owned(), format!("{errors:?}").to_lowercase(), name.to_owned()];
                 for quantity in QUANTITIES {

@@ -274,13 +274,13 @@ mod tests {
     use crate::observe::Silent;
     use std::sync::Arc;
 
-    fn problem_of(text: &str) -> Arc<Dataset> {
+    fn dataset_of(text: &str) -> Arc<Dataset> {
         examples::text(text).0
     }
 
     /// Tokens a = 0, b = 1, c = 2; one context, [a], followed by b twice and c once.
     fn dataset() -> Arc<Dataset> {
-        problem_of("a b\na b\na c\n")
+        dataset_of("a b\na b\na c\n")
     }
 
     /// A model whose logits are its output bias.
@@ -332,7 +332,7 @@ mod tests {
     fn a_corpus_that_does_not_fit_is_refused() {
         for text in ["a b c", "a b\na c\na d"] {
             assert!(
-                evaluate(&constant([0.0; 3]), &problem_of(text), Nats(1e-3), 10, &Silent).is_err(),
+                evaluate(&constant([0.0; 3]), &dataset_of(text), Nats(1e-3), 10, &Silent).is_err(),
                 "{text}"
             );
         }

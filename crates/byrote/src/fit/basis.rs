@@ -28,7 +28,7 @@ const BEYOND: f64 = 10.0;
 /// An exponent beside an offset stays at least this far from 0, where the law becomes a logarithm and a and b diverge.
 const LEAST_EXPONENT: f64 = 1e-3;
 
-pub(super) type Shape = [f64; MOST_SHAPES];
+pub(super) type LawShape = [f64; MOST_SHAPES];
 
 /// A law with the range of its shape on given sizes.
 #[derive(Debug, Clone)]
@@ -93,7 +93,7 @@ impl Basis {
     }
 
     /// phi at u, and the derivatives of its last entry, the only one that depends on theta.
-    pub fn at(&self, shape: &Shape, u: f64) -> ([f64; MOST_PARAMETERS], Shape) {
+    pub fn at(&self, shape: &LawShape, u: f64) -> ([f64; MOST_PARAMETERS], LawShape) {
         let t = shape[0];
         match self.law {
             Law::Constant => ([1.0, 0.0, 0.0, 0.0], [0.0; 2]),
@@ -157,11 +157,11 @@ impl Basis {
     }
 
     /// Starting shapes, in lines along the first shape parameter.
-    pub fn starts(&self) -> Vec<Vec<Shape>> {
+    pub fn starts(&self) -> Vec<Vec<LawShape>> {
         let along = |(from, to): (f64, f64), n: u32| {
             (0..n).map(move |i| from + (to - from) * f64::from(i) / f64::from(n - 1))
         };
-        let line = |values: Vec<f64>, s: f64| values.into_iter().map(|t| [t, s]).collect::<Vec<Shape>>();
+        let line = |values: Vec<f64>, s: f64| values.into_iter().map(|t| [t, s]).collect::<Vec<LawShape>>();
         match self.law {
             Law::Power | Law::PowerOffset => vec![line(along((-4.0, 4.0), 33).collect(), 0.0)],
             Law::BrokenLine if self.sizes.len() > 2 => {
@@ -186,7 +186,7 @@ impl Basis {
     }
 
     /// The nearest shape with finite parameters: beside an offset, the exponent must not be 0.
-    pub fn admissible(&self, shape: Shape) -> Shape {
+    pub fn admissible(&self, shape: LawShape) -> LawShape {
         if self.law == Law::PowerOffset && shape[0].abs() < LEAST_EXPONENT {
             return [LEAST_EXPONENT.copysign(shape[0]), 0.0];
         }
@@ -194,7 +194,7 @@ impl Basis {
     }
 
     /// Whether the shape lies at an end of its range, so that the points do not determine it.
-    pub fn is_at_bound(&self, shape: &Shape) -> bool {
+    pub fn is_at_bound(&self, shape: &LawShape) -> bool {
         let degenerate = self.law == Law::PowerOffset && shape[0].abs() <= LEAST_EXPONENT;
         let at_end = |(&t, &(from, to)): (&f64, &(f64, f64))| {
             let margin = 1e-6 * (to - from);
@@ -207,7 +207,7 @@ impl Basis {
     }
 
     /// The parameters of the law, in x.
-    pub fn parameters(&self, c: &[f64], shape: &Shape) -> Vec<f64> {
+    pub fn parameters(&self, c: &[f64], shape: &LawShape) -> Vec<f64> {
         let (c, unit, t) = (&c[..self.n_linear()], self.unit, shape[0]);
         let powers = |from: i32| c.iter().zip(from..).map(|(c, j)| c / unit.powi(j)).collect();
         match self.law {
@@ -239,7 +239,7 @@ mod tests {
 
     const SIZES: [f64; 6] = [3.0, 40.0, 100.0, 700.0, 1500.0, 2000.0];
 
-    fn shapes(law: Law) -> Vec<Shape> {
+    fn shapes(law: Law) -> Vec<LawShape> {
         let basis = Basis::new(law, &SIZES);
         let (from, to) = basis.bounds[0];
         let t = from + 0.4 * (to - from);

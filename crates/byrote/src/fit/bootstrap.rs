@@ -20,8 +20,8 @@
 
 use super::fitted::{Fit, data};
 use super::law::Law;
+use super::least_squares::{Data, Problem, ResidualScale, Solution};
 use super::points::{Point, Points};
-use super::solve::{Data, Problem, Scale, Solution};
 use super::tails::{normal, student_quantile};
 use crate::num::Stream;
 use crate::{Error, Result};
@@ -138,17 +138,17 @@ impl Resampled {
     }
 
     /// What an interval assumes of the errors, as the rest of a sentence that begins with "it assumes that".
-    pub fn assumption(&self, scale: Scale) -> String {
+    pub fn assumption(&self, scale: ResidualScale) -> String {
         match (self.what, scale) {
             (Resample::Groups, _) => format!(
                 "the {} seeds are independent of each other; runs of one seed may share errors of any kind",
                 self.n
             ),
-            (_, Scale::Plain) => format!(
+            (_, ResidualScale::Plain) => format!(
                 "the errors of the {} measurements are independent and equally large at all sizes",
                 self.n
             ),
-            (_, Scale::Relative) => format!(
+            (_, ResidualScale::Relative) => format!(
                 "the errors of the {} measurements are independent and the same proportion of the value at all sizes",
                 self.n
             ),
@@ -175,7 +175,7 @@ impl Resampled {
 
 /// The interval of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Interval {
+pub struct ParameterInterval {
     /// As in the formula.
     pub name: &'static str,
     /// The fit.
@@ -186,7 +186,7 @@ pub struct Interval {
     pub high: f64,
 }
 
-impl Interval {
+impl ParameterInterval {
     /// Whether it holds a value.
     pub fn holds(&self, value: f64) -> bool {
         (self.low..=self.high).contains(&value)
@@ -225,7 +225,7 @@ pub struct Replicates {
     /// The number of refits that failed because the draw had too few sizes or did not determine the law.
     pub failed: u32,
     /// The interval of each parameter; none when more than 5% of the refits failed.
-    pub intervals: Option<Vec<Interval>>,
+    pub intervals: Option<Vec<ParameterInterval>>,
     /// The fit to the points themselves.
     #[serde(skip)]
     center: Vec<f64>,
@@ -241,7 +241,7 @@ impl Replicates {
     }
 
     /// The interval of the parameter with a name.
-    pub fn interval(&self, name: &str) -> Option<&Interval> {
+    pub fn interval(&self, name: &str) -> Option<&ParameterInterval> {
         self.intervals.as_ref()?.iter().find(|i| i.name == name)
     }
 
@@ -317,7 +317,7 @@ pub fn bootstrap(points: &Points, fit: &Fit, settings: &Bootstrap) -> Result<Rep
         result.intervals = Some(Vec::new());
         let intervals = fit.parameters.iter().enumerate().map(|(j, parameter)| {
             let (low, high) = result.of(|v| v[j])?;
-            Some(Interval { name: parameter.name, value: parameter.value, low, high })
+            Some(ParameterInterval { name: parameter.name, value: parameter.value, low, high })
         });
         result.intervals = intervals.collect();
     }

@@ -11,9 +11,9 @@
 use super::bootstrap::{Bootstrap, Replicates, bootstrap};
 use super::fitted::{Fit, FitMethod, check, fit};
 use super::law::Law;
-use super::law_verdict::{Criteria, Doubt, LawVerdict, Why};
+use super::law_verdict::{Criteria, LawVerdict, Objection, Why};
+use super::least_squares::Loss;
 use super::points::Points;
-use super::solve::Loss;
 use crate::Result;
 use serde::Serialize;
 
@@ -49,7 +49,7 @@ pub struct LawRow {
     /// Intervals, for laws close to the best one.
     pub replicates: Option<Replicates>,
     /// The objections to it, apart from a better law.
-    pub doubts: Vec<Doubt>,
+    pub doubts: Vec<Objection>,
 }
 
 /// The table of laws, best first; those that cannot be judged come last.
@@ -122,10 +122,10 @@ pub fn compare(points: &Points, laws: &[Law], settings: &CompareSettings) -> Res
         let replicates = bootstrap(points, fit, &settings.bootstrap)?;
         match (&replicates.intervals, row.law.exponent()) {
             (None, _) => {
-                row.doubts.push(Doubt::NoInterval { failed: replicates.failed, asked: replicates.asked });
+                row.doubts.push(Objection::NoInterval { failed: replicates.failed, asked: replicates.asked });
             }
             (Some(intervals), Some(j)) if intervals[j].width() > criteria.exponent_width => {
-                row.doubts.push(Doubt::WideExponent { low: intervals[j].low, high: intervals[j].high });
+                row.doubts.push(Objection::WideExponent { low: intervals[j].low, high: intervals[j].high });
             }
             _ => {}
         }
@@ -149,7 +149,10 @@ pub fn compare(points: &Points, laws: &[Law], settings: &CompareSettings) -> Res
 
 impl LawRow {
     fn is_judged(&self) -> bool {
-        !self.doubts.iter().any(|d| matches!(d, Doubt::TooFewPoints { .. } | Doubt::Undetermined { .. }))
+        !self
+            .doubts
+            .iter()
+            .any(|d| matches!(d, Objection::TooFewPoints { .. } | Objection::Undetermined { .. }))
     }
 }
 
@@ -174,7 +177,7 @@ fn row(points: &Points, law: Law, method: &FitMethod, criteria: &Criteria, n_siz
     let fit = match fit(points, law, method) {
         Ok(fit) => fit,
         Err(_) if n_sizes < p => {
-            row.doubts.push(Doubt::TooFewPoints {
+            row.doubts.push(Objection::TooFewPoints {
                 points: points.len(),
                 needed_points,
                 sizes: n_sizes,
@@ -183,26 +186,26 @@ fn row(points: &Points, law: Law, method: &FitMethod, criteria: &Criteria, n_siz
             return row;
         }
         Err(error) => {
-            row.doubts.push(Doubt::Undetermined { message: error.to_string() });
+            row.doubts.push(Objection::Undetermined { message: error.to_string() });
             return row;
         }
     };
     if points.len() < needed_points || n_sizes < needed_sizes {
         let (points, sizes) = (points.len(), n_sizes);
-        row.doubts.push(Doubt::TooFewPoints { points, needed_points, sizes, needed_sizes });
+        row.doubts.push(Objection::TooFewPoints { points, needed_points, sizes, needed_sizes });
     }
     if let Some(r_squared) = fit.r_squared.filter(|r| *r < criteria.least_r_squared) {
-        row.doubts.push(Doubt::LowRSquared { r_squared });
+        row.doubts.push(Objection::LowRSquared { r_squared });
     }
     let structure = fit.structure;
     if let Some(probability) = structure.probability.filter(|p| *p < criteria.structure)
         && structure.deviation > criteria.negligible
     {
         let (test, deviation) = (structure.test, structure.deviation);
-        row.doubts.push(Doubt::Pattern { test, probability, deviation });
+        row.doubts.push(Objection::Pattern { test, probability, deviation });
     }
     if fit.at_bound {
-        row.doubts.push(Doubt::AtBound);
+        row.doubts.push(Objection::AtBound);
     }
     row.fit = Some(fit);
     row
@@ -246,7 +249,7 @@ fn sentence(rows: &[LawRow], verdict: &LawVerdict, n_points: usize) -> String {
             let doubts = || {
                 let doubt = nearest.and_then(found).and_then(|row| row.doubts.first());
                 let name = nearest.map_or("", Law::name);
-                format!("the nearest is {name}, but {}", doubt.map(Doubt::sentence).unwrap_or_default())
+                format!("the nearest is {name}, but {}", doubt.map(Objection::sentence).unwrap_or_default())
             };
             let why = match why {
                 Why::TooFewPoints => format!("{n_points} points at too few sizes"),

@@ -10,8 +10,8 @@
 use super::bootstrap::{Bootstrap, Resample, bootstrap};
 use super::fitted::{FitMethod, fit};
 use super::law::Law;
+use super::least_squares::{Loss, ResidualScale};
 use super::points::{Point, Points};
-use super::solve::{Loss, Scale};
 use crate::Result;
 use crate::num::Stream;
 use rayon::prelude::*;
@@ -19,7 +19,7 @@ use serde::Serialize;
 
 /// Where measurements are made.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Layout {
+pub struct MeasuredSizes {
     /// A few words.
     pub name: &'static str,
     /// One measurement per size.
@@ -27,11 +27,13 @@ pub struct Layout {
 }
 
 /// The distinct contexts of the eight corpora of madden2024-fig1, one threshold each.
-pub const FIGURE_ONE: Layout =
-    Layout { name: "madden2024-fig1", sizes: &[337.0, 639.0, 964.0, 1184.0, 1422.0, 1629.0, 2071.0, 2610.0] };
+pub const FIGURE_ONE: MeasuredSizes = MeasuredSizes {
+    name: "madden2024-fig1",
+    sizes: &[337.0, 639.0, 964.0, 1184.0, 1422.0, 1629.0, 2071.0, 2610.0],
+};
 
 /// Nine sizes over two decades.
-pub const TWO_DECADES: Layout = Layout {
+pub const TWO_DECADES: MeasuredSizes = MeasuredSizes {
     name: "two decades",
     sizes: &[100.0, 178.0, 316.0, 562.0, 1000.0, 1778.0, 3162.0, 5623.0, 10_000.0],
 };
@@ -51,10 +53,10 @@ impl ErrorModel {
     pub const ALL: [ErrorModel; 2] = [ErrorModel::Equal, ErrorModel::Proportional];
 
     /// The scale on which these errors are equal.
-    pub fn scale(self) -> Scale {
+    pub fn scale(self) -> ResidualScale {
         match self {
-            ErrorModel::Equal => Scale::Plain,
-            ErrorModel::Proportional => Scale::Relative,
+            ErrorModel::Equal => ResidualScale::Plain,
+            ErrorModel::Proportional => ResidualScale::Relative,
         }
     }
 
@@ -76,13 +78,13 @@ const SLOPE: f64 = 15.0;
 
 /// One entry of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Coverage {
+pub struct IntervalCoverage {
     /// Where was measured.
-    pub layout: Layout,
+    pub layout: MeasuredSizes,
     /// The errors that were drawn.
     pub errors: ErrorModel,
     /// The scale of the fit.
-    pub scale: Scale,
+    pub scale: ResidualScale,
     /// The law that was fitted.
     pub law: Law,
     /// The parameter whose interval was checked.
@@ -93,7 +95,7 @@ pub struct Coverage {
     pub trials: u32,
 }
 
-impl Coverage {
+impl IntervalCoverage {
     /// The part of the intervals that held the truth.
     pub fn part(&self) -> f64 {
         f64::from(self.held) / f64::from(self.trials.max(1))
@@ -102,20 +104,20 @@ impl Coverage {
 
 /// Measures the coverage of nominal 95% intervals; the same for the same seed on any number of threads.
 pub fn measure(
-    layout: Layout,
+    layout: MeasuredSizes,
     errors: ErrorModel,
-    scale: Scale,
+    scale: ResidualScale,
     (law, parameter, truth): (Law, &'static str, f64),
     trials: u32,
     seed: u64,
-) -> Result<Coverage> {
+) -> Result<IntervalCoverage> {
     let method = FitMethod { scale, loss: Loss::Squares };
     let one = |trial: u32| -> Result<Option<bool>> {
         let mut stream = Stream::new(seed, "fit coverage", u64::from(trial));
         let least = SLOPE * layout.sizes.first().copied().unwrap_or(1.0);
         let draw = layout.sizes.iter().map(|&x| Point::new(x, errors.draw(SLOPE * x, least, &mut stream), 0));
         let points = Points::new(draw.collect::<Vec<_>>())?;
-        if scale == Scale::Relative && points.as_slice().iter().any(|p| p.y <= 0.0) {
+        if scale == ResidualScale::Relative && points.as_slice().iter().any(|p| p.y <= 0.0) {
             return Ok(None);
         }
         let fitted = fit(&points, law, &method)?;
@@ -130,7 +132,15 @@ pub fn measure(
     };
     let held: Vec<Option<bool>> = (0..trials).into_par_iter().map(one).collect::<Result<_>>()?;
     let count = |wanted: fn(&bool) -> bool| held.iter().flatten().filter(|h| wanted(h)).count() as u32;
-    Ok(Coverage { layout, errors, scale, law, parameter, held: count(|h| *h), trials: count(|_| true) })
+    Ok(IntervalCoverage {
+        layout,
+        errors,
+        scale,
+        law,
+        parameter,
+        held: count(|h| *h),
+        trials: count(|_| true),
+    })
 }
 
 #[cfg(test)]
@@ -154,8 +164,9 @@ mod tests {
     #[test]
     fn intervals_on_the_wrong_scale_are_too_narrow() {
         let slope = (Law::Proportional, "b", SLOPE);
-        let of =
-            |layout| measure(layout, ErrorModel::Proportional, Scale::Plain, slope, 200, 1).unwrap().part();
+        let of = |layout| {
+            measure(layout, ErrorModel::Proportional, ResidualScale::Plain, slope, 200, 1).unwrap().part()
+        };
         let (near, far) = (of(FIGURE_ONE), of(TWO_DECADES));
         assert!(near < 0.90 && far < 0.75, "{near} {far}");
     }

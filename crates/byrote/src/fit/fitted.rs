@@ -13,10 +13,10 @@
 
 use super::basis::Basis;
 use super::law::{Domain, Law};
+use super::least_squares::{Data, Loss, Problem, ROUNDING, ResidualScale, Solution};
 use super::points::Points;
 use super::qr;
 use super::residual_pattern::{Placed, ResidualPattern, structure};
-use super::solve::{Data, Loss, Problem, ROUNDING, Scale, Solution};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 
@@ -28,12 +28,12 @@ const N_STARTS: usize = 4;
 #[non_exhaustive]
 pub struct FitMethod {
     /// The scale on which residuals are taken.
-    pub scale: Scale,
+    pub scale: ResidualScale,
     /// The loss that is summed over them.
     pub loss: Loss,
 }
 
-crate::setting::setters!(FitMethod { scale: plain(Scale), loss: plain(Loss) });
+crate::setting::setters!(FitMethod { scale: plain(ResidualScale), loss: plain(Loss) });
 
 /// A parameter of a fit.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -113,7 +113,7 @@ impl Fit {
 /// Fits a law to points.
 ///
 /// ```
-/// use byrote::fit::{Law, FitMethod, Points, fit};
+/// use byrote::fit::{FitMethod, Law, Points, fit};
 ///
 /// let points = Points::of_lists(&[1.0, 2.0, 4.0, 8.0, 16.0], &[3.0, 6.0, 12.0, 24.0, 48.0])?;
 /// let power = fit(&points, Law::Power, &FitMethod::default())?;
@@ -222,7 +222,7 @@ pub(super) fn check(points: &Points, law: Law, method: &FitMethod) -> Result<()>
     if let Some(allowed) = outside {
         return Err(Error::setting("x", format!("the law {law} requires sizes {allowed} (got {from})")));
     }
-    if method.scale == Scale::Relative
+    if method.scale == ResidualScale::Relative
         && let Some(point) = points.as_slice().iter().find(|p| p.y <= 0.0)
     {
         let message = format!("relative errors need values above 0 (got {} at x = {})", point.y, point.x);
@@ -239,7 +239,7 @@ pub(super) fn check(points: &Points, law: Law, method: &FitMethod) -> Result<()>
 }
 
 /// Points in the units of a basis.
-pub(super) fn data(points: &Points, basis: &Basis, scale: Scale) -> Data {
+pub(super) fn data(points: &Points, basis: &Basis, scale: ResidualScale) -> Data {
     let all = points.as_slice();
     let mean_log = all.iter().map(|p| libm::log(p.weight)).sum::<f64>() / all.len() as f64;
     let common = libm::exp(-mean_log);
@@ -264,7 +264,7 @@ fn constant_loss(points: &Points, method: &FitMethod, delta: f64) -> Option<f64>
     let basis = Basis::new(Law::Constant, &points.sizes());
     // A constant on the scale of the fit: of the logarithms, on the relative one.
     let data = data(points, &basis, method.scale);
-    let problem = Problem { basis: &basis, data: &data, scale: Scale::Plain };
+    let problem = Problem { basis: &basis, data: &data, scale: ResidualScale::Plain };
     let loss = match method.loss {
         Loss::Squares => Loss::Squares,
         Loss::Huber { tuning, .. } => Loss::Huber { tuning, scale: Some(delta / tuning) },
@@ -278,7 +278,7 @@ fn standard_errors(
     points: &Points,
     law: Law,
     values: &[f64],
-    scale: Scale,
+    scale: ResidualScale,
     weights: &[f64],
     s: f64,
 ) -> Option<Vec<f64>> {
@@ -286,8 +286,8 @@ fn standard_errors(
     let mut jacobian = vec![0.0; n * p];
     for (i, (point, w)) in points.as_slice().iter().zip(weights).enumerate() {
         let factor = match scale {
-            Scale::Plain => w.sqrt(),
-            Scale::Relative => w.sqrt() / law.value(values, point.x),
+            ResidualScale::Plain => w.sqrt(),
+            ResidualScale::Relative => w.sqrt() / law.value(values, point.x),
         };
         for (j, derivative) in law.gradient(values, point.x).into_iter().enumerate() {
             jacobian[j * n + i] = factor * derivative;

@@ -59,7 +59,7 @@ crate::setting::setters!(Criteria {
 /// An objection to a law.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum Doubt {
+pub enum Objection {
     /// It cannot be judged.
     TooFewPoints {
         /// The number of points.
@@ -108,16 +108,16 @@ pub enum Doubt {
     },
 }
 
-impl Doubt {
+impl Objection {
     /// The objection in words.
     pub fn sentence(&self) -> String {
         match self {
-            Doubt::TooFewPoints { points, needed_points, sizes, needed_sizes } => format!(
+            Objection::TooFewPoints { points, needed_points, sizes, needed_sizes } => format!(
                 "{points} points at {sizes} sizes are too few; {needed_points} points and {needed_sizes} sizes are needed"
             ),
-            Doubt::Undetermined { message } => message.clone(),
-            Doubt::LowRSquared { r_squared } => format!("R^2 is only {r_squared:.3}"),
-            Doubt::Pattern { test, probability, deviation } => {
+            Objection::Undetermined { message } => message.clone(),
+            Objection::LowRSquared { r_squared } => format!("R^2 is only {r_squared:.3}"),
+            Objection::Pattern { test, probability, deviation } => {
                 let test = match test {
                     PatternTest::LackOfFit => "lack of fit",
                     PatternTest::Runs => "runs of signs",
@@ -127,11 +127,11 @@ impl Doubt {
                     100.0 * deviation
                 )
             }
-            Doubt::AtBound => "its shape lies outside the range that these sizes can determine".into(),
-            Doubt::WideExponent { low, high } => {
+            Objection::AtBound => "its shape lies outside the range that these sizes can determine".into(),
+            Objection::WideExponent { low, high } => {
                 format!("the exponent is only known to lie between {low:.2} and {high:.2}")
             }
-            Doubt::NoInterval { failed, asked } => {
+            Objection::NoInterval { failed, asked } => {
                 format!("{failed} of {asked} refits to resampled points failed")
             }
         }

@@ -7,7 +7,7 @@
 //! `docs/laws.md` explains the rules.
 //!
 //! ```
-//! use byrote::fit::{Law, Point, Points, CompareSettings, LawVerdict, compare};
+//! use byrote::fit::{CompareSettings, Law, LawVerdict, Point, Points, compare};
 //!
 //! // Three seeds at eight sizes.
 //! let noise = [0.1, -0.2, 0.3, -0.1, 0.0, 0.2, -0.3, 0.1, -0.1, 0.2, 0.0];
@@ -28,25 +28,25 @@ mod fitted;
 mod isotonic;
 mod law;
 mod law_verdict;
+mod least_squares;
 mod points;
 mod qr;
 mod residual_pattern;
-mod solve;
 pub(crate) mod tails;
 mod threshold;
 
 #[cfg(test)]
 mod tests;
 
-pub use bootstrap::{Band, Bootstrap, Ends, Interval, Replicates, Resample, Resampled, bootstrap};
+pub use bootstrap::{Band, Bootstrap, Ends, ParameterInterval, Replicates, Resample, Resampled, bootstrap};
 pub use compare::{CompareSettings, Comparison, LawRow, compare};
 pub use fitted::{Fit, FitMethod, Parameter, Residual, fit};
 pub use isotonic::{Direction, isotonic};
 pub use law::{Domain, Law, MOST_PARAMETERS};
-pub use law_verdict::{Criteria, Doubt, LawVerdict, Why};
+pub use law_verdict::{Criteria, LawVerdict, Objection, Why};
+pub use least_squares::{Loss, ResidualScale};
 pub use points::{Point, Points};
 pub use residual_pattern::{PatternTest, ResidualPattern};
-pub use solve::{Loss, Scale};
 pub use threshold::{
     GroupSize, Size, Threshold, ThresholdInterval, ThresholdSettings, ThresholdStep, threshold,
 };

@@ -34,10 +34,10 @@ fn close(found: &[f64], expected: &[f64], tolerance: f64, what: &dyn std::fmt::D
 fn every_law_is_recovered_from_points_on_it() {
     for law in Law::ALL {
         let truth = example(law);
-        for scale in [Scale::Plain, Scale::Relative] {
+        for scale in [ResidualScale::Plain, ResidualScale::Relative] {
             // Quadratic, cubic and logarithmic examples have values below zero.
             let points = noisy(law, &truth, &X, 1, 0.0, 0);
-            if scale == Scale::Relative && points.as_slice().iter().any(|p| p.y <= 0.0) {
+            if scale == ResidualScale::Relative && points.as_slice().iter().any(|p| p.y <= 0.0) {
                 continue;
             }
             let found = fit(&points, law, &FitMethod { scale, loss: Loss::Squares }).unwrap();
@@ -114,7 +114,7 @@ fn fits_are_those_of_scipy() {
 #[test]
 fn relative_fits_are_those_of_scipy_and_weighted_ones_those_of_rational_arithmetic() {
     let y = [3.1, 3.7, 4.6, 5.3, 6.9, 7.7, 9.3, 9.8];
-    let relative = FitMethod { scale: Scale::Relative, ..FitMethod::default() };
+    let relative = FitMethod { scale: ResidualScale::Relative, ..FitMethod::default() };
     let found = fit(&Points::of_lists(&X, &y).unwrap(), Law::PowerOffset, &relative).unwrap();
     close(&found.values(), &[1.317752333986, 1.742529224601, 0.536122046941], 1e-6, &"relative");
     let errors: Vec<f64> = found.parameters.iter().map(|p| p.standard_error.unwrap()).collect();
@@ -158,7 +158,7 @@ fn robust_fits_are_those_of_scipy_and_bear_an_outlier() {
 #[test]
 fn the_interval_of_an_exponent_holds_it_as_often_as_it_says() {
     // y = 2 x^1.5 with errors of 5%, one seed, 9 sizes; 300 trials of 95%: 285, standard deviation 3.8, three of them.
-    let relative = FitMethod { scale: Scale::Relative, ..FitMethod::default() };
+    let relative = FitMethod { scale: ResidualScale::Relative, ..FitMethod::default() };
     let held = (0..300).filter(|&trial| {
         let mut stream = Stream::new(8, "exponent test", trial);
         let points = (0..9).map(|i| {
@@ -285,7 +285,7 @@ fn a_wrong_law_alone_is_doubted_for_its_pattern() {
     for n_groups in [1, 5] {
         let points = noisy(Law::LogisticFloor, &[0.0, 1.0, 6.0, 3.0], &x, n_groups, 0.01, 4);
         let found = compare(&points, &[Law::Linear], &quick()).unwrap();
-        let Doubt::Pattern { test, .. } = found.rows[0].doubts[0] else {
+        let Objection::Pattern { test, .. } = found.rows[0].doubts[0] else {
             panic!("{:?}", found.rows[0].doubts)
         };
         assert_eq!(test, if n_groups == 1 { PatternTest::Runs } else { PatternTest::LackOfFit });
@@ -300,11 +300,11 @@ fn shapes_that_the_sizes_cannot_show_are_doubted() {
     // A straight line is a saturating law far from saturation: its scale is not in the points.
     let points = noisy(Law::Proportional, &[0.01], &X, 5, 0.02, 6);
     let found = compare(&points, &[Law::SaturatingExponential], &quick()).unwrap();
-    assert!(found.rows[0].doubts.contains(&Doubt::AtBound), "{:?}", found.rows[0].doubts);
+    assert!(found.rows[0].doubts.contains(&Objection::AtBound), "{:?}", found.rows[0].doubts);
     // Two sizes and two more next to them do not say which power it is.
     let narrow = noisy(Law::Power, &[1.0, 2.0], &[10.0, 10.3, 10.6, 11.0, 11.3], 5, 0.15, 6);
     let found = compare(&narrow, &[Law::Power], &quick()).unwrap();
-    let wide = |doubt: &Doubt| matches!(doubt, Doubt::WideExponent { .. });
+    let wide = |doubt: &Objection| matches!(doubt, Objection::WideExponent { .. });
     assert!(found.rows[0].doubts.iter().any(wide), "{:?}", found.rows[0].doubts);
 }
 
@@ -347,7 +347,7 @@ fn what_cannot_be_asked_is_an_error_that_says_why() {
         fit(&Points::of_lists(x, y).unwrap(), law, method).unwrap_err().to_string()
     };
     let (plain, relative) =
-        (FitMethod::default(), FitMethod { scale: Scale::Relative, ..FitMethod::default() });
+        (FitMethod::default(), FitMethod { scale: ResidualScale::Relative, ..FitMethod::default() });
     let (x, y) = ([-1.0, 0.0, 2.0], [1.0, -2.0, 3.0]);
     assert!(error(&x, &y, Law::Power, &plain).contains("the law power requires sizes above 0 (got -1)"));
     assert!(

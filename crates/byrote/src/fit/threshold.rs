@@ -11,8 +11,8 @@
 
 use super::bootstrap::{Bootstrap, Ends, Resampled};
 use super::isotonic::{Direction, isotonic};
+use super::least_squares::ResidualScale;
 use super::points::Points;
-use super::solve::Scale;
 use crate::num::Stream;
 use crate::{Error, Result};
 use rayon::prelude::*;
@@ -78,7 +78,7 @@ pub struct ThresholdSettings {
     /// Whether y falls to the level with the size (a gap), or rises to it (an accuracy).
     pub direction: Direction,
     /// Whether to average and interpolate y or ln y.
-    pub scale: Scale,
+    pub scale: ResidualScale,
     /// How the interval is computed; seeds are resampled whatever `resample` says.
     pub bootstrap: Bootstrap,
 }
@@ -86,11 +86,11 @@ pub struct ThresholdSettings {
 impl ThresholdSettings {
     /// The size at which y falls or rises to a level, with defaults for everything else.
     pub fn new(level: f64, direction: Direction) -> Self {
-        Self { level, direction, scale: Scale::default(), bootstrap: Bootstrap::default() }
+        Self { level, direction, scale: ResidualScale::default(), bootstrap: Bootstrap::default() }
     }
 }
 
-crate::setting::setters!(ThresholdSettings { scale: plain(Scale), bootstrap: plain(Bootstrap) });
+crate::setting::setters!(ThresholdSettings { scale: plain(ResidualScale), bootstrap: plain(Bootstrap) });
 
 /// The measurements at one size.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -153,11 +153,11 @@ pub fn threshold(points: &Points, settings: &ThresholdSettings) -> Result<Thresh
     if from <= 0.0 {
         return Err(Error::setting("x", format!("thresholds require sizes above 0 (got {from})")));
     }
-    if !settings.level.is_finite() || settings.scale == Scale::Relative && settings.level <= 0.0 {
+    if !settings.level.is_finite() || settings.scale == ResidualScale::Relative && settings.level <= 0.0 {
         let message = format!("{} is not a level of y on this scale", settings.level);
         return Err(Error::setting("level", message));
     }
-    if settings.scale == Scale::Relative
+    if settings.scale == ResidualScale::Relative
         && let Some(point) = points.as_slice().iter().find(|p| p.y <= 0.0)
     {
         let message = format!("logarithms need values above 0 (got {} at x = {})", point.y, point.x);
@@ -273,7 +273,7 @@ mod tests {
     use super::*;
 
     fn asked(level: f64, direction: Direction) -> ThresholdSettings {
-        ThresholdSettings { level, direction, scale: Scale::Plain, bootstrap: Bootstrap::default() }
+        ThresholdSettings { level, direction, scale: ResidualScale::Plain, bootstrap: Bootstrap::default() }
     }
 
     #[test]
@@ -287,7 +287,7 @@ mod tests {
         assert_eq!(exact, Size::At { size: 100.0 });
         // In ln y: from 1 to 0.01 over a decade, 0.1 is half way.
         let gap = Points::of_lists(&[10.0, 100.0], &[1.0, 0.01]).unwrap();
-        let settings = ThresholdSettings { scale: Scale::Relative, ..asked(0.1, Direction::Falling) };
+        let settings = ThresholdSettings { scale: ResidualScale::Relative, ..asked(0.1, Direction::Falling) };
         let size = threshold(&gap, &settings).unwrap().size.known().unwrap();
         assert!((size - 1e3f64.sqrt()).abs() < 1e-9);
     }
@@ -365,7 +365,7 @@ mod tests {
             threshold(&Points::of_lists(x, y).unwrap(), settings).unwrap_err().to_string()
         };
         let plain = asked(0.5, Direction::Falling);
-        let relative = ThresholdSettings { scale: Scale::Relative, ..plain };
+        let relative = ThresholdSettings { scale: ResidualScale::Relative, ..plain };
         assert!(error(&[0.0, 1.0], &[1.0, 0.0], &plain).contains("sizes above 0 (got 0)"));
         assert!(error(&[1.0, 2.0], &[1.0, 0.0], &relative).contains("(got 0 at x = 2)"));
         assert!(

@@ -3,7 +3,7 @@
 use super::averages::{Mean, by_size};
 use super::numbers::{brief, sentence};
 use crate::Result;
-use crate::fit::{self, CompareSettings, Comparison, FitMethod, Law, Scale, bootstrap, compare};
+use crate::fit::{self, CompareSettings, Comparison, FitMethod, Law, ResidualScale, bootstrap, compare};
 use byrote_figures::html::{Cell, Column, Exhibit, Section, Status, Table};
 use byrote_figures::{Axis, Band, Figure, Line, Points, ScaleKind, residuals};
 
@@ -24,7 +24,7 @@ pub(super) struct Question<'a> {
     /// The paper's law, which is drawn where no law is supported.
     pub drawn: Law,
     /// The scale on which the errors of the measurements are equal.
-    pub scale: Scale,
+    pub scale: ResidualScale,
 }
 
 /// The answer to a question.
@@ -91,8 +91,8 @@ impl Question<'_> {
         let points = Points::new("measured", "", fit.residuals.iter().map(|r| (r.x, r.residual)));
         let title = format!("{}: residuals of the {} law", self.title, answer.law);
         let what = match self.scale {
-            Scale::Plain => "measured - fitted",
-            Scale::Relative => "ln measured - ln fitted",
+            ResidualScale::Plain => "measured - fitted",
+            ResidualScale::Relative => "ln measured - ln fitted",
         };
         Some(residuals(title, self.x.clone(), what, vec![points]))
     }

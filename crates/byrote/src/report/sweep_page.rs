@@ -8,7 +8,7 @@ use super::laws::Question;
 use super::new_page;
 use super::numbers::{brief, nats, references, thousands};
 use crate::Result;
-use crate::fit::{self, Direction, Law, Point, Scale, Size, Threshold, ThresholdSettings, threshold};
+use crate::fit::{self, Direction, Law, Point, ResidualScale, Size, Threshold, ThresholdSettings, threshold};
 use crate::sweep::{Record, Row, Status as JobStatus, to_csv};
 use crate::train::Trained;
 use byrote_figures::html::{Cell, Column, Exhibit, KeyFigure, Page, Prose, Section, Status, Table, Verdict};
@@ -271,7 +271,7 @@ pub(super) fn smallest(rows: &[&Row]) -> Result<Smallest> {
         let settings = ThresholdSettings {
             level: LEVEL,
             direction: Direction::Falling,
-            scale: Scale::Relative,
+            scale: ResidualScale::Relative,
             bootstrap: fit::Bootstrap::default(),
         };
         let found = threshold(&gaps, &settings)?;
@@ -358,7 +358,7 @@ fn sizes(record: &Record) -> Result<Vec<Section>> {
                 laws: &[Law::Proportional, Law::Linear, Law::Quadratic, Law::Power],
                 drawn: Law::Linear,
                 // A threshold is uncertain by a factor, so its errors are equal on the scale of ln y.
-                scale: Scale::Relative,
+                scale: ResidualScale::Relative,
             };
             let answer = question.answer()?;
             let exhibit = Exhibit::new(found.with_intervals(answer.figure.clone()))

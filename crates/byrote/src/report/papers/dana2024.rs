@@ -11,7 +11,7 @@
 use super::{Agreement, Claim, Paper, agreement, law_json};
 use crate::Result;
 use crate::bounds::{dana2024, mahdavi2024};
-use crate::fit::{self, Comparison, Law, Point, Scale};
+use crate::fit::{self, Comparison, Law, Point, ResidualScale};
 use crate::report::averages::{Mean, Pairs, by_size};
 use crate::report::laws::{Answer, Question, parameters};
 use crate::report::numbers::{brief, thousands};
@@ -247,7 +247,7 @@ fn question<'a>(scaling: &Scaling, points: &'a fit::Points, protocol: Protocol) 
         points,
         laws: scaling.laws,
         drawn: scaling.claimed[0],
-        scale: Scale::Plain,
+        scale: ResidualScale::Plain,
     }
 }
 
@@ -332,7 +332,7 @@ fn slopes(record: &Record) -> Result<Paper> {
             points: &points,
             laws,
             drawn: Law::Cube,
-            scale: Scale::Plain,
+            scale: ResidualScale::Plain,
         };
         let answer = question.answer()?;
         figure = drawn(figure, &answer, protocol).points(

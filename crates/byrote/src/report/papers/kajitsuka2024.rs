@@ -10,7 +10,7 @@
 
 use super::{Agreement, Claim, Paper, agreement, law_json};
 use crate::Result;
-use crate::fit::{self, Comparison, Law, Point, Scale};
+use crate::fit::{self, Comparison, Law, Point, ResidualScale};
 use crate::model::Counting;
 use crate::report::laws::Question;
 use crate::report::numbers::{brief, thousands};
@@ -51,7 +51,7 @@ pub fn scaling(
             points: &points,
             laws: &[Law::Linear, Law::Power, Law::RootLog],
             drawn: Law::RootLog,
-            scale: Scale::Relative,
+            scale: ResidualScale::Relative,
         };
         let answer = question.answer()?;
         let figure = Exhibit::new(answer.figure.clone())

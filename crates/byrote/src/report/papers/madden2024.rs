@@ -5,7 +5,7 @@
 use super::{Agreement, Claim, Paper, agreement, law_json};
 use crate::Result;
 use crate::bounds::madden2024::min_parameters;
-use crate::fit::{self, Comparison, Law, Scale};
+use crate::fit::{self, Comparison, Law, ResidualScale};
 use crate::report::laws::{Answer, Question};
 use crate::report::numbers::brief;
 use crate::report::sweep_page::{LEVEL, Smallest, averaged, map, smallest};
@@ -99,7 +99,7 @@ fn smallest_section(all: &[&Row], feed_forward: &[&Row]) -> Result<(Section, Opt
         laws: &[Law::Proportional, Law::Linear, Law::Quadratic, Law::Power],
         drawn: Law::Linear,
         // A threshold is uncertain by a factor, so its errors are equal on the scale of ln y.
-        scale: Scale::Relative,
+        scale: ResidualScale::Relative,
     };
     let answer = question.answer()?;
     let frozen = smallest(feed_forward)?;

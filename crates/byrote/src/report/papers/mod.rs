@@ -13,7 +13,7 @@ use super::new_page;
 use super::numbers::references;
 use super::sweep_page;
 use crate::Result;
-use crate::fit::{Comparison, Doubt, Law};
+use crate::fit::{Comparison, Law, Objection};
 use crate::sweep::Record;
 use byrote_figures::html::{Page, Section, Status, Verdict};
 use serde_json::{Value, json};
@@ -176,7 +176,7 @@ fn agreement(comparison: &Comparison, laws: &[Law]) -> Agreement {
     let explained = |law: &Law| comparison.row(*law)?.fit.as_ref()?.r_squared;
     let scattered = |law: &&Law| {
         let Some(row) = comparison.row(**law) else { return false };
-        let noisy = |d: &Doubt| matches!(d, Doubt::LowRSquared { r_squared } if *r_squared >= 0.5);
+        let noisy = |d: &Objection| matches!(d, Objection::LowRSquared { r_squared } if *r_squared >= 0.5);
         row.delta == Some(0.0) && row.doubts.iter().all(noisy)
     };
     if laws.iter().any(|law| scattered(&law)) {

@@ -4,7 +4,7 @@
 //! ours. The statement, its constant and the exact solution are in [`crate::incontext::flow`](mod@crate::incontext::flow).
 
 use super::super::{Job, Reproduced};
-use crate::fit::{self, Law, Point, Scale};
+use crate::fit::{self, Law, Point, ResidualScale};
 use crate::incontext::construct::SHARPNESS;
 use crate::incontext::experiment::largest_difference;
 use crate::incontext::{
@@ -148,7 +148,7 @@ fn rate(series: &Series, seed: u64) -> Result<Option<Rate>> {
         return Ok(None);
     }
     let points = fit::Points::new(points)?;
-    let method = fit::FitMethod { scale: Scale::Relative, ..fit::FitMethod::default() };
+    let method = fit::FitMethod { scale: ResidualScale::Relative, ..fit::FitMethod::default() };
     let found = fit::fit(&points, Law::Power, &method)?;
     let settings = fit::Bootstrap { resample: fit::Resample::Groups, seed, ..fit::Bootstrap::default() };
     let replicates = fit::bootstrap(&points, &found, &settings)?;

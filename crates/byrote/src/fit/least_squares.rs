@@ -8,7 +8,7 @@
 //! with weights delta / |residual| beyond delta. delta is `tuning` times the scale of the residuals: their median
 //! absolute value over 0.6745, or a given scale.
 
-use super::basis::{Basis, MOST_SHAPES, Shape};
+use super::basis::{Basis, LawShape, MOST_SHAPES};
 use super::law::MOST_PARAMETERS;
 use super::qr;
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 /// The scale on which residuals are taken, and errors are assumed to be equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Scale {
+pub enum ResidualScale {
     /// y itself: errors of equal size everywhere.
     #[default]
     Plain,
@@ -24,20 +24,20 @@ pub enum Scale {
     Relative,
 }
 
-impl Scale {
+impl ResidualScale {
     /// y on this scale.
     pub fn of(self, y: f64) -> f64 {
         match self {
-            Scale::Plain => y,
-            Scale::Relative => libm::log(y),
+            ResidualScale::Plain => y,
+            ResidualScale::Relative => libm::log(y),
         }
     }
 
     /// The y for a value on this scale.
     pub fn back(self, z: f64) -> f64 {
         match self {
-            Scale::Plain => z,
-            Scale::Relative => libm::exp(z),
+            ResidualScale::Plain => z,
+            ResidualScale::Relative => libm::exp(z),
         }
     }
 }
@@ -86,7 +86,7 @@ impl Data {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Solution {
     pub c: [f64; MOST_PARAMETERS],
-    pub shape: Shape,
+    pub shape: LawShape,
     /// Huber's delta; infinite for squares.
     pub delta: f64,
 }
@@ -100,7 +100,7 @@ const MOST_ROUNDS: usize = 100;
 pub(super) struct Problem<'a> {
     pub basis: &'a Basis,
     pub data: &'a Data,
-    pub scale: Scale,
+    pub scale: ResidualScale,
 }
 
 impl Problem<'_> {
@@ -148,7 +148,7 @@ impl Problem<'_> {
     }
 
     fn is_linear(&self) -> bool {
-        self.scale == Scale::Plain && self.basis.n_shape() == 0
+        self.scale == ResidualScale::Plain && self.basis.n_shape() == 0
     }
 
     fn sum(&self, at: &Solution, weights: &[f64]) -> f64 {
@@ -199,15 +199,15 @@ impl Problem<'_> {
         let shape = self.basis.admissible(best.shape);
         // The coefficients that go with a moved exponent, to full precision.
         match self.scale {
-            Scale::Plain => self.project(&shape, weights),
-            Scale::Relative if shape != best.shape => self.project(&shape, weights),
-            Scale::Relative => Some(best),
+            ResidualScale::Plain => self.project(&shape, weights),
+            ResidualScale::Relative if shape != best.shape => self.project(&shape, weights),
+            ResidualScale::Relative => Some(best),
         }
     }
 
     /// The best coefficients for a shape. On the relative scale they are a starting point: those of least squares with
     /// weights 1 / y^2, or the nearest ones with a positive curve.
-    fn project(&self, shape: &Shape, weights: &[f64]) -> Option<Solution> {
+    fn project(&self, shape: &LawShape, weights: &[f64]) -> Option<Solution> {
         let (n, k) = (self.data.u.len(), self.basis.n_linear());
         let mut a = vec![0.0; n * k];
         let mut b = vec![0.0; n];
@@ -216,8 +216,8 @@ impl Problem<'_> {
             let (phi, _) = self.basis.at(shape, self.data.u[i]);
             let y = self.scale.back(self.data.z[i]);
             let root = match self.scale {
-                Scale::Plain => weights[i].sqrt(),
-                Scale::Relative => weights[i].sqrt() / y,
+                ResidualScale::Plain => weights[i].sqrt(),
+                ResidualScale::Relative => weights[i].sqrt() / y,
             };
             (0..k).for_each(|j| a[j * n + i] = root * phi[j]);
             b[i] = root * y;
@@ -225,7 +225,7 @@ impl Problem<'_> {
         }
         let c = qr::least_squares(&mut a, &mut b)?;
         let best = Solution { c, shape: *shape, delta: f64::INFINITY };
-        if self.scale == Scale::Plain {
+        if self.scale == ResidualScale::Plain {
             return Some(best);
         }
         let mut positive = [0.0; MOST_PARAMETERS];
@@ -315,8 +315,8 @@ impl Problem<'_> {
             let f: f64 = at.c.iter().zip(&phi).map(|(c, phi)| c * phi).sum();
             let root = weights[i].sqrt();
             let factor = match self.scale {
-                Scale::Plain => root,
-                Scale::Relative => root / f,
+                ResidualScale::Plain => root,
+                ResidualScale::Relative => root / f,
             };
             (0..k).for_each(|j| jacobian[j * n + i] = factor * phi[j]);
             (0..s).for_each(|j| jacobian[(k + j) * n + i] = factor * at.c[k - 1] * slopes[j]);
@@ -349,7 +349,7 @@ mod tests {
 
     #[test]
     fn a_scale_and_back() {
-        assert_eq!(Scale::Plain.back(Scale::Plain.of(-3.0)), -3.0);
-        assert!((Scale::Relative.back(Scale::Relative.of(3.0)) - 3.0).abs() < 1e-15);
+        assert_eq!(ResidualScale::Plain.back(ResidualScale::Plain.of(-3.0)), -3.0);
+        assert!((ResidualScale::Relative.back(ResidualScale::Relative.of(3.0)) - 3.0).abs() < 1e-15);
     }
 }
