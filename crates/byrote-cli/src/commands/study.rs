@@ -9,7 +9,7 @@ use crate::paths;
 use crate::progress::Terminal;
 use crate::ui;
 use byrote::report::draw_study;
-use byrote::study::{self, Scale, Study, StudySpec};
+use byrote::study::{self, Study, StudyScale, StudySpec};
 use byrote::{Error, Result};
 use clap::Args;
 use serde_json::json;
@@ -52,11 +52,11 @@ pub struct StudyArgs {
 }
 
 impl StudyArgs {
-    fn scale(&self) -> Scale {
+    fn scale(&self) -> StudyScale {
         match (self.quick, self.full) {
-            (true, _) => Scale::Quick,
-            (_, true) => Scale::Full,
-            _ => Scale::Default,
+            (true, _) => StudyScale::Quick,
+            (_, true) => StudyScale::Full,
+            _ => StudyScale::Default,
         }
     }
 }

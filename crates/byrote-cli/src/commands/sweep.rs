@@ -8,7 +8,7 @@ use crate::{spelling, ui};
 use byrote::Result;
 use byrote::output::{Holds, claim};
 use byrote::report::{self, text};
-use byrote::sweep::{self, Corpora, Directory, Outcome, Plan, Row, RunOptions};
+use byrote::sweep::{self, Corpora, Directory, JobRow, Plan, SweepOptions, SweepOutcome};
 use byrote::train::CHECKPOINT_EVERY;
 use clap::Args;
 use serde_json::{Value, json};
@@ -73,7 +73,7 @@ pub fn run(args: &SweepCommand, common: &Common) -> Result<ExitCode> {
         paths::in_directory(&out, &["results.csv", "journal.jsonl", "manifest.toml", "report.html"]);
     paths::check(inputs, written.iter().map(|path| ("out", path.as_path())))?;
     let SweepArgs { checkpoint_every, fail_fast, keep_models, dry_run, .. } = args.running;
-    let options = RunOptions::default()
+    let options = SweepOptions::default()
         .checkpoint_every(checkpoint_every)
         .fail_fast(fail_fast)
         .keep_models(keep_models);
@@ -118,7 +118,7 @@ pub fn run(args: &SweepCommand, common: &Common) -> Result<ExitCode> {
 }
 
 /// What a job came to, losses per prediction first; everything else is in results.csv.
-fn row(row: &Row) -> Value {
+fn row(row: &JobRow) -> Value {
     let result = row.result.as_ref();
     json!({
         "job": row.job,
@@ -140,7 +140,7 @@ fn row(row: &Row) -> Value {
 }
 
 /// Returns the exit code of a sweep: 0 if all jobs are done, 1 if some failed, 130 if it was interrupted.
-pub fn exit_code(outcome: &Outcome) -> ExitCode {
+pub fn exit_code(outcome: &SweepOutcome) -> ExitCode {
     match (outcome.interrupted, outcome.done == outcome.jobs) {
         (true, _) => ExitCode::from(interrupt::EXIT_CODE),
         (_, true) => ExitCode::SUCCESS,

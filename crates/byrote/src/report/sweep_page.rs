@@ -9,7 +9,7 @@ use super::new_page;
 use super::numbers::{brief, nats, references, thousands};
 use crate::Result;
 use crate::fit::{self, Direction, Law, Point, ResidualScale, Size, Threshold, ThresholdSettings, threshold};
-use crate::sweep::{Record, Row, Status as JobStatus, to_csv};
+use crate::sweep::{JobRow, JobStatus, Record, to_csv};
 use crate::train::Trained;
 use byrote_figures::html::{Cell, Column, Exhibit, KeyFigure, Page, Prose, Section, Status, Table, Verdict};
 use byrote_figures::{Axis, Figure, Heat, Line, Points};
@@ -88,7 +88,7 @@ fn settings(record: &Record) -> Vec<(String, String)> {
 /// Says which jobs are done and which are not.
 pub(super) fn state(record: &Record) -> Section {
     let done = record.done().count();
-    let failed: Vec<&Row> = record.rows.iter().filter(|r| r.status == JobStatus::Failed).collect();
+    let failed: Vec<&JobRow> = record.rows.iter().filter(|r| r.status == JobStatus::Failed).collect();
     let verdict = match (record.is_complete(), failed.is_empty()) {
         (true, _) => Verdict::new(Status::Good, format!("All {} jobs are done.", thousands(done as u64))),
         (false, true) => Verdict::new(
@@ -123,7 +123,7 @@ pub(super) fn state(record: &Record) -> Section {
 }
 
 /// Describes the kind of model and training of a row, leaving out its size and its seed.
-pub(super) fn kind(row: &Row) -> String {
+pub(super) fn kind(row: &JobRow) -> String {
     let s = &row.settings;
     let mut words = vec![s.model.preset.unwrap_or_default().to_string()];
     if let Some(mixer) = s.model.mixer {
@@ -141,13 +141,13 @@ pub(super) fn kind(row: &Row) -> String {
 }
 
 /// Names a row.
-fn name(row: &Row) -> String {
+fn name(row: &JobRow) -> String {
     format!("{} contexts, {} parameters, seed {}", row.contexts, row.parameters, row.settings.seed)
 }
 
 /// The series of a run: rows that differ in size and seed alone, with a name that distinguishes them.
-pub(super) fn series(record: &Record) -> Vec<(String, Vec<&Row>)> {
-    let mut all: Vec<((String, u64), Vec<&Row>)> = Vec::new();
+pub(super) fn series(record: &Record) -> Vec<(String, Vec<&JobRow>)> {
+    let mut all: Vec<((String, u64), Vec<&JobRow>)> = Vec::new();
     for row in record.done() {
         let key = (kind(row), row.contexts);
         match all.iter_mut().find(|s| s.0 == key) {
@@ -206,11 +206,11 @@ fn gaps(record: &Record) -> Option<Section> {
 }
 
 /// The name of a setting, and how to read it.
-pub(super) type SizeAxis = (&'static str, fn(&Row) -> f64);
+pub(super) type SizeAxis = (&'static str, fn(&JobRow) -> f64);
 
 /// The setting that varies, which measures the size of a model.
-pub(super) fn size_axis(rows: &[&Row]) -> SizeAxis {
-    let varies = |get: fn(&Row) -> f64| rows.windows(2).any(|w| get(w[0]) != get(w[1]));
+pub(super) fn size_axis(rows: &[&JobRow]) -> SizeAxis {
+    let varies = |get: fn(&JobRow) -> f64| rows.windows(2).any(|w| get(w[0]) != get(w[1]));
     let axes: [SizeAxis; 4] = [
         ("hidden neurons", |r| r.d_mlp as f64),
         ("heads", |r| r.n_heads as f64),
@@ -221,7 +221,7 @@ pub(super) fn size_axis(rows: &[&Row]) -> SizeAxis {
 }
 
 /// The gap by corpus and size as a map; `None` if it has a single row or column.
-pub(super) fn map(rows: &[&Row], title: &str) -> Option<Figure> {
+pub(super) fn map(rows: &[&JobRow], title: &str) -> Option<Figure> {
     let (label, size) = size_axis(rows);
     let columns = distinct(rows.iter().map(|r| r.contexts as f64));
     let heights = distinct(rows.iter().map(|r| size(r)));
@@ -256,7 +256,7 @@ pub(super) struct Smallest {
 }
 
 /// Finds the size at which the gap falls to 1%, for every corpus.
-pub(super) fn smallest(rows: &[&Row]) -> Result<Smallest> {
+pub(super) fn smallest(rows: &[&JobRow]) -> Result<Smallest> {
     let mut by_corpus = Vec::new();
     let (mut points, mut ends) = (Vec::new(), Vec::new());
     for contexts in distinct(rows.iter().map(|r| r.contexts as f64)) {
@@ -327,7 +327,7 @@ impl Smallest {
 
 /// The map and the smallest models of every kind, if several corpora were trained on.
 fn sizes(record: &Record) -> Result<Vec<Section>> {
-    let mut kinds: Vec<(String, Vec<&Row>)> = Vec::new();
+    let mut kinds: Vec<(String, Vec<&JobRow>)> = Vec::new();
     for row in record.done() {
         match kinds.iter_mut().find(|k| k.0 == kind(row)) {
             Some(found) => found.1.push(row),
@@ -376,7 +376,7 @@ fn sizes(record: &Record) -> Result<Vec<Section>> {
 fn curves(record: &Record) -> Option<Section> {
     let largest = record.done().map(|r| r.contexts).max()?;
     let seed = record.done().map(|r| r.settings.seed).min()?;
-    let rows: Vec<&Row> =
+    let rows: Vec<&JobRow> =
         record.done().filter(|r| r.contexts == largest && r.settings.seed == seed).collect();
     let step = rows.len().div_ceil(CURVES).max(1);
     let mut figure =

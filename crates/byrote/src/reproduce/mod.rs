@@ -21,7 +21,7 @@ mod sweep;
 use crate::observe::Observer;
 use crate::output::{Holds, claim};
 use crate::setting::suggestion;
-use crate::sweep::Outcome;
+use crate::sweep::SweepOutcome;
 use crate::{Error, Result};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -65,7 +65,7 @@ pub struct Reproduced {
     /// The files that were written.
     pub files: Vec<PathBuf>,
     /// How the sweep ended, where the figure is one.
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<SweepOutcome>,
 }
 
 impl Reproduced {

@@ -10,7 +10,7 @@ use crate::output::OutputFile;
 use crate::report::papers::trained_capacity::Construction;
 use crate::report::papers::{Found, found};
 use crate::report::text::duration;
-use crate::sweep::{self, Corpora, Directory, Plan, RunOptions};
+use crate::sweep::{self, Corpora, Directory, Plan, SweepOptions};
 use crate::units::grouped;
 use crate::{Result, report};
 use serde_json::json;
@@ -30,7 +30,7 @@ pub(super) fn make(job: &Job<'_>, key: &str, text: &str) -> Result<Reproduced> {
         return Ok(Reproduced::new(text, json, Vec::new()));
     }
     let mut directory = Directory::open(job.out, &plan, &corpora)?;
-    let outcome = sweep::run(&plan, &corpora, &mut directory, RunOptions::default(), job.observer)?;
+    let outcome = sweep::run(&plan, &corpora, &mut directory, SweepOptions::default(), job.observer)?;
     if key == "capacity" && !outcome.interrupted {
         write_constructions(job, &plan.jobs[0].corpus)?;
     }

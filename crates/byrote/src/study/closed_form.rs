@@ -18,19 +18,19 @@ use std::path::{Path, PathBuf};
 /// A model in closed form, or the reason why there is none.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct Built {
+pub struct ClosedForm {
     /// The paper's key.
     pub method: String,
     /// What was built, in a few words.
     pub words: String,
     /// What came of it.
-    pub outcome: Outcome,
+    pub outcome: BuildOutcome,
 }
 
 /// How building a model ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum BuildOutcome {
     /// With a model.
     Built(Box<BuiltModel>),
     /// Without one, for this reason.
@@ -52,26 +52,26 @@ pub struct BuiltModel {
     /// The gap to the floor, where the model gives distributions.
     pub gap_nats: Option<Nats>,
     /// What is proven.
-    pub certificate: Certificate,
+    pub certificate: ModelProof,
 }
 
 /// What is proven of a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Certificate {
+pub enum ModelProof {
     /// Every logit is enclosed by rigorous arithmetic.
     Enclosed(Box<certify::Certificate>),
     /// This many samples were verified in exact arithmetic.
     Exact(u64),
 }
 
-impl Built {
+impl ClosedForm {
     /// The model, where there is one.
     pub fn model(&self) -> Option<&BuiltModel> {
         match &self.outcome {
-            Outcome::Built(model) => Some(model),
-            Outcome::NotBuilt(_) => None,
+            BuildOutcome::Built(model) => Some(model),
+            BuildOutcome::NotBuilt(_) => None,
         }
     }
 }
@@ -89,7 +89,7 @@ struct Kept {
     version: String,
     dataset: String,
     seed: u64,
-    built: Vec<Built>,
+    built: Vec<ClosedForm>,
 }
 
 /// The closed forms of a study.
@@ -173,21 +173,21 @@ pub(super) fn build_all(
     dataset: &Dataset,
     directory: &Path,
     observer: &dyn Observer,
-) -> Result<Vec<Built>> {
+) -> Result<Vec<ClosedForm>> {
     let folder = directory.join("models");
     std::fs::create_dir_all(&folder).map_err(|e| Error::io(&folder, "create", e))?;
     let path = directory.join(FILE);
     let mut finished = Kept::new(spec, dataset);
     let before = kept(&path).filter(|k| k.is_of(&finished)).map_or_else(Vec::new, |k| k.built);
     for form in Form::ALL {
-        let is_this = |b: &&Built| b.method == form.method() && b.words == form.words();
+        let is_this = |b: &&ClosedForm| b.method == form.method() && b.words == form.words();
         let found = before.iter().find(is_this).cloned();
         let found = found.filter(|b| b.model().is_none_or(|m| directory.join(&m.file).exists()));
         let built = match found {
             Some(built) => built,
             None => {
                 observer.check()?;
-                Built {
+                ClosedForm {
                     method: form.method().into(),
                     words: form.words().into(),
                     outcome: build(form, spec, dataset, directory, observer)?,
@@ -208,9 +208,9 @@ fn build(
     dataset: &Dataset,
     directory: &Path,
     observer: &dyn Observer,
-) -> Result<Outcome> {
+) -> Result<BuildOutcome> {
     if dataset.len() > form.most_contexts() {
-        return Ok(Outcome::NotBuilt(format!(
+        return Ok(BuildOutcome::NotBuilt(format!(
             "takes too long in a study above {} contexts; building it separately has no such limit",
             form.most_contexts()
         )));
@@ -229,7 +229,7 @@ fn build(
     };
     match made {
         Ok(model) => measured(form, model, dataset, directory, file, observer),
-        Err(Error::Refused { refusal, .. }) => Ok(Outcome::NotBuilt(refusal.to_string())),
+        Err(Error::Refused { refusal, .. }) => Ok(BuildOutcome::NotBuilt(refusal.to_string())),
         Err(other) => Err(other),
     }
 }
@@ -254,7 +254,7 @@ fn measured(
     directory: &Path,
     file: PathBuf,
     observer: &dyn Observer,
-) -> Result<Outcome> {
+) -> Result<BuildOutcome> {
     let found = evaluate::evaluate(&model, dataset, TOLERANCE, 0, observer)?;
     let certificate = certify::certify(&model, dataset, observer)?;
     let parameters = model.parameters().len() as u64;
@@ -265,13 +265,13 @@ fn measured(
         vocabulary: dataset.vocabulary().as_ref().clone(),
     };
     saved.save(&directory.join(&file))?;
-    Ok(Outcome::Built(Box::new(BuiltModel {
+    Ok(BuildOutcome::Built(Box::new(BuiltModel {
         file,
         parameters,
         counts: None,
         memorized: found.memorized,
         gap_nats: (form != Form::Attention).then_some(found.gap_nats),
-        certificate: Certificate::Enclosed(Box::new(certificate)),
+        certificate: ModelProof::Enclosed(Box::new(certificate)),
     })))
 }
 
@@ -282,7 +282,7 @@ fn square_root(
     directory: &Path,
     file: PathBuf,
     observer: &dyn Observer,
-) -> Result<Outcome> {
+) -> Result<BuildOutcome> {
     let (built, labels) = kajitsuka2024::build_for(dataset, spec.corpus.seed, observer)?;
     let counts = built.parameters();
     let memorized = built.verified as u64;
@@ -293,12 +293,12 @@ fn square_root(
         labels,
     };
     saved.save(&directory.join(&file))?;
-    Ok(Outcome::Built(Box::new(BuiltModel {
+    Ok(BuildOutcome::Built(Box::new(BuiltModel {
         file,
         parameters: u64::try_from(counts.total(Counting::Dense)).unwrap_or(u64::MAX),
         counts: Some(counts),
         memorized,
         gap_nats: None,
-        certificate: Certificate::Exact(memorized),
+        certificate: ModelProof::Exact(memorized),
     })))
 }

@@ -14,10 +14,10 @@
 //! ```
 //! use byrote::corpus::CorpusSpec;
 //! use byrote::observe::Silent;
-//! use byrote::study::{self, Scale, StudySpec};
+//! use byrote::study::{self, StudyScale, StudySpec};
 //!
 //! let directory = tempfile::tempdir()?;
-//! let spec = StudySpec::default().corpus(CorpusSpec::default().builtin(12)).scale(Scale::Quick);
+//! let spec = StudySpec::default().corpus(CorpusSpec::default().builtin(12)).scale(StudyScale::Quick);
 //! let study = study::run(&spec, directory.path(), None, &Silent)?;
 //! assert_eq!(study.summary.documents, 12);
 //! assert_eq!(study::Study::load(directory.path())?, study);
@@ -29,10 +29,10 @@ mod part;
 pub(crate) mod spec;
 mod training;
 
-pub use closed_form::{Built, BuiltModel, Certificate, Outcome};
+pub use closed_form::{BuildOutcome, BuiltModel, ClosedForm, ModelProof};
 pub use part::Part;
-pub use spec::{Scale, StudySpec};
-pub use training::{Trained, WorstContext};
+pub use spec::{StudyScale, StudySpec};
+pub use training::{TrainedModel, WorstContext};
 
 use crate::corpus::{Corpus, CorpusSpec, Options, Outputs, Summary, TokenizerChoice};
 use crate::incontext::{self, Attention, ErrorSeries, Kernel, Map, PredictionMethod, Sequence, SequenceTask};
@@ -65,9 +65,9 @@ pub struct Study {
     /// The part of it that was built and trained on.
     pub part: Part,
     /// Models in closed form.
-    pub built: Vec<Built>,
+    pub built: Vec<ClosedForm>,
     /// Trained models, by width.
-    pub trained: Vec<Trained>,
+    pub trained: Vec<TrainedModel>,
     /// The contexts that the best trained model knows worst.
     pub worst: Vec<WorstContext>,
     /// Errors of transformers that learn in context, if requested.
@@ -107,7 +107,7 @@ impl Study {
     }
 
     /// The trained model with the fewest neurons that came within 1% of the floor.
-    pub fn threshold(&self) -> Option<&Trained> {
+    pub fn threshold(&self) -> Option<&TrainedModel> {
         self.trained
             .iter()
             .filter(|t| t.row.relative_gap().is_some_and(|g| g <= 0.01))

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// How much work a study does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Scale {
+pub enum StudyScale {
     /// A first look: part of the corpus, a few widths.
     Quick,
     /// Part of the corpus if it is large, several widths.
@@ -19,7 +19,7 @@ pub enum Scale {
 }
 
 /// What a scale allows.
-pub(super) struct Limits {
+pub(super) struct StudyLimits {
     /// The most contexts to build and train on.
     pub(super) contexts: u64,
     /// The largest product of contexts and vocabulary: the work of one step.
@@ -30,17 +30,19 @@ pub(super) struct Limits {
     pub(super) steps: u64,
 }
 
-impl Scale {
-    pub(super) fn limits(self) -> Limits {
+impl StudyScale {
+    pub(super) fn limits(self) -> StudyLimits {
         match self {
-            Scale::Quick => Limits { contexts: 3000, work: 1_000_000, widths: &[16, 64, 256], steps: 400 },
-            Scale::Default => Limits {
+            StudyScale::Quick => {
+                StudyLimits { contexts: 3000, work: 1_000_000, widths: &[16, 64, 256], steps: 400 }
+            }
+            StudyScale::Default => StudyLimits {
                 contexts: 6000,
                 work: 3_000_000,
                 widths: &[8, 16, 32, 64, 128, 256, 512],
                 steps: 1500,
             },
-            Scale::Full => Limits {
+            StudyScale::Full => StudyLimits {
                 contexts: u64::MAX,
                 work: u64::MAX,
                 widths: &[4, 8, 16, 32, 64, 128, 256, 512, 1024],
@@ -50,14 +52,14 @@ impl Scale {
     }
 }
 
-choices!(Scale, "scale" { Quick = "quick", Default = "default", Full = "full" });
+choices!(StudyScale, "scale" { Quick = "quick", Default = "default", Full = "full" });
 
 /// A study: the floor of a corpus, its bounds, models in closed form and trained ones.
 ///
 /// ```
 /// use byrote::corpus::CorpusSpec;
-/// use byrote::study::{Scale, StudySpec};
-/// let spec = StudySpec::default().corpus(CorpusSpec::default().builtin(100)).scale(Scale::Quick);
+/// use byrote::study::{StudyScale, StudySpec};
+/// let spec = StudySpec::default().corpus(CorpusSpec::default().builtin(100)).scale(StudyScale::Quick);
 /// assert!(spec.check().is_ok());
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -67,7 +69,7 @@ pub struct StudySpec {
     /// The corpus.
     pub corpus: CorpusSpec,
     /// How much work is done.
-    pub scale: Scale,
+    pub scale: StudyScale,
     /// Whether a transformer that learns in its context is shown too.
     pub incontext: bool,
     /// The memory limit in bytes for reading and dense systems, unless the corpus sets one.
@@ -77,7 +79,7 @@ pub struct StudySpec {
 
 setters!(StudySpec {
     corpus: plain(CorpusSpec),
-    scale: plain(Scale),
+    scale: plain(StudyScale),
     incontext: plain(bool),
     memory: some(u64)
 });

@@ -7,7 +7,7 @@ use crate::evaluate::Worst;
 use crate::model::ModelSpec;
 use crate::observe::Observer;
 use crate::output::OutputFile;
-use crate::sweep::{self, Corpora, Directory, Job, Plan, Record, Row, RunOptions};
+use crate::sweep::{self, Corpora, Directory, Job, JobRow, Plan, Record, SweepOptions};
 use crate::train::TrainSpec;
 use crate::units::Nats;
 use crate::{Error, Result};
@@ -22,9 +22,9 @@ pub(super) const FOLDER: &str = "training";
 
 /// A trained model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Trained {
+pub struct TrainedModel {
     /// Its row of the results.
-    pub row: Row,
+    pub row: JobRow,
     /// Its file, relative to the directory of the study; none if training failed.
     pub file: Option<PathBuf>,
     /// Steps and gaps in nats.
@@ -60,7 +60,7 @@ pub(super) fn run(
     directory: &Path,
     command: Option<&str>,
     observer: &dyn Observer,
-) -> Result<(Vec<Trained>, Vec<WorstContext>)> {
+) -> Result<(Vec<TrainedModel>, Vec<WorstContext>)> {
     let plan = plan(spec, corpus, part, command);
     let n = plan.jobs.len();
     note(observer, &format!("training {n} width{}", if n == 1 { "" } else { "s" }));
@@ -74,7 +74,7 @@ pub(super) fn run(
         }
         other => other?,
     };
-    let options = RunOptions { keep_models: true, ..RunOptions::default() };
+    let options = SweepOptions { keep_models: true, ..SweepOptions::default() };
     let outcome = sweep::run(&plan, &corpora, &mut run_directory, options, observer)?;
     if outcome.interrupted {
         return Err(Error::Interrupted);
@@ -110,7 +110,7 @@ fn plan(spec: &StudySpec, corpus: &CorpusSpec, part: &Part, command: Option<&str
 }
 
 /// Rows, curves and models of what was trained, the models under readable names as well.
-fn collect(mut record: Record, directory: &Path) -> Result<Vec<Trained>> {
+fn collect(mut record: Record, directory: &Path) -> Result<Vec<TrainedModel>> {
     let mut all = Vec::new();
     for row in std::mem::take(&mut record.rows) {
         let curve = record.curves.remove(&row.job).unwrap_or_default();
@@ -120,7 +120,7 @@ fn collect(mut record: Record, directory: &Path) -> Result<Vec<Trained>> {
         if exists {
             name_again(&model, &directory.join(&file))?;
         }
-        all.push(Trained { row, file: exists.then_some(file), curve });
+        all.push(TrainedModel { row, file: exists.then_some(file), curve });
     }
     Ok(all)
 }

@@ -12,9 +12,9 @@
 
 use super::corpora::Corpora;
 use super::job::Job;
+use super::job_row::{JobRow, JobStatus, to_csv};
 use super::plan::Plan;
 use super::record::Record;
-use super::row::{Row, Status, to_csv};
 use crate::input::{MOST_HELD, read_capped, read_text_capped};
 use crate::num::hash::fnv1a;
 use crate::output::{Holds, OutputFile, claim, lock, now};
@@ -33,7 +33,7 @@ enum Event {
     /// A process started work.
     Begun { time: u64, process: u32, jobs: usize, done: usize },
     /// A job ended.
-    Over { time: u64, seconds: f64, row: Box<Row> },
+    Over { time: u64, seconds: f64, row: Box<JobRow> },
     /// A process stopped before all jobs had ended.
     Interrupted { time: u64 },
     /// All jobs have ended.
@@ -117,7 +117,7 @@ pub struct Directory {
     manifest: Manifest,
     journal: File,
     /// The rows by job.
-    rows: BTreeMap<String, Row>,
+    rows: BTreeMap<String, JobRow>,
     /// The curves of the jobs that this process has run: steps and gaps in nats.
     curves: BTreeMap<String, Vec<(f64, f64)>>,
     /// The total seconds of all jobs.
@@ -172,7 +172,7 @@ impl Directory {
             .map_err(|e| Error::io(&journal_path, "write", e))?;
         // A line that a crash left incomplete would merge with the next one.
         journal.set_len(intact).map_err(|e| Error::io(&journal_path, "write", e))?;
-        let rows: BTreeMap<String, Row> = rows.into_iter().filter(|(id, _)| order.contains(id)).collect();
+        let rows: BTreeMap<String, JobRow> = rows.into_iter().filter(|(id, _)| order.contains(id)).collect();
         let curves = BTreeMap::new();
         let path = path.to_path_buf();
         let mut directory = Self { path, _lock: lock, manifest, journal, rows, curves, seconds, order };
@@ -193,7 +193,7 @@ impl Directory {
 
     /// Whether a job has a result; failed jobs are tried again.
     pub fn is_done(&self, job: usize) -> bool {
-        self.rows.get(&self.order[job]).is_some_and(|row| row.status == Status::Done)
+        self.rows.get(&self.order[job]).is_some_and(|row| row.status == JobStatus::Done)
     }
 
     /// Returns the number of jobs with a result.
@@ -222,7 +222,7 @@ impl Directory {
     }
 
     /// Records that a job has ended, with its curve, if it has one.
-    pub fn record(&mut self, row: Row, curve: Option<Vec<(f64, f64)>>, seconds: f64) -> Result<()> {
+    pub fn record(&mut self, row: JobRow, curve: Option<Vec<(f64, f64)>>, seconds: f64) -> Result<()> {
         let id = row.job.clone();
         self.append(&Event::Over { time: now(), seconds, row: Box::new(row.clone()) })?;
         self.rows.insert(id.clone(), row);
@@ -247,7 +247,7 @@ impl Directory {
     }
 
     /// Returns the rows so far, in the order of the plan.
-    pub fn rows(&self) -> impl Iterator<Item = &Row> {
+    pub fn rows(&self) -> impl Iterator<Item = &JobRow> {
         self.order.iter().filter_map(|id| self.rows.get(id))
     }
 
@@ -303,7 +303,7 @@ fn is_authentic(line: &[u8]) -> bool {
 #[derive(Default)]
 pub(super) struct Journal {
     /// The last row of every job.
-    pub(super) rows: BTreeMap<String, Row>,
+    pub(super) rows: BTreeMap<String, JobRow>,
     /// The total seconds of all jobs.
     pub(super) seconds: f64,
     /// The length of its complete lines.

@@ -7,14 +7,14 @@
 //!
 //! ```
 //! use byrote::observe::Silent;
-//! use byrote::sweep::{self, Corpora, Directory, Plan, RunOptions};
+//! use byrote::sweep::{self, Corpora, Directory, Plan, SweepOptions};
 //!
 //! let plan = "[corpus]\nbuiltin = 10\n[model]\nd_mlp = [4, 8]\n[training]\nsteps = 20\n";
 //! let plan = Plan::parse(plan, "widths")?;
 //! let corpora = Corpora::read(&plan.jobs, &Silent)?;
 //! let folder = tempfile::tempdir()?;
 //! let mut directory = Directory::open(folder.path(), &plan, &corpora)?;
-//! let outcome = sweep::run(&plan, &corpora, &mut directory, RunOptions::default(), &Silent)?;
+//! let outcome = sweep::run(&plan, &corpora, &mut directory, SweepOptions::default(), &Silent)?;
 //! assert_eq!((outcome.jobs, outcome.done), (2, 2));
 //! assert!(folder.path().join("results.csv").exists());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -23,15 +23,15 @@
 pub(crate) mod corpora;
 pub(crate) mod directory;
 pub(crate) mod job;
+pub(crate) mod job_row;
 pub(crate) mod plan;
 pub(crate) mod record;
-pub(crate) mod row;
 pub(crate) mod run;
 
 pub use corpora::Corpora;
 pub use directory::Directory;
 pub use job::Job;
+pub use job_row::{JobResult, JobRow, JobStatus, to_csv};
 pub use plan::Plan;
 pub use record::Record;
-pub use row::{Row, RowResult, Status, to_csv};
-pub use run::{Outcome, RunOptions, run};
+pub use run::{SweepOptions, SweepOutcome, run};

@@ -1,7 +1,7 @@
 //! Reads a run directory: the plan and the results so far.
 
 use super::directory::{Journal, Manifest};
-use super::row::{Row, Status};
+use super::job_row::{JobRow, JobStatus};
 use crate::input::{MOST_HELD, read_text_capped};
 use crate::{Error, Result};
 use serde::Deserialize;
@@ -12,13 +12,13 @@ use std::path::Path;
 ///
 /// ```
 /// use byrote::observe::Silent;
-/// use byrote::sweep::{self, Corpora, Directory, Plan, Record, RunOptions};
+/// use byrote::sweep::{self, Corpora, Directory, Plan, Record, SweepOptions};
 ///
 /// let plan = Plan::parse("[corpus]\nbuiltin = 10\n[model]\nd_mlp = 4\n[training]\nsteps = 5\n", "small")?;
 /// let corpora = Corpora::read(&plan.jobs, &Silent)?;
 /// let folder = tempfile::tempdir()?;
 /// let mut directory = Directory::open(folder.path(), &plan, &corpora)?;
-/// sweep::run(&plan, &corpora, &mut directory, RunOptions::default().keep_models(true), &Silent)?;
+/// sweep::run(&plan, &corpora, &mut directory, SweepOptions::default().keep_models(true), &Silent)?;
 ///
 /// let record = Record::load(folder.path())?;
 /// assert_eq!((record.name.as_str(), record.jobs, record.is_complete()), ("small", 1, true));
@@ -31,7 +31,7 @@ pub struct Record {
     /// The total number of jobs.
     pub jobs: usize,
     /// The jobs that have ended, in the order of the plan.
-    pub rows: Vec<Row>,
+    pub rows: Vec<JobRow>,
     /// Steps and gaps in nats, for every row that has a curve.
     pub curves: BTreeMap<String, Vec<(f64, f64)>>,
     /// The total seconds of all jobs.
@@ -92,14 +92,14 @@ impl Record {
     ) -> Self {
         let position: BTreeMap<&str, usize> =
             manifest.settings.iter().enumerate().map(|(i, s)| (s.as_str(), i)).collect();
-        let place = |row: Row| {
+        let place = |row: JobRow| {
             let settings = serde_json::to_string(&row.settings).unwrap_or_default();
             position.get(settings.as_str()).map(|&i| (i, row))
         };
-        let mut rows: Vec<(usize, Row)> = journal.rows.into_values().filter_map(place).collect();
+        let mut rows: Vec<(usize, JobRow)> = journal.rows.into_values().filter_map(place).collect();
         rows.sort_by_key(|r| r.0);
-        let rows: Vec<Row> = rows.into_iter().map(|r| r.1).collect();
-        let curve = |row: &Row| Some((row.job.clone(), curve(&row.job)?));
+        let rows: Vec<JobRow> = rows.into_iter().map(|r| r.1).collect();
+        let curve = |row: &JobRow| Some((row.job.clone(), curve(&row.job)?));
         Self {
             name: manifest.name,
             jobs: manifest.jobs,
@@ -113,8 +113,8 @@ impl Record {
     }
 
     /// Returns the rows with a result.
-    pub fn done(&self) -> impl Iterator<Item = &Row> {
-        self.rows.iter().filter(|row| row.status == Status::Done)
+    pub fn done(&self) -> impl Iterator<Item = &JobRow> {
+        self.rows.iter().filter(|row| row.status == JobStatus::Done)
     }
 
     /// Whether every job has a result.

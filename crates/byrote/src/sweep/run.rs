@@ -6,9 +6,9 @@
 use super::corpora::Corpora;
 use super::directory::Directory;
 use super::job::Job;
+use super::job_row::{JobResult, JobRow, JobStatus};
 use super::plan::Plan;
 use super::record::points;
-use super::row::{Row, RowResult, Status};
 use crate::evaluate::{TOLERANCE, evaluate};
 use crate::model::{Model, ModelFile};
 use crate::observe::{Detail, Observer, Progress, Stage};
@@ -29,7 +29,7 @@ const WORST: usize = 10;
 
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Outcome {
+pub struct SweepOutcome {
     /// The total number of jobs.
     pub jobs: usize,
     /// The number of jobs with a result.
@@ -43,7 +43,7 @@ pub struct Outcome {
 /// How to run.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
-pub struct RunOptions {
+pub struct SweepOptions {
     /// Seconds between checkpoints of a job.
     pub checkpoint_every: f64,
     /// Whether the first failing job ends the run.
@@ -52,27 +52,27 @@ pub struct RunOptions {
     pub keep_models: bool,
 }
 
-impl RunOptions {
+impl SweepOptions {
     /// Refuses options outside their range.
     pub fn check(&self) -> Result<()> {
         check_interval(self.checkpoint_every)
     }
 }
 
-crate::setting::setters!(RunOptions {
+crate::setting::setters!(SweepOptions {
     checkpoint_every: plain(f64),
     fail_fast: plain(bool),
     keep_models: plain(bool),
 });
 
-impl Default for RunOptions {
+impl Default for SweepOptions {
     fn default() -> Self {
         Self { checkpoint_every: CHECKPOINT_EVERY, fail_fast: false, keep_models: false }
     }
 }
 
 /// Reports to the observer which jobs an earlier run has finished.
-fn note_what_is_done(plan: &Plan, directory: &Directory, options: RunOptions, observer: &dyn Observer) {
+fn note_what_is_done(plan: &Plan, directory: &Directory, options: SweepOptions, observer: &dyn Observer) {
     let (done, total) = (directory.done() as u64, plan.jobs.len() as u64);
     let note = |text: &str| {
         observer.progress(&Progress::new(Stage::Jobs, done, Some(total)).with(Detail::Note(text)));
@@ -91,9 +91,9 @@ pub fn run(
     plan: &Plan,
     corpora: &Corpora,
     directory: &mut Directory,
-    options: RunOptions,
+    options: SweepOptions,
     observer: &dyn Observer,
-) -> Result<Outcome> {
+) -> Result<SweepOutcome> {
     options.check()?;
     note_what_is_done(plan, directory, options, observer);
     let open: Vec<usize> = (0..plan.jobs.len()).filter(|&i| !directory.is_done(i)).collect();
@@ -135,8 +135,8 @@ pub fn run(
                 broken.fetch_or(options.fail_fast, Ordering::Relaxed);
                 let dataset = corpora.of(&plan.jobs[i])?;
                 let config = plan.jobs[i].model.resolve(dataset.d_vocab(), dataset.n_ctx()).ok();
-                let row = Row::new(&plan.jobs[i], &files.id, dataset, config.as_ref());
-                (Row { error: Some(error.to_string()), ..row }, None)
+                let row = JobRow::new(&plan.jobs[i], &files.id, dataset, config.as_ref());
+                (JobRow { error: Some(error.to_string()), ..row }, None)
             }
         };
         let seconds = started.elapsed().as_secs_f64();
@@ -156,10 +156,11 @@ pub fn run(
     side_by_side(&small, one)?;
     large.into_iter().try_for_each(one)?;
     let directory = shared.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let (done, failed) = (directory.done(), directory.rows().filter(|r| r.status == Status::Failed).count());
+    let (done, failed) =
+        (directory.done(), directory.rows().filter(|r| r.status == JobStatus::Failed).count());
     let interrupted = observer.should_stop();
     directory.leave()?;
-    Ok(Outcome { jobs: plan.jobs.len(), done, failed, interrupted })
+    Ok(SweepOutcome { jobs: plan.jobs.len(), done, failed, interrupted })
 }
 
 /// Runs the jobs in order, as many at a time as the pool has threads, each on one thread.
@@ -194,14 +195,14 @@ struct Files {
 }
 
 /// The row of a job that has ended, with its steps and gaps in nats.
-type Ended = (Row, Vec<(f64, f64)>);
+type Ended = (JobRow, Vec<(f64, f64)>);
 
 /// Trains; `None` if interrupted.
 fn work(
     job: &Job,
     corpora: &Corpora,
     files: &Files,
-    options: RunOptions,
+    options: SweepOptions,
     observer: &dyn Observer,
 ) -> Result<Option<Ended>> {
     let dataset = corpora.of(job)?;
@@ -240,9 +241,9 @@ fn work(
         other => other?,
     };
     let progress = trainer.progress();
-    let result = RowResult::new(&found, progress.step, progress.evaluations, stop.kind());
-    let row = Row::new(job, &files.id, dataset, Some(&config));
-    let row = Row { status: Status::Done, result: Some(result), ..row };
+    let result = JobResult::new(&found, progress.step, progress.evaluations, stop.kind());
+    let row = JobRow::new(job, &files.id, dataset, Some(&config));
+    let row = JobRow { status: JobStatus::Done, result: Some(result), ..row };
     // As they are read back from the file, to the last digit.
     Ok(Some((row, points(curve.as_bytes()))))
 }
@@ -290,7 +291,7 @@ mod tests {
         let corpora = Corpora::read(&plan.jobs, &Silent).unwrap();
         for again in [false, true] {
             let mut directory = Directory::open(folder.path(), &plan, &corpora).unwrap();
-            let outcome = run(&plan, &corpora, &mut directory, RunOptions::default(), &Silent).unwrap();
+            let outcome = run(&plan, &corpora, &mut directory, SweepOptions::default(), &Silent).unwrap();
             assert_eq!((outcome.done, outcome.failed), (2, 1), "{again}");
             let record = directory.to_record();
             assert_eq!(record, Record::load(folder.path()).unwrap(), "{again}");
@@ -304,7 +305,7 @@ mod tests {
         let corpora = Corpora::read(&plan.jobs, &Silent).unwrap();
         let finish = |folder: &std::path::Path| {
             let mut directory = Directory::open(folder, &plan, &corpora).unwrap();
-            run(&plan, &corpora, &mut directory, RunOptions::default(), &Silent).unwrap();
+            run(&plan, &corpora, &mut directory, SweepOptions::default(), &Silent).unwrap();
             let Record { rows, curves, .. } = directory.to_record();
             (rows, curves)
         };
@@ -313,7 +314,7 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let mut directory = Directory::open(folder.path(), &plan, &corpora).unwrap();
             let observer = Impatient::new(patience);
-            let stopped = run(&plan, &corpora, &mut directory, RunOptions::default(), &observer).unwrap();
+            let stopped = run(&plan, &corpora, &mut directory, SweepOptions::default(), &observer).unwrap();
             assert!(stopped.interrupted, "{patience}");
             drop(directory);
             assert_eq!(finish(folder.path()), whole, "{patience}");

@@ -5,7 +5,7 @@ mod probe;
 
 use byrote::observe::Silent;
 use byrote::report::sweep_page;
-use byrote::sweep::{Corpora, Directory, Plan, Record, RunOptions, run};
+use byrote::sweep::{Corpora, Directory, Plan, Record, SweepOptions, run};
 use probe::{browser, check_figures, check_page, probe, strings};
 
 #[test]
@@ -17,7 +17,7 @@ fn the_page_of_a_run_shows_the_numbers_of_its_results() {
     let corpora = Corpora::read(&plan.jobs, &Silent).unwrap();
     let place = tempfile::tempdir().unwrap();
     let mut directory = Directory::open(place.path(), &plan, &corpora).unwrap();
-    run(&plan, &corpora, &mut directory, RunOptions::default(), &Silent).unwrap();
+    run(&plan, &corpora, &mut directory, SweepOptions::default(), &Silent).unwrap();
     let record = Record::load(place.path()).unwrap();
     let page = sweep_page::page(&record, "byrote sweep run.toml").unwrap();
     for width in [1200, 500] {

@@ -452,7 +452,7 @@ fn a_list_of_words_is_read_by_characters_on_request() {
 #[test]
 fn a_study_opens_a_list_of_words_once() {
     use byrote::corpus::CorpusSpec;
-    use byrote::study::{self, Scale, StudySpec};
+    use byrote::study::{self, StudyScale, StudySpec};
     let case = Case::new();
     let pipe = case.directory.path().join("words.txt");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
@@ -461,7 +461,7 @@ fn a_study_opens_a_list_of_words_once() {
         let pipe = pipe.clone();
         std::thread::spawn(move || std::fs::write(pipe, "anna\nhanna\njohanna\n").unwrap())
     };
-    let spec = StudySpec::default().corpus(CorpusSpec::files([pipe])).scale(Scale::Quick);
+    let spec = StudySpec::default().corpus(CorpusSpec::files([pipe])).scale(StudyScale::Quick);
     let found = study::run(&spec, &case.directory.path().join("study"), None, &Silent).unwrap();
     writer.join().unwrap();
     assert_eq!((found.summary.tokenizer.as_str(), found.summary.documents), ("char", 3));

@@ -15,7 +15,7 @@ use crate::fit::{self, Comparison, Law, Point, ResidualScale};
 use crate::report::averages::{Mean, Pairs, by_size};
 use crate::report::laws::{Answer, Question, parameters};
 use crate::report::numbers::{brief, thousands};
-use crate::sweep::{Record, Row};
+use crate::sweep::{JobRow, Record};
 use byrote_figures::html::{Exhibit, Section};
 use byrote_figures::{Axis, Figure, Line, MarkerForm, Points};
 use serde_json::json;
@@ -35,7 +35,7 @@ enum Protocol {
 impl Protocol {
     const BOTH: [Protocol; 2] = [Protocol::Published, Protocol::Whole];
 
-    fn of(row: &Row) -> Self {
+    fn of(row: &JobRow) -> Self {
         if row.settings.training.batch.is_some() { Protocol::Published } else { Protocol::Whole }
     }
 
@@ -65,7 +65,7 @@ impl Protocol {
 struct Scaling {
     title: &'static str,
     x: &'static str,
-    size: fn(&Row) -> f64,
+    size: fn(&JobRow) -> f64,
     laws: &'static [Law],
     /// The paper's law first, then its special cases.
     claimed: &'static [Law],
@@ -74,11 +74,11 @@ struct Scaling {
     paper: &'static str,
 }
 
-fn heads(row: &Row) -> f64 {
+fn heads(row: &JobRow) -> f64 {
     row.n_heads as f64
 }
 
-fn d_model(row: &Row) -> f64 {
+fn d_model(row: &JobRow) -> f64 {
     row.settings.model.width() as f64
 }
 
@@ -123,11 +123,11 @@ pub(super) fn figure(key: &str, record: &Record) -> Result<Option<Paper>> {
 }
 
 /// The rows of one training, with and without a hidden layer.
-fn rows_of(record: &Record, protocol: Protocol) -> Vec<&Row> {
+fn rows_of(record: &Record, protocol: Protocol) -> Vec<&JobRow> {
     record.done().filter(|r| Protocol::of(r) == protocol).collect()
 }
 
-fn accuracy(row: &Row) -> f64 {
+fn accuracy(row: &JobRow) -> f64 {
     row.result.as_ref().map_or(0.0, |r| r.accuracy)
 }
 
@@ -143,7 +143,7 @@ fn growing(points: &[Point]) -> Vec<Point> {
     points.iter().copied().filter(|p| p.x < full).collect()
 }
 
-fn points_of(rows: &[&Row], size: fn(&Row) -> f64) -> Vec<Point> {
+fn points_of(rows: &[&JobRow], size: fn(&JobRow) -> f64) -> Vec<Point> {
     rows.iter().map(|r| Point::new(size(r), accuracy(r), r.settings.seed)).collect()
 }
 
@@ -178,7 +178,7 @@ fn protocols(record: &Record) -> Section {
 }
 
 /// The lower bounds on the accuracy of a row's model: Corollary 2, and the earlier Theorem 1 of mahdavi2024.
-fn bounds(row: &Row) -> (f64, f64) {
+fn bounds(row: &JobRow) -> (f64, f64) {
     let (d, d_h, h) = (row.settings.model.width(), row.d_head, row.n_heads);
     let of = |held: u128| dana2024::accuracy(held, row.contexts.into(), row.d_vocab).unwrap_or(f64::NAN);
     let ours = dana2024::capacity_on_all_sequences(d, d_h, h, row.d_vocab, 2);
@@ -265,11 +265,11 @@ fn drawn(mut figure: Figure, answer: &Answer, protocol: Protocol) -> Figure {
     figure
 }
 
-fn with_bounds(figure: Figure, record: &Record, size: fn(&Row) -> f64) -> Figure {
-    let mut rows: Vec<&Row> = record.done().collect();
+fn with_bounds(figure: Figure, record: &Record, size: fn(&JobRow) -> f64) -> Figure {
+    let mut rows: Vec<&JobRow> = record.done().collect();
     rows.sort_by(|a, b| size(a).total_cmp(&size(b)));
     rows.dedup_by(|a, b| size(a) == size(b));
-    let line = |f: &dyn Fn(&Row) -> f64| rows.iter().map(|r| (size(r), f(r))).collect::<Vec<_>>();
+    let line = |f: &dyn Fn(&JobRow) -> f64| rows.iter().map(|r| (size(r), f(r))).collect::<Vec<_>>();
     let chance = rows.first().map_or(0.0, |r| 1.0 / r.d_vocab as f64);
     figure
         .line(Line::new("dana2024", "Corollary 2", line(&|r| bounds(r).0)).dashed())
@@ -381,11 +381,11 @@ fn slopes(record: &Record) -> Result<Paper> {
 }
 
 /// The slope of accuracy over heads for every width and seed, before the memory is full.
-fn slopes_by_width(rows: &[&Row]) -> Vec<Point> {
-    let mut rows: Vec<&Row> = rows.iter().copied().filter(|r| accuracy(r) < FULL_MEMORY).collect();
-    let group = |r: &Row| (r.settings.model.width(), r.settings.seed);
+fn slopes_by_width(rows: &[&JobRow]) -> Vec<Point> {
+    let mut rows: Vec<&JobRow> = rows.iter().copied().filter(|r| accuracy(r) < FULL_MEMORY).collect();
+    let group = |r: &JobRow| (r.settings.model.width(), r.settings.seed);
     rows.sort_by_key(|r| (group(r), r.n_heads));
-    let slope = |part: &[&Row]| {
+    let slope = |part: &[&JobRow]| {
         let n = part.len() as f64;
         let (x, y) = part.iter().fold((0.0, 0.0), |(x, y), r| (x + heads(r) / n, y + accuracy(r) / n));
         let (xy, xx) = part.iter().fold((0.0, 0.0), |(xy, xx), r| {
@@ -403,8 +403,8 @@ fn equal_parameters(record: &Record) -> Result<Paper> {
     let (mut claims, mut json) = (Vec::new(), json!({}));
     for protocol in Protocol::BOTH {
         let rows = rows_of(record, protocol);
-        let (hidden, alone): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(|r| r.d_mlp > 0);
-        let parameters = |r: &Row| r.parameters as f64;
+        let (hidden, alone): (Vec<&JobRow>, Vec<&JobRow>) = rows.iter().partition(|r| r.d_mlp > 0);
+        let parameters = |r: &JobRow| r.parameters as f64;
         let curves = [alone, hidden].map(|rows| means(&points_of(&rows, parameters)));
         for ((mean, ends), (key, words)) in
             curves.iter().zip([("attention", "attention alone"), ("hidden", "with a hidden layer")])

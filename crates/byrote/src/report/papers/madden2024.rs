@@ -9,7 +9,7 @@ use crate::fit::{self, Comparison, Law, ResidualScale};
 use crate::report::laws::{Answer, Question};
 use crate::report::numbers::brief;
 use crate::report::sweep_page::{LEVEL, Smallest, averaged, map, smallest};
-use crate::sweep::{Record, Row};
+use crate::sweep::{JobRow, Record};
 use crate::train::{Optimizer, Trained};
 use byrote_figures::html::{Exhibit, Section};
 use byrote_figures::{Axis, Figure, Line, Points};
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 /// The page of figure 1.
 pub(super) fn fig1(record: &Record) -> Result<Paper> {
-    let rows = |trained: Trained| -> Vec<&Row> {
+    let rows = |trained: Trained| -> Vec<&JobRow> {
         record.done().filter(|r| r.settings.training.train_only == trained).collect()
     };
     let (all, feed_forward) = (rows(Trained::All), rows(Trained::FeedForward));
@@ -53,7 +53,7 @@ pub(super) fn fig1(record: &Record) -> Result<Paper> {
 }
 
 /// The map of gaps, with how it was made.
-fn map_section(record: &Record, all: &[&Row]) -> Section {
+fn map_section(record: &Record, all: &[&JobRow]) -> Section {
     let training = record.rows.first().map(|r| &r.settings.training);
     let optimizer = match training.map(|t| t.optimizer) {
         Some(Optimizer::Adam) => "Adam at a rate of 1e-4 for 50,000 steps, as published",
@@ -84,7 +84,7 @@ fn map_section(record: &Record, all: &[&Row]) -> Section {
 }
 
 /// The smallest models against contexts; where some are known, also the claim about them and their law as JSON.
-fn smallest_section(all: &[&Row], feed_forward: &[&Row]) -> Result<(Section, Option<(Claim, Value)>)> {
+fn smallest_section(all: &[&JobRow], feed_forward: &[&JobRow]) -> Result<(Section, Option<(Claim, Value)>)> {
     let section = Section::new("The smallest model that reaches the floor").anchor("smallest");
     let found = smallest(all)?;
     let Ok(points) = fit::Points::new(found.points.iter().copied()) else {
@@ -126,10 +126,10 @@ fn smallest_section(all: &[&Row], feed_forward: &[&Row]) -> Result<(Section, Opt
 }
 
 /// The smallest models with the law through them and the two theorems.
-fn smallest_figure(found: &Smallest, frozen: &Smallest, answer: &Answer, all: &[&Row]) -> Figure {
+fn smallest_figure(found: &Smallest, frozen: &Smallest, answer: &Answer, all: &[&JobRow]) -> Figure {
     let corpora = corpora(all);
     let line =
-        |f: &dyn Fn(&Row) -> f64| corpora.iter().map(|r| (r.contexts as f64, f(r))).collect::<Vec<_>>();
+        |f: &dyn Fn(&JobRow) -> f64| corpora.iter().map(|r| (r.contexts as f64, f(r))).collect::<Vec<_>>();
     let figure = found
         .with_intervals(answer.figure.clone())
         .line(Line::new("theorem5", "Theorem 5: enough", line(&|r| with_neurons(r, r.contexts))).dashed())
@@ -172,7 +172,7 @@ fn slope(comparison: &Comparison) -> String {
 }
 
 /// The map of gaps with embeddings and attention as they were drawn.
-fn feed_forward_section(rows: &[&Row]) -> Option<Section> {
+fn feed_forward_section(rows: &[&JobRow]) -> Option<Section> {
     let figure = map(rows, "The gap, training the feed-forward part only")?;
     let section = Section::new("Only the feed-forward part")
         .anchor("feed-forward")
@@ -190,7 +190,7 @@ fn feed_forward_section(rows: &[&Row]) -> Option<Section> {
 }
 
 /// The parameters that the model of a row would have with this number of neurons.
-fn with_neurons(row: &Row, neurons: u64) -> f64 {
+fn with_neurons(row: &JobRow, neurons: u64) -> f64 {
     let config = |d_mlp: u64| {
         let mut model = row.settings.model;
         model.d_mlp = Some(d_mlp);
@@ -200,8 +200,8 @@ fn with_neurons(row: &Row, neurons: u64) -> f64 {
 }
 
 /// One row per corpus, in order of contexts.
-fn corpora<'a>(rows: &[&'a Row]) -> Vec<&'a Row> {
-    let mut all: Vec<&Row> = rows.to_vec();
+fn corpora<'a>(rows: &[&'a JobRow]) -> Vec<&'a JobRow> {
+    let mut all: Vec<&JobRow> = rows.to_vec();
     all.sort_by_key(|r| r.contexts);
     all.dedup_by_key(|r| r.contexts);
     all
@@ -214,13 +214,13 @@ enum Along {
 
 /// Counts the pairs of widths (or corpora) in which the larger one has the smaller (or larger) mean gap, and all pairs. Pairs of
 /// models that both stopped below the level do not count: where they would have ended is not known.
-fn trend(rows: &[&Row], along: Along) -> (usize, usize) {
-    let place = |r: &Row| match along {
+fn trend(rows: &[&JobRow], along: Along) -> (usize, usize) {
+    let place = |r: &JobRow| match along {
         Along::Width => (r.contexts, r.d_mlp),
         Along::Contexts => (r.d_mlp, r.contexts),
     };
     let mut seen: Vec<((u64, u64), f64, f64)> = Vec::new();
-    let mut all: Vec<&&Row> = rows.iter().collect();
+    let mut all: Vec<&&JobRow> = rows.iter().collect();
     all.sort_by_key(|r| place(r));
     for part in all.chunk_by(|a, b| place(a) == place(b)) {
         let gaps = part.iter().filter_map(|r| Some((0.0, r.result.as_ref()?.gap_nats)));

@@ -209,8 +209,8 @@ fn law_json(comparison: &Comparison) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sweep::row::RowResult;
-    use crate::sweep::{Job, Plan, Row, Status as JobStatus};
+    use crate::sweep::job_row::JobResult;
+    use crate::sweep::{Job, JobRow, JobStatus, Plan};
     use std::collections::BTreeMap;
 
     /// What a figure's plan would give if training followed a formula.
@@ -224,7 +224,7 @@ mod tests {
             let floor_nats = if job.corpus.lengths.is_some() { 0.0 } else { 10.0 * contexts as f64 };
             let (relative, accuracy) = result(job, contexts, config.n_parameters() as u64);
             let by = if floor_nats > 0.0 { floor_nats } else { contexts as f64 };
-            Row {
+            JobRow {
                 job: format!("{i:016x}"),
                 status: JobStatus::Done,
                 settings: job.clone(),
@@ -238,7 +238,7 @@ mod tests {
                 d_head: config.shape.d_head,
                 d_mlp: config.shape.d_mlp,
                 parameters: config.n_parameters() as u64,
-                result: Some(RowResult {
+                result: Some(JobResult {
                     steps: 10,
                     evaluations: 11,
                     stop: crate::train::StopKind::Steps,

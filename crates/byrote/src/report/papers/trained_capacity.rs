@@ -10,7 +10,7 @@ use crate::output::{csv_field, csv_text};
 use crate::report::averages::Pairs;
 use crate::report::numbers::{brief, thousands};
 use crate::report::sweep_page::averaged;
-use crate::sweep::{Record, Row};
+use crate::sweep::{JobRow, Record};
 use crate::{Error, Result};
 use byrote_figures::html::{Column, Exhibit, Section, Table};
 use byrote_figures::{Axis, Figure, Line, Points};
@@ -85,7 +85,7 @@ impl Construction {
 }
 
 /// The key and the name of a preset on this page.
-fn kind(row: &Row) -> (&'static str, &'static str) {
+fn kind(row: &JobRow) -> (&'static str, &'static str) {
     match row.settings.model.preset.unwrap_or_default() {
         Preset::Dana2024 => ("attention", "attention alone, trained"),
         Preset::Average => ("average", "token averaging and neurons, trained"),
@@ -94,7 +94,7 @@ fn kind(row: &Row) -> (&'static str, &'static str) {
 }
 
 /// The bits that a trained model has memorized.
-fn bits(row: &Row) -> Option<f64> {
+fn bits(row: &JobRow) -> Option<f64> {
     let labels = row.settings.corpus.labels? as f64;
     let loss = row.result.as_ref()?.loss_nats;
     Some((row.predictions as f64 * labels.ln() - loss) / LN_2)
@@ -146,9 +146,9 @@ impl Drawn {
     }
 
     /// Adds the trained models of one kind.
-    fn trained(mut self, key: &str, rows: &[&Row]) -> Self {
+    fn trained(mut self, key: &str, rows: &[&JobRow]) -> Self {
         let Some(label) = rows.first().map(|r| kind(r).1) else { return self };
-        let of = |f: &dyn Fn(&Row) -> Option<f64>| {
+        let of = |f: &dyn Fn(&JobRow) -> Option<f64>| {
             averaged(rows.iter().filter_map(|r| Some((r.parameters as f64, f(r)?))))
         };
         let (held, held_ends) = of(&|r| Some(r.result.as_ref()?.memorized as f64));
@@ -204,7 +204,7 @@ impl Drawn {
 pub(super) fn page(record: &Record, constructions: &[Construction]) -> Result<Paper> {
     let mut drawn = Drawn::new();
     for key in ["attention", "mlp", "average"] {
-        let rows: Vec<&Row> = record.done().filter(|r| kind(r).0 == key).collect();
+        let rows: Vec<&JobRow> = record.done().filter(|r| kind(r).0 == key).collect();
         drawn = drawn.trained(key, &rows);
     }
     let mut methods: Vec<&str> = constructions.iter().map(|c| c.method.as_str()).collect();

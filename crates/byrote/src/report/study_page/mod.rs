@@ -8,7 +8,7 @@ use crate::bounds::families::Guarantee;
 use crate::bounds::{self, CorpusFacts};
 use crate::certify;
 use crate::model::Counting;
-use crate::study::{BuiltModel, Certificate, Study, Trained, WorstContext};
+use crate::study::{BuiltModel, ModelProof, Study, TrainedModel, WorstContext};
 use crate::train::StopKind;
 use byrote_figures::html::{Page, Prose};
 
@@ -95,7 +95,7 @@ impl Study {
                 thousands(self.part.contexts)
             );
         }
-        let gap = |t: &Trained| t.row.result.as_ref().map(|r| r.gap_nats);
+        let gap = |t: &TrainedModel| t.row.result.as_ref().map(|r| r.gap_nats);
         let nearest =
             self.trained.iter().filter_map(|t| Some((t, gap(t)?))).min_by(|a, b| a.1.total_cmp(&b.1));
         let Some((t, gap)) = nearest else { return "Trained: no model was trained.".into() };
@@ -130,12 +130,12 @@ impl Study {
         let proven = self.built.iter().find_map(|b| {
             let outcome = b.model()?;
             match &outcome.certificate {
-                Certificate::Enclosed(c) if c.verdict == certify::Verdict::Certified => Some((b, outcome, c)),
+                ModelProof::Enclosed(c) if c.verdict == certify::Verdict::Certified => Some((b, outcome, c)),
                 _ => None,
             }
         });
         let exact = self.built.iter().find_map(|b| match b.model() {
-            Some(BuiltModel { counts: Some(counts), certificate: Certificate::Exact(_), .. }) => {
+            Some(BuiltModel { counts: Some(counts), certificate: ModelProof::Exact(_), .. }) => {
                 Some((&b.method, *counts))
             }
             _ => None,

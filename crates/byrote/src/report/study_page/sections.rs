@@ -9,7 +9,7 @@ use crate::output::csv_text;
 use crate::report::bounds_figure::capacity;
 use crate::report::incontext_figure::errors_against_t;
 use crate::report::numbers::{nats, sentence, share_of_floor, thousands, visible};
-use crate::study::{BuiltModel, Certificate, Outcome, Study, Trained};
+use crate::study::{BuildOutcome, BuiltModel, ModelProof, Study, TrainedModel};
 use crate::train::StopKind;
 use crate::units::Nats;
 use byrote_figures::html::{Cell, Column, Exhibit, KeyFigure, Prose, Section, Status, Table, Verdict};
@@ -18,7 +18,7 @@ use byrote_figures::{Axis, Figure, Line, Points};
 impl Study {
     pub(super) fn answer(&self) -> Section {
         let certified = self.built.iter().any(|b| {
-            matches!(b.model(), Some(BuiltModel { certificate: Certificate::Enclosed(c), .. })
+            matches!(b.model(), Some(BuiltModel { certificate: ModelProof::Enclosed(c), .. })
                 if c.verdict == certify::Verdict::Certified)
         });
         let status = if certified { Status::Good } else { Status::Neutral };
@@ -138,7 +138,7 @@ impl Study {
         for b in &self.built {
             let name = Prose::new().strong(b.method.as_str()).text(format!(", {}", b.words));
             table = match &b.outcome {
-                Outcome::Built(o) => table.row([
+                BuildOutcome::Built(o) => table.row([
                     Cell::from(name),
                     thousands(o.parameters).into(),
                     o.counts.map_or_else(Cell::none, |c| thousands(c.total(Counting::Nonzero) as u64).into()),
@@ -147,7 +147,7 @@ impl Study {
                     o.gap_nats.map_or_else(|| "\u{2013}".into(), |gap| nats(gap.0)).into(),
                     proof(o),
                 ]),
-                Outcome::NotBuilt(why) => table.row([
+                BuildOutcome::NotBuilt(why) => table.row([
                     Cell::from(name),
                     Cell::none(),
                     Cell::none(),
@@ -215,7 +215,7 @@ impl Study {
         let width = columns.len();
         let caption = "Training, by the number of hidden neurons; the gap is the loss minus the floor.";
         let mut table = Table::new(caption, columns);
-        for Trained { row, .. } in &self.trained {
+        for TrainedModel { row, .. } in &self.trained {
             let mut cells = vec![Cell::from(thousands(row.d_mlp)), thousands(row.parameters).into()];
             match &row.result {
                 Some(r) => {
@@ -265,7 +265,7 @@ impl Study {
 
     /// The gap at the end of training against neurons, where two widths or more have one.
     fn widths_figure(&self) -> Option<Figure> {
-        let gap = |t: &Trained| Some((t.row.d_mlp as f64, t.row.relative_gap().filter(|g| *g > 0.0)?));
+        let gap = |t: &TrainedModel| Some((t.row.d_mlp as f64, t.row.relative_gap().filter(|g| *g > 0.0)?));
         let gaps: Vec<(f64, f64)> = self.trained.iter().filter_map(gap).collect();
         let (y, level) = match self.part.floor_nats.0 > 0.0 {
             true => ("gap / floor", "1%"),
@@ -410,7 +410,7 @@ fn floor_table(lengths: &[LengthSummary]) -> Table {
 
 fn proof(outcome: &BuiltModel) -> Cell {
     match &outcome.certificate {
-        Certificate::Enclosed(c) => match c.verdict {
+        ModelProof::Enclosed(c) => match c.verdict {
             certify::Verdict::Certified => {
                 let margin = match c.min_margin_lower_bound.0 < f64::MAX {
                     true => format!("certified: margin at least {}", nats(c.min_margin_lower_bound)),
@@ -454,7 +454,7 @@ fn proof(outcome: &BuiltModel) -> Cell {
                 ),
             ),
         },
-        Certificate::Exact(n) => {
+        ModelProof::Exact(n) => {
             Cell::status(Status::Good, format!("all {} verified in exact arithmetic", thousands(*n)))
         }
     }

@@ -3,11 +3,11 @@
 use super::{TextTable, duration};
 use crate::Result;
 use crate::report::numbers::{nats, share_of_floor};
-use crate::sweep::{Corpora, Outcome, Plan, Row};
+use crate::sweep::{Corpora, JobRow, Plan, SweepOutcome};
 use crate::units::{grouped, grouped_number};
 
 /// Shows the results of a sweep: how it ended, and its first hundred rows.
-pub fn results(plan: &Plan, rows: &[Row], outcome: &Outcome) -> String {
+pub fn results(plan: &Plan, rows: &[JobRow], outcome: &SweepOutcome) -> String {
     let mut out = format!(
         "{}: {} of {} jobs done, {} failed\n\n",
         plan.name,

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 /// How a job ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Status {
+pub enum JobStatus {
     /// With a result.
     Done,
     /// With an error.
@@ -22,11 +22,11 @@ pub enum Status {
 
 /// The outcome of a job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Row {
+pub struct JobRow {
     /// Its identity.
     pub job: String,
     /// How it ended.
-    pub status: Status,
+    pub status: JobStatus,
     /// The job.
     pub settings: Job,
     /// The number of documents kept.
@@ -51,14 +51,14 @@ pub struct Row {
     /// The number of parameters.
     pub parameters: u64,
     /// The result, unless the job failed.
-    pub result: Option<RowResult>,
+    pub result: Option<JobResult>,
     /// Why the job failed.
     pub error: Option<String>,
 }
 
 /// The result of a training run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct RowResult {
+pub struct JobResult {
     /// The number of steps taken.
     pub steps: u64,
     /// The number of evaluations of the loss.
@@ -82,13 +82,13 @@ pub struct RowResult {
     pub worst: Vec<Worst>,
 }
 
-impl Row {
+impl JobRow {
     /// A row without a result.
     pub fn new(job: &Job, id: &str, dataset: &Dataset, config: Option<&Config>) -> Self {
         let shape = config.map(|c| c.shape);
         Self {
             job: id.to_owned(),
-            status: Status::Failed,
+            status: JobStatus::Failed,
             settings: job.clone(),
             documents: dataset.documents(),
             contexts: dataset.len() as u64,
@@ -122,7 +122,7 @@ impl Row {
     }
 }
 
-impl RowResult {
+impl JobResult {
     /// Creates a result from an evaluation and the end of the training run.
     pub fn new(found: &Evaluation, steps: u64, evaluations: u64, stop: StopKind) -> Self {
         Self {
@@ -185,18 +185,18 @@ const COLUMNS: [&str; 41] = [
 ];
 
 /// Returns rows as CSV, in order, with a header.
-pub fn to_csv<'a>(rows: impl IntoIterator<Item = &'a Row>) -> String {
-    let fields = |row: &Row| [row.settings_fields(), row.result_fields()].concat();
+pub fn to_csv<'a>(rows: impl IntoIterator<Item = &'a JobRow>) -> String {
+    let fields = |row: &JobRow| [row.settings_fields(), row.result_fields()].concat();
     csv_text(COLUMNS, rows.into_iter().map(fields))
 }
 
-impl Row {
+impl JobRow {
     /// The columns up to `seed`: the settings.
     fn settings_fields(&self) -> Vec<String> {
         let Job { corpus, model, training, seed } = &self.settings.filled(self.d_vocab, self.n_ctx);
         vec![
             self.job.clone(),
-            if self.status == Status::Done { "done" } else { "failed" }.into(),
+            if self.status == JobStatus::Done { "done" } else { "failed" }.into(),
             corpus.label(),
             self.documents.to_string(),
             corpus.tokenizer.clone().unwrap_or_default().to_string(),
