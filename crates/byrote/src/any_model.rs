@@ -1,7 +1,7 @@
 //! Model files of every kind, recognized by how they begin.
 
 use crate::construct::kajitsuka2024::ExactFile;
-use crate::construct::kajitsuka2024::file::{MAGIC, is_exact};
+use crate::construct::kajitsuka2024::exact_file::{MAGIC, is_exact};
 use crate::incontext::NetworkFile;
 use crate::model::ModelFile;
 use crate::{Error, Result};

@@ -4,9 +4,9 @@
 //! A reader must end without a panic and without an absurd allocation whatever the bytes; where it accepts them, what it
 //! read is used, so that a lie it overlooked shows.
 
-use crate::construct::kajitsuka2024::file::ExactFile;
+use crate::construct::kajitsuka2024::exact_file::ExactFile;
 use crate::construct::kajitsuka2024::pairs;
-use crate::construct::kajitsuka2024::task::{Attention, Goal};
+use crate::construct::kajitsuka2024::task::{Goal, Visibility};
 use crate::corpus::{
     self, Corpus, DocumentRule, MemoryFile, Options, Outputs, Source, TokenizerChoice, Window,
 };
@@ -162,7 +162,7 @@ pub fn sequences(bytes: &[u8]) {
 /// Labelled pairs, as JSON Lines and as TSV.
 pub fn pairs_file(bytes: &[u8]) {
     for (name, goal) in [("a.jsonl", Goal::EveryPosition), ("a.tsv", Goal::Next)] {
-        let switches = pairs::Switches { goal, attention: Attention::Causal, padded: false };
+        let switches = pairs::Switches { goal, attention: Visibility::Causal, padded: false };
         let _ = pairs::from_bytes(Path::new(name), bytes, switches, &TokenizerChoice::WordPunct);
     }
 }

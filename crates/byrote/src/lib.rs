@@ -56,7 +56,7 @@ pub use num::Stream;
 #[cfg(feature = "bench-internals")]
 #[doc(hidden)]
 pub mod bench_internals {
-    pub use crate::construct::madden2024::pairs::System;
+    pub use crate::construct::madden2024::hyperplanes::System;
     pub use crate::num::Real;
     pub use crate::num::linear::to_rows;
     pub use crate::num::simd::{Isa, Kernel, run};

@@ -1,6 +1,6 @@
 //! What to build, by paper: the settings of every construction.
 
-use super::kajitsuka2024::{self, Attention, Goal, Lookup, Memory, Switches};
+use super::kajitsuka2024::{self, Goal, Lookup, MemoryKind, Switches, Visibility};
 use super::madden2024::literal::{Arithmetic, LiteralSettings};
 use super::{dana2024, madden2024};
 use crate::model::{Activation, Mixer};
@@ -362,7 +362,7 @@ pub struct Kajitsuka2024Spec {
     /// The memory: bounded has a worst-case guarantee, searched is smaller, looped ties its weights [default: the smaller of
     /// bounded and searched]
     #[cfg_attr(feature = "clap", arg(long, value_name = "WHICH", hide_possible_values = true))]
-    pub method: Option<Memory>,
+    pub method: Option<MemoryKind>,
     /// One label per sequence (next) or per position (every-position, or s2s)
     #[cfg_attr(
         feature = "clap",
@@ -371,7 +371,7 @@ pub struct Kajitsuka2024Spec {
     pub task: Goal,
     /// What a position sees
     #[cfg_attr(feature = "clap", arg(long, value_name = "WHICH", default_value_t))]
-    pub attention: Attention,
+    pub attention: Visibility,
     /// Pad sequences to the longest: fewer parameters if lengths differ, one more token
     #[cfg_attr(feature = "clap", arg(long))]
     pub pad: bool,
@@ -387,9 +387,9 @@ pub struct Kajitsuka2024Spec {
 }
 
 setters!(Kajitsuka2024Spec {
-    method: some(Memory),
+    method: some(MemoryKind),
     task: plain(Goal),
-    attention: plain(Attention),
+    attention: plain(Visibility),
     pad: plain(bool),
     lookup: some(Lookup),
     block: some(usize),
@@ -401,7 +401,7 @@ impl Default for Kajitsuka2024Spec {
         Self {
             method: None,
             task: Goal::default(),
-            attention: Attention::default(),
+            attention: Visibility::default(),
             pad: false,
             lookup: None,
             block: None,
@@ -418,7 +418,7 @@ impl Kajitsuka2024Spec {
             return Err(Error::setting("tries", format!("must be from 1 to {most} (got {})", self.tries)));
         }
         at_least_one("block", self.block.map(|b| b as u64))?;
-        let searches = matches!(self.method, None | Some(Memory::Searched));
+        let searches = matches!(self.method, None | Some(MemoryKind::Searched));
         for (name, given) in [("block", self.block.is_some()), ("lookup", self.lookup.is_some())] {
             if given && searches {
                 let message = "applies to the bounded and looped memories; choose one: `method = bounded`";

@@ -7,7 +7,7 @@ use crate::bounds::information::label_bits_at_least;
 use crate::bounds::kajitsuka2024_lower::lb_hardmax;
 use crate::construct::kajitsuka2024::corpus_task::from_contexts;
 use crate::construct::kajitsuka2024::crossing::measured_crossing;
-use crate::construct::kajitsuka2024::{Attention, Built, Goal, Memory, Settings, Switches, build};
+use crate::construct::kajitsuka2024::{Built, Goal, MemoryKind, Settings, Switches, Visibility, build};
 use crate::corpus::random::Associations;
 use crate::corpus::{ContextRule, Corpus, Options, Outputs, Source, Window};
 use crate::model::Counting;
@@ -96,13 +96,13 @@ fn row(data: String, source: &Source, window: Window, job: &Job<'_>) -> Result<S
     let Some(contexts) = &corpus.contexts else {
         return Err(Error::EmptyCorpus { message: "no context is followed by a token".into() });
     };
-    let switches = Switches { goal: Goal::Next, attention: Attention::Causal, padded: false };
+    let switches = Switches { goal: Goal::Next, attention: Visibility::Causal, padded: false };
     let task = from_contexts(contexts, corpus.vocabulary.len(), switches)?;
-    let built = |memory: Memory| -> Result<Built> {
+    let built = |memory: MemoryKind| -> Result<Built> {
         let settings = Settings { seed: job.seed, memory: Some(memory), ..Settings::default() };
         build(&task.samples, &settings, job.observer)
     };
-    let (bounded, searched) = (built(Memory::Bounded)?, built(Memory::Searched)?);
+    let (bounded, searched) = (built(MemoryKind::Bounded)?, built(MemoryKind::Searched)?);
     let n = task.samples.len() as u64;
     let labels = u64::from(task.samples.task().labels);
     let facts = CorpusFacts::from(&corpus.summary);

@@ -30,7 +30,7 @@ use std::f64::consts::PI;
 /// How codes are arranged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Layout {
+pub enum CodeLayout {
     /// The corners of a regular simplex.
     Simplex,
     /// Points on a circle.
@@ -43,7 +43,7 @@ pub enum Layout {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Codes {
     /// Their arrangement.
-    pub layout: Layout,
+    pub layout: CodeLayout,
     /// Their dimension, at most the requested one.
     pub dimension: usize,
     /// The codes, `[labels, dimension]`.
@@ -80,7 +80,7 @@ impl Codes {
             return Err(Error::setting("d_model", "must be at least 1 (got 0)"));
         }
         if labels == 1 {
-            return Ok(Self { layout: Layout::Simplex, dimension: 1, w: vec![1.0], coherence: 0.0 });
+            return Ok(Self { layout: CodeLayout::Simplex, dimension: 1, w: vec![1.0], coherence: 0.0 });
         }
         if d + 1 >= labels {
             return Ok(Self::simplex(labels));
@@ -105,14 +105,14 @@ impl Codes {
             std::cmp::Ordering::Greater => 0.0,
         };
         let w = (0..labels).flat_map(|i| (0..dimension).map(move |k| entry(i, k))).collect();
-        Self { layout: Layout::Simplex, dimension, w, coherence: -1.0 / dimension as f64 }
+        Self { layout: CodeLayout::Simplex, dimension, w, coherence: -1.0 / dimension as f64 }
     }
 
     fn circle(labels: usize) -> Self {
         let angle = |i: usize| 2.0 * PI * i as f64 / labels as f64;
         let w = (0..labels).flat_map(|i| [angle(i).cos(), angle(i).sin()]).collect();
         let coherence = (2.0 * PI / labels as f64).cos();
-        Self { layout: Layout::Circle, dimension: 2, w, coherence }
+        Self { layout: CodeLayout::Circle, dimension: 2, w, coherence }
     }
 
     fn repelled(labels: usize, d: usize, seed: u64, steps: usize, observer: &dyn Observer) -> Result<Self> {
@@ -132,7 +132,7 @@ impl Codes {
             w = next;
         }
         let (coherence, w) = best.unwrap_or((1.0, w));
-        Ok(Self { layout: Layout::Repelled, dimension: d, w, coherence })
+        Ok(Self { layout: CodeLayout::Repelled, dimension: d, w, coherence })
     }
 
     /// Returns the code of a label.
@@ -231,10 +231,10 @@ mod tests {
     #[test]
     fn simplex_circle_and_repelled_codes_are_unit_vectors_as_far_apart_as_documented() {
         for (labels, d, layout) in [
-            (2, 1, Layout::Simplex),
-            (3, 2, Layout::Simplex),
-            (50, 49, Layout::Simplex),
-            (50, 80, Layout::Simplex),
+            (2, 1, CodeLayout::Simplex),
+            (3, 2, CodeLayout::Simplex),
+            (50, 49, CodeLayout::Simplex),
+            (50, 80, CodeLayout::Simplex),
         ] {
             let codes = Codes::new(labels, d, 0, &Silent).unwrap();
             check(&codes);
@@ -253,7 +253,7 @@ mod tests {
                 let codes = Codes::new(50, d, seed, &Silent).unwrap();
                 check(&codes);
                 assert!(
-                    codes.layout == Layout::Repelled && codes.coherence < most,
+                    codes.layout == CodeLayout::Repelled && codes.coherence < most,
                     "{d}: {}",
                     codes.coherence
                 );

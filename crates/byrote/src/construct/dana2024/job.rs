@@ -5,7 +5,7 @@ use super::encoder::Encoder;
 use super::encoder::loss::Divergence;
 use super::report::{EncoderReport, Report};
 use super::target::{Target, associated};
-use super::{KEY, Method, Settings, Task, features, refit, solve};
+use super::{KEY, Method, Settings, Task, features, linear_system, refit};
 use crate::construct::Targets;
 use crate::dataset::Dataset;
 use crate::error::Refusal;
@@ -168,7 +168,7 @@ impl<'a> Job<'a> {
                 None => (0..n).collect(),
             };
             let codes: Vec<f64> = kept.iter().flat_map(|&i| &e[i * rank..(i + 1) * rank]).copied().collect();
-            let Some(reduced) = solve::reduced(w, &codes, *rank, kept.len(), d_vocab) else {
+            let Some(reduced) = linear_system::reduced(w, &codes, *rank, kept.len(), d_vocab) else {
                 return self.refused(Refusal::Residual {
                     error: f64::NAN,
                     tolerance: settings.tolerance,
@@ -177,16 +177,17 @@ impl<'a> Job<'a> {
             };
             let part = Mat::from_fn(f.nrows(), kept.len(), |i, j| f[(i, kept[j])]);
             let features = if order.is_some() { part.as_ref() } else { f.as_ref() };
-            let prior = solve::prior(config, reduced.e.ncols(), settings.seed, index);
-            let solution = solve::interpolate(features, reduced.e.as_ref(), prior.as_ref(), self.observer)?;
+            let prior = linear_system::prior(config, reduced.e.ncols(), settings.seed, index);
+            let solution =
+                linear_system::interpolate(features, reduced.e.as_ref(), prior.as_ref(), self.observer)?;
             let Some(solution) = solution else {
-                deficient.push(solve::feature_rank(features));
+                deficient.push(linear_system::feature_rank(features));
                 if n > MANY && deficient.len() == 2 {
                     break;
                 }
                 continue;
             };
-            match solve::absorb(config, &mut parameters, reduced.w.as_ref(), solution.x.as_ref()) {
+            match linear_system::absorb(config, &mut parameters, reduced.w.as_ref(), solution.x.as_ref()) {
                 Err(Error::Refused { refusal: reason, .. }) => refusal = Some(reason),
                 Err(other) => return Err(other),
                 Ok(skip_condition) => {
@@ -234,7 +235,7 @@ impl<'a> Job<'a> {
         };
         let divergence = Divergence::new(goal, eps);
         let Encoder { rank, w, e, .. } = &target.encoder;
-        let Some(reduced) = solve::reduced(w, e, *rank, n, d_vocab as usize) else {
+        let Some(reduced) = linear_system::reduced(w, e, *rank, n, d_vocab as usize) else {
             return self.refused(Refusal::SkipSingular { lost: f64::NAN });
         };
         let rank = reduced.w.ncols();
@@ -245,7 +246,7 @@ impl<'a> Job<'a> {
             let (w, x, divergences) = match rank {
                 0 => (Vec::new(), Mat::zeros(f.nrows(), 0), [0.0; 3]),
                 _ => {
-                    let prior = solve::prior(config, rank, settings.seed, index);
+                    let prior = linear_system::prior(config, rank, settings.seed, index);
                     let start = (&w[..], &e[..]);
                     let steps = settings.steps;
                     let fit = refit::refit(
@@ -261,7 +262,7 @@ impl<'a> Job<'a> {
                 }
             };
             let w = MatRef::from_row_major_slice(&w, d_vocab as usize, rank);
-            match solve::absorb(config, &mut parameters, w, x.as_ref()) {
+            match linear_system::absorb(config, &mut parameters, w, x.as_ref()) {
                 Err(Error::Refused { refusal: reason, .. }) => refusal = reason,
                 Err(other) => return Err(other),
                 Ok(skip_condition) => {

@@ -23,7 +23,7 @@
 //! **Corrected** (docs/errata.md): the capacity is at most H min(d_h, d) + min(d, distinct last tokens) (E4, E5), needs
 //! contexts of two tokens or more (E7), and is not reached on structured sets (E11), so the numerical rank of F
 //! decides. **Differences from the proof**: the skip connection is absorbed exactly instead of being imitated by a head
-//! (E6, [`solve`]); values are orthonormal; draws are repeated until one is well conditioned; above capacity the last
+//! (E6, [`linear_system`]); values are orthonormal; draws are repeated until one is well conditioned; above capacity the last
 //! maps are fitted to all contexts (E9, [`refit`]), where the theorem stores the most frequent ones and ignores the
 //! rest (as `truncate` does).
 //!
@@ -56,16 +56,16 @@ mod encoder_gap;
 pub(crate) mod examples;
 mod features;
 mod job;
+mod linear_system;
 mod refit;
 mod report;
-mod solve;
 mod target;
 #[cfg(test)]
 mod tests;
 pub(crate) mod theorem2;
 
 pub use capacity::{Census, by_frequency, corollary2, t_epsilon};
-pub use codes::{Codes, Layout};
+pub use codes::{CodeLayout, Codes};
 pub use encoder::{Effort, Encoder};
 pub use encoder_gap::EncoderGap;
 pub use features::KAPPA;

@@ -44,7 +44,7 @@ impl Default for Steps {
 const RIDGE: f64 = 1e-9;
 
 /// Last maps that fit all contexts as well as possible.
-pub struct Fit {
+pub struct FittedMaps {
     /// X = [G | M]^T, `[H d_h + d, rank]`.
     pub x: Mat<f64>,
     /// W, `[d_vocab, rank]`, row-major.
@@ -55,7 +55,7 @@ pub struct Fit {
 
 /// Fits X, then W and X, for features F `[H d_h + d, contexts]`, starting with an encoder W `[d_vocab, rank]`, E
 /// `[contexts, rank]`, row-major. Where the contexts leave X free it stays as close as possible to `prior`, see
-/// [`super::solve`].
+/// [`super::linear_system`].
 pub fn refit(
     divergence: &Divergence<'_>,
     rank: usize,
@@ -64,7 +64,7 @@ pub fn refit(
     prior: MatRef<'_, f64>,
     steps: Steps,
     observer: &dyn Observer,
-) -> Result<Fit> {
+) -> Result<FittedMaps> {
     let (k, n, at) = (f.nrows(), f.ncols(), w.len());
     let weights = divergence.weights();
     let trace: f64 = (0..n).map(|i| weights[i] * f.col(i).squared_norm_l2()).sum();
@@ -121,7 +121,7 @@ pub fn refit(
         qr.solve_r(&mut free);
         solution += free;
     }
-    Ok(Fit { x: solution, w: x, divergences: [least_squares, after_convex, value] })
+    Ok(FittedMaps { x: solution, w: x, divergences: [least_squares, after_convex, value] })
 }
 
 /// What a context's features must add to those before it, relative to their length, to count as independent.

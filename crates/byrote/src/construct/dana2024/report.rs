@@ -1,7 +1,7 @@
 //! The builder's report on the weights it constructed.
 
 use super::capacity::Census;
-use super::codes::Layout;
+use super::codes::CodeLayout;
 use super::{Method, Task};
 use crate::units::Nats;
 use serde::Serialize;
@@ -53,7 +53,7 @@ pub struct EncoderReport {
     /// Whether the infimum over encoders is 0; otherwise the gap is an estimate of it from above.
     pub exact: bool,
     /// For associations, the arrangement of the codes.
-    pub codes: Option<Layout>,
+    pub codes: Option<CodeLayout>,
     /// For associations, the largest inner product of two codes.
     pub coherence: Option<f64>,
 }

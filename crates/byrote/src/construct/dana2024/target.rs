@@ -20,7 +20,7 @@ pub(super) struct Target {
     pub(super) task: Task,
     pub(super) encoder: Encoder,
     /// For associations.
-    pub(super) codes: Option<(codes::Layout, f64)>,
+    pub(super) codes: Option<(codes::CodeLayout, f64)>,
 }
 
 impl Target {

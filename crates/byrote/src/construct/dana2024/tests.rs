@@ -310,7 +310,8 @@ fn e9_the_smallest_case_of_a_truncation_without_bound() {
     let dataset = of_contexts(2, [of(0, 0.9, 0.75), of(1, 0.1, 0.5)].into_iter());
     let f = MatRef::from_row_major_slice(&[0.01, 1.0], 1, 2);
     let (code, zero) = (Mat::from_fn(1, 1, |_, _| 3f64.ln()), Mat::zeros(1, 1));
-    let x = solve::interpolate(f.get(.., ..1), code.as_ref(), zero.as_ref(), &Silent).unwrap().unwrap().x;
+    let x =
+        linear_system::interpolate(f.get(.., ..1), code.as_ref(), zero.as_ref(), &Silent).unwrap().unwrap().x;
     let divergence = Divergence::new(&dataset, 0.0);
     let cut = divergence.evaluate(1, &[1.0, 0.0], &[0.01 * x[(0, 0)], x[(0, 0)]], None);
     assert!((cut - 5.42).abs() < 0.01, "{cut}");

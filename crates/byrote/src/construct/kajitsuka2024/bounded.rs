@@ -21,8 +21,8 @@ use super::blocks::{Blocks, Cut, widths};
 use super::context_map::{ContextMap, Fact};
 use super::dyadic::Dyadic;
 use super::lookup::{Lookup, estimated_folds};
-use super::network::{Channel, Head, Network};
-use super::scan;
+use super::network::{Channel, ExactNetwork, Readout};
+use super::word_scan;
 use rayon::prelude::*;
 
 /// Choices that the builder makes for the data unless they are given.
@@ -41,7 +41,7 @@ pub struct Choices {
 const LOOPED_BLOCK: usize = 512;
 
 /// Builds the network for facts whose ids this map computes.
-pub fn build(map: &ContextMap, facts: &[Fact], labels: u32, choices: Choices) -> Network {
+pub fn build(map: &ContextMap, facts: &[Fact], labels: u32, choices: Choices) -> ExactNetwork {
     let lookups = choices.lookup.map_or_else(|| Lookup::ALL.to_vec(), |lookup| vec![lookup]);
     let networks = lookups.into_iter().map(|lookup| {
         let size = match choices.block {
@@ -55,17 +55,24 @@ pub fn build(map: &ContextMap, facts: &[Fact], labels: u32, choices: Choices) ->
     networks.min_by_key(|n| n.tally().nonzero).unwrap_or_default()
 }
 
-fn with(map: &ContextMap, facts: &[Fact], labels: u32, lookup: Lookup, size: usize, looped: bool) -> Network {
+fn with(
+    map: &ContextMap,
+    facts: &[Fact],
+    labels: u32,
+    lookup: Lookup,
+    size: usize,
+    looped: bool,
+) -> ExactNetwork {
     let looped = looped && Cut::new(facts.len(), size).words() > 1;
     let blocks = Blocks::new(facts, labels, size, looped);
     let mut stages = map.stages(labels);
     stages.push(lookup.stage(&blocks));
-    stages.extend(if looped { scan::looped(&blocks) } else { scan::untied(&blocks) });
-    Network {
+    stages.extend(if looped { word_scan::looped(&blocks) } else { word_scan::untied(&blocks) });
+    ExactNetwork {
         tokens: map.tokens.clone(),
         positions: map.positions.clone(),
         stages,
-        head: Head { weight: Some((Channel::U, (-1).into())), bias: Dyadic::default() },
+        head: Readout { weight: Some((Channel::U, (-1).into())), bias: Dyadic::default() },
     }
 }
 
@@ -118,9 +125,9 @@ fn best_block(map: &ContextMap, facts: &[Fact], labels: u32, lookup: Lookup) -> 
 #[cfg(test)]
 mod tests {
     use super::super::interpret::{channel, trace};
-    use super::super::network::{Layer, Part};
+    use super::super::network::{StagePurpose, SubLayer};
     use super::super::task::examples::samples;
-    use super::super::task::{Attention, Goal, Samples, Task};
+    use super::super::task::{Goal, Samples, Task, Visibility};
     use super::*;
     use crate::bounds::kajitsuka2024::{IdMap, ub_params};
     use crate::model::Counting;
@@ -132,7 +139,7 @@ mod tests {
     fn golden() -> (Samples, ContextMap) {
         let task = Task {
             goal: Goal::Next,
-            attention: Attention::Causal,
+            attention: Visibility::Causal,
             padded: false,
             d_vocab: 2,
             n_ctx: 2,
@@ -159,7 +166,7 @@ mod tests {
         let mut seen = Vec::new();
         let out = trace(&network, &[0, 1], 1, |layer, state| {
             let [u, z] = [Channel::U, Channel::Z].map(|c| channel(state, c).to_string());
-            seen.push((matches!(layer, Layer::Attend { .. }), u, z));
+            seen.push((matches!(layer, SubLayer::Attend { .. }), u, z));
         });
         assert_eq!(out, Some(1.into()));
         let u = |i: usize| seen[i].1.as_str();
@@ -192,10 +199,16 @@ mod tests {
             3,
             Choices { lookup: Some(Lookup::Steps), block: Some(3), looped: false },
         );
-        let of = |part: Part| network.tallies().into_iter().find(|t| t.0 == part).unwrap().1.nonzero;
+        let of = |part: StagePurpose| network.tallies().into_iter().find(|t| t.0 == part).unwrap().1.nonzero;
         // K = 5, kappa = 5, B = 2, L = (6, 4, -).
-        assert_eq!([Part::Square, Part::Attention, Part::Reduce].map(of), [20, 2, 15]);
-        assert_eq!([Part::Lookup, Part::Scan, Part::Head].map(of), [7, (18 + 7) + (12 + 7) + 2, 1]);
+        assert_eq!(
+            [StagePurpose::Square, StagePurpose::Attention, StagePurpose::Reduce].map(of),
+            [20, 2, 15]
+        );
+        assert_eq!(
+            [StagePurpose::Lookup, StagePurpose::Scan, StagePurpose::Head].map(of),
+            [7, (18 + 7) + (12 + 7) + 2, 1]
+        );
     }
 
     proptest! {
@@ -236,7 +249,8 @@ mod tests {
                 let stage = lookup.stage(&blocks);
                 let folds = stage.layers.len() - (blocks.len() - 1).max(1);
                 // The output bias of the first layer is the word of the first block where that is not 0.
-                let bias = stage.layers.iter().any(|l| matches!(l, Layer::Feed { bias, .. } if !bias.is_empty()));
+                let biased = |l: &SubLayer| matches!(l, SubLayer::Feed { bias, .. } if !bias.is_empty());
+                let bias = stage.layers.iter().any(biased);
                 let scan = match tied {
                     true => (3 * blocks.widths[0] + 7) + (3 * blocks.widths[1] + 9),
                     false => blocks.widths[..m - 1].iter().map(|l| 3 * l + 7).sum::<usize>() + 2,

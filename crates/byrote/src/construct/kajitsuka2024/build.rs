@@ -5,8 +5,8 @@ use super::compiled::Compiled;
 use super::context_map::{ContextMap, Effort};
 use super::interpret;
 use super::lookup::Lookup;
-use super::model::{Method, Model};
-use super::network::Network;
+use super::model::{ExactModel, Method};
+use super::network::ExactNetwork;
 use super::searched;
 use super::task::Samples;
 use crate::construct::Kajitsuka2024Spec;
@@ -23,7 +23,7 @@ pub struct Settings {
     /// The seed for all random numbers.
     pub seed: u64,
     /// The memory; by default the smaller of the bounded and the searched one.
-    pub memory: Option<Memory>,
+    pub memory: Option<MemoryKind>,
     /// The lookup of the bounded memory; by default the cheaper one.
     pub lookup: Option<Lookup>,
     /// Facts per block of the bounded memory; by default the cheapest size.
@@ -34,7 +34,7 @@ pub struct Settings {
 
 /// A kind of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Memory {
+pub enum MemoryKind {
     /// With a worst-case guarantee.
     Bounded,
     /// The same with tied weights.
@@ -43,7 +43,7 @@ pub enum Memory {
     Searched,
 }
 
-choices!(Memory, "method" { Bounded = "bounded", Looped = "looped", Searched = "searched" });
+choices!(MemoryKind, "method" { Bounded = "bounded", Looped = "looped", Searched = "searched" });
 
 /// As in [`Kajitsuka2024Spec`].
 impl Default for Settings {
@@ -54,7 +54,7 @@ impl Default for Settings {
 
 crate::setting::setters!(Settings {
     seed: plain(u64),
-    memory: into(impl Into<Option<Memory>>),
+    memory: into(impl Into<Option<MemoryKind>>),
     lookup: into(impl Into<Option<Lookup>>),
     block: into(impl Into<Option<usize>>),
     tries: plain(u64),
@@ -65,7 +65,7 @@ crate::setting::setters!(Settings {
 #[non_exhaustive]
 pub struct Built {
     /// The model.
-    pub model: Model,
+    pub model: ExactModel,
     /// The number of samples, each answered exactly by both evaluators.
     pub verified: usize,
     /// The number of distinct (id, label) pairs, which the memory stores.
@@ -91,11 +91,11 @@ impl Built {
 /// Builds the network and verifies it on every sample.
 pub fn build(samples: &Samples, settings: &Settings, observer: &dyn Observer) -> Result<Built> {
     let task = *samples.task();
-    let count = |network: &Network| network.parameters(samples.label_table());
+    let count = |network: &ExactNetwork| network.parameters(samples.label_table());
     if let Some(label) = samples.only_label() {
-        let network = Network::constant(label);
+        let network = ExactNetwork::constant(label);
         let candidates = vec![(Method::Constant, count(&network))];
-        let model = Model { task, method: Method::Constant, network };
+        let model = ExactModel { task, method: Method::Constant, network };
         let verified = verify(&model.network, samples, observer)?;
         let effort = Effort::default();
         return Ok(Built { model, verified, facts: 1, ids: 1, effort, guarantee: None, candidates });
@@ -106,14 +106,14 @@ pub fn build(samples: &Samples, settings: &Settings, observer: &dyn Observer) ->
     let choices = Choices {
         lookup: settings.lookup,
         block: settings.block,
-        looped: settings.memory == Some(Memory::Looped),
+        looped: settings.memory == Some(MemoryKind::Looped),
     };
     let mut networks = Vec::new();
-    if settings.memory != Some(Memory::Searched) {
+    if settings.memory != Some(MemoryKind::Searched) {
         let method = if choices.looped { Method::Looped } else { Method::Bounded };
         networks.push((method, bounded::build(&map, &facts, task.labels, choices)));
     }
-    if matches!(settings.memory, None | Some(Memory::Searched)) {
+    if matches!(settings.memory, None | Some(MemoryKind::Searched)) {
         let found = searched::build(&map, &facts, task.labels, settings.tries, settings.seed, observer)?;
         networks.push((Method::Searched, found));
     }
@@ -123,17 +123,17 @@ pub fn build(samples: &Samples, settings: &Settings, observer: &dyn Observer) ->
         return Err(Error::setting("method", "no memory was built"));
     };
     let verified = verify(&network, samples, observer)?;
-    let tables = count(&Network {
+    let tables = count(&ExactNetwork {
         tokens: map.tokens.clone(),
         positions: map.positions.clone(),
-        ..Network::default()
+        ..ExactNetwork::default()
     });
     let guarantee = Lookup::ALL
         .map(|lookup| bounded::guarantee(&map, facts.len(), task.labels, lookup) as u128)
         .into_iter()
         .min()
         .map(|network| network + tables.embedding + tables.label_table);
-    let model = Model { task, method, network };
+    let model = ExactModel { task, method, network };
     let (ids, facts) = (map.ids(), facts.len());
     Ok(Built { model, verified, facts, ids, effort, guarantee, candidates })
 }
@@ -145,7 +145,7 @@ const LOT: usize = 64;
 ///
 /// # Errors
 /// When an evaluator gives a wrong answer, or the observer asks to stop.
-pub fn verify(network: &Network, samples: &Samples, observer: &dyn Observer) -> Result<usize> {
+pub fn verify(network: &ExactNetwork, samples: &Samples, observer: &dyn Observer) -> Result<usize> {
     let compiled = Compiled::new(network);
     let total = samples.len();
     let counter = Counter::new(observer, Stage::Verifying, Some(total as u64));
@@ -179,7 +179,7 @@ mod tests {
     use super::super::corpus_task::random_positions;
     use super::super::model::Answer;
     use super::super::pairs::Switches;
-    use super::super::task::{Attention, Goal, Task};
+    use super::super::task::{Goal, Task, Visibility};
     use super::*;
     use crate::corpus::random::Associations;
     use crate::model::Counting;
@@ -189,7 +189,7 @@ mod tests {
 
     const NEXT: Task = Task {
         goal: Goal::Next,
-        attention: Attention::Causal,
+        attention: Visibility::Causal,
         padded: false,
         d_vocab: 4,
         n_ctx: 8,
@@ -200,7 +200,7 @@ mod tests {
         Samples::new(task, list.iter().map(|(s, l)| (&s[..], &l[..]))).unwrap()
     }
 
-    fn settings(memory: Option<Memory>) -> Settings {
+    fn settings(memory: Option<MemoryKind>) -> Settings {
         Settings { memory, tries: 200, seed: 7, ..Settings::default() }
     }
 
@@ -221,7 +221,8 @@ mod tests {
 
     /// All memories.
     fn all(samples: &Samples) {
-        for memory in [None, Some(Memory::Bounded), Some(Memory::Looped), Some(Memory::Searched)] {
+        for memory in [None, Some(MemoryKind::Bounded), Some(MemoryKind::Looped), Some(MemoryKind::Searched)]
+        {
             built(samples, &settings(memory));
         }
     }
@@ -284,7 +285,8 @@ mod tests {
         let padded = samples(Task { n_ctx: 64, padded: true, ..NEXT }, &list);
         all(&plain);
         all(&padded);
-        let count = |s: &Samples| built(s, &settings(Some(Memory::Bounded))).model.network.tally().nonzero;
+        let count =
+            |s: &Samples| built(s, &settings(Some(MemoryKind::Bounded))).model.network.tally().nonzero;
         assert!(count(&padded) + 100 < count(&plain), "lcm(1..64) costs about 3 * 90 folds");
         // The causal language model over the same text is the same set of contexts.
         let task = Task { n_ctx: 64, goal: Goal::EveryPosition, ..NEXT };
@@ -316,7 +318,7 @@ mod tests {
     #[test]
     fn blocks_of_one_and_of_all_facts_work() {
         let samples = all_sequences(3, 3, 4);
-        for memory in [Memory::Bounded, Memory::Looped] {
+        for memory in [MemoryKind::Bounded, MemoryKind::Looped] {
             for block in [1, 2, 7, samples.len(), 10 * samples.len()] {
                 for lookup in Lookup::ALL {
                     let settings =
@@ -336,7 +338,7 @@ mod tests {
                 .map(|d| (d[..d.len() - 1].to_vec(), d[d.len() - 1..].to_vec()))
                 .collect();
             let samples = samples(Task { d_vocab: 50, labels: 10, ..NEXT }, &data);
-            let settings = Settings { block: Some(n), ..settings(Some(Memory::Looped)) };
+            let settings = Settings { block: Some(n), ..settings(Some(MemoryKind::Looped)) };
             let tally = built(&samples, &settings).model.network.tally();
             assert!(tally.largest_bits > 5 * n, "one weight holds everything");
             tally.nonzero
@@ -381,7 +383,7 @@ mod tests {
     #[test]
     fn a_wrong_network_does_not_pass() {
         let samples = all_sequences(2, 3, 3);
-        let mut network = built(&samples, &settings(Some(Memory::Bounded))).model.network;
+        let mut network = built(&samples, &settings(Some(MemoryKind::Bounded))).model.network;
         network.head.bias = 1.into();
         let message = verify(&network, &samples, &Silent).unwrap_err().to_string();
         assert!(message.contains("a bug in the construction"), "{message}");
@@ -416,10 +418,10 @@ mod tests {
     #[test]
     fn a_thousand_sequences_of_eight_labels_keep_the_guarantee() {
         let associations = Associations::new(1000, 50, 8..=8, 10, 0).unwrap();
-        let (goal, attention) = (Goal::EveryPosition, Attention::Bidirectional);
+        let (goal, attention) = (Goal::EveryPosition, Visibility::Bidirectional);
         let switches = Switches { goal, attention, padded: false };
         let labelled = random_positions(&associations, 0, switches).unwrap();
-        let built = built(&labelled.samples, &settings(Some(Memory::Bounded)));
+        let built = built(&labelled.samples, &settings(Some(MemoryKind::Bounded)));
         assert_eq!(built.verified, 8000);
         assert!(built.candidates[0].1.nonzero <= 2_600, "{:?}", built.candidates);
     }
@@ -430,17 +432,21 @@ mod tests {
         fn small_data_sets_of_every_kind_are_memorized_exactly(
             sequences in prop::collection::btree_map(prop::collection::vec(0u32..4, 1..7), prop::collection::vec(0u32..9, 6), 1..30),
             goal in prop::sample::select(vec![Goal::Next, Goal::EveryPosition]),
-            attention in prop::sample::select(vec![Attention::Causal, Attention::Bidirectional]),
+            attention in prop::sample::select(vec![Visibility::Causal, Visibility::Bidirectional]),
             padded in any::<bool>(), labels in 1u32..10, seed in any::<u64>(),
-            memory in prop::sample::select(vec![None, Some(Memory::Bounded), Some(Memory::Looped), Some(Memory::Searched)]),
+            memory in prop::sample::select(vec![
+                None, Some(MemoryKind::Bounded), Some(MemoryKind::Looped), Some(MemoryKind::Searched),
+            ]),
             block in prop::option::of(1usize..20), sizes in (1usize..=3, 1usize..20)
         ) {
-            let padded = padded && (goal, attention) != (Goal::EveryPosition, Attention::Causal);
+            let padded = padded && (goal, attention) != (Goal::EveryPosition, Visibility::Causal);
             let task = Task { goal, attention, padded, labels, n_ctx: 6, ..NEXT };
             // The causal task labels a prefix, so labels follow from it.
             let label = |tokens: &[u32], k: usize, drawn: u32| match attention {
-                Attention::Causal => tokens[..=k].iter().fold(seed as u32 % 97, |h, t| h * 5 + t + 1) % labels,
-                Attention::Bidirectional => drawn % labels,
+                Visibility::Causal => {
+                    tokens[..=k].iter().fold(seed as u32 % 97, |h, t| h * 5 + t + 1) % labels
+                }
+                Visibility::Bidirectional => drawn % labels,
             };
             let list: Vec<(Vec<u32>, Vec<u32>)> = sequences
                 .into_iter()
@@ -451,10 +457,10 @@ mod tests {
                 })
                 .collect();
             let samples = samples(task, &list);
-            let block = block.filter(|_| matches!(memory, Some(Memory::Bounded | Memory::Looped)));
+            let block = block.filter(|_| matches!(memory, Some(MemoryKind::Bounded | MemoryKind::Looped)));
             built(&samples, &Settings { seed, memory, block, lookup: None, tries: 60 });
             // The searched memory takes the sizes that cost least; all others must be right too.
-            if memory == Some(Memory::Searched) && samples.only_label().is_none() {
+            if memory == Some(MemoryKind::Searched) && samples.only_label().is_none() {
                 let (map, _) = ContextMap::search(&samples, seed, &Silent).unwrap();
                 let facts = map.facts(&samples);
                 let sizes = (sizes.0.min(facts.len()), sizes.1);

@@ -14,13 +14,13 @@
 
 use super::dyadic::Dyadic;
 use super::interpret::{State, answer, attend, feed, hidden, start};
-use super::network::{Channel, Layer, Network, Neuron, Weight};
+use super::network::{Channel, ExactNetwork, Neuron, SubLayer, Weight};
 use std::cmp::Ordering;
 
 /// A compiled network.
 #[derive(Debug)]
 pub struct Compiled<'n> {
-    network: &'n Network,
+    network: &'n ExactNetwork,
     stages: Vec<(usize, Vec<Op>)>,
     attentions: usize,
 }
@@ -59,7 +59,7 @@ const SHORTEST_TABLE: usize = 3;
 
 impl<'n> Compiled<'n> {
     /// Compiles a network.
-    pub fn new(network: &'n Network) -> Self {
+    pub fn new(network: &'n ExactNetwork) -> Self {
         let mut attentions = 0;
         let stages = network
             .stages
@@ -198,12 +198,12 @@ fn product(a: &Dyadic, b: &Dyadic) -> Dyadic {
 }
 
 /// A layer as a sequence of operations, where no neuron reads what an earlier one writes.
-fn serial(layer: &Layer) -> Vec<Op> {
+fn serial(layer: &SubLayer) -> Vec<Op> {
     match layer {
-        Layer::Attend { value, output } => {
+        SubLayer::Attend { value, output } => {
             vec![Op::Attend { value: value.clone(), output: output.clone() }]
         }
-        Layer::Feed { neurons, bias } => {
+        SubLayer::Feed { neurons, bias } => {
             let disturbs = |a: &Neuron, b: &Neuron| a.output.iter().any(|(c, _)| reads(b, *c));
             let apart = (0..neurons.len()).all(|j| (0..j).all(|i| !disturbs(&neurons[i], &neurons[j])));
             if !apart {
@@ -297,7 +297,7 @@ fn merge_tables(ops: Vec<Op>) -> Vec<Op> {
 #[cfg(test)]
 mod tests {
     use super::super::interpret;
-    use super::super::network::{Head, Part, Stage};
+    use super::super::network::{NetworkStage, Readout, StagePurpose};
     use super::*;
     use proptest::prelude::*;
 
@@ -318,21 +318,22 @@ mod tests {
         prop_oneof![any, step]
     }
 
-    fn layers() -> impl Strategy<Value = Vec<Layer>> {
+    fn layers() -> impl Strategy<Value = Vec<SubLayer>> {
         let free =
             (prop::collection::vec(neuron(), 0..3), prop::collection::vec((channel(), dyadic()), 0..2))
-                .prop_map(|(neurons, bias)| vec![Layer::Feed { neurons, bias }]);
+                .prop_map(|(neurons, bias)| vec![SubLayer::Feed { neurons, bias }]);
         let folds = (channel(), 0usize..5, 1usize..5).prop_map(|(c, top, k)| {
-            (0..k).map(|i| Layer::of(vec![Neuron::fold(c, Dyadic::new((5 << top).into(), i))])).collect()
+            (0..k).map(|i| SubLayer::of(vec![Neuron::fold(c, Dyadic::new((5 << top).into(), i))])).collect()
         });
         let table = (channel(), prop::collection::vec((channel(), dyadic(), dyadic()), 3..7)).prop_map(
             |(from, steps)| {
-                let of = |(to, bias, out)| Layer::of(vec![Neuron::simple(from, bias, to, out)]);
+                let of = |(to, bias, out)| SubLayer::of(vec![Neuron::simple(from, bias, to, out)]);
                 steps.into_iter().map(of).collect()
             },
         );
-        let attend = (channel(), channel(), -9i64..9)
-            .prop_map(|(a, b, w)| vec![Layer::Attend { value: (a, 1.into()), output: (b, (w * 6).into()) }]);
+        let attend = (channel(), channel(), -9i64..9).prop_map(|(a, b, w)| {
+            vec![SubLayer::Attend { value: (a, 1.into()), output: (b, (w * 6).into()) }]
+        });
         prop_oneof![4 => free, 3 => folds, 2 => table, 1 => attend]
     }
 
@@ -343,14 +344,14 @@ mod tests {
             stages in prop::collection::vec((prop::collection::vec(layers(), 1..5), 1usize..3), 1..5),
             tokens in prop::collection::vec(0u32..3, 1..5), read in 0usize..4, head in channel()
         ) {
-            let network = Network {
+            let network = ExactNetwork {
                 tokens: vec![3, 50, 7],
                 positions: vec![0, 4, 90, 31],
                 stages: stages
                     .into_iter()
-                    .map(|(l, times)| Stage { part: Part::Scan, times, layers: l.concat() })
+                    .map(|(l, times)| NetworkStage { part: StagePurpose::Scan, times, layers: l.concat() })
                     .collect(),
-                head: Head { weight: Some((head, (-1).into())), bias: 3.into() },
+                head: Readout { weight: Some((head, (-1).into())), bias: 3.into() },
             };
             let read = read % tokens.len();
             let honest = interpret::run(&network, &tokens, read);
@@ -360,13 +361,14 @@ mod tests {
 
     #[test]
     fn folds_and_steps_are_recognised() {
-        let folds = (0..4).rev().map(|k| Layer::of(vec![Neuron::fold(Channel::Z, Dyadic::power_of_two(k))]));
-        let steps = (0..9).map(|i| Layer::of(vec![Neuron::simple(Channel::U, -i, Channel::Z, i)]));
-        let network = Network {
+        let folds =
+            (0..4).rev().map(|k| SubLayer::of(vec![Neuron::fold(Channel::Z, Dyadic::power_of_two(k))]));
+        let steps = (0..9).map(|i| SubLayer::of(vec![Neuron::simple(Channel::U, -i, Channel::Z, i)]));
+        let network = ExactNetwork {
             tokens: vec![0],
             positions: vec![0],
-            stages: vec![Stage::once(Part::Lookup, steps.chain(folds).collect())],
-            head: Head::default(),
+            stages: vec![NetworkStage::once(StagePurpose::Lookup, steps.chain(folds).collect())],
+            head: Readout::default(),
         };
         let compiled = Compiled::new(&network);
         assert!(matches!(compiled.stages[0].1[..], [Op::Table(_), Op::Ladder { .. }]), "{compiled:?}");

@@ -27,7 +27,7 @@
 //! of ReLU Neural Networks", arXiv:2110.03187, and T. Kajitsuka, I. Sato, arXiv:2409.17677.
 
 use super::dyadic::Dyadic;
-use super::network::{Channel, Layer, Neuron, Part, Stage};
+use super::network::{Channel, NetworkStage, Neuron, StagePurpose, SubLayer};
 use super::task::{Sample, Samples};
 use crate::num::Stream;
 use crate::observe::{self, Observer};
@@ -142,26 +142,29 @@ impl ContextMap {
     }
 
     /// The stages that compute `multiplier` times the id in U.
-    pub fn stages(&self, multiplier: u32) -> Vec<Stage> {
+    pub fn stages(&self, multiplier: u32) -> Vec<NetworkStage> {
         let m = IBig::from(multiplier);
         let k = self.squares();
         let square = (1..=k)
             .map(|i| {
                 let power = Dyadic::power_of_two(k - i);
                 let output = vec![(Channel::V, (-2).into()), (Channel::U, (&m << (k - i)).into())];
-                Layer::of(vec![Neuron { input: vec![(Channel::V, 1.into())], bias: -power, output }])
+                SubLayer::of(vec![Neuron { input: vec![(Channel::V, 1.into())], bias: -power, output }])
             })
             .collect();
         let lambda = IBig::from(self.lambda.clone());
-        let attend = Layer::Attend { value: (Channel::U, 1.into()), output: (Channel::U, lambda.into()) };
+        let attend = SubLayer::Attend { value: (Channel::U, 1.into()), output: (Channel::U, lambda.into()) };
         let mp = m * self.modulus;
         let reduce = (0..self.folds())
             .rev()
-            .map(|k| Layer::of(vec![Neuron::fold(Channel::U, Dyadic::new(&mp << k, 1))]))
+            .map(|k| SubLayer::of(vec![Neuron::fold(Channel::U, Dyadic::new(&mp << k, 1))]))
             .collect::<Vec<_>>();
-        let mut stages = vec![Stage::once(Part::Square, square), Stage::once(Part::Attention, vec![attend])];
+        let mut stages = vec![
+            NetworkStage::once(StagePurpose::Square, square),
+            NetworkStage::once(StagePurpose::Attention, vec![attend]),
+        ];
         if !reduce.is_empty() {
-            stages.push(Stage::once(Part::Reduce, reduce));
+            stages.push(NetworkStage::once(StagePurpose::Reduce, reduce));
         }
         stages
     }
@@ -338,9 +341,9 @@ fn distinct(count: usize, end: u64, stream: &mut Stream) -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::super::interpret;
-    use super::super::network::{Head, Network};
+    use super::super::network::{ExactNetwork, Readout};
     use super::super::task::examples::*;
-    use super::super::task::{Attention, Goal};
+    use super::super::task::{Goal, Visibility};
     use super::*;
     use crate::observe::Silent;
 
@@ -359,8 +362,8 @@ mod tests {
             .layers
             .iter()
             .map(|l| match l {
-                Layer::Feed { neurons, .. } => (-neurons[0].bias.clone()).to_string(),
-                Layer::Attend { .. } => panic!("an attention layer among the folds"),
+                SubLayer::Feed { neurons, .. } => (-neurons[0].bias.clone()).to_string(),
+                SubLayer::Attend { .. } => panic!("an attention layer among the folds"),
             })
             .collect();
         assert_eq!(thresholds, ["696", "348", "174", "87", "87*2^-1"]);
@@ -370,15 +373,15 @@ mod tests {
     fn the_layers_compute_the_ids() {
         let sequences: [(&[u32], &[u32]); 5] =
             [(&[0], &[2]), (&[1], &[0]), (&[0, 1], &[1]), (&[1, 0], &[2]), (&[1, 1], &[1])];
-        let mut task = task(Goal::Next, Attention::Causal, false);
+        let mut task = task(Goal::Next, Visibility::Causal, false);
         (task.d_vocab, task.n_ctx) = (2, 2);
         let samples = samples(task, &sequences);
         let map = golden();
-        let network = Network {
+        let network = ExactNetwork {
             tokens: map.tokens.clone(),
             positions: map.positions.clone(),
             stages: map.stages(3),
-            head: Head { weight: Some((Channel::U, 1.into())), bias: Dyadic::default() },
+            head: Readout { weight: Some((Channel::U, 1.into())), bias: Dyadic::default() },
         };
         for (sample, id) in samples.iter().zip(map.ids_of(&samples)) {
             let found = interpret::run(&network, samples.visible(sample), sample.read as usize);
@@ -403,7 +406,7 @@ mod tests {
             d_vocab: 4,
             n_ctx: 4,
             labels: 5,
-            ..task(Goal::Next, Attention::Causal, false)
+            ..task(Goal::Next, Visibility::Causal, false)
         };
         let pairs = sequences.iter().map(|(s, l)| (&s[..], &l[..]));
         let samples = Samples::new(task, pairs).unwrap();
@@ -417,7 +420,7 @@ mod tests {
 
     #[test]
     fn long_sums_agree_with_short_ones() {
-        let task = task(Goal::EveryPosition, Attention::Bidirectional, false);
+        let task = task(Goal::EveryPosition, Visibility::Bidirectional, false);
         let samples = samples(task, &[(&[0, 1, 2], &[0, 1, 2]), (&[2, 2, 1], &[3, 1, 0])]);
         let map = ContextMap {
             tokens: vec![5, 900, 77],

@@ -3,7 +3,7 @@
 //! A context with several next tokens is contradictory; its most frequent next token is its label, the smallest id in a tie.
 //! Labels are the tokens that some context is labelled with, numbered in the order of their ids.
 
-use super::file::Labels;
+use super::exact_file::Labels;
 use super::pairs::{Labelled, Switches};
 use super::task::{Goal, Samples};
 use crate::corpus::random::Associations;
@@ -95,12 +95,12 @@ pub fn random_positions(associations: &Associations, seed: u64, switches: Switch
 
 #[cfg(test)]
 mod tests {
-    use super::super::task::Attention;
+    use super::super::task::Visibility;
     use super::*;
     use crate::corpus::{Corpus, Options, Outputs, Source};
     use crate::observe::Silent;
 
-    const NEXT: Switches = Switches { goal: Goal::Next, attention: Attention::Causal, padded: false };
+    const NEXT: Switches = Switches { goal: Goal::Next, attention: Visibility::Causal, padded: false };
 
     #[test]
     fn the_most_frequent_token_wins_and_ties_go_to_the_smallest() {
@@ -128,7 +128,8 @@ mod tests {
     #[test]
     fn random_sequences_have_one_label_per_position() {
         let associations = Associations::new(10, 50, 8..=8, 10, 3).unwrap();
-        let each = Switches { goal: Goal::EveryPosition, attention: Attention::Bidirectional, padded: false };
+        let each =
+            Switches { goal: Goal::EveryPosition, attention: Visibility::Bidirectional, padded: false };
         let task = random_positions(&associations, 3, each).unwrap();
         assert_eq!((task.samples.len(), task.samples.lengths()), (80, vec![8]));
     }

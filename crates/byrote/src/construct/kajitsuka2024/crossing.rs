@@ -5,7 +5,7 @@
 
 use super::build::{Settings, build};
 use super::pairs::Switches;
-use super::task::{Attention, Goal, Samples};
+use super::task::{Goal, Samples, Visibility};
 use crate::Result;
 use crate::corpus::random::Associations;
 use crate::model::{Counting, ParameterCount};
@@ -15,7 +15,7 @@ use crate::observe::Observer;
 pub fn random_facts(facts: usize, seed: u64) -> Result<Samples> {
     let associations = Associations::new(facts, 50, 1..=8, 10, seed)?;
     let list: Vec<Vec<u32>> = associations.draw().collect();
-    let switches = Switches { goal: Goal::Next, attention: Attention::Causal, padded: false };
+    let switches = Switches { goal: Goal::Next, attention: Visibility::Causal, padded: false };
     let task = switches.task(50, 8, 10);
     let pairs =
         list.iter().filter_map(|d| d.split_last_chunk::<1>()).map(|(context, label)| (context, &label[..]));

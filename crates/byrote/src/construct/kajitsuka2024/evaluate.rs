@@ -6,11 +6,11 @@
 
 use super::build::{Built, Settings, build};
 use super::corpus_task::{from_dataset, random_positions};
-use super::file::{ExactFile, Labels};
+use super::exact_file::{ExactFile, Labels};
 use super::model::Answer;
-use super::network::Part;
+use super::network::StagePurpose;
 use super::pairs::{self, Labelled, Switches};
-use super::task::{Attention, Goal};
+use super::task::{Goal, Visibility};
 use crate::corpus::{CorpusSpec, Reading, Source, TokenizerChoice};
 use crate::dataset::Dataset;
 use crate::model::{Counting, ParameterCount};
@@ -227,7 +227,7 @@ pub struct NetworkSize {
 }
 
 impl NetworkSize {
-    fn new(network: &super::Network, count: ParameterCount) -> Self {
+    fn new(network: &super::ExactNetwork, count: ParameterCount) -> Self {
         let (tally, embedding) = (network.tally(), network.embedding());
         let tables = [("embedding", count.embedding), ("label_table", count.label_table)];
         let by_part = |counting: Counting| {
@@ -238,8 +238,8 @@ impl NetworkSize {
             tables.into_iter().chain(parts).collect::<BTreeMap<_, _>>()
         };
         let parts = by_part(Counting::Nonzero);
-        let of = |part: Part| parts.get(part.name()).copied().unwrap_or(0);
-        let (attention, output) = (of(Part::Attention), of(Part::Head));
+        let of = |part: StagePurpose| parts.get(part.name()).copied().unwrap_or(0);
+        let (attention, output) = (of(StagePurpose::Attention), of(StagePurpose::Head));
         let parameters_by_kind = BTreeMap::from([
             ("embedding", network.tokens.len() as u128),
             ("position", network.positions.len() as u128),
@@ -268,7 +268,7 @@ impl NetworkSize {
 
 /// Builds the network of the most frequent next tokens of a dataset, and verifies it; also returns its labels.
 pub fn build_for(dataset: &Dataset, seed: u64, observer: &dyn Observer) -> Result<(Built, Labels)> {
-    let switches = Switches { goal: Goal::Next, attention: Attention::Causal, padded: false };
+    let switches = Switches { goal: Goal::Next, attention: Visibility::Causal, padded: false };
     let task = from_dataset(dataset, switches)?;
     let built = build(&task.samples, &Settings { seed, ..Settings::default() }, observer)?;
     Ok((built, task.labels))
@@ -287,7 +287,7 @@ mod tests {
         let corpus = Corpus::read(&source, &Options::default(), outputs, &Silent).unwrap();
         let dataset = Dataset::from_corpus(&corpus).unwrap();
         let contexts = corpus.contexts.unwrap();
-        let switches = Switches { goal: Goal::Next, attention: Attention::Causal, padded: false };
+        let switches = Switches { goal: Goal::Next, attention: Visibility::Causal, padded: false };
         let task = from_contexts(&contexts, corpus.vocabulary.len(), switches).unwrap();
         let built = build(&task.samples, &Settings::default(), &Silent).unwrap();
         let file = ExactFile {

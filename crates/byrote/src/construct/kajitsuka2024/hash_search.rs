@@ -55,7 +55,7 @@ impl Run {
 
 /// The sizes of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Effort {
+pub struct SearchSizes {
     /// T: hashes tried per block.
     pub tries: u64,
     /// A: |H| stays near 2^A.
@@ -73,7 +73,7 @@ pub fn search(
     facts: &[Fact],
     classes: &[Range<usize>],
     plan: &Halving,
-    effort: Effort,
+    effort: SearchSizes,
     seed: u64,
     report: &dyn Fn(usize) -> Result<()>,
 ) -> Result<Vec<HashedBlock>> {
@@ -87,8 +87,8 @@ pub fn search(
         }
         report(done)?;
         let key = Stream::new(seed, "kajitsuka2024 hashes", blocks.len() as u64).next_u64();
-        let task = Task::new(facts, classes, &places, blocks.last(), plan, effort, expected, key);
-        let block = task.best(effort.tries);
+        let block = BlockSearch::new(facts, classes, &places, blocks.last(), plan, effort, expected, key)
+            .best(effort.tries);
         let longest = block.runs.iter().map(|r| r.end - r.start).max().unwrap_or(0);
         expected = (expected + longest).div_ceil(2).max(1);
         places = block.runs.iter().map(|r| r.end).collect();
@@ -112,7 +112,7 @@ struct Entry<'a> {
 }
 
 /// The search for one block.
-struct Task<'a> {
+struct BlockSearch<'a> {
     plan: &'a Halving,
     key: u64,
     sign: i64,
@@ -122,7 +122,7 @@ struct Task<'a> {
     entries: Vec<Entry<'a>>,
 }
 
-impl<'a> Task<'a> {
+impl<'a> BlockSearch<'a> {
     #[allow(clippy::too_many_arguments)] // All of one block.
     fn new(
         facts: &'a [Fact],
@@ -130,7 +130,7 @@ impl<'a> Task<'a> {
         places: &[usize],
         last: Option<&HashedBlock>,
         plan: &'a Halving,
-        effort: Effort,
+        effort: SearchSizes,
         expected: usize,
         key: u64,
     ) -> Self {
@@ -366,7 +366,7 @@ mod tests {
     fn blocks_are_the_same_for_any_number_of_threads() {
         let plan = Halving::new(24, 14);
         let facts = facts((0..600).map(|i| i * i % 100_003).collect::<std::collections::BTreeSet<u64>>(), 10);
-        let effort = Effort { tries: 40_000, reach_bits: 20 };
+        let effort = SearchSizes { tries: 40_000, reach_bits: 20 };
         let count = |k: usize| {
             let classes = classes(facts.len(), k);
             let of = |threads: usize| {
@@ -389,7 +389,7 @@ mod tests {
     #[test]
     fn whoever_watches_can_stop_it() {
         let plan = Halving::new(4, 8);
-        let effort = Effort { tries: 10, reach_bits: 12 };
+        let effort = SearchSizes { tries: 10, reach_bits: 12 };
         let (facts, classes) = (facts(0..100, 7), classes(100, 2));
         let until_20 = |done| if done < 20 { Ok(()) } else { Err(Error::Interrupted) };
         let stopped = search(&facts, &classes, &plan, effort, 0, &until_20);
@@ -405,7 +405,7 @@ mod tests {
             let n = ids.len() as u64;
             let facts = if dense { facts(0..n, labels) } else { facts(ids, labels) };
             let (plan, classes) = (Halving::new(slots, 12), classes(facts.len(), k));
-            let effort = Effort { tries: 600, reach_bits: 20 };
+            let effort = SearchSizes { tries: 600, reach_bits: 20 };
             check(&facts, &classes, &plan, &search(&facts, &classes, &plan, effort, 1, &|_| Ok(())).unwrap());
         }
     }

@@ -4,7 +4,7 @@
 //! requested, since the others are no longer read.
 
 use super::dyadic::Dyadic;
-use super::network::{Layer, Network, Neuron, Weight};
+use super::network::{ExactNetwork, Neuron, SubLayer, Weight};
 use dashu_int::IBig;
 use dashu_int::ops::DivRem;
 
@@ -16,16 +16,16 @@ pub type State = [Dyadic; 4];
 ///
 /// # Panics
 /// When a token, the length or the position is beyond the network's tables: callers check queries.
-pub fn run(network: &Network, tokens: &[u32], read: usize) -> Option<Dyadic> {
+pub fn run(network: &ExactNetwork, tokens: &[u32], read: usize) -> Option<Dyadic> {
     trace(network, tokens, read, |_, _| ())
 }
 
 /// Like [`run`], but shows the state of the read position after every layer.
 pub fn trace(
-    network: &Network,
+    network: &ExactNetwork,
     tokens: &[u32],
     read: usize,
-    mut see: impl FnMut(&Layer, &State),
+    mut see: impl FnMut(&SubLayer, &State),
 ) -> Option<Dyadic> {
     let mut attentions = network
         .stages
@@ -46,10 +46,10 @@ pub fn trace(
         for _ in 0..stage.times {
             for layer in &stage.layers {
                 match layer {
-                    Layer::Feed { neurons, bias } => {
+                    SubLayer::Feed { neurons, bias } => {
                         states.iter_mut().for_each(|state| feed(state, neurons, bias));
                     }
-                    Layer::Attend { value, output } => {
+                    SubLayer::Attend { value, output } => {
                         attend(&mut states, value, output)?;
                         attentions -= 1;
                         if attentions == 0 {
@@ -67,13 +67,13 @@ pub fn trace(
 }
 
 /// The state in which a token at a position starts.
-pub(super) fn start(network: &Network, token: u32, position: u64) -> State {
+pub(super) fn start(network: &ExactNetwork, token: u32, position: u64) -> State {
     let code = IBig::from(network.tokens[token as usize]) + position;
     [code.into(), Dyadic::default(), Dyadic::default(), Dyadic::default()]
 }
 
 /// The output at a position.
-pub(super) fn answer(network: &Network, state: &State) -> Dyadic {
+pub(super) fn answer(network: &ExactNetwork, state: &State) -> Dyadic {
     let mut out = network.head.bias.clone();
     if let Some((channel, weight)) = &network.head.weight {
         out.add_product(weight, &state[channel.index()]);
@@ -81,8 +81,8 @@ pub(super) fn answer(network: &Network, state: &State) -> Dyadic {
     out
 }
 
-fn attends(layer: &Layer) -> bool {
-    matches!(layer, Layer::Attend { .. })
+fn attends(layer: &SubLayer) -> bool {
+    matches!(layer, SubLayer::Attend { .. })
 }
 
 /// All neurons see the state before the layer.
@@ -144,18 +144,21 @@ pub fn channel(state: &State, channel: super::network::Channel) -> &Dyadic {
 
 #[cfg(test)]
 mod tests {
-    use super::super::network::{Channel, Head, Part, Stage};
+    use super::super::network::{Channel, NetworkStage, Readout, StagePurpose};
     use super::*;
 
     /// tok = [3, 5], pos = [0, 4]; U <- 2 V; U <- U + 6 mean(U).
-    fn example() -> Network {
-        let double = Layer::of(vec![Neuron::simple(Channel::V, 0, Channel::U, 2)]);
-        let attend = Layer::Attend { value: (Channel::U, 1.into()), output: (Channel::U, 6.into()) };
-        Network {
+    fn example() -> ExactNetwork {
+        let double = SubLayer::of(vec![Neuron::simple(Channel::V, 0, Channel::U, 2)]);
+        let attend = SubLayer::Attend { value: (Channel::U, 1.into()), output: (Channel::U, 6.into()) };
+        ExactNetwork {
             tokens: vec![3, 5],
             positions: vec![0, 4, 0, 0, 0],
-            stages: vec![Stage::once(Part::Square, vec![double]), Stage::once(Part::Attention, vec![attend])],
-            head: Head { weight: Some((Channel::U, (-1).into())), bias: 1.into() },
+            stages: vec![
+                NetworkStage::once(StagePurpose::Square, vec![double]),
+                NetworkStage::once(StagePurpose::Attention, vec![attend]),
+            ],
+            head: Readout { weight: Some((Channel::U, (-1).into())), bias: 1.into() },
         }
     }
 
@@ -181,6 +184,6 @@ mod tests {
 
     #[test]
     fn a_constant_network_reads_nothing() {
-        assert_eq!(run(&Network::constant(4), &[9, 9], 1), Some(4.into()));
+        assert_eq!(run(&ExactNetwork::constant(4), &[9, 9], 1), Some(4.into()));
     }
 }

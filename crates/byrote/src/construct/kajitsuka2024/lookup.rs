@@ -23,7 +23,7 @@
 
 use super::blocks::Blocks;
 use super::dyadic::Dyadic;
-use super::network::{Channel, Layer, Neuron, Part, Stage};
+use super::network::{Channel, NetworkStage, Neuron, StagePurpose, SubLayer};
 use crate::setting::choices;
 use dashu_int::ops::BitTest;
 use dashu_int::{IBig, UBig};
@@ -49,12 +49,12 @@ impl Lookup {
     }
 
     /// The stage.
-    pub fn stage(self, blocks: &Blocks) -> Stage {
+    pub fn stage(self, blocks: &Blocks) -> NetworkStage {
         let layers = match self {
             Lookup::Steps => steps(blocks),
             Lookup::Slopes => slopes(blocks),
         };
-        Stage::once(Part::Lookup, layers)
+        NetworkStage::once(StagePurpose::Lookup, layers)
     }
 }
 
@@ -67,18 +67,18 @@ fn theta(blocks: &Blocks, b: usize) -> IBig {
 }
 
 /// One layer per list of neurons, the first with an output bias; a layer for the bias alone if there are no neurons.
-fn with_bias(neurons: Vec<Vec<Neuron>>, bias: IBig) -> Vec<Layer> {
+fn with_bias(neurons: Vec<Vec<Neuron>>, bias: IBig) -> Vec<SubLayer> {
     let mut bias = vec![(Channel::Z, Dyadic::from(bias))];
     bias.retain(|(_, b)| !b.is_zero());
-    let mut layers: Vec<Layer> = neurons.into_iter().map(Layer::of).collect();
+    let mut layers: Vec<SubLayer> = neurons.into_iter().map(SubLayer::of).collect();
     match layers.first_mut() {
-        Some(Layer::Feed { bias: first, .. }) => *first = bias,
-        _ => layers.push(Layer::Feed { neurons: Vec::new(), bias }),
+        Some(SubLayer::Feed { bias: first, .. }) => *first = bias,
+        _ => layers.push(SubLayer::Feed { neurons: Vec::new(), bias }),
     }
     layers
 }
 
-fn steps(blocks: &Blocks) -> Vec<Layer> {
+fn steps(blocks: &Blocks) -> Vec<SubLayer> {
     let pair = |b: usize| {
         let change = word(blocks, b) - word(blocks, b - 1);
         let above = -theta(blocks, b);
@@ -117,7 +117,7 @@ pub fn estimated_folds(first: &[u64], last: &[u64]) -> usize {
     (i128::BITS - (2 * (high - low)).leading_zeros()) as usize
 }
 
-fn slopes(blocks: &Blocks) -> Vec<Layer> {
+fn slopes(blocks: &Blocks) -> Vec<SubLayer> {
     let labels = UBig::from(blocks.labels);
     let most = blocks.packed.iter().max().cloned().unwrap_or_default() * 2u8;
     // The least g with C 2^g >= 2 max Z.
@@ -165,7 +165,7 @@ fn slopes(blocks: &Blocks) -> Vec<Layer> {
     layers.extend((0..folds).rev().map(|k| {
         let mut threshold = Dyadic::default();
         threshold.add_product(&Dyadic::power_of_two(k), &half);
-        Layer::of(vec![Neuron::fold(Channel::Z, threshold)])
+        SubLayer::of(vec![Neuron::fold(Channel::Z, threshold)])
     }));
     layers
 }
@@ -178,18 +178,18 @@ mod tests {
     use proptest::prelude::*;
 
     /// Z after the stage, for an id.
-    fn found(stage: &Stage, labels: u32, id: u64) -> Dyadic {
+    fn found(stage: &NetworkStage, labels: u32, id: u64) -> Dyadic {
         let mut state = State::default();
         state[Channel::U.index()] = (IBig::from(id) * labels).into();
         for layer in &stage.layers {
-            let Layer::Feed { neurons, bias } = layer else { panic!("a lookup has no attention") };
+            let SubLayer::Feed { neurons, bias } = layer else { panic!("a lookup has no attention") };
             feed(&mut state, neurons, bias);
         }
         state[Channel::Z.index()].clone()
     }
 
-    fn parameters(stage: &Stage) -> usize {
-        stage.layers.iter().map(Layer::nonzero).sum()
+    fn parameters(stage: &NetworkStage) -> usize {
+        stage.layers.iter().map(SubLayer::nonzero).sum()
     }
 
     proptest! {

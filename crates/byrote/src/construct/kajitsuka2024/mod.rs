@@ -8,9 +8,9 @@
 //! ```text
 //! task           contexts, positions and labels to memorize                     corpus_task, pairs: where they come from
 //! context_map    tokens --square--> --attention--> --reduce--> one id per context
-//! bounded        blocks --lookup--> the word of the id's block --scan--> its label       with a worst-case guarantee
+//! bounded        blocks --lookup--> the word of the id's block --word_scan--> its label  with a worst-case guarantee
 //! searched       hash_search, halving: --lookup--> table and slot --shift--> --digit-->  smaller, found by search
-//! network        layers and weights as data; dyadic: the numbers                file: the text format
+//! network        layers and weights as data; dyadic: the numbers                exact_file: the text format
 //! interpret      evaluates layer by layer                                       compiled: the same, fast
 //! build          builds and verifies; model: answers queries                    evaluate: on a text
 //! crossing       the number of facts above which there are fewer parameters than facts
@@ -30,10 +30,10 @@
 //! not stated); G. Vardi, G. Yehudai, O. Shamir, "On the Optimal Memorization Power of ReLU Neural Networks", arXiv:2110.03187.
 //!
 //! ```
-//! use byrote::construct::kajitsuka2024::{Attention, Goal, Samples, Settings, Task, build};
+//! use byrote::construct::kajitsuka2024::{Goal, Samples, Settings, Task, Visibility, build};
 //! use byrote::observe::Silent;
 //!
-//! let (goal, attention) = (Goal::Next, Attention::Causal);
+//! let (goal, attention) = (Goal::Next, Visibility::Causal);
 //! let task = Task { goal, attention, padded: false, d_vocab: 2, n_ctx: 2, labels: 3 };
 //! let facts: [(&[u32], &[u32]); 3] = [(&[0], &[2]), (&[1], &[0]), (&[0, 1], &[1])];
 //! let samples = Samples::new(task, facts).map_err(byrote::Error::from)?;
@@ -52,7 +52,7 @@ pub mod corpus_task;
 pub(crate) mod crossing;
 pub(crate) mod dyadic;
 pub(crate) mod evaluate;
-pub(crate) mod file;
+pub(crate) mod exact_file;
 pub(crate) mod halving;
 pub(crate) mod hash_search;
 pub(crate) mod interpret;
@@ -60,18 +60,20 @@ pub(crate) mod lookup;
 pub(crate) mod model;
 pub(crate) mod network;
 pub mod pairs;
-pub(crate) mod scan;
 pub(crate) mod searched;
 pub(crate) mod task;
+pub(crate) mod word_scan;
 
-pub use build::{Built, Memory, Settings, build};
+pub use build::{Built, MemoryKind, Settings, build};
 pub use context_map::ContextMap;
 pub use crossing::{crossing, measured_crossing, random_facts};
 pub use dyadic::Dyadic;
 pub use evaluate::{ExactEvaluation, NetworkSize, build_for, evaluate, evaluate_labelled};
-pub use file::{ExactFile, Labels};
+pub use exact_file::{ExactFile, Labels};
 pub use lookup::Lookup;
-pub use model::{Answer, Method, Model, Ready};
-pub use network::{Channel, Head, Layer, Network, Neuron, Part, Stage, Tally, Weight};
+pub use model::{Answer, ExactModel, Method, Ready};
+pub use network::{
+    Channel, ExactNetwork, NetworkStage, Neuron, Readout, StagePurpose, SubLayer, Weight, WeightTally,
+};
 pub use pairs::{Labelled, Switches};
-pub use task::{Attention, Defect, Goal, MAX_CONTEXT, Sample, Samples, Task};
+pub use task::{Defect, Goal, MAX_CONTEXT, Sample, Samples, Task, Visibility};

@@ -1,7 +1,7 @@
 //! A network with its task: answers queries.
 
 use super::compiled::Compiled;
-use super::network::Network;
+use super::network::ExactNetwork;
 use super::task::{Goal, Task};
 use crate::Result;
 use dashu_int::IBig;
@@ -35,13 +35,13 @@ impl Method {
 
 /// A network with its task.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Model {
+pub struct ExactModel {
     /// The task.
     pub task: Task,
     /// How it was built.
     pub method: Method,
     /// The network.
-    pub network: Network,
+    pub network: ExactNetwork,
 }
 
 /// The answer of a network.
@@ -66,7 +66,7 @@ impl Answer {
     }
 }
 
-impl Model {
+impl ExactModel {
     /// Prepares the model for many queries.
     pub fn ready(&self) -> Ready<'_> {
         Ready { model: self, compiled: Compiled::new(&self.network) }
@@ -76,7 +76,7 @@ impl Model {
 /// A model prepared for many queries.
 #[derive(Debug)]
 pub struct Ready<'m> {
-    model: &'m Model,
+    model: &'m ExactModel,
     compiled: Compiled<'m>,
 }
 

@@ -90,7 +90,7 @@ impl Neuron {
 
 /// A sub-layer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Layer {
+pub enum SubLayer {
     /// x <- x + W_out relu(W_in x + b_in) + b_out.
     Feed {
         /// The hidden neurons.
@@ -107,17 +107,17 @@ pub enum Layer {
     },
 }
 
-impl Layer {
+impl SubLayer {
     /// A feed-forward layer without output bias.
     pub fn of(neurons: Vec<Neuron>) -> Self {
-        Layer::Feed { neurons, bias: Vec::new() }
+        SubLayer::Feed { neurons, bias: Vec::new() }
     }
 
     /// Every weight that is stored, zero or not.
     pub fn weights(&self) -> Vec<&Dyadic> {
         match self {
-            Layer::Attend { value, output } => vec![&value.1, &output.1],
-            Layer::Feed { neurons, bias } => {
+            SubLayer::Attend { value, output } => vec![&value.1, &output.1],
+            SubLayer::Feed { neurons, bias } => {
                 let mut all: Vec<&Dyadic> = bias.iter().map(|w| &w.1).collect();
                 for n in neurons {
                     all.extend(n.input.iter().chain(&n.output).map(|w| &w.1).chain([&n.bias]));
@@ -135,16 +135,16 @@ impl Layer {
     /// The number of entries of the layer's matrices and vectors in a network of `channels` channels.
     pub fn dense(&self, channels: usize) -> usize {
         match self {
-            Layer::Attend { .. } => 4 * channels * channels,
-            Layer::Feed { neurons, .. } => neurons.len() * (2 * channels + 1) + channels,
+            SubLayer::Attend { .. } => 4 * channels * channels,
+            SubLayer::Feed { neurons, .. } => neurons.len() * (2 * channels + 1) + channels,
         }
     }
 
     /// Hidden neurons.
     pub fn width(&self) -> usize {
         match self {
-            Layer::Feed { neurons, .. } => neurons.len(),
-            Layer::Attend { .. } => 0,
+            SubLayer::Feed { neurons, .. } => neurons.len(),
+            SubLayer::Attend { .. } => 0,
         }
     }
 }
@@ -152,7 +152,7 @@ impl Layer {
 /// The purpose of a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Part {
+pub enum StagePurpose {
     /// V to floor(V^2 / 4).
     Square,
     /// The sum over the context.
@@ -171,30 +171,30 @@ pub enum Part {
     Head,
 }
 
-impl Part {
+impl StagePurpose {
     /// All parts in the order of the network.
-    pub const ALL: [Part; 8] = [
-        Part::Square,
-        Part::Attention,
-        Part::Reduce,
-        Part::Lookup,
-        Part::Scan,
-        Part::Shift,
-        Part::Digit,
-        Part::Head,
+    pub const ALL: [StagePurpose; 8] = [
+        StagePurpose::Square,
+        StagePurpose::Attention,
+        StagePurpose::Reduce,
+        StagePurpose::Lookup,
+        StagePurpose::Scan,
+        StagePurpose::Shift,
+        StagePurpose::Digit,
+        StagePurpose::Head,
     ];
 
     /// The name in files and reports.
     pub fn name(self) -> &'static str {
         match self {
-            Part::Square => "square",
-            Part::Attention => "attention",
-            Part::Reduce => "reduce",
-            Part::Lookup => "lookup",
-            Part::Scan => "scan",
-            Part::Shift => "shift",
-            Part::Digit => "digit",
-            Part::Head => "head",
+            StagePurpose::Square => "square",
+            StagePurpose::Attention => "attention",
+            StagePurpose::Reduce => "reduce",
+            StagePurpose::Lookup => "lookup",
+            StagePurpose::Scan => "scan",
+            StagePurpose::Shift => "shift",
+            StagePurpose::Digit => "digit",
+            StagePurpose::Head => "head",
         }
     }
 
@@ -206,25 +206,25 @@ impl Part {
 
 /// Layers with one purpose, run once or several times in a row with the same weights.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stage {
+pub struct NetworkStage {
     /// The purpose.
-    pub part: Part,
+    pub part: StagePurpose,
     /// How many times the layers run.
     pub times: usize,
     /// The layers.
-    pub layers: Vec<Layer>,
+    pub layers: Vec<SubLayer>,
 }
 
-impl Stage {
+impl NetworkStage {
     /// Layers that are run once.
-    pub fn once(part: Part, layers: Vec<Layer>) -> Self {
+    pub fn once(part: StagePurpose, layers: Vec<SubLayer>) -> Self {
         Self { part, times: 1, layers }
     }
 }
 
 /// The output: `weight * channel + bias`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Head {
+pub struct Readout {
     /// The weight and its channel; `None` in a network with a single answer.
     pub weight: Option<Weight>,
     /// The bias.
@@ -233,20 +233,20 @@ pub struct Head {
 
 /// A whole network.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Network {
+pub struct ExactNetwork {
     /// The number that each token adds to V; empty in a network with a single answer.
     pub tokens: Vec<u64>,
     /// The number that each position adds to V.
     pub positions: Vec<u64>,
     /// The stages in order.
-    pub stages: Vec<Stage>,
+    pub stages: Vec<NetworkStage>,
     /// The output.
-    pub head: Head,
+    pub head: Readout,
 }
 
 /// Parameters and bits of one part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub struct Tally {
+pub struct WeightTally {
     /// Weights that are not 0; every scalar of the embedding.
     pub nonzero: usize,
     /// Entries of all matrices and vectors.
@@ -261,7 +261,7 @@ pub struct Tally {
     pub largest_bits: usize,
 }
 
-impl Tally {
+impl WeightTally {
     fn add<'a>(&mut self, weights: impl IntoIterator<Item = &'a Dyadic>) {
         for weight in weights.into_iter().filter(|w| !w.is_zero()) {
             self.nonzero += 1;
@@ -283,19 +283,19 @@ impl Tally {
     }
 }
 
-impl Network {
+impl ExactNetwork {
     /// A network that gives every context the same answer: one parameter, none for the answer 0.
     pub fn constant(answer: u32) -> Self {
-        let head = Head { weight: None, bias: i64::from(answer).into() };
+        let head = Readout { weight: None, bias: i64::from(answer).into() };
         Self { head, ..Self::default() }
     }
 
     /// The parts that occur, in the order of the network, with their counts.
-    pub fn tallies(&self) -> Vec<(Part, Tally)> {
+    pub fn tallies(&self) -> Vec<(StagePurpose, WeightTally)> {
         let channels = self.channels();
-        let mut found: Vec<(Part, Tally)> = Vec::new();
-        for part in Part::ALL {
-            let mut tally = Tally::default();
+        let mut found: Vec<(StagePurpose, WeightTally)> = Vec::new();
+        for part in StagePurpose::ALL {
+            let mut tally = WeightTally::default();
             for stage in self.stages.iter().filter(|s| s.part == part) {
                 tally.depth += stage.times * stage.layers.len();
                 for layer in &stage.layers {
@@ -303,11 +303,11 @@ impl Network {
                     tally.dense += layer.dense(channels);
                 }
             }
-            if part == Part::Head {
+            if part == StagePurpose::Head {
                 tally.dense = if self.head.weight.is_some() { channels + 1 } else { 1 };
                 tally.add(self.head.weight.iter().map(|w| &w.1).chain([&self.head.bias]));
             }
-            if tally != Tally::default() {
+            if tally != WeightTally::default() {
                 found.push((part, tally));
             }
         }
@@ -315,15 +315,15 @@ impl Network {
     }
 
     /// The counts of all parts together, without the embedding.
-    pub fn tally(&self) -> Tally {
-        self.tallies().into_iter().fold(Tally::default(), |sum, (_, tally)| sum.join(tally))
+    pub fn tally(&self) -> WeightTally {
+        self.tallies().into_iter().fold(WeightTally::default(), |sum, (_, tally)| sum.join(tally))
     }
 
     /// The embedding tables: every scalar counts, 0 or not.
-    pub fn embedding(&self) -> Tally {
+    pub fn embedding(&self) -> WeightTally {
         let bits = |x: &u64| (u64::BITS - x.leading_zeros()) as usize;
         let all = || self.tokens.iter().chain(&self.positions);
-        Tally {
+        WeightTally {
             nonzero: all().count(),
             dense: all().count(),
             depth: 0,
@@ -346,14 +346,14 @@ impl Network {
 
     /// The largest number of hidden neurons in a layer.
     pub fn width(&self) -> usize {
-        self.layers().map(Layer::width).max().unwrap_or(0)
+        self.layers().map(SubLayer::width).max().unwrap_or(0)
     }
 
     /// The channels in use, from the first to the last.
     pub fn channels(&self) -> usize {
         let written = self.layers().flat_map(|layer| match layer {
-            Layer::Attend { output, .. } => vec![output.0],
-            Layer::Feed { neurons, bias } => {
+            SubLayer::Attend { output, .. } => vec![output.0],
+            SubLayer::Feed { neurons, bias } => {
                 neurons.iter().flat_map(|n| &n.output).chain(bias).map(|w| w.0).collect()
             }
         });
@@ -362,7 +362,8 @@ impl Network {
 
     /// The number of distinct weights: the count if equal weights were shared.
     pub fn distinct_weights(&self) -> usize {
-        let mut all: Vec<&Dyadic> = self.layers().flat_map(Layer::weights).filter(|w| !w.is_zero()).collect();
+        let mut all: Vec<&Dyadic> =
+            self.layers().flat_map(SubLayer::weights).filter(|w| !w.is_zero()).collect();
         all.extend(self.head.weight.iter().map(|w| &w.1));
         all.sort();
         all.dedup();
@@ -370,7 +371,7 @@ impl Network {
     }
 
     /// Every layer once, in order.
-    pub fn layers(&self) -> impl Iterator<Item = &Layer> {
+    pub fn layers(&self) -> impl Iterator<Item = &SubLayer> {
         self.stages.iter().flat_map(|s| &s.layers)
     }
 }
@@ -381,21 +382,21 @@ mod tests {
 
     #[test]
     fn parameters_are_the_weights_that_are_not_zero() {
-        let fold = Layer::of(vec![Neuron::fold(Channel::U, Dyadic::new(87.into(), 1))]);
+        let fold = SubLayer::of(vec![Neuron::fold(Channel::U, Dyadic::new(87.into(), 1))]);
         assert_eq!(fold.nonzero(), 3);
-        let read = Layer::of(vec![Neuron::simple(Channel::Z, 0, Channel::U, -1)]);
+        let read = SubLayer::of(vec![Neuron::simple(Channel::Z, 0, Channel::U, -1)]);
         assert_eq!(read.nonzero(), 2);
-        let bias = Layer::Feed { neurons: Vec::new(), bias: vec![(Channel::Z, 0.into())] };
+        let bias = SubLayer::Feed { neurons: Vec::new(), bias: vec![(Channel::Z, 0.into())] };
         assert_eq!(bias.nonzero(), 0);
     }
 
     #[test]
     fn weights_of_a_loop_count_once_and_its_depth_each_time() {
-        let layers = vec![Layer::of(vec![Neuron::fold(Channel::Z, 4.into())])];
-        let network = Network {
-            stages: vec![Stage { part: Part::Scan, times: 5, layers }],
-            head: Head { weight: Some((Channel::U, (-1).into())), bias: Dyadic::default() },
-            ..Network::default()
+        let layers = vec![SubLayer::of(vec![Neuron::fold(Channel::Z, 4.into())])];
+        let network = ExactNetwork {
+            stages: vec![NetworkStage { part: StagePurpose::Scan, times: 5, layers }],
+            head: Readout { weight: Some((Channel::U, (-1).into())), bias: Dyadic::default() },
+            ..ExactNetwork::default()
         };
         let tally = network.tally();
         assert_eq!((tally.nonzero, tally.depth, network.width(), network.channels()), (4, 5, 1, 3));
@@ -407,13 +408,13 @@ mod tests {
 
     #[test]
     fn a_constant_costs_one_parameter_or_none() {
-        assert_eq!([0, 7].map(|y| Network::constant(y).tally().nonzero), [0, 1]);
+        assert_eq!([0, 7].map(|y| ExactNetwork::constant(y).tally().nonzero), [0, 1]);
     }
 
     #[test]
     fn parts_and_channels_are_found_by_name() {
-        assert!(Part::ALL.into_iter().all(|p| Part::of_name(p.name()) == Some(p)));
+        assert!(StagePurpose::ALL.into_iter().all(|p| StagePurpose::of_name(p.name()) == Some(p)));
         assert!(Channel::ALL.into_iter().all(|c| Channel::of_letter(&c.to_string()) == Some(c)));
-        assert_eq!((Part::of_name("x"), Channel::of_letter("UU")), (None, None));
+        assert_eq!((StagePurpose::of_name("x"), Channel::of_letter("UU")), (None, None));
     }
 }

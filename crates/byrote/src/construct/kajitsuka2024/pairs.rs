@@ -11,8 +11,8 @@
 //! Labels are names; the name of an integer is its decimal digits. All records must hold text, or all ids. A sequence with two
 //! different labels is an error: in data labelled by hand it is a mistake.
 
-use super::file::Labels;
-use super::task::{Attention, Defect, Goal, Samples, Task};
+use super::exact_file::Labels;
+use super::task::{Defect, Goal, Samples, Task, Visibility};
 use crate::corpus::{Alphabet, Key, Tokenizer, TokenizerChoice, Vocabulary};
 use crate::input::{MOST_HELD, read_capped};
 use crate::{Error, Result};
@@ -40,7 +40,7 @@ pub struct Switches {
     /// What is labelled.
     pub goal: Goal,
     /// What a position sees.
-    pub attention: Attention,
+    pub attention: Visibility,
     /// Whether sequences are filled up.
     pub padded: bool,
 }
@@ -241,7 +241,7 @@ fn parse_tsv(line: &str, goal: Goal) -> Result<(Sequence<'_>, Vec<String>), Stri
 mod tests {
     use super::*;
 
-    const NEXT: Switches = Switches { goal: Goal::Next, attention: Attention::Causal, padded: false };
+    const NEXT: Switches = Switches { goal: Goal::Next, attention: Visibility::Causal, padded: false };
 
     fn of(name: &str, text: &str, switches: Switches) -> Result<Labelled> {
         let directory = tempfile::tempdir().unwrap();

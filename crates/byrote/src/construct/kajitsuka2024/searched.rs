@@ -40,9 +40,9 @@
 use super::context_map::{ContextMap, Fact};
 use super::dyadic::Dyadic;
 use super::halving::{Halving, MOST_SLOTS, overflow_bits};
-use super::hash_search::{Effort, HashedBlock, Run, search};
+use super::hash_search::{HashedBlock, Run, SearchSizes, search};
 use super::network::Channel::{O, U, V, Z};
-use super::network::{Channel, Head, Layer, Network, Neuron, Part, Stage};
+use super::network::{Channel, ExactNetwork, NetworkStage, Neuron, Readout, StagePurpose, SubLayer};
 use crate::Result;
 use crate::observe::{self, Observer};
 use dashu_int::IBig;
@@ -71,7 +71,7 @@ pub fn build(
     tries: u64,
     seed: u64,
     observer: &dyn Observer,
-) -> Result<Network> {
+) -> Result<ExactNetwork> {
     let sizes = best_sizes(facts, labels, tries, seed, observer)?;
     of_sizes(map, facts, labels, sizes, tries, seed, observer)
 }
@@ -85,9 +85,9 @@ pub(super) fn of_sizes(
     tries: u64,
     seed: u64,
     observer: &dyn Observer,
-) -> Result<Network> {
+) -> Result<ExactNetwork> {
     let (plan, classes) = (Halving::new(slots, PERIOD_BITS), split(facts.len(), classes));
-    let effort = Effort { tries, reach_bits: reach_bits(tries) };
+    let effort = SearchSizes { tries, reach_bits: reach_bits(tries) };
     let blocks = search(facts, &classes, &plan, effort, seed, &report(observer, facts))?;
     Ok(assemble(map, facts, labels, &classes, &plan, &blocks))
 }
@@ -131,7 +131,7 @@ fn best_sizes(
             if best.is_some_and(|b| fixed >= b.0) {
                 break;
             }
-            let effort = Effort { tries: quick, reach_bits: reach_bits(tries) };
+            let effort = SearchSizes { tries: quick, reach_bits: reach_bits(tries) };
             let parts = split(sample.len(), classes);
             let blocks = search(sample, &parts, &plan, effort, seed, &|_| report(observer, facts)(0))?.len();
             let cost = fixed + (2 + classes) as f64 * scale * gain * blocks as f64;
@@ -154,7 +154,7 @@ fn assemble(
     classes: &[Range<usize>],
     plan: &Halving,
     blocks: &[HashedBlock],
-) -> Network {
+) -> ExactNetwork {
     let c = IBig::from(labels);
     let w = c.pow(plan.slots) * 2;
     // The least j >= 2 with 2 Q >= 5 W + 4 + 4 R.
@@ -179,7 +179,7 @@ fn assemble(
     let tau = |twice: i64| Dyadic::new(&q * twice, 1);
     if let Some(first) = plan.stages.first() {
         let copy = vec![Neuron::simple(Z, 0, U, 1)];
-        shift.push(Layer::Feed { neurons: copy, bias: vec![(U, -tau(first.twice_threshold))] });
+        shift.push(SubLayer::Feed { neurons: copy, bias: vec![(U, -tau(first.twice_threshold))] });
     }
     shift.extend(ladder(&w, 0..periodic - 1));
     for (i, stage) in plan.stages.iter().enumerate() {
@@ -199,18 +199,18 @@ fn assemble(
             turn.output.push((U, -Dyadic::half_to_the(1)));
             bias.push((U, tau(stage.twice_threshold - next.twice_threshold)));
         }
-        shift.push(Layer::Feed { neurons: vec![grow, turn], bias });
+        shift.push(SubLayer::Feed { neurons: vec![grow, turn], bias });
         shift.extend(ladder(&w, 0..overflow_bits(labels, stage.digits)));
     }
     let mut stages = map.stages(1);
-    stages.push(Stage::once(Part::Lookup, lookup));
-    stages.push(Stage::once(Part::Shift, shift));
-    stages.push(Stage::once(Part::Digit, digit_layers(labels, plan.slots)));
-    Network {
+    stages.push(NetworkStage::once(StagePurpose::Lookup, lookup));
+    stages.push(NetworkStage::once(StagePurpose::Shift, shift));
+    stages.push(NetworkStage::once(StagePurpose::Digit, digit_layers(labels, plan.slots)));
+    ExactNetwork {
         tokens: map.tokens.clone(),
         positions: map.positions.clone(),
         stages,
-        head: Head { weight: Some((O, 1.into())), bias: Dyadic::default() },
+        head: Readout { weight: Some((O, 1.into())), bias: Dyadic::default() },
     }
 }
 
@@ -218,12 +218,12 @@ fn assemble(
 const BITS: [Channel; MOST_CLASSES - 1] = [O, V];
 
 /// Empties a channel that holds a non-negative value.
-fn empty(channel: Channel) -> Layer {
-    Layer::of(vec![Neuron::simple(channel, 0, channel, -1)])
+fn empty(channel: Channel) -> SubLayer {
+    SubLayer::of(vec![Neuron::simple(channel, 0, channel, -1)])
 }
 
 /// Whether the id is at least that of the first fact of each class but the first.
-fn bits(facts: &[Fact], classes: &[Range<usize>]) -> Vec<Layer> {
+fn bits(facts: &[Fact], classes: &[Range<usize>]) -> Vec<SubLayer> {
     let mut layers = Vec::new();
     for (class, channel) in classes[1..].iter().zip(BITS) {
         if channel == V {
@@ -231,7 +231,7 @@ fn bits(facts: &[Fact], classes: &[Range<usize>]) -> Vec<Layer> {
             layers.push(empty(V));
         }
         let above = -IBig::from(facts[class.start].id);
-        layers.push(Layer::of(vec![
+        layers.push(SubLayer::of(vec![
             Neuron::simple(U, &above + 1, channel, 1),
             Neuron::simple(U, above, channel, -1),
         ]));
@@ -240,8 +240,8 @@ fn bits(facts: &[Fact], classes: &[Range<usize>]) -> Vec<Layer> {
 }
 
 /// Folds of Z with W 2^i, from the highest i to the lowest.
-fn ladder(w: &IBig, powers: Range<usize>) -> impl Iterator<Item = Layer> {
-    powers.rev().map(move |i| Layer::of(vec![Neuron::fold(Z, (w << i).into())]))
+fn ladder(w: &IBig, powers: Range<usize>) -> impl Iterator<Item = SubLayer> {
+    powers.rev().map(move |i| SubLayer::of(vec![Neuron::fold(Z, (w << i).into())]))
 }
 
 /// The levels of the halving of C: the digits below and above each threshold.
@@ -269,7 +269,7 @@ fn label_of(digit: u32, labels: u32) -> u32 {
 }
 
 /// From the top digit in Z to its label in O.
-fn digit_layers(labels: u32, slots: usize) -> Vec<Layer> {
+fn digit_layers(labels: u32, slots: usize) -> Vec<SubLayer> {
     let unit = IBig::from(labels).pow(slots - 1) * 2;
     let levels = levels(labels);
     let last = levels.len() - 1;
@@ -279,14 +279,14 @@ fn digit_layers(labels: u32, slots: usize) -> Vec<Layer> {
         if i < last {
             second.output.push((Z, (-2).into()));
         }
-        Layer::of(vec![Neuron::simple(Z, below + 1, O, i64::from(above)), second])
+        SubLayer::of(vec![Neuron::simple(Z, below + 1, O, i64::from(above)), second])
     };
     levels.into_iter().enumerate().map(level).collect()
 }
 
 /// The piecewise-linear lookup.
 struct Lines {
-    layers: Vec<Layer>,
+    layers: Vec<SubLayer>,
     /// The largest H.
     highest: IBig,
 }
@@ -321,7 +321,7 @@ impl Lines {
             let mut input = vec![(U, (&sign * change * q).into())];
             input.extend(BITS.into_iter().zip(by.windows(2)).map(|(v, t)| (v, (&t[1] - &t[0]).into())));
             let bias = by.first().cloned().unwrap_or_default().into();
-            layers.push(Layer::of(vec![Neuron { input, bias, output: vec![(Z, sign.into())] }]));
+            layers.push(SubLayer::of(vec![Neuron { input, bias, output: vec![(Z, sign.into())] }]));
             (last, slope) = (now, block.slope);
         }
         Self { layers, highest: IBig::from(high + offset) }
@@ -385,10 +385,13 @@ mod tests {
 
     /// The memory of a network behind tokens that are ids themselves, and that leaves them in V too, as a map leaves something
     /// there.
-    fn memory(network: &Network, facts: &[Fact]) -> Network {
-        let copy = Stage::once(Part::Square, vec![Layer::of(vec![Neuron::simple(V, 0, U, 1)])]);
-        let of_memory = |s: &&Stage| matches!(s.part, Part::Lookup | Part::Shift | Part::Digit);
-        Network {
+    fn memory(network: &ExactNetwork, facts: &[Fact]) -> ExactNetwork {
+        let copy =
+            NetworkStage::once(StagePurpose::Square, vec![SubLayer::of(vec![Neuron::simple(V, 0, U, 1)])]);
+        let of_memory = |s: &&NetworkStage| {
+            matches!(s.part, StagePurpose::Lookup | StagePurpose::Shift | StagePurpose::Digit)
+        };
+        ExactNetwork {
             tokens: facts.iter().map(|f| f.id).collect(),
             positions: vec![0],
             stages: [copy].into_iter().chain(network.stages.iter().filter(of_memory).cloned()).collect(),
@@ -396,31 +399,31 @@ mod tests {
         }
     }
 
-    fn layers(network: &Network, part: Part) -> Vec<&Layer> {
+    fn layers(network: &ExactNetwork, part: StagePurpose) -> Vec<&SubLayer> {
         network.stages.iter().filter(|s| s.part == part).flat_map(|s| &s.layers).collect()
     }
 
     /// The neurons of a feed-forward layer.
-    fn neurons(layer: &Layer) -> &[Neuron] {
+    fn neurons(layer: &SubLayer) -> &[Neuron] {
         match layer {
-            Layer::Feed { neurons, .. } => neurons,
-            Layer::Attend { .. } => panic!("attention in a memory"),
+            SubLayer::Feed { neurons, .. } => neurons,
+            SubLayer::Attend { .. } => panic!("attention in a memory"),
         }
     }
 
-    fn folds(layer: &Layer) -> bool {
+    fn folds(layer: &SubLayer) -> bool {
         matches!(neurons(layer), [n] if n.output == [(Z, (-2).into())])
     }
 
     /// The formula at the head of this file, and how many of the weights that it counts are 0.
     fn formula(
-        network: &Network,
+        network: &ExactNetwork,
         map: &ContextMap,
         labels: u32,
         classes: usize,
         slots: usize,
     ) -> (usize, usize) {
-        let (lookup, shift) = (layers(network, Part::Lookup), layers(network, Part::Shift));
+        let (lookup, shift) = (layers(network, StagePurpose::Lookup), layers(network, StagePurpose::Shift));
         let f1 = lookup.iter().filter(|l| folds(l)).count()
             + shift.iter().take_while(|l| neurons(l).len() < 2).filter(|l| folds(l)).count();
         let lines: Vec<&Neuron> = lookup
@@ -490,7 +493,7 @@ mod tests {
             // The copy, v_1, V emptied, v_2.
             let class = fact.id / 7 / 10;
             assert_eq!(seen[3].1, [u64::from(class >= 1), u64::from(class >= 2)].map(|v| v.to_string()));
-            let first_digit = layers(&network, Part::Digit)[0];
+            let first_digit = layers(&network, StagePurpose::Digit)[0];
             let at = seen.iter().position(|(layer, _)| layer == first_digit).unwrap();
             assert_eq!(seen[at - 1].1[0], "0");
         }

@@ -30,7 +30,7 @@ choices!(Goal, "task" { Next = "next", EveryPosition = "every-position" | "s2s" 
 
 /// What a position sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Attention {
+pub enum Visibility {
     /// Itself and everything before it.
     #[default]
     Causal,
@@ -38,7 +38,7 @@ pub enum Attention {
     Bidirectional,
 }
 
-choices!(Attention, "attention" { Causal = "causal", Bidirectional = "bidirectional" });
+choices!(Visibility, "attention" { Causal = "causal", Bidirectional = "bidirectional" });
 
 /// The kind and size of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,7 +47,7 @@ pub struct Task {
     /// What is labelled.
     pub goal: Goal,
     /// What a position sees.
-    pub attention: Attention,
+    pub attention: Visibility,
     /// Whether sequences are filled up to the longest length.
     pub padded: bool,
     /// w: tokens are 0..w-1.
@@ -72,7 +72,7 @@ impl Task {
             Self { n_ctx, .. } if *n_ctx > MAX_CONTEXT => {
                 wrong(format!("contexts must have at most {MAX_CONTEXT} tokens (got {n_ctx})"))
             }
-            Self { padded: true, goal: Goal::EveryPosition, attention: Attention::Causal, .. } => wrong(
+            Self { padded: true, goal: Goal::EveryPosition, attention: Visibility::Causal, .. } => wrong(
                 "padding changes nothing where a position sees only what precedes it; leave it out".into(),
             ),
             _ => Ok(()),
@@ -104,7 +104,7 @@ impl Task {
             return Err(wrong(format!("position {position} of {} tokens", tokens.len())));
         }
         let mut seen = match (self.goal, self.attention) {
-            (Goal::EveryPosition, Attention::Causal) => tokens[..=position].to_vec(),
+            (Goal::EveryPosition, Visibility::Causal) => tokens[..=position].to_vec(),
             _ => tokens.to_vec(),
         };
         let mut read = match self.goal {
@@ -225,8 +225,8 @@ impl Samples {
         for (position, &label) in (0u32..).zip(labels) {
             let (length, read) = match (goal, self.task.attention) {
                 (Goal::Next, _) => (whole, whole - 1),
-                (_, Attention::Bidirectional) => (whole, position),
-                (_, Attention::Causal) => (position + 1, position),
+                (_, Visibility::Bidirectional) => (whole, position),
+                (_, Visibility::Causal) => (position + 1, position),
             };
             self.list.push(Sample { start, length, read, label });
         }
@@ -333,7 +333,7 @@ pub(super) mod examples {
     use super::*;
 
     /// A task of small sequences.
-    pub fn task(goal: Goal, attention: Attention, padded: bool) -> Task {
+    pub fn task(goal: Goal, attention: Visibility, padded: bool) -> Task {
         Task { goal, attention, padded, d_vocab: 3, n_ctx: 3, labels: 4 }
     }
 
@@ -354,7 +354,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_memorized_is_refused() {
-        let next = task(Goal::Next, Attention::Causal, false);
+        let next = task(Goal::Next, Visibility::Causal, false);
         for (sequences, says) in [
             (&[] as &[(&[u32], &[u32])], "no sequence"),
             (&[(&[], &[0])], "sequence 1: no token"),
@@ -366,19 +366,19 @@ mod tests {
         ] {
             assert!(defect(next, sequences).contains(says), "{}", defect(next, sequences));
         }
-        let each = task(Goal::EveryPosition, Attention::Bidirectional, false);
+        let each = task(Goal::EveryPosition, Visibility::Bidirectional, false);
         assert!(defect(each, &[(&[0, 1], &[0])]).contains("1 labels for 2 tokens (expected 2)"));
         for wrong in [Task { labels: 0, ..next }, Task { d_vocab: 0, ..next }, Task { n_ctx: 0, ..next }] {
             assert!(Samples::new(wrong, [(&[0u32][..], &[0u32][..])]).is_err());
         }
         assert!(Samples::new(Task { n_ctx: MAX_CONTEXT + 1, ..next }, [(&[0u32][..], &[0u32][..])]).is_err());
-        let useless = task(Goal::EveryPosition, Attention::Causal, true);
+        let useless = task(Goal::EveryPosition, Visibility::Causal, true);
         assert!(defect(useless, &[(&[0], &[0])]).contains("padding changes nothing"));
     }
 
     #[test]
     fn equal_samples_are_merged() {
-        let next = task(Goal::Next, Attention::Causal, false);
+        let next = task(Goal::Next, Visibility::Causal, false);
         let all = samples(next, &[(&[0, 1], &[1]), (&[2], &[0]), (&[0, 1], &[1])]);
         assert_eq!((all.len(), all.duplicates, all.lengths()), (2, 1, vec![1, 2]));
         assert_eq!(all.only_label(), None);
@@ -388,11 +388,11 @@ mod tests {
     #[test]
     fn a_shared_prefix_conflicts_only_where_the_rest_is_not_seen() {
         let sequences: [(&[u32], &[u32]); 2] = [(&[0, 1], &[0, 1]), (&[0, 2], &[3, 1])];
-        let causal = task(Goal::EveryPosition, Attention::Causal, false);
+        let causal = task(Goal::EveryPosition, Visibility::Causal, false);
         assert!(
             defect(causal, &sequences).contains("sequence 2: a conflict: the context 0 read at position 0")
         );
-        let both = samples(task(Goal::EveryPosition, Attention::Bidirectional, false), &sequences);
+        let both = samples(task(Goal::EveryPosition, Visibility::Bidirectional, false), &sequences);
         assert_eq!(both.len(), 4);
         let agreeing = samples(causal, &[(&[0, 1], &[0, 1]), (&[0, 2], &[0, 2])]);
         assert_eq!((agreeing.len(), agreeing.duplicates), (3, 1));
@@ -400,9 +400,9 @@ mod tests {
 
     #[test]
     fn queries_see_what_samples_see() {
-        let causal = task(Goal::EveryPosition, Attention::Causal, false);
+        let causal = task(Goal::EveryPosition, Visibility::Causal, false);
         assert_eq!(causal.query(&[0, 1, 2], 1).unwrap(), (vec![0, 1], 1));
-        let padded = task(Goal::Next, Attention::Causal, true);
+        let padded = task(Goal::Next, Visibility::Causal, true);
         assert_eq!(padded.query(&[2], 0).unwrap(), (vec![2, 3, 3], 2));
         let all = samples(padded, &[(&[2], &[1])]);
         assert_eq!(all.visible(&all.list()[0]), [2, 3, 3]);

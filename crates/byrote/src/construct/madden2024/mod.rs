@@ -15,14 +15,14 @@
 //!
 //! **Differences from the proof.** The proof draws the mixer and the hidden layer at random, near 0, and inverts the n
 //! x n matrix of features, whose condition number doubles with every few contexts: in double precision it is singular
-//! at 6. Here the mixer is random as in the proof (`mixer`), but the hidden layer is placed where the contexts are:
+//! at 6. Here the mixer is random as in the proof (`random_mixer`), but the hidden layer is placed where the contexts are:
 //!
 //! - `sorted`: for functions that saturate (tanh, logistic, erf). Contexts are sorted along one direction and neuron
 //!   k steps between contexts k - 1 and k; features are +-1 to the last bit, the output is a difference of neighbouring
 //!   targets, no system is solved, and the output matrix is as sparse as the targets. Works for any d_model.
-//! - [`pairs`]: for all other functions. A neuron's hyperplane lies halfway between two contexts, in a random direction; one n x
-//!   n system is solved. Works for d_model of about 4 or more.
-//! - `ramps`: for GELU and ReLU where `pairs` fails (d_model 1 to 3): a piecewise linear function along one
+//! - [`hyperplanes`]: for all other functions. A neuron's hyperplane lies halfway between two contexts, in a random
+//!   direction; one n x n system is solved. Works for d_model of about 4 or more.
+//! - `ramps`: for GELU and ReLU where `hyperplanes` fails (d_model 1 to 3): a piecewise linear function along one
 //!   direction. Its error grows with the ratio of the range to the smallest gap.
 //!
 //! **Measured error.** See docs/derivations/madden2024.md. **It refuses** fewer neurons than contexts, contexts that
@@ -48,10 +48,10 @@
 //! # Ok::<(), byrote::Error>(())
 //! ```
 
+pub(crate) mod hyperplanes;
 pub mod literal;
-pub(crate) mod mixer;
-pub(crate) mod pairs;
 pub(crate) mod ramps;
+pub(crate) mod random_mixer;
 pub(crate) mod sorted;
 
 use super::{MAX_MEMORY, Madden2024Spec, Targets, check_tolerance};
@@ -163,7 +163,7 @@ pub fn build(dataset: &Dataset, settings: &Settings, observer: &dyn Observer) ->
     let targets = Targets::new(dataset, settings.gap)?;
     let saturates = sorted::Step::of(settings.activation).is_some();
     if !saturates {
-        pairs::check_memory(&config, dataset, settings)?;
+        hyperplanes::check_memory(&config, dataset, settings)?;
     }
     let mut best: Option<Attempt> = None;
     let mut refusal = None;
@@ -171,7 +171,8 @@ pub fn build(dataset: &Dataset, settings: &Settings, observer: &dyn Observer) ->
         let seed = settings.seed.wrapping_add(retry);
         observer.report(Stage::Solving, 0, (!saturates).then_some(dataset.len() as u64))?;
         let draw = Draw::new(config, dataset, &targets, seed, observer)?;
-        let found = if saturates { sorted::solve(&draw) } else { pairs::solve(&draw, settings.tolerance) };
+        let found =
+            if saturates { sorted::solve(&draw) } else { hyperplanes::solve(&draw, settings.tolerance) };
         match found {
             Ok(attempt) if attempt.error <= settings.tolerance => {
                 return attempt.finish(&draw, retry);
@@ -264,7 +265,7 @@ impl<'a> Draw<'a> {
         seed: u64,
         observer: &'a dyn Observer,
     ) -> Result<Self> {
-        let parameters = mixer::draw(&config, seed);
+        let parameters = random_mixer::draw(&config, seed);
         let mixed = Evaluator::<f64, _>::forward(config, dataset).rows(ProbePoint::Mixed, &parameters);
         Ok(Self { observer, dataset, targets, config, seed, parameters, mixed })
     }

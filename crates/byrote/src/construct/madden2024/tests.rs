@@ -192,10 +192,10 @@ fn equal_biases_do_not_reach_the_tolerance() {
     let targets = Targets::new(&dataset, settings.gap).unwrap();
     let config = config(&dataset, &settings).unwrap();
     let draw = Draw::new(config, &dataset, &targets, 0, &Silent).unwrap();
-    let good = pairs::attempt(&draw, 8.0, pairs::neurons(&draw, 8.0)).unwrap();
+    let good = hyperplanes::attempt(&draw, 8.0, hyperplanes::neurons(&draw, 8.0)).unwrap();
     assert!(good.error < 1e-8, "{}", good.error);
-    let near_the_proof = pairs::neurons(&draw, 0.1).into_iter().map(|(w, _)| (w, 0.5)).collect();
-    let bad = pairs::attempt(&draw, 0.1, near_the_proof).unwrap();
+    let near_the_proof = hyperplanes::neurons(&draw, 0.1).into_iter().map(|(w, _)| (w, 0.5)).collect();
+    let bad = hyperplanes::attempt(&draw, 0.1, near_the_proof).unwrap();
     assert!(bad.error.is_nan() || bad.error > 1e-6, "{}", bad.error);
 }
 

@@ -1,7 +1,7 @@
 //! Model files as text.
 
 use super::{TextTable, shown};
-use crate::construct::kajitsuka2024::{Attention, ExactFile, Goal, Network, Tally};
+use crate::construct::kajitsuka2024::{ExactFile, ExactNetwork, Goal, Visibility, WeightTally};
 use crate::incontext::NetworkFile;
 use crate::model::{Counting, ModelFile, ParameterCount, Preset, TensorKind};
 use crate::units::grouped;
@@ -142,10 +142,10 @@ fn sample(file: &ModelFile) -> String {
 }
 
 /// The stages of a network as a table.
-pub(super) fn parts(network: &Network) -> TextTable {
+pub(super) fn parts(network: &ExactNetwork) -> TextTable {
     let heads = ["stage", "non-zero", "dense", "layers", "bits", "longest weight (bits)"];
     let mut table = TextTable::new(&heads, &[0]);
-    let mut row = |name: &str, tally: Tally| {
+    let mut row = |name: &str, tally: WeightTally| {
         let numbers = [tally.nonzero, tally.dense, tally.depth, tally.fixed_bits, tally.largest_bits];
         table.row([name.to_owned()].into_iter().chain(numbers.map(|n| grouped(n as u64))));
     };
@@ -169,10 +169,10 @@ pub(super) fn parameters(count: &ParameterCount) -> String {
     )
 }
 
-fn attention(attention: Attention) -> &'static str {
+fn attention(attention: Visibility) -> &'static str {
     match attention {
-        Attention::Causal => "causal",
-        Attention::Bidirectional => "bidirectional",
+        Visibility::Causal => "causal",
+        Visibility::Bidirectional => "bidirectional",
     }
 }
 

@@ -19,8 +19,8 @@
 //! checks the checksum, the grammar, the sizes and the spelling (it writes the network again and compares the bytes).
 
 use super::dyadic::Dyadic;
-use super::model::{Method, Model};
-use super::network::{Channel, Head, Layer, Network, Neuron, Part, Stage, Weight};
+use super::model::{ExactModel, Method};
+use super::network::{Channel, ExactNetwork, NetworkStage, Neuron, Readout, StagePurpose, SubLayer, Weight};
 use super::task::Task;
 use crate::corpus::Vocabulary;
 use crate::input::{MOST_HELD, read_capped};
@@ -95,7 +95,7 @@ impl Labels {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExactFile {
     /// The model.
-    pub model: Model,
+    pub model: ExactModel,
     /// The tokenizer by name.
     pub tokenizer: String,
     /// The tokens by id.
@@ -191,7 +191,7 @@ impl ExactFile {
         let header: Header = serde_json::from_str(header).map_err(|e| format!("unreadable header: {e}"))?;
         let network = Reader { line: 2, lines }.network()?;
         let Header { task, method, tokenizer, labels, vocabulary } = header;
-        let file = Self { model: Model { task, method, network }, tokenizer, vocabulary, labels };
+        let file = Self { model: ExactModel { task, method, network }, tokenizer, vocabulary, labels };
         file.check()?;
         match file.to_text() {
             Ok(again) if again == text => Ok(file),
@@ -200,7 +200,7 @@ impl ExactFile {
     }
 
     fn check(&self) -> Result<(), String> {
-        let Model { task, method, network } = &self.model;
+        let ExactModel { task, method, network } = &self.model;
         task.check().map_err(|e| e.to_string())?;
         let same = |what: &str, found: usize, wanted: usize| match found == wanted {
             true => Ok(()),
@@ -250,14 +250,14 @@ fn weights(list: &[Weight]) -> String {
     }
 }
 
-fn write_layer(out: &mut String, layer: &Layer) {
+fn write_layer(out: &mut String, layer: &SubLayer) {
     // Writing to a string cannot fail.
     let _ = match layer {
-        Layer::Attend { value, output } => {
+        SubLayer::Attend { value, output } => {
             let [v, o] = [value, output].map(|w| weights(std::slice::from_ref(w)));
             writeln!(out, "attend {v} {o}")
         }
-        Layer::Feed { neurons, bias } => {
+        SubLayer::Feed { neurons, bias } => {
             let bias = if bias.is_empty() { String::new() } else { format!(" {}", weights(bias)) };
             let _ = writeln!(out, "feed{bias}");
             for n in neurons {
@@ -276,8 +276,8 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn network(mut self) -> Result<Network, String> {
-        let mut network = Network { tokens: self.table("tokens")?, ..Network::default() };
+    fn network(mut self) -> Result<ExactNetwork, String> {
+        let mut network = ExactNetwork { tokens: self.table("tokens")?, ..ExactNetwork::default() };
         network.positions = self.table("positions")?;
         let mut ended = false;
         while let Some(line) = self.lines.next() {
@@ -289,9 +289,9 @@ impl Reader<'_> {
             let fields: Vec<&str> = line.split(' ').collect();
             match fields[..] {
                 ["stage", part, times] => {
-                    let part = Part::of_name(part).ok_or_else(|| at("an unknown part"))?;
+                    let part = StagePurpose::of_name(part).ok_or_else(|| at("an unknown part"))?;
                     let times = times.parse().map_err(|_| at("no number of times"))?;
-                    network.stages.push(Stage { part, times, layers: Vec::new() });
+                    network.stages.push(NetworkStage { part, times, layers: Vec::new() });
                 }
                 ["head", weight, bias] => {
                     let weight = read_weights(weight).ok_or_else(|| at("unreadable weights"))?;
@@ -299,7 +299,7 @@ impl Reader<'_> {
                         return Err(at("more than one weight of the head"));
                     }
                     let bias = read_number(bias).ok_or_else(|| at("an unreadable number"))?;
-                    network.head = Head { weight: weight.into_iter().next(), bias };
+                    network.head = Readout { weight: weight.into_iter().next(), bias };
                     ended = true;
                 }
                 _ => {
@@ -320,17 +320,17 @@ impl Reader<'_> {
     }
 }
 
-fn read_layer(fields: &[&str], layers: &mut Vec<Layer>) -> Option<()> {
+fn read_layer(fields: &[&str], layers: &mut Vec<SubLayer>) -> Option<()> {
     match *fields {
         ["attend", value, output] => {
             let one = |text: &str| <[Weight; 1]>::try_from(read_weights(text)?).ok();
             let ([value], [output]) = (one(value)?, one(output)?);
-            layers.push(Layer::Attend { value, output });
+            layers.push(SubLayer::Attend { value, output });
         }
-        ["feed"] => layers.push(Layer::of(Vec::new())),
-        ["feed", bias] => layers.push(Layer::Feed { neurons: Vec::new(), bias: read_weights(bias)? }),
+        ["feed"] => layers.push(SubLayer::of(Vec::new())),
+        ["feed", bias] => layers.push(SubLayer::Feed { neurons: Vec::new(), bias: read_weights(bias)? }),
         ["neuron", input, bias, output] => {
-            let Some(Layer::Feed { neurons, .. }) = layers.last_mut() else { return None };
+            let Some(SubLayer::Feed { neurons, .. }) = layers.last_mut() else { return None };
             let (input, output) = (read_weights(input)?, read_weights(output)?);
             neurons.push(Neuron { input, bias: read_number(bias)?, output });
         }
@@ -362,16 +362,16 @@ fn read_number(text: &str) -> Option<Dyadic> {
 #[cfg(test)]
 mod tests {
     use super::super::task::examples::*;
-    use super::super::task::{Attention, Goal};
-    use super::super::{Memory, Settings, build};
+    use super::super::task::{Goal, Visibility};
+    use super::super::{MemoryKind, Settings, build};
     use super::*;
     use crate::corpus::Corpus;
     use crate::observe::Silent;
     use proptest::prelude::*;
     use std::sync::LazyLock;
 
-    fn example(memory: Memory) -> ExactFile {
-        let task = task(Goal::EveryPosition, Attention::Bidirectional, false);
+    fn example(memory: MemoryKind) -> ExactFile {
+        let task = task(Goal::EveryPosition, Visibility::Bidirectional, false);
         let samples = samples(task, &[(&[0, 1, 2], &[0, 1, 2]), (&[2, 2], &[3, 1]), (&[1], &[0])]);
         let settings = Settings { memory: Some(memory), tries: 50, ..Settings::default() };
         let model = build(&samples, &settings, &Silent).unwrap().model;
@@ -383,7 +383,7 @@ mod tests {
 
     #[test]
     fn what_is_saved_is_loaded_and_equal_models_are_equal_files() {
-        for memory in [Memory::Bounded, Memory::Looped, Memory::Searched] {
+        for memory in [MemoryKind::Bounded, MemoryKind::Looped, MemoryKind::Searched] {
             let file = example(memory);
             let text = file.to_text().unwrap();
             assert_eq!(text, file.clone().to_text().unwrap());
@@ -393,14 +393,14 @@ mod tests {
 
     #[test]
     fn a_constant_network_goes_through_a_file() {
-        let mut file = example(Memory::Bounded);
-        (file.model.network, file.model.method) = (Network::constant(2), Method::Constant);
+        let mut file = example(MemoryKind::Bounded);
+        (file.model.network, file.model.method) = (ExactNetwork::constant(2), Method::Constant);
         assert_eq!(ExactFile::parse(file.to_text().unwrap().as_bytes()).unwrap(), file);
     }
 
     /// The file with a change and a matching checksum.
     fn forged(from: &str, to: &str) -> String {
-        let text = example(Memory::Bounded).to_text().unwrap();
+        let text = example(MemoryKind::Bounded).to_text().unwrap();
         assert!(text.contains(from), "{text}");
         let body = text.replacen(from, to, 1);
         let body = &body[..body.rfind("end ").unwrap()];
@@ -439,7 +439,8 @@ mod tests {
     proptest! {
         #[test]
         fn a_damaged_file_is_refused(at in 0usize..1 << 20, to in any::<u8>(), cut in any::<bool>()) {
-            static TEXT: LazyLock<String> = LazyLock::new(|| example(Memory::Searched).to_text().unwrap());
+            static TEXT: LazyLock<String> =
+                LazyLock::new(|| example(MemoryKind::Searched).to_text().unwrap());
             let whole = TEXT.as_bytes();
             let mut bytes = whole.to_vec();
             let at = at % bytes.len();

@@ -22,22 +22,22 @@
 
 use super::blocks::Blocks;
 use super::dyadic::Dyadic;
-use super::network::{Channel, Layer, Neuron, Part, Stage};
+use super::network::{Channel, NetworkStage, Neuron, StagePurpose, SubLayer};
 use Channel::{U, Z};
 use dashu_int::IBig;
 
 /// Start read, folds and end read of a word of `width` bits that has `rest` bits below it and begins at `shift`.
-fn read(width: usize, rest: usize, shift: usize) -> Vec<Layer> {
+fn read(width: usize, rest: usize, shift: usize) -> Vec<SubLayer> {
     let start = Neuron::simple(Z, 0, U, -Dyadic::half_to_the(shift));
-    let mut layers: Vec<Layer> = (rest..rest + width)
+    let mut layers: Vec<SubLayer> = (rest..rest + width)
         .rev()
-        .map(|k| Layer::of(vec![Neuron::fold(Z, Dyadic::power_of_two(k))]))
+        .map(|k| SubLayer::of(vec![Neuron::fold(Z, Dyadic::power_of_two(k))]))
         .collect();
     match layers.first_mut() {
-        Some(Layer::Feed { neurons, .. }) => neurons.insert(0, start),
-        _ => layers.push(Layer::of(vec![start])),
+        Some(SubLayer::Feed { neurons, .. }) => neurons.insert(0, start),
+        _ => layers.push(SubLayer::of(vec![start])),
     }
-    layers.push(Layer::of(vec![Neuron::simple(Z, 0, U, Dyadic::half_to_the(shift))]));
+    layers.push(SubLayer::of(vec![Neuron::simple(Z, 0, U, Dyadic::half_to_the(shift))]));
     layers
 }
 
@@ -47,29 +47,32 @@ fn kill(rest: usize) -> Neuron {
 }
 
 /// The stage that scans every word with its own weights.
-pub fn untied(blocks: &Blocks) -> Vec<Stage> {
+pub fn untied(blocks: &Blocks) -> Vec<NetworkStage> {
     let last = blocks.words() - 1;
     let mut layers = Vec::new();
     for j in 0..last {
         layers.extend(read(blocks.widths[j], blocks.rest[j], blocks.shift[j]));
-        layers.push(Layer::of(vec![kill(blocks.rest[j])]));
+        layers.push(SubLayer::of(vec![kill(blocks.rest[j])]));
     }
-    layers.push(Layer::of(vec![Neuron::simple(Z, 0, U, -1)]));
-    vec![Stage::once(Part::Scan, layers)]
+    layers.push(SubLayer::of(vec![Neuron::simple(Z, 0, U, -1)]));
+    vec![NetworkStage::once(StagePurpose::Scan, layers)]
 }
 
 /// The stages that scan the first word, and all others with the same weights.
 ///
 /// # Panics
 /// When a block has a single word: there is nothing to run twice.
-pub fn looped(blocks: &Blocks) -> Vec<Stage> {
+pub fn looped(blocks: &Blocks) -> Vec<NetworkStage> {
     let m = blocks.words();
     assert!(m > 1, "a loop over {m} words");
     let (rest, width) = (blocks.rest[0], blocks.widths[1]);
     let mut first = read(blocks.widths[0], rest, blocks.shift[0]);
-    first.push(Layer::of(vec![kill(rest)]));
+    first.push(SubLayer::of(vec![kill(rest)]));
     let mut body = read(width, rest - width, rest - width + 1);
     let rescale = Neuron::simple(Z, 0, Z, (IBig::ONE << width) - 1);
-    body.push(Layer::of(vec![kill(rest), rescale]));
-    vec![Stage::once(Part::Scan, first), Stage { part: Part::Scan, times: m - 1, layers: body }]
+    body.push(SubLayer::of(vec![kill(rest), rescale]));
+    vec![
+        NetworkStage::once(StagePurpose::Scan, first),
+        NetworkStage { part: StagePurpose::Scan, times: m - 1, layers: body },
+    ]
 }
