@@ -124,7 +124,7 @@ fn eliminate(a: MatMut<'_, f64>, k: usize) {
 }
 
 /// What is told how far a factorization is, and may end it.
-pub type Progress<'a, E> = &'a mut dyn FnMut(usize, usize) -> Result<(), E>;
+pub type ProgressCallback<'a, E> = &'a mut dyn FnMut(usize, usize) -> Result<(), E>;
 
 /// The factorization P A = L U with partial pivoting.
 #[derive(Debug, Clone)]
@@ -142,12 +142,12 @@ impl Lu {
     ///
     /// # Panics
     /// When the matrix is not square.
-    pub fn of<E>(a: Mat<f64>, progress: Progress<'_, E>) -> Result<Self, E> {
+    pub fn of<E>(a: Mat<f64>, progress: ProgressCallback<'_, E>) -> Result<Self, E> {
         let n = a.nrows();
         Self::by_panels(a, panel_width(n), progress)
     }
 
-    fn by_panels<E>(mut a: Mat<f64>, width: usize, progress: Progress<'_, E>) -> Result<Self, E> {
+    fn by_panels<E>(mut a: Mat<f64>, width: usize, progress: ProgressCallback<'_, E>) -> Result<Self, E> {
         let n = a.nrows();
         assert!(n == a.ncols(), "an LU factorization of {n} x {}", a.ncols());
         let norm = norm_1(a.as_ref());

@@ -59,7 +59,7 @@ pub mod bench_internals {
     pub use crate::construct::madden2024::hyperplanes::System;
     pub use crate::num::Real;
     pub use crate::num::linear::to_rows;
-    pub use crate::num::simd::{Isa, Kernel, run};
+    pub use crate::num::simd::{Isa, SimdKernel, run};
     pub use crate::num::vector::Vector;
 }
 

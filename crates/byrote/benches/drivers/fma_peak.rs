@@ -4,7 +4,7 @@
 //! It is the limit to which the speed of training is compared.
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
-use byrote::bench_internals::{Isa, Kernel, Real, Vector, run};
+use byrote::bench_internals::{Isa, Real, SimdKernel, Vector, run};
 use std::hint::black_box;
 use std::sync::Barrier;
 use std::time::Instant;
@@ -17,7 +17,7 @@ const ROUNDS: usize = 25;
 /// Chains of `x = x * factor + term`; returns their sum and the number of multiply-adds.
 struct Chains<T>(T, T);
 
-impl<T: Real> Kernel for Chains<T> {
+impl<T: Real> SimdKernel for Chains<T> {
     type Output = ([T; 64], usize);
     #[inline(always)]
     fn call<I: Isa>(self, _: I) -> ([T; 64], usize) {

@@ -13,7 +13,7 @@
 //! construction has a few nonzero entries in a thousand.
 
 use super::floating::{Errors, FORMATS};
-use crate::num::simd::{Isa, Kernel, run};
+use crate::num::simd::{Isa, SimdKernel, run};
 use std::ops::Range;
 
 /// Contexts that are processed together.
@@ -301,7 +301,7 @@ struct Compensated<'a> {
     sums: &'a mut Sums,
 }
 
-impl Kernel for Compensated<'_> {
+impl SimdKernel for Compensated<'_> {
     type Output = ();
 
     #[inline(always)]

@@ -5,10 +5,10 @@ use super::count::layout::Positions;
 use super::count::sort::Sorted;
 use super::count::{Ends, Segment, Token, occurrences};
 use super::finish::{finish_sorted, merge_runs, merge_to_run, write_run};
-use super::head::Head;
+use super::first_documents::FirstDocuments;
 use super::options::Options;
 use super::read::{Content, Field, Slab};
-use super::run::{Header, RunReader};
+use super::sorted_run::{Header, RunReader};
 use super::tokenizer::Tokenizer;
 use super::vocabulary::{Alphabet, Vocabulary};
 use super::{Corpus, Outputs};
@@ -37,7 +37,7 @@ pub(crate) struct Collector<'a> {
     kept: u64,
     spilled: u64,
     /// A second copy of the first documents, if [`Outputs::head`] asks for them.
-    head: Option<Head>,
+    head: Option<FirstDocuments>,
     observer: &'a dyn Observer,
 }
 
@@ -69,7 +69,7 @@ impl<'a> Collector<'a> {
 
     /// Keeps the first documents as well, up to this many tokens.
     pub(crate) fn with_head(mut self, tokens: Option<usize>) -> Self {
-        self.head = tokens.map(|tokens| Head::new(self.alphabet, self.options, tokens));
+        self.head = tokens.map(|tokens| FirstDocuments::new(self.alphabet, self.options, tokens));
         self
     }
 
@@ -208,7 +208,7 @@ impl<'a> Collector<'a> {
     }
 }
 
-fn with_head(mut corpus: Corpus, head: Option<Head>, header: Header) -> Corpus {
+fn with_head(mut corpus: Corpus, head: Option<FirstDocuments>, header: Header) -> Corpus {
     corpus.head = head.map(|head| head.sealed(header, &corpus.vocabulary));
     corpus
 }

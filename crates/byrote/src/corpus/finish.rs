@@ -3,12 +3,12 @@
 use super::chunk::Dropped;
 use super::contexts::{ContextSet, ContextSetBuilder};
 use super::count::Token;
-use super::count::scan::{Scan, Scanned, scan};
 use super::count::sort::{RowVisitor, Sorted};
+use super::count::trie_scan::{Scan, Scanned, scan};
 use super::list::Lister;
 use super::merge::{merge, union};
 use super::options::Options;
-use super::run::{Header, RunReader, RunWriter, save_shell};
+use super::sorted_run::{Header, RunReader, RunWriter, save_shell};
 use super::summary::Summary;
 use super::vocabulary::Vocabulary;
 use super::window::Window;

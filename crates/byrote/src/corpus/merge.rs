@@ -1,7 +1,7 @@
 //! Merging sorted runs into one order: first their vocabularies, then their documents.
 
 use super::count::sort::RowVisitor;
-use super::run::RunReader;
+use super::sorted_run::RunReader;
 use super::vocabulary::{Alphabet, Arena, Vocabulary};
 use crate::observe::{Observer, Stage};
 use crate::{Error, Result};
@@ -73,7 +73,7 @@ const MOST_DOCUMENTS: u64 = 1 << 43;
 
 /// The next document of a run, in the ids of the merged vocabulary. Ordered by document, then by run.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Head {
+struct NextDocument {
     document: Vec<u32>,
     run: usize,
     count: u64,
@@ -89,19 +89,20 @@ pub(crate) fn merge<R: Read>(
     observer: &dyn Observer,
 ) -> Result<()> {
     let mut heads = BinaryHeap::with_capacity(runs.len());
-    let load = |runs: &mut [RunReader<R>], run: usize, mut document: Vec<u32>| -> Result<Option<Head>> {
-        Ok(runs[run].advance()?.map(|count| {
-            document.clear();
-            document.extend(runs[run].document().iter().map(|&t| maps[run][t as usize]));
-            Head { document, run, count }
-        }))
-    };
+    let load =
+        |runs: &mut [RunReader<R>], run: usize, mut document: Vec<u32>| -> Result<Option<NextDocument>> {
+            Ok(runs[run].advance()?.map(|count| {
+                document.clear();
+                document.extend(runs[run].document().iter().map(|&t| maps[run][t as usize]));
+                NextDocument { document, run, count }
+            }))
+        };
     for run in 0..runs.len() {
         heads.extend(load(runs, run, Vec::new())?.map(Reverse));
     }
     let mut before: Vec<u32> = Vec::new();
     let (mut rows, mut documents) = (0u64, 0u64);
-    while let Some(Reverse(Head { document, run, mut count })) = heads.pop() {
+    while let Some(Reverse(NextDocument { document, run, mut count })) = heads.pop() {
         let mut spare = vec![(run, Vec::new())];
         while heads.peek().is_some_and(|Reverse(h)| h.document == document) {
             let Some(Reverse(same)) = heads.pop() else { break };

@@ -3,7 +3,7 @@
 //! ```text
 //! files -> slabs (read/) -> tokens (tokenizer/, chunk) -> sorted documents (count/) -> figures (summary)
 //!                                       |                        |-> ContextSet (contexts)
-//!                                       '-> runs on disk (run, merge) -'
+//!                                       '-> runs on disk (sorted_run, merge) -'
 //! ```
 //!
 //! The terms (document, context, count, floor, ...) are defined in `docs/definitions.md`.
@@ -25,7 +25,7 @@
 pub mod builtin;
 pub(crate) mod contexts;
 pub(crate) mod count;
-pub(crate) mod head;
+pub(crate) mod first_documents;
 pub(crate) mod options;
 pub mod random;
 pub(crate) mod reading;
@@ -42,11 +42,11 @@ mod lexicon;
 mod list;
 mod merge;
 pub(crate) mod read;
-mod run;
+mod sorted_run;
 
 pub use chunk::Dropped;
 pub use contexts::{Context, ContextSet};
-pub use head::Head;
+pub use first_documents::FirstDocuments;
 pub use options::{DocumentRule, Format, IdType, Options};
 pub use reading::Reading;
 pub use spec::CorpusSpec;
@@ -66,7 +66,7 @@ use finish::{finish_sorted, merge_runs, merge_to_run};
 use random::Associations;
 use read::input::Input;
 use read::{Content, Holds, Reader, SLAB_BYTES, Slab};
-use run::Header;
+use sorted_run::Header;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -139,7 +139,7 @@ pub struct Corpus {
     /// The contexts, if requested.
     pub contexts: Option<ContextSet>,
     /// The first documents, if requested.
-    pub head: Option<Head>,
+    pub head: Option<FirstDocuments>,
 }
 
 impl Corpus {
@@ -415,7 +415,7 @@ fn read_summaries(
     for group in paths.chunks(MAX_RUNS) {
         let mut runs = Vec::with_capacity(group.len());
         for path in group {
-            let run = run::open_saved(path)?;
+            let run = sorted_run::open_saved(path)?;
             match &mut first {
                 None => first = Some((run.header.clone(), path)),
                 Some((header, left)) => header.join(&run.header).map_err(|message| Error::Incompatible {
@@ -446,8 +446,8 @@ pub(crate) fn read_summary_bytes(bytes: &[u8]) -> Result<Corpus> {
     let path = Path::new("memory");
     let bytes = Box::new(io::Cursor::new(bytes.to_vec()));
     let run = match bytes.get_ref().starts_with(b"byrote") {
-        true => run::read_saved(bytes, path)?,
-        false => run::RunReader::<Box<dyn io::Read + Send>>::new(bytes, path.to_path_buf())?,
+        true => sorted_run::read_saved(bytes, path)?,
+        false => sorted_run::RunReader::<Box<dyn io::Read + Send>>::new(bytes, path.to_path_buf())?,
     };
     let (header, options) = (run.header.clone(), Options::default());
     let outputs = Outputs { contexts: true, ..Outputs::default() };

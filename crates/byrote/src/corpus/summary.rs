@@ -1,9 +1,9 @@
 //! The statistics of a corpus: contexts, predictions and the floor.
 
 use super::chunk::Dropped;
-use super::count::scan::Scanned;
 use super::count::tally::Tally;
-use super::run::Header;
+use super::count::trie_scan::Scanned;
+use super::sorted_run::Header;
 use super::vocabulary::Vocabulary;
 use super::window::Window;
 use crate::output::csv_text;

@@ -22,7 +22,7 @@ use super::rows::{Matrix, Rows};
 use super::sequence::Sequence;
 use crate::num::aligned::AlignedVec;
 use crate::num::gemm::Update;
-use crate::num::simd::{self, Isa, Kernel as Compiled};
+use crate::num::simd::{self, Isa, SimdKernel};
 use crate::observe::Observer;
 use crate::{Error, Result};
 use rayon::prelude::*;
@@ -106,7 +106,7 @@ struct Triangle<'a> {
     stride: usize,
 }
 
-impl Compiled for Triangle<'_> {
+impl SimdKernel for Triangle<'_> {
     type Output = ();
     #[inline(always)]
     fn call<I: Isa>(self, isa: I) {

@@ -18,7 +18,7 @@ use super::sequence::{Sequence, norm};
 use crate::num::aligned::padded;
 use crate::num::elementary::exp;
 use crate::num::gemm::{Left, Order, Product, Update};
-use crate::num::simd::{self, Isa, Kernel as Compiled};
+use crate::num::simd::{self, Isa, SimdKernel};
 use crate::setting::choices;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -321,7 +321,7 @@ struct Exponentials<'a> {
     own: Option<&'a [f64]>,
 }
 
-impl Compiled for Exponentials<'_> {
+impl SimdKernel for Exponentials<'_> {
     type Output = ();
     #[inline(always)]
     fn call<I: Isa>(self, isa: I) {

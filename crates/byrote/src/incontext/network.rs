@@ -34,7 +34,7 @@ use super::rows::{Matrix, Rows, Transposed};
 use crate::num::aligned::{AlignedVec, padded};
 use crate::num::elementary::exp;
 use crate::num::gemm::{Left, Order, Product, Update};
-use crate::num::simd::{self, Isa, Kernel as Compiled};
+use crate::num::simd::{self, Isa, SimdKernel};
 use crate::observe::Observer;
 use crate::{Error, Result};
 
@@ -348,7 +348,7 @@ pub(super) struct Normalise<'a> {
     pub scores: &'a mut [f64],
 }
 
-impl Compiled for Normalise<'_> {
+impl SimdKernel for Normalise<'_> {
     type Output = ();
     #[inline(always)]
     fn call<I: Isa>(self, isa: I) {

@@ -13,7 +13,7 @@ use super::rows::{Matrix, Rows};
 use super::sequence::Sequence;
 use crate::num::aligned::{AlignedVec, LINE, line_at, line_at_mut};
 use crate::num::line_vector::LineVector;
-use crate::num::simd::{self, Isa, Kernel as Compiled};
+use crate::num::simd::{self, Isa, SimdKernel};
 use crate::observe::Observer;
 use crate::{Error, Result};
 use rayon::prelude::*;
@@ -83,7 +83,7 @@ struct Steps<'a> {
     predictions: &'a mut Rows,
 }
 
-impl Compiled for Steps<'_> {
+impl SimdKernel for Steps<'_> {
     type Output = Result<()>;
     #[inline(always)]
     fn call<I: Isa>(self, isa: I) -> Result<()> {

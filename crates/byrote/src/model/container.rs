@@ -1,6 +1,6 @@
 //! Safetensors files with one metadata key that holds JSON: what model files, networks and checkpoints have in common.
 
-use super::file::Precision;
+use super::model_file::Precision;
 use crate::{Error, Result};
 use safetensors::tensor::{SafeTensors, TensorView};
 use serde::de::DeserializeOwned;

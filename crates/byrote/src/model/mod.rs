@@ -3,7 +3,7 @@
 //!
 //! `shape` names the dimensions and counts the parameters as the papers do, `config` adds the switches and presets
 //! and lists the tensors, `activation` evaluates activation functions, `weights` holds and draws parameters,
-//! [`reference`] is the slow forward pass that checks every other one, `file` reads and writes model files.
+//! [`reference`] is the slow forward pass that checks every other one, `model_file` reads and writes model files.
 //!
 //! ```
 //! use byrote::model::{Model, Preset, Shape};
@@ -20,7 +20,7 @@ pub(crate) mod activation;
 pub mod config;
 pub(crate) mod container;
 pub(crate) mod counting;
-pub(crate) mod file;
+pub(crate) mod model_file;
 pub mod reference;
 pub(crate) mod shape;
 pub(crate) mod spec;
@@ -28,7 +28,7 @@ pub(crate) mod weights;
 
 pub use config::{Config, Hidden, Positions, Preset, Tensor, TensorKind};
 pub use counting::{Counting, ParameterCount};
-pub use file::{ModelFile, Precision};
+pub use model_file::{ModelFile, Precision};
 pub use shape::{Activation, Mixer, ParametersByKind, Shape};
 pub use spec::ModelSpec;
 pub use weights::{Init, Model};

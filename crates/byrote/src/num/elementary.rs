@@ -1,8 +1,8 @@
 //! Branch-free exp, tanh, erf, arctan, logistic function and normal distribution.
 //!
-//! In a loop inside a [`super::simd::Kernel`] the compiler vectorizes them. Each is a polynomial after argument reduction; the
-//! coefficients are Chebyshev fits computed with 50 digits and rounded. The largest errors in units in the last place, with
-//! fused multiply-adds (tested; without them, up to twice as large):
+//! In a loop inside a [`super::simd::SimdKernel`] the compiler vectorizes them. Each is a polynomial after argument
+//! reduction; the coefficients are Chebyshev fits computed with 50 digits and rounded. The largest errors in units in the
+//! last place, with fused multiply-adds (tested; without them, up to twice as large):
 //!
 //! | function | f32 | f64 |
 //! |---|---|---|
@@ -321,7 +321,7 @@ pub fn normal<T: Elementary, I: Isa>(isa: I, x: T) -> (T, T) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::simd::{Kernel, each};
+    use super::super::simd::{SimdKernel, each};
     use super::*;
     use std::ops::Range;
 
@@ -344,7 +344,7 @@ mod tests {
         Density,
     }
 
-    impl<T: Elementary> Kernel for Map<'_, T> {
+    impl<T: Elementary> SimdKernel for Map<'_, T> {
         type Output = (bool, Vec<T>);
         #[inline(always)]
         fn call<I: Isa>(self, isa: I) -> (bool, Vec<T>) {

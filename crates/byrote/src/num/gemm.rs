@@ -13,7 +13,7 @@
 
 use super::aligned::{AlignedVec, LINE, padded};
 use super::real::Real;
-use super::simd::{Isa, Kernel};
+use super::simd::{Isa, SimdKernel};
 use super::vector::Vector;
 
 /// The number of columns in a panel.
@@ -188,7 +188,7 @@ pub struct Product<'a, T> {
     pub right: Right<'a, T>,
 }
 
-impl<T: Real> Kernel for Product<'_, T> {
+impl<T: Real> SimdKernel for Product<'_, T> {
     type Output = ();
 
     #[inline(always)]
@@ -547,7 +547,7 @@ mod tests {
         order: Order,
     }
 
-    impl<T: Real> Kernel for Check<'_, T> {
+    impl<T: Real> SimdKernel for Check<'_, T> {
         type Output = Vec<T>;
         #[inline(always)]
         fn call<I: Isa>(self, isa: I) -> Vec<T> {

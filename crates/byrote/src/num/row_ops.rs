@@ -1,7 +1,7 @@
 //! Loops over rows padded to whole lines: sums, maxima, exponentials.
 //!
 //! A sum runs in [`LINE`] lanes that are combined in a fixed order, so it is the same under every instruction set with fused
-//! multiply-adds. All functions are meant to be inlined into a [`super::simd::Kernel`].
+//! multiply-adds. All functions are meant to be inlined into a [`super::simd::SimdKernel`].
 
 use super::aligned::LINE;
 use super::elementary::exp;
@@ -89,11 +89,11 @@ pub fn sum<T: Real, I: Isa>(isa: I, a: &[T]) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::simd::{Kernel, each};
+    use super::super::simd::{SimdKernel, each};
     use super::*;
 
     struct All<T>(Vec<T>, Vec<T>);
-    impl<T: Real> Kernel for All<T> {
+    impl<T: Real> SimdKernel for All<T> {
         type Output = (f64, f64, T, Vec<T>);
         #[inline(always)]
         fn call<I: Isa>(self, isa: I) -> Self::Output {

@@ -1,6 +1,6 @@
 //! Runtime dispatch over instruction sets: each kernel is compiled once per set, and the widest available copy is called.
 //!
-//! A [`Kernel`] is plain scalar code over slices, which the compiler vectorizes, or code over the registers of
+//! A [`SimdKernel`] is plain scalar code over slices, which the compiler vectorizes, or code over the registers of
 //! [`super::vector`]. [`run`] calls the copy compiled for the widest instruction set of this machine: AVX-512, AVX2 with FMA,
 //! or the baseline of the target. The set is detected once per process, so results may differ between machines but never
 //! between runs on one machine.
@@ -15,11 +15,11 @@
 //!
 #![cfg_attr(feature = "bench-internals", doc = "```")]
 #![cfg_attr(not(feature = "bench-internals"), doc = "```ignore")]
-//! use byrote::bench_internals::{Isa, Kernel, run};
+//! use byrote::bench_internals::{Isa, SimdKernel, run};
 //!
 //! struct Name;
 //!
-//! impl Kernel for Name {
+//! impl SimdKernel for Name {
 //!     type Output = &'static str;
 //!     fn call<I: Isa>(self, _: I) -> &'static str {
 //!         I::NAME
@@ -30,7 +30,7 @@
 //!
 #![cfg_attr(feature = "bench-internals", doc = "```compile_fail,E0277")]
 #![cfg_attr(not(feature = "bench-internals"), doc = "```ignore")]
-//! use byrote::bench_internals::{Isa, Kernel};
+//! use byrote::bench_internals::{Isa, SimdKernel};
 //!
 //! #[derive(Clone, Copy)]
 //! struct Forged;
@@ -40,7 +40,7 @@
 //!     const NAME: &'static str = "forged";
 //!     type F32 = std::arch::x86_64::__m512;
 //!     type F64 = std::arch::x86_64::__m512d;
-//!     fn run<K: Kernel>(self, kernel: K) -> K::Output {
+//!     fn run<K: SimdKernel>(self, kernel: K) -> K::Output {
 //!         kernel.call(self)
 //!     }
 //! }
@@ -76,7 +76,7 @@ pub trait Isa: Sealed + Copy + Send + Sync {
 
     /// Calls the copy of a kernel that was compiled for this set. The copy is a separate function, so a kernel that many
     /// others call is compiled only once per set.
-    fn run<K: Kernel>(self, kernel: K) -> K::Output;
+    fn run<K: SimdKernel>(self, kernel: K) -> K::Output;
 }
 
 /// The arithmetic of `f32` and `f64` that [`Isa::fma`] needs.
@@ -101,7 +101,7 @@ impl Float for f64 {
 
 /// Work that is compiled separately for each instruction set. Implementations mark `call` and everything it calls
 /// `#[inline(always)]`: only inlined code is compiled for the set.
-pub trait Kernel {
+pub trait SimdKernel {
     /// The result of the kernel.
     type Output;
     /// Does the work with the instructions of `isa`.
@@ -121,14 +121,14 @@ impl Isa for Portable {
     type F64 = ArrayRegister<f64, 2>;
 
     #[inline(never)]
-    fn run<K: Kernel>(self, kernel: K) -> K::Output {
+    fn run<K: SimdKernel>(self, kernel: K) -> K::Output {
         kernel.call(self)
     }
 }
 
 /// Calls the copy of a kernel that was compiled for the widest instruction set of this machine.
 #[inline]
-pub fn run<K: Kernel>(kernel: K) -> K::Output {
+pub fn run<K: SimdKernel>(kernel: K) -> K::Output {
     #[cfg(target_arch = "x86_64")]
     {
         x86::run(kernel)
@@ -141,7 +141,7 @@ pub fn run<K: Kernel>(kernel: K) -> K::Output {
 
 /// Calls every copy of a kernel that this machine can run, from the narrowest instruction set to the widest, for tests.
 #[cfg(test)]
-pub fn each<K: Kernel>(mut kernel: impl FnMut(&'static str) -> K, mut check: impl FnMut(K::Output)) {
+pub fn each<K: SimdKernel>(mut kernel: impl FnMut(&'static str) -> K, mut check: impl FnMut(K::Output)) {
     check(Portable(()).run(kernel(Portable::NAME)));
     #[cfg(target_arch = "x86_64")]
     x86::each(&mut kernel, &mut check);
@@ -150,7 +150,7 @@ pub fn each<K: Kernel>(mut kernel: impl FnMut(&'static str) -> K, mut check: imp
 /// The vector instruction sets of x86-64.
 #[cfg(target_arch = "x86_64")]
 pub mod x86 {
-    use super::{Isa, Kernel, Portable, Sealed};
+    use super::{Isa, Portable, Sealed, SimdKernel};
     use std::arch::x86_64::{__m256, __m256d, __m512, __m512d};
     use std::sync::OnceLock;
 
@@ -167,7 +167,7 @@ pub mod x86 {
         type F64 = __m256d;
 
         #[inline(always)]
-        fn run<K: Kernel>(self, kernel: K) -> K::Output {
+        fn run<K: SimdKernel>(self, kernel: K) -> K::Output {
             // SAFETY: an `Avx2` is created only after `detect` has found AVX2 and FMA.
             unsafe { with_avx2(self, kernel) }
         }
@@ -186,7 +186,7 @@ pub mod x86 {
         type F64 = __m512d;
 
         #[inline(always)]
-        fn run<K: Kernel>(self, kernel: K) -> K::Output {
+        fn run<K: SimdKernel>(self, kernel: K) -> K::Output {
             // SAFETY: an `Avx512` is created only after `detect` has found AVX2, FMA and the four parts of AVX-512.
             unsafe { with_avx512(self, kernel) }
         }
@@ -215,17 +215,17 @@ pub mod x86 {
     }
 
     #[target_feature(enable = "avx2,fma")]
-    fn with_avx2<K: Kernel>(isa: Avx2, kernel: K) -> K::Output {
+    fn with_avx2<K: SimdKernel>(isa: Avx2, kernel: K) -> K::Output {
         kernel.call(isa)
     }
 
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
-    fn with_avx512<K: Kernel>(isa: Avx512, kernel: K) -> K::Output {
+    fn with_avx512<K: SimdKernel>(isa: Avx512, kernel: K) -> K::Output {
         kernel.call(isa)
     }
 
     #[inline]
-    pub(super) fn run<K: Kernel>(kernel: K) -> K::Output {
+    pub(super) fn run<K: SimdKernel>(kernel: K) -> K::Output {
         match *DETECTED.get_or_init(detect) {
             Detected::Portable(isa) => isa.run(kernel),
             Detected::Avx2(isa) => isa.run(kernel),
@@ -234,7 +234,7 @@ pub mod x86 {
     }
 
     #[cfg(test)]
-    pub(super) fn each<K: Kernel>(
+    pub(super) fn each<K: SimdKernel>(
         kernel: &mut impl FnMut(&'static str) -> K,
         check: &mut impl FnMut(K::Output),
     ) {
@@ -253,7 +253,7 @@ mod tests {
     use super::*;
 
     struct Sum<'a>(&'a [f32]);
-    impl Kernel for Sum<'_> {
+    impl SimdKernel for Sum<'_> {
         type Output = f32;
         #[inline(always)]
         fn call<I: Isa>(self, isa: I) -> f32 {

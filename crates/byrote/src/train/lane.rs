@@ -14,7 +14,7 @@ use crate::num::gemm::{Left, Order, Product, Right, Update};
 use crate::num::line_vector::LineVector;
 use crate::num::real::Real;
 use crate::num::row_ops::{add, add_and_max, add_scaled, dot, exp_shifted, scale, sum};
-use crate::num::simd::{Isa, Kernel};
+use crate::num::simd::{Isa, SimdKernel};
 use std::ops::Range;
 
 /// Rows per block: enough to amortize the gradient of `W_U`, which every block reads and writes.
@@ -195,7 +195,7 @@ pub(super) struct Mix<'a, T> {
     pub(super) shared: Shared<'a, T>,
 }
 
-impl<T: Real> Kernel for Mix<'_, T> {
+impl<T: Real> SimdKernel for Mix<'_, T> {
     type Output = ();
 
     #[inline(always)]
@@ -265,7 +265,7 @@ pub(super) struct Output<'a, T> {
     pub(super) until: Until,
 }
 
-impl<T: Real> Kernel for Output<'_, T> {
+impl<T: Real> SimdKernel for Output<'_, T> {
     type Output = ();
 
     #[inline(always)]

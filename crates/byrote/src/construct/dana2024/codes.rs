@@ -20,7 +20,7 @@
 use crate::num::Stream;
 use crate::num::linear::{Mat, MatRef, multiply_into, quietly};
 use crate::num::row_ops::exp_shifted;
-use crate::num::simd::{Isa, Kernel, run};
+use crate::num::simd::{Isa, SimdKernel, run};
 use crate::observe::{Observer, Stage};
 use crate::{Error, Result};
 use rayon::prelude::*;
@@ -200,7 +200,7 @@ fn repel(w: &[f64], d: usize, beta: f64, step: f64) -> (f64, Vec<f64>) {
 /// e^x in place of x.
 struct Exponentials<'a>(&'a mut [f64]);
 
-impl Kernel for Exponentials<'_> {
+impl SimdKernel for Exponentials<'_> {
     type Output = ();
 
     #[inline(always)]

@@ -23,10 +23,10 @@
 //! | seed 0 | 337 | 639 | 1,422 | 2,610 | 20,071 | 133,431 | 832,603 |
 //! | TinyStories | 377 | 699 | 1,459 | 2,637 | | | |
 //!
-//! In a template (`words.rs`) `{word}` is a slot, see `Cast::expand`; `{a}` becomes "a" or "an" depending on the next
+//! In a template (`story_words.rs`) `{word}` is a slot, see `Cast::expand`; `{a}` becomes "a" or "an" depending on the next
 //! word.
 
-mod words;
+mod story_words;
 
 use crate::num::Stream;
 use crate::observe::{Observer, Stage};
@@ -35,7 +35,7 @@ use crate::{Error, Result};
 use rayon::prelude::*;
 use std::io::Write as _;
 use std::path::Path;
-use words::*;
+use story_words::*;
 
 /// The maximum number of stories; far more than any command can process.
 pub const MAX_STORIES: u64 = 1 << 27;

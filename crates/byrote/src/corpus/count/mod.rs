@@ -6,13 +6,13 @@
 //!
 //! - [`layout`]: how a document is packed into an integer whose order is the order of documents.
 //! - [`sort`]: sorting documents, packed or not.
-//! - [`scan`]: the scan, on any division of the sorted order into parts.
+//! - [`trie_scan`]: the scan, on any division of the sorted order into parts.
 //! - [`tally`]: the result of the scan, and the floor computed from it.
 
 pub(crate) mod layout;
-pub(crate) mod scan;
 pub(crate) mod sort;
 pub mod tally;
+pub(crate) mod trie_scan;
 
 use crate::corpus::window::ContextRule;
 use layout::Positions;

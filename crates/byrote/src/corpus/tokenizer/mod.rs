@@ -27,8 +27,8 @@
 //! # Ok::<(), byrote::Error>(())
 //! ```
 
+mod character_runs;
 mod encode;
-mod words;
 
 #[cfg(feature = "huggingface")]
 mod huggingface;
@@ -41,7 +41,7 @@ use std::ops::{ControlFlow, Range};
 use std::path::PathBuf;
 use std::str::FromStr;
 
-pub(crate) use words::Class;
+pub(crate) use character_runs::Class;
 
 pub use encode::unknown_token;
 #[cfg(feature = "huggingface")]
@@ -176,8 +176,10 @@ impl Tokenizer {
         emit: &mut impl FnMut(Range<usize>) -> ControlFlow<()>,
     ) -> usize {
         match self {
-            Tokenizer::WordPunct => words::runs(text, words::wordpunct_class, whole, emit),
-            Tokenizer::Whitespace => words::runs(text, words::whitespace_class, whole, emit),
+            Tokenizer::WordPunct => character_runs::runs(text, character_runs::wordpunct_class, whole, emit),
+            Tokenizer::Whitespace => {
+                character_runs::runs(text, character_runs::whitespace_class, whole, emit)
+            }
             other => unreachable!("{other:?} does not cut text into ranges"),
         }
     }
@@ -190,8 +192,8 @@ impl Tokenizer {
         match self {
             Tokenizer::Byte => text.len() as u64,
             Tokenizer::Char => text.bytes().filter(|b| b & 0xc0 != 0x80).count() as u64,
-            Tokenizer::Whitespace => words::count(text, words::whitespace_class, before),
-            Tokenizer::WordPunct => words::count(text, words::wordpunct_class, before),
+            Tokenizer::Whitespace => character_runs::count(text, character_runs::whitespace_class, before),
+            Tokenizer::WordPunct => character_runs::count(text, character_runs::wordpunct_class, before),
             #[cfg(feature = "huggingface")]
             Tokenizer::HuggingFace(_) => unreachable!("a tokenizer.json encodes documents whole"),
         }

@@ -10,7 +10,7 @@
 
 use super::vectors::PIECE;
 use crate::num::Real;
-use crate::num::simd::{self, Isa, Kernel};
+use crate::num::simd::{self, Isa, SimdKernel};
 use rayon::prelude::*;
 
 /// The constants of the method.
@@ -120,7 +120,7 @@ struct PieceStep<'a, T> {
     v: &'a mut [T],
 }
 
-impl<T: Real> Kernel for PieceStep<'_, T> {
+impl<T: Real> SimdKernel for PieceStep<'_, T> {
     /// Whether everything written is finite.
     type Output = bool;
     #[inline(always)]

@@ -24,7 +24,7 @@ pub struct Descent<T> {
 
 /// What one step did.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Progress {
+pub struct DescentStep {
     /// The step length along the direction.
     pub t: f64,
     /// The number of evaluations.
@@ -81,7 +81,7 @@ impl<T: Real> Descent<T> {
     }
 
     /// Takes one step. After [`Halt::Stopped`], repeating it does the same evaluations again.
-    pub fn step<O: Objective<T> + ?Sized>(&mut self, objective: &mut O) -> Result<Progress, Halt> {
+    pub fn step<O: Objective<T> + ?Sized>(&mut self, objective: &mut O) -> Result<DescentStep, Halt> {
         let mut evaluations = 0;
         let mut alone = self.lbfgs.pairs().len() == 0;
         loop {
@@ -116,7 +116,7 @@ impl<T: Real> Descent<T> {
                 swap(&mut self.x, &mut self.trial);
                 swap(&mut self.gradient, &mut self.trial_gradient);
                 self.value = point.value;
-                return Ok(Progress { t: point.t, evaluations });
+                return Ok(DescentStep { t: point.t, evaluations });
             }
             if alone {
                 return Err(Halt::NoDescent);

@@ -4,7 +4,7 @@
 use super::vectors::PIECE;
 use super::{Objective, Stopped};
 use crate::num::Real;
-use crate::num::simd::{self, Isa, Kernel};
+use crate::num::simd::{self, Isa, SimdKernel};
 use rayon::prelude::*;
 
 /// An objective with rescaled variables.
@@ -43,7 +43,7 @@ struct PieceMultiply<'a, T> {
     b: &'a [T],
 }
 
-impl<T: Real> Kernel for PieceMultiply<'_, T> {
+impl<T: Real> SimdKernel for PieceMultiply<'_, T> {
     type Output = ();
     #[inline(always)]
     fn call<I: Isa>(self, _: I) {

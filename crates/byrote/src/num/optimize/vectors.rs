@@ -2,7 +2,7 @@
 //! added in order, so a sum is the same to the last bit. Products are accumulated in f64 whatever the element type.
 
 use crate::num::Real;
-use crate::num::simd::{self, Isa, Kernel};
+use crate::num::simd::{self, Isa, SimdKernel};
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -50,7 +50,7 @@ struct PieceDots<'a, 'b, T> {
     out: &'a mut [f64],
 }
 
-impl<T: Real> Kernel for PieceDots<'_, '_, T> {
+impl<T: Real> SimdKernel for PieceDots<'_, '_, T> {
     type Output = ();
     #[inline(always)]
     fn call<I: Isa>(self, isa: I) {
@@ -94,7 +94,7 @@ struct PieceCombine<'a, 'b, T> {
     out: &'a mut [T],
 }
 
-impl<T: Real> Kernel for PieceCombine<'_, '_, T> {
+impl<T: Real> SimdKernel for PieceCombine<'_, '_, T> {
     type Output = ();
     #[inline(always)]
     fn call<I: Isa>(self, isa: I) {

@@ -3,7 +3,7 @@
 use crate::model::Activation;
 use crate::num::elementary::{arctan, erf, logistic, normal, tanh};
 use crate::num::real::Real;
-use crate::num::simd::{Isa, Kernel};
+use crate::num::simd::{Isa, SimdKernel};
 
 /// `y = psi(u + bias)` and `slope = psi'(u + bias)`, for rows that are `row` values apart.
 pub(in crate::train) struct Activate<'a, T> {
@@ -15,7 +15,7 @@ pub(in crate::train) struct Activate<'a, T> {
     pub(in crate::train) row: usize,
 }
 
-impl<T: Real> Kernel for Activate<'_, T> {
+impl<T: Real> SimdKernel for Activate<'_, T> {
     type Output = ();
     #[inline(always)]
     fn call<I: Isa>(self, isa: I) {
@@ -76,7 +76,7 @@ mod tests {
     use crate::num::simd::each;
 
     struct Values<'a, T>(Activation, &'a [T]);
-    impl<T: Real> Kernel for Values<'_, T> {
+    impl<T: Real> SimdKernel for Values<'_, T> {
         type Output = (Vec<T>, Vec<T>);
         #[inline(always)]
         fn call<I: Isa>(self, isa: I) -> (Vec<T>, Vec<T>) {

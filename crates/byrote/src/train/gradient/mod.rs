@@ -27,7 +27,7 @@ use crate::num::gemm::{PANEL, panels};
 use crate::num::optimize::Stopped;
 use crate::num::real::Real;
 use crate::num::row_ops::add;
-use crate::num::simd::{Isa, Kernel, run};
+use crate::num::simd::{Isa, SimdKernel, run};
 use packed_weights::{Layout, Sizes, Weights};
 use places::{Chunk, Places, Way};
 use rayon::prelude::*;
@@ -365,7 +365,7 @@ struct SumLanes<'a, T> {
     of: fn(&LaneGradient<T>) -> &[T],
 }
 
-impl<T: Real> Kernel for SumLanes<'_, T> {
+impl<T: Real> SimdKernel for SumLanes<'_, T> {
     type Output = ();
     #[inline(always)]
     fn call<I: Isa>(self, _: I) {

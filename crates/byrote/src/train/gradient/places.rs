@@ -12,7 +12,7 @@ use crate::num::gemm::{Left, Order, Product, Right, Update};
 use crate::num::line_vector::LineVector;
 use crate::num::real::Real;
 use crate::num::row_ops::{add, add_scaled};
-use crate::num::simd::{Isa, Kernel, run};
+use crate::num::simd::{Isa, SimdKernel, run};
 use crate::train::lane::Lane;
 use rayon::prelude::*;
 use std::ops::Range;
@@ -89,7 +89,7 @@ struct Embed<'a, T> {
     s: Sizes,
 }
 
-impl<T: Real> Kernel for Embed<'_, T> {
+impl<T: Real> SimdKernel for Embed<'_, T> {
     type Output = ();
     #[inline(always)]
     fn call<I: Isa>(self, isa: I) {
@@ -257,7 +257,7 @@ struct Gather<'a, T> {
     way: &'a Way<'a, T>,
 }
 
-impl<T: Real> Kernel for Gather<'_, T> {
+impl<T: Real> SimdKernel for Gather<'_, T> {
     type Output = ();
 
     #[inline(always)]

@@ -11,7 +11,7 @@
 use crate::dataset::Dataset;
 use crate::num::linear::{MatMut, MatRef, multiply_into, quietly};
 use crate::num::row_ops::exp_shifted;
-use crate::num::simd::{Isa, Kernel, run};
+use crate::num::simd::{Isa, SimdKernel, run};
 use rayon::prelude::*;
 
 /// The maximum number of lanes, the contexts per block, and the minimum number of contexts per lane.
@@ -174,7 +174,7 @@ struct Exponentials<'a> {
     row: &'a mut [f64],
 }
 
-impl Kernel for Exponentials<'_> {
+impl SimdKernel for Exponentials<'_> {
     type Output = (f64, f64);
 
     #[inline(always)]

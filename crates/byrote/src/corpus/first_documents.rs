@@ -1,14 +1,14 @@
 //! The first documents of a corpus, kept while the whole corpus is read.
 //!
 //! Building and training often use a part of a large text. That part is counted from the documents kept here, so the
-//! text is read only once: [`Head::count`] gives the figures and contexts of the first documents exactly as reading
-//! them alone would.
+//! text is read only once: [`FirstDocuments::count`] gives the figures and contexts of the first documents exactly as
+//! reading them alone would.
 
 use super::chunk::{Chunk, Dropped};
 use super::collect::{Sealed, document, part};
 use super::finish::finish_sorted;
 use super::read::{Content, Slab};
-use super::run::Header;
+use super::sorted_run::Header;
 use super::tokenizer::Tokenizer;
 use super::vocabulary::{Alphabet, Key, Vocabulary};
 use super::{Corpus, Options, Outputs};
@@ -18,7 +18,7 @@ use crate::observe::Observer;
 
 /// The first documents of a corpus.
 #[derive(Debug)]
-pub struct Head {
+pub struct FirstDocuments {
     /// One chunk, in the order of the input.
     chunks: [Chunk; 1],
     options: Options,
@@ -32,7 +32,7 @@ pub struct Head {
     names: Option<Vocabulary>,
 }
 
-impl Head {
+impl FirstDocuments {
     pub(crate) fn new(alphabet: Alphabet, options: &Options, tokens: usize) -> Self {
         let chunks = [Chunk::new(alphabet, options.window)];
         Self {
