@@ -7,7 +7,7 @@
 
 mod args;
 mod commands;
-mod exact;
+mod exact_network;
 mod input;
 mod interrupt;
 mod memory;

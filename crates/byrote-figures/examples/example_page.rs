@@ -5,7 +5,7 @@
 //! of pages in a browser uses the same page.
 
 use byrote_figures::html::{
-    Cell, Column, Exhibit, KeyFigure, Page, Prose, Reference, Section, Status, Table, Verdict,
+    Callout, Cell, Column, Exhibit, KeyFigure, Page, Prose, Reference, Section, Status, Table,
 };
 use byrote_figures::{Axis, Band, Figure, Heat, Line, MarkerForm, Palette, Panels, Points, residuals};
 use std::fs;
@@ -60,8 +60,8 @@ pub fn page() -> Page {
 
 fn answer() -> Section {
     Section::new("The answer")
-        .verdict(
-            Verdict::new(Status::Good, "A one-layer transformer of 65,120 parameters holds this text.")
+        .callout(
+            Callout::new(Status::Good, "A one-layer transformer of 65,120 parameters holds this text.")
                 .line(Prose::parse("No model can go below **4,525.47 nats**; training ended 0.8% above it."))
                 .line(Prose::parse("Theory asks for at most 512 neurons ([@madden2024]); 96 were enough."))
                 .line("The closed-form model is certified: every one of 2,257 contexts.")

@@ -9,7 +9,7 @@
 //!    └─────> csv (the data behind it)
 //! ```
 //!
-//! An [`html::Page`] is plain data as well: sections of paragraphs, verdicts, key figures, tables and drawings. It is
+//! An [`html::Page`] is plain data as well: sections of paragraphs, callouts, key figures, tables and drawings. It is
 //! written as one HTML file that works offline, on a phone, in dark mode and on paper.
 //!
 //! Equal figures and pages give equal bytes. [`Palette`] gives every key one colour; names are set beside the lines

@@ -1,7 +1,7 @@
 //! `byrote eval`: how well a model knows a corpus.
 
 use crate::args::Common;
-use crate::exact;
+use crate::exact_network;
 use crate::input::CorpusInput;
 use crate::progress::Terminal;
 use crate::ui;
@@ -43,7 +43,7 @@ pub fn run(args: &EvalCommand, common: &Common) -> Result<ExitCode> {
     check_tolerance(Nats(args.tol))?;
     args.corpus.check([args.model.as_path()], [])?;
     let file = match AnyModel::load(&args.model)? {
-        AnyModel::Exact(file) => return exact::evaluate(&file, args, common),
+        AnyModel::Exact(file) => return exact_network::evaluate(&file, args, common),
         other => other.one_layer(&args.model, "")?,
     };
     let corpus = args.corpus.for_model(&file.reading())?.read(common, true)?;

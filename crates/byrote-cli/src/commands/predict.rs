@@ -1,7 +1,7 @@
 //! `byrote predict`: the next-token distribution of a model for a text.
 
 use crate::args::Common;
-use crate::exact;
+use crate::exact_network;
 use crate::input::CorpusInput;
 use crate::ui;
 use byrote::any_model::AnyModel;
@@ -42,7 +42,7 @@ pub struct PredictCommand {
 pub fn run(args: &PredictCommand, common: &Common) -> Result<ExitCode> {
     args.corpus.check([args.model.as_path()], [])?;
     let file = match AnyModel::load(&args.model)? {
-        AnyModel::Exact(file) => return exact::predict(&file, args, common),
+        AnyModel::Exact(file) => return exact_network::predict(&file, args, common),
         other => other.one_layer(&args.model, "")?,
     };
     let tokens = tokens(args, &file.reading())?;

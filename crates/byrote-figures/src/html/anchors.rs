@@ -92,7 +92,7 @@ fn all_prose(page: &Page) -> Vec<&Prose> {
                 out.push(words);
             }
             Item::List(points) => out.extend(points),
-            Item::Verdict(verdict) => out.extend([&verdict.title].into_iter().chain(&verdict.lines)),
+            Item::Callout(callout) => out.extend([&callout.title].into_iter().chain(&callout.lines)),
             Item::KeyFigures(figures) => out.extend(figures.iter().map(|f| &f.detail)),
             Item::Table(table) => {
                 out.push(&table.caption);

@@ -1,6 +1,6 @@
 //! Pages: a report as one HTML file.
 //!
-//! A [`Page`] is plain data: sections of paragraphs, verdicts, key figures, tables and drawings. [`Page::to_html`] writes it
+//! A [`Page`] is plain data: sections of paragraphs, callouts, key figures, tables and drawings. [`Page::to_html`] writes it
 //! as a single file that makes no requests: style sheet, script and drawings are inside, and a content security policy
 //! forbids everything else.
 //!
@@ -13,10 +13,10 @@
 //! - Text may contain any character ([`escape`]); a link to an anchor that is not on the page is an error.
 //!
 //! ```
-//! # use byrote_figures::html::{KeyFigure, Page, Section, Status, Verdict};
+//! # use byrote_figures::html::{Callout, KeyFigure, Page, Section, Status};
 //! let page = Page::new("Stories").command("byrote study stories.txt").section(
 //!     Section::new("The answer")
-//!         .verdict(Verdict::new(Status::Good, "A model of 65 thousand parameters holds this text."))
+//!         .callout(Callout::new(Status::Good, "A model of 65 thousand parameters holds this text."))
 //!         .key_figures([KeyFigure::new("floor", "4,525.47", "nats")]),
 //! );
 //! assert!(page.to_html()?.starts_with("<!doctype html>"));
@@ -31,6 +31,6 @@ mod table;
 mod theme;
 mod write;
 
-pub use page::{Exhibit, Item, KeyFigure, Page, Reference, Section, Verdict};
+pub use page::{Callout, Exhibit, Item, KeyFigure, Page, Reference, Section};
 pub use prose::{Prose, Span};
 pub use table::{Align, Cell, Column, Status, Table};

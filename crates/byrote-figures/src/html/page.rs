@@ -33,7 +33,7 @@ impl KeyFigure {
 
 /// An answer: a few lines in a box.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Verdict {
+pub struct Callout {
     /// Whether the answer is good or bad.
     pub status: Status,
     /// Its headline.
@@ -42,10 +42,10 @@ pub struct Verdict {
     pub lines: Vec<Prose>,
 }
 
-impl Verdict {
+impl Callout {
     /// A headline without lines.
     pub fn new(status: Status, title: impl Into<Prose>) -> Self {
-        Verdict { status, title: title.into(), lines: Vec::new() }
+        Callout { status, title: title.into(), lines: Vec::new() }
     }
 
     /// Adds a line.
@@ -103,7 +103,7 @@ pub enum Item {
     /// Points of a list.
     List(Vec<Prose>),
     /// The answer.
-    Verdict(Verdict),
+    Callout(Callout),
     /// Numbers side by side.
     KeyFigures(Vec<KeyFigure>),
     /// A table.
@@ -171,8 +171,8 @@ impl Section {
     }
 
     /// Adds the answer.
-    pub fn verdict(self, verdict: Verdict) -> Self {
-        self.item(Item::Verdict(verdict))
+    pub fn callout(self, callout: Callout) -> Self {
+        self.item(Item::Callout(callout))
     }
 
     /// Adds numbers side by side.

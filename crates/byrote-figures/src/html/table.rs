@@ -41,7 +41,7 @@ impl Column {
     }
 }
 
-/// The status of a cell, a verdict or a note at a glance. Each has a sign and a word besides its colour.
+/// The status of a cell, a callout or a note at a glance. Each has a sign and a word besides its colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
     /// Holds, certified, reached.

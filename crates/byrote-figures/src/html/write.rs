@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::anchors;
 use super::escape::{csv_address, escape, json_attribute};
-use super::page::{Exhibit, Item, KeyFigure, Page, Reference, Section, Verdict};
+use super::page::{Callout, Exhibit, Item, KeyFigure, Page, Reference, Section};
 use super::prose::{Prose, Span, reference_anchor, slug};
 use super::table::{Align, Cell, Status, Table};
 use super::theme;
@@ -110,7 +110,7 @@ impl Writer {
                     }
                     self.text.push_str("</ul>\n");
                 }
-                Item::Verdict(verdict) => self.verdict(verdict),
+                Item::Callout(callout) => self.callout(callout),
                 Item::KeyFigures(figures) => self.key_figures(figures),
                 Item::Table(table) => self.table(table)?,
                 Item::Exhibit(_) => self.exhibit()?,
@@ -132,15 +132,15 @@ impl Writer {
         Ok(())
     }
 
-    fn verdict(&mut self, verdict: &Verdict) {
-        let (class, sign) = (verdict.status.class(), verdict.status.sign());
+    fn callout(&mut self, callout: &Callout) {
+        let (class, sign) = (callout.status.class(), callout.status.sign());
         self.put(format_args!(
             "<div class=\"verdict {class}\">\n<p class=\"headline\"><span class=\"sign\" aria-hidden=\"true\">{sign}</span>{}</p>\n",
-            prose(&verdict.title)
+            prose(&callout.title)
         ));
-        if !verdict.lines.is_empty() {
+        if !callout.lines.is_empty() {
             self.text.push_str("<ul>\n");
-            for line in &verdict.lines {
+            for line in &callout.lines {
                 self.put(format_args!("<li>{}</li>\n", prose(line)));
             }
             self.text.push_str("</ul>\n");
@@ -411,7 +411,7 @@ mod tests {
                         Prose::new().text(words).emphasis(words).code(words).quote(words).cite("madden2024"),
                     )
                     .list([words])
-                    .verdict(Verdict::new(Status::Good, words).line(words))
+                    .callout(Callout::new(Status::Good, words).line(words))
                     .key_figures([KeyFigure::new(words, words, words).detail(words)])
                     .table(
                         Table::new(words, [Column::left(words).unit(words)]).row([words]).csv(words, words),

@@ -6,7 +6,7 @@ mod example_page;
 
 use crate::probe::{browser, check_figures, check_page, probe, strings};
 use byrote_figures::html::{
-    Cell, Column, Exhibit, KeyFigure, Page, Prose, Reference, Section, Status, Table, Verdict,
+    Callout, Cell, Column, Exhibit, KeyFigure, Page, Prose, Reference, Section, Status, Table,
 };
 use byrote_figures::{Axis, Figure, Heat, Line, Panels, Points};
 
@@ -48,7 +48,7 @@ fn text_of_any_kind_stays_text() {
                     Prose::new().emphasis(evil).strong(evil).code(evil).quote(evil).link(evil, "again"),
                 )
                 .list([evil])
-                .verdict(Verdict::new(Status::Bad, evil).line(evil))
+                .callout(Callout::new(Status::Bad, evil).line(evil))
                 .key_figures([KeyFigure::new(evil, "1", evil).detail(evil)])
                 .table(
                     Table::new(evil, [Column::left(evil).unit(evil)])

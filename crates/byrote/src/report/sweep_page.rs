@@ -11,7 +11,7 @@ use crate::Result;
 use crate::fit::{self, Direction, Law, Point, ResidualScale, Size, Threshold, ThresholdSettings, threshold};
 use crate::sweep::{JobRow, JobStatus, Record, to_csv};
 use crate::train::Trained;
-use byrote_figures::html::{Cell, Column, Exhibit, KeyFigure, Page, Prose, Section, Status, Table, Verdict};
+use byrote_figures::html::{Callout, Cell, Column, Exhibit, KeyFigure, Page, Prose, Section, Status, Table};
 use byrote_figures::{Axis, Figure, Heat, Line, Points};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -90,13 +90,13 @@ pub(super) fn state(record: &Record) -> Section {
     let done = record.done().count();
     let failed: Vec<&JobRow> = record.rows.iter().filter(|r| r.status == JobStatus::Failed).collect();
     let verdict = match (record.is_complete(), failed.is_empty()) {
-        (true, _) => Verdict::new(Status::Good, format!("All {} jobs are done.", thousands(done as u64))),
-        (false, true) => Verdict::new(
+        (true, _) => Callout::new(Status::Good, format!("All {} jobs are done.", thousands(done as u64))),
+        (false, true) => Callout::new(
             Status::Caution,
             format!("{} of {} jobs are done: the run is not complete.", done, thousands(record.jobs as u64)),
         )
         .line("Run the same command again to resume."),
-        (false, false) => Verdict::new(
+        (false, false) => Callout::new(
             Status::Bad,
             format!(
                 "{} of {} jobs are done, {} failed{}.",
@@ -114,7 +114,7 @@ pub(super) fn state(record: &Record) -> Section {
     let reached = record.done().filter(|r| r.relative_gap().is_some_and(|g| g <= LEVEL)).count();
     let corpora: BTreeMap<u64, ()> = record.rows.iter().map(|r| (r.contexts, ())).collect();
     let most = record.rows.iter().map(|r| r.parameters).max().unwrap_or(0);
-    Section::new("The run").verdict(verdict).key_figures([
+    Section::new("The run").callout(verdict).key_figures([
         KeyFigure::new("jobs done", thousands(done as u64), format!("of {}", thousands(record.jobs as u64))),
         KeyFigure::new("within 1% of the floor", thousands(reached as u64), "jobs"),
         KeyFigure::new("sizes of corpora", corpora.len().to_string(), ""),

@@ -34,11 +34,11 @@ pub const EXAMPLES: &str = "Examples:
 #[derive(Debug, Args)]
 pub struct BuildCommand {
     #[command(subcommand)]
-    pub method: Method,
+    pub method: BuildMethod,
 }
 
 #[derive(Debug, Subcommand)]
-pub enum Method {
+pub enum BuildMethod {
     /// One hidden neuron per context: attention or token averaging, any activation (Theorems 5 and 7)
     #[command(after_help = madden2024::EXAMPLES)]
     Madden2024(Box<madden2024::Madden2024Command>),
@@ -73,9 +73,9 @@ impl BuildArgs {
 
 pub fn run(args: &BuildCommand, common: &Common) -> Result<ExitCode> {
     match &args.method {
-        Method::Madden2024(args) => madden2024::run(args, common),
-        Method::Dana2024(args) => dana2024::run(args, common),
-        Method::Kajitsuka2024(args) => kajitsuka2024::run(args, common),
+        BuildMethod::Madden2024(args) => madden2024::run(args, common),
+        BuildMethod::Dana2024(args) => dana2024::run(args, common),
+        BuildMethod::Kajitsuka2024(args) => kajitsuka2024::run(args, common),
     }
 }
 

@@ -15,7 +15,7 @@ use super::sweep_page;
 use crate::Result;
 use crate::fit::{Comparison, Law, Objection};
 use crate::sweep::Record;
-use byrote_figures::html::{Page, Section, Status, Verdict};
+use byrote_figures::html::{Callout, Page, Section, Status};
 use serde_json::{Value, json};
 use trained_capacity::Construction;
 
@@ -157,8 +157,8 @@ impl Paper {
                 Agreement::No => Status::Bad,
                 Agreement::Open => Status::Neutral,
             };
-            section = section.verdict(
-                Verdict::new(status, super::numbers::sentence(claim.agrees.words()))
+            section = section.callout(
+                Callout::new(status, super::numbers::sentence(claim.agrees.words()))
                     .line(format!("Reported: {}", claim.paper))
                     .line(format!("Measured: {}", claim.measured)),
             );

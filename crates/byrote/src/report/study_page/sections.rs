@@ -12,7 +12,7 @@ use crate::report::numbers::{nats, sentence, share_of_floor, thousands, visible}
 use crate::study::{BuildOutcome, BuiltModel, ModelProof, Study, TrainedModel};
 use crate::train::StopKind;
 use crate::units::Nats;
-use byrote_figures::html::{Cell, Column, Exhibit, KeyFigure, Prose, Section, Status, Table, Verdict};
+use byrote_figures::html::{Callout, Cell, Column, Exhibit, KeyFigure, Prose, Section, Status, Table};
 use byrote_figures::{Axis, Figure, Line, Points};
 
 impl Study {
@@ -26,10 +26,10 @@ impl Study {
         let verdict = lines
             .iter()
             .skip(1)
-            .fold(Verdict::new(status, lines[0].as_str()), |v, line| v.line(line.as_str()));
+            .fold(Callout::new(status, lines[0].as_str()), |v, line| v.line(line.as_str()));
         let s = &self.summary;
         let each = s.floor_nats_per_prediction.unwrap_or_default();
-        Section::new("The answer").verdict(verdict).key_figures([
+        Section::new("The answer").callout(verdict).key_figures([
             KeyFigure::new("floor per prediction", format!("{:.4}", each.at_least()), "nats")
                 .detail(format!("{:.4} bits", each.bits_at_least())),
             KeyFigure::new("floor in total", nats(s.floor_nats.at_least()), "nats"),
