@@ -31,7 +31,7 @@ pub struct ExportCommand {
     pub model: PathBuf,
     /// The format
     #[arg(long, value_name = "FORMAT")]
-    pub to: Format,
+    pub to: ExportFormat,
     /// The file to write
     #[arg(long, value_name = "FILE")]
     pub out: PathBuf,
@@ -42,7 +42,7 @@ pub struct ExportCommand {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum Format {
+pub enum ExportFormat {
     Onnx,
 }
 
@@ -89,7 +89,7 @@ fn of_model(file: &ModelFile, args: &ExportCommand) -> Result<Exported> {
         loss.checked()?;
     }
     let bytes = match args.to {
-        Format::Onnx => onnx(file, precision)?,
+        ExportFormat::Onnx => onnx(file, precision)?,
     };
     let shape = &file.model.config().shape;
     let json = json!({
@@ -120,7 +120,7 @@ fn of_network(file: &NetworkFile, args: &ExportCommand) -> Result<Exported> {
         return Err(Error::setting("precision", "in-context networks are written in f64 only (got f32)"));
     }
     let bytes = match args.to {
-        Format::Onnx => onnx_network(file)?,
+        ExportFormat::Onnx => onnx_network(file)?,
     };
     let network = &file.network;
     let (d_in, d_out) = (network.w_e.len(), network.w_u.columns());

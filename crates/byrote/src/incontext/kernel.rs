@@ -17,7 +17,7 @@ use super::rows::{Matrix, Rows, Transposed};
 use super::sequence::{Sequence, norm};
 use crate::num::aligned::padded;
 use crate::num::elementary::exp;
-use crate::num::gemm::{Left, Order, Product, Update};
+use crate::num::gemm::{Left, Product, TargetOrder, Update};
 use crate::num::simd::{self, Isa, SimdKernel};
 use crate::setting::choices;
 use crate::{Error, Result};
@@ -287,7 +287,7 @@ impl PreparedSequence {
         let width = padded(columns.len());
         simd::run(Product {
             target,
-            order: Order::Rows(stride),
+            order: TargetOrder::Rows(stride),
             update: Update::Replace,
             rows: rows.len(),
             depth: self.p.columns,

@@ -33,7 +33,7 @@ use super::kernel::Attention;
 use super::rows::{Matrix, Rows, Transposed};
 use crate::num::aligned::{AlignedVec, padded};
 use crate::num::elementary::exp;
-use crate::num::gemm::{Left, Order, Product, Update};
+use crate::num::gemm::{Left, Product, TargetOrder, Update};
 use crate::num::simd::{self, Isa, SimdKernel};
 use crate::observe::Observer;
 use crate::{Error, Result};
@@ -305,7 +305,7 @@ impl<'a> Pass<'a> {
                     let scores = &mut self.scores[..(to - from) * stride];
                     simd::run(Product {
                         target: scores,
-                        order: Order::Rows(stride),
+                        order: TargetOrder::Rows(stride),
                         update: Update::Replace,
                         rows: to - from,
                         depth: place.d_head,
@@ -316,7 +316,7 @@ impl<'a> Pass<'a> {
                     simd::run(Normalise { attention: self.layer.attention, from, stride, scores });
                     simd::run(Product {
                         target: &mut self.outputs.values[from * self.outputs.stride + place.out..],
-                        order: Order::Rows(self.outputs.stride),
+                        order: TargetOrder::Rows(self.outputs.stride),
                         update: Update::Replace,
                         rows: to - from,
                         depth: to,

@@ -1,7 +1,7 @@
 //! Row-major matrices: as callers see them ([`Rows`]), and as products need them ([`Matrix`], rows of whole lines).
 
 use crate::num::aligned::{AlignedVec, padded};
-use crate::num::gemm::{Left, Order, Product, Right, Update};
+use crate::num::gemm::{Left, Product, Right, TargetOrder, Update};
 use crate::num::simd;
 use crate::{Error, Result};
 use std::ops::Range;
@@ -179,7 +179,7 @@ impl Matrix {
         let (stride, first) = (self.stride, rows.start * self.stride);
         simd::run(Product {
             target: &mut self.values[first..],
-            order: Order::Rows(stride),
+            order: TargetOrder::Rows(stride),
             update,
             rows: rows.len(),
             depth,

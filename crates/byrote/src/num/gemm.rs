@@ -161,7 +161,7 @@ fn span(n: usize, stride: usize, length: usize) -> usize {
 
 /// The memory layout of a target.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Order {
+pub enum TargetOrder {
     /// Row-major with this row stride.
     Rows(usize),
     /// Packed like [`Panels`], so that adding to a large target reads and writes it in one sweep.
@@ -173,7 +173,7 @@ pub struct Product<'a, T> {
     /// The target, C.
     pub target: &'a mut [T],
     /// The layout of the target.
-    pub order: Order,
+    pub order: TargetOrder,
     /// What happens to the previous values of the target.
     pub update: Update,
     /// The rows of A and C.
@@ -199,7 +199,7 @@ impl<T: Real> SimdKernel for Product<'_, T> {
         }
         // If the last element of each operand is inside its slice, so is everything that the tiles touch. The indices are
         // computed with saturation, so that sizes that overflow are refused as well.
-        let stride = if let Order::Rows(stride) = order { stride } else { width };
+        let stride = if let TargetOrder::Rows(stride) = order { stride } else { width };
         assert!(width % LINE == 0 && width <= stride, "a width of {width} in rows of stride {stride}");
         assert!(span(rows, stride, width) <= target.len(), "[{rows}, {width}] in {} values", target.len());
         if depth > 0 {
@@ -227,8 +227,8 @@ impl<T: Real> SimdKernel for Product<'_, T> {
                 Right::Rows(values, apart) => (values[first.min(values.len())..].as_ptr(), apart),
             };
             let (c, stride) = match order {
-                Order::Rows(stride) => (target[first..].as_mut_ptr(), stride),
-                Order::Panels => (target[first * rows..].as_mut_ptr(), panel),
+                TargetOrder::Rows(stride) => (target[first..].as_mut_ptr(), stride),
+                TargetOrder::Panels => (target[first * rows..].as_mut_ptr(), panel),
             };
             let at = Panel {
                 depth,
@@ -277,7 +277,7 @@ impl<T: Real> Ahead<T> {
 
     #[inline(always)]
     fn new(
-        (c, order): (*const T, Order),
+        (c, order): (*const T, TargetOrder),
         right: Right<'_, T>,
         first: usize,
         (rows, depth, width): (usize, usize, usize),
@@ -285,8 +285,8 @@ impl<T: Real> Ahead<T> {
         let panel = PANEL.min(width - first);
         let next = first + panel;
         let (at, row) = match (order, right) {
-            (Order::Panels, _) => (c.wrapping_add(Self::TILE * panel), panel),
-            (Order::Rows(_), Right::Panels(panels)) if next < width && rows >= Self::TILE => {
+            (TargetOrder::Panels, _) => (c.wrapping_add(Self::TILE * panel), panel),
+            (TargetOrder::Rows(_), Right::Panels(panels)) if next < width && rows >= Self::TILE => {
                 let at = panels.values[next * depth..].as_ptr();
                 (at, (depth * PANEL.min(width - next)).div_ceil(rows))
             }
@@ -490,7 +490,7 @@ mod tests {
             }) {
                 let stride = width + 16;
                 each(
-                    |_| Check { left, right, update, rows, depth, width, order: Order::Panels },
+                    |_| Check { left, right, update, rows, depth, width, order: TargetOrder::Panels },
                     |target: Vec<T>| {
                         for (first, panel) in panels(&target, rows, width) {
                             let n = PANEL.min(width - first);
@@ -508,7 +508,7 @@ mod tests {
                     },
                 );
                 each(
-                    |_| Check { left, right, update, rows, depth, width, order: Order::Rows(stride) },
+                    |_| Check { left, right, update, rows, depth, width, order: TargetOrder::Rows(stride) },
                     |target: Vec<T>| {
                         for i in 0..rows {
                             for j in 0..stride {
@@ -544,7 +544,7 @@ mod tests {
         rows: usize,
         depth: usize,
         width: usize,
-        order: Order,
+        order: TargetOrder,
     }
 
     impl<T: Real> SimdKernel for Check<'_, T> {
@@ -552,7 +552,7 @@ mod tests {
         #[inline(always)]
         fn call<I: Isa>(self, isa: I) -> Vec<T> {
             let Self { left, right, update, rows, depth, width, order } = self;
-            let stride = if let Order::Rows(stride) = order { stride } else { width };
+            let stride = if let TargetOrder::Rows(stride) = order { stride } else { width };
             let mut target: Vec<T> = (0..rows * stride).map(|i| T::from_f64(i as f64 % 5.0)).collect();
             isa.run(Product { target: &mut target, order, update, rows, depth, width, left, right });
             target
@@ -572,7 +572,7 @@ mod tests {
         let (left, right) = (Left::rows(&a, 1), Right::Panels(&b));
         super::super::simd::run(Product {
             target: &mut target,
-            order: Order::Rows(16),
+            order: TargetOrder::Rows(16),
             update: Update::Replace,
             rows: 3,
             depth: 1,
@@ -589,7 +589,7 @@ mod tests {
         let (left, right) = (Left::rows(&a, 1), Right::Panels(&b));
         super::super::simd::run(Product {
             target: &mut target,
-            order: Order::Rows(1 << 60),
+            order: TargetOrder::Rows(1 << 60),
             update: Update::Replace,
             rows: 17, // 16 * 2^60 wraps to 0
             depth: 1,

@@ -10,7 +10,7 @@ use super::gradient::places::Places;
 use crate::dataset::Dataset;
 use crate::model::{Config, Hidden, Mixer};
 use crate::num::aligned::{AlignedVec, LINE, line_at, line_at_mut, padded};
-use crate::num::gemm::{Left, Order, Product, Right, Update};
+use crate::num::gemm::{Left, Product, Right, TargetOrder, Update};
 use crate::num::line_vector::LineVector;
 use crate::num::real::Real;
 use crate::num::row_ops::{add, add_and_max, add_scaled, dot, exp_shifted, scale, sum};
@@ -66,7 +66,7 @@ struct Block<T> {
     logits: AlignedVec<T>,
 }
 
-/// The gradient of everything after the places: matrices in panels, see [`Order::Panels`].
+/// The gradient of everything after the places: matrices in panels, see [`TargetOrder::Panels`].
 pub(super) struct LaneGradient<T> {
     pub(super) u_pos: AlignedVec<T>,
     pub(super) w_o: AlignedVec<T>,
@@ -421,7 +421,7 @@ impl<T: Real> Lane<T> {
         let outer = |isa: I, target: &mut [T], x: (&[T], usize, usize), g: (&[T], usize, usize)| {
             let (left, right) = (Left::transposed(x.0, x.1), Right::Rows(g.0, g.1));
             let width = padded(g.2);
-            let order = Order::Panels;
+            let order = TargetOrder::Panels;
             isa.run(Product { target, order, update, rows: x.2, depth: n, width, left, right });
         };
         outer(isa, &mut gradient.w_u, (read, s.read_row, s.read), (logits, s.omega_row, s.omega));
@@ -531,7 +531,7 @@ fn affine<T: Real, I: Isa>(
 ) {
     let (left, right) = (Left::rows(x, x_row), Right::Panels(&weights.plain));
     let width = weights.plain.width();
-    let order = Order::Rows(stride);
+    let order = TargetOrder::Rows(stride);
     isa.run(Product { target, order, update: Update::Replace, rows: n, depth, width, left, right });
     if let Some(bias) = bias {
         target.chunks_exact_mut(stride).take(n).for_each(|row| add(row, bias));
@@ -550,7 +550,7 @@ fn back<T: Real, I: Isa>(
 ) {
     let (left, right) = (Left::rows(g, g_row), Right::Panels(&weights.transposed));
     let width = weights.transposed.width();
-    let order = Order::Rows(stride);
+    let order = TargetOrder::Rows(stride);
     isa.run(Product { target, order, update: Update::Replace, rows: n, depth, width, left, right });
 }
 

@@ -9,7 +9,7 @@ use crate::num::Stream;
 use crate::num::optimize::adam::Constants;
 use crate::num::optimize::lbfgs::Pair;
 use crate::num::optimize::scaled::{Scaled, multiply};
-use crate::num::optimize::{Adam, Descent, Halt, Lbfgs, Objective, Stopped, Wolfe};
+use crate::num::optimize::{Adam, Halt, Lbfgs, Minimizer, Objective, Stopped, Wolfe};
 use crate::observe::Observer;
 use std::sync::Arc;
 
@@ -288,7 +288,7 @@ struct LbfgsState<T> {
     units: Vec<T>,
     /// The weights: units times the position of the descent.
     x: Vec<T>,
-    descent: Descent<T>,
+    descent: Minimizer<T>,
 }
 
 impl<T: Real> LbfgsState<T> {
@@ -308,7 +308,7 @@ impl<T: Real> LbfgsState<T> {
         let mut x = position.clone();
         let mut watched = Watched { evaluator: &mut evaluator, observer };
         let mut objective = Scaled { objective: &mut watched, scale: &units, x: &mut x };
-        let descent = Descent::new(&mut objective, position, lbfgs, wolfe, settings.rate)?;
+        let descent = Minimizer::new(&mut objective, position, lbfgs, wolfe, settings.rate)?;
         Ok(Self { config, dataset: dataset.clone(), settings, evaluator, units, x, descent })
     }
 

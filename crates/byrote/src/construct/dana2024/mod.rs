@@ -48,6 +48,7 @@
 //! # Ok::<(), byrote::Error>(())
 //! ```
 
+mod builder;
 pub(crate) mod capacity;
 pub(crate) mod codes;
 pub(crate) mod encoder;
@@ -55,7 +56,6 @@ mod encoder_gap;
 #[cfg(test)]
 pub(crate) mod examples;
 mod features;
-mod job;
 mod linear_system;
 mod refit;
 mod report;
@@ -81,7 +81,7 @@ use crate::observe::Observer;
 use crate::setting::choices;
 use crate::units::Nats;
 use crate::{Error, Result};
-use job::Job;
+use builder::Builder;
 
 /// The key of the paper, for errors.
 pub(super) const KEY: &str = "dana2024";
@@ -186,29 +186,29 @@ impl Settings {
 /// Constructs a model that stores the dataset.
 pub fn build(dataset: &Dataset, settings: &Settings, observer: &dyn Observer) -> Result<(Model, Report)> {
     settings.check()?;
-    let mut job = Job::new(dataset, settings, observer)?;
+    let mut builder = Builder::new(dataset, settings, observer)?;
     let method = match settings.method {
         Some(Method::Exact) => {
-            job.check_capacity()?;
+            builder.check_capacity()?;
             Method::Exact
         }
         Some(method) => method,
-        None if job.check_capacity().is_ok() => Method::Exact,
+        None if builder.check_capacity().is_ok() => Method::Exact,
         None => Method::Refit,
     };
-    job.check_memory()?;
-    let target = job.target()?;
+    builder.check_memory()?;
+    let target = builder.target()?;
     match method {
-        Method::Exact => match job.exact(&target) {
+        Method::Exact => match builder.exact(&target) {
             // Exact if the contexts fit; otherwise all are fitted as well as possible.
             Err(Error::Refused { refusal, .. })
                 if settings.method.is_none() && !matches!(refusal, Refusal::Memory { .. }) =>
             {
-                job.refit(&target)
+                builder.refit(&target)
             }
             found => found,
         },
-        Method::Refit => job.refit(&target),
-        Method::Truncate => job.truncate(&target),
+        Method::Refit => builder.refit(&target),
+        Method::Truncate => builder.truncate(&target),
     }
 }

@@ -20,8 +20,8 @@
 use super::blocks::{Blocks, Cut, widths};
 use super::context_map::{ContextMap, Fact};
 use super::dyadic::Dyadic;
+use super::exact_network::{Channel, ExactNetwork, Readout};
 use super::lookup::{Lookup, estimated_folds};
-use super::network::{Channel, ExactNetwork, Readout};
 use super::word_scan;
 use rayon::prelude::*;
 
@@ -124,8 +124,8 @@ fn best_block(map: &ContextMap, facts: &[Fact], labels: u32, lookup: Lookup) -> 
 
 #[cfg(test)]
 mod tests {
+    use super::super::exact_network::{StagePurpose, SubLayer};
     use super::super::interpret::{channel, trace};
-    use super::super::network::{StagePurpose, SubLayer};
     use super::super::task::examples::samples;
     use super::super::task::{Goal, Samples, Task, Visibility};
     use super::*;

@@ -3,10 +3,10 @@
 use super::bounded::{self, Choices};
 use super::compiled::Compiled;
 use super::context_map::{ContextMap, Effort};
+use super::exact_model::{ExactModel, Method};
+use super::exact_network::ExactNetwork;
 use super::interpret;
 use super::lookup::Lookup;
-use super::model::{ExactModel, Method};
-use super::network::ExactNetwork;
 use super::searched;
 use super::task::Samples;
 use crate::construct::Kajitsuka2024Spec;
@@ -177,7 +177,7 @@ pub fn verify(network: &ExactNetwork, samples: &Samples, observer: &dyn Observer
 #[cfg(test)]
 mod tests {
     use super::super::corpus_task::random_positions;
-    use super::super::model::Answer;
+    use super::super::exact_model::Answer;
     use super::super::pairs::Switches;
     use super::super::task::{Goal, Task, Visibility};
     use super::*;

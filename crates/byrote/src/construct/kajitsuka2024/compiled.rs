@@ -13,8 +13,8 @@
 //! It must agree with [`interpret`](super::interpret) on every input; the builder checks that on every sample.
 
 use super::dyadic::Dyadic;
+use super::exact_network::{Channel, ExactNetwork, Neuron, SubLayer, Weight};
 use super::interpret::{State, answer, attend, feed, hidden, start};
-use super::network::{Channel, ExactNetwork, Neuron, SubLayer, Weight};
 use std::cmp::Ordering;
 
 /// A compiled network.
@@ -296,8 +296,8 @@ fn merge_tables(ops: Vec<Op>) -> Vec<Op> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::exact_network::{NetworkStage, Readout, StagePurpose};
     use super::super::interpret;
-    use super::super::network::{NetworkStage, Readout, StagePurpose};
     use super::*;
     use proptest::prelude::*;
 

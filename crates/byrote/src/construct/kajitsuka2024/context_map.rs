@@ -27,7 +27,7 @@
 //! of ReLU Neural Networks", arXiv:2110.03187, and T. Kajitsuka, I. Sato, arXiv:2409.17677.
 
 use super::dyadic::Dyadic;
-use super::network::{Channel, NetworkStage, Neuron, StagePurpose, SubLayer};
+use super::exact_network::{Channel, NetworkStage, Neuron, StagePurpose, SubLayer};
 use super::task::{Sample, Samples};
 use crate::num::Stream;
 use crate::observe::{self, Observer};
@@ -340,8 +340,8 @@ fn distinct(count: usize, end: u64, stream: &mut Stream) -> Vec<u64> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::exact_network::{ExactNetwork, Readout};
     use super::super::interpret;
-    use super::super::network::{ExactNetwork, Readout};
     use super::super::task::examples::*;
     use super::super::task::{Goal, Visibility};
     use super::*;

@@ -7,8 +7,8 @@
 use super::build::{Built, Settings, build};
 use super::corpus_task::{from_dataset, random_positions};
 use super::exact_file::{ExactFile, Labels};
-use super::model::Answer;
-use super::network::StagePurpose;
+use super::exact_model::Answer;
+use super::exact_network::StagePurpose;
 use super::pairs::{self, Labelled, Switches};
 use super::task::{Goal, Visibility};
 use crate::corpus::{CorpusSpec, Reading, Source, TokenizerChoice};

@@ -19,8 +19,10 @@
 //! checks the checksum, the grammar, the sizes and the spelling (it writes the network again and compares the bytes).
 
 use super::dyadic::Dyadic;
-use super::model::{ExactModel, Method};
-use super::network::{Channel, ExactNetwork, NetworkStage, Neuron, Readout, StagePurpose, SubLayer, Weight};
+use super::exact_model::{ExactModel, Method};
+use super::exact_network::{
+    Channel, ExactNetwork, NetworkStage, Neuron, Readout, StagePurpose, SubLayer, Weight,
+};
 use super::task::Task;
 use crate::corpus::Vocabulary;
 use crate::input::{MOST_HELD, read_capped};

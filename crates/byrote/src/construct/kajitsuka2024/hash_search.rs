@@ -30,12 +30,12 @@ pub struct HashedBlock {
     /// a_b.
     pub slope: i64,
     /// The runs.
-    pub runs: Vec<Run>,
+    pub runs: Vec<FactRun>,
 }
 
 /// Consecutive facts of one class with the line of their hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Run {
+pub struct FactRun {
     /// The place of its first fact.
     pub start: usize,
     /// One after the place of its last fact.
@@ -46,7 +46,7 @@ pub struct Run {
     pub value: i64,
 }
 
-impl Run {
+impl FactRun {
     /// H at an id, on a line of this slope.
     pub fn at(&self, id: u64, slope: i64) -> i128 {
         i128::from(self.value) + i128::from(slope) * (i128::from(id) - i128::from(self.anchor))
@@ -249,7 +249,7 @@ impl<'a> BlockSearch<'a> {
                 0 => (0, self.value(e, slope, 1) - 2 * (self.value(e, slope, 1) - e.value)),
                 _ => run(j),
             };
-            Run { start: e.start, end: e.start + length, anchor: e.anchor, value }
+            FactRun { start: e.start, end: e.start + length, anchor: e.anchor, value }
         });
         HashedBlock { slope, runs: runs.collect() }
     }
@@ -337,7 +337,7 @@ mod tests {
     /// No slot holds two labels, lines cross in the gaps, runs cover everything.
     fn check(facts: &[Fact], classes: &[Range<usize>], plan: &Halving, blocks: &[HashedBlock]) {
         for (j, class) in classes.iter().enumerate() {
-            let runs: Vec<(i64, Run)> = blocks.iter().map(|b| (b.slope, b.runs[j])).collect();
+            let runs: Vec<(i64, FactRun)> = blocks.iter().map(|b| (b.slope, b.runs[j])).collect();
             assert_eq!((runs[0].1.start, runs[runs.len() - 1].1.end), (class.start, class.end));
             for (slope, run) in &runs {
                 let mut held = vec![None; plan.slots];

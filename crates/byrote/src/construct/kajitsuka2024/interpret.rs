@@ -4,7 +4,7 @@
 //! requested, since the others are no longer read.
 
 use super::dyadic::Dyadic;
-use super::network::{ExactNetwork, Neuron, SubLayer, Weight};
+use super::exact_network::{ExactNetwork, Neuron, SubLayer, Weight};
 use dashu_int::IBig;
 use dashu_int::ops::DivRem;
 
@@ -138,13 +138,13 @@ fn mean<'a>(
 
 /// The value of a channel.
 #[cfg(test)]
-pub fn channel(state: &State, channel: super::network::Channel) -> &Dyadic {
+pub fn channel(state: &State, channel: super::exact_network::Channel) -> &Dyadic {
     &state[channel.index()]
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::network::{Channel, NetworkStage, Readout, StagePurpose};
+    use super::super::exact_network::{Channel, NetworkStage, Readout, StagePurpose};
     use super::*;
 
     /// tok = [3, 5], pos = [0, 4]; U <- 2 V; U <- U + 6 mean(U).

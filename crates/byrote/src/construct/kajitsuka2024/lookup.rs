@@ -23,7 +23,7 @@
 
 use super::blocks::Blocks;
 use super::dyadic::Dyadic;
-use super::network::{Channel, NetworkStage, Neuron, StagePurpose, SubLayer};
+use super::exact_network::{Channel, NetworkStage, Neuron, StagePurpose, SubLayer};
 use crate::setting::choices;
 use dashu_int::ops::BitTest;
 use dashu_int::{IBig, UBig};

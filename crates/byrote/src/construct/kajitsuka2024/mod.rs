@@ -8,11 +8,11 @@
 //! ```text
 //! task           contexts, positions and labels to memorize                     corpus_task, pairs: where they come from
 //! context_map    tokens --square--> --attention--> --reduce--> one id per context
-//! bounded        blocks --lookup--> the word of the id's block --word_scan--> its label  with a worst-case guarantee
+//! bounded        blocks --lookup--> the word of the id's block --scan--> its label       with a worst-case guarantee
 //! searched       hash_search, halving: --lookup--> table and slot --shift--> --digit-->  smaller, found by search
-//! network        layers and weights as data; dyadic: the numbers                exact_file: the text format
+//! exact_network  layers and weights as data; dyadic: the numbers                exact_file: the text format
 //! interpret      evaluates layer by layer                                       compiled: the same, fast
-//! build          builds and verifies; model: answers queries                    evaluate: on a text
+//! build          builds and verifies; exact_model: answers queries              evaluate: on a text
 //! crossing       the number of facts above which there are fewer parameters than facts
 //! ```
 //!
@@ -53,12 +53,12 @@ pub(crate) mod crossing;
 pub(crate) mod dyadic;
 pub(crate) mod evaluate;
 pub(crate) mod exact_file;
+pub(crate) mod exact_model;
+pub(crate) mod exact_network;
 pub(crate) mod halving;
 pub(crate) mod hash_search;
 pub(crate) mod interpret;
 pub(crate) mod lookup;
-pub(crate) mod model;
-pub(crate) mod network;
 pub mod pairs;
 pub(crate) mod searched;
 pub(crate) mod task;
@@ -70,10 +70,10 @@ pub use crossing::{crossing, measured_crossing, random_facts};
 pub use dyadic::Dyadic;
 pub use evaluate::{ExactEvaluation, NetworkSize, build_for, evaluate, evaluate_labelled};
 pub use exact_file::{ExactFile, Labels};
-pub use lookup::Lookup;
-pub use model::{Answer, ExactModel, Method, Ready};
-pub use network::{
+pub use exact_model::{Answer, ExactModel, Method, Ready};
+pub use exact_network::{
     Channel, ExactNetwork, NetworkStage, Neuron, Readout, StagePurpose, SubLayer, Weight, WeightTally,
 };
+pub use lookup::Lookup;
 pub use pairs::{Labelled, Switches};
 pub use task::{Defect, Goal, MAX_CONTEXT, Sample, Samples, Task, Visibility};

@@ -39,10 +39,10 @@
 
 use super::context_map::{ContextMap, Fact};
 use super::dyadic::Dyadic;
+use super::exact_network::Channel::{O, U, V, Z};
+use super::exact_network::{Channel, ExactNetwork, NetworkStage, Neuron, Readout, StagePurpose, SubLayer};
 use super::halving::{Halving, MOST_SLOTS, overflow_bits};
-use super::hash_search::{HashedBlock, Run, SearchSizes, search};
-use super::network::Channel::{O, U, V, Z};
-use super::network::{Channel, ExactNetwork, NetworkStage, Neuron, Readout, StagePurpose, SubLayer};
+use super::hash_search::{FactRun, HashedBlock, SearchSizes, search};
 use crate::Result;
 use crate::observe::{self, Observer};
 use dashu_int::IBig;
@@ -305,7 +305,7 @@ impl Lines {
         let offset = -(low >> plan.period_bits << plan.period_bits);
         let inverse = inverse(labels);
         // T of every class: what its line would be at x = 0.
-        let intercept = |slope: i64, run: &Run| {
+        let intercept = |slope: i64, run: &FactRun| {
             let c = IBig::from(run.value) - IBig::from(slope) * run.anchor + offset;
             q * c + word(&facts[run.start..run.end], slope, run, labels, plan, &inverse)
         };
@@ -338,7 +338,7 @@ fn inverse(labels: u32) -> Vec<u32> {
 }
 
 /// 2 (digits) + 1 for the facts of a run, filled from the top: whether a digit is stored mirrored depends on those above it.
-fn word(facts: &[Fact], slope: i64, run: &Run, labels: u32, plan: &Halving, inverse: &[u32]) -> IBig {
+fn word(facts: &[Fact], slope: i64, run: &FactRun, labels: u32, plan: &Halving, inverse: &[u32]) -> IBig {
     let mut wanted: Vec<Option<u32>> = vec![None; plan.slots];
     for fact in facts {
         let hash = run.at(fact.id, slope).rem_euclid(1 << plan.period_bits);

@@ -22,7 +22,7 @@
 
 use super::blocks::Blocks;
 use super::dyadic::Dyadic;
-use super::network::{Channel, NetworkStage, Neuron, StagePurpose, SubLayer};
+use super::exact_network::{Channel, NetworkStage, Neuron, StagePurpose, SubLayer};
 use Channel::{U, Z};
 use dashu_int::IBig;
 

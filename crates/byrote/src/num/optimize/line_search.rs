@@ -34,7 +34,7 @@ impl Default for Wolfe {
 
 /// A point on the line.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Point {
+pub struct LinePoint {
     /// The step length.
     pub t: f64,
     /// The value at the point.
@@ -58,11 +58,11 @@ pub struct Search<'a, T> {
 }
 
 impl<T: Real> Search<'_, T> {
-    fn at<O: Objective<T> + ?Sized>(&mut self, objective: &mut O, t: f64) -> Result<Point, Stopped> {
+    fn at<O: Objective<T> + ?Sized>(&mut self, objective: &mut O, t: f64) -> Result<LinePoint, Stopped> {
         combine(self.trial, &[(1.0, self.x), (t, self.direction)]);
         self.evaluations += 1;
         let value = objective.evaluate(self.trial, self.trial_gradient)?;
-        Ok(Point { t, value, slope: dot(self.trial_gradient, self.direction) })
+        Ok(LinePoint { t, value, slope: dot(self.trial_gradient, self.direction) })
     }
 
     /// Searches from `start` (at t = 0) with a first guess for t. Returns `None` if no point is low enough.
@@ -70,16 +70,16 @@ impl<T: Real> Search<'_, T> {
         &mut self,
         objective: &mut O,
         wolfe: Wolfe,
-        start: Point,
+        start: LinePoint,
         guess: f64,
-    ) -> Result<Option<Point>, Stopped> {
+    ) -> Result<Option<LinePoint>, Stopped> {
         let noise = wolfe.noise * start.value.abs();
-        let low = |p: Point| p.value <= start.value + wolfe.c_1 * p.t * start.slope;
-        let flat = |p: Point| p.slope.abs() <= -wolfe.c_2 * start.slope;
-        let nearly = |p: Point| {
+        let low = |p: LinePoint| p.value <= start.value + wolfe.c_1 * p.t * start.slope;
+        let flat = |p: LinePoint| p.slope.abs() <= -wolfe.c_2 * start.slope;
+        let nearly = |p: LinePoint| {
             (p.value - start.value).abs() < noise && p.slope <= (2.0 * wolfe.c_1 - 1.0) * start.slope
         };
-        let accepted = |p: Point| p.finite() && flat(p) && (low(p) || nearly(p));
+        let accepted = |p: LinePoint| p.finite() && flat(p) && (low(p) || nearly(p));
 
         // Expand until an interval is known to contain an acceptable point.
         let (mut near, mut t) = (start, guess);
@@ -128,14 +128,14 @@ impl<T: Real> Search<'_, T> {
     }
 }
 
-impl Point {
+impl LinePoint {
     fn finite(self) -> bool {
         self.value.is_finite() && self.slope.is_finite()
     }
 }
 
 /// Returns the minimum of the cubic through two points with slopes, if it has one.
-fn cubic(a: Point, b: Point) -> Option<f64> {
+fn cubic(a: LinePoint, b: LinePoint) -> Option<f64> {
     let d1 = a.slope + b.slope - 3.0 * (a.value - b.value) / (a.t - b.t);
     let square = d1 * d1 - a.slope * b.slope;
     let d2 = square.sqrt().copysign(b.t - a.t);
@@ -144,12 +144,12 @@ fn cubic(a: Point, b: Point) -> Option<f64> {
 }
 
 /// Returns a point beyond `b`, where f is still decreasing.
-fn beyond(a: Point, b: Point) -> f64 {
+fn beyond(a: LinePoint, b: LinePoint) -> f64 {
     cubic(a, b).filter(|&t| t > b.t).unwrap_or(b.t)
 }
 
 /// Returns a point between the two, not too close to either.
-fn between(lo: Point, hi: Point) -> f64 {
+fn between(lo: LinePoint, hi: LinePoint) -> f64 {
     let middle = 0.5 * (lo.t + hi.t);
     if !hi.finite() {
         return lo.t + 0.1 * (hi.t - lo.t);
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     /// Searches f from 0 along the positive axis.
-    fn search(f: impl Fn(f64) -> (f64, f64), wolfe: Wolfe, guess: f64) -> (Option<Point>, u32) {
+    fn search(f: impl Fn(f64) -> (f64, f64), wolfe: Wolfe, guess: f64) -> (Option<LinePoint>, u32) {
         let mut objective = |x: &[f64], g: &mut [f64]| {
             let (value, slope) = f(x[0]);
             g[0] = slope;
@@ -179,7 +179,7 @@ mod tests {
             trial_gradient: &mut trial_gradient,
             evaluations: 0,
         };
-        let found = search.run(&mut objective, wolfe, Point { t: 0.0, value, slope }, guess).unwrap();
+        let found = search.run(&mut objective, wolfe, LinePoint { t: 0.0, value, slope }, guess).unwrap();
         let evaluations = search.evaluations;
         if let Some(p) = found {
             assert_eq!((trial[0], trial_gradient[0]), (p.t, p.slope), "the trial holds the accepted point");

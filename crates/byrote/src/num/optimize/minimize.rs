@@ -1,13 +1,13 @@
 //! L-BFGS with a line search, one step at a time, so that the caller can observe, save and stop.
 
-use super::line_search::{Point, Search, Wolfe};
+use super::line_search::{LinePoint, Search, Wolfe};
 use super::{Lbfgs, Objective, Stopped};
 use crate::num::Real;
 use std::mem::swap;
 
 /// The state of a descent.
 #[derive(Debug, Clone)]
-pub struct Descent<T> {
+pub struct Minimizer<T> {
     /// The conditions of the line search.
     pub wolfe: Wolfe,
     /// The curvature pairs.
@@ -48,7 +48,7 @@ impl From<Stopped> for Halt {
     }
 }
 
-impl<T: Real> Descent<T> {
+impl<T: Real> Minimizer<T> {
     /// Starts at `x` and evaluates the objective there.
     pub fn new<O: Objective<T> + ?Sized>(
         objective: &mut O,
@@ -104,7 +104,7 @@ impl<T: Real> Descent<T> {
                 trial_gradient: &mut self.trial_gradient,
                 evaluations: 0,
             };
-            let start = Point { t: 0.0, value: self.value, slope };
+            let start = LinePoint { t: 0.0, value: self.value, slope };
             let found = if slope < 0.0 { search.run(objective, self.wolfe, start, guess)? } else { None };
             evaluations += search.evaluations;
             // The pairs are forgotten only when the step ends, so that one that is stopped can be repeated.
@@ -147,7 +147,8 @@ mod tests {
     fn the_minimum_of_the_rosenbrock_function_is_found() {
         let mut objective = rosenbrock;
         let start = vec![-1.2, 1.0, -1.2, 1.0, -1.2, 1.0];
-        let mut descent = Descent::new(&mut objective, start, Lbfgs::new(5), Wolfe::default(), 1.0).unwrap();
+        let mut descent =
+            Minimizer::new(&mut objective, start, Lbfgs::new(5), Wolfe::default(), 1.0).unwrap();
         let mut evaluations = 0;
         for step in 0.. {
             match descent.step(&mut objective) {
@@ -171,7 +172,7 @@ mod tests {
             0.0
         };
         let mut descent =
-            Descent::new(&mut objective, vec![1.0], Lbfgs::new(5), Wolfe::default(), 1.0).unwrap();
+            Minimizer::new(&mut objective, vec![1.0], Lbfgs::new(5), Wolfe::default(), 1.0).unwrap();
         assert_eq!(descent.step(&mut objective), Err(Halt::NotFinite));
     }
 }

@@ -14,7 +14,7 @@ pub mod vectors;
 pub use adam::Adam;
 pub use lbfgs::Lbfgs;
 pub use line_search::Wolfe;
-pub use minimize::{Descent, Halt};
+pub use minimize::{Halt, Minimizer};
 
 use crate::Error;
 

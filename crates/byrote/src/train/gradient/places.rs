@@ -8,7 +8,7 @@ use super::packed_weights::{Layout, Sizes, Weights};
 use crate::dataset::Dataset;
 use crate::model::{Config, Mixer, Positions};
 use crate::num::aligned::{AlignedVec, LINE, line_at, line_at_mut};
-use crate::num::gemm::{Left, Order, Product, Right, Update};
+use crate::num::gemm::{Left, Product, Right, TargetOrder, Update};
 use crate::num::line_vector::LineVector;
 use crate::num::real::Real;
 use crate::num::row_ops::{add, add_scaled};
@@ -107,7 +107,7 @@ impl<T: Real> SimdKernel for Embed<'_, T> {
         let width = 3 * s.mixed;
         isa.run(Product {
             target: qkv,
-            order: Order::Rows(width),
+            order: TargetOrder::Rows(width),
             update: Update::Replace,
             rows: places.len(),
             depth: s.d,
@@ -271,7 +271,7 @@ impl<T: Real> SimdKernel for Gather<'_, T> {
             let width = 3 * s.mixed;
             isa.run(Product {
                 target: &mut chunk.dx,
-                order: Order::Rows(s.d_row),
+                order: TargetOrder::Rows(s.d_row),
                 update: Update::Add,
                 rows: n,
                 depth: width,
@@ -281,7 +281,7 @@ impl<T: Real> SimdKernel for Gather<'_, T> {
             });
             isa.run(Product {
                 target: &mut chunk.w_qkv,
-                order: Order::Rows(width),
+                order: TargetOrder::Rows(width),
                 update: Update::Replace,
                 rows: s.d,
                 depth: n,

@@ -35,7 +35,7 @@ mod start;
 use super::super::Targets;
 use crate::dataset::Dataset;
 use crate::num::Stream;
-use crate::num::optimize::{Descent, Halt, Lbfgs, Objective, Wolfe};
+use crate::num::optimize::{Halt, Lbfgs, Minimizer, Objective, Wolfe};
 use crate::observe::{Observer, Stage};
 use crate::units::Nats;
 use crate::{Error, Result};
@@ -280,7 +280,7 @@ pub(super) fn minimize(
     enough: f64,
     observer: &dyn Observer,
 ) -> Result<(Vec<f64>, f64)> {
-    let mut descent = Descent::new(objective, x, Lbfgs::new(20), Wolfe::default(), 1.0)?;
+    let mut descent = Minimizer::new(objective, x, Lbfgs::new(20), Wolfe::default(), 1.0)?;
     let mut still = 0;
     for step in 0..steps {
         observer.report(Stage::Fitting, step as u64, Some(steps as u64))?;

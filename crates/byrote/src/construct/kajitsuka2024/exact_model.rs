@@ -1,7 +1,7 @@
 //! A network with its task: answers queries.
 
 use super::compiled::Compiled;
-use super::network::ExactNetwork;
+use super::exact_network::ExactNetwork;
 use super::task::{Goal, Task};
 use crate::Result;
 use dashu_int::IBig;

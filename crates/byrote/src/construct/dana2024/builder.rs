@@ -24,7 +24,7 @@ const GROWTHS: usize = 6;
 const MANY: usize = 600;
 
 /// A dataset whose model is being constructed.
-pub(super) struct Job<'a> {
+pub(super) struct Builder<'a> {
     observer: &'a dyn Observer,
     dataset: &'a Dataset,
     settings: &'a Settings,
@@ -33,7 +33,7 @@ pub(super) struct Job<'a> {
     capacity: usize,
 }
 
-impl<'a> Job<'a> {
+impl<'a> Builder<'a> {
     pub(super) fn new(
         dataset: &'a Dataset,
         settings: &'a Settings,
