@@ -23,7 +23,7 @@
 //! use byrote::observe::Silent;
 //!
 //! // tanh is odd, so the columns of the contexts 1 and -1 are dependent whatever the weights.
-//! let tanh: Function = "tanh".parse()?;
+//! let tanh: ScalarFunction = "tanh".parse()?;
 //! let found = certify(&tanh, &[0.3, 0.7], &[1.0, -1.0], &Silent)?;
 //! assert_eq!(found.rank.value(), Some(1));
 //! # Ok::<(), byrote::Error>(())
