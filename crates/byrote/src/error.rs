@@ -40,7 +40,7 @@ pub enum Error {
         holder: String,
     },
     /// A run directory belongs to a different run.
-    #[error("{}: belongs to a different run ({name}, {jobs} {}; the plan, a corpus or the program's version differs); choose another directory", path.display(), if *jobs == 1 { "job" } else { "jobs" })]
+    #[error("{}: belongs to a different run ({name}, {jobs} {}, by byrote {version}; the plan, a corpus or the program differs); choose another directory", path.display(), if *jobs == 1 { "job" } else { "jobs" })]
     OtherRun {
         /// The directory.
         path: PathBuf,
@@ -48,6 +48,8 @@ pub enum Error {
         name: String,
         /// Its number of jobs.
         jobs: usize,
+        /// The version that made it.
+        version: String,
     },
     /// Text that is not UTF-8.
     #[error(

@@ -124,7 +124,7 @@ fn a_study_leaves_runs_alone_that_are_not_its_own() {
     let before = std::fs::read(case.path("s/training/journal.jsonl")).unwrap();
     let output = case.run(["study", "--builtin", "20", "--quick", "--out", "s"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("belongs to a different run (mine, 1 job;"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("belongs to a different run (mine, 1 job, by byrote "));
     assert_eq!(std::fs::read(case.path("s/training/journal.jsonl")).unwrap(), before);
     // It sets aside its own runs of another corpus.
     for documents in ["20", "30"] {
@@ -138,6 +138,14 @@ fn a_study_leaves_runs_alone_that_are_not_its_own() {
     assert!(jobs("own/training-1/results.csv").contains(",stories,20,"));
     assert!(jobs("own/training/results.csv").contains(",stories,30,"));
     assert!(jobs("own/report-1.html").contains("--builtin 20"));
+    // It sets aside training runs that another version of the program made of the same corpus, and keeps the closed forms.
+    let manifest = jobs("own/training/manifest.toml");
+    let plan = manifest.lines().find(|line| line.starts_with("plan = ")).unwrap();
+    std::fs::write(case.path("own/training/manifest.toml"), manifest.replace(plan, "plan = \"0\"")).unwrap();
+    let again = case.run(["study", "--builtin", "30", "--quick", "--out", "own"]);
+    assert!(again.status.success(), "{}", String::from_utf8_lossy(&again.stderr));
+    assert!(case.path("own/training-2").exists() && !case.path("own/models-2").exists());
+    assert!(case.path("own/models/trained-16.safetensors").exists());
 }
 
 #[test]

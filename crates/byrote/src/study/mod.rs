@@ -174,7 +174,7 @@ pub fn run_with(
         );
     }
     if closed_form::are_of_another_study(spec, &dataset, directory) {
-        set_aside(directory, observer)?;
+        set_aside(directory, &["models", closed_form::FILE], observer)?;
     }
     let built = closed_form::build_all(spec, &dataset, directory, observer)?;
     let (trained, worst) = training::run(spec, &corpus_spec, &part, dataset, directory, command, observer)?;
@@ -195,28 +195,26 @@ pub fn run_with(
     Ok(study)
 }
 
-/// Moves everything of the previous study in a directory out of the way.
-fn set_aside(directory: &Path, observer: &dyn Observer) -> Result<()> {
-    let names = |n: u32| {
-        [
-            (training::FOLDER.to_owned(), format!("{}-{n}", training::FOLDER)),
-            ("models".to_owned(), format!("models-{n}")),
-            ("figures".to_owned(), format!("figures-{n}")),
-            ("report.html".to_owned(), format!("report-{n}.html")),
-            (FILE.to_owned(), format!("study-{n}.json")),
-            (closed_form::FILE.to_owned(), format!("closed_forms-{n}.json")),
-        ]
+/// Moves the training runs and the page of the previous study in a directory out of the way, and `also`.
+fn set_aside(directory: &Path, also: &[&str], observer: &dyn Observer) -> Result<()> {
+    let moved: Vec<&str> = [training::FOLDER, "figures", "report.html", FILE]
+        .iter()
+        .chain(also)
+        .copied()
+        .filter(|name| directory.join(name).exists())
+        .collect();
+    let renamed = |name: &str, n: u32| match name.split_once('.') {
+        Some((stem, extension)) => format!("{stem}-{n}.{extension}"),
+        None => format!("{name}-{n}"),
     };
-    let free = |n: &u32| names(*n).iter().all(|(_, to)| !directory.join(to).exists());
+    let free = |n: &u32| moved.iter().all(|name| !directory.join(renamed(name, *n)).exists());
     let n = (1..).find(free).unwrap_or_default();
-    for (from, to) in names(n) {
-        let from = directory.join(from);
-        match std::fs::rename(&from, directory.join(to)) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(Error::io(&from, "rename", e)),
-            _ => {}
-        }
+    for name in &moved {
+        let from = directory.join(name);
+        std::fs::rename(&from, directory.join(renamed(name, n))).map_err(|e| Error::io(&from, "rename", e))?;
     }
-    note(observer, &format!("moved the previous study to report-{n}.html, training-{n} and models-{n}"));
+    let names: Vec<String> = moved.iter().map(|name| renamed(name, n)).collect();
+    note(observer, &format!("moved the previous study out of the way: {}", names.join(", ")));
     Ok(())
 }
 

@@ -69,7 +69,7 @@ pub(super) fn run(
     let mut run_directory = match Directory::open(&folder, &plan, &corpora) {
         // The training runs of another study are of no use here, but they may be of use to its owner.
         Err(Error::OtherRun { name, .. }) if name == NAME => {
-            set_aside(directory, observer)?;
+            set_aside(directory, &[], observer)?;
             Directory::open(&folder, &plan, &corpora)?
         }
         other => other?,

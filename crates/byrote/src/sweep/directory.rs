@@ -154,8 +154,8 @@ impl Directory {
         let identity = format!("{:016x}", fnv1a(order.join(" ").as_bytes()));
         let manifest = match Manifest::load(path)? {
             Some(found) if found.plan == identity => found,
-            Some(Manifest { name, jobs, .. }) => {
-                return Err(Error::OtherRun { path: path.to_path_buf(), name, jobs });
+            Some(Manifest { name, jobs, version, .. }) => {
+                return Err(Error::OtherRun { path: path.to_path_buf(), name, jobs, version });
             }
             None => {
                 let manifest = Manifest::new(identity, plan, corpora);

@@ -1,6 +1,7 @@
 //! Reads a run directory: the plan and the results so far.
 
 use super::directory::{Journal, Manifest};
+use super::job::Job;
 use super::job_row::{JobRow, JobStatus};
 use crate::input::{MOST_HELD, read_text_capped};
 use crate::{Error, Result};
@@ -90,8 +91,13 @@ impl Record {
         journal: Journal,
         curve: impl Fn(&str) -> Option<Vec<(f64, f64)>>,
     ) -> Self {
-        let position: BTreeMap<&str, usize> =
-            manifest.settings.iter().enumerate().map(|(i, s)| (s.as_str(), i)).collect();
+        // Read and written again, so that settings that an earlier version did not have are there.
+        let current = |settings: &String| match serde_json::from_str::<Job>(settings) {
+            Ok(job) => serde_json::to_string(&job).unwrap_or_default(),
+            Err(_) => settings.clone(),
+        };
+        let position: BTreeMap<String, usize> =
+            manifest.settings.iter().enumerate().map(|(i, s)| (current(s), i)).collect();
         let place = |row: JobRow| {
             let settings = serde_json::to_string(&row.settings).unwrap_or_default();
             position.get(settings.as_str()).map(|&i| (i, row))
@@ -137,6 +143,16 @@ pub(super) fn points(file: impl std::io::Read) -> Vec<(f64, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn run_directories_of_the_previous_version_are_read() {
+        // Written before settings of a job were added.
+        let (manifest, journal) =
+            (include_str!("test_data/manifest.toml"), include_bytes!("test_data/journal.jsonl"));
+        let record = Record::from_parts(manifest, journal, "step,gap_nats\n0,1\n").unwrap();
+        assert!(record.is_complete());
+        assert_eq!(record.rows.iter().map(|row| row.d_mlp).collect::<Vec<_>>(), [4, 8]);
+    }
 
     #[test]
     fn a_directory_that_is_not_a_run_directory_is_refused() {
