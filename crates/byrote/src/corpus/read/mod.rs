@@ -10,6 +10,8 @@ mod jsonl;
 pub(crate) mod npy;
 #[cfg(feature = "parquet")]
 mod parquet;
+#[cfg(feature = "parquet")]
+mod parquet_pages;
 mod split;
 mod text;
 

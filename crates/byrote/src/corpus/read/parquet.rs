@@ -1,13 +1,14 @@
 //! Parquet: a column of texts, or of lists of integers.
 
 use super::input::Input;
+use super::parquet_pages::CheckedPages;
 use super::{Content, Holds, Reader, SLAB_BYTES, Slab};
 use crate::corpus::options::Options;
 use crate::foreign::guarded;
 use crate::{Error, Result};
 use bytes::Bytes;
 use parquet::basic::{Compression, LogicalType, Type as PhysicalType};
-use parquet::column::reader::ColumnReader;
+use parquet::column::reader::{ColumnReader, get_column_reader};
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::schema::types::ColumnDescriptor;
@@ -208,7 +209,9 @@ impl Reader for ParquetReader {
                 None => {
                     let opened = guarded(|| {
                         let group = self.file.get_row_group(self.group)?;
-                        group.get_column_reader(self.column)
+                        let pages = group.get_column_page_reader(self.column)?;
+                        let pages = CheckedPages { pages, descriptor: self.descriptor.clone() };
+                        Ok(get_column_reader(self.descriptor.clone(), Box::new(pages)))
                     });
                     self.group += 1;
                     opened.unwrap_or_else(|e| Err(ParquetError::General(e))).map_err(|e| self.broken(&e))?
