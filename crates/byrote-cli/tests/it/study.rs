@@ -124,7 +124,10 @@ fn a_study_leaves_runs_alone_that_are_not_its_own() {
     let before = std::fs::read(case.path("s/training/journal.jsonl")).unwrap();
     let output = case.run(["study", "--builtin", "20", "--quick", "--out", "s"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("belongs to a different run (mine, 1 job, by byrote "));
+    assert!(
+        String::from_utf8_lossy(&output.stderr)
+            .contains("belongs to a different run (mine, 1 job, by byrote ")
+    );
     assert_eq!(std::fs::read(case.path("s/training/journal.jsonl")).unwrap(), before);
     // It sets aside its own runs of another corpus.
     for documents in ["20", "30"] {

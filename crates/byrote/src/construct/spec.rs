@@ -80,9 +80,11 @@ pub enum Madden2024Method {
     Closed,
     /// The proof's own weights, for a few dozen contexts; reported, not stored.
     Literal,
+    /// The algorithm of section 6 in double precision: sample, shrink, solve.
+    Sampled,
 }
 
-choices!(Madden2024Method, "method" { Closed = "closed", Literal = "literal" });
+choices!(Madden2024Method, "method" { Closed = "closed", Literal = "literal", Sampled = "sampled" });
 
 /// The settings of madden2024: one hidden neuron per context.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -96,6 +98,9 @@ pub struct Madden2024Spec {
     /// attention (Theorem 5) or average (Theorem 7)
     #[cfg_attr(feature = "clap", arg(long, value_name = "NAME", default_value_t))]
     pub mixer: Mixer,
+    /// Add the embedding of the last token to the mixer's output
+    #[cfg_attr(feature = "clap", arg(long))]
+    pub skip: bool,
     /// Width of the residual stream, at least 1
     #[cfg_attr(
         feature = "clap",
@@ -121,8 +126,8 @@ pub struct Madden2024Spec {
         arg(long, allow_negative_numbers = true, value_name = "M", conflicts_with = "slack")
     )]
     pub d_mlp: Option<u64>,
-    /// closed works at any size; literal follows the proof to the letter, for a few dozen contexts, and is reported but not
-    /// stored
+    /// closed works at any size; sampled draws small random weights and solves for the output, as the paper suggests, and works
+    /// for few contexts; literal follows the proof to the letter, for a few dozen contexts, and is reported but not stored
     #[cfg_attr(feature = "clap", arg(long, value_name = "HOW", default_value_t))]
     pub method: Madden2024Method,
     /// The arithmetic of the literal method: as many bits as it takes, or double precision
@@ -151,6 +156,7 @@ pub struct Madden2024Spec {
 setters!(Madden2024Spec {
     activation: plain(Activation),
     mixer: plain(Mixer),
+    skip: plain(bool),
     d_model: plain(u64),
     n_heads: some(u64),
     d_head: some(u64),
@@ -169,6 +175,7 @@ impl Default for Madden2024Spec {
         Self {
             activation: Activation::Tanh,
             mixer: Mixer::default(),
+            skip: false,
             d_model: 16,
             n_heads: None,
             d_head: None,
@@ -199,10 +206,11 @@ impl Madden2024Spec {
         match self.method {
             Madden2024Method::Closed => Ok(()),
             Madden2024Method::Literal => self.literal(0).map(|_| ()),
+            Madden2024Method::Sampled => madden2024::sampled::check(self.activation),
         }
     }
 
-    /// The settings of the closed method.
+    /// The settings of the closed and the sampled method.
     pub fn resolve(&self, seed: u64, max_memory: u64) -> Result<madden2024::Settings> {
         self.check()?;
         Ok(self.settings(seed, max_memory))
@@ -211,6 +219,7 @@ impl Madden2024Spec {
     pub(super) fn settings(&self, seed: u64, max_memory: u64) -> madden2024::Settings {
         madden2024::Settings {
             mixer: self.mixer,
+            skip: self.skip,
             activation: self.activation,
             d_model: self.d_model,
             n_heads: self.n_heads,
@@ -219,6 +228,7 @@ impl Madden2024Spec {
             d_mlp: self.d_mlp,
             gap: Nats(self.gap),
             tolerance: self.logit_tolerance,
+            sampled: self.method == Madden2024Method::Sampled,
             seed,
             max_memory,
         }
@@ -226,8 +236,14 @@ impl Madden2024Spec {
 
     /// The settings of the literal method.
     pub fn literal(&self, seed: u64) -> Result<LiteralSettings> {
-        if self.slack != 0.0 || self.d_mlp.is_some() || self.n_heads.is_some() || self.d_head.is_some() {
-            let message = "literal has one head of dimension 1 and one neuron per context";
+        if self.slack != 0.0
+            || self.d_mlp.is_some()
+            || self.n_heads.is_some()
+            || self.d_head.is_some()
+            || self.skip
+        {
+            let message =
+                "literal has one head of dimension 1, no skip connection and one neuron per context";
             return Err(Error::setting("method", message));
         }
         let settings = self.literal_settings(seed);

@@ -211,7 +211,8 @@ fn set_aside(directory: &Path, also: &[&str], observer: &dyn Observer) -> Result
     let n = (1..).find(free).unwrap_or_default();
     for name in &moved {
         let from = directory.join(name);
-        std::fs::rename(&from, directory.join(renamed(name, n))).map_err(|e| Error::io(&from, "rename", e))?;
+        std::fs::rename(&from, directory.join(renamed(name, n)))
+            .map_err(|e| Error::io(&from, "rename", e))?;
     }
     let names: Vec<String> = moved.iter().map(|name| renamed(name, n)).collect();
     note(observer, &format!("moved the previous study out of the way: {}", names.join(", ")));

@@ -48,7 +48,7 @@ pub(super) fn check_memory(config: &Config, dataset: &Dataset, settings: &Settin
 pub(super) fn solve(draw: &Draw<'_>, tolerance: f64) -> Result<Attempt> {
     let mut best: Option<Attempt> = None;
     for gain in GAINS {
-        let attempt = attempt(draw, gain, neurons(draw, gain))?;
+        let attempt = attempt(draw, Solver::Pairs, gain, neurons(draw, gain))?;
         let better = best.as_ref().is_none_or(|b| b.error.is_nan() || attempt.error < b.error);
         if better {
             best = Some(attempt);
@@ -158,7 +158,12 @@ impl System {
 }
 
 /// The output for a hidden layer.
-pub(super) fn attempt(draw: &Draw<'_>, gain: f64, neurons: Vec<(Vec<f64>, f64)>) -> Result<Attempt> {
+pub(super) fn attempt(
+    draw: &Draw<'_>,
+    solver: Solver,
+    gain: f64,
+    neurons: Vec<(Vec<f64>, f64)>,
+) -> Result<Attempt> {
     let (n, m, omega) = (draw.dataset.len(), draw.neurons(), draw.omega());
     let mut parameters = draw.with_hidden(&neurons);
     let system = System::of(draw, &parameters);
@@ -173,7 +178,7 @@ pub(super) fn attempt(draw: &Draw<'_>, gain: f64, neurons: Vec<(Vec<f64>, f64)>)
     }
     let finite = parameters.iter().all(|x| x.is_finite());
     Ok(Attempt {
-        solver: Solver::Pairs,
+        solver,
         error: if finite { draw.error(&parameters) } else { f64::NAN },
         parameters,
         gain: Some(gain),

@@ -25,6 +25,8 @@
 //! - `ramps`: for GELU and ReLU where `hyperplanes` fails (d_model 1 to 3): a piecewise linear function along one
 //!   direction. Its error grows with the ratio of the range to the smallest gap.
 //!
+//! - `sampled`, on request: the proof's own draw, for any `d_model`. It shows how far double precision carries it.
+//!
 //! **Measured error.** See docs/derivations/madden2024.md. **It refuses** fewer neurons than contexts, contexts that
 //! the mixer cannot distinguish, systems that do not fit in memory, and any result whose largest logit error, measured
 //! with the public forward pass, is above the tolerance.
@@ -52,6 +54,7 @@ pub(crate) mod hyperplanes;
 pub mod literal;
 pub(crate) mod ramps;
 pub(crate) mod random_mixer;
+pub(in crate::construct) mod sampled;
 pub(crate) mod sorted;
 
 use super::{MAX_MEMORY, Madden2024Spec, Targets, check_tolerance};
@@ -76,6 +79,8 @@ const DRAWS: u64 = 8;
 pub struct Settings {
     /// Attention or token averaging.
     pub mixer: Mixer,
+    /// Whether the last embedding is added to the mixer's output.
+    pub skip: bool,
     /// The function of the hidden neurons.
     pub activation: Activation,
     /// The width of the residual stream.
@@ -92,6 +97,9 @@ pub struct Settings {
     pub gap: Nats,
     /// The largest accepted error of a logit.
     pub tolerance: f64,
+    /// Whether the hidden layer is sampled as in the paper's section 6 instead of placed where the contexts are. In double
+    /// precision that works for few contexts.
+    pub sampled: bool,
     /// The seed of the random draws.
     pub seed: u64,
     /// The memory limit for the matrices of a system, in bytes.
@@ -107,6 +115,7 @@ impl Default for Settings {
 
 crate::setting::setters!(Settings {
     mixer: plain(Mixer),
+    skip: plain(bool),
     activation: plain(Activation),
     d_model: plain(u64),
     n_heads: into(impl Into<Option<u64>>),
@@ -115,6 +124,7 @@ crate::setting::setters!(Settings {
     d_mlp: into(impl Into<Option<u64>>),
     gap: plain(Nats),
     tolerance: plain(f64),
+    sampled: plain(bool),
     seed: plain(u64),
     max_memory: plain(u64),
 });
@@ -129,6 +139,8 @@ pub enum Solver {
     Pairs,
     /// Ramps along one direction.
     Ramps,
+    /// Small random weights, as in the paper's section 6.
+    Sampled,
 }
 
 /// The builder's report on the weights it constructed.
@@ -161,7 +173,7 @@ pub fn build(dataset: &Dataset, settings: &Settings, observer: &dyn Observer) ->
     check_tolerance(settings.tolerance)?;
     let config = config(dataset, settings)?;
     let targets = Targets::new(dataset, settings.gap)?;
-    let saturates = sorted::Step::of(settings.activation).is_some();
+    let saturates = sorted::Step::of(settings.activation).is_some() && !settings.sampled;
     if !saturates {
         hyperplanes::check_memory(&config, dataset, settings)?;
     }
@@ -171,8 +183,11 @@ pub fn build(dataset: &Dataset, settings: &Settings, observer: &dyn Observer) ->
         let seed = settings.seed.wrapping_add(retry);
         observer.report(Stage::Solving, 0, (!saturates).then_some(dataset.len() as u64))?;
         let draw = Draw::new(config, dataset, &targets, seed, observer)?;
-        let found =
-            if saturates { sorted::solve(&draw) } else { hyperplanes::solve(&draw, settings.tolerance) };
+        let found = match (settings.sampled, saturates) {
+            (true, _) => sampled::solve(&draw),
+            (_, true) => sorted::solve(&draw),
+            _ => hyperplanes::solve(&draw, settings.tolerance),
+        };
         match found {
             Ok(attempt) if attempt.error <= settings.tolerance => {
                 return attempt.finish(&draw, retry);
@@ -185,7 +200,7 @@ pub fn build(dataset: &Dataset, settings: &Settings, observer: &dyn Observer) ->
             Err(Error::Refused { refusal: reason, .. }) => refusal = Some(reason),
             Err(other) => return Err(other),
         }
-        if !saturates && ramps::applies(settings.activation) {
+        if !saturates && !settings.sampled && ramps::applies(settings.activation) {
             match ramps::solve(&draw) {
                 Ok(attempt) if attempt.error <= settings.tolerance => return attempt.finish(&draw, retry),
                 _ => {}
@@ -201,7 +216,14 @@ pub fn build(dataset: &Dataset, settings: &Settings, observer: &dyn Observer) ->
         (Some(best), _) => Refusal::Residual {
             error: best.error,
             tolerance: settings.tolerance,
-            advice: "try a function that saturates (tanh, logistic, erf), a larger `d_model` or `slack = 0.05`",
+            advice: match settings.sampled {
+                true => {
+                    "the sampled features of this many contexts are too nearly dependent: use `method = closed`"
+                }
+                false => {
+                    "try a function that saturates (tanh, logistic, erf), a larger `d_model` or `slack = 0.05`"
+                }
+            },
         },
         (None, Some(refusal)) => refusal,
         (None, None) => Refusal::Residual { error: f64::NAN, tolerance: settings.tolerance, advice: "" },
@@ -239,7 +261,7 @@ fn config(dataset: &Dataset, settings: &Settings) -> Result<Config> {
         Mixer::Attention => Preset::Madden2024,
         Mixer::Average => Preset::Average,
     };
-    let config = preset.config(shape).checked()?;
+    let config = Config { skip: settings.skip, ..preset.config(shape) }.checked()?;
     dataset.fits(&config)?;
     Ok(config)
 }

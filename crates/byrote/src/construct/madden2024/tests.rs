@@ -33,6 +33,70 @@ fn every_activation_and_mixer_memorizes_with_one_neuron_a_context() {
     }
 }
 
+/// Section 4: the skip connection changes the mixer's output, not what can be memorized.
+#[test]
+fn a_skip_connection_is_built_on_like_any_mixer() {
+    let (dataset, _) = stories(40);
+    for (mixer, d_model) in [(Mixer::Attention, 16), (Mixer::Attention, 1), (Mixer::Average, 16)] {
+        for activation in [Activation::Tanh, Activation::Gelu] {
+            let settings = Settings { mixer, activation, d_model, skip: true, ..Settings::default() };
+            let (model, report) = build(&dataset, &settings, &Silent).unwrap();
+            assert!(
+                model.config().skip && report.max_logit_error <= 1e-6,
+                "{mixer} {activation}: {report:?}"
+            );
+            let found = evaluate(&model, &dataset, Nats(1e-3), 0, &Silent).unwrap();
+            assert!(found.gap_nats.0 <= 5e-5 && found.memorized == found.contexts, "{found:?}");
+        }
+    }
+}
+
+/// Section 6: a softmax of base a gives the model of base e after dividing embeddings and positions by sqrt(ln a). (The paper
+/// multiplies.) Both maps after the softmax are linear, so multiplying the values by sqrt(ln a) restores the mixer's output.
+#[test]
+fn any_base_of_the_softmax_gives_the_same_model() {
+    let (dataset, _) = stories(20);
+    let settings = Settings::default().n_heads(1).d_model(4);
+    let (model, _) = build(&dataset, &settings, &Silent).unwrap();
+    let config = *model.config();
+    let mixed = Evaluator::<f64, _>::forward(config, &dataset).rows(ProbePoint::Mixed, model.parameters());
+    let tensor = |name: &str| {
+        let found = config.tensors().into_iter().find(|t| t.name == name).unwrap();
+        model.parameters()[found.range].to_vec()
+    };
+    let d = 4;
+    let (w_e, w_pos) = (tensor("W_E"), tensor("W_pos"));
+    let (w_q, w_k, w_v, w_o) = (tensor("W_Q"), tensor("W_K"), tensor("W_V"), tensor("W_O"));
+    let times = |x: &[f64], w: &[f64]| -> Vec<f64> {
+        (0..d).map(|j| (0..d).map(|i| x[i] * w[i * d + j]).sum()).collect()
+    };
+    let dot = |x: &[f64], y: &[f64]| x.iter().zip(y).map(|(x, y)| x * y).sum::<f64>();
+    for base in [1.01f64, 2.0, 10.0, 1e6] {
+        let root = base.ln().sqrt();
+        for i in 0..dataset.len() {
+            let tokens = dataset.tokens_of(i);
+            let rows: Vec<Vec<f64>> = tokens
+                .iter()
+                .enumerate()
+                .map(|(t, &token)| {
+                    (0..d).map(|j| (w_e[token as usize * d + j] + w_pos[t * d + j]) / root).collect()
+                })
+                .collect();
+            let query = times(rows.last().unwrap(), &w_q);
+            let scale = if config.scale_scores { (d as f64).sqrt() } else { 1.0 };
+            let weights: Vec<f64> =
+                rows.iter().map(|x| base.powf(dot(&query, &times(x, &w_k)) / scale)).collect();
+            let sum: f64 = weights.iter().sum();
+            let mean: Vec<f64> =
+                (0..d).map(|j| rows.iter().zip(&weights).map(|(x, w)| x[j] * root * w / sum).sum()).collect();
+            let out = times(&times(&mean, &w_v), &w_o);
+            for (x, y) in out.iter().zip(&mixed[i * d..(i + 1) * d]) {
+                assert!((x - y).abs() < 1e-11, "base {base}, context {i}: {x} {y}");
+            }
+        }
+    }
+}
+
 #[test]
 fn one_dimension_is_enough() {
     let (dataset, _) = stories(40);
@@ -192,10 +256,10 @@ fn equal_biases_do_not_reach_the_tolerance() {
     let targets = Targets::new(&dataset, settings.gap).unwrap();
     let config = config(&dataset, &settings).unwrap();
     let draw = Draw::new(config, &dataset, &targets, 0, &Silent).unwrap();
-    let good = hyperplanes::attempt(&draw, 8.0, hyperplanes::neurons(&draw, 8.0)).unwrap();
+    let good = hyperplanes::attempt(&draw, Solver::Pairs, 8.0, hyperplanes::neurons(&draw, 8.0)).unwrap();
     assert!(good.error < 1e-8, "{}", good.error);
     let near_the_proof = hyperplanes::neurons(&draw, 0.1).into_iter().map(|(w, _)| (w, 0.5)).collect();
-    let bad = hyperplanes::attempt(&draw, 0.1, near_the_proof).unwrap();
+    let bad = hyperplanes::attempt(&draw, Solver::Pairs, 0.1, near_the_proof).unwrap();
     assert!(bad.error.is_nan() || bad.error > 1e-6, "{}", bad.error);
 }
 

@@ -18,6 +18,7 @@ pub fn madden2024(report: &madden2024::Report) -> Vec<[String; 3]> {
             "pairs: random hyperplanes halfway between two contexts, one linear system"
         }
         madden2024::Solver::Ramps => "ramps: a piecewise linear function along one direction",
+        madden2024::Solver::Sampled => "sampled: small random weights, one linear system",
     };
     let mut rows = vec![
         ["largest logit error".into(), format!("{:.1e}", report.max_logit_error), solver.into()],
