@@ -128,6 +128,8 @@ pub enum Stage {
     Fitting,
     /// Checking a network on every sample; counted in samples.
     Verifying,
+    /// Enclosing the mixer's output for every context; counted in contexts.
+    Enclosing,
     /// Enclosing the logits of every context; counted in contexts.
     Certifying,
     /// Training a model; counted in steps.
@@ -154,7 +156,7 @@ impl Stage {
             Stage::Searching => "facts",
             Stage::Solving => "columns",
             Stage::Verifying => "samples",
-            Stage::Certifying | Stage::Evaluating => "contexts",
+            Stage::Enclosing | Stage::Certifying | Stage::Evaluating => "contexts",
             Stage::Fitting | Stage::Training | Stage::Ranking => "steps",
             Stage::Jobs => "jobs",
             Stage::Descending => "blocks",
@@ -185,6 +187,7 @@ impl fmt::Display for Stage {
             Stage::Solving => "solving",
             Stage::Fitting => "fitting",
             Stage::Verifying => "verifying",
+            Stage::Enclosing => "enclosing",
             Stage::Certifying => "certifying",
             Stage::Training => "training",
             Stage::Evaluating => "evaluating",

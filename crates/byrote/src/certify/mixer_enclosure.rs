@@ -12,7 +12,7 @@ use super::layer::{BLOCK, Block, Entry};
 use crate::Result;
 use crate::dataset::Dataset;
 use crate::model::{Mixer, Model};
-use crate::observe::Observer;
+use crate::observe::{Counter, Observer, Stage};
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -31,11 +31,13 @@ impl Enclosures {
             let (centre, radius) = value.exact.ball();
             Entry { centre, radius, errors: value.errors }
         };
+        let counter = Counter::new(observer, Stage::Enclosing, Some(dataset.len() as u64));
         let contexts: Vec<Vec<Entry>> = (0..dataset.len())
             .into_par_iter()
             .map(|i| {
-                observer.check()?;
-                Ok(places.mixed(dataset.places_of(i)).into_iter().map(entry).collect())
+                let mixed = places.mixed(dataset.places_of(i));
+                counter.add(1)?;
+                Ok(mixed.into_iter().map(entry).collect())
             })
             .collect::<Result<_>>()?;
         Ok(Self { d, entries: contexts.concat() })

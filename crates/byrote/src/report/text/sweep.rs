@@ -3,7 +3,7 @@
 use super::{TextTable, duration};
 use crate::Result;
 use crate::report::numbers::{nats, share_of_floor};
-use crate::sweep::{Corpora, JobRow, Plan, SweepOutcome};
+use crate::sweep::{Corpora, Job, JobRow, Plan, SweepOutcome};
 use crate::units::{grouped, grouped_number};
 
 /// Shows the results of a sweep: how it ended, and its first hundred rows.
@@ -15,7 +15,7 @@ pub fn results(plan: &Plan, rows: &[JobRow], outcome: &SweepOutcome) -> String {
         grouped(outcome.jobs as u64),
         outcome.failed
     );
-    let heads = [
+    let mut heads = vec![
         "documents",
         "contexts",
         "d_model",
@@ -29,10 +29,12 @@ pub fn results(plan: &Plan, rows: &[JobRow], outcome: &SweepOutcome) -> String {
         "gap (nats)",
         "memorized",
     ];
+    let varied = varied(rows.iter().map(|row| &row.settings));
+    heads.extend(varied.iter().map(|(name, _)| name.as_str()));
     let mut table = TextTable::new(&heads, &[7]);
-    for row in rows.iter().take(100) {
+    for (i, row) in rows.iter().enumerate().take(100) {
         let result = row.result.as_ref();
-        table.row(vec![
+        let mut cells = vec![
             grouped(row.documents),
             grouped(row.contexts),
             row.settings.model.width().to_string(),
@@ -45,7 +47,9 @@ pub fn results(plan: &Plan, rows: &[JobRow], outcome: &SweepOutcome) -> String {
             row.relative_gap().filter(|_| row.floor_nats > 0.0).map_or(String::new(), share_of_floor),
             result.map_or(String::new(), |r| grouped_number(r.gap_nats, 3)),
             result.map_or(String::new(), |r| grouped(r.memorized)),
-        ]);
+        ];
+        cells.extend(varied.iter().map(|(_, values)| values[i].clone()));
+        table.row(cells);
     }
     out += &fitted(&table, &[0, 10, 2, 4, 11, 5]);
     let failed = rows.iter().filter_map(|row| Some((row, row.error.as_ref()?)));
@@ -58,34 +62,66 @@ pub fn results(plan: &Plan, rows: &[JobRow], outcome: &SweepOutcome) -> String {
     out
 }
 
+/// The settings in which jobs differ, beyond those that have columns of their own, with their values.
+fn varied<'a>(jobs: impl IntoIterator<Item = &'a Job>) -> Vec<(String, Vec<String>)> {
+    const SHOWN: [&str; 5] = ["documents", "builtin", "d_model", "d_mlp", "seed"];
+    let jobs: Vec<serde_json::Value> =
+        jobs.into_iter().map(|job| serde_json::to_value(job).unwrap_or_default()).collect();
+    let Some(first) = jobs.first() else { return Vec::new() };
+    let settings = ["corpus", "model", "training"].into_iter().flat_map(|part| {
+        let names = first[part].as_object().into_iter().flat_map(|object| object.keys());
+        names.map(move |name| (part, name))
+    });
+    settings
+        .filter(|(_, name)| !SHOWN.contains(&name.as_str()))
+        .map(|(part, name)| (name.clone(), jobs.iter().map(|job| &job[part][name]).collect::<Vec<_>>()))
+        .filter(|(_, values)| values.iter().any(|value| *value != values[0]))
+        .map(|(name, values)| (name, values.into_iter().map(in_a_cell).collect()))
+        .collect()
+}
+
+/// A setting as it is written in a plan, without quotes; nothing for one that is left out.
+fn in_a_cell(value: &serde_json::Value) -> String {
+    match value {
+        serde_json::Value::Null => String::new(),
+        serde_json::Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
 /// A table at most 80 characters wide, followed by the names of the columns that were left out.
 fn fitted(table: &TextTable, expendable: &[usize]) -> String {
     let (mut text, missing) = table.render_within(80, expendable);
     if !missing.is_empty() {
-        text += &format!("(left out for lack of space: {})\n", missing.join(", "));
+        text += &format!("(left out to fit 80 columns: {})\n", missing.join(", "));
     }
     text
 }
 
 /// Shows the jobs of a plan before they run: their sizes and about how long each takes.
 pub fn jobs(plan: &Plan, corpora: &Corpora) -> Result<String> {
-    let heads =
-        ["job", "documents", "contexts", "preset", "d_model", "d_mlp", "parameters", "seed", "about (s)"];
+    let mut heads =
+        vec!["job", "documents", "contexts", "preset", "d_model", "d_mlp", "parameters", "seed", "about (s)"];
+    let varied = varied(&plan.jobs);
+    heads.extend(varied.iter().map(|(name, _)| name.as_str()));
     let mut table = TextTable::new(&heads, &[0, 3]);
-    for job in plan.jobs.iter().take(200) {
+    for (i, job) in plan.jobs.iter().enumerate().take(200) {
         let dataset = corpora.of(job)?;
         let config = job.model.resolve(dataset.d_vocab(), dataset.n_ctx());
-        table.row([
+        let d_mlp = config.as_ref().map_or(job.model.d_mlp, |c| Some(c.shape.d_mlp));
+        let mut cells = vec![
             job.id(dataset),
             grouped(dataset.documents()),
             grouped(dataset.len() as u64),
             job.model.preset.unwrap_or_default().to_string(),
             job.model.width().to_string(),
-            job.model.d_mlp.map_or(String::new(), grouped),
+            d_mlp.map_or(String::new(), grouped),
             config.map_or_else(|error| error.to_string(), |c| grouped(c.n_parameters() as u64)),
             job.seed.to_string(),
             format!("{:.1}", job.estimated_seconds(corpora)),
-        ]);
+        ];
+        cells.extend(varied.iter().map(|(_, values)| values[i].clone()));
+        table.row(cells);
     }
     let mut out = fitted(&table, &[1, 4, 3, 2]);
     if plan.jobs.len() > 200 {
@@ -93,5 +129,21 @@ pub fn jobs(plan: &Plan, corpora: &Corpora) -> Result<String> {
     }
     let (n, seconds) = (grouped(plan.jobs.len() as u64), plan.estimated_seconds(corpora));
     let jobs = if plan.jobs.len() == 1 { "job" } else { "jobs" };
-    Ok(out + &format!("\n{n} {jobs}, about {}\n", duration(seconds)))
+    Ok(out + &format!("\n{n} {jobs}, about {}\n", duration(seconds.max(1.0))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_that_vary_have_a_column() {
+        let text = "[corpus]\nbuiltin = [5, 6]\n[model]\nd_mlp = 4\n[training]\noptimizer = \"adam\"\nlr = [0.01, 0.1]\n";
+        let plan = Plan::parse(text, "rates").unwrap();
+        let found = varied(&plan.jobs);
+        assert_eq!(found.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["lr"]);
+        let mut rates = found[0].1.clone();
+        rates.sort();
+        assert_eq!(rates, ["0.01", "0.01", "0.1", "0.1"]);
+    }
 }
