@@ -235,7 +235,8 @@ fn work(
         other => other?,
     };
     let progress = trainer.progress();
-    let result = RowResult::new(&found, progress.step, progress.evaluations, stop.kind());
+    let mut result = RowResult::new(&found, progress.step, progress.evaluations, stop.kind());
+    result.accuracy_last_batches = trainer.accuracy_last_batches();
     let row = Row::new(job, &files.id, dataset, Some(&config));
     Ok(Some(Row { status: Status::Done, result: Some(result), ..row }))
 }
