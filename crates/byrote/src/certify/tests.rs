@@ -128,6 +128,8 @@ fn configs(d_vocab: u64) -> Vec<Config> {
     all.extend(Activation::ALL.map(|activation| Config { shape: Shape { activation, ..shape }, ..base }));
     all.push(Config { positions: Positions::None, skip: true, output_bias: true, ..base });
     all.push(Config { hidden: Hidden::Residual, ..base });
+    all.push(Config { positions_in_attention: true, skip: true, ..base });
+    all.push(Config { bottleneck: true, attention_bias: true, ..base });
     all.push(Config { hidden: Hidden::Residual, skip: true, ..Preset::Average.config(shape) });
     all
 }

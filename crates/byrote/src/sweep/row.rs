@@ -75,6 +75,9 @@ pub struct RowResult {
     pub memorized_distribution: u64,
     /// The fraction of contexts that are memorized.
     pub accuracy: f64,
+    /// The fraction of right predictions in the last batches, while the weights still moved; absent without batches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accuracy_last_batches: Option<f64>,
     /// The largest KL divergence of a context.
     pub max_kl_nats: f64,
     /// The contexts with the largest contributions to the gap, worst first.
@@ -134,13 +137,14 @@ impl RowResult {
             memorized: found.memorized,
             memorized_distribution: found.memorized_distribution,
             accuracy: found.accuracy,
+            accuracy_last_batches: None,
             max_kl_nats: found.max_kl_nats.0,
             worst: found.worst.clone(),
         }
     }
 }
 
-const COLUMNS: [&str; 41] = [
+const COLUMNS: [&str; 42] = [
     "job",
     "status",
     "corpus",
@@ -178,6 +182,7 @@ const COLUMNS: [&str; 41] = [
     "memorized",
     "memorized_distribution",
     "accuracy",
+    "accuracy_last_batches",
     "max_kl_nats",
     "error",
     "loss_nats_per_prediction",
@@ -239,9 +244,10 @@ impl Row {
                 r.memorized.to_string(),
                 r.memorized_distribution.to_string(),
                 r.accuracy.to_string(),
+                csv_field(r.accuracy_last_batches),
                 r.max_kl_nats.to_string(),
             ],
-            None => vec![String::new(); 10],
+            None => vec![String::new(); 11],
         };
         fields.push(csv_field(self.error.as_ref()));
         fields.push(csv_field(self.loss_per_prediction()));

@@ -240,7 +240,8 @@ fn work(
         other => other?,
     };
     let progress = trainer.progress();
-    let result = RowResult::new(&found, progress.step, progress.evaluations, stop.kind());
+    let mut result = RowResult::new(&found, progress.step, progress.evaluations, stop.kind());
+    result.accuracy_last_batches = trainer.accuracy_last_batches();
     let row = Row::new(job, &files.id, dataset, Some(&config));
     let row = Row { status: Status::Done, result: Some(result), ..row };
     // As they are read back from the file, to the last digit.

@@ -248,6 +248,7 @@ mod tests {
                     memorized: (accuracy * contexts as f64) as u64,
                     memorized_distribution: 0,
                     accuracy,
+                    accuracy_last_batches: job.training.batch.map(|_| accuracy),
                     max_kl_nats: 1.0,
                 }),
                 error: None,
