@@ -402,11 +402,12 @@ mod tests {
             Settings { rate: 0.01, batch: Some(7), sampling: Sampling::Uniform, ..adam },
             Settings {
                 rate: 0.01,
-                batch: Some(7),
+                batch: Some(21),
                 sampling: Sampling::Sample,
-                sample: (3, 5),
+                // About as many draws as there are contexts, so that most of them are trained.
+                sample: (5, 5),
                 schedule: Schedule::LinearEpochs,
-                schedule_steps: 20,
+                schedule_steps: 60,
                 ..adam
             },
             Settings { warmup: 5, trained: Trained::FeedForward, ..lbfgs },
