@@ -144,7 +144,7 @@ impl RowResult {
     }
 }
 
-const COLUMNS: [&str; 42] = [
+const COLUMNS: [&str; 45] = [
     "job",
     "status",
     "corpus",
@@ -182,11 +182,14 @@ const COLUMNS: [&str; 42] = [
     "memorized",
     "memorized_distribution",
     "accuracy",
-    "accuracy_last_batches",
     "max_kl_nats",
     "error",
     "loss_nats_per_prediction",
     "gap_nats_per_prediction",
+    "accuracy_last_batches",
+    "positions",
+    "positions_in_attention",
+    "bottleneck",
 ];
 
 /// Returns rows as CSV, in order, with a header.
@@ -231,7 +234,7 @@ impl Row {
         ]
     }
 
-    /// The columns from `steps` on: the results.
+    /// The columns from `steps` on: the results, and the switches that were added later. Columns keep their places.
     fn result_fields(&self) -> Vec<String> {
         let mut fields = match &self.result {
             Some(r) => vec![
@@ -244,14 +247,18 @@ impl Row {
                 r.memorized.to_string(),
                 r.memorized_distribution.to_string(),
                 r.accuracy.to_string(),
-                csv_field(r.accuracy_last_batches),
                 r.max_kl_nats.to_string(),
             ],
-            None => vec![String::new(); 11],
+            None => vec![String::new(); 10],
         };
         fields.push(csv_field(self.error.as_ref()));
         fields.push(csv_field(self.loss_per_prediction()));
         fields.push(csv_field(self.gap_per_prediction()));
+        fields.push(csv_field(self.result.as_ref().and_then(|r| r.accuracy_last_batches)));
+        let config = self.settings.model.resolve(self.d_vocab, self.n_ctx).ok();
+        fields.push(csv_field(config.map(|c| c.positions)));
+        fields.push(csv_field(config.map(|c| c.positions_in_attention)));
+        fields.push(csv_field(config.map(|c| c.bottleneck)));
         fields
     }
 }
