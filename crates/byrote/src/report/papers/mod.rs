@@ -372,10 +372,13 @@ mod tests {
             "{lines:?}"
         );
         assert!(
-            lines[1].contains("same training") && lines[1].ends_with("So they do not agree."),
+            lines[1].contains("under the same training") && lines[1].ends_with("So they do not agree."),
             "{lines:?}"
         );
-        assert!(lines[2].contains("full batch") && lines[2].ends_with("So they do not agree."), "{lines:?}");
+        assert!(
+            lines[2].contains("full-batch training") && lines[2].ends_with("So they do not agree."),
+            "{lines:?}"
+        );
         let page = found(&record, &[]).unwrap().page.to_html().unwrap();
         assert!(page.contains("The quadratic law that the paper reports describes the authors"), "{page}");
         // At d_h = 10: over the last batches, and over all associations.

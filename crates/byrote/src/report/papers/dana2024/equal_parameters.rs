@@ -58,7 +58,7 @@ pub(super) fn page(record: &Record) -> Result<Paper> {
             format!(
                 "with {}, the hidden layer is ahead by {} in accuracy on average over {} sizes and at {ahead} of them; the \
                  largest difference is {}.",
-                family.words(),
+                family.named(),
                 brief(mean),
                 differences.len(),
                 brief(most)

@@ -76,11 +76,21 @@ impl Family {
         }
     }
 
+    /// A label.
     fn words(self) -> &'static str {
         match self {
             Family::Program => "the authors' program",
             Family::Paper => "the paper's model, same training",
             Family::Whole => "the paper's model, full batch",
+        }
+    }
+
+    /// The same in a sentence.
+    fn named(self) -> &'static str {
+        match self {
+            Family::Program => "the authors' program",
+            Family::Paper => "the paper's model under the same training",
+            Family::Whole => "the paper's model with full-batch training",
         }
     }
 
@@ -145,8 +155,9 @@ fn drawn(mut figure: Figure, answer: &Answer, family: Family) -> Figure {
 /// Says which families a reported law describes.
 fn described(law: &str, found: &[(Family, Agreement)]) -> Option<String> {
     let part = |agreement: Agreement, verb: &str| {
-        let families: Vec<&str> = found.iter().filter(|f| f.1 == agreement).map(|f| f.0.words()).collect();
-        (!families.is_empty()).then(|| format!("{verb} {}", families.join(" and ")))
+        let families: Vec<&str> = found.iter().filter(|f| f.1 == agreement).map(|f| f.0.named()).collect();
+        let and = if agreement == Agreement::No { " or " } else { " and " };
+        (!families.is_empty()).then(|| format!("{verb} {}", families.join(and)))
     };
     let parts: Vec<String> = [
         part(Agreement::Yes, "describes"),
@@ -266,8 +277,8 @@ mod tests {
         let found = [(Family::Program, Yes), (Family::Paper, No), (Family::Whole, No)];
         assert_eq!(
             described("The law", &found).unwrap(),
-            "The law describes the authors' program; it does not describe the paper's model, same training and the paper's \
-             model, full batch."
+            "The law describes the authors' program; it does not describe the paper's model under the same training or the \
+             paper's model with full-batch training."
         );
         assert_eq!(described("The law", &[]), None);
     }

@@ -101,7 +101,7 @@ fn two_dimensions(record: &Record) -> Result<Paper> {
         let (words, agrees) = memory_slope(slope, interval);
         let measured = format!(
             "with {}, the line in the figure grows by {words} times d_h per head. Of the laws compared, {}.",
-            family.words(),
+            family.named(),
             comparison.sentence
         );
         found.push((*family, agrees));
@@ -238,7 +238,7 @@ fn claim(scaling: &Scaling, answer: &Answer, family: Family, cut: bool) -> Claim
         Some(format!("{} is {}{r}", row.law.formula(), parameters(row)))
     });
     let cut = if cut { " Sizes with a full memory are left out." } else { "" };
-    let measured = format!("with {}, {}; {}.{cut}", family.words(), c.sentence, fitted.unwrap_or_default());
+    let measured = format!("with {}, {}; {}.{cut}", family.named(), c.sentence, fitted.unwrap_or_default());
     let law = if scaling.claimed.contains(&answer.law) { answer.law } else { scaling.claimed[0] };
     let shape = has_the_shape(c, law);
     match (agreement(c, scaling.claimed), shape) {

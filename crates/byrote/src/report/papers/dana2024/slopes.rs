@@ -54,7 +54,7 @@ pub(super) fn page(record: &Record) -> Result<Paper> {
         found.push((family, agrees));
         claims.push(Claim::new(
             "the growth with the heads is cubic in d where d = d_h.",
-            format!("with {}, {}; as b x^p: {power}.", family.words(), answer.comparison.sentence),
+            format!("with {}, {}; as b x^p: {power}.", family.named(), answer.comparison.sentence),
             agrees,
         ));
         json[family.key()] = law_json(&answer.comparison);
