@@ -218,6 +218,7 @@ fn as_json(run: &Run, found: Option<&Evaluation>, directory: Option<&RunDirector
         "lr": run.settings.rate,
         "steps": progress.step,
         "evaluations": progress.evaluations,
+        "accuracy_last_batches": trainer.accuracy_last_batches(),
         "stop": run.stop.name(),
         "stop_detail": run.stop,
         "arithmetic": trainer.arithmetic(),

@@ -92,6 +92,7 @@ fn every_figure_is_listed_and_planned_in_minutes_and_hours() {
         "dana2024-fig2b",
         "dana2024-fig3",
         "dana2024-fig4",
+        "dana2024-ablation",
         "kajitsuka2024-scaling",
         "sander2024-fig1",
         "sander2024-fig2",

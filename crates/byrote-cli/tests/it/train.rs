@@ -1,6 +1,7 @@
 //! `train`, `eval`, `predict` and `show`.
 
 use crate::{Case, skipped};
+use byrote::model::Preset;
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -115,7 +116,7 @@ fn files_do_not_depend_on_the_number_of_threads() {
 #[test]
 fn every_optimizer_and_preset_trains() {
     let case = Case::new();
-    for preset in ["madden2024", "madden2024-experiment", "dana2024", "dana2024-mlp", "average"] {
+    for preset in Preset::ALL.map(Preset::name) {
         let arguments = ["train", "--builtin", "10", "--d-model", "4", "--preset", preset, "--steps", "40"];
         let first = case.json(arguments[..7].iter().copied().chain(["--steps", "0"]));
         for more in [

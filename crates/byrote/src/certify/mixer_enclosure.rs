@@ -172,7 +172,7 @@ impl Column {
 /// Everything that depends on a token and its position alone.
 struct Places<'m> {
     model: &'m Model,
-    /// Embedding plus position, `[places][d_model]`.
+    /// Embedding, plus position if that is added here, `[places][d_model]`.
     x: Vec<Vec<EnclosedValue>>,
     /// Queries, keys and values, `[heads][places][d_head]`.
     heads: Vec<Vec<[Vec<EnclosedValue>; 3]>>,
@@ -180,29 +180,54 @@ struct Places<'m> {
 
 impl<'m> Places<'m> {
     fn new(model: &'m Model, dataset: &Dataset) -> Self {
-        let shape = &model.config().shape;
+        let config = model.config();
+        let shape = &config.shape;
         let (d, d_head) = (shape.d_model as usize, shape.d_head as usize);
+        let (width, width_of_positions) =
+            (config.attention_width() as usize, config.position_width() as usize);
         let table = model.tensor("W_E").unwrap_or_default();
         // If a weight is beyond the range of a format, nothing is known about evaluating the model there.
         let largest = model.parameters().iter().fold(0f64, |m, x| m.max(x.abs()));
         let gammas = FORMATS.map(|f| if largest <= f.largest { f.gamma(2) } else { f64::INFINITY });
+        let inside = config.positions_in_attention;
+        let plain = |value: f64| {
+            let error = |p: usize| FORMATS[p].of_sum(0.0, value.abs(), gammas[p], 2, 1.0, value.abs());
+            EnclosedValue { exact: Interval::exact(value), errors: [error(0), error(1)] }
+        };
+        let row = |table: &'m [f64], row: u32, width: usize| &table[row as usize * width..][..width];
+        let vector =
+            |position: u32| model.positions().map(|positions| row(positions, position, width_of_positions));
         let embed = |token: u32, position: u32| -> Vec<EnclosedValue> {
-            let row = |table: &'m [f64], row: u32| &table[row as usize * d..][..d];
-            let positions = model.positions().map(|positions| row(positions, position));
+            let positions = vector(position).filter(|_| !inside);
             let embedded = |(j, &a): (usize, &f64)| {
-                let b = positions.map_or(0.0, |row| row[j]);
+                let Some(row) = positions else { return plain(a) };
+                let b = row[j];
                 let size = a.abs() + b.abs();
                 let error = |p: usize| FORMATS[p].of_sum(0.0, size, gammas[p], 2, 1.0, size);
-                let exact = match positions {
-                    Some(_) => Interval::exact(a) + Interval::exact(b),
-                    None => Interval::exact(a),
-                };
-                EnclosedValue { exact, errors: [error(0), error(1)] }
+                EnclosedValue { exact: Interval::exact(a) + Interval::exact(b), errors: [error(0), error(1)] }
             };
-            row(table, token).iter().enumerate().map(embedded).collect()
+            row(table, token, d).iter().enumerate().map(embedded).collect()
         };
         let x: Vec<Vec<EnclosedValue>> =
             dataset.places.iter().map(|&(token, position)| embed(token, position)).collect();
+        // What attention reads.
+        let read: Vec<Vec<EnclosedValue>> = match config.bottleneck || inside {
+            false => x.clone(),
+            true => {
+                let read = |(x, &(_, position)): (&Vec<EnclosedValue>, &(u32, u32))| {
+                    let bias = vector(position).filter(|_| inside);
+                    let mut sums = WeightedSums::new(width, bias, if config.bottleneck { d } else { 1 });
+                    match model.tensor("W_down") {
+                        Some(down) => {
+                            x.iter().zip(down.chunks_exact(width)).for_each(|(x, row)| sums.add_row(x, row));
+                        }
+                        None => sums.add_each(x, 1.0),
+                    }
+                    sums.finish()
+                };
+                x.par_iter().zip(&dataset.places).map(read).collect()
+            }
+        };
         let n_heads = match shape.mixer {
             Mixer::Attention => shape.n_heads as usize,
             Mixer::Average => 0,
@@ -212,13 +237,14 @@ impl<'m> Places<'m> {
         let heads = (0..n_heads)
             .map(|head| {
                 let project = |weight: &str, bias: &str, root: f64, x: &[EnclosedValue]| {
-                    let matrix = &model.tensor(weight).unwrap_or_default()[head * d * d_head..][..d * d_head];
+                    let size = width * d_head;
+                    let matrix = &model.tensor(weight).unwrap_or_default()[head * size..][..size];
                     let bias = model.tensor(bias).map(|b| &b[head * d_head..][..d_head]);
-                    let mut sums = WeightedSums::new(d_head, bias, d).divided(root);
+                    let mut sums = WeightedSums::new(d_head, bias, width).divided(root);
                     x.iter().zip(matrix.chunks_exact(d_head)).for_each(|(x, row)| sums.add_row(x, row));
                     sums.finish()
                 };
-                x.par_iter()
+                read.par_iter()
                     .map(|x| {
                         let all = [("W_Q", "b_Q", root), ("W_K", "b_K", 1.0), ("W_V", "b_V", 1.0)];
                         all.map(|(weight, bias, root)| project(weight, bias, root, x))
@@ -238,10 +264,16 @@ impl<'m> Places<'m> {
         let mut sums;
         match shape.mixer {
             Mixer::Attention => {
-                sums = WeightedSums::new(d, self.model.tensor("b_O"), self.heads.len() * d_head);
-                for (places, output) in self.heads.iter().zip(tensor("W_O").chunks_exact(d_head * d)) {
+                let width = config.attention_width() as usize;
+                sums = WeightedSums::new(width, self.model.tensor("b_O"), self.heads.len() * d_head);
+                for (places, output) in self.heads.iter().zip(tensor("W_O").chunks_exact(d_head * width)) {
                     let mixed = self.head(places, read);
-                    mixed.iter().zip(output.chunks_exact(d)).for_each(|(z, row)| sums.add_row(z, row));
+                    mixed.iter().zip(output.chunks_exact(width)).for_each(|(z, row)| sums.add_row(z, row));
+                }
+                if let Some(up) = self.model.tensor("W_up") {
+                    let out = sums.finish();
+                    sums = WeightedSums::new(d, None, width);
+                    out.iter().zip(up.chunks_exact(d)).for_each(|(o, row)| sums.add_row(o, row));
                 }
             }
             Mixer::Average => {

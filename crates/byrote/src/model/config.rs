@@ -10,7 +10,16 @@
 //! logits = y W_U + b_U                                              (y = a without a hidden layer)
 //! ```
 //!
-//! with `q_h = x_last W_Q[h] + b_Q[h]`, and likewise for keys and values. Names and shapes follow TransformerLens.
+//! with `q_h = r_last W_Q[h] + b_Q[h]`, and likewise for keys and values. Attention reads `r_s = x_s`, unless a switch says
+//! otherwise: with `positions_in_attention` the positions are added to `r_s` alone and not to `x_s`, and with a `bottleneck` one
+//! map that all heads share takes the residual stream to `d_head` dimensions and another takes their sum back,
+//!
+//! ```text
+//! r_s = x_s W_down  (+ W_pos[s])
+//! a   = (sum_h z_h W_O[h] + b_O) W_up  (+ x_last)
+//! ```
+//!
+//! so that W_Q, W_K, W_V and W_O are square. Names and shapes follow TransformerLens, which has neither switch.
 //!
 //! ```
 //! use byrote::model::{Config, Positions, Preset, Shape};
@@ -72,6 +81,28 @@ pub struct Config {
     pub hidden: Hidden,
     /// Whether the output has a bias.
     pub output_bias: bool,
+    /// Whether positions are added only to what attention reads, and not to the residual stream.
+    #[serde(default, skip_serializing_if = "is_off")]
+    pub positions_in_attention: bool,
+    /// Whether one map to `d_head` dimensions and one map back are shared by all heads.
+    #[serde(default, skip_serializing_if = "is_off")]
+    pub bottleneck: bool,
+    /// Whether a hidden layer that returns to the residual stream has an output bias.
+    #[serde(default = "on", skip_serializing_if = "is_on")]
+    pub residual_bias: bool,
+}
+
+// Files of models without the later switches stay as they are.
+fn is_off(switch: &bool) -> bool {
+    !*switch
+}
+
+fn is_on(switch: &bool) -> bool {
+    *switch
+}
+
+fn on() -> bool {
+    true
 }
 
 /// A model of a paper, by name.
@@ -86,6 +117,11 @@ pub enum Preset {
     Dana2024,
     /// dana2024 with a hidden layer in the residual stream.
     Dana2024Mlp,
+    /// dana2024 as in the authors' published program: positions in attention only, and a bottleneck where `d_model` and `d_head`
+    /// differ.
+    Dana2024Published,
+    /// The model with a hidden layer of that program: one head, no bias after the hidden layer.
+    Dana2024PublishedMlp,
     /// madden2024, Theorem 7: token averaging and a hidden layer.
     Average,
 }
@@ -95,6 +131,8 @@ choices!(Preset, "preset" {
     Madden2024Experiment = "madden2024-experiment",
     Dana2024 = "dana2024",
     Dana2024Mlp = "dana2024-mlp",
+    Dana2024Published = "dana2024-published",
+    Dana2024PublishedMlp = "dana2024-published-mlp",
     Average = "average",
 });
 
@@ -110,6 +148,9 @@ impl Preset {
             skip: false,
             hidden: Hidden::Output,
             output_bias: false,
+            positions_in_attention: false,
+            bottleneck: false,
+            residual_bias: true,
         };
         let attention = Shape { mixer: Mixer::Attention, ..shape };
         match self {
@@ -131,6 +172,17 @@ impl Preset {
             },
             Preset::Dana2024Mlp => {
                 Config { shape: attention, scale_scores: true, skip: true, hidden: Hidden::Residual, ..plain }
+            }
+            Preset::Dana2024Published | Preset::Dana2024PublishedMlp => {
+                let mlp = self == Preset::Dana2024PublishedMlp;
+                let base = if mlp { Preset::Dana2024Mlp } else { Preset::Dana2024 };
+                let config = base.config(Shape { n_heads: if mlp { 1 } else { shape.n_heads }, ..shape });
+                Config {
+                    positions_in_attention: true,
+                    bottleneck: shape.d_model != shape.d_head,
+                    residual_bias: !mlp,
+                    ..config
+                }
             }
             Preset::Average => Config {
                 shape: Shape { mixer: Mixer::Average, ..shape },
@@ -185,6 +237,13 @@ impl Config {
             };
             return Err(Error::setting("d_mlp", message));
         }
+        for (name, switch) in
+            [("positions_in_attention", self.positions_in_attention), ("bottleneck", self.bottleneck)]
+        {
+            if switch && self.shape.mixer != Mixer::Attention {
+                return Err(Error::setting(name, "needs `mixer = attention`"));
+            }
+        }
         let total = self.tensor_sizes().iter().try_fold(0u64, |sum, (_, shape, _)| {
             let size = shape.iter().try_fold(1u64, |size, &d| size.checked_mul(d))?;
             sum.checked_add(size)
@@ -206,20 +265,23 @@ impl Config {
         };
         let attention = self.shape.mixer == Mixer::Attention;
         let bias = attention && self.attention_bias;
-        add(self.positions == Positions::Learned, "W_pos", vec![n_ctx, d], TensorKind::Position);
+        let (read, positions) = (self.attention_width(), self.position_width());
+        add(self.positions == Positions::Learned, "W_pos", vec![n_ctx, positions], TensorKind::Position);
         add(!attention, "u_pos", vec![n_ctx], TensorKind::Position);
+        add(self.bottleneck, "W_down", vec![d, read], TensorKind::Attention);
         for (weight, b) in [("W_Q", "b_Q"), ("W_K", "b_K"), ("W_V", "b_V")] {
-            add(attention, weight, vec![h, d, d_head], TensorKind::Attention);
+            add(attention, weight, vec![h, read, d_head], TensorKind::Attention);
             add(bias, b, vec![h, d_head], TensorKind::Attention);
         }
-        add(attention, "W_O", vec![h, d_head, d], TensorKind::Attention);
-        add(bias, "b_O", vec![d], TensorKind::Attention);
+        add(attention, "W_O", vec![h, d_head, read], TensorKind::Attention);
+        add(bias, "b_O", vec![read], TensorKind::Attention);
+        add(self.bottleneck, "W_up", vec![read, d], TensorKind::Attention);
         let hidden = self.hidden != Hidden::Absent;
         add(hidden, "W_in", vec![d, m], TensorKind::Hidden);
         add(hidden, "b_in", vec![m], TensorKind::Hidden);
         let residual = self.hidden == Hidden::Residual;
         add(residual, "W_out", vec![m, d], TensorKind::Hidden);
-        add(residual, "b_out", vec![d], TensorKind::Hidden);
+        add(residual && self.residual_bias, "b_out", vec![d], TensorKind::Hidden);
         let read = if self.hidden == Hidden::Output { m } else { d };
         add(true, "W_U", vec![read, d_vocab], TensorKind::Output);
         add(self.output_bias, "b_U", vec![d_vocab], TensorKind::Output);
@@ -256,12 +318,22 @@ impl Config {
         }
     }
 
+    /// Returns the width of what attention reads and writes: `d_model`, or `d_head` with a bottleneck.
+    pub fn attention_width(&self) -> u64 {
+        if self.bottleneck { self.shape.d_head } else { self.shape.d_model }
+    }
+
+    /// Returns the width of a position vector: that of what it is added to.
+    pub fn position_width(&self) -> u64 {
+        if self.positions_in_attention { self.attention_width() } else { self.shape.d_model }
+    }
+
     /// Returns the factor of the attention scores.
     pub fn score_factor(&self) -> f64 {
         if self.scale_scores { 1.0 / (self.shape.d_head as f64).sqrt() } else { 1.0 }
     }
 
-    /// Returns the fixed positional encodings, `[n_ctx, d_model]`: column 2i is sin(p w), column 2i + 1 is cos(p w)
+    /// Returns the fixed positional encodings, `[n_ctx, position_width]`: column 2i is sin(p w), column 2i + 1 is cos(p w)
     /// with w = 10000^(-2i/d), for p from 0. Empty for any other kind of position.
     ///
     /// The values are rounded to f32, so that a model has the same positions whether it is trained, stored or evaluated in f32
@@ -270,7 +342,7 @@ impl Config {
         if self.positions != Positions::Sinusoidal {
             return Vec::new();
         }
-        let d = self.shape.d_model as usize;
+        let d = self.position_width() as usize;
         let at = |p: usize, c: usize| {
             let angle = p as f64 * 10_000f64.powf(-((c - c % 2) as f64) / d as f64);
             let value = if c.is_multiple_of(2) { angle.sin() } else { angle.cos() };
@@ -305,6 +377,13 @@ mod tests {
         assert_eq!(count(Preset::Madden2024Experiment), 64_619);
         // Attention alone, and 16*64 + 64 + 64*16 + 16 for the hidden layer.
         assert_eq!(count(Preset::Dana2024Mlp), count(Preset::Dana2024) + 2_128);
+        // E, U and P [9, 5]; W_down and W_up; three heads with four 5 x 5 matrices each.
+        assert_eq!(count(Preset::Dana2024Published), 2 * 780 * 16 + 9 * 5 + 2 * 16 * 5 + 3 * 4 * 25);
+        // One head, and 16*64 + 64 + 64*16 without an output bias.
+        assert_eq!(count(Preset::Dana2024PublishedMlp), 2 * 780 * 16 + 9 * 5 + 2 * 16 * 5 + 4 * 25 + 2_112);
+        // Where d_model = d_head there is no bottleneck.
+        let square = Preset::Dana2024Published.config(Shape { d_head: 16, ..SHAPE });
+        assert_eq!(square.n_parameters() as u64, 16 * (9 + 2 * 780 + 4 * 16 * 3));
         for preset in Preset::ALL {
             let config = preset.config(SHAPE);
             assert_eq!(config.parameters_by_kind().total(), count(preset));

@@ -72,7 +72,7 @@ impl ModelFile {
             stored.push(Stored::new(tensor.name, tensor.shape.clone(), self.precision, values));
         }
         if config.positions == Positions::Sinusoidal {
-            let dimensions = vec![config.shape.n_ctx as usize, config.shape.d_model as usize];
+            let dimensions = vec![config.shape.n_ctx as usize, config.position_width() as usize];
             let positions = self.model.positions().unwrap_or_default();
             stored.push(Stored::new("W_pos", dimensions, self.precision, positions));
         }
@@ -148,7 +148,8 @@ impl ModelFile {
             names.push(tensor.name);
         }
         if config.positions == Positions::Sinusoidal {
-            positions = Some(read("W_pos", &[config.shape.n_ctx as usize, config.shape.d_model as usize])?);
+            positions =
+                Some(read("W_pos", &[config.shape.n_ctx as usize, config.position_width() as usize])?);
             names.push("W_pos");
         }
         if let Some(other) = file.names().into_iter().filter(|n| !names.contains(n)).min() {

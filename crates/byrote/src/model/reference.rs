@@ -52,7 +52,10 @@ impl Model {
         let x = self.embedded(context);
         let last = &x[x.len() - d..];
         let mut a = match shape.mixer {
-            Mixer::Attention => self.attention(&x),
+            Mixer::Attention => {
+                let out = self.attention(&self.read_by_attention(&x));
+                self.tensor("W_up").map_or(out.clone(), |up| affine(&out, up, d, None))
+            }
             Mixer::Average => {
                 let mut sum = vec![0.0; d];
                 for (u, x) in self.tensor("u_pos").unwrap_or_default().iter().zip(x.chunks_exact(d)) {
@@ -84,22 +87,35 @@ impl Model {
         affine(&y, tensor("W_U"), d_vocab, self.tensor("b_U"))
     }
 
-    /// Token embeddings plus positions, `[length, d_model]`.
+    /// Token embeddings, plus positions if those are added here, `[length, d_model]`.
     fn embedded(&self, context: &[u32]) -> Vec<f64> {
         let d = self.config().shape.d_model as usize;
         let table = self.tensor("W_E").unwrap_or_default();
         let mut x: Vec<f64> =
             context.iter().flat_map(|&t| &table[t as usize * d..(t as usize + 1) * d]).copied().collect();
-        if let Some(positions) = self.positions() {
+        if let Some(positions) = self.positions().filter(|_| !self.config().positions_in_attention) {
             add(&mut x, positions);
         }
         x
     }
 
-    /// The combined output of the heads for a context, read at its last token.
+    /// What attention reads, `[length, attention_width]`.
+    fn read_by_attention(&self, x: &[f64]) -> Vec<f64> {
+        let (d, width) = (self.config().shape.d_model as usize, self.config().attention_width() as usize);
+        let mut read = match self.tensor("W_down") {
+            Some(down) => x.chunks_exact(d).flat_map(|x| affine(x, down, width, None)).collect(),
+            None => x.to_vec(),
+        };
+        if let Some(positions) = self.positions().filter(|_| self.config().positions_in_attention) {
+            add(&mut read, positions);
+        }
+        read
+    }
+
+    /// The combined output of the heads for a context, `[attention_width]`, at its last token.
     fn attention(&self, x: &[f64]) -> Vec<f64> {
         let shape = &self.config().shape;
-        let (d, d_head) = (shape.d_model as usize, shape.d_head as usize);
+        let (d, d_head) = (self.config().attention_width() as usize, shape.d_head as usize);
         let mut out = self.tensor("b_O").map_or_else(|| vec![0.0; d], <[f64]>::to_vec);
         for head in 0..shape.n_heads as usize {
             let project = |weight: &str, bias: &str, x: &[f64]| {

@@ -58,6 +58,14 @@ pub struct ModelSpec {
     /// Output bias [default: as the preset]
     #[cfg_attr(feature = "clap", arg(long, value_name = "BOOL"))]
     pub output_bias: Option<bool>,
+    /// Add positions only to what attention reads, not to the residual stream [default: as the preset]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "BOOL"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub positions_in_attention: Option<bool>,
+    /// Share one map to d_head dimensions and one map back among all heads [default: as the preset]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "BOOL"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bottleneck: Option<bool>,
     /// How the initial weights are drawn. The program has no flag for this: its `--init` names a file.
     #[cfg_attr(feature = "clap", arg(skip))]
     pub init: Init,
@@ -77,6 +85,8 @@ setters!(ModelSpec {
     scale_scores: some(bool),
     skip: some(bool),
     output_bias: some(bool),
+    positions_in_attention: some(bool),
+    bottleneck: some(bool),
     init: plain(Init),
 });
 
@@ -143,6 +153,8 @@ impl ModelSpec {
         set(self.scale_scores, &mut config.scale_scores);
         set(self.skip, &mut config.skip);
         set(self.output_bias, &mut config.output_bias);
+        set(self.positions_in_attention, &mut config.positions_in_attention);
+        set(self.bottleneck, &mut config.bottleneck);
         config.shape.mixer = self.mixer.unwrap_or(config.shape.mixer);
         config.positions = self.positions.unwrap_or(config.positions);
         config.hidden = self.hidden.unwrap_or(config.hidden);

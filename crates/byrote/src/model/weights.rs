@@ -15,7 +15,7 @@ pub struct Model {
     config: Config,
     tensors: Vec<Tensor>,
     parameters: Vec<f64>,
-    /// Fixed positions, `[n_ctx, d_model]`; empty unless the positions are sinusoidal.
+    /// Fixed positions, `[n_ctx, position_width]`; empty unless the positions are sinusoidal.
     sinusoids: Vec<f64>,
 }
 
@@ -117,7 +117,7 @@ impl Model {
         self.tensors.iter().find(|t| t.name == name).map(|t| &self.parameters[t.range.clone()])
     }
 
-    /// Returns the position vectors, `[n_ctx, d_model]`, learned or fixed, or `None` if the model has none.
+    /// Returns the position vectors, `[n_ctx, position_width]`, learned or fixed, or `None` if the model has none.
     pub fn positions(&self) -> Option<&[f64]> {
         match self.config.positions {
             Positions::Learned => self.tensor("W_pos"),
@@ -133,8 +133,9 @@ pub enum Init {
     /// Like PyTorch's modules by default: see [`Model::random`].
     #[default]
     Pytorch,
-    /// Like the published program of dana2024: tables uniformly in +-1/sqrt(d_model), the four attention projections by
-    /// Xavier's rule, uniformly in +-sqrt(6 / (fan-in + fan-out)), everything else like PyTorch.
+    /// Like the published program of dana2024: tables uniformly in +-1/sqrt(width), queries, keys and values of a head by
+    /// Xavier's rule for the three together, uniformly in +-sqrt(6 / (width + 3 d_head)), its output in +-1/sqrt(d_head),
+    /// everything else like PyTorch.
     Dana2024,
 }
 
@@ -143,12 +144,14 @@ choices!(Init, "init" { Pytorch = "pytorch", Dana2024 = "dana2024" });
 impl Init {
     /// The weights of a tensor are uniform in plus or minus this value; `None` if they are normal.
     fn bound(self, config: &Config, tensor: &Tensor) -> Option<f64> {
-        let Shape { d_model, n_heads, d_head, .. } = config.shape;
+        let Shape { d_model, d_head, .. } = config.shape;
         match (self, tensor.name) {
-            (Init::Dana2024, "W_E" | "W_pos") => Some(1.0 / (d_model as f64).sqrt()),
-            (Init::Dana2024, "W_Q" | "W_K" | "W_V" | "W_O") => {
-                Some((6.0 / (d_model + n_heads * d_head) as f64).sqrt())
+            (Init::Dana2024, "W_E") => Some(1.0 / (d_model as f64).sqrt()),
+            (Init::Dana2024, "W_pos") => Some(1.0 / (config.position_width() as f64).sqrt()),
+            (Init::Dana2024, "W_Q" | "W_K" | "W_V") => {
+                Some((6.0 / (config.attention_width() + 3 * d_head) as f64).sqrt())
             }
+            (Init::Dana2024, "W_O") => Some(1.0 / (d_head as f64).sqrt()),
             _ => fan_in(config, tensor.name).map(|n| 1.0 / (n as f64).sqrt()),
         }
     }
@@ -159,6 +162,7 @@ fn fan_in(config: &Config, tensor: &str) -> Option<u64> {
     let shape = &config.shape;
     match tensor {
         "W_E" | "W_pos" | "u_pos" => None,
+        "W_Q" | "b_Q" | "W_K" | "b_K" | "W_V" | "b_V" | "W_up" => Some(config.attention_width()),
         "W_O" | "b_O" => Some(shape.n_heads * shape.d_head),
         "W_out" | "b_out" => Some(shape.d_mlp),
         "W_U" | "b_U" if config.hidden == super::Hidden::Output => Some(shape.d_mlp),

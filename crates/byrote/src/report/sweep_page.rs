@@ -9,8 +9,9 @@ use super::new_page;
 use super::numbers::{brief, nats, references, thousands};
 use crate::Result;
 use crate::fit::{self, Direction, Law, Point, ResidualScale, Size, Threshold, ThresholdSettings, threshold};
+use crate::model::Positions;
 use crate::sweep::{JobRow, JobStatus, Record, to_csv};
-use crate::train::Trained;
+use crate::train::{Sampling, Trained};
 use byrote_figures::html::{Callout, Cell, Column, Exhibit, KeyFigure, Page, Prose, Section, Status, Table};
 use byrote_figures::{Axis, Figure, Heat, Line, Points};
 use serde_json::Value;
@@ -130,9 +131,24 @@ pub(super) fn kind(row: &JobRow) -> String {
         words.push(mixer.to_string());
     }
     words.push(s.model.activation.unwrap_or_default().to_string());
-    words.push(match s.training.batch {
-        Some(batch) => format!("{}, batches of {batch}", s.training.optimizer.name()),
-        None => s.training.optimizer.name().to_owned(),
+    if let Some(positions) = s.model.positions {
+        words.push(match positions {
+            Positions::None => "no positions".into(),
+            other => format!("{other} positions"),
+        });
+    }
+    if let Some(inside) = s.model.positions_in_attention {
+        words.push(format!("positions in {}", if inside { "attention only" } else { "the residual stream" }));
+    }
+    if let Some(bottleneck) = s.model.bottleneck {
+        words.push(if bottleneck { "bottleneck" } else { "no bottleneck" }.into());
+    }
+    words.push(match (s.training.batch, s.training.sampling) {
+        (Some(batch), Sampling::Sample) => {
+            format!("{}, batches of {batch} from a fixed sample", s.training.optimizer.name())
+        }
+        (Some(batch), _) => format!("{}, batches of {batch}", s.training.optimizer.name()),
+        (None, _) => s.training.optimizer.name().to_owned(),
     });
     if s.training.train_only == Trained::FeedForward {
         words.push("feed-forward part only".into());

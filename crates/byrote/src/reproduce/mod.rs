@@ -122,6 +122,11 @@ pub const FIGURES: &[PaperFigure] = &[
         make: plans!("dana2024-fig4"),
     },
     PaperFigure {
+        key: "dana2024-ablation",
+        description: "associations: what the published program does differently, and what that changes",
+        make: plans!("dana2024-ablation"),
+    },
+    PaperFigure {
         key: "capacity",
         description: "contexts and bits per parameter: three kinds of trained models, three constructions",
         make: plans!("capacity"),

@@ -75,6 +75,9 @@ pub struct JobResult {
     pub memorized_distribution: u64,
     /// The fraction of contexts that are memorized.
     pub accuracy: f64,
+    /// The fraction of right predictions in the last batches, while the weights still moved; absent without batches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accuracy_last_batches: Option<f64>,
     /// The largest KL divergence of a context.
     pub max_kl_nats: f64,
     /// The contexts with the largest contributions to the gap, worst first.
@@ -134,13 +137,14 @@ impl JobResult {
             memorized: found.memorized,
             memorized_distribution: found.memorized_distribution,
             accuracy: found.accuracy,
+            accuracy_last_batches: None,
             max_kl_nats: found.max_kl_nats.0,
             worst: found.worst.clone(),
         }
     }
 }
 
-const COLUMNS: [&str; 41] = [
+const COLUMNS: [&str; 45] = [
     "job",
     "status",
     "corpus",
@@ -182,6 +186,10 @@ const COLUMNS: [&str; 41] = [
     "error",
     "loss_nats_per_prediction",
     "gap_nats_per_prediction",
+    "accuracy_last_batches",
+    "positions",
+    "positions_in_attention",
+    "bottleneck",
 ];
 
 /// Returns rows as CSV, in order, with a header.
@@ -226,7 +234,7 @@ impl JobRow {
         ]
     }
 
-    /// The columns from `steps` on: the results.
+    /// The columns from `steps` on: the results, and the switches that were added later. Columns keep their places.
     fn result_fields(&self) -> Vec<String> {
         let mut fields = match &self.result {
             Some(r) => vec![
@@ -246,6 +254,11 @@ impl JobRow {
         fields.push(csv_field(self.error.as_ref()));
         fields.push(csv_field(self.loss_per_prediction()));
         fields.push(csv_field(self.gap_per_prediction()));
+        fields.push(csv_field(self.result.as_ref().and_then(|r| r.accuracy_last_batches)));
+        let config = self.settings.model.resolve(self.d_vocab, self.n_ctx).ok();
+        fields.push(csv_field(config.map(|c| c.positions)));
+        fields.push(csv_field(config.map(|c| c.positions_in_attention)));
+        fields.push(csv_field(config.map(|c| c.bottleneck)));
         fields
     }
 }

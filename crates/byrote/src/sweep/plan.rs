@@ -20,6 +20,9 @@
 //! that generated corpora differ from seed to seed too. The keys are the fields of [`CorpusSpec`], [`ModelSpec`] and
 //! [`TrainSpec`]; `docs/plans.md` lists them.
 //!
+//! Models that are trained in different ways are grids of their own, `[[grid]]`. A grid may have `seeds` and sections of its own,
+//! as `[grid.model]`; what it does not have, it takes from the top of the plan.
+//!
 //! ```
 //! let plan = byrote::sweep::Plan::parse("seeds = [0, 1]\n[model]\nd_mlp = [16, 64]", "widths")?;
 //! assert_eq!(plan.jobs.len(), 4);
@@ -41,7 +44,8 @@ use std::collections::HashSet;
 use std::path::Path;
 use toml::{Table, Value};
 
-const TOP: &[&str] = &["name", "seeds", "seed_corpora", "corpus", "model", "training"];
+const TOP: &[&str] = &["name", "seeds", "seed_corpora", "corpus", "model", "training", "grid"];
+const OF_A_GRID: &[&str] = &["seeds", "corpus", "model", "training"];
 
 /// The maximum number of jobs of a plan.
 const MOST: usize = 100_000;
@@ -119,7 +123,6 @@ impl Plan {
             ));
         }
         let name = text.name(&table, name)?;
-        let seeds = seeds(table.get("seeds")).map_err(|message| wrong(text.line("", "seeds"), message))?;
         let seed_corpora = match table.get("seed_corpora") {
             None => false,
             Some(Value::Boolean(given)) => *given,
@@ -127,40 +130,9 @@ impl Plan {
                 return Err(wrong(text.line("", "seed_corpora"), "seed_corpora must be true or false"));
             }
         };
-        let corpora: Vec<CorpusSpec> = text.section(&table, "corpus")?;
-        let models: Vec<ModelSpec> = text.section(&table, "model")?;
-        let trainings: Vec<TrainSpec> = text.section(&table, "training")?;
-        let total = [models.len(), trainings.len(), seeds.len()]
-            .into_iter()
-            .try_fold(corpora.len(), usize::checked_mul)
-            .filter(|&n| n <= MOST);
-        let Some(total) = total else {
-            return Err(wrong(None, format!("the plan has more than {MOST} jobs")));
-        };
-        for corpus in &corpora {
-            corpus.resolve().map_err(|e| text.located("corpus", e))?;
-        }
-        for model in &models {
-            check_sizes(model).map_err(|e| text.located("model", e))?;
-        }
-        for training in &trainings {
-            training.resolve(0).map_err(|e| text.located("training", e))?;
-        }
-        // One point of a grid may be a model that cannot be; its job fails, and the others run.
-        if models.iter().all(|model| model.check().is_err()) {
-            models[0].check().map_err(|e| text.located("model", e))?;
-        }
-        let mut jobs = Vec::with_capacity(total);
-        for corpus in &corpora {
-            for model in &models {
-                for training in &trainings {
-                    for &seed in &seeds {
-                        let own = if seed_corpora { seed } else { 0 };
-                        let corpus = corpus.clone().seed(corpus.seed.wrapping_add(own));
-                        jobs.push(Job { corpus, model: *model, training: *training, seed });
-                    }
-                }
-            }
+        let mut jobs = Vec::new();
+        for grid in text.grids(&table)? {
+            grid.jobs(&text, seed_corpora, &mut jobs)?;
         }
         // Grids may overlap; each job runs once.
         let mut seen = HashSet::new();
@@ -171,15 +143,69 @@ impl Plan {
 
 /// Whether a plan has a setting: a name, or sections without keys, would run one job of defaults that nobody asked for.
 fn says_something(table: &Table) -> bool {
-    let is_set = |value: &Value| match value {
-        Value::Table(section) => !section.is_empty(),
-        // An empty list is a mistake of its own.
-        Value::Array(sections) => {
-            sections.is_empty() || sections.iter().any(|v| v.as_table().is_none_or(|t| !t.is_empty()))
+    fn is_set(value: &Value) -> bool {
+        match value {
+            Value::Table(section) => section.values().any(is_set),
+            // An empty list is a mistake of its own.
+            Value::Array(sections) => sections.is_empty() || sections.iter().any(is_set),
+            _ => true,
         }
-        _ => true,
-    };
+    }
     table.iter().any(|(key, value)| key != "name" && is_set(value))
+}
+
+/// One grid of a plan.
+struct Grid {
+    seeds: Vec<u64>,
+    corpora: Part<CorpusSpec>,
+    models: Part<ModelSpec>,
+    trainings: Part<TrainSpec>,
+}
+
+/// The points of a section, and its name in the text.
+struct Part<T> {
+    section: String,
+    points: Vec<T>,
+}
+
+impl Grid {
+    /// Checks every point and adds the jobs.
+    fn jobs(&self, text: &Text<'_>, seed_corpora: bool, jobs: &mut Vec<Job>) -> Result<()> {
+        let Self { seeds, corpora, models, trainings } = self;
+        let total = [models.points.len(), trainings.points.len(), seeds.len()]
+            .into_iter()
+            .try_fold(corpora.points.len(), usize::checked_mul)
+            .and_then(|n| n.checked_add(jobs.len()))
+            .filter(|&n| n <= MOST);
+        if total.is_none() {
+            return Err(wrong(None, format!("the plan has more than {MOST} jobs")));
+        }
+        for corpus in &corpora.points {
+            corpus.resolve().map_err(|e| text.located(&corpora.section, e))?;
+        }
+        for model in &models.points {
+            check_sizes(model).map_err(|e| text.located(&models.section, e))?;
+        }
+        for training in &trainings.points {
+            training.resolve(0).map_err(|e| text.located(&trainings.section, e))?;
+        }
+        // One point of a grid may be a model that cannot be; its job fails, and the others run.
+        if models.points.iter().all(|model| model.check().is_err()) {
+            models.points[0].check().map_err(|e| text.located(&models.section, e))?;
+        }
+        for corpus in &corpora.points {
+            for &model in &models.points {
+                for &training in &trainings.points {
+                    for &seed in seeds {
+                        let own = if seed_corpora { seed } else { 0 };
+                        let corpus = corpus.clone().seed(corpus.seed.wrapping_add(own));
+                        jobs.push(Job { corpus, model, training, seed });
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Refuses sizes that no model can have. Settings that contradict each other are results of their jobs instead: in a grid,
@@ -227,7 +253,8 @@ impl Text<'_> {
             Some(key) => {
                 let place = if section.is_empty() { String::new() } else { format!(" in [{section}]") };
                 let message = format!("unknown key `{key}`{place}; {}", suggestion(key, known));
-                Err(wrong(self.line(section, key), message))
+                let line = self.line(section, key).or_else(|| self.line("", &format!("{section}.{key}")));
+                Err(wrong(line, message))
             }
             None => Ok(()),
         }
@@ -252,9 +279,45 @@ impl Text<'_> {
         }
     }
 
+    /// Returns the grids of a plan; without any, the plan itself is one.
+    fn grids(&self, table: &Table) -> Result<Vec<Grid>> {
+        let grids: Vec<&Table> = match table.get("grid") {
+            None => return Ok(vec![self.grid(table, None)?]),
+            Some(Value::Table(grid)) => vec![grid],
+            Some(Value::Array(list)) if !list.is_empty() => list.iter().filter_map(Value::as_table).collect(),
+            Some(_) => Vec::new(),
+        };
+        if grids.is_empty() {
+            return Err(wrong(self.line("", "grid"), "grid must be a section: write [[grid]]"));
+        }
+        grids.into_iter().map(|grid| self.grid(table, Some(grid))).collect()
+    }
+
+    /// Reads a grid, with the plan's own sections where it has none.
+    fn grid(&self, plan: &Table, grid: Option<&Table>) -> Result<Grid> {
+        if let Some(grid) = grid {
+            self.check(grid, OF_A_GRID, "grid")?;
+        }
+        let inside = |key: &str| grid.is_some_and(|grid| grid.contains_key(key));
+        let place = |key: &str| match grid {
+            Some(grid) if inside(key) => (grid, format!("grid.{key}")),
+            _ => (plan, key.to_owned()),
+        };
+        let seeds = seeds(place("seeds").0.get("seeds")).map_err(|message| {
+            wrong(self.line(if inside("seeds") { "grid" } else { "" }, "seeds"), message)
+        })?;
+        Ok(Grid {
+            seeds,
+            corpora: self.section(place("corpus"), "corpus")?,
+            models: self.section(place("model"), "model")?,
+            trainings: self.section(place("training"), "training")?,
+        })
+    }
+
     /// Returns the points of all sections with this name.
-    fn section<T: DeserializeOwned>(&self, table: &Table, key: &str) -> Result<Vec<T>> {
-        let not_one = || wrong(self.line("", key), format!("{key} must be a section: write [{key}]"));
+    fn section<T: DeserializeOwned>(&self, (table, section): (&Table, String), key: &str) -> Result<Part<T>> {
+        let head = section.as_str();
+        let not_one = || wrong(self.head(head), format!("{head} must be a section: write [{head}]"));
         let tables: Vec<Table> = match table.get(key) {
             Some(Value::Table(table)) => vec![table.clone()],
             None => vec![Table::new()],
@@ -268,17 +331,17 @@ impl Text<'_> {
             known.push("path");
         }
         let mistake = |Mistake { key: field, message }| {
-            let line = self.line(key, &field).or_else(|| self.line("", key));
-            wrong(line, format!("[{key}] {field}: {message}"))
+            let line = self.line(head, &field).or_else(|| self.head(head));
+            wrong(line, format!("[{head}] {field}: {message}"))
         };
         let mut all = Vec::new();
         for table in &tables {
-            self.check(table, &known, key)?;
+            self.check(table, &known, head)?;
             for point in points(table).map_err(mistake)? {
                 all.push(read(&point, key).map_err(mistake)?);
             }
         }
-        Ok(all)
+        Ok(Part { section, points: all })
     }
 
     /// Reports an invalid combination of settings at the line of the offending one.
@@ -293,10 +356,16 @@ impl Text<'_> {
                 };
                 let keys = [name].into_iter().chain(earlier.iter().copied());
                 let line = keys.filter_map(|key| self.line(section, key)).next();
-                wrong(line.or_else(|| self.line("", section)), format!("[{section}] {name}: {message}"))
+                wrong(line.or_else(|| self.head(section)), format!("[{section}] {name}: {message}"))
             }
             other => other,
         }
+    }
+
+    /// The line where a section is written.
+    fn head(&self, section: &str) -> Option<u64> {
+        let as_a_key = || section.split_once('.').and_then(|(outer, key)| self.line(outer, key));
+        self.line("", section).or_else(as_a_key)
     }
 
     /// The line of a key in a section, the first with that name; the line of the section if the key is empty.
@@ -433,9 +502,33 @@ mod tests {
     }
 
     #[test]
+    fn a_grid_has_what_it_says_and_the_rest_from_the_plan() {
+        let text = "seeds = [1, 2]\n[corpus]\nbuiltin = 5\n[model]\nd_mlp = 8\n\
+                    [[grid]]\n[grid.training]\noptimizer = \"adam\"\nlr = [0.1, 0.2]\n\
+                    [[grid]]\nseeds = [7]\n[[grid.model]]\nd_mlp = 4\n[[grid.model]]\nd_mlp = 16";
+        let seen: Vec<_> = Plan::parse(text, "x")
+            .unwrap()
+            .jobs
+            .iter()
+            .map(|j| (j.corpus.builtin, j.model.d_mlp, j.training.lr, j.seed))
+            .collect();
+        let adam = |lr, seed| (Some(5), Some(8), Some(lr), seed);
+        let first = [adam(0.1, 1), adam(0.1, 2), adam(0.2, 1), adam(0.2, 2)];
+        assert_eq!(seen[..4], first);
+        assert_eq!(seen[4..], [(Some(5), Some(4), None, 7), (Some(5), Some(16), None, 7)]);
+    }
+
+    #[test]
     fn an_empty_plan_is_refused() {
-        let empty =
-            ["", "# nothing\n\n", "name = \"a\"", "[model]", "name = \"a\"\n[corpus]\n[model]", "[[model]]"];
+        let empty = [
+            "",
+            "# nothing\n\n",
+            "name = \"a\"",
+            "[model]",
+            "name = \"a\"\n[corpus]\n[model]",
+            "[[model]]",
+            "[[grid]]\n[grid.model]",
+        ];
         for text in empty {
             assert!(Plan::parse(text, "x").unwrap_err().to_string().contains("the plan is empty"), "{text}");
         }
@@ -511,6 +604,12 @@ mod tests {
             ("[corpus]\nn_ctx = 0", Some(2), "[corpus] n_ctx: must be at least 1 (got 0)"),
             ("[training]\nlr = 0.1\nlast_lr = 2.0\noptimizer = \"adam\"", Some(3), "[training] last_lr"),
             ("model = 3", Some(1), "[model]"),
+            ("grid = 3", Some(1), "[[grid]]"),
+            ("[[grid]]\nmodel = 3", Some(2), "[grid.model]"),
+            ("[[grid]]\nseeds = -1", Some(2), "seeds"),
+            ("[[grid]]\n[grid.modle]\nd_mlp = 4", Some(2), "did you mean `model`?"),
+            ("[model]\nd_mlp = 4\n[[grid]]\n[grid.model]\nd_mpl = 4", Some(5), "did you mean `d_mlp`?"),
+            ("[[grid]]\n[grid.corpus]\nn_ctx = 0", Some(3), "[grid.corpus] n_ctx: must be"),
             ("seed_corpora = 1", Some(1), "true or false"),
             ("a b", Some(1), ""),
         ] {

@@ -241,7 +241,8 @@ fn work(
         other => other?,
     };
     let progress = trainer.progress();
-    let result = JobResult::new(&found, progress.step, progress.evaluations, stop.kind());
+    let mut result = JobResult::new(&found, progress.step, progress.evaluations, stop.kind());
+    result.accuracy_last_batches = trainer.accuracy_last_batches();
     let row = JobRow::new(job, &files.id, dataset, Some(&config));
     let row = JobRow { status: JobStatus::Done, result: Some(result), ..row };
     // As they are read back from the file, to the last digit.

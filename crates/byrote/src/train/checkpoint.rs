@@ -8,7 +8,7 @@
 
 use super::loss_curve::CurvePoint;
 use super::settings::{Optimizer, TrainSettings};
-use super::state::OptimizerMemory;
+use super::state::{OptimizerMemory, RECENT};
 use super::trainer::{TrainProgress, Trainer};
 use crate::dataset::Dataset;
 use crate::model::container::{self, Stored};
@@ -166,9 +166,9 @@ impl Identity {
     /// Describes the first difference.
     pub(crate) fn difference(&self, other: &Identity) -> Option<&'static str> {
         let TrainSettings { method, rate, schedule, schedule_steps, decay, memory, .. } = self.settings;
-        let TrainSettings {
-            warmup, warmup_rate, batch, precision, seed, last_rate, sampling, trained, ..
-        } = self.settings;
+        let TrainSettings { warmup, warmup_rate, batch, precision, seed, last_rate, trained, .. } =
+            self.settings;
+        let TrainSettings { sampling, sample, .. } = self.settings;
         let o = &other.settings;
         let checks = [
             (self.problem == other.problem, "another corpus"),
@@ -182,6 +182,7 @@ impl Identity {
             ),
             (last_rate == o.last_rate, "another `last_lr`"),
             (sampling == o.sampling, "another `sampling`"),
+            (sample == o.sample, "another `sample`"),
             (trained == o.trained, "a different part of the model (`train_only`)"),
             (decay == o.decay, "another `weight_decay`"),
             (memory == o.memory, "another `memory`"),
@@ -214,9 +215,12 @@ impl Checkpoint {
         let mut stored = vec![Stored::new("parameters", vec![n], precision, &self.parameters)];
         let mut vector = |name, values: &[f64]| stored.push(Stored::new(name, vec![n], precision, values));
         match &self.memory {
-            OptimizerMemory::Moments { first, second } => {
+            OptimizerMemory::Moments { first, second, recent } => {
                 vector("first", first);
                 vector("second", second);
+                if !recent.is_empty() {
+                    stored.push(Stored::new("recent", vec![recent.len()], Precision::F64, recent));
+                }
             }
             OptimizerMemory::Curvature { units, position, pairs } => {
                 vector("units", units);
@@ -279,7 +283,16 @@ impl Checkpoint {
             v => Err(format!("{name} has {} numbers, but the configuration has {n}", v.len())),
         };
         let memory = match settings.method == Optimizer::Lbfgs && file.tensor("units").is_ok() {
-            false => OptimizerMemory::Moments { first: vector("first")?, second: vector("second")? },
+            false => {
+                let recent = match file.tensor("recent") {
+                    Ok(_) => read("recent", Precision::F64, None)?,
+                    Err(_) => Vec::new(),
+                };
+                if recent.len() > RECENT {
+                    return Err(format!("{} batches are remembered, at most {RECENT}", recent.len()));
+                }
+                OptimizerMemory::Moments { first: vector("first")?, second: vector("second")?, recent }
+            }
             true => {
                 let rows = |name| {
                     let values = read(name, arithmetic, Some(n))?;
@@ -344,7 +357,7 @@ mod tests {
                 position: vector(9),
                 pairs: vec![(vector(1), vector(2)), (vector(3), vector(4))],
             },
-            _ => OptimizerMemory::Moments { first: vector(5), second: vector(6) },
+            _ => OptimizerMemory::Moments { first: vector(5), second: vector(6), recent: vec![0.5, 1.0] },
         };
         Checkpoint {
             identity: Identity {

@@ -53,10 +53,15 @@ pub(super) struct Lane<T> {
     block: Block<T>,
     pub(super) gradient: LaneGradient<T>,
     pub(super) loss: f64,
+    /// The number of predictions whose token has the largest logit.
+    pub(super) hits: f64,
 }
 
 /// The buffers of a block of rows.
 struct Block<T> {
+    /// The sum of the heads before a bottleneck's way back, and its derivatives; without a bottleneck, both are empty.
+    o: AlignedVec<T>,
+    d_o: AlignedVec<T>,
     a: AlignedVec<T>,
     u: AlignedVec<T>,
     y: AlignedVec<T>,
@@ -69,6 +74,7 @@ struct Block<T> {
 /// The gradient of everything after the places: matrices in panels, see [`TargetOrder::Panels`].
 pub(super) struct LaneGradient<T> {
     pub(super) u_pos: AlignedVec<T>,
+    pub(super) w_up: AlignedVec<T>,
     pub(super) w_o: AlignedVec<T>,
     pub(super) b_o: AlignedVec<T>,
     pub(super) w_in: AlignedVec<T>,
@@ -95,7 +101,8 @@ impl<T: Real> Lane<T> {
         // little work.
         let block_rows = n.div_ceil(n.div_ceil(most).max(1)).max(1).next_multiple_of(8);
         let b = n.min(block_rows);
-        let d_width = padded(s.d);
+        let (d_width, w_width) = (padded(s.d), padded(s.w));
+        let narrow = if config.bottleneck { s.w_row } else { 0 };
         let back = |values: usize| if backward { values } else { 0 };
         let out = if config.hidden == Hidden::Residual { s.m } else { 0 };
         let averaged = config.shape.mixer == Mixer::Average;
@@ -108,6 +115,8 @@ impl<T: Real> Lane<T> {
             da: AlignedVec::zeros(back(n * s.d_row)),
             block_rows,
             block: Block {
+                o: AlignedVec::zeros(b * narrow),
+                d_o: AlignedVec::zeros(back(b * narrow)),
                 a: AlignedVec::zeros(b * s.d_row),
                 u: AlignedVec::zeros(b * s.m_row),
                 y: AlignedVec::zeros(b * s.m_row),
@@ -118,8 +127,9 @@ impl<T: Real> Lane<T> {
             },
             gradient: LaneGradient {
                 u_pos: AlignedVec::zeros(back(if averaged { s.n_ctx } else { 0 })),
-                w_o: AlignedVec::zeros(back(s.mixed * d_width)),
-                b_o: AlignedVec::zeros(back(s.d)),
+                w_up: AlignedVec::zeros(back(if config.bottleneck { s.w * d_width } else { 0 })),
+                w_o: AlignedVec::zeros(back(s.mixed * w_width)),
+                b_o: AlignedVec::zeros(back(s.w)),
                 w_in: AlignedVec::zeros(back(s.d * padded(s.m))),
                 b_in: AlignedVec::zeros(back(s.m)),
                 w_out: AlignedVec::zeros(back(out * d_width)),
@@ -128,6 +138,7 @@ impl<T: Real> Lane<T> {
                 b_u: AlignedVec::zeros(back(s.omega)),
             },
             loss: 0.0,
+            hits: 0.0,
             contexts,
         }
     }
@@ -288,7 +299,9 @@ impl<T: Real> SimdKernel for Output<'_, T> {
                 *largest = add_and_max(isa, &mut row[..padded(s.omega)], &shared.weights.b_u);
             }
             if until != Until::Layer(ProbePoint::Logits) {
-                lane.loss += cross_entropy(isa, group, &largest, dataset, first, s);
+                let (loss, hits) = cross_entropy(isa, group, &largest, dataset, first, s);
+                lane.loss += loss;
+                lane.hits += hits;
             }
             if until == Until::Gradient {
                 group.chunks_exact(s.omega_row).for_each(|row| add(b_u, row));
@@ -301,7 +314,8 @@ impl<T: Real> SimdKernel for Output<'_, T> {
 }
 
 /// Turns the logits of a group of contexts starting at `first`, padded with minus infinity, into the gradient of their
-/// loss, and returns the loss. Each step is taken for the whole group before the next.
+/// loss, and returns the loss and the number of predictions whose token has the largest logit. Each step is taken for the whole
+/// group before the next.
 #[inline(always)]
 fn cross_entropy<T: Real, I: Isa>(
     isa: I,
@@ -310,13 +324,15 @@ fn cross_entropy<T: Real, I: Isa>(
     dataset: &Dataset,
     first: usize,
     s: Sizes,
-) -> f64 {
-    let mut loss = 0.0;
+) -> (f64, f64) {
+    let (mut loss, mut hits) = (0.0, 0.0);
     let mut sums = [0.0; GROUP];
     for (i, row) in group.chunks_exact_mut(s.omega_row).enumerate() {
         let top = largest[i].to_f64();
         for &(token, n) in dataset.next_of(first + i) {
-            loss -= n * (row[token as usize].to_f64() - top);
+            let below = row[token as usize].to_f64() - top;
+            loss -= n * below;
+            hits += if below == 0.0 { n } else { 0.0 };
         }
         exp_shifted(isa, &mut row[..padded(s.omega)], largest[i]);
     }
@@ -331,7 +347,7 @@ fn cross_entropy<T: Real, I: Isa>(
             row[token as usize] -= T::from_f64(n);
         }
     }
-    loss
+    (loss, hits)
 }
 
 impl<T: Real> Lane<T> {
@@ -341,17 +357,15 @@ impl<T: Real> Lane<T> {
         let Shared { config, dataset, weights, places, s } = shared;
         let n = rows.len();
         let first = self.contexts.start + rows.start;
-        let Block { a, u, y, slope, r, logits, .. } = &mut self.block;
+        let Block { o, a, u, y, slope, r, logits, .. } = &mut self.block;
         if config.shape.mixer == Mixer::Attention {
-            affine(
-                isa,
-                a,
-                s.d_row,
-                n,
-                (&self.z[rows.start * s.mixed..], s.mixed, s.mixed),
-                &weights.o,
-                Some(&weights.b_o),
-            );
+            let z = (&self.z[rows.start * s.mixed..], s.mixed, s.mixed);
+            if config.bottleneck {
+                affine(isa, o, s.w_row, n, z, &weights.o, Some(&weights.b_o));
+                affine(isa, a, s.d_row, n, (o, s.w_row, s.w), &weights.up, None);
+            } else {
+                affine(isa, a, s.d_row, n, z, &weights.o, Some(&weights.b_o));
+            }
         } else {
             for (row, a) in a.chunks_exact_mut(s.d_row).take(n).enumerate() {
                 a.fill(T::from_f64(0.0));
@@ -408,7 +422,7 @@ impl<T: Real> Lane<T> {
         let n = rows.len();
         // The first block overwrites what the last evaluation left.
         let update = if rows.start == 0 { Update::Replace } else { Update::Add };
-        let Block { a, u, y, slope, r, dr, logits } = &mut self.block;
+        let Block { o, d_o, a, u, y, slope, r, dr, logits } = &mut self.block;
         let gradient = &mut self.gradient;
         let da = &mut self.da[rows.start * s.d_row..rows.end * s.d_row];
         // The pre-activations are no longer needed.
@@ -448,11 +462,19 @@ impl<T: Real> Lane<T> {
             }
         }
         if config.shape.mixer == Mixer::Attention {
+            let d_out: (&[T], usize, usize) = match config.bottleneck {
+                true => {
+                    outer(isa, &mut gradient.w_up, (o, s.w_row, s.w), (da, s.d_row, s.d));
+                    back(isa, d_o, s.w_row, n, (da, s.d_row, s.d), &weights.up);
+                    (d_o, s.w_row, s.w)
+                }
+                false => (da, s.d_row, s.d),
+            };
             let z = &self.z[rows.start * s.mixed..rows.end * s.mixed];
-            outer(isa, &mut gradient.w_o, (z, s.mixed, s.mixed), (da, s.d_row, s.d));
-            sum_rows(update, &mut gradient.b_o, da, s.d_row, n);
+            outer(isa, &mut gradient.w_o, (z, s.mixed, s.mixed), d_out);
+            sum_rows(update, &mut gradient.b_o, d_out.0, d_out.1, n);
             let dz = &mut self.dz[rows.start * s.mixed..rows.end * s.mixed];
-            back(isa, dz, s.mixed, n, (da, s.d_row, s.d), &weights.o);
+            back(isa, dz, s.mixed, n, d_out, &weights.o);
             self.unmix(isa, shared, rows);
         } else {
             self.unaverage(isa, shared, rows);

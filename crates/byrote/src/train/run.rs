@@ -209,7 +209,9 @@ pub fn memory_needed(spec: &TrainSpec, config: &Config, dataset: &Dataset, saved
     // Queries, keys, values and their derivatives of every place; what attention mixes for every context.
     let mixed = config.shape.n_heads.saturating_mul(config.shape.d_head);
     let rows = 6 * dataset.places().len() as u64 + 2 * dataset.len() as u64;
-    weights.saturating_add(rows.saturating_mul(mixed).saturating_mul(4))
+    // A fixed sample, and the order of an epoch.
+    let sample = spec.sample.unwrap_or(0).saturating_mul(spec.batch.unwrap_or(0) as u64).saturating_mul(16);
+    weights.saturating_add(rows.saturating_mul(mixed).saturating_mul(4)).saturating_add(sample)
 }
 
 /// Measures how long steps take.

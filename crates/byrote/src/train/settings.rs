@@ -61,9 +61,16 @@ pub enum Schedule {
     Linear,
     /// As half a cosine wave, to the last rate.
     Cosine,
+    /// Linearly to the last rate from one epoch of batches to the next, and constant within each.
+    LinearEpochs,
 }
 
-choices!(Schedule, "schedule" { Constant = "constant", Linear = "linear", Cosine = "cosine" });
+choices!(Schedule, "schedule" {
+    Constant = "constant",
+    Linear = "linear",
+    Cosine = "cosine",
+    LinearEpochs = "linear-epochs",
+});
 
 impl Schedule {
     /// The factor of the rate at a step, counted from 0, of `steps`.
@@ -71,7 +78,7 @@ impl Schedule {
         let done = if steps == 0 { 0.0 } else { (step as f64 / steps as f64).min(1.0) };
         match self {
             Schedule::Constant => 1.0,
-            Schedule::Linear => 1.0 - done,
+            Schedule::Linear | Schedule::LinearEpochs => 1.0 - done,
             Schedule::Cosine => 0.5 * (1.0 + (PI * done).cos()),
         }
     }
@@ -85,9 +92,11 @@ pub enum Sampling {
     Epochs,
     /// Each batch is drawn uniformly from all contexts, with replacement.
     Uniform,
+    /// A sample of contexts is drawn once, uniformly and with replacement; each epoch visits it in a fresh random order.
+    Sample,
 }
 
-choices!(Sampling, "sampling" { Epochs = "epochs", Uniform = "uniform" });
+choices!(Sampling, "sampling" { Epochs = "epochs", Uniform = "uniform", Sample = "sample" });
 
 /// Which weights are trained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -148,6 +157,9 @@ pub struct TrainSettings {
     /// How they are drawn.
     #[serde(default)]
     pub sampling: Sampling,
+    /// The number of batches in a fixed sample, and the seed that draws it; 0 without one.
+    #[serde(default)]
+    pub sample: (u64, u64),
     /// Which weights are trained.
     #[serde(default)]
     pub trained: Trained,
@@ -172,6 +184,7 @@ impl TrainSettings {
             warmup_rate: 1e-2,
             batch: None,
             sampling: Sampling::Epochs,
+            sample: (0, 0),
             trained: Trained::All,
             precision: Precision::F32,
             seed: 0,
@@ -223,8 +236,20 @@ impl TrainSettings {
                 "needs a decreasing rate: `schedule = linear` or `schedule = cosine`",
             ));
         }
-        if self.sampling == Sampling::Uniform && self.batch.is_none() {
-            return Err(Error::setting("sampling", "uniform sampling draws batches; set `batch`"));
+        if self.sampling != Sampling::Epochs && self.batch.is_none() {
+            return Err(Error::setting("sampling", format!("{} draws batches; set `batch`", self.sampling)));
+        }
+        if self.schedule == Schedule::LinearEpochs && self.batch.is_none() {
+            return Err(Error::setting("schedule", "an epoch has batches; set `batch`"));
+        }
+        match (self.sampling == Sampling::Sample, self.sample.0) {
+            (true, 0) => return Err(Error::setting("sample", "must be at least 1 with `sampling = sample`")),
+            (true, n) if n.saturating_mul(self.batch.unwrap_or(1) as u64) > MAX_SAMPLE => {
+                let message = format!("must be at most {MAX_SAMPLE} contexts (got {n} batches)");
+                return Err(Error::setting("sample", message));
+            }
+            (false, 1..) => return Err(Error::setting("sample", "needs `sampling = sample`")),
+            _ => {}
         }
         if self.trained != Trained::All && self.decay > 0.0 {
             return Err(Error::setting("weight_decay", "would move weights that are not trained"));
@@ -247,10 +272,14 @@ crate::setting::setters!(TrainSettings {
     warmup_rate: plain(f64),
     batch: into(impl Into<Option<usize>>),
     sampling: plain(Sampling),
+    sample: plain((u64, u64)),
     trained: plain(Trained),
     precision: plain(Precision),
     seed: plain(u64),
 });
+
+/// The most contexts in a fixed sample.
+const MAX_SAMPLE: u64 = 1 << 28;
 
 /// When to stop. None of this changes the weights before that point.
 #[derive(Debug, Clone, Copy, PartialEq)]

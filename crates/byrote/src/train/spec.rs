@@ -51,9 +51,17 @@ pub struct TrainSpec {
     /// Contexts per step of adam and adamw [default: all]
     #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "N"))]
     pub batch: Option<usize>,
-    /// How batches are drawn: every context once per epoch, or uniformly with replacement
+    /// How batches are drawn: every context once per epoch, uniformly with replacement, or from a sample that was drawn so once
     #[cfg_attr(feature = "clap", arg(long, value_name = "KIND", default_value_t))]
     pub sampling: Sampling,
+    /// The number of batches in the sample of `sampling = sample`
+    #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "N"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sample: Option<u64>,
+    /// The seed that draws the sample, so that runs with other seeds share it [default: 0]
+    #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "SEED"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sample_seed: Option<u64>,
     /// Train only this part of the model; the rest keeps its initial weights
     #[cfg_attr(feature = "clap", arg(long, value_name = "PART", default_value_t))]
     pub train_only: Trained,
@@ -88,6 +96,8 @@ setters!(TrainSpec {
     warmup_lr: some(f64),
     batch: some(usize),
     sampling: plain(Sampling),
+    sample: some(u64),
+    sample_seed: some(u64),
     train_only: plain(Trained),
     precision: plain(Precision),
     stop_gap: some(f64),
@@ -113,6 +123,8 @@ impl Default for TrainSpec {
             warmup_lr: None,
             batch: None,
             sampling: Sampling::default(),
+            sample: None,
+            sample_seed: None,
             train_only: Trained::default(),
             precision: Precision::default(),
             stop_gap: None,
@@ -136,6 +148,9 @@ impl TrainSpec {
                 return Err(Error::setting(name, "applies only to `optimizer = lbfgs`"));
             }
         }
+        if self.sample_seed.is_some() && self.sampling != Sampling::Sample {
+            return Err(Error::setting("sample_seed", "needs `sampling = sample`"));
+        }
         let default = TrainSettings::new(method);
         let steps = self.steps.unwrap_or(method.default_steps());
         let settings = TrainSettings {
@@ -149,6 +164,7 @@ impl TrainSpec {
             last_rate: self.last_lr.unwrap_or(0.0),
             batch: self.batch,
             sampling: self.sampling,
+            sample: (self.sample.unwrap_or(0), self.sample_seed.unwrap_or(0)),
             trained: self.train_only,
             precision: self.precision,
             seed,
@@ -202,6 +218,11 @@ mod tests {
             (TrainSpec::default().batch(5), "batch"),
             (TrainSpec::default().stall(2.0), "stall"),
             (adam.stop_gap(-1.0), "stop_gap"),
+            (adam.batch(5).sampling(Sampling::Sample), "sample"),
+            (adam.batch(5).sample(3), "sample"),
+            (adam.sampling(Sampling::Sample).sample(3), "sampling"),
+            (adam.batch(5).sample_seed(3), "sample_seed"),
+            (adam.schedule(Schedule::LinearEpochs), "schedule"),
         ] {
             assert_eq!(spec.resolve(0).unwrap_err().setting_name(), Some(name), "{spec:?}");
         }

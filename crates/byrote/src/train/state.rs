@@ -1,7 +1,7 @@
 //! The state of a run: the weights and the optimizer's memory, in the arithmetic of the run.
 
 use super::gradient::Evaluator;
-use super::settings::{Optimizer, Sampling, TrainSettings};
+use super::settings::{Optimizer, Sampling, Schedule, TrainSettings};
 use crate::dataset::Dataset;
 use crate::model::{Config, Tensor};
 use crate::num::Real;
@@ -36,7 +36,14 @@ pub(super) trait State: Send {
     fn parameters(&self) -> Vec<f64>;
     /// Returns what the next step needs besides the weights.
     fn memory(&self) -> OptimizerMemory;
+    /// Returns the share of right predictions in the latest batches, each just before its step, oldest first.
+    fn recent(&self) -> &[f64] {
+        &[]
+    }
 }
+
+/// The number of batches whose accuracy is remembered.
+pub(super) const RECENT: usize = 101;
 
 /// Why a step could not be taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,6 +120,8 @@ pub enum OptimizerMemory {
         first: Vec<f64>,
         /// Second moments.
         second: Vec<f64>,
+        /// The accuracy of the latest batches, oldest first.
+        recent: Vec<f64>,
     },
     /// The memory of L-BFGS.
     Curvature {
@@ -138,6 +147,13 @@ struct AdamState<T> {
     gradient: Vec<T>,
     /// The loss at `x`, once evaluated (without batches, `gradient` is then the gradient there).
     loss: Option<f64>,
+    /// The fixed sample, or empty.
+    sample: Vec<usize>,
+    /// An epoch and the order in which it visits the contexts.
+    order: Option<(u64, Vec<usize>)>,
+    /// The accuracy of the batch of the current step.
+    accuracy: f64,
+    recent: Vec<f64>,
 }
 
 impl<T: Real> AdamState<T> {
@@ -150,18 +166,43 @@ impl<T: Real> AdamState<T> {
     ) -> Self {
         let constants = Constants { decay: settings.decay, ..Constants::default() };
         let mut adam = Adam::new(constants, x.len());
-        if let Some((steps, OptimizerMemory::Moments { first, second })) = memory {
+        let mut recent = Vec::new();
+        if let Some((steps, OptimizerMemory::Moments { first, second, recent: latest })) = memory {
             (adam.steps, adam.first, adam.second) = (steps, narrow(&first), narrow(&second));
+            recent = latest;
         }
+        let (batches, seed) = settings.sample;
+        let mut stream = Stream::new(seed, "sample", 0);
+        let sample = (0..batches * settings.batch.unwrap_or(0) as u64)
+            .map(|_| stream.below(dataset.len() as u64) as usize)
+            .collect();
         let evaluator = Evaluator::training(config, dataset.clone(), settings.trained);
         let (next, gradient) = (x.clone(), x.clone());
-        Self { config, dataset: dataset.clone(), settings, evaluator, adam, x, next, gradient, loss: None }
+        Self {
+            config,
+            dataset: dataset.clone(),
+            settings,
+            evaluator,
+            adam,
+            x,
+            next,
+            gradient,
+            loss: None,
+            sample,
+            order: None,
+            accuracy: 0.0,
+            recent,
+        }
     }
 
     /// The rate of a step.
     fn rate(&self, step: u64) -> f64 {
         let TrainSettings { method, rate, warmup_rate, schedule, schedule_steps, last_rate, .. } =
             self.settings;
+        let step = match schedule {
+            Schedule::LinearEpochs => step - step % self.per_epoch(),
+            _ => step,
+        };
         match method {
             Optimizer::Lbfgs => warmup_rate,
             _ => last_rate + (rate - last_rate) * schedule.factor(step, schedule_steps),
@@ -215,6 +256,12 @@ impl<T: Real + 'static> State for AdamState<T> {
                 .or_else(|| not_finite(&self.config, &self.x));
             return Err(self.back(tensor.unwrap_or("loss")));
         }
+        if self.settings.batch.is_some() {
+            if self.recent.len() == RECENT {
+                self.recent.remove(0);
+            }
+            self.recent.push(self.accuracy);
+        }
         Ok(1)
     }
 
@@ -226,8 +273,7 @@ impl<T: Real + 'static> State for AdamState<T> {
     }
 
     fn is_measured(&self, step: u64) -> bool {
-        let Some(size) = self.settings.batch else { return true };
-        step.is_multiple_of(self.dataset.len().div_ceil(size) as u64)
+        self.settings.batch.is_none() || step.is_multiple_of(self.per_epoch())
     }
 
     fn parameters(&self) -> Vec<f64> {
@@ -235,7 +281,12 @@ impl<T: Real + 'static> State for AdamState<T> {
     }
 
     fn memory(&self) -> OptimizerMemory {
-        OptimizerMemory::Moments { first: wide(&self.adam.first), second: wide(&self.adam.second) }
+        let (first, second) = (wide(&self.adam.first), wide(&self.adam.second));
+        OptimizerMemory::Moments { first, second, recent: self.recent.clone() }
+    }
+
+    fn recent(&self) -> &[f64] {
+        &self.recent
     }
 }
 
@@ -247,8 +298,17 @@ impl<T: Real> AdamState<T> {
         Trouble::NotFinite(tensor)
     }
 
+    /// The number of batches in an epoch.
+    fn per_epoch(&self) -> u64 {
+        match (self.settings.sample.0, self.settings.batch) {
+            (0, Some(size)) => self.dataset.len().div_ceil(size) as u64,
+            (0, None) => 1,
+            (batches, _) => batches,
+        }
+    }
+
     /// The contexts of a batch, in order.
-    fn chosen(&self, size: usize, step: u64) -> Vec<usize> {
+    fn chosen(&mut self, size: usize, step: u64) -> Vec<usize> {
         let n = self.dataset.len();
         if self.settings.sampling == Sampling::Uniform {
             let mut stream = Stream::new(self.settings.seed, "uniform batches", step);
@@ -256,23 +316,32 @@ impl<T: Real> AdamState<T> {
             chosen.sort_unstable();
             return chosen;
         }
-        let per_epoch = n.div_ceil(size);
-        let (epoch, batch) = (step / per_epoch as u64, (step % per_epoch as u64) as usize);
-        let mut stream = Stream::new(self.settings.seed, "batches", epoch);
-        let mut order: Vec<usize> = (0..n).collect();
-        for i in (1..n).rev() {
-            order.swap(i, stream.below(i as u64 + 1) as usize);
-        }
-        let mut chosen = order[batch * size..((batch + 1) * size).min(n)].to_vec();
+        let per_epoch = self.per_epoch();
+        let (epoch, batch) = (step / per_epoch, (step % per_epoch) as usize);
+        let order = match self.order.take() {
+            Some((known, order)) if known == epoch => order,
+            _ => {
+                let mut order = if self.sample.is_empty() { (0..n).collect() } else { self.sample.clone() };
+                let mut stream = Stream::new(self.settings.seed, "batches", epoch);
+                for i in (1..order.len()).rev() {
+                    order.swap(i, stream.below(i as u64 + 1) as usize);
+                }
+                order
+            }
+        };
+        let mut chosen = order[batch * size..((batch + 1) * size).min(order.len())].to_vec();
+        self.order = Some((epoch, order));
         chosen.sort_unstable();
         chosen
     }
 
     /// The gradient of one batch, scaled to the whole dataset, and the batch's loss.
     fn batch(&mut self, size: usize, step: u64, observer: &dyn Observer) -> Result<f64, Stopped> {
-        let part = self.dataset.part(&self.chosen(size, step));
+        let chosen = self.chosen(size, step);
+        let part = self.dataset.part(&chosen);
         let mut evaluator = Evaluator::training(self.config, &part, self.settings.trained);
         let loss = evaluator.evaluate_while(&self.x, &mut self.gradient, || !observer.should_stop())?;
+        self.accuracy = evaluator.accuracy();
         let scale = T::from_f64(self.dataset.predictions() / part.predictions());
         self.gradient.iter_mut().for_each(|g| *g *= scale);
         Ok(loss)

@@ -309,6 +309,15 @@ impl Trainer {
         Nats(self.loss().0 - self.dataset.floor.0)
     }
 
+    /// Returns the share of right predictions in the last 100 batches but one, each measured just before its step: the accuracy
+    /// that dana2024's published program reports. `None` without batches. It counts a context as often as it was drawn, while
+    /// the weights still move.
+    pub fn accuracy_last_batches(&self) -> Option<f64> {
+        let recent = self.state.recent();
+        let counted = &recent[..recent.len().saturating_sub(1)];
+        (!counted.is_empty()).then(|| counted.iter().sum::<f64>() / counted.len() as f64)
+    }
+
     /// Returns the dataset.
     pub fn dataset(&self) -> &Arc<Dataset> {
         &self.dataset
@@ -394,6 +403,16 @@ mod tests {
             TrainSettings { precision: Precision::F64, memory: 4, warmup: 0, ..lbfgs },
             TrainSettings { warmup: 5, ..lbfgs },
             TrainSettings { rate: 0.01, batch: Some(7), sampling: Sampling::Uniform, ..adam },
+            TrainSettings {
+                rate: 0.01,
+                batch: Some(21),
+                sampling: Sampling::Sample,
+                // About as many draws as there are contexts, so that most of them are trained.
+                sample: (5, 5),
+                schedule: Schedule::LinearEpochs,
+                schedule_steps: 60,
+                ..adam
+            },
             TrainSettings { warmup: 5, trained: Trained::FeedForward, ..lbfgs },
         ]
     }
@@ -421,6 +440,7 @@ mod tests {
                 assert_eq!(second.run(&Silent).unwrap(), Stop::Steps);
                 assert_eq!(second.model().unwrap(), whole.model().unwrap(), "{settings:?} at {at}");
                 assert_eq!(second.curve(), whole.curve());
+                assert_eq!(second.accuracy_last_batches(), whole.accuracy_last_batches());
                 assert_eq!(second.progress(), whole.progress());
             }
         }

@@ -423,6 +423,7 @@ proptest! {
     fn any_switches_any_sizes_any_batch(
         sizes in (1u64..5, 1u64..6, 1u64..4, 1u64..4, 1u64..6, 1u64..6),
         switches in (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>()),
+        narrow in (any::<bool>(), any::<bool>(), any::<bool>()),
         (positions, hidden, activation) in (0usize..3, 0usize..3, 0usize..7),
         seed in 0u64..1000,
         batch in prop::collection::vec(prop::collection::vec(0u32..1000, 1..6), 1..4),
@@ -447,6 +448,9 @@ proptest! {
             skip: switches.3,
             hidden,
             output_bias: switches.4,
+            positions_in_attention: switches.0 && narrow.0,
+            bottleneck: switches.0 && narrow.1,
+            residual_bias: narrow.2,
         };
         let model = Model::random(config, seed).unwrap();
         let cut = |c: Vec<u32>| {

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! mask[b, s] = s < lengths[b]                                          tokens outside the mask read as token 0
-//! x = W_E[tokens] + W_pos[0..length]                                   [batch, length, d_model]
+//! x = W_E[tokens] + W_pos[0..length]                                   [batch, length, d_model]; see there for other switches
 //! scores[b, h, s] = factor q[b, h] . k[b, h, s], -infinity outside     softmax over s; [batch, n_heads, 1, length]
 //! ```
 //!
@@ -95,16 +95,20 @@ impl Writer<'_> {
 
         let Some(table) = self.weight("W_E") else { return };
         let mut x = self.graph.op("Gather", &[&table, &known]);
-        if let Some(positions) = self.model.positions() {
-            let dimensions = [shape.n_ctx as usize, shape.d_model as usize];
-            let table = self.graph.tensor("W_pos", &dimensions, positions);
-            // Looked up rather than sliced, so that a row longer than n_ctx is an error.
-            let rows = self.graph.op("Gather", &[&table, &places]);
-            x = self.graph.op("Add", &[&x, &rows]);
+        if !self.config.positions_in_attention {
+            x = self.placed(&x, &places);
         }
         let x_last = self.graph.op_with("GatherND", &[&x, &last], &[("batch_dims", 1)]); // [batch, d_model]
         let mut a = match shape.mixer {
-            Mixer::Attention => self.attention(&x, &x_last, &mask),
+            Mixer::Attention => {
+                let mut read = self.affine(&x, "W_down", "");
+                if self.config.positions_in_attention {
+                    read = self.placed(&read, &places);
+                }
+                let query = self.graph.op_with("GatherND", &[&read, &last], &[("batch_dims", 1)]);
+                let out = self.attention(&read, &query, &mask);
+                self.affine(&out, "W_up", "")
+            }
             Mixer::Average => self.average(&x, &places, &mask),
         };
         if self.config.skip {
@@ -123,12 +127,22 @@ impl Writer<'_> {
         self.graph.output(&logits, "logits", &[Dimension::Free("batch"), Dimension::Fixed(shape.d_vocab)]);
     }
 
+    /// `x` plus the vectors of its positions, if the model has any.
+    fn placed(&mut self, x: &str, places: &str) -> Value {
+        let Some(positions) = self.model.positions() else { return x.to_owned() };
+        let dimensions = [self.config.shape.n_ctx as usize, self.config.position_width() as usize];
+        let table = self.graph.tensor("W_pos", &dimensions, positions);
+        // Looked up rather than sliced, so that a row longer than n_ctx is an error.
+        let rows = self.graph.op("Gather", &[&table, places]);
+        self.graph.op("Add", &[x, &rows])
+    }
+
     fn hidden(&mut self, a: &str) -> Value {
         let z = self.affine(a, "W_in", "b_in");
         self.graph.activation(self.config.shape.activation, &z)
     }
 
-    /// The output of the attention for each row, `[batch, d_model]`.
+    /// The output of the attention for each row, `[batch, attention_width]`.
     fn attention(&mut self, x: &str, x_last: &str, mask: &str) -> Value {
         let (first, second) = (self.graph.list(&[1]), self.graph.list(&[1, 2]));
         let all = self.graph.op("Unsqueeze", &[x, &first]); // [batch, 1, length, d_model]

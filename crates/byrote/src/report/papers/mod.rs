@@ -209,8 +209,10 @@ fn law_json(comparison: &Comparison) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Preset;
     use crate::sweep::job_row::JobResult;
     use crate::sweep::{Job, JobRow, JobStatus, Plan};
+    use crate::train::Sampling;
     use std::collections::BTreeMap;
 
     /// What a figure's plan would give if training followed a formula.
@@ -248,6 +250,7 @@ mod tests {
                     memorized: (accuracy * contexts as f64) as u64,
                     memorized_distribution: 0,
                     accuracy,
+                    accuracy_last_batches: job.training.batch.map(|_| accuracy),
                     max_kl_nats: 1.0,
                 }),
                 error: None,
@@ -328,9 +331,10 @@ mod tests {
                 (1.0, (y + noise(job, h + 3.0 * d)).clamp(0.02, 1.0))
             }
         };
+        // One claim for each of the three families.
         let agree = |record: &Record, ending: &str| {
             let lines = claims(record);
-            assert!(lines.len() == 2 && lines.iter().all(|l| l.ends_with(ending)), "{lines:?}");
+            assert!(lines.len() == 3 && lines.iter().all(|l| l.ends_with(ending)), "{lines:?}");
         };
         let (yes, no) = ("So they agree.", "So they do not agree.");
         agree(&record(plan!("dana2024-fig1a"), accuracy(|h, _, _| 0.05 + 0.03 * h)), yes);
@@ -351,6 +355,70 @@ mod tests {
     }
 
     #[test]
+    fn the_families_of_dana2024_are_measured_and_judged_apart() {
+        // The quadratic law belongs to the published program alone, and only its batches are measured differently.
+        let mut record = record(plan!("dana2024-fig1b"), |job, _, _| {
+            let d_h = job.model.d_head.unwrap_or(1) as f64;
+            let program = job.model.preset == Some(Preset::Dana2024Published);
+            let y = if program { 0.05 + 0.006 * d_h * d_h } else { 0.7 * (1.0 - (-0.4 * d_h).exp()) };
+            (1.0, y + noise(job, d_h))
+        });
+        for result in record.rows.iter_mut().filter_map(|row| row.result.as_mut()) {
+            result.accuracy -= result.accuracy_last_batches.map_or(0.0, |_| 0.03);
+        }
+        let lines = claims(&record);
+        assert!(
+            lines[0].contains("with the authors' program, ") && lines[0].ends_with("So they agree."),
+            "{lines:?}"
+        );
+        assert!(
+            lines[1].contains("under the same training") && lines[1].ends_with("So they do not agree."),
+            "{lines:?}"
+        );
+        assert!(
+            lines[2].contains("full-batch training") && lines[2].ends_with("So they do not agree."),
+            "{lines:?}"
+        );
+        let page = found(&record, &[]).unwrap().page.to_html().unwrap();
+        assert!(page.contains("The quadratic law that the paper reports describes the authors"), "{page}");
+        // At d_h = 10: over the last batches, and over all associations.
+        assert!(page.contains("0.65") && page.contains("0.62"));
+    }
+
+    #[test]
+    fn the_ablation_of_dana2024_finds_the_switches_that_matter() {
+        let mut record = record(plan!("dana2024-ablation"), |job, _, _| {
+            let own_maps = job.model.bottleneck == Some(false);
+            (1.0, 0.25 + if own_maps { 0.4 } else { 0.0 } + noise(job, 1.0))
+        });
+        for row in &mut record.rows {
+            let sample = row.settings.training.sampling == Sampling::Sample;
+            if let Some(result) = row.result.as_mut().filter(|_| sample) {
+                result.accuracy -= 0.05;
+            }
+        }
+        let found = found(&record, &[]).unwrap();
+        assert_eq!(found.lines.len(), 2, "{:?}", found.lines);
+        assert!(
+            found.lines[0].contains("is +0.050 (d = 10, d_h = 5, H = 20), +0.050 (d = 10, d_h = 10, H = 16)")
+        );
+        assert!(
+            found.lines[0].ends_with("So they do not agree.")
+                && found.lines[1].ends_with("So they do not agree.")
+        );
+        let effects = found.json["effects"].as_array().unwrap();
+        // Four switches at d = d_h, and the shared maps elsewhere.
+        assert_eq!(effects.len(), 4 + 5);
+        let own_maps = effects.iter().find(|e| e["change"] == "maps of its own for every head").unwrap();
+        assert!((own_maps["accuracy"]["mean"].as_f64().unwrap() - 0.4).abs() < 1e-9, "{own_maps}");
+        assert_eq!(found.json["variants"].as_array().unwrap().len(), 27);
+        let html = found.page.to_html().unwrap();
+        assert!(html.contains(
+            "maps of its own for every head +0.400; fresh draws instead of the fixed sample +0.050"
+        ));
+    }
+
+    #[test]
     fn models_of_equal_size_are_compared_between_the_sizes_tried() {
         let by_parameters = |shift: f64| {
             move |job: &Job, _: u64, p: u64| {
@@ -359,8 +427,10 @@ mod tests {
             }
         };
         let lines = claims(&record(plan!("dana2024-fig3"), by_parameters(0.01)));
-        assert!(lines.len() == 2 && lines.iter().all(|l| l.ends_with("So they agree.")), "{lines:?}");
-        assert!(lines[0].contains("ahead by 0.0100"), "{}", lines[0]);
+        assert!(lines.len() == 3 && lines.iter().all(|l| l.ends_with("So they agree.")), "{lines:?}");
+        // A little less than 0.01, because the first of both curves is the same model.
+        assert!(lines[0].contains("ahead by 0.00988"), "{}", lines[0]);
+        assert!(lines[0].contains("over 4 sizes and at 4 of them"), "{}", lines[0]);
         let lines = claims(&record(plan!("dana2024-fig3"), by_parameters(0.2)));
         assert!(lines.iter().all(|l| l.ends_with("So they do not agree.")), "{lines:?}");
     }
@@ -396,6 +466,7 @@ mod tests {
             plan!("dana2024-fig2b"),
             plan!("dana2024-fig3"),
             plan!("dana2024-fig4"),
+            plan!("dana2024-ablation"),
             plan!("capacity"),
         ] {
             let whole = record(text, |_, _, p| (1.0 / p as f64, 0.5));

@@ -16,6 +16,10 @@ pub fn model(file: &ModelFile) -> String {
     let yes = |b: bool| if b { "yes" } else { "no" }.to_owned();
     let word = |value: serde_json::Value| value.as_str().unwrap_or_default().to_owned();
     let mut table = TextTable::new(&["model", preset.map_or("custom configuration", Preset::name)], &[0, 1]);
+    let mut positions = word(json!(config.positions));
+    if config.positions_in_attention {
+        positions += ", in attention only";
+    }
     let rows = [
         ("parameters", grouped(file.model.parameters().len() as u64)),
         ("precision", word(json!(file.precision))),
@@ -27,7 +31,8 @@ pub fn model(file: &ModelFile) -> String {
         ("heads", format!("{} of {}", shape.n_heads, shape.d_head)),
         ("attention biases", yes(config.attention_bias)),
         ("scores scaled", yes(config.scale_scores)),
-        ("positions", word(json!(config.positions))),
+        ("positions", positions),
+        ("bottleneck", yes(config.bottleneck)),
         ("skip connections", yes(config.skip)),
         (
             "hidden layer",

@@ -45,6 +45,10 @@ pub fn training(title: &str, run: &Run, found: Option<&Evaluation>, saved: bool)
             losses(&mut table, trainer.loss(), dataset.floor(), trainer.gap(), predictions);
         }
     }
+    if let Some(accuracy) = trainer.accuracy_last_batches() {
+        let what = "of the predictions in the last 100 batches were right, each batch before its step".into();
+        table.row(["last batches".into(), format!("{:.1}%", 100.0 * accuracy), what]);
+    }
     out += &table.render();
     out
 }

@@ -12,6 +12,8 @@
 //! dW_O = Z^T dA     dZ = dA W_O^T     dv_s = a_s dz        da_s = dz . v_s     ds_s = a_s (da_s - sum_r a_r da_r)
 //! dq = f sum_s ds_s k_s               dk_s = f ds_s q      dX = dQ W_Q^T + dK W_K^T + dV W_V^T + (dA at last tokens)
 //! ```
+//!
+//! With a bottleneck, dO = dA W_up^T takes the place of dA in the second line, and dR = dQ W_Q^T + ... reaches X as dR W_down^T.
 
 pub(super) mod activate;
 pub(super) mod packed_weights;
@@ -173,6 +175,11 @@ impl<T: Real, D: AsRef<Dataset>> Evaluator<T, D> {
         self.work(parameters, Until::Loss, go_on)
     }
 
+    /// Returns the share of predictions whose token had the largest logit when the loss was last evaluated.
+    pub fn accuracy(&self) -> f64 {
+        self.lanes.iter().map(|lane| lane.hits).sum::<f64>() / self.dataset.as_ref().predictions()
+    }
+
     /// Calls `visit` with the output of a layer for every context: the state of its lane, the context's index in the
     /// dataset, and the row of values. The states, one per lane, are created by `start` and returned in the order of
     /// the contexts; the contexts of a lane are visited in order.
@@ -293,7 +300,7 @@ impl<T: Real, D: AsRef<Dataset>> Evaluator<T, D> {
         self.prepare(parameters);
         let (lanes, shared) = self.parts();
         lanes.par_iter_mut().try_for_each(|lane| {
-            lane.loss = 0.0;
+            (lane.loss, lane.hits) = (0.0, 0.0);
             ask()?;
             run(Mix { lane, shared });
             for rows in lane.blocks() {
@@ -339,18 +346,20 @@ fn sum_middle<T: Real>(middle: &mut [T], layout: &Layout, lanes: &[Lane<T>], s: 
         }
     };
     sum(&layout.u_pos, s.n_ctx, |g| &g.u_pos);
-    sum(&layout.b_o, s.d, |g| &g.b_o);
+    sum(&layout.w_up, s.d, |g| &g.w_up);
+    sum(&layout.b_o, s.w, |g| &g.b_o);
     sum(&layout.w_in, s.m, |g| &g.w_in);
     sum(&layout.b_in, s.m, |g| &g.b_in);
     sum(&layout.w_out, s.d, |g| &g.w_out);
     sum(&layout.b_out, s.d, |g| &g.b_out);
     // The heads of a lane's W_O are padded.
-    let size = (s.d_head * s.d).max(1);
+    let size = (s.d_head * s.w).max(1);
     let w_o = if layout.w_o.is_empty() { 0..0 } else { layout.w_o.start - start..layout.w_o.end - start };
     for (head, target) in middle[w_o].chunks_exact_mut(size).enumerate() {
-        run(SumLanes { target, columns: s.d, first: head * s.head_row, lanes, of: |g| &g.w_o });
+        run(SumLanes { target, columns: s.w, first: head * s.head_row, lanes, of: |g| &g.w_o });
     }
-    let places = layout.qkv.iter().flat_map(|(weight, bias)| [weight, bias]).chain([&layout.w_pos]);
+    let places =
+        layout.qkv.iter().flat_map(|(weight, bias)| [weight, bias]).chain([&layout.w_pos, &layout.w_down]);
     for range in places.filter(|range| !range.is_empty()) {
         middle[range.start - start..range.end - start].fill(T::from_f64(0.0));
     }
@@ -416,6 +425,10 @@ mod tests {
         }
         all.push(Config { skip: true, positions: Positions::None, ..base });
         all.push(Config { hidden: Hidden::Residual, output_bias: true, ..base });
+        let inside = Config { positions_in_attention: true, ..base };
+        all.push(inside);
+        all.push(Config { bottleneck: true, attention_bias: true, ..base });
+        all.push(Config { bottleneck: true, positions: Positions::Sinusoidal, ..inside });
         let average = Preset::Average.config(shape);
         all.push(Config { skip: true, positions: Positions::Learned, ..average });
         all.push(Config { hidden: Hidden::Residual, skip: true, ..average });

@@ -19,6 +19,9 @@ pub(in crate::train) struct Layout {
     pub(in crate::train) u_pos: Range<usize>,
     /// Weights and biases of queries, keys and values.
     pub(in crate::train) qkv: [(Range<usize>, Range<usize>); 3],
+    /// The maps of a bottleneck.
+    pub(in crate::train) w_down: Range<usize>,
+    pub(in crate::train) w_up: Range<usize>,
     pub(in crate::train) w_o: Range<usize>,
     pub(in crate::train) b_o: Range<usize>,
     pub(in crate::train) w_in: Range<usize>,
@@ -40,6 +43,8 @@ impl Layout {
             w_pos: of("W_pos"),
             u_pos: of("u_pos"),
             qkv: [("W_Q", "b_Q"), ("W_K", "b_K"), ("W_V", "b_V")].map(|(w, b)| (of(w), of(b))),
+            w_down: of("W_down"),
+            w_up: of("W_up"),
             w_o: of("W_O"),
             b_o: of("b_O"),
             w_in: of("W_in"),
@@ -59,6 +64,11 @@ pub(in crate::train) struct Sizes {
     pub(in crate::train) n_ctx: usize,
     pub(in crate::train) d: usize,
     pub(in crate::train) d_row: usize,
+    /// The width of what attention reads and writes.
+    pub(in crate::train) w: usize,
+    pub(in crate::train) w_row: usize,
+    /// The width of a position vector.
+    pub(in crate::train) position: usize,
     pub(in crate::train) heads: usize,
     pub(in crate::train) d_head: usize,
     /// The padded width of a head.
@@ -88,6 +98,9 @@ impl Sizes {
             n_ctx: shape.n_ctx as usize,
             d,
             d_row: spread_stride(d),
+            w: config.attention_width() as usize,
+            w_row: spread_stride(config.attention_width() as usize),
+            position: config.position_width() as usize,
             heads,
             d_head,
             head_row,
@@ -181,7 +194,10 @@ const SPARSE: usize = 16;
 
 /// The packed weights and the padded biases.
 pub(in crate::train) struct Weights<T> {
-    /// Queries, keys and values side by side, `[d, 3 mixed]`.
+    /// From the residual stream to what attention reads, and back; without a bottleneck, both are empty.
+    pub(in crate::train) down: Packed<T>,
+    pub(in crate::train) up: Packed<T>,
+    /// Queries, keys and values side by side, `[w, 3 mixed]`.
     pub(in crate::train) qkv: Packed<T>,
     pub(in crate::train) b_qkv: AlignedVec<T>,
     pub(in crate::train) o: Packed<T>,
@@ -205,11 +221,14 @@ impl<T: Real> Weights<T> {
         let mut b_u = AlignedVec::zeros(padded(s.omega));
         b_u[s.omega..].fill(T::from_f64(f64::NEG_INFINITY));
         let n_pos = if config.shape.mixer == Mixer::Average { s.n_ctx } else { 0 };
+        let narrow = if config.bottleneck { s.w } else { 0 };
         Self {
-            qkv: Packed::new(s.d, 3 * s.mixed),
+            down: Packed::new(s.d, narrow),
+            up: Packed::new(narrow, s.d),
+            qkv: Packed::new(s.w, 3 * s.mixed),
             b_qkv: AlignedVec::zeros(3 * s.mixed),
-            o: Packed::new(s.mixed, s.d),
-            b_o: AlignedVec::zeros(s.d),
+            o: Packed::new(s.mixed, s.w),
+            b_o: AlignedVec::zeros(s.w),
             u_pos: vec![T::from_f64(0.0); n_pos],
             w_in: Packed::new(s.d, m),
             b_in: AlignedVec::zeros(m),
@@ -228,7 +247,7 @@ impl<T: Real> Weights<T> {
             return;
         }
         for (i, (weight, bias)) in layout.qkv.iter().enumerate() {
-            let heads = parameters[weight.clone()].chunks_exact(s.d * s.d_head).enumerate();
+            let heads = parameters[weight.clone()].chunks_exact(s.w * s.d_head).enumerate();
             for (head, weight) in heads {
                 self.qkv.set((0, i * s.mixed + head * s.head_row), weight, s.d_head);
             }
@@ -236,8 +255,12 @@ impl<T: Real> Weights<T> {
                 self.b_qkv[i * s.mixed + head * s.head_row..][..s.d_head].copy_from_slice(bias);
             }
         }
-        for (head, weight) in parameters[layout.w_o.clone()].chunks_exact(s.d_head * s.d).enumerate() {
-            self.o.set((head * s.head_row, 0), weight, s.d);
+        for (head, weight) in parameters[layout.w_o.clone()].chunks_exact(s.d_head * s.w).enumerate() {
+            self.o.set((head * s.head_row, 0), weight, s.w);
+        }
+        if !layout.w_down.is_empty() {
+            self.down.fill(&parameters[layout.w_down.clone()], s.w);
+            self.up.fill(&parameters[layout.w_up.clone()], s.d);
         }
     }
 

@@ -4,7 +4,7 @@
 //! that each chunk owns its rows of the gradient of `W_E`. The gradients of the weights shared by all places are kept
 //! per chunk and summed in order.
 
-use super::packed_weights::{Layout, Sizes, Weights};
+use super::packed_weights::{Layout, Packed, Sizes, Weights};
 use crate::dataset::Dataset;
 use crate::model::{Config, Mixer, Positions};
 use crate::num::aligned::{AlignedVec, LINE, line_at, line_at_mut};
@@ -27,8 +27,10 @@ const MAX_CHUNKS: usize = 64;
 pub(in crate::train) struct Places<T> {
     /// Fixed positional encodings, or empty.
     sinusoids: Vec<T>,
-    /// Embedded token plus position, `[places, d]`.
+    /// Embedded token, plus position if that is added here, `[places, d]`.
     pub(in crate::train) x: AlignedVec<T>,
+    /// What attention reads, `[places, w]`; empty if that is `x`.
+    read: AlignedVec<T>,
     /// Queries, keys and values side by side, `[places, 3 mixed]`.
     pub(in crate::train) qkv: AlignedVec<T>,
 }
@@ -39,6 +41,7 @@ impl<T: Real> Places<T> {
         Self {
             sinusoids: config.sinusoids().into_iter().map(T::from_f64).collect(),
             x: AlignedVec::zeros(n * s.d_row),
+            read: AlignedVec::zeros(if reads_apart(config) { n * s.w_row } else { 0 }),
             qkv: AlignedVec::zeros(n * 3 * s.mixed),
         }
     }
@@ -65,23 +68,41 @@ impl<T: Real> Places<T> {
         };
         let places = dataset.places.par_chunks(EMBEDDED);
         let x = self.x.par_chunks_mut(EMBEDDED * s.d_row);
+        let embed = |places: &[(u32, u32)], x: &mut [T], read: &mut [T], qkv: &mut [T]| {
+            run(Embed { config, places, x, read, qkv, table, positions, weights, s });
+        };
         if s.mixed == 0 {
-            places
-                .zip(x)
-                .for_each(|(places, x)| run(Embed { places, x, qkv: &mut [], table, positions, weights, s }));
+            places.zip(x).for_each(|(places, x)| embed(places, x, &mut [], &mut []));
+            return;
+        }
+        let qkv = self.qkv.par_chunks_mut(EMBEDDED * 3 * s.mixed);
+        if self.read.is_empty() {
+            places.zip(x.zip(qkv)).for_each(|(places, (x, qkv))| embed(places, x, &mut [], qkv));
         } else {
-            let qkv = self.qkv.par_chunks_mut(EMBEDDED * 3 * s.mixed);
+            let read = self.read.par_chunks_mut(EMBEDDED * s.w_row);
             places
-                .zip(x.zip(qkv))
-                .for_each(|(places, (x, qkv))| run(Embed { places, x, qkv, table, positions, weights, s }));
+                .zip(x.zip(read.zip(qkv)))
+                .for_each(|(places, (x, (read, qkv)))| embed(places, x, read, qkv));
         }
     }
+
+    /// What attention reads, and the distance between its rows.
+    fn read(&self, s: Sizes) -> (&[T], usize) {
+        if self.read.is_empty() { (&self.x, s.d_row) } else { (&self.read, s.w_row) }
+    }
+}
+
+/// Whether attention reads something other than the residual stream.
+fn reads_apart(config: &Config) -> bool {
+    config.bottleneck || config.positions_in_attention
 }
 
 /// A few places to embed and project.
 struct Embed<'a, T> {
+    config: &'a Config,
     places: &'a [(u32, u32)],
     x: &'a mut [T],
+    read: &'a mut [T],
     qkv: &'a mut [T],
     table: &'a [T],
     positions: &'a [T],
@@ -93,28 +114,49 @@ impl<T: Real> SimdKernel for Embed<'_, T> {
     type Output = ();
     #[inline(always)]
     fn call<I: Isa>(self, isa: I) {
-        let Self { places, x, qkv, table, positions, weights, s } = self;
+        let Self { config, places, x, read, qkv, table, positions, weights, s } = self;
+        let (n, width) = (places.len(), 3 * s.mixed);
+        let place = |target: &mut [T], position: u32| {
+            if !positions.is_empty() {
+                add(target, &positions[position as usize * s.position..][..s.position]);
+            }
+        };
         for (&(token, position), x) in places.iter().zip(x.chunks_exact_mut(s.d_row)) {
             let x = &mut x[..s.d];
             x.copy_from_slice(&table[token as usize * s.d..][..s.d]);
-            if !positions.is_empty() {
-                add(x, &positions[position as usize * s.d..][..s.d]);
+            if !config.positions_in_attention {
+                place(x, position);
             }
         }
         if s.mixed == 0 {
             return;
         }
-        let width = 3 * s.mixed;
-        isa.run(Product {
-            target: qkv,
-            order: TargetOrder::Rows(width),
-            update: Update::Replace,
-            rows: places.len(),
-            depth: s.d,
-            width,
-            left: Left::rows(x, s.d_row),
-            right: Right::Panels(&weights.qkv.plain),
-        });
+        let multiply = |isa: I,
+                        target: &mut [T],
+                        row,
+                        (left, stride): (&[T], usize),
+                        depth,
+                        by: &Packed<T>| {
+            let (order, left) = (TargetOrder::Rows(row), Left::rows(left, stride));
+            let (width, right) = (by.plain.width(), Right::Panels(&by.plain));
+            isa.run(Product { target, order, update: Update::Replace, rows: n, depth, width, left, right });
+        };
+        let (from, from_row) = match reads_apart(config) {
+            false => (&*x, s.d_row),
+            true => {
+                if config.bottleneck {
+                    multiply(isa, read, s.w_row, (x, s.d_row), s.d, &weights.down);
+                } else {
+                    read.copy_from_slice(x);
+                }
+                if config.positions_in_attention {
+                    let rows = places.iter().zip(read.chunks_exact_mut(s.w_row));
+                    rows.for_each(|(&(_, position), read)| place(&mut read[..s.w], position));
+                }
+                (&*read, s.w_row)
+            }
+        };
+        multiply(isa, qkv, width, (from, from_row), s.w, &weights.qkv);
         qkv.chunks_exact_mut(width).for_each(|row| add(row, &weights.b_qkv));
     }
 }
@@ -139,7 +181,10 @@ pub(in crate::train) struct Chunk<T> {
     starts: Vec<usize>,
     readers: Vec<Reader>,
     dx: AlignedVec<T>,
+    /// The derivatives of what attention reads; empty if that is `x`.
+    d_read: AlignedVec<T>,
     dqkv: AlignedVec<T>,
+    w_down: AlignedVec<T>,
     w_qkv: AlignedVec<T>,
     b_qkv: AlignedVec<T>,
     w_pos: AlignedVec<T>,
@@ -201,10 +246,12 @@ impl<T: Real> Chunk<T> {
                 starts,
                 readers: readers[start..end].concat(),
                 dx: AlignedVec::zeros((end - start) * s.d_row),
+                d_read: AlignedVec::zeros(if reads_apart(config) { (end - start) * s.w_row } else { 0 }),
                 dqkv: AlignedVec::zeros((end - start) * 3 * s.mixed),
-                w_qkv: AlignedVec::zeros(s.d * 3 * s.mixed),
+                w_down: AlignedVec::zeros(if config.bottleneck { s.d * s.w_row } else { 0 }),
+                w_qkv: AlignedVec::zeros(s.w * 3 * s.mixed),
                 b_qkv: AlignedVec::zeros(3 * s.mixed),
-                w_pos: AlignedVec::zeros(if learned { s.n_ctx * s.d_row } else { 0 }),
+                w_pos: AlignedVec::zeros(if learned { s.n_ctx * s.position } else { 0 }),
             });
             (start, token) = (end, next);
         }
@@ -230,7 +277,7 @@ impl<T: Real> Chunk<T> {
     pub(in crate::train) fn sum(chunks: &[Self], gradient: &mut [T], layout: &Layout, s: Sizes) {
         for chunk in chunks {
             for (i, (weight, bias)) in layout.qkv.iter().enumerate() {
-                let heads = gradient[weight.clone()].chunks_exact_mut((s.d * s.d_head).max(1)).enumerate();
+                let heads = gradient[weight.clone()].chunks_exact_mut((s.w * s.d_head).max(1)).enumerate();
                 for (head, target) in heads {
                     let column = i * s.mixed + head * s.head_row;
                     for (k, target) in target.chunks_exact_mut(s.d_head).enumerate() {
@@ -242,12 +289,43 @@ impl<T: Real> Chunk<T> {
                     add(target, &chunk.b_qkv[i * s.mixed + head * s.head_row..]);
                 }
             }
-            let positions = gradient[layout.w_pos.clone()].chunks_exact_mut(s.d);
-            for (target, source) in positions.zip(chunk.w_pos.chunks_exact(s.d_row)) {
-                add(target, source);
-            }
+            add(&mut gradient[layout.w_pos.clone()], &chunk.w_pos);
+            let down = gradient[layout.w_down.clone()].chunks_exact_mut(s.w.max(1));
+            down.zip(chunk.w_down.chunks_exact(s.w_row)).for_each(|(target, row)| add(target, row));
         }
     }
+}
+
+/// `target (+)= g W^T` for `n` rows of g, given as values, distance between rows, and width.
+#[inline(always)]
+fn back<T: Real, I: Isa>(
+    isa: I,
+    target: &mut [T],
+    stride: usize,
+    update: Update,
+    n: usize,
+    (g, g_row, depth): (&[T], usize, usize),
+    weights: &Packed<T>,
+) {
+    let (left, right) = (Left::rows(g, g_row), Right::Panels(&weights.transposed));
+    let width = weights.transposed.width();
+    isa.run(Product { target, order: TargetOrder::Rows(stride), update, rows: n, depth, width, left, right });
+}
+
+/// `target = x^T g` over `n` rows of x and g, given as values and distance between rows; `width` columns of x are used, all of g.
+#[inline(always)]
+fn outer<T: Real, I: Isa>(
+    isa: I,
+    target: &mut [T],
+    stride: usize,
+    width: usize,
+    (x, x_row): (&[T], usize),
+    n: usize,
+    (g, g_row): (&[T], usize),
+) {
+    let (left, right) = (Left::transposed(x, x_row), Right::Rows(g, g_row));
+    let (order, update) = (TargetOrder::Rows(stride), Update::Replace);
+    isa.run(Product { target, order, update, rows: width, depth: n, width: g_row, left, right });
 }
 
 /// The backward pass of a chunk.
@@ -264,41 +342,24 @@ impl<T: Real> SimdKernel for Gather<'_, T> {
     fn call<I: Isa>(self, isa: I) {
         let Self { chunk, w_e, way } = self;
         let s = way.s;
-        let n = chunk.places.len();
         chunk.stream(isa, way);
         if s.mixed > 0 {
             chunk.heads(isa, way);
-            let width = 3 * s.mixed;
-            isa.run(Product {
-                target: &mut chunk.dx,
-                order: TargetOrder::Rows(s.d_row),
-                update: Update::Add,
-                rows: n,
-                depth: width,
-                width: way.weights.qkv.transposed.width(),
-                left: Left::rows(&chunk.dqkv, width),
-                right: Right::Panels(&way.weights.qkv.transposed),
-            });
-            isa.run(Product {
-                target: &mut chunk.w_qkv,
-                order: TargetOrder::Rows(width),
-                update: Update::Replace,
-                rows: s.d,
-                depth: n,
-                width,
-                left: Left::transposed(&way.places.x[chunk.places.start * s.d_row..], s.d_row),
-                right: Right::Rows(&chunk.dqkv, width),
-            });
-            chunk.b_qkv.fill(T::from_f64(0.0));
-            chunk.dqkv.chunks_exact(width).for_each(|row| add(&mut chunk.b_qkv, row));
+            chunk.project(isa, way);
         }
         w_e.fill(T::from_f64(0.0));
         chunk.w_pos.fill(T::from_f64(0.0));
         let places = &way.dataset.places[chunk.places.clone()];
-        for (&(token, position), dx) in places.iter().zip(chunk.dx.chunks_exact(s.d_row)) {
+        for (&(token, _), dx) in places.iter().zip(chunk.dx.chunks_exact(s.d_row)) {
             add(&mut w_e[(token as usize - chunk.tokens.start) * s.d..][..s.d], dx);
-            if !chunk.w_pos.is_empty() {
-                add(&mut chunk.w_pos[position as usize * s.d_row..][..s.d], dx);
+        }
+        if !chunk.w_pos.is_empty() {
+            let (values, row) = match way.config.positions_in_attention {
+                true => (&chunk.d_read, s.w_row),
+                false => (&chunk.dx, s.d_row),
+            };
+            for (&(_, position), row) in places.iter().zip(values.chunks_exact(row)) {
+                add(&mut chunk.w_pos[position as usize * s.position..][..s.position], row);
             }
         }
     }
@@ -325,6 +386,35 @@ impl<T: Real> Chunk<T> {
                     add(dx, da);
                 }
             }
+        }
+    }
+
+    /// From the derivatives of queries, keys and values to those of their weights and of what attention reads, and through
+    /// a bottleneck to the embeddings.
+    #[inline(always)]
+    fn project<I: Isa>(&mut self, isa: I, way: &Way<'_, T>) {
+        let s = way.s;
+        let (n, width) = (self.places.len(), 3 * s.mixed);
+        let (read, read_row) = way.places.read(s);
+        let apart = !self.d_read.is_empty();
+        let (target, row, update): (&mut [T], _, _) = match apart {
+            true => (&mut self.d_read, s.w_row, Update::Replace),
+            false => (&mut self.dx, s.d_row, Update::Add),
+        };
+        back(isa, target, row, update, n, (&self.dqkv, width, width), &way.weights.qkv);
+        let first = self.places.start;
+        let read = (&read[first * read_row..], read_row);
+        outer(isa, &mut self.w_qkv, width, s.w, read, n, (&self.dqkv, width));
+        self.b_qkv.fill(T::from_f64(0.0));
+        self.dqkv.chunks_exact(width).for_each(|row| add(&mut self.b_qkv, row));
+        if way.config.bottleneck {
+            let d_read = (&self.d_read[..], s.w_row, s.w);
+            back(isa, &mut self.dx, s.d_row, Update::Add, n, d_read, &way.weights.down);
+            let x = (&way.places.x[first * s.d_row..], s.d_row);
+            outer(isa, &mut self.w_down, s.w_row, s.d, x, n, (&self.d_read, s.w_row));
+        } else if apart {
+            let rows = self.dx.chunks_exact_mut(s.d_row).zip(self.d_read.chunks_exact(s.w_row));
+            rows.for_each(|(dx, d_read)| add(dx, d_read));
         }
     }
 
