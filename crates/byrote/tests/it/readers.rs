@@ -262,6 +262,30 @@ mod parquet_files {
         }
     }
 
+    /// Files by another writer (pyarrow): the delta encodings in both versions of the page format, with nulls.
+    #[test]
+    fn delta_encodings_of_another_writer_are_read_and_lying_ones_refused() {
+        let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/parquet");
+        let lines = ["the cat sat", "the cat ran", "a dog", "", "the dog ran away from the cat", ""];
+        let text = Case::new();
+        let plain = text.file("plain.txt", format!("{}\n", lines.join("\n")).repeat(30));
+        let wanted = read(&plain, &options()).unwrap();
+        for name in [
+            "delta_byte_array-v1",
+            "delta_byte_array-v2",
+            "delta_length_byte_array-v1",
+            "delta_length_byte_array-v2",
+        ] {
+            let found = read(&seeds.join(format!("{name}.parquet")), &options()).unwrap();
+            assert_eq!(figures(&found), figures(&wanted), "{name}");
+        }
+        let lying = seeds.join("found-more-values-than-the-page");
+        let case = Case::new();
+        let path = case.file("lying.parquet", std::fs::read(lying).unwrap());
+        let said = read(&path, &options()).unwrap_err().to_string();
+        assert!(said.contains("cannot be decoded"), "{said}");
+    }
+
     #[test]
     fn a_column_of_lists_holds_ids() {
         let case = Case::new();
