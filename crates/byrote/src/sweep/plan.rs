@@ -33,12 +33,13 @@ use super::job::{Job, modern};
 use crate::corpus::{CorpusSpec, TokenizerChoice};
 use crate::input::{MOST_PLAN, read_text_capped};
 use crate::model::{ModelSpec, Preset};
-use crate::setting::{fields, suggestion};
+use crate::setting::{fields, in_words, suggestion};
 use crate::train::TrainSpec;
 use crate::{Error, Result};
 use serde::de::DeserializeOwned;
 use std::collections::HashSet;
 use std::path::Path;
+use toml::de::{DeTable, DeValue};
 use toml::{Table, Value};
 
 const TOP: &[&str] = &["name", "seeds", "seed_corpora", "corpus", "model", "training"];
@@ -109,27 +110,31 @@ impl Plan {
 
     /// Parses a plan; `name` is its name unless it gives one.
     pub fn parse(text: &str, name: &str) -> Result<Self> {
-        let text = Text(text);
-        let table = text.table()?;
-        text.check(&table, TOP, "")?;
-        if !says_something(&table) {
+        let text = Text::read(text)?;
+        let table = &text.table;
+        text.check(table, TOP, "", 0)?;
+        if !says_something(table) {
             return Err(wrong(
                 None,
                 "the plan is empty: it has no setting of a corpus, a model or a training run",
             ));
         }
-        let name = text.name(&table, name)?;
-        let seeds = seeds(table.get("seeds")).map_err(|message| wrong(text.line("", "seeds"), message))?;
+        let name = text.name(name)?;
+        let seeds = seeds(table.get("seeds")).map_err(|mistake| {
+            let line = text.line("", 0, &mistake.key, mistake.element);
+            wrong(line, format!("{} {}", mistake.key, mistake.message))
+        })?;
         let seed_corpora = match table.get("seed_corpora") {
             None => false,
             Some(Value::Boolean(given)) => *given,
             Some(_) => {
-                return Err(wrong(text.line("", "seed_corpora"), "seed_corpora must be true or false"));
+                let line = text.line("", 0, "seed_corpora", None);
+                return Err(wrong(line, "seed_corpora must be true or false"));
             }
         };
-        let corpora: Vec<CorpusSpec> = text.section(&table, "corpus")?;
-        let models: Vec<ModelSpec> = text.section(&table, "model")?;
-        let trainings: Vec<TrainSpec> = text.section(&table, "training")?;
+        let corpora: Vec<Point<CorpusSpec>> = text.section("corpus")?;
+        let models: Vec<Point<ModelSpec>> = text.section("model")?;
+        let trainings: Vec<Point<TrainSpec>> = text.section("training")?;
         let total = [models.len(), trainings.len(), seeds.len()]
             .into_iter()
             .try_fold(corpora.len(), usize::checked_mul)
@@ -137,23 +142,23 @@ impl Plan {
         let Some(total) = total else {
             return Err(wrong(None, format!("the plan has more than {MOST} jobs")));
         };
-        for corpus in &corpora {
-            corpus.resolve().map_err(|e| text.located("corpus", e))?;
+        for point in &corpora {
+            point.spec.resolve().map_err(|e| text.located("corpus", point, e))?;
         }
-        for model in &models {
-            check_sizes(model).map_err(|e| text.located("model", e))?;
+        for point in &models {
+            check_sizes(&point.spec).map_err(|e| text.located("model", point, e))?;
         }
-        for training in &trainings {
-            training.resolve(0).map_err(|e| text.located("training", e))?;
+        for point in &trainings {
+            point.spec.resolve(0).map_err(|e| text.located("training", point, e))?;
         }
         // One point of a grid may be a model that cannot be; its job fails, and the others run.
-        if models.iter().all(|model| model.check().is_err()) {
-            models[0].check().map_err(|e| text.located("model", e))?;
+        if models.iter().all(|point| point.spec.check().is_err()) {
+            models[0].spec.check().map_err(|e| text.located("model", &models[0], e))?;
         }
         let mut jobs = Vec::with_capacity(total);
-        for corpus in &corpora {
-            for model in &models {
-                for training in &trainings {
+        for Point { spec: corpus, .. } in &corpora {
+            for Point { spec: model, .. } in &models {
+                for Point { spec: training, .. } in &trainings {
                     for &seed in &seeds {
                         let own = if seed_corpora { seed } else { 0 };
                         let corpus = corpus.clone().seed(corpus.seed.wrapping_add(own));
@@ -210,33 +215,52 @@ fn wrong(line: Option<u64>, message: impl Into<String>) -> Error {
     Error::Format { path: "plan".into(), line, message: message.into() }
 }
 
-/// The text of a plan, with the lines of its keys.
-struct Text<'a>(&'a str);
+/// The text of a plan, what it says, and the places of its keys and values.
+struct Text<'a> {
+    text: &'a str,
+    table: Table,
+    places: DeTable<'a>,
+}
 
-impl Text<'_> {
-    fn table(&self) -> Result<Table> {
-        self.0.parse().map_err(|e: toml::de::Error| {
-            let before = |at: usize| self.0.get(..at).unwrap_or(self.0).matches('\n').count() as u64;
-            wrong(e.span().map(|s| 1 + before(s.start)), e.message())
-        })
+/// A point of the grid of a section.
+struct Point<T> {
+    spec: T,
+    /// The position of the section among those with the same name.
+    grid: usize,
+    /// The values of its keys.
+    values: Table,
+}
+
+/// The line, from 1, of a byte of a text.
+fn line_at(text: &str, byte: usize) -> u64 {
+    1 + text.get(..byte).unwrap_or(text).matches('\n').count() as u64
+}
+
+impl<'a> Text<'a> {
+    fn read(text: &'a str) -> Result<Self> {
+        let refused = |e: toml::de::Error| wrong(e.span().map(|s| line_at(text, s.start)), e.message());
+        let table = text.parse().map_err(refused)?;
+        let places = DeTable::parse(text).map_err(refused)?.into_inner();
+        Ok(Self { text, table, places })
     }
 
     /// Refuses an unknown key, suggesting the nearest known one.
-    fn check(&self, table: &Table, known: &[&str], section: &str) -> Result<()> {
+    fn check(&self, table: &Table, known: &[&str], section: &str, grid: usize) -> Result<()> {
         match table.keys().find(|k| !known.contains(&k.as_str())) {
             Some(key) => {
                 let place = if section.is_empty() { String::new() } else { format!(" in [{section}]") };
                 let message = format!("unknown key `{key}`{place}; {}", suggestion(key, known));
-                Err(wrong(self.line(section, key), message))
+                Err(wrong(self.line(section, grid, key, None), message))
             }
             None => Ok(()),
         }
     }
 
     /// The plan's name, which is also that of a directory.
-    fn name(&self, table: &Table, default: &str) -> Result<String> {
-        let refused = |message: &str| Err(wrong(self.line("", "name"), format!("name: {message}")));
-        let name = match table.get("name") {
+    fn name(&self, default: &str) -> Result<String> {
+        let refused =
+            |message: &str| Err(wrong(self.line("", 0, "name", None), format!("name: {message}")));
+        let name = match self.table.get("name") {
             Some(Value::String(name)) => name,
             None => return Ok(default.to_owned()),
             Some(_) => return refused("must be a string"),
@@ -253,9 +277,12 @@ impl Text<'_> {
     }
 
     /// Returns the points of all sections with this name.
-    fn section<T: DeserializeOwned>(&self, table: &Table, key: &str) -> Result<Vec<T>> {
-        let not_one = || wrong(self.line("", key), format!("{key} must be a section: write [{key}]"));
-        let tables: Vec<Table> = match table.get(key) {
+    fn section<T: DeserializeOwned>(&self, section: &str) -> Result<Vec<Point<T>>> {
+        let not_one = || {
+            let line = self.line("", 0, section, None);
+            wrong(line, format!("{section} must be a section: write [{section}]"))
+        };
+        let tables: Vec<Table> = match self.table.get(section) {
             Some(Value::Table(table)) => vec![table.clone()],
             None => vec![Table::new()],
             Some(Value::Array(list)) if !list.is_empty() => {
@@ -264,25 +291,30 @@ impl Text<'_> {
             Some(_) => return Err(not_one()),
         };
         let mut known = fields::<T>().to_vec();
-        if key == "corpus" {
+        if section == "corpus" {
             known.push("path");
         }
-        let mistake = |Mistake { key: field, message }| {
-            let line = self.line(key, &field).or_else(|| self.line("", key));
-            wrong(line, format!("[{key}] {field}: {message}"))
-        };
         let mut all = Vec::new();
-        for table in &tables {
-            self.check(table, &known, key)?;
-            for point in points(table).map_err(mistake)? {
-                all.push(read(&point, key).map_err(mistake)?);
+        for (grid, table) in tables.iter().enumerate() {
+            self.check(table, &known, section, grid)?;
+            let mistake = |Mistake { key, element, message }| {
+                let line = self.line(section, grid, &key, element);
+                let line = line.or_else(|| self.line("", 0, section, None));
+                wrong(line, format!("[{section}] {key}: {message}"))
+            };
+            for values in points(table).map_err(mistake)? {
+                let spec = read(&values, section).map_err(|(key, message)| {
+                    let element = element(table, &values, &key);
+                    mistake(Mistake { key, element, message })
+                })?;
+                all.push(Point { spec, grid, values });
             }
         }
         Ok(all)
     }
 
     /// Reports an invalid combination of settings at the line of the offending one.
-    fn located(&self, section: &str, error: Error) -> Error {
+    fn located<T>(&self, section: &str, point: &Point<T>, error: Error) -> Error {
         match error {
             Error::Setting { name, message } => {
                 // Keys of earlier versions that correspond to this one.
@@ -291,68 +323,91 @@ impl Text<'_> {
                     "paths" => &["path"],
                     _ => &[],
                 };
-                let keys = [name].into_iter().chain(earlier.iter().copied());
-                let line = keys.filter_map(|key| self.line(section, key)).next();
-                wrong(line.or_else(|| self.line("", section)), format!("[{section}] {name}: {message}"))
+                let table = match self.table.get(section) {
+                    Some(Value::Array(list)) => list.get(point.grid).and_then(Value::as_table),
+                    other => other.and_then(Value::as_table),
+                };
+                let line = |key: &str| {
+                    let element = table.and_then(|table| element(table, &point.values, key));
+                    self.line(section, point.grid, key, element)
+                };
+                let line = [name].iter().chain(earlier).find_map(|key| line(key));
+                wrong(
+                    line.or_else(|| self.line("", 0, section, None)),
+                    format!("[{section}] {name}: {message}"),
+                )
             }
             other => other,
         }
     }
 
-    /// The line of a key in a section, the first with that name; the line of the section if the key is empty.
-    fn line(&self, section: &str, key: &str) -> Option<u64> {
-        let mut current = "";
-        for (line, number) in self.0.lines().zip(1..) {
-            let line = line.trim();
-            let (head, is_head) = match line.strip_prefix('[') {
-                Some(rest) => (rest.trim_start_matches('[').split(']').next().unwrap_or("").trim(), true),
-                None => (line.split(['=', '.']).next().unwrap_or("").trim(), false),
-            };
-            if current == section && !is_head && head.trim_matches(['"', '\'']) == key
-                || section.is_empty() && is_head && head == key
-            {
-                return Some(number);
-            }
-            if is_head {
-                current = head;
-            }
-        }
-        None
+    /// The line of a key, or of an element of its list. An empty section stands for the keys above all sections; `grid` is the
+    /// position of the section among those with the same name.
+    fn line(&self, section: &str, grid: usize, key: &str, element: Option<usize>) -> Option<u64> {
+        let find = |table: &'_ DeTable<'a>, key: &str| {
+            let found = table.iter().find(|(name, _)| name.get_ref() == key);
+            found.map(|(name, value)| (name.span(), value.clone()))
+        };
+        let (name, value) = match section {
+            "" => find(&self.places, key)?,
+            _ => match find(&self.places, section)?.1.get_ref() {
+                DeValue::Array(list) => find(list.get(grid)?.get_ref().as_table()?, key)?,
+                value => find(value.as_table()?, key)?,
+            },
+        };
+        let element = element.and_then(|i| Some(value.get_ref().as_array()?.get(i)?.span()));
+        Some(line_at(self.text, element.unwrap_or(name).start))
     }
 }
 
 /// A list of seeds, or a single one.
-fn seeds(value: Option<&Value>) -> Result<Vec<u64>, String> {
-    let one = |v: &Value| v.as_integer().and_then(|n| u64::try_from(n).ok());
-    let wrong =
-        || "seeds must be a list of whole numbers that are at least 0, for example [0, 1, 2]".to_owned();
+fn seeds(value: Option<&Value>) -> Result<Vec<u64>, Mistake> {
+    let one = |(i, v): (usize, &Value)| {
+        let seed = v.as_integer().and_then(|n| u64::try_from(n).ok());
+        seed.ok_or_else(|| Mistake {
+            key: "seeds".into(),
+            element: Some(i),
+            message: "must be a list of whole numbers that are at least 0, for example [0, 1, 2]".into(),
+        })
+    };
     match value {
         None => Ok(vec![0]),
-        Some(Value::Array(list)) if !list.is_empty() => {
-            list.iter().map(|v| one(v).ok_or_else(wrong)).collect()
-        }
-        Some(value) => Ok(vec![one(value).ok_or_else(wrong)?]),
+        Some(Value::Array(list)) if !list.is_empty() => list.iter().enumerate().map(one).collect(),
+        Some(value) => Ok(vec![one((0, value))?]),
     }
 }
 
-/// A key of a section, and the error it causes.
+/// A key of a section, the element of its list if it has one, and the error it causes.
 struct Mistake {
     key: String,
+    element: Option<usize>,
     message: String,
+}
+
+/// The position, in the list of a key, of the value that a point has.
+fn element(section: &Table, point: &Table, key: &str) -> Option<usize> {
+    let value = point.get(key)?;
+    section.get(key)?.as_array()?.iter().position(|v| v == value)
 }
 
 /// The points of a section: every list is an axis, in the order of the keys.
 fn points(table: &Table) -> Result<Vec<Table>, Mistake> {
     let mut points = vec![Table::new()];
     for (key, value) in table {
-        let wrong = |message: String| Mistake { key: key.clone(), message };
+        let wrong = |element, message| Mistake { key: key.clone(), element, message };
         let values = match value {
-            Value::Array(list) if list.is_empty() => return Err(wrong("is an empty list".into())),
+            Value::Array(list) if list.is_empty() => return Err(wrong(None, "is an empty list".into())),
             Value::Array(list) => list.clone(),
             other => vec![other.clone()],
         };
+        // JSON, through which the specs are read, has no such numbers and would leave the setting out.
+        let not_finite = |v: &Value| v.as_float().filter(|x| !x.is_finite());
+        if let Some((i, x)) = values.iter().enumerate().find_map(|(i, v)| Some((i, not_finite(v)?))) {
+            let got = x.to_string().to_lowercase();
+            return Err(wrong(Some(i), format!("must be a finite number (got {got})")));
+        }
         if points.len().saturating_mul(values.len()) > MOST {
-            return Err(wrong(format!("creates more than {MOST} points")));
+            return Err(wrong(None, format!("creates more than {MOST} points")));
         }
         points = points
             .iter()
@@ -368,8 +423,8 @@ fn points(table: &Table) -> Result<Vec<Table>, Mistake> {
     Ok(points)
 }
 
-/// Reads a point of a section.
-fn read<T: DeserializeOwned>(table: &Table, section: &str) -> Result<T, Mistake> {
+/// Reads a point of a section; the error is the key that is wrong, and why.
+fn read<T: DeserializeOwned>(table: &Table, section: &str) -> Result<T, (String, String)> {
     let whole = |table: &Table| -> Result<T, serde_json::Error> {
         match serde_json::to_value(table)? {
             serde_json::Value::Object(map) if section == "corpus" => {
@@ -382,9 +437,9 @@ fn read<T: DeserializeOwned>(table: &Table, section: &str) -> Result<T, Mistake>
         // Every key is optional, so a wrong key can be found by trying each alone.
         let alone = table.iter().find_map(|(key, value)| {
             let error = whole(&Table::from_iter([(key.clone(), value.clone())])).err()?;
-            Some(Mistake { key: key.clone(), message: error.to_string() })
+            Some((key.clone(), in_words(&error.to_string())))
         });
-        alone.unwrap_or_else(|| Mistake { key: String::new(), message: error.to_string() })
+        alone.unwrap_or_else(|| (String::new(), in_words(&error.to_string())))
     })
 }
 
@@ -489,6 +544,31 @@ mod tests {
     }
 
     #[test]
+    fn numbers_that_are_not_finite_are_refused_and_not_left_out() {
+        for (text, line, words) in [
+            ("[training]\nsteps = 5\nlr = nan", 3, "[training] lr: must be a finite number (got nan)"),
+            ("[training]\nlr = [0.1,\n  -inf]", 3, "[training] lr: must be a finite number (got -inf)"),
+            ("[model]\nd_mlp = inf", 2, "[model] d_mlp: must be a finite number (got inf)"),
+            ("model = {d_mlp = nan}", 1, "[model] d_mlp: must be a finite number (got nan)"),
+        ] {
+            let error = Plan::parse(text, "x").unwrap_err();
+            assert_eq!(error.line(), Some(line), "{text:?}: {error}");
+            assert!(error.to_string().contains(words), "{text:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn values_of_the_wrong_kind_are_refused_in_plain_words() {
+        for (text, words) in [
+            ("[model]\nd_mlp = -3", "integer `-3`, expected a whole number of at least 0"),
+            ("[training]\nlr = \"fast\"", "string \"fast\", expected a number"),
+        ] {
+            let error = Plan::parse(text, "x").unwrap_err().to_string();
+            assert!(error.contains(words), "{text:?}: {error}");
+        }
+    }
+
+    #[test]
     fn mistakes_are_reported_with_their_line_and_the_key_that_was_meant() {
         let error = |text: &str| Plan::parse(text, "x").unwrap_err();
         for (text, line, words) in [
@@ -513,6 +593,13 @@ mod tests {
             ("model = 3", Some(1), "[model]"),
             ("seed_corpora = 1", Some(1), "true or false"),
             ("a b", Some(1), ""),
+            ("seeds = 1\nmodel = {d_mlpp = 3}", Some(2), "did you mean `d_mlp`?"),
+            ("seeds = 1\ncorpus.bultin = 10", Some(2), "did you mean `builtin`?"),
+            ("[corpus]\nbuiltin = 5\n[corpus.extra]\na = 1", Some(3), "unknown key `extra` in [corpus]"),
+            ("[[model]]\nd_mlp = 4\n[[model]]\nd_mlp = \"x\"", Some(4), "[model] d_mlp: "),
+            ("[model]\nd_mlp = [\n4,\n\"x\",\n]", Some(4), "[model] d_mlp: "),
+            ("[training]\nlr = [\n0.1,\n-2.0,\n]", Some(4), "[training] lr: "),
+            ("seeds = [\n0,\n-1,\n]", Some(3), "seeds must be a list"),
         ] {
             let found = error(text);
             assert_eq!(found.line(), line, "{text:?}: {found}");
