@@ -123,7 +123,8 @@ pub struct Identity {
     /// How it is trained.
     pub settings: TrainSettings,
     /// The fingerprint of the dataset.
-    pub problem: u64,
+    #[serde(rename = "problem")]
+    pub dataset: u64,
     /// A hash of the initial weights.
     pub start: u64,
 }
@@ -147,7 +148,7 @@ impl Identity {
     pub fn new(model: &Model, dataset: &Dataset, settings: TrainSettings) -> Self {
         let mut start = Fnv::new();
         model.parameters().iter().for_each(|x| start.write(&x.to_bits().to_le_bytes()));
-        Self { config: *model.config(), settings, problem: dataset.fingerprint(), start: start.finish() }
+        Self { config: *model.config(), settings, dataset: dataset.fingerprint(), start: start.finish() }
     }
 
     /// Returns an error that names the first difference, if there is one.
@@ -171,7 +172,7 @@ impl Identity {
         } = self.settings;
         let o = &other.settings;
         let checks = [
-            (self.problem == other.problem, "another corpus"),
+            (self.dataset == other.dataset, "another corpus"),
             (self.config == other.config, "another model"),
             (method == o.method, "another optimizer"),
             (rate == o.rate, "a different rate (`lr`)"),
@@ -350,7 +351,7 @@ mod tests {
             identity: Identity {
                 config,
                 settings: TrainSettings::new(method),
-                problem: u64::MAX - 5,
+                dataset: u64::MAX - 5,
                 start: 3,
             },
             progress: TrainProgress {
