@@ -285,7 +285,7 @@ mod tests {
             ("a.jsonl", "{\"sequence\": [-1], \"label\": 1}", "-1 is not a token id"),
             ("a.jsonl", "{\"sequence\": 3, \"label\": 1}", "the sequence is 3"),
             ("a.jsonl", "{\"sequence\": [], \"label\": 1}", "line 1: no token"),
-            ("a.jsonl", "{\"sequence\": [1], \"label\": [1, 2]}", "2 labels for 1 tokens"),
+            ("a.jsonl", "{\"sequence\": [1], \"label\": [1, 2]}", "2 labels for 1 token"),
             (
                 "a.jsonl",
                 "{\"sequence\": [1], \"label\": 1}\n{\"sequence\": \"a\", \"label\": 1}",
