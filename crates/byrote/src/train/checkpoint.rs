@@ -371,6 +371,13 @@ mod tests {
     }
 
     #[test]
+    fn the_fingerprint_of_the_dataset_keeps_its_name_on_disk() {
+        let written = serde_json::to_value(example(Optimizer::Adam).identity).unwrap();
+        assert_eq!(written["problem"], u64::MAX - 5);
+        assert!(written.get("dataset").is_none());
+    }
+
+    #[test]
     fn what_is_saved_is_loaded() {
         for method in [Optimizer::Adam, Optimizer::AdamW, Optimizer::Lbfgs] {
             let checkpoint = example(method);
