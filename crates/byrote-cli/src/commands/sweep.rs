@@ -82,7 +82,7 @@ pub fn run(args: &SweepCommand, common: &Common) -> Result<ExitCode> {
     let observer = Terminal::new(common.quiet);
     // The plan is what was typed, so it is named beside a file that it asks for in vain.
     let corpora = Corpora::read(&plan.jobs, &observer).map_err(|error| match error {
-        Error::Io { .. } => Error::format(&args.plan, format!("[corpus] {error}")),
+        Error::Io { action: "open" | "read", .. } => Error::format(&args.plan, format!("[corpus] {error}")),
         other => other,
     })?;
     if dry_run {
