@@ -103,6 +103,7 @@ pub fn usage_error(error: &clap::Error) -> ExitCode {
         text.lines().take_while(|l| !l.starts_with("Usage:") && !l.starts_with("For more information"));
     let line = one_line(&what.collect::<Vec<_>>().join(" "));
     let line = line.strip_prefix("error: ").unwrap_or(&line).replace(" tip: ", "; ");
+    let line = byrote::setting::in_words(&line);
     let _ = writeln!(io::stderr(), "byrote: {line} (see --help)");
     if std::env::args_os().any(|a| a == "--json") {
         let _ = print_json(&json!({"error": {"kind": "usage", "message": line, "path": null, "line": null}}));

@@ -95,14 +95,7 @@ impl Dataset {
 
     /// The dataset of a corpus that was read with its contexts.
     pub fn from_corpus(corpus: &Corpus) -> Result<Self> {
-        let empty = || {
-            Error::EmptyCorpus {
-            message: "no context is followed by a token; if every document is a single word, `tokenizer = char` reads \
-                      characters"
-                .into(),
-        }
-        };
-        let contexts = corpus.contexts.as_ref().filter(|c| !c.is_empty()).ok_or_else(empty)?;
+        let contexts = corpus.contexts.as_ref().filter(|c| !c.is_empty()).ok_or_else(Error::no_contexts)?;
         let summary = &corpus.summary;
         let vocabulary = Arc::new(corpus.vocabulary.clone());
         let made = Self::collect(listed(contexts), summary.d_vocab, u64::from(summary.n_ctx), vocabulary);

@@ -264,6 +264,13 @@ impl Error {
         Error::Setting { name, message: message.into() }
     }
 
+    /// Creates the error for a corpus in which nothing is predicted.
+    pub fn no_contexts() -> Self {
+        let message = "no context is followed by a token; if every document is a single word, `tokenizer = char` reads \
+                       characters";
+        Error::EmptyCorpus { message: message.into() }
+    }
+
     /// Returns a short stable name for programs: the `kind` field of the JSON error.
     pub fn kind(&self) -> &'static str {
         match self {

@@ -32,6 +32,34 @@ pub(crate) fn suggestion(name: &str, known: &[&str]) -> String {
     }
 }
 
+/// A message of a parser with its names of types in words: "expected a whole number of at least 0", not "expected u64".
+///
+/// ```
+/// let message = "invalid type: string \"fast\", expected f64";
+/// assert_eq!(byrote::setting::in_words(message), "invalid type: string \"fast\", expected a number");
+/// ```
+pub fn in_words(message: &str) -> String {
+    const WHOLE: &str = "expected a whole number of at least 0";
+    // Only the end is the parser's own; the value before it is the user's.
+    for (end, words) in [
+        ("expected u64", WHOLE),
+        ("expected usize", WHOLE),
+        ("expected u32", "expected a whole number from 0 to 4294967295"),
+        ("expected f64", "expected a number"),
+        ("expected a boolean", "expected true or false"),
+        ("invalid digit found in string", WHOLE),
+        ("cannot parse integer from empty string", WHOLE),
+        ("number too large to fit in target type", "the number is too large"),
+        ("invalid float literal", "expected a number"),
+        ("cannot parse float from empty string", "expected a number"),
+    ] {
+        if let Some(start) = message.strip_suffix(end) {
+            return format!("{start}{words}");
+        }
+    }
+    message.to_owned()
+}
+
 /// The names of the fields of a spec, in their order.
 ///
 /// ```
@@ -230,7 +258,7 @@ pub(crate) fn deserialize_size<'de, D: Deserializer<'de>>(
     d: D,
 ) -> std::result::Result<Option<u64>, D::Error> {
     #[derive(Deserialize)]
-    #[serde(untagged)]
+    #[serde(untagged, expecting = "expected a number of bytes or a size such as \"4G\"")]
     enum Size {
         Bytes(u64),
         Text(String),
@@ -249,7 +277,7 @@ where
     T: Deserialize<'de>,
 {
     #[derive(Deserialize)]
-    #[serde(untagged)]
+    #[serde(untagged, expecting = "expected a text or a list of texts")]
     enum Given<T> {
         Many(Vec<T>),
         One(T),

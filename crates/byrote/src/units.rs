@@ -237,6 +237,11 @@ pub fn grouped(count: impl Into<u128>) -> String {
     grouped_digits(&count.into().to_string())
 }
 
+/// A count with its noun: 1 head, 2 heads.
+pub fn counted(count: u64, noun: &str) -> String {
+    format!("{} {noun}{}", grouped(count), if count == 1 { "" } else { "s" })
+}
+
 /// A number with separators between the thousands and `decimals` digits after the point: 1,234,567.89. Bounds are rounded
 /// outwards.
 pub fn grouped_number(x: impl Number, decimals: usize) -> String {

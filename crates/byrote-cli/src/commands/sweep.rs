@@ -5,11 +5,11 @@ use crate::interrupt;
 use crate::paths;
 use crate::progress::Terminal;
 use crate::{spelling, ui};
-use byrote::Result;
 use byrote::output::{Holds, claim};
 use byrote::report::{self, text};
 use byrote::sweep::{self, Corpora, Directory, JobRow, Plan, SweepOptions, SweepOutcome};
 use byrote::train::CHECKPOINT_EVERY;
+use byrote::{Error, Result};
 use clap::Args;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -80,7 +80,11 @@ pub fn run(args: &SweepCommand, common: &Common) -> Result<ExitCode> {
     options.check()?;
     let _claim = (!dry_run).then(|| claim(&out, Holds::Sweep)).transpose()?;
     let observer = Terminal::new(common.quiet);
-    let corpora = Corpora::read(&plan.jobs, &observer)?;
+    // The plan is what was typed, so it is named beside a file that it asks for in vain.
+    let corpora = Corpora::read(&plan.jobs, &observer).map_err(|error| match error {
+        Error::Io { action: "open" | "read", .. } => Error::format(&args.plan, format!("[corpus] {error}")),
+        other => other,
+    })?;
     if dry_run {
         let json = jobs(&plan, &corpora)?;
         let text = spelling::of_text(&text::jobs(&plan, &corpora)?);

@@ -149,7 +149,10 @@ fn start(
 ) -> Result<(Arc<Dataset>, ModelFile)> {
     match init {
         Some(mut file) => {
-            let dataset = Dataset::for_model(corpus, &file)?;
+            let dataset = Dataset::for_model(corpus, &file).map_err(|error| match error {
+                Error::Setting { name: "model", message } => Error::setting("init", message),
+                other => other,
+            })?;
             let largest = file.model.parameters().iter().fold(0.0, |m: f64, x| m.max(x.abs()));
             if precision == Precision::F32 && largest > f64::from(f32::MAX) {
                 let message = format!("holds {largest:e}, too large for f32; use `precision = f64`");

@@ -376,14 +376,86 @@ fn tokens_beyond_the_window_are_counted() {
 fn a_list_of_words_is_met_with_a_hint() {
     let case = Case::new();
     case.file("words.txt", "anna\nhanna\njohanna\n");
-    for command in ["corpus", "bounds"] {
-        let output = case.run([command, "words.txt"]);
+    case.file("one.txt", "anna\n");
+    for [command, file] in
+        [["corpus", "words.txt"], ["bounds", "words.txt"], ["corpus", "one.txt"], ["bounds", "one.txt"]]
+    {
+        let output = case.run([command, file]);
         let message = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(
             output.status.success() && message.contains("hint: ") && message.contains("--tokenizer char"),
             "{message}"
         );
     }
+}
+
+#[test]
+fn every_builder_meets_a_single_word_with_a_hint() {
+    let case = Case::new();
+    case.file("one.txt", "anna\n");
+    for paper in ["madden2024", "dana2024", "kajitsuka2024"] {
+        let output = case.run(["build", paper, "one.txt"]);
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{paper}: {message}");
+        assert!(
+            message.contains("if every document is a single word, --tokenizer char"),
+            "{paper}: {message}"
+        );
+    }
+}
+
+#[test]
+fn values_are_refused_in_plain_words() {
+    let case = Case::new();
+    for (arguments, says) in [
+        (&["corpus", "--builtin", "5", "--n-ctx", "two"][..], "expected a whole number of at least 0"),
+        (&["train", "--builtin", "5", "--lr", "fast"], "expected a number"),
+        (&["train", "--builtin", "5", "--lr", "inf"], "--lr: must be finite and above 0 (got inf)"),
+        (
+            &["train", "--builtin", "5", "--warmup-lr", "inf"],
+            "--warmup-lr: must be finite and above 0 (got inf)",
+        ),
+    ] {
+        let output = case.run(arguments);
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
+        assert!(message.contains(says), "{arguments:?}: {message}");
+    }
+}
+
+#[test]
+fn a_missing_file_of_a_plan_is_reported_with_the_plan() {
+    let case = Case::new();
+    case.file("plan.toml", "[corpus]\npaths = \"none.txt\"\n[model]\nd_mlp = 4\n");
+    let output = case.run(["sweep", "plan.toml", "--out", "new"]);
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert!(message.contains("plan.toml: [corpus] ") && message.contains("none.txt"), "{message}");
+}
+
+#[test]
+fn a_token_that_the_initial_model_does_not_know_names_init() {
+    let case = Case::new();
+    case.file("a.txt", "a c a\nc a c\n");
+    case.file("b.txt", "a b a\n");
+    let made = case.run(["train", "a.txt", "--d-mlp", "4", "--steps", "0", "--out", "run", "--quiet"]);
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let output = case.run(["train", "b.txt", "--init", "run/model.safetensors"]);
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert!(message.contains("--init: has never seen the token \"b\""), "{message}");
+}
+
+#[test]
+fn one_of_a_kind_is_not_plural() {
+    let case = Case::new();
+    case.file("a.txt", "a a a\n");
+    let output = case.run(["bounds", "a.txt"]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.contains("a.txt: 2 contexts, 1 token, longest context 2"), "{text}");
+    let output = case.run(["train", "a.txt", "--d-mlp", "4", "--steps", "0", "--quiet"]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(!text.contains(" 1 evaluations"), "{text}");
 }
 
 #[test]

@@ -223,7 +223,7 @@ fn wrong_inputs_end_in_one_clear_line() {
         (&["--layers", "300", "--eta", "exact"], "the largest safe step here is"),
         (&["--layers", "5", "--tol", "-1"], "--tol"),
         (&["--layers", "5", "--sharpness", "0"], "--sharpness"),
-        (&["--flow-time", "0"], "--flow-time: must be above 0"),
+        (&["--flow-time", "0"], "--flow-time: must be finite and above 0"),
         (&["--flow-time", "1", "--layers", "5", "--eta", "1"], "--eta"),
         (&["--flow-time", "1", "--length", "1001"], "--length"),
         (&["--flow-time", "1e9", "--length", "9"], "--flow-time: must be at most"),

@@ -9,7 +9,7 @@
 //! | n, d | N, d | points, their dimension (`d_model`, or 16) |
 //!
 //! Hypotheses. Two labels (checked). Points in general position, no d + 1 of them on a hyperplane; the row carries
-//! this as its condition, since the contexts would first have to be turned into points (see `points.rs`).
+//! this as its condition, since the contexts would first have to be turned into points (see `feed_forward.rs`).
 //! The constant is explicit. A network of h neurons is counted with its biases, h (d + 2) + 1 parameters; the paper
 //! counts neurons. Changed: nothing.
 //!

@@ -9,7 +9,7 @@
 //! | n, d | n, d | points, their dimension (`d_model`, or 16) |
 //!
 //! Hypotheses. Points in general position: the row carries this as its condition, since the contexts would first
-//! have to be turned into points (see `points.rs`). Real labels: an index among C labels is one. The
+//! have to be turned into points (see `feed_forward.rs`). Real labels: an index among C labels is one. The
 //! constant is explicit; the parameters of h neurons are counted as h (d + 2) + 1. A context with several next
 //! tokens counts with its most frequent one. Changed: nothing.
 //!

@@ -11,7 +11,7 @@
 //! Hypotheses. The activation is analytic at a point and, if it is a polynomial there, of sufficiently high degree;
 //! every activation here except ReLU is analytic and not a polynomial, and ReLU is left to
 //! [`bubeck2020`](super::bubeck2020) (checked). Generic points: the row carries this as its condition, since the
-//! contexts would first have to be turned into points (see `points.rs`). The constant is explicit.
+//! contexts would first have to be turned into points (see `feed_forward.rs`). The constant is explicit.
 //! Changed: nothing.
 //!
 //! Reference: L. Madden, C. Thrampoulidis, arXiv:2308.02001v3 (2024), abstract.

@@ -9,7 +9,7 @@
 //! | n | N | points |
 //!
 //! Hypotheses. The points satisfy the paper's mild condition on their separation: the row carries this as its
-//! condition, since the contexts would first have to be turned into points (see `points.rs`). The
+//! condition, since the contexts would first have to be turned into points (see `feed_forward.rs`). The
 //! constant is hidden, and so is the number of labels. Changed: nothing.
 //!
 //! Reference: S. Park, J. Lee, C. Yun, J. Shin, arXiv:2010.13363v2 (COLT 2021), abstract.

@@ -1,11 +1,6 @@
 //! Small phrases of the table: counts with their nouns, and notes joined into one.
 
-pub(crate) use crate::units::grouped;
-
-/// A count with its noun: 1 head, 2 heads.
-pub(crate) fn counted(count: u64, noun: &str) -> String {
-    format!("{} {noun}{}", grouped(count), if count == 1 { "" } else { "s" })
-}
+pub(crate) use crate::units::{counted, grouped};
 
 /// Two optional notes as one.
 pub(crate) fn joined(first: Option<String>, second: Option<String>) -> Option<String> {

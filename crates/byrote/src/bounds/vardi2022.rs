@@ -9,7 +9,7 @@
 //! | n, C | N, C | points, labels |
 //!
 //! Hypotheses. The points are separated (the distance enters a logarithm): the row carries this as its condition,
-//! since the contexts would first have to be turned into points (see `points.rs`). Weights of about
+//! since the contexts would first have to be turned into points (see `feed_forward.rs`). Weights of about
 //! sqrt n bits (assumed). Constants and logarithms are hidden. A context with several next tokens counts with its
 //! most frequent one. Changed: nothing. The exact construction of [`kajitsuka2024`](super::kajitsuka2024) is of
 //! this kind, with its constants and with the map from contexts to numbers counted.

@@ -9,7 +9,7 @@
 //! | n, k | K, W | points, connections |
 //!
 //! Hypotheses. The points are separated: the row carries this as its condition, since the contexts would first have
-//! to be turned into points (see `points.rs`). Two labels (checked). Constants and logarithms are hidden.
+//! to be turned into points (see `feed_forward.rs`). Two labels (checked). Constants and logarithms are hidden.
 //! Changed: nothing.
 //!
 //! Reference: R. Vershynin, arXiv:2001.06938v2 (2020), abstract.

@@ -9,7 +9,7 @@
 //! | n, k | N, W | points, parameters in the hidden layers |
 //!
 //! Hypotheses. Points in general position ("most data sets" in the abstract): the row carries this as its
-//! condition, since the contexts would first have to be turned into points (see `points.rs`). The
+//! condition, since the contexts would first have to be turned into points (see `feed_forward.rs`). The
 //! constant is hidden. Changed: nothing.
 //!
 //! Reference: C. Yun, S. Sra, A. Jadbabaie, arXiv:1810.07770v3 (NeurIPS 2019), abstract.

@@ -61,7 +61,7 @@ pub const MAX_MEMORY: u64 = 8 << 30;
 fn above_zero(name: &'static str, value: f64, unit: &str) -> Result<()> {
     match value > 0.0 && value.is_finite() {
         true => Ok(()),
-        false => Err(Error::setting(name, format!("must be above 0{unit} (got {value})"))),
+        false => Err(Error::setting(name, format!("must be finite and above 0{unit} (got {value})"))),
     }
 }
 
@@ -361,7 +361,7 @@ impl Dana2024Spec {
             kappa: self.kappa,
             tolerance: self.logit_tolerance,
             // Not settings of the spec: a builder in Rust may change them.
-            effort: dana2024::Effort { restarts: 0, work: 4e11, ..dana2024::Effort::default() },
+            effort: dana2024::Effort::default().restarts(0).work(4e11),
             steps: dana2024::Steps::default(),
             seed,
             max_memory,

@@ -34,7 +34,7 @@ impl Targets {
     /// Computes the targets of a dataset for a total gap of at most `gap`.
     pub fn new(dataset: &Dataset, gap: Nats) -> Result<Self> {
         if !(gap.0 > 0.0 && gap.0.is_finite()) {
-            return Err(Error::setting("gap", format!("must be above 0 nats (got {})", gap.0)));
+            return Err(Error::setting("gap", format!("must be finite and above 0 nats (got {})", gap.0)));
         }
         let omega = dataset.d_vocab() as f64;
         let missing: f64 =

@@ -155,7 +155,7 @@ impl Summary {
     /// ```
     pub fn hint(&self) -> Option<&'static str> {
         let words = matches!(self.tokenizer.as_str(), "wordpunct" | "whitespace");
-        (self.contexts == 0 && self.documents > 1 && words)
+        (self.contexts == 0 && self.documents > 0 && words)
             .then_some("every document is a single token, so nothing is predicted; try `tokenizer = char`")
     }
 

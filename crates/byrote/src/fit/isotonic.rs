@@ -18,7 +18,7 @@ pub enum Direction {
 /// The nearest sequence that is monotone in this direction; weights must be above zero.
 ///
 /// # Panics
-/// When there are not as many weights as values.
+/// If `values` and `weights` differ in length.
 pub fn isotonic(values: &[f64], weights: &[f64], direction: Direction) -> Vec<f64> {
     assert!(values.len() == weights.len(), "{} values, {} weights", values.len(), weights.len());
     let sign = match direction {

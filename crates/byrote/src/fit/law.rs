@@ -204,7 +204,7 @@ impl Law {
     /// y at x.
     ///
     /// # Panics
-    /// When the number of values is not that of the parameters.
+    /// If the length of `parameters` is not [`n_parameters`](Self::n_parameters).
     pub fn value(self, parameters: &[f64], x: f64) -> f64 {
         let n = self.n_parameters();
         assert!(parameters.len() == n, "{} values for the {n} parameters of {self}", parameters.len());
@@ -235,7 +235,7 @@ impl Law {
     /// The derivatives of y at x with respect to each parameter; at the knee of a broken line those from the left.
     ///
     /// # Panics
-    /// See [`value`](Self::value).
+    /// If the length of `parameters` is not [`n_parameters`](Self::n_parameters).
     pub fn gradient(self, parameters: &[f64], x: f64) -> Vec<f64> {
         let n = self.n_parameters();
         assert!(parameters.len() == n, "{} values for the {n} parameters of {self}", parameters.len());

@@ -51,7 +51,15 @@ use crate::{Error, Result};
 pub const SHARPNESS: f64 = 40.0;
 
 /// Describes the network to construct.
+///
+/// ```
+/// use byrote::incontext::{Attention, Kernel, NetworkPlan};
+/// let plan = NetworkPlan::new(3, 10, Kernel::exp(1.0)?, Attention::Softmax).layers(4).eta(1.5);
+/// assert_eq!(plan.network()?.n_ctx(), 10);
+/// # Ok::<(), byrote::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct NetworkPlan {
     /// The dimension of the vectors.
     pub d: usize,
@@ -137,7 +145,20 @@ fn entries(rows: usize, columns: usize, set: impl IntoIterator<Item = (usize, us
     out
 }
 
+crate::setting::setters!(NetworkPlan {
+    layers: plain(u64),
+    eta: plain(f64),
+    sharpness: plain(f64),
+    bound: plain(f64),
+});
+
 impl NetworkPlan {
+    /// Plans one descent layer with a step size of 1, for vectors of `d` numbers that are at most 1 and sequences of at most
+    /// `n_ctx`.
+    pub fn new(d: usize, n_ctx: usize, kernel: Kernel, attention: Attention) -> Self {
+        Self { d, n_ctx, kernel, attention, layers: 1, eta: 1.0, sharpness: SHARPNESS, bound: 1.0 }
+    }
+
     /// Constructs the network.
     pub fn network(&self) -> Result<Network> {
         self.kernel.goes_with(self.attention)?;

@@ -174,7 +174,7 @@ impl System {
 pub(super) fn check_time(time: f64) -> Result<()> {
     match time > 0.0 && time.is_finite() {
         true => Ok(()),
-        false => Err(Error::setting("flow_time", format!("must be above 0 (got {time})"))),
+        false => Err(Error::setting("flow_time", format!("must be finite and above 0 (got {time})"))),
     }
 }
 

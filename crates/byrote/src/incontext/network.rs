@@ -169,9 +169,14 @@ impl Network {
 
     /// Returns the tokens after the first of its stored layers, each with all its repetitions.
     ///
-    /// # Panics
-    /// If there are fewer layers.
+    /// # Errors
+    /// If there are fewer layers, or the inputs do not fit the network.
     pub fn tokens_after(&self, inputs: &Rows, layers: usize, observer: &dyn Observer) -> Result<Rows> {
+        let stored = self.layers.len();
+        if layers > stored {
+            let message = format!("must be at most {stored}, the number of stored layers (got {layers})");
+            return Err(Error::setting("layers", message));
+        }
         Ok(self.tokens(inputs, layers, observer)?.to_rows())
     }
 
@@ -476,6 +481,15 @@ pub(super) mod tests {
             }
         }
         times(&e, &network.w_u)
+    }
+
+    #[test]
+    fn layers_that_are_not_there_are_refused() {
+        let network = example(Attention::Softmax, 1);
+        let inputs = Rows::zeros(2, network.w_e.len());
+        assert!(network.tokens_after(&inputs, network.layers.len(), &Silent).is_ok());
+        let error = network.tokens_after(&inputs, network.layers.len() + 1, &Silent).unwrap_err();
+        assert_eq!(error.setting_name(), Some("layers"));
     }
 
     #[test]

@@ -29,7 +29,7 @@ impl Rows {
     /// Like [`new`](Self::new), for values that are known to form whole rows.
     ///
     /// # Panics
-    /// If they do not.
+    /// If `columns` is 0 or the length of `values` is not a multiple of `columns`.
     pub(crate) fn whole(columns: usize, values: Vec<f64>) -> Self {
         assert!(
             columns > 0 && values.len().is_multiple_of(columns),

@@ -358,7 +358,7 @@ impl IncontextSpec {
         if let Some(tol) = self.tol
             && !(tol > 0.0 && tol.is_finite())
         {
-            return Err(Error::setting("tol", format!("must be above 0 (got {tol})")));
+            return Err(Error::setting("tol", format!("must be finite and above 0 (got {tol})")));
         }
         let until = Until { layers, residual: self.tol };
         let step = match self.flow_time {

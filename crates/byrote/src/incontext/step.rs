@@ -92,7 +92,7 @@ impl Step {
             }
         };
         if !(eta.is_finite() && eta > 0.0) {
-            return Err(Error::setting("eta", format!("must be above 0 (got {eta})")));
+            return Err(Error::setting("eta", format!("must be finite and above 0 (got {eta})")));
         }
         Ok(eta)
     }

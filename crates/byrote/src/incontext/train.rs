@@ -9,7 +9,7 @@
 //! The rate follows half a cosine down to a hundredth of its first value. Reference: Sander and Peyre, arXiv
 //! 2410.03011, figure 4 (the paper's own network, rates and numbers are not known to us).
 
-use super::construct::{NetworkPlan, SHARPNESS};
+use super::construct::NetworkPlan;
 use super::gradient::{
     Example, loss_and_gradient, n_parameters, parameters, prepare, set_parameters, trainable,
 };
@@ -36,7 +36,17 @@ pub enum Start {
 }
 
 /// Describes a training run.
+///
+/// ```
+/// use byrote::incontext::train::NetworkTrainSettings;
+/// use byrote::incontext::{Attention, Kernel, Map, SequenceTask};
+/// let task = SequenceTask::Linear(Map::Orthogonal);
+/// let settings = NetworkTrainSettings::new(task, 3, 10, Kernel::exp(1.0)?, Attention::Softmax).layers(2);
+/// assert_eq!(settings.constructed()?.n_ctx(), 10);
+/// # Ok::<(), byrote::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct NetworkTrainSettings {
     /// How the sequences are generated.
     pub task: SequenceTask,
@@ -78,7 +88,35 @@ pub const TEST: u64 = 1 << 48;
 /// The number of layers before those that are trained.
 const FIRST: usize = 1;
 
+crate::setting::setters!(NetworkTrainSettings {
+    layers: plain(u64),
+    eta: plain(f64),
+    start: plain(Start),
+    steps: plain(u64),
+    batch: plain(u64),
+    rate: plain(f64),
+    seed: plain(u64),
+});
+
 impl NetworkTrainSettings {
+    /// Describes a run of 600 steps of 32 sequences, for five descent layers that start as constructed with a step size of 1.
+    pub fn new(task: SequenceTask, d: usize, length: usize, kernel: Kernel, attention: Attention) -> Self {
+        Self {
+            task,
+            d,
+            length,
+            kernel,
+            attention,
+            layers: 5,
+            eta: 1.0,
+            start: Start::Constructed,
+            steps: 600,
+            batch: 32,
+            rate: 3e-3,
+            seed: 0,
+        }
+    }
+
     fn check(&self) -> Result<()> {
         self.kernel.goes_with(self.attention)?;
         if self.kernel.is_normalised() {
@@ -97,7 +135,7 @@ impl NetworkTrainSettings {
             ));
         }
         if !(self.rate > 0.0 && self.rate.is_finite() && self.eta > 0.0 && self.eta.is_finite()) {
-            return Err(Error::setting("rate", "must be above 0, and so must `eta`"));
+            return Err(Error::setting("rate", "must be finite and above 0, and so must `eta`"));
         }
         Ok(())
     }
@@ -105,16 +143,7 @@ impl NetworkTrainSettings {
     /// The constructed network, with its repeated layers written out.
     pub fn constructed(&self) -> Result<Network> {
         self.check()?;
-        let plan = NetworkPlan {
-            d: self.d,
-            n_ctx: self.length,
-            kernel: self.kernel,
-            attention: self.attention,
-            layers: 1,
-            eta: self.eta,
-            sharpness: SHARPNESS,
-            bound: 1.0,
-        };
+        let plan = NetworkPlan::new(self.d, self.length, self.kernel, self.attention).eta(self.eta);
         let mut network = plan.network()?;
         for _ in 1..self.layers {
             network.layers.push(network.layers[FIRST].clone());

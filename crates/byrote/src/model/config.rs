@@ -63,7 +63,7 @@ pub enum Hidden {
 
 choices!(Hidden, "hidden" { Absent = "absent", Output = "output", Residual = "residual" });
 
-/// A one-layer transformer without its weights.
+/// A one-layer transformer without its weights. All fields are public on purpose: a configuration is plain data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {

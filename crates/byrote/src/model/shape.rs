@@ -76,7 +76,7 @@ pub enum Mixer {
 
 choices!(Mixer, "mixer" { Attention = "attention", Average = "average" });
 
-/// The dimensions and switches of a one-layer transformer.
+/// The dimensions and switches of a one-layer transformer. All fields are public on purpose: a shape is plain data.
 ///
 /// ```
 /// use byrote::model::Shape;

@@ -40,6 +40,7 @@ use crate::input::{MOST_HELD, read_text_capped};
 use crate::num::hash::fnv1a;
 use crate::observe::{Detail, Observer, Progress, Stage};
 use crate::output::{Holds, OutputFile, claim, lock};
+use crate::units::grouped;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -169,7 +170,8 @@ pub fn run_with(
             observer,
             &format!(
                 "building and training on the first {} documents, {} contexts",
-                part.documents, part.contexts
+                grouped(part.documents),
+                grouped(part.contexts)
             ),
         );
     }

@@ -36,12 +36,14 @@ use super::job::{Job, modern};
 use crate::corpus::{CorpusSpec, TokenizerChoice};
 use crate::input::{MOST_PLAN, read_text_capped};
 use crate::model::{ModelSpec, Preset};
-use crate::setting::{fields, suggestion};
+use crate::setting::{fields, in_words, suggestion};
 use crate::train::TrainSpec;
 use crate::{Error, Result};
 use serde::de::DeserializeOwned;
 use std::collections::HashSet;
+use std::fmt;
 use std::path::Path;
+use toml::de::{DeTable, DeValue};
 use toml::{Table, Value};
 
 const TOP: &[&str] = &["name", "seeds", "seed_corpora", "corpus", "model", "training", "grid"];
@@ -113,25 +115,26 @@ impl Plan {
 
     /// Parses a plan; `name` is its name unless it gives one.
     pub fn parse(text: &str, name: &str) -> Result<Self> {
-        let text = Text(text);
-        let table = text.table()?;
-        text.check(&table, TOP, "")?;
-        if !says_something(&table) {
+        let text = Text::read(text)?;
+        let (table, top) = (&text.table, Place::default());
+        text.check(table, TOP, &top)?;
+        if !says_something(table) {
             return Err(wrong(
                 None,
                 "the plan is empty: it has no setting of a corpus, a model or a training run",
             ));
         }
-        let name = text.name(&table, name)?;
+        let name = text.name(name)?;
         let seed_corpora = match table.get("seed_corpora") {
             None => false,
             Some(Value::Boolean(given)) => *given,
             Some(_) => {
-                return Err(wrong(text.line("", "seed_corpora"), "seed_corpora must be true or false"));
+                let line = text.line(&top, "seed_corpora", None);
+                return Err(wrong(line, "seed_corpora must be true or false"));
             }
         };
         let mut jobs = Vec::new();
-        for grid in text.grids(&table)? {
+        for grid in text.grids()? {
             grid.jobs(&text, seed_corpora, &mut jobs)?;
         }
         // Grids may overlap; each job runs once.
@@ -157,45 +160,39 @@ fn says_something(table: &Table) -> bool {
 /// One grid of a plan.
 struct Grid {
     seeds: Vec<u64>,
-    corpora: Part<CorpusSpec>,
-    models: Part<ModelSpec>,
-    trainings: Part<TrainSpec>,
-}
-
-/// The points of a section, and its name in the text.
-struct Part<T> {
-    section: String,
-    points: Vec<T>,
+    corpora: Vec<Point<CorpusSpec>>,
+    models: Vec<Point<ModelSpec>>,
+    trainings: Vec<Point<TrainSpec>>,
 }
 
 impl Grid {
     /// Checks every point and adds the jobs.
     fn jobs(&self, text: &Text<'_>, seed_corpora: bool, jobs: &mut Vec<Job>) -> Result<()> {
         let Self { seeds, corpora, models, trainings } = self;
-        let total = [models.points.len(), trainings.points.len(), seeds.len()]
+        let total = [models.len(), trainings.len(), seeds.len()]
             .into_iter()
-            .try_fold(corpora.points.len(), usize::checked_mul)
+            .try_fold(corpora.len(), usize::checked_mul)
             .and_then(|n| n.checked_add(jobs.len()))
             .filter(|&n| n <= MOST);
         if total.is_none() {
             return Err(wrong(None, format!("the plan has more than {MOST} jobs")));
         }
-        for corpus in &corpora.points {
-            corpus.resolve().map_err(|e| text.located(&corpora.section, e))?;
+        for point in corpora {
+            point.spec.resolve().map_err(|e| text.located(point, e))?;
         }
-        for model in &models.points {
-            check_sizes(model).map_err(|e| text.located(&models.section, e))?;
+        for point in models {
+            check_sizes(&point.spec).map_err(|e| text.located(point, e))?;
         }
-        for training in &trainings.points {
-            training.resolve(0).map_err(|e| text.located(&trainings.section, e))?;
+        for point in trainings {
+            point.spec.resolve(0).map_err(|e| text.located(point, e))?;
         }
         // One point of a grid may be a model that cannot be; its job fails, and the others run.
-        if models.points.iter().all(|model| model.check().is_err()) {
-            models.points[0].check().map_err(|e| text.located(&models.section, e))?;
+        if models.iter().all(|point| point.spec.check().is_err()) {
+            models[0].spec.check().map_err(|e| text.located(&models[0], e))?;
         }
-        for corpus in &corpora.points {
-            for &model in &models.points {
-                for &training in &trainings.points {
+        for Point { spec: corpus, .. } in corpora {
+            for &Point { spec: model, .. } in models {
+                for &Point { spec: training, .. } in trainings {
                     for &seed in seeds {
                         let own = if seed_corpora { seed } else { 0 };
                         let corpus = corpus.clone().seed(corpus.seed.wrapping_add(own));
@@ -236,34 +233,72 @@ fn wrong(line: Option<u64>, message: impl Into<String>) -> Error {
     Error::Format { path: "plan".into(), line, message: message.into() }
 }
 
-/// The text of a plan, with the lines of its keys.
-struct Text<'a>(&'a str);
+/// The text of a plan, what it says, and the places of its keys and values.
+struct Text<'a> {
+    text: &'a str,
+    table: Table,
+    places: DeTable<'a>,
+}
 
-impl Text<'_> {
-    fn table(&self) -> Result<Table> {
-        self.0.parse().map_err(|e: toml::de::Error| {
-            let before = |at: usize| self.0.get(..at).unwrap_or(self.0).matches('\n').count() as u64;
-            wrong(e.span().map(|s| 1 + before(s.start)), e.message())
-        })
+/// A section of a plan: the names on the way to it, each with its position among the sections of that name. The plan itself
+/// is the empty one.
+#[derive(Clone, Default)]
+struct Place(Vec<(&'static str, usize)>);
+
+impl Place {
+    fn inner(&self, name: &'static str, position: usize) -> Self {
+        Self(self.0.iter().copied().chain([(name, position)]).collect())
+    }
+}
+
+/// The section's name as it is written in brackets.
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.0.iter().map(|(name, _)| *name).collect();
+        f.write_str(&names.join("."))
+    }
+}
+
+/// A point of the grid of a section.
+struct Point<T> {
+    spec: T,
+    /// The section.
+    place: Place,
+    /// The values of its keys.
+    values: Table,
+}
+
+/// The line, from 1, of a byte of a text.
+fn line_at(text: &str, byte: usize) -> u64 {
+    1 + text.get(..byte).unwrap_or(text).matches('\n').count() as u64
+}
+
+impl<'a> Text<'a> {
+    fn read(text: &'a str) -> Result<Self> {
+        let refused = |e: toml::de::Error| wrong(e.span().map(|s| line_at(text, s.start)), e.message());
+        let table = text.parse().map_err(refused)?;
+        let places = DeTable::parse(text).map_err(refused)?.into_inner();
+        Ok(Self { text, table, places })
     }
 
     /// Refuses an unknown key, suggesting the nearest known one.
-    fn check(&self, table: &Table, known: &[&str], section: &str) -> Result<()> {
+    fn check(&self, table: &Table, known: &[&str], place: &Place) -> Result<()> {
         match table.keys().find(|k| !known.contains(&k.as_str())) {
             Some(key) => {
-                let place = if section.is_empty() { String::new() } else { format!(" in [{section}]") };
-                let message = format!("unknown key `{key}`{place}; {}", suggestion(key, known));
-                let line = self.line(section, key).or_else(|| self.line("", &format!("{section}.{key}")));
-                Err(wrong(line, message))
+                let section = if place.0.is_empty() { String::new() } else { format!(" in [{place}]") };
+                let message = format!("unknown key `{key}`{section}; {}", suggestion(key, known));
+                Err(wrong(self.line(place, key, None), message))
             }
             None => Ok(()),
         }
     }
 
     /// The plan's name, which is also that of a directory.
-    fn name(&self, table: &Table, default: &str) -> Result<String> {
-        let refused = |message: &str| Err(wrong(self.line("", "name"), format!("name: {message}")));
-        let name = match table.get("name") {
+    fn name(&self, default: &str) -> Result<String> {
+        let refused = |message: &str| {
+            Err(wrong(self.line(&Place::default(), "name", None), format!("name: {message}")))
+        };
+        let name = match self.table.get("name") {
             Some(Value::String(name)) => name,
             None => return Ok(default.to_owned()),
             Some(_) => return refused("must be a string"),
@@ -280,72 +315,84 @@ impl Text<'_> {
     }
 
     /// Returns the grids of a plan; without any, the plan itself is one.
-    fn grids(&self, table: &Table) -> Result<Vec<Grid>> {
-        let grids: Vec<&Table> = match table.get("grid") {
-            None => return Ok(vec![self.grid(table, None)?]),
+    fn grids(&self) -> Result<Vec<Grid>> {
+        let top = Place::default();
+        let grids: Vec<&Table> = match self.table.get("grid") {
+            None => return Ok(vec![self.grid(&self.table, &top)?]),
             Some(Value::Table(grid)) => vec![grid],
             Some(Value::Array(list)) if !list.is_empty() => list.iter().filter_map(Value::as_table).collect(),
             Some(_) => Vec::new(),
         };
         if grids.is_empty() {
-            return Err(wrong(self.line("", "grid"), "grid must be a section: write [[grid]]"));
+            return Err(wrong(self.line(&top, "grid", None), "grid must be a section: write [[grid]]"));
         }
-        grids.into_iter().map(|grid| self.grid(table, Some(grid))).collect()
+        grids.into_iter().enumerate().map(|(i, grid)| self.grid(grid, &top.inner("grid", i))).collect()
     }
 
     /// Reads a grid, with the plan's own sections where it has none.
-    fn grid(&self, plan: &Table, grid: Option<&Table>) -> Result<Grid> {
-        if let Some(grid) = grid {
-            self.check(grid, OF_A_GRID, "grid")?;
+    fn grid(&self, grid: &Table, place: &Place) -> Result<Grid> {
+        let top = Place::default();
+        if !place.0.is_empty() {
+            self.check(grid, OF_A_GRID, place)?;
         }
-        let inside = |key: &str| grid.is_some_and(|grid| grid.contains_key(key));
-        let place = |key: &str| match grid {
-            Some(grid) if inside(key) => (grid, format!("grid.{key}")),
-            _ => (plan, key.to_owned()),
-        };
-        let seeds = seeds(place("seeds").0.get("seeds")).map_err(|message| {
-            wrong(self.line(if inside("seeds") { "grid" } else { "" }, "seeds"), message)
+        let home = |key: &str| if grid.contains_key(key) { (grid, place) } else { (&self.table, &top) };
+        let (table, own) = home("seeds");
+        let seeds = seeds(table.get("seeds")).map_err(|mistake| {
+            let line = self.line(own, &mistake.key, mistake.element);
+            wrong(line, format!("{} {}", mistake.key, mistake.message))
         })?;
         Ok(Grid {
             seeds,
-            corpora: self.section(place("corpus"), "corpus")?,
-            models: self.section(place("model"), "model")?,
-            trainings: self.section(place("training"), "training")?,
+            corpora: self.section(home("corpus"), "corpus")?,
+            models: self.section(home("model"), "model")?,
+            trainings: self.section(home("training"), "training")?,
         })
     }
 
     /// Returns the points of all sections with this name.
-    fn section<T: DeserializeOwned>(&self, (table, section): (&Table, String), key: &str) -> Result<Part<T>> {
-        let head = section.as_str();
-        let not_one = || wrong(self.head(head), format!("{head} must be a section: write [{head}]"));
-        let tables: Vec<Table> = match table.get(key) {
-            Some(Value::Table(table)) => vec![table.clone()],
-            None => vec![Table::new()],
+    fn section<T: DeserializeOwned>(
+        &self,
+        (table, outer): (&Table, &Place),
+        name: &'static str,
+    ) -> Result<Vec<Point<T>>> {
+        let not_one = || {
+            let head = outer.inner(name, 0);
+            wrong(self.line(outer, name, None), format!("{head} must be a section: write [{head}]"))
+        };
+        let none = Table::new();
+        let tables: Vec<&Table> = match table.get(name) {
+            Some(Value::Table(table)) => vec![table],
+            None => vec![&none],
             Some(Value::Array(list)) if !list.is_empty() => {
-                list.iter().map(|v| v.as_table().cloned().ok_or_else(not_one)).collect::<Result<_>>()?
+                list.iter().map(|v| v.as_table().ok_or_else(not_one)).collect::<Result<_>>()?
             }
             Some(_) => return Err(not_one()),
         };
         let mut known = fields::<T>().to_vec();
-        if key == "corpus" {
+        if name == "corpus" {
             known.push("path");
         }
-        let mistake = |Mistake { key: field, message }| {
-            let line = self.line(head, &field).or_else(|| self.head(head));
-            wrong(line, format!("[{head}] {field}: {message}"))
-        };
         let mut all = Vec::new();
-        for table in &tables {
-            self.check(table, &known, head)?;
-            for point in points(table).map_err(mistake)? {
-                all.push(read(&point, key).map_err(mistake)?);
+        for (i, table) in tables.into_iter().enumerate() {
+            let place = outer.inner(name, i);
+            self.check(table, &known, &place)?;
+            let mistake = |Mistake { key, element, message }| {
+                let line = self.line(&place, &key, element).or_else(|| self.line(outer, name, None));
+                wrong(line, format!("[{place}] {key}: {message}"))
+            };
+            for values in points(table).map_err(mistake)? {
+                let spec = read(&values, name).map_err(|(key, message)| {
+                    let element = element(table, &values, &key);
+                    mistake(Mistake { key, element, message })
+                })?;
+                all.push(Point { spec, place: place.clone(), values });
             }
         }
-        Ok(Part { section, points: all })
+        Ok(all)
     }
 
     /// Reports an invalid combination of settings at the line of the offending one.
-    fn located(&self, section: &str, error: Error) -> Error {
+    fn located<T>(&self, point: &Point<T>, error: Error) -> Error {
         match error {
             Error::Setting { name, message } => {
                 // Keys of earlier versions that correspond to this one.
@@ -354,74 +401,94 @@ impl Text<'_> {
                     "paths" => &["path"],
                     _ => &[],
                 };
-                let keys = [name].into_iter().chain(earlier.iter().copied());
-                let line = keys.filter_map(|key| self.line(section, key)).next();
-                wrong(line.or_else(|| self.head(section)), format!("[{section}] {name}: {message}"))
+                let Point { place, values, .. } = point;
+                let line = |key: &str| {
+                    let element = self.at(place).and_then(|table| element(table, values, key));
+                    self.line(place, key, element)
+                };
+                let head = || {
+                    let (&(name, _), outer) = place.0.split_last()?;
+                    self.line(&Place(outer.to_vec()), name, None)
+                };
+                let line = [name].iter().chain(earlier).find_map(|key| line(key)).or_else(head);
+                wrong(line, format!("[{place}] {name}: {message}"))
             }
             other => other,
         }
     }
 
-    /// The line where a section is written.
-    fn head(&self, section: &str) -> Option<u64> {
-        let as_a_key = || section.split_once('.').and_then(|(outer, key)| self.line(outer, key));
-        self.line("", section).or_else(as_a_key)
+    /// The keys of a section.
+    fn at(&self, place: &Place) -> Option<&Table> {
+        place.0.iter().try_fold(&self.table, |table, (name, position)| match table.get(*name)? {
+            Value::Array(list) => list.get(*position)?.as_table(),
+            value => value.as_table(),
+        })
     }
 
-    /// The line of a key in a section, the first with that name; the line of the section if the key is empty.
-    fn line(&self, section: &str, key: &str) -> Option<u64> {
-        let mut current = "";
-        for (line, number) in self.0.lines().zip(1..) {
-            let line = line.trim();
-            let (head, is_head) = match line.strip_prefix('[') {
-                Some(rest) => (rest.trim_start_matches('[').split(']').next().unwrap_or("").trim(), true),
-                None => (line.split(['=', '.']).next().unwrap_or("").trim(), false),
+    /// The line of a key of a section, or of an element of its list.
+    fn line(&self, place: &Place, key: &str, element: Option<usize>) -> Option<u64> {
+        let mut table = &self.places;
+        for (name, position) in &place.0 {
+            let (_, value) = table.iter().find(|(found, _)| found.get_ref() == name)?;
+            table = match value.get_ref() {
+                DeValue::Array(list) => list.get(*position)?.get_ref().as_table()?,
+                value => value.as_table()?,
             };
-            if current == section && !is_head && head.trim_matches(['"', '\'']) == key
-                || section.is_empty() && is_head && head == key
-            {
-                return Some(number);
-            }
-            if is_head {
-                current = head;
-            }
         }
-        None
+        let (name, value) = table.iter().find(|(found, _)| found.get_ref() == key)?;
+        let element = element.and_then(|i| Some(value.get_ref().as_array()?.get(i)?.span()));
+        Some(line_at(self.text, element.unwrap_or(name.span()).start))
     }
 }
 
 /// A list of seeds, or a single one.
-fn seeds(value: Option<&Value>) -> Result<Vec<u64>, String> {
-    let one = |v: &Value| v.as_integer().and_then(|n| u64::try_from(n).ok());
-    let wrong =
-        || "seeds must be a list of whole numbers that are at least 0, for example [0, 1, 2]".to_owned();
+fn seeds(value: Option<&Value>) -> Result<Vec<u64>, Mistake> {
+    let one = |(i, v): (usize, &Value)| {
+        let seed = v.as_integer().and_then(|n| u64::try_from(n).ok());
+        seed.ok_or_else(|| Mistake {
+            key: "seeds".into(),
+            element: Some(i),
+            message: "must be a list of whole numbers that are at least 0, for example [0, 1, 2]".into(),
+        })
+    };
     match value {
         None => Ok(vec![0]),
-        Some(Value::Array(list)) if !list.is_empty() => {
-            list.iter().map(|v| one(v).ok_or_else(wrong)).collect()
-        }
-        Some(value) => Ok(vec![one(value).ok_or_else(wrong)?]),
+        Some(Value::Array(list)) if !list.is_empty() => list.iter().enumerate().map(one).collect(),
+        Some(value) => Ok(vec![one((0, value))?]),
     }
 }
 
-/// A key of a section, and the error it causes.
+/// A key of a section, the element of its list if it has one, and the error it causes.
 struct Mistake {
     key: String,
+    element: Option<usize>,
     message: String,
+}
+
+/// The position, in the list of a key, of the value that a point has.
+fn element(section: &Table, point: &Table, key: &str) -> Option<usize> {
+    let value = point.get(key)?;
+    section.get(key)?.as_array()?.iter().position(|v| v == value)
 }
 
 /// The points of a section: every list is an axis, in the order of the keys.
 fn points(table: &Table) -> Result<Vec<Table>, Mistake> {
     let mut points = vec![Table::new()];
     for (key, value) in table {
-        let wrong = |message: String| Mistake { key: key.clone(), message };
+        let wrong = |element, message| Mistake { key: key.clone(), element, message };
         let values = match value {
-            Value::Array(list) if list.is_empty() => return Err(wrong("is an empty list".into())),
+            Value::Array(list) if list.is_empty() => return Err(wrong(None, "is an empty list".into())),
             Value::Array(list) => list.clone(),
             other => vec![other.clone()],
         };
+        // JSON, through which the specs are read, has no such numbers and would leave the setting out.
+        let not_finite = |v: &Value| v.as_float().filter(|x| !x.is_finite());
+        if let Some((i, x)) = values.iter().enumerate().find_map(|(i, v)| Some((i, not_finite(v)?))) {
+            let got = x.to_string().to_lowercase();
+            return Err(wrong(Some(i), format!("must be a finite number (got {got})")));
+        }
         if points.len().saturating_mul(values.len()) > MOST {
-            return Err(wrong(format!("creates more than {MOST} points")));
+            return Err(wrong(None, format!("creates more than {MOST} points")));
         }
         points = points
             .iter()
@@ -437,8 +504,8 @@ fn points(table: &Table) -> Result<Vec<Table>, Mistake> {
     Ok(points)
 }
 
-/// Reads a point of a section.
-fn read<T: DeserializeOwned>(table: &Table, section: &str) -> Result<T, Mistake> {
+/// Reads a point of a section; the error is the key that is wrong, and why.
+fn read<T: DeserializeOwned>(table: &Table, section: &str) -> Result<T, (String, String)> {
     let whole = |table: &Table| -> Result<T, serde_json::Error> {
         match serde_json::to_value(table)? {
             serde_json::Value::Object(map) if section == "corpus" => {
@@ -451,9 +518,9 @@ fn read<T: DeserializeOwned>(table: &Table, section: &str) -> Result<T, Mistake>
         // Every key is optional, so a wrong key can be found by trying each alone.
         let alone = table.iter().find_map(|(key, value)| {
             let error = whole(&Table::from_iter([(key.clone(), value.clone())])).err()?;
-            Some(Mistake { key: key.clone(), message: error.to_string() })
+            Some((key.clone(), in_words(&error.to_string())))
         });
-        alone.unwrap_or_else(|| Mistake { key: String::new(), message: error.to_string() })
+        alone.unwrap_or_else(|| (String::new(), in_words(&error.to_string())))
     })
 }
 
@@ -582,6 +649,31 @@ mod tests {
     }
 
     #[test]
+    fn numbers_that_are_not_finite_are_refused_and_not_left_out() {
+        for (text, line, words) in [
+            ("[training]\nsteps = 5\nlr = nan", 3, "[training] lr: must be a finite number (got nan)"),
+            ("[training]\nlr = [0.1,\n  -inf]", 3, "[training] lr: must be a finite number (got -inf)"),
+            ("[model]\nd_mlp = inf", 2, "[model] d_mlp: must be a finite number (got inf)"),
+            ("model = {d_mlp = nan}", 1, "[model] d_mlp: must be a finite number (got nan)"),
+        ] {
+            let error = Plan::parse(text, "x").unwrap_err();
+            assert_eq!(error.line(), Some(line), "{text:?}: {error}");
+            assert!(error.to_string().contains(words), "{text:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn values_of_the_wrong_kind_are_refused_in_plain_words() {
+        for (text, words) in [
+            ("[model]\nd_mlp = -3", "integer `-3`, expected a whole number of at least 0"),
+            ("[training]\nlr = \"fast\"", "string \"fast\", expected a number"),
+        ] {
+            let error = Plan::parse(text, "x").unwrap_err().to_string();
+            assert!(error.contains(words), "{text:?}: {error}");
+        }
+    }
+
+    #[test]
     fn mistakes_are_reported_with_their_line_and_the_key_that_was_meant() {
         let error = |text: &str| Plan::parse(text, "x").unwrap_err();
         for (text, line, words) in [
@@ -612,6 +704,13 @@ mod tests {
             ("[[grid]]\n[grid.corpus]\nn_ctx = 0", Some(3), "[grid.corpus] n_ctx: must be"),
             ("seed_corpora = 1", Some(1), "true or false"),
             ("a b", Some(1), ""),
+            ("seeds = 1\nmodel = {d_mlpp = 3}", Some(2), "did you mean `d_mlp`?"),
+            ("seeds = 1\ncorpus.bultin = 10", Some(2), "did you mean `builtin`?"),
+            ("[corpus]\nbuiltin = 5\n[corpus.extra]\na = 1", Some(3), "unknown key `extra` in [corpus]"),
+            ("[[model]]\nd_mlp = 4\n[[model]]\nd_mlp = \"x\"", Some(4), "[model] d_mlp: "),
+            ("[model]\nd_mlp = [\n4,\n\"x\",\n]", Some(4), "[model] d_mlp: "),
+            ("[training]\nlr = [\n0.1,\n-2.0,\n]", Some(4), "[training] lr: "),
+            ("seeds = [\n0,\n-1,\n]", Some(3), "seeds must be a list"),
         ] {
             let found = error(text);
             assert_eq!(found.line(), line, "{text:?}: {found}");

@@ -60,11 +60,15 @@ impl Record {
             Err(e) => return Err(Error::io(directory, "read", e)),
         }
         let Some(manifest) = Manifest::load(directory)? else {
-            let message = match directory.join("training").join("manifest.toml").exists() {
-                true => {
-                    "is an unfinished study: run it again to finish it; its training runs are in the folder training"
-                }
-                false => "is not a run directory: it has no manifest.toml",
+            let has = |name: &str| directory.join(name).exists();
+            let message = if has("training/manifest.toml") {
+                "is an unfinished study: run it again to finish it; its training runs are in the folder training"
+            } else if has("closed_forms.json") || has("lock") && has("models") {
+                "is an unfinished study without training runs: running the same command again finishes it"
+            } else if has("lock") {
+                "is an unfinished run without results: running the same command again finishes it"
+            } else {
+                "is not a run directory: it has no manifest.toml"
             };
             return Err(Error::format(directory, message));
         };
@@ -162,6 +166,11 @@ mod tests {
         assert!(error(&empty.path().join("none")).ends_with("none: this directory does not exist"));
         std::fs::write(empty.path().join("a.txt"), "x").unwrap();
         assert!(error(&empty.path().join("a.txt")).ends_with("a.txt: is a file, not a run directory"));
+        std::fs::write(empty.path().join("lock"), "").unwrap();
+        assert!(error(empty.path()).contains("is an unfinished run without results"));
+        std::fs::create_dir(empty.path().join("models")).unwrap();
+        assert!(error(empty.path()).ends_with("running the same command again finishes it"));
+        assert!(error(empty.path()).contains("is an unfinished study without training runs"));
         std::fs::create_dir(empty.path().join("training")).unwrap();
         std::fs::write(empty.path().join("training/manifest.toml"), "x").unwrap();
         assert!(error(empty.path()).contains("folder training"));

@@ -123,7 +123,8 @@ pub struct Identity {
     /// How it is trained.
     pub settings: TrainSettings,
     /// The fingerprint of the dataset.
-    pub problem: u64,
+    #[serde(rename = "problem")]
+    pub dataset: u64,
     /// A hash of the initial weights.
     pub start: u64,
 }
@@ -147,7 +148,7 @@ impl Identity {
     pub fn new(model: &Model, dataset: &Dataset, settings: TrainSettings) -> Self {
         let mut start = Fnv::new();
         model.parameters().iter().for_each(|x| start.write(&x.to_bits().to_le_bytes()));
-        Self { config: *model.config(), settings, problem: dataset.fingerprint(), start: start.finish() }
+        Self { config: *model.config(), settings, dataset: dataset.fingerprint(), start: start.finish() }
     }
 
     /// Returns an error that names the first difference, if there is one.
@@ -171,7 +172,7 @@ impl Identity {
         let TrainSettings { sampling, sample, .. } = self.settings;
         let o = &other.settings;
         let checks = [
-            (self.problem == other.problem, "another corpus"),
+            (self.dataset == other.dataset, "another corpus"),
             (self.config == other.config, "another model"),
             (method == o.method, "another optimizer"),
             (rate == o.rate, "a different rate (`lr`)"),
@@ -363,7 +364,7 @@ mod tests {
             identity: Identity {
                 config,
                 settings: TrainSettings::new(method),
-                problem: u64::MAX - 5,
+                dataset: u64::MAX - 5,
                 start: 3,
             },
             progress: TrainProgress {
@@ -380,6 +381,13 @@ mod tests {
             curve: vec![CurvePoint { step: 7, evaluations: 9, loss: Nats(0.1 + 0.2) }],
             finished: method == Optimizer::AdamW,
         }
+    }
+
+    #[test]
+    fn the_fingerprint_of_the_dataset_keeps_its_name_on_disk() {
+        let written = serde_json::to_value(example(Optimizer::Adam).identity).unwrap();
+        assert_eq!(written["problem"], u64::MAX - 5);
+        assert!(written.get("dataset").is_none());
     }
 
     #[test]

@@ -195,7 +195,7 @@ impl TrainSettings {
     pub fn checked(self) -> Result<Self> {
         let positive = |name, x: f64| match x > 0.0 && x.is_finite() {
             true => Ok(()),
-            false => Err(Error::setting(name, format!("must be above 0 (got {x})"))),
+            false => Err(Error::setting(name, format!("must be finite and above 0 (got {x})"))),
         };
         positive("lr", self.rate)?;
         positive("warmup_lr", self.warmup_rate)?;
@@ -203,7 +203,8 @@ impl TrainSettings {
             return Err(Error::setting("warmup", "applies only to `optimizer = lbfgs`"));
         }
         if !(self.decay >= 0.0 && self.decay.is_finite()) {
-            return Err(Error::setting("weight_decay", format!("must be at least 0 (got {})", self.decay)));
+            let message = format!("must be finite and at least 0 (got {})", self.decay);
+            return Err(Error::setting("weight_decay", message));
         }
         if self.decay > 0.0 && self.method != Optimizer::AdamW {
             return Err(Error::setting("weight_decay", "applies only to `optimizer = adamw`"));
@@ -330,7 +331,7 @@ impl Limits {
     pub fn checked(self) -> Result<Self> {
         let from_zero = |name, x: Option<f64>| match x {
             Some(x) if !(x >= 0.0 && x.is_finite()) => {
-                Err(Error::setting(name, format!("must be at least 0 (got {x})")))
+                Err(Error::setting(name, format!("must be finite and at least 0 (got {x})")))
             }
             _ => Ok(()),
         };

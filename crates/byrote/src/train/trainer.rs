@@ -145,7 +145,7 @@ impl Trainer {
         };
         let curve = LossCurve::default();
         let before = 0.0;
-        let identity = Identity { config, settings, problem: 0, start: 0 };
+        let identity = Identity { config, settings, dataset: 0, start: 0 };
         Ok(Self {
             identity,
             config,

@@ -59,7 +59,7 @@ impl Kajitsuka2024Command {
         }
         let corpus = self.corpus.read(common, true)?;
         let Some(contexts) = corpus.contexts.as_ref().filter(|c| !c.is_empty()) else {
-            return Err(Error::EmptyCorpus { message: "no context is followed by a token".into() });
+            return Err(Error::no_contexts());
         };
         let task = from_contexts(contexts, corpus.vocabulary.len(), switches)?;
         let labelled = Labelled {

@@ -89,7 +89,8 @@ impl RankSpec {
             (None, name) => name.as_deref().unwrap_or("tanh").parse()?,
         };
         if !(self.scale > 0.0 && self.scale.is_finite()) {
-            return Err(Error::setting("scale", format!("must be above 0 (got {})", self.scale)));
+            let message = format!("must be finite and above 0 (got {})", self.scale);
+            return Err(Error::setting("scale", message));
         }
         let given = |name, text: &Option<String>| text.as_deref().map(|t| list(name, t)).transpose();
         let (a, b) = (given("a", &self.a)?, given("b", &self.b)?);

@@ -170,7 +170,8 @@ impl Settings {
     /// Makes every check that does not need contexts.
     pub(in crate::construct) fn check(&self) -> Result<()> {
         if !(self.kappa > 0.0 && self.kappa.is_finite()) {
-            return Err(Error::setting("kappa", format!("must be above 0 (got {})", self.kappa)));
+            let message = format!("must be finite and above 0 (got {})", self.kappa);
+            return Err(Error::setting("kappa", message));
         }
         if let Some(epsilon) = self.epsilon.filter(|e| !(0.0..1.0).contains(e)) {
             return Err(Error::setting("epsilon", format!("must be at least 0 and below 1 (got {epsilon})")));

@@ -27,6 +27,7 @@ use crate::observe::{Observer, Stage};
 
 /// The numbers of steps of the convex descent, and of the joint descent with W.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Steps {
     /// X alone.
     pub convex: usize,
@@ -39,6 +40,8 @@ impl Default for Steps {
         Self { convex: 150, joint: 150 }
     }
 }
+
+crate::setting::setters!(Steps { convex: plain(usize), joint: plain(usize) });
 
 /// The ridge under the features before whitening, relative to their size: smaller directions are ignored.
 const RIDGE: f64 = 1e-9;

@@ -51,7 +51,8 @@ impl Target {
 /// code 0 and lose by as much as an orthogonal label.
 fn association(dataset: &Dataset, d: usize, settings: &Settings, observer: &dyn Observer) -> Result<Target> {
     if !(settings.gap.0 > 0.0 && settings.gap.0.is_finite()) {
-        return Err(Error::setting("gap", format!("must be above 0 nats (got {})", settings.gap.0)));
+        let message = format!("must be finite and above 0 nats (got {})", settings.gap.0);
+        return Err(Error::setting("gap", message));
     }
     let tops: Vec<u32> = (0..dataset.len()).map(|i| top_token(dataset, i)).collect();
     let mut labels: BTreeMap<u32, usize> = tops.iter().map(|&t| (t, 0)).collect();

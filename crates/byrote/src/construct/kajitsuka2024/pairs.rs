@@ -35,7 +35,14 @@ pub struct Labelled {
 }
 
 /// The switches of a task; its sizes follow from the data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+///
+/// ```
+/// use byrote::construct::kajitsuka2024::{Goal, Switches};
+/// let switches = Switches::default().goal(Goal::EveryPosition).padded(true);
+/// assert!(switches.task(5, 3, 2).padded);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Switches {
     /// What is labelled.
     pub goal: Goal,
@@ -44,6 +51,8 @@ pub struct Switches {
     /// Whether sequences are filled up.
     pub padded: bool,
 }
+
+crate::setting::setters!(Switches { goal: plain(Goal), attention: plain(Visibility), padded: plain(bool) });
 
 impl Switches {
     /// The task of data of these sizes.
@@ -276,7 +285,7 @@ mod tests {
             ("a.jsonl", "{\"sequence\": [-1], \"label\": 1}", "-1 is not a token id"),
             ("a.jsonl", "{\"sequence\": 3, \"label\": 1}", "the sequence is 3"),
             ("a.jsonl", "{\"sequence\": [], \"label\": 1}", "line 1: no token"),
-            ("a.jsonl", "{\"sequence\": [1], \"label\": [1, 2]}", "2 labels for 1 tokens"),
+            ("a.jsonl", "{\"sequence\": [1], \"label\": [1, 2]}", "2 labels for 1 token"),
             (
                 "a.jsonl",
                 "{\"sequence\": [1], \"label\": 1}\n{\"sequence\": \"a\", \"label\": 1}",

@@ -12,7 +12,7 @@
 
 use crate::bounds::information::label_bits_at_least;
 use crate::setting::choices;
-use crate::units::AtLeast;
+use crate::units::{AtLeast, counted};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 
@@ -214,7 +214,9 @@ impl Samples {
             Goal::EveryPosition => tokens.len(),
         };
         if labels.len() != wanted {
-            return Err(format!("{} labels for {} tokens (expected {wanted})", labels.len(), tokens.len()));
+            let found = counted(labels.len() as u64, "label");
+            let tokens = counted(tokens.len() as u64, "token");
+            return Err(format!("{found} for {tokens} (expected {wanted})"));
         }
         let start = self.tokens.len();
         self.tokens.extend_from_slice(tokens);
@@ -361,13 +363,13 @@ mod tests {
             (&[(&[0], &[0]), (&[0, 1, 2, 0], &[0])], "sequence 2: must have at most 3 tokens (got 4)"),
             (&[(&[3], &[0])], "token 3 is out of range: the largest token is 2"),
             (&[(&[0], &[4])], "label 4 is out of range: the largest label is 3"),
-            (&[(&[0], &[])], "0 labels for 1 tokens (expected 1)"),
+            (&[(&[0], &[])], "0 labels for 1 token (expected 1)"),
             (&[(&[0, 1], &[1]), (&[1], &[0]), (&[0, 1], &[2])], "sequence 3: a conflict: the context 0 1"),
         ] {
             assert!(defect(next, sequences).contains(says), "{}", defect(next, sequences));
         }
         let each = task(Goal::EveryPosition, Visibility::Bidirectional, false);
-        assert!(defect(each, &[(&[0, 1], &[0])]).contains("1 labels for 2 tokens (expected 2)"));
+        assert!(defect(each, &[(&[0, 1], &[0])]).contains("1 label for 2 tokens (expected 2)"));
         for wrong in [Task { labels: 0, ..next }, Task { d_vocab: 0, ..next }, Task { n_ctx: 0, ..next }] {
             assert!(Samples::new(wrong, [(&[0u32][..], &[0u32][..])]).is_err());
         }

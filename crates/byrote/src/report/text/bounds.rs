@@ -7,7 +7,7 @@ use crate::bounds::{
 };
 use crate::construct::dana2024::EncoderGap;
 use crate::model::{Mixer, Shape};
-use crate::units::{AtMost, Nats, grouped};
+use crate::units::{AtMost, Nats, counted, grouped};
 use std::fmt::Write as _;
 
 /// Shows bounds for a corpus, a model or both; `title` names the corpus.
@@ -90,7 +90,7 @@ fn subject(situation: &Situation, title: &str) -> String {
     if let Some(shape) = &situation.shape {
         out += &about_shape(shape);
     } else if let Some(k) = situation.parameters {
-        let tokens = situation.vocabulary().map(|omega| format!(", {} tokens", grouped(omega)));
+        let tokens = situation.vocabulary().map(|omega| format!(", {}", counted(omega, "token")));
         let n_ctx = situation.longest_context().map(|n| format!(", contexts up to {n}"));
         let sizes = [tokens, n_ctx].into_iter().flatten().collect::<String>();
         let _ = writeln!(out, "model   {} parameters{sizes}", grouped(k));
@@ -100,9 +100,9 @@ fn subject(situation: &Situation, title: &str) -> String {
 
 fn about_corpus(corpus: &CorpusFacts, title: &str) -> String {
     let mut out = format!(
-        "corpus  {title}: {} contexts, {} tokens, longest context {}\n",
-        grouped(corpus.contexts),
-        grouped(corpus.d_vocab),
+        "corpus  {title}: {}, {}, longest context {}\n",
+        counted(corpus.contexts, "context"),
+        counted(corpus.d_vocab, "token"),
         corpus.longest_context()
     );
     if corpus.contradictions() > 0 {
@@ -128,9 +128,9 @@ fn about_shape(shape: &Shape) -> String {
         m => format!("{} {} neurons", grouped(m), shape.activation),
     };
     format!(
-        "model   width {}, {mixer}, {hidden}, {} tokens, contexts up to {}: {} parameters\n",
+        "model   width {}, {mixer}, {hidden}, {}, contexts up to {}: {} parameters\n",
         shape.d_model,
-        grouped(shape.d_vocab),
+        counted(shape.d_vocab, "token"),
         shape.n_ctx,
         grouped(shape.parameters().total())
     )

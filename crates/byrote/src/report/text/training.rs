@@ -4,7 +4,7 @@ use super::TextTable;
 use super::evaluation::{figures, losses};
 use crate::evaluate::Evaluation;
 use crate::train::{Run, Stop};
-use crate::units::grouped;
+use crate::units::{counted, grouped};
 
 /// Shows how a training run ended and, unless it was interrupted, how well the model knows its corpus. `saved` is whether the
 /// run has a directory from which it can be resumed.
@@ -35,7 +35,7 @@ pub fn training(title: &str, run: &Run, found: Option<&Evaluation>, saved: bool)
     table.row([
         "steps".into(),
         grouped(progress.step),
-        format!("{} evaluations, {:.1} s{pace}", grouped(progress.evaluations), run.seconds),
+        format!("{}, {:.1} s{pace}", counted(progress.evaluations, "evaluation"), run.seconds),
     ]);
     match found {
         Some(found) => figures(&mut table, found),

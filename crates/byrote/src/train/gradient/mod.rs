@@ -76,22 +76,31 @@ impl<T: Real, D: AsRef<Dataset>> Evaluator<T, D> {
     /// the dataset ([`Dataset::fits`]).
     ///
     /// # Panics
-    /// Here or later, if it is not: a token or a position beyond the tables of the model has no embedding.
+    /// Now or in a later call, if a token or a position exceeds the model's tables.
     pub fn new(config: Config, dataset: D) -> Self {
         Self::made(config, dataset, true)
     }
 
     /// Creates an evaluator whose gradient is 0 for every weight that is not trained.
+    ///
+    /// # Panics
+    /// Now or in a later call, if a token or a position exceeds the model's tables ([`Dataset::fits`] checks this).
     pub fn training(config: Config, dataset: D, trained: Trained) -> Self {
         Self { frozen: trained.frozen(&config), ..Self::new(config, dataset) }
     }
 
     /// Creates an evaluator for forward passes only: it takes less memory, and exploits a sparse `W_U`.
+    ///
+    /// # Panics
+    /// Now or in a later call, if a token or a position exceeds the model's tables ([`Dataset::fits`] checks this).
     pub fn forward(config: Config, dataset: D) -> Self {
         Self::made(config, dataset, false)
     }
 
     /// Creates an evaluator for forward passes of one model only, with the positions that the model stores.
+    ///
+    /// # Panics
+    /// Now or in a later call, if a token or a position exceeds the model's tables ([`Dataset::fits`] checks this).
     pub fn of_model(model: &Model, dataset: D) -> Self {
         let mut evaluator = Self::forward(*model.config(), dataset);
         if model.config().positions == Positions::Sinusoidal {
@@ -128,7 +137,8 @@ impl<T: Real, D: AsRef<Dataset>> Evaluator<T, D> {
     /// Returns the loss in nats, summed over all predictions, and overwrites `gradient`.
     ///
     /// # Panics
-    /// When `parameters` or `gradient` is not as long as the configuration says, or the evaluator only goes forward.
+    /// If `parameters` or `gradient` is not as long as the configuration says, if the evaluator only goes forward, or if a
+    /// token or a position of the dataset exceeds the model's tables.
     pub fn evaluate(&mut self, parameters: &[T], gradient: &mut [T]) -> f64 {
         self.evaluate_while(parameters, gradient, || true).unwrap_or(f64::NAN)
     }

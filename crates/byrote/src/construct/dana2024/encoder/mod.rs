@@ -44,6 +44,7 @@ use std::collections::BTreeMap;
 
 /// The effort of the search.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct Effort {
     /// The maximum number of steps of a descent.
     pub steps: usize,
@@ -58,6 +59,8 @@ impl Default for Effort {
         Self { steps: 2000, restarts: 3, work: 1e12 }
     }
 }
+
+crate::setting::setters!(Effort { steps: plain(usize), restarts: plain(usize), work: plain(f64) });
 
 /// An encoder of a dataset.
 #[derive(Debug, Clone, PartialEq)]
