@@ -47,7 +47,7 @@ pub fn results(plan: &Plan, rows: &[JobRow], outcome: &SweepOutcome) -> String {
             result.map_or(String::new(), |r| grouped(r.memorized)),
         ]);
     }
-    out += &fitted(&table, &[0, 10, 2, 4, 11, 5]);
+    out += &table.fitted(&[0, 10, 2, 4, 11, 5]);
     let failed = rows.iter().filter_map(|row| Some((row, row.error.as_ref()?)));
     for (row, error) in failed.take(20) {
         out += &format!("{} neurons, seed {}: {error}\n", grouped(row.d_mlp), row.settings.seed);
@@ -56,15 +56,6 @@ pub fn results(plan: &Plan, rows: &[JobRow], outcome: &SweepOutcome) -> String {
         out += &format!("... {} more in results.csv\n", rows.len() - 100);
     }
     out
-}
-
-/// A table at most 80 characters wide, followed by the names of the columns that were left out.
-fn fitted(table: &TextTable, expendable: &[usize]) -> String {
-    let (mut text, missing) = table.render_within(80, expendable);
-    if !missing.is_empty() {
-        text += &format!("(left out for lack of space: {})\n", missing.join(", "));
-    }
-    text
 }
 
 /// Shows the jobs of a plan before they run: their sizes and about how long each takes.
@@ -87,7 +78,7 @@ pub fn jobs(plan: &Plan, corpora: &Corpora) -> Result<String> {
             format!("{:.1}", job.estimated_seconds(corpora)),
         ]);
     }
-    let mut out = fitted(&table, &[1, 4, 3, 2]);
+    let mut out = table.fitted(&[1, 4, 3, 2]);
     if plan.jobs.len() > 200 {
         out += &format!("... {} more: see `json`\n", plan.jobs.len() - 200);
     }
