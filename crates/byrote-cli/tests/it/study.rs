@@ -81,7 +81,10 @@ fn odd_texts_are_studied_or_refused_with_a_reason() {
         assert_eq!(lines(&output).len(), 5, "{file}");
         if file == "line.txt" {
             let floor = &lines(&output)[0];
-            assert!(floor.starts_with("Floor: it is 0, because every context has one next token."), "{floor}");
+            assert!(
+                floor.starts_with("Floor: it is 0, because every context has one next token."),
+                "{floor}"
+            );
         }
     }
     let page = std::fs::read_to_string(case.path("s/report.html")).unwrap();

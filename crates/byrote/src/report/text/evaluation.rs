@@ -148,5 +148,6 @@ pub fn exact_evaluation(title: &str, file: &ExactFile, found: &ExactEvaluation) 
     ] {
         table.row([name, &grouped(value), note]);
     }
-    format!("{title}: an exact network of {}\n\n{}", parameters(&file.parameters()), table.render())
+    let parameters = parameters(&file.parameters(), " parameters");
+    format!("{title}: an exact network with {parameters}\n\n{}", table.render())
 }
