@@ -25,7 +25,7 @@ pub const EXAMPLES: &str = "Examples:
   byrote bounds --builtin 100 --encoder 8          the smallest gap of an output of rank 8
   byrote bounds --parameters 124000000 --d-vocab 50257 --n-ctx 1024
 
-Without a corpus, --d-vocab is the vocabulary size of the model.";
+Without --random, --d-vocab is the vocabulary size of the model.";
 
 #[derive(Debug, Args)]
 pub struct BoundsCommand {

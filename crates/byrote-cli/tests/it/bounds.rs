@@ -183,7 +183,7 @@ fn tables_fit_80_columns() {
     case.json(["build", "madden2024", "--builtin", "100", "--out", "m.safetensors"]);
     for arguments in [
         &["bounds", "--builtin", "100"][..],
-        &["bounds", "--builtin", "100", "--d-model", "16", "--d-mlp", "64", "--encoder", "3"],
+        &["bounds", "--builtin", "20", "--d-model", "16", "--d-mlp", "64", "--encoder", "3"],
         &["bounds", "--parameters", "1000000000000", "--d-vocab", "50257"],
         &["eval", "m.safetensors", "--builtin", "100"],
     ] {
