@@ -56,7 +56,9 @@ pub(super) fn losses(table: &mut TextTable, loss: Nats, floor: Nats, gap: Nats, 
     };
     let small = |x: f64| if x > 0.0 && x < 1e-3 { format!("{x:.2e}") } else { grouped_number(x, 4) };
     let share = match floor.0 > 0.0 {
-        true if gap.0 <= floor.0 => format!(", {:.4}% of the floor", 100.0 * gap.0 / floor.0),
+        true if gap.0 <= floor.0 => {
+            format!(", {}% of the floor", significant(100.0 * gap.0 / floor.0, 3))
+        }
         true => format!(", {} the floor", share_of_floor(gap.0 / floor.0)),
         false => String::new(),
     };
