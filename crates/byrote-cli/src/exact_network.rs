@@ -61,7 +61,7 @@ pub fn predict(file: &ExactFile, args: &PredictCommand, common: &Common) -> Resu
         ui::print(&table.render())?;
         ui::note(
             common.quiet,
-            "an exact network is only right about the contexts it has memorized; for any other its answer is meaningless",
+            "an exact network answers correctly only for contexts it has memorized; other answers mean nothing",
         );
     }
     let known = answers.iter().all(|(_, a)| a.label().is_some());

@@ -4,6 +4,7 @@ use crate::ui::{self, thousands};
 use crate::{interrupt, spelling};
 use byrote::observe::{Detail, Observer, Progress, Stage};
 use byrote::report::text::duration;
+use byrote::units::{Nats, significant};
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -13,8 +14,8 @@ use std::time::{Duration, Instant};
 /// Work shorter than this shows nothing.
 const PATIENCE: Duration = Duration::from_secs(1);
 const REDRAW: Duration = Duration::from_millis(100);
-/// The width of the bar, in characters.
-const BAR: usize = 24;
+/// The widths of the bar, in characters: it becomes shorter before a number is left out.
+const BARS: [usize; 4] = [24, 16, 8, 0];
 
 /// Whether a line is drawn on standard error now, which has to be cleared before anything else is written there.
 static DRAWN: AtomicBool = AtomicBool::new(false);
@@ -149,7 +150,7 @@ impl Current {
         }
     }
 
-    /// The line, of at most `width` characters: what is least important is left out.
+    /// The line, of at most `width` characters: what is least important is left out, first of all the bar.
     fn line(&self, elapsed: Duration, width: usize) -> String {
         let count = |n: u64| match self.stage.unit() {
             "bytes" => byrote::units::bytes(n),
@@ -163,19 +164,25 @@ impl Current {
             None if self.done > 0 => parts.push(format!("{}{unit}", count(self.done))),
             None => {}
         }
-        let bar = self.total.filter(|&t| t > 0).map(|total| {
-            let full = (self.done as f64 / total as f64 * BAR as f64).min(BAR as f64) as usize;
-            format!("{}{}", "█".repeat(full), "░".repeat(BAR - full))
-        });
+        let bar = |length: usize| {
+            let total = self.total.filter(|&t| t > 0 && length > 0)?;
+            let full = (self.done as f64 / total as f64 * length as f64).min(length as f64) as usize;
+            Some(format!("{}{}", "█".repeat(full), "░".repeat(length - full)))
+        };
         let time = match self.seconds_left(elapsed) {
             Some(seconds) => format!("{} left", duration(seconds)),
             None => duration(elapsed.as_secs_f64()),
         };
-        for (numbers, bar) in (0..=self.numbers.len()).rev().map(|n| (n, bar.as_ref())).chain([(0, None)]) {
-            let all = bar.into_iter().chain(&parts).chain(&self.numbers[..numbers]).chain([&time]);
-            let line = all.map(String::as_str).collect::<Vec<_>>().join("  ");
-            if line.chars().count() <= width {
-                return line;
+        for numbers in (0..=self.numbers.len()).rev() {
+            let tries = BARS.map(|length| (bar(length), parts.as_slice()));
+            // The last number is worth more than the name of the stage, which the unit tells as well.
+            let nameless = (numbers == 1 && parts.len() > 1).then(|| (None, &parts[1..]));
+            for (bar, parts) in tries.into_iter().chain(nameless) {
+                let all = bar.iter().chain(parts).chain(&self.numbers[..numbers]).chain([&time]);
+                let line = all.map(String::as_str).collect::<Vec<_>>().join("  ");
+                if line.chars().count() <= width {
+                    return line;
+                }
             }
         }
         parts.swap_remove(0).chars().take(width).collect()
@@ -192,20 +199,25 @@ impl Current {
     }
 }
 
+/// A total as an amount per prediction.
+fn each(total: Nats, predictions: u64) -> String {
+    significant(total.per(predictions).unwrap_or(total).0, 3)
+}
+
 /// The numbers of a report in words, most important first, and how much of the current piece is done.
 fn numbers(detail: &Detail<'_>) -> (Vec<String>, f64) {
     match *detail {
         Detail::Documents(n) => (vec![format!("{} documents", thousands(n))], 0.0),
-        Detail::Training { loss, gap, floor, .. } => {
-            let gap = match floor.0 > 0.0 && gap.0 <= floor.0 {
-                true => format!("gap {:.3} ({:.2}% of the floor)", gap.0, 100.0 * gap.0 / floor.0),
-                false => format!("gap {:.3}", gap.0),
-            };
-            (vec![gap, format!("loss {:.3} nats", loss.0)], 0.0)
+        Detail::Training { loss, gap, floor, predictions, .. } => {
+            let both =
+                format!("gap {}, loss {} nats/prediction", each(gap, predictions), each(loss, predictions));
+            let share = (floor.0 > 0.0 && gap.0 <= floor.0)
+                .then(|| format!("{:.2}% of the floor", 100.0 * gap.0 / floor.0));
+            ([both].into_iter().chain(share).collect(), 0.0)
         }
-        Detail::Job { step, steps, gap, contexts, .. } => {
+        Detail::Job { step, steps, gap, contexts, predictions, .. } => {
             let numbers = vec![
-                format!("gap {:.3}", gap.0),
+                format!("gap {} nats/prediction", each(gap, predictions)),
                 format!("step {}", thousands(step)),
                 format!("{} contexts", thousands(contexts)),
             ];
@@ -222,8 +234,7 @@ mod tests {
     fn training(done: u64, total: Option<u64>) -> Current {
         let mut current = Current::new(&Progress::new(Stage::Training, 0, total));
         current.done = done;
-        current.numbers =
-            vec!["gap 1234567.123 (123456.12% of the floor)".into(), "loss 7654321.123 nats".into()];
+        current.numbers = vec!["gap 0.00123, loss 0.355 nats/prediction".into(), "0.35% of the floor".into()];
         current
     }
 
@@ -243,14 +254,25 @@ mod tests {
         let half_a_minute = Duration::from_secs(30);
         assert_eq!(
             current.line(half_a_minute, 200),
-            "██████░░░░░░░░░░░░░░░░░░  training  250 of 1,000 steps  gap 1234567.123 (123456.12% of the floor)  \
-             loss 7654321.123 nats  1m30s left"
+            "██████░░░░░░░░░░░░░░░░░░  training  250 of 1,000 steps  gap 0.00123, loss 0.355 nats/prediction  \
+             0.35% of the floor  1m30s left"
+        );
+        assert_eq!(
+            current.line(half_a_minute, 115),
+            "██░░░░░░  training  250 of 1,000 steps  gap 0.00123, loss 0.355 nats/prediction  0.35% of the floor  \
+             1m30s left"
         );
         assert_eq!(
             current.line(half_a_minute, 79),
-            "██████░░░░░░░░░░░░░░░░░░  training  250 of 1,000 steps  1m30s left"
+            "250 of 1,000 steps  gap 0.00123, loss 0.355 nats/prediction  1m30s left"
         );
-        assert_eq!(current.line(half_a_minute, 50), "training  250 of 1,000 steps  1m30s left");
+        assert_eq!(current.line(half_a_minute, 50), "██░░░░░░  training  250 of 1,000 steps  1m30s left");
+    }
+
+    #[test]
+    fn losses_are_per_prediction() {
+        assert_eq!(each(Nats(319.5), 900), "0.355");
+        assert_eq!((each(Nats(0.045), 900), each(Nats(2.0), 0)), ("5.00e-5".into(), "2.00".into()));
     }
 
     #[test]

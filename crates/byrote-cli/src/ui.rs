@@ -139,13 +139,18 @@ fn fitted(text: &str, _: &impl io::IsTerminal) -> String {
     text.to_owned()
 }
 
-/// Breaks lines longer than `width` between words. The rest of a line stays in its last column, if that is wide enough.
+/// Breaks lines longer than `width` between words. A row of a table is broken only within its last column, where the rest
+/// stays, and not at all if that column is narrow.
 fn wrapped(text: &str, width: usize) -> String {
     let line = |line: &str| {
         if line.chars().count() <= width {
             return line.to_owned();
         }
         let column = line.trim_end().rfind("  ").map_or(0, |at| line[..at].chars().count() + 2);
+        let is_row = line.trim().contains("  ");
+        if is_row && 2 * column >= width {
+            return line.to_owned();
+        }
         let indent = if 2 * column < width { column } else { 2.min(width / 4) };
         let mut lines = vec![String::new()];
         let mut length = 0;
@@ -210,6 +215,8 @@ mod tests {
         assert_eq!(wrapped(text, 34), expect);
         assert_eq!(wrapped(text, 80), text);
         assert_eq!(wrapped("no width came within the floor", 12), "no width\ncame within\nthe floor");
+        let row = "madden2024-lemma1  distribution  at least 62,008";
+        assert_eq!(wrapped(row, 40), row, "a row of a table is not broken");
         let long = "a".repeat(30);
         assert_eq!(wrapped(&long, 10), long, "a word that is too long is left to the terminal");
         for width in 1..60 {

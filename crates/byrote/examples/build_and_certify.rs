@@ -11,6 +11,7 @@ use byrote::construct::madden2024::{Settings, build};
 use byrote::corpus::{Corpus, Options, Outputs, Source};
 use byrote::dataset::Dataset;
 use byrote::observe::Silent;
+use byrote::units::significant;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let outputs = Outputs::default().contexts(true);
@@ -28,6 +29,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let proof = certify(&model, &dataset, &Silent)?;
     println!("proven: {} of {} contexts are memorized", proof.certified_contexts, proof.contexts);
     println!("proven: every margin is at least {:.6}", proof.min_margin_lower_bound);
-    println!("proven: the gap to the floor is at most {:.6} nats", proof.gap_nats_upper_bound);
+    println!(
+        "proven: at most {} nats per prediction above the floor",
+        significant(proof.gap_nats_per_prediction_upper_bound, 3)
+    );
     Ok(())
 }

@@ -80,6 +80,9 @@ pub struct LengthEvaluation {
     pub predictions: u64,
     /// Their contribution to the gap.
     pub gap_nats: Nats,
+    /// The same divided by the number of their predictions.
+    #[serde(default)]
+    pub gap_nats_per_prediction: Nats,
     /// The number that are memorized.
     pub memorized: u64,
     /// The number whose whole distribution is memorized.
@@ -177,6 +180,7 @@ pub fn evaluate(
     for l in &mut by_length {
         l.accuracy = l.memorized as f64 / l.contexts as f64;
         l.prediction_accuracy /= l.predictions as f64;
+        l.gap_nats_per_prediction = l.gap_nats.per(l.predictions).unwrap_or_default();
     }
 
     let share = |o: &Outcome| dataset.counts[o.context] * o.kl;
@@ -210,7 +214,7 @@ pub fn evaluate(
     })
 }
 
-/// The totals per context length, shortest first. `accuracy` is not set yet, and `prediction_accuracy` is still the
+/// The totals per context length, shortest first. `accuracy` and the gap per prediction are not set yet, and `prediction_accuracy` is still the
 /// number of correct predictions.
 fn tallied(outcomes: &[Outcome], dataset: &Dataset, tolerance: Nats) -> Vec<LengthEvaluation> {
     let longest = (0..dataset.len()).map(|c| dataset.places_of(c).len()).max().unwrap_or(0);
@@ -220,6 +224,7 @@ fn tallied(outcomes: &[Outcome], dataset: &Dataset, tolerance: Nats) -> Vec<Leng
             contexts: 0,
             predictions: 0,
             gap_nats: Nats(0.0),
+            gap_nats_per_prediction: Nats(0.0),
             memorized: 0,
             memorized_distribution: 0,
             accuracy: 0.0,
@@ -317,6 +322,8 @@ mod tests {
         assert_eq!((worst.context, worst.count, worst.predicted), (0, 3, 0));
         assert!((worst.top_probability - 1.0 / 3.0).abs() < 1e-14);
         assert_eq!(found.by_length.len(), 1);
+        let l = &found.by_length[0];
+        assert_eq!(l.gap_nats_per_prediction.0, l.gap_nats.0 / l.predictions as f64);
     }
 
     #[test]

@@ -220,6 +220,8 @@ pub enum Detail<'a> {
         floor: Nats,
         /// Distinct contexts.
         contexts: u64,
+        /// Predictions, over which the loss, the gap and the floor are summed.
+        predictions: u64,
     },
     /// The state of one of the jobs that are running.
     #[non_exhaustive]
@@ -234,6 +236,8 @@ pub enum Detail<'a> {
         gap: Nats,
         /// Its distinct contexts.
         contexts: u64,
+        /// Its predictions, over which the gap is summed.
+        predictions: u64,
     },
     /// A remark for people, which a quiet program leaves out.
     Note(&'a str),

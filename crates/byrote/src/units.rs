@@ -242,9 +242,42 @@ pub fn counted(count: u64, noun: &str) -> String {
     format!("{} {noun}{}", grouped(count), if count == 1 { "" } else { "s" })
 }
 
-/// A number with separators between the thousands and `decimals` digits after the point: 1,234,567.89. Bounds are rounded
+/// A number with about `digits` significant digits: a plain decimal from 1e-3 up to 1e6, scientific notation outside. Bounds
+/// are rounded outwards.
+///
+/// ```
+/// use byrote::units::{AtMost, significant};
+///
+/// assert_eq!(significant(2.5361, 3), "2.54");
+/// assert_eq!(significant(18_513.2, 4), "18,513");
+/// assert_eq!(significant(1e308, 3), "1.00e308");
+/// assert_eq!(significant(AtMost(4.500006e-5), 3), "4.51e-5");
+/// ```
+pub fn significant(x: impl Number, digits: usize) -> String {
+    let size = x.value().abs();
+    let after_first = digits.saturating_sub(1);
+    match size {
+        0.0 => "0".into(),
+        _ if (1e-3..1e6).contains(&size) => {
+            let decimals = after_first as f64 - size.log10().floor();
+            grouped_number(x, decimals.max(0.0) as usize)
+        }
+        _ => format!("{x:.after_first$e}"),
+    }
+}
+
+/// A number with `decimals` digits after the point, or above 1e6 in scientific notation with two. Bounds are rounded
 /// outwards.
+pub fn fixed(x: impl Number, decimals: usize) -> String {
+    if x.value().abs() < 1e6 { format!("{x:.decimals$}") } else { format!("{x:.2e}") }
+}
+
+/// A number with separators between the thousands and `decimals` digits after the point: 1,234,567.89. From 1e15 on, where
+/// doubles have hardly any digits after the point, it is in scientific notation. Bounds are rounded outwards.
 pub fn grouped_number(x: impl Number, decimals: usize) -> String {
+    if x.value().is_finite() && x.value().abs() >= 1e15 {
+        return format!("{x:.2e}");
+    }
     let text = format!("{x:.decimals$}");
     let (sign, size) = text.strip_prefix('-').map_or(("", text.as_str()), |size| ("-", size));
     match size.split_once('.') {
@@ -303,11 +336,11 @@ mod tests {
                     continue;
                 }
                 let (low, high) = (AtLeast(x), AtMost(x));
-                let lows = [format!("{low}"), format!("{low:.p$}"), format!("{low:e}"), format!("{low:.p$e}"), grouped_number(low, p)];
+                let lows = [format!("{low}"), format!("{low:.p$}"), format!("{low:e}"), format!("{low:.p$e}"), grouped_number(low, p), significant(low, p), fixed(low, p)];
                 for text in lows {
                     prop_assert!(compare(&text, x) != Ordering::Greater, "{text} > {x:e}");
                 }
-                let highs = [format!("{high}"), format!("{high:.p$}"), format!("{high:e}"), format!("{high:.p$e}"), grouped_number(high, p)];
+                let highs = [format!("{high}"), format!("{high:.p$}"), format!("{high:e}"), format!("{high:.p$e}"), grouped_number(high, p), significant(high, p), fixed(high, p)];
                 for text in highs {
                     prop_assert!(compare(&text, x) != Ordering::Less, "{text} < {x:e}");
                 }
@@ -397,6 +430,18 @@ mod tests {
         assert_eq!((grouped_number(-999.5, 1), grouped_number(1234.0, 0)), ("-999.5".into(), "1,234".into()));
         assert_eq!(grouped_number(AtLeast(4_520.129), 2), "4,520.12");
         assert_eq!(grouped_number(f64::INFINITY, 2), "inf");
+    }
+
+    #[test]
+    fn numbers_are_plain_unless_they_are_very_small_or_large() {
+        let all = [0.0, 2.536, 20.57, 18_513.0, 999_999.0, 1e6, 1e308, 0.001, 0.0009, -0.5];
+        let written =
+            ["0", "2.54", "20.6", "18,513", "999,999", "1.00e6", "1.00e308", "0.00100", "9.00e-4", "-0.500"];
+        assert_eq!(all.map(|x| significant(x, 3)), written);
+        assert_eq!(significant(AtLeast(0.693147), 4), "0.6931");
+        assert_eq!([significant(f64::INFINITY, 3), significant(f64::NAN, 3)], ["inf", "NaN"]);
+        assert_eq!([1.23456, 1e6, -1e308].map(|x| fixed(x, 4)), ["1.2346", "1.00e6", "-1.00e308"]);
+        assert_eq!(grouped_number(1e300, 4), "1.00e300");
     }
 
     #[test]

@@ -23,7 +23,9 @@ pub const EXAMPLES: &str = "Examples:
   byrote bounds --d-model 16 --n-heads 4 --d-mlp 512 --d-vocab 780
   byrote bounds names.txt --tokenizer char --n-ctx 15 --d-model 64 --d-mlp 4096
   byrote bounds --builtin 100 --encoder 8          the smallest gap of an output of rank 8
-  byrote bounds --parameters 124000000 --d-vocab 50257 --n-ctx 1024";
+  byrote bounds --parameters 124000000 --d-vocab 50257 --n-ctx 1024
+
+Without --random, --d-vocab is the vocabulary size of the model.";
 
 #[derive(Debug, Args)]
 pub struct BoundsCommand {

@@ -43,8 +43,6 @@ pub fn run(args: &CertifyCommand, common: &Common) -> Result<ExitCode> {
     let seconds = started.elapsed().as_secs_f64();
     let json = || {
         let mut object = json!(found);
-        let each = found.gap_nats_upper_bound.per(dataset.predictions() as u64);
-        object["gap_nats_per_prediction_upper_bound"] = json!(each);
         if let Some(doubt) = &found.doubt {
             object["doubt"]["text"] = json!(dataset.text_of(doubt.context));
             object["doubt"]["tokens"] = json!(dataset.tokens_of(doubt.context));

@@ -31,7 +31,7 @@ pub struct EvalCommand {
     pub model: PathBuf,
     #[command(flatten)]
     pub corpus: CorpusInput,
-    /// A distribution is memorized where its KL is at most this many nats
+    /// Count a distribution as memorized if its KL divergence is at most this many nats
     #[arg(long, allow_negative_numbers = true, value_name = "NATS", default_value_t = TOLERANCE.0)]
     pub tol: f64,
     /// How many of the worst contexts to show

@@ -9,6 +9,7 @@ use byrote::incontext::NetworkFile;
 use byrote::model::{ModelFile, Precision};
 use byrote::output::OutputFile;
 use byrote::report::text::TextTable;
+use byrote::units::significant;
 use byrote::{Error, Result};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
@@ -106,8 +107,8 @@ fn of_model(file: &ModelFile, args: &ExportCommand) -> Result<Exported> {
         ("numbers", format!("{precision}, stored as {}", file.precision)),
     ];
     if let Some(loss) = loss {
-        let text =
-            format!("{:.1e} on {} random contexts, evaluated in f64", loss.max_logit_error, loss.contexts);
+        let largest = significant(loss.max_logit_error, 2);
+        let text = format!("{largest} on {} random contexts, evaluated in f64", loss.contexts);
         rows.push(("largest change of a logit by rounding the weights", text));
     }
     let tokens = format!("tokens [batch, length], lengths [batch]; int64, length up to {}", shape.n_ctx);

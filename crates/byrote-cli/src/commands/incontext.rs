@@ -30,11 +30,11 @@ Examples:
   byrote incontext --task periodic --kernel exp --beta 16 --plot periodic.svg
   byrote incontext --kernel exp --attention softmax --layers 500 --save network.safetensors
   byrote incontext --layers 5000 --tol 1e-8 --length 60
-  byrote incontext --flow-time 2 --length 60                small steps without end, solved exactly
+  byrote incontext --flow-time 2 --length 60                the limit of infinitely many small steps
   byrote incontext --flow-time 2 --layers 500 --length 60   500 layers and their distance from it
   byrote incontext --file orbit.csv --kernel exp --normalised --beta 4 --plot orbit.svg
 
-A file is also predicted by what one would try first: its last value, and a linear autoregression of
+For a file, two simple baselines are shown as well: its last value, and a linear autoregression of
 order 1 without intercept, fitted to the past by least squares (ridge: 1e-8 times the square of the
 first vector).";
 

@@ -83,8 +83,11 @@ fn random_facts_are_built_written_shown_and_evaluated() {
     // Text and JSON give the same totals.
     let json = case.json(["show", "m.byrote"]);
     let text = String::from_utf8(case.run(["show", "m.byrote"]).stdout).unwrap();
-    let line =
-        format!("{} non-zero, {} dense", grouped(&json["parameters"]), grouped(&json["parameters_dense"]));
+    let line = format!(
+        "{} non-zero ({} counting zeros)",
+        grouped(&json["parameters"]),
+        grouped(&json["parameters_dense"])
+    );
     assert!(text.contains(&line), "{line} in {text}");
     assert_eq!(case.names(), ["m.byrote"]);
 }
@@ -99,7 +102,7 @@ fn parameters_are_the_same_in_text_json_and_show() {
     let shown_json = case.json(["show", "m.txt"]);
     let (nonzero, dense) = (grouped(&json["parameters"]), grouped(&json["parameters_dense"]));
     assert!(text.contains(&format!("{nonzero} non-zero parameters ({dense} dense)")), "{text}");
-    assert!(shown.contains(&format!("{nonzero} non-zero, {dense} dense")), "{shown}");
+    assert!(shown.contains(&format!("{nonzero} non-zero ({dense} counting zeros)")), "{shown}");
     for field in ["parameters", "parameters_dense", "parameters_by_part", "parameters_dense_by_part"] {
         assert_eq!(shown_json[field], json[field], "{field}");
     }

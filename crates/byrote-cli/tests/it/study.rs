@@ -20,6 +20,7 @@ fn a_quick_study_ends_with_five_lines_and_one_page() {
     assert_eq!(verdict.len(), 5, "{verdict:?}");
     assert!(verdict.iter().zip(starts).all(|(line, start)| line.starts_with(start)), "{verdict:?}");
     assert!(verdict[2].contains("certified in exact arithmetic for all 232 contexts"), "{}", verdict[2]);
+    assert!(verdict[2].contains(" nats per prediction above the floor ("), "{}", verdict[2]);
     let page = std::fs::read_to_string(case.path("s/report.html")).unwrap();
     assert!(page.starts_with("<!doctype html>"));
     for place in ["bounds", "built", "trained", "worst"] {
@@ -78,6 +79,13 @@ fn odd_texts_are_studied_or_refused_with_a_reason() {
         let output = study(file, &[]);
         assert!(output.status.success(), "{file}: {}", String::from_utf8_lossy(&output.stderr));
         assert_eq!(lines(&output).len(), 5, "{file}");
+        if file == "line.txt" {
+            let floor = &lines(&output)[0];
+            assert!(
+                floor.starts_with("Floor: it is 0, because every context has one next token."),
+                "{floor}"
+            );
+        }
     }
     let page = std::fs::read_to_string(case.path("s/report.html")).unwrap();
     assert!(!page.contains("<script>alert") && !page.contains("<b>bold"));

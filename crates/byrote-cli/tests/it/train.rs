@@ -59,6 +59,7 @@ fn training_reaches_the_floor_and_eval_finds_the_same_numbers() {
     let found = case.json(["eval", "run/model.safetensors", "--builtin", "20"]);
     has_fields(&found, &SHARED_FIELDS);
     has_fields(&found, &["method", "by_length", "worst"]);
+    has_fields(&found["by_length"][0], &["gap_nats", "gap_nats_per_prediction"]);
     for field in ["loss_nats", "gap_nats", "memorized", "max_kl_nats", "accuracy", "contexts"] {
         assert_eq!(found[field], trained[field], "{field}");
     }

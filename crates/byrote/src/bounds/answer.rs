@@ -144,7 +144,7 @@ fn for_corpus(corpus: &CorpusFacts) -> String {
     format!(
         "the smallest model guaranteed to hold this corpus has {}, and {} are enough for the most frequent \
          next tokens alone; to hold every possible set of next-token distributions on {n} contexts takes at least \
-         {least}, which says nothing about this one corpus",
+         {least} parameters; this corpus alone may need fewer",
         smallest(&[MemorizationTask::Distribution]),
         smallest(&[MemorizationTask::Distribution, MemorizationTask::Association]),
     )
@@ -268,7 +268,7 @@ mod tests {
     fn a_corpus_alone_gives_both_sizes() {
         let BoundsVerdict { answer, sentence } = verdict(&of_corpus(stories()));
         assert_eq!(answer, BoundsAnswer::Limits);
-        assert!(sentence.contains("takes at least 2,634,363, which says nothing"), "{sentence}");
+        assert!(sentence.contains("takes at least 2,634,363 parameters; this corpus alone"), "{sentence}");
         assert!(
             sentence.contains("has 2,643,283 parameters (madden2024-average)")
                 && sentence.contains("10,787 parameters (kajitsuka2024)")

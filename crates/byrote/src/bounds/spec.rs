@@ -32,7 +32,7 @@ pub struct SizeSpec {
     /// Dimension of the queries, keys and values of each head [default: d_model / n_heads, rounded up]
     #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "D"))]
     pub d_head: Option<u64>,
-    /// Hidden neurons; 0 is attention alone [default: 0]
+    /// Hidden neurons; 0 means attention only [default: 0]
     #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "M"))]
     pub d_mlp: Option<u64>,
     /// The function of the hidden neurons [default: gelu]

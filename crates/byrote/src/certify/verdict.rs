@@ -106,6 +106,9 @@ pub struct Certificate {
     pub min_margin_lower_bound: AtLeast,
     /// An upper bound on the gap to the floor; infinite (null in JSON) if some logit has no enclosure.
     pub gap_nats_upper_bound: AtMost,
+    /// The same divided by the number of predictions; infinite in certificates of earlier versions, which do not have it.
+    #[serde(default = "no_bound")]
+    pub gap_nats_per_prediction_upper_bound: AtMost,
     /// The largest radius of an enclosure of a logit.
     pub largest_radius: AtMost,
     /// What is proven about evaluating the model in f64, which is how this library evaluates models.
@@ -241,6 +244,10 @@ impl FloatingPoint {
     }
 }
 
+fn no_bound() -> AtMost {
+    AtMost(f64::INFINITY)
+}
+
 impl Certificate {
     pub(super) fn new(dataset: &Dataset, findings: &[Finding], injectivity: Injectivity) -> Self {
         let count = |f: fn(&Finding) -> bool| findings.iter().filter(|x| f(x)).count() as u64;
@@ -269,6 +276,7 @@ impl Certificate {
             undecided_contexts: contexts - certified - refuted,
             min_margin_lower_bound: AtLeast(findings.iter().map(|f| f.margin.lo).fold(f64::MAX, f64::min)),
             gap_nats_upper_bound: AtMost(gap),
+            gap_nats_per_prediction_upper_bound: AtMost(gap).per(dataset.predictions() as u64),
             largest_radius: AtMost(findings.iter().map(|f| f.radius).fold(0.0, f64::max)),
             doubt: worst.map(|&(context, f)| UncertifiedContext {
                 context,

@@ -91,7 +91,7 @@ pub struct CorpusSpec {
     /// context per document: all its tokens but the last, which it predicts) [default: prefixes; full for random sequences]
     #[cfg_attr(feature = "clap", arg(long, value_name = "WHICH", hide_possible_values = true))]
     pub contexts: Option<ContextRule>,
-    /// The vocabulary size of random sequences [default: 50]; for `bounds`, also that of the model
+    /// The vocabulary size of random sequences [default: 50]
     #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "W"))]
     pub d_vocab: Option<u64>,
     /// The lengths of random sequences, without the label, both ends included [default: 1..8]

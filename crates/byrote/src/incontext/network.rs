@@ -131,7 +131,7 @@ impl Network {
                 return Err(format!("{name} is [{}, {}], not [{rows}, {columns}]", m.len(), m.columns()));
             }
             match m.values().iter().position(|x| !x.is_finite()) {
-                Some(i) => Err(format!("{name} holds {} at {i}", m.values()[i])),
+                Some(i) => Err(format!("{name} contains {} (first at entry {i})", m.values()[i])),
                 None => Ok(()),
             }
         };

@@ -136,7 +136,7 @@ impl ModelFile {
             }
             let values = found.values(view.data());
             match values.iter().position(|x| !x.is_finite()) {
-                Some(i) => Err(format!("{name} holds {} at {i}", values[i])),
+                Some(i) => Err(format!("{name} contains {} (first at entry {i})", values[i])),
                 None => Ok(values),
             }
         };

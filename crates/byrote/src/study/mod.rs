@@ -228,7 +228,7 @@ fn note(observer: &dyn Observer, text: &str) {
 
 /// Reads the corpus once, keeping its contexts if they are few and its first documents otherwise.
 ///
-/// A list of words has no contexts by words. It has contexts by characters, and that is what its user means.
+/// Every line of a word list is one token, so there is nothing to predict; such files are read as characters instead.
 fn read(spec: &StudySpec, outputs: Outputs, observer: &dyn Observer) -> Result<(CorpusSpec, Corpus)> {
     let (max_contexts, head) = (Some(part::most_contexts(spec)), Some(part::head_tokens(spec)));
     let mut given = spec.corpus.clone();

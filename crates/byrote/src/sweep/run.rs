@@ -260,9 +260,9 @@ struct JobObserver<'a> {
 impl Observer for JobObserver<'_> {
     fn progress(&self, progress: &Progress<'_>) {
         let detail = match progress.detail {
-            Detail::Training { step, gap, contexts, .. } => {
+            Detail::Training { step, gap, contexts, predictions, .. } => {
                 let steps = progress.total.unwrap_or(step);
-                Detail::Job { job: self.job, step, steps, gap, contexts }
+                Detail::Job { job: self.job, step, steps, gap, contexts, predictions }
             }
             other => other,
         };

@@ -3,7 +3,7 @@
 //! A run may have a directory, which this process locks while it runs:
 //!
 //! ```text
-//! model.safetensors        the model as far as it is trained
+//! model.safetensors        the model in its latest state
 //! init.safetensors         the weights it began with
 //! curve.csv                the loss by step
 //! checkpoint.safetensors   everything needed to resume

@@ -180,6 +180,7 @@ impl Trainer {
                 gap: self.gap(),
                 floor: self.dataset.floor,
                 contexts: self.dataset.len() as u64,
+                predictions: self.dataset.predictions() as u64,
             };
             let report = Report::new(Stage::Training, self.progress.step, Some(self.limits.steps));
             observer.progress(&report.with(detail));

@@ -42,11 +42,11 @@ pub enum BuildMethod {
     /// One hidden neuron per context: attention or token averaging, any activation (Theorems 5 and 7)
     #[command(after_help = madden2024::EXAMPLES)]
     Madden2024(Box<madden2024::Madden2024Command>),
-    /// Attention alone with a skip connection: holds as many contexts as the heads and the residual stream have
-    /// dimensions (Theorem 1)
+    /// Attention alone with a skip connection: stores up to one context per dimension of the heads and the residual
+    /// stream (Theorem 1)
     #[command(after_help = dana2024::EXAMPLES)]
     Dana2024(Box<dana2024::Dana2024Command>),
-    /// About sqrt N parameters for N facts, one label each: deep, exact, with long weights
+    /// About sqrt N parameters for N facts, one label each: a deep network with long weights, evaluated exactly
     #[command(after_help = kajitsuka2024::EXAMPLES)]
     Kajitsuka2024(Box<kajitsuka2024::Kajitsuka2024Command>),
 }

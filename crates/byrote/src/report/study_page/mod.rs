@@ -58,6 +58,14 @@ impl Study {
             0 => String::new(),
             n => format!(" Left out: {} tokens beyond the window.", thousands(n)),
         };
+        if s.floor_nats.0 == 0.0 {
+            return format!(
+                "Floor: it is 0, because every context has one next token. The text has {} distinct contexts of at most {} \
+                 tokens.{left_out}",
+                thousands(s.contexts),
+                s.n_ctx
+            );
+        }
         format!(
             "Floor: no model that sees only the preceding tokens of its own document can have a training loss below {:.4} \
              nats ({:.4} bits) per prediction, {} nats in total. The text has {} distinct contexts of at most {} tokens.{left_out}",
@@ -150,10 +158,11 @@ impl Study {
         match proven {
             Some((b, outcome, c)) => format!(
                 "Closed form: {} gives weights without training: {} parameters, certified in exact arithmetic for all {} \
-                 contexts, at most {} nats above the floor{part}{}.{exact}",
+                 contexts, at most {} nats per prediction above the floor ({} nats in total){part}{}.{exact}",
                 b.method,
                 thousands(outcome.parameters),
                 thousands(c.contexts),
+                nats(c.gap_nats_upper_bound.per(self.part.predictions)),
                 nats(c.gap_nats_upper_bound),
                 match c.floating_point.verdict {
                     certify::Verdict::Certified => "; certified in f64 for all of them too".to_owned(),
@@ -253,7 +262,7 @@ fn worst_remembered(max_kl_nats: f64, worst: &WorstContext) -> String {
             thousands(*count)
         ),
         (_, true) => format!(
-            "after {text} the text continues with {token}, which the model gives a probability of only {percent:.0}%"
+            "after {text} the text continues with {token}, to which the model assigns only {percent:.0}%"
         ),
         (_, false) => format!(
             "after {text} the text continues with {}; the model expects {} with a probability of {percent:.0}%",
@@ -288,7 +297,7 @@ mod tests {
         );
         assert!(say(0.02, 0.985, "a x4, the x3").ends_with("with a KL divergence of 0.015 nats"));
         assert!(say(2.0, 0.985, "a").contains("because it occurs 7 times"));
-        assert!(say(2.0, 0.6, "a").ends_with("a probability of only 60%"));
+        assert!(say(2.0, 0.6, "a").ends_with("to which the model assigns only 60%"));
         assert!(say(2.0, 0.6, "the").contains("the model expects \u{201c}a\u{201d}"));
     }
 }

@@ -130,7 +130,7 @@ impl Study {
             Column::right("non-zero"),
             Column::right("per context"),
             Column::right("memorized"),
-            Column::right("gap").unit("nats in total"),
+            Column::right("gap").unit("nats per prediction"),
             Column::left("proof"),
         ];
         let mut table = Table::new("Models whose weights were computed without training.", columns);
@@ -144,8 +144,13 @@ impl Study {
                     o.counts.map_or_else(Cell::none, |c| thousands(c.total(Counting::Nonzero) as u64).into()),
                     format!("{:.2}", o.parameters as f64 / contexts as f64).into(),
                     thousands(o.memorized).into(),
-                    o.gap_nats.map_or_else(|| "\u{2013}".into(), |gap| nats(gap.0)).into(),
-                    proof(o),
+                    o.gap_nats
+                        .map_or_else(
+                            || "\u{2013}".into(),
+                            |gap| nats(gap.per(self.part.predictions).unwrap_or(gap).0),
+                        )
+                        .into(),
+                    proof(o, self.part.predictions),
                 ]),
                 BuildOutcome::NotBuilt(why) => table.row([
                     Cell::from(name),
@@ -311,7 +316,7 @@ impl Study {
     fn widths_caption(&self) -> String {
         match self.threshold() {
             Some(t) if 2 * t.row.d_mlp <= self.part.contexts => format!(
-                "Training got there with {} neurons; the theorem, which holds for any text, guarantees that {} suffice.",
+                "Training reached the target with {} neurons; the theorem, which holds for any text, guarantees that {} suffice.",
                 thousands(t.row.d_mlp),
                 thousands(self.part.contexts)
             ),
@@ -408,7 +413,7 @@ fn floor_table(lengths: &[LengthSummary]) -> Table {
     lengths.iter().map(row).fold(table, Table::row).csv("floor-by-length.csv", csv)
 }
 
-fn proof(outcome: &BuiltModel) -> Cell {
+fn proof(outcome: &BuiltModel, predictions: u64) -> Cell {
     match &outcome.certificate {
         ModelProof::Enclosed(c) => match c.verdict {
             certify::Verdict::Certified => {
@@ -418,7 +423,11 @@ fn proof(outcome: &BuiltModel) -> Cell {
                 };
                 // A model of labels alone has no distributions, hence no gap.
                 let gap = match outcome.gap_nats {
-                    Some(_) => format!(", gap at most {}", nats(c.gap_nats_upper_bound)),
+                    Some(_) => format!(
+                        ", gap at most {} nats per prediction ({} nats in total)",
+                        nats(c.gap_nats_upper_bound.per(predictions)),
+                        nats(c.gap_nats_upper_bound)
+                    ),
                     None => String::new(),
                 };
                 let computed = &c.floating_point;

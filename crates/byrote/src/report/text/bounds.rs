@@ -3,11 +3,12 @@
 use super::TextTable;
 use crate::bounds::families::{Family, Guarantee};
 use crate::bounds::{
-    BoundKind, BoundRow, BoundValue, BoundsVerdict, CorpusFacts, Order, Relevance, Side, Situation,
+    BoundKind, BoundRow, BoundValue, BoundsVerdict, CorpusFacts, MemorizationTask, Order, Relevance, Side,
+    Situation,
 };
 use crate::construct::dana2024::EncoderGap;
 use crate::model::{Mixer, Shape};
-use crate::units::{AtMost, Nats, counted, grouped};
+use crate::units::{AtMost, Nats, counted, grouped, significant};
 use std::fmt::Write as _;
 
 /// Shows bounds for a corpus, a model or both; `title` names the corpus.
@@ -33,6 +34,7 @@ impl Text<'_> {
     fn render(&self) -> String {
         let mut out = subject(self.situation, self.title);
         let _ = write!(out, "\nVerdict: {}.\n", self.verdict.sentence.trim_end_matches('.'));
+        out += &self.legend();
         for (relevance, title) in [
             (Relevance::Proved, "Proved, with every hypothesis checked:"),
             (Relevance::Conditional, "Proved under a condition that is not checked:"),
@@ -44,10 +46,29 @@ impl Text<'_> {
             out += &self.group(relevance, title);
         }
         if self.rows.iter().any(|row| row.applies() && row.bound.kind == BoundKind::Necessary) {
-            out += "\n\"Every choice\" is the size needed to hold every possible set of targets on this many contexts. It says\n\
-                    nothing about one given corpus, which may need far fewer parameters.\n";
+            out += "\nA necessary bound is about every choice: the size needed to hold every possible set of targets on this \
+                    many contexts. It says nothing about one given corpus, which may need far fewer parameters.\n";
         }
         out + &notes(self.rows) + &families(self.families) + &inapplicable(self.rows)
+    }
+
+    /// What the columns of the tables count.
+    fn legend(&self) -> String {
+        let held = match (&self.situation.shape, self.situation.parameter_count()) {
+            (Some(_), _) => Some("\"contexts\" is how many contexts the model holds".to_owned()),
+            (None, Some(_)) => {
+                Some("\"contexts\" is how many contexts a model of this size holds".to_owned())
+            }
+            (None, None) => None,
+        };
+        let needed = self.situation.corpus.as_ref().map(|corpus| {
+            format!("\"parameters\" is how many parameters {} contexts take", grouped(corpus.contexts))
+        });
+        let columns: Vec<_> = [held, needed].into_iter().flatten().collect();
+        match columns.is_empty() || self.rows.iter().all(|row| !row.applies()) {
+            true => String::new(),
+            false => format!("In the tables, {}.\n", columns.join(", and ")),
+        }
     }
 
     /// The rows of one relevance as a table, those with a number of contexts or parameters first.
@@ -59,28 +80,26 @@ impl Text<'_> {
         rows.sort_by_key(|row| row.contexts.is_none() && row.required_parameters.is_none());
         let corpus = self.situation.corpus.as_ref();
         let with_model = self.situation.parameter_count().is_some();
-        let parameters = corpus.map(|c| format!("parameters for {} contexts", grouped(c.contexts)));
         let mut heads = vec!["bound", "task", "kind"];
-        heads.extend(with_model.then_some(match self.situation.shape {
-            Some(_) => "the model holds (contexts)",
-            None => "a model of this size holds (contexts)",
-        }));
-        heads.extend(parameters.as_deref());
-        heads.push("");
-        let mut table = TextTable::new(&heads, &[0, 1, 2, heads.len() - 1]);
+        heads.extend(with_model.then_some("contexts"));
+        heads.extend(corpus.map(|_| "parameters"));
+        let mut table = TextTable::new(&heads, &[0, 1, 2]);
         for row in rows {
-            let mut cells =
-                vec![row.bound.key.to_owned(), row.bound.task.to_string(), row.bound.kind.to_string()];
+            let task = match row.bound.task {
+                MemorizationTask::SequenceToSequence => "seq-to-seq".into(),
+                task => task.to_string(),
+            };
+            let mut cells = vec![row.bound.key.to_owned(), task, row.bound.kind.to_string()];
             if with_model {
                 cells.push(row.contexts.map_or("-".into(), |held| holds(row, held)));
             }
             if corpus.is_some() {
                 cells.push(row.required_parameters.map_or("-".into(), |needed| needs(row, needed)));
             }
-            cells.push(remarks(row));
             table.row(cells);
+            table.note(remarks(row));
         }
-        format!("\n{title}\n{}", table.render())
+        format!("\n{title}\n{}", table.fitted(&[1, 2]))
     }
 }
 
@@ -140,18 +159,17 @@ fn about_shape(shape: &Shape) -> String {
 fn holds(row: &BoundRow, held: BoundValue) -> String {
     match row.bound.kind.side() {
         Side::AtLeast => format!("at least {held}"),
-        Side::AtMost => format!("every choice: at most {held}"),
+        Side::AtMost => format!("at most {held}"),
         Side::About => about(held),
     }
 }
 
 /// How many parameters are enough for the corpus, or how many every choice of targets on as many contexts takes.
 fn needs(row: &BoundRow, needed: BoundValue) -> String {
-    match (row.bound.kind.side(), row.condition) {
-        (Side::AtLeast, None) => format!("{needed} are enough"),
-        (Side::AtLeast, Some(_)) => format!("{needed} on a condition"),
-        (Side::AtMost, _) => format!("every choice: at least {needed}"),
-        (Side::About, _) => about(needed),
+    match row.bound.kind.side() {
+        Side::AtLeast => format!("{needed} are enough"),
+        Side::AtMost => format!("at least {needed}"),
+        Side::About => about(needed),
     }
 }
 
@@ -159,7 +177,7 @@ fn about(value: BoundValue) -> String {
     if value.order_of().is_some() { value.to_string() } else { format!("about {value}") }
 }
 
-/// The remark of a row: its figure, its condition, and its formula where only the order is known.
+/// The remark under a row: its figure, its condition, and its formula where only the order is known.
 fn remarks(row: &BoundRow) -> String {
     let figure = row.figure.map(|figure| {
         let side = match figure.side {
@@ -191,29 +209,26 @@ fn families(families: &[Family]) -> String {
     if families.is_empty() {
         return String::new();
     }
-    let heads = ["  family", "task", "width", "heads", "neurons", "parameters", ""];
-    let mut table = TextTable::new(&heads, &[0, 1, 6]);
+    let mut table = TextTable::new(&["family", "task", "parameters"], &[0, 1]);
     for family in families {
-        let dimension =
-            |get: fn(&Shape) -> u64| family.shape.as_ref().map_or("-".into(), |s| grouped(get(s)));
-        let heads = family.shape.as_ref().filter(|s| s.mixer == Mixer::Attention);
+        let sizes = family.shape.as_ref().map(|s| {
+            let heads = match s.mixer {
+                Mixer::Attention => format!(", heads {} x {}", grouped(s.n_heads), grouped(s.d_head)),
+                Mixer::Average => String::new(),
+            };
+            format!("width {}{heads}, neurons {}", grouped(s.d_model), grouped(s.d_mlp))
+        });
         let reason = family.reason.clone().unwrap_or_default();
         let known = match family.guarantee {
             Guarantee::Proved => "guaranteed".into(),
             Guarantee::Conditional => reason,
             Guarantee::Unproved => format!("not guaranteed: {reason}"),
         };
-        table.row(vec![
-            format!("  {}", family.name),
-            family.task.to_string(),
-            dimension(|s| s.d_model),
-            heads.map_or("-".into(), |s| format!("{} x {}", grouped(s.n_heads), grouped(s.d_head))),
-            dimension(|s| s.d_mlp),
-            grouped(family.parameters),
-            family.note.iter().fold(known, |known, note| format!("{known}; {note}")),
-        ]);
+        table.row([family.name.to_owned(), family.task.to_string(), grouped(family.parameters)]);
+        let remarks = sizes.into_iter().chain([known]).chain(family.note.clone());
+        table.note(remarks.collect::<Vec<_>>().join("; "));
     }
-    format!("\nSmallest models for this corpus:\n{}", table.render())
+    format!("\nSmallest models for this corpus:\n{}", table.fitted(&[1]))
 }
 
 /// The bounds that do not apply, one line per reason.
@@ -237,33 +252,26 @@ pub fn encoders(encoders: &[EncoderGap]) -> String {
     if encoders.is_empty() {
         return String::new();
     }
-    let heads = [
-        "  output reads",
-        "gap (nats)",
-        "per prediction",
-        "random codes: at most",
-        "codes found: at most",
-        "",
-    ];
-    let mut table = TextTable::new(&heads, &[5]);
+    let heads = ["output reads", "gap/prediction", "random codes", "codes found", "gap in total"];
+    let mut table = TextTable::new(&heads, &[]);
     // Upper bounds, each computed with a few hundred roundings.
-    let nats =
-        |n: Option<Nats>| n.map_or("infinite".into(), |n| format!("{:.4}", AtMost(n.0 * (1.0 + 1e-12))));
+    let nats = |n: Option<Nats>| n.map_or("infinite".into(), |n| significant(AtMost(n.0 * (1.0 + 1e-12)), 5));
     for e in encoders {
         let note = match e.estimate {
             true => "an estimate: the best encoder found",
             false => "smoothing alone: the output is not a bottleneck",
         };
         table.row(vec![
-            format!("  {}", grouped(e.d_model)),
-            format!("{:.4e}", e.gap_nats.0),
-            format!("{:.3e}", e.gap_nats_per_prediction),
+            grouped(e.d_model),
+            significant(e.gap_nats_per_prediction, 4),
             e.theorem2.map_or("-".into(), |t| nats(t.paper_nats)),
             e.theorem2.map_or("-".into(), |t| nats(t.unit_nats)),
-            note.into(),
+            significant(e.gap_nats.0, 5),
         ]);
+        table.note(note);
     }
     let about = "Encoders (dana2024, Propositions 1 to 3, Theorem 2): the estimated smallest gap of any model whose output \
-                 reads this many\nnumbers. The last two columns are upper bounds on it, in nats per prediction.\n";
-    format!("\n{about}{}", table.render())
+                 reads this many numbers, in nats. \"Random codes\" and \"codes found\" are upper bounds on it, in nats per \
+                 prediction.\n";
+    format!("\n{about}{}", table.fitted(&[4]))
 }

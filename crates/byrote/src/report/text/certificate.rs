@@ -4,7 +4,7 @@ use super::TextTable;
 use crate::certify::{Certificate, FloatingPoint, Injectivity, Verdict};
 use crate::dataset::Dataset;
 use crate::model::ModelFile;
-use crate::units::{AtLeast, grouped};
+use crate::units::{AtLeast, grouped, significant};
 use std::fmt::Write as _;
 
 /// Shows what is proven about a model.
@@ -26,7 +26,7 @@ pub fn certificate(
     let margin = match found.min_margin_lower_bound {
         AtLeast(f64::MAX) => "no other token".to_owned(),
         margin if margin.0.abs() < 1e6 => format!("{margin:.6}"),
-        margin => format!("{margin:.3e}"),
+        margin => significant(margin, 4),
     };
     let rows = [
         (
@@ -42,13 +42,13 @@ pub fn certificate(
         ("smallest margin", margin, "or more: no context has a smaller one".into()),
         (
             "gap",
-            format!("{:.4e}", found.gap_nats_upper_bound.per(dataset.predictions() as u64)),
+            significant(found.gap_nats_per_prediction_upper_bound, 5),
             format!(
-                "nats per prediction above the floor at most; {:.4e} in total",
-                found.gap_nats_upper_bound
+                "nats per prediction above the floor at most; {} in total",
+                significant(found.gap_nats_upper_bound, 5)
             ),
         ),
-        ("widest enclosure", format!("{:.1e}", found.largest_radius), "plus or minus, of a logit".into()),
+        ("widest enclosure", significant(found.largest_radius, 2), "plus or minus, of a logit".into()),
         injectivity(&found.injectivity),
         floating_point("in f64", &found.floating_point, found.contexts),
         floating_point("in f32", &found.floating_point_f32, found.contexts),
@@ -62,7 +62,9 @@ pub fn certificate(
         let text = dataset.text_of(doubt.context);
         let (low, high) = (doubt.margin_lower_bound, doubt.margin_upper_bound);
         let _ = match found.verdict {
-            Verdict::Refuted => writeln!(out, "\nrefuted by: {text}\n  its margin is at most {high:.3e}"),
+            Verdict::Refuted => {
+                writeln!(out, "\nrefuted by: {text}\n  its margin is at most {}", significant(high, 4))
+            }
             _ if !doubt.radius.0.is_finite() => writeln!(
                 out,
                 "\nundecided: {text}\n  a logit has no enclosure, because an intermediate value exceeds 1e308; smaller \
@@ -70,10 +72,12 @@ pub fn certificate(
             ),
             _ => writeln!(
                 out,
-                "\nundecided: {text}\n  its margin is between {low:.3e} and {high:.3e}; deciding takes logits known to \
-                 within {:.1e}, and these are known to within {:.1e}",
-                0.25 * (low.0 + high.0).abs(),
-                doubt.radius
+                "\nundecided: {text}\n  its margin is between {} and {}; deciding takes logits known to within {}, \
+                 and these are known to within {}",
+                significant(low, 4),
+                significant(high, 4),
+                significant(0.25 * (low.0 + high.0).abs(), 2),
+                significant(doubt.radius, 2)
             ),
         };
     }
@@ -85,13 +89,21 @@ fn injectivity(found: &Injectivity) -> (&'static str, String, String) {
     let (plain, absolute) = (found.smallest_gap_lower_bound, found.smallest_absolute_gap_lower_bound);
     let note = match (found.distinct, found.distinct_absolute_values) {
         (true, _) if plain.0 == f64::INFINITY => "there is only one context".into(),
+        (true, true) if plain == absolute => format!(
+            "values in coordinate {} differ by at least {}, and so do their absolute values",
+            found.coordinate,
+            significant(plain, 2)
+        ),
         (true, true) => format!(
-            "contexts differ in coordinate {} by at least {plain:.1e}, in absolute value by at least {absolute:.1e}",
-            found.coordinate
+            "values in coordinate {} differ by at least {}, their absolute values by at least {}",
+            found.coordinate,
+            significant(plain, 2),
+            significant(absolute, 2)
         ),
         (true, false) => format!(
-            "contexts differ in coordinate {} by at least {plain:.1e}; two absolute values may agree",
-            found.coordinate
+            "values in coordinate {} differ by at least {}; two absolute values may agree",
+            found.coordinate,
+            significant(plain, 2)
         ),
         (false, _) => "no coordinate is proven to differ between all contexts".into(),
     };
@@ -105,7 +117,9 @@ fn floating_point(
     contexts: u64,
 ) -> (&'static str, String, String) {
     let error = match found.largest_rounding_error {
-        error if error.0.is_finite() => format!("rounding changes a logit by at most {error:.1e}"),
+        error if error.0.is_finite() => {
+            format!("rounding changes a logit by at most {}", significant(error, 2))
+        }
         _ => "rounding errors have no bound".into(),
     };
     let note = match found.verdict {
@@ -114,8 +128,8 @@ fn floating_point(
         }
         Verdict::Certified => {
             format!(
-                "summing in any order, margins are at least {:.3e}; {error}",
-                found.min_margin_lower_bound
+                "summing in any order, margins are at least {}; {error}",
+                significant(found.min_margin_lower_bound, 4)
             )
         }
         Verdict::Refuted => format!("summing in any order, a context is predicted wrongly; {error}"),
@@ -146,5 +160,15 @@ mod tests {
         {
             assert_eq!(injectivity(&found(distinct, absolute)).1, word);
         }
+        let both = Injectivity { smallest_absolute_gap_lower_bound: AtLeast(0.5), ..found(true, true) };
+        assert_eq!(
+            injectivity(&both).2,
+            "values in coordinate 0 differ by at least 0.50, and so do their absolute values"
+        );
+        assert!(
+            injectivity(&found(true, true))
+                .2
+                .ends_with("by at least 0.50, their absolute values by at least 0")
+        );
     }
 }

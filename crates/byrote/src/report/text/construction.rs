@@ -7,7 +7,7 @@ use crate::construct::kajitsuka2024::{self, ExactFile};
 use crate::construct::{dana2024, madden2024};
 use crate::evaluate::Evaluation;
 use crate::model::Counting;
-use crate::units::{grouped, grouped_number};
+use crate::units::{grouped, grouped_number, significant};
 use std::fmt::Write as _;
 
 /// Returns what the construction of madden2024 reports: name, value and note of each row.
@@ -21,7 +21,7 @@ pub fn madden2024(report: &madden2024::Report) -> Vec<[String; 3]> {
         madden2024::Solver::Sampled => "sampled: small random weights, one linear system",
     };
     let mut rows = vec![
-        ["largest logit error".into(), format!("{:.1e}", report.max_logit_error), solver.into()],
+        ["largest logit error".into(), significant(report.max_logit_error, 2), solver.into()],
         [
             "neurons per context".into(),
             format!("{:.3}", report.neurons_per_context),
@@ -29,12 +29,12 @@ pub fn madden2024(report: &madden2024::Report) -> Vec<[String; 3]> {
         ],
     ];
     if let Some(gap) = report.relative_gap {
-        let note = "between two contexts along the direction, by the range";
-        rows.push(["smallest gap".into(), format!("{gap:.1e}"), note.into()]);
+        let note = "smallest distance between two contexts, relative to the range";
+        rows.push(["smallest gap".into(), significant(gap, 2), note.into()]);
     }
     if let Some(condition) = report.condition {
         let note = "an estimate (1-norm) of the condition number of the features";
-        rows.push(["condition".into(), format!("{condition:.1e}"), note.into()]);
+        rows.push(["condition".into(), significant(condition, 2), note.into()]);
     }
     let note = if report.retries == 0 { "the first draw was good" } else { "draws before a good one" };
     rows.push(["retries".into(), report.retries.to_string(), note.into()]);
@@ -52,7 +52,7 @@ pub fn dana2024(report: &dana2024::Report) -> Vec<[String; 3]> {
         dana2024::Method::Truncate => "truncate: the most frequent contexts get the intended logits",
     };
     let mut rows = vec![
-        ["largest logit error".into(), format!("{:.1e}", report.max_logit_error), how.into()],
+        ["largest logit error".into(), significant(report.max_logit_error, 2), how.into()],
         [
             "capacity".into(),
             count(report.capacity),
@@ -81,14 +81,15 @@ pub fn dana2024(report: &dana2024::Report) -> Vec<[String; 3]> {
             format!("nats: about what any output that reads {} numbers leaves (an estimate)", encoder.rank)
         }
     };
-    rows.push(["gap of the encoder".into(), format!("{:.3e}", encoder.gap_nats.0), note]);
+    rows.push(["gap of the encoder".into(), significant(encoder.gap_nats.0, 4), note]);
     if let Some([least_squares, convex, _]) = report.refit_gaps_nats {
-        let note = format!("nats after the convex descent, {:.3e} after least squares", least_squares.0);
-        rows.push(["intermediate gap".into(), format!("{:.3e}", convex.0), note]);
+        let note =
+            format!("nats after the convex descent, {} after least squares", significant(least_squares.0, 4));
+        rows.push(["intermediate gap".into(), significant(convex.0, 4), note]);
     }
     if let Some(condition) = report.condition {
         let note = "an estimate (1-norm) of the condition number of the features";
-        rows.push(["condition".into(), format!("{condition:.1e}"), note.into()]);
+        rows.push(["condition".into(), significant(condition, 2), note.into()]);
     }
     let note = if report.retries == 0 { "the first draw was good" } else { "draws before a good one" };
     rows.push(["retries".into(), report.retries.to_string(), note.into()]);
@@ -127,10 +128,10 @@ pub fn literal(title: &str, report: &madden2024::literal::LiteralReport) -> Stri
     let mut out = format!("{title}: madden2024, the proof taken literally, {contexts} contexts\n\n");
     let mut table = TextTable::new(&["bits", &report.bits.to_string(), "after the point"], &[0, 2]);
     let rows = [
-        ("largest logit error", format!("{:.1e}", report.max_logit_error), "with that many bits".to_owned()),
+        ("largest logit error", significant(report.max_logit_error, 2), "with that many bits".to_owned()),
         (
             "in double precision",
-            report.max_logit_error_in_f64.map_or("-".into(), |e| format!("{e:.1e}")),
+            report.max_logit_error_in_f64.map_or("-".into(), |e| significant(e, 2)),
             "the same weights, rounded".into(),
         ),
         ("condition", format!("2^{:.0}", report.log2_condition), "of the features".into()),
@@ -146,7 +147,7 @@ pub fn literal(title: &str, report: &madden2024::literal::LiteralReport) -> Stri
         ),
         (
             "smallest gap",
-            format!("{:.1e}", report.smallest_gap),
+            significant(report.smallest_gap, 2),
             "between the absolute values of two contexts".into(),
         ),
         ("retries", report.retries.to_string(), String::new()),
@@ -184,9 +185,9 @@ pub fn kajitsuka2024(
     );
     let mut row = |name: &str, value: String, note: String| table.row(vec![name.into(), value, note]);
     let tables = match count.label_table {
-        0 => format!("{} of the embedding", grouped(count.embedding)),
+        0 => format!("{} in the embedding", grouped(count.embedding)),
         entries => format!(
-            "{} of the embedding and {} of the label table",
+            "{} in the embedding and {} in the label table",
             grouped(count.embedding),
             grouped(entries)
         ),

@@ -9,7 +9,7 @@ use crate::dataset::Dataset;
 use crate::evaluate::{Evaluation, Worst};
 use crate::model::ModelFile;
 use crate::report::numbers::share_of_floor;
-use crate::units::{Nats, grouped, grouped_number};
+use crate::units::{Nats, fixed, grouped, grouped_number, significant};
 use std::fmt::Write as _;
 
 /// Rows for loss, gap and memorized contexts.
@@ -31,7 +31,11 @@ pub(super) fn figures(table: &mut TextTable, found: &Evaluation) {
         (
             "as distributions",
             grouped(found.memorized_distribution),
-            format!("{}; worst KL {:.4} nats", share(found.memorized_distribution), found.max_kl_nats.0),
+            format!(
+                "{}; worst KL {} nats",
+                share(found.memorized_distribution),
+                significant(found.max_kl_nats.0, 3)
+            ),
         ),
         (
             "predictions right",
@@ -52,27 +56,17 @@ pub(super) fn losses(table: &mut TextTable, loss: Nats, floor: Nats, gap: Nats, 
     };
     let small = |x: f64| if x > 0.0 && x < 1e-3 { format!("{x:.2e}") } else { grouped_number(x, 4) };
     let share = match floor.0 > 0.0 {
-        true if gap.0 <= floor.0 => format!(", {:.4}% of the floor", 100.0 * gap.0 / floor.0),
+        true if gap.0 <= floor.0 => {
+            format!(", {}% of the floor", significant(100.0 * gap.0 / floor.0, 3))
+        }
         true => format!(", {} the floor", share_of_floor(gap.0 / floor.0)),
         false => String::new(),
     };
     let (l, f, g) = (each(loss), each(floor), each(gap));
-    table.row([
-        "loss".into(),
-        format!("{:.6}", l.0),
-        note(format!("{:.6}", l.bits()), grouped_number(loss.0, 4), ""),
-    ]);
+    table.row(["loss".into(), fixed(l.0, 6), note(fixed(l.bits(), 6), grouped_number(loss.0, 4), "")]);
     let total = grouped_number(floor.at_least(), 4);
-    table.row([
-        "floor".into(),
-        format!("{:.6}", f.at_least()),
-        note(format!("{:.6}", f.bits_at_least()), total, ""),
-    ]);
-    table.row([
-        "gap".into(),
-        format!("{:.3e}", g.0),
-        note(format!("{:.3e}", g.bits()), small(gap.0), &share),
-    ]);
+    table.row(["floor".into(), fixed(f.at_least(), 6), note(fixed(f.bits_at_least(), 6), total, "")]);
+    table.row(["gap".into(), significant(g.0, 4), note(significant(g.bits(), 4), small(gap.0), &share)]);
 }
 
 /// Shows how well a model knows a corpus: the loss by context length, and the worst contexts.
@@ -82,59 +76,64 @@ pub fn evaluation(title: &str, file: &ModelFile, dataset: &Dataset, found: &Eval
     let mut table = TextTable::new(&["predictions", &grouped(found.predictions), ""], &[0, 2]);
     figures(&mut table, found);
     out += &table.render();
-    let heads = [
-        "length",
-        "contexts",
-        "predictions",
-        "gap (nats)",
-        "memorized",
-        "as distributions",
-        "predictions right",
-    ];
+    let heads =
+        ["length", "contexts", "predictions", "gap/prediction", "memorized", "distributions", "right"];
     let mut table = TextTable::new(&heads, &[]);
     for l in found.by_length.iter().take(40) {
         table.row(vec![
             l.length.to_string(),
             grouped(l.contexts),
             grouped(l.predictions),
-            grouped_number(l.gap_nats.0, 3),
+            significant(l.gap_nats_per_prediction.0, 3),
             grouped(l.memorized),
             grouped(l.memorized_distribution),
             format!("{:.2}%", 100.0 * l.prediction_accuracy),
         ]);
     }
-    let _ = write!(out, "\n{}", table.render());
+    let about = "By context length; gaps are in nats per prediction, \"right\" is the share of predictions:";
+    let _ = write!(out, "\n{about}\n{}", table.fitted(&[2, 5]));
     if found.by_length.len() > 40 {
         let _ = writeln!(out, "... {} more lengths in `by_length`", found.by_length.len() - 40);
     }
     if !found.worst.is_empty() {
-        let heads = ["gap (nats)", "count", "KL", "worst contexts", "next", "predicted", "with"];
-        let mut table = TextTable::new(&heads, &[3, 4, 5]);
+        let heads = ["gap/prediction", "count", "predicted", "with", "next"];
+        let mut table = TextTable::new(&heads, &[2, 4]);
         for w in &found.worst {
-            table.row(worst_row(w, dataset, &file.vocabulary));
+            let [context, cells @ ..] = worst_row(w, dataset, &file.vocabulary);
+            table.row(cells);
+            table.note(format!("after: {context}"));
         }
-        let _ = write!(out, "\n{}", table.render());
+        let about = "Worst contexts, by gap per prediction (nats) times count:";
+        let _ = write!(out, "\n{about}\n{}", table.fitted(&[1]));
     }
     out
 }
 
-fn worst_row(w: &Worst, dataset: &Dataset, vocabulary: &Vocabulary) -> Vec<String> {
-    let text = dataset.text_of(w.context);
+/// The context, then the cells of its row.
+fn worst_row(w: &Worst, dataset: &Dataset, vocabulary: &Vocabulary) -> [String; 6] {
+    let text = shown(&dataset.text_of(w.context));
     // The end of a long context tells more than its beginning.
     let length = text.chars().count();
-    let text = match length > 48 {
-        true => format!("...{}", text.chars().skip(length - 45).collect::<String>()),
+    let text = match length > 68 {
+        true => format!("...{}", text.chars().skip(length - 65).collect::<String>()),
         false => text,
     };
-    vec![
-        format!("{:.4}", w.gap_nats.0),
+    [
+        text,
+        significant(w.kl_nats.0, 3),
         grouped(w.count),
-        format!("{:.4}", w.kl_nats.0),
-        shown(&text),
-        shown(&dataset.next_text_of(w.context, 3)),
-        shown(&vocabulary.text(w.predicted)),
+        beginning(&shown(&vocabulary.text(w.predicted)), 14),
         format!("{:.1}%", 100.0 * w.probability),
+        beginning(&shown(&dataset.next_text_of(w.context, 3)), 33),
     ]
+}
+
+/// The first characters of a text, at most `most` of them.
+fn beginning(text: &str, most: usize) -> String {
+    match text.chars().count() > most {
+        true => format!("{}...", text.chars().take(most.saturating_sub(3)).collect::<String>()),
+        false => text.to_owned(),
+    }
 }
 
 /// Shows what an exact network knows of a corpus.
@@ -145,11 +144,12 @@ pub fn exact_evaluation(title: &str, file: &ExactFile, found: &ExactEvaluation) 
     let right = format!("predictions, {}", share(found.right, found.predictions));
     for (name, value, note) in [
         ("memorized", found.memorized, memorized.as_str()),
-        ("certain", found.certain, "of these have only this one"),
+        ("certain", found.certain, "of these contexts have a single next token"),
         ("without label", found.without_label, "the network gives no label"),
         ("right", found.right, &right),
     ] {
         table.row([name, &grouped(value), note]);
     }
-    format!("{title}: an exact network of {}\n\n{}", parameters(&file.parameters()), table.render())
+    let parameters = parameters(&file.parameters(), " parameters");
+    format!("{title}: an exact network with {parameters}\n\n{}", table.render())
 }

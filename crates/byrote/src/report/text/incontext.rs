@@ -115,7 +115,7 @@ pub fn method(
 
 /// A number with few digits.
 fn number(x: f64) -> String {
-    if x == 0.0 || (1e-3..1e4).contains(&x) { format!("{x:.4}") } else { format!("{x:.2e}") }
+    if x == 0.0 || (1e-3..1e6).contains(&x) { format!("{x:.4}") } else { format!("{x:.2e}") }
 }
 
 /// Chooses about a dozen errors, closer together at first.

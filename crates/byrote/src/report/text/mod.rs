@@ -30,17 +30,28 @@ pub use training::training;
 pub struct TextTable {
     rows: Vec<Vec<String>>,
     left: Vec<usize>,
+    /// Lines below rows: the index of the row, and the text.
+    notes: Vec<(usize, String)>,
 }
 
 impl TextTable {
     /// Starts a table with its head; `left` are the indices of the columns that are aligned to the left.
     pub fn new(heads: &[&str], left: &[usize]) -> Self {
-        Self { rows: vec![heads.iter().map(|&h| h.to_owned()).collect()], left: left.to_vec() }
+        let rows = vec![heads.iter().map(|&h| h.to_owned()).collect()];
+        Self { rows, left: left.to_vec(), notes: Vec::new() }
     }
 
     /// Adds a row.
     pub fn row(&mut self, cells: impl IntoIterator<Item = impl Into<String>>) {
         self.rows.push(cells.into_iter().map(Into::into).collect());
+    }
+
+    /// Adds a line of its own below the last row, indented; an empty one adds nothing. It does not widen the columns.
+    pub fn note(&mut self, text: impl Into<String>) {
+        let text = text.into();
+        if !text.is_empty() {
+            self.notes.push((self.rows.len() - 1, text));
+        }
     }
 
     /// Adds rows of a name, a value and a note.
@@ -49,7 +60,8 @@ impl TextTable {
     }
 
     /// Renders the table in at most `width` characters: where it is wider, columns of `expendable` are left out, first
-    /// those that are the same in every row. Returns it with the heads of the columns that are missing.
+    /// those that are the same in every row. Returns it with the heads of the columns that are missing. Notes may be longer:
+    /// they are sentences, which whoever shows them can wrap.
     pub fn render_within(&self, width: usize, expendable: &[usize]) -> (String, Vec<&str>) {
         let rows = self.rows.get(1..).unwrap_or_default();
         let is_constant = |c: usize| rows.windows(2).all(|pair| pair[0].get(c) == pair[1].get(c));
@@ -61,25 +73,37 @@ impl TextTable {
         loop {
             let cells = |row: &Vec<String>| kept.iter().filter_map(|&c| row.get(c).cloned()).collect();
             let left = (0..kept.len()).filter(|&i| self.left.contains(&kept[i])).collect();
-            let text = Self { rows: self.rows.iter().map(cells).collect(), left }.render();
-            let fits = text.lines().all(|line| line.chars().count() <= width);
+            let mut table = Self { rows: self.rows.iter().map(cells).collect(), left, notes: Vec::new() };
+            let fits = table.render().lines().all(|line| line.chars().count() <= width);
             match order.next().filter(|_| !fits) {
                 Some(column) => {
                     kept.retain(|&c| c != column);
                     missing.push(self.rows[0][column].as_str());
                 }
-                None => return (text, missing),
+                None => {
+                    table.notes.clone_from(&self.notes);
+                    return (table.render(), missing);
+                }
             }
         }
     }
 
-    /// Returns the table with one line per row.
+    /// Renders the table in at most 80 characters, followed by the names of the columns of `expendable` that were left out.
+    fn fitted(&self, expendable: &[usize]) -> String {
+        let (mut text, missing) = self.render_within(80, expendable);
+        if !missing.is_empty() {
+            text += &format!("(left out to fit 80 columns: {})\n", missing.join(", "));
+        }
+        text
+    }
+
+    /// Returns the table with one line per row, and one per note.
     pub fn render(&self) -> String {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let width = |c: usize| self.rows.iter().filter_map(|r| r.get(c)).map(|s| s.chars().count()).max();
         let widths: Vec<usize> = (0..columns).map(|c| width(c).unwrap_or(0)).collect();
         let mut out = String::new();
-        for row in &self.rows {
+        for (r, row) in self.rows.iter().enumerate() {
             let mut line = String::new();
             for (c, cell) in row.iter().enumerate() {
                 let pad = " ".repeat(widths[c] - cell.chars().count());
@@ -90,6 +114,9 @@ impl TextTable {
             }
             out.push_str(line.trim_end());
             out.push('\n');
+            for (_, note) in self.notes.iter().filter(|(of, _)| *of == r) {
+                out += &format!("    {note}\n");
+            }
         }
         out
     }
@@ -140,6 +167,18 @@ mod tests {
         let missing = |width| table.render_within(width, &[2, 1]).1;
         assert_eq!((missing(80), missing(16), missing(10)), (vec![], vec!["seed"], vec!["seed", "steps"]));
         assert_eq!(table.render_within(16, &[2, 1]).0, "width  steps\n16       100\n32       200\n");
+    }
+
+    #[test]
+    fn notes_have_lines_of_their_own_and_do_not_count_as_width() {
+        let mut table = TextTable::new(&["name", "n"], &[0]);
+        table.row(["a", "1"]);
+        table.note("longer than the whole table");
+        table.note("");
+        table.row(["b", "22"]);
+        let text = "name   n\na      1\n    longer than the whole table\nb     22\n";
+        assert_eq!(table.render_within(8, &[1]), (text.into(), vec![]));
+        assert_eq!(table.fitted(&[1]), text);
     }
 
     #[test]

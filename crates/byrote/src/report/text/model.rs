@@ -101,7 +101,7 @@ pub fn exact_network(file: &ExactFile) -> String {
     let padded = if task.padded { ", padded" } else { "" };
     let several = |n: u64, one: &str| format!("{} {one}{}", grouped(n), if n == 1 { "" } else { "s" });
     let rows = [
-        ("parameters", parameters(&count)),
+        ("parameters", parameters(&count, "")),
         ("distinct weights", grouped(network.distinct_weights() as u64)),
         (
             "task",
@@ -161,15 +161,15 @@ pub(super) fn parts(network: &ExactNetwork) -> TextTable {
     table
 }
 
-/// Both counts of the parameters, with their parts.
-pub(super) fn parameters(count: &ParameterCount) -> String {
+/// Both counts of the parameters, with their parts; `noun` follows the first.
+pub(super) fn parameters(count: &ParameterCount, noun: &str) -> String {
     let [nonzero, dense] = Counting::ALL.map(|c| grouped(count.total(c)));
     let table = match count.label_table {
         0 => String::new(),
-        entries => format!(" and {} of the label table", grouped(entries)),
+        entries => format!(" and {} in the label table", grouped(entries)),
     };
     format!(
-        "{nonzero} non-zero, {dense} dense; each with {} of the embedding{table}",
+        "{nonzero} non-zero{noun} ({dense} counting zeros), including {} in the embedding{table}",
         grouped(count.embedding)
     )
 }

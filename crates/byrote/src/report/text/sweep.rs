@@ -51,7 +51,7 @@ pub fn results(plan: &Plan, rows: &[JobRow], outcome: &SweepOutcome) -> String {
         cells.extend(varied.iter().map(|(_, values)| values[i].clone()));
         table.row(cells);
     }
-    out += &fitted(&table, &[0, 10, 2, 4, 11, 5]);
+    out += &table.fitted(&[0, 10, 2, 4, 11, 5]);
     let failed = rows.iter().filter_map(|row| Some((row, row.error.as_ref()?)));
     for (row, error) in failed.take(20) {
         out += &format!("{} neurons, seed {}: {error}\n", grouped(row.d_mlp), row.settings.seed);
@@ -89,15 +89,6 @@ fn in_a_cell(value: &serde_json::Value) -> String {
     }
 }
 
-/// A table at most 80 characters wide, followed by the names of the columns that were left out.
-fn fitted(table: &TextTable, expendable: &[usize]) -> String {
-    let (mut text, missing) = table.render_within(80, expendable);
-    if !missing.is_empty() {
-        text += &format!("(left out to fit 80 columns: {})\n", missing.join(", "));
-    }
-    text
-}
-
 /// Shows the jobs of a plan before they run: their sizes and about how long each takes.
 pub fn jobs(plan: &Plan, corpora: &Corpora) -> Result<String> {
     let mut heads =
@@ -123,7 +114,7 @@ pub fn jobs(plan: &Plan, corpora: &Corpora) -> Result<String> {
         cells.extend(varied.iter().map(|(_, values)| values[i].clone()));
         table.row(cells);
     }
-    let mut out = fitted(&table, &[1, 4, 3, 2]);
+    let mut out = table.fitted(&[1, 4, 3, 2]);
     if plan.jobs.len() > 200 {
         out += &format!("... {} more: see `json`\n", plan.jobs.len() - 200);
     }
