@@ -29,7 +29,7 @@ pub fn results(plan: &Plan, rows: &[JobRow], outcome: &SweepOutcome) -> String {
         "gap (nats)",
         "memorized",
     ];
-    let varied = varied(rows.iter().map(|row| &row.settings));
+    let varied = varied(rows.iter().take(100).map(|row| &row.settings));
     heads.extend(varied.iter().map(|(name, _)| name.as_str()));
     let mut table = TextTable::new(&heads, &[7]);
     for (i, row) in rows.iter().enumerate().take(100) {
@@ -93,7 +93,7 @@ fn in_a_cell(value: &serde_json::Value) -> String {
 pub fn jobs(plan: &Plan, corpora: &Corpora) -> Result<String> {
     let mut heads =
         vec!["job", "documents", "contexts", "preset", "d_model", "d_mlp", "parameters", "seed", "about (s)"];
-    let varied = varied(&plan.jobs);
+    let varied = varied(plan.jobs.iter().take(200));
     heads.extend(varied.iter().map(|(name, _)| name.as_str()));
     let mut table = TextTable::new(&heads, &[0, 3]);
     for (i, job) in plan.jobs.iter().enumerate().take(200) {
