@@ -438,7 +438,7 @@ mod tests {
         let written =
             ["0", "2.54", "20.6", "18,513", "999,999", "1.00e6", "1.00e308", "0.00100", "9.00e-4", "-0.500"];
         assert_eq!(all.map(|x| significant(x, 3)), written);
-        assert_eq!(significant(AtLeast(0.693147), 4), "0.6931");
+        assert_eq!(significant(AtLeast(0.694147), 4), "0.6941");
         assert_eq!([significant(f64::INFINITY, 3), significant(f64::NAN, 3)], ["inf", "NaN"]);
         assert_eq!([1.23456, 1e6, -1e308].map(|x| fixed(x, 4)), ["1.2346", "1.00e6", "-1.00e308"]);
         assert_eq!(grouped_number(1e300, 4), "1.00e300");
