@@ -527,6 +527,61 @@ def e11():
         *spans[0], len(shapes), attained)
 
 
+def written_by_all_heads(sequences, d, d_h, n_heads, shared, seed=0):
+    """What all heads together add to the residual stream: d rows, one column per sequence, modulo PRIME."""
+    layer, width = Layer(sequences, d, seed), d
+    matrix = lambda rows, columns: [[layer.rng.randint(-(10**6), 10**6) for _ in range(columns)] for _ in range(rows)]
+    if shared:
+        down, width = matrix(d_h, d), d_h
+        layer.x = [[[dot(row, y) for row in down] for y in x] for x in layer.x]
+        layer.d = d_h
+    total = [[0] * len(sequences) for _ in range(width)]
+    for _ in range(n_heads):
+        columns, value, output = list(zip(*layer.head(d_h))), matrix(d_h, width), matrix(width, d_h)
+        values = [[dot(v, c) for v in value] for c in columns]
+        for row, o in zip(total, output):
+            row[:] = [(x + dot(o, v)) % PRIME for x, v in zip(row, values)]
+    return [[dot(up, column) for column in zip(*total)] for up in matrix(d, d_h)] if shared else total
+
+
+def e12():
+    ok, shapes = True, [(3, 1, 5), (4, 2, 3), (6, 3, 4), (10, 5, 6)]
+    for d, d_h, n_heads in shapes:
+        sequences = bigrams(8, 16)
+        ranks = [rank(written_by_all_heads(sequences, d, d_h, n_heads, shared), PRIME) for shared in (True, False)]
+        ok &= ranks == [d_h, d]
+    program = lambda d, d_h, n_heads: 2 * d * d_h + 4 * d_h * d_h * n_heads
+    paper = lambda d, d_h, n_heads: 4 * d * d_h * n_heads
+    ok &= (program(10, 5, 20), paper(10, 5, 20)) == (2100, 4000)
+    ok &= (program(5, 10, 20), paper(5, 10, 20)) == (8100, 4000)
+    return ok, "behind shared maps all heads write a space of rank d_h, else d, in %d shapes; 2,100 and 4,000 parameters" % len(shapes)
+
+
+def e13():
+    draws, contexts = 64 * 256, 50 * 50
+    never = (1 - 1 / contexts) ** draws
+    ok = abs(draws / contexts - 6.55) < 0.005 and abs(never - 0.0014) < 5e-5
+    # The number of draws of a context is binomial. The most that a share of 0.61 of the contexts can weigh: the most drawn ones.
+    p = [float(mpmath.binomial(draws, k) * mpmath.mpf(1) / contexts**k * (1 - mpmath.mpf(1) / contexts) ** (draws - k)) for k in range(60)]
+    left, weight = 0.61, 0.0
+    for k in reversed(range(60)):
+        part = min(left, p[k])
+        weight, left = weight + part * k * contexts / draws, left - part
+    ok &= abs(sum(p) - 1) < 1e-12 and abs(weight - 0.756) < 5e-4
+    return ok, "a context is drawn %.2f times, %.2f%% never; the most drawn 61%% are %.3f of the sample" % (
+        draws / contexts, 100 * never, weight)
+
+
+def e14():
+    d, ok = 10, True
+    for n_heads in (6, 11, 16, 21):
+        width = 2 * d * (n_heads - 1)
+        attention, hidden = 4 * d * d * n_heads, 4 * d * d + 2 * d * width
+        ok &= attention == hidden
+    ok &= (width, attention) == (400, 8400)
+    return ok, "2 d (H - 1) neurons replace H - 1 heads: %d weights either way at H = 21, and %d biases more" % (hidden, width)
+
+
 def small():
     def length(omega, k):
         contexts, t = k // (omega - 1) + 1, 1
@@ -548,7 +603,7 @@ def small():
 
 
 def main():
-    entries = [("E%d" % (i + 1), f) for i, f in enumerate((e1, e2, e3, e4, e5, e6, e7, e8, e9, e10, e11))]
+    entries = [("E%d" % (i + 1), f) for i, f in enumerate((e1, e2, e3, e4, e5, e6, e7, e8, e9, e10, e11, e12, e13, e14))]
     failed = 0
     for name, check in entries + [("small", small)]:
         ok, detail = check()

@@ -30,7 +30,7 @@ pub struct TrainSpec {
     /// How the rate of adam and adamw decreases over the steps
     #[cfg_attr(feature = "clap", arg(long, value_name = "KIND", default_value_t))]
     pub schedule: Schedule,
-    /// The final rate of a linear or cosine schedule [default: 0]
+    /// The final rate of a schedule that decreases [default: 0]
     #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "RATE"))]
     pub last_lr: Option<f64>,
     /// Stop after N steps; 0 writes the initial weights [default: 50000 for adam, 10000 for lbfgs]
@@ -51,14 +51,14 @@ pub struct TrainSpec {
     /// Contexts per step of adam and adamw [default: all]
     #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "N"))]
     pub batch: Option<usize>,
-    /// How batches are drawn: every context once per epoch, uniformly with replacement, or from a sample that was drawn so once
+    /// How batches are drawn: every context once per epoch, uniformly with replacement, or from a fixed sample of such batches
     #[cfg_attr(feature = "clap", arg(long, value_name = "KIND", default_value_t))]
     pub sampling: Sampling,
-    /// The number of batches in the sample of `sampling = sample`
+    /// The number of batches in the fixed sample
     #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "N"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sample: Option<u64>,
-    /// The seed that draws the sample, so that runs with other seeds share it [default: 0]
+    /// The seed that draws the fixed sample; runs with different seeds can share it [default: 0]
     #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "SEED"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sample_seed: Option<u64>,
