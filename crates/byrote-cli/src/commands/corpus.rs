@@ -6,10 +6,10 @@ use crate::interrupt;
 use crate::progress::Terminal;
 use crate::spelling;
 use crate::ui::{self, thousands};
-use byrote::Result;
-use byrote::corpus::CorpusSpec;
 use byrote::corpus::builtin::Stories;
+use byrote::corpus::{CorpusSpec, Loss, LossReading};
 use byrote::report::text;
+use byrote::{Error, Result};
 use clap::Args;
 use serde_json::json;
 use std::path::PathBuf;
@@ -20,6 +20,7 @@ pub const EXAMPLES: &str = "Examples:
   byrote corpus names.txt --tokenizer char --n-ctx 15
   byrote corpus books/*.jsonl.gz --field body --max-memory 2G
   byrote corpus tokens.bin --dtype u16 --separator-id 50256 --n-ctx 32
+  byrote corpus book.txt --documents file --tokenizer char --contexts windows --n-ctx 256 --loss 1.2
   byrote corpus a.txt --save a.summary; byrote corpus --merge a.summary b.summary
   byrote corpus --random 10000 --d-vocab 50 --lengths 1..8 --labels 10";
 
@@ -30,9 +31,20 @@ pub struct CorpusCommand {
     /// Print the table of context lengths as CSV
     #[arg(long, conflicts_with = "json")]
     pub csv: bool,
+    /// Say what this training loss means: in nats per prediction (per token), one number or a list by position
+    #[arg(long, value_name = "NATS", value_parser = loss, allow_negative_numbers = true)]
+    pub loss: Option<Loss>,
     /// Write the built-in stories to FILE, one per line
     #[arg(long, value_name = "FILE", conflicts_with_all = ["paths", "random", "merge"])]
     pub write: Option<PathBuf>,
+}
+
+/// Reads a loss; the error is the message without the setting's name, which the parser adds.
+fn loss(text: &str) -> Result<Loss, String> {
+    text.parse().map_err(|error| match error {
+        Error::Setting { message, .. } => message,
+        other => other.to_string(),
+    })
 }
 
 pub fn run(args: &CorpusCommand, common: &Common) -> Result<ExitCode> {
@@ -47,16 +59,26 @@ pub fn run(args: &CorpusCommand, common: &Common) -> Result<ExitCode> {
     };
     let corpus = args.corpus.read(common, false)?;
     let summary = &corpus.summary;
+    let reading = args.loss.as_ref().map(|loss| LossReading::new(loss, summary)).transpose()?;
     let json = || {
         let mut object = json!(summary);
         if let Some((path, bytes)) = written {
             object["written"] = json!({"path": path, "bytes": bytes});
         }
+        if let Some(reading) = &reading {
+            object["loss"] = json!(reading);
+        }
         object
     };
-    let text = || match args.csv {
-        true => summary.to_csv(),
-        false => spelling::of_text(&text::corpus(&args.corpus.spec.title(), summary)),
+    let text = || {
+        if args.csv {
+            return summary.to_csv();
+        }
+        let mut text = text::corpus(&args.corpus.spec.title(), summary);
+        if let Some(reading) = &reading {
+            text += &format!("\n{}", text::loss(reading, summary));
+        }
+        spelling::of_text(&text)
     };
     ui::show(common, json, text)?;
     if let Some((path, bytes)) = written {

@@ -1,11 +1,12 @@
 //! A growing batch of kept documents with provisional token ids.
 
 use super::lexicon::{BOS, EOS, Lexicon};
+use super::options::{DocumentRule, Options};
 #[cfg(feature = "huggingface")]
 use super::tokenizer::MAX_DOCUMENT_BYTES;
 use super::tokenizer::{Class, MAX_TOKEN_BYTES, Tokenizer};
 use super::vocabulary::Alphabet;
-use super::window::Window;
+use super::window::{ContextRule, Window};
 use std::ops::ControlFlow;
 
 /// Why a document was refused; the reader adds the location.
@@ -38,6 +39,8 @@ pub(crate) struct Chunk {
     /// Tokens of kept documents beyond the window.
     pub(crate) tokens_left_out: u64,
     window: Window,
+    /// The number of tokens of a block, if text is cut into blocks.
+    block: Option<usize>,
     /// Where the document being read starts.
     start: usize,
     /// Text of the document being read whose last token may continue.
@@ -48,14 +51,19 @@ pub(crate) struct Chunk {
 }
 
 impl Chunk {
-    pub(crate) fn new(alphabet: Alphabet, window: Window) -> Self {
+    pub(crate) fn new(alphabet: Alphabet, options: &Options) -> Self {
+        let block = match options.documents {
+            Some(DocumentRule::Chunk(n)) => Some(n),
+            _ => None,
+        };
         Self {
             lexicon: Lexicon::new(alphabet),
             tokens: Vec::new(),
             ends: Vec::new(),
             dropped: Dropped::default(),
             tokens_left_out: 0,
-            window,
+            window: options.window,
+            block,
             start: 0,
             carry: Vec::new(),
             beyond: 0,
@@ -68,6 +76,14 @@ impl Chunk {
         self.ends.len()
     }
 
+    /// Drops all but the first documents.
+    pub(crate) fn truncate(&mut self, documents: usize) {
+        if documents < self.ends.len() {
+            self.ends.truncate(documents);
+            self.tokens.truncate(self.ends.last().copied().unwrap_or(0));
+        }
+    }
+
     /// The memory that this chunk holds and that sorting it will take, in bytes.
     pub(crate) fn footprint(&self) -> usize {
         self.tokens.len() * 4 + self.ends.len() * (8 + 48) + self.lexicon.footprint()
@@ -75,25 +91,52 @@ impl Chunk {
 
     /// Begins a document.
     pub(crate) fn begin(&mut self) {
-        self.start = self.tokens.len();
         self.carry.clear();
-        (self.beyond, self.before) = (0, Class::default());
-        if self.window.bos {
-            self.tokens.push(BOS);
-        }
+        self.before = Class::default();
+        self.begin_block();
     }
 
     fn is_full(&self) -> bool {
-        self.tokens.len() - self.start >= self.window.kept()
+        self.tokens.len() - self.start >= self.window.read()
+    }
+
+    /// The number of tokens of the document being read, without a start token.
+    fn own(&self) -> u64 {
+        (self.tokens.len() - self.start - usize::from(self.window.bos)) as u64 + self.beyond
     }
 
     #[inline]
     fn push(&mut self, id: u32) -> ControlFlow<()> {
+        if let Some(block) = self.block {
+            self.push_to_block(id, block as u64);
+            return ControlFlow::Continue(());
+        }
         if self.is_full() {
             return ControlFlow::Break(());
         }
         self.tokens.push(id);
         if self.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    /// Takes a token of a text that is cut into blocks.
+    fn push_to_block(&mut self, id: u32, block: u64) {
+        if self.own() == block {
+            self.finish();
+            self.begin_block();
+        }
+        if self.is_full() {
+            self.beyond += 1;
+        } else {
+            self.tokens.push(id);
+        }
+    }
+
+    fn begin_block(&mut self) {
+        self.start = self.tokens.len();
+        self.beyond = 0;
+        if self.window.bos {
+            self.tokens.push(BOS);
+        }
     }
 
     /// Ends a document: keeps it, or drops it as empty or too short.
@@ -106,7 +149,9 @@ impl Chunk {
         if self.window.eos && !self.is_full() {
             self.tokens.push(EOS);
         }
-        if self.window.exact_length && !self.is_full() {
+        // A document without a full window may still have shorter ones.
+        let too_short = self.tokens.len() - self.start < self.window.kept();
+        if too_short && self.window.exact_length && self.window.contexts != ContextRule::Windows {
             self.dropped.short += 1;
             return self.tokens.truncate(self.start);
         }
@@ -117,16 +162,21 @@ impl Chunk {
     /// Takes a document of given ids; `cut` more followed them and were not kept by the reader.
     pub(crate) fn ids(&mut self, ids: impl IntoIterator<Item = u32>, cut: u64) {
         self.begin();
-        self.beyond = cut;
+        self.id_part(ids);
+        self.beyond += cut;
+        self.finish();
+    }
+
+    /// Takes the next ids of a document between [`Chunk::begin`] and [`Chunk::finish`].
+    pub(crate) fn id_part(&mut self, ids: impl IntoIterator<Item = u32>) {
         for id in ids {
             if self.is_full() {
                 self.beyond += 1;
                 continue;
             }
             let id = self.lexicon.symbol(id);
-            let _ = self.push(id);
+            self.tokens.push(id);
         }
-        self.finish();
     }
 
     /// Takes a document of text that is entirely in memory.
@@ -147,7 +197,10 @@ impl Chunk {
     /// tokens are only counted.
     pub(crate) fn part(&mut self, tokenizer: &Tokenizer, text: &[u8], last: bool) -> Result<(), Refusal> {
         if !tokenizer.needs_utf8() {
-            let kept = text.len().min(self.window.kept() - (self.tokens.len() - self.start));
+            let kept = match self.block {
+                Some(_) => text.len(),
+                None => text.len().min(self.window.read() - (self.tokens.len() - self.start)),
+            };
             for &b in &text[..kept] {
                 let id = self.lexicon.symbol(u32::from(b));
                 let _ = self.push(id);
@@ -174,7 +227,7 @@ impl Chunk {
     fn tokens_of(&mut self, tokenizer: &Tokenizer, text: &str, last: bool) -> Result<usize, Refusal> {
         let done = match tokenizer {
             Tokenizer::Byte => unreachable!("bytes are taken as they are"),
-            _ if self.is_full() => 0,
+            _ if self.is_full() && self.block.is_none() => 0,
             Tokenizer::Char => {
                 let mut done = 0;
                 for c in text.chars() {
@@ -196,7 +249,8 @@ impl Chunk {
                     let id = self.lexicon.word(&text.as_bytes()[range]);
                     self.push(id)
                 });
-                if longest.max(text.len() - done) > MAX_TOKEN_BYTES && !self.is_full() {
+                let is_done = self.is_full() && self.block.is_none();
+                if longest.max(text.len() - done) > MAX_TOKEN_BYTES && !is_done {
                     return Err(Refusal::Message(format!(
                         "a token of more than {} MiB; check `tokenizer` and `documents`",
                         MAX_TOKEN_BYTES >> 20
@@ -216,7 +270,7 @@ impl Chunk {
                     return Ok(0);
                 }
                 for id in tokenizer.encode(text).map_err(Refusal::Message)? {
-                    if self.is_full() {
+                    if self.is_full() && self.block.is_none() {
                         self.beyond += 1;
                         continue;
                     }
@@ -226,7 +280,7 @@ impl Chunk {
                 return Ok(text.len());
             }
         };
-        if !self.is_full() {
+        if self.block.is_some() || !self.is_full() {
             return Ok(done);
         }
         self.beyond += tokenizer.count(&text[done..], &mut self.before);
@@ -239,7 +293,7 @@ mod tests {
     use super::*;
 
     fn chunk(window: Window, tokenizer: &Tokenizer, documents: &[&str]) -> Vec<Vec<u32>> {
-        let mut chunk = Chunk::new(tokenizer.alphabet(), window);
+        let mut chunk = Chunk::new(tokenizer.alphabet(), &Options::default().window(window));
         for d in documents {
             chunk.text(tokenizer, d.as_bytes()).unwrap();
         }
@@ -277,7 +331,7 @@ mod tests {
             let window = Window { n_ctx: 50, ..Window::default() };
             let whole = chunk(window, &tokenizer, &[text]);
             for cut in (0..=text.len()).filter(|&i| text.is_char_boundary(i)) {
-                let mut parts = Chunk::new(tokenizer.alphabet(), window);
+                let mut parts = Chunk::new(tokenizer.alphabet(), &Options::default().window(window));
                 parts.begin();
                 parts.part(&tokenizer, &text.as_bytes()[..cut], false).unwrap();
                 parts.part(&tokenizer, &text.as_bytes()[cut..], false).unwrap();
@@ -297,7 +351,7 @@ mod tests {
                 let window = Window { bos: window.n_ctx.is_multiple_of(3), eos: true, ..window };
                 let own = (window.kept() - usize::from(window.bos)) as u64;
                 for cut in (0..=text.len()).filter(|&i| text.is_char_boundary(i)) {
-                    let mut parts = Chunk::new(tokenizer.alphabet(), window);
+                    let mut parts = Chunk::new(tokenizer.alphabet(), &Options::default().window(window));
                     parts.begin();
                     parts.part(&tokenizer, &text.as_bytes()[..cut], false).unwrap();
                     parts.part(&tokenizer, &text.as_bytes()[cut..], true).unwrap();
@@ -311,11 +365,49 @@ mod tests {
 
     #[test]
     fn documents_that_are_dropped_leave_no_tokens_out() {
-        let mut chunk =
-            Chunk::new(Alphabet::Id, Window { n_ctx: 2, exact_length: true, ..Window::default() });
+        let mut chunk = Chunk::new(
+            Alphabet::Id,
+            &Options::default().window(Window::default().n_ctx(2).exact_length(true)),
+        );
         chunk.ids([1, 2, 3, 4], 10);
         chunk.ids([1, 2], 0);
         chunk.ids([], 0);
         assert_eq!((chunk.tokens_left_out, chunk.dropped), (11, Dropped { empty: 1, short: 1 }));
+    }
+
+    #[test]
+    fn blocks_are_cut_every_so_many_tokens_whole_or_in_parts() {
+        let text = "Once upon   a time, naïve Zoë… said: \"hi\"  ";
+        for tokenizer in [Tokenizer::WordPunct, Tokenizer::Whitespace, Tokenizer::Char, Tokenizer::Byte] {
+            let all = chunk(Window { n_ctx: 99, ..Window::default() }, &tokenizer, &[text]).remove(0);
+            for (block, n_ctx, bos) in
+                [(1, 3, false), (3, 1, false), (3, 2, true), (4, 9, true), (99, 99, false)]
+            {
+                let options = Options::default()
+                    .window(Window::default().n_ctx(n_ctx).bos(bos))
+                    .documents(DocumentRule::Chunk(block));
+                let kept = n_ctx as usize + 1 - usize::from(bos);
+                let blocks: Vec<Vec<u32>> = all
+                    .chunks(block)
+                    .map(|b| bos.then_some(BOS).into_iter().chain(b.iter().copied().take(kept)).collect())
+                    .collect();
+                let left_out = all.chunks(block).map(|b| b.len().saturating_sub(kept) as u64).sum::<u64>();
+                for cut in (0..=text.len()).filter(|&i| text.is_char_boundary(i)) {
+                    let mut parts = Chunk::new(tokenizer.alphabet(), &options);
+                    parts.begin();
+                    parts.part(&tokenizer, &text.as_bytes()[..cut], false).unwrap();
+                    parts.part(&tokenizer, &text.as_bytes()[cut..], true).unwrap();
+                    parts.finish();
+                    let mut start = 0;
+                    let found: Vec<Vec<u32>> = parts
+                        .ends
+                        .iter()
+                        .map(|&end| parts.tokens[std::mem::replace(&mut start, end)..end].to_vec())
+                        .collect();
+                    assert_eq!(found, blocks, "{tokenizer:?} cut at {cut}");
+                    assert_eq!(parts.tokens_left_out, left_out);
+                }
+            }
+        }
     }
 }

@@ -6,12 +6,13 @@ use super::count::sort::Sorted;
 use super::count::{Ends, Segment, Token, occurrences};
 use super::finish::{finish_sorted, merge_runs, merge_to_run, write_run};
 use super::first_documents::FirstDocuments;
-use super::options::Options;
+use super::options::{DocumentRule, Options};
 use super::read::{Content, Field, Slab};
 use super::sorted_run::{Header, RunReader};
 use super::tokenizer::Tokenizer;
 use super::vocabulary::{Alphabet, Vocabulary};
-use super::{Corpus, Outputs};
+use super::window::ContextRule;
+use super::{Corpus, Outputs, windows};
 use crate::corpus::builtin::Stories;
 use crate::observe::{Observer, Stage};
 use crate::{Error, Result};
@@ -31,6 +32,8 @@ pub(crate) struct Collector<'a> {
     alphabet: Alphabet,
     chunks: Vec<Chunk>,
     runs: Vec<RunReader<File>>,
+    /// The documents of the chunks in the order of the input, if that matters: a chunk, and its documents.
+    order: Vec<(usize, Range<usize>)>,
     dropped: Dropped,
     tokens_left_out: u64,
     /// The number of documents kept, and the number of them on disk.
@@ -56,6 +59,7 @@ impl<'a> Collector<'a> {
             alphabet,
             chunks: Vec::new(),
             runs: Vec::new(),
+            order: Vec::new(),
             dropped: Dropped::default(),
             tokens_left_out: 0,
             kept: 0,
@@ -79,20 +83,22 @@ impl<'a> Collector<'a> {
     }
 
     fn renew_chunks(&mut self) -> Vec<Chunk> {
-        let fresh = (0..rayon::current_num_threads())
-            .map(|_| Chunk::new(self.alphabet, self.options.window))
-            .collect();
+        let fresh =
+            (0..rayon::current_num_threads()).map(|_| Chunk::new(self.alphabet, self.options)).collect();
         std::mem::replace(&mut self.chunks, fresh)
     }
 
     /// Takes the documents of a slab; breaks when `limit` is reached.
     pub(crate) fn take(&mut self, slab: &Slab) -> Result<ControlFlow<()>> {
         self.observer.check()?;
+        let held: Vec<usize> = self.chunks.iter().map(Chunk::len).collect();
         let left = self.options.limit.map(|limit| limit.saturating_sub(self.kept));
         if let Some(head) = &mut self.head {
             head.take(self.options, self.tokenizer, &self.stories, slab)?;
         }
-        if let Content::Part { first, last } = slab.content {
+        if let Content::IdPart { first, last } = slab.content {
+            id_part(&mut self.chunks[0], slab, first, last);
+        } else if let Content::Part { first, last } = slab.content {
             part(self.options, self.tokenizer, &mut self.chunks[0], slab, first, last)?;
         } else if left.is_some_and(|left| left <= slab.documents.len() as u64) {
             // Near the limit, one thread takes exactly the remaining documents.
@@ -118,13 +124,26 @@ impl<'a> Collector<'a> {
             // The first error in file order, whichever thread found its error first.
             results.into_iter().collect::<Result<()>>()?;
         }
+        // A text that is cut into blocks is one document of a slab and many of a chunk.
+        if let (Some(limit), Some(DocumentRule::Chunk(_))) = (self.options.limit, &self.options.documents) {
+            let others: u64 = self.spilled + self.chunks[1..].iter().map(|c| c.len() as u64).sum::<u64>();
+            self.chunks[0].truncate(usize::try_from(limit.saturating_sub(others)).unwrap_or(usize::MAX));
+        }
         self.kept = self.count_kept();
-        let whole = !matches!(slab.content, Content::Part { last: false, .. });
+        if self.options.window.contexts == ContextRule::Windows {
+            let now = self.chunks.iter().map(Chunk::len);
+            let new = held.into_iter().zip(now).enumerate().filter(|(_, (held, now))| now > held);
+            self.order.extend(new.map(|(chunk, (held, now))| (chunk, held..now)));
+        }
+        let whole =
+            !matches!(slab.content, Content::Part { last: false, .. } | Content::IdPart { last: false, .. });
         if self.options.limit.is_some_and(|limit| self.kept >= limit) && whole {
             return Ok(ControlFlow::Break(()));
         }
+        // Windows are counted from the text in memory.
         if let Some(budget) = self.options.max_memory
             && whole
+            && self.options.window.contexts != ContextRule::Windows
         {
             let held: usize = self.chunks.iter().map(Chunk::footprint).sum();
             if held as u64 > budget / 2 && self.chunks.iter().any(|c| c.len() > 0) {
@@ -180,6 +199,13 @@ impl<'a> Collector<'a> {
 
     /// Ends the collection and produces the requested outputs.
     pub(crate) fn finish(mut self, outputs: Outputs) -> Result<Corpus> {
+        if self.options.window.contexts == ContextRule::Windows {
+            let chunks = self.renew_chunks();
+            self.note_dropped(&chunks);
+            let documents = Documents { chunks, order: std::mem::take(&mut self.order) };
+            let names = |vocabulary: &mut Vocabulary| name_ids(vocabulary, self.tokenizer);
+            return windows::corpus(documents, names, self.header(), self.options, outputs, self.observer);
+        }
         if !self.runs.is_empty() {
             if self.chunks.iter().any(|c| c.len() > 0) {
                 self.spill()?;
@@ -217,6 +243,17 @@ impl Dropped {
     fn add(&mut self, other: Dropped) {
         self.empty += other.empty;
         self.short += other.short;
+    }
+}
+
+/// Takes one part of a document of ids.
+pub(super) fn id_part(chunk: &mut Chunk, slab: &Slab, first: bool, last: bool) {
+    if first {
+        chunk.begin();
+    }
+    chunk.id_part(slab.ids.iter().copied());
+    if last {
+        chunk.finish();
     }
 }
 
@@ -364,6 +401,53 @@ fn name_ids(vocabulary: &mut Vocabulary, tokenizer: &Tokenizer) {
     let _ = (vocabulary, tokenizer);
 }
 
+/// Documents in chunks, in the order of the input.
+pub(crate) struct Documents {
+    chunks: Vec<Chunk>,
+    order: Vec<(usize, Range<usize>)>,
+}
+
+impl Documents {
+    /// The number of tokens.
+    pub(crate) fn tokens(&self) -> usize {
+        self.chunks.iter().map(|chunk| chunk.tokens.len()).sum()
+    }
+
+    /// The number of documents.
+    pub(crate) fn len(&self) -> usize {
+        self.chunks.iter().map(Chunk::len).sum()
+    }
+
+    /// The tokens that occur, and for each chunk the map from its provisional ids to their ids.
+    pub(crate) fn alphabet(&self) -> (Vocabulary, Vec<Vec<u32>>) {
+        let parts: Vec<(Vocabulary, Vec<u32>)> = self
+            .chunks
+            .par_iter()
+            .map(|chunk| {
+                let size = chunk.lexicon.size(&chunk.tokens);
+                let mut seen = vec![false; size];
+                chunk.tokens.iter().for_each(|&id| seen[id as usize] = true);
+                chunk.lexicon.vocabulary(size as u32, |id| seen[id as usize].then_some(0))
+            })
+            .collect();
+        let (union, maps) = Vocabulary::union(&parts.iter().map(|(part, _)| part).collect::<Vec<_>>());
+        let compose = |((_, own), union): ((_, Vec<u32>), Vec<u32>)| {
+            own.into_iter().map(|id| union.get(id as usize).copied().unwrap_or(0)).collect()
+        };
+        (union, parts.into_iter().zip(maps).map(compose).collect())
+    }
+
+    /// Calls `document` with the provisional ids of every document and the number of its chunk, in the order of the input.
+    pub(crate) fn for_each(&self, mut document: impl FnMut(usize, &[u32])) {
+        for (chunk, documents) in &self.order {
+            let Chunk { tokens, ends, .. } = &self.chunks[*chunk];
+            for i in documents.clone() {
+                document(*chunk, &tokens[if i == 0 { 0 } else { ends[i - 1] }..ends[i]]);
+            }
+        }
+    }
+}
+
 /// Documents with their canonical vocabulary, ready to be sorted.
 pub(crate) struct Sealed<'c, T> {
     pub(crate) vocabulary: Vocabulary,
@@ -401,6 +485,24 @@ impl<'c> Sealed<'c, u32> {
 }
 
 impl<'c, T: Token> Sealed<'c, T> {
+    /// Documents of ids of an alphabet.
+    pub(crate) fn from_ids(
+        tokens: &'c [T],
+        ends: Ends<'c>,
+        alphabet: &Vocabulary,
+        options: &Options,
+    ) -> Self {
+        let mut segment = Segment { tokens, ends, rank: vec![0; alphabet.len()] };
+        let seen = occurrences(&segment, alphabet.len(), options.window.contexts);
+        let vocabulary = alphabet.restricted(|id| seen[id as usize].marks());
+        let present = |id: &usize| seen[*id].marks().is_some();
+        for (rank, id) in (0..).zip((0..alphabet.len()).filter(present)) {
+            segment.rank[id] = rank;
+        }
+        let seen = seen.iter().copied().filter(|positions| positions.marks().is_some()).collect();
+        Self { vocabulary, segments: vec![segment], seen }
+    }
+
     /// Documents of equal length in one array of ids, all of them below `size`.
     pub(crate) fn from_rows(tokens: &'c [T], ends: Ends<'c>, size: usize, options: &Options) -> Self {
         let mut segment = Segment { tokens, ends, rank: Vec::new() };

@@ -152,7 +152,7 @@ impl RowVisitor for ContextSetBuilder {
             level.children.push(below);
         }
         let from = match self.rule {
-            ContextRule::Prefixes => 0,
+            ContextRule::Prefixes | ContextRule::Windows => 0,
             ContextRule::Full => len - 1,
         };
         for level in &mut self.levels[from..len] {

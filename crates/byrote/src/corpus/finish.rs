@@ -223,5 +223,5 @@ pub(crate) fn merge_runs<R: Read>(
 
 fn corpus(scanned: &Scanned, vocabulary: Vocabulary, header: Header, contexts: Option<ContextSet>) -> Corpus {
     let summary = Summary::new(scanned, &vocabulary, header);
-    Corpus { summary, vocabulary, contexts, head: None }
+    Corpus { summary, vocabulary, contexts, head: None, whole: None }
 }

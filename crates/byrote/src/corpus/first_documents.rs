@@ -5,7 +5,7 @@
 //! reading them alone would.
 
 use super::chunk::{Chunk, Dropped};
-use super::collect::{Sealed, document, part};
+use super::collect::{Sealed, document, id_part, part};
 use super::finish::finish_sorted;
 use super::read::{Content, Slab};
 use super::sorted_run::Header;
@@ -34,7 +34,7 @@ pub struct FirstDocuments {
 
 impl FirstDocuments {
     pub(crate) fn new(alphabet: Alphabet, options: &Options, tokens: usize) -> Self {
-        let chunks = [Chunk::new(alphabet, options.window)];
+        let chunks = [Chunk::new(alphabet, options)];
         Self {
             chunks,
             options: options.clone(),
@@ -55,6 +55,13 @@ impl FirstDocuments {
         slab: &Slab,
     ) -> Result<()> {
         let [chunk] = &mut self.chunks;
+        if let Content::IdPart { first, last } = slab.content {
+            if !(self.is_full && first) {
+                id_part(chunk, slab, first, last);
+                self.left_out.resize(chunk.len(), chunk.tokens_left_out);
+            }
+            return Ok(());
+        }
         if let Content::Part { first, last } = slab.content {
             // A document that has begun is read to its end.
             if !(self.is_full && first) {
@@ -90,11 +97,8 @@ impl FirstDocuments {
     /// Drops all but the first documents.
     pub fn truncate(&mut self, documents: usize) {
         let [chunk] = &mut self.chunks;
-        if documents < chunk.len() {
-            chunk.ends.truncate(documents);
-            chunk.tokens.truncate(chunk.ends.last().copied().unwrap_or(0));
-            self.left_out.truncate(documents);
-        }
+        chunk.truncate(documents);
+        self.left_out.truncate(documents);
     }
 
     /// Returns the statistics and contexts of the documents held.

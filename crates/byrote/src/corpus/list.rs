@@ -42,7 +42,7 @@ impl<'a> Lister<'a> {
         if let Some(parent) = self.path.last_mut() {
             parent.through += node.through;
             let weight = match self.rule {
-                ContextRule::Prefixes => node.through,
+                ContextRule::Prefixes | ContextRule::Windows => node.through,
                 ContextRule::Full => node.ending,
             };
             if weight > 0 {

@@ -34,12 +34,14 @@ pub(crate) mod summary;
 pub mod tokenizer;
 pub(crate) mod vocabulary;
 pub(crate) mod window;
+pub(crate) mod windows;
 
 mod chunk;
 mod collect;
 mod finish;
 mod lexicon;
 mod list;
+mod loss;
 mod merge;
 pub(crate) mod read;
 mod sorted_run;
@@ -47,13 +49,15 @@ mod sorted_run;
 pub use chunk::Dropped;
 pub use contexts::{Context, ContextSet};
 pub use first_documents::FirstDocuments;
-pub use options::{DocumentRule, Format, IdType, Options};
+pub use loss::{Loss, LossReading, PositionReading};
+pub use options::{DocumentRule, Format, IdType, Options, Split};
 pub use reading::Reading;
 pub use spec::CorpusSpec;
 pub use summary::{Coverage, LengthSummary, Summary};
 pub use tokenizer::{Tokenizer, TokenizerChoice};
 pub use vocabulary::{Alphabet, Key, Vocabulary};
 pub use window::{ContextRule, MAX_N_CTX, Window};
+pub use windows::{FloorPoint, Passage, Repeats, ShortestUnique, WindowSummary};
 
 use crate::observe::{Detail, Observer, Progress, Silent, Stage};
 use crate::output::OutputFile;
@@ -140,6 +144,9 @@ pub struct Corpus {
     pub contexts: Option<ContextSet>,
     /// The first documents, if requested.
     pub head: Option<FirstDocuments>,
+    /// The statistics of all windows, if contexts of windows were requested: everything else is then about those windows whose
+    /// contexts are kept.
+    pub whole: Option<Box<Summary>>,
 }
 
 impl Corpus {
@@ -309,7 +316,7 @@ fn is_list_of_words(slab: &Slab, options: &Options, by_word: &Tokenizer) -> bool
         slab.documents.len().min(usize::try_from(options.limit.unwrap_or(u64::MAX)).unwrap_or(usize::MAX));
     // More tokens than documents: one has two.
     let has_contexts = |tokenizer: &Tokenizer| -> Result<bool> {
-        let mut chunk = Chunk::new(tokenizer.alphabet(), window);
+        let mut chunk = Chunk::new(tokenizer.alphabet(), &Options { window, ..options.clone() });
         for i in 0..documents {
             collect::document(options, tokenizer, &stories, &mut chunk, slab, i)?;
             if chunk.tokens.len() > chunk.len() {

@@ -137,6 +137,93 @@ pub enum IdType {
 
 choices!(IdType, "dtype" { U16 = "u16", U32 = "u32" });
 
+/// A part of a file, from one fraction of it to another.
+///
+/// ```
+/// use byrote::corpus::Split;
+/// let train: Split = "0..0.9".parse()?;
+/// assert_eq!(train.of(1_115_394), 0..1_003_854);
+/// assert!("0.9..0.1".parse::<Split>().is_err());
+/// # Ok::<(), byrote::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Split {
+    from: Fraction,
+    to: Fraction,
+}
+
+/// A decimal fraction from 0 to 1, exactly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Fraction {
+    digits: u64,
+    scale: u64,
+}
+
+impl Fraction {
+    fn parse(text: &str) -> Option<Self> {
+        let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
+        let is_number = !text.is_empty() && text != "." && (whole.len() + decimals.len()) <= 18;
+        if !is_number || !whole.bytes().chain(decimals.bytes()).all(|b| b.is_ascii_digit()) {
+            return None;
+        }
+        let digits = format!("0{whole}{decimals}").parse().ok()?;
+        let scale = 10u64.pow(decimals.len() as u32);
+        (digits <= scale).then_some(Self { digits, scale })
+    }
+
+    /// This fraction of n, rounded down.
+    fn of(self, n: u64) -> u64 {
+        (u128::from(n) * u128::from(self.digits) / u128::from(self.scale)) as u64
+    }
+
+    fn is_less(self, other: Self) -> bool {
+        u128::from(self.digits) * u128::from(other.scale) < u128::from(other.digits) * u128::from(self.scale)
+    }
+}
+
+impl fmt::Display for Fraction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let decimals = self.scale.ilog10() as usize;
+        match decimals {
+            0 => write!(f, "{}", self.digits),
+            _ => write!(f, "{}.{:0decimals$}", self.digits / self.scale, self.digits % self.scale),
+        }
+    }
+}
+
+impl Split {
+    /// Returns the part of n items, both ends rounded down.
+    pub fn of(&self, n: u64) -> std::ops::Range<u64> {
+        self.from.of(n)..self.to.of(n)
+    }
+}
+
+impl fmt::Display for Split {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}..{}", self.from, self.to)
+    }
+}
+
+impl FromStr for Split {
+    type Err = Error;
+    fn from_str(s: &str) -> Result<Self> {
+        let parts = s.split_once("..").and_then(|(a, b)| Some((Fraction::parse(a)?, Fraction::parse(b)?)));
+        match parts {
+            Some((from, to)) if from.is_less(to) => Ok(Self { from, to }),
+            Some(_) => Err(Error::setting(
+                "split",
+                format!("{s:?} is empty: the first fraction must be the smaller"),
+            )),
+            None => Err(Error::setting(
+                "split",
+                format!("{s:?} is not a part such as 0..0.9, from one fraction to another, both from 0 to 1"),
+            )),
+        }
+    }
+}
+
+as_text!(Split);
+
 /// How a corpus is read, with every setting decided.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -158,6 +245,16 @@ pub struct Options {
     pub dtype: Option<IdType>,
     /// The id that separates documents in a flat array.
     pub separator_id: Option<u32>,
+    /// Read only this part of every file.
+    pub split: Option<Split>,
+    /// Join all documents into one.
+    pub join: bool,
+    /// The distance between the starts of windows.
+    pub stride: u64,
+    /// The number of windows of which the contexts are kept, if contexts are asked for; `None` for as many as fit.
+    pub windows: Option<u64>,
+    /// The seed with which these windows are drawn.
+    pub seed: u64,
     /// Keep only the first N documents.
     pub limit: Option<u64>,
     /// Replace invalid UTF-8 instead of refusing it.
@@ -179,6 +276,11 @@ impl Default for Options {
             field: "text".into(),
             dtype: None,
             separator_id: None,
+            split: None,
+            join: false,
+            stride: 1,
+            windows: None,
+            seed: 0,
             limit: None,
             lossy: false,
             max_memory: None,
@@ -195,6 +297,11 @@ crate::setting::setters!(Options {
     field: into(impl Into<String>),
     dtype: into(impl Into<Option<IdType>>),
     separator_id: into(impl Into<Option<u32>>),
+    split: into(impl Into<Option<Split>>),
+    join: plain(bool),
+    stride: plain(u64),
+    windows: into(impl Into<Option<u64>>),
+    seed: plain(u64),
     limit: into(impl Into<Option<u64>>),
     lossy: plain(bool),
     max_memory: into(impl Into<Option<u64>>),

@@ -3,7 +3,8 @@
 use super::builtin::MAX_STORIES;
 use super::random::Associations;
 use super::{
-    ContextRule, Corpus, DocumentRule, Format, IdType, Options, Outputs, Source, TokenizerChoice, Window,
+    ContextRule, Corpus, DocumentRule, Format, IdType, Options, Outputs, Source, Split, TokenizerChoice,
+    Window,
 };
 use crate::observe::Observer;
 use crate::setting::{Span, deserialize_size, one_or_many, setters};
@@ -47,8 +48,9 @@ pub struct CorpusSpec {
     #[cfg_attr(feature = "clap", arg(long, value_name = "FILE", num_args = 1.., conflicts_with = "paths"))]
     #[serde(deserialize_with = "one_or_many")]
     pub merge: Vec<PathBuf>,
-    /// How the input is split into documents: line, blank-line, file or separator:STR for text; chunk:L for 1-D ids
-    /// [default: line; one record per document in other formats]
+    /// How the input is split into documents: line, blank-line, file or separator:STR for text; chunk:L for
+    /// blocks of L tokens of text or of 1-D ids [default: line; one record per document in other formats; 1-D ids are one
+    /// document if the contexts are those of windows]
     #[cfg_attr(feature = "clap", arg(long, value_name = "RULE", value_parser = crate::setting::parse::<DocumentRule>))]
     pub documents: Option<DocumentRule>,
     /// Read every file in this format, whatever its name
@@ -69,12 +71,26 @@ pub struct CorpusSpec {
     /// The id that separates documents in 1-D ids
     #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "ID"))]
     pub separator_id: Option<u32>,
-    /// The longest context T; the first T + 1 tokens of each document are kept [default: 9]
+    /// The longest context T; the first T + 1 tokens of each document, or window, are kept [default: 9]
     #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "T"))]
     pub n_ctx: Option<u32>,
-    /// Keep only documents of at least T + 1 tokens
+    /// Keep only documents, or windows, of at least T + 1 tokens
     #[cfg_attr(feature = "clap", arg(long))]
     pub exact_length: bool,
+    /// Read only this part of every file, from one fraction of its characters (bytes for byte, ids of an id file) to another;
+    /// nanoGPT trains on 0..0.9 [default: all of it]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "A..B", value_parser = crate::setting::parse::<Split>))]
+    pub split: Option<Split>,
+    /// Join all documents into one, with the end token between them if there is one (windows)
+    #[cfg_attr(feature = "clap", arg(long))]
+    pub join: bool,
+    /// Start a window at every R-th token of a document (windows) [default: 1]
+    #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "R"))]
+    pub stride: Option<u64>,
+    /// Use N windows, drawn at random, where contexts are listed one by one: to train, build, evaluate or certify a model
+    /// [default: those of about a million tokens]
+    #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "N"))]
+    pub windows: Option<u64>,
     /// Keep only the first N documents
     #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "N"))]
     pub limit: Option<u64>,
@@ -87,8 +103,9 @@ pub struct CorpusSpec {
     /// Replace invalid UTF-8 instead of refusing it
     #[cfg_attr(feature = "clap", arg(long))]
     pub lossy: bool,
-    /// Which contexts count: prefixes (every prefix of a document predicts its next token) or full (one
-    /// context per document: all its tokens but the last, which it predicts) [default: prefixes; full for random sequences]
+    /// Which contexts count: prefixes (every prefix of a document predicts its next token), full (one
+    /// context per document: all its tokens but the last, which it predicts) or windows (every prefix of T + 1 tokens that start
+    /// anywhere in a document, as language models are trained) [default: prefixes; full for random sequences]
     #[cfg_attr(feature = "clap", arg(long, value_name = "WHICH", hide_possible_values = true))]
     pub contexts: Option<ContextRule>,
     /// The vocabulary size of random sequences [default: 50]
@@ -123,6 +140,10 @@ setters!(CorpusSpec {
     separator_id: some(u32),
     n_ctx: some(u32),
     exact_length: plain(bool),
+    split: some(Split),
+    join: plain(bool),
+    stride: some(u64),
+    windows: some(u64),
     limit: some(u64),
     bos: plain(bool),
     eos: plain(bool),
@@ -227,6 +248,11 @@ impl CorpusSpec {
             field: self.field.clone().unwrap_or(default.field),
             dtype: self.dtype,
             separator_id: self.separator_id,
+            split: self.split,
+            join: self.join,
+            stride: self.stride.unwrap_or(default.stride),
+            windows: self.windows,
+            seed: self.seed,
             limit: self.limit,
             lossy: self.lossy,
             max_memory: self.max_memory,
@@ -281,12 +307,14 @@ impl CorpusSpec {
             (_, _, true) => ("files", true, true),
             _ => ("the built-in stories", true, true),
         };
-        let given: [(&'static str, bool, bool); 16] = [
+        let windows = window && self.contexts == Some(ContextRule::Windows);
+        let given: [(&'static str, bool, bool); 17] = [
             ("documents", self.documents.is_some(), files),
             ("format", self.format.is_some(), files),
             ("field", self.field.is_some(), files),
             ("dtype", self.dtype.is_some(), files),
             ("separator_id", self.separator_id.is_some(), files),
+            ("split", self.split.is_some(), files),
             ("lossy", self.lossy, files),
             ("tokenizer", self.tokenizer.is_some(), text),
             ("n_ctx", self.n_ctx.is_some(), window),
@@ -299,6 +327,19 @@ impl CorpusSpec {
             ("lengths", self.lengths.is_some(), random),
             ("labels", self.labels.is_some(), random),
         ];
+        let of_windows =
+            [("join", self.join), ("stride", self.stride.is_some()), ("windows", self.windows.is_some())];
+        if let Some((name, _)) = of_windows.into_iter().find(|&(_, given)| given && !windows) {
+            return Err(Error::setting(name, "applies only to windows (`contexts = windows`)"));
+        }
+        if self.contexts == Some(ContextRule::Windows) && random {
+            return Err(Error::setting("contexts", "random sequences have no windows"));
+        }
+        for (name, value) in [("stride", self.stride), ("windows", self.windows)] {
+            if value == Some(0) {
+                return Err(Error::setting(name, "must be at least 1 (got 0)"));
+            }
+        }
         match given.into_iter().find(|&(_, given, applies)| given && !applies) {
             Some((name, ..)) => Err(Error::setting(name, format!("does not apply to {source}"))),
             None => Ok(()),
@@ -348,6 +389,10 @@ impl CorpusSpec {
         add("bos", flag(self.bos));
         add("eos", flag(self.eos));
         add("lossy", flag(self.lossy));
+        add("split", self.split.map(|s| s.to_string()));
+        add("join", flag(self.join));
+        add("stride", self.stride.map(|s| s.to_string()));
+        add("windows", self.windows.map(|n| n.to_string()));
         add("contexts", self.contexts.map(|c| c.to_string()));
         label
     }

@@ -6,6 +6,7 @@ use super::count::trie_scan::Scanned;
 use super::sorted_run::Header;
 use super::vocabulary::Vocabulary;
 use super::window::Window;
+use super::windows::WindowSummary;
 use crate::output::csv_text;
 use crate::units::Nats;
 use serde::{Deserialize, Serialize};
@@ -24,6 +25,18 @@ pub struct LengthSummary {
     /// The same per prediction; `None` if there are no predictions.
     #[serde(default)]
     pub floor_nats_per_prediction: Option<Nats>,
+    /// The number of (context, next token) pairs.
+    #[serde(default)]
+    pub pairs: u64,
+    /// The number of contexts with a single next token.
+    #[serde(default)]
+    pub deterministic_contexts: u64,
+    /// The number of predictions that these make: what is determined by this many tokens.
+    #[serde(default)]
+    pub deterministic_predictions: u64,
+    /// The number of contexts that occur once: places in the text that this many tokens identify.
+    #[serde(default)]
+    pub once: u64,
 }
 
 /// T_eps of dana2024: the fewest contexts that make up at least 1 - epsilon of the predictions.
@@ -38,7 +51,7 @@ pub struct Coverage {
 }
 
 /// The values of epsilon reported, in units of 1e-5.
-const EPSILONS_1E5: [u32; 7] = [50_000, 20_000, 10_000, 5_000, 1_000, 100, 0];
+pub(crate) const EPSILONS_1E5: [u32; 7] = [50_000, 20_000, 10_000, 5_000, 1_000, 100, 0];
 
 /// The statistics of a corpus; serialized, the JSON object that `byrote corpus --json` prints.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -66,6 +79,12 @@ pub struct Summary {
     pub floor_bits_per_prediction: Option<f64>,
     /// The number of contexts with a single next token.
     pub deterministic_contexts: u64,
+    /// The number of predictions that these make.
+    #[serde(default)]
+    pub deterministic_predictions: u64,
+    /// The number of contexts that occur once.
+    #[serde(default)]
+    pub once: u64,
     /// By context length.
     pub by_length: Vec<LengthSummary>,
     /// T_eps.
@@ -86,6 +105,9 @@ pub struct Summary {
     pub tokenizer: String,
     /// The settings that turned the text into documents.
     pub window: Window,
+    /// What is known only of windows, if the contexts are those of windows.
+    #[serde(flatten)]
+    pub windows: Option<WindowSummary>,
 }
 
 impl Summary {
@@ -117,6 +139,8 @@ impl Summary {
             floor_nats_per_prediction: floor.per(all.predictions),
             floor_bits_per_prediction: floor.per(all.predictions).map(Nats::bits),
             deterministic_contexts: all.deterministic,
+            deterministic_predictions: all.deterministic_predictions,
+            once: all.once(),
             by_length: (1..)
                 .zip(&scanned.by_length)
                 .map(|(length, t)| LengthSummary {
@@ -125,6 +149,10 @@ impl Summary {
                     predictions: t.predictions,
                     floor_nats: t.floor(),
                     floor_nats_per_prediction: t.floor().per(t.predictions),
+                    pairs: t.pairs,
+                    deterministic_contexts: t.deterministic,
+                    deterministic_predictions: t.deterministic_predictions,
+                    once: t.once(),
                 })
                 .collect(),
             coverage: EPSILONS_1E5
@@ -139,6 +167,7 @@ impl Summary {
             dropped,
             tokenizer,
             window,
+            windows: None,
         }
     }
 

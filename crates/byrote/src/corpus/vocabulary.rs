@@ -263,6 +263,21 @@ impl Vocabulary {
         }
     }
 
+    /// Returns the tokens that have `marks`, with these and with their names.
+    pub(crate) fn restricted(&self, marks: impl Fn(u32) -> Option<u8>) -> Vocabulary {
+        let mut part = Vocabulary::new(self.alphabet);
+        let mut names = Arena::default();
+        for (key, id) in self.keys().zip(0..) {
+            let Some(marks) = marks(id) else { continue };
+            part.push(key, marks);
+            if let (Key::Symbol(_), Some(name)) = (key, self.name(id)) {
+                names.push(name);
+            }
+        }
+        part.names = self.has_names().then_some(names);
+        part
+    }
+
     /// Returns the union of several vocabularies of one alphabet, and for each of them the map from its ids to the
     /// union's. The maps are increasing, so anything sorted by a part's ids is also sorted by the union's.
     pub fn union(parts: &[&Vocabulary]) -> (Vocabulary, Vec<Vec<u32>>) {

@@ -12,9 +12,11 @@ pub enum ContextRule {
     Prefixes,
     /// Only one: the kept document without its last token, which it predicts (the association task).
     Full,
+    /// Every proper prefix of every window: T + 1 tokens that start anywhere in the document.
+    Windows,
 }
 
-choices!(ContextRule, "contexts" { Prefixes = "prefixes", Full = "full" });
+choices!(ContextRule, "contexts" { Prefixes = "prefixes", Full = "full", Windows = "windows" });
 
 /// The settings that turn a token sequence into a kept document. Two summaries can be merged only if these agree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,8 +64,13 @@ impl Window {
         Ok(())
     }
 
-    /// Returns the maximum number of tokens kept per document: T + 1.
+    /// Returns the maximum number of tokens kept per document, or per window: T + 1.
     pub fn kept(&self) -> usize {
         self.n_ctx as usize + 1
+    }
+
+    /// Returns the number of tokens that are read of a document: windows start anywhere in it.
+    pub(crate) fn read(&self) -> usize {
+        if self.contexts == ContextRule::Windows { usize::MAX } else { self.kept() }
     }
 }

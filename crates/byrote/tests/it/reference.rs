@@ -81,7 +81,7 @@ fn reference(texts: &[String], tokenizer: &TokenizerChoice, window: Window, limi
         r.tokens += document.len() as u64;
         vocabulary.extend(document.iter().cloned());
         let lengths = match window.contexts {
-            ContextRule::Prefixes => 1..document.len(),
+            ContextRule::Prefixes | ContextRule::Windows => 1..document.len(),
             ContextRule::Full => document.len() - 1..document.len(),
         };
         for t in lengths.filter(|&t| t > 0) {

@@ -25,10 +25,10 @@ impl Positions {
     pub(crate) fn occurrence(position: usize, is_last: bool, rule: ContextRule) -> Self {
         let place = 1 << position.min(CLASSES - 1);
         let label = match rule {
-            ContextRule::Prefixes => position > 0,
+            ContextRule::Prefixes | ContextRule::Windows => position > 0,
             ContextRule::Full => position > 0 && is_last,
         };
-        let last = rule == ContextRule::Prefixes && !is_last;
+        let last = rule != ContextRule::Full && !is_last;
         Self(place | if label { BIT_LABEL } else { 0 } | if last { BIT_LAST } else { 0 })
     }
 

@@ -36,7 +36,10 @@ impl Histogram {
         }
     }
 
-    fn add_many(&mut self, k: u64, times: u64) {
+    pub(crate) fn add_many(&mut self, k: u64, times: u64) {
+        if times == 0 {
+            return;
+        }
         if k < DENSE {
             let size = (k + 1).next_power_of_two().max(4) as usize;
             if self.dense.len() < size {
@@ -72,6 +75,8 @@ pub struct Tally {
     pub predictions: u64,
     /// The number of contexts with a single next token.
     pub deterministic: u64,
+    /// The number of predictions that they make.
+    pub deterministic_predictions: u64,
     /// The number of (context, next token) pairs.
     pub pairs: u64,
     /// The number of contexts that are followed by every token of the vocabulary, each at least once.
@@ -88,7 +93,10 @@ impl Tally {
     pub(crate) fn context(&mut self, count: u64, distinct_next: u64, d_vocab: u64) {
         self.contexts += 1;
         self.predictions += count;
-        self.deterministic += u64::from(distinct_next == 1);
+        if distinct_next == 1 {
+            self.deterministic += 1;
+            self.deterministic_predictions += count;
+        }
         self.pairs += distinct_next;
         self.full_support += u64::from(distinct_next == d_vocab);
         self.context_counts.add(count);
@@ -99,6 +107,7 @@ impl Tally {
         self.contexts += times;
         self.predictions += count * times;
         self.deterministic += times;
+        self.deterministic_predictions += count * times;
         self.pairs += times;
         self.full_support += if d_vocab == 1 { times } else { 0 };
         self.context_counts.add_many(count, times);
@@ -109,18 +118,19 @@ impl Tally {
         self.contexts += other.contexts;
         self.predictions += other.predictions;
         self.deterministic += other.deterministic;
+        self.deterministic_predictions += other.deterministic_predictions;
         self.pairs += other.pairs;
         self.full_support += other.full_support;
         self.context_counts.merge(&other.context_counts);
         self.next_counts.merge(&other.next_counts);
     }
 
+    /// Returns the number of contexts that occur once.
+    pub fn once(&self) -> u64 {
+        self.context_counts.iter().next().map_or(0, |(k, n)| if k == 1 { n } else { 0 })
+    }
+
     /// Returns the lowest training loss that any model can reach on these contexts.
-    ///
-    /// The returned double exceeds the true value by at most one unit in its last place: the error of the double-double
-    /// sum is at most a bound that is computed alongside, which is subtracted in the rare case that it matters
-    /// (billions of predictions and a tiny floor), and rounding the sum to a double costs half a unit.
-    /// [`Nats::at_least`] accounts for that.
     pub fn floor(&self) -> Nats {
         let mut terms: BTreeMap<u64, i128> = BTreeMap::new();
         for (k, n) in self.context_counts.iter() {
@@ -129,32 +139,53 @@ impl Tally {
         for (k, n) in self.next_counts.iter() {
             *terms.entry(k).or_insert(0) -= i128::from(n);
         }
-        let mut sum = Dd::default();
-        let (mut magnitude, mut count) = (0.0, 0.0);
-        for (k, n) in terms {
-            // k = 1 contributes 1 ln 1 = 0, and n is below 2^53 in any corpus that can be stored.
-            if k > 1 && n != 0 {
-                let term = xlnx(k) * Dd::from(n as f64);
-                magnitude += term.to_f64().abs();
-                count += 1.0;
-                sum += term;
-            }
-        }
-        // A term has a relative error below 1.1e-30 (x ln x and a product), and each partial sum, which is at most
-        // `magnitude`, one below 3.1 u^2 = 3.9e-32 (num::dd).
-        let error = magnitude * (1.2e-30 + 4e-32 * count);
-        let nearest = sum.to_f64();
-        let lower = if error > 0.25 * f64::EPSILON * nearest { nearest - error } else { nearest };
-        // A sum of non-negative entropies: anything below zero is rounding.
-        Nats(lower.max(0.0))
+        floor_of(terms, xlnx)
     }
 
     /// Returns T_eps of dana2024: the smallest number of contexts whose counts make up at least 1 - epsilon of all
     /// predictions, for `epsilon` in thousandths of a percent (1e-5), in exact integer arithmetic.
     pub fn coverage(&self, epsilon_1e5: u32) -> u64 {
-        let needed = u128::from(self.predictions) * u128::from(100_000 - epsilon_1e5.min(100_000));
+        self.context_counts.coverage(self.predictions, epsilon_1e5)
+    }
+}
+
+/// The sum of n k ln k over terms (k, n) in increasing order of k; `xlnx` gives k ln k. The sum is that of a floor, which is
+/// not negative.
+///
+/// The returned double exceeds the true value by at most one unit in its last place: the error of the double-double
+/// sum is at most a bound that is computed alongside, which is subtracted in the rare case that it matters
+/// (billions of predictions and a tiny floor), and rounding the sum to a double costs half a unit.
+/// [`Nats::at_least`] accounts for that.
+pub(crate) fn floor_of(
+    terms: impl IntoIterator<Item = (u64, i128)>,
+    mut xlnx: impl FnMut(u64) -> Dd,
+) -> Nats {
+    let mut sum = Dd::default();
+    let (mut magnitude, mut count) = (0.0, 0.0);
+    for (k, n) in terms {
+        // k = 1 contributes 1 ln 1 = 0, and n is below 2^53 in any corpus that can be stored.
+        if k > 1 && n != 0 {
+            let term = xlnx(k) * Dd::from(n as f64);
+            magnitude += term.to_f64().abs();
+            count += 1.0;
+            sum += term;
+        }
+    }
+    // A term has a relative error below 1.1e-30 (x ln x and a product), and each partial sum, which is at most
+    // `magnitude`, one below 3.1 u^2 = 3.9e-32 (num::dd).
+    let error = magnitude * (1.2e-30 + 4e-32 * count);
+    let nearest = sum.to_f64();
+    let lower = if error > 0.25 * f64::EPSILON * nearest { nearest - error } else { nearest };
+    // A sum of non-negative entropies: anything below zero is rounding.
+    Nats(lower.max(0.0))
+}
+
+impl Histogram {
+    /// The smallest number of contexts whose counts make up at least 1 - epsilon of `predictions`.
+    pub(crate) fn coverage(&self, predictions: u64, epsilon_1e5: u32) -> u64 {
+        let needed = u128::from(predictions) * u128::from(100_000 - epsilon_1e5.min(100_000));
         let (mut covered, mut contexts) = (0u128, 0u64);
-        for (k, n) in self.context_counts.iter().rev() {
+        for (k, n) in self.iter().rev() {
             if covered * 100_000 >= needed {
                 break;
             }

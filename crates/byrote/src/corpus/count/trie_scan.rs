@@ -117,7 +117,7 @@ impl Scan {
     fn add_child(&mut self, through: u64, ending: u64) {
         let depth = self.path.len();
         let weight = match self.rule {
-            ContextRule::Prefixes => through,
+            ContextRule::Prefixes | ContextRule::Windows => through,
             ContextRule::Full => ending,
         };
         if let Some(parent) = self.path.last_mut() {
@@ -150,7 +150,7 @@ impl Scan {
         let first = from.max(lcp + 1);
         // Contexts first..len, each followed only by the next node of the chain.
         let contexts = match self.rule {
-            ContextRule::Prefixes => first..len,
+            ContextRule::Prefixes | ContextRule::Windows => first..len,
             ContextRule::Full => (len - 1).max(first)..len,
         };
         if count == 1 {

@@ -19,5 +19,5 @@ pub(super) fn open(path: &Path, options: &Options, input: Input) -> Result<IdRea
         IdType::U32 => 4,
     };
     let integer = IntegerType { bytes, signed: false, big_endian: false };
-    Ok(IdReader::new(path, options, input, integer, Cut::flat(path, options)?, None))
+    IdReader::new(path, options, input, integer, Cut::flat(path, options)?, None)
 }

@@ -1,8 +1,9 @@
 //! Token ids, streamed from a file of fixed-size integers.
 
 use super::input::{Input, fill_to};
-use super::{Content, Reader, SLAB_BYTES, Slab};
+use super::{Content, Reader, SLAB_BYTES, Slab, part_of_file};
 use crate::corpus::options::{DocumentRule, Options};
+use crate::corpus::window::ContextRule;
 use crate::{Error, Result};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -37,6 +38,8 @@ pub(super) enum Cut {
     Every(u64),
     /// At this id, which belongs to no document.
     At(u32),
+    /// Only at the end of the file.
+    Never,
 }
 
 impl Cut {
@@ -45,6 +48,8 @@ impl Cut {
         match (&options.documents, options.separator_id) {
             (Some(DocumentRule::Chunk(n)), None) => Ok(Cut::Every(*n as u64)),
             (None, Some(id)) => Ok(Cut::At(id)),
+            (Some(DocumentRule::File), None) => Ok(Cut::Never),
+            (None, None) if options.window.contexts == ContextRule::Windows => Ok(Cut::Never),
             (None, None) => Err(Error::format(
                 path,
                 "one row of ids: set `separator_id` or `documents = chunk:L` to mark where documents end",
@@ -54,7 +59,10 @@ impl Cut {
             }
             (Some(_), _) => Err(Error::setting(
                 "documents",
-                format!("{} contains ids; only chunk:L or `separator_id` can split them", path.display()),
+                format!(
+                    "{} contains ids; only file, chunk:L or `separator_id` can say where documents end",
+                    path.display()
+                ),
             )),
         }
     }
@@ -75,6 +83,8 @@ pub(super) struct IdReader {
     length: u64,
     document: u64,
     position: u64,
+    /// Whether the last part of a document as long as the file was passed on.
+    ended: bool,
 }
 
 impl IdReader {
@@ -85,20 +95,38 @@ impl IdReader {
         integer: IntegerType,
         cut: Cut,
         left: Option<u64>,
-    ) -> Self {
-        Self {
+    ) -> Result<Self> {
+        let (input, left) = match options.split {
+            None => (input.bytes, left),
+            Some(split) => part_of_file::of_ids(split, input.bytes, integer.bytes, left, path)?,
+        };
+        Ok(Self {
             path: path.to_path_buf(),
-            input: input.bytes,
+            input,
             integer,
             cut,
-            kept: options.window.kept(),
+            kept: if cut == Cut::Never { usize::MAX } else { options.window.read() },
             left,
             raw: Vec::new(),
             open: Vec::new(),
             length: 0,
             document: 1,
             position: 0,
+            ended: false,
+        })
+    }
+
+    /// Passes on what was read of a document that is as long as the file; returns `false` after its last part.
+    fn part(&mut self, slab: &mut Slab, ended: bool) -> bool {
+        let first = self.document == 1;
+        if first && ended {
+            return false;
         }
+        self.document = 2;
+        slab.ids.append(&mut self.open);
+        slab.documents.push(0..slab.ids.len());
+        slab.content = Content::IdPart { first, last: ended };
+        !std::mem::replace(&mut self.ended, ended)
     }
 
     fn end_document(&mut self, slab: &mut Slab) {
@@ -159,6 +187,9 @@ impl Reader for IdReader {
             }
         }
         self.raw = raw;
+        if self.cut == Cut::Never {
+            return Ok(self.part(slab, n == 0));
+        }
         let ended = n == 0;
         if ended && self.length > 0 {
             self.end_document(slab);

@@ -12,6 +12,7 @@ pub(crate) mod npy;
 mod parquet;
 #[cfg(feature = "parquet")]
 mod parquet_pages;
+mod part_of_file;
 mod split;
 mod text;
 
@@ -39,6 +40,8 @@ pub(crate) enum Content {
     Records,
     /// Token ids.
     Ids,
+    /// A part of one document of token ids.
+    IdPart { first: bool, last: bool },
     /// Built-in stories by number: `first_line - 1` is the first.
     Stories,
 }
@@ -76,7 +79,9 @@ impl Slab {
     /// The line or record of a document.
     pub(crate) fn line_of(&self, document: usize, byte: usize) -> u64 {
         match self.content {
-            Content::Records | Content::Ids | Content::Stories => self.first_line + document as u64,
+            Content::Records | Content::Ids | Content::IdPart { .. } | Content::Stories => {
+                self.first_line + document as u64
+            }
             _ => self.first_line + memchr::memchr_iter(b'\n', &self.bytes[..byte]).count() as u64,
         }
     }
@@ -108,6 +113,12 @@ pub(crate) fn open(path: &Path, options: &Options, input: Input) -> Result<(Opti
                 "each record of {} is a document; this setting applies only to text and 1-D ids",
                 path.display()
             ),
+        ));
+    }
+    if options.split.is_some() && !matches!(format, Format::Text | Format::Npy | Format::Bin) {
+        return Err(Error::setting(
+            "split",
+            format!("does not apply to {}, but only to text and 1-D ids", path.display()),
         ));
     }
     Ok(match format {

@@ -20,9 +20,14 @@ pub(super) fn open(path: &Path, options: &Options, mut input: Input) -> Result<I
     let (cut, total) = match header.shape[..] {
         [n] => (Cut::flat(path, options)?, n),
         [rows, columns] => {
-            if options.documents.is_some() || options.separator_id.is_some() {
+            let given = [
+                ("documents", options.documents.is_some()),
+                ("separator_id", options.separator_id.is_some()),
+                ("split", options.split.is_some()),
+            ];
+            if let Some((name, _)) = given.into_iter().find(|&(_, given)| given) {
                 return Err(Error::setting(
-                    if options.documents.is_some() { "documents" } else { "separator_id" },
+                    name,
                     format!("does not apply to {}: each of its rows is a document", path.display()),
                 ));
             }
@@ -46,7 +51,7 @@ pub(super) fn open(path: &Path, options: &Options, mut input: Input) -> Result<I
             ));
         }
     };
-    Ok(IdReader::new(path, options, input, integer, cut, Some(total)))
+    IdReader::new(path, options, input, integer, cut, Some(total))
 }
 
 /// The header of an array.

@@ -1,10 +1,12 @@
 //! Plain text, streamed.
 
 use super::input::{Input, fill_to};
+use super::part_of_file;
 use super::split::{rest_of_document, safe_cut, split};
 use super::{Content, Reader, SLAB_BYTES, Slab};
+use crate::Result;
 use crate::corpus::options::{DocumentRule, Options};
-use crate::{Error, Result};
+use crate::corpus::tokenizer::TokenizerChoice;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -27,19 +29,21 @@ pub(super) struct TextReader {
 impl TextReader {
     pub(super) fn new(path: &Path, options: &Options, input: Input) -> Result<Self> {
         let rule = options.documents.clone().unwrap_or(DocumentRule::Line);
-        if matches!(rule, DocumentRule::Chunk(_)) {
-            return Err(Error::setting(
-                "documents",
-                format!("{} is text; chunk:L applies only to 1-D ids", path.display()),
-            ));
-        }
         let (mut input, mut rest, mut offset) = (input.bytes, Vec::new(), 0);
         let ended = fill_to(&mut *input, &mut rest, BOM.len(), path)?;
         if rest.starts_with(BOM) {
             rest.clear();
             offset = BOM.len() as u64;
         }
-        Ok(Self { path: path.to_path_buf(), input, rule, rest, offset, line: 1, ended, inside: false })
+        let mut line = 1;
+        if let Some(split) = options.split {
+            let by_character = options.tokenizer != TokenizerChoice::Byte;
+            let (range, lines) = part_of_file::of_text(split, &mut input, &mut rest, by_character, path)?;
+            offset += range.start as u64;
+            line += lines;
+            input = Box::new(std::io::empty());
+        }
+        Ok(Self { path: path.to_path_buf(), input, rule, rest, offset, line, ended, inside: false })
     }
 }
 

@@ -7,14 +7,22 @@ use std::fmt::Write as _;
 
 /// Shows the contexts and the floor of a corpus.
 pub fn corpus(title: &str, summary: &Summary) -> String {
-    let mut out = format!("{title}, {} tokens, contexts up to {}\n\n", summary.tokenizer, summary.n_ctx);
+    let mut out = heading(title, summary);
     let percent = |part: u64, whole: u64| format!("{:.1}%", 100.0 * part as f64 / whole.max(1) as f64);
     let mut figures = TextTable::new(&["documents", &grouped(summary.documents), &dropped(summary)], &[0, 2]);
-    let left_out = match summary.tokens_left_out {
-        0 => "kept: at most one more than the longest context".into(),
-        n => format!("kept; left out: {} tokens beyond the window", grouped(n)),
+    let left_out = match (&summary.windows, summary.tokens_left_out) {
+        (Some(_), _) => String::new(),
+        (None, 0) => "kept: at most one more than the longest context".into(),
+        (None, n) => format!("kept; left out: {} tokens beyond the window", grouped(n)),
     };
     figures.row(vec!["tokens".into(), grouped(summary.tokens), left_out]);
+    if let Some(windows) = &summary.windows {
+        let distinct = match windows.distinct_windows {
+            n if n == windows.windows => "all different".into(),
+            n => format!("{} of them distinct", grouped(n)),
+        };
+        figures.row(["windows".into(), grouped(windows.windows), distinct]);
+    }
     figures.row(vec!["vocabulary".into(), grouped(summary.d_vocab), String::new()]);
     figures.row(vec![
         "contexts".into(),
@@ -38,11 +46,20 @@ pub fn corpus(title: &str, summary: &Summary) -> String {
     figures.row(["floor".to_owned()].into_iter().chain(floor));
     out += &figures.render();
     if summary.predictions > 0 {
-        out +=
-            "No model that sees only the preceding tokens of its own document has a loss below the floor.\n";
+        out += match summary.windows {
+            Some(_) => {
+                "No model that sees only the preceding tokens of its own window has a loss below the floor.\n"
+            }
+            None => {
+                "No model that sees only the preceding tokens of its own document has a loss below the floor.\n"
+            }
+        };
     }
 
-    if !summary.by_length.is_empty() {
+    if let Some(windows) = &summary.windows {
+        out += &positions(summary);
+        out += &super::windows::windows(summary, windows);
+    } else if !summary.by_length.is_empty() {
         let mut table = TextTable::new(
             &["length", "contexts", "predictions", "floor (nats)", "bits per prediction"],
             &[],
@@ -73,12 +90,50 @@ pub fn corpus(title: &str, summary: &Summary) -> String {
     out
 }
 
+fn heading(title: &str, summary: &Summary) -> String {
+    let Some(windows) = &summary.windows else {
+        return format!("{title}, {} tokens, contexts up to {}\n\n", summary.tokenizer, summary.n_ctx);
+    };
+    let kind = if summary.window.exact_length { "full windows" } else { "windows" };
+    let stride = match windows.stride {
+        1 => "starting anywhere".into(),
+        stride => format!("one every {stride} tokens"),
+    };
+    format!("{title}, {} tokens, {kind} of {} tokens, {stride}\n\n", summary.tokenizer, summary.n_ctx + 1)
+}
+
+/// The floor by position in the window.
+fn positions(summary: &Summary) -> String {
+    let mut table = TextTable::new(
+        &["position", "contexts", "floor (nats)", "bits", "determined", "context occurs once"],
+        &[],
+    );
+    for length in super::windows::shown_lengths(summary.by_length.len()) {
+        let l = &summary.by_length[length - 1];
+        let share = |n: u64| format!("{:.2}%", 100.0 * n as f64 / l.predictions.max(1) as f64);
+        let floor = l.floor_nats.per(l.predictions);
+        table.row([
+            l.length.to_string(),
+            grouped(l.contexts),
+            floor.map_or("-".into(), |n| format!("{:.6}", n.at_least())),
+            floor.map_or("-".into(), |n| format!("{:.6}", n.bits_at_least())),
+            share(l.deterministic_predictions),
+            share(l.once),
+        ]);
+    }
+    format!("\nBy position, that is, by the number of tokens seen:\n{}", table.render())
+}
+
 fn dropped(summary: &Summary) -> String {
     let parts: Vec<String> = [(summary.dropped.empty, "empty"), (summary.dropped.short, "too short")]
         .into_iter()
         .filter(|&(n, _)| n > 0)
         .map(|(n, what)| format!("{} {what}", grouped(n)))
         .collect();
-    let kept = format!("kept, {} of them distinct", grouped(summary.sequences));
+    let kept = match &summary.windows {
+        Some(windows) if windows.joined => "joined into one".into(),
+        Some(_) => String::new(),
+        None => format!("kept, {} of them distinct", grouped(summary.sequences)),
+    };
     if parts.is_empty() { kept } else { format!("{kept}; left out: {}", parts.join(", ")) }
 }

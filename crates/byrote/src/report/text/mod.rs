@@ -13,6 +13,7 @@ mod model;
 mod rank;
 mod sweep;
 mod training;
+mod windows;
 
 pub use bounds::{bounds, encoders};
 pub use certificate::certificate;
@@ -24,6 +25,7 @@ pub use model::{exact_network, model, network};
 pub use rank::rank;
 pub use sweep::{jobs, results};
 pub use training::training;
+pub use windows::loss;
 
 /// A table of aligned columns. Columns are aligned to the right, except those listed as `left`.
 #[derive(Debug, Clone)]

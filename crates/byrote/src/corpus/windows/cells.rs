@@ -1,0 +1,77 @@
+//! Signed numbers by length and count, of which few are not zero.
+
+use crate::num::dd::{Dd, xlnx};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+
+/// Counts below this are looked up in an array.
+const SMALL: usize = 32;
+
+/// For every length, numbers by count. Counts of 1 are left out: they contribute 1 ln 1 = 0 to every sum that is taken here.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Cells {
+    lengths: Vec<Cell>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Cell {
+    small: Vec<i64>,
+    large: FxHashMap<u64, i64>,
+}
+
+impl Cells {
+    #[inline]
+    pub(crate) fn add(&mut self, length: usize, count: u64, value: i64) {
+        if count == 1 {
+            return;
+        }
+        if length >= self.lengths.len() {
+            self.lengths.resize(length + 1, Cell::default());
+        }
+        let cell = &mut self.lengths[length];
+        if count < SMALL as u64 {
+            if cell.small.is_empty() {
+                cell.small = vec![0; SMALL];
+            }
+            cell.small[count as usize] += value;
+        } else {
+            *cell.large.entry(count).or_insert(0) += value;
+        }
+    }
+
+    pub(crate) fn merge(&mut self, other: &Self) {
+        for (length, count, value) in other.iter() {
+            self.add(length, count, value);
+        }
+    }
+
+    /// The numbers that are not zero: (length, count, number), in no order within a length.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (usize, u64, i64)> + '_ {
+        self.lengths.iter().enumerate().flat_map(|(length, cell)| {
+            let small = (0..).zip(cell.small.iter().copied());
+            let large = cell.large.iter().map(|(&count, &value)| (count, value));
+            small
+                .chain(large)
+                .filter(|&(_, value)| value != 0)
+                .map(move |(count, value)| (length, count, value))
+        })
+    }
+
+    /// The numbers of one length by increasing count.
+    pub(crate) fn of_length(&self, length: usize) -> BTreeMap<u64, i128> {
+        let Some(cell) = self.lengths.get(length) else { return BTreeMap::new() };
+        let small = (0..).zip(cell.small.iter().copied());
+        let large = cell.large.iter().map(|(&count, &value)| (count, value));
+        small.chain(large).filter(|&(_, n)| n != 0).map(|(count, n)| (count, i128::from(n))).collect()
+    }
+}
+
+/// Values of x ln x that were computed before.
+#[derive(Debug, Default)]
+pub(crate) struct LogTable(FxHashMap<u64, Dd>);
+
+impl LogTable {
+    pub(crate) fn xlnx(&mut self, x: u64) -> Dd {
+        *self.0.entry(x).or_insert_with(|| xlnx(x))
+    }
+}

@@ -1,0 +1,178 @@
+//! From the documents of an input to a corpus of windows.
+
+use super::{Code, Text, WindowRule, count, summary, vocabulary};
+use crate::corpus::collect::{Documents, Sealed};
+use crate::corpus::count::Ends;
+use crate::corpus::finish::finish_sorted;
+use crate::corpus::options::Options;
+use crate::corpus::sorted_run::Header;
+use crate::corpus::vocabulary::Vocabulary;
+use crate::corpus::{Corpus, Outputs};
+use crate::num::stream::Stream;
+use crate::observe::Observer;
+use crate::{Error, Result};
+
+/// Contexts are listed one by one for windows of about this many tokens in all, unless `windows` says otherwise.
+const SAMPLE_TOKENS: u64 = 1 << 20;
+
+/// Counts the windows of documents.
+pub(crate) fn corpus(
+    documents: Documents,
+    names: impl FnOnce(&mut Vocabulary),
+    header: Header,
+    options: &Options,
+    outputs: Outputs,
+    observer: &dyn Observer,
+) -> Result<Corpus> {
+    let (mut alphabet, maps) = documents.alphabet();
+    names(&mut alphabet);
+    let task = Task { documents, alphabet, maps, header, options, outputs, observer };
+    // Codes are ids plus one.
+    match task.alphabet.len() {
+        0..=0xff => task.run::<u8>(),
+        0x100..=0xffff => task.run::<u16>(),
+        _ => task.run::<u32>(),
+    }
+}
+
+struct Task<'a> {
+    documents: Documents,
+    /// The tokens of the text.
+    alphabet: Vocabulary,
+    /// For every chunk of documents, the ids of its provisional ones.
+    maps: Vec<Vec<u32>>,
+    header: Header,
+    options: &'a Options,
+    outputs: Outputs,
+    observer: &'a dyn Observer,
+}
+
+impl Task<'_> {
+    fn run<C: Code>(self) -> Result<Corpus> {
+        let Self { documents, alphabet, maps, header, options, outputs, observer } = self;
+        let (read, tokens) = (documents.len(), documents.tokens());
+        let text = text_of::<C>(&documents, &maps, options.join);
+        drop(documents);
+        let rule = WindowRule {
+            n_ctx: options.window.n_ctx as usize,
+            exact_length: options.window.exact_length,
+            stride: usize::try_from(options.stride).unwrap_or(usize::MAX),
+            repeats: options.stride == 1,
+            joined: options.join,
+        };
+        let longest = (0..text.documents()).map(|i| text.document(i).len()).max().unwrap_or(0);
+        if (0..text.documents()).all(|i| rule.starts(text.document(i).len()).next().is_none()) {
+            return Err(no_windows(read, tokens, longest, &header, rule));
+        }
+        let d = vocabulary(&text, &alphabet, rule);
+        let (counted, repeats) =
+            count(&text, rule, alphabet.len() + 1, d.len(), options.max_memory, observer)?;
+        let summary = summary(&text, rule, &counted, repeats, &alphabet, &d, header.clone());
+        if outputs.list.is_none() && !outputs.contexts {
+            return Ok(Corpus { summary, vocabulary: d, contexts: None, head: None, whole: None });
+        }
+        let mut sample = sampled(&text, rule, &alphabet, header, options, outputs, observer)?;
+        sample.whole = Some(Box::new(summary));
+        Ok(sample)
+    }
+}
+
+/// The text of the documents, end to end if they are joined.
+fn text_of<C: Code>(documents: &Documents, maps: &[Vec<u32>], join: bool) -> Text<C> {
+    let mut text = Text::with_capacity(if join { 1 } else { documents.len() }, documents.tokens());
+    documents.for_each(|chunk, tokens| {
+        let map = &maps[chunk];
+        tokens.iter().for_each(|&token| text.push(map[token as usize] + 1));
+        if !join {
+            text.end_document();
+        }
+    });
+    if join && documents.tokens() > 0 {
+        text.end_document();
+    }
+    text.finish()
+}
+
+/// The error for a text without windows.
+fn no_windows(documents: usize, tokens: usize, longest: usize, header: &Header, rule: WindowRule) -> Error {
+    let message = match (documents, header.dropped.empty) {
+        (0, 0) => "no windows: the input is empty".into(),
+        (0, empty) => format!("no windows: {empty} documents read, none of which has a token"),
+        (1, _) => format!(
+            "no full windows: they have {} tokens, and the text has {tokens} (`n_ctx`, `exact_length`)",
+            rule.n_ctx + 1
+        ),
+        _ => format!(
+            "no full windows: they have {} tokens, and the longest of {documents} documents has {longest} (`n_ctx`, \
+             `exact_length`, `join`)",
+            rule.n_ctx + 1
+        ),
+    };
+    Error::EmptyCorpus { message }
+}
+
+/// The contexts of some of the windows, which are drawn at random if there are too many, as documents of their own.
+fn sampled<C: Code>(
+    text: &Text<C>,
+    rule: WindowRule,
+    alphabet: &Vocabulary,
+    header: Header,
+    options: &Options,
+    outputs: Outputs,
+    observer: &dyn Observer,
+) -> Result<Corpus> {
+    let fit = (SAMPLE_TOKENS / (rule.n_ctx as u64 + 1)).max(1);
+    let starts = sample(text, rule, options.windows.unwrap_or(fit), options.seed);
+    let (mut tokens, mut ends) = (Vec::new(), Vec::new());
+    for start in starts {
+        let length = text.room(start).min(rule.n_ctx + 1);
+        tokens.extend(text.codes(start..start + length).iter().map(|code| code.get() - 1));
+        ends.push(tokens.len());
+    }
+    let sealed = Sealed::from_ids(&tokens, Ends::At(&ends), alphabet, options);
+    finish_sorted(&sealed.sort(options), &sealed.vocabulary, header, options, outputs, observer)
+}
+
+/// The starts of `n` windows drawn at random, or of all if there are not more, in increasing order.
+fn sample<C: Code>(text: &Text<C>, rule: WindowRule, n: u64, seed: u64) -> Vec<usize> {
+    let documents = || (0..text.documents()).map(|i| text.document(i));
+    let windows: u64 = documents().map(|d| rule.starts(d.len()).len() as u64).sum();
+    let mut random = Stream::new(seed, "windows", 0);
+    let (mut left, mut wanted) = (windows, n.min(windows));
+    let mut starts = Vec::with_capacity(wanted as usize);
+    for document in documents() {
+        for start in rule.starts(document.len()) {
+            // Each window is taken with the probability that keeps every sample equally likely.
+            if wanted == left || wanted > 0 && random.below(left) < wanted {
+                starts.push(document.start + start);
+                wanted -= 1;
+            }
+            left -= 1;
+        }
+    }
+    starts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::text::text;
+    use super::*;
+
+    #[test]
+    fn every_window_is_drawn_equally_often() {
+        let text = text::<u8>(&[vec![0; 5], vec![1; 2], vec![0; 6]]);
+        let rule = WindowRule { n_ctx: 2, exact_length: true, stride: 1, repeats: false, joined: false };
+        let mut drawn = [0; 16];
+        for seed in 0..7000 {
+            let starts = sample(&text, rule, 3, seed);
+            assert!(starts.len() == 3 && starts.is_sorted());
+            starts.iter().for_each(|&s| drawn[s] += 1);
+        }
+        // The first document has starts 0 to 2, the second none, the third 9 to 12.
+        for (start, n) in drawn.into_iter().enumerate() {
+            let expect = if matches!(start, 0..=2 | 9..=12) { 3000 } else { 0 };
+            assert!(i32::abs(n - expect) < 200, "{start} {n}");
+        }
+        assert_eq!(sample(&text, rule, 9, 0), [0, 1, 2, 9, 10, 11, 12]);
+    }
+}

@@ -1,0 +1,188 @@
+//! What is counted of the windows: integers only, so that parts can be counted in any order and added.
+
+use super::cells::Cells;
+use super::trie_pass::TrieVisitor;
+use crate::corpus::count::tally::Histogram;
+
+/// A number for every length, as the differences between neighbours.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Differences(Vec<i64>);
+
+impl Differences {
+    /// Adds to the lengths `from..to`.
+    #[inline]
+    pub(crate) fn add(&mut self, from: usize, to: usize, value: u64) {
+        if from >= to {
+            return;
+        }
+        if to >= self.0.len() {
+            self.0.resize(to + 1, 0);
+        }
+        self.0[from] = self.0[from].wrapping_add(value as i64);
+        self.0[to] = self.0[to].wrapping_sub(value as i64);
+    }
+
+    fn merge(&mut self, other: &Self) {
+        if self.0.len() < other.0.len() {
+            self.0.resize(other.0.len(), 0);
+        }
+        self.0.iter_mut().zip(&other.0).for_each(|(a, b)| *a = a.wrapping_add(*b));
+    }
+
+    /// The numbers for lengths 0, 1, ..., `lengths - 1`.
+    pub(crate) fn sums(&self, lengths: usize) -> Vec<u64> {
+        let mut sum = 0i64;
+        let at = |i| self.0.get(i).copied().unwrap_or(0);
+        (0..lengths)
+            .map(|i| {
+                sum = sum.wrapping_add(at(i));
+                sum as u64
+            })
+            .collect()
+    }
+}
+
+/// The contexts of windows, by length where that matters.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Figures {
+    d_vocab: u64,
+    pub(crate) windows: u64,
+    pub(crate) distinct_windows: u64,
+    /// Windows by length.
+    lengths: Vec<u64>,
+    /// Contexts that occur once and lie on an edge, which most contexts do; [`Figures::settle`] adds them to the others.
+    lone: Differences,
+    pub(crate) contexts: Differences,
+    pub(crate) pairs: Differences,
+    pub(crate) deterministic: Differences,
+    pub(crate) deterministic_predictions: Differences,
+    pub(crate) once: Differences,
+    pub(crate) full_support: u64,
+    /// Contexts by their count.
+    pub(crate) context_counts: Histogram,
+    /// Contexts minus (context, next token) pairs, by length and count.
+    pub(crate) excess: Cells,
+}
+
+impl Figures {
+    pub(crate) fn new(d_vocab: u64) -> Self {
+        Self { d_vocab, ..Self::default() }
+    }
+
+    /// Adds a window of this length; `is_new` unless it equals the one before it.
+    #[inline]
+    pub(crate) fn window(&mut self, length: usize, is_new: bool) {
+        self.windows += 1;
+        self.distinct_windows += u64::from(is_new);
+        if length >= self.lengths.len() {
+            self.lengths.resize(length + 1, 0);
+        }
+        self.lengths[length] += 1;
+    }
+
+    /// The number of tokens in the windows, each counted as often as it occurs in one.
+    pub(crate) fn window_tokens(&self) -> u64 {
+        (0..).zip(&self.lengths).map(|(length, n)| length * n).sum()
+    }
+
+    /// The number of windows longer than 0, 1, ..., `lengths - 1`: those that have a prediction after so many tokens.
+    pub(crate) fn predictions(&self, lengths: usize) -> Vec<u64> {
+        let mut left = self.windows;
+        let at = |i: usize| self.lengths.get(i).copied().unwrap_or(0);
+        (0..lengths)
+            .map(|length| {
+                left -= at(length);
+                left
+            })
+            .collect()
+    }
+
+    /// Completes the figures.
+    pub(crate) fn settle(&mut self) {
+        let lone = std::mem::take(&mut self.lone);
+        let contexts: u64 = lone.sums(lone.0.len()).iter().sum();
+        for figure in
+            [&mut self.contexts, &mut self.deterministic, &mut self.deterministic_predictions, &mut self.once]
+        {
+            figure.merge(&lone);
+        }
+        self.context_counts.add_many(1, contexts);
+        if self.d_vocab == 1 {
+            self.full_support += contexts;
+        }
+    }
+
+    /// Adds the node of a class as the continuation of a context of this length.
+    pub(crate) fn continuation(&mut self, length: usize, count: u64) {
+        self.pairs.add(length, length + 1, 1);
+        self.excess.add(length, count, -1);
+    }
+
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.windows += other.windows;
+        self.distinct_windows += other.distinct_windows;
+        if self.lengths.len() < other.lengths.len() {
+            self.lengths.resize(other.lengths.len(), 0);
+        }
+        self.lengths.iter_mut().zip(&other.lengths).for_each(|(a, b)| *a += b);
+        self.lone.merge(&other.lone);
+        self.contexts.merge(&other.contexts);
+        self.pairs.merge(&other.pairs);
+        self.deterministic.merge(&other.deterministic);
+        self.deterministic_predictions.merge(&other.deterministic_predictions);
+        self.once.merge(&other.once);
+        self.full_support += other.full_support;
+        self.context_counts.merge(&other.context_counts);
+        self.excess.merge(&other.excess);
+    }
+}
+
+impl TrieVisitor for Figures {
+    #[inline]
+    fn edge(&mut self, p: usize, q: usize, through: u64) {
+        let contexts = q - 1 - p;
+        if through == 1 {
+            self.lone.add(p + 1, q, 1);
+        } else if contexts > 0 {
+            self.contexts.add(p + 1, q, 1);
+            self.deterministic.add(p + 1, q, 1);
+            self.deterministic_predictions.add(p + 1, q, through);
+            self.context_counts.add_many(through, contexts as u64);
+            if self.d_vocab == 1 {
+                self.full_support += contexts as u64;
+            }
+        }
+        self.pairs.add(p.max(1), q, 1);
+        if p >= 1 {
+            self.excess.add(p, through, -1);
+        }
+    }
+
+    #[inline]
+    fn context(&mut self, depth: usize, count: u64, next: u64) {
+        self.contexts.add(depth, depth + 1, 1);
+        self.context_counts.add_many(count, 1);
+        self.excess.add(depth, count, 1);
+        if count == 1 {
+            self.once.add(depth, depth + 1, 1);
+        }
+        if next == 1 {
+            self.deterministic.add(depth, depth + 1, 1);
+            self.deterministic_predictions.add(depth, depth + 1, count);
+        }
+        self.full_support += u64::from(next == self.d_vocab);
+    }
+}
+
+/// The nodes of a trie by depth and number of windows through them, as differences over the depth.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Nodes(pub(crate) Cells);
+
+impl TrieVisitor for Nodes {
+    fn edge(&mut self, p: usize, q: usize, through: u64) {
+        self.0.add(p + 1, through, 1);
+        self.0.add(q + 1, through, -1);
+    }
+
+    fn context(&mut self, _: usize, _: u64, _: u64) {}
+}

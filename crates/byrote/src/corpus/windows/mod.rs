@@ -1,0 +1,371 @@
+//! Windows: contexts and floor of a text as language models are trained on it.
+//!
+//! A window starts anywhere in a document (or at every `stride`-th token) and has T + 1 tokens, fewer at the end of the
+//! document. The figures are those of a corpus whose documents are the windows, but no window is ever written out:
+//!
+//! ```text
+//! documents -> Text (text) -> starts in the order of their windows (order) -> trie, compacted (trie_pass) -> Figures
+//!                                                                         '-> repeats
+//! ```
+//!
+//! `docs/windows.md` derives the counting. All figures are integers until the last sum, so that threads, passes and parts of the
+//! order can be added in any way.
+
+mod cells;
+mod corpus;
+mod figures;
+mod order;
+mod repeats;
+mod summarize;
+#[cfg(test)]
+mod tests;
+mod text;
+mod trie_pass;
+
+pub(crate) use corpus::corpus;
+pub(crate) use text::{Code, Text};
+
+use crate::Result;
+use crate::observe::{Observer, Stage};
+use figures::{Figures, Nodes};
+use order::{Classes, Position, Start, class_sizes, class_tokens, sort_class};
+use rayon::prelude::*;
+use repeats::{Longest, Marks, RepeatFinder, UniqueLengths};
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+pub use repeats::{Repeats, ShortestUnique};
+pub use summarize::{FloorPoint, Passage, WindowSummary};
+pub(crate) use summarize::{summary, vocabulary};
+
+/// Which windows are counted.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WindowRule {
+    /// The longest context T.
+    pub(crate) n_ctx: usize,
+    /// Count only windows of T + 1 tokens.
+    pub(crate) exact_length: bool,
+    /// The distance between the starts of windows.
+    pub(crate) stride: usize,
+    /// Look for repeats too, which needs a stride of 1.
+    pub(crate) repeats: bool,
+    /// Whether all documents were joined into one; only reported.
+    pub(crate) joined: bool,
+}
+
+/// Common prefixes are measured up to this many tokens when repeats are looked for; only for the longest repeat, further.
+const DEEP: usize = 1024;
+
+/// The figures of a text's windows, before the last sums.
+#[derive(Debug)]
+pub(crate) struct Counted {
+    pub(crate) figures: Figures,
+    /// The nodes of the trie of all windows, if only full ones are counted.
+    pub(crate) nodes: Option<Nodes>,
+    pub(crate) unique: UniqueLengths,
+    pub(crate) longest: Longest,
+}
+
+/// Counts the windows of a text whose codes are below `codes`; `d_vocab` different tokens occur in them.
+pub(crate) fn count<C: Code>(
+    text: &Text<C>,
+    rule: WindowRule,
+    codes: usize,
+    d_vocab: usize,
+    max_memory: Option<u64>,
+    observer: &dyn Observer,
+) -> Result<(Counted, Vec<Repeats>)> {
+    match u32::try_from(text.positions()) {
+        Ok(_) => count_with::<C, u32>(text, rule, codes, d_vocab, max_memory, observer),
+        Err(_) => count_with::<C, u64>(text, rule, codes, d_vocab, max_memory, observer),
+    }
+}
+
+fn count_with<C: Code, P: Position>(
+    text: &Text<C>,
+    rule: WindowRule,
+    codes: usize,
+    d_vocab: usize,
+    max_memory: Option<u64>,
+    observer: &dyn Observer,
+) -> Result<(Counted, Vec<Repeats>)> {
+    observer.report(Stage::Sorting, 0, None)?;
+    let stride = rule.stride;
+    let is_start = |position: usize| {
+        stride == 1 || (position - text.document(text.document_of(position)).start).is_multiple_of(stride)
+    };
+    let classes = if class_tokens::<C>() == 2 { codes << 8 } else { codes };
+    let sizes = class_sizes(text, classes, &is_start);
+    let marks = rule.repeats.then(|| Marks::new(text.positions()));
+    let total: usize = sizes.iter().sum();
+    let most = starts_at_once::<C, P>(text, total, marks.is_some(), max_memory);
+    let done = AtomicU64::new(0);
+    let pass =
+        Pass { text, rule, d_vocab, sizes: &sizes, marks: marks.as_ref(), observer, done: &done, total };
+    let mut all = Worker::<P>::new(&pass);
+    let mut first = 0;
+    while first < classes {
+        let (mut end, mut starts) = (first, 0);
+        while end < classes && (end == first || starts + sizes[end] <= most) {
+            starts += sizes[end];
+            end += 1;
+        }
+        let part = Classes::<P>::new(text, &sizes, first..end, &is_start);
+        all.merge(pass.run(&part, first)?, text);
+        first = end;
+    }
+    for run in std::mem::take(&mut all.deep) {
+        all.longest.run(text, run, pass.depth());
+        observer.check()?;
+    }
+    let mut counted = all.finish(&pass);
+    counted.figures.settle();
+    let repeats = marks.map_or_else(Vec::new, |marks| marks.count(text));
+    Ok((counted, repeats))
+}
+
+/// The number of starts that are sorted in one pass over the text.
+fn starts_at_once<C: Code, P: Position>(
+    text: &Text<C>,
+    starts: usize,
+    marks: bool,
+    max_memory: Option<u64>,
+) -> usize {
+    let Some(budget) = max_memory else { return starts };
+    let fixed = text.positions() * (size_of::<C>() + usize::from(marks));
+    let left = usize::try_from(budget).unwrap_or(usize::MAX).saturating_sub(fixed);
+    // Half for the starts themselves, half for the classes in work.
+    (left / (2 * size_of::<P>())).max(1 << 16)
+}
+
+/// What the passes over a text share.
+struct Pass<'a, C> {
+    text: &'a Text<C>,
+    rule: WindowRule,
+    d_vocab: usize,
+    /// The number of starts by class.
+    sizes: &'a [usize],
+    marks: Option<&'a Marks>,
+    observer: &'a dyn Observer,
+    done: &'a AtomicU64,
+    total: usize,
+}
+
+impl<C: Code> Pass<'_, C> {
+    /// Counts some classes, the first of which has the number `first`.
+    fn run<P: Position>(&self, classes: &Classes<P>, first: usize) -> Result<Worker<P>> {
+        // The largest classes come first, so that no thread is left alone with one at the end.
+        let mut queue: Vec<usize> =
+            (0..classes.offsets.len() - 1).filter(|&i| classes.offsets[i] < classes.offsets[i + 1]).collect();
+        queue.sort_by_key(|&i| std::cmp::Reverse(classes.offsets[i + 1] - classes.offsets[i]));
+        let next = AtomicUsize::new(0);
+        let workers: Result<Vec<Worker<P>>> = (0..rayon::current_num_threads())
+            .into_par_iter()
+            .map(|_| {
+                let mut worker = Worker::new(self);
+                while let Some(&class) = queue.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let positions = &classes.positions[classes.offsets[class]..classes.offsets[class + 1]];
+                    worker.class(self, first + class, positions);
+                    let n = positions.len() as u64;
+                    let done = self.done.fetch_add(n, Ordering::Relaxed) + n;
+                    self.observer.report(Stage::Counting, done, Some(self.total as u64))?;
+                }
+                Ok(worker)
+            })
+            .collect();
+        let mut workers = workers?.into_iter();
+        let mut all = workers.next().unwrap_or_else(|| Worker::new(self));
+        workers.for_each(|worker| all.merge(worker, self.text));
+        Ok(all)
+    }
+
+    /// The depth to which windows are sorted.
+    fn depth(&self) -> usize {
+        let window = self.rule.n_ctx + 1;
+        if self.rule.repeats { window.max(DEEP) } else { window }
+    }
+
+    /// The common prefix of a class that has a single start with its neighbours.
+    fn outer_common(&self, class: usize) -> usize {
+        if class_tokens::<C>() == 1 {
+            return 0;
+        }
+        let siblings = class >> 8 << 8..((class >> 8) + 1) << 8;
+        usize::from(self.sizes[siblings].iter().sum::<usize>() > self.sizes[class])
+    }
+}
+
+/// The figures of the classes that one thread has counted.
+struct Worker<P> {
+    figures: Figures,
+    nodes: Option<Nodes>,
+    unique: UniqueLengths,
+    longest: Longest,
+    /// The windows kept of every class that has any.
+    kept: Vec<(usize, u64)>,
+    /// Starts that agree in as many tokens as were looked at.
+    deep: Vec<Vec<usize>>,
+    starts: Vec<Start<P>>,
+}
+
+impl<P: Position> Worker<P> {
+    fn new<C: Code>(pass: &Pass<'_, C>) -> Self {
+        Self {
+            figures: Figures::new(pass.d_vocab as u64),
+            nodes: pass.rule.exact_length.then(Nodes::default),
+            unique: UniqueLengths::default(),
+            longest: Longest::default(),
+            kept: Vec::new(),
+            deep: Vec::new(),
+            starts: Vec::new(),
+        }
+    }
+
+    fn merge<C: Code>(&mut self, other: Self, text: &Text<C>) {
+        self.figures.merge(&other.figures);
+        if let (Some(nodes), Some(others)) = (&mut self.nodes, &other.nodes) {
+            nodes.0.merge(&others.0);
+        }
+        self.unique.merge(&other.unique);
+        self.longest.merge(other.longest, text);
+        self.kept.extend(other.kept);
+        self.deep.extend(other.deep);
+    }
+
+    /// Counts a class.
+    fn class<C: Code>(&mut self, pass: &Pass<'_, C>, class: usize, positions: &[P]) {
+        let prefix = class_tokens::<C>();
+        let mut starts = std::mem::take(&mut self.starts);
+        starts.clear();
+        starts.extend(positions.iter().map(|&position| Start { common: 0, position }));
+        // A window that ends before its class is determined is all the class has.
+        let is_short = prefix == 2 && class & 255 == 0;
+        if is_short {
+            starts.iter_mut().for_each(|start| start.common = 1);
+        } else {
+            sort_class(pass.text, &mut starts, prefix, pass.depth());
+        }
+        if pass.marks.is_some() {
+            self.repeats(pass, class, &starts);
+        }
+        let kept =
+            if is_short { self.short_windows(pass, positions.len()) } else { self.windows(pass, &starts) };
+        if kept > 0 && !is_short {
+            self.kept.push((class, kept));
+        }
+        self.starts = starts;
+    }
+
+    /// Counts windows of one token.
+    fn short_windows<C: Code>(&mut self, pass: &Pass<'_, C>, windows: usize) -> u64 {
+        if pass.rule.exact_length {
+            return 0;
+        }
+        for i in 0..windows {
+            self.figures.window(1, i == 0);
+        }
+        windows as u64
+    }
+
+    /// Counts the windows of a class in their order; returns how many are kept.
+    fn windows<C: Code>(&mut self, pass: &Pass<'_, C>, starts: &[Start<P>]) -> u64 {
+        let (prefix, full) = (class_tokens::<C>(), pass.rule.n_ctx + 1);
+        let mut trie = trie_pass::TriePass::new(prefix);
+        let mut nodes = self.nodes.is_some().then(|| trie_pass::TriePass::new(prefix));
+        // The common prefix with the last window kept.
+        let (mut common, mut before) = (usize::MAX, 0);
+        for (i, start) in starts.iter().enumerate() {
+            let length = pass.text.room(start.position.get()).min(full);
+            let own = if i == 0 { prefix } else { (start.common as usize).min(full) };
+            if let (Some(pass), Some(nodes)) = (&mut nodes, &mut self.nodes) {
+                pass.window(own, length, nodes);
+            }
+            common = common.min(own);
+            if pass.rule.exact_length && length < full {
+                continue;
+            }
+            trie.window(common, length, &mut self.figures);
+            self.figures.window(length, !(common == length && length == before));
+            (common, before) = (usize::MAX, length);
+        }
+        if let (Some(pass), Some(nodes)) = (nodes, &mut self.nodes) {
+            pass.finish(nodes);
+        }
+        trie.finish(&mut self.figures)
+    }
+
+    /// Looks for repeats.
+    fn repeats<C: Code>(&mut self, pass: &Pass<'_, C>, class: usize, starts: &[Start<P>]) {
+        let Some(marks) = pass.marks else { return };
+        for run in starts.chunk_by(|_, next| next.common as usize >= pass.depth()).filter(|run| run.len() > 1)
+        {
+            self.deep.extend(repeats::left_maximal(pass.text, run));
+        }
+        let mut finder = RepeatFinder::new(marks);
+        let outer = pass.outer_common(class);
+        let common = |i: usize| if i == 0 || i == starts.len() { outer } else { starts[i].common as usize };
+        for (i, start) in starts.iter().enumerate() {
+            finder.row(start.position, common(i));
+            if i > 0 && common(i) < pass.depth() {
+                self.longest.pair(pass.text, starts[i - 1].position.get(), start.position.get(), common(i));
+            }
+            self.unique.add(common(i).max(common(i + 1)), pass.text.room(start.position.get()), pass.depth());
+        }
+    }
+
+    /// Adds the contexts that are shorter than what determines a class.
+    fn finish<C: Code>(mut self, pass: &Pass<'_, C>) -> Counted {
+        if class_tokens::<C>() == 2 {
+            self.kept.sort_unstable();
+            for siblings in self.kept.chunk_by(|a, b| a.0 >> 8 == b.0 >> 8) {
+                let count = siblings.iter().map(|&(_, n)| n).sum();
+                trie_pass::TrieVisitor::context(&mut self.figures, 1, count, siblings.len() as u64);
+                siblings.iter().for_each(|&(_, n)| self.figures.continuation(1, n));
+            }
+            if let Some(nodes) = &mut self.nodes {
+                for (_, &size) in
+                    pass.sizes.iter().enumerate().filter(|(class, n)| class & 255 != 0 && **n > 0)
+                {
+                    trie_pass::TrieVisitor::edge(nodes, 1, 2, size as u64);
+                }
+            }
+        }
+        Counted { figures: self.figures, nodes: self.nodes, unique: self.unique, longest: self.longest }
+    }
+}
+
+/// The tokens that occur at some place of a window: anywhere, after a context, or as the last one of a context.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Places {
+    pub(crate) inside: bool,
+    pub(crate) follows: bool,
+    pub(crate) ends_context: bool,
+}
+
+impl WindowRule {
+    /// The places of the tokens of a document of this length, by position.
+    pub(crate) fn places(&self, length: usize) -> impl Fn(usize) -> Places + use<> {
+        let (n_ctx, stride) = (self.n_ctx, self.stride);
+        // The last start of a window.
+        let last = match self.exact_length {
+            true => length.checked_sub(n_ctx + 1).map(|last| last / stride * stride),
+            false => length.checked_sub(1).map(|last| last / stride * stride),
+        };
+        move |i| {
+            let Some(last) = last else { return Places::default() };
+            // The nearest start at or before a position is that of the window in which it comes first.
+            let start = |at: usize| (at / stride * stride).min(last);
+            Places {
+                inside: i - start(i) <= n_ctx,
+                follows: i > 0 && i - start(i - 1) <= n_ctx,
+                ends_context: i + 1 < length && i - start(i) < n_ctx,
+            }
+        }
+    }
+
+    /// The starts of windows in a document of this length.
+    pub(crate) fn starts(&self, length: usize) -> std::iter::StepBy<Range<usize>> {
+        let end = if self.exact_length { length.saturating_sub(self.n_ctx) } else { length };
+        (0..end).step_by(self.stride)
+    }
+}

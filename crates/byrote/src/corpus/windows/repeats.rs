@@ -1,0 +1,246 @@
+//! Repeats: passages that occur more than once.
+//!
+//! A start is in a repeat of at least K tokens if its first K tokens occur at another start too. In the order of the windows
+//! these starts are neighbours, so runs of rows with common prefixes of at least K tokens are all there is to look at.
+
+use super::order::{Position, Start, sort_class};
+use super::summarize::Passage;
+use super::text::{Code, Text};
+use crate::corpus::vocabulary::Vocabulary;
+use serde::{Deserialize, Serialize};
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// The lengths of repeats that are reported.
+pub(crate) const LENGTHS: [usize; 6] = [10, 16, 20, 32, 50, 100];
+
+/// The tokens in repeats of at least a length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Repeats {
+    /// The length K.
+    pub length: u32,
+    /// The tokens inside passages of at least K tokens that occur more than once.
+    pub repeated_tokens: u64,
+    /// Those of them that remain after the first occurrence of every passage of K tokens is taken away: what removing
+    /// duplicates would remove.
+    pub redundant_tokens: u64,
+}
+
+/// How far one has to read from a position until what was read occurs nowhere else in the text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ShortestUnique {
+    /// The median over the positions of the text; `None` if that is never.
+    pub median: Option<u64>,
+    /// The 90th percentile.
+    pub p90: Option<u64>,
+    /// The 99th percentile.
+    pub p99: Option<u64>,
+    /// The number of positions from which the rest of the document, or its next 1,024 tokens (`n_ctx` + 1 if that is more),
+    /// occur elsewhere too.
+    pub never: u64,
+}
+
+/// For every position of the text, the longest of [`LENGTHS`] of which it starts a repeat (low four bits) and of which it
+/// starts one that occurs before it (high four bits), counted from 1.
+#[derive(Debug)]
+pub(crate) struct Marks(Vec<AtomicU8>);
+
+impl Marks {
+    pub(crate) fn new(positions: usize) -> Self {
+        Self((0..positions).map(|_| AtomicU8::new(0)).collect())
+    }
+
+    /// Raises a mark. Only the thread that sorts the class of a position writes there.
+    fn raise(&self, position: usize, level: usize, shift: u32) {
+        let mark = self.0[position].load(Ordering::Relaxed);
+        if usize::from(mark >> shift & 15) < level {
+            let mark = mark & !(15 << shift) | (level as u8) << shift;
+            self.0[position].store(mark, Ordering::Relaxed);
+        }
+    }
+
+    /// The tokens in repeats.
+    pub(crate) fn count<C: Code>(&self, text: &Text<C>) -> Vec<Repeats> {
+        (1..)
+            .zip(LENGTHS)
+            .map(|(level, length)| Repeats {
+                length: length as u32,
+                repeated_tokens: self.covered(text, level, length, 0),
+                redundant_tokens: self.covered(text, level, length, 4),
+            })
+            .collect()
+    }
+
+    /// The number of positions within `length` of a mark of at least `level`.
+    fn covered<C: Code>(&self, text: &Text<C>, level: u8, length: usize, shift: u32) -> u64 {
+        let (mut covered, mut until) = (0, 0);
+        for (position, mark) in self.0[..text.positions()].iter().enumerate() {
+            if mark.load(Ordering::Relaxed) >> shift & 15 >= level {
+                let from = position.max(until);
+                until = position + length;
+                covered += (until - from) as u64;
+            }
+        }
+        covered
+    }
+}
+
+/// Looks for repeats in the rows of one class.
+#[derive(Debug)]
+pub(crate) struct RepeatFinder<'m> {
+    marks: &'m Marks,
+    /// For each of [`LENGTHS`], the smallest start of the run that the last row is in.
+    smallest: [usize; LENGTHS.len()],
+    previous: usize,
+}
+
+impl<'m> RepeatFinder<'m> {
+    pub(crate) fn new(marks: &'m Marks) -> Self {
+        Self { marks, smallest: [0; LENGTHS.len()], previous: 0 }
+    }
+
+    /// The next start, and the length of its common prefix with the one before it.
+    #[inline]
+    pub(crate) fn row<P: Position>(&mut self, start: P, common: usize) {
+        let start = start.get();
+        let runs = LENGTHS.iter().take_while(|&&length| common >= length).count();
+        if runs > 0 {
+            self.marks.raise(self.previous, runs, 0);
+            self.marks.raise(start, runs, 0);
+        }
+        for run in 0..runs {
+            let (later, first) = if start < self.smallest[run] {
+                (self.smallest[run], start)
+            } else {
+                (start, self.smallest[run])
+            };
+            self.marks.raise(later, run + 1, 4);
+            self.smallest[run] = first;
+        }
+        self.smallest[runs..].fill(start);
+        self.previous = start;
+    }
+}
+
+/// The shortest unique substrings of starts, by length.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct UniqueLengths {
+    by_length: Vec<u64>,
+    never: u64,
+}
+
+impl UniqueLengths {
+    /// A start with `room` tokens in its document, whose longest common prefix with another start has `common` tokens, of which
+    /// at most `depth` are looked at.
+    #[inline]
+    pub(crate) fn add(&mut self, common: usize, room: usize, depth: usize) {
+        if common >= room.min(depth) {
+            self.never += 1;
+            return;
+        }
+        if common >= self.by_length.len() {
+            self.by_length.resize(common + 1, 0);
+        }
+        self.by_length[common] += 1;
+    }
+
+    pub(crate) fn merge(&mut self, other: &Self) {
+        if self.by_length.len() < other.by_length.len() {
+            self.by_length.resize(other.by_length.len(), 0);
+        }
+        self.by_length.iter_mut().zip(&other.by_length).for_each(|(a, b)| *a += b);
+        self.never += other.never;
+    }
+
+    pub(crate) fn quantiles(&self) -> ShortestUnique {
+        let total: u64 = self.by_length.iter().sum::<u64>() + self.never;
+        // The smallest length that suffices for a share of the positions.
+        let quantile = |percent: u64| {
+            let (needed, mut sum) = ((total * percent).div_ceil(100), 0);
+            (1..).zip(&self.by_length).find_map(|(length, &n)| {
+                sum += n;
+                (sum >= needed).then_some(length)
+            })
+        };
+        ShortestUnique { median: quantile(50), p90: quantile(90), p99: quantile(99), never: self.never }
+    }
+}
+
+/// The number of passages that are reported.
+const PASSAGES: usize = 5;
+
+/// The longest passages that occur more than once.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Longest {
+    /// Length and position, the longest first; of the same length, in the order of their tokens.
+    passages: Vec<(usize, usize)>,
+}
+
+/// The starts of a run, unless the same token comes before all of them: then a longer passage occurs as often.
+pub(crate) fn left_maximal<C: Code, P: Position>(text: &Text<C>, run: &[Start<P>]) -> Option<Vec<usize>> {
+    let starts: Vec<usize> = run.iter().map(|start| start.position.get()).collect();
+    let before = |at: usize| at.checked_sub(1).map_or(0, |before| text.code(before));
+    let first = before(starts[0]);
+    (first == 0 || starts.iter().any(|&start| before(start) != first)).then_some(starts)
+}
+
+/// The number of tokens of a run that are compared, at most: a text of few different tokens could take forever otherwise.
+const RUN_WORK: usize = 1 << 33;
+
+impl Longest {
+    /// Takes the passages at starts that agree in `depth` tokens.
+    pub(crate) fn run<C: Code>(&mut self, text: &Text<C>, run: Vec<usize>, depth: usize) {
+        let mut starts: Vec<Start<u64>> =
+            run.into_iter().map(|position| Start { common: 0, position: position as u64 }).collect();
+        let most = (RUN_WORK / starts.len()).clamp(depth + 1, text.positions() + depth + 1);
+        sort_class(text, &mut starts, depth, most);
+        for pair in starts.windows(2) {
+            self.pair(text, pair[0].position.get(), pair[1].position.get(), pair[1].common as usize);
+        }
+    }
+
+    /// Takes a passage that occurs at two positions.
+    #[inline]
+    pub(crate) fn pair<C: Code>(&mut self, text: &Text<C>, a: usize, b: usize, length: usize) {
+        let shortest = if self.passages.len() < PASSAGES { 1 } else { self.passages[PASSAGES - 1].0 };
+        if length < shortest {
+            return;
+        }
+        // If the same token comes before both, a longer passage occurs twice. End marks differ from each other.
+        let before = |at: usize| at.checked_sub(1).map_or(0, |before| text.code(before));
+        if before(a) != before(b) || before(a) == 0 {
+            self.insert(text, length, a.min(b));
+        }
+    }
+
+    fn insert<C: Code>(&mut self, text: &Text<C>, length: usize, position: usize) {
+        let codes = |at: usize| text.codes(at..at + length);
+        let order = |&(other, at): &(usize, usize)| {
+            length
+                .cmp(&other)
+                .then_with(|| codes(at).iter().map(|c| c.get()).cmp(codes(position).iter().map(|c| c.get())))
+        };
+        if let Err(at) = self.passages.binary_search_by(order) {
+            self.passages.insert(at, (length, position));
+            self.passages.truncate(PASSAGES);
+        }
+    }
+
+    pub(crate) fn merge<C: Code>(&mut self, other: Self, text: &Text<C>) {
+        other.passages.into_iter().for_each(|(length, position)| self.insert(text, length, position));
+    }
+
+    /// The length of the longest one.
+    pub(crate) fn length(&self) -> usize {
+        self.passages.first().map_or(0, |&(length, _)| length)
+    }
+
+    /// Their texts.
+    pub(crate) fn passages<C: Code>(&self, text: &Text<C>, alphabet: &Vocabulary) -> Vec<Passage> {
+        let passage = |&(length, position): &(usize, usize)| {
+            let tokens =
+                text.codes(position..position + length).iter().map(|code| alphabet.text(code.get() - 1));
+            Passage { length: length as u64, text: tokens.collect::<Vec<_>>().join(alphabet.joiner()) }
+        };
+        self.passages.iter().map(passage).collect()
+    }
+}

@@ -1,0 +1,243 @@
+//! Every figure against a reference that writes out all windows.
+
+use super::*;
+use crate::corpus::chunk::Dropped;
+use crate::corpus::sorted_run::Header;
+use crate::corpus::vocabulary::{Alphabet, Key, Vocabulary};
+use crate::corpus::{ContextRule, Summary, Window};
+use crate::observe::Silent;
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+
+fn counted<C: Code>(documents: &[Vec<u32>], rule: WindowRule, max_memory: Option<u64>) -> Summary {
+    let text = text::text::<C>(documents);
+    let mut alphabet = Vocabulary::new(Alphabet::Id);
+    let tokens: BTreeSet<u32> = documents.iter().flatten().copied().collect();
+    let most = tokens.last().map_or(0, |t| t + 1);
+    (0..most).for_each(|token| assert!(alphabet.push(Key::Symbol(token), 0)));
+    let vocabulary = vocabulary(&text, &alphabet, rule);
+    let (counted, repeats) =
+        count(&text, rule, alphabet.len() + 1, vocabulary.len(), max_memory, &Silent).unwrap();
+    let window = Window::default().n_ctx(rule.n_ctx as u32).contexts(ContextRule::Windows);
+    let header = Header {
+        window,
+        tokenizer: "ids".into(),
+        alphabet: Alphabet::Id,
+        dropped: Dropped::default(),
+        tokens_left_out: 0,
+    };
+    summary(&text, rule, &counted, repeats, &alphabet, &vocabulary, header)
+}
+
+/// The windows as slices.
+fn windows(documents: &[Vec<u32>], rule: WindowRule) -> Vec<&[u32]> {
+    let mut windows = Vec::new();
+    for document in documents {
+        for start in (0..document.len()).step_by(rule.stride) {
+            let window = &document[start..document.len().min(start + rule.n_ctx + 1)];
+            if window.len() == rule.n_ctx + 1 || !rule.exact_length {
+                windows.push(window);
+            }
+        }
+    }
+    windows
+}
+
+fn xlnx(k: u64) -> f64 {
+    k as f64 * (k as f64).ln()
+}
+
+/// Next tokens with their counts, by context.
+fn contexts<'d>(windows: &[&'d [u32]]) -> BTreeMap<&'d [u32], BTreeMap<u32, u64>> {
+    let mut contexts: BTreeMap<&[u32], BTreeMap<u32, u64>> = BTreeMap::new();
+    for window in windows {
+        for t in 1..window.len() {
+            *contexts.entry(&window[..t]).or_default().entry(window[t]).or_insert(0) += 1;
+        }
+    }
+    contexts
+}
+
+fn floor(contexts: &BTreeMap<&[u32], BTreeMap<u32, u64>>, of: impl Fn(usize) -> bool) -> f64 {
+    contexts
+        .iter()
+        .filter(|(context, _)| of(context.len()))
+        .map(|(_, next)| xlnx(next.values().sum()) - next.values().map(|&n| xlnx(n)).sum::<f64>())
+        .sum()
+}
+
+fn check(documents: &[Vec<u32>], rule: WindowRule, found: &Summary) -> Result<(), TestCaseError> {
+    let windows = windows(documents, rule);
+    let contexts = contexts(&windows);
+    let own = found.windows.as_ref().unwrap();
+    let near = |found: f64, expect: f64| (found - expect).abs() < 1e-9 * expect.max(1.0);
+    prop_assert_eq!(own.windows, windows.len() as u64);
+    prop_assert_eq!(own.window_tokens, windows.iter().map(|w| w.len() as u64).sum::<u64>());
+    prop_assert_eq!(own.distinct_windows, windows.iter().collect::<BTreeSet<_>>().len() as u64);
+    let tokens: BTreeSet<u32> = windows.iter().copied().flatten().copied().collect();
+    prop_assert_eq!(found.d_vocab, tokens.len() as u64);
+    let labels: BTreeSet<u32> = contexts.values().flat_map(|next| next.keys().copied()).collect();
+    prop_assert_eq!(found.labels, labels.len() as u64);
+    let last: BTreeSet<u32> = contexts.keys().map(|context| context[context.len() - 1]).collect();
+    prop_assert_eq!(found.distinct_last_tokens, last.len() as u64);
+    let full_support = contexts.values().filter(|next| next.len() == tokens.len()).count();
+    prop_assert_eq!(found.full_support_contexts, full_support as u64);
+    prop_assert!(near(found.floor_nats.0, floor(&contexts, |_| true)));
+    let mut lengths = 0;
+    for t in 1..=rule.n_ctx {
+        let here: Vec<_> = contexts.iter().filter(|(c, _)| c.len() == t).map(|(_, next)| next).collect();
+        let Some(row) = found.by_length.get(t - 1) else {
+            prop_assert!(here.is_empty());
+            continue;
+        };
+        lengths += 1;
+        let count = |next: &BTreeMap<u32, u64>| next.values().sum::<u64>();
+        let deterministic: Vec<_> = here.iter().filter(|next| next.len() == 1).collect();
+        prop_assert_eq!(row.length as usize, t);
+        prop_assert_eq!(row.contexts, here.len() as u64);
+        prop_assert_eq!(row.predictions, here.iter().map(|n| count(n)).sum::<u64>());
+        prop_assert_eq!(row.pairs, here.iter().map(|n| n.len() as u64).sum::<u64>());
+        prop_assert_eq!(row.deterministic_contexts, deterministic.len() as u64);
+        prop_assert_eq!(row.deterministic_predictions, deterministic.iter().map(|n| count(n)).sum::<u64>());
+        prop_assert_eq!(row.once, here.iter().filter(|n| count(n) == 1).count() as u64);
+        prop_assert!(near(row.floor_nats.0, floor(&contexts, |length| length == t)));
+    }
+    prop_assert_eq!(lengths, found.by_length.len());
+    let mut counts: Vec<u64> = contexts.values().map(|next| next.values().sum()).collect();
+    counts.sort_unstable_by_key(|&c| std::cmp::Reverse(c));
+    for coverage in &found.coverage {
+        let (needed, mut sum) = ((1.0 - coverage.epsilon) * found.predictions as f64, 0);
+        let n = counts.iter().take_while(|&&c| sum_below(&mut sum, c, needed)).count();
+        prop_assert_eq!(coverage.contexts, n as u64, "{}", coverage.epsilon);
+    }
+    for point in &own.curve {
+        let shorter = WindowRule { n_ctx: point.n_ctx as usize, ..rule };
+        let windows = self::windows(documents, shorter);
+        let contexts = self::contexts(&windows);
+        let expect = floor(&contexts, |_| true);
+        prop_assert!(near(point.floor_nats.0, expect), "{point:?} {expect}");
+        let predictions: u64 = contexts.values().flat_map(|next| next.values()).sum();
+        let per = point.floor_nats_per_prediction.map(|nats| nats.0);
+        prop_assert!(per.is_none_or(|per| near(per, expect / predictions as f64)), "{point:?}");
+        prop_assert_eq!(per.is_some(), predictions > 0);
+    }
+    Ok(())
+}
+
+/// Adds a count while the sum so far is below what is needed.
+fn sum_below(sum: &mut u64, count: u64, needed: f64) -> bool {
+    let more = (*sum as f64) < needed - 1e-6;
+    *sum += count;
+    more
+}
+
+/// Repeats and shortest unique substrings against all substrings.
+fn check_repeats(documents: &[Vec<u32>], found: &Summary) -> Result<(), TestCaseError> {
+    let own = found.windows.as_ref().unwrap();
+    let mut places: BTreeMap<&[u32], Vec<(usize, usize)>> = BTreeMap::new();
+    for (d, document) in documents.iter().enumerate() {
+        for start in 0..document.len() {
+            for end in start + 1..=document.len() {
+                places.entry(&document[start..end]).or_default().push((d, start));
+            }
+        }
+    }
+    for row in &own.repeats {
+        let (mut repeated, mut redundant) = (BTreeSet::new(), BTreeSet::new());
+        for (_, places) in places.iter().filter(|(s, p)| s.len() == row.length as usize && p.len() > 1) {
+            for (i, &(d, start)) in places.iter().enumerate() {
+                for at in start..start + row.length as usize {
+                    repeated.insert((d, at));
+                    if i > 0 {
+                        redundant.insert((d, at));
+                    }
+                }
+            }
+        }
+        prop_assert_eq!(row.repeated_tokens, repeated.len() as u64, "{:?}", row);
+        prop_assert_eq!(row.redundant_tokens, redundant.len() as u64, "{:?}", row);
+    }
+    let longest = places.iter().filter(|(_, p)| p.len() > 1).map(|(s, _)| s.len()).max().unwrap_or(0);
+    prop_assert_eq!(own.longest_repeat, Some(longest as u64));
+    let mut lengths = Vec::new();
+    for document in documents {
+        for start in 0..document.len() {
+            let unique = (start + 1..=document.len()).find(|&end| places[&document[start..end]].len() == 1);
+            lengths.push(unique.map_or(u64::MAX, |end| (end - start) as u64));
+        }
+    }
+    lengths.sort_unstable();
+    let unique = own.shortest_unique.unwrap();
+    let quantile = |q: usize| {
+        Some(lengths[(lengths.len() * q).div_ceil(100).max(1) - 1]).filter(|&length| length < u64::MAX)
+    };
+    prop_assert_eq!((unique.median, unique.p90, unique.p99), (quantile(50), quantile(90), quantile(99)));
+    prop_assert_eq!(unique.never, lengths.iter().filter(|&&length| length == u64::MAX).count() as u64);
+    Ok(())
+}
+
+fn documents() -> impl Strategy<Value = Vec<Vec<u32>>> {
+    let random = |tokens: u32| prop::collection::vec(prop::collection::vec(0..tokens, 1..50), 1..5);
+    // Copied passages make long common prefixes.
+    let copied = (random(3), prop::collection::vec((any::<u16>(), any::<u16>(), 1usize..40), 0..4));
+    let copied = copied.prop_map(|(mut documents, copies)| {
+        for (from, to, length) in copies {
+            let source = documents[usize::from(from) % documents.len()].clone();
+            let start = usize::from(from) % source.len();
+            let passage = &source[start..source.len().min(start + length)];
+            let n = documents.len();
+            documents[usize::from(to) % n].extend_from_slice(passage);
+        }
+        documents
+    });
+    prop_oneof![random(1), random(2), random(6), copied]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+    #[test]
+    fn every_figure_is_that_of_the_windows_written_out(
+        documents in documents(),
+        n_ctx in prop_oneof![1usize..4, 1usize..60],
+        exact_length in any::<bool>(),
+        stride in prop_oneof![Just(1usize), 1usize..8],
+    ) {
+        let rule = WindowRule { n_ctx, exact_length, stride, repeats: stride == 1, joined: false };
+        let found = counted::<u8>(&documents, rule, None);
+        check(&documents, rule, &found)?;
+        if stride == 1 {
+            check_repeats(&documents, &found)?;
+        }
+        prop_assert_eq!(&counted::<u16>(&documents, rule, None), &found);
+        prop_assert_eq!(&counted::<u32>(&documents, rule, None), &found);
+    }
+}
+
+#[test]
+fn the_worked_example_has_its_figures() {
+    let text: Vec<u32> = "abracadabra".bytes().map(|b| u32::from(b - b'a')).collect();
+    for (exact_length, windows, predictions, once) in [(true, 8, 24, 16), (false, 11, 27, 13)] {
+        let rule = WindowRule { n_ctx: 3, exact_length, stride: 1, repeats: true, joined: false };
+        let found = counted::<u8>(std::slice::from_ref(&text), rule, None);
+        assert_eq!(found.windows.as_ref().unwrap().windows, windows);
+        assert_eq!((found.predictions, found.contexts, found.once), (predictions, 19, once));
+        assert!((found.floor_nats.0 - (4.0 * 4f64.ln() - 2.0 * 2f64.ln())).abs() < 1e-14);
+    }
+}
+
+#[test]
+fn threads_and_passes_do_not_change_a_figure() {
+    let mut random = crate::num::stream::Stream::new(1, "test", 0);
+    let passage: Vec<u32> = (0..3000).map(|_| random.below(5) as u32).collect();
+    let mut document: Vec<u32> = (0..200_000).map(|_| random.below(7) as u32).collect();
+    document.splice(100_000..100_000, passage.iter().copied());
+    document.splice(5_000..5_000, passage.iter().copied());
+    let documents = [document, passage];
+    let rule = WindowRule { n_ctx: 40, exact_length: true, stride: 1, repeats: true, joined: false };
+    let expect = counted::<u8>(&documents, rule, None);
+    assert_eq!(expect.windows.as_ref().unwrap().longest_repeat, Some(3000));
+    for threads in [1, 3] {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        assert_eq!(pool.install(|| counted::<u16>(&documents, rule, Some(1 << 18))), expect);
+    }
+}

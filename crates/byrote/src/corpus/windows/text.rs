@@ -1,0 +1,250 @@
+//! A text as the window sort reads it: the codes of its tokens, with an end mark after every document.
+
+use std::ops::Range;
+
+/// The code of the end of a document. Tokens have codes from 1.
+const END: u32 = 0;
+
+/// A token code as it is stored.
+pub(crate) trait Code: Copy + Eq + Send + Sync + 'static {
+    /// The number of codes in a 64-bit key.
+    const PER_KEY: usize;
+    /// The number of bits of a code.
+    const BITS: u32;
+    fn new(code: u32) -> Self;
+    fn get(self) -> u32;
+    /// The next codes, the first one in the highest bits.
+    fn key(codes: &[Self]) -> u64;
+
+    /// The number of codes before the first end mark in a key.
+    #[inline]
+    fn until_end(key: u64) -> Option<usize> {
+        // A borrow can make a code look like an end mark only if a code below it is one, so the test for there being any
+        // is exact.
+        let ones = u64::MAX / (u64::MAX >> (64 - Self::BITS));
+        if key.wrapping_sub(ones) & !key & (ones << (Self::BITS - 1)) == 0 {
+            return None;
+        }
+        let mask = u64::MAX >> (64 - Self::BITS);
+        (0..Self::PER_KEY).find(|&i| (key >> (64 - Self::BITS * (i as u32 + 1))) & mask == 0)
+    }
+
+    /// The first codes of a key, with zeros for the others.
+    #[inline]
+    fn first(key: u64, codes: usize) -> u64 {
+        match codes {
+            0 => 0,
+            n if n >= Self::PER_KEY => key,
+            n => key & (u64::MAX << (64 - Self::BITS * n as u32)),
+        }
+    }
+}
+
+macro_rules! code {
+    ($type:ty, $per_key:literal) => {
+        impl Code for $type {
+            const PER_KEY: usize = $per_key;
+            const BITS: u32 = <$type>::BITS;
+            #[inline]
+            fn new(code: u32) -> Self {
+                code as $type
+            }
+            #[inline]
+            fn get(self) -> u32 {
+                u32::from(self)
+            }
+            #[inline]
+            fn key(codes: &[Self]) -> u64 {
+                codes[..$per_key].iter().fold(0, |key, &c| key << (Self::BITS % 64) | u64::from(c))
+            }
+        }
+    };
+}
+
+code!(u8, 8);
+code!(u16, 4);
+code!(u32, 2);
+
+/// A text: documents as codes, each followed by an end mark.
+#[derive(Debug)]
+pub(crate) struct Text<C> {
+    codes: Vec<C>,
+    /// Where the end marks are.
+    ends: Vec<usize>,
+    /// The first end mark at or after every 64th position.
+    next: Vec<u32>,
+}
+
+impl<C: Code> Text<C> {
+    /// A text with room for this many documents and tokens.
+    pub(crate) fn with_capacity(documents: usize, tokens: usize) -> Self {
+        Self {
+            codes: Vec::with_capacity(documents + tokens + C::PER_KEY),
+            ends: Vec::with_capacity(documents),
+            next: Vec::new(),
+        }
+    }
+
+    /// Adds the next token, whose code is at least 1.
+    #[inline]
+    pub(crate) fn push(&mut self, code: u32) {
+        self.codes.push(C::new(code));
+    }
+
+    /// Ends a document.
+    pub(crate) fn end_document(&mut self) {
+        self.ends.push(self.codes.len());
+        self.codes.push(C::new(END));
+    }
+
+    /// Completes the text.
+    pub(crate) fn finish(mut self) -> Self {
+        let mut document = 0;
+        for start in (0..self.codes.len()).step_by(64) {
+            while self.ends.get(document).is_some_and(|&end| end < start) {
+                document += 1;
+            }
+            self.next.push(document as u32);
+        }
+        // A key may be loaded at the last end mark.
+        self.codes.resize(self.codes.len() + C::PER_KEY, C::new(END));
+        self
+    }
+
+    /// The number of documents.
+    pub(crate) fn documents(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// The number of tokens.
+    pub(crate) fn tokens(&self) -> usize {
+        self.positions() - self.ends.len()
+    }
+
+    /// The number of positions: tokens and end marks.
+    pub(crate) fn positions(&self) -> usize {
+        self.ends.last().map_or(0, |end| end + 1)
+    }
+
+    /// The positions of a document.
+    pub(crate) fn document(&self, i: usize) -> Range<usize> {
+        (if i == 0 { 0 } else { self.ends[i - 1] + 1 })..self.ends[i]
+    }
+
+    /// The document that holds a position.
+    pub(crate) fn document_of(&self, position: usize) -> usize {
+        let mut document = self.next[position / 64] as usize;
+        while self.ends[document] < position {
+            document += 1;
+        }
+        document
+    }
+
+    /// The number of tokens from a position to the end of its document.
+    #[inline]
+    pub(crate) fn room(&self, position: usize) -> usize {
+        match self.ends[..] {
+            [end] => end - position,
+            _ => self.ends[self.document_of(position)] - position,
+        }
+    }
+
+    /// The code at a position.
+    #[inline]
+    pub(crate) fn code(&self, position: usize) -> u32 {
+        self.codes[position].get()
+    }
+
+    /// The codes at these positions.
+    pub(crate) fn codes(&self, positions: Range<usize>) -> &[C] {
+        &self.codes[positions]
+    }
+
+    /// The next `room` codes as a key, with zeros from the end of the document on.
+    #[inline]
+    pub(crate) fn key(&self, position: usize, room: usize) -> u64 {
+        let key = C::key(&self.codes[position..position + C::PER_KEY]);
+        let key = match C::until_end(key) {
+            Some(codes) => C::first(key, codes),
+            None => key,
+        };
+        C::first(key, room)
+    }
+
+    /// The length of the common prefix of what follows two positions, at most `room`, within their documents; and
+    /// whether the first one continues with the larger code.
+    pub(crate) fn common(&self, a: usize, b: usize, room: usize) -> (usize, bool) {
+        let mut length = 0;
+        while length < room {
+            let left = room - length;
+            let (x, y) = (self.key(a + length, left), self.key(b + length, left));
+            if x != y {
+                return (length + ((x ^ y).leading_zeros() / C::BITS) as usize, x > y);
+            }
+            if let Some(codes) = C::until_end(x) {
+                return ((length + codes).min(room), false);
+            }
+            length += C::PER_KEY;
+        }
+        (room, false)
+    }
+}
+
+#[cfg(test)]
+pub(super) fn text<C: Code>(documents: &[Vec<u32>]) -> Text<C> {
+    let mut text = Text::with_capacity(documents.len(), 0);
+    for document in documents {
+        document.iter().for_each(|&token| text.push(token + 1));
+        text.end_document();
+    }
+    text.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn an_end_mark_is_found_where_it_is() {
+        assert_eq!(u8::until_end(0x0101_0101_0101_0101), None);
+        assert_eq!(u8::until_end(0x8001_0001_0101_0101), Some(2));
+        assert_eq!(u8::until_end(0x0100_0101_0101_0100), Some(1));
+        assert_eq!(u16::until_end(0x0100_0001_8000_0100), None);
+        assert_eq!(u16::until_end(0x0100_0001_0000_0100), Some(2));
+        assert_eq!(u32::until_end(0x0000_0001_0000_0000), Some(1));
+        assert_eq!(u32::until_end(0xffff_ffff_0000_0001), None);
+    }
+
+    proptest! {
+        #[test]
+        fn common_prefixes_end_with_their_documents(
+            documents in prop::collection::vec(prop::collection::vec(0u32..2, 1..20), 1..6),
+            room in 1usize..25,
+        ) {
+            fn check<C: Code>(documents: &[Vec<u32>], room: usize) -> Result<(), TestCaseError> {
+                let text = text::<C>(documents);
+                let mut starts = Vec::new();
+                for (i, document) in documents.iter().enumerate() {
+                    let first = text.document(i).start;
+                    for s in 0..document.len() {
+                        prop_assert_eq!(text.room(first + s), document.len() - s);
+                        prop_assert_eq!(text.document_of(first + s), i);
+                        starts.push((first + s, &document[s..]));
+                    }
+                }
+                for &(a, x) in &starts {
+                    for &(b, y) in &starts {
+                        let (x, y) = (&x[..x.len().min(room)], &y[..y.len().min(room)]);
+                        let expect = x.iter().zip(y).take_while(|(x, y)| x == y).count();
+                        prop_assert_eq!(text.common(a, b, room), (expect, x > y && !y.starts_with(x)));
+                    }
+                }
+                Ok(())
+            }
+            check::<u8>(&documents, room)?;
+            check::<u16>(&documents, room)?;
+            check::<u32>(&documents, room)?;
+        }
+    }
+}
