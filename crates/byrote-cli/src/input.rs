@@ -2,7 +2,7 @@
 
 use crate::args::Common;
 use crate::progress::Terminal;
-use crate::{interrupt, memory, paths};
+use crate::{interrupt, memory, paths, spelling, ui};
 use byrote::Result;
 use byrote::corpus::{Corpus, CorpusSpec, Outputs, Reading};
 use byrote::output::OutputFile;
@@ -64,7 +64,11 @@ impl CorpusInput {
         let mut spec = self.seeded(common);
         spec.max_memory = spec.max_memory.or_else(memory::share);
         let outputs = self.open_outputs()?.contexts(contexts);
-        Corpus::from_spec(&spec, outputs, &Terminal::new(common.quiet))
+        let corpus = Corpus::from_spec(&spec, outputs, &Terminal::new(common.quiet))?;
+        if let Some(note) = corpus.sample_in_words() {
+            ui::note(common.quiet, &spelling::of_text(&note));
+        }
+        Ok(corpus)
     }
 
     /// Opens the files that were asked for.

@@ -61,6 +61,7 @@ pub use windows::{FloorPoint, Passage, Repeats, ShortestUnique, WindowSummary};
 
 use crate::observe::{Detail, Observer, Progress, Silent, Stage};
 use crate::output::OutputFile;
+use crate::units::grouped;
 use crate::{Error, Result};
 use builtin::Stories;
 use chunk::Chunk;
@@ -111,8 +112,10 @@ pub struct MemoryFile {
 pub struct Outputs {
     /// Keep the set of contexts in memory.
     pub contexts: bool,
-    /// Give up on the set of contexts if there are many more than this.
+    /// Give up on the set of contexts if there are many more than this; of windows, draw so few that there are not more.
     pub max_contexts: Option<u64>,
+    /// Draw so few windows that the product of contexts and vocabulary is not more than this.
+    pub max_work: Option<u64>,
     /// Keep the first documents too, up to this many tokens, so that a part of the corpus can be counted without reading it
     /// again.
     pub head: Option<usize>,
@@ -127,6 +130,7 @@ pub struct Outputs {
 crate::setting::setters!(Outputs {
     contexts: plain(bool),
     max_contexts: into(impl Into<Option<u64>>),
+    max_work: into(impl Into<Option<u64>>),
     head: into(impl Into<Option<usize>>),
     save: into(impl Into<Option<OutputFile>>),
     list: into(impl Into<Option<OutputFile>>),
@@ -176,6 +180,24 @@ impl Corpus {
             Source::Random(associations) => read_random(associations, options, outputs, observer),
             Source::Summaries(paths) => read_summaries(paths, options, outputs, observer),
         }
+    }
+
+    /// Says which windows the contexts are of, if not of all, and compares their floor with that of all.
+    pub fn sample_in_words(&self) -> Option<String> {
+        let whole = self.whole.as_ref()?;
+        let windows = whole.windows.as_ref()?.windows;
+        let floor =
+            |s: &Summary| s.floor_nats_per_prediction.map_or("-".into(), |f| format!("{:.6}", f.at_least()));
+        if self.summary.documents == windows {
+            return None;
+        }
+        Some(format!(
+            "{} of {} windows, drawn at random (`windows`): their floor is {} nats per prediction, that of all {}",
+            grouped(self.summary.documents),
+            grouped(windows),
+            floor(&self.summary),
+            floor(whole)
+        ))
     }
 
     /// Counts documents of equal length held in memory: `ids` holds `length` token ids per document.

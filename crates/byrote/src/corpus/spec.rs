@@ -397,10 +397,14 @@ impl CorpusSpec {
         label
     }
 
-    /// Returns the same corpus with at most N documents.
+    /// Returns the same corpus with at most N documents, or with N windows drawn from it.
     #[must_use]
     pub fn first_documents(&self, documents: u64) -> Self {
         let mut part = self.clone();
+        if self.contexts == Some(ContextRule::Windows) {
+            part.windows = Some(self.windows.map_or(documents, |windows| documents.min(windows)));
+            return part;
+        }
         match (self.random, self.paths.is_empty()) {
             (Some(n), _) => part.random = Some(documents.min(n)),
             (None, true) => {

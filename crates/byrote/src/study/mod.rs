@@ -161,7 +161,7 @@ pub fn run_with(
     let _claim = claim(directory, Holds::Study)?;
     note(observer, &format!("reading {}", spec.corpus.title()));
     let (corpus_spec, corpus) = read(spec, outputs, observer)?;
-    let whole = corpus.summary.clone();
+    let whole = corpus.whole.as_deref().unwrap_or(&corpus.summary).clone();
     let (part, dataset) = part::choose(spec, corpus, observer)?;
     let dataset = Arc::new(dataset);
     let _lock = lock(directory)?;
@@ -169,8 +169,8 @@ pub fn run_with(
         note(
             observer,
             &format!(
-                "building and training on the first {} documents, {} contexts",
-                grouped(part.documents),
+                "building and training on {}, {} contexts",
+                part.in_words(&whole),
                 grouped(part.contexts)
             ),
         );
@@ -233,7 +233,8 @@ fn read(spec: &StudySpec, outputs: Outputs, observer: &dyn Observer) -> Result<(
     let (max_contexts, head) = (Some(part::most_contexts(spec)), Some(part::head_tokens(spec)));
     let mut given = spec.corpus.clone();
     given.max_memory = given.max_memory.or(spec.memory);
-    let asked = Outputs { contexts: true, max_contexts, head, ..outputs };
+    let max_work = Some(spec.scale.limits().work);
+    let asked = Outputs { contexts: true, max_contexts, max_work, head, ..outputs };
     let (source, options) = given.resolve()?;
     let is_text = !given.paths.is_empty() && given.tokenizer.is_none();
     let options = Options { letters_of_words: is_text, ..options };

@@ -1,10 +1,11 @@
-//! The part of a corpus that is built and trained on: as many of its first documents as the scale of the study allows.
+//! The part of a corpus that is built and trained on: as many of its first documents, or of its windows, as the scale of the study
+//! allows.
 
 use super::StudySpec;
 use crate::corpus::{Corpus, Summary};
 use crate::dataset::Dataset;
 use crate::observe::Observer;
-use crate::units::Nats;
+use crate::units::{Nats, grouped};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +13,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Part {
-    /// Documents.
+    /// Documents, or windows.
     pub documents: u64,
     /// Distinct contexts.
     pub contexts: u64,
@@ -24,6 +25,22 @@ pub struct Part {
     pub floor_nats: Nats,
     /// Whether this is the whole corpus.
     pub is_all: bool,
+}
+
+impl Part {
+    /// Says which documents or windows these are, after "on".
+    pub(crate) fn in_words(&self, whole: &Summary) -> String {
+        match &whole.windows {
+            Some(windows) => {
+                format!(
+                    "{} of {} windows, drawn at random",
+                    grouped(self.documents),
+                    grouped(windows.windows)
+                )
+            }
+            None => format!("the first {} documents", grouped(self.documents)),
+        }
+    }
 }
 
 /// Bytes that a dense system takes per pair of contexts, about: the matrix, its factors, and what they are computed from.
@@ -45,6 +62,10 @@ pub(super) fn head_tokens(spec: &StudySpec) -> usize {
 
 /// Chooses the part: the whole corpus where it fits, else its first documents.
 pub(super) fn choose(spec: &StudySpec, corpus: Corpus, observer: &dyn Observer) -> Result<(Part, Dataset)> {
+    if let Some(whole) = &corpus.whole {
+        let is_all = whole.windows.as_ref().is_some_and(|w| w.windows == corpus.summary.documents);
+        return described(corpus, is_all);
+    }
     let (most, work) = (most_contexts(spec), spec.scale.limits().work);
     let fits = |s: &Summary| s.contexts <= most && s.contexts.saturating_mul(s.d_vocab) <= work;
     if fits(&corpus.summary) && corpus.contexts.is_some() {

@@ -271,6 +271,13 @@ pub(crate) struct Scanned {
     pub(crate) by_length: Vec<Tally>,
 }
 
+impl Scanned {
+    /// The number of contexts.
+    pub(crate) fn contexts(&self) -> u64 {
+        self.by_length.iter().map(|tally| tally.contexts).sum()
+    }
+}
+
 /// Scans all parts in parallel.
 pub(crate) fn scan<T: Token>(sorted: &Sorted<'_, T>, rule: ContextRule, d_vocab: usize) -> Scanned {
     let parts: Vec<Scan> = (0..sorted.parts())

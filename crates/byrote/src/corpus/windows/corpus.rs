@@ -3,6 +3,7 @@
 use super::{Code, Text, WindowRule, count, summary, vocabulary};
 use crate::corpus::collect::{Documents, Sealed};
 use crate::corpus::count::Ends;
+use crate::corpus::count::trie_scan::scan;
 use crate::corpus::finish::finish_sorted;
 use crate::corpus::options::Options;
 use crate::corpus::sorted_run::Header;
@@ -121,16 +122,29 @@ fn sampled<C: Code>(
     outputs: Outputs,
     observer: &dyn Observer,
 ) -> Result<Corpus> {
-    let fit = (SAMPLE_TOKENS / (rule.n_ctx as u64 + 1)).max(1);
-    let starts = sample(text, rule, options.windows.unwrap_or(fit), options.seed);
-    let (mut tokens, mut ends) = (Vec::new(), Vec::new());
-    for start in starts {
-        let length = text.room(start).min(rule.n_ctx + 1);
-        tokens.extend(text.codes(start..start + length).iter().map(|code| code.get() - 1));
-        ends.push(tokens.len());
+    let most =
+        outputs.max_contexts.map_or(SAMPLE_TOKENS, |most| most.saturating_add(most / rule.n_ctx as u64));
+    let mut n = options.windows.unwrap_or((most / (rule.n_ctx as u64 + 1)).max(1));
+    loop {
+        let (mut tokens, mut ends) = (Vec::new(), Vec::new());
+        for start in sample(text, rule, n, options.seed) {
+            let length = text.room(start).min(rule.n_ctx + 1);
+            tokens.extend(text.codes(start..start + length).iter().map(|code| code.get() - 1));
+            ends.push(tokens.len());
+        }
+        let sealed = Sealed::from_ids(&tokens, Ends::At(&ends), alphabet, options);
+        let sorted = sealed.sort(options);
+        // Contexts are at most the tokens of the windows, which is nearly their number where windows are long.
+        let contexts = scan(&sorted, options.window.contexts, sealed.vocabulary.len()).contexts();
+        let fits = outputs.max_contexts.is_none_or(|most| contexts <= most)
+            && outputs
+                .max_work
+                .is_none_or(|most| contexts.saturating_mul(sealed.vocabulary.len() as u64) <= most);
+        if fits || options.windows.is_some() || n == 1 {
+            return finish_sorted(&sorted, &sealed.vocabulary, header, options, outputs, observer);
+        }
+        n = (n * 3 / 4).max(1);
     }
-    let sealed = Sealed::from_ids(&tokens, Ends::At(&ends), alphabet, options);
-    finish_sorted(&sealed.sort(options), &sealed.vocabulary, header, options, outputs, observer)
 }
 
 /// The starts of `n` windows drawn at random, or of all if there are not more, in increasing order.

@@ -301,14 +301,12 @@ impl<P: Position> Worker<P> {
         {
             self.deep.extend(repeats::left_maximal(pass.text, run));
         }
+        self.longest.sorted(pass.text, starts, pass.depth());
         let mut finder = RepeatFinder::new(marks);
         let outer = pass.outer_common(class);
         let common = |i: usize| if i == 0 || i == starts.len() { outer } else { starts[i].common as usize };
         for (i, start) in starts.iter().enumerate() {
             finder.row(start.position, common(i));
-            if i > 0 && common(i) < pass.depth() {
-                self.longest.pair(pass.text, starts[i - 1].position.get(), start.position.get(), common(i));
-            }
             self.unique.add(common(i).max(common(i + 1)), pass.text.room(start.position.get()), pass.depth());
         }
     }

@@ -168,19 +168,39 @@ impl UniqueLengths {
 /// The number of passages that are reported.
 const PASSAGES: usize = 5;
 
-/// The longest passages that occur more than once.
+/// The longest passages of at least two tokens that occur more than once.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Longest {
     /// Length and position, the longest first; of the same length, in the order of their tokens.
     passages: Vec<(usize, usize)>,
 }
 
+/// The token before a start, or before several if it is the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Left {
+    Token(u32),
+    /// Several tokens, or the start of a document: what begins there cannot be continued to the left.
+    Several,
+}
+
+impl Left {
+    fn of<C: Code>(text: &Text<C>, start: usize) -> Self {
+        match start.checked_sub(1).map_or(0, |before| text.code(before)) {
+            0 => Left::Several,
+            code => Left::Token(code),
+        }
+    }
+
+    fn and(self, other: Self) -> Self {
+        if self == other { self } else { Left::Several }
+    }
+}
+
 /// The starts of a run, unless the same token comes before all of them: then a longer passage occurs as often.
 pub(crate) fn left_maximal<C: Code, P: Position>(text: &Text<C>, run: &[Start<P>]) -> Option<Vec<usize>> {
     let starts: Vec<usize> = run.iter().map(|start| start.position.get()).collect();
-    let before = |at: usize| at.checked_sub(1).map_or(0, |before| text.code(before));
-    let first = before(starts[0]);
-    (first == 0 || starts.iter().any(|&start| before(start) != first)).then_some(starts)
+    let left = starts.iter().map(|&start| Left::of(text, start)).reduce(Left::and);
+    (left == Some(Left::Several)).then_some(starts)
 }
 
 /// The number of tokens of a run that are compared, at most: a text of few different tokens could take forever otherwise.
@@ -193,23 +213,50 @@ impl Longest {
             run.into_iter().map(|position| Start { common: 0, position: position as u64 }).collect();
         let most = (RUN_WORK / starts.len()).clamp(depth + 1, text.positions() + depth + 1);
         sort_class(text, &mut starts, depth, most);
-        for pair in starts.windows(2) {
-            self.pair(text, pair[0].position.get(), pair[1].position.get(), pair[1].common as usize);
+        self.sorted(text, &starts, usize::MAX);
+    }
+
+    /// Takes the passages of fewer than `limit` tokens that occur at sorted starts and that cannot be continued, to the left or to
+    /// the right, wherever they occur.
+    pub(crate) fn sorted<C: Code, P: Position>(&mut self, text: &Text<C>, starts: &[Start<P>], limit: usize) {
+        // Passages that are prefixes of the last start and of one before it: their lengths, and what comes before them.
+        let mut open: Vec<(usize, Left)> = Vec::new();
+        for (i, start) in starts.iter().enumerate().skip(1) {
+            let common = start.common as usize;
+            let shortest = if self.passages.len() < PASSAGES { 2 } else { self.passages[PASSAGES - 1].0 };
+            if common < shortest && open.is_empty() {
+                continue;
+            }
+            let last = starts[i - 1].position.get();
+            let left = self.close(text, &mut open, last, common, limit);
+            match open.last_mut() {
+                Some((length, lefts)) if *length == common => *lefts = lefts.and(left),
+                _ if common >= shortest => open.push((common, left)),
+                _ => {}
+            }
+        }
+        if let Some(last) = starts.last() {
+            self.close(text, &mut open, last.position.get(), 0, limit);
         }
     }
 
-    /// Takes a passage that occurs at two positions.
-    #[inline]
-    pub(crate) fn pair<C: Code>(&mut self, text: &Text<C>, a: usize, b: usize, length: usize) {
-        let shortest = if self.passages.len() < PASSAGES { 1 } else { self.passages[PASSAGES - 1].0 };
-        if length < shortest {
-            return;
+    /// Closes the passages longer than `common`, all of which begin at `last` too; returns what comes before them.
+    fn close<C: Code>(
+        &mut self,
+        text: &Text<C>,
+        open: &mut Vec<(usize, Left)>,
+        last: usize,
+        common: usize,
+        limit: usize,
+    ) -> Left {
+        let mut left = Left::of(text, last);
+        while let Some((length, lefts)) = open.pop_if(|&mut (length, _)| length > common) {
+            left = left.and(lefts);
+            if left == Left::Several && length < limit {
+                self.insert(text, length, last);
+            }
         }
-        // If the same token comes before both, a longer passage occurs twice. End marks differ from each other.
-        let before = |at: usize| at.checked_sub(1).map_or(0, |before| text.code(before));
-        if before(a) != before(b) || before(a) == 0 {
-            self.insert(text, length, a.min(b));
-        }
+        left
     }
 
     fn insert<C: Code>(&mut self, text: &Text<C>, length: usize, position: usize) {
@@ -229,9 +276,9 @@ impl Longest {
         other.passages.into_iter().for_each(|(length, position)| self.insert(text, length, position));
     }
 
-    /// The length of the longest one.
-    pub(crate) fn length(&self) -> usize {
-        self.passages.first().map_or(0, |&(length, _)| length)
+    /// The length of the longest one, if there is any.
+    pub(crate) fn length(&self) -> Option<usize> {
+        self.passages.first().map(|&(length, _)| length)
     }
 
     /// Their texts.

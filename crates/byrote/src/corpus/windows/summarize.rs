@@ -111,6 +111,7 @@ pub(crate) fn summary<C: Code>(
     let floor = floor_of(all, |k| logs.xlnx(k));
     let predictions = sum(|l| l.predictions);
     let has_repeats = rule.repeats;
+    let firsts = FirstTokens::new(text, 1);
     let powers = powers_of_two(rule.n_ctx);
     let dense = 1..=rule.n_ctx.min(MOST_POINTS);
     let lengths = dense.chain(powers.iter().copied().filter(|&n| n > MOST_POINTS)).collect();
@@ -152,11 +153,13 @@ pub(crate) fn summary<C: Code>(
             stride: rule.stride as u64,
             distinct_windows: figures.distinct_windows,
             joined: rule.joined,
-            token_entropy_nats: token_entropy(text),
+            token_entropy_nats: token_entropy(&firsts),
             curve: at_powers.copied().collect(),
             every,
             repeats,
-            longest_repeat: has_repeats.then_some(counted.longest.length() as u64),
+            longest_repeat: has_repeats.then(|| {
+                counted.longest.length().map_or(u64::from(firsts.counts.iter().any(|&n| n > 1)), |n| n as u64)
+            }),
             longest_repeats: counted.longest.passages(text, alphabet),
             shortest_unique: has_repeats.then(|| counted.unique.quantiles()),
         }),
@@ -198,13 +201,11 @@ fn by_length(figures: &Figures, n_ctx: usize) -> Vec<LengthSummary> {
 /// The floor is computed at every longest context up to this one.
 const MOST_POINTS: usize = 4096;
 
-/// The entropy of the tokens of a text, per token.
-fn token_entropy<C: Code>(text: &Text<C>) -> Nats {
-    let rule = WindowRule { n_ctx: 0, exact_length: false, stride: 1, repeats: false, joined: false };
-    let FirstTokens { counts, windows: tokens, .. } = FirstTokens::new(text, rule);
-    let mut terms: BTreeMap<u64, i128> = BTreeMap::from([(tokens, 1)]);
-    counts.into_iter().for_each(|n| *terms.entry(n).or_insert(0) -= 1);
-    floor_of(terms, crate::num::dd::xlnx).per(tokens).unwrap_or(Nats(0.0))
+/// The entropy of tokens, each of which counts once.
+fn token_entropy(tokens: &FirstTokens) -> Nats {
+    let mut terms: BTreeMap<u64, i128> = BTreeMap::from([(tokens.windows, 1)]);
+    tokens.counts.iter().for_each(|&n| *terms.entry(n).or_insert(0) -= 1);
+    floor_of(terms, crate::num::dd::xlnx).per(tokens.windows).unwrap_or(Nats(0.0))
 }
 
 /// The powers of two up to n, and n.
@@ -257,7 +258,7 @@ pub(crate) fn curve<C: Code>(
         }
         return points;
     };
-    let mut firsts = FirstTokens::new(text, rule);
+    let mut firsts = FirstTokens::new(text, rule.stride);
     firsts.counts.iter().for_each(|&c| add(&mut terms, c, 1));
     let mut depth = 1;
     for t in n_ctx {
@@ -286,10 +287,10 @@ struct FirstTokens {
 
 impl FirstTokens {
     /// The counts at context 0, where every start has a full window.
-    fn new<C: Code>(text: &Text<C>, rule: WindowRule) -> Self {
+    fn new<C: Code>(text: &Text<C>, stride: usize) -> Self {
         let (mut counts, mut windows) = (Vec::new(), 0);
         for document in (0..text.documents()).map(|i| text.document(i)) {
-            for code in text.codes(document).iter().step_by(rule.stride) {
+            for code in text.codes(document).iter().step_by(stride) {
                 let code = code.get() as usize;
                 if code >= counts.len() {
                     counts.resize(code + 1, 0);
@@ -298,7 +299,7 @@ impl FirstTokens {
                 windows += 1;
             }
         }
-        Self { counts, windows, n_ctx: 0, stride: rule.stride }
+        Self { counts, windows, n_ctx: 0, stride }
     }
 
     /// Goes on to a longer context, and reports every change of a count.

@@ -1,6 +1,7 @@
 //! The report of a study: one corpus from its floor to its worst-remembered contexts.
 
 mod sections;
+mod windows;
 
 use super::new_page;
 use super::numbers::{nats, references, thousands, visible};
@@ -36,11 +37,13 @@ impl Study {
     pub fn verdict(&self) -> Vec<String> {
         let part = match self.part.is_all {
             true => String::new(),
-            false => format!(
-                " (on its first {} documents, {} contexts)",
-                thousands(self.part.documents),
-                thousands(self.part.contexts)
-            ),
+            false => {
+                format!(
+                    " (on {}, {} contexts)",
+                    self.part.in_words(&self.summary),
+                    thousands(self.part.contexts)
+                )
+            }
         };
         vec![
             self.floor_line(),
@@ -67,8 +70,9 @@ impl Study {
             );
         }
         format!(
-            "Floor: no model that sees only the preceding tokens of its own document can have a training loss below {:.4} \
+            "Floor: no model that sees only the preceding tokens of its own {} can have a training loss below {:.4} \
              nats ({:.4} bits) per prediction, {} nats in total. The text has {} distinct contexts of at most {} tokens.{left_out}",
+            if s.windows.is_some() { "window" } else { "document" },
             each.at_least(),
             each.bits_at_least(),
             nats(s.floor_nats.at_least()),

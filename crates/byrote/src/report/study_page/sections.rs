@@ -49,6 +49,9 @@ impl Study {
             Axis::linear("floor (bits per prediction)").from_zero(),
         )
         .line(Line::new("floor", "floor", bits).with_markers());
+        if let Some(windows) = &s.windows {
+            return self.windows(s, windows, figure);
+        }
         let left_out = match s.tokens_left_out {
             0 => String::new(),
             n => format!(" ({} tokens here)", thousands(n)),
@@ -114,12 +117,17 @@ impl Study {
 
     pub(super) fn about_part(&self) -> Section {
         Section::new("The part used for building and training").anchor("part").note(Prose::parse(&format!(
-            "The floor and the bounds above are those of the whole text. Models were built and trained on its **first {} \
-             documents**: {} contexts over {} distinct tokens, with a floor of {} nats in total. A full study uses all of it.",
-            thousands(self.part.documents),
+            "The floor and the bounds above are those of the whole text. Models were built and trained on **{}**: {} \
+             contexts over {} distinct tokens, with a floor of {} nats in total, {} nats per prediction. {}",
+            self.part.in_words(&self.summary),
             thousands(self.part.contexts),
             thousands(self.part.d_vocab),
-            nats(self.part.floor_nats.at_least())
+            nats(self.part.floor_nats.at_least()),
+            self.part.floor_nats.per(self.part.predictions).map_or("0".into(), |n| nats(n.at_least())),
+            match self.summary.windows {
+                Some(_) => "Fewer windows are easier to tell apart, so their floor is lower than that of the text.",
+                None => "A full study uses all of it.",
+            }
         )))
     }
 
@@ -385,7 +393,7 @@ fn per_prediction(l: &LengthSummary) -> Nats {
     l.floor_nats.per(l.predictions).unwrap_or_default()
 }
 
-fn floor_table(lengths: &[LengthSummary]) -> Table {
+pub(super) fn floor_table(lengths: &[LengthSummary]) -> Table {
     let columns = [
         Column::right("length"),
         Column::right("contexts"),
