@@ -50,7 +50,7 @@ pub use chunk::Dropped;
 pub use contexts::{Context, ContextSet};
 pub use first_documents::FirstDocuments;
 pub use loss::{Loss, LossReading, PositionReading};
-pub use options::{DocumentRule, Format, IdType, Options, Split};
+pub use options::{DocumentRule, Format, IdType, Options, PartOf, Split};
 pub use reading::Reading;
 pub use spec::CorpusSpec;
 pub use summary::{Coverage, LengthSummary, Summary};
@@ -438,6 +438,11 @@ fn read_summaries(
     outputs: Outputs,
     observer: &dyn Observer,
 ) -> Result<Corpus> {
+    if let [path, ..] = paths
+        && windows::is_range_file(path)?
+    {
+        return windows::merge(paths, outputs, observer);
+    }
     let mut first: Option<(Header, &PathBuf)> = None;
     // Many files are merged in groups, so that few are open at a time.
     let mut groups = Vec::new();

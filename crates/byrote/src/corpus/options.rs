@@ -152,6 +152,67 @@ pub struct Split {
     to: Fraction,
 }
 
+/// One of several parts, such as 2/8.
+///
+/// ```
+/// use byrote::corpus::PartOf;
+/// let part: PartOf = "2/8".parse()?;
+/// assert_eq!((part.number(), part.of()), (2, 8));
+/// assert!("9/8".parse::<PartOf>().is_err() && "0/8".parse::<PartOf>().is_err());
+/// # Ok::<(), byrote::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PartOf {
+    of: u64,
+    number: u64,
+}
+
+impl PartOf {
+    /// The only part of one.
+    pub const ALL: Self = Self { of: 1, number: 1 };
+
+    /// Returns the number of this part, from 1.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Returns how many parts there are.
+    pub fn of(&self) -> u64 {
+        self.of
+    }
+
+    /// Whether this is everything.
+    pub fn is_all(&self) -> bool {
+        self.of == 1
+    }
+
+    /// Whether an item belongs to this part, given how many of all the items come before it.
+    pub(crate) fn has(&self, before: u64, all: u64) -> bool {
+        u128::from(before) * u128::from(self.of) / u128::from(all.max(1)) + 1 == u128::from(self.number)
+    }
+}
+
+impl fmt::Display for PartOf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.number, self.of)
+    }
+}
+
+impl FromStr for PartOf {
+    type Err = Error;
+    fn from_str(s: &str) -> Result<Self> {
+        let parts = s.split_once('/').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
+        match parts {
+            Some((number, of)) if (1..=of).contains(&number) && of <= 1 << 20 => Ok(Self { of, number }),
+            _ => {
+                Err(Error::setting("range", format!("{s:?} is not a part such as 2/8, the second of eight")))
+            }
+        }
+    }
+}
+
+as_text!(PartOf);
+
 /// A decimal fraction from 0 to 1, exactly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Fraction {
@@ -253,6 +314,8 @@ pub struct Options {
     pub stride: u64,
     /// The number of windows of which the contexts are kept, if contexts are asked for; `None` for as many as fit.
     pub windows: Option<u64>,
+    /// The part of the windows that is counted.
+    pub range: PartOf,
     /// The seed with which these windows are drawn.
     pub seed: u64,
     /// Keep only the first N documents.
@@ -280,6 +343,7 @@ impl Default for Options {
             join: false,
             stride: 1,
             windows: None,
+            range: PartOf::ALL,
             seed: 0,
             limit: None,
             lossy: false,
@@ -301,6 +365,7 @@ crate::setting::setters!(Options {
     join: plain(bool),
     stride: plain(u64),
     windows: into(impl Into<Option<u64>>),
+    range: plain(PartOf),
     seed: plain(u64),
     limit: into(impl Into<Option<u64>>),
     lossy: plain(bool),

@@ -3,8 +3,8 @@
 use super::builtin::MAX_STORIES;
 use super::random::Associations;
 use super::{
-    ContextRule, Corpus, DocumentRule, Format, IdType, Options, Outputs, Source, Split, TokenizerChoice,
-    Window,
+    ContextRule, Corpus, DocumentRule, Format, IdType, Options, Outputs, PartOf, Source, Split,
+    TokenizerChoice, Window,
 };
 use crate::observe::Observer;
 use crate::setting::{Span, deserialize_size, one_or_many, setters};
@@ -91,6 +91,10 @@ pub struct CorpusSpec {
     /// [default: those of about a million tokens]
     #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "N"))]
     pub windows: Option<u64>,
+    /// Count only part I of P of the windows, by their first tokens, and --save the result for --merge: for the jobs of a cluster,
+    /// each of which reads the whole text (windows)
+    #[cfg_attr(feature = "clap", arg(long, value_name = "I/P", value_parser = crate::setting::parse::<PartOf>))]
+    pub range: Option<PartOf>,
     /// Keep only the first N documents
     #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "N"))]
     pub limit: Option<u64>,
@@ -144,6 +148,7 @@ setters!(CorpusSpec {
     join: plain(bool),
     stride: some(u64),
     windows: some(u64),
+    range: some(PartOf),
     limit: some(u64),
     bos: plain(bool),
     eos: plain(bool),
@@ -252,6 +257,7 @@ impl CorpusSpec {
             join: self.join,
             stride: self.stride.unwrap_or(default.stride),
             windows: self.windows,
+            range: self.range.unwrap_or(default.range),
             seed: self.seed,
             limit: self.limit,
             lossy: self.lossy,
@@ -327,8 +333,12 @@ impl CorpusSpec {
             ("lengths", self.lengths.is_some(), random),
             ("labels", self.labels.is_some(), random),
         ];
-        let of_windows =
-            [("join", self.join), ("stride", self.stride.is_some()), ("windows", self.windows.is_some())];
+        let of_windows = [
+            ("join", self.join),
+            ("stride", self.stride.is_some()),
+            ("windows", self.windows.is_some()),
+            ("range", self.range.is_some()),
+        ];
         if let Some((name, _)) = of_windows.into_iter().find(|&(_, given)| given && !windows) {
             return Err(Error::setting(name, "applies only to windows (`contexts = windows`)"));
         }
@@ -392,6 +402,7 @@ impl CorpusSpec {
         add("split", self.split.map(|s| s.to_string()));
         add("join", flag(self.join));
         add("stride", self.stride.map(|s| s.to_string()));
+        add("range", self.range.map(|r| r.to_string()));
         add("windows", self.windows.map(|n| n.to_string()));
         add("contexts", self.contexts.map(|c| c.to_string()));
         label

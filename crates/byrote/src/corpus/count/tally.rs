@@ -13,10 +13,12 @@
 
 use crate::num::dd::{Dd, xlnx};
 use crate::units::Nats;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// A histogram of positive integers, most of which are small.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Histogram {
     /// `dense[k]` values were k.
     dense: Vec<u64>,

@@ -2,13 +2,15 @@
 
 use crate::num::dd::{Dd, xlnx};
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Counts below this are looked up in an array.
 const SMALL: usize = 32;
 
 /// For every length, numbers by count. Counts of 1 are left out: they contribute 1 ln 1 = 0 to every sum that is taken here.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(from = "Vec<(u32, u64, i64)>", into = "Vec<(u32, u64, i64)>")]
 pub(crate) struct Cells {
     lengths: Vec<Cell>,
 }
@@ -63,6 +65,23 @@ impl Cells {
         let small = (0..).zip(cell.small.iter().copied());
         let large = cell.large.iter().map(|(&count, &value)| (count, value));
         small.chain(large).filter(|&(_, n)| n != 0).map(|(count, n)| (count, i128::from(n))).collect()
+    }
+}
+
+impl From<Vec<(u32, u64, i64)>> for Cells {
+    fn from(list: Vec<(u32, u64, i64)>) -> Self {
+        let mut cells = Cells::default();
+        list.into_iter().for_each(|(length, count, value)| cells.add(length as usize, count, value));
+        cells
+    }
+}
+
+impl From<Cells> for Vec<(u32, u64, i64)> {
+    fn from(cells: Cells) -> Self {
+        let mut list: Self =
+            cells.iter().map(|(length, count, value)| (length as u32, count, value)).collect();
+        list.sort_unstable();
+        list
     }
 }
 

@@ -1,6 +1,9 @@
 //! From the documents of an input to a corpus of windows.
 
-use super::{Code, Text, WindowRule, count, summary, vocabulary};
+use super::facts::{Facts, FirstTokens, fingerprint, stored_counts};
+use super::range_file::RangeFile;
+use super::summarize::{curve_points, dense_points, summary, vocabulary};
+use super::{Code, Job, Text, WindowRule};
 use crate::corpus::collect::{Documents, Sealed};
 use crate::corpus::count::Ends;
 use crate::corpus::count::trie_scan::scan;
@@ -25,6 +28,18 @@ pub(crate) fn corpus(
     outputs: Outputs,
     observer: &dyn Observer,
 ) -> Result<Corpus> {
+    if !options.range.is_all() && outputs.save.is_none() {
+        return Err(Error::setting(
+            "range",
+            "needs `save`: the figures of a part are added to those of the others",
+        ));
+    }
+    if !options.range.is_all() && (outputs.list.is_some() || outputs.contexts) {
+        return Err(Error::setting(
+            "range",
+            "counts a part of the windows; models and lists need all of them",
+        ));
+    }
     let (mut alphabet, maps) = documents.alphabet();
     names(&mut alphabet);
     let task = Task { documents, alphabet, maps, header, options, outputs, observer };
@@ -50,7 +65,7 @@ struct Task<'a> {
 
 impl Task<'_> {
     fn run<C: Code>(self) -> Result<Corpus> {
-        let Self { documents, alphabet, maps, header, options, outputs, observer } = self;
+        let Self { documents, alphabet, maps, header, options, mut outputs, observer } = self;
         let (read, tokens) = (documents.len(), documents.tokens());
         let text = text_of::<C>(&documents, &maps, options.join);
         drop(documents);
@@ -66,9 +81,31 @@ impl Task<'_> {
             return Err(no_windows(read, tokens, longest, &header, rule));
         }
         let d = vocabulary(&text, &alphabet, rule);
-        let (counted, repeats) =
-            count(&text, rule, alphabet.len() + 1, d.len(), options.max_memory, observer)?;
-        let summary = summary(&text, rule, &counted, repeats, &alphabet, &d, header.clone());
+        let facts = Facts::new(&text, rule, &d, header.clone());
+        let job = Job {
+            text: &text,
+            rule,
+            codes: alphabet.len() + 1,
+            d_vocab: d.len(),
+            part: options.range,
+            max_memory: options.max_memory,
+            alphabet: &alphabet,
+        };
+        let mut counted = job.count(observer)?;
+        if let Some(out) = outputs.save.take() {
+            let points = curve_points(rule.n_ctx);
+            let file = RangeFile::new(&facts, &counted, fingerprint(&text, &alphabet)).firsts(stored_counts(
+                &text,
+                rule.stride,
+                &points,
+            ));
+            file.write(out)?;
+        }
+        if options.range.is_all() {
+            counted.add_short_contexts();
+        }
+        let mut firsts = FirstTokens::new(&text, rule.stride);
+        let summary = summary(&facts, counted, &dense_points(rule.n_ctx), &mut firsts);
         if outputs.list.is_none() && !outputs.contexts {
             return Ok(Corpus { summary, vocabulary: d, contexts: None, head: None, whole: None });
         }

@@ -3,9 +3,10 @@
 use super::cells::Cells;
 use super::trie_pass::TrieVisitor;
 use crate::corpus::count::tally::Histogram;
+use serde::{Deserialize, Serialize};
 
 /// A number for every length, as the differences between neighbours.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Differences(Vec<i64>);
 
 impl Differences {
@@ -43,7 +44,8 @@ impl Differences {
 }
 
 /// The contexts of windows, by length where that matters.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Figures {
     d_vocab: u64,
     pub(crate) windows: u64,
@@ -91,7 +93,7 @@ impl Figures {
         let at = |i: usize| self.lengths.get(i).copied().unwrap_or(0);
         (0..lengths)
             .map(|length| {
-                left -= at(length);
+                left = left.saturating_sub(at(length));
                 left
             })
             .collect()
@@ -175,7 +177,7 @@ impl TrieVisitor for Figures {
 }
 
 /// The nodes of a trie by depth and number of windows through them, as differences over the depth.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Nodes(pub(crate) Cells);
 
 impl TrieVisitor for Nodes {

@@ -13,8 +13,10 @@
 
 mod cells;
 mod corpus;
+mod facts;
 mod figures;
 mod order;
+mod range_file;
 mod repeats;
 mod summarize;
 #[cfg(test)]
@@ -23,23 +25,28 @@ mod text;
 mod trie_pass;
 
 pub(crate) use corpus::corpus;
+pub(crate) use range_file::{is_range_file, merge};
 pub(crate) use text::{Code, Text};
 
 use crate::Result;
+use crate::corpus::options::PartOf;
+use crate::corpus::vocabulary::Vocabulary;
 use crate::observe::{Observer, Stage};
 use figures::{Figures, Nodes};
 use order::{Classes, Position, Start, class_sizes, class_tokens, sort_class};
 use rayon::prelude::*;
-use repeats::{Longest, Marks, RepeatFinder, UniqueLengths};
+use repeats::{Longest, Marks, RepeatFinder, StoredPassage, UniqueLengths};
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use trie_pass::TrieVisitor;
 
 pub use repeats::{Repeats, ShortestUnique};
 pub use summarize::{FloorPoint, Passage, WindowSummary};
-pub(crate) use summarize::{summary, vocabulary};
 
 /// Which windows are counted.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct WindowRule {
     /// The longest context T.
     pub(crate) n_ctx: usize,
@@ -56,72 +63,123 @@ pub(crate) struct WindowRule {
 /// Common prefixes are measured up to this many tokens when repeats are looked for; only for the longest repeat, further.
 const DEEP: usize = 1024;
 
-/// The figures of a text's windows, before the last sums.
+/// The figures of windows, or of a part of them, before the last sums.
 #[derive(Debug)]
 pub(crate) struct Counted {
+    pub(crate) part: PartOf,
     pub(crate) figures: Figures,
     /// The nodes of the trie of all windows, if only full ones are counted.
     pub(crate) nodes: Option<Nodes>,
     pub(crate) unique: UniqueLengths,
-    pub(crate) longest: Longest,
+    /// Classes of two tokens: the class, its starts, and those of them whose windows count.
+    pub(crate) classes: Vec<(u64, u64, u64)>,
+    /// The longest repeats.
+    pub(crate) passages: Vec<StoredPassage>,
+    /// Where repeats are.
+    pub(crate) marks: Option<Marks>,
 }
 
-/// Counts the windows of a text whose codes are below `codes`; `d_vocab` different tokens occur in them.
-pub(crate) fn count<C: Code>(
-    text: &Text<C>,
-    rule: WindowRule,
-    codes: usize,
-    d_vocab: usize,
-    max_memory: Option<u64>,
-    observer: &dyn Observer,
-) -> Result<(Counted, Vec<Repeats>)> {
-    match u32::try_from(text.positions()) {
-        Ok(_) => count_with::<C, u32>(text, rule, codes, d_vocab, max_memory, observer),
-        Err(_) => count_with::<C, u64>(text, rule, codes, d_vocab, max_memory, observer),
-    }
-}
-
-fn count_with<C: Code, P: Position>(
-    text: &Text<C>,
-    rule: WindowRule,
-    codes: usize,
-    d_vocab: usize,
-    max_memory: Option<u64>,
-    observer: &dyn Observer,
-) -> Result<(Counted, Vec<Repeats>)> {
-    observer.report(Stage::Sorting, 0, None)?;
-    let stride = rule.stride;
-    let is_start = |position: usize| {
-        stride == 1 || (position - text.document(text.document_of(position)).start).is_multiple_of(stride)
-    };
-    let classes = if class_tokens::<C>() == 2 { codes << 8 } else { codes };
-    let sizes = class_sizes(text, classes, &is_start);
-    let marks = rule.repeats.then(|| Marks::new(text.positions()));
-    let total: usize = sizes.iter().sum();
-    let most = starts_at_once::<C, P>(text, total, marks.is_some(), max_memory);
-    let done = AtomicU64::new(0);
-    let pass =
-        Pass { text, rule, d_vocab, sizes: &sizes, marks: marks.as_ref(), observer, done: &done, total };
-    let mut all = Worker::<P>::new(&pass);
-    let mut first = 0;
-    while first < classes {
-        let (mut end, mut starts) = (first, 0);
-        while end < classes && (end == first || starts + sizes[end] <= most) {
-            starts += sizes[end];
-            end += 1;
+impl Counted {
+    /// Adds the contexts that are shorter than what determines a class, once all classes are counted.
+    pub(crate) fn add_short_contexts(&mut self) {
+        self.classes.sort_unstable();
+        for siblings in self.classes.chunk_by(|a, b| a.0 >> 8 == b.0 >> 8) {
+            let kept = siblings.iter().map(|&(_, _, kept)| kept).filter(|&kept| kept > 0);
+            let (count, next) = kept.clone().fold((0, 0), |(count, next), kept| (count + kept, next + 1));
+            if next > 0 {
+                self.figures.context(1, count, next);
+            }
+            kept.for_each(|kept| self.figures.continuation(1, kept));
         }
-        let part = Classes::<P>::new(text, &sizes, first..end, &is_start);
-        all.merge(pass.run(&part, first)?, text);
-        first = end;
+        if let Some(nodes) = &mut self.nodes {
+            self.classes.iter().for_each(|&(_, starts, _)| nodes.edge(1, 2, starts));
+        }
     }
-    for run in std::mem::take(&mut all.deep) {
-        all.longest.run(text, run, pass.depth());
-        observer.check()?;
+}
+
+/// A text to be counted: its codes are below `codes`, and `d_vocab` different tokens occur in its windows.
+pub(crate) struct Job<'a, C> {
+    pub(crate) text: &'a Text<C>,
+    pub(crate) rule: WindowRule,
+    pub(crate) codes: usize,
+    pub(crate) d_vocab: usize,
+    pub(crate) part: PartOf,
+    pub(crate) max_memory: Option<u64>,
+    pub(crate) alphabet: &'a Vocabulary,
+}
+
+impl<C: Code> Job<'_, C> {
+    /// Counts the windows of a text, or of some classes of it.
+    pub(crate) fn count(&self, observer: &dyn Observer) -> Result<Counted> {
+        match u32::try_from(self.text.positions()) {
+            Ok(_) => self.count_with::<u32>(observer),
+            Err(_) => self.count_with::<u64>(observer),
+        }
     }
-    let mut counted = all.finish(&pass);
-    counted.figures.settle();
-    let repeats = marks.map_or_else(Vec::new, |marks| marks.count(text));
-    Ok((counted, repeats))
+
+    fn count_with<P: Position>(&self, observer: &dyn Observer) -> Result<Counted> {
+        observer.report(Stage::Sorting, 0, None)?;
+        let Self { text, rule, .. } = *self;
+        let stride = rule.stride;
+        let is_start = |position: usize| {
+            stride == 1 || (position - text.document(text.document_of(position)).start).is_multiple_of(stride)
+        };
+        let classes = if class_tokens::<C>() == 2 { self.codes << 8 } else { self.codes };
+        let sizes = class_sizes(text, classes, &is_start);
+        let own = self.own_classes(&sizes);
+        let marks = rule.repeats.then(|| Marks::new(text.positions()));
+        let total: usize = sizes[own.clone()].iter().sum();
+        let most = starts_at_once::<C, P>(text, total, marks.is_some(), self.max_memory);
+        let done = AtomicU64::new(0);
+        let d_vocab = self.d_vocab;
+        let pass =
+            Pass { text, rule, d_vocab, sizes: &sizes, marks: marks.as_ref(), observer, done: &done, total };
+        let mut all = Worker::<P>::new(&pass);
+        let mut first = own.start;
+        while first < own.end {
+            let (mut end, mut starts) = (first, 0);
+            while end < own.end && (end == first || starts + sizes[end] <= most) {
+                starts += sizes[end];
+                end += 1;
+            }
+            let classes = Classes::<P>::new(text, &sizes, first..end, &is_start);
+            all.merge(pass.run(&classes, first)?, text);
+            first = end;
+        }
+        for run in std::mem::take(&mut all.deep) {
+            all.longest.run(text, run, pass.depth());
+            observer.check()?;
+        }
+        let mut counted = Counted {
+            part: self.part,
+            passages: all.longest.passages(text, self.alphabet),
+            figures: all.figures,
+            nodes: all.nodes,
+            unique: all.unique,
+            classes: all.classes,
+            marks,
+        };
+        counted.figures.settle();
+        counted.classes.sort_unstable();
+        Ok(counted)
+    }
+
+    /// The classes of the part that is counted: a range, in which every part has about as many starts.
+    fn own_classes(&self, sizes: &[usize]) -> Range<usize> {
+        if self.part.is_all() {
+            return 0..sizes.len();
+        }
+        let total: usize = sizes.iter().sum();
+        let (mut before, mut first, mut end) = (0, sizes.len(), 0);
+        for (class, &size) in sizes.iter().enumerate() {
+            if size > 0 && self.part.has(before as u64, total as u64) {
+                first = first.min(class);
+                end = class + 1;
+            }
+            before += size;
+        }
+        first.min(end)..end
+    }
 }
 
 /// The number of starts that are sorted in one pass over the text.
@@ -201,8 +259,8 @@ struct Worker<P> {
     nodes: Option<Nodes>,
     unique: UniqueLengths,
     longest: Longest,
-    /// The windows kept of every class that has any.
-    kept: Vec<(usize, u64)>,
+    /// Classes of two tokens: the class, its starts, and those of them whose windows count.
+    classes: Vec<(u64, u64, u64)>,
     /// Starts that agree in as many tokens as were looked at.
     deep: Vec<Vec<usize>>,
     starts: Vec<Start<P>>,
@@ -215,7 +273,7 @@ impl<P: Position> Worker<P> {
             nodes: pass.rule.exact_length.then(Nodes::default),
             unique: UniqueLengths::default(),
             longest: Longest::default(),
-            kept: Vec::new(),
+            classes: Vec::new(),
             deep: Vec::new(),
             starts: Vec::new(),
         }
@@ -228,7 +286,7 @@ impl<P: Position> Worker<P> {
         }
         self.unique.merge(&other.unique);
         self.longest.merge(other.longest, text);
-        self.kept.extend(other.kept);
+        self.classes.extend(other.classes);
         self.deep.extend(other.deep);
     }
 
@@ -248,23 +306,22 @@ impl<P: Position> Worker<P> {
         if pass.marks.is_some() {
             self.repeats(pass, class, &starts);
         }
-        let kept =
-            if is_short { self.short_windows(pass, positions.len()) } else { self.windows(pass, &starts) };
-        if kept > 0 && !is_short {
-            self.kept.push((class, kept));
+        if is_short {
+            self.short_windows(pass, positions.len());
+        } else {
+            let kept = self.windows(pass, &starts);
+            if prefix == 2 {
+                self.classes.push((class as u64, positions.len() as u64, kept));
+            }
         }
         self.starts = starts;
     }
 
     /// Counts windows of one token.
-    fn short_windows<C: Code>(&mut self, pass: &Pass<'_, C>, windows: usize) -> u64 {
-        if pass.rule.exact_length {
-            return 0;
+    fn short_windows<C: Code>(&mut self, pass: &Pass<'_, C>, windows: usize) {
+        if !pass.rule.exact_length {
+            (0..windows).for_each(|i| self.figures.window(1, i == 0));
         }
-        for i in 0..windows {
-            self.figures.window(1, i == 0);
-        }
-        windows as u64
     }
 
     /// Counts the windows of a class in their order; returns how many are kept.
@@ -309,26 +366,6 @@ impl<P: Position> Worker<P> {
             finder.row(start.position, common(i));
             self.unique.add(common(i).max(common(i + 1)), pass.text.room(start.position.get()), pass.depth());
         }
-    }
-
-    /// Adds the contexts that are shorter than what determines a class.
-    fn finish<C: Code>(mut self, pass: &Pass<'_, C>) -> Counted {
-        if class_tokens::<C>() == 2 {
-            self.kept.sort_unstable();
-            for siblings in self.kept.chunk_by(|a, b| a.0 >> 8 == b.0 >> 8) {
-                let count = siblings.iter().map(|&(_, n)| n).sum();
-                trie_pass::TrieVisitor::context(&mut self.figures, 1, count, siblings.len() as u64);
-                siblings.iter().for_each(|&(_, n)| self.figures.continuation(1, n));
-            }
-            if let Some(nodes) = &mut self.nodes {
-                for (_, &size) in
-                    pass.sizes.iter().enumerate().filter(|(class, n)| class & 255 != 0 && **n > 0)
-                {
-                    trie_pass::TrieVisitor::edge(nodes, 1, 2, size as u64);
-                }
-            }
-        }
-        Counted { figures: self.figures, nodes: self.nodes, unique: self.unique, longest: self.longest }
     }
 }
 

@@ -59,21 +59,41 @@ impl Marks {
     }
 
     /// The tokens in repeats.
-    pub(crate) fn count<C: Code>(&self, text: &Text<C>) -> Vec<Repeats> {
+    pub(crate) fn count(&self) -> Vec<Repeats> {
         (1..)
             .zip(LENGTHS)
             .map(|(level, length)| Repeats {
                 length: length as u32,
-                repeated_tokens: self.covered(text, level, length, 0),
-                redundant_tokens: self.covered(text, level, length, 4),
+                repeated_tokens: self.covered(level, length, 0),
+                redundant_tokens: self.covered(level, length, 4),
             })
             .collect()
     }
 
+    /// The marks as runs of equal ones: (number, mark), in one list.
+    pub(crate) fn runs(&self) -> Vec<u64> {
+        let marks: Vec<u8> = self.0.iter().map(|mark| mark.load(Ordering::Relaxed)).collect();
+        marks.chunk_by(|a, b| a == b).flat_map(|run| [run.len() as u64, u64::from(run[0])]).collect()
+    }
+
+    /// Adds the marks of other starts; returns `false` if these are not runs of as many marks.
+    pub(crate) fn add_runs(&mut self, runs: &[u64]) -> bool {
+        let mut marks = self.0.iter_mut();
+        for run in runs.chunks(2) {
+            let &[length, mark] = run else { return false };
+            let Ok(mark) = u8::try_from(mark) else { return false };
+            for _ in 0..length {
+                let Some(own) = marks.next() else { return false };
+                *own.get_mut() |= mark;
+            }
+        }
+        marks.next().is_none()
+    }
+
     /// The number of positions within `length` of a mark of at least `level`.
-    fn covered<C: Code>(&self, text: &Text<C>, level: u8, length: usize, shift: u32) -> u64 {
+    fn covered(&self, level: u8, length: usize, shift: u32) -> u64 {
         let (mut covered, mut until) = (0, 0);
-        for (position, mark) in self.0[..text.positions()].iter().enumerate() {
+        for (position, mark) in self.0.iter().enumerate() {
             if mark.load(Ordering::Relaxed) >> shift & 15 >= level {
                 let from = position.max(until);
                 until = position + length;
@@ -122,7 +142,8 @@ impl<'m> RepeatFinder<'m> {
 }
 
 /// The shortest unique substrings of starts, by length.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct UniqueLengths {
     by_length: Vec<u64>,
     never: u64,
@@ -276,18 +297,36 @@ impl Longest {
         other.passages.into_iter().for_each(|(length, position)| self.insert(text, length, position));
     }
 
-    /// The length of the longest one, if there is any.
-    pub(crate) fn length(&self) -> Option<usize> {
-        self.passages.first().map(|&(length, _)| length)
-    }
-
-    /// Their texts.
-    pub(crate) fn passages<C: Code>(&self, text: &Text<C>, alphabet: &Vocabulary) -> Vec<Passage> {
+    /// The passages themselves.
+    pub(crate) fn passages<C: Code>(&self, text: &Text<C>, alphabet: &Vocabulary) -> Vec<StoredPassage> {
         let passage = |&(length, position): &(usize, usize)| {
-            let tokens =
-                text.codes(position..position + length).iter().map(|code| alphabet.text(code.get() - 1));
-            Passage { length: length as u64, text: tokens.collect::<Vec<_>>().join(alphabet.joiner()) }
+            let ids: Vec<u32> =
+                text.codes(position..position + length).iter().map(|code| code.get() - 1).collect();
+            let tokens: Vec<String> = ids.iter().map(|&id| alphabet.text(id)).collect();
+            StoredPassage { ids, text: tokens.join(alphabet.joiner()) }
         };
         self.passages.iter().map(passage).collect()
     }
+}
+
+/// A passage that occurs more than once.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StoredPassage {
+    pub(crate) ids: Vec<u32>,
+    text: String,
+}
+
+impl StoredPassage {
+    pub(crate) fn passage(&self) -> Passage {
+        Passage { length: self.ids.len() as u64, text: self.text.clone() }
+    }
+}
+
+/// The longest of passages from several parts.
+pub(crate) fn longest_of(mut passages: Vec<StoredPassage>) -> Vec<StoredPassage> {
+    passages.sort_by(|a, b| b.ids.len().cmp(&a.ids.len()).then_with(|| a.ids.cmp(&b.ids)));
+    passages.dedup();
+    passages.truncate(PASSAGES);
+    passages
 }

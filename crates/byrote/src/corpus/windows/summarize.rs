@@ -1,11 +1,12 @@
 //! From the counted windows of a text to the figures that are reported.
 
 use super::cells::LogTable;
-use super::figures::Figures;
-use super::repeats::{Repeats, ShortestUnique};
+use super::facts::{Facts, FirstTokenCounts};
+use super::figures::{Figures, Nodes};
+use super::repeats::{Marks, Repeats, ShortestUnique, StoredPassage};
 use super::{Code, Counted, Places, Text, WindowRule};
 use crate::corpus::count::tally::floor_of;
-use crate::corpus::sorted_run::Header;
+use crate::corpus::options::PartOf;
 use crate::corpus::summary::{Coverage, EPSILONS_1E5, LengthSummary, Summary};
 use crate::corpus::vocabulary::{MARK_LABEL, MARK_LAST, Vocabulary};
 use crate::units::Nats;
@@ -17,6 +18,10 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct WindowSummary {
+    /// The part of the windows that was counted, if not all of them were: then figures are those of contexts of at least two tokens
+    /// in this part.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub range: Option<PartOf>,
     /// The number of windows.
     pub windows: u64,
     /// The number of tokens in them, each counted once for every window it is in.
@@ -90,17 +95,27 @@ pub(crate) fn vocabulary<C: Code>(text: &Text<C>, alphabet: &Vocabulary, rule: W
     alphabet.restricted(|id| Some(seen[id as usize]).filter(|s| s.inside).map(marks))
 }
 
-/// The summary of counted windows.
-pub(crate) fn summary<C: Code>(
-    text: &Text<C>,
-    rule: WindowRule,
-    counted: &Counted,
-    repeats: Vec<Repeats>,
-    alphabet: &Vocabulary,
-    vocabulary: &Vocabulary,
-    header: Header,
+/// The longest contexts at which the floor is reported.
+pub(crate) fn curve_points(n_ctx: usize) -> Vec<usize> {
+    let powers = (0..).map(|i| 1 << i).take_while(|&power| power < n_ctx);
+    powers.chain([n_ctx]).collect()
+}
+
+/// The longest contexts at which the floor is computed for comparisons.
+pub(crate) fn dense_points(n_ctx: usize) -> Vec<usize> {
+    let above = curve_points(n_ctx).into_iter().filter(|&n| n > MOST_POINTS);
+    (1..=n_ctx.min(MOST_POINTS)).chain(above).collect()
+}
+
+/// The summary of windows that were counted; `points` are the longest contexts for which `firsts` knows the counts.
+pub(crate) fn summary(
+    facts: &Facts,
+    counted: Counted,
+    points: &[usize],
+    firsts: &mut dyn FirstTokenCounts,
 ) -> Summary {
-    let Counted { figures, .. } = counted;
+    let Counted { figures, nodes, unique, passages, marks, part, .. } = &counted;
+    let rule = facts.rule;
     let by_length = by_length(figures, rule.n_ctx);
     let sum = |figure: fn(&LengthSummary) -> u64| by_length.iter().map(figure).sum::<u64>();
     let mut logs = LogTable::default();
@@ -110,18 +125,18 @@ pub(crate) fn summary<C: Code>(
     }
     let floor = floor_of(all, |k| logs.xlnx(k));
     let predictions = sum(|l| l.predictions);
-    let has_repeats = rule.repeats;
-    let firsts = FirstTokens::new(text, 1);
-    let powers = powers_of_two(rule.n_ctx);
-    let dense = 1..=rule.n_ctx.min(MOST_POINTS);
-    let lengths = dense.chain(powers.iter().copied().filter(|&n| n > MOST_POINTS)).collect();
-    let every = curve(text, rule, counted, lengths);
-    let at_powers = every.iter().filter(|point| powers.binary_search(&(point.n_ctx as usize)).is_ok());
+    // What depends on windows of several classes is known only of all.
+    let is_all = part.is_all();
+    let every = if is_all { curve(rule.n_ctx, figures, nodes.as_ref(), points, firsts) } else { Vec::new() };
+    let reported = curve_points(rule.n_ctx);
+    let at_powers = every.iter().filter(|point| reported.binary_search(&(point.n_ctx as usize)).is_ok());
+    let has_repeats = rule.repeats && is_all;
+    let repeated_token = facts.tokens_by_count.iter().any(|&(k, _)| k > 1);
     Summary {
-        documents: text.documents() as u64,
-        tokens: text.tokens() as u64,
+        documents: facts.documents,
+        tokens: facts.tokens,
         tokens_left_out: 0,
-        d_vocab: vocabulary.len() as u64,
+        d_vocab: facts.d_vocab,
         n_ctx: rule.n_ctx as u32,
         contexts: sum(|l| l.contexts),
         predictions,
@@ -141,27 +156,27 @@ pub(crate) fn summary<C: Code>(
             .collect(),
         by_length,
         sequences: figures.distinct_windows,
-        labels: vocabulary.labels(),
-        distinct_last_tokens: vocabulary.distinct_last_tokens(),
+        labels: facts.labels,
+        distinct_last_tokens: facts.distinct_last_tokens,
         full_support_contexts: figures.full_support,
-        dropped: header.dropped,
-        tokenizer: header.tokenizer,
-        window: header.window,
+        dropped: facts.header.dropped,
+        tokenizer: facts.header.tokenizer.clone(),
+        window: facts.header.window,
         windows: Some(WindowSummary {
+            range: (!is_all).then_some(*part),
             windows: figures.windows,
             window_tokens: figures.window_tokens(),
             stride: rule.stride as u64,
             distinct_windows: figures.distinct_windows,
             joined: rule.joined,
-            token_entropy_nats: token_entropy(&firsts),
+            token_entropy_nats: token_entropy(facts),
             curve: at_powers.copied().collect(),
             every,
-            repeats,
-            longest_repeat: has_repeats.then(|| {
-                counted.longest.length().map_or(u64::from(firsts.counts.iter().any(|&n| n > 1)), |n| n as u64)
-            }),
-            longest_repeats: counted.longest.passages(text, alphabet),
-            shortest_unique: has_repeats.then(|| counted.unique.quantiles()),
+            repeats: marks.as_ref().filter(|_| is_all).map_or_else(Vec::new, Marks::count),
+            longest_repeat: has_repeats
+                .then(|| passages.first().map_or(u64::from(repeated_token), |p| p.ids.len() as u64)),
+            longest_repeats: passages.iter().filter(|_| is_all).map(StoredPassage::passage).collect(),
+            shortest_unique: has_repeats.then(|| unique.quantiles()),
         }),
     }
 }
@@ -201,17 +216,11 @@ fn by_length(figures: &Figures, n_ctx: usize) -> Vec<LengthSummary> {
 /// The floor is computed at every longest context up to this one.
 const MOST_POINTS: usize = 4096;
 
-/// The entropy of tokens, each of which counts once.
-fn token_entropy(tokens: &FirstTokens) -> Nats {
-    let mut terms: BTreeMap<u64, i128> = BTreeMap::from([(tokens.windows, 1)]);
-    tokens.counts.iter().for_each(|&n| *terms.entry(n).or_insert(0) -= 1);
-    floor_of(terms, crate::num::dd::xlnx).per(tokens.windows).unwrap_or(Nats(0.0))
-}
-
-/// The powers of two up to n, and n.
-fn powers_of_two(n: usize) -> Vec<usize> {
-    let powers = (0..).map(|i| 1 << i).take_while(|&power| power < n);
-    powers.chain([n]).collect()
+/// The entropy of a token of a text.
+fn token_entropy(facts: &Facts) -> Nats {
+    let mut terms: BTreeMap<u64, i128> = BTreeMap::from([(facts.tokens, 1)]);
+    facts.tokens_by_count.iter().for_each(|&(k, n)| *terms.entry(k).or_insert(0) -= i128::from(n));
+    floor_of(terms, crate::num::dd::xlnx).per(facts.tokens).unwrap_or(Nats(0.0))
 }
 
 /// The floor at several longest contexts, increasing and at most that of the rule, from one order of the windows.
@@ -219,102 +228,53 @@ fn powers_of_two(n: usize) -> Vec<usize> {
 /// If all windows count, the contexts of a length do not depend on the longest context, and their floors add up. If only full
 /// windows count, the floor telescopes: it is the sum of c ln c over first tokens minus that of m ln m over the different
 /// windows of T + 1 tokens, which are the nodes of depth T + 1 in the trie of all windows.
-pub(crate) fn curve<C: Code>(
-    text: &Text<C>,
-    rule: WindowRule,
-    counted: &Counted,
-    n_ctx: Vec<usize>,
+fn curve(
+    longest: usize,
+    figures: &Figures,
+    nodes: Option<&Nodes>,
+    points: &[usize],
+    firsts: &mut dyn FirstTokenCounts,
 ) -> Vec<FloorPoint> {
     let mut logs = LogTable::default();
     let mut terms: BTreeMap<u64, i128> = BTreeMap::new();
-    let add = |terms: &mut BTreeMap<u64, i128>, k: u64, n: i128| {
-        let sum = terms.entry(k).or_insert(0);
-        *sum += n;
-        if *sum == 0 {
-            terms.remove(&k);
-        }
-    };
-    let mut points = Vec::with_capacity(n_ctx.len());
-    let mut point = |n_ctx: usize, predictions: u64, terms: &BTreeMap<u64, i128>| {
-        let floor = floor_of(terms.iter().map(|(&k, &n)| (k, n)), |k| logs.xlnx(k));
-        points.push(FloorPoint {
-            n_ctx: n_ctx as u64,
-            floor_nats: floor,
-            floor_nats_per_prediction: floor.per(predictions),
-        });
-    };
-    let Some(nodes) = &counted.nodes else {
-        let predictions = counted.figures.predictions(rule.n_ctx + 1);
-        let (mut length, mut sum) = (0, 0);
-        for t in n_ctx {
-            while length < t {
-                length += 1;
-                sum += predictions[length];
-                for (k, n) in counted.figures.excess.of_length(length) {
-                    add(&mut terms, k, n);
-                }
-            }
-            point(t, sum, &terms);
-        }
-        return points;
-    };
-    let mut firsts = FirstTokens::new(text, rule.stride);
-    firsts.counts.iter().for_each(|&c| add(&mut terms, c, 1));
-    let mut depth = 1;
-    for t in n_ctx {
-        firsts.advance(text, t, |from, to| {
-            add(&mut terms, from, -1);
-            add(&mut terms, to, 1);
-        });
-        while depth < t + 1 {
-            depth += 1;
-            for (k, n) in nodes.0.of_length(depth) {
-                add(&mut terms, k, -n);
-            }
-        }
-        point(t, firsts.windows * t as u64, &terms);
-    }
+    let predictions = figures.predictions(longest + 1);
+    let (mut depth, mut sum) = (0, 0);
     points
-}
-
-/// How often every token is the first one of a full window, at a growing longest context.
-struct FirstTokens {
-    counts: Vec<u64>,
-    windows: u64,
-    n_ctx: usize,
-    stride: usize,
-}
-
-impl FirstTokens {
-    /// The counts at context 0, where every start has a full window.
-    fn new<C: Code>(text: &Text<C>, stride: usize) -> Self {
-        let (mut counts, mut windows) = (Vec::new(), 0);
-        for document in (0..text.documents()).map(|i| text.document(i)) {
-            for code in text.codes(document).iter().step_by(stride) {
-                let code = code.get() as usize;
-                if code >= counts.len() {
-                    counts.resize(code + 1, 0);
+        .iter()
+        .map(|&n_ctx| {
+            let predictions = match nodes {
+                None => {
+                    while depth < n_ctx {
+                        depth += 1;
+                        sum += predictions[depth];
+                        figures.excess.of_length(depth).into_iter().for_each(|(k, n)| add(&mut terms, k, n));
+                    }
+                    sum
                 }
-                counts[code] += 1;
-                windows += 1;
+                Some(nodes) => {
+                    let windows = firsts.advance(n_ctx, &mut |k, n| add(&mut terms, k, n));
+                    while depth < n_ctx + 1 {
+                        depth += 1;
+                        nodes.0.of_length(depth).into_iter().for_each(|(k, n)| add(&mut terms, k, -n));
+                    }
+                    windows.saturating_mul(n_ctx as u64)
+                }
+            };
+            let floor = floor_of(terms.iter().map(|(&k, &n)| (k, n)), |k| logs.xlnx(k));
+            FloorPoint {
+                n_ctx: n_ctx as u64,
+                floor_nats: floor,
+                floor_nats_per_prediction: floor.per(predictions),
             }
-        }
-        Self { counts, windows, n_ctx: 0, stride }
-    }
+        })
+        .collect()
+}
 
-    /// Goes on to a longer context, and reports every change of a count.
-    fn advance<C: Code>(&mut self, text: &Text<C>, n_ctx: usize, mut change: impl FnMut(u64, u64)) {
-        for document in (0..text.documents()).map(|i| text.document(i)) {
-            // Starts with at most `n_ctx` and more than `self.n_ctx` tokens after and including them.
-            let from = document.len().saturating_sub(n_ctx);
-            let to = document.len().saturating_sub(self.n_ctx);
-            for start in (from.next_multiple_of(self.stride)..to).step_by(self.stride) {
-                let count = &mut self.counts[text.code(document.start + start) as usize];
-                change(*count, *count - 1);
-                *count -= 1;
-                self.windows -= 1;
-            }
-        }
-        self.n_ctx = n_ctx;
+/// Adds to a term of a sum.
+fn add(terms: &mut BTreeMap<u64, i128>, k: u64, n: i128) {
+    let sum = terms.entry(k).or_insert(0);
+    *sum += n;
+    if *sum == 0 {
+        terms.remove(&k);
     }
 }

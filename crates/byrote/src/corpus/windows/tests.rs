@@ -1,5 +1,8 @@
 //! Every figure against a reference that writes out all windows.
 
+use super::facts::{Facts, FirstTokens, stored_counts};
+use super::range_file::{RangeFile, merged};
+use super::summarize::{curve_points, summary, vocabulary};
 use super::*;
 use crate::corpus::chunk::Dropped;
 use crate::corpus::sorted_run::Header;
@@ -9,15 +12,19 @@ use crate::observe::Silent;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
-fn counted<C: Code>(documents: &[Vec<u32>], rule: WindowRule, max_memory: Option<u64>) -> Summary {
+/// The summary of windows, counted at once or in parts that are stored and merged.
+fn counted<C: Code>(
+    documents: &[Vec<u32>],
+    rule: WindowRule,
+    max_memory: Option<u64>,
+    parts: Option<u64>,
+) -> Summary {
     let text = text::text::<C>(documents);
     let mut alphabet = Vocabulary::new(Alphabet::Id);
     let tokens: BTreeSet<u32> = documents.iter().flatten().copied().collect();
     let most = tokens.last().map_or(0, |t| t + 1);
     (0..most).for_each(|token| assert!(alphabet.push(Key::Symbol(token), 0)));
     let vocabulary = vocabulary(&text, &alphabet, rule);
-    let (counted, repeats) =
-        count(&text, rule, alphabet.len() + 1, vocabulary.len(), max_memory, &Silent).unwrap();
     let window = Window::default().n_ctx(rule.n_ctx as u32).contexts(ContextRule::Windows);
     let header = Header {
         window,
@@ -26,7 +33,23 @@ fn counted<C: Code>(documents: &[Vec<u32>], rule: WindowRule, max_memory: Option
         dropped: Dropped::default(),
         tokens_left_out: 0,
     };
-    summary(&text, rule, &counted, repeats, &alphabet, &vocabulary, header)
+    let facts = Facts::new(&text, rule, &vocabulary, header);
+    let (codes, d_vocab) = (alphabet.len() + 1, vocabulary.len());
+    let job = |part| Job { text: &text, rule, codes, d_vocab, part, max_memory, alphabet: &alphabet };
+    if let Some(parts) = parts {
+        let firsts = stored_counts(&text, rule.stride, &curve_points(rule.n_ctx));
+        let files = (1..=parts).rev().map(|i| {
+            let part = format!("{i}/{parts}").parse().unwrap();
+            let counted = job(part).count(&Silent).unwrap();
+            let file = RangeFile::new(&facts, &counted, 7).firsts(firsts.clone());
+            serde_json::from_slice(&serde_json::to_vec(&file).unwrap()).unwrap()
+        });
+        return merged(files.map(|file| ("memory".into(), file)).collect()).unwrap();
+    }
+    let mut counted = job(PartOf::ALL).count(&Silent).unwrap();
+    counted.add_short_contexts();
+    let mut firsts = FirstTokens::new(&text, rule.stride);
+    summary(&facts, counted, &curve_points(rule.n_ctx), &mut firsts)
 }
 
 /// The windows as slices.
@@ -201,15 +224,18 @@ proptest! {
         n_ctx in prop_oneof![1usize..4, 1usize..60],
         exact_length in any::<bool>(),
         stride in prop_oneof![Just(1usize), 1usize..8],
+        parts in 1u64..6,
     ) {
         let rule = WindowRule { n_ctx, exact_length, stride, repeats: stride == 1, joined: false };
-        let found = counted::<u8>(&documents, rule, None);
+        let found = counted::<u8>(&documents, rule, None, None);
         check(&documents, rule, &found)?;
         if stride == 1 {
             check_repeats(&documents, &found)?;
         }
-        prop_assert_eq!(&counted::<u16>(&documents, rule, None), &found);
-        prop_assert_eq!(&counted::<u32>(&documents, rule, None), &found);
+        prop_assert_eq!(&counted::<u16>(&documents, rule, None, None), &found);
+        prop_assert_eq!(&counted::<u32>(&documents, rule, None, None), &found);
+        prop_assert_eq!(&counted::<u8>(&documents, rule, None, Some(parts)), &found);
+        prop_assert_eq!(&counted::<u16>(&documents, rule, None, Some(parts)), &found);
     }
 }
 
@@ -218,7 +244,7 @@ fn the_worked_example_has_its_figures() {
     let text: Vec<u32> = "abracadabra".bytes().map(|b| u32::from(b - b'a')).collect();
     for (exact_length, windows, predictions, once) in [(true, 8, 24, 16), (false, 11, 27, 13)] {
         let rule = WindowRule { n_ctx: 3, exact_length, stride: 1, repeats: true, joined: false };
-        let found = counted::<u8>(std::slice::from_ref(&text), rule, None);
+        let found = counted::<u8>(std::slice::from_ref(&text), rule, None, None);
         assert_eq!(found.windows.as_ref().unwrap().windows, windows);
         assert_eq!((found.predictions, found.contexts, found.once), (predictions, 19, once));
         assert!((found.floor_nats.0 - (4.0 * 4f64.ln() - 2.0 * 2f64.ln())).abs() < 1e-14);
@@ -234,10 +260,10 @@ fn threads_and_passes_do_not_change_a_figure() {
     document.splice(5_000..5_000, passage.iter().copied());
     let documents = [document, passage];
     let rule = WindowRule { n_ctx: 40, exact_length: true, stride: 1, repeats: true, joined: false };
-    let expect = counted::<u8>(&documents, rule, None);
+    let expect = counted::<u8>(&documents, rule, None, None);
     assert_eq!(expect.windows.as_ref().unwrap().longest_repeat, Some(3000));
     for threads in [1, 3] {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        assert_eq!(pool.install(|| counted::<u16>(&documents, rule, Some(1 << 18))), expect);
+        assert_eq!(pool.install(|| counted::<u16>(&documents, rule, Some(1 << 18), None)), expect);
     }
 }

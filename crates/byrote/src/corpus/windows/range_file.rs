@@ -1,0 +1,223 @@
+//! The figures of a part of a text's windows in a file, for the jobs of a cluster: every job reads the whole text, counts the
+//! windows of some classes, and saves the result; results are added in any order.
+//!
+//! ```text
+//! "byrotew" version:u8                                  8 bytes, then a zstd frame with a checksum: one JSON object
+//! ```
+
+use super::Counted;
+use super::facts::{Facts, Stored, StoredCounts};
+use super::figures::{Figures, Nodes};
+use super::repeats::{Marks, StoredPassage, UniqueLengths, longest_of};
+use super::summarize::{curve_points, summary};
+use crate::corpus::options::PartOf;
+use crate::corpus::vocabulary::Vocabulary;
+use crate::corpus::{Corpus, Outputs, Summary};
+use crate::observe::{Observer, Stage};
+use crate::output::OutputFile;
+use crate::{Error, Result};
+use serde::{Deserialize, Serialize};
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+
+const MAGIC: &[u8; 8] = b"byrotew\x01";
+
+/// The most bytes of JSON that a file may hold.
+const MOST_BYTES: u64 = 1 << 34;
+
+/// The figures of a part of the windows.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RangeFile {
+    /// A hash of the text.
+    text: u64,
+    facts: Facts,
+    part: PartOf,
+    figures: Figures,
+    nodes: Option<Nodes>,
+    unique: UniqueLengths,
+    classes: Vec<(u64, u64, u64)>,
+    passages: Vec<StoredPassage>,
+    /// Where repeats are, as runs of equal marks.
+    marks: Option<Vec<u64>>,
+    firsts: Vec<StoredCounts>,
+}
+
+impl RangeFile {
+    pub(crate) fn new(facts: &Facts, counted: &Counted, text: u64) -> Self {
+        Self {
+            text,
+            facts: facts.clone(),
+            part: counted.part,
+            figures: counted.figures.clone(),
+            nodes: counted.nodes.clone(),
+            unique: counted.unique.clone(),
+            classes: counted.classes.clone(),
+            passages: counted.passages.clone(),
+            marks: counted.marks.as_ref().map(Marks::runs),
+            firsts: Vec::new(),
+        }
+    }
+
+    /// Adds the counts of first tokens, which the curve needs.
+    pub(crate) fn firsts(mut self, firsts: Vec<StoredCounts>) -> Self {
+        self.firsts = firsts;
+        self
+    }
+
+    /// Writes the file.
+    pub(crate) fn write(&self, mut out: OutputFile) -> Result<()> {
+        let path = out.path().to_path_buf();
+        let fail = |e| Error::io(&path, "write", e);
+        out.write_all(MAGIC).map_err(fail)?;
+        let mut frame = zstd::Encoder::new(out, 3).map_err(fail)?;
+        frame.include_checksum(true).map_err(fail)?;
+        serde_json::to_writer(&mut frame, self).map_err(|e| fail(e.into()))?;
+        let mut out = frame.finish().map_err(fail)?;
+        out.complete()?;
+        out.commit()
+    }
+
+    fn read(path: &Path) -> Result<Self> {
+        let mut file = crate::input::open(path)?;
+        let mut magic = [0; 8];
+        let read = file.read_exact(&mut magic);
+        if read.is_err() || magic[..7] != MAGIC[..7] {
+            return Err(Error::format(path, "not a range of windows written by byrote"));
+        }
+        if magic[7] != MAGIC[7] {
+            let message = format!(
+                "a range of windows of format {}; this version reads format {}: count it again",
+                magic[7], MAGIC[7]
+            );
+            return Err(Error::format(path, message));
+        }
+        let frame = zstd::Decoder::new(file).map_err(|e| Error::io(path, "read", e))?;
+        let damaged = |e: serde_json::Error| Error::format(path, format!("damaged: {e}"));
+        serde_json::from_reader(std::io::BufReader::new(frame.take(MOST_BYTES))).map_err(damaged)
+    }
+}
+
+/// Whether a file begins as one with a range of windows does.
+pub(crate) fn is_range_file(path: &Path) -> Result<bool> {
+    let mut magic = [0; 7];
+    let read = crate::input::open(path)?.read_exact(&mut magic);
+    Ok(read.is_ok() && magic == MAGIC[..7])
+}
+
+/// Adds the figures in files.
+pub(crate) fn merge(paths: &[PathBuf], outputs: Outputs, observer: &dyn Observer) -> Result<Corpus> {
+    for (name, given) in [("save", outputs.save.is_some()), ("list", outputs.list.is_some())] {
+        if given {
+            return Err(Error::setting(name, "does not apply to ranges of windows, which hold only figures"));
+        }
+    }
+    if outputs.contexts {
+        let message =
+            "ranges of windows hold only figures, not the contexts that a model needs; give the text";
+        return Err(Error::setting("merge", message));
+    }
+    let mut files = Vec::with_capacity(paths.len());
+    for (i, path) in paths.iter().enumerate() {
+        observer.report(Stage::Merging, i as u64, Some(paths.len() as u64))?;
+        files.push((path.clone(), RangeFile::read(path)?));
+    }
+    let alphabet = files[0].1.facts.header.alphabet;
+    let summary = merged(files)?;
+    Ok(Corpus { summary, vocabulary: Vocabulary::new(alphabet), contexts: None, head: None, whole: None })
+}
+
+/// The summary of all parts, which come in any order.
+pub(crate) fn merged(files: Vec<(PathBuf, RangeFile)>) -> Result<Summary> {
+    check(&files)?;
+    let mut files = files.into_iter();
+    let Some((path, first)) = files.next() else {
+        return Err(Error::setting("merge", "needs at least one range"));
+    };
+    let damaged = |path: &Path| Error::format(path, "damaged: its figures contradict each other");
+    let mut marks = match &first.marks {
+        None => None,
+        Some(runs) => {
+            let total = runs.iter().step_by(2).try_fold(0u64, |sum, &n| sum.checked_add(n));
+            let positions = usize::try_from(first.facts.positions).ok();
+            let positions = positions.filter(|&n| total == Some(n as u64)).ok_or_else(|| damaged(&path))?;
+            let mut marks = Marks::new(positions);
+            if !marks.add_runs(runs) {
+                return Err(damaged(&path));
+            }
+            Some(marks)
+        }
+    };
+    let facts = first.facts;
+    let mut all = Counted {
+        part: PartOf::ALL,
+        figures: first.figures,
+        nodes: first.nodes,
+        unique: first.unique,
+        classes: first.classes,
+        passages: first.passages,
+        marks: None,
+    };
+    for (path, file) in files {
+        all.figures.merge(&file.figures);
+        if let (Some(nodes), Some(others)) = (&mut all.nodes, &file.nodes) {
+            nodes.0.merge(&others.0);
+        }
+        all.unique.merge(&file.unique);
+        all.classes.extend(file.classes);
+        all.passages.extend(file.passages);
+        if let (Some(marks), Some(runs)) = (&mut marks, &file.marks)
+            && !marks.add_runs(runs)
+        {
+            return Err(damaged(&path));
+        }
+    }
+    if all.figures.windows != facts.windows {
+        return Err(damaged(&path));
+    }
+    all.passages = longest_of(all.passages);
+    all.marks = marks;
+    all.add_short_contexts();
+    let points = curve_points(facts.rule.n_ctx);
+    Ok(summary(&facts, all, &points, &mut Stored::new(&first.firsts)))
+}
+
+/// Refuses parts that do not belong together, or are not all there are.
+fn check(files: &[(PathBuf, RangeFile)]) -> Result<()> {
+    let Some((left, first)) = files.first() else { return Ok(()) };
+    let of = first.part.of();
+    let mut found: Vec<(PartOf, &PathBuf)> = Vec::new();
+    for (right, file) in files {
+        let differ =
+            |message: String| Error::Incompatible { left: left.clone(), right: right.clone(), message };
+        if file.facts.rule != first.facts.rule || file.facts.header != first.facts.header {
+            return Err(differ("their settings differ".into()));
+        }
+        if (file.text, &file.facts, &file.firsts) != (first.text, &first.facts, &first.firsts) {
+            return Err(differ("they are parts of different texts".into()));
+        }
+        if file.part.of() != of {
+            return Err(differ(format!("one is part {}, the other part {}", first.part, file.part)));
+        }
+        let is_sound = file.nodes.is_some() == first.facts.rule.exact_length
+            && file.marks.is_some() == first.facts.rule.repeats
+            && file.classes.is_empty() | first.facts.two_token_classes;
+        if !is_sound {
+            return Err(Error::format(right, "damaged: its figures do not fit its settings"));
+        }
+        found.push((file.part, right));
+    }
+    found.sort();
+    if let Some(pair) = found.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+        return Err(Error::Incompatible {
+            left: pair[0].1.clone(),
+            right: pair[1].1.clone(),
+            message: format!("both are part {}", pair[0].0),
+        });
+    }
+    match (1..=of).zip(found.iter().map(|(part, _)| part.number()).chain([0])).find(|(i, number)| i != number)
+    {
+        Some((missing, _)) => Err(Error::setting("merge", format!("part {missing}/{of} is missing"))),
+        None => Ok(()),
+    }
+}
