@@ -65,8 +65,8 @@ impl CorpusInput {
         spec.max_memory = spec.max_memory.or_else(memory::share);
         let outputs = self.open_outputs()?.contexts(contexts);
         let corpus = Corpus::from_spec(&spec, outputs, &Terminal::new(common.quiet))?;
-        if let Some(note) = corpus.sample_in_words() {
-            ui::note(common.quiet, &spelling::of_text(&note));
+        if let Some(sample) = corpus.window_sample() {
+            ui::note(common.quiet, &spelling::of_text(&sample.to_string()));
         }
         Ok(corpus)
     }

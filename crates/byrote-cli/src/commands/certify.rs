@@ -49,6 +49,7 @@ pub fn run(args: &CertifyCommand, common: &Common) -> Result<ExitCode> {
         }
         object["parameters"] = json!(file.model.parameters().len());
         object["seconds"] = json!(seconds);
+        object["window_sample"] = json!(corpus.window_sample());
         object
     };
     ui::show(common, json, || {

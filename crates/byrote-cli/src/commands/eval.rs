@@ -55,6 +55,7 @@ pub fn run(args: &EvalCommand, common: &Common) -> Result<ExitCode> {
         let mut object = as_json(&file.model, &found, &dataset, &file.vocabulary);
         object["method"] = json!("eval");
         object["seed"] = json!(common.seed);
+        object["window_sample"] = json!(corpus.window_sample());
         object["seconds"] = json!(seconds);
         object
     };

@@ -124,6 +124,7 @@ pub fn run(args: &TrainCommand, common: &Common) -> Result<ExitCode> {
     let json = || {
         let mut object = as_json(&run, found.as_ref(), directory.as_ref());
         object["seed"] = json!(common.seed);
+        object["window_sample"] = json!(corpus.window_sample());
         object["seconds"] = json!(begun.elapsed().as_secs_f64());
         object
     };

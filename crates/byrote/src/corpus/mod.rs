@@ -57,11 +57,10 @@ pub use summary::{Coverage, LengthSummary, Summary};
 pub use tokenizer::{Tokenizer, TokenizerChoice};
 pub use vocabulary::{Alphabet, Key, Vocabulary};
 pub use window::{ContextRule, MAX_N_CTX, Window};
-pub use windows::{FloorPoint, Passage, Repeats, ShortestUnique, WindowSummary};
+pub use windows::{FloorPoint, Passage, Repeats, ShortestUnique, WindowSample, WindowSummary};
 
 use crate::observe::{Detail, Observer, Progress, Silent, Stage};
 use crate::output::OutputFile;
-use crate::units::grouped;
 use crate::{Error, Result};
 use builtin::Stories;
 use chunk::Chunk;
@@ -182,22 +181,15 @@ impl Corpus {
         }
     }
 
-    /// Says which windows the contexts are of, if not of all, and compares their floor with that of all.
-    pub fn sample_in_words(&self) -> Option<String> {
+    /// Returns which windows the contexts are of, if they are those of windows.
+    pub fn window_sample(&self) -> Option<WindowSample> {
         let whole = self.whole.as_ref()?;
-        let windows = whole.windows.as_ref()?.windows;
-        let floor =
-            |s: &Summary| s.floor_nats_per_prediction.map_or("-".into(), |f| format!("{:.6}", f.at_least()));
-        if self.summary.documents == windows {
-            return None;
-        }
-        Some(format!(
-            "{} of {} windows, drawn at random (`windows`): their floor is {} nats per prediction, that of all {}",
-            grouped(self.summary.documents),
-            grouped(windows),
-            floor(&self.summary),
-            floor(whole)
-        ))
+        Some(WindowSample {
+            windows: self.summary.documents,
+            of: whole.windows.as_ref()?.windows,
+            floor_nats_per_prediction: self.summary.floor_nats_per_prediction,
+            floor_nats_per_prediction_of_all: whole.floor_nats_per_prediction,
+        })
     }
 
     /// Counts documents of equal length held in memory: `ids` holds `length` token ids per document.

@@ -113,6 +113,7 @@ impl Built<'_> {
             let mut object = eval::as_json(&file.model, &found, self.dataset, &file.vocabulary);
             object["method"] = json!(self.method);
             object["seed"] = json!(common.seed);
+            object["window_sample"] = json!(self.corpus.window_sample());
             if let (Some(object), Value::Object(report)) = (object.as_object_mut(), self.report) {
                 object.extend(report);
             }

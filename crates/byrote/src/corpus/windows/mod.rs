@@ -18,6 +18,7 @@ mod figures;
 mod order;
 mod range_file;
 mod repeats;
+mod sample;
 mod summarize;
 #[cfg(test)]
 mod tests;
@@ -42,6 +43,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use trie_pass::TrieVisitor;
 
 pub use repeats::{Repeats, ShortestUnique};
+pub use sample::WindowSample;
 pub use summarize::{FloorPoint, Passage, WindowSummary};
 
 /// Which windows are counted.

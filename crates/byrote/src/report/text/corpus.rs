@@ -2,7 +2,7 @@
 
 use super::TextTable;
 use crate::corpus::Summary;
-use crate::units::{grouped, grouped_number};
+use crate::units::{grouped, grouped_number, significant};
 use std::fmt::Write as _;
 
 /// Shows the contexts and the floor of a corpus.
@@ -115,8 +115,8 @@ fn positions(summary: &Summary) -> String {
         table.row([
             l.length.to_string(),
             grouped(l.contexts),
-            floor.map_or("-".into(), |n| format!("{:.6}", n.at_least())),
-            floor.map_or("-".into(), |n| format!("{:.6}", n.bits_at_least())),
+            floor.map_or("-".into(), |n| significant(n.at_least(), 5)),
+            floor.map_or("-".into(), |n| significant(n.bits_at_least(), 5)),
             share(l.deterministic_predictions),
             share(l.once),
         ]);
