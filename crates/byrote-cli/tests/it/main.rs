@@ -20,6 +20,7 @@ mod study;
 mod sweep;
 mod train;
 mod transcript;
+mod windows;
 
 use serde_json::Value;
 use std::ffi::OsStr;

@@ -368,6 +368,7 @@ impl<P: Position> Worker<P> {
             finder.row(start.position, common(i));
             self.unique.add(common(i).max(common(i + 1)), pass.text.room(start.position.get()), pass.depth());
         }
+        finder.finish();
     }
 }
 

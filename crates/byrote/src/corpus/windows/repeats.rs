@@ -110,34 +110,46 @@ pub(crate) struct RepeatFinder<'m> {
     marks: &'m Marks,
     /// For each of [`LENGTHS`], the smallest start of the run that the last row is in.
     smallest: [usize; LENGTHS.len()],
-    previous: usize,
+    /// The last row: its start, the number of runs it is in, and of those in which a smaller start is known.
+    start: usize,
+    repeated: usize,
+    redundant: usize,
 }
 
 impl<'m> RepeatFinder<'m> {
     pub(crate) fn new(marks: &'m Marks) -> Self {
-        Self { marks, smallest: [0; LENGTHS.len()], previous: 0 }
+        Self { marks, smallest: [0; LENGTHS.len()], start: 0, repeated: 0, redundant: 0 }
     }
 
     /// The next start, and the length of its common prefix with the one before it.
     #[inline]
     pub(crate) fn row<P: Position>(&mut self, start: P, common: usize) {
         let start = start.get();
-        let runs = LENGTHS.iter().take_while(|&&length| common >= length).count();
-        if runs > 0 {
-            self.marks.raise(self.previous, runs, 0);
-            self.marks.raise(start, runs, 0);
-        }
-        for run in 0..runs {
-            let (later, first) = if start < self.smallest[run] {
-                (self.smallest[run], start)
+        let runs = if common < LENGTHS[0] {
+            0
+        } else {
+            LENGTHS.iter().take_while(|&&length| common >= length).count()
+        };
+        self.repeated = self.repeated.max(runs);
+        self.finish();
+        (self.start, self.repeated, self.redundant) = (start, runs, 0);
+        for (run, smallest) in self.smallest[..runs].iter_mut().enumerate() {
+            if start < *smallest {
+                self.marks.raise(*smallest, run + 1, 4);
+                *smallest = start;
             } else {
-                (start, self.smallest[run])
-            };
-            self.marks.raise(later, run + 1, 4);
-            self.smallest[run] = first;
+                self.redundant = run + 1;
+            }
         }
         self.smallest[runs..].fill(start);
-        self.previous = start;
+    }
+
+    /// Marks the last row.
+    pub(crate) fn finish(&mut self) {
+        if self.repeated > 0 {
+            self.marks.raise(self.start, self.repeated, 0);
+            self.marks.raise(self.start, self.redundant, 4);
+        }
     }
 }
 

@@ -171,23 +171,31 @@ impl<C: Code> Text<C> {
         C::first(key, room)
     }
 
-    /// The length of the common prefix of what follows two positions, at most `room`, within their documents; and
-    /// whether the first one continues with the larger code.
-    pub(crate) fn common(&self, a: usize, b: usize, room: usize) -> (usize, bool) {
-        let mut length = 0;
-        while length < room {
-            let left = room - length;
-            let (x, y) = (self.key(a + length, left), self.key(b + length, left));
-            if x != y {
-                return (length + ((x ^ y).leading_zeros() / C::BITS) as usize, x > y);
-            }
-            if let Some(codes) = C::until_end(x) {
-                return ((length + codes).min(room), false);
-            }
-            length += C::PER_KEY;
+    /// The length of the common prefix of what follows two positions, at most `most`, within their documents; and whether the
+    /// first one continues with the larger code.
+    pub(crate) fn common(&self, a: usize, b: usize, most: usize) -> (usize, bool) {
+        // Most prefixes end within a key.
+        let (x, y) = (self.key(a, most), self.key(b, most));
+        if x != y {
+            return (((x ^ y).leading_zeros() / C::BITS) as usize, x > y);
         }
-        (room, false)
+        let (first, second) = (self.room(a).min(most), self.room(b).min(most));
+        let room = first.min(second);
+        let (x, y) = (&self.codes[a..a + room], &self.codes[b..b + room]);
+        let length = equal_codes(x, y);
+        match (x.get(length), y.get(length)) {
+            (Some(x), Some(y)) => (length, x.get() > y.get()),
+            _ => (length, first > second),
+        }
     }
+}
+
+/// The number of equal codes at the start of two slices of one length.
+fn equal_codes<C: Code>(x: &[C], y: &[C]) -> usize {
+    const BLOCK: usize = 32;
+    let blocks = x.chunks_exact(BLOCK).zip(y.chunks_exact(BLOCK)).take_while(|(x, y)| x == y).count();
+    let start = blocks * BLOCK;
+    start + x[start..].iter().zip(&y[start..]).take_while(|(x, y)| x == y).count()
 }
 
 #[cfg(test)]
