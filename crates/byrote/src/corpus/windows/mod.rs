@@ -18,6 +18,7 @@ mod figures;
 mod order;
 mod range_file;
 mod repeats;
+mod rolling;
 mod sample;
 mod summarize;
 #[cfg(test)]

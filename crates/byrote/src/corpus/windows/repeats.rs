@@ -4,6 +4,7 @@
 //! these starts are neighbours, so runs of rows with common prefixes of at least K tokens are all there is to look at.
 
 use super::order::{Position, Start, sort_class};
+use super::rolling;
 use super::summarize::Passage;
 use super::text::{Code, Text};
 use crate::corpus::vocabulary::Vocabulary;
@@ -236,16 +237,22 @@ pub(crate) fn left_maximal<C: Code, P: Position>(text: &Text<C>, run: &[Start<P>
     (left == Some(Left::Several)).then_some(starts)
 }
 
-/// The number of tokens of a run that are compared, at most: a text of few different tokens could take forever otherwise.
-const RUN_WORK: usize = 1 << 33;
+/// A run of more starts than this is not sorted.
+const LARGE_RUN: usize = 4096;
 
 impl Longest {
-    /// Takes the passages at starts that agree in `depth` tokens.
-    pub(crate) fn run<C: Code>(&mut self, text: &Text<C>, run: Vec<usize>, depth: usize) {
+    /// Takes the passages at starts that agree in `depth` tokens; of very many, the longest only.
+    pub(crate) fn run<C: Code>(&mut self, text: &Text<C>, mut run: Vec<usize>, depth: usize) {
+        if run.len() > LARGE_RUN {
+            run.sort_unstable();
+            if let Some((length, position)) = rolling::longest(text, &run, depth) {
+                self.insert(text, length, position);
+            }
+            return;
+        }
         let mut starts: Vec<Start<u64>> =
             run.into_iter().map(|position| Start { common: 0, position: position as u64 }).collect();
-        let most = (RUN_WORK / starts.len()).clamp(depth + 1, text.positions() + depth + 1);
-        sort_class(text, &mut starts, depth, most);
+        sort_class(text, &mut starts, depth, text.positions() + depth);
         self.sorted(text, &starts, usize::MAX);
     }
 
