@@ -4,6 +4,7 @@ use super::sections::floor_table;
 use crate::corpus::{Summary, WindowSummary};
 use crate::report::numbers::{thousands, visible};
 use crate::study::Study;
+use crate::units::counted;
 use byrote_figures::html::{Column, Exhibit, Prose, Section, Table};
 use byrote_figures::{Axis, Figure, Line, Points};
 
@@ -25,13 +26,13 @@ impl Study {
         let section = Section::new("The text and its floor")
             .anchor("corpus")
             .paragraph(Prose::parse(&format!(
-                "The text has {} tokens in {} documents, {} tokens of them distinct. A *window* is {kind}: there are {}, {} of them \
+                "The text has {} tokens in {}, and {} distinct tokens. A *window* is {kind}: there are {}, {} of them \
                  distinct. A *context* is the beginning of a window that is followed by another token in it. {} contexts always \
                  have the same next token, {} have several. Where several tokens follow, no model that sees only its window can know \
                  which one comes: the entropy of the next token, summed over all predictions, is the *floor*, the lowest \
                  training loss that any such model can reach.",
                 thousands(s.tokens),
-                thousands(s.documents),
+                counted(s.documents, "document"),
                 thousands(s.d_vocab),
                 thousands(windows.windows),
                 thousands(windows.distinct_windows),
