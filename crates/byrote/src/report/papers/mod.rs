@@ -5,7 +5,7 @@
 
 mod dana2024;
 pub mod kajitsuka2024;
-mod madden2024;
+pub mod madden2024;
 pub mod sander2024;
 pub mod trained_capacity;
 

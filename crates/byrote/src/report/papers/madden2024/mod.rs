@@ -2,6 +2,8 @@
 //!
 //! Reference: L. Madden, C. Fox, C. Thrampoulidis, arXiv:2405.13718v1 (2024), section 7, Theorem 5, Lemma 1.
 
+pub mod theorem1;
+
 use super::{Agreement, Claim, Paper, agreement, law_json};
 use crate::Result;
 use crate::bounds::madden2024::min_parameters;
