@@ -21,7 +21,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The most steps of a run.
-const STEPS: u64 = 10_000;
+const STEPS: u64 = 60_000;
+/// A run has stalled when its gap falls by less than this part over 500 steps.
+const STALL: f64 = 1e-4;
 
 /// A given model, and the numbers of neurons to train with.
 struct Given {
@@ -37,7 +39,7 @@ struct Given {
 }
 
 fn cases(full: bool) -> [Given; 3] {
-    let (wide, m, narrow) = if full { (128, 16, 6) } else { (64, 8, 4) };
+    let (wide, m, narrow) = if full { (96, 12, 6) } else { (64, 8, 4) };
     [
         Given {
             key: "feed-forward",
@@ -71,7 +73,7 @@ fn cases(full: bool) -> [Given; 3] {
             d_model: 2,
             neurons: narrow,
             trained: Trained::All,
-            others: (1..=4 * narrow).collect(),
+            others: (1..=8 * narrow).collect(),
         },
     ]
 }
@@ -122,7 +124,8 @@ fn train(
     seed: u64,
     observer: &dyn Observer,
 ) -> Result<f64> {
-    let spec = TrainSpec::default().steps(STEPS).stop_relative_gap(REACHED / 2.0).train_only(trained);
+    let spec =
+        TrainSpec::default().steps(STEPS).stop_relative_gap(REACHED / 2.0).stall(STALL).train_only(trained);
     let (settings, limits) = spec.resolve(seed)?;
     let model = Model::random(config, seed)?;
     let mut trainer = Trainer::new(&model, dataset, settings, limits, observer)?;
@@ -197,7 +200,7 @@ fn text_of(documents: &[(Vec<u32>, u64)]) -> String {
 }
 
 pub fn theorem1(job: &Job<'_>) -> Result<Reproduced> {
-    let seeds = if job.full { 20 } else { 5 };
+    let seeds = if job.full { 40 } else { 10 };
     let mut about = json!({"full": job.full, "dry_run": job.dry_run, "seed": job.seed, "seeds": seeds, "reached": REACHED});
     let mut text =
         format!("madden2024, Theorem 1: corpora out of reach of three models, {seeds} seeds each\n");
@@ -282,4 +285,57 @@ fn table(case: &Case) -> String {
         case.floor_nats
     );
     head + &table.render()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observe::Silent;
+
+    fn small() -> Given {
+        let [given, ..] = cases(false);
+        Given { d_vocab: 16, neurons: 2, others: vec![1], ..given }
+    }
+
+    #[test]
+    fn training_stays_above_the_floor_of_the_promised_corpus_and_one_neuron_more_reaches_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let job =
+            Job { out: folder.path(), full: false, dry_run: false, seed: 0, command: "", observer: &Silent };
+        let made = || case(small(), 2, &job).unwrap().0;
+        let case = made();
+        // k = 2 (16 + 4 + 1) = 42, n' = 42 / 15 + 1 = 3, T = 1, at most 31 * 42 / 225 + 1 = 6 contexts.
+        assert_eq!(
+            (case.parameters, case.full_contexts, case.contexts, case.promised_contexts),
+            (42, 3, 3, 6)
+        );
+        let widths: Vec<u64> = case.models.iter().map(|m| m.neurons).collect();
+        assert_eq!(widths, [1, 2, 3]);
+        for model in &case.models[..2] {
+            let proved = model.gap_at_least_nats.0;
+            assert!(proved > 0.5 && model.gaps_nats.iter().all(|&gap| gap >= proved), "{model:?}");
+            assert!(model.dimension < case.free_numbers);
+        }
+        let enough = &case.models[2];
+        assert_eq!((case.reached(enough), enough.dimension), (2, case.free_numbers), "{enough:?}");
+        assert_eq!(enough.gap_at_least_nats.0, 0.0);
+        // The same on one thread.
+        let one = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+        assert_eq!(json!(one.install(made)), json!(case));
+    }
+
+    #[test]
+    fn the_length_of_a_context_fits_the_parameters_of_its_positions() {
+        for full in [false, true] {
+            for given in cases(full) {
+                let (n_ctx, k) = given.size().unwrap();
+                assert_eq!(hard_corpus(k.into(), given.d_vocab).unwrap().n_ctx, n_ctx, "{}", given.key);
+            }
+        }
+        let [feed_forward, all, narrow] = cases(false);
+        // m (omega + d + 1) = 8 * 69; with (omega + T) d + 4 d^2 = 65 * 4 + 64; 4 * 7 + 7 * 2 + 16 = 58.
+        assert_eq!(feed_forward.size().unwrap(), (1, 552));
+        assert_eq!(all.size().unwrap(), (1, 876));
+        assert_eq!(narrow.size().unwrap(), (3, 58));
+    }
 }

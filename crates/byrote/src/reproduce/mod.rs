@@ -98,6 +98,11 @@ pub const FIGURES: &[PaperFigure] = &[
         make: Maker::Function(madden2024::theorem1),
     },
     PaperFigure {
+        key: "madden2024-mixers",
+        description: "token averaging and attention at equal parameters: contexts memorized on four corpora",
+        make: plans!("madden2024-mixers"),
+    },
+    PaperFigure {
         key: "dana2024-fig1a",
         description: "associations: accuracy against heads",
         make: plans!("dana2024-fig1a"),

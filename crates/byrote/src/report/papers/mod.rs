@@ -55,6 +55,7 @@ pub fn found(record: &Record, constructions: &[Construction]) -> Result<Found> {
     let of_sequences = record.rows.iter().all(|r| r.settings.corpus.lengths.is_some());
     let paper = match key {
         "madden2024-fig1" => madden2024::fig1(record)?,
+        "madden2024-mixers" => madden2024::mixers(record)?,
         "capacity" if of_sequences => trained_capacity::page(record, constructions)?,
         _ => match dana2024::figure(key, record)? {
             Some(paper) => paper,
