@@ -215,7 +215,11 @@ fn rank_of_derivative(model: &Model, at: Vec<f64>, by: &[usize], contexts: &[Vec
     let largest = columns.iter().map(|c| norm(c)).fold(0.0, f64::max);
     columns.retain(|c| norm(c) > UNRELIABLE * largest);
     let Some(rows) = columns.first().map(Vec::len) else { return Ok(0) };
-    let scaled: Vec<f64> = columns.iter().flat_map(|c| c.iter().map(|x| x / norm(c))).collect();
+    let unit = |c: &Vec<f64>| {
+        let norm = norm(c);
+        c.iter().map(|x| x / norm).collect::<Vec<f64>>()
+    };
+    let scaled: Vec<f64> = columns.iter().flat_map(unit).collect();
     Ok(Svd::of(from_rows(&scaled, rows)).map_or(0, |svd| svd.rank(ZERO) as u64))
 }
 

@@ -323,6 +323,28 @@ mod tests {
     }
 
     #[test]
+    fn the_mixers_of_madden2024_are_compared_at_equal_parameters() {
+        let text = plan!("madden2024-mixers");
+        let slopes = |attention: f64, average: f64| {
+            record(text, move |job: &Job, n: u64, parameters: u64| {
+                let slope = if job.model.preset == Some(Preset::Average) { average } else { attention };
+                let share = slope * parameters as f64 / n as f64 + noise(job, parameters as f64);
+                (0.1, share.clamp(0.01, 1.0))
+            })
+        };
+        for (attention, average, ending) in [
+            (0.05, 0.05, "So they agree."),
+            (0.05, 0.08, "So they agree."),
+            (0.08, 0.05, "So they do not agree."),
+        ] {
+            let lines = claims(&slopes(attention, average));
+            assert!(lines.len() == 4 && lines.iter().all(|l| l.ends_with(ending)), "{lines:?}");
+        }
+        let lines = claims(&slopes(0.05, 0.08));
+        assert!(lines[0].contains("is ahead in 21 of 21 pairs"), "{}", lines[0]);
+    }
+
+    #[test]
     fn the_laws_of_dana2024_are_found_where_they_hold() {
         let accuracy = |f: fn(f64, f64, f64) -> f64| {
             move |job: &Job, _: u64, _: u64| {

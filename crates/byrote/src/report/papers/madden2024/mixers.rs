@@ -9,14 +9,16 @@ use crate::model::Preset;
 use crate::report::averages::{Mean, Pairs, by_size};
 use crate::report::laws::{Answer, Question};
 use crate::report::numbers::{brief, sentence, thousands};
+use crate::setting::Span;
 use crate::sweep::{JobRow, Record};
+use crate::train::StopKind;
 use byrote_figures::html::{Cell, Column, Exhibit, Section, Table};
 use byrote_figures::{Axis, Figure, Points};
 use serde_json::{Value, json};
 
 /// Above this share of memorized contexts the memory is full, and no law of growth can hold.
 const FULL_MEMORY: f64 = 0.9;
-/// Slopes that differ by less than this part of the larger one nearly agree.
+/// A slope that is smaller by at most this part is nearly as good.
 const NEAR: f64 = 0.1;
 const LAWS: &[Law] =
     &[Law::Proportional, Law::Linear, Law::Quadratic, Law::Power, Law::SaturatingExponential];
@@ -72,7 +74,8 @@ impl<'a> Runs<'a> {
                 None => ("built-in stories", row.documents),
             };
             let lengths = match (corpus.random, corpus.lengths) {
-                (Some(_), Some(lengths)) => format!("of {lengths} tokens"),
+                (Some(_), Some(Span { first, last })) if first == last => format!("of {first} tokens"),
+                (Some(_), Some(Span { first, last })) => format!("of {first} to {last} tokens"),
                 _ => format!("with contexts of up to {} tokens", row.n_ctx),
             };
             let name = format!("{} {kind} {lengths}", thousands(n));
@@ -102,6 +105,12 @@ impl<'a> Runs<'a> {
         };
         let pair = |a: &&'a JobRow| Some((*a, closest(a).filter(|b| within_a_neuron(a, b))?));
         attention.iter().filter_map(pair).collect()
+    }
+
+    /// The number of runs that the limit of steps has ended.
+    fn unfinished(&self, kind: Kind) -> usize {
+        let at_the_limit = |r: &&JobRow| r.result.as_ref().is_some_and(|r| r.stop == StopKind::Steps);
+        self.of(kind).into_iter().filter(at_the_limit).count()
     }
 
     /// The points below a full memory.
@@ -224,10 +233,8 @@ fn slope_of(answer: &Answer) -> Slope {
 
 /// Compares the slopes, and the models of every pair.
 fn claim(runs: &Runs<'_>, [attention, average]: &[Slope; 2]) -> (Claim, Value) {
-    let paper = format!(
-        "as many neurons hold as many contexts, whether attention or averaging mixes the tokens (Theorems 5 and 7). On {}:",
-        runs.name
-    );
+    let paper = "token averaging is a simpler replacement of attention with the same guaranteed capacity, one context per neuron \
+                 (Theorems 5 and 7).";
     let pairs = runs.pairs();
     let differences: Vec<f64> = pairs.iter().map(|(a, b)| memorized(b) - memorized(a)).collect();
     let ahead = differences.iter().filter(|&&d| d > 0.0).count();
@@ -246,25 +253,33 @@ fn claim(runs: &Runs<'_>, [attention, average]: &[Slope; 2]) -> (Claim, Value) {
         None => brief(*b),
     };
     let measured = format!(
-        "{} more contexts per parameter with attention, {} with averaging (95% intervals over seeds). At equal parameters, averaging \
-         memorizes {} contexts {} on average, of {}, and is ahead in {ahead} of {} pairs.",
+        "on {}, {} more contexts per parameter with attention and {} with averaging (95% intervals over seeds). At equal parameters, \
+         averaging memorizes {} contexts {} on average, of {}, and is ahead in {ahead} of {} pairs. The limit of steps ended {} of {} \
+         runs with attention and {} of {} with averaging.",
+        runs.name,
         words(attention),
         words(average),
         brief(mean.abs()),
         if mean < 0.0 { "fewer" } else { "more" },
         thousands(runs.contexts),
-        pairs.len()
+        pairs.len(),
+        runs.unfinished(Kind::Attention),
+        runs.of(Kind::Attention).len(),
+        runs.unfinished(Kind::Average),
+        runs.of(Kind::Average).len()
     );
-    (Claim::new(paper, measured, slopes_agree(attention, average)), json)
+    (Claim::new(paper, measured, as_good(average, attention)), json)
 }
 
-/// Slopes agree if their intervals overlap.
-fn slopes_agree(a: &(f64, Option<ParameterInterval>), b: &(f64, Option<ParameterInterval>)) -> Agreement {
-    let (Some(i), Some(j)) = (a.1, b.1) else { return Agreement::Open };
-    let difference = (a.0 - b.0).abs() / a.0.abs().max(b.0.abs());
-    match i.low <= j.high && j.low <= i.high {
+/// Whether averaging does as well as attention: its slope is larger, or the intervals overlap.
+fn as_good(
+    average: &(f64, Option<ParameterInterval>),
+    attention: &(f64, Option<ParameterInterval>),
+) -> Agreement {
+    let (Some(i), Some(j)) = (average.1, attention.1) else { return Agreement::Open };
+    match i.high >= j.low {
         true => Agreement::Yes,
-        false if difference <= NEAR => Agreement::Nearly,
+        false if average.0 >= (1.0 - NEAR) * attention.0 => Agreement::Nearly,
         false => Agreement::No,
     }
 }
@@ -306,19 +321,46 @@ fn table(runs: &Runs<'_>) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::observe::Silent;
+    use crate::sweep::{Corpora, Job, Plan};
 
     #[test]
-    fn slopes_agree_where_their_intervals_overlap() {
-        let slope = |value: f64, low: f64, high: f64| {
-            let interval = ParameterInterval { name: "b", value, low, high };
-            (value, Some(interval))
+    fn averaging_is_as_good_unless_its_interval_lies_below() {
+        let slope = |(value, low, high): (f64, f64, f64)| {
+            (value, Some(ParameterInterval { name: "b", value, low, high }))
         };
-        let agree = |a: (f64, f64, f64), b: (f64, f64, f64)| {
-            slopes_agree(&slope(a.0, a.1, a.2), &slope(b.0, b.1, b.2))
-        };
-        assert_eq!(agree((1.0, 0.8, 1.2), (1.3, 1.1, 1.5)), Agreement::Yes);
-        assert_eq!(agree((1.0, 0.99, 1.01), (1.05, 1.04, 1.06)), Agreement::Nearly);
-        assert_eq!(agree((1.0, 0.9, 1.1), (2.0, 1.9, 2.1)), Agreement::No);
-        assert_eq!(slopes_agree(&(1.0, None), &slope(1.0, 0.9, 1.1)), Agreement::Open);
+        let judged = |average, attention| as_good(&slope(average), &slope(attention));
+        assert_eq!(judged((1.0, 0.8, 1.2), (1.3, 1.1, 1.5)), Agreement::Yes);
+        assert_eq!(judged((2.0, 1.9, 2.1), (1.0, 0.9, 1.1)), Agreement::Yes);
+        assert_eq!(judged((1.0, 0.99, 1.01), (1.05, 1.04, 1.06)), Agreement::Nearly);
+        assert_eq!(judged((1.0, 0.9, 1.1), (2.0, 1.9, 2.1)), Agreement::No);
+        assert_eq!(as_good(&(1.0, None), &slope((1.0, 0.9, 1.1))), Agreement::Open);
+    }
+
+    #[test]
+    fn the_plans_pair_models_within_half_a_neuron() {
+        let plans = [
+            include_str!("../../../../../../plans/madden2024-mixers.toml"),
+            include_str!("../../../../../../plans/madden2024-mixers-full.toml"),
+        ];
+        for plan in plans.map(|text| Plan::parse(text, "").unwrap()) {
+            let corpora = Corpora::read(&plan.jobs, &Silent).unwrap();
+            let row = |job: &Job| {
+                let dataset = corpora.of(job).unwrap();
+                let config = job.model.resolve(dataset.d_vocab(), dataset.n_ctx()).unwrap();
+                JobRow::new(job, "", dataset, Some(&config))
+            };
+            let rows: Vec<JobRow> = plan.jobs.iter().map(row).collect();
+            let seeds: std::collections::BTreeSet<u64> = plan.jobs.iter().map(|j| j.seed).collect();
+            let (attention, average): (Vec<&JobRow>, Vec<&JobRow>) =
+                rows.iter().partition(|r| Kind::of(r) == Kind::Attention);
+            assert!(attention.len() == average.len() && attention.len() % (4 * seeds.len()) == 0);
+            // Every grid lists its sizes and seeds in the same order for both.
+            for (a, b) in attention.iter().zip(&average) {
+                assert_eq!((a.contexts, a.settings.seed), (b.contexts, b.settings.seed));
+                let off = a.parameters.abs_diff(b.parameters);
+                assert!(2 * off <= neuron(a), "{} and {} parameters", a.parameters, b.parameters);
+            }
+        }
     }
 }
