@@ -8,7 +8,7 @@ use crate::fit::{self, Law, ParameterInterval, Point, ResidualScale};
 use crate::model::Preset;
 use crate::report::averages::{Mean, Pairs, by_size};
 use crate::report::laws::{Answer, Question};
-use crate::report::numbers::{brief, sentence, thousands};
+use crate::report::numbers::{brief, thousands};
 use crate::setting::Span;
 use crate::sweep::{JobRow, Record};
 use crate::train::StopKind;
@@ -210,7 +210,7 @@ fn laws(runs: &Runs<'_>) -> Result<(Section, [Slope; 2], Value)> {
     }
     let alt = "Contexts memorized against parameters, for attention and for token averaging.";
     let figure = figure.horizontal(runs.contexts as f64, "all contexts");
-    let mut section = Section::new(sentence(&runs.name)).anchor(runs.key.clone()).exhibit(
+    let mut section = Section::new(runs.name.clone()).anchor(runs.key.clone()).exhibit(
         Exhibit::new(figure).name(runs.key.clone()).alt(alt).caption(
             "Means over seeds with the range. The lines are fitted, with their 95% intervals, to sizes that memorize less than \
              90% of the contexts. The seeds draw the initial weights; the corpus is always the same.",
@@ -219,7 +219,8 @@ fn laws(runs: &Runs<'_>) -> Result<(Section, [Slope; 2], Value)> {
     section = section.table(table(runs));
     for (kind, points, answer) in answers {
         let name = format!("{}-{}", runs.key, kind.key());
-        section = question(&name, kind, &points).show(section.heading(sentence(kind.words())), &answer);
+        section = question(&name, kind, &points)
+            .show(section.heading(format!("Laws of {}", kind.words())), &answer);
     }
     Ok((section, slopes, json))
 }
