@@ -15,6 +15,7 @@
 //! ```
 
 mod kajitsuka2024;
+mod madden2024;
 mod sander2024;
 mod sweep;
 
@@ -90,6 +91,16 @@ pub const FIGURES: &[PaperFigure] = &[
         key: "madden2024-fig1",
         description: "the gap by contexts and width, and the smallest model that reaches the floor",
         make: plans!("madden2024-fig1"),
+    },
+    PaperFigure {
+        key: "madden2024-theorem1",
+        description: "corpora that a theorem says a model cannot learn: training on them, and a proved gap",
+        make: Maker::Function(madden2024::theorem1),
+    },
+    PaperFigure {
+        key: "madden2024-mixers",
+        description: "token averaging and attention at equal parameters: contexts memorized on four corpora",
+        make: plans!("madden2024-mixers"),
     },
     PaperFigure {
         key: "dana2024-fig1a",
