@@ -137,6 +137,11 @@ pub const FIGURES: &[PaperFigure] = &[
         make: Maker::Function(kajitsuka2024::scaling),
     },
     PaperFigure {
+        key: "kajitsuka2024-sharpness",
+        description: "how sharp softmax must be in place of hardmax, and how even in place of the mean",
+        make: Maker::Function(kajitsuka2024::sharpness),
+    },
+    PaperFigure {
         key: "kajitsuka2024-fold",
         description: "the fold that the square-root construction is based on",
         make: Maker::Function(kajitsuka2024::fold),
