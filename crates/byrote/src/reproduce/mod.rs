@@ -14,6 +14,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod constructions;
 mod kajitsuka2024;
 mod sander2024;
 mod sweep;
@@ -130,6 +131,11 @@ pub const FIGURES: &[PaperFigure] = &[
         key: "capacity",
         description: "contexts and bits per parameter: three kinds of trained models, three constructions",
         make: plans!("capacity"),
+    },
+    PaperFigure {
+        key: "constructions",
+        description: "all constructions at equal N: parameters, depth, width and bits, built or by formula",
+        make: Maker::Function(constructions::constructions),
     },
     PaperFigure {
         key: "kajitsuka2024-scaling",

@@ -24,6 +24,7 @@ use super::context_map::{
 use super::dyadic::Dyadic;
 use super::exact_network::{ExactNetwork, StagePurpose, SubLayer};
 use super::interpret::{State, answer, feed};
+use super::rounding::with_rounding;
 use super::searched;
 use super::task::Samples;
 use crate::num::Stream;
@@ -95,6 +96,12 @@ impl SelectingNetwork {
         let network = Self { codes, weights, multiplier, ids: map.ids(), behind };
         network.verify(samples, observer)?;
         Ok(network)
+    }
+
+    /// The same network with its id rounded, so that deviations of the heads up to a quarter of an id are forgiven.
+    pub fn rounded(mut self) -> Self {
+        self.behind = with_rounding(&self.behind, self.multiplier, self.ids);
+        self
     }
 
     /// Runs every sample with exact hardmax through both evaluators.

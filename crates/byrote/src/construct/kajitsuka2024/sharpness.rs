@@ -65,7 +65,7 @@ pub fn sharpness(
 ) -> Result<Sharpness> {
     let mut network = network.clone();
     if rounded {
-        network.behind = with_rounding(&network.behind, network.multiplier, network.ids);
+        network = network.rounded();
         network.verify(samples, observer)?;
     }
     let m = IBig::from(network.multiplier);
