@@ -304,7 +304,8 @@ pub fn constructions(
         }
         "formulas" => {
             "An order shows how a construction grows, not how large it is. Networks on points (yun2019, bubeck2020, park2021) do not \
-             count how contexts become points, and kajitsuka2023 labels every position."
+             count how contexts become points, kajitsuka2023 labels every position, and mahdavi2024 is proved only where all last tokens \
+             differ."
         }
         "depth" => "Layers of attention and feed-forward layers.",
         "width" => "The residual stream, all heads together, or hidden neurons, whichever is largest.",
