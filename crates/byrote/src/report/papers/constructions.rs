@@ -1,7 +1,7 @@
 //! All constructions at equal N, as a page: parameters under both counts, depth, width and bits.
 //!
-//! The rule of the verdicts: from [`FROM`] sequences on, dense parameters of one-layer constructions should be a + b N, within
-//! [`NEAR`] of themselves at every size. A power b N^p is fitted in ln y to every measure of every construction that was built at four
+//! The rule of the verdicts: from `FROM` sequences on, dense parameters of one-layer constructions should be a + b N, within
+//! `NEAR` of themselves at every size. A power b N^p is fitted in ln y to every measure of every construction that was built at four
 //! sizes or more; an overhead that does not grow bends p downwards. Square-root constructions should have p below 3/4 in non-zero
 //! parameters (the law itself is the subject of `kajitsuka2024-scaling`). No construction may have fewer bits than the labels.
 

@@ -1,7 +1,7 @@
 //! kajitsuka2024: how sharp a softmax must be in place of hardmax, and how even in place of the mean.
 //!
 //! The rule of the verdicts: the bound is confirmed if no measured sharpness exceeds it (the measurement stops with an error
-//! otherwise) and its size is reported. From [`FROM`] facts on, beta is fitted in ln y by a logarithm, a power and a + b sqrt(N ln
+//! otherwise) and its size is reported. From `FROM` facts on, beta is fitted in ln y by a logarithm, a power and a + b sqrt(N ln
 //! N). Without rounding the last one is expected, because beta follows the length of the weights; with rounding, a logarithm.
 
 use super::super::{Agreement, Claim, Paper, agreement, law_json};
