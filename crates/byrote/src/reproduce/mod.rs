@@ -14,6 +14,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod constructions;
 mod kajitsuka2024;
 mod madden2024;
 mod sander2024;
@@ -143,9 +144,19 @@ pub const FIGURES: &[PaperFigure] = &[
         make: plans!("capacity"),
     },
     PaperFigure {
+        key: "constructions",
+        description: "all constructions at equal N: parameters, depth, width and bits, built or by formula",
+        make: Maker::Function(constructions::constructions),
+    },
+    PaperFigure {
         key: "kajitsuka2024-scaling",
         description: "parameters of the square-root construction against facts, compared with linear-size constructions",
         make: Maker::Function(kajitsuka2024::scaling),
+    },
+    PaperFigure {
+        key: "kajitsuka2024-sharpness",
+        description: "how sharp softmax must be in place of hardmax, and how even in place of the mean",
+        make: Maker::Function(kajitsuka2024::sharpness),
     },
     PaperFigure {
         key: "kajitsuka2024-fold",

@@ -3,6 +3,7 @@
 //! A figure is a sweep whose plan has the figure's name. Its page depends on the run directory alone, so an unfinished run
 //! can be drawn, too.
 
+pub mod constructions;
 mod dana2024;
 pub mod kajitsuka2024;
 pub mod madden2024;
