@@ -209,7 +209,7 @@ pub fn theorem1(job: &Job<'_>) -> Result<Reproduced> {
             let (n_ctx, k) = given.size()?;
             let n = full_contexts(k.into(), given.d_vocab);
             text += &format!(
-                "{}: {} neurons, {k} trained parameters; {n} contexts of {n_ctx} tokens over {}\n",
+                "{}: {} neurons, {k} trained parameters; {n} contexts of length {n_ctx} over {} tokens\n",
                 given.title, given.neurons, given.d_vocab
             );
         }
@@ -275,7 +275,7 @@ fn table(case: &Case) -> String {
         ]);
     }
     let head = format!(
-        "{} documents, {} contexts ({} of {} tokens; at most {} promised), {} free numbers, floor {:.1} nats; * the given model\n",
+        "{} documents, {} contexts ({} of length {}; at most {} promised), {} free numbers, floor {:.1} nats; * the given model\n",
         case.documents,
         case.contexts,
         case.full_contexts,
