@@ -582,6 +582,39 @@ def e14():
     return ok, "2 d (H - 1) neurons replace H - 1 heads: %d weights either way at H = 21, and %d biases more" % (hidden, width)
 
 
+def deviations(pi, logits):
+    """|ln(pi_i / softmax_i)| for the tokens of positive probability."""
+    total = sum(mpmath.exp(x) for x in logits)
+    return [abs(mpmath.log(p / (mpmath.exp(x) / total))) for p, x in zip(pi, logits) if p]
+
+
+def e15():
+    half, ok, worst = mpmath.mpf(1) / 2, True, 0
+    with mpmath.workdps(40):
+        for k in range(1, 25):
+            delta = mpmath.mpf(2) ** -k
+            low = -1 / delta**2
+            cases = (((1, 0, 0), (0, mpmath.log(delta), low)), ((half, half, 0), (-3 * delta / 4, mpmath.log(2 - mpmath.exp(-3 * delta / 4)), low)))
+            for pi, logits in cases:
+                ok &= all(delta / 2 <= x <= delta for x in deviations(pi, logits))
+                ratio = (max(logits) - min(logits)) / mpmath.log(1 / delta)
+                # The correction for d >= N - 1: no logit further below the largest than ln(N / delta).
+                floor = max(logits) - mpmath.log(3 / delta)
+                raised = [max(x, floor) for x in logits]
+                ok &= all(x <= 2 * delta for x in deviations(pi, raised)) and max(raised) - min(raised) <= mpmath.log(3 / delta)
+            worst = max(worst, ratio)
+            # The limit alpha_j of the proof: 1 + delta^2 ln delta, which tends to 1.
+            ok &= abs((mpmath.log(delta) - low) / (0 - low) - (1 + delta**2 * mpmath.log(delta))) < mpmath.mpf(10) ** -30
+            # Two tokens: a range above ln(1 / (c delta)) breaks the left side of (16).
+            ok &= mpmath.log(1 + mpmath.exp(-mpmath.log(1 / (half * delta)) * (1 + mpmath.mpf(10) ** -6))) < half * delta
+            # One next token and d = 2: the circle of Proposition 3.
+            n = 50
+            scale = mpmath.log((n - 1) / delta) / (1 - mpmath.cos(2 * mpmath.pi / n))
+            circle = [scale * mpmath.cos(2 * mpmath.pi * j / n) for j in range(n)]
+            ok &= deviations([1] + [0] * (n - 1), circle)[0] <= delta and max(circle) - min(circle) <= 2 * scale
+    return ok, "(16) holds with c = 1/2 and alpha = 1 down to delta = 2^-24, where the range is %.1e ln(1/delta)" % worst
+
+
 def small():
     def length(omega, k):
         contexts, t = k // (omega - 1) + 1, 1
@@ -603,7 +636,7 @@ def small():
 
 
 def main():
-    entries = [("E%d" % (i + 1), f) for i, f in enumerate((e1, e2, e3, e4, e5, e6, e7, e8, e9, e10, e11, e12, e13, e14))]
+    entries = [("E%d" % (i + 1), f) for i, f in enumerate((e1, e2, e3, e4, e5, e6, e7, e8, e9, e10, e11, e12, e13, e14, e15))]
     failed = 0
     for name, check in entries + [("small", small)]:
         ok, detail = check()

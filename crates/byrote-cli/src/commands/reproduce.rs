@@ -16,6 +16,7 @@ pub const EXAMPLES: &str = "Examples:
   byrote reproduce                             the list of figures
   byrote reproduce madden2024-fig1             the report in madden2024-fig1/report.html
   byrote reproduce madden2024-fig1 --full --dry-run
+  byrote reproduce madden2024-theorem1         corpora that a given model cannot learn
   byrote reproduce sander2024-fig3 --out figures
   byrote reproduce sander2024-depth            layers of small steps, and the flow that they follow
   byrote reproduce sander2024-fig4 --full

@@ -86,6 +86,8 @@ fn every_figure_is_listed_and_planned_in_minutes_and_hours() {
         listed["figures"].as_array().unwrap().iter().map(|f| f["figure"].as_str().unwrap()).collect();
     for key in [
         "madden2024-fig1",
+        "madden2024-theorem1",
+        "madden2024-mixers",
         "dana2024-fig1a",
         "dana2024-fig1b",
         "dana2024-fig2a",
@@ -94,6 +96,8 @@ fn every_figure_is_listed_and_planned_in_minutes_and_hours() {
         "dana2024-fig4",
         "dana2024-ablation",
         "kajitsuka2024-scaling",
+        "kajitsuka2024-sharpness",
+        "constructions",
         "sander2024-fig1",
         "sander2024-fig2",
         "sander2024-fig3",

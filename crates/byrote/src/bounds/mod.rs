@@ -47,6 +47,7 @@
 //! | file | what it bounds |
 //! |---|---|
 //! | [`madden2024`] | distributions, from both sides, equal up to a constant |
+//! | [`madden2024_out_of_reach`] | the corpus that its Theorem 1 promises, and the gap that remains |
 //! | [`madden2024_rank`] | the rank of the hidden features |
 //! | [`dana2024`] | attention alone: distributions and associations |
 //! | [`dana2024_encoder`] | what an output of rank d_model can reach |
@@ -82,6 +83,7 @@ pub mod kajitsuka2024_lower;
 pub mod kim2023;
 pub mod madden2023;
 pub mod madden2024;
+pub mod madden2024_out_of_reach;
 pub mod madden2024_rank;
 pub mod mahdavi2024;
 mod monotone;

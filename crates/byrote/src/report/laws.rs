@@ -37,6 +37,22 @@ pub(super) struct Answer {
     pub law: Law,
 }
 
+impl Answer {
+    /// Adds the law to the figure of several measurements, in the colour of a key.
+    pub fn drawn_in(&self, mut figure: Figure, key: &str, words: &str) -> Figure {
+        for mut band in self.figure.bands.iter().cloned() {
+            key.clone_into(&mut band.key);
+            figure = figure.band(band);
+        }
+        for mut line in self.figure.lines.iter().cloned() {
+            key.clone_into(&mut line.key);
+            line.label = format!("{words}: {} law", self.law);
+            figure = figure.line(line);
+        }
+        figure
+    }
+}
+
 impl Question<'_> {
     /// Compares the laws and draws the supported one, or the paper's if none is.
     pub fn answer(&self) -> Result<Answer> {

@@ -14,7 +14,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod constructions;
 mod kajitsuka2024;
+mod madden2024;
 mod sander2024;
 mod sweep;
 
@@ -92,6 +94,16 @@ pub const FIGURES: &[PaperFigure] = &[
         make: plans!("madden2024-fig1"),
     },
     PaperFigure {
+        key: "madden2024-theorem1",
+        description: "corpora that a theorem says a model cannot learn: training on them, and a proved gap",
+        make: Maker::Function(madden2024::theorem1),
+    },
+    PaperFigure {
+        key: "madden2024-mixers",
+        description: "token averaging and attention at equal parameters: contexts memorized on four corpora",
+        make: plans!("madden2024-mixers"),
+    },
+    PaperFigure {
         key: "dana2024-fig1a",
         description: "associations: accuracy against heads",
         make: plans!("dana2024-fig1a"),
@@ -132,9 +144,19 @@ pub const FIGURES: &[PaperFigure] = &[
         make: plans!("capacity"),
     },
     PaperFigure {
+        key: "constructions",
+        description: "all constructions at equal N: parameters, depth, width and bits, built or by formula",
+        make: Maker::Function(constructions::constructions),
+    },
+    PaperFigure {
         key: "kajitsuka2024-scaling",
         description: "parameters of the square-root construction against facts, compared with linear-size constructions",
         make: Maker::Function(kajitsuka2024::scaling),
+    },
+    PaperFigure {
+        key: "kajitsuka2024-sharpness",
+        description: "how sharp softmax must be in place of hardmax, and how even in place of the mean",
+        make: Maker::Function(kajitsuka2024::sharpness),
     },
     PaperFigure {
         key: "kajitsuka2024-fold",

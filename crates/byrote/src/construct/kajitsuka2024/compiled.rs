@@ -105,6 +105,32 @@ impl<'n> Compiled<'n> {
         }
         Some(answer(network, &states[read]))
     }
+
+    /// The state of a token at a position before the first attention layer.
+    pub fn before_attention(&self, token: u32, position: usize) -> State {
+        let mut state = start(self.network, token, self.network.positions[position]);
+        let first = self.ops().take_while(|op| !matches!(op, Op::Attend { .. }));
+        first.for_each(|op| op.apply(&mut state));
+        state
+    }
+
+    /// The output of a position, given its state after the last attention layer.
+    pub fn after_attention(&self, mut state: State) -> Dyadic {
+        let mut attentions = self.attentions;
+        for op in self.ops() {
+            match op {
+                Op::Attend { .. } => attentions -= 1,
+                op if attentions == 0 => op.apply(&mut state),
+                _ => {}
+            }
+        }
+        answer(self.network, &state)
+    }
+
+    /// All operations in order, those of a loop each time.
+    fn ops(&self) -> impl Iterator<Item = &Op> {
+        self.stages.iter().flat_map(|(times, ops)| (0..*times).flat_map(move |_| ops))
+    }
 }
 
 impl Op {

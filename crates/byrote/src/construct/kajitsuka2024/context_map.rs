@@ -97,12 +97,7 @@ impl ContextMap {
 
     /// kappa: the least with P 2^kappa at least twice the bound.
     pub fn folds(&self) -> usize {
-        let twice = self.bound() * 2u8;
-        let mut folds = twice.bit_len().saturating_sub(bits(self.modulus));
-        if UBig::from(self.modulus) << folds < twice {
-            folds += 1;
-        }
-        folds
+        folds(&self.bound(), self.modulus)
     }
 
     /// R: the number of possible ids.
@@ -154,18 +149,11 @@ impl ContextMap {
             .collect();
         let lambda = IBig::from(self.lambda.clone());
         let attend = SubLayer::Attend { value: (Channel::U, 1.into()), output: (Channel::U, lambda.into()) };
-        let mp = m * self.modulus;
-        let reduce = (0..self.folds())
-            .rev()
-            .map(|k| SubLayer::of(vec![Neuron::fold(Channel::U, Dyadic::new(&mp << k, 1))]))
-            .collect::<Vec<_>>();
         let mut stages = vec![
             NetworkStage::once(StagePurpose::Square, square),
             NetworkStage::once(StagePurpose::Attention, vec![attend]),
         ];
-        if !reduce.is_empty() {
-            stages.push(NetworkStage::once(StagePurpose::Reduce, reduce));
-        }
+        stages.extend(reduce(multiplier, self.modulus, self.folds()));
         stages
     }
 
@@ -199,7 +187,10 @@ impl ContextMap {
                 if !seen.separates(samples, |i| sums.fingerprint(i)) {
                     continue;
                 }
-                if let Some(modulus) = map.modulus(samples, &sums, &mut seen, &mut effort, observer)? {
+                let bound = map.bound();
+                let found =
+                    find_modulus(samples, &sums, (&bound, &lambda), &mut seen, &mut effort, observer)?;
+                if let Some(modulus) = found {
                     map.modulus = modulus;
                     return Ok((map, effort));
                 }
@@ -208,56 +199,75 @@ impl ContextMap {
         }
         Err(Error::setting("samples", format!("no codes of {MOST_CODE_BITS} bits distinguish {n} contexts")))
     }
+}
 
-    /// The first modulus that keeps different labels apart; `None` if it would be too long.
-    fn modulus(
-        &self,
-        samples: &Samples,
-        sums: &Sums,
-        seen: &mut Seen,
-        effort: &mut Effort,
-        observer: &dyn Observer,
-    ) -> Result<Option<u64>> {
-        let n = samples.len() as u128;
-        let largest = self.bound() * 2u8 + 1u8;
-        // N^2 / (2 ln 300); 2 ln 300 = 11.4.
-        let start = (2 * n).max(n * n * 10 / 114);
-        let Some(start) = u64::try_from(start).ok().filter(|&p| p < MOST_MODULUS) else { return Ok(None) };
-        let mut p = start | 1;
-        let coprime = |p: u64| {
-            let lambda = u64::try_from(&self.lambda % UBig::from(p)).unwrap_or(0);
-            gcd(p, lambda) == 1 && gcd(p, u64::from(samples.task().labels)) == 1
+/// The folds that reduce `multiplier` times a sum in U to the distance of the sum from the multiples of the modulus.
+pub(super) fn reduce(multiplier: u32, modulus: u64, folds: usize) -> Option<NetworkStage> {
+    let mp = IBig::from(multiplier) * modulus;
+    let fold = |k| SubLayer::of(vec![Neuron::fold(Channel::U, Dyadic::new(&mp << k, 1))]);
+    let layers: Vec<SubLayer> = (0..folds).rev().map(fold).collect();
+    (!layers.is_empty()).then(|| NetworkStage::once(StagePurpose::Reduce, layers))
+}
+
+/// The least number of folds that covers sums up to a bound: P 2^kappa is at least twice the bound.
+pub(super) fn folds(bound: &UBig, modulus: u64) -> usize {
+    let twice = bound * 2u8;
+    let mut folds = twice.bit_len().saturating_sub(bits(modulus));
+    if UBig::from(modulus) << folds < twice {
+        folds += 1;
+    }
+    folds
+}
+
+/// The first modulus, coprime to lambda and to the number of labels, that keeps different labels apart; `None` if it would be too
+/// long. No sum is above `bound`.
+pub(super) fn find_modulus(
+    samples: &Samples,
+    sums: &Sums,
+    (bound, lambda): (&UBig, &UBig),
+    seen: &mut Seen,
+    effort: &mut Effort,
+    observer: &dyn Observer,
+) -> Result<Option<u64>> {
+    let n = samples.len() as u128;
+    let largest = bound * 2u8 + 1u8;
+    // N^2 / (2 ln 300); 2 ln 300 = 11.4.
+    let start = (2 * n).max(n * n * 10 / 114);
+    let Some(start) = u64::try_from(start).ok().filter(|&p| p < MOST_MODULUS) else { return Ok(None) };
+    let mut p = start | 1;
+    let coprime = |p: u64| {
+        let lambda = u64::try_from(lambda % UBig::from(p)).unwrap_or(0);
+        gcd(p, lambda) == 1 && gcd(p, u64::from(samples.task().labels)) == 1
+    };
+    let mut failures = 0;
+    loop {
+        if UBig::from(p) >= largest {
+            // No sum is folded: the id is the sum itself.
+            return Ok(u64::try_from(&largest).ok());
+        }
+        if coprime(p) {
+            effort.moduli += 1;
+            observer.report(observe::Stage::Mapping, effort.tables + effort.moduli, None)?;
+            if seen.separates(samples, |i| u128::from(fold_id(sums.residue(i, p), p))) {
+                return Ok(Some(p));
+            }
+            failures += 1;
+        }
+        p = match failures == MODULI_PER_SIZE {
+            true => {
+                failures = 0;
+                (p + p / 100 * 15).max(p + 2) | 1
+            }
+            false => p + 2,
         };
-        let mut failures = 0;
-        loop {
-            if UBig::from(p) >= largest {
-                // No sum is folded: the id is the sum itself.
-                return Ok(u64::try_from(&largest).ok());
-            }
-            if coprime(p) {
-                effort.moduli += 1;
-                observer.report(observe::Stage::Mapping, effort.tables + effort.moduli, None)?;
-                if seen.separates(samples, |i| u128::from(fold_id(sums.residue(i, p), p))) {
-                    return Ok(Some(p));
-                }
-                failures += 1;
-            }
-            p = match failures == MODULI_PER_SIZE {
-                true => {
-                    failures = 0;
-                    (p + p / 100 * 15).max(p + 2) | 1
-                }
-                false => p + 2,
-            };
-            if p >= MOST_MODULUS {
-                return Ok(None);
-            }
+        if p >= MOST_MODULUS {
+            return Ok(None);
         }
     }
 }
 
 /// X of all samples.
-enum Sums {
+pub(super) enum Sums {
     Short(Vec<u64>),
     Long(Vec<UBig>),
 }
@@ -285,7 +295,7 @@ impl Sums {
     }
 
     /// X mod p.
-    fn residue(&self, i: usize, p: u64) -> u64 {
+    pub(super) fn residue(&self, i: usize, p: u64) -> u64 {
         match self {
             Sums::Short(sums) => sums[i] % p,
             Sums::Long(sums) => u64::try_from(&sums[i] % UBig::from(p)).unwrap_or(0),
@@ -303,21 +313,21 @@ impl Sums {
 
 /// Checks whether some key belongs to two labels; stops at the first one.
 #[derive(Default)]
-struct Seen(FxHashMap<u128, u32>);
+pub(super) struct Seen(FxHashMap<u128, u32>);
 
 impl Seen {
-    fn separates(&mut self, samples: &Samples, key: impl Fn(usize) -> u128) -> bool {
+    pub(super) fn separates(&mut self, samples: &Samples, key: impl Fn(usize) -> u128) -> bool {
         self.0.clear();
         samples.iter().enumerate().all(|(i, s)| *self.0.entry(key(i)).or_insert(s.label) == s.label)
     }
 }
 
 /// min(r, p - r): the distance of a number with residue r from the multiples of p.
-fn fold_id(r: u64, p: u64) -> u64 {
+pub(super) fn fold_id(r: u64, p: u64) -> u64 {
     r.min(p - r)
 }
 
-fn bits(n: u64) -> usize {
+pub(super) fn bits(n: u64) -> usize {
     (u64::BITS - n.leading_zeros()) as usize
 }
 
@@ -326,7 +336,7 @@ fn gcd(a: u64, b: u64) -> u64 {
 }
 
 /// `count` distinct numbers below `end`, in random order (Floyd's sampling, then shuffled by the order of drawing).
-fn distinct(count: usize, end: u64, stream: &mut Stream) -> Vec<u64> {
+pub(super) fn distinct(count: usize, end: u64, stream: &mut Stream) -> Vec<u64> {
     let mut taken = rustc_hash::FxHashSet::default();
     let mut drawn = Vec::with_capacity(count);
     while drawn.len() < count {

@@ -10,13 +10,20 @@ use crate::Result;
 use crate::corpus::random::Associations;
 use crate::model::{Counting, ParameterCount};
 use crate::observe::Observer;
+use std::ops::RangeInclusive;
 
 /// The random facts of the scaling experiment: contexts of 1 to 8 tokens out of 50, each with one of 10 labels.
 pub fn random_facts(facts: usize, seed: u64) -> Result<Samples> {
-    let associations = Associations::new(facts, 50, 1..=8, 10, seed)?;
+    random_facts_of(facts, 1..=8, seed)
+}
+
+/// The same for contexts of these lengths.
+pub fn random_facts_of(facts: usize, lengths: RangeInclusive<usize>, seed: u64) -> Result<Samples> {
+    let longest = *lengths.end();
+    let associations = Associations::new(facts, 50, lengths, 10, seed)?;
     let list: Vec<Vec<u32>> = associations.draw().collect();
     let switches = Switches { goal: Goal::Next, attention: Visibility::Causal, padded: false };
-    let task = switches.task(50, 8, 10);
+    let task = switches.task(50, longest, 10);
     let pairs =
         list.iter().filter_map(|d| d.split_last_chunk::<1>()).map(|(context, label)| (context, &label[..]));
     Ok(Samples::new(task, pairs)?)

@@ -64,6 +64,11 @@ impl Dyadic {
         self.mantissa.bit_len().max(self.exponent)
     }
 
+    /// Bits of the magnitude before the point: the least b with |x| < 2^b, and 0 below 1.
+    pub fn whole_bits(&self) -> usize {
+        self.mantissa.bit_len().saturating_sub(self.exponent)
+    }
+
     /// Bits of the odd part and of its power of two: the size of a number with few significant bits.
     pub fn float_bits(&self) -> usize {
         let zeros = self.mantissa.trailing_zeros().unwrap_or(0);

@@ -13,6 +13,8 @@
 //! exact_network  layers and weights as data; dyadic: the numbers                exact_file: the text format
 //! interpret      evaluates layer by layer                                       compiled: the same, fast
 //! build          builds and verifies; exact_model: answers queries              evaluate: on a text
+//! selecting      the variant whose heads choose one position each
+//! sharpness      how sharp or even a softmax must be; magnification, rounding: what follows the attention
 //! crossing       the number of facts above which there are fewer parameters than facts
 //! ```
 //!
@@ -59,14 +61,18 @@ pub(crate) mod halving;
 pub(crate) mod hash_search;
 pub(crate) mod interpret;
 pub(crate) mod lookup;
+pub(crate) mod magnification;
 pub mod pairs;
+pub(crate) mod rounding;
 pub(crate) mod searched;
+pub(crate) mod selecting;
+pub(crate) mod sharpness;
 pub(crate) mod task;
 pub(crate) mod word_scan;
 
 pub use build::{Built, MemoryKind, Settings, build};
 pub use context_map::ContextMap;
-pub use crossing::{crossing, measured_crossing, random_facts};
+pub use crossing::{crossing, measured_crossing, random_facts, random_facts_of};
 pub use dyadic::Dyadic;
 pub use evaluate::{ExactEvaluation, NetworkSize, build_for, evaluate, evaluate_labelled};
 pub use exact_file::{ExactFile, Labels};
@@ -75,5 +81,9 @@ pub use exact_network::{
     Channel, ExactNetwork, NetworkStage, Neuron, Readout, StagePurpose, SubLayer, Weight, WeightTally,
 };
 pub use lookup::Lookup;
+pub use magnification::magnification;
 pub use pairs::{Labelled, Switches};
+pub use rounding::{rounding_parameters, with_rounding};
+pub use selecting::SelectingNetwork;
+pub use sharpness::{Sharpness, evenness, sharpness};
 pub use task::{Defect, Goal, MAX_CONTEXT, Sample, Samples, Task, Visibility};

@@ -3,9 +3,10 @@
 //! A figure is a sweep whose plan has the figure's name. Its page depends on the run directory alone, so an unfinished run
 //! can be drawn, too.
 
+pub mod constructions;
 mod dana2024;
 pub mod kajitsuka2024;
-mod madden2024;
+pub mod madden2024;
 pub mod sander2024;
 pub mod trained_capacity;
 
@@ -55,6 +56,7 @@ pub fn found(record: &Record, constructions: &[Construction]) -> Result<Found> {
     let of_sequences = record.rows.iter().all(|r| r.settings.corpus.lengths.is_some());
     let paper = match key {
         "madden2024-fig1" => madden2024::fig1(record)?,
+        "madden2024-mixers" => madden2024::mixers(record)?,
         "capacity" if of_sequences => trained_capacity::page(record, constructions)?,
         _ => match dana2024::figure(key, record)? {
             Some(paper) => paper,
@@ -319,6 +321,28 @@ mod tests {
         assert!(!claims(&record(text, wrong))[1].ends_with("So they agree."));
         let rising = |_: &Job, n: u64, parameters: u64| (1e-6 * (n * parameters) as f64, 1.0);
         assert!(claims(&record(text, rising))[0].ends_with("So they do not agree."));
+    }
+
+    #[test]
+    fn the_mixers_of_madden2024_are_compared_at_equal_parameters() {
+        let text = plan!("madden2024-mixers");
+        let slopes = |attention: f64, average: f64| {
+            record(text, move |job: &Job, n: u64, parameters: u64| {
+                let slope = if job.model.preset == Some(Preset::Average) { average } else { attention };
+                let share = slope * parameters as f64 / n as f64 + noise(job, parameters as f64);
+                (0.1, share.clamp(0.01, 1.0))
+            })
+        };
+        for (attention, average, ending) in [
+            (0.05, 0.05, "So they agree."),
+            (0.05, 0.08, "So they agree."),
+            (0.08, 0.05, "So they do not agree."),
+        ] {
+            let lines = claims(&slopes(attention, average));
+            assert!(lines.len() == 4 && lines.iter().all(|l| l.ends_with(ending)), "{lines:?}");
+        }
+        let lines = claims(&slopes(0.05, 0.08));
+        assert!(lines[0].contains("is ahead in 21 of 21 pairs"), "{}", lines[0]);
     }
 
     #[test]

@@ -205,6 +205,7 @@ mod tests {
     use crate::construct::dana2024::examples::*;
     use crate::model::reference::softmax;
     use crate::num::Stream;
+    use proptest::prelude::*;
 
     fn random(n: usize, index: u64) -> Vec<f64> {
         let mut stream = Stream::new(4, "loss", index);
@@ -265,5 +266,97 @@ mod tests {
         let run =
             |threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(work);
         assert_eq!(run(1), run(3));
+    }
+
+    /// One context with these next-token probabilities.
+    fn one_context(pi: &[f64]) -> Dataset {
+        let next = (0..).zip(pi.iter().copied()).filter(|n| n.1 > 0.0).collect();
+        of_contexts(pi.len() as u64, [(vec![0], 1.0, next)].into_iter())
+    }
+
+    /// |ln(pi_i / softmax_i)| for the tokens of positive probability: what equation (16) bounds.
+    fn deviations(pi: &[f64], logits: &[f64]) -> Vec<f64> {
+        let q = softmax(logits);
+        pi.iter().zip(&q).filter(|(p, _)| **p > 0.0).map(|(p, q)| (p / q).ln().abs()).collect()
+    }
+
+    fn range(z: &[f64]) -> f64 {
+        let ends = z.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), &x| (l.min(x), h.max(x)));
+        ends.1 - ends.0
+    }
+
+    #[test]
+    fn e15_logits_may_grow_faster_than_lemma_4_allows() {
+        let mut ratios = Vec::new();
+        for k in 1..=16 {
+            let delta = 0.5f64.powi(k);
+            let low = -1.0 / (delta * delta);
+            let cases = [
+                ([1.0, 0.0, 0.0], [0.0, delta.ln(), low]),
+                ([0.5, 0.5, 0.0], [-0.75 * delta, (-(-0.75 * delta).exp_m1()).ln_1p(), low]),
+            ];
+            for (pi, logits) in cases {
+                // Equation (16) with c = 1/2 and alpha = 1.
+                let found = deviations(&pi, &logits);
+                assert!(found.iter().all(|&x| 0.5 * delta <= x && x <= delta), "{delta}: {found:?}");
+                let divergence = Divergence::new(&one_context(&pi), 0.0).evaluate(1, &logits, &[1.0], None);
+                assert!((-1e-15..=delta).contains(&divergence), "{delta}: {divergence}");
+                // What suffices: no logit further below the largest than ln(N / delta).
+                let most = logits.iter().fold(f64::NEG_INFINITY, |m: f64, &x| m.max(x));
+                let raised = logits.map(|x| x.max(most - (3.0 / delta).ln()));
+                assert!(deviations(&pi, &raised).iter().all(|&x| x <= 2.0 * delta));
+                assert!(range(&raised) <= (3.0 / delta).ln() + 1e-12);
+                ratios.push(range(&logits) / (1.0 / delta).ln());
+            }
+        }
+        assert!(ratios.windows(4).all(|r| r[3] > r[0]) && ratios[ratios.len() - 1] > 1e8, "{ratios:?}");
+        // With two tokens the lemma holds: a range above ln(1 / (c delta)) breaks the left side.
+        let (delta, c) = (1e-3f64, 0.5);
+        let beyond = 1.001 * (1.0 / (c * delta)).ln();
+        assert!(deviations(&[1.0, 0.0], &[0.0, -beyond])[0] < c * delta);
+    }
+
+    /// KL(pi, softmax(ln pi + z)) and the variance of z under pi.
+    fn divergence_and_variance(pi: &[f64], z: &[f64]) -> (f64, f64) {
+        let logits: Vec<f64> = pi.iter().zip(z).map(|(p, z)| p.ln() + z).collect();
+        let divergence = Divergence::new(&one_context(pi), 0.0).evaluate(1, &logits, &[1.0], None);
+        let mean: f64 = pi.iter().zip(z).map(|(p, z)| p * z).sum();
+        (divergence, pi.iter().zip(z).map(|(p, z)| p * (z - mean).powi(2)).sum())
+    }
+
+    #[test]
+    fn the_remainder_of_the_taylor_expansion_is_of_third_order() {
+        // KL = K(1) with K(s) = ln E e^(s (z - E z)), the cumulants of z: variance / 2 + third moment / 6 + ...
+        let uniform = (vec![0.25; 4], vec![1.0, -0.5, 0.3, 2.0]);
+        let skewed = (vec![0.7, 0.2, 0.1], vec![0.4, -1.0, 1.5]);
+        for (pi, z) in [uniform, skewed] {
+            let mean: f64 = pi.iter().zip(&z).map(|(p, z)| p * z).sum();
+            let third: f64 = pi.iter().zip(&z).map(|(p, z)| p * (z - mean).powi(3)).sum();
+            let distance = |scale: f64| {
+                let scaled: Vec<f64> = z.iter().map(|z| scale * z).collect();
+                let (divergence, variance) = divergence_and_variance(&pi, &scaled);
+                ((divergence - 0.5 * variance) / scale.powi(3) - third / 6.0).abs()
+            };
+            // What is left of the coefficient falls with the scale.
+            let found: Vec<f64> = (3..10).map(|k| distance(0.5f64.powi(k))).collect();
+            assert!(found.windows(2).all(|d| d[1] < 0.6 * d[0]), "{found:?}");
+            assert!(found[6] < 0.01 * third.abs().max(0.1), "{found:?}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2_000))]
+        /// The third derivative of K is a third central moment of a variable in an interval of length r: at most r^3/(6 sqrt 3).
+        #[test]
+        fn the_divergence_is_half_the_variance_of_the_logit_difference_to_second_order(
+            pairs in prop::collection::vec((0.001f64..1.0, -1.0f64..1.0), 2..12), scale in 0.0f64..3.0
+        ) {
+            let total: f64 = pairs.iter().map(|p| p.0).sum();
+            let pi: Vec<f64> = pairs.iter().map(|p| p.0 / total).collect();
+            let z: Vec<f64> = pairs.iter().map(|p| scale * p.1).collect();
+            let (divergence, variance) = divergence_and_variance(&pi, &z);
+            let rest = (divergence - 0.5 * variance).abs();
+            prop_assert!(rest <= range(&z).powi(3) / (36.0 * 3f64.sqrt()) + 1e-13, "{rest}");
+        }
     }
 }

@@ -21,12 +21,11 @@ use crate::Result;
 use crate::fit::Point;
 use crate::model::Preset;
 use crate::report::averages::{Mean, Pairs, by_size};
-use crate::report::laws::Answer;
 use crate::report::numbers::thousands;
 use crate::sweep::{JobRow, Record};
 use crate::train::{Sampling, TrainSpec};
+use byrote_figures::MarkerForm;
 use byrote_figures::html::{Cell, Column, Section, Table};
-use byrote_figures::{Figure, MarkerForm};
 
 /// Above this accuracy the memory is full, and no law of growth can hold.
 const FULL_MEMORY: f64 = 0.9;
@@ -136,20 +135,6 @@ fn d_model(row: &JobRow) -> f64 {
 /// The means over seeds at every size, with the range.
 fn means(points: &[Point]) -> (Pairs, Pairs) {
     by_size(points.iter().map(|p| (p.x, p.y)), Mean::Plain)
-}
-
-/// Adds the law of an answer in the colour of its family.
-fn drawn(mut figure: Figure, answer: &Answer, family: Family) -> Figure {
-    for mut band in answer.figure.bands.iter().cloned() {
-        family.key().clone_into(&mut band.key);
-        figure = figure.band(band);
-    }
-    for mut line in answer.figure.lines.iter().cloned() {
-        family.key().clone_into(&mut line.key);
-        line.label = format!("{}: {} law", family.words(), answer.law);
-        figure = figure.line(line);
-    }
-    figure
 }
 
 /// Says which families a reported law describes.

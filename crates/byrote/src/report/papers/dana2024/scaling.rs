@@ -1,6 +1,6 @@
 //! Figures 1a, 1b, 2a and 4: accuracy against one size, with the laws of growth and the lower bounds.
 
-use super::{Agreement, Claim, FULL_MEMORY, Family, Paper, accuracies, agreement, d_model, described, drawn};
+use super::{Agreement, Claim, FULL_MEMORY, Family, Paper, accuracies, agreement, d_model, described};
 use super::{heads, law_json, means, protocols};
 use crate::Result;
 use crate::bounds::{dana2024, mahdavi2024};
@@ -165,7 +165,7 @@ fn accuracy_figure(
         if let Ok(points) = fit::Points::new(growing(&all)) {
             let question = question(scaling, &points, family);
             let answer = answered(&question)?;
-            figure = drawn(figure, &answer, family);
+            figure = answer.drawn_in(figure, family.key(), family.words());
             laws[family.key()] = law_json(&answer.comparison);
             let section = Section::new(format!("Laws for {}", family.words()))
                 .anchor(format!("laws-{}", family.key()))

@@ -1,6 +1,6 @@
 //! Figure 2b: with d = d_h, the growth of accuracy with the heads against d.
 
-use super::{Agreement, Claim, FULL_MEMORY, Family, Paper, agreement, d_model, described, drawn, heads};
+use super::{Agreement, Claim, FULL_MEMORY, Family, Paper, agreement, d_model, described, heads};
 use super::{law_json, means, protocols};
 use crate::Result;
 use crate::fit::{self, Law, Point, ResidualScale};
@@ -35,7 +35,8 @@ pub(super) fn page(record: &Record) -> Result<Paper> {
             scale: ResidualScale::Plain,
         };
         let answer = question.answer()?;
-        figure = drawn(figure, &answer, family)
+        figure = answer
+            .drawn_in(figure, family.key(), family.words())
             .points(Points::new(family.key(), family.words(), mean).with_errors(ends).form(family.form()));
         let power = answer.comparison.row(Law::Power).map(parameters).unwrap_or_default();
         let exponent =

@@ -8,6 +8,8 @@
 //!
 //! Reference: T. Kajitsuka, I. Sato, arXiv:2409.17677 (2024), abstract.
 
+pub mod sharpness;
+
 use super::{Agreement, Claim, Paper, agreement, law_json};
 use crate::Result;
 use crate::fit::{self, Comparison, Law, Point, ResidualScale};
@@ -62,7 +64,7 @@ pub fn scaling(
             format!(
                 "N facts take about sqrt N parameters, up to logarithms ({counting} parameters counted)."
             ),
-            measured(&answer.comparison),
+            measured_law(&answer.comparison, Law::RootLog, FROM),
             agreement(&answer.comparison, &[Law::RootLog]),
         ));
         json[counting.name()] = law_json(&answer.comparison);
@@ -98,7 +100,7 @@ pub fn scaling(
 }
 
 /// The law of the theory and the plain power, with their intervals.
-fn measured(comparison: &Comparison) -> String {
+fn measured_law(comparison: &Comparison, law: Law, from: u64) -> String {
     let one = |law: Law, name: &str| {
         let row = comparison.row(law)?;
         let value = row.fit.as_ref()?.parameters.iter().find(|p| p.name == name)?.value;
@@ -107,10 +109,11 @@ fn measured(comparison: &Comparison) -> String {
             interval.map_or(String::new(), |i| format!(" (95%: {} to {})", brief(i.low), brief(i.high)));
         Some(format!("{}{within}", brief(value)))
     };
+    let formula = if law == Law::RootLog { "a + b sqrt(N ln N)" } else { "a + b ln N" };
     let parts = [
-        one(Law::RootLog, "a")
-            .zip(one(Law::RootLog, "b"))
-            .map(|(a, b)| format!("from {FROM} facts on, a + b sqrt(N ln N) with a = {a} and b = {b}")),
+        one(law, "a")
+            .zip(one(law, "b"))
+            .map(|(a, b)| format!("from {from} facts on, {formula} with a = {a} and b = {b}")),
         one(Law::Power, "p").map(|p| format!("a plain power has the exponent {p}")),
         Some(comparison.sentence.clone()),
     ];

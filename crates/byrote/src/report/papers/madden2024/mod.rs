@@ -2,6 +2,9 @@
 //!
 //! Reference: L. Madden, C. Fox, C. Thrampoulidis, arXiv:2405.13718v1 (2024), section 7, Theorem 5, Lemma 1.
 
+mod mixers;
+pub mod theorem1;
+
 use super::{Agreement, Claim, Paper, agreement, law_json};
 use crate::Result;
 use crate::bounds::madden2024::min_parameters;
@@ -14,6 +17,8 @@ use crate::train::{Optimizer, Trained};
 use byrote_figures::html::{Exhibit, Section};
 use byrote_figures::{Axis, Figure, Line, Points};
 use serde_json::{Value, json};
+
+pub(super) use mixers::page as mixers;
 
 /// The page of figure 1.
 pub(super) fn fig1(record: &Record) -> Result<Paper> {

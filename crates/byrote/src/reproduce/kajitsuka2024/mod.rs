@@ -1,4 +1,8 @@
-//! kajitsuka2024: parameters of the square-root construction against facts, and the fold it is based on.
+//! kajitsuka2024: parameters of the square-root construction against facts, the fold it is based on, and the sharpness of attention.
+
+mod sharpness;
+
+pub use sharpness::sharpness;
 
 use super::{Job, Reproduced};
 use crate::bounds::CorpusFacts;
