@@ -267,3 +267,23 @@ fn threads_and_passes_do_not_change_a_figure() {
         assert_eq!(pool.install(|| counted::<u16>(&documents, rule, Some(1 << 18), None)), expect);
     }
 }
+
+#[test]
+fn positions_of_64_bits_count_the_same() {
+    let mut random = crate::num::stream::Stream::new(2, "test", 0);
+    let documents: Vec<Vec<u32>> =
+        (0..20).map(|_| (0..random.below(300)).map(|_| random.below(4) as u32).collect()).collect();
+    let text = text::text::<u8>(&documents);
+    let mut alphabet = Vocabulary::new(Alphabet::Id);
+    (0..4).for_each(|token| assert!(alphabet.push(Key::Symbol(token), 0)));
+    let rule = WindowRule { n_ctx: 12, exact_length: true, stride: 1, repeats: true, joined: false };
+    let part = PartOf::ALL;
+    let job = Job { text: &text, rule, codes: 5, d_vocab: 4, part, max_memory: None, alphabet: &alphabet };
+    let [narrow, wide] = [job.count_with::<u32>(&Silent).unwrap(), job.count_with::<u64>(&Silent).unwrap()];
+    let of = |counted: &Counted| {
+        serde_json::to_value((&counted.figures, &counted.nodes, &counted.unique)).unwrap()
+    };
+    assert_eq!(of(&narrow), of(&wide));
+    assert_eq!((&narrow.passages, &narrow.classes), (&wide.passages, &wide.classes));
+    assert_eq!(narrow.marks.unwrap().runs(), wide.marks.unwrap().runs());
+}
