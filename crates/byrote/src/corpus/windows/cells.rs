@@ -1,5 +1,7 @@
 //! Signed numbers by length and count, of which few are not zero.
 
+use super::range_file::LARGEST;
+use crate::corpus::window::MAX_N_CTX;
 use crate::num::dd::{Dd, xlnx};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -10,7 +12,7 @@ const SMALL: usize = 32;
 
 /// For every length, numbers by count. Counts of 1 are left out: they contribute 1 ln 1 = 0 to every sum that is taken here.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-#[serde(from = "Vec<(u32, u64, i64)>", into = "Vec<(u32, u64, i64)>")]
+#[serde(try_from = "Vec<(u32, u64, i64)>", into = "Vec<(u32, u64, i64)>")]
 pub(crate) struct Cells {
     lengths: Vec<Cell>,
 }
@@ -68,11 +70,17 @@ impl Cells {
     }
 }
 
-impl From<Vec<(u32, u64, i64)>> for Cells {
-    fn from(list: Vec<(u32, u64, i64)>) -> Self {
+impl TryFrom<Vec<(u32, u64, i64)>> for Cells {
+    type Error = String;
+    fn try_from(list: Vec<(u32, u64, i64)>) -> Result<Self, String> {
         let mut cells = Cells::default();
-        list.into_iter().for_each(|(length, count, value)| cells.add(length as usize, count, value));
-        cells
+        for (length, count, value) in list {
+            if length > MAX_N_CTX + 2 || count == 0 || value.unsigned_abs() > LARGEST {
+                return Err("an impossible count".into());
+            }
+            cells.add(length as usize, count, value);
+        }
+        Ok(cells)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::facts::{Facts, FirstTokens, fingerprint, stored_counts};
 use super::range_file::RangeFile;
+use super::repeats::Marks;
 use super::sample::sampled;
 use super::summarize::{curve_points, dense_points, summary, vocabulary};
 use super::{Code, Job, Text, WindowRule};
@@ -99,7 +100,8 @@ impl Task<'_> {
             counted.add_short_contexts();
         }
         let mut firsts = FirstTokens::new(&text, rule.stride);
-        let summary = summary(&facts, counted, &dense_points(rule.n_ctx), &mut firsts);
+        let repeats = counted.marks.as_ref().map_or_else(Vec::new, Marks::count);
+        let summary = summary(&facts, &counted, repeats, &dense_points(rule.n_ctx), &mut firsts);
         if outputs.list.is_none() && !outputs.contexts {
             return Ok(Corpus { summary, vocabulary: d, contexts: None, head: None, whole: None });
         }

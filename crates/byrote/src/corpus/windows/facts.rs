@@ -1,5 +1,6 @@
 //! What is known of a text without sorting its windows.
 
+use super::range_file::LARGEST;
 use super::{Code, Text, WindowRule};
 use crate::corpus::sorted_run::Header;
 use crate::corpus::vocabulary::Vocabulary;
@@ -85,6 +86,14 @@ pub(crate) struct StoredCounts {
     pub(crate) n_ctx: u64,
     windows: u64,
     counts: Frequencies,
+}
+
+impl StoredCounts {
+    /// Whether numbers that were read from a file are of possible sizes.
+    pub(crate) fn is_possible(&self) -> bool {
+        let small = |n: u64| n <= LARGEST;
+        small(self.windows) && self.counts.iter().all(|&(k, n)| small(k) && small(n))
+    }
 }
 
 /// The counts at chosen longest contexts.

@@ -1,6 +1,7 @@
 //! What is counted of the windows: integers only, so that parts can be counted in any order and added.
 
 use super::cells::Cells;
+use super::range_file::LARGEST;
 use super::trie_pass::TrieVisitor;
 use crate::corpus::count::tally::Histogram;
 use serde::{Deserialize, Serialize};
@@ -97,6 +98,24 @@ impl Figures {
                 left
             })
             .collect()
+    }
+
+    /// Whether figures that were read from a file can be those of windows of at most `n_ctx` + 1 tokens.
+    pub(crate) fn are_possible(&self, n_ctx: usize) -> bool {
+        let arrays = [
+            &self.lone,
+            &self.contexts,
+            &self.pairs,
+            &self.deterministic,
+            &self.deterministic_predictions,
+            &self.once,
+        ];
+        let small = |n: u64| n <= LARGEST;
+        arrays.iter().all(|a| a.0.len() <= n_ctx + 3 && a.0.iter().all(|n| small(n.unsigned_abs())))
+            && self.lengths.len() <= n_ctx + 2
+            && self.lengths.iter().try_fold(0u64, |sum, &n| sum.checked_add(n)) == Some(self.windows)
+            && [self.windows, self.distinct_windows, self.full_support].into_iter().all(small)
+            && self.context_counts.iter().all(|(k, n)| k > 0 && small(k) && small(n))
     }
 
     /// Completes the figures.

@@ -8,7 +8,7 @@
 use super::Counted;
 use super::facts::{Facts, Stored, StoredCounts};
 use super::figures::{Figures, Nodes};
-use super::repeats::{Marks, StoredPassage, UniqueLengths, longest_of};
+use super::repeats::{Marks, StoredPassage, UniqueLengths, count_runs, longest_of};
 use super::summarize::{curve_points, summary};
 use crate::corpus::options::PartOf;
 use crate::corpus::vocabulary::Vocabulary;
@@ -21,6 +21,9 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 const MAGIC: &[u8; 8] = b"byrotew\x01";
+
+/// The largest number of anything that is believed: 2^32 tokens have fewer contexts of up to 2^20 tokens.
+pub(crate) const LARGEST: u64 = 1 << 53;
 
 /// The most bytes of JSON that a file may hold.
 const MOST_BYTES: u64 = 1 << 34;
@@ -63,6 +66,24 @@ impl RangeFile {
     pub(crate) fn firsts(mut self, firsts: Vec<StoredCounts>) -> Self {
         self.firsts = firsts;
         self
+    }
+
+    /// Whether the numbers are of sizes that they can have.
+    fn is_possible(&self) -> bool {
+        let Facts { rule, header, positions, windows, .. } = &self.facts;
+        rule.n_ctx == header.window.n_ctx as usize
+            && header.window.check().is_ok()
+            && rule.stride > 0
+            && *positions <= LARGEST
+            && *windows <= *positions
+            && self.figures.are_possible(rule.n_ctx)
+            && self.unique.is_possible()
+            && self
+                .classes
+                .iter()
+                .all(|&(class, starts, kept)| class <= 0xffff && kept <= starts && starts <= *positions)
+            && self.facts.tokens_by_count.iter().all(|&(k, n)| k <= LARGEST && n <= LARGEST)
+            && self.firsts.iter().all(|stored| stored.is_possible())
     }
 
     /// Writes the file.
@@ -135,19 +156,7 @@ pub(crate) fn merged(files: Vec<(PathBuf, RangeFile)>) -> Result<Summary> {
         return Err(Error::setting("merge", "needs at least one range"));
     };
     let damaged = |path: &Path| Error::format(path, "damaged: its figures contradict each other");
-    let mut marks = match &first.marks {
-        None => None,
-        Some(runs) => {
-            let total = runs.iter().step_by(2).try_fold(0u64, |sum, &n| sum.checked_add(n));
-            let positions = usize::try_from(first.facts.positions).ok();
-            let positions = positions.filter(|&n| total == Some(n as u64)).ok_or_else(|| damaged(&path))?;
-            let mut marks = Marks::new(positions);
-            if !marks.add_runs(runs) {
-                return Err(damaged(&path));
-            }
-            Some(marks)
-        }
-    };
+    let mut marks: Vec<Vec<u64>> = first.marks.into_iter().collect();
     let facts = first.facts;
     let mut all = Counted {
         part: PartOf::ALL,
@@ -158,7 +167,7 @@ pub(crate) fn merged(files: Vec<(PathBuf, RangeFile)>) -> Result<Summary> {
         passages: first.passages,
         marks: None,
     };
-    for (path, file) in files {
+    for (_, file) in files {
         all.figures.merge(&file.figures);
         if let (Some(nodes), Some(others)) = (&mut all.nodes, &file.nodes) {
             nodes.0.merge(&others.0);
@@ -166,20 +175,19 @@ pub(crate) fn merged(files: Vec<(PathBuf, RangeFile)>) -> Result<Summary> {
         all.unique.merge(&file.unique);
         all.classes.extend(file.classes);
         all.passages.extend(file.passages);
-        if let (Some(marks), Some(runs)) = (&mut marks, &file.marks)
-            && !marks.add_runs(runs)
-        {
-            return Err(damaged(&path));
-        }
+        marks.extend(file.marks);
     }
     if all.figures.windows != facts.windows {
         return Err(damaged(&path));
     }
+    let repeats = match facts.rule.repeats {
+        true => count_runs(&marks, facts.positions).ok_or_else(|| damaged(&path))?,
+        false => Vec::new(),
+    };
     all.passages = longest_of(all.passages);
-    all.marks = marks;
     all.add_short_contexts();
     let points = curve_points(facts.rule.n_ctx);
-    Ok(summary(&facts, all, &points, &mut Stored::new(&first.firsts)))
+    Ok(summary(&facts, &all, repeats, &points, &mut Stored::new(&first.firsts)))
 }
 
 /// Refuses parts that do not belong together, or are not all there are.
@@ -199,7 +207,8 @@ fn check(files: &[(PathBuf, RangeFile)]) -> Result<()> {
         if file.part.of() != of {
             return Err(differ(format!("one is part {}, the other part {}", first.part, file.part)));
         }
-        let is_sound = file.nodes.is_some() == first.facts.rule.exact_length
+        let is_sound = file.is_possible()
+            && file.nodes.is_some() == first.facts.rule.exact_length
             && file.marks.is_some() == first.facts.rule.repeats
             && file.classes.is_empty() | first.facts.two_token_classes;
         if !is_sound {

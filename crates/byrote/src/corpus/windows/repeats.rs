@@ -4,6 +4,7 @@
 //! these starts are neighbours, so runs of rows with common prefixes of at least K tokens are all there is to look at.
 
 use super::order::{Position, Start, sort_class};
+use super::range_file::LARGEST;
 use super::rolling;
 use super::summarize::Passage;
 use super::text::{Code, Text};
@@ -77,20 +78,6 @@ impl Marks {
         marks.chunk_by(|a, b| a == b).flat_map(|run| [run.len() as u64, u64::from(run[0])]).collect()
     }
 
-    /// Adds the marks of other starts; returns `false` if these are not runs of as many marks.
-    pub(crate) fn add_runs(&mut self, runs: &[u64]) -> bool {
-        let mut marks = self.0.iter_mut();
-        for run in runs.chunks(2) {
-            let &[length, mark] = run else { return false };
-            let Ok(mark) = u8::try_from(mark) else { return false };
-            for _ in 0..length {
-                let Some(own) = marks.next() else { return false };
-                *own.get_mut() |= mark;
-            }
-        }
-        marks.next().is_none()
-    }
-
     /// The number of positions within `length` of a mark of at least `level`.
     fn covered(&self, level: u8, length: usize, shift: u32) -> u64 {
         let (mut covered, mut until) = (0, 0);
@@ -103,6 +90,67 @@ impl Marks {
         }
         covered
     }
+}
+
+/// The tokens in repeats, given marks as runs from several parts; `None` if they are not runs of this many positions.
+pub(crate) fn count_runs(parts: &[Vec<u64>], positions: u64) -> Option<Vec<Repeats>> {
+    let runs = joint_runs(parts, positions)?;
+    let covered = |level: u8, length: u64, shift: u32| {
+        let (mut covered, mut until, mut start) = (0u64, 0u64, 0u64);
+        for &(n, mark) in &runs {
+            if mark >> shift & 15 >= level {
+                // The last start of the run reaches furthest.
+                let end = (start + n - 1).saturating_add(length).min(positions);
+                covered += end.saturating_sub(start.max(until));
+                until = until.max(end);
+            }
+            start += n;
+        }
+        covered
+    };
+    Some(
+        (1..)
+            .zip(LENGTHS)
+            .map(|(level, length)| Repeats {
+                length: length as u32,
+                repeated_tokens: covered(level, length as u64, 0),
+                redundant_tokens: covered(level, length as u64, 4),
+            })
+            .collect(),
+    )
+}
+
+/// Runs of equal marks, where several parts have marked different positions.
+fn joint_runs(parts: &[Vec<u64>], positions: u64) -> Option<Vec<(u64, u8)>> {
+    let mut ends: Vec<(u64, usize, u8)> = Vec::new();
+    for (part, runs) in parts.iter().enumerate() {
+        let mut end = 0u64;
+        for run in runs.chunks(2) {
+            let &[n, mark] = run else { return None };
+            end = end.checked_add(n).filter(|_| n > 0)?;
+            ends.push((end, part, u8::try_from(mark).ok()?));
+        }
+        if end != positions {
+            return None;
+        }
+    }
+    // From one end of a run to the next, every part has one mark: that of the run of the part that ends next.
+    ends.sort_unstable();
+    let mut next: Vec<u8> = vec![0; parts.len()];
+    let mut joint: Vec<(u64, u8)> = Vec::new();
+    let mut from = positions;
+    for &(end, part, mark) in ends.iter().rev() {
+        if end < from {
+            joint.push((from - end, next.iter().fold(0, |all, mark| all | mark)));
+            from = end;
+        }
+        next[part] = mark;
+    }
+    if from > 0 {
+        joint.push((from, next.iter().fold(0, |all, mark| all | mark)));
+    }
+    joint.reverse();
+    Some(joint)
 }
 
 /// Looks for repeats in the rows of one class.
@@ -183,6 +231,11 @@ impl UniqueLengths {
         }
         self.by_length.iter_mut().zip(&other.by_length).for_each(|(a, b)| *a += b);
         self.never += other.never;
+    }
+
+    /// Whether numbers that were read from a file are of possible sizes.
+    pub(crate) fn is_possible(&self) -> bool {
+        self.by_length.iter().chain([&self.never]).all(|&n| n <= LARGEST) && self.by_length.len() < 1 << 32
     }
 
     pub(crate) fn quantiles(&self) -> ShortestUnique {

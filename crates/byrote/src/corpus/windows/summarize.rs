@@ -3,7 +3,7 @@
 use super::cells::LogTable;
 use super::facts::{Facts, FirstTokenCounts};
 use super::figures::{Figures, Nodes};
-use super::repeats::{Marks, Repeats, ShortestUnique, StoredPassage};
+use super::repeats::{Repeats, ShortestUnique, StoredPassage};
 use super::{Code, Counted, Places, Text, WindowRule};
 use crate::corpus::count::tally::floor_of;
 use crate::corpus::options::PartOf;
@@ -110,14 +110,15 @@ pub(crate) fn dense_points(n_ctx: usize) -> Vec<usize> {
 /// The summary of windows that were counted; `points` are the longest contexts for which `firsts` knows the counts.
 pub(crate) fn summary(
     facts: &Facts,
-    counted: Counted,
+    counted: &Counted,
+    repeats: Vec<Repeats>,
     points: &[usize],
     firsts: &mut dyn FirstTokenCounts,
 ) -> Summary {
-    let Counted { figures, nodes, unique, passages, marks, part, .. } = &counted;
+    let Counted { figures, nodes, unique, passages, part, .. } = counted;
     let rule = facts.rule;
     let by_length = by_length(figures, rule.n_ctx);
-    let sum = |figure: fn(&LengthSummary) -> u64| by_length.iter().map(figure).sum::<u64>();
+    let sum = |figure: fn(&LengthSummary) -> u64| by_length.iter().map(figure).fold(0, u64::saturating_add);
     let mut logs = LogTable::default();
     let mut all: BTreeMap<u64, i128> = BTreeMap::new();
     for (_, count, n) in figures.excess.iter() {
@@ -172,7 +173,7 @@ pub(crate) fn summary(
             token_entropy_nats: token_entropy(facts),
             curve: at_powers.copied().collect(),
             every,
-            repeats: marks.as_ref().filter(|_| is_all).map_or_else(Vec::new, Marks::count),
+            repeats: if is_all { repeats } else { Vec::new() },
             longest_repeat: has_repeats
                 .then(|| passages.first().map_or(u64::from(repeated_token), |p| p.ids.len() as u64)),
             longest_repeats: passages.iter().filter(|_| is_all).map(StoredPassage::passage).collect(),

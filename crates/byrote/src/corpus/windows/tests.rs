@@ -49,7 +49,8 @@ fn counted<C: Code>(
     let mut counted = job(PartOf::ALL).count(&Silent).unwrap();
     counted.add_short_contexts();
     let mut firsts = FirstTokens::new(&text, rule.stride);
-    summary(&facts, counted, &curve_points(rule.n_ctx), &mut firsts)
+    let repeats = counted.marks.as_ref().map_or_else(Vec::new, Marks::count);
+    summary(&facts, &counted, repeats, &curve_points(rule.n_ctx), &mut firsts)
 }
 
 /// The windows as slices.
@@ -286,4 +287,55 @@ fn positions_of_64_bits_count_the_same() {
     assert_eq!(of(&narrow), of(&wide));
     assert_eq!((&narrow.passages, &narrow.classes), (&wide.passages, &wide.classes));
     assert_eq!(narrow.marks.unwrap().runs(), wide.marks.unwrap().runs());
+}
+
+/// The two halves of a small text, as they are written.
+fn two_parts() -> [Vec<u8>; 2] {
+    let text = text::text::<u8>(&[vec![0, 1, 0, 2, 0, 1, 0, 2, 0, 1], vec![1, 0, 2]]);
+    let mut alphabet = Vocabulary::new(Alphabet::Id);
+    (0..3).for_each(|token| assert!(alphabet.push(Key::Symbol(token), 0)));
+    let rule = WindowRule { n_ctx: 3, exact_length: true, stride: 1, repeats: true, joined: false };
+    let vocabulary = vocabulary(&text, &alphabet, rule);
+    let header = Header {
+        window: Window::default().n_ctx(3).contexts(ContextRule::Windows),
+        tokenizer: "ids".into(),
+        alphabet: Alphabet::Id,
+        dropped: Dropped::default(),
+        tokens_left_out: 0,
+    };
+    let facts = Facts::new(&text, rule, &vocabulary, header);
+    ["1/2", "2/2"].map(|part| {
+        let part = part.parse().unwrap();
+        let job =
+            Job { text: &text, rule, codes: 4, d_vocab: 3, part, max_memory: None, alphabet: &alphabet };
+        let firsts = stored_counts(&text, 1, &curve_points(3));
+        let file = RangeFile::new(&facts, &job.count(&Silent).unwrap(), 7).firsts(firsts);
+        serde_json::to_vec(&file).unwrap()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #[test]
+    fn damaged_parts_are_refused_or_give_numbers(
+        which in any::<prop::sample::Index>(),
+        at in any::<prop::sample::Index>(),
+        with in prop_oneof![
+            "(0|-1|4294967295|99999999999999999)",
+            "[0-9]{1,19}",
+            "[,\\[\\]]",
+        ],
+    ) {
+        let mut parts = two_parts();
+        let part = &mut parts[which.index(2)];
+        // Replaces a number, or puts something in its place.
+        let digits: Vec<usize> = (0..part.len()).filter(|&i| part[i].is_ascii_digit()).collect();
+        let start = digits[at.index(digits.len())];
+        let end = (start..part.len()).find(|&i| !part[i].is_ascii_digit()).unwrap_or(part.len());
+        part.splice(start..end, with.bytes());
+        let files: std::result::Result<Vec<RangeFile>, _> = parts.iter().map(|p| serde_json::from_slice(p)).collect();
+        if let Ok(files) = files {
+            let _ = merged(files.into_iter().map(|file| ("memory".into(), file)).collect());
+        }
+    }
 }
