@@ -21,9 +21,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             _ => method = Some(argument),
         }
     }
-    let sequence =
+    let sequences =
         sequence_file::read(path.ok_or("usage: incontext_times SEQUENCE.npy direct|recursion")?.as_ref())?;
-    let sequences: Vec<Sequence> = vec![sequence; copies];
+    let sequences: Vec<Sequence> = sequences.repeat(copies);
     let kernel = beta.map_or(Ok(Kernel::LINEAR), Kernel::exp)?;
     let run = |sequences: &[Sequence]| -> byrote::Result<Vec<Rows>> {
         match method.as_deref() {
