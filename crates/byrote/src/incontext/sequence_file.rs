@@ -297,7 +297,10 @@ mod tests {
         let single: Vec<u8> = [1f32, 2.0].iter().flat_map(|x| x.to_be_bytes()).collect();
         assert_eq!(numpy(path, &npy(">f4", false, "2,", &single)).unwrap(), [Rows::whole(1, vec![1.0, 2.0])]);
         // Two sequences of three steps: by rows the last index is fastest, by columns the first.
-        let two = [Rows::whole(2, vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), Rows::whole(2, vec![7.0, 8.0, 9.0, 10.0, 11.0, 12.0])];
+        let two = [
+            Rows::whole(2, vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]),
+            Rows::whole(2, vec![7.0, 8.0, 9.0, 10.0, 11.0, 12.0]),
+        ];
         let in_order: Vec<f64> = (1..=12).map(f64::from).collect();
         assert_eq!(numpy(path, &npy("<f8", false, "2, 3, 2", &le(&in_order))).unwrap(), two);
         let reversed = [1.0, 7.0, 3.0, 9.0, 5.0, 11.0, 2.0, 8.0, 4.0, 10.0, 6.0, 12.0];
