@@ -258,7 +258,15 @@ fn csv(all: &[Case]) -> String {
 
 fn table(case: &Case) -> String {
     let mut table = TextTable::new(
-        &["neurons", "parameters", "dimension (measured)", "gap at least", "smallest gap", "gap/floor", "reached"],
+        &[
+            "neurons",
+            "parameters",
+            "dimension (measured)",
+            "gap at least",
+            "smallest gap",
+            "gap/floor",
+            "reached",
+        ],
         &[],
     );
     for m in &case.models {

@@ -174,7 +174,8 @@ impl Case {
         let columns = [
             Column::right("neurons"),
             Column::right("parameters").unit("trained"),
-            Column::right("dimension").unit(format!("measured, of {} free numbers", thousands(self.free_numbers))),
+            Column::right("dimension")
+                .unit(format!("measured, of {} free numbers", thousands(self.free_numbers))),
             Column::right("gap at least").unit("nats, proved"),
             Column::right("smallest gap").unit("nats"),
             Column::right("largest gap").unit("nats"),
@@ -242,17 +243,15 @@ pub fn page(cases: &[Case], full: bool, command: &str) -> Page {
     let first = Section::new("How the corpora are made").anchor("corpora").paragraph(
         "The proof of Theorem 1 counts dimensions: k parameters reach a set without interior among the distributions of more \
          than k / (omega - 1) contexts, so almost every choice of distributions is out of reach, and counts can approximate any \
-         choice. Here the \
-         counts themselves are drawn: each of the first n' sequences of T tokens is followed by every token 1, 2, 4, 8 or 16 \
-         times.",
+         choice. Here the counts themselves are drawn: each of the first n' sequences of T tokens is followed by every token 1, \
+         2, 4, 8 or 16 times.",
     );
     let first = first.paragraph(
-        "Counts come from a finite grid, so that for them we expect the same, without proof: the theorem does not show it for a \
-         single corpus. Two more facts \
-         do better. The rank of the logits is at most the number of neurons; if the centred logarithms of the counts have a larger \
-         rank, their distance from lower ranks bounds the gap from below, for all weights at once. And the rank of the derivative \
-         of the predictions, which is measured, is the number of dimensions that the parameters really have: symmetries make it \
-         smaller than k. Where fewer neurons get closer than more, training has not found its infimum.",
+        "For counts from this finite grid we expect the same, without proof: the theorem does not show it for a single corpus. \
+         Two more facts do better. The rank of the logits is at most the number of neurons; if the centred logarithms of the \
+         counts have a larger rank, their distance from lower ranks bounds the gap from below, for all weights at once. And the \
+         rank of the derivative of the predictions, which is measured, is the number of dimensions that the parameters really \
+         have: symmetries make it smaller than k. Where fewer neurons get closer than more, training has not found its infimum.",
     );
     let paper = Paper {
         title: "madden2024, Theorem 1: corpora out of reach".into(),
