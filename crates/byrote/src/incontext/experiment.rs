@@ -143,7 +143,7 @@ pub fn predict(
 pub(super) fn of_sequence(error: Error, index: usize, count: usize) -> Error {
     match error {
         Error::Sequence { t, message } if count > 1 => {
-            Error::Sequence { t, message: format!("sequence {}: {message}", index + 1) }
+            Error::Sequence { t, message: format!("in sequence {} of {count}, {message}", index + 1) }
         }
         error => error,
     }

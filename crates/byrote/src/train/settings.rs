@@ -509,7 +509,7 @@ mod tests {
             assert_eq!(one(sampling, 64).per_epoch(2500), 10);
             // Without the setting, an epoch is a pass over the contexts.
             let own = staircase(one(sampling, 0));
-            assert!(own[9] == 1e-2 && own[10] < own[9] && own[19] == own[10], "{sampling}");
+            assert!(own[9] == own[0] && own[10] < own[9] && own[19] == own[10], "{sampling}");
         }
     }
 
