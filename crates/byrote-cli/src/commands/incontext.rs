@@ -33,10 +33,13 @@ Examples:
   byrote incontext --flow-time 2 --length 60                the limit of infinitely many small steps
   byrote incontext --flow-time 2 --layers 500 --length 60   500 layers and their distance from it
   byrote incontext --file orbit.csv --kernel exp --normalised --beta 4 --plot orbit.svg
+  byrote incontext --file a.csv --file b.csv --normalised   errors are means over both sequences
 
-For a file, two simple baselines are shown as well: its last value, and a linear autoregression of
-order 1 without intercept, fitted to the past by least squares (ridge: 1e-8 times the square of the
-first vector).";
+For files, two simple baselines are shown as well: the last value, and a linear autoregression of
+order 1 with a constant term, fitted to the past by least squares (ridge: 1e-8 times the square of
+the first vector). Sequences of several files must have the same dimension, and errors end with the
+shortest. With --json, `predictions` has one row per step; for several sequences, one such list
+each.";
 
 #[derive(Debug, Args)]
 pub struct IncontextCommand {
@@ -66,21 +69,28 @@ struct Source {
 impl Source {
     fn read(spec: &IncontextSpec, seed: u64, observer: &dyn Observer) -> Result<Self> {
         let Sequences { known, seen, task, .. } = spec.read(seed, observer)?;
-        let (count, length, d) = (seen.len(), seen[0].len(), seen[0].d());
-        let title = match (&spec.file, task) {
-            (Some(path), _) => format!("{}: {length} vectors in dimension {d}", path.display()),
-            (None, task) => format!(
-                "{} {} sequence{} of {} vectors in dimension {d}",
+        let (count, d) = (seen.len(), seen[0].d());
+        let lengths = lengths(&seen);
+        let title = match (&spec.file[..], task) {
+            ([path], _) if count == 1 => format!("{}: {lengths} vectors in dimension {d}", path.display()),
+            ([], task) => format!(
+                "{} {} sequence{} of {lengths} vectors in dimension {d}",
                 thousands(count as u64),
                 task.map_or("", SequenceTask::name),
-                if count == 1 { "" } else { "s" },
-                thousands(length as u64)
+                if count == 1 { "" } else { "s" }
             ),
+            (files, _) => {
+                let name = match files {
+                    [path] => path.display().to_string(),
+                    _ => format!("{} files", thousands(files.len() as u64)),
+                };
+                format!("{name}: {} sequences of {lengths} vectors in dimension {d}", thousands(count as u64))
+            }
         };
         Ok(Self { known, seen, title, task: json!(task.map(SequenceTask::name)) })
     }
 
-    /// The errors of the baselines, for a file.
+    /// The errors of the baselines, for files.
     fn baselines(&self, observer: &Terminal) -> Result<Vec<ErrorSeries>> {
         if !self.task.is_null() {
             return Ok(Vec::new());
@@ -92,6 +102,16 @@ impl Source {
             Ok(ErrorSeries { key: baseline.key().into(), label: baseline.label().into(), errors })
         };
         Baseline::ALL.into_iter().map(series).collect()
+    }
+}
+
+/// The length of the sequences in words, or the shortest and the longest.
+fn lengths(sequences: &[Sequence]) -> String {
+    let of = || sequences.iter().map(|x| x.len() as u64);
+    let (shortest, longest) = (of().min().unwrap_or(0), of().max().unwrap_or(0));
+    match shortest == longest {
+        true => thousands(shortest),
+        false => format!("{} to {}", thousands(shortest), thousands(longest)),
     }
 }
 
@@ -112,7 +132,7 @@ pub fn run(args: &IncontextCommand, common: &Common) -> Result<ExitCode> {
     let plots = args.plot.iter().map(|path| ("plot", path.as_path()));
     let others = [("csv", &args.csv), ("save", &args.save)];
     let others = others.into_iter().filter_map(|(name, path)| Some((name, path.as_deref()?)));
-    paths::check(args.spec.file.as_deref(), plots.chain(others))?;
+    paths::check(args.spec.file.iter().map(PathBuf::as_path), plots.chain(others))?;
     for path in args.plot.iter().chain(&args.csv).chain(&args.save) {
         interrupt::clean_up_beside(path);
     }
@@ -188,7 +208,7 @@ fn as_json(
     let mut json = json!({
         "task": source.task,
         "d": first.d(),
-        "length": first.len(),
+        "length": source.seen.iter().map(|x| x.len()).min(),
         "sequences": source.seen.len(),
         "seed": seed,
         "kernel": kernel.name(),
@@ -217,7 +237,11 @@ fn as_json(
         "errors": errors,
     });
     if source.task.is_null() {
-        json["predictions"] = outcome.predictions[0].iter().map(|u| json!(u)).collect();
+        let rows = |u: &Rows| u.iter().map(|u| json!(u)).collect::<Value>();
+        json["predictions"] = match &outcome.predictions[..] {
+            [one] => rows(one),
+            several => several.iter().map(rows).collect(),
+        };
         let error = |e: &ErrorAt| json!({"t": e.t, "squared_error": e.squared_error});
         let baseline = |b: &ErrorSeries| json!({"name": b.key, "errors": b.errors.iter().map(error).collect::<Vec<Value>>()});
         json["baselines"] = baselines.iter().map(baseline).collect();

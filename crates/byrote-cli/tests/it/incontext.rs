@@ -45,10 +45,10 @@ fn a_file_is_compared_with_what_one_would_try_first() {
         let errors = series["errors"].as_array().unwrap().iter();
         errors.map(|e| e["squared_error"].as_f64().unwrap()).collect()
     };
-    // A quarter turn is always sqrt 2 away from where it was, and known from two pairs on.
+    // A quarter turn is always sqrt 2 away from where it was. With a constant term it is known from three pairs on.
     assert!(errors(last).iter().all(|e| (e - 2.0).abs() < 1e-15));
-    assert!(errors(fitted)[..2].iter().all(|e| (e - 1.0).abs() < 1e-6));
-    assert!(errors(fitted)[2..].iter().all(|e| *e < 1e-12), "{fitted}");
+    let expect = [1.0, 1.25, 8.0 / 9.0, 0.0];
+    assert!(errors(fitted).iter().zip(expect).all(|(e, expect)| (e - expect).abs() < 1e-6), "{fitted}");
     let out = case.run(file.iter().chain(&["--csv", "e.csv", "--plot", "p.svg"]));
     let text = String::from_utf8(out.stdout).unwrap();
     assert!(
@@ -60,6 +60,54 @@ fn a_file_is_compared_with_what_one_would_try_first() {
     let svg = std::fs::read_to_string(case.path("p.svg")).unwrap();
     assert!(svg.contains("autoregression, least squares") && svg.contains("last value"));
     assert!(case.json(["incontext", "--length", "9"]).get("baselines").is_none());
+}
+
+#[test]
+fn errors_of_several_sequences_are_their_means() {
+    let case = Case::new();
+    case.file("turn.csv", QUARTER_TURNS);
+    // The other way round, and one step longer.
+    case.file("back.csv", "1,0\n0,-1\n-1,0\n0,1\n1,0\n0,-1\n");
+    case.file("three.csv", "1,0,0\n0,1,0\n");
+    let one = |file: &str| case.json(["incontext", "--file", file, "--kernel", "exp"]);
+    let (turn, back) = (one("turn.csv"), one("back.csv"));
+    let both = case.json(["incontext", "--file", "turn.csv", "--file", "back.csv", "--kernel", "exp"]);
+    assert_eq!((&both["sequences"], &both["length"]), (&2.into(), &5.into()));
+    assert_eq!(both["predictions"], serde_json::json!([turn["predictions"], back["predictions"]]));
+    let at = |json: &Value, t: usize| json["errors"][t]["squared_error"].as_f64().unwrap();
+    let baseline = |json: &Value, t: usize| at(&json["baselines"][1], t);
+    assert_eq!(both["errors"].as_array().unwrap().len(), 4, "the shorter one has four");
+    for t in 0..4 {
+        assert!((at(&both, t) - (at(&turn, t) + at(&back, t)) / 2.0).abs() < 1e-15);
+        assert!((baseline(&both, t) - (baseline(&turn, t) + baseline(&back, t)) / 2.0).abs() < 1e-15);
+    }
+    // The same as one array of two sequences.
+    let mut header = "{'descr': '<f8', 'fortran_order': False, 'shape': (2, 5, 2), }".to_owned();
+    while (header.len() + 11) % 64 != 0 {
+        header.push(' ');
+    }
+    header.push('\n');
+    let mut npy = b"\x93NUMPY\x01\x00".to_vec();
+    npy.extend((header.len() as u16).to_le_bytes());
+    npy.extend(header.as_bytes());
+    let rows = [1, 0, 0, 1, -1, 0, 0, -1, 1, 0, 1, 0, 0, -1, -1, 0, 0, 1, 1, 0].map(f64::from);
+    npy.extend(rows.iter().flat_map(|x| x.to_le_bytes()));
+    std::fs::write(case.path("two.npy"), npy).unwrap();
+    let array = case.json(["incontext", "--file", "two.npy", "--kernel", "exp"]);
+    for t in 0..4 {
+        assert!((at(&array, t) - at(&both, t)).abs() < 1e-12);
+        assert!((baseline(&array, t) - baseline(&both, t)).abs() < 1e-12);
+    }
+    let text = case.run(["incontext", "--file", "two.npy", "--kernel", "exp"]).stdout;
+    let text = String::from_utf8(text).unwrap();
+    assert!(text.contains("two.npy: 2 sequences of 5 vectors") && text.contains("highest"), "{text}");
+    let ragged = case.run(["incontext", "--file", "turn.csv", "--file", "three.csv"]);
+    let message = String::from_utf8(ragged.stderr).unwrap();
+    assert_eq!(ragged.status.code(), Some(2));
+    assert!(message.contains("three.csv: has 3 numbers per step, but turn.csv has 2"), "{message}");
+    case.file("zero.csv", "1,0\n0,0\n0,1\n");
+    let zero = case.run(["incontext", "--file", "turn.csv", "--file", "zero.csv", "--kernel", "linear"]);
+    assert!(String::from_utf8_lossy(&zero.stderr).contains("in sequence 2 of 2, a zero vector"));
 }
 
 #[test]

@@ -250,6 +250,9 @@ fn names_that_do_not_exist_are_found() {
     }
 }
 
+/// The list was read by hand from the texts that each section of the page names: the papers of madden2024 (v1) and dana2024, and
+/// for the other three the abstracts and summaries at hand. Statements that those do not number are not in it, and nothing but
+/// the texts can tell whether it is complete.
 #[test]
 fn no_numbered_statement_is_missing() {
     let page = page();

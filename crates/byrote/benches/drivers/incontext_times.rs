@@ -21,9 +21,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             _ => method = Some(argument),
         }
     }
-    let sequence =
+    let sequences =
         sequence_file::read(path.ok_or("usage: incontext_times SEQUENCE.npy direct|recursion")?.as_ref())?;
-    let sequences: Vec<Sequence> = vec![sequence; copies];
+    let sequences: Vec<Sequence> = (0..copies).flat_map(|_| sequences.clone()).collect();
     let kernel = beta.map_or(Ok(Kernel::LINEAR), Kernel::exp)?;
     let run = |sequences: &[Sequence]| -> byrote::Result<Vec<Rows>> {
         match method.as_deref() {
@@ -41,6 +41,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let bytes: Vec<u8> = predictions[0].values().iter().flat_map(|x| x.to_le_bytes()).collect();
         std::fs::write(out, bytes)?;
     }
-    println!("{}", serde_json::json!({ "seconds": seconds, "sequences": copies }));
+    println!("{}", serde_json::json!({ "seconds": seconds, "sequences": sequences.len() }));
     Ok(())
 }

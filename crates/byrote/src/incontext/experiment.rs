@@ -85,8 +85,9 @@ pub fn predict(
     kernel.goes_with(attention)?;
     let observer = &Pieces(Counter::new(observer, Stage::Descending, Some(pieces(sequences, method))));
     let mut constant_diagonal = true;
-    for x in sequences {
-        constant_diagonal &= kernel.points(x)?.has_constant_diagonal();
+    for (i, x) in sequences.iter().enumerate() {
+        let points = kernel.points(x).map_err(|e| of_sequence(e, i, sequences.len()))?;
+        constant_diagonal &= points.has_constant_diagonal();
     }
     let both = |predictions: Vec<Rows>, other: Option<Vec<Rows>>| {
         let difference = other.map(|other| largest_difference(&predictions, &other));
@@ -135,6 +136,16 @@ pub fn predict(
             let layers = Some(Layers { layers: deepest, eta, residual, from_flow, file });
             Ok(PredictionOutcome { predictions, difference, layers, constant_diagonal })
         }
+    }
+}
+
+/// Names the sequence that an error is about, where there are several.
+pub(super) fn of_sequence(error: Error, index: usize, count: usize) -> Error {
+    match error {
+        Error::Sequence { t, message } if count > 1 => {
+            Error::Sequence { t, message: format!("in sequence {} of {count}, {message}", index + 1) }
+        }
+        error => error,
     }
 }
 

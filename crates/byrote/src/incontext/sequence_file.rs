@@ -1,29 +1,58 @@
 //! Reads sequences from files, one row per step: CSV (or numbers separated by spaces, tabs or semicolons) and NumPy's
-//! `.npy`.
+//! `.npy`, whose arrays may also hold several sequences of equal length.
 
 use super::rows::Rows;
 use super::sequence::Sequence;
 use crate::corpus::read::npy;
 use crate::input::{MOST_HELD, read_capped};
 use crate::{Error, Result};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-/// Reads a sequence; a name that ends in `.npy` is a NumPy file, anything else is text.
-pub fn read(path: &Path) -> Result<Sequence> {
+/// Reads the sequences of a file; a name that ends in `.npy` is a NumPy file, anything else is text. An array of three
+/// dimensions holds several sequences, any other file one.
+pub fn read(path: &Path) -> Result<Vec<Sequence>> {
     from_bytes(path, &read_capped(path, MOST_HELD, "a sequence")?)
 }
 
-/// Reads a sequence from bytes; `path` is the name used in messages.
-pub fn from_bytes(path: &Path, bytes: &[u8]) -> Result<Sequence> {
-    let rows = if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("npy")) {
+/// Reads the sequences of files, all of one dimension.
+///
+/// # Errors
+/// If a file cannot be read, or its vectors have another dimension than those of the first file.
+pub fn read_all(paths: &[PathBuf]) -> Result<Vec<Sequence>> {
+    let mut all: Vec<Sequence> = Vec::new();
+    for path in paths {
+        let read = read(path)?;
+        if let (Some(first), Some(own)) = (all.first(), read.first())
+            && first.d() != own.d()
+        {
+            let message = format!(
+                "has {} numbers per step, but {} has {}",
+                own.d(),
+                paths.first().map_or_else(String::new, |first| first.display().to_string()),
+                first.d()
+            );
+            return Err(Error::format(path, message));
+        }
+        all.extend(read);
+    }
+    Ok(all)
+}
+
+/// Reads sequences from bytes; `path` is the name used in messages.
+pub fn from_bytes(path: &Path, bytes: &[u8]) -> Result<Vec<Sequence>> {
+    let all = if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("npy")) {
         numpy(path, bytes)?
     } else {
-        text(path, bytes)?
+        vec![text(path, bytes)?]
     };
-    if rows.len() < 2 {
-        return Err(Error::format(path, format!("has {} rows; a sequence needs at least 2", rows.len())));
+    if let Some(short) = all.iter().find(|rows| rows.len() < 2) {
+        return Err(too_short(path, short.len() as u64));
     }
-    Sequence::new(rows)
+    all.into_iter().map(Sequence::new).collect()
+}
+
+fn too_short(path: &Path, rows: u64) -> Error {
+    Error::format(path, format!("has {rows} rows; a sequence needs at least 2"))
 }
 
 fn text(path: &Path, bytes: &[u8]) -> Result<Rows> {
@@ -114,7 +143,7 @@ impl Numbers {
     }
 }
 
-fn numpy(path: &Path, bytes: &[u8]) -> Result<Rows> {
+fn numpy(path: &Path, bytes: &[u8]) -> Result<Vec<Rows>> {
     let mut rest = bytes;
     let header = npy::read_header(&mut rest)
         .ok_or_else(|| Error::format(path, "not a NumPy .npy file, or its header is damaged"))?;
@@ -122,45 +151,57 @@ fn numpy(path: &Path, bytes: &[u8]) -> Result<Rows> {
         Error::format(path, format!("holds elements of type {:?}; a sequence has real numbers", header.descr))
     })?;
     let (size, read) = number;
-    let (rows, columns) = match header.shape[..] {
-        [rows] => (rows, 1),
-        [rows, columns] => (rows, columns),
+    let (sequences, rows, columns) = match header.shape[..] {
+        [rows] => (1, rows, 1),
+        [rows, columns] => (1, rows, columns),
+        [sequences, rows, columns] => (sequences, rows, columns),
         _ => {
-            return Err(Error::format(
-                path,
-                format!("has {} dimensions; a sequence has [steps, numbers per step]", header.shape.len()),
-            ));
+            let message = format!(
+                "has {} dimensions; must be [steps, numbers per step] or [sequences, steps, numbers per step]",
+                header.shape.len()
+            );
+            return Err(Error::format(path, message));
         }
     };
-    let expect = rows.checked_mul(columns).and_then(|n| n.checked_mul(size as u64));
+    let expect = header.shape.iter().try_fold(size as u64, |n, &length| n.checked_mul(length));
     if expect != Some(rest.len() as u64) {
         return Err(Error::format(
             path,
             format!(
-                "holds {} bytes, not the [{rows}, {columns}] of type {:?} that its header promises",
+                "holds {} bytes, not the {:?} of type {:?} that its header promises",
                 rest.len(),
+                header.shape,
                 header.descr
             ),
         ));
     }
+    if sequences == 0 {
+        return Err(Error::format(path, "holds no sequences; must hold at least 1"));
+    }
     if columns == 0 {
         return Err(Error::format(path, "has rows without numbers"));
     }
-    let (rows, columns) = (rows as usize, columns as usize);
+    if rows < 2 {
+        return Err(too_short(path, rows));
+    }
+    let (sequences, rows, columns) = (sequences as usize, rows as usize, columns as usize);
     let stored: Vec<f64> = rest.chunks_exact(size).map(read).collect();
-    let values = if header.fortran_order {
-        (0..rows * columns).map(|i| stored[i % columns * rows + i / columns]).collect()
+    let values: Vec<f64> = if header.fortran_order {
+        let place = |k: usize, i: usize, j: usize| k + sequences * (i + rows * j);
+        let at = |n: usize| stored[place(n / (rows * columns), n / columns % rows, n % columns)];
+        (0..stored.len()).map(at).collect()
     } else {
         stored
     };
-    if let Some(i) = values.iter().position(|x: &f64| !x.is_finite()) {
-        return Err(Error::format_at(
-            path,
-            (i / columns + 1) as u64,
-            format!("{} is not a finite number", values[i]),
-        ));
+    if let Some(n) = values.iter().position(|x: &f64| !x.is_finite()) {
+        let (sequence, row) = (n / (rows * columns) + 1, n / columns % rows + 1);
+        let message = format!("{} is not a finite number", values[n]);
+        return Err(match sequences {
+            1 => Error::format_at(path, row as u64, message),
+            _ => Error::format(path, format!("sequence {sequence}, row {row}: {message}")),
+        });
     }
-    Ok(Rows::whole(columns, values))
+    Ok(values.chunks_exact(rows * columns).map(|one| Rows::whole(columns, one.to_vec())).collect())
 }
 
 /// The size of an element and the function that reads it.
@@ -251,15 +292,28 @@ mod tests {
         let expect = Rows::whole(2, vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
         let by_rows = npy("<f8", false, "3, 2", &le(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]));
         let by_columns = npy("<f8", true, "3, 2", &le(&[1.0, 3.0, 5.0, 2.0, 4.0, 6.0]));
-        assert_eq!(numpy(path, &by_rows).unwrap(), expect);
-        assert_eq!(numpy(path, &by_columns).unwrap(), expect);
+        assert_eq!(numpy(path, &by_rows).unwrap(), [expect.clone()]);
+        assert_eq!(numpy(path, &by_columns).unwrap(), [expect]);
         let single: Vec<u8> = [1f32, 2.0].iter().flat_map(|x| x.to_be_bytes()).collect();
-        assert_eq!(numpy(path, &npy(">f4", false, "2,", &single)).unwrap(), Rows::whole(1, vec![1.0, 2.0]));
+        assert_eq!(numpy(path, &npy(">f4", false, "2,", &single)).unwrap(), [Rows::whole(1, vec![1.0, 2.0])]);
+        // Two sequences of three steps: by rows the last index is fastest, by columns the first.
+        let two = [
+            Rows::whole(2, vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]),
+            Rows::whole(2, vec![7.0, 8.0, 9.0, 10.0, 11.0, 12.0]),
+        ];
+        let in_order: Vec<f64> = (1..=12).map(f64::from).collect();
+        assert_eq!(numpy(path, &npy("<f8", false, "2, 3, 2", &le(&in_order))).unwrap(), two);
+        let reversed = [1.0, 7.0, 3.0, 9.0, 5.0, 11.0, 2.0, 8.0, 4.0, 10.0, 6.0, 12.0];
+        assert_eq!(numpy(path, &npy("<f8", true, "2, 3, 2", &le(&reversed))).unwrap(), two);
         for (bytes, says) in [
             (npy("<f8", false, "3, 2", &le(&[1.0])), "holds 8 bytes"),
             (npy("<f8", false, "9223372036854775807, 9", &le(&[1.0])), "not the"),
             (npy("<c16", false, "1, 1", &[0; 16]), "<c16"),
-            (npy("<f8", false, "1, 1, 1", &le(&[1.0])), "3 dimensions"),
+            (npy("<f8", false, "1, 1, 1, 1", &le(&[1.0])), "4 dimensions"),
+            (npy("<f8", false, "0, 2, 3", &[]), "no sequences"),
+            (npy("<f8", false, "1152921504606846976, 0, 1", &[]), "has 0 rows"),
+            (npy("<f8", false, "2, 1, 1", &le(&[1.0, 2.0])), "has 1 rows"),
+            (npy("<f8", false, "2, 2, 1", &le(&[1.0, 2.0, f64::NAN, 3.0])), "sequence 2, row 1: NaN"),
             (npy("<f8", false, "2, 0", &[]), "without numbers"),
             (npy("<f8", false, "2, 1", &le(&[1.0, f64::NAN])), "line 2: NaN"),
             (b"nothing".to_vec(), "not a NumPy"),

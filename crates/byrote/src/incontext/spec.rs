@@ -1,6 +1,7 @@
 //! Describes sequences, and the transformer that learns them in context.
 
 use super::construct::SHARPNESS;
+use super::experiment::of_sequence;
 use super::flow::check_time;
 use super::{Attention, Kernel, Map, PredictionMethod, Sequence, SequenceTask, Step, Until, sequence_file};
 use crate::observe::{Counter, Observer, Stage};
@@ -75,13 +76,14 @@ pub struct IncontextSpec {
     /// The period of periodic sequences, drawn uniformly; a number, or A..B with both ends included [default: 20..40]
     #[cfg_attr(feature = "clap", arg(long, value_name = "A..B"))]
     pub period: Option<String>,
-    /// Read one sequence from a file instead, CSV or .npy, one row per step
+    /// Read sequences from a file instead: CSV or .npy with one row per step, or .npy of shape [sequences, steps, d]; may be
+    /// given more than once
     #[cfg_attr(
         feature = "clap",
         arg(long, value_name = "FILE", conflicts_with_all = ["task", "map", "rho", "period", "d", "length", "sequences"])
     )]
-    pub file: Option<PathBuf>,
-    /// Scale the vectors of the file to norm 1
+    pub file: Vec<PathBuf>,
+    /// Scale the vectors of the files to norm 1
     #[cfg_attr(feature = "clap", arg(long, requires = "file"))]
     pub unit_norm: bool,
     /// The dimension of the vectors [default: 15; 4 for nonlinear sequences]
@@ -202,7 +204,7 @@ impl Default for IncontextSpec {
             map: None,
             rho: None,
             period: None,
-            file: None,
+            file: Vec::new(),
             unit_norm: false,
             d: None,
             length: None,
@@ -229,7 +231,7 @@ pub struct Sequences {
     pub known: Vec<Sequence>,
     /// The sequences as the transformer sees them.
     pub seen: Vec<Sequence>,
-    /// The family; `None` for a file.
+    /// The family; `None` for files.
     pub task: Option<SequenceTask>,
 }
 
@@ -265,14 +267,16 @@ impl IncontextSpec {
         })
     }
 
-    /// Returns the sequences, generated or read from the file.
+    /// Returns the sequences, generated or read from files.
     pub fn read(&self, seed: u64, observer: &dyn Observer) -> Result<Sequences> {
-        if let Some(path) = &self.file {
-            let mut x = sequence_file::read(path)?;
+        if !self.file.is_empty() {
+            let mut all = sequence_file::read_all(&self.file)?;
             if self.unit_norm {
-                x = x.to_unit_norm()?;
+                let count = all.len();
+                let unit = |(i, x): (usize, Sequence)| x.to_unit_norm().map_err(|e| of_sequence(e, i, count));
+                all = all.into_iter().enumerate().map(unit).collect::<Result<_>>()?;
             }
-            return Ok(Sequences { known: vec![x.clone()], seen: vec![x], task: None });
+            return Ok(Sequences { known: all.clone(), seen: all, task: None });
         }
         let (task, d, length, count) = self.sizes()?;
         let mut all = Sequences { known: Vec::new(), seen: Vec::new(), task: Some(task) };
@@ -313,7 +317,7 @@ impl IncontextSpec {
 
     /// Returns the kernel and the attention, checked against each other.
     pub fn kernel_and_attention(&self) -> Result<(Kernel, Attention)> {
-        let linear = self.file.is_none() && self.task.unwrap_or_default() == TaskKind::Linear;
+        let linear = self.file.is_empty() && self.task.unwrap_or_default() == TaskKind::Linear;
         let implied = match (linear, self.beta.is_some(), self.attention) {
             (_, _, Some(Attention::Identity)) | (true, false, None) => KernelKind::Linear,
             _ => KernelKind::Exp,
@@ -386,9 +390,9 @@ impl IncontextSpec {
     pub fn check(&self) -> Result<()> {
         self.kernel_and_attention()?;
         self.method()?;
-        match self.file {
-            Some(_) => Ok(()),
-            None => self.sizes().map(|_| ()),
+        match self.file.is_empty() {
+            false => Ok(()),
+            true => self.sizes().map(|_| ()),
         }
     }
 }

@@ -260,7 +260,8 @@ fn dana(data: &Data, job: &Job<'_>, spec: Dana2024Spec) -> Result<Size> {
     one_layer(data, job, &dana2024::build(&data.dataset, &settings, job.observer)?.0)
 }
 
-/// The proof of madden2024 to the letter, at width 1: as many bits as it takes, for the output only.
+/// The proof of madden2024 to the letter, at width 1: as many bits as it takes, for the output only. Its weights are not
+/// returned, so those that are 0 are not counted.
 fn to_the_letter(data: &Data, job: &Job<'_>) -> Result<Size> {
     let settings = literal::LiteralSettings::default().seed(job.seed);
     let found = literal::literal(&data.dataset, &settings, job.observer)?;
@@ -270,7 +271,7 @@ fn to_the_letter(data: &Data, job: &Job<'_>) -> Result<Size> {
     let output = (data.n() * data.facts.d_vocab) as f64;
     Ok(Size {
         dense: Some(dense),
-        nonzero: Some(dense),
+        nonzero: None,
         depth: Some(2),
         width: Some(data.n()),
         bits: Some(output * longest + 64.0 * (dense - output)),
@@ -279,19 +280,25 @@ fn to_the_letter(data: &Data, job: &Job<'_>) -> Result<Size> {
     })
 }
 
-/// The size of an exact network. `heads` selecting heads stand before its layers: each has six weights (a query and a key of two
-/// entries, a value, an output), and they read two more channels, s and s^2.
+/// The size of an exact network. `heads` selecting heads precede its layers: each has six weights (a query and a key of two
+/// entries, a value, an output). They read two more channels, which hold s and s^2 at every position s; there are as many
+/// positions as heads. An entry of the label table takes the bits of a token.
 fn exact(data: &Data, network: &ExactNetwork, heads: usize) -> Size {
     let (tally, embedding) = (network.tally(), network.embedding());
     let d = network.channels() + if heads > 0 { 2 } else { 0 };
     let dense: usize = network.layers().map(|layer| layer.dense(d)).sum::<usize>() + d + 1 + 6 * d * heads;
-    let tables = embedding.nonzero + heads + data.samples.label_table();
+    let positions = 2 * heads;
+    let labels = data.samples.label_table();
+    let bits_of_a_token =
+        data.facts.d_vocab.saturating_sub(1).checked_ilog2().map_or(0, |log| log as usize + 1);
+    let tables = embedding.nonzero + positions + labels;
+    let table_bits = embedding.fixed_bits + 64 * positions + bits_of_a_token * labels;
     Size {
         dense: Some((dense + tables) as f64),
         nonzero: Some((tally.nonzero + 6 * heads + tables) as f64),
         depth: Some((tally.depth + usize::from(heads > 0)) as u64),
         width: Some(d.max(network.width()).max(2 * heads) as u64),
-        bits: Some((tally.fixed_bits + embedding.fixed_bits + 64 * 7 * heads) as f64),
+        bits: Some((tally.fixed_bits + 64 * 6 * heads + table_bits) as f64),
         longest_bits: Some(tally.largest_bits as u64),
         ..data.size(Known::Built)
     }

@@ -44,8 +44,8 @@ fn cases(full: bool) -> [Given; 3] {
         Given {
             key: "feed-forward",
             title: "Wide vocabulary, feed-forward parameters",
-            about: "Embeddings and attention keep their initial weights; the hidden layer and the output are trained. With so many \
-                    tokens, k / (omega - 1) is between m and m + 1, so the theorem's corpus has one context more than there \
+            about: "Embeddings and attention keep their initial weights; the hidden layer and the output are trained. The \
+                    vocabulary is so wide that k / (omega - 1) is between m and m + 1, so the theorem's corpus has one context more than there \
                     are neurons, and one neuron more is enough by Theorem 5.",
             d_vocab: wide,
             d_model: 4,
@@ -67,8 +67,8 @@ fn cases(full: bool) -> [Given; 3] {
         Given {
             key: "narrow",
             title: "Narrow vocabulary, all parameters",
-            about: "With few tokens the rank of the output is soon full and proves nothing. What remains is counting, and \
-                    training as evidence.",
+            about: "With few tokens the rank of the output is soon full and proves nothing. What remains is counting \
+                    dimensions, and training as evidence.",
             d_vocab: 4,
             d_model: 2,
             neurons: narrow,
@@ -258,7 +258,15 @@ fn csv(all: &[Case]) -> String {
 
 fn table(case: &Case) -> String {
     let mut table = TextTable::new(
-        &["neurons", "parameters", "dimension", "gap at least", "smallest gap", "gap/floor", "reached"],
+        &[
+            "neurons",
+            "parameters",
+            "dimension (measured)",
+            "gap at least",
+            "smallest gap",
+            "gap/floor",
+            "reached",
+        ],
         &[],
     );
     for m in &case.models {

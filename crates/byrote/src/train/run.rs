@@ -14,7 +14,7 @@
 //! run, or a finished one with other settings.
 
 use super::checkpoint::{CHECKPOINT_EVERY, Checkpoint, Identity, Saver, check_interval};
-use super::settings::{Limits, Optimizer, Stop, TrainSettings};
+use super::settings::{Limits, Optimizer, Sampling, Stop, TrainSettings};
 use super::spec::TrainSpec;
 use super::trainer::Trainer;
 use crate::dataset::Dataset;
@@ -210,7 +210,8 @@ pub fn memory_needed(spec: &TrainSpec, config: &Config, dataset: &Dataset, saved
     let mixed = config.shape.n_heads.saturating_mul(config.shape.d_head);
     let rows = 6 * dataset.places().len() as u64 + 2 * dataset.len() as u64;
     // A fixed sample, and the order of an epoch.
-    let sample = spec.sample.unwrap_or(0).saturating_mul(spec.batch.unwrap_or(0) as u64).saturating_mul(16);
+    let batches = if spec.sampling == Sampling::Sample { spec.sample.unwrap_or(0) } else { 0 };
+    let sample = batches.saturating_mul(spec.batch.unwrap_or(0) as u64).saturating_mul(16);
     weights.saturating_add(rows.saturating_mul(mixed).saturating_mul(4)).saturating_add(sample)
 }
 

@@ -157,7 +157,8 @@ pub struct TrainSettings {
     /// How they are drawn.
     #[serde(default)]
     pub sampling: Sampling,
-    /// The number of batches in a fixed sample, and the seed that draws it; 0 without one.
+    /// The number of batches in a fixed sample, and the seed that draws it; 0 without one. With
+    /// [`Schedule::LinearEpochs`] and any sampling, the number is also that of the steps after which the rate falls.
     #[serde(default)]
     pub sample: (u64, u64),
     /// Which weights are trained.
@@ -189,6 +190,28 @@ impl TrainSettings {
             precision: Precision::F32,
             seed: 0,
         }
+    }
+
+    /// The number of batches in an epoch over this number of contexts.
+    pub(super) fn per_epoch(&self, contexts: usize) -> u64 {
+        match (self.sampling, self.batch) {
+            (Sampling::Sample, _) => self.sample.0,
+            (Sampling::Epochs | Sampling::Uniform, Some(size)) => contexts.div_ceil(size) as u64,
+            (Sampling::Epochs | Sampling::Uniform, None) => 1,
+        }
+    }
+
+    /// The rate of a step of Adam, counted from 0, where an epoch visits this number of contexts.
+    pub(super) fn rate_of(&self, step: u64, contexts: usize) -> f64 {
+        if self.method == Optimizer::Lbfgs {
+            return self.warmup_rate;
+        }
+        let step = match (self.schedule, self.sample.0) {
+            (Schedule::LinearEpochs, 0) => step - step % self.per_epoch(contexts),
+            (Schedule::LinearEpochs, batches) => step - step % batches,
+            _ => step,
+        };
+        self.last_rate + (self.rate - self.last_rate) * self.schedule.factor(step, self.schedule_steps)
     }
 
     /// These settings if they are valid, or an error that names the one that is not.
@@ -249,7 +272,10 @@ impl TrainSettings {
                 let message = format!("must be at most {MAX_SAMPLE} contexts (got {n} batches)");
                 return Err(Error::setting("sample", message));
             }
-            (false, 1..) => return Err(Error::setting("sample", "needs `sampling = sample`")),
+            (false, 1..) if self.schedule != Schedule::LinearEpochs => {
+                let message = "needs `sampling = sample` or `schedule = linear-epochs`";
+                return Err(Error::setting("sample", message));
+            }
             _ => {}
         }
         if self.trained != Trained::All && self.decay > 0.0 {
@@ -454,6 +480,37 @@ mod tests {
         }
         assert_eq!(Schedule::Constant.factor(7, 10), 1.0);
         assert_eq!(Schedule::Linear.factor(0, 0), 1.0);
+    }
+
+    #[test]
+    fn the_rate_falls_after_the_same_steps_however_batches_are_drawn() {
+        let one = |sampling, batches| {
+            let settings = TrainSettings {
+                rate: 1e-2,
+                last_rate: 5e-4,
+                schedule: Schedule::LinearEpochs,
+                schedule_steps: 4096,
+                batch: Some(256),
+                sampling,
+                sample: (batches, 0),
+                ..TrainSettings::new(Optimizer::Adam)
+            };
+            settings.checked().unwrap()
+        };
+        // Ten batches visit 2500 contexts; the sample has 64.
+        let staircase = |settings: TrainSettings| -> Vec<f64> {
+            (0..4096).map(|step| settings.rate_of(step, 2500)).collect()
+        };
+        let expect = staircase(one(Sampling::Sample, 64));
+        let steps: Vec<usize> = (1..4096).filter(|&i| expect[i] < expect[i - 1]).collect();
+        assert_eq!(steps, (1..64).map(|epoch| 64 * epoch).collect::<Vec<usize>>());
+        for sampling in [Sampling::Uniform, Sampling::Epochs] {
+            assert_eq!(staircase(one(sampling, 64)), expect, "{sampling}");
+            assert_eq!(one(sampling, 64).per_epoch(2500), 10);
+            // Without the setting, an epoch is a pass over the contexts.
+            let own = staircase(one(sampling, 0));
+            assert!(own[9] == own[0] && own[10] < own[9] && own[19] == own[10], "{sampling}");
+        }
     }
 
     #[test]

@@ -54,7 +54,8 @@ pub struct TrainSpec {
     /// How batches are drawn: every context once per epoch, uniformly with replacement, or from a fixed sample of such batches
     #[cfg_attr(feature = "clap", arg(long, value_name = "KIND", default_value_t))]
     pub sampling: Sampling,
-    /// The number of batches in the fixed sample
+    /// The number of batches in the fixed sample; with --schedule linear-epochs, the rate falls after every N steps, however
+    /// batches are drawn
     #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "N"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sample: Option<u64>,
@@ -220,6 +221,7 @@ mod tests {
             (adam.stop_gap(-1.0), "stop_gap"),
             (adam.batch(5).sampling(Sampling::Sample), "sample"),
             (adam.batch(5).sample(3), "sample"),
+            (adam.batch(5).sampling(Sampling::Uniform).schedule(Schedule::Linear).sample(3), "sample"),
             (adam.sampling(Sampling::Sample).sample(3), "sampling"),
             (adam.batch(5).sample_seed(3), "sample_seed"),
             (adam.schedule(Schedule::LinearEpochs), "schedule"),

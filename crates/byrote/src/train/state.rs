@@ -1,7 +1,7 @@
 //! The state of a run: the weights and the optimizer's memory, in the arithmetic of the run.
 
 use super::gradient::Evaluator;
-use super::settings::{Optimizer, Sampling, Schedule, TrainSettings};
+use super::settings::{Optimizer, Sampling, TrainSettings};
 use crate::dataset::Dataset;
 use crate::model::{Config, Tensor};
 use crate::num::Real;
@@ -171,7 +171,10 @@ impl<T: Real> AdamState<T> {
             (adam.steps, adam.first, adam.second) = (steps, narrow(&first), narrow(&second));
             recent = latest;
         }
-        let (batches, seed) = settings.sample;
+        let (batches, seed) = match settings.sampling {
+            Sampling::Sample => settings.sample,
+            Sampling::Epochs | Sampling::Uniform => (0, 0),
+        };
         let mut stream = Stream::new(seed, "sample", 0);
         let sample = (0..batches * settings.batch.unwrap_or(0) as u64)
             .map(|_| stream.below(dataset.len() as u64) as usize)
@@ -192,20 +195,6 @@ impl<T: Real> AdamState<T> {
             order: None,
             accuracy: 0.0,
             recent,
-        }
-    }
-
-    /// The rate of a step.
-    fn rate(&self, step: u64) -> f64 {
-        let TrainSettings { method, rate, warmup_rate, schedule, schedule_steps, last_rate, .. } =
-            self.settings;
-        let step = match schedule {
-            Schedule::LinearEpochs => step - step % self.per_epoch(),
-            _ => step,
-        };
-        match method {
-            Optimizer::Lbfgs => warmup_rate,
-            _ => last_rate + (rate - last_rate) * schedule.factor(step, schedule_steps),
         }
     }
 }
@@ -232,7 +221,7 @@ impl<T: Real + 'static> State for AdamState<T> {
         if !loss.is_finite() {
             return Err(self.back("loss"));
         }
-        let rate = self.rate(step);
+        let rate = self.settings.rate_of(step, self.dataset.len());
         let measures = self.is_measured(step + 1);
         self.adam.remembers = measures;
         let finite = self.adam.step(&self.x, &mut self.next, &self.gradient, rate);
@@ -300,11 +289,7 @@ impl<T: Real> AdamState<T> {
 
     /// The number of batches in an epoch.
     fn per_epoch(&self) -> u64 {
-        match (self.settings.sample.0, self.settings.batch) {
-            (0, Some(size)) => self.dataset.len().div_ceil(size) as u64,
-            (0, None) => 1,
-            (batches, _) => batches,
-        }
+        self.settings.per_epoch(self.dataset.len())
     }
 
     /// The contexts of a batch, in order.

@@ -85,6 +85,9 @@ pub fn sharpness(
 /// The bits of 1 / eps that uniform attention needs, if its scores are eps at every other position and 0 elsewhere (to be exact,
 /// ln(1 + eps)), with the id rounded or not.
 ///
+/// Other scores within eps of each other may do more harm than this pattern, so the measured eps is an upper bound on what is
+/// tolerable.
+///
 /// # Errors
 /// When the network has no attention, because all labels are equal; or when the observer asks to stop.
 pub fn evenness(

@@ -35,11 +35,14 @@ pub fn incontext(
         table.row(cells);
     }
     if !baselines.is_empty() && !errors.is_empty() {
-        let mean = |errors: &[ErrorAt]| {
-            number(errors.iter().map(|e| e.squared_error).sum::<f64>() / errors.len().max(1) as f64)
+        let mean = |errors: &[ErrorAt], of: fn(&ErrorAt) -> f64| {
+            number(errors.iter().map(of).sum::<f64>() / errors.len().max(1) as f64)
         };
-        let mut cells = vec!["mean".to_owned(), mean(errors)];
-        cells.extend(baselines.iter().map(|b| mean(&b.errors)));
+        let mut cells = vec!["mean".to_owned(), mean(errors, |e| e.squared_error)];
+        if many {
+            cells.extend([mean(errors, |e| e.lowest), mean(errors, |e| e.highest)]);
+        }
+        cells.extend(baselines.iter().map(|b| mean(&b.errors, |e| e.squared_error)));
         table.row(cells);
     }
     let _ = write!(out, "\n{}", table.render());

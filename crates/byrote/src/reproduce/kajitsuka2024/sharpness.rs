@@ -147,7 +147,9 @@ fn human(rows: &[SharpnessRow], about: &str, found: &Value) -> String {
     for line in found["lines"].as_array().into_iter().flatten().filter_map(Value::as_str) {
         let _ = writeln!(out, "{line}");
     }
-    out += "Selecting: the least beta of the scores -beta (s - o)^2. Uniform: the largest difference between scores. The softmax is \
+    out += "Selecting: the least beta of the scores -beta (s - o)^2. Uniform: the largest eps for scores of eps at every other position \
+            and 0 elsewhere, an upper bound on what is tolerable, since other patterns may fail earlier. Bisection finds a border \
+            between right and wrong, which is not proved to be the only one. The softmax is \
             computed to 96 bits more than the layers behind it magnify, everything else exactly.\n";
     out
 }

@@ -435,8 +435,8 @@ fn trained(record: &Record) -> Section {
     let tokens = record.rows.first().map_or(0, |r| r.d_vocab);
     Section::new("How it was trained").anchor("protocols").paragraph(format!(
         "Every pair of {tokens} tokens is followed by one token drawn at random: {} associations, the same in all runs. Every run \
-         takes as many steps of the same size as the authors' program{words}. With fresh draws, every batch is drawn anew from \
-         all pairs; otherwise every pair occurs once per epoch.",
+         takes as many steps, with batches of the same size and at the same rates, as the authors' program{words}. With fresh \
+         draws, every batch is drawn anew from all pairs; otherwise every pair occurs once per epoch.",
         thousands(contexts)
     ))
 }

@@ -116,7 +116,7 @@ fn uniform(rows: &[SharpnessRow]) -> Figure {
         Axis::log("facts N"),
         Axis::log("log2(1 / eps)"),
     )
-    .subtitle("Scores that differ by up to eps instead of being equal; the largest eps with which every fact is answered right.");
+    .subtitle("Scores of eps at every other position, 0 elsewhere; the largest eps found with which every fact is answered right.");
     lines(figure, rows, Limit::Uniform, |bits| bits as f64)
 }
 
@@ -215,8 +215,13 @@ fn shown(rows: &[SharpnessRow], about: &str) -> Section {
         .paragraph(
             "The construction averages, so its scores are all 0. In a variant, one head per position selects that position, as \
              hardmax does, and the heads have different output weights. What a softmax gets wrong is magnified by the layers \
-             behind it: a lookup whose values have hundreds of bits is a function of hundreds of bits of slope. Rounding the id \
+             behind it: a lookup whose values have hundreds of bits has a slope of hundreds of bits. Rounding the id \
              first, with 8 parameters per bit of it, forgives every deviation up to a quarter.",
+        )
+        .paragraph(
+            "Uniform attention is measured for one pattern of scores, eps at every other position and 0 elsewhere. Another pattern \
+             may fail earlier, so the measured eps is an upper bound on what is tolerable. Bisection finds a border between right \
+             and wrong answers, which is not proved to be the only one.",
         )
         .paragraph(
             "In the bounds, n is the length of a context, F the range of the values that are mixed, c and lambda the output \
@@ -245,8 +250,8 @@ fn table(rows: &[SharpnessRow]) -> Table {
         Column::right("parameters").unit("non-zero"),
         Column::right("rounding adds"),
     ];
-    let caption = "Bits: beta / ln 2 of selecting heads, log2(1 / eps) of a uniform one. Found by bisection, to within one bit. \
-                   Parameters are those of the layers (behind the heads, where they select), without the embedding.";
+    let caption = "Bits: beta / ln 2 of selecting heads, log2(1 / eps) of a uniform one whose scores are eps at every other \
+                   position. A border between right and wrong answers, found by bisection to within one bit. Parameters are those of the layers (behind the heads, where they select), without the embedding.";
     rows.iter().fold(Table::new(caption, columns), |table, r| {
         table.row([
             thousands(r.samples),

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 /// Above this share of memorized contexts the memory is full, and no law of growth can hold.
 const FULL_MEMORY: f64 = 0.9;
-/// A slope that is smaller by at most this part is nearly as good.
+/// Slopes that differ by at most this part of the larger one are nearly equal.
 const NEAR: f64 = 0.1;
 const LAWS: &[Law] =
     &[Law::Proportional, Law::Linear, Law::Quadratic, Law::Power, Law::SaturatingExponential];
@@ -254,7 +254,7 @@ fn claim(runs: &Runs<'_>, [attention, average]: &[Slope; 2]) -> (Claim, Value) {
         None => brief(*b),
     };
     let measured = format!(
-        "on {}, {} more contexts per parameter with attention and {} with averaging (95% intervals over seeds). At equal parameters, \
+        "on {}, the slope is {} contexts per parameter with attention and {} with averaging (95% intervals over seeds). At equal parameters, \
          averaging memorizes {} contexts {} on average, of {}, and is ahead in {ahead} of {} pairs. The limit of steps ended {} of {} \
          runs with attention and {} of {} with averaging.",
         runs.name,
@@ -269,20 +269,41 @@ fn claim(runs: &Runs<'_>, [attention, average]: &[Slope; 2]) -> (Claim, Value) {
         runs.unfinished(Kind::Average),
         runs.of(Kind::Average).len()
     );
-    (Claim::new(paper, measured, as_good(average, attention)), json)
+    let runs_at_the_limit = Kind::ALL.map(|kind| runs.unfinished(kind)).iter().sum::<usize>();
+    let (words, agrees) = verdict(average, attention, 2 * runs_at_the_limit > runs.rows.len());
+    (Claim::new(paper, measured + &words, agrees), json)
 }
 
-/// Whether averaging does as well as attention: its slope is larger, or the intervals overlap.
-fn as_good(
+/// Whether both mixers do equally well: the intervals of their slopes overlap. Otherwise says which one is ahead. Where most
+/// runs end at the limit of steps, nothing is decided about what the models can hold.
+fn verdict(
     average: &(f64, Option<ParameterInterval>),
     attention: &(f64, Option<ParameterInterval>),
-) -> Agreement {
-    let (Some(i), Some(j)) = (average.1, attention.1) else { return Agreement::Open };
-    match i.high >= j.low {
-        true => Agreement::Yes,
-        false if average.0 >= (1.0 - NEAR) * attention.0 => Agreement::Nearly,
-        false => Agreement::No,
+    mostly_at_the_limit: bool,
+) -> (String, Agreement) {
+    let (Some(i), Some(j)) = (average.1, attention.1) else { return (String::new(), Agreement::Open) };
+    let ahead = if i.low > j.high {
+        Some(Kind::Average)
+    } else if i.high < j.low {
+        Some(Kind::Attention)
+    } else {
+        None
+    };
+    let mut words = match ahead {
+        Some(kind) => format!(" The intervals do not overlap: a difference in favour of {}.", kind.words()),
+        None => " The intervals overlap.".to_owned(),
+    };
+    if mostly_at_the_limit {
+        words += " Most runs ended at the limit of steps, so this compares training, not capacity.";
+        return (words, Agreement::Open);
     }
+    let (smaller, larger) = (average.0.min(attention.0), average.0.max(attention.0));
+    let agrees = match ahead {
+        None => Agreement::Yes,
+        Some(_) if smaller >= (1.0 - NEAR) * larger => Agreement::Nearly,
+        Some(_) => Agreement::No,
+    };
+    (words, agrees)
 }
 
 /// Both models of every size, averaged over seeds.
@@ -326,16 +347,29 @@ mod tests {
     use crate::sweep::{Corpora, Job, Plan};
 
     #[test]
-    fn averaging_is_as_good_unless_its_interval_lies_below() {
+    fn a_difference_is_reported_in_either_direction_unless_training_was_cut_short() {
         let slope = |(value, low, high): (f64, f64, f64)| {
             (value, Some(ParameterInterval { name: "b", value, low, high }))
         };
-        let judged = |average, attention| as_good(&slope(average), &slope(attention));
-        assert_eq!(judged((1.0, 0.8, 1.2), (1.3, 1.1, 1.5)), Agreement::Yes);
-        assert_eq!(judged((2.0, 1.9, 2.1), (1.0, 0.9, 1.1)), Agreement::Yes);
-        assert_eq!(judged((1.0, 0.99, 1.01), (1.05, 1.04, 1.06)), Agreement::Nearly);
-        assert_eq!(judged((1.0, 0.9, 1.1), (2.0, 1.9, 2.1)), Agreement::No);
-        assert_eq!(as_good(&(1.0, None), &slope((1.0, 0.9, 1.1))), Agreement::Open);
+        let judged = |average, attention| verdict(&slope(average), &slope(attention), false);
+        assert_eq!(
+            judged((1.0, 0.8, 1.2), (1.3, 1.1, 1.5)),
+            (" The intervals overlap.".into(), Agreement::Yes)
+        );
+        for (average, attention, kind, agrees) in [
+            ((2.0, 1.9, 2.1), (1.0, 0.9, 1.1), "token averaging", Agreement::No),
+            ((1.05, 1.04, 1.06), (1.0, 0.99, 1.01), "token averaging", Agreement::Nearly),
+            ((1.0, 0.99, 1.01), (1.05, 1.04, 1.06), "attention", Agreement::Nearly),
+            ((1.0, 0.9, 1.1), (2.0, 1.9, 2.1), "attention", Agreement::No),
+        ] {
+            let (words, found) = judged(average, attention);
+            assert_eq!(found, agrees);
+            assert!(words.ends_with(&format!("a difference in favour of {kind}.")), "{words}");
+            let (words, found) = verdict(&slope(average), &slope(attention), true);
+            assert_eq!(found, Agreement::Open);
+            assert!(words.contains(kind) && words.ends_with("compares training, not capacity."), "{words}");
+        }
+        assert_eq!(verdict(&(1.0, None), &slope((1.0, 0.9, 1.1)), false).1, Agreement::Open);
     }
 
     #[test]

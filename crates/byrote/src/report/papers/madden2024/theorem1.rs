@@ -56,7 +56,7 @@ pub struct Neurons {
     pub neurons: u64,
     /// Trained parameters.
     pub parameters: u64,
-    /// The dimension of what the model can reach.
+    /// The measured dimension of what the model can reach.
     pub dimension: u64,
     /// A proved lower bound on the gap.
     pub gap_at_least_nats: AtLeast,
@@ -86,7 +86,7 @@ impl Case {
         self.models.iter().find(|m| self.reached(m) > 0)
     }
 
-    /// The fewest neurons with enough dimensions for the free numbers.
+    /// The fewest neurons with enough measured dimensions for the free numbers.
     pub fn enough_dimensions(&self) -> Option<u64> {
         self.models.iter().find(|m| m.dimension >= self.free_numbers).map(|m| m.neurons)
     }
@@ -174,7 +174,8 @@ impl Case {
         let columns = [
             Column::right("neurons"),
             Column::right("parameters").unit("trained"),
-            Column::right("dimension").unit(format!("of {} free numbers", thousands(self.free_numbers))),
+            Column::right("dimension")
+                .unit(format!("measured, of {} free numbers", thousands(self.free_numbers))),
             Column::right("gap at least").unit("nats, proved"),
             Column::right("smallest gap").unit("nats"),
             Column::right("largest gap").unit("nats"),
@@ -210,9 +211,11 @@ impl Case {
         );
         let counted = match self.enough_dimensions() {
             Some(m) => format!(
-                "Counting dimensions rules out fewer than {m} neurons for almost every choice of distributions of this kind."
+                "By the measured dimensions, fewer than {m} neurons are too few for almost every choice of distributions. For \
+                 counts from this grid we expect it, without proof. A measured rank can miss dimensions; \
+                 docs/derivations/madden2024.md gives upper bounds."
             ),
-            None => "None of these models has enough dimensions for every choice of distributions.".into(),
+            None => "By the measured dimensions, none of these models is large enough for every choice of distributions.".into(),
         };
         let proved = match self.proved_up_to() {
             Some(m) => format!("Up to {m} neurons the rank of the output proves a gap for this very corpus."),
@@ -239,15 +242,16 @@ impl Case {
 pub fn page(cases: &[Case], full: bool, command: &str) -> Page {
     let first = Section::new("How the corpora are made").anchor("corpora").paragraph(
         "The proof of Theorem 1 counts dimensions: k parameters reach a set without interior among the distributions of more \
-         than k / (omega - 1) contexts, so almost every choice is out of reach, and counts can approximate any choice. Here the \
-         counts themselves are drawn: each of the first n' sequences of T tokens is followed by every token 1, 2, 4, 8 or 16 \
-         times.",
+         than k / (omega - 1) contexts, so almost every choice of distributions is out of reach, and counts can approximate any \
+         choice. Here the counts themselves are drawn: each of the first n' sequences of T tokens is followed by every token 1, \
+         2, 4, 8 or 16 times.",
     );
     let first = first.paragraph(
-        "That such a corpus is out of reach is almost certain, but the proof does not show it for a single one. Two more facts \
-         do better. The rank of the logits is at most the number of neurons; if the logarithms of the counts have a larger rank, \
-         their distance from lower ranks bounds the gap from below, for all weights at once. And the rank of the derivative \
-         of the predictions is the number of dimensions that the parameters really have: symmetries make it smaller than k.",
+        "For counts from this finite grid we expect the same, without proof: the theorem does not show it for a single corpus. \
+         Two more facts do better. The rank of the logits is at most the number of neurons; if the centred logarithms of the \
+         counts have a larger rank, their distance from lower ranks bounds the gap from below, for all weights at once. And the \
+         rank of the derivative of the predictions, which is measured, is the number of dimensions that the parameters really \
+         have: symmetries make it smaller than k. Where fewer neurons get closer than more, training has not found its infimum.",
     );
     let paper = Paper {
         title: "madden2024, Theorem 1: corpora out of reach".into(),
