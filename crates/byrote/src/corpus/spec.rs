@@ -95,6 +95,10 @@ pub struct CorpusSpec {
     /// each of which reads the whole text (windows)
     #[cfg_attr(feature = "clap", arg(long, value_name = "I/P", value_parser = crate::setting::parse::<PartOf>))]
     pub range: Option<PartOf>,
+    /// Read only every N-th document of the input, starting with the I-th: one of N shards for the jobs of a cluster, whose
+    /// summaries (--save) can be merged (--merge)
+    #[cfg_attr(feature = "clap", arg(long, value_name = "I/N", value_parser = crate::setting::parse::<PartOf>))]
+    pub shard: Option<PartOf>,
     /// Keep only the first N documents
     #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "N"))]
     pub limit: Option<u64>,
@@ -149,6 +153,7 @@ setters!(CorpusSpec {
     stride: some(u64),
     windows: some(u64),
     range: some(PartOf),
+    shard: some(PartOf),
     limit: some(u64),
     bos: plain(bool),
     eos: plain(bool),
@@ -258,6 +263,7 @@ impl CorpusSpec {
             stride: self.stride.unwrap_or(default.stride),
             windows: self.windows,
             range: self.range.unwrap_or(default.range),
+            shard: self.shard.unwrap_or(default.shard),
             seed: self.seed,
             limit: self.limit,
             lossy: self.lossy,
@@ -314,7 +320,7 @@ impl CorpusSpec {
             _ => ("the built-in stories", true, true),
         };
         let windows = window && self.contexts == Some(ContextRule::Windows);
-        let given: [(&'static str, bool, bool); 17] = [
+        let given: [(&'static str, bool, bool); 18] = [
             ("documents", self.documents.is_some(), files),
             ("format", self.format.is_some(), files),
             ("field", self.field.is_some(), files),
@@ -326,6 +332,7 @@ impl CorpusSpec {
             ("n_ctx", self.n_ctx.is_some(), window),
             ("exact_length", self.exact_length, window),
             ("limit", self.limit.is_some(), window),
+            ("shard", self.shard.is_some(), window),
             ("bos", self.bos, window),
             ("eos", self.eos, window),
             ("contexts", self.contexts.is_some(), window),
@@ -341,6 +348,11 @@ impl CorpusSpec {
         ];
         if let Some((name, _)) = of_windows.into_iter().find(|&(_, given)| given && !windows) {
             return Err(Error::setting(name, "applies only to windows (`contexts = windows`)"));
+        }
+        if self.join && self.shard.is_some() {
+            let message = "cannot be combined with `join`: a shard has only some of the documents to join; \
+                           divide the windows with `range`";
+            return Err(Error::setting("shard", message));
         }
         if self.contexts == Some(ContextRule::Windows) && random {
             return Err(Error::setting("contexts", "random sequences have no windows"));
@@ -403,6 +415,7 @@ impl CorpusSpec {
         add("join", flag(self.join));
         add("stride", self.stride.map(|s| s.to_string()));
         add("range", self.range.map(|r| r.to_string()));
+        add("shard", self.shard.map(|s| s.to_string()));
         add("windows", self.windows.map(|n| n.to_string()));
         add("contexts", self.contexts.map(|c| c.to_string()));
         label

@@ -76,6 +76,14 @@ impl Slab {
         self.crlf = false;
     }
 
+    /// The number of documents that end in this slab.
+    pub(crate) fn ended(&self) -> u64 {
+        match self.content {
+            Content::Part { last, .. } | Content::IdPart { last, .. } => u64::from(last),
+            _ => self.documents.len() as u64,
+        }
+    }
+
     /// The line or record of a document.
     pub(crate) fn line_of(&self, document: usize, byte: usize) -> u64 {
         match self.content {
