@@ -89,3 +89,76 @@ fn a_shard_takes_documents_in_turn_before_any_filter() {
     refuse(&["--shard", "8/8"], "no documents");
     assert_eq!(of(&["--shard", "8/8", "--save", "empty.summary"])["documents"], 0);
 }
+
+/// Writes a file into a directory of the case, which is created.
+fn file_in(case: &Case, directory: &str, name: &str, bytes: impl AsRef<[u8]>) {
+    std::fs::create_dir_all(case.path(directory)).unwrap();
+    case.file(&format!("{directory}/{name}"), bytes);
+}
+
+#[test]
+fn directories_and_patterns_are_the_files_in_them() {
+    let case = Case::new();
+    file_in(&case, "data", "b.txt", "a b c\n");
+    file_in(&case, "data", "a.txt", "a b d\n");
+    file_in(&case, "data/sub", "c.text", "a b e\n");
+    file_in(&case, "data/sub", ".hidden.txt", "x x x\n");
+    file_in(&case, "data", "README.md", "not data\n");
+    case.file("all.txt", "a b d\na b c\na b e\n");
+    let all = corpus(&case, &["all.txt"]);
+    for input in [&["data"][..], &["data/"], &["./data"], &["data/*.txt", "data/sub"], &["data/**/*.t*xt"]] {
+        assert_eq!(corpus(&case, input), all, "{input:?}");
+    }
+    // In the byte order of paths: a.txt first.
+    let first = corpus(&case, &["data", "--limit", "1", "--list", "list.csv"]);
+    assert_eq!(first["documents"], 1);
+    let list = std::fs::read_to_string(case.path("list.csv")).unwrap();
+    assert!(list.contains("d") && !list.contains("\"\"c\"\""), "{list}");
+    // A file that exists is taken literally.
+    case.file("[ab].txt", "x y\n");
+    case.file("a.txt", "a b c\n");
+    assert_eq!(corpus(&case, &["[ab].txt"])["tokens"], 2);
+    assert_eq!(corpus(&case, &["?.txt"])["tokens"], 3);
+    // Every file, if the format is given.
+    assert_eq!(corpus(&case, &["data", "--format", "text"])["documents"], 4);
+    std::fs::create_dir(case.path("empty")).unwrap();
+    file_in(&case, "other", "README.md", "not data\n");
+    file_in(&case, "mixed", "a.txt", "a b\n");
+    file_in(&case, "mixed", "b.bin", [0; 4]);
+    for (arguments, says) in [
+        (&["empty"][..], "empty: is a directory without files to read"),
+        (&["empty", "--format", "text"], "empty: is a directory without files"),
+        (&["other"], "other: is a directory without files to read"),
+        (&["data/*.csv"], "data/*.csv: no file matches this pattern"),
+        (&["nowhere/**"], "nowhere/**: no file matches this pattern"),
+        (&["data/a**"], "not a pattern"),
+        (&["mixed", "--documents", "file"], "count them separately"),
+        (&["data", "--list", "data/a.txt"], "--list: data/a.txt would replace the input data/a.txt"),
+        (&["data/*", "--list", "data/a.txt"], "would replace the input"),
+    ] {
+        refused(&case, arguments, says);
+    }
+    assert_eq!(std::fs::read_to_string(case.path("data/a.txt")).unwrap(), "a b d\n");
+}
+
+#[cfg(unix)]
+#[test]
+fn directories_that_cannot_be_read_are_named() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let case = Case::new();
+    file_in(&case, "data", "a.txt", "a b c\n");
+    symlink(case.path("data"), case.path("data/loop")).unwrap();
+    refused(&case, &["data"], "data/loop: is a link that leads back to data");
+    std::fs::remove_file(case.path("data/loop")).unwrap();
+    symlink("nowhere", case.path("data/b.txt")).unwrap();
+    refused(&case, &["data"], "data/b.txt");
+    std::fs::remove_file(case.path("data/b.txt")).unwrap();
+    std::fs::create_dir(case.path("data/secret")).unwrap();
+    std::fs::set_permissions(case.path("data/secret"), PermissionsExt::from_mode(0o0)).unwrap();
+    // The superuser can read it all the same.
+    match std::fs::read_dir(case.path("data/secret")) {
+        Err(_) => refused(&case, &["data"], "cannot read data/secret"),
+        Ok(_) => crate::skipped("a directory that cannot be read; the superuser reads all of them"),
+    }
+    std::fs::set_permissions(case.path("data/secret"), PermissionsExt::from_mode(0o700)).unwrap();
+}

@@ -2,6 +2,7 @@
 
 use super::builtin::MAX_STORIES;
 use super::random::Associations;
+use super::read::files::expand;
 use super::{
     ContextRule, Corpus, DocumentRule, Format, IdType, Options, Outputs, PartOf, Source, Split,
     TokenizerChoice, Window,
@@ -32,8 +33,9 @@ use std::path::{Path, PathBuf};
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct CorpusSpec {
-    /// Files to read: text (.txt or any other name), .jsonl, .parquet, .gz or .zst of the first two, token ids as .npy or
-    /// .bin, or - for standard input [default: the built-in stories]
+    /// Files to read: text (.txt or any other name), .jsonl, .gz or .zst of these two, .parquet, token ids as .npy or
+    /// .bin, a directory of such files, a quoted pattern such as
+    /// 'data/**/*.jsonl.zst', or - for standard input [default: the built-in stories]
     #[cfg_attr(feature = "clap", arg(value_name = "PATH"))]
     #[serde(deserialize_with = "one_or_many")]
     pub paths: Vec<PathBuf>,
@@ -206,13 +208,19 @@ impl CorpusSpec {
         self.paths.iter().any(|p| p.as_os_str() == "-")
     }
 
-    /// Returns every file that is read: texts, summaries, a tokenizer.
-    pub fn inputs(&self) -> impl Iterator<Item = &Path> {
+    /// Returns every file that is read: texts, with directories and patterns spelled out, summaries, a tokenizer. What cannot be
+    /// found is returned as it was given; reading it says why.
+    pub fn inputs(&self) -> Vec<PathBuf> {
+        let found = |path: &PathBuf| {
+            let one = [path.clone()];
+            expand(&one, self.format).unwrap_or_else(|_| one.to_vec())
+        };
         let tokenizer = match &self.tokenizer {
             Some(TokenizerChoice::File(path)) => Some(path),
             _ => None,
         };
-        self.paths.iter().chain(&self.merge).chain(tokenizer).map(PathBuf::as_path)
+        let paths = self.paths.iter().flat_map(found);
+        paths.chain(self.merge.iter().chain(tokenizer).cloned()).collect()
     }
 
     /// Returns the source and how it is read, with every setting checked.

@@ -4,6 +4,7 @@
 //! collector tokenizes it while the reader fills the next one. A document too large for a slab comes in parts.
 
 mod bin;
+pub(crate) mod files;
 mod ids;
 pub(crate) mod input;
 mod jsonl;
