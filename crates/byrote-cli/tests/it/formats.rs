@@ -162,3 +162,35 @@ fn directories_that_cannot_be_read_are_named() {
     }
     std::fs::set_permissions(case.path("data/secret"), PermissionsExt::from_mode(0o700)).unwrap();
 }
+
+#[test]
+fn a_field_may_be_within_an_object() {
+    let case = Case::new();
+    case.file("a.jsonl", "{\"meta\": {\"text\": \"a b c\", \"n\": 1}}\n{\"meta\": {\"text\": \"a b d\"}}\n");
+    case.file(
+        "dot.jsonl",
+        "{\"meta\": {\"text\": \"x\"}, \"meta.text\": \"a b c\"}\n{\"meta.text\": \"a b d\"}\n",
+    );
+    case.file(
+        "ids.jsonl",
+        "{\"meta\": {\"ids\": [1, 2, 3]}}\n{\"meta\": null}\n{\"meta\": {\"ids\": [1, 2, 4]}}\n",
+    );
+    case.file("plain.txt", "a b c\na b d\n");
+    let plain = corpus(&case, &["plain.txt"]);
+    for name in ["a.jsonl", "dot.jsonl"] {
+        assert_eq!(corpus(&case, &[name, "--field", "meta.text"]), plain, "{name}");
+    }
+    let ids = corpus(&case, &["ids.jsonl", "--field", "meta.ids"]);
+    assert_eq!((&ids["documents"], &ids["dropped"]["empty"]), (&2.into(), &1.into()));
+    assert_eq!((&ids["contexts"], &ids["tokenizer"]), (&plain["contexts"], &"ids".into()));
+    for (field, says) in [
+        ("meta.body", "no field \"meta.body\"; the record has meta.text, meta.n; choose one with --field"),
+        ("meta", "a text or an array of token ids"),
+        ("meta.text.more", "no field \"meta.text.more\""),
+        ("meta.n", "a text or an array of token ids"),
+    ] {
+        refused(&case, &["a.jsonl", "--field", field], says);
+    }
+    case.file("cut.jsonl", "{\"meta\": {\"text\": \"a b c\"");
+    refused(&case, &["cut.jsonl", "--field", "meta.text"], "EOF");
+}

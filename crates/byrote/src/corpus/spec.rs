@@ -58,7 +58,7 @@ pub struct CorpusSpec {
     /// Read every file in this format, whatever its name
     #[cfg_attr(feature = "clap", arg(long, value_name = "FORMAT"))]
     pub format: Option<Format>,
-    /// The field or column that holds the text or the ids [default: text]
+    /// The field or column that holds the text or the ids; a dot leads into an object, as in meta.text [default: text]
     #[cfg_attr(feature = "clap", arg(long, value_name = "NAME"))]
     pub field: Option<String>,
     /// byte, char, whitespace, wordpunct, or a Hugging Face tokenizer.json [default: wordpunct]
