@@ -194,3 +194,73 @@ fn a_field_may_be_within_an_object() {
     case.file("cut.jsonl", "{\"meta\": {\"text\": \"a b c\"");
     refused(&case, &["cut.jsonl", "--field", "meta.text"], "EOF");
 }
+
+/// An index as Megatron-LM writes it.
+fn index(code: u8, sizes: &[i32], pointers: &[i64], bounds: &[i64]) -> Vec<u8> {
+    let mut bytes = [b"MMIDIDX\0\0", &1u64.to_le_bytes()[..], &[code]].concat();
+    bytes.extend((sizes.len() as u64).to_le_bytes());
+    bytes.extend((bounds.len() as u64).to_le_bytes());
+    bytes.extend(sizes.iter().flat_map(|n| n.to_le_bytes()));
+    bytes.extend(pointers.iter().chain(bounds).flat_map(|n| n.to_le_bytes()));
+    bytes
+}
+
+#[test]
+fn ids_with_an_index_are_documents() {
+    let case = Case::new();
+    let ids: Vec<u8> = [1u16, 2, 3, 1, 2, 4, 1, 2, 4, 9].iter().flat_map(|id| id.to_le_bytes()).collect();
+    case.file("x.bin", &ids);
+    // 1 2 3; nothing; 1 2 4 1, of two sequences; 2 4 9
+    case.file("x.idx", index(8, &[3, 1, 3, 3], &[0, 6, 8, 14], &[0, 1, 1, 3, 4]));
+    case.file(
+        "same.jsonl",
+        "{\"text\": [1,2,3]}\n{\"text\": []}\n{\"text\": [1,2,4,1]}\n{\"text\": [2,4,9]}\n",
+    );
+    let same = corpus(&case, &["same.jsonl"]);
+    for input in ["x.bin", "x.idx", "x.*", "./x.idx"] {
+        assert_eq!(corpus(&case, &[input]), same, "{input}");
+    }
+    assert_eq!(corpus(&case, &["x.bin", "x.idx"]), same, "as a shell expands x.*");
+    let windows = ["--contexts", "windows", "--n-ctx", "2"];
+    assert_eq!(
+        corpus(&case, &[&["x.bin"], &windows[..]].concat()),
+        corpus(&case, &[&["same.jsonl"], &windows[..]].concat())
+    );
+    for flag in
+        [&["--dtype", "u16"][..], &["--separator-id", "3"], &["--documents", "file"], &["--split", "0..0.5"]]
+    {
+        refused(
+            &case,
+            &[&["x.bin"], flag].concat(),
+            &format!("{}: does not apply to x.bin, which has an index: x.idx", flag[0]),
+        );
+    }
+    // Lies, each in one line that names the index.
+    let good = index(8, &[10], &[0], &[0, 1]);
+    for (bytes, says) in [
+        (Vec::new(), "not an index of ids"),
+        (b"what?".to_vec(), "not an index of ids"),
+        (vec![0; 100], "not an index of ids"),
+        (good[..20].to_vec(), "cut short"),
+        (good[..good.len() - 1].to_vec(), "but this one has 61"),
+        ([&good[..18], &[255; 16], &good[34..]].concat(), "but this one has 62"),
+        (index(7, &[10], &[0], &[0, 1]), "floating-point"),
+        (index(8, &[11], &[0], &[0, 1]), "ends at byte 22, but x.bin has 20 bytes"),
+        (index(8, &[i32::MAX], &[0], &[0, 1]), "but x.bin has 20 bytes"),
+        (index(8, &[9], &[0], &[0, 1]), "ends at byte 18 of x.bin, which has 20 bytes"),
+        (
+            index(8, &[5, 5], &[0, 4], &[0, 2]),
+            "sequence 1 starts at byte 4, but the one before ends at byte 10",
+        ),
+        (index(8, &[10], &[0], &[0, 7]), "document 1 ends before sequence 7"),
+    ] {
+        case.file("x.idx", bytes);
+        refused(&case, &["x.bin"], says);
+        refused(&case, &["x.bin"], "x.idx: ");
+    }
+    case.file("big.bin", (1u64 << 32).to_le_bytes());
+    case.file("big.idx", index(5, &[1], &[0], &[0, 1]));
+    refused(&case, &["big.bin"], "id number 0 is 4294967296");
+    case.file("alone.idx", &good);
+    refused(&case, &["alone.idx"], "alone.bin does not exist");
+}

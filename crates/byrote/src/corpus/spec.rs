@@ -34,7 +34,7 @@ use std::path::{Path, PathBuf};
 #[non_exhaustive]
 pub struct CorpusSpec {
     /// Files to read: text (.txt or any other name), .jsonl, .gz or .zst of these two, .parquet, token ids as .npy or
-    /// .bin, a directory of such files, a quoted pattern such as
+    /// .bin (with the .idx of Megatron beside it, if there is one), a directory of such files, a quoted pattern such as
     /// 'data/**/*.jsonl.zst', or - for standard input [default: the built-in stories]
     #[cfg_attr(feature = "clap", arg(value_name = "PATH"))]
     #[serde(deserialize_with = "one_or_many")]

@@ -6,6 +6,7 @@
 mod bin;
 pub(crate) mod files;
 mod ids;
+pub(crate) mod indexed;
 pub(crate) mod input;
 mod jsonl;
 pub(crate) mod npy;
@@ -137,7 +138,14 @@ pub(crate) fn open(path: &Path, options: &Options, input: Input) -> Result<(Opti
             (reader.holds(), Box::new(reader))
         }
         Format::Npy => (Some(Holds::Ids), Box::new(npy::open(path, options, input)?)),
-        Format::Bin => (Some(Holds::Ids), Box::new(bin::open(path, options, input)?)),
+        Format::Bin => {
+            let on_disk = input.held.is_none() && !input::is_stdin(path);
+            let reader: Box<dyn Reader> = match indexed::index_of(path).filter(|_| on_disk) {
+                Some(index) => Box::new(indexed::open(path, &index, options, input)?),
+                None => Box::new(bin::open(path, options, input)?),
+            };
+            (Some(Holds::Ids), reader)
+        }
         #[cfg(feature = "parquet")]
         Format::Parquet => {
             let reader = parquet::ParquetReader::new(path, options, input)?;
