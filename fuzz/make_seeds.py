@@ -3,8 +3,8 @@
 
     python3 fuzz/make_seeds.py target/release/byrote
 
-Parquet seeds, which need a writer of that format, come from the test that replays the seeds (`BYROTE_BLESS=1`). Files
-whose name begins with `found-` were found by a fuzzer or an attack and are never rewritten.
+Parquet seeds, which need a writer of that format, come from the test that replays the seeds (`BYROTE_BLESS=1`), and Arrow
+seeds from make_arrow_seeds.py. Files whose name begins with `found-` were found by a fuzzer or an attack and are never rewritten.
 """
 
 import gzip

@@ -35,6 +35,7 @@ pub const TARGETS: &[Target] = &[
     ("npy", npy),
     ("bin", bin),
     ("indexed", indexed),
+    ("arrow", arrow),
     ("parquet", parquet),
     ("jsonl", jsonl),
     ("text", text),
@@ -131,6 +132,13 @@ pub fn indexed(bytes: &[u8]) {
     let (index, ids) = rest.split_at(usize::from(u16::from_le_bytes(*length)).min(rest.len()));
     if let Ok((_, kept)) = corpus::read::indexed::read_bytes(index, ids, &Options::default()) {
         assert!(kept <= ids.len(), "an id takes a byte at least");
+    }
+}
+
+/// An Arrow file or stream: a column of texts, one of ids, one within a struct.
+pub fn arrow(bytes: &[u8]) {
+    for field in ["text", "ids", "meta.text"] {
+        read("data.arrow", bytes, Options { field: field.into(), ..Options::default() });
     }
 }
 

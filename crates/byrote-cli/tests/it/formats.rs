@@ -264,3 +264,29 @@ fn ids_with_an_index_are_documents() {
     case.file("alone.idx", &good);
     refused(&case, &["alone.idx"], "alone.bin does not exist");
 }
+
+#[test]
+fn arrow_streams_and_files_are_read() {
+    let case = Case::new();
+    let seeds = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/arrow");
+    for name in ["stream", "file", "many-columns-file", "truncated", "lists", "empty"] {
+        case.file(&format!("{name}.arrow"), std::fs::read(seeds.join(name)).unwrap());
+    }
+    case.file(
+        "same.jsonl",
+        "{\"text\":\"abab\"}\n{\"text\":\"abac\"}\n{\"text\":null}\n{\"text\":\"abb\"}\n".repeat(2),
+    );
+    let chars = ["--tokenizer", "char"];
+    let same = corpus(&case, &[&["same.jsonl"], &chars[..]].concat());
+    for name in ["stream.arrow", "file.arrow", "many-columns-file.arrow"] {
+        assert_eq!(corpus(&case, &[&[name], &chars[..]].concat()), same, "{name}");
+    }
+    let nested = ["many-columns-file.arrow", "--field", "meta.text", "--tokenizer", "char"];
+    assert_eq!(corpus(&case, &nested)["documents"], 4);
+    assert_eq!(corpus(&case, &["lists.arrow", "--field", "ids"])["contexts"], same["contexts"]);
+    let none = "no column \"text\"; the columns are ids; choose one with --field";
+    refused(&case, &["lists.arrow"], none);
+    refused(&case, &["truncated.arrow"], "truncated.arrow");
+    refused(&case, &["empty.arrow"], "not an Arrow file or stream: it is empty");
+    refused(&case, &["stream.arrow", "--documents", "line"], "each record of stream.arrow is a document");
+}

@@ -117,13 +117,22 @@ pub enum Format {
     Jsonl,
     /// Apache Parquet.
     Parquet,
+    /// Apache Arrow, as a file or a stream.
+    Arrow,
     /// A NumPy array of ids.
     Npy,
     /// Raw little-endian ids.
     Bin,
 }
 
-choices!(Format, "format" { Text = "text", Jsonl = "jsonl", Parquet = "parquet", Npy = "npy", Bin = "bin" });
+choices!(Format, "format" {
+    Text = "text",
+    Jsonl = "jsonl",
+    Parquet = "parquet",
+    Arrow = "arrow",
+    Npy = "npy",
+    Bin = "bin",
+});
 
 /// The size of the ids in a `.bin` file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

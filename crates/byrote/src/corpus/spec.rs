@@ -33,7 +33,7 @@ use std::path::{Path, PathBuf};
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct CorpusSpec {
-    /// Files to read: text (.txt or any other name), .jsonl, .gz or .zst of these two, .parquet, token ids as .npy or
+    /// Files to read: text (.txt or any other name), .jsonl, .gz or .zst of these two, .parquet, .arrow, token ids as .npy or
     /// .bin (with the .idx of Megatron beside it, if there is one), a directory of such files, a quoted pattern such as
     /// 'data/**/*.jsonl.zst', or - for standard input [default: the built-in stories]
     #[cfg_attr(feature = "clap", arg(value_name = "PATH"))]

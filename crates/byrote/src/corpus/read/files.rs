@@ -40,7 +40,7 @@ fn of_directory(root: &Path, format: Option<Format>) -> Result<Vec<PathBuf>> {
         let message = match format {
             Some(_) => "is a directory without files",
             None => {
-                "is a directory without files to read (.txt, .text, .jsonl, .ndjson, .parquet, .npy, .bin, or .gz and \
+                "is a directory without files to read (.txt, .text, .jsonl, .ndjson, .parquet, .arrow, .npy, .bin, or .gz and \
                  .zst of the first four); name the files, or set `format` to read all of them"
             }
         };
@@ -184,6 +184,7 @@ mod tests {
             "d/x.npy.gz",
             "d/y.bin",
             "d/y.idx",
+            "d/z.arrow",
             "e/README.md",
         ]);
         let known = [
@@ -194,9 +195,10 @@ mod tests {
             "d/x.npy",
             "d/x.parquet",
             "d/y.bin",
+            "d/z.arrow",
         ];
         assert_eq!(tree.of("d", None).unwrap(), known);
-        assert_eq!(tree.of("d", Some(Format::Text)).unwrap().len(), 11, "all but the hidden ones");
+        assert_eq!(tree.of("d", Some(Format::Text)).unwrap().len(), 12, "all but the hidden ones");
         std::fs::create_dir(tree.path("empty")).unwrap();
         let says = |name, format| tree.of(name, format).unwrap_err().to_string();
         assert!(says("e", None).contains("a directory without files to read"), "{}", says("e", None));

@@ -57,6 +57,7 @@ fn by_name(path: &Path) -> (Option<Format>, Compression) {
     let format = match ending.as_str() {
         "jsonl" | "ndjson" => Some(Format::Jsonl),
         "parquet" => Some(Format::Parquet),
+        "arrow" => Some(Format::Arrow),
         "npy" => Some(Format::Npy),
         "bin" => Some(Format::Bin),
         _ => None,
@@ -170,6 +171,7 @@ mod tests {
             ("dir.npy/a.txt.zst", None, Compression::Zstd),
             ("a.parquet", Some(Format::Parquet), Compression::None),
             ("a.bin", Some(Format::Bin), Compression::None),
+            ("data.Arrow", Some(Format::Arrow), Compression::None),
             ("README", None, Compression::None),
         ];
         for (name, format, compression) in cases {

@@ -3,8 +3,11 @@
 //! A slab is a batch of whole documents, small enough to fit in memory and large enough to share among threads; the
 //! collector tokenizes it while the reader fills the next one. A document too large for a slab comes in parts.
 
+mod arrow;
+mod arrow_schema;
 mod bin;
 pub(crate) mod files;
+mod flatbuffer;
 mod ids;
 pub(crate) mod indexed;
 pub(crate) mod input;
@@ -38,7 +41,6 @@ pub(crate) enum Content {
     /// JSON records, one per line.
     Json,
     /// Texts of numbered records.
-    #[cfg_attr(not(feature = "parquet"), allow(dead_code))]
     Records,
     /// Token ids.
     Ids,
@@ -145,6 +147,10 @@ pub(crate) fn open(path: &Path, options: &Options, input: Input) -> Result<(Opti
                 None => Box::new(bin::open(path, options, input)?),
             };
             (Some(Holds::Ids), reader)
+        }
+        Format::Arrow => {
+            let reader = arrow::ArrowReader::new(path, options, input)?;
+            (Some(reader.holds()), Box::new(reader))
         }
         #[cfg(feature = "parquet")]
         Format::Parquet => {
