@@ -3,8 +3,8 @@
 
     python3 fuzz/make_seeds.py target/release/byrote
 
-Parquet seeds, which need a writer of that format, come from the test that replays the seeds (`BYROTE_BLESS=1`). Files
-whose name begins with `found-` were found by a fuzzer or an attack and are never rewritten.
+Parquet seeds, which need a writer of that format, come from the test that replays the seeds (`BYROTE_BLESS=1`), and Arrow
+seeds from make_arrow_seeds.py. Files whose name begins with `found-` were found by a fuzzer or an attack and are never rewritten.
 """
 
 import gzip
@@ -280,6 +280,34 @@ def arrays() -> None:
     seed("bin", "ids", ids)
     seed("bin", "odd", ids[:-1])
     seed("bin", "separators", bytes(9))
+    indices(ids)
+
+
+def indices(ids: bytes) -> None:
+    """Ids with an index, behind the length of the index."""
+
+    def index(sizes: list[int], pointers: list[int], bounds: list[int], code: int = 8, version: int = 1) -> bytes:
+        header = b"MMIDIDX\x00\x00" + struct.pack("<QBQQ", version, code, len(sizes), len(bounds))
+        sizes_and_pointers = struct.pack(f"<{len(sizes)}i", *sizes) + struct.pack(f"<{len(pointers)}q", *pointers)
+        return header + sizes_and_pointers + struct.pack(f"<{len(bounds)}q", *bounds)
+
+    good = index([2, 4], [0, 4], [0, 1, 2])
+    for name, data in [
+        ("documents", good),
+        ("joined", index([2, 0, 4], [0, 4, 4], [0, 3])),
+        ("bytes", index([12], [0], [0, 1], code=1)),
+        ("floats", index([2, 4], [0, 4], [0, 1, 2], code=7)),
+        ("version", index([2, 4], [0, 4], [0, 1, 2], version=2)),
+        ("truncated", good[:-1]),
+        ("header-only", good[:34]),
+        ("magic", b"NOT" + good[3:]),
+        ("huge-counts", good[:18] + b"\xff" * 16 + good[34:]),
+        ("overlap", index([2, 4], [0, 2], [0, 1, 2])),
+        ("outside", index([2, 2**31 - 1], [0, 4], [0, 1, 2])),
+        ("negative", index([-2, 4], [0, -4], [0, 1, 2])),
+        ("backwards", index([2, 4], [0, 4], [0, 2, 1])),
+    ]:
+        seed("indexed", name, struct.pack("<H", len(data)) + data + ids)
 
 
 def texts() -> None:

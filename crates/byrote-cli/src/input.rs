@@ -53,7 +53,12 @@ impl CorpusInput {
         outputs: impl IntoIterator<Item = (&'static str, &'a Path)>,
     ) -> Result<()> {
         self.spec.resolve()?;
-        paths::check(self.spec.inputs().chain(inputs), self.outputs().chain(outputs))
+        let found = self.spec.inputs();
+        let mut all: Vec<&Path> = found.iter().map(PathBuf::as_path).collect();
+        for path in inputs {
+            all.push(path);
+        }
+        paths::check(all, self.outputs().chain(outputs))
     }
 
     /// Reads the corpus, writing what --save and --list ask for; keeps the contexts if `contexts` is set.

@@ -57,9 +57,9 @@ pub fn in_directory(directory: &Path, files: &[&str]) -> Vec<PathBuf> {
 }
 
 /// Refuses an output, named by its setting, that is the same file as an input or as another output.
-pub fn check<'a>(
-    inputs: impl IntoIterator<Item = &'a Path>,
-    outputs: impl IntoIterator<Item = (&'static str, &'a Path)>,
+pub fn check<'i, 'o>(
+    inputs: impl IntoIterator<Item = &'i Path>,
+    outputs: impl IntoIterator<Item = (&'static str, &'o Path)>,
 ) -> Result<()> {
     let identified = |path: &Path| (!is_stream(path)).then(|| Identity::of(path));
     let inputs: Vec<(&Path, Identity)> =

@@ -34,6 +34,8 @@ pub const TARGETS: &[Target] = &[
     ("tokenizer", tokenizer),
     ("npy", npy),
     ("bin", bin),
+    ("indexed", indexed),
+    ("arrow", arrow),
     ("parquet", parquet),
     ("jsonl", jsonl),
     ("text", text),
@@ -122,6 +124,22 @@ pub fn npy(bytes: &[u8]) {
 pub fn bin(bytes: &[u8]) {
     read("ids.bin", bytes, Options { documents: Some(DocumentRule::Chunk(3)), ..Options::default() });
     read("ids.bin", bytes, Options { separator_id: Some(0), ..Options::default() });
+}
+
+/// Raw ids with an index: the length of the index in two bytes, the index, the ids.
+pub fn indexed(bytes: &[u8]) {
+    let Some((length, rest)) = bytes.split_first_chunk() else { return };
+    let (index, ids) = rest.split_at(usize::from(u16::from_le_bytes(*length)).min(rest.len()));
+    if let Ok((_, kept)) = corpus::read::indexed::read_bytes(index, ids, &Options::default()) {
+        assert!(kept <= ids.len(), "an id takes a byte at least");
+    }
+}
+
+/// An Arrow file or stream: a column of texts, one of ids, one within a struct.
+pub fn arrow(bytes: &[u8]) {
+    for field in ["text", "ids", "meta.text"] {
+        read("data.arrow", bytes, Options { field: field.into(), ..Options::default() });
+    }
 }
 
 /// A Parquet file.

@@ -18,7 +18,7 @@ use std::process::ExitCode;
 pub const EXAMPLES: &str = "Examples:
   byrote corpus                                          the built-in stories
   byrote corpus names.txt --tokenizer char --n-ctx 15
-  byrote corpus books/*.jsonl.gz --field body --max-memory 2G
+  byrote corpus 'books/**/*.jsonl.gz' --field meta.body --max-memory 2G
   byrote corpus tokens.bin --dtype u16 --separator-id 50256 --n-ctx 32
   byrote corpus book.txt --documents file --tokenizer char --contexts windows --n-ctx 256 --loss 1.2
   byrote corpus a.txt --save a.summary; byrote corpus --merge a.summary b.summary

@@ -68,7 +68,8 @@ pub fn run(args: &SweepCommand, common: &Common) -> Result<ExitCode> {
         plan.without_stops();
     }
     let out = args.running.out.clone().unwrap_or_else(|| PathBuf::from(&plan.name));
-    let inputs = plan.jobs.iter().flat_map(|job| job.corpus.inputs()).chain([args.plan.as_path()]);
+    let inputs: Vec<PathBuf> = plan.jobs.iter().flat_map(|job| job.corpus.inputs()).collect();
+    let inputs = inputs.iter().map(PathBuf::as_path).chain([args.plan.as_path()]);
     let written =
         paths::in_directory(&out, &["results.csv", "journal.jsonl", "manifest.toml", "report.html"]);
     paths::check(inputs, written.iter().map(|path| ("out", path.as_path())))?;

@@ -7,6 +7,7 @@ mod build_dana2024;
 mod corpus;
 mod errors;
 mod export;
+mod formats;
 mod help;
 mod hostile;
 mod incontext;

@@ -1,7 +1,7 @@
 //! A growing batch of kept documents with provisional token ids.
 
 use super::lexicon::{BOS, EOS, Lexicon};
-use super::options::{DocumentRule, Options};
+use super::options::{DocumentRule, Options, PartOf};
 #[cfg(feature = "huggingface")]
 use super::tokenizer::MAX_DOCUMENT_BYTES;
 use super::tokenizer::{Class, MAX_TOKEN_BYTES, Tokenizer};
@@ -41,6 +41,9 @@ pub(crate) struct Chunk {
     window: Window,
     /// The number of tokens of a block, if text is cut into blocks.
     block: Option<usize>,
+    /// Which of the blocks are kept, and the number of those seen so far.
+    shard: PartOf,
+    pub(crate) blocks: u64,
     /// Where the document being read starts.
     start: usize,
     /// Text of the document being read whose last token may continue.
@@ -64,6 +67,8 @@ impl Chunk {
             tokens_left_out: 0,
             window: options.window,
             block,
+            shard: options.shard,
+            blocks: 0,
             start: 0,
             carry: Vec::new(),
             beyond: 0,
@@ -139,8 +144,19 @@ impl Chunk {
         }
     }
 
-    /// Ends a document: keeps it, or drops it as empty or too short.
+    /// Ends a document of text, or a block of it: keeps it, or drops it if it belongs to another shard.
     pub(crate) fn finish(&mut self) {
+        if self.block.is_some() {
+            self.blocks += 1;
+            if !self.shard.is_dealt(self.blocks - 1) {
+                return self.tokens.truncate(self.start);
+            }
+        }
+        self.close();
+    }
+
+    /// Ends a document: keeps it, or drops it as empty or too short.
+    fn close(&mut self) {
         let own = self.tokens.len() - self.start - usize::from(self.window.bos);
         if own == 0 {
             self.dropped.empty += 1;
@@ -164,7 +180,7 @@ impl Chunk {
         self.begin();
         self.id_part(ids);
         self.beyond += cut;
-        self.finish();
+        self.close();
     }
 
     /// Takes the next ids of a document between [`Chunk::begin`] and [`Chunk::finish`].

@@ -6,7 +6,7 @@ use super::count::sort::Sorted;
 use super::count::{Ends, Segment, Token, occurrences};
 use super::finish::{finish_sorted, merge_runs, merge_to_run, write_run};
 use super::first_documents::FirstDocuments;
-use super::options::{DocumentRule, Options};
+use super::options::{DocumentRule, Options, PartOf};
 use super::read::{Content, Field, Slab};
 use super::sorted_run::{Header, RunReader};
 use super::tokenizer::Tokenizer;
@@ -36,6 +36,8 @@ pub(crate) struct Collector<'a> {
     order: Vec<(usize, Range<usize>)>,
     dropped: Dropped,
     tokens_left_out: u64,
+    /// The number of documents of the input so far, of whichever shard.
+    seen: u64,
     /// The number of documents kept, and the number of them on disk.
     kept: u64,
     spilled: u64,
@@ -62,6 +64,7 @@ impl<'a> Collector<'a> {
             order: Vec::new(),
             dropped: Dropped::default(),
             tokens_left_out: 0,
+            seen: 0,
             kept: 0,
             spilled: 0,
             head: None,
@@ -83,8 +86,12 @@ impl<'a> Collector<'a> {
     }
 
     fn renew_chunks(&mut self) -> Vec<Chunk> {
-        let fresh =
+        let mut fresh: Vec<Chunk> =
             (0..rayon::current_num_threads()).map(|_| Chunk::new(self.alphabet, self.options)).collect();
+        // The first chunk has all the blocks of a text, whose count goes on.
+        if let ([new, ..], [old, ..]) = (&mut fresh[..], &self.chunks[..]) {
+            new.blocks = old.blocks;
+        }
         std::mem::replace(&mut self.chunks, fresh)
     }
 
@@ -93,16 +100,22 @@ impl<'a> Collector<'a> {
         self.observer.check()?;
         let held: Vec<usize> = self.chunks.iter().map(Chunk::len).collect();
         let left = self.options.limit.map(|limit| limit.saturating_sub(self.kept));
+        let own = Own::new(self.options, self.seen, slab);
+        self.seen += slab.ended();
         if let Some(head) = &mut self.head {
-            head.take(self.options, self.tokenizer, &self.stories, slab)?;
+            head.take(self.options, self.tokenizer, &self.stories, slab, own)?;
         }
         if let Content::IdPart { first, last } = slab.content {
-            id_part(&mut self.chunks[0], slab, first, last);
+            if own.has(0) {
+                id_part(&mut self.chunks[0], slab, first, last);
+            }
         } else if let Content::Part { first, last } = slab.content {
-            part(self.options, self.tokenizer, &mut self.chunks[0], slab, first, last)?;
+            if own.has(0) {
+                part(self.options, self.tokenizer, &mut self.chunks[0], slab, first, last)?;
+            }
         } else if left.is_some_and(|left| left <= slab.documents.len() as u64) {
             // Near the limit, one thread takes exactly the remaining documents.
-            for i in 0..slab.documents.len() {
+            for i in (0..slab.documents.len()).filter(|&i| own.has(i)) {
                 if self.options.limit.is_some_and(|limit| self.count_kept() >= limit) {
                     break;
                 }
@@ -118,6 +131,7 @@ impl<'a> Collector<'a> {
                 .map(|(piece, chunk)| {
                     let n = slab.documents.len();
                     ((piece * step).min(n)..((piece + 1) * step).min(n))
+                        .filter(|&i| own.has(i))
                         .try_for_each(|i| document(options, tokenizer, stories, chunk, slab, i))
                 })
                 .collect();
@@ -243,6 +257,31 @@ impl Dropped {
     fn add(&mut self, other: Dropped) {
         self.empty += other.empty;
         self.short += other.short;
+    }
+}
+
+/// The documents of a slab that belong to the shard that is read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Own {
+    shard: PartOf,
+    /// The number of documents of the input before the slab.
+    before: u64,
+}
+
+impl Own {
+    fn new(options: &Options, before: u64, slab: &Slab) -> Self {
+        let is_text = matches!(slab.content, Content::Text | Content::Part { .. });
+        // A text that is cut into blocks is one document here; its chunk deals out the blocks.
+        let shard = match options.documents {
+            Some(DocumentRule::Chunk(_)) if is_text => PartOf::ALL,
+            _ => options.shard,
+        };
+        Self { shard, before }
+    }
+
+    /// Whether document `i` of the slab is among them.
+    pub(super) fn has(self, i: usize) -> bool {
+        self.shard.is_dealt(self.before + i as u64)
     }
 }
 

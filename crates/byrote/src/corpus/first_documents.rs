@@ -5,7 +5,7 @@
 //! reading them alone would.
 
 use super::chunk::{Chunk, Dropped};
-use super::collect::{Sealed, document, id_part, part};
+use super::collect::{Own, Sealed, document, id_part, part};
 use super::finish::finish_sorted;
 use super::read::{Content, Slab};
 use super::sorted_run::Header;
@@ -53,10 +53,11 @@ impl FirstDocuments {
         tokenizer: &Tokenizer,
         stories: &Stories,
         slab: &Slab,
+        own: Own,
     ) -> Result<()> {
         let [chunk] = &mut self.chunks;
         if let Content::IdPart { first, last } = slab.content {
-            if !(self.is_full && first) {
+            if own.has(0) && !(self.is_full && first) {
                 id_part(chunk, slab, first, last);
                 self.left_out.resize(chunk.len(), chunk.tokens_left_out);
             }
@@ -64,13 +65,13 @@ impl FirstDocuments {
         }
         if let Content::Part { first, last } = slab.content {
             // A document that has begun is read to its end.
-            if !(self.is_full && first) {
+            if own.has(0) && !(self.is_full && first) {
                 part(options, tokenizer, chunk, slab, first, last)?;
                 self.left_out.resize(chunk.len(), chunk.tokens_left_out);
             }
             return Ok(());
         }
-        for i in 0..slab.documents.len() {
+        for i in (0..slab.documents.len()).filter(|&i| own.has(i)) {
             let limit = options.limit.is_some_and(|limit| chunk.len() as u64 >= limit);
             self.is_full |= limit || chunk.tokens.len() >= self.tokens;
             if self.is_full {

@@ -79,7 +79,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Where documents come from.
 #[derive(Debug, Clone)]
 pub enum Source {
-    /// Files, read one after the other; `-` is standard input.
+    /// Files, directories (all files in them) and patterns such as `data/*.txt`, read one after the other; `-` is standard
+    /// input.
     Files(Vec<PathBuf>),
     /// Files held in memory, read one after the other.
     Memory(Vec<MemoryFile>),
@@ -163,6 +164,7 @@ impl Corpus {
         options.window.check()?;
         match source {
             Source::Files(paths) => {
+                let paths = read::files::expand(paths, options.format)?;
                 let sizes =
                     paths.iter().map(|p| std::fs::metadata(p).ok().filter(|m| m.is_file()).map(|m| m.len()));
                 let total_bytes = sizes.sum::<Option<u64>>();

@@ -117,13 +117,22 @@ pub enum Format {
     Jsonl,
     /// Apache Parquet.
     Parquet,
+    /// Apache Arrow, as a file or a stream.
+    Arrow,
     /// A NumPy array of ids.
     Npy,
     /// Raw little-endian ids.
     Bin,
 }
 
-choices!(Format, "format" { Text = "text", Jsonl = "jsonl", Parquet = "parquet", Npy = "npy", Bin = "bin" });
+choices!(Format, "format" {
+    Text = "text",
+    Jsonl = "jsonl",
+    Parquet = "parquet",
+    Arrow = "arrow",
+    Npy = "npy",
+    Bin = "bin",
+});
 
 /// The size of the ids in a `.bin` file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -186,6 +195,11 @@ impl PartOf {
         self.of == 1
     }
 
+    /// Whether an item belongs to this part if the items are dealt out in turn, given how many come before it.
+    pub(crate) fn is_dealt(&self, before: u64) -> bool {
+        before % self.of == self.number - 1
+    }
+
     /// Whether an item belongs to this part, given how many of all the items come before it.
     pub(crate) fn has(&self, before: u64, all: u64) -> bool {
         u128::from(before) * u128::from(self.of) / u128::from(all.max(1)) + 1 == u128::from(self.number)
@@ -204,9 +218,8 @@ impl FromStr for PartOf {
         let parts = s.split_once('/').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
         match parts {
             Some((number, of)) if (1..=of).contains(&number) && of <= 1 << 20 => Ok(Self { of, number }),
-            _ => {
-                Err(Error::setting("range", format!("{s:?} is not a part such as 2/8, the second of eight")))
-            }
+            // Several settings are parts (`range`, `shard`); whoever reads one names it.
+            _ => Err(Error::setting("part", format!("{s:?} is not a part such as 2/8, the second of eight"))),
         }
     }
 }
@@ -316,6 +329,8 @@ pub struct Options {
     pub windows: Option<u64>,
     /// The part of the windows that is counted.
     pub range: PartOf,
+    /// The part of the documents that is read, dealt out in turn.
+    pub shard: PartOf,
     /// The seed with which these windows are drawn.
     pub seed: u64,
     /// Keep only the first N documents.
@@ -344,6 +359,7 @@ impl Default for Options {
             stride: 1,
             windows: None,
             range: PartOf::ALL,
+            shard: PartOf::ALL,
             seed: 0,
             limit: None,
             lossy: false,
@@ -366,6 +382,7 @@ crate::setting::setters!(Options {
     stride: plain(u64),
     windows: into(impl Into<Option<u64>>),
     range: plain(PartOf),
+    shard: plain(PartOf),
     seed: plain(u64),
     limit: into(impl Into<Option<u64>>),
     lossy: plain(bool),
@@ -394,6 +411,19 @@ mod tests {
         assert_eq!("chunk:128".parse::<DocumentRule>().unwrap(), DocumentRule::Chunk(128));
         for wrong in ["", "lines", "separator:", "chunk:0", "chunk:x", "chunk:-1"] {
             assert_eq!(wrong.parse::<DocumentRule>().unwrap_err().kind(), "setting", "{wrong}");
+        }
+    }
+
+    #[test]
+    fn every_item_is_dealt_to_one_part() {
+        let parts: Vec<PartOf> = ["1/3", "2/3", "3/3"].map(|text| text.parse().unwrap()).to_vec();
+        for before in 0..20 {
+            let dealt: Vec<bool> = parts.iter().map(|part| part.is_dealt(before)).collect();
+            assert_eq!(dealt.iter().filter(|own| **own).count(), 1, "{before}");
+            assert!(dealt[before as usize % 3] && PartOf::ALL.is_dealt(before));
+        }
+        for wrong in ["", "1", "/", "0/3", "4/3", "1/0", "-1/3", "1/3/3", "1/99999999"] {
+            assert!(wrong.parse::<PartOf>().is_err(), "{wrong}");
         }
     }
 }

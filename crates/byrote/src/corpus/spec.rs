@@ -2,6 +2,7 @@
 
 use super::builtin::MAX_STORIES;
 use super::random::Associations;
+use super::read::files::expand;
 use super::{
     ContextRule, Corpus, DocumentRule, Format, IdType, Options, Outputs, PartOf, Source, Split,
     TokenizerChoice, Window,
@@ -32,8 +33,9 @@ use std::path::{Path, PathBuf};
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct CorpusSpec {
-    /// Files to read: text (.txt or any other name), .jsonl, .parquet, .gz or .zst of the first two, token ids as .npy or
-    /// .bin, or - for standard input [default: the built-in stories]
+    /// Files to read: text (.txt or any other name), .jsonl, .gz or .zst of these two, .parquet, .arrow, token ids as .npy or
+    /// .bin (with the .idx of Megatron beside it, if there is one), a directory of such files, a quoted pattern such as
+    /// 'data/**/*.jsonl.zst', or - for standard input [default: the built-in stories]
     #[cfg_attr(feature = "clap", arg(value_name = "PATH"))]
     #[serde(deserialize_with = "one_or_many")]
     pub paths: Vec<PathBuf>,
@@ -56,7 +58,7 @@ pub struct CorpusSpec {
     /// Read every file in this format, whatever its name
     #[cfg_attr(feature = "clap", arg(long, value_name = "FORMAT"))]
     pub format: Option<Format>,
-    /// The field or column that holds the text or the ids [default: text]
+    /// The field or column that holds the text or the ids; a dot leads into an object, as in meta.text [default: text]
     #[cfg_attr(feature = "clap", arg(long, value_name = "NAME"))]
     pub field: Option<String>,
     /// byte, char, whitespace, wordpunct, or a Hugging Face tokenizer.json [default: wordpunct]
@@ -95,6 +97,10 @@ pub struct CorpusSpec {
     /// each of which reads the whole text (windows)
     #[cfg_attr(feature = "clap", arg(long, value_name = "I/P", value_parser = crate::setting::parse::<PartOf>))]
     pub range: Option<PartOf>,
+    /// Read only every N-th document of the input, starting with the I-th: one of N shards for the jobs of a cluster, whose
+    /// summaries (--save) can be merged (--merge)
+    #[cfg_attr(feature = "clap", arg(long, value_name = "I/N", value_parser = crate::setting::parse::<PartOf>))]
+    pub shard: Option<PartOf>,
     /// Keep only the first N documents
     #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "N"))]
     pub limit: Option<u64>,
@@ -149,6 +155,7 @@ setters!(CorpusSpec {
     stride: some(u64),
     windows: some(u64),
     range: some(PartOf),
+    shard: some(PartOf),
     limit: some(u64),
     bos: plain(bool),
     eos: plain(bool),
@@ -201,13 +208,19 @@ impl CorpusSpec {
         self.paths.iter().any(|p| p.as_os_str() == "-")
     }
 
-    /// Returns every file that is read: texts, summaries, a tokenizer.
-    pub fn inputs(&self) -> impl Iterator<Item = &Path> {
+    /// Returns every file that is read: texts, with directories and patterns spelled out, summaries, a tokenizer. What cannot be
+    /// found is returned as it was given; reading it says why.
+    pub fn inputs(&self) -> Vec<PathBuf> {
+        let found = |path: &PathBuf| {
+            let one = [path.clone()];
+            expand(&one, self.format).unwrap_or_else(|_| one.to_vec())
+        };
         let tokenizer = match &self.tokenizer {
             Some(TokenizerChoice::File(path)) => Some(path),
             _ => None,
         };
-        self.paths.iter().chain(&self.merge).chain(tokenizer).map(PathBuf::as_path)
+        let paths = self.paths.iter().flat_map(found);
+        paths.chain(self.merge.iter().chain(tokenizer).cloned()).collect()
     }
 
     /// Returns the source and how it is read, with every setting checked.
@@ -258,6 +271,7 @@ impl CorpusSpec {
             stride: self.stride.unwrap_or(default.stride),
             windows: self.windows,
             range: self.range.unwrap_or(default.range),
+            shard: self.shard.unwrap_or(default.shard),
             seed: self.seed,
             limit: self.limit,
             lossy: self.lossy,
@@ -314,7 +328,7 @@ impl CorpusSpec {
             _ => ("the built-in stories", true, true),
         };
         let windows = window && self.contexts == Some(ContextRule::Windows);
-        let given: [(&'static str, bool, bool); 17] = [
+        let given: [(&'static str, bool, bool); 18] = [
             ("documents", self.documents.is_some(), files),
             ("format", self.format.is_some(), files),
             ("field", self.field.is_some(), files),
@@ -326,6 +340,7 @@ impl CorpusSpec {
             ("n_ctx", self.n_ctx.is_some(), window),
             ("exact_length", self.exact_length, window),
             ("limit", self.limit.is_some(), window),
+            ("shard", self.shard.is_some(), window),
             ("bos", self.bos, window),
             ("eos", self.eos, window),
             ("contexts", self.contexts.is_some(), window),
@@ -341,6 +356,11 @@ impl CorpusSpec {
         ];
         if let Some((name, _)) = of_windows.into_iter().find(|&(_, given)| given && !windows) {
             return Err(Error::setting(name, "applies only to windows (`contexts = windows`)"));
+        }
+        if self.join && self.shard.is_some() {
+            let message = "cannot be combined with `join`: a shard has only some of the documents to join; \
+                           divide the windows with `range`";
+            return Err(Error::setting("shard", message));
         }
         if self.contexts == Some(ContextRule::Windows) && random {
             return Err(Error::setting("contexts", "random sequences have no windows"));
@@ -403,6 +423,7 @@ impl CorpusSpec {
         add("join", flag(self.join));
         add("stride", self.stride.map(|s| s.to_string()));
         add("range", self.range.map(|r| r.to_string()));
+        add("shard", self.shard.map(|s| s.to_string()));
         add("windows", self.windows.map(|n| n.to_string()));
         add("contexts", self.contexts.map(|c| c.to_string()));
         label

@@ -3,6 +3,7 @@
 #![allow(clippy::too_many_lines, reason = "a test reads better as one list of cases")]
 
 mod allocation;
+mod arrow_files;
 mod browser;
 mod golden;
 mod layers;

@@ -262,6 +262,31 @@ mod parquet_files {
         }
     }
 
+    #[test]
+    fn a_dot_leads_into_a_struct_unless_a_column_has_it() {
+        let case = Case::new();
+        let texts = |column: &mut parquet::file::writer::SerializedColumnWriter<'_>| {
+            // abab, a struct without a text, no struct, abb
+            let values = ["abab", "abb"].map(ByteArray::from);
+            column.typed::<ByteArrayType>().write_batch(&values, Some(&[2, 1, 0, 2]), None).unwrap();
+        };
+        let bytes = write("message m { optional group meta { optional binary text (UTF8); } }", texts);
+        let path = case.file("a.parquet", &bytes);
+        for field in ["meta.text", "meta"] {
+            let s = read(&path, &chars().field(field)).unwrap();
+            assert_eq!((s.documents, s.dropped.empty, s.tokens), (4, 4, 14), "{field}");
+        }
+        for field in ["text", "meta.tex", "meta.text.more", "meta."] {
+            let error = read(&path, &chars().field(field)).unwrap_err().to_string();
+            assert!(error.contains("the columns are meta.text; choose one"), "{field}: {error}");
+        }
+        let literal = write("message m { required binary meta.text (UTF8); }", |column| {
+            let values = ["abab", "abac", "abb"].map(ByteArray::from);
+            column.typed::<ByteArrayType>().write_batch(&values, None, None).unwrap();
+        });
+        assert_eq!(read(&case.file("b.parquet", literal), &chars().field("meta.text")).unwrap().documents, 6);
+    }
+
     /// Files by another writer (pyarrow): the delta encodings in both versions of the page format, with nulls.
     #[test]
     fn delta_encodings_of_another_writer_are_read_and_lying_ones_refused() {

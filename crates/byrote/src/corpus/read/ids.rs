@@ -18,7 +18,7 @@ pub(super) struct IntegerType {
 
 impl IntegerType {
     /// The value of an element, or its text if it is not a u32.
-    fn id(self, element: &[u8]) -> Result<u32, String> {
+    pub(super) fn id(self, element: &[u8]) -> Result<u32, String> {
         let mut wide = [0; 8];
         for (i, &b) in element.iter().enumerate() {
             wide[if self.big_endian { self.bytes - 1 - i } else { i }] = b;

@@ -31,18 +31,35 @@ pub(crate) fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-fn by_name(path: &Path) -> (Option<Format>, Compression) {
+/// The ending of a name, in lower case and without the one of its compression.
+fn ending(path: &Path) -> (String, Compression) {
     let name = path.file_name().map(|n| n.to_string_lossy().to_lowercase()).unwrap_or_default();
     let (stem, compression) = match (name.strip_suffix(".gz"), name.strip_suffix(".zst")) {
         (Some(stem), _) => (stem, Compression::Gzip),
         (_, Some(stem)) => (stem, Compression::Zstd),
         _ => (name.as_str(), Compression::None),
     };
-    let format = match stem.rsplit_once('.').map(|(_, extension)| extension) {
-        Some("jsonl" | "ndjson") => Some(Format::Jsonl),
-        Some("parquet") => Some(Format::Parquet),
-        Some("npy") => Some(Format::Npy),
-        Some("bin") => Some(Format::Bin),
+    (stem.rsplit_once('.').map_or(String::new(), |(_, ending)| ending.to_owned()), compression)
+}
+
+/// Whether a file is read as part of a directory: by a name that says what is in it.
+pub(crate) fn is_known(path: &Path) -> bool {
+    let (ending, compression) = ending(path);
+    match by_name(path).0 {
+        None => matches!(ending.as_str(), "txt" | "text"),
+        Some(Format::Text | Format::Jsonl) => true,
+        Some(_) => compression == Compression::None,
+    }
+}
+
+fn by_name(path: &Path) -> (Option<Format>, Compression) {
+    let (ending, compression) = ending(path);
+    let format = match ending.as_str() {
+        "jsonl" | "ndjson" => Some(Format::Jsonl),
+        "parquet" => Some(Format::Parquet),
+        "arrow" => Some(Format::Arrow),
+        "npy" => Some(Format::Npy),
+        "bin" => Some(Format::Bin),
         _ => None,
     };
     (format, compression)
@@ -154,6 +171,7 @@ mod tests {
             ("dir.npy/a.txt.zst", None, Compression::Zstd),
             ("a.parquet", Some(Format::Parquet), Compression::None),
             ("a.bin", Some(Format::Bin), Compression::None),
+            ("data.Arrow", Some(Format::Arrow), Compression::None),
             ("README", None, Compression::None),
         ];
         for (name, format, compression) in cases {

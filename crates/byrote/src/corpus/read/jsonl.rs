@@ -39,7 +39,9 @@ impl<'a> Field<'a> {
     }
 }
 
-/// Takes one field of an object and skips the others; returns the names of all fields if it is missing.
+/// Takes one field of an object and skips the others; returns the names of the fields if it is missing.
+///
+/// A dot in the name leads into an object. A key that has the dot itself comes first: the longest key wins.
 struct Record<'n> {
     name: &'n str,
 }
@@ -61,20 +63,76 @@ impl<'de> Visitor<'de> for Record<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut taken = Err(Vec::new());
+        let (mut taken, mut names, mut longest) = (None, Vec::new(), 0);
         while let Some(key) = map.next_key::<Cow<'de, str>>()? {
-            if key == self.name {
-                taken = Ok(map.next_value_seed(FieldSeed)?);
-            } else {
-                map.next_value::<IgnoredAny>()?;
-                if let Err(names) = &mut taken
-                    && names.len() < 8
-                {
-                    names.push(key.into_owned());
-                }
+            let rest = self.name.strip_prefix(&*key).filter(|_| key.len() >= longest);
+            let found = match (rest, rest.and_then(|rest| rest.strip_prefix('.'))) {
+                (Some(""), _) => Ok(map.next_value_seed(FieldSeed)?),
+                (_, Some(name)) => map.next_value_seed(Below { name })?,
+                _ => map.next_value::<IgnoredAny>().map(|_| Err(Vec::new()))?,
+            };
+            match found {
+                Ok(field) => (taken, longest) = (Some(field), key.len()),
+                Err(_) if names.len() >= 8 => {}
+                Err(below) if below.is_empty() => names.push(key.into_owned()),
+                Err(below) => names.extend(below.into_iter().map(|name| format!("{key}.{name}"))),
             }
         }
-        Ok(taken)
+        Ok(taken.ok_or(names))
+    }
+}
+
+/// The value of a key on the way to a field: an object, or the field is missing.
+struct Below<'n> {
+    name: &'n str,
+}
+
+impl<'de> DeserializeSeed<'de> for Below<'_> {
+    type Value = Taken<'de>;
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Below<'_> {
+    type Value = Taken<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "an object with the field {:?}", self.name)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+        Record { name: self.name }.visit_map(map)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<Self::Value, A::Error> {
+        while sequence.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Err(Vec::new()))
+    }
+
+    /// An object that is `null` has no document either.
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(Ok(Field::Null))
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
+        Ok(Err(Vec::new()))
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
+        Ok(Err(Vec::new()))
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
+        Ok(Err(Vec::new()))
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
+        Ok(Err(Vec::new()))
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
+        Ok(Err(Vec::new()))
     }
 }
 
@@ -213,5 +271,35 @@ mod tests {
             let message = of(json).unwrap_err();
             assert!(message.contains(says), "{json}: {message}");
         }
+    }
+
+    #[test]
+    fn dots_lead_into_objects_unless_a_key_has_them() {
+        let of = |json: &'static str| Field::of(json.as_bytes(), "a.b.c");
+        let text = |text: &'static str| Ok(Field::Text(text.into()));
+        assert_eq!(of(r#"{"n": 1, "a": {"x": [{}], "b": {"c": "1"}}}"#), text("1"));
+        assert_eq!(of(r#"{"a": {"b": {"c": "1"}, "b.c": "2"}}"#), text("2"));
+        assert_eq!(of(r#"{"a.b": {"c": "3"}, "a": {"b.c": "2"}}"#), text("3"));
+        assert_eq!(of(r#"{"a.b.c": "4", "a.b": {"c": "3"}, "a": {"b.c": "2"}}"#), text("4"));
+        assert_eq!(of(r#"{"a": {"b.c": "2"}, "a.b.c": "4"}"#), text("4"));
+        assert_eq!(of(r#"{"a": {"b": {"c": [7]}}}"#), Ok(Field::Ids(vec![7])));
+        for null in [r#"{"a": null}"#, r#"{"a": {"b": null}}"#, r#"{"a": {"b": {"c": null}}}"#] {
+            assert_eq!(of(null), Ok(Field::Null), "{null}");
+        }
+        for (json, has) in [
+            (r#"{"id": 1, "a": {"x": 2, "b": {}}}"#, "the record has id, a.x, a.b; choose"),
+            (r#"{"a": {"b": {"d": 2}}}"#, "the record has a.b.d; choose"),
+            (r#"{"a": "text"}"#, "the record has a; choose"),
+            (r#"{"a": [1, 2], "a.b": 1.5}"#, "the record has a, a.b; choose"),
+            (r#"{"a": {"b": true}}"#, "the record has a.b; choose"),
+            (r#"{"a": {"b": -1, "c": "x"}}"#, "the record has a.b, a.c; choose"),
+        ] {
+            let message = of(json).unwrap_err();
+            assert!(message.contains("no field \"a.b.c\"") && message.contains(has), "{json}: {message}");
+        }
+        assert!(of(r#"{"a": {"b": {"c": {}}}}"#).unwrap_err().contains("a text or an array of token ids"));
+        assert!(of(r#"{"a": {"b": {"c": "1""#).unwrap_err().contains("EOF"));
+        assert_eq!(Field::of(br#"{"a": {"": "x"}, "a.": "y"}"#, "a."), text("y"));
+        assert_eq!(Field::of(br#"{"a": {"": "x"}}"#, "a."), text("x"));
     }
 }

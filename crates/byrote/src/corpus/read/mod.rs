@@ -3,8 +3,13 @@
 //! A slab is a batch of whole documents, small enough to fit in memory and large enough to share among threads; the
 //! collector tokenizes it while the reader fills the next one. A document too large for a slab comes in parts.
 
+mod arrow;
+mod arrow_schema;
 mod bin;
+pub(crate) mod files;
+mod flatbuffer;
 mod ids;
+pub(crate) mod indexed;
 pub(crate) mod input;
 mod jsonl;
 pub(crate) mod npy;
@@ -36,7 +41,6 @@ pub(crate) enum Content {
     /// JSON records, one per line.
     Json,
     /// Texts of numbered records.
-    #[cfg_attr(not(feature = "parquet"), allow(dead_code))]
     Records,
     /// Token ids.
     Ids,
@@ -74,6 +78,14 @@ impl Slab {
         self.documents.clear();
         self.cut.clear();
         self.crlf = false;
+    }
+
+    /// The number of documents that end in this slab.
+    pub(crate) fn ended(&self) -> u64 {
+        match self.content {
+            Content::Part { last, .. } | Content::IdPart { last, .. } => u64::from(last),
+            _ => self.documents.len() as u64,
+        }
     }
 
     /// The line or record of a document.
@@ -128,7 +140,18 @@ pub(crate) fn open(path: &Path, options: &Options, input: Input) -> Result<(Opti
             (reader.holds(), Box::new(reader))
         }
         Format::Npy => (Some(Holds::Ids), Box::new(npy::open(path, options, input)?)),
-        Format::Bin => (Some(Holds::Ids), Box::new(bin::open(path, options, input)?)),
+        Format::Bin => {
+            let on_disk = input.held.is_none() && !input::is_stdin(path);
+            let reader: Box<dyn Reader> = match indexed::index_of(path).filter(|_| on_disk) {
+                Some(index) => Box::new(indexed::open(path, &index, options, input)?),
+                None => Box::new(bin::open(path, options, input)?),
+            };
+            (Some(Holds::Ids), reader)
+        }
+        Format::Arrow => {
+            let reader = arrow::ArrowReader::new(path, options, input)?;
+            (Some(reader.holds()), Box::new(reader))
+        }
         #[cfg(feature = "parquet")]
         Format::Parquet => {
             let reader = parquet::ParquetReader::new(path, options, input)?;

@@ -11,7 +11,7 @@ use parquet::basic::{Compression, LogicalType, Type as PhysicalType};
 use parquet::column::reader::{ColumnReader, get_column_reader};
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
-use parquet::schema::types::ColumnDescriptor;
+use parquet::schema::types::{ColumnDescriptor, SchemaDescriptor, Type};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -53,20 +53,13 @@ impl ParquetReader {
         };
         let file = opened.map_err(|e| wrong(e.to_string()))?;
         let schema = file.metadata().file_metadata().schema_descr_ptr();
-        let leaves: Vec<usize> = (0..schema.num_columns())
-            .filter(|&i| schema.column(i).path().parts().first() == Some(&options.field))
-            .collect();
-        let names = || {
-            let roots = schema.root_schema().get_fields();
-            roots.iter().map(|f| f.name().to_owned()).collect::<Vec<_>>().join(", ")
-        };
-        let [column] = leaves[..] else {
+        let [column] = columns(&schema, &options.field)[..] else {
             return Err(Error::format(
                 path,
                 format!(
                     "no single column {:?}; the columns are {}; choose one with `field`",
                     options.field,
-                    names()
+                    names(&schema)
                 ),
             ));
         };
@@ -195,6 +188,36 @@ impl ParquetReader {
         }
         Ok(())
     }
+}
+
+/// The leaves of a column. A dot in its name leads into a struct, unless a column has the dot in its own name.
+fn columns(schema: &SchemaDescriptor, name: &str) -> Vec<usize> {
+    let of = |is: &dyn Fn(&ColumnDescriptor) -> bool| -> Vec<usize> {
+        (0..schema.num_columns()).filter(|&i| is(&schema.column(i))).collect()
+    };
+    let literal = of(&|column| column.path().parts().first().is_some_and(|root| root == name));
+    if !literal.is_empty() {
+        return literal;
+    }
+    let nested = |path: String| path.strip_prefix(name).is_some_and(|r| r.is_empty() || r.starts_with('.'));
+    of(&|column| nested(column.path().string()))
+}
+
+/// The names of the columns, and those of the fields of structs.
+fn names(schema: &SchemaDescriptor) -> String {
+    let is_struct = |field: &Type| {
+        let basic = field.get_basic_info();
+        use parquet::basic::ConvertedType::NONE;
+        field.is_group() && basic.converted_type() == NONE && basic.logical_type_ref().is_none()
+    };
+    let mut names = Vec::new();
+    for root in schema.root_schema().get_fields() {
+        match is_struct(root) {
+            true => names.extend(root.get_fields().iter().map(|f| format!("{}.{}", root.name(), f.name()))),
+            false => names.push(root.name().to_owned()),
+        }
+    }
+    names.join(", ")
 }
 
 impl Reader for ParquetReader {

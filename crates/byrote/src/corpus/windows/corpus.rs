@@ -29,6 +29,12 @@ pub(crate) fn corpus(
             "needs `save`: the figures of a part are added to those of the others",
         ));
     }
+    if !options.shard.is_all() && outputs.save.is_some() {
+        return Err(Error::setting(
+            "shard",
+            "the windows of different documents cannot be merged; divide the windows with `range`",
+        ));
+    }
     if !options.range.is_all() && (outputs.list.is_some() || outputs.contexts) {
         return Err(Error::setting(
             "range",
