@@ -55,8 +55,8 @@ impl ShortWords {
         if end - start > LONGEST {
             return false;
         }
-        // At most half of the slots are taken, so that most strings are found at once.
-        if self.len * 2 >= self.slots.len() {
+        // A table that is three quarters full is still faster than one that leaves the cache.
+        if self.len * 4 >= self.slots.len() * 3 {
             let larger = vec![Slot::default(); (self.slots.len() * 2).max(64)];
             for slot in std::mem::replace(&mut self.slots, larger) {
                 if slot.key != [0; 2] {
