@@ -7,7 +7,7 @@ use super::tokenizer::MAX_DOCUMENT_BYTES;
 use super::tokenizer::{Class, MAX_TOKEN_BYTES, Tokenizer};
 use super::vocabulary::Alphabet;
 use super::window::{ContextRule, Window};
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
 /// Why a document was refused; the reader adds the location.
 #[derive(Debug)]
@@ -101,6 +101,36 @@ impl Chunk {
         self.begin_block();
     }
 
+    /// Begins a piece of a document whose pieces go to several chunks; `carry` is text before it whose last token may
+    /// continue.
+    pub(crate) fn begin_piece(&mut self, carry: Vec<u8>, bos: bool) {
+        self.carry = carry;
+        self.start = self.tokens.len();
+        self.beyond = 0;
+        if bos {
+            self.tokens.push(BOS);
+        }
+    }
+
+    /// Ends a piece as if it were a document, unless it has no tokens; returns their number, and text whose last token may
+    /// continue.
+    pub(crate) fn finish_piece(&mut self) -> (usize, Vec<u8>) {
+        let tokens = self.tokens.len() - self.start;
+        if tokens > 0 {
+            self.ends.push(self.tokens.len());
+        }
+        (tokens, std::mem::take(&mut self.carry))
+    }
+
+    /// Puts an end token after the last document.
+    pub(crate) fn push_eos(&mut self) {
+        self.tokens.push(EOS);
+        if let Some(end) = self.ends.last_mut() {
+            *end += 1;
+        }
+    }
+
+    #[inline]
     fn is_full(&self) -> bool {
         self.tokens.len() - self.start >= self.window.read()
     }
@@ -110,17 +140,12 @@ impl Chunk {
         (self.tokens.len() - self.start - usize::from(self.window.bos)) as u64 + self.beyond
     }
 
-    #[inline]
-    fn push(&mut self, id: u32) -> ControlFlow<()> {
-        if let Some(block) = self.block {
-            self.push_to_block(id, block as u64);
-            return ControlFlow::Continue(());
+    /// Takes a token of a document that is not full.
+    fn push(&mut self, id: u32) {
+        match self.block {
+            Some(block) => self.push_to_block(id, block as u64),
+            None => self.tokens.push(id),
         }
-        if self.is_full() {
-            return ControlFlow::Break(());
-        }
-        self.tokens.push(id);
-        if self.is_full() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
     /// Takes a token of a text that is cut into blocks.
@@ -208,35 +233,132 @@ impl Chunk {
         Ok(())
     }
 
+    /// Takes documents that lie in one text with white space between them, where the text begins at `base` of what they are
+    /// ranges of; returns whether it could. Documents need not be looked at one by one.
+    pub(crate) fn texts(
+        &mut self,
+        tokenizer: &Tokenizer,
+        text: &str,
+        documents: &[Range<usize>],
+        base: usize,
+    ) -> bool {
+        if self.block.is_some() || text.len() > MAX_TOKEN_BYTES {
+            return false;
+        }
+        let mut own = documents.iter().map(|document| document.start - base..document.end - base);
+        match tokenizer {
+            Tokenizer::Byte => return false,
+            Tokenizer::Char => own.for_each(|document| {
+                self.begin();
+                let text = &text[document];
+                let done = self.characters(text);
+                self.beyond += tokenizer.count(&text[done..], &mut self.before);
+                self.finish();
+            }),
+            Tokenizer::Whitespace | Tokenizer::WordPunct => {
+                let Some(Range { mut end, .. }) = own.next() else { return true };
+                self.begin();
+                tokenizer.ranges(text, true, &mut |range| {
+                    while range.start >= end {
+                        let Some(next) = own.next() else { return ControlFlow::Break(()) };
+                        self.finish();
+                        self.begin();
+                        end = next.end;
+                    }
+                    if self.is_full() {
+                        self.beyond += 1;
+                    } else {
+                        let id = self.lexicon.words().number(text.as_bytes(), range);
+                        self.tokens.push(id);
+                    }
+                    ControlFlow::Continue(())
+                });
+                self.finish();
+                own.for_each(|_| {
+                    self.begin();
+                    self.finish();
+                });
+            }
+            #[cfg(feature = "huggingface")]
+            Tokenizer::HuggingFace(_) => return false,
+        }
+        true
+    }
+
     /// Takes the next part of a document between [`Chunk::begin`] and [`Chunk::finish`]. If the tokenizer needs UTF-8,
     /// a part ends at a character boundary. All of the text must be valid, including the part beyond the window, whose
     /// tokens are only counted.
     pub(crate) fn part(&mut self, tokenizer: &Tokenizer, text: &[u8], last: bool) -> Result<(), Refusal> {
         if !tokenizer.needs_utf8() {
-            let kept = match self.block {
-                Some(_) => text.len(),
-                None => text.len().min(self.window.read() - (self.tokens.len() - self.start)),
-            };
-            for &b in &text[..kept] {
-                let id = self.lexicon.symbol(u32::from(b));
-                let _ = self.push(id);
-            }
-            self.beyond += (text.len() - kept) as u64;
+            self.bytes(text);
             return Ok(());
         }
-        let text = std::str::from_utf8(text).map_err(|e| Refusal::InvalidUtf8(e.valid_up_to()))?;
-        if self.carry.is_empty() {
-            let done = self.tokens_of(tokenizer, text, last)?;
-            self.carry.extend_from_slice(&text.as_bytes()[done..]);
-        } else {
+        let mut text = std::str::from_utf8(text).map_err(|e| Refusal::InvalidUtf8(e.valid_up_to()))?;
+        if !self.carry.is_empty() {
+            let end = match tokenizer {
+                // The token that may continue ends at white space, if not before it.
+                Tokenizer::Whitespace | Tokenizer::WordPunct => {
+                    text.bytes().position(|b| b.is_ascii_whitespace()).map_or(text.len(), |i| i + 1)
+                }
+                _ => text.len(),
+            };
+            let (first, rest) = text.split_at(end);
             let mut joined = std::mem::take(&mut self.carry);
-            joined.extend_from_slice(text.as_bytes());
+            joined.extend_from_slice(first.as_bytes());
             let whole = std::str::from_utf8(&joined).map_err(|e| Refusal::InvalidUtf8(e.valid_up_to()))?;
-            let done = self.tokens_of(tokenizer, whole, last)?;
+            let done = self.tokens_of(tokenizer, whole, last && rest.is_empty())?;
             joined.drain(..done);
             self.carry = joined;
+            text = rest;
+            if text.is_empty() {
+                return Ok(());
+            }
         }
+        let done = self.tokens_of(tokenizer, text, last)?;
+        self.carry.extend_from_slice(&text.as_bytes()[done..]);
         Ok(())
+    }
+
+    /// The number of tokens that are still kept of the document being read.
+    fn room(&self) -> usize {
+        self.window.read().saturating_sub(self.tokens.len() - self.start)
+    }
+
+    /// Takes text whose bytes are its tokens.
+    fn bytes(&mut self, text: &[u8]) {
+        if self.block.is_some() {
+            for &b in text {
+                let id = self.lexicon.symbol(u32::from(b));
+                self.push(id);
+            }
+            return;
+        }
+        let kept = text.len().min(self.room());
+        self.lexicon.extend_with_symbols(&mut self.tokens, text[..kept].iter().map(|&b| u32::from(b)));
+        self.beyond += (text.len() - kept) as u64;
+    }
+
+    /// Takes the characters that are kept of a text, and returns the number of their bytes.
+    fn characters(&mut self, text: &str) -> usize {
+        const BLOCK: usize = 64;
+        let (bytes, mut at) = (text.as_bytes(), 0);
+        while at < text.len() && self.room() > 0 {
+            let block = &bytes[at..text.len().min(at + BLOCK)];
+            if block.is_ascii() {
+                let kept = block.len().min(self.room());
+                self.lexicon
+                    .extend_with_symbols(&mut self.tokens, block[..kept].iter().map(|&b| u32::from(b)));
+                at += kept;
+                continue;
+            }
+            let end =
+                (at + block.len()..text.len()).find(|&i| text.is_char_boundary(i)).unwrap_or(text.len());
+            for c in text[at..end].chars().take(self.room()) {
+                self.tokens.push(self.lexicon.symbol(u32::from(c)));
+                at += c.len_utf8();
+            }
+        }
+        at
     }
 
     /// Takes the tokens of `text`, and counts those beyond the window; returns the number of bytes processed.
@@ -244,26 +366,29 @@ impl Chunk {
         let done = match tokenizer {
             Tokenizer::Byte => unreachable!("bytes are taken as they are"),
             _ if self.is_full() && self.block.is_none() => 0,
+            Tokenizer::Char if self.block.is_none() => self.characters(text),
             Tokenizer::Char => {
-                let mut done = 0;
                 for c in text.chars() {
                     let id = self.lexicon.symbol(u32::from(c));
-                    done += c.len_utf8();
-                    if self.push(id).is_break() {
-                        break;
-                    }
+                    self.push(id);
                 }
-                done
+                text.len()
             }
             Tokenizer::WordPunct | Tokenizer::Whitespace => {
-                let mut longest = 0;
+                let (mut longest, mut room) = (0, self.room());
                 let done = tokenizer.ranges(text, last, &mut |range| {
                     longest = longest.max(range.len());
                     if longest > MAX_TOKEN_BYTES {
                         return ControlFlow::Break(());
                     }
-                    let id = self.lexicon.word(&text.as_bytes()[range]);
-                    self.push(id)
+                    let id = self.lexicon.words().number(text.as_bytes(), range);
+                    if let Some(block) = self.block {
+                        self.push_to_block(id, block as u64);
+                        return ControlFlow::Continue(());
+                    }
+                    self.tokens.push(id);
+                    room -= 1;
+                    if room == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
                 });
                 let is_done = self.is_full() && self.block.is_none();
                 if longest.max(text.len() - done) > MAX_TOKEN_BYTES && !is_done {
@@ -291,7 +416,7 @@ impl Chunk {
                         continue;
                     }
                     let id = self.lexicon.symbol(id);
-                    let _ = self.push(id);
+                    self.push(id);
                 }
                 return Ok(text.len());
             }

@@ -4,6 +4,7 @@ use super::chunk::{Chunk, Dropped, Refusal};
 use super::count::layout::Positions;
 use super::count::sort::Sorted;
 use super::count::{Ends, Segment, Token, occurrences};
+use super::documents::{Documents, Stretch};
 use super::finish::{finish_sorted, merge_runs, merge_to_run, write_run};
 use super::first_documents::FirstDocuments;
 use super::options::{DocumentRule, Options, PartOf};
@@ -32,8 +33,10 @@ pub(crate) struct Collector<'a> {
     alphabet: Alphabet,
     chunks: Vec<Chunk>,
     runs: Vec<RunReader<File>>,
-    /// The documents of the chunks in the order of the input, if that matters: a chunk, and its documents.
-    order: Vec<(usize, Range<usize>)>,
+    /// The documents of the chunks in the order of the input, if that matters.
+    order: Vec<Stretch>,
+    /// The document whose pieces are being taken, if one is.
+    open: Option<OpenDocument>,
     dropped: Dropped,
     tokens_left_out: u64,
     /// The number of documents of the input so far, of whichever shard.
@@ -62,6 +65,7 @@ impl<'a> Collector<'a> {
             chunks: Vec::new(),
             runs: Vec::new(),
             order: Vec::new(),
+            open: None,
             dropped: Dropped::default(),
             tokens_left_out: 0,
             seen: 0,
@@ -105,12 +109,17 @@ impl<'a> Collector<'a> {
         if let Some(head) = &mut self.head {
             head.take(self.options, self.tokenizer, &self.stories, slab, own)?;
         }
+        let is_shared = self.shares_parts() && matches!(slab.content, Content::Part { .. });
         if let Content::IdPart { first, last } = slab.content {
             if own.has(0) {
                 id_part(&mut self.chunks[0], slab, first, last);
             }
         } else if let Content::Part { first, last } = slab.content {
-            if own.has(0) {
+            if !own.has(0) {
+                // Another shard has it.
+            } else if is_shared {
+                self.take_pieces(slab, first, last)?;
+            } else {
                 part(self.options, self.tokenizer, &mut self.chunks[0], slab, first, last)?;
             }
         } else if left.is_some_and(|left| left <= slab.documents.len() as u64) {
@@ -122,17 +131,16 @@ impl<'a> Collector<'a> {
                 document(self.options, self.tokenizer, &self.stories, &mut self.chunks[0], slab, i)?;
             }
         } else {
-            let step = slab.documents.len().div_ceil(self.chunks.len()).max(1);
+            let n = slab.documents.len();
+            let step = n.div_ceil(self.chunks.len()).max(1);
             let (options, tokenizer, stories) = (self.options, self.tokenizer, &self.stories);
             let results: Vec<Result<()>> = self
                 .chunks
                 .par_iter_mut()
                 .enumerate()
                 .map(|(piece, chunk)| {
-                    let n = slab.documents.len();
-                    ((piece * step).min(n)..((piece + 1) * step).min(n))
-                        .filter(|&i| own.has(i))
-                        .try_for_each(|i| document(options, tokenizer, stories, chunk, slab, i))
+                    let piece = (piece * step).min(n)..((piece + 1) * step).min(n);
+                    documents(options, tokenizer, stories, chunk, slab, piece, own)
                 })
                 .collect();
             // The first error in file order, whichever thread found its error first.
@@ -144,10 +152,11 @@ impl<'a> Collector<'a> {
             self.chunks[0].truncate(usize::try_from(limit.saturating_sub(others)).unwrap_or(usize::MAX));
         }
         self.kept = self.count_kept();
-        if self.options.window.contexts == ContextRule::Windows {
+        if self.options.window.contexts == ContextRule::Windows && !is_shared {
             let now = self.chunks.iter().map(Chunk::len);
             let new = held.into_iter().zip(now).enumerate().filter(|(_, (held, now))| now > held);
-            self.order.extend(new.map(|(chunk, (held, now))| (chunk, held..now)));
+            let stretch = |(chunk, (held, now))| Stretch { chunk, documents: held..now, continues: false };
+            self.order.extend(new.map(stretch));
         }
         let whole =
             !matches!(slab.content, Content::Part { last: false, .. } | Content::IdPart { last: false, .. });
@@ -168,7 +177,77 @@ impl<'a> Collector<'a> {
     }
 
     fn count_kept(&self) -> u64 {
-        self.spilled + self.chunks.iter().map(|c| c.len() as u64).sum::<u64>()
+        let continued = self.order.iter().filter(|stretch| stretch.continues).count() as u64;
+        self.spilled + self.chunks.iter().map(|c| c.len() as u64).sum::<u64>() - continued
+    }
+
+    /// Whether the parts of a long document are shared among the threads: all of its tokens are kept, in order, and tokens can
+    /// be found from anywhere in it.
+    fn shares_parts(&self) -> bool {
+        self.options.window.contexts == ContextRule::Windows
+            && !matches!(self.options.documents, Some(DocumentRule::Chunk(_)))
+            && !encodes_text(self.tokenizer)
+    }
+
+    /// Takes a part of a long document in pieces, one per chunk.
+    fn take_pieces(&mut self, slab: &Slab, first: bool, last: bool) -> Result<()> {
+        let mut open = match self.open.take() {
+            Some(open) if !first => open,
+            _ => OpenDocument { is_empty: true, carry: Vec::new() },
+        };
+        let range = slab.documents.first().cloned().unwrap_or(0..0);
+        let pieces = match slab.crlf {
+            true => vec![range],
+            false => pieces(self.tokenizer, &slab.bytes, range, self.chunks.len()),
+        };
+        let (options, tokenizer, end) = (self.options, self.tokenizer, pieces.len() - 1);
+        let bos = first && options.window.bos;
+        for (i, chunk) in self.chunks.iter_mut().enumerate().take(pieces.len()) {
+            chunk.begin_piece(std::mem::take(&mut open.carry), bos && i == 0);
+        }
+        let results: Vec<Result<()>> = self
+            .chunks
+            .par_iter_mut()
+            .zip(pieces)
+            .enumerate()
+            .map(|(i, (chunk, range))| piece(options, tokenizer, chunk, slab, range, last && i == end))
+            .collect();
+        results.into_iter().collect::<Result<()>>()?;
+        for (chunk, held) in self.chunks.iter_mut().enumerate().take(end + 1) {
+            let (tokens, carry) = held.finish_piece();
+            if tokens > 0 {
+                let documents = held.len() - 1..held.len();
+                self.order.push(Stretch { chunk, documents, continues: true });
+            }
+            open.is_empty &= tokens == usize::from(bos && chunk == 0);
+            open.carry = carry;
+        }
+        if last {
+            self.close(&open);
+        } else {
+            self.open = Some(open);
+        }
+        Ok(())
+    }
+
+    /// Ends a document that was taken in pieces.
+    fn close(&mut self, open: &OpenDocument) {
+        let Some(last) = self.order.last_mut().filter(|last| last.continues) else {
+            self.dropped.empty += 1;
+            return;
+        };
+        let chunk = &mut self.chunks[last.chunk];
+        if open.is_empty {
+            // All it has is a start token.
+            self.dropped.empty += 1;
+            chunk.truncate(last.documents.start);
+            self.order.pop();
+            return;
+        }
+        last.continues = false;
+        if self.options.window.eos {
+            chunk.push_eos();
+        }
     }
 
     fn header(&self) -> Header {
@@ -253,6 +332,37 @@ fn with_head(mut corpus: Corpus, head: Option<FirstDocuments>, header: Header) -
     corpus
 }
 
+/// A document whose pieces are being taken.
+#[derive(Debug)]
+struct OpenDocument {
+    /// Whether it has no token yet.
+    is_empty: bool,
+    /// Its text so far whose last token may continue.
+    carry: Vec<u8>,
+}
+
+/// Cuts the text `bytes[range]` into at most `n` pieces of about the same size, at places where no token of the whole text
+/// continues.
+fn pieces(tokenizer: &Tokenizer, bytes: &[u8], range: Range<usize>, n: usize) -> Vec<Range<usize>> {
+    let text = &bytes[range.clone()];
+    let mut pieces = Vec::with_capacity(n);
+    let mut start = 0;
+    for i in 1..n {
+        let target = (text.len() * i / n).max(start);
+        let cut = match tokenizer {
+            Tokenizer::Byte => Some(target),
+            Tokenizer::Char => (target..text.len()).find(|&i| text[i] & 0xc0 != 0x80),
+            // After white space.
+            _ => (target..text.len()).find(|&i| text[i].is_ascii_whitespace()).map(|i| i + 1),
+        };
+        let Some(cut) = cut else { break };
+        pieces.push(range.start + start..range.start + cut);
+        start = cut;
+    }
+    pieces.push(range.start + start..range.end);
+    pieces
+}
+
 impl Dropped {
     fn add(&mut self, other: Dropped) {
         self.empty += other.empty;
@@ -309,6 +419,22 @@ pub(super) fn part(
         chunk.begin();
     }
     let range = slab.documents.first().cloned().unwrap_or(0..0);
+    piece(options, tokenizer, chunk, slab, range, last)?;
+    if last {
+        chunk.finish();
+    }
+    Ok(())
+}
+
+/// Takes a piece of a document.
+fn piece(
+    options: &Options,
+    tokenizer: &Tokenizer,
+    chunk: &mut Chunk,
+    slab: &Slab,
+    range: Range<usize>,
+    last: bool,
+) -> Result<()> {
     let text = lf(&slab.bytes[range.clone()], slab.crlf);
     let taken = match chunk.part(tokenizer, &text, last) {
         Err(Refusal::InvalidUtf8(_)) if options.lossy => {
@@ -316,11 +442,31 @@ pub(super) fn part(
         }
         taken => taken,
     };
-    taken.map_err(|refusal| locate(slab, 0, range, refusal))?;
-    if last {
-        chunk.finish();
+    taken.map_err(|refusal| locate(slab, 0, range, refusal))
+}
+
+/// Takes documents of a slab into a chunk.
+fn documents(
+    options: &Options,
+    tokenizer: &Tokenizer,
+    stories: &Stories,
+    chunk: &mut Chunk,
+    slab: &Slab,
+    range: Range<usize>,
+    own: Own,
+) -> Result<()> {
+    let lines = matches!(options.documents, None | Some(DocumentRule::Line | DocumentRule::BlankLine));
+    if slab.content == Content::Text
+        && lines
+        && !slab.crlf
+        && own.shard.is_all()
+        && let [first, .., last] = &slab.documents[range.clone()]
+        && let Ok(text) = std::str::from_utf8(&slab.bytes[first.start..last.end])
+        && chunk.texts(tokenizer, text, &slab.documents[range.clone()], first.start)
+    {
+        return Ok(());
     }
-    Ok(())
+    range.filter(|&i| own.has(i)).try_for_each(|i| document(options, tokenizer, stories, chunk, slab, i))
 }
 
 /// Takes document `i` of a slab into a chunk.
@@ -440,53 +586,6 @@ fn name_ids(vocabulary: &mut Vocabulary, tokenizer: &Tokenizer) {
     let _ = (vocabulary, tokenizer);
 }
 
-/// Documents in chunks, in the order of the input.
-pub(crate) struct Documents {
-    chunks: Vec<Chunk>,
-    order: Vec<(usize, Range<usize>)>,
-}
-
-impl Documents {
-    /// The number of tokens.
-    pub(crate) fn tokens(&self) -> usize {
-        self.chunks.iter().map(|chunk| chunk.tokens.len()).sum()
-    }
-
-    /// The number of documents.
-    pub(crate) fn len(&self) -> usize {
-        self.chunks.iter().map(Chunk::len).sum()
-    }
-
-    /// The tokens that occur, and for each chunk the map from its provisional ids to their ids.
-    pub(crate) fn alphabet(&self) -> (Vocabulary, Vec<Vec<u32>>) {
-        let parts: Vec<(Vocabulary, Vec<u32>)> = self
-            .chunks
-            .par_iter()
-            .map(|chunk| {
-                let size = chunk.lexicon.size(&chunk.tokens);
-                let mut seen = vec![false; size];
-                chunk.tokens.iter().for_each(|&id| seen[id as usize] = true);
-                chunk.lexicon.vocabulary(size as u32, |id| seen[id as usize].then_some(0))
-            })
-            .collect();
-        let (union, maps) = Vocabulary::union(&parts.iter().map(|(part, _)| part).collect::<Vec<_>>());
-        let compose = |((_, own), union): ((_, Vec<u32>), Vec<u32>)| {
-            own.into_iter().map(|id| union.get(id as usize).copied().unwrap_or(0)).collect()
-        };
-        (union, parts.into_iter().zip(maps).map(compose).collect())
-    }
-
-    /// Calls `document` with the provisional ids of every document and the number of its chunk, in the order of the input.
-    pub(crate) fn for_each(&self, mut document: impl FnMut(usize, &[u32])) {
-        for (chunk, documents) in &self.order {
-            let Chunk { tokens, ends, .. } = &self.chunks[*chunk];
-            for i in documents.clone() {
-                document(*chunk, &tokens[if i == 0 { 0 } else { ends[i - 1] }..ends[i]]);
-            }
-        }
-    }
-}
-
 /// Documents with their canonical vocabulary, ready to be sorted.
 pub(crate) struct Sealed<'c, T> {
     pub(crate) vocabulary: Vocabulary,
@@ -561,5 +660,138 @@ impl<'c, T: Token> Sealed<'c, T> {
 
     pub(crate) fn sort(&'c self, options: &Options) -> Sorted<'c, T> {
         Sorted::new(&self.segments, options.window.kept(), &self.seen)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::corpus::{MemoryFile, Source, TokenizerChoice, Window};
+    use crate::observe::Silent;
+    use proptest::prelude::*;
+
+    const TOKENIZERS: [TokenizerChoice; 4] = [
+        TokenizerChoice::Byte,
+        TokenizerChoice::Char,
+        TokenizerChoice::Whitespace,
+        TokenizerChoice::WordPunct,
+    ];
+
+    /// The figures and the vocabulary of a corpus, or its error.
+    fn described(corpus: Result<Corpus>) -> String {
+        match corpus {
+            Ok(corpus) => {
+                let tokens: Vec<String> =
+                    (0..corpus.vocabulary.len() as u32).map(|id| corpus.vocabulary.text(id)).collect();
+                format!("{} {tokens:?}", serde_json::to_string(&corpus.summary).unwrap())
+            }
+            Err(error) => format!("{error:?}"),
+        }
+    }
+
+    /// Reads documents, each of which is given in parts.
+    fn read(documents: &[Vec<Vec<u8>>], options: &Options, threads: usize) -> Result<Corpus> {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| {
+            let tokenizer = Tokenizer::load(&options.tokenizer)?;
+            let mut collector =
+                Collector::new(options, &tokenizer, Stories::new(0), tokenizer.alphabet(), &Silent);
+            let mut offset = 0;
+            for document in documents {
+                for (i, bytes) in document.iter().enumerate() {
+                    let content = match document.len() {
+                        1 => Content::Text,
+                        n => Content::Part { first: i == 0, last: i + 1 == n },
+                    };
+                    let (bytes, documents) = (bytes.clone(), Vec::from_iter([bytes.len()].map(|end| 0..end)));
+                    let slab = Slab { content, bytes, documents, offset, first_line: 1, ..Slab::default() };
+                    offset += slab.bytes.len() as u64;
+                    let _ = collector.take(&slab)?;
+                }
+            }
+            collector.finish(Outputs::default())
+        })
+    }
+
+    /// Cuts a text near these places, never within a character.
+    fn parts(text: &str, cuts: &[usize]) -> Vec<Vec<u8>> {
+        let boundary = |at: usize| (0..=at % (text.len() + 1)).rev().find(|&i| text.is_char_boundary(i));
+        let mut cuts: Vec<usize> = cuts.iter().filter_map(|&cut| boundary(cut)).collect();
+        cuts.sort_unstable();
+        cuts.push(text.len());
+        let mut start = 0;
+        cuts.into_iter().map(|cut| text[std::mem::replace(&mut start, cut)..cut].into()).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn documents_in_parts_shared_by_threads_are_the_documents_whole(
+            texts in prop::collection::vec(
+                ("[ab ,é日\n]{0,60}|[ab]{0,40}| {0,9}", prop::collection::vec(0usize..100, 0..4)), 1..4
+            ),
+            (bos, eos, join) in any::<(bool, bool, bool)>(),
+            tokenizer in prop::sample::select(TOKENIZERS.to_vec()),
+        ) {
+            let window = Window::default().n_ctx(3).bos(bos).eos(eos).contexts(ContextRule::Windows);
+            let mut options = Options::default().window(window).tokenizer(tokenizer);
+            options.documents = Some(DocumentRule::File);
+            options.join = join;
+            let whole: Vec<_> = texts.iter().map(|(text, _)| vec![text.clone().into_bytes()]).collect();
+            let cut: Vec<_> = texts.iter().map(|(text, cuts)| parts(text, cuts)).collect();
+            let expect = described(read(&whole, &options, 1));
+            for threads in [1, 2, 5] {
+                prop_assert_eq!(&described(read(&cut, &options, threads)), &expect, "{} threads", threads);
+            }
+        }
+
+        #[test]
+        fn lines_taken_together_are_the_lines_one_by_one(
+            lines in prop::collection::vec("[ab ,é日\t]{0,30}|[ab, ]{0,90}", 0..12),
+            n_ctx in 1u32..9,
+            (bos, eos, exact_length) in any::<(bool, bool, bool)>(),
+            tokenizer in prop::sample::select(TOKENIZERS.to_vec()),
+        ) {
+            let window = Window::default().n_ctx(n_ctx).bos(bos).eos(eos).exact_length(exact_length);
+            let file = MemoryFile { name: "lines.txt".into(), bytes: lines.join("\n").into_bytes().into() };
+            let source = Source::Memory(vec![file]);
+            let mut options = Options::default().window(window).tokenizer(tokenizer);
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+            let mut read = |documents| {
+                options.documents = Some(documents);
+                described(pool.install(|| Corpus::read(&source, &options, Outputs::default(), &Silent)))
+            };
+            prop_assert_eq!(read(DocumentRule::Line), read(DocumentRule::Separator(b"\n".to_vec())));
+        }
+    }
+
+    #[test]
+    fn threads_report_the_first_error_of_a_part() {
+        let window = Window::default().n_ctx(3).contexts(ContextRule::Windows);
+        let mut text = "some words \n".repeat(50).into_bytes();
+        (text[203], text[555]) = (0xff, 0xff);
+        for tokenizer in [TokenizerChoice::Char, TokenizerChoice::WordPunct] {
+            let mut options = Options::default().window(window).tokenizer(tokenizer);
+            let documents = [vec![b"first\n".to_vec(), text.clone(), Vec::new()]];
+            for threads in [1, 2, 5] {
+                match read(&documents, &options, threads) {
+                    Err(Error::InvalidUtf8 { offset, line, .. }) => assert_eq!((offset, line), (209, 17)),
+                    other => panic!("{other:?}"),
+                }
+            }
+            options.lossy = true;
+            let expect = described(read(&documents, &options, 1));
+            assert_eq!(described(read(&documents, &options, 4)), expect);
+        }
+    }
+
+    #[test]
+    fn pieces_are_cut_where_no_token_continues() {
+        let text = "one two  three, four five".as_bytes();
+        let cut = |tokenizer, n| pieces(&tokenizer, text, 4..text.len(), n);
+        assert_eq!(cut(Tokenizer::WordPunct, 2), [4..16, 16..25]);
+        assert_eq!(cut(Tokenizer::Byte, 3), [4..11, 11..18, 18..25]);
+        assert_eq!(pieces(&Tokenizer::Whitespace, b"abcdef", 0..6, 3).len(), 1);
+        let umlauts = "äöü".as_bytes();
+        assert_eq!(pieces(&Tokenizer::Char, umlauts, 0..6, 2), [0..4, 4..6]);
     }
 }

@@ -3,10 +3,12 @@
 //! Tokens are numbered in the order in which they are met; the canonical ids of [`Vocabulary`] follow when a chunk is
 //! sorted. Bytes and characters are their own numbers; ids and words are interned.
 
+use super::short_words::ShortWords;
 use super::vocabulary::{Alphabet, Arena, Key, Vocabulary};
 use hashbrown::HashTable;
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::Hasher;
+use std::ops::Range;
 
 /// The provisional id of the start token.
 pub(crate) const BOS: u32 = 0;
@@ -24,8 +26,8 @@ pub(crate) enum Lexicon {
     Symbols(Alphabet),
     /// Given ids.
     Ids { small: Vec<u32>, large: FxHashMap<u32, u32>, keys: Vec<u32> },
-    /// Strings; those of at most 16 bytes are found without looking into the arena.
-    Words { short: HashTable<Short>, long: HashTable<u32>, words: Arena },
+    /// Strings.
+    Words(Words),
 }
 
 impl Lexicon {
@@ -33,9 +35,7 @@ impl Lexicon {
         match alphabet {
             Alphabet::Byte | Alphabet::Char => Lexicon::Symbols(alphabet),
             Alphabet::Id => Lexicon::Ids { small: Vec::new(), large: FxHashMap::default(), keys: Vec::new() },
-            Alphabet::Word => {
-                Lexicon::Words { short: HashTable::new(), long: HashTable::new(), words: Arena::default() }
-            }
+            Alphabet::Word => Lexicon::Words(Words::default()),
         }
     }
 
@@ -43,7 +43,7 @@ impl Lexicon {
         match self {
             Lexicon::Symbols(alphabet) => *alphabet,
             Lexicon::Ids { .. } => Alphabet::Id,
-            Lexicon::Words { .. } => Alphabet::Word,
+            Lexicon::Words(_) => Alphabet::Word,
         }
     }
 
@@ -67,31 +67,24 @@ impl Lexicon {
                 }
                 *slot
             }
-            Lexicon::Words { .. } => unreachable!("a symbol among words"),
+            Lexicon::Words(_) => unreachable!("a symbol among words"),
         }
     }
 
-    /// Returns the number of a string.
+    /// Appends the numbers of bytes or characters.
     #[inline]
-    pub(crate) fn word(&mut self, word: &[u8]) -> u32 {
-        let Lexicon::Words { short, long, words } = self else { unreachable!("a word among symbols") };
-        let next = words.len() as u32;
-        if let Some(key) = Short::new(word, next) {
-            let hash = key.hash();
-            let found = short.find(hash, |s| (s.ends, s.len) == (key.ends, key.len));
-            if let Some(found) = found {
-                return FIRST + found.id;
-            }
-            short.insert_unique(hash, key, |s| s.hash());
-        } else {
-            let hash = hash(word);
-            if let Some(&id) = long.find(hash, |&id| words.get(id as usize) == word) {
-                return FIRST + id;
-            }
-            long.insert_unique(hash, next, |&id| self::hash(words.get(id as usize)));
+    pub(crate) fn extend_with_symbols(&self, tokens: &mut Vec<u32>, symbols: impl Iterator<Item = u32>) {
+        debug_assert!(matches!(self, Lexicon::Symbols(_)), "symbols among words or ids");
+        tokens.extend(symbols.map(|symbol| FIRST + symbol));
+    }
+
+    /// Returns the strings.
+    #[inline]
+    pub(crate) fn words(&mut self) -> &mut Words {
+        match self {
+            Lexicon::Words(words) => words,
+            _ => unreachable!("a word among symbols"),
         }
-        words.push(word);
-        FIRST + next
     }
 
     /// Returns a number above all provisional ids in `tokens`.
@@ -100,7 +93,7 @@ impl Lexicon {
             Lexicon::Symbols(Alphabet::Byte) => FIRST as usize + 256,
             Lexicon::Symbols(_) => tokens.iter().max().map_or(0, |&t| t as usize + 1),
             Lexicon::Ids { keys, .. } => FIRST as usize + keys.len(),
-            Lexicon::Words { words, .. } => FIRST as usize + words.len(),
+            Lexicon::Words(Words { words, .. }) => FIRST as usize + words.len(),
         }
     }
 
@@ -111,7 +104,7 @@ impl Lexicon {
             (EOS, _) => Key::Eos,
             (id, Lexicon::Symbols(_)) => Key::Symbol(id - FIRST),
             (id, Lexicon::Ids { keys, .. }) => Key::Symbol(keys[(id - FIRST) as usize]),
-            (id, Lexicon::Words { words, .. }) => Key::Word(words.get((id - FIRST) as usize)),
+            (id, Lexicon::Words(Words { words, .. })) => Key::Word(words.get((id - FIRST) as usize)),
         }
     }
 
@@ -135,42 +128,43 @@ impl Lexicon {
         match self {
             Lexicon::Symbols(_) => 0,
             Lexicon::Ids { small, large, keys } => small.len() * 4 + large.len() * 16 + keys.len() * 4,
-            Lexicon::Words { short, long, words } => {
-                short.capacity() * (size_of::<Short>() + 1) + long.capacity() * 5 + words.footprint()
+            Lexicon::Words(Words { short, long, words }) => {
+                short.footprint() + long.capacity() * 5 + words.footprint()
             }
         }
     }
 }
 
-/// A string of at most 16 bytes as two words: its first and its last bytes, which may overlap. Together with the length
-/// they determine the string.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Short {
-    ends: [u64; 2],
-    len: u32,
-    id: u32,
+/// Strings; short ones are found without looking into the arena.
+#[derive(Debug, Default)]
+pub(crate) struct Words {
+    short: ShortWords,
+    long: HashTable<u32>,
+    words: Arena,
 }
 
-impl Short {
-    #[inline]
-    fn new(word: &[u8], id: u32) -> Option<Self> {
-        let ends = if let (Some(first), Some(last)) = (word.first_chunk(), word.last_chunk()) {
-            [u64::from_le_bytes(*first), u64::from_le_bytes(*last)]
-        } else if let (Some(first), Some(last)) = (word.first_chunk(), word.last_chunk()) {
-            [u32::from_le_bytes(*first).into(), u32::from_le_bytes(*last).into()]
-        } else {
-            let byte = |i: usize| word.get(i).copied().map_or(0, u64::from);
-            [byte(0) | byte(1) << 8 | byte(2) << 16, 0]
-        };
-        (word.len() <= 16).then_some(Self { ends, len: word.len() as u32, id })
+impl Words {
+    /// Returns the number of a string: a range of `text`.
+    #[inline(always)]
+    pub(crate) fn number(&mut self, text: &[u8], range: Range<usize>) -> u32 {
+        match self.short.get(text, range.start, range.end) {
+            Some(id) => FIRST + id,
+            None => self.long_or_new(text, range),
+        }
     }
 
-    #[inline]
-    fn hash(&self) -> u64 {
-        let mut hasher = FxHasher::default();
-        hasher.write_u64(self.ends[0]);
-        hasher.write_u64(self.ends[1] ^ u64::from(self.len) << 56);
-        hasher.finish()
+    #[cold]
+    fn long_or_new(&mut self, text: &[u8], range: Range<usize>) -> u32 {
+        let (word, next) = (&text[range.clone()], self.words.len() as u32);
+        if !self.short.insert(text, range.start, range.end, next) {
+            let hash = hash(word);
+            if let Some(&id) = self.long.find(hash, |&id| self.words.get(id as usize) == word) {
+                return FIRST + id;
+            }
+            self.long.insert_unique(hash, next, |&id| self::hash(self.words.get(id as usize)));
+        }
+        self.words.push(word);
+        FIRST + next
     }
 }
 
@@ -196,7 +190,7 @@ mod tests {
                     if let Some(b) = word.get_mut(at) {
                         *b = byte;
                     }
-                    let id = words.word(&word);
+                    let id = words.words().number(&word, 0..len);
                     assert_eq!(*seen.entry(word).or_insert(id), id);
                 }
             }
@@ -208,7 +202,9 @@ mod tests {
     #[test]
     fn words_and_ids_keep_their_numbers_and_sort_into_a_vocabulary() {
         let mut words = Lexicon::new(Alphabet::Word);
-        assert_eq!([words.word(b"b"), words.word(b"a"), words.word(b"b")], [2, 3, 2]);
+        let numbers =
+            [(b"ba", 0), (b"ba", 1), (b"bc", 0)].map(|(text, i)| words.words().number(text, i..i + 1));
+        assert_eq!(numbers, [2, 3, 2]);
         let (vocabulary, map) = words.vocabulary(4, |id| (id != EOS).then_some(0));
         assert_eq!((vocabulary.len(), map), (3, vec![0, 0, 2, 1]));
         let mut ids = Lexicon::new(Alphabet::Id);

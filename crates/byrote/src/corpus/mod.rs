@@ -38,12 +38,14 @@ pub(crate) mod windows;
 
 mod chunk;
 mod collect;
+mod documents;
 mod finish;
 mod lexicon;
 mod list;
 mod loss;
 mod merge;
 pub(crate) mod read;
+mod short_words;
 mod sorted_run;
 
 pub use chunk::Dropped;

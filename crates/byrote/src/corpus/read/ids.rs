@@ -29,6 +29,20 @@ impl IntegerType {
             if self.signed { i128::from((unsigned << shift) as i64 >> shift) } else { i128::from(unsigned) };
         u32::try_from(value).map_err(|_| value.to_string())
     }
+
+    /// Appends all elements to `ids`, if their bytes are those of ids; returns whether they are.
+    fn extend(self, ids: &mut Vec<u32>, raw: &[u8]) -> bool {
+        match self {
+            Self { bytes: 2, signed: false, big_endian: false } => {
+                ids.extend(raw.as_chunks().0.iter().map(|&element| u32::from(u16::from_le_bytes(element))));
+            }
+            Self { bytes: 4, signed: false, big_endian: false } => {
+                ids.extend(raw.as_chunks().0.iter().map(|&element| u32::from_le_bytes(element)));
+            }
+            _ => return false,
+        }
+        true
+    }
 }
 
 /// Where documents end in a flat array of ids.
@@ -162,6 +176,11 @@ impl Reader for IdReader {
         slab.content = Content::Ids;
         slab.path.clone_from(&self.path);
         slab.first_line = self.document;
+        if self.cut == Cut::Never && self.integer.extend(&mut self.open, &self.raw) {
+            self.position += n as u64;
+            self.length += n as u64;
+            return Ok(self.part(slab, n == 0));
+        }
         let raw = std::mem::take(&mut self.raw);
         for element in raw.chunks_exact(self.integer.bytes) {
             let id = self.integer.id(element).map_err(|value| {

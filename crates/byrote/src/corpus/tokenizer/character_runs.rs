@@ -46,69 +46,160 @@ const ASCII_WORDPUNCT: [Class; 128] = {
     table
 };
 
-/// The class of the character at byte `i`, and its length in bytes.
-#[inline]
-pub(super) fn wordpunct_class(text: &str, i: usize) -> (Class, usize) {
-    let b = text.as_bytes()[i];
-    if b < 128 { (ASCII_WORDPUNCT[b as usize], 1) } else { beyond_ascii(text, i, unicode_wordpunct) }
+/// Which characters form runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rule {
+    /// Everything that is not space is one class.
+    Whitespace,
+    /// Word characters and the rest are two classes.
+    WordPunct,
 }
 
-/// Like [`wordpunct_class`], with everything that is not space in one class.
-#[inline]
-pub(super) fn whitespace_class(text: &str, i: usize) -> (Class, usize) {
-    let (class, len) = wordpunct_class(text, i);
-    (if class == Class::Space { Class::Space } else { Class::Word }, len)
+impl Rule {
+    /// The class of the character at byte `i`.
+    fn class(self, text: &str, i: usize) -> Class {
+        let b = text.as_bytes()[i];
+        let class = match b {
+            0..128 => ASCII_WORDPUNCT[b as usize],
+            _ => unicode_wordpunct(text[i..].chars().next().unwrap_or('\0')),
+        };
+        if self == Rule::Whitespace && class == Class::Other { Class::Word } else { class }
+    }
 }
 
-#[cold]
-fn beyond_ascii(text: &str, i: usize, class: impl Fn(char) -> Class) -> (Class, usize) {
-    let c = text[i..].chars().next().unwrap_or('\0');
-    (class(c), c.len_utf8())
+/// The number of bytes that are classified at once.
+const BLOCK: usize = u64::BITS as usize;
+
+/// The classes of the bytes of a block as bits, the first byte in the lowest one. All bytes of a character have its class.
+#[derive(Debug, Clone, Copy)]
+struct Block {
+    word: u64,
+    other: u64,
+}
+
+impl Block {
+    /// The block at `at`; `before` is the class of the character before it, which
+    /// may have bytes in it. Bytes beyond the text are space.
+    #[inline]
+    fn new(rule: Rule, text: &str, at: usize, before: Class) -> Self {
+        let rest = &text.as_bytes()[at..];
+        let mut padded = [b' '; BLOCK];
+        let bytes = rest.first_chunk().unwrap_or_else(|| {
+            padded[..rest.len()].copy_from_slice(rest);
+            &padded
+        });
+        if bytes.is_ascii() { Self::ascii(rule, bytes) } else { Self::beyond_ascii(rule, text, at, before) }
+    }
+
+    #[inline]
+    fn ascii(rule: Rule, bytes: &[u8; BLOCK]) -> Self {
+        let filled = !bits(bytes, |b| (b == b' ') | (b.wrapping_sub(b'\t') < 5));
+        match rule {
+            Rule::Whitespace => Self { word: filled, other: 0 },
+            Rule::WordPunct => {
+                let word = bits(bytes, |b| {
+                    ((b | 0x20).wrapping_sub(b'a') < 26) | (b.wrapping_sub(b'0') < 10) | (b == b'_')
+                });
+                Self { word, other: filled & !word }
+            }
+        }
+    }
+
+    fn beyond_ascii(rule: Rule, text: &str, at: usize, before: Class) -> Self {
+        let (mut block, mut class) = (Self { word: 0, other: 0 }, before);
+        for (bit, i) in (at..text.len().min(at + BLOCK)).enumerate() {
+            if text.is_char_boundary(i) {
+                class = rule.class(text, i);
+            }
+            match class {
+                Class::Space => {}
+                Class::Word => block.word |= 1 << bit,
+                Class::Other => block.other |= 1 << bit,
+            }
+        }
+        block
+    }
+
+    /// Where runs start, and where they have ended: at the first byte after them.
+    #[inline]
+    fn edges(self, before: Class) -> (u64, u64) {
+        let word = self.word << 1 | u64::from(before == Class::Word);
+        let other = self.other << 1 | u64::from(before == Class::Other);
+        (self.word & !word | self.other & !other, !self.word & word | !self.other & other)
+    }
+
+    /// The class of a byte.
+    #[inline]
+    fn class(self, bit: usize) -> Class {
+        match (self.word >> bit & 1, self.other >> bit & 1) {
+            (1, _) => Class::Word,
+            (_, 1) => Class::Other,
+            _ => Class::Space,
+        }
+    }
+}
+
+/// The bytes for which a test holds. Both loops compile to vector instructions where there are some.
+#[inline]
+fn bits(bytes: &[u8; BLOCK], test: impl Fn(u8) -> bool) -> u64 {
+    let flags = bytes.map(|b| u8::from(test(b)));
+    let (eights, _) = flags.as_chunks::<8>();
+    eights.iter().rev().fold(0, |bits, &eight| {
+        // Moves the lowest bit of byte i to bit 56 + i.
+        bits << 8 | u64::from_le_bytes(eight).wrapping_mul(0x0102_0408_1020_4080) >> 56
+    })
 }
 
 /// Emits the maximal runs of one class other than space; see [`super::Tokenizer::ranges`] for `whole`.
 #[inline]
 pub(super) fn runs(
     text: &str,
-    class_at: impl Fn(&str, usize) -> (Class, usize),
+    rule: Rule,
     whole: bool,
     emit: &mut impl FnMut(Range<usize>) -> ControlFlow<()>,
 ) -> usize {
     let n = text.len();
-    let mut i = 0;
-    while i < n {
-        let (class, len) = class_at(text, i);
-        let start = i;
-        i += len;
-        if class == Class::Space {
-            continue;
+    // The start of a run that has not ended.
+    let (mut start, mut before) = (0, Class::Space);
+    for at in (0..n).step_by(BLOCK) {
+        let block = Block::new(rule, text, at, before);
+        let (mut starts, mut ends) = block.edges(before);
+        if n - at < BLOCK {
+            ends &= (1 << (n - at)) - 1;
         }
-        while i < n {
-            let (next, len) = class_at(text, i);
-            if next != class {
-                break;
+        if before == Class::Space {
+            start = at + starts.trailing_zeros() as usize;
+            starts &= starts.wrapping_sub(1);
+        }
+        while ends != 0 {
+            let end = at + ends.trailing_zeros() as usize;
+            ends &= ends - 1;
+            if emit(start..end).is_break() {
+                return end;
             }
-            i += len;
+            start = at + starts.trailing_zeros() as usize;
+            starts &= starts.wrapping_sub(1);
         }
-        if i == n && !whole {
-            return start;
-        }
-        if emit(start..i).is_break() {
-            return i;
+        before = block.class((n - at).min(BLOCK) - 1);
+    }
+    match before {
+        Class::Space => n,
+        _ if !whole => start,
+        _ => {
+            let _ = emit(start..n);
+            n
         }
     }
-    n
 }
 
 /// Counts the runs that [`runs`] would emit and that begin in `text`; `before` is the class of the character before
 /// `text`, and becomes that of its last one.
-pub(super) fn count(text: &str, class_at: impl Fn(&str, usize) -> (Class, usize), before: &mut Class) -> u64 {
-    let (mut n, mut i) = (0, 0);
-    while i < text.len() {
-        let (class, len) = class_at(text, i);
-        n += u64::from(class != Class::Space && class != *before);
-        *before = class;
-        i += len;
+pub(super) fn count(text: &str, rule: Rule, before: &mut Class) -> u64 {
+    let mut n = 0;
+    for at in (0..text.len()).step_by(BLOCK) {
+        let block = Block::new(rule, text, at, *before);
+        n += u64::from(block.edges(*before).0.count_ones());
+        *before = block.class((text.len() - at).min(BLOCK) - 1);
     }
     n
 }
@@ -116,22 +207,78 @@ pub(super) fn count(text: &str, class_at: impl Fn(&str, usize) -> (Class, usize)
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
-    fn the_ascii_table_agrees_with_unicode() {
+    fn the_ascii_table_and_the_blocks_agree_with_unicode() {
         for c in '\0'..='\x7f' {
-            assert_eq!(wordpunct_class(&c.to_string(), 0).0, unicode_wordpunct(c), "{c:?}");
+            assert_eq!(Rule::WordPunct.class(&c.to_string(), 0), unicode_wordpunct(c), "{c:?}");
+            let block = Block::new(Rule::WordPunct, &c.to_string(), 0, Class::Space);
+            assert_eq!(block.class(0), unicode_wordpunct(c), "{c:?}");
         }
     }
 
     #[test]
     fn a_run_that_touches_the_end_of_a_part_is_withheld() {
         let mut seen = Vec::new();
-        let done = runs("one two thr", wordpunct_class, false, &mut |r| {
+        let done = runs("one two thr", Rule::WordPunct, false, &mut |r| {
             seen.push(r);
             ControlFlow::Continue(())
         });
         assert_eq!((seen, done), (vec![0..3, 4..7], 8));
-        assert_eq!(runs("one ", wordpunct_class, false, &mut |_| ControlFlow::Continue(())), 4);
+        assert_eq!(runs("one ", Rule::WordPunct, false, &mut |_| ControlFlow::Continue(())), 4);
+    }
+
+    /// The runs of a text, character by character.
+    fn expected(text: &str, rule: Rule) -> Vec<Range<usize>> {
+        let mut found: Vec<(Class, Range<usize>)> = Vec::new();
+        for (i, c) in text.char_indices() {
+            let (class, end) = (rule.class(text, i), i + c.len_utf8());
+            match found.last_mut() {
+                Some((last, run)) if *last == class => run.end = end,
+                _ => found.push((class, i..end)),
+            }
+        }
+        found.into_iter().filter(|(class, _)| *class != Class::Space).map(|(_, run)| run).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn runs_are_those_found_character_by_character(
+            text in prop_oneof!["[ab.]{0,80}[a .\n]{0,150}", "[a .,é日\u{a0}\u{200d}😀\n]{0,200}", "[a日]{0,90}"],
+            cut in 0usize..400,
+        ) {
+            for rule in [Rule::Whitespace, Rule::WordPunct] {
+                let all = expected(&text, rule);
+                let mut found = Vec::new();
+                let done = runs(&text, rule, true, &mut |run| {
+                    found.push(run);
+                    ControlFlow::Continue(())
+                });
+                prop_assert_eq!((&found, done), (&all, text.len()));
+                found.clear();
+                let done = runs(&text, rule, false, &mut |run| {
+                    found.push(run);
+                    ControlFlow::Continue(())
+                });
+                let open = all.last().filter(|run| run.end == text.len());
+                prop_assert_eq!((&found[..], done), match open {
+                    Some(run) => (&all[..all.len() - 1], run.start),
+                    None => (&all[..], text.len()),
+                });
+                let cut = (0..=cut.min(text.len())).rev().find(|&i| text.is_char_boundary(i)).unwrap();
+                let mut before = Class::Space;
+                let counted = count(&text[..cut], rule, &mut before) + count(&text[cut..], rule, &mut before);
+                prop_assert_eq!(counted, all.len() as u64);
+                // Stopping after a run says where it ended.
+                let mut left = cut % 7;
+                let done = runs(&text, rule, true, &mut |_| {
+                    left = left.saturating_sub(1);
+                    if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                });
+                let stopped = all.get((cut % 7).max(1) - 1).map_or(text.len(), |run| run.end);
+                prop_assert_eq!(done, stopped);
+            }
+        }
     }
 }

@@ -41,6 +41,8 @@ use std::ops::{ControlFlow, Range};
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use character_runs::Rule;
+
 pub(crate) use character_runs::Class;
 
 pub use encode::unknown_token;
@@ -176,10 +178,8 @@ impl Tokenizer {
         emit: &mut impl FnMut(Range<usize>) -> ControlFlow<()>,
     ) -> usize {
         match self {
-            Tokenizer::WordPunct => character_runs::runs(text, character_runs::wordpunct_class, whole, emit),
-            Tokenizer::Whitespace => {
-                character_runs::runs(text, character_runs::whitespace_class, whole, emit)
-            }
+            Tokenizer::WordPunct => character_runs::runs(text, Rule::WordPunct, whole, emit),
+            Tokenizer::Whitespace => character_runs::runs(text, Rule::Whitespace, whole, emit),
             other => unreachable!("{other:?} does not cut text into ranges"),
         }
     }
@@ -192,8 +192,8 @@ impl Tokenizer {
         match self {
             Tokenizer::Byte => text.len() as u64,
             Tokenizer::Char => text.bytes().filter(|b| b & 0xc0 != 0x80).count() as u64,
-            Tokenizer::Whitespace => character_runs::count(text, character_runs::whitespace_class, before),
-            Tokenizer::WordPunct => character_runs::count(text, character_runs::wordpunct_class, before),
+            Tokenizer::Whitespace => character_runs::count(text, Rule::Whitespace, before),
+            Tokenizer::WordPunct => character_runs::count(text, Rule::WordPunct, before),
             #[cfg(feature = "huggingface")]
             Tokenizer::HuggingFace(_) => unreachable!("a tokenizer.json encodes documents whole"),
         }

@@ -5,14 +5,16 @@ use super::range_file::RangeFile;
 use super::repeats::Marks;
 use super::sample::sampled;
 use super::summarize::{curve_points, dense_points, summary, vocabulary};
+use super::text::TextBuilder;
 use super::{Code, Job, Text, WindowRule};
-use crate::corpus::collect::Documents;
+use crate::corpus::documents::Documents;
 use crate::corpus::options::Options;
 use crate::corpus::sorted_run::Header;
 use crate::corpus::vocabulary::Vocabulary;
 use crate::corpus::{Corpus, Outputs};
 use crate::observe::Observer;
 use crate::{Error, Result};
+use rayon::prelude::*;
 
 /// Counts the windows of documents.
 pub(crate) fn corpus(
@@ -119,16 +121,34 @@ impl Task<'_> {
 
 /// The text of the documents, end to end if they are joined.
 fn text_of<C: Code>(documents: &Documents, maps: &[Vec<u32>], join: bool) -> Text<C> {
-    let mut text = Text::with_capacity(if join { 1 } else { documents.len() }, documents.tokens());
-    documents.for_each(|chunk, tokens| {
-        let map = &maps[chunk];
-        tokens.iter().for_each(|&token| text.push(map[token as usize] + 1));
-        if !join {
-            text.end_document();
+    let ends = if join { usize::from(documents.tokens() > 0) } else { documents.len() };
+    let mut text = TextBuilder::<C>::new(documents.tokens(), ends);
+    let codes: Vec<Vec<C>> = maps.iter().map(|map| map.iter().map(|id| C::new(id + 1)).collect()).collect();
+    let mut parts = Vec::new();
+    let mut rest = text.codes();
+    for run in documents.runs() {
+        let (own, others) = rest.split_at_mut(run.tokens.len() + if join { 0 } else { run.len() });
+        parts.push((run, own));
+        rest = others;
+    }
+    parts.into_par_iter().for_each(|(run, mut own)| {
+        let codes = &codes[run.chunk];
+        for (tokens, ends) in run.documents() {
+            let (document, others) = own.split_at_mut(tokens.len());
+            document.iter_mut().zip(tokens).for_each(|(code, &token)| *code = codes[token as usize]);
+            own = if ends && !join { &mut others[1..] } else { others };
         }
     });
-    if join && documents.tokens() > 0 {
-        text.end_document();
+    let mut length = 0;
+    for (tokens, ends) in documents.runs().flat_map(|run| run.documents()) {
+        length += tokens.len();
+        if ends && !join {
+            text.end_document(length);
+            length += 1;
+        }
+    }
+    if join && length > 0 {
+        text.end_document(length);
     }
     text.finish()
 }

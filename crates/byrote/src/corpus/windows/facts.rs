@@ -5,6 +5,7 @@ use super::{Code, Text, WindowRule};
 use crate::corpus::sorted_run::Header;
 use crate::corpus::vocabulary::Vocabulary;
 use crate::num::hash::Fnv;
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -131,6 +132,30 @@ impl FirstTokenCounts for Stored<'_> {
     }
 }
 
+/// How often every code occurs.
+fn histogram<C: Code>(codes: &[C]) -> Vec<u64> {
+    codes
+        .par_chunks(codes.len().div_ceil(rayon::current_num_threads()).max(1 << 16))
+        .map(|codes| {
+            let mut counts = Vec::new();
+            for code in codes {
+                let code = code.get() as usize;
+                if code >= counts.len() {
+                    counts.resize(code + 1, 0u64);
+                }
+                counts[code] += 1;
+            }
+            counts
+        })
+        .reduce(Vec::new, |mut a, mut b| {
+            if a.len() < b.len() {
+                std::mem::swap(&mut a, &mut b);
+            }
+            a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
+            a
+        })
+}
+
 /// Counts that are taken from a text.
 pub(crate) struct FirstTokens<'t, C> {
     text: &'t Text<C>,
@@ -144,6 +169,12 @@ pub(crate) struct FirstTokens<'t, C> {
 impl<'t, C: Code> FirstTokens<'t, C> {
     /// The counts at context 0, where every start has a full window.
     pub(crate) fn new(text: &'t Text<C>, stride: usize) -> Self {
+        if stride == 1 {
+            let mut counts = histogram(text.codes(0..text.positions()));
+            // The end marks.
+            counts.iter_mut().take(1).for_each(|ends| *ends = 0);
+            return Self { text, counts, windows: text.tokens() as u64, n_ctx: 0, stride, is_new: true };
+        }
         let (mut counts, mut windows) = (Vec::new(), 0);
         for document in (0..text.documents()).map(|i| text.document(i)) {
             for code in text.codes(document).iter().step_by(stride) {

@@ -245,7 +245,55 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// The starts of all classes in order, and the common prefix of each with the one before it in its class.
+    fn sorted<C: Code>(text: &Text<C>, codes: usize, depth: usize) -> Vec<(usize, Option<u64>)> {
+        let n = if class_tokens::<C>() == 2 { codes << 8 } else { codes };
+        let all = |_| true;
+        let classes = Classes::<u32>::new(text, &class_sizes(text, n, &all), 0..n, &all);
+        let mut sorted = Vec::new();
+        for class in classes.offsets.windows(2) {
+            let positions = &classes.positions[class[0]..class[1]];
+            let mut starts: Vec<_> =
+                positions.iter().map(|&position| Start { common: 0, position }).collect();
+            if starts.first().is_some_and(|start| text.room(start.position as usize) >= class_tokens::<C>()) {
+                sort_class(text, &mut starts, class_tokens::<C>(), depth);
+            }
+            let common = |i: usize| (i > 0).then(|| starts[i].common);
+            sorted.extend((0..starts.len()).map(|i| (starts[i].position as usize, common(i))));
+        }
+        sorted
+    }
+
     proptest! {
+        #[test]
+        fn the_order_and_common_prefixes_are_those_of_libsais(
+            tokens in prop_oneof![
+                prop::collection::vec(0u32..2, 1..300),
+                prop::collection::vec(0u32..200, 1..300),
+                prop::collection::vec(0u32..3, 1..40).prop_map(|period| period.repeat(7)),
+            ],
+        ) {
+            let depth = tokens.len();
+            let suffixes: Vec<u16> = tokens.iter().map(|&token| token as u16).collect();
+            let array = libsais::SuffixArrayConstruction::for_text(&suffixes[..]);
+            let array = array.in_owned_buffer32().single_threaded().run().unwrap();
+            let array = array.plcp_construction().single_threaded().run().unwrap();
+            let expect = array.suffix_array().iter().map(|&start| (start as usize, array.plcp()[start as usize] as u64));
+            let expect: Vec<_> = expect.collect();
+            let documents = [tokens];
+            let found = [
+                sorted(&text::<u8>(&documents), 202, depth),
+                sorted(&text::<u16>(&documents), 202, depth),
+                sorted(&text::<u32>(&documents), 202, depth),
+            ];
+            for found in found {
+                prop_assert_eq!(found.len(), expect.len());
+                for ((start, common), expect) in found.into_iter().zip(&expect) {
+                    prop_assert_eq!((start, common.unwrap_or(expect.1)), *expect);
+                }
+            }
+        }
+
         #[test]
         fn classes_are_sorted_as_windows_are(
             documents in prop::collection::vec(prop::collection::vec(0u32..3, 1..40), 1..6),

@@ -10,6 +10,7 @@ use crate::corpus::options::PartOf;
 use crate::corpus::summary::{Coverage, EPSILONS_1E5, LengthSummary, Summary};
 use crate::corpus::vocabulary::{MARK_LABEL, MARK_LAST, Vocabulary};
 use crate::units::Nats;
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -80,19 +81,52 @@ pub struct Passage {
 /// The vocabulary of the windows: the tokens of the text that occur in some window.
 pub(crate) fn vocabulary<C: Code>(text: &Text<C>, alphabet: &Vocabulary, rule: WindowRule) -> Vocabulary {
     let mut seen = vec![Places::default(); alphabet.len()];
+    let mut see = |code: C, here: Places| {
+        let seen = &mut seen[code.get() as usize - 1];
+        seen.inside |= here.inside;
+        seen.follows |= here.follows;
+        seen.ends_context |= here.ends_context;
+    };
     for document in (0..text.documents()).map(|i| text.document(i)) {
-        let places = rule.places(document.len());
-        for (i, code) in text.codes(document).iter().enumerate() {
-            let (seen, here) = (&mut seen[code.get() as usize - 1], places(i));
-            seen.inside |= here.inside;
-            seen.follows |= here.follows;
-            seen.ends_context |= here.ends_context;
+        let (places, codes) = (rule.places(document.len()), text.codes(document));
+        // Where windows start at every token, all but the first and the last one are everywhere.
+        if rule.stride == 1
+            && let [first, inner @ .., last] = codes
+        {
+            see(*first, places(0));
+            see(*last, places(codes.len() - 1));
+            if inner.len() < LONG {
+                inner.iter().enumerate().for_each(|(i, &code)| see(code, places(i + 1)));
+            } else {
+                occurring(inner, alphabet.len()).for_each(|code| see(code, places(1)));
+            }
+        } else {
+            codes.iter().enumerate().for_each(|(i, &code)| see(code, places(i)));
         }
     }
     let marks = |places: Places| {
         (if places.follows { MARK_LABEL } else { 0 }) | if places.ends_context { MARK_LAST } else { 0 }
     };
     alphabet.restricted(|id| Some(seen[id as usize]).filter(|s| s.inside).map(marks))
+}
+
+/// Documents of fewer tokens are not worth a table of codes.
+const LONG: usize = 1 << 16;
+
+/// The different codes among some, where all are at most `most`.
+fn occurring<C: Code>(codes: &[C], most: usize) -> impl Iterator<Item = C> {
+    let seen = codes
+        .par_chunks(codes.len().div_ceil(rayon::current_num_threads()).max(1))
+        .map(|codes| {
+            let mut seen = vec![false; most + 1];
+            codes.iter().for_each(|code| seen[code.get() as usize] = true);
+            seen
+        })
+        .reduce_with(|mut a, b| {
+            a.iter_mut().zip(b).for_each(|(a, b)| *a |= b);
+            a
+        });
+    (0..).zip(seen.unwrap_or_default()).filter(|&(_, seen)| seen).map(|(code, _)| C::new(code))
 }
 
 /// The longest contexts at which the floor is reported.

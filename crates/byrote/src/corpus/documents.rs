@@ -1,0 +1,93 @@
+//! Documents in the chunks of several threads, in the order of the input.
+
+use super::chunk::Chunk;
+use super::vocabulary::Vocabulary;
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// Some documents of a chunk.
+#[derive(Debug)]
+pub(crate) struct Stretch {
+    pub(crate) chunk: usize,
+    pub(crate) documents: Range<usize>,
+    /// Whether the last of them is only a piece of a document, which continues in the next stretch.
+    pub(crate) continues: bool,
+}
+
+/// Documents in chunks, in the order of the input.
+pub(crate) struct Documents {
+    pub(crate) chunks: Vec<Chunk>,
+    pub(crate) order: Vec<Stretch>,
+}
+
+impl Documents {
+    /// The number of tokens.
+    pub(crate) fn tokens(&self) -> usize {
+        self.chunks.iter().map(|chunk| chunk.tokens.len()).sum()
+    }
+
+    /// The number of documents.
+    pub(crate) fn len(&self) -> usize {
+        let continued = self.order.iter().filter(|stretch| stretch.continues).count();
+        self.chunks.iter().map(Chunk::len).sum::<usize>() - continued
+    }
+
+    /// The tokens that occur, and for each chunk the map from its provisional ids to their ids.
+    pub(crate) fn alphabet(&self) -> (Vocabulary, Vec<Vec<u32>>) {
+        let parts: Vec<(Vocabulary, Vec<u32>)> = self
+            .chunks
+            .par_iter()
+            .map(|chunk| {
+                let size = chunk.lexicon.size(&chunk.tokens);
+                let mut seen = vec![false; size];
+                chunk.tokens.iter().for_each(|&id| seen[id as usize] = true);
+                chunk.lexicon.vocabulary(size as u32, |id| seen[id as usize].then_some(0))
+            })
+            .collect();
+        let (union, maps) = Vocabulary::union(&parts.iter().map(|(part, _)| part).collect::<Vec<_>>());
+        let compose = |((_, own), union): ((_, Vec<u32>), Vec<u32>)| {
+            own.into_iter().map(|id| union.get(id as usize).copied().unwrap_or(0)).collect()
+        };
+        (union, parts.into_iter().zip(maps).map(compose).collect())
+    }
+
+    /// The documents, in the order of the input, as runs of documents of one chunk.
+    pub(crate) fn runs(&self) -> impl Iterator<Item = Run<'_>> {
+        self.order.iter().map(|Stretch { chunk, documents, continues }| {
+            let Chunk { tokens, ends, .. } = &self.chunks[*chunk];
+            let start = if documents.start == 0 { 0 } else { ends[documents.start - 1] };
+            let ends = &ends[documents.clone()];
+            let end = ends.last().copied().unwrap_or(start);
+            Run { chunk: *chunk, tokens: &tokens[start..end], start, ends, continues: *continues }
+        })
+    }
+}
+
+/// Documents that follow each other in one chunk.
+pub(crate) struct Run<'d> {
+    pub(crate) chunk: usize,
+    /// Their provisional ids, end to end.
+    pub(crate) tokens: &'d [u32],
+    /// The place of the tokens in the chunk, and those of the ends of the documents.
+    start: usize,
+    ends: &'d [usize],
+    /// Whether the last document continues in the next run.
+    continues: bool,
+}
+
+impl<'d> Run<'d> {
+    /// The tokens of every document, and whether it ends with them.
+    pub(crate) fn documents(&self) -> impl Iterator<Item = (&'d [u32], bool)> + use<'d> {
+        let (tokens, base, continues, n) = (self.tokens, self.start, self.continues, self.ends.len());
+        let mut start = 0;
+        self.ends.iter().enumerate().map(move |(i, end)| {
+            let from = std::mem::replace(&mut start, end - base);
+            (&tokens[from..start], !(continues && i + 1 == n))
+        })
+    }
+
+    /// The number of documents that end in it.
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len() - usize::from(self.continues)
+    }
+}
