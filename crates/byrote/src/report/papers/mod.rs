@@ -333,13 +333,15 @@ mod tests {
                 (0.1, share.clamp(0.01, 1.0))
             })
         };
-        for (attention, average, ending) in [
-            (0.05, 0.05, "So they agree."),
-            (0.05, 0.08, "So they agree."),
-            (0.08, 0.05, "So they do not agree."),
+        // These runs end at the limit of steps, so that a difference is named but nothing is decided.
+        for (attention, average, words) in [
+            (0.05, 0.05, "The intervals overlap."),
+            (0.05, 0.08, "in favour of averaging."),
+            (0.08, 0.05, "in favour of attention."),
         ] {
             let lines = claims(&slopes(attention, average));
-            assert!(lines.len() == 4 && lines.iter().all(|l| l.ends_with(ending)), "{lines:?}");
+            let expected = |line: &String| line.contains(words) && line.ends_with("So not decided.");
+            assert!(lines.len() == 4 && lines.iter().all(expected), "{lines:?}");
         }
         let lines = claims(&slopes(0.05, 0.08));
         assert!(lines[0].contains("is ahead in 21 of 21 pairs"), "{}", lines[0]);
