@@ -336,7 +336,7 @@ mod tests {
         // These runs end at the limit of steps, so that a difference is named but nothing is decided.
         for (attention, average, words) in [
             (0.05, 0.05, "The intervals overlap."),
-            (0.05, 0.08, "in favour of averaging."),
+            (0.05, 0.08, "in favour of token averaging."),
             (0.08, 0.05, "in favour of attention."),
         ] {
             let lines = claims(&slopes(attention, average));
