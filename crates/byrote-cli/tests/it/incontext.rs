@@ -83,7 +83,7 @@ fn errors_of_several_sequences_are_their_means() {
     }
     // The same as one array of two sequences.
     let mut header = "{'descr': '<f8', 'fortran_order': False, 'shape': (2, 5, 2), }".to_owned();
-    while (header.len() + 11) % 64 != 0 {
+    while !(header.len() + 11).is_multiple_of(64) {
         header.push(' ');
     }
     header.push('\n');

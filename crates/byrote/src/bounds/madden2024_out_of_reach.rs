@@ -1,9 +1,9 @@
 //! The corpus of madden2024's Theorem 1, and how far above its floor a model must stay.
 //!
-//! Theorem 1 promises a corpus that k parameters do not learn. Its proof only says that almost every choice of
-//! distributions will do: the image of k parameters has no interior in the n' (omega - 1) free numbers of n' > k / (omega -
-//! 1) contexts, nor has its closure. For counts from a finite grid we expect the same, without proof. [`documents`] follows the proof with counts drawn at random: the first n' sequences of T tokens, each followed by every
-//! token 1, 2, 4, 8 or 16 times.
+//! Theorem 1 promises a corpus that k parameters do not learn. Its proof only says that almost every choice of distributions will
+//! do: if n' contexts have more than k free numbers, n' (omega - 1) of them, the image of the parameters has no interior there, nor
+//! has its closure. For counts from a finite grid we expect the same, without proof. [`documents`] follows the proof with counts
+//! drawn at random: the first n' sequences of T tokens, each followed by every token 1, 2, 4, 8 or 16 times.
 //!
 //! Two functions say what is known of such a corpus, or of any other one.
 //!

@@ -292,7 +292,7 @@ mod tests {
         let expect = Rows::whole(2, vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
         let by_rows = npy("<f8", false, "3, 2", &le(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]));
         let by_columns = npy("<f8", true, "3, 2", &le(&[1.0, 3.0, 5.0, 2.0, 4.0, 6.0]));
-        assert_eq!(numpy(path, &by_rows).unwrap(), [expect.clone()]);
+        assert_eq!(numpy(path, &by_rows).unwrap(), std::slice::from_ref(&expect));
         assert_eq!(numpy(path, &by_columns).unwrap(), [expect]);
         let single: Vec<u8> = [1f32, 2.0].iter().flat_map(|x| x.to_be_bytes()).collect();
         assert_eq!(numpy(path, &npy(">f4", false, "2,", &single)).unwrap(), [Rows::whole(1, vec![1.0, 2.0])]);
