@@ -52,14 +52,18 @@ crate::setting::setters!(Window {
 /// The longest accepted window; a larger one is almost certainly a typing error.
 pub const MAX_N_CTX: u32 = 1 << 20;
 
+/// The longest accepted context of windows, which are never written out.
+pub(crate) const MAX_WINDOW_N_CTX: u32 = 1 << 26;
+
 impl Window {
     /// Refuses a window without a context.
     pub fn check(&self) -> Result<()> {
         if self.n_ctx == 0 {
             return Err(Error::setting("n_ctx", "must be at least 1 (got 0)"));
         }
-        if self.n_ctx > MAX_N_CTX {
-            return Err(Error::setting("n_ctx", format!("must be at most {MAX_N_CTX} (got {})", self.n_ctx)));
+        let most = if self.contexts == ContextRule::Windows { MAX_WINDOW_N_CTX } else { MAX_N_CTX };
+        if self.n_ctx > most {
+            return Err(Error::setting("n_ctx", format!("must be at most {most} (got {})", self.n_ctx)));
         }
         Ok(())
     }
