@@ -25,6 +25,12 @@ pub(crate) fn corpus(
     outputs: Outputs,
     observer: &dyn Observer,
 ) -> Result<Corpus> {
+    if !options.range.is_all() && (outputs.list.is_some() || outputs.contexts) {
+        return Err(Error::setting(
+            "range",
+            "counts a part of the windows; models and lists need all of them",
+        ));
+    }
     if !options.range.is_all() && outputs.save.is_none() {
         return Err(Error::setting(
             "range",
@@ -35,12 +41,6 @@ pub(crate) fn corpus(
         return Err(Error::setting(
             "shard",
             "the windows of different documents cannot be merged; divide the windows with `range`",
-        ));
-    }
-    if !options.range.is_all() && (outputs.list.is_some() || outputs.contexts) {
-        return Err(Error::setting(
-            "range",
-            "counts a part of the windows; models and lists need all of them",
         ));
     }
     let (mut alphabet, maps) = documents.alphabet();

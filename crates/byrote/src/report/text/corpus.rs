@@ -45,7 +45,8 @@ pub fn corpus(title: &str, summary: &Summary) -> String {
     };
     figures.row(["floor".to_owned()].into_iter().chain(floor));
     out += &figures.render();
-    if summary.predictions > 0 {
+    let range = summary.windows.as_ref().and_then(|windows| windows.range);
+    if summary.predictions > 0 && range.is_none() {
         out += match summary.windows {
             Some(_) => {
                 "No model that sees only the preceding tokens of its own window has a loss below the floor.\n"
@@ -99,7 +100,12 @@ fn heading(title: &str, summary: &Summary) -> String {
         1 => "starting anywhere".into(),
         stride => format!("one every {stride} tokens"),
     };
-    format!("{title}, {} tokens, {kind} of {} tokens, {stride}\n\n", summary.tokenizer, summary.n_ctx + 1)
+    let part = match windows.range {
+        Some(part) => format!("; part {part} of them"),
+        None => String::new(),
+    };
+    let length = summary.n_ctx + 1;
+    format!("{title}, {} tokens, {kind} of {length} tokens, {stride}{part}\n\n", summary.tokenizer)
 }
 
 /// The floor by position in the window.
