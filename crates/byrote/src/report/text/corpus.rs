@@ -45,16 +45,12 @@ pub fn corpus(title: &str, summary: &Summary) -> String {
     };
     figures.row(["floor".to_owned()].into_iter().chain(floor));
     out += &figures.render();
-    let range = summary.windows.as_ref().and_then(|windows| windows.range);
-    if summary.predictions > 0 && range.is_none() {
-        out += match summary.windows {
-            Some(_) => {
-                "No model that sees only the preceding tokens of its own window has a loss below the floor.\n"
-            }
-            None => {
-                "No model that sees only the preceding tokens of its own document has a loss below the floor.\n"
-            }
-        };
+    if summary.predictions > 0 && summary.windows.as_ref().is_none_or(|windows| windows.range.is_none()) {
+        let own = if summary.windows.is_some() { "window" } else { "document" };
+        let _ = writeln!(
+            out,
+            "No model that sees only the preceding tokens of its own {own} has a loss below the floor."
+        );
     }
 
     if let Some(windows) = &summary.windows {
