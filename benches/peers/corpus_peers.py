@@ -31,7 +31,6 @@ Exit status: 0 if the numbers agree, 1 if they do not, 2 if something could not 
 """
 
 import argparse
-import hashlib
 import json
 import os
 import resource
@@ -39,8 +38,9 @@ import statistics
 import subprocess
 import sys
 import time
-import venv
 from pathlib import Path
+
+from peers import CannotRun, enter_environment
 
 ROOT = Path(__file__).resolve().parents[2]
 TARGET = ROOT / "target"
@@ -54,28 +54,7 @@ EXACT = ("contexts", "predictions", "deterministic_contexts")
 FLOOR_TOLERANCE = 1e-9  # relative
 
 
-class CannotRun(Exception):
-    """A program is missing or failed: exit status 2."""
-
-
-# ---------------------------------------------------------------- environment and documents
-
-
-def enter_environment():
-    """Create the virtual environment if it is missing or out of date, and restart inside it."""
-    if Path(sys.prefix).resolve() == ENVIRONMENT.resolve():
-        return
-    python = ENVIRONMENT / "bin" / "python"
-    stamp = ENVIRONMENT / "requirements.sha256"
-    wanted = hashlib.sha256(REQUIREMENTS.read_bytes()).hexdigest()
-    if not (python.exists() and stamp.exists() and stamp.read_text() == wanted):
-        print("creating %s" % ENVIRONMENT.relative_to(ROOT), file=sys.stderr)
-        venv.create(ENVIRONMENT, with_pip=True, clear=True)
-        install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        if subprocess.run(install + ["--requirement", str(REQUIREMENTS)]).returncode:
-            raise CannotRun("the peers could not be installed from %s" % REQUIREMENTS.relative_to(ROOT))
-        stamp.write_text(wanted)
-    os.execv(python, [str(python), str(Path(__file__).resolve())] + sys.argv[1:])
+# ---------------------------------------------------------------- documents
 
 
 def documents_file(n_documents):
@@ -443,7 +422,7 @@ def arguments():
 
 def main():
     options = arguments()
-    enter_environment()
+    enter_environment(__file__, ENVIRONMENT, REQUIREMENTS, each=False)
     if options.child:
         measure_peer(*options.child, options.threads)
         return 0

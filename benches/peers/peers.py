@@ -1,4 +1,4 @@
-"""What reading_peers.py and windows_peers.py share: the environment, measurements in child processes, tables."""
+"""What the scripts share: the environment; for text, also measurements in child processes and tables."""
 
 import argparse
 import hashlib
@@ -22,24 +22,28 @@ class CannotRun(Exception):
     """A program is missing or failed."""
 
 
-def enter_environment(script):
-    """Create the virtual environment if it is missing or out of date, and restart `script` inside it."""
-    if Path(sys.prefix).resolve() == ENVIRONMENT.resolve():
+def enter_environment(script, environment=ENVIRONMENT, requirements=REQUIREMENTS, each=True):
+    """Create the virtual environment if it is missing or out of date, and restart `script` inside it.
+
+    With `each`, requirements are installed one by one, without their dependencies, and those that cannot be are missing peers.
+    """
+    if Path(sys.prefix).resolve() == environment.resolve():
         return
-    python = ENVIRONMENT / "bin" / "python"
-    stamp = ENVIRONMENT / "requirements.sha256"
-    wanted = hashlib.sha256(REQUIREMENTS.read_bytes()).hexdigest()
+    python = environment / "bin" / "python"
+    stamp = environment / "requirements.sha256"
+    wanted = hashlib.sha256(requirements.read_bytes()).hexdigest()
     if not (python.exists() and stamp.exists() and stamp.read_text() == wanted):
-        print("creating %s" % ENVIRONMENT, file=sys.stderr)
-        venv.create(ENVIRONMENT, with_pip=True, clear=True)
-        # Without their dependencies: infini-gram's are for downloading tokenizers, which is not measured.
-        install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
-        packages = [line.strip() for line in REQUIREMENTS.read_text().splitlines()]
-        for package in packages:
-            if package and not package.startswith("#") and subprocess.run(install + [package]).returncode:
-                print("could not be installed: %s" % package, file=sys.stderr)
-        # Polars keeps its engine in a package of the same version.
-        subprocess.run(install + ["polars-runtime-32==2.1.0"])
+        print("creating %s" % environment, file=sys.stderr)
+        venv.create(environment, with_pip=True, clear=True)
+        install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        if each:
+            packages = [line.strip() for line in requirements.read_text().splitlines()]
+            for package in packages:
+                if package and not package.startswith("#"):
+                    if subprocess.run(install + ["--no-deps", package]).returncode:
+                        print("could not be installed: %s" % package, file=sys.stderr)
+        elif subprocess.run(install + ["--requirement", str(requirements)]).returncode:
+            raise CannotRun("the peers could not be installed from %s" % requirements.relative_to(ROOT))
         stamp.write_text(wanted)
     os.execv(python, [str(python), str(Path(script).resolve())] + sys.argv[1:])
 

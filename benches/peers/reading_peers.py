@@ -14,9 +14,10 @@ byrote's time is that from opening the file until all tokens are in memory as nu
     duckdb    the same, as one query
     hf        encodes lines with a tokenizer.json of the words that occur, cut at white space, in one batch
 
-The table shows tokens per second and processor time per token, which other work on the machine does not change much: the last
-column is the rate on as many free cores as there are threads, if all of them are busy. wc, Polars and DuckDB are timed as they are called from a running process; their warm-up is
-not timed. Polars and DuckDB get the file as lines, which is how both read text.
+The table shows tokens per second and processor time per token, which other work on the machine does not change much; the last
+columns are rates of processor time: megabytes and tokens per second of one core, and tokens per second on as many free cores as
+there are threads, if all of them are busy. wc, Polars and DuckDB are timed as they are called from a running process; their
+warm-up is not timed. Polars and DuckDB get the file as lines, which is how both read text.
 
 Targets: 3 times 41 million tokens per second for words, 5 times for bytes and characters (41 million is what byrote read
 per second on two cores of the machine where this began), and no peer faster at the same tokens.
@@ -235,10 +236,11 @@ def main():
     named = {"%s %s %s" % key: command for key, command in by_key.items()}
     results = peers.interleaved(named, options.rounds)
 
-    wrong, rates, free = [], {}, {}
+    wrong, rates, free, core = [], {}, {}, {}
     print("%d words per file, %d threads, %d rounds" % (options.words, options.threads, options.rounds))
-    columns = ("file", "tokens", "program", "median s", "min s", "million/s", "x byrote", "cpu ns", "free million/s")
-    print("%-8s %-15s %-8s %9s %9s %10s %9s %8s %15s" % columns)
+    columns = ("file", "tokens", "program", "median s", "min s", "million/s", "x byrote", "cpu ns")
+    columns += ("core MB/s", "core million/s", "free million/s")
+    print("%-8s %-15s %-8s %9s %9s %10s %9s %8s %10s %15s %15s" % columns)
     for key in by_key:
         (name, rule, program), runs = key, results["%s %s %s" % key]
         if isinstance(runs, str):
@@ -252,10 +254,12 @@ def main():
         median, least = peers.seconds(runs)
         cpu = min(run["cpu_seconds"] for run in runs)
         threads = 1 if program == "wc" else options.threads
-        rates[key], free[key] = n / median, n * threads / cpu
+        rates[key], free[key], core[key] = n / median, n * threads / cpu, n / cpu
         ratio = median / peers.seconds(results["%s %s byrote" % (name, rule)])[0]
-        row = (name, rule, program, median, least, n / median / 1e6, ratio, cpu / n * 1e9, free[key] / 1e6)
-        print("%-8s %-15s %-8s %9.3f %9.3f %10.1f %9.2f %8.2f %15.1f" % row)
+        megabytes = files[name].stat().st_size / cpu / 1e6
+        row = (name, rule, program, median, least, n / median / 1e6, ratio, cpu / n * 1e9)
+        row += (megabytes, core[key] / 1e6, free[key] / 1e6)
+        print("%-8s %-15s %-8s %9.3f %9.3f %10.1f %9.2f %8.2f %10.0f %15.1f %15.1f" % row)
     for name in files:
         for rule, factor in (("whitespace", 3), ("wordpunct", 3), ("char", 5), ("byte", 5)):
             what = "%s, %s: million tokens per second" % (name, rule)
@@ -263,7 +267,10 @@ def main():
             peers.verdict(what + " of free cores", free[name, rule, "byrote"] / 1e6, factor * BEFORE / 1e6)
     for (name, rule, program), rate in rates.items():
         if program != "byrote":
-            peers.verdict("%s, %s: tokens/s of byrote / %s" % (name, rule, program), rates[name, rule, "byrote"] / rate, 1)
+            own = name, rule, "byrote"
+            peers.verdict("%s, %s: tokens/s of byrote / %s" % (name, rule, program), rates[own] / rate, 1)
+            each = core[own] / core[name, rule, program]
+            peers.verdict("%s, %s: the same per core of processor time" % (name, rule), each, 1)
     print("the numbers of tokens agree" if not wrong else "THE NUMBERS OF TOKENS DO NOT AGREE\n  " + "\n  ".join(wrong))
     record = {"words": options.words, "threads": options.threads, "rounds": options.rounds, "runs": results}
     peers.write_record("reading_peers", record)

@@ -29,7 +29,9 @@ fn the_worked_example_comes_out_as_json_csv_and_table() {
 
     let csv = case.run(arguments.iter().chain(&["--csv"]));
     let csv = String::from_utf8(csv.stdout).unwrap();
-    assert!(csv.starts_with("length,contexts,predictions,floor_nats\n1,1,3,0\n"), "{csv}");
+    let heads = "length,contexts,predictions,floor_nats,floor_nats_per_prediction,pairs,deterministic_contexts,\
+                 deterministic_predictions,once\n";
+    assert!(csv.starts_with(&format!("{heads}1,1,3,0,0,1,1,3,0\n")), "{csv}");
     assert!(csv.contains("\nall,3,8,3.29"), "{csv}");
     let table = String::from_utf8(case.run(arguments).stdout).unwrap();
     assert!(table.contains("contexts") && table.contains("3.2958"), "{table}");

@@ -186,10 +186,19 @@ fn models_work_on_windows_that_are_drawn() {
     let found = case.json(eval.iter().chain(&windows));
     assert_eq!((&found["loss_nats"], &found["contexts"]), (&trained["loss_nats"], &trained["contexts"]));
     for length in found["by_length"].as_array().unwrap() {
-        assert!(length["gap_nats"].as_f64().unwrap() >= 0.0, "{length}");
+        let number = |field: &str| length[field].as_f64().unwrap();
+        assert!(number("gap_nats") >= 0.0, "{length}");
+        assert!(number("loss_nats_per_prediction") >= number("floor_nats_per_prediction"), "{length}");
+        let sum = number("floor_nats") + number("gap_nats");
+        assert!((number("loss_nats") - sum).abs() <= 1e-12 * sum, "{length}");
     }
-    let other = case.json(eval.iter().chain(&windows).chain(&["--seed", "1"]));
-    assert_ne!(other["floor_nats"], found["floor_nats"]);
+    // The model knows every token of the text, so it can be evaluated on other windows of it, and on all.
+    for seed in ["1", "2", "3", "4"] {
+        let other = case.json(eval.iter().chain(&windows).chain(&["--seed", seed]));
+        assert_ne!(other["floor_nats"], found["floor_nats"]);
+    }
+    let every = case.json(eval.iter().chain(&windows[..3]).chain(&["--windows", "1000000"]));
+    assert_eq!(every["predictions"], all["predictions"]);
     let built =
         ["build", "madden2024", "text.txt", "--documents", "file", "--tokenizer", "char", "--n-ctx", "6"];
     let built = case.json(built.iter().chain(&windows));
@@ -221,8 +230,39 @@ fn settings_that_have_no_windows_are_refused_in_one_line() {
         assert_eq!((output.status.code(), error.lines().count()), (Some(2), 1), "{error}");
         assert!(error.contains(message), "{arguments:?}: {error}");
     }
+    case.file("blank.txt", "  \n");
+    let output = case.run(["corpus", "blank.txt", "--documents", "file"].iter().chain(&windows));
+    assert!(String::from_utf8(output.stderr).unwrap().contains("no windows: the text has no tokens"));
     let one = case.json(["corpus", "one.txt"].iter().chain(&windows));
     assert_eq!((&one["windows"], &one["contexts"]), (&1.into(), &0.into()));
+}
+
+#[test]
+fn any_ids_may_be_in_a_text() {
+    let case = Case::new();
+    // The codes of ends of documents and of tokens are others than the ids, whatever these are.
+    let renamed = |ids: [u32; 3]| [0, 1, 2, 0, 1, 0, 0, 2].map(|i: usize| ids[i]);
+    let same = renamed([7, 8, 9]).map(|id| format!("{id}")).join(",");
+    case.file("same.jsonl", format!("{{\"text\": [{same}]}}\n"));
+    let more = ["--contexts", "windows", "--n-ctx", "3"];
+    let expect = case.json(["corpus", "same.jsonl"].iter().chain(&more))["by_length"].clone();
+    for ids in [[0, 254, 255], [0, 1, 0xffff], [0xffff, 0xfffe, 0], [u32::MAX, 0, 0x10000]] {
+        let listed = renamed(ids).map(|id| format!("{id}")).join(",");
+        case.file("ids.jsonl", format!("{{\"text\": [{listed}]}}\n"));
+        assert_eq!(case.json(["corpus", "ids.jsonl"].iter().chain(&more))["by_length"], expect, "{ids:?}");
+    }
+    // A separator inside of ids ends a document, and no window has it.
+    case.file("ids.bin", [1u16, 2, 0, 1, 2].map(u16::to_le_bytes).concat());
+    let found = case.json(["corpus", "ids.bin", "--separator-id", "0"].iter().chain(&more));
+    assert_eq!(
+        (&found["documents"], &found["d_vocab"], &found["windows"]),
+        (&2.into(), &2.into(), &4.into())
+    );
+    case.file("large.jsonl", "{\"text\": [1, 4294967296]}\n");
+    let output = case.run(["corpus", "large.jsonl"].iter().chain(&more));
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), error.lines().count()), (Some(2), 1), "{error}");
+    assert!(error.contains("4294967296"), "{error}");
 }
 
 #[test]

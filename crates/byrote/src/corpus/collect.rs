@@ -1,24 +1,22 @@
 //! From slabs of documents to sorted documents: tokenize, sort, and spill if memory is short.
 
-use super::chunk::{Chunk, Dropped, Refusal};
-use super::count::layout::Positions;
-use super::count::sort::Sorted;
-use super::count::{Ends, Segment, Token, occurrences};
+use super::chunk::{Chunk, Dropped};
 use super::documents::{Documents, Stretch};
 use super::finish::{finish_sorted, merge_runs, merge_to_run, write_run};
 use super::first_documents::FirstDocuments;
-use super::options::{DocumentRule, Options, PartOf};
-use super::read::{Content, Field, Slab};
+use super::options::{DocumentRule, Options};
+use super::read::{Content, Slab};
+use super::sealed::Sealed;
+use super::slab_documents::{Own, document, documents, encodes_text, id_part, part, piece};
 use super::sorted_run::{Header, RunReader};
 use super::tokenizer::Tokenizer;
 use super::vocabulary::{Alphabet, Vocabulary};
 use super::window::ContextRule;
 use super::{Corpus, Outputs, windows};
+use crate::Result;
 use crate::corpus::builtin::Stories;
 use crate::observe::{Observer, Stage};
-use crate::{Error, Result};
 use rayon::prelude::*;
-use std::borrow::Cow;
 use std::fs::File;
 use std::ops::{ControlFlow, Range};
 
@@ -78,8 +76,9 @@ impl<'a> Collector<'a> {
         collector
     }
 
-    /// Keeps the first documents as well, up to this many tokens.
+    /// Keeps the first documents as well, up to this many tokens. A part of windows is drawn from all of them instead.
     pub(crate) fn with_head(mut self, tokens: Option<usize>) -> Self {
+        let tokens = tokens.filter(|_| self.options.window.contexts != ContextRule::Windows);
         self.head = tokens.map(|tokens| FirstDocuments::new(self.alphabet, self.options, tokens));
         self
     }
@@ -370,205 +369,11 @@ impl Dropped {
     }
 }
 
-/// The documents of a slab that belong to the shard that is read.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Own {
-    shard: PartOf,
-    /// The number of documents of the input before the slab.
-    before: u64,
-}
-
-impl Own {
-    fn new(options: &Options, before: u64, slab: &Slab) -> Self {
-        let is_text = matches!(slab.content, Content::Text | Content::Part { .. });
-        // A text that is cut into blocks is one document here; its chunk deals out the blocks.
-        let shard = match options.documents {
-            Some(DocumentRule::Chunk(_)) if is_text => PartOf::ALL,
-            _ => options.shard,
-        };
-        Self { shard, before }
-    }
-
-    /// Whether document `i` of the slab is among them.
-    pub(super) fn has(self, i: usize) -> bool {
-        self.shard.is_dealt(self.before + i as u64)
-    }
-}
-
-/// Takes one part of a document of ids.
-pub(super) fn id_part(chunk: &mut Chunk, slab: &Slab, first: bool, last: bool) {
-    if first {
-        chunk.begin();
-    }
-    chunk.id_part(slab.ids.iter().copied());
-    if last {
-        chunk.finish();
-    }
-}
-
-/// Takes one part of a document that is longer than a slab; all its parts go to the same chunk.
-pub(super) fn part(
-    options: &Options,
-    tokenizer: &Tokenizer,
-    chunk: &mut Chunk,
-    slab: &Slab,
-    first: bool,
-    last: bool,
-) -> Result<()> {
-    if first {
-        chunk.begin();
-    }
-    let range = slab.documents.first().cloned().unwrap_or(0..0);
-    piece(options, tokenizer, chunk, slab, range, last)?;
-    if last {
-        chunk.finish();
-    }
-    Ok(())
-}
-
-/// Takes a piece of a document.
-fn piece(
-    options: &Options,
-    tokenizer: &Tokenizer,
-    chunk: &mut Chunk,
-    slab: &Slab,
-    range: Range<usize>,
-    last: bool,
-) -> Result<()> {
-    let text = lf(&slab.bytes[range.clone()], slab.crlf);
-    let taken = match chunk.part(tokenizer, &text, last) {
-        Err(Refusal::InvalidUtf8(_)) if options.lossy => {
-            chunk.part(tokenizer, String::from_utf8_lossy(&text).as_bytes(), last)
-        }
-        taken => taken,
-    };
-    taken.map_err(|refusal| locate(slab, 0, range, refusal))
-}
-
-/// Takes documents of a slab into a chunk.
-fn documents(
-    options: &Options,
-    tokenizer: &Tokenizer,
-    stories: &Stories,
-    chunk: &mut Chunk,
-    slab: &Slab,
-    range: Range<usize>,
-    own: Own,
-) -> Result<()> {
-    let lines = matches!(options.documents, None | Some(DocumentRule::Line | DocumentRule::BlankLine));
-    if slab.content == Content::Text
-        && lines
-        && !slab.crlf
-        && own.shard.is_all()
-        && let [first, .., last] = &slab.documents[range.clone()]
-        && let Ok(text) = std::str::from_utf8(&slab.bytes[first.start..last.end])
-        && chunk.texts(tokenizer, text, &slab.documents[range.clone()], first.start)
-    {
-        return Ok(());
-    }
-    range.filter(|&i| own.has(i)).try_for_each(|i| document(options, tokenizer, stories, chunk, slab, i))
-}
-
-/// Takes document `i` of a slab into a chunk.
-pub(super) fn document(
-    options: &Options,
-    tokenizer: &Tokenizer,
-    stories: &Stories,
-    chunk: &mut Chunk,
-    slab: &Slab,
-    i: usize,
-) -> Result<()> {
-    let range = slab.documents[i].clone();
-    let text = |chunk: &mut Chunk, text: &[u8]| match chunk.text(tokenizer, text) {
-        Err(Refusal::InvalidUtf8(_)) if options.lossy => {
-            chunk.text(tokenizer, String::from_utf8_lossy(text).as_bytes())
-        }
-        taken => taken,
-    };
-    let taken = match slab.content {
-        Content::Ids => {
-            chunk.ids(slab.ids[range.clone()].iter().copied(), slab.cut.get(i).copied().unwrap_or(0));
-            Ok(())
-        }
-        Content::Stories => {
-            let mut story = String::new();
-            stories.write(slab.first_line - 1 + i as u64, &mut story);
-            text(chunk, story.as_bytes())
-        }
-        Content::Json => record(options, tokenizer, chunk, &slab.bytes[range.clone()]),
-        _ => text(chunk, &lf(&slab.bytes[range.clone()], slab.crlf)),
-    };
-    taken.map_err(|refusal| locate(slab, i, range, refusal))
-}
-
-/// Takes a JSON record.
-fn record(options: &Options, tokenizer: &Tokenizer, chunk: &mut Chunk, line: &[u8]) -> Result<(), Refusal> {
-    let line = match std::str::from_utf8(line) {
-        Ok(_) => Cow::Borrowed(line),
-        Err(_) if options.lossy => Cow::Owned(String::from_utf8_lossy(line).into_owned().into_bytes()),
-        Err(e) => return Err(Refusal::InvalidUtf8(e.valid_up_to())),
-    };
-    let holds_ids = chunk.lexicon.alphabet() == Alphabet::Id && !encodes_text(tokenizer);
-    match Field::of(&line, &options.field).map_err(Refusal::Message)? {
-        Field::Null => chunk.ids([], 0),
-        Field::Text(text) if !holds_ids => chunk.text(tokenizer, text.as_bytes())?,
-        Field::Ids(ids) if chunk.lexicon.alphabet() == Alphabet::Id => chunk.ids(ids, 0),
-        _ => {
-            let (found, before) = if holds_ids { ("text", "token ids") } else { ("token ids", "text") };
-            return Err(Refusal::Message(format!(
-                "{:?} contains {found} here but {before} in earlier records",
-                options.field
-            )));
-        }
-    }
-    Ok(())
-}
-
-/// Whether the tokenizer turns text into given ids.
-fn encodes_text(tokenizer: &Tokenizer) -> bool {
-    match tokenizer {
-        #[cfg(feature = "huggingface")]
-        Tokenizer::HuggingFace(_) => true,
-        _ => false,
-    }
-}
-
-/// Windows line endings as LF.
-fn lf(text: &[u8], crlf: bool) -> Cow<'_, [u8]> {
-    if !crlf || memchr::memchr(b'\r', text).is_none() {
-        return Cow::Borrowed(text);
-    }
-    let mut out = Vec::with_capacity(text.len());
-    for (i, &b) in text.iter().enumerate() {
-        if b != b'\r' || text.get(i + 1) != Some(&b'\n') {
-            out.push(b);
-        }
-    }
-    Cow::Owned(out)
-}
-
-/// The error for a refused document, with its location.
-fn locate(slab: &Slab, i: usize, range: Range<usize>, refusal: Refusal) -> Error {
-    let path = slab.path.clone();
-    match refusal {
-        Refusal::InvalidUtf8(valid) => {
-            let (at, offset) = match slab.content {
-                Content::Records => (range.start, valid as u64),
-                _ => (range.start + valid, slab.offset + (range.start + valid) as u64),
-            };
-            Error::InvalidUtf8 { path, line: slab.line_of(i, at), offset }
-        }
-        Refusal::Message(message) => {
-            Error::Format { path, line: Some(slab.line_of(i, range.start)), message }
-        }
-    }
-}
-
 /// The name of a tokenizer in summaries: tokenizers of the same name produce the same tokens.
 fn tokenizer_name(tokenizer: &Tokenizer, alphabet: Alphabet) -> String {
     match tokenizer {
         #[cfg(feature = "huggingface")]
-        Tokenizer::HuggingFace(file) => format!("tokenizer.json:{:016x}", file.fingerprint()),
+        Tokenizer::HuggingFace(file) => super::tokenizer::name_of_file(file.fingerprint()),
         _ if alphabet == Alphabet::Id => "ids".into(),
         Tokenizer::Byte => "byte".into(),
         Tokenizer::Char => "char".into(),
@@ -586,86 +391,10 @@ fn name_ids(vocabulary: &mut Vocabulary, tokenizer: &Tokenizer) {
     let _ = (vocabulary, tokenizer);
 }
 
-/// Documents with their canonical vocabulary, ready to be sorted.
-pub(crate) struct Sealed<'c, T> {
-    pub(crate) vocabulary: Vocabulary,
-    segments: Vec<Segment<'c, T>>,
-    seen: Vec<Positions>,
-}
-
-impl<'c> Sealed<'c, u32> {
-    pub(super) fn new(chunks: &'c [Chunk], options: &Options) -> Self {
-        let mut segments = Vec::new();
-        let mut parts = Vec::new();
-        for chunk in chunks {
-            let segment =
-                Segment { tokens: &chunk.tokens[..], ends: Ends::At(&chunk.ends), rank: Vec::new() };
-            let seen = occurrences(&segment, chunk.lexicon.size(&chunk.tokens), options.window.contexts);
-            let (vocabulary, map) =
-                chunk.lexicon.vocabulary(seen.len() as u32, |id| seen[id as usize].marks());
-            segments.push(segment);
-            parts.push((seen, vocabulary, map));
-        }
-        let vocabularies: Vec<&Vocabulary> = parts.iter().map(|(_, v, _)| v).collect();
-        let (vocabulary, maps) = Vocabulary::union(&vocabularies);
-        let mut by_rank = vec![Positions::default(); vocabulary.len()];
-        for ((segment, (seen, _, map)), to_union) in segments.iter_mut().zip(&parts).zip(&maps) {
-            let rank = |local: u32| to_union.get(local as usize).copied().unwrap_or(0);
-            segment.rank = map.iter().map(|&local| rank(local)).collect();
-            for (positions, &rank) in seen.iter().zip(&segment.rank) {
-                if positions.marks().is_some() {
-                    by_rank[rank as usize].union(*positions);
-                }
-            }
-        }
-        Self { vocabulary, segments, seen: by_rank }
-    }
-}
-
-impl<'c, T: Token> Sealed<'c, T> {
-    /// Documents of ids of an alphabet.
-    pub(crate) fn from_ids(
-        tokens: &'c [T],
-        ends: Ends<'c>,
-        alphabet: &Vocabulary,
-        options: &Options,
-    ) -> Self {
-        let mut segment = Segment { tokens, ends, rank: vec![0; alphabet.len()] };
-        let seen = occurrences(&segment, alphabet.len(), options.window.contexts);
-        let vocabulary = alphabet.restricted(|id| seen[id as usize].marks());
-        let present = |id: &usize| seen[*id].marks().is_some();
-        for (rank, id) in (0..).zip((0..alphabet.len()).filter(present)) {
-            segment.rank[id] = rank;
-        }
-        let seen = seen.iter().copied().filter(|positions| positions.marks().is_some()).collect();
-        Self { vocabulary, segments: vec![segment], seen }
-    }
-
-    /// Documents of equal length in one array of ids, all of them below `size`.
-    pub(crate) fn from_rows(tokens: &'c [T], ends: Ends<'c>, size: usize, options: &Options) -> Self {
-        let mut segment = Segment { tokens, ends, rank: Vec::new() };
-        let seen = occurrences(&segment, size, options.window.contexts);
-        let mut vocabulary = Vocabulary::new(Alphabet::Id);
-        let mut by_rank = Vec::new();
-        segment.rank = vec![0; size];
-        for (id, positions) in (0..).zip(&seen) {
-            if let Some(marks) = positions.marks() {
-                segment.rank[id as usize] = vocabulary.len() as u32;
-                vocabulary.push(super::vocabulary::Key::Symbol(id), marks);
-                by_rank.push(*positions);
-            }
-        }
-        Self { vocabulary, segments: vec![segment], seen: by_rank }
-    }
-
-    pub(crate) fn sort(&'c self, options: &Options) -> Sorted<'c, T> {
-        Sorted::new(&self.segments, options.window.kept(), &self.seen)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Error;
     use crate::corpus::{MemoryFile, Source, TokenizerChoice, Window};
     use crate::observe::Silent;
     use proptest::prelude::*;

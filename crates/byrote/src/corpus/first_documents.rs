@@ -5,9 +5,10 @@
 //! reading them alone would.
 
 use super::chunk::{Chunk, Dropped};
-use super::collect::{Own, Sealed, document, id_part, part};
 use super::finish::finish_sorted;
 use super::read::{Content, Slab};
+use super::sealed::Sealed;
+use super::slab_documents::{Own, document, id_part, part};
 use super::sorted_run::Header;
 use super::tokenizer::Tokenizer;
 use super::vocabulary::{Alphabet, Key, Vocabulary};

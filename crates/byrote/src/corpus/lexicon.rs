@@ -111,12 +111,13 @@ impl Lexicon {
     /// Returns the vocabulary of the provisional ids that have `marks`, and the map from provisional ids below `end` to
     /// its ids (0 for those that do not occur).
     pub(crate) fn vocabulary(&self, end: u32, marks: impl Fn(u32) -> Option<u8>) -> (Vocabulary, Vec<u32>) {
-        let mut present: Vec<(Key<'_>, u32, u8)> =
-            (0..end).filter_map(|id| marks(id).map(|m| (self.key(id), id, m))).collect();
+        let found = (0..end).filter_map(|id| marks(id).map(|m| (self.key(id), id, m)));
+        // The first bytes decide most comparisons, without a look at the string.
+        let mut present: Vec<_> = found.map(|(key, id, m)| (first_bytes(key), key, id, m)).collect();
         present.sort_unstable();
         let mut vocabulary = Vocabulary::new(self.alphabet());
         let mut map = vec![0; end as usize];
-        for (rank, &(key, id, marks)) in (0..).zip(&present) {
+        for (rank, &(_, key, id, marks)) in (0..).zip(&present) {
             vocabulary.push(key, marks);
             map[id as usize] = rank;
         }
@@ -166,6 +167,15 @@ impl Words {
         self.words.push(word);
         FIRST + next
     }
+}
+
+/// A number that never decreases from one token to the next in the order of the vocabulary: the first bytes of a string.
+fn first_bytes(key: Key<'_>) -> u64 {
+    let Key::Word(word) = key else { return 0 };
+    let mut bytes = [0; 8];
+    let n = word.len().min(bytes.len());
+    bytes[..n].copy_from_slice(&word[..n]);
+    u64::from_be_bytes(bytes)
 }
 
 #[inline]

@@ -45,7 +45,9 @@ mod list;
 mod loss;
 mod merge;
 pub(crate) mod read;
+mod sealed;
 mod short_words;
+mod slab_documents;
 mod sorted_run;
 
 pub use chunk::Dropped;
@@ -56,7 +58,7 @@ pub use options::{DocumentRule, Format, IdType, Options, PartOf, Split};
 pub use reading::Reading;
 pub use spec::CorpusSpec;
 pub use summary::{Coverage, LengthSummary, Summary};
-pub use tokenizer::{Tokenizer, TokenizerChoice};
+pub use tokenizer::{Tokenizer, TokenizerChoice, TokenizerJson};
 pub use vocabulary::{Alphabet, Key, Vocabulary};
 pub use window::{ContextRule, MAX_N_CTX, Window};
 pub use windows::{FloorPoint, Passage, Repeats, ShortestUnique, WindowSample, WindowSummary};
@@ -66,12 +68,13 @@ use crate::output::OutputFile;
 use crate::{Error, Result};
 use builtin::Stories;
 use chunk::Chunk;
-use collect::{Collector, MAX_RUNS, Sealed};
+use collect::{Collector, MAX_RUNS};
 use count::Ends;
 use finish::{finish_sorted, merge_runs, merge_to_run};
 use random::Associations;
 use read::input::Input;
 use read::{Content, Holds, Reader, SLAB_BYTES, Slab};
+use sealed::Sealed;
 use sorted_run::Header;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -336,7 +339,7 @@ fn is_list_of_words(slab: &Slab, options: &Options, by_word: &Tokenizer) -> bool
     let has_contexts = |tokenizer: &Tokenizer| -> Result<bool> {
         let mut chunk = Chunk::new(tokenizer.alphabet(), &Options { window, ..options.clone() });
         for i in 0..documents {
-            collect::document(options, tokenizer, &stories, &mut chunk, slab, i)?;
+            slab_documents::document(options, tokenizer, &stories, &mut chunk, slab, i)?;
             if chunk.tokens.len() > chunk.len() {
                 return Ok(true);
             }

@@ -104,6 +104,9 @@ impl Reading<'_> {
 
     /// The model's tokenizer by its name, or none for ids; `advice` is for a tokenizer that only a file has.
     fn own_tokenizer(&self, advice: &str) -> Result<Option<TokenizerChoice>> {
+        if let Some(held) = self.vocabulary.tokenizer() {
+            return Ok(Some(TokenizerChoice::Held(held.clone())));
+        }
         match self.tokenizer {
             "ids" => Ok(None),
             name => match TokenizerChoice::built_in(name) {

@@ -111,15 +111,34 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Returns contexts, predictions and floor by context length as CSV, with the totals in the last row.
+    /// Returns the figures by context length as CSV, with the totals in the last row.
     pub fn to_csv(&self) -> String {
-        let row = |length: String, contexts: u64, predictions: u64, floor: Nats| {
-            [length, contexts.to_string(), predictions.to_string(), floor.0.to_string()]
+        let row = |length: String, counts: [u64; 2], floor: Nats, per: Option<Nats>, others: [u64; 4]| {
+            let [contexts, predictions] = counts.map(|n| n.to_string());
+            let per = per.map_or(String::new(), |nats| nats.0.to_string());
+            let [pairs, deterministic, predicted, once] = others.map(|n| n.to_string());
+            [length, contexts, predictions, floor.0.to_string(), per, pairs, deterministic, predicted, once]
         };
-        let lengths =
-            self.by_length.iter().map(|l| row(l.length.to_string(), l.contexts, l.predictions, l.floor_nats));
-        let all = row("all".into(), self.contexts, self.predictions, self.floor_nats);
-        csv_text(["length", "contexts", "predictions", "floor_nats"], lengths.chain([all]))
+        let lengths = self.by_length.iter().map(|l| {
+            let others = [l.pairs, l.deterministic_contexts, l.deterministic_predictions, l.once];
+            let counts = [l.contexts, l.predictions];
+            row(l.length.to_string(), counts, l.floor_nats, l.floor_nats_per_prediction, others)
+        });
+        let others = [self.pairs, self.deterministic_contexts, self.deterministic_predictions, self.once];
+        let counts = [self.contexts, self.predictions];
+        let all = row("all".into(), counts, self.floor_nats, self.floor_nats_per_prediction, others);
+        let heads = [
+            "length",
+            "contexts",
+            "predictions",
+            "floor_nats",
+            "floor_nats_per_prediction",
+            "pairs",
+            "deterministic_contexts",
+            "deterministic_predictions",
+            "once",
+        ];
+        csv_text(heads, lengths.chain([all]))
     }
 
     pub(crate) fn new(scanned: &Scanned, vocabulary: &Vocabulary, header: Header) -> Self {

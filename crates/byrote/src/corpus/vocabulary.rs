@@ -4,6 +4,7 @@
 //! characters by code point, which is the byte order of UTF-8, given ids by value). So ids depend only on the set of
 //! tokens, never on the order in which they were met, and the ids of a part map monotonically into those of the whole.
 
+use super::tokenizer::TokenizerJson;
 use crate::num::hash::Fnv;
 use serde::{Deserialize, Serialize};
 
@@ -83,6 +84,8 @@ pub struct Vocabulary {
     marks: Vec<u8>,
     /// The texts of given ids, if a `tokenizer.json` provides them: one per id, without the special tokens.
     names: Option<Arena>,
+    /// The `tokenizer.json` that makes the ids, in a vocabulary that holds one.
+    tokenizer: Option<TokenizerJson>,
 }
 
 impl Vocabulary {
@@ -92,7 +95,28 @@ impl Vocabulary {
             Alphabet::Word => Keys::Words(Arena::default()),
             _ => Keys::Symbols(Vec::new()),
         };
-        Self { alphabet, specials: Vec::new(), keys, marks: Vec::new(), names: None }
+        Self { alphabet, specials: Vec::new(), keys, marks: Vec::new(), names: None, tokenizer: None }
+    }
+
+    /// All ids below `n`, as a model has that was not made from a corpus.
+    pub fn of_ids(n: u32) -> Self {
+        Self { keys: Keys::Symbols((0..n).collect()), marks: vec![0; n as usize], ..Self::new(Alphabet::Id) }
+    }
+
+    /// Whether every id is the given id: the token `i` of a vocabulary of ids is the id `i`.
+    pub fn is_plain_ids(&self) -> bool {
+        self.alphabet == Alphabet::Id && self.keys().zip(0..).all(|(key, id)| key == Key::Symbol(id))
+    }
+
+    /// Returns the `tokenizer.json` that makes the ids, if the vocabulary holds it.
+    pub fn tokenizer(&self) -> Option<&TokenizerJson> {
+        self.tokenizer.as_ref()
+    }
+
+    /// The same vocabulary with the `tokenizer.json` that makes its ids.
+    #[must_use]
+    pub fn with_tokenizer(self, tokenizer: TokenizerJson) -> Self {
+        Self { tokenizer: Some(tokenizer), ..self }
     }
 
     /// Appends a token, which must come after all others. Returns `false` if it does not, or is of the wrong kind.
@@ -275,6 +299,7 @@ impl Vocabulary {
             }
         }
         part.names = self.has_names().then_some(names);
+        part.tokenizer.clone_from(&self.tokenizer);
         part
     }
 
@@ -325,6 +350,9 @@ struct VocabularyJson {
     /// The texts of given ids.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     names: Option<Vec<String>>,
+    /// The text of the `tokenizer.json` that makes the ids.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tokenizer: Option<String>,
 }
 
 impl Serialize for Vocabulary {
@@ -345,6 +373,7 @@ impl Serialize for Vocabulary {
                 Keys::Words(words) => Some(texts(words)),
             },
             names: self.names.as_ref().map(texts),
+            tokenizer: self.tokenizer.as_ref().map(|json| json.text().to_owned()),
         }
         .serialize(serializer)
     }
@@ -373,6 +402,12 @@ impl<'de> Deserialize<'de> for Vocabulary {
             let mut arena = Arena::default();
             names.iter().for_each(|n| arena.push(n.as_bytes()));
             vocabulary.set_name_list(arena);
+        }
+        if let Some(text) = json.tokenizer {
+            if json.alphabet != Alphabet::Id {
+                return Err(D::Error::custom("a tokenizer.json for tokens that are not ids"));
+            }
+            vocabulary.tokenizer = Some(TokenizerJson::new(&text));
         }
         Ok(vocabulary)
     }
@@ -416,6 +451,20 @@ mod tests {
         ] {
             assert!(serde_json::from_str::<Vocabulary>(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_vocabulary_of_ids_keeps_the_tokenizer_that_makes_them() {
+        let plain = Vocabulary::of_ids(3);
+        assert!(plain.is_plain_ids() && !words(&["a"]).is_plain_ids());
+        let held = plain.clone().with_tokenizer(TokenizerJson::new("{\"a\": \"é\"}"));
+        assert_ne!(held, plain);
+        let json = serde_json::to_string(&held).unwrap();
+        assert_eq!(serde_json::from_str::<Vocabulary>(&json).unwrap(), held);
+        let part = held.restricted(|id| (id > 0).then_some(0));
+        assert_eq!((part.tokenizer(), part.is_plain_ids()), (held.tokenizer(), false));
+        let words = r#"{"alphabet":"word","bos":false,"eos":false,"words":["a"],"tokenizer":"{}"}"#;
+        assert!(serde_json::from_str::<Vocabulary>(words).is_err());
     }
 
     #[test]

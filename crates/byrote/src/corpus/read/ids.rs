@@ -152,11 +152,14 @@ impl IdReader {
     }
 }
 
+/// The number of bytes that are read at once. Ids of two bytes take twice as many in a slab, and several slabs are in memory.
+const RAW_BYTES: usize = SLAB_BYTES / 4;
+
 impl Reader for IdReader {
     fn fill(&mut self, slab: &mut Slab) -> Result<bool> {
         self.raw.clear();
-        let want = self.left.map_or(SLAB_BYTES, |left| {
-            SLAB_BYTES.min(usize::try_from(left).unwrap_or(usize::MAX).saturating_mul(self.integer.bytes))
+        let want = self.left.map_or(RAW_BYTES, |left| {
+            RAW_BYTES.min(usize::try_from(left).unwrap_or(usize::MAX).saturating_mul(self.integer.bytes))
         });
         fill_to(&mut *self.input, &mut self.raw, want, &self.path)?;
         let n = self.raw.len() / self.integer.bytes;

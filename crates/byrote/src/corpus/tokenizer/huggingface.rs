@@ -54,6 +54,12 @@ impl HuggingFace {
         self.inner.id_to_token(id)
     }
 
+    /// Returns the number of ids: one more than the largest.
+    pub fn ids(&self) -> u64 {
+        let largest = self.inner.get_vocab(true).into_values().max();
+        largest.map_or(0, |id| u64::from(id) + 1)
+    }
+
     /// Returns a hash of the file's bytes, so that summaries made with different files are not merged.
     pub fn fingerprint(&self) -> u64 {
         self.fingerprint

@@ -29,6 +29,7 @@
 
 mod character_runs;
 mod encode;
+mod held;
 
 #[cfg(feature = "huggingface")]
 mod huggingface;
@@ -38,6 +39,8 @@ use crate::setting::{as_text, nearest};
 use crate::{Error, Result};
 use std::fmt;
 use std::ops::{ControlFlow, Range};
+#[cfg(feature = "huggingface")]
+use std::path::Path;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -46,6 +49,9 @@ use character_runs::Rule;
 pub(crate) use character_runs::Class;
 
 pub use encode::unknown_token;
+pub use held::TokenizerJson;
+#[cfg(feature = "huggingface")]
+pub(crate) use held::name_of_file;
 #[cfg(feature = "huggingface")]
 pub use huggingface::{HuggingFace, MAX_DOCUMENT_BYTES};
 
@@ -63,6 +69,8 @@ pub enum TokenizerChoice {
     WordPunct,
     /// A Hugging Face `tokenizer.json`.
     File(PathBuf),
+    /// The `tokenizer.json` that a model holds.
+    Held(TokenizerJson),
 }
 
 impl TokenizerChoice {
@@ -104,6 +112,7 @@ impl fmt::Display for TokenizerChoice {
             Self::Whitespace => f.write_str("whitespace"),
             Self::WordPunct => f.write_str("wordpunct"),
             Self::File(p) => write!(f, "{}", p.display()),
+            Self::Held(json) => f.write_str(&json.name()),
         }
     }
 }
@@ -136,15 +145,17 @@ impl Tokenizer {
             TokenizerChoice::WordPunct => Tokenizer::WordPunct,
             #[cfg(feature = "huggingface")]
             TokenizerChoice::File(path) => Tokenizer::HuggingFace(Box::new(HuggingFace::load(path)?)),
+            #[cfg(feature = "huggingface")]
+            TokenizerChoice::Held(json) => {
+                let name = json.name();
+                let loaded = HuggingFace::from_bytes(Path::new(&name), json.text().as_bytes())?;
+                Tokenizer::HuggingFace(Box::new(loaded))
+            }
             #[cfg(not(feature = "huggingface"))]
-            TokenizerChoice::File(path) => {
-                return Err(Error::setting(
-                    "tokenizer",
-                    format!(
-                        "{}: this build cannot read tokenizer.json files (feature `huggingface`)",
-                        path.display()
-                    ),
-                ));
+            TokenizerChoice::File(_) | TokenizerChoice::Held(_) => {
+                let message =
+                    format!("{choice}: this build cannot read tokenizer.json files (feature `huggingface`)");
+                return Err(Error::setting("tokenizer", message));
             }
         })
     }

@@ -10,11 +10,16 @@ use std::collections::BTreeMap;
 /// Counts below this are looked up in an array.
 const SMALL: usize = 32;
 
+/// Lengths below this are looked up in an array; of longer ones, few have cells.
+const SHORT: usize = 1 << 12;
+
 /// For every length, numbers by count. Counts of 1 are left out: they contribute 1 ln 1 = 0 to every sum that is taken here.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(try_from = "Vec<(u32, u64, i64)>", into = "Vec<(u32, u64, i64)>")]
 pub(crate) struct Cells {
-    lengths: Vec<Cell>,
+    /// The cells of short lengths, by length.
+    short: Vec<Cell>,
+    long: BTreeMap<usize, Cell>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -26,13 +31,20 @@ struct Cell {
 impl Cells {
     #[inline]
     pub(crate) fn add(&mut self, length: usize, count: u64, value: i64) {
-        if count == 1 {
-            return;
+        if count != 1 {
+            self.add_any(length, count, value);
         }
-        if length >= self.lengths.len() {
-            self.lengths.resize(length + 1, Cell::default());
-        }
-        let cell = &mut self.lengths[length];
+    }
+
+    fn add_any(&mut self, length: usize, count: u64, value: i64) {
+        let cell = if length < SHORT {
+            if length >= self.short.len() {
+                self.short.resize(length + 1, Cell::default());
+            }
+            &mut self.short[length]
+        } else {
+            self.long.entry(length).or_default()
+        };
         if count < SMALL as u64 {
             if cell.small.is_empty() {
                 cell.small = vec![0; SMALL];
@@ -51,7 +63,8 @@ impl Cells {
 
     /// The numbers that are not zero: (length, count, number), in no order within a length.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (usize, u64, i64)> + '_ {
-        self.lengths.iter().enumerate().flat_map(|(length, cell)| {
+        let long = self.long.iter().map(|(&length, cell)| (length, cell));
+        self.short.iter().enumerate().chain(long).flat_map(|(length, cell)| {
             let small = (0..).zip(cell.small.iter().copied());
             let large = cell.large.iter().map(|(&count, &value)| (count, value));
             small
@@ -61,9 +74,16 @@ impl Cells {
         })
     }
 
+    /// The greatest length that may have numbers.
+    pub(crate) fn longest(&self) -> usize {
+        self.long.last_key_value().map_or(self.short.len(), |(&length, _)| length)
+    }
+
     /// The numbers of one length by increasing count.
     pub(crate) fn of_length(&self, length: usize) -> BTreeMap<u64, i128> {
-        let Some(cell) = self.lengths.get(length) else { return BTreeMap::new() };
+        let Some(cell) = self.short.get(length).or_else(|| self.long.get(&length)) else {
+            return BTreeMap::new();
+        };
         let small = (0..).zip(cell.small.iter().copied());
         let large = cell.large.iter().map(|(&count, &value)| (count, value));
         small.chain(large).filter(|&(_, n)| n != 0).map(|(count, n)| (count, i128::from(n))).collect()

@@ -1,6 +1,6 @@
 //! From the documents of an input to a corpus of windows.
 
-use super::facts::{Facts, FirstTokens, fingerprint, stored_counts};
+use super::facts::{Facts, FirstTokens, fingerprint, stored_counts, token_counts};
 use super::range_file::RangeFile;
 use super::repeats::Marks;
 use super::sample::sampled;
@@ -83,8 +83,9 @@ impl Task<'_> {
         if (0..text.documents()).all(|i| rule.starts(text.document(i).len()).next().is_none()) {
             return Err(no_windows(read, tokens, longest, &header, rule));
         }
-        let d = vocabulary(&text, &alphabet, rule);
-        let facts = Facts::new(&text, rule, &d, header.clone());
+        let counts = token_counts(&text);
+        let d = vocabulary(&text, &alphabet, rule, &counts);
+        let facts = Facts::new(&text, rule, &d, &counts, header.clone());
         let job = Job {
             text: &text,
             rule,
@@ -107,7 +108,10 @@ impl Task<'_> {
         if options.range.is_all() {
             counted.add_short_contexts();
         }
-        let mut firsts = FirstTokens::new(&text, rule.stride);
+        let mut firsts = match rule.stride {
+            1 => FirstTokens::of_all(&text, counts),
+            stride => FirstTokens::new(&text, stride),
+        };
         let repeats = counted.marks.as_ref().map_or_else(Vec::new, Marks::count);
         let summary = summary(&facts, &counted, repeats, &dense_points(rule.n_ctx), &mut firsts);
         if outputs.list.is_none() && !outputs.contexts {
@@ -157,6 +161,7 @@ fn text_of<C: Code>(documents: &Documents, maps: &[Vec<u32>], join: bool) -> Tex
 fn no_windows(documents: usize, tokens: usize, longest: usize, header: &Header, rule: WindowRule) -> Error {
     let message = match (documents, header.dropped.empty) {
         (0, 0) => "no windows: the input is empty".into(),
+        (0, 1) => "no windows: the text has no tokens".into(),
         (0, empty) => format!("no windows: {empty} documents read, none of which has a token"),
         (1, _) => format!(
             "no full windows: they have {} tokens, and the text has {tokens} (`n_ctx`, `exact_length`)",

@@ -38,9 +38,9 @@ impl Facts {
         text: &Text<C>,
         rule: WindowRule,
         vocabulary: &Vocabulary,
+        counts: &[u64],
         header: Header,
     ) -> Self {
-        let firsts = FirstTokens::new(text, 1);
         Self {
             documents: text.documents() as u64,
             tokens: text.tokens() as u64,
@@ -49,8 +49,8 @@ impl Facts {
             labels: vocabulary.labels(),
             distinct_last_tokens: vocabulary.distinct_last_tokens(),
             windows: (0..text.documents()).map(|i| rule.starts(text.document(i).len()).len() as u64).sum(),
-            tokens_by_count: frequencies(firsts.counts.iter().copied()),
-            two_token_classes: super::order::class_tokens::<C>() == 2,
+            tokens_by_count: frequencies(counts.iter().copied()),
+            two_token_classes: super::classes::class_tokens::<C>() == 2,
             rule,
             header,
         }
@@ -132,6 +132,14 @@ impl FirstTokenCounts for Stored<'_> {
     }
 }
 
+/// How often every token of a text occurs, by code.
+pub(crate) fn token_counts<C: Code>(text: &Text<C>) -> Vec<u64> {
+    let mut counts = histogram(text.codes(0..text.positions()));
+    // The end marks.
+    counts.iter_mut().take(1).for_each(|ends| *ends = 0);
+    counts
+}
+
 /// How often every code occurs.
 fn histogram<C: Code>(codes: &[C]) -> Vec<u64> {
     codes
@@ -170,10 +178,7 @@ impl<'t, C: Code> FirstTokens<'t, C> {
     /// The counts at context 0, where every start has a full window.
     pub(crate) fn new(text: &'t Text<C>, stride: usize) -> Self {
         if stride == 1 {
-            let mut counts = histogram(text.codes(0..text.positions()));
-            // The end marks.
-            counts.iter_mut().take(1).for_each(|ends| *ends = 0);
-            return Self { text, counts, windows: text.tokens() as u64, n_ctx: 0, stride, is_new: true };
+            return Self::of_all(text, token_counts(text));
         }
         let (mut counts, mut windows) = (Vec::new(), 0);
         for document in (0..text.documents()).map(|i| text.document(i)) {
@@ -187,6 +192,11 @@ impl<'t, C: Code> FirstTokens<'t, C> {
             }
         }
         Self { text, counts, windows, n_ctx: 0, stride, is_new: true }
+    }
+
+    /// The same where windows start at every token, given how often every token occurs.
+    pub(crate) fn of_all(text: &'t Text<C>, counts: Vec<u64>) -> Self {
+        Self { text, counts, windows: text.tokens() as u64, n_ctx: 0, stride: 1, is_new: true }
     }
 
     /// Goes on to a longer context, and reports every change of a count.

@@ -24,6 +24,17 @@ impl Differences {
         self.0[to] = self.0[to].wrapping_sub(value as i64);
     }
 
+    /// Adds to all lengths from this one on.
+    fn begin(&mut self, from: usize, value: u64) {
+        if value == 0 {
+            return;
+        }
+        if from >= self.0.len() {
+            self.0.resize(from + 1, 0);
+        }
+        self.0[from] = self.0[from].wrapping_add(value as i64);
+    }
+
     fn merge(&mut self, other: &Self) {
         if self.0.len() < other.0.len() {
             self.0.resize(other.0.len(), 0);
@@ -55,6 +66,11 @@ pub(crate) struct Figures {
     lengths: Vec<u64>,
     /// Contexts that occur once and lie on an edge, which most contexts do; [`Figures::settle`] adds them to the others.
     lone: Differences,
+    /// The depths at which edges of a single window begin, and those at which they end; [`Figures::settle`] adds them.
+    #[serde(skip)]
+    leaves: Vec<u64>,
+    #[serde(skip)]
+    leaf_ends: Vec<u64>,
     pub(crate) contexts: Differences,
     pub(crate) pairs: Differences,
     pub(crate) deterministic: Differences,
@@ -77,10 +93,7 @@ impl Figures {
     pub(crate) fn window(&mut self, length: usize, is_new: bool) {
         self.windows += 1;
         self.distinct_windows += u64::from(is_new);
-        if length >= self.lengths.len() {
-            self.lengths.resize(length + 1, 0);
-        }
-        self.lengths[length] += 1;
+        increment(&mut self.lengths, length);
     }
 
     /// The number of tokens in the windows, each counted as often as it occurs in one.
@@ -100,6 +113,11 @@ impl Figures {
             .collect()
     }
 
+    /// A length that no window exceeds.
+    pub(crate) fn longest_window(&self) -> usize {
+        self.lengths.len()
+    }
+
     /// Whether figures that were read from a file can be those of windows of at most `n_ctx` + 1 tokens.
     pub(crate) fn are_possible(&self, n_ctx: usize) -> bool {
         let arrays = [
@@ -113,6 +131,7 @@ impl Figures {
         let small = |n: u64| n <= LARGEST;
         arrays.iter().all(|a| a.0.len() <= n_ctx + 3 && a.0.iter().all(|n| small(n.unsigned_abs())))
             && self.lengths.len() <= n_ctx + 2
+            && self.excess.longest() <= n_ctx + 2
             && self.lengths.iter().try_fold(0u64, |sum, &n| sum.checked_add(n)) == Some(self.windows)
             && [self.windows, self.distinct_windows, self.full_support].into_iter().all(small)
             && self.context_counts.iter().all(|(k, n)| k > 0 && small(k) && small(n))
@@ -120,6 +139,14 @@ impl Figures {
 
     /// Completes the figures.
     pub(crate) fn settle(&mut self) {
+        for (p, n) in std::mem::take(&mut self.leaves).into_iter().enumerate() {
+            self.lone.begin(p + 1, n);
+            self.pairs.begin(p.max(1), n);
+        }
+        for (q, n) in std::mem::take(&mut self.leaf_ends).into_iter().enumerate() {
+            self.lone.begin(q, n.wrapping_neg());
+            self.pairs.begin(q, n.wrapping_neg());
+        }
         let lone = std::mem::take(&mut self.lone);
         let contexts: u64 = lone.sums(lone.0.len()).iter().sum();
         for figure in
@@ -142,11 +169,10 @@ impl Figures {
     pub(crate) fn merge(&mut self, other: &Self) {
         self.windows += other.windows;
         self.distinct_windows += other.distinct_windows;
-        if self.lengths.len() < other.lengths.len() {
-            self.lengths.resize(other.lengths.len(), 0);
-        }
-        self.lengths.iter_mut().zip(&other.lengths).for_each(|(a, b)| *a += b);
+        merge(&mut self.lengths, &other.lengths);
         self.lone.merge(&other.lone);
+        merge(&mut self.leaves, &other.leaves);
+        merge(&mut self.leaf_ends, &other.leaf_ends);
         self.contexts.merge(&other.contexts);
         self.pairs.merge(&other.pairs);
         self.deterministic.merge(&other.deterministic);
@@ -158,8 +184,24 @@ impl Figures {
     }
 }
 
-impl TrieVisitor for Figures {
-    #[inline]
+/// Counts one more of a number.
+#[inline]
+fn increment(counts: &mut Vec<u64>, number: usize) {
+    if number >= counts.len() {
+        counts.resize(number + 1, 0);
+    }
+    counts[number] += 1;
+}
+
+fn merge(counts: &mut Vec<u64>, others: &[u64]) {
+    if counts.len() < others.len() {
+        counts.resize(others.len(), 0);
+    }
+    counts.iter_mut().zip(others).for_each(|(a, b)| *a += b);
+}
+
+impl Figures {
+    /// The nodes of depths `p + 1..=q` on an edge.
     fn edge(&mut self, p: usize, q: usize, through: u64) {
         let contexts = q - 1 - p;
         if through == 1 {
@@ -179,8 +221,7 @@ impl TrieVisitor for Figures {
         }
     }
 
-    #[inline]
-    fn context(&mut self, depth: usize, count: u64, next: u64) {
+    pub(crate) fn context(&mut self, depth: usize, count: u64, next: u64) {
         self.contexts.add(depth, depth + 1, 1);
         self.context_counts.add_many(count, 1);
         self.excess.add(depth, count, 1);
@@ -199,11 +240,40 @@ impl TrieVisitor for Figures {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Nodes(pub(crate) Cells);
 
-impl TrieVisitor for Nodes {
-    fn edge(&mut self, p: usize, q: usize, through: u64) {
+impl Nodes {
+    pub(crate) fn edge(&mut self, p: usize, q: usize, through: u64) {
         self.0.add(p + 1, through, 1);
         self.0.add(q + 1, through, -1);
     }
+}
 
-    fn context(&mut self, _: usize, _: u64, _: u64) {}
+/// Where the windows of a class are counted.
+pub(crate) struct Counts<'c> {
+    pub(crate) figures: &'c mut Figures,
+    pub(crate) nodes: Option<&'c mut Nodes>,
+}
+
+impl TrieVisitor for Counts<'_> {
+    #[inline]
+    fn edge(&mut self, p: usize, q: usize, through: u64) {
+        self.figures.edge(p, q, through);
+    }
+
+    #[inline]
+    fn leaf(&mut self, p: usize, q: usize) {
+        increment(&mut self.figures.leaves, p);
+        increment(&mut self.figures.leaf_ends, q);
+    }
+
+    #[inline]
+    fn context(&mut self, depth: usize, count: u64, next: u64) {
+        self.figures.context(depth, count, next);
+    }
+
+    #[inline]
+    fn edge_of_all(&mut self, p: usize, q: usize, through: u64) {
+        if let Some(nodes) = &mut self.nodes {
+            nodes.edge(p, q, through);
+        }
+    }
 }

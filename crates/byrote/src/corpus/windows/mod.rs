@@ -12,6 +12,7 @@
 //! order can be added in any way.
 
 mod cells;
+mod classes;
 mod corpus;
 mod facts;
 mod figures;
@@ -33,15 +34,18 @@ pub(crate) use text::{Code, Text};
 use crate::Result;
 use crate::corpus::options::PartOf;
 use crate::corpus::vocabulary::Vocabulary;
+use crate::num::huge_pages::HugePageArray;
 use crate::observe::{Observer, Stage};
-use figures::{Figures, Nodes};
-use order::{Classes, Position, Start, class_sizes, class_tokens, sort_class};
+use classes::{Class, Classes, class_sizes, class_tokens};
+use figures::{Counts, Figures, Nodes};
+use order::{Position, Sorter};
 use rayon::prelude::*;
 use repeats::{Longest, Marks, RepeatFinder, StoredPassage, UniqueLengths};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use trie_pass::TrieVisitor;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use trie_pass::{Row, TriePass};
 
 pub use repeats::{Repeats, ShortestUnique};
 pub use sample::WindowSample;
@@ -63,7 +67,7 @@ pub(crate) struct WindowRule {
     pub(crate) joined: bool,
 }
 
-/// Common prefixes are measured up to this many tokens when repeats are looked for; only for the longest repeat, further.
+/// Common prefixes are measured to this depth when repeats are looked for, and beyond it only to find the longest repeat.
 const DEEP: usize = 1024;
 
 /// The figures of windows, or of a part of them, before the last sums.
@@ -127,8 +131,7 @@ impl<C: Code> Job<'_, C> {
         let is_start = |position: usize| {
             stride == 1 || (position - text.document(text.document_of(position)).start).is_multiple_of(stride)
         };
-        let classes = if class_tokens::<C>() == 2 { self.codes << 8 } else { self.codes };
-        let sizes = class_sizes(text, classes, &is_start);
+        let sizes = class_sizes(text, self.codes, &is_start);
         let own = self.own_classes(&sizes);
         let marks = rule.repeats.then(|| Marks::new(text.positions()));
         let total: usize = sizes[own.clone()].iter().sum();
@@ -146,7 +149,7 @@ impl<C: Code> Job<'_, C> {
                 end += 1;
             }
             let classes = Classes::<P>::new(text, &sizes, first..end, &is_start);
-            all.merge(pass.run(&classes, first)?, text);
+            all.merge(pass.run(classes)?, text);
             first = end;
         }
         for run in std::mem::take(&mut all.deep) {
@@ -195,7 +198,7 @@ fn starts_at_once<C: Code, P: Position>(
     let Some(budget) = max_memory else { return starts };
     let fixed = text.positions() * (size_of::<C>() + usize::from(marks));
     let left = usize::try_from(budget).unwrap_or(usize::MAX).saturating_sub(fixed);
-    // Half for the starts themselves, half for the classes in work.
+    // Half for the starts themselves, half for the common prefixes and buckets of the classes in work.
     (left / (2 * size_of::<P>())).max(1 << 16)
 }
 
@@ -213,21 +216,21 @@ struct Pass<'a, C> {
 }
 
 impl<C: Code> Pass<'_, C> {
-    /// Counts some classes, the first of which has the number `first`.
-    fn run<P: Position>(&self, classes: &Classes<P>, first: usize) -> Result<Worker<P>> {
+    /// Counts some classes.
+    fn run<P: Position>(&self, mut classes: Classes<P>) -> Result<Worker<P>> {
+        let mut queue: Vec<Class<'_, P>> =
+            classes.each().filter(|class| !class.positions.is_empty()).collect();
         // The largest classes come first, so that no thread is left alone with one at the end.
-        let mut queue: Vec<usize> =
-            (0..classes.offsets.len() - 1).filter(|&i| classes.offsets[i] < classes.offsets[i + 1]).collect();
-        queue.sort_by_key(|&i| std::cmp::Reverse(classes.offsets[i + 1] - classes.offsets[i]));
-        let next = AtomicUsize::new(0);
+        queue.sort_by_key(|class| std::cmp::Reverse(class.positions.len()));
+        let queue = Mutex::new(queue.into_iter());
+        let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
         let workers: Result<Vec<Worker<P>>> = (0..rayon::current_num_threads())
             .into_par_iter()
             .map(|_| {
                 let mut worker = Worker::new(self);
-                while let Some(&class) = queue.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let positions = &classes.positions[classes.offsets[class]..classes.offsets[class + 1]];
-                    worker.class(self, first + class, positions);
-                    let n = positions.len() as u64;
+                while let Some(class) = next() {
+                    let n = class.positions.len() as u64;
+                    worker.class(self, class);
                     let done = self.done.fetch_add(n, Ordering::Relaxed) + n;
                     self.observer.report(Stage::Counting, done, Some(self.total as u64))?;
                 }
@@ -264,9 +267,10 @@ struct Worker<P> {
     longest: Longest,
     /// Classes of two tokens: the class, its starts, and those of them whose windows count.
     classes: Vec<(u64, u64, u64)>,
-    /// Starts that agree in as many tokens as were looked at.
+    /// Starts whose common prefix is as long as the depth of the sort.
     deep: Vec<Vec<usize>>,
-    starts: Vec<Start<P>>,
+    sorter: Sorter<P>,
+    common: HugePageArray<P>,
 }
 
 impl<P: Position> Worker<P> {
@@ -278,7 +282,8 @@ impl<P: Position> Worker<P> {
             longest: Longest::default(),
             classes: Vec::new(),
             deep: Vec::new(),
-            starts: Vec::new(),
+            sorter: Sorter::new(),
+            common: HugePageArray::zeroed(0),
         }
     }
 
@@ -294,30 +299,33 @@ impl<P: Position> Worker<P> {
     }
 
     /// Counts a class.
-    fn class<C: Code>(&mut self, pass: &Pass<'_, C>, class: usize, positions: &[P]) {
-        let prefix = class_tokens::<C>();
-        let mut starts = std::mem::take(&mut self.starts);
-        starts.clear();
-        starts.extend(positions.iter().map(|&position| Start { common: 0, position }));
+    fn class<C: Code>(&mut self, pass: &Pass<'_, C>, class: Class<'_, P>) {
+        let Class { number, positions } = class;
+        let (prefix, n) = (class_tokens::<C>(), positions.len());
+        let mut common = std::mem::replace(&mut self.common, HugePageArray::zeroed(0));
+        if common.len() < n {
+            // Zeros take no memory until they are written to.
+            common = HugePageArray::zeroed(n);
+        }
         // A window that ends before its class is determined is all the class has.
-        let is_short = prefix == 2 && class & 255 == 0;
+        let is_short = prefix == 2 && number & 255 == 0;
         if is_short {
-            starts.iter_mut().for_each(|start| start.common = 1);
+            common[..n].fill(P::new(1));
         } else {
-            sort_class(pass.text, &mut starts, prefix, pass.depth());
+            self.sorter.sort(pass.text, positions, &mut common[..n], prefix, pass.depth());
         }
         if pass.marks.is_some() {
-            self.repeats(pass, class, &starts);
+            self.repeats(pass, number, positions, &common[..n]);
         }
         if is_short {
-            self.short_windows(pass, positions.len());
+            self.short_windows(pass, n);
         } else {
-            let kept = self.windows(pass, &starts);
+            let kept = self.windows(pass, positions, &common[..n]);
             if prefix == 2 {
-                self.classes.push((class as u64, positions.len() as u64, kept));
+                self.classes.push((number as u64, n as u64, kept));
             }
         }
-        self.starts = starts;
+        self.common = common;
     }
 
     /// Counts windows of one token.
@@ -328,49 +336,58 @@ impl<P: Position> Worker<P> {
     }
 
     /// Counts the windows of a class in their order; returns how many are kept.
-    fn windows<C: Code>(&mut self, pass: &Pass<'_, C>, starts: &[Start<P>]) -> u64 {
+    fn windows<C: Code>(&mut self, pass: &Pass<'_, C>, starts: &[P], commons: &[P]) -> u64 {
         let (prefix, full) = (class_tokens::<C>(), pass.rule.n_ctx + 1);
-        let mut trie = trie_pass::TriePass::new(prefix);
-        let mut nodes = self.nodes.is_some().then(|| trie_pass::TriePass::new(prefix));
-        // The common prefix with the last window kept.
-        let (mut common, mut before) = (usize::MAX, 0);
+        let mut trie = TriePass::new(prefix);
+        let mut counts = Counts { figures: &mut self.figures, nodes: self.nodes.as_mut() };
+        let mut common = prefix;
         for (i, start) in starts.iter().enumerate() {
-            let length = pass.text.room(start.position.get()).min(full);
-            let own = if i == 0 { prefix } else { (start.common as usize).min(full) };
-            if let (Some(pass), Some(nodes)) = (&mut nodes, &mut self.nodes) {
-                pass.window(own, length, nodes);
+            let length = pass.text.room(start.get()).min(full);
+            let next = commons.get(i + 1).map_or(prefix, |common| common.get().min(full));
+            let is_kept = length == full || !pass.rule.exact_length;
+            trie.window(Row { common, next, length, is_kept }, &mut counts);
+            if is_kept {
+                counts.figures.window(length, i == 0 || common < length);
             }
-            common = common.min(own);
-            if pass.rule.exact_length && length < full {
-                continue;
-            }
-            trie.window(common, length, &mut self.figures);
-            self.figures.window(length, !(common == length && length == before));
-            (common, before) = (usize::MAX, length);
+            common = next;
         }
-        if let (Some(pass), Some(nodes)) = (nodes, &mut self.nodes) {
-            pass.finish(nodes);
-        }
-        trie.finish(&mut self.figures)
+        trie.finish(&mut counts)
     }
 
     /// Looks for repeats.
-    fn repeats<C: Code>(&mut self, pass: &Pass<'_, C>, class: usize, starts: &[Start<P>]) {
+    fn repeats<C: Code>(&mut self, pass: &Pass<'_, C>, class: usize, starts: &[P], commons: &[P]) {
         let Some(marks) = pass.marks else { return };
-        for run in starts.chunk_by(|_, next| next.common as usize >= pass.depth()).filter(|run| run.len() > 1)
-        {
-            self.deep.extend(repeats::left_maximal(pass.text, run));
-        }
-        self.longest.sorted(pass.text, starts, pass.depth());
-        let mut finder = RepeatFinder::new(marks);
-        let outer = pass.outer_common(class);
-        let common = |i: usize| if i == 0 || i == starts.len() { outer } else { starts[i].common as usize };
+        let (outer, depth) = (pass.outer_common(class), pass.depth());
+        let mut common = outer;
         for (i, start) in starts.iter().enumerate() {
-            finder.row(start.position, common(i));
-            self.unique.add(common(i).max(common(i + 1)), pass.text.room(start.position.get()), pass.depth());
+            let next = commons.get(i + 1).map_or(outer, |common| common.get());
+            self.unique.add(common.max(next), pass.text.room(start.get()), depth);
+            common = next;
         }
-        finder.finish();
+        self.longest.sorted(pass.text, starts, commons, depth);
+        for run in runs(commons, repeats::LENGTHS[0]) {
+            let mut finder = RepeatFinder::new(marks);
+            for (start, common) in starts[run.clone()].iter().zip(&commons[run.clone()]) {
+                finder.row(*start, common.get());
+            }
+            finder.finish();
+            for deep in runs(&commons[run.clone()], depth) {
+                let starts = &starts[run.start + deep.start..run.start + deep.end];
+                self.deep.extend(repeats::left_maximal(pass.text, starts));
+            }
+        }
     }
+}
+
+/// Runs of at least two rows, each of which has a common prefix of at least `least` tokens with the one before it in its run.
+fn runs<P: Position>(commons: &[P], least: usize) -> impl Iterator<Item = Range<usize>> {
+    let mut end = 0;
+    std::iter::from_fn(move || {
+        let agrees = |common: &P| common.get() >= least;
+        let first = end + commons.get(end + 1..)?.iter().position(agrees)?;
+        end = first + 1 + commons[first + 1..].iter().take_while(|common| agrees(common)).count();
+        Some(first..end)
+    })
 }
 
 /// The tokens that occur at some place of a window: anywhere, after a context, or as the last one of a context.

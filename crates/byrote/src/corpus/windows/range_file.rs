@@ -70,13 +70,16 @@ impl RangeFile {
 
     /// Whether the numbers are of sizes that they can have.
     fn is_possible(&self) -> bool {
-        let Facts { rule, header, positions, windows, .. } = &self.facts;
+        let Facts { rule, header, documents, tokens, positions, windows, .. } = &self.facts;
         rule.n_ctx == header.window.n_ctx as usize
             && header.window.check().is_ok()
             && rule.stride > 0
             && *positions <= LARGEST
+            // Every document ends with a mark.
+            && tokens.checked_add(*documents) == Some(*positions)
             && *windows <= *positions
             && self.figures.are_possible(rule.n_ctx)
+            && self.nodes.as_ref().is_none_or(|nodes| nodes.0.longest() <= rule.n_ctx + 3)
             && self.unique.is_possible()
             && self
                 .classes
@@ -100,7 +103,10 @@ impl RangeFile {
     }
 
     fn read(path: &Path) -> Result<Self> {
-        let mut file = crate::input::open(path)?;
+        Self::from_reader(crate::input::open(path)?, path)
+    }
+
+    fn from_reader(mut file: impl Read, path: &Path) -> Result<Self> {
         let mut magic = [0; 8];
         let read = file.read_exact(&mut magic);
         if read.is_err() || magic[..7] != MAGIC[..7] {
@@ -124,6 +130,20 @@ pub(crate) fn is_range_file(path: &Path) -> Result<bool> {
     let mut magic = [0; 7];
     let read = crate::input::open(path)?.read_exact(&mut magic);
     Ok(read.is_ok() && magic == MAGIC[..7])
+}
+
+impl Summary {
+    /// Reads a file of a range that is all of the windows, or the JSON inside of one, for tests with hostile bytes.
+    pub(crate) fn from_range_bytes(bytes: &[u8]) -> Result<Self> {
+        let path = Path::new("memory");
+        let file = match bytes.starts_with(&MAGIC[..7]) {
+            true => RangeFile::from_reader(bytes, path)?,
+            false => {
+                serde_json::from_slice(bytes).map_err(|e| Error::format(path, format!("damaged: {e}")))?
+            }
+        };
+        merged(vec![(path.to_path_buf(), file)])
+    }
 }
 
 /// Adds the figures in files.

@@ -3,7 +3,7 @@
 //! A start is in a repeat of at least K tokens if its first K tokens occur at another start too. In the order of the windows
 //! these starts are neighbours, so runs of rows with common prefixes of at least K tokens are all there is to look at.
 
-use super::order::{Position, Start, sort_class};
+use super::order::{Position, Sorter};
 use super::range_file::LARGEST;
 use super::rolling;
 use super::summarize::Passage;
@@ -62,14 +62,13 @@ impl Marks {
 
     /// The tokens in repeats.
     pub(crate) fn count(&self) -> Vec<Repeats> {
-        (1..)
-            .zip(LENGTHS)
-            .map(|(level, length)| Repeats {
-                length: length as u32,
-                repeated_tokens: self.covered(level, length, 0),
-                redundant_tokens: self.covered(level, length, 4),
-            })
-            .collect()
+        let mark = |mark: &AtomicU8| mark.load(Ordering::Relaxed);
+        // Most positions have no mark.
+        let any = |marks: &[AtomicU8]| marks.iter().fold(0, |all, one| all | mark(one)) > 0;
+        count_marks(self.0.chunks(32).flat_map(|marks| {
+            let (runs, n) = if any(marks) { (marks, 1) } else { (&marks[..1], marks.len() as u64) };
+            runs.iter().map(move |one| (n, mark(one)))
+        }))
     }
 
     /// The marks as runs of equal ones: (number, mark), in one list.
@@ -77,58 +76,58 @@ impl Marks {
         let marks: Vec<u8> = self.0.iter().map(|mark| mark.load(Ordering::Relaxed)).collect();
         marks.chunk_by(|a, b| a == b).flat_map(|run| [run.len() as u64, u64::from(run[0])]).collect()
     }
+}
 
-    /// The number of positions within `length` of a mark of at least `level`.
-    fn covered(&self, level: u8, length: usize, shift: u32) -> u64 {
-        let (mut covered, mut until) = (0, 0);
-        for (position, mark) in self.0.iter().enumerate() {
-            if mark.load(Ordering::Relaxed) >> shift & 15 >= level {
-                let from = position.max(until);
-                until = position + length;
-                covered += (until - from) as u64;
+/// The tokens in repeats, given runs of equal marks: (number, mark).
+fn count_marks(runs: impl Iterator<Item = (u64, u8)>) -> Vec<Repeats> {
+    // For repeated and redundant tokens, by length: the number of positions covered, and the end of the last of them.
+    let mut covered = [[(0u64, 0u64); LENGTHS.len()]; 2];
+    let mut start = 0u64;
+    for (n, mark) in runs {
+        if mark > 0 {
+            for (covered, level) in covered.iter_mut().zip([mark & 15, mark >> 4]) {
+                for ((covered, until), length) in covered.iter_mut().zip(LENGTHS).take(level.into()) {
+                    // The last start of the run reaches furthest.
+                    let end = (start + n - 1).saturating_add(length as u64);
+                    *covered += end - start.max(*until);
+                    *until = end;
+                }
             }
         }
-        covered
+        start += n;
     }
+    let [repeated, redundant] = covered;
+    LENGTHS
+        .iter()
+        .zip(repeated.iter().zip(redundant))
+        .map(|(&length, (&(repeated_tokens, _), (redundant_tokens, _)))| Repeats {
+            length: length as u32,
+            repeated_tokens,
+            redundant_tokens,
+        })
+        .collect()
 }
 
 /// The tokens in repeats, given marks as runs from several parts; `None` if they are not runs of this many positions.
 pub(crate) fn count_runs(parts: &[Vec<u64>], positions: u64) -> Option<Vec<Repeats>> {
-    let runs = joint_runs(parts, positions)?;
-    let covered = |level: u8, length: u64, shift: u32| {
-        let (mut covered, mut until, mut start) = (0u64, 0u64, 0u64);
-        for &(n, mark) in &runs {
-            if mark >> shift & 15 >= level {
-                // The last start of the run reaches furthest.
-                let end = (start + n - 1).saturating_add(length).min(positions);
-                covered += end.saturating_sub(start.max(until));
-                until = until.max(end);
-            }
-            start += n;
-        }
-        covered
-    };
-    Some(
-        (1..)
-            .zip(LENGTHS)
-            .map(|(level, length)| Repeats {
-                length: length as u32,
-                repeated_tokens: covered(level, length as u64, 0),
-                redundant_tokens: covered(level, length as u64, 4),
-            })
-            .collect(),
-    )
+    Some(count_marks(joint_runs(parts, positions)?.into_iter()))
 }
 
-/// Runs of equal marks, where several parts have marked different positions.
+/// Runs of equal marks, where several parts have marked different positions; `None` if a repeat would reach beyond the text.
 fn joint_runs(parts: &[Vec<u64>], positions: u64) -> Option<Vec<(u64, u8)>> {
     let mut ends: Vec<(u64, usize, u8)> = Vec::new();
     for (part, runs) in parts.iter().enumerate() {
         let mut end = 0u64;
         for run in runs.chunks(2) {
             let &[n, mark] = run else { return None };
-            end = end.checked_add(n).filter(|_| n > 0)?;
-            ends.push((end, part, u8::try_from(mark).ok()?));
+            end = end.checked_add(n).filter(|&end| n > 0 && end <= positions)?;
+            let mark = u8::try_from(mark).ok()?;
+            if let Some(level) = usize::from((mark & 15).max(mark >> 4)).checked_sub(1)
+                && positions - (end - 1) < *LENGTHS.get(level)? as u64
+            {
+                return None;
+            }
+            ends.push((end, part, mark));
         }
         if end != positions {
             return None;
@@ -284,10 +283,9 @@ impl Left {
 }
 
 /// The starts of a run, unless the same token comes before all of them: then a longer passage occurs as often.
-pub(crate) fn left_maximal<C: Code, P: Position>(text: &Text<C>, run: &[Start<P>]) -> Option<Vec<usize>> {
-    let starts: Vec<usize> = run.iter().map(|start| start.position.get()).collect();
-    let left = starts.iter().map(|&start| Left::of(text, start)).reduce(Left::and);
-    (left == Some(Left::Several)).then_some(starts)
+pub(crate) fn left_maximal<C: Code, P: Position>(text: &Text<C>, run: &[P]) -> Option<Vec<usize>> {
+    let left = run.iter().map(|start| Left::of(text, start.get())).reduce(Left::and);
+    (left == Some(Left::Several)).then(|| run.iter().map(|start| start.get()).collect())
 }
 
 /// A run of more starts than this is not sorted.
@@ -303,24 +301,30 @@ impl Longest {
             }
             return;
         }
-        let mut starts: Vec<Start<u64>> =
-            run.into_iter().map(|position| Start { common: 0, position: position as u64 }).collect();
-        sort_class(text, &mut starts, depth, text.positions() + depth);
-        self.sorted(text, &starts, usize::MAX);
+        let mut starts: Vec<u64> = run.into_iter().map(|position| position as u64).collect();
+        let mut common = vec![0; starts.len()];
+        Sorter::new().sort(text, &mut starts, &mut common, depth, text.positions() + depth);
+        self.sorted(text, &starts, &common, usize::MAX);
     }
 
     /// Takes the passages of fewer than `limit` tokens that occur at sorted starts and that cannot be continued, to the left or to
     /// the right, wherever they occur.
-    pub(crate) fn sorted<C: Code, P: Position>(&mut self, text: &Text<C>, starts: &[Start<P>], limit: usize) {
+    pub(crate) fn sorted<C: Code, P: Position>(
+        &mut self,
+        text: &Text<C>,
+        starts: &[P],
+        common: &[P],
+        limit: usize,
+    ) {
         // Passages that are prefixes of the last start and of one before it: their lengths, and what comes before them.
         let mut open: Vec<(usize, Left)> = Vec::new();
-        for (i, start) in starts.iter().enumerate().skip(1) {
-            let common = start.common as usize;
+        for (i, common) in common.iter().enumerate().skip(1) {
+            let common = common.get();
             let shortest = if self.passages.len() < PASSAGES { 2 } else { self.passages[PASSAGES - 1].0 };
             if common < shortest && open.is_empty() {
                 continue;
             }
-            let last = starts[i - 1].position.get();
+            let last = starts[i - 1].get();
             let left = self.close(text, &mut open, last, common, limit);
             match open.last_mut() {
                 Some((length, lefts)) if *length == common => *lefts = lefts.and(left),
@@ -329,7 +333,7 @@ impl Longest {
             }
         }
         if let Some(last) = starts.last() {
-            self.close(text, &mut open, last.position.get(), 0, limit);
+            self.close(text, &mut open, last.get(), 0, limit);
         }
     }
 

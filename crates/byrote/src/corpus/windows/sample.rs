@@ -2,11 +2,11 @@
 
 use super::{Code, Text, WindowRule};
 use crate::Result;
-use crate::corpus::collect::Sealed;
 use crate::corpus::count::Ends;
 use crate::corpus::count::trie_scan::scan;
 use crate::corpus::finish::finish_sorted;
 use crate::corpus::options::Options;
+use crate::corpus::sealed::Sealed;
 use crate::corpus::sorted_run::Header;
 use crate::corpus::vocabulary::Vocabulary;
 use crate::corpus::{Corpus, Outputs};
@@ -50,7 +50,8 @@ impl fmt::Display for WindowSample {
     }
 }
 
-/// The contexts of some of the windows, which are drawn at random if there are too many, as documents of their own.
+/// The contexts of some of the windows, which are drawn at random if there are too many, as documents of their own. Their
+/// vocabulary is that of the whole text, so that a model of them can be evaluated on the other windows too.
 pub(super) fn sampled<C: Code>(
     text: &Text<C>,
     rule: WindowRule,

@@ -78,8 +78,14 @@ pub struct Passage {
     pub text: String,
 }
 
-/// The vocabulary of the windows: the tokens of the text that occur in some window.
-pub(crate) fn vocabulary<C: Code>(text: &Text<C>, alphabet: &Vocabulary, rule: WindowRule) -> Vocabulary {
+/// The vocabulary of the windows: the tokens of the text that occur in some window. `counts` is how often every token occurs in
+/// the text, by code.
+pub(crate) fn vocabulary<C: Code>(
+    text: &Text<C>,
+    alphabet: &Vocabulary,
+    rule: WindowRule,
+    counts: &[u64],
+) -> Vocabulary {
     let mut seen = vec![Places::default(); alphabet.len()];
     let mut see = |code: C, here: Places| {
         let seen = &mut seen[code.get() as usize - 1];
@@ -95,7 +101,11 @@ pub(crate) fn vocabulary<C: Code>(text: &Text<C>, alphabet: &Vocabulary, rule: W
         {
             see(*first, places(0));
             see(*last, places(codes.len() - 1));
-            if inner.len() < LONG {
+            if text.documents() == 1 {
+                let outer = |code: C| u64::from(code == *first) + u64::from(code == *last);
+                let all = (0..).zip(counts).skip(1).map(|(code, &n)| (C::new(code), n));
+                all.filter(|&(code, n)| n > outer(code)).for_each(|(code, _)| see(code, places(1)));
+            } else if inner.len() < LONG {
                 inner.iter().enumerate().for_each(|(i, &code)| see(code, places(i + 1)));
             } else {
                 occurring(inner, alphabet.len()).for_each(|code| see(code, places(1)));
@@ -217,7 +227,8 @@ pub(crate) fn summary(
 }
 
 fn by_length(figures: &Figures, n_ctx: usize) -> Vec<LengthSummary> {
-    let n = n_ctx + 1;
+    // However long contexts may be, none is as long as the longest window.
+    let n = figures.longest_window().min(n_ctx + 1);
     let predictions = figures.predictions(n);
     let [contexts, pairs, deterministic, deterministic_predictions, once] = [
         &figures.contexts,
@@ -272,14 +283,15 @@ fn curve(
 ) -> Vec<FloorPoint> {
     let mut logs = LogTable::default();
     let mut terms: BTreeMap<u64, i128> = BTreeMap::new();
-    let predictions = figures.predictions(longest + 1);
+    let predictions = figures.predictions(figures.longest_window().min(longest) + 1);
+    let deepest = nodes.map_or(predictions.len() - 1, |nodes| nodes.0.longest());
     let (mut depth, mut sum) = (0, 0);
     points
         .iter()
         .map(|&n_ctx| {
             let predictions = match nodes {
                 None => {
-                    while depth < n_ctx {
+                    while depth < n_ctx.min(deepest) {
                         depth += 1;
                         sum += predictions[depth];
                         figures.excess.of_length(depth).into_iter().for_each(|(k, n)| add(&mut terms, k, n));
@@ -288,7 +300,7 @@ fn curve(
                 }
                 Some(nodes) => {
                     let windows = firsts.advance(n_ctx, &mut |k, n| add(&mut terms, k, n));
-                    while depth < n_ctx + 1 {
+                    while depth < deepest.min(n_ctx + 1) {
                         depth += 1;
                         nodes.0.of_length(depth).into_iter().for_each(|(k, n)| add(&mut terms, k, -n));
                     }

@@ -1,6 +1,6 @@
 //! Every figure against a reference that writes out all windows.
 
-use super::facts::{Facts, FirstTokens, stored_counts};
+use super::facts::{Facts, FirstTokens, stored_counts, token_counts};
 use super::range_file::{RangeFile, merged};
 use super::summarize::{curve_points, summary, vocabulary};
 use super::*;
@@ -24,7 +24,7 @@ fn counted<C: Code>(
     let tokens: BTreeSet<u32> = documents.iter().flatten().copied().collect();
     let most = tokens.last().map_or(0, |t| t + 1);
     (0..most).for_each(|token| assert!(alphabet.push(Key::Symbol(token), 0)));
-    let vocabulary = vocabulary(&text, &alphabet, rule);
+    let vocabulary = vocabulary(&text, &alphabet, rule, &token_counts(&text));
     let window = Window::default().n_ctx(rule.n_ctx as u32).contexts(ContextRule::Windows);
     let header = Header {
         window,
@@ -33,7 +33,7 @@ fn counted<C: Code>(
         dropped: Dropped::default(),
         tokens_left_out: 0,
     };
-    let facts = Facts::new(&text, rule, &vocabulary, header);
+    let facts = Facts::new(&text, rule, &vocabulary, &token_counts(&text), header);
     let (codes, d_vocab) = (alphabet.len() + 1, vocabulary.len());
     let job = |part| Job { text: &text, rule, codes, d_vocab, part, max_memory, alphabet: &alphabet };
     if let Some(parts) = parts {
@@ -295,7 +295,7 @@ fn two_parts() -> [Vec<u8>; 2] {
     let mut alphabet = Vocabulary::new(Alphabet::Id);
     (0..3).for_each(|token| assert!(alphabet.push(Key::Symbol(token), 0)));
     let rule = WindowRule { n_ctx: 3, exact_length: true, stride: 1, repeats: true, joined: false };
-    let vocabulary = vocabulary(&text, &alphabet, rule);
+    let vocabulary = vocabulary(&text, &alphabet, rule, &token_counts(&text));
     let header = Header {
         window: Window::default().n_ctx(3).contexts(ContextRule::Windows),
         tokenizer: "ids".into(),
@@ -303,7 +303,7 @@ fn two_parts() -> [Vec<u8>; 2] {
         dropped: Dropped::default(),
         tokens_left_out: 0,
     };
-    let facts = Facts::new(&text, rule, &vocabulary, header);
+    let facts = Facts::new(&text, rule, &vocabulary, &token_counts(&text), header);
     ["1/2", "2/2"].map(|part| {
         let part = part.parse().unwrap();
         let job =

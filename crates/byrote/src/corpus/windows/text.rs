@@ -1,12 +1,11 @@
 //! A text as the window sort reads it: the codes of its tokens, with an end mark after every document.
 
+use crate::num::huge_pages::HugePageArray;
+use bytemuck::Pod;
 use std::ops::Range;
 
-/// The code of the end of a document. Tokens have codes from 1.
-const END: u32 = 0;
-
-/// A token code as it is stored.
-pub(crate) trait Code: Copy + Eq + Send + Sync + 'static {
+/// A token code as it is stored. The end of a document has code 0, tokens have codes from 1.
+pub(crate) trait Code: Pod + Eq + Send + Sync {
     /// The number of codes in a 64-bit key.
     const PER_KEY: usize;
     /// The number of bits of a code.
@@ -77,7 +76,7 @@ code!(u32, 2, |codes: [u32; 2]| u64::from(codes[0]) << 32 | u64::from(codes[1]))
 /// A text: documents as codes, each followed by an end mark.
 #[derive(Debug)]
 pub(crate) struct Text<C> {
-    codes: Vec<C>,
+    codes: HugePageArray<C>,
     /// Where the end marks are.
     ends: Vec<usize>,
     /// The first end mark at or after every 64th position.
@@ -93,7 +92,7 @@ impl<C: Code> TextBuilder<C> {
     /// A text of this many tokens and documents, all of whose codes are end marks.
     pub(crate) fn new(tokens: usize, documents: usize) -> Self {
         // A key may be loaded at the last end mark.
-        let codes = vec![C::new(END); tokens + documents + C::PER_KEY];
+        let codes = HugePageArray::zeroed(tokens + documents + C::PER_KEY);
         Self { text: Text { codes, ends: Vec::with_capacity(documents), next: Vec::new() } }
     }
 
@@ -171,15 +170,20 @@ impl<C: Code> Text<C> {
         &self.codes[positions]
     }
 
+    /// The next codes as a key, with zeros from the end of the document on.
+    #[inline]
+    pub(crate) fn whole_key(&self, position: usize) -> u64 {
+        let key = C::key(&self.codes[position..position + C::PER_KEY]);
+        match C::until_end(key) {
+            Some(codes) => C::first(key, codes),
+            None => key,
+        }
+    }
+
     /// The next `room` codes as a key, with zeros from the end of the document on.
     #[inline]
     pub(crate) fn key(&self, position: usize, room: usize) -> u64 {
-        let key = C::key(&self.codes[position..position + C::PER_KEY]);
-        let key = match C::until_end(key) {
-            Some(codes) => C::first(key, codes),
-            None => key,
-        };
-        C::first(key, room)
+        C::first(self.whole_key(position), room)
     }
 
     /// The length of the common prefix of what follows two positions, at most `most`, within their documents; and whether the
@@ -203,10 +207,16 @@ impl<C: Code> Text<C> {
 
 /// The number of equal codes at the start of two slices of one length.
 fn equal_codes<C: Code>(x: &[C], y: &[C]) -> usize {
-    const BLOCK: usize = 32;
-    let blocks = x.chunks_exact(BLOCK).zip(y.chunks_exact(BLOCK)).take_while(|(x, y)| x == y).count();
-    let start = blocks * BLOCK;
-    start + x[start..].iter().zip(&y[start..]).take_while(|(x, y)| x == y).count()
+    let mut equal = equal_blocks::<512, C>(x, y);
+    equal += equal_blocks::<32, C>(&x[equal..], &y[equal..]);
+    equal += equal_blocks::<4, C>(&x[equal..], &y[equal..]);
+    equal + equal_blocks::<1, C>(&x[equal..], &y[equal..])
+}
+
+/// The number of codes in equal blocks at the start of two slices.
+#[inline]
+fn equal_blocks<const N: usize, C: Code>(x: &[C], y: &[C]) -> usize {
+    N * x.chunks_exact(N).zip(y.chunks_exact(N)).take_while(|(x, y)| x == y).count()
 }
 
 #[cfg(test)]
