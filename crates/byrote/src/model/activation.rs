@@ -9,6 +9,7 @@
 //! | arctan | arctan x | 1 / (1 + x^2) |
 //! | relu | max(x, 0) | 1 for x > 0, else 0 |
 //! | erf | erf x | 2 / sqrt(pi) e^(-x^2) |
+//! | silu | x s, s = 1 / (1 + e^-x) | s + x s (1 - s) |
 //!
 //! Phi and phi are the distribution function and the density of the standard normal distribution.
 
@@ -32,6 +33,7 @@ impl Activation {
             Activation::Arctan => x.atan(),
             Activation::Relu => x.max(0.0),
             Activation::Erf => libm::erf(x),
+            Activation::Silu => x * logistic(x),
         }
     }
 
@@ -45,6 +47,7 @@ impl Activation {
             Activation::Arctan => precise.arctan(x),
             Activation::Relu => x.floor(precise.bits()).max(IBig::ZERO),
             Activation::Erf => precise.erf(x),
+            Activation::Silu => precise.silu(x),
         }
     }
 
@@ -67,6 +70,12 @@ impl Activation {
             Activation::Arctan => 1.0 / (1.0 + x * x),
             Activation::Relu => f64::from(u8::from(x > 0.0)),
             Activation::Erf => FRAC_2_SQRT_PI * (-x * x).exp(),
+            Activation::Silu => {
+                let s = logistic(x);
+                // Where s has reached 0 or 1, the second term is zero however large x is.
+                let flat = s * logistic(-x);
+                s + if flat == 0.0 { 0.0 } else { x * flat }
+            }
         }
     }
 }

@@ -1,4 +1,6 @@
-//! The switches of a one-layer transformer, its presets by paper, and its tensors.
+//! The switches of a transformer, its presets by paper and by family, and its tensors.
+//!
+//! A model of many layers is described in [`super::blocks`]; the one-layer transformer of the papers is
 //!
 //! ```text
 //! x_s = W_E[t_s] + W_pos[s]                                         embedding and positions
@@ -26,12 +28,14 @@
 //!
 //! let shape = Shape { d_vocab: 10, n_ctx: 3, d_model: 4, n_heads: 1, d_head: 4, d_mlp: 8, ..Shape::default() };
 //! let config = Config { positions: Positions::None, ..Preset::Madden2024.config(shape) }.checked()?;
-//! let names: Vec<&str> = config.tensors().iter().map(|tensor| tensor.name).collect();
+//! let names: Vec<String> = config.tensors().iter().map(|tensor| tensor.name.to_string()).collect();
 //! assert_eq!(names, ["W_E", "W_Q", "W_K", "W_V", "W_O", "W_in", "b_in", "W_U"]);
 //! # Ok::<(), byrote::Error>(())
 //! ```
 
-use super::shape::{Mixer, ParametersByKind, Shape};
+use super::blocks::{Blocks, Norm, Rotary};
+use super::shape::{Activation, Mixer, ParametersByKind, Shape};
+use super::tensor_name::TensorName;
 use crate::setting::choices;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -46,9 +50,16 @@ pub enum Positions {
     Learned,
     /// None.
     None,
+    /// Queries and keys are rotated by their position ([`Rotary`]).
+    Rotary,
 }
 
-choices!(Positions, "positions" { Sinusoidal = "sinusoidal", Learned = "learned", None = "none" });
+choices!(Positions, "positions" {
+    Sinusoidal = "sinusoidal",
+    Learned = "learned",
+    None = "none",
+    Rotary = "rotary",
+});
 
 /// Where the hidden layer's output goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,19 +74,20 @@ pub enum Hidden {
 
 choices!(Hidden, "hidden" { Absent = "absent", Output = "output", Residual = "residual" });
 
-/// A one-layer transformer without its weights. All fields are public on purpose: a configuration is plain data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// A transformer without its weights. All fields are public on purpose: a configuration is plain data.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Its dimensions, activation and mixer.
+    /// Its dimensions, activation, mixer and blocks.
     pub shape: Shape,
     /// How positions enter the embedding.
     pub positions: Positions,
-    /// Whether queries, keys, values and attention output have biases.
+    /// Whether queries, keys and values have biases, and the output of attention, where blocks do not say otherwise.
     pub attention_bias: bool,
     /// Whether scores are divided by sqrt(d_head).
     pub scale_scores: bool,
-    /// Whether the mixer, and a hidden layer that returns to the residual stream, add to their input.
+    /// Whether the mixer, and a hidden layer that returns to the residual stream, add to their input; in a model of blocks, only
+    /// the mixer.
     pub skip: bool,
     /// Where the hidden layer's output goes.
     pub hidden: Hidden,
@@ -124,6 +136,16 @@ pub enum Preset {
     Dana2024PublishedMlp,
     /// madden2024, Theorem 7: token averaging and a hidden layer.
     Average,
+    /// Blocks of GPT-2: LayerNorm before each part, learned positions, tanh-GELU, biases, tied output.
+    Gpt2,
+    /// Blocks of GPT-NeoX (Pythia): attention and hidden layer in parallel, a quarter of each head rotary, untied output.
+    GptNeox,
+    /// Blocks of Llama: RMSNorm, rotary positions, a hidden layer gated by SiLU, no biases, untied output.
+    Llama,
+    /// Blocks of attention alone: dana2024's model with many layers.
+    AttentionOnly,
+    /// Blocks of GPT-2 with token averaging in place of attention.
+    Averaging,
 }
 
 choices!(Preset, "preset" {
@@ -134,12 +156,37 @@ choices!(Preset, "preset" {
     Dana2024Published = "dana2024-published",
     Dana2024PublishedMlp = "dana2024-published-mlp",
     Average = "average",
+    Gpt2 = "gpt2",
+    GptNeox = "gpt-neox",
+    Llama = "llama",
+    AttentionOnly = "attention-only",
+    Averaging = "averaging",
 });
 
 impl Preset {
+    /// The one-layer transformers of the papers.
+    pub const ONE_LAYER: [Preset; 7] = [
+        Preset::Madden2024,
+        Preset::Madden2024Experiment,
+        Preset::Dana2024,
+        Preset::Dana2024Mlp,
+        Preset::Dana2024Published,
+        Preset::Dana2024PublishedMlp,
+        Preset::Average,
+    ];
+
+    /// Whether the model consists of blocks, of which there can be any number.
+    pub fn has_blocks(self) -> bool {
+        !Self::ONE_LAYER.contains(&self)
+    }
+
     /// Returns the model of this preset in a shape. What the preset fixes (mixer, one head, no hidden layer) overrides
-    /// the shape.
+    /// the shape. A model of blocks has as many as the shape says, or one.
     pub fn config(self, shape: Shape) -> Config {
+        if self.has_blocks() {
+            return self.of_blocks(shape);
+        }
+        let shape = Shape { blocks: None, ..shape };
         let plain = Config {
             shape,
             positions: Positions::Learned,
@@ -184,11 +231,77 @@ impl Preset {
                     ..config
                 }
             }
-            Preset::Average => Config {
+            _ => Config {
                 shape: Shape { mixer: Mixer::Average, ..shape },
                 positions: Positions::None,
                 ..plain
             },
+        }
+    }
+
+    /// The model of a preset with blocks.
+    fn of_blocks(self, shape: Shape) -> Config {
+        let gpt2 = Blocks {
+            n_layers: shape.blocks.map_or(1, |b| b.n_layers),
+            n_kv_heads: shape.n_heads,
+            norm: Norm::Layer,
+            norm_eps: 1e-5,
+            final_norm: true,
+            parallel: false,
+            gated: false,
+            attention_output_bias: true,
+            mlp_bias: true,
+            mlp_skip: true,
+            tied: true,
+            rotary: None,
+        };
+        let rotary = |dims: u64| Some(Rotary { dims: dims & !1, theta: 10_000.0, scaling: None });
+        let blocks = match self {
+            Preset::GptNeox => {
+                Blocks { parallel: true, tied: false, rotary: rotary((shape.d_head / 4).max(2)), ..gpt2 }
+            }
+            Preset::Llama => Blocks {
+                norm: Norm::Rms,
+                norm_eps: 1e-6,
+                gated: true,
+                attention_output_bias: false,
+                mlp_bias: false,
+                tied: false,
+                rotary: rotary(shape.d_head),
+                ..gpt2
+            },
+            Preset::AttentionOnly => Blocks {
+                norm: Norm::None,
+                final_norm: false,
+                attention_output_bias: false,
+                mlp_bias: false,
+                tied: false,
+                ..gpt2
+            },
+            _ => gpt2,
+        };
+        let shape = Shape {
+            d_mlp: if self == Preset::AttentionOnly { 0 } else { shape.d_mlp },
+            activation: match self {
+                Preset::Llama => Activation::Silu,
+                Preset::GptNeox => Activation::Gelu,
+                _ => Activation::GeluTanh,
+            },
+            mixer: if self == Preset::Averaging { Mixer::Average } else { Mixer::Attention },
+            blocks: Some(blocks),
+            ..shape
+        };
+        Config {
+            shape,
+            positions: if blocks.rotary.is_some() { Positions::Rotary } else { Positions::Learned },
+            attention_bias: blocks.attention_output_bias,
+            scale_scores: true,
+            skip: true,
+            hidden: if shape.d_mlp == 0 { Hidden::Absent } else { Hidden::Residual },
+            output_bias: false,
+            positions_in_attention: false,
+            bottleneck: false,
+            residual_bias: true,
         }
     }
 }
@@ -207,13 +320,15 @@ pub enum TensorKind {
     Hidden,
     /// `W_U`, `b_U`.
     Output,
+    /// Gains and biases of normalization.
+    Norm,
 }
 
 /// A tensor of a model: its name, its shape, and its location among the parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tensor {
     /// The name, as in TransformerLens.
-    pub name: &'static str,
+    pub name: TensorName,
     /// The dimensions, row-major.
     pub shape: Vec<usize>,
     /// The purpose.
@@ -244,6 +359,13 @@ impl Config {
                 return Err(Error::setting(name, "needs `mixer = attention`"));
             }
         }
+        match self.shape.blocks {
+            Some(blocks) => blocks.check(&self)?,
+            None if self.positions == Positions::Rotary => {
+                return Err(Error::setting("positions", "rotary positions need a model of blocks"));
+            }
+            None => {}
+        }
         let total = self.tensor_sizes().iter().try_fold(0u64, |sum, (_, shape, _)| {
             let size = shape.iter().try_fold(1u64, |size, &d| size.checked_mul(d))?;
             sum.checked_add(size)
@@ -255,12 +377,70 @@ impl Config {
     }
 
     /// Returns every tensor of the model with its shape, in storage order.
-    fn tensor_sizes(&self) -> Vec<(&'static str, Vec<u64>, TensorKind)> {
-        let Shape { d_vocab, n_ctx, d_model: d, n_heads: h, d_head, d_mlp: m, .. } = self.shape;
-        let mut all = vec![("W_E", vec![d_vocab, d], TensorKind::Embedding)];
+    fn tensor_sizes(&self) -> Vec<(TensorName, Vec<u64>, TensorKind)> {
+        match &self.shape.blocks {
+            Some(blocks) => self.tensor_sizes_of(blocks),
+            None => self.one_layer_tensor_sizes(),
+        }
+    }
+
+    /// The tensors of a model of blocks.
+    fn tensor_sizes_of(&self, blocks: &Blocks) -> Vec<(TensorName, Vec<u64>, TensorKind)> {
+        let Shape { d_vocab, n_ctx, d_model: d, n_heads, d_head, d_mlp: m, mixer, .. } = self.shape;
+        let mut all = Vec::new();
         let mut add = |condition: bool, name, shape, kind| {
             if condition {
                 all.push((name, shape, kind));
+            }
+        };
+        add(true, TensorName::of("embed.W_E"), vec![d_vocab, d], TensorKind::Embedding);
+        let learned = self.positions == Positions::Learned;
+        add(learned, TensorName::of("pos_embed.W_pos"), vec![n_ctx, d], TensorKind::Position);
+        let (normed, centred) = (blocks.norm != Norm::None, blocks.norm == Norm::Layer);
+        let (attention, mixed) = (mixer == Mixer::Attention, mixer != Mixer::None);
+        let kv = blocks.n_kv_heads;
+        let hidden = self.hidden == Hidden::Residual;
+        for block in 0..blocks.n_layers as u32 {
+            let of = |part| TensorName::in_block(block, part);
+            add(normed && mixed, of("ln1.w"), vec![d], TensorKind::Norm);
+            add(centred && mixed, of("ln1.b"), vec![d], TensorKind::Norm);
+            add(mixer == Mixer::Average, of("attn.u_pos"), vec![n_ctx], TensorKind::Position);
+            let bias = attention && self.attention_bias;
+            for (weight, b, heads) in [
+                ("attn.W_Q", "attn.b_Q", n_heads),
+                ("attn.W_K", "attn.b_K", kv),
+                ("attn.W_V", "attn.b_V", kv),
+            ] {
+                add(attention, of(weight), vec![heads, d, d_head], TensorKind::Attention);
+                add(bias, of(b), vec![heads, d_head], TensorKind::Attention);
+            }
+            add(attention, of("attn.W_O"), vec![n_heads, d_head, d], TensorKind::Attention);
+            let bias = attention && blocks.attention_output_bias;
+            add(bias, of("attn.b_O"), vec![d], TensorKind::Attention);
+            add(normed && hidden, of("ln2.w"), vec![d], TensorKind::Norm);
+            add(centred && hidden, of("ln2.b"), vec![d], TensorKind::Norm);
+            let (gated, bias) = (hidden && blocks.gated, hidden && blocks.mlp_bias);
+            add(gated, of("mlp.W_gate"), vec![d, m], TensorKind::Hidden);
+            add(gated && bias, of("mlp.b_gate"), vec![m], TensorKind::Hidden);
+            add(hidden, of("mlp.W_in"), vec![d, m], TensorKind::Hidden);
+            add(bias, of("mlp.b_in"), vec![m], TensorKind::Hidden);
+            add(hidden, of("mlp.W_out"), vec![m, d], TensorKind::Hidden);
+            add(bias, of("mlp.b_out"), vec![d], TensorKind::Hidden);
+        }
+        let normed = blocks.final_norm && normed;
+        add(normed, TensorName::of("ln_final.w"), vec![d], TensorKind::Norm);
+        add(normed && centred, TensorName::of("ln_final.b"), vec![d], TensorKind::Norm);
+        add(!blocks.tied, TensorName::of("unembed.W_U"), vec![d, d_vocab], TensorKind::Output);
+        add(self.output_bias, TensorName::of("unembed.b_U"), vec![d_vocab], TensorKind::Output);
+        all
+    }
+
+    fn one_layer_tensor_sizes(&self) -> Vec<(TensorName, Vec<u64>, TensorKind)> {
+        let Shape { d_vocab, n_ctx, d_model: d, n_heads: h, d_head, d_mlp: m, .. } = self.shape;
+        let mut all = vec![(TensorName::of("W_E"), vec![d_vocab, d], TensorKind::Embedding)];
+        let mut add = |condition: bool, name, shape, kind| {
+            if condition {
+                all.push((TensorName::of(name), shape, kind));
             }
         };
         let attention = self.shape.mixer == Mixer::Attention;
@@ -315,6 +495,7 @@ impl Config {
             attention: of(TensorKind::Attention),
             hidden: of(TensorKind::Hidden),
             output: of(TensorKind::Output),
+            norm: of(TensorKind::Norm),
         }
     }
 
@@ -363,8 +544,9 @@ mod tests {
         n_heads: 3,
         d_head: 5,
         d_mlp: 64,
-        activation: super::super::Activation::Gelu,
+        activation: Activation::Gelu,
         mixer: Mixer::Attention,
+        blocks: None,
     };
 
     #[test]

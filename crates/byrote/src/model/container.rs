@@ -7,7 +7,6 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
@@ -40,13 +39,27 @@ struct Format {
 pub(crate) fn write(key: &str, metadata: &impl Serialize, tensors: &[Stored]) -> Result<Vec<u8>> {
     let fail = |e: String| Error::setting("file", format!("cannot be written: {e}"));
     let json = serde_json::to_string(metadata).map_err(|e| fail(e.to_string()))?;
+    write_metadata(key, json, tensors)
+}
+
+/// Returns the bytes of a file with any text under the key.
+pub(crate) fn write_metadata(key: &str, text: String, tensors: &[Stored]) -> Result<Vec<u8>> {
+    let fail = |e: String| Error::setting("file", format!("cannot be written: {e}"));
     let views = tensors
         .iter()
         .map(|t| Ok((&*t.name, TensorView::new(t.precision.dtype(), t.shape.clone(), &t.bytes)?)))
         .collect::<Result<Vec<_>, safetensors::SafeTensorError>>()
         .map_err(|e| fail(e.to_string()))?;
-    safetensors::serialize(views, Some(HashMap::from([(key.to_owned(), json)])))
-        .map_err(|e| fail(e.to_string()))
+    let bytes = safetensors::serialize(views, Some(HashMap::from([(key.to_owned(), text)])))
+        .map_err(|e| fail(e.to_string()))?;
+    match header_length(&bytes) {
+        Some(length) if length > MOST_HEADER => Err(fail(format!(
+            "its description (configuration, tokenizer, vocabulary) takes {}, but a safetensors file has at most {}",
+            crate::units::bytes(length),
+            crate::units::bytes(MOST_HEADER),
+        ))),
+        _ => Ok(bytes),
+    }
 }
 
 /// Reads a whole file, once its header is known to be that of a safetensors file of the right size; errors of
@@ -82,7 +95,7 @@ pub(crate) fn has_key(path: &Path, key: &str) -> Result<bool> {
 
 /// Reads the length and the header of a file of `size` bytes, or as much as there is of them if the length is
 /// impossible.
-fn read_header(file: &mut File, size: u64) -> std::io::Result<Vec<u8>> {
+pub(super) fn read_header(file: &mut impl Read, size: u64) -> std::io::Result<Vec<u8>> {
     let mut start = Vec::new();
     file.by_ref().take(8).read_to_end(&mut start)?;
     if let Some(length) = header_length(&start).filter(|&n| n <= MOST_HEADER.min(size.saturating_sub(8))) {
@@ -96,7 +109,7 @@ fn header_length(start: &[u8]) -> Option<u64> {
 }
 
 /// Why a file with this header cannot be a safetensors file of `size` bytes, determined before the rest is read.
-fn impossible(header: &[u8], size: u64) -> Option<String> {
+pub(super) fn impossible(header: &[u8], size: u64) -> Option<String> {
     #[derive(Deserialize)]
     struct Entry {
         data_offsets: Option<(u64, u64)>,

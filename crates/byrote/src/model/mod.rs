@@ -1,9 +1,11 @@
-//! The one-layer transformers of the papers: embedding and positions, a mixer over the tokens of the context (attention
-//! with H heads, or token averaging), an optional hidden layer, and the output.
+//! Transformers. Those of the papers have one layer: embedding and positions, a mixer over the tokens of the context (attention
+//! with H heads, or token averaging), an optional hidden layer, and the output. Models of blocks have any number of layers, as
+//! GPT-2, GPT-NeoX and Llama do ([`blocks`]).
 //!
 //! `shape` names the dimensions and counts the parameters as the papers do, `config` adds the switches and presets
-//! and lists the tensors, `activation` evaluates activation functions, `weights` holds and draws parameters,
-//! [`reference`] is the slow forward pass that checks every other one, `model_file` reads and writes model files.
+//! and lists the tensors, `blocks` adds those of many layers, `activation` evaluates activation functions, `weights` holds and draws parameters,
+//! [`reference`] is the slow forward pass that checks every other one, `model_file` reads and writes model files,
+//! [`huggingface`] directories of Hugging Face.
 //!
 //! ```
 //! use byrote::model::{Model, Preset, Shape};
@@ -17,18 +19,24 @@
 //! ```
 
 pub(crate) mod activation;
+pub mod blocks;
+mod blocks_reference;
 pub mod config;
 pub(crate) mod container;
 pub(crate) mod counting;
+pub mod huggingface;
 pub(crate) mod model_file;
 pub mod reference;
 pub(crate) mod shape;
 pub(crate) mod spec;
+mod tensor_name;
 pub(crate) mod weights;
 
+pub use blocks::{Blocks, Norm, Rotary, RotaryScaling};
 pub use config::{Config, Hidden, Positions, Preset, Tensor, TensorKind};
 pub use counting::{Counting, ParameterCount};
 pub use model_file::{ModelFile, Precision};
 pub use shape::{Activation, Mixer, ParametersByKind, Shape};
 pub use spec::ModelSpec;
+pub use tensor_name::TensorName;
 pub use weights::{Init, Model};

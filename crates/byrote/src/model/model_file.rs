@@ -69,7 +69,7 @@ impl ModelFile {
         let mut stored: Vec<Stored> = Vec::new();
         for tensor in self.model.tensors() {
             let values = &self.model.parameters()[tensor.range.clone()];
-            stored.push(Stored::new(tensor.name, tensor.shape.clone(), self.precision, values));
+            stored.push(Stored::new(tensor.name.to_string(), tensor.shape.clone(), self.precision, values));
         }
         if config.positions == Positions::Sinusoidal {
             let dimensions = vec![config.shape.n_ctx as usize, config.position_width() as usize];
@@ -120,6 +120,9 @@ impl ModelFile {
                 config.shape.d_vocab
             ));
         }
+        if metadata.vocabulary.tokenizer().is_some_and(|held| held.name() != metadata.tokenizer) {
+            return Err(format!("holds another tokenizer than {}", metadata.tokenizer));
+        }
         let mut precision = None;
         let mut read = |name: &str, shape: &[usize]| -> Result<Vec<f64>, String> {
             let view = file.tensor(name).map_err(|_| format!("the tensor {name} is missing"))?;
@@ -144,15 +147,16 @@ impl ModelFile {
         let mut positions = None;
         let mut names = Vec::new();
         for tensor in config.tensors() {
-            parameters.extend(read(tensor.name, &tensor.shape)?);
-            names.push(tensor.name);
+            let name = tensor.name.to_string();
+            parameters.extend(read(&name, &tensor.shape)?);
+            names.push(name);
         }
         if config.positions == Positions::Sinusoidal {
             positions =
                 Some(read("W_pos", &[config.shape.n_ctx as usize, config.position_width() as usize])?);
-            names.push("W_pos");
+            names.push("W_pos".into());
         }
-        if let Some(other) = file.names().into_iter().filter(|n| !names.contains(n)).min() {
+        if let Some(other) = file.names().into_iter().filter(|n| !names.iter().any(|name| name == n)).min() {
             return Err(format!("unexpected tensor {other:?}"));
         }
         let mut model = Model::new(config, parameters).map_err(|e| e.to_string())?;

@@ -1,6 +1,6 @@
 //! The slow f64 forward pass, the reference for every faster one.
 //!
-//! It processes one context at a time with plain loops, following the formulas in [`super::config`].
+//! It processes one context at a time with plain loops, following the formulas in [`super::config`] (of blocks: in [`super::blocks`]).
 
 use super::config::Hidden;
 use super::shape::Mixer;
@@ -8,7 +8,7 @@ use super::weights::Model;
 use crate::{Error, Result};
 
 /// `v M`, plus `bias`: a row times a row-major matrix of `columns` columns.
-fn affine(v: &[f64], matrix: &[f64], columns: usize, bias: Option<&[f64]>) -> Vec<f64> {
+pub(super) fn affine(v: &[f64], matrix: &[f64], columns: usize, bias: Option<&[f64]>) -> Vec<f64> {
     let mut out = bias.map_or_else(|| vec![0.0; columns], <[f64]>::to_vec);
     for (x, row) in v.iter().zip(matrix.chunks_exact(columns)) {
         for (o, w) in out.iter_mut().zip(row) {
@@ -18,11 +18,11 @@ fn affine(v: &[f64], matrix: &[f64], columns: usize, bias: Option<&[f64]>) -> Ve
     out
 }
 
-fn dot(a: &[f64], b: &[f64]) -> f64 {
+pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(x, y)| x * y).sum()
 }
 
-fn add(a: &mut [f64], b: &[f64]) {
+pub(super) fn add(a: &mut [f64], b: &[f64]) {
     a.iter_mut().zip(b).for_each(|(x, y)| *x += y);
 }
 
@@ -47,6 +47,9 @@ impl Model {
 
     /// Like [`logits`](Self::logits), for a context that the model can read.
     pub(crate) fn forward(&self, context: &[u32]) -> Vec<f64> {
+        if let Some(blocks) = &self.config().shape.blocks {
+            return self.forward_blocks(blocks, context).pop().unwrap_or_default();
+        }
         let shape = &self.config().shape;
         let (d, d_vocab, d_mlp) = (shape.d_model as usize, shape.d_vocab as usize, shape.d_mlp as usize);
         let x = self.embedded(context);
@@ -63,6 +66,8 @@ impl Model {
                 }
                 sum
             }
+            // Only in blocks.
+            Mixer::None => vec![0.0; d],
         };
         if self.config().skip {
             add(&mut a, last);

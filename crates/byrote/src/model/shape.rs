@@ -1,4 +1,4 @@
-//! The shape of a one-layer transformer: its dimensions, its switches, and its number of parameters by kind.
+//! The shape of a transformer: its dimensions, its blocks if it has many layers, and its number of parameters by kind.
 //!
 //! With omega = `d_vocab`, T = `n_ctx`, d = `d_model`, H = `n_heads`, d_h = `d_head`, m = `d_mlp`:
 //!
@@ -14,8 +14,9 @@
 //! (there 2 m_0 (d_0 + d_1) d, where m_0 = H and d_0 = d_1 = d_h), the second the parameters of its Theorem
 //! 7, the third the count of Theorem 1 of dana2024. These are the models as the papers define them: a bias
 //! only in the hidden layer, learned positions, no LayerNorm. A model file with other switches counts its own
-//! tensors.
+//! tensors, and so does a model of blocks ([`super::Config::parameters_by_kind`]).
 
+use super::blocks::Blocks;
 use crate::setting::choices;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize, Serializer};
@@ -38,6 +39,8 @@ pub enum Activation {
     Relu,
     /// The error function.
     Erf,
+    /// x / (1 + e^-x), also called swish.
+    Silu,
 }
 
 choices!(Activation, "activation" {
@@ -48,6 +51,7 @@ choices!(Activation, "activation" {
     Arctan = "arctan",
     Relu = "relu",
     Erf = "erf",
+    Silu = "silu",
 });
 
 impl Activation {
@@ -72,11 +76,13 @@ pub enum Mixer {
     Attention,
     /// Token averaging: one learned weight per position.
     Average,
+    /// No mixing: only the last token is seen. For models of blocks.
+    None,
 }
 
-choices!(Mixer, "mixer" { Attention = "attention", Average = "average" });
+choices!(Mixer, "mixer" { Attention = "attention", Average = "average", None = "none" });
 
-/// The dimensions and switches of a one-layer transformer. All fields are public on purpose: a shape is plain data.
+/// The dimensions and switches of a transformer. All fields are public on purpose: a shape is plain data.
 ///
 /// ```
 /// use byrote::model::Shape;
@@ -84,7 +90,7 @@ choices!(Mixer, "mixer" { Attention = "attention", Average = "average" });
 /// assert_eq!(shape.parameters().output, 780 * 512);
 /// # Ok::<(), byrote::Error>(())
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Shape {
     /// Tokens in the vocabulary, omega.
     pub d_vocab: u64,
@@ -102,6 +108,9 @@ pub struct Shape {
     pub activation: Activation,
     /// How the tokens are mixed.
     pub mixer: Mixer,
+    /// The blocks of a model of many layers; `None` is the one-layer transformer of the papers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocks: Option<Blocks>,
 }
 
 impl Default for Shape {
@@ -116,6 +125,7 @@ impl Default for Shape {
             d_mlp: 1,
             activation: Activation::Gelu,
             mixer: Mixer::Attention,
+            blocks: None,
         }
     }
 }
@@ -140,6 +150,9 @@ impl Shape {
                 return Err(Error::setting(name, format!("must be from {least} to {most} (got {value})")));
             }
         }
+        if self.mixer == Mixer::None && self.blocks.is_none() {
+            return Err(Error::setting("mixer", "none needs a model of blocks"));
+        }
         Ok(self)
     }
 
@@ -157,6 +170,7 @@ impl Shape {
         let (position, attention) = match self.mixer {
             Mixer::Attention => (product(&[n_ctx, d_model]), product(&[4, n_heads, d_head, d_model])),
             Mixer::Average => (product(&[n_ctx]), 0),
+            Mixer::None => (0, 0),
         };
         ParametersByKind {
             embedding: product(&[d_vocab, d_model]),
@@ -164,6 +178,7 @@ impl Shape {
             attention,
             hidden: product(&[d_mlp, d_model]).saturating_add(d_mlp.into()),
             output: product(&[d_vocab, if self.has_hidden_layer() { d_mlp } else { d_model }]),
+            norm: 0,
         }
     }
 }
@@ -190,12 +205,20 @@ pub struct ParametersByKind {
     /// `W_U`.
     #[serde(serialize_with = "serialize_count")]
     pub output: u128,
+    /// Gains and biases of normalization.
+    #[serde(serialize_with = "serialize_count", skip_serializing_if = "is_zero")]
+    pub norm: u128,
+}
+
+// One-layer transformers have none.
+fn is_zero(count: &u128) -> bool {
+    *count == 0
 }
 
 impl ParametersByKind {
     /// Returns the total.
     pub fn total(&self) -> u128 {
-        [self.position, self.attention, self.hidden, self.output]
+        [self.position, self.attention, self.hidden, self.output, self.norm]
             .iter()
             .fold(self.embedding, |total, &kind| total.saturating_add(kind))
     }
@@ -227,6 +250,7 @@ mod tests {
         d_mlp: 2637,
         activation: Activation::Gelu,
         mixer: Mixer::Attention,
+        blocks: None,
     };
 
     #[test]

@@ -1,6 +1,6 @@
-//! Describes a model: a preset of a paper, its dimensions, its switches.
+//! Describes a model: a preset of a paper or a family, its dimensions, its switches.
 
-use super::{Activation, Config, Hidden, Init, Mixer, Positions, Preset, Shape};
+use super::{Activation, Blocks, Config, Hidden, Init, Mixer, Norm, Positions, Preset, Rotary, Shape};
 use crate::setting::setters;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -19,22 +19,27 @@ use serde::{Deserialize, Serialize};
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ModelSpec {
-    /// The model of a paper [default: madden2024-experiment]
+    /// The model of a paper or a family [default: madden2024-experiment, or gpt2 if `n_layers` is given]
     #[cfg_attr(feature = "clap", arg(long, value_name = "NAME"))]
     pub preset: Option<Preset>,
-    /// Width of the residual stream [default: 16]
+    /// Blocks of attention and hidden layer, for gpt2, gpt-neox, llama, attention-only and averaging [default: 1]
+    #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "L"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub n_layers: Option<u64>,
+    /// Width of the residual stream [default: 16, or 64 in a model of blocks]
     #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "D"))]
     pub d_model: Option<u64>,
-    /// Attention heads [default: 1]
+    /// Attention heads [default: 1, or d_model / 16 in a model of blocks]
     #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "H"))]
     pub n_heads: Option<u64>,
     /// Dimension of the queries, keys and values of each head [default: d_model / n_heads, rounded up]
     #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "D"))]
     pub d_head: Option<u64>,
-    /// Hidden neurons; 0 means attention only [default: 512, or 0 if the preset has no hidden layer]
+    /// Hidden neurons; 0 means attention only [default: 512, or 0 if the preset has no hidden layer; in a model of blocks 4 d_model,
+    /// gated 8/3 d_model]
     #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "M"))]
     pub d_mlp: Option<u64>,
-    /// The function of the hidden neurons [default: gelu]
+    /// The function of the hidden neurons [default: gelu, or as the preset]
     #[cfg_attr(feature = "clap", arg(long, value_name = "NAME"))]
     pub activation: Option<Activation>,
     /// How the tokens of a context become one vector [default: as the preset]
@@ -66,13 +71,48 @@ pub struct ModelSpec {
     #[cfg_attr(feature = "clap", arg(long, value_name = "BOOL"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bottleneck: Option<bool>,
-    /// How the initial weights are drawn. The program has no flag for this: its `--init` names a file.
+    /// Heads of keys and values, shared by the heads of queries [default: n_heads]
+    #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "H"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub n_kv_heads: Option<u64>,
+    /// How blocks normalize what they read [default: as the preset]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "KIND"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub norm: Option<Norm>,
+    /// Let attention and hidden layer of a block read the same stream [default: as the preset]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "BOOL"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parallel: Option<bool>,
+    /// Gate the hidden layer of a block [default: as the preset]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "BOOL"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gated: Option<bool>,
+    /// Skip connection around the hidden layer of a block [default: as `skip`]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "BOOL"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mlp_skip: Option<bool>,
+    /// Biases of the hidden layer of a block [default: as the preset]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "BOOL"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mlp_bias: Option<bool>,
+    /// Use the embedding as output matrix of a model of blocks [default: as the preset]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "BOOL"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tied: Option<bool>,
+    /// Numbers of each query and key that carry rotary positions [default: as the preset]
+    #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "D"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rotary_dims: Option<u64>,
+    /// How the initial weights are drawn; by default as PyTorch's modules do, or scaled in a model of blocks. The program has no
+    /// flag for this: its `--init` names a file.
     #[cfg_attr(feature = "clap", arg(skip))]
-    pub init: Init,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub init: Option<Init>,
 }
 
 setters!(ModelSpec {
     preset: some(Preset),
+    n_layers: some(u64),
     d_model: some(u64),
     n_heads: some(u64),
     d_head: some(u64),
@@ -87,11 +127,22 @@ setters!(ModelSpec {
     output_bias: some(bool),
     positions_in_attention: some(bool),
     bottleneck: some(bool),
-    init: plain(Init),
+    n_kv_heads: some(u64),
+    norm: some(Norm),
+    parallel: some(bool),
+    gated: some(bool),
+    mlp_skip: some(bool),
+    mlp_bias: some(bool),
+    tied: some(bool),
+    rotary_dims: some(u64),
+    init: some(Init),
 });
 
-/// The default width of the residual stream.
+/// The default width of the residual stream, without blocks and with them.
 const D_MODEL: u64 = 16;
+const D_MODEL_OF_BLOCKS: u64 = 64;
+/// The default dimension of a head in a model of blocks.
+const D_HEAD_OF_BLOCKS: u64 = 16;
 /// The default number of hidden neurons.
 const D_MLP: u64 = 512;
 
@@ -101,9 +152,22 @@ impl ModelSpec {
         *self == Self::default()
     }
 
+    /// Returns the preset, given or by default.
+    pub fn preset_or_default(&self) -> Preset {
+        match (self.preset, self.n_layers) {
+            (Some(preset), _) => preset,
+            (None, Some(_)) => Preset::Gpt2,
+            (None, None) => Preset::default(),
+        }
+    }
+
     /// Returns the width of the residual stream, given or by default.
     pub fn width(&self) -> u64 {
-        self.d_model.unwrap_or(D_MODEL)
+        self.d_model.unwrap_or(if self.preset_or_default().has_blocks() {
+            D_MODEL_OF_BLOCKS
+        } else {
+            D_MODEL
+        })
     }
 
     /// Returns the same with the preset, the dimensions, the activation and the mixer filled in; unchanged if they are
@@ -111,7 +175,8 @@ impl ModelSpec {
     #[must_use]
     pub fn filled(mut self, d_vocab: u64, n_ctx: u64) -> Self {
         let Ok(Config { shape, .. }) = self.resolve(d_vocab, n_ctx) else { return self };
-        self.preset = Some(self.preset.unwrap_or_default());
+        self.preset = Some(self.preset_or_default());
+        self.n_layers = shape.blocks.map(|blocks| blocks.n_layers);
         self.d_model = Some(shape.d_model);
         self.n_heads = Some(shape.n_heads);
         self.d_head = Some(shape.d_head);
@@ -128,7 +193,11 @@ impl ModelSpec {
 
     /// Returns the model for a given vocabulary size and longest context.
     pub fn resolve(&self, d_vocab: u64, n_ctx: u64) -> Result<Config> {
-        let preset = self.preset.unwrap_or_default();
+        let preset = self.preset_or_default();
+        if preset.has_blocks() {
+            return self.resolve_blocks(d_vocab, n_ctx);
+        }
+        self.refuse_settings_of_blocks()?;
         let (d_model, n_heads) = (self.width(), self.n_heads.unwrap_or(1));
         let shape = Shape {
             d_vocab,
@@ -139,6 +208,7 @@ impl ModelSpec {
             d_mlp: self.d_mlp.unwrap_or(D_MLP),
             activation: self.activation.unwrap_or_default(),
             mixer: Mixer::default(),
+            blocks: None,
         };
         let mut config = preset.config(shape);
         if let Some(given) = self.n_heads.filter(|&h| h != config.shape.n_heads) {
@@ -165,6 +235,89 @@ impl ModelSpec {
             (_, None) => shape.d_mlp,
         };
         config.checked()
+    }
+
+    /// A one-layer model has none of these.
+    fn refuse_settings_of_blocks(&self) -> Result<()> {
+        let preset = self.preset_or_default();
+        for (name, given) in [
+            ("n_layers", self.n_layers.filter(|&n| n != 1).is_some()),
+            ("n_kv_heads", self.n_kv_heads.is_some()),
+            ("norm", self.norm.is_some_and(|n| n != Norm::None)),
+            ("parallel", self.parallel == Some(true)),
+            ("gated", self.gated == Some(true)),
+            ("mlp_skip", self.mlp_skip.is_some()),
+            ("mlp_bias", self.mlp_bias.is_some()),
+            ("tied", self.tied == Some(true)),
+            ("rotary_dims", self.rotary_dims.is_some()),
+        ] {
+            if given {
+                let message = format!(
+                    "needs a model of blocks, but `preset = {preset}` has one layer; `preset = gpt2` has any number"
+                );
+                return Err(Error::setting(name, message));
+            }
+        }
+        Ok(())
+    }
+
+    fn resolve_blocks(&self, d_vocab: u64, n_ctx: u64) -> Result<Config> {
+        let preset = self.preset_or_default();
+        let d_model = self.width();
+        let n_heads = self.n_heads.unwrap_or((d_model / D_HEAD_OF_BLOCKS).max(1));
+        let shape = Shape {
+            d_vocab,
+            n_ctx,
+            d_model,
+            n_heads,
+            d_head: self.d_head.unwrap_or_else(|| d_model.div_ceil(n_heads.max(1))),
+            d_mlp: 4 * d_model,
+            ..Shape::default()
+        };
+        let mut config = preset.config(shape);
+        let Some(mut blocks) = config.shape.blocks else { return config.checked() };
+        blocks.n_layers = self.n_layers.unwrap_or(1);
+        blocks.n_kv_heads = self.n_kv_heads.unwrap_or(n_heads);
+        let set = |given: Option<bool>, switch: &mut bool| *switch = given.unwrap_or(*switch);
+        set(self.attention_bias, &mut config.attention_bias);
+        set(self.attention_bias, &mut blocks.attention_output_bias);
+        set(self.scale_scores, &mut config.scale_scores);
+        set(self.skip, &mut config.skip);
+        set(self.skip, &mut blocks.mlp_skip);
+        set(self.output_bias, &mut config.output_bias);
+        set(self.positions_in_attention, &mut config.positions_in_attention);
+        set(self.bottleneck, &mut config.bottleneck);
+        set(self.parallel, &mut blocks.parallel);
+        set(self.gated, &mut blocks.gated);
+        set(self.mlp_skip, &mut blocks.mlp_skip);
+        set(self.mlp_bias, &mut blocks.mlp_bias);
+        set(self.tied, &mut blocks.tied);
+        if let Some(norm) = self.norm {
+            (blocks.norm, blocks.final_norm) = (norm, norm != Norm::None);
+        }
+        config.shape.activation = self.activation.unwrap_or(config.shape.activation);
+        config.shape.mixer = self.mixer.unwrap_or(config.shape.mixer);
+        config.hidden = self.hidden.unwrap_or(config.hidden);
+        config.shape.d_mlp = match (config.hidden, self.d_mlp) {
+            (_, Some(given)) => given,
+            (Hidden::Absent, None) => 0,
+            (_, None) if blocks.gated => (8 * d_model).div_ceil(3).next_multiple_of(8),
+            (_, None) => 4 * d_model,
+        };
+        // Other mixers than attention have nothing to rotate.
+        let unfit = config.positions == Positions::Rotary && config.shape.mixer != Mixer::Attention;
+        let by_preset = if unfit { Positions::Learned } else { config.positions };
+        config.positions = self.positions.unwrap_or(by_preset);
+        blocks.rotary = self.rotary(&config, &blocks);
+        config.shape.blocks = Some(blocks);
+        config.checked()
+    }
+
+    fn rotary(&self, config: &Config, blocks: &Blocks) -> Option<Rotary> {
+        let default = Rotary { dims: config.shape.d_head & !1, theta: 10_000.0, scaling: None };
+        let rotary = blocks.rotary.unwrap_or(default);
+        let rotary = Rotary { dims: self.rotary_dims.unwrap_or(rotary.dims), ..rotary };
+        (config.positions == Positions::Rotary || self.rotary_dims.is_some()).then_some(rotary)
     }
 }
 

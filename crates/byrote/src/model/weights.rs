@@ -4,12 +4,12 @@
 //! computed from the configuration, or kept as stored in a file.
 
 use super::Shape;
-use super::config::{Config, Positions, Tensor};
+use super::config::{Config, Positions, Tensor, TensorKind};
 use crate::num::Stream;
 use crate::setting::choices;
 use crate::{Error, Result};
 
-/// A one-layer transformer with its weights in f64.
+/// A transformer with its weights in f64.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Model {
     config: Config,
@@ -76,9 +76,11 @@ impl Model {
     /// normal distribution, every other weight and bias uniformly in +-1/sqrt(fan-in), where the fan-in of a bias is
     /// that of its weight. Averaging weights `u_pos` are normal.
     ///
+    /// Models of blocks are drawn by [`Init::Scaled`] instead.
+    ///
     /// Each tensor has a separate random stream, addressed by the seed and its name.
     pub fn random(config: Config, seed: u64) -> Result<Self> {
-        Self::drawn(config, seed, Init::Pytorch)
+        Self::drawn(config, seed, Init::default_for(&config))
     }
 
     /// Draws a model at random with the given method.
@@ -87,11 +89,14 @@ impl Model {
         let tensors = config.tensors();
         let mut parameters = vec![0.0; tensors.last().map_or(0, |t| t.range.end)];
         for tensor in &tensors {
-            let mut stream = Stream::new(seed, tensor.name, 0);
+            let mut stream = Stream::new(seed, &tensor.name.to_string(), 0);
             let values = &mut parameters[tensor.range.clone()];
-            match init.bound(&config, tensor) {
-                None => values.iter_mut().for_each(|x| *x = stream.normal()),
-                Some(bound) => values.iter_mut().for_each(|x| *x = bound * (2.0 * stream.unit() - 1.0)),
+            match init.law(&config, tensor) {
+                Law::Constant(value) => values.fill(value),
+                Law::Normal(deviation) => values.iter_mut().for_each(|x| *x = deviation * stream.normal()),
+                Law::Uniform(bound) => {
+                    values.iter_mut().for_each(|x| *x = bound * (2.0 * stream.unit() - 1.0))
+                }
             }
         }
         Self::new(config, parameters)
@@ -120,9 +125,9 @@ impl Model {
     /// Returns the position vectors, `[n_ctx, position_width]`, learned or fixed, or `None` if the model has none.
     pub fn positions(&self) -> Option<&[f64]> {
         match self.config.positions {
-            Positions::Learned => self.tensor("W_pos"),
+            Positions::Learned => self.tensor("W_pos").or_else(|| self.tensor("pos_embed.W_pos")),
             Positions::Sinusoidal => Some(&self.sinusoids),
-            Positions::None => None,
+            Positions::None | Positions::Rotary => None,
         }
     }
 }
@@ -137,22 +142,58 @@ pub enum Init {
     /// Xavier's rule for the three together, uniformly in +-sqrt(6 / (width + 3 d_head)), its output in +-1/sqrt(d_head),
     /// everything else like PyTorch.
     Dana2024,
+    /// Like GPT-2: normal with standard deviation 0.02, what a block writes to the residual stream divided by sqrt(2 n_layers),
+    /// gains 1, biases 0. For models of blocks.
+    Gpt2,
+    /// Normal with standard deviation 1 / sqrt(fan-in), tables 1 / sqrt(d_model), what a block writes divided by
+    /// sqrt(2 n_layers), gains 1, biases 0: a better start than GPT-2's for full-batch training to the floor. For models of
+    /// blocks.
+    Scaled,
 }
 
-choices!(Init, "init" { Pytorch = "pytorch", Dana2024 = "dana2024" });
+choices!(Init, "init" { Pytorch = "pytorch", Dana2024 = "dana2024", Gpt2 = "gpt2", Scaled = "scaled" });
+
+/// The distribution of the initial values of a tensor.
+enum Law {
+    Constant(f64),
+    /// Normal with this standard deviation.
+    Normal(f64),
+    /// Uniform between plus and minus this bound.
+    Uniform(f64),
+}
 
 impl Init {
-    /// The weights of a tensor are uniform in plus or minus this value; `None` if they are normal.
-    fn bound(self, config: &Config, tensor: &Tensor) -> Option<f64> {
-        let Shape { d_model, d_head, .. } = config.shape;
-        match (self, tensor.name) {
-            (Init::Dana2024, "W_E") => Some(1.0 / (d_model as f64).sqrt()),
-            (Init::Dana2024, "W_pos") => Some(1.0 / (config.position_width() as f64).sqrt()),
-            (Init::Dana2024, "W_Q" | "W_K" | "W_V") => {
-                Some((6.0 / (config.attention_width() + 3 * d_head) as f64).sqrt())
+    /// The method that is used for a model where none is given.
+    pub fn default_for(config: &Config) -> Self {
+        if config.shape.blocks.is_some() { Init::Scaled } else { Init::Pytorch }
+    }
+
+    fn law(self, config: &Config, tensor: &Tensor) -> Law {
+        let Shape { d_model, d_head, n_ctx, blocks, .. } = config.shape;
+        let weight = tensor.name.weight();
+        if tensor.kind == TensorKind::Norm {
+            return Law::Constant(f64::from(u8::from(weight == "w")));
+        }
+        let root = |n: u64| 1.0 / (n as f64).sqrt();
+        match (self, weight) {
+            (Init::Gpt2 | Init::Scaled, name) if name.starts_with("b_") => Law::Constant(0.0),
+            (Init::Gpt2 | Init::Scaled, "u_pos") => Law::Normal(1.0 / n_ctx as f64),
+            (Init::Gpt2 | Init::Scaled, name) => {
+                let deviation = match self {
+                    Init::Gpt2 => 0.02,
+                    _ => root(fan_in(config, name).unwrap_or(d_model)),
+                };
+                let writes = matches!(name, "W_O" | "W_out");
+                let written = blocks.filter(|_| writes).map_or(1, |b| 2 * b.n_layers);
+                Law::Normal(deviation * root(written))
             }
-            (Init::Dana2024, "W_O") => Some(1.0 / (d_head as f64).sqrt()),
-            _ => fan_in(config, tensor.name).map(|n| 1.0 / (n as f64).sqrt()),
+            (Init::Dana2024, "W_E") => Law::Uniform(root(d_model)),
+            (Init::Dana2024, "W_pos") => Law::Uniform(root(config.position_width())),
+            (Init::Dana2024, "W_Q" | "W_K" | "W_V") => {
+                Law::Uniform((6.0 / (config.attention_width() + 3 * d_head) as f64).sqrt())
+            }
+            (Init::Dana2024, "W_O") => Law::Uniform(root(d_head)),
+            (_, name) => fan_in(config, name).map_or(Law::Normal(1.0), |n| Law::Uniform(root(n))),
         }
     }
 }

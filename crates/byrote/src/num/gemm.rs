@@ -51,7 +51,7 @@ pub enum Right<'a, T> {
 }
 
 /// What a product does to the previous values of its target.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Update {
     /// Replaces them.
     Replace,

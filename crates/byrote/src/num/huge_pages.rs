@@ -23,7 +23,7 @@ pub(crate) enum HugePageArray<T> {
 }
 
 /// The size in bytes from which an array is mapped.
-const LARGE: usize = 8 << 20;
+const LARGE: usize = 4 << 20;
 
 impl<T: Pod> HugePageArray<T> {
     /// Creates `n` zeros.

@@ -26,7 +26,7 @@ fn tokens(tokenizer: &TokenizerChoice, text: &str) -> Vec<Token> {
         TokenizerChoice::Char => text.chars().map(String::from).collect(),
         TokenizerChoice::Whitespace => cut(&SPACES),
         TokenizerChoice::WordPunct => cut(&WORDS),
-        TokenizerChoice::File(_) => unreachable!(),
+        TokenizerChoice::File(_) | TokenizerChoice::Held(_) => unreachable!(),
     }
 }
 

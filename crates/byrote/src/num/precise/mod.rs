@@ -178,11 +178,22 @@ impl Precise {
 
     /// Returns 1 / (1 + e^-x). The error is below 4 u.
     pub fn logistic(&self, x: &Dyadic) -> IBig {
+        self.finish(self.logistic_to_work(x), false)
+    }
+
+    /// Returns 1 / (1 + e^-x) in working precision.
+    fn logistic_to_work(&self, x: &Dyadic) -> IBig {
         let w = self.work();
         let (a, negative) = self.reduced(x);
         let one = IBig::ONE << w;
         let y = (&one << w) / (&one + exp_minus(&a, w));
-        self.finish(if negative { one - y } else { y }, false)
+        if negative { one - y } else { y }
+    }
+
+    /// Returns x / (1 + e^-x). The second factor has an error below 4 u, and x is at most 2^12.
+    pub fn silu(&self, x: &Dyadic) -> IBig {
+        let w = self.work();
+        self.finish((x.floor(w) * self.logistic_to_work(x)) >> w, false)
     }
 
     /// Returns e^x. For x > 0 it is 1 / t with t = e^-x, with an error of (error of x and of t) e^(2x), for which 3 x more bits
