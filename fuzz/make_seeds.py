@@ -153,6 +153,51 @@ def summaries(folder: Path) -> None:
     seed("summary", "magic-only", b"byrote\0\x01")
 
 
+def ranges(folder: Path) -> None:
+    """Files of ranges of windows, and the JSON inside of them."""
+    (folder / "r.txt").write_text("abracadabra abracadabra, to be or not to be\n")
+    windows = ["corpus", "r.txt", "--contexts", "windows", "--n-ctx", "5"]
+    for name, options in [
+        ("characters", ["--tokenizer", "char"]),
+        ("full", ["--tokenizer", "char", "--exact-length"]),
+        ("words", ["--stride", "2"]),
+        ("half", ["--tokenizer", "byte", "--range", "1/2"]),
+    ]:
+        run(folder, *windows, *options, "--save", f"{name}.range")
+        saved = (folder / f"{name}.range").read_bytes()
+        raw = subprocess.run(["zstd", "-dc"], input=saved[8:], stdout=subprocess.PIPE, check=True).stdout
+        seed("range", name, saved)
+        seed("range", f"{name}-truncated", saved[:-3])
+        seed("range", f"{name}-json", raw)
+        for label, path, value in [
+            ("n-ctx", ["facts", "rule", "n_ctx"], 2**26),
+            ("stride", ["facts", "rule", "stride"], 2**63),
+            ("tokens", ["facts", "tokens"], 2**64 - 1),
+            ("positions", ["facts", "positions"], 2**53),
+            ("windows", ["figures", "windows"], 2**53),
+            ("lengths", ["figures", "lengths"], [2**53] * 7),
+            ("contexts", ["figures", "contexts"], [-(2**53)] * 8),
+            ("never", ["unique", "never"], 2**53),
+            ("classes", ["classes"], [[65535, 44, 44]] * 3),
+            ("marks-at-the-end", ["marks"], [44, 6]),
+            ("marks-of-no-level", ["marks"], [1, 255, 43, 0]),
+            ("marks-too-many", ["marks"], [2**64 - 1, 1, 2, 3]),
+            ("firsts", ["firsts"], []),
+            ("excess", ["figures", "excess"], [[2**26, 5, 1]]),
+            ("nodes", ["nodes"], [[2**26, 5, 1]]),
+        ]:
+            altered = json.loads(raw)
+            inner = altered
+            for key in path[:-1]:
+                inner = inner[key]
+            inner[path[-1]] = value
+            if label == "n-ctx":
+                altered["facts"]["header"]["window"]["n_ctx"] = value
+            seed("range", f"{name}-{label}", json.dumps(altered, separators=(",", ":")))
+    seed("range", "format-255", b"byrotew\xff" + bytes(20))
+    seed("range", "magic-only", b"byrotew\x01")
+
+
 def run_directories(folder: Path) -> None:
     plan = '[corpus]\ndocuments = 3\n[model]\nd_model = 2\nd_mlp = 2\n[training]\nsteps = [1, 2]\n'
     (folder / "plan.toml").write_text(plan)
@@ -246,6 +291,87 @@ def tokenizers() -> None:
         seed("tokenizer", name, json.dumps({**base, **more}))
     seed("tokenizer", "nested", "[" * 5000)
     seed("tokenizer", "not-json", "\x00\x01")
+
+
+def safetensors(shapes: dict[str, list[int]], kind: str = "F32") -> bytes:
+    """A file of made-up numbers."""
+    header, data = {"__metadata__": {"format": "pt"}}, b""
+    size = {"F32": 4, "F16": 2, "BF16": 2, "F64": 8}[kind]
+    for name, shape in shapes.items():
+        entries = 1
+        for side in shape:
+            entries *= side
+        start = len(data)
+        # Small positive numbers in every type.
+        data += bytes([0] * (size - 1) + [0x3C]) * entries
+        header[name] = {"dtype": kind, "shape": shape, "data_offsets": [start, len(data)]}
+    text = json.dumps(header, separators=(",", ":")).encode()
+    return struct.pack("<Q", len(text)) + text + data
+
+
+def huggingface() -> None:
+    """Directories of Hugging Face: config.json, the list of shards and the weights, with a NUL byte between them."""
+    d, m, v, t = 4, 3, 5, 6
+    norm = lambda name: {f"{name}.weight": [d], f"{name}.bias": [d]}
+    both = lambda name, rows, columns, out: {f"{name}.weight": [rows, columns], f"{name}.bias": [out]}
+    h = "transformer.h.0."
+    gpt2 = {"transformer.wte.weight": [v, d], "transformer.wpe.weight": [t, d], **norm(h + "ln_1"),
+            **both(h + "attn.c_attn", d, 3 * d, 3 * d), **both(h + "attn.c_proj", d, d, d), **norm(h + "ln_2"),
+            **both(h + "mlp.c_fc", d, m, m), **both(h + "mlp.c_proj", m, d, d), **norm("transformer.ln_f")}
+    n = "gpt_neox.layers.0."
+    neox = {"gpt_neox.embed_in.weight": [v, d], **norm(n + "input_layernorm"),
+            **both(n + "attention.query_key_value", 3 * d, d, 3 * d), **both(n + "attention.dense", d, d, d),
+            **norm(n + "post_attention_layernorm"), **both(n + "mlp.dense_h_to_4h", m, d, m),
+            **both(n + "mlp.dense_4h_to_h", d, m, d), **norm("gpt_neox.final_layer_norm"), "embed_out.weight": [v, d]}
+    k = "model.layers.0."
+    llama = {"model.embed_tokens.weight": [v, d], k + "input_layernorm.weight": [d],
+             k + "self_attn.q_proj.weight": [d, d], k + "self_attn.k_proj.weight": [2, d],
+             k + "self_attn.v_proj.weight": [2, d], k + "self_attn.o_proj.weight": [d, d],
+             k + "post_attention_layernorm.weight": [d], k + "mlp.gate_proj.weight": [m, d],
+             k + "mlp.up_proj.weight": [m, d], k + "mlp.down_proj.weight": [d, m], "model.norm.weight": [d]}
+    biases = {k + "self_attn.q_proj.bias": [d], k + "self_attn.k_proj.bias": [2], k + "self_attn.v_proj.bias": [2]}
+    of_gpt2 = {"model_type": "gpt2", "vocab_size": v, "n_positions": t, "n_embd": d, "n_layer": 1, "n_head": 2, "n_inner": m}
+    others = {"vocab_size": v, "max_position_embeddings": t, "hidden_size": d, "num_hidden_layers": 1,
+              "num_attention_heads": 2, "intermediate_size": m}
+    of_neox = {**others, "model_type": "gpt_neox", "rotary_pct": 1.0, "rotary_emb_base": 10000}
+    of_llama = {**others, "model_type": "llama", "num_key_value_heads": 1, "tie_word_embeddings": True, "rope_theta": 500.0}
+    llama3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+              "original_max_position_embeddings": 16, "rope_theta": 500.0}
+
+    def directory(name: str, config: dict | str, weights: bytes, index: dict | str = "") -> None:
+        config, index = (x if isinstance(x, str) else json.dumps(x, separators=(",", ":")) for x in (config, index))
+        seed("huggingface", name, config.encode() + b"\0" + index.encode() + b"\0" + weights)
+
+    plain = safetensors(gpt2)
+    directory("gpt2", of_gpt2, plain)
+    directory("gpt2-old-names", of_gpt2, safetensors({n.removeprefix("transformer."): s for n, s in gpt2.items()}, "F16"))
+    directory("gpt2-untied", {**of_gpt2, "tie_word_embeddings": False}, safetensors({**gpt2, "lm_head.weight": [v, d]}))
+    directory("gpt-neox", of_neox, safetensors(neox, "F64"))
+    directory("llama", of_llama, safetensors(llama, "BF16"))
+    directory("llama3", {**of_llama, "rope_parameters": llama3}, safetensors(llama))
+    directory("qwen2", {**of_llama, "model_type": "qwen2"}, safetensors({**llama, **biases}))
+    shard = "model-00001-of-00001.safetensors"
+    listed = {"weight_map": {name: shard for name in gpt2}}
+    directory("sharded", of_gpt2, plain, listed)
+    directory("shard-path", of_gpt2, plain, {"weight_map": {"wte.weight": "../../etc/passwd"}})
+    directory("shard-missing", of_gpt2, plain, {"weight_map": {"wte.weight": "other.safetensors"}})
+    directory("shard-list", of_gpt2, plain, "[" * 500)
+    for key in ["vocab_size", "n_positions", "n_embd", "n_layer", "n_head", "n_inner"]:
+        for value in [0, 2**32, 2**64 - 1, -1, 1.5, "4"]:
+            directory(f"gpt2-{key}-{str(value)[:5]}", {**of_gpt2, key: value}, plain)
+    for name, more in [
+        ("unknown", {"model_type": "bloom"}), ("yarn", {"rope_scaling": {"rope_type": "yarn", "factor": 2}}),
+        ("theta", {"rope_theta": 1e999}), ("factor", {"rope_scaling": {"type": "linear", "factor": 1e-320}}),
+        ("equal-factors", {"rope_parameters": {**llama3, "low_freq_factor": 4.0}}),
+        ("many-positions", {"max_position_embeddings": 2**40}), ("quantized", {"quantization_config": {}}),
+    ]:
+        directory(f"llama-{name}", {**of_llama, **more}, safetensors(llama))
+    directory("share", {**of_neox, "rotary_pct": 1e300}, safetensors(neox))
+    directory("nan", of_gpt2, plain[:-4] + struct.pack("<f", float("nan")))
+    directory("truncated", of_gpt2, plain[:-1])
+    directory("huge-header", of_gpt2, struct.pack("<Q", 2**63) + plain[8:])
+    directory("not-json", "{", plain)
+    directory("nested", "[" * 5000, plain)
 
 
 def arrays() -> None:
@@ -369,9 +495,11 @@ def main() -> None:
         models(folder)
         exact_networks(folder)
         summaries(folder)
+        ranges(folder)
         run_directories(folder)
         studies(folder)
     tokenizers()
+    huggingface()
     arrays()
     texts()
 

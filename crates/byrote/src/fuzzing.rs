@@ -11,7 +11,7 @@ use crate::corpus::{
     self, Corpus, DocumentRule, MemoryFile, Options, Outputs, Source, TokenizerChoice, Window,
 };
 use crate::incontext::{self, NetworkFile};
-use crate::model::ModelFile;
+use crate::model::{self, ModelFile, Precision};
 use crate::observe::Silent;
 use crate::study::Study;
 use crate::sweep::{Plan, Record};
@@ -24,10 +24,12 @@ pub type Target = (&'static str, fn(&[u8]));
 /// Every target.
 pub const TARGETS: &[Target] = &[
     ("model", model),
+    ("huggingface", huggingface),
     ("exact_network", exact_network),
     ("incontext_network", incontext_network),
     ("checkpoint", checkpoint),
     ("summary", summary),
+    ("range", range),
     ("run_directory", run_directory),
     ("plan", plan),
     ("study", study),
@@ -47,6 +49,26 @@ pub const TARGETS: &[Target] = &[
 pub fn model(bytes: &[u8]) {
     if let Ok(file) = ModelFile::from_bytes(Path::new("memory"), bytes) {
         assert!(file.to_bytes().is_ok(), "a model that was read can be written");
+        if file.model.parameters().len() < 1 << 12 {
+            let _ = file.model.logits(&[0]);
+        }
+    }
+}
+
+/// A directory of Hugging Face: `config.json`, the list of shards (empty if there is none) and the weights, with a NUL byte after
+/// each of the first two.
+pub fn huggingface(bytes: &[u8]) {
+    let mut parts = bytes.splitn(3, |&b| b == 0);
+    let mut part = || parts.next().unwrap_or_default();
+    let (config, index, weights) = (part(), part(), part());
+    let index = Some(index).filter(|index| !index.is_empty());
+    if let Ok(file) = model::huggingface::from_bytes(config, index, weights) {
+        let written = model::huggingface::to_bytes(&file, Precision::F64);
+        let (config, weights) =
+            written.unwrap_or_else(|e| panic!("a model that was read can be written: {e}"));
+        let again = model::huggingface::from_bytes(&config, None, &weights);
+        let again = again.unwrap_or_else(|e| panic!("a model that was written can be read: {e}"));
+        assert_eq!(again.model, file.model, "the way there and back changes nothing");
         if file.model.parameters().len() < 1 << 12 {
             let _ = file.model.logits(&[0]);
         }
@@ -78,6 +100,13 @@ pub fn checkpoint(bytes: &[u8]) {
 pub fn summary(bytes: &[u8]) {
     if let Ok(corpus) = corpus::read_summary_bytes(bytes) {
         assert!(corpus.summary.floor_nats.0 >= 0.0, "a floor is not negative");
+    }
+}
+
+/// A range of windows, or the JSON inside of one.
+pub fn range(bytes: &[u8]) {
+    if let Ok(summary) = corpus::Summary::from_range_bytes(bytes) {
+        assert!(summary.windows.is_some(), "a range is one of windows");
     }
 }
 
