@@ -4,16 +4,18 @@
 //! The formulas are in the documentation of [`super::gradient`]. Rows are padded to whole lines (see
 //! [`crate::num::line`]); the padding of weights and activations is zero, that of the logits minus infinity.
 
+use super::cross_entropy::{GROUP, cross_entropy};
 use super::gradient::activate::Activate;
-use super::gradient::packed_weights::{Packed, Sizes, Weights};
+use super::gradient::packed_weights::{Sizes, Weights};
 use super::gradient::places::Places;
+use super::row_products::{affine, back, outer, sum_rows};
 use crate::dataset::Dataset;
 use crate::model::{Config, Hidden, Mixer};
 use crate::num::aligned::{AlignedVec, LINE, line_at, line_at_mut, padded};
-use crate::num::gemm::{Left, Product, Right, TargetOrder, Update};
+use crate::num::gemm::Update;
 use crate::num::line_vector::LineVector;
 use crate::num::real::Real;
-use crate::num::row_ops::{add, add_and_max, add_scaled, dot, exp_shifted, scale, sum};
+use crate::num::row_ops::{add, add_and_max, add_scaled, dot, exp_shifted};
 use crate::num::simd::{Isa, SimdKernel};
 use std::ops::Range;
 
@@ -21,10 +23,6 @@ use std::ops::Range;
 pub(super) const BLOCK: usize = 144;
 /// Hidden values per block without a gradient: a wide layer takes fewer rows at a time.
 const FORWARD_VALUES: usize = 1 << 19;
-
-/// Rows whose softmax is computed together: the sums and logarithms of one row depend on each other, those of several
-/// rows do not.
-const GROUP: usize = 8;
 
 /// The input shared by all lanes.
 #[derive(Clone, Copy)]
@@ -299,7 +297,8 @@ impl<T: Real> SimdKernel for Output<'_, T> {
                 *largest = add_and_max(isa, &mut row[..padded(s.omega)], &shared.weights.b_u);
             }
             if until != Until::Layer(ProbePoint::Logits) {
-                let (loss, hits) = cross_entropy(isa, group, &largest, dataset, first, s);
+                let contexts = |row: usize| first + row;
+                let (loss, hits) = cross_entropy(isa, group, &largest, dataset, contexts, s.omega);
                 lane.loss += loss;
                 lane.hits += hits;
             }
@@ -311,43 +310,6 @@ impl<T: Real> SimdKernel for Output<'_, T> {
             lane.backward(isa, shared, rows);
         }
     }
-}
-
-/// Turns the logits of a group of contexts starting at `first`, padded with minus infinity, into the gradient of their
-/// loss, and returns the loss and the number of predictions whose token has the largest logit. Each step is taken for the whole
-/// group before the next.
-#[inline(always)]
-fn cross_entropy<T: Real, I: Isa>(
-    isa: I,
-    group: &mut [T],
-    largest: &[T; GROUP],
-    dataset: &Dataset,
-    first: usize,
-    s: Sizes,
-) -> (f64, f64) {
-    let (mut loss, mut hits) = (0.0, 0.0);
-    let mut sums = [0.0; GROUP];
-    for (i, row) in group.chunks_exact_mut(s.omega_row).enumerate() {
-        let top = largest[i].to_f64();
-        for &(token, n) in dataset.next_of(first + i) {
-            let below = row[token as usize].to_f64() - top;
-            loss -= n * below;
-            hits += if below == 0.0 { n } else { 0.0 };
-        }
-        exp_shifted(isa, &mut row[..padded(s.omega)], largest[i]);
-    }
-    for (row, total) in group.chunks_exact(s.omega_row).zip(&mut sums) {
-        *total = sum(isa, &row[..padded(s.omega)]);
-    }
-    for (i, row) in group.chunks_exact_mut(s.omega_row).enumerate() {
-        let count = dataset.counts[first + i];
-        loss += count * sums[i].ln();
-        scale(&mut row[..padded(s.omega)], T::from_f64(count / sums[i]));
-        for &(token, n) in dataset.next_of(first + i) {
-            row[token as usize] -= T::from_f64(n);
-        }
-    }
-    (loss, hits)
 }
 
 impl<T: Real> Lane<T> {
@@ -433,10 +395,7 @@ impl<T: Real> Lane<T> {
             Hidden::Residual => (r, &mut *dr),
         };
         let outer = |isa: I, target: &mut [T], x: (&[T], usize, usize), g: (&[T], usize, usize)| {
-            let (left, right) = (Left::transposed(x.0, x.1), Right::Rows(g.0, g.1));
-            let width = padded(g.2);
-            let order = TargetOrder::Panels;
-            isa.run(Product { target, order, update, rows: x.2, depth: n, width, left, right });
+            outer(isa, target, update, n, x, g);
         };
         outer(isa, &mut gradient.w_u, (read, s.read_row, s.read), (logits, s.omega_row, s.omega));
         back(isa, d_read, s.read_row, n, (logits, s.omega_row, s.omega), &weights.u);
@@ -538,49 +497,4 @@ impl<T: Real> Lane<T> {
             }
         }
     }
-}
-
-/// `target = x W + bias` for `n` rows of x, given as values, distance between rows, and width.
-#[inline(always)]
-fn affine<T: Real, I: Isa>(
-    isa: I,
-    target: &mut [T],
-    stride: usize,
-    n: usize,
-    (x, x_row, depth): (&[T], usize, usize),
-    weights: &Packed<T>,
-    bias: Option<&[T]>,
-) {
-    let (left, right) = (Left::rows(x, x_row), Right::Panels(&weights.plain));
-    let width = weights.plain.width();
-    let order = TargetOrder::Rows(stride);
-    isa.run(Product { target, order, update: Update::Replace, rows: n, depth, width, left, right });
-    if let Some(bias) = bias {
-        target.chunks_exact_mut(stride).take(n).for_each(|row| add(row, bias));
-    }
-}
-
-/// `target = g W^T` for `n` rows of g.
-#[inline(always)]
-fn back<T: Real, I: Isa>(
-    isa: I,
-    target: &mut [T],
-    stride: usize,
-    n: usize,
-    (g, g_row, depth): (&[T], usize, usize),
-    weights: &Packed<T>,
-) {
-    let (left, right) = (Left::rows(g, g_row), Right::Panels(&weights.transposed));
-    let width = weights.transposed.width();
-    let order = TargetOrder::Rows(stride);
-    isa.run(Product { target, order, update: Update::Replace, rows: n, depth, width, left, right });
-}
-
-/// `target (+)=` the sum of the first `n` rows.
-#[inline(always)]
-fn sum_rows<T: Real>(update: Update, target: &mut [T], rows: &[T], stride: usize, n: usize) {
-    if update == Update::Replace {
-        target.fill(T::from_f64(0.0));
-    }
-    rows.chunks_exact(stride).take(n).for_each(|row| add(target, row));
 }

@@ -1,6 +1,7 @@
 //! Training towards the floor.
 //!
-//! `gradient` evaluates the loss and its gradient, `spec` and `settings` say how to train and when to stop,
+//! `evaluator` gives the loss and its gradient, which `gradient` computes for one-layer transformers and `blocks` for models of
+//! many layers; `spec` and `settings` say how to train and when to stop,
 //! `trainer` trains step by step, `loss_curve` records the loss, `checkpoint` holds everything needed to resume, and
 //! `run` does all of it, with the files of a run directory.
 //!
@@ -23,10 +24,15 @@
 //! # Ok::<(), byrote::Error>(())
 //! ```
 
+mod blocks;
 pub(crate) mod checkpoint;
+mod cross_entropy;
+mod documents;
+pub(crate) mod evaluator;
 pub(crate) mod gradient;
 mod lane;
 pub(crate) mod loss_curve;
+mod row_products;
 pub(crate) mod run;
 pub(crate) mod settings;
 pub(crate) mod spec;
@@ -34,7 +40,8 @@ mod state;
 pub(crate) mod trainer;
 
 pub use checkpoint::{CHECKPOINT_EVERY, Checkpoint, Identity, Saver};
-pub use gradient::{Evaluator, ProbePoint};
+pub use evaluator::Evaluator;
+pub use lane::ProbePoint;
 pub use loss_curve::{CurvePoint, LossCurve};
 pub use run::{Run, RunDirectory, StepTimes, TrainOptions, memory_needed, run};
 pub use settings::{Limits, Optimizer, Sampling, Schedule, Stall, Stop, StopKind, TrainSettings, Trained};

@@ -206,6 +206,10 @@ pub fn memory_needed(spec: &TrainSpec, config: &Config, dataset: &Dataset, saved
     let (model, vectors) = (24, 4 * (8 + pairs));
     let copies = if saved { 4 } else { 1 };
     let weights = (config.n_parameters() as u64).saturating_mul((model + copies * vectors) as u64);
+    if config.shape.blocks.is_some() {
+        // The gradients of up to 16 lanes; activations adapt to what there is.
+        return weights.saturating_add((config.n_parameters() as u64).saturating_mul(8 * 4));
+    }
     // Queries, keys, values and their derivatives of every place; what attention mixes for every context.
     let mixed = config.shape.n_heads.saturating_mul(config.shape.d_head);
     let rows = 6 * dataset.places().len() as u64 + 2 * dataset.len() as u64;

@@ -1,7 +1,7 @@
 //! How to train: optimizer, rate and its schedule, and when to stop. The checked form of a
 //! [`TrainSpec`](super::TrainSpec).
 
-use crate::model::{Config, Precision, TensorKind};
+use crate::model::{Config, Precision, TensorKind, TensorName};
 use crate::num::optimize::Stopped;
 use crate::setting::choices;
 use crate::units::Nats;
@@ -115,9 +115,7 @@ impl Trained {
     pub fn freezes(self, kind: TensorKind) -> bool {
         match (self, kind) {
             (Trained::All, _) | (Trained::FeedForward, TensorKind::Hidden | TensorKind::Output) => false,
-            (Trained::FeedForward, TensorKind::Embedding | TensorKind::Position | TensorKind::Attention) => {
-                true
-            }
+            (Trained::FeedForward, _) => true,
         }
     }
 
@@ -146,13 +144,19 @@ pub struct TrainSettings {
     pub last_rate: f64,
     /// Weight decay of AdamW.
     pub decay: f64,
+    /// The decay of Adam's second moments.
+    #[serde(default = "beta_2", skip_serializing_if = "is_default_beta_2")]
+    pub beta_2: f64,
+    /// The largest norm of the gradient of the loss per prediction, for Adam; a larger gradient is scaled down to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clip: Option<f64>,
     /// The number of curvature pairs that L-BFGS keeps.
     pub memory: usize,
     /// Steps of Adam before L-BFGS; without any, L-BFGS works in unscaled weights.
     pub warmup: u64,
     /// The rate of those steps.
     pub warmup_rate: f64,
-    /// Contexts per step; `None` for all of them.
+    /// Contexts per step, or documents for models of blocks; `None` for all of them.
     pub batch: Option<usize>,
     /// How they are drawn.
     #[serde(default)]
@@ -180,6 +184,8 @@ impl TrainSettings {
             schedule_steps: 0,
             last_rate: 0.0,
             decay: if method == Optimizer::AdamW { 0.01 } else { 0.0 },
+            beta_2: beta_2(),
+            clip: None,
             memory: 10,
             warmup: if method == Optimizer::Lbfgs { 200 } else { 0 },
             warmup_rate: 1e-2,
@@ -216,10 +222,6 @@ impl TrainSettings {
 
     /// These settings if they are valid, or an error that names the one that is not.
     pub fn checked(self) -> Result<Self> {
-        let positive = |name, x: f64| match x > 0.0 && x.is_finite() {
-            true => Ok(()),
-            false => Err(Error::setting(name, format!("must be finite and above 0 (got {x})"))),
-        };
         positive("lr", self.rate)?;
         positive("warmup_lr", self.warmup_rate)?;
         if self.warmup > 0 && self.method != Optimizer::Lbfgs {
@@ -232,6 +234,7 @@ impl TrainSettings {
         if self.decay > 0.0 && self.method != Optimizer::AdamW {
             return Err(Error::setting("weight_decay", "applies only to `optimizer = adamw`"));
         }
+        self.check_moments()?;
         let lbfgs = self.method == Optimizer::Lbfgs;
         if lbfgs && self.batch.is_some() {
             return Err(Error::setting(
@@ -286,10 +289,45 @@ impl TrainSettings {
         }
         Ok(self)
     }
+
+    /// Checks what only Adam has.
+    fn check_moments(&self) -> Result<()> {
+        if !(0.0..1.0).contains(&self.beta_2) {
+            let message = format!("must be at least 0 and below 1 (got {})", self.beta_2);
+            return Err(Error::setting("beta_2", message));
+        }
+        match self.clip {
+            Some(_) if self.method == Optimizer::Lbfgs => {
+                Err(Error::setting("clip", "applies only to `optimizer = adam` and `optimizer = adamw`"))
+            }
+            Some(clip) => positive("clip", clip),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Refuses a setting that must be above 0.
+fn positive(name: &'static str, x: f64) -> Result<()> {
+    match x > 0.0 && x.is_finite() {
+        true => Ok(()),
+        false => Err(Error::setting(name, format!("must be finite and above 0 (got {x})"))),
+    }
+}
+
+// Files of runs without the later settings stay as they are.
+fn beta_2() -> f64 {
+    0.999
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // The signature that serde calls.
+fn is_default_beta_2(given: &f64) -> bool {
+    *given == beta_2()
 }
 
 crate::setting::setters!(TrainSettings {
     rate: plain(f64),
+    beta_2: plain(f64),
+    clip: into(impl Into<Option<f64>>),
     schedule: plain(Schedule),
     schedule_steps: plain(u64),
     last_rate: plain(f64),
@@ -322,6 +360,8 @@ pub struct Limits {
     pub relative_gap: Option<f64>,
     /// Stop when the gap decreases by less than a fraction over a window of steps.
     pub stall: Option<Stall>,
+    /// Bytes that the activations of a model of blocks may take; above that, blocks are computed again on the way back.
+    pub memory: Option<u64>,
 }
 
 /// What counts as a stall.
@@ -350,6 +390,7 @@ impl Limits {
             gap: None,
             relative_gap: Some(0.01),
             stall: Some(Stall { window: method.default_window(), fraction: 1e-3 }),
+            memory: None,
         }
     }
 
@@ -388,6 +429,7 @@ crate::setting::setters!(Limits {
     gap: into(impl Into<Option<Nats>>),
     relative_gap: plain(Option<f64>),
     stall: plain(Option<Stall>),
+    memory: plain(Option<u64>),
 });
 
 /// Why training ended.
@@ -410,7 +452,7 @@ pub enum Stop {
         /// The step at which it was seen.
         step: u64,
         /// The first tensor with such a weight or derivative; `loss` if only the loss is affected.
-        tensor: &'static str,
+        tensor: TensorName,
     },
     /// The observer asked to stop.
     Interrupted,

@@ -39,6 +39,14 @@ pub struct TrainSpec {
     /// Weight decay of adamw [default: 0.01]
     #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "W"))]
     pub weight_decay: Option<f64>,
+    /// Scale the gradient of adam and adamw down to this norm, per prediction [default: never]
+    #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "NORM"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clip: Option<f64>,
+    /// The decay of the second moments of adam and adamw [default: 0.999]
+    #[cfg_attr(feature = "clap", arg(long = "beta-2", allow_negative_numbers = true, value_name = "BETA"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub beta_2: Option<f64>,
     /// The number of curvature pairs that lbfgs keeps [default: 10]
     #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "N"))]
     pub memory: Option<usize>,
@@ -48,7 +56,7 @@ pub struct TrainSpec {
     /// The rate of the warm-up [default: 0.01]
     #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "RATE"))]
     pub warmup_lr: Option<f64>,
-    /// Contexts per step of adam and adamw [default: all]
+    /// Contexts per step of adam and adamw, or documents for a model of blocks [default: all]
     #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "N"))]
     pub batch: Option<usize>,
     /// How batches are drawn: every context once per epoch, uniformly with replacement, or from a fixed sample of such batches
@@ -92,6 +100,8 @@ setters!(TrainSpec {
     last_lr: some(f64),
     steps: some(u64),
     weight_decay: some(f64),
+    clip: some(f64),
+    beta_2: some(f64),
     memory: some(usize),
     warmup: some(u64),
     warmup_lr: some(f64),
@@ -119,6 +129,8 @@ impl Default for TrainSpec {
             last_lr: None,
             steps: None,
             weight_decay: None,
+            clip: None,
+            beta_2: None,
             memory: None,
             warmup: None,
             warmup_lr: None,
@@ -159,6 +171,8 @@ impl TrainSpec {
             schedule: self.schedule,
             schedule_steps: if self.schedule == Schedule::Constant { 0 } else { steps },
             decay: self.weight_decay.unwrap_or(default.decay),
+            beta_2: self.beta_2.unwrap_or(default.beta_2),
+            clip: self.clip,
             memory: self.memory.unwrap_or(default.memory),
             warmup: self.warmup.unwrap_or(default.warmup),
             warmup_rate: self.warmup_lr.unwrap_or(default.warmup_rate),
@@ -181,6 +195,7 @@ impl TrainSpec {
             },
             stall: (self.stall != 0.0)
                 .then(|| Stall { window: method.default_window(), fraction: self.stall }),
+            memory: None,
         };
         Ok((settings.checked()?, limits.checked()?))
     }
@@ -219,6 +234,9 @@ mod tests {
             (TrainSpec::default().batch(5), "batch"),
             (TrainSpec::default().stall(2.0), "stall"),
             (adam.stop_gap(-1.0), "stop_gap"),
+            (adam.clip(0.0), "clip"),
+            (TrainSpec::default().clip(1.0), "clip"),
+            (adam.beta_2(1.0), "beta_2"),
             (adam.batch(5).sampling(Sampling::Sample), "sample"),
             (adam.batch(5).sample(3), "sample"),
             (adam.batch(5).sampling(Sampling::Uniform).schedule(Schedule::Linear).sample(3), "sample"),

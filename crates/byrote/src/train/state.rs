@@ -1,9 +1,10 @@
 //! The state of a run: the weights and the optimizer's memory, in the arithmetic of the run.
 
-use super::gradient::Evaluator;
+use super::documents::Documents;
+use super::evaluator::Evaluator;
 use super::settings::{Optimizer, Sampling, TrainSettings};
 use crate::dataset::Dataset;
-use crate::model::{Config, Tensor};
+use crate::model::{Config, Tensor, TensorName};
 use crate::num::Real;
 use crate::num::Stream;
 use crate::num::optimize::adam::Constants;
@@ -45,11 +46,14 @@ pub(super) trait State: Send {
 /// The number of batches whose accuracy is remembered.
 pub(super) const RECENT: usize = 101;
 
+/// Stands for the loss where a tensor is named.
+pub(super) const LOSS: TensorName = TensorName::of("loss");
+
 /// Why a step could not be taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Trouble {
     /// The first tensor with a weight or derivative that is not finite; `loss` if only the loss is affected.
-    NotFinite(&'static str),
+    NotFinite(TensorName),
     /// No lower point can be found.
     NoDescent,
     /// The observer asked to stop.
@@ -62,28 +66,47 @@ impl From<Stopped> for Trouble {
     }
 }
 
-/// Creates the state at the start, or after a number of steps with the memory of a checkpoint.
+/// What is trained, and how.
+#[derive(Clone)]
+struct Problem {
+    config: Config,
+    dataset: Arc<Dataset>,
+    settings: TrainSettings,
+    /// The memory that activations may take, if that is limited.
+    bytes: Option<u64>,
+}
+
+impl Problem {
+    fn evaluator<T: Real>(&self) -> Evaluator<T> {
+        Evaluator::training(self.config, self.dataset.clone(), self.settings.trained, self.bytes)
+    }
+}
+
+/// Creates the state at the start, or after a number of steps with the memory of a checkpoint; activations take at most about
+/// `bytes`, where that can be chosen.
 pub(super) fn new<T: Real + 'static>(
     config: Config,
     dataset: &Arc<Dataset>,
     settings: TrainSettings,
     parameters: &[f64],
     memory: Option<(u64, OptimizerMemory)>,
+    bytes: Option<u64>,
     observer: &dyn Observer,
 ) -> Result<Box<dyn State>, Stopped> {
     let x = narrow(parameters);
+    let problem = Problem { config, dataset: dataset.clone(), settings, bytes };
     Ok(match (settings.method, memory) {
         (Optimizer::Lbfgs, Some((_, OptimizerMemory::Curvature { units, position, pairs }))) => {
             let pairs = pairs.iter().map(|(s, y)| (narrow::<T>(s), narrow::<T>(y))).collect();
             let lbfgs = Lbfgs::from_pairs(settings.memory, pairs);
             let (units, position) = (narrow(&units), narrow(&position));
-            Box::new(LbfgsState::new(config, dataset, settings, units, position, lbfgs, observer)?)
+            Box::new(LbfgsState::new(problem, units, position, lbfgs, observer)?)
         }
         (Optimizer::Lbfgs, None) if settings.warmup == 0 => {
             let (units, lbfgs) = (vec![T::from_f64(1.0); x.len()], Lbfgs::new(settings.memory));
-            Box::new(LbfgsState::new(config, dataset, settings, units, x, lbfgs, observer)?)
+            Box::new(LbfgsState::new(problem, units, x, lbfgs, observer)?)
         }
-        (_, memory) => Box::new(AdamState::new(config, dataset, settings, x, memory)),
+        (_, memory) => Box::new(AdamState::new(problem, x, memory)),
     })
 }
 
@@ -136,9 +159,9 @@ pub enum OptimizerMemory {
 
 /// A run with Adam.
 struct AdamState<T> {
-    config: Config,
-    dataset: Arc<Dataset>,
-    settings: TrainSettings,
+    problem: Problem,
+    /// The documents that batches are drawn from; `None` where they are drawn from the contexts.
+    documents: Option<Documents>,
     evaluator: Evaluator<T>,
     adam: Adam<T>,
     x: Vec<T>,
@@ -157,14 +180,9 @@ struct AdamState<T> {
 }
 
 impl<T: Real> AdamState<T> {
-    fn new(
-        config: Config,
-        dataset: &Arc<Dataset>,
-        settings: TrainSettings,
-        x: Vec<T>,
-        memory: Option<(u64, OptimizerMemory)>,
-    ) -> Self {
-        let constants = Constants { decay: settings.decay, ..Constants::default() };
+    fn new(problem: Problem, x: Vec<T>, memory: Option<(u64, OptimizerMemory)>) -> Self {
+        let Problem { config, ref dataset, settings, .. } = problem;
+        let constants = Constants { decay: settings.decay, beta_2: settings.beta_2, ..Constants::default() };
         let mut adam = Adam::new(constants, x.len());
         let mut recent = Vec::new();
         if let Some((steps, OptimizerMemory::Moments { first, second, recent: latest })) = memory {
@@ -175,16 +193,18 @@ impl<T: Real> AdamState<T> {
             Sampling::Sample => settings.sample,
             Sampling::Epochs | Sampling::Uniform => (0, 0),
         };
+        let by_document = settings.batch.is_some() && config.shape.blocks.is_some();
+        let documents = if by_document { Documents::of(dataset) } else { None };
+        let units = documents.as_ref().map_or(dataset.len(), Documents::len);
         let mut stream = Stream::new(seed, "sample", 0);
         let sample = (0..batches * settings.batch.unwrap_or(0) as u64)
-            .map(|_| stream.below(dataset.len() as u64) as usize)
+            .map(|_| stream.below(units as u64) as usize)
             .collect();
-        let evaluator = Evaluator::training(config, dataset.clone(), settings.trained);
+        let evaluator = problem.evaluator();
         let (next, gradient) = (x.clone(), x.clone());
         Self {
-            config,
-            dataset: dataset.clone(),
-            settings,
+            problem,
+            documents,
             evaluator,
             adam,
             x,
@@ -205,7 +225,7 @@ impl<T: Real + 'static> State for AdamState<T> {
             return Ok(loss);
         }
         let go_on = || !observer.should_stop();
-        let loss = match self.settings.batch {
+        let loss = match self.problem.settings.batch {
             None => self.evaluator.evaluate_while(&self.x, &mut self.gradient, go_on)?,
             Some(_) => self.evaluator.loss_while(&self.x, go_on)?,
         };
@@ -214,14 +234,15 @@ impl<T: Real + 'static> State for AdamState<T> {
     }
 
     fn step(&mut self, step: u64, observer: &dyn Observer) -> Result<u64, Trouble> {
-        let loss = match self.settings.batch {
+        let loss = match self.problem.settings.batch {
             None => self.loss(observer)?,
             Some(size) => self.batch(size, step, observer)?,
         };
         if !loss.is_finite() {
-            return Err(self.back("loss"));
+            return Err(self.back(LOSS));
         }
-        let rate = self.settings.rate_of(step, self.dataset.len());
+        let rate = self.problem.settings.rate_of(step, self.units());
+        self.clip();
         let measures = self.is_measured(step + 1);
         self.adam.remembers = measures;
         let finite = self.adam.step(&self.x, &mut self.next, &self.gradient, rate);
@@ -235,17 +256,18 @@ impl<T: Real + 'static> State for AdamState<T> {
             // The gradient is still that at the weights before the step.
             std::mem::swap(&mut self.x, &mut self.next);
             self.adam.undo();
-            self.loss = before;
+            // A clipped gradient is computed again: clipped twice, it might differ in its last bit.
+            self.loss = before.filter(|_| self.problem.settings.clip.is_none());
             return Err(Trouble::Stopped);
         };
         if !finite || !measured.is_finite() {
             // A derivative that is not finite spoils moments and weights alike, so it is checked first.
-            let tensor = not_finite(&self.config, &self.gradient)
-                .or_else(|| not_finite(&self.config, &self.adam.second))
-                .or_else(|| not_finite(&self.config, &self.x));
-            return Err(self.back(tensor.unwrap_or("loss")));
+            let tensor = not_finite(&self.problem.config, &self.gradient)
+                .or_else(|| not_finite(&self.problem.config, &self.adam.second))
+                .or_else(|| not_finite(&self.problem.config, &self.x));
+            return Err(self.back(tensor.unwrap_or(LOSS)));
         }
-        if self.settings.batch.is_some() {
+        if self.problem.settings.batch.is_some() {
             if self.recent.len() == RECENT {
                 self.recent.remove(0);
             }
@@ -255,14 +277,14 @@ impl<T: Real + 'static> State for AdamState<T> {
     }
 
     fn successor(&self, step: u64, observer: &dyn Observer) -> Result<Option<Box<dyn State>>, Stopped> {
-        if self.settings.method != Optimizer::Lbfgs || step < self.settings.warmup {
+        if self.problem.settings.method != Optimizer::Lbfgs || step < self.problem.settings.warmup {
             return Ok(None);
         }
         Ok(Some(Box::new(LbfgsState::after(self, observer)?)))
     }
 
     fn is_measured(&self, step: u64) -> bool {
-        self.settings.batch.is_none() || step.is_multiple_of(self.per_epoch())
+        self.problem.settings.batch.is_none() || step.is_multiple_of(self.per_epoch())
     }
 
     fn parameters(&self) -> Vec<f64> {
@@ -281,22 +303,38 @@ impl<T: Real + 'static> State for AdamState<T> {
 
 impl<T: Real> AdamState<T> {
     /// Returns to the weights before the last step.
-    fn back(&mut self, tensor: &'static str) -> Trouble {
+    fn back(&mut self, tensor: TensorName) -> Trouble {
         std::mem::swap(&mut self.x, &mut self.next);
         self.loss = None;
         Trouble::NotFinite(tensor)
     }
 
+    /// The number of contexts or documents that an epoch visits.
+    fn units(&self) -> usize {
+        self.documents.as_ref().map_or(self.problem.dataset.len(), Documents::len)
+    }
+
+    /// Scales a gradient that is too long.
+    fn clip(&mut self) {
+        let Some(most) = self.problem.settings.clip else { return };
+        let square: f64 = self.gradient.iter().map(|g| g.to_f64() * g.to_f64()).sum();
+        let most = most * self.problem.dataset.predictions();
+        if square > most * most {
+            let factor = T::from_f64(most / square.sqrt());
+            self.gradient.iter_mut().for_each(|g| *g *= factor);
+        }
+    }
+
     /// The number of batches in an epoch.
     fn per_epoch(&self) -> u64 {
-        self.settings.per_epoch(self.dataset.len())
+        self.problem.settings.per_epoch(self.units())
     }
 
     /// The contexts of a batch, in order.
     fn chosen(&mut self, size: usize, step: u64) -> Vec<usize> {
-        let n = self.dataset.len();
-        if self.settings.sampling == Sampling::Uniform {
-            let mut stream = Stream::new(self.settings.seed, "uniform batches", step);
+        let n = self.units();
+        if self.problem.settings.sampling == Sampling::Uniform {
+            let mut stream = Stream::new(self.problem.settings.seed, "uniform batches", step);
             let mut chosen: Vec<usize> = (0..size).map(|_| stream.below(n as u64) as usize).collect();
             chosen.sort_unstable();
             return chosen;
@@ -307,7 +345,7 @@ impl<T: Real> AdamState<T> {
             Some((known, order)) if known == epoch => order,
             _ => {
                 let mut order = if self.sample.is_empty() { (0..n).collect() } else { self.sample.clone() };
-                let mut stream = Stream::new(self.settings.seed, "batches", epoch);
+                let mut stream = Stream::new(self.problem.settings.seed, "batches", epoch);
                 for i in (1..order.len()).rev() {
                     order.swap(i, stream.below(i as u64 + 1) as usize);
                 }
@@ -323,11 +361,15 @@ impl<T: Real> AdamState<T> {
     /// The gradient of one batch, scaled to the whole dataset, and the batch's loss.
     fn batch(&mut self, size: usize, step: u64, observer: &dyn Observer) -> Result<f64, Stopped> {
         let chosen = self.chosen(size, step);
-        let part = self.dataset.part(&chosen);
-        let mut evaluator = Evaluator::training(self.config, &part, self.settings.trained);
+        let Problem { config, dataset, settings, bytes } = &self.problem;
+        let part = match &self.documents {
+            Some(documents) => documents.part(dataset, &chosen),
+            None => dataset.part(&chosen),
+        };
+        let mut evaluator = Evaluator::training(*config, &part, settings.trained, *bytes);
         let loss = evaluator.evaluate_while(&self.x, &mut self.gradient, || !observer.should_stop())?;
         self.accuracy = evaluator.accuracy();
-        let scale = T::from_f64(self.dataset.predictions() / part.predictions());
+        let scale = T::from_f64(dataset.predictions() / part.predictions());
         self.gradient.iter_mut().for_each(|g| *g *= scale);
         Ok(loss)
     }
@@ -335,9 +377,7 @@ impl<T: Real> AdamState<T> {
 
 /// A run with L-BFGS.
 struct LbfgsState<T> {
-    config: Config,
-    dataset: Arc<Dataset>,
-    settings: TrainSettings,
+    problem: Problem,
     evaluator: Evaluator<T>,
     units: Vec<T>,
     /// The weights: units times the position of the descent.
@@ -347,9 +387,7 @@ struct LbfgsState<T> {
 
 impl<T: Real> LbfgsState<T> {
     fn new(
-        config: Config,
-        dataset: &Arc<Dataset>,
-        settings: TrainSettings,
+        problem: Problem,
         units: Vec<T>,
         position: Vec<T>,
         lbfgs: Lbfgs<T>,
@@ -358,12 +396,12 @@ impl<T: Real> LbfgsState<T> {
         let epsilon = if is_f64::<T>() { f64::EPSILON } else { f64::from(f32::EPSILON) };
         // The rounding error of the loss: sums are in f64, but the summands are rounded to T.
         let wolfe = Wolfe { noise: 4.0 * epsilon, ..Wolfe::default() };
-        let mut evaluator = Evaluator::training(config, dataset.clone(), settings.trained);
+        let mut evaluator = problem.evaluator();
         let mut x = position.clone();
         let mut watched = Watched { evaluator: &mut evaluator, observer };
         let mut objective = Scaled { objective: &mut watched, scale: &units, x: &mut x };
-        let descent = Minimizer::new(&mut objective, position, lbfgs, wolfe, settings.rate)?;
-        Ok(Self { config, dataset: dataset.clone(), settings, evaluator, units, x, descent })
+        let descent = Minimizer::new(&mut objective, position, lbfgs, wolfe, problem.settings.rate)?;
+        Ok(Self { problem, evaluator, units, x, descent })
     }
 
     /// Continues from Adam, in the units of its second moments: a weight whose derivatives have been large takes small
@@ -374,13 +412,13 @@ impl<T: Real> LbfgsState<T> {
         let least = (LEAST_METRIC * mean).max(f64::from(f32::MIN_POSITIVE));
         let mut units: Vec<f64> = roots.iter().map(|r| (r + least).sqrt().recip()).collect();
         // Untrained weights keep their bits.
-        for range in adam.settings.trained.frozen(&adam.config) {
+        for range in adam.problem.settings.trained.frozen(&adam.problem.config) {
             units[range].fill(1.0);
         }
         let position: Vec<f64> = adam.x.iter().zip(&units).map(|(x, u)| x.to_f64() / u).collect();
-        let lbfgs = Lbfgs::new(adam.settings.memory);
+        let lbfgs = Lbfgs::new(adam.problem.settings.memory);
         let (units, position) = (narrow(&units), narrow(&position));
-        Self::new(adam.config, &adam.dataset, adam.settings, units, position, lbfgs, observer)
+        Self::new(adam.problem.clone(), units, position, lbfgs, observer)
     }
 }
 
@@ -401,8 +439,8 @@ impl<T: Real + 'static> State for LbfgsState<T> {
             Err(Halt::NoDescent) => Err(Trouble::NoDescent),
             Err(Halt::Stopped) => Err(Trouble::Stopped),
             Err(Halt::NotFinite) => {
-                let tensor = not_finite(&self.config, self.descent.gradient());
-                Err(Trouble::NotFinite(tensor.unwrap_or("loss")))
+                let tensor = not_finite(&self.problem.config, self.descent.gradient());
+                Err(Trouble::NotFinite(tensor.unwrap_or(LOSS)))
             }
         }
     }
@@ -412,10 +450,9 @@ impl<T: Real + 'static> State for LbfgsState<T> {
             return Ok(None);
         }
         let pairs = self.descent.lbfgs.pairs().map(|(s, y)| (wide(s), wide(y))).collect();
-        let lbfgs = Lbfgs::from_pairs(self.settings.memory, pairs);
+        let lbfgs = Lbfgs::from_pairs(self.problem.settings.memory, pairs);
         let (units, position) = (wide(&self.units), wide(self.descent.x()));
-        let finer =
-            LbfgsState::new(self.config, &self.dataset, self.settings, units, position, lbfgs, observer)?;
+        let finer = LbfgsState::new(self.problem.clone(), units, position, lbfgs, observer)?;
         Ok(Some(Box::new(finer)))
     }
 
@@ -439,7 +476,7 @@ impl<T: Real + 'static> State for LbfgsState<T> {
 }
 
 /// The first tensor with a number that is not finite.
-fn not_finite<T: Real>(config: &Config, values: &[T]) -> Option<&'static str> {
+fn not_finite<T: Real>(config: &Config, values: &[T]) -> Option<TensorName> {
     if values.iter().all(|x| x.to_f64().is_finite()) {
         return None;
     }

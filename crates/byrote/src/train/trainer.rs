@@ -5,10 +5,10 @@
 //! when L-BFGS in f32 finds no lower point, it continues in f64.
 
 use super::checkpoint::{Checkpoint, Identity};
-use super::gradient::Evaluator;
+use super::evaluator::Evaluator;
 use super::loss_curve::{CurvePoint, LossCurve};
-use super::settings::{Limits, Stop, TrainSettings};
-use super::state::{self, OptimizerMemory, State, Trouble};
+use super::settings::{Limits, Stop, TrainSettings, Trained};
+use super::state::{self, LOSS, OptimizerMemory, State, Trouble};
 use crate::dataset::Dataset;
 use crate::model::{Config, Model, Precision};
 use crate::num::optimize::Stopped;
@@ -133,8 +133,12 @@ impl Trainer {
         dataset.fits(&config)?;
         let started = Instant::now();
         let state = match arithmetic {
-            Precision::F32 => state::new::<f32>(config, dataset, settings, parameters, memory, observer),
-            Precision::F64 => state::new::<f64>(config, dataset, settings, parameters, memory, observer),
+            Precision::F32 => {
+                state::new::<f32>(config, dataset, settings, parameters, memory, limits.memory, observer)
+            }
+            Precision::F64 => {
+                state::new::<f64>(config, dataset, settings, parameters, memory, limits.memory, observer)
+            }
         }?;
         let progress = TrainProgress {
             step: 0,
@@ -230,7 +234,7 @@ impl Trainer {
         }
         let TrainProgress { step, measured, mark, lowest, .. } = self.progress;
         if !measured.1.is_finite() {
-            return Err(Stop::Diverged { step, tensor: "loss" });
+            return Err(Stop::Diverged { step, tensor: LOSS });
         }
         if measured.0 == step && self.is_low_enough(observer)? {
             return Err(Stop::Reached);
@@ -290,8 +294,9 @@ impl Trainer {
         if self.arithmetic == Precision::F64 {
             return Ok(true);
         }
-        let loss = Evaluator::<f64, _>::new(self.config, &self.dataset)
-            .loss_while(&self.state.parameters(), || !observer.should_stop())?;
+        let loss =
+            Evaluator::<f64, _>::training(self.config, &self.dataset, Trained::All, self.limits.memory)
+                .loss_while(&self.state.parameters(), || !observer.should_stop())?;
         Ok(loss - self.dataset.floor.0 <= target)
     }
 
@@ -519,7 +524,7 @@ mod tests {
             trainer.run(&Silent).unwrap();
             let trained = trainer.model().unwrap();
             for tensor in config.tensors() {
-                let same = trained.tensor(tensor.name) == model.tensor(tensor.name);
+                let same = trained.tensor(tensor.name.part()) == model.tensor(tensor.name.part());
                 assert_eq!(same, Trained::FeedForward.freezes(tensor.kind), "{}", tensor.name);
             }
         }

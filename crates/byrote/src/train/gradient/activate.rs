@@ -46,6 +46,10 @@ impl<T: Real> SimdKernel for Activate<'_, T> {
                 (if x < zero { zero } else { x }, if x > zero { one } else { zero })
             }),
             Activation::Erf => self.each(|x| erf(isa, x)),
+            Activation::Silu => self.each(|x| {
+                let (s, slope) = logistic(isa, x);
+                (x * s, isa.fma(bounded(x), slope, s))
+            }),
         }
     }
 }

@@ -21,7 +21,6 @@ pub(super) mod places;
 
 pub use super::lane::ProbePoint;
 use super::lane::{Lane, LaneGradient, Mix, Output, Shared, Until};
-use super::settings::Trained;
 use crate::dataset::Dataset;
 use crate::model::{Config, Model, Positions};
 use crate::num::aligned::padded;
@@ -34,7 +33,6 @@ use packed_weights::{Layout, Sizes, Weights};
 use places::{Chunk, Places, Way};
 use rayon::prelude::*;
 use std::ops::Range;
-use std::sync::Arc;
 
 /// The number of contexts that justifies a lane. It grows with the size of the gradient, which each lane writes and the
 /// sum reads, up to a limit.
@@ -49,7 +47,7 @@ const MAX_VALUES: usize = 1 << 28;
 const SUMMED: usize = 1 << 14;
 
 /// Evaluates the loss and its gradient; owns all the memory it needs.
-pub struct Evaluator<T, D = Arc<Dataset>> {
+pub(super) struct OneLayerEvaluator<T, D> {
     config: Config,
     dataset: D,
     layout: Layout,
@@ -59,8 +57,6 @@ pub struct Evaluator<T, D = Arc<Dataset>> {
     lanes: Vec<Lane<T>>,
     chunks: Vec<Chunk<T>>,
     backward: bool,
-    /// Parameters whose derivatives are reported as 0.
-    frozen: Vec<Range<usize>>,
 }
 
 /// The number of lanes: a power of two that depends only on the dataset and the model, never on the number of threads.
@@ -71,45 +67,15 @@ fn n_lanes(contexts: usize, s: Sizes) -> usize {
     1 << most.ilog2()
 }
 
-impl<T: Real, D: AsRef<Dataset>> Evaluator<T, D> {
-    /// Creates an evaluator for models of this configuration, which must be [`Config::checked`] and large enough for
-    /// the dataset ([`Dataset::fits`]).
-    ///
-    /// # Panics
-    /// Now or in a later call, if a token or a position exceeds the model's tables.
-    pub fn new(config: Config, dataset: D) -> Self {
-        Self::made(config, dataset, true)
-    }
-
-    /// Creates an evaluator whose gradient is 0 for every weight that is not trained.
-    ///
-    /// # Panics
-    /// Now or in a later call, if a token or a position exceeds the model's tables ([`Dataset::fits`] checks this).
-    pub fn training(config: Config, dataset: D, trained: Trained) -> Self {
-        Self { frozen: trained.frozen(&config), ..Self::new(config, dataset) }
-    }
-
-    /// Creates an evaluator for forward passes only: it takes less memory, and exploits a sparse `W_U`.
-    ///
-    /// # Panics
-    /// Now or in a later call, if a token or a position exceeds the model's tables ([`Dataset::fits`] checks this).
-    pub fn forward(config: Config, dataset: D) -> Self {
-        Self::made(config, dataset, false)
-    }
-
-    /// Creates an evaluator for forward passes of one model only, with the positions that the model stores.
-    ///
-    /// # Panics
-    /// Now or in a later call, if a token or a position exceeds the model's tables ([`Dataset::fits`] checks this).
-    pub fn of_model(model: &Model, dataset: D) -> Self {
-        let mut evaluator = Self::forward(*model.config(), dataset);
+impl<T: Real, D: AsRef<Dataset>> OneLayerEvaluator<T, D> {
+    /// Computes with the positions that a model stores.
+    pub(super) fn use_positions_of(&mut self, model: &Model) {
         if model.config().positions == Positions::Sinusoidal {
-            evaluator.places.set_sinusoids(model.positions().unwrap_or_default());
+            self.places.set_sinusoids(model.positions().unwrap_or_default());
         }
-        evaluator
     }
 
-    fn made(config: Config, dataset: D, backward: bool) -> Self {
+    pub(super) fn new(config: Config, dataset: D, backward: bool) -> Self {
         let sizes = Sizes::new(&config);
         let all = dataset.as_ref();
         let n = all.len();
@@ -126,7 +92,6 @@ impl<T: Real, D: AsRef<Dataset>> Evaluator<T, D> {
             places: Places::new(&config, all, sizes),
             chunks: if backward { Chunk::all(&config, all, &lanes, sizes) } else { Vec::new() },
             backward,
-            frozen: Vec::new(),
             lanes,
             sizes,
             config,
@@ -134,21 +99,8 @@ impl<T: Real, D: AsRef<Dataset>> Evaluator<T, D> {
         }
     }
 
-    /// Returns the loss in nats, summed over all predictions, and overwrites `gradient`.
-    ///
-    /// # Panics
-    /// If `parameters` or `gradient` is not as long as the configuration says, if the evaluator only goes forward, or if a
-    /// token or a position of the dataset exceeds the model's tables.
-    pub fn evaluate(&mut self, parameters: &[T], gradient: &mut [T]) -> f64 {
-        self.evaluate_while(parameters, gradient, || true).unwrap_or(f64::NAN)
-    }
-
-    /// Like [`Evaluator::evaluate`], but stops once `go_on` is false, which is asked before every block of contexts.
-    /// `gradient` is then left as it was.
-    ///
-    /// # Panics
-    /// Where [`Evaluator::evaluate`] does.
-    pub(crate) fn evaluate_while(
+    /// Returns the loss and overwrites `gradient`, unless `go_on` becomes false, which is asked before every block of contexts.
+    pub(super) fn evaluate_while(
         &mut self,
         parameters: &[T],
         gradient: &mut [T],
@@ -159,25 +111,11 @@ impl<T: Real, D: AsRef<Dataset>> Evaluator<T, D> {
         assert!(gradient.len() == n, "{} derivatives for a model of {n}", gradient.len());
         let loss = self.work(parameters, Until::Gradient, go_on)?;
         self.gather(gradient);
-        for range in &self.frozen {
-            gradient[range.clone()].fill(T::from_f64(0.0));
-        }
         Ok(loss)
     }
 
     /// Returns the loss alone.
-    ///
-    /// # Panics
-    /// When `parameters` is not as long as the configuration says.
-    pub fn loss(&mut self, parameters: &[T]) -> f64 {
-        self.loss_while(parameters, || true).unwrap_or(f64::NAN)
-    }
-
-    /// Like [`Evaluator::loss`], but stops once `go_on` is false, which is asked before every block of contexts.
-    ///
-    /// # Panics
-    /// When `parameters` is not as long as the configuration says.
-    pub(crate) fn loss_while(
+    pub(super) fn loss_while(
         &mut self,
         parameters: &[T],
         go_on: impl Fn() -> bool + Sync,
@@ -185,32 +123,17 @@ impl<T: Real, D: AsRef<Dataset>> Evaluator<T, D> {
         self.work(parameters, Until::Loss, go_on)
     }
 
-    /// Returns the share of predictions whose token had the largest logit when the loss was last evaluated.
-    pub fn accuracy(&self) -> f64 {
-        self.lanes.iter().map(|lane| lane.hits).sum::<f64>() / self.dataset.as_ref().predictions()
+    /// The number of predictions whose token had the largest logit when the loss was last evaluated.
+    pub(super) fn hits(&self) -> f64 {
+        self.lanes.iter().map(|lane| lane.hits).sum()
     }
 
-    /// Calls `visit` with the output of a layer for every context: the state of its lane, the context's index in the
-    /// dataset, and the row of values. The states, one per lane, are created by `start` and returned in the order of
-    /// the contexts; the contexts of a lane are visited in order.
-    ///
-    /// # Panics
-    /// When `parameters` is not as long as the configuration says.
-    pub fn for_each_row<S: Send>(
-        &mut self,
-        layer: ProbePoint,
-        parameters: &[T],
-        start: impl Fn() -> S + Sync,
-        visit: impl Fn(&mut S, usize, &[T]) + Sync,
-    ) -> Vec<S> {
-        self.for_each_row_while(layer, parameters, || true, start, visit)
+    pub(super) fn dataset(&self) -> &Dataset {
+        self.dataset.as_ref()
     }
 
-    /// Like [`Evaluator::for_each_row`], but visits no more contexts once `go_on` is false, which is asked often.
-    ///
-    /// # Panics
-    /// When `parameters` is not as long as the configuration says.
-    pub(crate) fn for_each_row_while<S: Send>(
+    /// Visits the output of a layer for every context, in order.
+    pub(super) fn for_each_row_while<S: Send>(
         &mut self,
         layer: ProbePoint,
         parameters: &[T],
@@ -237,23 +160,14 @@ impl<T: Real, D: AsRef<Dataset>> Evaluator<T, D> {
         states
     }
 
-    /// Returns the output of a layer for all contexts, row by row.
-    ///
-    /// # Panics
-    /// When `parameters` is not as long as the configuration says.
-    pub fn rows(&mut self, layer: ProbePoint, parameters: &[T]) -> Vec<T> {
-        let push = |rows: &mut Vec<T>, _: usize, values: &[T]| rows.extend_from_slice(values);
-        self.for_each_row(layer, parameters, Vec::new, push).concat()
-    }
-
     /// Calls `visit` with the output of attention for every context before `W_O`: the state of its lane, the context's
     /// index, the mixed values of all heads end to end (`[n_heads, d_head]`, empty for token averaging), and the
-    /// embedded last token (`[d_model]`). States and order are those of [`Evaluator::for_each_row`], and the values
+    /// embedded last token (`[d_model]`). States and order are those of [`Self::for_each_row_while`], and the values
     /// agree with it bit for bit.
     ///
     /// # Panics
     /// When `parameters` is not as long as the configuration says.
-    pub fn for_each_attended<S: Send>(
+    pub(super) fn for_each_attended<S: Send>(
         &mut self,
         parameters: &[T],
         start: impl Fn() -> S + Sync,
@@ -409,6 +323,7 @@ mod tests {
     use crate::model::reference::log_sum_exp;
     use crate::model::{Activation, Hidden, Model, Positions, Preset, Shape};
     use crate::observe::Silent;
+    use crate::train::Evaluator;
 
     fn stories(n: u64) -> (Dataset, u64) {
         let options = Options { window: Window { n_ctx: 6, ..Window::default() }, ..Options::default() };
@@ -423,7 +338,7 @@ mod tests {
     fn configs(d_vocab: u64) -> Vec<Config> {
         let shape =
             Shape { d_vocab, n_ctx: 6, d_model: 5, n_heads: 2, d_head: 3, d_mlp: 7, ..Shape::default() };
-        let mut all: Vec<Config> = Preset::ALL.into_iter().map(|p| p.config(shape)).collect();
+        let mut all: Vec<Config> = Preset::ONE_LAYER.into_iter().map(|p| p.config(shape)).collect();
         let base = Preset::Madden2024.config(shape);
         for activation in Activation::ALL {
             all.push(Config {
@@ -541,7 +456,9 @@ mod tests {
             let full = Evaluator::<f64, _>::new(config, &dataset).rows(ProbePoint::Logits, &parameters);
             let mut forward = Evaluator::<f64, _>::forward(config, &dataset);
             let sparse = forward.rows(ProbePoint::Logits, &parameters);
-            assert!(forward.weights.u_sparse.is_some());
+            let mut one = OneLayerEvaluator::<f64, _>::new(config, &dataset, false);
+            one.prepare(&parameters);
+            assert!(one.weights.u_sparse.is_some());
             assert!(full.iter().zip(&sparse).all(|(a, b)| (a - b).abs() < 1e-13), "{config:?}");
             let read = forward.rows(ProbePoint::Read, &parameters);
             let mixed = forward.rows(ProbePoint::Mixed, &parameters);

@@ -89,7 +89,7 @@ impl Sizes {
         let shape = &config.shape;
         let (heads, d_head) = match shape.mixer {
             Mixer::Attention => (shape.n_heads as usize, shape.d_head as usize),
-            Mixer::Average => (0, 0),
+            Mixer::Average | Mixer::None => (0, 0),
         };
         let (d, m, omega) = (shape.d_model as usize, shape.d_mlp as usize, shape.d_vocab as usize);
         let read = if config.hidden == Hidden::Output { m } else { d };
@@ -122,20 +122,29 @@ pub(in crate::train) struct Packed<T> {
 }
 
 impl<T: Real> Packed<T> {
-    fn new(rows: usize, columns: usize) -> Self {
+    pub(in crate::train) fn new(rows: usize, columns: usize) -> Self {
         Self { plain: Panels::zeros(rows, columns), transposed: Panels::zeros(columns, rows) }
     }
 
     /// Writes a part at the given row and column.
-    fn set(&mut self, (row, column): (usize, usize), source: &[T], columns: usize) {
+    pub(in crate::train) fn set(&mut self, (row, column): (usize, usize), source: &[T], columns: usize) {
         self.plain.set((row, column), source, columns);
         self.transposed.set_transposed((column, row), source, columns);
     }
 
     /// Writes the whole matrix, on all threads where that pays off.
-    fn fill(&mut self, source: &[T], columns: usize) {
-        let (size, plain) = self.plain.parts();
-        let (transposed_size, transposed) = self.transposed.parts();
+    pub(in crate::train) fn fill(&mut self, source: &[T], columns: usize) {
+        Self::fill_both(&mut self.plain, &mut self.transposed, source, columns);
+    }
+
+    /// Writes the whole matrix, given its transpose.
+    pub(in crate::train) fn fill_from_transpose(&mut self, source: &[T], columns: usize) {
+        Self::fill_both(&mut self.transposed, &mut self.plain, source, columns);
+    }
+
+    fn fill_both(plain: &mut Panels<T>, transposed: &mut Panels<T>, source: &[T], columns: usize) {
+        let (size, plain) = plain.parts();
+        let (transposed_size, transposed) = transposed.parts();
         if source.len() < SPLIT {
             let parts = plain.chunks_mut(size).enumerate();
             parts.for_each(|(i, part)| fill_panel(part, i * PANEL, source, columns));

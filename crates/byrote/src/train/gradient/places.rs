@@ -64,7 +64,7 @@ impl<T: Real> Places<T> {
         let positions = match config.positions {
             Positions::Learned => &parameters[layout.w_pos.clone()],
             Positions::Sinusoidal => &self.sinusoids[..],
-            Positions::None => &[],
+            Positions::None | Positions::Rotary => &[],
         };
         let places = dataset.places.par_chunks(EMBEDDED);
         let x = self.x.par_chunks_mut(EMBEDDED * s.d_row);

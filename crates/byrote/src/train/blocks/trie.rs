@@ -1,0 +1,185 @@
+//! The trie of the contexts, cut into chunks that can be evaluated on their own.
+//!
+//! In a causal model the residual stream at a token depends on the tokens up to it only. So contexts that share a beginning
+//! share all work on it: there is one *node* per distinct prefix of a context, and a node attends to its ancestors and itself.
+//!
+//! Nodes are listed in preorder, children in the order of their tokens. A chunk is a range of nodes with the ancestors of its
+//! first node in front; these are evaluated again, but their own predictions belong to another chunk.
+
+use crate::dataset::Dataset;
+use crate::num::aligned::padded;
+use std::ops::Range;
+
+/// No parent.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// Distinct prefixes of contexts, in preorder.
+struct Nodes {
+    tokens: Vec<u32>,
+    /// The number of tokens of the prefix.
+    depths: Vec<u32>,
+    parents: Vec<u32>,
+    /// The context of the dataset that ends here, or [`NONE`].
+    contexts: Vec<u32>,
+}
+
+impl Nodes {
+    fn new(dataset: &Dataset) -> Self {
+        let token = |place: &u32| dataset.places[*place as usize].0;
+        let mut order: Vec<u32> = (0..dataset.len() as u32).collect();
+        let tokens_of = |i: u32| dataset.places_of(i as usize).iter().map(token);
+        order.sort_by(|&a, &b| tokens_of(a).cmp(tokens_of(b)));
+        let mut nodes =
+            Self { tokens: Vec::new(), depths: Vec::new(), parents: Vec::new(), contexts: Vec::new() };
+        // The nodes on the way to the last context.
+        let mut path: Vec<u32> = Vec::new();
+        for &context in &order {
+            let same = path.iter().zip(tokens_of(context));
+            let shared = same.take_while(|&(&node, token)| nodes.tokens[node as usize] == token).count();
+            path.truncate(shared);
+            for token in tokens_of(context).skip(shared) {
+                let node = nodes.tokens.len() as u32;
+                nodes.tokens.push(token);
+                nodes.parents.push(path.last().copied().unwrap_or(NONE));
+                path.push(node);
+                nodes.depths.push(path.len() as u32);
+                nodes.contexts.push(NONE);
+            }
+            if let Some(&node) = path.last() {
+                nodes.contexts[node as usize] = context;
+            }
+        }
+        nodes
+    }
+
+    fn len(&self) -> usize {
+        self.tokens.len()
+    }
+
+    /// Where to cut near `at`, between `from` and `to`: at the shallowest node, which has the fewest ancestors to repeat.
+    fn cut(&self, from: usize, at: usize, to: usize) -> usize {
+        (from..to).min_by_key(|&i| (self.depths[i], i.abs_diff(at))).unwrap_or(at)
+    }
+
+    /// The chunk of a range of nodes.
+    fn chunk(&self, range: Range<usize>) -> Chunk {
+        let mut ancestors = Vec::new();
+        let mut parent = self.parents.get(range.start).copied().unwrap_or(NONE);
+        while parent != NONE {
+            ancestors.push(parent as usize);
+            parent = self.parents[parent as usize];
+        }
+        ancestors.reverse();
+        let repeated = ancestors.len();
+        let mut chunk = Chunk::default();
+        let mut path: Vec<u32> = Vec::new();
+        for (row, node) in ancestors.into_iter().chain(range).enumerate() {
+            let depth = self.depths[node];
+            path.truncate(depth as usize - 1);
+            chunk.tokens.push(self.tokens[node]);
+            chunk.depths.push(depth);
+            chunk.parents.push(path.last().copied().unwrap_or(NONE));
+            path.push(row as u32);
+            chunk.weight_starts.push(chunk.weights);
+            chunk.weights += padded(depth as usize);
+            if row >= repeated && self.contexts[node] != NONE {
+                chunk.scored.push((row as u32, self.contexts[node]));
+            }
+        }
+        chunk.deepest = chunk.depths.iter().copied().max().unwrap_or(0) as usize;
+        chunk
+    }
+}
+
+/// A range of nodes with the ancestors of the first one in front.
+#[derive(Default)]
+pub(super) struct Chunk {
+    pub(super) tokens: Vec<u32>,
+    /// From 1.
+    pub(super) depths: Vec<u32>,
+    /// Rows of this chunk.
+    pub(super) parents: Vec<u32>,
+    /// Rows that are contexts to predict from, with their index in the dataset.
+    pub(super) scored: Vec<(u32, u32)>,
+    /// Where the attention weights of each row begin, for one head, and their number: whole lines per row.
+    pub(super) weight_starts: Vec<usize>,
+    pub(super) weights: usize,
+    /// The largest depth.
+    pub(super) deepest: usize,
+}
+
+impl Chunk {
+    /// The number of rows.
+    pub(super) fn len(&self) -> usize {
+        self.tokens.len()
+    }
+}
+
+/// Cuts the trie of a dataset into this many chunks per lane, for as many lanes: the chunks, and those of each lane.
+pub(super) fn chunks(
+    dataset: &Dataset,
+    plan: impl Fn(usize) -> (usize, usize),
+) -> (Vec<Chunk>, Vec<Range<usize>>) {
+    let nodes = Nodes::new(dataset);
+    let n = nodes.len();
+    let (n_lanes, per_lane) = plan(n);
+    let total = n_lanes * per_lane;
+    let step = n.div_ceil(total.max(1)).max(1);
+    let mut cuts = vec![0];
+    for i in 1..total {
+        // A chunk may be up to half longer or shorter for a good cut.
+        let (at, last) = (i * step, cuts[cuts.len() - 1]);
+        let (from, to) = ((at - step / 4).max(last + 1), (at + step / 4 + 1).min(n));
+        cuts.push(if from < to { nodes.cut(from, at, to) } else { n.min(at).max(last) });
+    }
+    cuts.push(n);
+    let chunks = cuts.windows(2).map(|w| nodes.chunk(w[0]..w[1])).collect();
+    (chunks, (0..n_lanes).map(|lane| lane * per_lane..(lane + 1) * per_lane).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dataset::examples;
+
+    /// Every context is scored once, below its tokens, whatever the chunks.
+    fn check(dataset: &Dataset, lanes: usize, per_lane: usize) {
+        let (chunks, ranges) = chunks(dataset, |_| (lanes, per_lane));
+        assert_eq!((chunks.len(), ranges.len()), (lanes * per_lane, lanes));
+        let mut scored = Vec::new();
+        for chunk in &chunks {
+            for row in 0..chunk.len() {
+                let parent = chunk.parents[row];
+                let depth = if parent == NONE { 0 } else { chunk.depths[parent as usize] };
+                assert!(chunk.depths[row] == depth + 1 && (parent == NONE || (parent as usize) < row));
+            }
+            for &(row, context) in &chunk.scored {
+                let (mut row, mut tokens) = (row, Vec::new());
+                while row != NONE {
+                    tokens.push(chunk.tokens[row as usize]);
+                    row = chunk.parents[row as usize];
+                }
+                tokens.reverse();
+                assert_eq!(tokens, dataset.tokens_of(context as usize));
+                scored.push(context);
+            }
+        }
+        scored.sort_unstable();
+        assert_eq!(scored, (0..dataset.len() as u32).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn chunks_score_every_context_once() {
+        let (dataset, _) = examples::text("a b c d e\na b c x\na b\nb a\nb a c\nc\nd d d d d\n");
+        for (lanes, per_lane) in [(1, 1), (1, 2), (2, 2), (3, 5), (4, 9)] {
+            check(&dataset, lanes, per_lane);
+        }
+        // Contexts whose beginnings are no contexts themselves, out of order.
+        let contexts =
+            [(vec![1, 2], vec![(0, 1.0)]), (vec![1, 0, 2], vec![(1, 2.0)]), (vec![0], vec![(1, 1.0)])];
+        let dataset = Dataset::new(3, 3, contexts).unwrap();
+        for (lanes, per_lane) in [(1, 1), (2, 1), (1, 7)] {
+            check(&dataset, lanes, per_lane);
+        }
+    }
+}
