@@ -232,6 +232,11 @@ impl EnclosedActivation {
                 let value = z * p;
                 smooth(radius, (value, z.abs() * error + U * value.abs()), 1.13)
             }
+            Activation::Silu => {
+                let (s, error) = logistic(z);
+                let value = z * s;
+                smooth(radius, (value, z.abs() * error + U * value.abs()), 1.1)
+            }
             Activation::GeluTanh => {
                 let (centre, spread) = gelu_tanh_argument(z).ball();
                 let (t, error) = EnclosedActivation(Activation::Tanh).enclose(centre, spread);
@@ -258,7 +263,9 @@ impl EnclosedActivation {
                 Activation::Relu => 0.0,
                 Activation::Arctan => 2.0 * units,
                 Activation::Tanh | Activation::Logistic | Activation::Erf => units,
-                Activation::Gelu | Activation::GeluTanh => units * (z.abs() + reach).max(1.0),
+                Activation::Gelu | Activation::GeluTanh | Activation::Silu => {
+                    units * (z.abs() + reach).max(1.0)
+                }
             };
             let total = (self.slope(z, reach) * *error + own + 4.0 * format.smallest) * WIDER;
             *error = if total.is_finite() { total } else { f64::INFINITY };
@@ -280,6 +287,9 @@ impl EnclosedActivation {
             // Below -8: Phi(x) + x phi(x), and its approximation, are smaller than 1e-12 in absolute value.
             Activation::Gelu | Activation::GeluTanh if z + reach < -8.0 => 1e-12,
             Activation::Gelu | Activation::GeluTanh => 1.13,
+            // The largest slope is 1.0998..., at 2.3994; below -40, |s + x s (1 - s)| < 40 e^-40.
+            Activation::Silu if z + reach < -40.0 => 1e-12,
+            Activation::Silu => 1.1,
         }
     }
 }

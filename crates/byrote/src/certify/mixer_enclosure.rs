@@ -43,6 +43,11 @@ impl Enclosures {
         Ok(Self { d, entries: contexts.concat() })
     }
 
+    /// What a model of blocks gives its output to read, `[contexts, d_model]`.
+    pub(super) fn of_entries(d_model: usize, entries: Vec<Entry>) -> Self {
+        Self { d: d_model, entries }
+    }
+
     /// How many contexts there are.
     pub fn len(&self) -> usize {
         self.entries.len() / self.d.max(1)
@@ -230,7 +235,7 @@ impl<'m> Places<'m> {
         };
         let n_heads = match shape.mixer {
             Mixer::Attention => shape.n_heads as usize,
-            Mixer::Average => 0,
+            Mixer::Average | Mixer::None => 0,
         };
         // The factor of the scores may be applied to the query weights.
         let root = if model.config().scale_scores { (d_head as f64).sqrt().next_up() } else { 1.0 };
@@ -276,7 +281,7 @@ impl<'m> Places<'m> {
                     out.iter().zip(up.chunks_exact(d)).for_each(|(o, row)| sums.add_row(o, row));
                 }
             }
-            Mixer::Average => {
+            Mixer::Average | Mixer::None => {
                 sums = WeightedSums::new(d, None, read.len());
                 for (&weight, &place) in tensor("u_pos").iter().zip(read) {
                     sums.add_each(&self.x[place as usize], weight);

@@ -9,13 +9,15 @@
 //! - [`layer`]: linear maps as compensated dot products (twice the working precision) with a bound on the remaining error.
 //!   The n x m matrix of features is never stored: contexts are processed in blocks of 16.
 //!
+//! A model of blocks is enclosed with more digits, because radii grow from block to block ([`blocks`]).
+//!
 //! [`verdict`] draws the conclusions. A context is certified if the largest logit of its top set (its most frequent next tokens)
 //! is proven to be strictly above all other logits. The certificate also has a lower bound on the margin and an upper bound on the
 //! gap to the floor. [`injective`] proves that the mixer maps different contexts to different vectors.
 //!
 //! All this is about real arithmetic on the stored weights. What a program computes differs by rounding errors, which
 //! [`floating`] bounds for evaluation in f64 and in f32 in any order of summation. [`Certificate::floating_point`] is the verdict
-//! on computed logits. docs/derivations/certificates.md has the derivation.
+//! on computed logits, which is not available for models of blocks. docs/derivations/certificates.md has the derivation.
 //!
 //! ```
 //! use byrote::certify::{Verdict, certify};
@@ -42,6 +44,7 @@
 //! [`rank`] is independent of the rest: it certifies the rank and Kruskal rank of the hidden features psi(a b^T).
 
 pub mod activation_enclosure;
+pub mod blocks;
 pub mod floating;
 pub mod injective;
 pub mod interval;
@@ -58,6 +61,7 @@ use crate::dataset::Dataset;
 use crate::model::{Hidden, Model};
 use crate::observe::{Counter, Observer, Stage};
 use activation_enclosure::EnclosedActivation;
+use blocks::DeepEnclosures;
 use layer::{BLOCK, Block, Entry, LinearLayer};
 use mixer_enclosure::Enclosures;
 use rayon::prelude::*;
@@ -70,6 +74,13 @@ const NEURONS: usize = 1024;
 pub fn certify(model: &Model, dataset: &Dataset, observer: &dyn Observer) -> Result<Certificate> {
     let config = model.config();
     dataset.fits(config)?;
+    if let Some(blocks) = &config.shape.blocks {
+        let DeepEnclosures { stream, logits } = DeepEnclosures::new(model, blocks, dataset, observer)?;
+        let findings: Vec<Finding> =
+            logits.iter().enumerate().map(|(i, row)| judge(dataset, i, row.iter().copied())).collect();
+        let read = Enclosures::of_entries(config.shape.d_model as usize, stream);
+        return Ok(Certificate::of_blocks(dataset, &findings, Injectivity::of(&read)));
+    }
     let network = Network::new(model);
     let mixed = Enclosures::new(model, dataset, observer)?;
     let blocks: Vec<usize> = (0..dataset.len()).step_by(BLOCK).collect();

@@ -75,6 +75,13 @@ impl Verdict {
 const ARITHMETIC: &str =
     "intervals with outward rounding, compensated sums with proven bounds, functions from 256-bit tables";
 
+/// How those of a model of blocks are computed.
+const DEEP_ARITHMETIC: &str =
+    "pairs of doubles with proven radii, functions from integers with 160 bits after the point";
+
+/// Why a certificate of a model of blocks says nothing about programs.
+const NO_ROUNDING: &str = "the rounding errors of programs are not bounded for models of blocks";
+
 /// A context that is not certified.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct UncertifiedContext {
@@ -121,6 +128,9 @@ pub struct Certificate {
     pub injectivity: Injectivity,
     /// How the bounds were computed.
     pub arithmetic: Cow<'static, str>,
+    /// What this kind of model has no proof of, and why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_available: Option<Cow<'static, str>>,
 }
 
 /// A theorem about evaluating a model in floating point, in any order of summation, under the assumptions of
@@ -288,6 +298,16 @@ impl Certificate {
             floating_point_f32: FloatingPoint::new(findings, 1),
             injectivity,
             arithmetic: ARITHMETIC.into(),
+            not_available: None,
+        }
+    }
+
+    /// The certificate of a model of blocks. Its injectivity is that of what the output reads.
+    pub(super) fn of_blocks(dataset: &Dataset, findings: &[Finding], injectivity: Injectivity) -> Self {
+        Self {
+            arithmetic: DEEP_ARITHMETIC.into(),
+            not_available: Some(NO_ROUNDING.into()),
+            ..Self::new(dataset, findings, injectivity)
         }
     }
 }

@@ -102,11 +102,11 @@ impl ScalarFunction {
 
     /// What it does to opposite arguments.
     pub fn symmetry(&self) -> Symmetry {
-        use Activation::{Arctan, Erf, Gelu, GeluTanh, Logistic, Relu, Tanh};
+        use Activation::{Arctan, Erf, Gelu, GeluTanh, Logistic, Relu, Silu, Tanh};
         match self {
             ScalarFunction::Activation(Tanh | Arctan | Erf) => Symmetry::Odd,
             ScalarFunction::Activation(Logistic) => Symmetry::OddAndConstant,
-            ScalarFunction::Activation(Gelu | GeluTanh | Relu) => Symmetry::EvenAndLinear,
+            ScalarFunction::Activation(Gelu | GeluTanh | Relu | Silu) => Symmetry::EvenAndLinear,
             ScalarFunction::Cos => Symmetry::Even,
             ScalarFunction::Exp | ScalarFunction::Polynomial(_) => Symmetry::None,
         }

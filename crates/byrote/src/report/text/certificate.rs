@@ -55,6 +55,14 @@ pub fn certificate(
         ("arithmetic", String::new(), found.arithmetic.to_string()),
     ];
     for (name, value, note) in rows {
+        if let Some(why) = found.not_available.as_ref().filter(|_| name == "in f64") {
+            table.row(vec!["in f64, f32".into(), "not available".into(), why.to_string()]);
+        }
+        if found.not_available.is_some() && name.starts_with("in f") {
+            continue;
+        }
+        // In a model of blocks it is what the output reads.
+        let name = if found.not_available.is_some() && name == "mixer" { "stream" } else { name };
         table.row(vec![name.into(), value, note]);
     }
     out += &table.render();
