@@ -30,6 +30,10 @@ impl Graph {
                 let normal = self.normal(x);
                 self.op("Mul", &[x, &normal])
             }
+            Activation::Silu => {
+                let logistic = self.op("Sigmoid", &[x]);
+                self.op("Mul", &[x, &logistic])
+            }
             Activation::GeluTanh => {
                 let square = self.op("Mul", &[x, x]);
                 let cubic = self.times(&square, 0.044_715);

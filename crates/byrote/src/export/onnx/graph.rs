@@ -80,6 +80,11 @@ impl Graph {
         self.with("Transpose", &[value], &[], &[("perm", permutation)])
     }
 
+    /// The mean over the last dimension, which is kept with size 1.
+    pub(super) fn mean(&mut self, value: &str) -> Value {
+        self.with("ReduceMean", &[value], &[("keepdims", 1)], &[("axes", &[-1])])
+    }
+
     fn with(
         &mut self,
         operator: &str,

@@ -1,8 +1,9 @@
 //! A model as an ONNX file.
 //!
 //! Inputs `tokens` `[batch, length]` and `lengths` `[batch]`, both int64; output `logits` `[batch, d_vocab]`. Batch and length
-//! are free, up to `n_ctx`; tokens beyond the length of a row are padding and may be any numbers. The graph evaluates the
-//! formula at the head of [`crate::model::config`] for a whole batch at once:
+//! are free, up to `n_ctx`; tokens beyond the length of a row are padding and may be any numbers. The graph of a one-layer
+//! transformer evaluates the formula at the head of [`crate::model::config`] for a whole batch at once (`blocks.rs` has that of a
+//! model of blocks):
 //!
 //! ```text
 //! mask[b, s] = s < lengths[b]                                          tokens outside the mask read as token 0
@@ -20,10 +21,12 @@
 //! | f64 | built models and those trained in f64 | within 1e-9; operators that ONNX Runtime supports in f32 only are composed of others (`activation.rs`) |
 
 mod activation;
+mod blocks;
 mod graph;
 mod network;
 
 use crate::model::{Config, Hidden, Mixer, Model, ModelFile, Precision};
+use crate::units::counted;
 use crate::{Error, Result};
 use graph::{Dimension, Graph, Value};
 
@@ -49,14 +52,35 @@ pub fn onnx(file: &ModelFile, precision: Precision) -> Result<Vec<u8>> {
         return Err(Error::setting("to", message));
     }
     let mut writer = Writer { graph: Graph::new(precision), model, config: model.config() };
-    writer.write();
-    Ok(writer.graph.into_model("byrote", "a one-layer transformer: next-token logits", ("byrote", &metadata)))
+    let about = match &model.config().shape.blocks {
+        Some(blocks) => {
+            writer.write_blocks(blocks);
+            format!("a transformer of {}: next-token logits", counted(blocks.n_layers, "block"))
+        }
+        None => {
+            writer.write();
+            "a one-layer transformer: next-token logits".to_owned()
+        }
+    };
+    Ok(writer.graph.into_model("byrote", &about, ("byrote", &metadata)))
 }
 
 struct Writer<'a> {
     graph: Graph,
     model: &'a Model,
     config: &'a Config,
+}
+
+/// The rows of a batch.
+struct Rows {
+    /// 0, 1, ... length - 1.
+    places: Value,
+    /// Which of them belong to each row, `[batch, length]`.
+    mask: Value,
+    /// The tokens, 0 where there are none.
+    known: Value,
+    /// The last position of each row, `[batch, 1]`.
+    last: Value,
 }
 
 impl Writer<'_> {
@@ -77,22 +101,26 @@ impl Writer<'_> {
         }
     }
 
-    fn write(&mut self) {
-        let shape = self.config.shape;
+    /// The inputs, and what every graph derives from them.
+    fn rows(&mut self) -> Rows {
         let g = &mut self.graph;
         let tokens = g.input("tokens", &[Dimension::Free("batch"), Dimension::Free("length")]);
         let lengths = g.input("lengths", &[Dimension::Free("batch")]);
-        // 0, 1, ... length - 1, and which of them belong to a row.
         let sizes = g.op("Shape", &[&tokens]);
         let [zero, one] = [0, 1].map(|i| g.index(i));
         let length = g.op("Gather", &[&sizes, &one]);
         let places = g.op("Range", &[&zero, &length, &one]);
         let second = g.list(&[1]);
         let column = g.op("Unsqueeze", &[&lengths, &second]);
-        let mask = g.op("Less", &[&places, &column]); // [batch, length]
+        let mask = g.op("Less", &[&places, &column]);
         let known = g.op("Where", &[&mask, &tokens, &zero]);
-        let last = g.op("Sub", &[&column, &one]); // [batch, 1]
+        let last = g.op("Sub", &[&column, &one]);
+        Rows { places, mask, known, last }
+    }
 
+    fn write(&mut self) {
+        let shape = self.config.shape;
+        let Rows { places, mask, known, last } = self.rows();
         let Some(table) = self.weight("W_E") else { return };
         let mut x = self.graph.op("Gather", &[&table, &known]);
         if !self.config.positions_in_attention {
@@ -109,7 +137,7 @@ impl Writer<'_> {
                 let out = self.attention(&read, &query, &mask);
                 self.affine(&out, "W_up", "")
             }
-            Mixer::Average => self.average(&x, &places, &mask),
+            Mixer::Average | Mixer::None => self.average(&x, &places, &mask),
         };
         if self.config.skip {
             a = self.graph.op("Add", &[&a, &x_last]);
