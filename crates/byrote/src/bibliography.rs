@@ -182,6 +182,13 @@ papers! {
         "arXiv:2001.06938v2",
         Some("https://arxiv.org/abs/2001.06938")
     }
+    YANG2018 = {
+        "yang2018",
+        "Z. Yang, Z. Dai, R. Salakhutdinov, W. W. Cohen",
+        "Breaking the Softmax Bottleneck: A High-Rank RNN Language Model",
+        "arXiv:1711.03953 (version not marked), ICLR 2018",
+        Some("https://arxiv.org/abs/1711.03953")
+    }
     YUN2019 = {
         "yun2019",
         "C. Yun, S. Sra, A. Jadbabaie",

@@ -1,4 +1,4 @@
-//! `byrote bounds`: the capacity bounds of 20 papers for a corpus, a model, or both.
+//! `byrote bounds`: the capacity bounds of 21 papers for a corpus, a model, or both.
 
 use crate::args::Common;
 use crate::input::CorpusInput;
@@ -22,6 +22,7 @@ pub const EXAMPLES: &str = "Examples:
   byrote bounds names.txt --tokenizer char --n-ctx 15 --plot bounds.svg
   byrote bounds --d-model 16 --n-heads 4 --d-mlp 512 --d-vocab 780
   byrote bounds names.txt --tokenizer char --n-ctx 15 --d-model 64 --d-mlp 4096
+  byrote bounds --builtin 1000 --n-layers 4 --d-model 64    a GPT-2 of four blocks
   byrote bounds --builtin 100 --encoder 8          the smallest gap of an output of rank 8
   byrote bounds --parameters 124000000 --d-vocab 50257 --n-ctx 1024
 
@@ -68,9 +69,11 @@ pub fn run(args: &BoundsCommand, common: &Common) -> Result<ExitCode> {
     // As given, else that of the corpus (summaries have their own), else the default.
     let n_ctx = args.corpus.spec.n_ctx.or(summary.map(|s| s.n_ctx)).unwrap_or(Window::default().n_ctx);
     let n_ctx = u64::from(n_ctx);
+    let d_vocab = typed.or(summary.map(|s| s.d_vocab));
     let situation = Situation::default()
         .corpus(summary.map(CorpusFacts::from))
-        .shape(args.model.shape(typed.or(summary.map(|s| s.d_vocab)), n_ctx)?)
+        .of_model(args.model.model(d_vocab, n_ctx)?)
+        .shape(args.model.shape(d_vocab, n_ctx)?)
         .parameters(args.model.parameters)
         .d_vocab(typed)
         .n_ctx(args.model.parameters.map(|_| n_ctx))
@@ -95,8 +98,9 @@ pub fn run(args: &BoundsCommand, common: &Common) -> Result<ExitCode> {
         json!({
             "corpus": summary,
             "shape": situation.shape,
+            "model": situation.model,
             "parameters": situation.parameter_count().map(count),
-            "parameters_by_kind": situation.shape.map(|s| s.parameters()),
+            "parameters_by_kind": situation.parameters_by_kind(),
             "rows": rows,
             "smallest_models": families,
             "verdict": verdict,

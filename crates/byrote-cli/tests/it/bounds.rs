@@ -65,6 +65,44 @@ fn both_together_get_a_verdict() {
 }
 
 #[test]
+fn a_model_of_blocks_gets_the_rows_that_hold_at_any_depth() {
+    let case = Case::new();
+    let json =
+        case.json(["bounds", "--builtin", "100", "--preset", "gpt2", "--n-layers", "4", "--d-model", "64"]);
+    assert_eq!((&json["shape"]["blocks"]["n_layers"], &json["shape"]["d_mlp"]), (&4.into(), &256.into()));
+    // Embedding and positions, then per block two norms, attention with biases, and the hidden layer; a final norm.
+    let omega = json["corpus"]["d_vocab"].as_u64().unwrap();
+    let block = 4 * 64 + 4 * 64 * 64 + 4 * 64 + 2 * 64 * 256 + 256 + 64;
+    let parameters = omega * 64 + 9 * 64 + 4 * block + 2 * 64;
+    assert_eq!(json["parameters"], parameters);
+    assert_eq!(json["parameters_by_kind"]["norm"], 4 * 4 * 64 + 2 * 64);
+    assert_eq!(row(&json, "madden2024-lemma1")["contexts"], parameters / (omega - 1));
+    let bottleneck = row(&json, "yang2018");
+    assert_eq!((&bottleneck["contexts"], &bottleneck["applies"]), (&64.into(), &true.into()));
+    assert_eq!(row(&json, "madden2024-blocks-associations")["contexts"], 4 * 256);
+    assert!(
+        row(&json, "madden2024-blocks")["why_not"].as_str().unwrap().contains("d_model must be at least")
+    );
+    assert!(row(&json, "madden2024-theorem5")["why_not"].as_str().unwrap().contains("4 blocks"));
+    assert_eq!(json["verdict"]["answer"], "not-every-choice");
+    let sentence = json["verdict"]["sentence"].as_str().unwrap();
+    assert!(sentence.contains("reads 64 numbers") && sentence.contains("softmax bottleneck"), "{sentence}");
+    assert!(sentence.contains("guaranteed for the most frequent next tokens alone"), "{sentence}");
+    assert!(!sentence.contains("impossible") && !sentence.contains("cannot"), "{sentence}");
+    let wide = ["bounds", "--builtin", "100", "--n-layers", "2", "--d-model", "200", "--tied", "false"];
+    let wide = case.json(wide);
+    assert_eq!(wide["verdict"]["answer"], "guaranteed", "{}", wide["verdict"]);
+    assert_eq!(row(&wide, "madden2024-blocks")["contexts"], 2 * 800);
+    let text =
+        case.run(["bounds", "--d-vocab", "500", "--preset", "llama", "--n-layers", "3", "--norm", "none"]);
+    let text = String::from_utf8(text.stdout).unwrap();
+    assert!(
+        text.contains("model   3 blocks of width 64, 4 heads of 16") && text.contains("learned positions"),
+        "{text}"
+    );
+}
+
+#[test]
 fn pictures_are_drawn_in_both_formats() {
     let case = Case::new();
     case.json(["bounds", "--builtin", "50", "--d-mlp", "64", "--plot", "a.svg", "--plot", "b.PNG"]);
@@ -223,6 +261,10 @@ fn wrong_shapes_are_refused_in_one_line() {
         (&["--activation", "softplus", "--d-vocab", "5"], "softplus"),
         (&["--parameters", "5", "--d-mlp", "5"], "--parameters"),
         (&["--d-vocab", "0", "--parameters", "7"], "--d-vocab"),
+        (&["--preset", "dana2024", "--d-vocab", "5"], "--preset"),
+        (&["--norm", "rms", "--d-vocab", "5"], "--norm"),
+        (&["--n-layers", "0", "--d-vocab", "5"], "--n-layers"),
+        (&["--n-layers", "2", "--parameters", "7"], "--parameters"),
     ] {
         let output = case.run(["bounds"].iter().chain(arguments));
         let message = String::from_utf8(output.stderr).unwrap();

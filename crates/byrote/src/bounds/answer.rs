@@ -1,7 +1,7 @@
 //! One sentence for a corpus, a model, or both.
 //!
 //! What is *guaranteed* rests on Theorems 5 and 7 of madden2024 alone: a hidden layer with as many neurons as there
-//! are contexts. Attention alone (dana2024) is guaranteed only for contexts in general position, which its builder
+//! are contexts, or hidden layers that have as many together. Attention alone (dana2024) is guaranteed only for contexts in general position, which its builder
 //! checks, and only for associations while its output is too narrow for distributions.
 //!
 //! Nothing here ever says that a corpus is out of reach. Lemma 1 of madden2024 says what it takes to hold *every*
@@ -11,7 +11,8 @@
 
 use super::row::{Bound, BoundRow, MemorizationTask, grouped};
 use super::situation::{CorpusFacts, Situation};
-use super::{dana2024, families, madden2024};
+use super::yang2018::OutputRank;
+use super::{dana2024, families, madden2024, madden2024_blocks};
 use families::Guarantee;
 use serde::Serialize;
 
@@ -60,10 +61,16 @@ pub fn verdict(situation: &Situation) -> BoundsVerdict {
 
 /// What the theorems guarantee about the model: how many contexts, by which bound, and under which condition.
 ///
-/// The first of these that gives a number: Theorem 5 or 7 of madden2024, which prove it; Theorem 1 of dana2024,
-/// which gives one only where its output is not a bottleneck; the associations of its Corollary 1.
+/// The first of these that gives a number: Theorem 5 or 7 of madden2024 and their extension to blocks, which prove it; Theorem 1 of
+/// dana2024, which gives one only where its output is not a bottleneck; the associations of its Corollary 1.
 pub(super) fn promised(situation: &Situation) -> Option<(u128, BoundRow)> {
-    let bounds = [&madden2024::THEOREM5, &madden2024::THEOREM7, &dana2024::THEOREM1, &dana2024::D2];
+    let bounds = [
+        &madden2024::THEOREM5,
+        &madden2024::THEOREM7,
+        &madden2024_blocks::DISTRIBUTIONS,
+        &dana2024::THEOREM1,
+        &dana2024::D2,
+    ];
     let mut rows = bounds.into_iter().map(|bound| bound.evaluate(situation));
     rows.find_map(|row| Some((row.contexts?.count()?, row)))
 }
@@ -105,22 +112,61 @@ fn for_both(situation: &Situation, corpus: &CorpusFacts, k: u128) -> (BoundsAnsw
         };
     }
     let needed = madden2024::min_parameters(corpus.contexts, corpus.d_vocab);
+    let limit = bottleneck(situation, corpus.d_vocab).filter(|output| u128::from(output.rank) < n);
+    let width = limit.map_or_else(String::new, |output| format!("; {}", too_narrow(output)));
+    let top = top_tokens(situation, n);
     if situation.smooth().is_ok() && k < needed {
         let sentence = format!(
             "not guaranteed: to hold every possible set of next-token distributions on {contexts} contexts takes \
-             at least {} parameters and the model has {} (madden2024, Lemma 1); that says nothing about this \
-             corpus, which may need far fewer, so build or train the model to find out",
+             at least {} parameters and the model has {} (madden2024, Lemma 1){width}; that says nothing about this \
+             corpus, which may need far fewer, so build or train the model to find out{top}",
             grouped(needed),
             grouped(k)
         );
         return (BoundsAnswer::NotEveryChoice, sentence);
     }
+    if let Some(output) = limit {
+        let sentence = format!(
+            "not guaranteed: {}; that says nothing about this corpus, which may be easier, so build or train the model to find \
+             out{top}",
+            too_narrow(output)
+        );
+        return (BoundsAnswer::NotEveryChoice, sentence);
+    }
     let sentence = format!(
         "not guaranteed: no theorem decides whether {} parameters of this kind hold {contexts} contexts; build or \
-         train the model to find out",
+         train the model to find out{top}",
         grouped(k)
     );
     (BoundsAnswer::Open, sentence)
+}
+
+/// The output, if it reads the residual stream and has less rank than distributions over `d_vocab` tokens have free numbers.
+fn bottleneck(situation: &Situation, d_vocab: u64) -> Option<OutputRank> {
+    let reads_stream = situation.shape?.blocks.is_some() || !situation.shape?.has_hidden_layer();
+    OutputRank::of(situation).filter(|output| reads_stream && output.limits(d_vocab))
+}
+
+/// What the softmax bottleneck says.
+fn too_narrow(output: OutputRank) -> String {
+    format!(
+        "the output reads {} numbers, so at no depth does the model hold every choice of distributions on more than {} contexts \
+         (yang2018, softmax bottleneck), while the most frequent next tokens are not limited in this way",
+        grouped(output.width),
+        grouped(output.rank)
+    )
+}
+
+/// What is guaranteed of the most frequent next tokens of `n` contexts, as the end of a sentence.
+fn top_tokens(situation: &Situation, n: u128) -> String {
+    let row = madden2024_blocks::ASSOCIATIONS.evaluate(situation);
+    match row.contexts.and_then(|held| held.count()).filter(|&held| held >= n) {
+        Some(held) => format!(
+            "; guaranteed for the most frequent next tokens alone, of which it holds {} (madden2024, extended to blocks)",
+            grouped(held)
+        ),
+        None => String::new(),
+    }
 }
 
 fn for_corpus(corpus: &CorpusFacts) -> String {
@@ -175,6 +221,10 @@ fn for_model(situation: &Situation, k: u128) -> String {
         }
     };
     let k = grouped(k);
+    let at_most = match situation.vocabulary().and_then(|omega| bottleneck(situation, omega)) {
+        Some(output) => format!("{at_most}; {}", too_narrow(output)),
+        None => at_most,
+    };
     match at_least {
         Some(at_least) => format!("a model of this shape, {k} parameters, {at_least}, and {at_most}"),
         None => format!("the size alone, {k} parameters, guarantees nothing; such a model {at_most}"),

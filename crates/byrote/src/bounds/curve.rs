@@ -73,7 +73,7 @@ pub fn picture(situation: &Situation, fewest: u128, most: u128) -> Option<Pictur
     let omega = tokens(situation)?;
     let n_ctx = situation.longest_context().unwrap_or(Shape::default().n_ctx);
     let labels = situation.labels()?;
-    let like = Shape { d_vocab: omega, n_ctx, ..situation.shape.unwrap_or_default() };
+    let like = Shape { d_vocab: omega, n_ctx, blocks: None, ..situation.shape.unwrap_or_default() };
     let last = situation.corpus.as_ref().map_or(omega, |corpus| corpus.distinct_last_tokens);
     let bits = f64::from(situation.bits_per_parameter.max(1));
     // A shape has at most 2^64 of anything; beyond that a family has no member.
@@ -89,7 +89,7 @@ pub fn picture(situation: &Situation, fewest: u128, most: u128) -> Option<Pictur
     };
     let hidden_layer = match like.mixer {
         Mixer::Attention => &madden2024::THEOREM5,
-        Mixer::Average => &madden2024::THEOREM7,
+        Mixer::Average | Mixer::None => &madden2024::THEOREM7,
     };
     let full = like.d_model.max(dana2024::full_width(omega));
     let costs: [(&'static Bound, &dyn Fn(u128) -> u128); 9] = [

@@ -121,6 +121,7 @@ pub static LB_RELU: Bound = Bound {
     place: OURS,
     judge: |s| {
         two_labels(s)?;
+        s.one_layer()?;
         if let Some(shape) = s.shape.filter(|m| m.has_hidden_layer() && m.activation != Activation::Relu) {
             return Err(format!("the activation must be ReLU, but is {}", shape.activation));
         }

@@ -218,7 +218,7 @@ pub fn smallest(mixer: Mixer, n: u64, omega: u64, n_ctx: u64) -> Shape {
     Shape { d_vocab: omega, n_ctx, d_model: 1, n_heads: 1, d_head: 1, d_mlp: n, mixer, ..Shape::default() }
 }
 
-fn at_least_two_tokens(s: &Situation) -> Result<(), WhyNot> {
+pub(super) fn at_least_two_tokens(s: &Situation) -> Result<(), WhyNot> {
     let corpus = s.corpus.as_ref().map(|corpus| corpus.d_vocab);
     match [s.vocabulary(), corpus].into_iter().flatten().min() {
         Some(0 | 1) => Err("with one token there is only one distribution, which every model has".into()),

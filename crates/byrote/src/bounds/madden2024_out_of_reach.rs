@@ -329,7 +329,7 @@ mod tests {
             let frozen: Vec<Range<usize>> = config
                 .tensors()
                 .into_iter()
-                .filter(|t| !["W_in", "b_in", "W_U"].contains(&t.name))
+                .filter(|t| !["W_in", "b_in", "W_U"].contains(&t.name.part()))
                 .map(|t| t.range)
                 .collect();
             let model = Model::random(config, 1).unwrap();

@@ -49,6 +49,7 @@ pub static RANK: Bound = Bound {
     place: "Theorem 3 with E2, E3",
     judge: |s: &Situation| {
         let Some(shape) = &s.shape else { return Ok(Findings::default()) };
+        s.one_layer()?;
         if !shape.has_hidden_layer() {
             return Err("the shape has no hidden layer (d_mlp is 0)".into());
         }

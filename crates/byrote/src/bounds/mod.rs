@@ -1,4 +1,4 @@
-//! How much a transformer can memorize: the capacity bounds of 20 papers in one registry.
+//! How much a transformer can memorize: the capacity bounds of 21 papers in one registry.
 //!
 //! Describe what you know in a [`Situation`] (a corpus, a shape, a parameter count) and [`evaluate`] it: each
 //! [`Bound`] checks its own hypotheses and returns a [`BoundRow`]. A bound that does not apply is a row that names the
@@ -49,6 +49,8 @@
 //! | [`madden2024`] | distributions, from both sides, equal up to a constant |
 //! | [`madden2024_out_of_reach`] | the corpus that its Theorem 1 promises, and the gap that remains |
 //! | [`madden2024_rank`] | the rank of the hidden features |
+//! | [`madden2024_blocks`] | models of many layers: their neurons add up |
+//! | [`yang2018`] | the softmax bottleneck: what the width of the output leaves at any depth |
 //! | [`dana2024`] | attention alone: distributions and associations |
 //! | [`dana2024_encoder`] | what an output of rank d_model can reach |
 //! | [`mahdavi2024`] | attention alone: associations |
@@ -74,6 +76,7 @@ pub mod cabannes2024;
 pub mod curve;
 pub mod dana2024;
 pub mod dana2024_encoder;
+mod deep;
 pub mod families;
 mod feed_forward;
 pub mod information;
@@ -83,6 +86,7 @@ pub mod kajitsuka2024_lower;
 pub mod kim2023;
 pub mod madden2023;
 pub mod madden2024;
+pub mod madden2024_blocks;
 pub mod madden2024_out_of_reach;
 pub mod madden2024_rank;
 pub mod mahdavi2024;
@@ -96,6 +100,7 @@ pub mod sontag1997;
 pub(crate) mod spec;
 pub mod vardi2022;
 pub mod vershynin2020;
+pub mod yang2018;
 pub mod yun2019;
 pub mod yun2020;
 
@@ -107,13 +112,16 @@ pub use row::{
 pub use situation::{CorpusFacts, LengthFacts, Situation};
 pub use spec::SizeSpec;
 
-static REGISTRY: [&Bound; 40] = [
+static REGISTRY: [&Bound; 43] = [
     &madden2024::LEMMA1,
     &madden2024::THEOREM1,
     &madden2024::THEOREM5,
     &madden2024::THEOREM7,
     &madden2024::EQ3,
     &madden2024_rank::RANK,
+    &madden2024_blocks::DISTRIBUTIONS,
+    &madden2024_blocks::ASSOCIATIONS,
+    &yang2018::BOTTLENECK,
     &dana2024::THEOREM1,
     &dana2024::D2,
     &dana2024::COROLLARY2,
@@ -182,10 +190,10 @@ mod tests {
 
     #[test]
     fn the_documentation_counts_the_papers() {
-        assert_eq!(papers().len(), 20);
+        assert_eq!(papers().len(), 21);
         assert!(
             include_str!("mod.rs")
-                .starts_with("//! How much a transformer can memorize: the capacity bounds of 20")
+                .starts_with("//! How much a transformer can memorize: the capacity bounds of 21")
         );
         assert!(papers().iter().all(|paper| crate::bibliography::paper(paper.key) == Some(paper)));
     }

@@ -1,9 +1,10 @@
 //! What is known when a bound is evaluated: facts about a corpus, the shape of a model, a bare number of parameters,
 //! or several of these. Hypotheses that several papers share are checked here, each with the reason why it fails.
 
+use super::deep::regular;
 use super::row::grouped;
 use crate::corpus::{Coverage, Summary};
-use crate::model::{Mixer, Shape};
+use crate::model::{Config, Mixer, ParametersByKind, Shape};
 use crate::units::Nats;
 
 /// Why a bound does not apply: the hypothesis that fails, with its numbers.
@@ -122,6 +123,8 @@ pub struct Situation {
     pub corpus: Option<CorpusFacts>,
     /// The model.
     pub shape: Option<Shape>,
+    /// The switches of a model of blocks, whose shape is also given ([`Situation::of_model`] sets both).
+    pub model: Option<Config>,
     /// The number of parameters, where the shape is not known or has more parameters than its paper counts.
     pub parameters: Option<u64>,
     /// Tokens in the vocabulary, where neither shape nor corpus gives it.
@@ -140,6 +143,7 @@ impl Default for Situation {
         Situation {
             corpus: None,
             shape: None,
+            model: None,
             parameters: None,
             d_vocab: None,
             n_ctx: None,
@@ -160,6 +164,17 @@ crate::setting::setters!(Situation {
 });
 
 impl Situation {
+    /// The same with a model of blocks, or whatever the configuration describes, and its shape.
+    #[must_use]
+    pub fn of_model(self, model: impl Into<Option<Config>>) -> Self {
+        let model = model.into();
+        Self {
+            shape: model.map(|model| model.shape),
+            model: model.filter(|m| m.shape.blocks.is_some()),
+            ..self
+        }
+    }
+
     /// omega of the model: from its shape, else as stated, else from the corpus.
     pub fn vocabulary(&self) -> Option<u64> {
         let shape = self.shape.map(|shape| shape.d_vocab);
@@ -177,9 +192,17 @@ impl Situation {
         self.parameters.map(u128::from).or_else(|| self.shape_parameters())
     }
 
-    /// The paper's count for the shape.
+    /// The paper's count for the shape; for a model of blocks, that of its own tensors.
+    pub fn parameters_by_kind(&self) -> Option<ParametersByKind> {
+        match (self.shape?, self.model) {
+            (Shape { blocks: Some(_), .. }, model) => Some(model?.checked().ok()?.parameters_by_kind()),
+            (shape, _) => Some(shape.parameters()),
+        }
+    }
+
+    /// The total of that count.
     pub(super) fn shape_parameters(&self) -> Option<u128> {
-        self.shape.map(|shape| shape.parameters().total())
+        self.parameters_by_kind().map(|kinds| kinds.total())
     }
 
     /// C: the labels of the corpus, else any token of the vocabulary.
@@ -217,20 +240,21 @@ impl Situation {
         }
     }
 
-    /// Whether the logits are continuously differentiable in the parameters. Softmax, averaging and the
-    /// linear maps are, so only the activation can fail; without a shape the model is taken to be smooth.
+    /// Whether the logits are continuously differentiable in the parameters, at any depth. Softmax, averaging, rotary positions
+    /// and the linear maps are, so only the activation can fail, and a normalization that may divide by 0; without a shape the
+    /// model is taken to be smooth.
     pub(super) fn smooth(&self) -> Result<(), WhyNot> {
-        match self.shape {
-            Some(shape) if shape.has_hidden_layer() && !shape.activation.is_c1() => {
-                Err(format!("the activation must be C^1, which {} is not", shape.activation))
-            }
-            _ => Ok(()),
+        let Some(shape) = self.shape else { return Ok(()) };
+        if shape.has_hidden_layer() && !shape.activation.is_c1() {
+            return Err(format!("the activation must be C^1, which {} is not", shape.activation));
         }
+        shape.blocks.map_or(Ok(()), |blocks| regular(&blocks))
     }
 
     /// The shape, if it has this mixer and a hidden layer that feeds the output.
     pub(super) fn shape_with_hidden_layer(&self, mixer: Mixer) -> Result<Option<&Shape>, WhyNot> {
         let Some(shape) = &self.shape else { return Ok(None) };
+        self.one_layer()?;
         if shape.mixer != mixer {
             Err(format!("the mixer must be {mixer}, but is {}", shape.mixer))
         } else if !shape.has_hidden_layer() {
@@ -243,6 +267,9 @@ impl Situation {
     /// The shape, if it consists of attention alone.
     pub(super) fn attention_only_shape(&self) -> Result<Option<&Shape>, WhyNot> {
         let Some(shape) = &self.shape else { return Ok(None) };
+        if !self.is_one_block_of_attention() {
+            self.one_layer()?;
+        }
         if shape.mixer != Mixer::Attention {
             Err(format!("the mixer must be attention, but is {}", shape.mixer))
         } else if shape.has_hidden_layer() {
@@ -252,10 +279,10 @@ impl Situation {
         }
     }
 
-    /// The shape, if its output reads the residual stream, whatever the mixer.
+    /// The shape, if its output reads the residual stream, whatever the mixer and the depth.
     pub(super) fn shape_of_rank_d_model(&self) -> Result<Option<&Shape>, WhyNot> {
         match &self.shape {
-            Some(shape) if shape.has_hidden_layer() => {
+            Some(shape) if shape.has_hidden_layer() && shape.blocks.is_none() => {
                 Err(format!("the hidden layer feeds the output, so its rank is d_mlp {}", shape.d_mlp))
             }
             shape => Ok(shape.as_ref()),
@@ -374,6 +401,7 @@ pub(super) mod examples {
             d_mlp: sizes[5],
             activation: Activation::ALL[activation],
             mixer: if average { Mixer::Average } else { Mixer::Attention },
+            blocks: None,
         })
     }
 
@@ -385,6 +413,7 @@ pub(super) mod examples {
             |(corpus, shape, (parameters, d_vocab, n_ctx, operations, bits_per_parameter))| Situation {
                 corpus,
                 shape,
+                model: None,
                 parameters,
                 d_vocab,
                 n_ctx,

@@ -107,7 +107,7 @@ impl Text<'_> {
 fn subject(situation: &Situation, title: &str) -> String {
     let mut out = situation.corpus.as_ref().map(|corpus| about_corpus(corpus, title)).unwrap_or_default();
     if let Some(shape) = &situation.shape {
-        out += &about_shape(shape);
+        out += &about_shape(shape, situation.parameter_count());
     } else if let Some(k) = situation.parameters {
         let tokens = situation.vocabulary().map(|omega| format!(", {}", counted(omega, "token")));
         let n_ctx = situation.longest_context().map(|n| format!(", contexts up to {n}"));
@@ -134,24 +134,26 @@ fn about_corpus(corpus: &CorpusFacts, title: &str) -> String {
     out
 }
 
-fn about_shape(shape: &Shape) -> String {
+fn about_shape(shape: &Shape, parameters: Option<u128>) -> String {
     let mixer = match shape.mixer {
         Mixer::Attention => {
             format!("{} head{} of {}", shape.n_heads, if shape.n_heads == 1 { "" } else { "s" }, shape.d_head)
         }
         Mixer::Average => "token averaging".into(),
+        Mixer::None => "no mixer".into(),
     };
     let hidden = match shape.d_mlp {
         0 => "no hidden layer".into(),
         1 => format!("1 {} neuron", shape.activation),
         m => format!("{} {} neurons", grouped(m), shape.activation),
     };
+    let blocks = shape.blocks.map_or_else(String::new, |b| format!("{} of ", counted(b.n_layers, "block")));
     format!(
-        "model   width {}, {mixer}, {hidden}, {}, contexts up to {}: {} parameters\n",
+        "model   {blocks}width {}, {mixer}, {hidden}, {}, contexts up to {}: {} parameters\n",
         shape.d_model,
         counted(shape.d_vocab, "token"),
         shape.n_ctx,
-        grouped(shape.parameters().total())
+        parameters.map_or_else(|| "?".into(), grouped)
     )
 }
 
@@ -214,7 +216,7 @@ fn families(families: &[Family]) -> String {
         let sizes = family.shape.as_ref().map(|s| {
             let heads = match s.mixer {
                 Mixer::Attention => format!(", heads {} x {}", grouped(s.n_heads), grouped(s.d_head)),
-                Mixer::Average => String::new(),
+                Mixer::Average | Mixer::None => String::new(),
             };
             format!("width {}{heads}, neurons {}", grouped(s.d_model), grouped(s.d_mlp))
         });
