@@ -59,7 +59,7 @@ pub enum Command {
     /// Contexts and floor of a text: how much there is to memorize, and the lowest loss any model can reach
     #[command(after_help = commands::corpus::EXAMPLES)]
     Corpus(Box<commands::corpus::CorpusCommand>),
-    /// Capacity bounds of 20 papers for a corpus, a model, or both, with their hypotheses checked
+    /// Capacity bounds of 21 papers for a corpus, a model, or both, with their hypotheses checked
     #[command(after_help = commands::bounds::EXAMPLES)]
     Bounds(Box<commands::bounds::BoundsCommand>),
     /// Train a transformer towards the floor, and stop there
@@ -77,9 +77,9 @@ pub enum Command {
     /// The next-token distribution of a model for a text, next to that of the corpus
     #[command(after_help = commands::predict::EXAMPLES)]
     Predict(Box<commands::predict::PredictCommand>),
-    /// What a model file holds: shape, switches, parameters by kind, vocabulary
+    /// What a model holds: shape, switches, parameters by kind, vocabulary
     Show(commands::show::ShowCommand),
-    /// Write a model for other programs: one self-contained ONNX file
+    /// Write a model for other programs: one ONNX file, or a directory for Hugging Face's transformers
     #[command(after_help = commands::export::EXAMPLES)]
     Export(commands::export::ExportCommand),
     /// Run a grid of training runs from a TOML plan; resumable

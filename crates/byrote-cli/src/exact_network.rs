@@ -20,6 +20,9 @@ pub fn predict(file: &ExactFile, args: &PredictCommand, common: &Common) -> Resu
         let message = "exact networks are compared with a corpus by `byrote eval` only";
         return Err(Error::setting("paths", message));
     }
+    if args.logits {
+        return Err(Error::setting("logits", "an exact network answers with a label and has no logits"));
+    }
     let tokens = predict::tokens(args, &file.reading())?;
     if tokens.is_empty() {
         return Err(Error::setting("text", "contains no token"));

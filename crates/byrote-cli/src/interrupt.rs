@@ -93,7 +93,8 @@ fn remove_temporary_files() {
     for directory in DIRECTORIES.lock().unwrap_or_else(PoisonError::into_inner).iter() {
         for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
             if entry.file_name().to_string_lossy().starts_with(&prefix) {
-                let _ = std::fs::remove_file(entry.path());
+                // A model for `transformers` is a directory.
+                let _ = std::fs::remove_file(entry.path()).or_else(|_| std::fs::remove_dir_all(entry.path()));
             }
         }
     }

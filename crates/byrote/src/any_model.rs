@@ -1,9 +1,9 @@
-//! Model files of every kind, recognized by how they begin.
+//! Models of every kind: files, recognized by how they begin, and directories of Hugging Face.
 
 use crate::construct::kajitsuka2024::ExactFile;
 use crate::construct::kajitsuka2024::exact_file::{MAGIC, is_exact};
 use crate::incontext::NetworkFile;
-use crate::model::ModelFile;
+use crate::model::{ModelFile, huggingface};
 use crate::{Error, Result};
 use std::fs::File;
 use std::io::Read;
@@ -29,7 +29,7 @@ use std::path::Path;
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum AnyModel {
-    /// A one-layer transformer, as safetensors.
+    /// A transformer of one layer or of blocks, as safetensors or as a directory of Hugging Face.
     OneLayer(ModelFile),
     /// A network of many layers that learns in context, as safetensors.
     InContext(NetworkFile),
@@ -38,9 +38,12 @@ pub enum AnyModel {
 }
 
 impl AnyModel {
-    /// Loads a model file of any kind. A file of no known kind is read as a one-layer transformer, whose reader says what is
+    /// Loads a model of any kind from a file or a directory. A file of no known kind is read as a one-layer transformer, whose reader says what is
     /// wrong with it.
     pub fn load(path: &Path) -> Result<Self> {
+        if path.is_dir() {
+            return Ok(Self::OneLayer(huggingface::load(path)?));
+        }
         let fail = |e| Error::io(path, "read", e);
         let mut start = Vec::new();
         File::open(path).map_err(fail)?.take(MAGIC.len() as u64).read_to_end(&mut start).map_err(fail)?;
@@ -54,6 +57,7 @@ impl AnyModel {
     /// Names the kind.
     pub fn kind(&self) -> &'static str {
         match self {
+            Self::OneLayer(file) if file.model.config().shape.blocks.is_some() => "a transformer of blocks",
             Self::OneLayer(_) => "a one-layer transformer",
             Self::InContext(_) => "an in-context network",
             Self::Exact(_) => "an exact network (kajitsuka2024)",
@@ -65,12 +69,12 @@ impl AnyModel {
         Error::format(path, format!("holds {}; {why}", self.kind()))
     }
 
-    /// Returns the one-layer transformer, or an error that says `why` an exact network will not do.
+    /// Returns the transformer, or an error that says `why` an exact network will not do.
     pub fn one_layer(self, path: &Path, why: &str) -> Result<ModelFile> {
         match self {
             Self::OneLayer(file) => Ok(file),
             Self::Exact(_) => Err(self.refused(path, why)),
-            Self::InContext(_) => Err(self.refused(path, "a one-layer transformer is needed")),
+            Self::InContext(_) => Err(self.refused(path, "a transformer that reads tokens is needed")),
         }
     }
 }

@@ -348,6 +348,21 @@ impl Dataset {
         part
     }
 
+    /// Like [`part`](Self::part), with other next tokens for each context.
+    pub(crate) fn part_with(&self, contexts: &[usize], next: Vec<Vec<(u32, f64)>>) -> Self {
+        let mut part = self.part(contexts);
+        part.counts = next.iter().map(|next| next.iter().map(|n| n.1).sum()).collect();
+        part.next_starts = std::iter::once(0)
+            .chain(next.iter().scan(0, |end, next| {
+                *end += next.len();
+                Some(*end)
+            }))
+            .collect();
+        part.next = next.concat();
+        part.floor = Nats((0..part.len()).map(|i| part.floor_of(i)).sum());
+        part
+    }
+
     /// Returns the same contexts, each followed by only one token.
     pub(crate) fn with_one_next(&self, token: impl Fn(usize) -> u32) -> Self {
         let next = self.counts.iter().enumerate().map(|(i, &count)| (token(i), count)).collect();

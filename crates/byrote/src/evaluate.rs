@@ -78,6 +78,18 @@ pub struct LengthEvaluation {
     pub contexts: u64,
     /// The number of their predictions.
     pub predictions: u64,
+    /// Their contribution to the loss.
+    #[serde(default)]
+    pub loss_nats: Nats,
+    /// The same divided by the number of their predictions: the loss at this position.
+    #[serde(default)]
+    pub loss_nats_per_prediction: Nats,
+    /// Their contribution to the floor.
+    #[serde(default)]
+    pub floor_nats: Nats,
+    /// The same divided by the number of their predictions.
+    #[serde(default)]
+    pub floor_nats_per_prediction: Nats,
     /// Their contribution to the gap.
     pub gap_nats: Nats,
     /// The same divided by the number of their predictions.
@@ -180,7 +192,11 @@ pub fn evaluate(
     for l in &mut by_length {
         l.accuracy = l.memorized as f64 / l.contexts as f64;
         l.prediction_accuracy /= l.predictions as f64;
-        l.gap_nats_per_prediction = l.gap_nats.per(l.predictions).unwrap_or_default();
+        l.loss_nats = Nats(l.floor_nats.0 + l.gap_nats.0);
+        let each = |nats: Nats| nats.per(l.predictions).unwrap_or_default();
+        l.loss_nats_per_prediction = each(l.loss_nats);
+        l.floor_nats_per_prediction = each(l.floor_nats);
+        l.gap_nats_per_prediction = each(l.gap_nats);
     }
 
     let share = |o: &Outcome| dataset.counts[o.context] * o.kl;
@@ -214,8 +230,8 @@ pub fn evaluate(
     })
 }
 
-/// The totals per context length, shortest first. `accuracy` and the gap per prediction are not set yet, and `prediction_accuracy` is still the
-/// number of correct predictions.
+/// The totals per context length, shortest first. The loss, `accuracy` and what is per prediction are not set yet, and
+/// `prediction_accuracy` is still the number of correct predictions.
 fn tallied(outcomes: &[Outcome], dataset: &Dataset, tolerance: Nats) -> Vec<LengthEvaluation> {
     let longest = (0..dataset.len()).map(|c| dataset.places_of(c).len()).max().unwrap_or(0);
     let mut by_length: Vec<LengthEvaluation> = (1..=longest)
@@ -223,6 +239,10 @@ fn tallied(outcomes: &[Outcome], dataset: &Dataset, tolerance: Nats) -> Vec<Leng
             length,
             contexts: 0,
             predictions: 0,
+            loss_nats: Nats(0.0),
+            loss_nats_per_prediction: Nats(0.0),
+            floor_nats: Nats(0.0),
+            floor_nats_per_prediction: Nats(0.0),
             gap_nats: Nats(0.0),
             gap_nats_per_prediction: Nats(0.0),
             memorized: 0,
@@ -236,6 +256,7 @@ fn tallied(outcomes: &[Outcome], dataset: &Dataset, tolerance: Nats) -> Vec<Leng
         let count = dataset.counts[o.context];
         row.contexts += 1;
         row.predictions += count as u64;
+        row.floor_nats.0 += dataset.floor_of(o.context);
         row.gap_nats.0 += count * o.kl;
         row.memorized += u64::from(o.memorized);
         row.memorized_distribution += u64::from(o.kl <= tolerance.0);
@@ -324,6 +345,8 @@ mod tests {
         assert_eq!(found.by_length.len(), 1);
         let l = &found.by_length[0];
         assert_eq!(l.gap_nats_per_prediction.0, l.gap_nats.0 / l.predictions as f64);
+        assert!((l.floor_nats.0 - found.floor_nats.0).abs() < 1e-14);
+        assert!((l.loss_nats_per_prediction.0 - 3f64.ln()).abs() < 1e-14);
     }
 
     #[test]

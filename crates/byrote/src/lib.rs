@@ -1,7 +1,7 @@
 //! How much can a transformer memorize?
 //!
 //! For any text: the *floor* (the lowest training loss that any model can reach) and the number of distinct contexts to
-//! store ([`corpus`]); the capacity bounds of 20 papers, with their hypotheses checked ([`bounds`]); transformers ([`model`]) trained
+//! store ([`corpus`]); the capacity bounds of 21 papers, with their hypotheses checked ([`bounds`]); transformers ([`model`]) trained
 //! to the floor ([`train`]), or constructed in closed form ([`construct`]), and measured against it
 //! ([`evaluate`](mod@evaluate)); proofs of what they do ([`certify`](mod@certify)); transformers that learn in the context
 //! instead ([`incontext`]); sweeps ([`sweep`]) and laws through them ([`fit`]); figures, pages and

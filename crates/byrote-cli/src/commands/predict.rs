@@ -7,6 +7,7 @@ use crate::ui;
 use byrote::any_model::AnyModel;
 use byrote::corpus::Reading;
 use byrote::dataset::Dataset;
+use byrote::model::ModelFile;
 use byrote::model::reference::softmax;
 use byrote::report::text::{TextTable, shown as escaped};
 use byrote::{Error, Result};
@@ -19,11 +20,12 @@ use std::process::ExitCode;
 pub const EXAMPLES: &str = "Examples:
   byrote predict run/model.safetensors \"Once upon a\"
   byrote predict run/model.safetensors \"Once upon a\" --builtin 1000    compare with the corpus
-  byrote predict run/model.safetensors \"17 3 250\" --ids";
+  byrote predict run/model.safetensors \"17 3 250\" --ids
+  byrote predict gpt2/ --ids 5,3,9 --logits --json                       a directory of Hugging Face";
 
 #[derive(Debug, Args)]
 pub struct PredictCommand {
-    /// The model file
+    /// The model: a file, or a directory of Hugging Face
     #[arg(value_name = "MODEL")]
     pub model: PathBuf,
     /// The text whose next token is predicted
@@ -34,6 +36,9 @@ pub struct PredictCommand {
     /// Read TEXT as token ids of the model's vocabulary, separated by spaces or commas
     #[arg(long)]
     pub ids: bool,
+    /// Show the logits; with --json, those of the whole vocabulary
+    #[arg(long)]
+    pub logits: bool,
     /// The number of tokens to show
     #[arg(long, value_name = "K", default_value_t = 10)]
     pub top: usize,
@@ -45,16 +50,9 @@ pub fn run(args: &PredictCommand, common: &Common) -> Result<ExitCode> {
         AnyModel::Exact(file) => return exact_network::predict(&file, args, common),
         other => other.one_layer(&args.model, "")?,
     };
-    let tokens = tokens(args, &file.reading())?;
-    let n_ctx = file.model.config().shape.n_ctx;
-    if tokens.is_empty() {
-        return Err(Error::setting("text", "contains no token"));
-    }
-    if tokens.len() as u64 > n_ctx {
-        let message = format!("{} tokens, but this model reads at most {n_ctx}", tokens.len());
-        return Err(Error::setting("text", message));
-    }
-    let probabilities: Vec<f64> = softmax(&file.model.logits(&tokens)?);
+    let tokens = context(args, &file)?;
+    let logits = file.model.logits(&tokens)?;
+    let probabilities: Vec<f64> = softmax(&logits);
     if probabilities.iter().any(|p| !p.is_finite()) {
         return Err(Error::setting("model", "the logits are not finite because the weights are too large"));
     }
@@ -93,22 +91,28 @@ pub fn run(args: &PredictCommand, common: &Common) -> Result<ExitCode> {
                 })
             })
             .collect();
-        ui::print_json(&json!({
+        let mut object = json!({
             "tokens": tokens,
             "texts": tokens.iter().map(|&t| text(t)).collect::<Vec<_>>(),
             "next": next,
             "corpus_count": count,
-        }))?;
+        });
+        if args.logits {
+            object["logits"] = json!(logits);
+        }
+        ui::print_json(&object)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let mut table = match own {
-        Some(_) => TextTable::new(&["next", "model", "corpus"], &[0]),
-        None => TextTable::new(&["next", "model"], &[0]),
-    };
+    let optional = [("corpus", own.is_some()), ("logit", args.logits)];
+    let optional = optional.into_iter().filter(|(_, wanted)| *wanted).map(|(name, _)| name);
+    let mut table = TextTable::new(&["next", "model"].into_iter().chain(optional).collect::<Vec<_>>(), &[0]);
     for &t in &shown {
         let mut row = vec![escaped(&text(t)), format!("{:.4}%", 100.0 * probabilities[t as usize])];
         if own.is_some() {
             row.push(share(t).map_or("-".into(), |p| format!("{:.4}%", 100.0 * p)));
+        }
+        if args.logits {
+            row.push(format!("{:.4}", logits[t as usize]));
         }
         table.row(row);
     }
@@ -117,6 +121,20 @@ pub fn run(args: &PredictCommand, common: &Common) -> Result<ExitCode> {
         ui::note(common.quiet, "this context does not occur in the corpus");
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The token ids of TEXT, if the model can read them.
+fn context(args: &PredictCommand, file: &ModelFile) -> Result<Vec<u32>> {
+    let tokens = tokens(args, &file.reading())?;
+    let n_ctx = file.model.config().shape.n_ctx;
+    if tokens.is_empty() {
+        return Err(Error::setting("text", "contains no token"));
+    }
+    if tokens.len() as u64 > n_ctx {
+        let message = format!("{} tokens, but this model reads at most {n_ctx}", tokens.len());
+        return Err(Error::setting("text", message));
+    }
+    Ok(tokens)
 }
 
 /// The token ids of TEXT.

@@ -1,4 +1,4 @@
-//! `byrote show`: what a model file contains.
+//! `byrote show`: what a model contains.
 
 use crate::args::Common;
 use crate::ui;
@@ -15,7 +15,7 @@ use std::process::ExitCode;
 
 #[derive(Debug, Args)]
 pub struct ShowCommand {
-    /// The model file
+    /// The model: a file, or a directory of Hugging Face
     #[arg(value_name = "MODEL")]
     pub model: PathBuf,
 }

@@ -46,6 +46,9 @@ pub struct StudyArgs {
     /// Also show a transformer that learns in context
     #[arg(long)]
     pub incontext: bool,
+    /// Also train GPT-2 with L layers, and show depth beside width
+    #[arg(long, allow_negative_numbers = true, value_name = "L")]
+    pub n_layers: Option<u64>,
     /// The directory for the report, the results and the models
     #[arg(long, value_name = "DIR", default_value = "study")]
     pub out: PathBuf,
@@ -66,11 +69,12 @@ pub fn run(args: &StudyCommand, common: &Common) -> Result<ExitCode> {
     let out = &args.study.out;
     let written = paths::in_directory(out, &[study::FILE, "report.html"]);
     args.corpus.check([], written.iter().map(|path| ("out", path.as_path())))?;
-    let spec = StudySpec::default()
+    let mut spec = StudySpec::default()
         .corpus(args.corpus.seeded(common))
         .scale(args.study.scale())
         .incontext(args.study.incontext)
         .memory(memory::for_matrices(None));
+    spec.n_layers = args.study.n_layers;
     clean_up_in(out);
     let outputs = args.corpus.open_outputs()?;
     if !common.quiet {

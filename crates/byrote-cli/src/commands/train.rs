@@ -53,8 +53,8 @@ pub struct RunArgs {
     /// Exit with code 1 unless the target gap is reached
     #[arg(long)]
     pub require_floor: bool,
-    /// Start from the weights of this model
-    #[arg(long, value_name = "FILE")]
+    /// Start from the weights of this model: a file, or a directory of Hugging Face
+    #[arg(long, value_name = "MODEL")]
     pub init: Option<PathBuf>,
     /// Write model.safetensors, init.safetensors, curve.csv and checkpoints here. A directory with an unfinished run, or
     /// with a finished run of other settings, is refused unless --resume is given
@@ -85,7 +85,10 @@ impl RunArgs {
 
 pub fn run(args: &TrainCommand, common: &Common) -> Result<ExitCode> {
     let begun = Instant::now();
-    let settings = args.training.resolve(common.seed)?;
+    let (settings, limits) = args.training.resolve(common.seed)?;
+    // Where blocks would take more than half of the free memory, they are computed again on the way back.
+    let memory = args.corpus.spec.max_memory.or(memory::free().map(|free| free / 2));
+    let settings = (settings, limits.memory(memory));
     let options = args.run.check()?;
     args.model.check()?;
     let written = args.run.out.as_deref().map(|out| paths::in_directory(out, &FILES)).unwrap_or_default();

@@ -10,6 +10,7 @@ mod export;
 mod formats;
 mod help;
 mod hostile;
+mod huggingface;
 mod incontext;
 mod interrupt;
 mod kajitsuka2024;

@@ -209,7 +209,8 @@ fn losses_are_shown_per_prediction_first() {
     let head: Vec<&str> = text.lines().next().unwrap().split(',').collect();
     // Columns keep their places: new ones come last.
     let last = ["loss_nats_per_prediction", "gap_nats_per_prediction", "accuracy_last_batches", "positions"];
-    assert_eq!(head[head.len() - 6..head.len() - 2], last);
+    assert_eq!(head[head.len() - 9..head.len() - 5], last);
+    assert_eq!(head[head.len() - 3..], ["n_layers", "norm", "tied"]);
     let column = |name: &str| head.iter().position(|h| *h == name).unwrap();
     for (line, row) in text.lines().skip(1).zip(found["rows"].as_array().unwrap()) {
         let fields: Vec<&str> = line.split(',').collect();

@@ -115,6 +115,31 @@ fn files_do_not_depend_on_the_number_of_threads() {
 }
 
 #[test]
+fn a_model_of_blocks_reaches_the_floor_and_resumes_with_the_same_bytes() {
+    let case = Case::new();
+    let deep = |more: &[&'static str]| {
+        let start = ["train", "--builtin", "40", "--preset", "gpt2", "--n-layers", "3", "--d-model", "16"];
+        start.into_iter().chain(more.iter().copied()).collect::<Vec<_>>()
+    };
+    let whole = case.json(deep(&["--out", "whole"]));
+    assert_eq!(whole["stop"], "reached");
+    case.json(deep(&["--out", "parts", "--steps", "30", "--threads", "1"]));
+    case.json(deep(&["--out", "parts", "--resume", "--threads", "2", "--max-memory", "1M"]));
+    let read = |name: &str| std::fs::read(case.path(name)).unwrap();
+    assert_eq!(read("whole/model.safetensors"), read("parts/model.safetensors"));
+    // What is not for one layer is refused with the way out.
+    let one_layer = vec!["train", "--builtin", "10", "--preset", "madden2024", "--n-layers", "2"];
+    for (arguments, setting, way_out) in
+        [(one_layer, "--n-layers", "gpt2"), (deep(&["--clip", "1"]), "--clip", "adam")]
+    {
+        let output = case.run(arguments);
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{error}");
+        assert!(error.contains(setting) && error.contains(way_out) && error.lines().count() == 1, "{error}");
+    }
+}
+
+#[test]
 fn every_optimizer_and_preset_trains() {
     let case = Case::new();
     for preset in Preset::ALL.map(Preset::name) {

@@ -67,8 +67,11 @@ pub struct Study {
     pub part: Part,
     /// Models in closed form.
     pub built: Vec<ClosedForm>,
-    /// Trained models, by width.
+    /// Trained models of one layer, by width.
     pub trained: Vec<TrainedModel>,
+    /// Trained models of several layers, by width; empty unless requested.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deep: Vec<TrainedModel>,
     /// The contexts that the best trained model knows worst.
     pub worst: Vec<WorstContext>,
     /// Errors of transformers that learn in context, if requested.
@@ -179,7 +182,8 @@ pub fn run_with(
         set_aside(directory, &["models", closed_form::FILE], observer)?;
     }
     let built = closed_form::build_all(spec, &dataset, directory, observer)?;
-    let (trained, worst) = training::run(spec, &corpus_spec, &part, dataset, directory, command, observer)?;
+    let (trained, deep, worst) =
+        training::run(spec, &corpus_spec, &part, dataset, directory, command, observer)?;
     let in_context = if spec.incontext { in_context(spec.corpus.seed, observer)? } else { Vec::new() };
     let study = Study {
         version: env!("CARGO_PKG_VERSION").into(),
@@ -190,6 +194,7 @@ pub fn run_with(
         part,
         built,
         trained,
+        deep,
         worst,
         in_context,
     };

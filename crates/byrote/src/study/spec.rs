@@ -3,6 +3,7 @@
 use crate::Result;
 use crate::construct::MAX_MEMORY;
 use crate::corpus::CorpusSpec;
+use crate::model::ModelSpec;
 use crate::setting::{choices, setters};
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +27,8 @@ pub(super) struct StudyLimits {
     pub(super) work: u64,
     /// The widths to train.
     pub(super) widths: &'static [u64],
+    /// The widths of the residual stream of models of blocks.
+    pub(super) streams: &'static [u64],
     /// Steps of training.
     pub(super) steps: u64,
 }
@@ -33,19 +36,25 @@ pub(super) struct StudyLimits {
 impl StudyScale {
     pub(super) fn limits(self) -> StudyLimits {
         match self {
-            StudyScale::Quick => {
-                StudyLimits { contexts: 3000, work: 1_000_000, widths: &[16, 64, 256], steps: 400 }
-            }
+            StudyScale::Quick => StudyLimits {
+                contexts: 3000,
+                work: 1_000_000,
+                widths: &[16, 64, 256],
+                streams: &[8, 16, 32],
+                steps: 400,
+            },
             StudyScale::Default => StudyLimits {
                 contexts: 6000,
                 work: 3_000_000,
                 widths: &[8, 16, 32, 64, 128, 256, 512],
+                streams: &[4, 8, 16, 32, 64],
                 steps: 1500,
             },
             StudyScale::Full => StudyLimits {
                 contexts: u64::MAX,
                 work: u64::MAX,
                 widths: &[4, 8, 16, 32, 64, 128, 256, 512, 1024],
+                streams: &[4, 8, 16, 32, 64, 128],
                 steps: 10_000,
             },
         }
@@ -72,6 +81,9 @@ pub struct StudySpec {
     pub scale: StudyScale,
     /// Whether a transformer that learns in its context is shown too.
     pub incontext: bool,
+    /// Also train GPT-2 with this many layers, by width.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub n_layers: Option<u64>,
     /// The memory limit in bytes for reading and dense systems, unless the corpus sets one.
     #[serde(skip)]
     pub memory: Option<u64>,
@@ -81,6 +93,7 @@ setters!(StudySpec {
     corpus: plain(CorpusSpec),
     scale: plain(StudyScale),
     incontext: plain(bool),
+    n_layers: some(u64),
     memory: some(u64)
 });
 
@@ -92,6 +105,9 @@ impl StudySpec {
 
     /// Makes every check before anything is read. The seed of the study is that of its corpus.
     pub fn check(&self) -> Result<()> {
+        if let Some(layers) = self.n_layers {
+            ModelSpec::default().n_layers(layers).check()?;
+        }
         self.corpus.resolve().map(|_| ())
     }
 }

@@ -4,7 +4,7 @@ use super::{Part, StudySpec, note, set_aside};
 use crate::corpus::CorpusSpec;
 use crate::dataset::Dataset;
 use crate::evaluate::Worst;
-use crate::model::ModelSpec;
+use crate::model::{ModelSpec, Preset};
 use crate::observe::Observer;
 use crate::output::OutputFile;
 use crate::sweep::{self, Corpora, Directory, Job, JobRow, Plan, Record, SweepOptions};
@@ -51,7 +51,8 @@ pub struct WorstContext {
     pub kl_nats: Nats,
 }
 
-/// Trains every width that the directory does not hold already; returns the models and the worst contexts of the best one.
+/// Trains every width that the directory does not hold already; returns the models of one layer and of several, and the worst
+/// contexts of the best one.
 pub(super) fn run(
     spec: &StudySpec,
     corpus: &CorpusSpec,
@@ -60,10 +61,10 @@ pub(super) fn run(
     directory: &Path,
     command: Option<&str>,
     observer: &dyn Observer,
-) -> Result<(Vec<TrainedModel>, Vec<WorstContext>)> {
+) -> Result<(Vec<TrainedModel>, Vec<TrainedModel>, Vec<WorstContext>)> {
     let plan = plan(spec, corpus, part, command);
     let n = plan.jobs.len();
-    note(observer, &format!("training {n} width{}", if n == 1 { "" } else { "s" }));
+    note(observer, &format!("training {n} model{}", if n == 1 { "" } else { "s" }));
     let corpora = Corpora::one(&plan.jobs[0].corpus, dataset.clone());
     let folder = directory.join(FOLDER);
     let mut run_directory = match Directory::open(&folder, &plan, &corpora) {
@@ -79,11 +80,12 @@ pub(super) fn run(
     if outcome.interrupted {
         return Err(Error::Interrupted);
     }
-    let trained = collect(run_directory.to_record(), directory)?;
+    let all = collect(run_directory.to_record(), directory)?;
     let best =
-        trained.iter().filter_map(|t| t.row.result.as_ref()).min_by(|a, b| a.gap_nats.total_cmp(&b.gap_nats));
+        all.iter().filter_map(|t| t.row.result.as_ref()).min_by(|a, b| a.gap_nats.total_cmp(&b.gap_nats));
     let worst = best.map_or_else(Vec::new, |r| r.worst.iter().map(|w| described(w, &dataset)).collect());
-    Ok((trained, worst))
+    let (deep, trained) = all.into_iter().partition(|t| t.row.settings.model.n_layers.is_some());
+    Ok((trained, deep, worst))
 }
 
 /// One job per width; the corpus is the part that was read.
@@ -94,18 +96,20 @@ fn plan(spec: &StudySpec, corpus: &CorpusSpec, part: &Part, command: Option<&str
         false => corpus.first_documents(part.documents),
     };
     let seed = corpus.seed;
-    let jobs = limits
-        .widths
-        .iter()
-        // Twice as many neurons as contexts show nothing new.
-        .filter(|&&m| m < 2 * part.contexts || m == limits.widths[0])
-        .map(|&m| Job {
-            corpus: corpus.clone(),
-            model: ModelSpec::default().d_mlp(m),
-            training: TrainSpec::default().steps(limits.steps),
-            seed,
-        })
-        .collect();
+    // Twice as many neurons as contexts show nothing new.
+    let is_new = |m: &&u64| **m < 2 * part.contexts || **m == limits.widths[0];
+    let one_layer = limits.widths.iter().filter(is_new).map(|&m| ModelSpec::default().d_mlp(m));
+    let deep = spec.n_layers.into_iter().flat_map(|layers| {
+        limits
+            .streams
+            .iter()
+            .map(move |&d| ModelSpec::default().preset(Preset::Gpt2).n_layers(layers).d_model(d))
+    });
+    let job = |model| {
+        let training = TrainSpec::default().steps(limits.steps);
+        Job { corpus: corpus.clone(), model, training, seed }
+    };
+    let jobs = one_layer.chain(deep).map(job).collect();
     Plan { name: NAME.into(), jobs, seed_corpora: false, command: command.map(str::to_owned) }
 }
 
@@ -115,7 +119,11 @@ fn collect(mut record: Record, directory: &Path) -> Result<Vec<TrainedModel>> {
     for row in std::mem::take(&mut record.rows) {
         let curve = record.curves.remove(&row.job).unwrap_or_default();
         let model = directory.join(FOLDER).join("models").join(format!("{}.safetensors", row.job));
-        let file = PathBuf::from("models").join(format!("trained-{}.safetensors", row.d_mlp));
+        let width = match row.settings.model {
+            ModelSpec { n_layers: Some(layers), d_model: Some(d), .. } => format!("{layers}x{d}"),
+            _ => row.d_mlp.to_string(),
+        };
+        let file = PathBuf::from("models").join(format!("trained-{width}.safetensors"));
         let exists = model.exists();
         if exists {
             name_again(&model, &directory.join(&file))?;

@@ -16,6 +16,7 @@ use super::job_row::{JobRow, JobStatus, to_csv};
 use super::plan::Plan;
 use super::record::Record;
 use crate::input::{MOST_HELD, read_capped, read_text_capped};
+use crate::model::Init;
 use crate::num::hash::fnv1a;
 use crate::output::{Holds, OutputFile, claim, lock, now};
 use crate::{Error, Result};
@@ -272,7 +273,7 @@ fn resolved(job: &Job, corpora: &Corpora) -> String {
     let value = match made {
         Ok((config, (settings, limits))) => json!({
             "config": config,
-            "init": job.model.init,
+            "init": job.model.init.unwrap_or(Init::default_for(&config)),
             "training": settings,
             "steps": limits.steps,
             "stop_gap_nats": limits.gap.map(|g| g.0),

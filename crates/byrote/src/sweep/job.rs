@@ -108,6 +108,16 @@ impl Job {
     /// attention, once forward and twice backward.
     pub fn operations(&self, config: &Config, dataset: &Dataset) -> f64 {
         let Shape { d_vocab, d_model, n_heads, d_head, d_mlp, mixer, .. } = config.shape;
+        if let Some(blocks) = config.shape.blocks {
+            // Every weight but those of the tables once per context, scores and mixtures once per token of a context.
+            let kinds = config.parameters_by_kind();
+            let weights = kinds.attention + kinds.hidden + u128::from(d_model * d_vocab);
+            let heads =
+                if mixer == Mixer::Attention { (blocks.n_layers * n_heads * d_head) as f64 } else { 0.0 };
+            return 6.0
+                * (dataset.len() as f64 * weights as f64
+                    + 2.0 * heads * dataset.context_places.len() as f64);
+        }
         let read = match config.hidden {
             Hidden::Output => d_mlp,
             _ => d_model,

@@ -5,7 +5,7 @@
 use super::job::Job;
 use crate::dataset::Dataset;
 use crate::evaluate::{Evaluation, Worst};
-use crate::model::Config;
+use crate::model::{Config, Init};
 use crate::output::{csv_field, csv_text};
 use crate::train::StopKind;
 use serde::{Deserialize, Serialize};
@@ -144,7 +144,7 @@ impl JobResult {
     }
 }
 
-const COLUMNS: [&str; 45] = [
+const COLUMNS: [&str; 48] = [
     "job",
     "status",
     "corpus",
@@ -190,6 +190,9 @@ const COLUMNS: [&str; 45] = [
     "positions",
     "positions_in_attention",
     "bottleneck",
+    "n_layers",
+    "norm",
+    "tied",
 ];
 
 /// Returns rows as CSV, in order, with a header.
@@ -202,6 +205,7 @@ impl JobRow {
     /// The columns up to `seed`: the settings.
     fn settings_fields(&self) -> Vec<String> {
         let Job { corpus, model, training, seed } = &self.settings.filled(self.d_vocab, self.n_ctx);
+        let config = model.resolve(self.d_vocab, self.n_ctx).ok();
         vec![
             self.job.clone(),
             if self.status == JobStatus::Done { "done" } else { "failed" }.into(),
@@ -228,7 +232,7 @@ impl JobRow {
             csv_field(training.batch),
             training.sampling.to_string(),
             training.train_only.to_string(),
-            model.init.to_string(),
+            csv_field(model.init.or(config.as_ref().map(Init::default_for))),
             csv_field(training.steps),
             seed.to_string(),
         ]
@@ -259,6 +263,10 @@ impl JobRow {
         fields.push(csv_field(config.map(|c| c.positions)));
         fields.push(csv_field(config.map(|c| c.positions_in_attention)));
         fields.push(csv_field(config.map(|c| c.bottleneck)));
+        let blocks = config.and_then(|c| c.shape.blocks);
+        fields.push(csv_field(blocks.map(|b| b.n_layers)));
+        fields.push(csv_field(blocks.map(|b| b.norm)));
+        fields.push(csv_field(blocks.map(|b| b.tied)));
         fields
     }
 }

@@ -10,7 +10,7 @@ use super::job_row::{JobResult, JobRow, JobStatus};
 use super::plan::Plan;
 use super::record::points;
 use crate::evaluate::{TOLERANCE, evaluate};
-use crate::model::{Model, ModelFile};
+use crate::model::{Init, Model, ModelFile};
 use crate::observe::{Detail, Observer, Progress, Stage};
 use crate::output::OutputFile;
 use crate::train::checkpoint::check_interval;
@@ -208,7 +208,8 @@ fn work(
     let dataset = corpora.of(job)?;
     let config = job.model.resolve(dataset.d_vocab(), dataset.n_ctx())?;
     let (settings, limits) = job.training.resolve(job.seed)?;
-    let model = Model::drawn(config, job.seed, job.model.init)?;
+    let init = job.model.init.unwrap_or(Init::default_for(&config));
+    let model = Model::drawn(config, job.seed, init)?;
     // A damaged checkpoint, or one from another version, is ignored.
     let saved = Checkpoint::load(&files.checkpoint).ok();
     let resumed = saved.and_then(|c| Trainer::resume(c, &model, dataset, settings, limits, observer).ok());

@@ -5,9 +5,12 @@
 mod allocation;
 mod arrow_files;
 mod browser;
+mod depth;
 mod golden;
+mod huggingface;
 mod layers;
 mod onnx;
+mod onnx_blocks;
 mod pages;
 mod plans;
 mod readers;

@@ -46,7 +46,7 @@ pub fn draw(config: &Config, kappa: f64, seed: u64, index: u64) -> Vec<f64> {
             let mut stream = Stream::new(seed, purpose, index);
             values.iter_mut().for_each(|x| *x = factor * stream.normal());
         };
-        match tensor.name {
+        match tensor.name.part() {
             "W_E" => fill("dana2024 W_E", 1.0),
             "W_pos" => fill("dana2024 W_pos", 1.0),
             "W_Q" => fill("dana2024 W_Q", score),

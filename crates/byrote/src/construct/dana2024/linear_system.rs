@@ -170,7 +170,7 @@ pub fn absorb(
     }
     for tensor in config.tensors() {
         let values = &mut parameters[tensor.range.clone()];
-        match tensor.name {
+        match tensor.name.part() {
             // [n_heads, d_head, d_model], [d_model, d_vocab]
             "W_O" => values.iter_mut().enumerate().for_each(|(i, v)| *v = w_o[(i % d, i / d)]),
             "W_U" => values.iter_mut().enumerate().for_each(|(i, v)| *v = w_u[(i % d_vocab, i / d_vocab)]),

@@ -259,7 +259,7 @@ fn mixed(dataset: &Dataset, parameters: &Parameters, mixer: Mixer, bits: usize) 
             let z = |t: u32| Dyadic::from(parameters.z[t as usize]);
             let places = || tokens.iter().zip(&parameters.u).map(|(&t, &u)| (z(t), Dyadic::from(u)));
             match mixer {
-                Mixer::Average => {
+                Mixer::Average | Mixer::None => {
                     let zero = Dyadic::from(0.0);
                     places().fold(zero, |sum, (z, u)| sum.plus(&z.times(&u))).floor(bits)
                 }

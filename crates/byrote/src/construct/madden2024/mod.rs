@@ -256,10 +256,12 @@ fn config(dataset: &Dataset, settings: &Settings) -> Result<Config> {
         d_mlp: neurons,
         activation: settings.activation,
         mixer: settings.mixer,
-    };
+        blocks: None,
+    }
+    .checked()?;
     let preset = match settings.mixer {
         Mixer::Attention => Preset::Madden2024,
-        Mixer::Average => Preset::Average,
+        Mixer::Average | Mixer::None => Preset::Average,
     };
     let config = Config { skip: settings.skip, ..preset.config(shape) }.checked()?;
     dataset.fits(&config)?;
@@ -327,7 +329,7 @@ impl<'a> Draw<'a> {
         let mut parameters = self.parameters.clone();
         for tensor in self.config.tensors() {
             let values = &mut parameters[tensor.range.clone()];
-            match tensor.name {
+            match tensor.name.part() {
                 "W_in" => {
                     for (k, (w, _)) in neurons.iter().enumerate() {
                         for (j, w) in w.iter().enumerate() {

@@ -17,9 +17,9 @@ pub(super) fn draw(config: &Config, seed: u64) -> Vec<f64> {
     let (d, heads, d_head) = (shape.d_model as f64, shape.n_heads as f64, shape.d_head as f64);
     let mut parameters = vec![0.0; config.n_parameters()];
     for tensor in config.tensors() {
-        let mut stream = Stream::new(seed, tensor.name, 0);
+        let mut stream = Stream::new(seed, tensor.name.part(), 0);
         let values = &mut parameters[tensor.range];
-        let spread = match tensor.name {
+        let spread = match tensor.name.part() {
             "W_E" | "W_pos" => 1.0,
             // A sum of d_head products.
             "W_Q" | "W_K" => (SHARPNESS / (d * d_head.sqrt())).sqrt(),

@@ -25,7 +25,7 @@ fn radius(activation: Activation) -> Option<f64> {
         // The nearest zero of cosh(sqrt(2 / pi) (x + 0.044715 x^3)).
         Activation::GeluTanh => Some(2.826),
         Activation::Tanh => Some(PI / 2.0),
-        Activation::Logistic => Some(PI),
+        Activation::Logistic | Activation::Silu => Some(PI),
         Activation::Arctan => Some(1.0),
         Activation::Relu => None,
     }

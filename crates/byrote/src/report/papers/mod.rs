@@ -381,6 +381,39 @@ mod tests {
     }
 
     #[test]
+    fn the_plans_of_dana2024_have_the_published_sizes() {
+        // The published points of a figure: (heads, width of heads, width of the model), and its tokens.
+        let heads = |all: &[u64], d: u64| all.iter().map(|&h| (h, d, d)).collect::<Vec<_>>();
+        let by_head: Vec<(u64, u64, u64)> = (1..=10).map(|d_h| (20, d_h, 10)).collect();
+        let by_width: Vec<(u64, u64, u64)> = (5..=15).map(|d| (20, 10, d)).collect();
+        let up_to_31 = [1, 6, 11, 16, 21, 26, 31];
+        let all_widths: Vec<(u64, u64, u64)> = (3..=13).flat_map(|d| heads(&up_to_31, d)).collect();
+        for (plan, points, repetitions) in [
+            (plan!("dana2024-fig1a"), heads(&[1, 6, 11, 16, 21], 10), 2),
+            (plan!("dana2024-fig1a-full"), heads(&up_to_31, 10), 5),
+            (plan!("dana2024-fig1b"), by_head.clone(), 2),
+            (plan!("dana2024-fig1b-full"), by_head, 5),
+            (plan!("dana2024-fig2a"), by_width.clone(), 2),
+            (plan!("dana2024-fig2a-full"), by_width, 5),
+            (plan!("dana2024-fig2b-full"), all_widths, 5),
+        ] {
+            let jobs = Plan::parse(plan, "").unwrap().jobs;
+            let published = |job: &&Job| job.model.preset == Some(Preset::Dana2024Published);
+            for point in points {
+                let is_here = |job: &&Job| {
+                    (job.model.n_heads, job.model.d_head, job.model.d_model)
+                        == (Some(point.0), Some(point.1), Some(point.2))
+                };
+                let found = jobs.iter().filter(published).filter(is_here).count();
+                assert_eq!(found, repetitions, "{point:?}");
+            }
+            let paper = jobs.iter().filter(|job| job.model.preset == Some(Preset::Dana2024)).count();
+            // The paper's model in both trainings.
+            assert_eq!(paper, 2 * jobs.iter().filter(published).count());
+        }
+    }
+
+    #[test]
     fn the_families_of_dana2024_are_measured_and_judged_apart() {
         // The quadratic law belongs to the published program alone, and only its batches are measured differently.
         let mut record = record(plan!("dana2024-fig1b"), |job, _, _| {

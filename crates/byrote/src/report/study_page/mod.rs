@@ -1,5 +1,6 @@
 //! The report of a study: one corpus from its floor to its worst-remembered contexts.
 
+mod depth;
 mod sections;
 mod windows;
 
@@ -33,7 +34,7 @@ fn continuations(w: &WorstContext) -> String {
 }
 
 impl Study {
-    /// Five lines: floor, size, closed form, training, worst context.
+    /// Five lines: floor, size, closed form, training, worst context; with models of several layers, one on depth before the last.
     pub fn verdict(&self) -> Vec<String> {
         let part = match self.part.is_all {
             true => String::new(),
@@ -45,13 +46,13 @@ impl Study {
                 )
             }
         };
-        vec![
-            self.floor_line(),
-            self.size_line(),
-            self.built_line(&part),
-            self.trained_line(&part),
-            self.worst_line(),
-        ]
+        let mut lines =
+            vec![self.floor_line(), self.size_line(), self.built_line(&part), self.trained_line(&part)];
+        if !self.deep.is_empty() {
+            lines.push(self.depth_line());
+        }
+        lines.push(self.worst_line());
+        lines
     }
 
     fn floor_line(&self) -> String {
@@ -96,7 +97,7 @@ impl Study {
     }
 
     fn trained_line(&self, part: &str) -> String {
-        let level = if self.part.floor_nats.0 > 0.0 { "1%" } else { "0.01 nats per prediction" };
+        let level = self.level();
         if let Some(t) = self.threshold() {
             return format!(
                 "Trained: {} neurons ({} parameters) came within {level} of the floor in {} steps{part}; the theorem \
@@ -220,6 +221,9 @@ impl Study {
             page = page.section(self.about_part());
         }
         page = page.section(self.closed_form()).section(self.training());
+        if !self.deep.is_empty() {
+            page = page.section(self.depth());
+        }
         if !self.worst.is_empty() {
             page = page.section(self.worst_contexts());
         }

@@ -77,21 +77,23 @@ pub fn evaluation(title: &str, file: &ModelFile, dataset: &Dataset, found: &Eval
     figures(&mut table, found);
     out += &table.render();
     let heads =
-        ["length", "contexts", "predictions", "gap/prediction", "memorized", "distributions", "right"];
+        ["length", "contexts", "predictions", "loss", "floor", "gap", "memorized", "distributions", "right"];
     let mut table = TextTable::new(&heads, &[]);
     for l in found.by_length.iter().take(40) {
         table.row(vec![
             l.length.to_string(),
             grouped(l.contexts),
             grouped(l.predictions),
+            fixed(l.loss_nats_per_prediction.0, 4),
+            fixed(l.floor_nats_per_prediction.0, 4),
             significant(l.gap_nats_per_prediction.0, 3),
             grouped(l.memorized),
             grouped(l.memorized_distribution),
             format!("{:.2}%", 100.0 * l.prediction_accuracy),
         ]);
     }
-    let about = "By context length; gaps are in nats per prediction, \"right\" is the share of predictions:";
-    let _ = write!(out, "\n{about}\n{}", table.fitted(&[2, 5]));
+    let about = "By context length, in nats per prediction; \"right\" is the share of predictions:";
+    let _ = write!(out, "\n{about}\n{}", table.fitted(&[2, 7]));
     if found.by_length.len() > 40 {
         let _ = writeln!(out, "... {} more lengths in `by_length`", found.by_length.len() - 40);
     }

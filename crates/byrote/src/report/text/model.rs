@@ -3,12 +3,15 @@
 use super::{TextTable, shown};
 use crate::construct::kajitsuka2024::{ExactFile, ExactNetwork, Goal, Visibility, WeightTally};
 use crate::incontext::NetworkFile;
-use crate::model::{Counting, ModelFile, ParameterCount, Preset, TensorKind};
+use crate::model::{
+    Blocks, Config, Counting, Hidden, Mixer, ModelFile, Norm, ParameterCount, Preset, RotaryScaling,
+    TensorKind,
+};
 use crate::units::grouped;
 use serde_json::json;
 use std::fmt::Write as _;
 
-/// Shows a one-layer model: its shape, its switches and its tensors.
+/// Shows a transformer: its shape, its switches and its tensors.
 pub fn model(file: &ModelFile) -> String {
     let config = file.model.config();
     let preset = Preset::ALL.into_iter().find(|p| p.config(config.shape) == *config);
@@ -19,6 +22,9 @@ pub fn model(file: &ModelFile) -> String {
     let mut positions = word(json!(config.positions));
     if config.positions_in_attention {
         positions += ", in attention only";
+    }
+    if let Some(blocks) = &shape.blocks {
+        return model_of_blocks(file, blocks, table);
     }
     let rows = [
         ("parameters", grouped(file.model.parameters().len() as u64)),
@@ -47,7 +53,7 @@ pub fn model(file: &ModelFile) -> String {
     let mut tensors = TextTable::new(&["tensor", "shape", "parameters", "kind"], &[0, 1, 3]);
     for t in file.model.tensors() {
         tensors.row(vec![
-            t.name.into(),
+            t.name.to_string(),
             format!("{:?}", t.shape),
             grouped(t.range.len() as u64),
             kind(t.kind).into(),
@@ -55,6 +61,122 @@ pub fn model(file: &ModelFile) -> String {
     }
     let _ = write!(out, "\n{}", tensors.render());
     out
+}
+
+/// The rest of [`model`] for a model of blocks.
+fn model_of_blocks(file: &ModelFile, blocks: &Blocks, mut table: TextTable) -> String {
+    let config = file.model.config();
+    let shape = &config.shape;
+    let yes = |b: bool| if b { "yes" } else { "no" }.to_owned();
+    let attention = shape.mixer == Mixer::Attention;
+    let heads = match (attention, blocks.n_kv_heads == shape.n_heads) {
+        (false, _) => "none".to_owned(),
+        (true, true) => format!("{} of {}", shape.n_heads, shape.d_head),
+        (true, false) => {
+            let (queries, shared) = (shape.n_heads, blocks.n_kv_heads);
+            format!("{queries} of {} for queries, {shared} for keys and values", shape.d_head)
+        }
+    };
+    let norm = match blocks.norm {
+        Norm::None => "none".to_owned(),
+        norm => {
+            let name = if norm == Norm::Layer { "LayerNorm" } else { "RMSNorm" };
+            let end = if blocks.final_norm { "each part and of the output" } else { "each part" };
+            format!("{name} in front of {end}, eps {:e}", blocks.norm_eps)
+        }
+    };
+    let hidden = match config.hidden {
+        Hidden::Absent => "none".to_owned(),
+        _ => {
+            let gated = if blocks.gated { ", gated" } else { "" };
+            format!("{} neurons, {}{gated}", grouped(shape.d_mlp), shape.activation)
+        }
+    };
+    let order = if blocks.parallel { "read the same stream" } else { "one after the other" };
+    let rows = [
+        ("parameters", grouped(file.model.parameters().len() as u64)),
+        ("precision", file.precision.to_string()),
+        ("tokenizer", file.tokenizer.clone()),
+        ("vocabulary", format!("{} tokens, {}", grouped(shape.d_vocab), sample(file))),
+        ("longest context", grouped(shape.n_ctx)),
+        ("blocks", grouped(blocks.n_layers)),
+        ("d_model", grouped(shape.d_model)),
+        ("mixer", shape.mixer.name().to_owned()),
+        ("heads", heads),
+        ("attention biases", biases(attention, config.attention_bias, blocks.attention_output_bias)),
+        ("scores scaled", yes(attention && config.scale_scores)),
+        ("positions", positions(config, blocks)),
+        ("hidden layer", hidden),
+        ("hidden biases", yes(config.hidden != Hidden::Absent && blocks.mlp_bias)),
+        ("mixer and hidden layer", order.to_owned()),
+        ("normalization", norm),
+        ("skip connections", skips(config.skip, blocks.mlp_skip)),
+        ("output", if blocks.tied { "the embedding" } else { "a matrix of its own" }.to_owned()),
+        ("output bias", yes(config.output_bias)),
+    ];
+    for (name, value) in rows {
+        table.row(vec![name.into(), value]);
+    }
+    let mut out = table.render();
+    let mut kinds = TextTable::new(&["kind", "parameters"], &[0]);
+    let by_kind = config.parameters_by_kind();
+    for (kind, count) in [
+        (TensorKind::Embedding, by_kind.embedding),
+        (TensorKind::Position, by_kind.position),
+        (TensorKind::Attention, by_kind.attention),
+        (TensorKind::Hidden, by_kind.hidden),
+        (TensorKind::Norm, by_kind.norm),
+        (TensorKind::Output, by_kind.output),
+    ] {
+        if count > 0 {
+            kinds.row([self::kind(kind).to_owned(), grouped(count as u64)]);
+        }
+    }
+    let _ = write!(out, "\n{}", kinds.render());
+    let mut tensors = TextTable::new(&["tensor", "shape", "parameters", "kind"], &[0, 1, 3]);
+    // One row for all blocks, which are alike.
+    for t in file.model.tensors().iter().filter(|t| t.name.block().unwrap_or(0) == 0) {
+        let (name, times) = match t.name.block() {
+            Some(_) => (format!("blocks.*.{}", t.name.part()), blocks.n_layers),
+            None => (t.name.to_string(), 1),
+        };
+        let count = t.range.len() as u64 * times;
+        tensors.row(vec![name, format!("{:?}", t.shape), grouped(count), kind(t.kind).into()]);
+    }
+    let _ = write!(out, "\n{}", tensors.render());
+    out
+}
+
+fn biases(attention: bool, projections: bool, output: bool) -> String {
+    match (attention && projections, attention && output) {
+        (true, true) => "queries, keys, values and output",
+        (true, false) => "queries, keys and values",
+        (false, true) => "output",
+        (false, false) => "none",
+    }
+    .into()
+}
+
+fn skips(mixer: bool, hidden: bool) -> String {
+    match (mixer, hidden) {
+        (true, true) => "yes",
+        (true, false) => "around the mixer only",
+        (false, true) => "around the hidden layer only",
+        (false, false) => "no",
+    }
+    .into()
+}
+
+fn positions(config: &Config, blocks: &Blocks) -> String {
+    let Some(rotary) = &blocks.rotary else { return config.positions.to_string() };
+    let scaling = match rotary.scaling {
+        None => String::new(),
+        Some(RotaryScaling::Linear { factor }) => format!(", frequencies divided by {factor}"),
+        Some(RotaryScaling::Llama3 { factor, .. }) => {
+            format!(", low frequencies divided by {factor} (llama3)")
+        }
+    };
+    format!("rotary, {} of {} per head, theta {}{scaling}", rotary.dims, config.shape.d_head, rotary.theta)
 }
 
 /// Shows a network that learns in context, layer by layer.
@@ -136,6 +258,7 @@ fn kind(kind: TensorKind) -> &'static str {
         TensorKind::Attention => "attention",
         TensorKind::Hidden => "hidden",
         TensorKind::Output => "output",
+        TensorKind::Norm => "normalization",
     }
 }
 
