@@ -10,7 +10,7 @@
 //! The layers point one way, kept by a test: a module uses only itself and modules further left.
 //!
 //! ```text
-//! units < bibliography, error < observe, foreign, setting < num, input, output < corpus < model < dataset < bounds < train < evaluate
+//! units < bibliography, error < observe, foreign, setting < num, input, output < corpus < model < dataset < bounds < train < evaluate, inference
 //!   < construct, incontext < certify, any_model < export < sweep, fit < study < report < reproduce < fuzzing
 //! ```
 //!
@@ -34,6 +34,7 @@ mod foreign;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod incontext;
+pub mod inference;
 pub mod input;
 pub mod model;
 mod num;

@@ -1,0 +1,85 @@
+//! Running language models on token ids: what a model says of every position of a sequence.
+//!
+//! A [`LanguageModel`] is anything that gives logits z over a vocabulary for the token that follows a context. Logits are never
+//! kept; six numbers per position are ([`PositionScore`]), from which every measure of memorization follows.
+
+use crate::Result;
+use std::ops::Range;
+
+/// How a token is drawn: from the `top_k` most likely ones, at a temperature.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Sampling {
+    /// Tokens whose logit is at least the k-th largest can be drawn; ties with it all stay.
+    pub top_k: u32,
+    /// The logits are divided by this first.
+    pub temperature: f64,
+}
+
+impl Default for Sampling {
+    fn default() -> Self {
+        Self { top_k: 40, temperature: 1.0 }
+    }
+}
+
+/// What a model says of one position, whose token is x. Terms are computed in f32 and summed in f64.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PositionScore {
+    /// ln softmax(z)[x] over the whole vocabulary.
+    pub log_prob: f64,
+    /// ln of the probability of drawing x, minus infinity where it cannot be drawn:
+    /// (z_x - max z) / T - ln sum over {z >= the k-th largest} of exp((z - max z) / T).
+    pub log_prob_sampled: f64,
+    /// z_x minus the largest logit of any other token. Its sign decides whether x is the most likely token, its size how safely.
+    pub margin: f64,
+    /// How many logits are larger than z_x.
+    pub rank: u32,
+    /// The token with the largest logit, the smallest id among ties.
+    pub top: u32,
+    /// The mean of ln p under p itself.
+    pub mean_log_prob: f64,
+    /// The standard deviation of ln p under p itself, from the centred sum of squares, so that it is never negative.
+    pub sd_log_prob: f64,
+}
+
+/// Token ids and the positions to score: position i is predicted from the ids before it, alone, the first of them at position 0 of
+/// the model.
+#[derive(Debug, Clone)]
+pub struct Sequence<'a> {
+    /// The ids, all below `d_vocab`; at most `n_ctx + 1` of them, because nothing is predicted from the last.
+    pub tokens: &'a [u32],
+    /// The positions to score, from 1 to the number of ids.
+    pub scored: Range<usize>,
+}
+
+/// A model of language: logits for the token that follows a context.
+pub trait LanguageModel: Sync {
+    /// The number of token ids.
+    fn d_vocab(&self) -> u64;
+
+    /// The longest context.
+    fn n_ctx(&self) -> u64;
+
+    /// Scores positions: one list per sequence, one score per scored position. The numbers of a sequence do not depend on the other
+    /// sequences of the call, nor on the number of threads.
+    fn score(&self, sequences: &[Sequence<'_>], sampling: Sampling) -> Result<Vec<Vec<PositionScore>>>;
+
+    /// Continues each prefix by its `n` most likely tokens, one after the other.
+    fn decode(&self, prefixes: &[&[u32]], n: usize) -> Result<Vec<Vec<u32>>> {
+        let mut texts: Vec<Vec<u32>> = prefixes.iter().map(|prefix| prefix.to_vec()).collect();
+        for _ in 0..n {
+            // Scoring any token at the next position tells the most likely one.
+            texts.iter_mut().for_each(|text| text.push(0));
+            let sequences: Vec<Sequence<'_>> = texts
+                .iter()
+                .map(|text| Sequence { tokens: text, scored: text.len() - 1..text.len() })
+                .collect();
+            let tops: Vec<u32> =
+                self.score(&sequences, Sampling::default())?.iter().map(|scores| scores[0].top).collect();
+            for (text, top) in texts.iter_mut().zip(tops) {
+                let last = text.len() - 1;
+                text[last] = top;
+            }
+        }
+        Ok(texts.into_iter().zip(prefixes).map(|(text, prefix)| text[prefix.len()..].to_vec()).collect())
+    }
+}
