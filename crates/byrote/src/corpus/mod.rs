@@ -49,6 +49,7 @@ mod sealed;
 mod short_words;
 mod slab_documents;
 mod sorted_run;
+pub(crate) mod whole_documents;
 
 pub use chunk::Dropped;
 pub use contexts::{Context, ContextSet};
@@ -60,6 +61,7 @@ pub use spec::CorpusSpec;
 pub use summary::{Coverage, LengthSummary, Summary};
 pub use tokenizer::{Tokenizer, TokenizerChoice, TokenizerJson};
 pub use vocabulary::{Alphabet, Key, Vocabulary};
+pub use whole_documents::{DocumentBody, WholeDocument, whole_documents};
 pub use window::{ContextRule, MAX_N_CTX, Window};
 pub use windows::{FloorPoint, Passage, Repeats, ShortestUnique, WindowSample, WindowSummary};
 
@@ -228,6 +230,38 @@ impl Corpus {
         };
         let outputs = Outputs { may_be_empty: true, ..Outputs::default() };
         finish_sorted(&sealed.sort(&options), &sealed.vocabulary, header, &options, outputs, &Silent)
+    }
+}
+
+impl Corpus {
+    /// Counts documents of token ids held in memory.
+    ///
+    /// ```
+    /// use byrote::corpus::{Corpus, Options, Outputs};
+    /// use byrote::observe::Silent;
+    /// let documents = [vec![7, 8, 9], vec![7, 8]];
+    /// let corpus = Corpus::from_ids(documents.iter().map(Vec::as_slice), &Options::default(), Outputs::default(), &Silent)?;
+    /// assert_eq!((corpus.summary.documents, corpus.summary.contexts), (2, 2));
+    /// # Ok::<(), byrote::Error>(())
+    /// ```
+    pub fn from_ids<'a>(
+        documents: impl IntoIterator<Item = &'a [u32]>,
+        options: &Options,
+        outputs: Outputs,
+        observer: &dyn Observer,
+    ) -> Result<Self> {
+        options.window.check()?;
+        let tokenizer = Tokenizer::Byte; // Ids are taken as they are.
+        let mut collector = Collector::new(options, &tokenizer, Stories::new(0), Alphabet::Id, observer)
+            .with_head(outputs.head);
+        let mut slab = Slab { content: Content::Ids, first_line: 1, path: "ids".into(), ..Slab::default() };
+        for document in documents {
+            let start = slab.ids.len();
+            slab.ids.extend_from_slice(document);
+            slab.documents.push(start..slab.ids.len());
+        }
+        let _ = collector.take(&slab)?;
+        collector.finish(outputs)
     }
 }
 

@@ -174,7 +174,7 @@ pub(super) fn encodes_text(tokenizer: &Tokenizer) -> bool {
 }
 
 /// Windows line endings as LF.
-fn lf(text: &[u8], crlf: bool) -> Cow<'_, [u8]> {
+pub(super) fn lf(text: &[u8], crlf: bool) -> Cow<'_, [u8]> {
     if !crlf || memchr::memchr(b'\r', text).is_none() {
         return Cow::Borrowed(text);
     }
@@ -188,7 +188,7 @@ fn lf(text: &[u8], crlf: bool) -> Cow<'_, [u8]> {
 }
 
 /// The error for a refused document, with its location.
-fn locate(slab: &Slab, i: usize, range: Range<usize>, refusal: Refusal) -> Error {
+pub(super) fn locate(slab: &Slab, i: usize, range: Range<usize>, refusal: Refusal) -> Error {
     let path = slab.path.clone();
     match refusal {
         Refusal::InvalidUtf8(valid) => {

@@ -9,11 +9,17 @@ impl Tokenizer {
     /// Returns the ids of the tokens of a text. A token missing from the vocabulary is an error, never silently
     /// replaced.
     pub fn encode(&self, text: &str, vocabulary: &Vocabulary) -> Result<Vec<u32>> {
-        let mut ids = Vec::new();
+        Ok(self.encode_with_ends(text, vocabulary)?.ids)
+    }
+
+    /// Returns the ids of the tokens of a text and where each of them ends in it.
+    pub fn encode_with_ends(&self, text: &str, vocabulary: &Vocabulary) -> Result<Encoded> {
+        let mut encoded = Encoded::default();
         let mut unknown = None;
-        let mut push = |key: Key<'_>, text: &str| match vocabulary.id(key) {
+        let mut push = |key: Key<'_>, end: usize, text: &str| match vocabulary.id(key) {
             Some(id) => {
-                ids.push(id);
+                encoded.ids.push(id);
+                encoded.ends.push(end);
                 ControlFlow::Continue(())
             }
             None => {
@@ -23,30 +29,42 @@ impl Tokenizer {
         };
         match self {
             Tokenizer::Byte => {
-                let _ = text
-                    .bytes()
-                    .try_for_each(|b| push(Key::Symbol(u32::from(b)), &char::from(b).to_string()));
+                let _ = text.bytes().enumerate().try_for_each(|(i, b)| {
+                    push(Key::Symbol(u32::from(b)), i + 1, &char::from(b).to_string())
+                });
             }
             Tokenizer::Char => {
-                let _ = text.chars().try_for_each(|c| push(Key::Symbol(u32::from(c)), &c.to_string()));
+                let _ = text
+                    .char_indices()
+                    .try_for_each(|(i, c)| push(Key::Symbol(u32::from(c)), i + c.len_utf8(), &c.to_string()));
             }
             Tokenizer::Whitespace | Tokenizer::WordPunct => {
                 self.ranges(text, true, &mut |range| {
-                    push(Key::Word(text[range.clone()].as_bytes()), &text[range])
+                    push(Key::Word(text[range.clone()].as_bytes()), range.end, &text[range])
                 });
             }
             #[cfg(feature = "huggingface")]
             Tokenizer::HuggingFace(tokenizer) => {
-                let found = tokenizer.encode(text).map_err(|e| Error::setting("text", e))?;
+                let (ids, ends) = tokenizer.encode_with_ends(text).map_err(|e| Error::setting("text", e))?;
                 let name = |id: u32| tokenizer.token(id).unwrap_or_else(|| id.to_string());
-                let _ = found.into_iter().try_for_each(|id| push(Key::Symbol(id), &name(id)));
+                let _ =
+                    ids.into_iter().zip(ends).try_for_each(|(id, end)| push(Key::Symbol(id), end, &name(id)));
             }
         }
         match unknown {
-            None => Ok(ids),
+            None => Ok(encoded),
             Some(token) => Err(unknown_token(&token)),
         }
     }
+}
+
+/// A text in token ids.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Encoded {
+    /// The ids.
+    pub ids: Vec<u32>,
+    /// Where each token ends in the text, in bytes: they never fall. What stands between two tokens belongs to the second.
+    pub ends: Vec<usize>,
 }
 
 /// The error for a token missing from the vocabulary.

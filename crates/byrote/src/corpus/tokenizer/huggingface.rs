@@ -49,6 +49,27 @@ impl HuggingFace {
         }
     }
 
+    /// Returns the ids of a document and where each of its tokens ends, in bytes. A token that holds a part of a character ends
+    /// where the character does.
+    pub fn encode_with_ends(&self, text: &str) -> std::result::Result<(Vec<u32>, Vec<usize>), String> {
+        match guarded(|| self.inner.encode(text, false))? {
+            Ok(encoding) => {
+                let mut last = 0;
+                let rising = |&(_, end): &(usize, usize)| {
+                    last = last.max(end.min(text.len()));
+                    last
+                };
+                Ok((encoding.get_ids().to_vec(), encoding.get_offsets().iter().map(rising).collect()))
+            }
+            Err(e) => Err(e.to_string()),
+        }
+    }
+
+    /// Whether an id is that of a special token, such as `<|endoftext|>`.
+    pub fn is_special(&self, id: u32) -> bool {
+        self.inner.get_added_tokens_decoder().get(&id).is_some_and(|token| token.special)
+    }
+
     /// Returns the text of a token id, if the vocabulary has one.
     pub fn token(&self, id: u32) -> Option<String> {
         self.inner.id_to_token(id)

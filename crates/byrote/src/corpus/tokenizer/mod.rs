@@ -48,7 +48,7 @@ use character_runs::Rule;
 
 pub(crate) use character_runs::Class;
 
-pub use encode::unknown_token;
+pub use encode::{Encoded, unknown_token};
 pub use held::TokenizerJson;
 #[cfg(feature = "huggingface")]
 pub(crate) use held::name_of_file;
