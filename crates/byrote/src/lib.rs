@@ -11,7 +11,7 @@
 //!
 //! ```text
 //! units < bibliography, error < observe, foreign, setting < num, input, output < corpus < model < dataset < bounds < train < evaluate, inference
-//!   < construct, incontext < certify, any_model < export < sweep, fit < study < report < reproduce < fuzzing
+//!   < construct, incontext < certify, any_model < export, audit < sweep, fit < study < report < reproduce < fuzzing
 //! ```
 //!
 //! The library never prints, never exits, reads no environment variable, sets no global thread pool and has no global seed.
@@ -19,6 +19,7 @@
 #![cfg_attr(test, allow(clippy::too_many_lines, reason = "a test reads better as one list of cases"))]
 
 pub mod any_model;
+pub mod audit;
 pub mod bibliography;
 pub mod bounds;
 pub mod certify;

@@ -136,6 +136,8 @@ pub enum Stage {
     Training,
     /// Measuring a model; counted in contexts.
     Evaluating,
+    /// Running a language model on a text; counted in tokens.
+    Auditing,
     /// Running the jobs of a sweep; counted in jobs.
     Jobs,
     /// Running causal kernel descent; counted in blocks of vectors and in layers.
@@ -158,6 +160,7 @@ impl Stage {
             Stage::Verifying => "samples",
             Stage::Enclosing | Stage::Certifying | Stage::Evaluating => "contexts",
             Stage::Fitting | Stage::Training | Stage::Ranking => "steps",
+            Stage::Auditing => "tokens",
             Stage::Jobs => "jobs",
             Stage::Descending => "blocks",
             Stage::Sequences => "vectors",
@@ -191,6 +194,7 @@ impl fmt::Display for Stage {
             Stage::Certifying => "certifying",
             Stage::Training => "training",
             Stage::Evaluating => "evaluating",
+            Stage::Auditing => "auditing",
             Stage::Jobs => "running",
             Stage::Descending => "descending",
             Stage::Ranking => "ranking",

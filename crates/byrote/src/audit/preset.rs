@@ -70,7 +70,9 @@ impl AuditPreset {
         match preset {
             None => Rules { windows: Some(1000), ..plain },
             Some(Self::Carlini) => Rules { stride: Some(WindowStride::Tokens(50)), ..plain },
-            Some(Self::Pythia) => Rules { prefix: 32, suffix: 32, placement: Placement::First, decode: true, ..plain },
+            Some(Self::Pythia) => {
+                Rules { prefix: 32, suffix: 32, placement: Placement::First, decode: true, ..plain }
+            }
             Some(Self::Goldfish) => {
                 Rules { prefix: 1998, placement: Placement::End, decode: true, n_ctx: 2048, ..plain }
             }

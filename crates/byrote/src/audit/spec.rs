@@ -72,8 +72,20 @@ impl TextSpec {
 
     /// The corpus with these settings.
     pub fn corpus(&self) -> CorpusSpec {
-        let Self { paths, builtin, documents, format, field, tokenizer, dtype, separator_id, split, shard, limit, lossy } =
-            self.clone();
+        let Self {
+            paths,
+            builtin,
+            documents,
+            format,
+            field,
+            tokenizer,
+            dtype,
+            separator_id,
+            split,
+            shard,
+            limit,
+            lossy,
+        } = self.clone();
         CorpusSpec {
             paths,
             builtin,
@@ -92,7 +104,12 @@ impl TextSpec {
     }
 }
 
-setters!(TextSpec { builtin: some(u64), documents: some(DocumentRule), limit: some(u64), lossy: plain(bool) });
+setters!(TextSpec {
+    builtin: some(u64),
+    documents: some(DocumentRule),
+    limit: some(u64),
+    lossy: plain(bool)
+});
 
 /// What a scored position is predicted from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -159,7 +176,8 @@ impl FromStr for WindowStride {
         match number.parse() {
             Ok(n) if n > 0 => Ok(make(n)),
             _ => {
-                let message = format!("{text:?} is not a positive number of tokens, nor chars:C for characters");
+                let message =
+                    format!("{text:?} is not a positive number of tokens, nor chars:C for characters");
                 Err(Error::setting("stride", message))
             }
         }
@@ -358,7 +376,7 @@ impl AuditSpec {
     pub fn resolve(&self, n_ctx: u64, start_token: Option<u32>) -> Result<AuditSettings> {
         let refuse = |name, message: String| Err(Error::setting(name, message));
         let at_least_1 = |name, value: usize| match value {
-            0 => refuse(name, "must be at least 1 (got 0)".into()),
+            0 => Err(Error::setting(name, "must be at least 1 (got 0)")),
             value => Ok(value),
         };
         let rules = AuditPreset::rules(self.preset);
@@ -369,7 +387,10 @@ impl AuditSpec {
         };
         let n_ctx = match self.n_ctx {
             Some(asked) if asked as u64 > n_ctx => {
-                return refuse("n_ctx", format!("must be at most {n_ctx}, the longest context of the model (got {asked})"));
+                return refuse(
+                    "n_ctx",
+                    format!("must be at most {n_ctx}, the longest context of the model (got {asked})"),
+                );
             }
             Some(asked) => at_least_1("n_ctx", asked)?,
             None => n_ctx.min(LONGEST.max(rules.n_ctx)) as usize,
@@ -409,7 +430,10 @@ impl AuditSpec {
         }
         let lengths = self.lengths.unwrap_or(32.min(n_ctx));
         if lengths > n_ctx {
-            return refuse("lengths", format!("must be at most {n_ctx}, the longest context (got {lengths})"));
+            return refuse(
+                "lengths",
+                format!("must be at most {n_ctx}, the longest context (got {lengths})"),
+            );
         }
         Ok(AuditSettings {
             preset: self.preset,

@@ -59,7 +59,7 @@ pub use options::{DocumentRule, Format, IdType, Options, PartOf, Split};
 pub use reading::Reading;
 pub use spec::CorpusSpec;
 pub use summary::{Coverage, LengthSummary, Summary};
-pub use tokenizer::{Tokenizer, TokenizerChoice, TokenizerJson};
+pub use tokenizer::{Encoded, Tokenizer, TokenizerChoice, TokenizerJson};
 pub use vocabulary::{Alphabet, Key, Vocabulary};
 pub use whole_documents::{DocumentBody, WholeDocument, whole_documents};
 pub use window::{ContextRule, MAX_N_CTX, Window};

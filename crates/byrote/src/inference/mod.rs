@@ -4,6 +4,8 @@
 //! kept; six numbers per position are ([`PositionScore`]), from which every measure of memorization follows.
 
 use crate::Result;
+use crate::dataset::Dataset;
+use crate::observe::{Observer, Stage};
 use std::ops::Range;
 
 /// How a token is drawn: from the `top_k` most likely ones, at a temperature.
@@ -51,6 +53,17 @@ pub struct Sequence<'a> {
     pub scored: Range<usize>,
 }
 
+/// What a model says of the tokens that follow one of the distinct contexts of a corpus.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ContextScore {
+    /// The log-probabilities of the next tokens that follow in the corpus, in their order.
+    pub log_probs: Vec<f64>,
+    /// The most likely token.
+    pub top: u32,
+    /// Its probability.
+    pub top_probability: f64,
+}
+
 /// A model of language: logits for the token that follows a context.
 pub trait LanguageModel: Sync {
     /// The number of token ids.
@@ -81,5 +94,31 @@ pub trait LanguageModel: Sync {
             }
         }
         Ok(texts.into_iter().zip(prefixes).map(|(text, prefix)| text[prefix.len()..].to_vec()).collect())
+    }
+
+    /// Scores the distinct contexts of a dataset, each alone from position 0. Its token ids are those of the model.
+    fn score_contexts(&self, dataset: &Dataset, observer: &dyn Observer) -> Result<Vec<ContextScore>> {
+        let mut found = Vec::with_capacity(dataset.len());
+        for i in 0..dataset.len() {
+            observer.report(Stage::Evaluating, i as u64, Some(dataset.len() as u64))?;
+            let context = dataset.tokens_of(i);
+            let with = |next: u32| context.iter().copied().chain([next]).collect::<Vec<u32>>();
+            let texts: Vec<Vec<u32>> = dataset.next_of(i).iter().map(|&(next, _)| with(next)).collect();
+            let score = |texts: &[Vec<u32>]| {
+                let last = context.len();
+                let sequences: Vec<Sequence<'_>> =
+                    texts.iter().map(|text| Sequence { tokens: text, scored: last..last + 1 }).collect();
+                self.score(&sequences, Sampling::default())
+            };
+            let scores = score(&texts)?;
+            let top = scores[0][0].top;
+            let top_probability = score(&[with(top)])?[0][0].log_prob.exp();
+            found.push(ContextScore {
+                log_probs: scores.iter().map(|s| s[0].log_prob).collect(),
+                top,
+                top_probability,
+            });
+        }
+        Ok(found)
     }
 }

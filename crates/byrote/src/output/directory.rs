@@ -1,6 +1,6 @@
 //! What a directory holds, so that no result replaces one of another kind.
 //!
-//! A study, a sweep, a training run and a paper's figure each have a directory of their own. Some of their files have the same
+//! A study, a sweep, a training run, an audit and a paper's figure each have a directory of their own. Some of their files have the same
 //! names (`report.html`, `models`), so everything that writes into a directory claims it first.
 
 use crate::{Error, Result};
@@ -16,6 +16,8 @@ pub enum Holds {
     Sweep,
     /// One training run.
     Training,
+    /// An audit, complete or not.
+    Audit,
     /// A page that belongs to none of the others: a paper's figure that is not a sweep.
     Page,
 }
@@ -26,6 +28,7 @@ impl fmt::Display for Holds {
             Self::Study => "a study",
             Self::Sweep => "a sweep",
             Self::Training => "a training run",
+            Self::Audit => "an audit",
             Self::Page => "the report of something else",
         })
     }
@@ -39,6 +42,7 @@ pub fn holds(directory: &Path) -> Option<Holds> {
         (Holds::Study, &["study.json", "closed_forms.json", "training/manifest.toml"][..]),
         (Holds::Sweep, &["manifest.toml", "journal.jsonl"]),
         (Holds::Training, &["checkpoint.safetensors", "init.safetensors"]),
+        (Holds::Audit, &["audit.json", "scores.bin"]),
         (Holds::Page, &["report.html"]),
     ];
     kinds.into_iter().find(|(_, names)| has(names)).map(|(kind, _)| kind)
@@ -108,6 +112,7 @@ mod tests {
             (Holds::Study, &["training/manifest.toml"]),
             (Holds::Sweep, &["manifest.toml", "journal.jsonl", "report.html"]),
             (Holds::Training, &["model.safetensors", "init.safetensors", "curve.csv"]),
+            (Holds::Audit, &["audit.json", "scores.bin"]),
             (Holds::Page, &["report.html"]),
         ] {
             let place = tempfile::tempdir().unwrap();

@@ -14,6 +14,8 @@ pub(crate) mod input;
 mod jsonl;
 pub(crate) mod npy;
 #[cfg(feature = "parquet")]
+pub(crate) mod numbers;
+#[cfg(feature = "parquet")]
 mod parquet;
 #[cfg(feature = "parquet")]
 mod parquet_pages;
