@@ -51,16 +51,21 @@ impl AuditDocument {
 pub struct TextTokens {
     /// The tokenizer; without one, only documents of ids can be read.
     pub tokenizer: Option<Tokenizer>,
-    /// The tokens that the model knows.
-    pub vocabulary: Vocabulary,
+    /// The tokens that the model knows; without one, ids are taken as they are.
+    pub vocabulary: Option<Vocabulary>,
 }
 
 impl TextTokens {
     /// The ids of a text.
     pub fn encode(&self, text: &str) -> Result<Encoded> {
-        match &self.tokenizer {
-            Some(tokenizer) => tokenizer.encode_with_ends(text, &self.vocabulary),
-            None => {
+        match (&self.tokenizer, &self.vocabulary) {
+            (Some(tokenizer), Some(vocabulary)) => tokenizer.encode_with_ends(text, vocabulary),
+            #[cfg(feature = "huggingface")]
+            (Some(Tokenizer::HuggingFace(tokenizer)), None) => {
+                let (ids, ends) = tokenizer.encode_with_ends(text).map_err(|e| Error::setting("text", e))?;
+                Ok(Encoded { ids, ends })
+            }
+            _ => {
                 let message =
                     "the model has no tokenizer: name a tokenizer.json, or give the text as token ids";
                 Err(Error::setting("tokenizer", message))
@@ -70,9 +75,10 @@ impl TextTokens {
 
     /// Ids of the corpus in those of the model.
     fn known(&self, ids: &[u32]) -> Result<Vec<u32>> {
+        let Some(vocabulary) = &self.vocabulary else { return Ok(ids.to_vec()) };
         let find = |&id: &u32| {
-            self.vocabulary.id(Key::Symbol(id)).ok_or_else(|| {
-                let message = format!("token {id} is not one of the model's {}", self.vocabulary.len());
+            vocabulary.id(Key::Symbol(id)).ok_or_else(|| {
+                let message = format!("token {id} is not one of the model's {}", vocabulary.len());
                 Error::setting("text", message)
             })
         };
@@ -205,7 +211,7 @@ mod tests {
         all.sort_unstable();
         all.dedup();
         all.into_iter().for_each(|c| assert!(vocabulary.push(Key::Symbol(u32::from(c)), 0)));
-        TextTokens { tokenizer: Some(Tokenizer::Char), vocabulary }
+        TextTokens { tokenizer: Some(Tokenizer::Char), vocabulary: Some(vocabulary) }
     }
 
     fn of(texts: &[&str], block: Option<usize>) -> Result<Collection> {

@@ -3,7 +3,7 @@
 use super::preset::{AuditPreset, Placement};
 use crate::corpus::{CorpusSpec, DocumentRule, Format, IdType, PartOf, Split, TokenizerChoice};
 use crate::inference::Sampling;
-use crate::setting::{as_text, choices, one_or_many, setters};
+use crate::setting::{as_text, choices, deserialize_size, one_or_many, setters};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -287,6 +287,10 @@ pub struct AuditSpec {
     /// The contexts of the gap: prefixes of documents, or windows (any tokens in a row, seen alone) [default: prefixes]
     #[cfg_attr(feature = "clap", arg(long, value_name = "WHICH"))]
     pub contexts: Option<GapContexts>,
+    /// Refuse a model that takes more memory than this, e.g. 2G [default: the free memory]
+    #[cfg_attr(feature = "clap", arg(long, value_name = "SIZE", value_parser = crate::setting::parse_size))]
+    #[serde(deserialize_with = "deserialize_size", skip_serializing)]
+    pub max_memory: Option<u64>,
     /// Leave the text of the corpus out of the results
     #[cfg_attr(feature = "clap", arg(long))]
     pub no_text: bool,
@@ -308,6 +312,7 @@ setters!(AuditSpec {
     margin: some(f64),
     lengths: some(usize),
     contexts: some(GapContexts),
+    max_memory: some(u64),
     no_text: plain(bool),
 });
 

@@ -1,11 +1,15 @@
 //! The model that is audited, however it comes.
 
 use super::collection::TextTokens;
+use super::given::GivenScores;
 use super::spec::AuditSettings;
 use super::text_audit::Known;
-use crate::inference::LanguageModel;
-use crate::{Error, Result};
+use crate::corpus::{Alphabet, Tokenizer, TokenizerChoice};
+use crate::inference::{LanguageModel, Network};
+use crate::model::StoredModel;
+use crate::{Error, Result, units};
 use serde::{Deserialize, Serialize};
+use std::path::Path;
 
 /// What is known of a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -35,14 +39,91 @@ pub struct Subject {
     /// The model itself, unless only its log-probabilities are given.
     pub model: Option<Box<dyn LanguageModel + Send>>,
     /// Log-probabilities that another program computed.
-    pub given: Option<super::given::GivenScores>,
+    pub given: Option<GivenScores>,
     /// How text becomes its tokens.
     pub tokens: TextTokens,
     /// The id that its tokenizer puts in front of a text.
     pub start_token: Option<u32>,
 }
 
+/// Memory beside the weights: activations, a batch of logits, the text.
+const BESIDE: u64 = 300 << 20;
+
 impl Subject {
+    /// Loads a model (a directory of Hugging Face, a GGUF file, a file of byrote), or a file of log-probabilities that another
+    /// program computed. `tokenizer` replaces the model's own. A model whose weights take more than `max_memory` bytes is refused.
+    pub fn load(path: &Path, tokenizer: Option<&TokenizerChoice>, max_memory: Option<u64>) -> Result<Self> {
+        if GivenScores::is_named(path) && !path.is_dir() {
+            return Self::given(path, tokenizer);
+        }
+        let mut stored = StoredModel::open(path)?;
+        let needed = 4 * stored.parameters() + BESIDE;
+        if let Some(most) = max_memory.filter(|&most| needed > most) {
+            let message = format!(
+                "{} is too little: the weights of this model take {} in f32, and {} in all",
+                units::bytes(most),
+                units::bytes(4 * stored.parameters()),
+                units::bytes(needed)
+            );
+            return Err(Error::setting("max_memory", message));
+        }
+        let facts = ModelFacts {
+            path: path.to_string_lossy().into_owned(),
+            family: stored.family.clone(),
+            parameters: Some(stored.parameters()),
+            dtype: Some(stored.dtype.clone()),
+            n_ctx: Some(stored.config.shape.n_ctx),
+            d_vocab: stored.config.shape.d_vocab,
+            instruct: stored.instruct,
+            tokenizer: stored.tokenizer.clone(),
+        };
+        let start_token = stored.start_token()?;
+        let tokenizer = match tokenizer {
+            Some(choice) => {
+                let chosen = Tokenizer::load(choice)?;
+                if chosen.alphabet() != stored.vocabulary.alphabet() {
+                    let message = format!("the model was made with {}", stored.tokenizer);
+                    return Err(Error::setting("tokenizer", message));
+                }
+                Some(chosen)
+            }
+            None => own_tokenizer(&stored)?,
+        };
+        let tokens = TextTokens { tokenizer, vocabulary: Some(stored.vocabulary.clone()) };
+        let network = Network::new(stored.config, &mut |tensor, values| stored.read(tensor, values))?;
+        Ok(Self { facts, model: Some(Box::new(network)), given: None, tokens, start_token })
+    }
+
+    /// A model that runs somewhere else: in another program, through a callback.
+    pub fn new(facts: ModelFacts, model: Box<dyn LanguageModel + Send>, tokens: TextTokens, start_token: Option<u32>) -> Self {
+        Self { facts, model: Some(model), given: None, tokens, start_token }
+    }
+
+    /// What another program has computed.
+    fn given(path: &Path, tokenizer: Option<&TokenizerChoice>) -> Result<Self> {
+        let given = GivenScores::load(path)?;
+        let (tokenizer, vocabulary) = match tokenizer.map(Tokenizer::load).transpose()? {
+            None => (None, None),
+            Some(tokenizer) if tokenizer.alphabet() == Alphabet::Id => (Some(tokenizer), None),
+            Some(_) => {
+                let message = "must be a tokenizer.json here: log-probabilities belong to the tokens of a language model";
+                return Err(Error::setting("tokenizer", message));
+            }
+        };
+        let facts = ModelFacts {
+            path: path.to_string_lossy().into_owned(),
+            family: "log-probabilities".into(),
+            parameters: None,
+            dtype: None,
+            n_ctx: None,
+            d_vocab: u64::from(u32::MAX),
+            instruct: false,
+            tokenizer: tokenizer.as_ref().map_or("ids", |_| "tokenizer.json").into(),
+        };
+        let tokens = TextTokens { tokenizer, vocabulary };
+        Ok(Self { facts, model: None, given: Some(given), tokens, start_token: None })
+    }
+
     /// Which numbers it gives.
     pub fn known(&self) -> Known {
         self.given.as_ref().map_or(Known::ALL, |given| given.known)
@@ -63,4 +144,13 @@ impl Subject {
             _ => Ok(()),
         }
     }
+}
+
+/// The tokenizer that a model holds; none if it reads ids.
+fn own_tokenizer(stored: &StoredModel) -> Result<Option<Tokenizer>> {
+    let choice = match stored.vocabulary.tokenizer() {
+        Some(held) => Some(TokenizerChoice::Held(held.clone())),
+        None => TokenizerChoice::built_in(&stored.tokenizer),
+    };
+    choice.as_ref().map(Tokenizer::load).transpose()
 }

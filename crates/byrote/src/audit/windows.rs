@@ -172,7 +172,7 @@ mod tests {
     fn letters() -> TextTokens {
         let mut vocabulary = Vocabulary::new(Alphabet::Char);
         ('a'..='z').for_each(|c| assert!(vocabulary.push(Key::Symbol(u32::from(c)), 0)));
-        TextTokens { tokenizer: Some(Tokenizer::Char), vocabulary }
+        TextTokens { tokenizer: Some(Tokenizer::Char), vocabulary: Some(vocabulary) }
     }
 
     fn of(texts: &[&str], spec: &AuditSpec) -> Vec<AuditWindow> {
