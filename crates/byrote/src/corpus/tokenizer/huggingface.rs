@@ -8,6 +8,7 @@ use crate::input::{MOST_TOKENIZER, read_capped};
 use crate::num::hash::fnv1a;
 use crate::{Error, Result};
 use std::path::Path;
+use tokenizers::{Encoding, Token};
 
 /// The longest document, in bytes, that is passed whole to a `tokenizer.json`.
 pub const MAX_DOCUMENT_BYTES: usize = 64 << 20;
@@ -47,6 +48,14 @@ impl HuggingFace {
             Ok(encoding) => Ok(encoding.get_ids().to_vec()),
             Err(e) => Err(e.to_string()),
         }
+    }
+
+    /// Returns the tokens that the file's post-processor puts in front of a text.
+    pub fn start(&self) -> std::result::Result<Vec<u32>, String> {
+        // A token that no vocabulary has stands for the text.
+        let text = || Encoding::from_tokens(vec![Token::new(u32::MAX, "a".into(), (0, 1))], 0);
+        let around = guarded(|| self.inner.post_process(text(), None, true))?.map_err(|e| e.to_string())?;
+        Ok(around.get_ids().iter().copied().take_while(|&id| id != u32::MAX).collect())
     }
 
     /// Returns the text of a token id, if the vocabulary has one.
