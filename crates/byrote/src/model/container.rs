@@ -2,7 +2,7 @@
 
 use super::model_file::Precision;
 use crate::{Error, Result};
-use safetensors::tensor::{SafeTensors, TensorView};
+use safetensors::tensor::{Metadata, SafeTensors, TensorView};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -149,6 +149,18 @@ pub(crate) fn read<'a, M: DeserializeOwned>(
 ) -> Result<(M, SafeTensors<'a>), String> {
     let (_, header) =
         SafeTensors::read_metadata(bytes).map_err(|e| format!("not a safetensors file, or damaged: {e}"))?;
+    let metadata = metadata(&header, key, what, format)?;
+    let file = SafeTensors::deserialize(bytes).map_err(|e| format!("damaged: {e}"))?;
+    Ok((metadata, file))
+}
+
+/// Returns the metadata under a key of a header; see [`read`].
+pub(super) fn metadata<M: DeserializeOwned>(
+    header: &Metadata,
+    key: &str,
+    what: &str,
+    format: u32,
+) -> Result<M, String> {
     let json = header.metadata().as_ref().and_then(|m| m.get(key));
     let json = json.ok_or_else(|| {
         let has = |key: &str| header.metadata().as_ref().is_some_and(|m| m.contains_key(key));
@@ -162,7 +174,5 @@ pub(crate) fn read<'a, M: DeserializeOwned>(
     if found.format != format {
         return Err(format!("has format {}, but this version reads format {format}", found.format));
     }
-    let metadata = serde_json::from_str(json).map_err(unreadable)?;
-    let file = SafeTensors::deserialize(bytes).map_err(|e| format!("damaged: {e}"))?;
-    Ok((metadata, file))
+    serde_json::from_str(json).map_err(unreadable)
 }

@@ -5,7 +5,7 @@
 //! `shape` names the dimensions and counts the parameters as the papers do, `config` adds the switches and presets
 //! and lists the tensors, `blocks` adds those of many layers, `activation` evaluates activation functions, `weights` holds and draws parameters,
 //! [`reference`] is the slow forward pass that checks every other one, `model_file` reads and writes model files,
-//! [`huggingface`] directories of Hugging Face.
+//! [`huggingface`] directories of Hugging Face. [`StoredModel`] is a model in a file of any kind, with its weights unread.
 //!
 //! ```
 //! use byrote::model::{Model, Preset, Shape};
@@ -29,6 +29,7 @@ pub(crate) mod model_file;
 pub mod reference;
 pub(crate) mod shape;
 pub(crate) mod spec;
+mod stored;
 mod tensor_name;
 pub(crate) mod weights;
 
@@ -38,5 +39,6 @@ pub use counting::{Counting, ParameterCount};
 pub use model_file::{ModelFile, Precision};
 pub use shape::{Activation, Mixer, ParametersByKind, Shape};
 pub use spec::ModelSpec;
+pub use stored::{StoredAs, StoredModel};
 pub use tensor_name::TensorName;
 pub use weights::{Init, Model};

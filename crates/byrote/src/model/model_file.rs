@@ -8,10 +8,15 @@
 //! The reader checks everything: missing, superfluous or misshapen tensors, mixed or unknown types, numbers that are
 //! not finite, unknown switches and a vocabulary of the wrong size are errors that say what is wrong.
 
-use super::config::{Config, Positions};
+use super::config::{Config, Positions, Tensor, TensorKind};
 use super::container::{self, Stored};
+use super::huggingface::Family;
+use super::stored::{
+    self, Files, Foreign, Memory, Single, StoredAs, StoredModel, TensorFiles, Text, Weights,
+};
+use super::tensor_name::TensorName;
 use super::weights::Model;
-use crate::corpus::{Reading, Vocabulary};
+use crate::corpus::{Key, Reading, Vocabulary};
 use crate::output::OutputFile;
 use crate::setting::choices;
 use crate::{Error, Result};
@@ -71,10 +76,9 @@ impl ModelFile {
             let values = &self.model.parameters()[tensor.range.clone()];
             stored.push(Stored::new(tensor.name.to_string(), tensor.shape.clone(), self.precision, values));
         }
-        if config.positions == Positions::Sinusoidal {
-            let dimensions = vec![config.shape.n_ctx as usize, config.position_width() as usize];
+        if let Some(tensor) = stored_positions(&config) {
             let positions = self.model.positions().unwrap_or_default();
-            stored.push(Stored::new("W_pos", dimensions, self.precision, positions));
+            stored.push(Stored::new(tensor.name.to_string(), tensor.shape, self.precision, positions));
         }
         container::write(KEY, &self.description(), &stored)
     }
@@ -101,75 +105,71 @@ impl ModelFile {
 
     /// Reads a model from a file.
     pub fn load(path: &Path) -> Result<Self> {
-        container::load(path, Self::parse)
+        open(path)?.to_model_file()
     }
 
     /// Reads a model from bytes; `path` is the name used in messages.
     pub fn from_bytes(path: &Path, bytes: &[u8]) -> Result<Self> {
-        container::parse(path, bytes, Self::parse)
+        let name = path.to_string_lossy();
+        open_in(Box::new(Memory::new([(Path::new(&*name), bytes)])), &name)?.to_model_file()
     }
+}
 
-    /// Reads a model from bytes; the error message says what is wrong with them.
-    fn parse(bytes: &[u8]) -> Result<Self, String> {
-        let (metadata, file) = container::read::<Metadata>(bytes, KEY, "a one-layer transformer", FORMAT)?;
-        let config = metadata.config.checked().map_err(|e| format!("invalid configuration: {e}"))?;
-        if metadata.vocabulary.len() as u64 != config.shape.d_vocab {
-            return Err(format!(
-                "a vocabulary of {} tokens for a model with {}",
-                metadata.vocabulary.len(),
-                config.shape.d_vocab
-            ));
-        }
-        if metadata.vocabulary.tokenizer().is_some_and(|held| held.name() != metadata.tokenizer) {
-            return Err(format!("holds another tokenizer than {}", metadata.tokenizer));
-        }
-        let mut precision = None;
-        let mut read = |name: &str, shape: &[usize]| -> Result<Vec<f64>, String> {
-            let view = file.tensor(name).map_err(|_| format!("the tensor {name} is missing"))?;
-            if view.shape() != shape {
-                return Err(format!(
-                    "{name} has shape {:?}, but the configuration needs {shape:?}",
-                    view.shape()
-                ));
-            }
-            let found = Precision::of(view.dtype())
-                .ok_or_else(|| format!("{name} has the unsupported type {:?}", view.dtype()))?;
-            if *precision.get_or_insert(found) != found {
-                return Err(format!("{name} differs in type from the tensors before it"));
-            }
-            let values = found.values(view.data());
-            match values.iter().position(|x| !x.is_finite()) {
-                Some(i) => Err(format!("{name} contains {} (first at entry {i})", values[i])),
-                None => Ok(values),
-            }
-        };
-        let mut parameters = Vec::new();
-        let mut positions = None;
-        let mut names = Vec::new();
-        for tensor in config.tensors() {
-            let name = tensor.name.to_string();
-            parameters.extend(read(&name, &tensor.shape)?);
-            names.push(name);
-        }
-        if config.positions == Positions::Sinusoidal {
-            positions =
-                Some(read("W_pos", &[config.shape.n_ctx as usize, config.position_width() as usize])?);
-            names.push("W_pos".into());
-        }
-        if let Some(other) = file.names().into_iter().filter(|n| !names.iter().any(|name| name == n)).min() {
-            return Err(format!("unexpected tensor {other:?}"));
-        }
-        let mut model = Model::new(config, parameters).map_err(|e| e.to_string())?;
-        if let Some(positions) = positions {
-            model = model.with_stored_positions(positions).map_err(|e| e.to_string())?;
-        }
-        Ok(Self {
-            model,
-            precision: precision.unwrap_or(Precision::F64),
-            tokenizer: metadata.tokenizer,
-            vocabulary: metadata.vocabulary,
-        })
+/// Opens a file, and reads and checks everything but the weights.
+pub(super) fn open(path: &Path) -> Result<StoredModel> {
+    open_in(Box::new(Single(path.to_path_buf())), "")
+}
+
+fn open_in(files: Box<dyn Files>, name: &str) -> Result<StoredModel> {
+    let mut tensors = TensorFiles::new(files);
+    let header = stored::add(&mut tensors, name)?;
+    let path = tensors.files().path(name);
+    let wrong = |message: String| Error::format(&path, message);
+    let metadata: Metadata =
+        container::metadata(&header, KEY, "a one-layer transformer", FORMAT).map_err(wrong)?;
+    let config = metadata.config.checked().map_err(|e| wrong(format!("invalid configuration: {e}")))?;
+    if metadata.vocabulary.len() as u64 != config.shape.d_vocab {
+        let (found, needed) = (metadata.vocabulary.len(), config.shape.d_vocab);
+        return Err(wrong(format!("a vocabulary of {found} tokens for a model with {needed}")));
     }
+    if metadata.vocabulary.tokenizer().is_some_and(|held| held.name() != metadata.tokenizer) {
+        return Err(wrong(format!("holds another tokenizer than {}", metadata.tokenizer)));
+    }
+    let layout = config
+        .tensors()
+        .into_iter()
+        .chain(stored_positions(&config))
+        .map(|tensor| Foreign::same(tensor.name.to_string(), tensor.name, &tensor.shape))
+        .collect();
+    let weights = Weights::new(tensors, layout, "the configuration", "this configuration", |_| false)?;
+    match weights.dtype().as_str() {
+        "f32" | "f64" => {}
+        other => return Err(wrong(format!("the weights must be all f32 or all f64 (got {other})"))),
+    }
+    let family = match Family::of(&config) {
+        Ok(family) => family.name(),
+        Err(_) if config.shape.blocks.is_some() => "blocks",
+        Err(_) => "one-layer",
+    };
+    let text = Text {
+        start: metadata.vocabulary.id(Key::Bos).into_iter().collect(),
+        tokenizer: metadata.tokenizer,
+        vocabulary: metadata.vocabulary,
+        instruct: false,
+    };
+    Ok(StoredModel::new(config, StoredAs::Byrote, family.to_owned(), weights, text))
+}
+
+/// The tensor of fixed positions in a file, which is not among the parameters.
+pub(super) fn stored_positions(config: &Config) -> Option<Tensor> {
+    let shape = vec![config.shape.n_ctx as usize, config.position_width() as usize];
+    let range = 0..shape.iter().product();
+    (config.positions == Positions::Sinusoidal).then(|| Tensor {
+        name: TensorName::of("W_pos"),
+        shape,
+        kind: TensorKind::Position,
+        range,
+    })
 }
 
 impl Precision {
@@ -177,14 +177,6 @@ impl Precision {
         match self {
             Precision::F32 => Dtype::F32,
             Precision::F64 => Dtype::F64,
-        }
-    }
-
-    fn of(dtype: Dtype) -> Option<Self> {
-        match dtype {
-            Dtype::F32 => Some(Precision::F32),
-            Dtype::F64 => Some(Precision::F64),
-            _ => None,
         }
     }
 
@@ -210,6 +202,10 @@ mod tests {
     use crate::model::{Preset, Shape};
     use proptest::prelude::*;
 
+    fn parse(bytes: &[u8]) -> Result<ModelFile> {
+        ModelFile::from_bytes(Path::new("memory"), bytes)
+    }
+
     fn example(preset: Preset, precision: Precision) -> ModelFile {
         let corpus = Corpus::from_rows(&[1u16, 2, 5, 1, 2, 7], 3, 2).unwrap();
         let shape =
@@ -234,7 +230,7 @@ mod tests {
                 let file = example(preset, precision);
                 let bytes = file.to_bytes().unwrap();
                 assert_eq!(bytes, file.clone().to_bytes().unwrap());
-                assert_eq!(ModelFile::parse(&bytes).unwrap(), file, "{preset} {precision:?}");
+                assert_eq!(parse(&bytes).unwrap(), file, "{preset} {precision:?}");
             }
         }
     }
@@ -246,7 +242,7 @@ mod tests {
         let near = file.model.clone().with_stored_positions(moved(9e-7)).unwrap();
         assert!(file.model.clone().with_stored_positions(moved(2e-6)).is_err());
         file.model = near;
-        let read = ModelFile::parse(&file.to_bytes().unwrap()).unwrap();
+        let read = parse(&file.to_bytes().unwrap()).unwrap();
         assert_eq!(read, file);
         assert_ne!(read.model.positions().unwrap(), read.model.config().sinusoids());
         // Other parameters do not change the positions.
@@ -266,7 +262,7 @@ mod tests {
     #[test]
     fn lies_are_found_out() {
         let bytes = example(Preset::Madden2024, Precision::F64).to_bytes().unwrap();
-        let wrong = |bytes: &[u8]| ModelFile::parse(bytes).unwrap_err();
+        let wrong = |bytes: &[u8]| parse(bytes).unwrap_err().to_string();
         assert!(wrong(b"").contains("not a safetensors file"));
         assert!(wrong(&bytes[..bytes.len() - 1]).contains("damaged"));
         assert!(wrong(&with_header(&bytes, "\"W_in\"", "\"W_on\"")).contains("W_in is missing"));
@@ -279,7 +275,7 @@ mod tests {
         let network = with_header(&bytes, "{\"byrote\"", "{\"byrote-network\"");
         assert_eq!(
             wrong(&network),
-            "an in-context network of many layers; a one-layer transformer is needed here"
+            "memory: an in-context network of many layers; a one-layer transformer is needed here"
         );
         let mut nan = bytes.clone();
         let end = nan.len();
@@ -301,7 +297,7 @@ mod tests {
                 let n = bytes.len();
                 bytes.truncate(cut % n);
             }
-            if let Ok(file) = ModelFile::parse(&bytes) {
+            if let Ok(file) = parse(&bytes) {
                 prop_assert!(file.model.parameters().iter().all(|x| x.is_finite()));
                 prop_assert_eq!(file.vocabulary.alphabet(), Alphabet::Id);
             }

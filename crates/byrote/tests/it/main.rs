@@ -17,3 +17,4 @@ mod readers;
 mod reference;
 mod seeds;
 mod settings;
+mod stored;

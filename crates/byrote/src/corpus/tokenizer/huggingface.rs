@@ -7,7 +7,9 @@ use crate::foreign::guarded;
 use crate::input::{MOST_TOKENIZER, read_capped};
 use crate::num::hash::fnv1a;
 use crate::{Error, Result};
+use std::collections::BTreeSet;
 use std::path::Path;
+use tokenizers::{Encoding, Token};
 
 /// The longest document, in bytes, that is passed whole to a `tokenizer.json`.
 pub const MAX_DOCUMENT_BYTES: usize = 64 << 20;
@@ -17,6 +19,7 @@ pub const MAX_DOCUMENT_BYTES: usize = 64 << 20;
 pub struct HuggingFace {
     inner: tokenizers::Tokenizer,
     fingerprint: u64,
+    special: BTreeSet<u32>,
 }
 
 impl HuggingFace {
@@ -38,7 +41,9 @@ impl HuggingFace {
             .with_truncation(None)
             .map_err(|e| Error::format(path, format!("cannot switch off truncation: {e}")))?;
         inner.with_padding(None);
-        Ok(Self { inner, fingerprint: fnv1a(bytes) })
+        let added = inner.get_added_tokens_decoder();
+        let special = added.iter().filter(|(_, token)| token.special).map(|(id, _)| *id).collect();
+        Ok(Self { inner, fingerprint: fnv1a(bytes), special })
     }
 
     /// Returns the ids of a document.
@@ -67,7 +72,15 @@ impl HuggingFace {
 
     /// Whether an id is that of a special token, such as `<|endoftext|>`.
     pub fn is_special(&self, id: u32) -> bool {
-        self.inner.get_added_tokens_decoder().get(&id).is_some_and(|token| token.special)
+        self.special.contains(&id)
+    }
+
+    /// Returns the tokens that the file's post-processor puts in front of a text.
+    pub fn start(&self) -> std::result::Result<Vec<u32>, String> {
+        // A token that no vocabulary has stands for the text.
+        let text = || Encoding::from_tokens(vec![Token::new(u32::MAX, "a".into(), (0, 1))], 0);
+        let around = guarded(|| self.inner.post_process(text(), None, true))?.map_err(|e| e.to_string())?;
+        Ok(around.get_ids().iter().copied().take_while(|&id| id != u32::MAX).collect())
     }
 
     /// Returns the text of a token id, if the vocabulary has one.

@@ -1,8 +1,7 @@
 //! Where the weights of a model are in the tensors of its family.
 //!
-//! Each of our tensors has at most three dimensions, and its entry (i, j, k) is entry
-//! `start + i strides[0] + j strides[1] + k strides[2]` of one tensor of Hugging Face, counted row by row. With H heads of
-//! dimension e, D = H e, and width d:
+//! Starts and strides are those of [`Part`]: entry (i, j, k) of our tensor is entry `start + i strides[0] + j strides[1] +
+//! k strides[2]` of the tensor there. With H heads of dimension e, D = H e, and width d:
 //!
 //! | tensor there | shape there | ours | start, strides |
 //! |---|---|---|---|
@@ -13,35 +12,8 @@
 //! | other weights of the rest | [out, in] | [in, out] | 0; 0, 1, in |
 
 use super::family::Family;
+use crate::model::stored::{Foreign, Part};
 use crate::model::{Blocks, Config, TensorName};
-
-/// Where one of our tensors is.
-pub(super) struct Part {
-    pub(super) tensor: TensorName,
-    dims: [usize; 3],
-    start: usize,
-    strides: [usize; 3],
-}
-
-impl Part {
-    /// The index of each of our entries, in order.
-    pub(super) fn indices(&self) -> impl Iterator<Item = usize> + '_ {
-        let [a, b, c] = self.dims;
-        let [by_i, by_j, by_k] = self.strides;
-        let row = move |i: usize, j: usize| {
-            let start = self.start + i * by_i + j * by_j;
-            (0..c).map(move |k| start + k * by_k)
-        };
-        (0..a).flat_map(move |i| (0..b).flat_map(move |j| row(i, j)))
-    }
-}
-
-/// A tensor of Hugging Face and what it holds.
-pub(super) struct Foreign {
-    pub(super) name: String,
-    pub(super) shape: Vec<usize>,
-    pub(super) parts: Vec<Part>,
-}
 
 /// Lists the tensors of a model, in the order in which they are written.
 struct Layout {
@@ -59,20 +31,18 @@ impl Layout {
 
     /// A tensor in our order.
     fn same(&mut self, name: String, tensor: TensorName, shape: &[usize]) {
-        let part = Part { tensor, dims: [1, 1, shape.iter().product()], start: 0, strides: [0, 0, 1] };
-        self.add(name, shape.to_vec(), vec![part]);
+        self.all.push(Foreign::same(name, tensor, shape));
     }
 
     /// A map stored as [out, in].
     fn transposed(&mut self, name: String, tensor: TensorName, inputs: usize, outputs: usize) {
-        let part = Part { tensor, dims: [1, inputs, outputs], start: 0, strides: [0, 1, inputs] };
-        self.add(name, vec![outputs, inputs], vec![part]);
+        self.all.push(Foreign::transposed(name, tensor, inputs, outputs));
     }
 
     /// Queries, keys or values of all heads, stored as [heads e, d].
     fn projection(&mut self, name: String, tensor: TensorName, heads: usize) {
         let (d, e) = (self.d, self.e);
-        let part = Part { tensor, dims: [heads, d, e], start: 0, strides: [e * d, 1, d] };
+        let part = Part::new(tensor, 0, [(heads, e * d), (d, 1), (e, d)]);
         self.add(name, vec![heads * e, d], vec![part]);
     }
 }
@@ -126,20 +96,12 @@ fn gpt2_block(layout: &mut Layout, config: &Config, name: &str, block: u32) {
     let all = heads * e;
     layout.same(format!("{name}.ln_1.weight"), of("ln1.w"), &[d]);
     layout.same(format!("{name}.ln_1.bias"), of("ln1.b"), &[d]);
-    let weight = |(p, (weight, _)): (usize, (&'static str, _))| Part {
-        tensor: of(weight),
-        dims: [heads, d, e],
-        start: p * all,
-        strides: [e, 3 * all, 1],
+    let weight = |(p, (weight, _)): (usize, (&'static str, _))| {
+        Part::new(of(weight), p * all, [(heads, e), (d, 3 * all), (e, 1)])
     };
     let weights = PROJECTIONS.into_iter().enumerate().map(weight).collect();
     layout.add(format!("{name}.attn.c_attn.weight"), vec![d, 3 * all], weights);
-    let bias = |(p, (_, bias)): (usize, (_, &'static str))| Part {
-        tensor: of(bias),
-        dims: [1, 1, all],
-        start: p * all,
-        strides: [0, 0, 1],
-    };
+    let bias = |(p, (_, bias)): (usize, (_, &'static str))| Part::new(of(bias), p * all, [(all, 1)]);
     let biases = PROJECTIONS.into_iter().enumerate().map(bias).collect();
     layout.add(format!("{name}.attn.c_attn.bias"), vec![3 * all], biases);
     layout.same(format!("{name}.attn.c_proj.weight"), of("attn.W_O"), &[all, d]);
@@ -158,22 +120,15 @@ fn neox_block(layout: &mut Layout, config: &Config, blocks: &Blocks, block: u32)
     let (d, m, heads, e) = (layout.d, config.shape.d_mlp as usize, layout.heads, layout.e);
     layout.same(format!("{name}.input_layernorm.weight"), of("ln1.w"), &[d]);
     layout.same(format!("{name}.input_layernorm.bias"), of("ln1.b"), &[d]);
-    let weight = |(p, (weight, _)): (usize, (&'static str, _))| Part {
-        tensor: of(weight),
-        dims: [heads, d, e],
-        start: p * e * d,
-        strides: [3 * e * d, 1, d],
+    let weight = |(p, (weight, _)): (usize, (&'static str, _))| {
+        Part::new(of(weight), p * e * d, [(heads, 3 * e * d), (d, 1), (e, d)])
     };
     let fused = format!("{name}.attention.query_key_value");
     let weights = PROJECTIONS.into_iter().enumerate().map(weight).collect();
     layout.add(format!("{fused}.weight"), vec![3 * heads * e, d], weights);
     if config.attention_bias {
-        let bias = |(p, (_, bias)): (usize, (_, &'static str))| Part {
-            tensor: of(bias),
-            dims: [1, heads, e],
-            start: p * e,
-            strides: [0, 3 * e, 1],
-        };
+        let bias =
+            |(p, (_, bias)): (usize, (_, &'static str))| Part::new(of(bias), p * e, [(heads, 3 * e), (e, 1)]);
         let biases = PROJECTIONS.into_iter().enumerate().map(bias).collect();
         layout.add(format!("{fused}.bias"), vec![3 * heads * e], biases);
     }

@@ -3,7 +3,7 @@
 //! | file | content |
 //! |---|---|
 //! | `config.json` | the architecture and its settings (`read_config`, `write_config`, `rope`) |
-//! | `model.safetensors`, or `model.safetensors.index.json` and shards | the weights, in f32, f16 or bf16 (`shards`), under the names and in the layout of the architecture (`layout`) |
+//! | `model.safetensors`, or `model.safetensors.index.json` and shards | the weights, in f32, f16 or bf16 (`stored`), under the names and in the layout of the architecture (`layout`) |
 //! | `tokenizer.json` | the tokenizer, if there is one; without it the model reads ids |
 //!
 //! The architectures are those of [`Family`]. Everything is checked before it is used: a setting that byrote does not compute, a
@@ -26,28 +26,29 @@
 //! ```
 
 mod family;
-mod files;
 mod layout;
 mod read_config;
 mod rope;
 mod settings;
-mod shards;
 mod write_config;
 
 pub use family::Family;
 
 use super::container::{Stored, write_metadata};
+use super::stored::{
+    self, Directory, Files, INDEX, Memory, StoredAs, StoredModel, TensorFiles, Text, Weights,
+};
 use super::{Config, Model, ModelFile, Precision};
 use crate::corpus::{TokenizerJson, Vocabulary};
 use crate::input::MOST_TOKENIZER;
 use crate::output::OutputFile;
 use crate::{Error, Result};
-use files::{Directory, Files, Memory};
-use safetensors::tensor::Dtype;
-use shards::{WEIGHTS, Weights};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use settings::Settings;
+use std::collections::HashMap;
 use std::path::Path;
 
+/// The file with all weights.
+const WEIGHTS: &str = "model.safetensors";
 const CONFIG: &str = "config.json";
 const TOKENIZER: &str = "tokenizer.json";
 /// The largest `config.json`, in bytes.
@@ -55,7 +56,12 @@ const MOST_CONFIG: u64 = 16 << 20;
 
 /// Reads a model from a directory.
 pub fn load(directory: &Path) -> Result<ModelFile> {
-    let files = Directory(directory);
+    open(directory)?.to_model_file()
+}
+
+/// Opens a directory, and reads and checks everything but the weights.
+pub(super) fn open(directory: &Path) -> Result<StoredModel> {
+    let files = Directory(directory.to_path_buf());
     if !files.has(CONFIG) {
         let mut message = format!("has no {CONFIG}, so it is not a model directory of Hugging Face");
         if files.has("init.safetensors") || files.has("checkpoint.safetensors") {
@@ -63,72 +69,62 @@ pub fn load(directory: &Path) -> Result<ModelFile> {
         }
         return Err(Error::format(directory, message));
     }
-    read(&files)
+    open_in(Box::new(files))
 }
 
 /// Reads a model from the content of `config.json`, of `model.safetensors` or of one shard and the list of shards.
 pub(crate) fn from_bytes(config: &[u8], index: Option<&[u8]>, weights: &[u8]) -> Result<ModelFile> {
-    let mut files = BTreeMap::from([(CONFIG, config)]);
-    match index {
-        Some(index) => {
-            files.extend([
-                ("model.safetensors.index.json", index),
-                ("model-00001-of-00001.safetensors", weights),
-            ]);
-        }
-        None => {
-            files.insert(WEIGHTS, weights);
-        }
-    }
-    read(&Memory(files))
+    let shard = index.map_or(WEIGHTS, |_| "model-00001-of-00001.safetensors");
+    let files = [(CONFIG, Some(config)), (INDEX, index), (shard, Some(weights))];
+    let files = files.into_iter().filter_map(|(name, bytes)| Some((Path::new(name), bytes?)));
+    open_in(Box::new(Memory::new(files)))?.to_model_file()
 }
 
-fn read(files: &dyn Files) -> Result<ModelFile> {
+fn open_in(files: Box<dyn Files>) -> Result<StoredModel> {
     let bytes = files.read(CONFIG, MOST_CONFIG, "a config.json")?;
     let (family, config) = read_config::read(&files.path(CONFIG), &bytes)?;
-    let mut weights = Weights::open(files)?;
-    let (model, precision) = read_weights(family, &config, &mut weights)?;
-    let (tokenizer, vocabulary) = read_vocabulary(files, config.shape.d_vocab)?;
-    Ok(ModelFile { model, precision, tokenizer, vocabulary })
+    let weights = open_weights(family, &config, files)?;
+    let text = read_text(weights.tensors().files(), config.shape.d_vocab)?;
+    Ok(StoredModel::new(config, StoredAs::HuggingFace, family.name().to_owned(), weights, text))
 }
 
-fn read_weights(family: Family, config: &Config, weights: &mut Weights<'_>) -> Result<(Model, Precision)> {
+fn open_weights(family: Family, config: &Config, files: Box<dyn Files>) -> Result<Weights> {
+    let tensors = open_tensors(files)?;
     let prefix = match family {
-        Family::Gpt2 if !weights.has("wte.weight") => "transformer.",
+        Family::Gpt2 if !tensors.has("wte.weight") => "transformer.",
         _ => "",
     };
     let outputs = ["lm_head.weight", "embed_out.weight"];
     let output = match family {
-        Family::GptNeox if !weights.has(outputs[0]) => outputs[1],
+        Family::GptNeox if !tensors.has(outputs[0]) => outputs[1],
         _ => outputs[0],
     };
     let tied = config.shape.blocks.is_some_and(|blocks| blocks.tied);
-    let expected = layout::tensors(family, config, prefix, output);
-    // Every shape is compared with the header before memory is taken for it.
-    let mut precision = Precision::F32;
-    for tensor in &expected {
-        if weights.check(&tensor.name, &tensor.shape)? == Dtype::F64 {
-            precision = Precision::F64;
-        }
-    }
-    let known: BTreeSet<&str> = expected.iter().map(|t| t.name.as_str()).collect();
+    let layout = layout::tensors(family, config, prefix, output);
     let ignored = |name: &str| is_buffer(name) || (tied && outputs.contains(&name));
-    if let Some(other) = weights.names().find(|name| !known.contains(name) && !ignored(name)) {
-        let message = format!("unexpected tensor {other:?} for the family {}", family.name());
-        return Err(weights.wrong(other, message));
+    Weights::new(tensors, layout, CONFIG, &format!("the family {}", family.name()), ignored)
+}
+
+/// Reads the headers of all files with weights.
+fn open_tensors(files: Box<dyn Files>) -> Result<TensorFiles> {
+    let mut tensors = TensorFiles::new(files);
+    let files = tensors.files();
+    if files.has(WEIGHTS) {
+        stored::add(&mut tensors, WEIGHTS)?;
+        return Ok(tensors);
     }
-    let ours: HashMap<_, _> = config.tensors().into_iter().map(|t| (t.name, t.range)).collect();
-    let mut parameters = vec![0.0; config.n_parameters()];
-    let (mut bytes, mut values) = (Vec::new(), Vec::new());
-    for tensor in &expected {
-        weights.read(&tensor.name, &mut bytes, &mut values)?;
-        for part in &tensor.parts {
-            let Some(range) = ours.get(&part.tensor) else { continue };
-            let own = &mut parameters[range.clone()];
-            own.iter_mut().zip(part.indices()).for_each(|(own, at)| *own = values[at]);
-        }
+    if !files.has(INDEX) {
+        let message = match ["pytorch_model.bin", "pytorch_model.bin.index.json"].iter().any(|n| files.has(n))
+        {
+            true => format!(
+                "has no {WEIGHTS}; byrote does not read pytorch_model.bin, which `transformers` can save as safetensors"
+            ),
+            false => format!("has neither {WEIGHTS} nor {INDEX}"),
+        };
+        return Err(Error::format(files.path(""), message));
     }
-    Ok((Model::new(*config, parameters)?, precision))
+    stored::add_shards(&mut tensors)?;
+    Ok(tensors)
 }
 
 /// What older versions of `transformers` stored beside the weights.
@@ -138,28 +134,47 @@ fn is_buffer(name: &str) -> bool {
         .any(|end| name.ends_with(end))
 }
 
-/// The name of the tokenizer, and the tokens by id.
-fn read_vocabulary(files: &dyn Files, d_vocab: u64) -> Result<(String, Vocabulary)> {
+/// The tokenizer and the tokens by id.
+fn read_text(files: &dyn Files, d_vocab: u64) -> Result<Text> {
     let n = u32::try_from(d_vocab).map_err(|_| {
         let message = format!("vocab_size: must be at most {} (got {d_vocab})", u32::MAX);
         Error::format(files.path(CONFIG), message)
     })?;
     let vocabulary = Vocabulary::of_ids(n);
+    let instruct = has_chat_template(files)?;
     if !files.has(TOKENIZER) {
-        return Ok(("ids".into(), vocabulary));
+        return Ok(Text { tokenizer: "ids".into(), vocabulary, start: Vec::new(), instruct });
     }
     let path = files.path(TOKENIZER);
     let bytes = files.read(TOKENIZER, MOST_TOKENIZER, "a tokenizer.json")?;
-    let text = std::str::from_utf8(&bytes).map_err(|_| Error::format(&path, "it is not text in UTF-8"))?;
-    let held = TokenizerJson::new(text);
-    let vocabulary = named(vocabulary, &path, &bytes)?;
-    Ok((held.name(), vocabulary.with_tokenizer(held)))
+    let text = String::from_utf8(bytes).map_err(|_| Error::format(&path, "it is not text in UTF-8"))?;
+    let (vocabulary, start) = held(vocabulary, &path, &text)?;
+    Ok(Text {
+        tokenizer: vocabulary.tokenizer().map_or_else(String::new, TokenizerJson::name),
+        vocabulary,
+        start,
+        instruct,
+    })
 }
 
-/// The vocabulary of a model with the names of its tokens.
+/// Whether there is a chat template: a file of its own, or a field of `tokenizer_config.json`.
+fn has_chat_template(files: &dyn Files) -> Result<bool> {
+    const SETTINGS: &str = "tokenizer_config.json";
+    if ["chat_template.jinja", "chat_template.json"].iter().any(|name| files.has(name)) {
+        return Ok(true);
+    }
+    if !files.has(SETTINGS) {
+        return Ok(false);
+    }
+    let bytes = files.read(SETTINGS, MOST_CONFIG, "a tokenizer_config.json")?;
+    let settings = Settings::parse(&files.path(SETTINGS), &bytes)?;
+    Ok(settings.get("chat_template").is_some())
+}
+
+/// A vocabulary of ids with a `tokenizer.json` and the names of its tokens, and the tokens that it puts in front of a text.
 #[cfg(feature = "huggingface")]
-fn named(mut vocabulary: Vocabulary, path: &Path, bytes: &[u8]) -> Result<Vocabulary> {
-    let tokenizer = crate::corpus::tokenizer::HuggingFace::from_bytes(path, bytes)?;
+pub(super) fn held(mut vocabulary: Vocabulary, path: &Path, text: &str) -> Result<(Vocabulary, Vec<u32>)> {
+    let tokenizer = crate::corpus::tokenizer::HuggingFace::from_bytes(path, text.as_bytes())?;
     let (ids, d_vocab) = (tokenizer.ids(), vocabulary.len() as u64);
     if ids > d_vocab {
         let message =
@@ -167,12 +182,13 @@ fn named(mut vocabulary: Vocabulary, path: &Path, bytes: &[u8]) -> Result<Vocabu
         return Err(Error::format(path, message));
     }
     vocabulary.set_names(|id| tokenizer.token(id));
-    Ok(vocabulary)
+    let start = tokenizer.start().map_err(|e| Error::format(path, format!("cannot be used: {e}")))?;
+    Ok((vocabulary.with_tokenizer(TokenizerJson::new(text)), start))
 }
 
 #[cfg(not(feature = "huggingface"))]
-fn named(vocabulary: Vocabulary, _: &Path, _: &[u8]) -> Result<Vocabulary> {
-    Ok(vocabulary)
+pub(super) fn held(vocabulary: Vocabulary, _: &Path, text: &str) -> Result<(Vocabulary, Vec<u32>)> {
+    Ok((vocabulary.with_tokenizer(TokenizerJson::new(text)), Vec::new()))
 }
 
 /// What [`save`] wrote.
