@@ -77,6 +77,9 @@ pub enum Command {
     /// The next-token distribution of a model for a text, next to that of the corpus
     #[command(after_help = commands::predict::EXAMPLES)]
     Predict(Box<commands::predict::PredictCommand>),
+    /// What a language model of yours has memorized of a text: extraction, bits, distance to the floor
+    #[command(after_help = commands::audit::EXAMPLES)]
+    Audit(Box<commands::audit::AuditCommand>),
     /// What a model holds: shape, switches, parameters by kind, vocabulary
     Show(commands::show::ShowCommand),
     /// Write a model for other programs: one ONNX file, or a directory for Hugging Face's transformers

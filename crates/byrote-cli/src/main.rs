@@ -59,6 +59,7 @@ fn run(cli: Cli) -> byrote::Result<ExitCode> {
         Command::Certify(args) => commands::certify::run(&args, &common),
         Command::Eval(args) => commands::eval::run(&args, &common),
         Command::Predict(args) => commands::predict::run(&args, &common),
+        Command::Audit(args) => commands::audit::run(&args, &common),
         Command::Show(args) => commands::show::run(&args, &common),
         Command::Export(args) => commands::export::run(&args, &common),
         Command::Sweep(args) => commands::sweep::run(&args, &common),

@@ -1,5 +1,6 @@
 //! One file per command.
 
+pub mod audit;
 pub mod bounds;
 pub mod build;
 pub mod certify;

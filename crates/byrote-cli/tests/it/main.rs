@@ -1,6 +1,7 @@
 //! Tests of the program as its users run it.
 #![allow(clippy::unwrap_used)]
 
+mod audit;
 mod bounds;
 mod build;
 mod build_dana2024;

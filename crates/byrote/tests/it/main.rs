@@ -4,6 +4,7 @@
 
 mod allocation;
 mod arrow_files;
+mod audit;
 mod browser;
 mod depth;
 mod golden;

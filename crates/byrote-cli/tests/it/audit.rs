@@ -1,0 +1,191 @@
+//! `byrote audit`, as somebody who has fine-tuned a model would use it.
+
+use crate::Case;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+fn data(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../byrote/tests/data").join(name)
+}
+
+/// The path of a file of the small model whose training text is known.
+fn canary(name: &str) -> String {
+    data("canary").join(name).to_string_lossy().into_owned()
+}
+
+fn model() -> String {
+    data("canary").to_string_lossy().into_owned()
+}
+
+const WINDOW: [&str; 6] = ["--prefix", "8", "--suffix", "16", "--bos", "0"];
+
+/// The one line of an error, and that nothing was written.
+#[track_caller]
+fn refused(case: &Case, arguments: &[&str]) -> String {
+    let before = case.names();
+    let output = case.run(["audit"].iter().chain(arguments));
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert_eq!(text.trim().lines().count(), 1, "{text}");
+    assert!(output.stdout.is_empty());
+    assert_eq!(case.names(), before, "{text}");
+    text
+}
+
+#[test]
+fn a_fine_tuned_model_is_audited_with_a_control_and_leaves_its_files() {
+    let case = Case::new();
+    let (model, corpus, held_out) = (model(), canary("corpus.txt"), canary("held_out.txt"));
+    let arguments = ["audit", &model, &corpus, "--held-out", &held_out, "--out", "audit"];
+    let found = case.json(arguments.iter().chain(&WINDOW));
+    assert_eq!(found["model"]["parameters"], 129_792);
+    assert_eq!((&found["model"]["family"], &found["model"]["dtype"]), (&"gpt2".into(), &"bf16".into()));
+    assert_eq!((&found["corpus"]["documents"], &found["corpus"]["distinct_documents"]), (&248.into(), &40.into()));
+    assert_eq!(found["settings"]["start_token"], 0);
+    assert!(found["windows"]["extractable"].as_u64() > Some(0));
+    assert_eq!(found["held_out"]["windows"]["extractable"], 0);
+    assert_eq!(found["auroc"]["loss"], 1.0);
+    assert_eq!(found["verdict"].as_array().unwrap().len(), 5);
+    let mut names: Vec<String> = std::fs::read_dir(case.path("audit"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+        .filter(|name| name != "lock")
+        .collect();
+    names.sort();
+    for name in ["audit.json", "documents.csv", "report.html", "scores.bin", "strip.csv", "windows.csv"] {
+        assert!(names.contains(&name.to_owned()), "{names:?}");
+    }
+    let saved: Value = serde_json::from_slice(&std::fs::read(case.path("audit/audit.json")).unwrap()).unwrap();
+    assert_eq!(saved["bits"], found["bits"]);
+    // Again: everything is found on disk, and nothing changes.
+    let again = case.json(arguments.iter().chain(&WINDOW));
+    assert_eq!(again["bits"], found["bits"]);
+    assert_eq!(serde_json::from_slice::<Value>(&std::fs::read(case.path("audit/audit.json")).unwrap()).unwrap(), saved);
+}
+
+#[test]
+fn the_verdict_is_five_lines_for_people() {
+    let case = Case::new();
+    let (model, corpus, held_out) = (model(), canary("corpus.txt"), canary("held_out.txt"));
+    let output = case.run(["audit", &model, &corpus, "--held-out", &held_out, "--quiet"].iter().chain(&WINDOW));
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success());
+    for part in ["extractable", "held-out", "bits per byte", "no model can do better than"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(text.lines().all(|line| line.chars().count() <= 110), "{text}");
+}
+
+#[test]
+fn a_share_can_fail_a_build() {
+    let case = Case::new();
+    let (model, corpus) = (model(), canary("corpus.txt"));
+    let with = |most: &str| {
+        let arguments = ["audit", &model, &corpus, "--quiet", "--lengths", "0", "--fail-above", most];
+        case.run(arguments.iter().chain(&WINDOW)).status.code()
+    };
+    assert_eq!((with("0.01"), with("0.99")), (Some(1), Some(0)));
+    assert!(refused(&case, &[&model, &corpus, "--fail-above", "2"]).contains("--fail-above"));
+}
+
+#[test]
+fn presets_run_with_their_conventions() {
+    let case = Case::new();
+    let (model, corpus) = (model(), canary("corpus.txt"));
+    let with = |arguments: &[&str]| {
+        let base = ["audit", &model, &corpus, "--lengths", "0", "--context", "window"];
+        case.json(base.iter().chain(arguments))
+    };
+    let pythia = with(&["--preset", "pythia", "--prefix", "16", "--suffix", "16"]);
+    assert_eq!(pythia["windows"]["count"], 248);
+    assert!(pythia["windows"]["mean_free_running_accuracy"].is_f64());
+    let goldfish = with(&["--preset", "goldfish", "--suffix", "16"]);
+    assert_eq!((&goldfish["windows"]["count"], &goldfish["settings"]["placement"]), (&248.into(), &"end".into()));
+    assert!(goldfish["windows"]["mean_rouge_l"].is_f64());
+    let cooper = with(&["--preset", "cooper", "--prefix", "8", "--suffix", "16", "--bos", "none"]);
+    assert_eq!(cooper["settings"]["stride"], "chars:10");
+    assert!(cooper["windows"]["coverage"]["p_z"].as_f64() > Some(0.0));
+    let carlini = with(&["--preset", "carlini", "--prefix", "8", "--suffix", "16"]);
+    assert_eq!(carlini["settings"]["stride"], "50");
+}
+
+#[test]
+fn what_cannot_be_audited_is_refused_in_one_line() {
+    let case = Case::new();
+    let (model, corpus) = (model(), canary("corpus.txt"));
+    // 50 + 50 tokens do not fit into this model, which reads 64.
+    assert!(refused(&case, &[&model, &corpus]).contains("do not fit into a context of 64"));
+    case.file("empty.txt", "");
+    assert!(refused(&case, &[&model, "empty.txt", "--prefix", "8", "--suffix", "8"]).contains("no tokens"));
+    case.file("short.txt", "a b\nc\n");
+    let short = refused(&case, &[&model, "short.txt", "--prefix", "8", "--suffix", "8"]);
+    assert!(short.contains("every document is shorter than a window of 8 + 8 = 16 tokens"), "{short}");
+    assert!(short.contains("--documents file"), "{short}");
+    case.file("bad.txt", b"caf\xe9 au lait\n");
+    assert!(refused(&case, &[&model, "bad.txt", "--prefix", "1", "--suffix", "1"]).contains("invalid UTF-8"));
+    case.file("ids.jsonl", "{\"text\": [1, 2, 399]}\n{\"text\": [1, 2, 400]}\n");
+    assert!(refused(&case, &[&model, "ids.jsonl", "--prefix", "1", "--suffix", "1"]).contains("token 400"));
+    for (arguments, part) in [
+        (&["--bos", "400"][..], "not one of the model's 400 token ids"),
+        (&["--bos", "perhaps"], "--bos"),
+        (&["--stride", "0"], "--stride"),
+        (&["--temperature", "0"], "--temperature"),
+        (&["--top-k", "0"], "--top-k"),
+        (&["--lengths", "65"], "--lengths"),
+        (&["--n-ctx", "65"], "--n-ctx"),
+        (&["--suffix", "0"], "--suffix"),
+        (&["--max-memory", "1M"], "--max-memory"),
+        (&["--canaries", "missing.jsonl"], "missing.jsonl"),
+        (&["--held-out", "empty.txt"], "--held-out"),
+    ] {
+        let base = [model.as_str(), &corpus, "--prefix", "8", "--suffix", "8"];
+        let kept: Vec<&str> = base.iter().chain(arguments).copied().collect();
+        let kept = if arguments[0] == "--suffix" { [&base[..2], arguments].concat() } else { kept };
+        let text = refused(&case, &kept);
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
+fn a_model_that_byrote_has_trained_is_audited() {
+    let case = Case::new();
+    let trained = case.run(["train", "--builtin", "30", "--d-mlp", "16", "--steps", "50", "--out", "run", "--quiet"]);
+    assert!(trained.status.success());
+    let found = case.json([
+        "audit", "run/model.safetensors", "--builtin", "30", "--prefix", "3", "--suffix", "2", "--lengths", "4",
+    ]);
+    assert_eq!(found["corpus"]["documents"], 30);
+    assert!(found["bits_per_byte"].as_f64() > Some(0.0));
+    let eval = case.json(["eval", "run/model.safetensors", "--builtin", "30", "--n-ctx", "4"]);
+    let (ours, theirs) = (found["gap"]["gap_nats"].as_f64().unwrap(), eval["gap_nats"].as_f64().unwrap());
+    assert!((ours - theirs).abs() < 1e-3 * theirs, "{ours} and {theirs}");
+}
+
+#[test]
+fn log_probabilities_stand_in_for_a_model() {
+    let case = Case::new();
+    case.file("ids.jsonl", "{\"text\": [5, 6, 7, 8]}\n{\"text\": [5, 6]}\n");
+    case.file("scores.csv", "log_prob\n-1\n-1\n-2\n-4\n");
+    let found = case.json(["audit", "scores.csv", "ids.jsonl", "--prefix", "1", "--suffix", "1"]);
+    assert!((found["bits"].as_f64().unwrap() - 8.0 / std::f64::consts::LN_2).abs() < 1e-12);
+    assert_eq!((&found["scored_tokens"], &found["token_hits"]), (&4.into(), &Value::Null));
+    case.file("few.csv", "log_prob\n-1\n");
+    assert!(refused(&case, &["few.csv", "ids.jsonl"]).contains("has 1 log-probabilities, but the text has 6 tokens"));
+    case.file("text.txt", "words\n");
+    assert!(refused(&case, &["scores.csv", "text.txt"]).contains("--tokenizer"));
+}
+
+#[test]
+fn two_audits_are_compared() {
+    let case = Case::new();
+    let reference = data("canary_reference").to_string_lossy().into_owned();
+    for (model, out) in [(&reference, "before"), (&model(), "after")] {
+        let arguments = ["audit", model, &canary("corpus.txt"), "--out", out, "--quiet", "--lengths", "0"];
+        assert!(case.run(arguments.iter().chain(&WINDOW)).status.success());
+    }
+    let compared = case.json(["audit", "--compare", "before", "after"]);
+    assert!(compared["cheaper"].as_u64() > Some(10));
+    let output = case.run(["audit", "--compare", "before", "after"]);
+    assert!(output.status.success() && String::from_utf8_lossy(&output.stdout).contains("bits_per_byte"));
+    assert!(refused(&case, &["--compare", "before", "nowhere"]).contains("nowhere"));
+}
