@@ -3,9 +3,22 @@
 //! A [`LanguageModel`] is anything that gives logits z over a vocabulary for the token that follows a context. Logits are never
 //! kept; six numbers per position are ([`PositionScore`]), from which every measure of memorization follows.
 
-use crate::Result;
+mod activate;
+mod attention;
+mod forward;
+mod head;
+mod network;
+mod one_layer;
+mod statistics;
+#[cfg(test)]
+mod tests;
+mod weights;
+
+pub use network::Network;
+
 use crate::dataset::Dataset;
 use crate::observe::{Observer, Stage};
+use crate::{Error, Result};
 use std::ops::Range;
 
 /// How a token is drawn: from the `top_k` most likely ones, at a temperature.
@@ -23,6 +36,24 @@ impl Default for Sampling {
     }
 }
 
+impl Sampling {
+    /// The temperatures that are accepted.
+    const TEMPERATURES: Range<f64> = 1e-6..1e6;
+
+    /// Returns these settings if they are in range, or an error that names the field.
+    pub fn checked(self) -> Result<Self> {
+        let Range { start, end } = Self::TEMPERATURES;
+        if self.top_k == 0 {
+            return Err(Error::setting("top_k", "must be at least 1 (got 0)"));
+        }
+        if !(start..=end).contains(&self.temperature) {
+            let message = format!("must be from {start:e} to {end:e} (got {})", self.temperature);
+            return Err(Error::setting("temperature", message));
+        }
+        Ok(self)
+    }
+}
+
 /// What a model says of one position, whose token is x. Terms are computed in f32 and summed in f64.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PositionScore {
@@ -31,7 +62,8 @@ pub struct PositionScore {
     /// ln of the probability of drawing x, minus infinity where it cannot be drawn:
     /// (z_x - max z) / T - ln sum over {z >= the k-th largest} of exp((z - max z) / T).
     pub log_prob_sampled: f64,
-    /// z_x minus the largest logit of any other token. Its sign decides whether x is the most likely token, its size how safely.
+    /// z_x minus the largest logit of any other token, infinite if there is no other. Its sign decides whether x is the most
+    /// likely token, its size how safely.
     pub margin: f64,
     /// How many logits are larger than z_x.
     pub rank: u32,
@@ -62,6 +94,34 @@ pub struct ContextScore {
     pub top: u32,
     /// Its probability.
     pub top_probability: f64,
+}
+
+impl<'a> Sequence<'a> {
+    /// The tokens that the model reads to score what is scored.
+    fn read(&self) -> &'a [u32] {
+        if self.scored.is_empty() { &[] } else { &self.tokens[..self.scored.end - 1] }
+    }
+
+    /// Refuses what a model cannot read; `number` says which sequence it is.
+    fn check(&self, number: usize, d_vocab: u64, n_ctx: u64) -> Result<()> {
+        let refuse = |message: String| Err(Error::setting("context", format!("sequence {number} {message}")));
+        let (length, most) = (self.tokens.len(), n_ctx + 1);
+        if length as u64 > most {
+            return refuse(format!("must have at most {most} tokens for this model (got {length})"));
+        }
+        if let Some(token) = self.tokens.iter().find(|&&token| u64::from(token) >= d_vocab) {
+            return refuse(format!("has the token {token}, but the model's vocabulary has {d_vocab} tokens"));
+        }
+        let Range { start, end } = self.scored;
+        if start < end && (start == 0 || end > length) {
+            return refuse(format!(
+                "has {length} tokens, so positions from 1 to {} can be scored (got {start} to {})",
+                length.saturating_sub(1),
+                end - 1
+            ));
+        }
+        Ok(())
+    }
 }
 
 /// A model of language: logits for the token that follows a context.

@@ -46,6 +46,9 @@ impl<'a, T> Left<'a, T> {
 pub enum Right<'a, T> {
     /// A packed matrix.
     Panels(&'a Panels<T>),
+    /// A part of a packed matrix, from a row and a column on. The column is a multiple of [`PANEL`]; so is the width of the part,
+    /// unless it reaches the last column.
+    Part(&'a Panels<T>, (usize, usize)),
     /// A row-major matrix and its row stride; rows are padded to whole lines.
     Rows(&'a [T], usize),
 }
@@ -76,6 +79,17 @@ impl<T: Real> Panels<T> {
     /// Returns the number of columns, including padding.
     pub fn width(&self) -> usize {
         self.width
+    }
+
+    /// Copies a column.
+    pub fn copy_column(&self, column: usize, target: &mut [T]) {
+        let (depth, width) = (self.depth, self.width);
+        assert!(column < width && target.len() == depth, "column {column} of [{depth}, {width}]");
+        let at = place(depth, width, 0, column);
+        let step = PANEL.min(width - (column - column % PANEL));
+        for (target, &x) in target.iter_mut().zip(self.values[at..].iter().step_by(step)) {
+            *target = x;
+        }
     }
 
     /// Returns the size of a panel and all values; threads may fill chunks of that size independently.
@@ -210,6 +224,13 @@ impl<T: Real> SimdKernel for Product<'_, T> {
                     let (d, w) = (p.depth, p.width);
                     assert!(d == depth && w == width, "panels of [{d}, {w}] for [{depth}, {width}]");
                 }
+                Right::Part(p, (row, column)) => {
+                    let (d, w) = (p.depth, p.width);
+                    let inside = row.saturating_add(depth) <= d && column.saturating_add(width) <= w;
+                    let whole =
+                        column.is_multiple_of(PANEL) && (width.is_multiple_of(PANEL) || column + width == w);
+                    assert!(inside && whole, "[{depth}, {width}] at {row}, {column} of panels of [{d}, {w}]");
+                }
                 Right::Rows(values, apart) => {
                     let last = span(depth, apart, width);
                     assert!(
@@ -224,6 +245,9 @@ impl<T: Real> SimdKernel for Product<'_, T> {
             let panel = PANEL.min(width - first);
             let (b, step) = match right {
                 Right::Panels(p) => (p.values[first * depth..].as_ptr(), panel),
+                Right::Part(p, (row, column)) => {
+                    (p.values[(column + first) * p.depth + row * panel..].as_ptr(), panel)
+                }
                 Right::Rows(values, apart) => (values[first.min(values.len())..].as_ptr(), apart),
             };
             let (c, stride) = match order {
@@ -289,6 +313,14 @@ impl<T: Real> Ahead<T> {
             (TargetOrder::Rows(_), Right::Panels(panels)) if next < width && rows >= Self::TILE => {
                 let at = panels.values[next * depth..].as_ptr();
                 (at, (depth * PANEL.min(width - next)).div_ceil(rows))
+            }
+            // What follows the last panel of a part is usually the next part.
+            (TargetOrder::Rows(_), Right::Part(p, (row, column)))
+                if column + next < p.width && rows >= Self::TILE =>
+            {
+                let panel = PANEL.min(p.width - column - next);
+                let at = p.values[(column + next) * p.depth + row * panel..].as_ptr();
+                (at, (depth * panel).div_ceil(rows))
             }
             _ => (std::ptr::null(), 0),
         };
@@ -535,6 +567,51 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn a_part_of_a_packed_matrix_is_that_part() {
+        let (rows, depth, columns) = (13, 20, 130);
+        let (a, b) = (numbers::<f32>(rows * depth, 1), numbers::<f32>(depth * columns, 2));
+        let mut packed = Panels::<f32>::zeros(depth, columns);
+        packed.set((0, 0), &b, columns);
+        for (row, column, part, width) in [(0, 0, 20, 48), (3, 48, 9, 48), (19, 96, 1, 48), (5, 48, 15, 96)] {
+            let left = Left::rows(&a[row..], depth);
+            let right = Right::Part(&packed, (row, column));
+            let (order, update) = (TargetOrder::Rows(width), Update::Replace);
+            each(
+                |_| Check { left, right, update, rows, depth: part, width, order },
+                |target| {
+                    for (i, j) in (0..rows).flat_map(|i| (0..width).map(move |j| (i, j))) {
+                        let terms = (row..row + part)
+                            .map(|k| a[i * depth + k] * b.get(k * columns + column + j).map_or(0.0, |b| *b));
+                        let expect = if column + j < columns { terms.sum::<f32>() } else { 0.0 };
+                        assert_eq!(target[i * width + j], expect, "{row} {column}: {i} {j}");
+                    }
+                },
+            );
+        }
+        let mut copied = vec![0.0; depth];
+        for column in [0, 47, 48, 95, 96, 129] {
+            packed.copy_column(column, &mut copied);
+            assert!((0..depth).all(|k| copied[k] == b[k * columns + column]), "column {column}");
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "[4, 32] at 0, 48 of panels of [4, 144]")]
+    fn a_part_that_cuts_a_panel_is_refused() {
+        let (mut target, a, b) = ([0.0; 32], [0.0; 4], Panels::zeros(4, 144));
+        super::super::simd::run(Product {
+            target: &mut target,
+            order: TargetOrder::Rows(32),
+            update: Update::Replace,
+            rows: 1,
+            depth: 4,
+            width: 32,
+            left: Left::rows(&a, 4),
+            right: Right::Part(&b, (0, 48)),
+        });
     }
 
     struct Check<'a, T> {

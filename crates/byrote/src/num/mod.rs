@@ -13,6 +13,7 @@ pub mod line_vector;
 pub mod linear;
 pub mod modular;
 pub mod optimize;
+pub mod panel_order;
 pub mod precise;
 pub mod real;
 pub mod row_ops;

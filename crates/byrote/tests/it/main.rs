@@ -9,6 +9,7 @@ mod browser;
 mod depth;
 mod golden;
 mod huggingface;
+mod inference;
 mod layers;
 mod onnx;
 mod onnx_blocks;
