@@ -58,6 +58,13 @@ impl Path {
         }
     }
 
+    /// The bytes of a path of `levels` levels.
+    pub(super) fn bytes(levels: usize, averaging: bool, s: Sizes) -> usize {
+        let attention = s.kv * (s.d_head * spread_stride(levels) + levels * s.head_row);
+        let sums = if averaging { levels * s.d_row } else { 0 };
+        (attention + sums) * size_of::<f32>()
+    }
+
     /// Keys and values of each head, for writing.
     pub(super) fn heads_mut(&mut self, s: Sizes) -> impl Iterator<Item = PathHead<'_>> {
         let stride = self.stride;

@@ -5,6 +5,9 @@
 
 mod activate;
 mod attention;
+mod by_scoring;
+mod contexts;
+mod decode;
 mod forward;
 mod head;
 mod network;
@@ -16,8 +19,7 @@ mod weights;
 
 pub use network::Network;
 
-use crate::dataset::Dataset;
-use crate::observe::{Observer, Stage};
+use crate::observe::Observer;
 use crate::{Error, Result};
 use std::ops::Range;
 
@@ -85,17 +87,6 @@ pub struct Sequence<'a> {
     pub scored: Range<usize>,
 }
 
-/// What a model says of the tokens that follow one of the distinct contexts of a corpus.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ContextScore {
-    /// The log-probabilities of the next tokens that follow in the corpus, in their order.
-    pub log_probs: Vec<f64>,
-    /// The most likely token.
-    pub top: u32,
-    /// Its probability.
-    pub top_probability: f64,
-}
-
 impl<'a> Sequence<'a> {
     /// The tokens that the model reads to score what is scored.
     fn read(&self) -> &'a [u32] {
@@ -124,6 +115,43 @@ impl<'a> Sequence<'a> {
     }
 }
 
+/// A context, and tokens whose probabilities after it are wanted.
+#[derive(Debug, Clone, Copy)]
+pub struct Context<'a> {
+    /// The ids, from 1 to `n_ctx` of them, the first at position 0 of the model.
+    pub tokens: &'a [u32],
+    /// The wanted tokens, in any order.
+    pub next: &'a [u32],
+}
+
+impl Context<'_> {
+    /// Refuses what a model cannot read; `number` says which context it is.
+    fn check(&self, number: usize, d_vocab: u64, n_ctx: u64) -> Result<()> {
+        let refuse = |message: String| Err(Error::setting("context", format!("context {number} {message}")));
+        let length = self.tokens.len() as u64;
+        if length == 0 || length > n_ctx {
+            return refuse(format!("must have from 1 to {n_ctx} tokens for this model (got {length})"));
+        }
+        match self.tokens.iter().chain(self.next).find(|&&token| u64::from(token) >= d_vocab) {
+            Some(token) => {
+                refuse(format!("has the token {token}, but the model's vocabulary has {d_vocab} tokens"))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// What a model says of the token after a context.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ContextScore {
+    /// The logarithms of the probabilities of the wanted tokens, in their order.
+    pub log_probs: Vec<f64>,
+    /// The most likely token, the smallest id among ties.
+    pub top: u32,
+    /// The logarithm of its probability.
+    pub top_log_prob: f64,
+}
+
 /// A model of language: logits for the token that follows a context.
 pub trait LanguageModel: Sync {
     /// The number of token ids.
@@ -136,49 +164,24 @@ pub trait LanguageModel: Sync {
     /// sequences of the call, nor on the number of threads.
     fn score(&self, sequences: &[Sequence<'_>], sampling: Sampling) -> Result<Vec<Vec<PositionScore>>>;
 
-    /// Continues each prefix by its `n` most likely tokens, one after the other.
+    /// Continues each prefix by its `n` most likely tokens, one after the other; a tie goes to the smallest id. The last token is
+    /// not read, so a prefix and `n - 1` tokens must fit the longest context.
     fn decode(&self, prefixes: &[&[u32]], n: usize) -> Result<Vec<Vec<u32>>> {
-        let mut texts: Vec<Vec<u32>> = prefixes.iter().map(|prefix| prefix.to_vec()).collect();
-        for _ in 0..n {
-            // Scoring any token at the next position tells the most likely one.
-            texts.iter_mut().for_each(|text| text.push(0));
-            let sequences: Vec<Sequence<'_>> = texts
-                .iter()
-                .map(|text| Sequence { tokens: text, scored: text.len() - 1..text.len() })
-                .collect();
-            let tops: Vec<u32> =
-                self.score(&sequences, Sampling::default())?.iter().map(|scores| scores[0].top).collect();
-            for (text, top) in texts.iter_mut().zip(tops) {
-                let last = text.len() - 1;
-                text[last] = top;
-            }
-        }
-        Ok(texts.into_iter().zip(prefixes).map(|(text, prefix)| text[prefix.len()..].to_vec()).collect())
+        by_scoring::decode(self, prefixes, n)
     }
 
-    /// Scores the distinct contexts of a dataset, each alone from position 0. Its token ids are those of the model.
-    fn score_contexts(&self, dataset: &Dataset, observer: &dyn Observer) -> Result<Vec<ContextScore>> {
-        let mut found = Vec::with_capacity(dataset.len());
-        for i in 0..dataset.len() {
-            observer.report(Stage::Evaluating, i as u64, Some(dataset.len() as u64))?;
-            let context = dataset.tokens_of(i);
-            let with = |next: u32| context.iter().copied().chain([next]).collect::<Vec<u32>>();
-            let texts: Vec<Vec<u32>> = dataset.next_of(i).iter().map(|&(next, _)| with(next)).collect();
-            let score = |texts: &[Vec<u32>]| {
-                let last = context.len();
-                let sequences: Vec<Sequence<'_>> =
-                    texts.iter().map(|text| Sequence { tokens: text, scored: last..last + 1 }).collect();
-                self.score(&sequences, Sampling::default())
-            };
-            let scores = score(&texts)?;
-            let top = scores[0][0].top;
-            let top_probability = score(&[with(top)])?[0][0].log_prob.exp();
-            found.push(ContextScore {
-                log_probs: scores.iter().map(|s| s[0].log_prob).collect(),
-                top,
-                top_probability,
-            });
-        }
-        Ok(found)
+    /// The distribution of the next token after each context: the probabilities of some tokens, and the most likely one.
+    fn score_contexts(&self, contexts: &[Context<'_>], observer: &dyn Observer) -> Result<Vec<ContextScore>> {
+        by_scoring::score_contexts(self, contexts, observer)
+    }
+
+    /// Like [`score`](Self::score), for sequences many of which begin with the same tokens.
+    fn score_shared(
+        &self,
+        sequences: &[Sequence<'_>],
+        sampling: Sampling,
+        observer: &dyn Observer,
+    ) -> Result<Vec<Vec<PositionScore>>> {
+        by_scoring::score_shared(self, sequences, sampling, observer)
     }
 }

@@ -21,12 +21,13 @@ use super::forward::{Batch, BlockNetwork, Pool};
 use super::one_layer::OneLayer;
 use super::statistics::Seen;
 use super::weights::Weights;
-use super::{LanguageModel, PositionScore, Sampling, Sequence};
+use super::{Context, ContextScore, LanguageModel, PositionScore, Sampling, Sequence, by_scoring};
 use crate::model::{Config, Model, Tensor};
+use crate::observe::Observer;
 use crate::{Error, Result};
 
 /// The rows that a batch should have at most; a longer sequence is a batch of its own.
-const ROWS: usize = 1024;
+pub(super) const ROWS: usize = 1024;
 
 /// A transformer in f32, ready to be run.
 pub struct Network(Kind);
@@ -91,14 +92,60 @@ impl LanguageModel for Network {
     }
 
     fn score(&self, sequences: &[Sequence<'_>], sampling: Sampling) -> Result<Vec<Vec<PositionScore>>> {
-        sampling.checked()?;
-        for (i, sequence) in sequences.iter().enumerate() {
-            sequence.check(i, self.d_vocab(), self.n_ctx())?;
-        }
+        self.check(sequences, sampling)?;
         match &self.0 {
             Kind::Blocks(network) => network.score(sequences, sampling),
             Kind::OneLayer(network) => network.score(sequences, sampling),
         }
+    }
+
+    fn decode(&self, prefixes: &[&[u32]], n: usize) -> Result<Vec<Vec<u32>>> {
+        let Kind::Blocks(network) = &self.0 else {
+            return by_scoring::decode(self, prefixes, n);
+        };
+        for (i, tokens) in prefixes.iter().enumerate() {
+            Context { tokens, next: &[] }.check(i, self.d_vocab(), self.n_ctx())?;
+            let read = tokens.len() as u64 + (n as u64).saturating_sub(1);
+            if read > self.n_ctx() {
+                let (length, most) = (tokens.len(), self.n_ctx());
+                let message = format!(
+                    "context {i} has {length} tokens; with {n} more, the model would read {read} (it reads at most {most})"
+                );
+                return Err(Error::setting("context", message));
+            }
+        }
+        network.decode(prefixes, n)
+    }
+
+    fn score_contexts(&self, contexts: &[Context<'_>], observer: &dyn Observer) -> Result<Vec<ContextScore>> {
+        for (i, context) in contexts.iter().enumerate() {
+            context.check(i, self.d_vocab(), self.n_ctx())?;
+        }
+        match &self.0 {
+            Kind::Blocks(network) => network.score_contexts(contexts, observer),
+            Kind::OneLayer(_) => by_scoring::score_contexts(self, contexts, observer),
+        }
+    }
+
+    fn score_shared(
+        &self,
+        sequences: &[Sequence<'_>],
+        sampling: Sampling,
+        observer: &dyn Observer,
+    ) -> Result<Vec<Vec<PositionScore>>> {
+        let Kind::Blocks(network) = &self.0 else {
+            return by_scoring::score_shared(self, sequences, sampling, observer);
+        };
+        self.check(sequences, sampling)?;
+        network.score_shared(sequences, sampling, observer)
+    }
+}
+
+impl Network {
+    fn check(&self, sequences: &[Sequence<'_>], sampling: Sampling) -> Result<()> {
+        sampling.checked()?;
+        let mut numbered = sequences.iter().enumerate();
+        numbered.try_for_each(|(i, sequence)| sequence.check(i, self.d_vocab(), self.n_ctx()))
     }
 }
 

@@ -164,6 +164,8 @@ pub(super) struct Seen {
     kept: Option<Largest>,
     /// The temperature, if every token can be drawn and it is not 1.
     tempered: Option<f64>,
+    /// Tokens in increasing order, with their logits once these were seen.
+    wanted: Vec<(u32, Option<f32>)>,
 }
 
 impl Seen {
@@ -176,7 +178,16 @@ impl Seen {
             above: 0,
             kept: None,
             tempered: None,
+            wanted: Vec::new(),
         }
+    }
+
+    /// Nothing seen, and the logits of some tokens wanted.
+    pub(super) fn of_tokens(tokens: &[u32]) -> Self {
+        let mut wanted: Vec<(u32, Option<f32>)> = tokens.iter().map(|&token| (token, None)).collect();
+        wanted.sort_unstable_by_key(|w| w.0);
+        wanted.dedup_by_key(|w| w.0);
+        Self { wanted, ..Self::nothing() }
     }
 
     /// Nothing seen of a position that is to be scored.
@@ -205,6 +216,9 @@ impl Seen {
             };
             self.others = self.others.max(others);
         }
+        let from = self.wanted.partition_point(|w| w.0 < first);
+        let own = self.wanted[from..].iter_mut().take_while(|w| ((w.0 - first) as usize) < z.len());
+        own.for_each(|w| w.1 = Some(z[(w.0 - first) as usize]));
         if let Some(kept) = &mut self.kept {
             let mut least = kept.least();
             for line in z.chunks(LINE) {
@@ -224,6 +238,16 @@ impl Seen {
         if let (Some(kept), Some(later)) = (&mut self.kept, later.kept) {
             kept.merge(later);
         }
+        for (wanted, later) in self.wanted.iter_mut().zip(later.wanted) {
+            wanted.1 = wanted.1.or(later.1);
+        }
+    }
+
+    /// The logarithm of the probability of a wanted token once all logits were seen; NaN of another token.
+    pub(super) fn log_prob(&self, token: u32) -> f64 {
+        let at = self.wanted.binary_search_by_key(&token, |w| w.0).ok();
+        let logit = at.and_then(|at| self.wanted[at].1);
+        logit.map_or(f64::NAN, |logit| self.moments.log_prob(logit))
     }
 
     /// The moments of tokens and of later ones together.

@@ -1,6 +1,7 @@
 use super::*;
 use crate::model::{Activation, Config, Hidden, Init, Mixer, Model, ModelSpec, Norm, Positions, Preset};
 use crate::num::Stream;
+use crate::observe::Silent;
 
 /// The score of a position by its definition, in f64.
 pub(super) fn plain(logits: &[f64], token: usize, sampling: Sampling) -> PositionScore {
@@ -242,4 +243,104 @@ fn what_the_model_cannot_read_is_refused() {
     // As many tokens as the model reads, and one more that is only predicted.
     let whole = network.score(&[Sequence { tokens: &[1, 2, 3, 4], scored: 1..4 }], usual).unwrap();
     assert_eq!(whole[0].len(), 3);
+}
+
+#[test]
+fn decoding_with_kept_keys_is_decoding() {
+    let mut models = larger();
+    models.extend(configs().into_iter().map(|config| drawn(config, 8)));
+    for model in models {
+        let (d_vocab, n_ctx) = (model.config().shape.d_vocab, model.config().shape.n_ctx as usize);
+        let network = Network::from_model(&model).unwrap();
+        let prefixes: Vec<Vec<u32>> = (0..9).map(|i| tokens(1 + 3 * i, i as u64, d_vocab)).collect();
+        let prefixes: Vec<&[u32]> = prefixes.iter().map(Vec::as_slice).collect();
+        let n = n_ctx + 1 - 25;
+        let slow = by_scoring::decode(&network, &prefixes, n).unwrap();
+        for threads in [1, 3] {
+            assert_eq!(on_threads(threads, || network.decode(&prefixes, n)).unwrap(), slow);
+        }
+        assert_eq!(network.decode(&prefixes[3..4], n).unwrap(), slow[3..4]);
+        assert!(slow.iter().all(|text| text.len() == n));
+        assert_eq!(network.decode(&prefixes, 0).unwrap(), vec![Vec::<u32>::new(); 9]);
+        let error = network.decode(&prefixes, n + 1).unwrap_err();
+        assert_eq!(error.setting_name(), Some("context"));
+        assert!(network.decode(&[&[]], 1).is_err());
+    }
+}
+
+#[test]
+fn ties_are_decoded_to_the_smallest_id() {
+    let config = small(Preset::Gpt2).tied(false).resolve(1_000, 9).unwrap();
+    let network = Network::new(config, &mut |tensor, values| {
+        values.fill(if tensor.name == "unembed.W_U" { 0.0 } else { 0.5 });
+        Ok(())
+    });
+    assert_eq!(network.unwrap().decode(&[&[7, 8], &[3]], 3).unwrap(), [[0, 0, 0], [0, 0, 0]]);
+}
+
+/// Contexts that share beginnings, with repetitions, in no order.
+fn tree(d_vocab: u64, longest: usize) -> Vec<Vec<u32>> {
+    let mut stream = Stream::new(1, "tree", 0);
+    let mut texts: Vec<Vec<u32>> = Vec::new();
+    for i in 0..300 {
+        let mut text = match texts.is_empty() || i % 11 == 0 {
+            true => Vec::new(),
+            false => {
+                let other = &texts[(stream.unit() * texts.len() as f64) as usize];
+                other[..(stream.unit() * (other.len() + 1) as f64) as usize].to_vec()
+            }
+        };
+        let more = 1 + (stream.unit() * 6.0) as usize;
+        text.extend(tokens(more, i, d_vocab.min(5)));
+        text.truncate(longest);
+        texts.push(text);
+    }
+    texts
+}
+
+#[test]
+fn contexts_that_share_beginnings_score_as_each_alone() {
+    let mut models = larger();
+    models.extend(configs().into_iter().map(|config| drawn(config, 4)));
+    for model in models {
+        let (d_vocab, n_ctx) = (model.config().shape.d_vocab, model.config().shape.n_ctx as usize);
+        let network = Network::from_model(&model).unwrap();
+        let texts = tree(d_vocab, n_ctx);
+        let next: Vec<Vec<u32>> = (0..texts.len()).map(|i| tokens(i % 5, i as u64, d_vocab)).collect();
+        let contexts: Vec<Context<'_>> =
+            texts.iter().zip(&next).map(|(tokens, next)| Context { tokens, next }).collect();
+        let slow = by_scoring::score_contexts(&network, &contexts, &Silent).unwrap();
+        for threads in [1, 3] {
+            let fast = on_threads(threads, || network.score_contexts(&contexts, &Silent)).unwrap();
+            for (fast, slow) in fast.iter().zip(&slow) {
+                assert_eq!((&fast.log_probs, fast.top), (&slow.log_probs, slow.top));
+                assert!((fast.top_log_prob - slow.top_log_prob).abs() < 1e-12);
+            }
+        }
+        let sequences: Vec<Sequence<'_>> =
+            texts.iter().map(|tokens| Sequence { tokens, scored: tokens.len() / 2..tokens.len() }).collect();
+        let sequences: Vec<Sequence<'_>> = sequences
+            .into_iter()
+            .map(|s| Sequence { scored: s.scored.start.max(1)..s.scored.end, ..s })
+            .collect();
+        let alone = network.score(&sequences, Sampling::default()).unwrap();
+        for threads in [1, 3] {
+            let shared = || network.score_shared(&sequences, Sampling::default(), &Silent).unwrap();
+            assert_eq!(bits(&on_threads(threads, shared)), bits(&alone));
+        }
+    }
+}
+
+#[test]
+fn contexts_that_the_model_cannot_read_are_refused() {
+    let model = drawn(small(Preset::Gpt2).resolve(D_VOCAB, 3).unwrap(), 0);
+    let network = Network::from_model(&model).unwrap();
+    let refused = |tokens: &[u32], next: &[u32]| {
+        network.score_contexts(&[Context { tokens, next }], &Silent).unwrap_err().to_string()
+    };
+    assert!(refused(&[], &[1]).contains("from 1 to 3 tokens for this model (got 0)"));
+    assert!(refused(&[1, 2, 3, 4], &[1]).contains("(got 4)"));
+    assert!(refused(&[1, 50], &[1]).contains("the token 50"));
+    assert!(refused(&[1], &[1, 51]).contains("the token 51"));
+    assert!(network.score_contexts(&[], &Silent).unwrap().is_empty());
 }
