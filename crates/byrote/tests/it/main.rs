@@ -6,6 +6,8 @@ mod allocation;
 mod arrow_files;
 mod browser;
 mod depth;
+mod gguf;
+mod gguf_writer;
 mod golden;
 mod huggingface;
 mod layers;
