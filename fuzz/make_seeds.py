@@ -364,6 +364,7 @@ def huggingface() -> None:
         ("theta", {"rope_theta": 1e999}), ("factor", {"rope_scaling": {"type": "linear", "factor": 1e-320}}),
         ("equal-factors", {"rope_parameters": {**llama3, "low_freq_factor": 4.0}}),
         ("many-positions", {"max_position_embeddings": 2**40}), ("quantized", {"quantization_config": {}}),
+        ("huge-head", {"head_dim": 2**40}),
     ]:
         directory(f"llama-{name}", {**of_llama, **more}, safetensors(llama))
     directory("share", {**of_neox, "rotary_pct": 1e300}, safetensors(neox))
@@ -372,6 +373,121 @@ def huggingface() -> None:
     directory("huge-header", of_gpt2, struct.pack("<Q", 2**63) + plain[8:])
     directory("not-json", "{", plain)
     directory("nested", "[" * 5000, plain)
+
+
+def gguf_value(value: object) -> bytes:
+    """The type and the bytes of a value of metadata; bytes are taken as they are."""
+    if isinstance(value, bytes):
+        return value
+    if isinstance(value, bool):
+        return struct.pack("<IB", 7, value)
+    if isinstance(value, int):
+        return struct.pack("<II", 4, value)
+    if isinstance(value, float):
+        return struct.pack("<If", 6, value)
+    if isinstance(value, str):
+        return struct.pack("<I", 8) + gguf_string(value)
+    kinds = [gguf_value(v) for v in value]
+    kind = struct.unpack("<I", kinds[0][:4])[0] if kinds else 8
+    return struct.pack("<IIQ", 9, kind, len(kinds)) + b"".join(k[4:] for k in kinds)
+
+
+def gguf_string(text: str) -> bytes:
+    data = text.encode()
+    return struct.pack("<Q", len(data)) + data
+
+
+def gguf_file(entries: dict, tensors: dict, version: int = 3, alignment: int = 32) -> bytes:
+    """Tensors: name to sizes (the fastest first), type, bytes and, if it lies, offset."""
+    head = b"GGUF" + struct.pack("<IQQ", version, len(tensors), len(entries))
+    for key, value in entries.items():
+        head += gguf_string(key) + gguf_value(value)
+    data = b""
+    for name, (sizes, kind, content, *offset) in tensors.items():
+        data += bytes(-len(data) % alignment)
+        head += gguf_string(name) + struct.pack(f"<I{len(sizes)}Q", len(sizes), *sizes)
+        head += struct.pack("<IQ", kind, *offset or [len(data)])
+        data += content
+    return head + bytes(-len(head) % alignment) + data
+
+
+def gguf() -> None:
+    """GGUF files of one block, in f32 and quantized, with tokenizers, and files that lie."""
+    d, m, v = 4, 3, 6
+    key = lambda name, values: {f"{name}.{k}": value for k, value in values.items()}
+    sizes = {"context_length": 6, "embedding_length": d, "block_count": 1, "feed_forward_length": m,
+             "attention.head_count": 2, "attention.head_count_kv": 1, "attention.layer_norm_rms_epsilon": 1e-5}
+    of_llama = {"general.architecture": "llama", **key("llama", sizes), "llama.rope.freq_base": 500.0}
+    of_qwen2 = {"general.architecture": "qwen2", **key("qwen2", sizes)}
+
+    def plain(*sides: int) -> tuple:
+        entries = 1
+        for side in sides:
+            entries *= side
+        return list(sides), 0, struct.pack("<f", 0.0078125) * entries
+
+    llama = {"token_embd.weight": plain(d, v), "output_norm.weight": plain(d), "blk.0.attn_norm.weight": plain(d),
+             "blk.0.ffn_norm.weight": plain(d), "blk.0.attn_q.weight": plain(d, d), "blk.0.attn_k.weight": plain(d, 2),
+             "blk.0.attn_v.weight": plain(d, 2), "blk.0.attn_output.weight": plain(d, d), "blk.0.ffn_gate.weight": plain(d, m),
+             "blk.0.ffn_up.weight": plain(d, m), "blk.0.ffn_down.weight": plain(m, d)}
+    biases = {f"blk.0.attn_{name}.bias": plain(n) for name, n in [("q", d), ("k", 2), ("v", 2)]}
+    tokens = {"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "gpt-2", "tokenizer.ggml.tokens": ["<e>", "O", "n", "On", "1", "!"],
+              "tokenizer.ggml.token_type": [struct.pack("<Ii", 5, t) for t in [3, 1, 1, 1, 1, 1]],
+              "tokenizer.ggml.merges": ["O n"], "tokenizer.ggml.bos_token_id": 0, "tokenizer.ggml.add_bos_token": True}
+    pieces = {"tokenizer.ggml.model": "llama", "tokenizer.ggml.tokens": ["<unk>", "<s>", "\u2581", "O", "\u2581O", "<0x0A>"],
+              "tokenizer.ggml.token_type": [struct.pack("<Ii", 5, t) for t in [2, 3, 1, 1, 1, 6]],
+              "tokenizer.ggml.scores": [0.0, 0.0, -1.0, -2.0, -3.0, 0.0], "tokenizer.ggml.bos_token_id": 1}
+    whole = gguf_file({**of_llama, **tokens}, llama)
+    seed("gguf", "llama", whole)
+    seed("gguf", "version-2", gguf_file(of_llama, llama, version=2))
+    seed("gguf", "aligned", gguf_file({**of_llama, "general.alignment": 8}, llama, alignment=8))
+    seed("gguf", "untied", gguf_file(of_llama, {**llama, "output.weight": plain(d, v)}))
+    seed("gguf", "biases", gguf_file(of_llama, {**llama, **biases}))
+    seed("gguf", "qwen2", gguf_file(of_qwen2, {**llama, **biases}))
+    seed("gguf", "pieces", gguf_file({**of_llama, **pieces}, llama))
+    for rule in ["smollm", "llama-bpe", "qwen2", "default", "unknown"]:
+        seed("gguf", f"splitting-{rule}", gguf_file({**of_llama, **tokens, "tokenizer.ggml.pre": rule}, llama))
+    factors = lambda *values: ([len(values)], 0, struct.pack(f"<{len(values)}f", *values))
+    for name, content in [("one", factors(1.0)), ("eight", factors(8.0)), ("nan", factors(float("nan"))), ("many", factors(1.0, 2.0))]:
+        seed("gguf", f"factors-{name}", gguf_file(of_llama, {**llama, "rope_freqs.weight": content}))
+    wide = {**of_llama, "llama.embedding_length": 256, "llama.attention.head_count": 1, "llama.attention.key_length": 2,
+            "llama.feed_forward_length": 1}
+    for kind, block, size in [(1, 1, 2), (2, 32, 18), (3, 32, 20), (6, 32, 22), (7, 32, 24), (8, 32, 34), (10, 256, 84),
+                              (11, 256, 110), (12, 256, 144), (13, 256, 176), (14, 256, 210), (30, 1, 2), (23, 256, 136)]:
+        row = bytes(i * 7 % 60 for i in range(256 // block * size))
+        rows = {"token_embd": v, "blk.0.attn_q": 2, "blk.0.attn_k": 2, "blk.0.attn_v": 2, "blk.0.ffn_gate": 1, "blk.0.ffn_up": 1}
+        others = {"blk.0.attn_output.weight": plain(2, 256), "blk.0.ffn_down.weight": plain(1, 256)}
+        norms = {name: plain(256) for name in llama if "norm" in name}
+        quantized = {f"{name}.weight": ([256, n], kind, row * n) for name, n in rows.items()}
+        seed("gguf", f"type-{kind}", gguf_file(wide, {**quantized, **others, **norms}))
+    seed("gguf", "truncated", whole[:-1])
+    seed("gguf", "half", whole[: len(whole) // 2])
+    seed("gguf", "big-endian", b"GGUF" + struct.pack(">I", 3) + whole[8:])
+    for name, at in [("tensors", 8), ("entries", 16), ("key", 24)]:
+        for value in [2**64 - 1, 2**40, 60_000]:
+            seed("gguf", f"many-{name}-{value}", whole[:at] + struct.pack("<Q", value) + whole[at + 8 :])
+    array = lambda kind, n, rest=b"": struct.pack("<IIQ", 9, kind, n) + rest
+    nested = b""
+    for _ in range(300):
+        nested = struct.pack("<IQ", 9, 1) + nested
+    for name, value in [("text", struct.pack("<IQ", 8, 2**63)), ("numbers", array(10, 2**61)), ("texts", array(8, 2**62)),
+                        ("arrays", array(9, 2**62)), ("nested", struct.pack("<I", 9) + nested), ("type", struct.pack("<I", 13)),
+                        ("switch", struct.pack("<IB", 7, 2)), ("not-text", struct.pack("<IQ", 8, 1) + b"\xff")]:
+        seed("gguf", f"value-{name}", gguf_file({**of_llama, "x": value}, llama))
+    for name, more in [("architecture", {"general.architecture": "gpt2"}), ("alignment", {"general.alignment": 0}),
+                       ("alignment-huge", {"general.alignment": struct.pack("<IQ", 10, 2**63)}), ("split", {"split.count": 2}),
+                       ("head", {"llama.attention.key_length": struct.pack("<IQ", 10, 2**40)}), ("heads", {"llama.attention.head_count": 0}),
+                       ("blocks", {"llama.block_count": 2**32 - 1}), ("theta", {"llama.rope.freq_base": float("nan")}),
+                       ("types", {**tokens, "tokenizer.ggml.token_type": [1]}), ("merges", {**tokens, "tokenizer.ggml.merges": ["x"]}),
+                       ("start", {**tokens, "tokenizer.ggml.bos_token_id": 2**31}), ("scores", {**pieces, "tokenizer.ggml.scores": [0.5]})]:
+        seed("gguf", f"wrong-{name}", gguf_file({**of_llama, **more}, llama))
+    head = {"llama.attention.key_length": struct.pack("<IQ", 10, 2**39)}
+    seed("gguf", "factors-of-a-huge-head", gguf_file({**of_llama, **head}, {**llama, "rope_freqs.weight": factors(8.0)}))
+    up = "blk.0.ffn_up.weight"
+    for name, tensor in [("overflow", ([2**62, 2**62], 0, b"")), ("huge", ([2**40, 3], 0, b"")), ("none", ([], 0, b"")),
+                         ("five", ([1] * 5, 0, b"")), ("zero", ([0, 3], 0, b"")), ("far", ([d, m], 0, b"", 2**64 - 32)),
+                         ("overlap", ([d, m], 0, b"", 0)), ("odd", ([d, m], 0, b"", 1)), ("type", ([d, m], 99, b""))]:
+        seed("gguf", f"tensor-{name}", gguf_file(of_llama, {**llama, up: tensor}))
 
 
 def arrays() -> None:
@@ -500,6 +616,7 @@ def main() -> None:
         studies(folder)
     tokenizers()
     huggingface()
+    gguf()
     arrays()
     texts()
 

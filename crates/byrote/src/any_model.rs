@@ -3,7 +3,7 @@
 use crate::construct::kajitsuka2024::ExactFile;
 use crate::construct::kajitsuka2024::exact_file::{MAGIC, is_exact};
 use crate::incontext::NetworkFile;
-use crate::model::{ModelFile, huggingface};
+use crate::model::{ModelFile, StoredModel, gguf};
 use crate::{Error, Result};
 use std::fs::File;
 use std::io::Read;
@@ -29,7 +29,7 @@ use std::path::Path;
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum AnyModel {
-    /// A transformer of one layer or of blocks, as safetensors or as a directory of Hugging Face.
+    /// A transformer of one layer or of blocks, as safetensors, as GGUF or as a directory of Hugging Face.
     OneLayer(ModelFile),
     /// A network of many layers that learns in context, as safetensors.
     InContext(NetworkFile),
@@ -41,12 +41,16 @@ impl AnyModel {
     /// Loads a model of any kind from a file or a directory. A file of no known kind is read as a one-layer transformer, whose reader says what is
     /// wrong with it.
     pub fn load(path: &Path) -> Result<Self> {
+        let stored = || Ok(Self::OneLayer(StoredModel::open(path)?.to_model_file()?));
         if path.is_dir() {
-            return Ok(Self::OneLayer(huggingface::load(path)?));
+            return stored();
         }
         let fail = |e| Error::io(path, "read", e);
         let mut start = Vec::new();
         File::open(path).map_err(fail)?.take(MAGIC.len() as u64).read_to_end(&mut start).map_err(fail)?;
+        if gguf::is_gguf(path, &start) {
+            return stored();
+        }
         Ok(match is_exact(&start) {
             true => Self::Exact(ExactFile::load(path)?),
             false if NetworkFile::is_network(path)? => Self::InContext(NetworkFile::load(path)?),

@@ -25,6 +25,7 @@ pub type Target = (&'static str, fn(&[u8]));
 pub const TARGETS: &[Target] = &[
     ("model", model),
     ("huggingface", huggingface),
+    ("gguf", gguf),
     ("exact_network", exact_network),
     ("incontext_network", incontext_network),
     ("checkpoint", checkpoint),
@@ -71,6 +72,20 @@ pub fn huggingface(bytes: &[u8]) {
         assert_eq!(again.model, file.model, "the way there and back changes nothing");
         if file.model.parameters().len() < 1 << 12 {
             let _ = file.model.logits(&[0]);
+        }
+    }
+}
+
+/// A GGUF file.
+pub fn gguf(bytes: &[u8]) {
+    if let Ok(file) = model::gguf::from_bytes(Path::new("memory.gguf"), bytes) {
+        let written = file.to_bytes();
+        let written = written.unwrap_or_else(|e| panic!("a model that was read can be written: {e}"));
+        let again = ModelFile::from_bytes(Path::new("memory"), &written);
+        assert_eq!(again.ok(), Some(file.clone()), "the way to a file of byrote and back changes nothing");
+        if file.model.parameters().len() < 1 << 12 {
+            let _ = file.model.logits(&[0]);
+            let _ = file.reading().tokens("Once upon a time, naïve Zoë said: 123\u{1f600}!", false, None);
         }
     }
 }

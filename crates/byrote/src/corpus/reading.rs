@@ -49,7 +49,7 @@ impl Reading<'_> {
             return Ok(spec);
         }
         if spec.tokenizer.is_none() {
-            spec.tokenizer = self.own_tokenizer("name the file")?;
+            spec.tokenizer = self.own_tokenizer("give the tokenizer.json of the same model")?;
         }
         // A model that knows a start or an end token has been given it in every document.
         spec.bos |= self.vocabulary.id(Key::Bos).is_some();
@@ -75,7 +75,7 @@ impl Reading<'_> {
         }
         let choice = match given {
             Some(given) => Some(given.clone()),
-            None => self.own_tokenizer("name the file, or give `ids`")?,
+            None => self.own_tokenizer("give the tokenizer.json of the same model, or `ids`")?,
         };
         let mut ids = match choice {
             Some(choice) => {

@@ -85,6 +85,17 @@ impl Rotary {
         plain.map(|f| self.scaled(f)).collect()
     }
 
+    /// Whether every frequency is finite, found without computing all of them: they lie between the first and the last, or between
+    /// these divided by the factor.
+    fn is_finite(&self) -> bool {
+        let last = self.theta.powf(-(self.dims.saturating_sub(2) as f64) / self.dims as f64);
+        let factor = match self.scaling {
+            None => 1.0,
+            Some(RotaryScaling::Linear { factor } | RotaryScaling::Llama3 { factor, .. }) => factor,
+        };
+        [1.0, last].iter().all(|f| f.is_finite() && (f / factor).is_finite())
+    }
+
     fn scaled(&self, frequency: f64) -> f64 {
         match self.scaling {
             None => frequency,
@@ -202,7 +213,7 @@ impl Blocks {
                     let message = format!("must be even and from 2 to `d_head` = {d_head} (got {})", r.dims);
                     return refuse("rotary_dims", message);
                 }
-                if !(r.theta > 0.0 && r.frequencies().iter().all(|f| f.is_finite())) {
+                if !(r.theta > 0.0 && r.is_finite()) {
                     return refuse("rotary_theta", format!("must be finite and above 0 (got {})", r.theta));
                 }
                 Ok(())
@@ -225,6 +236,20 @@ mod tests {
         let (cos, sin) = rotary.tables(3);
         assert_eq!((cos.len(), cos[0], sin[1]), (6, 1.0, 0.0));
         assert!((sin[4] - 2f64.sin()).abs() < 1e-15 && (cos[5] - 0.2f64.cos()).abs() < 1e-15);
+    }
+
+    #[test]
+    fn infinite_frequencies_are_noticed_without_computing_all() {
+        let plain = Rotary { dims: 64, theta: 10_000.0, scaling: None };
+        let linear = |factor| Rotary { scaling: Some(RotaryScaling::Linear { factor }), ..plain };
+        for rotary in [plain, linear(1e-320), linear(8.0), Rotary { theta: f64::INFINITY, ..plain }] {
+            assert_eq!(rotary.is_finite(), rotary.frequencies().iter().all(|f| f.is_finite()), "{rotary:?}");
+        }
+        assert!(
+            !Rotary { theta: f64::NAN, ..plain }.is_finite()
+                && !Rotary { theta: 1e-320, dims: 1 << 40, ..plain }.is_finite()
+        );
+        assert!(Rotary { dims: 1 << 40, ..plain }.is_finite());
     }
 
     #[test]

@@ -132,6 +132,9 @@ pub(super) fn impossible(header: &[u8], size: u64) -> Option<String> {
 /// The longest header that safetensors accepts.
 const MOST_HEADER: u64 = 100_000_000;
 
+/// What a file of another program is.
+pub(super) const FOREIGN: &str = "a safetensors file not written by byrote";
+
 /// The kinds of files and their keys.
 const KINDS: [(&str, &str); 3] = [
     ("byrote", "a one-layer transformer"),
@@ -166,7 +169,7 @@ pub(super) fn metadata<M: DeserializeOwned>(
         let has = |key: &str| header.metadata().as_ref().is_some_and(|m| m.contains_key(key));
         match KINDS.iter().find(|(key, _)| has(key)) {
             Some((_, found)) => format!("{found}; {what} is needed here"),
-            None => "a safetensors file not written by byrote: its metadata is missing".to_owned(),
+            None => format!("{FOREIGN}: its metadata is missing"),
         }
     })?;
     let unreadable = |e: serde_json::Error| format!("unreadable metadata: {e}");

@@ -5,7 +5,7 @@
 //! `shape` names the dimensions and counts the parameters as the papers do, `config` adds the switches and presets
 //! and lists the tensors, `blocks` adds those of many layers, `activation` evaluates activation functions, `weights` holds and draws parameters,
 //! [`reference`] is the slow forward pass that checks every other one, `model_file` reads and writes model files,
-//! [`huggingface`] directories of Hugging Face. [`StoredModel`] is a model in a file of any kind, with its weights unread.
+//! [`huggingface`] directories of Hugging Face, `gguf` GGUF files. [`StoredModel`] is a model in a file of any kind, with its weights unread.
 //!
 //! ```
 //! use byrote::model::{Model, Preset, Shape};
@@ -24,6 +24,7 @@ mod blocks_reference;
 pub mod config;
 pub(crate) mod container;
 pub(crate) mod counting;
+pub(crate) mod gguf;
 pub mod huggingface;
 pub(crate) mod model_file;
 pub mod reference;

@@ -117,7 +117,14 @@ impl ModelFile {
 
 /// Opens a file, and reads and checks everything but the weights.
 pub(super) fn open(path: &Path) -> Result<StoredModel> {
-    open_in(Box::new(Single(path.to_path_buf())), "")
+    open_in(Box::new(Single(path.to_path_buf())), "").map_err(|error| match error {
+        Error::Format { path, line, message } if message.contains(container::FOREIGN) => {
+            let beside = path.with_file_name("config.json").exists();
+            let advice = if beside { "; give its directory, which has a config.json" } else { "" };
+            Error::Format { path, line, message: message + advice }
+        }
+        error => error,
+    })
 }
 
 fn open_in(files: Box<dyn Files>, name: &str) -> Result<StoredModel> {

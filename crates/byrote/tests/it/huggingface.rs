@@ -403,7 +403,10 @@ fn weights_that_contradict_the_configuration_are_refused_by_name() {
         (Copy::of("gpt2").write(WEIGHTS, b"\xff\xff\xff\xff\xff\xff\xff\x7f{}"), "not a safetensors file"),
         (Copy::of("gpt2").write(WEIGHTS, b""), "not a safetensors file"),
         (Copy::of("gpt2").remove(WEIGHTS), "has neither model.safetensors nor model.safetensors.index.json"),
-        (Copy::of("gpt2").remove(WEIGHTS).write("pytorch_model.bin", b""), "does not read pytorch_model.bin"),
+        (
+            Copy::of("gpt2").remove(WEIGHTS).write("pytorch_model.bin", b""),
+            "byrote does not read pytorch_model.bin. Load it with from_pretrained",
+        ),
         (Copy::of("gpt2").remove("config.json"), "has no config.json"),
         (Copy::of("gpt2").remove("config.json").write("init.safetensors", b""), "this training run"),
         (Copy::of("gpt2").write("tokenizer.json", b"{}"), "not a tokenizer.json"),
@@ -430,7 +433,8 @@ fn weights_that_contradict_the_configuration_are_refused_by_name() {
     fs::copy(data("huggingface/gpt2/tokenizer.json"), out.join("tokenizer.json")).unwrap();
     let error = huggingface::load(&out).unwrap_err().to_string();
     assert!(
-        error.contains(&format!("has the token id {}", held - 1)) && error.contains("11 tokens"),
+        error
+            .contains(&format!("has token ids up to {}, but the model's vocabulary has 11 tokens", held - 1)),
         "{error}"
     );
 }
@@ -486,4 +490,82 @@ fn without_a_tokenizer_the_model_reads_ids() {
     assert!(file.reading().tokens("320", false, None).is_err());
     let config: &Config = file.model.config();
     assert_eq!(config.shape.n_ctx, 64);
+}
+
+#[test]
+fn what_a_trainer_saves_beside_the_model_does_not_matter() {
+    let copy = Copy::of("gpt2");
+    for name in ["training_args.bin", "optimizer.pt", "scheduler.pt", "rng_state.pth", "pytorch_model.bin"] {
+        fs::write(copy.path(name), b"PK\x03\x04").unwrap();
+    }
+    for name in ["generation_config.json", "trainer_state.json", "special_tokens_map.json", "vocab.json"] {
+        fs::write(copy.path(name), b"{}").unwrap();
+    }
+    fs::create_dir(copy.path("checkpoint-500")).unwrap();
+    assert_eq!(huggingface::load(copy.place.path()).unwrap(), load("gpt2"));
+}
+
+/// The message about a directory that is no model.
+fn no_model(build: impl Fn(&Path)) -> String {
+    let place = tempfile::tempdir().unwrap();
+    build(place.path());
+    let error = huggingface::load(place.path()).unwrap_err();
+    assert_eq!(error.path(), Some(place.path()));
+    error.to_string()
+}
+
+#[test]
+fn a_directory_without_a_model_is_told_where_one_is() {
+    let checkpoints = |names: &'static [&'static str]| {
+        no_model(move |place| {
+            names.iter().for_each(|name| fs::create_dir(place.join(name)).unwrap());
+            fs::write(place.join("training_args.bin"), b"").unwrap();
+        })
+    };
+    let error = checkpoints(&["checkpoint-1000", "checkpoint-500", "runs", "checkpoint-last"]);
+    assert!(error.contains("give one of the checkpoints in it: checkpoint-500, checkpoint-1000"), "{error}");
+    let error = checkpoints(&["checkpoint-7"]);
+    assert!(error.contains("give the checkpoint in it, checkpoint-7"), "{error}");
+    let error =
+        checkpoints(&["checkpoint-1", "checkpoint-2", "checkpoint-3", "checkpoint-4", "checkpoint-10"]);
+    assert!(error.contains("checkpoint-10, or one of 4 before it"), "{error}");
+    let error = no_model(|place| {
+        fs::create_dir_all(place.join("snapshots/0a1b")).unwrap();
+        fs::write(place.join("snapshots/0a1b/config.json"), b"{}").unwrap();
+    });
+    assert!(error.contains("give snapshots/0a1b in it"), "{error}");
+    let error = no_model(|place| fs::write(place.join("tiny.Q4_1.gguf"), b"").unwrap());
+    assert!(error.contains("give a GGUF file in it, such as tiny.Q4_1.gguf"), "{error}");
+    let error = no_model(|place| fs::write(place.join("adapter_config.json"), b"{}").unwrap());
+    assert!(error.contains("holds an adapter (adapter_config.json)") && error.contains("merge"), "{error}");
+    let error = no_model(|_| ());
+    assert!(error.ends_with("so it is not a model directory of Hugging Face"), "{error}");
+    // Transformers would load the adapter, whatever weights are beside it.
+    assert!(Copy::of("llama").write("adapter_config.json", b"{}").error().contains("holds an adapter"));
+}
+
+#[test]
+fn the_weights_alone_are_refused_with_the_directory_named() {
+    let path = data("huggingface/gpt2/model.safetensors");
+    let error = ModelFile::load(&path).unwrap_err().to_string();
+    assert!(error.contains("not written by byrote") && error.contains("give its directory"), "{error}");
+    let place = tempfile::tempdir().unwrap();
+    let alone = place.path().join("model.safetensors");
+    fs::copy(&path, &alone).unwrap();
+    let error = ModelFile::load(&alone).unwrap_err().to_string();
+    assert!(error.contains("not written by byrote") && !error.contains("directory"), "{error}");
+}
+
+#[test]
+fn a_tokenizer_in_another_format_is_named_when_it_is_needed() {
+    for name in ["tokenizer.model", "vocab.json"] {
+        let copy = Copy::of("gpt2").remove("tokenizer.json").write(name, b"{}");
+        let file = huggingface::load(copy.place.path()).unwrap();
+        assert_eq!(file.reading().tokens("5 3", true, None).unwrap(), [5, 3]);
+        let error = file.reading().tokens("Hello", false, None).unwrap_err();
+        assert_eq!(error.setting_name(), Some("tokenizer"));
+        let error = error.to_string();
+        assert!(error.contains(&format!("{name}, which byrote does not read")), "{error}");
+        assert!(error.contains("give the tokenizer.json of the same model"), "{error}");
+    }
 }

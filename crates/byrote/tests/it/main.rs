@@ -7,6 +7,8 @@ mod arrow_files;
 mod audit;
 mod browser;
 mod depth;
+mod gguf;
+mod gguf_writer;
 mod golden;
 mod huggingface;
 mod inference;

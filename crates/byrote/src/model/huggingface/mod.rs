@@ -27,6 +27,7 @@
 
 mod family;
 mod layout;
+mod not_a_model;
 mod read_config;
 mod rope;
 mod settings;
@@ -49,8 +50,13 @@ use std::path::Path;
 
 /// The file with all weights.
 const WEIGHTS: &str = "model.safetensors";
+/// Weights in formats that can hold programs.
+const OLD_WEIGHTS: [&str; 3] = ["pytorch_model.bin", "pytorch_model.bin.index.json", "consolidated.00.pth"];
 const CONFIG: &str = "config.json";
 const TOKENIZER: &str = "tokenizer.json";
+/// Tokenizers in other formats.
+const OTHER_TOKENIZERS: [&str; 5] =
+    ["tokenizer.model", "spiece.model", "vocab.json", "vocab.txt", "tekken.json"];
 /// The largest `config.json`, in bytes.
 const MOST_CONFIG: u64 = 16 << 20;
 
@@ -62,12 +68,11 @@ pub fn load(directory: &Path) -> Result<ModelFile> {
 /// Opens a directory, and reads and checks everything but the weights.
 pub(super) fn open(directory: &Path) -> Result<StoredModel> {
     let files = Directory(directory.to_path_buf());
-    if !files.has(CONFIG) {
-        let mut message = format!("has no {CONFIG}, so it is not a model directory of Hugging Face");
-        if files.has("init.safetensors") || files.has("checkpoint.safetensors") {
-            message += &format!("; the model of this training run is {WEIGHTS} in it");
-        }
+    if let Some(message) = not_a_model::adapter(directory) {
         return Err(Error::format(directory, message));
+    }
+    if !files.has(CONFIG) {
+        return Err(Error::format(directory, not_a_model::without_config(directory)));
     }
     open_in(Box::new(files))
 }
@@ -114,13 +119,12 @@ fn open_tensors(files: Box<dyn Files>) -> Result<TensorFiles> {
         return Ok(tensors);
     }
     if !files.has(INDEX) {
-        let message = match ["pytorch_model.bin", "pytorch_model.bin.index.json"].iter().any(|n| files.has(n))
-        {
-            true => format!(
-                "has no {WEIGHTS}; byrote does not read pytorch_model.bin, which `transformers` can save as safetensors"
-            ),
-            false => format!("has neither {WEIGHTS} nor {INDEX}"),
-        };
+        let mut message = format!("has neither {WEIGHTS} nor {INDEX}");
+        if let Some(name) = OLD_WEIGHTS.iter().find(|name| files.has(name)) {
+            message += &format!(
+                "; byrote does not read {name}. Load it with from_pretrained of transformers and write it with save_pretrained"
+            );
+        }
         return Err(Error::format(files.path(""), message));
     }
     stored::add_shards(&mut tensors)?;
@@ -143,7 +147,13 @@ fn read_text(files: &dyn Files, d_vocab: u64) -> Result<Text> {
     let vocabulary = Vocabulary::of_ids(n);
     let instruct = has_chat_template(files)?;
     if !files.has(TOKENIZER) {
-        return Ok(Text { tokenizer: "ids".into(), vocabulary, start: Vec::new(), instruct });
+        let tokenizer = match OTHER_TOKENIZERS.iter().find(|name| files.has(name)) {
+            Some(name) => format!(
+                "{name}, which byrote does not read (AutoTokenizer of transformers loads it and saves a {TOKENIZER})"
+            ),
+            None => "ids".into(),
+        };
+        return Ok(Text { tokenizer, vocabulary, start: Vec::new(), instruct });
     }
     let path = files.path(TOKENIZER);
     let bytes = files.read(TOKENIZER, MOST_TOKENIZER, "a tokenizer.json")?;
@@ -178,7 +188,7 @@ pub(super) fn held(mut vocabulary: Vocabulary, path: &Path, text: &str) -> Resul
     let (ids, d_vocab) = (tokenizer.ids(), vocabulary.len() as u64);
     if ids > d_vocab {
         let message =
-            format!("has the token id {}, but the model's vocabulary has {d_vocab} tokens", ids - 1);
+            format!("has token ids up to {}, but the model's vocabulary has {d_vocab} tokens", ids - 1);
         return Err(Error::format(path, message));
     }
     vocabulary.set_names(|id| tokenizer.token(id));

@@ -6,8 +6,9 @@
 //! | F16 | 2 | sign, 5 bits of exponent (bias 15), 10 bits of fraction |
 //! | BF16 | 2 | the upper half of an F32 |
 //!
-//! Every value of F16 and BF16 is a value of F32.
+//! Every value of F16 and BF16 is a value of F32. Quantized types are those of GGUF files ([`Quantization`]).
 
+use crate::model::gguf::Quantization;
 use crate::num::Real;
 
 /// How numbers are stored.
@@ -17,6 +18,7 @@ pub(crate) enum Encoding {
     F32,
     F16,
     Bf16,
+    Quantized(Quantization),
 }
 
 impl Encoding {
@@ -27,6 +29,7 @@ impl Encoding {
             Self::F32 => "f32",
             Self::F16 => "f16",
             Self::Bf16 => "bf16",
+            Self::Quantized(quantization) => quantization.name(),
         }
     }
 
@@ -36,6 +39,7 @@ impl Encoding {
             Self::F64 => (1, 8),
             Self::F32 => (1, 4),
             Self::F16 | Self::Bf16 => (1, 2),
+            Self::Quantized(quantization) => quantization.block(),
         }
     }
 
@@ -48,6 +52,7 @@ impl Encoding {
             Self::F32 => of_f32(bytes, f32::from_le_bytes, values),
             Self::F16 => of_f32(bytes, |b| of_f16(u16::from_le_bytes(b)), values),
             Self::Bf16 => of_f32(bytes, |b| of_bf16(u16::from_le_bytes(b)), values),
+            Self::Quantized(quantization) => quantization.decode(bytes, values),
         }
     }
 }

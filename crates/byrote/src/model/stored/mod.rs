@@ -20,16 +20,18 @@ mod safetensors_files;
 mod tensors;
 mod weights;
 
-pub(crate) use files::{Directory, Files, Memory, Single};
+pub(crate) use encoding::{Encoding, of_f16};
+pub(crate) use files::{Directory, Files, Memory, Single, Source};
 pub(crate) use place::{Foreign, Part};
 pub(crate) use safetensors_files::{INDEX, add, add_shards};
 pub(crate) use tensors::TensorFiles;
 pub(crate) use weights::Weights;
 
-use super::{Config, Model, ModelFile, Tensor, huggingface, model_file};
+use super::{Config, Model, ModelFile, Tensor, gguf, huggingface, model_file};
 use crate::corpus::{Reading, Vocabulary};
-use crate::{Error, Result};
+use crate::{Error, Result, input};
 use std::fmt;
+use std::io::Read;
 use std::path::Path;
 
 /// What a model is stored as.
@@ -38,6 +40,8 @@ use std::path::Path;
 pub enum StoredAs {
     /// A directory of Hugging Face.
     HuggingFace,
+    /// A GGUF file.
+    Gguf,
     /// A safetensors file of byrote.
     Byrote,
 }
@@ -91,6 +95,12 @@ impl StoredModel {
     pub fn open(path: &Path) -> Result<Self> {
         if path.is_dir() {
             return huggingface::open(path);
+        }
+        let mut start = Vec::new();
+        let (file, _) = input::open_regular(path, "a model")?;
+        file.take(4).read_to_end(&mut start).map_err(|e| Error::io(path, "read", e))?;
+        if gguf::is_gguf(path, &start) {
+            return gguf::open(path);
         }
         model_file::open(path)
     }

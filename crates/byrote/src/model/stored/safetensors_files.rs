@@ -35,7 +35,7 @@ pub(crate) fn add(tensors: &mut TensorFiles, name: &str) -> Result<Metadata> {
         let start = (header.len() + info.data_offsets.0) as u64;
         (tensor, encoding(info.dtype), info.shape.clone(), start)
     });
-    tensors.add(name, found)?;
+    tensors.add(name, source, found)?;
     Ok(metadata)
 }
 
@@ -45,7 +45,7 @@ fn encoding(dtype: Dtype) -> Result<Encoding, String> {
         Dtype::F32 => Ok(Encoding::F32),
         Dtype::F16 => Ok(Encoding::F16),
         Dtype::BF16 => Ok(Encoding::Bf16),
-        other => Err(format!("{other:?}")),
+        other => Err(format!("the type {other:?}; byrote reads F64, F32, F16 and BF16")),
     }
 }
 

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 pub(crate) struct Entry {
     /// The file, by its number.
     pub(crate) file: usize,
-    /// How its numbers are stored, or the name of an encoding that byrote does not read.
+    /// How its numbers are stored, or the end of a sentence "... has the type ..." about a type that byrote does not read.
     pub(crate) encoding: Result<Encoding, String>,
     /// Its dimensions, row-major.
     pub(crate) shape: Vec<usize>,
@@ -51,10 +51,11 @@ impl TensorFiles {
         &self.names
     }
 
-    /// Adds a file and its tensors, whose positions have been checked.
+    /// Adds a file and its tensors, whose positions have been checked. The `source` they were found in stays open.
     pub(crate) fn add(
         &mut self,
         file: &str,
+        source: Box<dyn Source>,
         tensors: impl IntoIterator<Item = (String, Result<Encoding, String>, Vec<usize>, u64)>,
     ) -> Result<()> {
         for (tensor, encoding, shape, start) in tensors {
@@ -68,6 +69,7 @@ impl TensorFiles {
             }
             self.entries.insert(tensor, entry);
         }
+        self.current = Some((self.names.len(), source));
         self.names.push(file.to_owned());
         Ok(())
     }
@@ -108,14 +110,7 @@ impl TensorFiles {
             let message = format!("{tensor} has shape {:?}, but {needs} {shape:?}", entry.shape);
             return Err(self.wrong(tensor, message));
         }
-        entry.encoding.clone().map_err(|name| {
-            self.wrong(tensor, format!("{tensor} has the type {name}; byrote reads {}", self.readable()))
-        })
-    }
-
-    /// The encodings that these files can have, for messages.
-    fn readable(&self) -> &'static str {
-        "F64, F32, F16 and BF16"
+        entry.encoding.clone().map_err(|what| self.wrong(tensor, format!("{tensor} has {what}")))
     }
 
     /// Fills one of our tensors from the tensor of these files that holds it, which was [`check`](Self::check)ed.
