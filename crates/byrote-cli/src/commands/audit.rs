@@ -82,7 +82,10 @@ pub fn run(args: &AuditCommand, common: &Common) -> Result<ExitCode> {
         .canaries(args.canaries.clone())
         .seed(common.seed);
     if subject.facts.instruct {
-        ui::note(common.quiet, "this model has a chat template; the text is given without it, so the figures are lower bounds");
+        ui::note(
+            common.quiet,
+            "this model has a chat template; the text is given without it, so the figures are lower bounds",
+        );
     }
     let observer = Terminal::new(common.quiet);
     let audited = audit::run(&subject, reference.as_ref(), &job, args.out.as_deref(), &observer)?;

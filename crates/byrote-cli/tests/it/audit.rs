@@ -40,7 +40,10 @@ fn a_fine_tuned_model_is_audited_with_a_control_and_leaves_its_files() {
     let found = case.json(arguments.iter().chain(&WINDOW));
     assert_eq!(found["model"]["parameters"], 129_792);
     assert_eq!((&found["model"]["family"], &found["model"]["dtype"]), (&"gpt2".into(), &"bf16".into()));
-    assert_eq!((&found["corpus"]["documents"], &found["corpus"]["distinct_documents"]), (&248.into(), &40.into()));
+    assert_eq!(
+        (&found["corpus"]["documents"], &found["corpus"]["distinct_documents"]),
+        (&248.into(), &40.into())
+    );
     assert_eq!(found["settings"]["start_token"], 0);
     assert!(found["windows"]["extractable"].as_u64() > Some(0));
     assert_eq!(found["held_out"]["windows"]["extractable"], 0);
@@ -55,19 +58,24 @@ fn a_fine_tuned_model_is_audited_with_a_control_and_leaves_its_files() {
     for name in ["audit.json", "documents.csv", "report.html", "scores.bin", "strip.csv", "windows.csv"] {
         assert!(names.contains(&name.to_owned()), "{names:?}");
     }
-    let saved: Value = serde_json::from_slice(&std::fs::read(case.path("audit/audit.json")).unwrap()).unwrap();
+    let saved: Value =
+        serde_json::from_slice(&std::fs::read(case.path("audit/audit.json")).unwrap()).unwrap();
     assert_eq!(saved["bits"], found["bits"]);
     // Again: everything is found on disk, and nothing changes.
     let again = case.json(arguments.iter().chain(&WINDOW));
     assert_eq!(again["bits"], found["bits"]);
-    assert_eq!(serde_json::from_slice::<Value>(&std::fs::read(case.path("audit/audit.json")).unwrap()).unwrap(), saved);
+    assert_eq!(
+        serde_json::from_slice::<Value>(&std::fs::read(case.path("audit/audit.json")).unwrap()).unwrap(),
+        saved
+    );
 }
 
 #[test]
 fn the_verdict_is_five_lines_for_people() {
     let case = Case::new();
     let (model, corpus, held_out) = (model(), canary("corpus.txt"), canary("held_out.txt"));
-    let output = case.run(["audit", &model, &corpus, "--held-out", &held_out, "--quiet"].iter().chain(&WINDOW));
+    let output =
+        case.run(["audit", &model, &corpus, "--held-out", &held_out, "--quiet"].iter().chain(&WINDOW));
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success());
     for part in ["extractable", "held-out", "bits per byte", "no model can do better than"] {
@@ -100,7 +108,10 @@ fn presets_run_with_their_conventions() {
     assert_eq!(pythia["windows"]["count"], 248);
     assert!(pythia["windows"]["mean_free_running_accuracy"].is_f64());
     let goldfish = with(&["--preset", "goldfish", "--suffix", "16"]);
-    assert_eq!((&goldfish["windows"]["count"], &goldfish["settings"]["placement"]), (&248.into(), &"end".into()));
+    assert_eq!(
+        (&goldfish["windows"]["count"], &goldfish["settings"]["placement"]),
+        (&248.into(), &"end".into())
+    );
     assert!(goldfish["windows"]["mean_rouge_l"].is_f64());
     let cooper = with(&["--preset", "cooper", "--prefix", "8", "--suffix", "16", "--bos", "none"]);
     assert_eq!(cooper["settings"]["stride"], "chars:10");
@@ -149,10 +160,20 @@ fn what_cannot_be_audited_is_refused_in_one_line() {
 #[test]
 fn a_model_that_byrote_has_trained_is_audited() {
     let case = Case::new();
-    let trained = case.run(["train", "--builtin", "30", "--d-mlp", "16", "--steps", "50", "--out", "run", "--quiet"]);
+    let trained =
+        case.run(["train", "--builtin", "30", "--d-mlp", "16", "--steps", "50", "--out", "run", "--quiet"]);
     assert!(trained.status.success());
     let found = case.json([
-        "audit", "run/model.safetensors", "--builtin", "30", "--prefix", "3", "--suffix", "2", "--lengths", "4",
+        "audit",
+        "run/model.safetensors",
+        "--builtin",
+        "30",
+        "--prefix",
+        "3",
+        "--suffix",
+        "2",
+        "--lengths",
+        "4",
     ]);
     assert_eq!(found["corpus"]["documents"], 30);
     assert!(found["bits_per_byte"].as_f64() > Some(0.0));
@@ -170,7 +191,10 @@ fn log_probabilities_stand_in_for_a_model() {
     assert!((found["bits"].as_f64().unwrap() - 8.0 / std::f64::consts::LN_2).abs() < 1e-12);
     assert_eq!((&found["scored_tokens"], &found["token_hits"]), (&4.into(), &Value::Null));
     case.file("few.csv", "log_prob\n-1\n");
-    assert!(refused(&case, &["few.csv", "ids.jsonl"]).contains("has 1 log-probabilities, but the text has 6 tokens"));
+    assert!(
+        refused(&case, &["few.csv", "ids.jsonl"])
+            .contains("has 1 log-probabilities, but the text has 6 tokens")
+    );
     case.file("text.txt", "words\n");
     assert!(refused(&case, &["scores.csv", "text.txt"]).contains("--tokenizer"));
 }

@@ -139,7 +139,7 @@ pub fn gap(
             gap_nats: gap,
             next: most.0,
             predicted: scores[i].top,
-            probability: scores[i].top_probability,
+            probability: scores[i].top_log_prob.exp(),
         }
     });
     let sum = |of: fn(&GapRow) -> f64| rows.iter().map(of).sum::<f64>();
@@ -185,9 +185,9 @@ mod tests {
     fn a_context_adds_its_divergence() {
         let mut row = GapRow::default();
         let half = 0.5f64.ln();
-        let score = ContextScore { log_probs: vec![half, half], top: 4, top_probability: 0.5 };
+        let score = ContextScore { log_probs: vec![half, half], top: 4, top_log_prob: half };
         assert!(add(&mut row, &[(3, 2.0), (4, 2.0)], &score).abs() < 1e-15, "the model is exact");
-        let score = ContextScore { log_probs: vec![0.25f64.ln()], top: 9, top_probability: 0.75 };
+        let score = ContextScore { log_probs: vec![0.25f64.ln()], top: 9, top_log_prob: 0.75f64.ln() };
         let gap = add(&mut row, &[(3, 5.0)], &score);
         assert!((gap - 5.0 * 4f64.ln()).abs() < 1e-12);
         assert_eq!((row.contexts, row.predictions, row.deterministic_contexts), (2, 9, 1));

@@ -3,7 +3,7 @@
 use super::score_file::ScoreFile;
 use crate::Result;
 use crate::dataset::Dataset;
-use crate::inference::{ContextScore, LanguageModel, PositionScore, Sampling, Sequence};
+use crate::inference::{Context, ContextScore, LanguageModel, PositionScore, Sampling, Sequence};
 use crate::observe::{Observer, Stage};
 use std::ops::Range;
 use std::sync::Arc;
@@ -124,7 +124,12 @@ impl<'a> Scorer<'a> {
     /// Scores the distinct contexts of a dataset.
     pub fn contexts(&mut self, dataset: &Dataset) -> Result<Vec<ContextScore>> {
         self.evaluated += dataset.len() as u64;
-        self.model.score_contexts(dataset, self.observer)
+        let tokens: Vec<Vec<u32>> = (0..dataset.len()).map(|i| dataset.tokens_of(i)).collect();
+        let next: Vec<Vec<u32>> =
+            (0..dataset.len()).map(|i| dataset.next_of(i).iter().map(|next| next.0).collect()).collect();
+        let contexts: Vec<Context<'_>> =
+            tokens.iter().zip(&next).map(|(tokens, next)| Context { tokens, next }).collect();
+        self.model.score_contexts(&contexts, self.observer)
     }
 
     /// Continues each prefix greedily, by as many tokens as it is given with.
@@ -142,11 +147,13 @@ impl<'a> Scorer<'a> {
         let tokens = |i: &usize| prefixes[*i].1 as u64;
         self.evaluated += prefixes.iter().map(|(_, n)| *n as u64).sum::<u64>();
         self.total += order.iter().map(tokens).sum::<u64>();
-        for batch in order.chunks(DECODED) {
+        // A longer continuation than asked for might not fit the context of the model.
+        let batches =
+            order.chunk_by(|&a, &b| prefixes[a].1 == prefixes[b].1).flat_map(|same| same.chunks(DECODED));
+        for batch in batches {
             let texts: Vec<&[u32]> = batch.iter().map(|&i| prefixes[i].0.as_slice()).collect();
-            let n = batch.iter().map(|&i| prefixes[i].1).max().unwrap_or(0);
-            for (&i, mut decoded) in batch.iter().zip(self.model.decode(&texts, n)?) {
-                decoded.truncate(prefixes[i].1);
+            let n = batch.first().map_or(0, |&i| prefixes[i].1);
+            for (&i, decoded) in batch.iter().zip(self.model.decode(&texts, n)?) {
                 if let Some(file) = self.file.as_deref_mut() {
                     file.append_decoded(&prefixes[i].0, &decoded);
                 }

@@ -95,7 +95,12 @@ impl Subject {
     }
 
     /// A model that runs somewhere else: in another program, through a callback.
-    pub fn new(facts: ModelFacts, model: Box<dyn LanguageModel + Send>, tokens: TextTokens, start_token: Option<u32>) -> Self {
+    pub fn new(
+        facts: ModelFacts,
+        model: Box<dyn LanguageModel + Send>,
+        tokens: TextTokens,
+        start_token: Option<u32>,
+    ) -> Self {
         Self { facts, model: Some(model), given: None, tokens, start_token }
     }
 

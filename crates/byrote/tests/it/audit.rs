@@ -3,8 +3,8 @@
 //! The model was trained on 40 lines that occur 1, 2, 4, 8 or 16 times in corpus.txt; held_out.txt has 40 lines of the same kind.
 
 use byrote::audit::{
-    self, Audit, AuditContext, AuditJob, AuditSpec, Audited, GapContexts, StartToken, Subject, TextAudit, TextSpec,
-    WindowStride,
+    self, Audit, AuditContext, AuditJob, AuditSpec, Audited, GapContexts, StartToken, Subject, TextAudit,
+    TextSpec, WindowStride,
 };
 use byrote::observe::{Observer, Progress, Silent, Stage};
 use serde_json::Value;
@@ -60,7 +60,9 @@ fn windows_score_as_in_the_reference_one_by_one() {
         for text in ["corpus.txt", "held_out.txt"] {
             let found = run(&job(text, spec(bos)));
             let windows = found.windows.as_ref().unwrap();
-            for ((window, score), decoded) in windows.windows.iter().zip(&windows.scores).zip(&windows.decoded) {
+            for ((window, score), decoded) in
+                windows.windows.iter().zip(&windows.scores).zip(&windows.decoded)
+            {
                 let line = found.collection.documents[window.document].text.clone().unwrap();
                 let row = rows[&(line, window.start as u64)];
                 assert_eq!(score.extractable(), row["extractable"].as_bool().unwrap());
@@ -127,7 +129,10 @@ fn documents_score_as_in_the_reference() {
     for (document, audit) in found.collection.documents.iter().zip(&found.audit.text.documents) {
         let line = lines[document.text.as_deref().unwrap()];
         assert_eq!(audit.copies, line["count"].as_u64().unwrap());
-        assert_eq!((audit.scored, audit.bytes), (line["tokens"].as_u64().unwrap(), line["bytes"].as_u64().unwrap()));
+        assert_eq!(
+            (audit.scored, audit.bytes),
+            (line["tokens"].as_u64().unwrap(), line["bytes"].as_u64().unwrap())
+        );
         near(audit.bits.unwrap(), &line["bits"], 1e-3);
         near(audit.bits_reference.unwrap(), &line["bits_reference"], 1e-3);
         near(audit.unintended_bits.unwrap(), &line["unintended_bits"], 1e-3);
@@ -137,7 +142,13 @@ fn documents_score_as_in_the_reference() {
         near(audit.min_k_plus_plus.unwrap(), &line["min_k_plus_plus"]["0.2"], 1e-4);
         near(audit.smallest_margin.unwrap(), &line["smallest_margin"], 1e-4);
         let run = audit.longest_run.as_ref().unwrap();
-        assert_eq!((run.token, run.tokens), (line["longest_run"][0].as_u64().unwrap() as usize, line["longest_run"][1].as_u64().unwrap() as usize));
+        assert_eq!(
+            (run.token, run.tokens),
+            (
+                line["longest_run"][0].as_u64().unwrap() as usize,
+                line["longest_run"][1].as_u64().unwrap() as usize
+            )
+        );
         // Compressors differ by some bytes between libraries.
         let zlib = line["zlib_bits"].as_f64().unwrap();
         assert!((audit.zlib_bits.unwrap() as f64 / zlib - 1.0).abs() < 0.05);
@@ -166,8 +177,13 @@ fn document_context_covers_the_text_as_in_the_reference() {
     let expected = &expected()["windows_document_context_bos"];
     let mut by_count: BTreeMap<String, [u64; 3]> = BTreeMap::new();
     let lines = expected["lines"].as_array().unwrap();
-    let wanted: BTreeMap<String, &Value> =
-        self::expected()["documents"].as_array().unwrap().iter().zip(lines).map(|(d, l)| (d["text"].as_str().unwrap().to_owned(), l)).collect();
+    let wanted: BTreeMap<String, &Value> = self::expected()["documents"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .zip(lines)
+        .map(|(d, l)| (d["text"].as_str().unwrap().to_owned(), l))
+        .collect();
     for text in ["corpus.txt", "held_out.txt"] {
         let found = run(&job(text, spec(StartToken::Id(0)).context(AuditContext::Document)));
         for (document, audit) in found.collection.documents.iter().zip(&found.audit.text.documents) {
@@ -193,7 +209,8 @@ fn document_context_covers_the_text_as_in_the_reference() {
 #[test]
 fn the_gap_to_the_floor_is_that_of_the_reference() {
     let expected = expected();
-    let windows = AuditSpec::default().prefix(8).suffix(16).windows(1).contexts(GapContexts::Windows).lengths(4);
+    let windows =
+        AuditSpec::default().prefix(8).suffix(16).windows(1).contexts(GapContexts::Windows).lengths(4);
     let cases = [
         ("gap_prefix", spec(StartToken::None), 206.6063150758709, 2868.5986),
         ("gap_prefix_bos", spec(StartToken::Id(0)), 823.9029394899185, 2149.8431),
@@ -204,12 +221,31 @@ fn the_gap_to_the_floor_is_that_of_the_reference() {
         let rows = expected[key].as_array().unwrap();
         assert_eq!(found.by_length.len(), rows.len());
         for (row, wanted) in found.by_length.iter().zip(rows) {
-            let counts = [row.contexts, row.predictions, row.deterministic_contexts, row.memorized, row.right_predictions];
+            let counts = [
+                row.contexts,
+                row.predictions,
+                row.deterministic_contexts,
+                row.memorized,
+                row.right_predictions,
+            ];
             let names = ["contexts", "predictions", "deterministic", "memorized", "right_predictions"];
-            assert_eq!(counts, names.map(|name| wanted[name].as_u64().unwrap()), "{key}, length {}", row.length);
-            for (found, name) in [(row.floor_nats, "floor_nats"), (row.loss_nats, "loss_nats"), (row.gap_nats, "gap_nats"), (row.max_kl_nats, "max_kl_nats")] {
+            assert_eq!(
+                counts,
+                names.map(|name| wanted[name].as_u64().unwrap()),
+                "{key}, length {}",
+                row.length
+            );
+            for (found, name) in [
+                (row.floor_nats, "floor_nats"),
+                (row.loss_nats, "loss_nats"),
+                (row.gap_nats, "gap_nats"),
+                (row.max_kl_nats, "max_kl_nats"),
+            ] {
                 let wanted = wanted[name].as_f64().unwrap();
-                assert!((found - wanted).abs() <= 1e-4 * wanted.abs() + 1e-6, "{key} {name}: {found} instead of {wanted}");
+                assert!(
+                    (found - wanted).abs() <= 1e-4 * wanted.abs() + 1e-6,
+                    "{key} {name}: {found} instead of {wanted}"
+                );
             }
         }
         if !floor.is_nan() {
@@ -255,8 +291,12 @@ fn windows_of_one_pass_are_windows_of_documents_made_of_them() {
     let dir = tempfile::tempdir().unwrap();
     let alone = run(&job("held_out.txt", spec(StartToken::Id(0))));
     let windows = alone.windows.as_ref().unwrap();
-    let lines: Vec<String> =
-        windows.windows.iter().take(20).map(|window| serde_json::to_string(&serde_json::json!({"text": window.tokens})).unwrap()).collect();
+    let lines: Vec<String> = windows
+        .windows
+        .iter()
+        .take(20)
+        .map(|window| serde_json::to_string(&serde_json::json!({"text": window.tokens})).unwrap())
+        .collect();
     let path = dir.path().join("ids.jsonl");
     std::fs::write(&path, lines.join("\n")).unwrap();
     let inside = run(&AuditJob::default().text(TextSpec::files([path])).spec(spec(StartToken::Id(0))));
@@ -328,7 +368,9 @@ fn threads_do_not_change_a_byte() {
 #[test]
 fn two_audits_of_one_text_are_compared() {
     let job = job("corpus.txt", spec(StartToken::Id(0)).lengths(0));
-    let before = audit::run(&Subject::load(&data("canary_reference"), None, None).unwrap(), None, &job, None, &Silent).unwrap();
+    let before =
+        audit::run(&Subject::load(&data("canary_reference"), None, None).unwrap(), None, &job, None, &Silent)
+            .unwrap();
     let after = run(&job);
     let compared = audit::compare(&before.audit, &after.audit).unwrap();
     assert!(compared.different_settings.is_empty());
@@ -374,7 +416,9 @@ fn log_probabilities_of_another_program_give_the_same_bits() {
         let ids = &found.collection.documents[d].ids;
         let tokens = [&[0], ids.as_slice()].concat();
         let sequence = byrote::inference::Sequence { tokens: &tokens, scored: 1..tokens.len() };
-        for (score, id) in model.score(&[sequence], byrote::inference::Sampling::default()).unwrap()[0].iter().zip(ids) {
+        for (score, id) in
+            model.score(&[sequence], byrote::inference::Sampling::default()).unwrap()[0].iter().zip(ids)
+        {
             table += &format!("{},{}\n", score.log_prob, u8::from(score.top == *id));
         }
     }
