@@ -6,11 +6,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::figure::{Figure, LARGEST};
-use super::legend::{SLACK, words};
-use super::palette::Colour;
+use super::legend::SLACK;
 use super::plot::{LABEL, Plot};
 use super::scale::{ScaleKind, brief, number};
-use super::scene::{Anchor, Area, Group, Shape, Weight};
+use super::scene::{Anchor, Area, Group, Shape, Text, Weight, rounded};
 use super::text;
 use crate::{Error, Result};
 
@@ -90,12 +89,11 @@ pub(super) fn draw(plot: &Plot<'_>) -> (Vec<Group>, Vec<Area>) {
         let name = figure.x.names.get(i).map_or("", String::as_str);
         let mut shapes = vec![Shape::rectangle(area, colour, 1.0)];
         if fits {
-            let at = [(area.left + area.right) / 2.0, area.top - ABOVE];
-            let text = words(at, Anchor::Middle, LABEL, Colour::for_text(colour), &brief(height));
-            if let Shape::Text(text) = &text {
-                taken.push(text.area());
-            }
-            shapes.push(text);
+            let at = rounded([(area.left + area.right) / 2.0, area.top - ABOVE]);
+            let (anchor, size, weight, colour) = (Anchor::Middle, LABEL, Weight::Regular, colour.for_text());
+            let text = Text { at, anchor, size, weight, colour, halo: true, content: brief(height) };
+            taken.push(text.area());
+            shapes.push(Shape::Text(text));
         }
         taken.push(area);
         let told = format!("{}: {name}, {}", bars.label, number(height));

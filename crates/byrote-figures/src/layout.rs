@@ -290,7 +290,11 @@ impl Sheet<'_> {
         }
         let axes = group("axes", self.axes(frame, x_ticks, y_ticks));
         match self.figure.heat {
-            None => vec![group("grid", grid(frame, x_ticks, y_ticks)), axes],
+            None => {
+                // Between names there is nothing to read off.
+                let upright = if self.figure.x.names.is_empty() { x_ticks } else { &Ticks::default() };
+                vec![group("grid", grid(frame, upright, y_ticks)), axes]
+            }
             Some(_) => vec![axes],
         }
     }

@@ -4,6 +4,7 @@
 
 mod allocation;
 mod arrow_files;
+mod audit_page;
 mod browser;
 mod depth;
 mod golden;
