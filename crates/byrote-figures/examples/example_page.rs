@@ -5,9 +5,10 @@
 //! of pages in a browser uses the same page.
 
 use byrote_figures::html::{
-    Callout, Cell, Column, Exhibit, KeyFigure, Page, Prose, Reference, Section, Status, Table,
+    Callout, Cell, Column, Exhibit, KeyFigure, Mark, MarkedText, Page, Prose, Reference, Section, Status,
+    Table,
 };
-use byrote_figures::{Axis, Band, Figure, Heat, Line, MarkerForm, Palette, Panels, Points, residuals};
+use byrote_figures::{Axis, Band, Bars, Figure, Heat, Line, MarkerForm, Palette, Panels, Points, residuals};
 use std::fs;
 use std::path::Path;
 
@@ -277,6 +278,27 @@ fn laws() -> Section {
 }
 
 fn text() -> Section {
+    let names = ["0", "< 1e-9", "1e-9", "1e-6", "1e-3"];
+    let probabilities = Figure::new(
+        "How likely passages are sampled",
+        Axis::named("probability, from", names),
+        Axis::linear("share of passages (%)"),
+    )
+    .bars(Bars::new("corpus", "this corpus", [41.0, 22.0, 14.5, 12.5, 10.0]))
+    .bars(Bars::new("shuffled", "words shuffled", [97.0, 2.6, 0.4, 0.0, 0.0]))
+    .palette(own())
+    .size(900.0, 420.0);
+    let marked = MarkedText::new("What the model repeats of the first document:")
+        .key(["from 1e-12", "from 1e-6", "from 0.001", "from 0.1", "from 0.5"], "decoded greedily")
+        .passage([
+            Mark::plain("one day , a little <girl>\n"),
+            Mark::level("and her dog ", 1),
+            Mark::level("went to the ", 2),
+            Mark::level("park .\n", 3),
+            Mark::level("they saw ", 4),
+            Mark::level("a big red ball .", 5).underlined(),
+        ])
+        .passage([Mark::level("the end .", 5).underlined()]);
     Section::new("The text itself")
         .anchor("worst")
         .heading("The worst-remembered contexts")
@@ -296,5 +318,7 @@ fn text() -> Section {
             "As they occur in the corpus:",
             "one day , a little <girl> & her \"dog\"\n\tthe end .\u{1b}[0m\nשלום עולם",
         )
+        .marked(marked)
+        .exhibit(Exhibit::new(probabilities).name("probabilities"))
         .note(Prose::parse("Control characters are shown as pictures, so that nothing hides: `\u{1b}`."))
 }

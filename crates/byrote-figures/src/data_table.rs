@@ -1,8 +1,8 @@
 //! The data of a figure as a table in long form: one row per point.
 //!
-//! Columns: `panel` (if there are several), `kind` (line, points, band, rule, cell), `key`, `series`, the two axes by
+//! Columns: `panel` (if there are several), `kind` (bar, line, points, band, rule, cell), `key`, `series`, the two axes by
 //! their labels, `low` and `high` if there are bands or error bars, and the quantity of a heat map. Numbers are written
-//! so that they read back to the same double; a cell that was not measured is empty.
+//! so that they read back to the same double; an axis with names has those instead; a cell that was not measured is empty.
 
 use super::figure::{Direction, Figure};
 use super::panels::Panels;
@@ -56,8 +56,19 @@ struct Record<'a> {
     kind: &'static str,
     key: &'a str,
     series: &'a str,
+    /// The names of the x axis.
+    names: &'a [String],
     /// x, y, low, high, value.
     numbers: [Option<f64>; 5],
+}
+
+impl Record<'_> {
+    /// The name at its place on the x axis, or the number.
+    fn x(&self) -> String {
+        let x = self.numbers[0];
+        let place = x.filter(|x| *x >= 0.0 && x.fract() == 0.0).map(|x| x as usize);
+        place.and_then(|place| self.names.get(place)).cloned().unwrap_or_else(|| number(x))
+    }
 }
 
 /// The data of a drawing.
@@ -66,6 +77,8 @@ pub(super) struct DataTable {
     pub roles: Vec<Role>,
     /// The names of the panels, in order; a single empty name for a single figure.
     pub panels: Vec<String>,
+    /// The names of the x axis of every panel; none where it has numbers.
+    pub names: Vec<Vec<String>>,
     header: Vec<String>,
     rows: Vec<Vec<String>>,
 }
@@ -107,7 +120,7 @@ impl DataTable {
             Role::Kind => record.kind.to_string(),
             Role::Key => record.key.to_string(),
             Role::Series => record.series.to_string(),
-            Role::X => number(record.numbers[0]),
+            Role::X => record.x(),
             Role::Y => number(record.numbers[1]),
             Role::Low => number(record.numbers[2]),
             Role::High => number(record.numbers[3]),
@@ -116,7 +129,13 @@ impl DataTable {
         let header = header.collect();
         let rows = records.iter().map(|record| roles.iter().map(|role| field(record, role)).collect());
         let rows = rows.collect();
-        DataTable { header, rows, panels: if panels { names } else { vec![String::new()] }, roles }
+        DataTable {
+            header,
+            rows,
+            panels: if panels { names } else { vec![String::new()] },
+            names: figures.iter().map(|f| f.x.names.clone()).collect(),
+            roles,
+        }
     }
 
     /// Returns the table as a CSV file (RFC 4180, lines end in a line feed).
@@ -142,13 +161,19 @@ fn names(figures: &[&Figure]) -> Vec<String> {
 }
 
 fn records<'a>(figure: &'a Figure, panel: &'a str) -> Vec<Record<'a>> {
-    let record = |kind, key, series, numbers| Record { panel, kind, key, series, numbers };
+    let names = &figure.x.names;
+    let record = |kind, key, series, numbers| Record { panel, kind, key, series, names, numbers };
     let mut out = Vec::new();
     if let Some(heat) = &figure.heat {
         for (row, y) in heat.cells.iter().zip(&heat.rows) {
             for (value, x) in row.iter().zip(&heat.columns) {
                 out.push(record("cell", "", &heat.label, [Some(*x), Some(*y), None, None, *value]));
             }
+        }
+    }
+    for bars in &figure.bars {
+        for (x, y) in bars.points() {
+            out.push(record("bar", &bars.key, &bars.label, [Some(x), Some(y), None, None, None]));
         }
     }
     for line in &figure.lines {

@@ -12,6 +12,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::bars::{self, Bars};
 use super::heat::Heat;
 use super::layout;
 use super::palette::Palette;
@@ -194,6 +195,9 @@ pub struct Figure {
     /// Lines that belong to the picture rather than to the data, drawn below it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub guides: Vec<Guide>,
+    /// Bars above the names of the x axis.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bars: Vec<Bars>,
     /// Shaded bands, drawn first.
     #[serde(default)]
     pub bands: Vec<Band>,
@@ -230,6 +234,7 @@ impl Figure {
             heat: None,
             axes: Axes::default(),
             guides: Vec::new(),
+            bars: Vec::new(),
             bands: Vec::new(),
             rules: Vec::new(),
             lines: Vec::new(),
@@ -301,6 +306,12 @@ impl Figure {
         self
     }
 
+    /// Adds bars.
+    pub fn bars(mut self, bars: Bars) -> Self {
+        self.bars.push(bars);
+        self
+    }
+
     /// Adds a line.
     pub fn line(mut self, line: Line) -> Self {
         self.lines.push(line);
@@ -345,6 +356,10 @@ impl Figure {
                 format!("size {width} x {height}: must lie between 240 x 160 and 4000 x 4000 pixels");
             return Err(Error::figure(message));
         }
+        if !self.y.names.is_empty() {
+            return Err(Error::figure(format!("axis \"{}\": only the x axis can have names", self.y.label)));
+        }
+        bars::check(self)?;
         for line in &self.lines {
             check_pairs("line", &line.label, &line.points)?;
         }

@@ -90,7 +90,7 @@ impl Heat {
 
     /// The scale that maps numbers to colours.
     pub(super) fn scale(&self) -> Result<Scale> {
-        let axis = Axis { label: self.label.clone(), kind: self.kind, range: self.range, from_zero: false };
+        let axis = Axis { kind: self.kind, range: self.range, ..Axis::linear(self.label.clone()) };
         Scale::cover(&axis, &self.values().collect::<Vec<_>>(), &[])
     }
 

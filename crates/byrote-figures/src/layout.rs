@@ -5,6 +5,7 @@
 //! is one, caption and notes. Series are named in a column to the right of the frame, each beside the end of its line,
 //! with a sample of the line; if the column would be too tall or too wide, the names go into a legend below.
 
+use super::bars::Bars;
 use super::figure::{Band, Direction, Figure, Line, Naming, Points};
 use super::heat::{self, Heat};
 use super::labels::spread;
@@ -37,6 +38,7 @@ pub(super) enum Series<'a> {
     Line(&'a Line),
     Points(&'a Points),
     Band(&'a Band),
+    Bars(&'a Bars),
 }
 
 /// Lays out a checked figure.
@@ -82,7 +84,7 @@ pub(super) fn lay_out(figure: &Figure) -> Result<Scene> {
 /// The keys of all series, in the order in which they take colours.
 pub(super) fn keys(figure: &Figure) -> impl Iterator<Item = &String> {
     let keys = figure.lines.iter().map(|l| &l.key).chain(figure.points.iter().map(|p| &p.key));
-    keys.chain(figure.bands.iter().map(|b| &b.key))
+    keys.chain(figure.bands.iter().map(|b| &b.key)).chain(figure.bars.iter().map(|b| &b.key))
 }
 
 /// Lines extend to the very edge of the x axis; everything else has some space around it.
@@ -116,9 +118,13 @@ pub(super) fn scales(figure: &Figure) -> Result<(Scale, Scale)> {
         .flat_map(|p| p.points.iter().zip(&p.errors).flat_map(|(at, ends)| [(at.0, ends.0), (at.0, ends.1)]))
         .collect();
     let bars: Vec<(f64, f64)> = bars.iter().filter(drawn).copied().collect();
-    let all_y = lines.iter().chain(&edges).chain(&points).chain(&bars).chain(guides()).map(|p| p.1);
+    let heights: Vec<(f64, f64)> = figure.bars.iter().flat_map(Bars::points).collect();
+    let all_y =
+        lines.iter().chain(&heights).chain(&edges).chain(&points).chain(&bars).chain(guides()).map(|p| p.1);
     let padded_y: Vec<f64> = all_y.chain(rules(Direction::Horizontal)).collect();
-    Ok((Scale::cover(&figure.x, &tight_x, &padded_x)?, Scale::cover(&figure.y, &[], &padded_y)?))
+    // The lengths of bars can be compared only from zero on.
+    let y = Axis { from_zero: figure.y.from_zero || !figure.bars.is_empty(), ..figure.y.clone() };
+    Ok((Scale::cover(&figure.x, &tight_x, &padded_x)?, Scale::cover(&y, &[], &padded_y)?))
 }
 
 pub(super) fn entries<'a>(figure: &'a Figure, palette: &Palette) -> Vec<Entry<'a>> {
@@ -133,7 +139,8 @@ pub(super) fn entries<'a>(figure: &'a Figure, palette: &Palette) -> Vec<Entry<'a
     let points = points.map(|p| entry(&p.key, &p.label, Sample::Points(p.form), Series::Points(p)));
     let bands = figure.bands.iter().filter(|b| !b.points.is_empty());
     let bands = bands.map(|b| entry(&b.key, &b.label, Sample::Band, Series::Band(b)));
-    lines.chain(points).chain(bands).filter(|e| !e.item.words.trim().is_empty()).collect()
+    let bars = figure.bars.iter().map(|b| entry(&b.key, &b.label, Sample::Bar, Series::Bars(b)));
+    lines.chain(points).chain(bands).chain(bars).filter(|e| !e.item.words.trim().is_empty()).collect()
 }
 
 /// Letters for lines, as long as the alphabet lasts. A key of the figure's palette has the letter of its position
@@ -271,6 +278,7 @@ impl Sheet<'_> {
         match heat {
             _ if !self.figure.axes.are_labelled() => Ticks::default(),
             Some(heat) => self.x.ticks_at(&heat.columns, &fits),
+            None if !self.figure.x.names.is_empty() => self.x.named_ticks(&self.figure.x.names, &fits),
             None => self.x.ticks(&fits),
         }
     }
@@ -282,7 +290,11 @@ impl Sheet<'_> {
         }
         let axes = group("axes", self.axes(frame, x_ticks, y_ticks));
         match self.figure.heat {
-            None => vec![group("grid", grid(frame, x_ticks, y_ticks)), axes],
+            None => {
+                // Between names there is nothing to read off.
+                let upright = if self.figure.x.names.is_empty() { x_ticks } else { &Ticks::default() };
+                vec![group("grid", grid(frame, upright, y_ticks)), axes]
+            }
             Some(_) => vec![axes],
         }
     }
@@ -378,6 +390,11 @@ impl Sheet<'_> {
                     None => ([0.0, middle], None),
                 },
                 Series::Points(points) => ([0.0, plot.height_of(&points.points).unwrap_or(middle)], None),
+                // The tallest bar, so that the names of several series do not stand in one place.
+                Series::Bars(bars) => {
+                    let tallest = bars.points().max_by(|a, b| a.1.total_cmp(&b.1));
+                    ([0.0, plot.height_of(tallest.as_slice()).unwrap_or(middle)], None)
+                }
                 Series::Band(band) => {
                     let last: Vec<(f64, f64)> =
                         band.points.iter().rev().take(1).map(|p| (p.0, p.2)).collect();

@@ -24,6 +24,7 @@ pub(super) enum Sample {
     Line { dashed: bool, markers: bool },
     Points(MarkerForm),
     Band,
+    Bar,
 }
 
 impl Sample {
@@ -40,9 +41,10 @@ impl Sample {
                 shapes
             }
             Sample::Points(form) => vec![Shape::marker(centre, 4.0, form, colour)],
-            Sample::Band => {
+            Sample::Band | Sample::Bar => {
                 let area = Area { left, right: left + SAMPLE, top: middle - 5.0, bottom: middle + 5.0 };
-                vec![Shape::rectangle(area, colour, BAND_OPACITY)]
+                let opacity = if self == Sample::Bar { 1.0 } else { BAND_OPACITY };
+                vec![Shape::rectangle(area, colour, opacity)]
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Figures and pages as data, written as SVG, PNG, self-contained HTML and CSV.
 //!
-//! A [`Figure`] is plain data: two [`Axis`]es, and the [`Line`]s, [`Points`], [`Band`]s, reference lines or the
+//! A [`Figure`] is plain data: two [`Axis`]es, and the [`Line`]s, [`Points`], [`Bars`], [`Band`]s, reference lines or the
 //! [`Heat`] map on them; [`Panels`] are several figures side by side, and [`Guide`]s make pictures without axes. A figure is laid out once into a [`Scene`] of
 //! primitives, and two writers draw that scene, so the SVG of a page and the PNG of a slide show the same thing:
 //!
@@ -28,6 +28,7 @@
 //! # Ok::<(), byrote_figures::Error>(())
 //! ```
 
+mod bars;
 mod clip;
 mod data_table;
 mod drawing;
@@ -51,6 +52,7 @@ mod sketch;
 mod svg;
 mod text;
 
+pub use bars::Bars;
 pub use drawing::Drawing;
 pub use error::{Error, Result};
 pub use figure::{Band, Direction, Figure, Line, Naming, Points, Rule};

@@ -103,6 +103,9 @@ fn cut(points: &Points, y: &Scale) -> Option<String> {
 pub(super) fn describe(figure: &Figure, x: &Scale, y: &Scale, notes: &[String]) -> String {
     let axis = |label: &str, letter: &str, kind: ScaleKind, scale: &Scale| {
         let (lo, hi) = scale.ends();
+        if letter == "x" && !figure.x.names.is_empty() {
+            return format!("{} ({} names)", figure.x.label, figure.x.names.len());
+        }
         let label = if label.is_empty() { letter } else { label };
         let kind = if kind == ScaleKind::Log10 { "logarithmic" } else { "linear" };
         format!("{label} ({kind}, {} to {})", number(lo), number(hi))
@@ -125,6 +128,11 @@ pub(super) fn describe(figure: &Figure, x: &Scale, y: &Scale, notes: &[String]) 
     }
     if let Some(heat) = &figure.heat {
         out.push_str(&heat.describe());
+    }
+    for bars in &figure.bars {
+        let named = figure.x.names.iter().zip(&bars.heights);
+        let all: Vec<String> = named.map(|(name, height)| format!("{name}: {}", number(*height))).collect();
+        out.push_str(&format!(" Bars \"{}\": {}.", bars.label, all.join("; ")));
     }
     for line in &figure.lines {
         if let (Some(first), Some(last)) = (line.points.first(), line.points.last()) {

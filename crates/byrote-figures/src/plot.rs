@@ -1,5 +1,6 @@
 //! Draws the inside of the frame: bands, reference lines, lines, points and their labels.
 
+use super::bars;
 use super::clip::{clip_path, clip_polygon, clip_segment, thin};
 use super::figure::{Band, Direction, Figure, Line, Points, Rule};
 use super::heat;
@@ -194,6 +195,9 @@ impl Plot<'_> {
         groups.extend(guides);
         board.boxes.extend(words);
         board.segments.extend(segments);
+        let (bars, taken) = bars::draw(self);
+        groups.extend(bars);
+        board.boxes.extend(taken);
         groups.extend(figure.bands.iter().map(|band| self.band(band)));
         let rules: Vec<(&Rule, [Point; 2])> =
             figure.rules.iter().filter_map(|rule| Some((rule, self.rule_ends(rule)?))).collect();

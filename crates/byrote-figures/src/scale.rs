@@ -32,17 +32,26 @@ pub struct Axis {
     /// Whether a linear axis begins at zero even if no value is near it.
     #[serde(default)]
     pub from_zero: bool,
+    /// The names of the positions 0, 1, 2, ..., if the axis has names instead of numbers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub names: Vec<String>,
 }
 
 impl Axis {
     /// A linear axis that covers its values.
     pub fn linear(label: impl Into<String>) -> Self {
-        Axis { label: label.into(), kind: ScaleKind::Linear, range: None, from_zero: false }
+        let (kind, range, from_zero, names) = (ScaleKind::Linear, None, false, Vec::new());
+        Axis { label: label.into(), kind, range, from_zero, names }
     }
 
     /// A logarithmic axis that covers its positive values.
     pub fn log(label: impl Into<String>) -> Self {
-        Axis { label: label.into(), kind: ScaleKind::Log10, range: None, from_zero: false }
+        Axis { kind: ScaleKind::Log10, ..Axis::linear(label) }
+    }
+
+    /// An axis of names, one beside the other. A value on it is the position of a name: 0, 1, 2, ...; a data file has the name.
+    pub fn named<N: Into<String>>(label: impl Into<String>, names: impl IntoIterator<Item = N>) -> Self {
+        Axis { names: names.into_iter().map(Into::into).collect(), ..Axis::linear(label) }
     }
 
     /// Draws only this interval. Lines are clipped at its ends; points outside are counted below the figure.
@@ -86,6 +95,8 @@ pub(super) struct Scale {
 
 /// The room beside the outermost padded value, as a fraction of the axis.
 const PADDING: f64 = 0.05;
+/// The room beside the first and the last name of an axis, where the distance of two names is 1.
+const BESIDE: f64 = 0.6;
 /// Intervals narrower than this fraction of their own magnitude are widened, because they contain no round numbers.
 const NARROW: f64 = 1e-9;
 
@@ -96,6 +107,9 @@ impl Scale {
         let kind = axis.kind;
         if let Some((lo, hi)) = axis.range {
             return Scale::fixed(axis, lo, hi);
+        }
+        if !axis.names.is_empty() {
+            return Ok(Scale { kind, lo: -BESIDE, hi: axis.names.len() as f64 - 1.0 + BESIDE });
         }
         let ends = |values: &[f64]| {
             values.iter().filter(|v| accepts(kind, **v)).map(|v| forward(kind, *v)).fold(None, |ends, u| {
@@ -166,6 +180,15 @@ impl Scale {
     /// The labelled ticks at these values, or every n-th of them if not all fit.
     pub fn ticks_at(&self, values: &[f64], fits: &dyn Fn(&[Tick]) -> bool) -> Ticks {
         let all: Vec<Tick> = values.iter().map(|v| self.tick(*v, number(*v))).collect();
+        let every = |n: usize| all.iter().step_by(n).cloned().collect::<Vec<_>>();
+        let major = (1..=all.len().max(1)).map(every).find(|some| fits(some)).unwrap_or_default();
+        Ticks { major, minor: Vec::new() }
+    }
+
+    /// The ticks of an axis with names, or of every n-th name if not all fit.
+    pub fn named_ticks(&self, names: &[String], fits: &dyn Fn(&[Tick]) -> bool) -> Ticks {
+        let all: Vec<Tick> =
+            names.iter().enumerate().map(|(i, name)| self.tick(i as f64, name.clone())).collect();
         let every = |n: usize| all.iter().step_by(n).cloned().collect::<Vec<_>>();
         let major = (1..=all.len().max(1)).map(every).find(|some| fits(some)).unwrap_or_default();
         Ticks { major, minor: Vec::new() }
@@ -450,6 +473,19 @@ mod tests {
         ] {
             assert!(matches!(Scale::cover(&axis, &[], &[]), Err(Error::Figure(_))));
         }
+    }
+
+    #[test]
+    fn names_stand_at_whole_positions_and_thin_out_where_they_do_not_fit() {
+        let axis = Axis::named("group", ["a", "b", "c", "d"]);
+        let scale = Scale::cover(&axis, &[], &[]).unwrap();
+        let labels = |most: usize| -> Vec<(f64, String)> {
+            let ticks = scale.named_ticks(&axis.names, &|t| t.len() <= most).major;
+            ticks.into_iter().map(|t| (t.value, t.label)).collect()
+        };
+        assert_eq!(labels(4).len(), 4);
+        assert_eq!(labels(3), [(0.0, "a".into()), (2.0, "c".into())]);
+        assert_eq!(scale.ends(), (-0.6, 3.6));
     }
 
     #[test]

@@ -70,6 +70,13 @@ papers! {
         "Journal of Complexity 4, 1988",
         None
     }
+    BIDERMAN2023 = {
+        "biderman2023",
+        "S. Biderman, U. S. Prashanth, L. Sutawika, H. Schoelkopf, Q. Anthony, S. Purohit, E. Raff",
+        "Emergent and Predictable Memorization in Large Language Models",
+        "arXiv:2304.11158 (version not marked), NeurIPS 2023",
+        Some("https://arxiv.org/abs/2304.11158")
+    }
     BUBECK2020 = {
         "bubeck2020",
         "S. Bubeck, R. Eldan, Y. T. Lee, D. Mikulincer",
@@ -84,12 +91,54 @@ papers! {
         "arXiv:2310.02984 (version not marked), ICLR 2024",
         Some("https://arxiv.org/abs/2310.02984")
     }
+    CARLINI2019 = {
+        "carlini2019",
+        "N. Carlini, C. Liu, \u{da}. Erlingsson, J. Kos, D. Song",
+        "The Secret Sharer: Evaluating and Testing Unintended Memorization in Neural Networks",
+        "arXiv:1802.08232 (version not marked), USENIX Security 2019",
+        Some("https://arxiv.org/abs/1802.08232")
+    }
+    CARLINI2021 = {
+        "carlini2021",
+        "N. Carlini, F. Tram\u{e8}r, E. Wallace, M. Jagielski, and others",
+        "Extracting Training Data from Large Language Models",
+        "arXiv:2012.07805 (version not marked), USENIX Security 2021",
+        Some("https://arxiv.org/abs/2012.07805")
+    }
+    CARLINI2023 = {
+        "carlini2023",
+        "N. Carlini, D. Ippolito, M. Jagielski, K. Lee, F. Tram\u{e8}r, C. Zhang",
+        "Quantifying Memorization Across Neural Language Models",
+        "arXiv:2202.07646 (version not marked), ICLR 2023",
+        Some("https://arxiv.org/abs/2202.07646")
+    }
+    COOPER2025 = {
+        "cooper2025",
+        "A. F. Cooper and others",
+        "Extracting memorized pieces of (copyrighted) books from open-weight language models",
+        "arXiv:2505.12546 (version not marked)",
+        Some("https://arxiv.org/abs/2505.12546")
+    }
     DANA2024 = {
         "dana2024",
         "L. Dana, M. S. Pydi, Y. Chevaleyre",
         "Memorization in Attention-only Transformers",
         "arXiv:2411.10115 (version not marked), AISTATS 2025",
         Some("https://arxiv.org/abs/2411.10115")
+    }
+    HANS2024 = {
+        "hans2024",
+        "A. Hans and others",
+        "Be like a Goldfish, Don't Memorize! Mitigating Memorization in Generative LLMs",
+        "arXiv:2406.10209 (version not marked), NeurIPS 2024",
+        Some("https://arxiv.org/abs/2406.10209")
+    }
+    HAYES2024 = {
+        "hayes2024",
+        "J. Hayes, M. Swanberg, H. Chaudhari, I. Yona, I. Shumailov, M. Nasr, C. A. Choquette-Choo, K. Lee, A. F. Cooper",
+        "Measuring memorization in language models via probabilistic extraction",
+        "arXiv:2410.19482 (version not marked)",
+        Some("https://arxiv.org/abs/2410.19482")
     }
     INFORMATION = {
         "information",
@@ -161,12 +210,26 @@ papers! {
         "arXiv:2410.03011 (version not marked), ICLR 2025",
         Some("https://arxiv.org/abs/2410.03011")
     }
+    SHI2024 = {
+        "shi2024",
+        "W. Shi and others",
+        "Detecting Pretraining Data from Large Language Models",
+        "arXiv:2310.16789 (version not marked), ICLR 2024",
+        Some("https://arxiv.org/abs/2310.16789")
+    }
     SONTAG1997 = {
         "sontag1997",
         "E. D. Sontag",
         "Shattering All Sets of k Points in \u{201c}General Position\u{201d} Requires (k \u{2212} 1)/2 Parameters",
         "Neural Computation 9, 1997",
         None
+    }
+    TIRUMALA2022 = {
+        "tirumala2022",
+        "K. Tirumala, A. H. Markosyan, L. Zettlemoyer, A. Aghajanyan",
+        "Memorization Without Overfitting: Analyzing the Training Dynamics of Large Language Models",
+        "arXiv:2205.10770 (version not marked), NeurIPS 2022",
+        Some("https://arxiv.org/abs/2205.10770")
     }
     VARDI2022 = {
         "vardi2022",
@@ -209,6 +272,13 @@ papers! {
         "O(n) Connections are Expressive Enough: Universal Approximability of Sparse Transformers",
         "arXiv:2006.04862v2, NeurIPS 2020",
         Some("https://arxiv.org/abs/2006.04862")
+    }
+    ZHANG2025 = {
+        "zhang2025",
+        "J. Zhang and others",
+        "Min-K%++: Improved Baseline for Detecting Pre-Training Data from Large Language Models",
+        "arXiv:2404.02936 (version not marked), ICLR 2025",
+        Some("https://arxiv.org/abs/2404.02936")
     }
 }
 

@@ -91,6 +91,7 @@ fn all_prose(page: &Page) -> Vec<&Prose> {
             Item::Paragraph(words) | Item::Note { words, .. } | Item::Preformatted { caption: words, .. } => {
                 out.push(words);
             }
+            Item::Marked(text) => out.push(&text.caption),
             Item::List(points) => out.extend(points),
             Item::Callout(callout) => out.extend([&callout.title].into_iter().chain(&callout.lines)),
             Item::KeyFigures(figures) => out.extend(figures.iter().map(|f| &f.detail)),

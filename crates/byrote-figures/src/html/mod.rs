@@ -1,7 +1,7 @@
 //! Pages: a report as one HTML file.
 //!
-//! A [`Page`] is plain data: sections of paragraphs, callouts, key figures, tables and drawings. [`Page::to_html`] writes it
-//! as a single file that makes no requests: style sheet, script and drawings are inside, and a content security policy
+//! A [`Page`] is plain data: sections of paragraphs, callouts, key figures, tables, drawings and marked text.
+//! [`Page::to_html`] writes it as a single file that makes no requests: style sheet, script and drawings are inside, and a content security policy
 //! forbids everything else.
 //!
 //! - It is readable on a phone, in light and dark mode, and on paper. Every drawing is laid out twice, wide and narrow;
@@ -25,12 +25,14 @@
 
 mod anchors;
 mod escape;
+mod marked;
 mod page;
 mod prose;
 mod table;
 mod theme;
 mod write;
 
+pub use marked::{LEVELS, Mark, MarkedText};
 pub use page::{Callout, Exhibit, Item, KeyFigure, Page, Reference, Section};
 pub use prose::{Prose, Span};
 pub use table::{Align, Cell, Column, Status, Table};

@@ -1,5 +1,6 @@
 //! A page as data: a title, sections of items, and how to reproduce it.
 
+use super::marked::MarkedText;
 use super::prose::Prose;
 use super::table::{Status, Table};
 use crate::Result;
@@ -110,6 +111,8 @@ pub enum Item {
     Table(Table),
     /// A drawing (boxed: it is much larger than the rest).
     Exhibit(Box<Exhibit>),
+    /// Text whose stretches are marked by strength.
+    Marked(MarkedText),
     /// Preformatted text.
     Preformatted {
         /// A title; may be empty.
@@ -188,6 +191,11 @@ impl Section {
     /// Adds a drawing.
     pub fn exhibit(self, exhibit: Exhibit) -> Self {
         self.item(Item::Exhibit(Box::new(exhibit)))
+    }
+
+    /// Adds text whose stretches are marked.
+    pub fn marked(self, text: MarkedText) -> Self {
+        self.item(Item::Marked(text))
     }
 
     /// Adds preformatted text.

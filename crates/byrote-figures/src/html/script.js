@@ -38,13 +38,17 @@
       const at = Object.fromEntries(roles.map((role, i) => [role, i]));
       const get = (row, role) => (role in at ? row[at[role]] : '');
       const panels = JSON.parse(link.dataset.panels);
+      // A value on an axis with names is the position of its name.
+      const axes = JSON.parse(link.dataset.names || '[]');
+      const along = (text, panel) => (axes[panel] && axes[panel].length ? axes[panel].indexOf(text) : +text);
       const series = new Map();
       for (const row of rows) {
         const kind = get(row, 'kind'), panel = get(row, 'panel');
         if (kind === 'rule' || kind === 'band') continue;
         const id = JSON.stringify([panel, kind, get(row, 'key'), get(row, 'series')]);
         if (!series.has(id)) series.set(id, []);
-        series.get(id).push({ row, kind, panel: panels.indexOf(panel), x: +get(row, 'x'), y: +get(row, 'y') });
+        const number = panels.indexOf(panel);
+        series.get(id).push({ row, kind, panel: number, x: along(get(row, 'x'), number), y: +get(row, 'y') });
       }
       const words = ({ row, kind }) => {
         const lines = [`${names[at.x]}: ${show(get(row, 'x'))}`, `${names[at.y]}: ${show(get(row, 'y'))}`];

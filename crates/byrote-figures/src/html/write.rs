@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use super::anchors;
 use super::escape::{csv_address, escape, json_attribute};
+use super::marked::{self, Mark, MarkedText};
 use super::page::{Callout, Exhibit, Item, KeyFigure, Page, Reference, Section};
 use super::prose::{Prose, Span, reference_anchor, slug};
 use super::table::{Align, Cell, Status, Table};
@@ -114,6 +115,7 @@ impl Writer {
                 Item::KeyFigures(figures) => self.key_figures(figures),
                 Item::Table(table) => self.table(table)?,
                 Item::Exhibit(_) => self.exhibit()?,
+                Item::Marked(text) => self.marked(text)?,
                 Item::Preformatted { caption, text } => self.preformatted(caption, text),
                 Item::Note { status, words } => {
                     let word = match status {
@@ -266,8 +268,13 @@ impl Writer {
         let table = drawing.to_table()?;
         let roles: Vec<&str> = table.roles.iter().map(|r| r.name()).collect();
         let panels = serde_json::to_string(&table.panels)?;
+        let named = table.names.iter().any(|names| !names.is_empty());
+        let names = match named {
+            true => format!(" data-names=\"{}\"", json_attribute(&serde_json::to_string(&table.names)?)),
+            false => String::new(),
+        };
         self.put(format_args!(
-            "<p class=\"actions\"><a class=\"csv\" download=\"{name}.csv\" data-roles=\"{}\" data-panels=\"{}\" href=\"{}\">\
+            "<p class=\"actions\"><a class=\"csv\" download=\"{name}.csv\" data-roles=\"{}\" data-panels=\"{}\"{names} href=\"{}\">\
              Data of figure {number} (CSV)</a></p>\n</figure>\n",
             roles.join(" "),
             json_attribute(&panels),
@@ -283,6 +290,32 @@ impl Writer {
         }
         // A parser drops one line break right after the tag.
         self.put(format_args!("<pre dir=\"auto\" tabindex=\"0\">\n{}</pre>\n</div>\n", escape(text)));
+    }
+
+    /// Text with marks: what they mean, then the passages. Line ends are shown.
+    fn marked(&mut self, text: &MarkedText) -> Result<()> {
+        text.check()?;
+        self.text.push_str("<div class=\"marked\">\n");
+        if !text.caption.is_empty() {
+            self.put(format_args!("<p class=\"caption\">{}</p>\n", prose(&text.caption)));
+        }
+        let levels = text.levels.iter().zip(1..).map(|(words, level)| (words, level, false));
+        let underline = (!text.underline.is_empty()).then_some((&text.underline, 0, true));
+        let key: Vec<String> =
+            levels.chain(underline).map(|(words, level, line)| mark(words, level, line)).collect();
+        if !key.is_empty() {
+            self.put(format_args!("<p class=\"key\">{}</p>\n", key.join(" ")));
+        }
+        for passage in &text.passages {
+            // A parser drops one line break right after the tag.
+            self.text.push_str("<pre dir=\"auto\" tabindex=\"0\">\n");
+            for Mark { text, level, underlined } in passage {
+                self.text.push_str(&mark(text, *level, *underlined));
+            }
+            self.text.push_str("</pre>\n");
+        }
+        self.text.push_str("</div>\n");
+        Ok(())
     }
 
     fn again(&mut self, page: &Page) {
@@ -346,6 +379,16 @@ const BROAD: usize = 5;
 /// A table with at most this many rows is shown in full and stays on one sheet of paper; a longer one is folded.
 const SHORT: usize = 20;
 const AGAIN: &str = "How to reproduce this page";
+
+/// A stretch of marked text. The sign of a line end is no part of the text: it is neither read aloud nor copied.
+fn mark(text: &str, level: usize, underlined: bool) -> String {
+    const END: &str = "<span class=\"end\" aria-hidden=\"true\"></span>\n";
+    let text = escape(text).replace('\n', END);
+    match marked::class(level, underlined) {
+        Some(class) => format!("<mark class=\"{class}\">{text}</mark>"),
+        None => text,
+    }
+}
 
 fn right(align: Align) -> &'static str {
     if align == Align::Right { " class=\"n\"" } else { "" }
@@ -418,6 +461,11 @@ mod tests {
                     )
                     .exhibit(Exhibit::new(figure).caption(words).alt(words).name(words))
                     .preformatted(words, words)
+                    .marked(MarkedText::new(words).key([words], words).passage([
+                        Mark::plain(words),
+                        Mark::level(words, 3),
+                        Mark::plain(words).underlined(),
+                    ]))
                     .note(words)
                     .warning(words),
             )
@@ -490,6 +538,23 @@ mod tests {
         let html = Page::new("t").to_html().unwrap();
         assert_well_formed(&html);
         assert!(!html.contains("id=\"again\"") && !html.contains("id=\"references\""));
+    }
+
+    #[test]
+    fn marked_text_shows_its_levels_and_its_line_ends() {
+        let text = MarkedText::new("t").key(["some", "more"], "all").passage([
+            Mark::plain("a <b>\n"),
+            Mark::level("c\n", 2).underlined(),
+            Mark::plain(""),
+        ]);
+        let html = Page::new("t").section(Section::new("s").marked(text)).to_html().unwrap();
+        let end = "<span class=\"end\" aria-hidden=\"true\"></span>\n";
+        assert!(
+            html.contains(&format!("\na &lt;b&gt;{end}<mark class=\"l2 u\">c{end}</mark></pre>")),
+            "{html}"
+        );
+        assert!(html.contains("<mark class=\"l2\">more</mark> <mark class=\"u\">all</mark>"));
+        assert_well_formed(&html);
     }
 
     #[test]

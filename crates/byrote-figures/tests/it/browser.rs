@@ -6,9 +6,10 @@ mod example_page;
 
 use crate::probe::{browser, check_figures, check_page, probe, strings};
 use byrote_figures::html::{
-    Callout, Cell, Column, Exhibit, KeyFigure, Page, Prose, Reference, Section, Status, Table,
+    Callout, Cell, Column, Exhibit, KeyFigure, Mark, MarkedText, Page, Prose, Reference, Section, Status,
+    Table,
 };
-use byrote_figures::{Axis, Figure, Heat, Line, Panels, Points};
+use byrote_figures::{Axis, Bars, Figure, Heat, Line, Panels, Points};
 
 #[test]
 fn the_example_renders_on_a_desk_and_on_a_phone_with_the_numbers_of_its_data() {
@@ -35,6 +36,9 @@ fn text_of_any_kind_stays_text() {
             .horizontal(3.0, evil)
     };
     let heat = Heat::log(evil, vec![1.0, 2.0], vec![1.0], vec![vec![Some(1.0), None]]);
+    let bars = Figure::new(evil, Axis::named(evil, [evil, "two"]), Axis::linear(evil))
+        .bars(Bars::new(evil, evil, [1.0, 2.0]))
+        .points(Points::new("k", "second", [(1.0, 1.5), (0.0, 0.5)]));
     let page = Page::new(evil)
         .subtitle(evil)
         .command(evil)
@@ -61,6 +65,10 @@ fn text_of_any_kind_stays_text() {
                     Exhibit::new(Figure::new(evil, Axis::linear(evil), Axis::linear(evil)).heat(heat))
                         .name("heat"),
                 )
+                .exhibit(Exhibit::new(bars).name("bars"))
+                .marked(
+                    MarkedText::new(evil).key([evil], evil).passage([Mark::level(evil, 4), Mark::plain("x")]),
+                )
                 .preformatted(evil, evil)
                 .note(evil)
                 .warning(evil),
@@ -70,6 +78,7 @@ fn text_of_any_kind_stays_text() {
     let shown = evil.replace('\u{0}', "␀").replace('\u{1b}', "␛").replace('\u{202e}', "\u{fffd}");
     assert_eq!(seen["title"].as_str().unwrap(), shown);
     assert!(strings(&seen["pre"]).contains(&shown));
+    assert!(strings(&seen["pre"]).contains(&format!("{shown}x")), "marks are no part of the text");
     assert!(strings(&seen["paragraphs"]).contains(&shown));
     assert_eq!(seen["csv"][0][1].as_str().unwrap(), evil);
     for figure in seen["figures"].as_array().unwrap() {

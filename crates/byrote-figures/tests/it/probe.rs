@@ -51,7 +51,7 @@ const found = {
 for (const figure of document.querySelectorAll('figure')) {
   const plot = figure.querySelector('.plot'), shown = [...plot.querySelectorAll('svg')].filter((s) => box(s)[0] > 0);
   const svg = shown[0], one = { shown: shown.length, box: box(svg), alt: svg.getAttribute('aria-label') };
-  const marks = [...svg.querySelectorAll('[data-role=line] *,[data-role=points] *,[data-role=cell] *')];
+  const marks = [...svg.querySelectorAll('[data-role=bar] polygon,[data-role=line] *,[data-role=points] *,[data-role=cell] *')];
   one.marks = marks.length;
   one.flat = marks.filter((m) => { const b = box(m); return b[0] + b[1] <= 0; }).length;
   const area = box(svg);
@@ -159,13 +159,29 @@ fn values(drawing: &Drawing) -> Vec<(f64, f64)> {
     let of = |figure: &Figure| {
         let heat =
             figure.heat.iter().flat_map(|h| h.rows.iter().flat_map(|y| h.columns.iter().map(|x| (*x, *y))));
+        let bars = figure
+            .bars
+            .iter()
+            .flat_map(|b| b.heights.iter().enumerate().map(|(i, height)| (i as f64, *height)));
         let lines = figure.lines.iter().flat_map(|l| l.points.iter().copied());
         let points = figure.points.iter().flat_map(|p| p.points.iter().copied());
-        heat.chain(lines).chain(points).collect::<Vec<_>>()
+        heat.chain(bars).chain(lines).chain(points).collect::<Vec<_>>()
     };
     match drawing {
         Drawing::Figure(figure) => of(figure),
         Drawing::Panels(panels) => panels.panels.iter().flat_map(of).collect(),
+    }
+}
+
+/// A value of the x axis as a number: its own, or the position of its name.
+fn place(drawing: &Drawing, text: &str) -> f64 {
+    let names = match drawing {
+        Drawing::Figure(figure) => figure.x.names.as_slice(),
+        Drawing::Panels(panels) => panels.panels[0].x.names.as_slice(),
+    };
+    match names.iter().position(|name| name == text) {
+        Some(place) => place as f64,
+        None => text.parse().unwrap(),
     }
 }
 
@@ -231,7 +247,7 @@ pub fn check_figures(page: &Page, seen: &Value) {
             .iter()
             .map(strings)
             .filter(|r| !["band", "rule"].contains(&&*r[x - 3]))
-            .map(|r| (r[x].parse().unwrap(), r[x + 1].parse().unwrap()))
+            .map(|r| (place(&exhibit.drawing, &r[x]), r[x + 1].parse().unwrap()))
             .collect();
         let expected = values(&exhibit.drawing);
         assert_eq!(shown, expected[..shown.len()], "{name}");
@@ -239,8 +255,11 @@ pub fn check_figures(page: &Page, seen: &Value) {
         // The keyboard shows the first value, and the mouse on its ring shows the same.
         let heard = strings(&figure["keyed"]);
         let number = |line: &str| line.rsplit(": ").next().unwrap().replace(',', "").parse::<f64>().unwrap();
-        for (line, value) in [(&heard[1], expected[0].0), (&heard[2], expected[0].1)] {
-            assert!((number(line) - value).abs() <= 1e-6 * value.abs(), "{name}: {line} for {value}");
+        let x = place(&exhibit.drawing, &heard[1].rsplit(": ").next().unwrap().replace(',', ""));
+        for (line, shown, value) in
+            [(&heard[1], x, expected[0].0), (&heard[2], number(&heard[2]), expected[0].1)]
+        {
+            assert!((shown - value).abs() <= 1e-6 * value.abs(), "{name}: {line} for {value}");
         }
         assert!(figure["heard"].as_array().unwrap().len() > 1 || expected.len() == 1, "{name}");
         assert_eq!(figure["hidden"], true, "{name}: Escape hides");

@@ -46,11 +46,17 @@ impl Strip {
     /// The characters of the text that are covered: by extractable windows, and by windows with p_z of at least [`COVERED`]. A
     /// character is covered if all its bytes are.
     pub fn covered_characters(&self, text: &str) -> (u64, u64) {
-        let ranges = || text.char_indices().map(|(i, c)| i..i + c.len_utf8());
-        let extractable = ranges().filter(|r| self.extractable[r.clone()].iter().all(|e| *e)).count();
-        let likely =
-            ranges().filter(|r| self.p_z[r.clone()].iter().all(|&p| f64::from(p) >= COVERED)).count();
+        let extractable = self.characters(text).filter(|(_, extractable)| *extractable).count();
+        let likely = self.characters(text).filter(|(p_z, _)| f64::from(*p_z) >= COVERED).count();
         (extractable as u64, likely as u64)
+    }
+
+    /// For every character of the text the least p_z of its bytes, and whether all of them are extractable.
+    pub fn characters(&self, text: &str) -> impl Iterator<Item = (f32, bool)> {
+        text.char_indices().map(|(i, c)| i..i + c.len_utf8()).map(|bytes| {
+            let p_z = self.p_z[bytes.clone()].iter().copied().fold(f32::INFINITY, f32::min);
+            (p_z, self.extractable[bytes].iter().all(|extractable| *extractable))
+        })
     }
 
     /// The maximal stretches of bytes with equal values, in order.

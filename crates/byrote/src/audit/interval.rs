@@ -67,7 +67,10 @@ pub fn wilson(k: f64, n: f64) -> (f64, f64) {
     let (p, d) = (k / n, 1.0 + z * z / n);
     let centre = (p + z * z / (2.0 * n)) / d;
     let half = z * (p * (1.0 - p) / n + z * z / (4.0 * n * n)).sqrt() / d;
-    ((centre - half).max(0.0), (centre + half).min(1.0))
+    // Rounding must not move an end that is exactly 0 or 1.
+    let low = if k == 0.0 { 0.0 } else { (centre - half).max(0.0) };
+    let high = if k == n { 1.0 } else { (centre + half).min(1.0) };
+    (low, high)
 }
 
 /// The probability that one of `above` is larger than one of `below`; ties count half. None if one of the two is empty.
@@ -90,6 +93,10 @@ mod tests {
         assert!((low - 0.379489519).abs() < 1e-7 && (high - 0.596072989).abs() < 1e-7, "{low} {high}");
         let (low, high) = wilson(0.0, 399.0);
         assert!(low == 0.0 && (high - 0.00953590748).abs() < 1e-8);
+        assert!(
+            (1..200)
+                .all(|n| wilson(0.0, f64::from(n)).0 == 0.0 && wilson(f64::from(n), f64::from(n)).1 == 1.0)
+        );
     }
 
     #[test]

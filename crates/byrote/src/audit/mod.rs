@@ -32,6 +32,7 @@ mod duplicates;
 mod gap;
 mod given;
 mod interval;
+mod passages;
 mod passes;
 mod preset;
 mod recall_curve;
@@ -56,6 +57,7 @@ pub use duplicates::DuplicateGroup;
 pub use gap::{AuditGap, GapRow, WorstContext};
 pub use given::GivenScores;
 pub use interval::{IntervalMethod, ShareInterval, auroc, share_interval, wilson};
+pub use passages::{ContextText, MARKED_STEPS, MarkedDocument, MarkedPassage, MarkedStretch, Passages};
 pub use preset::{AuditPreset, Placement};
 pub use recall_curve::RecallPoint;
 pub use rows::{documents_csv, strip_csv, windows_csv};
@@ -289,8 +291,21 @@ impl Audited {
         if self.strips.iter().any(Option::is_some) {
             write("strip.csv", &strip_csv(&self.strips))?;
         }
+        match Passages::new(self) {
+            Some(passages) => write(Passages::FILE, &passages.to_json()?)?,
+            // Text that an earlier audit has left here must not stay.
+            None => remove(&directory.join(Passages::FILE))?,
+        }
         // Last, because it says that the audit is complete.
         write(Audit::FILE, &self.audit.to_json()?)
+    }
+}
+
+/// Removes a file, if there is one.
+fn remove(path: &Path) -> Result<()> {
+    match std::fs::remove_file(path) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Error::io(path, "remove", e)),
+        _ => Ok(()),
     }
 }
 

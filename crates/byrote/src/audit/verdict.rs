@@ -38,26 +38,28 @@ fn extraction(audit: &Audit, text: &TextAudit, held_out: Option<&TextAudit>) -> 
     let (context, figures) = windows(text)?;
     let (k, m) = (audit.settings.prefix, audit.settings.suffix);
     let mut line = format!(
-        "{} of {} windows {context} are extractable: {k} tokens given, the next {m} decoded greedily",
+        "{} of {} windows {context} are extractable ({k} tokens given, the next {m} decoded greedily{})",
         grouped(figures.extractable),
-        grouped(figures.count)
+        grouped(figures.count),
+        match figures.close_verdicts {
+            0 => String::new(),
+            n => format!("; {} too close to call", grouped(n)),
+        }
     );
-    if let Some((_, other)) = held_out.and_then(windows) {
-        line += &format!("; on the held-out text {} of {}", grouped(other.extractable), grouped(other.count));
-    }
-    if figures.close_verdicts > 0 {
-        line += &format!(" ({} too close to call)", grouped(figures.close_verdicts));
-    }
     if let (Some((_, alone)), Some(inside)) = (windows(text), text.document_context.as_ref())
         && context == "run alone"
         && inside.all.count > 0
         && inside.all.share != alone.share
     {
         line += &format!(
-            "; {} of {} in their document",
+            ", and {} of {} in their document",
             grouped(inside.all.extractable),
             grouped(inside.all.count)
         );
+    }
+    if let Some((context, other)) = held_out.and_then(windows) {
+        let (n, all) = (grouped(other.extractable), grouped(other.count));
+        line += &format!("; on the held-out text {n} of {all} {context}");
     }
     Some(line + ".")
 }

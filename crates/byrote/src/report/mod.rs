@@ -1,4 +1,4 @@
-//! The figures and pages of studies, sweeps, bounds and reproduced papers.
+//! The figures and pages of studies, sweeps, audits, bounds and reproduced papers.
 //!
 //! This module holds content only. It turns results into the figures and pages of [`byrote_figures`] (reexported as
 //! [`figures`](crate::figures)), which draws them, and into text ([`text`]).
@@ -14,6 +14,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod audit_page;
 mod averages;
 pub mod bounds_figure;
 pub mod incontext_figure;
@@ -25,6 +26,9 @@ pub(crate) mod study_page;
 pub mod sweep_page;
 pub mod text;
 
+pub use audit_page::audit_page;
+
+use crate::audit::Audit;
 use crate::observe::{Observer, Progress, Stage};
 use crate::output::OutputFile;
 use crate::study::Study;
@@ -87,6 +91,12 @@ pub fn draw_record(record: &Record, directory: &Path, observer: &dyn Observer) -
     observer.progress(&Progress::new(Stage::Drawing, 0, None));
     let constructions = Construction::read(&directory.join(Construction::FILE))?;
     write(directory, &papers::found(record, &constructions)?.page)
+}
+
+/// Draws the report of an audit again, from what its directory holds. Returns the audit and the path of the page.
+pub fn draw_audit(directory: &Path, observer: &dyn Observer) -> Result<(Audit, PathBuf)> {
+    observer.progress(&Progress::new(Stage::Drawing, 0, None));
+    audit_page::again(directory)
 }
 
 /// Refuses a file for a figure whose name ends in neither .svg nor .png; `setting` is the setting that named it.

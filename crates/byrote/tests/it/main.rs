@@ -5,6 +5,7 @@
 mod allocation;
 mod arrow_files;
 mod audit;
+mod audit_page;
 mod browser;
 mod depth;
 mod gguf;

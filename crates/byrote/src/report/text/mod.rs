@@ -3,6 +3,8 @@
 //! One function per result, each returning the whole text. Settings are named in backticks (`` `steps` ``), so that every front
 //! end can spell them in its own way.
 
+mod audit;
+mod audit_comparison;
 mod bounds;
 mod certificate;
 mod construction;
@@ -15,6 +17,8 @@ mod sweep;
 mod training;
 mod windows;
 
+pub use audit::audit;
+pub use audit_comparison::audit_comparison;
 pub use bounds::{bounds, encoders};
 pub use certificate::certificate;
 pub use construction::{closed_form, dana2024, kajitsuka2024, literal, madden2024};
