@@ -26,7 +26,7 @@ pub const EXAMPLES: &str = "Examples:
 
 #[derive(Debug, Args)]
 pub struct EvalCommand {
-    /// The model: a file, or a directory of Hugging Face
+    /// The model: a file (safetensors or GGUF), or a directory of Hugging Face
     #[arg(value_name = "MODEL")]
     pub model: PathBuf,
     #[command(flatten)]

@@ -30,7 +30,7 @@ how to run them.";
 
 #[derive(Debug, Args)]
 pub struct ExportCommand {
-    /// The model: a file, or a directory of Hugging Face
+    /// The model: a file (safetensors or GGUF), or a directory of Hugging Face
     #[arg(value_name = "MODEL")]
     pub model: PathBuf,
     /// The format

@@ -25,7 +25,7 @@ pub const EXAMPLES: &str = "Examples:
 
 #[derive(Debug, Args)]
 pub struct PredictCommand {
-    /// The model: a file, or a directory of Hugging Face
+    /// The model: a file (safetensors or GGUF), or a directory of Hugging Face
     #[arg(value_name = "MODEL")]
     pub model: PathBuf,
     /// The text whose next token is predicted

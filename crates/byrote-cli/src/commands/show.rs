@@ -15,7 +15,7 @@ use std::process::ExitCode;
 
 #[derive(Debug, Args)]
 pub struct ShowCommand {
-    /// The model: a file, or a directory of Hugging Face
+    /// The model: a file (safetensors or GGUF), or a directory of Hugging Face
     #[arg(value_name = "MODEL")]
     pub model: PathBuf,
 }

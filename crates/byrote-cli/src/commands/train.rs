@@ -53,7 +53,7 @@ pub struct RunArgs {
     /// Exit with code 1 unless the target gap is reached
     #[arg(long)]
     pub require_floor: bool,
-    /// Start from the weights of this model: a file, or a directory of Hugging Face
+    /// Start from the weights of this model: a file (safetensors or GGUF), or a directory of Hugging Face
     #[arg(long, value_name = "MODEL")]
     pub init: Option<PathBuf>,
     /// Write model.safetensors, init.safetensors, curve.csv and checkpoints here. A directory with an unfinished run, or

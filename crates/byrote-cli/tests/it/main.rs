@@ -9,6 +9,7 @@ mod corpus;
 mod errors;
 mod export;
 mod formats;
+mod gguf;
 mod help;
 mod hostile;
 mod huggingface;
