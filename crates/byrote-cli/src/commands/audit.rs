@@ -6,7 +6,7 @@ use crate::progress::Terminal;
 use crate::ui;
 use crate::{memory, paths};
 use byrote::audit::{self, Audit, AuditJob, AuditSpec, Subject, TextSpec};
-use byrote::report::{draw_audit, text};
+use byrote::report::{audit_page, text};
 use byrote::{Error, Result};
 use clap::Args;
 use serde_json::{Value, json};
@@ -90,7 +90,7 @@ pub fn run(args: &AuditCommand, common: &Common) -> Result<ExitCode> {
     let observer = Terminal::new(common.quiet);
     let audited = audit::run(&subject, reference.as_ref(), &job, args.out.as_deref(), &observer)?;
     let report = match &args.out {
-        Some(out) => Some(draw_audit(&audited, &args::command_line(), out, &observer)?),
+        Some(out) => Some(audit_page(&audited, &args::command_line(), out)?),
         None => None,
     };
     drop(observer);

@@ -1,8 +1,9 @@
 //! GGUF files: golden files with logits computed from the same quantized weights, the golden models of Hugging Face written as GGUF,
 //! and files that are wrong.
 //!
-//! `data/gguf/` holds two small random models whose tensors have every type that byrote reads, and the logits of their last
-//! positions.
+//! `data/gguf/` holds two small random models whose tensors have every type that byrote reads, with the logits of their last
+//! positions, and two golden directories of Hugging Face as llama.cpp's `convert_hf_to_gguf.py` writes them (its look-up of the
+//! splitting rule, which knows published tokenizers only, answers `gpt-2`).
 
 use crate::gguf_writer::{Gguf, Value as Entry, array};
 use byrote::any_model::AnyModel;
@@ -88,6 +89,27 @@ fn the_tokenizer_in_the_file_is_that_of_the_directory_with_the_same_tokens() {
         }
         assert_eq!((stored.vocabulary.len(), stored.vocabulary.text(0)), (320, "<|endoftext|>".into()));
         assert!(stored.tokenizer.starts_with("tokenizer.json:"), "{}", stored.tokenizer);
+    }
+}
+
+#[test]
+fn files_of_the_converter_hold_the_weights_and_the_tokenizer_of_their_directories() {
+    for (name, directory, dtype) in
+        [("llama3", "llama3_bf16_sharded", "bf16 and others"), ("qwen2", "qwen2", "f32")]
+    {
+        let stored = StoredModel::open(&data("gguf").join(format!("{name}.gguf"))).unwrap();
+        assert_eq!(stored.dtype, dtype);
+        let read = stored.to_model_file().unwrap();
+        let file = huggingface::load(&data("huggingface").join(directory)).unwrap();
+        assert_eq!(read.model.parameters(), file.model.parameters(), "{name}");
+        let frequencies =
+            |file: &ModelFile| file.model.config().shape.blocks.unwrap().rotary.unwrap().frequencies();
+        let (a, b) = (frequencies(&read), frequencies(&file));
+        assert!(a.iter().zip(&b).all(|(a, b)| (a - b).abs() <= 1e-12 * b), "{name}: {a:?} {b:?}");
+        for text in ["Hello, world", "  two spaces\n\nand 42 lines", "naïve café — ☃"] {
+            let tokens = |file: &ModelFile| file.reading().tokens(text, false, None).unwrap();
+            assert_eq!(tokens(&read), tokens(&file), "{name}: {text:?}");
+        }
     }
 }
 
