@@ -42,7 +42,7 @@ def fetch():
 def audit(byrote, model, text):
     """The figures of a text that is one document, in document context behind the token that separates documents (id 0)."""
     command = [byrote, "audit", str(model), str(text), "--documents", "file", "--context", "document", "--bos", "0",
-               "--prefix", "32", "--suffix", "8", "--lengths", "48", "--json", "--quiet"]
+               "--prefix", "32", "--suffix", "8", "--n-ctx", "2048", "--lengths", "48", "--json", "--quiet"]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(done.stderr.strip())

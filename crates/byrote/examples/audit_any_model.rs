@@ -174,7 +174,7 @@ impl Texts {
             CorpusSpec::files(paths).format(Format::Text).tokenizer(TokenizerChoice::WordPunct).n_ctx(1000);
         let (source, options) = spec.resolve()?;
         let vocabulary = Corpus::read(&source, &options, Outputs::default(), &Silent)?.vocabulary;
-        Ok(TextTokens { tokenizer: Some(Tokenizer::WordPunct), vocabulary })
+        Ok(TextTokens { tokenizer: Some(Tokenizer::WordPunct), vocabulary: Some(vocabulary) })
     }
 
     /// A model of one of the texts.
@@ -183,7 +183,8 @@ impl Texts {
         let text = std::fs::read_to_string(path).map_err(|e| byrote::Error::io(path, "read", e))?;
         let documents: Vec<Vec<u32>> =
             text.split("\n\n").map(|document| Ok(tokens.encode(document)?.ids)).collect::<Result<_>>()?;
-        let model = Ngram::fit(&documents, tokens.vocabulary.len(), order);
+        let d_vocab = tokens.vocabulary.as_ref().map_or(0, |vocabulary| vocabulary.len());
+        let model = Ngram::fit(&documents, d_vocab, order);
         let facts = ModelFacts {
             path: name.into(),
             family: "counts of words".into(),
@@ -194,7 +195,7 @@ impl Texts {
             instruct: false,
             tokenizer: "wordpunct".into(),
         };
-        Ok(Subject { facts, model: Some(Box::new(model)), given: None, tokens, start_token: None })
+        Ok(Subject::new(facts, Box::new(model), tokens, None))
     }
 
     /// Documents as they are cut out of the files.

@@ -1,6 +1,6 @@
 //! `byrote audit`, as somebody who has fine-tuned a model would use it.
 
-use crate::Case;
+use crate::{Case, skipped};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -212,4 +212,41 @@ fn two_audits_are_compared() {
     let output = case.run(["audit", "--compare", "before", "after"]);
     assert!(output.status.success() && String::from_utf8_lossy(&output.stdout).contains("bits_per_byte"));
     assert!(refused(&case, &["--compare", "before", "nowhere"]).contains("nowhere"));
+}
+
+#[test]
+fn a_pretrained_model_knows_a_licence_by_heart() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let model = root.join("target/audit-demo/SmolLM2-135M-Instruct.Q4_1.gguf");
+    if !model.exists() {
+        skipped("the audit of a pretrained model; python3 docs/audit_demo/run.py fetches it");
+        return;
+    }
+    let case = Case::new();
+    let bits = |text: &str, arguments: &[&str]| {
+        let text = root.join(text);
+        let base = [
+            "audit",
+            model.to_str().unwrap(),
+            text.to_str().unwrap(),
+            "--documents",
+            "file",
+            "--context",
+            "document",
+            "--bos",
+            "0",
+            "--prefix",
+            "32",
+            "--suffix",
+            "8",
+            "--lengths",
+            "0",
+        ];
+        case.json(base.iter().chain(arguments))
+    };
+    let (licence, control) = (bits("LICENSE-MIT", &[]), bits("docs/audit_demo/control_licence.txt", &[]));
+    assert_eq!((&licence["corpus"]["tokens"], &control["corpus"]["tokens"]), (&262.into(), &394.into()));
+    assert_eq!(licence["longest_runs"][0]["tokens"], 23);
+    assert!(licence["bits_per_byte"].as_f64() < Some(0.4) && control["bits_per_byte"].as_f64() > Some(1.1));
+    assert_eq!(control["document_context"]["extractable"], 0);
 }

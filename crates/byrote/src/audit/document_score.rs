@@ -9,13 +9,13 @@
 //! | longest runs | maximal runs of hits; fresh runs hold no copyable position |
 //! | extraction strength | share of scored positions after the last miss |
 //!
-//! A position is *copyable* if the last G tokens, itself included, stand before in the same context: a model that has memorized
+//! A position is *copyable* if the last G tokens, itself included, stand before in the same document: a model that has memorized
 //! nothing can still copy them.
 
 use crate::inference::PositionScore;
 use crate::units::Nats;
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
+use std::collections::HashSet;
 
 /// Consecutive hits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -136,17 +136,16 @@ fn longest_runs(flags: &[bool]) -> Vec<HitRun> {
     runs
 }
 
-/// The positions whose last `g` tokens, themselves included, stand before within the last `context` tokens; none for `g` = 0.
-pub fn copyable(ids: &[u32], g: usize, context: usize) -> Vec<bool> {
+/// The positions whose last `g` tokens, themselves included, stand before in the document; none for `g` = 0. In a document longer
+/// than the context, the model may no longer see the first occurrence: fresh figures err on the safe side.
+pub fn copyable(ids: &[u32], g: usize) -> Vec<bool> {
     let mut found = vec![false; ids.len()];
     if g == 0 {
         return found;
     }
-    let mut last: HashMap<&[u32], usize> = HashMap::new();
+    let mut seen: HashSet<&[u32]> = HashSet::new();
     for end in g..=ids.len() {
-        if let Some(before) = last.insert(&ids[end - g..end], end) {
-            found[end - 1] = end - before < context;
-        }
+        found[end - 1] = !seen.insert(&ids[end - g..end]);
     }
     found
 }
@@ -190,14 +189,12 @@ mod tests {
     }
 
     #[test]
-    fn copies_are_found_within_the_context_only() {
+    fn copies_are_found_wherever_they_stand_before() {
         let ids = [1, 2, 3, 9, 1, 2, 3, 1, 2];
-        let found = copyable(&ids, 2, 100);
+        let found = copyable(&ids, 2);
         assert_eq!(found, [false, false, false, false, false, true, true, false, true]);
-        // "2 3" ends at 3 and again at 7: four tokens back.
-        assert!(!copyable(&ids, 2, 4)[6] && copyable(&ids, 2, 5)[6]);
-        assert!(copyable(&ids, 0, 100).iter().all(|c| !c));
-        assert_eq!(copyable(&[1], 4, 9), [false]);
+        assert!(copyable(&ids, 0).iter().all(|c| !c));
+        assert_eq!(copyable(&[1], 4), [false]);
     }
 
     #[test]

@@ -274,7 +274,7 @@ pub struct AuditSpec {
     /// Decode greedily after the first mistake, for free-running accuracy and ROUGE-L [default: with pythia and goldfish]
     #[cfg_attr(feature = "clap", arg(long))]
     pub decode: bool,
-    /// A position is copyable if the last G tokens, itself included, occur before in its context; fresh figures leave such
+    /// A position is copyable if the last G tokens, itself included, occur before in its document; fresh figures leave such
     /// positions out; 0 turns them off [default: 4]
     #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "G"))]
     pub fresh: Option<usize>,

@@ -333,7 +333,7 @@ impl Part {
         settings: &AuditSettings,
         known: Known,
     ) -> Self {
-        let copies = copyable(&document.ids, settings.fresh, settings.n_ctx);
+        let copies = copyable(&document.ids, settings.fresh);
         let score = DocumentScore::new(&document.ids, scored, settings.min_k, &copies);
         let mut strip = document.text.as_ref().filter(|_| known.hits).map(|text| Strip::new(text.len()));
         let (k, m, n) = (settings.prefix, settings.suffix, document.ids.len());

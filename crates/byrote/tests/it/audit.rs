@@ -435,3 +435,19 @@ fn log_probabilities_of_another_program_give_the_same_bits() {
     assert_eq!(inside(&other), inside(&found.audit));
     assert!(other.gap.is_none() && other.text.windows.is_none() && other.text.recall_curve.is_empty());
 }
+
+#[test]
+fn log_probabilities_come_from_parquet_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let ids = dir.path().join("ids.jsonl");
+    std::fs::write(&ids, "{\"text\": [5, 6, 7, 8]}\n").unwrap();
+    let given = Subject::load(&data("log_probs.parquet"), None, None).unwrap();
+    let spec = AuditSpec::default().prefix(1).suffix(1);
+    let job = AuditJob::default().text(TextSpec::files([&ids])).spec(spec);
+    let found = audit::run(&given, None, &job, None, &Silent).unwrap().audit;
+    // The first token has no log-probability: it is not scored.
+    assert!((found.text.bits - 3.75 / std::f64::consts::LN_2).abs() < 1e-12);
+    assert_eq!((found.text.scored_tokens, found.text.token_hits), (3, Some(2.0 / 3.0)));
+    assert_eq!(found.text.documents[0].extractable, Some(2));
+    assert!(Subject::load(&canary("corpus.txt").with_extension("parquet"), None, None).is_err());
+}

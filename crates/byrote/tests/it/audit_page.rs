@@ -191,7 +191,7 @@ fn hostile(texts: &[&str], spec: AuditSpec) -> Audited {
     letters.sort_unstable();
     letters.dedup();
     letters.iter().for_each(|c| assert!(vocabulary.push(byrote::corpus::Key::Symbol(u32::from(*c)), 0)));
-    let tokens = TextTokens { tokenizer: Some(Tokenizer::Char), vocabulary };
+    let tokens = TextTokens { tokenizer: Some(Tokenizer::Char), vocabulary: Some(vocabulary) };
     let ids: Vec<Vec<u32>> = texts.iter().map(|text| tokens.encode(text).unwrap().ids).collect();
     let model = Ngram::fit(&ids, tokens.vocabulary.len(), 5);
     let facts = ModelFacts {

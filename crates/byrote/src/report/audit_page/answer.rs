@@ -208,7 +208,7 @@ fn windows(audit: &Audit) -> String {
     }
     if settings.fresh > 0 && audit.known.hits {
         out += &format!(
-            " A position is *copyable* if the last {}, itself included, occur earlier in its context; what is *fresh* has no such \
+            " A position is *copyable* if the last {}, itself included, occur earlier in its document; what is *fresh* has no such \
              position.",
             counted(settings.fresh as u64, "token")
         );

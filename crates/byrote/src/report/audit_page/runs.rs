@@ -24,7 +24,7 @@ pub(super) fn section(audit: &Audit) -> Option<Section> {
     if fresh {
         about += &format!(
             " A model that has memorized nothing still copies what its context repeats, so *fresh* runs hold no token that ends \
-             {} seen before in the same context.",
+             {} seen before in the same document.",
             counted(audit.settings.fresh as u64, "token")
         );
     }
