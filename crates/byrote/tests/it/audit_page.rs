@@ -9,10 +9,12 @@ mod probe;
 
 use audit_any_model::{Ngram, Texts, audit};
 use byrote::audit::{
-    self, Audit, AuditContext, AuditJob, AuditSpec, Audited, GivenScores, ModelFacts, Passages, Subject, TextSpec, TextTokens,
-    compare,
+    self, Audit, AuditContext, AuditJob, AuditSpec, Audited, GivenScores, ModelFacts, Passages, Subject,
+    TextSpec, TextTokens, compare,
 };
-use byrote::corpus::{DocumentRule, IdType, Tokenizer, Vocabulary};
+use byrote::corpus::{
+    Corpus, CorpusSpec, DocumentRule, IdType, Outputs, Tokenizer, TokenizerChoice, Vocabulary,
+};
 use byrote::figures::Drawing;
 use byrote::figures::html::{Item, Page};
 use byrote::observe::Silent;
@@ -22,7 +24,12 @@ use std::path::Path;
 /// The audit of the example, with short windows.
 fn example(directory: &Path) -> Audited {
     let texts = Texts::write(&directory.join("texts")).unwrap();
-    audit(&texts, AuditSpec::default().prefix(10).suffix(10).decode(true).lengths(8), Some(&directory.join("audit"))).unwrap()
+    audit(
+        &texts,
+        AuditSpec::default().prefix(10).suffix(10).decode(true).lengths(8),
+        Some(&directory.join("audit")),
+    )
+    .unwrap()
 }
 
 fn page(audited: &Audited) -> Page {
@@ -68,7 +75,8 @@ fn the_page_shows_the_numbers_of_the_audit() {
     );
     // Histogram: the shares of both texts add up to all windows, and the last bar is the threshold of 0.001.
     let bars = drawing(&page, "p-z").bars;
-    let windows = [found.text.windows.as_ref().unwrap(), found.held_out.as_ref().unwrap().windows.as_ref().unwrap()];
+    let windows =
+        [found.text.windows.as_ref().unwrap(), found.held_out.as_ref().unwrap().windows.as_ref().unwrap()];
     for (bars, windows) in bars.iter().zip(windows) {
         assert!((bars.heights.iter().sum::<f64>() - 100.0).abs() < 1e-9);
         let likely = windows.p_z_at_least.iter().find(|t| t.p_z == 1e-3).unwrap();
@@ -87,7 +95,9 @@ fn the_page_shows_the_numbers_of_the_audit() {
     assert_eq!(recall.lines[0].points, curve);
     assert!(recall.lines[2].points.iter().zip(&curve).all(|(floor, bits)| floor.1 <= bits.1 + 1e-9));
     let gap = drawing(&page, "gap-by-length");
-    assert!(gap.lines[0].points.iter().zip(&gap.lines[1].points).all(|(loss, floor)| loss.1 >= floor.1 - 1e-9));
+    assert!(
+        gap.lines[0].points.iter().zip(&gap.lines[1].points).all(|(loss, floor)| loss.1 >= floor.1 - 1e-9)
+    );
     assert_eq!(drawing(&page, "duplicates").x.names, ["1", "2", "3\u{2013}4", "5\u{2013}8"]);
     assert_eq!(drawing(&page, "canaries").points.iter().map(|p| p.points.len()).sum::<usize>(), 24);
     let html = page.to_html().unwrap();
@@ -178,11 +188,10 @@ fn hostile(texts: &[&str], spec: AuditSpec) -> Audited {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("<img src=x>.txt");
     std::fs::write(&path, texts.join("\0")).unwrap();
-    let mut vocabulary = Vocabulary::new(Tokenizer::Char.alphabet());
-    let mut letters: Vec<char> = texts.concat().chars().collect();
-    letters.sort_unstable();
-    letters.dedup();
-    letters.iter().for_each(|c| assert!(vocabulary.push(byrote::corpus::Key::Symbol(u32::from(*c)), 0)));
+    let letters = CorpusSpec::files([&path]).tokenizer(TokenizerChoice::Char).n_ctx(1000);
+    let (source, options) = letters.documents(DocumentRule::Separator(b"\0".to_vec())).resolve().unwrap();
+    let vocabulary = Corpus::read(&source, &options, Outputs::default(), &Silent).unwrap().vocabulary;
+    let d_vocab = vocabulary.len() as u64;
     let tokens = TextTokens { tokenizer: Some(Tokenizer::Char), vocabulary };
     let ids: Vec<Vec<u32>> = texts.iter().map(|text| tokens.encode(text).unwrap().ids).collect();
     let model = Ngram::fit(&ids, tokens.vocabulary.len(), 5);
@@ -192,7 +201,7 @@ fn hostile(texts: &[&str], spec: AuditSpec) -> Audited {
         parameters: None,
         dtype: None,
         n_ctx: Some(64),
-        d_vocab: letters.len() as u64,
+        d_vocab,
         instruct: true,
         tokenizer: "</table>".into(),
     };
@@ -241,7 +250,9 @@ fn given(known_hits: bool) -> Audited {
     let table: String = (0..12).map(row).collect();
     let (head, table) = match known_hits {
         true => ("log_prob,hit\n", table),
-        false => ("log_prob\n", table.lines().map(|l| format!("{}\n", l.split(',').next().unwrap())).collect()),
+        false => {
+            ("log_prob\n", table.lines().map(|l| format!("{}\n", l.split(',').next().unwrap())).collect())
+        }
     };
     std::fs::write(&scores, format!("{head}{table}")).unwrap();
     let facts = ModelFacts {
@@ -270,10 +281,23 @@ fn audits_with_little_in_them_have_a_page_and_a_text() {
     let hits = given(true);
     assert_eq!(
         titles(&page(&hits)),
-        ["The answer", "What was audited", "The longest runs", "Windows", "Numerical margins", "What the measures mean"]
+        [
+            "The answer",
+            "What was audited",
+            "The longest runs",
+            "Windows",
+            "Numerical margins",
+            "What the measures mean"
+        ]
     );
-    let one = hostile(&["abcabcabcabc"], AuditSpec::default().prefix(2).suffix(1).lengths(0).context(AuditContext::Document).fresh(0));
-    let blank = hostile(&["ab", "abcdefghijklmnop"], AuditSpec::default().prefix(12).suffix(4).context(AuditContext::Window).lengths(20));
+    let one = hostile(
+        &["abcabcabcabc"],
+        AuditSpec::default().prefix(2).suffix(1).lengths(0).context(AuditContext::Document).fresh(0),
+    );
+    let blank = hostile(
+        &["ab", "abcdefghijklmnop"],
+        AuditSpec::default().prefix(12).suffix(4).context(AuditContext::Window).lengths(20),
+    );
     for audited in [&alone, &hits, &one, &blank] {
         let page = page(audited);
         assert!(page.to_html().unwrap().contains("There is no control"));
