@@ -1,6 +1,13 @@
-//! `byrote report` and the figures that are sweeps.
+//! `byrote report`, on sweeps and audits, and the figures that are sweeps.
+
+#[path = "../../../byrote/examples/audit_any_model.rs"]
+#[allow(dead_code)]
+mod audit_any_model;
 
 use crate::Case;
+use audit_any_model::{Texts, audit};
+use byrote::audit::AuditSpec;
+use byrote::report::audit_page;
 
 /// Twelve quick jobs.
 const PLAN: &str = r#"
@@ -60,6 +67,28 @@ fn failed_jobs_are_on_the_page() {
     );
     assert_eq!(case.run(["sweep", "plan.toml", "--out", "run", "--quiet"]).status.code(), Some(1));
     assert!(page(&case, "run").contains("1 of 2 jobs are done, 1 failed."));
+}
+
+#[test]
+fn an_audit_is_drawn_again_and_an_unfinished_one_says_so() {
+    let case = Case::new();
+    let texts = Texts::write(&case.path("texts")).unwrap();
+    let spec = AuditSpec::default().prefix(10).suffix(10).lengths(4).windows(20);
+    let audited = audit(&texts, spec, Some(&case.path("audit"))).unwrap();
+    audit_page(&audited, "byrote audit model text", &case.path("audit")).unwrap();
+    let first = page(&case, "audit");
+    let shown = case.json(["report", "audit"]);
+    assert_eq!((shown["name"].as_str(), shown["complete"].as_bool()), (Some("audit"), Some(true)));
+    assert_eq!(shown["verdict"][0].as_str(), Some(audited.audit.verdict[0].as_str()));
+    assert_eq!(page(&case, "audit"), first);
+    let output = case.run(["report", "audit"]);
+    assert!(String::from_utf8_lossy(&output.stdout).starts_with(&audited.audit.verdict[0]));
+    // As after a kill: scores, but no result yet.
+    std::fs::remove_file(case.path("audit/audit.json")).unwrap();
+    let output = case.run(["report", "audit"]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("audit: the audit is not complete: run its command again to resume"), "{said}");
 }
 
 #[test]

@@ -12,7 +12,9 @@ use byrote::audit::{
     self, Audit, AuditContext, AuditJob, AuditSpec, Audited, GivenScores, ModelFacts, Passages, Subject,
     TextSpec, TextTokens, compare,
 };
-use byrote::corpus::{DocumentRule, IdType, Tokenizer, Vocabulary};
+use byrote::corpus::{
+    Corpus, CorpusSpec, DocumentRule, IdType, Outputs, Tokenizer, TokenizerChoice, Vocabulary,
+};
 use byrote::figures::Drawing;
 use byrote::figures::html::{Item, Page};
 use byrote::observe::Silent;
@@ -186,21 +188,20 @@ fn hostile(texts: &[&str], spec: AuditSpec) -> Audited {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("<img src=x>.txt");
     std::fs::write(&path, texts.join("\0")).unwrap();
-    let mut vocabulary = Vocabulary::new(Tokenizer::Char.alphabet());
-    let mut letters: Vec<char> = texts.concat().chars().collect();
-    letters.sort_unstable();
-    letters.dedup();
-    letters.iter().for_each(|c| assert!(vocabulary.push(byrote::corpus::Key::Symbol(u32::from(*c)), 0)));
+    let letters = CorpusSpec::files([&path]).tokenizer(TokenizerChoice::Char).n_ctx(1000);
+    let (source, options) = letters.documents(DocumentRule::Separator(b"\0".to_vec())).resolve().unwrap();
+    let vocabulary = Corpus::read(&source, &options, Outputs::default(), &Silent).unwrap().vocabulary;
+    let d_vocab = vocabulary.len() as u64;
     let tokens = TextTokens { tokenizer: Some(Tokenizer::Char), vocabulary: Some(vocabulary) };
     let ids: Vec<Vec<u32>> = texts.iter().map(|text| tokens.encode(text).unwrap().ids).collect();
-    let model = Ngram::fit(&ids, tokens.vocabulary.len(), 5);
+    let model = Ngram::fit(&ids, d_vocab as usize, 5);
     let facts = ModelFacts {
         path: "\"><script>alert(1)</script>".into(),
         family: "<b>".into(),
         parameters: None,
         dtype: None,
         n_ctx: Some(64),
-        d_vocab: letters.len() as u64,
+        d_vocab,
         instruct: true,
         tokenizer: "</table>".into(),
     };
@@ -264,7 +265,7 @@ fn given(known_hits: bool) -> Audited {
         instruct: false,
         tokenizer: "ids".into(),
     };
-    let tokens = TextTokens { tokenizer: None, vocabulary: Vocabulary::of_ids(5) };
+    let tokens = TextTokens { tokenizer: None, vocabulary: Some(Vocabulary::of_ids(5)) };
     let scores = Some(GivenScores::load(&scores).unwrap());
     let subject = Subject { facts, model: None, given: scores, tokens, start_token: None };
     let mut text = TextSpec::files([&ids]);
