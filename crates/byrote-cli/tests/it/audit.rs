@@ -210,7 +210,7 @@ fn two_audits_are_compared() {
     let compared = case.json(["audit", "--compare", "before", "after"]);
     assert!(compared["cheaper"].as_u64() > Some(10));
     let output = case.run(["audit", "--compare", "before", "after"]);
-    assert!(output.status.success() && String::from_utf8_lossy(&output.stdout).contains("bits_per_byte"));
+    assert!(output.status.success() && String::from_utf8_lossy(&output.stdout).contains("bits per byte"));
     assert!(refused(&case, &["--compare", "before", "nowhere"]).contains("nowhere"));
 }
 

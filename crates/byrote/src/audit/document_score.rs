@@ -156,7 +156,12 @@ pub fn compressed(text: &[u8]) -> (u64, u64) {
     let mut zlib = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
     // Writing to memory does not fail.
     let zlib = zlib.write_all(text).and_then(|()| zlib.finish()).map_or(0, |bytes| bytes.len());
-    let options = lzma_rust2::XzOptions::with_preset(9);
+    let mut options = lzma_rust2::XzOptions::with_preset(9);
+    // As preset 9e, but with a dictionary no larger than the text: the encoder takes memory for all of it.
+    options.lzma_options.nice_len = 273;
+    options.lzma_options.depth_limit = 512;
+    options.lzma_options.dict_size =
+        u32::try_from(text.len().next_power_of_two()).unwrap_or(u32::MAX).clamp(1 << 12, 1 << 26);
     let xz = lzma_rust2::XzWriter::new(Vec::new(), options)
         .and_then(|mut xz| xz.write_all(text).and_then(|()| xz.finish()))
         .map_or(0, |bytes: Vec<u8>| bytes.len());

@@ -399,7 +399,7 @@ fn canaries_that_were_inserted_often_are_exposed() {
     assert_eq!(groups, [(0, 40), (1, 8), (2, 8), (4, 8), (8, 8), (16, 8)]);
     let of = |count: u64| found.by_count.iter().find(|g| g.count == count).unwrap();
     // Every inserted line is likelier than every other: the largest exposure among 40.
-    assert_eq!(of(16).mean_exposure, Some(41f64.log2()));
+    assert!((of(16).mean_exposure.unwrap() - 41f64.log2()).abs() < 1e-12);
     assert_eq!((of(0).mean_exposure, of(0).extracted), (None, 0));
     assert!(of(16).extracted > of(2).extracted && of(16).mean_bits < of(1).mean_bits);
 }

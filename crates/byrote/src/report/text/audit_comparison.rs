@@ -40,7 +40,7 @@ pub fn audit_comparison(compared: &AuditComparison) -> String {
     }
     let _ = writeln!(
         out,
-        "\nOf {}, {} cheaper, {} dearer, and {} cost the same within 1%.",
+        "\nOf {}, {} cheaper, {} dearer, {} the same within 1%.",
         counted(compared.cheaper + compared.dearer + compared.same, "distinct document"),
         are(compared.cheaper),
         are(compared.dearer),
