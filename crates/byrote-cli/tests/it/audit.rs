@@ -81,7 +81,8 @@ fn the_verdict_is_five_lines_for_people() {
     for part in ["extractable", "held-out", "bits per byte", "no model can do better than"] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    assert!(text.lines().all(|line| line.chars().count() <= 110), "{text}");
+    // Sentences are wrapped on a terminal; the table fits.
+    assert!(text.lines().skip(6).all(|line| line.chars().count() <= 80), "{text}");
 }
 
 #[test]
@@ -160,24 +161,27 @@ fn what_cannot_be_audited_is_refused_in_one_line() {
 #[test]
 fn a_model_that_byrote_has_trained_is_audited() {
     let case = Case::new();
-    let trained =
-        case.run(["train", "--builtin", "30", "--d-mlp", "16", "--steps", "50", "--out", "run", "--quiet"]);
-    assert!(trained.status.success());
-    let found = case.json([
-        "audit",
-        "run/model.safetensors",
-        "--builtin",
-        "30",
-        "--prefix",
-        "3",
-        "--suffix",
-        "2",
-        "--lengths",
-        "4",
+    case.file("prose.txt", crate::prose(30));
+    let trained = case.run([
+        "train",
+        "prose.txt",
+        "--n-ctx",
+        "12",
+        "--d-mlp",
+        "16",
+        "--steps",
+        "50",
+        "--out",
+        "run",
+        "--quiet",
     ]);
+    assert!(trained.status.success());
+    let model = "run/model.safetensors";
+    let window = ["--prefix", "3", "--suffix", "2", "--lengths", "4"];
+    let found = case.json(["audit", model, "prose.txt"].iter().chain(&window));
     assert_eq!(found["corpus"]["documents"], 30);
     assert!(found["bits_per_byte"].as_f64() > Some(0.0));
-    let eval = case.json(["eval", "run/model.safetensors", "--builtin", "30", "--n-ctx", "4"]);
+    let eval = case.json(["eval", model, "prose.txt", "--n-ctx", "4"]);
     let (ours, theirs) = (found["gap"]["gap_nats"].as_f64().unwrap(), eval["gap_nats"].as_f64().unwrap());
     assert!((ours - theirs).abs() < 1e-3 * theirs, "{ours} and {theirs}");
 }

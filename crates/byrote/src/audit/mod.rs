@@ -242,17 +242,7 @@ pub fn run(
             observer,
         )?);
     }
-    let (suffix_counts, groups) = match &windows {
-        None => (Vec::new(), Vec::new()),
-        Some(windows) => {
-            let counts = duplicates::suffix_counts(&collection, &windows.windows);
-            let overlapping = matches!(settings.stride, WindowStride::Characters(_))
-                || matches!(settings.stride, WindowStride::Tokens(stride) if stride < settings.suffix as u64);
-            let groups =
-                duplicates::groups(&windows.windows, &windows.scores, &counts, overlapping, settings.seed);
-            (counts, groups)
-        }
-    };
+    let (suffix_counts, groups) = by_duplicates(&collection, windows.as_ref(), &settings);
     let mut audit = Audit {
         version: env!("CARGO_PKG_VERSION").into(),
         model: subject.facts.clone(),
@@ -278,6 +268,22 @@ pub fn run(
         audited.save(directory)?;
     }
     Ok(audited)
+}
+
+/// How often the suffix of each window occurs in the corpus, and the windows grouped by that.
+fn by_duplicates(
+    collection: &Collection,
+    windows: Option<&ScoredWindows>,
+    settings: &AuditSettings,
+) -> (Vec<u64>, Vec<DuplicateGroup>) {
+    let Some(windows) = windows else { return (Vec::new(), Vec::new()) };
+    let counts = duplicates::suffix_counts(collection, &windows.windows);
+    let overlapping = match settings.stride {
+        WindowStride::Tokens(stride) => stride < settings.suffix as u64,
+        WindowStride::Characters(_) => true,
+    };
+    let groups = duplicates::groups(&windows.windows, &windows.scores, &counts, overlapping, settings.seed);
+    (counts, groups)
 }
 
 impl Audited {

@@ -112,8 +112,8 @@ mod tests {
                 let mut scored = Vec::new();
                 for (tokens, from) in plain(&ids, &front, n_ctx) {
                     assert!(tokens.len() <= n_ctx);
-                    for at in from..tokens.len() {
-                        let position = tokens[at] as usize;
+                    for (at, &token) in tokens.iter().enumerate().skip(from) {
+                        let position = token as usize;
                         assert!(
                             at >= position.min(n_ctx / 2),
                             "position {position} sees {at} tokens of {n_ctx}"

@@ -4,7 +4,7 @@
 //! heart, the curve of bits falls steeply as soon as the place in the text is recognized; on new text it flattens out. Beside it
 //! stands the floor: what a model would pay that knew the text perfectly but not where in it a window begins.
 
-use super::collection::Collection;
+use super::collection::{AuditDocument, Collection};
 use super::scoring::{ScoreUnit, Scorer};
 use super::spec::AuditSettings;
 use crate::Result;
@@ -12,6 +12,7 @@ use crate::corpus::{ContextRule, Corpus, Options, Outputs, Window};
 use crate::num::Stream;
 use crate::units::Nats;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The curve at one number of tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -41,22 +42,29 @@ pub fn recall_curve(
     if t == 0 {
         return Ok(Vec::new());
     }
-    // Every start of a full window; of many, evenly spread ones from a drawn offset.
-    let total: u64 = collection.documents.iter().map(|d| (d.ids.len().saturating_sub(t)) as u64).sum();
+    // Every start of a full window, copies included; of many, evenly spread ones from a drawn offset.
+    let starts = |document: &AuditDocument| document.ids.len().saturating_sub(t) as u64;
+    let total: u64 = collection.total(starts);
     if total == 0 {
         return Ok(Vec::new());
     }
     let stride = total.div_ceil(MOST);
-    let offset = Stream::new(settings.seed, "recall curve", 0).below(stride);
+    let mut next = Stream::new(settings.seed, "recall curve", 0).below(stride);
     let (mut units, mut weights) = (Vec::new(), Vec::new());
     let mut before = 0;
     for document in &collection.documents {
-        let starts = document.ids.len().saturating_sub(t);
-        for start in (0..starts).filter(|&start| (before + start as u64) % stride == offset) {
-            units.push(ScoreUnit { tokens: document.ids[start..=start + t].to_vec(), from: 1 });
-            weights.push(document.copies);
+        let n = starts(document);
+        let end = before + document.copies * n;
+        let mut taken: BTreeMap<usize, u64> = BTreeMap::new();
+        while next < end {
+            *taken.entry(((next - before) % n) as usize).or_default() += 1;
+            next += stride;
         }
-        before += starts as u64;
+        for (start, weight) in taken {
+            units.push(ScoreUnit { tokens: document.ids[start..=start + t].to_vec(), from: 1 });
+            weights.push(weight);
+        }
+        before = end;
     }
     let scores = scorer.score(&units)?;
     let floors = floors(collection, t, scorer)?;

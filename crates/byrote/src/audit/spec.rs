@@ -421,14 +421,12 @@ impl AuditSpec {
             Some(n) => Some(n),
             None => rules.windows,
         };
-        let top_k = self.top_k.unwrap_or(Sampling::default().top_k);
-        if top_k == 0 {
-            return refuse("top_k", "must be at least 1 (got 0)".into());
+        let default = Sampling::default();
+        let Sampling { top_k, temperature } = Sampling {
+            top_k: self.top_k.unwrap_or(default.top_k),
+            temperature: self.temperature.unwrap_or(default.temperature),
         }
-        let temperature = self.temperature.unwrap_or(1.0);
-        if !(temperature > 0.0 && temperature.is_finite()) {
-            return refuse("temperature", format!("must be finite and above 0 (got {temperature})"));
-        }
+        .checked()?;
         let margin = self.margin.unwrap_or(1e-3);
         if !(margin >= 0.0 && margin.is_finite()) {
             return refuse("margin", format!("must be finite and at least 0 (got {margin})"));

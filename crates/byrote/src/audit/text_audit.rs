@@ -216,26 +216,7 @@ pub(super) fn measure(
         all.truncate(RUNS);
         all
     };
-    let (mut tally, mut fresh) = (WindowTally::default(), WindowTally::default());
-    let mut coverage = CoverageTally::default();
-    for (i, part) in parts.iter().enumerate() {
-        for (score, is_fresh) in &part.windows {
-            tally.add(i, part.copies, score, None);
-            if *is_fresh {
-                fresh.add(i, part.copies, score, None);
-            }
-        }
-        if let (Some(strip), Some(text)) = (&part.strip, &collection.documents[i].text) {
-            coverage.add(strip, text, part.copies);
-        }
-    }
-    let document_context = by_document.then(|| DocumentContext {
-        all: WindowFigures {
-            coverage: coverage.shares(),
-            ..tally.figures(settings.suffix > 1, settings.seed)
-        },
-        fresh: (settings.fresh > 0).then(|| fresh.figures(settings.suffix > 1, settings.seed)),
-    });
+    let document_context = by_document.then(|| inside(collection, &parts, settings));
     let alone = windows.map(|windows| window_figures(collection, windows, settings));
     let needed = settings.prefix + settings.suffix;
     let audit = TextAudit {
@@ -278,6 +259,28 @@ pub(super) fn measure(
         strips = alone;
     }
     MeasuredText { audit, strips }
+}
+
+/// The figures of windows in document context.
+fn inside(collection: &Collection, parts: &[Part], settings: &AuditSettings) -> DocumentContext {
+    let (mut tally, mut fresh) = (WindowTally::default(), WindowTally::default());
+    let mut coverage = CoverageTally::default();
+    for (i, part) in parts.iter().enumerate() {
+        for (score, is_fresh) in &part.windows {
+            tally.add(i, part.copies, score, None);
+            if *is_fresh {
+                fresh.add(i, part.copies, score, None);
+            }
+        }
+        if let (Some(strip), Some(text)) = (&part.strip, &collection.documents[i].text) {
+            coverage.add(strip, text, part.copies);
+        }
+    }
+    let overlapping = settings.suffix > 1;
+    DocumentContext {
+        all: WindowFigures { coverage: coverage.shares(), ..tally.figures(overlapping, settings.seed) },
+        fresh: (settings.fresh > 0).then(|| fresh.figures(overlapping, settings.seed)),
+    }
 }
 
 /// The figures of windows run alone, and what they cover.

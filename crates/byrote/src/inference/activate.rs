@@ -30,7 +30,7 @@ impl SimdKernel for Neurons<'_> {
             Activation::Gelu => self.each(|x| x * normal(isa, x).0),
             Activation::GeluTanh => self.each(|x| {
                 // sqrt(2 / pi), and that times the cubic coefficient.
-                let (root, cubic) = (0.797_884_56f32, 0.797_884_56f32 * 0.044_715);
+                let (root, cubic) = (0.797_884_6f32, 0.797_884_6f32 * 0.044_715);
                 let b = x.clamp(-1e4, 1e4);
                 0.5 * x * (1.0 + tanh(isa, b * isa.fma(cubic, b * b, root)))
             }),

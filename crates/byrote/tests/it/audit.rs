@@ -451,3 +451,16 @@ fn log_probabilities_come_from_parquet_too() {
     assert_eq!(found.text.documents[0].extractable, Some(2));
     assert!(Subject::load(&canary("corpus.txt").with_extension("parquet"), None, None).is_err());
 }
+
+#[test]
+fn the_recall_curve_of_all_windows_lies_above_the_floor_and_falls() {
+    // 40 lines of about 60 tokens: all windows of 51 tokens are run.
+    let curve = run(&job("held_out.txt", spec(StartToken::Id(0)).lengths(50))).audit.text.recall_curve;
+    assert_eq!(curve.len(), 50);
+    for point in &curve {
+        assert!(point.bits >= point.floor_bits.unwrap() - 1e-9, "{point:?}");
+    }
+    let known = run(&job("corpus.txt", spec(StartToken::Id(0)))).audit.text.recall_curve;
+    assert!(known[31].bits < 0.5 * known[3].bits && known[31].hits > known[3].hits);
+    assert!(known[31].bits < 0.5 * curve[31].bits, "training text is recalled better than other text");
+}

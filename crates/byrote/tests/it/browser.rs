@@ -1,7 +1,7 @@
 //! The page of a sweep as a browser shows it.
 
 #[path = "../../../byrote-figures/tests/it/probe.rs"]
-mod probe;
+pub(crate) mod probe;
 
 use byrote::observe::Silent;
 use byrote::report::sweep_page;

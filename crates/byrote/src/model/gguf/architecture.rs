@@ -51,7 +51,7 @@ impl Architecture {
         }
         if let Some(parts) = metadata.count("split.count")?.filter(|&parts| parts > 1) {
             let message =
-                format!("is one of {parts} parts of a model; join them first (llama-gguf-split --merge)");
+                format!("is one of {parts} parts of a model; join them first, with llama-gguf-split");
             return Err(metadata.error(message));
         }
         Self::ALL.into_iter().find(|known| known.name() == name).ok_or_else(|| {

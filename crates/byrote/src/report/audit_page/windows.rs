@@ -40,13 +40,14 @@ fn about(sets: &[WindowSet<'_>]) -> &'static str {
     }
 }
 
-type Row<'a> = (String, Box<dyn Fn(&WindowFigures) -> Option<String> + 'a>);
+/// What a row shows of some windows.
+type Shown<'a> = Box<dyn Fn(&WindowFigures) -> Option<String> + 'a>;
+type Row<'a> = (String, Shown<'a>);
 
 /// One row per measure, one column per kind of window and text.
 fn table(audit: &Audit, sets: &[WindowSet<'_>]) -> Table {
     let mut rows: Vec<Row<'_>> = Vec::new();
-    let mut add =
-        |name: &str, of: Box<dyn Fn(&WindowFigures) -> Option<String>>| rows.push((name.to_owned(), of));
+    let mut add = |name: &str, of: Shown<'static>| rows.push((name.to_owned(), of));
     add("windows", Box::new(|f| Some(thousands(f.count))));
     add("extractable", Box::new(|f| Some(thousands(f.extractable))));
     add("share extractable", Box::new(|f| f.share.map(percent)));
