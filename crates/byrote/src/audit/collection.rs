@@ -85,12 +85,15 @@ impl TextTokens {
         ids.iter().map(find).collect()
     }
 
+    #[cfg(feature = "huggingface")]
     fn is_special(&self, id: u32) -> bool {
-        match &self.tokenizer {
-            #[cfg(feature = "huggingface")]
-            Some(Tokenizer::HuggingFace(tokenizer)) => tokenizer.is_special(id),
-            _ => false,
-        }
+        matches!(&self.tokenizer, Some(Tokenizer::HuggingFace(tokenizer)) if tokenizer.is_special(id))
+    }
+
+    /// Only a `tokenizer.json` has special tokens.
+    #[cfg(not(feature = "huggingface"))]
+    fn is_special(&self, _: u32) -> bool {
+        false
     }
 }
 
