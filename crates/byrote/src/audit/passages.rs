@@ -208,6 +208,13 @@ fn heaviest(covers: &[Cover]) -> Vec<Range<usize>> {
             .filter(|&start| free(start))
             .max_by_key(|&start| (weight(start), std::cmp::Reverse(start)));
         match best.filter(|&start| found.is_empty() || weight(start) > 0) {
+            // What is covered stands in the middle of its passage, where there is room around it.
+            Some(first) if weight(first) > 0 => {
+                let equal = |&start: &usize| free(start) && weight(start) == weight(first);
+                let last = (first..=covers.len() - length).take_while(equal).last().unwrap_or(first);
+                let start = usize::midpoint(first, last);
+                found.push(start..start + length);
+            }
             Some(start) => found.push(start..start + length),
             None => break,
         }
