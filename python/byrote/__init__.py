@@ -10,6 +10,7 @@
 """
 
 from byrote import build, callbacks
+from byrote._audit import Audit, audit, compare_audits
 from byrote._byrote import version as _version
 from byrote._corpus import Corpus, Floor, LossReading, builtin_stories
 from byrote._errors import (
@@ -31,10 +32,27 @@ from byrote._jobs import Step, bounds, certify, evaluate, train
 from byrote._model import Model, load
 from byrote._results import Bounds, Certificate, Construction, Evaluation, Prediction, Result, Training
 from byrote._table import Table
+from byrote._whole import (
+    InContext,
+    Report,
+    Study,
+    Sweep,
+    export,
+    figures,
+    fit,
+    incontext,
+    rank,
+    report,
+    reproduce,
+    study,
+    sweep,
+    threshold,
+)
 
 __version__ = _version()
 
 __all__ = [
+    "Audit",
     "Bounds",
     "BusyError",
     "Certificate",
@@ -47,6 +65,7 @@ __all__ = [
     "Floor",
     "ForbiddenFileError",
     "FormatError",
+    "InContext",
     "InputError",
     "LossReading",
     "MissingFileError",
@@ -54,19 +73,34 @@ __all__ = [
     "OtherRunError",
     "Prediction",
     "RefusedError",
+    "Report",
     "Result",
     "SequenceError",
     "SettingError",
     "Step",
+    "Study",
+    "Sweep",
     "Table",
     "Training",
     "UnknownSettingError",
+    "audit",
     "bounds",
     "build",
     "builtin_stories",
     "callbacks",
     "certify",
+    "compare_audits",
     "evaluate",
+    "export",
+    "figures",
+    "fit",
+    "incontext",
     "load",
+    "rank",
+    "report",
+    "reproduce",
+    "study",
+    "sweep",
+    "threshold",
     "train",
 ]

@@ -11,15 +11,27 @@ __all__ = [
     "Model",
     "Step",
     "arrow_stream",
+    "audit",
     "bounds",
     "builtin_stories",
     "build",
     "build_exact",
     "certify",
+    "compare_audits",
+    "compare_laws",
+    "draw_report",
     "evaluate",
+    "export",
     "fields",
+    "figures",
+    "incontext",
     "predict",
+    "rank",
+    "reproduce",
     "run_program",
+    "study",
+    "sweep",
+    "threshold",
     "train",
     "version",
 ]
@@ -193,3 +205,85 @@ def train(
     threads: int | None = None,
     watch: object = None,
 ) -> tuple[Model, str, _Curve]: ...
+def audit(
+    settings: str,
+    *,
+    path: str | None = None,
+    function: object = None,
+    facts: str | None = None,
+    start_token: int | None = None,
+    vocabulary: Corpus | None = None,
+    reference: str | None = None,
+    held_out: Sequence[str] = ...,
+    canaries: str | None = None,
+    seed: int = 0,
+    out: str | None = None,
+    command: str = "",
+    threads: int | None = None,
+    watch: object = None,
+) -> str: ...
+def compare_audits(before: str, after: str) -> str: ...
+def study(
+    settings: str,
+    *,
+    scale: str = "default",
+    incontext: bool = False,
+    n_layers: int | None = None,
+    out: str,
+    command: str | None = None,
+    threads: int | None = None,
+    watch: object = None,
+) -> str: ...
+def sweep(
+    *,
+    path: str | None = None,
+    text: str | None = None,
+    name: str = "sweep",
+    out: str | None = None,
+    full: bool = False,
+    dry_run: bool = False,
+    fail_fast: bool = False,
+    keep_models: bool = False,
+    checkpoint_every: float | None = None,
+    seed: int = 0,
+    command: str | None = None,
+    threads: int | None = None,
+    watch: object = None,
+) -> str: ...
+def compare_laws(
+    x: npt.NDArray[np.float64],
+    y: npt.NDArray[np.float64],
+    group: npt.NDArray[np.uint64],
+    laws: Sequence[str],
+    *,
+    threads: int | None = None,
+    watch: object = None,
+) -> str: ...
+def threshold(
+    x: npt.NDArray[np.float64],
+    y: npt.NDArray[np.float64],
+    group: npt.NDArray[np.uint64],
+    level: float,
+    *,
+    rises: bool = False,
+    threads: int | None = None,
+    watch: object = None,
+) -> str: ...
+def draw_report(directory: str, *, threads: int | None = None, watch: object = None) -> str: ...
+def figures() -> list[tuple[str, str]]: ...
+def reproduce(
+    figure: str,
+    *,
+    out: str | None = None,
+    full: bool = False,
+    dry_run: bool = False,
+    seed: int = 0,
+    command: str | None = None,
+    threads: int | None = None,
+    watch: object = None,
+) -> str: ...
+def rank(settings: str, *, seed: int = 0, threads: int | None = None, watch: object = None) -> str: ...
+def incontext(
+    settings: str, *, seed: int = 0, threads: int | None = None, watch: object = None
+) -> tuple[str, Model | None]: ...
+def export(model: Model, to: str, out: str, *, precision: str | None = None) -> str: ...

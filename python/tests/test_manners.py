@@ -33,8 +33,9 @@ def _script(code: str) -> list[str]:
         "byrote.Corpus(builtin=100_000_000)",
         "byrote.build.madden2024(byrote.Corpus(builtin=3000), activation='gelu')",
         "byrote.train(byrote.Corpus(builtin=1000), d_mlp=512, stop_relative_gap=0.0, stall=0.0, steps=10**6)",
+        "byrote.audit(lambda ids: np.zeros((*ids.shape, 9), np.float32), [[1] * 500] * 500, d_vocab=9, n_ctx=99, bos='none')",
     ],
-    ids=["read", "build", "train"],
+    ids=["read", "build", "train", "audit"],
 )
 def test_ctrl_c_at_random_moments_leaves_a_usable_interpreter(call: str) -> None:
     rounds = int(os.environ.get("BYROTE_TEST_INTERRUPTS", "3"))

@@ -6,6 +6,7 @@
 
 mod arrays;
 mod arrow;
+mod audit;
 mod bounds;
 mod build;
 mod corpus;
@@ -14,6 +15,7 @@ mod judge;
 mod model;
 mod program;
 mod train;
+mod whole;
 mod work;
 
 use pyo3::prelude::*;
@@ -21,8 +23,15 @@ use pyo3::prelude::*;
 /// The extension module.
 #[pymodule]
 mod _byrote {
+    #[pymodule_init]
+    fn init() {
+        super::work::silence_panics();
+    }
+
     #[pymodule_export]
     use super::arrow::arrow_stream;
+    #[pymodule_export]
+    use super::audit::{audit_model, compare_audits};
     #[pymodule_export]
     use super::bounds::bounds;
     #[pymodule_export]
@@ -37,4 +46,9 @@ mod _byrote {
     use super::program::{builtin_stories, fields, run_program, version};
     #[pymodule_export]
     use super::train::{Step, train};
+    #[pymodule_export]
+    use super::whole::{
+        certify_rank, compare_laws, draw_report, export, figures, reproduce_figure, run_incontext, run_study,
+        run_sweep, threshold,
+    };
 }

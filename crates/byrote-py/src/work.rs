@@ -293,6 +293,17 @@ fn pool(threads: Option<usize>) -> Result<rayon::ThreadPool> {
         .map_err(|e| Error::setting("threads", e.to_string()))
 }
 
+/// Lets panics in the threads of this module pass in silence: they become exceptions, or errors if another crate panics on hostile
+/// input. Panics elsewhere are reported as before.
+pub fn silence_panics() {
+    let before = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if std::thread::current().name() != Some(THREADS) {
+            before(panic);
+        }
+    }));
+}
+
 /// The exception for a panic, which is a bug.
 fn bug(panic: &(dyn Any + Send)) -> PyErr {
     let text = panic.downcast_ref::<String>().map(String::as_str).or(panic.downcast_ref::<&str>().copied());

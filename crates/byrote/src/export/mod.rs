@@ -17,6 +17,8 @@
 pub mod onnx;
 mod protobuf;
 pub(crate) mod rounding;
+mod to_file;
 
 pub use onnx::{onnx, onnx_network};
 pub use rounding::{RoundingError, rounding_error};
+pub use to_file::{ExportFormat, Exported, export_model};

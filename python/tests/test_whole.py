@@ -1,0 +1,93 @@
+"""Studies, sweeps, laws, reports, ranks, learning in context, exports: beside the program's JSON."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import same
+
+import byrote
+
+
+def test_a_study_says_what_the_program_says(program: Any, tmp_path: Path) -> None:
+    ours = byrote.study(builtin=12, quick=True, out=tmp_path / "ours")
+    same(ours, program("study", "--builtin", 12, "--quick", "--out", tmp_path / "theirs"), but=("report_file",))
+    assert "<iframe" in ours.report._repr_html_() and "Floor:" in repr(ours)
+    ours.report.save(tmp_path / "copy.html")
+    assert (tmp_path / "copy.html").read_text() == ours.report.html
+    again = byrote.report(tmp_path / "ours")
+    assert Path(again).name == "report.html"
+    with pytest.raises(ValueError, match="cannot be combined"):
+        byrote.study(builtin=3, quick=True, full=True)
+
+
+def test_a_sweep_writes_what_the_program_writes(program: Any, tmp_path: Path) -> None:
+    plan = tmp_path / "plan.toml"
+    plan.write_text("seeds = [0, 1]\n[corpus]\nbuiltin = 10\n[model]\nd_mlp = [4, 8]\n[training]\nsteps = 20\n")
+    ours = byrote.sweep(plan, out=tmp_path / "ours")
+    theirs = program("sweep", plan, "--out", tmp_path / "theirs")
+    same(ours, theirs, but=("directory", "results_file", "report_file"))
+    assert (tmp_path / "ours/results.csv").read_bytes() == (tmp_path / "theirs/results.csv").read_bytes()
+    assert len(ours.results) == 4 and set(ours.results["d_mlp"].tolist()) == {4, 8}
+    as_dictionary = {"seeds": [0, 1], "corpus": {"builtin": 10}, "model": {"d_mlp": [4, 8]}, "training": {"steps": 20}}
+    byrote.sweep(as_dictionary, out=tmp_path / "dictionary")
+    assert (tmp_path / "dictionary/results.csv").read_bytes() == (tmp_path / "ours/results.csv").read_bytes()
+    dry = byrote.sweep(plan, out=tmp_path / "none", dry_run=True)
+    assert len(dry.jobs) == 4 and not (tmp_path / "none").exists()
+    with pytest.raises(byrote.FormatError, match="did you mean `d_mlp`"):
+        byrote.sweep({"model": {"d_mpl": [4]}})
+
+
+def test_ranks_are_those_of_the_program(program: Any) -> None:
+    same(byrote.rank(activation="gelu", n=5, seed=3), program("rank", "--activation", "gelu", "--n", 5, "--seed", 3))
+    same(byrote.rank(polynomial=[1, 0, 1], b=[1, -1]), program("rank", "--polynomial", "1,0,1", "--b", "1,-1"))
+    with pytest.raises(byrote.UnknownSettingError, match="polynomial"):
+        byrote.rank(polynomal=[1])
+
+
+def test_learning_in_context_is_that_of_the_program(program: Any, tmp_path: Path) -> None:
+    same(byrote.incontext(sequences=2, length=20, d=3), program("incontext", "--sequences", 2, "--length", 20, "--d", 3))
+    orbit = np.cumsum(np.ones((12, 2)), axis=0) / 12
+    np.save(tmp_path / "orbit.npy", orbit)
+    ours = byrote.incontext(orbit, kernel="exp", normalised=True)
+    same(ours, program("incontext", "--file", tmp_path / "orbit.npy", "--kernel", "exp", "--normalised"))
+    network = byrote.incontext(layers=3, length=10, d=2, sequences=1).model
+    assert network is not None and "in-context" in network.kind
+    network.save(tmp_path / "network.safetensors")
+    assert byrote.load(tmp_path / "network.safetensors").to_dict() == program("show", tmp_path / "network.safetensors")
+
+
+def test_exports_are_those_of_the_program(program: Any, tmp_path: Path) -> None:
+    corpus = byrote.Corpus(builtin=10)
+    model = byrote.train(corpus, preset="gpt2", n_layers=1, d_model=16, steps=2).model
+    model.save(tmp_path / "m.safetensors")
+    for to in ("onnx", "huggingface"):
+        ours = byrote.export(model, tmp_path / f"ours-{to}", to=to)  # type: ignore[arg-type]
+        theirs = program("export", tmp_path / "m.safetensors", "--to", to, "--out", tmp_path / f"theirs-{to}")
+        same(ours, theirs, but=("file", "directory"))
+    assert (tmp_path / "ours-onnx").read_bytes() == (tmp_path / "theirs-onnx").read_bytes()
+    again = byrote.load(tmp_path / "ours-huggingface")
+    np.testing.assert_allclose(again.logits([1, 2, 3]), model.logits([1, 2, 3]), rtol=1e-5, atol=1e-5)
+    with pytest.raises(byrote.SettingError, match="exact numbers"):
+        byrote.export(byrote.build.kajitsuka2024(corpus), tmp_path / "exact.onnx")
+    with pytest.raises(byrote.SettingError, match="onx"):
+        byrote.export(model, tmp_path / "x", to="onx")  # type: ignore[arg-type]
+
+
+def test_laws_are_compared() -> None:
+    x = np.repeat(np.arange(1, 9), 3)
+    y = 2.0 * x + np.tile([0.1, -0.1, 0.05], 8)
+    found = byrote.fit(x, y, np.tile([0, 1, 2], 8), laws=["linear", "quadratic", "power"])
+    assert {row["law"] for row in found.to_dict()["rows"]} == {"linear", "quadratic", "power"}
+    with pytest.raises(byrote.SettingError, match="lineer"):
+        byrote.fit(x, y, laws=["lineer"])
+    with pytest.raises(byrote.SettingError, match="y: 2 values for 3 sizes"):
+        byrote.fit([1, 2, 3], [1, 2])
+
+
+def test_figures_are_previewed(program: Any) -> None:
+    assert byrote.figures().to_dict()["figure"] == [f["figure"] for f in program("reproduce")["figures"]]
+    same(byrote.reproduce("madden2024-fig1", dry_run=True), program("reproduce", "madden2024-fig1", "--dry-run"))

@@ -1,0 +1,139 @@
+//! The tasks of this repository.
+//!
+//! ```text
+//! cargo xtask check     format, lints, Rust tests; then the wheel in an environment of its own, and the Python tests
+//! cargo xtask python    the second half alone; what follows is passed to pytest
+//! cargo xtask wheel     build the wheel and print its path
+//! ```
+//!
+//! The wheel is built with the profile and the target directory of the Rust tests, so dependencies compile once. Python comes from
+//! `BYROTE_BASE_PYTHON`, or is `python3`; without one, the second half is skipped, and says so.
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+use std::env;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::Instant;
+
+type Result<T = ()> = std::result::Result<T, String>;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let done = match arguments.first().map(String::as_str) {
+        Some("check") => rust().and_then(|()| python(&[])),
+        Some("python") => python(&arguments[1..]),
+        Some("wheel") => environment().and_then(|found| match found {
+            Some(environment) => wheel(&environment).map(|path| println!("{}", path.display())),
+            None => Err("there is no Python to build the wheel with".into()),
+        }),
+        _ => Err("usage: cargo xtask check | python [PYTEST ARGUMENTS] | wheel".into()),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("xtask: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The directory of the repository.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().map(Path::to_path_buf).unwrap_or_default()
+}
+
+fn target() -> PathBuf {
+    env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
+/// Runs a command in the repository and reports how long it took.
+fn run(program: impl AsRef<OsStr>, arguments: &[&str], settings: &[(&str, &str)]) -> Result {
+    let shown = format!("{} {}", program.as_ref().to_string_lossy(), arguments.join(" "));
+    eprintln!("xtask: {shown}");
+    let started = Instant::now();
+    let status =
+        Command::new(program).args(arguments).envs(settings.iter().copied()).current_dir(root()).status();
+    match status {
+        Ok(status) if status.success() => {
+            eprintln!("xtask: done in {:.0} s", started.elapsed().as_secs_f64());
+            Ok(())
+        }
+        Ok(status) => Err(format!("{shown} ended with {status}")),
+        Err(error) => Err(format!("cannot run {shown}: {error}")),
+    }
+}
+
+/// Format, lints and Rust tests.
+fn rust() -> Result {
+    let cargo = |line: &str, settings: &[(&str, &str)]| {
+        let program = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        run(program, &line.split(' ').collect::<Vec<_>>(), settings)
+    };
+    cargo("fmt --all --check", &[])?;
+    cargo("clippy --release --workspace --all-targets -- -D warnings", &[])?;
+    cargo("clippy --release -p byrote --no-default-features -- -D warnings", &[])?;
+    cargo("clippy --release -p byrote --all-targets --features bench-internals -- -D warnings", &[])?;
+    // The instruction sets are sealed: examples that only compile, or fail to, with the names that this feature exports.
+    cargo("test --release -p byrote --doc --features bench-internals num::simd", &[])?;
+    // The only run of the tests that move gigabytes.
+    cargo("test --release --workspace", &[("BYROTE_TEST_HUGE", "1")])
+}
+
+/// A virtual environment with what the Python tests need; none if there is no Python.
+fn environment() -> Result<Option<PathBuf>> {
+    let python = env::var_os("BYROTE_BASE_PYTHON").unwrap_or_else(|| "python3".into());
+    let version =
+        Command::new(&python).args(["-c", "import sys; sys.exit(sys.version_info < (3, 10))"]).status();
+    if !version.is_ok_and(|status| status.success()) {
+        let name = python.to_string_lossy();
+        eprintln!(
+            "SKIPPED: the tests of the Python package, because {name} is not a Python of at least 3.10"
+        );
+        return Ok(None);
+    }
+    let environment = target().join("python");
+    let own = environment.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" });
+    if !own.exists() {
+        run(&python, &["-m", "venv", &environment.to_string_lossy()], &[])?;
+    }
+    run(&own, &["-m", "pip", "install", "--quiet", "-r", "python/requirements-dev.txt"], &[])?;
+    Ok(Some(own))
+}
+
+/// Builds the wheel and returns its path.
+fn wheel(python: &Path) -> Result<PathBuf> {
+    let folder = target().join("wheels");
+    // A wheel of another version must not be installed by mistake.
+    let _ = std::fs::remove_dir_all(&folder);
+    run(
+        python,
+        &["-m", "maturin", "build", "--release", "--locked", "--out", &folder.to_string_lossy()],
+        &[],
+    )?;
+    let found = std::fs::read_dir(&folder).map_err(|e| format!("cannot read {}: {e}", folder.display()))?;
+    let wheel =
+        found.flatten().map(|entry| entry.path()).find(|path| path.extension().is_some_and(|e| e == "whl"));
+    wheel.ok_or_else(|| format!("there is no wheel in {}", folder.display()))
+}
+
+/// Builds and installs the wheel, then runs the tests, the examples of the documentation, and the checks of types.
+fn python(arguments: &[String]) -> Result {
+    let Some(python) = environment()? else { return Ok(()) };
+    let wheel = wheel(&python)?;
+    run(
+        &python,
+        &["-m", "pip", "install", "--quiet", "--force-reinstall", "--no-deps", &wheel.to_string_lossy()],
+        &[],
+    )?;
+    let mut tests = vec!["-m", "pytest", "-q", "python/tests"];
+    tests.extend(arguments.iter().map(String::as_str));
+    run(&python, &tests, &[])?;
+    run(
+        &python,
+        &["-m", "pytest", "-q", "--doctest-modules", "--doctest-ignore-import-errors", "--pyargs", "byrote"],
+        &[],
+    )?;
+    run(&python, &["-m", "mypy"], &[])?;
+    run(&python, &["-m", "mypy.stubtest", "byrote._byrote"], &[])
+}
