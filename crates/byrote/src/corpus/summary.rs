@@ -4,7 +4,7 @@ use super::chunk::Dropped;
 use super::count::tally::Tally;
 use super::count::trie_scan::Scanned;
 use super::sorted_run::Header;
-use super::vocabulary::Vocabulary;
+use super::vocabulary::VocabularySize;
 use super::window::Window;
 use super::windows::WindowSummary;
 use crate::output::csv_text;
@@ -141,7 +141,7 @@ impl Summary {
         csv_text(heads, lengths.chain([all]))
     }
 
-    pub(crate) fn new(scanned: &Scanned, vocabulary: &Vocabulary, header: Header) -> Self {
+    pub(crate) fn new(scanned: &Scanned, vocabulary: VocabularySize, header: Header) -> Self {
         let Header { window, tokenizer, dropped, tokens_left_out, .. } = header;
         let mut all = Tally::default();
         scanned.by_length.iter().for_each(|t| all.merge(t));
@@ -150,7 +150,7 @@ impl Summary {
             documents: scanned.documents,
             tokens: scanned.tokens,
             tokens_left_out,
-            d_vocab: vocabulary.len() as u64,
+            d_vocab: vocabulary.tokens,
             n_ctx: window.n_ctx,
             contexts: all.contexts,
             predictions: all.predictions,
@@ -180,9 +180,9 @@ impl Summary {
                 .collect(),
             sequences: scanned.rows,
             pairs: all.pairs,
-            labels: vocabulary.labels(),
-            distinct_last_tokens: vocabulary.distinct_last_tokens(),
-            full_support_contexts: all.full_support,
+            labels: vocabulary.labels,
+            distinct_last_tokens: vocabulary.last_tokens,
+            full_support_contexts: all.full_support(vocabulary.tokens),
             dropped,
             tokenizer,
             window,
