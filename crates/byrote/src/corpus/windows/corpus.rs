@@ -89,7 +89,7 @@ impl Task<'_> {
         let job = Job {
             text: &text,
             rule,
-            codes: alphabet.len() + 1,
+            counts: &counts,
             d_vocab: d.len(),
             part: options.range,
             max_memory: options.max_memory,
@@ -106,7 +106,7 @@ impl Task<'_> {
             file.write(out)?;
         }
         if options.range.is_all() {
-            counted.add_short_contexts();
+            counted.add_short_contexts(rule.n_ctx);
         }
         let mut firsts = match rule.stride {
             1 => FirstTokens::of_all(&text, counts),

@@ -27,8 +27,6 @@ pub(crate) struct Facts {
     pub(crate) windows: u64,
     /// The tokens of the text by how often they occur.
     pub(crate) tokens_by_count: Frequencies,
-    /// Whether classes of windows are those of two tokens.
-    pub(crate) two_token_classes: bool,
     pub(crate) rule: WindowRule,
     pub(crate) header: Header,
 }
@@ -50,7 +48,6 @@ impl Facts {
             distinct_last_tokens: vocabulary.distinct_last_tokens(),
             windows: (0..text.documents()).map(|i| rule.starts(text.document(i).len()).len() as u64).sum(),
             tokens_by_count: frequencies(counts.iter().copied()),
-            two_token_classes: super::classes::class_tokens::<C>() == 2,
             rule,
             header,
         }

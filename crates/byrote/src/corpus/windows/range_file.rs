@@ -6,6 +6,7 @@
 //! ```
 
 use super::Counted;
+use super::bins::BinCounts;
 use super::facts::{Facts, Stored, StoredCounts};
 use super::figures::{Figures, Nodes};
 use super::repeats::{Marks, StoredPassage, UniqueLengths, count_runs, longest_of};
@@ -20,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
-const MAGIC: &[u8; 8] = b"byrotew\x01";
+const MAGIC: &[u8; 8] = b"byrotew\x02";
 
 /// The largest number of anything that is believed: 2^32 tokens have fewer contexts of up to 2^20 tokens.
 pub(crate) const LARGEST: u64 = 1 << 53;
@@ -39,7 +40,7 @@ pub(crate) struct RangeFile {
     figures: Figures,
     nodes: Option<Nodes>,
     unique: UniqueLengths,
-    classes: Vec<(u64, u64, u64)>,
+    bins: Vec<BinCounts>,
     passages: Vec<StoredPassage>,
     /// Where repeats are, as runs of equal marks.
     marks: Option<Vec<u64>>,
@@ -55,7 +56,7 @@ impl RangeFile {
             figures: counted.figures.clone(),
             nodes: counted.nodes.clone(),
             unique: counted.unique.clone(),
-            classes: counted.classes.clone(),
+            bins: counted.bins.clone(),
             passages: counted.passages.clone(),
             marks: counted.marks.as_ref().map(Marks::runs),
             firsts: Vec::new(),
@@ -81,10 +82,7 @@ impl RangeFile {
             && self.figures.are_possible(rule.n_ctx)
             && self.nodes.as_ref().is_none_or(|nodes| nodes.0.longest() <= rule.n_ctx + 3)
             && self.unique.is_possible()
-            && self
-                .classes
-                .iter()
-                .all(|&(class, starts, kept)| class <= 0xffff && kept <= starts && starts <= *positions)
+            && self.bins.iter().all(|bin| bin.is_possible(*positions))
             && self.facts.tokens_by_count.iter().all(|&(k, n)| k <= LARGEST && n <= LARGEST)
             && self.firsts.iter().all(|stored| stored.is_possible())
     }
@@ -183,7 +181,7 @@ pub(crate) fn merged(files: Vec<(PathBuf, RangeFile)>) -> Result<Summary> {
         figures: first.figures,
         nodes: first.nodes,
         unique: first.unique,
-        classes: first.classes,
+        bins: first.bins,
         passages: first.passages,
         marks: None,
     };
@@ -193,11 +191,15 @@ pub(crate) fn merged(files: Vec<(PathBuf, RangeFile)>) -> Result<Summary> {
             nodes.0.merge(&others.0);
         }
         all.unique.merge(&file.unique);
-        all.classes.extend(file.classes);
+        all.bins.extend(file.bins);
         all.passages.extend(file.passages);
         marks.extend(file.marks);
     }
-    if all.figures.windows != facts.windows {
+    all.bins.sort_unstable();
+    let is_sound = all.figures.windows == facts.windows
+        && all.bins.windows(2).all(|pair| pair[0].bin < pair[1].bin)
+        && all.bins.iter().map(|bin| bin.kept).sum::<u64>() == facts.windows;
+    if !is_sound {
         return Err(damaged(&path));
     }
     let repeats = match facts.rule.repeats {
@@ -205,7 +207,7 @@ pub(crate) fn merged(files: Vec<(PathBuf, RangeFile)>) -> Result<Summary> {
         false => Vec::new(),
     };
     all.passages = longest_of(all.passages);
-    all.add_short_contexts();
+    all.add_short_contexts(facts.rule.n_ctx);
     let points = curve_points(facts.rule.n_ctx);
     Ok(summary(&facts, &all, repeats, &points, &mut Stored::new(&first.firsts)))
 }
@@ -229,8 +231,7 @@ fn check(files: &[(PathBuf, RangeFile)]) -> Result<()> {
         }
         let is_sound = file.is_possible()
             && file.nodes.is_some() == first.facts.rule.exact_length
-            && file.marks.is_some() == first.facts.rule.repeats
-            && file.classes.is_empty() | first.facts.two_token_classes;
+            && file.marks.is_some() == first.facts.rule.repeats;
         if !is_sound {
             return Err(Error::format(right, "damaged: its figures do not fit its settings"));
         }

@@ -34,8 +34,8 @@ fn counted<C: Code>(
         tokens_left_out: 0,
     };
     let facts = Facts::new(&text, rule, &vocabulary, &token_counts(&text), header);
-    let (codes, d_vocab) = (alphabet.len() + 1, vocabulary.len());
-    let job = |part| Job { text: &text, rule, codes, d_vocab, part, max_memory, alphabet: &alphabet };
+    let (counts, d_vocab) = (&token_counts(&text), vocabulary.len());
+    let job = |part| Job { text: &text, rule, counts, d_vocab, part, max_memory, alphabet: &alphabet };
     if let Some(parts) = parts {
         let firsts = stored_counts(&text, rule.stride, &curve_points(rule.n_ctx));
         let files = (1..=parts).rev().map(|i| {
@@ -47,7 +47,7 @@ fn counted<C: Code>(
         return merged(files.map(|file| ("memory".into(), file)).collect()).unwrap();
     }
     let mut counted = job(PartOf::ALL).count(&Silent).unwrap();
-    counted.add_short_contexts();
+    counted.add_short_contexts(rule.n_ctx);
     let mut firsts = FirstTokens::new(&text, rule.stride);
     let repeats = counted.marks.as_ref().map_or_else(Vec::new, Marks::count);
     summary(&facts, &counted, repeats, &curve_points(rule.n_ctx), &mut firsts)
@@ -203,18 +203,24 @@ fn check_repeats(documents: &[Vec<u32>], found: &Summary) -> Result<(), TestCase
 fn documents() -> impl Strategy<Value = Vec<Vec<u32>>> {
     let random = |tokens: u32| prop::collection::vec(prop::collection::vec(0..tokens, 1..50), 1..5);
     // Copied passages make long common prefixes.
-    let copied = (random(3), prop::collection::vec((any::<u16>(), any::<u16>(), 1usize..40), 0..4));
-    let copied = copied.prop_map(|(mut documents, copies)| {
-        for (from, to, length) in copies {
-            let source = documents[usize::from(from) % documents.len()].clone();
-            let start = usize::from(from) % source.len();
-            let passage = &source[start..source.len().min(start + length)];
-            let n = documents.len();
-            documents[usize::from(to) % n].extend_from_slice(passage);
-        }
-        documents
+    let copied = |tokens: u32| {
+        let copies = prop::collection::vec((any::<u16>(), any::<u16>(), 1usize..40), 0..4);
+        (random(tokens), copies).prop_map(|(mut documents, copies)| {
+            for (from, to, length) in copies {
+                let source = documents[usize::from(from) % documents.len()].clone();
+                let start = usize::from(from) % source.len();
+                let passage = &source[start..source.len().min(start + length)];
+                let n = documents.len();
+                documents[usize::from(to) % n].extend_from_slice(passage);
+            }
+            documents
+        })
+    };
+    // Few tokens have codes of one digit; the rarest of 250 have three.
+    let repeated = (random(2), 2usize..6).prop_map(|(documents, n)| {
+        documents.into_iter().map(|document| document.repeat(n)).collect::<Vec<_>>()
     });
-    prop_oneof![random(1), random(2), random(6), copied]
+    prop_oneof![random(1), random(2), random(6), random(250), copied(3), copied(250), repeated]
 }
 
 proptest! {
@@ -279,13 +285,14 @@ fn positions_of_64_bits_count_the_same() {
     (0..4).for_each(|token| assert!(alphabet.push(Key::Symbol(token), 0)));
     let rule = WindowRule { n_ctx: 12, exact_length: true, stride: 1, repeats: true, joined: false };
     let part = PartOf::ALL;
-    let job = Job { text: &text, rule, codes: 5, d_vocab: 4, part, max_memory: None, alphabet: &alphabet };
+    let counts = &token_counts(&text);
+    let job = Job { text: &text, rule, counts, d_vocab: 4, part, max_memory: None, alphabet: &alphabet };
     let [narrow, wide] = [job.count_with::<u32>(&Silent).unwrap(), job.count_with::<u64>(&Silent).unwrap()];
     let of = |counted: &Counted| {
         serde_json::to_value((&counted.figures, &counted.nodes, &counted.unique)).unwrap()
     };
     assert_eq!(of(&narrow), of(&wide));
-    assert_eq!((&narrow.passages, &narrow.classes), (&wide.passages, &wide.classes));
+    assert_eq!((&narrow.passages, &narrow.bins), (&wide.passages, &wide.bins));
     assert_eq!(narrow.marks.unwrap().runs(), wide.marks.unwrap().runs());
 }
 
@@ -306,8 +313,15 @@ fn two_parts() -> [Vec<u8>; 2] {
     let facts = Facts::new(&text, rule, &vocabulary, &token_counts(&text), header);
     ["1/2", "2/2"].map(|part| {
         let part = part.parse().unwrap();
-        let job =
-            Job { text: &text, rule, codes: 4, d_vocab: 3, part, max_memory: None, alphabet: &alphabet };
+        let job = Job {
+            text: &text,
+            rule,
+            counts: &token_counts(&text),
+            d_vocab: 3,
+            part,
+            max_memory: None,
+            alphabet: &alphabet,
+        };
         let firsts = stored_counts(&text, 1, &curve_points(3));
         let file = RangeFile::new(&facts, &job.count(&Silent).unwrap(), 7).firsts(firsts);
         serde_json::to_vec(&file).unwrap()
@@ -333,7 +347,7 @@ proptest! {
         let start = digits[at.index(digits.len())];
         let end = (start..part.len()).find(|&i| !part[i].is_ascii_digit()).unwrap_or(part.len());
         part.splice(start..end, with.bytes());
-        let files: std::result::Result<Vec<RangeFile>, _> = parts.iter().map(|p| serde_json::from_slice(p)).collect();
+        let files: Result<Vec<RangeFile>, _> = parts.iter().map(|p| serde_json::from_slice(p)).collect();
         if let Ok(files) = files {
             let _ = merged(files.into_iter().map(|file| ("memory".into(), file)).collect());
         }
