@@ -39,6 +39,7 @@ pub(crate) mod windows;
 mod chunk;
 mod collect;
 mod documents;
+mod figures_file;
 mod finish;
 mod lexicon;
 mod list;

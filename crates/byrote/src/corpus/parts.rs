@@ -9,12 +9,12 @@
 //! shards (save) -- split_summary --> P files per shard -- merge, range = I/P, save --> P part files -- merge --> figures
 //! ```
 //!
-//! Splitting is for moving less: `merge` with a `range` also reads whole summaries, and skips the documents of other classes. A
-//! part file is a magic number and a zstd frame with a checksum that holds one JSON object: all integers.
+//! Splitting is for moving less: `merge` with a `range` also reads whole summaries, and skips the documents of other classes.
 
 use super::count::sort::RowVisitor;
 use super::count::tally::Tally;
 use super::count::trie_scan::{Scan, Scanned};
+use super::figures_file::FiguresFile;
 use super::merge::{merge as merge_rows, union};
 use super::options::{Options, PartOf};
 use super::sorted_run::{self, AnyRun, Header, RunWriter, StoredToken, save_shell};
@@ -26,14 +26,11 @@ use crate::observe::{Observer, Stage};
 use crate::output::OutputFile;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
-use std::io::{Read, Write};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-const MAGIC: &[u8; 8] = b"byrotep\x01";
-
-/// The most bytes of JSON that a file may hold.
-const MOST_BYTES: u64 = 1 << 34;
+const FILE: FiguresFile =
+    FiguresFile { magic: b"byrotep\x01", name: "a part of a merge", advice: "merge the summaries again" };
 
 /// More tokens than a class can have; the sum over all classes is below 2^64.
 const MOST_TOKENS: u64 = 1 << 43;
@@ -77,39 +74,11 @@ struct PartFile {
 }
 
 impl PartFile {
-    fn write(&self, mut out: OutputFile) -> Result<()> {
-        let path = out.path().to_path_buf();
-        let fail = |e| Error::io(&path, "write", e);
-        out.write_all(MAGIC).map_err(fail)?;
-        let mut frame = zstd::Encoder::new(out, 3).map_err(fail)?;
-        frame.include_checksum(true).map_err(fail)?;
-        serde_json::to_writer(&mut frame, self).map_err(|e| fail(e.into()))?;
-        let mut out = frame.finish().map_err(fail)?;
-        out.complete()?;
-        out.commit()
-    }
-
-    fn read(path: &Path) -> Result<Self> {
-        let mut file = crate::input::open(path)?;
-        let mut magic = [0; 8];
-        let read = file.read_exact(&mut magic);
-        if read.is_err() || magic[..7] != MAGIC[..7] {
-            return Err(Error::format(path, "not a part of a merge written by byrote"));
-        }
-        if magic[7] != MAGIC[7] {
-            let message = format!(
-                "a part of format {}; this version reads format {}: merge the summaries again",
-                magic[7], MAGIC[7]
-            );
-            return Err(Error::format(path, message));
-        }
-        let frame = zstd::Decoder::new(file).map_err(|e| Error::io(path, "read", e))?;
-        let damaged = |what: String| Error::format(path, format!("damaged: {what}"));
-        let part: Self = serde_json::from_reader(std::io::BufReader::new(frame.take(MOST_BYTES)))
-            .map_err(|e| damaged(e.to_string()))?;
+    fn open(path: &Path) -> Result<Self> {
+        let part: Self = FILE.open(path)?;
         match part.is_possible() {
             true => Ok(part),
-            false => Err(damaged("its figures do not fit its settings".into())),
+            false => Err(Error::format(path, "damaged: its figures do not fit its settings")),
         }
     }
 
@@ -128,11 +97,9 @@ impl PartFile {
     }
 }
 
-/// Whether a file begins as a part file does.
+/// Whether a file is a part of a merge.
 pub(super) fn is_part_file(path: &Path) -> Result<bool> {
-    let mut magic = [0; 7];
-    let read = crate::input::open(path)?.read_exact(&mut magic);
-    Ok(read.is_ok() && magic == MAGIC[..7])
+    FILE.is_kind_of(path)
 }
 
 /// Counts one class of the documents of summaries, and saves the figures.
@@ -166,8 +133,9 @@ pub(super) fn count(
         scanned: scan.finish(),
         vocabulary: vocabulary.size(),
     };
-    part.write(out)?;
-    let summary = Summary::new(&part.scanned, part.vocabulary, header);
+    FILE.write(&part, out)?;
+    let summary =
+        Summary { range: Some(options.range), ..Summary::new(&part.scanned, part.vocabulary, header) };
     Ok(Corpus { summary, vocabulary, contexts: None, head: None, whole: None })
 }
 
@@ -186,7 +154,7 @@ pub(super) fn merge(paths: &[PathBuf], outputs: Outputs, observer: &dyn Observer
     let mut files = Vec::with_capacity(paths.len());
     for (i, path) in paths.iter().enumerate() {
         observer.report(Stage::Merging, i as u64, Some(paths.len() as u64))?;
-        files.push((path.as_path(), PartFile::read(path)?));
+        files.push((path.as_path(), PartFile::open(path)?));
     }
     check(&files)?;
     let Some((_, first)) = files.first() else {

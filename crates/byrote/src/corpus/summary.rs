@@ -3,6 +3,7 @@
 use super::chunk::Dropped;
 use super::count::tally::Tally;
 use super::count::trie_scan::Scanned;
+use super::options::PartOf;
 use super::sorted_run::Header;
 use super::vocabulary::VocabularySize;
 use super::window::Window;
@@ -105,6 +106,10 @@ pub struct Summary {
     pub tokenizer: String,
     /// The settings that turned the text into documents.
     pub window: Window,
+    /// The part that was counted, if not all was: of windows, the contexts long enough to be in one part only; of summaries, one
+    /// class of documents and tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub range: Option<PartOf>,
     /// What is known only of windows, if the contexts are those of windows.
     #[serde(flatten)]
     pub windows: Option<WindowSummary>,
@@ -186,6 +191,7 @@ impl Summary {
             dropped,
             tokenizer,
             window,
+            range: None,
             windows: None,
         }
     }

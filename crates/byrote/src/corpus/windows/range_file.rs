@@ -1,9 +1,5 @@
 //! The figures of a part of a text's windows in a file, for the jobs of a cluster: every job reads the whole text, counts the
 //! windows of some classes, and saves the result; results are added in any order.
-//!
-//! ```text
-//! "byrotew" version:u8                                  8 bytes, then a zstd frame with a checksum: one JSON object
-//! ```
 
 use super::Counted;
 use super::bins::BinCounts;
@@ -11,6 +7,7 @@ use super::facts::{Facts, Stored, StoredCounts};
 use super::figures::{Figures, Nodes};
 use super::repeats::{Marks, StoredPassage, UniqueLengths, count_runs, longest_of};
 use super::summarize::{curve_points, summary};
+use crate::corpus::figures_file::FiguresFile;
 use crate::corpus::options::PartOf;
 use crate::corpus::vocabulary::Vocabulary;
 use crate::corpus::{Corpus, Outputs, Summary};
@@ -18,16 +15,13 @@ use crate::observe::{Observer, Stage};
 use crate::output::OutputFile;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
-use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
-const MAGIC: &[u8; 8] = b"byrotew\x02";
+const FILE: FiguresFile =
+    FiguresFile { magic: b"byrotew\x02", name: "a range of windows", advice: "count it again" };
 
 /// The largest number of anything that is believed: 2^32 tokens have fewer contexts of up to 2^20 tokens.
 pub(crate) const LARGEST: u64 = 1 << 53;
-
-/// The most bytes of JSON that a file may hold.
-const MOST_BYTES: u64 = 1 << 34;
 
 /// The figures of a part of the windows.
 #[derive(Debug, Serialize, Deserialize)]
@@ -88,54 +82,22 @@ impl RangeFile {
     }
 
     /// Writes the file.
-    pub(crate) fn write(&self, mut out: OutputFile) -> Result<()> {
-        let path = out.path().to_path_buf();
-        let fail = |e| Error::io(&path, "write", e);
-        out.write_all(MAGIC).map_err(fail)?;
-        let mut frame = zstd::Encoder::new(out, 3).map_err(fail)?;
-        frame.include_checksum(true).map_err(fail)?;
-        serde_json::to_writer(&mut frame, self).map_err(|e| fail(e.into()))?;
-        let mut out = frame.finish().map_err(fail)?;
-        out.complete()?;
-        out.commit()
-    }
-
-    fn read(path: &Path) -> Result<Self> {
-        Self::from_reader(crate::input::open(path)?, path)
-    }
-
-    fn from_reader(mut file: impl Read, path: &Path) -> Result<Self> {
-        let mut magic = [0; 8];
-        let read = file.read_exact(&mut magic);
-        if read.is_err() || magic[..7] != MAGIC[..7] {
-            return Err(Error::format(path, "not a range of windows written by byrote"));
-        }
-        if magic[7] != MAGIC[7] {
-            let message = format!(
-                "a range of windows of format {}; this version reads format {}: count it again",
-                magic[7], MAGIC[7]
-            );
-            return Err(Error::format(path, message));
-        }
-        let frame = zstd::Decoder::new(file).map_err(|e| Error::io(path, "read", e))?;
-        let damaged = |e: serde_json::Error| Error::format(path, format!("damaged: {e}"));
-        serde_json::from_reader(std::io::BufReader::new(frame.take(MOST_BYTES))).map_err(damaged)
+    pub(crate) fn write(&self, out: OutputFile) -> Result<()> {
+        FILE.write(self, out)
     }
 }
 
-/// Whether a file begins as one with a range of windows does.
+/// Whether a file has a range of windows.
 pub(crate) fn is_range_file(path: &Path) -> Result<bool> {
-    let mut magic = [0; 7];
-    let read = crate::input::open(path)?.read_exact(&mut magic);
-    Ok(read.is_ok() && magic == MAGIC[..7])
+    FILE.is_kind_of(path)
 }
 
 impl Summary {
     /// Reads a file of a range that is all of the windows, or the JSON inside of one, for tests with hostile bytes.
     pub(crate) fn from_range_bytes(bytes: &[u8]) -> Result<Self> {
         let path = Path::new("memory");
-        let file = match bytes.starts_with(&MAGIC[..7]) {
-            true => RangeFile::from_reader(bytes, path)?,
+        let file = match bytes.starts_with(&FILE.magic[..7]) {
+            true => FILE.read(bytes, path)?,
             false => {
                 serde_json::from_slice(bytes).map_err(|e| Error::format(path, format!("damaged: {e}")))?
             }
@@ -159,7 +121,7 @@ pub(crate) fn merge(paths: &[PathBuf], outputs: Outputs, observer: &dyn Observer
     let mut files = Vec::with_capacity(paths.len());
     for (i, path) in paths.iter().enumerate() {
         observer.report(Stage::Merging, i as u64, Some(paths.len() as u64))?;
-        files.push((path.clone(), RangeFile::read(path)?));
+        files.push((path.clone(), FILE.open::<RangeFile>(path)?));
     }
     let alphabet = files[0].1.facts.header.alphabet;
     let summary = merged(files)?;
@@ -216,7 +178,6 @@ pub(crate) fn merged(files: Vec<(PathBuf, RangeFile)>) -> Result<Summary> {
 fn check(files: &[(PathBuf, RangeFile)]) -> Result<()> {
     let Some((left, first)) = files.first() else { return Ok(()) };
     let of = first.part.of();
-    let mut found: Vec<(PartOf, &PathBuf)> = Vec::new();
     for (right, file) in files {
         let differ =
             |message: String| Error::Incompatible { left: left.clone(), right: right.clone(), message };
@@ -235,19 +196,6 @@ fn check(files: &[(PathBuf, RangeFile)]) -> Result<()> {
         if !is_sound {
             return Err(Error::format(right, "damaged: its figures do not fit its settings"));
         }
-        found.push((file.part, right));
     }
-    found.sort();
-    if let Some(pair) = found.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-        return Err(Error::Incompatible {
-            left: pair[0].1.clone(),
-            right: pair[1].1.clone(),
-            message: format!("both are part {}", pair[0].0),
-        });
-    }
-    match (1..=of).zip(found.iter().map(|(part, _)| part.number()).chain([0])).find(|(i, number)| i != number)
-    {
-        Some((missing, _)) => Err(Error::setting("merge", format!("part {missing}/{of} is missing"))),
-        None => Ok(()),
-    }
+    PartOf::check_complete(files.iter().map(|(path, file)| (file.part, path.as_path())))
 }

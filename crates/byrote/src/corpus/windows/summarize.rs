@@ -6,7 +6,6 @@ use super::figures::{Figures, Nodes};
 use super::repeats::{Repeats, ShortestUnique, StoredPassage};
 use super::{Code, Counted, Places, Text, WindowRule};
 use crate::corpus::count::tally::floor_of;
-use crate::corpus::options::PartOf;
 use crate::corpus::summary::{Coverage, EPSILONS_1E5, LengthSummary, Summary};
 use crate::corpus::vocabulary::{MARK_LABEL, MARK_LAST, Vocabulary};
 use crate::units::Nats;
@@ -19,10 +18,6 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct WindowSummary {
-    /// The part of the windows that was counted, if not all of them were: then figures are those of contexts of at least two tokens
-    /// in this part.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub range: Option<PartOf>,
     /// The number of windows.
     pub windows: u64,
     /// The number of tokens in them, each counted once for every window it is in.
@@ -207,8 +202,8 @@ pub(crate) fn summary(
         dropped: facts.header.dropped,
         tokenizer: facts.header.tokenizer.clone(),
         window: facts.header.window,
+        range: (!is_all).then_some(*part),
         windows: Some(WindowSummary {
-            range: (!is_all).then_some(*part),
             windows: figures.windows,
             window_tokens: figures.window_tokens(),
             stride: rule.stride as u64,
