@@ -157,11 +157,12 @@ fn pivot_common(key: u64, length: usize) -> usize {
 }
 
 impl<'t, C: Code, P: Position> Sorter<'t, C, P> {
-    pub(crate) fn new(text: &'t Text<C>, codes: &'t Codebook) -> Self {
+    /// A sorter that takes at most about `max_copies` bytes to remember copies.
+    pub(crate) fn new(text: &'t Text<C>, codes: &'t Codebook, max_copies: usize) -> Self {
         Self {
             text,
             codes,
-            copies: Copies::new(text.positions()),
+            copies: Copies::new(text.positions(), max_copies),
             groups: Vec::new(),
             pairs: Vec::new(),
             spare: Vec::new(),
@@ -376,7 +377,7 @@ mod tests {
     /// The starts of all bins in order, and the common prefix of each with the one before it in its bin.
     fn sorted<C: Code, P: Position>(text: &Text<C>, codes: &Codebook) -> Vec<(usize, Option<usize>)> {
         let sizes = bin_sizes(text, codes, 1);
-        let mut sorter = Sorter::<C, P>::new(text, codes);
+        let mut sorter = Sorter::<C, P>::new(text, codes, usize::MAX);
         let (mut bins, mut sorted) = (Bins::<P>::new(text.tokens()), Vec::new());
         let mut rows = bins.collect(text, codes, 1, &sizes, 0..BINS);
         for &size in &sizes {

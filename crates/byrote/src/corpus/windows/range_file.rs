@@ -9,7 +9,8 @@ use super::Counted;
 use super::bins::BinCounts;
 use super::facts::{Facts, Stored, StoredCounts};
 use super::figures::{Figures, Nodes};
-use super::repeats::{Marks, StoredPassage, UniqueLengths, count_runs, longest_of};
+use super::marks::Marks;
+use super::repeats::{StoredPassage, UniqueLengths, count_runs, longest_of};
 use super::summarize::{curve_points, summary};
 use crate::corpus::options::PartOf;
 use crate::corpus::vocabulary::Vocabulary;
@@ -48,8 +49,8 @@ pub(crate) struct RangeFile {
 }
 
 impl RangeFile {
-    pub(crate) fn new(facts: &Facts, counted: &Counted, text: u64) -> Self {
-        Self {
+    pub(crate) fn new(facts: &Facts, counted: &Counted, text: u64) -> Result<Self> {
+        Ok(Self {
             text,
             facts: facts.clone(),
             part: counted.part,
@@ -58,9 +59,9 @@ impl RangeFile {
             unique: counted.unique.clone(),
             bins: counted.bins.clone(),
             passages: counted.passages.clone(),
-            marks: counted.marks.as_ref().map(Marks::runs),
+            marks: counted.marks.as_ref().map(Marks::runs).transpose()?,
             firsts: Vec::new(),
-        }
+        })
     }
 
     /// Adds the counts of first tokens, which the curve needs.
