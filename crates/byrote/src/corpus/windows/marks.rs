@@ -48,21 +48,24 @@ impl Marks {
         }
     }
 
-    /// Raises a mark. Only the thread that sorts the bin of a position writes there.
-    pub(crate) fn raise(&self, position: usize, level: usize, shift: u32) {
+    /// Raises a mark to these levels at least. Only the thread that sorts the bin of a position writes there.
+    pub(crate) fn raise(&self, position: usize, repeated: usize, redundant: usize) {
+        let by = (redundant << 4 | repeated) as u8;
         match self {
             Marks::Memory(marks) => {
                 let mark = marks[position].load(Ordering::Relaxed);
-                marks[position].store(raised(mark, level as u8, shift), Ordering::Relaxed);
+                let higher = raised(mark, by);
+                if higher != mark {
+                    marks[position].store(higher, Ordering::Relaxed);
+                }
             }
-            Marks::File { records, .. } if level > 0 => {
-                let record = (position as u64) << 8 | (level as u64) << shift;
+            Marks::File { records, .. } => {
+                let record = (position as u64) << 8 | u64::from(by);
                 let mut records = records.lock().unwrap_or_else(PoisonError::into_inner);
                 if let Err(e) = records.file.write_all(&record.to_le_bytes()) {
                     records.failed.get_or_insert(e);
                 }
             }
-            Marks::File { .. } => {}
         }
     }
 
@@ -112,13 +115,10 @@ impl Marks {
     }
 }
 
-/// A mark that is at least of a level.
+/// A mark whose levels are the higher ones of two.
 #[inline]
-fn raised(mark: u8, level: u8, shift: u32) -> u8 {
-    match mark >> shift & 15 < level {
-        true => mark & !(15 << shift) | level << shift,
-        false => mark,
-    }
+fn raised(mark: u8, by: u8) -> u8 {
+    (mark & 15).max(by & 15) | (mark & 0xf0).max(by & 0xf0)
 }
 
 /// Gives the marks that were written to a file, block by block.
@@ -143,8 +143,7 @@ fn read_back(records: &mut Records, positions: usize, mut add: impl FnMut(&[u8])
             }
             let record = u64::from_le_bytes(record);
             if let Some(mark) = ((record >> 8) as usize).checked_sub(first).and_then(|i| marks.get_mut(i)) {
-                *mark = raised(*mark, record as u8 & 15, 0);
-                *mark = raised(*mark, record as u8 >> 4, 4);
+                *mark = raised(*mark, record as u8);
             }
         }
         add(marks);
@@ -160,14 +159,13 @@ mod tests {
     proptest! {
         #[test]
         fn marks_in_a_file_are_those_in_memory(
-            raises in prop::collection::vec((0usize..3_000_000, 0usize..7, any::<bool>()), 0..200),
+            raises in prop::collection::vec((0usize..3_000_000, 0usize..7, 0usize..7), 0..200),
         ) {
             let memory = Marks::in_memory(3_000_000);
             let file = Marks::in_file(3_000_000, &std::env::temp_dir()).unwrap();
-            for (position, level, high) in raises {
-                let shift = if high { 4 } else { 0 };
-                memory.raise(position, level, shift);
-                file.raise(position, level, shift);
+            for (position, repeated, redundant) in raises {
+                memory.raise(position, repeated, redundant);
+                file.raise(position, repeated, redundant);
             }
             prop_assert_eq!(file.runs().unwrap(), memory.runs().unwrap());
             prop_assert_eq!(file.count().unwrap(), memory.count().unwrap());

@@ -201,7 +201,7 @@ impl<'t, C: Code, P: Position> Sorter<'t, C, P> {
             }
             Keys::Tokens { depth }
         };
-        self.sort_by_keys(rows_of(rows, first..end), first, keys, outer);
+        self.sort_by_keys(&mut rows[first..end], first, keys, outer);
     }
 
     fn compare(&mut self, a: usize, b: usize, depth: usize) -> Comparison {
@@ -351,10 +351,6 @@ impl<'t, C: Code, P: Position> Sorter<'t, C, P> {
             }
         }
     }
-}
-
-fn rows_of<R>(rows: &mut [R], range: std::ops::Range<usize>) -> &mut [R] {
-    &mut rows[range]
 }
 
 /// Orders two rows as they compare; the first keeps its common prefix.

@@ -154,7 +154,7 @@ impl<'m> RepeatFinder<'m> {
         (self.start, self.repeated, self.redundant) = (start, runs, 0);
         for (run, smallest) in self.smallest[..runs].iter_mut().enumerate() {
             if start < *smallest {
-                self.marks.raise(*smallest, run + 1, 4);
+                self.marks.raise(*smallest, 0, run + 1);
                 *smallest = start;
             } else {
                 self.redundant = run + 1;
@@ -166,8 +166,7 @@ impl<'m> RepeatFinder<'m> {
     /// Marks the last row.
     pub(crate) fn finish(&mut self) {
         if self.repeated > 0 {
-            self.marks.raise(self.start, self.repeated, 0);
-            self.marks.raise(self.start, self.redundant, 4);
+            self.marks.raise(self.start, self.repeated, self.redundant);
         }
     }
 }
