@@ -199,7 +199,8 @@ pub(crate) fn merged(files: Vec<(PathBuf, RangeFile)>) -> Result<Summary> {
     all.bins.sort_unstable();
     let is_sound = all.figures.windows == facts.windows
         && all.bins.windows(2).all(|pair| pair[0].bin < pair[1].bin)
-        && all.bins.iter().map(|bin| bin.kept).sum::<u64>() == facts.windows;
+        && sum(&all.bins, |bin| bin.kept) == Some(facts.windows)
+        && sum(&all.bins, |bin| bin.starts).is_some_and(|starts| starts <= facts.positions);
     if !is_sound {
         return Err(damaged(&path));
     }
@@ -211,6 +212,11 @@ pub(crate) fn merged(files: Vec<(PathBuf, RangeFile)>) -> Result<Summary> {
     all.add_short_contexts(facts.rule.n_ctx);
     let points = curve_points(facts.rule.n_ctx);
     Ok(summary(&facts, &all, repeats, &points, &mut Stored::new(&first.firsts)))
+}
+
+/// The sum of a number over bins, unless it is too large.
+fn sum(bins: &[BinCounts], number: fn(&BinCounts) -> u64) -> Option<u64> {
+    bins.iter().try_fold(0u64, |sum, bin| sum.checked_add(number(bin)))
 }
 
 /// Refuses parts that do not belong together, or are not all there are.
