@@ -138,7 +138,7 @@ mod tests {
                     continue;
                 }
                 let common = window(a).iter().zip(window(b).iter()).take_while(|(x, y)| x == y).count();
-                let found = copies.compare(&text, (a, b), depth.min(common), |token| u64::from(token));
+                let found = copies.compare(&text, (a, b), depth.min(common), u64::from);
                 prop_assert_eq!(found.common, common);
                 if window(a) != window(b) {
                     prop_assert_eq!(found.is_larger, window(a) > window(b));

@@ -73,7 +73,7 @@ fn code(mut rank: u64) -> u64 {
         codes *= OTHERS;
         bits += 4;
     }
-    let mut code = rank % LASTS << 1 | 1;
+    let mut code = (rank % LASTS) << 1 | 1;
     rank /= LASTS;
     for digit in 1..bits / 4 {
         code |= (rank % OTHERS + 1) << (4 * digit + 1);
