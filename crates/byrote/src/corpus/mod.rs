@@ -30,6 +30,7 @@ pub(crate) mod options;
 pub mod random;
 pub(crate) mod reading;
 pub(crate) mod spec;
+mod stored_documents;
 pub(crate) mod summary;
 pub mod tokenizer;
 pub(crate) mod vocabulary;

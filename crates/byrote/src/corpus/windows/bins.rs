@@ -57,18 +57,19 @@ fn each_start<C: Code>(
         let document = text.document(number);
         let (first, end) = (document.start.max(positions.start), document.end.min(positions.end));
         let mut key = codes.key(text, end);
-        let tokens = text.codes(first..end).iter().enumerate().rev();
-        if stride == 1 {
-            for (i, &token) in tokens {
-                key = codes.before(token, key);
-                take(first + i, key);
-            }
-        } else {
-            let offset = first - document.start;
-            for (i, &token) in tokens {
-                key = codes.before(token, key);
-                if (offset + i).is_multiple_of(stride) {
+        for (first, tokens) in text.blocks(first..end).rev() {
+            if stride == 1 {
+                for (i, &token) in tokens.iter().enumerate().rev() {
+                    key = codes.before(token, key);
                     take(first + i, key);
+                }
+            } else {
+                let offset = first - document.start;
+                for (i, &token) in tokens.iter().enumerate().rev() {
+                    key = codes.before(token, key);
+                    if (offset + i).is_multiple_of(stride) {
+                        take(first + i, key);
+                    }
                 }
             }
         }

@@ -42,9 +42,10 @@ pub(crate) struct Comparison {
 }
 
 impl<P: Position> Copies<P> {
-    /// A memory for a text of this many positions.
-    pub(crate) fn new(positions: usize) -> Self {
-        let bits = (positions / 64).checked_ilog2().unwrap_or(0).clamp(4, 20);
+    /// A memory for a text of this many positions, of at most about so many bytes.
+    pub(crate) fn new(positions: usize, most: usize) -> Self {
+        let slots = (positions / 64).min(most / size_of::<Copied<P>>());
+        let bits = slots.checked_ilog2().unwrap_or(0).clamp(4, 20);
         let nothing = Copied { distance: P::new(0), start: P::new(0), end: P::new(0), is_larger: false };
         Self { found: vec![nothing; 1 << bits], shift: 64 - bits }
     }
@@ -128,7 +129,7 @@ mod tests {
             pairs in prop::collection::vec((any::<u16>(), any::<u16>(), 0usize..40), 1..80),
         ) {
             let text = text::<u8>(&[period.repeat(times), rest, period]);
-            let mut copies = Copies::<u32>::new(text.positions());
+            let mut copies = Copies::<u32>::new(text.positions(), usize::MAX);
             let starts: Vec<usize> = (0..text.positions()).filter(|&at| text.code(at) != 0).collect();
             let window = |at: usize| text.codes(at..at + text.room(at));
             for (a, b, depth) in pairs {
@@ -136,8 +137,8 @@ mod tests {
                 if a == b {
                     continue;
                 }
-                let common = window(a).iter().zip(window(b)).take_while(|(x, y)| x == y).count();
-                let found = copies.compare(&text, (a, b), depth.min(common), |token| u64::from(token));
+                let common = window(a).iter().zip(window(b).iter()).take_while(|(x, y)| x == y).count();
+                let found = copies.compare(&text, (a, b), depth.min(common), u64::from);
                 prop_assert_eq!(found.common, common);
                 if window(a) != window(b) {
                     prop_assert_eq!(found.is_larger, window(a) > window(b));

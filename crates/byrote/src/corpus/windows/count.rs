@@ -3,8 +3,9 @@
 use super::bins::{BINS, BinCounts, Bins, bin_sizes, common_of, shared_tokens};
 use super::figures::{Counts, Figures, Nodes};
 use super::keys::Codebook;
+use super::marks::Marks;
 use super::order::{Position, Sorter};
-use super::repeats::{LENGTHS, Longest, Marks, RepeatFinder, UniqueLengths};
+use super::repeats::{LENGTHS, Longest, RepeatFinder, UniqueLengths};
 use super::trie_pass::{Row, TriePass};
 use super::{Code, Counted, Text, WindowRule};
 use crate::Result;
@@ -13,6 +14,7 @@ use crate::corpus::vocabulary::Vocabulary;
 use crate::observe::{Observer, Stage};
 use rayon::prelude::*;
 use std::ops::Range;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -24,6 +26,8 @@ pub(crate) struct Job<'a, C> {
     pub(crate) d_vocab: usize,
     pub(crate) part: PartOf,
     pub(crate) max_memory: Option<u64>,
+    /// Where temporary files are put.
+    pub(crate) temp_dir: &'a Path,
     pub(crate) alphabet: &'a Vocabulary,
 }
 
@@ -42,13 +46,22 @@ impl<C: Code> Job<'_, C> {
         let codes = &Codebook::new(self.counts);
         let sizes = &bin_sizes(text, codes, rule.stride);
         let own = self.own_bins(sizes);
-        let marks = rule.repeats.then(|| Marks::new(text.positions()));
+        let marks = match rule.repeats {
+            false => None,
+            // Where the text does not fit in memory, marks do not either.
+            true if text.footprint() == 0 => Some(Marks::in_file(text.positions(), self.temp_dir)?),
+            true => Some(Marks::in_memory(text.positions())),
+        };
         let total: usize = sizes[own.clone()].iter().sum();
-        let tasks = tasks(sizes, own, self.starts_at_once::<P>(total, marks.is_some()));
+        let tasks = tasks(sizes, own, self.starts_at_once::<P>(total, marks.as_ref()));
         let largest = tasks.iter().map(|bins| sizes[bins.clone()].iter().sum()).max().unwrap_or(0);
         let (tasks, done) = (Mutex::new(tasks.into_iter()), AtomicU64::new(0));
         let next = || tasks.lock().unwrap_or_else(PoisonError::into_inner).next();
-        let pass = Pass { text, rule, codes, sizes, d_vocab: self.d_vocab, marks: marks.as_ref() };
+        let threads = rayon::current_num_threads();
+        let max_copies =
+            self.max_memory.map_or(usize::MAX, |b| usize::try_from(b).unwrap_or(usize::MAX) / (16 * threads));
+        let (d_vocab, marks_of) = (self.d_vocab, marks.as_ref());
+        let pass = Pass { text, rule, codes, sizes, d_vocab, marks: marks_of, max_copies };
         let workers: Result<Vec<Tally>> = (0..rayon::current_num_threads())
             .into_par_iter()
             .map(|_| {
@@ -98,13 +111,14 @@ impl<C: Code> Job<'_, C> {
     }
 
     /// The number of starts that a thread sorts at once.
-    fn starts_at_once<P: Position>(&self, starts: usize, marks: bool) -> usize {
+    fn starts_at_once<P: Position>(&self, starts: usize, marks: Option<&Marks>) -> usize {
         let threads = rayon::current_num_threads();
         let usual = starts.div_ceil(TASKS_PER_THREAD * threads);
         let most = self.max_memory.map_or(usize::MAX, |budget| {
-            let fixed = self.text.positions() * (size_of::<C>() + usize::from(marks));
+            let fixed = self.text.footprint() + marks.map_or(0, Marks::footprint);
             let left = usize::try_from(budget).unwrap_or(usize::MAX).saturating_sub(fixed);
-            left / (threads * size_of::<P::Row>())
+            // Half for the rows, half for what else the threads hold.
+            left / (2 * threads * size_of::<P::Row>())
         });
         usual.min(most).max(1 << 16)
     }
@@ -138,6 +152,8 @@ struct Pass<'a, C> {
     sizes: &'a [usize],
     d_vocab: usize,
     marks: Option<&'a Marks>,
+    /// The bytes that a thread may take to remember copies.
+    max_copies: usize,
 }
 
 /// The figures of some bins.
@@ -181,7 +197,7 @@ struct Worker<'a, C, P: Position> {
 
 impl<'a, C: Code, P: Position> Worker<'a, C, P> {
     fn new(pass: &'a Pass<'a, C>, starts: usize) -> Self {
-        let sorter = Sorter::new(pass.text, pass.codes);
+        let sorter = Sorter::new(pass.text, pass.codes, pass.max_copies);
         Self { pass, bins: Bins::new(starts), sorter, tally: Tally::new(pass) }
     }
 

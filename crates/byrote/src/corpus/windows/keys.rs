@@ -52,7 +52,8 @@ impl Codebook {
     /// The key of a position.
     pub(crate) fn key<C: Code>(&self, text: &Text<C>, position: usize) -> u64 {
         let (mut key, mut bits) = (0, 0);
-        for token in text.codes(position..text.positions()) {
+        // A token takes at least four bits.
+        for token in text.codes(position..text.positions().min(position + 16)).iter() {
             let code = self.codes[token.get() as usize];
             key |= (code & !63) >> bits;
             bits += code & 63;
@@ -72,7 +73,7 @@ fn code(mut rank: u64) -> u64 {
         codes *= OTHERS;
         bits += 4;
     }
-    let mut code = rank % LASTS << 1 | 1;
+    let mut code = (rank % LASTS) << 1 | 1;
     rank /= LASTS;
     for digit in 1..bits / 4 {
         code |= (rank % OTHERS + 1) << (4 * digit + 1);
@@ -144,7 +145,7 @@ mod tests {
                 prop_assert!(!has_end(key) || tokens(key) == text.room(a));
                 for &b in &starts {
                     let (other, x, y) = (book.key(&text, b), window(a), window(b));
-                    let common = x.iter().zip(y).take_while(|(x, y)| x == y).count();
+                    let common = x.iter().zip(y.iter()).take_while(|(x, y)| x == y).count();
                     if key == other {
                         prop_assert!(common >= tokens(key));
                     } else {

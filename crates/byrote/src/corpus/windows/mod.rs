@@ -19,6 +19,7 @@ mod count;
 mod facts;
 mod figures;
 mod keys;
+mod marks;
 mod order;
 mod range_file;
 mod repeats;
@@ -27,6 +28,7 @@ mod summarize;
 #[cfg(test)]
 mod tests;
 mod text;
+mod text_file;
 mod trie_pass;
 
 pub(crate) use corpus::corpus;
@@ -37,7 +39,8 @@ use crate::corpus::options::PartOf;
 use bins::{BinCounts, add_short_contexts};
 use count::Job;
 use figures::{Figures, Nodes};
-use repeats::{Marks, StoredPassage, UniqueLengths};
+use marks::Marks;
+use repeats::{StoredPassage, UniqueLengths};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 

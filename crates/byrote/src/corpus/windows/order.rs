@@ -157,11 +157,12 @@ fn pivot_common(key: u64, length: usize) -> usize {
 }
 
 impl<'t, C: Code, P: Position> Sorter<'t, C, P> {
-    pub(crate) fn new(text: &'t Text<C>, codes: &'t Codebook) -> Self {
+    /// A sorter that takes at most about `max_copies` bytes to remember copies.
+    pub(crate) fn new(text: &'t Text<C>, codes: &'t Codebook, max_copies: usize) -> Self {
         Self {
             text,
             codes,
-            copies: Copies::new(text.positions()),
+            copies: Copies::new(text.positions(), max_copies),
             groups: Vec::new(),
             pairs: Vec::new(),
             spare: Vec::new(),
@@ -200,7 +201,7 @@ impl<'t, C: Code, P: Position> Sorter<'t, C, P> {
             }
             Keys::Tokens { depth }
         };
-        self.sort_by_keys(rows_of(rows, first..end), first, keys, outer);
+        self.sort_by_keys(&mut rows[first..end], first, keys, outer);
     }
 
     fn compare(&mut self, a: usize, b: usize, depth: usize) -> Comparison {
@@ -352,10 +353,6 @@ impl<'t, C: Code, P: Position> Sorter<'t, C, P> {
     }
 }
 
-fn rows_of<R>(rows: &mut [R], range: std::ops::Range<usize>) -> &mut [R] {
-    &mut rows[range]
-}
-
 /// Orders two rows as they compare; the first keeps its common prefix.
 #[inline]
 fn order_pair<P: Position>(rows: &mut [P::Row], i: usize, comparison: Comparison) {
@@ -376,7 +373,7 @@ mod tests {
     /// The starts of all bins in order, and the common prefix of each with the one before it in its bin.
     fn sorted<C: Code, P: Position>(text: &Text<C>, codes: &Codebook) -> Vec<(usize, Option<usize>)> {
         let sizes = bin_sizes(text, codes, 1);
-        let mut sorter = Sorter::<C, P>::new(text, codes);
+        let mut sorter = Sorter::<C, P>::new(text, codes, usize::MAX);
         let (mut bins, mut sorted) = (Bins::<P>::new(text.tokens()), Vec::new());
         let mut rows = bins.collect(text, codes, 1, &sizes, 0..BINS);
         for &size in &sizes {

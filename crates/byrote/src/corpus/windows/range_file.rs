@@ -5,7 +5,8 @@ use super::Counted;
 use super::bins::BinCounts;
 use super::facts::{Facts, Stored, StoredCounts};
 use super::figures::{Figures, Nodes};
-use super::repeats::{Marks, StoredPassage, UniqueLengths, count_runs, longest_of};
+use super::marks::Marks;
+use super::repeats::{StoredPassage, UniqueLengths, count_runs, longest_of};
 use super::summarize::{curve_points, summary};
 use crate::corpus::figures_file::FiguresFile;
 use crate::corpus::options::PartOf;
@@ -42,8 +43,8 @@ pub(crate) struct RangeFile {
 }
 
 impl RangeFile {
-    pub(crate) fn new(facts: &Facts, counted: &Counted, text: u64) -> Self {
-        Self {
+    pub(crate) fn new(facts: &Facts, counted: &Counted, text: u64) -> Result<Self> {
+        Ok(Self {
             text,
             facts: facts.clone(),
             part: counted.part,
@@ -52,9 +53,9 @@ impl RangeFile {
             unique: counted.unique.clone(),
             bins: counted.bins.clone(),
             passages: counted.passages.clone(),
-            marks: counted.marks.as_ref().map(Marks::runs),
+            marks: counted.marks.as_ref().map(Marks::runs).transpose()?,
             firsts: Vec::new(),
-        }
+        })
     }
 
     /// Adds the counts of first tokens, which the curve needs.
@@ -160,7 +161,8 @@ pub(crate) fn merged(files: Vec<(PathBuf, RangeFile)>) -> Result<Summary> {
     all.bins.sort_unstable();
     let is_sound = all.figures.windows == facts.windows
         && all.bins.windows(2).all(|pair| pair[0].bin < pair[1].bin)
-        && all.bins.iter().map(|bin| bin.kept).sum::<u64>() == facts.windows;
+        && sum(&all.bins, |bin| bin.kept) == Some(facts.windows)
+        && sum(&all.bins, |bin| bin.starts).is_some_and(|starts| starts <= facts.positions);
     if !is_sound {
         return Err(damaged(&path));
     }
@@ -172,6 +174,11 @@ pub(crate) fn merged(files: Vec<(PathBuf, RangeFile)>) -> Result<Summary> {
     all.add_short_contexts(facts.rule.n_ctx);
     let points = curve_points(facts.rule.n_ctx);
     Ok(summary(&facts, &all, repeats, &points, &mut Stored::new(&first.firsts)))
+}
+
+/// The sum of a number over bins, unless it is too large.
+fn sum(bins: &[BinCounts], number: fn(&BinCounts) -> u64) -> Option<u64> {
+    bins.iter().try_fold(0u64, |sum, bin| sum.checked_add(number(bin)))
 }
 
 /// Refuses parts that do not belong together, or are not all there are.

@@ -3,6 +3,7 @@
 //! A start is in a repeat of at least K tokens if its first K tokens occur at another start too. In the order of the windows
 //! these starts are neighbours, so runs of rows with common prefixes of at least K tokens are all there is to look at.
 
+use super::marks::Marks;
 use super::order::Position;
 use super::range_file::LARGEST;
 use super::summarize::Passage;
@@ -10,7 +11,6 @@ use super::text::{Code, Text};
 use crate::corpus::vocabulary::Vocabulary;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
-use std::sync::atomic::{AtomicU8, Ordering};
 
 /// The lengths of repeats that are reported.
 pub(crate) const LENGTHS: [usize; 6] = [10, 16, 20, 32, 50, 100];
@@ -40,51 +40,21 @@ pub struct ShortestUnique {
     pub never: u64,
 }
 
-/// For every position of the text, the longest of [`LENGTHS`] of which it starts a repeat (low four bits) and of which it
-/// starts one that occurs before it (high four bits), counted from 1.
-#[derive(Debug)]
-pub(crate) struct Marks(Vec<AtomicU8>);
-
-impl Marks {
-    pub(crate) fn new(positions: usize) -> Self {
-        Self((0..positions).map(|_| AtomicU8::new(0)).collect())
-    }
-
-    /// Raises a mark. Only the thread that sorts the class of a position writes there.
-    fn raise(&self, position: usize, level: usize, shift: u32) {
-        let mark = self.0[position].load(Ordering::Relaxed);
-        if usize::from(mark >> shift & 15) < level {
-            let mark = mark & !(15 << shift) | (level as u8) << shift;
-            self.0[position].store(mark, Ordering::Relaxed);
-        }
-    }
-
-    /// The tokens in repeats.
-    pub(crate) fn count(&self) -> Vec<Repeats> {
-        let mark = |mark: &AtomicU8| mark.load(Ordering::Relaxed);
-        // Most positions have no mark.
-        let any = |marks: &[AtomicU8]| marks.iter().fold(0, |all, one| all | mark(one)) > 0;
-        count_marks(self.0.chunks(32).flat_map(|marks| {
-            let (runs, n) = if any(marks) { (marks, 1) } else { (&marks[..1], marks.len() as u64) };
-            runs.iter().map(move |one| (n, mark(one)))
-        }))
-    }
-
-    /// The marks as runs of equal ones: (number, mark), in one list.
-    pub(crate) fn runs(&self) -> Vec<u64> {
-        let marks: Vec<u8> = self.0.iter().map(|mark| mark.load(Ordering::Relaxed)).collect();
-        marks.chunk_by(|a, b| a == b).flat_map(|run| [run.len() as u64, u64::from(run[0])]).collect()
-    }
+/// Counts the tokens in repeats, given runs of equal marks in the order of the text.
+#[derive(Debug, Default)]
+pub(crate) struct Covered {
+    /// For repeated and redundant tokens, by length: the number of positions covered, and the end of the last of them.
+    covered: [[(u64, u64); LENGTHS.len()]; 2],
+    /// The number of positions so far.
+    positions: u64,
 }
 
-/// The tokens in repeats, given runs of equal marks: (number, mark).
-fn count_marks(runs: impl Iterator<Item = (u64, u8)>) -> Vec<Repeats> {
-    // For repeated and redundant tokens, by length: the number of positions covered, and the end of the last of them.
-    let mut covered = [[(0u64, 0u64); LENGTHS.len()]; 2];
-    let mut start = 0u64;
-    for (n, mark) in runs {
+impl Covered {
+    /// The next positions, which have the same mark.
+    pub(crate) fn run(&mut self, n: u64, mark: u8) {
+        let start = self.positions;
         if mark > 0 {
-            for (covered, level) in covered.iter_mut().zip([mark & 15, mark >> 4]) {
+            for (covered, level) in self.covered.iter_mut().zip([mark & 15, mark >> 4]) {
                 for ((covered, until), length) in covered.iter_mut().zip(LENGTHS).take(level.into()) {
                     // The last start of the run reaches furthest.
                     let end = (start + n - 1).saturating_add(length as u64);
@@ -93,23 +63,26 @@ fn count_marks(runs: impl Iterator<Item = (u64, u8)>) -> Vec<Repeats> {
                 }
             }
         }
-        start += n;
+        self.positions += n;
     }
-    let [repeated, redundant] = covered;
-    LENGTHS
-        .iter()
-        .zip(repeated.iter().zip(redundant))
-        .map(|(&length, (&(repeated_tokens, _), (redundant_tokens, _)))| Repeats {
+
+    pub(crate) fn finish(self) -> Vec<Repeats> {
+        let [repeated, redundant] = self.covered;
+        let rows = LENGTHS.iter().zip(repeated.iter().zip(redundant));
+        rows.map(|(&length, (&(repeated_tokens, _), (redundant_tokens, _)))| Repeats {
             length: length as u32,
             repeated_tokens,
             redundant_tokens,
         })
         .collect()
+    }
 }
 
 /// The tokens in repeats, given marks as runs from several parts; `None` if they are not runs of this many positions.
 pub(crate) fn count_runs(parts: &[Vec<u64>], positions: u64) -> Option<Vec<Repeats>> {
-    Some(count_marks(joint_runs(parts, positions)?.into_iter()))
+    let mut covered = Covered::default();
+    joint_runs(parts, positions)?.into_iter().for_each(|(n, mark)| covered.run(n, mark));
+    Some(covered.finish())
 }
 
 /// Runs of equal marks, where several parts have marked different positions; `None` if a repeat would reach beyond the text.
@@ -181,7 +154,7 @@ impl<'m> RepeatFinder<'m> {
         (self.start, self.repeated, self.redundant) = (start, runs, 0);
         for (run, smallest) in self.smallest[..runs].iter_mut().enumerate() {
             if start < *smallest {
-                self.marks.raise(*smallest, run + 1, 4);
+                self.marks.raise(*smallest, 0, run + 1);
                 *smallest = start;
             } else {
                 self.redundant = run + 1;
@@ -193,8 +166,7 @@ impl<'m> RepeatFinder<'m> {
     /// Marks the last row.
     pub(crate) fn finish(&mut self) {
         if self.repeated > 0 {
-            self.marks.raise(self.start, self.repeated, 0);
-            self.marks.raise(self.start, self.redundant, 4);
+            self.marks.raise(self.start, self.repeated, self.redundant);
         }
     }
 }

@@ -1,8 +1,13 @@
 //! A text as the window sort reads it: the codes of its tokens, with an end mark after every document.
 
+use super::text_file::TextFile;
+use crate::Result;
 use crate::num::huge_pages::HugePageArray;
 use bytemuck::Pod;
+use std::borrow::Cow;
+use std::fs::File;
 use std::ops::Range;
+use std::path::Path;
 
 /// A token code as it is stored. The end of a document has code 0, tokens have codes from 1.
 pub(crate) trait Code: Pod + Eq + Send + Sync {
@@ -32,38 +37,55 @@ code!(u32);
 /// A text: documents as codes, each followed by an end mark.
 #[derive(Debug)]
 pub(crate) struct Text<C> {
-    codes: HugePageArray<C>,
+    codes: Codes<C>,
     /// Where the end marks are.
     ends: Vec<usize>,
     /// The first end mark at or after every 64th position.
     next: Vec<u32>,
 }
 
+/// Where the codes of a text are.
+#[derive(Debug)]
+enum Codes<C> {
+    Memory(HugePageArray<C>),
+    File(TextFile),
+}
+
+/// The number of codes that are read at once.
+const BLOCK: usize = 1 << 16;
+
 /// A text that is being written: its codes in any order, and the ends of its documents in theirs.
 pub(crate) struct TextBuilder<C> {
-    text: Text<C>,
+    codes: HugePageArray<C>,
+    ends: Vec<usize>,
 }
 
 impl<C: Code> TextBuilder<C> {
     /// A text of this many tokens and documents, all of whose codes are end marks.
     pub(crate) fn new(tokens: usize, documents: usize) -> Self {
         let codes = HugePageArray::zeroed(tokens + documents);
-        Self { text: Text { codes, ends: Vec::with_capacity(documents), next: Vec::new() } }
+        Self { codes, ends: Vec::with_capacity(documents) }
     }
 
     /// The codes of the tokens and end marks.
     pub(crate) fn codes(&mut self) -> &mut [C] {
-        &mut self.text.codes
+        &mut self.codes
     }
 
     /// Ends the next document at an end mark.
     pub(crate) fn end_document(&mut self, mark: usize) {
-        self.text.ends.push(mark);
+        self.ends.push(mark);
     }
 
     /// Completes the text.
     pub(crate) fn finish(self) -> Text<C> {
-        let mut text = self.text;
+        Text::new(Codes::Memory(self.codes), self.ends)
+    }
+}
+
+impl<C: Code> Text<C> {
+    fn new(codes: Codes<C>, ends: Vec<usize>) -> Self {
+        let mut text = Self { codes, ends, next: Vec::new() };
         let mut document = 0;
         for start in (0..text.positions()).step_by(64) {
             while text.ends.get(document).is_some_and(|&end| end < start) {
@@ -73,9 +95,28 @@ impl<C: Code> TextBuilder<C> {
         }
         text
     }
-}
 
-impl<C: Code> Text<C> {
+    /// A text whose codes are in a file, with end marks at these positions.
+    pub(crate) fn in_file(file: File, ends: Vec<usize>) -> Self {
+        Self::new(Codes::File(TextFile::new(file)), ends)
+    }
+
+    /// The number of bytes that the codes take in memory.
+    pub(crate) fn footprint(&self) -> usize {
+        match &self.codes {
+            Codes::Memory(codes) => size_of_val(&codes[..]),
+            Codes::File(_) => 0,
+        }
+    }
+
+    /// Fails if the text could not be read, from a file in `directory`.
+    pub(crate) fn check(&self, directory: &Path) -> Result<()> {
+        match &self.codes {
+            Codes::Memory(_) => Ok(()),
+            Codes::File(file) => file.check(directory),
+        }
+    }
+
     /// The number of documents.
     pub(crate) fn documents(&self) -> usize {
         self.ends.len()
@@ -117,18 +158,41 @@ impl<C: Code> Text<C> {
     /// The code at a position.
     #[inline]
     pub(crate) fn code(&self, position: usize) -> u32 {
-        self.codes[position].get()
+        match &self.codes {
+            Codes::Memory(codes) => codes[position].get(),
+            Codes::File(_) => self.codes(position..position + 1)[0].get(),
+        }
     }
 
     /// The codes at these positions.
-    pub(crate) fn codes(&self, positions: Range<usize>) -> &[C] {
-        &self.codes[positions]
+    #[inline]
+    pub(crate) fn codes(&self, positions: Range<usize>) -> Cow<'_, [C]> {
+        match &self.codes {
+            Codes::Memory(codes) => Cow::Borrowed(&codes[positions]),
+            Codes::File(file) => {
+                let mut codes = vec![C::zeroed(); positions.len()];
+                file.read(bytemuck::cast_slice_mut(&mut codes), (positions.start * size_of::<C>()) as u64);
+                Cow::Owned(codes)
+            }
+        }
+    }
+
+    /// The codes at these positions in blocks, each with its first position.
+    pub(crate) fn blocks(
+        &self,
+        positions: Range<usize>,
+    ) -> impl DoubleEndedIterator<Item = (usize, Cow<'_, [C]>)> {
+        let Range { start, end } = positions;
+        (0..positions.len().div_ceil(BLOCK)).map(move |block| {
+            let first = start + block * BLOCK;
+            (first, self.codes(first..end.min(first + BLOCK)))
+        })
     }
 
     /// The number of equal codes, at most `most`, that follow two positions.
     #[inline]
     pub(crate) fn equal(&self, a: usize, b: usize, most: usize) -> usize {
-        equal_codes(&self.codes[a..a + most], &self.codes[b..b + most])
+        equal_codes(&self.codes(a..a + most), &self.codes(b..b + most))
     }
 }
 
@@ -158,6 +222,15 @@ pub(super) fn text<C: Code>(documents: &[Vec<u32>]) -> Text<C> {
         length += 1;
     }
     text.finish()
+}
+
+/// The same in a file.
+#[cfg(test)]
+pub(super) fn text_in_file<C: Code>(documents: &[Vec<u32>]) -> Text<C> {
+    let text = text::<C>(documents);
+    let mut file = tempfile::tempfile().unwrap();
+    std::io::Write::write_all(&mut file, bytemuck::cast_slice(&text.codes(0..text.positions()))).unwrap();
+    Text::in_file(file, text.ends)
 }
 
 #[cfg(test)]
