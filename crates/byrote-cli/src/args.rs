@@ -4,6 +4,7 @@ use crate::commands;
 use byrote::{Error, Result};
 use clap::{Args, Parser, Subcommand};
 use std::ffi::{OsStr, OsString};
+use std::sync::OnceLock;
 
 /// How much can a transformer memorize?
 #[derive(Debug, Parser)]
@@ -138,13 +139,22 @@ fn is_negative(word: &OsStr) -> bool {
     })
 }
 
+/// What was typed.
+static ARGUMENTS: OnceLock<Vec<OsString>> = OnceLock::new();
+
+/// Keeps what was typed, for [`command_line`].
+pub fn remember(arguments: &[OsString]) {
+    let _ = ARGUMENTS.set(arguments.to_vec());
+}
+
 /// Returns the command that was typed, quoted for a shell, for the pages that show it.
 pub fn command_line() -> String {
     let quoted = |a: String| match a.is_empty() || a.contains([' ', '\'', '"', '$', '*', '\\', '\n']) {
         true => format!("'{}'", a.replace('\'', "'\\''")),
         false => a,
     };
-    let words = std::env::args_os().skip(1).map(|a| quoted(a.to_string_lossy().into_owned()));
+    let arguments = ARGUMENTS.get().map(Vec::as_slice).unwrap_or_default();
+    let words = arguments.iter().skip(1).map(|a| quoted(a.to_string_lossy().into_owned()));
     std::iter::once("byrote".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }
 

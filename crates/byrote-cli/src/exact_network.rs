@@ -8,9 +8,11 @@ use crate::progress::Terminal;
 use crate::ui;
 use byrote::construct::kajitsuka2024::{self as exact, Answer, ExactFile, Goal, Labels};
 use byrote::dataset::Dataset;
+use byrote::report::json;
 use byrote::report::text::{self, TextTable, shown};
+use byrote::units::Nats;
 use byrote::{Error, Result};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -33,24 +35,7 @@ pub fn predict(file: &ExactFile, args: &PredictCommand, common: &Common) -> Resu
     })?;
     let token_text = |token: u32| file.vocabulary.text(token);
     if common.json {
-        let next: Vec<Value> = answers
-            .iter()
-            .map(|(p, answer)| {
-                json!({
-                    "position": p,
-                    "label": answer.label(),
-                    "text": answer.label().map(|y| file.label_text(y)),
-                    "token": answer.label().and_then(|y| file.labels.token(y)),
-                    "answer": match answer {
-                        Answer::Label(_) => "label",
-                        Answer::Nonsense(_) => "nonsense",
-                        Answer::UnknownLength => "unknown length",
-                    },
-                })
-            })
-            .collect();
-        let texts: Vec<String> = tokens.iter().map(|&t| token_text(t)).collect();
-        ui::print_json(&json!({"tokens": tokens, "texts": texts, "next": next}))?;
+        ui::print_json(&json::exact_prediction(file, &tokens, &answers))?;
     } else {
         let mut table = TextTable::new(&["after", "answer"], &[0, 1]);
         for (p, answer) in &answers {
@@ -78,26 +63,15 @@ pub fn evaluate(file: &ExactFile, args: &EvalCommand, common: &Common) -> Result
         Labels::Tokens(_) if file.model.task.goal == Goal::Next => {
             let corpus = args.corpus.for_model(&file.reading())?.read(common, true)?;
             let dataset = Dataset::from_corpus(&corpus)?.in_vocabulary(&file.vocabulary)?;
-            (exact::evaluate(file, &dataset, &Terminal::new(common.quiet))?, corpus.summary.floor_nats.0)
+            (exact::evaluate(file, &dataset, &Terminal::new(common.quiet))?, corpus.summary.floor_nats)
         }
-        _ => (on_labelled(args, common, file)?, 0.0),
+        _ => (on_labelled(args, common, file)?, Nats(0.0)),
     };
     let seconds = started.elapsed().as_secs_f64();
     let json = || {
-        let mut object = json!(file.size());
+        let mut object = json::exact_evaluation(file, &found, floor);
         object["method"] = json!("eval");
         object["seed"] = json!(common.seed);
-        object["contexts"] = json!(found.contexts);
-        object["predictions"] = json!(found.predictions);
-        object["memorized"] = json!(found.memorized);
-        object["memorized_distribution"] = json!(found.certain);
-        object["accuracy"] = json!(found.accuracy());
-        object["prediction_accuracy"] = json!(found.prediction_accuracy());
-        object["without_label"] = json!(found.without_label);
-        object["floor_nats"] = json!(floor);
-        for name in ["loss_nats", "gap_nats", "max_kl_nats"] {
-            object[name] = json!(found.loss_nats());
-        }
         object["seconds"] = json!(seconds);
         object
     };

@@ -2,9 +2,10 @@
 
 use crate::args::Common;
 use crate::progress::Terminal;
-use crate::{interrupt, memory, paths, spelling, ui};
+use crate::{interrupt, paths, spelling, ui};
 use byrote::Result;
 use byrote::corpus::{Corpus, CorpusSpec, Outputs, Reading};
+use byrote::memory;
 use byrote::output::OutputFile;
 use clap::Args;
 use std::path::{Path, PathBuf};

@@ -82,6 +82,14 @@ pub enum Error {
         /// What is wrong and what is allowed. Other settings are in backticks: `` `batch` ``, `` `tokenizer = char` ``.
         message: String,
     },
+    /// A setting that does not exist.
+    #[error("unknown setting `{name}`; {message}")]
+    UnknownSetting {
+        /// The name that was given.
+        name: String,
+        /// The nearest known name, or all of them.
+        message: String,
+    },
     /// There is nothing to count.
     #[error("{message}")]
     EmptyCorpus {
@@ -280,6 +288,7 @@ impl Error {
             Error::InvalidUtf8 { .. } => "invalid_utf8",
             Error::Format { .. } => "format",
             Error::Setting { .. } => "setting",
+            Error::UnknownSetting { .. } => "unknown_setting",
             Error::EmptyCorpus { .. } => "empty_corpus",
             Error::Incompatible { .. } => "incompatible",
             Error::Refused { .. } => "refused",
@@ -309,6 +318,7 @@ impl Error {
             | Error::Format { path, .. } => Some(path),
             Error::Incompatible { right, .. } => Some(right),
             Error::Setting { .. }
+            | Error::UnknownSetting { .. }
             | Error::EmptyCorpus { .. }
             | Error::Refused { .. }
             | Error::Sequence { .. }

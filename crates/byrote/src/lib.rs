@@ -10,7 +10,7 @@
 //! The layers point one way, kept by a test: a module uses only itself and modules further left.
 //!
 //! ```text
-//! units < bibliography, error < observe, foreign, setting < num, input, output < corpus < model < dataset < bounds < train < evaluate, inference
+//! units < bibliography, error, memory < observe, foreign, setting < num, input, output < corpus < model < dataset < bounds < train < evaluate, inference, predict
 //!   < construct, incontext < certify, any_model < export, audit < sweep, fit < study < report < reproduce < fuzzing
 //! ```
 //!
@@ -37,10 +37,12 @@ pub mod fuzzing;
 pub mod incontext;
 pub mod inference;
 pub mod input;
+pub mod memory;
 pub mod model;
 mod num;
 pub mod observe;
 pub mod output;
+pub mod predict;
 pub mod report;
 pub mod reproduce;
 pub mod setting;

@@ -6,7 +6,8 @@
 use crate::{Error, Result};
 use serde::Deserialize;
 use serde::de::value::Error as Probe;
-use serde::de::{self, Deserializer, Visitor};
+use serde::de::{self, DeserializeOwned, Deserializer, Visitor};
+use serde_json::{Map, Value};
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
@@ -90,6 +91,85 @@ pub fn fields<T: for<'de> Deserialize<'de>>() -> &'static [&'static str] {
     let mut found: &'static [&'static str] = &[];
     let _ = T::deserialize(Fields(&mut found));
     found
+}
+
+/// Reads a spec from settings by name; the error is the name of the one that is wrong, and why. `modern` replaces names of
+/// earlier versions.
+pub(crate) fn read_object<T: DeserializeOwned>(
+    settings: &Map<String, Value>,
+    modern: impl Fn(Map<String, Value>) -> Map<String, Value>,
+) -> std::result::Result<T, (String, String)> {
+    let whole = |settings| serde_json::from_value::<T>(Value::Object(modern(settings)));
+    whole(settings.clone()).map_err(|error| {
+        // Every setting is optional, so a wrong one can be found by trying each alone.
+        let alone = settings.iter().find_map(|(name, value)| {
+            let error = whole(Map::from_iter([(name.clone(), value.clone())])).err()?;
+            Some((name.clone(), in_words(&error.to_string())))
+        });
+        alone.unwrap_or_else(|| (String::new(), in_words(&error.to_string())))
+    })
+}
+
+/// Settings by name, as a call with keywords gives them. Each spec takes its own; what is left over is unknown.
+///
+/// ```
+/// use byrote::model::ModelSpec;
+/// use byrote::setting::Keywords;
+/// use byrote::train::TrainSpec;
+///
+/// let mut given = Keywords::parse(r#"{"d_mlp": 64, "steps": 10}"#)?;
+/// let (model, training): (ModelSpec, TrainSpec) = (given.take()?, given.take()?);
+/// assert_eq!((model.d_mlp, training.steps), (Some(64), Some(10)));
+/// given.finish()?;
+///
+/// let mut given = Keywords::parse(r#"{"d_mpl": 64}"#)?;
+/// given.take::<ModelSpec>()?;
+/// assert_eq!(given.finish().unwrap_err().to_string(), "unknown setting `d_mpl`; did you mean `d_mlp`?");
+/// # Ok::<(), byrote::Error>(())
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct Keywords {
+    given: Map<String, Value>,
+    known: Vec<&'static str>,
+}
+
+impl Keywords {
+    /// Reads settings from a JSON object.
+    pub fn parse(json: &str) -> Result<Self> {
+        let given = serde_json::from_str(json)
+            .map_err(|e| Error::setting("settings", format!("must be a JSON object: {e}")))?;
+        Ok(Self { given, known: Vec::new() })
+    }
+
+    /// Takes the settings of a spec. One that is `null` counts as not given.
+    pub fn take<T: DeserializeOwned>(&mut self) -> Result<T> {
+        let fields = fields::<T>();
+        self.known.extend(fields);
+        let mut own = Map::new();
+        for &field in fields {
+            match self.given.remove(field) {
+                None | Some(Value::Null) => {}
+                Some(value) => {
+                    own.insert(field.to_owned(), value);
+                }
+            }
+        }
+        read_object(&own, |own| own).map_err(|(name, message)| {
+            let field = fields.iter().find(|&&field| field == name).copied();
+            Error::setting(field.unwrap_or("settings"), message)
+        })
+    }
+
+    /// Refuses what no spec has taken.
+    pub fn finish(self) -> Result<()> {
+        match self.given.keys().next() {
+            None => Ok(()),
+            Some(name) => {
+                let message = suggestion(name, &self.known);
+                Err(Error::UnknownSetting { name: name.clone(), message })
+            }
+        }
+    }
 }
 
 /// Reads a value from text; the error is the message without the setting's name, which front ends add.

@@ -2,10 +2,11 @@
 
 use crate::args::{self, Common};
 use crate::commands::sweep::clean_up_in;
+use crate::paths;
 use crate::progress::Terminal;
 use crate::ui;
-use crate::{memory, paths};
 use byrote::audit::{self, Audit, AuditJob, AuditSpec, Subject, TextSpec};
+use byrote::memory;
 use byrote::report::{audit_page, text};
 use byrote::{Error, Result};
 use clap::Args;

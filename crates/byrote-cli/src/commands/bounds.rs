@@ -5,15 +5,15 @@ use crate::input::CorpusInput;
 use crate::progress::Terminal;
 use crate::spelling;
 use crate::ui::{self, thousands};
-use byrote::bounds::{self, CorpusFacts, Situation, SizeSpec, families};
+use byrote::bounds::{Situation, SizeSpec};
 use byrote::construct::dana2024::EncoderGap;
-use byrote::corpus::{Summary, Window};
+use byrote::corpus::Summary;
 use byrote::dataset::Dataset;
 use byrote::report::bounds_figure::capacity;
+use byrote::report::json::{self, BoundsResult};
 use byrote::report::{self, text};
 use byrote::{Error, Result};
 use clap::Args;
-use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -52,9 +52,6 @@ pub fn run(args: &BoundsCommand, common: &Common) -> Result<ExitCode> {
     let model_only = args.model.parameters.is_some() || args.model.has_shape();
     // `d_vocab` is that of random sequences if there are any, otherwise of the model.
     let typed = args.corpus.spec.d_vocab.filter(|_| args.corpus.spec.random.is_none());
-    if typed == Some(0) {
-        return Err(Error::setting("d_vocab", "must be at least 1 (got 0)"));
-    }
     let mut input = args.corpus.clone();
     if typed.is_some() {
         input.spec.d_vocab = None;
@@ -66,26 +63,9 @@ pub fn run(args: &BoundsCommand, common: &Common) -> Result<ExitCode> {
         false => None,
     };
     let summary = corpus.as_ref().map(|c| &c.summary);
-    // As given, else that of the corpus (summaries have their own), else the default.
-    let n_ctx = args.corpus.spec.n_ctx.or(summary.map(|s| s.n_ctx)).unwrap_or(Window::default().n_ctx);
-    let n_ctx = u64::from(n_ctx);
-    let d_vocab = typed.or(summary.map(|s| s.d_vocab));
-    let situation = Situation::default()
-        .corpus(summary.map(CorpusFacts::from))
-        .of_model(args.model.model(d_vocab, n_ctx)?)
-        .shape(args.model.shape(d_vocab, n_ctx)?)
-        .parameters(args.model.parameters)
-        .d_vocab(typed)
-        .n_ctx(args.model.parameters.map(|_| n_ctx))
-        .operations(args.model.operations)
-        .bits_per_parameter(args.model.bits_per_parameter);
-    let rows = bounds::evaluate(&situation);
-    let families = match (&situation.corpus, situation.parameter_count()) {
-        (Some(facts), None) => families::smallest(facts),
-        _ => Vec::new(),
-    };
-    let verdict = bounds::verdict(&situation);
-    let encoders = match &corpus {
+    let situation = args.model.situation(summary, typed, args.corpus.spec.n_ctx)?;
+    let found = BoundsResult::new(&situation);
+    let encoders: Vec<EncoderGap> = match &corpus {
         Some(corpus) if searches => {
             let (dataset, observer) = (Dataset::from_corpus(corpus)?, Terminal::new(common.quiet));
             let search = |&d: &u64| EncoderGap::search(&dataset, d, common.seed, &observer);
@@ -94,32 +74,18 @@ pub fn run(args: &BoundsCommand, common: &Common) -> Result<ExitCode> {
         _ => Vec::new(),
     };
     draw(&args.plot, &situation, &args.corpus.spec.title())?;
-    let json = || {
-        json!({
-            "corpus": summary,
-            "shape": situation.shape,
-            "model": situation.model,
-            "parameters": situation.parameter_count().map(count),
-            "parameters_by_kind": situation.parameters_by_kind(),
-            "rows": rows,
-            "smallest_models": families,
-            "verdict": verdict,
-            "encoders": encoders,
-        })
-    };
+    let json = || json::bounds(summary, &situation, &found, &encoders);
     let title = args.corpus.spec.title();
-    let text = || text::bounds(&situation, &title, &rows, &families, &verdict) + &text::encoders(&encoders);
+    let text = || {
+        text::bounds(&situation, &title, &found.rows, &found.families, &found.verdict)
+            + &text::encoders(&encoders)
+    };
     ui::show(common, json, text)?;
     if let Some(hint) = summary.and_then(Summary::hint) {
         ui::note(common.quiet, &format!("hint: {}", spelling::of_text(hint)));
     }
     ui::wrote(common, args.plot.iter().chain(&args.corpus.save).chain(&args.corpus.list));
     Ok(ExitCode::SUCCESS)
-}
-
-/// A count as a JSON number: an integer where it fits into 64 bits, a float above.
-fn count(k: u128) -> serde_json::Value {
-    u64::try_from(k).map_or_else(|_| json!(k as f64), |k| json!(k))
 }
 
 fn draw(paths: &[PathBuf], situation: &Situation, title: &str) -> Result<()> {

@@ -8,7 +8,7 @@ use byrote::Result;
 use byrote::any_model::AnyModel;
 use byrote::certify::{Verdict, certify};
 use byrote::dataset::Dataset;
-use byrote::report::text;
+use byrote::report::{json, text};
 use clap::Args;
 use serde_json::json;
 use std::path::PathBuf;
@@ -42,12 +42,7 @@ pub fn run(args: &CertifyCommand, common: &Common) -> Result<ExitCode> {
     let found = certify(&file.model, &dataset, &Terminal::new(common.quiet))?;
     let seconds = started.elapsed().as_secs_f64();
     let json = || {
-        let mut object = json!(found);
-        if let Some(doubt) = &found.doubt {
-            object["doubt"]["text"] = json!(dataset.text_of(doubt.context));
-            object["doubt"]["tokens"] = json!(dataset.tokens_of(doubt.context));
-        }
-        object["parameters"] = json!(file.model.parameters().len());
+        let mut object = json::certificate(&file.model, &found, &dataset);
         object["seconds"] = json!(seconds);
         object["window_sample"] = json!(corpus.window_sample());
         object

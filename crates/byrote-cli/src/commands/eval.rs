@@ -7,14 +7,12 @@ use crate::progress::Terminal;
 use crate::ui;
 use byrote::Result;
 use byrote::any_model::AnyModel;
-use byrote::corpus::Vocabulary;
 use byrote::dataset::Dataset;
-use byrote::evaluate::{Evaluation, TOLERANCE, check_tolerance, evaluate};
-use byrote::model::Model;
-use byrote::report::text;
+use byrote::evaluate::{TOLERANCE, check_tolerance, evaluate};
+use byrote::report::{json, text};
 use byrote::units::Nats;
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -52,7 +50,7 @@ pub fn run(args: &EvalCommand, common: &Common) -> Result<ExitCode> {
     let found = evaluate(&file.model, &dataset, Nats(args.tol), args.worst, &Terminal::new(common.quiet))?;
     let seconds = started.elapsed().as_secs_f64();
     let json = || {
-        let mut object = as_json(&file.model, &found, &dataset, &file.vocabulary);
+        let mut object = json::evaluation(&file.model, &found, &dataset, &file.vocabulary);
         object["method"] = json!("eval");
         object["seed"] = json!(common.seed);
         object["window_sample"] = json!(corpus.window_sample());
@@ -61,38 +59,4 @@ pub fn run(args: &EvalCommand, common: &Common) -> Result<ExitCode> {
     };
     ui::show(common, json, || text::evaluation(&args.corpus.spec.title(), &file, &dataset, &found))?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// Adds the losses per prediction, in nats and in bits.
-pub fn add_per_prediction(object: &mut Value, loss: Nats, floor: Nats, gap: Nats, predictions: u64) {
-    for (name, total) in [("loss", loss), ("floor", floor), ("gap", gap)] {
-        let each = total.per(predictions);
-        object[format!("{name}_nats_per_prediction")] = json!(each);
-        object[format!("{name}_bits_per_prediction")] = json!(each.map(Nats::bits));
-    }
-}
-
-/// The fields that `eval` and `train` share.
-pub fn as_json(model: &Model, found: &Evaluation, dataset: &Dataset, vocabulary: &Vocabulary) -> Value {
-    // A struct of numbers and lists: it always serialises.
-    let mut object = serde_json::to_value(found).unwrap_or(Value::Null);
-    object["parameters"] = json!(model.parameters().len());
-    object["parameters_by_kind"] = json!(model.config().parameters_by_kind());
-    object["relative_gap"] = json!((found.floor_nats.0 > 0.0).then(|| found.gap_nats.0 / found.floor_nats.0));
-    add_per_prediction(&mut object, found.loss_nats, found.floor_nats, found.gap_nats, found.predictions);
-    if let Some(worst) = object["worst"].as_array_mut() {
-        for (row, w) in worst.iter_mut().zip(&found.worst) {
-            row["text"] = json!(dataset.text_of(w.context));
-            row["tokens"] = json!(dataset.tokens_of(w.context));
-            row["next"] = json!(
-                dataset
-                    .next_of(w.context)
-                    .iter()
-                    .map(|&(t, n)| json!({"token": t, "text": vocabulary.text(t), "count": n}))
-                    .collect::<Vec<_>>()
-            );
-            row["predicted_text"] = json!(vocabulary.text(w.predicted));
-        }
-    }
-    object
 }

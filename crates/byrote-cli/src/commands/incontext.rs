@@ -8,15 +8,14 @@ use crate::spelling;
 use crate::ui::{self, thousands};
 use byrote::Result;
 use byrote::incontext::{
-    Attention, Baseline, ErrorAt, ErrorSeries, Form, IncontextSpec, Kernel, PredictionMethod,
-    PredictionOutcome, Rows, Sequence, SequenceTask, Sequences, Step, errors_at, predict,
+    ErrorAt, ErrorSeries, InContextResult, IncontextSpec, Sequence, SequenceTask, Sequences,
+    run as run_experiment,
 };
-use byrote::observe::Observer;
 use byrote::output::{OutputFile, csv_text};
 use byrote::report::incontext_figure::errors_against_t;
-use byrote::report::{self, text};
+use byrote::report::{self, json, text};
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -56,52 +55,26 @@ pub struct IncontextCommand {
     pub save: Option<PathBuf>,
 }
 
-/// The sequences, with what is shown of them.
-struct Source {
-    /// In full: generated sequences have one vector more than is seen.
-    known: Vec<Sequence>,
-    /// As they are seen.
-    seen: Vec<Sequence>,
-    title: String,
-    task: Value,
-}
-
-impl Source {
-    fn read(spec: &IncontextSpec, seed: u64, observer: &dyn Observer) -> Result<Self> {
-        let Sequences { known, seen, task, .. } = spec.read(seed, observer)?;
-        let (count, d) = (seen.len(), seen[0].d());
-        let lengths = lengths(&seen);
-        let title = match (&spec.file[..], task) {
-            ([path], _) if count == 1 => format!("{}: {lengths} vectors in dimension {d}", path.display()),
-            ([], task) => format!(
-                "{} {} sequence{} of {lengths} vectors in dimension {d}",
-                thousands(count as u64),
-                task.map_or("", SequenceTask::name),
-                if count == 1 { "" } else { "s" }
-            ),
-            (files, _) => {
-                let name = match files {
-                    [path] => path.display().to_string(),
-                    _ => format!("{} files", thousands(files.len() as u64)),
-                };
-                format!("{name}: {} sequences of {lengths} vectors in dimension {d}", thousands(count as u64))
-            }
-        };
-        Ok(Self { known, seen, title, task: json!(task.map(SequenceTask::name)) })
-    }
-
-    /// The errors of the baselines, for files.
-    fn baselines(&self, observer: &Terminal) -> Result<Vec<ErrorSeries>> {
-        if !self.task.is_null() {
-            return Ok(Vec::new());
+/// What is read, in words.
+fn title(spec: &IncontextSpec, sequences: &Sequences) -> String {
+    let Sequences { seen, task, .. } = sequences;
+    let (count, d) = (seen.len(), seen[0].d());
+    let lengths = lengths(seen);
+    match (&spec.file[..], *task) {
+        ([path], _) if count == 1 => format!("{}: {lengths} vectors in dimension {d}", path.display()),
+        ([], task) => format!(
+            "{} {} sequence{} of {lengths} vectors in dimension {d}",
+            thousands(count as u64),
+            task.map_or("", SequenceTask::name),
+            if count == 1 { "" } else { "s" }
+        ),
+        (files, _) => {
+            let name = match files {
+                [path] => path.display().to_string(),
+                _ => format!("{} files", thousands(files.len() as u64)),
+            };
+            format!("{name}: {} sequences of {lengths} vectors in dimension {d}", thousands(count as u64))
         }
-        let series = |baseline: Baseline| {
-            let predict = |x: &Sequence| baseline.predict(x, observer);
-            let predictions: Vec<Rows> = self.seen.iter().map(predict).collect::<Result<_>>()?;
-            let errors = errors_at(&predictions, &self.known);
-            Ok(ErrorSeries { key: baseline.key().into(), label: baseline.label().into(), errors })
-        };
-        Baseline::ALL.into_iter().map(series).collect()
     }
 }
 
@@ -115,20 +88,11 @@ fn lengths(sequences: &[Sequence]) -> String {
     }
 }
 
-/// What was computed.
-struct Found {
-    outcome: PredictionOutcome,
-    errors: Vec<ErrorAt>,
-    baselines: Vec<ErrorSeries>,
-}
-
 pub fn run(args: &IncontextCommand, common: &Common) -> Result<ExitCode> {
     for path in &args.plot {
         report::check_figure_path("plot", path)?;
     }
     args.spec.check()?;
-    let (kernel, attention) = args.spec.kernel_and_attention()?;
-    let method = args.spec.method()?;
     let plots = args.plot.iter().map(|path| ("plot", path.as_path()));
     let others = [("csv", &args.csv), ("save", &args.save)];
     let others = others.into_iter().filter_map(|(name, path)| Some((name, path.as_deref()?)));
@@ -137,33 +101,30 @@ pub fn run(args: &IncontextCommand, common: &Common) -> Result<ExitCode> {
         interrupt::clean_up_beside(path);
     }
     let observer = Terminal::new(common.quiet);
-    let source = Source::read(&args.spec, common.seed, &observer)?;
-    let outcome = predict(&source.seen, kernel, attention, method, &observer)?;
-    let errors = errors_at(&outcome.predictions, &source.known);
-    let found = Found { outcome, errors, baselines: source.baselines(&observer)? };
+    let found = run_experiment(&args.spec, common.seed, &observer)?;
     drop(observer);
-    write(args, &source, &found, (kernel, attention, method))?;
-    let Found { outcome, errors, baselines } = &found;
-    let json = || as_json(&source, kernel, attention, method, &found, common.seed);
-    let text = || text::incontext(&source.title, kernel, attention, method, outcome, errors, baselines);
+    let title = title(&args.spec, &found.sequences);
+    write(args, &title, &found)?;
+    let json = || {
+        let mut object = json::incontext(&found);
+        object["seed"] = json!(common.seed);
+        object
+    };
+    let InContextResult { kernel, attention, method, outcome, errors, baselines, .. } = &found;
+    let text = || text::incontext(&title, *kernel, *attention, *method, outcome, errors, baselines);
     ui::show(common, json, || spelling::of_text(&text()))?;
     ui::wrote(common, args.plot.iter().chain(&args.csv).chain(&args.save));
     Ok(ExitCode::SUCCESS)
 }
 
 /// Writes the files that were asked for.
-fn write(
-    args: &IncontextCommand,
-    source: &Source,
-    found: &Found,
-    (kernel, attention, method): (Kernel, Attention, PredictionMethod),
-) -> Result<()> {
-    let Found { outcome, errors, baselines } = found;
+fn write(args: &IncontextCommand, title: &str, found: &InContextResult) -> Result<()> {
+    let InContextResult { kernel, attention, method, outcome, errors, baselines, .. } = found;
     if !args.plot.is_empty() {
-        let how = text::method(outcome, kernel, attention, method);
+        let how = text::method(outcome, *kernel, *attention, *method);
         let mut series = vec![ErrorSeries { key: "sander2024".into(), label: how, errors: errors.clone() }];
         series.extend(baselines.iter().cloned());
-        let figure = errors_against_t("Squared error against t", &source.title, &series, 1.0);
+        let figure = errors_against_t("Squared error against t", title, &series, 1.0);
         for path in &args.plot {
             report::write_figure(path, &figure)?;
         }
@@ -188,63 +149,4 @@ fn csv(errors: &[ErrorAt], baselines: &[ErrorSeries]) -> String {
         row
     };
     csv_text(head, errors.iter().enumerate().map(row))
-}
-
-fn as_json(
-    source: &Source,
-    kernel: Kernel,
-    attention: Attention,
-    method: PredictionMethod,
-    found: &Found,
-    seed: u64,
-) -> Value {
-    let Found { outcome, errors, baselines } = found;
-    let first = &source.seen[0];
-    let beta = match kernel.form() {
-        Form::Linear => None,
-        Form::Exp { beta } => Some(beta),
-    };
-    let layers = outcome.layers.as_ref();
-    let mut json = json!({
-        "task": source.task,
-        "d": first.d(),
-        "length": source.seen.iter().map(|x| x.len()).min(),
-        "sequences": source.seen.len(),
-        "seed": seed,
-        "kernel": kernel.name(),
-        "beta": beta,
-        "normalised": kernel.is_normalised(),
-        "attention": attention,
-        "method": match method {
-            PredictionMethod::Direct => "direct",
-            PredictionMethod::Recursion => "recursion",
-            PredictionMethod::Flow { .. } => "flow",
-            PredictionMethod::Layers { .. } => "layers",
-        },
-        "flow_time": match method {
-            PredictionMethod::Flow { time }
-            | PredictionMethod::Layers { step: Step::Euler { time, .. }, .. } => Some(time),
-            _ => None,
-        },
-        "layers": layers.map(|l| l.layers),
-        "eta": layers.map(|l| l.eta),
-        "residual": layers.map(|l| l.residual),
-        "flow_max_difference": layers.and_then(|l| l.from_flow),
-        "d_model": layers.map(|l| l.file.network.d_model()),
-        "parameters": layers.map(|l| l.file.network.parameters()),
-        "constant_diagonal": outcome.constant_diagonal,
-        "explicit_vs_recursion_max_difference": outcome.difference,
-        "errors": errors,
-    });
-    if source.task.is_null() {
-        let rows = |u: &Rows| u.iter().map(|u| json!(u)).collect::<Value>();
-        json["predictions"] = match &outcome.predictions[..] {
-            [one] => rows(one),
-            several => several.iter().map(rows).collect(),
-        };
-        let error = |e: &ErrorAt| json!({"t": e.t, "squared_error": e.squared_error});
-        let baseline = |b: &ErrorSeries| json!({"name": b.key, "errors": b.errors.iter().map(error).collect::<Vec<Value>>()});
-        json["baselines"] = baselines.iter().map(baseline).collect();
-    }
-    json
 }

@@ -4,10 +4,10 @@ use crate::args::Common;
 use crate::progress::Terminal;
 use crate::ui;
 use byrote::Result;
-use byrote::certify::rank::{FeatureMatrix, RankCertificate, RankRange, RankSpec, RankTheorem, certify};
-use byrote::report::text;
+use byrote::certify::rank::{FeatureMatrix, RankSpec, certify};
+use byrote::report::{json, text};
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::process::ExitCode;
 
 pub const EXAMPLES: &str =
@@ -30,46 +30,15 @@ pub struct RankCommand {
 }
 
 pub fn run(args: &RankCommand, common: &Common) -> Result<ExitCode> {
-    let FeatureMatrix { psi, a, b, .. } = args.spec.resolve(common.seed)?;
+    let matrix = args.spec.resolve(common.seed)?;
+    let FeatureMatrix { psi, a, b, .. } = &matrix;
     let (m, n) = (a.len(), b.len());
-    let found = certify(&psi, &a, &b, &Terminal::new(common.quiet))?;
+    let found = certify(psi, a, b, &Terminal::new(common.quiet))?;
     let json = || {
-        json!({
-            "psi": psi,
-            "m": m,
-            "n": n,
-            "seed": common.seed,
-            "verdict": verdict(&found),
-            "rank": found.rank.value(),
-            "rank_interval": found.rank,
-            "kruskal_rank": found.kruskal.value(),
-            "kruskal_rank_interval": found.kruskal,
-            "rank_of_any_weights": found.rank_of_any_weights,
-            "rank_by": found.rank_by,
-            "kruskal_rank_by": found.kruskal_by,
-            "bits": found.bits,
-            "corrected": theorem(&found.theorems.corrected),
-            "published": theorem(&found.theorems.published),
-            "a": a,
-            "b": b,
-        })
+        let mut object = json::rank(&matrix, &found);
+        object["seed"] = json!(common.seed);
+        object
     };
-    ui::show(common, json, || text::rank(&psi, m, n, &found))?;
+    ui::show(common, json, || text::rank(psi, m, n, &found))?;
     Ok(if found.rank.value().is_some() { ExitCode::SUCCESS } else { ExitCode::from(1) })
-}
-
-fn verdict(found: &RankCertificate) -> &'static str {
-    match (found.rank.value(), found.kruskal.value()) {
-        (Some(_), Some(_)) => "certified",
-        (Some(_), None) => "rank-certified",
-        (None, _) => "undecided",
-    }
-}
-
-fn theorem(theorem: &RankTheorem) -> Value {
-    json!({
-        "rank": theorem.rank.and_then(RankRange::value),
-        "kruskal_rank": theorem.kruskal.and_then(RankRange::value),
-        "place": theorem.place,
-    })
 }

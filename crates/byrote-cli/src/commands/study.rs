@@ -4,11 +4,11 @@ use crate::args::{Common, command_line};
 use crate::commands::sweep::clean_up_in;
 use crate::input::CorpusInput;
 use crate::interrupt;
-use crate::memory;
 use crate::paths;
 use crate::progress::Terminal;
 use crate::ui;
-use byrote::report::draw_study;
+use byrote::memory;
+use byrote::report::{draw_study, json};
 use byrote::study::{self, Study, StudyScale, StudySpec};
 use byrote::{Error, Result};
 use clap::Args;
@@ -111,22 +111,10 @@ pub fn run(args: &StudyCommand, common: &Common) -> Result<ExitCode> {
 fn show(study: &Study, report: &Path, started: Instant, common: &Common) -> Result<()> {
     let verdict = study.verdict();
     if common.json {
-        return ui::print_json(&json!({
-            "verdict": verdict,
-            "report_file": report,
-            "contexts": study.summary.contexts,
-            "floor_nats": study.summary.floor_nats,
-            "floor_nats_per_prediction": study.summary.floor_nats_per_prediction,
-            "floor_bits_per_prediction": study.summary.floor_bits_per_prediction,
-            "tokens_left_out": study.summary.tokens_left_out,
-            "part": {
-                "documents": study.part.documents,
-                "contexts": study.part.contexts,
-                "all": study.part.is_all,
-            },
-            "threshold_d_mlp": study.threshold().map(|t| t.row.d_mlp),
-            "seconds": started.elapsed().as_secs_f64(),
-        }));
+        let mut object = json::study(study);
+        object["report_file"] = json!(report);
+        object["seconds"] = json!(started.elapsed().as_secs_f64());
+        return ui::print_json(&object);
     }
     ui::print(&(verdict.join("\n") + "\n"))?;
     ui::note(common.quiet, &format!("wrote {}", report.display()));

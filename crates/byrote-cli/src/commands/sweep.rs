@@ -6,12 +6,12 @@ use crate::paths;
 use crate::progress::Terminal;
 use crate::{spelling, ui};
 use byrote::output::{Holds, claim};
-use byrote::report::{self, text};
-use byrote::sweep::{self, Corpora, Directory, JobRow, Plan, SweepOptions, SweepOutcome};
+use byrote::report::{self, json, text};
+use byrote::sweep::{self, Corpora, Directory, Plan, SweepOptions, SweepOutcome};
 use byrote::train::CHECKPOINT_EVERY;
 use byrote::{Error, Result};
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
@@ -87,7 +87,7 @@ pub fn run(args: &SweepCommand, common: &Common) -> Result<ExitCode> {
         other => other,
     })?;
     if dry_run {
-        let json = jobs(&plan, &corpora)?;
+        let json = json::jobs(&plan, &corpora)?;
         let text = spelling::of_text(&text::jobs(&plan, &corpora)?);
         ui::show(common, || json, || text)?;
         return Ok(ExitCode::SUCCESS);
@@ -102,46 +102,17 @@ pub fn run(args: &SweepCommand, common: &Common) -> Result<ExitCode> {
     drop(observer);
     let results = out.join("results.csv");
     let json = || {
-        json!({
-            "name": plan.name,
-            "directory": out,
-            "jobs": outcome.jobs,
-            "done": outcome.done,
-            "failed": outcome.failed,
-            "interrupted": outcome.interrupted,
-            "results_file": results,
-            "report_file": report,
-            "rows": record.rows.iter().map(row).collect::<Vec<Value>>(),
-            "seconds": seconds,
-        })
+        let mut object = json::sweep(&plan.name, &out, &outcome, &record);
+        object["results_file"] = json!(results);
+        object["report_file"] = json!(report);
+        object["seconds"] = json!(seconds);
+        object
     };
     ui::show(common, json, || text::results(&plan, &record.rows, &outcome))?;
     if !common.json {
         ui::wrote(common, [&results, &report]);
     }
     Ok(exit_code(&outcome))
-}
-
-/// What a job came to, losses per prediction first; everything else is in results.csv.
-fn row(row: &JobRow) -> Value {
-    let result = row.result.as_ref();
-    json!({
-        "job": row.job,
-        "status": row.status,
-        "documents": row.documents,
-        "contexts": row.contexts,
-        "d_mlp": row.d_mlp,
-        "parameters": row.parameters,
-        "seed": row.settings.seed,
-        "steps": result.map(|r| r.steps),
-        "stop": result.map(|r| r.stop),
-        "loss_nats_per_prediction": row.loss_per_prediction(),
-        "gap_nats_per_prediction": row.gap_per_prediction(),
-        "loss_nats": result.map(|r| r.loss_nats),
-        "gap_nats": result.map(|r| r.gap_nats),
-        "memorized": result.map(|r| r.memorized),
-        "error": row.error,
-    })
 }
 
 /// Returns the exit code of a sweep: 0 if all jobs are done, 1 if some failed, 130 if it was interrupted.
@@ -158,22 +129,4 @@ pub fn clean_up_in(directory: &Path) {
     for folder in ["", "curves", "checkpoints", "models", "figures"] {
         interrupt::clean_up_beside(&directory.join(folder).join("file"));
     }
-}
-
-/// Describes every job of a plan.
-fn jobs(plan: &Plan, corpora: &Corpora) -> Result<Value> {
-    let jobs = plan.jobs.iter().map(|job| {
-        let dataset = corpora.of(job)?;
-        let config = job.model.resolve(dataset.d_vocab(), dataset.n_ctx());
-        Ok(json!({
-            "job": job.id(dataset),
-            "settings": job,
-            "contexts": dataset.len(),
-            "parameters": config.as_ref().map_or(0, |c| c.n_parameters()),
-            "estimated_seconds": job.estimated_seconds(corpora),
-            "error": config.err().map(|e| e.to_string()),
-        }))
-    });
-    let jobs = jobs.collect::<Result<Vec<Value>>>()?;
-    Ok(json!({"name": plan.name, "jobs": jobs, "estimated_seconds": plan.estimated_seconds(corpora)}))
 }

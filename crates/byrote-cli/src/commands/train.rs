@@ -1,29 +1,25 @@
 //! `byrote train`: train towards the floor.
 
 use crate::args::Common;
-use crate::commands::eval;
 use crate::input::CorpusInput;
 use crate::interrupt;
-use crate::memory;
 use crate::paths;
 use crate::progress::Terminal;
 use crate::spelling;
-use crate::ui::{self, thousands};
+use crate::ui;
 use byrote::any_model::AnyModel;
-use byrote::corpus::Corpus;
-use byrote::dataset::Dataset;
-use byrote::evaluate::{Evaluation, TOLERANCE, check_tolerance, evaluate};
-use byrote::model::{Config, Model, ModelFile, ModelSpec, Precision};
+use byrote::evaluate::{TOLERANCE, check_tolerance, evaluate};
+use byrote::memory;
+use byrote::model::ModelSpec;
 use byrote::output::{Holds, claim};
-use byrote::report::text;
-use byrote::train::{self, CHECKPOINT_EVERY, Run, RunDirectory, Stop, TrainOptions, TrainSpec};
+use byrote::report::{json, text};
+use byrote::train::{self, CHECKPOINT_EVERY, RunDirectory, Start, Stop, TrainOptions, TrainSpec};
 use byrote::units::Nats;
 use byrote::{Error, Result};
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::Instant;
 
 pub const EXAMPLES: &str = "Examples:
@@ -106,7 +102,12 @@ pub fn run(args: &TrainCommand, common: &Common) -> Result<ExitCode> {
         None => args.corpus.clone(),
     };
     let corpus = corpus_args.read(common, true)?;
-    let (dataset, file) = start(args, common, &corpus, init, settings.0.precision)?;
+    let saved = args.run.out.is_some();
+    let start = match init {
+        Some(file) => Start::Weights(Box::new(file)),
+        None => Start::Random(&args.model, common.seed),
+    };
+    let (dataset, file) = train::start(&corpus, start, &args.training, saved, memory::free())?;
     let directory = args.run.out.as_deref().map(RunDirectory::open).transpose()?;
     if let Some(directory) = &directory {
         interrupt::clean_up_beside(&directory.model());
@@ -125,7 +126,7 @@ pub fn run(args: &TrainCommand, common: &Common) -> Result<ExitCode> {
         }
     };
     let json = || {
-        let mut object = as_json(&run, found.as_ref(), directory.as_ref());
+        let mut object = json::training(&run, found.as_ref(), directory.as_ref());
         object["seed"] = json!(common.seed);
         object["window_sample"] = json!(corpus.window_sample());
         object["seconds"] = json!(begun.elapsed().as_secs_f64());
@@ -141,104 +142,4 @@ pub fn run(args: &TrainCommand, common: &Common) -> Result<ExitCode> {
         stop if args.run.require_floor && stop != Stop::Reached => ExitCode::from(1),
         _ => ExitCode::SUCCESS,
     })
-}
-
-/// The dataset, and the model to begin with.
-fn start(
-    args: &TrainCommand,
-    common: &Common,
-    corpus: &Corpus,
-    init: Option<ModelFile>,
-    precision: Precision,
-) -> Result<(Arc<Dataset>, ModelFile)> {
-    match init {
-        Some(mut file) => {
-            let dataset = Dataset::for_model(corpus, &file).map_err(|error| match error {
-                Error::Setting { name: "model", message } => Error::setting("init", message),
-                other => other,
-            })?;
-            let largest = file.model.parameters().iter().fold(0.0, |m: f64, x| m.max(x.abs()));
-            if precision == Precision::F32 && largest > f64::from(f32::MAX) {
-                let message = format!("holds {largest:e}, too large for f32; use `precision = f64`");
-                return Err(Error::setting("init", message));
-            }
-            file.precision = precision;
-            Ok((Arc::new(dataset), file))
-        }
-        None => {
-            let dataset = Dataset::from_corpus(corpus)?;
-            let summary = &corpus.summary;
-            let config = args.model.resolve(summary.d_vocab, u64::from(summary.n_ctx))?;
-            check_memory(&config, &dataset, args)?;
-            let file = ModelFile {
-                model: Model::random(config, common.seed)?,
-                precision,
-                tokenizer: summary.tokenizer.clone(),
-                vocabulary: corpus.vocabulary.clone(),
-            };
-            Ok((Arc::new(dataset), file))
-        }
-    }
-}
-
-/// Refuses a model that this machine cannot hold while it is trained, before the system kills the program for it.
-fn check_memory(config: &Config, dataset: &Dataset, args: &TrainCommand) -> Result<()> {
-    let needed = train::memory_needed(&args.training, config, dataset, args.run.out.is_some());
-    match memory::free() {
-        Some(free) if needed > free => {
-            let gigabytes = |bytes: u64| bytes as f64 / f64::from(1 << 30);
-            let message = format!(
-                "training {} parameters this way takes about {:.1} GiB, but only {:.1} GiB are free; use a smaller \
-                 model, a smaller `memory` or `optimizer = adam`",
-                thousands(config.n_parameters() as u64),
-                gigabytes(needed),
-                gigabytes(free),
-            );
-            Err(Error::setting("model", message))
-        }
-        _ => Ok(()),
-    }
-}
-
-fn as_json(run: &Run, found: Option<&Evaluation>, directory: Option<&RunDirectory>) -> Value {
-    let (trainer, model) = (&run.trainer, &run.result.model);
-    let mut object = match found {
-        Some(found) => eval::as_json(model, found, trainer.dataset(), &run.result.vocabulary),
-        None => {
-            let (dataset, loss, gap) = (trainer.dataset(), trainer.loss(), trainer.gap());
-            let mut object = json!({
-                "loss_nats": loss,
-                "floor_nats": dataset.floor(),
-                "gap_nats": gap,
-                "contexts": dataset.len(),
-                "parameters": model.parameters().len(),
-                "parameters_by_kind": model.config().parameters_by_kind(),
-            });
-            eval::add_per_prediction(&mut object, loss, dataset.floor(), gap, dataset.predictions() as u64);
-            object
-        }
-    };
-    let progress = trainer.progress();
-    let path = |f: fn(&RunDirectory) -> PathBuf| directory.map(f);
-    let more = json!({
-        "optimizer": run.settings.method.name(),
-        "lr": run.settings.rate,
-        "steps": progress.step,
-        "evaluations": progress.evaluations,
-        "accuracy_last_batches": trainer.accuracy_last_batches(),
-        "stop": run.stop.name(),
-        "stop_detail": run.stop,
-        "arithmetic": trainer.arithmetic(),
-        "resumed_at_step": run.resumed_at_step,
-        "seconds_training": run.seconds,
-        "milliseconds_per_step_median": run.milliseconds.map(|t| t.median),
-        "milliseconds_per_step_min": run.milliseconds.map(|t| t.min),
-        "model_file": path(RunDirectory::model),
-        "init_file": path(RunDirectory::init),
-        "curve_file": path(RunDirectory::curve),
-    });
-    if let (Value::Object(all), Value::Object(more)) = (&mut object, more) {
-        all.extend(more);
-    }
-    object
 }

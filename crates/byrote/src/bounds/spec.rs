@@ -1,5 +1,7 @@
 //! Which model bounds are evaluated for: a shape, or any model of a number of parameters.
 
+use super::{CorpusFacts, Situation};
+use crate::corpus::{Summary, Window};
 use crate::model::{Activation, Config, Hidden, Mixer, ModelSpec, Norm, Positions, Preset, Shape};
 use crate::setting::setters;
 use crate::{Error, Result};
@@ -173,6 +175,31 @@ impl SizeSpec {
             return Err(Error::setting("bits_per_parameter", message));
         }
         self.shape(Some(1), 1).map(|_| ())
+    }
+
+    /// The situation that bounds are evaluated for: this model and a corpus, or one of them. Where `d_vocab` and `n_ctx` are not given,
+    /// they are those of the corpus.
+    pub fn situation(
+        &self,
+        summary: Option<&Summary>,
+        d_vocab: Option<u64>,
+        n_ctx: Option<u32>,
+    ) -> Result<Situation> {
+        if d_vocab == Some(0) {
+            return Err(Error::setting("d_vocab", "must be at least 1 (got 0)"));
+        }
+        let n_ctx = n_ctx.or(summary.map(|s| s.n_ctx)).unwrap_or(Window::default().n_ctx);
+        let n_ctx = u64::from(n_ctx);
+        let size = d_vocab.or(summary.map(|s| s.d_vocab));
+        Ok(Situation::default()
+            .corpus(summary.map(CorpusFacts::from))
+            .of_model(self.model(size, n_ctx)?)
+            .shape(self.shape(size, n_ctx)?)
+            .parameters(self.parameters)
+            .d_vocab(d_vocab)
+            .n_ctx(self.parameters.map(|_| n_ctx))
+            .operations(self.operations)
+            .bits_per_parameter(self.bits_per_parameter))
     }
 
     /// The shape for a vocabulary and a longest context, with defaults for what is not given; `None` if nothing is.

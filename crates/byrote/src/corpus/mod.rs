@@ -42,6 +42,7 @@ mod collect;
 mod documents;
 mod figures_file;
 mod finish;
+mod in_memory;
 mod lexicon;
 mod list;
 mod loss;
@@ -57,6 +58,7 @@ pub(crate) mod whole_documents;
 pub use chunk::Dropped;
 pub use contexts::{Context, ContextSet};
 pub use first_documents::FirstDocuments;
+pub use in_memory::{FlatIds, IdSlice, RowId};
 pub use loss::{Loss, LossReading, PositionReading};
 pub use options::{DocumentRule, Format, IdType, Options, PartOf, Split};
 pub use parts::split_summary;
@@ -75,12 +77,10 @@ use crate::{Error, Result};
 use builtin::Stories;
 use chunk::Chunk;
 use collect::{Collector, MAX_RUNS};
-use count::Ends;
-use finish::{finish_sorted, merge_runs, merge_to_run};
+use finish::{merge_runs, merge_to_run};
 use random::Associations;
 use read::input::Input;
 use read::{Content, Holds, Reader, SLAB_BYTES, Slab};
-use sealed::Sealed;
 use sorted_run::Header;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -203,93 +203,6 @@ impl Corpus {
             floor_nats_per_prediction: self.summary.floor_nats_per_prediction,
             floor_nats_per_prediction_of_all: whole.floor_nats_per_prediction,
         })
-    }
-
-    /// Counts documents of equal length held in memory: `ids` holds `length` token ids per document.
-    ///
-    /// ```
-    /// use byrote::corpus::Corpus;
-    /// let corpus = Corpus::from_rows(&[7u16, 8, 9, 7, 8, 8], 3, 2)?;
-    /// assert_eq!((corpus.summary.documents, corpus.summary.contexts), (2, 2));
-    /// # Ok::<(), byrote::Error>(())
-    /// ```
-    pub fn from_rows<T: RowId>(ids: &[T], length: usize, n_ctx: u32) -> Result<Self> {
-        let options = Options { window: Window { n_ctx, ..Window::default() }, ..Options::default() };
-        options.window.check()?;
-        if length == 0 || !ids.len().is_multiple_of(length) {
-            return Err(Error::setting(
-                "length",
-                format!("{} ids cannot be split into documents of {length}", ids.len()),
-            ));
-        }
-        let size = T::size(ids)?;
-        let kept = length.min(options.window.kept());
-        let sealed = Sealed::from_rows(ids, Ends::Every { length, kept }, size, &options);
-        let header = Header {
-            window: options.window,
-            tokenizer: "ids".into(),
-            alphabet: Alphabet::Id,
-            dropped: Dropped::default(),
-            tokens_left_out: ((length - kept) * (ids.len() / length)) as u64,
-        };
-        let outputs = Outputs { may_be_empty: true, ..Outputs::default() };
-        finish_sorted(&sealed.sort(&options), &sealed.vocabulary, header, &options, outputs, &Silent)
-    }
-}
-
-impl Corpus {
-    /// Counts documents of token ids held in memory.
-    ///
-    /// ```
-    /// use byrote::corpus::{Corpus, Options, Outputs};
-    /// use byrote::observe::Silent;
-    /// let documents = [vec![7, 8, 9], vec![7, 8]];
-    /// let corpus = Corpus::from_ids(documents.iter().map(Vec::as_slice), &Options::default(), Outputs::default(), &Silent)?;
-    /// assert_eq!((corpus.summary.documents, corpus.summary.contexts), (2, 2));
-    /// # Ok::<(), byrote::Error>(())
-    /// ```
-    pub fn from_ids<'a>(
-        documents: impl IntoIterator<Item = &'a [u32]>,
-        options: &Options,
-        outputs: Outputs,
-        observer: &dyn Observer,
-    ) -> Result<Self> {
-        options.window.check()?;
-        let tokenizer = Tokenizer::Byte; // Ids are taken as they are.
-        let mut collector = Collector::new(options, &tokenizer, Stories::new(0), Alphabet::Id, observer)
-            .with_head(outputs.head);
-        let mut slab = Slab { content: Content::Ids, first_line: 1, path: "ids".into(), ..Slab::default() };
-        for document in documents {
-            let start = slab.ids.len();
-            slab.ids.extend_from_slice(document);
-            slab.documents.push(start..slab.ids.len());
-        }
-        let _ = collector.take(&slab)?;
-        collector.finish(outputs)
-    }
-}
-
-/// Token ids as [`Corpus::from_rows`] takes them: `u16` or `u32`.
-#[allow(private_bounds)] // Sealed: token lookup is private to the counter.
-pub trait RowId: count::Token {
-    #[doc(hidden)]
-    fn size(ids: &[Self]) -> Result<usize>;
-}
-
-impl RowId for u16 {
-    fn size(_: &[Self]) -> Result<usize> {
-        Ok(1 << 16)
-    }
-}
-
-impl RowId for u32 {
-    fn size(ids: &[Self]) -> Result<usize> {
-        match ids.iter().max() {
-            Some(&id) if id >= 1 << 26 => {
-                Err(Error::setting("ids", format!("must be at most {} (got {id})", (1 << 26) - 1)))
-            }
-            largest => Ok(largest.map_or(0, |&id| id as usize + 1)),
-        }
     }
 }
 

@@ -282,6 +282,30 @@ impl CorpusSpec {
         Ok((source, options))
     }
 
+    /// Returns how documents are read that are already in memory, as `texts` or as `ids`, with every setting checked. Settings of
+    /// files are refused.
+    pub fn resolve_in_memory(&self, what: &'static str) -> Result<Options> {
+        let ids = what == "ids";
+        let of_files = [
+            ("paths", !self.paths.is_empty()),
+            ("builtin", self.builtin.is_some()),
+            ("random", self.random.is_some()),
+            ("merge", !self.merge.is_empty()),
+            ("documents", self.documents.is_some()),
+            ("format", self.format.is_some()),
+            ("field", self.field.is_some()),
+            ("dtype", self.dtype.is_some()),
+            ("separator_id", self.separator_id.is_some()),
+            ("split", self.split.is_some()),
+            ("lossy", self.lossy),
+            ("tokenizer", ids && self.tokenizer.is_some()),
+        ];
+        if let Some((name, _)) = of_files.into_iter().find(|&(_, given)| given) {
+            return Err(Error::setting(name, format!("does not apply to {what} in memory")));
+        }
+        Self { paths: vec![what.into()], ..self.clone() }.resolve().map(|(_, options)| options)
+    }
+
     fn associations(&self, n: u64, lengths: Span) -> Result<Associations> {
         let too_many = |name, value: u64, most: u64| {
             Error::setting(name, format!("must be at most {most} (got {value})"))

@@ -1,7 +1,7 @@
 //! The figures and pages of studies, sweeps, audits, bounds and reproduced papers.
 //!
 //! This module holds content only. It turns results into the figures and pages of [`byrote_figures`] (reexported as
-//! [`figures`](crate::figures)), which draws them, and into text ([`text`]).
+//! [`figures`](crate::figures)), which draws them, into text ([`text`]) and into JSON ([`json`]).
 //!
 //! ```no_run
 //! use byrote::report::sweep_page;
@@ -18,6 +18,7 @@ pub mod audit_page;
 mod averages;
 pub mod bounds_figure;
 pub mod incontext_figure;
+pub mod json;
 mod laws;
 mod numbers;
 pub(crate) mod papers;

@@ -36,7 +36,7 @@ use super::job::{Job, modern};
 use crate::corpus::{CorpusSpec, TokenizerChoice};
 use crate::input::{MOST_PLAN, read_text_capped};
 use crate::model::{ModelSpec, Preset};
-use crate::setting::{fields, in_words, suggestion};
+use crate::setting::{fields, read_object, suggestion};
 use crate::train::TrainSpec;
 use crate::{Error, Result};
 use serde::de::DeserializeOwned;
@@ -506,22 +506,11 @@ fn points(table: &Table) -> Result<Vec<Table>, Mistake> {
 
 /// Reads a point of a section; the error is the key that is wrong, and why.
 fn read<T: DeserializeOwned>(table: &Table, section: &str) -> Result<T, (String, String)> {
-    let whole = |table: &Table| -> Result<T, serde_json::Error> {
-        match serde_json::to_value(table)? {
-            serde_json::Value::Object(map) if section == "corpus" => {
-                serde_json::from_value(modern(map).into())
-            }
-            value => serde_json::from_value(value),
-        }
-    };
-    whole(table).map_err(|error| {
-        // Every key is optional, so a wrong key can be found by trying each alone.
-        let alone = table.iter().find_map(|(key, value)| {
-            let error = whole(&Table::from_iter([(key.clone(), value.clone())])).err()?;
-            Some((key.clone(), in_words(&error.to_string())))
-        });
-        alone.unwrap_or_else(|| (String::new(), in_words(&error.to_string())))
-    })
+    type Map = serde_json::Map<String, serde_json::Value>;
+    let json = serde_json::to_value(table).map_err(|error| (String::new(), error.to_string()))?;
+    let serde_json::Value::Object(map) = json else { return Err((String::new(), "expected a table".into())) };
+    let current: fn(Map) -> Map = if section == "corpus" { modern } else { |map| map };
+    read_object(&map, current)
 }
 
 #[cfg(test)]

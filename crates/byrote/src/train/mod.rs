@@ -2,8 +2,8 @@
 //!
 //! `evaluator` gives the loss and its gradient, which `gradient` computes for one-layer transformers and `blocks` for models of
 //! many layers; `spec` and `settings` say how to train and when to stop,
-//! `trainer` trains step by step, `loss_curve` records the loss, `checkpoint` holds everything needed to resume, and
-//! `run` does all of it, with the files of a run directory.
+//! `trainer` trains step by step, `loss_curve` records the loss, `checkpoint` holds everything needed to resume, `start`
+//! makes the dataset and the first weights, and `run` does the rest, with the files of a run directory.
 //!
 //! ```
 //! use byrote::dataset::Dataset;
@@ -36,6 +36,7 @@ mod row_products;
 pub(crate) mod run;
 pub(crate) mod settings;
 pub(crate) mod spec;
+mod start;
 mod state;
 pub(crate) mod trainer;
 
@@ -43,8 +44,9 @@ pub use checkpoint::{CHECKPOINT_EVERY, Checkpoint, Identity, Saver};
 pub use evaluator::Evaluator;
 pub use lane::ProbePoint;
 pub use loss_curve::{CurvePoint, LossCurve};
-pub use run::{Run, RunDirectory, StepTimes, TrainOptions, memory_needed, run};
+pub use run::{Run, RunDirectory, StepTimes, TrainOptions, run, run_with};
 pub use settings::{Limits, Optimizer, Sampling, Schedule, Stall, Stop, StopKind, TrainSettings, Trained};
 pub use spec::TrainSpec;
+pub use start::{Start, memory_needed, start};
 pub use state::OptimizerMemory;
 pub use trainer::{TrainProgress, Trainer};

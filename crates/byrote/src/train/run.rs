@@ -14,11 +14,10 @@
 //! run, or a finished one with other settings.
 
 use super::checkpoint::{CHECKPOINT_EVERY, Checkpoint, Identity, Saver, check_interval};
-use super::settings::{Limits, Optimizer, Sampling, Stop, TrainSettings};
-use super::spec::TrainSpec;
+use super::settings::{Limits, Stop, TrainSettings};
 use super::trainer::Trainer;
 use crate::dataset::Dataset;
-use crate::model::{Config, ModelFile};
+use crate::model::ModelFile;
 use crate::observe::{Detail, Observer, Progress, Stage};
 use crate::output::{Holds, OutputFile, claim, lock};
 use crate::{Error, Result};
@@ -144,10 +143,23 @@ pub struct Run {
 pub fn run(
     file: ModelFile,
     dataset: &Arc<Dataset>,
+    how: (TrainSettings, Limits),
+    directory: Option<&RunDirectory>,
+    options: TrainOptions,
+    observer: &dyn Observer,
+) -> Result<Run> {
+    run_with(file, dataset, how, directory, options, observer, |_| {})
+}
+
+/// Like [`run`], but `look` sees the trainer at the start and after every step.
+pub fn run_with(
+    file: ModelFile,
+    dataset: &Arc<Dataset>,
     (settings, limits): (TrainSettings, Limits),
     directory: Option<&RunDirectory>,
     options: TrainOptions,
     observer: &dyn Observer,
+    mut look: impl FnMut(&Trainer),
 ) -> Result<Run> {
     options.check()?;
     let saved = match directory {
@@ -177,6 +189,7 @@ pub fn run(
         if let Some(saver) = &mut saver {
             saver.look(trainer, observer);
         }
+        look(trainer);
         times.start();
     })?;
     let seconds = trainer.seconds();
@@ -194,29 +207,6 @@ pub fn run(
         }
     }
     Ok(Run { trainer, settings, result, stop, resumed_at_step, milliseconds: times.finish(), seconds })
-}
-
-/// Estimates the bytes that training a model takes, with checkpoints if `saved`.
-pub fn memory_needed(spec: &TrainSpec, config: &Config, dataset: &Dataset, saved: bool) -> u64 {
-    let pairs = match spec.optimizer {
-        Optimizer::Lbfgs => 2 * spec.memory.unwrap_or(TrainSettings::new(Optimizer::Lbfgs).memory),
-        Optimizer::Adam | Optimizer::AdamW => 0,
-    };
-    // The model in f64, the vectors of the optimizer, and all of them once more while a checkpoint is written.
-    let (model, vectors) = (24, 4 * (8 + pairs));
-    let copies = if saved { 4 } else { 1 };
-    let weights = (config.n_parameters() as u64).saturating_mul((model + copies * vectors) as u64);
-    if config.shape.blocks.is_some() {
-        // The gradients of up to 16 lanes; activations adapt to what there is.
-        return weights.saturating_add((config.n_parameters() as u64).saturating_mul(8 * 4));
-    }
-    // Queries, keys, values and their derivatives of every place; what attention mixes for every context.
-    let mixed = config.shape.n_heads.saturating_mul(config.shape.d_head);
-    let rows = 6 * dataset.places().len() as u64 + 2 * dataset.len() as u64;
-    // A fixed sample, and the order of an epoch.
-    let batches = if spec.sampling == Sampling::Sample { spec.sample.unwrap_or(0) } else { 0 };
-    let sample = batches.saturating_mul(spec.batch.unwrap_or(0) as u64).saturating_mul(16);
-    weights.saturating_add(rows.saturating_mul(mixed).saturating_mul(4)).saturating_add(sample)
 }
 
 /// Measures how long steps take.

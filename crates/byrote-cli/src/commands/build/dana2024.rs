@@ -3,12 +3,12 @@
 use super::{BuildArgs, Built};
 use crate::args::Common;
 use crate::input::CorpusInput;
-use crate::memory;
 use crate::progress::Terminal;
 use byrote::Result;
 use byrote::construct::Dana2024Spec;
 use byrote::construct::dana2024::build;
 use byrote::dataset::Dataset;
+use byrote::memory;
 use byrote::report::text;
 use clap::Args;
 use serde_json::json;

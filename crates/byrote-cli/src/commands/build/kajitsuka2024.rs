@@ -5,16 +5,16 @@ use crate::input::CorpusInput;
 use crate::interrupt;
 use crate::progress::Terminal;
 use crate::ui;
+use byrote::Result;
 use byrote::construct::Kajitsuka2024Spec;
-use byrote::construct::kajitsuka2024::corpus_task::{from_contexts, random_positions};
-use byrote::construct::kajitsuka2024::{Built, ExactFile, Goal, Labelled, build, pairs};
+use byrote::construct::kajitsuka2024::corpus_task::{from_corpus, random_positions};
+use byrote::construct::kajitsuka2024::{ExactFile, Goal, Labelled, build, pairs};
 use byrote::corpus::{Corpus, Source};
-use byrote::model::Counting;
 use byrote::observe::Observer as _;
-use byrote::report::text;
-use byrote::{Error, Result};
+use byrote::report::{json, text};
+use byrote::units::Nats;
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -58,17 +58,8 @@ impl Kajitsuka2024Command {
             return Ok((random_positions(&associations, common.seed, switches)?, None, 0));
         }
         let corpus = self.corpus.read(common, true)?;
-        let Some(contexts) = corpus.contexts.as_ref().filter(|c| !c.is_empty()) else {
-            return Err(Error::no_contexts());
-        };
-        let task = from_contexts(contexts, corpus.vocabulary.len(), switches)?;
-        let labelled = Labelled {
-            samples: task.samples,
-            labels: task.labels,
-            vocabulary: corpus.vocabulary.clone(),
-            tokenizer: corpus.summary.tokenizer.clone(),
-        };
-        Ok((labelled, Some(corpus), task.contradictions))
+        let (labelled, contradictions) = from_corpus(&corpus, switches)?;
+        Ok((labelled, Some(corpus), contradictions))
     }
 
     fn title(&self) -> String {
@@ -107,9 +98,9 @@ pub fn run(args: &Kajitsuka2024Command, common: &Common) -> Result<ExitCode> {
         file.save(path)?;
     }
     let corpus = corpus.as_ref();
-    let report = Report { file: &file, labelled: &labelled, corpus, contradictions, built: &built };
+    let floor = corpus.map_or(Nats(0.0), |c| c.summary.floor_nats);
     let json = || {
-        let mut object = report.json();
+        let mut object = json::kajitsuka2024(&file, &labelled, contradictions, &built, floor);
         object["seed"] = json!(common.seed);
         object["seconds_building"] = json!(seconds_building);
         object["seconds"] = json!(begun.elapsed().as_secs_f64());
@@ -123,50 +114,4 @@ pub fn run(args: &Kajitsuka2024Command, common: &Common) -> Result<ExitCode> {
         ui::wrote(common, &args.out);
     }
     Ok(ExitCode::SUCCESS)
-}
-
-struct Report<'a> {
-    file: &'a ExactFile,
-    labelled: &'a Labelled,
-    corpus: Option<&'a Corpus>,
-    contradictions: u64,
-    built: &'a Built,
-}
-
-impl Report<'_> {
-    fn json(&self) -> Value {
-        let mut object = json!(self.file.size());
-        let samples = self.labelled.samples.len();
-        let deterministic = self.contradictions == 0;
-        object["method"] = json!("kajitsuka2024");
-        object["memory"] = json!(self.built.model.method.name());
-        object["contexts"] = json!(samples);
-        object["samples"] = json!(samples);
-        object["verified"] = json!(self.built.verified);
-        object["duplicates"] = json!(self.labelled.samples.duplicates);
-        object["contradictions"] = json!(self.contradictions);
-        object["facts"] = json!(self.built.facts);
-        object["ids"] = json!(self.built.ids);
-        object["retries"] = json!(self.built.effort.tables.saturating_sub(1));
-        object["guarantee"] = json!(self.built.guarantee);
-        // The block size is chosen for the fewest non-zero weights, so there is no such guarantee for the dense count.
-        object["guarantee_counting"] = json!(self.built.guarantee.map(|_| Counting::Nonzero));
-        let candidates = self.built.candidates.iter().map(|(m, p)| {
-            let [nonzero, dense] = Counting::ALL.map(|c| p.total(c));
-            json!({"memory": m.name(), "parameters": nonzero, "parameters_dense": dense})
-        });
-        object["candidates"] = json!(candidates.collect::<Vec<_>>());
-        object["information_bits"] = json!(self.labelled.samples.information_bits());
-        object["memorized"] = json!(self.built.verified);
-        object["accuracy"] = json!(1.0);
-        // The network gives its answer probability 1, so its loss is 0 where there is one next token and infinite, which JSON
-        // writes as null, elsewhere.
-        object["memorized_distribution"] = json!(samples as u64 - self.contradictions);
-        object["loss_nats"] = if deterministic { json!(0.0) } else { Value::Null };
-        object["gap_nats"] = if deterministic { json!(0.0) } else { Value::Null };
-        object["max_kl_nats"] = if deterministic { json!(0.0) } else { Value::Null };
-        object["floor_nats"] = json!(self.corpus.map_or(0.0, |c| c.summary.floor_nats.0));
-        object["max_logit_error"] = json!(0.0);
-        object
-    }
 }

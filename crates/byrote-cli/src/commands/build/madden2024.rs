@@ -3,13 +3,13 @@
 use super::{BuildArgs, Built};
 use crate::args::Common;
 use crate::input::CorpusInput;
-use crate::memory;
 use crate::progress::Terminal;
 use crate::ui;
 use byrote::construct::madden2024::{build, literal::literal};
 use byrote::construct::{Madden2024Method, Madden2024Spec};
 use byrote::dataset::Dataset;
-use byrote::report::text;
+use byrote::memory;
+use byrote::report::{json, text};
 use byrote::{Error, Result};
 use clap::Args;
 use serde_json::json;
@@ -72,9 +72,7 @@ fn run_literal(
     let settings = args.model.literal(common.seed)?;
     let report = literal(dataset, &settings, &Terminal::new(common.quiet))?;
     let json = || {
-        let mut object = json!(report);
-        object["method"] = json!("madden2024");
-        object["solver"] = json!("literal");
+        let mut object = json::literal(&report);
         object["seconds"] = json!(begun.elapsed().as_secs_f64());
         object
     };

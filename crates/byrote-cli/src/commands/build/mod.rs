@@ -5,7 +5,6 @@ mod kajitsuka2024;
 mod madden2024;
 
 use crate::args::Common;
-use crate::commands::eval;
 use crate::input::CorpusInput;
 use crate::interrupt;
 use crate::progress::Terminal;
@@ -16,7 +15,7 @@ use byrote::dataset::Dataset;
 use byrote::evaluate::{TOLERANCE, check_tolerance, evaluate};
 use byrote::model::{Model, ModelFile, Precision};
 use byrote::observe::Observer as _;
-use byrote::report::text;
+use byrote::report::{json, text};
 use byrote::units::Nats;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
@@ -110,13 +109,9 @@ impl Built<'_> {
             file.save(path)?;
         }
         let json = || {
-            let mut object = eval::as_json(&file.model, &found, self.dataset, &file.vocabulary);
-            object["method"] = json!(self.method);
+            let mut object = json::construction(self.method, &file, &found, self.dataset, &self.report);
             object["seed"] = json!(common.seed);
             object["window_sample"] = json!(self.corpus.window_sample());
-            if let (Some(object), Value::Object(report)) = (object.as_object_mut(), self.report) {
-                object.extend(report);
-            }
             object["seconds_building"] = json!(self.seconds_building);
             object["seconds"] = json!(self.begun.elapsed().as_secs_f64());
             object

@@ -7,7 +7,7 @@ use super::exact_file::Labels;
 use super::pairs::{Labelled, Switches};
 use super::task::{Goal, Samples};
 use crate::corpus::random::Associations;
-use crate::corpus::{Alphabet, ContextSet, Key, Vocabulary};
+use crate::corpus::{Alphabet, ContextSet, Corpus, Key, Vocabulary};
 use crate::dataset::Dataset;
 use crate::num::Stream;
 use crate::{Error, Result};
@@ -34,6 +34,19 @@ pub fn from_contexts(contexts: &ContextSet, d_vocab: usize, switches: Switches) 
         list.push((tokens.clone(), label));
     }
     from_list(list, contradictions, d_vocab, switches)
+}
+
+/// The samples of a corpus that was read with its contexts, and the number of contexts with more than one next token.
+pub fn from_corpus(corpus: &Corpus, switches: Switches) -> Result<(Labelled, u64)> {
+    let contexts = corpus.contexts.as_ref().filter(|c| !c.is_empty()).ok_or_else(Error::no_contexts)?;
+    let task = from_contexts(contexts, corpus.vocabulary.len(), switches)?;
+    let labelled = Labelled {
+        samples: task.samples,
+        labels: task.labels,
+        vocabulary: corpus.vocabulary.clone(),
+        tokenizer: corpus.summary.tokenizer.clone(),
+    };
+    Ok((labelled, task.contradictions))
 }
 
 /// The samples of a dataset.

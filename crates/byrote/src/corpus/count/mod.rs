@@ -26,6 +26,8 @@ pub(crate) enum Ends<'a> {
     Every { length: usize, kept: usize },
     /// At these offsets.
     At(&'a [usize]),
+    /// One before each offset but the first, of which the first `kept` tokens are used.
+    Between { offsets: &'a [u64], kept: usize },
 }
 
 /// A token as stored in memory.
@@ -61,6 +63,7 @@ impl<'a, T: Token> Segment<'a, T> {
         match self.ends {
             Ends::Every { length, .. } => self.tokens.len() / length,
             Ends::At(ends) => ends.len(),
+            Ends::Between { offsets, .. } => offsets.len() - 1,
         }
     }
 
@@ -70,6 +73,10 @@ impl<'a, T: Token> Segment<'a, T> {
         match self.ends {
             Ends::Every { length, kept } => &self.tokens[i * length..i * length + kept],
             Ends::At(ends) => &self.tokens[if i == 0 { 0 } else { ends[i - 1] }..ends[i]],
+            Ends::Between { offsets, kept } => {
+                let (start, end) = (offsets[i] as usize, offsets[i + 1] as usize);
+                &self.tokens[start..end.min(start + kept)]
+            }
         }
     }
 

@@ -1,4 +1,4 @@
-//! How much memory is free.
+//! How much memory is free, so that a caller can decide how much of it work may take.
 
 use sysinfo::System;
 

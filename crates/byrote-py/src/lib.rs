@@ -1,0 +1,40 @@
+//! The extension module of the Python package `byrote`.
+//!
+//! It is thin: settings come as JSON objects and results leave as JSON text, exactly those of the program; arrays pass as numpy
+//! arrays. `python/byrote` gives them their Python form. Everything that takes time runs through [`work`], which releases the
+//! interpreter, reports progress and notices Ctrl-C.
+
+mod arrays;
+mod arrow;
+mod bounds;
+mod build;
+mod corpus;
+mod error;
+mod judge;
+mod model;
+mod program;
+mod train;
+mod work;
+
+use pyo3::prelude::*;
+
+/// The extension module.
+#[pymodule]
+mod _byrote {
+    #[pymodule_export]
+    use super::arrow::arrow_stream;
+    #[pymodule_export]
+    use super::bounds::bounds;
+    #[pymodule_export]
+    use super::build::{build, build_exact};
+    #[pymodule_export]
+    use super::corpus::Corpus;
+    #[pymodule_export]
+    use super::judge::{certify, evaluate, predict};
+    #[pymodule_export]
+    use super::model::Model;
+    #[pymodule_export]
+    use super::program::{builtin_stories, fields, run_program, version};
+    #[pymodule_export]
+    use super::train::{Step, train};
+}

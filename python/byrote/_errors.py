@@ -1,0 +1,129 @@
+"""The exceptions of byrote: one class per kind, each also a class that Python code already catches."""
+
+from __future__ import annotations
+
+import os
+import re
+from errno import EACCES, ENOENT
+
+
+class Error(Exception):
+    """What every exception of byrote is.
+
+    Its attributes are the fields of the error that the program prints with ``--json``.
+    """
+
+    kind: str
+    """The kind, such as ``"setting"``."""
+    message: str
+    """What is wrong and what to do, in one sentence."""
+    path: str | None
+    """The file concerned, if there is one."""
+    line: int | None
+    """Its line or record, from 1, if one is known."""
+    setting: str | None
+    """The keyword concerned, if there is one."""
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class InputError(Error, ValueError):
+    """Input or settings that byrote cannot use."""
+
+
+class SettingError(InputError):
+    """A setting outside its range, or settings that contradict each other."""
+
+
+class UnknownSettingError(SettingError, TypeError):
+    """A keyword that does not exist; the message suggests the nearest one."""
+
+
+class FormatError(InputError):
+    """A file whose content contradicts its name or the settings."""
+
+
+class EmptyCorpusError(InputError):
+    """A corpus without documents or without contexts."""
+
+
+class RefusedError(InputError):
+    """A builder cannot construct the model: a hypothesis of its theorem does not hold."""
+
+
+class SequenceError(InputError):
+    """A sequence of vectors that a method cannot process."""
+
+
+class FileError(Error, OSError):
+    """The operating system could not read or write a file."""
+
+
+class MissingFileError(FileError, FileNotFoundError):
+    """A file or a directory that does not exist."""
+
+
+class ForbiddenFileError(FileError, PermissionError):
+    """A file that may not be read or written."""
+
+
+class BusyError(FileError):
+    """Another process is using a run directory."""
+
+
+class OtherRunError(InputError):
+    """A run directory belongs to a different run."""
+
+
+_CLASSES: dict[str, type[Error]] = {
+    "io": FileError,
+    "busy": BusyError,
+    "other_run": OtherRunError,
+    "invalid_utf8": FormatError,
+    "format": FormatError,
+    "setting": SettingError,
+    "unknown_setting": UnknownSettingError,
+    "empty_corpus": EmptyCorpusError,
+    "incompatible": InputError,
+    "refused": RefusedError,
+    "sequence": SequenceError,
+    "unstable_step": SettingError,
+    "figure": InputError,
+}
+
+
+def spelled(message: str) -> str:
+    """Return a message of the library with its settings as Python writes them."""
+
+    def setting(found: re.Match[str]) -> str:
+        name, value = found.group(1), found.group(2)
+        if value in ("true", "false"):
+            return f"{name}={value.capitalize()}"
+        number = re.fullmatch(r"-?\d+(\.\d+)?(e-?\d+)?", value)
+        return f"{name}={value}" if number else f'{name}="{value}"'
+
+    return re.sub(r"`(\w+) = ([^`]*)`", setting, message)
+
+
+def of(
+    kind: str, message: str, path: str | None, line: int | None, setting: str | None, errno: int | None
+) -> BaseException:
+    """Return the exception for an error of the library; the extension module calls this."""
+    if kind == "interrupted":
+        return KeyboardInterrupt()
+    text = spelled(message)
+    found = _CLASSES.get(kind, Error)
+    if found is FileError:
+        found = {ENOENT: MissingFileError, EACCES: ForbiddenFileError}.get(errno or 0, FileError)
+    error: Error
+    if issubclass(found, OSError) and errno is not None:
+        error = found(errno, os.strerror(errno), path)
+    else:
+        error = found(text)
+    error.kind = kind
+    error.message = text
+    error.path = path
+    error.line = line
+    error.setting = setting
+    return error
