@@ -7,7 +7,7 @@ use crate::corpus::{CorpusSpec, TokenizerChoice};
 use crate::dataset::Dataset;
 use crate::model::{Config, Hidden, Mixer, ModelSpec, Shape};
 use crate::num::hash::fnv1a;
-use crate::train::{Optimizer, TrainSpec};
+use crate::train::{Optimizer, TrainSpec, default_warmup_rate};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
@@ -101,6 +101,11 @@ impl Job {
         job.corpus.n_ctx = job.corpus.n_ctx.or(u32::try_from(n_ctx).ok());
         job.model = self.model.filled(d_vocab, n_ctx);
         job.training = self.training.filled();
+        if let Ok(config) = self.model.resolve(d_vocab, n_ctx)
+            && job.training.optimizer == Optimizer::Lbfgs
+        {
+            job.training.warmup_lr.get_or_insert(default_warmup_rate(&config));
+        }
         job
     }
 

@@ -44,7 +44,9 @@ pub use evaluator::Evaluator;
 pub use lane::ProbePoint;
 pub use loss_curve::{CurvePoint, LossCurve};
 pub use run::{Run, RunDirectory, StepTimes, TrainOptions, memory_needed, run};
-pub use settings::{Limits, Optimizer, Sampling, Schedule, Stall, Stop, StopKind, TrainSettings, Trained};
+pub use settings::{
+    Limits, Optimizer, Sampling, Schedule, Stall, Stop, StopKind, TrainSettings, Trained, default_warmup_rate,
+};
 pub use spec::TrainSpec;
 pub use state::OptimizerMemory;
 pub use trainer::{TrainProgress, Trainer};
