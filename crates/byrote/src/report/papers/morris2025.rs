@@ -10,7 +10,7 @@
 //! - Fitted to the first half of the steps alone, the same law has to predict the last value to within [`FORESIGHT`].
 //! - Then its limit and the 95% interval of that are reported, and otherwise nothing.
 //!
-//! A model is judged by its run with the most bits. It agrees with the paper if it has memorized 3.5 to 4.2 bits per parameter, nearly
+//! A model is judged by its run with the most bits, among those that were offered at least 4.2 bits per parameter: fewer cannot fill it. It agrees with the paper if it has memorized 3.5 to 4.2 bits per parameter, nearly
 //! agrees if it has memorized less and the interval of the limit meets that range, and does not agree if it has memorized
 //! more or the interval lies outside. Without a limit, fewer bits decide nothing: a longer run might find more.
 //!
@@ -157,8 +157,10 @@ pub(super) fn page(record: &Record) -> Result<Paper> {
     }
     let (mut claims, mut json) = (Vec::new(), Vec::new());
     for runs in models.values() {
-        let Some(best) = runs.iter().max_by(|a, b| a.bits().total_cmp(&b.bits())) else { continue };
-        claims.push(claim(best));
+        let judged = runs.iter().filter(|run| run.offered() >= *PUBLISHED.end());
+        if let Some(best) = judged.max_by(|a, b| a.bits().total_cmp(&b.bits())) {
+            claims.push(claim(best));
+        }
         json.extend(runs.iter().map(|run| run_json(run)));
     }
     Ok(Paper {
@@ -299,7 +301,7 @@ fn setting(runs: &[Run<'_>]) -> Section {
                  fitted to the first half of the steps, predicts the last value to within {:.0}%.",
                 100.0 * FORESIGHT
             ),
-            "A model agrees with the paper if it has memorized 3.5 to 4.2 bits per parameter, and nearly agrees if it has memorized \
+            "A model is judged by runs that offer it at least 4.2 bits per parameter. It agrees with the paper if it has memorized 3.5 to 4.2 bits per parameter, and nearly agrees if it has memorized \
              less and the interval of the limit meets that range. Without a limit, fewer bits decide nothing."
                 .to_owned(),
         ])
