@@ -12,15 +12,22 @@ mod forward;
 mod head;
 mod network;
 mod one_layer;
+#[cfg(feature = "onnx")]
+mod onnx;
 mod statistics;
 #[cfg(test)]
 mod tests;
 mod weights;
 
 pub use network::Network;
+#[cfg(feature = "onnx")]
+pub use onnx::OnnxModel;
 
+use crate::num::aligned::padded;
+use crate::num::simd;
 use crate::observe::Observer;
 use crate::{Error, Result};
+use statistics::{Seen, Target, Tile};
 use std::ops::Range;
 
 /// How a token is drawn: from the `top_k` most likely ones, at a temperature.
@@ -75,6 +82,29 @@ pub struct PositionScore {
     pub mean_log_prob: f64,
     /// The standard deviation of ln p under p itself, from the centred sum of squares, so that it is never negative.
     pub sd_log_prob: f64,
+}
+
+impl PositionScore {
+    /// What logits say of a position whose token is `token`; `None` if one of them is not finite.
+    ///
+    /// ```
+    /// use byrote::inference::{PositionScore, Sampling};
+    /// let score = PositionScore::of_logits(vec![0.0, 1.0], 1, Sampling::default());
+    /// assert!(score.is_some_and(|s| (s.log_prob - (1f64.exp() / (1.0 + 1f64.exp())).ln()).abs() < 1e-6 && s.margin == 1.0));
+    /// assert_eq!(PositionScore::of_logits(vec![0.0, f32::NAN], 0, Sampling::default()), None);
+    /// ```
+    ///
+    /// # Panics
+    /// If the token has no logit.
+    pub fn of_logits(mut logits: Vec<f32>, token: u32, sampling: Sampling) -> Option<Self> {
+        let n = logits.len();
+        let target = Target { token, logit: logits[token as usize] };
+        let mut seen = Seen::of_target(target, sampling, n);
+        logits.resize(padded(n), f32::MIN);
+        let mut e = logits.clone();
+        seen.moments = simd::run(Tile { seen: &mut seen, z: &logits, n, first: 0, e: &mut e });
+        seen.score(sampling)
+    }
 }
 
 /// Token ids and the positions to score: position i is predicted from the ids before it, alone, the first of them at position 0 of

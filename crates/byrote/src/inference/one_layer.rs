@@ -3,12 +3,9 @@
 //! They are small, and their contexts short: each position is computed on its own from the context before it.
 
 use super::network::not_finite;
-use super::statistics::{Seen, Target, Tile};
 use super::{PositionScore, Sampling, Sequence};
 use crate::Result;
 use crate::model::{Config, Model};
-use crate::num::aligned::padded;
-use crate::num::simd;
 use rayon::prelude::*;
 
 /// A model that is evaluated by its reference.
@@ -33,15 +30,9 @@ impl OneLayer {
             positions
                 .map(|position| {
                     let logits = self.0.logits(&sequence.tokens[..position])?;
-                    let n = logits.len();
-                    let mut z: Vec<f32> = logits.into_iter().map(|z| z as f32).collect();
-                    let token = sequence.tokens[position];
-                    let target = Target { token, logit: z[token as usize] };
-                    let mut seen = Seen::of_target(target, sampling, n);
-                    z.resize(padded(n), f32::MIN);
-                    let mut e = z.clone();
-                    seen.moments = simd::run(Tile { seen: &mut seen, z: &z, n, first: 0, e: &mut e });
-                    seen.score(sampling).ok_or_else(|| not_finite(number, position))
+                    let z = logits.into_iter().map(|z| z as f32).collect();
+                    let score = PositionScore::of_logits(z, sequence.tokens[position], sampling);
+                    score.ok_or_else(|| not_finite(number, position))
                 })
                 .collect::<Vec<Result<PositionScore>>>()
         };
