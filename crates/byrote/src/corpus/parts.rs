@@ -52,7 +52,8 @@ pub(super) fn class_of(key: Key<'_>, part: PartOf) -> u32 {
     }
     // FNV mixes upwards: its low bits depend on few bits of the input, so both halves are mixed before the top is taken.
     let hash = hash.finish();
-    (u128::from((hash ^ hash >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15)) * u128::from(part.of()) >> 64) as u32
+    let mixed = (hash ^ (hash >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    ((u128::from(mixed) * u128::from(part.of())) >> 64) as u32
 }
 
 /// The token of a document that decides its class.
