@@ -178,7 +178,7 @@ def ranges(folder: Path) -> None:
             ("lengths", ["figures", "lengths"], [2**53] * 7),
             ("contexts", ["figures", "contexts"], [-(2**53)] * 8),
             ("never", ["unique", "never"], 2**53),
-            ("classes", ["classes"], [[65535, 44, 44]] * 3),
+            ("bins", ["bins"], [{"bin": 4095, "starts": 44, "kept": 44, "ended": 0, "children": 44}] * 3),
             ("marks-at-the-end", ["marks"], [44, 6]),
             ("marks-of-no-level", ["marks"], [1, 255, 43, 0]),
             ("marks-too-many", ["marks"], [2**64 - 1, 1, 2, 3]),
@@ -195,7 +195,7 @@ def ranges(folder: Path) -> None:
                 altered["facts"]["header"]["window"]["n_ctx"] = value
             seed("range", f"{name}-{label}", json.dumps(altered, separators=(",", ":")))
     seed("range", "format-255", b"byrotew\xff" + bytes(20))
-    seed("range", "magic-only", b"byrotew\x01")
+    seed("range", "magic-only", b"byrotew\x02")
 
 
 def run_directories(folder: Path) -> None:

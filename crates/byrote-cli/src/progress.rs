@@ -107,6 +107,7 @@ impl Observer for Terminal {
         interrupt::in_stage(progress.stage);
         match progress.detail {
             Detail::Note(text) => return ui::note(self.quiet, &spelling::of_text(text)),
+            Detail::Estimate { seconds, .. } => ui::note(self.quiet, &estimate(progress.total, seconds)),
             Detail::Warning(text) => return ui::note(false, &format!("byrote: {text}")),
             _ => {}
         }
@@ -204,6 +205,18 @@ fn each(total: Nats, predictions: u64) -> String {
     significant(total.per(predictions).unwrap_or(total).0, 3)
 }
 
+/// How much there is to do and how long it will take, as a sentence.
+fn estimate(tokens: Option<u64>, seconds: Option<f64>) -> String {
+    let tokens = byrote::units::counted(tokens.unwrap_or(0), "token");
+    match seconds {
+        Some(seconds) if seconds >= 1.0 => {
+            format!("{tokens} to evaluate, which takes about {}", duration(seconds))
+        }
+        Some(_) => format!("{tokens} to evaluate, which takes less than a second"),
+        None => format!("{tokens} to evaluate"),
+    }
+}
+
 /// The numbers of a report in words, most important first, and how much of the current piece is done.
 fn numbers(detail: &Detail<'_>) -> (Vec<String>, f64) {
     match *detail {
@@ -267,6 +280,16 @@ mod tests {
             "250 of 1,000 steps  gap 0.00123, loss 0.355 nats/prediction  1m30s left"
         );
         assert_eq!(current.line(half_a_minute, 50), "██░░░░░░  training  250 of 1,000 steps  1m30s left");
+    }
+
+    #[test]
+    fn an_estimate_is_a_sentence() {
+        assert_eq!(estimate(Some(46_120), Some(95.0)), "46,120 tokens to evaluate, which takes about 1m35s");
+        assert_eq!(
+            estimate(Some(1_000), Some(0.2)),
+            "1,000 tokens to evaluate, which takes less than a second"
+        );
+        assert_eq!(estimate(Some(1), None), "1 token to evaluate");
     }
 
     #[test]

@@ -62,6 +62,8 @@ pub use num::Stream;
 pub mod bench_internals {
     pub use crate::construct::madden2024::hyperplanes::System;
     pub use crate::num::Real;
+    pub use crate::num::aligned::{AlignedVec, spread_stride};
+    pub use crate::num::gemm::{Left, Panels, Product, Right, TargetOrder, Update};
     pub use crate::num::linear::to_rows;
     pub use crate::num::simd::{Isa, SimdKernel, run};
     pub use crate::num::vector::Vector;

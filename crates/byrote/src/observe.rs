@@ -243,6 +243,12 @@ pub enum Detail<'a> {
         /// Its predictions, over which the gap is summed.
         predictions: u64,
     },
+    /// How long the work is expected to take, in seconds; none where it is too short to tell.
+    #[non_exhaustive]
+    Estimate {
+        /// The expected time.
+        seconds: Option<f64>,
+    },
     /// A remark for people, which a quiet program leaves out.
     Note(&'a str),
     /// Something went wrong that does not end the work; shown even by a quiet program.

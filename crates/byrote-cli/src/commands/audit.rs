@@ -25,7 +25,7 @@ pub const EXAMPLES: &str = "Examples:
 
 #[derive(Debug, Args)]
 pub struct AuditCommand {
-    /// The model: a directory of Hugging Face, a .gguf file, a model of byrote, or log-probabilities as .npy, .parquet or .csv
+    /// The model: a directory of Hugging Face, a .gguf file, a model of byrote, an .onnx file (feature `onnx`), or log-probabilities as .npy, .parquet or .csv
     #[arg(value_name = "MODEL", required_unless_present = "compare")]
     pub model: Option<PathBuf>,
     #[command(flatten)]
@@ -61,6 +61,10 @@ pub fn run(args: &AuditCommand, common: &Common) -> Result<ExitCode> {
     let Some(model) = &args.model else {
         return Err(Error::setting("model", "name a model"));
     };
+    if args.text.paths.is_empty() && args.text.builtin.is_none() {
+        let message = "name the text to audit behind the model: files, or - for standard input";
+        return Err(Error::EmptyCorpus { message: message.into() });
+    }
     if let Some(share) = args.fail_above.filter(|share| !(0.0..=1.0).contains(share)) {
         return Err(Error::setting("fail_above", format!("must be from 0 to 1 (got {share})")));
     }

@@ -127,6 +127,7 @@ fn what_cannot_be_audited_is_refused_in_one_line() {
     let (model, corpus) = (model(), canary("corpus.txt"));
     // 50 + 50 tokens do not fit into this model, which reads 64.
     assert!(refused(&case, &[&model, &corpus]).contains("do not fit into a context of 64"));
+    assert!(refused(&case, &[&model]).contains("name the text to audit"));
     case.file("empty.txt", "");
     assert!(refused(&case, &[&model, "empty.txt", "--prefix", "8", "--suffix", "8"]).contains("no tokens"));
     case.file("short.txt", "a b\nc\n");
@@ -201,6 +202,47 @@ fn log_probabilities_stand_in_for_a_model() {
     );
     case.file("text.txt", "words\n");
     assert!(refused(&case, &["scores.csv", "text.txt"]).contains("--tokenizer"));
+    for (numbers, part) in [
+        ("-1\n-inf\n-2\n-4\n", "entry 2 is -inf: a token that occurs in the text cannot have probability 0"),
+        ("-1\n-1\nnan\n-4\n", "entry 3 is NaN; only the first token of a document may be unscored"),
+        ("-1\n-1\n-2\n0.5\n", "entry 4 is 0.5: a log-probability is a number of at most 0"),
+        ("-1\n-1\n-2\ninf\n", "entry 4 is inf: a log-probability is a number of at most 0"),
+    ] {
+        case.file("wrong.csv", format!("log_prob\n{numbers}"));
+        let text = refused(&case, &["wrong.csv", "ids.jsonl"]);
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
+fn an_audit_says_how_much_there_is_to_evaluate() {
+    let case = Case::new();
+    let (model, corpus) = (model(), canary("corpus.txt"));
+    let arguments = ["audit", &model, &corpus, "--lengths", "0", "--context", "document", "--out", "audit"];
+    let told = |quiet: &[&str]| {
+        let output = case.run(arguments.iter().chain(&WINDOW).chain(quiet));
+        assert!(output.status.success());
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let first = told(&[]);
+    let found: Value =
+        serde_json::from_slice(&std::fs::read(case.path("audit/audit.json")).unwrap()).unwrap();
+    let tokens = byrote::units::counted(found["evaluated_tokens"].as_u64().unwrap(), "token");
+    assert!(first.contains(&format!("{tokens} to evaluate, which takes ")), "{first}");
+    // The scores are there.
+    assert!(told(&[]).contains("0 tokens to evaluate"));
+    assert_eq!(told(&["--quiet"]), "");
+}
+
+#[cfg(not(feature = "onnx"))]
+#[test]
+fn an_onnx_file_is_refused_without_its_runtime() {
+    let case = Case::new();
+    case.file("model.onnx", "anything");
+    let text = refused(&case, &["model.onnx", &canary("corpus.txt")]);
+    assert!(text.contains("model.onnx: is an ONNX file, which this build of byrote cannot run"), "{text}");
+    assert!(text.contains("feature `onnx`"), "{text}");
+    assert!(refused(&case, &["none.onnx", &canary("corpus.txt")]).contains("none.onnx"));
 }
 
 #[test]

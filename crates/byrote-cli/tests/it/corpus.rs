@@ -191,6 +191,36 @@ fn shards_merge_to_the_whole() {
 }
 
 #[test]
+fn parts_of_a_merge_add_up_to_the_merge() {
+    let case = Case::new();
+    let common = ["corpus", "--builtin", "300", "--eos", "--bos"];
+    for i in ["1", "2", "3"] {
+        let (shard, file) = (format!("{i}/3"), format!("{i}.summary"));
+        case.json(common.iter().copied().chain(["--shard", &shard, "--save", &file]));
+    }
+    let merge = ["corpus", "--merge", "1.summary", "2.summary", "3.summary"];
+    for i in ["1", "2", "3", "4"] {
+        let (range, file) = (format!("{i}/4"), format!("{i}.part"));
+        let part = case.json(merge.iter().copied().chain(["--range", &range, "--save", &file]));
+        assert_eq!(part["range"], range);
+    }
+    let parts = ["corpus", "--merge", "4.part", "1.part", "2.part", "3.part"];
+    assert_eq!(case.json(parts), case.json(common));
+    let shown = case.run(merge.iter().copied().chain(["--range", "2/4", "--save", "2.part"]));
+    assert!(String::from_utf8(shown.stdout).unwrap().contains("part 2/4 of them"));
+    for (arguments, message) in [
+        (&["corpus", "--merge", "1.part", "2.part", "3.part"][..], "part 4/4 is missing"),
+        (&["corpus", "--merge", "1.summary", "--range", "1/2"], "--range: needs --save"),
+        (&["corpus", "--merge", "1.part", "--range", "1/2", "--save", "x"], "are parts already"),
+    ] {
+        let output = case.run(arguments);
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), error.lines().count()), (Some(2), 1), "{error}");
+        assert!(error.contains(message), "{error}");
+    }
+}
+
+#[test]
 fn more_summaries_than_are_open_at_a_time_merge() {
     let case = Case::new();
     let names: Vec<String> = (0..150).map(|i| format!("{i}.summary")).collect();

@@ -1,6 +1,6 @@
 //! Counts the full windows of a text of token ids, for the benchmark against other programs: `count_windows IDS.npy [--n-ctx T]
-//! [--threads N] [--libsais]` prints one line of JSON with the figures, the seconds from opening the file to the figures, and
-//! the memory taken.
+//! [--threads N] [--max-memory BYTES] [--libsais]` prints one line of JSON with the figures, the seconds from opening the file to
+//! the figures, and the memory taken.
 //!
 //! With `--libsais`, the same figures come from a suffix array, its common prefixes and one pass over them with a stack: the
 //! array and the prefixes by libsais on one thread, the pass below.
@@ -15,19 +15,22 @@ type AnyError = Box<dyn std::error::Error>;
 
 fn main() -> Result<(), AnyError> {
     let mut arguments = std::env::args().skip(1);
-    let (mut path, mut threads, mut n_ctx, mut libsais) = (None, 2, 8, false);
+    let (mut path, mut threads, mut n_ctx, mut libsais, mut max_memory) = (None, 2, 8, false, None);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--threads" => threads = arguments.next().ok_or("--threads N")?.parse()?,
             "--n-ctx" => n_ctx = arguments.next().ok_or("--n-ctx T")?.parse()?,
+            "--max-memory" => max_memory = Some(arguments.next().ok_or("--max-memory BYTES")?.parse()?),
             "--libsais" => libsais = true,
             _ => path = Some(argument),
         }
     }
-    let path = path.ok_or("usage: count_windows IDS.npy [--n-ctx T] [--threads N] [--libsais]")?;
+    let path = path
+        .ok_or("usage: count_windows IDS.npy [--n-ctx T] [--threads N] [--max-memory BYTES] [--libsais]")?;
     let before = memory("VmRSS:").unwrap_or(0);
     let start = Instant::now();
-    let found = if libsais { by_libsais(&path, n_ctx)? } else { by_byrote(path, n_ctx, threads)? };
+    let found =
+        if libsais { by_libsais(&path, n_ctx)? } else { by_byrote(path, n_ctx, threads, max_memory)? };
     let seconds = start.elapsed().as_secs_f64();
     let peak = memory("VmHWM:").map(|peak| peak.saturating_sub(before));
     println!(
@@ -51,9 +54,9 @@ struct Found {
     floor_nats: f64,
 }
 
-fn by_byrote(path: String, n_ctx: usize, threads: usize) -> Result<Found, AnyError> {
+fn by_byrote(path: String, n_ctx: usize, threads: usize, max_memory: Option<u64>) -> Result<Found, AnyError> {
     let window = Window::default().n_ctx(n_ctx as u32).exact_length(true).contexts(ContextRule::Windows);
-    let options = Options::default().window(window).documents(DocumentRule::File);
+    let options = Options::default().window(window).documents(DocumentRule::File).max_memory(max_memory);
     let source = Source::Files(vec![path.into()]);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
     let corpus = pool.install(|| Corpus::read(&source, &options, Outputs::default(), &Silent))?;

@@ -5,7 +5,7 @@
 
 use super::collection::Collection;
 use super::interval::auroc;
-use super::passes;
+use super::passes::{self, Pieces};
 use super::score_file::ScoreFile;
 use super::scoring::Scorer;
 use super::spec::{AuditSettings, TextSpec};
@@ -159,7 +159,7 @@ pub(super) fn against_reference(
                 None => Ok(document.clone()),
             })
             .collect::<Result<Vec<_>>>()?;
-        let scored = passes::documents(&documents, &own, &mut scorer)?;
+        let scored = passes::documents(&Pieces::new(&documents, &own), &own, &mut scorer)?;
         let (mut bits, mut unintended) = (0.0, 0.0);
         for (document, scored) in text.documents.iter_mut().zip(scored) {
             let reference = Nats(-scored.scores.iter().map(|s| s.log_prob).sum::<f64>()).bits();

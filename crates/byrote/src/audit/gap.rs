@@ -16,6 +16,7 @@ use crate::Result;
 use crate::corpus::{ContextRule, Corpus, Options, Outputs, Vocabulary, Window};
 use crate::dataset::Dataset;
 use crate::inference::ContextScore;
+use crate::observe::Observer;
 use serde::{Deserialize, Serialize};
 
 /// The gap of a corpus.
@@ -89,12 +90,21 @@ const MOST_TOKENS: usize = 1 << 17;
 /// How many bad contexts are listed.
 const WORST: usize = 10;
 
-/// Measures the gap of a text; none if it has no contexts, or if lengths are left out.
-pub fn gap(
+/// The distinct contexts of a text.
+pub(super) struct Contexts {
+    pub(super) dataset: Dataset,
+    floor_nats: f64,
+    /// The documents that they come from, copies included.
+    documents: u64,
+}
+
+/// Lists the contexts of a text in a model's vocabulary; none if it has none, or if lengths are left out.
+pub(super) fn contexts(
     collection: &Collection,
     settings: &AuditSettings,
-    scorer: &mut Scorer<'_>,
-) -> Result<Option<AuditGap>> {
+    d_vocab: u64,
+    observer: &dyn Observer,
+) -> Result<Option<Contexts>> {
     let t = settings.lengths;
     let windows = settings.contexts == GapContexts::Windows;
     let (mut documents, mut tokens, mut used): (Vec<Vec<u32>>, usize, u64) = (Vec::new(), 0, 0);
@@ -114,13 +124,24 @@ pub fn gap(
     let rule = if windows { ContextRule::Windows } else { ContextRule::Prefixes };
     let options = Options::default().window(Window::default().n_ctx(t.max(1) as u32).contexts(rule));
     let outputs = Outputs::default().contexts(true).may_be_empty(true);
-    let corpus = Corpus::from_ids(documents.iter().map(Vec::as_slice), &options, outputs, scorer.observer())?;
+    let corpus = Corpus::from_ids(documents.iter().map(Vec::as_slice), &options, outputs, observer)?;
     if corpus.contexts.as_ref().is_none_or(|contexts| contexts.is_empty()) {
         return Ok(None);
     }
-    let dataset = Dataset::from_corpus(&corpus)?
-        .in_vocabulary(&Vocabulary::of_ids(u32::try_from(scorer.model().d_vocab()).unwrap_or(u32::MAX)))?;
-    let scores = scorer.contexts(&dataset)?;
+    let vocabulary = Vocabulary::of_ids(u32::try_from(d_vocab).unwrap_or(u32::MAX));
+    let dataset = Dataset::from_corpus(&corpus)?.in_vocabulary(&vocabulary)?;
+    Ok(Some(Contexts { dataset, floor_nats: corpus.summary.floor_nats.0, documents: used }))
+}
+
+/// Measures the gap on the contexts of a text.
+pub(super) fn gap(
+    contexts: &Contexts,
+    settings: &AuditSettings,
+    scorer: &mut Scorer<'_>,
+) -> Result<AuditGap> {
+    let Contexts { dataset, floor_nats, documents } = contexts;
+    let (t, floor_nats) = (settings.lengths, *floor_nats);
+    let scores = scorer.contexts(dataset)?;
     let mut rows = vec![GapRow::default(); t];
     let mut worst: Vec<(f64, usize)> = Vec::new();
     for (i, score) in scores.iter().enumerate() {
@@ -143,19 +164,18 @@ pub fn gap(
         }
     });
     let sum = |of: fn(&GapRow) -> f64| rows.iter().map(of).sum::<f64>();
-    let floor_nats = corpus.summary.floor_nats.0;
     let gap_nats = sum(|row| row.gap_nats);
-    Ok(Some(AuditGap {
+    Ok(AuditGap {
         contexts: settings.contexts,
         lengths: t,
-        documents: used,
+        documents: *documents,
         predictions: rows.iter().map(|row| row.predictions).sum(),
         floor_nats,
         loss_nats: floor_nats + gap_nats,
         gap_nats,
         worst: worst.collect(),
         by_length: rows,
-    }))
+    })
 }
 
 /// Adds a context to its row and returns its contribution to the gap.

@@ -49,9 +49,18 @@ impl GivenScores {
         let Some(log_probs) = columns.get("log_prob") else {
             return Err(Error::format(path, "has no column `log_prob`"));
         };
-        if let Some(i) = log_probs.iter().position(|x| *x > 1e-6) {
-            let message = format!("entry {} is {}, but a log-probability is at most 0", i + 1, log_probs[i]);
-            return Err(Error::format(path, message));
+        for (&name, values) in &columns {
+            if values.len() != log_probs.len() {
+                let (found, needed) = (values.len(), log_probs.len());
+                let message = format!("column `{name}` has {found} rows, but `log_prob` has {needed}");
+                return Err(Error::format(path, message));
+            }
+            if let Some(i) = values.iter().zip(log_probs).position(|(x, log_prob)| {
+                // The first token of a document may be unscored; then nothing is known of it.
+                !(log_prob.is_nan() || fits(name, *x))
+            }) {
+                return Err(Error::format(path, misfit(name, i + 1, values[i])));
+            }
         }
         let has = |name: &str| columns.contains_key(name);
         let known = Known {
@@ -102,7 +111,7 @@ impl GivenScores {
         let column = |name: &str| self.columns.get(name);
         let number = |name: &str, i: usize, otherwise: f64| column(name).map_or(otherwise, |c| c[i]);
         let is_scored = |i: usize| !number("log_prob", i, f64::NAN).is_nan();
-        let first = if skipped == 0 && !is_scored(at) { 1 } else { skipped };
+        let first = if skipped == 0 && !ids.is_empty() && !is_scored(at) { 1 } else { skipped };
         let mut scores = Vec::with_capacity(ids.len());
         for (position, &token) in ids.iter().enumerate().skip(first) {
             let i = at + position - skipped;
@@ -132,6 +141,41 @@ impl GivenScores {
         }
         Ok(ScoredDocument { first: first.min(ids.len()), scores })
     }
+}
+
+/// The most that rounding lifts a log-probability above 0.
+const ROUNDING: f64 = 1e-6;
+
+/// Whether a number can stand in a column.
+fn fits(column: &str, x: f64) -> bool {
+    match column {
+        "log_prob" | "mean_log_prob" => x.is_finite() && x <= ROUNDING,
+        // Minus infinity is a token that is never drawn.
+        "log_prob_sampled" => x <= ROUNDING,
+        "hit" => x == 0.0 || x == 1.0,
+        "rank" => x.is_finite() && x >= 0.0,
+        "sd_log_prob" => x.is_finite() && x >= 0.0,
+        _ => !x.is_nan(),
+    }
+}
+
+/// Why a number cannot stand in a column.
+fn misfit(column: &str, entry: usize, x: f64) -> String {
+    let place = match column {
+        "log_prob" => format!("entry {entry}"),
+        _ => format!("entry {entry} of column `{column}`"),
+    };
+    let why = match column {
+        "log_prob" if x == f64::NEG_INFINITY => {
+            "a token that occurs in the text cannot have probability 0 (a code for it would be infinitely long)"
+        }
+        "log_prob" | "log_prob_sampled" | "mean_log_prob" => "a log-probability is a number of at most 0",
+        "hit" => "it must be 1 (the token is the most likely one) or 0",
+        "rank" => "it must be the number of more likely tokens",
+        "sd_log_prob" => "a standard deviation is a number of at least 0",
+        _ => "every scored token needs a number",
+    };
+    format!("{place} is {x}: {why}")
 }
 
 fn extension(path: &Path) -> Option<String> {
@@ -267,9 +311,26 @@ mod tests {
     }
 
     #[test]
+    fn a_token_that_is_never_drawn_is_a_fact() {
+        let table = b"log_prob,hit,log_prob_sampled,margin\nnan,,,\n-3,0,-inf,-2\n-0.1,1,-0.05,inf\n";
+        let settings = AuditSpec::default().resolve(1000, None).unwrap();
+        let found = given("t.csv", table).unwrap().documents(&text(&[&[7, 8, 9]]), &settings).unwrap();
+        let sampled: Vec<f64> = found[0].scores.iter().map(|score| score.log_prob_sampled).collect();
+        assert_eq!(sampled, [f64::NEG_INFINITY, -0.05]);
+    }
+
+    #[test]
     fn what_is_not_a_log_probability_is_refused() {
         for (name, bytes, message) in [
-            ("a.npy", npy(&[0.5], "(1,)"), "at most 0"),
+            ("a.npy", npy(&[0.5], "(1,)"), "entry 1 is 0.5: a log-probability is a number of at most 0"),
+            ("a.npy", npy(&[-1.0, f32::INFINITY], "(2,)"), "entry 2 is inf: a log-probability"),
+            ("a.npy", npy(&[-1.0, f32::NEG_INFINITY], "(2,)"), "entry 2 is -inf: a token that occurs"),
+            ("a.csv", b"log_prob\n-1\n-inf\n".to_vec(), "entry 2 is -inf: a token that occurs"),
+            ("a.csv", b"log_prob,hit\n-1,\n".to_vec(), "entry 1 of column `hit` is NaN: it must be 1"),
+            ("a.csv", b"log_prob,rank\n-1,-2\n".to_vec(), "entry 1 of column `rank` is -2: it must be"),
+            ("a.csv", b"log_prob,margin\n-1,\n".to_vec(), "entry 1 of column `margin` is NaN"),
+            ("a.csv", b"log_prob,log_prob_sampled\n-1,0.1\n".to_vec(), "`log_prob_sampled` is 0.1"),
+            ("a.csv", b"log_prob,mean_log_prob,sd_log_prob\n-1,-2,-1\n".to_vec(), "`sd_log_prob` is -1"),
             ("a.npy", npy(&[-0.5], "(2,)"), "promises 2 numbers"),
             ("a.npy", npy(&[-0.5], "(1, 1)"), "2 dimensions"),
             ("a.npy", b"nothing".to_vec(), "not a NumPy array"),

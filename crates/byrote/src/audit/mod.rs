@@ -18,7 +18,7 @@
 //!
 //! ```text
 //! spec, preset -> settings           collection: documents in the model's tokens
-//! passes: documents, windows ------> scores (scoring, score_file: resumable)
+//! passes: documents, windows ------> estimate -> scores (scoring, score_file: resumable)
 //! window_score, document_score, tally, coverage, duplicates, recall_curve, gap, canaries -> Audit -> verdict
 //! ```
 
@@ -29,6 +29,7 @@ mod control;
 mod coverage;
 mod document_score;
 mod duplicates;
+mod estimate;
 mod gap;
 mod given;
 mod interval;
@@ -79,6 +80,8 @@ use crate::num::hash::fnv1a;
 use crate::observe::Observer;
 use crate::output::{Holds, OutputFile, claim, lock};
 use crate::{Error, Result};
+use estimate::Workload;
+use passes::Pieces;
 use score_file::ScoreFile;
 use scoring::Scorer;
 use serde::{Deserialize, Serialize};
@@ -204,6 +207,13 @@ pub fn run(
     if collection.documents.is_empty() {
         return Err(Error::EmptyCorpus { message: "the text has no tokens".into() });
     }
+    let held_out = match job.held_out.is_empty() {
+        true => None,
+        false => Some(read(&job.text.of(&job.held_out), &subject.tokens)?),
+    };
+    if held_out.as_ref().is_some_and(|text| text.documents.is_empty()) {
+        return Err(Error::setting("held_out", "the text has no tokens"));
+    }
     let canaries = job.canaries.as_deref().map(Canary::load).transpose()?;
     let _held = directory.map(|path| claim(path, Holds::Audit).and_then(|_| lock(path))).transpose()?;
     let mut file = directory
@@ -212,23 +222,19 @@ pub fn run(
     if let (Some(file), Some(model)) = (&file, &subject.model) {
         probe(file, &**model, &settings, directory)?;
     }
-    let mut runner = Runner { subject, settings: &settings, file: file.as_mut(), observer, evaluated: 0 };
-    let main = runner.text(&collection, true)?;
-    let held_out = match job.held_out.is_empty() {
-        true => None,
-        false => {
-            let held_out = read(&job.text.of(&job.held_out), &subject.tokens)?;
-            if held_out.documents.is_empty() {
-                return Err(Error::setting("held_out", "the text has no tokens"));
-            }
-            Some(runner.text(&held_out, false)?.measured.audit)
-        }
+    let mut runner = Runner {
+        subject,
+        settings: &settings,
+        file: file.as_mut(),
+        observer,
+        evaluated: 0,
+        done: 0,
+        total: 0,
     };
-    let gap = runner.gap(&collection)?;
-    let canaries = canaries.map(|canaries| runner.canaries(&canaries)).transpose()?;
+    let Evaluated { corpus, mut held_out, gap, canaries } =
+        runner.evaluate(&collection, held_out.as_ref(), canaries.as_deref())?;
     let evaluated_tokens = runner.evaluated;
-    let Measured { measured: MeasuredText { mut audit, strips }, windows } = main;
-    let mut held_out = held_out;
+    let Measured { measured: MeasuredText { mut audit, strips }, windows } = corpus;
     let mut compared = None;
     if let Some(reference) = reference {
         let path = directory.map(|path| path.join("scores-reference.bin"));
@@ -347,13 +353,34 @@ struct Measured {
     windows: Option<ScoredWindows>,
 }
 
+/// What the model said of all texts.
+struct Evaluated {
+    corpus: Measured,
+    held_out: Option<TextAudit>,
+    gap: Option<AuditGap>,
+    canaries: Option<CanaryFigures>,
+}
+
+/// What is to be run on a text.
+struct TextPlan<'c> {
+    collection: &'c Collection,
+    is_corpus: bool,
+    pieces: Pieces,
+    windows: Option<Vec<AuditWindow>>,
+    curve: recall_curve::CurveWindows,
+}
+
 /// The passes of one audit.
 struct Runner<'a> {
     subject: &'a Subject,
     settings: &'a AuditSettings,
     file: Option<&'a mut ScoreFile>,
     observer: &'a dyn Observer,
+    /// Tokens of distinct sequences, whether they were run now or before.
     evaluated: u64,
+    /// Tokens that were run, of those to be run.
+    done: u64,
+    total: u64,
 }
 
 impl Runner<'_> {
@@ -361,32 +388,99 @@ impl Runner<'_> {
     fn with<T>(&mut self, work: impl FnOnce(&mut Scorer<'_>) -> Result<T>) -> Result<Option<T>> {
         let Some(model) = &self.subject.model else { return Ok(None) };
         let sampling = self.settings.sampling();
-        let mut scorer = Scorer::new(&**model, sampling, self.file.as_deref_mut(), self.observer);
-        let done = work(&mut scorer)?;
+        let mut scorer = Scorer::new(&**model, sampling, self.file.as_deref_mut(), self.observer)
+            .within(self.done, self.total);
+        let found = work(&mut scorer)?;
         self.evaluated += scorer.evaluated;
-        Ok(Some(done))
+        self.done = scorer.done;
+        Ok(Some(found))
+    }
+
+    /// Plans all passes, says how much there is to do, and does it.
+    fn evaluate(
+        &mut self,
+        corpus: &Collection,
+        held_out: Option<&Collection>,
+        canaries: Option<&[Canary]>,
+    ) -> Result<Evaluated> {
+        let (settings, observer) = (self.settings, self.observer);
+        let corpus = self.plan(corpus, true)?;
+        let held_out = held_out.map(|text| self.plan(text, false)).transpose()?;
+        let mut contexts = None;
+        let inserted = canaries.map(|canaries| self.canaries(canaries)).transpose()?;
+        if let Some(model) = &self.subject.model {
+            contexts = gap::contexts(corpus.collection, settings, model.d_vocab(), observer)?;
+            let mut work = Workload::default();
+            for text in [Some(&corpus), held_out.as_ref()].into_iter().flatten() {
+                let windows = text.windows.iter().flatten().map(|window| window.unit(settings.start()));
+                work.add(&text.pieces.units, self.file.as_deref());
+                work.add(windows, self.file.as_deref());
+                work.add(&text.curve.units, self.file.as_deref());
+            }
+            work.add_contexts(contexts.as_ref().map_or(0, |contexts| contexts.dataset.len()));
+            work.add(inserted.iter().flat_map(|(_, pieces)| &pieces.units), self.file.as_deref());
+            work.announce(&**model, settings.sampling(), observer)?;
+            self.total = work.tokens;
+        }
+        let corpus = self.text(corpus)?;
+        let held_out = held_out.map(|text| self.text(text)).transpose()?.map(|text| text.measured.audit);
+        let gap = match &contexts {
+            Some(contexts) => self.with(|scorer| gap::gap(contexts, settings, scorer))?,
+            None => None,
+        };
+        let canaries = match (canaries, inserted) {
+            (Some(canaries), Some((documents, pieces))) => self
+                .with(|scorer| passes::documents(&pieces, settings, scorer))?
+                .map(|scored| canaries::figures(canaries, &documents, &scored, settings)),
+            _ => None,
+        };
+        Ok(Evaluated { corpus, held_out, gap, canaries })
+    }
+
+    /// Lists what is to be run on a text.
+    fn plan<'c>(&self, collection: &'c Collection, is_corpus: bool) -> Result<TextPlan<'c>> {
+        let settings = self.settings;
+        let mut plan = TextPlan {
+            collection,
+            is_corpus,
+            pieces: Pieces::new(&[], settings),
+            windows: None,
+            curve: recall_curve::CurveWindows::default(),
+        };
+        if self.subject.model.is_none() {
+            return Ok(plan);
+        }
+        plan.pieces = Pieces::new(&collection.documents, settings);
+        plan.curve = recall_curve::curve_windows(collection, settings);
+        if settings.context.window() {
+            plan.windows = Some(windows::windows(collection, &self.subject.tokens, settings, self.observer)?);
+        }
+        // Before a long run, not after it.
+        let needed = settings.prefix + settings.suffix;
+        let in_documents = settings.context != AuditContext::Window
+            && collection.documents.iter().any(|document| document.ids.len() >= needed);
+        if is_corpus && !in_documents && plan.windows.as_ref().is_none_or(Vec::is_empty) {
+            return Err(too_short(collection, settings));
+        }
+        Ok(plan)
     }
 
     /// Measures a text.
-    fn text(&mut self, collection: &Collection, is_corpus: bool) -> Result<Measured> {
-        let (settings, tokens, observer) = (self.settings, &self.subject.tokens, self.observer);
+    fn text(&mut self, plan: TextPlan<'_>) -> Result<Measured> {
+        let (settings, TextPlan { collection, is_corpus, pieces, windows, curve }) = (self.settings, plan);
         let scored = match &self.subject.given {
             Some(given) => given.documents(collection, settings)?,
-            None => self
-                .with(|scorer| passes::documents(&collection.documents, settings, scorer))?
-                .unwrap_or_default(),
+            None => self.with(|scorer| passes::documents(&pieces, settings, scorer))?.unwrap_or_default(),
         };
-        let mut windows = None;
-        if settings.context.window() && self.subject.model.is_some() {
-            let found = windows::windows(collection, tokens, settings, observer)?;
-            if found.is_empty() && is_corpus && settings.context == AuditContext::Window {
-                return Err(too_short(collection, settings));
-            }
-            let run = self.with(|scorer| passes::windows(&found, settings, scorer))?;
-            windows = run.map(|(scores, decoded)| ScoredWindows { windows: found, scores, decoded });
-        }
-        let curve =
-            self.with(|scorer| recall_curve::recall_curve(collection, settings, scorer))?.unwrap_or_default();
+        let windows = match windows {
+            Some(windows) => self
+                .with(|scorer| passes::windows(&windows, settings, scorer))?
+                .map(|(scores, decoded)| ScoredWindows { windows, scores, decoded }),
+            None => None,
+        };
+        let curve = self
+            .with(|scorer| recall_curve::recall_curve(collection, &curve, settings, scorer))?
+            .unwrap_or_default();
         let known = self.subject.known();
         let measured = text_audit::measure(collection, &scored, windows.as_ref(), curve, settings, known);
         let count = |figures: Option<&WindowFigures>| figures.map_or(0, |figures| figures.count);
@@ -398,27 +492,19 @@ impl Runner<'_> {
         Ok(Measured { measured, windows })
     }
 
-    /// Measures the gap to the floor.
-    fn gap(&mut self, collection: &Collection) -> Result<Option<AuditGap>> {
-        let settings = self.settings;
-        Ok(self.with(|scorer| gap::gap(collection, settings, scorer))?.flatten())
-    }
-
-    /// Scores canaries.
-    fn canaries(&mut self, canaries: &[Canary]) -> Result<CanaryFigures> {
-        let (settings, tokens) = (self.settings, &self.subject.tokens);
+    /// The tokens of canaries.
+    fn canaries(&self, canaries: &[Canary]) -> Result<(Vec<AuditDocument>, Pieces)> {
+        if self.subject.model.is_none() {
+            let message = "need a model; log-probabilities are those of the corpus alone";
+            return Err(Error::setting("canaries", message));
+        }
         let documents = canaries
             .iter()
             .zip(1..)
-            .map(|(canary, number)| canary.document(tokens, number))
+            .map(|(canary, number)| canary.document(&self.subject.tokens, number))
             .collect::<Result<Vec<_>>>()?;
-        match self.with(|scorer| passes::documents(&documents, settings, scorer))? {
-            Some(scored) => Ok(canaries::figures(canaries, &documents, &scored, settings)),
-            None => Err(Error::setting(
-                "canaries",
-                "need a model; log-probabilities are those of the corpus alone",
-            )),
-        }
+        let pieces = Pieces::new(&documents, self.settings);
+        Ok((documents, pieces))
     }
 }
 

@@ -14,23 +14,37 @@ use super::windows::AuditWindow;
 use crate::Result;
 use crate::inference::PositionScore;
 
+/// The pieces of all documents, and how many each document has.
+pub(super) struct Pieces {
+    pub(super) units: Vec<ScoreUnit>,
+    counts: Vec<usize>,
+}
+
+impl Pieces {
+    pub(super) fn new(documents: &[AuditDocument], settings: &AuditSettings) -> Self {
+        let cut: Vec<Vec<ScoreUnit>> = documents
+            .iter()
+            .map(|document| pieces(&document.ids, settings.start(), settings.n_ctx))
+            .collect();
+        let counts = cut.iter().map(Vec::len).collect();
+        Self { units: cut.into_iter().flatten().collect(), counts }
+    }
+}
+
 /// Runs the model over documents.
 pub(super) fn documents(
-    documents: &[AuditDocument],
+    pieces: &Pieces,
     settings: &AuditSettings,
     scorer: &mut Scorer<'_>,
 ) -> Result<Vec<ScoredDocument>> {
-    let cut: Vec<Vec<ScoreUnit>> =
-        documents.iter().map(|document| pieces(&document.ids, settings.start(), settings.n_ctx)).collect();
-    let counts: Vec<usize> = cut.iter().map(Vec::len).collect();
-    let units: Vec<ScoreUnit> = cut.into_iter().flatten().collect();
-    let mut scores = scorer.score(&units)?.into_iter();
+    let Pieces { units, counts } = pieces;
+    let mut scores = scorer.score(units)?.into_iter();
     let first = usize::from(settings.start_token.is_none());
-    let join = |n: usize| ScoredDocument {
+    let mut join = |n: usize| ScoredDocument {
         first,
         scores: scores.by_ref().take(n).flat_map(|part| part.to_vec()).collect::<Vec<PositionScore>>(),
     };
-    Ok(counts.into_iter().map(join).collect())
+    Ok(counts.iter().map(|&n| join(n)).collect())
 }
 
 /// The pieces of a document of any length: every position is scored in one of them.

@@ -32,21 +32,21 @@ pub struct RecallPoint {
 /// The most windows of a curve.
 const MOST: u64 = 1000;
 
-/// Measures the curve of a text, without a start token.
-pub fn recall_curve(
-    collection: &Collection,
-    settings: &AuditSettings,
-    scorer: &mut Scorer<'_>,
-) -> Result<Vec<RecallPoint>> {
+/// The windows of a curve, without a start token, and how many each stands for.
+#[derive(Default)]
+pub(super) struct CurveWindows {
+    pub(super) units: Vec<ScoreUnit>,
+    weights: Vec<u64>,
+}
+
+/// Chooses the windows of the curve of a text; none if it has no full window.
+pub(super) fn curve_windows(collection: &Collection, settings: &AuditSettings) -> CurveWindows {
     let t = settings.lengths;
-    if t == 0 {
-        return Ok(Vec::new());
-    }
     // Every start of a full window, copies included; of many, evenly spread ones from a drawn offset.
     let starts = |document: &AuditDocument| document.ids.len().saturating_sub(t) as u64;
     let total: u64 = collection.total(starts);
-    if total == 0 {
-        return Ok(Vec::new());
+    if t == 0 || total == 0 {
+        return CurveWindows::default();
     }
     let stride = total.div_ceil(MOST);
     let mut next = Stream::new(settings.seed, "recall curve", 0).below(stride);
@@ -66,15 +66,29 @@ pub fn recall_curve(
         }
         before = end;
     }
-    let scores = scorer.score(&units)?;
+    CurveWindows { units, weights }
+}
+
+/// Measures the curve of a text on its windows.
+pub(super) fn recall_curve(
+    collection: &Collection,
+    windows: &CurveWindows,
+    settings: &AuditSettings,
+    scorer: &mut Scorer<'_>,
+) -> Result<Vec<RecallPoint>> {
+    let (t, CurveWindows { units, weights }) = (settings.lengths, windows);
+    if units.is_empty() {
+        return Ok(Vec::new());
+    }
+    let scores = scorer.score(units)?;
     let floors = floors(collection, t, scorer)?;
     let windows: u64 = weights.iter().sum();
     let point = |length: usize| {
         let at = || {
             scores
                 .iter()
-                .zip(&units)
-                .zip(&weights)
+                .zip(units)
+                .zip(weights)
                 .map(|((scores, unit), w)| (&scores[length - 1], unit.tokens[length], *w as f64))
         };
         let nats: f64 = at().map(|(score, _, w)| -w * score.log_prob).sum();

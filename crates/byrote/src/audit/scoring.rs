@@ -37,7 +37,8 @@ pub struct Scorer<'a> {
     observer: &'a dyn Observer,
     /// Tokens of the distinct sequences so far, whether they were scored or found on disk.
     pub(super) evaluated: u64,
-    done: u64,
+    /// Tokens that were run, and how many there are to run, as far as is known.
+    pub(super) done: u64,
     total: u64,
 }
 
@@ -52,9 +53,9 @@ impl<'a> Scorer<'a> {
         Self { model, sampling, file, observer, evaluated: 0, done: 0, total: 0 }
     }
 
-    /// The model.
-    pub fn model(&self) -> &'a dyn LanguageModel {
-        self.model
+    /// The same as a part of more work, some of which is done.
+    pub fn within(self, done: u64, total: u64) -> Self {
+        Self { done, total, ..self }
     }
 
     /// The observer.
@@ -88,7 +89,8 @@ impl<'a> Scorer<'a> {
                 waiting.push(i);
             }
         }
-        self.total += waiting.iter().map(|&i| units[i].tokens.len() as u64).sum::<u64>();
+        self.total =
+            self.total.max(self.done + waiting.iter().map(|&i| units[i].tokens.len() as u64).sum::<u64>());
         let mut rest = waiting.as_slice();
         while !rest.is_empty() {
             let mut tokens = 0;
@@ -129,7 +131,9 @@ impl<'a> Scorer<'a> {
             (0..dataset.len()).map(|i| dataset.next_of(i).iter().map(|next| next.0).collect()).collect();
         let contexts: Vec<Context<'_>> =
             tokens.iter().zip(&next).map(|(tokens, next)| Context { tokens, next }).collect();
-        self.model.score_contexts(&contexts, self.observer)
+        let scores = self.model.score_contexts(&contexts, self.observer)?;
+        self.done += dataset.len() as u64;
+        Ok(scores)
     }
 
     /// Continues each prefix greedily, by as many tokens as it is given with.
@@ -146,6 +150,7 @@ impl<'a> Scorer<'a> {
         order.retain(|&i| found[i].len() < prefixes[i].1);
         let tokens = |i: &usize| prefixes[*i].1 as u64;
         self.evaluated += prefixes.iter().map(|(_, n)| *n as u64).sum::<u64>();
+        // How much will be decoded is not known in advance.
         self.total += order.iter().map(tokens).sum::<u64>();
         // A longer continuation than asked for might not fit the context of the model.
         let batches =

@@ -4,9 +4,13 @@ use super::collection::TextTokens;
 use super::given::GivenScores;
 use super::spec::AuditSettings;
 use super::text_audit::Known;
-use crate::corpus::{Alphabet, Tokenizer, TokenizerChoice};
+use crate::corpus::{Alphabet, Tokenizer, TokenizerChoice, Vocabulary};
+#[cfg(feature = "onnx")]
+use crate::inference::OnnxModel;
 use crate::inference::{LanguageModel, Network};
 use crate::model::StoredModel;
+#[cfg(feature = "onnx")]
+use crate::model::onnx_text::onnx_text;
 use crate::{Error, Result, units};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -46,27 +50,25 @@ pub struct Subject {
     pub start_token: Option<u32>,
 }
 
+/// The longest context of a model that does not tell; the setting `n_ctx` makes it shorter.
+#[cfg(feature = "onnx")]
+const UNKNOWN_N_CTX: u64 = 1024;
+
 /// Memory beside the weights: activations, a batch of logits, the text.
 const BESIDE: u64 = 300 << 20;
 
 impl Subject {
-    /// Loads a model (a directory of Hugging Face, a GGUF file, a file of byrote), or a file of log-probabilities that another
+    /// Loads a model (a directory of Hugging Face, a GGUF file, a file of byrote, with the feature `onnx` an ONNX file), or a file of log-probabilities that another
     /// program computed. `tokenizer` replaces the model's own. A model whose weights take more than `max_memory` bytes is refused.
     pub fn load(path: &Path, tokenizer: Option<&TokenizerChoice>, max_memory: Option<u64>) -> Result<Self> {
         if GivenScores::is_named(path) && !path.is_dir() {
             return Self::given(path, tokenizer);
         }
-        let mut stored = StoredModel::open(path)?;
-        let needed = 4 * stored.parameters() + BESIDE;
-        if let Some(most) = max_memory.filter(|&most| needed > most) {
-            let message = format!(
-                "{} is too little: the weights of this model take {} in f32, and {} in all",
-                units::bytes(most),
-                units::bytes(4 * stored.parameters()),
-                units::bytes(needed)
-            );
-            return Err(Error::setting("max_memory", message));
+        if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("onnx")) && !path.is_dir() {
+            return Self::onnx(path, tokenizer, max_memory);
         }
+        let mut stored = StoredModel::open(path)?;
+        check_memory(stored.parameters(), max_memory)?;
         let facts = ModelFacts {
             path: path.to_string_lossy().into_owned(),
             family: stored.family.clone(),
@@ -78,20 +80,49 @@ impl Subject {
             tokenizer: stored.tokenizer.clone(),
         };
         let start_token = stored.start_token()?;
-        let tokenizer = match tokenizer {
-            Some(choice) => {
-                let chosen = Tokenizer::load(choice)?;
-                if chosen.alphabet() != stored.vocabulary.alphabet() {
-                    let message = format!("the model was made with {}", stored.tokenizer);
-                    return Err(Error::setting("tokenizer", message));
-                }
-                Some(chosen)
-            }
-            None => own_tokenizer(&stored)?,
-        };
-        let tokens = TextTokens { tokenizer, vocabulary: Some(stored.vocabulary.clone()) };
+        let tokens = tokens(&stored.tokenizer, &stored.vocabulary, tokenizer)?;
         let network = Network::new(stored.config, &mut |tensor, values| stored.read(tensor, values))?;
         Ok(Self { facts, model: Some(Box::new(network)), given: None, tokens, start_token })
+    }
+
+    /// A model in an ONNX file.
+    #[cfg(feature = "onnx")]
+    fn onnx(path: &Path, tokenizer: Option<&TokenizerChoice>, max_memory: Option<u64>) -> Result<Self> {
+        let model = OnnxModel::load(path)?;
+        check_memory(model.parameters(), max_memory)?;
+        let file = match tokenizer {
+            Some(TokenizerChoice::File(file)) => Some(file.as_path()),
+            _ => None,
+        };
+        let (text, n_ctx) = onnx_text(path, model.metadata("byrote"), file, model.d_vocab())?;
+        let model = model.with_n_ctx(n_ctx.unwrap_or(UNKNOWN_N_CTX));
+        model.probe()?;
+        let facts = ModelFacts {
+            path: path.to_string_lossy().into_owned(),
+            family: "onnx".into(),
+            parameters: Some(model.parameters()),
+            dtype: None,
+            n_ctx: Some(model.n_ctx()),
+            d_vocab: model.d_vocab(),
+            instruct: text.instruct,
+            tokenizer: text.tokenizer.clone(),
+        };
+        let start_token = match text.start[..] {
+            [start] => Some(start),
+            _ => None,
+        };
+        let choice = tokenizer.filter(|_| file.is_none());
+        let tokens = tokens(&text.tokenizer, &text.vocabulary, choice)?;
+        Ok(Self { facts, model: Some(Box::new(model)), given: None, tokens, start_token })
+    }
+
+    /// A model in an ONNX file, which this build cannot run.
+    #[cfg(not(feature = "onnx"))]
+    fn onnx(path: &Path, _: Option<&TokenizerChoice>, _: Option<u64>) -> Result<Self> {
+        let message = "is an ONNX file, which this build of byrote cannot run; build it with the cargo feature `onnx`, or give the \
+                       model's directory or a GGUF file";
+        crate::input::open_regular(path, "a model")?;
+        Err(Error::format(path, message))
     }
 
     /// A model that runs somewhere else: in another program, through a callback.
@@ -151,11 +182,40 @@ impl Subject {
     }
 }
 
-/// The tokenizer that a model holds; none if it reads ids.
-fn own_tokenizer(stored: &StoredModel) -> Result<Option<Tokenizer>> {
-    let choice = match stored.vocabulary.tokenizer() {
-        Some(held) => Some(TokenizerChoice::Held(held.clone())),
-        None => TokenizerChoice::built_in(&stored.tokenizer),
+/// How text becomes the tokens of a model with this vocabulary, by its own tokenizer, given by name, or by another one.
+fn tokens(own: &str, vocabulary: &Vocabulary, other: Option<&TokenizerChoice>) -> Result<TextTokens> {
+    let tokenizer = match other {
+        Some(choice) => {
+            let chosen = Tokenizer::load(choice)?;
+            if chosen.alphabet() != vocabulary.alphabet() {
+                return Err(Error::setting("tokenizer", format!("the model was made with {own}")));
+            }
+            Some(chosen)
+        }
+        None => {
+            let choice = match vocabulary.tokenizer() {
+                Some(held) => Some(TokenizerChoice::Held(held.clone())),
+                None => TokenizerChoice::built_in(own),
+            };
+            choice.as_ref().map(Tokenizer::load).transpose()?
+        }
     };
-    choice.as_ref().map(Tokenizer::load).transpose()
+    Ok(TextTokens { tokenizer, vocabulary: Some(vocabulary.clone()) })
+}
+
+/// Refuses a model whose weights do not fit.
+fn check_memory(parameters: u64, max_memory: Option<u64>) -> Result<()> {
+    let needed = 4 * parameters + BESIDE;
+    match max_memory {
+        Some(most) if needed > most => {
+            let message = format!(
+                "{} is too little: the weights of this model take {} in f32, and {} in all",
+                units::bytes(most),
+                units::bytes(4 * parameters),
+                units::bytes(needed)
+            );
+            Err(Error::setting("max_memory", message))
+        }
+        _ => Ok(()),
+    }
 }

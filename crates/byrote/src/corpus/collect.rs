@@ -9,6 +9,7 @@ use super::read::{Content, Slab};
 use super::sealed::Sealed;
 use super::slab_documents::{Own, document, documents, encodes_text, id_part, part, piece};
 use super::sorted_run::{Header, RunReader};
+use super::stored_documents::StoredDocuments;
 use super::tokenizer::Tokenizer;
 use super::vocabulary::{Alphabet, Vocabulary};
 use super::window::ContextRule;
@@ -33,6 +34,8 @@ pub(crate) struct Collector<'a> {
     runs: Vec<RunReader<File>>,
     /// The documents of the chunks in the order of the input, if that matters.
     order: Vec<Stretch>,
+    /// The documents that were written to disk, if their order matters.
+    stored: Option<StoredDocuments>,
     /// The document whose pieces are being taken, if one is.
     open: Option<OpenDocument>,
     dropped: Dropped,
@@ -63,6 +66,7 @@ impl<'a> Collector<'a> {
             chunks: Vec::new(),
             runs: Vec::new(),
             order: Vec::new(),
+            stored: None,
             open: None,
             dropped: Dropped::default(),
             tokens_left_out: 0,
@@ -109,8 +113,14 @@ impl<'a> Collector<'a> {
             head.take(self.options, self.tokenizer, &self.stories, slab, own)?;
         }
         let is_shared = self.shares_parts() && matches!(slab.content, Content::Part { .. });
+        // What is in pieces can be written to disk in the middle of a document.
+        let in_pieces = is_shared || matches!(slab.content, Content::IdPart { .. }) && self.stores();
         if let Content::IdPart { first, last } = slab.content {
-            if own.has(0) {
+            if !own.has(0) {
+                // Another shard has it.
+            } else if in_pieces {
+                self.take_id_piece(slab, first, last);
+            } else {
                 id_part(&mut self.chunks[0], slab, first, last);
             }
         } else if let Content::Part { first, last } = slab.content {
@@ -151,7 +161,7 @@ impl<'a> Collector<'a> {
             self.chunks[0].truncate(usize::try_from(limit.saturating_sub(others)).unwrap_or(usize::MAX));
         }
         self.kept = self.count_kept();
-        if self.options.window.contexts == ContextRule::Windows && !is_shared {
+        if self.options.window.contexts == ContextRule::Windows && !in_pieces {
             let now = self.chunks.iter().map(Chunk::len);
             let new = held.into_iter().zip(now).enumerate().filter(|(_, (held, now))| now > held);
             let stretch = |(chunk, (held, now))| Stretch { chunk, documents: held..now, continues: false };
@@ -162,8 +172,9 @@ impl<'a> Collector<'a> {
         if self.options.limit.is_some_and(|limit| self.kept >= limit) && whole {
             return Ok(ControlFlow::Break(()));
         }
-        // Windows are counted from the text in memory.
-        if let Some(budget) = self.options.max_memory
+        if self.stores() && (whole || in_pieces) {
+            self.store()?;
+        } else if let Some(budget) = self.options.max_memory
             && whole
             && self.options.window.contexts != ContextRule::Windows
         {
@@ -173,6 +184,56 @@ impl<'a> Collector<'a> {
             }
         }
         Ok(ControlFlow::Continue(()))
+    }
+
+    /// Whether documents whose order matters are written to disk if memory is short.
+    fn stores(&self) -> bool {
+        self.options.window.contexts == ContextRule::Windows && self.options.max_memory.is_some()
+    }
+
+    /// Writes the documents in memory to disk in their order, if they take much.
+    fn store(&mut self) -> Result<()> {
+        let held: usize = self.chunks.iter().map(|chunk| 4 * chunk.tokens.len() + 8 * chunk.len()).sum();
+        if held as u64 <= self.options.max_memory.map_or(u64::MAX, |budget| budget / 8) {
+            return Ok(());
+        }
+        let chunks = std::mem::take(&mut self.chunks);
+        let documents = Documents { chunks, order: std::mem::take(&mut self.order) };
+        let stored = match &mut self.stored {
+            Some(stored) => stored,
+            None => self.stored.insert(StoredDocuments::new(&self.options.temp_dir)?),
+        };
+        stored.push(&documents)?;
+        self.spilled += documents.len() as u64;
+        self.chunks = documents.chunks;
+        for chunk in &mut self.chunks {
+            chunk.tokens.clear();
+            chunk.ends.clear();
+        }
+        Ok(())
+    }
+
+    /// Takes a part of a document of ids as a piece.
+    fn take_id_piece(&mut self, slab: &Slab, first: bool, last: bool) {
+        let mut open = match self.open.take() {
+            Some(open) if !first => open,
+            _ => OpenDocument { is_empty: true, carry: Vec::new() },
+        };
+        let bos = first && self.options.window.bos;
+        let chunk = &mut self.chunks[0];
+        chunk.begin_piece(Vec::new(), bos);
+        chunk.id_part(slab.ids.iter().copied());
+        let (tokens, _) = chunk.finish_piece();
+        if tokens > 0 {
+            let documents = chunk.len() - 1..chunk.len();
+            self.order.push(Stretch { chunk: 0, documents, continues: true });
+        }
+        open.is_empty &= tokens == usize::from(bos);
+        if last {
+            self.close(&open);
+        } else {
+            self.open = Some(open);
+        }
     }
 
     fn count_kept(&self) -> u64 {
@@ -232,7 +293,22 @@ impl<'a> Collector<'a> {
     /// Ends a document that was taken in pieces.
     fn close(&mut self, open: &OpenDocument) {
         let Some(last) = self.order.last_mut().filter(|last| last.continues) else {
-            self.dropped.empty += 1;
+            match &mut self.stored {
+                Some(stored) if stored.is_open() => {
+                    self.spilled += 1;
+                    if self.options.window.eos {
+                        // What was written cannot be continued, so the end token is a piece of its own.
+                        self.chunks[0].begin_piece(Vec::new(), false);
+                        self.chunks[0].push_eos();
+                        self.chunks[0].finish_piece();
+                        self.spilled -= 1;
+                        self.order.push(Stretch { chunk: 0, documents: 0..1, continues: false });
+                    } else {
+                        stored.end_document();
+                    }
+                }
+                _ => self.dropped.empty += 1,
+            }
             return;
         };
         let chunk = &mut self.chunks[last.chunk];
@@ -295,7 +371,15 @@ impl<'a> Collector<'a> {
             let chunks = self.renew_chunks();
             self.note_dropped(&chunks);
             let documents = Documents { chunks, order: std::mem::take(&mut self.order) };
+            let stored = match self.stored.take() {
+                Some(mut stored) => {
+                    stored.push(&documents)?;
+                    Some(stored)
+                }
+                None => None,
+            };
             let names = |vocabulary: &mut Vocabulary| name_ids(vocabulary, self.tokenizer);
+            let documents = (documents, stored);
             return windows::corpus(documents, names, self.header(), self.options, outputs, self.observer);
         }
         if !self.runs.is_empty() {

@@ -1,6 +1,7 @@
 //! Documents in the chunks of several threads, in the order of the input.
 
 use super::chunk::Chunk;
+use super::stored_documents::StoredDocuments;
 use super::vocabulary::Vocabulary;
 use rayon::prelude::*;
 use std::ops::Range;
@@ -32,14 +33,17 @@ impl Documents {
         self.chunks.iter().map(Chunk::len).sum::<usize>() - continued
     }
 
-    /// The tokens that occur, and for each chunk the map from its provisional ids to their ids.
-    pub(crate) fn alphabet(&self) -> (Vocabulary, Vec<Vec<u32>>) {
+    /// The tokens that occur here or in documents that were stored before, and for each chunk the map from its provisional ids to
+    /// their ids.
+    pub(crate) fn alphabet(&self, stored: Option<&StoredDocuments>) -> (Vocabulary, Vec<Vec<u32>>) {
         let parts: Vec<(Vocabulary, Vec<u32>)> = self
             .chunks
             .par_iter()
-            .map(|chunk| {
-                let size = chunk.lexicon.size(&chunk.tokens);
-                let mut seen = vec![false; size];
+            .enumerate()
+            .map(|(i, chunk)| {
+                let mut seen = stored.map_or_else(Vec::new, |stored| stored.seen(i).to_vec());
+                let size = chunk.lexicon.size(&chunk.tokens).max(seen.len());
+                seen.resize(size, false);
                 chunk.tokens.iter().for_each(|&id| seen[id as usize] = true);
                 chunk.lexicon.vocabulary(size as u32, |id| seen[id as usize].then_some(0))
             })

@@ -126,7 +126,7 @@ impl<'v> Taps<'v> {
 }
 
 /// The error for a corpus without documents.
-fn empty_corpus(dropped: Dropped, window: Window) -> Error {
+pub(super) fn empty_corpus(dropped: Dropped, window: Window) -> Error {
     let message = match (dropped.empty, dropped.short) {
         (0, 0) => "no documents: the input is empty".into(),
         (empty, 0) => format!("no documents: {empty} read, none of which has a token"),
@@ -176,7 +176,7 @@ pub(crate) fn finish_sorted<T: Token>(
 ) -> Result<Corpus> {
     let mut taps = Taps::new(outputs, &header, vocabulary, options, observer)?;
     taps.check_stop()?;
-    let scanned = scan(sorted, header.window.contexts, vocabulary.len());
+    let scanned = scan(sorted, header.window.contexts);
     if !taps.is_idle() {
         taps.total = Some(scanned.rows);
         for part in 0..sorted.parts() {
@@ -214,7 +214,7 @@ pub(crate) fn merge_runs<R: Read>(
     let (mut vocabulary, maps) = union(&mut runs, options.max_memory)?;
     names(&mut vocabulary);
     let mut taps = Taps::new(outputs, &header, &vocabulary, options, observer)?;
-    let mut tapped = Tapped { scan: Scan::new(header.window.contexts, vocabulary.len()), taps: &mut taps };
+    let mut tapped = Tapped { scan: Scan::new(header.window.contexts), taps: &mut taps };
     merge(&mut runs, &maps, total, &mut tapped, observer)?;
     let scanned = tapped.scan.finish();
     let contexts = taps.finish(&scanned, header.dropped, header.window)?;
@@ -222,6 +222,6 @@ pub(crate) fn merge_runs<R: Read>(
 }
 
 fn corpus(scanned: &Scanned, vocabulary: Vocabulary, header: Header, contexts: Option<ContextSet>) -> Corpus {
-    let summary = Summary::new(scanned, &vocabulary, header);
+    let summary = Summary::new(scanned, vocabulary.size(), header);
     Corpus { summary, vocabulary, contexts, head: None, whole: None }
 }

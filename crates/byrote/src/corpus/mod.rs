@@ -30,6 +30,7 @@ pub(crate) mod options;
 pub mod random;
 pub(crate) mod reading;
 pub(crate) mod spec;
+mod stored_documents;
 pub(crate) mod summary;
 pub mod tokenizer;
 pub(crate) mod vocabulary;
@@ -39,12 +40,14 @@ pub(crate) mod windows;
 mod chunk;
 mod collect;
 mod documents;
+mod figures_file;
 mod finish;
 mod in_memory;
 mod lexicon;
 mod list;
 mod loss;
 mod merge;
+pub(crate) mod parts;
 pub(crate) mod read;
 mod sealed;
 mod short_words;
@@ -58,6 +61,7 @@ pub use first_documents::FirstDocuments;
 pub use in_memory::{FlatIds, IdSlice, RowId};
 pub use loss::{Loss, LossReading, PositionReading};
 pub use options::{DocumentRule, Format, IdType, Options, PartOf, Split};
+pub use parts::split_summary;
 pub use reading::Reading;
 pub use spec::CorpusSpec;
 pub use summary::{Coverage, LengthSummary, Summary};
@@ -384,18 +388,39 @@ fn read_summaries(
     outputs: Outputs,
     observer: &dyn Observer,
 ) -> Result<Corpus> {
-    if let [path, ..] = paths
-        && windows::is_range_file(path)?
-    {
+    let Some(first) = paths.first() else {
+        return Err(Error::setting("merge", "needs at least one summary"));
+    };
+    let is_range_file = windows::is_range_file(first)?;
+    if !options.range.is_all() && (is_range_file || parts::is_part_file(first)?) {
+        return Err(Error::setting("range", "applies to summaries, and these files are parts already"));
+    }
+    if is_range_file {
         return windows::merge(paths, outputs, observer);
     }
+    if parts::is_part_file(first)? {
+        return parts::merge(paths, outputs, observer);
+    }
+    if !options.range.is_all() {
+        return parts::count(paths, options, outputs, observer);
+    }
+    let (header, runs) = open_summaries(paths, options, observer)?;
+    merge_runs(runs, header, |_| (), None, options, outputs, observer)
+}
+
+/// Opens shard summaries, in which only the documents of `options.range` are read; many are merged on disk first.
+fn open_summaries(
+    paths: &[PathBuf],
+    options: &Options,
+    observer: &dyn Observer,
+) -> Result<(Header, Vec<sorted_run::AnyRun>)> {
     let mut first: Option<(Header, &PathBuf)> = None;
     // Many files are merged in groups, so that few are open at a time.
     let mut groups = Vec::new();
     for group in paths.chunks(MAX_RUNS) {
         let mut runs = Vec::with_capacity(group.len());
         for path in group {
-            let run = sorted_run::open_saved(path)?;
+            let run = sorted_run::open_saved(path)?.only(options.range);
             match &mut first {
                 None => first = Some((run.header.clone(), path)),
                 Some((header, left)) => header.join(&run.header).map_err(|message| Error::Incompatible {
@@ -408,15 +433,15 @@ fn read_summaries(
         }
         let Some((header, _)) = &first else { break };
         if paths.len() <= MAX_RUNS {
-            return merge_runs(runs, header.clone(), |_| (), None, options, outputs, observer);
+            return Ok((header.clone(), runs));
         }
-        groups.push(merge_to_run(runs, header, None, options, observer)?);
+        groups.push(merge_to_run(runs, header, None, options, observer)?.boxed());
         if groups.len() == MAX_RUNS {
-            groups = vec![merge_to_run(groups, header, None, options, observer)?];
+            groups = vec![merge_to_run(groups, header, None, options, observer)?.boxed()];
         }
     }
     match first {
-        Some((header, _)) => merge_runs(groups, header, |_| (), None, options, outputs, observer),
+        Some((header, _)) => Ok((header, groups)),
         None => Err(Error::setting("merge", "needs at least one summary")),
     }
 }

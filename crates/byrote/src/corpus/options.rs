@@ -5,7 +5,7 @@ use super::window::Window;
 use crate::setting::{as_text, choices, nearest};
 use crate::{Error, Result};
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 /// How text, or a flat array of ids, is split into documents.
@@ -180,6 +180,36 @@ impl PartOf {
     /// The only part of one.
     pub const ALL: Self = Self { of: 1, number: 1 };
 
+    /// The part with this number, from 1, of so many.
+    ///
+    /// # Errors
+    /// When there is no such part, or there are more than 2^20.
+    pub fn new(number: u64, of: u64) -> Result<Self> {
+        match (1..=of).contains(&number) && of <= 1 << 20 {
+            true => Ok(Self { of, number }),
+            false => Err(Error::setting("part", format!("{number}/{of} is not a part such as 2/8"))),
+        }
+    }
+
+    /// Refuses parts in files that are not all the parts there are, each once.
+    pub(crate) fn check_complete<'p>(parts: impl Iterator<Item = (Self, &'p Path)>) -> Result<()> {
+        let mut found: Vec<(Self, &Path)> = parts.collect();
+        found.sort();
+        if let Some(pair) = found.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+            return Err(Error::Incompatible {
+                left: pair[0].1.to_path_buf(),
+                right: pair[1].1.to_path_buf(),
+                message: format!("both are part {}", pair[0].0),
+            });
+        }
+        let of = found.first().map_or(0, |(part, _)| part.of);
+        let numbers = found.iter().map(|(part, _)| part.number).chain([0]);
+        match (1..=of).zip(numbers).find(|(i, number)| i != number) {
+            Some((missing, _)) => Err(Error::setting("merge", format!("part {missing}/{of} is missing"))),
+            None => Ok(()),
+        }
+    }
+
     /// Returns the number of this part, from 1.
     pub fn number(&self) -> u64 {
         self.number
@@ -216,8 +246,8 @@ impl FromStr for PartOf {
     type Err = Error;
     fn from_str(s: &str) -> Result<Self> {
         let parts = s.split_once('/').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
-        match parts {
-            Some((number, of)) if (1..=of).contains(&number) && of <= 1 << 20 => Ok(Self { of, number }),
+        match parts.map(|(number, of)| Self::new(number, of)) {
+            Some(Ok(part)) => Ok(part),
             // Several settings are parts (`range`, `shard`); whoever reads one names it.
             _ => Err(Error::setting("part", format!("{s:?} is not a part such as 2/8, the second of eight"))),
         }

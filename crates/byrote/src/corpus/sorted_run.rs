@@ -17,6 +17,8 @@
 
 use super::chunk::Dropped;
 use super::count::sort::RowVisitor;
+use super::options::PartOf;
+use super::parts::{class_of, deciding_token};
 use super::vocabulary::{Alphabet, Key, Vocabulary};
 use super::window::Window;
 use crate::{Error, Result};
@@ -160,16 +162,16 @@ pub(crate) fn save_shell<W: Write>(mut out: W) -> io::Result<zstd::Encoder<'stat
     Ok(frame)
 }
 
+/// A run whose bytes come from anywhere.
+pub(crate) type AnyRun = RunReader<Box<dyn Read + Send>>;
+
 /// Opens a saved summary.
-pub(crate) fn open_saved(path: &Path) -> Result<RunReader<Box<dyn Read + Send>>> {
+pub(crate) fn open_saved(path: &Path) -> Result<AnyRun> {
     read_saved(Box::new(crate::input::open(path)?), path)
 }
 
 /// Opens a saved summary given as a stream; `path` is its name.
-pub(crate) fn read_saved(
-    mut file: Box<dyn Read + Send>,
-    path: &Path,
-) -> Result<RunReader<Box<dyn Read + Send>>> {
+pub(crate) fn read_saved(mut file: Box<dyn Read + Send>, path: &Path) -> Result<AnyRun> {
     let mut magic = [0; 8];
     let wrong = |message: String| Error::format(path, message);
     let read = file.read_exact(&mut magic);
@@ -220,6 +222,8 @@ pub(crate) struct RunReader<R> {
     document: Vec<u32>,
     rows: u64,
     documents: u64,
+    /// The documents that are read, and the class of every token that was read, if not all are.
+    only: Option<(PartOf, Vec<u32>)>,
 }
 
 impl<R: Read> RunReader<R> {
@@ -242,7 +246,14 @@ impl<R: Read> RunReader<R> {
             document: Vec::new(),
             rows: 0,
             documents: 0,
+            only: None,
         })
+    }
+
+    /// Reads the documents of one part only; see [`super::parts`]. No token may have been read.
+    pub(crate) fn only(mut self, part: PartOf) -> Self {
+        self.only = (!part.is_all()).then_some((part, Vec::new()));
+        self
     }
 
     /// Returns the next token of the vocabulary; `None` after the last.
@@ -270,16 +281,38 @@ impl<R: Read> RunReader<R> {
         }
         let fits = matches!((token.kind, self.header.alphabet), (0 | 1, _))
             || (kind == 3) == (self.header.alphabet == Alphabet::Word);
-        if fits { Ok(Some(token)) } else { Err(self.input.damaged("a token of the wrong kind")) }
+        if !fits {
+            return Err(self.input.damaged("a token of the wrong kind"));
+        }
+        if let Some((part, classes)) = &mut self.only {
+            classes.push(class_of(token.key(), *part));
+        }
+        Ok(Some(token))
     }
 
     pub(crate) fn damaged(&self, what: &str) -> Error {
         self.input.damaged(what)
     }
 
-    /// Moves to the next document and returns its multiplicity; `None` at the end. [`RunReader::document`] returns the
-    /// document. All tokens must have been read.
+    /// Moves to the next document that is wanted and returns its multiplicity; `None` at the end. [`RunReader::document`] returns
+    /// the document. All tokens must have been read.
     pub(crate) fn advance(&mut self) -> Result<Option<u64>> {
+        loop {
+            let count = self.advance_any()?;
+            let is_wanted = match &self.only {
+                Some((part, classes)) if count.is_some() => {
+                    let decides = deciding_token(&self.document, self.header.window.bos);
+                    decides.is_some_and(|token| u64::from(classes[token as usize]) + 1 == part.number())
+                }
+                _ => true,
+            };
+            if is_wanted {
+                return Ok(count);
+            }
+        }
+    }
+
+    fn advance_any(&mut self) -> Result<Option<u64>> {
         let suffix = self.input.number()?;
         if suffix == 0 {
             if self.input.number()? != self.rows || self.input.number()? != self.documents {
@@ -320,6 +353,24 @@ impl<R: Read> RunReader<R> {
 
     pub(crate) fn path(&self) -> &Path {
         &self.input.path
+    }
+}
+
+impl<R: Read + Send + 'static> RunReader<R> {
+    /// The same reader, of a type that all readers share.
+    pub(crate) fn boxed(self) -> RunReader<Box<dyn Read + Send>> {
+        let Varints { input, path, buffer, at, end } = self.input;
+        RunReader {
+            header: self.header,
+            d_vocab: self.d_vocab,
+            tokens_left: self.tokens_left,
+            with_names: self.with_names,
+            input: Varints { input: Box::new(input), path, buffer, at, end },
+            document: self.document,
+            rows: self.rows,
+            documents: self.documents,
+            only: self.only,
+        }
     }
 }
 

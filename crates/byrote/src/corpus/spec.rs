@@ -93,8 +93,8 @@ pub struct CorpusSpec {
     /// [default: those of about a million tokens]
     #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "N"))]
     pub windows: Option<u64>,
-    /// Count only part I of P of the windows, by their first tokens, and --save the result for --merge: for the jobs of a cluster,
-    /// each of which reads the whole text (windows)
+    /// Count only part I of P, by first tokens, and --save the result for --merge: for the jobs of a cluster, each of which reads
+    /// the whole text (windows) or all the summaries (with --merge)
     #[cfg_attr(feature = "clap", arg(long, value_name = "I/P", value_parser = crate::setting::parse::<PartOf>))]
     pub range: Option<PartOf>,
     /// Read only every N-th document of the input, starting with the I-th: one of N shards for the jobs of a cluster, whose
@@ -378,7 +378,8 @@ impl CorpusSpec {
             ("windows", self.windows.is_some()),
             ("range", self.range.is_some()),
         ];
-        if let Some((name, _)) = of_windows.into_iter().find(|&(_, given)| given && !windows) {
+        let applies = |name| windows || (merge && name == "range");
+        if let Some((name, _)) = of_windows.into_iter().find(|&(name, given)| given && !applies(name)) {
             return Err(Error::setting(name, "applies only to windows (`contexts = windows`)"));
         }
         if self.join && self.shard.is_some() {

@@ -3,8 +3,9 @@
 use super::chunk::Dropped;
 use super::count::tally::Tally;
 use super::count::trie_scan::Scanned;
+use super::options::PartOf;
 use super::sorted_run::Header;
-use super::vocabulary::Vocabulary;
+use super::vocabulary::VocabularySize;
 use super::window::Window;
 use super::windows::WindowSummary;
 use crate::output::csv_text;
@@ -105,6 +106,10 @@ pub struct Summary {
     pub tokenizer: String,
     /// The settings that turned the text into documents.
     pub window: Window,
+    /// The part that was counted, if not all was: of windows, the contexts long enough to be in one part only; of summaries, one
+    /// class of documents and tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub range: Option<PartOf>,
     /// What is known only of windows, if the contexts are those of windows.
     #[serde(flatten)]
     pub windows: Option<WindowSummary>,
@@ -141,7 +146,7 @@ impl Summary {
         csv_text(heads, lengths.chain([all]))
     }
 
-    pub(crate) fn new(scanned: &Scanned, vocabulary: &Vocabulary, header: Header) -> Self {
+    pub(crate) fn new(scanned: &Scanned, vocabulary: VocabularySize, header: Header) -> Self {
         let Header { window, tokenizer, dropped, tokens_left_out, .. } = header;
         let mut all = Tally::default();
         scanned.by_length.iter().for_each(|t| all.merge(t));
@@ -150,7 +155,7 @@ impl Summary {
             documents: scanned.documents,
             tokens: scanned.tokens,
             tokens_left_out,
-            d_vocab: vocabulary.len() as u64,
+            d_vocab: vocabulary.tokens,
             n_ctx: window.n_ctx,
             contexts: all.contexts,
             predictions: all.predictions,
@@ -180,12 +185,13 @@ impl Summary {
                 .collect(),
             sequences: scanned.rows,
             pairs: all.pairs,
-            labels: vocabulary.labels(),
-            distinct_last_tokens: vocabulary.distinct_last_tokens(),
-            full_support_contexts: all.full_support,
+            labels: vocabulary.labels,
+            distinct_last_tokens: vocabulary.last_tokens,
+            full_support_contexts: all.full_support(vocabulary.tokens),
             dropped,
             tokenizer,
             window,
+            range: None,
             windows: None,
         }
     }

@@ -73,6 +73,18 @@ pub(crate) const MARK_LABEL: u8 = 1;
 /// A token occurs as the last token of some context.
 pub(crate) const MARK_LAST: u8 = 2;
 
+/// How many tokens there are, and how many of them occur where.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct VocabularySize {
+    /// All tokens.
+    pub(crate) tokens: u64,
+    /// Those that follow some context.
+    pub(crate) labels: u64,
+    /// Those that end some context.
+    pub(crate) last_tokens: u64,
+}
+
 /// The tokens that occur in the kept part of the documents, by id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Vocabulary {
@@ -174,6 +186,15 @@ impl Vocabulary {
 
     pub(crate) fn marks(&self) -> &[u8] {
         &self.marks
+    }
+
+    /// Returns the numbers of tokens.
+    pub(crate) fn size(&self) -> VocabularySize {
+        VocabularySize {
+            tokens: self.len() as u64,
+            labels: self.labels(),
+            last_tokens: self.distinct_last_tokens(),
+        }
     }
 
     /// Returns the number of tokens that occur as the next token of some context.

@@ -54,9 +54,8 @@ impl BlockNetwork {
         }
         let mut paths: Vec<Vec<Path>> = self.weights.blocks.iter().map(|_| batch.paths(self)).collect();
         for step in 0..n {
-            let x = self.forward(&batch, pool, &mut paths);
             let last: Vec<usize> = batch.groups.iter().map(|group| group.rows.end - 1).collect();
-            let y = self.read_for_output(&x, &last);
+            let y = self.forward(&batch, pool, &mut paths, &last);
             let mut seen = vec![Seen::nothing(); last.len()];
             self.see(&y, &mut seen, pool);
             batch = Batch::default();

@@ -78,11 +78,14 @@ impl Batch {
     }
 }
 
-/// The number of rows of a block if `n` rows are divided among all threads, a multiple of 8.
-pub(super) fn rows_per_block(n: usize) -> usize {
-    let threads = rayon::current_num_threads();
-    let blocks = n.div_ceil(ROWS).next_multiple_of(threads).max(1);
-    n.div_ceil(blocks).next_multiple_of(8).max(8)
+/// The rows of a tile of the products.
+const TILE: usize = 8;
+
+/// Divides rows into blocks of whole tiles, equally many for every thread and of almost the same size.
+pub(super) fn row_blocks(n: usize) -> Vec<Range<usize>> {
+    let tiles = n.div_ceil(TILE);
+    let blocks = n.div_ceil(ROWS).next_multiple_of(rayon::current_num_threads()).min(tiles);
+    (0..blocks).map(|i| TILE * (tiles * i / blocks)..n.min(TILE * (tiles * (i + 1) / blocks))).collect()
 }
 
 /// Buffers of a thread.
@@ -131,11 +134,19 @@ impl Pool {
 }
 
 impl BlockNetwork {
-    /// Takes a batch through all blocks. `paths` holds the paths of the groups, of each block or one after the other of all blocks;
-    /// they keep what they had below the levels of the batch. Returns the residual stream, `[rows, d]`.
-    pub(super) fn forward(&self, batch: &Batch, pool: &Pool, paths: &mut [Vec<Path>]) -> AlignedVec<f32> {
+    /// Takes a batch through all blocks, and returns what the output reads in the rows that are `wanted`, `[wanted, d]`. `paths`
+    /// holds the paths of the groups, of each block or one after the other of all blocks; they keep what they had below the levels of
+    /// the batch.
+    pub(super) fn forward(
+        &self,
+        batch: &Batch,
+        pool: &Pool,
+        paths: &mut [Vec<Path>],
+        wanted: &[usize],
+    ) -> AlignedVec<f32> {
         let s = self.weights.sizes;
-        let (n, block) = (batch.len(), rows_per_block(batch.len()));
+        let n = batch.len();
+        let mut blocks = row_blocks(n);
         let mut x = AlignedVec::zeros(n * s.d_row);
         let tokens = batch.tokens.par_iter().zip(&batch.positions);
         x.par_chunks_exact_mut(s.d_row).zip(tokens).for_each(|(x, (&token, &position))| {
@@ -148,10 +159,12 @@ impl BlockNetwork {
         };
         let mut read = AlignedVec::zeros(n * read_row);
         let mut z = AlignedVec::zeros(n * z_row);
+        let mut all_rows = true;
         for (b, weights) in self.weights.blocks.iter().enumerate() {
             if read_row > 0 {
-                let rows = x.par_chunks(block * s.d_row).zip(batch.positions.par_chunks(block));
-                read.par_chunks_mut(block * read_row).zip(rows).for_each(|(read, (x, positions))| {
+                in_blocks(&mut read, &blocks, read_row, |rows, read| {
+                    let x = &x[rows.start * s.d_row..rows.end * s.d_row];
+                    let positions = &batch.positions[rows];
                     pool.with(|scratch| {
                         simd::run(Read { network: self, weights, x, positions, read, scratch })
                     });
@@ -159,14 +172,20 @@ impl BlockNetwork {
                 let paths = if paths.len() == 1 { &mut paths[0] } else { &mut paths[b] };
                 self.mix(batch, weights, pool, paths, &read, &mut z);
             }
-            let rows = x.par_chunks_mut(block * s.d_row).enumerate();
-            rows.for_each(|(i, x)| {
-                let (first, n) = (i * block, x.len() / s.d_row);
-                let z = &z[first * z_row..(first + n) * z_row];
+            // Nobody reads the other rows of the last block.
+            if b + 1 == self.weights.blocks.len() && wanted.len() < n {
+                (x, z) = (gathered(&x, wanted, s.d_row), gathered(&z, wanted, z_row));
+                (blocks, all_rows) = (row_blocks(wanted.len()), false);
+            }
+            in_blocks(&mut x, &blocks, s.d_row, |rows, x| {
+                let z = &z[rows.start * z_row..rows.end * z_row];
                 pool.with(|scratch| simd::run(Write { network: self, weights, x, z, scratch }));
             });
         }
-        x
+        match all_rows {
+            true => self.read_for_output(&gathered(&x, wanted, s.d_row), wanted.len()),
+            false => self.read_for_output(&x, wanted.len()),
+        }
     }
 
     /// Attention or averaging of all rows.
@@ -182,7 +201,7 @@ impl BlockNetwork {
         let s = self.weights.sizes;
         let groups = &batch.groups;
         if self.config.shape.mixer == Mixer::Average {
-            let parts: Vec<_> = groups.iter().zip(paths).zip(divided(z, groups, s.d_row)).collect();
+            let parts: Vec<_> = groups.iter().zip(paths).zip(divided(z, lengths(groups), s.d_row)).collect();
             parts.into_par_iter().for_each(|((group, path), a)| {
                 for run in &group.runs {
                     let within = run.rows.start - group.rows.start..run.rows.end - group.rows.start;
@@ -202,7 +221,8 @@ impl BlockNetwork {
             });
         };
         if groups.iter().any(|group| group.runs.len() > 1) {
-            let parts: Vec<_> = groups.iter().zip(paths).zip(divided(z, groups, s.mixed_row)).collect();
+            let parts: Vec<_> =
+                groups.iter().zip(paths).zip(divided(z, lengths(groups), s.mixed_row)).collect();
             parts.into_par_iter().for_each(|((group, path), mut z)| {
                 for run in &group.runs {
                     path.heads_mut(s).for_each(|mut head| head.put(run, read, s));
@@ -224,7 +244,7 @@ impl BlockNetwork {
         let parts: Vec<_> = groups
             .iter()
             .zip(paths)
-            .zip(divided(z, groups, s.mixed_row))
+            .zip(divided(z, lengths(groups), s.mixed_row))
             .flat_map(|((group, path), z)| {
                 let run = &group.runs[0];
                 z.chunks_mut(BLOCK * s.mixed_row).enumerate().map(move |(i, z)| {
@@ -236,13 +256,12 @@ impl BlockNetwork {
         parts.into_par_iter().for_each(|(path, level, rows, z)| attend(path, level, rows, z));
     }
 
-    /// What the output reads in some rows of the stream, `[rows, d]`.
-    pub(super) fn read_for_output(&self, x: &[f32], rows: &[usize]) -> AlignedVec<f32> {
+    /// What the output reads in rows of the stream, `[rows, d]`.
+    fn read_for_output(&self, x: &[f32], rows: usize) -> AlignedVec<f32> {
         let s = self.weights.sizes;
         let norm = if self.blocks.final_norm { self.blocks.norm } else { Norm::None };
-        let mut y = AlignedVec::zeros(rows.len() * s.d_row);
-        y.par_chunks_exact_mut(s.d_row).zip(rows).for_each(|(y, row)| {
-            let x = &x[row * s.d_row..][..s.d_row];
+        let mut y = AlignedVec::zeros(rows * s.d_row);
+        y.par_chunks_exact_mut(s.d_row).zip(x.par_chunks_exact(s.d_row)).for_each(|(y, x)| {
             let (weights, eps) = (&self.weights.norm, self.blocks.norm_eps);
             simd::run(Normalize { norm, eps, sizes: s, weights, x, y });
         });
@@ -250,15 +269,41 @@ impl BlockNetwork {
     }
 }
 
-/// The rows of each group, `row` values each.
-fn divided<'z>(mut z: &'z mut [f32], groups: &[Group], row: usize) -> Vec<&'z mut [f32]> {
-    let mut parts = Vec::with_capacity(groups.len());
-    for group in groups {
-        let (own, rest) = z.split_at_mut(group.rows.len() * row);
+/// The rows of each group.
+fn lengths(groups: &[Group]) -> impl Iterator<Item = usize> {
+    groups.iter().map(|group| group.rows.len())
+}
+
+/// Divides rows of `row` values into parts with these numbers of rows.
+fn divided<T>(mut z: &mut [T], rows: impl Iterator<Item = usize>, row: usize) -> Vec<&mut [T]> {
+    let mut parts = Vec::new();
+    for n in rows {
+        let (own, rest) = z.split_at_mut(n * row);
         parts.push(own);
         z = rest;
     }
     parts
+}
+
+/// Calls a function for every block of rows of `row` values, on all threads.
+pub(super) fn in_blocks<T: Send>(
+    values: &mut [T],
+    blocks: &[Range<usize>],
+    row: usize,
+    work: impl Fn(Range<usize>, &mut [T]) + Sync,
+) {
+    let parts = divided(values, blocks.iter().map(ExactSizeIterator::len), row);
+    let parts: Vec<_> = blocks.iter().cloned().zip(parts).collect();
+    parts.into_par_iter().with_max_len(1).for_each(|(rows, part)| work(rows, part));
+}
+
+/// Some rows of `row` values, one after the other.
+fn gathered(values: &[f32], rows: &[usize], row: usize) -> AlignedVec<f32> {
+    let mut found = AlignedVec::zeros(rows.len() * row);
+    for (to, &from) in found.chunks_exact_mut(row.max(1)).zip(rows) {
+        to.copy_from_slice(&values[from * row..][..row]);
+    }
+    found
 }
 
 /// `y = norm(x)` for rows of the stream.

@@ -5,7 +5,7 @@
 //! vocabulary. The segments depend on the vocabulary only, and their sums are merged in order, so the result does not depend on
 //! which of the two it was.
 
-use super::forward::{BlockNetwork, Pool, Scratch, multiply, rows_per_block};
+use super::forward::{BlockNetwork, Pool, Scratch, in_blocks, multiply, row_blocks};
 use super::statistics::{Moments, Seen, Target, Tile};
 use crate::num::aligned::{padded, spread_stride};
 use crate::num::gemm::{PANEL, Right, Update};
@@ -25,9 +25,8 @@ impl BlockNetwork {
     pub(super) fn see(&self, y: &[f32], seen: &mut [Seen], pool: &Pool) {
         let (d_row, d_vocab) = (self.weights.sizes.d_row, self.weights.sizes.d_vocab);
         if seen.len() >= FEW * rayon::current_num_threads() {
-            let block = rows_per_block(seen.len());
-            let rows = seen.par_chunks_mut(block).zip(y.par_chunks(block * d_row));
-            rows.for_each(|(seen, y)| {
+            in_blocks(seen, &row_blocks(seen.len()), 1, |rows, seen| {
+                let y = &y[rows.start * d_row..rows.end * d_row];
                 pool.with(|scratch| {
                     simd::run(Tiles { network: self, y, tokens: 0..d_vocab, seen, scratch });
                 });

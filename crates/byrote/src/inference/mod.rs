@@ -12,12 +12,16 @@ mod forward;
 mod head;
 mod network;
 mod one_layer;
+#[cfg(feature = "onnx")]
+mod onnx;
 mod statistics;
 #[cfg(test)]
 mod tests;
 mod weights;
 
 pub use network::Network;
+#[cfg(feature = "onnx")]
+pub use onnx::OnnxModel;
 
 use crate::num::aligned::padded;
 use crate::num::simd;

@@ -185,9 +185,7 @@ impl BlockNetwork {
                 batch.push(read, 0, read.len());
             }
         }
-        let x = self.forward(&batch, pool, &mut [batch.paths(self)]);
-        let y = self.read_for_output(&x, &rows);
-        drop(x);
+        let y = self.forward(&batch, pool, &mut [batch.paths(self)], &rows);
         let mut seen: Vec<Seen> = self
             .logits(&y, &targets)
             .into_iter()

@@ -202,13 +202,16 @@ impl Seen {
     #[inline(always)]
     fn exact(&mut self, lines: &[[f32; LINE]], z: &[f32], first: u32, largest: f32) {
         if let Some(Target { token, logit }) = self.target {
-            let mut above = [0u32; LINE];
-            for line in lines {
-                for i in 0..LINE {
-                    above[i] += u32::from(line[i] > logit);
+            // Not above also where one of the two is not a number.
+            if largest > logit {
+                let mut above = [0u32; LINE];
+                for line in lines {
+                    for i in 0..LINE {
+                        above[i] += u32::from(line[i] > logit);
+                    }
                 }
+                self.above += above.iter().sum::<u32>();
             }
-            self.above += above.iter().sum::<u32>();
             let at = token.wrapping_sub(first) as usize;
             let others = match at < z.len() {
                 true => z[..at].iter().chain(&z[at + 1..]).copied().fold(f32::NEG_INFINITY, f32::max),
@@ -221,9 +224,11 @@ impl Seen {
         own.for_each(|w| w.1 = Some(z[(w.0 - first) as usize]));
         if let Some(kept) = &mut self.kept {
             let mut least = kept.least();
-            for line in z.chunks(LINE) {
+            // Most tiles hold nothing that is large enough.
+            let lines = if largest >= least { lines } else { &[] };
+            for (line, real) in lines.iter().zip(z.chunks(LINE)) {
                 if line.iter().fold(false, |any, &z| any | (z >= least)) {
-                    line.iter().for_each(|&z| kept.offer(z));
+                    real.iter().for_each(|&z| kept.offer(z));
                     least = kept.least();
                 }
             }
@@ -305,42 +310,32 @@ impl SimdKernel for Tile<'_> {
         let (lines, _) = z.as_chunks::<LINE>();
         let (exponentials, _) = e.as_chunks_mut::<LINE>();
         let largest = largest(isa, lines);
-        let mut sums = [[0.0f64; LINE]; 2];
         for (z, e) in lines.iter().zip(exponentials.iter_mut()) {
             for i in 0..LINE {
                 let y = z[i] - largest;
-                let x = if y < f32::NEGLIGIBLE { 0.0 } else { exp(isa, y) };
-                e[i] = x;
-                sums[0][i] += f64::from(x);
-                sums[1][i] += f64::from(x * y);
+                e[i] = if y < f32::NEGLIGIBLE { 0.0 } else { exp(isa, y) };
             }
         }
-        let weight = total(&sums[0]);
-        let mean = total(&sums[1]) / weight;
+        let exponentials = &exponentials[..lines.len()];
+        let weight = total(isa, exponentials, |line, i| exponentials[line][i]);
+        let mean = total(isa, lines, |line, i| exponentials[line][i] * (lines[line][i] - largest)) / weight;
         let centre = mean as f32;
-        let mut squares = [0.0f64; LINE];
-        for (z, e) in lines.iter().zip(exponentials.iter()) {
-            for i in 0..LINE {
-                let y = (z[i] - largest) - centre;
-                // In this order, because the square of the padding is infinite.
-                squares[i] += f64::from(e[i] * y * y);
-            }
-        }
+        let squares = total(isa, lines, |line, i| {
+            let y = (lines[line][i] - largest) - centre;
+            // In this order, because the square of the padding is infinite.
+            exponentials[line][i] * y * y
+        });
         let mut tempered = 0.0;
         if let Some(temperature) = seen.tempered {
             let inverse = (1.0 / temperature) as f32;
-            let mut sums = [0.0f64; LINE];
-            for z in lines {
-                for i in 0..LINE {
-                    let y = (z[i] - largest) * inverse;
-                    sums[i] += f64::from(if y < f32::NEGLIGIBLE { 0.0 } else { exp(isa, y) });
-                }
-            }
-            tempered = total(&sums);
+            tempered = total(isa, lines, |line, i| {
+                let y = (lines[line][i] - largest) * inverse;
+                if y < f32::NEGLIGIBLE { 0.0 } else { exp(isa, y) }
+            });
         }
         seen.exact(lines, &z[..n], first, largest);
-        let top = z[..n].iter().position(|&z| z == largest).unwrap_or(0);
-        Moments { largest, top: first + top as u32, weight, mean, squares: total(&squares), tempered }
+        let top = first_equal(lines, largest);
+        Moments { largest, top: first + top as u32, weight, mean, squares, tempered }
     }
 }
 
@@ -353,9 +348,29 @@ fn largest<I: Isa>(isa: I, lines: &[[f32; LINE]]) -> f32 {
     largest.array().into_iter().fold(f32::NEG_INFINITY, f32::max)
 }
 
-/// The sum of the lanes, in a fixed order.
+/// The index of the first number that equals another; 0 if there is none.
 #[inline(always)]
-fn total(lanes: &[f64; LINE]) -> f64 {
+fn first_equal(lines: &[[f32; LINE]], x: f32) -> usize {
+    for (i, line) in lines.iter().enumerate() {
+        if line.iter().fold(false, |any, &z| any | (z == x)) {
+            return i * LINE + line.iter().position(|&z| z == x).unwrap_or(0);
+        }
+    }
+    0
+}
+
+/// The sum of a term per number, given its line and its place there: in f64, in a fixed order.
+#[inline(always)]
+fn total<I: Isa>(isa: I, lines: &[[f32; LINE]], term: impl Fn(usize, usize) -> f32) -> f64 {
+    let mut sums = LineVector::splat(isa, 0.0f64);
+    for line in 0..lines.len() {
+        let mut terms = [0.0f64; LINE];
+        for (i, wide) in terms.iter_mut().enumerate() {
+            *wide = f64::from(term(line, i));
+        }
+        sums = sums.plus(LineVector::load(isa, &terms));
+    }
+    let lanes = sums.array();
     let mut four = [0.0; 4];
     for i in 0..4 {
         four[i] = (lanes[i] + lanes[i + 8]) + (lanes[i + 4] + lanes[i + 12]);

@@ -183,6 +183,37 @@ fn scores_do_not_depend_on_threads_or_on_what_is_scored_together() {
 }
 
 #[test]
+fn a_position_scores_the_same_whatever_else_is_scored() {
+    for model in larger() {
+        let text = tokens(60, 3, model.config().shape.d_vocab);
+        let network = Network::from_model(&model).unwrap();
+        let score = |scored: Range<usize>| {
+            network.score(&[Sequence { tokens: &text, scored }], Sampling::default()).unwrap()
+        };
+        let all = score(1..60);
+        for part in [1..2, 30..60, 59..60, 17..23] {
+            let own = vec![all[0][part.start - 1..part.end - 1].to_vec()];
+            assert_eq!(bits(&score(part.clone())), bits(&own), "{part:?}");
+        }
+    }
+}
+
+#[test]
+fn rows_are_shared_out_in_whole_tiles_of_almost_equal_blocks() {
+    for threads in [1, 2, 3, 8] {
+        for n in [0, 1, 7, 8, 9, 100, 127, 128, 129, 400, 792, 800, 1000, 1024, 5000] {
+            let blocks = on_threads(threads, || forward::row_blocks(n));
+            let rows: Vec<usize> = blocks.iter().cloned().flatten().collect();
+            assert_eq!(rows, (0..n).collect::<Vec<_>>(), "{n} rows on {threads} threads");
+            assert!(blocks.iter().all(|block| !block.is_empty() && block.start % 8 == 0));
+            // Blocks differ by one tile at most, and by what the last one lacks to a whole tile.
+            let longest = blocks.iter().map(|block| block.len()).max().unwrap_or(0);
+            assert!(longest <= 136 && blocks.iter().all(|block| block.len() + 16 > longest), "{blocks:?}");
+        }
+    }
+}
+
+#[test]
 fn weights_and_logits_that_are_not_finite_are_errors() {
     let config = small(Preset::Llama).resolve(D_VOCAB, N_CTX).unwrap();
     // All weights are 1, but for the last or all of one tensor.

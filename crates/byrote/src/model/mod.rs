@@ -27,6 +27,8 @@ pub(crate) mod counting;
 pub(crate) mod gguf;
 pub mod huggingface;
 pub(crate) mod model_file;
+#[cfg(feature = "onnx")]
+pub(crate) mod onnx_text;
 pub mod reference;
 pub(crate) mod shape;
 pub(crate) mod spec;

@@ -54,11 +54,23 @@ pub struct ModelFile {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Metadata {
+pub(super) struct Metadata {
     format: u32,
-    config: Config,
+    pub(super) config: Config,
     tokenizer: String,
-    vocabulary: Vocabulary,
+    pub(super) vocabulary: Vocabulary,
+}
+
+impl Metadata {
+    /// How the model reads text.
+    pub(super) fn into_text(self) -> Text {
+        Text {
+            start: self.vocabulary.id(Key::Bos).into_iter().collect(),
+            tokenizer: self.tokenizer,
+            vocabulary: self.vocabulary,
+            instruct: false,
+        }
+    }
 }
 
 impl ModelFile {
@@ -158,13 +170,7 @@ fn open_in(files: Box<dyn Files>, name: &str) -> Result<StoredModel> {
         Err(_) if config.shape.blocks.is_some() => "blocks",
         Err(_) => "one-layer",
     };
-    let text = Text {
-        start: metadata.vocabulary.id(Key::Bos).into_iter().collect(),
-        tokenizer: metadata.tokenizer,
-        vocabulary: metadata.vocabulary,
-        instruct: false,
-    };
-    Ok(StoredModel::new(config, StoredAs::Byrote, family.to_owned(), weights, text))
+    Ok(StoredModel::new(config, StoredAs::Byrote, family.to_owned(), weights, metadata.into_text()))
 }
 
 /// The tensor of fixed positions in a file, which is not among the parameters.

@@ -9,7 +9,7 @@ use super::new_page;
 use super::numbers::{brief, nats, references, thousands};
 use crate::Result;
 use crate::fit::{self, Direction, Law, Point, ResidualScale, Size, Threshold, ThresholdSettings, threshold};
-use crate::model::Positions;
+use crate::model::{Mixer, Positions};
 use crate::sweep::{JobRow, JobStatus, Record, to_csv};
 use crate::train::{Sampling, Trained};
 use byrote_figures::html::{Callout, Cell, Column, Exhibit, KeyFigure, Page, Prose, Section, Status, Table};
@@ -126,11 +126,20 @@ pub(super) fn state(record: &Record) -> Section {
 /// Describes the kind of model and training of a row, leaving out its size and its seed.
 pub(super) fn kind(row: &JobRow) -> String {
     let s = &row.settings;
-    let mut words = vec![s.model.preset.unwrap_or_default().to_string()];
-    if let Some(mixer) = s.model.mixer {
-        words.push(mixer.to_string());
+    let mut words = vec![s.model.preset_or_default().to_string()];
+    if let Some(n) = s.model.n_layers {
+        words.push(format!("{n} layer{}", if n == 1 { "" } else { "s" }));
     }
-    words.push(s.model.activation.unwrap_or_default().to_string());
+    match s.model.mixer {
+        Some(Mixer::None) => words.push("no mixer".into()),
+        Some(mixer) => words.push(mixer.to_string()),
+        None => {}
+    }
+    // The presets of blocks have activations of their own, or none at all.
+    let blocks = s.model.preset_or_default().has_blocks();
+    if s.model.activation.is_some() || !blocks {
+        words.push(s.model.activation.unwrap_or_default().to_string());
+    }
     if let Some(positions) = s.model.positions {
         words.push(match positions {
             Positions::None => "no positions".into(),

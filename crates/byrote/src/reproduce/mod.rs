@@ -104,6 +104,11 @@ pub const FIGURES: &[PaperFigure] = &[
         make: plans!("madden2024-mixers"),
     },
     PaperFigure {
+        key: "madden2024-depth",
+        description: "the smallest model that reaches the floor against contexts, with one layer and with many",
+        make: plans!("madden2024-depth"),
+    },
+    PaperFigure {
         key: "dana2024-fig1a",
         description: "associations: accuracy against heads",
         make: plans!("dana2024-fig1a"),
@@ -137,6 +142,21 @@ pub const FIGURES: &[PaperFigure] = &[
         key: "dana2024-ablation",
         description: "associations: what the published program does differently, and what that changes",
         make: plans!("dana2024-ablation"),
+    },
+    PaperFigure {
+        key: "dana2024-depth",
+        description: "associations: attention alone in one, three and five layers at equal parameters",
+        make: plans!("dana2024-depth"),
+    },
+    PaperFigure {
+        key: "morris2025-small",
+        description: "bits per parameter of small GPT-2 models on random tokens",
+        make: plans!("morris2025-small"),
+    },
+    PaperFigure {
+        key: "mixers",
+        description: "attention, token averaging and no mixer at equal depth and parameters",
+        make: plans!("mixers"),
     },
     PaperFigure {
         key: "capacity",

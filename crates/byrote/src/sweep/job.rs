@@ -7,7 +7,7 @@ use crate::corpus::{CorpusSpec, TokenizerChoice};
 use crate::dataset::Dataset;
 use crate::model::{Config, Hidden, Mixer, ModelSpec, Shape};
 use crate::num::hash::fnv1a;
-use crate::train::{Optimizer, TrainSpec};
+use crate::train::{Optimizer, TrainSpec, default_warmup_rate};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
@@ -101,6 +101,11 @@ impl Job {
         job.corpus.n_ctx = job.corpus.n_ctx.or(u32::try_from(n_ctx).ok());
         job.model = self.model.filled(d_vocab, n_ctx);
         job.training = self.training.filled();
+        if let Ok(config) = self.model.resolve(d_vocab, n_ctx)
+            && job.training.optimizer == Optimizer::Lbfgs
+        {
+            job.training.warmup_lr.get_or_insert(default_warmup_rate(&config));
+        }
         job
     }
 
@@ -138,15 +143,53 @@ impl Job {
         let given = steps.unwrap_or(optimizer.default_steps()) as f64;
         // Without a check for stalls, or with Adam, all steps are taken.
         let steps = if optimizer == Optimizer::Lbfgs && stall > 0.0 { given.min(STEPS) } else { given };
-        let share = batch.map_or(1.0, |batch| (batch as f64 / dataset.len() as f64).min(1.0));
+        let share = batch.map_or(1.0, |batch| share_of_a_batch(&config, dataset, batch as f64));
         steps * (1e-4 + share * self.operations(&config, dataset) / PACE)
     }
+}
+
+/// The expected share of all contexts that one batch evaluates.
+fn share_of_a_batch(config: &Config, dataset: &Dataset, batch: f64) -> f64 {
+    let (contexts, documents) = (dataset.len() as f64, dataset.documents() as f64);
+    if config.shape.blocks.is_none() || documents == 0.0 {
+        return (batch / contexts).min(1.0);
+    }
+    // A batch misses a context if all the documents that have it are among the others.
+    let others = documents - batch.min(documents);
+    let missed = |count: f64| {
+        let mut probability = 1.0;
+        let mut j = 0.0;
+        while j < count && probability > 1e-12 {
+            probability *= ((others - j) / (documents - j)).max(0.0);
+            j += 1.0;
+        }
+        probability
+    };
+    dataset.counts.iter().map(|&count| 1.0 - missed(count)).sum::<f64>() / contexts
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dataset::examples::stories;
+    use crate::model::Preset;
     use serde_json::json;
+
+    #[test]
+    fn a_batch_of_documents_has_more_contexts_than_its_share_of_the_documents() {
+        let (dataset, d_vocab) = stories(100);
+        let share = |preset: Preset, batch: f64| {
+            let config = ModelSpec::default().preset(preset).resolve(d_vocab, 9).unwrap();
+            share_of_a_batch(&config, &dataset, batch)
+        };
+        assert_eq!((share(Preset::Gpt2, 100.0), share(Preset::Gpt2, 1000.0)), (1.0, 1.0));
+        // More than a tenth of all contexts, and fewer than ten times the nine of a document.
+        let ten = share(Preset::Gpt2, 10.0) * dataset.len() as f64;
+        assert!((34.0..90.0).contains(&ten), "{ten}");
+        let one = share(Preset::Gpt2, 1.0) * dataset.len() as f64;
+        assert!((one - 9.0).abs() < 1e-9, "a document has 9 contexts, not {one}");
+        assert_eq!(share(Preset::Madden2024, 33.7) * dataset.len() as f64, 33.7);
+    }
 
     fn read(corpus: Value) -> CorpusSpec {
         let Value::Object(map) = corpus else { panic!("an object") };

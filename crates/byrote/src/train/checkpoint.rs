@@ -167,10 +167,10 @@ impl Identity {
     /// Describes the first difference.
     pub(crate) fn difference(&self, other: &Identity) -> Option<&'static str> {
         let TrainSettings { method, rate, schedule, schedule_steps, decay, memory, .. } = self.settings;
-        let TrainSettings { warmup, warmup_rate, batch, precision, seed, last_rate, trained, .. } =
-            self.settings;
+        let TrainSettings { warmup, batch, precision, seed, last_rate, trained, .. } = self.settings;
         let TrainSettings { sampling, sample, .. } = self.settings;
         let o = &other.settings;
+        let warmup_rate = |of: &Identity| of.settings.warmup_rate_of(&of.config);
         let checks = [
             (self.dataset == other.dataset, "another corpus"),
             (self.config == other.config, "another model"),
@@ -187,7 +187,7 @@ impl Identity {
             (trained == o.trained, "a different part of the model (`train_only`)"),
             (decay == o.decay, "another `weight_decay`"),
             (memory == o.memory, "another `memory`"),
-            (warmup == o.warmup && warmup_rate == o.warmup_rate, "another `warmup`"),
+            (warmup == o.warmup && warmup_rate(self) == warmup_rate(other), "another `warmup`"),
             (batch == o.batch, "another `batch`"),
             (precision == o.precision, "another `precision`"),
             (seed == o.seed, "another `seed`"),

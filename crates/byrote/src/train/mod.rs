@@ -45,7 +45,9 @@ pub use evaluator::Evaluator;
 pub use lane::ProbePoint;
 pub use loss_curve::{CurvePoint, LossCurve};
 pub use run::{Run, RunDirectory, StepTimes, TrainOptions, run, run_with};
-pub use settings::{Limits, Optimizer, Sampling, Schedule, Stall, Stop, StopKind, TrainSettings, Trained};
+pub use settings::{
+    Limits, Optimizer, Sampling, Schedule, Stall, Stop, StopKind, TrainSettings, Trained, default_warmup_rate,
+};
 pub use spec::TrainSpec;
 pub use start::{Start, memory_needed, start};
 pub use state::OptimizerMemory;

@@ -154,8 +154,8 @@ pub struct TrainSettings {
     pub memory: usize,
     /// Steps of Adam before L-BFGS; without any, L-BFGS works in unscaled weights.
     pub warmup: u64,
-    /// The rate of those steps.
-    pub warmup_rate: f64,
+    /// The rate of those steps; `None` for the one that suits the model ([`default_warmup_rate`]).
+    pub warmup_rate: Option<f64>,
     /// Contexts per step, or documents for models of blocks; `None` for all of them.
     pub batch: Option<usize>,
     /// How they are drawn.
@@ -174,6 +174,15 @@ pub struct TrainSettings {
     pub seed: u64,
 }
 
+/// The rate of the warm-up of L-BFGS: the wider the blocks of a model, the smaller. On 100 stories with two layers, 0.02 instead of 0.01
+/// takes 0.7 times the steps to 1% of the floor at width 32, and 9 times the steps at width 128.
+pub fn default_warmup_rate(config: &Config) -> f64 {
+    match config.shape.blocks {
+        None => 1e-2,
+        Some(_) => (0.64 / config.shape.d_model as f64).clamp(3e-3, 3e-2),
+    }
+}
+
 impl TrainSettings {
     /// An optimizer with defaults for everything else.
     pub fn new(method: Optimizer) -> Self {
@@ -188,7 +197,7 @@ impl TrainSettings {
             clip: None,
             memory: 10,
             warmup: if method == Optimizer::Lbfgs { 200 } else { 0 },
-            warmup_rate: 1e-2,
+            warmup_rate: None,
             batch: None,
             sampling: Sampling::Epochs,
             sample: (0, 0),
@@ -207,11 +216,13 @@ impl TrainSettings {
         }
     }
 
-    /// The rate of a step of Adam, counted from 0, where an epoch visits this number of contexts.
+    /// The rate of the warm-up of a model.
+    pub(super) fn warmup_rate_of(&self, config: &Config) -> f64 {
+        self.warmup_rate.unwrap_or_else(|| default_warmup_rate(config))
+    }
+
+    /// The rate of a step of Adam, counted from 0, where an epoch visits this number of contexts; not of a warm-up.
     pub(super) fn rate_of(&self, step: u64, contexts: usize) -> f64 {
-        if self.method == Optimizer::Lbfgs {
-            return self.warmup_rate;
-        }
         let step = match (self.schedule, self.sample.0) {
             (Schedule::LinearEpochs, 0) => step - step % self.per_epoch(contexts),
             (Schedule::LinearEpochs, batches) => step - step % batches,
@@ -223,7 +234,7 @@ impl TrainSettings {
     /// These settings if they are valid, or an error that names the one that is not.
     pub fn checked(self) -> Result<Self> {
         positive("lr", self.rate)?;
-        positive("warmup_lr", self.warmup_rate)?;
+        self.warmup_rate.map_or(Ok(()), |rate| positive("warmup_lr", rate))?;
         if self.warmup > 0 && self.method != Optimizer::Lbfgs {
             return Err(Error::setting("warmup", "applies only to `optimizer = lbfgs`"));
         }
@@ -334,7 +345,7 @@ crate::setting::setters!(TrainSettings {
     decay: plain(f64),
     memory: plain(usize),
     warmup: plain(u64),
-    warmup_rate: plain(f64),
+    warmup_rate: some(f64),
     batch: into(impl Into<Option<usize>>),
     sampling: plain(Sampling),
     sample: plain((u64, u64)),

@@ -241,7 +241,11 @@ impl<T: Real + 'static> State for AdamState<T> {
         if !loss.is_finite() {
             return Err(self.back(LOSS));
         }
-        let rate = self.problem.settings.rate_of(step, self.units());
+        let Problem { ref config, settings, .. } = self.problem;
+        let rate = match settings.method {
+            Optimizer::Lbfgs => settings.warmup_rate_of(config),
+            Optimizer::Adam | Optimizer::AdamW => settings.rate_of(step, self.units()),
+        };
         self.clip();
         let measures = self.is_measured(step + 1);
         self.adam.remembers = measures;

@@ -68,8 +68,31 @@ impl Histogram {
     }
 }
 
+/// The contexts that the most distinct tokens follow.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Widest {
+    /// The number of distinct next tokens.
+    pub(crate) next: u64,
+    /// The number of contexts with that many.
+    pub(crate) contexts: u64,
+}
+
+impl Widest {
+    #[inline]
+    fn add(&mut self, next: u64, contexts: u64) {
+        if next > self.next {
+            *self = Self { next, contexts: 0 };
+        }
+        if next == self.next {
+            self.contexts += contexts;
+        }
+    }
+}
+
 /// The contexts of one length, or of all.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Tally {
     /// The number of distinct contexts.
     pub contexts: u64,
@@ -81,8 +104,8 @@ pub struct Tally {
     pub deterministic_predictions: u64,
     /// The number of (context, next token) pairs.
     pub pairs: u64,
-    /// The number of contexts that are followed by every token of the vocabulary, each at least once.
-    pub full_support: u64,
+    /// The largest number of distinct next tokens of a context, and the number of contexts that have it.
+    pub(crate) widest: Widest,
     /// A: the contexts by their count.
     pub(crate) context_counts: Histogram,
     /// B: (context, next token) pairs by their count.
@@ -92,7 +115,7 @@ pub struct Tally {
 impl Tally {
     /// Adds a complete context.
     #[inline]
-    pub(crate) fn context(&mut self, count: u64, distinct_next: u64, d_vocab: u64) {
+    pub(crate) fn context(&mut self, count: u64, distinct_next: u64) {
         self.contexts += 1;
         self.predictions += count;
         if distinct_next == 1 {
@@ -100,18 +123,18 @@ impl Tally {
             self.deterministic_predictions += count;
         }
         self.pairs += distinct_next;
-        self.full_support += u64::from(distinct_next == d_vocab);
+        self.widest.add(distinct_next, 1);
         self.context_counts.add(count);
     }
 
     /// Adds `times` contexts that occur `count` times each, always before the same token.
-    pub(crate) fn unary_contexts(&mut self, count: u64, times: u64, d_vocab: u64) {
+    pub(crate) fn unary_contexts(&mut self, count: u64, times: u64) {
         self.contexts += times;
         self.predictions += count * times;
         self.deterministic += times;
         self.deterministic_predictions += count * times;
         self.pairs += times;
-        self.full_support += if d_vocab == 1 { times } else { 0 };
+        self.widest.add(1, times);
         self.context_counts.add_many(count, times);
         self.next_counts.add_many(count, times);
     }
@@ -122,9 +145,44 @@ impl Tally {
         self.deterministic += other.deterministic;
         self.deterministic_predictions += other.deterministic_predictions;
         self.pairs += other.pairs;
-        self.full_support += other.full_support;
+        self.widest.add(other.widest.next, other.widest.contexts);
         self.context_counts.merge(&other.context_counts);
         self.next_counts.merge(&other.next_counts);
+    }
+
+    /// Adds the figures of a single context of which another part of the documents was counted: the two are the same context,
+    /// and no next token of it is in both parts.
+    pub(crate) fn merge_same_context(&mut self, other: &Self) {
+        let mut next_counts = std::mem::take(&mut self.next_counts);
+        next_counts.merge(&other.next_counts);
+        let (count, next) = (self.predictions + other.predictions, self.pairs + other.pairs);
+        *self = Self::default();
+        if next > 0 {
+            self.context(count, next);
+        }
+        self.next_counts = next_counts;
+    }
+
+    /// Whether the figures can be those of contexts: what is counted twice agrees.
+    pub(crate) fn is_consistent(&self) -> bool {
+        let sums = |histogram: &Histogram| {
+            histogram.iter().try_fold((0u64, 0u64), |(n, total), (k, times)| {
+                let total = total.checked_add(k.checked_mul(times)?)?;
+                (k > 0).then_some((n.checked_add(times)?, total))
+            })
+        };
+        sums(&self.context_counts) == Some((self.contexts, self.predictions))
+            && sums(&self.next_counts) == Some((self.pairs, self.predictions))
+            && self.contexts <= self.pairs
+            && self.deterministic <= self.contexts
+            && self.deterministic_predictions <= self.predictions
+            && self.widest.contexts <= self.contexts
+            && self.widest.next <= self.pairs
+    }
+
+    /// Returns the number of contexts that every token of a vocabulary of this size follows at least once.
+    pub fn full_support(&self, d_vocab: u64) -> u64 {
+        if self.widest.next == d_vocab { self.widest.contexts } else { 0 }
     }
 
     /// Returns the number of contexts that occur once.
@@ -208,7 +266,7 @@ mod tests {
     fn tally(contexts: &[&[u64]]) -> Tally {
         let mut t = Tally::default();
         for next in contexts {
-            t.context(next.iter().sum(), next.len() as u64, 9);
+            t.context(next.iter().sum(), next.len() as u64);
             next.iter().for_each(|&n| t.next_counts.add(n));
         }
         t
@@ -220,6 +278,17 @@ mod tests {
         let t = tally(&[&[3], &[2, 1], &[1, 1]]);
         assert_eq!((t.contexts, t.predictions, t.deterministic, t.pairs), (3, 8, 1, 5));
         assert!((t.floor().0 - 3.295_836_866_004_329).abs() < 4e-16 * 3.3);
+    }
+
+    #[test]
+    fn two_parts_of_one_context_are_one_context() {
+        let mut part = tally(&[&[3, 1]]);
+        part.merge_same_context(&tally(&[&[2]]));
+        assert_eq!(part, tally(&[&[3, 1, 2]]));
+        assert_eq!((part.full_support(3), part.full_support(2)), (1, 0));
+        let mut nothing = Tally::default();
+        nothing.merge_same_context(&Tally::default());
+        assert_eq!(nothing, Tally::default());
     }
 
     #[test]

@@ -13,6 +13,7 @@ use super::sort::{RowVisitor, Sorted};
 use super::tally::Tally;
 use crate::corpus::window::ContextRule;
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 
 /// The statistics so far of the trie node at some depth of the current path.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -48,7 +49,6 @@ struct Tail {
 #[derive(Debug, Clone)]
 pub(crate) struct Scan {
     rule: ContextRule,
-    d_vocab: u64,
     /// Tallies by context length, from 1.
     by_length: Vec<Tally>,
     /// The open nodes at depths 1, 2, ..., down to where the last row branched off.
@@ -69,10 +69,9 @@ pub(crate) struct Scan {
 }
 
 impl Scan {
-    pub(crate) fn new(rule: ContextRule, d_vocab: usize) -> Self {
+    pub(crate) fn new(rule: ContextRule) -> Self {
         Self {
             rule,
-            d_vocab: d_vocab as u64,
             by_length: Vec::new(),
             path: Vec::new(),
             tail: Tail::default(),
@@ -106,8 +105,7 @@ impl Scan {
             return;
         }
         if node.next > 0 {
-            let d_vocab = self.d_vocab;
-            self.tally(depth).context(node.count, node.next, d_vocab);
+            self.tally(depth).context(node.count, node.next);
         }
         self.add_child(node.through, node.ending);
     }
@@ -169,8 +167,7 @@ impl Scan {
 
     /// Adds `times` contexts of a length that occur `count` times each, always before the same token.
     fn unary(&mut self, length: usize, count: u64, times: u64) {
-        let d_vocab = self.d_vocab;
-        self.tally(length).unary_contexts(count, times, d_vocab);
+        self.tally(length).unary_contexts(count, times);
     }
 
     #[inline]
@@ -259,7 +256,8 @@ impl RowVisitor for Scan {
 }
 
 /// The result of a complete scan.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Scanned {
     /// The number of distinct documents.
     pub(crate) rows: u64,
@@ -279,16 +277,16 @@ impl Scanned {
 }
 
 /// Scans all parts in parallel.
-pub(crate) fn scan<T: Token>(sorted: &Sorted<'_, T>, rule: ContextRule, d_vocab: usize) -> Scanned {
+pub(crate) fn scan<T: Token>(sorted: &Sorted<'_, T>, rule: ContextRule) -> Scanned {
     let parts: Vec<Scan> = (0..sorted.parts())
         .into_par_iter()
         .map(|part| {
-            let mut scan = Scan::new(rule, d_vocab);
+            let mut scan = Scan::new(rule);
             sorted.visit(part, &mut scan);
             scan
         })
         .collect();
-    let mut whole = Scan::new(rule, d_vocab);
+    let mut whole = Scan::new(rule);
     for part in parts {
         whole.append(part);
     }
@@ -320,7 +318,7 @@ mod tests {
     }
 
     fn run(rows: &[(usize, usize, u64)], rule: ContextRule) -> Scan {
-        let mut scan = Scan::new(rule, 3);
+        let mut scan = Scan::new(rule);
         rows.iter().for_each(|&(lcp, len, n)| scan.take(lcp, len, n));
         scan
     }
@@ -338,7 +336,7 @@ mod tests {
             let mut cuts: Vec<usize> = cuts.into_iter().map(|c| c.min(rows.len())).collect();
             cuts.push(rows.len());
             cuts.sort_unstable();
-            let (mut joined, mut start) = (Scan::new(rule, 3), 0);
+            let (mut joined, mut start) = (Scan::new(rule), 0);
             for end in cuts {
                 joined.append(run(&rows[start..end], rule));
                 start = end;

@@ -1,8 +1,8 @@
 //! From the documents of an input to a corpus of windows.
 
 use super::facts::{Facts, FirstTokens, fingerprint, stored_counts, token_counts};
+use super::marks::Marks;
 use super::range_file::RangeFile;
-use super::repeats::Marks;
 use super::sample::sampled;
 use super::summarize::{curve_points, dense_points, summary, vocabulary};
 use super::text::TextBuilder;
@@ -10,15 +10,17 @@ use super::{Code, Job, Text, WindowRule};
 use crate::corpus::documents::Documents;
 use crate::corpus::options::Options;
 use crate::corpus::sorted_run::Header;
+use crate::corpus::stored_documents::StoredDocuments;
 use crate::corpus::vocabulary::Vocabulary;
 use crate::corpus::{Corpus, Outputs};
 use crate::observe::Observer;
 use crate::{Error, Result};
 use rayon::prelude::*;
+use std::io::{BufWriter, Write};
 
 /// Counts the windows of documents.
 pub(crate) fn corpus(
-    documents: Documents,
+    (documents, stored): (Documents, Option<StoredDocuments>),
     names: impl FnOnce(&mut Vocabulary),
     header: Header,
     options: &Options,
@@ -43,9 +45,9 @@ pub(crate) fn corpus(
             "the windows of different documents cannot be merged; divide the windows with `range`",
         ));
     }
-    let (mut alphabet, maps) = documents.alphabet();
+    let (mut alphabet, maps) = documents.alphabet(stored.as_ref());
     names(&mut alphabet);
-    let task = Task { documents, alphabet, maps, header, options, outputs, observer };
+    let task = Task { documents, stored, alphabet, maps, header, options, outputs, observer };
     // Codes are ids plus one.
     match task.alphabet.len() {
         0..=0xff => task.run::<u8>(),
@@ -56,6 +58,8 @@ pub(crate) fn corpus(
 
 struct Task<'a> {
     documents: Documents,
+    /// All documents, if they do not fit in memory.
+    stored: Option<StoredDocuments>,
     /// The tokens of the text.
     alphabet: Vocabulary,
     /// For every chunk of documents, the ids of its provisional ones.
@@ -68,9 +72,12 @@ struct Task<'a> {
 
 impl Task<'_> {
     fn run<C: Code>(self) -> Result<Corpus> {
-        let Self { documents, alphabet, maps, header, options, mut outputs, observer } = self;
-        let (read, tokens) = (documents.len(), documents.tokens());
-        let text = text_of::<C>(&documents, &maps, options.join);
+        let Self { documents, stored, alphabet, maps, header, options, mut outputs, observer } = self;
+        let (read, text) = match stored {
+            None => (documents.len(), text_of::<C>(&documents, &maps, options.join)),
+            Some(stored) => (stored.ends().len(), text_in_file::<C>(stored, &maps, options)?),
+        };
+        let tokens = text.tokens();
         drop(documents);
         let rule = WindowRule {
             n_ctx: options.window.n_ctx as usize,
@@ -89,31 +96,30 @@ impl Task<'_> {
         let job = Job {
             text: &text,
             rule,
-            codes: alphabet.len() + 1,
+            counts: &counts,
             d_vocab: d.len(),
             part: options.range,
             max_memory: options.max_memory,
+            temp_dir: &options.temp_dir,
             alphabet: &alphabet,
         };
         let mut counted = job.count(observer)?;
         if let Some(out) = outputs.save.take() {
             let points = curve_points(rule.n_ctx);
-            let file = RangeFile::new(&facts, &counted, fingerprint(&text, &alphabet)).firsts(stored_counts(
-                &text,
-                rule.stride,
-                &points,
-            ));
+            let file = RangeFile::new(&facts, &counted, fingerprint(&text, &alphabet))?
+                .firsts(stored_counts(&text, rule.stride, &points));
             file.write(out)?;
         }
         if options.range.is_all() {
-            counted.add_short_contexts();
+            counted.add_short_contexts(rule.n_ctx);
         }
         let mut firsts = match rule.stride {
             1 => FirstTokens::of_all(&text, counts),
             stride => FirstTokens::new(&text, stride),
         };
-        let repeats = counted.marks.as_ref().map_or_else(Vec::new, Marks::count);
+        let repeats = counted.marks.as_ref().map(Marks::count).transpose()?.unwrap_or_default();
         let summary = summary(&facts, &counted, repeats, &dense_points(rule.n_ctx), &mut firsts);
+        text.check(&options.temp_dir)?;
         if outputs.list.is_none() && !outputs.contexts {
             return Ok(Corpus { summary, vocabulary: d, contexts: None, head: None, whole: None });
         }
@@ -155,6 +161,38 @@ fn text_of<C: Code>(documents: &Documents, maps: &[Vec<u32>], join: bool) -> Tex
         text.end_document(length);
     }
     text.finish()
+}
+
+/// The text of stored documents, end to end if they are joined, in a file again.
+fn text_in_file<C: Code>(
+    mut stored: StoredDocuments,
+    maps: &[Vec<u32>],
+    options: &Options,
+) -> Result<Text<C>> {
+    let failed = |e| Error::io(&options.temp_dir, "write to", e);
+    let mut out = BufWriter::new(tempfile::tempfile_in(&options.temp_dir).map_err(failed)?);
+    let ends = match options.join {
+        true => vec![stored.tokens()],
+        false => stored.ends().to_vec(),
+    };
+    let (mut at, mut marks) = (0, Vec::with_capacity(ends.len()));
+    let mut codes: Vec<C> = Vec::new();
+    stored.each(|chunk, mut ids| {
+        codes.clear();
+        while !ids.is_empty() {
+            let end = ends.get(marks.len()).copied().unwrap_or(usize::MAX);
+            let (now, later) = ids.split_at(ids.len().min(end - at));
+            codes.extend(now.iter().map(|&id| C::new(maps[chunk][id as usize] + 1)));
+            (at, ids) = (at + now.len(), later);
+            if at == end {
+                codes.push(C::new(0));
+                marks.push(at + marks.len());
+            }
+        }
+        out.write_all(bytemuck::cast_slice(&codes))
+    })?;
+    let file = out.into_inner().map_err(|e| failed(e.into_error()))?;
+    Ok(Text::in_file(file, marks))
 }
 
 /// The error for a text without windows.

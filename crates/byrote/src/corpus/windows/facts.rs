@@ -27,8 +27,6 @@ pub(crate) struct Facts {
     pub(crate) windows: u64,
     /// The tokens of the text by how often they occur.
     pub(crate) tokens_by_count: Frequencies,
-    /// Whether classes of windows are those of two tokens.
-    pub(crate) two_token_classes: bool,
     pub(crate) rule: WindowRule,
     pub(crate) header: Header,
 }
@@ -50,7 +48,6 @@ impl Facts {
             distinct_last_tokens: vocabulary.distinct_last_tokens(),
             windows: (0..text.documents()).map(|i| rule.starts(text.document(i).len()).len() as u64).sum(),
             tokens_by_count: frequencies(counts.iter().copied()),
-            two_token_classes: super::classes::class_tokens::<C>() == 2,
             rule,
             header,
         }
@@ -67,8 +64,8 @@ fn frequencies(counts: impl Iterator<Item = u64>) -> Frequencies {
 pub(crate) fn fingerprint<C: Code>(text: &Text<C>, alphabet: &Vocabulary) -> u64 {
     let mut hash = Fnv::new();
     hash.write(&alphabet.fingerprint().to_le_bytes());
-    for code in text.codes(0..text.positions()) {
-        hash.write(&code.get().to_le_bytes());
+    for (_, codes) in text.blocks(0..text.positions()) {
+        codes.iter().for_each(|code| hash.write(&code.get().to_le_bytes()));
     }
     hash.finish()
 }
@@ -134,34 +131,35 @@ impl FirstTokenCounts for Stored<'_> {
 
 /// How often every token of a text occurs, by code.
 pub(crate) fn token_counts<C: Code>(text: &Text<C>) -> Vec<u64> {
-    let mut counts = histogram(text.codes(0..text.positions()));
+    let n = text.positions();
+    let step = n.div_ceil(rayon::current_num_threads()).max(1 << 16);
+    let parts = (0..n.div_ceil(step)).into_par_iter().map(|part| {
+        let mut counts = Vec::new();
+        for (_, codes) in text.blocks(part * step..n.min((part + 1) * step)) {
+            codes.iter().for_each(|&code| increment(&mut counts, code));
+        }
+        counts
+    });
+    let mut counts = parts.reduce(Vec::new, |mut a, mut b| {
+        if a.len() < b.len() {
+            std::mem::swap(&mut a, &mut b);
+        }
+        a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
+        a
+    });
     // The end marks.
     counts.iter_mut().take(1).for_each(|ends| *ends = 0);
     counts
 }
 
-/// How often every code occurs.
-fn histogram<C: Code>(codes: &[C]) -> Vec<u64> {
-    codes
-        .par_chunks(codes.len().div_ceil(rayon::current_num_threads()).max(1 << 16))
-        .map(|codes| {
-            let mut counts = Vec::new();
-            for code in codes {
-                let code = code.get() as usize;
-                if code >= counts.len() {
-                    counts.resize(code + 1, 0u64);
-                }
-                counts[code] += 1;
-            }
-            counts
-        })
-        .reduce(Vec::new, |mut a, mut b| {
-            if a.len() < b.len() {
-                std::mem::swap(&mut a, &mut b);
-            }
-            a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
-            a
-        })
+/// Counts one more of a code.
+#[inline]
+fn increment<C: Code>(counts: &mut Vec<u64>, code: C) {
+    let code = code.get() as usize;
+    if code >= counts.len() {
+        counts.resize(code + 1, 0);
+    }
+    counts[code] += 1;
 }
 
 /// Counts that are taken from a text.
@@ -182,13 +180,12 @@ impl<'t, C: Code> FirstTokens<'t, C> {
         }
         let (mut counts, mut windows) = (Vec::new(), 0);
         for document in (0..text.documents()).map(|i| text.document(i)) {
-            for code in text.codes(document).iter().step_by(stride) {
-                let code = code.get() as usize;
-                if code >= counts.len() {
-                    counts.resize(code + 1, 0);
+            for (first, codes) in text.blocks(document.clone()) {
+                let skipped = (first - document.start).next_multiple_of(stride) - (first - document.start);
+                for &code in codes.iter().skip(skipped).step_by(stride) {
+                    increment(&mut counts, code);
+                    windows += 1;
                 }
-                counts[code] += 1;
-                windows += 1;
             }
         }
         Self { text, counts, windows, n_ctx: 0, stride, is_new: true }

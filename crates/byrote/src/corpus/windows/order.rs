@@ -1,77 +1,109 @@
 //! The window sort: the starts of windows in the lexicographic order of the windows.
 //!
-//! Starts are first distributed by their first tokens, a *class* for each; classes are sorted one by one, in parallel. A class
-//! is sorted by the next 64 bits of its windows; windows that agree in these form a group, which is sorted by the 64 bits
-//! after them, and so on. Where windows agree in much more, they are compared with one of them instead: each such comparison
-//! ends where the window differs from that one, and the sort of those that differ at the same place starts there. The longest
-//! common prefix of neighbours follows from their keys, so no array of common prefixes over the whole text is ever needed.
-//!
-//! A group is sorted in a buffer that fits in a core's cache. A larger one is first divided, in place, by keys that a sample
-//! of it suggests.
+//! Starts come in *bins*, those whose keys agree in their highest bits. A bin is sorted by the keys, which are at hand. Windows
+//! that agree in theirs form a group, which is sorted by the keys of what follows, and so on. Where windows agree in much more,
+//! they are compared with one of them instead: each comparison ends where the window differs from that one, and the sort of
+//! those that differ at the same place starts there. The longest common prefix of neighbours follows from their keys.
 
+use super::copies::{Comparison, Copies};
+use super::keys::{Codebook, common_tokens, has_end, tokens};
 use super::text::{Code, Text};
 use bytemuck::Pod;
 
 /// A position in the text as it is stored: `u32` unless the text is larger.
 pub(crate) trait Position: Pod + Send + Sync {
+    /// A start of a window with its key, or with its common prefix with the start before it.
+    type Row: Pod + Send + Sync;
     fn new(position: usize) -> Self;
     fn get(self) -> usize;
+    fn row(key: u64, position: usize) -> Self::Row;
+    fn key(row: &Self::Row) -> u64;
+    fn position(row: &Self::Row) -> usize;
 }
 
 impl Position for u32 {
+    type Row = [u32; 3];
+    #[inline]
     fn new(position: usize) -> Self {
         position as u32
     }
+    #[inline]
     fn get(self) -> usize {
         self as usize
+    }
+    #[inline]
+    fn row(key: u64, position: usize) -> [u32; 3] {
+        [key as u32, (key >> 32) as u32, position as u32]
+    }
+    #[inline]
+    fn key(row: &[u32; 3]) -> u64 {
+        u64::from(row[1]) << 32 | u64::from(row[0])
+    }
+    #[inline]
+    fn position(row: &[u32; 3]) -> usize {
+        row[2] as usize
     }
 }
 
 impl Position for u64 {
+    type Row = [u64; 2];
+    #[inline]
     fn new(position: usize) -> Self {
         position as u64
     }
+    #[inline]
     fn get(self) -> usize {
         self as usize
     }
-}
-
-/// Groups of at most so many starts are sorted in a buffer, which then fits in a core's cache; larger ones are divided first.
-const SMALL: usize = 1 << 14;
-
-/// The keys by which a large group is divided are those of every so many starts.
-const SAMPLE: usize = 1024;
-
-/// The largest number of keys that divide a group.
-const SPLITTERS: usize = 127;
-
-/// Sorts classes, one after the other, with the same buffers.
-#[derive(Debug)]
-pub(crate) struct Sorter<P> {
-    entries: Vec<Entry<P>>,
-    spare: Vec<Entry<P>>,
-    groups: Vec<Group>,
-    pairs: Vec<Pair>,
-    buckets: Vec<u8>,
-    slots: Vec<u32>,
-}
-
-/// Two windows, the first of them at this row, that agree in their first `depth` tokens.
-#[derive(Debug, Clone, Copy)]
-struct Pair {
-    first: usize,
-    depth: usize,
-    keys: [u64; 2],
+    #[inline]
+    fn row(key: u64, position: usize) -> [u64; 2] {
+        [key, position as u64]
+    }
+    #[inline]
+    fn key(row: &[u64; 2]) -> u64 {
+        row[0]
+    }
+    #[inline]
+    fn position(row: &[u64; 2]) -> usize {
+        row[1] as usize
+    }
 }
 
 /// The number of pairs that are compared together.
 const PAIRS: usize = 256;
 
-/// A start with its key.
+/// Fewer rows are not worth a table of buckets.
+const FEW: usize = 64;
+
+/// Buckets of more rows are sorted on their own.
+const CROWDED: u32 = 16;
+
+/// More rows are sorted in place, so that no second copy of them is made.
+const MANY: usize = 1 << 22;
+
+/// A group whose windows seem to agree in so many more tokens is compared with one of its windows.
+const LONG: usize = 64;
+
+/// Sorts bins, one after the other, with the same buffers.
+#[derive(Debug)]
+pub(crate) struct Sorter<'t, C, P: Position> {
+    text: &'t Text<C>,
+    codes: &'t Codebook,
+    copies: Copies<P>,
+    groups: Vec<Group>,
+    pairs: Vec<Pair>,
+    spare: Vec<P::Row>,
+    slots: Vec<u32>,
+    /// The common prefixes of the windows of a group with one of them.
+    lengths: Vec<usize>,
+}
+
+/// Two windows, the first of them at this row, that agree in their first `depth` tokens; and what follows.
 #[derive(Debug, Clone, Copy)]
-struct Entry<P> {
-    key: u64,
-    position: P,
+struct Pair {
+    first: usize,
+    depth: usize,
+    next: [u32; 2],
 }
 
 /// Windows that agree in their first `depth` tokens and are not sorted further yet.
@@ -80,57 +112,37 @@ struct Group {
     first: usize,
     end: usize,
     depth: usize,
-    keys: Keys,
 }
 
-/// What the windows of a group are sorted by.
+/// What the keys of windows that agree in some tokens say.
 #[derive(Debug, Clone, Copy)]
 enum Keys {
-    /// Their next 64 bits.
-    Codes,
-    /// Their common prefix with the window at a position of the group, of a length, and on which side of it they are. This
-    /// goes through long common passages at once, and through those that overlap with themselves, as in a text of one letter.
-    Pivot { position: usize, length: usize },
+    /// The tokens after this depth.
+    Tokens { depth: usize },
+    /// How they compare with one of them, of a length: smaller windows have their common prefix as key, which grows towards
+    /// that one; larger ones have it subtracted from the largest key.
+    Pivot { length: usize },
 }
 
-/// The key of windows that equal the pivot. Smaller windows have their common prefix as key, which grows towards the pivot;
-/// larger ones have it subtracted from the largest key.
+/// The key of windows that equal the pivot.
 const EQUAL: u64 = 1 << 63;
 
-impl Group {
-    /// Gives starts with their keys.
+impl Keys {
+    /// The common prefix of windows whose keys differ.
     #[inline]
-    fn keys<C: Code, P: Position>(
-        &self,
-        text: &Text<C>,
-        positions: impl Iterator<Item = P>,
-        limit: usize,
-        mut take: impl FnMut(P, u64),
-    ) {
-        let (depth, room) = (self.depth, limit - self.depth);
-        match self.keys {
-            Keys::Codes if room >= C::PER_KEY => {
-                positions.for_each(|p| take(p, text.whole_key(p.get() + depth)))
-            }
-            Keys::Codes => positions.for_each(|p| take(p, text.key(p.get() + depth, room))),
-            Keys::Pivot { position: pivot, length } => positions.for_each(|p| {
-                let (more, larger) = text.common(p.get() + depth, pivot + depth, room);
-                let key = match depth + more {
-                    common if larger => u64::MAX - common as u64,
-                    common if common == length => EQUAL,
-                    common => common as u64,
-                };
-                take(p, key);
-            }),
+    fn common(self, a: u64, b: u64) -> usize {
+        match self {
+            Keys::Tokens { depth } => depth + common_tokens(a, b),
+            Keys::Pivot { length } => pivot_common(a, length).min(pivot_common(b, length)),
         }
     }
 
-    /// The common prefix of windows with these keys, which differ.
+    /// The common prefix of windows with this key as far as it is known, and whether they are equal.
     #[inline]
-    fn common<C: Code>(&self, a: u64, b: u64) -> usize {
-        match self.keys {
-            Keys::Codes => self.depth + ((a ^ b).leading_zeros() / C::BITS) as usize,
-            Keys::Pivot { length, .. } => pivot_common(a, length).min(pivot_common(b, length)),
+    fn same(self, key: u64) -> (usize, bool) {
+        match self {
+            Keys::Tokens { depth } => (depth + tokens(key), has_end(key)),
+            Keys::Pivot { length } => (pivot_common(key, length), key == EQUAL),
         }
     }
 }
@@ -144,312 +156,245 @@ fn pivot_common(key: u64, length: usize) -> usize {
     }
 }
 
-impl<P: Position> Sorter<P> {
-    pub(crate) fn new() -> Self {
+impl<'t, C: Code, P: Position> Sorter<'t, C, P> {
+    /// A sorter that takes at most about `max_copies` bytes to remember copies.
+    pub(crate) fn new(text: &'t Text<C>, codes: &'t Codebook, max_copies: usize) -> Self {
         Self {
-            entries: Vec::new(),
-            spare: Vec::new(),
+            text,
+            codes,
+            copies: Copies::new(text.positions(), max_copies),
             groups: Vec::new(),
             pairs: Vec::new(),
-            buckets: Vec::new(),
+            spare: Vec::new(),
             slots: Vec::new(),
+            lengths: Vec::new(),
         }
     }
 
-    /// Sorts a class of windows that agree in their first `prefix` tokens by at most their first `limit` tokens, and gives the
-    /// length of the common prefix of each with the one before it, which is `prefix` for the first. Windows that agree in all
-    /// of these tokens are in any order.
-    pub(crate) fn sort<C: Code>(
-        &mut self,
-        text: &Text<C>,
-        positions: &mut [P],
-        common: &mut [P],
-        prefix: usize,
-        limit: usize,
-    ) {
-        let Some(first) = common.first_mut() else { return };
-        *first = P::new(prefix);
-        self.equal(text, positions, 0, prefix, limit);
+    /// Sorts starts, given with their keys, and replaces the keys by the lengths of the common prefixes with the start before,
+    /// which is `outer` for the first.
+    pub(crate) fn sort(&mut self, rows: &mut [P::Row], outer: usize) {
+        self.sort_by_keys(rows, 0, Keys::Tokens { depth: 0 }, outer);
         while let Some(group) = self.groups.pop() {
-            let rows = (&mut positions[group.first..group.end], &mut common[group.first..group.end]);
-            if group.end - group.first <= SMALL {
-                self.refine(text, rows, group, limit);
-            } else {
-                self.divide(text, rows, group, limit);
-            }
+            self.refine(rows, group);
             if self.pairs.len() >= PAIRS {
-                self.compare(text, positions, common, limit);
+                self.compare_pairs(rows);
             }
         }
-        self.compare(text, positions, common, limit);
+        self.compare_pairs(rows);
     }
 
-    /// Compares the pairs that have been found. Where windows lie in the text is random, so the keys of all pairs are loaded
-    /// before the first is looked at: the memory is then waited for once, not for each.
-    fn compare<C: Code>(&mut self, text: &Text<C>, positions: &mut [P], common: &mut [P], limit: usize) {
-        for Pair { first, depth, keys } in &mut self.pairs {
-            *keys = [0, 1].map(|i| text.key(positions[*first + i].get() + *depth, limit - *depth));
-        }
-        for Pair { first, depth, keys: [x, y] } in self.pairs.drain(..) {
-            let (more, larger) = if x == y {
-                text.common(positions[first].get() + depth, positions[first + 1].get() + depth, limit - depth)
-            } else {
-                (((x ^ y).leading_zeros() / C::BITS) as usize, x > y)
+    /// Sorts a group by the next keys, and takes the groups that it leaves.
+    fn refine(&mut self, rows: &mut [P::Row], Group { first, end, depth }: Group) {
+        let group = &mut rows[first..end];
+        let outer = P::key(&group[0]) as usize;
+        // One pair tells whether copies of a long passage are likely. Its windows are not the last in the text, which may be
+        // the shortest.
+        let [a, b] = [1, 3].map(|i| P::position(&group[i * group.len() / 4]));
+        let room = self.text.room(a).min(self.text.room(b)).min(depth + LONG) - depth;
+        let keys = if self.text.equal(a + depth, b + depth, room) == LONG {
+            self.compare_with_first(group, depth)
+        } else {
+            for row in group.iter_mut() {
+                let position = P::position(row);
+                *row = P::row(self.codes.key(self.text, position + depth), position);
+            }
+            Keys::Tokens { depth }
+        };
+        self.sort_by_keys(&mut rows[first..end], first, keys, outer);
+    }
+
+    fn compare(&mut self, a: usize, b: usize, depth: usize) -> Comparison {
+        self.copies.compare(self.text, (a, b), depth, |token| self.codes.code(token))
+    }
+
+    /// Replaces keys by how windows, which agree in `depth` tokens, compare with the one of them that comes first in the text.
+    ///
+    /// This is the Z algorithm where windows overlap: if a passage at `from` repeats the beginning of the pivot, what is known of
+    /// windows in the pivot holds for those in the passage. So a text of one letter takes time linear in its length.
+    fn compare_with_first(&mut self, group: &mut [P::Row], depth: usize) -> Keys {
+        group.sort_unstable_by_key(|row| P::position(row));
+        let pivot = P::position(&group[0]);
+        let length = self.text.room(pivot);
+        let (mut from, mut until) = (pivot, pivot);
+        self.lengths.clear();
+        self.lengths.push(length);
+        group[0] = P::row(EQUAL, pivot);
+        for i in 1..group.len() {
+            let position = P::position(&group[i]);
+            let same = (position < until).then(|| pivot + (position - from));
+            let same =
+                same.and_then(|same| group[..i].binary_search_by_key(&same, |row| P::position(row)).ok());
+            let common = match same.map(|j| self.lengths[j].min(until - position)) {
+                Some(common) if position + common < until => common,
+                reaches_end => self.compare(position, pivot, reaches_end.unwrap_or(depth)).common,
             };
-            if larger {
-                positions.swap(first, first + 1);
+            if position + common > until {
+                (from, until) = (position, position + common);
             }
-            common[first + 1] = P::new(depth + more);
+            self.lengths.push(common);
+            let next = |at: usize| self.codes.code(self.text.codes(at + common..at + common + 1)[0]);
+            let key = match next(position).cmp(&next(pivot)) {
+                std::cmp::Ordering::Less => common as u64,
+                std::cmp::Ordering::Equal => EQUAL,
+                std::cmp::Ordering::Greater => u64::MAX - common as u64,
+            };
+            group[i] = P::row(key, position);
         }
+        Keys::Pivot { length }
     }
 
-    /// Takes windows that agree in their first `depth` tokens.
-    #[inline]
-    fn equal<C: Code>(&mut self, text: &Text<C>, positions: &[P], first: usize, depth: usize, limit: usize) {
-        match positions {
-            [] | [_] => {}
-            [_, _] => self.pairs.push(Pair { first, depth, keys: [0; 2] }),
-            [a, ..] => {
-                // One pair tells whether copies of a long passage are likely.
-                let (a, b) = (a.get(), positions[positions.len() / 2].get());
-                let long = text.common(a + depth, b + depth, limit - depth).0 >= 4 * C::PER_KEY;
-                let length = if long { text.room(b).min(limit) } else { 0 };
-                let keys = if long { Keys::Pivot { position: b, length } } else { Keys::Codes };
-                self.groups.push(Group { first, end: first + positions.len(), depth, keys });
-            }
-        }
-    }
-
-    /// Takes starts of a group that have the same key.
-    #[inline]
-    fn same_key<C: Code>(
-        &mut self,
-        text: &Text<C>,
-        (positions, common): (&[P], &mut [P]),
-        (group, first): (Group, usize),
-        key: u64,
-        limit: usize,
-    ) {
-        let room = limit - group.depth;
-        let (depth, complete) = match group.keys {
-            Keys::Codes => match C::until_end(key) {
-                Some(codes) => (group.depth + codes.min(room), true),
-                None if room <= C::PER_KEY => (limit, true),
-                None => (group.depth + C::PER_KEY, false),
-            },
-            Keys::Pivot { length, .. } => (pivot_common(key, length), key == EQUAL),
-        };
-        if complete {
-            common[1..].fill(P::new(depth));
+    /// Sorts rows by their keys and replaces these by common prefixes; takes the groups of equal keys. `first` is the number of the
+    /// first row.
+    fn sort_by_keys(&mut self, rows: &mut [P::Row], first: usize, keys: Keys, outer: usize) {
+        if rows.len() < FEW || rows.len() > MANY {
+            rows.sort_unstable_by_key(|row| P::key(row));
         } else {
-            self.equal(text, positions, group.first + first, depth, limit);
+            self.distribute(rows);
         }
-    }
-
-    /// Sorts a small group by its keys, and adds the groups that it leaves.
-    fn refine<C: Code>(
-        &mut self,
-        text: &Text<C>,
-        (positions, common): (&mut [P], &mut [P]),
-        group: Group,
-        limit: usize,
-    ) {
-        let (mut entries, mut spare) = (std::mem::take(&mut self.entries), std::mem::take(&mut self.spare));
-        entries.clear();
-        let (mut least, mut most) = (u64::MAX, 0);
-        group.keys(text, positions.iter().copied(), limit, |position, key| {
-            (least, most) = (key.min(least), key.max(most));
-            entries.push(Entry { key, position });
-        });
-        let sorted = if entries.len() < FEW {
-            entries.sort_unstable_by_key(|entry| entry.key);
-            &entries[..]
-        } else {
-            distribute(&entries, &mut spare, &mut self.slots, least, most)
-        };
-        let mut first = 0;
-        while let Some(&Entry { key, position }) = sorted.get(first) {
-            positions[first] = position;
-            let mut end = first + 1;
-            while let Some(entry) = sorted.get(end).filter(|entry| entry.key == key) {
-                positions[end] = entry.position;
+        let (mut i, mut common) = (0, outer);
+        while i < rows.len() {
+            let key = P::key(&rows[i]);
+            rows[i] = P::row(common as u64, P::position(&rows[i]));
+            let mut end = i + 1;
+            while end < rows.len() && P::key(&rows[end]) == key {
                 end += 1;
             }
-            if end - first > 1 {
-                let rows = (&positions[first..end], &mut common[first..end]);
-                self.same_key(text, rows, (group, first), key, limit);
+            if end - i > 1 {
+                let (depth, is_equal) = keys.same(key);
+                match end - i {
+                    _ if is_equal => {
+                        for row in &mut rows[i + 1..end] {
+                            *row = P::row(depth as u64, P::position(row));
+                        }
+                    }
+                    2 => self.pair(rows, i, first, depth),
+                    _ => self.groups.push(Group { first: first + i, end: first + end, depth }),
+                }
             }
-            if let Some(next) = sorted.get(end) {
-                common[end] = P::new(group.common::<C>(key, next.key));
+            if end < rows.len() {
+                common = keys.common(key, P::key(&rows[end]));
             }
-            first = end;
+            i = end;
         }
-        (self.entries, self.spare) = (entries, spare);
     }
 
-    /// Divides a large group into ranges of keys, which are groups, and into those of single keys between them.
-    fn divide<C: Code>(
-        &mut self,
-        text: &Text<C>,
-        (positions, common): (&mut [P], &mut [P]),
-        group: Group,
-        limit: usize,
-    ) {
-        let mut sample = Vec::new();
-        let some = positions.iter().copied().step_by(positions.len() / SAMPLE);
-        group.keys(text, some, limit, |_, key| sample.push(key));
-        let splitters = splitters(sample);
-        let mut buckets = std::mem::take(&mut self.buckets);
-        buckets.clear();
-        let (mut sizes, mut least, mut most) = ([0usize; 256], [u64::MAX; 256], [0u64; 256]);
-        buckets.reserve(positions.len());
-        group.keys(text, positions.iter().copied(), limit, |_, key| {
-            let bucket = bucket_of(&splitters, key);
-            sizes[bucket] += 1;
-            least[bucket] = least[bucket].min(key);
-            most[bucket] = most[bucket].max(key);
-            buckets.push(bucket as u8);
-        });
-        permute(positions, &mut buckets, &sizes);
-        // Most groups are small: the memory for a large one is not kept.
-        if buckets.capacity() <= 64 * SMALL {
-            self.buckets = buckets;
+    /// Takes two windows that agree in their first `depth` tokens.
+    fn pair(&mut self, rows: &mut [P::Row], i: usize, first: usize, depth: usize) {
+        let [a, b] = [0, 1].map(|j| P::position(&rows[i + j]));
+        match self.copies.known(a, b) {
+            Some(comparison) => order_pair::<P>(rows, i, comparison),
+            None => self.pairs.push(Pair { first: first + i, depth, next: [0; 2] }),
         }
-        let (mut first, mut before) = (0, None);
-        for bucket in (0..256).filter(|&bucket| sizes[bucket] > 0) {
-            let end = first + sizes[bucket];
-            if let Some(before) = before {
-                common[first] = P::new(group.common::<C>(before, least[bucket]));
+    }
+
+    /// Compares the pairs that have been found. Where windows lie in the text is random, so the next tokens of all pairs are loaded
+    /// before the first is looked at: the memory is then waited for once, not for each.
+    fn compare_pairs(&mut self, rows: &mut [P::Row]) {
+        let mut pairs = std::mem::take(&mut self.pairs);
+        for Pair { first, depth, next } in &mut pairs {
+            *next = [0, 1].map(|j| self.text.code(P::position(&rows[*first + j]) + *depth));
+        }
+        for Pair { first, depth, next } in pairs.drain(..) {
+            let [a, b] = [0, 1].map(|j| P::position(&rows[first + j]));
+            // Tokens that follow and agree show that there is more to compare.
+            let depth = depth + usize::from(next[0] == next[1] && next[0] != 0);
+            let comparison = self.compare(a, b, depth);
+            order_pair::<P>(rows, first, comparison);
+        }
+        self.pairs = pairs;
+    }
+
+    /// Sorts rows by their keys: first by the highest bits in which they can differ.
+    fn distribute(&mut self, rows: &mut [P::Row]) {
+        let (mut least, mut most) = (u64::MAX, 0);
+        for row in rows.iter() {
+            let key = P::key(row);
+            (least, most) = (key.min(least), key.max(most));
+        }
+        // Buckets of a few rows each, if keys were spread evenly.
+        let bits = rows.len().ilog2();
+        let shift = (most - least).checked_ilog2().unwrap_or(0).saturating_sub(bits - 1);
+        let bucket = |row: &P::Row| ((P::key(row) - least) >> shift) as usize;
+        self.slots.clear();
+        self.slots.resize(((most - least) >> shift) as usize + 2, 0);
+        rows.iter().for_each(|row| self.slots[bucket(row) + 1] += 1);
+        let mut end = 0;
+        for slot in &mut self.slots {
+            end += *slot;
+            *slot = end;
+        }
+        self.spare.clear();
+        self.spare.extend_from_slice(rows);
+        // Every slot moves from the start of its bucket to the end.
+        for row in &self.spare {
+            let slot = &mut self.slots[bucket(row)];
+            rows[*slot as usize] = *row;
+            *slot += 1;
+        }
+        if shift > 0 {
+            let mut first = 0;
+            for &end in &self.slots[..self.slots.len() - 1] {
+                if end - first > CROWDED {
+                    rows[first as usize..end as usize].sort_unstable_by_key(|row| P::key(row));
+                }
+                first = end;
             }
-            if least[bucket] == most[bucket] {
-                let rows = (&positions[first..end], &mut common[first..end]);
-                self.same_key(text, rows, (group, first), least[bucket], limit);
-            } else {
-                self.groups.push(Group { first: group.first + first, end: group.first + end, ..group });
+            // Other rows are near their places.
+            for i in 1..rows.len() {
+                let (row, mut place) = (rows[i], i);
+                while place > 0 && P::key(&rows[place - 1]) > P::key(&row) {
+                    rows[place] = rows[place - 1];
+                    place -= 1;
+                }
+                rows[place] = row;
             }
-            (first, before) = (end, Some(most[bucket]));
         }
     }
 }
 
-/// Keys that divide those of a sample into ranges of about the same size, in increasing order; the rest is filled with the
-/// largest key.
-fn splitters(mut sample: Vec<u64>) -> [u64; SPLITTERS + 1] {
-    sample.sort_unstable();
-    let mut chosen: Vec<u64> =
-        (1..=SPLITTERS).filter_map(|i| sample.get(i * sample.len() / (SPLITTERS + 1)).copied()).collect();
-    chosen.dedup();
-    let mut splitters = [u64::MAX; SPLITTERS + 1];
-    splitters[..chosen.len()].copy_from_slice(&chosen);
-    splitters
-}
-
-/// The bucket of a key: twice the number of smaller splitters, and one more if it is a splitter itself.
+/// Orders two rows as they compare; the first keeps its common prefix.
 #[inline]
-fn bucket_of(splitters: &[u64; SPLITTERS + 1], key: u64) -> usize {
-    let mut smaller = 0;
-    for step in [64, 32, 16, 8, 4, 2, 1] {
-        smaller += if splitters[(smaller + step - 1) & SPLITTERS] < key { step } else { 0 };
-    }
-    2 * smaller + usize::from(splitters[smaller & SPLITTERS] == key)
-}
-
-/// Orders starts by their buckets, in place.
-fn permute<P: Position>(positions: &mut [P], buckets: &mut [u8], sizes: &[usize; 256]) {
-    let (mut next, mut end) = ([0; 256], 0);
-    for (next, size) in next.iter_mut().zip(sizes) {
-        *next = end;
-        end += size;
-    }
-    end = 0;
-    for (bucket, size) in sizes.iter().enumerate() {
-        end += size;
-        while next[bucket] < end {
-            let (from, own) = (next[bucket], usize::from(buckets[next[bucket]]));
-            let to = next[own];
-            positions.swap(from, to);
-            buckets.swap(from, to);
-            next[own] += 1;
-        }
-    }
-}
-
-/// Fewer entries are not worth a table of buckets.
-const FEW: usize = 128;
-
-/// Sorts entries, whose keys are between `least` and `most`: first by the highest bits in which they can differ.
-fn distribute<'s, P: Position>(
-    entries: &[Entry<P>],
-    sorted: &'s mut Vec<Entry<P>>,
-    slots: &mut Vec<u32>,
-    least: u64,
-    most: u64,
-) -> &'s [Entry<P>] {
-    // Buckets of a few entries each, if keys were spread evenly.
-    let bits = entries.len().ilog2() - 2;
-    let shift = (most - least).checked_ilog2().unwrap_or(0).saturating_sub(bits - 1);
-    let bucket = |key: u64| ((key - least) >> shift) as usize;
-    slots.clear();
-    slots.resize(bucket(most) + 2, 0);
-    entries.iter().for_each(|entry| slots[bucket(entry.key) + 1] += 1);
-    let mut end = 0;
-    for slot in slots.iter_mut() {
-        end += *slot;
-        *slot = end;
-    }
-    if sorted.len() < entries.len() {
-        sorted.resize(entries.len(), entries[0]);
-    }
-    let sorted = &mut sorted[..entries.len()];
-    // Every slot moves from the start of its bucket to the end.
-    for entry in entries {
-        let slot = &mut slots[bucket(entry.key)];
-        sorted[*slot as usize] = *entry;
-        *slot += 1;
-    }
-    if shift > 0 {
-        let (mut rest, mut first) = (&mut *sorted, 0);
-        for &end in &slots[..slots.len() - 1] {
-            let (own, others) = rest.split_at_mut((end - first) as usize);
-            if own.len() > 1 {
-                own.sort_unstable_by_key(|entry| entry.key);
-            }
-            (rest, first) = (others, end);
-        }
-    }
-    sorted
+fn order_pair<P: Position>(rows: &mut [P::Row], i: usize, comparison: Comparison) {
+    let [a, b] = [0, 1].map(|j| P::position(&rows[i + j]));
+    let (a, b) = if comparison.is_larger { (b, a) } else { (a, b) };
+    rows[i] = P::row(P::key(&rows[i]), a);
+    rows[i + 1] = P::row(comparison.common as u64, b);
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::classes::{Classes, class_sizes, class_tokens};
+    use super::super::bins::{BINS, Bins, bin_sizes};
+    use super::super::facts::token_counts;
     use super::super::text::text;
     use super::*;
     use proptest::prelude::*;
 
-    /// The starts of all classes in order, and the common prefix of each with the one before it in its class.
-    fn sorted<C: Code>(text: &Text<C>, codes: usize, depth: usize) -> Vec<(usize, Option<usize>)> {
-        let all = |_| true;
-        let sizes = class_sizes(text, codes, &all);
-        let mut classes = Classes::<u32>::new(text, &sizes, 0..sizes.len(), &all);
-        let mut sorted = Vec::new();
-        let mut sorter = Sorter::new();
-        for class in classes.each() {
-            let mut common = vec![0; class.positions.len()];
-            if class.positions.first().is_some_and(|&start| text.room(start as usize) >= class_tokens::<C>())
-            {
-                sorter.sort(text, class.positions, &mut common, class_tokens::<C>(), depth);
-            }
-            let common = |i: usize| (i > 0).then(|| common[i] as usize);
-            sorted.extend(class.positions.iter().enumerate().map(|(i, &start)| (start as usize, common(i))));
+    /// The starts of all bins in order, and the common prefix of each with the one before it in its bin.
+    fn sorted<C: Code, P: Position>(text: &Text<C>, codes: &Codebook) -> Vec<(usize, Option<usize>)> {
+        let sizes = bin_sizes(text, codes, 1);
+        let mut sorter = Sorter::<C, P>::new(text, codes, usize::MAX);
+        let (mut bins, mut sorted) = (Bins::<P>::new(text.tokens()), Vec::new());
+        let mut rows = bins.collect(text, codes, 1, &sizes, 0..BINS);
+        for &size in &sizes {
+            let (own, others) = std::mem::take(&mut rows).split_at_mut(size);
+            sorter.sort(own, 0);
+            let common = |i: usize| (i > 0).then(|| P::key(&own[i]) as usize);
+            sorted.extend(own.iter().enumerate().map(|(i, row)| (P::position(row), common(i))));
+            rows = others;
         }
         sorted
     }
 
-    /// Compares with the suffix array and the common prefixes of libsais.
+    /// Compares with the suffix array and the common prefixes of libsais, for tokens of which lower ones are more frequent.
     fn check_with_libsais(tokens: Vec<u32>) -> Result<(), TestCaseError> {
-        let depth = tokens.len();
-        let suffixes: Vec<u16> = tokens.iter().map(|&token| token as u16).collect();
+        let counts: Vec<u64> = (0..202).map(|token| 300 - token).collect();
+        let codes = Codebook::new(&counts);
+        // Tokens in the order of their codes.
+        let mut order: Vec<u32> = (0..201).collect();
+        order.sort_by_key(|&token| codes.code(token + 1));
+        let rank = |token: u32| order.iter().position(|&other| other == token).unwrap() as u16;
+        let suffixes: Vec<u16> = tokens.iter().map(|&token| rank(token)).collect();
         let array = libsais::SuffixArrayConstruction::for_text(&suffixes[..]);
         let array = array.in_owned_buffer32().single_threaded().run().unwrap();
         let array = array.plcp_construction().single_threaded().run().unwrap();
@@ -457,9 +402,9 @@ mod tests {
         let expect: Vec<(usize, usize)> = array.suffix_array().iter().map(row).collect();
         let documents = [tokens];
         let found = [
-            sorted(&text::<u8>(&documents), 202, depth),
-            sorted(&text::<u16>(&documents), 202, depth),
-            sorted(&text::<u32>(&documents), 202, depth),
+            sorted::<_, u32>(&text::<u8>(&documents), &codes),
+            sorted::<_, u64>(&text::<u16>(&documents), &codes),
+            sorted::<_, u32>(&text::<u32>(&documents), &codes),
         ];
         for found in found {
             prop_assert_eq!(found.len(), expect.len());
@@ -471,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn large_classes_are_in_the_order_of_libsais() {
+    fn large_bins_are_in_the_order_of_libsais() {
         let mut random = crate::num::stream::Stream::new(3, "test", 0);
         let passage: Vec<u32> = (0..2000).map(|_| random.below(3) as u32).collect();
         let mut tokens: Vec<u32> =
@@ -486,6 +431,19 @@ mod tests {
         check_with_libsais(tokens).unwrap();
     }
 
+    #[test]
+    fn fibonacci_words_and_repeated_texts_are_in_the_order_of_libsais() {
+        let (mut word, mut before) = (vec![0, 1], vec![0]);
+        while word.len() < 30_000 {
+            let next = [&word[..], &before].concat();
+            before = std::mem::replace(&mut word, next);
+        }
+        let mut random = crate::num::stream::Stream::new(4, "test", 0);
+        let passage: Vec<u32> = (0..3000).map(|_| random.below(9) as u32).collect();
+        word.extend(passage.repeat(10));
+        check_with_libsais(word).unwrap();
+    }
+
     proptest! {
         #[test]
         fn the_order_and_common_prefixes_are_those_of_libsais(
@@ -493,40 +451,34 @@ mod tests {
                 prop::collection::vec(0u32..2, 1..300),
                 prop::collection::vec(0u32..200, 1..300),
                 prop::collection::vec(0u32..3, 1..40).prop_map(|period| period.repeat(7)),
+                prop::collection::vec(0u32..2, 1..300).prop_map(|period| period.repeat(5)),
             ],
         ) {
             check_with_libsais(tokens)?;
         }
 
         #[test]
-        fn classes_are_sorted_as_windows_are(
+        fn bins_are_sorted_as_windows_are(
             documents in prop::collection::vec(prop::collection::vec(0u32..3, 1..40), 1..6),
-            depth in 2usize..40,
+            copies in 1usize..6,
         ) {
-            fn check<C: Code>(documents: &[Vec<u32>], depth: usize) -> Result<(), TestCaseError> {
-                let text = text::<C>(documents);
-                let window = |s: usize| text.codes(s..s + text.room(s).min(depth)).iter().map(|c| c.get()).collect::<Vec<_>>();
-                let mut rows = sorted(&text, 4, depth);
-                for pair in rows.windows(2) {
-                    let ((a, _), (b, Some(found))) = (pair[0], pair[1]) else { continue };
-                    let (a, b) = (window(a), window(b));
-                    // Windows that end before their class is determined are not sorted.
-                    if b.len() >= class_tokens::<C>() {
-                        prop_assert_eq!(found, a.iter().zip(&b).take_while(|(a, b)| a == b).count());
-                    }
-                }
-                let mut sorted: Vec<usize> = rows.drain(..).map(|(start, _)| start).collect();
-                let windows: Vec<_> = sorted.iter().map(|&s| window(s)).collect();
-                prop_assert!(windows.is_sorted());
-                sorted.sort_unstable();
-                prop_assert_eq!(sorted.len(), text.tokens());
-                sorted.dedup();
-                prop_assert_eq!(sorted.len(), text.tokens());
-                Ok(())
+            let documents = vec![documents; copies].concat();
+            let text = text::<u16>(&documents);
+            let codes = Codebook::new(&token_counts(&text));
+            let window = |s: usize| -> Vec<u64> {
+                text.codes(s..s + text.room(s)).iter().map(|&token| codes.code(token)).collect()
+            };
+            let mut rows = sorted::<_, u32>(&text, &codes);
+            for pair in rows.windows(2) {
+                let ((a, _), (b, Some(found))) = (pair[0], pair[1]) else { continue };
+                prop_assert_eq!(found, window(a).iter().zip(&window(b)).take_while(|(a, b)| a == b).count());
             }
-            check::<u8>(&documents, depth)?;
-            check::<u16>(&documents, depth)?;
-            check::<u32>(&documents, depth)?;
+            let mut sorted: Vec<usize> = rows.drain(..).map(|(start, _)| start).collect();
+            let windows: Vec<_> = sorted.iter().map(|&s| window(s)).collect();
+            prop_assert!(windows.is_sorted());
+            sorted.sort_unstable();
+            sorted.dedup();
+            prop_assert_eq!(sorted.len(), text.tokens());
         }
     }
 }

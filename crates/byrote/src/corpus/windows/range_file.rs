@@ -1,15 +1,14 @@
 //! The figures of a part of a text's windows in a file, for the jobs of a cluster: every job reads the whole text, counts the
 //! windows of some classes, and saves the result; results are added in any order.
-//!
-//! ```text
-//! "byrotew" version:u8                                  8 bytes, then a zstd frame with a checksum: one JSON object
-//! ```
 
 use super::Counted;
+use super::bins::BinCounts;
 use super::facts::{Facts, Stored, StoredCounts};
 use super::figures::{Figures, Nodes};
-use super::repeats::{Marks, StoredPassage, UniqueLengths, count_runs, longest_of};
+use super::marks::Marks;
+use super::repeats::{StoredPassage, UniqueLengths, count_runs, longest_of};
 use super::summarize::{curve_points, summary};
+use crate::corpus::figures_file::FiguresFile;
 use crate::corpus::options::PartOf;
 use crate::corpus::vocabulary::Vocabulary;
 use crate::corpus::{Corpus, Outputs, Summary};
@@ -17,16 +16,13 @@ use crate::observe::{Observer, Stage};
 use crate::output::OutputFile;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
-use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
-const MAGIC: &[u8; 8] = b"byrotew\x01";
+const FILE: FiguresFile =
+    FiguresFile { magic: b"byrotew\x02", name: "a range of windows", advice: "count it again" };
 
 /// The largest number of anything that is believed: 2^32 tokens have fewer contexts of up to 2^20 tokens.
 pub(crate) const LARGEST: u64 = 1 << 53;
-
-/// The most bytes of JSON that a file may hold.
-const MOST_BYTES: u64 = 1 << 34;
 
 /// The figures of a part of the windows.
 #[derive(Debug, Serialize, Deserialize)]
@@ -39,7 +35,7 @@ pub(crate) struct RangeFile {
     figures: Figures,
     nodes: Option<Nodes>,
     unique: UniqueLengths,
-    classes: Vec<(u64, u64, u64)>,
+    bins: Vec<BinCounts>,
     passages: Vec<StoredPassage>,
     /// Where repeats are, as runs of equal marks.
     marks: Option<Vec<u64>>,
@@ -47,19 +43,19 @@ pub(crate) struct RangeFile {
 }
 
 impl RangeFile {
-    pub(crate) fn new(facts: &Facts, counted: &Counted, text: u64) -> Self {
-        Self {
+    pub(crate) fn new(facts: &Facts, counted: &Counted, text: u64) -> Result<Self> {
+        Ok(Self {
             text,
             facts: facts.clone(),
             part: counted.part,
             figures: counted.figures.clone(),
             nodes: counted.nodes.clone(),
             unique: counted.unique.clone(),
-            classes: counted.classes.clone(),
+            bins: counted.bins.clone(),
             passages: counted.passages.clone(),
-            marks: counted.marks.as_ref().map(Marks::runs),
+            marks: counted.marks.as_ref().map(Marks::runs).transpose()?,
             firsts: Vec::new(),
-        }
+        })
     }
 
     /// Adds the counts of first tokens, which the curve needs.
@@ -81,63 +77,28 @@ impl RangeFile {
             && self.figures.are_possible(rule.n_ctx)
             && self.nodes.as_ref().is_none_or(|nodes| nodes.0.longest() <= rule.n_ctx + 3)
             && self.unique.is_possible()
-            && self
-                .classes
-                .iter()
-                .all(|&(class, starts, kept)| class <= 0xffff && kept <= starts && starts <= *positions)
+            && self.bins.iter().all(|bin| bin.is_possible(*positions))
             && self.facts.tokens_by_count.iter().all(|&(k, n)| k <= LARGEST && n <= LARGEST)
             && self.firsts.iter().all(|stored| stored.is_possible())
     }
 
     /// Writes the file.
-    pub(crate) fn write(&self, mut out: OutputFile) -> Result<()> {
-        let path = out.path().to_path_buf();
-        let fail = |e| Error::io(&path, "write", e);
-        out.write_all(MAGIC).map_err(fail)?;
-        let mut frame = zstd::Encoder::new(out, 3).map_err(fail)?;
-        frame.include_checksum(true).map_err(fail)?;
-        serde_json::to_writer(&mut frame, self).map_err(|e| fail(e.into()))?;
-        let mut out = frame.finish().map_err(fail)?;
-        out.complete()?;
-        out.commit()
-    }
-
-    fn read(path: &Path) -> Result<Self> {
-        Self::from_reader(crate::input::open(path)?, path)
-    }
-
-    fn from_reader(mut file: impl Read, path: &Path) -> Result<Self> {
-        let mut magic = [0; 8];
-        let read = file.read_exact(&mut magic);
-        if read.is_err() || magic[..7] != MAGIC[..7] {
-            return Err(Error::format(path, "not a range of windows written by byrote"));
-        }
-        if magic[7] != MAGIC[7] {
-            let message = format!(
-                "a range of windows of format {}; this version reads format {}: count it again",
-                magic[7], MAGIC[7]
-            );
-            return Err(Error::format(path, message));
-        }
-        let frame = zstd::Decoder::new(file).map_err(|e| Error::io(path, "read", e))?;
-        let damaged = |e: serde_json::Error| Error::format(path, format!("damaged: {e}"));
-        serde_json::from_reader(std::io::BufReader::new(frame.take(MOST_BYTES))).map_err(damaged)
+    pub(crate) fn write(&self, out: OutputFile) -> Result<()> {
+        FILE.write(self, out)
     }
 }
 
-/// Whether a file begins as one with a range of windows does.
+/// Whether a file has a range of windows.
 pub(crate) fn is_range_file(path: &Path) -> Result<bool> {
-    let mut magic = [0; 7];
-    let read = crate::input::open(path)?.read_exact(&mut magic);
-    Ok(read.is_ok() && magic == MAGIC[..7])
+    FILE.is_kind_of(path)
 }
 
 impl Summary {
     /// Reads a file of a range that is all of the windows, or the JSON inside of one, for tests with hostile bytes.
     pub(crate) fn from_range_bytes(bytes: &[u8]) -> Result<Self> {
         let path = Path::new("memory");
-        let file = match bytes.starts_with(&MAGIC[..7]) {
-            true => RangeFile::from_reader(bytes, path)?,
+        let file = match bytes.starts_with(&FILE.magic[..7]) {
+            true => FILE.read(bytes, path)?,
             false => {
                 serde_json::from_slice(bytes).map_err(|e| Error::format(path, format!("damaged: {e}")))?
             }
@@ -161,7 +122,7 @@ pub(crate) fn merge(paths: &[PathBuf], outputs: Outputs, observer: &dyn Observer
     let mut files = Vec::with_capacity(paths.len());
     for (i, path) in paths.iter().enumerate() {
         observer.report(Stage::Merging, i as u64, Some(paths.len() as u64))?;
-        files.push((path.clone(), RangeFile::read(path)?));
+        files.push((path.clone(), FILE.open::<RangeFile>(path)?));
     }
     let alphabet = files[0].1.facts.header.alphabet;
     let summary = merged(files)?;
@@ -183,7 +144,7 @@ pub(crate) fn merged(files: Vec<(PathBuf, RangeFile)>) -> Result<Summary> {
         figures: first.figures,
         nodes: first.nodes,
         unique: first.unique,
-        classes: first.classes,
+        bins: first.bins,
         passages: first.passages,
         marks: None,
     };
@@ -193,11 +154,16 @@ pub(crate) fn merged(files: Vec<(PathBuf, RangeFile)>) -> Result<Summary> {
             nodes.0.merge(&others.0);
         }
         all.unique.merge(&file.unique);
-        all.classes.extend(file.classes);
+        all.bins.extend(file.bins);
         all.passages.extend(file.passages);
         marks.extend(file.marks);
     }
-    if all.figures.windows != facts.windows {
+    all.bins.sort_unstable();
+    let is_sound = all.figures.windows == facts.windows
+        && all.bins.windows(2).all(|pair| pair[0].bin < pair[1].bin)
+        && sum(&all.bins, |bin| bin.kept) == Some(facts.windows)
+        && sum(&all.bins, |bin| bin.starts).is_some_and(|starts| starts <= facts.positions);
+    if !is_sound {
         return Err(damaged(&path));
     }
     let repeats = match facts.rule.repeats {
@@ -205,16 +171,20 @@ pub(crate) fn merged(files: Vec<(PathBuf, RangeFile)>) -> Result<Summary> {
         false => Vec::new(),
     };
     all.passages = longest_of(all.passages);
-    all.add_short_contexts();
+    all.add_short_contexts(facts.rule.n_ctx);
     let points = curve_points(facts.rule.n_ctx);
     Ok(summary(&facts, &all, repeats, &points, &mut Stored::new(&first.firsts)))
+}
+
+/// The sum of a number over bins, unless it is too large.
+fn sum(bins: &[BinCounts], number: fn(&BinCounts) -> u64) -> Option<u64> {
+    bins.iter().try_fold(0u64, |sum, bin| sum.checked_add(number(bin)))
 }
 
 /// Refuses parts that do not belong together, or are not all there are.
 fn check(files: &[(PathBuf, RangeFile)]) -> Result<()> {
     let Some((left, first)) = files.first() else { return Ok(()) };
     let of = first.part.of();
-    let mut found: Vec<(PartOf, &PathBuf)> = Vec::new();
     for (right, file) in files {
         let differ =
             |message: String| Error::Incompatible { left: left.clone(), right: right.clone(), message };
@@ -229,24 +199,10 @@ fn check(files: &[(PathBuf, RangeFile)]) -> Result<()> {
         }
         let is_sound = file.is_possible()
             && file.nodes.is_some() == first.facts.rule.exact_length
-            && file.marks.is_some() == first.facts.rule.repeats
-            && file.classes.is_empty() | first.facts.two_token_classes;
+            && file.marks.is_some() == first.facts.rule.repeats;
         if !is_sound {
             return Err(Error::format(right, "damaged: its figures do not fit its settings"));
         }
-        found.push((file.part, right));
     }
-    found.sort();
-    if let Some(pair) = found.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-        return Err(Error::Incompatible {
-            left: pair[0].1.clone(),
-            right: pair[1].1.clone(),
-            message: format!("both are part {}", pair[0].0),
-        });
-    }
-    match (1..=of).zip(found.iter().map(|(part, _)| part.number()).chain([0])).find(|(i, number)| i != number)
-    {
-        Some((missing, _)) => Err(Error::setting("merge", format!("part {missing}/{of} is missing"))),
-        None => Ok(()),
-    }
+    PartOf::check_complete(files.iter().map(|(path, file)| (file.part, path.as_path())))
 }

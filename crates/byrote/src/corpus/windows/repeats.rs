@@ -3,14 +3,14 @@
 //! A start is in a repeat of at least K tokens if its first K tokens occur at another start too. In the order of the windows
 //! these starts are neighbours, so runs of rows with common prefixes of at least K tokens are all there is to look at.
 
-use super::order::{Position, Sorter};
+use super::marks::Marks;
+use super::order::Position;
 use super::range_file::LARGEST;
-use super::rolling;
 use super::summarize::Passage;
 use super::text::{Code, Text};
 use crate::corpus::vocabulary::Vocabulary;
+use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
-use std::sync::atomic::{AtomicU8, Ordering};
 
 /// The lengths of repeats that are reported.
 pub(crate) const LENGTHS: [usize; 6] = [10, 16, 20, 32, 50, 100];
@@ -36,56 +36,25 @@ pub struct ShortestUnique {
     pub p90: Option<u64>,
     /// The 99th percentile.
     pub p99: Option<u64>,
-    /// The number of positions from which the rest of the document, or its next 1,024 tokens (`n_ctx` + 1 if that is more),
-    /// occur elsewhere too.
+    /// The number of positions from which the rest of the document occurs elsewhere too.
     pub never: u64,
 }
 
-/// For every position of the text, the longest of [`LENGTHS`] of which it starts a repeat (low four bits) and of which it
-/// starts one that occurs before it (high four bits), counted from 1.
-#[derive(Debug)]
-pub(crate) struct Marks(Vec<AtomicU8>);
-
-impl Marks {
-    pub(crate) fn new(positions: usize) -> Self {
-        Self((0..positions).map(|_| AtomicU8::new(0)).collect())
-    }
-
-    /// Raises a mark. Only the thread that sorts the class of a position writes there.
-    fn raise(&self, position: usize, level: usize, shift: u32) {
-        let mark = self.0[position].load(Ordering::Relaxed);
-        if usize::from(mark >> shift & 15) < level {
-            let mark = mark & !(15 << shift) | (level as u8) << shift;
-            self.0[position].store(mark, Ordering::Relaxed);
-        }
-    }
-
-    /// The tokens in repeats.
-    pub(crate) fn count(&self) -> Vec<Repeats> {
-        let mark = |mark: &AtomicU8| mark.load(Ordering::Relaxed);
-        // Most positions have no mark.
-        let any = |marks: &[AtomicU8]| marks.iter().fold(0, |all, one| all | mark(one)) > 0;
-        count_marks(self.0.chunks(32).flat_map(|marks| {
-            let (runs, n) = if any(marks) { (marks, 1) } else { (&marks[..1], marks.len() as u64) };
-            runs.iter().map(move |one| (n, mark(one)))
-        }))
-    }
-
-    /// The marks as runs of equal ones: (number, mark), in one list.
-    pub(crate) fn runs(&self) -> Vec<u64> {
-        let marks: Vec<u8> = self.0.iter().map(|mark| mark.load(Ordering::Relaxed)).collect();
-        marks.chunk_by(|a, b| a == b).flat_map(|run| [run.len() as u64, u64::from(run[0])]).collect()
-    }
+/// Counts the tokens in repeats, given runs of equal marks in the order of the text.
+#[derive(Debug, Default)]
+pub(crate) struct Covered {
+    /// For repeated and redundant tokens, by length: the number of positions covered, and the end of the last of them.
+    covered: [[(u64, u64); LENGTHS.len()]; 2],
+    /// The number of positions so far.
+    positions: u64,
 }
 
-/// The tokens in repeats, given runs of equal marks: (number, mark).
-fn count_marks(runs: impl Iterator<Item = (u64, u8)>) -> Vec<Repeats> {
-    // For repeated and redundant tokens, by length: the number of positions covered, and the end of the last of them.
-    let mut covered = [[(0u64, 0u64); LENGTHS.len()]; 2];
-    let mut start = 0u64;
-    for (n, mark) in runs {
+impl Covered {
+    /// The next positions, which have the same mark.
+    pub(crate) fn run(&mut self, n: u64, mark: u8) {
+        let start = self.positions;
         if mark > 0 {
-            for (covered, level) in covered.iter_mut().zip([mark & 15, mark >> 4]) {
+            for (covered, level) in self.covered.iter_mut().zip([mark & 15, mark >> 4]) {
                 for ((covered, until), length) in covered.iter_mut().zip(LENGTHS).take(level.into()) {
                     // The last start of the run reaches furthest.
                     let end = (start + n - 1).saturating_add(length as u64);
@@ -94,23 +63,26 @@ fn count_marks(runs: impl Iterator<Item = (u64, u8)>) -> Vec<Repeats> {
                 }
             }
         }
-        start += n;
+        self.positions += n;
     }
-    let [repeated, redundant] = covered;
-    LENGTHS
-        .iter()
-        .zip(repeated.iter().zip(redundant))
-        .map(|(&length, (&(repeated_tokens, _), (redundant_tokens, _)))| Repeats {
+
+    pub(crate) fn finish(self) -> Vec<Repeats> {
+        let [repeated, redundant] = self.covered;
+        let rows = LENGTHS.iter().zip(repeated.iter().zip(redundant));
+        rows.map(|(&length, (&(repeated_tokens, _), (redundant_tokens, _)))| Repeats {
             length: length as u32,
             repeated_tokens,
             redundant_tokens,
         })
         .collect()
+    }
 }
 
 /// The tokens in repeats, given marks as runs from several parts; `None` if they are not runs of this many positions.
 pub(crate) fn count_runs(parts: &[Vec<u64>], positions: u64) -> Option<Vec<Repeats>> {
-    Some(count_marks(joint_runs(parts, positions)?.into_iter()))
+    let mut covered = Covered::default();
+    joint_runs(parts, positions)?.into_iter().for_each(|(n, mark)| covered.run(n, mark));
+    Some(covered.finish())
 }
 
 /// Runs of equal marks, where several parts have marked different positions; `None` if a repeat would reach beyond the text.
@@ -171,8 +143,7 @@ impl<'m> RepeatFinder<'m> {
 
     /// The next start, and the length of its common prefix with the one before it.
     #[inline]
-    pub(crate) fn row<P: Position>(&mut self, start: P, common: usize) {
-        let start = start.get();
+    pub(crate) fn row(&mut self, start: usize, common: usize) {
         let runs = if common < LENGTHS[0] {
             0
         } else {
@@ -183,7 +154,7 @@ impl<'m> RepeatFinder<'m> {
         (self.start, self.repeated, self.redundant) = (start, runs, 0);
         for (run, smallest) in self.smallest[..runs].iter_mut().enumerate() {
             if start < *smallest {
-                self.marks.raise(*smallest, run + 1, 4);
+                self.marks.raise(*smallest, 0, run + 1);
                 *smallest = start;
             } else {
                 self.redundant = run + 1;
@@ -195,8 +166,7 @@ impl<'m> RepeatFinder<'m> {
     /// Marks the last row.
     pub(crate) fn finish(&mut self) {
         if self.repeated > 0 {
-            self.marks.raise(self.start, self.repeated, 0);
-            self.marks.raise(self.start, self.redundant, 4);
+            self.marks.raise(self.start, self.repeated, self.redundant);
         }
     }
 }
@@ -210,11 +180,10 @@ pub(crate) struct UniqueLengths {
 }
 
 impl UniqueLengths {
-    /// A start with `room` tokens in its document, whose longest common prefix with another start has `common` tokens, of which
-    /// at most `depth` are looked at.
+    /// A start with `room` tokens in its document, whose longest common prefix with another start has `common` tokens.
     #[inline]
-    pub(crate) fn add(&mut self, common: usize, room: usize, depth: usize) {
-        if common >= room.min(depth) {
+    pub(crate) fn add(&mut self, common: usize, room: usize) {
+        if common >= room {
             self.never += 1;
             return;
         }
@@ -282,58 +251,27 @@ impl Left {
     }
 }
 
-/// The starts of a run, unless the same token comes before all of them: then a longer passage occurs as often.
-pub(crate) fn left_maximal<C: Code, P: Position>(text: &Text<C>, run: &[P]) -> Option<Vec<usize>> {
-    let left = run.iter().map(|start| Left::of(text, start.get())).reduce(Left::and);
-    (left == Some(Left::Several)).then(|| run.iter().map(|start| start.get()).collect())
-}
-
-/// A run of more starts than this is not sorted.
-const LARGE_RUN: usize = 4096;
-
 impl Longest {
-    /// Takes the passages at starts that agree in `depth` tokens; of very many, the longest only.
-    pub(crate) fn run<C: Code>(&mut self, text: &Text<C>, mut run: Vec<usize>, depth: usize) {
-        if run.len() > LARGE_RUN {
-            run.sort_unstable();
-            if let Some((length, position)) = rolling::longest(text, &run, depth) {
-                self.insert(text, length, position);
-            }
-            return;
-        }
-        let mut starts: Vec<u64> = run.into_iter().map(|position| position as u64).collect();
-        let mut common = vec![0; starts.len()];
-        Sorter::new().sort(text, &mut starts, &mut common, depth, text.positions() + depth);
-        self.sorted(text, &starts, &common, usize::MAX);
-    }
-
-    /// Takes the passages of fewer than `limit` tokens that occur at sorted starts and that cannot be continued, to the left or to
-    /// the right, wherever they occur.
-    pub(crate) fn sorted<C: Code, P: Position>(
-        &mut self,
-        text: &Text<C>,
-        starts: &[P],
-        common: &[P],
-        limit: usize,
-    ) {
+    /// Takes the passages of at least three tokens that occur at sorted starts of a bin, given with their common prefixes, and
+    /// that cannot be continued, to the left or to the right, wherever they occur.
+    pub(crate) fn sorted<C: Code, P: Position>(&mut self, text: &Text<C>, rows: &[P::Row]) {
         // Passages that are prefixes of the last start and of one before it: their lengths, and what comes before them.
         let mut open: Vec<(usize, Left)> = Vec::new();
-        for (i, common) in common.iter().enumerate().skip(1) {
-            let common = common.get();
-            let shortest = if self.passages.len() < PASSAGES { 2 } else { self.passages[PASSAGES - 1].0 };
+        for pair in rows.windows(2) {
+            let common = P::key(&pair[1]) as usize;
+            let shortest = if self.passages.len() < PASSAGES { 3 } else { self.passages[PASSAGES - 1].0 };
             if common < shortest && open.is_empty() {
                 continue;
             }
-            let last = starts[i - 1].get();
-            let left = self.close(text, &mut open, last, common, limit);
+            let left = self.close(text, &mut open, P::position(&pair[0]), common);
             match open.last_mut() {
                 Some((length, lefts)) if *length == common => *lefts = lefts.and(left),
                 _ if common >= shortest => open.push((common, left)),
                 _ => {}
             }
         }
-        if let Some(last) = starts.last() {
-            self.close(text, &mut open, last.get(), 0, limit);
+        if let Some(last) = rows.last() {
+            self.close(text, &mut open, P::position(last), 0);
         }
     }
 
@@ -344,16 +282,39 @@ impl Longest {
         open: &mut Vec<(usize, Left)>,
         last: usize,
         common: usize,
-        limit: usize,
     ) -> Left {
         let mut left = Left::of(text, last);
         while let Some((length, lefts)) = open.pop_if(|&mut (length, _)| length > common) {
             left = left.and(lefts);
-            if left == Left::Several && length < limit {
+            if left == Left::Several {
                 self.insert(text, length, last);
             }
         }
         left
+    }
+
+    /// Takes passages of two tokens, which bins may divide, if there are few longer ones.
+    pub(crate) fn add_pairs<C: Code>(&mut self, text: &Text<C>) {
+        if self.passages.len() == PASSAGES {
+            return;
+        }
+        // What comes before and after a pair of tokens, where it was seen first, and whether it was seen again.
+        let mut pairs: FxHashMap<(u32, u32), (Left, Left, usize, bool)> = FxHashMap::default();
+        for document in (0..text.documents()).map(|i| text.document(i)) {
+            for first in document.start..document.end.saturating_sub(1) {
+                let (left, right) = (Left::of(text, first), Left::of(text, first + 3));
+                pairs
+                    .entry((text.code(first), text.code(first + 1)))
+                    .and_modify(|(lefts, rights, _, again)| {
+                        (*lefts, *rights, *again) = (lefts.and(left), rights.and(right), true);
+                    })
+                    .or_insert((left, right, first, false));
+            }
+        }
+        let several = |sides: [Left; 2]| sides == [Left::Several; 2];
+        for &(_, _, first, _) in pairs.values().filter(|pair| pair.3 && several([pair.0, pair.1])) {
+            self.insert(text, 2, first);
+        }
     }
 
     fn insert<C: Code>(&mut self, text: &Text<C>, length: usize, position: usize) {
@@ -378,8 +339,12 @@ impl Longest {
         let passage = |&(length, position): &(usize, usize)| {
             let ids: Vec<u32> =
                 text.codes(position..position + length).iter().map(|code| code.get() - 1).collect();
-            let tokens: Vec<String> = ids.iter().map(|&id| alphabet.text(id)).collect();
-            StoredPassage { ids, text: tokens.join(alphabet.joiner()) }
+            let mut text = String::new();
+            for (i, &id) in ids.iter().enumerate() {
+                text += if i > 0 { alphabet.joiner() } else { "" };
+                text += &alphabet.text(id);
+            }
+            StoredPassage { ids, text }
         };
         self.passages.iter().map(passage).collect()
     }

@@ -74,7 +74,7 @@ pub(super) fn sampled<C: Code>(
         let sealed = Sealed::from_ids(&tokens, Ends::At(&ends), alphabet, options);
         let sorted = sealed.sort(options);
         // Contexts are at most the tokens of the windows, which is nearly their number where windows are long.
-        let contexts = scan(&sorted, options.window.contexts, sealed.vocabulary.len()).contexts();
+        let contexts = scan(&sorted, options.window.contexts).contexts();
         let fits = outputs.max_contexts.is_none_or(|most| contexts <= most)
             && outputs
                 .max_work

@@ -6,23 +6,19 @@ use super::figures::{Figures, Nodes};
 use super::repeats::{Repeats, ShortestUnique, StoredPassage};
 use super::{Code, Counted, Places, Text, WindowRule};
 use crate::corpus::count::tally::floor_of;
-use crate::corpus::options::PartOf;
 use crate::corpus::summary::{Coverage, EPSILONS_1E5, LengthSummary, Summary};
 use crate::corpus::vocabulary::{MARK_LABEL, MARK_LAST, Vocabulary};
 use crate::units::Nats;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// The figures that a corpus of windows has besides those of any corpus. `documents` and `tokens` of the summary then describe
 /// the text in which the windows lie.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct WindowSummary {
-    /// The part of the windows that was counted, if not all of them were: then figures are those of contexts of at least two tokens
-    /// in this part.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub range: Option<PartOf>,
     /// The number of windows.
     pub windows: u64,
     /// The number of tokens in them, each counted once for every window it is in.
@@ -94,24 +90,28 @@ pub(crate) fn vocabulary<C: Code>(
         seen.ends_context |= here.ends_context;
     };
     for document in (0..text.documents()).map(|i| text.document(i)) {
-        let (places, codes) = (rule.places(document.len()), text.codes(document));
+        let places = rule.places(document.len());
+        let at = |i: usize| C::new(text.code(document.start + i));
         // Where windows start at every token, all but the first and the last one are everywhere.
-        if rule.stride == 1
-            && let [first, inner @ .., last] = codes
-        {
-            see(*first, places(0));
-            see(*last, places(codes.len() - 1));
+        if rule.stride == 1 && document.len() >= 2 {
+            let (first, last) = (at(0), at(document.len() - 1));
+            see(first, places(0));
+            see(last, places(document.len() - 1));
+            let inner = document.start + 1..document.end - 1;
             if text.documents() == 1 {
-                let outer = |code: C| u64::from(code == *first) + u64::from(code == *last);
+                let outer = |code: C| u64::from(code == first) + u64::from(code == last);
                 let all = (0..).zip(counts).skip(1).map(|(code, &n)| (C::new(code), n));
                 all.filter(|&(code, n)| n > outer(code)).for_each(|(code, _)| see(code, places(1)));
             } else if inner.len() < LONG {
-                inner.iter().enumerate().for_each(|(i, &code)| see(code, places(i + 1)));
+                text.codes(inner).iter().enumerate().for_each(|(i, &code)| see(code, places(i + 1)));
             } else {
-                occurring(inner, alphabet.len()).for_each(|code| see(code, places(1)));
+                occurring(text, inner, alphabet.len()).for_each(|code| see(code, places(1)));
             }
         } else {
-            codes.iter().enumerate().for_each(|(i, &code)| see(code, places(i)));
+            for (first, codes) in text.blocks(document.clone()) {
+                let offset = first - document.start;
+                codes.iter().enumerate().for_each(|(i, &code)| see(code, places(offset + i)));
+            }
         }
     }
     let marks = |places: Places| {
@@ -123,13 +123,17 @@ pub(crate) fn vocabulary<C: Code>(
 /// Documents of fewer tokens are not worth a table of codes.
 const LONG: usize = 1 << 16;
 
-/// The different codes among some, where all are at most `most`.
-fn occurring<C: Code>(codes: &[C], most: usize) -> impl Iterator<Item = C> {
-    let seen = codes
-        .par_chunks(codes.len().div_ceil(rayon::current_num_threads()).max(1))
-        .map(|codes| {
+/// The different codes at some positions, where all are at most `most`.
+fn occurring<C: Code>(text: &Text<C>, positions: Range<usize>, most: usize) -> impl Iterator<Item = C> {
+    let step = positions.len().div_ceil(rayon::current_num_threads()).max(1);
+    let seen = (0..positions.len().div_ceil(step))
+        .into_par_iter()
+        .map(|part| {
+            let first = positions.start + part * step;
             let mut seen = vec![false; most + 1];
-            codes.iter().for_each(|code| seen[code.get() as usize] = true);
+            for (_, codes) in text.blocks(first..positions.end.min(first + step)) {
+                codes.iter().for_each(|code| seen[code.get() as usize] = true);
+            }
             seen
         })
         .reduce_with(|mut a, b| {
@@ -207,8 +211,8 @@ pub(crate) fn summary(
         dropped: facts.header.dropped,
         tokenizer: facts.header.tokenizer.clone(),
         window: facts.header.window,
+        range: (!is_all).then_some(*part),
         windows: Some(WindowSummary {
-            range: (!is_all).then_some(*part),
             windows: figures.windows,
             window_tokens: figures.window_tokens(),
             stride: rule.stride as u64,

@@ -7,19 +7,24 @@ use super::*;
 use crate::corpus::chunk::Dropped;
 use crate::corpus::sorted_run::Header;
 use crate::corpus::vocabulary::{Alphabet, Key, Vocabulary};
-use crate::corpus::{ContextRule, Summary, Window};
+use crate::corpus::{
+    ContextRule, Corpus, DocumentRule, Options, Outputs, Source, Summary, TokenizerChoice, Window,
+};
 use crate::observe::Silent;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The summary of windows, counted at once or in parts that are stored and merged.
+/// The summary of windows, counted at once or in parts that are stored and merged; from a file if memory is limited.
 fn counted<C: Code>(
     documents: &[Vec<u32>],
     rule: WindowRule,
     max_memory: Option<u64>,
     parts: Option<u64>,
 ) -> Summary {
-    let text = text::text::<C>(documents);
+    let text = match max_memory {
+        None => text::text::<C>(documents),
+        Some(_) => text::text_in_file::<C>(documents),
+    };
     let mut alphabet = Vocabulary::new(Alphabet::Id);
     let tokens: BTreeSet<u32> = documents.iter().flatten().copied().collect();
     let most = tokens.last().map_or(0, |t| t + 1);
@@ -34,22 +39,24 @@ fn counted<C: Code>(
         tokens_left_out: 0,
     };
     let facts = Facts::new(&text, rule, &vocabulary, &token_counts(&text), header);
-    let (codes, d_vocab) = (alphabet.len() + 1, vocabulary.len());
-    let job = |part| Job { text: &text, rule, codes, d_vocab, part, max_memory, alphabet: &alphabet };
+    let (counts, d_vocab) = (&token_counts(&text), vocabulary.len());
+    let temp_dir = &std::env::temp_dir();
+    let job =
+        |part| Job { text: &text, rule, counts, d_vocab, part, max_memory, temp_dir, alphabet: &alphabet };
     if let Some(parts) = parts {
         let firsts = stored_counts(&text, rule.stride, &curve_points(rule.n_ctx));
         let files = (1..=parts).rev().map(|i| {
             let part = format!("{i}/{parts}").parse().unwrap();
             let counted = job(part).count(&Silent).unwrap();
-            let file = RangeFile::new(&facts, &counted, 7).firsts(firsts.clone());
+            let file = RangeFile::new(&facts, &counted, 7).unwrap().firsts(firsts.clone());
             serde_json::from_slice(&serde_json::to_vec(&file).unwrap()).unwrap()
         });
         return merged(files.map(|file| ("memory".into(), file)).collect()).unwrap();
     }
     let mut counted = job(PartOf::ALL).count(&Silent).unwrap();
-    counted.add_short_contexts();
+    counted.add_short_contexts(rule.n_ctx);
     let mut firsts = FirstTokens::new(&text, rule.stride);
-    let repeats = counted.marks.as_ref().map_or_else(Vec::new, Marks::count);
+    let repeats = counted.marks.as_ref().map_or_else(Vec::new, |marks| marks.count().unwrap());
     summary(&facts, &counted, repeats, &curve_points(rule.n_ctx), &mut firsts)
 }
 
@@ -203,18 +210,24 @@ fn check_repeats(documents: &[Vec<u32>], found: &Summary) -> Result<(), TestCase
 fn documents() -> impl Strategy<Value = Vec<Vec<u32>>> {
     let random = |tokens: u32| prop::collection::vec(prop::collection::vec(0..tokens, 1..50), 1..5);
     // Copied passages make long common prefixes.
-    let copied = (random(3), prop::collection::vec((any::<u16>(), any::<u16>(), 1usize..40), 0..4));
-    let copied = copied.prop_map(|(mut documents, copies)| {
-        for (from, to, length) in copies {
-            let source = documents[usize::from(from) % documents.len()].clone();
-            let start = usize::from(from) % source.len();
-            let passage = &source[start..source.len().min(start + length)];
-            let n = documents.len();
-            documents[usize::from(to) % n].extend_from_slice(passage);
-        }
-        documents
+    let copied = |tokens: u32| {
+        let copies = prop::collection::vec((any::<u16>(), any::<u16>(), 1usize..40), 0..4);
+        (random(tokens), copies).prop_map(|(mut documents, copies)| {
+            for (from, to, length) in copies {
+                let source = documents[usize::from(from) % documents.len()].clone();
+                let start = usize::from(from) % source.len();
+                let passage = &source[start..source.len().min(start + length)];
+                let n = documents.len();
+                documents[usize::from(to) % n].extend_from_slice(passage);
+            }
+            documents
+        })
+    };
+    // Few tokens have codes of one digit; the rarest of 250 have three.
+    let repeated = (random(2), 2usize..6).prop_map(|(documents, n)| {
+        documents.into_iter().map(|document| document.repeat(n)).collect::<Vec<_>>()
     });
-    prop_oneof![random(1), random(2), random(6), copied]
+    prop_oneof![random(1), random(2), random(6), random(250), copied(3), copied(250), repeated]
 }
 
 proptest! {
@@ -237,6 +250,8 @@ proptest! {
         prop_assert_eq!(&counted::<u32>(&documents, rule, None, None), &found);
         prop_assert_eq!(&counted::<u8>(&documents, rule, None, Some(parts)), &found);
         prop_assert_eq!(&counted::<u16>(&documents, rule, None, Some(parts)), &found);
+        prop_assert_eq!(&counted::<u16>(&documents, rule, Some(0), None), &found);
+        prop_assert_eq!(&counted::<u8>(&documents, rule, Some(0), Some(parts)), &found);
     }
 }
 
@@ -269,6 +284,36 @@ fn threads_and_passes_do_not_change_a_figure() {
     }
 }
 
+/// Texts of several slabs, whose documents are written to disk while they are read, in the middle of one too.
+#[test]
+fn texts_that_are_stored_on_disk_have_the_same_figures() {
+    let mut random = crate::num::stream::Stream::new(5, "test", 0);
+    let words = ["a", "b", "ab", "tale", "of", "two", "cities", "\n"];
+    let text: Vec<&str> = (0..1_200_000).map(|_| words[random.below(8) as usize]).collect();
+    let text = text.join(" ") + &" ".repeat(5 << 20);
+    let ids: Vec<u8> = (0..6_000_000).map(|_| random.below(3) as u8).collect();
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    std::fs::write(path("text.txt"), text).unwrap();
+    std::fs::write(path("ids.bin"), ids).unwrap();
+    let window = Window::default().n_ctx(6).contexts(ContextRule::Windows);
+    let marked = window.bos(true).eos(true);
+    let words = Options::default().tokenizer(TokenizerChoice::Whitespace).window(window);
+    let cases = [
+        ("ids.bin", Options::default().documents(DocumentRule::File).window(marked)),
+        ("text.txt", words.clone().documents(DocumentRule::File)),
+        ("text.txt", words.clone().documents(DocumentRule::File).window(marked)),
+        ("text.txt", words.clone().window(marked)),
+        ("text.txt", words.join(true)),
+    ];
+    for (name, options) in cases {
+        let source = Source::Files(vec![path(name)]);
+        let count =
+            |options: &Options| Corpus::read(&source, options, Outputs::default(), &Silent).unwrap().summary;
+        assert_eq!(count(&options.clone().max_memory(1 << 16)), count(&options), "{name}");
+    }
+}
+
 #[test]
 fn positions_of_64_bits_count_the_same() {
     let mut random = crate::num::stream::Stream::new(2, "test", 0);
@@ -279,14 +324,17 @@ fn positions_of_64_bits_count_the_same() {
     (0..4).for_each(|token| assert!(alphabet.push(Key::Symbol(token), 0)));
     let rule = WindowRule { n_ctx: 12, exact_length: true, stride: 1, repeats: true, joined: false };
     let part = PartOf::ALL;
-    let job = Job { text: &text, rule, codes: 5, d_vocab: 4, part, max_memory: None, alphabet: &alphabet };
+    let counts = &token_counts(&text);
+    let temp_dir = &std::env::temp_dir();
+    let job =
+        Job { text: &text, rule, counts, d_vocab: 4, part, max_memory: None, temp_dir, alphabet: &alphabet };
     let [narrow, wide] = [job.count_with::<u32>(&Silent).unwrap(), job.count_with::<u64>(&Silent).unwrap()];
     let of = |counted: &Counted| {
         serde_json::to_value((&counted.figures, &counted.nodes, &counted.unique)).unwrap()
     };
     assert_eq!(of(&narrow), of(&wide));
-    assert_eq!((&narrow.passages, &narrow.classes), (&wide.passages, &wide.classes));
-    assert_eq!(narrow.marks.unwrap().runs(), wide.marks.unwrap().runs());
+    assert_eq!((&narrow.passages, &narrow.bins), (&wide.passages, &wide.bins));
+    assert_eq!(narrow.marks.unwrap().runs().unwrap(), wide.marks.unwrap().runs().unwrap());
 }
 
 /// The two halves of a small text, as they are written.
@@ -306,10 +354,18 @@ fn two_parts() -> [Vec<u8>; 2] {
     let facts = Facts::new(&text, rule, &vocabulary, &token_counts(&text), header);
     ["1/2", "2/2"].map(|part| {
         let part = part.parse().unwrap();
-        let job =
-            Job { text: &text, rule, codes: 4, d_vocab: 3, part, max_memory: None, alphabet: &alphabet };
+        let job = Job {
+            text: &text,
+            rule,
+            counts: &token_counts(&text),
+            d_vocab: 3,
+            part,
+            max_memory: None,
+            temp_dir: &std::env::temp_dir(),
+            alphabet: &alphabet,
+        };
         let firsts = stored_counts(&text, 1, &curve_points(3));
-        let file = RangeFile::new(&facts, &job.count(&Silent).unwrap(), 7).firsts(firsts);
+        let file = RangeFile::new(&facts, &job.count(&Silent).unwrap(), 7).unwrap().firsts(firsts);
         serde_json::to_vec(&file).unwrap()
     })
 }
@@ -333,7 +389,7 @@ proptest! {
         let start = digits[at.index(digits.len())];
         let end = (start..part.len()).find(|&i| !part[i].is_ascii_digit()).unwrap_or(part.len());
         part.splice(start..end, with.bytes());
-        let files: std::result::Result<Vec<RangeFile>, _> = parts.iter().map(|p| serde_json::from_slice(p)).collect();
+        let files: Result<Vec<RangeFile>, _> = parts.iter().map(|p| serde_json::from_slice(p)).collect();
         if let Ok(files) = files {
             let _ = merged(files.into_iter().map(|file| ("memory".into(), file)).collect());
         }

@@ -1,49 +1,23 @@
 //! A text as the window sort reads it: the codes of its tokens, with an end mark after every document.
 
+use super::text_file::TextFile;
+use crate::Result;
 use crate::num::huge_pages::HugePageArray;
 use bytemuck::Pod;
+use std::borrow::Cow;
+use std::fs::File;
 use std::ops::Range;
+use std::path::Path;
 
 /// A token code as it is stored. The end of a document has code 0, tokens have codes from 1.
 pub(crate) trait Code: Pod + Eq + Send + Sync {
-    /// The number of codes in a 64-bit key.
-    const PER_KEY: usize;
-    /// The number of bits of a code.
-    const BITS: u32;
     fn new(code: u32) -> Self;
     fn get(self) -> u32;
-    /// The next codes, the first one in the highest bits.
-    fn key(codes: &[Self]) -> u64;
-
-    /// The number of codes before the first end mark in a key.
-    #[inline]
-    fn until_end(key: u64) -> Option<usize> {
-        // A borrow can make a code look like an end mark only if a code below it is one, so the test for there being any
-        // is exact.
-        let ones = u64::MAX / (u64::MAX >> (64 - Self::BITS));
-        if key.wrapping_sub(ones) & !key & (ones << (Self::BITS - 1)) == 0 {
-            return None;
-        }
-        let mask = u64::MAX >> (64 - Self::BITS);
-        (0..Self::PER_KEY).find(|&i| (key >> (64 - Self::BITS * (i as u32 + 1))) & mask == 0)
-    }
-
-    /// The first codes of a key, with zeros for the others.
-    #[inline]
-    fn first(key: u64, codes: usize) -> u64 {
-        match codes {
-            0 => 0,
-            n if n >= Self::PER_KEY => key,
-            n => key & (u64::MAX << (64 - Self::BITS * n as u32)),
-        }
-    }
 }
 
 macro_rules! code {
-    ($type:ty, $per_key:literal, $key:expr) => {
+    ($type:ty) => {
         impl Code for $type {
-            const PER_KEY: usize = $per_key;
-            const BITS: u32 = <$type>::BITS;
             #[inline]
             fn new(code: u32) -> Self {
                 code as $type
@@ -52,63 +26,66 @@ macro_rules! code {
             fn get(self) -> u32 {
                 u32::from(self)
             }
-            #[inline]
-            fn key(codes: &[Self]) -> u64 {
-                let codes: &[Self; $per_key] = codes.first_chunk().unwrap_or(&[0; $per_key]);
-                $key(*codes)
-            }
         }
     };
 }
 
-code!(u8, 8, u64::from_be_bytes);
-// One load and a few rotations are faster than four loads.
-code!(u16, 4, |codes: [u16; 4]| {
-    let key: u64 = bytemuck::cast(codes);
-    if cfg!(target_endian = "big") {
-        return key;
-    }
-    let swapped = key.rotate_left(32);
-    (swapped & 0x0000_ffff_0000_ffff) << 16 | (swapped >> 16) & 0x0000_ffff_0000_ffff
-});
-code!(u32, 2, |codes: [u32; 2]| u64::from(codes[0]) << 32 | u64::from(codes[1]));
+code!(u8);
+code!(u16);
+code!(u32);
 
 /// A text: documents as codes, each followed by an end mark.
 #[derive(Debug)]
 pub(crate) struct Text<C> {
-    codes: HugePageArray<C>,
+    codes: Codes<C>,
     /// Where the end marks are.
     ends: Vec<usize>,
     /// The first end mark at or after every 64th position.
     next: Vec<u32>,
 }
 
+/// Where the codes of a text are.
+#[derive(Debug)]
+enum Codes<C> {
+    Memory(HugePageArray<C>),
+    File(TextFile),
+}
+
+/// The number of codes that are read at once.
+const BLOCK: usize = 1 << 16;
+
 /// A text that is being written: its codes in any order, and the ends of its documents in theirs.
 pub(crate) struct TextBuilder<C> {
-    text: Text<C>,
+    codes: HugePageArray<C>,
+    ends: Vec<usize>,
 }
 
 impl<C: Code> TextBuilder<C> {
     /// A text of this many tokens and documents, all of whose codes are end marks.
     pub(crate) fn new(tokens: usize, documents: usize) -> Self {
-        // A key may be loaded at the last end mark.
-        let codes = HugePageArray::zeroed(tokens + documents + C::PER_KEY);
-        Self { text: Text { codes, ends: Vec::with_capacity(documents), next: Vec::new() } }
+        let codes = HugePageArray::zeroed(tokens + documents);
+        Self { codes, ends: Vec::with_capacity(documents) }
     }
 
     /// The codes of the tokens and end marks.
     pub(crate) fn codes(&mut self) -> &mut [C] {
-        &mut self.text.codes
+        &mut self.codes
     }
 
     /// Ends the next document at an end mark.
     pub(crate) fn end_document(&mut self, mark: usize) {
-        self.text.ends.push(mark);
+        self.ends.push(mark);
     }
 
     /// Completes the text.
     pub(crate) fn finish(self) -> Text<C> {
-        let mut text = self.text;
+        Text::new(Codes::Memory(self.codes), self.ends)
+    }
+}
+
+impl<C: Code> Text<C> {
+    fn new(codes: Codes<C>, ends: Vec<usize>) -> Self {
+        let mut text = Self { codes, ends, next: Vec::new() };
         let mut document = 0;
         for start in (0..text.positions()).step_by(64) {
             while text.ends.get(document).is_some_and(|&end| end < start) {
@@ -118,9 +95,28 @@ impl<C: Code> TextBuilder<C> {
         }
         text
     }
-}
 
-impl<C: Code> Text<C> {
+    /// A text whose codes are in a file, with end marks at these positions.
+    pub(crate) fn in_file(file: File, ends: Vec<usize>) -> Self {
+        Self::new(Codes::File(TextFile::new(file)), ends)
+    }
+
+    /// The number of bytes that the codes take in memory.
+    pub(crate) fn footprint(&self) -> usize {
+        match &self.codes {
+            Codes::Memory(codes) => size_of_val(&codes[..]),
+            Codes::File(_) => 0,
+        }
+    }
+
+    /// Fails if the text could not be read, from a file in `directory`.
+    pub(crate) fn check(&self, directory: &Path) -> Result<()> {
+        match &self.codes {
+            Codes::Memory(_) => Ok(()),
+            Codes::File(file) => file.check(directory),
+        }
+    }
+
     /// The number of documents.
     pub(crate) fn documents(&self) -> usize {
         self.ends.len()
@@ -162,53 +158,47 @@ impl<C: Code> Text<C> {
     /// The code at a position.
     #[inline]
     pub(crate) fn code(&self, position: usize) -> u32 {
-        self.codes[position].get()
+        match &self.codes {
+            Codes::Memory(codes) => codes[position].get(),
+            Codes::File(_) => self.codes(position..position + 1)[0].get(),
+        }
     }
 
     /// The codes at these positions.
-    pub(crate) fn codes(&self, positions: Range<usize>) -> &[C] {
-        &self.codes[positions]
-    }
-
-    /// The next codes as a key, with zeros from the end of the document on.
     #[inline]
-    pub(crate) fn whole_key(&self, position: usize) -> u64 {
-        let key = C::key(&self.codes[position..position + C::PER_KEY]);
-        match C::until_end(key) {
-            Some(codes) => C::first(key, codes),
-            None => key,
+    pub(crate) fn codes(&self, positions: Range<usize>) -> Cow<'_, [C]> {
+        match &self.codes {
+            Codes::Memory(codes) => Cow::Borrowed(&codes[positions]),
+            Codes::File(file) => {
+                let mut codes = vec![C::zeroed(); positions.len()];
+                file.read(bytemuck::cast_slice_mut(&mut codes), (positions.start * size_of::<C>()) as u64);
+                Cow::Owned(codes)
+            }
         }
     }
 
-    /// The next `room` codes as a key, with zeros from the end of the document on.
+    /// The codes at these positions in blocks, each with its first position.
+    pub(crate) fn blocks(
+        &self,
+        positions: Range<usize>,
+    ) -> impl DoubleEndedIterator<Item = (usize, Cow<'_, [C]>)> {
+        let Range { start, end } = positions;
+        (0..positions.len().div_ceil(BLOCK)).map(move |block| {
+            let first = start + block * BLOCK;
+            (first, self.codes(first..end.min(first + BLOCK)))
+        })
+    }
+
+    /// The number of equal codes, at most `most`, that follow two positions.
     #[inline]
-    pub(crate) fn key(&self, position: usize, room: usize) -> u64 {
-        C::first(self.whole_key(position), room)
-    }
-
-    /// The length of the common prefix of what follows two positions, at most `most`, within their documents; and whether the
-    /// first one continues with the larger code.
-    pub(crate) fn common(&self, a: usize, b: usize, most: usize) -> (usize, bool) {
-        // Most prefixes end within a key.
-        let (x, y) = (self.key(a, most), self.key(b, most));
-        if x != y {
-            return (((x ^ y).leading_zeros() / C::BITS) as usize, x > y);
-        }
-        let (first, second) = (self.room(a).min(most), self.room(b).min(most));
-        let room = first.min(second);
-        let (x, y) = (&self.codes[a..a + room], &self.codes[b..b + room]);
-        let length = equal_codes(x, y);
-        match (x.get(length), y.get(length)) {
-            (Some(x), Some(y)) => (length, x.get() > y.get()),
-            _ => (length, first > second),
-        }
+    pub(crate) fn equal(&self, a: usize, b: usize, most: usize) -> usize {
+        equal_codes(&self.codes(a..a + most), &self.codes(b..b + most))
     }
 }
 
 /// The number of equal codes at the start of two slices of one length.
 fn equal_codes<C: Code>(x: &[C], y: &[C]) -> usize {
-    let mut equal = equal_blocks::<512, C>(x, y);
-    equal += equal_blocks::<32, C>(&x[equal..], &y[equal..]);
+    let mut equal = equal_blocks::<32, C>(x, y);
     equal += equal_blocks::<4, C>(&x[equal..], &y[equal..]);
     equal + equal_blocks::<1, C>(&x[equal..], &y[equal..])
 }
@@ -234,28 +224,19 @@ pub(super) fn text<C: Code>(documents: &[Vec<u32>]) -> Text<C> {
     text.finish()
 }
 
+/// The same in a file.
+#[cfg(test)]
+pub(super) fn text_in_file<C: Code>(documents: &[Vec<u32>]) -> Text<C> {
+    let text = text::<C>(documents);
+    let mut file = tempfile::tempfile().unwrap();
+    std::io::Write::write_all(&mut file, bytemuck::cast_slice(&text.codes(0..text.positions()))).unwrap();
+    Text::in_file(file, text.ends)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
-
-    #[test]
-    fn a_key_has_its_first_code_in_the_highest_bits() {
-        assert_eq!(u8::key(&[1, 2, 3, 4, 5, 6, 7, 8, 9]), 0x0102_0304_0506_0708);
-        assert_eq!(u16::key(&[0x102, 0x304, 0x506, 0x708, 9]), 0x0102_0304_0506_0708);
-        assert_eq!(u32::key(&[0x0102_0304, 0x0506_0708, 9]), 0x0102_0304_0506_0708);
-    }
-
-    #[test]
-    fn an_end_mark_is_found_where_it_is() {
-        assert_eq!(u8::until_end(0x0101_0101_0101_0101), None);
-        assert_eq!(u8::until_end(0x8001_0001_0101_0101), Some(2));
-        assert_eq!(u8::until_end(0x0100_0101_0101_0100), Some(1));
-        assert_eq!(u16::until_end(0x0100_0001_8000_0100), None);
-        assert_eq!(u16::until_end(0x0100_0001_0000_0100), Some(2));
-        assert_eq!(u32::until_end(0x0000_0001_0000_0000), Some(1));
-        assert_eq!(u32::until_end(0xffff_ffff_0000_0001), None);
-    }
 
     proptest! {
         #[test]
@@ -278,7 +259,7 @@ mod tests {
                     for &(b, y) in &starts {
                         let (x, y) = (&x[..x.len().min(room)], &y[..y.len().min(room)]);
                         let expect = x.iter().zip(y).take_while(|(x, y)| x == y).count();
-                        prop_assert_eq!(text.common(a, b, room), (expect, x > y && !y.starts_with(x)));
+                        prop_assert_eq!(text.equal(a, b, x.len().min(y.len())), expect);
                     }
                 }
                 Ok(())

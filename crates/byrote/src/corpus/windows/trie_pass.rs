@@ -111,14 +111,20 @@ impl TriePass {
         }
     }
 
-    /// Ends the class, and returns the number of its windows that are kept.
-    pub(crate) fn finish(mut self, visitor: &mut impl TrieVisitor) -> u64 {
+    /// Ends the class.
+    pub(crate) fn finish(mut self, visitor: &mut impl TrieVisitor) -> Root {
         self.close(0, visitor);
-        if let Some(root) = self.path.first()
-            && root.children > 0
-        {
-            visitor.context(root.depth, self.kept - root.ended, root.children);
-        }
-        self.kept
+        let (ended, children) = self.path.first().map_or((0, 0), |root| (root.ended, root.children));
+        Root { kept: self.kept, ended, children }
     }
+}
+
+/// The windows of a class that are kept.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Root {
+    pub(crate) kept: u64,
+    /// Those that have no more tokens than all share.
+    pub(crate) ended: u64,
+    /// The number of different next tokens of the others.
+    pub(crate) children: u64,
 }

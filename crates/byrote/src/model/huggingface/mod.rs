@@ -30,7 +30,7 @@ mod layout;
 mod not_a_model;
 mod read_config;
 mod rope;
-mod settings;
+pub(super) mod settings;
 mod write_config;
 
 pub use family::Family;
@@ -52,13 +52,13 @@ use std::path::Path;
 const WEIGHTS: &str = "model.safetensors";
 /// Weights in formats that can hold programs.
 const OLD_WEIGHTS: [&str; 3] = ["pytorch_model.bin", "pytorch_model.bin.index.json", "consolidated.00.pth"];
-const CONFIG: &str = "config.json";
+pub(super) const CONFIG: &str = "config.json";
 const TOKENIZER: &str = "tokenizer.json";
 /// Tokenizers in other formats.
 const OTHER_TOKENIZERS: [&str; 5] =
     ["tokenizer.model", "spiece.model", "vocab.json", "vocab.txt", "tekken.json"];
 /// The largest `config.json`, in bytes.
-const MOST_CONFIG: u64 = 16 << 20;
+pub(super) const MOST_CONFIG: u64 = 16 << 20;
 
 /// Reads a model from a directory.
 pub fn load(directory: &Path) -> Result<ModelFile> {
@@ -139,7 +139,7 @@ fn is_buffer(name: &str) -> bool {
 }
 
 /// The tokenizer and the tokens by id.
-fn read_text(files: &dyn Files, d_vocab: u64) -> Result<Text> {
+pub(super) fn read_text(files: &dyn Files, d_vocab: u64) -> Result<Text> {
     let n = u32::try_from(d_vocab).map_err(|_| {
         let message = format!("vocab_size: must be at most {} (got {d_vocab})", u32::MAX);
         Error::format(files.path(CONFIG), message)
@@ -158,13 +158,14 @@ fn read_text(files: &dyn Files, d_vocab: u64) -> Result<Text> {
     let path = files.path(TOKENIZER);
     let bytes = files.read(TOKENIZER, MOST_TOKENIZER, "a tokenizer.json")?;
     let text = String::from_utf8(bytes).map_err(|_| Error::format(&path, "it is not text in UTF-8"))?;
-    let (vocabulary, start) = held(vocabulary, &path, &text)?;
-    Ok(Text {
-        tokenizer: vocabulary.tokenizer().map_or_else(String::new, TokenizerJson::name),
-        vocabulary,
-        start,
-        instruct,
-    })
+    with_tokenizer(Text { tokenizer: String::new(), vocabulary, start: Vec::new(), instruct }, &path, &text)
+}
+
+/// The same with the content of a `tokenizer.json`.
+pub(super) fn with_tokenizer(text: Text, path: &Path, json: &str) -> Result<Text> {
+    let (vocabulary, start) = held(text.vocabulary, path, json)?;
+    let tokenizer = vocabulary.tokenizer().map_or_else(String::new, TokenizerJson::name);
+    Ok(Text { tokenizer, vocabulary, start, ..text })
 }
 
 /// Whether there is a chat template: a file of its own, or a field of `tokenizer_config.json`.

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 
 /// The fields of a JSON object. A field that is `null` counts as missing, as in `transformers`.
-pub(super) struct Settings {
+pub(in crate::model) struct Settings {
     path: PathBuf,
     fields: Map<String, Value>,
     /// The name of the object within the file, in front of the names of its fields.
@@ -13,7 +13,7 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    pub(super) fn parse(path: &Path, bytes: &[u8]) -> Result<Self> {
+    pub(in crate::model) fn parse(path: &Path, bytes: &[u8]) -> Result<Self> {
         let value: Value =
             serde_json::from_slice(bytes).map_err(|e| Error::format(path, format!("not JSON: {e}")))?;
         match value {
@@ -32,7 +32,7 @@ impl Settings {
         self.error(format!("{}{name}: {message}", self.prefix))
     }
 
-    pub(super) fn get(&self, name: &str) -> Option<&Value> {
+    pub(in crate::model) fn get(&self, name: &str) -> Option<&Value> {
         self.fields.get(name).filter(|value| !value.is_null())
     }
 

@@ -6,7 +6,11 @@
 pub mod constructions;
 mod dana2024;
 pub mod kajitsuka2024;
+mod line_slope;
 pub mod madden2024;
+mod mixed_runs;
+mod mixers;
+mod morris2025;
 pub mod sander2024;
 pub mod trained_capacity;
 
@@ -15,9 +19,10 @@ use super::numbers::references;
 use super::sweep_page;
 use crate::Result;
 use crate::fit::{Comparison, Law, Objection};
-use crate::sweep::Record;
+use crate::sweep::{JobRow, Record};
 use byrote_figures::html::{Callout, Page, Section, Status};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use trained_capacity::Construction;
 
 /// The findings of a figure, in three forms.
@@ -52,11 +57,15 @@ pub fn found(record: &Record, constructions: &[Construction]) -> Result<Found> {
     let seed = seed.map_or(String::new(), |s| format!(" --seed {s}"));
     let typed = |otherwise: String| record.command.clone().unwrap_or(otherwise + &seed);
     let command = typed(format!("byrote reproduce {key}{}", if full { " --full" } else { "" }));
-    // A user's own plan may have this common name, too.
+    // A user's own plan may have one of these common names, too.
     let of_sequences = record.rows.iter().all(|r| r.settings.corpus.lengths.is_some());
+    let of_mixers = record.rows.iter().all(|r| r.settings.model.mixer.is_some());
     let paper = match key {
         "madden2024-fig1" => madden2024::fig1(record)?,
         "madden2024-mixers" => madden2024::mixers(record)?,
+        "madden2024-depth" => madden2024::depth(record)?,
+        "morris2025-small" => morris2025::page(record)?,
+        "mixers" if of_mixers => mixers::page(record)?,
         "capacity" if of_sequences => trained_capacity::page(record, constructions)?,
         _ => match dana2024::figure(key, record)? {
             Some(paper) => paper,
@@ -169,6 +178,23 @@ impl Paper {
     }
 }
 
+/// The number of blocks of a row's model; 1 for the one-layer models of the papers.
+fn n_layers(row: &JobRow) -> u64 {
+    row.settings.model.n_layers.unwrap_or(1)
+}
+
+/// The rows that are done, by the number of blocks of their models.
+fn by_depth(record: &Record) -> BTreeMap<u64, Vec<&JobRow>> {
+    let mut all: BTreeMap<u64, Vec<&JobRow>> = BTreeMap::new();
+    record.done().for_each(|row| all.entry(n_layers(row)).or_default().push(row));
+    all
+}
+
+/// "1 layer", "2 layers".
+fn layers(n: u64) -> String {
+    format!("{n} layer{}", if n == 1 { "" } else { "s" })
+}
+
 /// Decides whether one of these laws is supported. "Nearly" means that the first of them nevertheless explains 95% of
 /// the variance, or that one of them fits best and only the scatter of the points counts against it.
 fn agreement(comparison: &Comparison, laws: &[Law]) -> Agreement {
@@ -213,9 +239,8 @@ mod tests {
     use super::*;
     use crate::model::Preset;
     use crate::sweep::job_row::JobResult;
-    use crate::sweep::{Job, JobRow, JobStatus, Plan};
+    use crate::sweep::{Job, JobStatus, Plan};
     use crate::train::Sampling;
-    use std::collections::BTreeMap;
 
     /// What a figure's plan would give if training followed a formula.
     fn record(plan: &str, result: impl Fn(&Job, u64, u64) -> (f64, f64)) -> Record {
@@ -345,6 +370,105 @@ mod tests {
         }
         let lines = claims(&slopes(0.05, 0.08));
         assert!(lines[0].contains("is ahead in 21 of 21 pairs"), "{}", lines[0]);
+    }
+
+    #[test]
+    fn depth_changes_the_parameters_of_madden2024_by_a_factor_that_may_or_may_not_grow() {
+        // The gap falls through 1% at 8 parameters per context plus 2,000, times a factor for the layers.
+        let grown = |factor: fn(f64, f64) -> f64| {
+            record(plan!("madden2024-depth"), move |job: &Job, n: u64, parameters: u64| {
+                let n = n as f64;
+                let needed = (8.0 * n + 2000.0) * factor(job.model.n_layers.unwrap() as f64, n);
+                let x = (parameters as f64 / needed).ln() + 3.0 * noise(job, n + needed);
+                (0.01 * (-3.0 * x).exp(), 1.0)
+            })
+        };
+        let lines = claims(&grown(|layers, _| layers.powf(0.1)));
+        // A law for each of three depths, and a factor for two of them.
+        assert!(lines.len() == 5 && lines.iter().all(|l| l.ends_with("So they agree.")), "{lines:#?}");
+        assert!(
+            lines[3].contains("2 layers take 1.0") && lines[4].contains("4 layers take 1.1"),
+            "{lines:#?}"
+        );
+        let lines = claims(&grown(|layers, n| (n / 100.0).powf(0.1 * (layers - 1.0))));
+        assert!(lines[4].ends_with("So they do not agree."), "{}", lines[4]);
+        assert!(lines[4].contains("p = 0.3") || lines[4].contains("p = 0.29"), "{}", lines[4]);
+    }
+
+    #[test]
+    fn the_heads_of_dana2024_are_compared_between_depths() {
+        let of = |worth: f64| {
+            record(plan!("dana2024-depth"), move |job: &Job, _, _| {
+                let (layers, heads) = (job.model.n_layers.unwrap() as f64, job.model.n_heads.unwrap() as f64);
+                let slope = if layers > 1.0 { worth } else { 0.03 };
+                (1.0, 0.1 + slope * layers * heads + noise(job, heads + 7.0 * layers))
+            })
+        };
+        let lines = claims(&of(0.03));
+        assert!(lines.len() == 5 && lines.iter().all(|l| l.ends_with("So they agree.")), "{lines:#?}");
+        let lines = claims(&of(0.02));
+        assert!(
+            lines[3].contains("in favour of 1 layer.") && lines[3].ends_with("So they do not agree."),
+            "{lines:#?}"
+        );
+    }
+
+    #[test]
+    fn mixers_of_blocks_are_compared_at_every_depth() {
+        let of = |average: f64, none: f64| {
+            let mut record = record(plan!("mixers"), move |job: &Job, _, parameters: u64| {
+                let slope = match job.model.mixer {
+                    Some(crate::model::Mixer::Average) => average,
+                    Some(crate::model::Mixer::None) => none,
+                    _ => 1.0,
+                };
+                let share = slope * parameters as f64 / 16_000.0 + noise(job, parameters as f64);
+                (0.1, share.clamp(0.001, 1.0))
+            });
+            for result in record.rows.iter_mut().filter_map(|row| row.result.as_mut()) {
+                result.stop = crate::train::StopKind::Stalled;
+            }
+            claims(&record)
+        };
+        // Three depths and one claim about no mixer, on two corpora.
+        let lines = of(1.0, 0.1);
+        assert!(lines.len() == 8 && lines.iter().all(|l| l.ends_with("So they agree.")), "{lines:#?}");
+        let lines = of(2.0, 1.5);
+        assert!(lines[0].contains("in favour of token averaging") && lines[0].ends_with("do not agree."));
+        assert!(lines[3].contains("in 0 of") && lines[3].ends_with("do not agree."), "{}", lines[3]);
+    }
+
+    #[test]
+    fn bits_per_parameter_are_extrapolated_by_a_law_or_not_at_all() {
+        // Bits per parameter after so many steps, of models that were offered 5.
+        let of = |bits: fn(f64) -> f64| {
+            let mut record = record(plan!("morris2025-small"), |_, _, _| (0.0, 0.0));
+            let names: Vec<String> = record.rows.iter().map(|row| row.job.clone()).collect();
+            for (row, job) in record.rows.iter_mut().zip(names) {
+                let per_bit = row.parameters as f64 * std::f64::consts::LN_2;
+                row.predictions = row.parameters * 5 / 11;
+                let offered = row.predictions as f64 * 2048f64.ln();
+                let loss = |step: f64| offered - per_bit * bits(step);
+                let curve = (0..=1000).map(|i| f64::from(i) * 10.0).map(|step| (step, loss(step)));
+                record.curves.insert(job, curve.collect());
+                row.result.as_mut().unwrap().loss_nats = loss(10_000.0);
+            }
+            found(&record, &[]).unwrap().lines
+        };
+        // It nears 3.8, and has come to 3.8 - 2 / sqrt(10000 / 100) = 3.6.
+        let lines = of(|t| 3.8 - 2.0 / (1.0 + t / 100.0).sqrt());
+        assert!(lines.len() == 2 && lines[0].ends_with("So they agree."), "{lines:#?}");
+        let lines = of(|t| 3.6 - 20.0 / t.max(10.0).sqrt());
+        assert!(lines[0].contains("3.40 bits") && lines[0].contains("limit 3.60"), "{}", lines[0]);
+        assert!(lines[0].ends_with("So they nearly agree."), "{}", lines[0]);
+        let lines = of(|t| 2.6 - 20.0 / t.max(10.0).sqrt());
+        assert!(
+            lines[0].contains("limit 2.60") && lines[0].ends_with("So they do not agree."),
+            "{}",
+            lines[0]
+        );
+        let lines = of(|t| 0.3 * (1.0 + t).ln());
+        assert!(lines[0].contains("no law") && lines[0].ends_with("So not decided."), "{}", lines[0]);
     }
 
     #[test]

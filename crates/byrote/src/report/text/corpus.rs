@@ -45,7 +45,7 @@ pub fn corpus(title: &str, summary: &Summary) -> String {
     };
     figures.row(["floor".to_owned()].into_iter().chain(floor));
     out += &figures.render();
-    if summary.predictions > 0 && summary.windows.as_ref().is_none_or(|windows| windows.range.is_none()) {
+    if summary.predictions > 0 && summary.range.is_none() {
         let own = if summary.windows.is_some() { "window" } else { "document" };
         let _ = writeln!(
             out,
@@ -88,17 +88,17 @@ pub fn corpus(title: &str, summary: &Summary) -> String {
 }
 
 fn heading(title: &str, summary: &Summary) -> String {
+    let part = match summary.range {
+        Some(part) => format!("; part {part} of them"),
+        None => String::new(),
+    };
     let Some(windows) = &summary.windows else {
-        return format!("{title}, {} tokens, contexts up to {}\n\n", summary.tokenizer, summary.n_ctx);
+        return format!("{title}, {} tokens, contexts up to {}{part}\n\n", summary.tokenizer, summary.n_ctx);
     };
     let kind = if summary.window.exact_length { "full windows" } else { "windows" };
     let stride = match windows.stride {
         1 => "starting anywhere".into(),
         stride => format!("one every {stride} tokens"),
-    };
-    let part = match windows.range {
-        Some(part) => format!("; part {part} of them"),
-        None => String::new(),
     };
     let length = summary.n_ctx + 1;
     format!("{title}, {} tokens, {kind} of {length} tokens, {stride}{part}\n\n", summary.tokenizer)

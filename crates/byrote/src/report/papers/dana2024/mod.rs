@@ -12,6 +12,7 @@
 //! leodana2000/Transformer_Attentional_Memory.
 
 mod ablation;
+mod depth;
 mod equal_parameters;
 mod scaling;
 mod slopes;
@@ -35,6 +36,7 @@ pub(super) fn figure(key: &str, record: &Record) -> Result<Option<Paper>> {
     match key {
         "dana2024-fig2b" => slopes::page(record).map(Some),
         "dana2024-fig3" => equal_parameters::page(record).map(Some),
+        "dana2024-depth" => depth::page(record).map(Some),
         "dana2024-ablation" => Ok(Some(ablation::page(record))),
         _ => scaling::page(key, record),
     }

@@ -190,7 +190,7 @@ fn accuracy_figure(
 }
 
 /// The points before the memory is full.
-fn growing(points: &[Point]) -> Vec<Point> {
+pub(super) fn growing(points: &[Point]) -> Vec<Point> {
     let (means, _) = means(points);
     let full = means.iter().find(|m| m.1 >= FULL_MEMORY).map_or(f64::INFINITY, |m| m.0);
     points.iter().copied().filter(|p| p.x < full).collect()

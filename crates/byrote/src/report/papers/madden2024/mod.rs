@@ -2,6 +2,7 @@
 //!
 //! Reference: L. Madden, C. Fox, C. Thrampoulidis, arXiv:2405.13718v1 (2024), section 7, Theorem 5, Lemma 1.
 
+mod depth;
 mod mixers;
 pub mod theorem1;
 
@@ -18,6 +19,7 @@ use byrote_figures::html::{Exhibit, Section};
 use byrote_figures::{Axis, Figure, Line, Points};
 use serde_json::{Value, json};
 
+pub(super) use depth::page as depth;
 pub(super) use mixers::page as mixers;
 
 /// The page of figure 1.
