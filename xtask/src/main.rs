@@ -73,9 +73,11 @@ fn rust() -> Result {
     cargo("fmt --all --check", &[])?;
     cargo("clippy --release --workspace --all-targets -- -D warnings", &[])?;
     cargo("clippy --release -p byrote --no-default-features -- -D warnings", &[])?;
-    cargo("clippy --release -p byrote --all-targets --features bench-internals -- -D warnings", &[])?;
-    // The instruction sets are sealed: examples that only compile, or fail to, with the names that this feature exports.
-    cargo("test --release -p byrote --doc --features bench-internals num::simd", &[])?;
+    cargo("clippy --release -p byrote --all-targets --features bench-internals,onnx -- -D warnings", &[])?;
+    // The instruction sets are sealed: examples that only compile, or fail to, with the names that the first feature exports.
+    // The second is tested in the same build of the library.
+    cargo("test --release -p byrote --doc --features bench-internals,onnx num::simd", &[])?;
+    cargo("test --release -p byrote --test onnx_runtime --features bench-internals,onnx", &[])?;
     // The only run of the tests that move gigabytes.
     cargo("test --release --workspace", &[("BYROTE_TEST_HUGE", "1")])
 }
