@@ -22,7 +22,7 @@ impl TextFile {
     pub(crate) fn read(&self, bytes: &mut [u8], offset: u64) {
         if let Err(e) = read_at(&self.file, bytes, offset) {
             bytes.fill(0);
-            // Only the first failure is told.
+            // Only the first failure is reported.
             let _ = self.failed.set(e);
         }
     }
