@@ -289,6 +289,8 @@ mod tests {
             rows: plan.jobs.iter().enumerate().map(row).collect(),
             curves: BTreeMap::new(),
             seconds: 1.0,
+            job_seconds: BTreeMap::new(),
+            planned: plan.jobs.clone(),
             version: "0".into(),
             machine: "none".into(),
             command: None,
