@@ -61,7 +61,7 @@ pub use interval::{IntervalMethod, ShareInterval, auroc, share_interval, wilson}
 pub use passages::{ContextText, MARKED_STEPS, MarkedDocument, MarkedPassage, MarkedStretch, Passages};
 pub use preset::{AuditPreset, Placement};
 pub use recall_curve::RecallPoint;
-pub use rows::{documents_csv, strip_csv, windows_csv};
+pub use rows::{POSITIONS_FILE, documents_csv, positions_csv, strip_csv, windows_csv};
 pub use spec::{AuditContext, AuditSettings, AuditSpec, GapContexts, StartToken, TextSpec, WindowStride};
 pub use subject::{ModelFacts, Subject};
 pub use tally::{
@@ -185,6 +185,8 @@ pub struct Audited {
     pub suffix_counts: Vec<u64>,
     /// What can be extracted, byte by byte, per distinct document.
     pub strips: Vec<Option<Strip>>,
+    /// The scores of every distinct document, in document context.
+    pub scored: Vec<ScoredDocument>,
 }
 
 /// Audits a model on a text. With a directory, every finished batch is saved there, and an audit that was interrupted continues
@@ -234,7 +236,7 @@ pub fn run(
     let Evaluated { corpus, mut held_out, gap, canaries } =
         runner.evaluate(&collection, held_out.as_ref(), canaries.as_deref())?;
     let evaluated_tokens = runner.evaluated;
-    let Measured { measured: MeasuredText { mut audit, strips }, windows } = corpus;
+    let Measured { measured: MeasuredText { mut audit, strips }, windows, scored } = corpus;
     let mut compared = None;
     if let Some(reference) = reference {
         let path = directory.map(|path| path.join("scores-reference.bin"));
@@ -269,7 +271,7 @@ pub fn run(
         verdict: Vec::new(),
     };
     audit.verdict = verdict::lines(&audit);
-    let audited = Audited { audit, collection, windows, suffix_counts, strips };
+    let audited = Audited { audit, collection, windows, suffix_counts, strips, scored };
     if let Some(directory) = directory {
         audited.save(directory)?;
     }
@@ -302,6 +304,9 @@ impl Audited {
         }
         if self.strips.iter().any(Option::is_some) {
             write("strip.csv", &strip_csv(&self.strips))?;
+        }
+        if self.scored.iter().any(|document| !document.scores.is_empty()) {
+            write(POSITIONS_FILE, &positions_csv(&self.collection, &self.scored, self.audit.known))?;
         }
         match Passages::new(self) {
             Some(passages) => write(Passages::FILE, &passages.to_json()?)?,
@@ -351,6 +356,7 @@ fn probe(
 struct Measured {
     measured: MeasuredText,
     windows: Option<ScoredWindows>,
+    scored: Vec<ScoredDocument>,
 }
 
 /// What the model said of all texts.
@@ -489,7 +495,7 @@ impl Runner<'_> {
         if is_corpus && known.hits && in_documents == 0 && count(text.windows.as_ref()) == 0 {
             return Err(too_short(collection, settings));
         }
-        Ok(Measured { measured, windows })
+        Ok(Measured { measured, windows, scored })
     }
 
     /// The tokens of canaries.

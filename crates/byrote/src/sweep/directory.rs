@@ -7,6 +7,7 @@
 //! curves/           one curve per job
 //! checkpoints/      one per running job
 //! models/           the trained models, if they are kept
+//! live.jsonl        what running jobs are doing, for those who watch (see `output::live`)
 //! lock              the process using the directory; its lock is released however the process ends
 //! ```
 
@@ -134,6 +135,8 @@ pub struct Directory {
     rows: BTreeMap<String, JobRow>,
     /// The total seconds of all jobs.
     seconds: f64,
+    /// The seconds of the last run of every job.
+    job_seconds: BTreeMap<String, f64>,
     /// The jobs in the order of the plan.
     order: Vec<String>,
 }
@@ -176,7 +179,7 @@ impl Directory {
             }
         };
         let journal_path = path.join("journal.jsonl");
-        let Journal { rows, seconds, intact } = Journal::read(&journal_path)?;
+        let Journal { rows, seconds, job_seconds, intact } = Journal::read(&journal_path)?;
         let journal = OpenOptions::new()
             .create(true)
             .append(true)
@@ -186,7 +189,7 @@ impl Directory {
         journal.set_len(intact).map_err(|e| Error::io(&journal_path, "write", e))?;
         let rows: BTreeMap<String, JobRow> = rows.into_iter().filter(|(id, _)| order.contains(id)).collect();
         let path = path.to_path_buf();
-        let mut directory = Self { path, _lock: lock, manifest, journal, rows, seconds, order };
+        let mut directory = Self { path, _lock: lock, manifest, journal, rows, seconds, job_seconds, order };
         // A process may die after recording a job and before removing its checkpoint.
         for job in (0..directory.order.len()).filter(|&i| directory.is_done(i)) {
             let _ = std::fs::remove_file(directory.checkpoint(job));
@@ -200,6 +203,11 @@ impl Directory {
         })?;
         directory.write_results()?;
         Ok(directory)
+    }
+
+    /// Returns the path of the directory.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Whether a job has a result; failed jobs are tried again.
@@ -246,6 +254,7 @@ impl Directory {
     pub fn record(&mut self, row: JobRow, seconds: f64) -> Result<()> {
         let checkpoint = self.path.join("checkpoints").join(format!("{}.safetensors", row.job));
         self.append(&Event::Over { time: now(), seconds, row: Box::new(row.clone()) })?;
+        self.job_seconds.insert(row.job.clone(), seconds);
         self.rows.insert(row.job.clone(), row);
         self.seconds += seconds;
         self.write_results()?;
@@ -258,7 +267,12 @@ impl Directory {
 
     /// Returns the plan and the results so far, as [`Record::load`] reads them.
     pub fn to_record(&self) -> Record {
-        let journal = Journal { rows: self.rows.clone(), seconds: self.seconds, intact: 0 };
+        let journal = Journal {
+            rows: self.rows.clone(),
+            seconds: self.seconds,
+            job_seconds: self.job_seconds.clone(),
+            intact: 0,
+        };
         Record::assemble(self.manifest.clone(), journal, |job| Record::read_curve(&self.path, job))
     }
 
@@ -329,6 +343,8 @@ pub(super) struct Journal {
     pub(super) rows: BTreeMap<String, JobRow>,
     /// The total seconds of all jobs.
     pub(super) seconds: f64,
+    /// The seconds of the last run of every job.
+    pub(super) job_seconds: BTreeMap<String, f64>,
     /// The length of its complete lines.
     intact: u64,
 }
@@ -361,6 +377,7 @@ impl Journal {
             }
             if let Event::Over { row, seconds, .. } = event {
                 journal.seconds += seconds;
+                journal.job_seconds.insert(row.job.clone(), seconds);
                 journal.rows.insert(row.job.clone(), *row);
             }
         }

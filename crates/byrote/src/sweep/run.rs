@@ -11,7 +11,7 @@ use super::plan::Plan;
 use crate::evaluate::{TOLERANCE, evaluate};
 use crate::model::{Init, Model, ModelFile};
 use crate::observe::{Detail, Observer, Progress, Stage};
-use crate::output::OutputFile;
+use crate::output::{LiveLog, OutputFile};
 use crate::train::checkpoint::check_interval;
 use crate::train::{CHECKPOINT_EVERY, Checkpoint, Saver, Stop, Trainer};
 use crate::units::grouped;
@@ -101,6 +101,7 @@ pub fn run(
     observer: &dyn Observer,
 ) -> Result<SweepOutcome> {
     options.check()?;
+    let observer = &LiveLog::new(directory.path(), observer);
     note_what_is_done(plan, directory, options, observer);
     let open: Vec<usize> = (0..plan.jobs.len()).filter(|&i| !directory.is_done(i)).collect();
     let is_large = |&i: &usize| {

@@ -53,6 +53,8 @@ fn record(plan: &str, result: impl Fn(&Job, u64, u64) -> (f64, f64)) -> Record {
         rows: plan.jobs.iter().enumerate().map(row).collect(),
         curves: BTreeMap::new(),
         seconds: 1.0,
+        job_seconds: BTreeMap::new(),
+        planned: plan.jobs.clone(),
         version: "0".into(),
         machine: "none".into(),
         command: None,
