@@ -57,6 +57,9 @@ Bytes = npt.NDArray[np.uint8]
 class ClusterCorpus(Corpus):
     """A corpus that was counted on a cluster: all its figures, but not its contexts, which no machine has together."""
 
+    moved_bytes: int
+    """How many bytes tasks have passed to others."""
+
     _title: str
     _given: dict[str, Any]
     _folder: tempfile.TemporaryDirectory[str]
@@ -152,7 +155,7 @@ def _unpacked(packed: Bytes, path: str) -> bool:
 
 
 def _map(how: _How, files: Sequence[InputFile], shard: str | None) -> Iterator[Any]:
-    """Read and sort a shard, split it by the classes of documents, and yield one piece per class; last, its number of documents."""
+    """Read and sort a shard, split it by the classes of documents, and yield one piece per class; last, how many bytes they are."""
     with scratch(how.run, how.temp_dir) as folder:
         save = os.path.join(folder, "shard.summary")
         settings = dict(how.settings)
@@ -171,9 +174,12 @@ def _map(how: _How, files: Sequence[InputFile], shard: str | None) -> Iterator[A
             os.mkdir(split)
             pieces = list[Path | None](_byrote.split_summary(save, how.parts, split, threads=how.threads, watch=Watch(False)))
             os.remove(save)
+        moved = 0
         for piece in pieces:
-            yield _packed(piece, how.least)
-        yield found["documents"]
+            packed = _packed(piece, how.least)
+            moved += packed.nbytes
+            yield packed
+        yield moved
 
 
 def _reduce(how: _How, part: int, pieces: Sequence[Any]) -> bytes | str | None:
@@ -291,8 +297,10 @@ def corpus(
     how = _How(uuid.uuid4().hex[:12], given, max(1, int(num_cpus)), parts, least, PATIENCE)
     try:
         tasks = Tasks(2 * n, watch)
-        found = _ranges(how, files, tasks, num_cpus) if windows else _merged(how, files, shards, tasks, num_cpus)
-        return _added(found, files, dict(settings))
+        figures, moved = _ranges(how, files, tasks, num_cpus) if windows else _merged(how, files, shards, tasks, num_cpus)
+        found = _added(figures, files, dict(settings))
+        found.moved_bytes = moved + sum(map(len, figures))
+        return found
     finally:
         watch.close()
         leave(how.run, how.temp_dir)
@@ -333,21 +341,22 @@ def _checked(
 
 def _merged(
     how: _How, files: Sequence[InputFile], shards: Sequence[tuple[list[InputFile], str | None]], tasks: Tasks, num_cpus: float
-) -> list[bytes]:
-    """Map and reduce."""
+) -> tuple[list[bytes], int]:
+    """Map and reduce; returns the figures of all classes, and the bytes that were passed from one to the other."""
     options = {"num_cpus": num_cpus, "max_retries": RETRIES}
     mapping = ray.remote(_map).options(num_returns=how.parts + 1, **options)
     reducing = ray.remote(_reduce).options(**options)
     pieces: list[list[Any] | None] = [None] * len(shards)
 
     def read(shard: int) -> Any:
-        *found, documents = mapping.remote(how, *shards[shard])
+        *found, size = mapping.remote(how, *shards[shard])
         pieces[shard] = found
-        return documents
+        return size
 
+    moved = 0
     try:
-        for _ in tasks.run("reading", "shards", len(shards), read, lambda shard: _names(shards[shard][0])):
-            pass
+        for _, size in tasks.run("reading", "shards", len(shards), read, lambda shard: _names(shards[shard][0])):
+            moved += size
     except BaseException:
         let_go(pieces)
         raise
@@ -365,11 +374,11 @@ def _merged(
     complete = [part for part in figures if part is not None]
     if not complete:
         _get(ray.remote(_complain).options(**options).remote(how, files), named)
-    return complete
+    return complete, moved
 
 
-def _ranges(how: _How, files: Sequence[InputFile], tasks: Tasks, num_cpus: float) -> list[bytes]:
-    """Count windows by ranges of their order."""
+def _ranges(how: _How, files: Sequence[InputFile], tasks: Tasks, num_cpus: float) -> tuple[list[bytes], int]:
+    """Count windows by ranges of their order; only figures are passed on."""
     counting = ray.remote(_count_range).options(num_cpus=num_cpus, max_retries=RETRIES)
     figures: dict[int, bytes] = {}
     named = _names(files)
@@ -377,7 +386,7 @@ def _ranges(how: _How, files: Sequence[InputFile], tasks: Tasks, num_cpus: float
         "counting", "ranges", how.parts, lambda part: counting.remote(how, part, files), lambda part: named
     ):
         figures[part] = found
-    return [figures[part] for part in range(how.parts)]
+    return [figures[part] for part in range(how.parts)], 0
 
 
 def _get(reference: Any, named: tuple[str, str | None]) -> Any:

@@ -131,6 +131,7 @@ def test_what_a_cluster_cannot_do_is_refused(cluster: None, folder: Path) -> Non
     with pytest.raises(byrote.EmptyCorpusError):
         byrote.ray.corpus(folder / "b.txt")
     found = byrote.ray.corpus(folder / "a.txt")
+    assert 1000 < found.moved_bytes < 200_000
     assert found.title == "a.txt" and "a.txt" in repr(found) and found.settings["paths"] == [str(folder / "a.txt")]
     with pytest.raises(byrote.SettingError, match="figures, not contexts"):
         found.table()
