@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import glob
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import ray
@@ -17,6 +19,10 @@ from byrote._progress import Watch
 
 RETRIES = 10
 """How often a task is run again if its worker or its machine dies."""
+
+
+AGAIN = "again"
+"""What a task returns that should be run again later, because what it needs is not there yet."""
 
 
 class ClusterError(_errors.Error, RuntimeError):
@@ -57,6 +63,31 @@ def _is_alive(process: int) -> bool:
     return True
 
 
+def arrived(references: Sequence[Any], patience: float) -> bool:
+    """Wait until objects are on this machine; returns whether they are."""
+    try:
+        return not ray.wait(list(references), num_returns=len(references), timeout=patience)[1]
+    except ray.exceptions.RayError:
+        raise
+    except OSError:
+        return False  # The machine is being removed; so is this process, in a moment.
+
+
+def let_go(references: list[Any]) -> None:
+    """Forget the results of tasks that have failed. Ray would report each of them, beside the one error that is raised."""
+    name = "RAY_IGNORE_UNHANDLED_ERRORS"
+    before = os.environ.get(name)
+    os.environ[name] = "1"
+    try:
+        references.clear()
+        gc.collect()
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
+
+
 def _cause(error: BaseException) -> BaseException:
     """Return what went wrong first."""
     while isinstance(error, ray.exceptions.RayTaskError) and isinstance(error.cause, BaseException):
@@ -93,12 +124,13 @@ class Tasks:
     ) -> Iterator[tuple[int, Any]]:
         """Submit tasks 0 to n - 1, and yield each with its result as it ends; ``submit`` returns the reference to the result."""
         pending: dict[Any, int] = {}
-        submitted = ended = 0
+        waiting = deque(range(n))
+        ended = 0
         try:
             while ended < n:
-                while submitted < n and len(pending) < self._limit:
-                    pending[submit(submitted)] = submitted
-                    submitted += 1
+                while waiting and len(pending) < self._limit:
+                    task = waiting.popleft()
+                    pending[submit(task)] = task
                 ready, _ = ray.wait(list(pending), num_returns=1, timeout=0.2, fetch_local=False)
                 for reference in ready:
                     task = pending.pop(reference)
@@ -106,6 +138,9 @@ class Tasks:
                         found = ray.get(reference)
                     except ray.exceptions.RayError as error:
                         raise clear(error, *name(task)) from error
+                    if isinstance(found, str) and found == AGAIN:
+                        waiting.append(task)
+                        continue
                     yield task, found
                     ended += 1
                 self._watch.show(stage, unit, ended, n, {})

@@ -28,7 +28,7 @@ from byrote import _byrote, _errors
 from byrote._corpus import Corpus, _flattened
 from byrote._progress import Progress, Watch
 from byrote._ray_sweep import sweep
-from byrote._ray_tasks import RETRIES, ClusterError, Tasks, clear, leave, memory, scratch, slots, start
+from byrote._ray_tasks import AGAIN, RETRIES, ClusterError, Tasks, arrived, clear, leave, let_go, memory, scratch, slots, start
 from byrote._remote_files import InputFile, find
 from byrote._settings import CorpusSettings, Path, encode
 from byrote._table import Table
@@ -48,12 +48,17 @@ INLINED = 100 << 10
 """Ray keeps results below this size in the memory of the driver."""
 DRIVER_BYTES = 64 << 20
 """Pieces are made larger than that size if otherwise the driver could hold more than this."""
+PATIENCE = 20.0
+"""How many seconds a task waits for pieces before it makes room for the task that makes them again."""
 
 Bytes = npt.NDArray[np.uint8]
 
 
 class ClusterCorpus(Corpus):
     """A corpus that was counted on a cluster: all its figures, but not its contexts, which no machine has together."""
+
+    moved_bytes: int
+    """How many bytes tasks have passed to others."""
 
     _title: str
     _given: dict[str, Any]
@@ -95,7 +100,10 @@ class _How:
     settings: dict[str, Any]
     threads: int
     parts: int
-    padded: bool
+    least: int
+    """Pieces are padded to this size."""
+    patience: float
+    """How many seconds a task waits for pieces."""
 
     @property
     def temp_dir(self) -> str | None:
@@ -124,10 +132,10 @@ def _renamed(error: _errors.Error, names: Mapping[str, str]) -> BaseException:
     return _errors.of(error.kind, message, path, error.line, error.setting, getattr(error, "errno", None))
 
 
-def _packed(path: Path | None, padded: bool) -> Bytes:
+def _packed(path: Path | None, least: int = 0) -> Bytes:
     """Return a file as an array that begins with its length, and remove the file."""
     size = 0 if path is None else os.path.getsize(path)
-    packed = np.zeros(max(8 + size, INLINED + 1 if padded else 0), dtype=np.uint8)
+    packed = np.zeros(max(8 + size, least), dtype=np.uint8)
     packed[:8].view(np.uint64)[0] = size
     if path is not None:
         with open(path, "rb") as file:
@@ -147,7 +155,7 @@ def _unpacked(packed: Bytes, path: str) -> bool:
 
 
 def _map(how: _How, files: Sequence[InputFile], shard: str | None) -> Iterator[Any]:
-    """Read and sort a shard, split it by the classes of documents, and yield one piece per class; last, its number of documents."""
+    """Read and sort a shard, split it by the classes of documents, and yield one piece per class; last, how many bytes they are."""
     with scratch(how.run, how.temp_dir) as folder:
         save = os.path.join(folder, "shard.summary")
         settings = dict(how.settings)
@@ -156,7 +164,7 @@ def _map(how: _How, files: Sequence[InputFile], shard: str | None) -> Iterator[A
             settings = {name: value for name, value in settings.items() if name not in ("dtype", "separator_id")}
         elif not any(file.name.endswith(".bin") for file in files) and settings.get("format") != "bin":
             settings.pop("dtype", None)
-        own = _How(how.run, settings, how.threads, how.parts, how.padded)
+        own = _How(how.run, settings, how.threads, how.parts, how.least, how.patience)
         found = own.read(files, folder, save, shard=shard)
         # A file without anything has no kind of tokens either.
         nothing = found["documents"] == 0 and not any(found["dropped"].values())
@@ -166,18 +174,28 @@ def _map(how: _How, files: Sequence[InputFile], shard: str | None) -> Iterator[A
             os.mkdir(split)
             pieces = list[Path | None](_byrote.split_summary(save, how.parts, split, threads=how.threads, watch=Watch(False)))
             os.remove(save)
+        moved = 0
         for piece in pieces:
-            yield _packed(piece, how.padded)
-        yield found["documents"]
+            packed = _packed(piece, how.least)
+            moved += packed.nbytes
+            yield packed
+        yield moved
 
 
-def _reduce(how: _How, part: int, pieces: Sequence[Any]) -> bytes | None:
-    """Merge the pieces of one class, and return its figures; None if there is nothing."""
+def _reduce(how: _How, part: int, pieces: Sequence[Any]) -> bytes | str | None:
+    """Merge the pieces of one class, and return its figures; None if there is nothing.
+
+    Pieces that were on a machine that died are made again, for which there may be no processor but that of this task: rather than
+    wait for long, it gives up and is run again later.
+    """
     with scratch(how.run, how.temp_dir) as folder:
         merge: list[str] = []
         # A few at a time: the next ones travel while these are written.
         for start in range(0, len(pieces), 4):
-            for packed in ray.get(list(pieces[start : start + 4])):
+            some = list(pieces[start : start + 4])
+            if not arrived(some, how.patience):
+                return AGAIN
+            for packed in ray.get(some):
                 path = os.path.join(folder, f"{len(merge):06}")
                 if _unpacked(packed, path):
                     merge.append(path)
@@ -215,9 +233,8 @@ def _shards(files: Sequence[InputFile], at_once: int, parts: int, settings: Mapp
     if str(settings.get("documents", "")).startswith("chunk:"):
         return [(list(files), None)]  # Blocks of text run on from one file into the next.
     total = sum(file.size for file in files)
-    target = max(SHARD_BYTES, total * parts // MOST_PIECES)
-    if len(files) < 4 * at_once:
-        target = min(target, total // (4 * at_once) + 1)
+    # Four per processor, so that a slow one does not hold up the rest, unless that is too many for the driver.
+    target = max(min(SHARD_BYTES, total // (4 * at_once) + 1), total * parts // MOST_PIECES)
     shards: list[tuple[list[InputFile], str | None]] = []
     group: list[InputFile] = []
     for file in files:
@@ -272,17 +289,18 @@ def corpus(
     watch = Watch(progress)
     n = slots(num_cpus)
     windows = given.get("contexts") == "windows"
-    least = 1 if windows else 2
-    parts = max(least, min(n if windows else 2 * n, MOST_PARTITIONS) if num_partitions is None else num_partitions)
+    parts = max(1 if windows else 2, min(n if windows else 2 * n, MOST_PARTITIONS) if num_partitions is None else num_partitions)
     if "max_memory" not in given and (most := memory(num_cpus)) is not None:
         given["max_memory"] = most
     shards = [] if windows else _shards(files, n, parts, given)
-    padded = len(shards) * parts * INLINED > DRIVER_BYTES
-    how = _How(uuid.uuid4().hex[:12], given, max(1, int(num_cpus)), parts, padded)
+    least = INLINED + 1 if len(shards) * parts * INLINED > DRIVER_BYTES else 0
+    how = _How(uuid.uuid4().hex[:12], given, max(1, int(num_cpus)), parts, least, PATIENCE)
     try:
         tasks = Tasks(2 * n, watch)
-        found = _ranges(how, files, tasks, num_cpus) if windows else _merged(how, files, shards, tasks, num_cpus)
-        return _added(found, files, dict(settings))
+        figures, moved = _ranges(how, files, tasks, num_cpus) if windows else _merged(how, files, shards, tasks, num_cpus)
+        found = _added(figures, files, dict(settings))
+        found.moved_bytes = moved + sum(map(len, figures))
+        return found
     finally:
         watch.close()
         leave(how.run, how.temp_dir)
@@ -323,20 +341,25 @@ def _checked(
 
 def _merged(
     how: _How, files: Sequence[InputFile], shards: Sequence[tuple[list[InputFile], str | None]], tasks: Tasks, num_cpus: float
-) -> list[bytes]:
-    """Map and reduce."""
+) -> tuple[list[bytes], int]:
+    """Map and reduce; returns the figures of all classes, and the bytes that were passed from one to the other."""
     options = {"num_cpus": num_cpus, "max_retries": RETRIES}
     mapping = ray.remote(_map).options(num_returns=how.parts + 1, **options)
     reducing = ray.remote(_reduce).options(**options)
     pieces: list[list[Any] | None] = [None] * len(shards)
 
     def read(shard: int) -> Any:
-        *found, documents = mapping.remote(how, *shards[shard])
+        *found, size = mapping.remote(how, *shards[shard])
         pieces[shard] = found
-        return documents
+        return size
 
-    for _ in tasks.run("reading", "shards", len(shards), read, lambda shard: _names(shards[shard][0])):
-        pass
+    moved = 0
+    try:
+        for _, size in tasks.run("reading", "shards", len(shards), read, lambda shard: _names(shards[shard][0])):
+            moved += size
+    except BaseException:
+        let_go(pieces)
+        raise
     classes: list[list[Any]] = [list(of) for of in zip(*(found for found in pieces if found), strict=True)]
     pieces.clear()
 
@@ -351,11 +374,11 @@ def _merged(
     complete = [part for part in figures if part is not None]
     if not complete:
         _get(ray.remote(_complain).options(**options).remote(how, files), named)
-    return complete
+    return complete, moved
 
 
-def _ranges(how: _How, files: Sequence[InputFile], tasks: Tasks, num_cpus: float) -> list[bytes]:
-    """Count windows by ranges of their order."""
+def _ranges(how: _How, files: Sequence[InputFile], tasks: Tasks, num_cpus: float) -> tuple[list[bytes], int]:
+    """Count windows by ranges of their order; only figures are passed on."""
     counting = ray.remote(_count_range).options(num_cpus=num_cpus, max_retries=RETRIES)
     figures: dict[int, bytes] = {}
     named = _names(files)
@@ -363,7 +386,7 @@ def _ranges(how: _How, files: Sequence[InputFile], tasks: Tasks, num_cpus: float
         "counting", "ranges", how.parts, lambda part: counting.remote(how, part, files), lambda part: named
     ):
         figures[part] = found
-    return [figures[part] for part in range(how.parts)]
+    return [figures[part] for part in range(how.parts)], 0
 
 
 def _get(reference: Any, named: tuple[str, str | None]) -> Any:
