@@ -95,7 +95,7 @@ def interrupts(n: int) -> None:
     """Print how long Ctrl-C takes in each of four kinds of work."""
     import byrote
 
-    corpus, wide = byrote.Corpus(builtin=1000), byrote.Corpus(builtin=3000)
+    corpus, wide = byrote.Corpus(builtin=1000), byrote.Corpus(builtin=1500)
 
     def silent(ids: np.ndarray) -> np.ndarray:
         return np.zeros((*ids.shape, 9), np.float32)

@@ -3,8 +3,8 @@
     python benches/peers/ray_scaling.py [--rounds 5] [--shards 8] [--documents 50000]
 
 Counts the same files with `byrote.Corpus` on 1 and 2 threads and with `byrote.ray.corpus` on 1 and 2 processors of a local Ray, in turns,
-and prints the fastest run of each, the bytes that tasks passed to others, and the memory that the driver has gained. Then it times
-what the driver does for every piece. Needs the package and Ray (`pip install '.[ray]'`).
+and prints the fastest run of each, the bytes that tasks passed to others, and the memory that the driver has gained. Then it
+prints what is moved of text without repetition, and what the driver does for every piece. Needs the package and Ray (`pip install '.[ray]'`).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import ray
 
 import byrote
@@ -64,9 +65,19 @@ def scaling(folder: Path, n_ctx: int, rounds: int, cpus: int, rows: dict[tuple[i
                 row.moved, row.gained = found.moved_bytes, resident() - before
 
 
+def random_ids(folder: Path) -> None:
+    """Print what is moved of documents that do not repeat."""
+    draw, weights = np.random.default_rng(0), 1 / np.arange(1, 20_001)
+    for shard in range(4):
+        ids = draw.choice(20_000, size=(50_000, 64), p=weights / weights.sum())
+        np.save(folder / f"{shard}.npy", ids.astype(np.uint16))
+    for n_ctx in (9, 63):
+        found = byrote.ray.corpus(folder / "*.npy", n_ctx=n_ctx, progress=False)
+        print(f"random ids, T = {n_ctx}: {found.moved_bytes / found.tokens:.2f} bytes moved per token")
+
+
 def pieces(shards: int, parts: int) -> None:
     """Print what the driver does for every piece."""
-    ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="error")
 
     def make() -> list[bytes]:
         return [b""] * parts
@@ -79,7 +90,6 @@ def pieces(shards: int, parts: int) -> None:
     seconds = time.perf_counter() - started
     n = shards * parts
     print(f"\n{n:,} pieces: {1e6 * seconds / n:.0f} microseconds and {(resident() - before) / n:.0f} bytes of the driver each")
-    ray.shutdown()
 
 
 def main() -> None:
@@ -106,6 +116,9 @@ def main() -> None:
         tokens = int(row.answer["tokens"])
         moved = "" if row.moved is None else f"{row.moved / tokens:23.2f}{row.gained / 1e6:11.0f}"
         print(f"{n_ctx:3}  {name:24}{row.seconds:9.3f}{read / row.seconds:7.0f}{tokens:13,}{moved}")
+    ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="error")
+    with tempfile.TemporaryDirectory() as name:
+        random_ids(Path(name))
     pieces(200, 64)
 
 

@@ -21,6 +21,8 @@ RETRIES = 10
 """How often a task is run again if its worker or its machine dies."""
 
 
+CANCELLED = 10.0
+"""How many seconds to wait for tasks that were cancelled."""
 AGAIN = "again"
 """What a task returns that should be run again later, because what it needs is not there yet."""
 
@@ -148,6 +150,9 @@ class Tasks:
             for reference in pending:
                 with contextlib.suppress(Exception):
                     ray.cancel(reference, force=False)
+            with contextlib.suppress(Exception):
+                # They remove their folders when they notice.
+                ray.wait(list(pending), num_returns=len(pending), timeout=CANCELLED, fetch_local=False)
 
 
 def start() -> None:
