@@ -17,7 +17,7 @@ use std::path::Path;
 /// The most bytes of text, or of a table, that are searched for a document.
 const MOST_BYTES: u64 = 256 << 20;
 /// The most characters of a document that are sent.
-const MOST_CHARACTERS: usize = 200_000;
+const MOST_CHARACTERS: usize = 100_000;
 
 /// What can be read: `all` documents, or a list of those with passages.
 pub fn readable(state: &State, audit: &Audit, passages: Option<&Passages>) -> Value {

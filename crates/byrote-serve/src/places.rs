@@ -135,7 +135,13 @@ impl Places {
         let kind = Kind::of(path);
         let mut path = path.to_path_buf();
         match kind {
-            Kind::Text => self.corpus.paths.push(path),
+            Kind::Text => {
+                // Runs may still appear beside the texts of a directory.
+                if path.is_dir() {
+                    self.parents.push(real(&path)?);
+                }
+                self.corpus.paths.push(path);
+            }
             Kind::Model => {
                 let name = path.display().to_string();
                 let id = unique(&name, |id| self.models.iter().any(|m| m.id == id));
@@ -196,7 +202,10 @@ impl Places {
                 let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten().take(MOST_MODELS);
                 files.extend(entries.filter_map(|e| place.file(Path::new("models").join(e.file_name()))));
             }
-            files.retain(|path| is_model_file(path));
+            // A study writes exact networks as text.
+            let is_text =
+                |path: &Path| path.is_file() && path.extension().is_some_and(|ending| ending == "txt");
+            files.retain(|path| is_model_file(path) || is_text(path));
             files.sort();
             for path in files {
                 let inner = path.strip_prefix(&place.path).unwrap_or(&path).display().to_string();

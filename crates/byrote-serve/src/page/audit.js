@@ -163,9 +163,11 @@ function marked(found) {
     token = Math.max(0, Math.min(tokens.length - 1, token + step));
     tell({ clientX: tokens[token].getBoundingClientRect().left, clientY: tokens[token].getBoundingClientRect().bottom }, tokens[token]);
   });
+  const shown = found.passages.reduce((sum, p) => sum + p.stretches.reduce((n, s) => n + [...s.text].length, 0), 0);
+  const cut = found.whole && shown < found.facts.characters ? ` The first ${count(shown)} of ${count(found.facts.characters)} characters.` : "";
   const key = found.steps.map((p, i) => make("li", {}, make("span", { class: `swatch s${i + 1}` }), `p_z ≥ ${p}`));
   return [make("h2", {}, "Text"),
-    make("p", {}, plain(found.facts.name), found.whole ? "" : " (the most memorized passages; name the text on the command line to read all of it)"),
+    make("p", {}, plain(found.facts.name), found.whole ? cut : " (the most memorized passages; name the text on the command line to read all of it)"),
     make("div", { class: "controls" },
       make("button", { type: "button", disabled: stops.length === 0, onclick: () => jump(-1) }, "Previous extractable passage"),
       make("button", { type: "button", disabled: stops.length === 0, onclick: () => jump(1) }, "Next extractable passage"),

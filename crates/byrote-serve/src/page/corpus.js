@@ -139,7 +139,7 @@ function summary(found) {
       ["contexts", count(s.contexts), `${count(s.deterministic_contexts)} with a single next token`],
       ["predictions", count(s.predictions)],
       ["vocabulary", count(s.d_vocab), "tokens"],
-      ["documents", count(s.documents), `${count(s.sequences)} distinct`],
+      ["documents", count(s.documents), s.windows ? `${count(s.windows.windows)} windows` : `${count(s.sequences)} distinct`],
       ["tokens", count(s.tokens), s.tokens_left_out ? `${count(s.tokens_left_out)} beyond the window left out` : null],
     ]),
     found.window_sample ? make("p", { class: "note" }, found.window_sample) : null,

@@ -16,7 +16,12 @@ function ticks(low, high, log) {
     const all = [];
     for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); power++) all.push(10 ** power);
     const every = Math.max(1, Math.ceil(all.length / 6));
-    return all.filter((t, i) => t >= low * 0.999 && t <= high * 1.001 && i % every === 0);
+    const within = (t) => t >= low * 0.999 && t <= high * 1.001;
+    const whole = all.filter((t, i) => within(t) && i % every === 0);
+    if (whole.length > 1) return whole;
+    // Less than two decades: parts of them, and within one, even steps.
+    const parts = all.flatMap((t) => [t, 2 * t, 5 * t]).filter(within);
+    if (parts.length > 1) return parts;
   }
   const span = high - low || 1;
   const unit = 10 ** Math.floor(Math.log10(span / 4));
@@ -148,7 +153,8 @@ function chart(title, series, x, y, height) {
       svg.append(draw("path", { d: path, class: `line ${colour(s.colour ?? i)}`, "stroke-dasharray": dash(s, i) }));
     }
     if (s.marks || at.length < 30) {
-      for (const [a, b] of at) svg.append(draw("circle", { cx: a.toFixed(1), cy: b.toFixed(1), r: s.marks ? 5 : 2.6, class: `mark ${colour(s.colour ?? i)}` }));
+      // A curve that grows shows where it is.
+      for (const [a, b] of s.dots === false ? at.slice(-1) : at) svg.append(draw("circle", { cx: a.toFixed(1), cy: b.toFixed(1), r: s.marks ? 5 : 2.6, class: `mark ${colour(s.colour ?? i)}` }));
     }
   });
   svg.addEventListener("pointermove", (event) => {

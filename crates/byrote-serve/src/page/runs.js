@@ -19,6 +19,9 @@ export function show(main, parameters, clean, go) {
   let asked = 0;
   let timer = null;
   let isNew = false;
+  let drawn = 0;
+  let tableIsStale = false;
+  const stale = new Set();
 
   async function loadList() {
     try {
@@ -68,7 +71,7 @@ export function show(main, parameters, clean, go) {
   /** The series of the figures: one per job that has a curve. */
   function series(by) {
     return Object.entries(run.curves).map(([job, curves]) => ({
-      name: run.labels[Number(job)] ?? `job ${Number(job) + 1}`, colour: Number(job), points: curves[by],
+      name: run.labels[Number(job)] ?? `job ${Number(job) + 1}`, colour: Number(job), points: curves[by], dots: false,
     })).filter((s) => s.points.length > 0);
   }
 
@@ -172,16 +175,22 @@ export function show(main, parameters, clean, go) {
     }
   }
 
+  /** Draws again what can be seen, at once or as soon as the last time is long enough ago. What nobody sees costs the run nothing. */
   function redraw() {
     if (timer || !figures) return;
     timer = setTimeout(() => {
       timer = null;
-      // A page that nobody sees costs the run nothing.
       if (document.hidden || !run || !figures) return;
-      for (const [by, figure] of figures) figure.update(series(by));
+      drawn = Date.now();
+      for (const [by, figure] of figures) {
+        const { top, bottom } = figure.getBoundingClientRect();
+        if (bottom > 0 && top < innerHeight) figure.update(series(by));
+        else stale.add(by);
+      }
       heads();
-      table_();
-    }, REDRAW / 2);
+      if (tableIsStale) table_();
+      tableIsStale = false;
+    }, Math.max(0, drawn + REDRAW - Date.now()));
   }
 
   function hear(event) {
@@ -197,6 +206,7 @@ export function show(main, parameters, clean, go) {
     if (own.controls) Object.assign(run, own);
     for (const [index, step, seconds, gap] of event.points) {
       const curve = (run.curves[index] ??= { steps: [], seconds: [] });
+      if (curve.seconds.length === 0) tableIsStale = true;
       if (!(curve.seconds.at(-1)?.[0] >= seconds)) {
         curve.seconds.push([seconds, gap]);
         curve.steps.push([step, gap]);
@@ -206,6 +216,7 @@ export function show(main, parameters, clean, go) {
     for (const row of event.rows) {
       run.byIndex.set(row.index, row);
       detail.dataset.rows = String(run.byIndex.size);
+      tableIsStale = true;
     }
     detail.dataset.heard = String(Date.now());
     redraw();
@@ -229,8 +240,14 @@ export function show(main, parameters, clean, go) {
   clean(listen("runs", refresh));
   clean(listen("resync", refresh));
   const seen = () => !document.hidden && redraw();
+  const scrolled = () => {
+    if (stale.size) redraw();
+    stale.clear();
+  };
   document.addEventListener("visibilitychange", seen);
+  document.addEventListener("scroll", scrolled, { passive: true });
   clean(() => document.removeEventListener("visibilitychange", seen));
+  clean(() => document.removeEventListener("scroll", scrolled));
   clean(() => clearTimeout(timer));
   return (next) => {
     const before = state;
