@@ -1,12 +1,13 @@
 //! A growing batch of kept documents with provisional token ids.
 
-use super::lexicon::{BOS, EOS, Lexicon};
+use super::lexicon::{BOS, EOS, Lexicon, Words};
 use super::options::{DocumentRule, Options, PartOf};
 #[cfg(feature = "huggingface")]
 use super::tokenizer::MAX_DOCUMENT_BYTES;
-use super::tokenizer::{Class, MAX_TOKEN_BYTES, Tokenizer};
+use super::tokenizer::{Class, MAX_TOKEN_BYTES, TakeRange, Tokenizer};
 use super::vocabulary::Alphabet;
 use super::window::{ContextRule, Window};
+use crate::num::huge_pages;
 use std::ops::{ControlFlow, Range};
 
 /// Why a document was refused; the reader adds the location.
@@ -107,6 +108,7 @@ impl Chunk {
         self.carry = carry;
         self.start = self.tokens.len();
         self.beyond = 0;
+        huge_pages::advise(&mut self.tokens);
         if bos {
             self.tokens.push(BOS);
         }
@@ -258,7 +260,7 @@ impl Chunk {
             Tokenizer::Whitespace | Tokenizer::WordPunct => {
                 let Some(Range { mut end, .. }) = own.next() else { return true };
                 self.begin();
-                tokenizer.ranges(text, true, &mut |range| {
+                tokenizer.ranges(text, true, &mut |range: Range<usize>| {
                     while range.start >= end {
                         let Some(next) = own.next() else { return ControlFlow::Break(()) };
                         self.finish();
@@ -361,6 +363,28 @@ impl Chunk {
         at
     }
 
+    /// Takes the words of a document that is not full; returns the length of the longest, and the number of bytes processed.
+    fn words(&mut self, tokenizer: &Tokenizer, text: &str, last: bool) -> (usize, usize) {
+        if let Some(block) = self.block {
+            let mut longest = 0;
+            let done = tokenizer.ranges(text, last, &mut |range: Range<usize>| {
+                longest = longest.max(range.len());
+                if longest > MAX_TOKEN_BYTES {
+                    return ControlFlow::Break(());
+                }
+                let id = self.lexicon.words().number(text.as_bytes(), range);
+                self.push_to_block(id, block as u64);
+                ControlFlow::Continue(())
+            });
+            return (longest, done);
+        }
+        let room = self.room();
+        let (words, tokens) = (self.lexicon.words(), &mut self.tokens);
+        let mut taker = WordTaker { text: text.as_bytes(), words, tokens, room, longest: 0 };
+        let done = tokenizer.ranges(text, last, &mut taker);
+        (taker.longest, done)
+    }
+
     /// Takes the tokens of `text`, and counts those beyond the window; returns the number of bytes processed.
     fn tokens_of(&mut self, tokenizer: &Tokenizer, text: &str, last: bool) -> Result<usize, Refusal> {
         let done = match tokenizer {
@@ -375,21 +399,7 @@ impl Chunk {
                 text.len()
             }
             Tokenizer::WordPunct | Tokenizer::Whitespace => {
-                let (mut longest, mut room) = (0, self.room());
-                let done = tokenizer.ranges(text, last, &mut |range| {
-                    longest = longest.max(range.len());
-                    if longest > MAX_TOKEN_BYTES {
-                        return ControlFlow::Break(());
-                    }
-                    let id = self.lexicon.words().number(text.as_bytes(), range);
-                    if let Some(block) = self.block {
-                        self.push_to_block(id, block as u64);
-                        return ControlFlow::Continue(());
-                    }
-                    self.tokens.push(id);
-                    room -= 1;
-                    if room == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-                });
+                let (longest, done) = self.words(tokenizer, text, last);
                 let is_done = self.is_full() && self.block.is_none();
                 if longest.max(text.len() - done) > MAX_TOKEN_BYTES && !is_done {
                     return Err(Refusal::Message(format!(
@@ -426,6 +436,30 @@ impl Chunk {
         }
         self.beyond += tokenizer.count(&text[done..], &mut self.before);
         Ok(text.len())
+    }
+}
+
+/// Numbers words and takes them as tokens, while there is room. It is not a closure because those are not inlined where they are
+/// called for every word.
+struct WordTaker<'a> {
+    text: &'a [u8],
+    words: &'a mut Words,
+    tokens: &'a mut Vec<u32>,
+    /// At least 1.
+    room: usize,
+    longest: usize,
+}
+
+impl TakeRange for WordTaker<'_> {
+    #[inline(always)]
+    fn take(&mut self, range: Range<usize>) -> ControlFlow<()> {
+        self.longest = self.longest.max(range.len());
+        if self.longest > MAX_TOKEN_BYTES {
+            return ControlFlow::Break(());
+        }
+        self.tokens.push(self.words.number(self.text, range));
+        self.room -= 1;
+        if self.room == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }
 

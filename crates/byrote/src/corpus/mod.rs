@@ -80,7 +80,7 @@ use collect::{Collector, MAX_RUNS};
 use finish::{merge_runs, merge_to_run};
 use random::Associations;
 use read::input::Input;
-use read::{Content, Holds, Reader, SLAB_BYTES, Slab};
+use read::{Content, Holds, Reader, Slab, slab_bytes};
 use sorted_run::Header;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -337,7 +337,7 @@ fn read_stories(
     let mut collector =
         Collector::new(options, &tokenizer, Stories::new(seed), alphabet, observer).with_head(outputs.head);
     let mut slab = Slab { content: Content::Stories, ..Slab::default() };
-    let batch = (SLAB_BYTES / 256) as u64;
+    let batch = (slab_bytes(options) / 256) as u64;
     let mut start = 0;
     while start < documents {
         let n = batch.min(documents - start);

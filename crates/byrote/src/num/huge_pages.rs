@@ -59,6 +59,25 @@ impl<T: Pod> DerefMut for HugePageArray<T> {
     }
 }
 
+/// Asks for huge pages for the memory of a vector that grows, if it is large. They take a fraction of the time until they can be
+/// written to for the first time, and the vector keeps them when the system moves it to grow further.
+pub(crate) fn advise<T: Pod>(vector: &mut Vec<T>) {
+    #[cfg(target_os = "linux")]
+    if vector.capacity().saturating_mul(size_of::<T>()) >= LARGE {
+        const PAGE: usize = 4096;
+        // All pages of the memory: what the allocator has mapped for it must not have parts with different properties, since the
+        // system moves only what is uniform.
+        let start = vector.as_mut_ptr() as usize & !(PAGE - 1);
+        let end = (vector.as_ptr() as usize + vector.capacity() * size_of::<T>()).next_multiple_of(PAGE);
+        // SAFETY: MADV_HUGEPAGE changes how the system backs these pages, all of which are mapped, but not what is in them.
+        unsafe {
+            let _ = libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_HUGEPAGE);
+        }
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = vector;
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -73,5 +92,17 @@ mod tests {
             }
             assert_eq!(array.iter().sum::<u128>(), if n > 0 { 7 } else { 0 });
         }
+    }
+
+    #[test]
+    fn a_vector_keeps_its_elements_when_it_asks_for_huge_pages_and_grows() {
+        let mut vector = Vec::new();
+        for i in 0..3 * LARGE as u32 / 4 {
+            if i % 100_000 == 0 {
+                advise(&mut vector);
+            }
+            vector.push(i);
+        }
+        assert!((0..).zip(&vector).all(|(i, &x)| i == x));
     }
 }

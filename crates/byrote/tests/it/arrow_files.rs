@@ -31,7 +31,7 @@ const THREE: (u64, u64, u64, u64) = (6, 2, 3, 16);
 
 #[test]
 fn texts_are_read_from_streams_and_files() {
-    for name in ["stream", "file", "large", "zstd", "sliced", "many-columns", "many-columns-file"] {
+    for name in ["stream", "file", "large", "zstd", "lz4", "sliced", "many-columns", "many-columns-file"] {
         assert_eq!(figures(&read(name, "text").unwrap()), THREE, "{name}");
     }
     // A text of more than twelve bytes is in another buffer than its view.
@@ -73,7 +73,6 @@ fn what_cannot_be_read_is_named() {
         ("many-columns", "names", "it must hold text or lists of integers"),
         ("dictionary", "text", "encoded by a dictionary"),
         ("numbers", "text", "has another type (number 2)"),
-        ("lz4", "text", "compressed with LZ4"),
         ("null-among-ids", "ids", "line 2: a null among the token ids"),
         ("negative", "ids", "line 2: -2 is not a token id"),
         ("large-id", "ids", "line 1: 4294967296 is not a token id"),

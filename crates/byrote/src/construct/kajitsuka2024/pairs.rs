@@ -198,7 +198,7 @@ impl Sequence<'_> {
             }
             Tokenizer::Whitespace | Tokenizer::WordPunct => {
                 let mut tokens = Vec::new();
-                tokenizer.ranges(text, true, &mut |range| {
+                tokenizer.ranges(text, true, &mut |range: std::ops::Range<usize>| {
                     tokens.push(Token::Word(text[range].as_bytes().to_vec()));
                     ControlFlow::Continue(())
                 });

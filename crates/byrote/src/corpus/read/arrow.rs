@@ -248,7 +248,14 @@ struct Parts<'a> {
     /// The number of buffers of every column of views, beside those that it has in any case.
     of_views: Vector<'a>,
     body: &'a [u8],
-    is_compressed: bool,
+    compression: Option<Compression>,
+}
+
+/// How the buffers of a batch are compressed.
+#[derive(Debug, Clone, Copy)]
+enum Compression {
+    Lz4,
+    Zstd,
 }
 
 const METADATA: &str = "its metadata are damaged";
@@ -274,9 +281,9 @@ impl Parts<'_> {
             .zip(usize::try_from(number(1)?).ok())
             .and_then(|(offset, length)| self.body.get(offset..offset.checked_add(length)?));
         let bytes = bytes.ok_or("a buffer lies outside of its batch")?;
-        if !self.is_compressed || bytes.is_empty() {
+        let Some(compression) = self.compression.filter(|_| !bytes.is_empty()) else {
             return Ok(bytes.to_vec());
-        }
+        };
         let (length, bytes) = bytes.split_first_chunk().ok_or("a compressed buffer is cut short")?;
         match i64::from_le_bytes(*length) {
             -1 => Ok(bytes.to_vec()),
@@ -284,7 +291,12 @@ impl Parts<'_> {
                 let mut out = Vec::new();
                 let length = u64::try_from(length).ok().filter(|&length| length <= MAX_BUFFER_BYTES);
                 let length = length.ok_or("a compressed buffer has an impossible length")?;
-                let frame = zstd::Decoder::new(bytes).map_err(|_| "a buffer cannot be decompressed")?;
+                let frame: Box<dyn Read> = match compression {
+                    Compression::Lz4 => Box::new(lz4_flex::frame::FrameDecoder::new(bytes)),
+                    Compression::Zstd => {
+                        Box::new(zstd::Decoder::new(bytes).map_err(|_| "a buffer cannot be decompressed")?)
+                    }
+                };
                 let read = frame.take(length.saturating_add(1)).read_to_end(&mut out);
                 read.map_err(|_| "a buffer cannot be decompressed")?;
                 if out.len() as u64 == length { Ok(out) } else { Err("a buffer lies about its length") }
@@ -310,19 +322,18 @@ impl Parts<'_> {
 impl Batch {
     fn new(batch: Table<'_>, body: &[u8], column: &Column) -> Result<Self, &'static str> {
         let compression = batch.table(3).map_err(|_| METADATA)?;
-        if let Some(compression) = compression
-            && compression.u8(0).map_err(|_| METADATA)? != 1
-        {
-            return Err(
-                "it is compressed with LZ4, which is not supported; write it without compression or with zstd",
-            );
-        }
+        let compression = match compression.map(|c| c.u8(0)).transpose().map_err(|_| METADATA)? {
+            None => None,
+            Some(0) => Some(Compression::Lz4),
+            Some(1) => Some(Compression::Zstd),
+            Some(_) => return Err("it is compressed in an unknown way"),
+        };
         let parts = Parts {
             nodes: batch.vector(1, 16).map_err(|_| METADATA)?,
             buffers: batch.vector(2, 16).map_err(|_| METADATA)?,
             of_views: batch.vector(4, 8).map_err(|_| METADATA)?,
             body,
-            is_compressed: compression.is_some(),
+            compression,
         };
         let rows =
             batch.i64(0).ok().and_then(|n| usize::try_from(n).ok()).ok_or("a batch of negative length")?;

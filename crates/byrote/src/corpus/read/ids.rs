@@ -1,7 +1,7 @@
 //! Token ids, streamed from a file of fixed-size integers.
 
 use super::input::{Input, fill_to};
-use super::{Content, Reader, SLAB_BYTES, Slab, part_of_file};
+use super::{Content, Reader, Slab, part_of_file, slab_bytes};
 use crate::corpus::options::{DocumentRule, Options};
 use crate::corpus::window::ContextRule;
 use crate::{Error, Result};
@@ -92,6 +92,8 @@ pub(super) struct IdReader {
     /// The number of ids that the file should still hold, if it declares one.
     left: Option<u64>,
     raw: Vec<u8>,
+    /// The number of bytes that are read at once. Ids of two bytes take twice as many in a slab.
+    raw_bytes: usize,
     /// The kept start of the document being read, and its length so far.
     open: Vec<u32>,
     length: u64,
@@ -122,6 +124,7 @@ impl IdReader {
             kept: if cut == Cut::Never { usize::MAX } else { options.window.read() },
             left,
             raw: Vec::new(),
+            raw_bytes: slab_bytes(options) / 4,
             open: Vec::new(),
             length: 0,
             document: 1,
@@ -152,14 +155,11 @@ impl IdReader {
     }
 }
 
-/// The number of bytes that are read at once. Ids of two bytes take twice as many in a slab, and several slabs are in memory.
-const RAW_BYTES: usize = SLAB_BYTES / 4;
-
 impl Reader for IdReader {
     fn fill(&mut self, slab: &mut Slab) -> Result<bool> {
         self.raw.clear();
-        let want = self.left.map_or(RAW_BYTES, |left| {
-            RAW_BYTES.min(usize::try_from(left).unwrap_or(usize::MAX).saturating_mul(self.integer.bytes))
+        let want = self.left.map_or(self.raw_bytes, |left| {
+            self.raw_bytes.min(usize::try_from(left).unwrap_or(usize::MAX).saturating_mul(self.integer.bytes))
         });
         fill_to(&mut *self.input, &mut self.raw, want, &self.path)?;
         let n = self.raw.len() / self.integer.bytes;

@@ -10,7 +10,7 @@
 
 use super::ids::IntegerType;
 use super::input::{Input, fill_to};
-use super::{Content, Reader, SLAB_BYTES, Slab};
+use super::{Content, Reader, Slab, slab_bytes};
 use crate::corpus::options::Options;
 use crate::{Error, Result};
 use std::io::{BufReader, Read, Seek, SeekFrom};
@@ -142,6 +142,7 @@ pub(super) struct IndexedReader {
     bound: u64,
     sequence: u64,
     block: Vec<u8>,
+    slab_bytes: usize,
 }
 
 impl IndexedReader {
@@ -167,6 +168,7 @@ impl IndexedReader {
             bound: 0,
             sequence: 0,
             block: Vec::new(),
+            slab_bytes: slab_bytes(options),
         };
         if header.bounds > 0 && reader.next_bound()? != 0 {
             return Err(reader.wrong("the first document does not start with the first sequence".into()));
@@ -283,7 +285,7 @@ impl Reader for IndexedReader {
         slab.path.clone_from(&self.path);
         slab.first_line = self.bound.max(1);
         while self.bound < self.header.bounds
-            && slab.ids.len() * 4 < SLAB_BYTES
+            && slab.ids.len() * 4 < self.slab_bytes
             && slab.documents.len() < 1 << 20
         {
             let (end, start, mut cut) = (self.next_bound()?, slab.ids.len(), 0);

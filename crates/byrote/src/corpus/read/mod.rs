@@ -107,8 +107,14 @@ pub(crate) trait Reader: Send {
     fn fill(&mut self, slab: &mut Slab) -> Result<bool>;
 }
 
-/// The approximate size of a slab in bytes.
+/// The approximate size of a slab in bytes, if memory is not limited to less than 64 of them.
 pub(crate) const SLAB_BYTES: usize = 4 << 20;
+
+/// The approximate size of a slab in bytes: several of them are in memory, with their tokens.
+pub(crate) fn slab_bytes(options: &Options) -> usize {
+    let most = options.max_memory.map_or(usize::MAX, |budget| usize::try_from(budget).unwrap_or(usize::MAX));
+    (most / 64).clamp(1 << 16, SLAB_BYTES)
+}
 
 /// The contents of a file: text for the tokenizer, or ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use super::input::{Input, fill_to};
 use super::part_of_file;
 use super::split::{rest_of_document, safe_cut, split};
-use super::{Content, Reader, SLAB_BYTES, Slab};
+use super::{Content, Reader, SLAB_BYTES, Slab, slab_bytes};
 use crate::Result;
 use crate::corpus::options::{DocumentRule, Options};
 use crate::corpus::tokenizer::TokenizerChoice;
@@ -21,6 +21,9 @@ pub(super) struct TextReader {
     rest: Vec<u8>,
     offset: u64,
     line: u64,
+    /// The size of the next slab, and of those after it.
+    next_bytes: usize,
+    slab_bytes: usize,
     ended: bool,
     /// Whether the reader is in the middle of a document too large for a slab.
     inside: bool,
@@ -43,7 +46,11 @@ impl TextReader {
             line += lines;
             input = Box::new(std::io::empty());
         }
-        Ok(Self { path: path.to_path_buf(), input, rule, rest, offset, line, ended, inside: false })
+        let slab_bytes = slab_bytes(options);
+        // What a list of words is must not depend on how much memory there is.
+        let next_bytes = if options.letters_of_words { SLAB_BYTES } else { slab_bytes };
+        let path = path.to_path_buf();
+        Ok(Self { path, input, rule, rest, offset, line, next_bytes, slab_bytes, ended, inside: false })
     }
 }
 
@@ -52,7 +59,8 @@ impl Reader for TextReader {
         let bytes = &mut slab.bytes;
         bytes.append(&mut self.rest);
         if !self.ended {
-            let target = SLAB_BYTES.max(bytes.len() + SLAB_BYTES / 2);
+            let size = std::mem::replace(&mut self.next_bytes, self.slab_bytes);
+            let target = size.max(bytes.len() + size / 2);
             self.ended = fill_to(&mut *self.input, bytes, target, &self.path)?;
         }
         if bytes.is_empty() && !self.inside {

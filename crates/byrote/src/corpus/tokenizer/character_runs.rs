@@ -1,6 +1,6 @@
 //! Splits text into maximal runs of characters of one class.
 
-use std::ops::{ControlFlow, Range};
+use super::TakeRange;
 use std::sync::OnceLock;
 
 /// The class of a character for a tokenizer that finds runs.
@@ -152,12 +152,7 @@ fn bits(bytes: &[u8; BLOCK], test: impl Fn(u8) -> bool) -> u64 {
 
 /// Emits the maximal runs of one class other than space; see [`super::Tokenizer::ranges`] for `whole`.
 #[inline]
-pub(super) fn runs(
-    text: &str,
-    rule: Rule,
-    whole: bool,
-    emit: &mut impl FnMut(Range<usize>) -> ControlFlow<()>,
-) -> usize {
+pub(super) fn runs(text: &str, rule: Rule, whole: bool, taker: &mut impl TakeRange) -> usize {
     let n = text.len();
     // The start of a run that has not ended.
     let (mut start, mut before) = (0, Class::Space);
@@ -174,7 +169,7 @@ pub(super) fn runs(
         while ends != 0 {
             let end = at + ends.trailing_zeros() as usize;
             ends &= ends - 1;
-            if emit(start..end).is_break() {
+            if taker.take(start..end).is_break() {
                 return end;
             }
             start = at + starts.trailing_zeros() as usize;
@@ -186,7 +181,7 @@ pub(super) fn runs(
         Class::Space => n,
         _ if !whole => start,
         _ => {
-            let _ = emit(start..n);
+            let _ = taker.take(start..n);
             n
         }
     }
@@ -208,6 +203,7 @@ pub(super) fn count(text: &str, rule: Rule, before: &mut Class) -> u64 {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use std::ops::{ControlFlow, Range};
 
     #[test]
     fn the_ascii_table_and_the_blocks_agree_with_unicode() {
@@ -221,12 +217,12 @@ mod tests {
     #[test]
     fn a_run_that_touches_the_end_of_a_part_is_withheld() {
         let mut seen = Vec::new();
-        let done = runs("one two thr", Rule::WordPunct, false, &mut |r| {
+        let done = runs("one two thr", Rule::WordPunct, false, &mut |r: Range<usize>| {
             seen.push(r);
             ControlFlow::Continue(())
         });
         assert_eq!((seen, done), (vec![0..3, 4..7], 8));
-        assert_eq!(runs("one ", Rule::WordPunct, false, &mut |_| ControlFlow::Continue(())), 4);
+        assert_eq!(runs("one ", Rule::WordPunct, false, &mut |_: Range<usize>| ControlFlow::Continue(())), 4);
     }
 
     /// The runs of a text, character by character.
@@ -251,13 +247,13 @@ mod tests {
             for rule in [Rule::Whitespace, Rule::WordPunct] {
                 let all = expected(&text, rule);
                 let mut found = Vec::new();
-                let done = runs(&text, rule, true, &mut |run| {
+                let done = runs(&text, rule, true, &mut |run: Range<usize>| {
                     found.push(run);
                     ControlFlow::Continue(())
                 });
                 prop_assert_eq!((&found, done), (&all, text.len()));
                 found.clear();
-                let done = runs(&text, rule, false, &mut |run| {
+                let done = runs(&text, rule, false, &mut |run: Range<usize>| {
                     found.push(run);
                     ControlFlow::Continue(())
                 });
@@ -272,7 +268,7 @@ mod tests {
                 prop_assert_eq!(counted, all.len() as u64);
                 // Stopping after a run says where it ended.
                 let mut left = cut % 7;
-                let done = runs(&text, rule, true, &mut |_| {
+                let done = runs(&text, rule, true, &mut |_: Range<usize>| {
                     left = left.saturating_sub(1);
                     if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
                 });

@@ -3,7 +3,7 @@
 use super::Tokenizer;
 use crate::corpus::{Key, Vocabulary};
 use crate::{Error, Result};
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
 impl Tokenizer {
     /// Returns the ids of the tokens of a text. A token missing from the vocabulary is an error, never silently
@@ -39,7 +39,7 @@ impl Tokenizer {
                     .try_for_each(|(i, c)| push(Key::Symbol(u32::from(c)), i + c.len_utf8(), &c.to_string()));
             }
             Tokenizer::Whitespace | Tokenizer::WordPunct => {
-                self.ranges(text, true, &mut |range| {
+                self.ranges(text, true, &mut |range: Range<usize>| {
                     push(Key::Word(text[range.clone()].as_bytes()), range.end, &text[range])
                 });
             }

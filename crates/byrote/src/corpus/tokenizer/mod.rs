@@ -135,6 +135,18 @@ pub enum Tokenizer {
     HuggingFace(Box<HuggingFace>),
 }
 
+/// What takes the tokens of a text one by one, as byte ranges of it, until it breaks.
+pub(crate) trait TakeRange {
+    fn take(&mut self, range: Range<usize>) -> ControlFlow<()>;
+}
+
+impl<F: FnMut(Range<usize>) -> ControlFlow<()>> TakeRange for F {
+    #[inline]
+    fn take(&mut self, range: Range<usize>) -> ControlFlow<()> {
+        self(range)
+    }
+}
+
 impl Tokenizer {
     /// Loads the chosen tokenizer.
     pub fn load(choice: &TokenizerChoice) -> Result<Self> {
@@ -176,21 +188,16 @@ impl Tokenizer {
         !matches!(self, Tokenizer::Byte)
     }
 
-    /// Emits the tokens of `text` that are byte ranges of it, in order, until `emit` breaks. The last token is withheld
+    /// Passes on the tokens of `text` that are byte ranges of it, in order, until `taker` breaks. The last token is withheld
     /// if it touches the end of a text that is not `whole`, since it may continue; the return value is the offset up to
     /// which the text has been processed.
     ///
     /// `text` is UTF-8 unless the tokenizer is `byte`. A `tokenizer.json` does not work this way: see
     /// [`HuggingFace::encode`].
-    pub(crate) fn ranges(
-        &self,
-        text: &str,
-        whole: bool,
-        emit: &mut impl FnMut(Range<usize>) -> ControlFlow<()>,
-    ) -> usize {
+    pub(crate) fn ranges(&self, text: &str, whole: bool, taker: &mut impl TakeRange) -> usize {
         match self {
-            Tokenizer::WordPunct => character_runs::runs(text, Rule::WordPunct, whole, emit),
-            Tokenizer::Whitespace => character_runs::runs(text, Rule::Whitespace, whole, emit),
+            Tokenizer::WordPunct => character_runs::runs(text, Rule::WordPunct, whole, taker),
+            Tokenizer::Whitespace => character_runs::runs(text, Rule::Whitespace, whole, taker),
             other => unreachable!("{other:?} does not cut text into ranges"),
         }
     }
@@ -221,7 +228,7 @@ mod tests {
 
     fn cut(tokenizer: &Tokenizer, text: &str) -> Vec<String> {
         let mut out = Vec::new();
-        tokenizer.ranges(text, true, &mut |r| {
+        tokenizer.ranges(text, true, &mut |r: Range<usize>| {
             out.push(text[r].to_owned());
             ControlFlow::Continue(())
         });

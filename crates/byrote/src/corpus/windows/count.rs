@@ -117,8 +117,8 @@ impl<C: Code> Job<'_, C> {
         let most = self.max_memory.map_or(usize::MAX, |budget| {
             let fixed = self.text.footprint() + marks.map_or(0, Marks::footprint);
             let left = usize::try_from(budget).unwrap_or(usize::MAX).saturating_sub(fixed);
-            // Half for the rows, half for what else the threads hold.
-            left / (2 * threads * size_of::<P::Row>())
+            // A third for the rows, the rest for what else the threads hold.
+            left / (3 * threads * size_of::<P::Row>())
         });
         usual.min(most).max(1 << 16)
     }

@@ -95,7 +95,7 @@ pub(crate) struct Sorter<'t, C, P: Position> {
     spare: Vec<P::Row>,
     slots: Vec<u32>,
     /// The common prefixes of the windows of a group with one of them.
-    lengths: Vec<usize>,
+    lengths: Vec<P>,
 }
 
 /// Two windows, the first of them at this row, that agree in their first `depth` tokens; and what follows.
@@ -218,21 +218,21 @@ impl<'t, C: Code, P: Position> Sorter<'t, C, P> {
         let length = self.text.room(pivot);
         let (mut from, mut until) = (pivot, pivot);
         self.lengths.clear();
-        self.lengths.push(length);
+        self.lengths.push(P::new(length));
         group[0] = P::row(EQUAL, pivot);
         for i in 1..group.len() {
             let position = P::position(&group[i]);
             let same = (position < until).then(|| pivot + (position - from));
             let same =
                 same.and_then(|same| group[..i].binary_search_by_key(&same, |row| P::position(row)).ok());
-            let common = match same.map(|j| self.lengths[j].min(until - position)) {
+            let common = match same.map(|j| self.lengths[j].get().min(until - position)) {
                 Some(common) if position + common < until => common,
                 reaches_end => self.compare(position, pivot, reaches_end.unwrap_or(depth)).common,
             };
             if position + common > until {
                 (from, until) = (position, position + common);
             }
-            self.lengths.push(common);
+            self.lengths.push(P::new(common));
             let next = |at: usize| self.codes.code(self.text.codes(at + common..at + common + 1)[0]);
             let key = match next(position).cmp(&next(pivot)) {
                 std::cmp::Ordering::Less => common as u64,

@@ -11,6 +11,7 @@ use super::text::{Code, Text};
 use crate::corpus::vocabulary::Vocabulary;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The lengths of repeats that are reported.
 pub(crate) const LENGTHS: [usize; 6] = [10, 16, 20, 32, 50, 100];
@@ -176,8 +177,14 @@ impl<'m> RepeatFinder<'m> {
 #[serde(deny_unknown_fields)]
 pub(crate) struct UniqueLengths {
     by_length: Vec<u64>,
+    /// Those whose common prefixes with others have at least [`FEW`] tokens.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    longer: BTreeMap<u64, u64>,
     never: u64,
 }
+
+/// There are few common prefixes of so many tokens.
+const FEW: usize = 1 << 16;
 
 impl UniqueLengths {
     /// A start with `room` tokens in its document, whose longest common prefix with another start has `common` tokens.
@@ -185,6 +192,10 @@ impl UniqueLengths {
     pub(crate) fn add(&mut self, common: usize, room: usize) {
         if common >= room {
             self.never += 1;
+            return;
+        }
+        if common >= FEW {
+            *self.longer.entry(common as u64).or_insert(0) += 1;
             return;
         }
         if common >= self.by_length.len() {
@@ -198,20 +209,25 @@ impl UniqueLengths {
             self.by_length.resize(other.by_length.len(), 0);
         }
         self.by_length.iter_mut().zip(&other.by_length).for_each(|(a, b)| *a += b);
+        other.longer.iter().for_each(|(&common, n)| *self.longer.entry(common).or_insert(0) += n);
         self.never += other.never;
     }
 
     /// Whether numbers that were read from a file are of possible sizes.
     pub(crate) fn is_possible(&self) -> bool {
-        self.by_length.iter().chain([&self.never]).all(|&n| n <= LARGEST) && self.by_length.len() < 1 << 32
+        let mut numbers = self.by_length.iter().chain(self.longer.values()).chain([&self.never]);
+        numbers.all(|&n| n <= LARGEST)
+            && self.by_length.len() <= FEW
+            && self.longer.keys().all(|common| (FEW as u64..1 << 32).contains(common))
     }
 
     pub(crate) fn quantiles(&self) -> ShortestUnique {
-        let total: u64 = self.by_length.iter().sum::<u64>() + self.never;
+        let total = self.by_length.iter().chain(self.longer.values()).sum::<u64>() + self.never;
         // The smallest length that suffices for a share of the positions.
         let quantile = |percent: u64| {
             let (needed, mut sum) = ((total * percent).div_ceil(100), 0);
-            (1..).zip(&self.by_length).find_map(|(length, &n)| {
+            let longer = self.longer.iter().map(|(&common, n)| (common + 1, n));
+            (1..).zip(&self.by_length).chain(longer).find_map(|(length, &n)| {
                 sum += n;
                 (sum >= needed).then_some(length)
             })
@@ -230,24 +246,20 @@ pub(crate) struct Longest {
     passages: Vec<(usize, usize)>,
 }
 
-/// The token before a start, or before several if it is the same.
+/// The code of the token before a start, or before several if it is the same; 0 for several tokens or the start of a document:
+/// what begins there cannot be continued to the left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Left {
-    Token(u32),
-    /// Several tokens, or the start of a document: what begins there cannot be continued to the left.
-    Several,
-}
+struct Left(u32);
 
 impl Left {
+    const SEVERAL: Self = Self(0);
+
     fn of<C: Code>(text: &Text<C>, start: usize) -> Self {
-        match start.checked_sub(1).map_or(0, |before| text.code(before)) {
-            0 => Left::Several,
-            code => Left::Token(code),
-        }
+        Self(start.checked_sub(1).map_or(0, |before| text.code(before)))
     }
 
     fn and(self, other: Self) -> Self {
-        if self == other { self } else { Left::Several }
+        if self == other { self } else { Self::SEVERAL }
     }
 }
 
@@ -256,7 +268,7 @@ impl Longest {
     /// that cannot be continued, to the left or to the right, wherever they occur.
     pub(crate) fn sorted<C: Code, P: Position>(&mut self, text: &Text<C>, rows: &[P::Row]) {
         // Passages that are prefixes of the last start and of one before it: their lengths, and what comes before them.
-        let mut open: Vec<(usize, Left)> = Vec::new();
+        let mut open: Vec<(P, Left)> = Vec::new();
         for pair in rows.windows(2) {
             let common = P::key(&pair[1]) as usize;
             let shortest = if self.passages.len() < PASSAGES { 3 } else { self.passages[PASSAGES - 1].0 };
@@ -265,8 +277,8 @@ impl Longest {
             }
             let left = self.close(text, &mut open, P::position(&pair[0]), common);
             match open.last_mut() {
-                Some((length, lefts)) if *length == common => *lefts = lefts.and(left),
-                _ if common >= shortest => open.push((common, left)),
+                Some((length, lefts)) if length.get() == common => *lefts = lefts.and(left),
+                _ if common >= shortest => open.push((P::new(common), left)),
                 _ => {}
             }
         }
@@ -276,18 +288,18 @@ impl Longest {
     }
 
     /// Closes the passages longer than `common`, all of which begin at `last` too; returns what comes before them.
-    fn close<C: Code>(
+    fn close<C: Code, P: Position>(
         &mut self,
         text: &Text<C>,
-        open: &mut Vec<(usize, Left)>,
+        open: &mut Vec<(P, Left)>,
         last: usize,
         common: usize,
     ) -> Left {
         let mut left = Left::of(text, last);
-        while let Some((length, lefts)) = open.pop_if(|&mut (length, _)| length > common) {
+        while let Some((length, lefts)) = open.pop_if(|(length, _)| length.get() > common) {
             left = left.and(lefts);
-            if left == Left::Several {
-                self.insert(text, length, last);
+            if left == Left::SEVERAL {
+                self.insert(text, length.get(), last);
             }
         }
         left
@@ -311,7 +323,7 @@ impl Longest {
                     .or_insert((left, right, first, false));
             }
         }
-        let several = |sides: [Left; 2]| sides == [Left::Several; 2];
+        let several = |sides: [Left; 2]| sides == [Left::SEVERAL; 2];
         for &(_, _, first, _) in pairs.values().filter(|pair| pair.3 && several([pair.0, pair.1])) {
             self.insert(text, 2, first);
         }

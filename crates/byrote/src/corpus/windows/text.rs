@@ -40,7 +40,7 @@ pub(crate) struct Text<C> {
     codes: Codes<C>,
     /// Where the end marks are.
     ends: Vec<usize>,
-    /// The first end mark at or after every 64th position.
+    /// The first end mark at or after every 64th position; empty if there is one document.
     next: Vec<u32>,
 }
 
@@ -86,6 +86,9 @@ impl<C: Code> TextBuilder<C> {
 impl<C: Code> Text<C> {
     fn new(codes: Codes<C>, ends: Vec<usize>) -> Self {
         let mut text = Self { codes, ends, next: Vec::new() };
+        if text.documents() == 1 {
+            return text;
+        }
         let mut document = 0;
         for start in (0..text.positions()).step_by(64) {
             while text.ends.get(document).is_some_and(|&end| end < start) {
@@ -139,7 +142,7 @@ impl<C: Code> Text<C> {
 
     /// The document that holds a position.
     pub(crate) fn document_of(&self, position: usize) -> usize {
-        let mut document = self.next[position / 64] as usize;
+        let mut document = self.next.get(position / 64).map_or(0, |&document| document as usize);
         while self.ends[document] < position {
             document += 1;
         }
