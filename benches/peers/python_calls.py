@@ -2,10 +2,11 @@
 
     python benches/peers/python_calls.py [--rounds 7] [--documents 2000000] [--interrupts 100]
 
-Counts documents of 10 ids handed over as a numpy array, beside the program that counts the same ids from memory (the example
-`count_ids`, which reads an .npy first and times the counting alone) and beside the program `byrote corpus`, which reads the file.
-Runs are interleaved; the table has medians and the peak memory of the process beyond what it holds before the call. Then it
-interrupts calls at random moments and prints how long the exception took. Needs the package (`pip install .`).
+Counts documents of 10 ids handed over as a numpy array, beside the same counting in Rust (the example `count_ids`, which reads an .npy
+first and times the counting alone) and beside the program `byrote corpus`, which reads the file. Runs are interleaved; the table has
+medians, the peak memory of the process, and how much of it the call adds to what the process holds before it (interpreter, numpy and the
+ids). Then it interrupts calls at random moments and prints how long the exception took. Needs the package (`pip install .`), and
+`cargo build --release -p byrote-cli`; the second row needs `cargo build --release -p byrote --example count_ids`.
 """
 
 from __future__ import annotations
@@ -27,54 +28,74 @@ import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
 
+MAKE = """
+import sys
+import numpy as np
+# Some tokens are frequent and most are rare, as in text.
+weights = 1.0 / np.arange(1, 2001)
+ids = np.random.default_rng(0).choice(2000, size=(int(sys.argv[2]), 10), p=weights / weights.sum())
+np.save(sys.argv[1], ids.astype(np.uint16))
+"""
+
 CALL = """
-import json, resource, sys, time
+import json, sys, time
 import numpy as np
 import byrote
+def memory(name):
+    return next(int(line.split()[1]) * 1024 for line in open("/proc/self/status") if line.startswith(name))
 ids = np.load(sys.argv[1])
 byrote.Corpus.from_ids(ids[:1000], threads=int(sys.argv[2]), progress=False)
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+open("/proc/self/clear_refs", "w").write("5")
+before = memory("VmRSS")
 started = time.perf_counter()
 corpus = byrote.Corpus.from_ids(ids, threads=int(sys.argv[2]), progress=False)
 seconds = time.perf_counter() - started
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-print(json.dumps({"seconds": seconds, "added": (peak - before) * 1024, "contexts": corpus.contexts, "floor": corpus.floor_nats}))
+peak = memory("VmHWM")
+print(json.dumps({"seconds": seconds, "peak": peak, "added": peak - before, "contexts": corpus.contexts, "floor": corpus.floor_nats}))
 """
 
 
-def count(path: Path, rounds: int, threads: int, driver: Path) -> None:
+def program(command: list[str]) -> tuple[dict[str, float], float, float]:
+    """Run a program; return its answer, its seconds and its peak memory."""
+    started = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    answer = json.loads(process.stdout.read())
+    _, status, usage = os.wait4(process.pid, 0)
+    assert status == 0, command
+    return answer, time.perf_counter() - started, usage.ru_maxrss * 1024.0
+
+
+def count(path: Path, rounds: int, threads: int, driver: Path, binary: Path) -> None:
     """Print the table of counting."""
-    size = path.stat().st_size
-    rows: dict[str, list[tuple[float, float]]] = {"byrote from Python": [], "byrote from Rust (count_ids)": [], "byrote corpus": []}
+    rows: dict[str, list[tuple[float, float, float]]] = {"byrote from Python": [], "byrote from Rust (count_ids)": [], "byrote corpus": []}
     answers = set()
     for _ in range(rounds):
         found = json.loads(subprocess.check_output([sys.executable, "-c", CALL, path, str(threads)]))
-        rows["byrote from Python"].append((found["seconds"], found["added"]))
+        rows["byrote from Python"].append((found["seconds"], found["peak"], found["added"]))
         answers.add((found["contexts"], found["floor"]))
         if driver.exists():
-            found = json.loads(subprocess.check_output([driver, path, "--threads", str(threads)]))
-            # It holds the ids once while it counts, and the bytes of the file beside them before.
-            rows["byrote from Rust (count_ids)"].append((found["seconds"], found["peak_rss_bytes"] - 2 * size))
+            found, _, peak = program([str(driver), str(path), "--threads", str(threads)])
+            rows["byrote from Rust (count_ids)"].append((found["seconds"], peak, float("nan")))
             answers.add((found["contexts"], found["floor_nats"]))
-        started = time.perf_counter()
-        command = [sys.executable, "-m", "byrote", "corpus", path, "--json", "--quiet", "--threads", str(threads)]
-        found = json.loads(subprocess.check_output(command))
-        rows["byrote corpus"].append((time.perf_counter() - started, float("nan")))
+        start = [str(binary)] if binary.exists() else [sys.executable, "-m", "byrote"]
+        found, seconds, peak = program([*start, "corpus", str(path), "--json", "--quiet", "--threads", str(threads)])
+        rows["byrote corpus"].append((seconds, peak, float("nan")))
         answers.add((found["contexts"], found["floor_nats"]))
     assert len(answers) == 1, answers
-    first = statistics.median(seconds for seconds, _ in rows["byrote from Python"])
-    print(f"{'':32}{'seconds':>9}{'added MB':>10}{'ratio':>7}")
+    first = [statistics.median(run[i] for run in rows["byrote from Python"]) for i in (0, 1)]
+    print(f"{'':32}{'seconds':>9}{'peak MB':>9}{'added MB':>10}{'time':>7}{'memory':>8}   (of Python / of this)")
     for name, runs in rows.items():
         if runs:
-            seconds = statistics.median(run[0] for run in runs)
-            print(f"{name:32}{seconds:9.3f}{statistics.median(run[1] for run in runs) / 1e6:10.0f}{first / seconds:7.2f}")
+            seconds, peak, added = (statistics.median(run[i] for run in runs) for i in range(3))
+            print(f"{name:32}{seconds:9.3f}{peak / 1e6:9.0f}{added / 1e6:10.0f}{first[0] / seconds:7.2f}{first[1] / peak:8.2f}")
 
 
 def interrupts(n: int) -> None:
     """Print how long Ctrl-C takes in each of four kinds of work."""
     import byrote
 
-    corpus, wide = byrote.Corpus(builtin=1000), byrote.Corpus(builtin=3000)
+    corpus, wide = byrote.Corpus(builtin=1000), byrote.Corpus(builtin=1500)
 
     def silent(ids: np.ndarray) -> np.ndarray:
         return np.zeros((*ids.shape, 9), np.float32)
@@ -98,8 +119,8 @@ def interrupts(n: int) -> None:
                 os.kill(os.getpid(), signal.SIGINT)
 
             thread = threading.Thread(target=interrupt)
-            thread.start()
             try:
+                thread.start()  # On a busy machine the signal may arrive before this returns.
                 call()
                 thread.join()
                 time.sleep(0.05)
@@ -121,14 +142,13 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--interrupts", type=int, default=100)
     parser.add_argument("--driver", type=Path, default=ROOT / "target/release/examples/count_ids")
+    parser.add_argument("--binary", type=Path, default=ROOT / "target/release/byrote")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "ids.npy"
-        # Some tokens are frequent and most are rare, as in text.
-        weights = 1.0 / np.arange(1, 2001)
-        ids = np.random.default_rng(0).choice(2000, size=(arguments.documents, 10), p=weights / weights.sum())
-        np.save(path, ids.astype(np.uint16))
-        count(path, arguments.rounds, arguments.threads, arguments.driver)
+        # In a process of its own: a child's peak includes what its parent held when it was started.
+        subprocess.run([sys.executable, "-c", MAKE, path, str(arguments.documents)], check=True)
+        count(path, arguments.rounds, arguments.threads, arguments.driver, arguments.binary)
     interrupts(arguments.interrupts)
 
 

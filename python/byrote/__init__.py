@@ -9,6 +9,9 @@
 'certified'
 """
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from byrote import build, callbacks
 from byrote._audit import Audit, audit, compare_audits
 from byrote._byrote import version as _version
@@ -49,7 +52,18 @@ from byrote._whole import (
     threshold,
 )
 
+if TYPE_CHECKING:
+    from byrote import ray as ray
+
 __version__ = _version()
+
+
+def __getattr__(name: str) -> Any:
+    """Import ``byrote.ray`` when it is first used: it needs Ray."""
+    if name == "ray":
+        return importlib.import_module("byrote.ray")
+    raise AttributeError(f"module 'byrote' has no attribute {name!r}")
+
 
 __all__ = [
     "Audit",

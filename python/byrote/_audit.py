@@ -269,5 +269,19 @@ def _tokenizer(given: Any, stack: contextlib.ExitStack) -> str:
 
 
 def compare_audits(before: Path, after: Path) -> Result:
-    """Compare two audits of the same text, by their directories (``out``)."""
+    """Compare two audits of the same text, by their directories (``out``).
+
+    >>> import byrote, os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     text = os.path.join(folder, "text.txt")
+    ...     with open(text, "w") as file:
+    ...         _ = file.write("the cat sat on the mat and the dog sat on the log\\n")
+    ...     corpus = byrote.Corpus(text, n_ctx=12)
+    ...     for steps in (1, 50):
+    ...         model = byrote.train(corpus, preset="gpt2", n_layers=1, d_model=16, n_heads=2, steps=steps).model
+    ...         _ = byrote.audit(model, text, prefix=4, suffix=4, out=os.path.join(folder, str(steps)))
+    ...     found = byrote.compare_audits(os.path.join(folder, "1"), os.path.join(folder, "50"))
+    >>> len(found) > 0
+    True
+    """
     return Result(json.loads(_byrote.compare_audits(os.fspath(before), os.fspath(after))))

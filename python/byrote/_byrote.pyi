@@ -1,12 +1,14 @@
 """The extension module. Settings are JSON objects, results are JSON text."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
 
 __all__ = [
+    "ClusterSweep",
     "Corpus",
     "Model",
     "Step",
@@ -25,10 +27,13 @@ __all__ = [
     "fields",
     "figures",
     "incontext",
+    "input_files",
     "predict",
     "rank",
     "reproduce",
+    "run_job",
     "run_program",
+    "split_summary",
     "study",
     "sweep",
     "threshold",
@@ -287,3 +292,40 @@ def incontext(
     settings: str, *, seed: int = 0, threads: int | None = None, watch: object = None
 ) -> tuple[str, Model | None]: ...
 def export(model: Model, to: str, out: str, *, precision: str | None = None) -> str: ...
+def input_files(settings: str) -> list[Path]: ...
+def split_summary(
+    path: str, parts: int, directory: str, *, threads: int | None = None, watch: object = None
+) -> list[Path]: ...
+@final
+class ClusterSweep:
+    @staticmethod
+    def open(
+        *,
+        path: str | None = None,
+        text: str | None = None,
+        name: str = "sweep",
+        out: str | None = None,
+        full: bool = False,
+        seed: int = 0,
+        command: str | None = None,
+        threads: int | None = None,
+        watch: object = None,
+    ) -> ClusterSweep: ...
+    def jobs(self) -> int: ...
+    def remaining(self) -> list[tuple[int, str, str, Path]]: ...
+    def record(
+        self, job: int, row: str, *, seconds: float, curve: bytes | None = None, model: bytes | None = None
+    ) -> bool: ...
+    def finish(self, *, interrupted: bool = False, threads: int | None = None, watch: object = None) -> str: ...
+
+def run_job(
+    job: str,
+    id: str,
+    folder: str,
+    *,
+    checkpoint: str | None = None,
+    checkpoint_every: float | None = None,
+    keep_models: bool = False,
+    threads: int | None = None,
+    watch: object = None,
+) -> str | None: ...

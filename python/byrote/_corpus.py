@@ -136,7 +136,13 @@ class Corpus:
         progress: Progress = None,
         **settings: Unpack[CorpusSettings],
     ) -> Corpus:
-        """Read a corpus as a model reads it: with its tokenizer, its longest context, its start and end tokens."""
+        """Read a corpus as a model reads it: with its tokenizer, its longest context, its start and end tokens.
+
+        >>> import byrote
+        >>> m = byrote.build.madden2024(byrote.Corpus(builtin=20, n_ctx=5))
+        >>> Corpus.for_model(m, builtin=20).n_ctx
+        5
+        """
         given: dict[str, object] = dict(settings)
         if paths:
             given["paths"] = _flattened(paths)
@@ -249,7 +255,11 @@ class Corpus:
         return self._held.title()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the statistics: the JSON object of ``byrote corpus --json``."""
+        """Return the statistics: the JSON object of ``byrote corpus --json``.
+
+        >>> Corpus.from_texts(["a b", "a c"]).to_dict()["contexts"]
+        1
+        """
         return dict(self._summary)
 
     def table(self, *, threads: int | None = None, progress: Progress = None) -> Table:

@@ -62,11 +62,22 @@ class Model:
         return Table.from_rows(self._show.get("tensors", []))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what it holds: the JSON object of ``byrote show --json``."""
+        """Return what it holds: the JSON object of ``byrote show --json``.
+
+        >>> import byrote
+        >>> byrote.build.madden2024(byrote.Corpus(builtin=20)).to_dict()["parameters"] > 0
+        True
+        """
         return dict(self._show)
 
     def encode(self, text: str) -> list[int]:
-        """Return the token ids of a text; a token that the model does not know is an error."""
+        """Return the token ids of a text; a token that the model does not know is an error.
+
+        >>> import byrote
+        >>> m = byrote.build.madden2024(byrote.Corpus(builtin=20))
+        >>> [m.vocabulary[i] for i in m.encode("Once upon")]
+        ['Once', 'upon']
+        """
         return self._held.encode(text)
 
     def logits(self, context: str | Sequence[int] | npt.NDArray[Any]) -> npt.NDArray[np.float64]:
@@ -126,13 +137,25 @@ class Model:
 
         It takes token ids ``[batch, length]`` and returns logits ``[batch, length, d_vocab]``: at every position those of the
         token after it.
+
+        >>> import byrote
+        >>> m = byrote.build.madden2024(byrote.Corpus(builtin=20))
+        >>> module = m.to_torch()  # doctest: +SKIP
         """
         from byrote._torch import module
 
         return module(self)
 
     def save(self, path: Path) -> None:
-        """Write the model: a transformer as safetensors."""
+        """Write the model: a transformer as safetensors.
+
+        >>> import byrote, os, tempfile
+        >>> m = byrote.build.madden2024(byrote.Corpus(builtin=20))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     m.save(os.path.join(folder, "m.safetensors"))
+        ...     byrote.load(os.path.join(folder, "m.safetensors")).parameters == m.parameters
+        True
+        """
         self._held.save(os.fspath(path))
 
     def __repr__(self) -> str:

@@ -60,7 +60,11 @@ class Result(Mapping[str, Any]):
         return dict(self._fields)
 
     def to_json(self) -> str:
-        """Return the fields as JSON."""
+        """Return the fields as JSON.
+
+        >>> Result({"contexts": 3}).to_json()
+        '{"contexts": 3}'
+        """
         return json.dumps(self._fields, ensure_ascii=False)
 
     def _shown_fields(self) -> dict[str, Any]:

@@ -61,7 +61,11 @@ class Table:
 
     @classmethod
     def from_rows(cls, rows: Sequence[Mapping[str, Any]]) -> Table:
-        """Return the table of rows; a row without a value has None there."""
+        """Return the table of rows; a row without a value has None there.
+
+        >>> Table.from_rows([{"n": 1, "name": "a"}, {"n": 2}])["name"]
+        ['a', None]
+        """
         names = list(dict.fromkeys(name for row in rows for name in row))
         return cls({name: _column([row.get(name) for row in rows]) for name in names})
 

@@ -259,7 +259,15 @@ def threshold(
 
 
 def report(directory: Path, *, threads: int | None = None, progress: Progress = None) -> Report:
-    """Draw the report of a run directory, a study or an audit again, even of an unfinished one."""
+    """Draw the report of a run directory, a study or an audit again, even of an unfinished one.
+
+    >>> import byrote, tempfile
+    >>> plan = {"corpus": {"builtin": 10}, "model": {"d_mlp": [4]}, "training": {"steps": 5}}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = byrote.sweep(plan, out=folder)
+    ...     "</html>" in byrote.report(folder).html
+    True
+    """
     found = json.loads(_byrote.draw_report(os.fspath(directory), threads=threads, watch=Watch(progress)))
     return Report(found["report_file"])
 

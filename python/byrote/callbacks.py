@@ -23,7 +23,14 @@ __all__ = ["FloorCallback", "History", "TensorBoard", "WandB"]
 
 
 class History:
-    """Keeps step, loss, gap and seconds of every step it sees."""
+    """Keeps step, loss, gap and seconds of every step it sees.
+
+    >>> import byrote
+    >>> history = History()
+    >>> _ = byrote.train(byrote.Corpus(builtin=20), d_mlp=8, steps=3, callback=history)
+    >>> len(history.table)
+    4
+    """
 
     def __init__(self) -> None:
         self._rows: list[dict[str, float]] = []
@@ -82,6 +89,9 @@ def FloorCallback(
     training set of the ``Trainer``), whose rows are documents of at most ``n_ctx + 1`` tokens (by default the longest row). From
     then on, every log with a ``loss`` also has ``floor`` and ``gap``, in nats per prediction. The floor is that of the training
     set: the loss of one batch may lie below it, its average over an epoch cannot, unless padding or masked labels are involved.
+
+    >>> from byrote.callbacks import FloorCallback
+    >>> trainer = Trainer(model, callbacks=[FloorCallback()])  # doctest: +SKIP
     """
 
     class Callback(_trainer_callback()):  # type: ignore[misc]

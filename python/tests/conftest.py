@@ -13,6 +13,9 @@ import pytest
 
 import byrote
 
+# On a busy machine Ray takes longer to start than it allows itself.
+os.environ.setdefault("RAY_raylet_start_wait_time_s", "240")
+
 
 @pytest.fixture(scope="session")
 def program() -> Callable[..., dict[str, Any]]:

@@ -35,6 +35,16 @@ def test_a_path_and_a_model_give_what_the_program_gives(program: Any, trained: t
     assert Path(report.report_file).exists() and report.extractable_share is not None
 
 
+def test_audits_are_compared_as_the_program_compares_them(program: Any, trained: tuple[byrote.Model, Path]) -> None:
+    model, folder = trained
+    corpus = byrote.Corpus(folder / "text.txt", n_ctx=12)
+    before = byrote.train(corpus, preset="gpt2", n_layers=1, d_model=16, n_heads=2, steps=2).model
+    for name, one in (("before", before), ("after", model)):
+        byrote.audit(one, folder / "text.txt", out=folder / name, **SETTINGS)
+    ours = byrote.compare_audits(folder / "before", folder / "after")
+    same(ours, program("audit", "--compare", folder / "before", folder / "after"))
+
+
 def test_a_function_gives_what_its_model_gives(trained: tuple[byrote.Model, Path]) -> None:
     model, folder = trained
     corpus = byrote.Corpus(folder / "text.txt", n_ctx=12)

@@ -61,5 +61,5 @@ def test_a_notebook_shows_what_it_computes(path: Path, monkeypatch: pytest.Monke
 
 
 def test_there_are_notebooks() -> None:
-    assert len(NOTEBOOKS) == 2
+    assert len(NOTEBOOKS) == 3
     assert all(path.stat().st_size < 200_000 for path in NOTEBOOKS)

@@ -7,7 +7,8 @@
 //! ```
 //!
 //! The wheel is built with the profile and the target directory of the Rust tests, so dependencies compile once. Python comes from
-//! `BYROTE_BASE_PYTHON`, or is `python3`; without one, the second half is skipped, and says so.
+//! `BYROTE_BASE_PYTHON`, or is `python3`. Without one, or if its packages cannot be installed, the second half is skipped, and says so;
+//! `BYROTE_TEST_PYTHON=1` makes that an error.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use std::env;
@@ -85,22 +86,30 @@ fn rust() -> Result {
 /// A virtual environment with what the Python tests need; none if there is no Python.
 fn environment() -> Result<Option<PathBuf>> {
     let python = env::var_os("BYROTE_BASE_PYTHON").unwrap_or_else(|| "python3".into());
-    let version =
-        Command::new(&python).args(["-c", "import sys; sys.exit(sys.version_info < (3, 10))"]).status();
-    if !version.is_ok_and(|status| status.success()) {
+    let usable = "import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))";
+    let found = Command::new(&python).args(["-c", usable]).status();
+    if !found.is_ok_and(|status| status.success()) {
         let name = python.to_string_lossy();
-        eprintln!(
-            "SKIPPED: the tests of the Python package, because {name} is not a Python of at least 3.10"
-        );
-        return Ok(None);
+        return skipped(&format!("{name} is not a Python of at least 3.10 with venv and pip"));
     }
     let environment = target().join("python");
     let own = environment.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" });
     if !own.exists() {
         run(&python, &["-m", "venv", &environment.to_string_lossy()], &[])?;
     }
-    run(&own, &["-m", "pip", "install", "--quiet", "-r", "python/requirements-dev.txt"], &[])?;
-    Ok(Some(own))
+    match run(&own, &["-m", "pip", "install", "--quiet", "-r", "python/requirements-dev.txt"], &[]) {
+        Ok(()) => Ok(Some(own)),
+        Err(message) => skipped(&format!("its packages cannot be installed: {message}")),
+    }
+}
+
+/// Says that there is no environment; an error if one is required.
+fn skipped(why: &str) -> Result<Option<PathBuf>> {
+    if env::var_os("BYROTE_TEST_PYTHON").is_some_and(|value| value == "1") {
+        return Err(format!("the tests of the Python package cannot run: {why}"));
+    }
+    eprintln!("SKIPPED: the tests of the Python package: {why}");
+    Ok(None)
 }
 
 /// Builds the wheel and returns its path.

@@ -81,6 +81,9 @@ pub enum Command {
     /// What a language model of yours has memorized of a text: extraction, bits, distance to the floor
     #[command(after_help = commands::audit::EXAMPLES)]
     Audit(Box<commands::audit::AuditCommand>),
+    /// A local web page: explore a corpus, compare models, watch runs, read audits, try shapes
+    #[command(after_help = commands::serve::EXAMPLES)]
+    Serve(Box<commands::serve::ServeCommand>),
     /// What a model holds: shape, switches, parameters by kind, vocabulary
     Show(commands::show::ShowCommand),
     /// Write a model for other programs: one ONNX file, or a directory for Hugging Face's transformers

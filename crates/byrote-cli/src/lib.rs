@@ -65,6 +65,7 @@ fn run_command(cli: Cli) -> byrote::Result<ExitCode> {
         Command::Eval(args) => commands::eval::run(&args, &common),
         Command::Predict(args) => commands::predict::run(&args, &common),
         Command::Audit(args) => commands::audit::run(&args, &common),
+        Command::Serve(args) => commands::serve::run(&args, &common),
         Command::Show(args) => commands::show::run(&args, &common),
         Command::Export(args) => commands::export::run(&args, &common),
         Command::Sweep(args) => commands::sweep::run(&args, &common),

@@ -339,7 +339,7 @@ fn columns(held: &Held, watch: &Arc<Watch>) -> Result<Columns> {
 }
 
 /// The spec of a call.
-fn spec(py: Python<'_>, settings: &str) -> PyResult<CorpusSpec> {
+pub(crate) fn spec(py: Python<'_>, settings: &str) -> PyResult<CorpusSpec> {
     let read = || -> Result<CorpusSpec> {
         let mut given = Keywords::parse(settings)?;
         let spec = given.take()?;

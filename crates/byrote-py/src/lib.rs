@@ -9,6 +9,7 @@ mod arrow;
 mod audit;
 mod bounds;
 mod build;
+mod cluster;
 mod corpus;
 mod error;
 mod judge;
@@ -36,6 +37,8 @@ mod _byrote {
     use super::bounds::bounds;
     #[pymodule_export]
     use super::build::{build, build_exact};
+    #[pymodule_export]
+    use super::cluster::{ClusterSweep, input_files, run_sweep_job, split_summary};
     #[pymodule_export]
     use super::corpus::Corpus;
     #[pymodule_export]

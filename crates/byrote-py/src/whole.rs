@@ -11,12 +11,13 @@ use byrote::fit::{self, CompareSettings, Direction, Law, Point, Points, Threshol
 use byrote::incontext::{self, IncontextSpec};
 use byrote::memory;
 use byrote::model::Precision;
+use byrote::observe::Observer;
 use byrote::output::{Holds, claim, holds};
 use byrote::report::{self, draw_audit, draw_study, draw_sweep, json};
 use byrote::reproduce::{self, FIGURES, PaperFigure};
 use byrote::setting::Keywords;
 use byrote::study::{self, Study, StudyScale, StudySpec};
-use byrote::sweep::{self, Corpora, Directory, Plan, SweepOptions};
+use byrote::sweep::{self, Corpora, Directory, Plan, SweepOptions, SweepOutcome};
 use byrote::{Error, Result};
 use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
@@ -67,7 +68,13 @@ pub fn run_study(
 }
 
 /// The plan of a file, or of a text and its name.
-fn plan(path: Option<&Path>, text: Option<&str>, name: &str, seed: u64, full: bool) -> Result<Plan> {
+pub(crate) fn plan(
+    path: Option<&Path>,
+    text: Option<&str>,
+    name: &str,
+    seed: u64,
+    full: bool,
+) -> Result<Plan> {
     let mut plan = match (path, text) {
         (Some(path), _) => Plan::load(path)?,
         (None, text) => Plan::parse(text.unwrap_or_default(), name)?,
@@ -116,15 +123,27 @@ pub fn run_sweep(
         }
         let mut directory = Directory::open(&out, &plan, &corpora)?;
         let outcome = sweep::run(&plan, &corpora, &mut directory, options, &**watch)?;
-        let record = directory.to_record();
-        let report = report::draw_record(&record, &out, &**watch)?;
-        let mut object = json::sweep(&plan.name, &out, &outcome, &record);
-        object["results_file"] = json!(out.join("results.csv"));
-        object["report_file"] = json!(report);
-        object["seconds"] = json!(started.elapsed().as_secs_f64());
-        Ok(object.to_string())
+        finished(&plan.name, &out, &directory, &outcome, started, &**watch)
     })?;
     ended.done(py)
+}
+
+/// Draws the report of a sweep; returns what the program prints.
+pub(crate) fn finished(
+    name: &str,
+    out: &Path,
+    directory: &Directory,
+    outcome: &SweepOutcome,
+    started: Instant,
+    observer: &dyn Observer,
+) -> Result<String> {
+    let record = directory.to_record();
+    let report = report::draw_record(&record, out, observer)?;
+    let mut object = json::sweep(name, out, outcome, &record);
+    object["results_file"] = json!(out.join("results.csv"));
+    object["report_file"] = json!(report);
+    object["seconds"] = json!(started.elapsed().as_secs_f64());
+    Ok(object.to_string())
 }
 
 /// Points of a fit.

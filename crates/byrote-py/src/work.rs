@@ -3,7 +3,8 @@
 //! Every call has a pool of its own, so calls do not wait for each other and nothing is left to break after a `fork`. The calling
 //! thread wakes every few milliseconds: it lets Python handle signals, shows the progress, and runs errands, which are calls of
 //! Python code that the work needs. If a signal handler raises (Ctrl-C does), the work is asked to stop. Work that does not stop
-//! within a tenth of a second and has nothing to keep is left to end by itself.
+//! within a tenth of a second and has nothing to keep is left to end by itself; no new work starts while much is left, because each
+//! holds its memory.
 
 use crate::error::raised;
 use byrote::observe::{Detail, Observer, Progress, Stage};
@@ -13,7 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -28,6 +29,52 @@ const SHOW: Duration = Duration::from_millis(100);
 const GRACE: Duration = Duration::from_millis(60);
 /// How long it may take if it has.
 const LONG_GRACE: Duration = Duration::from_secs(10);
+
+/// How many jobs may be left to end by themselves before a new one waits for them.
+const MOST_LEFT: u64 = 2;
+
+/// Jobs that were left to end by themselves and have not ended, with the process they belong to in the upper half: after a `fork`
+/// they are not there.
+static LEFT: AtomicU64 = AtomicU64::new(0);
+
+fn own(count: u64) -> u64 {
+    u64::from(std::process::id()) << 32 | count
+}
+
+fn left() -> u64 {
+    let found = LEFT.load(Ordering::SeqCst);
+    if found >> 32 == u64::from(std::process::id()) { found & u64::from(u32::MAX) } else { 0 }
+}
+
+fn count_left(change: impl Fn(u64) -> u64) {
+    let update = |_| Some(own(change(left())));
+    let _ = LEFT.fetch_update(Ordering::SeqCst, Ordering::SeqCst, update);
+}
+
+/// Where a job is: [`RUNS`], [`ENDED`] or [`IS_LEFT`].
+#[derive(Debug, Default)]
+struct Place(AtomicU8);
+
+const RUNS: u8 = 0;
+const ENDED: u8 = 1;
+const IS_LEFT: u8 = 2;
+
+impl Place {
+    /// The job has ended.
+    fn end(&self) {
+        if self.0.swap(ENDED, Ordering::SeqCst) == IS_LEFT {
+            count_left(|n| n.saturating_sub(1));
+        }
+    }
+
+    /// Nobody waits for the job any more.
+    fn leave(&self) {
+        count_left(|n| n + 1);
+        if self.0.compare_exchange(RUNS, IS_LEFT, Ordering::SeqCst, Ordering::SeqCst).is_err() {
+            count_left(|n| n.saturating_sub(1));
+        }
+    }
+}
 
 /// How a call works: its threads, and the Python object that shows progress (`byrote._progress.Watch`).
 #[derive(Debug, Default)]
@@ -178,6 +225,10 @@ pub fn run_to_end<T: Send + 'static>(
     how: How,
     job: impl FnOnce(&Arc<Watch>) -> Result<T> + Send + 'static,
 ) -> PyResult<Ended<T>> {
+    while left() >= MOST_LEFT {
+        py.detach(|| std::thread::sleep(LOOK));
+        py.check_signals()?;
+    }
     let pool = pool(how.threads).map_err(|error| raised(py, &error))?;
     let (send, receive) = channel();
     let watch = Arc::new(Watch {
@@ -187,10 +238,12 @@ pub fn run_to_end<T: Send + 'static>(
         events: Mutex::new(send),
     });
     let outcome: Arc<Mutex<Option<Outcome<T>>>> = Arc::default();
-    let (left, seen) = (outcome.clone(), watch.clone());
+    let place: Arc<Place> = Arc::default();
+    let (kept, seen, ended) = (outcome.clone(), watch.clone(), place.clone());
     let thread = std::thread::Builder::new().name(THREADS.into()).spawn(move || {
         let found = catch_unwind(AssertUnwindSafe(|| pool.install(|| job(&seen))));
-        *left.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
+        *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
+        ended.end();
         seen.send(Event::Done);
     });
     thread.map_err(|e| PyRuntimeError::new_err(format!("cannot start a thread: {e}")))?;
@@ -199,7 +252,10 @@ pub fn run_to_end<T: Send + 'static>(
     let result = match found {
         Some(Ok(result)) => result,
         Some(Err(panic)) => return Err(bug(&*panic)),
-        None => Err(Error::Interrupted),
+        None => {
+            place.leave();
+            Err(Error::Interrupted)
+        }
     };
     let raised = interrupted.or_else(|| watch.seen().raised.take());
     Ok(Ended { result, raised })

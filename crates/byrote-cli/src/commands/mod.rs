@@ -13,6 +13,7 @@ pub mod predict;
 pub mod rank;
 pub mod report;
 pub mod reproduce;
+pub mod serve;
 pub mod show;
 pub mod study;
 pub mod sweep;

@@ -20,6 +20,7 @@ mod memory;
 mod papers;
 mod rank;
 mod report;
+mod serve;
 mod study;
 mod sweep;
 mod train;

@@ -262,9 +262,9 @@ fn killed_at_any_moment_it_resumes_to_the_same_bytes() {
         let read = |run: &str| std::fs::read(case.path(run).join(file)).unwrap();
         assert!(read("whole") == read("killed"), "{file} after {kills} kills");
     }
-    // The four files of a run and its lock, and what kills left under temporary names.
+    // The four files of a run, its lock and what it said as it ran, and what kills left under temporary names.
     let names = std::fs::read_dir(case.path("killed")).unwrap().map(|e| e.unwrap().file_name());
-    assert_eq!(names.filter(|n| !n.to_string_lossy().starts_with('.')).count(), 5);
+    assert_eq!(names.filter(|n| !n.to_string_lossy().starts_with('.')).count(), 6);
 }
 
 #[test]

@@ -62,7 +62,7 @@ pub use interval::{IntervalMethod, ShareInterval, auroc, share_interval, wilson}
 pub use passages::{ContextText, MARKED_STEPS, MarkedDocument, MarkedPassage, MarkedStretch, Passages};
 pub use preset::{AuditPreset, Placement};
 pub use recall_curve::RecallPoint;
-pub use rows::{documents_csv, strip_csv, windows_csv};
+pub use rows::{POSITIONS_FILE, documents_csv, positions_csv, strip_csv, windows_csv};
 pub use spec::{AuditContext, AuditSettings, AuditSpec, GapContexts, StartToken, TextSpec, WindowStride};
 pub use subject::{ModelFacts, Subject};
 pub use tally::{
@@ -191,6 +191,8 @@ pub struct Audited {
     pub suffix_counts: Vec<u64>,
     /// What can be extracted, byte by byte, per distinct document.
     pub strips: Vec<Option<Strip>>,
+    /// The scores of every distinct document, in document context.
+    pub scored: Vec<ScoredDocument>,
 }
 
 /// Audits a model on a text. With a directory, every finished batch is saved there, and an audit that was interrupted continues
@@ -240,9 +242,9 @@ pub fn run(
         done: 0,
         total: 0,
     };
-    let Evaluated { corpus, held_out: control, gap, canaries } = runner.evaluate(plan)?;
-    let (evaluated_tokens, mut control) = (runner.evaluated, control);
-    let Measured { measured: MeasuredText { mut audit, strips }, windows } = corpus;
+    let Evaluated { corpus, held_out: mut control, gap, canaries } = runner.evaluate(plan)?;
+    let evaluated_tokens = runner.evaluated;
+    let Measured { measured: MeasuredText { mut audit, strips }, windows, scored } = corpus;
     let mut compared = None;
     if let Some(reference) = reference {
         let path = directory.map(|path| path.join(REFERENCE_SCORES));
@@ -271,7 +273,7 @@ pub fn run(
         verdict: Vec::new(),
     };
     audit.verdict = verdict::lines(&audit);
-    let audited = Audited { audit, collection, windows, suffix_counts, strips };
+    let audited = Audited { audit, collection, windows, suffix_counts, strips, scored };
     if let Some(directory) = directory {
         // Closed, because it may be removed.
         drop(file);
@@ -311,6 +313,9 @@ impl Audited {
         write_or_remove("windows.csv", windows)?;
         let has_strips = self.strips.iter().any(Option::is_some);
         write_or_remove("strip.csv", has_strips.then(|| strip_csv(&self.strips)))?;
+        let has_scores = self.scored.iter().any(|document| !document.scores.is_empty());
+        let positions = || positions_csv(&self.collection, &self.scored, self.audit.known);
+        write_or_remove(POSITIONS_FILE, has_scores.then(positions))?;
         let passages = Passages::new(self).map(|passages| passages.to_json()).transpose()?;
         write_or_remove(Passages::FILE, passages)?;
         // Last, because it says that the audit is complete.
@@ -342,6 +347,7 @@ fn identity(facts: &ModelFacts, settings: &AuditSettings) -> u64 {
 struct Measured {
     measured: MeasuredText,
     windows: Option<ScoredWindows>,
+    scored: Vec<ScoredDocument>,
 }
 
 /// What the model said of all texts.
@@ -429,6 +435,6 @@ impl Runner<'_> {
         let known = self.subject.known();
         let mut measured = text_audit::measure(collection, &scored, windows.as_ref(), curve, settings, known);
         measured.audit.corpus.in_pieces = pieces.cut(&collection.documents);
-        Ok(Measured { measured, windows })
+        Ok(Measured { measured, windows, scored })
     }
 }

@@ -3,7 +3,8 @@
 use super::Audit;
 use super::collection::Collection;
 use super::coverage::Strip;
-use super::text_audit::ScoredWindows;
+use super::document_score::ScoredDocument;
+use super::text_audit::{Known, ScoredWindows};
 use crate::output::{csv_field, csv_text};
 
 /// One row per distinct document of the corpus, then of the held-out text.
@@ -112,6 +113,41 @@ pub fn windows_csv(scored: &ScoredWindows, counts: &[u64], collection: &Collecti
         ]
     };
     csv_text(head, (0..scored.windows.len()).map(row))
+}
+
+/// The name of the table of positions in the directory of an audit.
+pub const POSITIONS_FILE: &str = "positions.csv";
+
+/// One row per scored token of a document with text, in document context: the characters that it ends and covers, its
+/// log-probability, how many tokens were more likely, and the entropy of the model's distribution.
+pub fn positions_csv(collection: &Collection, scored: &[ScoredDocument], known: Known) -> String {
+    let head = ["document", "character_start", "character_end", "ln_p", "rank", "entropy_nats"];
+    let documents = collection.documents.iter().zip(scored).enumerate();
+    let rows = documents.flat_map(|(i, (document, scored))| {
+        let text = document.text.as_deref().unwrap_or_default();
+        // The characters that begin before a byte, in the order of the bytes that are asked for.
+        let mut starts = text.char_indices().map(|(byte, _)| byte).peekable();
+        let mut characters = 0u64;
+        let mut before = move |byte: usize| {
+            while starts.next_if(|start| *start < byte).is_some() {
+                characters += 1;
+            }
+            characters
+        };
+        let mut start = document.ends.get(scored.first.wrapping_sub(1)).map_or(0, |end| before(*end));
+        document.ends.iter().skip(scored.first).zip(&scored.scores).map(move |(end, score)| {
+            let from = std::mem::replace(&mut start, before(*end));
+            vec![
+                i.to_string(),
+                from.to_string(),
+                start.to_string(),
+                score.log_prob.to_string(),
+                csv_field(known.hits.then_some(score.rank)),
+                csv_field(known.moments.then_some(-score.mean_log_prob)),
+            ]
+        })
+    });
+    csv_text(head, rows)
 }
 
 /// One row per stretch of bytes that are covered alike.

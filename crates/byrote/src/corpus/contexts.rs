@@ -48,6 +48,27 @@ impl ContextSet {
         self.contexts == 0
     }
 
+    /// Returns the tokens that contexts begin with, each with how often it begins one that is followed by a token.
+    pub fn first_tokens(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
+        let first = self.levels.first().map_or(0, |level| level.token.len());
+        let contexts = (0..first).map(move |node| Context { set: self, level: 0, node });
+        contexts.map(move |c| (self.levels[0].token[c.node], c.count()))
+    }
+
+    /// Returns the node of these tokens; none if no document begins with them. It is a context if its count is not 0.
+    pub fn find(&self, tokens: &[u32]) -> Option<Context<'_>> {
+        let mut among = 0..self.levels.first()?.token.len();
+        let mut found = None;
+        for (level, token) in tokens.iter().enumerate() {
+            let own = self.levels.get(level)?;
+            // The children of a node are in the order of their tokens.
+            let node = among.start + own.token[among].binary_search(token).ok()?;
+            among = own.children[node] as usize..own.children[node + 1] as usize;
+            found = Some(Context { set: self, level, node });
+        }
+        found
+    }
+
     /// Iterates over the contexts, shortest first, in lexicographic order within a length.
     pub fn iter(&self) -> impl Iterator<Item = Context<'_>> {
         let all = (0..self.levels.len())
@@ -61,6 +82,20 @@ impl<'a> Context<'a> {
     #[allow(clippy::len_without_is_empty)] // The empty context is not a context.
     pub fn len(&self) -> usize {
         self.level + 1
+    }
+
+    /// Whether the context ends with these tokens.
+    pub fn ends_with(&self, tokens: &[u32]) -> bool {
+        if tokens.len() > self.len() {
+            return false;
+        }
+        let mut node = self.node;
+        let levels = self.set.levels[..=self.level].iter().rev();
+        levels.zip(tokens.iter().rev()).all(|(level, &token)| {
+            let is_same = level.token[node] == token;
+            node = level.parent[node] as usize;
+            is_same
+        })
     }
 
     /// Writes the tokens into `out`, replacing its contents.
@@ -201,6 +236,17 @@ mod tests {
                 (vec![0, 1, 0], 2, vec![(1, 1), (2, 1)]),
             ]
         );
+        for context in prefixes.iter() {
+            let mut tokens = Vec::new();
+            context.tokens(&mut tokens);
+            let found = prefixes.find(&tokens).unwrap();
+            assert_eq!((found.len(), found.count()), (context.len(), context.count()));
+            assert!(found.ends_with(&tokens[1..]) && found.ends_with(&tokens) && !found.ends_with(&[2]));
+        }
+        assert_eq!(prefixes.first_tokens().collect::<Vec<_>>(), [(0, 3)]);
+        assert!(prefixes.find(&[1]).is_none() && prefixes.find(&[]).is_none());
+        assert_eq!(prefixes.find(&[0, 1, 1]).map(|c| c.count()), Some(0), "the end of a document");
+        assert!(prefixes.find(&[0, 1, 1, 0]).is_none());
         let top: Vec<_> = prefixes.iter().map(|c| c.top_set()).collect();
         assert_eq!(top, [vec![1], vec![0], vec![1, 2]]);
         let full = set(ContextRule::Full, &rows);

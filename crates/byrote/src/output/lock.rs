@@ -11,6 +11,14 @@ pub(crate) fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs())
 }
 
+/// Returns the process that took the lock of a directory last, and when, in seconds since 1970. It may have ended since.
+pub fn holder(directory: &Path) -> Option<(u32, u64)> {
+    let mut text = String::new();
+    File::open(directory.join("lock")).ok()?.take(100).read_to_string(&mut text).ok()?;
+    let (process, time) = text.trim().strip_prefix("process ")?.split_once(" since ")?;
+    Some((process.parse().ok()?, time.parse().ok()?))
+}
+
 /// Takes the lock of a directory for as long as the file is open; [`Error::Busy`] names the process that holds it.
 pub fn lock(directory: &Path) -> Result<File> {
     let path = directory.join("lock");

@@ -10,13 +10,15 @@
 
 mod csv_text;
 mod directory;
+mod live;
 mod lock;
 
 pub(crate) use csv_text::csv_field;
 pub use csv_text::csv_text;
 pub use directory::{Claim, Holds, check, claim, holds};
-pub use lock::lock;
+pub use live::{LIVE_FILE, LiveLine, LiveLog, LivePoint};
 pub(crate) use lock::now;
+pub use lock::{holder, lock};
 
 use crate::{Error, Result};
 use std::fs::{self, File};

@@ -7,6 +7,7 @@
 //! curves/           one curve per job
 //! checkpoints/      one per running job
 //! models/           the trained models, if they are kept
+//! live.jsonl        what running jobs are doing, for those who watch (see `output::live`)
 //! lock              the process using the directory; its lock is released however the process ends
 //! ```
 
@@ -111,6 +112,19 @@ pub(super) struct ManifestCorpus {
     hash: String,
 }
 
+/// The files that a job writes, wherever it runs.
+#[derive(Debug, Clone)]
+pub struct JobFiles {
+    /// The identity of the job.
+    pub id: String,
+    /// Its curve of losses.
+    pub curve: PathBuf,
+    /// Its checkpoints.
+    pub checkpoint: PathBuf,
+    /// Its model.
+    pub model: PathBuf,
+}
+
 /// An open run directory, locked by this process.
 pub struct Directory {
     path: PathBuf,
@@ -119,10 +133,10 @@ pub struct Directory {
     journal: File,
     /// The rows by job.
     rows: BTreeMap<String, JobRow>,
-    /// The curves of the jobs that this process has run: steps and gaps in nats.
-    curves: BTreeMap<String, Vec<(f64, f64)>>,
     /// The total seconds of all jobs.
     seconds: f64,
+    /// The seconds of the last run of every job.
+    job_seconds: BTreeMap<String, f64>,
     /// The jobs in the order of the plan.
     order: Vec<String>,
 }
@@ -165,7 +179,7 @@ impl Directory {
             }
         };
         let journal_path = path.join("journal.jsonl");
-        let Journal { rows, seconds, intact } = Journal::read(&journal_path)?;
+        let Journal { rows, seconds, job_seconds, intact } = Journal::read(&journal_path)?;
         let journal = OpenOptions::new()
             .create(true)
             .append(true)
@@ -174,9 +188,8 @@ impl Directory {
         // A line that a crash left incomplete would merge with the next one.
         journal.set_len(intact).map_err(|e| Error::io(&journal_path, "write", e))?;
         let rows: BTreeMap<String, JobRow> = rows.into_iter().filter(|(id, _)| order.contains(id)).collect();
-        let curves = BTreeMap::new();
         let path = path.to_path_buf();
-        let mut directory = Self { path, _lock: lock, manifest, journal, rows, curves, seconds, order };
+        let mut directory = Self { path, _lock: lock, manifest, journal, rows, seconds, job_seconds, order };
         // A process may die after recording a job and before removing its checkpoint.
         for job in (0..directory.order.len()).filter(|&i| directory.is_done(i)) {
             let _ = std::fs::remove_file(directory.checkpoint(job));
@@ -190,6 +203,11 @@ impl Directory {
         })?;
         directory.write_results()?;
         Ok(directory)
+    }
+
+    /// Returns the path of the directory.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Whether a job has a result; failed jobs are tried again.
@@ -222,22 +240,40 @@ impl Directory {
         self.path.join("checkpoints").join(format!("{}.safetensors", self.order[job]))
     }
 
-    /// Records that a job has ended, with its curve, if it has one.
-    pub fn record(&mut self, row: JobRow, curve: Option<Vec<(f64, f64)>>, seconds: f64) -> Result<()> {
-        let id = row.job.clone();
-        self.append(&Event::Over { time: now(), seconds, row: Box::new(row.clone()) })?;
-        self.rows.insert(id.clone(), row);
-        self.curves.extend(curve.map(|curve| (id, curve)));
-        self.seconds += seconds;
-        self.write_results()
+    /// Returns the files that a job writes.
+    pub fn files(&self, job: usize) -> JobFiles {
+        JobFiles {
+            id: self.id(job).to_owned(),
+            curve: self.curve(job),
+            checkpoint: self.checkpoint(job),
+            model: self.model(job),
+        }
     }
 
-    /// Returns the plan and the results so far, as [`Record::load`] reads them. Only curves of earlier processes are read.
+    /// Records that a job has ended, after its curve and its model have been written.
+    pub fn record(&mut self, row: JobRow, seconds: f64) -> Result<()> {
+        let checkpoint = self.path.join("checkpoints").join(format!("{}.safetensors", row.job));
+        self.append(&Event::Over { time: now(), seconds, row: Box::new(row.clone()) })?;
+        self.job_seconds.insert(row.job.clone(), seconds);
+        self.rows.insert(row.job.clone(), row);
+        self.seconds += seconds;
+        self.write_results()?;
+        // Only now is the checkpoint no longer needed.
+        match std::fs::remove_file(&checkpoint) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Error::io(checkpoint, "remove", e)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the plan and the results so far, as [`Record::load`] reads them.
     pub fn to_record(&self) -> Record {
-        let journal = Journal { rows: self.rows.clone(), seconds: self.seconds, intact: 0 };
-        Record::assemble(self.manifest.clone(), journal, |job| {
-            self.curves.get(job).cloned().or_else(|| Record::read_curve(&self.path, job))
-        })
+        let journal = Journal {
+            rows: self.rows.clone(),
+            seconds: self.seconds,
+            job_seconds: self.job_seconds.clone(),
+            intact: 0,
+        };
+        Record::assemble(self.manifest.clone(), journal, |job| Record::read_curve(&self.path, job))
     }
 
     /// Records that a process is leaving.
@@ -307,6 +343,8 @@ pub(super) struct Journal {
     pub(super) rows: BTreeMap<String, JobRow>,
     /// The total seconds of all jobs.
     pub(super) seconds: f64,
+    /// The seconds of the last run of every job.
+    pub(super) job_seconds: BTreeMap<String, f64>,
     /// The length of its complete lines.
     intact: u64,
 }
@@ -339,6 +377,7 @@ impl Journal {
             }
             if let Event::Over { row, seconds, .. } = event {
                 journal.seconds += seconds;
+                journal.job_seconds.insert(row.job.clone(), seconds);
                 journal.rows.insert(row.job.clone(), *row);
             }
         }

@@ -29,9 +29,9 @@ pub(crate) mod record;
 pub(crate) mod run;
 
 pub use corpora::Corpora;
-pub use directory::Directory;
+pub use directory::{Directory, JobFiles};
 pub use job::Job;
 pub use job_row::{JobResult, JobRow, JobStatus, to_csv};
 pub use plan::Plan;
 pub use record::Record;
-pub use run::{SweepOptions, SweepOutcome, run};
+pub use run::{SweepOptions, SweepOutcome, run, run_job};

@@ -37,6 +37,10 @@ pub struct Record {
     pub curves: BTreeMap<String, Vec<(f64, f64)>>,
     /// The total seconds of all jobs.
     pub seconds: f64,
+    /// The seconds of each job that has ended.
+    pub job_seconds: BTreeMap<String, f64>,
+    /// All jobs of the plan, as far as this version can read them.
+    pub planned: Vec<Job>,
     /// The version of the program that started it.
     pub version: String,
     /// The machine that started it.
@@ -51,6 +55,15 @@ impl Record {
     /// # Errors
     /// If it is not a run directory, or its manifest or journal is damaged.
     pub fn load(directory: &Path) -> Result<Self> {
+        Self::read(directory, |job| Self::read_curve(directory, job))
+    }
+
+    /// As [`load`](Self::load), without the curves, which may be many: [`read_curve`](Self::read_curve) reads one.
+    pub fn load_rows(directory: &Path) -> Result<Self> {
+        Self::read(directory, |_| None)
+    }
+
+    fn read(directory: &Path, curve: impl Fn(&str) -> Option<Vec<(f64, f64)>>) -> Result<Self> {
         match std::fs::metadata(directory) {
             Ok(found) if found.is_dir() => {}
             Ok(_) => return Err(Error::format(directory, "is a file, not a run directory")),
@@ -73,11 +86,11 @@ impl Record {
             return Err(Error::format(directory, message));
         };
         let journal = Journal::read(&directory.join("journal.jsonl"))?;
-        Ok(Self::assemble(manifest, journal, |job| Self::read_curve(directory, job)))
+        Ok(Self::assemble(manifest, journal, curve))
     }
 
-    /// Reads the curve of a job, if it has one.
-    pub(super) fn read_curve(directory: &Path, job: &str) -> Option<Vec<(f64, f64)>> {
+    /// Reads the curve of a job, if it has one: steps and gaps in nats.
+    pub fn read_curve(directory: &Path, job: &str) -> Option<Vec<(f64, f64)>> {
         let path = directory.join("curves").join(format!("{job}.csv"));
         Some(points(read_text_capped(&path, MOST_HELD, "a curve").ok()?.as_bytes()))
     }
@@ -116,6 +129,8 @@ impl Record {
             curves: rows.iter().filter_map(curve).collect(),
             rows,
             seconds: journal.seconds,
+            job_seconds: journal.job_seconds,
+            planned: manifest.settings.iter().filter_map(|s| serde_json::from_str(s).ok()).collect(),
             version: manifest.version,
             machine: manifest.machine,
             command: manifest.command,

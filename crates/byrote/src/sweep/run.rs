@@ -4,20 +4,18 @@
 //! same bits either way. A job that fails becomes a row with its error; the remaining jobs continue.
 
 use super::corpora::Corpora;
-use super::directory::Directory;
+use super::directory::{Directory, JobFiles};
 use super::job::Job;
 use super::job_row::{JobResult, JobRow, JobStatus};
 use super::plan::Plan;
-use super::record::points;
 use crate::evaluate::{TOLERANCE, evaluate};
 use crate::model::{Init, Model, ModelFile};
 use crate::observe::{Detail, Observer, Progress, Stage};
-use crate::output::OutputFile;
+use crate::output::{LiveLog, OutputFile};
 use crate::train::checkpoint::check_interval;
 use crate::train::{CHECKPOINT_EVERY, Checkpoint, Saver, Stop, Trainer};
 use crate::units::grouped;
 use crate::{Error, Result};
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -38,6 +36,14 @@ pub struct SweepOutcome {
     pub failed: usize,
     /// Whether the observer asked to stop.
     pub interrupted: bool,
+}
+
+impl SweepOutcome {
+    /// Counts the jobs of a plan that have ended.
+    pub fn of(directory: &Directory, plan: &Plan, interrupted: bool) -> Self {
+        let failed = directory.rows().filter(|row| row.status == JobStatus::Failed).count();
+        Self { jobs: plan.jobs.len(), done: directory.done(), failed, interrupted }
+    }
 }
 
 /// How to run.
@@ -95,6 +101,7 @@ pub fn run(
     observer: &dyn Observer,
 ) -> Result<SweepOutcome> {
     options.check()?;
+    let observer = &LiveLog::new(directory.path(), observer);
     note_what_is_done(plan, directory, options, observer);
     let open: Vec<usize> = (0..plan.jobs.len()).filter(|&i| !directory.is_done(i)).collect();
     let is_large = |&i: &usize| {
@@ -115,52 +122,23 @@ pub fn run(
             return Ok(());
         }
         let locked = || shared.lock().unwrap_or_else(PoisonError::into_inner);
-        let files = {
-            let directory = locked();
-            Files {
-                id: directory.id(i).to_owned(),
-                curve: directory.curve(i),
-                checkpoint: directory.checkpoint(i),
-                model: directory.model(i),
-            }
-        };
+        let files = locked().files(i);
         let started = Instant::now();
         let watching = JobObserver { outer: observer, job: i, done: &done, total };
-        let found = work(&plan.jobs[i], corpora, &files, options, &watching);
-        let (row, curve) = match found {
-            Ok(Some((row, curve))) => (row, Some(curve)),
-            // Interrupted: its checkpoint remains, if it has one.
-            Ok(None) | Err(Error::Interrupted) => return Ok(()),
-            Err(error) => {
-                broken.fetch_or(options.fail_fast, Ordering::Relaxed);
-                let dataset = corpora.of(&plan.jobs[i])?;
-                let config = plan.jobs[i].model.resolve(dataset.d_vocab(), dataset.n_ctx()).ok();
-                let row = JobRow::new(&plan.jobs[i], &files.id, dataset, config.as_ref());
-                (JobRow { error: Some(error.to_string()), ..row }, None)
-            }
-        };
-        let seconds = started.elapsed().as_secs_f64();
-        let mut directory = locked();
-        directory.record(row, curve, seconds)?;
-        drop(directory);
+        // Interrupted: its checkpoint remains, if it has one.
+        let Some(row) = run_job(&plan.jobs[i], corpora, &files, options, &watching)? else { return Ok(()) };
+        broken.fetch_or(options.fail_fast && row.status == JobStatus::Failed, Ordering::Relaxed);
+        locked().record(row, started.elapsed().as_secs_f64())?;
         let finished = done.fetch_add(1, Ordering::Relaxed) + 1;
         observer.progress(&Progress::new(Stage::Jobs, finished, Some(total)));
-        // Only now is the checkpoint no longer needed.
-        match std::fs::remove_file(&files.checkpoint) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-                Err(Error::io(&files.checkpoint, "remove", e))
-            }
-            _ => Ok(()),
-        }
+        Ok(())
     };
     side_by_side(&small, one)?;
     large.into_iter().try_for_each(one)?;
     let directory = shared.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let (done, failed) =
-        (directory.done(), directory.rows().filter(|r| r.status == JobStatus::Failed).count());
-    let interrupted = observer.should_stop();
+    let outcome = SweepOutcome::of(directory, plan, observer.should_stop());
     directory.leave()?;
-    Ok(SweepOutcome { jobs: plan.jobs.len(), done, failed, interrupted })
+    Ok(outcome)
 }
 
 /// Runs the jobs in order, as many at a time as the pool has threads, each on one thread.
@@ -187,24 +165,53 @@ fn side_by_side(jobs: &[usize], one: impl Fn(usize) -> Result<()> + Sync) -> Res
     })
 }
 
-struct Files {
-    id: String,
-    curve: PathBuf,
-    checkpoint: PathBuf,
-    model: PathBuf,
+/// Runs one job, of a process that may be another one than that of its run directory; `None` if interrupted.
+///
+/// Its curve, its model if that is kept, and its checkpoints are in `files`; a checkpoint that is there is resumed. A job that fails
+/// has a row with its error. [`Directory::record`] records the row.
+///
+/// ```
+/// use byrote::observe::Silent;
+/// use byrote::sweep::{Corpora, Directory, JobStatus, Plan, SweepOptions, run_job};
+///
+/// let plan = Plan::parse("[corpus]\nbuiltin = 10\n[model]\nd_mlp = 4\n[training]\nsteps = 5\n", "small")?;
+/// let corpora = Corpora::read(&plan.jobs, &Silent)?;
+/// let folder = tempfile::tempdir()?;
+/// let mut directory = Directory::open(folder.path(), &plan, &corpora)?;
+/// let row = run_job(&plan.jobs[0], &corpora, &directory.files(0), SweepOptions::default(), &Silent)?;
+/// let row = row.ok_or("interrupted")?;
+/// assert_eq!(row.status, JobStatus::Done);
+/// directory.record(row, 0.1)?;
+/// assert!(directory.is_done(0));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn run_job(
+    job: &Job,
+    corpora: &Corpora,
+    files: &JobFiles,
+    options: SweepOptions,
+    observer: &dyn Observer,
+) -> Result<Option<JobRow>> {
+    match work(job, corpora, files, options, observer) {
+        Err(Error::Interrupted) => Ok(None),
+        Err(error) => {
+            let dataset = corpora.of(job)?;
+            let config = job.model.resolve(dataset.d_vocab(), dataset.n_ctx()).ok();
+            let row = JobRow::new(job, &files.id, dataset, config.as_ref());
+            Ok(Some(JobRow { error: Some(error.to_string()), ..row }))
+        }
+        found => found,
+    }
 }
-
-/// The row of a job that has ended, with its steps and gaps in nats.
-type Ended = (JobRow, Vec<(f64, f64)>);
 
 /// Trains; `None` if interrupted.
 fn work(
     job: &Job,
     corpora: &Corpora,
-    files: &Files,
+    files: &JobFiles,
     options: SweepOptions,
     observer: &dyn Observer,
-) -> Result<Option<Ended>> {
+) -> Result<Option<JobRow>> {
     let dataset = corpora.of(job)?;
     let config = job.model.resolve(dataset.d_vocab(), dataset.n_ctx())?;
     let (settings, limits) = job.training.resolve(job.seed)?;
@@ -245,9 +252,7 @@ fn work(
     let mut result = JobResult::new(&found, progress.step, progress.evaluations, stop.kind());
     result.accuracy_last_batches = trainer.accuracy_last_batches();
     let row = JobRow::new(job, &files.id, dataset, Some(&config));
-    let row = JobRow { status: JobStatus::Done, result: Some(result), ..row };
-    // As they are read back from the file, to the last digit.
-    Ok(Some((row, points(curve.as_bytes()))))
+    Ok(Some(JobRow { status: JobStatus::Done, result: Some(result), ..row }))
 }
 
 /// Turns the progress reports of one job into reports of the sweep.

@@ -7,6 +7,7 @@
 //! init.safetensors         the weights it began with
 //! curve.csv                the loss by step
 //! checkpoint.safetensors   everything needed to resume
+//! live.jsonl               the gap as time passes, for those who watch
 //! lock                     the process at work
 //! ```
 //!
@@ -19,7 +20,7 @@ use super::trainer::Trainer;
 use crate::dataset::Dataset;
 use crate::model::ModelFile;
 use crate::observe::{Detail, Observer, Progress, Stage};
-use crate::output::{Holds, OutputFile, claim, lock};
+use crate::output::{Holds, LiveLog, OutputFile, claim, lock};
 use crate::{Error, Result};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -162,6 +163,8 @@ pub fn run_with(
     mut look: impl FnMut(&Trainer),
 ) -> Result<Run> {
     options.check()?;
+    let live = directory.map(|directory| LiveLog::new(&directory.path, observer));
+    let observer: &dyn Observer = live.as_ref().map_or(observer, |live| live);
     let saved = match directory {
         Some(directory) if options.resume => directory.saved()?,
         _ => None,

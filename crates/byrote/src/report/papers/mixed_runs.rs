@@ -158,3 +158,15 @@ pub(super) fn memorized(row: &JobRow) -> f64 {
 pub(super) fn means(rows: &[&JobRow]) -> (Pairs, Pairs) {
     by_size(rows.iter().map(|r| (r.parameters as f64, memorized(r))), Mean::Plain)
 }
+
+/// The rows of a plan before any job has run.
+#[cfg(test)]
+pub(super) fn planned_rows(plan: &crate::sweep::Plan) -> Vec<JobRow> {
+    let corpora = crate::sweep::Corpora::read(&plan.jobs, &crate::observe::Silent).unwrap();
+    let row = |job: &crate::sweep::Job| {
+        let dataset = corpora.of(job).unwrap();
+        let config = job.model.resolve(dataset.d_vocab(), dataset.n_ctx()).unwrap();
+        JobRow::new(job, "", dataset, Some(&config))
+    };
+    plan.jobs.iter().map(row).collect()
+}

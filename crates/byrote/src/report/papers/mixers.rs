@@ -255,9 +255,8 @@ fn setting() -> Section {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::observe::Silent;
-    use crate::report::papers::mixed_runs::neuron;
-    use crate::sweep::{Corpora, Job, Plan};
+    use crate::report::papers::mixed_runs::{neuron, planned_rows};
+    use crate::sweep::Plan;
 
     #[test]
     fn the_plans_have_models_of_equal_parameters_within_half_a_neuron_per_block() {
@@ -266,13 +265,7 @@ mod tests {
             include_str!("../../../../../plans/mixers-full.toml"),
         ];
         for plan in plans.map(|text| Plan::parse(text, "").unwrap()) {
-            let corpora = Corpora::read(&plan.jobs, &Silent).unwrap();
-            let row = |job: &Job| {
-                let dataset = corpora.of(job).unwrap();
-                let config = job.model.resolve(dataset.d_vocab(), dataset.n_ctx()).unwrap();
-                JobRow::new(job, "", dataset, Some(&config))
-            };
-            let rows: Vec<JobRow> = plan.jobs.iter().map(row).collect();
+            let rows = planned_rows(&plan);
             let of = |kind: Kind| rows.iter().filter(|r| Kind::of(r) == kind).collect::<Vec<_>>();
             let [attention, average, none] = Kind::ALL.map(of);
             assert!(attention.len() == average.len() && attention.len() == none.len());

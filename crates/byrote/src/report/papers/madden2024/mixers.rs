@@ -173,9 +173,8 @@ fn table(runs: &Runs<'_>) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::observe::Silent;
-    use crate::report::papers::mixed_runs::neuron;
-    use crate::sweep::{Corpora, Job, Plan};
+    use crate::report::papers::mixed_runs::{neuron, planned_rows};
+    use crate::sweep::Plan;
 
     #[test]
     fn the_plans_pair_models_within_half_a_neuron() {
@@ -184,13 +183,7 @@ mod tests {
             include_str!("../../../../../../plans/madden2024-mixers-full.toml"),
         ];
         for plan in plans.map(|text| Plan::parse(text, "").unwrap()) {
-            let corpora = Corpora::read(&plan.jobs, &Silent).unwrap();
-            let row = |job: &Job| {
-                let dataset = corpora.of(job).unwrap();
-                let config = job.model.resolve(dataset.d_vocab(), dataset.n_ctx()).unwrap();
-                JobRow::new(job, "", dataset, Some(&config))
-            };
-            let rows: Vec<JobRow> = plan.jobs.iter().map(row).collect();
+            let rows = planned_rows(&plan);
             let seeds: std::collections::BTreeSet<u64> = plan.jobs.iter().map(|j| j.seed).collect();
             let (attention, average): (Vec<&JobRow>, Vec<&JobRow>) =
                 rows.iter().partition(|r| Kind::of(r) == Kind::Attention);

@@ -1,0 +1,211 @@
+// Audits: the text with every memorized stretch marked, the documents, the histogram of p_z, the gap by context length.
+
+import { ask, listen } from "./ask.js";
+import { bars, hint, lines } from "./figure.js";
+import { count, facts, fill, make, number, percent, plain, problem, table, visible } from "./make.js";
+
+export function show(main, parameters, clean, go) {
+  const list = make("div");
+  const head = make("div");
+  const text = make("section");
+  const rest = make("div");
+  fill(main, make("h1", {}, "Audit"), list, head, text, rest);
+  let state = Object.fromEntries(parameters);
+  let audit = null;
+
+  async function load() {
+    try {
+      const { audits } = await ask("/api/audits");
+      if (audits.length === 0) {
+        fill(list, make("p", {}, "There is no audit here. Name the directory of one on the command line, ", make("code", {}, "byrote serve audit"), ", and its text, to read it whole."));
+        return;
+      }
+      const id = state.id ?? audits[0].id;
+      fill(list, audits.length > 1 ? make("nav", { "aria-label": "Audits" }, make("ul", {}, audits.map((a) =>
+        make("li", {}, make("a", { href: `#/audit?id=${encodeURIComponent(a.id)}`, "aria-current": a.id === id ? "true" : null }, plain(a.name)))))) : null);
+      audit = await ask("/api/audit", { id });
+      fill(head, summary(audit));
+      documents();
+      read();
+    } catch (error) {
+      audit = null;
+      fill(head, problem(error));
+    }
+  }
+
+  const chosen = () => Number(state.document ?? (Array.isArray(audit.readable) ? audit.readable[0] : audit.documents[0]?.document) ?? 0);
+
+  async function read() {
+    const number_ = chosen();
+    if (Array.isArray(audit.readable) && audit.readable.length === 0) {
+      fill(text, make("h2", {}, "Text"), make("p", { class: "note" }, "This audit keeps no text. Name its text on the command line, beside the audit, to read it here."));
+      return;
+    }
+    try {
+      const found = await ask("/api/audit/document", { id: audit.id, document: number_ });
+      fill(text, marked(found));
+    } catch (error) {
+      fill(text, make("h2", {}, "Text"), problem(error));
+    }
+  }
+
+  function documents() {
+    const readable = (row) => audit.readable === "all" || audit.readable.includes(row.document);
+    const figures = audit.windows ?? audit.document_context;
+    const decades = figures?.p_z_histogram ?? [];
+    fill(rest,
+      decades.length ? bars({
+        title: "How likely windows are to be sampled (p_z)", name: "p-z", heads: ["p_z from", "windows"],
+        rows: decades.filter((d) => d.count > 0).map((d) => ({ name: d.log10_from === null ? "cannot be sampled" : `1e${d.log10_from}`, values: [d.count], text: [count(d.count)] })),
+      }) : null,
+      gap(audit.gap, audit.contexts),
+      make("section", {}, make("h2", {}, "Documents"), table({
+        caption: `The most memorized first${audit.all_documents > audit.documents.length ? `; ${count(audit.documents.length)} of ${count(audit.all_documents)}` : ""}`,
+        name: "documents", rows: audit.documents,
+        pick: (row) => { go({ id: audit.id, document: row.document }); text.scrollIntoView(); },
+        chosen: (row) => row.document === chosen(),
+        columns: [
+          { head: "document", of: (r) => plain(r.name) },
+          { head: "text", of: (r) => (readable(r) ? "yes" : "–") },
+          { head: "tokens", number: true, of: (r) => count(r.tokens), raw: (r) => r.tokens },
+          { head: "copies", number: true, of: (r) => count(r.copies), raw: (r) => r.copies },
+          { head: "bits per token", number: true, of: (r) => number(r.bits_per_token), raw: (r) => r.bits_per_token },
+          { head: "hits", number: true, of: (r) => percent(r.token_hits), raw: (r) => r.token_hits },
+          { head: "windows", number: true, of: (r) => count(r.windows), raw: (r) => r.windows },
+          { head: "extractable", number: true, of: (r) => count(r.extractable), raw: (r) => r.extractable },
+          { head: "covered characters", number: true, of: (r) => (r.covered_characters === null ? "–" : `${count(r.covered_characters)} of ${count(r.characters)}`), raw: (r) => r.covered_characters },
+        ],
+      })));
+  }
+
+  load();
+  clean(listen("resync", load));
+  return (next) => {
+    const before = state;
+    state = Object.fromEntries(next);
+    if (before.id === state.id && audit) {
+      documents();
+      read();
+    } else if (state.id === audit?.id) {
+      documents();
+      read();
+    } else {
+      load();
+    }
+  };
+}
+
+function summary(audit) {
+  const windows = audit.windows ?? audit.document_context;
+  return [make("p", { class: "lead" }, make("strong", {}, plain(audit.model.path)), ` (${plain(audit.model.family)}) on ${count(audit.corpus.documents)} document${audit.corpus.documents === 1 ? "" : "s"}`),
+    make("ul", {}, audit.verdict.map((line) => make("li", {}, plain(line)))),
+    facts([
+      ["extractable windows", windows ? percent(windows.share) : "–", windows ? `${count(windows.extractable)} of ${count(windows.count)}` : null],
+      ["bits per token", number(audit.bits_per_token), `${number(audit.bits_per_byte)} bits per byte`],
+      ["tokens that are the most likely one", percent(audit.token_hits)],
+      audit.gap ? ["gap", `${number(audit.gap.gap_nats / audit.gap.predictions)} nats per prediction`, `contexts up to ${audit.gap.lengths}`] : null,
+    ])];
+}
+
+function gap(found, contexts) {
+  if (!found) return null;
+  const per = (row, name) => [row.length, row[name] / row.predictions];
+  return make("section", {}, make("h2", {}, "Distance to the floor"),
+    lines({
+      title: "Loss and floor by context length", name: "gap-by-length", x: { label: "tokens of context" }, y: { label: "nats per prediction", zero: true },
+      series: [["model", "loss_nats"], ["floor", "floor_nats"], ["gap", "gap_nats"]].map(([name, key]) => ({ name, points: found.by_length.filter((r) => r.predictions > 0).map((r) => per(r, key)) })),
+    }),
+    contexts?.length ? table({
+      caption: "The contexts that cost the model most", name: "worst-contexts", rows: found.worst.slice(0, contexts.length).map((w, i) => ({ ...w, ...contexts[i], id: i })),
+      columns: [
+        { head: "context", of: (r) => plain(r.context) },
+        { head: "continues with", of: (r) => visible(r.next ?? "?") },
+        { head: "model predicts", of: (r) => `${visible(r.predicted ?? "?")} ${percent(r.probability)}` },
+        { head: "count", number: true, of: (r) => count(r.count), raw: (r) => r.count },
+        { head: "gap, nats", number: true, of: (r) => number(r.gap_nats), raw: (r) => r.gap_nats },
+      ],
+    }) : null);
+}
+
+/** A document as text. Stretches are marked by p_z; tokens say on hovering, or with the arrow keys, what the model thought of them. */
+function marked(found) {
+  let at = -1;
+  const area = make("div", { class: "text", tabindex: "0", role: "document", "aria-label": "The text, marked by how memorized it is; the arrow keys move from token to token" });
+  const said = make("p", { role: "status", class: "note", id: "token-said" }, "Hover over a token, or use the arrow keys in the text, for its probability, rank and entropy.");
+  for (const passage of found.passages) {
+    if (area.childNodes.length) area.append("\n\n […]\n\n");
+    passages(area, passage);
+  }
+  const stops = [...area.querySelectorAll(".extractable.first")];
+  const jump = (step) => {
+    if (stops.length === 0) return;
+    area.querySelectorAll(".here").forEach((e) => e.classList.remove("here"));
+    at = (at + step + stops.length) % stops.length;
+    const stop = stops[at];
+    stop.classList.add("here");
+    area.scrollTop = Math.max(0, stop.offsetTop - area.clientHeight / 3);
+    said.textContent = `Extractable passage ${at + 1} of ${stops.length}.`;
+  };
+  const tell = (event, span) => {
+    const words = span?.dataset.said ?? null;
+    hint(event, words);
+    if (words) said.textContent = words.replaceAll("\n", "; ");
+  };
+  area.addEventListener("pointermove", (event) => tell(event, event.target.closest?.(".t")));
+  area.addEventListener("pointerleave", (event) => hint(event, null));
+  let token = -1;
+  const tokens = [...area.querySelectorAll(".t")];
+  area.addEventListener("keydown", (event) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (event.key === "n") jump(1);
+    if (!step || tokens.length === 0) return;
+    event.preventDefault();
+    token = Math.max(0, Math.min(tokens.length - 1, token + step));
+    tell({ clientX: tokens[token].getBoundingClientRect().left, clientY: tokens[token].getBoundingClientRect().bottom }, tokens[token]);
+  });
+  const shown = found.passages.reduce((sum, p) => sum + p.stretches.reduce((n, s) => n + [...s.text].length, 0), 0);
+  const cut = found.whole && shown < found.facts.characters ? ` The first ${count(shown)} of ${count(found.facts.characters)} characters.` : "";
+  const key = found.steps.map((p, i) => make("li", {}, make("span", { class: `swatch s${i + 1}` }), `p_z ≥ ${p}`));
+  return [make("h2", {}, "Text"),
+    make("p", {}, plain(found.facts.name), found.whole ? cut : " (the most memorized passages; name the text on the command line to read all of it)"),
+    make("div", { class: "controls" },
+      make("button", { type: "button", disabled: stops.length === 0, onclick: () => jump(-1) }, "Previous extractable passage"),
+      make("button", { type: "button", disabled: stops.length === 0, onclick: () => jump(1) }, "Next extractable passage"),
+      make("span", { class: "note" }, stops.length ? `${count(stops.length)} in this document` : "None in this document")),
+    make("ul", { class: "legend" }, key, make("li", {}, make("span", { class: "swatch under" }), "extractable: greedy decoding gives it word for word")),
+    area, said];
+}
+
+/** Puts a passage into the text: where a stretch or a token ends, an element ends. */
+function passages(area, passage) {
+  const letters = passage.stretches.flatMap((stretch, i) => [...stretch.text].map((letter) => [letter, i]));
+  const tokenAt = new Map(passage.tokens.map((token, i) => [token[0] - passage.character, i]));
+  let span = null;
+  let own = null;
+  let until = -1;
+  let wasExtractable = false;
+  letters.forEach(([letter, i], at) => {
+    const stretch = passage.stretches[i];
+    const starts = tokenAt.has(at) && passage.tokens[tokenAt.get(at)][1] - passage.character > at;
+    if (starts || own !== i || at === until || span === null) {
+      if (starts) until = passage.tokens[tokenAt.get(at)][1] - passage.character;
+      const isFirst = stretch.extractable && !wasExtractable;
+      span = make("span", { class: `${starts || at < until ? "t" : ""} ${stretch.step ? `s${stretch.step}` : ""} ${stretch.extractable ? "extractable" : ""} ${isFirst ? "first" : ""}`.trim().replace(/ +/g, " ") });
+      if (starts) span.dataset.said = words(passage.tokens[tokenAt.get(at)], stretch);
+      else if (at < until && area.lastChild?.dataset?.said) span.dataset.said = area.lastChild.dataset.said;
+      area.append(span);
+      own = i;
+      wasExtractable = stretch.extractable;
+    }
+    span.append(letter);
+  });
+  area.normalize();
+}
+
+function words([, , lnP, rank, entropy], stretch) {
+  return [`probability ${percent(Math.exp(lnP))}`,
+    rank === null ? null : rank === 0 ? "rank 1: the most likely token" : `rank ${count(rank + 1)}`,
+    entropy === null ? null : `entropy ${number(entropy)} nats`,
+    stretch.p_z_at_least ? `p_z of a window here ≥ ${stretch.p_z_at_least}` : null,
+    stretch.extractable ? "extractable" : null].filter(Boolean).join("\n");
+}

@@ -1,0 +1,140 @@
+// Making elements. Data becomes text, never HTML.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** An element with attributes and children; text is text. A handler is an attribute `onclick` with a function. */
+export function make(name, attributes = {}, ...children) {
+  return filled(document.createElement(name), attributes, children);
+}
+
+/** The same for SVG. */
+export function draw(name, attributes = {}, ...children) {
+  return filled(document.createElementNS(SVG, name), attributes, children);
+}
+
+function filled(element, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (typeof value === "function") element.addEventListener(name.slice(2), value);
+    else if (name === "value") element.value = value;
+    else element.setAttribute(name, value === true ? "" : String(value));
+  }
+  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+  return element;
+}
+
+/** Replaces the children of an element. */
+export function fill(element, ...children) {
+  element.replaceChildren(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+  return element;
+}
+
+/** A count with thousands separated. */
+export function count(n) {
+  return n === null || n === undefined ? "–" : Number(n).toLocaleString("en-US", { maximumFractionDigits: 0 });
+}
+
+/** A number with about four digits. */
+export function number(x, digits = 4) {
+  if (x === null || x === undefined || Number.isNaN(x)) return "–";
+  if (x === 0) return "0";
+  const size = Math.abs(x);
+  if (!Number.isFinite(x)) return x > 0 ? "∞" : "−∞";
+  if (size >= 1e6 || size < 1e-3) return x.toExponential(digits - 2).replace("e+", "e");
+  return x.toLocaleString("en-US", { maximumSignificantDigits: digits });
+}
+
+/** A share as per cent. */
+export function percent(x, digits = 3) {
+  if (x === null || x === undefined) return "–";
+  if (x > 0 && x < 1e-6) return "<0.0001%";
+  return `${(100 * x).toLocaleString("en-US", { maximumSignificantDigits: digits })}%`;
+}
+
+/** A duration. */
+export function duration(seconds) {
+  if (seconds === null || seconds === undefined) return "–";
+  if (seconds < 1) return "under 1 s";
+  if (seconds < 90) return `${Math.round(seconds)} s`;
+  if (seconds < 5400) return `${Math.round(seconds / 60)} min`;
+  return `${(seconds / 3600).toFixed(1)} h`;
+}
+
+/** A token so that spaces and line ends can be seen. */
+export function visible(text) {
+  if (text === "") return "(empty)";
+  return text.replace(/ /g, "␣").replace(/\n/g, "⏎").replace(/\t/g, "⇥").replace(/[\u0000-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g, "·");
+}
+
+/** Text without what could reverse or hide it. */
+export function plain(text) {
+  return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g, "·");
+}
+
+/** An error message. */
+export function problem(error) {
+  return make("p", { class: "problem", role: "alert" }, error.message ?? String(error));
+}
+
+/** Terms and values. */
+export function facts(pairs) {
+  return make("dl", { class: "facts" }, pairs.filter(Boolean).map(([term, value, note]) =>
+    make("div", {}, make("dt", {}, term), make("dd", {}, value, note ? make("span", { class: "note" }, ` ${note}`) : null))));
+}
+
+/** A bar of progress with words. */
+export function progress(state) {
+  const { stage, done, total, unit } = state ?? {};
+  const words = stage ? `${stage}: ${count(done)}${total ? ` of ${count(total)}` : ""} ${unit}` : "starting";
+  return make("div", { class: "progress" },
+    make("progress", total ? { max: total, value: Math.min(done, total), "aria-label": words } : { "aria-label": words }),
+    make("p", { role: "status" }, words));
+}
+
+/** CSV text of a table. */
+export function csv(heads, rows) {
+  const field = (value) => {
+    const text = value === null || value === undefined ? "" : String(value);
+    return /[",\n\r]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
+  };
+  return [heads, ...rows].map((row) => row.map(field).join(",") + "\n").join("");
+}
+
+/** A link that saves a text as a file; the text is made when it is asked for. */
+export function download(name, text) {
+  return make("button", {
+    type: "button",
+    class: "link",
+    onclick: () => {
+      const address = URL.createObjectURL(new Blob([text()], { type: "text/csv" }));
+      const link = make("a", { href: address, download: name });
+      link.click();
+      setTimeout(() => URL.revokeObjectURL(address), 1000);
+    },
+  }, `CSV (${name})`);
+}
+
+/**
+ * A table. Columns: {head, of(row) -> text or node, number: align right, raw(row) -> value in the CSV}.
+ * `pick` makes rows clickable, and reachable with the keyboard by a button in the first cell.
+ */
+export function table({ caption, name, columns, rows, pick = null, chosen = null, empty = "Nothing." }) {
+  if (rows.length === 0) return make("p", { class: "note" }, empty);
+  const cell = (column, row, i) => {
+    const content = column.of(row);
+    const inner = i === 0 && pick ? make("button", { type: "button", class: "link", onclick: () => pick(row) }, content) : content;
+    return make(i === 0 ? "th" : "td", { class: column.number ? "number" : null, scope: i === 0 ? "row" : null }, inner);
+  };
+  const body = rows.map((row) => make("tr", { class: chosen?.(row) ? "chosen" : null }, columns.map((column, i) => cell(column, row, i))));
+  const raw = (column, row) => {
+    const value = (column.raw ?? column.of)(row);
+    return value instanceof Node ? value.textContent : value;
+  };
+  return make("div", { class: "table" },
+    make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
+      make("table", {},
+        make("caption", {}, caption),
+        make("thead", {}, make("tr", {}, columns.map((column) => make("th", { scope: "col", class: column.number ? "number" : null }, column.head)))),
+        make("tbody", {}, body))),
+    download(`${name}.csv`, () => csv(columns.map((column) => column.key ?? column.head), rows.map((row) => columns.map((column) => raw(column, row))))));
+}

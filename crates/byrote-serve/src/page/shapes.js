@@ -1,0 +1,142 @@
+// What fits? A shape on sliders: its parameters, every bound that applies, the corpus as a point.
+
+import { ask, listen } from "./ask.js";
+import { lines } from "./figure.js";
+import { count, facts, fill, make, number, problem, table } from "./make.js";
+
+// The steps of each slider. One layer is a transformer with one layer of attention and neurons, as in the papers.
+const twos = (from, to) => Array.from({ length: to - from + 1 }, (_, i) => 2 ** (from + i));
+const between = (values) => values.flatMap((v, i) => (i + 1 < values.length && v >= 2 ? [v, 1.5 * v] : [v]));
+const SLIDERS = [
+  ["n_layers", "layers", [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96], 1],
+  ["d_model", "width", between(twos(1, 14)), 16],
+  ["n_heads", "heads", [1, 2, 4, 8, 12, 16, 24, 32, 64, 96, 128], 4],
+  ["d_mlp", "neurons per layer", [0, ...between(twos(2, 17))], 512],
+  ["d_vocab", "vocabulary", between(twos(1, 18)), 512],
+  ["n_ctx", "context", [1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 15, 16, 24, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 32768, 131072], 9],
+];
+
+export function show(main, parameters, clean, go) {
+  const form = make("form", { class: "sliders", onsubmit: (event) => event.preventDefault() });
+  const out = make("div", { "aria-live": "polite" });
+  fill(main, make("h1", {}, "What fits?"),
+    make("p", {}, "Try a shape: how many parameters it has, and how many contexts it is guaranteed to hold, by every bound that applies."), form, out);
+  let state = {};
+  let corpus = null;
+  let asked = 0;
+  let figure = null;
+
+  const values = () => Object.fromEntries(SLIDERS.map(([name, , , fallback]) => [name, Number(state[name] ?? corpus?.[name] ?? fallback)]));
+
+  function controls() {
+    const now = values();
+    fill(form, SLIDERS.map(([name, title, steps]) => {
+      const nearest = steps.reduce((best, v, i) => (Math.abs(Math.log((v + 1) / (now[name] + 1))) < Math.abs(Math.log((steps[best] + 1) / (now[name] + 1))) ? i : best), 0);
+      const text = make("input", { type: "number", min: name === "d_mlp" ? 0 : 1, step: 1, value: now[name], "aria-label": `${title}, exactly`, onchange: () => set(name, text.value) });
+      const slider = make("input", { type: "range", id: `s-${name}`, min: 0, max: steps.length - 1, step: 1, value: nearest, "aria-valuetext": String(now[name]), oninput: () => {
+        text.value = steps[slider.value];
+        slider.setAttribute("aria-valuetext", text.value);
+        set(name, steps[slider.value]);
+      } });
+      return make("div", { class: "slider" }, make("label", { for: `s-${name}` }, title, make("code", {}, name)), slider, text, make("p", { class: "problem", "data-setting": name }));
+    }),
+    corpus ? make("div", { class: "slider" }, make("label", {}, make("input", { type: "checkbox", checked: state.corpus !== "0", onchange: (event) => set("corpus", event.target.checked ? "" : "0") }), ` compare with the corpus (${count(corpus.contexts)} contexts)`)) : null);
+  }
+
+  function set(name, value) {
+    state = { ...state, [name]: String(value) };
+    go(state, true);
+    evaluate();
+  }
+
+  async function evaluate() {
+    const mine = ++asked;
+    const { n_layers, ...rest } = values();
+    const asking = { ...rest, ...(n_layers > 1 ? { n_layers } : {}), corpus: corpus && state.corpus !== "0" ? 1 : undefined };
+    for (const place of form.querySelectorAll("[data-setting]")) place.textContent = "";
+    try {
+      const found = await ask("/api/shapes", asking);
+      if (mine === asked) answer(found, values());
+    } catch (error) {
+      if (mine !== asked) return;
+      const place = form.querySelector(`[data-setting="${CSS.escape(error.setting ?? "")}"]`);
+      if (place) place.textContent = error.message.replace(`${error.setting}: `, "");
+      fill(out, place ? make("p", { class: "note" }, "This shape does not exist.") : problem(error));
+      figure = null;
+    }
+  }
+
+  function answer(found, now) {
+    const kinds = Object.entries(found.parameters_by_kind ?? {}).filter(([, n]) => n !== 0);
+    const held = found.picture?.model;
+    const applies = found.rows.filter((row) => row.applies);
+    const series = (found.picture?.curves ?? []).map((c) => ({ name: `${c.key} (${c.kind}, ${c.task})`, points: c.points, dashed: c.dashed }));
+    // A coordinate that is not known is drawn where the other one meets the axes.
+    const point = (marker, name, i) => (marker?.parameters && marker?.contexts ? [{ name, points: [[marker.parameters, marker.contexts]], marks: true, colour: i }] : []);
+    series.push(...point(found.picture?.corpus, "the corpus, at the fewest parameters for every choice of distributions", 8), ...point(found.picture?.model, "this model, at what it is guaranteed to hold", 7));
+    const fresh = lines({
+      title: "Contexts against parameters", name: "contexts-against-parameters", height: 380,
+      note: "Dashed: known up to a constant, which is set to one.",
+      x: { label: "parameters", log: true }, y: { label: "contexts", log: true }, series,
+    });
+    const open = figure?.querySelector("details")?.open;
+    figure = fresh;
+    if (open) fresh.querySelector("details").open = true;
+    fill(out,
+      facts([
+        ["parameters", count(found.parameters), kinds.map(([kind, n]) => `${kind.replaceAll("_", " ")} ${count(n)}`).join(", ")],
+        ["guaranteed to hold", held?.contexts ? `${count(Math.floor(held.contexts))} contexts` : "nothing proven", held?.task ? `${held.task}${held.condition ? `, ${held.condition}` : ""}` : null],
+        ["answer", found.verdict?.sentence ?? "–"],
+      ]),
+      table({
+        caption: "Parameters by kind", name: "parameters", rows: kinds,
+        columns: [{ head: "kind", of: ([kind]) => kind.replaceAll("_", " ") }, { head: "parameters", number: true, of: ([, n]) => count(n), raw: ([, n]) => n }],
+      }),
+      fresh,
+      table({
+        caption: `Bounds that apply (${applies.length} of ${found.rows.length})`, name: "bounds", rows: applies,
+        columns: [
+          { head: "bound", of: (r) => r.key },
+          { head: "task", of: (r) => String(r.task) },
+          { head: "kind", of: (r) => String(r.kind) },
+          { head: "contexts", number: true, of: (r) => value(r, "contexts"), raw: (r) => r.contexts ?? r.contexts_order_of },
+          { head: "parameters needed", number: true, of: (r) => value(r, "required_parameters"), raw: (r) => r.required_parameters ?? r.required_parameters_order_of },
+          { head: "statement", of: (r) => r.statement },
+        ],
+      }),
+      make("details", {}, make("summary", {}, `Bounds that do not apply, and why (${found.rows.length - applies.length})`), table({
+        caption: "Bounds that do not apply", name: "other-bounds", rows: found.rows.filter((row) => !row.applies),
+        columns: [{ head: "bound", of: (r) => r.key }, { head: "why not", of: (r) => r.why_not ?? "" }],
+      })));
+    for (const slider of form.querySelectorAll("input[type=range]")) slider.setAttribute("aria-valuetext", String(now[slider.id.slice(2)]));
+  }
+
+  async function start() {
+    try {
+      const found = await ask("/api/corpus");
+      corpus = found.state === "ready" ? { d_vocab: found.summary.d_vocab, n_ctx: found.summary.n_ctx, contexts: found.summary.contexts } : null;
+    } catch {
+      corpus = null;
+    }
+    controls();
+    evaluate();
+  }
+
+  state = Object.fromEntries(parameters);
+  start();
+  clean(listen("corpus", (event) => event.state === "ready" && start()));
+  clean(listen("resync", evaluate));
+  return (next) => {
+    state = Object.fromEntries(next);
+    controls();
+    evaluate();
+  };
+}
+
+/** A number of a row; one known only up to a constant follows a tilde. */
+function value(row, name) {
+  const exact = row[name];
+  const order = row[`${name}_order_of`];
+  if (exact !== null && exact !== undefined) return typeof exact === "number" ? count(exact) : String(exact);
+  return order !== null && order !== undefined ? `~${typeof order === "number" ? number(order) : order}` : "–";
+}

@@ -1,0 +1,343 @@
+//! Trainings that are started, paused, resumed and stopped from the page.
+//!
+//! Each has a directory with the files of `byrote train`, and its settings in `settings.json`. A training that pauses saves a
+//! checkpoint and ends; resuming continues from it, with the same bytes as if it had never paused, even after the server was started
+//! again. No client is needed for a training to go on.
+
+use crate::places::Place;
+use crate::query;
+use crate::state::{State, held};
+use byrote::model::ModelSpec;
+use byrote::observe::Observer;
+use byrote::output::OutputFile;
+use byrote::setting::Keywords;
+use byrote::train::{self, RunDirectory, Start, Stop, TrainOptions, TrainSpec};
+use byrote::{Error, Result, memory};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+/// The most trainings at a time.
+const MOST: usize = 4;
+/// The file that holds the settings.
+const SETTINGS: &str = "settings.json";
+/// Seconds between checkpoints.
+const CHECKPOINT_EVERY: f64 = 30.0;
+
+/// What to train.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Request {
+    /// The name of its directory.
+    name: Option<String>,
+    seed: u64,
+    model: ModelSpec,
+    training: TrainSpec,
+}
+
+/// The settings that belong to no spec.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Own {
+    name: Option<String>,
+    seed: Option<u64>,
+}
+
+impl Request {
+    /// Reads settings by name; text that was typed becomes what it looks like.
+    pub fn new(body: &Value) -> Result<Self> {
+        let typed =
+            |value: &Value| value.as_str().map_or_else(|| value.clone(), |text| query::setting(text.trim()));
+        let given = body.as_object().ok_or_else(|| Error::setting("settings", "must be a JSON object"))?;
+        let is_given = |value: &Value| value.as_str().is_none_or(|text| !text.trim().is_empty());
+        let mut settings: Map<String, Value> =
+            given.iter().filter(|(_, value)| is_given(value)).map(|(k, v)| (k.clone(), typed(v))).collect();
+        // A name may look like a number.
+        if let Some(name) = given.get("name").and_then(Value::as_str).filter(|name| !name.trim().is_empty()) {
+            settings.insert("name".into(), json!(name.trim()));
+        }
+        let mut keywords = Keywords::parse(&Value::Object(settings).to_string())?;
+        let (own, model, training): (Own, ModelSpec, TrainSpec) =
+            (keywords.take()?, keywords.take()?, keywords.take()?);
+        keywords.finish()?;
+        Ok(Self { name: own.name, seed: own.seed.unwrap_or(0), model, training })
+    }
+
+    /// Makes every check of a training; returns how large it would be.
+    pub fn check(&self, state: &State) -> Result<Value> {
+        if let Some(name) = &self.name {
+            let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+            if name.len() > 60 || !name.chars().all(allowed) || name.is_empty() {
+                return Err(Error::setting("name", "must have at most 60 letters, digits, - and _"));
+            }
+            if state.places.runs.join(name).exists() {
+                return Err(Error::setting("name", format!("there is a training {name:?} already")));
+            }
+        }
+        self.model.check()?;
+        let (_, limits) = self.training.resolve(self.seed)?;
+        let summary = &state.corpus()?.corpus.summary;
+        let config = self.model.resolve(summary.d_vocab, u64::from(summary.n_ctx))?;
+        Ok(json!({
+            "parameters": config.n_parameters(),
+            "parameters_by_kind": config.parameters_by_kind(),
+            "contexts": summary.contexts,
+            "steps": limits.steps,
+        }))
+    }
+}
+
+/// Where a training is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Running,
+    Pausing,
+    Paused,
+    Stopping,
+    Over,
+    Failed,
+}
+
+/// A training of this process.
+struct Training {
+    phase: Phase,
+    stop: Arc<AtomicBool>,
+    error: Option<String>,
+    ended: Option<String>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What a page shows of a training.
+#[derive(Debug)]
+pub struct Shown {
+    /// One or two words.
+    pub state: &'static str,
+    /// Why it failed.
+    pub error: Option<String>,
+    /// Why it ended.
+    pub stop: Option<String>,
+    phase: Phase,
+}
+
+impl Shown {
+    /// What can be done with it.
+    pub fn controls(&self) -> &'static [&'static str] {
+        match self.phase {
+            Phase::Running => &["pause", "stop"],
+            Phase::Paused => &["resume", "stop"],
+            Phase::Pausing | Phase::Stopping | Phase::Over | Phase::Failed => &[],
+        }
+    }
+}
+
+/// All trainings of this process, by directory.
+#[derive(Default)]
+pub struct Trainings(Mutex<BTreeMap<PathBuf, Training>>);
+
+impl Trainings {
+    /// The state of a training; none if it was not started from a page. One of an earlier process is paused.
+    pub fn state(&self, directory: &Path) -> Option<Shown> {
+        let all = held(&self.0);
+        let Some(training) = all.get(directory) else {
+            drop(all);
+            let was_started =
+                directory.join(SETTINGS).is_file() && directory.join("checkpoint.safetensors").is_file();
+            let is_over = directory.join("ended").exists();
+            return (was_started && !is_over).then_some(Shown {
+                state: "paused",
+                error: None,
+                stop: None,
+                phase: Phase::Paused,
+            });
+        };
+        let state = match training.phase {
+            Phase::Running => "running",
+            Phase::Pausing => "pausing",
+            Phase::Paused => "paused",
+            Phase::Stopping => "stopping",
+            Phase::Over => "done",
+            Phase::Failed => "failed",
+        };
+        let (error, stop) = (training.error.clone(), training.ended.clone());
+        Some(Shown { state, error, stop, phase: training.phase })
+    }
+
+    /// The settings of a training that was started from a page.
+    pub fn settings(&self, place: &Place) -> Option<Value> {
+        serde_json::from_slice(&std::fs::read(place.file(SETTINGS)?).ok()?).ok()
+    }
+
+    fn running(&self) -> usize {
+        held(&self.0)
+            .values()
+            .filter(|t| matches!(t.phase, Phase::Running | Phase::Pausing | Phase::Stopping))
+            .count()
+    }
+
+    /// Waits until all have saved what they have. They are asked to by the server's end.
+    pub fn wait(&self) {
+        let threads: Vec<JoinHandle<()>> =
+            held(&self.0).values_mut().filter_map(|t| t.thread.take()).collect();
+        for thread in threads {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Starts a training; returns the id of its directory.
+pub fn start(state: &Arc<State>, request: Request) -> Result<String> {
+    if state.trainings.running() >= MOST {
+        return Err(Error::setting(
+            "settings",
+            format!("{MOST} trainings are running; wait for one, or pause it"),
+        ));
+    }
+    let name = match &request.name {
+        Some(name) => name.clone(),
+        None => {
+            let free = |name: &String| !state.places.runs.join(name).exists();
+            (1..).map(|n: u32| format!("training-{n}")).find(free).unwrap_or_default()
+        }
+    };
+    let directory = state.places.runs.join(&name);
+    std::fs::create_dir(&directory).map_err(|e| Error::io(&directory, "create", e))?;
+    let text = serde_json::to_string_pretty(&request).unwrap_or_default();
+    OutputFile::write(&directory.join(SETTINGS), text.as_bytes())?;
+    // So that it is a training run from its first moment on, before its weights are drawn.
+    OutputFile::write(&directory.join(byrote::output::LIVE_FILE), b"")?;
+    spawn(state, directory.clone(), request, false);
+    // Its directory is known by its files, which the thread is about to write.
+    for _ in 0..100 {
+        if let Some(place) = state.places.directories().into_iter().find(|place| place.path == directory) {
+            return Ok(place.id);
+        }
+        if let Some(Shown { error: Some(error), .. }) = state.trainings.state(&directory) {
+            let _ = std::fs::remove_dir_all(&directory);
+            held(&state.trainings.0).remove(&directory);
+            return Err(Error::setting("settings", error));
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    Ok(name)
+}
+
+/// Pauses, resumes or stops a training.
+pub fn control(state: &Arc<State>, place: &Place, action: &str) -> Result<()> {
+    let known = state.trainings.state(&place.path);
+    let shown = known
+        .ok_or_else(|| Error::setting("id", "only trainings started from this page can be controlled"))?;
+    if !shown.controls().contains(&action) {
+        return Err(Error::setting(
+            "action",
+            format!("cannot {action:?} a training that is {}", shown.state),
+        ));
+    }
+    match (action, shown.phase) {
+        ("resume", _) => {
+            let read = || serde_json::from_slice::<Request>(&std::fs::read(place.file(SETTINGS)?).ok()?).ok();
+            let request =
+                read().ok_or_else(|| Error::format(&place.path, "its settings.json cannot be read"))?;
+            spawn(state, place.path.clone(), request, true);
+        }
+        ("stop", Phase::Paused) => {
+            finish(&place.path);
+            if let Some(training) = held(&state.trainings.0).get_mut(&place.path) {
+                training.phase = Phase::Over;
+                training.ended = Some("stopped".into());
+            }
+        }
+        _ => {
+            if let Some(training) = held(&state.trainings.0).get_mut(&place.path) {
+                training.phase = if action == "pause" { Phase::Pausing } else { Phase::Stopping };
+                training.stop.store(true, Ordering::Relaxed);
+            }
+        }
+    }
+    state.events.send("runs", &json!({"id": place.id}));
+    Ok(())
+}
+
+/// Notes that a training is not to be resumed.
+fn finish(directory: &Path) {
+    let _ = std::fs::write(directory.join("ended"), "");
+}
+
+/// Runs a training in a thread of its own.
+fn spawn(state: &Arc<State>, directory: PathBuf, request: Request, resume: bool) {
+    let stop = Arc::new(AtomicBool::new(false));
+    let training =
+        Training { phase: Phase::Running, stop: stop.clone(), error: None, ended: None, thread: None };
+    held(&state.trainings.0).insert(directory.clone(), training);
+    state.keeps(true);
+    let (shared, place) = (state.clone(), directory.clone());
+    let thread = std::thread::spawn(move || {
+        let work = || shared.in_pool(|| train(&shared, &request, &place, resume, &stop))?;
+        let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+        let mut all = held(&shared.trainings.0);
+        if let Some(training) = all.get_mut(&place) {
+            match found {
+                Ok(Ok(Stop::Interrupted)) if training.phase == Phase::Stopping => {
+                    training.phase = Phase::Over;
+                    training.ended = Some("stopped".into());
+                    finish(&place);
+                }
+                Ok(Ok(Stop::Interrupted)) => training.phase = Phase::Paused,
+                Ok(Ok(stop)) => {
+                    training.phase = Phase::Over;
+                    training.ended = json!(stop.kind()).as_str().map(str::to_owned);
+                    finish(&place);
+                }
+                Ok(Err(error)) => {
+                    training.phase = Phase::Failed;
+                    training.error = Some(error.to_string());
+                }
+                Err(_) => {
+                    training.phase = Phase::Failed;
+                    training.error = Some("a bug in byrote, please report it".into());
+                }
+            }
+        }
+        drop(all);
+        shared.keeps(shared.trainings.running() > 0);
+        shared.events.send("runs", &Value::Null);
+    });
+    if let Some(training) = held(&state.trainings.0).get_mut(&directory) {
+        training.thread = Some(thread);
+    }
+    state.events.send("runs", &Value::Null);
+}
+
+/// Asks to stop if the page, or the terminal, does.
+struct Watch<'a> {
+    state: &'a State,
+    stop: &'a AtomicBool,
+}
+
+impl Observer for Watch<'_> {
+    fn should_stop(&self) -> bool {
+        self.stop.load(Ordering::Relaxed) || self.state.should_stop()
+    }
+}
+
+fn train(
+    state: &State,
+    request: &Request,
+    directory: &Path,
+    resume: bool,
+    stop: &AtomicBool,
+) -> Result<Stop> {
+    let loaded = state.corpus()?;
+    let Request { seed, model, training, .. } = request;
+    let (settings, limits) = training.resolve(*seed)?;
+    let limits = limits.memory(memory::free().map(|free| free / 2));
+    let (dataset, file) =
+        train::start(&loaded.corpus, Start::Random(model, *seed), training, true, memory::free())?;
+    let opened = RunDirectory::open(directory)?;
+    let options = TrainOptions::default().resume(resume).checkpoint_every(CHECKPOINT_EVERY);
+    let watch = Watch { state, stop };
+    Ok(train::run(file, &dataset, (settings, limits), Some(&opened), options, &watch)?.stop)
+}
