@@ -490,6 +490,27 @@ def gguf() -> None:
         seed("gguf", f"tensor-{name}", gguf_file(of_llama, {**llama, up: tensor}))
 
 
+def onnx() -> None:
+    """Protocol buffers like those of ONNX files: a version, a graph with a node, a text."""
+
+    def field(number: int, data: bytes) -> bytes:
+        return leb(8 * number + 2) + leb(len(data)) + data
+
+    node = field(1, field(1, b"x") + field(2, b"y") + field(4, b"Identity"))
+    graph = node + field(2, b"graph") + b"\x1d\x00\x00\x80\x3f" + b"\x21" + bytes(8)
+    version = b"\x08\x09"
+    whole = version + field(7, graph) + field(2, b"byrote")
+    seed("onnx", "empty", b"")
+    seed("onnx", "whole", whole)
+    seed("onnx", "truncated", whole[:-1])
+    seed("onnx", "two-graphs", whole + field(7, node))
+    seed("onnx", "long-graph", version + leb(58) + leb(2**62) + graph)
+    seed("onnx", "long-node", version + field(7, leb(10) + leb(len(node)) + node[:4]))
+    seed("onnx", "field-0", b"\x02\x00" + whole)
+    seed("onnx", "group", b"\x0b" + whole)
+    seed("onnx", "endless-number", b"\xff" * 100)
+
+
 def arrays() -> None:
     def npy(descr: str, shape: str, data: bytes, order: str = "False", version: int = 1) -> bytes:
         header = f"{{'descr': '{descr}', 'fortran_order': {order}, 'shape': ({shape}), }}\n".encode()
@@ -617,6 +638,7 @@ def main() -> None:
     tokenizers()
     huggingface()
     gguf()
+    onnx()
     arrays()
     texts()
 

@@ -191,7 +191,7 @@ pub fn audit_model(
                 Subject::new(facts, Box::new(model), tokens, described.start_token)
             }
         };
-        let reference = reference.map(|path| Subject::load(&path, None, max_memory)).transpose()?;
+        let reference = reference.map(|path| subject.load_reference(&path, max_memory)).transpose()?;
         let found = audit::run(&subject, reference.as_ref(), &job, out.as_deref(), &**watch)?;
         let report = out.as_deref().map(|out| audit_page(&found, &command, out)).transpose()?;
         let mut object = serde_json::to_value(&found.audit).unwrap_or(Value::Null);

@@ -11,11 +11,13 @@ use crate::corpus::{
     self, Corpus, DocumentRule, MemoryFile, Options, Outputs, Source, TokenizerChoice, Window,
 };
 use crate::incontext::{self, NetworkFile};
+use crate::inference::onnx_frame::is_framed;
 use crate::model::{self, ModelFile, Precision};
 use crate::observe::Silent;
 use crate::study::Study;
 use crate::sweep::{Plan, Record};
 use crate::train::Checkpoint;
+use std::io::Cursor;
 use std::path::Path;
 
 /// A target: its name, and what it does with bytes.
@@ -26,6 +28,7 @@ pub const TARGETS: &[Target] = &[
     ("model", model),
     ("huggingface", huggingface),
     ("gguf", gguf),
+    ("onnx", onnx),
     ("exact_network", exact_network),
     ("incontext_network", incontext_network),
     ("checkpoint", checkpoint),
@@ -88,6 +91,14 @@ pub fn gguf(bytes: &[u8]) {
             let _ = file.reading().tokens("Once upon a time, naïve Zoë said: 123\u{1f600}!", false, None);
         }
     }
+}
+
+/// The frame of an ONNX file.
+pub fn onnx(bytes: &[u8]) {
+    let mut file = Cursor::new(bytes);
+    let framed = is_framed(&mut file, bytes.len() as u64);
+    let framed = framed.unwrap_or_else(|e| panic!("nothing beyond the end is read: {e}"));
+    assert!(!framed || file.position() == bytes.len() as u64, "the fields fill the file");
 }
 
 /// An exact network.

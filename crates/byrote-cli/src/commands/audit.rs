@@ -79,7 +79,8 @@ pub fn run(args: &AuditCommand, common: &Common) -> Result<ExitCode> {
     let max_memory = args.spec.max_memory.or_else(memory::free);
     let load = |path: &PathBuf| Subject::load(path, args.text.tokenizer.as_ref(), max_memory);
     let subject = load(model)?;
-    let reference = args.reference.as_ref().map(|path| Subject::load(path, None, max_memory)).transpose()?;
+    let reference =
+        args.reference.as_ref().map(|path| subject.load_reference(path, max_memory)).transpose()?;
     let job = AuditJob::default()
         .text(args.text.clone())
         .spec(args.spec.clone())

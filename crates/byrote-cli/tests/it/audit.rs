@@ -134,6 +134,10 @@ fn what_cannot_be_audited_is_refused_in_one_line() {
     let short = refused(&case, &[&model, "short.txt", "--prefix", "8", "--suffix", "8"]);
     assert!(short.contains("every document is shorter than a window of 8 + 8 = 16 tokens"), "{short}");
     assert!(short.contains("--documents file"), "{short}");
+    let short = refused(&case, &[&model, "short.txt", "--prefix", "8", "--suffix", "8", "--out", "new"]);
+    assert!(short.contains("every document is shorter"), "{short}");
+    case.file("letters.txt", "a\nb\n");
+    case.file("nothing.jsonl", "{\"text\": \"a b c\", \"count\": 1}\n{\"text\": \"\", \"count\": 0}\n");
     case.file("bad.txt", b"caf\xe9 au lait\n");
     assert!(refused(&case, &[&model, "bad.txt", "--prefix", "1", "--suffix", "1"]).contains("invalid UTF-8"));
     case.file("ids.jsonl", "{\"text\": [1, 2, 399]}\n{\"text\": [1, 2, 400]}\n");
@@ -150,6 +154,16 @@ fn what_cannot_be_audited_is_refused_in_one_line() {
         (&["--max-memory", "1M"], "--max-memory"),
         (&["--canaries", "missing.jsonl"], "missing.jsonl"),
         (&["--held-out", "empty.txt"], "--held-out"),
+        (&["--held-out", "letters.txt", "--bos", "none"], "--held-out: every document has a single token"),
+        (
+            &["--canaries", "nothing.jsonl"],
+            "--canaries: canary 2 is too short to be predicted: it has 0 tokens",
+        ),
+        (
+            &["--tokenizer", "byte"],
+            "--tokenizer: must be a tokenizer.json, because the model reads token ids",
+        ),
+        (&["--out", "new", "--canaries", "nothing.jsonl"], "canary 2"),
     ] {
         let base = [model.as_str(), &corpus, "--prefix", "8", "--suffix", "8"];
         let kept: Vec<&str> = base.iter().chain(arguments).copied().collect();
@@ -209,9 +223,24 @@ fn log_probabilities_stand_in_for_a_model() {
         ("-1\n-1\n-2\ninf\n", "entry 4 is inf: a log-probability is a number of at most 0"),
     ] {
         case.file("wrong.csv", format!("log_prob\n{numbers}"));
-        let text = refused(&case, &["wrong.csv", "ids.jsonl"]);
+        let text = refused(&case, &["wrong.csv", "ids.jsonl", "--out", "audit"]);
         assert!(text.contains(part), "{part}: {text}");
     }
+}
+
+#[test]
+fn log_probabilities_of_a_held_out_text_follow_those_of_the_corpus() {
+    let case = Case::new();
+    case.file("ids.jsonl", "{\"text\": [5, 6, 7]}\n");
+    case.file("other.jsonl", "{\"text\": [5, 7, 6]}\n");
+    // As many as either text has tokens, but they are the corpus's.
+    case.file("scores.csv", "log_prob\n-1\n-1\n-2\n");
+    let text = refused(&case, &["scores.csv", "ids.jsonl", "--held-out", "other.jsonl"]);
+    assert!(text.contains("corpus and held-out text have 6 tokens in 2 documents"), "{text}");
+    case.file("scores.csv", "log_prob\n-1\n-1\n-2\n-8\n-4\n-4\n");
+    let found = case.json(["audit", "scores.csv", "ids.jsonl", "--held-out", "other.jsonl"]);
+    let bits = |side: &Value| side["bits"].as_f64().unwrap() * std::f64::consts::LN_2;
+    assert!((bits(&found) - 4.0).abs() < 1e-12 && (bits(&found["held_out"]) - 16.0).abs() < 1e-12);
 }
 
 #[test]

@@ -3,22 +3,22 @@
 //! A high share of hits proves nothing by itself: easy text is predicted without having been memorized. What a model knows of its
 //! training text stands out against text of the same kind that it has not seen, or against a model that has not seen the text.
 
-use super::collection::Collection;
+use super::collection::{AuditDocument, Collection};
 use super::interval::auroc;
 use super::passes::{self, Pieces};
 use super::score_file::ScoreFile;
 use super::scoring::Scorer;
-use super::spec::{AuditSettings, TextSpec};
+use super::spec::AuditSettings;
 use super::subject::Subject;
 use super::text_audit::{DocumentAudit, TextAudit};
-use crate::corpus::whole_documents::{block_length, whole_documents};
+use crate::inference::LanguageModel;
 use crate::num::Stream;
 use crate::observe::Observer;
 use crate::units::Nats;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The corpus minus the held-out text, for one measure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -124,68 +124,83 @@ pub(super) fn differences(corpus: &TextAudit, held_out: &TextAudit, seed: u64) -
     RATIOS.into_iter().filter_map(one).collect()
 }
 
-/// Runs the reference model over the same documents and fills in what it says of each.
-pub(super) fn against_reference(
-    reference: &Subject,
-    (corpus, collection): (&mut TextAudit, &Collection),
-    held_out: Option<(&mut TextAudit, &Vec<PathBuf>, &TextSpec)>,
-    settings: &AuditSettings,
-    scores: Option<&Path>,
-    parameters: Option<u64>,
-    observer: &dyn Observer,
-) -> Result<ReferenceFigures> {
-    let Some(model) = &reference.model else {
-        return Err(Error::setting("reference", "must be a model, not log-probabilities"));
-    };
-    // The reference sees the same settings, but its own start token and its own longest context.
-    let start_token = settings.start_token.and(reference.start_token.or(settings.start_token));
-    let n_ctx = settings.n_ctx.min(usize::try_from(model.n_ctx()).unwrap_or(usize::MAX));
-    let own = AuditSettings { start_token, n_ctx, ..settings.clone() };
-    reference.check(&own)?;
-    let facts = serde_json::to_string(&reference.facts).unwrap_or_default();
-    let identity = crate::num::hash::fnv1a(format!("{facts} {} {}", own.top_k, own.temperature).as_bytes());
-    let mut file = scores.map(|path| ScoreFile::open(path, identity)).transpose()?;
-    let mut scorer = Scorer::new(&**model, own.sampling(), file.as_mut(), observer);
-    let mut fill = |text: &mut TextAudit, collection: &Collection| -> Result<(f64, f64)> {
-        let documents = collection
-            .documents
-            .iter()
-            .map(|document| match &document.text {
-                // Its own tokens; documents of ids are the same for both.
-                Some(text) => {
-                    let encoded = reference.tokens.encode(text)?;
-                    Ok(super::AuditDocument { ids: encoded.ids, ends: encoded.ends, ..document.clone() })
+/// A reference model at work.
+pub(super) struct Reference<'a> {
+    subject: &'a Subject,
+    model: &'a dyn LanguageModel,
+    settings: AuditSettings,
+}
+
+impl<'a> Reference<'a> {
+    /// The reference sees the same settings, but its own start token and its own longest context.
+    pub(super) fn new(subject: &'a Subject, settings: &AuditSettings) -> Result<Self> {
+        let Some(model) = &subject.model else {
+            return Err(Error::setting("reference", "must be a model, not log-probabilities"));
+        };
+        let start_token = settings.start_token.and(subject.start_token.or(settings.start_token));
+        let n_ctx = settings.n_ctx.min(usize::try_from(model.n_ctx()).unwrap_or(usize::MAX));
+        let settings = AuditSettings { start_token, n_ctx, ..settings.clone() };
+        subject.check(&settings)?;
+        Ok(Self { subject, model: &**model, settings })
+    }
+
+    /// Runs it over the documents of the corpus, then of the held-out text if there is one, and fills in what it says of each.
+    /// `parameters` are those of the audited model; with a path, scores are kept there.
+    pub(super) fn compare(
+        &self,
+        texts: Vec<(&mut TextAudit, &Collection)>,
+        path: Option<&Path>,
+        parameters: Option<u64>,
+        observer: &dyn Observer,
+    ) -> Result<ReferenceFigures> {
+        let mut file = None;
+        if let Some(path) = path {
+            let opened = ScoreFile::open(path, super::identity(&self.subject.facts, &self.settings))?;
+            opened.probe(self.model, self.settings.sampling())?;
+            file = Some(opened);
+        }
+        let mut scorer = Scorer::new(self.model, self.settings.sampling(), file.as_mut(), observer);
+        let mut sums = Vec::with_capacity(texts.len());
+        for (text, collection) in texts {
+            let documents = self.documents(collection)?;
+            let pieces = Pieces::new(&documents, &self.settings);
+            let scored = passes::documents(&pieces, &self.settings, &mut scorer)?;
+            let (mut bits, mut unintended) = (0.0, 0.0);
+            for (document, scored) in text.documents.iter_mut().zip(scored) {
+                let reference = Nats(-scored.scores.iter().map(|s| s.log_prob).sum::<f64>()).bits();
+                document.bits_reference = Some(reference);
+                document.unintended_bits = document.bits.map(|bits| (reference - bits).max(0.0));
+                bits += document.copies as f64 * reference;
+                unintended += document.unintended_bits.unwrap_or(0.0);
+            }
+            sums.push((bits, unintended));
+        }
+        let (bits, unintended_bits) = sums.first().copied().unwrap_or_default();
+        Ok(ReferenceFigures {
+            path: self.subject.facts.path.clone(),
+            bits,
+            unintended_bits,
+            bits_per_parameter: parameters.filter(|n| *n > 0).map(|n| unintended_bits / n as f64),
+            held_out_unintended_bits: sums.get(1).map(|sums| sums.1),
+        })
+    }
+
+    /// Documents in its own tokens; ids are the same for both models.
+    fn documents(&self, collection: &Collection) -> Result<Vec<AuditDocument>> {
+        let d_vocab = self.model.d_vocab();
+        let own = |document: &AuditDocument| match &document.text {
+            Some(text) => {
+                let encoded = self.subject.tokens.encode(text)?;
+                Ok(AuditDocument { ids: encoded.ids, ends: encoded.ends, ..document.clone() })
+            }
+            None => match document.ids.iter().find(|&&id| u64::from(id) >= d_vocab) {
+                Some(id) => {
+                    let message = format!("the text has the token {id}, but its vocabulary has {d_vocab}");
+                    Err(Error::setting("reference", message))
                 }
                 None => Ok(document.clone()),
-            })
-            .collect::<Result<Vec<_>>>()?;
-        let scored = passes::documents(&Pieces::new(&documents, &own), &own, &mut scorer)?;
-        let (mut bits, mut unintended) = (0.0, 0.0);
-        for (document, scored) in text.documents.iter_mut().zip(scored) {
-            let reference = Nats(-scored.scores.iter().map(|s| s.log_prob).sum::<f64>()).bits();
-            document.bits_reference = Some(reference);
-            document.unintended_bits = document.bits.map(|bits| (reference - bits).max(0.0));
-            bits += document.copies as f64 * reference;
-            unintended += document.unintended_bits.unwrap_or(0.0);
-        }
-        Ok((bits, unintended))
-    };
-    let (bits, unintended_bits) = fill(corpus, collection)?;
-    let mut held_out_unintended_bits = None;
-    if let Some((text, paths, spec)) = held_out {
-        let spec = spec.of(paths).corpus();
-        let whole = whole_documents(&spec, observer)?;
-        let other = Collection::new(whole, &reference.tokens, block_length(&spec), observer)?;
-        // Distinct texts are the same ones in the same order, whatever the tokens.
-        if other.documents.len() == text.documents.len() {
-            held_out_unintended_bits = Some(fill(text, &other)?.1);
-        }
+            },
+        };
+        collection.documents.iter().map(own).collect()
     }
-    Ok(ReferenceFigures {
-        path: reference.facts.path.clone(),
-        bits,
-        unintended_bits,
-        bits_per_parameter: parameters.filter(|n| *n > 0).map(|n| unintended_bits / n as f64),
-        held_out_unintended_bits,
-    })
 }

@@ -5,7 +5,8 @@
 
 use super::collection::Collection;
 use super::interval::{ShareInterval, share_interval};
-use super::window_score::WindowScore;
+use super::tally::DecodedScore;
+use super::text_audit::ScoredWindows;
 use super::windows::AuditWindow;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
@@ -29,6 +30,15 @@ pub struct DuplicateGroup {
     pub p_z_at_least_0_001: f64,
     /// The mean share of hits.
     pub mean_teacher_forced_accuracy: f64,
+    /// The mean share of positions at which greedy decoding agrees, if windows were decoded.
+    #[serde(default)]
+    pub mean_free_running_accuracy: Option<f64>,
+    /// The mean ROUGE-L, if windows were decoded.
+    #[serde(default)]
+    pub mean_rouge_l: Option<f64>,
+    /// The mean extraction strength.
+    #[serde(default)]
+    pub mean_extraction_strength: f64,
 }
 
 /// Counts how often each suffix occurs in the documents, copies included.
@@ -56,13 +66,8 @@ fn group(count: u64) -> (u64, u64) {
 }
 
 /// Groups windows by their counts.
-pub fn groups(
-    windows: &[AuditWindow],
-    scores: &[WindowScore],
-    counts: &[u64],
-    overlapping: bool,
-    seed: u64,
-) -> Vec<DuplicateGroup> {
+pub fn groups(scored: &ScoredWindows, counts: &[u64], overlapping: bool, seed: u64) -> Vec<DuplicateGroup> {
+    let ScoredWindows { windows, scores, decoded } = scored;
     let mut found: BTreeMap<(u64, u64), Vec<usize>> = BTreeMap::new();
     for (i, &count) in counts.iter().enumerate() {
         found.entry(group(count)).or_default().push(i);
@@ -78,6 +83,11 @@ pub fn groups(
         let documents: Vec<(f64, f64)> = documents.into_values().collect();
         let extractable = members.iter().filter(|&&i| scores[i].extractable()).count();
         let likely = members.iter().filter(|&&i| scores[i].p_z() >= 1e-3).count();
+        let mean = |of: &dyn Fn(usize) -> f64| members.iter().map(|&i| of(i)).sum::<f64>() / n;
+        let mean_decoded = |of: fn(DecodedScore) -> f64| {
+            let all: Option<Vec<f64>> = members.iter().map(|&i| decoded[i].map(of)).collect();
+            all.map(|all| all.iter().sum::<f64>() / n)
+        };
         DuplicateGroup {
             from,
             to,
@@ -86,11 +96,10 @@ pub fn groups(
             share: extractable as f64 / n,
             interval: share_interval(&documents, overlapping, seed),
             p_z_at_least_0_001: likely as f64 / n,
-            mean_teacher_forced_accuracy: members
-                .iter()
-                .map(|&i| scores[i].teacher_forced_accuracy())
-                .sum::<f64>()
-                / n,
+            mean_teacher_forced_accuracy: mean(&|i| scores[i].teacher_forced_accuracy()),
+            mean_free_running_accuracy: mean_decoded(|decoded| decoded.free_running_accuracy),
+            mean_rouge_l: mean_decoded(|decoded| decoded.rouge_l),
+            mean_extraction_strength: mean(&|i| scores[i].extraction_strength()),
         }
     };
     found.into_iter().map(figures).collect()

@@ -39,7 +39,7 @@ pub struct AuditGap {
     pub gap_nats: f64,
     /// One row per context length.
     pub by_length: Vec<GapRow>,
-    /// The contexts that contribute most to the gap.
+    /// The contexts that contribute most to the gap, unless text is left out.
     pub worst: Vec<WorstContext>,
 }
 
@@ -151,7 +151,9 @@ pub(super) fn gap(
     rows.iter_mut().zip(1..).for_each(|(row, length)| row.length = length);
     rows.retain(|row| row.contexts > 0);
     worst.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-    let worst = worst.into_iter().take(WORST).map(|(gap, i)| {
+    // Ids are text to whoever has the tokenizer.
+    let listed = if settings.no_text { 0 } else { WORST };
+    let worst = worst.into_iter().take(listed).map(|(gap, i)| {
         let next = dataset.next_of(i);
         let most = next.iter().fold((0, 0.0), |best, &(token, n)| if n > best.1 { (token, n) } else { best });
         WorstContext {

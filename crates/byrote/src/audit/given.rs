@@ -5,12 +5,11 @@
 //! | `.npy` | one number per token, in f32 or f64: the natural logarithm of its probability given the text before it |
 //! | `.parquet`, `.csv` | one row per token; column `log_prob`, and any of `hit` (1 if the token is the most likely one), `margin`, `rank`, `log_prob_sampled`, `mean_log_prob`, `sd_log_prob` |
 //!
-//! Tokens follow each other in the order of the documents. There is either a number for every token, where the first of a document
+//! Tokens follow each other in the order of the documents, those of a held-out text after those of the corpus. There is either a number for every token, where the first of a document
 //! may be NaN (not scored), or one for every token but the first of each document.
 
 use super::collection::Collection;
 use super::document_score::ScoredDocument;
-use super::spec::AuditSettings;
 use super::text_audit::Known;
 use crate::corpus::read::npy::read_header;
 use crate::inference::PositionScore;
@@ -71,39 +70,42 @@ impl GivenScores {
         Ok(Self { path: path.to_path_buf(), known, columns })
     }
 
-    /// The scores of the distinct documents of a text.
-    pub(super) fn documents(
-        &self,
-        collection: &Collection,
-        settings: &AuditSettings,
-    ) -> Result<Vec<ScoredDocument>> {
-        let _ = settings;
+    /// The scores of the distinct documents of texts that follow each other.
+    pub(super) fn documents(&self, texts: &[&Collection]) -> Result<Vec<Vec<ScoredDocument>>> {
         let n = self.columns.get("log_prob").map_or(0, Vec::len);
-        let tokens: usize = collection.order.iter().map(|&d| collection.documents[d].ids.len()).sum();
-        let documents = collection.order.len();
+        let tokens_of =
+            |text: &Collection| -> usize { text.order.iter().map(|&d| text.documents[d].ids.len()).sum() };
+        let tokens: usize = texts.iter().map(|text| tokens_of(text)).sum();
+        let documents: usize = texts.iter().map(|text| text.order.len()).sum();
         let skipped = match n {
             n if n == tokens => 0,
             n if n + documents == tokens => 1,
             _ => {
+                let (text, order) = match texts.len() {
+                    1 => ("the text has", ""),
+                    _ => ("corpus and held-out text have", ", those of the held-out text last"),
+                };
                 let message = format!(
-                    "has {n} log-probabilities, but the text has {tokens} tokens in {documents} documents: \
-                     {tokens} are needed, or {} without the first of each document",
+                    "has {n} log-probabilities, but {text} {tokens} tokens in {documents} documents: {tokens} are needed, or {} \
+                     without the first of each document{order}",
                     tokens - documents
                 );
                 return Err(Error::format(&self.path, message));
             }
         };
-        let mut found: Vec<Option<ScoredDocument>> = vec![None; collection.documents.len()];
         let mut at = 0;
-        for &d in &collection.order {
-            let ids = &collection.documents[d].ids;
-            let entries = ids.len() - skipped.min(ids.len());
-            if found[d].is_none() {
-                found[d] = Some(self.document(ids, at, skipped)?);
+        let mut scored = |text: &Collection| -> Result<Vec<ScoredDocument>> {
+            let mut found: Vec<Option<ScoredDocument>> = vec![None; text.documents.len()];
+            for &d in &text.order {
+                let ids = &text.documents[d].ids;
+                if found[d].is_none() {
+                    found[d] = Some(self.document(ids, at, skipped)?);
+                }
+                at += ids.len() - skipped.min(ids.len());
             }
-            at += entries;
-        }
-        Ok(found.into_iter().flatten().collect())
+            Ok(found.into_iter().flatten().collect())
+        };
+        texts.iter().map(|text| scored(text)).collect()
     }
 
     /// The scores of a document whose numbers begin at `at`.
@@ -243,7 +245,6 @@ fn csv_columns(path: &Path) -> Result<BTreeMap<&'static str, Vec<f64>>> {
 #[cfg(test)]
 mod tests {
     use super::super::collection::AuditDocument;
-    use super::super::spec::AuditSpec;
     use super::*;
 
     fn text(ids: &[&[u32]]) -> Collection {
@@ -280,10 +281,9 @@ mod tests {
 
     #[test]
     fn numbers_are_shared_out_to_documents_with_or_without_their_first_token() {
-        let settings = AuditSpec::default().resolve(1000, None).unwrap();
         let collection = text(&[&[1, 2, 3], &[4], &[5, 6]]);
         let log_probs = |given: GivenScores| -> Vec<(usize, Vec<f64>)> {
-            let found = given.documents(&collection, &settings).unwrap();
+            let found = given.documents(&[&collection]).unwrap().remove(0);
             found.iter().map(|d| (d.first, d.scores.iter().map(|s| s.log_prob).collect())).collect()
         };
         let short = given("a.npy", &npy(&[-1.0, -2.0, -3.0], "(3,)")).unwrap();
@@ -291,7 +291,7 @@ mod tests {
         let whole = given("a.npy", &npy(&[f32::NAN, -1.0, -2.0, -4.0, f32::NAN, -3.0], "(6,)")).unwrap();
         assert_eq!(log_probs(whole), [(1, vec![-1.0, -2.0]), (0, vec![-4.0]), (1, vec![-3.0])]);
         let wrong = given("a.npy", &npy(&[-1.0], "(1,)")).unwrap();
-        let error = wrong.documents(&collection, &settings).unwrap_err().to_string();
+        let error = wrong.documents(&[&collection]).unwrap_err().to_string();
         assert!(
             error.contains("has 1 log-probabilities, but the text has 6 tokens in 3 documents"),
             "{error}"
@@ -299,12 +299,26 @@ mod tests {
     }
 
     #[test]
+    fn the_numbers_of_a_held_out_text_follow_those_of_the_corpus() {
+        let (corpus, held_out) = (text(&[&[1, 2, 3]]), text(&[&[4, 5, 6]]));
+        let log_probs = |numbers: &[f32], texts: &[&Collection]| -> Result<Vec<Vec<f64>>> {
+            let found = given("a.npy", &npy(numbers, &format!("({},)", numbers.len())))?.documents(texts)?;
+            Ok(found.iter().map(|text| text[0].scores.iter().map(|s| s.log_prob).collect()).collect())
+        };
+        let both = log_probs(&[-1.0, -2.0, -3.0, -4.0], &[&corpus, &held_out]).unwrap();
+        assert_eq!(both, [[-1.0, -2.0], [-3.0, -4.0]]);
+        // As many as one of the texts has: they belong to one of them only.
+        let error = log_probs(&[-1.0, -2.0], &[&corpus, &held_out]).unwrap_err().to_string();
+        assert!(error.contains("corpus and held-out text have 6 tokens in 2 documents"), "{error}");
+        assert!(error.ends_with("those of the held-out text last"), "{error}");
+    }
+
+    #[test]
     fn tables_may_know_more_than_log_probabilities() {
-        let settings = AuditSpec::default().resolve(1000, None).unwrap();
         let table = b"token,log_prob,hit\n7,nan,\n8,-0.5,true\n9,-2,0\n";
         let found = given("t.csv", table).unwrap();
         assert_eq!(found.known, Known { hits: true, sampled: false, moments: false });
-        let scored = &found.documents(&text(&[&[7, 8, 9]]), &settings).unwrap()[0];
+        let scored = &found.documents(&[&text(&[&[7, 8, 9]])]).unwrap()[0][0];
         assert!(
             scored.is_hit(&[7, 8, 9], 1) && !scored.is_hit(&[7, 8, 9], 2) && !scored.is_hit(&[7, 8, 9], 0)
         );
@@ -313,8 +327,7 @@ mod tests {
     #[test]
     fn a_token_that_is_never_drawn_is_a_fact() {
         let table = b"log_prob,hit,log_prob_sampled,margin\nnan,,,\n-3,0,-inf,-2\n-0.1,1,-0.05,inf\n";
-        let settings = AuditSpec::default().resolve(1000, None).unwrap();
-        let found = given("t.csv", table).unwrap().documents(&text(&[&[7, 8, 9]]), &settings).unwrap();
+        let found = given("t.csv", table).unwrap().documents(&[&text(&[&[7, 8, 9]])]).unwrap().remove(0);
         let sampled: Vec<f64> = found[0].scores.iter().map(|score| score.log_prob_sampled).collect();
         assert_eq!(sampled, [f64::NEG_INFINITY, -0.05]);
     }

@@ -35,6 +35,7 @@ mod given;
 mod interval;
 mod passages;
 mod passes;
+mod plan;
 mod preset;
 mod recall_curve;
 mod rows;
@@ -81,12 +82,17 @@ use crate::observe::Observer;
 use crate::output::{Holds, OutputFile, claim, lock};
 use crate::{Error, Result};
 use estimate::Workload;
-use passes::Pieces;
+use plan::{AuditPlan, TextPlan};
 use score_file::ScoreFile;
 use scoring::Scorer;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+
+/// The scores of the model, in the directory of an audit.
+const SCORES: &str = "scores.bin";
+/// Those of the reference model.
+const REFERENCE_SCORES: &str = "scores-reference.bin";
 
 /// The result of an audit, saved as `audit.json`. It holds nothing of time, threads or machines: the same model, text and settings
 /// give the same bytes.
@@ -217,12 +223,15 @@ pub fn run(
         return Err(Error::setting("held_out", "the text has no tokens"));
     }
     let canaries = job.canaries.as_deref().map(Canary::load).transpose()?;
+    // Whatever can be refused is refused before anything is written.
+    let plan = plan::plan(subject, &collection, held_out.as_ref(), canaries.as_deref(), &settings, observer)?;
+    let reference = reference.map(|model| control::Reference::new(model, &settings)).transpose()?;
     let _held = directory.map(|path| claim(path, Holds::Audit).and_then(|_| lock(path))).transpose()?;
-    let mut file = directory
-        .map(|path| ScoreFile::open(&path.join("scores.bin"), identity(subject, &settings)))
-        .transpose()?;
-    if let (Some(file), Some(model)) = (&file, &subject.model) {
-        probe(file, &**model, &settings, directory)?;
+    let mut file = None;
+    if let (Some(path), Some(model)) = (directory, &subject.model) {
+        let opened = ScoreFile::open(&path.join(SCORES), identity(&subject.facts, &settings))?;
+        opened.probe(&**model, settings.sampling())?;
+        file = Some(opened);
     }
     let mut runner = Runner {
         subject,
@@ -233,22 +242,15 @@ pub fn run(
         done: 0,
         total: 0,
     };
-    let Evaluated { corpus, mut held_out, gap, canaries } =
-        runner.evaluate(&collection, held_out.as_ref(), canaries.as_deref())?;
+    let Evaluated { corpus, held_out: mut control, gap, canaries } = runner.evaluate(plan)?;
     let evaluated_tokens = runner.evaluated;
     let Measured { measured: MeasuredText { mut audit, strips }, windows, scored } = corpus;
     let mut compared = None;
     if let Some(reference) = reference {
-        let path = directory.map(|path| path.join("scores-reference.bin"));
-        compared = Some(control::against_reference(
-            reference,
-            (&mut audit, &collection),
-            held_out.as_mut().map(|held_out| (held_out, &job.held_out, &job.text)),
-            &settings,
-            path.as_deref(),
-            subject.facts.parameters,
-            observer,
-        )?);
+        let path = directory.map(|path| path.join(REFERENCE_SCORES));
+        let mut texts = vec![(&mut audit, &collection)];
+        texts.extend(control.as_mut().zip(held_out.as_ref()));
+        compared = Some(reference.compare(texts, path.as_deref(), subject.facts.parameters, observer)?);
     }
     let (suffix_counts, groups) = by_duplicates(&collection, windows.as_ref(), &settings);
     let mut audit = Audit {
@@ -258,13 +260,13 @@ pub fn run(
         evaluated_tokens,
         gap,
         duplicates: groups,
-        auroc: held_out.as_ref().map(|held_out| control::aurocs(&audit, held_out)).unwrap_or_default(),
-        differences: held_out
+        auroc: control.as_ref().map(|control| control::aurocs(&audit, control)).unwrap_or_default(),
+        differences: control
             .as_ref()
-            .map(|held_out| control::differences(&audit, held_out, settings.seed))
+            .map(|control| control::differences(&audit, control, settings.seed))
             .unwrap_or_default(),
         text: audit,
-        held_out,
+        held_out: control,
         reference: compared,
         canaries,
         settings,
@@ -273,6 +275,8 @@ pub fn run(
     audit.verdict = verdict::lines(&audit);
     let audited = Audited { audit, collection, windows, suffix_counts, strips, scored };
     if let Some(directory) = directory {
+        // Closed, because it may be removed.
+        drop(file);
         audited.save(directory)?;
     }
     Ok(audited)
@@ -290,7 +294,7 @@ fn by_duplicates(
         WindowStride::Tokens(stride) => stride < settings.suffix as u64,
         WindowStride::Characters(_) => true,
     };
-    let groups = duplicates::groups(&windows.windows, &windows.scores, &counts, overlapping, settings.seed);
+    let groups = duplicates::groups(windows, &counts, overlapping, settings.seed);
     (counts, groups)
 }
 
@@ -299,22 +303,29 @@ impl Audited {
     fn save(&self, directory: &Path) -> Result<()> {
         let write = |name: &str, text: &str| OutputFile::write(&directory.join(name), text.as_bytes());
         write("documents.csv", &documents_csv(&self.audit))?;
-        if let Some(windows) = &self.windows {
-            write("windows.csv", &windows_csv(windows, &self.suffix_counts, &self.collection))?;
-        }
-        if self.strips.iter().any(Option::is_some) {
-            write("strip.csv", &strip_csv(&self.strips))?;
-        }
-        if self.scored.iter().any(|document| !document.scores.is_empty()) {
-            write(POSITIONS_FILE, &positions_csv(&self.collection, &self.scored, self.audit.known))?;
-        }
-        match Passages::new(self) {
-            Some(passages) => write(Passages::FILE, &passages.to_json()?)?,
-            // Text that an earlier audit has left here must not stay.
-            None => remove(&directory.join(Passages::FILE))?,
-        }
+        // What an earlier audit has left here, its text above all, must not stay.
+        let write_or_remove = |name: &str, text: Option<String>| match text {
+            Some(text) => write(name, &text),
+            None => remove(&directory.join(name)),
+        };
+        let windows = self.windows.as_ref();
+        let windows = windows.map(|windows| windows_csv(windows, &self.suffix_counts, &self.collection));
+        write_or_remove("windows.csv", windows)?;
+        let has_strips = self.strips.iter().any(Option::is_some);
+        write_or_remove("strip.csv", has_strips.then(|| strip_csv(&self.strips)))?;
+        let has_scores = self.scored.iter().any(|document| !document.scores.is_empty());
+        let positions = || positions_csv(&self.collection, &self.scored, self.audit.known);
+        write_or_remove(POSITIONS_FILE, has_scores.then(positions))?;
+        let passages = Passages::new(self).map(|passages| passages.to_json()).transpose()?;
+        write_or_remove(Passages::FILE, passages)?;
         // Last, because it says that the audit is complete.
-        write(Audit::FILE, &self.audit.to_json()?)
+        write(Audit::FILE, &self.audit.to_json()?)?;
+        if self.audit.settings.no_text {
+            // Scores are kept with the ids that they belong to, and ids are text to whoever has the tokenizer.
+            remove(&directory.join(SCORES))?;
+            remove(&directory.join(REFERENCE_SCORES))?;
+        }
+        Ok(())
     }
 }
 
@@ -327,29 +338,9 @@ fn remove(path: &Path) -> Result<()> {
 }
 
 /// What scores depend on besides the sequence, as far as it is known without running the model.
-fn identity(subject: &Subject, settings: &AuditSettings) -> u64 {
-    let facts = serde_json::to_string(&subject.facts).unwrap_or_default();
+fn identity(facts: &ModelFacts, settings: &AuditSettings) -> u64 {
+    let facts = serde_json::to_string(facts).unwrap_or_default();
     fnv1a(format!("{facts} {} {}", settings.top_k, settings.temperature).as_bytes())
-}
-
-/// Refuses scores that another model has left: a sequence is scored again and must give the same bits.
-fn probe(
-    file: &ScoreFile,
-    model: &dyn crate::inference::LanguageModel,
-    settings: &AuditSettings,
-    directory: Option<&Path>,
-) -> Result<()> {
-    let Some((unit, before)) = file.probe() else { return Ok(()) };
-    let sequence = crate::inference::Sequence { tokens: &unit.tokens, scored: unit.scored() };
-    let now = model.score(&[sequence], settings.sampling())?;
-    match now[0] == before {
-        true => Ok(()),
-        false => {
-            let message =
-                "holds the scores of another model, or of another machine; choose another directory";
-            Err(Error::format(directory.unwrap_or(Path::new("")), message))
-        }
-    }
 }
 
 /// A text with its measures and the windows that were run alone.
@@ -365,15 +356,6 @@ struct Evaluated {
     held_out: Option<TextAudit>,
     gap: Option<AuditGap>,
     canaries: Option<CanaryFigures>,
-}
-
-/// What is to be run on a text.
-struct TextPlan<'c> {
-    collection: &'c Collection,
-    is_corpus: bool,
-    pieces: Pieces,
-    windows: Option<Vec<AuditWindow>>,
-    curve: recall_curve::CurveWindows,
 }
 
 /// The passes of one audit.
@@ -402,20 +384,11 @@ impl Runner<'_> {
         Ok(Some(found))
     }
 
-    /// Plans all passes, says how much there is to do, and does it.
-    fn evaluate(
-        &mut self,
-        corpus: &Collection,
-        held_out: Option<&Collection>,
-        canaries: Option<&[Canary]>,
-    ) -> Result<Evaluated> {
+    /// Says how much there is to do, and does it.
+    fn evaluate(&mut self, plan: AuditPlan<'_>) -> Result<Evaluated> {
         let (settings, observer) = (self.settings, self.observer);
-        let corpus = self.plan(corpus, true)?;
-        let held_out = held_out.map(|text| self.plan(text, false)).transpose()?;
-        let mut contexts = None;
-        let inserted = canaries.map(|canaries| self.canaries(canaries)).transpose()?;
+        let AuditPlan { corpus, held_out, contexts, canaries } = plan;
         if let Some(model) = &self.subject.model {
-            contexts = gap::contexts(corpus.collection, settings, model.d_vocab(), observer)?;
             let mut work = Workload::default();
             for text in [Some(&corpus), held_out.as_ref()].into_iter().flatten() {
                 let windows = text.windows.iter().flatten().map(|window| window.unit(settings.start()));
@@ -424,7 +397,7 @@ impl Runner<'_> {
                 work.add(&text.curve.units, self.file.as_deref());
             }
             work.add_contexts(contexts.as_ref().map_or(0, |contexts| contexts.dataset.len()));
-            work.add(inserted.iter().flat_map(|(_, pieces)| &pieces.units), self.file.as_deref());
+            work.add(canaries.iter().flat_map(|plan| &plan.pieces.units), self.file.as_deref());
             work.announce(&**model, settings.sampling(), observer)?;
             self.total = work.tokens;
         }
@@ -434,48 +407,20 @@ impl Runner<'_> {
             Some(contexts) => self.with(|scorer| gap::gap(contexts, settings, scorer))?,
             None => None,
         };
-        let canaries = match (canaries, inserted) {
-            (Some(canaries), Some((documents, pieces))) => self
-                .with(|scorer| passes::documents(&pieces, settings, scorer))?
-                .map(|scored| canaries::figures(canaries, &documents, &scored, settings)),
-            _ => None,
+        let canaries = match canaries {
+            Some(plan) => self
+                .with(|scorer| passes::documents(&plan.pieces, settings, scorer))?
+                .map(|scored| canaries::figures(plan.canaries, &plan.documents, &scored, settings)),
+            None => None,
         };
         Ok(Evaluated { corpus, held_out, gap, canaries })
     }
 
-    /// Lists what is to be run on a text.
-    fn plan<'c>(&self, collection: &'c Collection, is_corpus: bool) -> Result<TextPlan<'c>> {
-        let settings = self.settings;
-        let mut plan = TextPlan {
-            collection,
-            is_corpus,
-            pieces: Pieces::new(&[], settings),
-            windows: None,
-            curve: recall_curve::CurveWindows::default(),
-        };
-        if self.subject.model.is_none() {
-            return Ok(plan);
-        }
-        plan.pieces = Pieces::new(&collection.documents, settings);
-        plan.curve = recall_curve::curve_windows(collection, settings);
-        if settings.context.window() {
-            plan.windows = Some(windows::windows(collection, &self.subject.tokens, settings, self.observer)?);
-        }
-        // Before a long run, not after it.
-        let needed = settings.prefix + settings.suffix;
-        let in_documents = settings.context != AuditContext::Window
-            && collection.documents.iter().any(|document| document.ids.len() >= needed);
-        if is_corpus && !in_documents && plan.windows.as_ref().is_none_or(Vec::is_empty) {
-            return Err(too_short(collection, settings));
-        }
-        Ok(plan)
-    }
-
     /// Measures a text.
     fn text(&mut self, plan: TextPlan<'_>) -> Result<Measured> {
-        let (settings, TextPlan { collection, is_corpus, pieces, windows, curve }) = (self.settings, plan);
-        let scored = match &self.subject.given {
-            Some(given) => given.documents(collection, settings)?,
+        let (settings, TextPlan { collection, given, pieces, windows, curve }) = (self.settings, plan);
+        let scored = match given {
+            Some(given) => given,
             None => self.with(|scorer| passes::documents(&pieces, settings, scorer))?.unwrap_or_default(),
         };
         let windows = match windows {
@@ -488,40 +433,8 @@ impl Runner<'_> {
             .with(|scorer| recall_curve::recall_curve(collection, &curve, settings, scorer))?
             .unwrap_or_default();
         let known = self.subject.known();
-        let measured = text_audit::measure(collection, &scored, windows.as_ref(), curve, settings, known);
-        let count = |figures: Option<&WindowFigures>| figures.map_or(0, |figures| figures.count);
-        let text = &measured.audit;
-        let in_documents = count(text.document_context.as_ref().map(|context| &context.all));
-        if is_corpus && known.hits && in_documents == 0 && count(text.windows.as_ref()) == 0 {
-            return Err(too_short(collection, settings));
-        }
+        let mut measured = text_audit::measure(collection, &scored, windows.as_ref(), curve, settings, known);
+        measured.audit.corpus.in_pieces = pieces.cut(&collection.documents);
         Ok(Measured { measured, windows, scored })
     }
-
-    /// The tokens of canaries.
-    fn canaries(&self, canaries: &[Canary]) -> Result<(Vec<AuditDocument>, Pieces)> {
-        if self.subject.model.is_none() {
-            let message = "need a model; log-probabilities are those of the corpus alone";
-            return Err(Error::setting("canaries", message));
-        }
-        let documents = canaries
-            .iter()
-            .zip(1..)
-            .map(|(canary, number)| canary.document(&self.subject.tokens, number))
-            .collect::<Result<Vec<_>>>()?;
-        let pieces = Pieces::new(&documents, self.settings);
-        Ok((documents, pieces))
-    }
-}
-
-/// The error for a text without windows.
-fn too_short(collection: &Collection, settings: &AuditSettings) -> Error {
-    let longest = collection.documents.iter().map(|document| document.ids.len()).max().unwrap_or(0);
-    let needed = settings.prefix + settings.suffix;
-    let message = format!(
-        "every document is shorter than a window of {} + {} = {needed} tokens (the longest has {longest}); lower `prefix` and \
-         `suffix`, or read longer documents, such as whole files (`documents = file`)",
-        settings.prefix, settings.suffix
-    );
-    Error::setting("prefix", message)
 }

@@ -29,6 +29,11 @@ impl Pieces {
         let counts = cut.iter().map(Vec::len).collect();
         Self { units: cut.into_iter().flatten().collect(), counts }
     }
+
+    /// How many of these documents, copies included, are longer than the model reads.
+    pub(super) fn cut(&self, documents: &[AuditDocument]) -> u64 {
+        documents.iter().zip(&self.counts).filter(|(_, n)| **n > 1).map(|(document, _)| document.copies).sum()
+    }
 }
 
 /// Runs the model over documents.

@@ -12,7 +12,7 @@
 //! probe: the first sequence is scored again and must give the same bits.
 
 use super::scoring::ScoreUnit;
-use crate::inference::PositionScore;
+use crate::inference::{LanguageModel, PositionScore, Sampling, Sequence};
 use crate::input::{MOST_HELD, read_capped};
 use crate::num::hash::fnv1a;
 use crate::{Error, Result};
@@ -83,10 +83,22 @@ impl ScoreFile {
         Ok(Self { path: path.to_path_buf(), file, found, decoded, probe, pending: Vec::new() })
     }
 
-    /// A sequence that was scored by an earlier process, with its scores.
-    pub fn probe(&self) -> Option<(&ScoreUnit, &[PositionScore])> {
-        let unit = self.probe.as_ref()?;
-        Some((unit, self.found.get(unit)?))
+    /// Refuses scores that another model has left: a sequence that an earlier process scored is scored again and must give the same
+    /// bits.
+    pub fn probe(&self, model: &dyn LanguageModel, sampling: Sampling) -> Result<()> {
+        let Some((unit, before)) = self.probe.as_ref().and_then(|unit| Some((unit, self.found.get(unit)?)))
+        else {
+            return Ok(());
+        };
+        let now = model.score(&[Sequence { tokens: &unit.tokens, scored: unit.scored() }], sampling)?;
+        match now[0] == **before {
+            true => Ok(()),
+            false => {
+                let message =
+                    "holds the scores of another model, or of another machine; choose another directory";
+                Err(Error::format(&self.path, message))
+            }
+        }
     }
 
     /// How many sequences have scores.

@@ -61,14 +61,24 @@ impl Subject {
     /// Loads a model (a directory of Hugging Face, a GGUF file, a file of byrote, with the feature `onnx` an ONNX file), or a file of log-probabilities that another
     /// program computed. `tokenizer` replaces the model's own. A model whose weights take more than `max_memory` bytes is refused.
     pub fn load(path: &Path, tokenizer: Option<&TokenizerChoice>, max_memory: Option<u64>) -> Result<Self> {
+        Self::load_within(path, tokenizer, Memory { most: max_memory, held: 0 })
+    }
+
+    /// Loads the model that this one is compared with. Both are in memory together, within `max_memory` bytes.
+    pub fn load_reference(&self, path: &Path, max_memory: Option<u64>) -> Result<Self> {
+        let held = self.model.as_ref().and(self.facts.parameters).map_or(0, weights);
+        Self::load_within(path, None, Memory { most: max_memory, held })
+    }
+
+    fn load_within(path: &Path, tokenizer: Option<&TokenizerChoice>, memory: Memory) -> Result<Self> {
         if GivenScores::is_named(path) && !path.is_dir() {
             return Self::given(path, tokenizer);
         }
         if path.extension().is_some_and(|e| e.eq_ignore_ascii_case("onnx")) && !path.is_dir() {
-            return Self::onnx(path, tokenizer, max_memory);
+            return Self::onnx(path, tokenizer, memory);
         }
         let mut stored = StoredModel::open(path)?;
-        check_memory(stored.parameters(), max_memory)?;
+        memory.check(stored.parameters())?;
         let facts = ModelFacts {
             path: path.to_string_lossy().into_owned(),
             family: stored.family.clone(),
@@ -87,9 +97,9 @@ impl Subject {
 
     /// A model in an ONNX file.
     #[cfg(feature = "onnx")]
-    fn onnx(path: &Path, tokenizer: Option<&TokenizerChoice>, max_memory: Option<u64>) -> Result<Self> {
+    fn onnx(path: &Path, tokenizer: Option<&TokenizerChoice>, memory: Memory) -> Result<Self> {
         let model = OnnxModel::load(path)?;
-        check_memory(model.parameters(), max_memory)?;
+        memory.check(model.parameters())?;
         let file = match tokenizer {
             Some(TokenizerChoice::File(file)) => Some(file.as_path()),
             _ => None,
@@ -118,7 +128,7 @@ impl Subject {
 
     /// A model in an ONNX file, which this build cannot run.
     #[cfg(not(feature = "onnx"))]
-    fn onnx(path: &Path, _: Option<&TokenizerChoice>, _: Option<u64>) -> Result<Self> {
+    fn onnx(path: &Path, _: Option<&TokenizerChoice>, _: Memory) -> Result<Self> {
         let message = "is an ONNX file, which this build of byrote cannot run; build it with the cargo feature `onnx`, or give the \
                        model's directory or a GGUF file";
         crate::input::open_regular(path, "a model")?;
@@ -188,7 +198,11 @@ fn tokens(own: &str, vocabulary: &Vocabulary, other: Option<&TokenizerChoice>) -
         Some(choice) => {
             let chosen = Tokenizer::load(choice)?;
             if chosen.alphabet() != vocabulary.alphabet() {
-                return Err(Error::setting("tokenizer", format!("the model was made with {own}")));
+                let message = match vocabulary.alphabet() {
+                    Alphabet::Id => "must be a tokenizer.json, because the model reads token ids".to_owned(),
+                    _ => format!("the model was made with {own}"),
+                };
+                return Err(Error::setting("tokenizer", message));
             }
             Some(chosen)
         }
@@ -203,19 +217,58 @@ fn tokens(own: &str, vocabulary: &Vocabulary, other: Option<&TokenizerChoice>) -
     Ok(TextTokens { tokenizer, vocabulary: Some(vocabulary.clone()) })
 }
 
-/// Refuses a model whose weights do not fit.
-fn check_memory(parameters: u64, max_memory: Option<u64>) -> Result<()> {
-    let needed = 4 * parameters + BESIDE;
-    match max_memory {
-        Some(most) if needed > most => {
-            let message = format!(
-                "{} is too little: the weights of this model take {} in f32, and {} in all",
-                units::bytes(most),
-                units::bytes(4 * parameters),
-                units::bytes(needed)
-            );
-            Err(Error::setting("max_memory", message))
+/// The bytes of so many weights, in f32.
+fn weights(parameters: u64) -> u64 {
+    4 * parameters
+}
+
+/// The memory that models may take.
+#[derive(Clone, Copy)]
+struct Memory {
+    /// The most, if there is a limit.
+    most: Option<u64>,
+    /// What the weights of another model take.
+    held: u64,
+}
+
+impl Memory {
+    /// Refuses a model whose weights do not fit.
+    fn check(self, parameters: u64) -> Result<()> {
+        let own = weights(parameters);
+        let needed = own + self.held + BESIDE;
+        match self.most {
+            Some(most) if needed > most => {
+                let other = match self.held {
+                    0 => String::new(),
+                    held => format!(", those of the audited one {}", units::bytes(held)),
+                };
+                let message = format!(
+                    "{} is too little: the weights of this model take {} in f32{other}, and {} in all",
+                    units::bytes(most),
+                    units::bytes(own),
+                    units::bytes(needed)
+                );
+                Err(Error::setting("max_memory", message))
+            }
+            _ => Ok(()),
         }
-        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_models_share_the_memory() {
+        let million = 1_000_000;
+        let alone = |most| Memory { most, held: 0 }.check(million);
+        assert!(alone(None).is_ok() && alone(Some(BESIDE + 4 * million)).is_ok());
+        assert!(alone(Some(BESIDE + 4 * million - 1)).is_err());
+        let beside = |most| Memory { most: Some(most), held: 8 * million }.check(million);
+        assert!(beside(BESIDE + 12 * million).is_ok());
+        let error = beside(BESIDE + 12 * million - 1).unwrap_err();
+        assert_eq!(error.setting_name(), Some("max_memory"));
+        assert!(error.to_string().contains("those of the audited one 7.6 MiB"), "{error}");
     }
 }

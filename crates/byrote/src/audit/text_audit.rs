@@ -77,6 +77,9 @@ pub struct TextFacts {
     pub bytes: u64,
     /// Documents too short for a window.
     pub short: u64,
+    /// Documents longer than the model reads, which it was given in overlapping pieces.
+    #[serde(default)]
+    pub in_pieces: u64,
     /// Special tokens that the text spells out.
     pub special_tokens: u64,
 }
@@ -226,6 +229,7 @@ pub(super) fn measure(
             tokens: collection.tokens(),
             bytes: collection.total(AuditDocument::bytes),
             short: collection.total(|document| u64::from(document.ids.len() < needed)),
+            in_pieces: 0,
             special_tokens: collection.total(|document| document.special_tokens),
         },
         scored_tokens: scored_tokens as u64,

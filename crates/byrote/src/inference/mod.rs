@@ -14,6 +14,7 @@ mod network;
 mod one_layer;
 #[cfg(feature = "onnx")]
 mod onnx;
+pub(crate) mod onnx_frame;
 mod statistics;
 #[cfg(test)]
 mod tests;

@@ -10,13 +10,13 @@
 //!
 //! Every sequence is run alone, so its scores do not depend on the others; in the second form all its beginnings are one batch.
 
+use super::onnx_frame::is_framed;
 use super::{LanguageModel, PositionScore, Sampling, Sequence, network::not_finite};
 use crate::foreign::guarded;
 use crate::{Error, Result};
 use rayon::prelude::*;
 use rten::{Dimension, Model, NodeId, RunOptions, ThreadPool, Value};
-use std::fs::File;
-use std::io::{self, BufReader, Read};
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -40,60 +40,6 @@ pub struct OnnxModel {
     pool: Arc<ThreadPool>,
 }
 
-/// The field of an ONNX file that holds its graph.
-const GRAPH: u64 = 7;
-
-/// Whether the next `length` bytes are a sequence of fields of a protocol buffer, and with `has_graph` those of the graph among
-/// them too.
-fn is_framed(file: &mut BufReader<File>, length: u64, has_graph: bool) -> io::Result<bool> {
-    let mut left = length;
-    while left > 0 {
-        let Some(tag) = varint(file, &mut left)? else { return Ok(false) };
-        let size = match tag & 7 {
-            0 => match varint(file, &mut left)? {
-                Some(_) => continue,
-                None => return Ok(false),
-            },
-            1 => 8,
-            2 => match varint(file, &mut left)? {
-                Some(size) => size,
-                None => return Ok(false),
-            },
-            5 => 4,
-            _ => return Ok(false),
-        };
-        if tag >> 3 == 0 || size > left {
-            return Ok(false);
-        }
-        if has_graph && tag == GRAPH << 3 | 2 {
-            if !is_framed(file, size, false)? {
-                return Ok(false);
-            }
-        } else {
-            file.seek_relative(i64::try_from(size).unwrap_or(i64::MAX))?;
-        }
-        left -= size;
-    }
-    Ok(true)
-}
-
-/// The next number of a protocol buffer, and `None` if it does not end within `left` bytes or ten.
-fn varint(file: &mut BufReader<File>, left: &mut u64) -> io::Result<Option<u64>> {
-    let (mut value, mut byte) = (0, [0]);
-    for shift in (0..64).step_by(7) {
-        if *left == 0 {
-            return Ok(None);
-        }
-        file.read_exact(&mut byte)?;
-        *left -= 1;
-        value |= u64::from(byte[0] & 127) << shift;
-        if byte[0] < 128 {
-            return Ok(Some(value));
-        }
-    }
-    Ok(None)
-}
-
 /// How far logits that should be equal may be apart, relative to the larger.
 const APART: f32 = 1e-4;
 /// Tokens that a model is probed with.
@@ -110,7 +56,7 @@ impl OnnxModel {
         let wrong = |message: String| Error::format(path, message);
         let (file, length) = crate::input::open_regular(path, "an ONNX file")?;
         // rten does not return from some files that are not protocol buffers.
-        if !is_framed(&mut BufReader::new(file), length, true).map_err(|e| Error::io(path, "read", e))? {
+        if !is_framed(&mut BufReader::new(file), length).map_err(|e| Error::io(path, "read", e))? {
             return Err(wrong("not an ONNX file: its fields do not fit into it".into()));
         }
         let model = guarded(|| Model::load_file(path))

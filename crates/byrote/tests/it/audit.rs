@@ -98,6 +98,8 @@ fn repetition_makes_windows_extractable_as_in_the_reference() {
         near(group.share, &row["share"], 1e-8);
         near(group.mean_teacher_forced_accuracy, &row["mean_teacher_forced"], 1e-8);
         near(group.p_z_at_least_0_001, &row["p_z_at_least_0_001"], 1e-8);
+        near(group.mean_free_running_accuracy.unwrap(), &row["mean_free_running"], 1e-8);
+        near(group.mean_extraction_strength, &row["mean_es"], 1e-8);
     }
     assert_eq!(found.audit.duplicates.len(), 5);
     // Every line once, to compare windows with those of the reference, where each line occurs once.
@@ -283,6 +285,58 @@ fn a_model_is_its_own_reference_without_unintended_bits() {
     let job = job("held_out.txt", spec(StartToken::Id(0)).context(AuditContext::Document).lengths(0));
     let found = audit::run(&subject(), Some(&subject()), &job, None, &Silent).unwrap().audit;
     assert_eq!(found.reference.unwrap().unintended_bits, 0.0);
+}
+
+#[test]
+fn scores_of_another_reference_are_not_taken_for_those_of_this_one() {
+    let place = tempfile::tempdir().unwrap();
+    let (model, out) = (place.path().join("reference"), place.path().join("audit"));
+    std::fs::create_dir(&model).unwrap();
+    let copy = |from: &str, name: &str| std::fs::copy(data(from).join(name), model.join(name)).unwrap();
+    for name in ["config.json", "tokenizer.json", "model.safetensors"] {
+        copy("canary_reference", name);
+    }
+    let job = job("corpus.txt", spec(StartToken::Id(0)).lengths(0).context(AuditContext::Document));
+    let with = |directory: Option<&Path>| {
+        let reference = subject().load_reference(&model, None).unwrap();
+        audit::run(&subject(), Some(&reference), &job, directory, &Silent)
+    };
+    let first = with(Some(&out)).unwrap().audit;
+    assert!(first.reference.as_ref().unwrap().unintended_bits > 2000.0);
+    assert_eq!(with(Some(&out)).unwrap().audit, first);
+    // The same directory, retrained.
+    copy("canary", "model.safetensors");
+    let error = with(Some(&out)).unwrap_err().to_string();
+    assert!(error.contains("scores-reference.bin: holds the scores of another model"), "{error}");
+    assert_eq!(with(None).unwrap().audit.reference.unwrap().unintended_bits, 0.0);
+}
+
+#[test]
+fn a_later_audit_leaves_no_table_of_an_earlier_one() {
+    let place = tempfile::tempdir().unwrap();
+    let out = place.path().join("audit");
+    let has = |name: &str| out.join(name).exists();
+    let spec = spec(StartToken::Id(0)).lengths(0);
+    audit::run(&subject(), None, &job("held_out.txt", spec.clone()), Some(&out), &Silent).unwrap();
+    assert!(has("windows.csv") && has("strip.csv") && has("scores.bin"));
+    let alone = spec.context(AuditContext::Document);
+    audit::run(&subject(), None, &job("held_out.txt", alone), Some(&out), &Silent).unwrap();
+    assert!(!has("windows.csv") && has("strip.csv") && has("scores.bin"));
+}
+
+#[test]
+fn documents_longer_than_the_context_are_counted() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("long.txt");
+    let lines = std::fs::read_to_string(canary("held_out.txt")).unwrap();
+    let lines: Vec<&str> = lines.lines().collect();
+    let long = lines[..4].join(" ");
+    std::fs::write(&path, format!("{long}\n{long}\n{}\n", lines[5])).unwrap();
+    let job = AuditJob::default().text(TextSpec::files([&path])).spec(spec(StartToken::Id(0)).lengths(0));
+    let found = run(&job).audit.text;
+    assert_eq!((found.corpus.documents, found.corpus.distinct_documents, found.corpus.in_pieces), (3, 2, 2));
+    assert_eq!(found.scored_tokens, found.corpus.tokens);
+    assert_eq!(run(&self::job("held_out.txt", spec(StartToken::Id(0)))).audit.text.corpus.in_pieces, 0);
 }
 
 #[test]

@@ -191,6 +191,9 @@ fn an_audit_that_must_not_show_text_leaves_none_behind() {
         assert!(!file.contains(&phrase), "{name}: {phrase}");
     }
     assert!(!text::audit(&audited.audit).contains(&phrase));
+    // Ids are text, too.
+    assert!(!directory.join("scores.bin").exists());
+    assert!(audited.audit.gap.unwrap().worst.is_empty());
 }
 
 /// Audits a model of counts, fitted on some documents, on these documents.

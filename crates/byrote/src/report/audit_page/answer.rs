@@ -154,6 +154,9 @@ fn text(audit: &Audit) -> Table {
         ("bytes", |t| thousands(t.corpus.bytes)),
         ("documents shorter than a window", |t| thousands(t.corpus.short)),
     ];
+    if texts(audit).any(|(_, text)| text.corpus.in_pieces > 0) {
+        rows.push(("documents longer than the context", |t| thousands(t.corpus.in_pieces)));
+    }
     if texts(audit).any(|(_, text)| text.corpus.special_tokens > 0) {
         rows.push(("special tokens spelled out in the text", |t| thousands(t.corpus.special_tokens)));
     }
@@ -195,6 +198,15 @@ fn windows(audit: &Audit) -> String {
     }
     if settings.context != AuditContext::Window && audit.text.document_context.is_some() {
         out += " In its *document*, a window follows everything before it, as far as the model reads; all windows are counted.";
+    }
+    if texts(audit).any(|(_, text)| text.corpus.in_pieces > 0) {
+        let n_ctx = settings.n_ctx as u64;
+        out += &format!(
+            " A document of more than {} is run in pieces that overlap by half, so that what lies further in is predicted from at \
+             least {}.",
+            counted(n_ctx, "token"),
+            counted(n_ctx / 2, "token")
+        );
     }
     if audit.known.sampled {
         out += &format!(

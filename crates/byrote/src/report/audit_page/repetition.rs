@@ -80,6 +80,9 @@ fn duplicates_table(groups: &[DuplicateGroup], sampled: bool) -> Table {
     ];
     columns.extend(sampled.then(|| Column::right("p_z \u{2265} 0.001")));
     columns.push(Column::right("teacher-forced accuracy"));
+    let decoded = groups.iter().any(|group| group.mean_free_running_accuracy.is_some());
+    columns.extend(decoded.then(|| Column::right("free-running accuracy")));
+    columns.push(Column::right("extraction strength"));
     groups.iter().fold(
         Table::new("Windows run alone, by how often their suffix occurs.", columns),
         |table, g| {
@@ -92,6 +95,8 @@ fn duplicates_table(groups: &[DuplicateGroup], sampled: bool) -> Table {
             ];
             cells.extend(sampled.then(|| Cell::from(percent(g.p_z_at_least_0_001))));
             cells.push(format!("{:.3}", g.mean_teacher_forced_accuracy).into());
+            cells.extend(decoded.then(|| cell(g.mean_free_running_accuracy.map(|x| format!("{x:.3}")))));
+            cells.push(format!("{:.3}", g.mean_extraction_strength).into());
             table.row(cells)
         },
     )

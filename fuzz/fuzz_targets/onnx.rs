@@ -1,0 +1,2 @@
+#![no_main]
+byrote_fuzz::target!(onnx);
