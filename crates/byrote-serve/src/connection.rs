@@ -51,8 +51,8 @@ type Body = Either<Full<Bytes>, EventBody>;
 
 /// The limits that all connections share.
 struct Limits {
-    at_work: Semaphore,
-    waiting: Semaphore,
+    at_work: Arc<Semaphore>,
+    waiting: Arc<Semaphore>,
 }
 
 /// Answers until the host asks to stop.
@@ -67,7 +67,10 @@ pub fn serve(listener: std::net::TcpListener, state: &Arc<State>) -> Result<()> 
     runtime.block_on(async {
         let listener = tokio::net::TcpListener::from_std(listener).map_err(fail)?;
         let open = Arc::new(Semaphore::new(CONNECTIONS));
-        let limits = Arc::new(Limits { at_work: Semaphore::new(VIEWS), waiting: Semaphore::new(2 * VIEWS) });
+        let limits = Arc::new(Limits {
+            at_work: Arc::new(Semaphore::new(VIEWS)),
+            waiting: Arc::new(Semaphore::new(2 * VIEWS)),
+        });
         while !state.should_stop() {
             let Ok(accepted) = timeout(TICK, listener.accept()).await else { continue };
             let Ok((stream, _)) = accepted else {
@@ -135,14 +138,18 @@ async fn respond(
         Ok(Err(_)) => return Ok(finished(Answer::refused(413, "the body is too large, or broke off"))),
         Err(_) => return Ok(finished(Answer::refused(408, "the body took too long"))),
     };
-    let Ok(_waiting) = limits.waiting.try_acquire() else {
+    let Ok(waiting) = limits.waiting.clone().try_acquire_owned() else {
         return Ok(finished(Answer::refused(503, "too many requests at once; try again")));
     };
-    let Ok(_at_work) = limits.at_work.acquire().await else {
+    let Ok(at_work) = limits.at_work.clone().acquire_owned().await else {
         return Ok(finished(Answer::refused(503, "the server is ending")));
     };
     let shared = state.clone();
-    let work = tokio::task::spawn_blocking(move || view(&shared, &query, &body));
+    // A client that hangs up ends this function, but not the view: the permits belong to the work, or abandoned work would pile up.
+    let work = tokio::task::spawn_blocking(move || {
+        let _permits = (waiting, at_work);
+        view(&shared, &query, &body)
+    });
     Ok(finished(match timeout(VIEW_TIME, work).await {
         Ok(Ok(answer)) => answer,
         Ok(Err(_)) => {
@@ -179,7 +186,8 @@ fn secured(mut response: Response<Body>, kind: &'static str) -> Response<Body> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use crate::{Host, ServeSpec, Server};
+    use super::VIEWS;
+    use crate::{Host, ServeSpec, Server, routes};
     use byrote::corpus::CorpusSpec;
     use std::io::{Read, Write};
     use std::net::TcpStream;
@@ -198,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_in_one_request_does_not_end_the_server() {
+    fn neither_a_panic_nor_abandoned_requests_stop_the_server() {
         let host = Arc::new(Quiet::default());
         let server =
             Server::bind(&ServeSpec::default(), &CorpusSpec::default().builtin(5), 1, host.clone()).unwrap();
@@ -216,6 +224,27 @@ mod tests {
             assert!(answer.starts_with("HTTP/1.1 500") && answer.contains("a bug in byrote"), "{answer}");
         }
         assert!(ask("/api/runs").starts_with("HTTP/1.1 200"));
+        // Clients that hang up: no more views begin than may be at work, until those are done.
+        let entered = || routes::ENTERED.load(Ordering::SeqCst);
+        let begin = || {
+            let mut stream = TcpStream::connect(&own).unwrap();
+            write!(stream, "GET /api/wait HTTP/1.1\r\nHost: {own}\r\n\r\n").unwrap();
+            stream
+        };
+        for n in 1..=VIEWS {
+            let stream = begin();
+            while entered() < n {
+                std::thread::yield_now();
+            }
+            drop(stream);
+        }
+        for _ in 0..3 * VIEWS {
+            drop(begin());
+            assert!(ask("/").starts_with("HTTP/1.1 200"));
+        }
+        assert_eq!(entered(), VIEWS);
+        routes::OPEN.store(true, Ordering::SeqCst);
+        while !ask("/api/runs").starts_with("HTTP/1.1 200") {}
         host.0.store(true, Ordering::Relaxed);
         running.join().unwrap().unwrap();
     }

@@ -67,6 +67,17 @@ pub fn find(path: &str, is_post: bool) -> Route {
     if path == "/api/panic" {
         return Route::View(Box::new(|_, _, _| panic!("a bug")));
     }
+    #[cfg(test)]
+    if path == "/api/wait" {
+        return Route::View(Box::new(|_, _, _| {
+            use std::sync::atomic::Ordering;
+            ENTERED.fetch_add(1, Ordering::SeqCst);
+            while !OPEN.load(Ordering::SeqCst) {
+                std::thread::yield_now();
+            }
+            Answer::refused(404, "nothing came of it")
+        }));
+    }
     let get = GET.iter().find(|(address, _)| *address == path).map(|(_, view)| *view);
     let post = POST.iter().find(|(address, _)| *address == path).map(|(_, view)| *view);
     match (is_post, get, post) {
@@ -81,3 +92,9 @@ pub fn find(path: &str, is_post: bool) -> Route {
         _ => Route::Missing(404, "there is nothing at this address"),
     }
 }
+
+/// How many views have begun to wait, and whether they may end.
+#[cfg(test)]
+pub(crate) static ENTERED: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+#[cfg(test)]
+pub(crate) static OPEN: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);

@@ -19,7 +19,7 @@ pub const EXAMPLES: &str = "Examples:
   byrote serve --runs trainings                         keep the trainings that are started from the page
   byrote serve --host 0.0.0.0 --port 8000               for other machines, with a token
 
-Ctrl-C ends it; trainings are saved before.";
+Ctrl-C stops the server after saving any running training.";
 
 #[derive(Debug, Args)]
 pub struct ServeCommand {

@@ -38,7 +38,7 @@ export function show(main, parameters, clean, go) {
   async function read() {
     const number_ = chosen();
     if (Array.isArray(audit.readable) && audit.readable.length === 0) {
-      fill(text, make("h2", {}, "Text"), make("p", { class: "note" }, "This audit keeps no text. Name its text on the command line, beside the audit, to read it here."));
+      fill(text, make("h2", {}, "Text"), make("p", { class: "note" }, "This audit holds no text. To read it here, add the text file to the command line."));
       return;
     }
     try {
@@ -102,7 +102,7 @@ function summary(audit) {
     facts([
       ["extractable windows", windows ? percent(windows.share) : "–", windows ? `${count(windows.extractable)} of ${count(windows.count)}` : null],
       ["bits per token", number(audit.bits_per_token), `${number(audit.bits_per_byte)} bits per byte`],
-      ["tokens that are the most likely one", percent(audit.token_hits)],
+      ["tokens ranked first", percent(audit.token_hits)],
       audit.gap ? ["gap", `${number(audit.gap.gap_nats / audit.gap.predictions)} nats per prediction`, `contexts up to ${audit.gap.lengths}`] : null,
     ])];
 }

@@ -30,7 +30,7 @@ export function show(main, parameters, clean, go) {
   }
 
   function form() {
-    const input = make("input", { type: "text", name: "text", id: "text", autocomplete: "off", spellcheck: "false", value: state.text ?? "" });
+    const input = make("input", { type: "text", name: "text", id: "text", autocomplete: "off", spellcheck: "false", value: state.text ?? state.q ?? "" });
     const submit = (event) => {
       event.preventDefault();
       const search = event.submitter?.name === "search";
@@ -62,7 +62,7 @@ export function show(main, parameters, clean, go) {
       make("li", {}, make("button", { type: "button", class: "link", onclick: () => to([]) }, "start")),
       texts.map((text, i) => make("li", {}, make("button", { type: "button", class: "link token", onclick: () => to(tokens.slice(0, i + 1)), "aria-current": i === texts.length - 1 ? "true" : null }, visible(text))))));
     if (!context.occurs) return [crumbs, make("p", {}, "No document begins with this.")];
-    if (tokens.length && !context.is_context) return [crumbs, make("p", {}, "Documents end here, or are cut here by the window: nothing follows.")];
+    if (tokens.length && !context.is_context) return [crumbs, make("p", {}, "Documents end here or are cut off by the context window: nothing follows.")];
     const what = tokens.length ? [
       ["count", count(context.count), "occurrences followed by a token"],
       ["next tokens", count(context.next_tokens)],

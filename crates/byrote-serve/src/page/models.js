@@ -38,7 +38,7 @@ export function show(main, parameters, clean, go) {
         none ? make("option", { value: "" }, none) : null,
         all.map((m) => make("option", { value: m.id, selected: state[name] === m.id }, plain(m.name)))));
     state.a ??= all[0].id;
-    fill(pick, make("div", { class: "fields" }, select("a", "Model", null), select("b", "Beside it", "none")));
+    fill(pick, make("div", { class: "fields" }, select("a", "Model", null), select("b", "Compare with", "none")));
   }
 
   async function describe() {
@@ -68,7 +68,7 @@ export function show(main, parameters, clean, go) {
     if (!place) return;
     const mine = asked;
     if (!state.text && state.tokens === undefined) {
-      fill(place, make("p", { class: "note" }, "Type the beginning of a document, or choose one of the worst contexts below."));
+      fill(place, make("p", { class: "note" }, "Type the beginning of a document, or pick one of the worst contexts below."));
       return;
     }
     const asking = state.tokens !== undefined ? { tokens: state.tokens } : { text: state.text };
@@ -134,7 +134,7 @@ export function show(main, parameters, clean, go) {
     fill(more, models.filter((m) => !m.error).map((model) => {
       const kinds = model.reads === "vectors" ? [["incontext", "Error as a sequence is fed"]]
         : [["evaluate", "Worst contexts"], ...(model.reads === "tokens" ? [["certify", "Certificate"]] : []), ["picture", "How it works on this corpus"]];
-      return make("section", {}, make("h2", {}, models.length > 1 ? plain(model.name) : "More about it"), kinds.map(([kind, title]) => {
+      return make("section", {}, make("h2", {}, models.length > 1 ? plain(model.name) : "Details"), kinds.map(([kind, title]) => {
         const place = make("div", { "data-task": `${kind} ${model.id}` });
         const box = make("details", {}, make("summary", {}, title), place);
         box.addEventListener("toggle", () => box.open && compute(model, kind, place, true));
@@ -252,7 +252,7 @@ function stages(p) {
     const y = i * (h + 14);
     const w = Math.max(14, (320 * Math.log1p(widths[i])) / Math.log1p(most));
     svg.append(draw("rect", { x: 0, y, width: w, height: h, rx: 5, class: "stage" }),
-      draw("text", { x: w + 10, y: y + 22, class: "name" }, `${s.part}: ${count(s.layers)} layers${(s.times ?? 1) > 1 ? ` × ${count(s.times)}` : ""}, ${count(s.parameters)} non-zero parameters`));
+      draw("text", { x: w + 10, y: y + 22, class: "name" }, `${s.part}: ${count(s.layers)} ${s.layers === 1 ? "layer" : "layers"}${(s.times ?? 1) > 1 ? ` × ${count(s.times)}` : ""}, ${count(s.parameters)} non-zero parameters`));
     if (i + 1 < p.stages.length) svg.append(draw("line", { x1: 7, x2: 7, y1: y + h, y2: y + h + 14, class: "axis" }));
   });
   return [make("p", {}, "An exact network: every stage is applied after the one above it, without rounding."),

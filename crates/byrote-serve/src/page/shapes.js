@@ -61,7 +61,7 @@ export function show(main, parameters, clean, go) {
       if (mine !== asked) return;
       const place = form.querySelector(`[data-setting="${CSS.escape(error.setting ?? "")}"]`);
       if (place) place.textContent = error.message.replace(`${error.setting}: `, "");
-      fill(out, place ? make("p", { class: "note" }, "This shape does not exist.") : problem(error));
+      fill(out, place ? make("p", { class: "note" }, "These settings do not make a valid model.") : problem(error));
       figure = null;
     }
   }

@@ -45,7 +45,7 @@ function fields(found, runs, started) {
   const rest = all.filter((f) => !first.includes(f));
   const more = make("details", {}, make("summary", {}, `More settings (${rest.length})`), make("div", { class: "fields" }, rest.map(field)));
   const element = make("form", {}, 
-    make("p", {}, found.corpus ? `On the corpus: ${found.corpus}. ` : "The corpus is not there yet. ",
+    make("p", {}, found.corpus ? `On the corpus: ${found.corpus}. ` : "The corpus is still loading. ",
       runs.keeps_runs ? `Written into ${runs.directory}.` : "Kept only until this server ends; start it with --runs DIR to keep trainings."),
     make("div", { class: "fields" }, first.map(field)), more, size, wrong, make("div", { class: "controls" }, submit));
   const settings = () => Object.fromEntries([...new FormData(element)].filter(([, value]) => value !== ""));
