@@ -1,6 +1,6 @@
 //! What open pages hear of by themselves: server-sent events.
 //!
-//! Every page listens to the same events. A page that does not read loses events, not the server: it is told to ask again
+//! Every page listens to the same events. A page that does not read loses events, not the server: it is asked to start over
 //! (`resync`) when it reads on.
 
 use hyper::body::{Body, Bytes, Frame};
