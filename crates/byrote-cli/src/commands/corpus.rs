@@ -57,8 +57,13 @@ pub fn run(args: &CorpusCommand, common: &Common) -> Result<ExitCode> {
         }
         None => None,
     };
+    if args.corpus.spec.windows.is_some() && args.corpus.list.is_none() {
+        let message = "draws the windows that `list` writes; the figures here are those of all windows";
+        return Err(Error::setting("windows", message));
+    }
     let corpus = args.corpus.read(common, false)?;
-    let summary = &corpus.summary;
+    // The contexts of windows are listed for some of them; the figures are those of all.
+    let summary = corpus.whole.as_deref().unwrap_or(&corpus.summary);
     let reading = args.loss.as_ref().map(|loss| LossReading::new(loss, summary)).transpose()?;
     let json = || {
         let mut object = json!(summary);
@@ -67,6 +72,9 @@ pub fn run(args: &CorpusCommand, common: &Common) -> Result<ExitCode> {
         }
         if let Some(reading) = &reading {
             object["loss"] = json!(reading);
+        }
+        if let Some(sample) = corpus.window_sample() {
+            object["window_sample"] = json!(sample);
         }
         object
     };
@@ -84,8 +92,8 @@ pub fn run(args: &CorpusCommand, common: &Common) -> Result<ExitCode> {
     if let Some((path, bytes)) = written {
         ui::note(common.quiet, &format!("wrote {} ({} bytes)", path.display(), thousands(bytes)));
     }
-    if let Some(hint) = summary.hint() {
-        ui::note(common.quiet, &format!("hint: {}", spelling::of_text(hint)));
+    if let Some(hint) = args.corpus.spec.hint(summary) {
+        ui::note(common.quiet, &format!("hint: {}", spelling::of_text(&hint)));
     }
     ui::wrote(common, [&args.corpus.save, &args.corpus.list].into_iter().flatten());
     Ok(ExitCode::SUCCESS)

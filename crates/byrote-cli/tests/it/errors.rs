@@ -415,6 +415,10 @@ fn values_are_refused_in_plain_words() {
             &["train", "--builtin", "5", "--warmup-lr", "inf"],
             "--warmup-lr: must be finite and above 0 (got inf)",
         ),
+        (
+            &["train", "--builtin", "5", "--warmup-batches", "4"],
+            "--warmup-batches: must be 1 for a model that is not made of blocks",
+        ),
     ] {
         let output = case.run(arguments);
         let message = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -224,6 +224,11 @@ fn settings_that_have_no_windows_are_refused_in_one_line() {
         (&["corpus", "text.txt", "--contexts", "windows", "--exact-length"], "longest of 2 documents has 1"),
         (&["corpus", "empty.txt", "--contexts", "windows"], "the input is empty"),
         (&["corpus", "--random", "5", "--contexts", "windows"], "no windows"),
+        (&["corpus", "text.txt", "--contexts", "windows", "--windows", "5"], "that --list writes"),
+        (
+            &["corpus", "text.txt", "--contexts", "windows", "--shard", "1/2", "--save", "a.summary"],
+            "divide the windows with --range",
+        ),
     ] {
         let output = case.run(arguments);
         let error = String::from_utf8(output.stderr).unwrap();
@@ -276,4 +281,35 @@ fn a_study_of_windows_says_which_it_used() {
     assert!(shown.contains("its own window") && shown.contains("windows, drawn at random"), "{shown}");
     let page = std::fs::read_to_string(case.path("study/report.html")).unwrap();
     assert!(page.contains("floor-by-window") && page.contains("occur more than once"));
+}
+
+#[test]
+fn listed_windows_leave_the_figures_those_of_all() {
+    let case = Case::new();
+    case.file("text.txt", "the cat sat on the mat and the cat ran after the rat on the mat");
+    let how = ["--documents", "file", "--contexts", "windows", "--n-ctx", "3"];
+    let plain = case.json([&["corpus", "text.txt"], &how[..]].concat());
+    let listed = [&["corpus", "text.txt"], &how[..], &["--windows", "4", "--list", "some.csv"]].concat();
+    let mut with_list = case.json(listed);
+    let sample = with_list.as_object_mut().unwrap().remove("window_sample").unwrap();
+    assert_eq!(with_list, plain);
+    assert_eq!((sample["windows"].as_u64(), &sample["of"]), (Some(4), &plain["windows"]));
+    let rows = std::fs::read_to_string(case.path("some.csv")).unwrap().lines().count() as u64;
+    assert!(rows > 1 && rows <= 4 * 3 + 1, "{rows} rows");
+}
+
+#[test]
+fn what_says_nothing_is_said_plainly() {
+    let case = Case::new();
+    case.file("one.txt", "a");
+    let output = case.run(["corpus", "one.txt", "--documents", "file", "--contexts", "windows"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("nothing is predicted") && !text.contains("By position"), "{text}");
+    case.file("ids.bin", [1, 0, 2, 0, 1, 0]);
+    let note = |id| String::from_utf8(case.run(["corpus", "ids.bin", "--separator-id", id]).stderr).unwrap();
+    let hint = "hint: the id 9 does not occur, so every file is one document; check --separator-id\n";
+    assert_eq!((note("9").as_str(), note("2").as_str()), (hint, ""));
+    let output = case.run(["corpus", "--builtin", "20", "--loss", "1e300"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("e301 bytes unmemorized"), "{text}");
 }

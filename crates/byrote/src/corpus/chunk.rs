@@ -102,13 +102,15 @@ impl Chunk {
         self.begin_block();
     }
 
-    /// Begins a piece of a document whose pieces go to several chunks; `carry` is text before it whose last token may
-    /// continue.
-    pub(crate) fn begin_piece(&mut self, carry: Vec<u8>, bos: bool) {
+    /// Begins a piece of a document whose pieces go to several chunks, of so many bytes or ids; `carry` is text before it whose last
+    /// token may continue.
+    pub(crate) fn begin_piece(&mut self, size: usize, carry: Vec<u8>, bos: bool) {
         self.carry = carry;
         self.start = self.tokens.len();
         self.beyond = 0;
-        huge_pages::advise(&mut self.tokens);
+        // Words of fewer than four bytes with their spaces are rare.
+        let tokens = if self.lexicon.alphabet() == Alphabet::Word { size / 4 } else { size };
+        huge_pages::reserve(&mut self.tokens, tokens + 2);
         if bos {
             self.tokens.push(BOS);
         }

@@ -221,7 +221,7 @@ impl<'a> Collector<'a> {
         };
         let bos = first && self.options.window.bos;
         let chunk = &mut self.chunks[0];
-        chunk.begin_piece(Vec::new(), bos);
+        chunk.begin_piece(slab.ids.len(), Vec::new(), bos);
         chunk.id_part(slab.ids.iter().copied());
         let (tokens, _) = chunk.finish_piece();
         if tokens > 0 {
@@ -262,8 +262,8 @@ impl<'a> Collector<'a> {
         };
         let (options, tokenizer, end) = (self.options, self.tokenizer, pieces.len() - 1);
         let bos = first && options.window.bos;
-        for (i, chunk) in self.chunks.iter_mut().enumerate().take(pieces.len()) {
-            chunk.begin_piece(std::mem::take(&mut open.carry), bos && i == 0);
+        for (i, (chunk, piece)) in self.chunks.iter_mut().zip(&pieces).enumerate() {
+            chunk.begin_piece(piece.len(), std::mem::take(&mut open.carry), bos && i == 0);
         }
         let results: Vec<Result<()>> = self
             .chunks
@@ -298,7 +298,7 @@ impl<'a> Collector<'a> {
                     self.spilled += 1;
                     if self.options.window.eos {
                         // What was written cannot be continued, so the end token is a piece of its own.
-                        self.chunks[0].begin_piece(Vec::new(), false);
+                        self.chunks[0].begin_piece(0, Vec::new(), false);
                         self.chunks[0].push_eos();
                         self.chunks[0].finish_piece();
                         self.spilled -= 1;

@@ -111,14 +111,14 @@ impl Lexicon {
     /// Returns the vocabulary of the provisional ids that have `marks`, and the map from provisional ids below `end` to
     /// its ids (0 for those that do not occur).
     pub(crate) fn vocabulary(&self, end: u32, marks: impl Fn(u32) -> Option<u8>) -> (Vocabulary, Vec<u32>) {
-        let found = (0..end).filter_map(|id| marks(id).map(|m| (self.key(id), id, m)));
+        let found = (0..end).filter(|&id| marks(id).is_some());
         // The first bytes decide most comparisons, without a look at the string.
-        let mut present: Vec<_> = found.map(|(key, id, m)| (first_bytes(key), key, id, m)).collect();
-        present.sort_unstable();
+        let mut present: Vec<(u64, u32)> = found.map(|id| (self.key(id).first_bytes(), id)).collect();
+        present.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| self.key(a.1).cmp(&self.key(b.1))));
         let mut vocabulary = Vocabulary::new(self.alphabet());
         let mut map = vec![0; end as usize];
-        for (rank, &(_, key, id, marks)) in (0..).zip(&present) {
-            vocabulary.push(key, marks);
+        for (rank, &(_, id)) in (0..).zip(&present) {
+            vocabulary.push(self.key(id), marks(id).unwrap_or(0));
             map[id as usize] = rank;
         }
         (vocabulary, map)
@@ -167,15 +167,6 @@ impl Words {
         self.words.push(word);
         FIRST + next
     }
-}
-
-/// A number that never decreases from one token to the next in the order of the vocabulary: the first bytes of a string.
-fn first_bytes(key: Key<'_>) -> u64 {
-    let Key::Word(word) = key else { return 0 };
-    let mut bytes = [0; 8];
-    let n = word.len().min(bytes.len());
-    bytes[..n].copy_from_slice(&word[..n]);
-    u64::from_be_bytes(bytes)
 }
 
 #[inline]

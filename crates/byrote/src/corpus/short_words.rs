@@ -1,5 +1,7 @@
 //! A hash table of short strings, which are their own keys: a string is found without looking anywhere else.
 
+use crate::num::huge_pages;
+
 /// The longest string that is a key. With it a string and its number take 16 bytes: four of them fill a cache line.
 const LONGEST: usize = 11;
 
@@ -94,7 +96,9 @@ impl ShortWords {
         }
         // A table that is seven eighths full is still faster than one that leaves the cache.
         if self.len * 8 >= self.buckets.len() * BUCKET * 7 {
-            let larger = vec![Bucket::default(); (self.buckets.len() * 2).max(16)];
+            let (mut larger, n) = (Vec::new(), (self.buckets.len() * 2).max(16));
+            huge_pages::reserve(&mut larger, n);
+            larger.resize(n, Bucket::default());
             for Bucket { low, high, value } in std::mem::replace(&mut self.buckets, larger) {
                 for i in (0..BUCKET).filter(|&i| high[i] != 0) {
                     self.place(Key { low: low[i], high: high[i] }, value[i]);

@@ -4,7 +4,7 @@ use super::builtin::MAX_STORIES;
 use super::random::Associations;
 use super::read::files::expand;
 use super::{
-    ContextRule, Corpus, DocumentRule, Format, IdType, Options, Outputs, PartOf, Source, Split,
+    ContextRule, Corpus, DocumentRule, Format, IdType, Options, Outputs, PartOf, Source, Split, Summary,
     TokenizerChoice, Window,
 };
 use crate::observe::Observer;
@@ -89,8 +89,8 @@ pub struct CorpusSpec {
     /// Start a window at every R-th token of a document (windows) [default: 1]
     #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "R"))]
     pub stride: Option<u64>,
-    /// Use N windows, drawn at random, where contexts are listed one by one: to train, build, evaluate or certify a model
-    /// [default: those of about a million tokens]
+    /// Use N windows, drawn at random, where contexts are taken one by one: to train, build, evaluate or certify a model, or to
+    /// list them [default: those of about a million tokens]
     #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "N"))]
     pub windows: Option<u64>,
     /// Count only part I of P, by first tokens, and --save the result for --merge: for the jobs of a cluster, each of which reads
@@ -98,7 +98,7 @@ pub struct CorpusSpec {
     #[cfg_attr(feature = "clap", arg(long, value_name = "I/P", value_parser = crate::setting::parse::<PartOf>))]
     pub range: Option<PartOf>,
     /// Read only every N-th document of the input, starting with the I-th: one of N shards for the jobs of a cluster, whose
-    /// summaries (--save) can be merged (--merge)
+    /// summaries (--save) can be merged (--merge); windows are divided by --range instead
     #[cfg_attr(feature = "clap", arg(long, value_name = "I/N", value_parser = crate::setting::parse::<PartOf>))]
     pub shard: Option<PartOf>,
     /// Keep only the first N documents
@@ -221,6 +221,35 @@ impl CorpusSpec {
         };
         let paths = self.paths.iter().flat_map(found);
         paths.chain(self.merge.iter().chain(tokenizer).cloned()).collect()
+    }
+
+    /// Returns a hint if the figures suggest that the text was not read as it was meant to be.
+    ///
+    /// ```
+    /// use byrote::corpus::{Corpus, CorpusSpec, Outputs};
+    /// use byrote::observe::Silent;
+    ///
+    /// let dir = tempfile::tempdir()?;
+    /// let path = dir.path().join("ids.bin");
+    /// std::fs::write(&path, [1, 0, 2, 0, 1, 0])?; // The ids 1, 2, 1 in 16 bits each.
+    /// let read = |spec: &CorpusSpec| Corpus::from_spec(spec, Outputs::default(), &Silent).map(|corpus| corpus.summary);
+    /// let spec = CorpusSpec::files([&path]).separator_id(7);
+    /// assert!(spec.hint(&read(&spec)?).is_some_and(|hint| hint.contains("7 does not occur")));
+    /// let spec = spec.separator_id(2);
+    /// assert_eq!(spec.hint(&read(&spec)?), None);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn hint(&self, summary: &Summary) -> Option<String> {
+        if let Some(hint) = summary.hint() {
+            return Some(hint.into());
+        }
+        let id = self.separator_id?;
+        let documents = summary.documents + summary.dropped.empty + summary.dropped.short;
+        let is_limited = self.limit.is_some() || self.shard.is_some() || self.join;
+        let is_whole = !is_limited && documents > 0 && documents <= self.inputs().len() as u64;
+        is_whole.then(|| {
+            format!("the id {id} does not occur, so every file is one document; check `separator_id`")
+        })
     }
 
     /// Returns the source and how it is read, with every setting checked.

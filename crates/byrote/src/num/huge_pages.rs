@@ -59,9 +59,17 @@ impl<T: Pod> DerefMut for HugePageArray<T> {
     }
 }
 
-/// Asks for huge pages for the memory of a vector that grows, if it is large. They take a fraction of the time until they can be
-/// written to for the first time, and the vector keeps them when the system moves it to grow further.
-pub(crate) fn advise<T: Pod>(vector: &mut Vec<T>) {
+/// Makes room for more elements of a vector that grows, in huge pages if it is large. They take a fraction of the time until they can
+/// be written to for the first time, and the vector keeps them when the system moves it to grow further.
+pub(crate) fn reserve<T>(vector: &mut Vec<T>, more: usize) {
+    if vector.capacity() - vector.len() < more {
+        vector.reserve(more);
+        advise(vector);
+    }
+}
+
+/// Asks for huge pages for the memory of a vector, if it is large.
+fn advise<T>(vector: &mut Vec<T>) {
     #[cfg(target_os = "linux")]
     if vector.capacity().saturating_mul(size_of::<T>()) >= LARGE {
         const PAGE: usize = 4096;
@@ -99,7 +107,8 @@ mod tests {
         let mut vector = Vec::new();
         for i in 0..3 * LARGE as u32 / 4 {
             if i % 100_000 == 0 {
-                advise(&mut vector);
+                reserve(&mut vector, 100_000);
+                assert!(vector.capacity() >= vector.len() + 100_000);
             }
             vector.push(i);
         }

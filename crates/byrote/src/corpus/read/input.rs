@@ -2,6 +2,7 @@
 
 use crate::corpus::options::{Format, Options};
 use crate::corpus::tokenizer::TokenizerChoice;
+use crate::num::huge_pages;
 use crate::{Error, Result};
 use std::io::{self, BufReader, Read};
 use std::path::Path;
@@ -143,6 +144,7 @@ pub(crate) fn fill_to(
     path: &Path,
 ) -> Result<bool> {
     let mut end = bytes.len();
+    huge_pages::reserve(bytes, target.saturating_sub(end));
     bytes.resize(target.max(end), 0);
     let ended = loop {
         if end == bytes.len() {

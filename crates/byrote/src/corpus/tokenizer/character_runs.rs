@@ -1,6 +1,7 @@
 //! Splits text into maximal runs of characters of one class.
 
 use super::TakeRange;
+use crate::num::simd::{self, Isa, SimdKernel};
 use std::sync::OnceLock;
 
 /// The class of a character for a tokenizer that finds runs.
@@ -80,7 +81,7 @@ struct Block {
 impl Block {
     /// The block at `at`; `before` is the class of the character before it, which
     /// may have bytes in it. Bytes beyond the text are space.
-    #[inline]
+    #[inline(always)]
     fn new(rule: Rule, text: &str, at: usize, before: Class) -> Self {
         let rest = &text.as_bytes()[at..];
         let mut padded = [b' '; BLOCK];
@@ -91,7 +92,7 @@ impl Block {
         if bytes.is_ascii() { Self::ascii(rule, bytes) } else { Self::beyond_ascii(rule, text, at, before) }
     }
 
-    #[inline]
+    #[inline(always)]
     fn ascii(rule: Rule, bytes: &[u8; BLOCK]) -> Self {
         let filled = !bits(bytes, |b| (b == b' ') | (b.wrapping_sub(b'\t') < 5));
         match rule {
@@ -105,6 +106,7 @@ impl Block {
         }
     }
 
+    #[inline(never)]
     fn beyond_ascii(rule: Rule, text: &str, at: usize, before: Class) -> Self {
         let (mut block, mut class) = (Self { word: 0, other: 0 }, before);
         for (bit, i) in (at..text.len().min(at + BLOCK)).enumerate() {
@@ -121,7 +123,7 @@ impl Block {
     }
 
     /// Where runs start, and where they have ended: at the first byte after them.
-    #[inline]
+    #[inline(always)]
     fn edges(self, before: Class) -> (u64, u64) {
         let word = self.word << 1 | u64::from(before == Class::Word);
         let other = self.other << 1 | u64::from(before == Class::Other);
@@ -129,7 +131,7 @@ impl Block {
     }
 
     /// The class of a byte.
-    #[inline]
+    #[inline(always)]
     fn class(self, bit: usize) -> Class {
         match (self.word >> bit & 1, self.other >> bit & 1) {
             (1, _) => Class::Word,
@@ -140,49 +142,74 @@ impl Block {
 }
 
 /// The bytes for which a test holds. Both loops compile to vector instructions where there are some.
-#[inline]
+#[inline(always)]
 fn bits(bytes: &[u8; BLOCK], test: impl Fn(u8) -> bool) -> u64 {
-    let flags = bytes.map(|b| u8::from(test(b)));
+    let mut flags = [0; BLOCK];
+    for i in 0..BLOCK {
+        flags[i] = u8::from(test(bytes[i]));
+    }
     let (eights, _) = flags.as_chunks::<8>();
-    eights.iter().rev().fold(0, |bits, &eight| {
+    let mut bits = 0;
+    for &eight in eights.iter().rev() {
         // Moves the lowest bit of byte i to bit 56 + i.
-        bits << 8 | u64::from_le_bytes(eight).wrapping_mul(0x0102_0408_1020_4080) >> 56
-    })
+        bits = bits << 8 | u64::from_le_bytes(eight).wrapping_mul(0x0102_0408_1020_4080) >> 56;
+    }
+    bits
 }
 
 /// Emits the maximal runs of one class other than space; see [`super::Tokenizer::ranges`] for `whole`.
-#[inline]
 pub(super) fn runs(text: &str, rule: Rule, whole: bool, taker: &mut impl TakeRange) -> usize {
-    let n = text.len();
-    // The start of a run that has not ended.
-    let (mut start, mut before) = (0, Class::Space);
-    for at in (0..n).step_by(BLOCK) {
-        let block = Block::new(rule, text, at, before);
-        let (mut starts, mut ends) = block.edges(before);
-        if n - at < BLOCK {
-            ends &= (1 << (n - at)) - 1;
-        }
-        if before == Class::Space {
-            start = at + starts.trailing_zeros() as usize;
-            starts &= starts.wrapping_sub(1);
-        }
-        while ends != 0 {
-            let end = at + ends.trailing_zeros() as usize;
-            ends &= ends - 1;
-            if taker.take(start..end).is_break() {
-                return end;
-            }
-            start = at + starts.trailing_zeros() as usize;
-            starts &= starts.wrapping_sub(1);
-        }
-        before = block.class((n - at).min(BLOCK) - 1);
+    match rule {
+        Rule::Whitespace => simd::run(Runs::<false, _> { text, whole, taker }),
+        Rule::WordPunct => simd::run(Runs::<true, _> { text, whole, taker }),
     }
-    match before {
-        Class::Space => n,
-        _ if !whole => start,
-        _ => {
-            let _ = taker.take(start..n);
-            n
+}
+
+/// The loop of [`runs`], by [`Rule`]: compiled for each, it has no branch on it.
+struct Runs<'a, const WORD_PUNCT: bool, T> {
+    text: &'a str,
+    whole: bool,
+    taker: &'a mut T,
+}
+
+impl<const WORD_PUNCT: bool, T: TakeRange> SimdKernel for Runs<'_, WORD_PUNCT, T> {
+    type Output = usize;
+
+    #[inline(always)]
+    fn call<I: Isa>(self, _: I) -> usize {
+        let Self { text, whole, taker } = self;
+        let rule = if WORD_PUNCT { Rule::WordPunct } else { Rule::Whitespace };
+        let n = text.len();
+        // The start of a run that has not ended.
+        let (mut start, mut before) = (0, Class::Space);
+        for at in (0..n).step_by(BLOCK) {
+            let block = Block::new(rule, text, at, before);
+            let (mut starts, mut ends) = block.edges(before);
+            if n - at < BLOCK {
+                ends &= (1 << (n - at)) - 1;
+            }
+            if before == Class::Space {
+                start = at + starts.trailing_zeros() as usize;
+                starts &= starts.wrapping_sub(1);
+            }
+            while ends != 0 {
+                let end = at + ends.trailing_zeros() as usize;
+                ends &= ends - 1;
+                if taker.take(start..end).is_break() {
+                    return end;
+                }
+                start = at + starts.trailing_zeros() as usize;
+                starts &= starts.wrapping_sub(1);
+            }
+            before = block.class((n - at).min(BLOCK) - 1);
+        }
+        match before {
+            Class::Space => n,
+            _ if !whole => start,
+            _ => {
+                let _ = taker.take(start..n);
+                n
+            }
         }
     }
 }
@@ -190,13 +217,29 @@ pub(super) fn runs(text: &str, rule: Rule, whole: bool, taker: &mut impl TakeRan
 /// Counts the runs that [`runs`] would emit and that begin in `text`; `before` is the class of the character before
 /// `text`, and becomes that of its last one.
 pub(super) fn count(text: &str, rule: Rule, before: &mut Class) -> u64 {
-    let mut n = 0;
-    for at in (0..text.len()).step_by(BLOCK) {
-        let block = Block::new(rule, text, at, *before);
-        n += u64::from(block.edges(*before).0.count_ones());
-        *before = block.class((text.len() - at).min(BLOCK) - 1);
+    simd::run(Count { text, rule, before })
+}
+
+struct Count<'a> {
+    text: &'a str,
+    rule: Rule,
+    before: &'a mut Class,
+}
+
+impl SimdKernel for Count<'_> {
+    type Output = u64;
+
+    #[inline(always)]
+    fn call<I: Isa>(self, _: I) -> u64 {
+        let Self { text, rule, before } = self;
+        let mut n = 0;
+        for at in (0..text.len()).step_by(BLOCK) {
+            let block = Block::new(rule, text, at, *before);
+            n += u64::from(block.edges(*before).0.count_ones());
+            *before = block.class((text.len() - at).min(BLOCK) - 1);
+        }
+        n
     }
-    n
 }
 
 #[cfg(test)]

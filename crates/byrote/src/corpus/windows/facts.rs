@@ -55,9 +55,16 @@ impl Facts {
 }
 
 fn frequencies(counts: impl Iterator<Item = u64>) -> Frequencies {
-    let mut frequencies = BTreeMap::new();
-    counts.filter(|&n| n > 0).for_each(|n| *frequencies.entry(n).or_insert(0) += 1);
-    frequencies.into_iter().collect()
+    // Most tokens of a large vocabulary are rare.
+    let (mut rare, mut frequent) = ([0; 256], BTreeMap::new());
+    for n in counts {
+        match usize::try_from(n).ok().and_then(|n| rare.get_mut(n)) {
+            Some(tokens) => *tokens += 1,
+            None => *frequent.entry(n).or_insert(0) += 1,
+        }
+    }
+    let rare = (0..).zip(rare).skip(1).filter(|&(_, tokens)| tokens > 0);
+    rare.chain(frequent).collect()
 }
 
 /// A hash of a text: its tokens in order, and where documents end.

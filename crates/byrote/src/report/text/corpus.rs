@@ -54,8 +54,11 @@ pub fn corpus(title: &str, summary: &Summary) -> String {
     }
 
     if let Some(windows) = &summary.windows {
-        out += &positions(summary);
-        out += &super::windows::windows(summary, windows);
+        if !summary.by_length.is_empty() {
+            out += &positions(summary);
+            out += &super::windows::curve(windows);
+        }
+        out += &super::windows::repeats(summary, windows);
     } else if !summary.by_length.is_empty() {
         let mut table = TextTable::new(
             &["length", "contexts", "predictions", "floor (nats)", "bits per prediction"],

@@ -1,8 +1,8 @@
 //! A corpus of windows as text, and what a loss means.
 
 use super::TextTable;
-use crate::corpus::{LossReading, Summary, WindowSummary};
-use crate::units::{bytes, grouped, significant};
+use crate::corpus::{LossReading, PositionReading, Summary, WindowSummary};
+use crate::units::{bytes, counted, grouped, significant};
 use std::fmt::Write as _;
 
 /// The lengths of contexts that are shown: all of the first ones, then some.
@@ -11,18 +11,22 @@ pub(super) fn shown_lengths(n: usize) -> Vec<usize> {
     (1..8.min(n)).chain(some).chain([n]).filter(|&length| length > 0).collect()
 }
 
-/// What only windows have.
-pub(super) fn windows(summary: &Summary, windows: &WindowSummary) -> String {
-    let mut out = String::new();
+/// The floor for shorter windows.
+pub(super) fn curve(windows: &WindowSummary) -> String {
     let mut curve = TextTable::new(&["longest context", "floor (nats per prediction)"], &[]);
     for point in &windows.curve {
         let floor = point.floor_nats_per_prediction.map_or("-".into(), |f| format!("{:.6}", f.at_least()));
         curve.row([grouped(point.n_ctx), floor]);
     }
-    let _ = write!(out, "\n{}", curve.render());
+    format!("\n{}", curve.render())
+}
+
+/// What occurs more than once, and how far one has to read until it does not.
+pub(super) fn repeats(summary: &Summary, windows: &WindowSummary) -> String {
     if windows.repeats.is_empty() {
-        return out;
+        return String::new();
     }
+    let mut out = String::new();
     let percent = |n: u64| format!("{:.2}%", 100.0 * n as f64 / summary.tokens.max(1) as f64);
     let mut repeats =
         TextTable::new(&["repeats of at least", "tokens in them", "share", "beyond the first time"], &[]);
@@ -96,48 +100,67 @@ pub fn loss(reading: &LossReading, summary: &Summary) -> String {
         out += "The loss is below the floor, which no model can reach that sees only the tokens before the prediction: a \
                 leak, another text or window, or the noise of a sampled loss.\n";
     } else {
+        let left = match reading.unmemorized_bits / 8.0 {
+            n if n < 1e15 => bytes(n as u64),
+            n => format!("{} bytes", number(n)),
+        };
         let _ = writeln!(
             out,
-            "Over the {} tokens of the text, the gap leaves {} unmemorized.",
-            grouped(summary.tokens),
-            bytes((reading.unmemorized_bits / 8.0) as u64)
+            "Over the {} of the text, the gap leaves {left} unmemorized.",
+            counted(summary.tokens, "token")
         );
-        if let Some(share) = reading.unmemorized_share {
-            let _ = writeln!(
-                out,
-                "That is {:.1}% of what a model can learn beyond how often each token occurs.",
-                100.0 * share
-            );
+        match reading.unmemorized_share {
+            Some(share) if share > 1.0 => {
+                out += "The loss is above that of a model that knows only how often each token occurs.\n";
+            }
+            Some(share) => {
+                let _ = writeln!(
+                    out,
+                    "That is {:.1}% of what a model can learn beyond how often each token occurs.",
+                    100.0 * share
+                );
+            }
+            None => {}
         }
     }
     out += &match reading.equivalent_n_ctx {
         Some(n) if n >= u64::from(summary.n_ctx) => String::new(),
         Some(n) => format!(
-            "A model that sees only {} could not do better than this loss.\n",
-            crate::units::counted(n, "token")
+            "If windows had at most {} of context, no model could get below this loss.\n",
+            counted(n, "token")
         ),
-        None => "Even a model that sees only one token could do better than this loss.\n".into(),
+        None => "Even if windows had one token of context, a model could get below this loss.\n".into(),
     };
-    let below = reading.by_position.iter().filter(|p| p.is_below_floor).count();
     if !reading.by_position.is_empty() {
-        let mut table = TextTable::new(&["position", "loss (nats)", "floor (nats)", "gap (nats)"], &[]);
-        for length in shown_lengths(reading.by_position.len()) {
-            let p = reading.by_position[length - 1];
-            table.row([
-                p.length.to_string(),
-                number(p.loss_nats),
-                significant(p.floor_nats.at_least(), 5),
-                number(p.gap_nats),
-            ]);
-        }
-        let _ = write!(out, "\n{}", table.render());
-        if below > 0 {
-            let _ = writeln!(
-                out,
-                "The loss is below the floor at {}.",
-                crate::units::counted(below as u64, "position")
-            );
-        }
+        out += &by_position(&reading.by_position);
+    }
+    out
+}
+
+/// Losses and floors by position, and where a loss is below its floor.
+fn by_position(positions: &[PositionReading]) -> String {
+    let number = |x: f64| significant(x, 5);
+    let mut table = TextTable::new(&["position", "loss (nats)", "floor (nats)", "gap (nats)"], &[]);
+    for length in shown_lengths(positions.len()) {
+        let p = positions[length - 1];
+        table.row([
+            p.length.to_string(),
+            number(p.loss_nats),
+            significant(p.floor_nats.at_least(), 5),
+            number(p.gap_nats),
+        ]);
+    }
+    let mut out = format!("\n{}", table.render());
+    let below: Vec<u32> = positions.iter().filter(|p| p.is_below_floor).map(|p| p.length).collect();
+    if let [first, ..] = below[..] {
+        let place = match below.len() {
+            1 => format!("position {first}"),
+            n => format!("{n} positions, the first of which is {first}"),
+        };
+        let _ = writeln!(
+            out,
+            "The loss is below the floor at {place}: a leak, another text or window, or the noise of a sampled loss."
+        );
     }
     out
 }
