@@ -7,7 +7,7 @@ use crate::corpus::{CorpusSpec, TokenizerChoice};
 use crate::dataset::Dataset;
 use crate::model::{Config, Hidden, Mixer, ModelSpec, Shape};
 use crate::num::hash::fnv1a;
-use crate::train::{Optimizer, TrainSpec, default_warmup_rate};
+use crate::train::{Optimizer, TrainSpec, default_warmup_batches, default_warmup_rate};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
@@ -104,7 +104,11 @@ impl Job {
         if let Ok(config) = self.model.resolve(d_vocab, n_ctx)
             && job.training.optimizer == Optimizer::Lbfgs
         {
-            job.training.warmup_lr.get_or_insert(default_warmup_rate(&config));
+            let batches = job.training.warmup_batches.unwrap_or_else(|| default_warmup_batches(&config));
+            job.training.warmup_lr.get_or_insert(default_warmup_rate(&config, batches));
+            if config.shape.blocks.is_some() {
+                job.training.warmup_batches = Some(batches);
+            }
         }
         job
     }

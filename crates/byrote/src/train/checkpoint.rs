@@ -2,7 +2,7 @@
 //!
 //! A checkpoint is a safetensors file. Its metadata key `byrote-checkpoint` holds JSON: the format, the configuration,
 //! the settings, a fingerprint of the dataset and the step. The tensors are the weights (`parameters`), the optimizer's
-//! memory (`first` and `second`, or `units`, `position`, and `s` and `y` with one row per pair, oldest first), the
+//! memory (`first` and `second`, in a warm-up with batches also `iterate`, or `units`, `position`, and `s` and `y` with one row per pair, oldest first), the
 //! curve, and `progress` (numbers that must be restored bit for bit). Random streams are addressed by seed and step, so
 //! they need not be stored. The reader checks everything it reads.
 
@@ -171,6 +171,7 @@ impl Identity {
         let TrainSettings { sampling, sample, .. } = self.settings;
         let o = &other.settings;
         let warmup_rate = |of: &Identity| of.settings.warmup_rate_of(&of.config);
+        let warmup_batches = |of: &Identity| of.settings.warmup_batches_of(&of.config);
         let checks = [
             (self.dataset == other.dataset, "another corpus"),
             (self.config == other.config, "another model"),
@@ -188,6 +189,7 @@ impl Identity {
             (decay == o.decay, "another `weight_decay`"),
             (memory == o.memory, "another `memory`"),
             (warmup == o.warmup && warmup_rate(self) == warmup_rate(other), "another `warmup`"),
+            (warmup_batches(self) == warmup_batches(other), "another `warmup_batches`"),
             (batch == o.batch, "another `batch`"),
             (precision == o.precision, "another `precision`"),
             (seed == o.seed, "another `seed`"),
@@ -222,6 +224,11 @@ impl Checkpoint {
                 if !recent.is_empty() {
                     stored.push(Stored::new("recent", vec![recent.len()], Precision::F64, recent));
                 }
+            }
+            OptimizerMemory::Averaged { first, second, iterate } => {
+                vector("first", first);
+                vector("second", second);
+                vector("iterate", iterate);
             }
             OptimizerMemory::Curvature { units, position, pairs } => {
                 vector("units", units);
@@ -283,7 +290,13 @@ impl Checkpoint {
             v if v.len() == n => Ok(v),
             v => Err(format!("{name} has {} numbers, but the configuration has {n}", v.len())),
         };
-        let memory = match settings.method == Optimizer::Lbfgs && file.tensor("units").is_ok() {
+        let has = |name: &str| settings.method == Optimizer::Lbfgs && file.tensor(name).is_ok();
+        let memory = match has("units") {
+            false if has("iterate") => OptimizerMemory::Averaged {
+                first: vector("first")?,
+                second: vector("second")?,
+                iterate: vector("iterate")?,
+            },
             false => {
                 let recent = match file.tensor("recent") {
                     Ok(_) => read("recent", Precision::F64, None)?,
@@ -329,15 +342,15 @@ impl Checkpoint {
             arithmetic,
             parameters: vector("parameters")?,
             memory,
-            curve: curve
-                .as_chunks::<3>()
-                .0
-                .iter()
-                .map(|r| CurvePoint { step: r[0] as u64, evaluations: r[1] as u64, loss: Nats(r[2]) })
-                .collect(),
+            curve: curve.as_chunks::<3>().0.iter().map(curve_point).collect(),
             finished: metadata.finished,
         })
     }
+}
+
+/// A row of the tensor `curve`.
+fn curve_point(&[step, evaluations, loss]: &[f64; 3]) -> CurvePoint {
+    CurvePoint { step: step as u64, evaluations: evaluations as u64, loss: Nats(loss) }
 }
 
 #[cfg(test)]

@@ -53,6 +53,23 @@ impl<T: Real, D: AsRef<Dataset>> Evaluator<T, D> {
         evaluator
     }
 
+    /// Divides the contexts into batches for [`Evaluator::evaluate_batch_while`]: about `k`, which `seed` draws. There are none for
+    /// one-layer transformers.
+    pub(crate) fn divided(mut self, k: usize, seed: u64) -> Self {
+        if let Kind::Blocks(blocks) = &mut self.kind {
+            blocks.divide(k, seed);
+        }
+        self
+    }
+
+    /// The number of batches that the contexts are divided into.
+    pub(crate) fn n_batches(&self) -> usize {
+        match &self.kind {
+            Kind::OneLayer(_) => 0,
+            Kind::Blocks(blocks) => blocks.n_batches(),
+        }
+    }
+
     fn made(config: Config, dataset: D, backward: bool, memory: Option<u64>) -> Self {
         let kind = match config.shape.blocks {
             None => Kind::OneLayer(Box::new(OneLayerEvaluator::new(config, dataset, backward))),
@@ -86,10 +103,34 @@ impl<T: Real, D: AsRef<Dataset>> Evaluator<T, D> {
             Kind::OneLayer(one) => one.evaluate_while(parameters, gradient, go_on)?,
             Kind::Blocks(blocks) => blocks.evaluate_while(parameters, Some(gradient), go_on)?,
         };
+        self.freeze(gradient);
+        Ok(loss)
+    }
+
+    /// Like [`Evaluator::evaluate_while`], for one of the [batches](Self::divided). Its contexts keep all their next tokens, and the
+    /// mean over the batches is the loss over all contexts.
+    ///
+    /// # Panics
+    /// Where [`Evaluator::evaluate`] does, and if there is no such batch.
+    pub(crate) fn evaluate_batch_while(
+        &mut self,
+        batch: usize,
+        parameters: &[T],
+        gradient: &mut [T],
+        go_on: impl Fn() -> bool + Sync,
+    ) -> Result<f64, Stopped> {
+        let loss = match &mut self.kind {
+            Kind::OneLayer(_) => panic!("a one-layer transformer has no batches that are known in advance"),
+            Kind::Blocks(blocks) => blocks.evaluate_batch_while(batch, parameters, gradient, go_on)?,
+        };
+        self.freeze(gradient);
+        Ok(loss)
+    }
+
+    fn freeze(&self, gradient: &mut [T]) {
         for range in &self.frozen {
             gradient[range.clone()].fill(T::from_f64(0.0));
         }
-        Ok(loss)
     }
 
     /// Returns the loss alone.

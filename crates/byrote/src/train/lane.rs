@@ -297,7 +297,7 @@ impl<T: Real> SimdKernel for Output<'_, T> {
                 *largest = add_and_max(isa, &mut row[..padded(s.omega)], &shared.weights.b_u);
             }
             if until != Until::Layer(ProbePoint::Logits) {
-                let contexts = |row: usize| first + row;
+                let contexts = |row: usize| (first + row, 1.0);
                 let (loss, hits) = cross_entropy(isa, group, &largest, dataset, contexts, s.omega);
                 lane.loss += loss;
                 lane.hits += hits;

@@ -39,6 +39,7 @@ pub(crate) mod spec;
 mod start;
 mod state;
 pub(crate) mod trainer;
+mod warmup;
 
 pub use checkpoint::{CHECKPOINT_EVERY, Checkpoint, Identity, Saver};
 pub use evaluator::Evaluator;
@@ -46,7 +47,8 @@ pub use lane::ProbePoint;
 pub use loss_curve::{CurvePoint, LossCurve};
 pub use run::{Run, RunDirectory, StepTimes, TrainOptions, run, run_with};
 pub use settings::{
-    Limits, Optimizer, Sampling, Schedule, Stall, Stop, StopKind, TrainSettings, Trained, default_warmup_rate,
+    Limits, Optimizer, Sampling, Schedule, Stall, Stop, StopKind, TrainSettings, Trained,
+    default_warmup_batches, default_warmup_rate,
 };
 pub use spec::TrainSpec;
 pub use start::{Start, memory_needed, start};

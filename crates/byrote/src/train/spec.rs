@@ -53,9 +53,15 @@ pub struct TrainSpec {
     /// Steps of Adam before lbfgs [default: 200]
     #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "N"))]
     pub warmup: Option<u64>,
-    /// The rate of the warm-up [default: 0.01, or 0.64 / d_model between 0.003 and 0.03 in a model of blocks]
+    /// The rate of the warm-up [default: 0.01; in a model of blocks 0.32 / d_model between 0.001 and 0.01, or with one batch 0.64 / d_model
+    /// between 0.003 and 0.03]
     #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "RATE"))]
     pub warmup_lr: Option<f64>,
+    /// Divide the contexts of a model of blocks into N batches for the warm-up, each of which keeps all next tokens of its contexts; 1
+    /// uses all contexts at every step [default: 4]
+    #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "N"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warmup_batches: Option<u64>,
     /// Contexts per step of adam and adamw, or documents for a model of blocks [default: all]
     #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "N"))]
     pub batch: Option<usize>,
@@ -105,6 +111,7 @@ setters!(TrainSpec {
     memory: some(usize),
     warmup: some(u64),
     warmup_lr: some(f64),
+    warmup_batches: some(u64),
     batch: some(usize),
     sampling: plain(Sampling),
     sample: some(u64),
@@ -134,6 +141,7 @@ impl Default for TrainSpec {
             memory: None,
             warmup: None,
             warmup_lr: None,
+            warmup_batches: None,
             batch: None,
             sampling: Sampling::default(),
             sample: None,
@@ -156,6 +164,7 @@ impl TrainSpec {
             ("memory", self.memory.is_some()),
             ("warmup", self.warmup.is_some()),
             ("warmup_lr", self.warmup_lr.is_some()),
+            ("warmup_batches", self.warmup_batches.is_some()),
         ] {
             if given && method != Optimizer::Lbfgs {
                 return Err(Error::setting(name, "applies only to `optimizer = lbfgs`"));
@@ -176,6 +185,7 @@ impl TrainSpec {
             memory: self.memory.unwrap_or(default.memory),
             warmup: self.warmup.unwrap_or(default.warmup),
             warmup_rate: self.warmup_lr,
+            warmup_batches: self.warmup_batches,
             last_rate: self.last_lr.unwrap_or(0.0),
             batch: self.batch,
             sampling: self.sampling,
@@ -230,6 +240,8 @@ mod tests {
             (adam.memory(5), "memory"),
             (adam.warmup(5), "warmup"),
             (adam.warmup_lr(0.1), "warmup_lr"),
+            (adam.warmup_batches(4), "warmup_batches"),
+            (TrainSpec::default().warmup_batches(0), "warmup_batches"),
             (TrainSpec::default().batch(5), "batch"),
             (TrainSpec::default().stall(2.0), "stall"),
             (adam.stop_gap(-1.0), "stop_gap"),

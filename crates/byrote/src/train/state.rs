@@ -3,6 +3,7 @@
 use super::documents::Documents;
 use super::evaluator::Evaluator;
 use super::settings::{Optimizer, Sampling, TrainSettings};
+use super::warmup::WarmupState;
 use crate::dataset::Dataset;
 use crate::model::{Config, Tensor, TensorName};
 use crate::num::Real;
@@ -68,16 +69,16 @@ impl From<Stopped> for Trouble {
 
 /// What is trained, and how.
 #[derive(Clone)]
-struct Problem {
-    config: Config,
-    dataset: Arc<Dataset>,
-    settings: TrainSettings,
+pub(super) struct Problem {
+    pub(super) config: Config,
+    pub(super) dataset: Arc<Dataset>,
+    pub(super) settings: TrainSettings,
     /// The memory that activations may take, if that is limited.
     bytes: Option<u64>,
 }
 
 impl Problem {
-    fn evaluator<T: Real>(&self) -> Evaluator<T> {
+    pub(super) fn evaluator<T: Real>(&self) -> Evaluator<T> {
         Evaluator::training(self.config, self.dataset.clone(), self.settings.trained, self.bytes)
     }
 }
@@ -106,6 +107,11 @@ pub(super) fn new<T: Real + 'static>(
             let (units, lbfgs) = (vec![T::from_f64(1.0); x.len()], Lbfgs::new(settings.memory));
             Box::new(LbfgsState::new(problem, units, x, lbfgs, observer)?)
         }
+        (Optimizer::Lbfgs, memory @ (None | Some((_, OptimizerMemory::Averaged { .. }))))
+            if settings.warmup_batches_of(&config) > 1 =>
+        {
+            Box::new(WarmupState::new(problem, x, memory))
+        }
         (_, memory) => Box::new(AdamState::new(problem, x, memory)),
     })
 }
@@ -114,11 +120,11 @@ fn is_f64<T: Real>() -> bool {
     size_of::<T>() == size_of::<f64>()
 }
 
-fn narrow<T: Real>(v: &[f64]) -> Vec<T> {
+pub(super) fn narrow<T: Real>(v: &[f64]) -> Vec<T> {
     v.iter().map(|&x| T::from_f64(x)).collect()
 }
 
-fn wide<T: Real>(v: &[T]) -> Vec<f64> {
+pub(super) fn wide<T: Real>(v: &[T]) -> Vec<f64> {
     v.iter().map(|x| x.to_f64()).collect()
 }
 
@@ -137,7 +143,7 @@ impl<T: Real> Objective<T> for Watched<'_, T> {
 /// What an optimizer remembers besides the weights and the number of steps.
 #[derive(Debug, Clone, PartialEq)]
 pub enum OptimizerMemory {
-    /// The memory of Adam, and of the warm-up of L-BFGS.
+    /// The memory of Adam, and of a warm-up of L-BFGS without batches.
     Moments {
         /// First moments.
         first: Vec<f64>,
@@ -145,6 +151,15 @@ pub enum OptimizerMemory {
         second: Vec<f64>,
         /// The accuracy of the latest batches, oldest first.
         recent: Vec<f64>,
+    },
+    /// The memory of a warm-up of L-BFGS with batches, whose weights are averages.
+    Averaged {
+        /// First moments.
+        first: Vec<f64>,
+        /// Second moments.
+        second: Vec<f64>,
+        /// The weights that are averaged, after the last step.
+        iterate: Vec<f64>,
     },
     /// The memory of L-BFGS.
     Curvature {
@@ -284,7 +299,7 @@ impl<T: Real + 'static> State for AdamState<T> {
         if self.problem.settings.method != Optimizer::Lbfgs || step < self.problem.settings.warmup {
             return Ok(None);
         }
-        Ok(Some(Box::new(LbfgsState::after(self, observer)?)))
+        Ok(Some(Box::new(LbfgsState::after(&self.problem, &self.x, &self.adam.second, observer)?)))
     }
 
     fn is_measured(&self, step: u64) -> bool {
@@ -380,7 +395,7 @@ impl<T: Real> AdamState<T> {
 }
 
 /// A run with L-BFGS.
-struct LbfgsState<T> {
+pub(super) struct LbfgsState<T> {
     problem: Problem,
     evaluator: Evaluator<T>,
     units: Vec<T>,
@@ -410,19 +425,24 @@ impl<T: Real> LbfgsState<T> {
 
     /// Continues from Adam, in the units of its second moments: a weight whose derivatives have been large takes small
     /// steps.
-    fn after(adam: &AdamState<T>, observer: &dyn Observer) -> Result<Self, Stopped> {
-        let roots: Vec<f64> = adam.adam.second.iter().map(|v| v.to_f64().sqrt()).collect();
+    pub(super) fn after(
+        problem: &Problem,
+        x: &[T],
+        second: &[T],
+        observer: &dyn Observer,
+    ) -> Result<Self, Stopped> {
+        let roots: Vec<f64> = second.iter().map(|v| v.to_f64().sqrt()).collect();
         let mean = roots.iter().sum::<f64>() / roots.len() as f64;
         let least = (LEAST_METRIC * mean).max(f64::from(f32::MIN_POSITIVE));
         let mut units: Vec<f64> = roots.iter().map(|r| (r + least).sqrt().recip()).collect();
         // Untrained weights keep their bits.
-        for range in adam.problem.settings.trained.frozen(&adam.problem.config) {
+        for range in problem.settings.trained.frozen(&problem.config) {
             units[range].fill(1.0);
         }
-        let position: Vec<f64> = adam.x.iter().zip(&units).map(|(x, u)| x.to_f64() / u).collect();
-        let lbfgs = Lbfgs::new(adam.problem.settings.memory);
+        let position: Vec<f64> = x.iter().zip(&units).map(|(x, u)| x.to_f64() / u).collect();
+        let lbfgs = Lbfgs::new(problem.settings.memory);
         let (units, position) = (narrow(&units), narrow(&position));
-        Self::new(adam.problem.clone(), units, position, lbfgs, observer)
+        Self::new(problem.clone(), units, position, lbfgs, observer)
     }
 }
 
@@ -480,7 +500,7 @@ impl<T: Real + 'static> State for LbfgsState<T> {
 }
 
 /// The first tensor with a number that is not finite.
-fn not_finite<T: Real>(config: &Config, values: &[T]) -> Option<TensorName> {
+pub(super) fn not_finite<T: Real>(config: &Config, values: &[T]) -> Option<TensorName> {
     if values.iter().all(|x| x.to_f64().is_finite()) {
         return None;
     }

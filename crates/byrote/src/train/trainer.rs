@@ -131,6 +131,7 @@ impl Trainer {
             return Err(Error::EmptyCorpus { message: "no context to train on".into() });
         }
         dataset.fits(&config)?;
+        settings.check_model(&config)?;
         let started = Instant::now();
         let state = match arithmetic {
             Precision::F32 => {
@@ -294,9 +295,11 @@ impl Trainer {
         if self.arithmetic == Precision::F64 {
             return Ok(true);
         }
-        let loss =
-            Evaluator::<f64, _>::training(self.config, &self.dataset, Trained::All, self.limits.memory)
-                .loss_while(&self.state.parameters(), || !observer.should_stop())?;
+        let mut evaluator = match self.config.shape.blocks {
+            Some(_) => Evaluator::<f64, _>::forward(self.config, &self.dataset),
+            None => Evaluator::training(self.config, &self.dataset, Trained::All, self.limits.memory),
+        };
+        let loss = evaluator.loss_while(&self.state.parameters(), || !observer.should_stop())?;
         Ok(loss - self.dataset.floor.0 <= target)
     }
 
@@ -373,7 +376,7 @@ impl Trainer {
 mod tests {
     use super::*;
     use crate::corpus::{Corpus, Options, Outputs, Source};
-    use crate::model::{Preset, Shape};
+    use crate::model::{ModelSpec, Preset, Shape};
     use crate::observe::{Impatient, Silent};
     use crate::train::settings::{Optimizer, Sampling, Schedule, Stall, Trained};
     use std::sync::atomic::{AtomicBool, Ordering};
@@ -423,15 +426,32 @@ mod tests {
         ]
     }
 
+    /// Every way to train, of a one-layer transformer and of blocks.
+    fn cases(documents: u64) -> Vec<(Arc<Dataset>, Config, TrainSettings)> {
+        let (dataset, one_layer) = stories(documents);
+        let blocks = ModelSpec::default().preset(Preset::Gpt2).n_layers(2).d_model(8).n_heads(2);
+        let blocks = blocks.resolve(one_layer.shape.d_vocab, 9).unwrap();
+        let lbfgs = TrainSettings::new(Optimizer::Lbfgs);
+        let of_blocks = [
+            // L-BFGS takes over in the middle of a pass, and where one ends.
+            TrainSettings { warmup: 7, seed: 3, ..lbfgs },
+            TrainSettings { warmup: 8, warmup_batches: Some(3), precision: Precision::F64, ..lbfgs },
+            TrainSettings { warmup: 30, warmup_batches: Some(2), trained: Trained::FeedForward, ..lbfgs },
+            TrainSettings { warmup: 5, warmup_batches: Some(1), ..lbfgs },
+        ];
+        let of_blocks = of_blocks.map(|settings| (dataset.clone(), blocks, settings));
+        let ways = ways().into_iter().map(|settings| (dataset.clone(), one_layer, settings));
+        ways.chain(of_blocks).collect()
+    }
+
     fn steps(steps: u64) -> Limits {
         Limits { steps, relative_gap: None, stall: None, ..Limits::new(Optimizer::Adam) }
     }
 
     #[test]
     fn a_run_that_is_resumed_ends_bit_by_bit_where_one_ends_that_is_not() {
-        let (dataset, config) = stories(12);
-        let model = Model::random(config, 1).unwrap();
-        for settings in ways() {
+        for (dataset, config, settings) in cases(12) {
+            let model = Model::random(config, 1).unwrap();
             let mut whole = Trainer::new(&model, &dataset, settings, steps(20), &Silent).unwrap();
             assert_eq!(whole.run(&Silent).unwrap(), Stop::Steps);
             for at in [0, 1, 5, 13, 20] {
@@ -454,11 +474,11 @@ mod tests {
 
     #[test]
     fn a_stop_within_a_step_leaves_the_state_after_the_last_complete_step() {
-        let (dataset, config) = stories(12);
-        let model = Model::random(config, 1).unwrap();
         // A rate at which L-BFGS searches for several evaluations.
+        let (dataset, config) = stories(12);
         let searching = TrainSettings { rate: 50.0, warmup: 2, ..TrainSettings::new(Optimizer::Lbfgs) };
-        for settings in ways().into_iter().chain([searching]) {
+        for (dataset, config, settings) in cases(12).into_iter().chain([(dataset, config, searching)]) {
+            let model = Model::random(config, 1).unwrap();
             let mut whole = Trainer::new(&model, &dataset, settings, steps(12), &Silent).unwrap();
             whole.run(&Silent).unwrap();
             let mut within = 0;
@@ -555,9 +575,8 @@ mod tests {
 
     #[test]
     fn weights_do_not_depend_on_the_number_of_threads() {
-        let (dataset, config) = stories(40);
-        let model = Model::random(config, 1).unwrap();
-        for settings in ways() {
+        for (dataset, config, settings) in cases(40) {
+            let model = Model::random(config, 1).unwrap();
             let train = || {
                 let mut trainer = Trainer::new(&model, &dataset, settings, steps(10), &Silent).unwrap();
                 trainer.run(&Silent).unwrap();
@@ -572,9 +591,8 @@ mod tests {
 
     #[test]
     fn every_method_lowers_the_loss_and_none_goes_below_the_floor() {
-        let (dataset, config) = stories(12);
-        let model = Model::random(config, 1).unwrap();
-        for settings in ways() {
+        for (dataset, config, settings) in cases(12) {
+            let model = Model::random(config, 1).unwrap();
             let mut trainer = Trainer::new(&model, &dataset, settings, steps(60), &Silent).unwrap();
             let start = trainer.gap().0;
             trainer.run(&Silent).unwrap();
@@ -598,6 +616,38 @@ mod tests {
         // The step before had not reached it yet.
         let rows = trainer.curve().rows();
         assert!(rows[rows.len() - 2].loss.0 - dataset.floor.0 > 0.0499 * dataset.floor.0);
+    }
+
+    #[test]
+    fn a_warm_up_with_batches_reaches_the_floor_and_measures_the_weights_that_it_returns() {
+        let (dataset, config) = stories(40);
+        let spec = ModelSpec::default().preset(Preset::Gpt2).n_layers(2).d_model(32).n_heads(2);
+        let config = spec.resolve(config.shape.d_vocab, 9).unwrap();
+        let model = Model::random(config, 1).unwrap();
+        let settings = TrainSettings::new(Optimizer::Lbfgs);
+        let mut trainer =
+            Trainer::new(&model, &dataset, settings, Limits::new(Optimizer::Lbfgs), &Silent).unwrap();
+        assert_eq!(trainer.run(&Silent).unwrap(), Stop::Reached);
+        assert!(trainer.progress().step < settings.warmup, "{:?}", trainer.progress());
+        let parameters = trainer.model().unwrap().parameters().to_vec();
+        let loss = Evaluator::<f64, _>::new(config, &dataset).loss(&parameters);
+        assert!(loss - dataset.floor.0 <= 0.01 * dataset.floor.0);
+        assert!((loss / trainer.loss().0 - 1.0).abs() < 1e-5);
+        // It is measured after every second pass over the four batches.
+        assert!(trainer.curve().rows().iter().all(|row| row.step % 8 == 0));
+    }
+
+    #[test]
+    fn batches_of_a_warm_up_are_those_of_a_model_of_blocks() {
+        let (dataset, config) = stories(12);
+        let model = Model::random(config, 1).unwrap();
+        let settings = TrainSettings::new(Optimizer::Lbfgs).warmup_batches(4);
+        let refused = Trainer::new(&model, &dataset, settings, steps(1), &Silent).err().unwrap();
+        assert_eq!(refused.setting_name(), Some("warmup_batches"));
+        let settings = TrainSettings::new(Optimizer::Lbfgs);
+        let trainer = Trainer::new(&model, &dataset, settings, steps(1), &Silent).unwrap();
+        let same = settings.warmup_batches(1);
+        assert!(Trainer::resume(trainer.checkpoint(), &model, &dataset, same, steps(1), &Silent).is_ok());
     }
 
     #[test]

@@ -66,3 +66,20 @@ fn steps_allocate_nothing_that_grows_with_the_model() {
         }
     }
 }
+
+#[test]
+fn steps_of_a_warm_up_with_batches_allocate_nothing() {
+    let (dataset, configs) = stories();
+    for config in configs.into_iter().filter(|config| config.shape.blocks.is_some()) {
+        let model = Model::random(config, 1).unwrap();
+        let settings = TrainSettings::new(Optimizer::Lbfgs);
+        let limits = Limits::new(Optimizer::Lbfgs).relative_gap(None).stall(None);
+        let found = alone(|| {
+            let mut trainer = Trainer::new(&model, &dataset, settings, limits, &Silent).unwrap();
+            (0..50).for_each(|_| assert!(trainer.advance(&Silent).is_none()));
+            measure(|| (0..100).for_each(|_| assert!(trainer.advance(&Silent).is_none())))
+        });
+        // The curve grows from time to time.
+        assert!(found.count_total <= 2, "{config:?}: {found:?} in 100 steps");
+    }
+}

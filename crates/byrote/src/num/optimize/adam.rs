@@ -5,8 +5,9 @@
 //! x  = (1 - rate decay) x - rate / (1 - beta_1^t)  m / (sqrt(v) / sqrt(1 - beta_2^t) + eps)
 //! ```
 //!
-//! where decay = 0 for Adam. References: Kingma & Ba, arXiv 1412.6980v9, algorithm 1; Loshchilov & Hutter, arXiv 1711.05101v3,
-//! algorithm 2 (with the decay multiplied by the rate, as PyTorch does).
+//! where decay = 0 for Adam. With Nesterov's momentum, m + (1 - beta_1) (g - m) takes the place of m in the second line.
+//! References: Kingma & Ba, arXiv 1412.6980v9, algorithm 1; Loshchilov & Hutter, arXiv 1711.05101v3, algorithm 2 (with the decay
+//! multiplied by the rate, as PyTorch does); Dozat, "Incorporating Nesterov Momentum into Adam", 2016.
 
 use super::vectors::PIECE;
 use crate::num::Real;
@@ -24,11 +25,13 @@ pub struct Constants {
     pub eps: f64,
     /// The decoupled weight decay, 0 for Adam.
     pub decay: f64,
+    /// Whether the momentum is Nesterov's: a step moves along the first moment that the same gradient would lead to next.
+    pub nesterov: bool,
 }
 
 impl Default for Constants {
     fn default() -> Self {
-        Self { beta_1: 0.9, beta_2: 0.999, eps: 1e-8, decay: 0.0 }
+        Self { beta_1: 0.9, beta_2: 0.999, eps: 1e-8, decay: 0.0, nesterov: false }
     }
 }
 
@@ -61,7 +64,7 @@ impl<T: Real> Adam<T> {
     #[must_use]
     pub fn step(&mut self, x: &[T], next: &mut [T], gradient: &[T], rate: f64) -> bool {
         self.steps += 1;
-        let Constants { beta_1, beta_2, eps, decay } = self.constants;
+        let Constants { beta_1, beta_2, eps, decay, nesterov } = self.constants;
         let t = self.steps as f64;
         let factors = Factors {
             first: T::from_f64(1.0 - beta_1),
@@ -87,7 +90,10 @@ impl<T: Real> Adam<T> {
                     before.0.copy_from_slice(m);
                     before.1.copy_from_slice(v);
                 }
-                simd::run(PieceStep { factors, x, next, g, m, v })
+                match nesterov {
+                    false => simd::run(PieceStep::<_, false> { factors, x, next, g, m, v }),
+                    true => simd::run(PieceStep::<_, true> { factors, x, next, g, m, v }),
+                }
             })
             .reduce(|| true, |a, b| a & b)
     }
@@ -111,7 +117,8 @@ struct Factors<T> {
     shrink: T,
 }
 
-struct PieceStep<'a, T> {
+/// With Nesterov's momentum or without.
+struct PieceStep<'a, T, const NESTEROV: bool> {
     factors: Factors<T>,
     x: &'a [T],
     next: &'a mut [T],
@@ -120,7 +127,7 @@ struct PieceStep<'a, T> {
     v: &'a mut [T],
 }
 
-impl<T: Real> SimdKernel for PieceStep<'_, T> {
+impl<T: Real, const NESTEROV: bool> SimdKernel for PieceStep<'_, T, NESTEROV> {
     /// Whether everything written is finite.
     type Output = bool;
     #[inline(always)]
@@ -131,7 +138,8 @@ impl<T: Real> SimdKernel for PieceStep<'_, T> {
             *m += f.first * (g - *m);
             *v = *v * f.keep + f.second * g * g;
             let size = v.sqrt() / f.root + f.eps;
-            *next = x * f.shrink - f.rate * (*m / size);
+            let along = if NESTEROV { *m + f.first * (g - *m) } else { *m };
+            *next = x * f.shrink - f.rate * (along / size);
         }
         all_finite(self.next) && all_finite(self.v)
     }
@@ -175,6 +183,17 @@ mod tests {
         assert!(adam.step(&[2.0], &mut next, &[0.0], 0.1));
         assert!((next[0] - 2.0 * 0.999).abs() < 1e-15);
         assert!(!adam.step(&[2.0], &mut next, &[f64::MAX], 0.1), "its square is not finite");
+    }
+
+    #[test]
+    fn the_momentum_of_nesterov_looks_one_step_ahead() {
+        // m = 0.1, then 0.1 + 0.1 (2 - 0.1) = 0.29, and with the same gradient again 0.29 + 0.1 (2 - 0.29) = 0.461.
+        let constants = Constants { eps: 0.0, nesterov: true, ..Constants::default() };
+        let mut adam = Adam::new(constants, 1);
+        let (mut a, mut b) = ([0.0f64], [0.0f64]);
+        assert!(adam.step(&[0.0], &mut a, &[1.0], 0.5) && adam.step(&a, &mut b, &[2.0], 0.5));
+        let second = 0.5 * (0.461 / 0.19) / (0.004_999f64 / 0.001_999).sqrt();
+        assert!((a[0] + 0.5 * 1.9).abs() < 1e-14 && (b[0] - a[0] + second).abs() < 1e-12, "{a:?} {b:?}");
     }
 
     #[test]

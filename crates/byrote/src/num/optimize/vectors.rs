@@ -112,9 +112,47 @@ impl<T: Real> SimdKernel for PieceCombine<'_, '_, T> {
     }
 }
 
+/// Computes `out = a + t (b - a)` in the arithmetic of the vectors.
+pub fn mix<T: Real>(out: &mut [T], a: &[T], b: &[T], t: f64) {
+    let t = T::from_f64(t);
+    // Several pieces at a time, because this is little work per element.
+    let size = 8 * PIECE;
+    let pieces = out.par_chunks_mut(size).zip(a.par_chunks(size)).zip(b.par_chunks(size));
+    pieces.for_each(|((out, a), b)| simd::run(PieceMix { out, a, b, t }));
+}
+
+struct PieceMix<'a, T> {
+    out: &'a mut [T],
+    a: &'a [T],
+    b: &'a [T],
+    t: T,
+}
+
+impl<T: Real> SimdKernel for PieceMix<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn call<I: Isa>(self, _: I) {
+        for ((out, &a), &b) in self.out.iter_mut().zip(self.a).zip(self.b) {
+            *out = a + self.t * (b - a);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_mixture_lies_between_its_parts() {
+        let (a, b) = example(40_000);
+        let mut c = vec![0.0f32; a.len()];
+        mix(&mut c, &a, &b, 0.25);
+        assert!(c.iter().zip(a.iter().zip(&b)).all(|(c, (a, b))| (c - (0.75 * a + 0.25 * b)).abs() < 1e-5));
+        mix(&mut c, &a, &a, 0.1);
+        assert_eq!(c, a, "equal numbers keep their bits");
+        mix(&mut c, &b, &a, 0.0);
+        assert_eq!(c, b);
+    }
 
     fn example(n: usize) -> (Vec<f32>, Vec<f32>) {
         let at = |i: usize, k: usize| ((i * k) % 101) as f32 / 7.0 - 5.0;

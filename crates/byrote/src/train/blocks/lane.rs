@@ -104,7 +104,6 @@ pub(super) enum Keep {
 
 /// The chunks of a lane and its thread's buffers.
 pub(super) struct Lane<T> {
-    pub(super) chunks: Range<usize>,
     keep: Keep,
     /// The residual stream and its derivatives, `[rows, d]`.
     x: AlignedVec<T>,
@@ -139,16 +138,9 @@ pub(super) struct Lane<T> {
 }
 
 impl<T: Real> Lane<T> {
-    pub(super) fn new(
-        all: &[Chunk],
-        chunks: Range<usize>,
-        config: &Config,
-        blocks: &Blocks,
-        s: Sizes,
-        keep: Keep,
-    ) -> Self {
-        let own = &all[chunks.clone()];
-        let most = |f: fn(&Chunk) -> usize| own.iter().map(f).max().unwrap_or(0);
+    /// A lane for these chunks.
+    pub(super) fn new(chunks: &[&Chunk], config: &Config, blocks: &Blocks, s: Sizes, keep: Keep) -> Self {
+        let most = |f: fn(&Chunk) -> usize| chunks.iter().map(|chunk| f(chunk)).max().unwrap_or(0);
         let (rows, scored) = (most(Chunk::len), most(|c| c.scored.len()));
         let (weights, deepest) = (most(|c| c.weights), most(|c| c.deepest));
         let backward = keep != Keep::Nothing;
@@ -160,7 +152,6 @@ impl<T: Real> Lane<T> {
             ((LOGITS / s.omega_row).clamp(ROWS.start, ROWS.end - 1) & !7).min(scored.next_multiple_of(8));
         let row_of_d = || AlignedVec::zeros(rows * s.d_row);
         Self {
-            chunks,
             keep,
             x: row_of_d(),
             dx: AlignedVec::zeros(back(rows * s.d_row)),
@@ -435,7 +426,7 @@ impl<T: Real> SimdKernel for Output<'_, T> {
                 *largest = add_and_max(isa, &mut row[..padded(s.omega)], &weights.b_u);
             }
             if until != Until::Logits {
-                let context = |row: usize| chunk.scored[first + row].1 as usize;
+                let context = |row: usize| (chunk.scored[first + row].1 as usize, chunk.factors[first + row]);
                 let (loss, hits) = cross_entropy(isa, group, &largest, dataset, context, s.omega);
                 lane.loss += loss;
                 lane.hits += hits;

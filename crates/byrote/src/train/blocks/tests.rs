@@ -113,6 +113,92 @@ fn the_gradient_is_that_of_central_differences_for_every_switch() {
     }
 }
 
+/// The losses and gradients of the batches that an evaluator divides its contexts into.
+fn batches_of<T: Real>(evaluator: &mut Evaluator<T, &Dataset>, parameters: &[T]) -> Vec<(f64, Vec<T>)> {
+    let n = evaluator.n_batches();
+    let batch = |i: usize| {
+        let mut gradient = vec![T::from_f64(0.0); parameters.len()];
+        let loss = evaluator.evaluate_batch_while(i, parameters, &mut gradient, || true).unwrap();
+        (loss, gradient)
+    };
+    (0..n).map(batch).collect()
+}
+
+#[test]
+fn the_mean_over_the_batches_is_the_loss_and_its_gradient() {
+    let (dataset, d_vocab) = examples::stories(40);
+    for config in configs(d_vocab) {
+        let model = drawn(config, 2);
+        let mut whole = vec![0.0; config.n_parameters()];
+        let loss = Evaluator::new(config, &*dataset).evaluate(model.parameters(), &mut whole);
+        let scale = whole.iter().fold(1.0f64, |m, g| m.max(g.abs()));
+        for k in [1, 4] {
+            let mut evaluator = Evaluator::new(config, &*dataset).divided(k, 7);
+            let found = batches_of(&mut evaluator, model.parameters());
+            assert_eq!(found.len(), k);
+            let mean = found.iter().map(|batch| batch.0).sum::<f64>() / k as f64;
+            assert!((mean / loss - 1.0).abs() < 1e-13, "{mean} {loss}");
+            for (i, expect) in whole.iter().enumerate() {
+                let mean = found.iter().map(|batch| batch.1[i]).sum::<f64>() / k as f64;
+                assert!((mean - expect).abs() < 1e-12 * scale, "{config:?}: {mean} {expect}");
+            }
+            // Batches leave nothing behind that an evaluation of all contexts would see.
+            let mut again = vec![0.0; config.n_parameters()];
+            assert_eq!(evaluator.evaluate(model.parameters(), &mut again), loss);
+            assert_eq!(again, whole);
+        }
+    }
+}
+
+#[test]
+fn the_gradient_of_a_batch_is_that_of_central_differences() {
+    let (dataset, d_vocab) = examples::stories(20);
+    for preset in [Preset::Gpt2, Preset::Llama, Preset::Averaging] {
+        let config = small(preset).resolve(d_vocab, 9).unwrap();
+        let model = drawn(config, 3);
+        let mut evaluator = Evaluator::new(config, &*dataset).divided(3, 1);
+        let mut loss_at = |i: usize, x: f64, batch: usize| {
+            let mut moved = model.parameters().to_vec();
+            moved[i] += x;
+            batches_of(&mut evaluator, &moved).swap_remove(batch)
+        };
+        for batch in 0..3 {
+            let (_, gradient) = loss_at(0, 0.0, batch);
+            let scale = gradient.iter().fold(1.0f64, |m, g| m.max(g.abs()));
+            for i in (0..gradient.len()).step_by(gradient.len() / 23) {
+                let slope = (loss_at(i, 1e-5, batch).0 - loss_at(i, -1e-5, batch).0) / 2e-5;
+                assert!((slope - gradient[i]).abs() < 2e-7 * scale, "{i}: {slope} {}", gradient[i]);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_gradient_of_every_batch_vanishes_at_the_floor() {
+    // The output has a bias alone, so that every context has the same logits; the floor is reached where contexts are followed by the
+    // same tokens equally often.
+    let contexts = [0, 1, 2, 3].map(|token| (vec![token], vec![(0, 1.0), (1, 2.0), (2, 3.0), (3, 4.0)]));
+    let dataset = Dataset::new(4, 2, contexts).unwrap();
+    let config = small(Preset::Gpt2).tied(false).output_bias(true).resolve(4, 2).unwrap();
+    let mut parameters = drawn(config, 3).parameters().to_vec();
+    for tensor in config.tensors() {
+        match tensor.name.part() {
+            "unembed.W_U" => parameters[tensor.range].fill(0.0),
+            "unembed.b_U" => {
+                (1..=4).zip(&mut parameters[tensor.range]).for_each(|(n, b)| *b = f64::from(n).ln());
+            }
+            _ => {}
+        }
+    }
+    let mut evaluator = Evaluator::new(config, &dataset).divided(4, 1);
+    let found = batches_of(&mut evaluator, &parameters);
+    assert_eq!(found.len(), 4);
+    for (loss, gradient) in found {
+        assert!((loss - dataset.floor.0).abs() < 1e-12 * loss, "{loss} {:?}", dataset.floor);
+        assert!(gradient.iter().all(|g| g.abs() < 1e-12), "{gradient:?}");
+    }
+}
+
 #[test]
 fn logits_and_what_the_output_reads_come_for_every_context() {
     let (dataset, d_vocab) = examples::stories(150);
@@ -144,9 +230,13 @@ fn threads_and_what_is_kept_do_not_change_a_bit() {
             pool.install(|| {
                 let mut gradient = vec![0.0f32; parameters.len()];
                 let trained = crate::train::Trained::All;
-                let mut evaluator = Evaluator::training(config, &dataset, trained, memory);
+                let mut evaluator = Evaluator::training(config, &*dataset, trained, memory).divided(3, 1);
                 let loss = evaluator.evaluate(&parameters, &mut gradient);
-                (loss.to_bits(), gradient.iter().map(|g| g.to_bits()).collect::<Vec<_>>())
+                let bits = |(loss, gradient): (f64, Vec<f32>)| {
+                    (loss.to_bits(), gradient.iter().map(|g| g.to_bits()).collect::<Vec<_>>())
+                };
+                let batches = batches_of(&mut evaluator, &parameters).into_iter().map(bits);
+                (bits((loss, gradient)), batches.collect::<Vec<_>>())
             })
         };
         assert_eq!(run(1, None), run(2, None));

@@ -21,19 +21,24 @@ struct Nodes {
     parents: Vec<u32>,
     /// The context of the dataset that ends here, or [`NONE`].
     contexts: Vec<u32>,
+    /// What the loss of that context is multiplied by.
+    factors: Vec<f64>,
 }
 
 impl Nodes {
-    fn new(dataset: &Dataset) -> Self {
-        let token = |place: &u32| dataset.places[*place as usize].0;
-        let mut order: Vec<u32> = (0..dataset.len() as u32).collect();
-        let tokens_of = |i: u32| dataset.places_of(i as usize).iter().map(token);
-        order.sort_by(|&a, &b| tokens_of(a).cmp(tokens_of(b)));
-        let mut nodes =
-            Self { tokens: Vec::new(), depths: Vec::new(), parents: Vec::new(), contexts: Vec::new() };
+    /// The prefixes of some contexts, listed [in order](ordered).
+    fn new(dataset: &Dataset, contexts: &[Weighted]) -> Self {
+        let tokens_of = |i: u32| tokens_of(dataset, i);
+        let mut nodes = Self {
+            tokens: Vec::new(),
+            depths: Vec::new(),
+            parents: Vec::new(),
+            contexts: Vec::new(),
+            factors: Vec::new(),
+        };
         // The nodes on the way to the last context.
         let mut path: Vec<u32> = Vec::new();
-        for &context in &order {
+        for &(context, factor) in contexts {
             let same = path.iter().zip(tokens_of(context));
             let shared = same.take_while(|&(&node, token)| nodes.tokens[node as usize] == token).count();
             path.truncate(shared);
@@ -44,9 +49,11 @@ impl Nodes {
                 path.push(node);
                 nodes.depths.push(path.len() as u32);
                 nodes.contexts.push(NONE);
+                nodes.factors.push(0.0);
             }
             if let Some(&node) = path.last() {
                 nodes.contexts[node as usize] = context;
+                nodes.factors[node as usize] = factor;
             }
         }
         nodes
@@ -84,6 +91,7 @@ impl Nodes {
             chunk.weights += padded(depth as usize);
             if row >= repeated && self.contexts[node] != NONE {
                 chunk.scored.push((row as u32, self.contexts[node]));
+                chunk.factors.push(self.factors[node]);
             }
         }
         chunk.deepest = chunk.depths.iter().copied().max().unwrap_or(0) as usize;
@@ -101,6 +109,8 @@ pub(super) struct Chunk {
     pub(super) parents: Vec<u32>,
     /// Rows that are contexts to predict from, with their index in the dataset.
     pub(super) scored: Vec<(u32, u32)>,
+    /// What the loss of each of these is multiplied by.
+    pub(super) factors: Vec<f64>,
     /// Where the attention weights of each row begin, for one head, and their number: whole lines per row.
     pub(super) weight_starts: Vec<usize>,
     pub(super) weights: usize,
@@ -115,12 +125,29 @@ impl Chunk {
     }
 }
 
-/// Cuts the trie of a dataset into this many chunks per lane, for as many lanes: the chunks, and those of each lane.
-pub(super) fn chunks(
-    dataset: &Dataset,
-    plan: impl Fn(usize) -> (usize, usize),
-) -> (Vec<Chunk>, Vec<Range<usize>>) {
-    let nodes = Nodes::new(dataset);
+/// A context, by its index in the dataset, and what its loss is multiplied by.
+pub(super) type Weighted = (u32, f64);
+
+pub(super) fn tokens_of(dataset: &Dataset, context: u32) -> impl Iterator<Item = u32> {
+    dataset.places_of(context as usize).iter().map(|&place| dataset.places[place as usize].0)
+}
+
+/// All contexts of a dataset in the order of the trie: each directly follows its beginnings.
+pub(super) fn ordered(dataset: &Dataset) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..dataset.len() as u32).collect();
+    order.sort_by(|&a, &b| tokens_of(dataset, a).cmp(tokens_of(dataset, b)));
+    order
+}
+
+/// Contexts whose trie is evaluated together: its chunks, and those of each lane.
+pub(super) struct Part {
+    pub(super) chunks: Vec<Chunk>,
+    pub(super) lanes: Vec<Range<usize>>,
+}
+
+/// Cuts the trie of some contexts, listed [in order](ordered), into a number of chunks per lane, for a number of lanes.
+pub(super) fn part(dataset: &Dataset, contexts: &[Weighted], plan: impl Fn(usize) -> (usize, usize)) -> Part {
+    let nodes = Nodes::new(dataset, contexts);
     let n = nodes.len();
     let (n_lanes, per_lane) = plan(n);
     let total = n_lanes * per_lane;
@@ -134,7 +161,8 @@ pub(super) fn chunks(
     }
     cuts.push(n);
     let chunks = cuts.windows(2).map(|w| nodes.chunk(w[0]..w[1])).collect();
-    (chunks, (0..n_lanes).map(|lane| lane * per_lane..(lane + 1) * per_lane).collect())
+    let lanes = (0..n_lanes).map(|lane| lane * per_lane..(lane + 1) * per_lane).collect();
+    Part { chunks, lanes }
 }
 
 #[cfg(test)]
@@ -144,7 +172,8 @@ mod tests {
 
     /// Every context is scored once, below its tokens, whatever the chunks.
     fn check(dataset: &Dataset, lanes: usize, per_lane: usize) {
-        let (chunks, ranges) = chunks(dataset, |_| (lanes, per_lane));
+        let all: Vec<Weighted> = ordered(dataset).into_iter().map(|context| (context, 1.0)).collect();
+        let Part { chunks, lanes: ranges } = part(dataset, &all, |_| (lanes, per_lane));
         assert_eq!((chunks.len(), ranges.len()), (lanes * per_lane, lanes));
         let mut scored = Vec::new();
         for chunk in &chunks {

@@ -4,6 +4,7 @@ use super::super::gradient::packed_weights::Packed;
 use crate::model::{Blocks, Config, Mixer, Norm};
 use crate::num::aligned::{AlignedVec, padded, spread_stride};
 use crate::num::real::Real;
+use rayon::prelude::*;
 use std::ops::Range;
 
 /// A weight and its bias among all parameters; empty where the model has none.
@@ -227,15 +228,21 @@ impl<T: Real> Weights<T> {
 
     /// Copies all weights.
     pub(super) fn pack(&mut self, parameters: &[T], layout: &Layout, s: Sizes) {
-        for (weights, layout) in self.blocks.iter_mut().zip(&layout.blocks) {
-            weights.pack(parameters, layout, s);
-        }
-        self.norm.set(parameters, &layout.norm);
-        copy(&mut self.b_u, parameters, &layout.b_u);
-        match layout.w_u.is_empty() {
-            true => self.u.fill_from_transpose(&parameters[layout.w_e.clone()], s.d),
-            false => self.u.fill(&parameters[layout.w_u.clone()], s.omega),
-        }
+        let Self { blocks, norm, u, b_u, .. } = self;
+        rayon::join(
+            || {
+                let blocks = blocks.par_iter_mut().zip(&layout.blocks);
+                blocks.for_each(|(weights, layout)| weights.pack(parameters, layout, s));
+            },
+            || {
+                norm.set(parameters, &layout.norm);
+                copy(b_u, parameters, &layout.b_u);
+                match layout.w_u.is_empty() {
+                    true => u.fill_from_transpose(&parameters[layout.w_e.clone()], s.d),
+                    false => u.fill(&parameters[layout.w_u.clone()], s.omega),
+                }
+            },
+        );
     }
 }
 
