@@ -5,14 +5,17 @@
 
 Prints, and writes as JSON with --json FILE:
 - how long after a job is recorded its point is sent to the pages;
-- the time of a sweep with five pages open, divided by its time without (interleaved; the median of the ratios of neighbouring runs);
+- the time of a sweep of about 15 s with five pages open, divided by its time without (interleaved; the median of the ratios of
+  neighbouring runs);
   and, because the clock of a busy machine tells little, the processor time of the sweep with and without, of the server and of the
   pages, as shares of the sweep's: what they take from it if it uses every core;
 - the memory of the server with 1,000 idle event streams and under a load of JSON requests from another process.
-Pages are tabs of a headless Chromium where there is one, otherwise event streams.
+Pages are tabs of one window of a headless Chromium where there is one, of which the one in front is visible; then, as the worst case, five
+windows that are all visible. Without Chromium they are event streams.
 """
 
 import argparse
+import base64
 import http.client
 import json
 import os
@@ -142,8 +145,27 @@ def latency(folder):
     return {"points": len(late), "without_event": first, "median_seconds": statistics.median(late), "largest_seconds": max(late)}
 
 
-def five_pages(folder, port, chromium, name):
-    """Five pages that show a run; returns their process and what closes them."""
+def open_windows(debug, address, number):
+    """Opens windows of their own, so that all of them are visible: of the tabs of one window, only the one in front is."""
+    version = http.client.HTTPConnection("127.0.0.1", debug, timeout=30)
+    version.request("GET", "/json/version")
+    path = urllib.parse.urlparse(json.loads(version.getresponse().read())["webSocketDebuggerUrl"]).path
+    socket_ = socket.create_connection(("127.0.0.1", debug), timeout=30)
+    key = base64.b64encode(os.urandom(16)).decode()
+    head = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{debug}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n\r\n"
+    socket_.sendall(head.encode())
+    assert socket_.recv(4096).startswith(b"HTTP/1.1 101"), "no web socket"
+    for i in range(number):
+        message = json.dumps({"id": i, "method": "Target.createTarget", "params": {"url": address, "newWindow": True}}).encode()
+        # A text frame, masked with zeros.
+        size = bytes([0x80 | len(message)]) if len(message) < 126 else bytes([0x80 | 126]) + len(message).to_bytes(2, "big")
+        socket_.sendall(bytes([0x81]) + size + bytes(4) + message)
+        assert b"targetId" in socket_.recv(4096), "no further window"
+    return socket_
+
+
+def five_pages(folder, port, chromium, name, windows):
+    """Five pages that show a run, in tabs of one window or in windows of their own; returns their process and what closes them."""
     if chromium:
         profile = tempfile.mkdtemp()
         address = f"http://127.0.0.1:{port}/#/runs?id={name}"
@@ -153,6 +175,9 @@ def five_pages(folder, port, chromium, name):
         while not active.exists() or not active.read_text().strip():
             time.sleep(0.1)
         debug = int(active.read_text().split()[0])
+        if windows:
+            held = open_windows(debug, address, 4)
+            return process.pid, lambda: (held.close(), process.kill(), process.wait(), shutil.rmtree(profile, ignore_errors=True))
         for _ in range(4):
             connection = http.client.HTTPConnection("127.0.0.1", debug, timeout=30)
             connection.request("PUT", f"/json/new?{urllib.parse.quote(address, safe='')}")
@@ -167,18 +192,22 @@ def five_pages(folder, port, chromium, name):
     return None, lambda: [one.shutdown(socket.SHUT_RDWR) for one in streams]
 
 
-def slowdown(folder, rounds, chromium):
+def slowdown(folder, rounds, chromium, windows=False):
     """The time of a sweep with five pages open by its time without, interleaved."""
     place = folder / "watched"
     place.mkdir(exist_ok=True)
     shutil.copy(folder / "plan.toml", place / "plan.toml")
     sweep(place, "warm")
-    alone, watched, of_server, of_pages = [], [], [], []
+    alone, watched, of_server, of_pages, idle = [], [], [], [], []
     for _ in range(rounds):
         alone.append(sweep(place, "run"))
         server, port = serve(place, ".")
-        pages, close = five_pages(place, port, chromium, "run")
+        pages, close = five_pages(place, port, chromium, "run", windows)
         time.sleep(5 if chromium else 0.5)
+        # What the browser takes while nothing happens.
+        before = processor(pages) if pages else 0
+        time.sleep(5)
+        idle.append((processor(pages) - before) / 5 / os.cpu_count() if pages else 0)
         before = processor(server.pid), processor(pages) if pages else 0
         watched.append(sweep(place, "run"))
         of_server.append((processor(server.pid) - before[0]) / watched[-1][1])
@@ -188,13 +217,17 @@ def slowdown(folder, rounds, chromium):
         server.wait()
     ratios = [[w[i] / a[i] for w, a in zip(watched, alone)] for i in (0, 1)]
     return {
-        "pages": "chromium" if chromium else "streams",
+        "pages": ("five windows" if windows else "five tabs") + " of chromium" if chromium else "streams",
         "seconds_alone": [a[0] for a in alone],
         "seconds_watched": [w[0] for w in watched],
         "median_ratio_of_seconds": statistics.median(ratios[0]),
         "median_ratio_of_processor_time": statistics.median(ratios[1]),
         "server_share_of_processor_time": statistics.median(of_server),
         "pages_share_of_processor_time": statistics.median(of_pages),
+        # On a machine that does other work, a sweep takes longer and pages draw for longer: what they take of the cores per second.
+        "pages_share_of_cores": statistics.median(s * w[1] / w[0] / os.cpu_count() for s, w in zip(of_pages, watched)),
+        "server_share_of_cores": statistics.median(s * w[1] / w[0] / os.cpu_count() for s, w in zip(of_server, watched)),
+        "idle_pages_share_of_cores": statistics.median(idle),
     }
 
 
@@ -245,7 +278,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seeds", type=int, default=6)
-    parser.add_argument("--steps", type=int, default=4000)
+    parser.add_argument("--steps", type=int, default=16000)
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--pages", choices=["chromium", "streams"])
     parser.add_argument("--json", type=Path)
@@ -257,8 +290,10 @@ def main():
         (folder / "plan.toml").write_text(plan)
         found = {"latency": latency(folder)}
         print(json.dumps(found["latency"]), flush=True)
-        found["slowdown"] = slowdown(folder, given.rounds, chromium)
-        print(json.dumps(found["slowdown"]), flush=True)
+        for windows in (False, True) if chromium else (False,):
+            key = "slowdown_of_windows" if windows else "slowdown"
+            found[key] = slowdown(folder, given.rounds, chromium, windows)
+            print(json.dumps(found[key]), flush=True)
         found["load"] = load(folder, given.seconds)
         print(json.dumps(found["load"]), flush=True)
     if given.json:

@@ -9,6 +9,10 @@
 //! The wheel is built with the profile and the target directory of the Rust tests, so dependencies compile once. Python comes from
 //! `BYROTE_BASE_PYTHON`, or is `python3`. Without one, or if its packages cannot be installed, the second half is skipped, and says so;
 //! `BYROTE_TEST_PYTHON=1` makes that an error.
+//!
+//! The page of `byrote serve` is tested in Chromium. With `BYROTE_TEST_BROWSER=1`, or where `CI` is set, what that needs is installed with
+//! apt-get, if this is root on a system that has it; otherwise those tests say that they are skipped. `BYROTE_TEST_BROWSER=1` makes that an
+//! error.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use std::env;
@@ -65,6 +69,37 @@ fn run(program: impl AsRef<OsStr>, arguments: &[&str], settings: &[(&str, &str)]
     }
 }
 
+/// Installs what tests in a browser need, where that is wanted and possible. Without it those tests say that they are skipped.
+fn browser() -> Result {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let is_there = |name: &&str| env::split_paths(&path).any(|folder| folder.join(name).is_file());
+    let needed = [
+        (&["chromium", "chromium-browser", "google-chrome"][..], "chromium"),
+        (&["node"], "nodejs"),
+        (&["npm"], "npm"),
+    ];
+    let missing: Vec<&str> =
+        needed.iter().filter(|(names, _)| !names.iter().any(is_there)).map(|(_, package)| *package).collect();
+    let is_required = env::var_os("BYROTE_TEST_BROWSER").is_some_and(|value| value == "1");
+    let is_wanted =
+        is_required || env::var_os("CI").is_some_and(|value| !value.is_empty() && value != "false");
+    if missing.is_empty() || !is_wanted {
+        return Ok(());
+    }
+    let quiet = [("DEBIAN_FRONTEND", "noninteractive")];
+    let install = [&["install", "-y", "-q", "--no-install-recommends"][..], &missing].concat();
+    // The list of packages of a fresh machine is empty.
+    let installed = run("apt-get", &["update", "-q"], &quiet).and_then(|()| run("apt-get", &install, &quiet));
+    match installed {
+        Err(message) if is_required => Err(format!("the page cannot be tested in a browser: {message}")),
+        Err(message) => {
+            eprintln!("SKIPPED: the page in a browser: {message}");
+            Ok(())
+        }
+        Ok(()) => Ok(()),
+    }
+}
+
 /// Format, lints and Rust tests.
 fn rust() -> Result {
     let cargo = |line: &str, settings: &[(&str, &str)]| {
@@ -79,6 +114,7 @@ fn rust() -> Result {
     // The second is tested in the same build of the library.
     cargo("test --release -p byrote --doc --features bench-internals,onnx num::simd", &[])?;
     cargo("test --release -p byrote --test onnx_runtime --features bench-internals,onnx", &[])?;
+    browser()?;
     // The only run of the tests that move gigabytes.
     cargo("test --release --workspace", &[("BYROTE_TEST_HUGE", "1")])
 }

@@ -30,6 +30,11 @@ impl Answer {
         Self::with_status(status, &json!({"error": {"kind": "request", "message": message, "setting": null}}))
     }
 
+    /// What went wrong with something that a person typed: an answer like any other, which a browser does not log as a failure.
+    pub fn problem(error: &Error) -> Self {
+        Self::json(&json!({"problem": error_json(error)}))
+    }
+
     /// What went wrong: a setting is the request's fault, everything else that of what is read.
     pub fn error(error: &Error) -> Self {
         Self::with_status(422, &json!({"error": error_json(error)}))

@@ -7,12 +7,14 @@
 //! | its body | [`BODY_BYTES`], within [`HEAD_TIME`] |
 //! | views at work | [`VIEWS`]; as many again wait, further ones are answered with 503 |
 //! | the time of a view | [`VIEW_TIME`] |
+//! | a client that does not read | [`WRITE_TIME`](crate::slow_reader::WRITE_TIME) |
 
 use crate::answer::Answer;
 use crate::events::{self, EventBody};
 use crate::guard::Refusal;
 use crate::query::Query;
 use crate::routes::{self, Route};
+use crate::slow_reader::SlowReader;
 use crate::state::State;
 use byrote::{Error, Result};
 use http_body_util::{BodyExt, Either, Full, Limited};
@@ -88,7 +90,7 @@ pub fn serve(listener: std::net::TcpListener, state: &Arc<State>) -> Result<()> 
                     .timer(TokioTimer::new())
                     .header_read_timeout(HEAD_TIME)
                     .max_buf_size(HEAD_BYTES)
-                    .serve_connection(TokioIo::new(stream), answer);
+                    .serve_connection(TokioIo::new(SlowReader::new(stream)), answer);
                 // A client that breaks off is its own affair.
                 let _ = connection.await;
             });

@@ -297,11 +297,12 @@ pub fn context(state: &State, query: &Query) -> Result<Value> {
 /// `/api/corpus/search`: tokens that contain a text, and contexts that end with its tokens.
 pub fn search(state: &State, query: &Query) -> Result<Value> {
     let loaded = state.corpus()?;
-    let text = query.required("text")?.trim();
-    if text.is_empty() {
+    // Of characters, a space is one: it is left out only where tokens are sought by a part of their text.
+    let text = query.required("text")?;
+    let sought = Some(text.trim()).filter(|part| !part.is_empty()).unwrap_or(text).to_lowercase();
+    if sought.is_empty() {
         return Err(Error::setting("text", "must not be empty"));
     }
-    let sought = text.to_lowercase();
     let vocabulary = &loaded.corpus.vocabulary;
     let ids = 0..vocabulary.len() as u32;
     let holds = |id: &u32| vocabulary.text(*id).to_lowercase().contains(&sought);

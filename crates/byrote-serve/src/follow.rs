@@ -1,7 +1,8 @@
 //! What run directories say, as they grow: journals of sweeps, and the gaps that running jobs report (`live.jsonl`).
 //!
-//! Files are read from where the last look ended, four times a second, and only while a page listens. So a run does not notice how
-//! many pages watch it, and it makes no difference which process runs it.
+//! Files are read from where the last look ended, and only while a page listens. So a run does not notice how many pages watch it, and it
+//! makes no difference which process runs it. What is new after a silence is sent within [`LOOK`]; while a run keeps talking, what it says
+//! is collected for [`PAUSE`] and sent in one piece, because every piece makes every open page draw a frame.
 
 use crate::places::Place;
 use crate::state::{State, held};
@@ -10,14 +11,16 @@ use byrote::sweep::{Job, JobRow, JobStatus, Record};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// How often directories are looked at.
-const LOOK: Duration = Duration::from_millis(250);
+const LOOK: Duration = Duration::from_millis(200);
+/// How long after something was sent they are looked at again. A page must show what is new within a second.
+const PAUSE: Duration = Duration::from_millis(900);
 /// The most points that are kept per job; beyond them every other one is dropped.
 const POINTS: usize = 1200;
 /// The most bytes that are read at a look.
@@ -30,18 +33,25 @@ pub fn start(state: &Arc<State>) -> JoinHandle<()> {
     let state = state.clone();
     std::thread::spawn(move || {
         while !state.should_stop() {
+            let mut has_news = false;
             if state.events.has_listeners() {
                 // A panic is a bug, and no reason to stop following.
-                let look = || {
-                    let places = state.places.directories();
-                    let events = held(&state.runs).refresh(&places);
-                    events.iter().for_each(|event| state.events.send("run", event));
-                };
-                let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(look));
+                let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| look(&state)));
+                has_news = found.unwrap_or(false);
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(if has_news { PAUSE } else { LOOK });
         }
     })
+}
+
+/// Looks at all directories and tells all pages what is new; whether anything is.
+pub fn look(state: &State) -> bool {
+    let places = state.places.directories();
+    let mut runs = held(&state.runs);
+    // Whoever looks must tell: what one request has read is not found again. The lock keeps events in order.
+    let events = runs.refresh(&places);
+    events.iter().for_each(|event| state.events.send("run", event));
+    !events.is_empty()
 }
 
 /// All runs that are followed.
@@ -66,6 +76,8 @@ pub struct Run {
     /// The index in the plan of every row of the record.
     pub index: BTreeMap<String, usize>,
     journal: Option<u64>,
+    /// Whether it was running when it was looked at last.
+    was_running: bool,
 }
 
 /// One report: steps, seconds, gap in nats per prediction.
@@ -190,6 +202,7 @@ impl Run {
             live: Live::default(),
             index: BTreeMap::new(),
             journal: None,
+            was_running: false,
         }
     }
 
@@ -208,7 +221,10 @@ impl Run {
                 rows = self.load(&inside);
             }
         }
-        if points.is_empty() && rows.is_empty() {
+        // A process that ends says nothing, but pages must hear of it.
+        let is_running = self.is_running();
+        let was_running = std::mem::replace(&mut self.was_running, is_running);
+        if points.is_empty() && rows.is_empty() && was_running == is_running {
             return None;
         }
         let points = points.iter().map(|(job, (step, seconds, gap))| json!([job, step, seconds, gap]));
@@ -286,14 +302,20 @@ impl Run {
             }
             None => (1, 0, 0),
         };
-        let complete = self.record.as_ref().is_some_and(Record::is_complete);
+        // A training writes its model when it ends.
+        let complete = match self.kind {
+            Holds::Training => !running && self.place.file("model.safetensors").is_some(),
+            _ => self.record.as_ref().is_some_and(Record::is_complete),
+        };
         let state = state.unwrap_or(match (running, complete) {
             (_, true) => "done",
             (true, _) => "running",
             _ => "not running",
         });
         let is_training = self.kind == Holds::Training;
-        let last = self.live.points.get(&0).and_then(|points| points.last()).filter(|_| is_training);
+        let last = self.live.points.get(&0).and_then(|points| points.last()).copied().filter(|_| is_training);
+        // Between its last report and its end a training goes on.
+        let last = if is_training && complete { self.end_of_curve().or(last) } else { last };
         json!({
             "id": self.place.id,
             "name": self.place.name,
@@ -309,8 +331,34 @@ impl Run {
             "step": last.map(|point| point.0),
             "steps": self.live.steps.get(&0).filter(|_| is_training),
             "gap_nats_per_prediction": last.map(|point| point.2),
+            "lowest_gap_nats_per_prediction": self.lowest_gap(),
             "error": self.error,
         })
+    }
+
+    /// The last point of the curve that a training writes when it ends.
+    fn end_of_curve(&self) -> Option<Point> {
+        let mut file = File::open(self.place.file("curve.csv")?).ok()?;
+        let length = file.metadata().ok()?.len();
+        let mut heads = String::new();
+        BufReader::new(&file).take(1 << 10).read_line(&mut heads).ok()?;
+        file.seek(SeekFrom::Start(length.saturating_sub(1 << 10))).ok()?;
+        let mut end = Vec::new();
+        file.take(1 << 10).read_to_end(&mut end).ok()?;
+        let end = String::from_utf8_lossy(&end);
+        let last = end.trim_end().lines().last()?;
+        let column = |name: &str| {
+            let at = heads.trim_end().split(',').position(|head| head == name)?;
+            last.split(',').nth(at)
+        };
+        let step = column("step")?.parse().ok()?;
+        Some((step, self.live.last, column("gap_nats_per_prediction")?.parse().ok()?))
+    }
+
+    /// The smallest gap of the jobs that are done.
+    fn lowest_gap(&self) -> Option<f64> {
+        let done = self.record.iter().flat_map(Record::done);
+        done.filter_map(JobRow::gap_per_prediction).min_by(f64::total_cmp)
     }
 
     /// How long the rest takes, by the mean of what is over; of a training, at most.

@@ -31,6 +31,7 @@ mod routes;
 mod runs_view;
 mod settings;
 mod shapes_view;
+mod slow_reader;
 mod state;
 mod tasks;
 mod trainings;

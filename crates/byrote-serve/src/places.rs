@@ -3,17 +3,19 @@
 //! | a path | is |
 //! |---|---|
 //! | a directory with the files of a study, a sweep, a training run or an audit | that |
-//! | a directory of Hugging Face, a `.safetensors`, `.gguf` or `.byrote` file | a model |
+//! | a directory of Hugging Face, a `.safetensors`, `.gguf` or `.byrote` file, an exact network | a model |
 //! | `study.json`, `audit.json` | the directory it is in |
 //! | a directory whose folders are such directories, or an empty one | a place where runs appear |
 //! | everything else | text |
 //!
 //! Requests name things by ids that are given out here, never by paths. Files *inside* a directory are read only if they are really
-//! there: a link that leads out of it is not followed.
+//! there: a link that leads out of it is not followed, and a directory of texts that has one is refused. What is named twice is shown
+//! once; a text is read as often as it is named, as by `byrote corpus`.
 
 use byrote::corpus::CorpusSpec;
 use byrote::output::{Holds, holds};
 use byrote::{Error, Result};
+use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 
 /// A directory that was named, and is read from.
@@ -129,8 +131,13 @@ impl Places {
             return Err(Error::setting("paths", "standard input cannot be read again; name a file"));
         }
         let is_pattern = path.to_string_lossy().contains(['*', '?', '[']);
-        if !path.exists() && !is_pattern {
-            return Err(Error::io(path, "open", std::io::ErrorKind::NotFound.into()));
+        // A pattern is judged by the files that it finds.
+        if !is_pattern || path.exists() {
+            let found = std::fs::metadata(path).map_err(|e| Error::io(path, "open", e))?;
+            if found.is_dir() {
+                // One that cannot be read would look like one in which runs are about to appear.
+                std::fs::read_dir(path).map_err(|e| Error::io(path, "read", e))?;
+            }
         }
         let kind = Kind::of(path);
         let mut path = path.to_path_buf();
@@ -138,16 +145,33 @@ impl Places {
             Kind::Text => {
                 // Runs may still appear beside the texts of a directory.
                 if path.is_dir() {
-                    self.parents.push(real(&path)?);
+                    let found = real(&path)?;
+                    if let Some(link) = link_out_of(&found) {
+                        let link = path.join(link.strip_prefix(&found).unwrap_or(&link));
+                        return Err(Error::format(
+                            &link,
+                            "a link that leads out of its directory; name what it leads to",
+                        ));
+                    }
+                    self.parents.push(found);
                 }
                 self.corpus.paths.push(path);
             }
             Kind::Model => {
-                let name = path.display().to_string();
-                let id = unique(&name, |id| self.models.iter().any(|m| m.id == id));
-                self.models.push(ModelPlace { id, name, path: real(&path)?, inside: None });
+                // Many models are called model.safetensors, so the directory belongs to the name.
+                let found = real(&path)?;
+                if self.models.iter().any(|model| model.path == found) {
+                    return Ok(());
+                }
+                let id = unique(&shown(&path, &found, 2), |id| self.models.iter().any(|m| m.id == id));
+                self.models.push(ModelPlace { name: id.clone(), id, path: found, inside: None });
             }
-            Kind::Parent => self.parents.push(real(&path)?),
+            Kind::Parent => {
+                let found = real(&path)?;
+                if !self.parents.contains(&found) {
+                    self.parents.push(found);
+                }
+            }
             Kind::Directory => {
                 if path.is_file() {
                     path = path
@@ -157,8 +181,11 @@ impl Places {
                         .to_path_buf();
                 }
                 let found = real(&path)?;
+                if self.named.iter().any(|place| place.path == found) {
+                    return Ok(());
+                }
                 let id = unique(&short_name(&found), |id| self.named.iter().any(|place| place.id == id));
-                self.named.push(Place { id, name: path.display().to_string(), path: found });
+                self.named.push(Place { id, name: shown(&path, &found, 1), path: found });
             }
         }
         Ok(())
@@ -173,7 +200,10 @@ impl Places {
             let mut paths: Vec<PathBuf> =
                 entries.filter_map(|entry| inside.file(entry.file_name())).collect();
             paths.sort();
-            for path in paths.into_iter().filter(|path| path.is_dir() && holds(path).is_some()) {
+            paths.retain(|path| {
+                path.is_dir() && holds(path).is_some() && !all.iter().any(|p| p.path == *path)
+            });
+            for path in paths {
                 let name = short_name(&path);
                 let id = unique(&name, |id| all.iter().any(|place| place.id == id));
                 all.push(Place { id, name, path });
@@ -202,10 +232,7 @@ impl Places {
                 let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten().take(MOST_MODELS);
                 files.extend(entries.filter_map(|e| place.file(Path::new("models").join(e.file_name()))));
             }
-            // A study writes exact networks as text.
-            let is_text =
-                |path: &Path| path.is_file() && path.extension().is_some_and(|ending| ending == "txt");
-            files.retain(|path| is_model_file(path) || is_text(path));
+            files.retain(|path| is_model_file(path));
             files.sort();
             for path in files {
                 let inner = path.strip_prefix(&place.path).unwrap_or(&path).display().to_string();
@@ -258,17 +285,61 @@ impl Kind {
     }
 }
 
+/// How the files of exact networks begin; they are text, and end in what their author likes.
+const EXACT: &[u8] = b"byrote exact network ";
+
 fn is_model_file(path: &Path) -> bool {
     let ending = path.extension().map(|e| e.to_string_lossy().to_ascii_lowercase());
-    path.is_file() && matches!(ending.as_deref(), Some("safetensors" | "gguf" | "byrote"))
+    path.is_file()
+        && (matches!(ending.as_deref(), Some("safetensors" | "gguf" | "byrote")) || is_exact_network(path))
+}
+
+fn is_exact_network(path: &Path) -> bool {
+    let mut start = Vec::new();
+    let read =
+        std::fs::File::open(path).and_then(|file| file.take(EXACT.len() as u64).read_to_end(&mut start));
+    read.is_ok() && start == EXACT
 }
 
 fn real(path: &Path) -> Result<PathBuf> {
     std::fs::canonicalize(path).map_err(|e| Error::io(path, "open", e))
 }
 
+/// A link in a directory, or in one below it, that leads out of it.
+fn link_out_of(directory: &Path) -> Option<PathBuf> {
+    let mut left = vec![directory.to_path_buf()];
+    while let Some(folder) = left.pop() {
+        for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            let Ok(kind) = entry.file_type() else { continue };
+            if kind.is_dir() {
+                left.push(path);
+            } else if kind.is_symlink() {
+                // A link that leads nowhere leads to no file.
+                let target = std::fs::canonicalize(&path);
+                if target.is_ok_and(|target| !target.starts_with(directory)) {
+                    return Some(path);
+                }
+            }
+        }
+    }
+    None
+}
+
 fn short_name(path: &Path) -> String {
     path.file_name().map_or_else(|| "directory".to_owned(), |name| name.to_string_lossy().into_owned())
+}
+
+/// A path as a person reads it: as it was typed, if that is short; of a path from the root or from above, the last `parts`.
+fn shown(typed: &Path, found: &Path, parts: usize) -> String {
+    let is_plain = typed.components().all(|part| matches!(part, Component::Normal(_)));
+    if is_plain {
+        return typed.components().collect::<PathBuf>().display().to_string();
+    }
+    let names: Vec<Component<'_>> =
+        found.components().filter(|c| matches!(c, Component::Normal(_))).collect();
+    let last: PathBuf = names[names.len().saturating_sub(parts)..].iter().collect();
+    last.display().to_string()
 }
 
 /// A name that is not taken: with a number behind it, if need be.
@@ -302,13 +373,30 @@ mod tests {
         }
         std::fs::write(at("a.txt"), "x").unwrap();
         std::fs::write(at("m.safetensors"), "").unwrap();
-        let given =
-            ["sweep", "audit/audit.json", "texts", "all", "empty", "hf", "a.txt", "m.safetensors"].map(at);
+        std::fs::write(at("exact.txt"), "byrote exact network 1\n{}").unwrap();
+        let given = [
+            "sweep",
+            "audit/audit.json",
+            "texts",
+            "all",
+            "empty",
+            "hf",
+            "a.txt",
+            "m.safetensors",
+            "exact.txt",
+        ]
+        .map(at);
         let places = Places::new(&CorpusSpec::files(given), None).unwrap();
         let ids: Vec<String> = places.directories().into_iter().map(|place| place.id).collect();
         assert_eq!(ids, ["sweep", "audit", "run"]);
         assert_eq!(places.corpus.paths, [at("texts"), at("a.txt")]);
-        assert_eq!(places.models().len(), 2);
+        assert_eq!(places.models().len(), 3);
+        // Nobody wants to read where a temporary directory is.
+        let above = here.path().file_name().unwrap().to_string_lossy().into_owned();
+        assert_eq!(places.models()[1].name, format!("{above}/m.safetensors"));
+        assert_eq!(places.directories()[0].name, "sweep");
+        assert_eq!(shown(Path::new("a/b/"), Path::new("/x/a/b"), 1), "a/b");
+        assert_eq!(shown(Path::new("../b/m.gguf"), Path::new("/x/b/m.gguf"), 2), "b/m.gguf");
         assert!(Places::new(&CorpusSpec::files([at("none.txt")]), None).is_err());
         assert!(places.directory("../sweep").is_err() && places.model("/etc/passwd").is_err());
     }
@@ -336,5 +424,26 @@ mod tests {
                 && place.contains(&["manifest.toml", "none"])
         );
         assert_eq!(places.models().len(), 1);
+        // Texts: within the directory a link is fine.
+        std::fs::create_dir_all(at("texts/deep")).unwrap();
+        std::fs::write(at("texts/a.txt"), "x").unwrap();
+        std::os::unix::fs::symlink(at("texts/a.txt"), at("texts/deep/inner.txt")).unwrap();
+        std::os::unix::fs::symlink(at("nowhere"), at("texts/deep/broken.txt")).unwrap();
+        assert!(Places::new(&CorpusSpec::files([at("texts")]), None).is_ok());
+        std::os::unix::fs::symlink("/etc", at("texts/deep/out")).unwrap();
+        let refused = Places::new(&CorpusSpec::files([at("texts")]), None).unwrap_err().to_string();
+        assert!(refused.contains("texts/deep/out"), "{refused}");
+    }
+
+    #[test]
+    fn what_is_named_twice_is_shown_once() {
+        let here = tempfile::tempdir().unwrap();
+        let at = |name: &str| here.path().join(name);
+        std::fs::create_dir_all(at("all/run")).unwrap();
+        std::fs::write(at("all/run/manifest.toml"), "").unwrap();
+        std::fs::write(at("m.safetensors"), "").unwrap();
+        let given = ["all", "all/run", "all", "all/run", "m.safetensors", "m.safetensors"].map(at);
+        let places = Places::new(&CorpusSpec::files(given), None).unwrap();
+        assert_eq!((places.directories().len(), places.models().len()), (1, 1));
     }
 }

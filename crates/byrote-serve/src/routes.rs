@@ -55,6 +55,24 @@ const POST: [(&str, Post); 4] = [
     ("/api/run/control", runs_view::control),
 ];
 
+/// What a person types on the page. If it is wrong, that is the answer: `{"problem": ...}` with status 200.
+const TYPED: [&str; 6] = [
+    "/api/corpus/context",
+    "/api/corpus/search",
+    "/api/model/predict",
+    "/api/shapes",
+    "/api/run/check",
+    "/api/run/start",
+];
+
+/// The answer of a view.
+fn answered(path: &str, found: Result<Value>) -> Answer {
+    match found {
+        Err(error) if TYPED.contains(&path) => Answer::problem(&error),
+        other => other.into(),
+    }
+}
+
 /// Finds what answers an address.
 pub fn find(path: &str, is_post: bool) -> Route {
     if path == "/api/events" && !is_post {
@@ -80,11 +98,14 @@ pub fn find(path: &str, is_post: bool) -> Route {
     }
     let get = GET.iter().find(|(address, _)| *address == path).map(|(_, view)| *view);
     let post = POST.iter().find(|(address, _)| *address == path).map(|(_, view)| *view);
+    let own = path.to_owned();
     match (is_post, get, post) {
-        (false, Some(view), _) => Route::View(Box::new(move |state, query, _| view(state, query).into())),
+        (false, Some(view), _) => {
+            Route::View(Box::new(move |state, query, _| answered(&own, view(state, query))))
+        }
         (true, _, Some(view)) => {
             Route::View(Box::new(move |state, query, body| match serde_json::from_slice::<Value>(body) {
-                Ok(body) => view(state, query, &body).into(),
+                Ok(body) => answered(&own, view(state, query, &body)),
                 Err(error) => Answer::refused(400, &format!("the body is not JSON: {error}")),
             }))
         }

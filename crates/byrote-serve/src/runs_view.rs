@@ -1,6 +1,6 @@
 //! Runs: trainings and sweeps as they happen, and trainings that are started, paused and stopped from the page.
 
-use crate::follow::{Point, Run};
+use crate::follow::{self, Point, Run};
 use crate::places::Place;
 use crate::query::Query;
 use crate::state::{State, held};
@@ -21,9 +21,9 @@ const POINTS: usize = 300;
 
 /// `/api/runs`: everything that trains, or has trained.
 pub fn list(state: &State, _: &Query) -> Result<Value> {
+    follow::look(state);
     let places = state.places.directories();
-    let mut runs = held(&state.runs);
-    runs.refresh(&places);
+    let runs = held(&state.runs);
     let mut all: Vec<(usize, Value)> = runs
         .iter()
         .filter_map(|run| {
@@ -47,6 +47,10 @@ fn summary(state: &State, run: &Run) -> Value {
         object["controls"] = json!(own.controls());
         object["error"] = json!(own.error);
         object["stop"] = json!(own.stop);
+        if own.state != "running" {
+            object["running"] = json!(0);
+            object["eta_seconds"] = Value::Null;
+        }
     }
     object
 }
@@ -54,8 +58,8 @@ fn summary(state: &State, run: &Run) -> Value {
 /// `/api/run`: one run with its jobs and their curves.
 pub fn show(state: &State, query: &Query) -> Result<Value> {
     let place = state.places.directory(query.required("id")?)?;
-    let mut runs = held(&state.runs);
-    runs.refresh(&state.places.directories());
+    follow::look(state);
+    let runs = held(&state.runs);
     let run = runs.get(&place.path).ok_or_else(|| Error::setting("id", "this directory holds no run"))?;
     let mut object = summary(state, run);
     object["labels"] = json!(run.labels());
@@ -63,6 +67,7 @@ pub fn show(state: &State, query: &Query) -> Result<Value> {
     let rows = run.record.iter().flat_map(|record| &record.rows).map(|row| run.row(row));
     object["rows"] = json!(rows.collect::<Vec<_>>());
     object["settings"] = json!(state.trainings.settings(&place));
+    object["has_model"] = json!(place.file("model.safetensors").is_some());
     // Those that run, then those that ended last.
     let mut jobs: Vec<usize> = run.running_jobs().collect();
     let ended = run.record.iter().flat_map(|record| record.rows.iter().rev());
@@ -162,14 +167,25 @@ fn fields<T: clap::Args>() -> Vec<Value> {
         let choices: Vec<String> =
             arg.get_possible_values().iter().map(|v| v.get_name().to_owned()).collect();
         let default = arg.get_default_values().first().map(|value| value.to_string_lossy().into_owned());
+        let (help, described) =
+            without_default(&arg.get_help().map(|help| help.to_string()).unwrap_or_default());
         json!({
             "name": arg.get_id().as_str(),
-            "help": arg.get_help().map(|help| help.to_string()),
+            "help": help,
             "choices": choices,
-            "default": default,
+            "default": default.or(described),
         })
     };
     command.get_arguments().filter(|arg| arg.get_long().is_some()).map(field).collect()
+}
+
+/// A help text without its `[default: ...]` at the end, and what that says.
+fn without_default(help: &str) -> (String, Option<String>) {
+    let found = help.split_once(" [default: ").filter(|(_, rest)| !rest.contains("[default: "));
+    match found.and_then(|(text, rest)| Some((text, rest.strip_suffix(']')?))) {
+        Some((text, default)) => (text.to_owned(), Some(default.replace('`', ""))),
+        None => (help.to_owned(), None),
+    }
 }
 
 /// `/api/run/check`: whether a training could be started, and how large it would be.
@@ -209,6 +225,17 @@ mod tests {
             (optimizer["default"].as_str(), optimizer["choices"].as_array().unwrap().len()),
             (Some("lbfgs"), 3)
         );
+    }
+
+    #[test]
+    fn a_default_stands_in_the_field_and_not_in_its_help() {
+        let (help, default) = without_default("Attention heads [default: 1, or d_model / 16]");
+        assert_eq!((help.as_str(), default.as_deref()), ("Attention heads", Some("1, or d_model / 16")));
+        for whole in ["Bits", "Rate [default: 1]; length [default: 2]", "Rate [default: 1] or so"] {
+            assert_eq!(without_default(whole), (whole.to_owned(), None));
+        }
+        let heads = fields::<ModelSpec>().into_iter().find(|field| field["name"] == "n_heads").unwrap();
+        assert!(heads["default"].as_str().unwrap().starts_with('1'), "{heads}");
     }
 
     #[test]

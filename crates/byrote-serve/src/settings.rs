@@ -2,7 +2,7 @@
 
 use byrote::{Error, Result};
 use clap::Args;
-use std::net::{TcpListener, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, TcpListener, ToSocketAddrs, UdpSocket};
 use std::path::PathBuf;
 
 /// The settings of the server.
@@ -44,12 +44,52 @@ impl ServeSpec {
         })?;
         let fail = |e| Error::io("socket", "listen on", e);
         listener.set_nonblocking(true).map_err(fail)?;
-        // An address that means every interface cannot be opened; this machine can.
-        let name = match host {
-            "0.0.0.0" | "::" => "127.0.0.1".to_owned(),
-            other if other.contains(':') => format!("[{other}]"),
-            other => other.to_owned(),
+        // An address that means every interface cannot be opened from elsewhere; one of an interface can.
+        let name = match host.parse::<IpAddr>() {
+            Ok(every) if every.is_unspecified() => reachable(every).to_string(),
+            _ => host.to_owned(),
         };
-        Ok((listener, name))
+        Ok((listener, if name.contains(':') { format!("[{name}]") } else { name }))
+    }
+}
+
+/// The address of this machine by which others reach it, as far as its routes tell; that of the machine itself if it has no network.
+fn reachable(every: IpAddr) -> IpAddr {
+    // Connecting a datagram socket sends nothing: it only chooses the interface. These addresses are reserved for documentation.
+    let through = |from: &str, to: &str| {
+        let socket = UdpSocket::bind((from, 0)).ok()?;
+        socket.connect((to, 9)).ok()?;
+        socket
+            .local_addr()
+            .ok()
+            .map(|a: SocketAddr| a.ip())
+            .filter(|ip| !ip.is_unspecified() && !ip.is_loopback())
+    };
+    let four = through("0.0.0.0", "192.0.2.1");
+    let six = || through("::", "2001:db8::1");
+    let found = if every.is_ipv4() { four } else { six().or(four) };
+    found.unwrap_or(if every.is_ipv4() {
+        [127, 0, 0, 1].into()
+    } else {
+        std::net::Ipv6Addr::LOCALHOST.into()
+    })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use std::net::TcpStream;
+
+    #[test]
+    fn the_printed_address_of_every_interface_can_be_opened() {
+        let spec = ServeSpec { host: Some("0.0.0.0".into()), ..ServeSpec::default() };
+        let (listener, name) = spec.listen().unwrap();
+        assert_ne!(name, "0.0.0.0");
+        let port = listener.local_addr().unwrap().port();
+        TcpStream::connect((name.as_str(), port)).unwrap();
+        // Where there is a network, it is not the address that only this machine can open.
+        let has_network = UdpSocket::bind("0.0.0.0:0").unwrap().connect("192.0.2.1:9").is_ok();
+        assert_eq!(has_network, name != "127.0.0.1", "{name}");
     }
 }

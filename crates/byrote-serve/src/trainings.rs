@@ -9,7 +9,7 @@ use crate::query;
 use crate::state::{State, held};
 use byrote::model::ModelSpec;
 use byrote::observe::Observer;
-use byrote::output::OutputFile;
+use byrote::output::{OutputFile, holder};
 use byrote::setting::Keywords;
 use byrote::train::{self, RunDirectory, Start, Stop, TrainOptions, TrainSpec};
 use byrote::{Error, Result, memory};
@@ -144,10 +144,9 @@ impl Trainings {
         let all = held(&self.0);
         let Some(training) = all.get(directory) else {
             drop(all);
-            let was_started =
-                directory.join(SETTINGS).is_file() && directory.join("checkpoint.safetensors").is_file();
+            let was_started = directory.join(SETTINGS).is_file();
             let is_over = directory.join("ended").exists();
-            return (was_started && !is_over).then_some(Shown {
+            return (was_started && !is_over && !runs_elsewhere(directory)).then_some(Shown {
                 state: "paused",
                 error: None,
                 stop: None,
@@ -241,7 +240,9 @@ pub fn control(state: &Arc<State>, place: &Place, action: &str) -> Result<()> {
             let read = || serde_json::from_slice::<Request>(&std::fs::read(place.file(SETTINGS)?).ok()?).ok();
             let request =
                 read().ok_or_else(|| Error::format(&place.path, "its settings.json cannot be read"))?;
-            spawn(state, place.path.clone(), request, true);
+            // One that was killed before its first checkpoint starts over.
+            let has_checkpoint = place.file("checkpoint.safetensors").is_some();
+            spawn(state, place.path.clone(), request, has_checkpoint);
         }
         ("stop", Phase::Paused) => {
             finish(&place.path);
@@ -261,6 +262,13 @@ pub fn control(state: &Arc<State>, place: &Place, action: &str) -> Result<()> {
     Ok(())
 }
 
+/// Whether another process is at work in a directory, as far as can be told: a process that was killed leaves its lock behind.
+fn runs_elsewhere(directory: &Path) -> bool {
+    let is_alive = |process: u32| Path::new(&format!("/proc/{process}")).exists();
+    cfg!(target_os = "linux")
+        && holder(directory).is_some_and(|(process, _)| process != std::process::id() && is_alive(process))
+}
+
 /// Notes that a training is not to be resumed.
 fn finish(directory: &Path) {
     let _ = std::fs::write(directory.join("ended"), "");
@@ -277,6 +285,11 @@ fn spawn(state: &Arc<State>, directory: PathBuf, request: Request, resume: bool)
     let thread = std::thread::spawn(move || {
         let work = || shared.in_pool(|| train(&shared, &request, &place, resume, &stop))?;
         let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+        // Asked to stop before the first step, it has nothing to show, but it has not failed.
+        let found = found.map(|result| match result {
+            Err(Error::Interrupted) => Ok(Stop::Interrupted),
+            other => other,
+        });
         let mut all = held(&shared.trainings.0);
         if let Some(training) = all.get_mut(&place) {
             match found {

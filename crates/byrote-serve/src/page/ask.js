@@ -8,10 +8,12 @@ async function answered(response) {
   } catch {
     throw new Error(`the server answered with status ${response.status}`);
   }
-  if (!response.ok) {
-    const error = new Error(body.error?.message ?? `status ${response.status}`);
-    error.setting = body.error?.setting ?? null;
-    error.kind = body.error?.kind ?? null;
+  // What was typed may be wrong: that is an answer, not a failed request.
+  const wrong = response.ok ? body.problem : (body.error ?? {});
+  if (wrong) {
+    const error = new Error(wrong.message ?? `status ${response.status}`);
+    error.setting = wrong.setting ?? null;
+    error.kind = wrong.kind ?? null;
     throw error;
   }
   return body;
@@ -58,6 +60,27 @@ function deliver(event) {
   for (const hear of [...(listeners.get(event.type) ?? [])]) hear(data);
 }
 
+/** Says that something may have been missed. */
+function resync() {
+  for (const hear of [...(listeners.get("resync") ?? [])]) hear(null);
+}
+
+// A page that nobody sees hangs up after a while, and asks for what it has missed when it is seen again.
+const UNSEEN = 10000;
+let unseen = null;
+document.addEventListener("visibilitychange", () => {
+  clearTimeout(unseen);
+  if (document.hidden) {
+    unseen = setTimeout(() => {
+      source?.close();
+      source = null;
+    }, UNSEEN);
+  } else if (!source || source.readyState === EventSource.CLOSED) {
+    wasLost = true;
+    connect();
+  }
+});
+
 /** Connects, and connects again whenever the connection is lost. */
 export function connect() {
   source = new EventSource("/api/events");
@@ -65,13 +88,13 @@ export function connect() {
   source.addEventListener("hello", () => {
     for (const hear of statuses) hear("connected");
     // What was missed meanwhile must be asked for.
-    if (wasLost) for (const hear of [...(listeners.get("resync") ?? [])]) hear(null);
+    if (wasLost) resync();
     wasLost = false;
   });
   source.addEventListener("error", () => {
     wasLost = true;
     for (const hear of statuses) hear("lost");
     // A browser gives up on an answer that is not a stream, such as one of a proxy.
-    if (source.readyState === EventSource.CLOSED) setTimeout(connect, 1000);
+    if (source?.readyState === EventSource.CLOSED) setTimeout(() => !document.hidden && connect(), 1000);
   });
 }

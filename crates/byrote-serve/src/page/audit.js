@@ -2,7 +2,7 @@
 
 import { ask, listen } from "./ask.js";
 import { bars, hint, lines } from "./figure.js";
-import { count, facts, fill, make, number, percent, plain, problem, table, visible } from "./make.js";
+import { base, count, facts, fill, make, number, percent, plain, problem, shown, table, visible } from "./make.js";
 
 export function show(main, parameters, clean, go) {
   const list = make("div");
@@ -43,7 +43,14 @@ export function show(main, parameters, clean, go) {
     }
     try {
       const found = await ask("/api/audit/document", { id: audit.id, document: number_ });
-      fill(text, marked(found));
+      const { parts, jumpTo } = marked(found, (passage) => {
+        state = { ...state, id: audit.id, document: String(number_), passage: String(passage) };
+        go(state, true);
+      });
+      fill(text, parts);
+      read.shown = number_;
+      read.jump = jumpTo;
+      if (state.passage) jumpTo(Number(state.passage));
     } catch (error) {
       fill(text, make("h2", {}, "Text"), problem(error));
     }
@@ -55,8 +62,8 @@ export function show(main, parameters, clean, go) {
     const decades = figures?.p_z_histogram ?? [];
     fill(rest,
       decades.length ? bars({
-        title: "How likely windows are to be sampled (p_z)", name: "p-z", heads: ["p_z from", "windows"],
-        rows: decades.filter((d) => d.count > 0).map((d) => ({ name: d.log10_from === null ? "cannot be sampled" : `1e${d.log10_from}`, values: [d.count], text: [count(d.count)] })),
+        title: "How likely windows are to be sampled (p_z)", name: "p-z", heads: ["p_z", "windows"],
+        rows: bins(decades).map((d) => ({ name: d.log10_from === null ? "cannot be sampled" : `${power(d.log10_from)} to ${power(d.log10_from + 1)}`, values: [d.count], text: [count(d.count)] })),
       }) : null,
       gap(audit.gap, audit.contexts),
       make("section", {}, make("h2", {}, "Documents"), table({
@@ -65,7 +72,7 @@ export function show(main, parameters, clean, go) {
         pick: (row) => { go({ id: audit.id, document: row.document }); text.scrollIntoView(); },
         chosen: (row) => row.document === chosen(),
         columns: [
-          { head: "document", of: (r) => plain(r.name) },
+          { head: "document", of: (r) => base(r.name), raw: (r) => r.name },
           { head: "text", of: (r) => (readable(r) ? "yes" : "–") },
           { head: "tokens", number: true, of: (r) => count(r.tokens), raw: (r) => r.tokens },
           { head: "copies", number: true, of: (r) => count(r.copies), raw: (r) => r.copies },
@@ -83,10 +90,12 @@ export function show(main, parameters, clean, go) {
   return (next) => {
     const before = state;
     state = Object.fromEntries(next);
-    if (before.id === state.id && audit) {
-      documents();
-      read();
-    } else if (state.id === audit?.id) {
+    if (state.id === audit?.id || (before.id === state.id && audit)) {
+      // Within a document, the address of another passage only moves to it.
+      if (state.passage && read.shown === chosen()) {
+        read.jump(Number(state.passage));
+        return;
+      }
       documents();
       read();
     } else {
@@ -95,9 +104,17 @@ export function show(main, parameters, clean, go) {
   };
 }
 
+/** The decades of a histogram from the lowest that occurs, those that are empty included. */
+function bins(decades) {
+  const lowest = Math.min(...decades.filter((d) => d.count > 0 && d.log10_from !== null).map((d) => d.log10_from));
+  return decades.filter((d) => d.log10_from === null || d.log10_from >= lowest);
+}
+
+const power = (exponent) => (exponent >= -3 ? String(Number((10 ** exponent).toPrecision(1))) : `1e${exponent}`);
+
 function summary(audit) {
   const windows = audit.windows ?? audit.document_context;
-  return [make("p", { class: "lead" }, make("strong", {}, plain(audit.model.path)), ` (${plain(audit.model.family)}) on ${count(audit.corpus.documents)} document${audit.corpus.documents === 1 ? "" : "s"}`),
+  return [make("p", { class: "lead" }, make("strong", {}, base(audit.model.path)), ` (${plain(audit.model.family)}) on ${count(audit.corpus.documents)} document${audit.corpus.documents === 1 ? "" : "s"}`),
     make("ul", {}, audit.verdict.map((line) => make("li", {}, plain(line)))),
     facts([
       ["extractable windows", windows ? percent(windows.share) : "–", windows ? `${count(windows.extractable)} of ${count(windows.count)}` : null],
@@ -109,26 +126,36 @@ function summary(audit) {
 
 function gap(found, contexts) {
   if (!found) return null;
-  const per = (row, name) => [row.length, row[name] / row.predictions];
+  const at = (name) => found.by_length.filter((row) => row.predictions > 0).map((row) => [row.length, row[name] / row.predictions]);
+  // A token that the audited text does not contain has no text in the audit, but an id.
+  const token = (text, id) => make("span", { class: "token" }, text === null ? `token ${id}` : visible(text));
   return make("section", {}, make("h2", {}, "Distance to the floor"),
+    // Where the floor is zero, the gap is the loss: in one figure, one line would hide the other.
     lines({
-      title: "Loss and floor by context length", name: "gap-by-length", x: { label: "tokens of context" }, y: { label: "nats per prediction", zero: true },
-      series: [["model", "loss_nats"], ["floor", "floor_nats"], ["gap", "gap_nats"]].map(([name, key]) => ({ name, points: found.by_length.filter((r) => r.predictions > 0).map((r) => per(r, key)) })),
+      title: "Gap by context length", name: "gap-by-length", x: { label: "tokens of context" }, y: { label: "gap, nats per prediction", zero: true },
+      series: [{ name: "gap", points: at("gap_nats") }],
+    }),
+    lines({
+      title: "Loss and floor by context length", name: "loss-by-length", x: { label: "tokens of context" }, y: { label: "nats per prediction", zero: true },
+      series: [{ name: "loss of the model", points: at("loss_nats"), dashed: false }, { name: "floor", points: at("floor_nats"), dashed: true }],
     }),
     contexts?.length ? table({
-      caption: "The contexts that cost the model most", name: "worst-contexts", rows: found.worst.slice(0, contexts.length).map((w, i) => ({ ...w, ...contexts[i], id: i })),
+      caption: "The contexts that cost the model most", name: "worst-contexts", rows: found.worst.slice(0, contexts.length).map((w, i) => ({ ...w, text: contexts[i] })),
       columns: [
-        { head: "context", of: (r) => plain(r.context) },
-        { head: "continues with", of: (r) => visible(r.next ?? "?") },
-        { head: "model predicts", of: (r) => `${visible(r.predicted ?? "?")} ${percent(r.probability)}` },
+        { head: "context", of: (r) => (r.text.context ? shown(r.text.context) : "(the start)"), raw: (r) => r.text.context },
+        { head: "continues with", of: (r) => token(r.text.next, r.next) },
+        { head: "model predicts", of: (r) => make("span", { class: "pair" }, token(r.text.predicted, r.predicted), ` ${percent(r.probability)}`) },
         { head: "count", number: true, of: (r) => count(r.count), raw: (r) => r.count },
         { head: "gap, nats", number: true, of: (r) => number(r.gap_nats), raw: (r) => r.gap_nats },
       ],
     }) : null);
 }
 
-/** A document as text. Stretches are marked by p_z; tokens say on hovering, or with the arrow keys, what the model thought of them. */
-function marked(found) {
+/**
+ * A document as text, and what jumps to a passage by its number. Stretches are marked by p_z; tokens say on hovering, or with the arrow
+ * keys, what the model thought of them. `jumped` hears the number of the passage that was jumped to.
+ */
+function marked(found, jumped) {
   let at = -1;
   const area = make("div", { class: "text", tabindex: "0", role: "document", "aria-label": "The text, marked by how memorized it is; the arrow keys move from token to token" });
   const said = make("p", { role: "status", class: "note", id: "token-said" }, "Hover over a token, or use the arrow keys in the text, for its probability, rank and entropy.");
@@ -139,10 +166,16 @@ function marked(found) {
   const stops = [...area.querySelectorAll(".extractable.first")];
   const jump = (step) => {
     if (stops.length === 0) return;
+    // Backwards from the start is the last one.
+    jumpTo(((Math.max(at, step < 0 ? 0 : -1) + step + stops.length) % stops.length) + 1);
+    jumped(at + 1);
+  };
+  const jumpTo = (number_) => {
+    if (!(number_ >= 1 && number_ <= stops.length)) return;
     area.querySelectorAll(".here").forEach((e) => e.classList.remove("here"));
-    at = (at + step + stops.length) % stops.length;
+    at = number_ - 1;
     const stop = stops[at];
-    stop.classList.add("here");
+    for (let e = stop; e?.classList?.contains("extractable") && (e === stop || !e.classList.contains("first")); e = e.nextSibling) e.classList.add("here");
     area.scrollTop = Math.max(0, stop.offsetTop - area.clientHeight / 3);
     said.textContent = `Extractable passage ${at + 1} of ${stops.length}.`;
   };
@@ -166,14 +199,15 @@ function marked(found) {
   const shown = found.passages.reduce((sum, p) => sum + p.stretches.reduce((n, s) => n + [...s.text].length, 0), 0);
   const cut = found.whole && shown < found.facts.characters ? ` The first ${count(shown)} of ${count(found.facts.characters)} characters.` : "";
   const key = found.steps.map((p, i) => make("li", {}, make("span", { class: `swatch s${i + 1}` }), `p_z ≥ ${p}`));
-  return [make("h2", {}, "Text"),
-    make("p", {}, plain(found.facts.name), found.whole ? cut : " (the most memorized passages; name the text on the command line to read all of it)"),
+  const parts = [make("h2", {}, "Text"),
+    make("p", {}, base(found.facts.name), found.whole ? cut : " (the most memorized passages; name the text on the command line to read all of it)"),
     make("div", { class: "controls" },
       make("button", { type: "button", disabled: stops.length === 0, onclick: () => jump(-1) }, "Previous extractable passage"),
       make("button", { type: "button", disabled: stops.length === 0, onclick: () => jump(1) }, "Next extractable passage"),
       make("span", { class: "note" }, stops.length ? `${count(stops.length)} in this document` : "None in this document")),
     make("ul", { class: "legend" }, key, make("li", {}, make("span", { class: "swatch under" }), "extractable: greedy decoding gives it word for word")),
     area, said];
+  return { parts, jumpTo };
 }
 
 /** Puts a passage into the text: where a stretch or a token ends, an element ends. */

@@ -2,7 +2,7 @@
 
 import { ask, listen } from "./ask.js";
 import { bars, lines } from "./figure.js";
-import { count, facts, fill, make, number, percent, plain, problem, progress, table, visible } from "./make.js";
+import { count, facts, fill, make, number, percent, plain, problem, progress, shown, table, tokens as counted, visible } from "./make.js";
 
 export function show(main, parameters, clean, go) {
   const head = make("div");
@@ -47,8 +47,8 @@ export function show(main, parameters, clean, go) {
     if (!place) return;
     const mine = ++asked;
     try {
-      const shown = state.q ? found(await ask("/api/corpus/search", { text: state.q })) : node(await ask("/api/corpus/context", { tokens: state.tokens, text: state.tokens === undefined ? state.text : undefined }));
-      if (mine === asked) fill(place, shown);
+      const parts = state.q ? found(await ask("/api/corpus/search", { text: state.q })) : node(await ask("/api/corpus/context", { tokens: state.tokens, text: state.tokens === undefined ? state.text : undefined }));
+      if (mine === asked) fill(place, parts);
     } catch (error) {
       if (mine === asked) fill(place, problem(error));
     }
@@ -82,7 +82,7 @@ export function show(main, parameters, clean, go) {
   }
 
   function found(result) {
-    return [make("h3", {}, `Contexts that end with “${plain(result.text)}”: ${count(result.total)}`),
+    return [make("h3", {}, `Contexts that end with “${shown(result.text)}”: ${count(result.total)}`),
       contexts(result.contexts, "Most frequent first", "search", "No context ends with this."),
       result.tokens.length ? [make("h3", {}, "Tokens that contain it"), make("p", { class: "tokens" }, result.tokens.map((t) =>
         make("button", { type: "button", class: "link token", onclick: () => to([t.token]) }, visible(t.text))))] : null];
@@ -93,9 +93,9 @@ export function show(main, parameters, clean, go) {
       caption, name, rows, empty,
       pick: (row) => { to(row.tokens); document.getElementById("explorer")?.scrollIntoView(); },
       columns: [
-        { head: "context", of: (row) => plain(row.text) },
+        { head: "context", of: (row) => shown(row.text), raw: (row) => row.text },
         { head: "count", number: true, of: (row) => count(row.count), raw: (row) => row.count },
-        { head: "continues with", of: (row) => row.next.map((n) => `${visible(n.text)} ${count(n.count)}`).join(", ") + (row.next_tokens > row.next.length ? ", …" : "") },
+        { head: "continues with", of: (row) => counted(row.next, row.next_tokens > row.next.length) },
         { head: "floor, nats", number: true, of: (row) => number(row.floor_nats), raw: (row) => row.floor_nats },
         { head: "share", number: true, of: (row) => percent(row.floor_share), raw: (row) => row.floor_share },
       ],
@@ -159,7 +159,7 @@ function curve(s) {
         { head: "length", number: true, of: (r) => String(r.length), raw: (r) => r.length },
         { head: "contexts", number: true, of: (r) => count(r.contexts), raw: (r) => r.contexts },
         { head: "predictions", number: true, of: (r) => count(r.predictions), raw: (r) => r.predictions },
-        { head: "floor_nats", number: true, of: (r) => number(r.floor_nats), raw: (r) => r.floor_nats },
+        { head: "floor, nats", key: "floor_nats", number: true, of: (r) => number(r.floor_nats), raw: (r) => r.floor_nats },
         { head: "nats per prediction", number: true, of: (r) => number(r.floor_nats_per_prediction), raw: (r) => r.floor_nats_per_prediction },
         { head: "one next token", number: true, of: (r) => count(r.deterministic_contexts), raw: (r) => r.deterministic_contexts },
         { head: "occur once", number: true, of: (r) => count(r.once), raw: (r) => r.once },
@@ -176,7 +176,7 @@ function windows(w) {
       caption: "The longest passages that occur more than once, anywhere in the text", name: "passages", rows: w.longest_repeats,
       columns: [
         { head: "tokens", number: true, of: (r) => count(r.length), raw: (r) => r.length },
-        { head: "text", of: (r) => plain(r.text.length > 300 ? `${r.text.slice(0, 300)} …` : r.text), raw: (r) => r.text },
+        { head: "text", of: (r) => (r.text.length > 300 ? `${shown(r.text.slice(0, 300))} …` : shown(r.text)), raw: (r) => r.text },
       ],
     }) : null,
   ];

@@ -5,6 +5,8 @@ import { csv, download, draw, make, number } from "./make.js";
 // Colours that colour-blind readers tell apart; the style sheet has them for light and dark. Lines are dashed in turn as well.
 const COLOURS = 9;
 const DASHES = [null, "6 3", "2 3", "8 3 2 3"];
+// The points of a path at the end of a line that grows.
+const PIECE = 24;
 
 /** The class of a series. */
 export function colour(i) {
@@ -18,10 +20,10 @@ function ticks(low, high, log) {
     const every = Math.max(1, Math.ceil(all.length / 6));
     const within = (t) => t >= low * 0.999 && t <= high * 1.001;
     const whole = all.filter((t, i) => within(t) && i % every === 0);
-    if (whole.length > 1) return whole;
-    // Less than two decades: parts of them, and within one, even steps.
+    if (whole.length > 3 || (every > 1 && whole.length > 1)) return whole;
+    // Few decades: parts of them, and within one, even steps.
     const parts = all.flatMap((t) => [t, 2 * t, 5 * t]).filter(within);
-    if (parts.length > 1) return parts;
+    if (parts.length > 1) return parts.length < 9 ? parts : whole;
   }
   const span = high - low || 1;
   const unit = 10 ** Math.floor(Math.log10(span / 4));
@@ -33,19 +35,39 @@ function ticks(low, high, log) {
 
 function label(t, log) {
   if (t === 0) return "0";
-  if (log && (t >= 1e4 || t < 1e-3)) return `1e${Math.round(Math.log10(t))}`;
+  if (log && (t >= 1e4 || t < 1e-3)) return t.toExponential(0).replace("e+", "e");
   return number(t, 4);
 }
 
-function extent(values, log) {
-  const good = values.filter((v) => Number.isFinite(v) && (!log || v > 0));
-  if (good.length === 0) return log ? [1, 10] : [0, 1];
-  let low = Math.min(...good);
-  let high = Math.max(...good);
+/** The next number above, or below, of the form 1, 1.5, 2, 3, 5 or 7 times a power of ten. */
+function round(value, up) {
+  const unit = 10 ** Math.floor(Math.log10(value));
+  const steps = [1, 1.5, 2, 3, 5, 7, 10].map((k) => k * unit);
+  return up ? steps.find((s) => s >= value * (1 - 1e-12)) : steps.findLast((s) => s <= value * (1 + 1e-12));
+}
+
+/** The smallest and the largest value of an axis so far: those of `points` from a number on are added to `found`. */
+function widen(found, points, from, i, log) {
+  for (let j = from; j < points.length; j++) {
+    const v = points[j][i];
+    if (!Number.isFinite(v) || (log && v <= 0)) continue;
+    if (v < found[0]) found[0] = v;
+    if (v > found[1]) found[1] = v;
+  }
+}
+
+/**
+ * The range of an axis. With `steady` its ends are round numbers, so that a figure that grows keeps its scale for a while and only what is
+ * new has to be drawn.
+ */
+function extent([low, high], { log, steady }) {
+  if (low > high) return log ? [1, 10] : [0, 1];
   if (log) {
+    if (steady) return [round(low / 1.02, false), round(high * 1.02, true)];
     if (low === high) return [low / 2, high * 2];
     return [low / 1.15, high * 1.15];
   }
+  if (steady && low >= 0 && high > 0) return [0, round(high, true)];
   if (low > 0 && low < high * 0.6) low = 0;
   if (low === high) return [low - 0.5, high + 0.5];
   return [low, high + (high - low) * 0.04];
@@ -76,14 +98,17 @@ function width() {
 }
 
 /**
- * Lines and points. series: [{name, points: [[x, y]], dashed, marks: only points, step}]; x, y: {label, log}.
- * Returns an element with `update(series)` that draws it again.
+ * Lines and points. series: [{name, points: [[x, y]], dashed, marks: only points, diamond: of this form, wide: seen under another line, dots: false for a point at the end only}];
+ * x, y: {label, log, steady}. Returns an element with `update(series)`, which draws what has changed: the paths that have grown, or
+ * everything if the scale has changed.
  */
 export function lines({ title, name, x, y, series, height = 300, note = null, key = true }) {
   const place = make("div", { class: "drawing" });
   const caption = make("figcaption", {}, title, note ? make("span", { class: "note" }, ` ${note}`) : null);
-  const details = make("details", {}, make("summary", {}, "Table"), make("div", { class: "scroll", tabindex: "0" }));
+  const details = make("details", {}, make("summary", {}, "Table"), make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `${title}: table` }));
   let shown = series;
+  let drawn = null;
+  let named = "";
   const rows = () => shown.flatMap((s) => s.points.map(([a, b]) => [s.name, a, b]));
   const heads = ["series", x.label, y.label];
   details.addEventListener("toggle", () => {
@@ -91,13 +116,25 @@ export function lines({ title, name, x, y, series, height = 300, note = null, ke
     const all = rows();
     details.lastChild.replaceChildren(make("table", {},
       make("caption", {}, all.length > 1000 ? `The first 1,000 of ${all.length} rows; all are in the CSV file.` : title),
-      make("thead", {}, make("tr", {}, heads.map((h) => make("th", { scope: "col" }, h)))),
+      make("thead", {}, make("tr", {}, heads.map((h, i) => make("th", { scope: "col", class: i ? "number" : null }, h)))),
       make("tbody", {}, all.slice(0, 1000).map((row) => make("tr", {}, row.map((v, i) => make(i ? "td" : "th", { class: i ? "number" : null }, i ? number(v, 6) : v)))))));
   });
   const figure = make("figure", { "data-figure": name }, caption, place, make("div", { class: "behind" }, details, download(`${name}.csv`, () => csv(heads, rows()))));
   figure.update = (next) => {
+    if (!drawn?.grow(next)) {
+      drawn = chart(title, next, x, y, height);
+      place.replaceChildren(make("div", { class: "canvas" }, drawn.svg));
+      // Its size is known, so that what is drawn in it changes nothing around it.
+      place.firstChild.style.aspectRatio = drawn.ratio;
+    }
+    // A drawing that is moved is laid out again, so the list of its series is put beside it.
+    const names = key && next.length > 1 ? next.map((s) => s.name).join("\n") : "";
+    if (names !== named || (names && place.children.length === 1)) {
+      named = names;
+      place.children[1]?.remove();
+      if (names) place.append(legend(next));
+    }
     shown = next;
-    place.replaceChildren(chart(title, shown, x, y, height), ...(key && shown.length > 1 ? [legend(shown)] : []));
   };
   figure.update(series);
   return figure;
@@ -106,9 +143,16 @@ export function lines({ title, name, x, y, series, height = 300, note = null, ke
 function legend(series) {
   return make("ul", { class: "legend" }, series.slice(0, 40).map((s, i) =>
     make("li", {}, draw("svg", { width: 26, height: 10, "aria-hidden": "true" }, s.marks
-      ? draw("circle", { cx: 13, cy: 5, r: 4, class: `mark ${colour(s.colour ?? i)}` })
-      : draw("line", { x1: 1, x2: 25, y1: 5, y2: 5, class: `line ${colour(s.colour ?? i)}`, "stroke-dasharray": dash(s, i) })), s.name)),
+      ? mark(s, 13, 5, 4, colour(s.colour ?? i))
+      : draw("line", { x1: 1, x2: 25, y1: 5, y2: 5, class: `line ${s.wide ? "wide " : ""}${colour(s.colour ?? i)}`, "stroke-dasharray": dash(s, i) })), s.name)),
     series.length > 40 ? make("li", {}, `and ${series.length - 40} more`) : null);
+}
+
+/** A point: a circle, or a diamond, so that two of them are told apart by more than their colour. */
+function mark(s, a, b, r, kind) {
+  if (!s.diamond) return draw("circle", { cx: a.toFixed(1), cy: b.toFixed(1), r, class: `mark ${kind}` });
+  const corners = [[a, b - 1.4 * r], [a + 1.4 * r, b], [a, b + 1.4 * r], [a - 1.4 * r, b]];
+  return draw("polygon", { points: corners.map((corner) => corner.map((v) => v.toFixed(1)).join(",")).join(" "), class: `mark ${kind}` });
 }
 
 function dash(s, i) {
@@ -122,12 +166,20 @@ function chart(title, series, x, y, height) {
   const right = 12;
   const top = 10;
   const bottom = 40;
-  const xs = extent(series.flatMap((s) => s.points.map((p) => p[0])), x.log);
-  const ys = extent(series.flatMap((s) => s.points.map((p) => p[1])), y.log);
-  if (y.zero && !y.log) ys[0] = Math.min(0, ys[0]);
+  // The values that occur, kept so that only new points have to be looked at.
+  const spans = [[Infinity, -Infinity], [Infinity, -Infinity]];
+  const ranges = () => {
+    const [xs, ys] = [extent(spans[0], x), extent(spans[1], y)];
+    if (y.zero && !y.log) ys[0] = Math.min(0, ys[0]);
+    return [xs, ys];
+  };
+  const look = (points, from) => [x, y].forEach((axis, i) => widen(spans[i], points, from, i, axis.log));
+  for (const s of series) look(s.points, 0);
+  const [xs, ys] = ranges();
   const scale = (axis, [low, high], from, to) => {
     const f = axis.log ? Math.log : (v) => v;
-    return (v) => from + ((f(v) - f(low)) / (f(high) - f(low) || 1)) * (to - from);
+    const [first, span] = [f(low), f(high) - f(low) || 1];
+    return (v) => from + ((f(v) - first) / span) * (to - from);
   };
   const px = scale(x, xs, left, w - right);
   const py = scale(y, ys, h - bottom, top);
@@ -138,39 +190,89 @@ function chart(title, series, x, y, height) {
   }
   for (const t of ticks(xs[0], xs[1], x.log)) {
     svg.append(draw("line", { x1: px(t), x2: px(t), y1: top, y2: h - bottom, class: "grid" }),
-      draw("text", { x: px(t), y: h - bottom + 16, class: "tick middle" }, label(t, x.log)));
+      // A label at the right end stays within the figure.
+      draw("text", px(t) > w - 30 ? { x: w - 1, y: h - bottom + 16, class: "tick end" } : { x: px(t), y: h - bottom + 16, class: "tick middle" }, label(t, x.log)));
   }
   svg.append(draw("line", { x1: left, x2: w - right, y1: h - bottom, y2: h - bottom, class: "axis" }),
     draw("text", { x: (left + w - right) / 2, y: h - 6, class: "name middle" }, x.label),
     draw("text", { x: 12, y: (top + h - bottom) / 2, class: "name middle", transform: `rotate(-90 12 ${(top + h - bottom) / 2})` }, y.label));
-  const near = [];
-  series.forEach((s, i) => {
-    const good = s.points.filter(([a, b]) => Number.isFinite(a) && Number.isFinite(b) && (!x.log || a > 0) && (!y.log || b > 0));
-    const at = good.map(([a, b]) => [px(a), py(b)]);
-    good.forEach((p, j) => near.push([at[j][0], at[j][1], s.name, p]));
-    if (!s.marks && at.length > 1) {
-      const path = at.map(([a, b], j) => `${j === 0 ? "M" : "L"}${a.toFixed(1)} ${b.toFixed(1)}`).join("");
-      svg.append(draw("path", { d: path, class: `line ${colour(s.colour ?? i)}`, "stroke-dasharray": dash(s, i) }));
-    }
-    if (s.marks || at.length < 30) {
+  const can = ([a, b]) => Number.isFinite(a) && Number.isFinite(b) && (!x.log || a > 0) && (!y.log || b > 0);
+  const parts = [];
+  let all = series;
+
+  /** Draws a series, or what has been added to it. */
+  function put(s, i) {
+    const part = (parts[i] ??= { path: null, d: "", size: 0, length: 0, end: null, n: 0, last: null, dots: [] });
+    const from = part.n;
+    const n = s.points.length;
+    if (from === n) return;
+    const added = s.points.slice(from).filter(can).map(([a, b]) => [px(a), py(b)]);
+    [part.n, part.last] = [n, s.points[n - 1]];
+    if (added.length === 0) return;
+    const kind = colour(s.colour ?? i);
+    if (!s.marks) extend(part, added, s.wide ? `wide ${kind}` : kind, dash(s, i), from > 0);
+    if (s.dots === false) {
       // A curve that grows shows where it is.
-      for (const [a, b] of s.dots === false ? at.slice(-1) : at) svg.append(draw("circle", { cx: a.toFixed(1), cy: b.toFixed(1), r: s.marks ? 5 : 2.6, class: `mark ${colour(s.colour ?? i)}` }));
+      const [a, b] = added.at(-1).map((v) => v.toFixed(1));
+      if (part.dots.length === 0) svg.append((part.dots[0] = draw("circle", { r: 2.6, class: `mark ${kind}` })));
+      part.dots[0].setAttribute("cx", a);
+      part.dots[0].setAttribute("cy", b);
+    } else if (s.marks || n < 30) {
+      for (const [a, b] of added) svg.append(mark(s, a, b, s.marks ? 5 : 2.6, kind));
     }
-  });
+  }
+
+  /**
+   * Adds to a line. A browser paints the surroundings of a path that has changed, so a line that grows gets short paths at its end: what is
+   * drawn anew stays small. Dashes continue from one path to the next.
+   */
+  function extend(part, added, kind, dashes, grows) {
+    if (part.path === null || (grows && part.size >= PIECE)) {
+      const first = part.end ? [part.end] : [];
+      part.d = first.map(([a, b]) => `M${a.toFixed(1)} ${b.toFixed(1)}`).join("");
+      part.size = grows ? 0 : PIECE;
+      svg.append((part.path = draw("path", { class: `line ${kind}`, "stroke-dasharray": dashes, "stroke-dashoffset": dashes ? part.length.toFixed(1) : null })));
+    }
+    for (const [a, b] of added) {
+      part.d += `${part.d === "" ? "M" : "L"}${a.toFixed(1)} ${b.toFixed(1)}`;
+      if (part.end) part.length += Math.hypot(a - part.end[0], b - part.end[1]);
+      part.end = [a, b];
+      part.size += 1;
+    }
+    part.path.setAttribute("d", part.d);
+  }
+  series.forEach(put);
+
+  /** Draws what was added; false if that needs another scale or other series. */
+  function grow(next) {
+    // Points that were thinned out, or replaced, are drawn from the start.
+    const follows = (part, s) => part.n === 0 || (s.points.length >= part.n && s.points[part.n - 1] === part.last);
+    if (next.length < all.length || w !== width() || !all.every((s, i) => s.name === next[i].name && follows(parts[i], next[i]))) return false;
+    next.forEach((s, i) => look(s.points, parts[i]?.n ?? 0));
+    const [nx, ny] = ranges();
+    if (nx[0] !== xs[0] || nx[1] !== xs[1] || ny[0] !== ys[0] || ny[1] !== ys[1]) return false;
+    all = next;
+    next.forEach(put);
+    return true;
+  }
+
   svg.addEventListener("pointermove", (event) => {
     const seen = svg.getBoundingClientRect();
     const mx = ((event.clientX - seen.left) / seen.width) * w;
     const my = ((event.clientY - seen.top) / seen.height) * h;
     let best = null;
     let distance = 900;
-    for (const p of near) {
-      const d = (p[0] - mx) ** 2 + (p[1] - my) ** 2;
-      if (d < distance) [best, distance] = [p, d];
+    for (const s of all) {
+      for (const point of s.points) {
+        if (!can(point)) continue;
+        const d = (px(point[0]) - mx) ** 2 + (py(point[1]) - my) ** 2;
+        if (d < distance) [best, distance] = [[s.name, point], d];
+      }
     }
-    hint(event, best ? `${best[2]}: ${x.label} ${number(best[3][0], 5)}, ${y.label} ${number(best[3][1], 5)}` : null);
+    hint(event, best ? `${best[0]}: ${x.label} ${number(best[1][0], 5)}, ${y.label} ${number(best[1][1], 5)}` : null);
   });
   svg.addEventListener("pointerleave", (event) => hint(event, null));
-  return svg;
+  return { svg, grow, ratio: `${w} / ${h}` };
 }
 
 /** Horizontal bars: rows [{name, values: [share], text: [..], pick}], one colour per value. */
@@ -179,7 +281,8 @@ export function bars({ title, name, heads, rows, keys = null }) {
   const list = make("ol", { class: "bars" }, rows.map((row) => {
     const parts = row.values.map((v, i) => {
       const bar = make("span", { class: `bar ${colour(i)}` });
-      bar.style.width = `${(100 * (v ?? 0)) / most}%`;
+      // The rest of the line is for the amount.
+      bar.style.width = `${(70 * (v ?? 0)) / most}%`;
       return make("span", { class: "track" }, bar, make("span", { class: "amount" }, row.text[i]));
     });
     const head = row.pick ? make("button", { type: "button", class: "link token", onclick: row.pick }, row.name) : make("span", { class: "token" }, row.name);

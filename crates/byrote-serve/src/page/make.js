@@ -29,9 +29,17 @@ export function fill(element, ...children) {
   return element;
 }
 
+// Formats are made once: making one takes a hundred times as long as using it.
+const formats = new Map();
+function format(kind, digits) {
+  const key = `${kind} ${digits}`;
+  if (!formats.has(key)) formats.set(key, new Intl.NumberFormat("en-US", { [kind]: digits }));
+  return formats.get(key);
+}
+
 /** A count with thousands separated. */
 export function count(n) {
-  return n === null || n === undefined ? "–" : Number(n).toLocaleString("en-US", { maximumFractionDigits: 0 });
+  return n === null || n === undefined ? "–" : format("maximumFractionDigits", 0).format(Number(n));
 }
 
 /** A number with about four digits. */
@@ -41,14 +49,14 @@ export function number(x, digits = 4) {
   const size = Math.abs(x);
   if (!Number.isFinite(x)) return x > 0 ? "∞" : "−∞";
   if (size >= 1e6 || size < 1e-3) return x.toExponential(digits - 2).replace("e+", "e");
-  return x.toLocaleString("en-US", { maximumSignificantDigits: digits });
+  return format("maximumSignificantDigits", digits).format(x);
 }
 
 /** A share as per cent. */
 export function percent(x, digits = 3) {
   if (x === null || x === undefined) return "–";
   if (x > 0 && x < 1e-6) return "<0.0001%";
-  return `${(100 * x).toLocaleString("en-US", { maximumSignificantDigits: digits })}%`;
+  return `${format("maximumSignificantDigits", digits).format(100 * x)}%`;
 }
 
 /** A duration. */
@@ -71,15 +79,53 @@ export function plain(text) {
   return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g, "·");
 }
 
-/** An error message. */
-export function problem(error) {
-  return make("p", { class: "problem", role: "alert" }, error.message ?? String(error));
+/** A context: spaces at its ends, and spaces that follow each other, can be seen. */
+export function shown(text) {
+  return plain(text.replace(/^ +| +$| {2,}/g, (spaces) => "␣".repeat(spaces.length)).replace(/\n/g, "⏎").replace(/\t/g, "⇥")) || "(empty)";
 }
 
-/** Terms and values. */
+/** Tokens with their counts. A token may be a comma, so it is set apart by its font. */
+export function tokens(list, more = false) {
+  return make("span", { class: "pairs" }, list.map(({ text, count: n }) => [make("span", { class: "pair" }, make("span", { class: "token" }, visible(text)), ` ${count(n)}`), " "]), more ? "…" : null);
+}
+
+/** The last part of a path; all of it on hovering. */
+export function base(path) {
+  const short = plain(path.replace(/[/\\]+$/, "").split(/[/\\]/).at(-1) || path);
+  return short === path ? short : make("span", { title: plain(path) }, short);
+}
+
+/** A message without what only matters elsewhere: of a path from the root its last part, of a setting's name no quotes. */
+export function brief(message) {
+  return plain(message).replace(/(^|[\s("“])(?:\/[^\s/:]+)+\/([^\s/:]+)/g, "$1$2").replaceAll("`", "");
+}
+
+/** An error message; all of it on hovering. */
+export function problem(error) {
+  const message = error.message ?? String(error);
+  return make("p", { class: "problem", role: "alert", title: plain(message) }, brief(message));
+}
+
+/** Terms and values. `update(pairs)` changes the texts that differ. */
 export function facts(pairs) {
-  return make("dl", { class: "facts" }, pairs.filter(Boolean).map(([term, value, note]) =>
-    make("div", {}, make("dt", {}, term), make("dd", {}, value, note ? make("span", { class: "note" }, ` ${note}`) : null))));
+  const list = make("dl", { class: "facts" });
+  let shown = [];
+  list.update = (next) => {
+    const given = next.filter(Boolean);
+    const isSame = given.length === shown.length && given.every(([term], i) => term === shown[i][0]);
+    if (!isSame) fill(list, given.map(([term, ...rest]) => make("div", {}, make("dt", {}, term), value(...rest))));
+    else given.forEach(([, text, note], i) => {
+      // Elements are made only for what differs.
+      const [, before, noteBefore] = shown[i];
+      if (text === before && note === noteBefore) return;
+      const [now, place] = [value(text, note), list.children[i]];
+      if (now.textContent !== place.lastChild.textContent) place.lastChild.replaceWith(now);
+    });
+    shown = given;
+  };
+  const value = (text, note) => make("dd", {}, text, note ? make("span", { class: "note" }, ` ${note}`) : null);
+  list.update(pairs);
+  return list;
 }
 
 /** A bar of progress with words. */
@@ -116,25 +162,54 @@ export function download(name, text) {
 
 /**
  * A table. Columns: {head, of(row) -> text or node, number: align right, raw(row) -> value in the CSV}.
- * `pick` makes rows clickable, and reachable with the keyboard by a button in the first cell.
+ * `pick` makes rows clickable, and reachable with the keyboard by a button in the first cell. `update(rows)` of the element puts in the
+ * rows that differ.
  */
 export function table({ caption, name, columns, rows, pick = null, chosen = null, empty = "Nothing." }) {
   if (rows.length === 0) return make("p", { class: "note" }, empty);
   const cell = (column, row, i) => {
     const content = column.of(row);
-    const inner = i === 0 && pick ? make("button", { type: "button", class: "link", onclick: () => pick(row) }, content) : content;
+    const inner = i === 0 && pick ? make("button", { type: "button", class: "link" }, content) : content;
+    if (inner !== content) inner.onclick = () => pick(row);
     return make(i === 0 ? "th" : "td", { class: column.number ? "number" : null, scope: i === 0 ? "row" : null }, inner);
   };
-  const body = rows.map((row) => make("tr", { class: chosen?.(row) ? "chosen" : null }, columns.map((column, i) => cell(column, row, i))));
+  const line = (row) => make("tr", { class: chosen?.(row) ? "chosen" : null }, columns.map((column, i) => cell(column, row, i)));
   const raw = (column, row) => {
     const value = (column.raw ?? column.of)(row);
-    return value instanceof Node ? value.textContent : value;
+    return value instanceof Node ? value.textContent.trim() : value;
   };
-  return make("div", { class: "table" },
+  let shown = rows;
+  const body = make("tbody", {}, rows.map(line));
+  const element = make("div", { class: "table" },
     make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
       make("table", {},
         make("caption", {}, caption),
         make("thead", {}, make("tr", {}, columns.map((column) => make("th", { scope: "col", class: column.number ? "number" : null }, column.head)))),
-        make("tbody", {}, body))),
-    download(`${name}.csv`, () => csv(columns.map((column) => column.key ?? column.head), rows.map((row) => columns.map((column) => raw(column, row))))));
+        body)),
+    download(`${name}.csv`, () => csv(columns.map((column) => column.key ?? column.head), shown.map((row) => columns.map((column) => raw(column, row))))));
+  element.update = (next) => {
+    const before = shown;
+    shown = next;
+    next.forEach((row, i) => {
+      const old = body.children[i];
+      if (!old) body.append(line(row));
+      else if (row !== before[i]) {
+        // Only cells that differ are laid out again; the first one may have the focus.
+        columns.forEach((column, j) => {
+          const content = j > 0 ? column.of(row) : null;
+          const place = old.children[j];
+          if (typeof content === "string" && place?.firstChild?.nodeType === Node.TEXT_NODE) {
+            if (content !== place.textContent) place.firstChild.data = content;
+            return;
+          }
+          const now = cell(column, row, j);
+          if (now.textContent === old.children[j].textContent && j > 0) return;
+          if (j > 0) old.children[j].replaceWith(now);
+          else if (pick) old.firstChild.firstChild.onclick = () => pick(row);
+        });
+      }
+    });
+    while (body.children.length > next.length) body.lastChild.remove();
+  };
+  return element;
 }

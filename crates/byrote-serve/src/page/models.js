@@ -2,7 +2,7 @@
 
 import { ask, listen, tell } from "./ask.js";
 import { bars, lines, map } from "./figure.js";
-import { count, draw, facts, fill, make, number, percent, plain, problem, progress, table, visible } from "./make.js";
+import { brief, count, draw, facts, fill, make, number, percent, plain, problem, progress, shown as edges, table, tokens, visible } from "./make.js";
 
 export function show(main, parameters, clean, go) {
   const pick = make("div");
@@ -82,7 +82,7 @@ export function show(main, parameters, clean, go) {
   function distributions(readers, found, own) {
     const good = readers.map((model, i) => ({ model, found: found[i] })).filter(({ found }) => found.kind === "distribution");
     const parts = readers.map((model, i) => {
-      if (found[i].error) return make("p", { class: "problem" }, `${plain(model.name)}: ${found[i].error.message}`);
+      if (found[i].error) return make("p", { class: "problem" }, `${plain(model.name)}: ${brief(found[i].error.message)}`);
       if (found[i].kind !== "label") return null;
       const last = found[i].next.at(-1);
       return make("p", {}, `${plain(model.name)} answers: `, make("span", { class: "token" }, last?.text === null || last?.text === undefined ? `no label (${last?.answer ?? "nothing"})` : visible(last.text)));
@@ -99,11 +99,13 @@ export function show(main, parameters, clean, go) {
       if (occurs && n.corpus_probability !== null) row(n.text).corpus ??= n.corpus_probability;
     }));
     if (good.length === 0 && !occurs) return parts;
-    const sorted = [...rows].sort(([, a], [, b]) => Math.max(b.corpus ?? 0, ...b.models) - Math.max(a.corpus ?? 0, ...a.models)).slice(0, 40);
+    const most = (r) => Math.max(r.corpus ?? 0, ...r.models);
+    // The likeliest, and of those that hardly ever follow only as many as make the others comparable.
+    const sorted = [...rows].sort(([, a], [, b]) => most(b) - most(a)).filter(([, r], i) => i < 5 || most(r) >= 0.001).slice(0, 40);
     const keys = [...(occurs ? ["the corpus"] : []), ...good.map(({ model }) => plain(model.name))];
     const text = own?.text ?? state.text;
     return [parts,
-      make("p", { class: "note" }, occurs ? `“${plain(text)}” occurs ${count(own.count)} times in the corpus.` : `“${plain(text ?? "")}” is not a context of the corpus.`),
+      make("p", { class: "note" }, occurs ? `“${edges(text)}” occurs ${own.count === 1 ? "once" : `${count(own.count)} times`} in the corpus.` : `“${edges(text ?? "")}” is not a context of the corpus.`),
       facts([occurs ? ["entropy in the corpus", `${number(own.entropy_nats)} nats`] : null, ...good.map(({ model, found: f }) => ["entropy of the model", `${number(f.entropy_nats)} nats`, plain(model.name)])]),
       bars({
         title: "Next tokens", name: "next-tokens", heads: ["token", ...keys], keys,
@@ -162,18 +164,19 @@ export function show(main, parameters, clean, go) {
 
   function evaluation(e) {
     return [facts([
-      ["loss", e.loss_nats_per_prediction === undefined ? number(e.loss_nats) : `${number(e.loss_nats_per_prediction)} nats per prediction`, `floor ${number(e.floor_nats_per_prediction ?? e.floor_nats)}`],
-      ["gap", e.gap_nats_per_prediction === undefined ? number(e.gap_nats) : `${number(e.gap_nats_per_prediction)} nats per prediction`, `${number(e.gap_nats)} nats in total`],
+      // An exact network gives labels, not probabilities, so it has no loss.
+      (e.loss_nats ?? null) === null ? null : ["loss", e.loss_nats_per_prediction === undefined ? number(e.loss_nats) : `${number(e.loss_nats_per_prediction)} nats per prediction`, `floor ${number(e.floor_nats_per_prediction ?? e.floor_nats)}`],
+      (e.gap_nats ?? null) === null ? null : ["gap", e.gap_nats_per_prediction === undefined ? number(e.gap_nats) : `${number(e.gap_nats_per_prediction)} nats per prediction`, `${number(e.gap_nats)} nats in total`],
       ["memorized", `${count(e.memorized)} of ${count(e.contexts)} contexts`, percent(e.accuracy)],
       ["distributions memorized", count(e.memorized_distribution)],
     ]), e.worst ? table({
       caption: "The contexts that contribute most to the gap", name: "worst", rows: e.worst,
       pick: (row) => set({ text: row.text, tokens: null }),
       columns: [
-        { head: "context", of: (r) => plain(r.text) },
+        { head: "context", of: (r) => edges(r.text), raw: (r) => r.text },
         { head: "count", number: true, of: (r) => count(r.count), raw: (r) => r.count },
-        { head: "continues with", of: (r) => r.next.slice().sort((a, b) => b.count - a.count).slice(0, 4).map((n) => `${visible(n.text)} ${count(n.count)}`).join(", ") },
-        { head: "model predicts", of: (r) => `${visible(r.predicted_text)} ${percent(r.probability)}` },
+        { head: "continues with", of: (r) => tokens(r.next.slice().sort((a, b) => b.count - a.count).slice(0, 4), r.next.length > 4) },
+        { head: "model predicts", of: (r) => make("span", { class: "pair" }, make("span", { class: "token" }, visible(r.predicted_text)), ` ${percent(r.probability)}`) },
         { head: "gap, nats", number: true, of: (r) => number(r.gap_nats), raw: (r) => r.gap_nats },
       ],
     }) : null];
@@ -238,7 +241,7 @@ function steps(p) {
     }),
     make("details", {}, make("summary", {}, "Contexts in order"), table({
       caption: "From left to right", name: "construction-contexts", rows: p.contexts,
-      columns: [{ head: "context", of: (r) => plain(r.text) }, { head: "position", number: true, of: (r) => number(r.position, 6), raw: (r) => r.position }, { head: "count", number: true, of: (r) => count(r.count), raw: (r) => r.count }],
+      columns: [{ head: "context", of: (r) => edges(r.text), raw: (r) => r.text }, { head: "position", number: true, of: (r) => number(r.position, 6), raw: (r) => r.position }, { head: "count", number: true, of: (r) => count(r.count), raw: (r) => r.count }],
     }))];
 }
 
@@ -256,12 +259,11 @@ function stages(p) {
     if (i + 1 < p.stages.length) svg.append(draw("line", { x1: 7, x2: 7, y1: y + h, y2: y + h + 14, class: "axis" }));
   });
   return [make("p", {}, "An exact network: every stage is applied after the one above it, without rounding."),
-    make("figure", { "data-figure": "stages" }, make("figcaption", {}, "Stages, by their layers"), make("div", { class: "drawing" }, svg)),
-    table({
+    make("figure", { "data-figure": "stages" }, make("figcaption", {}, "Stages, by their layers"), make("div", { class: "drawing" }, svg), table({
       caption: "Stages", name: "stages", rows: p.stages,
       columns: [{ head: "part", of: (s) => String(s.part) }, { head: "layers", number: true, of: (s) => count(s.layers) }, { head: "times", number: true, of: (s) => count(s.times) },
         { head: "parameters", number: true, of: (s) => count(s.parameters), raw: (s) => s.parameters }, { head: "dense", number: true, of: (s) => count(s.parameters_dense), raw: (s) => s.parameters_dense }],
-    })];
+    }))];
 }
 
 function inContext(p) {

@@ -2,11 +2,16 @@
 
 import { ask, listen, tell } from "./ask.js";
 import { lines } from "./figure.js";
-import { count, duration, facts, fill, make, number, percent, plain, problem, table } from "./make.js";
+import { brief, count, duration, facts, fill, make, number, percent, plain, problem, table } from "./make.js";
 import { form } from "./training.js";
 
-// How often a figure is drawn again, at most, while points arrive.
-const REDRAW = 900;
+// How often figures are drawn again, at most, while points arrive, and texts that change with time, in milliseconds.
+const REDRAW = 500;
+const RETELL = 2500;
+
+// Why a training ended.
+const ENDS = { reached: "target gap reached", steps: "step limit", time: "time limit", stalled: "gap no longer falling", diverged: "diverged", interrupted: "interrupted", stopped: "stopped" };
+const end = (stop) => ENDS[stop] ?? stop;
 
 export function show(main, parameters, clean, go) {
   const list = make("section");
@@ -14,33 +19,73 @@ export function show(main, parameters, clean, go) {
   const start = make("section");
   fill(main, make("h1", {}, "Runs"), list, detail, start);
   let state = Object.fromEntries(parameters);
+  let runs = [];
   let run = null;
   let figures = null;
   let asked = 0;
   let timer = null;
+  let frame = null;
   let isNew = false;
   let drawn = 0;
-  let tableIsStale = false;
+  let told = 0;
+  // What has changed since it was drawn, and the figures that are on the screen.
+  let pointsAreStale = false;
+  let textsAreStale = false;
+  let rowsAreStale = false;
+  const visible = new Set();
   const stale = new Set();
+  const watcher = new IntersectionObserver((entries) => {
+    for (const { target, isIntersecting } of entries) {
+      if (isIntersecting) visible.add(target);
+      else visible.delete(target);
+      if (isIntersecting && stale.has(target)) redraw();
+    }
+  });
+
+  const gapOf = (r) => r.gap_nats_per_prediction ?? r.lowest_gap_nats_per_prediction;
+
+  function listed() {
+    fill(list, table({
+      caption: "Trainings and sweeps", name: "runs", rows: runs,
+      empty: "There are no runs yet. Start a training below, or name the directory of a sweep or a training on the command line.",
+      pick: (row) => go({ id: row.id }),
+      chosen: (row) => row.id === state.id,
+      columns: [
+        { head: "run", of: (r) => plain(r.name) },
+        { head: "kind", of: (r) => r.kind },
+        { head: "state", of: (r) => badge(r.state), raw: (r) => r.state },
+        { head: "jobs done", number: true, of: (r) => (r.kind === "training" ? "–" : `${count(r.done)} of ${count(r.jobs)}`) },
+        { head: "lowest gap, nats per prediction", number: true, of: (r) => number(gapOf(r)), raw: gapOf },
+        { head: "time left", number: true, of: (r) => (r.eta_seconds === null ? "–" : duration(r.eta_seconds)), raw: (r) => r.eta_seconds },
+      ],
+    }));
+  }
+
+  // What is heard while an answer is on its way may be newer than the answer: it is heard again afterwards.
+  const heard = [];
+  let answers = 0;
+
+  async function asking(path, parameters) {
+    answers += 1;
+    const from = heard.length;
+    try {
+      return [await ask(path, parameters), () => heard.slice(from)];
+    } finally {
+      // Whoever asked has taken what it needs by the next turn.
+      setTimeout(() => {
+        answers -= 1;
+        if (answers === 0) heard.length = 0;
+      });
+    }
+  }
 
   async function loadList() {
     try {
-      const found = await ask("/api/runs");
-      if (!state.id && !isNew && found.runs.length === 1) state.id = found.runs[0].id;
-      fill(list, table({
-        caption: "Trainings and sweeps", name: "runs", rows: found.runs,
-        empty: "There are no runs yet. Start a training below, or name the directory of a sweep or a training on the command line.",
-        pick: (row) => go({ id: row.id }),
-        chosen: (row) => row.id === state.id,
-        columns: [
-          { head: "run", of: (r) => plain(r.name) },
-          { head: "kind", of: (r) => r.kind },
-          { head: "state", of: (r) => badge(r.state), raw: (r) => r.state },
-          { head: "jobs done", number: true, of: (r) => (r.kind === "training" ? "–" : `${count(r.done)} of ${count(r.jobs)}`) },
-          { head: "gap, nats per prediction", number: true, of: (r) => number(r.gap_nats_per_prediction), raw: (r) => r.gap_nats_per_prediction },
-          { head: "time left", number: true, of: (r) => (r.eta_seconds === null ? "–" : duration(r.eta_seconds)), raw: (r) => r.eta_seconds },
-        ],
-      }));
+      const [found, meanwhile] = await asking("/api/runs");
+      runs = found.runs;
+      if (!state.id && !isNew && runs.length === 1) state.id = runs[0].id;
+      listed();
+      meanwhile().forEach(apply);
       return found;
     } catch (error) {
       fill(list, problem(error));
@@ -56,12 +101,13 @@ export function show(main, parameters, clean, go) {
     }
     const mine = ++asked;
     try {
-      const found = await ask("/api/run", { id: state.id });
+      const [found, meanwhile] = await asking("/api/run", { id: state.id });
       if (mine !== asked) return;
       run = found;
       run.byIndex = new Map(run.rows.map((row) => [row.index, row]));
       figures = null;
       paint();
+      meanwhile().forEach(apply);
     } catch (error) {
       if (mine === asked) fill(detail, problem(error));
       run = null;
@@ -79,34 +125,52 @@ export function show(main, parameters, clean, go) {
     const head = make("div", { id: "run-head" });
     const jobs = make("div", { id: "run-jobs" });
     const one = make("div", { id: "run-job" });
-    const gap = { label: "gap, nats per prediction", log: true };
+    const gap = { label: "gap, nats per prediction", log: true, steady: true };
+    watcher.disconnect();
+    visible.clear();
+    stale.clear();
     figures = [
-      ["steps", lines({ title: "Gap against steps", name: "gap-by-steps", x: { label: "steps", log: false }, y: gap, series: series("steps") })],
-      ["seconds", lines({ title: "Gap against time", name: "gap-by-time", x: { label: "seconds" }, y: gap, series: series("seconds") })],
+      ["steps", lines({ title: "Gap against steps", name: "gap-by-steps", x: { label: "steps", steady: true }, y: gap, series: series("steps") })],
+      ["seconds", lines({ title: "Gap against time", name: "gap-by-time", x: { label: "seconds", steady: true }, y: gap, series: series("seconds") })],
     ];
     fill(detail, make("h2", {}, plain(run.title ?? run.name)), head, figures.map(([, figure]) => figure), one, jobs);
+    for (const [, figure] of figures) watcher.observe(figure);
     heads();
     table_();
     job();
   }
 
+  /** What the head says: terms, values and notes. */
+  function said() {
+    const isTraining = run.kind === "training";
+    const left = run.eta_seconds !== null && run.eta_seconds !== undefined ? `${isTraining ? "at most " : "about "}${duration(run.eta_seconds)} left` : null;
+    return [
+      isTraining ? ["steps", count(run.step), run.steps ? `of at most ${count(run.steps)}` : null] : ["jobs done", `${count(run.done)} of ${count(run.jobs)}`, [run.failed ? `${count(run.failed)} failed` : null, run.running ? `${count(run.running)} running` : null].filter(Boolean).join(", ")],
+      isTraining ? ["gap", `${number(run.gap_nats_per_prediction)} nats per prediction`] : ["to come", count(Math.max(0, run.jobs - run.done - run.failed - run.running))],
+      isTraining ? null : ["lowest gap", run.lowest_gap_nats_per_prediction === null ? "–" : `${number(run.lowest_gap_nats_per_prediction)} nats per prediction`],
+      ["time", duration(run.seconds), left],
+      run.stop ? ["ended", end(run.stop)] : null,
+    ];
+  }
+
   function heads() {
     const place = document.getElementById("run-head");
     if (!place) return;
+    const shape = JSON.stringify([run.id, run.state, run.controls, run.error, run.settings, run.has_model]);
+    if (place.dataset.shape === shape) {
+      place.querySelector(".facts").update(said());
+      return;
+    }
+    place.dataset.shape = shape;
     const isTraining = run.kind === "training";
     const controls = (run.controls ?? []).map((action) => make("button", { type: "button", onclick: () => act(action) }, action[0].toUpperCase() + action.slice(1)));
     fill(place,
       make("div", { class: "controls" }, badge(run.state), controls, make("p", { class: "problem", role: "alert", id: "control-problem" })),
       run.error ? problem({ message: run.error }) : null,
-      facts([
-        isTraining ? ["steps", count(run.step), run.steps ? `of at most ${count(run.steps)}` : null] : ["jobs done", `${count(run.done)} of ${count(run.jobs)}`, [run.failed ? `${count(run.failed)} failed` : null, run.running ? `${count(run.running)} running` : null].filter(Boolean).join(", ")],
-        isTraining ? ["gap", `${number(run.gap_nats_per_prediction)} nats per prediction`] : ["to come", count(Math.max(0, run.jobs - run.done - run.failed - run.running))],
-        ["time", duration(run.seconds), run.eta_seconds !== null && run.eta_seconds !== undefined ? `${isTraining ? "at most " : "about "}${duration(run.eta_seconds)} left` : null],
-        run.stop ? ["ended", run.stop] : null,
-        run.command ? ["command", make("code", {}, run.command)] : null,
-      ]),
+      facts(said()),
+      run.command ? make("p", { class: "note" }, make("code", {}, plain(run.command))) : null,
       run.settings ? make("details", {}, make("summary", {}, "Settings"), make("pre", { class: "scroll" }, JSON.stringify(run.settings, null, 2))) : null,
-      isTraining && ["done", "paused", "not running"].includes(run.state) ? make("p", {}, make("a", { href: `#/models?a=${encodeURIComponent(`${run.id}/model.safetensors`)}` }, "Look at the model")) : null);
+      isTraining && run.has_model ? make("p", {}, make("a", { href: `#/models?a=${encodeURIComponent(`${run.id}/model.safetensors`)}` }, "Look at the model")) : null);
   }
 
   async function act(action) {
@@ -115,22 +179,30 @@ export function show(main, parameters, clean, go) {
       await refresh();
     } catch (error) {
       const place = document.getElementById("control-problem");
-      if (place) place.textContent = error.message;
+      if (place) place.textContent = brief(error.message);
     }
+  }
+
+  /** The jobs as rows; one that has not changed is the same object. */
+  function jobRows() {
+    const before = run.jobRows ?? [];
+    run.jobRows = run.labels.map((label, index) => {
+      const row = run.byIndex.get(index);
+      const last = run.curves[index]?.seconds.at(-1);
+      const status = row?.status ?? (last ? (run.state === "running" ? "running" : "interrupted") : "to come");
+      // The gap of a running job is in the figures; here it would change all the time.
+      const old = before[index];
+      if (old && old.status === status && old.source === row) return old;
+      return { ...(row ?? { index, gap_nats_per_prediction: status === "interrupted" ? last[1] : null }), label, status, source: row };
+    });
+    return run.jobRows;
   }
 
   function table_() {
     const place = document.getElementById("run-jobs");
     if (!place || run.kind === "training") return;
-    const rows = run.labels.map((label, index) => {
-      const row = run.byIndex.get(index);
-      const points = run.curves[index]?.seconds ?? [];
-      const last = points.at(-1);
-      return row ? { ...row, label } : { index, label, status: last ? (run.state === "running" ? "running" : "interrupted") : "to come", gap_nats_per_prediction: last?.[1] ?? null };
-    });
-    const scrolled = place.querySelector(".scroll")?.scrollLeft ?? 0;
     fill(place, make("h3", {}, "Jobs"), table({
-      caption: "In the order of the plan", name: "jobs", rows,
+      caption: "In the order of the plan", name: "jobs", rows: jobRows(),
       pick: (row) => go({ id: run.id, job: row.index }),
       chosen: (row) => String(row.index) === state.job,
       columns: [
@@ -140,12 +212,10 @@ export function show(main, parameters, clean, go) {
         { head: "steps", number: true, of: (r) => count(r.steps), raw: (r) => r.steps },
         { head: "gap, nats per prediction", number: true, of: (r) => number(r.gap_nats_per_prediction), raw: (r) => r.gap_nats_per_prediction },
         { head: "memorized", number: true, of: (r) => (r.memorized === undefined || r.memorized === null ? "–" : `${count(r.memorized)} of ${count(r.contexts)}`), raw: (r) => r.memorized },
-        { head: "ended", of: (r) => r.stop ?? (r.error ? `error: ${r.error}` : "") },
+        { head: "ended", of: (r) => (r.stop ? end(r.stop) : r.error ? `error: ${brief(r.error)}` : ""), raw: (r) => r.stop ?? r.error },
         { head: "seconds", number: true, of: (r) => number(r.seconds, 3), raw: (r) => r.seconds },
       ],
     }));
-    const scroll = place.querySelector(".scroll");
-    if (scroll) scroll.scrollLeft = scrolled;
   }
 
   async function job() {
@@ -159,6 +229,7 @@ export function show(main, parameters, clean, go) {
       const found = await ask("/api/run/job", { id: run.id, job: state.job });
       if (!run.curves[state.job]) {
         run.curves[state.job] = found.curves;
+        pointsAreStale = true;
         redraw();
       }
       const r = found.row;
@@ -166,8 +237,8 @@ export function show(main, parameters, clean, go) {
         r ? facts([
           ["loss", `${number(r.loss_nats_per_prediction)} nats per prediction`, `gap ${number(r.gap_nats_per_prediction)}`],
           ["memorized", `${count(r.memorized)} of ${count(r.contexts)} contexts`, percent(r.accuracy)],
-          ["ended", r.stop ?? "–", `${count(r.steps)} steps, ${number(r.seconds, 3)} s`],
-          r.error ? ["error", r.error] : null,
+          ["ended", r.stop ? end(r.stop) : "–", `${count(r.steps)} steps, ${number(r.seconds, 3)} s`],
+          r.error ? ["error", brief(r.error)] : null,
         ]) : make("p", {}, "It has no result yet."),
         make("details", {}, make("summary", {}, "Settings"), make("pre", { class: "scroll" }, JSON.stringify(found.settings, null, 2))));
     } catch (error) {
@@ -175,22 +246,36 @@ export function show(main, parameters, clean, go) {
     }
   }
 
-  /** Draws again what can be seen, at once or as soon as the last time is long enough ago. What nobody sees costs the run nothing. */
-  function redraw() {
-    if (timer || !figures) return;
+  /**
+   * Draws what has changed and can be seen: with the next frame, or as soon as the last time is long enough ago. What nobody sees costs
+   * the run nothing. `soon` is false for texts that only count on.
+   */
+  function redraw(soon = true) {
+    if (document.hidden || (timer && !soon)) return;
+    clearTimeout(timer);
+    const wait = soon ? drawn + REDRAW : told + RETELL;
     timer = setTimeout(() => {
-      timer = null;
-      if (document.hidden || !run || !figures) return;
-      drawn = Date.now();
-      for (const [by, figure] of figures) {
-        const { top, bottom } = figure.getBoundingClientRect();
-        if (bottom > 0 && top < innerHeight) figure.update(series(by));
-        else stale.add(by);
-      }
-      heads();
-      if (tableIsStale) table_();
-      tableIsStale = false;
-    }, Math.max(0, drawn + REDRAW - Date.now()));
+      frame ??= requestAnimationFrame(paintNews);
+    }, Math.max(0, wait - performance.now()));
+  }
+
+  function paintNews() {
+    clearTimeout(timer);
+    timer = frame = null;
+    if (document.hidden) return;
+    const now = (drawn = performance.now());
+    if (run && figures) {
+      if (pointsAreStale) for (const [, figure] of figures) stale.add(figure);
+      pointsAreStale = false;
+      for (const [by, figure] of figures) if (visible.has(figure) && stale.delete(figure)) figure.update(series(by));
+    }
+    if (rowsAreStale || (textsAreStale && now >= told + RETELL - 1)) {
+      if (run && figures) heads();
+      if (rowsAreStale) document.querySelector("#run-jobs .table")?.update(jobRows());
+      list.querySelector(".table")?.update(runs);
+      rowsAreStale = textsAreStale = false;
+      told = now;
+    } else if (textsAreStale) redraw(false);
   }
 
   function hear(event) {
@@ -199,14 +284,29 @@ export function show(main, parameters, clean, go) {
       if (event.run === state.id) loadRun();
       return;
     }
-    if (!run || event.run !== run.id) return;
-    const own = { controls: run.controls, state: run.state, stop: run.stop, error: run.error };
-    Object.assign(run, event.summary);
+    if (answers > 0) heard.push(event);
+    apply(event);
+  }
+
+  function apply(event) {
+    const at = runs.findIndex((r) => r.id === event.run);
+    const own = (r) => (r.controls ? { controls: r.controls, state: r.state, stop: r.stop, error: r.error } : {});
     // What this server runs itself it knows better than its files say.
-    if (own.controls) Object.assign(run, own);
+    const before = runs[at];
+    if (at >= 0) runs = runs.with(at, { ...before, ...event.summary, ...own(before) });
+    textsAreStale = true;
+    // What has happened is told at once; what only counts on, later.
+    if (at >= 0 && ["state", "done", "failed", "running"].some((key) => before[key] !== runs[at][key])) rowsAreStale = true;
+    if (!run || event.run !== run.id) {
+      redraw(rowsAreStale);
+      return;
+    }
+    rowsAreStale ||= run.state !== event.summary.state;
+    Object.assign(run, event.summary, own(run));
+    if (event.points.length) pointsAreStale = true;
     for (const [index, step, seconds, gap] of event.points) {
       const curve = (run.curves[index] ??= { steps: [], seconds: [] });
-      if (curve.seconds.length === 0) tableIsStale = true;
+      if (curve.seconds.length === 0) rowsAreStale = true;
       if (!(curve.seconds.at(-1)?.[0] >= seconds)) {
         curve.seconds.push([seconds, gap]);
         curve.steps.push([step, gap]);
@@ -215,11 +315,9 @@ export function show(main, parameters, clean, go) {
     }
     for (const row of event.rows) {
       run.byIndex.set(row.index, row);
-      detail.dataset.rows = String(run.byIndex.size);
-      tableIsStale = true;
+      rowsAreStale = true;
     }
-    detail.dataset.heard = String(Date.now());
-    redraw();
+    redraw(pointsAreStale || rowsAreStale);
   }
 
   async function refresh() {
@@ -240,21 +338,20 @@ export function show(main, parameters, clean, go) {
   clean(listen("runs", refresh));
   clean(listen("resync", refresh));
   const seen = () => !document.hidden && redraw();
-  const scrolled = () => {
-    if (stale.size) redraw();
-    stale.clear();
-  };
   document.addEventListener("visibilitychange", seen);
-  document.addEventListener("scroll", scrolled, { passive: true });
   clean(() => document.removeEventListener("visibilitychange", seen));
-  clean(() => document.removeEventListener("scroll", scrolled));
   clean(() => clearTimeout(timer));
+  clean(() => cancelAnimationFrame(frame));
+  clean(() => watcher.disconnect());
   return (next) => {
     const before = state;
     state = Object.fromEntries(next);
     if (before.id === state.id && run) {
       table_();
       job();
+    } else if (state.id) {
+      listed();
+      loadRun();
     } else {
       refresh();
     }

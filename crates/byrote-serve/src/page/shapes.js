@@ -2,7 +2,7 @@
 
 import { ask, listen } from "./ask.js";
 import { lines } from "./figure.js";
-import { count, facts, fill, make, number, problem, table } from "./make.js";
+import { brief, count, facts, fill, make, number, problem, table } from "./make.js";
 
 // The steps of each slider. One layer is a transformer with one layer of attention and neurons, as in the papers.
 const twos = (from, to) => Array.from({ length: to - from + 1 }, (_, i) => 2 ** (from + i));
@@ -40,7 +40,7 @@ export function show(main, parameters, clean, go) {
       } });
       return make("div", { class: "slider" }, make("label", { for: `s-${name}` }, title, make("code", {}, name)), slider, text, make("p", { class: "problem", "data-setting": name }));
     }),
-    corpus ? make("div", { class: "slider" }, make("label", {}, make("input", { type: "checkbox", checked: state.corpus !== "0", onchange: (event) => set("corpus", event.target.checked ? "" : "0") }), ` compare with the corpus (${count(corpus.contexts)} contexts)`)) : null);
+    corpus ? make("div", { class: "slider wide" }, make("label", {}, make("input", { type: "checkbox", checked: state.corpus !== "0", onchange: (event) => set("corpus", event.target.checked ? "" : "0") }), ` compare with the corpus (${count(corpus.contexts)} contexts)`)) : null);
   }
 
   function set(name, value) {
@@ -60,7 +60,7 @@ export function show(main, parameters, clean, go) {
     } catch (error) {
       if (mine !== asked) return;
       const place = form.querySelector(`[data-setting="${CSS.escape(error.setting ?? "")}"]`);
-      if (place) place.textContent = error.message.replace(`${error.setting}: `, "");
+      if (place) place.textContent = brief(error.message.replace(`${error.setting}: `, ""));
       fill(out, place ? make("p", { class: "note" }, "These settings do not make a valid model.") : problem(error));
       figure = null;
     }
@@ -68,15 +68,17 @@ export function show(main, parameters, clean, go) {
 
   function answer(found, now) {
     const kinds = Object.entries(found.parameters_by_kind ?? {}).filter(([, n]) => n !== 0);
-    const held = found.picture?.model;
     const applies = found.rows.filter((row) => row.applies);
-    const series = (found.picture?.curves ?? []).map((c) => ({ name: `${c.key} (${c.kind}, ${c.task})`, points: c.points, dashed: c.dashed }));
+    const held = guaranteed(found, applies);
+    const series = (found.picture?.curves ?? []).map((c) => ({ name: `${c.key} (${c.kind}, ${c.task})`, points: c.points, dashed: c.dashed, wide: c.kind === "necessary" }));
+    // What is sufficient comes close to what is necessary, which is drawn wide so that it can still be seen.
+    series.sort((a, b) => Boolean(b.wide) - Boolean(a.wide));
     // A coordinate that is not known is drawn where the other one meets the axes.
-    const point = (marker, name, i) => (marker?.parameters && marker?.contexts ? [{ name, points: [[marker.parameters, marker.contexts]], marks: true, colour: i }] : []);
-    series.push(...point(found.picture?.corpus, "the corpus, at the fewest parameters for every choice of distributions", 8), ...point(found.picture?.model, "this model, at what it is guaranteed to hold", 7));
+    const point = (marker, name, i) => (marker?.parameters && marker?.contexts ? [{ name, points: [[marker.parameters, marker.contexts]], marks: true, diamond: i === 7, colour: i }] : []);
+    series.push(...point(found.picture?.corpus, "the corpus, at the fewest parameters for every choice of distributions", 8), ...point(held, "this model, at what it is guaranteed to hold", 7));
     const fresh = lines({
       title: "Contexts against parameters", name: "contexts-against-parameters", height: 380,
-      note: "Dashed: known up to a constant, which is set to one.",
+      note: "Wide: necessary. Dashed: known up to a constant, which is set to one.",
       x: { label: "parameters", log: true }, y: { label: "contexts", log: true }, series,
     });
     const open = figure?.querySelector("details")?.open;
@@ -84,10 +86,10 @@ export function show(main, parameters, clean, go) {
     if (open) fresh.querySelector("details").open = true;
     fill(out,
       facts([
-        ["parameters", count(found.parameters), kinds.map(([kind, n]) => `${kind.replaceAll("_", " ")} ${count(n)}`).join(", ")],
-        ["guaranteed to hold", held?.contexts ? `${count(Math.floor(held.contexts))} contexts` : "nothing proven", held?.task ? `${held.task}${held.condition ? `, ${held.condition}` : ""}` : null],
-        ["answer", found.verdict?.sentence ?? "–"],
+        ["parameters", count(found.parameters)],
+        ["guaranteed to hold", held?.contexts ? `${count(Math.floor(held.contexts))} contexts` : "nothing proven", held?.task ? `${TASKS[held.task] ?? held.task}${held.condition ? `, ${held.condition}` : ""}` : null],
       ]),
+      found.verdict?.sentence ? verdict(found.verdict.sentence) : null,
       table({
         caption: "Parameters by kind", name: "parameters", rows: kinds,
         columns: [{ head: "kind", of: ([kind]) => kind.replaceAll("_", " ") }, { head: "parameters", number: true, of: ([, n]) => count(n), raw: ([, n]) => n }],
@@ -101,12 +103,12 @@ export function show(main, parameters, clean, go) {
           { head: "kind", of: (r) => String(r.kind) },
           { head: "contexts", number: true, of: (r) => value(r, "contexts"), raw: (r) => r.contexts ?? r.contexts_order_of },
           { head: "parameters needed", number: true, of: (r) => value(r, "required_parameters"), raw: (r) => r.required_parameters ?? r.required_parameters_order_of },
-          { head: "statement", of: (r) => r.statement },
+          { head: "statement", of: (r) => make("span", { class: "long" }, r.statement) },
         ],
       }),
       make("details", {}, make("summary", {}, `Bounds that do not apply, and why (${found.rows.length - applies.length})`), table({
         caption: "Bounds that do not apply", name: "other-bounds", rows: found.rows.filter((row) => !row.applies),
-        columns: [{ head: "bound", of: (r) => r.key }, { head: "why not", of: (r) => r.why_not ?? "" }],
+        columns: [{ head: "bound", of: (r) => r.key }, { head: "why not", of: (r) => make("span", { class: "long" }, r.why_not ?? "") }],
       })));
     for (const slider of form.querySelectorAll("input[type=range]")) slider.setAttribute("aria-valuetext", String(now[slider.id.slice(2)]));
   }
@@ -131,6 +133,23 @@ export function show(main, parameters, clean, go) {
     controls();
     evaluate();
   };
+}
+
+// What a context may be followed by.
+const TASKS = { distribution: "with any distributions of next tokens", association: "with any one next token each" };
+
+/** What the model is guaranteed to hold: distributions, or else single next tokens, by the best of the bounds that apply. */
+function guaranteed(found, applies) {
+  if (found.picture?.model?.contexts) return found.picture.model;
+  const best = (task) => applies.filter((row) => row.kind === "sufficient" && row.task === task && row.contexts > 0).sort((a, b) => b.contexts - a.contexts)[0];
+  const row = best("distribution") ?? best("association");
+  return row ? { parameters: found.parameters, contexts: row.contexts, task: row.task } : null;
+}
+
+/** The answer, with its first word or two in bold: "guaranteed: some weights ...". */
+function verdict(sentence) {
+  const colon = sentence.indexOf(": ");
+  return make("p", { id: "verdict" }, colon > 0 && colon < 40 ? [make("strong", {}, sentence.slice(0, colon)), sentence.slice(colon)] : sentence, ".");
 }
 
 /** A number of a row; one known only up to a constant follows a tilde. */

@@ -1,7 +1,17 @@
 // The form that starts a training. Fields, help and choices are those of the specs; the server checks what is typed.
 
 import { ask, tell } from "./ask.js";
-import { count, make, problem } from "./make.js";
+import { brief, count, make, plain, problem } from "./make.js";
+
+// Settings in words; one without is its name.
+const WORDS = {
+  name: "Name", seed: "Seed", preset: "Model", n_layers: "Layers", d_model: "Width", n_heads: "Heads", d_head: "Width of a head", d_mlp: "Neurons",
+  activation: "Activation", mixer: "Mixing of tokens", positions: "Positions", hidden: "Output of the hidden layer", attention_bias: "Biases in attention",
+  scale_scores: "Scaled scores", skip: "Skip connections", output_bias: "Output bias", positions_in_attention: "Positions in attention only", bottleneck: "Shared bottleneck",
+  n_kv_heads: "Heads of keys and values", norm: "Normalization", parallel: "Parallel blocks", gated: "Gated hidden layer", mlp_skip: "Skip around the hidden layer",
+  mlp_bias: "Biases of the hidden layer", tied: "Tied embedding", rotary_dims: "Rotary dimensions", optimizer: "Optimizer", lr: "Learning rate", schedule: "Schedule",
+  last_lr: "Final learning rate", steps: "Steps", stop_relative_gap: "Stop at gap / floor", stop_gap: "Stop at gap",
+};
 
 // What most people set; everything else is under "More settings".
 const FIRST = ["preset", "n_layers", "d_model", "n_heads", "d_mlp", "optimizer", "lr", "steps", "stop_relative_gap"];
@@ -23,10 +33,12 @@ export function form(runs, started) {
   return place;
 }
 
+const worded = (name) => name[0].toUpperCase() + name.slice(1).replaceAll("_", " ");
+
 function fields(found, runs, started) {
   const own = [
-    { name: "name", help: "The name of its directory [default: training-N]", choices: [], default: null },
-    { name: "seed", help: "The seed of the initial weights and the batches [default: 0]", choices: [], default: null },
+    { name: "name", help: "The name of its directory", choices: [], default: "training-N" },
+    { name: "seed", help: "The seed of the initial weights and the batches", choices: [], default: "0" },
   ];
   const all = [...own, ...found.model, ...found.training];
   const size = make("p", { class: "note", role: "status" });
@@ -34,19 +46,22 @@ function fields(found, runs, started) {
   const submit = make("button", { type: "submit", class: "main" }, "Start");
   const field = (f) => {
     const id = `f-${f.name}`;
+    const help = (f.help ?? "").replaceAll("`", "").replace(/ ?\[default: ([^\]]*)\]/g, " ($1 by default)");
+    // The field holds the short form of its default, the line below it the rest.
+    const [short, ...rest] = (f.default ?? "").split(/, |; /);
     const input = f.choices.length
-      ? make("select", { id, name: f.name, "aria-describedby": `${id}-help` }, make("option", { value: "" }, f.default ? `${f.default} (default)` : "default"), f.choices.map((choice) => make("option", { value: choice }, choice)))
-      : make("input", { id, name: f.name, type: "text", autocomplete: "off", inputmode: f.name === "name" ? null : "decimal", placeholder: f.default ?? "default", "aria-describedby": `${id}-help ${id}-problem` });
-    return make("div", { class: "field" }, make("label", { for: id }, make("code", {}, f.name)), input,
+      ? make("select", { id, name: f.name, "aria-describedby": `${id}-help ${id}-problem` }, make("option", { value: "" }, short ? (short.length < 16 ? `${short} (default)` : short) : "default"), f.choices.filter((choice) => choice !== short).map((choice) => make("option", { value: choice }, choice)))
+      : make("input", { id, name: f.name, type: "text", autocomplete: "off", spellcheck: "false", inputmode: f.name === "name" ? null : "decimal", placeholder: short || (f.name.startsWith("stop_") ? "not used" : ""), "aria-describedby": `${id}-help ${id}-problem` });
+    return make("div", { class: "field" }, make("label", { for: id }, WORDS[f.name] ?? worded(f.name), make("code", {}, f.name)), input,
       make("p", { class: "problem", id: `${id}-problem`, "data-setting": f.name, role: "alert" }),
-      make("p", { class: "help", id: `${id}-help` }, f.help ?? ""));
+      make("p", { class: "help", id: `${id}-help` }, `${help}.`, rest.length ? ` Default: ${f.default}.` : ""));
   };
   const first = all.filter((f) => FIRST.includes(f.name) || own.includes(f));
   const rest = all.filter((f) => !first.includes(f));
   const more = make("details", {}, make("summary", {}, `More settings (${rest.length})`), make("div", { class: "fields" }, rest.map(field)));
-  const element = make("form", {}, 
-    make("p", {}, found.corpus ? `On the corpus: ${found.corpus}. ` : "The corpus is still loading. ",
-      runs.keeps_runs ? `Written into ${runs.directory}.` : "Kept only until this server ends; start it with --runs DIR to keep trainings."),
+  const element = make("form", {},
+    make("p", {}, found.corpus ? `It trains on the corpus: ${plain(found.corpus)}. ` : "The corpus is still loading. ",
+      runs.keeps_runs ? ["It is written to ", make("code", {}, plain(runs.directory)), "."] : "It is kept until this server ends; to keep trainings longer, start the server with --runs DIR."),
     make("div", { class: "fields" }, first.map(field)), more, size, wrong, make("div", { class: "controls" }, submit));
   const settings = () => Object.fromEntries([...new FormData(element)].filter(([, value]) => value !== ""));
 
@@ -57,10 +72,10 @@ function fields(found, runs, started) {
     if (!error) return;
     const text = element.querySelector(`[data-setting="${CSS.escape(error.setting ?? "")}"]`);
     if (!text) {
-      wrong.textContent = error.message;
+      wrong.textContent = brief(error.message);
       return;
     }
-    text.textContent = error.message.replace(`${error.setting}: `, "");
+    text.textContent = brief(error.message.replace(`${error.setting}: `, ""));
     const input = element.querySelector(`[name="${CSS.escape(error.setting)}"]`);
     input?.setAttribute("aria-invalid", "true");
     if (more.contains(text)) more.open = true;

@@ -244,6 +244,51 @@ fn connections_beyond_the_limit_are_closed_and_the_others_go_on() {
 }
 
 #[test]
+fn a_client_that_never_reads_or_reads_byte_by_byte_loses_its_connection() {
+    let server = serve(&stories());
+    server.ready();
+    // More answers than the buffers of both ends hold, asked for in one go and never taken.
+    let request = format!("GET /app.js HTTP/1.1\r\nHost: {}\r\n\r\n", server.own);
+    let greedy = || {
+        let mut stream = server.connect();
+        stream.set_write_timeout(Some(Duration::from_secs(1))).unwrap();
+        // The server stops reading when it cannot write, so at some point nothing more is taken.
+        let full = (0..100_000).any(|_| stream.write_all(request.as_bytes()).is_err());
+        assert!(full, "the server took everything");
+        stream
+    };
+    let (silent, mut dripping) = (greedy(), greedy());
+    // A page that reads meets no limit, however much it asks for.
+    let mut reading = server.connect();
+    reading.write_all(request.repeat(200).as_bytes()).unwrap();
+    let began = std::time::Instant::now();
+    let mut taken = 0;
+    let closed = |stream: &TcpStream| matches!(stream.take_error(), Ok(Some(_))) || gone(stream);
+    while !(closed(&silent) && closed(&dripping)) {
+        assert!(began.elapsed() < Duration::from_secs(40), "a client that does not read keeps its place");
+        dripping.set_nonblocking(true).unwrap();
+        let _ = dripping.read(&mut [0; 1]);
+        std::thread::sleep(Duration::from_millis(100));
+        reading.set_nonblocking(true).unwrap();
+        taken += reading.read(&mut [0; 16 << 10]).unwrap_or(0);
+    }
+    assert!(began.elapsed() > Duration::from_secs(5), "{:?} is too short for a slow line", began.elapsed());
+    reading.set_nonblocking(false).unwrap();
+    write!(reading, "GET /api/runs HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", server.own).unwrap();
+    let mut rest = String::new();
+    reading.read_to_string(&mut rest).unwrap();
+    assert!(taken > 0 && rest.ends_with('}'), "{rest}");
+}
+
+/// Whether the other side has closed or reset a connection that nobody reads from.
+fn gone(mut stream: &TcpStream) -> bool {
+    stream.set_nonblocking(true).unwrap();
+    let end = stream.write(b"G").is_err_and(|e| e.kind() != std::io::ErrorKind::WouldBlock);
+    stream.set_nonblocking(false).unwrap();
+    end
+}
+
+#[test]
 fn text_of_a_corpus_is_never_html() {
     let here = tempfile::tempdir().unwrap();
     let text =
