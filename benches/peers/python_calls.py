@@ -4,9 +4,11 @@
 
 Counts documents of 10 ids handed over as a numpy array, beside the same counting in Rust (the example `count_ids`, which reads an .npy
 first and times the counting alone) and beside the program `byrote corpus`, which reads the file. Runs are interleaved; the table has
-medians, the peak memory of the process, and how much of it the call adds to what the process holds before it (interpreter, numpy and the
-ids). Then it interrupts calls at random moments and prints how long the exception took. Needs the package (`pip install .`), and
-`cargo build --release -p byrote-cli`; the second row needs `cargo build --release -p byrote --example count_ids`.
+medians of the seconds and of the processor time (the better measure if others use the machine; for `count_ids`, the difference between
+runs that count once and five times), the peak memory of the process, and how much of it the call adds to what the process holds before
+it (interpreter, numpy and the ids). Then it interrupts calls at random moments and prints how long the exception took. Needs the package (`pip install .`), and
+`cargo build --release -p byrote-cli`; the second row needs `cargo build --release -p byrote --features bench-internals --example
+count_ids`. Incremental builds (CARGO_INCREMENTAL=1) count half as fast: do not measure them.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ np.save(sys.argv[1], ids.astype(np.uint16))
 """
 
 CALL = """
-import json, sys, time
+import json, resource, sys, time
 import numpy as np
 import byrote
 def memory(name):
@@ -47,55 +49,60 @@ ids = np.load(sys.argv[1])
 byrote.Corpus.from_ids(ids[:1000], threads=int(sys.argv[2]), progress=False)
 open("/proc/self/clear_refs", "w").write("5")
 before = memory("VmRSS")
-started = time.perf_counter()
+def processor():
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+cpu, started = processor(), time.perf_counter()
 corpus = byrote.Corpus.from_ids(ids, threads=int(sys.argv[2]), progress=False)
-seconds = time.perf_counter() - started
+seconds, cpu = time.perf_counter() - started, processor() - cpu
 peak = memory("VmHWM")
-print(json.dumps({"seconds": seconds, "peak": peak, "added": peak - before, "contexts": corpus.contexts, "floor": corpus.floor_nats}))
+print(json.dumps({"seconds": seconds, "cpu": cpu, "peak": peak, "added": peak - before, "contexts": corpus.contexts, "floor": corpus.floor_nats}))
 """
 
 
-def program(command: list[str]) -> tuple[dict[str, float], float, float]:
-    """Run a program; return its answer, its seconds and its peak memory."""
+def program(command: list[str]) -> tuple[dict[str, float], float, float, float]:
+    """Run a program; return its first answer, its seconds, its processor time and its peak memory."""
     started = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.PIPE)
     assert process.stdout is not None
-    answer = json.loads(process.stdout.read())
+    answer, _ = json.JSONDecoder().raw_decode(process.stdout.read().decode())
     _, status, usage = os.wait4(process.pid, 0)
     assert status == 0, command
-    return answer, time.perf_counter() - started, usage.ru_maxrss * 1024.0
+    return answer, time.perf_counter() - started, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024.0
 
 
 def count(path: Path, rounds: int, threads: int, driver: Path, binary: Path) -> None:
     """Print the table of counting."""
-    rows: dict[str, list[tuple[float, float, float]]] = {"byrote from Python": [], "byrote from Rust (count_ids)": [], "byrote corpus": []}
+    rows: dict[str, list[tuple[float, ...]]] = {"byrote from Python": [], "byrote from Rust (count_ids)": [], "byrote corpus": []}
     answers = set()
     for _ in range(rounds):
         found = json.loads(subprocess.check_output([sys.executable, "-c", CALL, path, str(threads)]))
-        rows["byrote from Python"].append((found["seconds"], found["peak"], found["added"]))
+        rows["byrote from Python"].append((found["seconds"], found["cpu"], found["peak"], found["added"]))
         answers.add((found["contexts"], found["floor"]))
         if driver.exists():
-            found, _, peak = program([str(driver), str(path), "--threads", str(threads)])
-            rows["byrote from Rust (count_ids)"].append((found["seconds"], peak, float("nan")))
+            command = [str(driver), str(path), "--threads", str(threads)]
+            (found, _, once, peak), (_, _, often, _) = program(command), program([*command, "--rounds", "5"])
+            rows["byrote from Rust (count_ids)"].append((found["seconds"], (often - once) / 4, peak, float("nan")))
             answers.add((found["contexts"], found["floor_nats"]))
         start = [str(binary)] if binary.exists() else [sys.executable, "-m", "byrote"]
-        found, seconds, peak = program([*start, "corpus", str(path), "--json", "--quiet", "--threads", str(threads)])
-        rows["byrote corpus"].append((seconds, peak, float("nan")))
+        found, seconds, cpu, peak = program([*start, "corpus", str(path), "--json", "--quiet", "--threads", str(threads)])
+        rows["byrote corpus"].append((seconds, cpu, peak, float("nan")))
         answers.add((found["contexts"], found["floor_nats"]))
     assert len(answers) == 1, answers
-    first = [statistics.median(run[i] for run in rows["byrote from Python"]) for i in (0, 1)]
-    print(f"{'':32}{'seconds':>9}{'peak MB':>9}{'added MB':>10}{'time':>7}{'memory':>8}   (of Python / of this)")
+    first = [statistics.median(run[i] for run in rows["byrote from Python"]) for i in range(3)]
+    print(f"{'':32}{'seconds':>9}{'cpu s':>8}{'peak MB':>9}{'added MB':>10}{'time':>7}{'cpu':>6}{'memory':>8}   (of Python / of this)")
     for name, runs in rows.items():
         if runs:
-            seconds, peak, added = (statistics.median(run[i] for run in runs) for i in range(3))
-            print(f"{name:32}{seconds:9.3f}{peak / 1e6:9.0f}{added / 1e6:10.0f}{first[0] / seconds:7.2f}{first[1] / peak:8.2f}")
+            seconds, cpu, peak, added = (statistics.median(run[i] for run in runs) for i in range(4))
+            ratios = f"{first[0] / seconds:7.2f}{first[1] / cpu:6.2f}{first[2] / peak:8.2f}"
+            print(f"{name:32}{seconds:9.3f}{cpu:8.3f}{peak / 1e6:9.0f}{added / 1e6:10.0f}{ratios}")
 
 
 def interrupts(n: int) -> None:
     """Print how long Ctrl-C takes in each of four kinds of work."""
     import byrote
 
-    corpus, wide = byrote.Corpus(builtin=1000), byrote.Corpus(builtin=1500)
+    corpus, wide = byrote.Corpus(builtin=1000), byrote.Corpus(builtin=3000)
 
     def silent(ids: np.ndarray) -> np.ndarray:
         return np.zeros((*ids.shape, 9), np.float32)

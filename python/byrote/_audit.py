@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from byrote import _byrote
+from byrote import _arguments, _byrote, _documents, _errors
 from byrote._corpus import Corpus
 from byrote._model import Model
 from byrote._progress import Progress, Watch
@@ -56,9 +56,10 @@ class Audit(Result):
 class _Function:
     """Runs a model on batches of sequences of one length, as the extension module asks for them."""
 
-    def __init__(self, function: Logits, batch: int) -> None:
+    def __init__(self, function: Logits, batch: int, d_vocab: int) -> None:
         self._function = function
         self._batch = batch
+        self._d_vocab = d_vocab
 
     def __call__(self, asked: Sequence[tuple[npt.NDArray[np.int64], int]]) -> list[npt.NDArray[np.float32]]:
         found: list[npt.NDArray[np.float32] | None] = [None] * len(asked)
@@ -71,9 +72,9 @@ class _Function:
                 end += 1
             some = order[start:end]
             rows = _array(self._function(np.stack([asked[i][0] for i in some])))
-            if rows.ndim != 3 or rows.shape[:2] != (len(some), length):
-                expected = f"[{len(some)}, {length}, d_vocab]"
-                raise ValueError(f"the model must return logits of shape {expected} (got {list(rows.shape)})")
+            if rows.shape != (len(some), length, self._d_vocab):
+                expected = f"[{len(some)}, {length}, {self._d_vocab}]"
+                raise ValueError(f"the model must return logits of shape [batch, length, d_vocab], here {expected} (got {list(rows.shape)})")
             for row, i in zip(rows, some, strict=True):
                 n = asked[i][1]
                 found[i] = np.ascontiguousarray(row[length - n :], dtype=np.float32)
@@ -126,6 +127,15 @@ def _of_transformers(model: Any) -> tuple[Logits, dict[str, Any]]:
     return logits, facts
 
 
+def _ids(document: Any) -> list[int]:
+    """Return a document of token ids."""
+    ids: list[int] = _documents.one(document, "corpus").tolist()
+    odd = next((i for i in ids if not 0 <= i < 1 << 32), None)
+    if odd is not None:
+        raise _arguments.wrong("corpus", f"has the id {odd}: token ids are from 0 to 4294967295")
+    return ids
+
+
 @contextlib.contextmanager
 def _text(corpus: Any) -> Iterator[dict[str, Any]]:
     """Give the settings of a text; texts and ids in memory become a temporary file."""
@@ -139,6 +149,8 @@ def _text(corpus: Any) -> Iterator[dict[str, Any]]:
     if corpus is None or isinstance(corpus, (str, os.PathLike)):
         yield {} if corpus is None else {"paths": os.fspath(corpus)}
         return
+    if not isinstance(corpus, Iterable):
+        raise _arguments.wrong("corpus", f"must be a path, texts, or lists of token ids (got {type(corpus).__name__})")
     items = list(corpus)
     if items and all(isinstance(item, (str, os.PathLike)) and os.path.exists(item) for item in items):
         yield {"paths": [os.fspath(item) for item in items]}
@@ -147,19 +159,17 @@ def _text(corpus: Any) -> Iterator[dict[str, Any]]:
         name = os.path.join(folder, "documents.jsonl")
         with open(name, "w", encoding="utf-8") as file:
             for item in items:
-                record = item if isinstance(item, str) else np.asarray(item).tolist()
+                record = item if isinstance(item, str) else _ids(item)
                 file.write(json.dumps({"text": record}) + "\n")
-        yield {"paths": name}
+        try:
+            yield {"paths": name}
+        except _errors.Error as error:
+            place = "corpus" if error.line is None else f"corpus, document {error.line}"
+            shown = name if error.line is None else f"{name}, line {error.line}"
+            raise _errors.renamed(error, {shown: place, name: "corpus"}) from None
 
 
-def _paths(given: Path | Iterable[Path] | None) -> list[str]:
-    if given is None:
-        return []
-    if isinstance(given, (str, os.PathLike)):
-        return [os.fspath(given)]
-    return [os.fspath(path) for path in given]
-
-
+@_arguments.checked("text", "audit")
 def audit(
     model: Model | Path | Logits | Any,
     corpus: CorpusLike | Iterable[str] | Iterable[Any] = None,
@@ -205,7 +215,7 @@ def audit(
             given["tokenizer"] = _tokenizer(tokenizer, stack)
         how: dict[str, Any] = {
             "reference": None if reference is None else os.fspath(reference),
-            "held_out": _paths(held_out),
+            "held_out": [] if held_out is None else _arguments.paths("held_out", [held_out]),
             "canaries": None if canaries is None else os.fspath(canaries),
             "seed": seed,
             "out": None if out is None else os.fspath(out),
@@ -229,7 +239,7 @@ def audit(
             if d_vocab is None:
                 d_vocab = vocabulary.d_vocab if vocabulary is not None else None
             if d_vocab is None:
-                raise TypeError("d_vocab: a function does not tell how many tokens it knows")
+                raise TypeError("d_vocab: how many tokens the function knows must be given")
             function = model
             facts = {
                 "path": getattr(model, "__name__", type(model).__name__),
@@ -245,7 +255,7 @@ def audit(
         facts["n_ctx"] = n_ctx if is_function else facts["n_ctx"]
         found = _byrote.audit(
             encode(given),
-            function=_Function(function, batch_size),
+            function=_Function(function, batch_size, facts["d_vocab"]),
             facts=json.dumps(facts),
             start_token=start_token,
             vocabulary=None if vocabulary is None else vocabulary._held,
@@ -268,6 +278,7 @@ def _tokenizer(given: Any, stack: contextlib.ExitStack) -> str:
     return path
 
 
+@_arguments.checked()
 def compare_audits(before: Path, after: Path) -> Result:
     """Compare two audits of the same text, by their directories (``out``).
 

@@ -28,6 +28,7 @@ __all__ = [
     "figures",
     "incontext",
     "input_files",
+    "nearest",
     "predict",
     "rank",
     "reproduce",
@@ -140,6 +141,7 @@ class Step:
 def version() -> str: ...
 def builtin_stories(documents: int, *, seed: int = 0) -> list[str]: ...
 def fields(spec: str) -> list[str]: ...
+def nearest(name: str, known: Sequence[str]) -> str | None: ...
 def run_program(arguments: Sequence[str]) -> int: ...
 def arrow_stream(names: Sequence[str], columns: Sequence[npt.NDArray[Any] | list[Any]]) -> object: ...
 def bounds(
@@ -261,6 +263,7 @@ def compare_laws(
     group: npt.NDArray[np.uint64],
     laws: Sequence[str],
     *,
+    relative: bool = False,
     threads: int | None = None,
     watch: object = None,
 ) -> str: ...
@@ -271,6 +274,7 @@ def threshold(
     level: float,
     *,
     rises: bool = False,
+    relative: bool = False,
     threads: int | None = None,
     watch: object = None,
 ) -> str: ...

@@ -7,12 +7,13 @@ import json
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Decimal
 from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
 import numpy.typing as npt
 
-from byrote import _byrote, _documents
+from byrote import _arguments, _byrote, _documents, _errors
 from byrote._progress import Progress, Watch
 from byrote._results import Result
 from byrote._settings import CorpusSettings, Path, encode
@@ -95,6 +96,7 @@ class Corpus:
     _held: _byrote.Corpus
     _summary: dict[str, Any]
 
+    @_arguments.checked("corpus")
     def __init__(
         self,
         *paths: Path | Sequence[Path],
@@ -106,7 +108,7 @@ class Corpus:
     ) -> None:
         given: dict[str, object] = dict(settings)
         if paths:
-            given["paths"] = _flattened(paths)
+            given["paths"] = _arguments.paths("paths", paths)
         self._take(
             _byrote.Corpus.read(
                 encode(given),
@@ -128,9 +130,10 @@ class Corpus:
         return corpus
 
     @classmethod
+    @_arguments.checked("corpus")
     def for_model(
         cls,
-        model: Model,
+        model: Model | Path,
         *paths: Path | Sequence[Path],
         threads: int | None = None,
         progress: Progress = None,
@@ -143,13 +146,16 @@ class Corpus:
         >>> Corpus.for_model(m, builtin=20).n_ctx
         5
         """
+        from byrote._model import model_of
+
         given: dict[str, object] = dict(settings)
         if paths:
-            given["paths"] = _flattened(paths)
-        held = _byrote.Corpus.read(encode(given), model=model._held, threads=threads, watch=Watch(progress))
+            given["paths"] = _arguments.paths("paths", paths)
+        held = _byrote.Corpus.read(encode(given), model=model_of(model)._held, threads=threads, watch=Watch(progress))
         return cls._of(held)
 
     @classmethod
+    @_arguments.checked("corpus")
     def from_texts(
         cls,
         texts: Iterable[str],
@@ -165,8 +171,6 @@ class Corpus:
         >>> c.contexts, round(c.floor_nats, 4)
         (2, 1.3863)
         """
-        if isinstance(texts, str):
-            raise TypeError("texts: give a list of texts, one per document; for one document write [text]")
         found = _documents.texts(texts)
         held = _byrote.Corpus.from_texts(
             found, encode(settings), title=title, threads=threads, watch=Watch(progress)
@@ -174,6 +178,7 @@ class Corpus:
         return cls._of(held)
 
     @classmethod
+    @_arguments.checked("corpus")
     def from_ids(
         cls,
         ids: Any,
@@ -262,6 +267,7 @@ class Corpus:
         """
         return dict(self._summary)
 
+    @_arguments.checked()
     def table(self, *, threads: int | None = None, progress: Progress = None) -> Table:
         """Return every context with its tokens, its count and its next tokens.
 
@@ -286,6 +292,7 @@ class Corpus:
             }
         )
 
+    @_arguments.checked()
     def read_loss(self, loss: float | Sequence[float]) -> LossReading:
         """Say what a training loss means, in nats per prediction: one number, or one per position.
 
@@ -294,15 +301,19 @@ class Corpus:
         >>> round(reading.gap_nats_per_prediction, 4)
         0.8464
         """
-        text = ",".join(repr(float(x)) for x in loss) if isinstance(loss, Iterable) else repr(float(loss))
+        losses = loss if isinstance(loss, Iterable) and not isinstance(loss, str) else [loss]
+        text = ",".join(repr(_arguments.number("loss", one)) for one in losses)
+        if not text:
+            raise _arguments.wrong("loss", "the list is empty")
         return LossReading(json.loads(self._held.read_loss(text)))
 
     def __repr__(self) -> str:
         per = self._summary["floor_nats_per_prediction"]
-        floor = "nothing to predict" if per is None else f"floor {per:.6f} nats per prediction"
+        # A bound is rounded down, as the program prints it.
+        floor = "nothing to predict" if per is None else f"floor {_down(per)} nats per prediction"
         return (
-            f"Corpus({self.title}: {self.documents:,} documents, {self.contexts:,} contexts "
-            f"of at most {self.n_ctx} tokens, {floor})"
+            f"Corpus({self.title}: {_counted(self.documents, 'document')}, {_counted(self.contexts, 'context')} "
+            f"of at most {_counted(self.n_ctx, 'token')}, {floor})"
         )
 
     def _repr_html_(self) -> str:
@@ -314,6 +325,7 @@ class Corpus:
         return f"<p><b>{html.escape(self.title)}</b></p>{Result(shown)._repr_html_()}"
 
 
+@_arguments.checked()
 def builtin_stories(documents: int, *, seed: int = 0) -> list[str]:
     """Return built-in stories as texts, for examples.
 
@@ -323,25 +335,28 @@ def builtin_stories(documents: int, *, seed: int = 0) -> list[str]:
     return _byrote.builtin_stories(documents, seed=seed)
 
 
+def _counted(n: int, noun: str) -> str:
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
+def _down(value: float) -> str:
+    return str(Decimal(value).quantize(Decimal("1e-6"), ROUND_FLOOR))
+
+
 CorpusLike = Union[Corpus, str, "os.PathLike[str]", Sequence["str | os.PathLike[str]"], None]
 """What calls take for a corpus: a :class:`Corpus`, a path, several paths, or None for the built-in stories."""
-
-
-def _flattened(paths: Iterable[Path | Sequence[Path]]) -> list[str]:
-    found: list[str] = []
-    for path in paths:
-        if isinstance(path, (str, os.PathLike)):
-            found.append(os.fspath(path))
-        else:
-            found.extend(os.fspath(one) for one in path)
-    return found
 
 
 def corpus_of(corpus: CorpusLike, model: Model | None = None, progress: Progress = None) -> Corpus:
     """Return the corpus of a call; a path is read as the model reads it."""
     if isinstance(corpus, Corpus):
         return corpus
-    paths: tuple[Any, ...] = () if corpus is None else (corpus,)
+    try:
+        paths: tuple[Any, ...] = () if corpus is None else (_arguments.paths("corpus", [corpus]),)
+    except _errors.SettingError:
+        hint = "from_texts and from_ids of byrote.Corpus take documents in memory"
+        message = f"must be a byrote.Corpus, a path, or a list of paths (got {type(corpus).__name__}); {hint}"
+        raise _arguments.wrong("corpus", message) from None
     if model is None:
         return Corpus(*paths, progress=progress)
     return Corpus.for_model(model, *paths, progress=progress)

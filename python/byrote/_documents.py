@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from byrote._arguments import whole
 
 Ids = npt.NDArray[Any]
 
@@ -37,14 +40,28 @@ def _arrow(given: Any) -> list[Any] | None:
         import pyarrow
     except ImportError:
         return None
-    if isinstance(given, (pyarrow.Table, pyarrow.RecordBatch)):
-        raise TypeError("give one column of the table, such as table['text'] or table['input_ids']")
     column = given if isinstance(given, pyarrow.ChunkedArray) else pyarrow.chunked_array(given)
     return list(column.chunks)
 
 
+def _refuse(given: Any, name: str, example: str) -> None:
+    """Refuse what is not a list or a column: a table, a path, one document, a dictionary."""
+    kind = type(given).__name__
+    if hasattr(given, "column_names") or (hasattr(given, "columns") and not callable(given.columns)):
+        raise TypeError(f"{name}: give one column of the table, such as table[{example!r}]")
+    if isinstance(given, Mapping):
+        raise TypeError(f"{name}: give a list of documents, or one column (got {kind})")
+    if isinstance(given, os.PathLike):
+        raise TypeError(f"{name}: give the documents themselves; byrote.Corpus(path) reads files")
+    if not isinstance(given, Iterable) and not hasattr(given, "__array__") and not hasattr(given, "__arrow_c_array__"):
+        raise TypeError(f"{name}: must be a list of documents (got {kind})")
+
+
 def texts(given: Iterable[str]) -> Sequence[str]:
     """Return texts as a sequence of strings."""
+    if isinstance(given, (str, bytes)):
+        raise TypeError("texts: give a list of texts, one per document; for one document write [text], for a file byrote.Corpus(path)")
+    _refuse(given, "texts", "text")
     found = _column_of(given)
     chunks = _arrow(found)
     if chunks is not None:
@@ -56,14 +73,27 @@ def texts(given: Iterable[str]) -> Sequence[str]:
 
 def _checked(array: Any, name: str = "ids") -> Ids:
     """Return a contiguous array of integers."""
-    found = np.asarray(array)
+    try:
+        found = np.asarray(array)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name}: a document must be a list of integers (got a list that also holds other things)") from None
     if found.size == 0 and found.dtype.kind == "f":
         found = found.astype(np.uint32)  # An empty list has no integers.
     if found.dtype.kind not in "iu":
-        raise TypeError(f"{name}: must be integers (got {found.dtype})")
+        raise TypeError(f"{name}: must be integers (got {_what(found)})")
     if not found.dtype.isnative:
         found = found.astype(found.dtype.newbyteorder("="))
-    return np.ascontiguousarray(found)
+    return np.ascontiguousarray(found) if found.ndim else found  # It would make one number a list.
+
+
+def _what(array: Ids) -> str:
+    """Return what an array has in place of integers, in words."""
+    if array.dtype.kind in "US":
+        return "text"
+    if array.dtype.kind == "O":
+        odd = next((x for x in array.flat if not isinstance(x, int) or x.bit_length() > 63), None)
+        return repr(odd) if len(repr(odd)) <= 40 else type(odd).__name__
+    return str(array.dtype)
 
 
 def _offsets(given: Any) -> npt.NDArray[np.uint64]:
@@ -71,6 +101,8 @@ def _offsets(given: Any) -> npt.NDArray[np.uint64]:
     found = _checked(given, "offsets")
     if found.ndim != 1:
         raise ValueError(f"offsets: must be one-dimensional (got {found.ndim} dimensions)")
+    if len(found) == 0:
+        raise ValueError("offsets: must be one more than there are documents (got none)")
     if found.dtype.kind == "i" and found.size and int(found.min()) < 0:
         raise ValueError(f"offsets: must not be negative (got {int(found.min())})")
     if found.dtype == np.int64:
@@ -102,39 +134,49 @@ def ids(
     windows: bool = False,
 ) -> Flat | list[Ids]:
     """Return documents of ids as one array or as several."""
+    _refuse(given, "ids", "input_ids")
+    if isinstance(given, (str, bytes)):
+        raise TypeError("ids: give the ids themselves; byrote.Corpus(path) reads files, from_texts takes texts")
     found = _column_of(given)
     marks = [name for name, value in (("offsets", offsets), ("separator_id", separator_id), ("chunk", chunk)) if value is not None]
     if len(marks) > 1:
         raise ValueError(f"{marks[1]}: cannot be combined with {marks[0]}")
     chunks = None if isinstance(found, np.ndarray) else _arrow(found)
+    if chunks and not any(hasattr(chunk, "offsets") for chunk in chunks):
+        # A column of numbers is one row of ids.
+        found, chunks = np.concatenate([np.asarray(chunk) for chunk in chunks]), None
     if chunks is not None:
         if marks:
             raise ValueError(f"{marks[0]}: a column of lists has its documents already")
         return _of_arrow(chunks)
+    if not isinstance(found, (np.ndarray, list, tuple)):
+        # A tensor of torch, a range, a column of pandas, anything that can be iterated.
+        array = np.asarray(found) if hasattr(found, "__array__") else None
+        found = array if array is not None and array.dtype.kind != "O" else list(found)
     if not isinstance(found, np.ndarray) and not _is_flat(found):
         if marks:
             raise ValueError(f"{marks[0]}: a list of documents has its documents already")
-        return [_one(document) for document in found]
+        return [one(document) for document in found]
     array = _checked(found)
     if array.ndim == 2:
         if marks:
             raise ValueError(f"{marks[0]}: a two-dimensional array has one document per row already")
+        if array.shape[1] == 0:
+            return list(array)
         return Flat(array.reshape(-1), length=array.shape[1])
     if array.ndim != 1:
         raise ValueError(f"ids: must have one or two dimensions (got {array.ndim})")
     if offsets is not None:
         return Flat(array, offsets=_offsets(offsets))
     if separator_id is not None:
-        return _between(array, separator_id)
+        return _between(array, whole("separator_id", separator_id, most=(1 << 32) - 1))
     if chunk is not None:
-        if chunk < 1:
-            raise ValueError(f"chunk: must be at least 1 (got {chunk})")
         bounds = np.append(np.arange(0, len(array), chunk, dtype=np.uint64), np.uint64(len(array)))
         return Flat(array, offsets=bounds)
-    if not windows:
+    if not windows and len(array) > 0:
         message = (
-            "ids: one row of ids: give offsets, separator_id or chunk to mark where documents end, "
-            'or contexts="windows" for one document'
+            "ids: is one row of ids: give offsets, separator_id or chunk to mark where documents end, "
+            'or contexts="windows" to count the windows of one document'
         )
         raise ValueError(message)
     return Flat(array, offsets=np.array([0, len(array)], dtype=np.uint64))
@@ -145,10 +187,13 @@ def _is_flat(given: Any) -> bool:
     return isinstance(given, (list, tuple)) and len(given) > 0 and isinstance(given[0], (int, np.integer))
 
 
-def _one(document: Any) -> Ids:
-    array = _checked(document)
+def one(document: Any, name: str = "ids") -> Ids:
+    """Return one document."""
+    array = _checked(document, name)
+    if array.ndim == 0:
+        raise TypeError(f"{name}: a document must be a list of integers (got {document!r} beside lists)")
     if array.ndim != 1:
-        raise ValueError(f"ids: a document must be one-dimensional (got {array.ndim} dimensions)")
+        raise ValueError(f"{name}: a document must be one-dimensional (got {array.ndim} dimensions)")
     return array
 
 

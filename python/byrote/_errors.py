@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+from collections.abc import Iterator, Mapping
 from errno import EACCES, ENOENT
 
 
@@ -127,3 +129,33 @@ def of(
     error.line = line
     error.setting = setting
     return error
+
+
+def renamed(error: Error, names: Mapping[str, str]) -> BaseException:
+    """Return an error with other names of files."""
+    message = error.message
+    for inner, name in names.items():
+        message = message.replace(inner, name)
+    path = None if error.path is None else names.get(error.path, error.path)
+    return of(error.kind, message, path, error.line, error.setting, getattr(error, "errno", None))
+
+
+@contextlib.contextmanager
+def called(setting: str, outer: str) -> Iterator[None]:
+    """Name a setting of the library as the caller knows it."""
+    try:
+        yield
+    except Error as error:
+        if error.setting != setting:
+            raise
+        message = re.sub(rf"^{setting}:", f"{outer}:", error.message)
+        raise of(error.kind, message, error.path, error.line, outer, None) from None
+
+
+def missing(what: str, *packages: str) -> ImportError:
+    """Return the exception for packages that are not installed.
+
+    >>> missing("to_pandas", "pandas")
+    ImportError('to_pandas needs pandas: pip install pandas')
+    """
+    return ImportError(f"{what} needs {' and '.join(packages)}: pip install {' '.join(packages)}")

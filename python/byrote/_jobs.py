@@ -7,7 +7,9 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from byrote import _byrote
+import numpy as np
+
+from byrote import _arguments, _byrote
 from byrote._corpus import CorpusLike, corpus_of
 from byrote._model import Model, model_of
 from byrote._progress import Progress, Watch
@@ -61,6 +63,7 @@ Callback = Callable[[Step], object]
 """Called after every step of a training run with a :class:`Step`; a true answer stops the run."""
 
 
+@_arguments.checked("size")
 def bounds(
     corpus: CorpusLike = None,
     *,
@@ -84,7 +87,7 @@ def bounds(
     """
     alone = corpus is None and (d_vocab is not None or settings.get("parameters") is not None)
     read = None if alone else corpus_of(corpus, progress=progress)
-    ranks = [encoder] if isinstance(encoder, int) else list(encoder)
+    ranks = [_arguments.whole("encoder", rank) for rank in ([encoder] if np.ndim(encoder) == 0 else encoder)]  # type: ignore[union-attr]
     found = _byrote.bounds(
         None if read is None else read._held,
         encode(settings),
@@ -98,6 +101,7 @@ def bounds(
     return Bounds(json.loads(found))
 
 
+@_arguments.checked()
 def certify(
     model: Model | Path, corpus: CorpusLike = None, *, threads: int | None = None, progress: Progress = None
 ) -> Certificate:
@@ -117,6 +121,7 @@ def certify(
     )
 
 
+@_arguments.checked()
 def evaluate(
     model: Model | Path,
     corpus: CorpusLike = None,
@@ -142,6 +147,7 @@ def evaluate(
     return Evaluation(json.loads(result))
 
 
+@_arguments.checked("model", "train")
 def train(
     corpus: CorpusLike = None,
     *,
@@ -171,7 +177,10 @@ def train(
     """
     start = None if init is None else model_of(init)
     read = corpus_of(corpus, start, progress)
-    calls = [] if callback is None else [callback] if callable(callback) else list(callback)
+    calls = [] if callback is None else list(callback) if isinstance(callback, Sequence) else [callback]
+    for one in calls:
+        if not callable(one):
+            raise _arguments.wrong("callback", f"must be a function of one step, or a list of them (got {type(one).__name__})")
 
     def every(held: _byrote.Step) -> bool:
         step = Step(held)

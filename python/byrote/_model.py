@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from byrote import _byrote
+from byrote import _arguments, _byrote, _errors
 from byrote._corpus import corpus_of
 from byrote._progress import Progress, Watch
 from byrote._results import Construction, Prediction
@@ -70,6 +70,7 @@ class Model:
         """
         return dict(self._show)
 
+    @_arguments.checked()
     def encode(self, text: str) -> list[int]:
         """Return the token ids of a text; a token that the model does not know is an error.
 
@@ -80,6 +81,7 @@ class Model:
         """
         return self._held.encode(text)
 
+    @_arguments.checked()
     def logits(self, context: str | Sequence[int] | npt.NDArray[Any]) -> npt.NDArray[np.float64]:
         """Return the logits of the next token after a context, computed in f64.
 
@@ -88,9 +90,9 @@ class Model:
         >>> m.logits("Once upon").shape == (len(m.vocabulary),)
         True
         """
-        ids = self.encode(context) if isinstance(context, str) else [int(token) for token in context]
-        return self._held.logits(ids)
+        return self._held.logits(self.encode(context) if isinstance(context, str) else _ids(context))
 
+    @_arguments.checked()
     def predict(
         self,
         context: str | Sequence[int] | npt.NDArray[Any],
@@ -110,16 +112,17 @@ class Model:
         """
         read = None if corpus is None else corpus_of(corpus, self, progress)
         text = context if isinstance(context, str) else None
-        ids = None if isinstance(context, str) else [int(token) for token in context]
-        found = _byrote.predict(
-            self._held,
-            text=text,
-            ids=ids,
-            corpus=None if read is None else read._held,
-            top=top,
-            logits=logits,
-            watch=Watch(progress),
-        )
+        ids = None if isinstance(context, str) else _ids(context)
+        with _errors.called("text", "context"):
+            found = _byrote.predict(
+                self._held,
+                text=text,
+                ids=ids,
+                corpus=None if read is None else read._held,
+                top=top,
+                logits=logits,
+                watch=Watch(progress),
+            )
         return Prediction(json.loads(found))
 
     def state_dict(self) -> dict[str, npt.NDArray[Any]]:
@@ -142,10 +145,13 @@ class Model:
         >>> m = byrote.build.madden2024(byrote.Corpus(builtin=20))
         >>> module = m.to_torch()  # doctest: +SKIP
         """
-        from byrote._torch import module
-
+        try:
+            from byrote._torch import module
+        except ImportError:
+            raise _errors.missing("to_torch", "torch") from None
         return module(self)
 
+    @_arguments.checked()
     def save(self, path: Path) -> None:
         """Write the model: a transformer as safetensors.
 
@@ -168,11 +174,19 @@ class Model:
         return _from_bytes, (bytes(self._held.to_bytes()),)
 
 
+def _ids(context: Any) -> list[int]:
+    """Return a context of token ids."""
+    if not isinstance(context, Iterable):
+        raise _arguments.wrong("context", f"must be a text or token ids (got {context!r})")
+    return [_arguments.whole("context", token, most=(1 << 32) - 1) for token in context]
+
+
 def _from_bytes(data: bytes) -> Model:
     """Return a model from the bytes of its file, as pickling does."""
     return Model(_byrote.Model.from_bytes(data))
 
 
+@_arguments.checked()
 def load(path: Path) -> Model:
     """Read a model: a file of byrote (safetensors), a GGUF file, or a directory of Hugging Face.
 
@@ -189,5 +203,9 @@ def load(path: Path) -> Model:
 
 def model_of(model: Model | Path) -> Model:
     """Return the model of a call, which may be given by its path."""
-    return model if isinstance(model, Model) else load(model)
+    if isinstance(model, Model):
+        return model
+    if not isinstance(model, (str, os.PathLike)):
+        raise _arguments.wrong("model", f"must be a byrote.Model or a path (got {type(model).__name__})")
+    return load(model)
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import ray
 
-from byrote import _byrote, _errors
+from byrote import _arguments, _byrote
 from byrote._progress import Progress, Watch
 from byrote._ray_tasks import RETRIES, Tasks, leave, scratch, slots, start
 from byrote._settings import Path
-from byrote._whole import Sweep, _toml
+from byrote._whole import Sweep, of_plan
 
 
 @contextlib.contextmanager
@@ -52,6 +52,7 @@ def _train(
         return row, content(folder, "curve.csv"), content(folder, "model.safetensors"), time.monotonic() - started
 
 
+@_arguments.checked()
 def sweep(
     plan: Path | Mapping[str, Any],
     out: Path | None = None,
@@ -79,19 +80,20 @@ def sweep(
     [4, 8]
     """
     if num_cpus <= 0:
-        raise _errors.of("setting", f"num_cpus: must be positive (got {num_cpus})", None, None, "num_cpus", None)
+        raise _arguments.wrong("num_cpus", f"must be positive (got {num_cpus})")
     start()
     watch = Watch(progress)
     threads = max(1, int(num_cpus))
-    held = _byrote.ClusterSweep.open(
-        path=None if isinstance(plan, Mapping) else os.fspath(plan),
-        text=_toml(plan) if isinstance(plan, Mapping) else None,
-        out=None if out is None else os.fspath(out),
-        full=full,
-        seed=seed,
-        command="byrote.ray.sweep(...)",
-        watch=watch,
-    )
+    with of_plan(plan) as (path, text):
+        held = _byrote.ClusterSweep.open(
+            path=path,
+            text=text,
+            out=None if out is None else os.fspath(out),
+            full=full,
+            seed=seed,
+            command="byrote.ray.sweep(...)",
+            watch=watch,
+        )
     remaining = held.remaining()
     total = held.jobs()
     options = {"checkpoint_every": checkpoint_every, "keep_models": keep_models, "threads": threads}

@@ -8,6 +8,7 @@ import glob
 import os
 import shutil
 import tempfile
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -23,6 +24,10 @@ RETRIES = 10
 
 CANCELLED = 10.0
 """How many seconds to wait for tasks that were cancelled."""
+SWEPT = 5.0
+"""How many seconds to wait for workers that were ended, before their folders are removed."""
+STARTED = 30.0
+"""How many seconds a worker may take to start on a busy machine."""
 AGAIN = "again"
 """What a task returns that should be run again later, because what it needs is not there yet."""
 
@@ -46,13 +51,21 @@ def scratch(run: str, temp_dir: str | None) -> Iterator[str]:
         yield folder
 
 
-def _sweep_up(run: str, temp_dir: str | None) -> None:
-    """Remove the folders of tasks of this run that have died on this machine."""
+def _sweep_up(run: str, temp_dir: str | None, patience: float = 0.0) -> None:
+    """Remove the folders of tasks of this run that have died on this machine, or do so within some seconds."""
     node = ray.get_runtime_context().get_node_id()[:16]
-    for folder in glob.glob(os.path.join(temp_dir or tempfile.gettempdir(), f"byrote-ray-{run}-{node}-*")):
-        owner = int(folder.rsplit("-", 2)[-2])
-        if owner != os.getpid() and not _is_alive(owner):
-            shutil.rmtree(folder, ignore_errors=True)
+    until = time.monotonic() + patience
+    while True:
+        alive = False
+        for folder in glob.glob(os.path.join(temp_dir or tempfile.gettempdir(), f"byrote-ray-{run}-{node}-*")):
+            owner = int(folder.rsplit("-", 2)[-2])
+            if owner != os.getpid() and not _is_alive(owner):
+                shutil.rmtree(folder, ignore_errors=True)
+            else:
+                alive = True
+        if not alive or time.monotonic() >= until:
+            return
+        time.sleep(0.05)
 
 
 def _is_alive(process: int) -> bool:
@@ -147,12 +160,16 @@ class Tasks:
                     ended += 1
                 self._watch.show(stage, unit, ended, n, {})
         finally:
-            for reference in pending:
+            # They remove their folders when they notice. One that waits for room in Ray's store never does: its worker is ended.
+            left = list(pending)
+            for force in (False, True):
+                for reference in left:
+                    with contextlib.suppress(Exception):
+                        ray.cancel(reference, force=force)
                 with contextlib.suppress(Exception):
-                    ray.cancel(reference, force=False)
-            with contextlib.suppress(Exception):
-                # They remove their folders when they notice.
-                ray.wait(list(pending), num_returns=len(pending), timeout=CANCELLED, fetch_local=False)
+                    left = ray.wait(left, num_returns=len(left), timeout=CANCELLED, fetch_local=False)[1]
+                if not left:
+                    break
 
 
 def start() -> None:
@@ -180,4 +197,6 @@ def leave(run: str, temp_dir: str | None = None) -> None:
         sweeping = ray.remote(_sweep_up)
         nodes = [node["NodeID"] for node in ray.nodes() if node["Alive"]]
         options = [{"num_cpus": 0, "scheduling_strategy": strategy(node, soft=False), "max_retries": 0} for node in nodes]
-        ray.wait([sweeping.options(**o).remote(run, temp_dir) for o in options], num_returns=len(nodes), timeout=10)
+        # No task of this run is running any more, but its worker may take a moment to end.
+        sweeps = [sweeping.options(**o).remote(run, temp_dir, SWEPT) for o in options]
+        ray.wait(sweeps, num_returns=len(nodes), timeout=SWEPT + STARTED)

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from byrote._table import Table, _shown
+from byrote._table import Table, _shown, six_digits
 
 if TYPE_CHECKING:
     import os
@@ -25,7 +25,7 @@ class Result(Mapping[str, Any]):
     >>> r.loss_nats, r["loss_nats"]
     (1.5, 1.5)
     >>> r.by_length
-    Table(1 rows: length, contexts)
+    Table(1 row: length, contexts)
     """
 
     #: Fields that ``repr`` and notebooks show, in this order.
@@ -74,7 +74,7 @@ class Result(Mapping[str, Any]):
 
     def __repr__(self) -> str:
         inside = ", ".join(
-            f"{name}={value:.6g}" if isinstance(value, float) else f"{name}={value!r}"
+            f"{name}={six_digits(value, name):.6g}" if isinstance(value, float) else f"{name}={value!r}"
             for name, value in self._shown_fields().items()
         )
         return f"{type(self).__name__}({inside})"
@@ -82,7 +82,7 @@ class Result(Mapping[str, Any]):
     def _repr_html_(self) -> str:
         rows = "".join(
             f"<tr><th style='text-align:left'>{html.escape(name.replace('_', ' '))}</th>"
-            f"<td style='text-align:left'>{html.escape(_shown(value))}</td></tr>"
+            f"<td style='text-align:left'>{html.escape(_shown(value, name))}</td></tr>"
             for name, value in self._shown_fields().items()
         )
         return f"<table><tbody>{rows}</tbody></table>"

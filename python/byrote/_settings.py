@@ -11,6 +11,10 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypedDict, Union
 
+import numpy as np
+
+from byrote import _errors
+
 Path = Union[str, "os.PathLike[str]"]
 """A path of a file or a directory."""
 
@@ -19,20 +23,46 @@ def _plain(value: object) -> object:
     """Return a value that JSON has for one that it has not."""
     if isinstance(value, os.PathLike):
         return os.fspath(value)
-    item = getattr(value, "item", None)
-    if callable(item):  # A number of numpy.
-        return item()
+    if isinstance(value, (type, np.dtype)):
+        return np.dtype(value).name
     tolist = getattr(value, "tolist", None)
-    if callable(tolist):
+    if callable(tolist):  # A number or an array of numpy.
         return tolist()
     if isinstance(value, range) and value.step == 1 and len(value) > 0:
         return f"{value.start}..{value.stop - 1}"
-    raise TypeError(f"a setting cannot be of type {type(value).__name__}")
+    raise TypeError
+
+
+def _spelled(name: str, value: object) -> object:
+    """Return a setting as the library spells it."""
+    if name == "dtype":
+        given = _plain(value) if isinstance(value, (type, np.dtype)) else value
+        return {"uint16": "u16", "uint32": "u32"}.get(str(given), given)
+    if name in ("split", "lengths") and isinstance(value, (tuple, list)) and len(value) == 2:
+        return f"{value[0]}..{value[1]}"
+    return value
 
 
 def encode(settings: Mapping[str, object]) -> str:
-    """Return settings as JSON."""
-    return json.dumps({name: value for name, value in settings.items() if value is not None}, default=_plain)
+    """Return settings as JSON.
+
+    >>> encode({"n_ctx": 9, "split": (0, 0.9), "lr": None})
+    '{"n_ctx": 9, "split": "0..0.9"}'
+    """
+    found: list[str] = []
+    for name, value in settings.items():
+        if value is None:
+            continue
+        try:
+            text = json.dumps(_spelled(name, value), default=_plain, allow_nan=False)
+        except ValueError:
+            message = f"{name}: must be finite (got {value})"
+            raise _errors.of("setting", message, None, None, name, None) from None
+        except TypeError:
+            message = f"{name}: cannot be of type {type(value).__name__}"
+            raise _errors.of("setting", message, None, None, name, None) from None
+        found.append(f"{json.dumps(name)}: {text}")
+    return "{" + ", ".join(found) + "}"
 
 
 Contexts = Literal["prefixes", "full", "windows"]
@@ -46,11 +76,11 @@ class CorpusSettings(TypedDict, total=False):
     format: Literal["text", "jsonl", "parquet", "arrow", "npy", "bin"]
     field: str
     tokenizer: Path
-    dtype: Literal["u16", "u32"]
+    dtype: Literal["u16", "u32", "uint16", "uint32"] | type[np.uint16 | np.uint32]
     separator_id: int
     n_ctx: int
     exact_length: bool
-    split: str
+    split: str | tuple[float, float]
     join: bool
     stride: int
     windows: int
@@ -62,7 +92,7 @@ class CorpusSettings(TypedDict, total=False):
     lossy: bool
     contexts: Contexts
     d_vocab: int
-    lengths: str
+    lengths: str | tuple[int, int] | range
     labels: int
     max_memory: int | str
     temp_dir: Path
@@ -115,6 +145,7 @@ class TrainSettings(ModelSettings, total=False):
     memory: int
     warmup: int
     warmup_lr: float
+    warmup_batches: int
     batch: int
     sampling: str
     sample: int

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import decimal
 import html
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Union, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from byrote import _byrote
+from byrote import _byrote, _errors
 
 Column = Union[npt.NDArray[Any], list[Any]]
 """Numbers as a numpy array; texts, and columns with missing values, as a list."""
@@ -28,7 +30,23 @@ def _column(values: list[Any]) -> Column:
     return values
 
 
-def _shown(value: Any) -> str:
+def six_digits(value: float, name: str = "") -> float:
+    """Round a number to six digits; a bound, and the floor is one, outwards, so that what is shown is a bound too.
+
+    >>> six_digits(0.0410546762), six_digits(0.0410546762, "floor_nats"), six_digits(1.00000004, "gap_nats_upper_bound")
+    (0.0410547, 0.0410546, 1.00001)
+    """
+    if not math.isfinite(value):
+        return value
+    rounding = decimal.ROUND_HALF_EVEN
+    if "lower_bound" in name or name.startswith("floor"):
+        rounding = decimal.ROUND_FLOOR
+    elif "upper_bound" in name:
+        rounding = decimal.ROUND_CEILING
+    return float(decimal.Context(prec=6, rounding=rounding).create_decimal(value))
+
+
+def _shown(value: Any, name: str = "") -> str:
     """Return a value as a notebook shows it."""
     if value is None:
         return ""
@@ -37,7 +55,7 @@ def _shown(value: Any) -> str:
     if isinstance(value, (int, np.integer)):
         return f"{value:,}"
     if isinstance(value, (float, np.floating)):
-        return f"{value:,.6g}"
+        return f"{six_digits(float(value), name):,.6g}"
     return str(value)
 
 
@@ -83,9 +101,15 @@ class Table:
     def __getitem__(self, key: str) -> Column: ...
     @overload
     def __getitem__(self, key: int) -> dict[str, Any]: ...
-    def __getitem__(self, key: str | int) -> Column | dict[str, Any]:
+    @overload
+    def __getitem__(self, key: slice) -> Table: ...
+    def __getitem__(self, key: str | int | slice) -> Column | dict[str, Any] | Table:
         if isinstance(key, str):
+            if key not in self._columns:
+                raise KeyError(f"there is no column {key}; the columns are {', '.join(self._columns)}")
             return self._columns[key]
+        if isinstance(key, slice):
+            return Table({name: column[key] for name, column in self._columns.items()})
         if not -len(self) <= key < len(self):
             raise IndexError(f"there is no row {key} among {len(self)}")
         return {name: _item(column[key]) for name, column in self._columns.items()}
@@ -104,14 +128,18 @@ class Table:
 
     def to_pandas(self) -> Any:
         """Return a ``pandas.DataFrame``; pandas must be installed."""
-        import pandas
-
+        try:
+            import pandas
+        except ImportError:
+            raise _errors.missing("to_pandas", "pandas") from None
         return pandas.DataFrame(self._columns)
 
     def to_polars(self) -> Any:
         """Return a ``polars.DataFrame``; polars must be installed."""
-        import polars
-
+        try:
+            import polars
+        except ImportError:
+            raise _errors.missing("to_polars", "polars") from None
         return polars.DataFrame(self)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
@@ -119,7 +147,8 @@ class Table:
         return _byrote.arrow_stream(self.columns, [_flat(column) for column in self._columns.values()])
 
     def __repr__(self) -> str:
-        return f"Table({len(self):,} rows: {', '.join(self.columns)})"
+        rows = "1 row" if len(self) == 1 else f"{len(self):,} rows"
+        return f"Table({rows}: {', '.join(self.columns)})"
 
     def _repr_html_(self) -> str:
         return self.to_html()
@@ -128,7 +157,7 @@ class Table:
         """Return the first rows as an HTML table."""
         head = "".join(f"<th>{html.escape(name.replace('_', ' '))}</th>" for name in self.columns)
         body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(_shown(value))}</td>" for value in self[i].values()) + "</tr>"
+            "<tr>" + "".join(f"<td>{html.escape(_shown(value, name))}</td>" for name, value in self[i].items()) + "</tr>"
             for i in range(min(rows, len(self)))
         )
         more = f"<p>{len(self) - rows:,} more rows</p>" if len(self) > rows else ""

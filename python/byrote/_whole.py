@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import html
 import json
 import os
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from byrote import _byrote
-from byrote._corpus import Corpus, _flattened
+from byrote import _arguments, _byrote, _errors
+from byrote._corpus import Corpus
 from byrote._model import Model, model_of
 from byrote._progress import Progress, Watch
 from byrote._results import Result
-from byrote._settings import CorpusSettings, Path, Precision, encode
+from byrote._settings import CorpusSettings, Path, Precision, _plain, encode
 from byrote._table import Table
 
 if TYPE_CHECKING:
@@ -69,6 +71,7 @@ class Study(Result):
         return "".join(f"<p>{html.escape(line)}</p>" for line in self._fields["verdict"])
 
 
+@_arguments.checked("corpus")
 def study(
     *paths: Path | Sequence[Path],
     quick: bool = False,
@@ -93,10 +96,10 @@ def study(
     'Floor:'
     """
     if quick and full:
-        raise ValueError("quick: cannot be combined with full")
+        raise _arguments.wrong("quick", "cannot be combined with full")
     given: dict[str, object] = dict(settings)
     if paths:
-        given["paths"] = _flattened(paths)
+        given["paths"] = _arguments.paths("paths", paths)
     found = _byrote.study(
         encode(given),
         scale="quick" if quick else "full" if full else "default",
@@ -141,16 +144,58 @@ def _number(text: str) -> Any:
 
 
 def _toml(plan: Mapping[str, Any]) -> str:
-    """Return a plan as TOML: names, and sections of names."""
-    plain = {name: value for name, value in plan.items() if not isinstance(value, Mapping)}
-    lines = [f"{name} = {json.dumps(value)}" for name, value in plain.items()]
+    """Return a plan as TOML: names, and sections of names.
+
+    >>> print(_toml({"seeds": [0, 1], "corpus": {"builtin": 10, "limit": None}}))
+    seeds = [0, 1]
+    [corpus]
+    builtin = 10
+    """
+
+    def lines(section: Mapping[str, Any]) -> list[str]:
+        plain = {name: value for name, value in section.items() if value is not None and not isinstance(value, Mapping)}
+        return [f"{_key(name)} = {_value(name, value)}" for name, value in plain.items()]
+
+    found = lines(plan)
     for name, section in plan.items():
         if isinstance(section, Mapping):
-            lines.append(f"[{name}]")
-            lines.extend(f"{key} = {json.dumps(value)}" for key, value in section.items())
-    return "\n".join(lines)
+            inner = next((key for key, value in section.items() if isinstance(value, Mapping)), None)
+            if inner is not None:
+                raise _arguments.wrong("plan", f"{inner} in {name} must be a value or a list of values")
+            found += [f"[{_key(name)}]", *lines(section)]
+    return "\n".join(found)
 
 
+def _key(name: Any) -> str:
+    text = str(name)
+    return text if re.fullmatch("[A-Za-z0-9_-]+", text) else json.dumps(text)
+
+
+def _value(name: Any, value: Any) -> str:
+    try:
+        return json.dumps(value, default=_plain, ensure_ascii=False, allow_nan=False)
+    except TypeError:
+        raise _arguments.wrong("plan", f"{name} cannot be of type {type(value).__name__}") from None
+    except ValueError:
+        raise _arguments.wrong("plan", f"{name} must be finite (got {value})") from None
+
+
+@contextlib.contextmanager
+def of_plan(plan: Path | Mapping[str, Any]) -> Iterator[tuple[str | None, str | None]]:
+    """Give the path and the text of a plan, one of which is None. Errors name no line of a text that nobody has written."""
+    if not isinstance(plan, Mapping):
+        if not isinstance(plan, (str, os.PathLike)):
+            raise _arguments.wrong("plan", f"must be a path or a dictionary (got {type(plan).__name__})")
+        yield os.fspath(plan), None
+        return
+    try:
+        yield None, _toml(plan)
+    except _errors.FormatError as error:
+        message = re.sub(r"^plan, line \d+:", "plan:", error.message)
+        raise _errors.of(error.kind, message, None, None, error.setting, None) from None
+
+
+@_arguments.checked()
 def sweep(
     plan: Path | Mapping[str, Any],
     out: Path | None = None,
@@ -177,21 +222,21 @@ def sweep(
     >>> s.jobs, s.done
     (2, 2)
     """
-    text = _toml(plan) if isinstance(plan, Mapping) else None
-    found = _byrote.sweep(
-        path=None if isinstance(plan, Mapping) else os.fspath(plan),
-        text=text,
-        out=None if out is None else os.fspath(out),
-        full=full,
-        dry_run=dry_run,
-        fail_fast=fail_fast,
-        keep_models=keep_models,
-        checkpoint_every=checkpoint_every,
-        seed=seed,
-        command="byrote.sweep(...)",
-        threads=threads,
-        watch=Watch(progress),
-    )
+    with of_plan(plan) as (path, text):
+        found = _byrote.sweep(
+            path=path,
+            text=text,
+            out=None if out is None else os.fspath(out),
+            full=full,
+            dry_run=dry_run,
+            fail_fast=fail_fast,
+            keep_models=keep_models,
+            checkpoint_every=checkpoint_every,
+            seed=seed,
+            command="byrote.sweep(...)",
+            threads=threads,
+            watch=Watch(progress),
+        )
     result = Sweep(json.loads(found))
     if result.get("interrupted"):
         raise KeyboardInterrupt
@@ -205,23 +250,45 @@ LAWS = ("constant", "proportional", "linear", "quadratic-from-zero", "quadratic"
 def _points(
     x: npt.ArrayLike, y: npt.ArrayLike, group: npt.ArrayLike | None
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.uint64]]:
-    sizes = np.ascontiguousarray(x, dtype=np.float64)
-    groups = np.zeros(len(sizes)) if group is None else group
-    return sizes, np.ascontiguousarray(y, dtype=np.float64), np.ascontiguousarray(groups, dtype=np.uint64)
+    def numbers(name: str, given: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        try:
+            found = np.asarray(given, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise _arguments.wrong(name, "must be a list of numbers") from None
+        if found.ndim != 1:
+            raise _arguments.wrong(name, f"must be one-dimensional (got {found.ndim} dimensions)")
+        if not np.isfinite(found).all():
+            where = int(np.flatnonzero(~np.isfinite(found))[0])
+            raise _arguments.wrong(name, f"must be finite (got {found[where]} at index {where})")
+        return np.ascontiguousarray(found)
+
+    sizes, values = numbers("x", x), numbers("y", y)
+    groups = np.zeros(len(sizes)) if group is None else numbers("group", group)
+    if len(sizes) == 0:
+        raise _arguments.wrong("x", "must not be empty")
+    for name, found in (("y", values), ("group", groups)):
+        if len(found) != len(sizes):
+            raise _arguments.wrong(name, f"{len(found)} values for {len(sizes)} sizes")
+    if (groups < 0).any() or (groups != np.floor(groups)).any():
+        raise _arguments.wrong("group", "must be whole numbers of at least 0")
+    return sizes, values, groups.astype(np.uint64)
 
 
+@_arguments.checked()
 def fit(
     x: npt.ArrayLike,
     y: npt.ArrayLike,
     group: npt.ArrayLike | None = None,
     *,
-    laws: Sequence[str] = LAWS,
+    laws: str | Sequence[str] = LAWS,
+    relative: bool = False,
     threads: int | None = None,
     progress: Progress = None,
 ) -> Result:
     """Compare laws through measurements ``y`` at sizes ``x``; ``group`` is the seed of each (docs/laws.md).
 
     "No law" is an answer: the winner must explain the points, leave no pattern in the residuals and have determined parameters.
+    With ``relative``, errors are equal in proportion, as reports assume for numbers of parameters; all ``y`` must be above zero.
 
     >>> import byrote
     >>> noise = [0.1, -0.2, 0.3, -0.1, 0.0, 0.2, -0.3, 0.1, -0.1, 0.2, 0.0]
@@ -232,10 +299,13 @@ def fit(
     'linear'
     """
     sizes, values, groups = _points(x, y, group)
-    found = _byrote.compare_laws(sizes, values, groups, list(laws), threads=threads, watch=Watch(progress))
+    names = [laws] if isinstance(laws, str) else list(laws)
+    with _errors.called("law", "laws"):
+        found = _byrote.compare_laws(sizes, values, groups, names, relative=relative, threads=threads, watch=Watch(progress))
     return Result(json.loads(found))
 
 
+@_arguments.checked()
 def threshold(
     x: npt.ArrayLike,
     y: npt.ArrayLike,
@@ -243,10 +313,13 @@ def threshold(
     group: npt.ArrayLike | None = None,
     *,
     rises: bool = False,
+    relative: bool = False,
     threads: int | None = None,
     progress: Progress = None,
 ) -> Result:
     """Find the smallest size at which ``y`` falls (or rises) to a level, with an interval.
+
+    Between the sizes given, ``y`` is interpolated; with ``relative`` it is ln ``y``, as reports do for gaps.
 
     >>> import byrote
     >>> found = byrote.threshold([8, 16, 32, 64], [1.0, 0.5, 0.2, 0.01], level=0.1)
@@ -254,10 +327,11 @@ def threshold(
     True
     """
     sizes, values, groups = _points(x, y, group)
-    found = _byrote.threshold(sizes, values, groups, level, rises=rises, threads=threads, watch=Watch(progress))
+    found = _byrote.threshold(sizes, values, groups, level, rises=rises, relative=relative, threads=threads, watch=Watch(progress))
     return Result(json.loads(found))
 
 
+@_arguments.checked()
 def report(directory: Path, *, threads: int | None = None, progress: Progress = None) -> Report:
     """Draw the report of a run directory, a study or an audit again, even of an unfinished one.
 
@@ -272,6 +346,7 @@ def report(directory: Path, *, threads: int | None = None, progress: Progress = 
     return Report(found["report_file"])
 
 
+@_arguments.checked()
 def figures() -> Table:
     """Return the figures of papers that can be reproduced.
 
@@ -282,6 +357,7 @@ def figures() -> Table:
     return Table.from_rows([{"figure": key, "what": what} for key, what in _byrote.figures()])
 
 
+@_arguments.checked()
 def reproduce(
     figure: str,
     out: Path | None = None,
@@ -311,6 +387,7 @@ def reproduce(
     return Result(json.loads(found))
 
 
+@_arguments.checked("rank")
 def rank(*, seed: int = 0, threads: int | None = None, progress: Progress = None, **settings: Any) -> Result:
     """Certify the rank and the Kruskal rank of psi(a b^T): how many contexts neurons can distinguish.
 
@@ -320,10 +397,13 @@ def rank(*, seed: int = 0, threads: int | None = None, progress: Progress = None
     >>> byrote.rank(activation="tanh", b=[1, -1]).rank
     1
     """
-    lists = {
-        name: ",".join(map(str, value)) if isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, str) else value
-        for name, value in settings.items()
-    }
+
+    def listed(name: str, value: Any) -> Any:
+        if name not in ("a", "b", "polynomial") or value is None or isinstance(value, str):
+            return value
+        return ",".join(repr(_arguments.number(name, one)) for one in np.atleast_1d(np.asarray(value, dtype=object)))
+
+    lists = {name: listed(name, value) for name, value in settings.items()}
     return Result(json.loads(_byrote.rank(encode(lists), seed=seed, threads=threads, watch=Watch(progress))))
 
 
@@ -334,6 +414,7 @@ class InContext(Result):
     """The network, if it has layers."""
 
 
+@_arguments.checked("incontext")
 def incontext(
     sequence: npt.ArrayLike | None = None,
     *,
@@ -355,18 +436,28 @@ def incontext(
 
     with tempfile.TemporaryDirectory(prefix="byrote-") as folder:
         given: dict[str, Any] = dict(settings)
+        name = os.path.join(folder, "sequence.npy")
         if sequence is not None:
-            name = os.path.join(folder, "sequence.npy")
-            np.save(name, np.ascontiguousarray(sequence, dtype=np.float64))
+            if given.get("file") is not None:
+                raise _arguments.wrong("sequence", "cannot be combined with file")
+            try:
+                vectors = np.ascontiguousarray(sequence, dtype=np.float64)
+            except (TypeError, ValueError):
+                raise _arguments.wrong("sequence", "must be an array of numbers, [steps, d] or [sequences, steps, d]") from None
+            np.save(name, vectors)
             given["file"] = [name]
-        elif isinstance(given.get("file"), (str, os.PathLike)):
-            given["file"] = [os.fspath(given["file"])]
-        text, held = _byrote.incontext(encode(given), seed=seed, threads=threads, watch=Watch(progress))
+        elif given.get("file") is not None:
+            given["file"] = _arguments.paths("file", [given["file"]])
+        try:
+            text, held = _byrote.incontext(encode(given), seed=seed, threads=threads, watch=Watch(progress))
+        except _errors.Error as error:
+            raise _errors.renamed(error, {name: "sequence"}) from None
     result = InContext(json.loads(text))
     result.model = None if held is None else Model(held)
     return result
 
 
+@_arguments.checked()
 def export(
     model: Model | Path,
     out: Path,

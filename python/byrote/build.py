@@ -13,7 +13,7 @@ import json
 import os
 from typing import TYPE_CHECKING, Any
 
-from byrote import _byrote
+from byrote import _arguments, _byrote
 from byrote._corpus import CorpusLike, corpus_of
 from byrote._model import Model
 from byrote._progress import Progress, Watch
@@ -36,6 +36,7 @@ def _build(
     return held, Construction(json.loads(report))
 
 
+@_arguments.checked("madden2024")
 def madden2024(
     corpus: CorpusLike = None,
     *,
@@ -56,12 +57,13 @@ def madden2024(
     True
     """
     if settings.get("method") == "literal":
-        raise ValueError("method: the literal construction is reported, not stored; call byrote.build.literal")
+        raise _arguments.wrong("method", "the literal construction is reported, not stored; call byrote.build.literal")
     held, report = _build("madden2024", corpus, dict(settings), seed, tol, threads, progress)
     assert held is not None
     return Model(held, report)
 
 
+@_arguments.checked("madden2024")
 def literal(
     corpus: CorpusLike = None,
     *,
@@ -80,6 +82,7 @@ def literal(
     return _build("madden2024", corpus, given, seed, None, threads, progress)[1]
 
 
+@_arguments.checked("dana2024")
 def dana2024(
     corpus: CorpusLike = None,
     *,
@@ -103,6 +106,7 @@ def dana2024(
     return Model(held, report)
 
 
+@_arguments.checked("kajitsuka2024")
 def kajitsuka2024(
     corpus: CorpusLike = None,
     *,
@@ -123,6 +127,10 @@ def kajitsuka2024(
     >>> m.report.verified
     200
     """
+    if pairs is not None and corpus is not None:
+        raise _arguments.wrong("pairs", "cannot be combined with a corpus")
+    if tokenizer is not None and pairs is None:
+        raise _arguments.wrong("tokenizer", "applies only to pairs; a corpus has its own")
     read = None if pairs is not None else corpus_of(corpus, progress=progress)
     held, report = _byrote.build_exact(
         None if read is None else read._held,

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from byrote import _arguments, _errors
 from byrote._corpus import Corpus
 from byrote._table import Table
 
@@ -49,8 +50,10 @@ class TensorBoard:
 
     def __init__(self, log_dir: str | None = None, *, writer: Any = None) -> None:
         if writer is None:
-            from torch.utils.tensorboard import SummaryWriter
-
+            try:
+                from torch.utils.tensorboard import SummaryWriter
+            except ImportError:
+                raise _errors.missing("byrote.callbacks.TensorBoard", "torch", "tensorboard") from None
             writer = SummaryWriter(log_dir)
         self.writer = writer
 
@@ -64,8 +67,10 @@ class WandB:
 
     def __init__(self, run: Any = None, **init: Any) -> None:
         if run is None:
-            import wandb
-
+            try:
+                import wandb
+            except ImportError:
+                raise _errors.missing("byrote.callbacks.WandB", "wandb") from None
             run = wandb.init(**init)
         self.run = run
 
@@ -75,11 +80,14 @@ class WandB:
 
 
 def _trainer_callback() -> Any:
-    from transformers import TrainerCallback
-
+    try:
+        from transformers import TrainerCallback
+    except ImportError:
+        raise _errors.missing("byrote.callbacks.FloorCallback", "transformers", "torch") from None
     return TrainerCallback
 
 
+@_arguments.checked("corpus")
 def FloorCallback(
     dataset: Any = None, *, corpus: Corpus | None = None, column: str = "input_ids", n_ctx: int | None = None, **settings: Any
 ) -> Any:

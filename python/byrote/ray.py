@@ -24,8 +24,8 @@ try:
 except ImportError as error:  # pragma: no cover
     raise ImportError("byrote.ray needs Ray: pip install 'byrote[ray]'") from error
 
-from byrote import _byrote, _errors
-from byrote._corpus import Corpus, _flattened
+from byrote import _arguments, _byrote, _errors
+from byrote._corpus import Corpus
 from byrote._progress import Progress, Watch
 from byrote._ray_sweep import sweep
 from byrote._ray_tasks import AGAIN, RETRIES, ClusterError, Tasks, arrived, clear, leave, let_go, memory, scratch, slots, start
@@ -118,18 +118,9 @@ class _How:
         try:
             held = _byrote.Corpus.read(encode(settings), save=save, threads=self.threads, watch=Watch(False))
         except _errors.Error as error:
-            raise _renamed(error, names) from None
+            raise _errors.renamed(error, names) from None
         found: dict[str, Any] = json.loads(held.summary())
         return found
-
-
-def _renamed(error: _errors.Error, names: Mapping[str, str]) -> BaseException:
-    """Return an error with the names of files that were fetched."""
-    message = error.message
-    for local, name in names.items():
-        message = message.replace(local, name)
-    path = None if error.path is None else names.get(error.path, error.path)
-    return _errors.of(error.kind, message, path, error.line, error.setting, getattr(error, "errno", None))
 
 
 def _packed(path: Path | None, least: int = 0) -> Bytes:
@@ -257,6 +248,7 @@ def _names(files: Sequence[InputFile]) -> tuple[str, str | None]:
     return files[0].name + rest, files[0].name
 
 
+@_arguments.checked("corpus")
 def corpus(
     *paths: Path | Sequence[Path],
     num_partitions: int | None = None,
@@ -316,7 +308,7 @@ def _checked(
     if num_partitions is not None and num_partitions > 1 << 16:
         message = f"num_partitions: must be at most 65536 (got {num_partitions})"
         raise _errors.of("setting", message, None, None, "num_partitions", None)
-    flat = _flattened(paths)
+    flat = _arguments.paths("paths", paths) if paths else []
     if not flat or "-" in flat:
         raise _errors.of("setting", "paths: name files that every machine can read", None, None, "paths", None)
     reasons = {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -119,7 +121,7 @@ def test_what_cannot_be_counted_is_refused_clearly() -> None:
         byrote.Corpus.from_ids(np.array([1, 2], dtype=np.uint16), offsets=[0, 3])
     with pytest.raises(TypeError, match="for one document write"):
         byrote.Corpus.from_texts("a text")
-    with pytest.raises(TypeError, match="number 1 must be a str"):
+    with pytest.raises(TypeError, match=r"texts\[1\]: must be a str \(got int\)"):
         byrote.Corpus.from_texts(["a", 3])  # type: ignore[list-item]
     with pytest.raises(byrote.SettingError, match="tokenizer: does not apply to ids in memory"):
         byrote.Corpus.from_ids([[1, 2]], tokenizer="char")
@@ -146,6 +148,24 @@ def test_shards_are_saved_and_merged(text: Path, tmp_path: Path) -> None:
 def test_a_loss_is_read_as_the_program_reads_it(program: Any) -> None:
     reading = byrote.Corpus(builtin=100).read_loss(1.2)
     assert reading.to_dict() == program("corpus", "--builtin", 100, "--loss", 1.2)["loss"]
+
+
+def test_floors_and_bounds_are_shown_rounded_outwards(program: Any, tmp_path: Path) -> None:
+    texts = ["a b c", "a b d", "a e c", "a b c", "a f c", "a b c"]
+    corpus = byrote.Corpus.from_texts(texts)
+    per = corpus.floor.nats_per_prediction
+    found = repr(corpus).split("floor ")[1].split()[0]
+    assert float(found) <= per < float(found) + 1e-6 and found != f"{per:.6f}", "an example that rounds up"
+    (tmp_path / "text.txt").write_text("\n".join(texts) + "\n")
+    command = [sys.executable, "-m", "byrote", "corpus", str(tmp_path / "text.txt"), "--quiet"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert found in shown
+    model = byrote.build.madden2024(corpus)
+    proof = byrote.certify(model, corpus)
+    parts = dict(part.split("=") for part in repr(proof)[len("Certificate(") : -1].split(", ") if part.count("=") == 1)
+    assert float(parts["min_margin_lower_bound"]) <= proof.min_margin_lower_bound
+    assert float(parts["gap_nats_upper_bound"]) >= proof.gap_nats_upper_bound
+    assert parts["gap_nats_upper_bound"] in proof._repr_html_() and "certified" in proof._repr_html_()
 
 
 def test_what_is_shown_says_what_it_is(stories: byrote.Corpus) -> None:

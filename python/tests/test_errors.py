@@ -31,7 +31,7 @@ def test_wrong_values_name_their_setting() -> None:
         byrote.Corpus(builtin=3, n_ctx="many")  # type: ignore[arg-type]
     with pytest.raises(byrote.SettingError, match='optimizer="lbfgs"'):
         byrote.train(byrote.Corpus(builtin=3), optimizer="adam", warmup=3)
-    with pytest.raises(byrote.SettingError, match="threads: must be at least 1"):
+    with pytest.raises(byrote.SettingError, match="threads: must be a whole number of at least 1"):
         byrote.Corpus(builtin=3, threads=0)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import pickle
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ def test_bounds_are_those_of_the_program(program: Any, stories: byrote.Corpus) -
     same(byrote.bounds(d_vocab=780, d_model=16, d_mlp=64), program("bounds", "--d-vocab", 780, "--d-model", 16, "--d-mlp", 64))
     same(byrote.bounds(parameters=10**6, d_vocab=100), program("bounds", "--parameters", 10**6, "--d-vocab", 100))
     assert len(found.applicable) < len(found.rows)
-    assert found.verdict in found._repr_html_() or "&" in found._repr_html_()
+    assert html.escape(found.verdict) in found._repr_html_() and "<table>" in found._repr_html_()
 
 
 def test_every_construction_is_that_of_the_program(program: Any, stories: byrote.Corpus, tmp_path: Path) -> None:

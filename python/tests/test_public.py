@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import inspect
 import re
 from collections.abc import Iterator
@@ -15,15 +16,8 @@ import byrote
 
 TESTS = Path(__file__).resolve().parent
 MODULES: list[ModuleType] = [byrote, byrote.build, byrote.callbacks]
-
-NOT_IN_THE_PROGRAM = {
-    "byrote.fit": "the program fits laws in reports of sweeps only",
-    "byrote.threshold": "the same",
-    "byrote.builtin_stories": "the stories themselves; Corpus(builtin=...) is compared",
-    "byrote.callbacks.FloorCallback": "for a Trainer; test_callbacks.py runs one",
-}
-"""Functions without a command to compare them with."""
-
+if importlib.util.find_spec("ray") is not None:
+    MODULES.append(byrote.ray)
 
 def _public() -> Iterator[tuple[str, Any]]:
     for module in MODULES:
@@ -64,7 +58,7 @@ def test_a_class_and_its_methods_are_documented(name: str) -> None:
                 assert ">>> " in inner.__doc__, f"{name}.{attribute} has no example"
 
 
-@pytest.mark.parametrize("name", [name for name in FUNCTIONS if name not in NOT_IN_THE_PROGRAM])
+@pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_function_is_compared_with_the_program(name: str) -> None:
     call = re.escape(name) + r"\("
     tests = [

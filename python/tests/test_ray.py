@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import same
 
 import byrote
 
@@ -58,6 +59,16 @@ SETTINGS: list[dict[str, Any]] = [
 def test_figures_are_those_of_one_machine(cluster: None, folder: Path, settings: dict[str, Any], parts: int | None) -> None:
     ours = byrote.ray.corpus(folder, num_partitions=parts, **settings)
     assert ours.to_dict() == byrote.Corpus(folder, **settings).to_dict()
+
+
+def test_a_cluster_says_what_the_program_says(cluster: None, program: Any, folder: Path, tmp_path: Path) -> None:
+    same(byrote.ray.corpus(folder, n_ctx=5), program("corpus", folder, "--n-ctx", 5))
+    plan = tmp_path / "plan.toml"
+    plan.write_text("[corpus]\nbuiltin = 10\n[model]\nd_mlp = [4, 8]\n[training]\nsteps = 5\n")
+    ours = byrote.ray.sweep(plan, out=tmp_path / "ours")
+    theirs = program("sweep", plan, "--out", tmp_path / "theirs")
+    same(ours, theirs, but=("directory", "results_file", "report_file"))
+    assert (tmp_path / "ours/results.csv").read_bytes() == (tmp_path / "theirs/results.csv").read_bytes()
 
 
 def test_blocks_and_a_tokenizer_file_count_as_on_one_machine(cluster: None, folder: Path, tmp_path: Path) -> None:

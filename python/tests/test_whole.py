@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import html
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ def test_a_study_says_what_the_program_says(program: Any, tmp_path: Path) -> Non
     ours = byrote.study(builtin=12, quick=True, out=tmp_path / "ours")
     same(ours, program("study", "--builtin", 12, "--quick", "--out", tmp_path / "theirs"), but=("report_file",))
     assert "<iframe" in ours.report._repr_html_() and "Floor:" in repr(ours)
+    assert html.escape(ours.verdict[0]) in ours._repr_html_()
     ours.report.save(tmp_path / "copy.html")
     assert (tmp_path / "copy.html").read_text() == ours.report.html
     again = byrote.report(tmp_path / "ours")
@@ -87,6 +90,57 @@ def test_laws_are_compared() -> None:
         byrote.fit(x, y, np.tile([0, 1, 2], 8), laws=["lineer"])
     with pytest.raises(byrote.SettingError, match="y: 2 values for 3 sizes"):
         byrote.fit([1, 2, 3], [1, 2])
+
+
+def test_laws_and_sizes_are_those_of_reports(program: Any, tmp_path: Path) -> None:
+    plan = tmp_path / "plan.toml"
+    plan.write_text(
+        """
+        seeds = [0, 1]
+        [corpus]
+        builtin = [15, 25, 40, 60]
+        [model]
+        d_mlp = [2, 4, 8, 16, 48]
+        [training]
+        steps = 2000
+        stop_relative_gap = 0.005
+        """
+    )
+    found = program("sweep", plan, "--out", tmp_path / "run")
+    page = html.unescape((tmp_path / "run/report.html").read_text(encoding="utf-8"))
+    with open(tmp_path / "run/results.csv", newline="", encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file) if float(row["gap_nats"]) > 0]
+    assert found["done"] == 40
+    points = []
+    for contexts in sorted({int(row["contexts"]) for row in rows}):
+        here = [row for row in rows if int(row["contexts"]) == contexts]
+        gaps = [float(row["gap_nats"]) / float(row["floor_nats"]) for row in here]
+        sizes, seeds = [float(row["parameters"]) for row in here], [int(row["seed"]) for row in here]
+        smallest = byrote.threshold(sizes, gaps, 0.01, seeds, relative=True)["size"]
+        if smallest["kind"] == "at":
+            points.append((contexts, smallest["size"]))
+            # The table of the smallest models.
+            assert f"{contexts:,}" in page and f"{round(smallest['size']):,}" in page
+    assert len(points) > 2, "the grid encloses too few sizes"
+    laws = ["proportional", "linear", "quadratic", "power"]
+    answer = byrote.fit([x for x, _ in points], [y for _, y in points], laws=laws, relative=True)
+    assert answer.sentence[1:] + "." in page  # Its first letter is capital there.
+    judged = page[page.index("Laws compared on") :]
+    for row in answer.to_dict()["rows"]:
+        for value, places in ((row["fit"]["r_squared"], 4), (row["delta"], 1)):
+            assert value is None or f">{value:.{places}f}<" in judged, row["law"]
+    plain = byrote.fit([x for x, _ in points], [y for _, y in points], laws=laws)
+    assert plain.rows != answer.rows, "errors of equal size are another question"
+
+
+def test_built_in_stories_are_those_of_the_program(program: Any, tmp_path: Path) -> None:
+    for seed in (0, 7):
+        stories = byrote.builtin_stories(50, seed=seed)
+        (tmp_path / "stories.txt").write_text("\n".join(stories) + "\n", encoding="utf-8")
+        given = program("corpus", tmp_path / "stories.txt", "--list", tmp_path / "given.csv")
+        made = program("corpus", "--builtin", 50, "--seed", seed, "--list", tmp_path / "made.csv")
+        assert {**given, "list_file": None} == {**made, "list_file": None}
+        assert (tmp_path / "given.csv").read_bytes() == (tmp_path / "made.csv").read_bytes()
 
 
 def test_figures_are_previewed(program: Any) -> None:

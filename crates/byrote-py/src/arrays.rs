@@ -2,7 +2,7 @@
 
 use byrote::corpus::IdSlice;
 use numpy::{Element, PyArray1, PyArrayMethods, PyUntypedArrayMethods};
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
@@ -107,10 +107,13 @@ impl Texts {
         for (i, text) in texts.try_iter()?.enumerate() {
             let text = text?;
             let string = text.cast::<PyString>().map_err(|_| {
-                let kind = text.get_type().to_string();
-                PyTypeError::new_err(format!("texts: number {i} must be a str (got {kind})"))
+                let kind =
+                    text.get_type().name().map_or_else(|_| "another type".into(), |name| name.to_string());
+                PyTypeError::new_err(format!("texts[{i}]: must be a str (got {kind})"))
             })?;
-            let utf8 = string.to_str()?;
+            let utf8 = string.to_str().map_err(|_| {
+                PyValueError::new_err(format!("texts[{i}]: has a lone surrogate, which is not a character"))
+            })?;
             found.push((utf8.as_ptr(), utf8.len()));
             owners.push(string.clone().unbind());
         }

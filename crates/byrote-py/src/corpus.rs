@@ -80,7 +80,7 @@ impl Held {
 
     /// The statistics of all of it.
     pub fn summary(&self) -> &Summary {
-        &self.plain.summary
+        self.plain.whole.as_deref().unwrap_or(&self.plain.summary)
     }
 
     /// The tokens by id.
@@ -269,9 +269,9 @@ impl Corpus {
         Ok(json!(LossReading::new(&loss, self.held.summary()).or_raise(py)?).to_string())
     }
 
-    /// What to try if nothing is predicted.
-    fn hint(&self) -> Option<&'static str> {
-        self.held.summary().hint()
+    /// What to try if the text was not read as it was meant to be.
+    fn hint(&self) -> Option<String> {
+        self.held.spec.hint(self.held.summary())
     }
 
     /// The contexts: texts, where the tokens of each begin, all tokens, counts, where the next tokens of each begin, all next tokens and

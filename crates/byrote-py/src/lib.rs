@@ -46,7 +46,7 @@ mod _byrote {
     #[pymodule_export]
     use super::model::Model;
     #[pymodule_export]
-    use super::program::{builtin_stories, fields, run_program, version};
+    use super::program::{builtin_stories, fields, nearest, run_program, version};
     #[pymodule_export]
     use super::train::{Step, train};
     #[pymodule_export]

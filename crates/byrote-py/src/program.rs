@@ -50,6 +50,13 @@ pub fn fields(spec: &str) -> PyResult<Vec<&'static str>> {
     .to_vec())
 }
 
+/// The known name nearest to a misspelled one, if any is near.
+#[pyfunction]
+pub fn nearest(name: &str, known: Vec<String>) -> Option<String> {
+    let known: Vec<&str> = known.iter().map(String::as_str).collect();
+    setting::nearest(name, &known).map(str::to_owned)
+}
+
 /// Runs the program with these arguments, the first of which is its name; returns its exit code.
 #[pyfunction]
 pub fn run_program(py: Python<'_>, arguments: Vec<OsString>) -> u8 {

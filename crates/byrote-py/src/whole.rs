@@ -7,7 +7,9 @@ use byrote::any_model::AnyModel;
 use byrote::certify::rank::{self, RankSpec};
 use byrote::corpus::CorpusSpec;
 use byrote::export::{ExportFormat, export_model};
-use byrote::fit::{self, CompareSettings, Direction, Law, Point, Points, ThresholdSettings};
+use byrote::fit::{
+    self, CompareSettings, Direction, FitMethod, Law, Point, Points, ResidualScale, ThresholdSettings,
+};
 use byrote::incontext::{self, IncontextSpec};
 use byrote::memory;
 use byrote::model::Precision;
@@ -161,29 +163,36 @@ fn points(
     Points::new(x.iter().zip(y).zip(group).map(|((&x, &y), &group)| Point::new(x, y, group)))
 }
 
+fn scale(relative: bool) -> ResidualScale {
+    if relative { ResidualScale::Relative } else { ResidualScale::Plain }
+}
+
 /// Compares laws through points; returns the comparison as JSON.
 #[pyfunction]
-#[pyo3(signature = (x, y, group, laws, *, threads=None, watch=None))]
+#[pyo3(signature = (x, y, group, laws, *, relative=false, threads=None, watch=None))]
+#[allow(clippy::too_many_arguments)] // The keywords of a Python call.
 pub fn compare_laws(
     py: Python<'_>,
     x: PyReadonlyArray1<'_, f64>,
     y: PyReadonlyArray1<'_, f64>,
     group: PyReadonlyArray1<'_, u64>,
     laws: Vec<String>,
+    relative: bool,
     threads: Option<usize>,
     watch: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let points = points(&x, &y, &group).or_raise(py)?;
     let laws = laws.iter().map(|name| name.parse()).collect::<Result<Vec<Law>>>().or_raise(py)?;
     work::run(py, How::new(threads, watch), move |_| {
-        let found = fit::compare(&points, &laws, &CompareSettings::default())?;
+        let method = FitMethod::default().scale(scale(relative));
+        let found = fit::compare(&points, &laws, &CompareSettings::default().method(method))?;
         Ok(json!(found).to_string())
     })
 }
 
 /// The smallest size at which y reaches a level; as JSON.
 #[pyfunction]
-#[pyo3(signature = (x, y, group, level, *, rises=false, threads=None, watch=None))]
+#[pyo3(signature = (x, y, group, level, *, rises=false, relative=false, threads=None, watch=None))]
 #[allow(clippy::too_many_arguments)] // The keywords of a Python call.
 pub fn threshold(
     py: Python<'_>,
@@ -192,13 +201,15 @@ pub fn threshold(
     group: PyReadonlyArray1<'_, u64>,
     level: f64,
     rises: bool,
+    relative: bool,
     threads: Option<usize>,
     watch: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let points = points(&x, &y, &group).or_raise(py)?;
     let direction = if rises { Direction::Rising } else { Direction::Falling };
     work::run(py, How::new(threads, watch), move |_| {
-        let found = fit::threshold(&points, &ThresholdSettings::new(level, direction))?;
+        let settings = ThresholdSettings::new(level, direction).scale(scale(relative));
+        let found = fit::threshold(&points, &settings)?;
         Ok(json!(found).to_string())
     })
 }
