@@ -212,4 +212,84 @@ class Dana2024Settings(TypedDict, total=False):
     logit_tolerance: float
 
 
+class Kajitsuka2024Settings(TypedDict, total=False):
+    """The settings of kajitsuka2024: an exact network with about sqrt N parameters for N facts."""
+
+    method: Literal["bounded", "looped", "searched"]
+    task: Literal["next", "every-position", "s2s"]
+    attention: Literal["causal", "bidirectional"]
+    pad: bool
+    lookup: Literal["steps", "slopes"]
+    block: int
+    tries: int
+
+
+class RankSettings(TypedDict, total=False):
+    """A matrix of features: the options of ``byrote rank --help``."""
+
+    activation: str
+    polynomial: str | Sequence[float]
+    a: str | Sequence[float] | float
+    b: str | Sequence[float] | float
+    m: int
+    n: int
+    scale: float
+
+
+class IncontextSettings(TypedDict, total=False):
+    """What is learnt in context, and how: the options of ``byrote incontext --help``."""
+
+    task: str
+    map: str
+    rho: float
+    period: str | int
+    file: Path | Sequence[Path]
+    unit_norm: bool
+    d: int
+    length: int
+    sequences: int
+    kernel: str
+    beta: float
+    normalised: bool
+    attention: str
+    layers: int
+    direct: bool
+    recursion: bool
+    tol: float
+    eta: str | float
+    flow_time: float
+    sharpness: bool
+
+
+class AuditSettings(TypedDict, total=False):
+    """How a text is read and what is measured: the options of ``byrote audit --help``."""
+
+    builtin: int
+    documents: str
+    format: Literal["text", "jsonl", "parquet", "arrow", "npy", "bin"]
+    field: str
+    dtype: Literal["u16", "u32", "uint16", "uint32"] | type[np.uint16 | np.uint32]
+    separator_id: int
+    split: str | tuple[float, float]
+    shard: str
+    limit: int
+    lossy: bool
+    preset: str
+    prefix: int
+    suffix: int
+    stride: str | int
+    context: str
+    windows: int
+    top_k: int
+    temperature: float
+    bos: str | int
+    decode: bool
+    fresh: int
+    margin: float
+    lengths: int
+    contexts: str
+    max_memory: int | str
+    no_text: bool
+
+
 Json = dict[str, Any]

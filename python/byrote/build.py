@@ -18,7 +18,7 @@ from byrote._corpus import CorpusLike, corpus_of
 from byrote._model import Model
 from byrote._progress import Progress, Watch
 from byrote._results import Construction
-from byrote._settings import Dana2024Settings, Madden2024Settings, Path, encode
+from byrote._settings import Dana2024Settings, Kajitsuka2024Settings, Madden2024Settings, Path, encode
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -115,7 +115,7 @@ def kajitsuka2024(
     seed: int = 0,
     threads: int | None = None,
     progress: Progress = None,
-    **settings: Any,
+    **settings: Unpack[Kajitsuka2024Settings],
 ) -> Model:
     """Build an exact network with about sqrt N parameters for N facts, and verify every fact.
 

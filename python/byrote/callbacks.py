@@ -15,9 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 from byrote import _arguments, _errors
 from byrote._corpus import Corpus
+from byrote._settings import CorpusSettings
 from byrote._table import Table
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from byrote._jobs import Step
 
 __all__ = ["FloorCallback", "History", "TensorBoard", "WandB"]
@@ -89,7 +92,7 @@ def _trainer_callback() -> Any:
 
 @_arguments.checked("corpus")
 def FloorCallback(
-    dataset: Any = None, *, corpus: Corpus | None = None, column: str = "input_ids", n_ctx: int | None = None, **settings: Any
+    dataset: Any = None, *, corpus: Corpus | None = None, column: str = "input_ids", **settings: Unpack[CorpusSettings]
 ) -> Any:
     """Return a ``transformers.TrainerCallback`` that logs the floor and the gap beside your loss.
 
@@ -115,7 +118,9 @@ def FloorCallback(
                 rows = dataset if dataset is not None else train_dataloader.dataset
                 documents = rows[column] if hasattr(rows, "column_names") else [row[column] for row in rows]
                 longest = max(len(row) for row in documents)
-                self.corpus = Corpus.from_ids(documents, n_ctx=n_ctx or max(longest - 1, 1), **settings)
+                if settings.get("n_ctx") is None:
+                    settings["n_ctx"] = max(longest - 1, 1)
+                self.corpus = Corpus.from_ids(documents, **settings)
             self.floor = self.corpus.floor.nats_per_prediction
 
         def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
