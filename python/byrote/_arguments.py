@@ -11,8 +11,11 @@ import inspect
 import math
 import operator
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+import numpy.typing as npt
 
 from byrote import _byrote, _errors
 
@@ -75,12 +78,31 @@ def number(name: str, value: Any) -> float:
     byrote._errors.SettingError: level: must be a finite number (got 'high')
     """
     try:
-        found = math.nan if isinstance(value, (str, bytes, bool)) else float(value)
+        found = math.nan if isinstance(value, (str, bytes, bool)) or np.iscomplexobj(value) else float(value)
     except (TypeError, ValueError, OverflowError):
         found = math.nan
     if not math.isfinite(found):
         raise wrong(name, f"must be a finite number (got {_shown(value)})")
     return found
+
+
+def numbers(name: str, value: Any, wanted: str = "must be a list of numbers") -> npt.NDArray[np.float64]:
+    """Return numbers as an array.
+
+    >>> numbers("x", [1, 2.5])
+    array([1. , 2.5])
+    """
+    if np.ma.is_masked(value):
+        raise wrong(name, "has masked values; leave them out")
+    try:
+        found = np.asarray(value)
+        if found.dtype.kind == "c":
+            raise wrong(name, "must be real numbers (got complex ones)")
+        return np.require(found, dtype=np.float64, requirements=["C", "A"])
+    except (TypeError, ValueError) as error:
+        if isinstance(error, _errors.Error):
+            raise
+        raise wrong(name, wanted) from None
 
 
 def path(name: str, value: Any) -> str:
@@ -115,6 +137,31 @@ def paths(name: str, given: Iterable[Any]) -> list[str]:
     if not found:
         raise wrong(name, "the list is empty")
     return found
+
+
+def of_corpus(given: Iterable[Any], settings: Mapping[str, object]) -> dict[str, Any]:
+    """Return the settings of a corpus with its paths, which are given before the keywords or as one of them.
+
+    >>> of_corpus(["a.txt"], {"n_ctx": 5})
+    {'n_ctx': 5, 'paths': ['a.txt']}
+    """
+    found = dict(settings)
+    positional = tuple(given)
+    if positional and found.get("paths") is not None:
+        raise wrong("paths", "are given already, before the keywords")
+    if positional:
+        found["paths"] = list(positional)
+    for name in ("paths", "merge"):
+        if found.get(name) is not None:
+            # An empty list is a pattern that matched nothing, and no request for the built-in stories.
+            found[name] = paths(name, [found[name]] if isinstance(found[name], (str, os.PathLike)) else _listed(name, found[name]))
+    return found
+
+
+def _listed(name: str, value: Any) -> list[Any]:
+    if not isinstance(value, Iterable) or isinstance(value, (bytes, Mapping)):
+        raise wrong(name, f"must be a path or a list of paths (got {_shown(value)})")
+    return list(value)
 
 
 def _at_least_one(name: str, value: Any) -> int:
@@ -171,10 +218,13 @@ def checked(*specs: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
         own = [p.name for p in signature.parameters.values() if p.kind in named and p.name not in ("self", "cls")]
         known = own + [name for spec in specs for name in _byrote.fields(spec)]
         checks = {}
+        needed = set()
         for parameter in signature.parameters.values():
             kind, _, rest = str(parameter.annotation).partition(" | ")
             if kind in CHECKS and rest in ("", "None") and parameter.kind in named:
                 checks[parameter.name] = _at_least_one if parameter.name in FROM_ONE else CHECKS[kind]
+                if rest == "" and parameter.default is not None:
+                    needed.add(parameter.name)
 
         @functools.wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -186,7 +236,7 @@ def checked(*specs: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
             except TypeError:
                 return function(*args, **kwargs)  # Python says what is missing.
             for name, check in checks.items():
-                if given.get(name) is not None:
+                if given.get(name) is not None or (name in needed and name in given):
                     check(name, given[name])
             return function(*args, **kwargs)
 

@@ -18,10 +18,12 @@ from byrote._corpus import Corpus
 from byrote._model import Model
 from byrote._progress import Progress, Watch
 from byrote._results import Result
-from byrote._settings import Path, encode
+from byrote._settings import AuditSettings, Path, encode
 from byrote._table import Table
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from byrote._corpus import CorpusLike
 
 Logits = Callable[[npt.NDArray[np.int64]], Any]
@@ -77,7 +79,7 @@ class _Function:
                 raise ValueError(f"the model must return logits of shape [batch, length, d_vocab], here {expected} (got {list(rows.shape)})")
             for row, i in zip(rows, some, strict=True):
                 n = asked[i][1]
-                found[i] = np.ascontiguousarray(row[length - n :], dtype=np.float32)
+                found[i] = np.require(row[length - n :], dtype=np.float32, requirements=["C", "A"])
             start = end
         return [rows for rows in found if rows is not None]
 
@@ -90,7 +92,10 @@ def _array(given: Any) -> npt.NDArray[Any]:
         given = given.detach().to("cpu").float().numpy()
     elif hasattr(given, "__dlpack__") and not isinstance(given, np.ndarray):
         given = np.from_dlpack(given)
-    return np.asarray(given)
+    found = np.asarray(given)
+    if found.dtype.kind == "c":
+        raise ValueError("the model must return real logits (got complex ones)")
+    return found
 
 
 def _is_transformers(model: Any) -> bool:
@@ -127,17 +132,19 @@ def _of_transformers(model: Any) -> tuple[Logits, dict[str, Any]]:
     return logits, facts
 
 
-def _ids(document: Any) -> list[int]:
+def _ids(document: Any, d_vocab: int | None) -> list[int]:
     """Return a document of token ids."""
     ids: list[int] = _documents.one(document, "corpus").tolist()
     odd = next((i for i in ids if not 0 <= i < 1 << 32), None)
     if odd is not None:
         raise _arguments.wrong("corpus", f"has the id {odd}: token ids are from 0 to 4294967295")
+    if d_vocab is not None and ids and max(ids) >= d_vocab:
+        raise _arguments.wrong("corpus", f"has the id {max(ids)}: with d_vocab={d_vocab}, token ids are from 0 to {d_vocab - 1}")
     return ids
 
 
 @contextlib.contextmanager
-def _text(corpus: Any) -> Iterator[dict[str, Any]]:
+def _text(corpus: Any, d_vocab: int | None = None) -> Iterator[dict[str, Any]]:
     """Give the settings of a text; texts and ids in memory become a temporary file."""
     if isinstance(corpus, Corpus):
         known = set(_byrote.fields("text"))
@@ -159,7 +166,7 @@ def _text(corpus: Any) -> Iterator[dict[str, Any]]:
         name = os.path.join(folder, "documents.jsonl")
         with open(name, "w", encoding="utf-8") as file:
             for item in items:
-                record = item if isinstance(item, str) else _ids(item)
+                record = item if isinstance(item, str) else _ids(item, d_vocab)
                 file.write(json.dumps({"text": record}) + "\n")
         try:
             yield {"paths": name}
@@ -187,7 +194,7 @@ def audit(
     out: Path | None = None,
     threads: int | None = None,
     progress: Progress = None,
-    **settings: Any,
+    **settings: Unpack[AuditSettings],
 ) -> Audit:
     """Audit a language model: what can be extracted verbatim, how many bits, how far it is from the floor.
 
@@ -209,8 +216,20 @@ def audit(
     1.0
     """
     watch = Watch(progress)
+    if vocabulary is not None and not isinstance(vocabulary, Corpus):
+        raise _arguments.wrong("vocabulary", f"must be a byrote.Corpus (got {type(vocabulary).__name__})")
+    if start_token is not None:
+        _arguments.whole("start_token", start_token, most=(1 << 32) - 1)
+    wanted = _arguments.of_corpus((), settings)
+    if corpus is not None and wanted.get("paths") is not None:
+        raise _arguments.wrong("paths", "cannot be combined with corpus")
+    is_function = callable(model) and not isinstance(model, Model) and not _is_transformers(model)
+    if is_function and d_vocab is None and vocabulary is not None:
+        d_vocab = vocabulary.d_vocab
     with contextlib.ExitStack() as stack:
-        given = {**stack.enter_context(_text(corpus)), **settings}
+        # A model that reads ids says so as an error of its text.
+        stack.enter_context(_errors.called("text", "corpus"))
+        given = {**stack.enter_context(_text(corpus, d_vocab if is_function else None)), **wanted}
         if tokenizer is not None:
             given["tokenizer"] = _tokenizer(tokenizer, stack)
         how: dict[str, Any] = {
@@ -223,7 +242,6 @@ def audit(
             "threads": threads,
             "watch": watch,
         }
-        is_function = callable(model) and not isinstance(model, Model) and not _is_transformers(model)
         if n_ctx is not None and not is_function:
             given["n_ctx"] = n_ctx
         if isinstance(model, Model):
@@ -236,8 +254,6 @@ def audit(
         if _is_transformers(model):
             function, facts = _of_transformers(model)
         elif is_function:
-            if d_vocab is None:
-                d_vocab = vocabulary.d_vocab if vocabulary is not None else None
             if d_vocab is None:
                 raise TypeError("d_vocab: how many tokens the function knows must be given")
             function = model

@@ -106,12 +106,9 @@ class Corpus:
         progress: Progress = None,
         **settings: Unpack[CorpusSettings],
     ) -> None:
-        given: dict[str, object] = dict(settings)
-        if paths:
-            given["paths"] = _arguments.paths("paths", paths)
         self._take(
             _byrote.Corpus.read(
-                encode(given),
+                encode(_arguments.of_corpus(paths, settings)),
                 save=None if save is None else os.fspath(save),
                 list=None if list is None else os.fspath(list),
                 threads=threads,
@@ -148,9 +145,7 @@ class Corpus:
         """
         from byrote._model import model_of
 
-        given: dict[str, object] = dict(settings)
-        if paths:
-            given["paths"] = _arguments.paths("paths", paths)
+        given = _arguments.of_corpus(paths, settings)
         held = _byrote.Corpus.read(encode(given), model=model_of(model)._held, threads=threads, watch=Watch(progress))
         return cls._of(held)
 
@@ -172,9 +167,10 @@ class Corpus:
         (2, 1.3863)
         """
         found = _documents.texts(texts)
-        held = _byrote.Corpus.from_texts(
-            found, encode(settings), title=title, threads=threads, watch=Watch(progress)
-        )
+        with _errors.said_of("files", "texts in memory"):
+            held = _byrote.Corpus.from_texts(
+                found, encode(settings), title=title, threads=threads, watch=Watch(progress)
+            )
         return cls._of(held)
 
     @classmethod
@@ -208,12 +204,13 @@ class Corpus:
         separator_id = settings.pop("separator_id", None)
         found = _documents.ids(ids, offsets, separator_id=separator_id, chunk=chunk, windows=windows)
         how: dict[str, Any] = {"title": title, "threads": threads, "watch": Watch(progress)}
-        if isinstance(found, _documents.Flat):
-            held = _byrote.Corpus.from_flat(
-                found.ids, encode(settings), length=found.length, offsets=found.offsets, **how
-            )
-        else:
-            held = _byrote.Corpus.from_arrays(found, encode(settings), **how)
+        with _errors.said_of("files", "ids in memory"):
+            if isinstance(found, _documents.Flat):
+                held = _byrote.Corpus.from_flat(
+                    found.ids, encode(settings), length=found.length, offsets=found.offsets, **how
+                )
+            else:
+                held = _byrote.Corpus.from_arrays(found, encode(settings), **how)
         return cls._of(held)
 
     def __getattr__(self, name: str) -> Any:
@@ -307,6 +304,18 @@ class Corpus:
             raise _arguments.wrong("loss", "the list is empty")
         return LossReading(json.loads(self._held.read_loss(text)))
 
+    def _has_contexts(self) -> None:
+        """Raise if its contexts are not available."""
+
+    def __copy__(self) -> Corpus:
+        return self  # Nothing changes a corpus.
+
+    def __deepcopy__(self, memo: object) -> Corpus:
+        return self
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a Corpus cannot be pickled: save it with Corpus(..., save=path) and read Corpus(merge=path), or read the files again")
+
     def __repr__(self) -> str:
         per = self._summary["floor_nats_per_prediction"]
         # A bound is rounded down, as the program prints it.
@@ -347,9 +356,11 @@ CorpusLike = Union[Corpus, str, "os.PathLike[str]", Sequence["str | os.PathLike[
 """What calls take for a corpus: a :class:`Corpus`, a path, several paths, or None for the built-in stories."""
 
 
-def corpus_of(corpus: CorpusLike, model: Model | None = None, progress: Progress = None) -> Corpus:
-    """Return the corpus of a call; a path is read as the model reads it."""
+def corpus_of(corpus: CorpusLike, model: Model | None = None, progress: Progress = None, *, figures: bool = False) -> Corpus:
+    """Return the corpus of a call; a path is read as the model reads it. Unless ``figures`` suffice, it must have its contexts."""
     if isinstance(corpus, Corpus):
+        if not figures:
+            corpus._has_contexts()
         return corpus
     try:
         paths: tuple[Any, ...] = () if corpus is None else (_arguments.paths("corpus", [corpus]),)

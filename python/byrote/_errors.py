@@ -95,8 +95,31 @@ _CLASSES: dict[str, type[Error]] = {
 }
 
 
+_FOUND = {"sequence": "a list", "map": "a dictionary", "unit": "None", "null": "None"}
+"""What the library calls the values of Python that have no short form."""
+
+
+def _typed(message: str) -> str:
+    """Return a message about a value of the wrong type in the words of Python.
+
+    >>> _typed("n_ctx: invalid type: floating point `1.5`, expected a whole number of at least 0")
+    'n_ctx: must be a whole number of at least 0 (got 1.5)'
+    >>> _typed("field: invalid type: sequence, expected a string")
+    'field: must be a str (got a list)'
+    """
+    found = re.fullmatch(r"(\w+: )invalid (?:type|value): (.+), expected (.+)", message, re.DOTALL)
+    if found is None:
+        return re.sub(r"^(\w+: )expected (a (?:text|number) .+)", r"\1must be \2", message)
+    name, given, expected = found.groups()
+    value = re.fullmatch(r"(?:floating point|integer|boolean|character) `(.*)`|string (\".*\")", given, re.DOTALL)
+    shown = _FOUND.get(given, given) if value is None else value.group(1) or value.group(2)
+    shown = {"true": "True", "false": "False"}.get(shown, shown)
+    expected = {"a string": "a str", "true or false": "True or False"}.get(expected, expected)
+    return f"{name}must be {expected} (got {shown})"
+
+
 def spelled(message: str) -> str:
-    """Return a message of the library with its settings as Python writes them."""
+    """Return a message of the library with its settings and values as Python writes them."""
 
     def setting(found: re.Match[str]) -> str:
         name, value = found.group(1), found.group(2)
@@ -105,7 +128,9 @@ def spelled(message: str) -> str:
         number = re.fullmatch(r"-?\d+(\.\d+)?(e-?\d+)?", value)
         return f"{name}={value}" if number else f'{name}="{value}"'
 
-    return re.sub(r"`(\w+) = ([^`]*)`", setting, message)
+    # A float that is written with all its digits is hard to read.
+    short = re.sub(r"\b\d{22,}\b", lambda digits: f"{float(digits.group()):.6g}", _typed(message))
+    return re.sub(r"`(\w+) = ([^`]*)`", setting, re.sub(r"\b(has|have) 1 (\w+)s\b", r"\1 1 \2", short))
 
 
 def of(
@@ -115,6 +140,8 @@ def of(
     if kind == "interrupted":
         return KeyboardInterrupt()
     text = spelled(message)
+    if kind == "io" and errno is None and text.endswith("does not exist"):
+        errno = ENOENT  # The library has looked before it asked the system.
     found = _CLASSES.get(kind, Error)
     if found is FileError:
         found = {ENOENT: MissingFileError, EACCES: ForbiddenFileError}.get(errno or 0, FileError)
@@ -138,6 +165,19 @@ def renamed(error: Error, names: Mapping[str, str]) -> BaseException:
         message = message.replace(inner, name)
     path = None if error.path is None else names.get(error.path, error.path)
     return of(error.kind, message, path, error.line, error.setting, getattr(error, "errno", None))
+
+
+@contextlib.contextmanager
+def said_of(what: str, instead: str) -> Iterator[None]:
+    """Let a setting that does not apply to one thing not apply to another, which the caller knows."""
+    try:
+        yield
+    except Error as error:
+        end = f" does not apply to {what}"
+        if not error.message.endswith(end):
+            raise
+        message = error.message.removesuffix(what) + instead
+        raise of(error.kind, message, error.path, error.line, error.setting, None) from None
 
 
 @contextlib.contextmanager

@@ -86,7 +86,7 @@ def bounds(
     'guaranteed: some weights get arbitrarily close to the floor'
     """
     alone = corpus is None and (d_vocab is not None or settings.get("parameters") is not None)
-    read = None if alone else corpus_of(corpus, progress=progress)
+    read = None if alone else corpus_of(corpus, progress=progress, figures=True)
     ranks = [_arguments.whole("encoder", rank) for rank in ([encoder] if np.ndim(encoder) == 0 else encoder)]  # type: ignore[union-attr]
     found = _byrote.bounds(
         None if read is None else read._held,
@@ -168,14 +168,14 @@ def train(
     The keywords are the options of ``byrote train --help``: ``preset``, ``n_layers``, ``d_model``, ``d_mlp``, ``optimizer``, ``lr``,
     ``steps`` and so on. ``out`` is a directory for the model, the curve and checkpoints, from which ``resume=True`` continues.
     ``callback`` sees every ``callback_every``-th step: its ``step``, ``loss``, ``gap`` and, on request, its ``model()``; a true
-    answer stops the run. After Ctrl-C, the run so far is the attribute ``result`` of the ``KeyboardInterrupt``.
+    answer stops the run, whose model is then evaluated as after any other stop. After Ctrl-C, the run so far is the attribute ``result`` of the ``KeyboardInterrupt``.
 
     >>> import byrote
     >>> r = byrote.train(byrote.Corpus(builtin=20), d_mlp=32)
     >>> r.stop, r.gap_nats <= 0.01 * r.floor_nats
     ('reached', True)
     """
-    start = None if init is None else model_of(init)
+    start = None if init is None else model_of(init, "init")
     read = corpus_of(corpus, start, progress)
     calls = [] if callback is None else list(callback) if isinstance(callback, Sequence) else [callback]
     for one in calls:

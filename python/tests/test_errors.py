@@ -27,7 +27,7 @@ def test_wrong_values_name_their_setting() -> None:
     with pytest.raises(byrote.SettingError, match="n_ctx: must be at least 1") as error:
         byrote.Corpus(builtin=3, n_ctx=0)
     assert isinstance(error.value, ValueError) and error.value.setting == "n_ctx" and error.value.path is None
-    with pytest.raises(byrote.SettingError, match="n_ctx: invalid type.*expected a whole number"):
+    with pytest.raises(byrote.SettingError, match=r'n_ctx: must be a whole number from 0 to 4294967295 \(got "many"\)'):
         byrote.Corpus(builtin=3, n_ctx="many")  # type: ignore[arg-type]
     with pytest.raises(byrote.SettingError, match='optimizer="lbfgs"'):
         byrote.train(byrote.Corpus(builtin=3), optimizer="adam", warmup=3)
@@ -51,6 +51,39 @@ def test_errors_have_the_fields_of_the_program(program: Any, tmp_path: Path) -> 
         byrote.Corpus(tmp_path / "none.txt")
 
 
+def test_values_of_the_wrong_type_are_named_as_python_names_them() -> None:
+    for call, message in [
+        (lambda: byrote.Corpus(builtin=3, n_ctx=1.5), "n_ctx: must be a whole number from 0 to 4294967295 (got 1.5)"),  # type: ignore[arg-type]
+        (lambda: byrote.Corpus(builtin=3, n_ctx=-1), "n_ctx: must be a whole number from 0 to 4294967295 (got -1)"),
+        (lambda: byrote.Corpus(builtin=3, n_ctx=True), "n_ctx: must be a whole number from 0 to 4294967295 (got True)"),
+        (lambda: byrote.Corpus(builtin=3, field=["a"]), "field: must be a str (got a list)"),  # type: ignore[arg-type]
+        (lambda: byrote.Corpus(builtin=3, join="x"), 'join: must be True or False (got "x")'),  # type: ignore[arg-type]
+        (lambda: byrote.Corpus(builtin={"a": 1}), "builtin: must be a whole number of at least 0 (got a dictionary)"),  # type: ignore[arg-type]
+        (lambda: byrote.Corpus(builtin=3, max_memory=[1]), 'max_memory: must be a number of bytes or a size such as "4G"'),  # type: ignore[arg-type]
+        (lambda: byrote.train(byrote.Corpus(builtin=3), lr="x"), 'lr: must be a number (got "x")'),  # type: ignore[arg-type]
+        (lambda: byrote.incontext([[1.0, 2.0]]), "sequence: has 1 row; a sequence needs at least 2"),
+        (lambda: byrote.fit([1e308, 1e308, 1], [1, 2, 3]), "points: group 0 has two points at x = 1e+308 (y = 1 and 2)"),
+    ]:
+        with pytest.raises(byrote.InputError) as error:
+            call()
+        assert str(error.value) == message
+
+
+def test_a_missing_directory_is_a_missing_file(tmp_path: Path) -> None:
+    model = byrote.build.madden2024(byrote.Corpus(builtin=3))
+    nowhere = tmp_path / "none"
+    for call in (
+        lambda: byrote.report(nowhere),
+        lambda: byrote.Corpus(builtin=3, save=nowhere / "x"),
+        lambda: byrote.Corpus(builtin=3, list=nowhere / "x"),
+        lambda: model.save(nowhere / "x"),
+        lambda: byrote.load(nowhere),
+    ):
+        with pytest.raises(FileNotFoundError) as error:
+            call()
+        assert isinstance(error.value, byrote.MissingFileError) and str(nowhere) in str(error.value)
+
+
 def test_the_keywords_for_editors_are_the_fields_of_the_specs() -> None:
     pairs = {
         "model": (_settings.ModelSettings, {"init"}),
@@ -58,8 +91,13 @@ def test_the_keywords_for_editors_are_the_fields_of_the_specs() -> None:
         "madden2024": (_settings.Madden2024Settings, set()),
         "dana2024": (_settings.Dana2024Settings, set()),
         "corpus": (_settings.CorpusSettings, {"paths"}),
+        "kajitsuka2024": (_settings.Kajitsuka2024Settings, set()),
+        "rank": (_settings.RankSettings, set()),
+        "incontext": (_settings.IncontextSettings, set()),
     }
     for spec, (keywords, but) in pairs.items():
         assert set(keywords.__annotations__) == set(_byrote.fields(spec)) - but, spec
     train = set(_settings.TrainSettings.__annotations__) - set(_settings.ModelSettings.__annotations__)
     assert train == set(_byrote.fields("train"))
+    audit = {*_byrote.fields("text"), *_byrote.fields("audit")} - {"paths", "tokenizer", "n_ctx"}
+    assert set(_settings.AuditSettings.__annotations__) == audit
