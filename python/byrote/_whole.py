@@ -9,6 +9,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from errno import ENOENT
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,7 +21,7 @@ from byrote._corpus import Corpus
 from byrote._model import Model, model_of
 from byrote._progress import Progress, Watch
 from byrote._results import Result
-from byrote._settings import CorpusSettings, Path, Precision, _plain, encode
+from byrote._settings import CorpusSettings, IncontextSettings, Path, Precision, RankSettings, _plain, encode
 from byrote._table import Table
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ class Report(os.PathLike[str]):
     """A self-contained HTML page: a notebook shows it, and it is a path that can be opened or copied."""
 
     def __init__(self, path: Path) -> None:
-        self.path = os.fspath(path)
+        self.path = os.path.abspath(path)
 
     def __fspath__(self) -> str:
         return self.path
@@ -53,16 +54,29 @@ class Report(os.PathLike[str]):
         return f'<iframe srcdoc="{page}" style="width:100%;height:700px;border:1px solid #ccc"></iframe>'
 
 
-class Study(Result):
-    """Everything byrote can say about one text, in short; :attr:`report` has all of it."""
+class _Run(Result):
+    """A run directory. Its paths are those of the working directory at the time of the call."""
 
-    verdict: list[str]
-    """The answers, one per line."""
+    def __init__(self, fields: Mapping[str, Any]) -> None:
+        super().__init__(fields)
+        self._folder = os.getcwd()
+
+    def _file(self, name: str) -> str:
+        if name not in self._fields:
+            raise _arguments.wrong("dry_run", "a dry run only lists the jobs; call again without it for results and a report")
+        return os.path.join(self._folder, self._fields[name])
 
     @property
     def report(self) -> Report:
         """The report, which a notebook shows."""
-        return Report(self._fields["report_file"])
+        return Report(self._file("report_file"))
+
+
+class Study(_Run):
+    """Everything byrote can say about one text, in short; :attr:`report` has all of it."""
+
+    verdict: list[str]
+    """The answers, one per line."""
 
     def __repr__(self) -> str:
         return "\n".join(self._fields["verdict"])
@@ -97,11 +111,8 @@ def study(
     """
     if quick and full:
         raise _arguments.wrong("quick", "cannot be combined with full")
-    given: dict[str, object] = dict(settings)
-    if paths:
-        given["paths"] = _arguments.paths("paths", paths)
     found = _byrote.study(
-        encode(given),
+        encode(_arguments.of_corpus(paths, settings)),
         scale="quick" if quick else "full" if full else "default",
         incontext=incontext,
         n_layers=n_layers,
@@ -113,7 +124,13 @@ def study(
     return Study(json.loads(found))
 
 
-class Sweep(Result):
+TEXTS = frozenset(
+    "job status corpus tokenizer preset activation mixer optimizer schedule sampling train_only init stop error positions norm".split()
+)
+"""The columns of ``results.csv`` that hold text, even where it looks like a number."""
+
+
+class Sweep(_Run):
     """A grid of training runs: how many are done, and a row per job."""
 
     _main = ("name", "jobs", "done", "failed", "interrupted")
@@ -121,20 +138,23 @@ class Sweep(Result):
     @property
     def results(self) -> Table:
         """Everything about every job: the columns of ``results.csv``."""
-        with open(self._fields["results_file"], newline="", encoding="utf-8") as file:
-            rows = [{name: _number(value) for name, value in row.items()} for row in csv.DictReader(file)]
+        with open(self._file("results_file"), newline="", encoding="utf-8") as file:
+            rows = [{name: _value_of(name, text) for name, text in row.items()} for row in csv.DictReader(file)]
         return Table.from_rows(rows)
 
-    @property
-    def report(self) -> Report:
-        """The report, which a notebook shows."""
-        return Report(self._fields["report_file"])
 
+def _value_of(name: str, text: str) -> Any:
+    """Return a field of ``results.csv`` as what its column holds, and None where it is empty.
 
-def _number(text: str) -> Any:
-    """Return a field of a CSV file as a number where it is one, and None where it is empty."""
+    >>> _value_of("job", "1234567890123e45"), _value_of("lr", "1e-3"), _value_of("tied", "true"), _value_of("error", "")
+    ('1234567890123e45', 0.001, True, None)
+    """
     if text == "":
         return None
+    if name in TEXTS:
+        return text
+    if text in ("true", "false"):
+        return text == "true"
     for kind in (int, float):
         try:
             return kind(text)
@@ -251,16 +271,13 @@ def _points(
     x: npt.ArrayLike, y: npt.ArrayLike, group: npt.ArrayLike | None
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.uint64]]:
     def numbers(name: str, given: npt.ArrayLike) -> npt.NDArray[np.float64]:
-        try:
-            found = np.asarray(given, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise _arguments.wrong(name, "must be a list of numbers") from None
+        found = _arguments.numbers(name, given)
         if found.ndim != 1:
             raise _arguments.wrong(name, f"must be one-dimensional (got {found.ndim} dimensions)")
         if not np.isfinite(found).all():
             where = int(np.flatnonzero(~np.isfinite(found))[0])
             raise _arguments.wrong(name, f"must be finite (got {found[where]} at index {where})")
-        return np.ascontiguousarray(found)
+        return found
 
     sizes, values = numbers("x", x), numbers("y", y)
     groups = np.zeros(len(sizes)) if group is None else numbers("group", group)
@@ -299,10 +316,33 @@ def fit(
     'linear'
     """
     sizes, values, groups = _points(x, y, group)
-    names = [laws] if isinstance(laws, str) else list(laws)
+    names = [laws] if isinstance(laws, str) else laws
+    if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
+        raise _arguments.wrong("laws", "must be the name of a law, or a list of names")
+    names = list(names)
     with _errors.called("law", "laws"):
         found = _byrote.compare_laws(sizes, values, groups, names, relative=relative, threads=threads, watch=Watch(progress))
     return Result(json.loads(found))
+
+
+def _size(size: Mapping[str, Any]) -> str:
+    """Return a size, or an end of its interval, in words."""
+    if size["kind"] == "at":
+        return f"{size['size']:.6g}"
+    if size["kind"] == "below-smallest":
+        return f"at most {size['smallest']:.6g}, the smallest size given"
+    return f"above {size['largest']:.6g}, the largest size given"
+
+
+class Threshold(Result):
+    """The smallest size at which a measurement reaches a level."""
+
+    def _shown_fields(self) -> dict[str, Any]:
+        size, interval = self._fields["size"], self._fields["interval"]
+        shown = {"level": self._fields["settings"]["level"], "size": size["size"] if size["kind"] == "at" else _size(size)}
+        if interval is not None:
+            shown["interval"] = f"{_size(interval['low'])} to {_size(interval['high'])}"
+        return shown
 
 
 @_arguments.checked()
@@ -316,19 +356,18 @@ def threshold(
     relative: bool = False,
     threads: int | None = None,
     progress: Progress = None,
-) -> Result:
+) -> Threshold:
     """Find the smallest size at which ``y`` falls (or rises) to a level, with an interval.
 
     Between the sizes given, ``y`` is interpolated; with ``relative`` it is ln ``y``, as reports do for gaps.
 
     >>> import byrote
-    >>> found = byrote.threshold([8, 16, 32, 64], [1.0, 0.5, 0.2, 0.01], level=0.1)
-    >>> "size" in found.to_dict()
-    True
+    >>> byrote.threshold([8, 16, 32, 64], [1.0, 0.5, 0.2, 0.01], level=0.1)
+    Threshold(level=0.1, size=46.0879)
     """
     sizes, values, groups = _points(x, y, group)
     found = _byrote.threshold(sizes, values, groups, level, rises=rises, relative=relative, threads=threads, watch=Watch(progress))
-    return Result(json.loads(found))
+    return Threshold(json.loads(found))
 
 
 @_arguments.checked()
@@ -342,6 +381,9 @@ def report(directory: Path, *, threads: int | None = None, progress: Progress = 
     ...     "</html>" in byrote.report(folder).html
     True
     """
+    if not os.path.exists(directory):
+        path = os.fspath(directory)
+        raise _errors.of("io", f"directory: there is no {path}", path, None, "directory", ENOENT)
     found = json.loads(_byrote.draw_report(os.fspath(directory), threads=threads, watch=Watch(progress)))
     return Report(found["report_file"])
 
@@ -388,7 +430,7 @@ def reproduce(
 
 
 @_arguments.checked("rank")
-def rank(*, seed: int = 0, threads: int | None = None, progress: Progress = None, **settings: Any) -> Result:
+def rank(*, seed: int = 0, threads: int | None = None, progress: Progress = None, **settings: Unpack[RankSettings]) -> Result:
     """Certify the rank and the Kruskal rank of psi(a b^T): how many contexts neurons can distinguish.
 
     The keywords are the options of ``byrote rank --help``; ``a``, ``b`` and ``polynomial`` may be lists.
@@ -421,7 +463,7 @@ def incontext(
     seed: int = 0,
     threads: int | None = None,
     progress: Progress = None,
-    **settings: Any,
+    **settings: Unpack[IncontextSettings],
 ) -> InContext:
     """Run an explicitly constructed transformer that learns in context, on synthetic or given sequences.
 
@@ -440,11 +482,7 @@ def incontext(
         if sequence is not None:
             if given.get("file") is not None:
                 raise _arguments.wrong("sequence", "cannot be combined with file")
-            try:
-                vectors = np.ascontiguousarray(sequence, dtype=np.float64)
-            except (TypeError, ValueError):
-                raise _arguments.wrong("sequence", "must be an array of numbers, [steps, d] or [sequences, steps, d]") from None
-            np.save(name, vectors)
+            np.save(name, _arguments.numbers("sequence", sequence, "must be an array of numbers, [steps, d] or [sequences, steps, d]"))
             given["file"] = [name]
         elif given.get("file") is not None:
             given["file"] = _arguments.paths("file", [given["file"]])
@@ -483,6 +521,7 @@ __all__ = [
     "Report",
     "Study",
     "Sweep",
+    "Threshold",
     "export",
     "figures",
     "fit",

@@ -40,6 +40,9 @@ def test_a_sweep_writes_what_the_program_writes(program: Any, tmp_path: Path) ->
     assert (tmp_path / "dictionary/results.csv").read_bytes() == (tmp_path / "ours/results.csv").read_bytes()
     dry = byrote.sweep(plan, out=tmp_path / "none", dry_run=True)
     assert len(dry.jobs) == 4 and not (tmp_path / "none").exists()
+    for name in ("results", "report"):
+        with pytest.raises(byrote.SettingError, match="dry_run: a dry run only lists the jobs"):
+            getattr(dry, name)
     with pytest.raises(byrote.FormatError, match="did you mean `d_mlp`"):
         byrote.sweep({"model": {"d_mpl": [4]}})
 
@@ -146,3 +149,36 @@ def test_built_in_stories_are_those_of_the_program(program: Any, tmp_path: Path)
 def test_figures_are_previewed(program: Any) -> None:
     assert byrote.figures().to_dict()["figure"] == [f["figure"] for f in program("reproduce")["figures"]]
     same(byrote.reproduce("madden2024-fig1", dry_run=True), program("reproduce", "madden2024-fig1", "--dry-run"))
+
+
+def test_columns_of_results_have_the_types_of_their_names(tmp_path: Path) -> None:
+    plan = {"corpus": {"builtin": 5}, "model": {"d_mlp": [2]}, "training": {"steps": 2}}
+    sweep = byrote.sweep(plan, out=tmp_path / "run")
+    with open(tmp_path / "run/results.csv", newline="") as file:
+        row = next(iter(csv.DictReader(file)))
+    for identity in ("1234567890123e45", "0000000000000012"):
+        with open(tmp_path / "run/results.csv", "w", newline="") as file:
+            writer = csv.DictWriter(file, list(row))
+            writer.writeheader()
+            writer.writerow({**row, "job": identity, "corpus": "1984", "lr": "1e-3"})
+        found = sweep.results[0]
+        assert (found["job"], found["corpus"], found["lr"], found["d_mlp"]) == (identity, "1984", 0.001, 2)
+        assert found["bottleneck"] is False and found["error"] is None
+
+
+def test_reports_are_found_after_a_change_of_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    plan = {"corpus": {"builtin": 5}, "model": {"d_mlp": [2]}, "training": {"steps": 2}}
+    sweep = byrote.sweep(plan, out="run")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert len(sweep.results) == 1 and "</html>" in sweep.report.html
+
+
+def test_a_threshold_says_where_it_is() -> None:
+    x, y = [8, 16, 32, 64], [1.0, 0.5, 0.2, 0.01]
+    assert repr(byrote.threshold(x, y, 0.1)) == "Threshold(level=0.1, size=46.0879)"
+    assert "above 64, the largest size given" in repr(byrote.threshold(x, y, 0.001))
+    assert "at most 8, the smallest size given" in byrote.threshold(x, y, 5.0)._repr_html_()
+    seeds = byrote.threshold(x * 2, [*y, *(1.1 * value for value in y)], 0.1, [0] * 4 + [1] * 4)
+    assert " to " in seeds._repr_html_() and "interval" in repr(seeds)
