@@ -14,7 +14,7 @@ import ray
 
 from byrote import _arguments, _byrote
 from byrote._progress import Progress, Watch
-from byrote._ray_tasks import RETRIES, Tasks, leave, scratch, slots, start
+from byrote._ray_tasks import RETRIES, Tasks, leave, require, scratch, slots, start
 from byrote._settings import Path
 from byrote._whole import Sweep, of_plan
 
@@ -82,6 +82,7 @@ def sweep(
     if num_cpus <= 0:
         raise _arguments.wrong("num_cpus", f"must be positive (got {num_cpus})")
     start()
+    require(num_cpus)
     watch = Watch(progress)
     threads = max(1, int(num_cpus))
     with of_plan(plan) as (path, text):

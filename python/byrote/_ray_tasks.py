@@ -15,7 +15,7 @@ from typing import Any
 
 import ray
 
-from byrote import _errors
+from byrote import _arguments, _errors
 from byrote._progress import Watch
 
 RETRIES = 10
@@ -176,6 +176,14 @@ def start() -> None:
     """Connect to the cluster that Ray's environment names, or start one on this machine."""
     if not ray.is_initialized():
         ray.init(include_dashboard=False, log_to_driver=False, logging_level="warning")
+
+
+def require(num_cpus: float) -> None:
+    """Raise if no machine has that many processors: Ray would wait for one that has, for ever and in silence."""
+    largest = max((node["Resources"].get("CPU", 0.0) for node in ray.nodes() if node["Alive"]), default=0.0)
+    if largest < num_cpus:
+        message = f"no machine of the cluster has {num_cpus:g} processors (the largest has {largest:g})"
+        raise _arguments.wrong("num_cpus", message)
 
 
 def slots(num_cpus: float) -> int:

@@ -11,7 +11,7 @@ from errno import EACCES, ENOENT
 from functools import partial
 from typing import Any
 
-from byrote import _byrote, _errors
+from byrote import _arguments, _byrote, _errors
 from byrote._settings import Path, encode
 
 ENDINGS = (".parquet", ".arrow", ".npy", ".bin", *(s + z for s in (".txt", ".text", ".jsonl", ".ndjson") for z in ("", ".gz", ".zst")))
@@ -115,6 +115,9 @@ def _as_fsspec(filesystem: Any) -> Any:
         from fsspec.implementations.arrow import ArrowFSWrapper
 
         return ArrowFSWrapper(filesystem)
+    if not hasattr(filesystem, "unstrip_protocol"):
+        message = f"must be a file system of fsspec or pyarrow (got {type(filesystem).__name__})"
+        raise _arguments.wrong("filesystem", message)
     return filesystem
 
 

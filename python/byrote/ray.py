@@ -28,7 +28,7 @@ from byrote import _arguments, _byrote, _errors
 from byrote._corpus import Corpus
 from byrote._progress import Progress, Watch
 from byrote._ray_sweep import sweep
-from byrote._ray_tasks import AGAIN, RETRIES, ClusterError, Tasks, arrived, clear, leave, let_go, memory, scratch, slots, start
+from byrote._ray_tasks import AGAIN, RETRIES, ClusterError, Tasks, arrived, clear, leave, let_go, memory, require, scratch, slots, start
 from byrote._remote_files import InputFile, find
 from byrote._settings import CorpusSettings, Path, encode
 from byrote._table import Table
@@ -64,6 +64,24 @@ class ClusterCorpus(Corpus):
     _given: dict[str, Any]
     _folder: tempfile.TemporaryDirectory[str]
 
+    def __init__(self, *paths: Any, **settings: Any) -> None:
+        raise _made_by_corpus()
+
+    @classmethod
+    def for_model(cls, *arguments: Any, **settings: Any) -> Corpus:
+        """Not available: byrote.ray.corpus makes these objects."""
+        raise _made_by_corpus()
+
+    @classmethod
+    def from_texts(cls, *arguments: Any, **settings: Any) -> Corpus:
+        """Not available: byrote.ray.corpus makes these objects."""
+        raise _made_by_corpus()
+
+    @classmethod
+    def from_ids(cls, *arguments: Any, **settings: Any) -> Corpus:
+        """Not available: byrote.ray.corpus makes these objects."""
+        raise _made_by_corpus()
+
     @property
     def title(self) -> str:
         """A few words about it."""
@@ -82,6 +100,13 @@ class ClusterCorpus(Corpus):
     def table(self, *, threads: int | None = None, progress: Progress = None) -> Table:
         """Not available: no machine has all contexts."""
         raise _without_contexts()
+
+    def _has_contexts(self) -> None:
+        raise _without_contexts()
+
+
+def _made_by_corpus() -> BaseException:
+    return TypeError("byrote.ray.corpus(...) counts files on a cluster; byrote.Corpus takes texts and ids in memory")
 
 
 def _without_contexts() -> BaseException:
@@ -275,9 +300,10 @@ def corpus(
     ...     c.to_dict() == byrote.Corpus(folder).to_dict()
     True
     """
-    given: dict[str, Any] = dict(settings)
-    files = _checked(given, paths, num_partitions, num_cpus, filesystem)
+    given = _arguments.of_corpus(paths, settings)
+    files = _checked(given, given.pop("paths", []), num_partitions, num_cpus, filesystem)
     start()
+    require(num_cpus)
     watch = Watch(progress)
     n = slots(num_cpus)
     windows = given.get("contexts") == "windows"
@@ -299,7 +325,7 @@ def corpus(
 
 
 def _checked(
-    given: dict[str, Any], paths: tuple[Any, ...], num_partitions: int | None, num_cpus: float, filesystem: Any
+    given: dict[str, Any], paths: list[str], num_partitions: int | None, num_cpus: float, filesystem: Any
 ) -> list[InputFile]:
     """Check the settings of a corpus, and return its files."""
     for name, value in (("num_partitions", num_partitions), ("num_cpus", num_cpus)):
@@ -308,8 +334,7 @@ def _checked(
     if num_partitions is not None and num_partitions > 1 << 16:
         message = f"num_partitions: must be at most 65536 (got {num_partitions})"
         raise _errors.of("setting", message, None, None, "num_partitions", None)
-    flat = _arguments.paths("paths", paths) if paths else []
-    if not flat or "-" in flat:
+    if not paths or "-" in paths:
         raise _errors.of("setting", "paths: name files that every machine can read", None, None, "paths", None)
     reasons = {
         "limit": "the first documents are those of the first shard only",
@@ -328,7 +353,7 @@ def _checked(
         given["tokenizer"] = os.path.abspath(tokenizer)
     # What is wrong with the settings is said before anything starts.
     _byrote.input_files(encode({**given, "paths": ["checked"]}))
-    return find(flat, format=given.get("format"), filesystem=filesystem)
+    return find(paths, format=given.get("format"), filesystem=filesystem)
 
 
 def _merged(

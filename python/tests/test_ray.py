@@ -148,8 +148,25 @@ def test_what_a_cluster_cannot_do_is_refused(cluster: None, folder: Path) -> Non
         found.table()
     with pytest.raises(byrote.SettingError, match="figures, not contexts"):
         _ = found.vocabulary
-    with pytest.raises(byrote.SettingError, match="hold only figures"):
-        byrote.train(found, steps=1)
+    for call in (byrote.train, byrote.build.madden2024, byrote.build.kajitsuka2024):
+        with pytest.raises(byrote.SettingError, match="figures, not contexts"):
+            call(found)
+    assert len(byrote.bounds(found).rows) > 0
+    for make in (byrote.ray.ClusterCorpus, byrote.ray.ClusterCorpus.from_texts, byrote.ray.ClusterCorpus.from_ids, byrote.ray.ClusterCorpus.for_model):
+        with pytest.raises(TypeError, match=r"byrote\.ray\.corpus\(\.\.\.\) counts files on a cluster"):
+            make(str(folder / "a.txt"))
+    with pytest.raises(byrote.SettingError, match="paths: the list is empty"):
+        byrote.ray.corpus(paths=[])
+    with pytest.raises(byrote.SettingError, match="filesystem: must be a file system of fsspec or pyarrow"):
+        byrote.ray.corpus(folder, filesystem=5)
+
+
+def test_more_processors_than_any_machine_has_are_refused(cluster: None, folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(byrote.SettingError, match=r"num_cpus: no machine of the cluster has 1000 processors \(the largest has \d+\)"):
+        byrote.ray.corpus(folder, num_cpus=1000)
+    with pytest.raises(byrote.SettingError, match="num_cpus: no machine of the cluster has 1000 processors"):
+        byrote.ray.sweep(PLAN, out=tmp_path / "none", num_cpus=1000)
+    assert not (tmp_path / "none").exists()
 
 
 PLAN: dict[str, Any] = {
