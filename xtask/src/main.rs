@@ -8,7 +8,8 @@
 //!
 //! The wheel is built with the profile and the target directory of the Rust tests, so dependencies compile once. Python comes from
 //! `BYROTE_BASE_PYTHON`, or is `python3`. Without one, or if its packages cannot be installed, the second half is skipped, and says so;
-//! `BYROTE_TEST_PYTHON=1` makes that an error.
+//! `BYROTE_TEST_PYTHON=1` makes that an error. `BYROTE_TEST_TORCH=1` also installs torch and transformers, which are large, and requires
+//! the tests that need them.
 //!
 //! The page of `byrote serve` is tested in Chromium. With `BYROTE_TEST_BROWSER=1`, or where `CI` is set, what that needs is installed with
 //! apt-get, if this is root on a system that has it; otherwise those tests say that they are skipped. `BYROTE_TEST_BROWSER=1` makes that an
@@ -22,6 +23,9 @@ use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 type Result<T = ()> = std::result::Result<T, String>;
+
+/// What the tests of `to_torch` and of training in other libraries need.
+const TORCH: [&str; 4] = ["torch", "transformers", "accelerate", "tensorboard"];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
@@ -133,7 +137,11 @@ fn environment() -> Result<Option<PathBuf>> {
     if !own.exists() {
         run(&python, &["-m", "venv", &environment.to_string_lossy()], &[])?;
     }
-    match run(&own, &["-m", "pip", "install", "--quiet", "-r", "python/requirements-dev.txt"], &[]) {
+    let mut install = vec!["-m", "pip", "install", "--quiet", "-r", "python/requirements-dev.txt"];
+    if env::var_os("BYROTE_TEST_TORCH").is_some_and(|value| value == "1") {
+        install.extend(TORCH);
+    }
+    match run(&own, &install, &[]) {
         Ok(()) => Ok(Some(own)),
         Err(message) => skipped(&format!("its packages cannot be installed: {message}")),
     }
