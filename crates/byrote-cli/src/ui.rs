@@ -4,7 +4,8 @@ use crate::args::Common;
 use crate::{interrupt, progress, spelling};
 use byrote::Error;
 pub use byrote::units::grouped as thousands;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -29,14 +30,18 @@ fn print_lines(text: &str) -> byrote::Result<()> {
 }
 
 /// Prints one JSON object.
-pub fn print_json(value: &Value) -> byrote::Result<()> {
-    print_lines(&escaped(&format!("{value:#}\n")))
+pub fn print_json(value: &impl Serialize) -> byrote::Result<()> {
+    // Not by way of a `Value`, which takes several times the memory.
+    let text = serde_json::to_string_pretty(value);
+    let mut text = text.map_err(|e| Error::io("standard output", "write", e.into()))?;
+    text.push('\n');
+    print_lines(&escaped(&text))
 }
 
 /// Shows a result: as a JSON object if `json` asks for one, otherwise as text.
-pub fn show(
+pub fn show<J: Serialize>(
     common: &Common,
-    json: impl FnOnce() -> Value,
+    json: impl FnOnce() -> J,
     text: impl FnOnce() -> String,
 ) -> byrote::Result<()> {
     if common.json { print_json(&json()) } else { print(&text()) }

@@ -7,11 +7,12 @@ use crate::progress::Terminal;
 use crate::spelling;
 use crate::ui::{self, thousands};
 use byrote::corpus::builtin::Stories;
-use byrote::corpus::{CorpusSpec, Loss, LossReading};
+use byrote::corpus::{CorpusSpec, Loss, LossReading, Summary};
 use byrote::report::text;
 use byrote::{Error, Result};
 use clap::Args;
-use serde_json::json;
+use serde::Serialize;
+use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -37,6 +38,19 @@ pub struct CorpusCommand {
     /// Write the built-in stories to FILE, one per line
     #[arg(long, value_name = "FILE", conflicts_with_all = ["paths", "random", "merge"])]
     pub write: Option<PathBuf>,
+}
+
+/// The summary and what was asked for beside it.
+#[derive(Serialize)]
+struct CorpusJson<'a, S> {
+    #[serde(flatten)]
+    summary: &'a Summary,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    written: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    loss: Option<&'a LossReading>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    window_sample: Option<S>,
 }
 
 /// Reads a loss; the error is the message without the setting's name, which the parser adds.
@@ -65,18 +79,11 @@ pub fn run(args: &CorpusCommand, common: &Common) -> Result<ExitCode> {
     // The contexts of windows are listed for some of them; the figures are those of all.
     let summary = corpus.whole.as_deref().unwrap_or(&corpus.summary);
     let reading = args.loss.as_ref().map(|loss| LossReading::new(loss, summary)).transpose()?;
-    let json = || {
-        let mut object = json!(summary);
-        if let Some((path, bytes)) = written {
-            object["written"] = json!({"path": path, "bytes": bytes});
-        }
-        if let Some(reading) = &reading {
-            object["loss"] = json!(reading);
-        }
-        if let Some(sample) = corpus.window_sample() {
-            object["window_sample"] = json!(sample);
-        }
-        object
+    let json = || CorpusJson {
+        summary,
+        written: written.map(|(path, bytes)| json!({"path": path, "bytes": bytes})),
+        loss: reading.as_ref(),
+        window_sample: corpus.window_sample(),
     };
     let text = || {
         if args.csv {

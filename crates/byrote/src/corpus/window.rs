@@ -52,8 +52,8 @@ crate::setting::setters!(Window {
 /// The longest accepted window; a larger one is almost certainly a typing error.
 pub const MAX_N_CTX: u32 = 1 << 20;
 
-/// The longest accepted context of windows, which are never written out.
-pub(crate) const MAX_WINDOW_N_CTX: u32 = 1 << 26;
+/// The longest accepted context of windows, which are never written out: a window may be as long as any text.
+pub(crate) const MAX_WINDOW_N_CTX: u32 = u32::MAX - 2;
 
 impl Window {
     /// Refuses a window without a context.

@@ -141,6 +141,39 @@ impl Field {
         Ok(field)
     }
 
+    /// The name of the type, as Arrow's documentation has it.
+    fn type_name(&self) -> &'static str {
+        const NAMES: [&str; 26] = [
+            "Null",
+            "Int",
+            "FloatingPoint",
+            "Binary",
+            "Utf8",
+            "Bool",
+            "Decimal",
+            "Date",
+            "Time",
+            "Timestamp",
+            "Interval",
+            "List",
+            "Struct",
+            "Union",
+            "FixedSizeBinary",
+            "FixedSizeList",
+            "Map",
+            "Duration",
+            "LargeBinary",
+            "LargeUtf8",
+            "LargeList",
+            "RunEndEncoded",
+            "BinaryView",
+            "Utf8View",
+            "ListView",
+            "LargeListView",
+        ];
+        usize::from(self.tag).checked_sub(1).and_then(|i| NAMES.get(i)).copied().unwrap_or("unknown")
+    }
+
     fn has_views(&self) -> bool {
         matches!(self.tag, tag::BINARY_VIEW | tag::UTF8_VIEW) && !self.has_dictionary
     }
@@ -166,7 +199,10 @@ impl Field {
                 Ok(length @ 1..) => Ok(Kind::FixedList { length, integer }),
                 _ => wrong(&format!("has lists of {} elements", self.length)),
             },
-            (tag, _) => wrong(&format!("has another type (number {tag})")),
+            (tag::LIST | tag::LARGE_LIST | tag::FIXED_SIZE_LIST, None) => {
+                wrong(&format!("holds lists of {}", items.map_or("nothing", |items| items.type_name())))
+            }
+            _ => wrong(&format!("has the type {}", self.type_name())),
         }
     }
 }

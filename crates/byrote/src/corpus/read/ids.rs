@@ -4,6 +4,7 @@ use super::input::{Input, fill_to};
 use super::{Content, Reader, Slab, part_of_file, slab_bytes};
 use crate::corpus::options::{DocumentRule, Options};
 use crate::corpus::window::ContextRule;
+use crate::units::counted;
 use crate::{Error, Result};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -169,9 +170,9 @@ impl Reader for IdReader {
             return Err(Error::format(
                 &self.path,
                 format!(
-                    "ends in the middle of an id, after {} ids of {} bytes",
-                    self.position + n as u64,
-                    self.integer.bytes
+                    "ends in the middle of an id, after {} of {}",
+                    counted(self.position + n as u64, "id"),
+                    counted(self.integer.bytes as u64, "byte"),
                 ),
             ));
         }

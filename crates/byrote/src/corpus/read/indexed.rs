@@ -12,6 +12,7 @@ use super::ids::IntegerType;
 use super::input::{Input, fill_to};
 use super::{Content, Reader, Slab, slab_bytes};
 use crate::corpus::options::Options;
+use crate::units::counted;
 use crate::{Error, Result};
 use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -109,12 +110,13 @@ impl Header {
         }
         if u128::from(bytes) != expected {
             return wrong(format!(
-                "an index of {} sequences and {} bounds of documents has {expected} bytes, but this one has {bytes}",
-                header.sequences, header.bounds
+                "an index of {} and {} of documents has {expected} bytes, but this one has {bytes}",
+                counted(header.sequences, "sequence"),
+                counted(header.bounds, "bound"),
             ));
         }
         if header.bounds == 0 && header.sequences > 0 {
-            return wrong(format!("has {} sequences, but no document", header.sequences));
+            return wrong(format!("has {}, but no document", counted(header.sequences, "sequence")));
         }
         Ok(header)
     }
@@ -265,7 +267,11 @@ impl IndexedReader {
     fn end(&self) -> Result<()> {
         let sequences = self.header.sequences;
         if self.sequence < sequences {
-            return Err(self.wrong(format!("has {sequences} sequences, but documents of {}", self.sequence)));
+            return Err(self.wrong(format!(
+                "its documents cover only {} of {}",
+                self.sequence,
+                counted(sequences, "sequence")
+            )));
         }
         if self.offset < self.bytes {
             return Err(self.wrong(format!(
@@ -385,7 +391,7 @@ mod tests {
             (index(8, &[3, 9], &[0, -1], &[0, 1, 2]), "sequence 1 starts at byte -1"),
             (index(8, &[3, 10], &[0, 6], &[0, 1, 2]), "sequence 1 ends at byte 26, but ids.bin has 24 bytes"),
             (index(8, &[3, 8], &[0, 6], &[0, 1, 2]), "ends at byte 22 of ids.bin, which has 24 bytes"),
-            (index(8, &[3, 9], &[0, 6], &[0, 1, 1]), "has 2 sequences, but documents of 1"),
+            (index(8, &[3, 9], &[0, 6], &[0, 1, 1]), "its documents cover only 1 of 2 sequences"),
             (index(8, &[3, 9], &[0, 6], &[0, 2, 1]), "document 2 ends before sequence 1"),
             (index(8, &[3, 9], &[0, 6], &[0, 1, 3]), "document 2 ends before sequence 3"),
             (index(8, &[3, 9], &[0, 6], &[1, 2]), "does not start with the first sequence"),

@@ -34,8 +34,21 @@ impl<'a> Field<'a> {
                 "no field {name:?}; the record has {}; choose one with `field`",
                 names.join(", ")
             )),
-            Err(e) => Err(format!("not a JSON record with {name:?}: {e}")),
+            Err(e) => Err(format!("not a JSON record with {name:?}: {}", reason(&e))),
         }
+    }
+}
+
+/// What is wrong with a record, without a place: the record's line is known.
+fn reason(error: &serde_json::Error) -> String {
+    let said = error.to_string();
+    let said = said.split(" at line ").next().unwrap_or_default();
+    match said.strip_prefix("invalid type: ").and_then(|said| said.split_once(", expected ")) {
+        Some((found, expected)) => {
+            let found = if found == "map" { "an object" } else { found };
+            format!("expected {expected}, found {found}")
+        }
+        None => said.to_owned(),
     }
 }
 

@@ -14,20 +14,20 @@ use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 /// The number of digits that determine a bin.
-const DIGITS: u32 = 3;
+pub(crate) const BIN_DIGITS: usize = 3;
 
 /// The number of bins.
-pub(crate) const BINS: usize = 1 << (4 * DIGITS);
+pub(crate) const BINS: usize = 1 << (4 * BIN_DIGITS);
 
 /// The first bits of the keys of a bin.
 fn first_bits(bin: usize) -> u64 {
-    (bin as u64) << (64 - 4 * DIGITS)
+    (bin as u64) << (64 - 4 * BIN_DIGITS)
 }
 
 /// The bin of a key.
 #[inline]
 fn bin_of(key: u64) -> usize {
-    (key >> (64 - 4 * DIGITS)) as usize
+    (key >> (64 - 4 * BIN_DIGITS)) as usize
 }
 
 /// The number of tokens that all windows of a bin share.
@@ -168,10 +168,10 @@ pub(crate) fn add_short_contexts(
     figures: &mut Figures,
     mut nodes: Option<&mut Nodes>,
 ) {
-    for digits in 1..=DIGITS {
-        let prefix = |bin: &BinCounts| (bin.bin as usize) >> (4 * (DIGITS - digits));
+    for digits in 1..=BIN_DIGITS {
+        let prefix = |bin: &BinCounts| (bin.bin as usize) >> (4 * (BIN_DIGITS - digits));
         for node in bins.chunk_by(|a, b| prefix(a) == prefix(b)) {
-            let bits = prefix(&node[0]) << (4 * (DIGITS - digits));
+            let bits = prefix(&node[0]) << (4 * (BIN_DIGITS - digits));
             let depth = shared_tokens(bits);
             // A token ends with these digits, and windows reach so far.
             if prefix(&node[0]) & 1 == 0 || depth > full {
@@ -202,7 +202,7 @@ fn below(node: &[BinCounts], depth: usize, full: usize) -> (u64, u64) {
     let (mut ended, mut children) = (0, 0);
     let next = |bin: &BinCounts| {
         // The bits up to the end of the next token.
-        let ends = (1..=DIGITS).map(|digits| 4 * (DIGITS - digits));
+        let ends = (1..=BIN_DIGITS).map(|digits| 4 * (BIN_DIGITS - digits));
         ends.map(|left| bin.bin as usize >> left << left).find(|&bits| shared_tokens(bits) > depth)
     };
     for siblings in node.chunk_by(|a, b| next(a) == next(b)) {

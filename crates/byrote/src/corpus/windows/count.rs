@@ -78,7 +78,7 @@ impl<C: Code> Job<'_, C> {
         let mut all = Tally::new(&pass);
         workers?.into_iter().for_each(|tally| all.merge(tally, text));
         if rule.repeats {
-            all.longest.add_pairs(text);
+            all.longest.add_frequent_pairs(text, codes);
         }
         all.figures.settle();
         all.bins.sort_unstable();
@@ -260,7 +260,7 @@ impl Tally {
             self.unique.add(common.max(next), pass.text.room(P::position(row)));
             common = next;
         }
-        self.longest.sorted::<C, P>(pass.text, rows);
+        self.longest.sorted::<C, P>(pass.text, pass.codes, rows);
         for run in runs::<P>(rows, LENGTHS[0]) {
             let mut finder = RepeatFinder::new(marks);
             rows[run].iter().for_each(|row| finder.row(P::position(row), P::key(row) as usize));

@@ -177,6 +177,8 @@ pub(crate) struct FirstTokens<'t, C> {
     n_ctx: usize,
     stride: usize,
     is_new: bool,
+    /// The documents of more than `n_ctx` tokens; none before the first context is dropped.
+    long: Option<Vec<usize>>,
 }
 
 impl<'t, C: Code> FirstTokens<'t, C> {
@@ -195,17 +197,27 @@ impl<'t, C: Code> FirstTokens<'t, C> {
                 }
             }
         }
-        Self { text, counts, windows, n_ctx: 0, stride, is_new: true }
+        Self { text, counts, windows, n_ctx: 0, stride, is_new: true, long: None }
     }
 
     /// The same where windows start at every token, given how often every token occurs.
     pub(crate) fn of_all(text: &'t Text<C>, counts: Vec<u64>) -> Self {
-        Self { text, counts, windows: text.tokens() as u64, n_ctx: 0, stride: 1, is_new: true }
+        let windows = text.tokens() as u64;
+        Self { text, counts, windows, n_ctx: 0, stride: 1, is_new: true, long: None }
+    }
+
+    /// The number of documents that the next step looks at.
+    #[cfg(test)]
+    pub(super) fn long_documents(&self) -> usize {
+        self.long.as_ref().map_or(self.text.documents(), Vec::len)
     }
 
     /// Goes on to a longer context, and reports every change of a count.
     fn drop_short(&mut self, n_ctx: usize, mut change: impl FnMut(u64, u64)) {
-        for document in (0..self.text.documents()).map(|i| self.text.document(i)) {
+        let mut long = self.long.take().unwrap_or_else(|| (0..self.text.documents()).collect());
+        // All steps together take time in proportion to the text.
+        long.retain(|&i| {
+            let document = self.text.document(i);
             // Starts with at most `n_ctx` and more than `self.n_ctx` tokens after and including them.
             let from = document.len().saturating_sub(n_ctx);
             let to = document.len().saturating_sub(self.n_ctx);
@@ -215,7 +227,9 @@ impl<'t, C: Code> FirstTokens<'t, C> {
                 *count -= 1;
                 self.windows -= 1;
             }
-        }
+            from > 0
+        });
+        self.long = Some(long);
         self.n_ctx = n_ctx;
     }
 }

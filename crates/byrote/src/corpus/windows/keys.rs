@@ -17,6 +17,8 @@ const LAST: u64 = 0x1111_1111_1111_1111;
 
 /// Last digits, and digits that are not last.
 const LASTS: u64 = 8;
+/// The number of tokens that take one digit.
+pub(crate) const FREQUENT: usize = LASTS as usize;
 const OTHERS: u64 = 7;
 
 /// The codes of tokens.
@@ -47,6 +49,18 @@ impl Codebook {
     #[inline]
     pub(crate) fn code<C: Code>(&self, token: C) -> u64 {
         self.codes[token.get() as usize]
+    }
+
+    /// The number of digits of some tokens.
+    pub(crate) fn digits<C: Code>(&self, tokens: &[C]) -> usize {
+        tokens.iter().map(|&token| (self.code(token) & 63) as usize / 4).sum()
+    }
+
+    /// The number of a token below [`FREQUENT`] if it takes one digit.
+    #[inline]
+    pub(crate) fn frequent<C: Code>(&self, token: C) -> Option<usize> {
+        let code = self.code(token);
+        (code & 63 == 4).then_some((code >> 61) as usize)
     }
 
     /// The key of a position.

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
 const FILE: FiguresFile =
-    FiguresFile { magic: b"byrotew\x02", name: "a range of windows", advice: "count it again" };
+    FiguresFile { magic: b"byrotew\x03", name: "a range of windows", advice: "count it again" };
 
 /// The largest number of anything that is believed: 2^32 tokens have fewer contexts of up to 2^20 tokens.
 pub(crate) const LARGEST: u64 = 1 << 53;
@@ -80,6 +80,7 @@ impl RangeFile {
             && self.bins.iter().all(|bin| bin.is_possible(*positions))
             && self.facts.tokens_by_count.iter().all(|&(k, n)| k <= LARGEST && n <= LARGEST)
             && self.firsts.iter().all(|stored| stored.is_possible())
+            && self.passages.iter().all(|passage| passage.is_possible(*tokens))
     }
 
     /// Writes the file.

@@ -3,13 +3,14 @@
 //! A start is in a repeat of at least K tokens if its first K tokens occur at another start too. In the order of the windows
 //! these starts are neighbours, so runs of rows with common prefixes of at least K tokens are all there is to look at.
 
+use super::bins::BIN_DIGITS;
+use super::keys::{Codebook, FREQUENT};
 use super::marks::Marks;
 use super::order::Position;
 use super::range_file::LARGEST;
 use super::summarize::Passage;
 use super::text::{Code, Text};
 use crate::corpus::vocabulary::Vocabulary;
-use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -239,10 +240,13 @@ impl UniqueLengths {
 /// The number of passages that are reported.
 const PASSAGES: usize = 5;
 
+/// The tokens of a passage that are kept: texts that are copied as a whole have passages as long as themselves.
+pub(crate) const EXCERPT: usize = 1000;
+
 /// The longest passages of at least two tokens that occur more than once.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Longest {
-    /// Length and position, the longest first; of the same length, in the order of their tokens.
+    /// Lengths and first occurrences, the longest first; of the same length, in the order of their first tokens, then of the text.
     passages: Vec<(usize, usize)>,
 }
 
@@ -263,100 +267,124 @@ impl Left {
     }
 }
 
+/// A passage that is a prefix of the last start and of one before it.
+struct Open<P> {
+    length: P,
+    left: Left,
+    /// Its first occurrence so far.
+    first: P,
+}
+
 impl Longest {
-    /// Takes the passages of at least three tokens that occur at sorted starts of a bin, given with their common prefixes, and
-    /// that cannot be continued, to the left or to the right, wherever they occur.
-    pub(crate) fn sorted<C: Code, P: Position>(&mut self, text: &Text<C>, rows: &[P::Row]) {
-        // Passages that are prefixes of the last start and of one before it: their lengths, and what comes before them.
-        let mut open: Vec<(P, Left)> = Vec::new();
+    /// Takes the passages that occur at sorted starts of a bin, given with their common prefixes, and that cannot be continued, to
+    /// the left or to the right, wherever they occur. Two tokens whose code is shorter than what a bin has in common may occur in
+    /// other bins too; they are left to [`Longest::add_frequent_pairs`].
+    pub(crate) fn sorted<C: Code, P: Position>(&mut self, text: &Text<C>, codes: &Codebook, rows: &[P::Row]) {
+        let mut open: Vec<Open<P>> = Vec::new();
         for pair in rows.windows(2) {
             let common = P::key(&pair[1]) as usize;
-            let shortest = if self.passages.len() < PASSAGES { 3 } else { self.passages[PASSAGES - 1].0 };
+            let shortest = if self.passages.len() < PASSAGES { 2 } else { self.passages[PASSAGES - 1].0 };
             if common < shortest && open.is_empty() {
                 continue;
             }
-            let left = self.close(text, &mut open, P::position(&pair[0]), common);
+            let (left, first) = self.close(text, codes, &mut open, P::position(&pair[0]), common);
             match open.last_mut() {
-                Some((length, lefts)) if length.get() == common => *lefts = lefts.and(left),
-                _ if common >= shortest => open.push((P::new(common), left)),
+                Some(passage) if passage.length.get() == common => {
+                    passage.left = passage.left.and(left);
+                    passage.first = P::new(passage.first.get().min(first));
+                }
+                _ if common >= shortest => {
+                    open.push(Open { length: P::new(common), left, first: P::new(first) });
+                }
                 _ => {}
             }
         }
         if let Some(last) = rows.last() {
-            self.close(text, &mut open, P::position(last), 0);
+            self.close(text, codes, &mut open, P::position(last), 0);
         }
     }
 
-    /// Closes the passages longer than `common`, all of which begin at `last` too; returns what comes before them.
+    /// Closes the passages longer than `common`, all of which begin at `last` too; returns what comes before them, and the first
+    /// of their occurrences.
     fn close<C: Code, P: Position>(
         &mut self,
         text: &Text<C>,
-        open: &mut Vec<(P, Left)>,
+        codes: &Codebook,
+        open: &mut Vec<Open<P>>,
         last: usize,
         common: usize,
-    ) -> Left {
-        let mut left = Left::of(text, last);
-        while let Some((length, lefts)) = open.pop_if(|(length, _)| length.get() > common) {
-            left = left.and(lefts);
-            if left == Left::SEVERAL {
-                self.insert(text, length.get(), last);
+    ) -> (Left, usize) {
+        let (mut left, mut first) = (Left::of(text, last), last);
+        while let Some(passage) = open.pop_if(|passage| passage.length.get() > common) {
+            left = left.and(passage.left);
+            first = first.min(passage.first.get());
+            let length = passage.length.get();
+            let is_whole = length > 2 || codes.digits(&text.codes(first..first + length)) >= BIN_DIGITS;
+            if left == Left::SEVERAL && is_whole {
+                self.insert(text, length, first);
             }
         }
-        left
+        (left, first)
     }
 
-    /// Takes passages of two tokens, which bins may divide, if there are few longer ones.
-    pub(crate) fn add_pairs<C: Code>(&mut self, text: &Text<C>) {
-        if self.passages.len() == PASSAGES {
+    /// Takes passages of two tokens that bins may divide, if there are few longer ones: both are among the most frequent tokens.
+    pub(crate) fn add_frequent_pairs<C: Code>(&mut self, text: &Text<C>, codes: &Codebook) {
+        if self.passages.len() == PASSAGES && self.passages[PASSAGES - 1].0 > 2 {
             return;
         }
-        // What comes before and after a pair of tokens, where it was seen first, and whether it was seen again.
-        let mut pairs: FxHashMap<(u32, u32), (Left, Left, usize, bool)> = FxHashMap::default();
-        for document in (0..text.documents()).map(|i| text.document(i)) {
-            for first in document.start..document.end.saturating_sub(1) {
-                let (left, right) = (Left::of(text, first), Left::of(text, first + 3));
-                pairs
-                    .entry((text.code(first), text.code(first + 1)))
-                    .and_modify(|(lefts, rights, _, again)| {
+        // What comes before and after a pair, where it was seen first, and whether it was seen again.
+        let mut pairs: [Option<(Left, Left, usize, bool)>; FREQUENT * FREQUENT] = [None; FREQUENT * FREQUENT];
+        let mut last = [C::new(0); 3];
+        for (start, block) in text.blocks(0..text.positions()) {
+            for (position, &after) in (start..).zip(block.iter()) {
+                let [before, a, b] = last;
+                last = [a, b, after];
+                let (Some(i), Some(j)) = (codes.frequent(a), codes.frequent(b)) else { continue };
+                let (left, right) = (Left(before.get()), Left(after.get()));
+                match &mut pairs[FREQUENT * i + j] {
+                    Some((lefts, rights, _, again)) => {
                         (*lefts, *rights, *again) = (lefts.and(left), rights.and(right), true);
-                    })
-                    .or_insert((left, right, first, false));
+                    }
+                    new => *new = Some((left, right, position - 2, false)),
+                }
             }
         }
-        let several = |sides: [Left; 2]| sides == [Left::SEVERAL; 2];
-        for &(_, _, first, _) in pairs.values().filter(|pair| pair.3 && several([pair.0, pair.1])) {
-            self.insert(text, 2, first);
+        for &(left, right, first, again) in pairs.iter().flatten() {
+            if again && [left, right] == [Left::SEVERAL; 2] {
+                self.insert(text, 2, first);
+            }
         }
     }
 
-    fn insert<C: Code>(&mut self, text: &Text<C>, length: usize, position: usize) {
-        let codes = |at: usize| text.codes(at..at + length);
+    fn insert<C: Code>(&mut self, text: &Text<C>, length: usize, first: usize) {
+        let codes = |at: usize| text.codes(at..at + length.min(EXCERPT));
         let order = |&(other, at): &(usize, usize)| {
-            length
-                .cmp(&other)
-                .then_with(|| codes(at).iter().map(|c| c.get()).cmp(codes(position).iter().map(|c| c.get())))
+            let by_codes = || codes(at).iter().map(|c| c.get()).cmp(codes(first).iter().map(|c| c.get()));
+            length.cmp(&other).then_with(by_codes).then(at.cmp(&first))
         };
         if let Err(at) = self.passages.binary_search_by(order) {
-            self.passages.insert(at, (length, position));
+            self.passages.insert(at, (length, first));
             self.passages.truncate(PASSAGES);
         }
     }
 
     pub(crate) fn merge<C: Code>(&mut self, other: Self, text: &Text<C>) {
-        other.passages.into_iter().for_each(|(length, position)| self.insert(text, length, position));
+        other.passages.into_iter().for_each(|(length, first)| self.insert(text, length, first));
     }
 
     /// The passages themselves.
     pub(crate) fn passages<C: Code>(&self, text: &Text<C>, alphabet: &Vocabulary) -> Vec<StoredPassage> {
-        let passage = |&(length, position): &(usize, usize)| {
-            let ids: Vec<u32> =
-                text.codes(position..position + length).iter().map(|code| code.get() - 1).collect();
+        let passage = |&(length, first): &(usize, usize)| {
+            let codes = text.codes(first..first + length.min(EXCERPT));
+            let ids: Vec<u32> = codes.iter().map(|code| code.get() - 1).collect();
+            // An end mark for every document before this one.
+            let position = (first - text.document_of(first)) as u64;
             let mut text = String::new();
             for (i, &id) in ids.iter().enumerate() {
                 text += if i > 0 { alphabet.joiner() } else { "" };
                 text += &alphabet.text(id);
             }
-            StoredPassage { ids, text }
+            StoredPassage { length: length as u64, position, ids, text }
         };
         self.passages.iter().map(passage).collect()
     }
@@ -366,19 +394,31 @@ impl Longest {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StoredPassage {
-    pub(crate) ids: Vec<u32>,
+    pub(crate) length: u64,
+    position: u64,
+    /// Its first tokens.
+    ids: Vec<u32>,
     text: String,
 }
 
 impl StoredPassage {
     pub(crate) fn passage(&self) -> Passage {
-        Passage { length: self.ids.len() as u64, text: self.text.clone() }
+        Passage { length: self.length, position: self.position, text: self.text.clone() }
+    }
+
+    /// Whether what was read from a file is possible in a text of this many tokens.
+    pub(crate) fn is_possible(&self, tokens: u64) -> bool {
+        self.length >= 2
+            && self.position.checked_add(self.length).is_some_and(|end| end <= tokens)
+            && self.ids.len() as u64 == self.length.min(EXCERPT as u64)
     }
 }
 
 /// The longest of passages from several parts.
 pub(crate) fn longest_of(mut passages: Vec<StoredPassage>) -> Vec<StoredPassage> {
-    passages.sort_by(|a, b| b.ids.len().cmp(&a.ids.len()).then_with(|| a.ids.cmp(&b.ids)));
+    passages.sort_by(|a, b| {
+        b.length.cmp(&a.length).then_with(|| a.ids.cmp(&b.ids)).then(a.position.cmp(&b.position))
+    });
     passages.dedup();
     passages.truncate(PASSAGES);
     passages

@@ -3,7 +3,7 @@
 use super::cells::LogTable;
 use super::facts::{Facts, FirstTokenCounts};
 use super::figures::{Figures, Nodes};
-use super::repeats::{Repeats, ShortestUnique, StoredPassage};
+use super::repeats::{EXCERPT, Repeats, ShortestUnique, StoredPassage};
 use super::{Code, Counted, Places, Text, WindowRule};
 use crate::corpus::count::tally::floor_of;
 use crate::corpus::summary::{Coverage, EPSILONS_1E5, LengthSummary, Summary};
@@ -70,8 +70,17 @@ pub struct FloorPoint {
 pub struct Passage {
     /// Its length in tokens.
     pub length: u64,
-    /// Its text.
+    /// The number of tokens before the first place where it occurs.
+    pub position: u64,
+    /// Its text, or that of its first 1,000 tokens.
     pub text: String,
+}
+
+impl Passage {
+    /// Whether the text is that of the first tokens only.
+    pub fn is_cut(&self) -> bool {
+        self.length > EXCERPT as u64
+    }
 }
 
 /// The vocabulary of the windows: the tokens of the text that occur in some window. `counts` is how often every token occurs in
@@ -223,7 +232,7 @@ pub(crate) fn summary(
             every,
             repeats: if is_all { repeats } else { Vec::new() },
             longest_repeat: has_repeats
-                .then(|| passages.first().map_or(u64::from(repeated_token), |p| p.ids.len() as u64)),
+                .then(|| passages.first().map_or(u64::from(repeated_token), |p| p.length)),
             longest_repeats: passages.iter().filter(|_| is_all).map(StoredPassage::passage).collect(),
             shortest_unique: has_repeats.then(|| unique.quantiles()),
         }),

@@ -1,6 +1,6 @@
 //! Every figure against a reference that writes out all windows.
 
-use super::facts::{Facts, FirstTokens, stored_counts, token_counts};
+use super::facts::{Facts, FirstTokenCounts, FirstTokens, stored_counts, token_counts};
 use super::range_file::{RangeFile, merged};
 use super::summarize::{curve_points, summary, vocabulary};
 use super::*;
@@ -190,6 +190,32 @@ fn check_repeats(documents: &[Vec<u32>], found: &Summary) -> Result<(), TestCase
     }
     let longest = places.iter().filter(|(_, p)| p.len() > 1).map(|(s, _)| s.len()).max().unwrap_or(0);
     prop_assert_eq!(own.longest_repeat, Some(longest as u64));
+    // The longest passages that are not always preceded, nor always followed, by the same token.
+    let beside = |&(d, start): &(usize, usize), length: usize| {
+        let at = |i: Option<usize>| i.and_then(|i| documents[d].get(i)).copied();
+        [at(start.checked_sub(1)), at(Some(start + length))]
+    };
+    let differ = |places: &[(usize, usize)], length: usize, side: usize| {
+        let first = beside(&places[0], length)[side];
+        first.is_none() || places.iter().any(|place| beside(place, length)[side] != first)
+    };
+    let mut maximal: Vec<(&[u32], (usize, usize))> = places
+        .iter()
+        .filter(|(s, p)| s.len() > 1 && p.len() > 1 && (0..2).all(|side| differ(p, s.len(), side)))
+        .map(|(s, p)| (*s, p[0]))
+        .collect();
+    maximal.sort_by(|(a, _), (b, _)| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+    maximal.truncate(5);
+    let expect: Vec<(Vec<u32>, u64)> = maximal
+        .into_iter()
+        .map(|(s, (d, start))| {
+            (s.to_vec(), (documents[..d].iter().map(Vec::len).sum::<usize>() + start) as u64)
+        })
+        .collect();
+    let ids = |text: &str| text.split_whitespace().map(|id| id.parse().unwrap()).collect::<Vec<u32>>();
+    let passages: Vec<_> = own.longest_repeats.iter().map(|p| (ids(&p.text), p.position)).collect();
+    prop_assert_eq!(passages, expect);
+    prop_assert!(own.longest_repeats.iter().all(|p| ids(&p.text).len() as u64 == p.length));
     let mut lengths = Vec::new();
     for document in documents {
         for start in 0..document.len() {
@@ -252,6 +278,38 @@ proptest! {
         prop_assert_eq!(&counted::<u16>(&documents, rule, None, Some(parts)), &found);
         prop_assert_eq!(&counted::<u16>(&documents, rule, Some(0), None), &found);
         prop_assert_eq!(&counted::<u8>(&documents, rule, Some(0), Some(parts)), &found);
+    }
+}
+
+#[test]
+fn long_passages_are_kept_in_part() {
+    // A text of one letter, and one that is written twice.
+    let mut random = crate::num::stream::Stream::new(3, "test", 0);
+    let page: Vec<u32> = (0..2500).map(|_| random.below(40) as u32).collect();
+    for (document, length) in [(vec![0; 5000], 4999), (page.repeat(2), 2500)] {
+        let rule = WindowRule { n_ctx: 7, exact_length: true, stride: 1, repeats: true, joined: false };
+        let documents = [document];
+        let found = counted::<u8>(&documents, rule, None, None);
+        let own = found.windows.as_ref().unwrap();
+        let longest = &own.longest_repeats[0];
+        assert_eq!((own.longest_repeat, longest.length, longest.position), (Some(length), length, 0));
+        assert!(longest.is_cut() && longest.text.split_whitespace().count() == 1000);
+        assert_eq!(counted::<u16>(&documents, rule, Some(0), Some(3)), found);
+    }
+}
+
+#[test]
+fn the_curve_takes_time_in_proportion_to_the_text_for_many_documents() {
+    // Documents that end are not looked at again.
+    let mut documents = vec![vec![0, 1]; 5000];
+    documents.push((0..3000).map(|i| i % 7).collect());
+    let text = text::text::<u8>(&documents);
+    let mut firsts = FirstTokens::new(&text, 1);
+    for n_ctx in 1..=3000 {
+        let windows = firsts.advance(n_ctx, &mut |_, _| {});
+        let short = if n_ctx == 1 { 5000 } else { 0 };
+        assert_eq!(windows, short + 3000u64.saturating_sub(n_ctx as u64));
+        assert_eq!(firsts.long_documents(), if n_ctx == 1 { 5001 } else { usize::from(n_ctx < 3000) });
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::TextTable;
 use crate::corpus::Summary;
-use crate::units::{grouped, grouped_number, significant};
+use crate::units::{counted, grouped, grouped_number, significant};
 use std::fmt::Write as _;
 
 /// Shows the contexts and the floor of a corpus.
@@ -28,10 +28,10 @@ pub fn corpus(title: &str, summary: &Summary) -> String {
         "contexts".into(),
         grouped(summary.contexts),
         format!(
-            "{} with a single next token ({}), {} contradictions",
+            "{} with a single next token ({}), {}",
             grouped(summary.deterministic_contexts),
             percent(summary.deterministic_contexts, summary.contexts),
-            grouped(summary.contradictions()),
+            counted(summary.contradictions(), "contradiction"),
         ),
     ]);
     figures.row(vec!["predictions".into(), grouped(summary.predictions), String::new()]);
@@ -56,7 +56,9 @@ pub fn corpus(title: &str, summary: &Summary) -> String {
     if let Some(windows) = &summary.windows {
         if !summary.by_length.is_empty() {
             out += &positions(summary);
-            out += &super::windows::curve(windows);
+            if !windows.curve.is_empty() {
+                out += &super::windows::curve(windows);
+            }
         }
         out += &super::windows::repeats(summary, windows);
     } else if !summary.by_length.is_empty() {
@@ -95,8 +97,12 @@ fn heading(title: &str, summary: &Summary) -> String {
         Some(part) => format!("; part {part} of them"),
         None => String::new(),
     };
+    let tokens = match summary.tokenizer.as_str() {
+        "ids" => "token ids".into(),
+        tokenizer => format!("{tokenizer} tokens"),
+    };
     let Some(windows) = &summary.windows else {
-        return format!("{title}, {} tokens, contexts up to {}{part}\n\n", summary.tokenizer, summary.n_ctx);
+        return format!("{title}, {tokens}, contexts up to {}{part}\n\n", summary.n_ctx);
     };
     let kind = if summary.window.exact_length { "full windows" } else { "windows" };
     let stride = match windows.stride {
@@ -104,7 +110,7 @@ fn heading(title: &str, summary: &Summary) -> String {
         stride => format!("one every {stride} tokens"),
     };
     let length = summary.n_ctx + 1;
-    format!("{title}, {} tokens, {kind} of {length} tokens, {stride}{part}\n\n", summary.tokenizer)
+    format!("{title}, {tokens}, {kind} of {length} tokens, {stride}{part}\n\n")
 }
 
 /// The floor by position in the window.

@@ -1,7 +1,7 @@
 //! A corpus of windows as text, and what a loss means.
 
 use super::TextTable;
-use crate::corpus::{LossReading, PositionReading, Summary, WindowSummary};
+use crate::corpus::{LossReading, Passage, PositionReading, Summary, WindowSummary};
 use crate::units::{bytes, counted, grouped, significant};
 use std::fmt::Write as _;
 
@@ -54,18 +54,21 @@ pub(super) fn repeats(summary: &Summary, windows: &WindowSummary) -> String {
         out += "The longest passages that occur more than once:\n";
     }
     for passage in &windows.longest_repeats {
-        let _ = writeln!(out, "  {} tokens: {}", grouped(passage.length), shortened(&passage.text));
+        let _ = writeln!(out, "  {} tokens: {}", grouped(passage.length), shortened(passage));
     }
     out
 }
 
-/// A passage on one line, without its middle if it is long.
-fn shortened(text: &str) -> String {
+/// A passage on one line, without its middle if it is long, and without its end if that is not known.
+fn shortened(passage: &Passage) -> String {
     const SIDE: usize = 28;
-    let text = text.replace('\n', "\\n").replace('\r', "\\r").replace('\t', "\\t");
+    let text = passage.text.replace('\n', "\\n").replace('\r', "\\r").replace('\t', "\\t");
     let n = text.chars().count();
     if n <= 2 * SIDE + 5 {
         return text;
+    }
+    if passage.is_cut() {
+        return format!("{} ...", text.chars().take(2 * SIDE).collect::<String>());
     }
     let start: String = text.chars().take(SIDE).collect();
     let end: String = text.chars().skip(n - SIDE).collect();
@@ -100,9 +103,11 @@ pub fn loss(reading: &LossReading, summary: &Summary) -> String {
         out += "The loss is below the floor, which no model can reach that sees only the tokens before the prediction: a \
                 leak, another text or window, or the noise of a sampled loss.\n";
     } else {
-        let left = match reading.unmemorized_bits / 8.0 {
-            n if n < 1e15 => bytes(n as u64),
-            n => format!("{} bytes", number(n)),
+        let left = match reading.unmemorized_bits {
+            n if n < 64.0 => format!("{} bits", significant(n, 3)),
+            n if n < 8e15 => bytes((n / 8.0) as u64),
+            n if n.is_finite() => format!("{} bytes", number(n / 8.0)),
+            _ => "more bits than can be counted".into(),
         };
         let _ = writeln!(
             out,
@@ -123,13 +128,14 @@ pub fn loss(reading: &LossReading, summary: &Summary) -> String {
             None => {}
         }
     }
+    let own = if summary.windows.is_some() { "windows" } else { "predictions" };
     out += &match reading.equivalent_n_ctx {
         Some(n) if n >= u64::from(summary.n_ctx) => String::new(),
         Some(n) => format!(
-            "If windows had at most {} of context, no model could get below this loss.\n",
+            "If {own} had at most {} of context, no model could get below this loss.\n",
             counted(n, "token")
         ),
-        None => "Even if windows had one token of context, a model could get below this loss.\n".into(),
+        None => format!("Even if {own} had one token of context, a model could get below this loss.\n"),
     };
     if !reading.by_position.is_empty() {
         out += &by_position(&reading.by_position);
