@@ -12,8 +12,9 @@
 use super::row::{Bound, BoundRow, MemorizationTask, grouped};
 use super::situation::{CorpusFacts, Situation};
 use super::yang2018::OutputRank;
-use super::{dana2024, families, madden2024, madden2024_blocks};
+use super::{dana2024, families, madden2024, madden2024_blocks, madden2024_positions};
 use families::Guarantee;
+use madden2024_positions::Alike;
 use serde::Serialize;
 
 /// The answer in one word.
@@ -115,11 +116,13 @@ fn for_both(situation: &Situation, corpus: &CorpusFacts, k: u128) -> (BoundsAnsw
     let limit = bottleneck(situation, corpus.d_vocab).filter(|output| u128::from(output.rank) < n);
     let width = limit.map_or_else(String::new, |output| format!("; {}", too_narrow(output)));
     let top = top_tokens(situation, n);
+    let alike = alike(situation).filter(|_| n > 1);
+    let besides = alike.map_or_else(String::new, |alike| format!("; besides, {}", alike.clause()));
     if situation.smooth().is_ok() && k < needed {
         let sentence = format!(
             "not guaranteed: to hold every possible set of next-token distributions on {contexts} contexts takes \
              at least {} parameters and the model has {} (madden2024, Lemma 1){width}; that says nothing about this \
-             corpus, which may need far fewer, so build or train the model to find out{top}",
+             corpus, which may need far fewer, so build or train the model to find out{top}{besides}",
             grouped(needed),
             grouped(k)
         );
@@ -128,8 +131,16 @@ fn for_both(situation: &Situation, corpus: &CorpusFacts, k: u128) -> (BoundsAnsw
     if let Some(output) = limit {
         let sentence = format!(
             "not guaranteed: {}; that says nothing about this corpus, which may be easier, so build or train the model to find \
-             out{top}",
+             out{top}{besides}",
             too_narrow(output)
+        );
+        return (BoundsAnswer::NotEveryChoice, sentence);
+    }
+    if let Some(alike) = alike {
+        let sentence = format!(
+            "not guaranteed: {}, so the model does not hold every choice of targets on them ({PLACE_OF_ALIKE}); where a corpus has \
+             no such contexts, no theorem decides, so build or train the model to find out",
+            alike.clause()
         );
         return (BoundsAnswer::NotEveryChoice, sentence);
     }
@@ -145,6 +156,15 @@ fn for_both(situation: &Situation, corpus: &CorpusFacts, k: u128) -> (BoundsAnsw
 fn bottleneck(situation: &Situation, d_vocab: u64) -> Option<OutputRank> {
     let reads_stream = situation.shape?.blocks.is_some() || !situation.shape?.has_hidden_layer();
     OutputRank::of(situation).filter(|output| reads_stream && output.limits(d_vocab))
+}
+
+/// Where it is proved that some contexts have equal logits.
+const PLACE_OF_ALIKE: &str = "docs/derivations/depth.md";
+
+/// The contexts that the model gives equal logits, where it has any and the corpus may.
+fn alike(situation: &Situation) -> Option<Alike> {
+    let applies = madden2024_positions::DISTRIBUTIONS.evaluate(situation).applies();
+    situation.blocks().filter(|_| applies).and_then(|(config, _)| Alike::of(config))
 }
 
 /// What the softmax bottleneck says.
@@ -209,6 +229,14 @@ fn for_model(situation: &Situation, k: u128) -> String {
             "the size alone, {} parameters, guarantees nothing; give the size of its vocabulary, or a corpus, for a \
              limit",
             grouped(k)
+        );
+    }
+    if let Some(alike) = alike(situation) {
+        return format!(
+            "the size alone, {} parameters, guarantees nothing; such a model cannot hold every choice of distributions, or of next \
+             tokens, on more than 1 context: {} ({PLACE_OF_ALIKE})",
+            grouped(k),
+            alike.clause()
         );
     }
     let at_most = madden2024::LEMMA1.evaluate(situation);

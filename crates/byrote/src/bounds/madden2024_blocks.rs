@@ -20,8 +20,7 @@
 //! | d, omega | d, omega | width, tokens |
 //!
 //! Hypotheses, all checked. Skip connections around mixer and hidden layer. Attention with learned positions, or token averaging:
-//! with rotary positions alone the contexts (a) and (a, a) have the same logits at any depth, since attention averages equal
-//! values, so no capacity is above 1. An activation that is analytic at 0 and not a polynomial there (not ReLU). Normalization, if
+//! with rotary positions alone no capacity is above 1 ([`madden2024_positions`](super::madden2024_positions)). An activation that is analytic at 0 and not a polynomial there (not ReLU). Normalization, if
 //! any, with eps > 0: with eps = 0, LayerNorm takes the stream {f u} to two points. Width: one direction for f and omega - 1 (two for
 //! associations) to be written; LayerNorm loses one more, the mean, and with a tied output another, because f must be hidden from
 //! the output by gains. Gated hidden layers count like others. In parallel blocks the first hidden layer does not see f and is not

@@ -50,6 +50,7 @@
 //! | [`madden2024_out_of_reach`] | the corpus that its Theorem 1 promises, and the gap that remains |
 //! | [`madden2024_rank`] | the rank of the hidden features |
 //! | [`madden2024_blocks`] | models of many layers: their neurons add up |
+//! | [`madden2024_positions`] | contexts that have equal logits at any depth |
 //! | [`yang2018`] | the softmax bottleneck: what the width of the output leaves at any depth |
 //! | [`dana2024`] | attention alone: distributions and associations |
 //! | [`dana2024_encoder`] | what an output of rank d_model can reach |
@@ -88,6 +89,7 @@ pub mod madden2023;
 pub mod madden2024;
 pub mod madden2024_blocks;
 pub mod madden2024_out_of_reach;
+pub mod madden2024_positions;
 pub mod madden2024_rank;
 pub mod mahdavi2024;
 mod monotone;
@@ -112,7 +114,7 @@ pub use row::{
 pub use situation::{CorpusFacts, LengthFacts, Situation};
 pub use spec::SizeSpec;
 
-static REGISTRY: [&Bound; 43] = [
+static REGISTRY: [&Bound; 45] = [
     &madden2024::LEMMA1,
     &madden2024::THEOREM1,
     &madden2024::THEOREM5,
@@ -121,6 +123,8 @@ static REGISTRY: [&Bound; 43] = [
     &madden2024_rank::RANK,
     &madden2024_blocks::DISTRIBUTIONS,
     &madden2024_blocks::ASSOCIATIONS,
+    &madden2024_positions::DISTRIBUTIONS,
+    &madden2024_positions::ASSOCIATIONS,
     &yang2018::BOTTLENECK,
     &dana2024::THEOREM1,
     &dana2024::D2,
