@@ -67,12 +67,12 @@ fn lists_are_ids_and_dots_lead_into_structs() {
 fn what_cannot_be_read_is_named() {
     for (name, field, says) in [
         ("stream", "body", "no column \"body\"; the columns are text; choose one with `field`"),
-        ("many-columns", "meta", "column \"meta\" has another type"),
+        ("many-columns", "meta", "column \"meta\" has the type Struct"),
         ("many-columns", "meta.y", "meta.x, meta.view, meta.text"),
         ("many-columns", "kind", "encoded by a dictionary"),
         ("many-columns", "names", "it must hold text or lists of integers"),
         ("dictionary", "text", "encoded by a dictionary"),
-        ("numbers", "text", "has another type (number 2)"),
+        ("numbers", "text", "has the type Int; it must hold text"),
         ("null-among-ids", "ids", "line 2: a null among the token ids"),
         ("negative", "ids", "line 2: -2 is not a token id"),
         ("large-id", "ids", "line 1: 4294967296 is not a token id"),
