@@ -216,7 +216,10 @@ fn settings_that_have_no_windows_are_refused_in_one_line() {
         (&["corpus", "text.txt", "--stride", "2"][..], "applies only to windows"),
         (&["corpus", "text.txt", "--join"], "applies only to windows"),
         (&["corpus", "text.txt", "--contexts", "windows", "--stride", "0"], "must be at least 1"),
-        (&["corpus", "text.txt", "--contexts", "windows", "--n-ctx", "4294967295"], "must be at most 4294967293"),
+        (
+            &["corpus", "text.txt", "--contexts", "windows", "--n-ctx", "4294967295"],
+            "must be at most 4294967293",
+        ),
         (&["corpus", "text.txt", "--contexts", "windows", "--range", "1/2"], "needs --save"),
         (&["corpus", "text.txt", "--contexts", "windows", "--range", "3/2"], "not a part"),
         (&["corpus", "text.txt", "--contexts", "windows", "--split", "0.9..0.1"], "is empty"),
