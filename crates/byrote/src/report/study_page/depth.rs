@@ -2,6 +2,7 @@
 
 use crate::report::numbers::{nats, thousands};
 use crate::study::{Study, TrainedModel};
+use crate::sweep::JobRow;
 use byrote_figures::html::{Cell, Column, Exhibit, Section, Status, Table};
 use byrote_figures::{Axis, Figure, Line, Points};
 
@@ -11,33 +12,17 @@ impl Study {
         self.spec.n_layers.unwrap_or(1)
     }
 
-    /// The deep model with the fewest parameters that came within 1% of the floor.
-    fn deep_threshold(&self) -> Option<&TrainedModel> {
-        let reached = |t: &&TrainedModel| t.row.relative_gap().is_some_and(|g| g <= 0.01);
-        self.deep.iter().filter(reached).min_by_key(|t| t.row.parameters)
-    }
-
     /// One sentence: what depth changes.
     pub(super) fn depth_line(&self) -> String {
-        let level = self.level();
-        let layers = self.layers();
-        let name = if layers == 1 { "1 layer".to_owned() } else { format!("{layers} layers") };
-        let Some(deep) = self.deep_threshold() else {
-            return format!("Depth: no GPT-2 of {name} came within {level} of the floor.");
-        };
-        let start = format!(
-            "Depth: GPT-2 with {name} reaches that level with {} parameters (width {})",
-            thousands(deep.row.parameters),
-            thousands(deep.row.settings.model.width()),
-        );
-        let least = self.trained.iter().filter(|t| t.row.relative_gap().is_some_and(|g| g <= 0.01));
-        match least.min_by_key(|t| t.row.parameters) {
-            Some(one) => format!(
-                "{start}, one layer as in the papers with {}; both are the smallest of the widths tried.",
-                thousands(one.row.parameters)
-            ),
-            None => format!("{start}, one layer as in the papers with no width tried."),
-        }
+        let deep = least(&self.deep).map(|row| (row.parameters, row.settings.model.width()));
+        let one = least(&self.trained).map(|row| row.parameters);
+        let steps = self.deep.first().and_then(|t| t.row.settings.training.steps);
+        comparison(&self.name(), deep, one, self.level(), steps)
+    }
+
+    /// The number of layers in words.
+    fn name(&self) -> String {
+        if self.layers() == 1 { "one layer".to_owned() } else { format!("{} layers", self.layers()) }
     }
 
     pub(super) fn level(&self) -> &'static str {
@@ -47,8 +32,9 @@ impl Study {
     pub(super) fn depth(&self) -> Section {
         let paragraph = format!(
             "GPT-2 with {}, by the width of its residual stream, trained in the same way as the models above. Every distinct prefix \
-             is evaluated once per layer.",
-            if self.layers() == 1 { "one layer".to_owned() } else { format!("{} layers", self.layers()) }
+             is evaluated once per layer. These models differ from those of one layer in more than depth: they have LayerNorm, \
+             learned positions, skip connections, and an output tied to the embedding, which therefore counts once.",
+            self.name()
         );
         let section = Section::new("Depth beside width").anchor("depth").paragraph(paragraph);
         let section = match self.depth_figure() {
@@ -121,5 +107,65 @@ impl Study {
             }
             table.row(cells)
         })
+    }
+}
+
+/// The model with the fewest parameters that came within 1% of the floor.
+fn least(models: &[TrainedModel]) -> Option<&JobRow> {
+    let reached = models.iter().map(|t| &t.row).filter(|row| row.relative_gap().is_some_and(|g| g <= 0.01));
+    reached.min_by_key(|row| row.parameters)
+}
+
+/// The smallest models within a level of the floor, in one sentence: of GPT-2 the parameters and the width, of one layer the
+/// parameters.
+fn comparison(
+    layers: &str,
+    deep: Option<(u64, u64)>,
+    one: Option<u64>,
+    level: &str,
+    steps: Option<u64>,
+) -> String {
+    let steps = steps.map_or(String::new(), |steps| format!(" in at most {} steps", thousands(steps)));
+    let Some((parameters, width)) = deep else {
+        return format!(
+            "Depth: GPT-2 with {layers} does not come within {level} of the floor{steps} at any of the widths tried."
+        );
+    };
+    let deep = format!(
+        "Depth: GPT-2 with {layers} takes {} parameters (width {}) to come within {level} of the floor",
+        thousands(parameters),
+        thousands(width)
+    );
+    match one {
+        Some(one) => format!(
+            "{deep}, and one layer as in the papers takes {}; both are the smallest of the widths tried that come so near{steps}, \
+             and they differ in architecture as well as in depth.",
+            thousands(one)
+        ),
+        None => format!(
+            "{deep}, the smallest of the widths tried that comes so near{steps}; one layer as in the papers does so at none of the \
+             widths tried."
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_smallest_models_are_those_that_come_near_the_floor_in_time() {
+        let line = |deep, one| comparison("2 layers", deep, one, "1%", Some(400));
+        assert_eq!(
+            line(Some((9696, 16)), Some(17_161)),
+            "Depth: GPT-2 with 2 layers takes 9,696 parameters (width 16) to come within 1% of the floor, and one layer as in the \
+             papers takes 17,161; both are the smallest of the widths tried that come so near in at most 400 steps, and they \
+             differ in architecture as well as in depth."
+        );
+        assert!(line(Some((9696, 16)), None).ends_with("does so at none of the widths tried."));
+        assert_eq!(
+            line(None, Some(1)),
+            "Depth: GPT-2 with 2 layers does not come within 1% of the floor in at most 400 steps at any of the widths tried."
+        );
     }
 }
