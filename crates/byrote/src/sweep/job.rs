@@ -16,6 +16,12 @@ const PACE: f64 = 1e11;
 /// About how many steps L-BFGS takes, for estimates: most runs need this many to come within 1% of the floor, or to stall.
 const STEPS: f64 = 1500.0;
 
+/// About how many seconds a block takes per distinct prefix and step, beside its products and with two threads, for estimates. In
+/// small blocks normalization and hidden neurons take longer than the products. Fitted to the figures of docs/depth.md.
+const SECONDS_PER_BLOCK: f64 = 4e-7;
+/// The same of each head of attention.
+const SECONDS_PER_HEAD: f64 = 1.5e-7;
+
 /// One training run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Job {
@@ -148,8 +154,16 @@ impl Job {
         // Without a check for stalls, or with Adam, all steps are taken.
         let steps = if optimizer == Optimizer::Lbfgs && stall > 0.0 { given.min(STEPS) } else { given };
         let share = batch.map_or(1.0, |batch| share_of_a_batch(&config, dataset, batch as f64));
-        steps * (1e-4 + share * self.operations(&config, dataset) / PACE)
+        let prefixes = config.shape.blocks.map_or(0, |_| corpora.prefixes_of(self).unwrap_or(0));
+        steps * (1e-4 + share * (self.operations(&config, dataset) / PACE + overhead(&config, prefixes)))
     }
+}
+
+/// Estimates the seconds that the blocks of a model take beside their products, per step; 0 for a one-layer transformer.
+fn overhead(config: &Config, prefixes: usize) -> f64 {
+    let Shape { n_heads, mixer, blocks: Some(blocks), .. } = config.shape else { return 0.0 };
+    let heads = if mixer == Mixer::Attention { n_heads as f64 } else { 0.0 };
+    (prefixes as f64 * blocks.n_layers as f64) * (SECONDS_PER_BLOCK + heads * SECONDS_PER_HEAD)
 }
 
 /// The expected share of all contexts that one batch evaluates.
@@ -177,7 +191,10 @@ mod tests {
     use super::*;
     use crate::dataset::examples::stories;
     use crate::model::Preset;
+    use crate::observe::Silent;
+    use crate::sweep::Plan;
     use serde_json::json;
+    use std::path::Path;
 
     #[test]
     fn a_batch_of_documents_has_more_contexts_than_its_share_of_the_documents() {
@@ -193,6 +210,29 @@ mod tests {
         let one = share(Preset::Gpt2, 1.0) * dataset.len() as f64;
         assert!((one - 9.0).abs() < 1e-9, "a document has 9 contexts, not {one}");
         assert_eq!(share(Preset::Madden2024, 33.7) * dataset.len() as f64, 33.7);
+    }
+
+    /// The times are those of docs/depth.md, on two idle cores.
+    #[test]
+    fn estimates_of_deep_figures_are_within_a_factor_of_two() {
+        for (key, seconds) in [("dana2024-depth", 120.0), ("mixers", 480.0), ("madden2024-depth", 420.0)] {
+            let plans = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plans");
+            let plan = Plan::load(&plans.join(format!("{key}.toml"))).unwrap();
+            let corpora = Corpora::read(&plan.jobs, &Silent).unwrap();
+            let estimate = plan.estimated_seconds(&corpora);
+            assert!(estimate > seconds / 2.0 && estimate < seconds * 2.0, "{key}: {estimate} seconds");
+        }
+    }
+
+    #[test]
+    fn only_blocks_take_time_beside_their_products() {
+        let of = |preset: Preset, n_layers: Option<u64>| {
+            let spec = ModelSpec { n_layers, n_heads: Some(1), ..ModelSpec::default().preset(preset) };
+            overhead(&spec.resolve(10, 3).unwrap(), 1000)
+        };
+        assert_eq!(of(Preset::Madden2024Experiment, None), 0.0);
+        assert!(of(Preset::Gpt2, Some(2)) == 2.0 * of(Preset::Gpt2, Some(1)));
+        assert!(of(Preset::Averaging, Some(1)) < of(Preset::Gpt2, Some(1)));
     }
 
     fn read(corpus: Value) -> CorpusSpec {

@@ -41,6 +41,7 @@ mod state;
 pub(crate) mod trainer;
 mod warmup;
 
+pub(crate) use blocks::prefixes;
 pub use checkpoint::{CHECKPOINT_EVERY, Checkpoint, Identity, Saver};
 pub use evaluator::Evaluator;
 pub use lane::ProbePoint;

@@ -25,6 +25,7 @@ use crate::num::simd::run;
 use lane::{Backward, Embed, EmbedBack, Forward, Keep, Lane, Output, Read, ReadBack, Shared, Until};
 use lane_gradient::{LaneGradient, gather};
 use rayon::prelude::*;
+pub(crate) use trie::prefixes;
 use trie::{Chunk, Part, Weighted};
 use weights::{Layout, Sizes, Weights};
 

@@ -139,6 +139,12 @@ pub(super) fn ordered(dataset: &Dataset) -> Vec<u32> {
     order
 }
 
+/// The number of distinct beginnings of the contexts: the nodes of the trie.
+pub(crate) fn prefixes(dataset: &Dataset) -> usize {
+    let contexts: Vec<Weighted> = ordered(dataset).into_iter().map(|context| (context, 1.0)).collect();
+    Nodes::new(dataset, &contexts).len()
+}
+
 /// Contexts whose trie is evaluated together: its chunks, and those of each lane.
 pub(super) struct Part {
     pub(super) chunks: Vec<Chunk>,
@@ -207,6 +213,7 @@ mod tests {
         let contexts =
             [(vec![1, 2], vec![(0, 1.0)]), (vec![1, 0, 2], vec![(1, 2.0)]), (vec![0], vec![(1, 1.0)])];
         let dataset = Dataset::new(3, 3, contexts).unwrap();
+        assert_eq!(prefixes(&dataset), 5, "1, 1 0, 1 0 2, 1 2 and 0");
         for (lanes, per_lane) in [(1, 1), (2, 1), (1, 7)] {
             check(&dataset, lanes, per_lane);
         }
