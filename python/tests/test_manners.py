@@ -67,7 +67,7 @@ def test_ctrl_c_at_random_moments_leaves_a_usable_interpreter(call: str) -> None
     assert found.returncode == 0, found.stderr
     interrupted, latest = found.stdout.split()
     assert int(interrupted) > 0, "no call was still running when it was interrupted"
-    # The clock of a busy machine is no test; benches/python_calls.py measures the delay.
+    # The clock of a busy machine is no test; benches/peers/python_calls.py measures the delay.
     assert float(latest) < 30.0
 
 
@@ -141,6 +141,46 @@ def test_calls_work_after_a_fork(stories: byrote.Corpus) -> None:
             assert time.monotonic() - started < 120, "the child hangs"
             time.sleep(0.01)
         assert status == 0
+
+
+@posix
+def test_a_fork_while_another_thread_counts_does_not_hang() -> None:
+    code = """
+    import os, signal, threading, time
+    import byrote
+    corpus = byrote.Corpus(builtin=200_000)
+    thread = threading.Thread(target=corpus.table)
+    thread.start()
+    time.sleep(0.1)
+    assert thread.is_alive(), "the contexts were counted before the fork"
+    child = os.fork()
+    if child == 0:
+        signal.alarm(120)
+        os._exit(0 if len(corpus.table()) == corpus.contexts else 1)
+    thread.join()
+    _, status = os.waitpid(child, 0)
+    print(status, len(corpus.table()) == corpus.contexts)
+    """
+    found = subprocess.run(_script(code), capture_output=True, text=True, timeout=300, check=False)
+    assert found.stdout.split() == ["0", "True"], found.stderr
+
+
+@posix
+def test_stories_are_interrupted_and_limited() -> None:
+    code = """
+    import os, signal, threading
+    import byrote
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+    try:
+        for _ in range(10_000):
+            byrote.builtin_stories(200_000)
+    except KeyboardInterrupt:
+        print("interrupted")
+    """
+    found = subprocess.run(_script(code), capture_output=True, text=True, timeout=300, check=False)
+    assert found.stdout.strip() == "interrupted", found.stderr
+    with pytest.raises(byrote.SettingError, match="documents: .* stories do not fit in memory"):
+        byrote.builtin_stories(2**62)
 
 
 def test_two_threads_call_at_once() -> None:

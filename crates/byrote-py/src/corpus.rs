@@ -14,7 +14,8 @@ use numpy::PyArray1;
 use pyo3::prelude::*;
 use serde_json::json;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::process;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Where the documents are.
 #[derive(Debug)]
@@ -27,6 +28,18 @@ pub enum Given {
     Ids(Vec<IdArray>),
     /// In memory, as ids in one array.
     Flat(IdArray, Layout),
+}
+
+impl Given {
+    /// The error if counting the same documents again gives something else.
+    fn changed(&self) -> Error {
+        let (name, what) = match self {
+            Self::Spec => ("paths", "the files have"),
+            Self::Texts(_) => ("texts", "the list has"),
+            Self::Ids(_) | Self::Flat(..) => ("ids", "the array has"),
+        };
+        Error::setting(name, format!("{what} changed since this corpus was counted; make a new Corpus"))
+    }
 }
 
 /// Where documents are in one array.
@@ -48,7 +61,34 @@ pub struct Held {
     /// Counted without contexts.
     plain: corpus::Corpus,
     /// Counted with contexts, once something has needed them.
-    full: Mutex<Option<Arc<corpus::Corpus>>>,
+    full: Full,
+}
+
+/// A corpus with its contexts, counted at most once per process.
+///
+/// The lock is held while they are counted. A process that is forked meanwhile has a copy of the lock that nobody will open, so every
+/// process has a lock of its own.
+#[derive(Debug)]
+struct Full {
+    process: u32,
+    found: Mutex<Option<Arc<corpus::Corpus>>>,
+    /// The one of a process that was forked from this one. This process never touches it.
+    forked: OnceLock<Box<Full>>,
+}
+
+impl Full {
+    fn new(found: Option<Arc<corpus::Corpus>>) -> Self {
+        Self { process: process::id(), found: Mutex::new(found), forked: OnceLock::new() }
+    }
+
+    /// The one of this process.
+    fn own(&self) -> &Self {
+        if self.process == process::id() {
+            return self;
+        }
+        let known = || self.found.try_lock().ok().and_then(|found| found.clone());
+        self.forked.get_or_init(|| Box::new(Self::new(known()))).own()
+    }
 }
 
 impl Held {
@@ -63,7 +103,7 @@ impl Held {
         let once = matches!(given, Given::Spec) && spec.reads_standard_input();
         let found = count(&spec, &given, outputs.contexts(once), observer)?;
         let title = title.unwrap_or_else(|| spec.title());
-        let held = |plain, full| Self { spec: spec.clone(), given, title, plain, full: Mutex::new(full) };
+        let held = |plain, full| Self { spec: spec.clone(), given, title, plain, full: Full::new(full) };
         if !once {
             return Ok(held(found, None));
         }
@@ -90,16 +130,13 @@ impl Held {
 
     /// The corpus with its contexts; those of windows are drawn.
     pub fn full(&self, observer: &dyn Observer) -> Result<Arc<corpus::Corpus>> {
-        let mut full = self.full.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut full = self.full.own().found.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(full) = &*full {
             return Ok(full.clone());
         }
         let read = count(&self.spec, &self.given, Outputs::default().contexts(true), observer)?;
         if read.whole.as_deref().unwrap_or(&read.summary) != &self.plain.summary {
-            return Err(Error::setting(
-                "paths",
-                "the files have changed since this corpus was read; read it again",
-            ));
+            return Err(self.given.changed());
         }
         Ok(full.insert(Arc::new(read)).clone())
     }

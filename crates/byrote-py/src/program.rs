@@ -1,5 +1,8 @@
 //! The program inside the package, and what the package asks about itself.
 
+use crate::error::OrRaise;
+use crate::work::{self, How};
+use byrote::Error;
 use byrote::audit::{AuditSpec, TextSpec};
 use byrote::bounds::SizeSpec;
 use byrote::certify::rank::RankSpec;
@@ -7,7 +10,9 @@ use byrote::construct::{Dana2024Spec, Kajitsuka2024Spec, Madden2024Spec};
 use byrote::corpus::CorpusSpec;
 use byrote::corpus::builtin::Stories;
 use byrote::incontext::IncontextSpec;
+use byrote::memory;
 use byrote::model::ModelSpec;
+use byrote::observe::Observer;
 use byrote::setting;
 use byrote::study::StudySpec;
 use byrote::train::TrainSpec;
@@ -22,11 +27,24 @@ pub fn version() -> &'static str {
     env!("CARGO_PKG_VERSION")
 }
 
+/// About how much memory a built-in story takes while it is handed over, once as text of Rust and once as text of Python.
+const STORY: u64 = 1 << 10;
+
 /// Built-in stories, as text.
 #[pyfunction]
 #[pyo3(signature = (documents, *, seed=0))]
-pub fn builtin_stories(documents: u64, seed: u64) -> Vec<String> {
-    Stories::new(seed).documents(documents).collect()
+pub fn builtin_stories(py: Python<'_>, documents: u64, seed: u64) -> PyResult<Vec<String>> {
+    let most = memory::free().map_or(u64::MAX >> 10, |free| free / STORY).max(1 << 16);
+    if documents > most {
+        let message = format!(
+            "{documents} stories do not fit in memory together, at most {most} do; byrote.Corpus(builtin={documents}) reads them one by one"
+        );
+        return Err(Error::setting("documents", message)).or_raise(py);
+    }
+    work::run(py, How::default(), move |watch| {
+        let stories = Stories::new(seed).documents(documents);
+        stories.map(|story| watch.check().map(|()| story)).collect()
+    })
 }
 
 /// The names of the settings of a spec.
