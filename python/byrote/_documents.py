@@ -72,18 +72,27 @@ def texts(given: Iterable[str]) -> Sequence[str]:
 
 
 def _checked(array: Any, name: str = "ids") -> Ids:
-    """Return a contiguous array of integers."""
+    """Return a contiguous and aligned array of integers."""
+    if np.ma.is_masked(array):
+        raise TypeError(f"{name}: has masked values; pass {name}.compressed(), or fill them")
     try:
         found = np.asarray(array)
     except (TypeError, ValueError):
         raise TypeError(f"{name}: a document must be a list of integers (got a list that also holds other things)") from None
     if found.size == 0 and found.dtype.kind == "f":
         found = found.astype(np.uint32)  # An empty list has no integers.
+    if found.dtype.kind == "O" and found.size and all(_is_id(x) for x in found.flat):
+        found = found.astype(np.int64)
     if found.dtype.kind not in "iu":
         raise TypeError(f"{name}: must be integers (got {_what(found)})")
     if not found.dtype.isnative:
         found = found.astype(found.dtype.newbyteorder("="))
-    return np.ascontiguousarray(found) if found.ndim else found  # It would make one number a list.
+    return np.require(found, requirements=["C", "A"])
+
+
+def _is_id(value: object) -> bool:
+    """Whether a value is an integer that an array of numpy can hold."""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and int(value).bit_length() <= 63
 
 
 def _what(array: Ids) -> str:
@@ -91,7 +100,7 @@ def _what(array: Ids) -> str:
     if array.dtype.kind in "US":
         return "text"
     if array.dtype.kind == "O":
-        odd = next((x for x in array.flat if not isinstance(x, int) or x.bit_length() > 63), None)
+        odd = next((x for x in array.flat if not _is_id(x)), None)
         return repr(odd) if len(repr(odd)) <= 40 else type(odd).__name__
     return str(array.dtype)
 
@@ -110,18 +119,32 @@ def _offsets(given: Any) -> npt.NDArray[np.uint64]:
     return found.astype(np.uint64, copy=False)
 
 
+def _has_lists(chunk: Any) -> bool:
+    """Whether an array of Arrow holds lists of any kind."""
+    return hasattr(chunk, "offsets") or hasattr(chunk.type, "list_size")
+
+
 def _of_arrow(chunks: list[Any]) -> Flat | list[Ids]:
-    """Return the ids of a column of lists. One chunk without nulls stays where it is."""
-    if len(chunks) == 1 and chunks[0].null_count == 0 and hasattr(chunks[0], "offsets"):
-        chunk = chunks[0]
-        return Flat(_checked(chunk.values), offsets=_offsets(chunk.offsets))
+    """Return the ids of a column of lists. One chunk without nulls stays where it is, unless it is of list views."""
+    if len(chunks) == 1 and chunks[0].null_count == 0 and hasattr(chunks[0], "offsets") and not hasattr(chunks[0], "sizes"):
+        return Flat(_checked(chunks[0].values), offsets=_offsets(chunks[0].offsets))
     found: list[Ids] = []
     for chunk in chunks:
-        if not hasattr(chunk, "offsets"):
-            raise TypeError(f"ids: must be a column of lists of integers (got {chunk.type})")
-        values, bounds = _checked(chunk.values), np.asarray(chunk.offsets)
-        valid = np.asarray(chunk.is_valid())
-        found.extend(values[bounds[i] : bounds[i + 1]] for i in range(len(chunk)) if valid[i])
+        size = getattr(chunk.type, "list_size", 0)
+        if size > 0 and chunk.null_count == 0:
+            values = _checked(chunk.flatten()).reshape(-1, size)
+            if len(chunks) == 1:
+                return Flat(values.reshape(-1), length=size)
+            found.extend(values)
+        elif hasattr(chunk.type, "list_size"):
+            # What missing lists hold is undefined.
+            found.extend(_checked(row.values) for row in chunk if row.is_valid)
+        else:
+            values, starts = _checked(chunk.values), np.asarray(chunk.offsets)
+            # The lists of a view may lie in any order and overlap.
+            stops = starts + np.asarray(chunk.sizes) if hasattr(chunk, "sizes") else starts[1:]
+            valid = np.asarray(chunk.is_valid())
+            found.extend(values[starts[i] : stops[i]] for i in range(len(chunk)) if valid[i])
     return found
 
 
@@ -142,7 +165,7 @@ def ids(
     if len(marks) > 1:
         raise ValueError(f"{marks[1]}: cannot be combined with {marks[0]}")
     chunks = None if isinstance(found, np.ndarray) else _arrow(found)
-    if chunks and not any(hasattr(chunk, "offsets") for chunk in chunks):
+    if chunks and not any(_has_lists(chunk) for chunk in chunks):
         # A column of numbers is one row of ids.
         found, chunks = np.concatenate([np.asarray(chunk) for chunk in chunks]), None
     if chunks is not None:
@@ -153,6 +176,8 @@ def ids(
         # A tensor of torch, a range, a column of pandas, anything that can be iterated.
         array = np.asarray(found) if hasattr(found, "__array__") else None
         found = array if array is not None and array.dtype.kind != "O" else list(found)
+    if isinstance(found, np.ndarray) and found.dtype.kind == "O" and found.ndim == 1:
+        found = list(found)  # Such as the values of a column of pandas.
     if not isinstance(found, np.ndarray) and not _is_flat(found):
         if marks:
             raise ValueError(f"{marks[0]}: a list of documents has its documents already")

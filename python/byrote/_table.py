@@ -76,6 +76,10 @@ class Table:
 
     def __init__(self, columns: Mapping[str, Column]) -> None:
         self._columns = dict(columns)
+        lengths = {name: len(column) for name, column in self._columns.items()}
+        if len(set(lengths.values())) > 1:
+            listed = ", ".join(f"{name}: {length}" for name, length in lengths.items())
+            raise ValueError(f"columns: must be equally long (got {listed})")
 
     @classmethod
     def from_rows(cls, rows: Sequence[Mapping[str, Any]]) -> Table:
@@ -110,6 +114,8 @@ class Table:
             return self._columns[key]
         if isinstance(key, slice):
             return Table({name: column[key] for name, column in self._columns.items()})
+        if not hasattr(key, "__index__"):
+            raise TypeError(f"columns are chosen by name, and rows by number or slice (got {type(key).__name__})")
         if not -len(self) <= key < len(self):
             raise IndexError(f"there is no row {key} among {len(self)}")
         return {name: _item(column[key]) for name, column in self._columns.items()}
@@ -171,7 +177,7 @@ def _item(value: Any) -> Any:
 def _flat(column: Column) -> Column:
     """Return a column with texts in place of lists and objects."""
     if isinstance(column, np.ndarray):
-        return column
+        return np.require(column, requirements=["C", "A"])
     kinds = {type(value) for value in column if value is not None}
     if kinds <= {str} or kinds <= {int, float} or kinds <= {bool}:
         return column

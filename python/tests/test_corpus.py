@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +14,7 @@ import pytest
 from conftest import same
 
 import byrote
+from byrote import _byrote
 
 TEXT = "the cat sat on the mat\nthe cat ran\n\nthe dog sat on the log\n"
 
@@ -95,6 +98,58 @@ def test_columns_of_arrow_and_hugging_face_are_read() -> None:
     assert byrote.Corpus.from_texts(data["text"]).documents == 3
 
 
+def test_every_kind_of_list_of_arrow_is_read() -> None:
+    pa = pytest.importorskip("pyarrow")
+    documents = [[1, 2, 3], [1, 2, 4], [4, 4, 4]]
+    expect, last = byrote.Corpus.from_ids(documents).to_dict(), byrote.Corpus.from_ids(documents[1:]).to_dict()
+    kinds = [pa.list_(pa.int32()), pa.large_list(pa.int64()), pa.list_(pa.int32(), 3)]
+    kinds += [pa.list_view(pa.int32()), pa.large_list_view(pa.uint16())] if hasattr(pa, "list_view") else []
+    for kind in kinds:
+        column = pa.array(documents, kind)
+        assert byrote.Corpus.from_ids(column).to_dict() == expect, kind
+        assert byrote.Corpus.from_ids(column.slice(1)).to_dict() == last, kind
+        assert byrote.Corpus.from_ids(pa.chunked_array([column.slice(0, 1), column.slice(1)])).to_dict() == expect, kind
+        assert byrote.Corpus.from_ids(pa.array([None, *documents[1:]], kind)).to_dict() == last, kind
+    if hasattr(pa, "list_view"):
+        # The lists of a view may overlap and lie in any order.
+        view = pa.ListViewArray.from_arrays(pa.array([2, 0, 1]), pa.array([2, 3, 2]), pa.array([1, 2, 3, 4]))
+        assert byrote.Corpus.from_ids(view).to_dict() == byrote.Corpus.from_ids([[3, 4], [1, 2, 3], [2, 3]]).to_dict()
+
+
+def test_lists_of_a_fixed_length_are_read_from_other_libraries() -> None:
+    documents = [[1, 2, 3], [1, 2, 4]]
+    expect = byrote.Corpus.from_ids(documents).to_dict()
+    polars = pytest.importorskip("polars")
+    assert byrote.Corpus.from_ids(polars.Series(documents, dtype=polars.Array(polars.Int32, 3))).to_dict() == expect
+    datasets = pytest.importorskip("datasets")
+    features = datasets.Features({"ids": datasets.Sequence(datasets.Value("int32"), length=3)})
+    data = datasets.Dataset.from_dict({"ids": documents}, features=features)
+    assert byrote.Corpus.from_ids(data["ids"]).to_dict() == expect
+
+
+def test_arrays_of_any_layout_are_read() -> None:
+    documents = [[1, 2, 3], [1, 2, 4]]
+    expect = byrote.Corpus.from_ids(documents).to_dict()
+    flat = np.array(documents, dtype=np.uint32).ravel()
+    unaligned = np.frombuffer(b"." + flat.tobytes(), np.uint32, offset=1)
+    assert not unaligned.flags.aligned
+    assert byrote.Corpus.from_ids(unaligned, offsets=[0, 3, 6]).to_dict() == expect
+    assert byrote.Corpus.from_ids([unaligned[:3], unaligned[3:]]).to_dict() == expect
+    numbers = np.frombuffer(b"." + np.arange(1.0, 9.0).tobytes(), np.float64, offset=1)
+    assert byrote.fit(numbers, numbers).to_dict() == byrote.fit(numbers.copy(), numbers.copy()).to_dict()
+    assert byrote.Corpus.from_ids(np.array(documents, dtype=object)).to_dict() == expect
+    ragged = np.empty(2, dtype=object)
+    ragged[:] = [np.array(document) for document in documents]
+    assert byrote.Corpus.from_ids(ragged).to_dict() == expect
+    assert byrote.Corpus.from_ids(np.ma.masked_array(documents)).to_dict() == expect
+
+
+def test_the_extension_refuses_arrays_that_are_not_aligned() -> None:
+    unaligned = np.frombuffer(b"." + np.arange(6, dtype=np.uint32).tobytes(), np.uint32, offset=1)
+    with pytest.raises(TypeError, match="not aligned"):
+        _byrote.Corpus.from_flat(unaligned, "{}", title="ids", length=3)
+
+
 def test_columns_of_data_frames_are_read() -> None:
     documents, texts = [[1, 2, 3], [1, 2]], ["a b c", "a b"]
     ids, words = byrote.Corpus.from_ids(documents).to_dict(), byrote.Corpus.from_texts(texts).to_dict()
@@ -134,6 +189,37 @@ def test_a_file_that_changes_is_noticed(text: Path) -> None:
     text.write_text("something else entirely, with other words\n")
     with pytest.raises(byrote.SettingError, match="have changed"):
         byrote.train(corpus, steps=1)
+
+
+def test_an_array_that_changes_is_noticed() -> None:
+    ids = np.array([[1, 2, 3], [1, 2, 4]], dtype=np.uint32)
+    corpus = byrote.Corpus.from_ids(ids)
+    ids[1, 2] = 3
+    with pytest.raises(byrote.SettingError, match="ids: the array has changed since"):
+        corpus.table()
+
+
+def test_an_empty_list_of_paths_is_not_the_built_in_stories(text: Path) -> None:
+    for call in (
+        lambda: byrote.Corpus(paths=[]),  # type: ignore[call-arg]
+        lambda: byrote.Corpus([]),
+        lambda: byrote.Corpus.for_model(byrote.build.madden2024(byrote.Corpus(builtin=5)), paths=[]),  # type: ignore[call-arg]
+        lambda: byrote.study(paths=[]),  # type: ignore[call-arg]
+        lambda: byrote.audit(byrote.build.madden2024(byrote.Corpus(builtin=5)), paths=[]),
+    ):
+        with pytest.raises(byrote.SettingError, match="paths: the list is empty"):
+            call()
+    with pytest.raises(byrote.SettingError, match="merge: the list is empty"):
+        byrote.Corpus(merge=[])
+    with pytest.raises(byrote.SettingError, match="paths: are given already"):
+        byrote.Corpus(text, paths=text)  # type: ignore[call-arg]
+    assert byrote.Corpus(paths=text).to_dict() == byrote.Corpus(paths=[text]).to_dict() == byrote.Corpus(text).to_dict()  # type: ignore[call-arg]
+
+
+def test_a_corpus_is_copied_but_not_pickled(stories: byrote.Corpus) -> None:
+    assert copy.copy(stories) is copy.deepcopy(stories) is stories
+    with pytest.raises(TypeError, match="a Corpus cannot be pickled: save it"):
+        pickle.dumps(stories)
 
 
 def test_shards_are_saved_and_merged(text: Path, tmp_path: Path) -> None:

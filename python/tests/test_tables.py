@@ -23,6 +23,11 @@ def test_columns_have_types_and_rows() -> None:
     assert "<td>ü</td>" in table._repr_html_()
     with pytest.raises(IndexError):
         table[2]
+    for key in (["n"], None):
+        with pytest.raises(TypeError, match="columns are chosen by name, and rows by number"):
+            table[key]  # type: ignore[call-overload]
+    with pytest.raises(ValueError, match="columns: must be equally long"):
+        byrote.Table({"a": [1, 2], "b": [1]})
 
 
 def test_pyarrow_reads_a_table() -> None:
@@ -36,6 +41,8 @@ def test_pyarrow_reads_a_table() -> None:
         byrote.Table.from_rows(ROWS).__arrow_c_stream__()  # Never read: the capsule frees it.
         pa.table(byrote.Table.from_rows(ROWS))
     gc.collect()
+    reversed_rows = pa.table(byrote.Table({"n": np.arange(3)})[::-1])
+    assert reversed_rows["n"].to_pylist() == [2, 1, 0]
 
 
 def test_pandas_and_polars_read_a_table(stories: byrote.Corpus) -> None:

@@ -1,7 +1,8 @@
 //! Documents that Python hands over in memory, without copies: numpy arrays of ids, and texts.
 
 use byrote::corpus::IdSlice;
-use numpy::{Element, PyArray1, PyArrayMethods, PyUntypedArrayMethods};
+use numpy::ndarray::Dimension;
+use numpy::{Element, PyArray, PyArray1, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
@@ -34,9 +35,28 @@ unsafe impl Send for IdArray {}
 // SAFETY: as above; there is no interior mutability.
 unsafe impl Sync for IdArray {}
 
+/// Whether all numbers of an array are at addresses that their type allows. Those of `numpy.frombuffer` need not be.
+pub fn is_aligned<T: Element, D: Dimension>(array: &Bound<'_, PyArray<T, D>>) -> bool {
+    array.data().cast_const().is_aligned()
+}
+
+/// A copy of the numbers of an array.
+pub fn values<T: Element + Clone, D: Dimension>(array: &Bound<'_, PyArray<T, D>>) -> PyResult<Vec<T>> {
+    if !is_aligned(array) {
+        return Err(PyTypeError::new_err(
+            "the array is not aligned; pass numpy.require(array, requirements=\"A\")",
+        ));
+    }
+    Ok(array.to_vec()?)
+}
+
 /// The address of an array of this type, if it is one.
 fn address<T: Element>(array: &Bound<'_, PyAny>) -> PyResult<Option<(*const T, usize)>> {
     let Ok(array) = array.cast::<PyArray1<T>>() else { return Ok(None) };
+    if !is_aligned(array) {
+        let message = "ids: the array is not aligned; pass numpy.require(ids, requirements=\"A\")";
+        return Err(PyTypeError::new_err(message));
+    }
     if !array.is_contiguous() {
         let message = "ids: the array is not contiguous; pass numpy.ascontiguousarray(ids)";
         return Err(PyTypeError::new_err(message));
@@ -68,8 +88,8 @@ impl IdArray {
         macro_rules! of {
             ($($variant:ident),+) => {
                 match self.pointer {
-                    // SAFETY: the pointer and the length are those of a contiguous array of this type, which `_owner` keeps; numpy
-                    // aligns its arrays, and `cast` accepts aligned ones only. An empty array may have any address.
+                    // SAFETY: the pointer and the length are those of a contiguous and aligned array of this type, as `address` has
+                    // checked, which `_owner` keeps. An empty array may have any address.
                     $(Pointer::$variant(p) if self.len > 0 => unsafe { std::slice::from_raw_parts(p, self.len) }.into(),)+
                     _ => IdSlice::U16(&[]),
                 }

@@ -3,7 +3,8 @@
 //! <https://arrow.apache.org/docs/format/CStreamInterface.html> and `CDataInterface.html`. A stream gives one batch: a struct array
 //! with one child per column. Every structure owns its buffers through `private_data` and frees them when it is released.
 
-use numpy::{PyArray1, PyArrayMethods};
+use crate::arrays::values;
+use numpy::PyArray1;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyList};
@@ -84,19 +85,19 @@ impl Column {
     fn new(name: &str, column: &Bound<'_, PyAny>) -> PyResult<Self> {
         let name = CString::new(name)?;
         if let Ok(array) = column.cast::<PyArray1<i64>>() {
-            let values = array.to_vec()?;
-            let buffers = vec![Vec::new(), values.iter().map(|&x| x as u64).collect()];
-            return Ok(Self { name, format: c"l", length: values.len(), nulls: 0, buffers });
+            let found = values(array)?;
+            let buffers = vec![Vec::new(), found.iter().map(|&x| x as u64).collect()];
+            return Ok(Self { name, format: c"l", length: found.len(), nulls: 0, buffers });
         }
         if let Ok(array) = column.cast::<PyArray1<f64>>() {
-            let values = array.to_vec()?;
-            let buffers = vec![Vec::new(), values.iter().map(|x| x.to_bits()).collect()];
-            return Ok(Self { name, format: c"g", length: values.len(), nulls: 0, buffers });
+            let found = values(array)?;
+            let buffers = vec![Vec::new(), found.iter().map(|x| x.to_bits()).collect()];
+            return Ok(Self { name, format: c"g", length: found.len(), nulls: 0, buffers });
         }
         if let Ok(array) = column.cast::<PyArray1<bool>>() {
-            let values = array.to_vec()?;
-            let buffers = vec![Vec::new(), bits(values.iter().copied())];
-            return Ok(Self { name, format: c"b", length: values.len(), nulls: 0, buffers });
+            let found = values(array)?;
+            let buffers = vec![Vec::new(), bits(found.iter().copied())];
+            return Ok(Self { name, format: c"b", length: found.len(), nulls: 0, buffers });
         }
         let list = column.cast::<PyList>().map_err(|_| {
             PyTypeError::new_err("a column must be an array of int64, float64 or bool, or a list of texts")
