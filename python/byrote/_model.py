@@ -170,8 +170,14 @@ class Model:
     def _repr_html_(self) -> str:
         return f"<p><b>{self.kind}</b>, {self.parameters:,} parameters</p>{self.tensors.to_html()}"
 
-    def __reduce__(self) -> tuple[Any, tuple[bytes]]:
-        return _from_bytes, (bytes(self._held.to_bytes()),)
+    def __copy__(self) -> Model:
+        return Model(self._held, self.report)
+
+    def __deepcopy__(self, memo: object) -> Model:
+        return Model(self._held, self.report)  # Nothing changes the weights.
+
+    def __reduce__(self) -> Any:
+        return _from_bytes, (*self._held.to_bytes(), self.report)
 
 
 def _ids(context: Any) -> list[int]:
@@ -181,9 +187,9 @@ def _ids(context: Any) -> list[int]:
     return [_arguments.whole("context", token, most=(1 << 32) - 1) for token in context]
 
 
-def _from_bytes(data: bytes) -> Model:
-    """Return a model from the bytes of its file, as pickling does."""
-    return Model(_byrote.Model.from_bytes(data))
+def _from_bytes(kind: str, data: bytes, report: Construction | None) -> Model:
+    """Return a model from the kind and the bytes of its file, as pickling does."""
+    return Model(_byrote.Model.from_bytes(kind, data), report)
 
 
 @_arguments.checked()
@@ -201,11 +207,11 @@ def load(path: Path) -> Model:
     return Model(_byrote.Model.load(os.fspath(path)))
 
 
-def model_of(model: Model | Path) -> Model:
+def model_of(model: Model | Path, name: str = "model") -> Model:
     """Return the model of a call, which may be given by its path."""
     if isinstance(model, Model):
         return model
     if not isinstance(model, (str, os.PathLike)):
-        raise _arguments.wrong("model", f"must be a byrote.Model or a path (got {type(model).__name__})")
+        raise _arguments.wrong(name, f"must be a byrote.Model or a path (got {type(model).__name__})")
     return load(model)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import html
 import pickle
 from pathlib import Path
@@ -127,6 +128,8 @@ def test_callbacks_see_steps_and_weights_and_stop_the_run(stories: byrote.Corpus
 
     run = byrote.train(stories, d_mlp=8, steps=50, optimizer="adam", callback=watch)
     assert [s for s, _, _ in seen] == list(range(8)) and run.stop == "interrupted" and run.steps == 7
+    evaluation = byrote.evaluate(run.model, stories)
+    assert run.memorized == evaluation.memorized and run.worst == evaluation.worst and run.accuracy == evaluation.accuracy
     assert all(abs(loss - gap - stories.floor.nats_per_prediction) < 1e-12 for _, loss, gap in seen)
     four = byrote.train(stories, d_mlp=8, steps=4, optimizer="adam")
     assert all((models[0].state_dict()[k] == v).all() for k, v in four.model.state_dict().items())
@@ -154,10 +157,22 @@ def test_weights_have_their_names_and_survive_a_file_and_a_pickle(stories: byrot
     assert built.state_dict()["W_in"].dtype == np.float64
     built.save(tmp_path / "m.safetensors")
     loaded = byrote.load(tmp_path / "m.safetensors")
-    for copy in (loaded, pickle.loads(pickle.dumps(built))):
-        assert all((copy.state_dict()[k] == v).all() for k, v in built.state_dict().items())
+    for again in (loaded, pickle.loads(pickle.dumps(built))):
+        assert all((again.state_dict()[k] == v).all() for k, v in built.state_dict().items())
     assert loaded.to_dict() == program("show", tmp_path / "m.safetensors")
     assert "72,202 parameters" in repr(loaded) and "W_in" in loaded._repr_html_()
     with pytest.raises(byrote.FileError) as error:
         byrote.load(tmp_path / "nothing.safetensors")
     assert isinstance(error.value, OSError) and error.value.path is not None
+
+
+def test_models_of_every_kind_are_copied_and_pickled(tmp_path: Path) -> None:
+    corpus = byrote.Corpus(builtin=20)
+    in_context = byrote.incontext(layers=3, length=10, d=2, sequences=1).model
+    assert in_context is not None
+    for model in (byrote.build.madden2024(corpus), byrote.build.kajitsuka2024(corpus), in_context):
+        for again in (copy.copy(model), copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+            assert again.to_dict() == model.to_dict() and again.report == model.report
+            model.save(tmp_path / "model")
+            again.save(tmp_path / "again")
+            assert (tmp_path / "again").read_bytes() == (tmp_path / "model").read_bytes()

@@ -1,5 +1,6 @@
 //! Audits of language models: by path, or through a Python function.
 
+use crate::arrays::values;
 use crate::corpus::Corpus;
 use crate::error::OrRaise;
 use crate::work::{self, How, Watch};
@@ -10,7 +11,7 @@ use byrote::memory;
 use byrote::report::audit_page;
 use byrote::setting::Keywords;
 use byrote::{Error, Result};
-use numpy::{PyArray1, PyArray2, PyArrayMethods, PyUntypedArrayMethods};
+use numpy::{PyArray1, PyArray2, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use rayon::prelude::*;
@@ -92,7 +93,7 @@ fn logits(
             let message = format!("logits must have shape [{rows}, {d_vocab}] (got {:?})", array.shape());
             return Err(PyValueError::new_err(message));
         }
-        Ok(array.to_vec()?)
+        values(array)
     };
     answers.into_iter().zip(expected).map(one).collect()
 }
@@ -204,6 +205,8 @@ pub fn audit_model(
 /// Compares two audits of the same text, by their directories; as JSON.
 #[pyfunction]
 pub fn compare_audits(py: Python<'_>, before: PathBuf, after: PathBuf) -> PyResult<String> {
-    let compare = || audit::compare(&audit::Audit::load(&before)?, &audit::Audit::load(&after)?);
-    Ok(json!(py.detach(compare).or_raise(py)?).to_string())
+    work::run(py, How::default(), move |_| {
+        let compared = audit::compare(&audit::Audit::load(&before)?, &audit::Audit::load(&after)?)?;
+        Ok(json!(compared).to_string())
+    })
 }

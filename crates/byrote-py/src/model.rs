@@ -1,14 +1,17 @@
 //! Models of every kind.
 
 use crate::error::OrRaise;
+use crate::work::{self, How};
 use byrote::any_model::AnyModel;
+use byrote::construct::kajitsuka2024::ExactFile;
 use byrote::corpus::Reading;
+use byrote::incontext::NetworkFile;
 use byrote::model::{ModelFile, Precision};
 use byrote::report::json;
 use byrote::{Error, Result};
 use numpy::{PyArray1, PyArrayMethods};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyBytes, PyDict};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -50,25 +53,32 @@ impl Model {
     /// Reads a file of any kind, or a directory of Hugging Face.
     #[staticmethod]
     fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
-        let any = py.detach(|| AnyModel::load(&path)).or_raise(py)?;
+        let any = work::run(py, How::default(), move |_| AnyModel::load(&path))?;
         Ok(Self { any: Arc::new(any) })
     }
 
-    /// Reads a transformer from the bytes of its file.
+    /// Reads a model from the kind and the bytes of its file, as [`Self::to_bytes`] returns them.
     #[staticmethod]
-    fn from_bytes(py: Python<'_>, data: &[u8]) -> PyResult<Self> {
-        ModelFile::from_bytes(Path::new("bytes"), data).map(Self::from).or_raise(py)
+    fn from_bytes(py: Python<'_>, kind: &str, data: &[u8]) -> PyResult<Self> {
+        let path = Path::new("bytes");
+        let any = match kind {
+            "transformer" => ModelFile::from_bytes(path, data).map(AnyModel::OneLayer),
+            "exact" => ExactFile::from_bytes(path, data).map(AnyModel::Exact),
+            "in-context" => NetworkFile::from_bytes(path, data).map(AnyModel::InContext),
+            other => Err(Error::setting("kind", format!("there is no model of the kind {other}"))),
+        };
+        Ok(Self { any: Arc::new(any.or_raise(py)?) })
     }
 
     /// Writes the file.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        let save = |path: &Path| match &*self.any {
-            AnyModel::OneLayer(file) => file.save(path),
-            AnyModel::InContext(file) => file.save(path),
-            AnyModel::Exact(file) => file.save(path),
+        let any = self.any.clone();
+        work::run(py, How::default(), move |_| match &*any {
+            AnyModel::OneLayer(file) => file.save(&path),
+            AnyModel::InContext(file) => file.save(&path),
+            AnyModel::Exact(file) => file.save(&path),
             other => Err(Error::setting("model", format!("{} cannot be written", other.kind()))),
-        };
-        py.detach(|| save(&path)).or_raise(py)
+        })
     }
 
     /// What it is, in words.
@@ -135,9 +145,17 @@ impl Model {
         Ok(tensors)
     }
 
-    /// The file as bytes.
-    fn to_bytes(&self, py: Python<'_>) -> PyResult<Vec<u8>> {
-        let file = self.transformer("only transformers can be copied this way").or_raise(py)?;
-        file.to_bytes().or_raise(py)
+    /// The kind and the bytes of the file.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<(&'static str, Bound<'py, PyBytes>)> {
+        let (kind, bytes) = match &*self.any {
+            AnyModel::OneLayer(file) => ("transformer", file.to_bytes()),
+            AnyModel::Exact(file) => ("exact", file.to_text().map(String::into_bytes)),
+            AnyModel::InContext(file) => ("in-context", file.to_bytes()),
+            other => {
+                return Err(Error::setting("model", format!("{} cannot be copied", other.kind())))
+                    .or_raise(py);
+            }
+        };
+        Ok((kind, PyBytes::new(py, &bytes.or_raise(py)?)))
     }
 }

@@ -1,5 +1,6 @@
 //! Whole jobs: studies, sweeps, laws, reports, reproduced figures, ranks, learning in context, exports.
 
+use crate::arrays::is_aligned;
 use crate::error::OrRaise;
 use crate::model::Model;
 use crate::work::{self, How};
@@ -23,7 +24,7 @@ use byrote::sweep::{self, Corpora, Directory, Plan, SweepOptions, SweepOutcome};
 use byrote::{Error, Result};
 use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -154,8 +155,9 @@ fn points(
     y: &PyReadonlyArray1<'_, f64>,
     group: &PyReadonlyArray1<'_, u64>,
 ) -> Result<Points> {
-    let (Ok(x), Ok(y), Ok(group)) = (x.as_slice(), y.as_slice(), group.as_slice()) else {
-        return Err(Error::setting("x", "must be contiguous, like y and group"));
+    let aligned = is_aligned(x) && is_aligned(y) && is_aligned(group);
+    let (true, Ok(x), Ok(y), Ok(group)) = (aligned, x.as_slice(), y.as_slice(), group.as_slice()) else {
+        return Err(Error::setting("x", "must be contiguous and aligned, like y and group"));
     };
     if x.len() != y.len() || x.len() != group.len() {
         return Err(Error::setting("y", format!("{} values for {} sizes", y.len(), x.len())));
@@ -343,10 +345,7 @@ pub fn export(
     precision: Option<&str>,
 ) -> PyResult<String> {
     let any = model.get().any.clone();
-    let write = || -> Result<Value> {
-        let to: ExportFormat = to.parse()?;
-        let precision: Option<Precision> = precision.map(str::parse).transpose()?;
-        Ok(export_model(&any, to, &out, precision)?.json)
-    };
-    Ok(py.detach(write).or_raise(py)?.to_string())
+    let to: ExportFormat = to.parse().or_raise(py)?;
+    let precision: Option<Precision> = precision.map(str::parse).transpose().or_raise(py)?;
+    work::run(py, How::default(), move |_| Ok(export_model(&any, to, &out, precision)?.json.to_string()))
 }
