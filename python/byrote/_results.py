@@ -123,7 +123,10 @@ class Bounds(Result):
 
 
 class Evaluation(Result):
-    """How well a model knows a corpus. Losses ending in ``_nats`` are sums over all predictions."""
+    """How well a model knows a corpus. Losses ending in ``_nats`` are sums over all predictions.
+
+    An exact network (kajitsuka2024) has no ``by_length``, no ``worst`` and no losses per prediction.
+    """
 
     contexts: int
     predictions: int
@@ -191,11 +194,18 @@ class Prediction(Result):
         return Table.from_rows(self._fields["next"]).to_html()
 
 
-class Construction(Evaluation):
-    """What a builder of closed-form models reports, with the evaluation of its model."""
+class Construction(Result):
+    """What a builder of closed-form models reports.
+
+    For madden2024 and dana2024 it has the fields of an :class:`Evaluation`; kajitsuka2024 and ``literal`` have fields of their own.
+    """
 
     method: str
     seed: int
+    contexts: int
+    seconds: float
+
+    _main = ("method", *Evaluation._main)
 
 
 class Training(Evaluation):
@@ -220,6 +230,12 @@ class Training(Evaluation):
         self.model = model
         steps, evaluations, losses = curve
         self._curve = Table({"step": steps, "evaluations": evaluations, "loss_nats": losses})
+
+    def __getattr__(self, name: str) -> Any:
+        if name in Evaluation.__annotations__ and name not in self.__dict__.get("_fields", {}):
+            message = "the run was interrupted before its model was evaluated; byrote.evaluate(run.model, corpus) does that"
+            raise AttributeError(f"Training has no field {name!r}: {message}")
+        return super().__getattr__(name)
 
     @property
     def curve(self) -> Table:

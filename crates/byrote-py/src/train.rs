@@ -8,10 +8,11 @@ use byrote::dataset::Dataset;
 use byrote::evaluate::{Evaluation, TOLERANCE, check_tolerance, evaluate};
 use byrote::memory;
 use byrote::model::{ModelFile, ModelSpec};
+use byrote::observe::{Observer, Progress};
 use byrote::report::json;
 use byrote::setting::Keywords;
 use byrote::train::{
-    CurvePoint, Run, RunDirectory, Start, Stop, TrainOptions, TrainSpec, Trainer, run_with, start as begin,
+    CurvePoint, Run, RunDirectory, Start, TrainOptions, TrainSpec, Trainer, run_with, start as begin,
 };
 use byrote::units::Nats;
 use byrote::{Error, Result};
@@ -19,6 +20,7 @@ use numpy::PyArray1;
 use pyo3::prelude::*;
 use serde_json::json;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -79,9 +81,25 @@ struct Callback {
     file: Arc<ModelFile>,
 }
 
+/// Watches a run that a callback may end. The call itself goes on: the model is evaluated as after any other stop.
+struct Until<'a> {
+    watch: &'a Watch,
+    ended: AtomicBool,
+}
+
+impl Observer for Until<'_> {
+    fn progress(&self, progress: &Progress<'_>) {
+        self.watch.progress(progress);
+    }
+
+    fn should_stop(&self) -> bool {
+        self.ended.load(Ordering::Relaxed) || self.watch.should_stop()
+    }
+}
+
 impl Callback {
-    /// Lets Python see the trainer, and answers what it asks; stops the run if it says so.
-    fn look(&self, trainer: &Trainer, watch: &Arc<Watch>) {
+    /// Lets Python see the trainer, and answers what it asks; ends the run if it says so.
+    fn look(&self, trainer: &Trainer, watch: &Arc<Watch>, run: &Until<'_>) {
         let step = trainer.progress().step;
         if !step.is_multiple_of(self.every) {
             return;
@@ -119,7 +137,7 @@ impl Callback {
                 Request::Model(reply) => drop(reply.send(trainer.model())),
                 Request::Done { stop } => {
                     if stop {
-                        watch.stop();
+                        run.ended.store(true, Ordering::Relaxed);
                     }
                     return;
                 }
@@ -244,18 +262,19 @@ fn steps(
     let (settings, limits) = task.training.resolve(task.seed)?;
     let callback =
         callback.map(|(function, every)| Callback { function, every, file: Arc::new(file.clone()) });
+    let run = Until { watch, ended: AtomicBool::new(false) };
     let look = |trainer: &Trainer| {
         if let Some(callback) = &callback {
-            callback.look(trainer, watch);
+            callback.look(trainer, watch, &run);
         }
     };
-    run_with(file, dataset, (settings, limits.memory(memory)), directory, task.options, &**watch, look)
+    run_with(file, dataset, (settings, limits.memory(memory)), directory, task.options, &run, look)
 }
 
-/// Evaluates the model of a run, unless it was interrupted: then nobody wants to wait.
+/// Evaluates the model of a run, unless the call is interrupted: then nobody wants to wait, and the run is kept without.
 fn measured(run: &Run, dataset: &Dataset, tolerance: Nats, watch: &Arc<Watch>) -> Result<Option<Evaluation>> {
-    match run.stop {
-        Stop::Interrupted => Ok(None),
-        _ => evaluate(&run.result.model, dataset, tolerance, 10, &**watch).map(Some),
+    match evaluate(&run.result.model, dataset, tolerance, 10, &**watch) {
+        Err(Error::Interrupted) => Ok(None),
+        found => found.map(Some),
     }
 }
