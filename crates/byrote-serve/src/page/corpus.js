@@ -135,8 +135,8 @@ export function show(main, parameters, clean, go) {
           sampled(costly.sample),
           contexts(costly.rows, `By their contribution to the floor${costly.sample ? " of the sample" : ""}`, "contradictions", costly.sample ? "No context is followed by different tokens in the sample." : "No context is followed by different tokens: the floor is zero.", costly.sample)),
         make("section", {}, make("h2", {}, "Repeats"), passages(whole),
-          costly.sample ? sampled(costly.sample) : null,
-          contexts(repeated.rows, `The longest beginnings that occur more than once${costly.sample ? " in the sample" : ""}`, "repeats", costly.sample ? "No context occurs twice in the sample." : "No context occurs twice.", costly.sample)));
+          sampled(repeated.sample),
+          contexts(repeated.rows, `The longest beginnings that occur more than once${repeated.sample ? " in the sample" : ""}`, "repeats", repeated.sample ? "No context occurs twice in the sample." : "No context occurs twice.", repeated.sample)));
     } catch (error) {
       drawn = null;
       fill(more, problem(error));

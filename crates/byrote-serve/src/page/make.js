@@ -95,17 +95,13 @@ export function base(path) {
   return short === path ? short : make("span", { title: plain(path) }, short);
 }
 
-/**
- * A message as a sentence, without what only matters elsewhere: of a path from the root its last part, of a setting's name no quotes. A
- * setting that the page has no field for is the subject, or is left out.
- */
+/** A message as a sentence, without what only matters elsewhere: of a path from the root its last part, of a setting's name no quotes. */
 export function brief(message) {
   return plain(message)
     .replace(/(^|[\s("“])(?:\/[^\s/:]+)+\/([^\s/:]+)/g, "$1$2")
     .replaceAll("`", "")
-    .replace(/^(corpus|model|text|context|sequence): (?=(?:is|has|could|cannot|can|must|needs?|contains|does|are)\b)/, "the $1 ")
-    .replace(/^(?:id|settings|task|job|document|corpus|model|text): /, "")
-    .replace(/^invalid type: .*, expected (an? )/, "must be $1")
+    // The page tries again by itself.
+    .replace("; try again in a moment", "")
     .replace(/^[a-z](?=[a-z]* )/, (first) => first.toUpperCase());
 }
 

@@ -50,12 +50,10 @@ export function show(main, parameters, clean, go) {
     }
   }
 
-  const lookUp = (id) => (all.some((m) => m.id === id) ? ask("/api/model", { id }) : Promise.reject(new Error(`There is no model “${id}” here.`)));
-
   async function describe() {
     const mine = ++asked;
     const ids = [state.a, state.b].filter(Boolean);
-    const found = await Promise.all(ids.map((id) => lookUp(id).catch((error) => ({ id, error, message: error.message }))));
+    const found = await Promise.all(ids.map((id) => ask("/api/model", { id }).catch((error) => ({ id, error, message: error.message }))));
     if (mine !== asked) return;
     // The same models are not drawn again: what was typed, and where the reader is, stay.
     if (models.length > 0 && JSON.stringify(found) === JSON.stringify(models)) {

@@ -106,7 +106,6 @@ export function show(main, parameters, clean, go) {
     }
     const mine = ++asked;
     try {
-      if (!runs.some((r) => r.id === state.id)) throw new Error(`There is no run “${state.id}” here.`);
       const [found, meanwhile] = await asking("/api/run", { id: state.id });
       if (mine !== asked) return;
       const isSame = run?.id === found.id && run.kind === found.kind && figures;
@@ -271,10 +270,9 @@ export function show(main, parameters, clean, go) {
       fill(place);
       return;
     }
-    const { id, labels } = run;
+    const { id } = run;
     const index = state.job;
     try {
-      if (!(index in labels)) throw new Error(`There is no job “${index}” in this run.`);
       const found = await ask("/api/run/job", { id, job: index });
       if (run?.id !== id || state.job !== index) return;
       if (!(run.curves[index]?.steps.length > 1)) {

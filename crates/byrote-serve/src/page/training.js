@@ -37,17 +37,6 @@ export function form(runs, section, clean, started) {
 
 const worded = (name) => name[0].toUpperCase() + name.slice(1).replaceAll("_", " ");
 
-/** Help as it is read on the page, where settings are fields and not options. */
-function help(text) {
-  return text
-    .replaceAll("`", "")
-    .replace(/ ?\[default: ([^\]]*)\]/g, " ($1 by default)")
-    .replace(/with --(\w+) ([\w-]+)/g, "with the $1 $2")
-    .replace(/--([\w-]+)/g, (_, name) => WORDS[name.replaceAll("-", "_")] ?? worded(name.replaceAll("-", "_")))
-    .replace("after every N steps", "whenever that many steps are done")
-    .replace(/\b[NSR] (?=steps|seconds|batches|times|nats)/g, "this many ");
-}
-
 function fields(found, runs, clean, started) {
   const own = [
     { name: "name", help: "The name of its directory", choices: [], default: "training-N" },
@@ -59,6 +48,7 @@ function fields(found, runs, clean, started) {
   const submit = make("button", { type: "submit", class: "main" }, "Start");
   const field = (f) => {
     const id = `f-${f.name}`;
+    const help = (f.help ?? "").replaceAll("`", "").replace(/ ?\[default: ([^\]]*)\]/g, " ($1 by default)");
     // The field holds the short form of its default, the line below it the rest.
     const [short, ...rest] = (f.default ?? "").split(/, |; /);
     const input = f.choices.length
@@ -66,7 +56,7 @@ function fields(found, runs, clean, started) {
       : make("input", { id, name: f.name, type: "text", autocomplete: "off", spellcheck: "false", inputmode: f.name === "name" ? null : "decimal", placeholder: short || (f.name.startsWith("stop_") ? "not used" : ""), "aria-describedby": `${id}-help ${id}-problem` });
     return make("div", { class: "field" }, make("label", { for: id }, WORDS[f.name] ?? worded(f.name), make("code", {}, f.name)), input,
       make("p", { class: "problem", id: `${id}-problem`, "data-setting": f.name, role: "alert" }),
-      make("p", { class: "help", id: `${id}-help` }, `${help(f.help ?? "")}.`, rest.length ? ` Default: ${f.default}.` : ""));
+      make("p", { class: "help", id: `${id}-help` }, `${help}.`, rest.length ? ` Default: ${f.default}.` : ""));
   };
   const first = all.filter((f) => FIRST.includes(f.name) || own.includes(f));
   const rest = all.filter((f) => !first.includes(f));
