@@ -25,7 +25,8 @@ export function show(main, parameters, clean, go) {
   let asked = 0;
   let timer = null;
   let frame = null;
-  let isNew = false;
+  // The id of the training that was started last.
+  let begun = null;
   let drawn = 0;
   let told = 0;
   // What has changed since it was drawn, and the figures that are on the screen.
@@ -88,7 +89,7 @@ export function show(main, parameters, clean, go) {
     try {
       const [found, meanwhile] = await asking("/api/runs");
       runs = found.runs;
-      if (!state.id && !isNew && runs.length === 1) go((state = { ...state, id: runs[0].id }), true);
+      if (!state.id && begun === null && runs.length === 1) go((state = { ...state, id: runs[0].id }), true);
       listed();
       meanwhile().forEach(apply);
       return found;
@@ -118,7 +119,9 @@ export function show(main, parameters, clean, go) {
       else paint();
       meanwhile().forEach(apply);
     } catch (error) {
-      if (mine === asked) fill(detail, problem(error));
+      // A training that has just been started has written nothing yet; its first file is heard of.
+      const isStarting = state.id === begun && !runs.some((r) => r.id === begun);
+      if (mine === asked) fill(detail, isStarting ? make("p", {}, "The training is starting.") : problem(error));
       run = null;
     }
   }
@@ -391,7 +394,7 @@ export function show(main, parameters, clean, go) {
     const found = await loadList();
     await loadRun();
     if (found) fill(start, form(found, section, clean, (id) => {
-      isNew = true;
+      begun = id;
       choose({ id });
     }));
   }
