@@ -19,7 +19,7 @@ const SLIDERS = [
 export function show(main, parameters, clean, go) {
   const form = make("form", { class: "sliders", onsubmit: (event) => event.preventDefault() });
   // What a screen reader says at every step is short; the tables are there to be read.
-  const said = make("p", { role: "status", class: "note" });
+  const said = make("p", { role: "status", class: "spoken" });
   const out = make("div");
   fill(main, make("h1", {}, "What fits?"),
     make("p", {}, "Try a shape: how many parameters it has, and how many contexts it is guaranteed to hold, by every bound that applies."), form, said, out);
@@ -93,8 +93,8 @@ export function show(main, parameters, clean, go) {
   function invalid(error) {
     asked += 1;
     figure = drawn = null;
-    said.textContent = error ? "" : "These settings do not make a valid model.";
-    fill(out, error ? problem(error) : null);
+    said.textContent = "";
+    fill(out, error ? problem(error) : make("p", { class: "note" }, "These settings do not make a valid model."));
   }
 
   function answer(found, now) {
