@@ -80,6 +80,8 @@ document.querySelector(".skip").addEventListener("click", (event) => {
   event.preventDefault();
   document.getElementById("main").focus();
 });
+// The token is in a cookie now, and belongs neither in a bookmark nor in the history.
+if (new URLSearchParams(location.search).has("token")) history.replaceState(null, "", location.pathname + location.hash);
 await connect();
 addEventListener("hashchange", show);
 show();
