@@ -8,6 +8,7 @@
 //! places       what was named on the command line, and nothing else
 //! follow       what a run directory says, as it grows      events  sent to all open pages
 //! tasks        long computations for a page                trainings  runs started from a page
+//! answer       JSON, a file, or what is wrong              typed      what is wrong with a field
 //! ```
 //!
 //! Everything that a view shows is computed by the library, once: the page draws numbers, it does not make them. Views are plain
@@ -35,6 +36,7 @@ mod slow_reader;
 mod state;
 mod tasks;
 mod trainings;
+mod typed;
 
 pub use settings::ServeSpec;
 

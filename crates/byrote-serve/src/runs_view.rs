@@ -5,6 +5,7 @@ use crate::places::Place;
 use crate::query::Query;
 use crate::state::{State, held};
 use crate::trainings::{self, Request};
+use crate::typed;
 use byrote::model::ModelSpec;
 use byrote::output::Holds;
 use byrote::sweep::Record;
@@ -169,9 +170,10 @@ fn fields<T: clap::Args>() -> Vec<Value> {
         let default = arg.get_default_values().first().map(|value| value.to_string_lossy().into_owned());
         let (help, described) =
             without_default(&arg.get_help().map(|help| help.to_string()).unwrap_or_default());
+        let value = arg.get_value_names().and_then(|names| names.first()).map_or("", |name| name.as_str());
         json!({
             "name": arg.get_id().as_str(),
-            "help": help,
+            "help": typed::help(&help, value),
             "choices": choices,
             "default": default.or(described),
         })
