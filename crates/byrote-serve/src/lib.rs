@@ -71,6 +71,7 @@ impl Server {
     /// If a path does not exist, a setting is invalid, or the port is taken.
     pub fn bind(spec: &ServeSpec, corpus: &CorpusSpec, threads: usize, host: Arc<dyn Host>) -> Result<Self> {
         let places = places::Places::new(corpus, spec.runs.as_deref())?;
+        places.notes.iter().for_each(|note| host.note(note));
         let (listener, name) = spec.listen()?;
         let port = listener.local_addr().map_or(0, |a| a.port());
         let guard = Guard::new(spec.host.as_deref(), port)?;
