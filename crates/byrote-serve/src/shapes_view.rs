@@ -19,7 +19,7 @@ pub fn shapes(state: &State, query: &Query) -> Result<Value> {
     let checked = |settings: &Map<String, Value>| size(settings)?.check();
     let size =
         size(&settings).map_err(|error| typed::reworded(error, &settings, |other| checked(other).err()))?;
-    size.check()?;
+    size.check().map_err(at_field)?;
     let loaded = match (query.get("corpus"), state.corpus_state()) {
         (Some("1"), CorpusState::Ready(loaded)) => Some(loaded),
         _ => None,
@@ -28,14 +28,7 @@ pub fn shapes(state: &State, query: &Query) -> Result<Value> {
     let n_ctx = query.number("n_ctx")?;
     let n_ctx = n_ctx.map(u32::try_from).transpose();
     let n_ctx = n_ctx.map_err(|_| Error::setting("n_ctx", "is too large"))?;
-    let situation =
-        size.situation(summary, query.number("d_vocab")?, n_ctx).map_err(|error| match error {
-            // The page has no field for the whole model, whose width matters most.
-            Error::Setting { name: "model", message } => {
-                Error::setting("d_model", format!("the model {message}"))
-            }
-            other => other,
-        })?;
+    let situation = size.situation(summary, query.number("d_vocab")?, n_ctx).map_err(at_field)?;
     let found = BoundsResult::new(&situation);
     let count = situation.parameter_count();
     let corpus = situation.corpus.as_ref();
@@ -55,4 +48,14 @@ fn size(settings: &Map<String, Value>) -> Result<SizeSpec> {
     let size = keywords.take()?;
     keywords.finish()?;
     Ok(size)
+}
+
+/// The page has no field for the whole model, whose width matters most.
+fn at_field(error: Error) -> Error {
+    match error {
+        Error::Setting { name: "model", message } => {
+            Error::setting("d_model", format!("the model {message}"))
+        }
+        other => other,
+    }
 }
