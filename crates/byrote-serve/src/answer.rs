@@ -47,7 +47,22 @@ pub fn error_json(error: &Error) -> Value {
         Error::UnknownSetting { name, .. } => Some(name.as_str()),
         other => other.setting_name(),
     };
-    json!({"kind": error.kind(), "message": error.to_string(), "setting": setting})
+    json!({"kind": error.kind(), "message": sentence(error), "setting": setting})
+}
+
+/// An error in words that need no knowledge of settings: what is no field of the page is called by its name, or not at all.
+pub fn sentence(error: &Error) -> String {
+    let Error::Setting { name, message } = error else { return error.to_string() };
+    let is_predicate = ["is", "has", "must", "cannot", "contains", "could", "does", "needs"]
+        .contains(&message.split(' ').next().unwrap_or_default());
+    match *name {
+        "corpus" | "model" | "text" if is_predicate => format!("the {name} {message}"),
+        "corpus" | "model" | "text" => message.clone(),
+        "settings" | "id" | "job" | "document" | "task" | "kind" | "action" if !is_predicate => {
+            message.clone()
+        }
+        _ => error.to_string(),
+    }
 }
 
 impl From<byrote::Result<Value>> for Answer {
@@ -55,6 +70,25 @@ impl From<byrote::Result<Value>> for Answer {
         match found {
             Ok(value) => Self::json(&value),
             Err(error) => Self::error(&error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_sentences_unless_they_belong_to_a_field() {
+        for (name, message, says) in [
+            ("corpus", "is still being read", "the corpus is still being read"),
+            ("model", "has never seen the token \"cat\"", "the model has never seen the token \"cat\""),
+            ("model", "training 5 parameters takes 3 GiB", "training 5 parameters takes 3 GiB"),
+            ("id", "there is no model \"x\" here", "there is no model \"x\" here"),
+            ("id", "is missing", "id: is missing"),
+            ("n_heads", "must be at least 1 (got 0)", "n_heads: must be at least 1 (got 0)"),
+        ] {
+            assert_eq!(sentence(&Error::setting(name, message)), says);
         }
     }
 }

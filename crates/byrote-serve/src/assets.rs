@@ -7,11 +7,13 @@ const SCRIPT: &str = "text/javascript; charset=utf-8";
 const STYLE: &str = "text/css; charset=utf-8";
 
 /// The files of the page by address.
-const FILES: [(&str, &str, &str); 12] = [
+const FILES: [(&str, &str, &str); 14] = [
     ("/", HTML, include_str!("page/index.html")),
     ("/style.css", STYLE, include_str!("page/style.css")),
     ("/app.js", SCRIPT, include_str!("page/app.js")),
     ("/ask.js", SCRIPT, include_str!("page/ask.js")),
+    ("/stream.js", SCRIPT, include_str!("page/stream.js")),
+    ("/shared.js", SCRIPT, include_str!("page/shared.js")),
     ("/make.js", SCRIPT, include_str!("page/make.js")),
     ("/figure.js", SCRIPT, include_str!("page/figure.js")),
     ("/corpus.js", SCRIPT, include_str!("page/corpus.js")),

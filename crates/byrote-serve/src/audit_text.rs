@@ -2,12 +2,15 @@
 //!
 //! An audit keeps the most memorized passages as text (`passages.json`), what can be extracted of every document (`strip.csv`) and what
 //! the model said of every token (`positions.csv`), but not the text itself. If the text was named on the command line too, whole
-//! documents are shown; otherwise the passages.
+//! documents are shown; otherwise the passages. The text is split into documents as the audit did, whatever the rule of the
+//! corpus that is served: by that rule, the document begins in the line and has the length that the audit says.
 
 use crate::places::Place;
 use crate::state::State;
-use byrote::audit::{Audit, MARKED_STEPS, MarkedPassage, MarkedStretch, POSITIONS_FILE, Passages};
-use byrote::corpus::{DocumentBody, whole_documents};
+use byrote::audit::{
+    Audit, DocumentAudit, MARKED_STEPS, MarkedPassage, MarkedStretch, POSITIONS_FILE, Passages,
+};
+use byrote::corpus::{CorpusSpec, DocumentBody, DocumentRule, whole_documents};
 use byrote::observe::Silent;
 use byrote::{Error, Result};
 use serde_json::{Value, json};
@@ -21,17 +24,16 @@ const MOST_CHARACTERS: usize = 100_000;
 
 /// What can be read: `all` documents, or a list of those with passages.
 pub fn readable(state: &State, audit: &Audit, passages: Option<&Passages>) -> Value {
-    let first = audit.text.documents.first();
-    if first.is_some_and(|document| text(state, &document.name).is_some()) {
+    if audit.text.documents.first().is_some_and(|document| text(state, document).is_some()) {
         return json!("all");
     }
     let documents: BTreeSet<usize> = passages.iter().flat_map(|p| &p.documents).map(|d| d.document).collect();
     json!(documents)
 }
 
-/// The text of a document, by its name in the audit, if its file was named on the command line.
-fn text(state: &State, name: &str) -> Option<String> {
-    let (path, line) = name.rsplit_once(':')?;
+/// The text of a document of the audit, if its file was named on the command line.
+fn text(state: &State, document: &DocumentAudit) -> Option<String> {
+    let (path, line) = document.name.rsplit_once(':')?;
     let line: u64 = line.parse().ok()?;
     let sought = std::fs::canonicalize(path).ok()?;
     let spec = &state.places.corpus;
@@ -42,19 +44,30 @@ fn text(state: &State, name: &str) -> Option<String> {
     }
     let mut spec = spec.clone();
     spec.paths = vec![own.clone()];
-    let documents = whole_documents(&spec, &Silent).ok()?;
-    let found = documents.into_iter().find(|document| document.line == line)?;
-    match found.body {
-        DocumentBody::Text(text) => Some(text),
-        DocumentBody::Ids(_) => None,
-    }
+    let found = |spec: &CorpusSpec| {
+        let documents = whole_documents(spec, &Silent).ok()?;
+        let found = documents.into_iter().find(|document| document.line == line)?;
+        match found.body {
+            DocumentBody::Text(text) => Some(text).filter(|text| text.len() as u64 == document.bytes),
+            DocumentBody::Ids(_) => None,
+        }
+    };
+    found(&spec).or_else(|| {
+        // The parts of a text that are served need not be those that were audited.
+        (spec.limit, spec.split, spec.shard) = (None, None, None);
+        let mut other = |rule| {
+            spec.documents = Some(rule);
+            found(&spec)
+        };
+        [DocumentRule::Line, DocumentRule::BlankLine, DocumentRule::File].into_iter().find_map(&mut other)
+    })
 }
 
 /// A document, marked.
 pub fn marked(state: &State, place: &Place, audit: &Audit, number: usize) -> Result<Value> {
     let positions =
         place.file(POSITIONS_FILE).map_or_else(|| Ok(Vec::new()), |path| positions(&path, number))?;
-    let whole = text(state, &audit.text.documents[number].name);
+    let whole = text(state, &audit.text.documents[number]);
     let strip = place.file("strip.csv").map_or_else(|| Ok(Vec::new()), |path| strip(&path, number))?;
     let covered = |text: &String| strip.last().is_none_or(|stretch| stretch.end == text.len());
     let (passages, is_whole) = match whole.filter(covered) {

@@ -11,7 +11,7 @@
 
 use crate::answer::Answer;
 use crate::events::{self, EventBody};
-use crate::guard::Refusal;
+use crate::guard::{Allowed, Refusal};
 use crate::query::Query;
 use crate::routes::{self, Route};
 use crate::slow_reader::SlowReader;
@@ -108,23 +108,21 @@ async fn respond(
     limits: &Limits,
     request: Request<Incoming>,
 ) -> std::result::Result<Response<Body>, Infallible> {
-    match state.guard.check(request.method(), request.uri(), request.headers()) {
-        Err(Refusal::Status(status, why)) => return Ok(finished(Answer::refused(status, why))),
-        Err(Refusal::Welcome(cookie)) => {
-            let mut response = finished(Answer { status: 303, kind: "text/plain", body: Vec::new() });
-            if let Ok(cookie) = HeaderValue::from_str(&cookie) {
-                response.headers_mut().insert("set-cookie", cookie);
-            }
-            response.headers_mut().insert("location", HeaderValue::from_static("/"));
-            return Ok(response);
-        }
-        Ok(()) => {}
-    }
+    let Allowed { cookie } = match state.guard.check(request.method(), request.uri(), request.headers()) {
+        Ok(allowed) => allowed,
+        Err(Refusal(status, why)) => return Ok(finished(Answer::refused(status, why))),
+    };
     let is_post = *request.method() == Method::POST;
     let path = request.uri().path().to_owned();
     let query = Query::parse(request.uri().query().unwrap_or_default());
     let view = match routes::find(&path, is_post) {
-        Route::Asset(asset) => return Ok(finished(asset)),
+        Route::Asset(asset) => {
+            let mut response = finished(asset);
+            if let Some(cookie) = cookie.and_then(|cookie| HeaderValue::from_str(&cookie).ok()) {
+                response.headers_mut().insert("set-cookie", cookie);
+            }
+            return Ok(response);
+        }
         Route::Events => {
             return Ok(secured(
                 Response::new(Either::Right(events::stream(&state.events))),

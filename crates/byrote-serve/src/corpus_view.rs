@@ -12,7 +12,7 @@ use byrote::{Error, Result, memory};
 use serde_json::{Value, json};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 /// A corpus that was read, and what is found in one pass over its contexts.
@@ -26,6 +26,8 @@ pub struct LoadedCorpus {
     contradictions: Vec<Vec<u32>>,
     /// The longest contexts that occur more than once.
     repeats: Vec<Vec<u32>>,
+    /// What tells it from other corpora, once somebody has asked.
+    fingerprint: OnceLock<Option<String>>,
 }
 
 /// How many contexts are listed.
@@ -103,15 +105,27 @@ impl LoadedCorpus {
             Some(contexts) => listed(contexts),
             None => Default::default(),
         };
-        Self { spec, corpus, contradictions, repeats }
+        Self { spec, corpus, contradictions, repeats, fingerprint: OnceLock::new() }
     }
 
     /// The contexts.
     pub fn contexts(&self) -> Result<&ContextSet> {
-        self.corpus
-            .contexts
-            .as_ref()
-            .ok_or_else(|| Error::setting("corpus", "its contexts are too many to list"))
+        self.corpus.contexts.as_ref().ok_or_else(|| Error::setting("corpus", "has too many contexts to list"))
+    }
+
+    /// What tells the corpus from others: its contexts with their counts, and its vocabulary. None if its contexts are not listed.
+    pub fn fingerprint(&self) -> Option<&str> {
+        let compute = || {
+            let contexts = self.corpus.contexts.as_ref()?.fingerprint();
+            Some(format!("{contexts:016x}{:016x}", self.corpus.vocabulary.fingerprint()))
+        };
+        self.fingerprint.get_or_init(compute).as_deref()
+    }
+
+    /// Of how many windows its contexts are, if those are only some of all: nothing can then be said of what does not occur.
+    fn sample(&self) -> Option<Value> {
+        let sample = self.corpus.window_sample().filter(|sample| sample.windows < sample.of)?;
+        Some(json!({"windows": sample.windows, "of": sample.of}))
     }
 
     fn reading(&self) -> Reading<'_> {
@@ -198,6 +212,7 @@ impl LoadedCorpus {
             "entropy_nats": (count > 0).then(|| floor / count as f64),
             "floor_nats": (!is_root).then_some(floor),
             "floor_share": (!is_root && total > 0.0).then(|| floor / total),
+            "sample": self.sample(),
         }))
     }
 
@@ -281,6 +296,7 @@ pub fn summary(state: &State, _: &Query) -> Result<Value> {
                 "title": loaded.spec.title(),
                 "summary": corpus.whole.as_deref().unwrap_or(&corpus.summary),
                 "window_sample": corpus.window_sample().map(|sample| sample.to_string()),
+                "sample": loaded.sample(),
                 "shown": corpus.summary,
                 "hint": corpus.summary.hint(),
             })
@@ -323,14 +339,14 @@ pub fn search(state: &State, query: &Query) -> Result<Value> {
         }
     }
     let rows: Vec<Value> = found.iter().rev().filter_map(|(_, _, tokens)| loaded.row(tokens)).collect();
-    Ok(json!({"text": text, "tokens": tokens, "contexts": rows, "total": total}))
+    Ok(json!({"text": text, "tokens": tokens, "contexts": rows, "total": total, "sample": loaded.sample()}))
 }
 
 /// `/api/corpus/contradictions`: the contexts that contribute most to the floor.
 pub fn contradictions(state: &State, _: &Query) -> Result<Value> {
     let loaded = state.corpus()?;
     let rows: Vec<Value> = loaded.contradictions.iter().filter_map(|tokens| loaded.row(tokens)).collect();
-    Ok(json!({"rows": rows}))
+    Ok(json!({"rows": rows, "sample": loaded.sample()}))
 }
 
 /// `/api/corpus/repeats`: the longest contexts that occur more than once; of windows, the repeats of the text too.
@@ -338,5 +354,5 @@ pub fn repeats(state: &State, _: &Query) -> Result<Value> {
     let loaded = state.corpus()?;
     let rows: Vec<Value> = loaded.repeats.iter().filter_map(|tokens| loaded.row(tokens)).collect();
     let whole = loaded.corpus.whole.as_deref().unwrap_or(&loaded.corpus.summary);
-    Ok(json!({"rows": rows, "windows": whole.windows}))
+    Ok(json!({"rows": rows, "windows": whole.windows, "sample": loaded.sample()}))
 }

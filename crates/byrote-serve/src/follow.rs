@@ -5,6 +5,7 @@
 //! is collected for [`PAUSE`] and sent in one piece, because every piece makes every open page draw a frame.
 
 use crate::places::Place;
+use crate::runs_view;
 use crate::state::{State, held};
 use byrote::output::{Holds, LIVE_FILE, LiveLine, LivePoint, holder};
 use byrote::sweep::{Job, JobRow, JobStatus, Record};
@@ -50,7 +51,12 @@ pub fn look(state: &State) -> bool {
     let mut runs = held(&state.runs);
     // Whoever looks must tell: what one request has read is not found again. The lock keeps events in order.
     let events = runs.refresh(&places);
-    events.iter().for_each(|event| state.events.send("run", event));
+    for (place, mut event) in events.iter().cloned() {
+        if let Some(summary) = event.get_mut("summary") {
+            runs_view::add_own(state, place, summary);
+        }
+        state.events.send("run", &event);
+    }
     !events.is_empty()
 }
 
@@ -153,7 +159,7 @@ impl Live {
 
 impl Runs {
     /// Looks at all directories; returns what has changed, as events.
-    pub fn refresh(&mut self, places: &[Place]) -> Vec<Value> {
+    pub fn refresh<'a>(&mut self, places: &'a [Place]) -> Vec<(&'a Place, Value)> {
         let known: BTreeSet<&PathBuf> = places.iter().map(|place| &place.path).collect();
         self.0.retain(|path, _| known.contains(path));
         let mut events = Vec::new();
@@ -164,8 +170,8 @@ impl Runs {
             let run = self.0.entry(place.path.clone()).or_insert_with(|| Run::new(place, kind, folder));
             let event = run.look();
             match is_new {
-                true => events.push(json!({"run": place.id, "new": true})),
-                false => events.extend(event),
+                true => events.push((place, json!({"run": place.id, "new": true}))),
+                false => events.extend(event.map(|event| (place, event))),
             }
         }
         events
@@ -232,7 +238,7 @@ impl Run {
             "run": self.place.id,
             "points": points.collect::<Vec<_>>(),
             "rows": rows,
-            "summary": self.summary(None),
+            "summary": self.summary(),
         }))
     }
 
@@ -292,8 +298,8 @@ impl Run {
             .map(|(job, _)| *job)
     }
 
-    /// How far the run is; `state` is known better if this process runs it.
-    pub fn summary(&self, state: Option<&str>) -> Value {
+    /// How far the run is, as far as its files tell.
+    pub fn summary(&self) -> Value {
         let running = self.is_running();
         let (jobs, done, failed) = match &self.record {
             Some(record) => {
@@ -307,11 +313,11 @@ impl Run {
             Holds::Training => !running && self.place.file("model.safetensors").is_some(),
             _ => self.record.as_ref().is_some_and(Record::is_complete),
         };
-        let state = state.unwrap_or(match (running, complete) {
+        let state = match (running, complete) {
             (_, true) => "done",
             (true, _) => "running",
             _ => "not running",
-        });
+        };
         let is_training = self.kind == Holds::Training;
         let last = self.live.points.get(&0).and_then(|points| points.last()).copied().filter(|_| is_training);
         // Between its last report and its end a training goes on.

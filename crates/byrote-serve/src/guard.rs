@@ -7,15 +7,15 @@
 //! - `Origin` and `Sec-Fetch-Site`, where the browser sends them, must be those of this page.
 //! - What changes something is a POST of JSON, which a form of another site cannot send.
 //!
-//! On an address that others reach, every request also needs the token of the printed address: in the query once, then in a cookie.
+//! On an address that others reach, every request also needs the token of the printed address: in the query once, then in a cookie. The
+//! page is answered at the address with the token, and drops it from there: a redirect would arrive without the cookie if the address
+//! was clicked on another site. For the same reason the cookie is `Lax`: a link to the page carries it, and what is not the page is
+//! refused to other sites anyway.
 
 use byrote::{Error, Result};
 use hyper::header::{CONTENT_TYPE, COOKIE, HOST, HeaderMap, ORIGIN};
 use hyper::{Method, Uri};
 use std::net::IpAddr;
-
-/// The name of the cookie that holds the token.
-const COOKIE_NAME: &str = "byrote-token";
 
 /// The rules for requests.
 #[derive(Debug)]
@@ -26,13 +26,15 @@ pub struct Guard {
     token: Option<String>,
 }
 
-/// Why a request is not answered.
+/// Why a request is not answered: a status and a reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Refusal {
-    /// A status and a reason.
-    Status(u16, &'static str),
-    /// The token is right and in the address: it moves to a cookie.
-    Welcome(String),
+pub struct Refusal(pub u16, pub &'static str);
+
+/// A request that is answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Allowed {
+    /// The cookie that the answer sets: the token is right and in the address.
+    pub cookie: Option<String>,
 }
 
 impl Guard {
@@ -58,9 +60,19 @@ impl Guard {
         }
     }
 
+    /// The name of the cookie that holds the token. Cookies of one host are shared by all its ports.
+    fn cookie_name(&self) -> String {
+        format!("byrote-token-{}", self.port)
+    }
+
     /// Checks a request.
-    pub fn check(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> std::result::Result<(), Refusal> {
-        let no = |status, why| Err(Refusal::Status(status, why));
+    pub fn check(
+        &self,
+        method: &Method,
+        uri: &Uri,
+        headers: &HeaderMap,
+    ) -> std::result::Result<Allowed, Refusal> {
+        let no = |status, why| Err(Refusal(status, why));
         if uri.authority().is_some() {
             return no(400, "this is not a proxy");
         }
@@ -89,18 +101,17 @@ impl Guard {
         if *method == Method::POST && !is_json {
             return no(415, "the body must be application/json");
         }
-        let Some(token) = &self.token else { return Ok(()) };
+        let Some(token) = &self.token else { return Ok(Allowed { cookie: None }) };
+        let own = self.cookie_name();
         let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
         let mut cookies =
             cookies.flat_map(|line| line.split(';')).filter_map(|cookie| cookie.trim().split_once('='));
-        if cookies.any(|(name, value)| name == COOKIE_NAME && is_same(value, token)) {
-            return Ok(());
+        if cookies.any(|(name, value)| name == own && is_same(value, token)) {
+            return Ok(Allowed { cookie: None });
         }
         let given = crate::query::Query::parse(uri.query().unwrap_or_default());
         if is_page && given.get("token").is_some_and(|given| is_same(given, token)) {
-            return Err(Refusal::Welcome(format!(
-                "{COOKIE_NAME}={token}; Path=/; HttpOnly; SameSite=Strict"
-            )));
+            return Ok(Allowed { cookie: Some(format!("{own}={token}; Path=/; HttpOnly; SameSite=Lax")) });
         }
         no(401, "open the address that byrote serve printed: it holds the token")
     }
@@ -139,9 +150,8 @@ mod tests {
         }
         let method = Method::from_bytes(method.as_bytes()).unwrap();
         match guard.check(&method, &address.parse().unwrap(), &map) {
-            Ok(()) => 200,
-            Err(Refusal::Status(status, _)) => status,
-            Err(Refusal::Welcome(_)) => 303,
+            Ok(_) => 200,
+            Err(Refusal(status, _)) => status,
         }
     }
 
@@ -203,14 +213,26 @@ mod tests {
         let host = ("host", "192.168.1.5:8000");
         assert_eq!(check(&guard, "GET", "/", &[host]), 401);
         assert_eq!(check(&guard, "GET", "/?token=0", &[host]), 401);
-        assert_eq!(check(&guard, "GET", &format!("/?token={token}"), &[host]), 303);
+        assert_eq!(check(&guard, "GET", &format!("/?token={token}"), &[host]), 200);
         assert_eq!(check(&guard, "GET", &format!("/api/corpus?token={token}"), &[host]), 401);
-        let cookie = format!("a=b; {COOKIE_NAME}={token}");
+        let cookie = format!("a=b; byrote-token-8000={token}");
         assert_eq!(check(&guard, "GET", "/api/corpus", &[host, ("cookie", &cookie)]), 200);
         assert_eq!(
             check(&guard, "GET", "/api/corpus", &[host, ("cookie", &cookie[..cookie.len() - 1])]),
             401
         );
         assert_eq!(check(&guard, "GET", "/", &[("host", "evil.example:8000"), ("cookie", &cookie)]), 421);
+        // Another server on this machine has a cookie of its own.
+        let other = format!("byrote-token-8001={token}");
+        assert_eq!(check(&guard, "GET", "/", &[host, ("cookie", &other)]), 401);
+        // A link on another site: to the page with the token, or later with the cookie, and to nothing else.
+        let linked = |path: &str, more: &[(&str, &str)]| {
+            let link = [host, ("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "navigate")];
+            check(&guard, "GET", path, &[&link[..], more].concat())
+        };
+        assert_eq!(linked(&format!("/?token={token}"), &[]), 200);
+        assert_eq!(linked("/", &[("cookie", &cookie)]), 200);
+        assert_eq!(linked("/", &[]), 401);
+        assert_eq!(linked("/api/corpus", &[("cookie", &cookie)]), 403);
     }
 }

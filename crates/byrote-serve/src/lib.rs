@@ -8,6 +8,7 @@
 //! places       what was named on the command line, and nothing else
 //! follow       what a run directory says, as it grows      events  sent to all open pages
 //! tasks        long computations for a page                trainings  runs started from a page
+//! answer       JSON, a file, or what is wrong              typed      what is wrong with a field
 //! ```
 //!
 //! Everything that a view shows is computed by the library, once: the page draws numbers, it does not make them. Views are plain
@@ -35,6 +36,7 @@ mod slow_reader;
 mod state;
 mod tasks;
 mod trainings;
+mod typed;
 
 pub use settings::ServeSpec;
 
@@ -69,6 +71,7 @@ impl Server {
     /// If a path does not exist, a setting is invalid, or the port is taken.
     pub fn bind(spec: &ServeSpec, corpus: &CorpusSpec, threads: usize, host: Arc<dyn Host>) -> Result<Self> {
         let places = places::Places::new(corpus, spec.runs.as_deref())?;
+        places.notes.iter().for_each(|note| host.note(note));
         let (listener, name) = spec.listen()?;
         let port = listener.local_addr().map_or(0, |a| a.port());
         let guard = Guard::new(spec.host.as_deref(), port)?;

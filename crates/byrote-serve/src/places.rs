@@ -8,15 +8,19 @@
 //! | a directory whose folders are such directories, or an empty one | a place where runs appear |
 //! | everything else | text |
 //!
-//! Requests name things by ids that are given out here, never by paths. Files *inside* a directory are read only if they are really
+//! Requests name things by ids that are given out here, never by paths. A path keeps its id for as long as the server runs, and no other
+//! path gets it, so that an address that was shared means the same tomorrow. Files *inside* a directory are read only if they are really
 //! there: a link that leads out of it is not followed, and a directory of texts that has one is refused. What is named twice is shown
 //! once; a text is read as often as it is named, as by `byrote corpus`.
 
+use crate::state::held;
 use byrote::corpus::CorpusSpec;
 use byrote::output::{Holds, holds};
 use byrote::{Error, Result};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Mutex;
 
 /// A directory that was named, and is read from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,7 +87,32 @@ pub struct Places {
     pub runs: PathBuf,
     /// Whether they are kept.
     pub keeps_runs: bool,
+    /// What a person at the terminal may not expect.
+    pub notes: Vec<String>,
     _temporary: Option<tempfile::TempDir>,
+    /// The ids of directories, and of models.
+    directory_ids: Mutex<Ids>,
+    model_ids: Mutex<Ids>,
+}
+
+/// The ids that were given out.
+#[derive(Debug, Default)]
+struct Ids {
+    of: BTreeMap<PathBuf, String>,
+    taken: BTreeSet<String>,
+}
+
+impl Ids {
+    /// The id of a path: the one it has, or its name, made unique.
+    fn of(&mut self, path: &Path, name: &str) -> String {
+        if let Some(id) = self.of.get(path) {
+            return id.clone();
+        }
+        let id = unique(name, |id| self.taken.contains(id));
+        self.taken.insert(id.clone());
+        self.of.insert(path.to_path_buf(), id.clone());
+        id
+    }
 }
 
 /// The most directories that are looked at in a place where runs appear.
@@ -117,7 +146,10 @@ impl Places {
             parents: vec![runs.clone()],
             runs,
             keeps_runs: temporary.is_none(),
+            notes: Vec::new(),
             _temporary: temporary,
+            directory_ids: Mutex::default(),
+            model_ids: Mutex::default(),
         };
         for path in &corpus.paths {
             places.add(path)?;
@@ -163,12 +195,13 @@ impl Places {
                 if self.models.iter().any(|model| model.path == found) {
                     return Ok(());
                 }
-                let id = unique(&shown(&path, &found, 2), |id| self.models.iter().any(|m| m.id == id));
+                let id = held(&self.model_ids).of(&found, &shown(&path, &found, 2));
                 self.models.push(ModelPlace { name: id.clone(), id, path: found, inside: None });
             }
             Kind::Parent => {
                 let found = real(&path)?;
                 if !self.parents.contains(&found) {
+                    self.note_texts(&path);
                     self.parents.push(found);
                 }
             }
@@ -184,16 +217,30 @@ impl Places {
                 if self.named.iter().any(|place| place.path == found) {
                     return Ok(());
                 }
-                let id = unique(&short_name(&found), |id| self.named.iter().any(|place| place.id == id));
+                let id = held(&self.directory_ids).of(&found, &short_name(&found));
                 self.named.push(Place { id, name: shown(&path, &found, 1), path: found });
             }
         }
         Ok(())
     }
 
+    /// Notes that texts beside runs are not read: they may be anything, such as a README, and a corpus is one.
+    fn note_texts(&mut self, directory: &Path) {
+        let entries = std::fs::read_dir(directory).into_iter().flatten().flatten().take(MOST_RUNS);
+        let is_text =
+            |path: &PathBuf| path.is_file() && Kind::of(path) == Kind::Text && has_ending_of_text(path);
+        if let Some(text) = entries.map(|entry| entry.path()).filter(is_text).min() {
+            let (directory, text) = (directory.display(), text.display());
+            self.notes.push(format!(
+                "{directory} is shown as a directory of runs; to read the text in it as the corpus, name it too: {text}"
+            ));
+        }
+    }
+
     /// All directories that hold something, those that have appeared since included.
     pub fn directories(&self) -> Vec<Place> {
         let mut all = self.named.clone();
+        let mut ids = held(&self.directory_ids);
         for parent in &self.parents {
             let inside = Place { id: String::new(), name: String::new(), path: parent.clone() };
             let entries = std::fs::read_dir(parent).into_iter().flatten().flatten().take(MOST_RUNS);
@@ -204,12 +251,27 @@ impl Places {
                 path.is_dir() && holds(path).is_some() && !all.iter().any(|p| p.path == *path)
             });
             for path in paths {
-                let name = short_name(&path);
-                let id = unique(&name, |id| all.iter().any(|place| place.id == id));
+                let short = short_name(&path);
+                let id = ids.of(&path, &short);
+                // Two directories of one name are told apart by where they are.
+                let name = if id == short { short } else { format!("{}/{short}", short_name(parent)) };
                 all.push(Place { id, name, path });
             }
         }
         all
+    }
+
+    /// Whether a new training may have this name: its directory must not exist, and its id must not be that of another one.
+    pub fn check_new(&self, name: &str) -> Result<()> {
+        let path = self.runs.join(name);
+        // What has appeared since the last look has a right to its name, too.
+        let _ = self.directories();
+        let ids = held(&self.directory_ids);
+        let is_free = !ids.taken.contains(name) || ids.of.get(&path).is_some_and(|own| own == name);
+        match is_free && path.symlink_metadata().is_err() {
+            true => Ok(()),
+            false => Err(Error::setting("name", format!("there is a run called {name:?} already"))),
+        }
     }
 
     /// The directory with this id.
@@ -223,6 +285,7 @@ impl Places {
     /// All models: those that were named, and those in the directories.
     pub fn models(&self) -> Vec<ModelPlace> {
         let mut all = self.models.clone();
+        let named: BTreeSet<PathBuf> = all.iter().map(|model| model.path.clone()).collect();
         for place in self.directories() {
             let mut files: Vec<PathBuf> = Vec::new();
             if let Some(path) = place.file("model.safetensors") {
@@ -232,12 +295,12 @@ impl Places {
                 let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten().take(MOST_MODELS);
                 files.extend(entries.filter_map(|e| place.file(Path::new("models").join(e.file_name()))));
             }
-            files.retain(|path| is_model_file(path));
+            files.retain(|path| is_model_file(path) && !named.contains(path));
             files.sort();
             for path in files {
                 let inner = path.strip_prefix(&place.path).unwrap_or(&path).display().to_string();
                 let name = format!("{}/{inner}", place.name.trim_end_matches('/'));
-                let id = unique(&format!("{}/{inner}", place.id), |id| all.iter().any(|m| m.id == id));
+                let id = held(&self.model_ids).of(&path, &format!("{}/{inner}", place.id));
                 all.push(ModelPlace { id, name, path, inside: Some(place.path.clone()) });
             }
         }
@@ -299,6 +362,14 @@ fn is_exact_network(path: &Path) -> bool {
     let read =
         std::fs::File::open(path).and_then(|file| file.take(EXACT.len() as u64).read_to_end(&mut start));
     read.is_ok() && start == EXACT
+}
+
+fn has_ending_of_text(path: &Path) -> bool {
+    let ending = path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
+    matches!(
+        ending.as_deref(),
+        Some("txt" | "text" | "jsonl" | "ndjson" | "parquet" | "arrow" | "gz" | "zst")
+    )
 }
 
 fn real(path: &Path) -> Result<PathBuf> {
@@ -433,6 +504,56 @@ mod tests {
         std::os::unix::fs::symlink("/etc", at("texts/deep/out")).unwrap();
         let refused = Places::new(&CorpusSpec::files([at("texts")]), None).unwrap_err().to_string();
         assert!(refused.contains("texts/deep/out"), "{refused}");
+    }
+
+    #[test]
+    fn an_id_is_kept_and_never_given_to_another_path() {
+        let here = tempfile::tempdir().unwrap();
+        let at = |name: &str| here.path().join(name);
+        let run = |name: &str| {
+            std::fs::create_dir_all(at(name)).unwrap();
+            std::fs::write(at(name).join("init.safetensors"), "").unwrap();
+            std::fs::write(at(name).join("model.safetensors"), "").unwrap();
+        };
+        run("all/b");
+        std::fs::create_dir(at("runs")).unwrap();
+        let places = Places::new(&CorpusSpec::files([at("all")]), Some(&at("runs"))).unwrap();
+        let ids = || places.directories().into_iter().map(|place| place.id).collect::<Vec<_>>();
+        let models = || places.models().into_iter().map(|model| model.id).collect::<Vec<_>>();
+        assert_eq!((ids(), models()), (vec!["b".to_owned()], vec!["b/model.safetensors".to_owned()]));
+        // One that comes before it in every order, and has the same name.
+        assert!(places.check_new("b").is_err() && places.check_new("c").is_ok());
+        run("runs/b");
+        assert_eq!(ids(), ["b-2", "b"]);
+        assert_eq!(models(), ["b-2/model.safetensors", "b/model.safetensors"]);
+        let path = std::fs::canonicalize(at("all/b")).unwrap();
+        assert_eq!(places.directory("b").unwrap().path, path);
+        assert_eq!(places.directory("b-2").unwrap().name, "runs/b");
+        // Neither is the id of one that has vanished free again, except for itself.
+        std::fs::remove_dir_all(at("all/b")).unwrap();
+        assert_eq!(ids(), ["b-2"]);
+        assert!(places.check_new("b").is_err() && places.directory("b").is_err());
+        std::fs::remove_dir_all(at("runs/b")).unwrap();
+        run("runs/c");
+        assert_eq!(ids(), ["c"]);
+        std::fs::remove_dir_all(at("runs/c")).unwrap();
+        assert!(places.check_new("c").is_ok());
+    }
+
+    #[test]
+    fn texts_beside_runs_are_not_passed_over_in_silence() {
+        let here = tempfile::tempdir().unwrap();
+        let at = |name: &str| here.path().join(name);
+        std::fs::create_dir_all(at("all/run")).unwrap();
+        std::fs::write(at("all/run/init.safetensors"), "").unwrap();
+        let notes = |paths: &[&str]| {
+            Places::new(&CorpusSpec::files(paths.iter().map(|p| at(p))), None).unwrap().notes
+        };
+        assert!(notes(&["all"]).is_empty());
+        std::fs::write(at("all/b.txt"), "x").unwrap();
+        std::fs::write(at("all/a.txt"), "x").unwrap();
+        let found = notes(&["all"]);
+        assert!(found.len() == 1 && found[0].ends_with("all/a.txt"), "{found:?}");
     }
 
     #[test]

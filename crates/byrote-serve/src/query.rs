@@ -31,7 +31,7 @@ impl Query {
     pub fn number(&self, name: &'static str) -> Result<Option<u64>> {
         let Some(text) = self.get(name) else { return Ok(None) };
         let number =
-            text.parse().map_err(|_| Error::setting(name, format!("{text:?} is not a whole number")))?;
+            text.parse().map_err(|_| Error::setting(name, format!("must be a whole number (got {text})")))?;
         Ok(Some(number))
     }
 

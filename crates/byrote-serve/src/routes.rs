@@ -5,7 +5,7 @@ use crate::assets;
 use crate::query::Query;
 use crate::state::State;
 use crate::{audit_view, corpus_view, models_view, runs_view, shapes_view};
-use byrote::Result;
+use byrote::{Error, Result};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -65,10 +65,14 @@ const TYPED: [&str; 6] = [
     "/api/run/start",
 ];
 
+/// What an address names that may be gone by the time it is opened again. That is a `problem`, too.
+const NAMED: [&str; 3] = ["id", "job", "document"];
+
 /// The answer of a view.
-fn answered(path: &str, found: Result<Value>) -> Answer {
+fn answered(path: &str, is_post: bool, found: Result<Value>) -> Answer {
+    let is_named = |error: &Error| error.setting_name().is_some_and(|name| NAMED.contains(&name));
     match found {
-        Err(error) if TYPED.contains(&path) => Answer::problem(&error),
+        Err(error) if TYPED.contains(&path) || !is_post && is_named(&error) => Answer::problem(&error),
         other => other.into(),
     }
 }
@@ -101,11 +105,11 @@ pub fn find(path: &str, is_post: bool) -> Route {
     let own = path.to_owned();
     match (is_post, get, post) {
         (false, Some(view), _) => {
-            Route::View(Box::new(move |state, query, _| answered(&own, view(state, query))))
+            Route::View(Box::new(move |state, query, _| answered(&own, false, view(state, query))))
         }
         (true, _, Some(view)) => {
             Route::View(Box::new(move |state, query, body| match serde_json::from_slice::<Value>(body) {
-                Ok(body) => answered(&own, view(state, query, &body)),
+                Ok(body) => answered(&own, true, view(state, query, &body)),
                 Err(error) => Answer::refused(400, &format!("the body is not JSON: {error}")),
             }))
         }

@@ -5,6 +5,7 @@ use crate::places::Place;
 use crate::query::Query;
 use crate::state::{State, held};
 use crate::trainings::{self, Request};
+use crate::typed;
 use byrote::model::ModelSpec;
 use byrote::output::Holds;
 use byrote::sweep::Record;
@@ -41,9 +42,15 @@ pub fn list(state: &State, _: &Query) -> Result<Value> {
 }
 
 fn summary(state: &State, run: &Run) -> Value {
-    let own = state.trainings.state(&run.place.path);
-    let mut object = run.summary(own.as_ref().map(|own| own.state));
-    if let Some(own) = own {
+    let mut object = run.summary();
+    add_own(state, &run.place, &mut object);
+    object
+}
+
+/// What is known better of a training of this process.
+pub fn add_own(state: &State, place: &Place, object: &mut Value) {
+    if let Some(own) = trainings::shown(state, place) {
+        object["state"] = json!(own.state);
         object["controls"] = json!(own.controls());
         object["error"] = json!(own.error);
         object["stop"] = json!(own.stop);
@@ -52,7 +59,6 @@ fn summary(state: &State, run: &Run) -> Value {
             object["eta_seconds"] = Value::Null;
         }
     }
-    object
 }
 
 /// `/api/run`: one run with its jobs and their curves.
@@ -169,9 +175,10 @@ fn fields<T: clap::Args>() -> Vec<Value> {
         let default = arg.get_default_values().first().map(|value| value.to_string_lossy().into_owned());
         let (help, described) =
             without_default(&arg.get_help().map(|help| help.to_string()).unwrap_or_default());
+        let value = arg.get_value_names().and_then(|names| names.first()).map_or("", |name| name.as_str());
         json!({
             "name": arg.get_id().as_str(),
-            "help": help,
+            "help": typed::help(&help, value),
             "choices": choices,
             "default": default.or(described),
         })
@@ -207,7 +214,7 @@ pub fn control(state: &Arc<State>, _: &Query, body: &Value) -> Result<Value> {
     let place = state.places.directory(id)?;
     let action = body["action"].as_str().unwrap_or_default();
     trainings::control(state, &place, action)?;
-    Ok(json!({"id": id, "state": state.trainings.state(&place.path).map(|own| own.state)}))
+    Ok(json!({"id": id, "state": trainings::shown(state, &place).map(|own| own.state)}))
 }
 
 #[cfg(test)]

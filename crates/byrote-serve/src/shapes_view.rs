@@ -2,23 +2,24 @@
 
 use crate::query::Query;
 use crate::state::{CorpusState, State};
+use crate::typed;
 use byrote::bounds::SizeSpec;
 use byrote::bounds::curve::picture;
 use byrote::report::json::{self, BoundsResult};
 use byrote::setting::Keywords;
 use byrote::{Error, Result};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// The names in the address that are not settings of the shape.
 const OTHERS: [&str; 3] = ["d_vocab", "n_ctx", "corpus"];
 
 /// `/api/shapes`: the JSON of `byrote bounds`, and the lines of its picture. With `corpus=1` the corpus that is loaded is compared.
 pub fn shapes(state: &State, query: &Query) -> Result<Value> {
-    let settings = Value::Object(query.settings(&OTHERS));
-    let mut keywords = Keywords::parse(&settings.to_string())?;
-    let size: SizeSpec = keywords.take()?;
-    keywords.finish()?;
-    size.check()?;
+    let settings = query.settings(&OTHERS);
+    let checked = |settings: &Map<String, Value>| size(settings)?.check();
+    let size =
+        size(&settings).map_err(|error| typed::reworded(error, &settings, |other| checked(other).err()))?;
+    size.check().map_err(at_field)?;
     let loaded = match (query.get("corpus"), state.corpus_state()) {
         (Some("1"), CorpusState::Ready(loaded)) => Some(loaded),
         _ => None,
@@ -27,7 +28,7 @@ pub fn shapes(state: &State, query: &Query) -> Result<Value> {
     let n_ctx = query.number("n_ctx")?;
     let n_ctx = n_ctx.map(u32::try_from).transpose();
     let n_ctx = n_ctx.map_err(|_| Error::setting("n_ctx", "is too large"))?;
-    let situation = size.situation(summary, query.number("d_vocab")?, n_ctx)?;
+    let situation = size.situation(summary, query.number("d_vocab")?, n_ctx).map_err(at_field)?;
     let found = BoundsResult::new(&situation);
     let count = situation.parameter_count();
     let corpus = situation.corpus.as_ref();
@@ -40,4 +41,21 @@ pub fn shapes(state: &State, query: &Query) -> Result<Value> {
     object["corpus"] =
         json!(corpus.map(|c| json!({"contexts": c.contexts, "d_vocab": c.d_vocab, "n_ctx": c.n_ctx})));
     Ok(object)
+}
+
+fn size(settings: &Map<String, Value>) -> Result<SizeSpec> {
+    let mut keywords = Keywords::parse(&Value::Object(settings.clone()).to_string())?;
+    let size = keywords.take()?;
+    keywords.finish()?;
+    Ok(size)
+}
+
+/// The page has no field for the whole model, whose width matters most.
+fn at_field(error: Error) -> Error {
+    match error {
+        Error::Setting { name: "model", message } => {
+            Error::setting("d_model", format!("the model {message}"))
+        }
+        other => other,
+    }
 }

@@ -1,12 +1,18 @@
 //! Trainings that are started, paused, resumed and stopped from the page.
 //!
-//! Each has a directory with the files of `byrote train`, and its settings in `settings.json`. A training that pauses saves a
-//! checkpoint and ends; resuming continues from it, with the same bytes as if it had never paused, even after the server was started
-//! again. No client is needed for a training to go on.
+//! Each has a directory with the files of `byrote train`, and its settings in `settings.json`, with what identifies its corpus. A
+//! training that pauses saves a checkpoint and ends; resuming continues from it, with the same bytes as if it had never paused, even
+//! after the server was started again, on the same corpus. No client is needed for a training to go on.
+//!
+//! Only directories in which the server writes anyway are controlled, and nothing is written through a link: a directory that came from
+//! elsewhere could have one in the place of any file.
 
+use crate::answer::sentence;
+use crate::corpus_view::LoadedCorpus;
 use crate::places::Place;
 use crate::query;
-use crate::state::{State, held};
+use crate::state::{CorpusState, State, held};
+use crate::typed;
 use byrote::model::ModelSpec;
 use byrote::observe::Observer;
 use byrote::output::{OutputFile, holder};
@@ -25,6 +31,8 @@ use std::thread::JoinHandle;
 const MOST: usize = 4;
 /// The file that holds the settings.
 const SETTINGS: &str = "settings.json";
+/// The file that says that a training is not to be resumed.
+const ENDED: &str = "ended";
 /// Seconds between checkpoints.
 const CHECKPOINT_EVERY: f64 = 30.0;
 
@@ -37,6 +45,21 @@ pub struct Request {
     seed: u64,
     model: ModelSpec,
     training: TrainSpec,
+    /// What it is trained on; unknown of a training of an earlier version.
+    corpus: Option<TrainedOn>,
+}
+
+/// A corpus, as a training remembers it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct TrainedOn {
+    title: String,
+    fingerprint: String,
+}
+
+impl TrainedOn {
+    fn new(loaded: &LoadedCorpus) -> Option<Self> {
+        Some(Self { title: loaded.spec.title(), fingerprint: loaded.fingerprint()?.to_owned() })
+    }
 }
 
 /// The settings that belong to no spec.
@@ -50,21 +73,37 @@ struct Own {
 impl Request {
     /// Reads settings by name; text that was typed becomes what it looks like.
     pub fn new(body: &Value) -> Result<Self> {
-        let typed =
+        let looks_like =
             |value: &Value| value.as_str().map_or_else(|| value.clone(), |text| query::setting(text.trim()));
         let given = body.as_object().ok_or_else(|| Error::setting("settings", "must be a JSON object"))?;
         let is_given = |value: &Value| value.as_str().is_none_or(|text| !text.trim().is_empty());
-        let mut settings: Map<String, Value> =
-            given.iter().filter(|(_, value)| is_given(value)).map(|(k, v)| (k.clone(), typed(v))).collect();
+        let mut settings: Map<String, Value> = given
+            .iter()
+            .filter(|(_, value)| is_given(value))
+            .map(|(k, v)| (k.clone(), looks_like(v)))
+            .collect();
         // A name may look like a number.
         if let Some(name) = given.get("name").and_then(Value::as_str).filter(|name| !name.trim().is_empty()) {
             settings.insert("name".into(), json!(name.trim()));
         }
-        let mut keywords = Keywords::parse(&Value::Object(settings).to_string())?;
+        let checked =
+            |settings: &Map<String, Value>| Self::parse(settings).and_then(|read| read.check_settings());
+        Self::parse(&settings)
+            .map_err(|error| typed::reworded(error, &settings, |other| checked(other).err()))
+    }
+
+    fn parse(settings: &Map<String, Value>) -> Result<Self> {
+        let mut keywords = Keywords::parse(&Value::Object(settings.clone()).to_string())?;
         let (own, model, training): (Own, ModelSpec, TrainSpec) =
             (keywords.take()?, keywords.take()?, keywords.take()?);
         keywords.finish()?;
-        Ok(Self { name: own.name, seed: own.seed.unwrap_or(0), model, training })
+        Ok(Self { name: own.name, seed: own.seed.unwrap_or(0), model, training, corpus: None })
+    }
+
+    /// Makes the checks that need no corpus.
+    fn check_settings(&self) -> Result<()> {
+        self.model.check()?;
+        self.training.resolve(self.seed).map(|_| ())
     }
 
     /// Makes every check of a training; returns how large it would be.
@@ -74,14 +113,13 @@ impl Request {
             if name.len() > 60 || !name.chars().all(allowed) || name.is_empty() {
                 return Err(Error::setting("name", "must have at most 60 letters, digits, - and _"));
             }
-            if state.places.runs.join(name).exists() {
-                return Err(Error::setting("name", format!("there is a training {name:?} already")));
-            }
+            state.places.check_new(name)?;
         }
-        self.model.check()?;
+        self.check_settings()?;
         let (_, limits) = self.training.resolve(self.seed)?;
         let summary = &state.corpus()?.corpus.summary;
         let config = self.model.resolve(summary.d_vocab, u64::from(summary.n_ctx))?;
+        train::check_weights(&config, &self.training, true, memory::free())?;
         Ok(json!({
             "parameters": config.n_parameters(),
             "parameters_by_kind": config.parameters_by_kind(),
@@ -97,6 +135,8 @@ enum Phase {
     Running,
     Pausing,
     Paused,
+    /// Paused, and cannot be resumed here.
+    Foreign,
     Stopping,
     Over,
     Failed,
@@ -129,6 +169,7 @@ impl Shown {
         match self.phase {
             Phase::Running => &["pause", "stop"],
             Phase::Paused => &["resume", "stop"],
+            Phase::Foreign => &["stop"],
             Phase::Pausing | Phase::Stopping | Phase::Over | Phase::Failed => &[],
         }
     }
@@ -139,32 +180,6 @@ impl Shown {
 pub struct Trainings(Mutex<BTreeMap<PathBuf, Training>>);
 
 impl Trainings {
-    /// The state of a training; none if it was not started from a page. One of an earlier process is paused.
-    pub fn state(&self, directory: &Path) -> Option<Shown> {
-        let all = held(&self.0);
-        let Some(training) = all.get(directory) else {
-            drop(all);
-            let was_started = directory.join(SETTINGS).is_file();
-            let is_over = directory.join("ended").exists();
-            return (was_started && !is_over && !runs_elsewhere(directory)).then_some(Shown {
-                state: "paused",
-                error: None,
-                stop: None,
-                phase: Phase::Paused,
-            });
-        };
-        let state = match training.phase {
-            Phase::Running => "running",
-            Phase::Pausing => "pausing",
-            Phase::Paused => "paused",
-            Phase::Stopping => "stopping",
-            Phase::Over => "done",
-            Phase::Failed => "failed",
-        };
-        let (error, stop) = (training.error.clone(), training.ended.clone());
-        Some(Shown { state, error, stop, phase: training.phase })
-    }
-
     /// The settings of a training that was started from a page.
     pub fn settings(&self, place: &Place) -> Option<Value> {
         serde_json::from_slice(&std::fs::read(place.file(SETTINGS)?).ok()?).ok()
@@ -187,8 +202,62 @@ impl Trainings {
     }
 }
 
+/// The state of a training; none if it was not started from a page, or is not written by this server. One of an earlier process is
+/// paused.
+pub fn shown(state: &State, place: &Place) -> Option<Shown> {
+    let known = held(&state.trainings.0)
+        .get(&place.path)
+        .map(|training| (training.phase, training.error.clone(), training.ended.clone()));
+    let (mut phase, mut error, stop) = match known {
+        Some(known) => known,
+        None => {
+            let is_own = place.path.parent() == Some(&state.places.runs) && place.file(SETTINGS).is_some();
+            let is_over = place.path.join(ENDED).symlink_metadata().is_ok();
+            if !is_own || is_over || runs_elsewhere(&place.path) {
+                return None;
+            }
+            (Phase::Paused, None, None)
+        }
+    };
+    if phase == Phase::Paused
+        && let Err(why) = can_be_resumed(state, place)
+    {
+        (phase, error) = (Phase::Foreign, Some(why));
+    }
+    let name = match phase {
+        Phase::Running => "running",
+        Phase::Pausing => "pausing",
+        Phase::Paused | Phase::Foreign => "paused",
+        Phase::Stopping => "stopping",
+        Phase::Over => "done",
+        Phase::Failed => "failed",
+    };
+    Some(Shown { state: name, error, stop, phase })
+}
+
+/// Whether a training that is paused can be resumed on the corpus that is served, or why not. While the corpus is being read, nobody
+/// knows yet.
+fn can_be_resumed(state: &State, place: &Place) -> std::result::Result<(), String> {
+    let request = stored(place).ok_or("its settings.json cannot be read")?;
+    let (Some(before), CorpusState::Ready(loaded)) = (request.corpus, state.corpus_state()) else {
+        return Ok(());
+    };
+    match TrainedOn::new(&loaded) {
+        Some(now) if now.fingerprint == before.fingerprint => Ok(()),
+        _ => Err(format!(
+            "this training was started on another corpus ({}); serve that corpus to resume it",
+            before.title
+        )),
+    }
+}
+
+/// The settings of a training, as it was started.
+fn stored(place: &Place) -> Option<Request> {
+    serde_json::from_slice(&std::fs::read(place.file(SETTINGS)?).ok()?).ok()
+}
+
 /// Starts a training; returns the id of its directory.
-pub fn start(state: &Arc<State>, request: Request) -> Result<String> {
+pub fn start(state: &Arc<State>, mut request: Request) -> Result<String> {
     if state.trainings.running() >= MOST {
         return Err(Error::setting(
             "settings",
@@ -198,10 +267,11 @@ pub fn start(state: &Arc<State>, request: Request) -> Result<String> {
     let name = match &request.name {
         Some(name) => name.clone(),
         None => {
-            let free = |name: &String| !state.places.runs.join(name).exists();
+            let free = |name: &String| state.places.check_new(name).is_ok();
             (1..).map(|n: u32| format!("training-{n}")).find(free).unwrap_or_default()
         }
     };
+    request.corpus = TrainedOn::new(&*state.corpus()?);
     let directory = state.places.runs.join(&name);
     std::fs::create_dir(&directory).map_err(|e| Error::io(&directory, "create", e))?;
     let text = serde_json::to_string_pretty(&request).unwrap_or_default();
@@ -214,7 +284,8 @@ pub fn start(state: &Arc<State>, request: Request) -> Result<String> {
         if let Some(place) = state.places.directories().into_iter().find(|place| place.path == directory) {
             return Ok(place.id);
         }
-        if let Some(Shown { error: Some(error), .. }) = state.trainings.state(&directory) {
+        let failed = held(&state.trainings.0).get(&directory).and_then(|training| training.error.clone());
+        if let Some(error) = failed {
             let _ = std::fs::remove_dir_all(&directory);
             held(&state.trainings.0).remove(&directory);
             return Err(Error::setting("settings", error));
@@ -226,9 +297,13 @@ pub fn start(state: &Arc<State>, request: Request) -> Result<String> {
 
 /// Pauses, resumes or stops a training.
 pub fn control(state: &Arc<State>, place: &Place, action: &str) -> Result<()> {
-    let known = state.trainings.state(&place.path);
-    let shown = known
+    let shown = shown(state, place)
         .ok_or_else(|| Error::setting("id", "only trainings started from this page can be controlled"))?;
+    if let Some(link) = link_in(&place.path) {
+        let message =
+            format!("the directory of this training holds a link ({link}), and nothing is written there");
+        return Err(Error::setting("id", message));
+    }
     if !shown.controls().contains(&action) {
         return Err(Error::setting(
             "action",
@@ -237,14 +312,14 @@ pub fn control(state: &Arc<State>, place: &Place, action: &str) -> Result<()> {
     }
     match (action, shown.phase) {
         ("resume", _) => {
-            let read = || serde_json::from_slice::<Request>(&std::fs::read(place.file(SETTINGS)?).ok()?).ok();
-            let request =
-                read().ok_or_else(|| Error::format(&place.path, "its settings.json cannot be read"))?;
+            can_be_resumed(state, place).map_err(|why| Error::setting("action", why))?;
+            let request = stored(place)
+                .ok_or_else(|| Error::format(&place.path, "its settings.json cannot be read"))?;
             // One that was killed before its first checkpoint starts over.
             let has_checkpoint = place.file("checkpoint.safetensors").is_some();
             spawn(state, place.path.clone(), request, has_checkpoint);
         }
-        ("stop", Phase::Paused) => {
+        ("stop", Phase::Paused | Phase::Foreign) => {
             finish(&place.path);
             if let Some(training) = held(&state.trainings.0).get_mut(&place.path) {
                 training.phase = Phase::Over;
@@ -269,9 +344,16 @@ fn runs_elsewhere(directory: &Path) -> bool {
         && holder(directory).is_some_and(|(process, _)| process != std::process::id() && is_alive(process))
 }
 
-/// Notes that a training is not to be resumed.
+/// Notes that a training is not to be resumed. A file that is there already, or a link, is left alone.
 fn finish(directory: &Path) {
-    let _ = std::fs::write(directory.join("ended"), "");
+    let _ = std::fs::File::create_new(directory.join(ENDED));
+}
+
+/// A link in the directory of a training; byrote writes none.
+fn link_in(directory: &Path) -> Option<String> {
+    let mut entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let link = entries.find(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()))?;
+    Some(link.file_name().to_string_lossy().into_owned())
 }
 
 /// Runs a training in a thread of its own.
@@ -306,7 +388,7 @@ fn spawn(state: &Arc<State>, directory: PathBuf, request: Request, resume: bool)
                 }
                 Ok(Err(error)) => {
                     training.phase = Phase::Failed;
-                    training.error = Some(error.to_string());
+                    training.error = Some(sentence(&error));
                 }
                 Err(_) => {
                     training.phase = Phase::Failed;

@@ -128,6 +128,23 @@ fn what_cannot_be_served_is_refused_before_it_listens() {
 }
 
 #[test]
+fn a_text_beside_its_audit_is_read_as_the_audit_read_it() {
+    let case = Case::new();
+    case.file("book.txt", "the cat sat on the mat\n\nand the dog sat on the cat\n".repeat(2));
+    audited(&case, "book.txt", "20");
+    for arguments in [&["audit", "book.txt"][..], &["audit", "book.txt", "--documents", "blank-line"]] {
+        let server = serve(&case, arguments);
+        assert_eq!(server.get("/api/audit?id=audit")["readable"], "all", "{arguments:?}");
+        let found = server.get("/api/audit/document?id=audit&document=0");
+        assert_eq!(found["whole"], true, "{arguments:?}: {found}");
+    }
+    // A text that has changed since is not marked with numbers of another one.
+    case.file("book.txt", "the cat sat on the mat\n");
+    let found = serve(&case, &["audit", "book.txt"]).get("/api/audit/document?id=audit&document=0");
+    assert_eq!(found["whole"], false, "{found}");
+}
+
+#[test]
 fn a_training_of_a_killed_server_can_be_resumed() {
     let case = Case::new();
     let arguments = ["--builtin", "30", "--runs", "trainings"];

@@ -55,7 +55,10 @@ function show() {
   leave = () => cleanups.forEach((clean) => clean());
   fill(main);
   try {
-    const changed = view[2].show(main, parameters, (clean) => cleanups.push(clean), (next, quiet) => go(name, next, quiet));
+    // An answer that comes after the view was left must not change the address.
+    let isHere = true;
+    cleanups.push(() => (isHere = false));
+    const changed = view[2].show(main, parameters, (clean) => cleanups.push(clean), (next, quiet) => isHere && go(name, next, quiet));
     shown = { name, changed };
   } catch (error) {
     shown = null;
@@ -65,15 +68,20 @@ function show() {
 
 fill(document.getElementById("nav"), make("ul", {}, views.map(([key, title]) =>
   make("li", {}, make("a", { href: `#/${key}`, "data-view": key }, title)))));
+const TROUBLE = { lost: "Connection lost; trying again …", refused: "The server was started again with another token: open the address that it printed." };
 onConnection((state) => {
-  const place = document.getElementById("connection");
-  place.textContent = state === "lost" ? "Connection lost; trying again …" : "";
-  document.body.classList.toggle("lost", state === "lost");
+  document.getElementById("connection").textContent = TROUBLE[state] ?? "";
 });
+// What is shown beside the pointer goes away.
+const dismiss = () => (document.getElementById("tip").hidden = true);
+addEventListener("keydown", (event) => event.key === "Escape" && dismiss());
+for (const name of ["pointerdown", "wheel", "touchmove"]) addEventListener(name, dismiss, { passive: true });
 document.querySelector(".skip").addEventListener("click", (event) => {
   event.preventDefault();
   document.getElementById("main").focus();
 });
+// The token is in a cookie now, and belongs neither in a bookmark nor in the history.
+if (new URLSearchParams(location.search).has("token")) history.replaceState(null, "", location.pathname + location.hash);
+await connect();
 addEventListener("hashchange", show);
-connect();
 show();

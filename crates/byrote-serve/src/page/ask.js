@@ -1,5 +1,7 @@
 // Asking the server, and hearing from it.
 
+import { stream } from "./stream.js";
+
 /** What the server said, or an Error with `setting` and `kind`. */
 async function answered(response) {
   let body;
@@ -37,64 +39,86 @@ export async function tell(path, body) {
 
 const listeners = new Map();
 const statuses = new Set();
-let source = null;
+// Ends listening, while this page listens.
+let leave = null;
 let wasLost = false;
 
 /** Calls `hear` with the data of every event of this name, until the returned function is called. */
 export function listen(name, hear) {
-  if (!listeners.has(name)) {
-    listeners.set(name, new Set());
-    source?.addEventListener(name, deliver);
-  }
+  if (!listeners.has(name)) listeners.set(name, new Set());
   listeners.get(name).add(hear);
   return () => listeners.get(name).delete(hear);
 }
 
-/** Calls `hear` with "connected" or "lost". */
+/** Calls `hear` with "connected", "lost", or "refused" by a server that wants another token. */
 export function onConnection(hear) {
   statuses.add(hear);
 }
 
-function deliver(event) {
-  const data = event.data ? JSON.parse(event.data) : null;
-  for (const hear of [...(listeners.get(event.type) ?? [])]) hear(data);
+function heard(name, data) {
+  if (data === undefined) {
+    if (name !== "connected") wasLost = true;
+    for (const hear of statuses) hear(name);
+    if (name !== "connected") return;
+    // What was missed meanwhile must be asked for.
+    if (wasLost) deliver("resync", null);
+    wasLost = false;
+  } else if (listeners.get(name)?.size) {
+    deliver(name, JSON.parse(data));
+  }
 }
 
-/** Says that something may have been missed. */
-function resync() {
-  for (const hear of [...(listeners.get("resync") ?? [])]) hear(null);
+function deliver(name, data) {
+  for (const hear of [...(listeners.get(name) ?? [])]) hear(data);
+}
+
+/** Listens to the stream that all tabs share, or to one of its own where a browser has no shared workers. */
+function join() {
+  if (leave) return;
+  const own = () => {
+    leave = stream(heard);
+  };
+  if (!globalThis.SharedWorker) {
+    own();
+    return;
+  }
+  const worker = new SharedWorker("/shared.js", { type: "module" });
+  worker.onerror = () => {
+    worker.port.onmessage = null;
+    if (leave) own();
+  };
+  worker.port.onmessage = ({ data: [name, data] }) => heard(name, data);
+  worker.port.postMessage("join");
+  leave = () => {
+    worker.port.postMessage("leave");
+    worker.port.close();
+  };
+}
+
+function hangUp() {
+  leave?.();
+  leave = null;
+  wasLost = true;
 }
 
 // A page that nobody sees hangs up after a while, and asks for what it has missed when it is seen again.
 const UNSEEN = 10000;
 let unseen = null;
-document.addEventListener("visibilitychange", () => {
-  clearTimeout(unseen);
-  if (document.hidden) {
-    unseen = setTimeout(() => {
-      source?.close();
-      source = null;
-    }, UNSEEN);
-  } else if (!source || source.readyState === EventSource.CLOSED) {
-    wasLost = true;
-    connect();
-  }
-});
 
-/** Connects, and connects again whenever the connection is lost. */
+function look() {
+  clearTimeout(unseen);
+  if (document.hidden) unseen = setTimeout(hangUp, leave ? UNSEEN : 0);
+  else join();
+}
+document.addEventListener("visibilitychange", look);
+addEventListener("pagehide", hangUp);
+addEventListener("pageshow", (event) => event.persisted && look());
+
+/** Begins to listen, if this page is seen. Whoever waits for it misses nothing of what happens after its first questions. */
 export function connect() {
-  source = new EventSource("/api/events");
-  for (const name of listeners.keys()) source.addEventListener(name, deliver);
-  source.addEventListener("hello", () => {
-    for (const hear of statuses) hear("connected");
-    // What was missed meanwhile must be asked for.
-    if (wasLost) resync();
-    wasLost = false;
-  });
-  source.addEventListener("error", () => {
-    wasLost = true;
-    for (const hear of statuses) hear("lost");
-    // A browser gives up on an answer that is not a stream, such as one of a proxy.
-    if (source?.readyState === EventSource.CLOSED) setTimeout(() => !document.hidden && connect(), 1000);
+  return new Promise((resolve) => {
+    statuses.add(resolve);
+    setTimeout(resolve, document.hidden ? 0 : 1000);
+    look();
   });
 }

@@ -12,6 +12,7 @@ export function show(main, parameters, clean, go) {
   fill(main, make("h1", {}, "Audit"), list, head, text, rest);
   let state = Object.fromEntries(parameters);
   let audit = null;
+  let list_ = null;
 
   async function load() {
     try {
@@ -21,15 +22,21 @@ export function show(main, parameters, clean, go) {
         return;
       }
       const id = state.id ?? audits[0].id;
+      if (!state.id) go((state = { ...state, id }), true);
       fill(list, audits.length > 1 ? make("nav", { "aria-label": "Audits" }, make("ul", {}, audits.map((a) =>
         make("li", {}, make("a", { href: `#/audit?id=${encodeURIComponent(a.id)}`, "aria-current": a.id === id ? "true" : null }, plain(a.name)))))) : null);
-      audit = await ask("/api/audit", { id });
+      const found = await ask("/api/audit", { id });
+      // The same audit is not drawn again: what is being read stays where it is.
+      if (audit && JSON.stringify(found) === JSON.stringify(audit)) return;
+      audit = found;
       fill(head, summary(audit));
       documents();
       read();
     } catch (error) {
       audit = null;
       fill(head, problem(error));
+      fill(text);
+      fill(rest);
     }
   }
 
@@ -59,6 +66,23 @@ export function show(main, parameters, clean, go) {
   function documents() {
     const readable = (row) => audit.readable === "all" || audit.readable.includes(row.document);
     const figures = audit.windows ?? audit.document_context;
+    list_ = table({
+      caption: `The most memorized first${audit.all_documents > audit.documents.length ? `; ${count(audit.documents.length)} of ${count(audit.all_documents)}` : ""}`,
+      name: "documents", rows: audit.documents,
+      pick: (row) => { go({ id: audit.id, document: row.document }); text.scrollIntoView(); },
+      chosen: (row) => row.document === chosen(),
+      columns: [
+        { head: "document", of: (r) => base(r.name), raw: (r) => r.name },
+        { head: "text", of: (r) => (readable(r) ? "yes" : "–") },
+        { head: "tokens", number: true, of: (r) => count(r.tokens), raw: (r) => r.tokens },
+        { head: "copies", number: true, of: (r) => count(r.copies), raw: (r) => r.copies },
+        { head: "bits per token", number: true, of: (r) => number(r.bits_per_token), raw: (r) => r.bits_per_token },
+        { head: "hits", number: true, of: (r) => percent(r.token_hits), raw: (r) => r.token_hits },
+        { head: "windows", number: true, of: (r) => count(r.windows), raw: (r) => r.windows },
+        { head: "extractable", number: true, of: (r) => count(r.extractable), raw: (r) => r.extractable },
+        { head: "covered characters", number: true, of: (r) => (r.covered_characters === null ? "–" : `${count(r.covered_characters)} of ${count(r.characters)}`), raw: (r) => r.covered_characters },
+      ],
+    });
     const decades = figures?.p_z_histogram ?? [];
     fill(rest,
       decades.length ? bars({
@@ -66,23 +90,7 @@ export function show(main, parameters, clean, go) {
         rows: bins(decades).map((d) => ({ name: d.log10_from === null ? "cannot be sampled" : `${power(d.log10_from)} to ${power(d.log10_from + 1)}`, values: [d.count], text: [count(d.count)] })),
       }) : null,
       gap(audit.gap, audit.contexts),
-      make("section", {}, make("h2", {}, "Documents"), table({
-        caption: `The most memorized first${audit.all_documents > audit.documents.length ? `; ${count(audit.documents.length)} of ${count(audit.all_documents)}` : ""}`,
-        name: "documents", rows: audit.documents,
-        pick: (row) => { go({ id: audit.id, document: row.document }); text.scrollIntoView(); },
-        chosen: (row) => row.document === chosen(),
-        columns: [
-          { head: "document", of: (r) => base(r.name), raw: (r) => r.name },
-          { head: "text", of: (r) => (readable(r) ? "yes" : "–") },
-          { head: "tokens", number: true, of: (r) => count(r.tokens), raw: (r) => r.tokens },
-          { head: "copies", number: true, of: (r) => count(r.copies), raw: (r) => r.copies },
-          { head: "bits per token", number: true, of: (r) => number(r.bits_per_token), raw: (r) => r.bits_per_token },
-          { head: "hits", number: true, of: (r) => percent(r.token_hits), raw: (r) => r.token_hits },
-          { head: "windows", number: true, of: (r) => count(r.windows), raw: (r) => r.windows },
-          { head: "extractable", number: true, of: (r) => count(r.extractable), raw: (r) => r.extractable },
-          { head: "covered characters", number: true, of: (r) => (r.covered_characters === null ? "–" : `${count(r.covered_characters)} of ${count(r.characters)}`), raw: (r) => r.covered_characters },
-        ],
-      })));
+      make("section", {}, make("h2", {}, "Documents"), list_));
   }
 
   load();
@@ -96,7 +104,7 @@ export function show(main, parameters, clean, go) {
         read.jump(Number(state.passage));
         return;
       }
-      documents();
+      list_?.update?.(audit.documents);
       read();
     } else {
       load();
@@ -111,6 +119,9 @@ function bins(decades) {
 }
 
 const power = (exponent) => (exponent >= -3 ? String(Number((10 ** exponent).toPrecision(1))) : `1e${exponent}`);
+
+/** A threshold of p_z in the notation of the histogram. */
+const threshold = (p) => (p < 1e-3 ? p.toExponential(0) : String(p));
 
 function summary(audit) {
   const windows = audit.windows ?? audit.document_context;
@@ -152,53 +163,78 @@ function gap(found, contexts) {
 }
 
 /**
- * A document as text, and what jumps to a passage by its number. Stretches are marked by p_z; tokens say on hovering, or with the arrow
- * keys, what the model thought of them. `jumped` hears the number of the passage that was jumped to.
+ * A document as text, and what jumps to a passage by its number. Stretches are marked by p_z; tokens say on hovering, on a tap or with the
+ * arrow keys what the model thought of them. `jumped` hears the number of the passage that was jumped to.
  */
 function marked(found, jumped) {
-  let at = -1;
-  const area = make("div", { class: "text", tabindex: "0", role: "document", "aria-label": "The text, marked by how memorized it is; the arrow keys move from token to token" });
-  const said = make("p", { role: "status", class: "note", id: "token-said" }, "Hover over a token, or use the arrow keys in the text, for its probability, rank and entropy.");
+  const area = make("div", { class: "text", tabindex: "0", role: "document", "aria-label": "The text, marked by how memorized it is; the arrow keys move from token to token, n to the next extractable passage" });
+  const said = make("p", { role: "status", class: "note", id: "token-said" }, "Hover over a token, tap it, or use the arrow keys in the text, for its probability, rank and entropy.");
+  // Every token with the elements that hold it: more than one where a stretch ends within it.
+  const tokens = [];
   for (const passage of found.passages) {
     if (area.childNodes.length) area.append("\n\n […]\n\n");
-    passages(area, passage);
+    passages(area, passage, tokens);
   }
+  const at = new Map(tokens.flatMap((spans, i) => spans.map((span) => [span, i])));
   const stops = [...area.querySelectorAll(".extractable.first")];
+  // The token that the arrow keys are at. Jumps begin there, and arrow keys continue from a jump.
+  let current = -1;
+  const tokenOf = (stop) => {
+    for (let e = stop; e; e = e.nextElementSibling) if (at.has(e)) return at.get(e);
+    return tokens.length - 1;
+  };
+  const choose = (i) => {
+    for (const span of tokens[current] ?? []) span.classList.remove("current");
+    current = i;
+    for (const span of tokens[i] ?? []) span.classList.add("current");
+  };
+  const about = (i) => `“${visible(tokens[i].map((span) => span.textContent).join(""))}”: ${tokens[i][0].dataset.said.replaceAll("\n", "; ")}`;
   const jump = (step) => {
     if (stops.length === 0) return;
-    // Backwards from the start is the last one.
-    jumpTo(((Math.max(at, step < 0 ? 0 : -1) + step + stops.length) % stops.length) + 1);
-    jumped(at + 1);
+    const from = stops.map(tokenOf);
+    // Beyond the last one is the first, and the other way round.
+    const found = step > 0 ? from.findIndex((i) => i > current) : from.findLastIndex((i) => i < current);
+    const next = found < 0 ? (step > 0 ? 0 : stops.length - 1) : found;
+    jumpTo(next + 1);
+    jumped(next + 1);
   };
   const jumpTo = (number_) => {
     if (!(number_ >= 1 && number_ <= stops.length)) return;
     area.querySelectorAll(".here").forEach((e) => e.classList.remove("here"));
-    at = number_ - 1;
-    const stop = stops[at];
+    const stop = stops[number_ - 1];
     for (let e = stop; e?.classList?.contains("extractable") && (e === stop || !e.classList.contains("first")); e = e.nextSibling) e.classList.add("here");
     area.scrollTop = Math.max(0, stop.offsetTop - area.clientHeight / 3);
-    said.textContent = `Extractable passage ${at + 1} of ${stops.length}.`;
+    choose(tokenOf(stop));
+    said.textContent = `Extractable passage ${number_} of ${stops.length}. It begins with ${about(current)}`;
   };
-  const tell = (event, span) => {
-    const words = span?.dataset.said ?? null;
-    hint(event, words);
-    if (words) said.textContent = words.replaceAll("\n", "; ");
+  const tell = (event, i) => {
+    hint(event, i === undefined ? null : tokens[i][0].dataset.said);
+    if (i !== undefined) said.textContent = about(i);
   };
-  area.addEventListener("pointermove", (event) => tell(event, event.target.closest?.(".t")));
-  area.addEventListener("pointerleave", (event) => hint(event, null));
-  let token = -1;
-  const tokens = [...area.querySelectorAll(".t")];
+  const under = (event) => at.get(event.target.closest?.(".t"));
+  area.addEventListener("pointermove", (event) => tell(event, under(event)));
+  area.addEventListener("pointerleave", (event) => event.pointerType === "mouse" && hint(event, null));
+  area.addEventListener("blur", (event) => hint(event, null));
+  area.addEventListener("click", (event) => {
+    const i = under(event);
+    if (i !== undefined) choose(i);
+    tell(event, i);
+  });
   area.addEventListener("keydown", (event) => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (event.key === "n") jump(1);
-    if (!step || tokens.length === 0) return;
+    if (!step || tokens.length === 0 || event.altKey || event.ctrlKey || event.metaKey) return;
     event.preventDefault();
-    token = Math.max(0, Math.min(tokens.length - 1, token + step));
-    tell({ clientX: tokens[token].getBoundingClientRect().left, clientY: tokens[token].getBoundingClientRect().bottom }, tokens[token]);
+    choose(Math.max(0, Math.min(tokens.length - 1, current + step)));
+    const [span] = tokens[current];
+    const [top, room] = [span.offsetTop, area.clientHeight - span.offsetHeight];
+    if (top < area.scrollTop || top > area.scrollTop + room) area.scrollTop = top - room / 2;
+    const seen = span.getClientRects()[0];
+    tell({ clientX: seen.left, clientY: seen.bottom }, current);
   });
   const shown = found.passages.reduce((sum, p) => sum + p.stretches.reduce((n, s) => n + [...s.text].length, 0), 0);
   const cut = found.whole && shown < found.facts.characters ? ` The first ${count(shown)} of ${count(found.facts.characters)} characters.` : "";
-  const key = found.steps.map((p, i) => make("li", {}, make("span", { class: `swatch s${i + 1}` }), `p_z ≥ ${p}`));
+  const key = found.steps.map((p, i) => make("li", {}, make("span", { class: `swatch s${i + 1}` }), `p_z ≥ ${threshold(p)}`));
   const parts = [make("h2", {}, "Text"),
     make("p", {}, base(found.facts.name), found.whole ? cut : " (the most memorized passages; name the text on the command line to read all of it)"),
     make("div", { class: "controls" },
@@ -211,7 +247,7 @@ function marked(found, jumped) {
 }
 
 /** Puts a passage into the text: where a stretch or a token ends, an element ends. */
-function passages(area, passage) {
+function passages(area, passage, all) {
   const letters = passage.stretches.flatMap((stretch, i) => [...stretch.text].map((letter) => [letter, i]));
   const tokenAt = new Map(passage.tokens.map((token, i) => [token[0] - passage.character, i]));
   let span = null;
@@ -225,8 +261,10 @@ function passages(area, passage) {
       if (starts) until = passage.tokens[tokenAt.get(at)][1] - passage.character;
       const isFirst = stretch.extractable && !wasExtractable;
       span = make("span", { class: `${starts || at < until ? "t" : ""} ${stretch.step ? `s${stretch.step}` : ""} ${stretch.extractable ? "extractable" : ""} ${isFirst ? "first" : ""}`.trim().replace(/ +/g, " ") });
-      if (starts) span.dataset.said = words(passage.tokens[tokenAt.get(at)], stretch);
-      else if (at < until && area.lastChild?.dataset?.said) span.dataset.said = area.lastChild.dataset.said;
+      if (starts) {
+        span.dataset.said = words(passage.tokens[tokenAt.get(at)], stretch);
+        all.push([span]);
+      } else if (at < until) all.at(-1).push(span);
       area.append(span);
       own = i;
       wasExtractable = stretch.extractable;
@@ -240,6 +278,6 @@ function words([, , lnP, rank, entropy], stretch) {
   return [`probability ${percent(Math.exp(lnP))}`,
     rank === null ? null : rank === 0 ? "rank 1: the most likely token" : `rank ${count(rank + 1)}`,
     entropy === null ? null : `entropy ${number(entropy)} nats`,
-    stretch.p_z_at_least ? `p_z of a window here ≥ ${stretch.p_z_at_least}` : null,
+    stretch.p_z_at_least ? `p_z of a window here ≥ ${threshold(Number(stretch.p_z_at_least))}` : null,
     stretch.extractable ? "extractable" : null].filter(Boolean).join("\n");
 }

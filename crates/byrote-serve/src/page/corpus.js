@@ -2,7 +2,7 @@
 
 import { ask, listen } from "./ask.js";
 import { bars, lines } from "./figure.js";
-import { count, facts, fill, make, number, percent, plain, problem, progress, shown, table, tokens as counted, visible } from "./make.js";
+import { count, facts, fill, make, number, percent, plain, problem, progress, sections, shown, table, tokens as counted, visible } from "./make.js";
 
 export function show(main, parameters, clean, go) {
   const head = make("div");
@@ -11,6 +11,12 @@ export function show(main, parameters, clean, go) {
   fill(main, make("h1", {}, "Corpus"), head, explorer, more);
   let state = Object.fromEntries(parameters);
   let asked = 0;
+  // What is drawn, as the server said it.
+  let drawn = null;
+  let whole = null;
+  const section = sections(() => state, (change) => go((state = { ...state, ...change }), true));
+  // Opened sections stay open from context to context.
+  const set = (change) => go({ ...change, open: state.open });
 
   async function load() {
     let found;
@@ -22,9 +28,14 @@ export function show(main, parameters, clean, go) {
     }
     if (found.state === "loading") fill(head, make("p", {}, "The corpus is being read."), progress(found.progress));
     if (found.state === "failed") fill(head, problem(found.error));
-    if (found.state !== "ready") return;
-    fill(head, summary(found), curve(found.summary));
-    fill(explorer, make("h2", { id: "explorer" }, "Contexts"), form(), make("div", { id: "node" }));
+    // The same corpus is not drawn again: what was typed, and where the reader is, stay.
+    const said = JSON.stringify(found);
+    if (found.state !== "ready" || said === drawn) return;
+    drawn = said;
+    whole = found.summary;
+    fill(head, summary(found), curve(found.summary, section));
+    const typed = document.getElementById("text");
+    fill(explorer, make("h2", { id: "explorer" }, "Contexts"), sampled(found.sample), typed?.form ?? form(), make("div", { id: "node" }));
     walk();
     lists();
   }
@@ -34,10 +45,10 @@ export function show(main, parameters, clean, go) {
     const submit = (event) => {
       event.preventDefault();
       const search = event.submitter?.name === "search";
-      go(search ? { q: input.value } : { text: input.value });
+      set(search ? { q: input.value } : { text: input.value });
     };
     return make("form", { class: "line", onsubmit: submit },
-      make("label", { for: "text" }, "The beginning of a document"), input,
+      make("label", { for: "text" }, `The beginning of a ${whole.windows === undefined ? "document" : "window"}`), input,
       make("button", { type: "submit" }, "Show what follows"),
       make("button", { type: "submit", name: "search" }, "Search everywhere"));
   }
@@ -46,29 +57,41 @@ export function show(main, parameters, clean, go) {
     const place = document.getElementById("node");
     if (!place) return;
     const mine = ++asked;
+    const hadFocus = place.contains(document.activeElement);
     try {
       const parts = state.q ? found(await ask("/api/corpus/search", { text: state.q })) : node(await ask("/api/corpus/context", { tokens: state.tokens, text: state.tokens === undefined ? state.text : undefined }));
-      if (mine === asked) fill(place, parts);
+      if (mine !== asked) return;
+      fill(place, parts);
+      // Whoever walks by keyboard goes on from the token that was chosen.
+      if (hadFocus) place.querySelector("[aria-current], h3")?.focus();
     } catch (error) {
       if (mine === asked) fill(place, problem(error));
     }
   }
 
-  const to = (tokens) => go({ tokens: tokens.join(",") });
+  const to = (tokens) => set({ tokens: tokens.join(",") });
 
   function node(context) {
     const { tokens, texts } = context;
     const crumbs = make("nav", { "aria-label": "The context", class: "crumbs" }, make("ol", {},
-      make("li", {}, make("button", { type: "button", class: "link", onclick: () => to([]) }, "start")),
+      make("li", {}, make("button", { type: "button", class: "link", onclick: () => to([]), "aria-current": tokens.length === 0 ? "true" : null }, "start")),
       texts.map((text, i) => make("li", {}, make("button", { type: "button", class: "link token", onclick: () => to(tokens.slice(0, i + 1)), "aria-current": i === texts.length - 1 ? "true" : null }, visible(text))))));
-    if (!context.occurs) return [crumbs, make("p", {}, "No document begins with this.")];
-    if (tokens.length && !context.is_context) return [crumbs, make("p", {}, "Documents end here or are cut off by the context window: nothing follows.")];
+    const { sample } = context;
+    const many = whole.windows !== undefined;
+    if (!context.occurs) {
+      const nothing = sample ? "None of the sampled windows begins with this; others may." : many ? "No window begins with this." : "No document begins with this.";
+      return [crumbs, make("p", {}, nothing),
+        tokens.length ? make("p", {}, make("button", { type: "button", class: "link", onclick: () => set({ q: context.text }) }, "Search for contexts that end with it")) : null];
+    }
+    if (tokens.length && !context.is_context) {
+      return [crumbs, make("p", {}, many ? "The windows end here: nothing follows." : "Documents end here or are cut off by the context window: nothing follows.")];
+    }
     const what = tokens.length ? [
-      ["count", count(context.count), "occurrences followed by a token"],
+      ["count", count(context.count), sample ? "in the sample, followed by a token" : "occurrences followed by a token"],
       ["next tokens", count(context.next_tokens)],
       ["entropy", `${number(context.entropy_nats)} nats`],
-      ["share of the floor", percent(context.floor_share), `${number(context.floor_nats)} nats`],
-    ] : [["documents", count(context.count), "that predict something"], ["first tokens", count(context.next_tokens)]];
+      [sample ? "share of the sample's floor" : "share of the floor", percent(context.floor_share), `${number(context.floor_nats)} nats`],
+    ] : [sample ? ["sampled windows", count(context.count), `of ${count(sample.of)}`] : [many ? "windows" : "documents", count(context.count), "that predict something"], ["first tokens", count(context.next_tokens)]];
     const rows = context.next.map((next) => ({
       name: visible(next.text),
       values: [next.probability],
@@ -82,13 +105,14 @@ export function show(main, parameters, clean, go) {
   }
 
   function found(result) {
-    return [make("h3", {}, `Contexts that end with “${shown(result.text)}”: ${count(result.total)}`),
-      contexts(result.contexts, "Most frequent first", "search", "No context ends with this."),
+    const of = result.sample ? " in the sample" : "";
+    return [make("h3", { tabindex: -1 }, `Contexts${of} that end with “${shown(result.text)}”: ${count(result.total)}`),
+      contexts(result.contexts, "Most frequent first", "search", result.sample ? "No context of the sampled windows ends with this; others may." : "No context ends with this.", result.sample),
       result.tokens.length ? [make("h3", {}, "Tokens that contain it"), make("p", { class: "tokens" }, result.tokens.map((t) =>
-        make("button", { type: "button", class: "link token", onclick: () => to([t.token]) }, visible(t.text))))] : null];
+        make("button", { type: "button", class: "link token", onclick: () => set({ q: t.text }) }, visible(t.text))))] : null];
   }
 
-  function contexts(rows, caption, name, empty) {
+  function contexts(rows, caption, name, empty, sample) {
     return table({
       caption, name, rows, empty,
       pick: (row) => { to(row.tokens); document.getElementById("explorer")?.scrollIntoView(); },
@@ -97,7 +121,7 @@ export function show(main, parameters, clean, go) {
         { head: "count", number: true, of: (row) => count(row.count), raw: (row) => row.count },
         { head: "continues with", of: (row) => counted(row.next, row.next_tokens > row.next.length) },
         { head: "floor, nats", number: true, of: (row) => number(row.floor_nats), raw: (row) => row.floor_nats },
-        { head: "share", number: true, of: (row) => percent(row.floor_share), raw: (row) => row.floor_share },
+        { head: sample ? "share of the sample's floor" : "share", number: true, of: (row) => percent(row.floor_share), raw: (row) => row.floor_share },
       ],
     });
   }
@@ -107,11 +131,14 @@ export function show(main, parameters, clean, go) {
       const [costly, repeated] = await Promise.all([ask("/api/corpus/contradictions"), ask("/api/corpus/repeats")]);
       fill(more,
         make("section", {}, make("h2", {}, "Contradictions that cost most"),
-          make("p", {}, "Contexts that are followed by different tokens. No model that sees only the context can avoid their loss; together they are the floor."),
-          contexts(costly.rows, "By their contribution to the floor", "contradictions", "No context contradicts another: the floor is zero.")),
-        make("section", {}, make("h2", {}, "Repeats"), windows(repeated.windows),
-          contexts(repeated.rows, "The longest beginnings that occur more than once", "repeats", "No context occurs twice.")));
+          make("p", {}, `Contexts that are followed by different tokens. No model that sees only the context can avoid their loss; together they are the floor${costly.sample ? " of the sample" : ""}.`),
+          sampled(costly.sample),
+          contexts(costly.rows, `By their contribution to the floor${costly.sample ? " of the sample" : ""}`, "contradictions", costly.sample ? "No context is followed by different tokens in the sample." : "No context is followed by different tokens: the floor is zero.", costly.sample)),
+        make("section", {}, make("h2", {}, "Repeats"), passages(whole),
+          sampled(repeated.sample),
+          contexts(repeated.rows, `The longest beginnings that occur more than once${repeated.sample ? " in the sample" : ""}`, "repeats", repeated.sample ? "No context occurs twice in the sample." : "No context occurs twice.", repeated.sample)));
     } catch (error) {
+      drawn = null;
       fill(more, problem(error));
     }
   }
@@ -139,21 +166,26 @@ function summary(found) {
       ["contexts", count(s.contexts), `${count(s.deterministic_contexts)} with a single next token`],
       ["predictions", count(s.predictions)],
       ["vocabulary", count(s.d_vocab), "tokens"],
-      ["documents", count(s.documents), s.windows ? `${count(s.windows.windows)} windows` : `${count(s.sequences)} distinct`],
+      ["documents", count(s.documents), s.windows === undefined ? `${count(s.sequences)} distinct` : `${count(s.windows)} windows, ${count(s.distinct_windows)} distinct`],
       ["tokens", count(s.tokens), s.tokens_left_out ? `${count(s.tokens_left_out)} beyond the window left out` : null],
     ]),
-    found.window_sample ? make("p", { class: "note" }, found.window_sample) : null,
     make("p", { class: "note" }, "The floor is the lowest training loss any model can reach, because identical contexts are followed by different tokens.")];
 }
 
-function curve(s) {
-  const per = s.windows?.curve?.length
-    ? [{ name: "all windows up to this length", points: s.windows.curve.map((p) => [p.n_ctx, p.floor_nats_per_prediction]) }]
+/** Says that what follows is counted in a part of the windows only. */
+function sampled(sample) {
+  if (!sample) return null;
+  return make("p", { class: "note" }, `Counts below are of a sample: ${count(sample.windows)} of ${count(sample.of)} windows, drawn at random; `, make("code", {}, "--windows N"), " draws more.");
+}
+
+function curve(s, section) {
+  const per = s.curve?.length
+    ? [{ name: "windows with contexts up to this length", points: s.curve.map((p) => [p.n_ctx, p.floor_nats_per_prediction]) }]
     : [];
   const at = { name: "contexts of this length", points: s.by_length.filter((l) => l.floor_nats_per_prediction !== null).map((l) => [l.length, l.floor_nats_per_prediction]) };
   return [
     lines({ title: "The floor by context length", name: "floor-by-length", x: { label: "tokens of context" }, y: { label: "nats per prediction", zero: true }, series: [at, ...per] }),
-    make("details", {}, make("summary", {}, "All figures by length"), table({
+    section("lengths", "All figures by length", table({
       caption: "By context length", name: "by-length", rows: s.by_length,
       columns: [
         { head: "length", number: true, of: (r) => String(r.length), raw: (r) => r.length },
@@ -168,8 +200,8 @@ function curve(s) {
   ];
 }
 
-function windows(w) {
-  if (!w) return null;
+/** What repeats in the text itself, if windows of it are counted. */
+function passages(w) {
   return [
     w.longest_repeat ? make("p", {}, `The longest passage that occurs more than once has ${count(w.longest_repeat)} tokens.`) : null,
     w.longest_repeats?.length ? table({

@@ -93,23 +93,24 @@ export function hint(event, text) {
   box.style.top = `${Math.min(at.y + 16, document.documentElement.clientHeight - box.offsetHeight - 8)}px`;
 }
 
-function width() {
+/** The width of figures, in units of which a phone shows one per pixel. */
+export function width() {
   return document.documentElement.clientWidth < 640 ? 360 : 720;
 }
 
 /**
  * Lines and points. series: [{name, points: [[x, y]], dashed, marks: only points, diamond: of this form, wide: seen under another line, dots: false for a point at the end only}];
- * x, y: {label, log, steady}. Returns an element with `update(series)`, which draws what has changed: the paths that have grown, or
- * everything if the scale has changed.
+ * x, y: {label, log, steady}. `latest` tells the series for the table and the CSV, if they may be newer than what is drawn. Returns an
+ * element with `update(series)`, which draws what has changed: the paths that have grown, or everything if the scale has changed.
  */
-export function lines({ title, name, x, y, series, height = 300, note = null, key = true }) {
+export function lines({ title, name, x, y, series, height = 300, note = null, key = true, latest = null }) {
   const place = make("div", { class: "drawing" });
   const caption = make("figcaption", {}, title, note ? make("span", { class: "note" }, ` ${note}`) : null);
   const details = make("details", {}, make("summary", {}, "Table"), make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `${title}: table` }));
   let shown = series;
   let drawn = null;
   let named = "";
-  const rows = () => shown.flatMap((s) => s.points.map(([a, b]) => [s.name, a, b]));
+  const rows = () => (latest?.() ?? shown).flatMap((s) => s.points.map(([a, b]) => [s.name, a, b]));
   const heads = ["series", x.label, y.label];
   details.addEventListener("toggle", () => {
     if (!details.open) return;
@@ -188,10 +189,17 @@ function chart(title, series, x, y, height) {
     svg.append(draw("line", { x1: left, x2: w - right, y1: py(t), y2: py(t), class: "grid" }),
       draw("text", { x: left - 6, y: py(t) + 4, class: "tick end" }, label(t, y.log)));
   }
+  let free = 0;
   for (const t of ticks(xs[0], xs[1], x.log)) {
-    svg.append(draw("line", { x1: px(t), x2: px(t), y1: top, y2: h - bottom, class: "grid" }),
-      // A label at the right end stays within the figure.
-      draw("text", px(t) > w - 30 ? { x: w - 1, y: h - bottom + 16, class: "tick end" } : { x: px(t), y: h - bottom + 16, class: "tick middle" }, label(t, x.log)));
+    svg.append(draw("line", { x1: px(t), x2: px(t), y1: top, y2: h - bottom, class: "grid" }));
+    // A label at the right end stays within the figure, and one that would cover another is left out.
+    const words = label(t, x.log);
+    const space = 7 * words.length;
+    const isLast = px(t) + space / 2 > w;
+    const from = isLast ? w - 1 - space : px(t) - space / 2;
+    if (from < free) continue;
+    free = from + space + 6;
+    svg.append(draw("text", { x: isLast ? w - 1 : px(t), y: h - bottom + 16, class: `tick ${isLast ? "end" : "middle"}` }, words));
   }
   svg.append(draw("line", { x1: left, x2: w - right, y1: h - bottom, y2: h - bottom, class: "axis" }),
     draw("text", { x: (left + w - right) / 2, y: h - 6, class: "name middle" }, x.label),
@@ -256,7 +264,7 @@ function chart(title, series, x, y, height) {
     return true;
   }
 
-  svg.addEventListener("pointermove", (event) => {
+  const tell = (event) => {
     const seen = svg.getBoundingClientRect();
     const mx = ((event.clientX - seen.left) / seen.width) * w;
     const my = ((event.clientY - seen.top) / seen.height) * h;
@@ -270,7 +278,9 @@ function chart(title, series, x, y, height) {
       }
     }
     hint(event, best ? `${best[0]}: ${x.label} ${number(best[1][0], 5)}, ${y.label} ${number(best[1][1], 5)}` : null);
-  });
+  };
+  // A tap is a click.
+  for (const kind of ["pointermove", "click"]) svg.addEventListener(kind, tell);
   svg.addEventListener("pointerleave", (event) => hint(event, null));
   return { svg, grow, ratio: `${w} / ${h}` };
 }
@@ -310,12 +320,13 @@ export function map({ title, name, rows, columns, values, note = null }) {
       class: v < 0 ? "below" : "above", "fill-opacity": Math.abs(v / most).toFixed(3),
     }));
   }));
-  svg.addEventListener("pointermove", (event) => {
+  const tell = (event) => {
     const seen = svg.getBoundingClientRect();
     const j = Math.floor(((event.clientX - seen.left) / seen.width) * columns.length);
     const i = Math.floor(((event.clientY - seen.top) / seen.height) * values.length);
     if (values[i]?.[j] !== undefined) hint(event, `${rows[i]}; ${columns[j]}: ${number(values[i][j])}`);
-  });
+  };
+  for (const kind of ["pointermove", "click"]) svg.addEventListener(kind, tell);
   svg.addEventListener("pointerleave", (event) => hint(event, null));
   const raw = () => csv(["context", ...columns], values.map((row, i) => [rows[i], ...row]));
   return make("figure", { "data-figure": name }, make("figcaption", {}, title, note ? make("span", { class: "note" }, ` ${note}`) : null),

@@ -95,9 +95,20 @@ export function base(path) {
   return short === path ? short : make("span", { title: plain(path) }, short);
 }
 
-/** A message without what only matters elsewhere: of a path from the root its last part, of a setting's name no quotes. */
+/** A message as a sentence, without what only matters elsewhere: of a path from the root its last part, of a setting's name no quotes. */
 export function brief(message) {
-  return plain(message).replace(/(^|[\s("“])(?:\/[^\s/:]+)+\/([^\s/:]+)/g, "$1$2").replaceAll("`", "");
+  return plain(message)
+    .replace(/(^|[\s("“])(?:\/[^\s/:]+)+\/([^\s/:]+)/g, "$1$2")
+    .replaceAll("`", "")
+    // The page tries again by itself.
+    .replace("; try again in a moment", "")
+    .replace(/^[a-z](?=[a-z]* )/, (first) => first.toUpperCase());
+}
+
+/** What is wrong with a setting, as it is said at its field. */
+export function fault(error) {
+  const found = brief(error.message.replace(`${error.setting}: `, ""));
+  return found[0].toLowerCase() + found.slice(1);
 }
 
 /** An error message; all of it on hovering. */
@@ -128,6 +139,21 @@ export function facts(pairs) {
   return list;
 }
 
+/**
+ * Makes sections that open. Which of them are open is in the address of the view, under `open`, so it outlasts what is drawn anew.
+ * `state` tells the parameters of the address, `set` changes them.
+ */
+export function sections(state, set) {
+  const opened = () => (state().open ?? "").split(",").filter(Boolean);
+  return (key, title, ...content) => {
+    const box = make("details", { open: opened().includes(key) }, make("summary", {}, title), content);
+    box.addEventListener("toggle", () => {
+      if (box.isConnected && box.open !== opened().includes(key)) set({ open: (box.open ? [...opened(), key] : opened().filter((other) => other !== key)).join(",") });
+    });
+    return box;
+  };
+}
+
 /** A bar of progress with words. */
 export function progress(state) {
   const { stage, done, total, unit } = state ?? {};
@@ -140,7 +166,9 @@ export function progress(state) {
 /** CSV text of a table. */
 export function csv(heads, rows) {
   const field = (value) => {
-    const text = value === null || value === undefined ? "" : String(value);
+    let text = value === null || value === undefined ? "" : String(value);
+    // A program for tables would compute what begins like a formula.
+    if (/^[=+\-@\t\r]/.test(text) && !Number.isFinite(Number(text))) text = `'${text}`;
     return /[",\n\r]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
   };
   return [heads, ...rows].map((row) => row.map(field).join(",") + "\n").join("");
@@ -192,20 +220,24 @@ export function table({ caption, name, columns, rows, pick = null, chosen = null
     shown = next;
     next.forEach((row, i) => {
       const old = body.children[i];
-      if (!old) body.append(line(row));
-      else if (row !== before[i]) {
+      if (!old) {
+        body.append(line(row));
+        return;
+      }
+      old.classList.toggle("chosen", Boolean(chosen?.(row)));
+      if (row !== before[i]) {
         // Only cells that differ are laid out again; the first one may have the focus.
         columns.forEach((column, j) => {
-          const content = j > 0 ? column.of(row) : null;
+          const content = column.of(row);
           const place = old.children[j];
-          if (typeof content === "string" && place?.firstChild?.nodeType === Node.TEXT_NODE) {
-            if (content !== place.textContent) place.firstChild.data = content;
+          const inner = j === 0 && pick ? place.firstChild : place;
+          if (inner !== place) inner.onclick = () => pick(row);
+          if (typeof content === "string" && inner.firstChild?.nodeType === Node.TEXT_NODE) {
+            if (content !== inner.textContent) inner.firstChild.data = content;
             return;
           }
-          const now = cell(column, row, j);
-          if (now.textContent === old.children[j].textContent && j > 0) return;
-          if (j > 0) old.children[j].replaceWith(now);
-          else if (pick) old.firstChild.firstChild.onclick = () => pick(row);
+          const now = content instanceof Node ? content : document.createTextNode(content);
+          if (now.textContent !== inner.textContent) inner.replaceChildren(now);
         });
       }
     });

@@ -1,8 +1,8 @@
 // Models: one or two of them beside the corpus, their worst contexts, certificates, and pictures of how they work.
 
 import { ask, listen, tell } from "./ask.js";
-import { bars, lines, map } from "./figure.js";
-import { brief, count, draw, facts, fill, make, number, percent, plain, problem, progress, shown as edges, table, tokens, visible } from "./make.js";
+import { bars, lines, map, width } from "./figure.js";
+import { brief, count, draw, facts, fill, make, number, percent, plain, problem, progress, sections, shown as edges, table, tokens, visible } from "./make.js";
 
 export function show(main, parameters, clean, go) {
   const pick = make("div");
@@ -16,6 +16,8 @@ export function show(main, parameters, clean, go) {
   let asked = 0;
 
   const set = (change) => go({ ...state, ...change });
+  const note = (change) => go((state = { ...state, ...change }), true);
+  const section = sections(() => state, note);
 
   async function load() {
     try {
@@ -24,6 +26,7 @@ export function show(main, parameters, clean, go) {
       fill(pick, problem(error));
       return;
     }
+    if (!state.a && all.length > 0) note({ a: all[0].id });
     if (all.length === 0) {
       fill(pick, make("p", {}, "There are no models here. Name one on the command line, or the directory of a study or a training; or train one under ", make("a", { href: "#/runs" }, "Runs"), "."));
       return;
@@ -32,25 +35,39 @@ export function show(main, parameters, clean, go) {
     describe();
   }
 
+  /** Puts the models into the lists, which stay where they are: one of them may have the focus. */
   function choose() {
-    const select = (name, title, none) => make("div", { class: "field" }, make("label", { for: `m-${name}` }, title),
-      make("select", { id: `m-${name}`, onchange: (event) => set({ [name]: event.target.value }) },
-        none ? make("option", { value: "" }, none) : null,
-        all.map((m) => make("option", { value: m.id, selected: state[name] === m.id }, plain(m.name)))));
-    state.a ??= all[0].id;
-    fill(pick, make("div", { class: "fields" }, select("a", "Model", null), select("b", "Compare with", "none")));
+    const select = (name, title) => make("div", { class: "field" }, make("label", { for: `m-${name}` }, title),
+      make("select", { id: `m-${name}`, onchange: (event) => set({ [name]: event.target.value }) }));
+    if (!pick.querySelector("select")) fill(pick, make("div", { class: "fields" }, select("a", "Model"), select("b", "Compare with")));
+    for (const name of ["a", "b"]) {
+      const isUnknown = state[name] && !all.some((m) => m.id === state[name]);
+      const list = document.getElementById(`m-${name}`);
+      const options = [...(isUnknown ? [[state[name], `${plain(state[name])} (not found)`]] : []), ...(name === "b" ? [["", "none"]] : []), ...all.map((m) => [m.id, plain(m.name)])];
+      if (String(options) !== list.dataset.options) fill(list, options.map(([value, text], i) => make("option", { value, disabled: isUnknown && i === 0 }, text)));
+      list.dataset.options = String(options);
+      list.value = state[name] ?? "";
+    }
   }
 
   async function describe() {
     const mine = ++asked;
     const ids = [state.a, state.b].filter(Boolean);
-    const found = await Promise.all(ids.map((id) => ask("/api/model", { id }).catch((error) => ({ id, error }))));
+    const found = await Promise.all(ids.map((id) => ask("/api/model", { id }).catch((error) => ({ id, error, message: error.message }))));
     if (mine !== asked) return;
+    // The same models are not drawn again: what was typed, and where the reader is, stay.
+    if (models.length > 0 && JSON.stringify(found) === JSON.stringify(models)) {
+      next();
+      retry();
+      return;
+    }
+    const typed = document.getElementById("context")?.value;
     models = found;
     fill(shown, models.map(description));
     shown.classList.toggle("side", models.length > 1);
     const readers = models.filter((m) => m.reads === "tokens" || m.reads === "labels");
     fill(compare, readers.length ? [make("h2", {}, "What comes next?"), form(), make("div", { id: "next" })] : null);
+    if (typed !== undefined && readers.length) document.getElementById("context").value = typed;
     if (readers.length) next();
     tasks();
   }
@@ -73,8 +90,8 @@ export function show(main, parameters, clean, go) {
     }
     const asking = state.tokens !== undefined ? { tokens: state.tokens } : { text: state.text };
     const readers = models.filter((m) => m.reads === "tokens" || m.reads === "labels");
-    const found = await Promise.all(readers.map((m) => ask("/api/model/predict", { id: m.id, top: 40, ...asking }).catch((error) => ({ error }))));
-    const own = await ask("/api/corpus/context", asking).catch(() => null);
+    const found = await Promise.all(readers.map((m) => ask("/api/model/predict", { id: m.id, top: 200, ...asking }).catch((error) => ({ error }))));
+    const own = await ask("/api/corpus/context", asking).catch((error) => ({ error }));
     if (mine !== asked || !document.contains(place)) return;
     fill(place, distributions(readers, found, own));
   }
@@ -92,26 +109,30 @@ export function show(main, parameters, clean, go) {
       if (!rows.has(text)) rows.set(text, { corpus: null, models: good.map(() => null) });
       return rows.get(text);
     };
-    const occurs = own?.is_context;
+    const occurs = own.is_context;
     for (const n of occurs ? own.next.slice(0, 40) : []) row(n.text).corpus = n.probability;
     good.forEach(({ found: f }, i) => f.next.forEach((n) => {
       row(n.text).models[i] = n.probability;
       if (occurs && n.corpus_probability !== null) row(n.text).corpus ??= n.corpus_probability;
     }));
-    if (good.length === 0 && !occurs) return parts;
+    // Of a token that a model does not list, it is known that it is not likelier than those it lists.
+    const least = good.map(({ found: f }) => Math.min(...f.next.map((n) => n.probability)));
+    const isLoading = own.error?.setting === "corpus";
+    if (good.length === 0 && !occurs) return isLoading ? [parts, make("p", { class: "note" }, brief(own.error.message))] : parts;
     const most = (r) => Math.max(r.corpus ?? 0, ...r.models);
     // The likeliest, and of those that hardly ever follow only as many as make the others comparable.
     const sorted = [...rows].sort(([, a], [, b]) => most(b) - most(a)).filter(([, r], i) => i < 5 || most(r) >= 0.001).slice(0, 40);
     const keys = [...(occurs ? ["the corpus"] : []), ...good.map(({ model }) => plain(model.name))];
-    const text = own?.text ?? state.text;
+    const text = own.text ?? state.text;
+    const within = own.sample ? " in the sampled windows" : " in the corpus";
     return [parts,
-      make("p", { class: "note" }, occurs ? `“${edges(text)}” occurs ${own.count === 1 ? "once" : `${count(own.count)} times`} in the corpus.` : `“${edges(text ?? "")}” is not a context of the corpus.`),
-      facts([occurs ? ["entropy in the corpus", `${number(own.entropy_nats)} nats`] : null, ...good.map(({ model, found: f }) => ["entropy of the model", `${number(f.entropy_nats)} nats`, plain(model.name)])]),
+      make("p", { class: "note" }, isLoading ? brief(own.error.message) : occurs ? `“${edges(text)}” occurs ${own.count === 1 ? "once" : `${count(own.count)} times`}${within}.` : `“${edges(text ?? "")}” is not a context ${own.sample ? "of the sampled windows" : "of the corpus"}.`),
+      facts([occurs ? [`entropy${within}`, `${number(own.entropy_nats)} nats`] : null, ...good.map(({ model, found: f }) => ["entropy of the model", `${number(f.entropy_nats)} nats`, plain(model.name)])]),
       bars({
         title: "Next tokens", name: "next-tokens", heads: ["token", ...keys], keys,
         rows: sorted.map(([token, r]) => {
           const values = [...(occurs ? [r.corpus ?? 0] : []), ...r.models];
-          return { name: visible(token), values, text: values.map((v) => (v === null ? "not among its likeliest" : percent(v))) };
+          return { name: visible(token), values, text: values.map((v, i) => (v === null ? `at most ${percent(least[i - (occurs ? 1 : 0)])}` : percent(v))) };
         }),
       })];
   }
@@ -133,18 +154,27 @@ export function show(main, parameters, clean, go) {
   // ---- what takes longer: each is computed once, when it is asked for
 
   function tasks() {
-    fill(more, models.filter((m) => !m.error).map((model) => {
+    fill(more, models.map((model, i) => {
+      if (model.error) return null;
       const kinds = model.reads === "vectors" ? [["incontext", "Error as a sequence is fed"]]
-        : [["evaluate", "Worst contexts"], ...(model.reads === "tokens" ? [["certify", "Certificate"]] : []), ["picture", "How it works on this corpus"]];
+        : [["evaluate", "Worst contexts"], ...(model.reads === "tokens" ? [["certify", "Certificate"]] : []), ["picture", model.reads === "labels" ? "How it works" : "How it works on this corpus"]];
       return make("section", {}, make("h2", {}, models.length > 1 ? plain(model.name) : "Details"), kinds.map(([kind, title]) => {
         const place = make("div", { "data-task": `${kind} ${model.id}` });
-        const box = make("details", {}, make("summary", {}, title), place);
+        // A part of the second model has a name of its own in the address.
+        const box = section(i === 0 ? kind : `${kind}-b`, title, place);
         box.addEventListener("toggle", () => box.open && compute(model, kind, place, true));
-        // Both models' parts can be opened by an address.
-        if ((state.open ?? "").split(",").includes(kind)) box.open = true;
         return box;
       }));
     }));
+  }
+
+  /** Computes again what could not be computed, such as while the corpus was being read. */
+  function retry() {
+    for (const place of more.querySelectorAll("details[open] > [data-task]:has(> .problem)")) {
+      const [kind, ...id] = place.dataset.task.split(" ");
+      const model = models.find((m) => m.id === id.join(" "));
+      if (model) compute(model, kind, place, true);
+    }
   }
 
   async function compute(model, kind, place, start) {
@@ -155,6 +185,9 @@ export function show(main, parameters, clean, go) {
         fill(place, progress(found.progress));
         // An event may have come before this page knew the key.
         setTimeout(() => document.contains(place) && place.querySelector(".progress") && compute(model, kind, place, false), 1000);
+      } else if (found.state === "none") {
+        // A server that was started again has forgotten it.
+        compute(model, kind, place, true);
       } else if (found.state === "failed") fill(place, problem(found.error));
       else if (found.state === "done") fill(place, { evaluate: evaluation, certify: certificate, picture, incontext: inContext }[kind](found.result, model));
     } catch (error) {
@@ -194,16 +227,20 @@ export function show(main, parameters, clean, go) {
   }));
   clean(listen("runs", load));
   clean(listen("resync", load));
-  clean(listen("corpus", (event) => event.state === "ready" && next()));
+  clean(listen("corpus", (event) => {
+    if (event.state !== "ready") return;
+    next();
+    retry();
+  }));
   return (given) => {
     const before = state;
     state = Object.fromEntries(given);
+    if (!state.a && all.length > 0) note({ a: all[0].id });
     choose();
-    if (before.a === state.a && before.b === state.b) {
-      const input = document.getElementById("context");
-      if (input) input.value = state.text ?? "";
-      next();
-    } else describe();
+    const input = document.getElementById("context");
+    if (input && before.text !== state.text) input.value = state.text ?? "";
+    if (before.a === state.a && before.b === state.b) next();
+    else describe();
   };
 }
 
@@ -222,7 +259,7 @@ function picture(p) {
   if (p.picture === "features") {
     return map({
       title: "What the output layer reads: one row per context", name: "features",
-      note: `${count(p.contexts.length)} of ${count(p.of_contexts)} contexts, ${count(p.columns.length)} of ${count(p.of_features)} numbers each; blue below zero, orange above.`,
+      note: `Every row is a context, and every column one of the numbers that the output layer turns into the logits of the next token; rows that look alike are predicted alike. ${count(p.contexts.length)} of ${count(p.of_contexts)} contexts, ${count(p.columns.length)} of ${count(p.of_features)} numbers each; blue below zero, orange above.`,
       rows: p.contexts.map(plain), columns: p.columns.map((c) => `number ${c + 1}`), values: p.values,
     });
   }
@@ -249,14 +286,18 @@ function steps(p) {
 function stages(p) {
   const widths = p.stages.map((s) => Math.max(1, s.layers * (s.times ?? 1)));
   const most = Math.max(...widths);
-  const h = 34;
-  const svg = draw("svg", { viewBox: `0 0 720 ${p.stages.length * (h + 14)}`, role: "img", "aria-label": "The stages of the network", class: "chart" });
+  // On a phone the words are below the bars.
+  const isNarrow = width() < 720;
+  const h = isNarrow ? 16 : 34;
+  const pitch = h + (isNarrow ? 52 : 14);
+  const svg = draw("svg", { viewBox: `0 0 ${width()} ${p.stages.length * pitch}`, role: "img", "aria-label": "The stages of the network", class: "chart" });
   p.stages.forEach((s, i) => {
-    const y = i * (h + 14);
+    const y = i * pitch;
+    const words = [`${s.part}: ${count(s.layers)} ${s.layers === 1 ? "layer" : "layers"}${(s.times ?? 1) > 1 ? ` × ${count(s.times)}` : ""}`, `${count(s.parameters)} non-zero parameters`];
     const w = Math.max(14, (320 * Math.log1p(widths[i])) / Math.log1p(most));
     svg.append(draw("rect", { x: 0, y, width: w, height: h, rx: 5, class: "stage" }),
-      draw("text", { x: w + 10, y: y + 22, class: "name" }, `${s.part}: ${count(s.layers)} ${s.layers === 1 ? "layer" : "layers"}${(s.times ?? 1) > 1 ? ` × ${count(s.times)}` : ""}, ${count(s.parameters)} non-zero parameters`));
-    if (i + 1 < p.stages.length) svg.append(draw("line", { x1: 7, x2: 7, y1: y + h, y2: y + h + 14, class: "axis" }));
+      ...(isNarrow ? words.map((line, j) => draw("text", { x: 16, y: y + h + 17 + 18 * j, class: "name" }, line)) : [draw("text", { x: w + 10, y: y + 22, class: "name" }, words.join(", "))]));
+    if (i + 1 < p.stages.length) svg.append(draw("line", { x1: 7, x2: 7, y1: y + h, y2: y + pitch, class: "axis" }));
   });
   return [make("p", {}, "An exact network: every stage is applied after the one above it, without rounding."),
     make("figure", { "data-figure": "stages" }, make("figcaption", {}, "Stages, by their layers"), make("div", { class: "drawing" }, svg), table({

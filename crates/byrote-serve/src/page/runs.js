@@ -2,7 +2,7 @@
 
 import { ask, listen, tell } from "./ask.js";
 import { lines } from "./figure.js";
-import { brief, count, duration, facts, fill, make, number, percent, plain, problem, table } from "./make.js";
+import { brief, count, duration, facts, fill, make, number, percent, plain, problem, sections, table } from "./make.js";
 import { form } from "./training.js";
 
 // How often figures are drawn again, at most, while points arrive, and texts that change with time, in milliseconds.
@@ -25,7 +25,8 @@ export function show(main, parameters, clean, go) {
   let asked = 0;
   let timer = null;
   let frame = null;
-  let isNew = false;
+  // The id of the training that was started last.
+  let begun = null;
   let drawn = 0;
   let told = 0;
   // What has changed since it was drawn, and the figures that are on the screen.
@@ -42,13 +43,18 @@ export function show(main, parameters, clean, go) {
     }
   });
 
+  const section = sections(() => state, (change) => go((state = { ...state, ...change }), true));
   const gapOf = (r) => r.gap_nats_per_prediction ?? r.lowest_gap_nats_per_prediction;
 
+  const choose = (change) => go({ ...change, open: state.open });
+
   function listed() {
-    fill(list, table({
+    const table_ = list.querySelector(".table");
+    if (table_ && runs.length) table_.update(runs);
+    else fill(list, table({
       caption: "Trainings and sweeps", name: "runs", rows: runs,
       empty: "There are no runs yet. Start a training below, or name the directory of a sweep or a training on the command line.",
-      pick: (row) => go({ id: row.id }),
+      pick: (row) => choose({ id: row.id }),
       chosen: (row) => row.id === state.id,
       columns: [
         { head: "run", of: (r) => plain(r.name) },
@@ -83,7 +89,7 @@ export function show(main, parameters, clean, go) {
     try {
       const [found, meanwhile] = await asking("/api/runs");
       runs = found.runs;
-      if (!state.id && !isNew && runs.length === 1) state.id = runs[0].id;
+      if (!state.id && begun === null && runs.length === 1) go((state = { ...state, id: runs[0].id }), true);
       listed();
       meanwhile().forEach(apply);
       return found;
@@ -103,15 +109,41 @@ export function show(main, parameters, clean, go) {
     try {
       const [found, meanwhile] = await asking("/api/run", { id: state.id });
       if (mine !== asked) return;
+      const isSame = run?.id === found.id && run.kind === found.kind && figures;
       run = found;
       run.byIndex = new Map(run.rows.map((row) => [row.index, row]));
-      figures = null;
-      paint();
+      for (const curve of Object.values(run.curves)) begin(curve);
+      run.rows.forEach(finish);
+      finishTraining();
+      if (isSame) repaint();
+      else paint();
       meanwhile().forEach(apply);
     } catch (error) {
-      if (mine === asked) fill(detail, problem(error));
+      // A training that has just been started has written nothing yet; its first file is heard of.
+      const isStarting = state.id === begun && !runs.some((r) => r.id === begun);
+      if (mine === asked) fill(detail, isStarting ? make("p", {}, "The training is starting.") : problem(error));
       run = null;
     }
+  }
+
+  /** The time of a job begins with its first report; that of the run is what the server tells. */
+  function begin(curve) {
+    curve.begun = curve.seconds[0]?.[0] ?? 0;
+    curve.seconds = curve.seconds.map(([seconds, gap]) => [seconds - curve.begun, gap]);
+  }
+
+  /** What a job reported last is shortly before its end: its result is the end of its curves. */
+  function finish({ index, steps, seconds, gap_nats_per_prediction: gap }) {
+    const curve = run.curves[index];
+    if (!curve) return;
+    for (const [by, end] of [["steps", steps], ["seconds", seconds]]) {
+      if (Number.isFinite(end) && Number.isFinite(gap)) curve[by] = [...curve[by].filter(([at]) => at < end), [end, gap]];
+    }
+  }
+
+  function finishTraining() {
+    if (run.kind !== "training" || run.state !== "done" || !run.curves[0]) return;
+    finish({ index: 0, steps: run.step, seconds: run.seconds - run.curves[0].begun, gap_nats_per_prediction: run.gap_nats_per_prediction });
   }
 
   /** The series of the figures: one per job that has a curve. */
@@ -130,8 +162,8 @@ export function show(main, parameters, clean, go) {
     visible.clear();
     stale.clear();
     figures = [
-      ["steps", lines({ title: "Gap against steps", name: "gap-by-steps", x: { label: "steps", steady: true }, y: gap, series: series("steps") })],
-      ["seconds", lines({ title: "Gap against time", name: "gap-by-time", x: { label: "seconds", steady: true }, y: gap, series: series("seconds") })],
+      ["steps", lines({ title: "Gap against steps", name: "gap-by-steps", x: { label: "steps", steady: true }, y: gap, series: series("steps"), latest: () => series("steps") })],
+      ["seconds", lines({ title: "Gap against time", name: "gap-by-time", x: { label: run.kind === "training" ? "seconds" : "seconds of the job", steady: true }, y: gap, series: series("seconds"), latest: () => series("seconds") })],
     ];
     fill(detail, make("h2", {}, plain(run.title ?? run.name)), head, figures.map(([, figure]) => figure), one, jobs);
     for (const [, figure] of figures) watcher.observe(figure);
@@ -140,13 +172,24 @@ export function show(main, parameters, clean, go) {
     job();
   }
 
+  /** What is there stays, so that the focus and what was opened stay too. */
+  function repaint() {
+    for (const [, figure] of figures) stale.add(figure);
+    redraw();
+    heads();
+    rowsAreStale = true;
+    job();
+  }
+
   /** What the head says: terms, values and notes. */
   function said() {
     const isTraining = run.kind === "training";
     const left = run.eta_seconds !== null && run.eta_seconds !== undefined ? `${isTraining ? "at most " : "about "}${duration(run.eta_seconds)} left` : null;
+    const rows = isTraining ? [] : jobRows();
+    const interrupted = rows.filter((row) => row.status === "interrupted").length;
     return [
       isTraining ? ["steps", count(run.step), run.steps ? `of at most ${count(run.steps)}` : null] : ["jobs done", `${count(run.done)} of ${count(run.jobs)}`, [run.failed ? `${count(run.failed)} failed` : null, run.running ? `${count(run.running)} running` : null].filter(Boolean).join(", ")],
-      isTraining ? ["gap", `${number(run.gap_nats_per_prediction)} nats per prediction`] : ["to come", count(Math.max(0, run.jobs - run.done - run.failed - run.running))],
+      isTraining ? ["gap", `${number(run.gap_nats_per_prediction)} nats per prediction`] : ["to come", count(rows.filter((row) => row.status === "to come").length), interrupted ? `${count(interrupted)} interrupted` : null],
       isTraining ? null : ["lowest gap", run.lowest_gap_nats_per_prediction === null ? "–" : `${number(run.lowest_gap_nats_per_prediction)} nats per prediction`],
       ["time", duration(run.seconds), left],
       run.stop ? ["ended", end(run.stop)] : null,
@@ -164,13 +207,16 @@ export function show(main, parameters, clean, go) {
     place.dataset.shape = shape;
     const isTraining = run.kind === "training";
     const controls = (run.controls ?? []).map((action) => make("button", { type: "button", onclick: () => act(action) }, action[0].toUpperCase() + action.slice(1)));
+    const hadFocus = place.querySelector(".controls")?.contains(document.activeElement);
     fill(place,
-      make("div", { class: "controls" }, badge(run.state), controls, make("p", { class: "problem", role: "alert", id: "control-problem" })),
+      make("div", { class: "controls", tabindex: -1 }, badge(run.state), controls, make("p", { class: "problem", role: "alert", id: "control-problem" })),
       run.error ? problem({ message: run.error }) : null,
       facts(said()),
       run.command ? make("p", { class: "note" }, make("code", {}, plain(run.command))) : null,
-      run.settings ? make("details", {}, make("summary", {}, "Settings"), make("pre", { class: "scroll" }, JSON.stringify(run.settings, null, 2))) : null,
+      run.settings ? section("settings", "Settings", make("pre", { class: "scroll" }, JSON.stringify(run.settings, null, 2))) : null,
       isTraining && run.has_model ? make("p", {}, make("a", { href: `#/models?a=${encodeURIComponent(`${run.id}/model.safetensors`)}` }, "Look at the model")) : null);
+    // The control that was used has become another one.
+    if (hadFocus) (place.querySelector(".controls button") ?? place.querySelector(".controls")).focus();
   }
 
   async function act(action) {
@@ -201,9 +247,11 @@ export function show(main, parameters, clean, go) {
   function table_() {
     const place = document.getElementById("run-jobs");
     if (!place || run.kind === "training") return;
-    fill(place, make("h3", {}, "Jobs"), table({
+    const table_ = place.querySelector(".table");
+    if (table_) table_.update(jobRows());
+    else fill(place, make("h3", {}, "Jobs"), table({
       caption: "In the order of the plan", name: "jobs", rows: jobRows(),
-      pick: (row) => go({ id: run.id, job: row.index }),
+      pick: (row) => choose({ id: run.id, job: row.index }),
       chosen: (row) => String(row.index) === state.job,
       columns: [
         { head: "job", of: (r) => plain(r.label) },
@@ -225,10 +273,14 @@ export function show(main, parameters, clean, go) {
       fill(place);
       return;
     }
+    const { id } = run;
+    const index = state.job;
     try {
-      const found = await ask("/api/run/job", { id: run.id, job: state.job });
-      if (!run.curves[state.job]) {
-        run.curves[state.job] = found.curves;
+      const found = await ask("/api/run/job", { id, job: index });
+      if (run?.id !== id || state.job !== index) return;
+      if (!(run.curves[index]?.steps.length > 1)) {
+        begin((run.curves[index] = found.curves));
+        if (found.row) finish(found.row);
         pointsAreStale = true;
         redraw();
       }
@@ -240,7 +292,17 @@ export function show(main, parameters, clean, go) {
           ["ended", r.stop ? end(r.stop) : "–", `${count(r.steps)} steps, ${number(r.seconds, 3)} s`],
           r.error ? ["error", brief(r.error)] : null,
         ]) : make("p", {}, "It has no result yet."),
-        make("details", {}, make("summary", {}, "Settings"), make("pre", { class: "scroll" }, JSON.stringify(found.settings, null, 2))));
+        found.worst?.length ? section("worst", "Contexts that contribute most to the gap", table({
+          caption: "Contexts by their number in the corpus of the job", name: "job-worst", rows: found.worst,
+          columns: [
+            { head: "context", of: (w) => count(w.context + 1), raw: (w) => w.context + 1 },
+            { head: "count", number: true, of: (w) => count(w.count), raw: (w) => w.count },
+            { head: "probability of the model's choice", number: true, of: (w) => percent(w.probability), raw: (w) => w.probability },
+            { head: "probability of the likeliest in the corpus", number: true, of: (w) => percent(w.top_probability), raw: (w) => w.top_probability },
+            { head: "gap, nats", number: true, of: (w) => number(w.gap_nats), raw: (w) => w.gap_nats },
+          ],
+        })) : null,
+        section("job", "Settings of the job", make("pre", { class: "scroll" }, JSON.stringify(found.settings, null, 2))));
     } catch (error) {
       fill(place, problem(error));
     }
@@ -305,35 +367,39 @@ export function show(main, parameters, clean, go) {
     Object.assign(run, event.summary, own(run));
     if (event.points.length) pointsAreStale = true;
     for (const [index, step, seconds, gap] of event.points) {
-      const curve = (run.curves[index] ??= { steps: [], seconds: [] });
+      const curve = (run.curves[index] ??= { steps: [], seconds: [], begun: seconds });
       if (curve.seconds.length === 0) rowsAreStale = true;
-      if (!(curve.seconds.at(-1)?.[0] >= seconds)) {
-        curve.seconds.push([seconds, gap]);
+      if (!(curve.seconds.at(-1)?.[0] >= seconds - curve.begun)) {
+        curve.seconds.push([seconds - curve.begun, gap]);
         curve.steps.push([step, gap]);
       }
       if (curve.seconds.length > 1200) for (const by of ["steps", "seconds"]) curve[by] = curve[by].filter((_, i) => i % 2 === 0 || i > 1100);
     }
     for (const row of event.rows) {
       run.byIndex.set(row.index, row);
-      rowsAreStale = true;
+      run.curves[row.index] ??= { steps: [], seconds: [], begun: 0 };
+      finish(row);
+      rowsAreStale = pointsAreStale = true;
     }
+    finishTraining();
     redraw(pointsAreStale || rowsAreStale);
   }
 
   async function refresh() {
-    await Promise.all([loadList(), loadRun()]);
+    await loadList();
+    await loadRun();
   }
 
-  async function begin() {
+  async function load() {
     const found = await loadList();
     await loadRun();
-    if (found) fill(start, form(found, (id) => {
-      isNew = true;
-      go({ id });
+    if (found) fill(start, form(found, section, clean, (id) => {
+      begun = id;
+      choose({ id });
     }));
   }
 
-  begin();
+  load();
   clean(listen("run", hear));
   clean(listen("runs", refresh));
   clean(listen("resync", refresh));
@@ -349,9 +415,6 @@ export function show(main, parameters, clean, go) {
     if (before.id === state.id && run) {
       table_();
       job();
-    } else if (state.id) {
-      listed();
-      loadRun();
     } else {
       refresh();
     }

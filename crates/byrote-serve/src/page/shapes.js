@@ -2,7 +2,7 @@
 
 import { ask, listen } from "./ask.js";
 import { lines } from "./figure.js";
-import { brief, count, facts, fill, make, number, problem, table } from "./make.js";
+import { count, facts, fault, fill, make, number, problem, sections, table } from "./make.js";
 
 // The steps of each slider. One layer is a transformer with one layer of attention and neurons, as in the papers.
 const twos = (from, to) => Array.from({ length: to - from + 1 }, (_, i) => 2 ** (from + i));
@@ -18,27 +18,40 @@ const SLIDERS = [
 
 export function show(main, parameters, clean, go) {
   const form = make("form", { class: "sliders", onsubmit: (event) => event.preventDefault() });
-  const out = make("div", { "aria-live": "polite" });
+  // What a screen reader says at every step is short; the tables are there to be read.
+  const said = make("p", { role: "status", class: "spoken" });
+  const out = make("div");
   fill(main, make("h1", {}, "What fits?"),
-    make("p", {}, "Try a shape: how many parameters it has, and how many contexts it is guaranteed to hold, by every bound that applies."), form, out);
+    make("p", {}, "Try a shape: how many parameters it has, and how many contexts it is guaranteed to hold, by every bound that applies."), form, said, out);
   let state = {};
   let corpus = null;
   let asked = 0;
   let figure = null;
+  let drawn = null;
+  const section = sections(() => state, (change) => go((state = { ...state, ...change }), true));
 
   const values = () => Object.fromEntries(SLIDERS.map(([name, , , fallback]) => [name, Number(state[name] ?? corpus?.[name] ?? fallback)]));
+
+  /** What is wrong with a number as it was typed. */
+  function mistake(name) {
+    const text = state[name];
+    const least = name === "d_mlp" ? 0 : 1;
+    if (text === undefined) return "";
+    if (!/^[+-]?\d+$/.test(text)) return "must be a whole number";
+    return Number(text) < least ? `must be at least ${least} (got ${text})` : "";
+  }
 
   function controls() {
     const now = values();
     fill(form, SLIDERS.map(([name, title, steps]) => {
       const nearest = steps.reduce((best, v, i) => (Math.abs(Math.log((v + 1) / (now[name] + 1))) < Math.abs(Math.log((steps[best] + 1) / (now[name] + 1))) ? i : best), 0);
-      const text = make("input", { type: "number", min: name === "d_mlp" ? 0 : 1, step: 1, value: now[name], "aria-label": `${title}, exactly`, onchange: () => set(name, text.value) });
+      const text = make("input", { type: "number", min: name === "d_mlp" ? 0 : 1, step: 1, value: now[name], "aria-label": `${title}, exactly`, "aria-describedby": `s-${name}-problem`, onchange: () => set(name, text.value) });
       const slider = make("input", { type: "range", id: `s-${name}`, min: 0, max: steps.length - 1, step: 1, value: nearest, "aria-valuetext": String(now[name]), oninput: () => {
         text.value = steps[slider.value];
         slider.setAttribute("aria-valuetext", text.value);
         set(name, steps[slider.value]);
       } });
-      return make("div", { class: "slider" }, make("label", { for: `s-${name}` }, title, make("code", {}, name)), slider, text, make("p", { class: "problem", "data-setting": name }));
+      return make("div", { class: "slider" }, make("label", { for: `s-${name}` }, title, make("code", {}, name)), slider, text, make("p", { class: "problem", id: `s-${name}-problem`, "data-setting": name, role: "alert" }));
     }),
     corpus ? make("div", { class: "slider wide" }, make("label", {}, make("input", { type: "checkbox", checked: state.corpus !== "0", onchange: (event) => set("corpus", event.target.checked ? "" : "0") }), ` compare with the corpus (${count(corpus.contexts)} contexts)`)) : null);
   }
@@ -53,20 +66,41 @@ export function show(main, parameters, clean, go) {
     const mine = ++asked;
     const { n_layers, ...rest } = values();
     const asking = { ...rest, ...(n_layers > 1 ? { n_layers } : {}), corpus: corpus && state.corpus !== "0" ? 1 : undefined };
-    for (const place of form.querySelectorAll("[data-setting]")) place.textContent = "";
+    for (const [name] of SLIDERS) mark(name, mistake(name));
+    if (SLIDERS.some(([name]) => mistake(name))) {
+      invalid(null);
+      return;
+    }
     try {
       const found = await ask("/api/shapes", asking);
       if (mine === asked) answer(found, values());
     } catch (error) {
-      if (mine !== asked) return;
-      const place = form.querySelector(`[data-setting="${CSS.escape(error.setting ?? "")}"]`);
-      if (place) place.textContent = brief(error.message.replace(`${error.setting}: `, ""));
-      fill(out, place ? make("p", { class: "note" }, "These settings do not make a valid model.") : problem(error));
-      figure = null;
+      if (mine === asked) invalid(mark(error.setting ?? "", fault(error)) ? null : error);
     }
   }
 
+  /** Says what is wrong at the field of a setting, if it has one. */
+  function mark(name, text) {
+    const place = form.querySelector(`[data-setting="${CSS.escape(name)}"]`);
+    if (!place) return false;
+    place.textContent = text;
+    const field = place.parentElement.querySelector("input[type=number]");
+    if (text) field.setAttribute("aria-invalid", "true");
+    else field.removeAttribute("aria-invalid");
+    return true;
+  }
+
+  function invalid(error) {
+    asked += 1;
+    figure = drawn = null;
+    said.textContent = "";
+    fill(out, error ? problem(error) : make("p", { class: "note" }, "These settings do not make a valid model."));
+  }
+
   function answer(found, now) {
+    const text = JSON.stringify(found);
+    if (text === drawn) return;
+    drawn = text;
     const kinds = Object.entries(found.parameters_by_kind ?? {}).filter(([, n]) => n !== 0);
     const applies = found.rows.filter((row) => row.applies);
     const held = guaranteed(found, applies);
@@ -84,6 +118,7 @@ export function show(main, parameters, clean, go) {
     const open = figure?.querySelector("details")?.open;
     figure = fresh;
     if (open) fresh.querySelector("details").open = true;
+    said.textContent = `${count(found.parameters)} parameters; ${held?.contexts ? `guaranteed to hold ${count(Math.floor(held.contexts))} contexts` : "nothing proven"}.`;
     fill(out,
       facts([
         ["parameters", count(found.parameters)],
@@ -106,7 +141,7 @@ export function show(main, parameters, clean, go) {
           { head: "statement", of: (r) => make("span", { class: "long" }, r.statement) },
         ],
       }),
-      make("details", {}, make("summary", {}, `Bounds that do not apply, and why (${found.rows.length - applies.length})`), table({
+      section("others", `Bounds that do not apply, and why (${found.rows.length - applies.length})`, table({
         caption: "Bounds that do not apply", name: "other-bounds", rows: found.rows.filter((row) => !row.applies),
         columns: [{ head: "bound", of: (r) => r.key }, { head: "why not", of: (r) => make("span", { class: "long" }, r.why_not ?? "") }],
       })));

@@ -1,7 +1,7 @@
 // The form that starts a training. Fields, help and choices are those of the specs; the server checks what is typed.
 
-import { ask, tell } from "./ask.js";
-import { brief, count, make, plain, problem } from "./make.js";
+import { ask, listen, tell } from "./ask.js";
+import { brief, count, fault, fill, make, plain, problem } from "./make.js";
 
 // Settings in words; one without is its name.
 const WORDS = {
@@ -16,17 +16,19 @@ const WORDS = {
 // What most people set; everything else is under "More settings".
 const FIRST = ["preset", "n_layers", "d_model", "n_heads", "d_mlp", "optimizer", "lr", "steps", "stop_relative_gap"];
 
-/** The form; `started` is called with the id of the run. */
-export function form(runs, started) {
-  const place = make("details", { class: "start" }, make("summary", {}, "Start a training"));
+/** The form in a section; `started` is called with the id of the run. */
+export function form(runs, section, clean, started) {
+  const inside = make("div");
+  const place = section("start", "Start a training", inside);
+  place.classList.add("start");
   let loaded = false;
   place.addEventListener("toggle", async () => {
     if (!place.open || loaded) return;
     loaded = true;
     try {
-      place.append(fields(await ask("/api/run/form"), runs, started));
+      fill(inside, fields(await ask("/api/run/form"), runs, clean, started));
     } catch (error) {
-      place.append(problem(error));
+      fill(inside, problem(error));
       loaded = false;
     }
   });
@@ -35,7 +37,7 @@ export function form(runs, started) {
 
 const worded = (name) => name[0].toUpperCase() + name.slice(1).replaceAll("_", " ");
 
-function fields(found, runs, started) {
+function fields(found, runs, clean, started) {
   const own = [
     { name: "name", help: "The name of its directory", choices: [], default: "training-N" },
     { name: "seed", help: "The seed of the initial weights and the batches", choices: [], default: "0" },
@@ -59,9 +61,9 @@ function fields(found, runs, started) {
   const first = all.filter((f) => FIRST.includes(f.name) || own.includes(f));
   const rest = all.filter((f) => !first.includes(f));
   const more = make("details", {}, make("summary", {}, `More settings (${rest.length})`), make("div", { class: "fields" }, rest.map(field)));
+  const corpus = make("span");
   const element = make("form", {},
-    make("p", {}, found.corpus ? `It trains on the corpus: ${plain(found.corpus)}. ` : "The corpus is still loading. ",
-      runs.keeps_runs ? ["It is written to ", make("code", {}, plain(runs.directory)), "."] : "It is kept until this server ends; to keep trainings longer, start the server with --runs DIR."),
+    make("p", {}, corpus, " ", runs.keeps_runs ? ["It is written to ", make("code", {}, plain(runs.directory)), "."] : "It is kept until this server ends; to keep trainings longer, start the server with --runs DIR."),
     make("div", { class: "fields" }, first.map(field)), more, size, wrong, make("div", { class: "controls" }, submit));
   const settings = () => Object.fromEntries([...new FormData(element)].filter(([, value]) => value !== ""));
 
@@ -75,7 +77,7 @@ function fields(found, runs, started) {
       wrong.textContent = brief(error.message);
       return;
     }
-    text.textContent = brief(error.message.replace(`${error.setting}: `, ""));
+    text.textContent = fault(error);
     const input = element.querySelector(`[name="${CSS.escape(error.setting)}"]`);
     input?.setAttribute("aria-invalid", "true");
     if (more.contains(text)) more.open = true;
@@ -93,11 +95,24 @@ function fields(found, runs, started) {
       size.textContent = `${count(found.parameters)} parameters for ${count(found.contexts)} contexts, at most ${count(found.steps)} steps`;
     } catch (error) {
       if (mine !== asked) return;
-      mark(error);
       submit.disabled = true;
-      size.textContent = "";
+      const isWaiting = error.setting === "corpus" && (await reading());
+      mark(isWaiting ? null : error);
+      size.textContent = isWaiting ? "The settings are checked when the corpus has been read." : "";
     }
   };
+  /** Says what it trains on; whether that is still being read. */
+  const reading = async () => {
+    const { state, title } = await ask("/api/corpus").catch(() => ({}));
+    corpus.textContent = state === "loading" ? "The corpus is still being read." : title ? `It trains on the corpus: ${plain(title)}.` : "The corpus cannot be read.";
+    return state === "loading";
+  };
+  const again = () => {
+    reading();
+    check();
+  };
+  clean(listen("corpus", (event) => event.state !== "loading" && again()));
+  clean(listen("resync", again));
   element.addEventListener("input", () => {
     clearTimeout(timer);
     timer = setTimeout(check, 150);
@@ -114,6 +129,6 @@ function fields(found, runs, started) {
     }
     submit.disabled = false;
   });
-  check();
+  again();
   return element;
 }

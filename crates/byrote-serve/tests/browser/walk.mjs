@@ -24,7 +24,10 @@ function check(holds, what) {
 
 async function open(width, dark = false) {
   const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme: dark ? "dark" : "light", acceptDownloads: true });
-  const page = await context.newPage();
+  return watched(await context.newPage());
+}
+
+function watched(page) {
   page.expectedProblems = 0;
   page.on("console", (message) => {
     if (message.type() === "error" && !(page.expectedProblems && /Failed to load resource|ERR_/.test(message.text()))) problems.push(`console at ${page.url()}: ${message.text()}`);
@@ -40,6 +43,9 @@ async function open(width, dark = false) {
 
 const to = (page, hash) => page.goto(`${address}${hash}`);
 const text = (page, selector) => page.locator(selector).innerText();
+const focused = (page) => page.evaluate(() => document.activeElement.textContent);
+/** What the page asks the server for, asked by the page. */
+const api = (page, path) => page.evaluate(async (path) => (await fetch(path)).json(), path);
 
 async function shot(page, name) {
   if (!shots) return;
@@ -86,10 +92,19 @@ async function corpus(page) {
   for (const shown of [`${number(c.floor_nats_per_prediction)} nats per prediction`, count(c.contexts), count(c.predictions), count(c.d_vocab)]) check(facts.includes(shown), `corpus: ${shown} is not in ${facts}`);
   const table = await saved(page, "CSV (floor-by-length.csv)");
   const rows = table.trim().split("\n").slice(1).map((line) => line.split(","));
+  // Of windows, the curve is drawn as well, and what comes from a part of them says so.
+  const { sample } = await api(page, "/api/corpus");
+  if (c.windows !== undefined) {
+    check(facts.includes(`${count(c.windows)} windows`), `corpus: ${count(c.windows)} windows are not in ${facts}`);
+    const drawn = rows.filter((row) => row[0].startsWith("windows")).map((row) => [Number(row[1]), Number(row[2])]);
+    check(JSON.stringify(drawn) === JSON.stringify(c.curve.map((p) => [p.n_ctx, p.floor_nats_per_prediction])), "corpus: the curve of the windows differs");
+  }
+  const said = await page.getByText("Counts below are of a sample").count();
+  check(sample ? said > 0 && (await text(page, "main")).includes(`${count(sample.windows)} of ${count(sample.of)} windows`) : said === 0, "corpus: the sample is not described");
   const own = c.by_length.filter((l) => l.floor_nats_per_prediction !== null);
   check(own.every((l, i) => Number(rows[i][1]) === l.length && Number(rows[i][2]) === l.floor_nats_per_prediction), "corpus: the CSV of the curve differs");
   // Type a context, walk deeper, reload, search.
-  await page.getByLabel("The beginning of a document").fill(expected.word);
+  await page.getByLabel("The beginning of a").fill(expected.word);
   await page.getByRole("button", { name: "Show what follows" }).click();
   // The first crumb is the start; the word may have several tokens.
   const crumbs = page.locator(".crumbs li");
@@ -97,8 +112,10 @@ async function corpus(page) {
   await crumbs.nth(1).waitFor();
   const depth = await crumbs.count();
   const next = await first.innerText();
-  await first.click();
+  await first.press("Enter");
   await crumbs.nth(depth).waitFor();
+  await page.waitForFunction(() => document.activeElement?.closest(".crumbs"));
+  check((await focused(page)) === next, "corpus: the focus is not on the token that was chosen");
   check((await crumbs.nth(depth).innerText()).includes(next), "corpus: walking deeper shows another token");
   const node = await text(page, "#node");
   await page.reload();
@@ -106,12 +123,17 @@ async function corpus(page) {
   check((await text(page, "#node")) === node, "corpus: a reloaded address shows something else");
   await page.goBack();
   await crumbs.nth(depth).waitFor({ state: "detached" });
-  await page.getByLabel("The beginning of a document").fill(expected.word);
+  await page.getByLabel("The beginning of a").fill(expected.word);
   await page.getByRole("button", { name: "Search everywhere" }).click();
-  await page.getByText(`Contexts that end with “${shown(expected.word)}”`).waitFor();
-  await page.getByLabel("The beginning of a document").fill("xyzzy");
+  await page.getByRole("heading", { name: `that end with “${shown(expected.word)}”` }).waitFor();
+  // What is open is in the address.
+  await page.getByText("All figures by length").click();
+  await page.waitForFunction(() => location.hash.includes("open=lengths"));
+  await page.reload();
+  await page.locator("details[open]", { hasText: "All figures by length" }).waitFor();
+  await page.getByLabel("The beginning of a").fill("xyzzy");
   await page.getByRole("button", { name: "Show what follows" }).click();
-  await page.locator("#node .problem, #node p", { hasText: /xyzzy|No document begins/ }).first().waitFor();
+  await page.locator("#node .problem, #node p", { hasText: /xyzzy|No (document|window) begins|None of the sampled windows begins/ }).first().waitFor();
 }
 
 async function shapes(page) {
@@ -135,6 +157,11 @@ async function shapes(page) {
   await page.getByLabel("width, exactly").fill("0");
   await page.getByLabel("width, exactly").blur();
   await page.locator("[data-setting=d_model]:not(:empty)").waitFor();
+  for (const wrong of ["0", "-5", ""]) {
+    await page.getByLabel("layers, exactly").fill(wrong);
+    await page.getByLabel("layers, exactly").blur();
+    await page.locator("[data-setting=n_layers]", { hasText: wrong ? `(got ${wrong})` : "must be a whole number" }).waitFor();
+  }
 }
 
 /** The rows of a CSV file without quotes, by its heads. */
@@ -159,6 +186,24 @@ async function sweep(page) {
   check((await ended) === 130, "runs: the sweep was not interrupted");
   // Nobody reloads: the page hears that the process is gone.
   await page.locator("#run-head .state", { hasText: "not running" }).waitFor();
+  // A figure that was watched ends where the jobs did, as it does after a reload.
+  await page.locator("#run-jobs tbody .state", { hasText: "interrupted" }).first().waitFor();
+  const run = await api(page, `/api/run?id=${id}`);
+  const over = run.rows.filter((row) => row.status === "done");
+  for (const when of ["live", "reloaded"]) {
+    if (when === "reloaded") {
+      await page.reload();
+      await page.locator("#run-jobs table").waitFor();
+    }
+    for (const [figure, end] of [["gap-by-steps", "steps"], ["gap-by-time", "seconds"]]) {
+      const points = (await saved(page, `CSV (${figure}.csv)`)).trim().split("\n").slice(1);
+      for (const row of over) {
+        const last = points.findLast((line) => line.startsWith(`"${run.labels[row.index]}",`) || line.startsWith(`${run.labels[row.index]},`));
+        const found = last?.split(",").slice(-2).map(Number);
+        check(found?.[0] === row[end] && found[1] === row.gap_nats_per_prediction, `runs: ${when}, the curve of ${figure} ends at ${found}, and the job at ${row[end]}, ${row.gap_nats_per_prediction}`);
+      }
+    }
+  }
   // What the page heard meanwhile is what a page finds that is opened now, and what the program has written.
   const rows = existsSync(results) ? rowsOf(results) : [];
   const done = rows.filter((row) => row.status === "done");
@@ -184,12 +229,20 @@ async function sweep(page) {
   check((await page.locator("[data-figure=gap-by-steps] path.line").count()) >= done.length, "runs: a curve is missing");
   const curves = (await saved(page, "CSV (gap-by-steps.csv)")).trim().split("\n").slice(1);
   check(curves.length > done.length, "runs: the curves have no points");
-  await page.locator("#run-jobs tbody button").first().click();
+  await page.locator("#run-jobs tbody button").first().press("Enter");
   await page.locator("#run-job h3").waitFor();
+  check((await focused(page)) === run.labels[0], "runs: the focus is not on the job that was chosen");
   check(page.url().includes("job=0"), "runs: the job is not in the address");
 }
 
 async function training(page) {
+  // Another tab in which somebody types meanwhile.
+  const other = expected.models && watched(await page.context().newPage());
+  if (other) {
+    await to(other, `#/models?a=${encodeURIComponent(expected.models.a)}`);
+    await other.locator("#context").fill("half a sen");
+    await page.bringToFront();
+  }
   await to(page, "#/runs");
   await page.getByText("Start a training", { exact: true }).click();
   await page.getByRole("status").filter({ hasText: "parameters for" }).waitFor();
@@ -219,6 +272,11 @@ async function training(page) {
   await page.getByRole("button", { name: "Pause" }).waitFor();
   await page.getByRole("button", { name: "Stop" }).click();
   await page.locator("#run-head .state", { hasText: "done" }).waitFor();
+  if (other) {
+    await other.locator("#m-b option", { hasText: "from-the-page" }).first().waitFor({ state: "attached" });
+    check((await other.locator("#context").inputValue()) === "half a sen", "models: what was typed is gone when a training starts");
+    await other.close();
+  }
   await page.getByText("Look at the model").click();
   await page.getByText("What comes next?").waitFor();
 }
@@ -266,9 +324,19 @@ async function audit(page) {
   await page.locator("#tip", { hasText: "probability" }).waitFor();
   check(/entropy/.test(await text(page, "#tip")) && /rank/.test(await text(page, "#tip")), "audit: hovering tells no rank and entropy");
   await page.locator(".text").focus();
-  await page.keyboard.press("ArrowRight");
+  const tokens = await page.locator(".text .t").count();
+  for (let i = 0; i < Math.min(tokens, 100); i++) await page.keyboard.press("ArrowRight");
+  const current = page.locator(".text .current").first();
   await page.locator("#token-said", { hasText: "probability" }).waitFor();
+  const letter = (await current.textContent()).trim();
+  check((await text(page, "#token-said")).includes(letter), "audit: the status does not name the token of the arrow keys");
+  const inside = () => page.evaluate(() => {
+    const [area, own] = [".text", ".text .current"].map((name) => document.querySelector(name).getBoundingClientRect());
+    return own.top >= area.top - 1 && own.bottom <= area.bottom + 1;
+  });
+  check(await inside(), "audit: the token of the arrow keys cannot be seen");
   await page.keyboard.press("Escape");
+  check(await page.locator("#tip").isHidden(), "audit: Escape does not dismiss the values");
   // Every decade from the lowest that occurs, empty ones included.
   const bins = await page.locator("[data-figure=p-z] .bars li").allInnerTexts();
   const lowest = Math.min(...figures.p_z_histogram.filter((bin) => bin.count > 0 && bin.log10_from !== null).map((bin) => bin.log10_from));
@@ -292,6 +360,41 @@ async function audit(page) {
   await page.goto(where);
   await page.locator(".text .here").first().waitFor();
   check((await text(page, "#token-said")) === stop, "audit: the address leads to another passage");
+  // Arrow keys continue from the passage.
+  const at = () => page.evaluate(() => [...document.querySelectorAll(".text .t")].findIndex((e) => e.classList.contains("current")));
+  const before = await at();
+  await page.locator(".text").focus();
+  await page.keyboard.press("ArrowLeft");
+  const after = await at();
+  check(before > 0 ? after < before && after > before - 4 : after === 0, `audit: the arrow keys go from token ${before} to ${after}`);
+}
+
+/** Text that would be an element elsewhere is text here. */
+async function hostile(page) {
+  const name = "<img src=x onerror=alert(1)>";
+  const own = encodeURIComponent(name);
+  page.on("dialog", (dialog) => {
+    problems.push(`hostile: ${dialog.message()}`);
+    dialog.dismiss();
+  });
+  await page.goto("about:blank");
+  for (const [hash, place] of [[`#/corpus?q=${own}`, "#node h3"], [`#/runs?id=${own}`, "main .problem"], ...(expected.models ? [[`#/models?a=${own}`, "main .problem"]] : [])]) {
+    await to(page, hash);
+    await page.locator(place, { hasText: name }).first().waitFor();
+    check((await page.locator("img, [onerror]").count()) === 0, `hostile: ${hash} made an element`);
+  }
+}
+
+/** More tabs than a browser opens connections: every one is answered. */
+async function tabs(page) {
+  const all = [];
+  for (let i = 0; i < 8; i++) {
+    const tab = watched(await page.context().newPage());
+    all.push(tab);
+    await to(tab, "#/shapes");
+    await tab.getByText("Bounds that apply").first().waitFor();
+  }
+  for (const tab of all) await tab.close();
 }
 
 /** Views that have nothing to show say what to do. */
@@ -316,9 +419,9 @@ async function keyboard(page) {
   check(outline !== "none", "keyboard: the focus cannot be seen");
 }
 
-const walks = { empty, corpus, shapes, sweep, training, models, others, audit, keyboard };
+const walks = { empty, corpus, shapes, sweep, training, models, others, audit, hostile, tabs, keyboard };
 const given = { ...expected, shapes: expected.bounds, sweep: settings.sweep, empty: expected.empty };
-const wanted = (name) => ["keyboard", "training"].includes(name) || Boolean(given[name]);
+const wanted = (name) => ["keyboard", "training", "hostile", "tabs"].includes(name) || Boolean(given[name]);
 const wide = await open(1200);
 for (const [name, walk] of Object.entries(walks)) {
   if (!wanted(name)) continue;

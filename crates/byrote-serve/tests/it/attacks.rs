@@ -67,9 +67,13 @@ fn beyond_this_machine_the_token_is_needed() {
     }
     let head = format!("GET /?token={token} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", server.own);
     let answer = server.raw(head).to_lowercase();
-    assert!(answer.starts_with("http/1.1 303") && answer.contains("location: /\r\n"), "{answer}");
-    assert!(answer.contains("httponly; samesite=strict"), "{answer}");
-    let cookie = format!("byrote-token={token}");
+    assert!(answer.starts_with("http/1.1 200") && answer.contains("<!doctype html>"), "{answer}");
+    assert!(
+        answer.contains("httponly; samesite=lax") && answer.contains("referrer-policy: no-referrer"),
+        "{answer}"
+    );
+    let port = server.own.rsplit(':').next().unwrap();
+    let cookie = format!("byrote-token-{port}={token}");
     assert_eq!(server.get_with("/api/corpus", &[("Cookie", &cookie)]).0, 200);
     assert_eq!(server.get_with("/api/corpus", &[("Cookie", &cookie.to_uppercase())]).0, 401);
 }
@@ -137,9 +141,52 @@ fn no_path_leads_out_of_what_was_named() {
         "/api/run/job?id=run&job=..%2F..%2Fsecret",
     ] {
         let (status, body) = server.get(path);
-        assert!(status >= 400, "{path}: {status} {body}");
+        assert!(status >= 400 || body.starts_with("{\"problem\":"), "{path}: {status} {body}");
         assert!(!body.contains("the secret") && !body.contains("root:"), "{path}: {body}");
     }
+}
+
+#[cfg(unix)]
+#[test]
+fn nothing_is_written_outside_the_directory_of_trainings() {
+    use std::os::unix::fs::symlink;
+    let here = tempfile::tempdir().unwrap();
+    let at = |name: &str| here.path().join(name);
+    let settings = r#"{"seed":0,"model":{"d_mlp":4},"training":{"steps":5}}"#;
+    file(&here, "victim.txt", "precious");
+    // Directories that pretend to be trainings: one that was only named, and some that lie where trainings are written.
+    for name in ["named", "runs/a", "runs/b", "runs/c"] {
+        file(&here, &format!("{name}/settings.json"), settings);
+        file(&here, &format!("{name}/init.safetensors"), "");
+    }
+    for (link, target) in [
+        ("named/live.jsonl", "victim.txt"),
+        ("runs/a/live.jsonl", "victim.txt"),
+        ("runs/a/ended", "new.txt"),
+        ("runs/b/checkpoint.safetensors", "new.txt"),
+        ("runs/b/lock", "victim.txt"),
+        ("runs/c/model.safetensors", "victim.txt"),
+    ] {
+        symlink(at(target), at(link)).unwrap();
+    }
+    std::fs::create_dir(at("elsewhere")).unwrap();
+    file(&here, "elsewhere/settings.json", settings);
+    file(&here, "elsewhere/init.safetensors", "");
+    symlink(at("elsewhere"), at("runs/d")).unwrap();
+    let spec = ServeSpec { runs: Some(at("runs")), ..ServeSpec::default() };
+    let server = serve_with(&spec, &CorpusSpec::files([at("named"), file(&here, "text.txt", "a b\na c\n")]));
+    server.ready();
+    let found = server.json("/api/run?id=named");
+    assert!(found.get("controls").is_none(), "{found}");
+    assert!(server.json("/api/runs")["runs"].as_array().unwrap().iter().all(|run| run["id"] != "d"));
+    for id in ["named", "a", "b", "c", "d"] {
+        for action in ["resume", "pause", "stop"] {
+            let (status, answer) = server.post("/api/run/control", &json!({"id": id, "action": action}));
+            assert_eq!(status, 422, "{id}: {action}: {answer}");
+        }
+    }
+    assert_eq!(std::fs::read_to_string(at("victim.txt")).unwrap(), "precious");
+    assert!(!at("new.txt").exists() && !at("elsewhere/ended").exists() && !at("elsewhere/lock").exists());
 }
 
 #[test]

@@ -73,7 +73,9 @@ fn odd_questions_get_errors_that_name_their_setting() {
         // What a person types is answered: a browser would log a failed request as an error of the page.
         let is_typed =
             ["/api/corpus/context", "/api/corpus/search", "/api/shapes"].iter().any(|p| path.starts_with(p));
-        let (expected, key) = if is_typed { (200, "problem") } else { (422, "error") };
+        // So is an address that names what is no longer there.
+        let is_named = setting == "id";
+        let (expected, key) = if is_typed || is_named { (200, "problem") } else { (422, "error") };
         assert_eq!((status, body[key]["setting"].as_str()), (expected, Some(setting)), "{path}: {body}");
     }
     assert_eq!(server.get("/api/nothing").0, 404);
@@ -262,4 +264,134 @@ fn a_training_is_checked_started_paused_resumed_and_stopped() {
         server.own
     )));
     assert_eq!(status, 422);
+}
+
+#[test]
+fn a_field_says_what_it_takes_and_a_model_that_is_too_large_is_refused_before_the_start() {
+    let server = serve(&CorpusSpec::default().builtin(20));
+    server.ready();
+    for (settings, says) in [
+        (
+            json!({"d_mlp": "many"}),
+            "d_mlp: must be a whole number of at least 1 with a hidden layer (got many)",
+        ),
+        (json!({"steps": "-5"}), "steps: must be a whole number of at least 0 (got -5)"),
+        (
+            json!({"optimizer": "adam", "batch": "few"}),
+            "batch: must be a whole number of at least 1 (got few)",
+        ),
+        (json!({"lr": "fast"}), "lr: must be a number (got fast)"),
+    ] {
+        let (_, answer) = server.post("/api/run/check", &settings);
+        assert_eq!(answer["problem"]["message"].as_str(), Some(says));
+    }
+    for (query, says) in [
+        ("d_model=abc&d_vocab=9", "d_model: must be a whole number from 1 to "),
+        ("d_model=16&n_layers=few&d_vocab=9", "n_layers: must be a whole number from 1 to "),
+        ("d_model=16&d_vocab=x", "d_vocab: must be a whole number (got x)"),
+        (
+            "n_layers=96&d_model=16384&d_mlp=65536&n_heads=128&d_vocab=50257&n_ctx=1024",
+            "d_model: the model has more than 2^36 parameters",
+        ),
+    ] {
+        let found = server.json(&format!("/api/shapes?{query}"));
+        assert!(found["problem"]["message"].as_str().unwrap().starts_with(says), "{found}");
+    }
+    let huge = json!({"d_mlp": "8000000", "d_model": "2048", "name": "huge"});
+    let (_, answer) = server.post("/api/run/check", &huge);
+    let message = answer["problem"]["message"].as_str().unwrap();
+    assert!(message.starts_with("training ") && message.contains(" GiB are free"), "{message}");
+    let form = server.json("/api/run/form").to_string();
+    assert!(!form.contains("--") && form.contains("Stop after this many seconds"), "{form}");
+}
+
+#[test]
+fn what_comes_from_a_sample_of_windows_says_so() {
+    let here = tempfile::tempdir().unwrap();
+    let text: String = (0..300u32).map(|i| char::from(b'a' + (i * i % 7) as u8)).collect();
+    let mut spec = CorpusSpec::files([file(&here, "text.txt", &text)]).n_ctx(6);
+    spec.tokenizer = Some("char".parse().unwrap());
+    spec.documents = Some("file".parse().unwrap());
+    spec.contexts = Some("windows".parse().unwrap());
+    let addresses = [
+        "/api/corpus",
+        "/api/corpus/context?text=ab",
+        "/api/corpus/search?text=a",
+        "/api/corpus/contradictions",
+        "/api/corpus/repeats",
+    ];
+    for (windows, expected) in [(None, json!(null)), (Some(20), json!({"windows": 20, "of": 300}))] {
+        spec.windows = windows;
+        let server = serve(&spec);
+        let found = server.ready();
+        assert_eq!(found["state"], "ready", "{found}");
+        for address in addresses {
+            assert_eq!(server.json(address)["sample"], expected, "{address}");
+        }
+    }
+}
+
+#[test]
+fn a_training_is_resumed_on_its_own_corpus_only() {
+    let here = tempfile::tempdir().unwrap();
+    let spec = ServeSpec { runs: Some(here.path().join("runs")), ..ServeSpec::default() };
+    let own = CorpusSpec::default().builtin(30);
+    let server = serve_with(&spec, &own);
+    server.ready();
+    let settings = json!({"optimizer": "adam", "d_mlp": "8", "steps": "100000000", "stop_relative_gap": "1e-12", "stall": "0"});
+    let (_, answer) = server.post("/api/run/start", &settings);
+    let id = answer["id"].as_str().unwrap().to_owned();
+    assert_eq!(id, "training-1");
+    let address = format!("/api/run?id={id}");
+    server.until(&address, |run| run["step"].as_u64() > Some(0));
+    drop(server);
+    // As if it had been killed before its first checkpoint.
+    std::fs::remove_file(here.path().join("runs/training-1/checkpoint.safetensors")).unwrap();
+    let curve = || std::fs::read(here.path().join("runs/training-1/live.jsonl")).unwrap();
+    let before = curve();
+    let control = |server: &crate::Running, action: &str| {
+        server.post("/api/run/control", &json!({"id": "training-1", "action": action}))
+    };
+    let server = serve_with(&spec, &CorpusSpec::default().builtin(31));
+    server.ready();
+    let found = server.json(&address);
+    assert_eq!(
+        (&found["state"], &found["controls"], &found["eta_seconds"]),
+        (&json!("paused"), &json!(["stop"]), &json!(null)),
+        "{found}"
+    );
+    let why = found["error"].as_str().unwrap();
+    assert!(
+        why.contains("started on another corpus") && why.ends_with("serve that corpus to resume it"),
+        "{why}"
+    );
+    assert_eq!(control(&server, "resume").0, 422);
+    assert!(curve() == before, "its curve continues on another corpus");
+    drop(server);
+    let server = serve_with(&spec, &own);
+    server.ready();
+    assert_eq!(server.json(&address)["controls"], json!(["resume", "stop"]));
+    assert_eq!(control(&server, "resume").0, 200);
+    server.until(&address, |run| run["state"] == "running");
+    assert_eq!(control(&server, "stop").0, 200);
+    server.until(&address, |run| run["state"] == "done");
+    // A run that was only named keeps its id, and a training that is started later has another.
+    drop(server);
+    let other = ServeSpec { runs: Some(here.path().join("other")), ..ServeSpec::default() };
+    let mut corpus = own;
+    corpus.paths = vec![here.path().join("runs/training-1")];
+    let server = serve_with(&other, &corpus);
+    server.ready();
+    let found = server.until(&address, |run| run["state"] == "done");
+    assert_eq!(found["id"], "training-1");
+    assert!(found.get("controls").is_none(), "{found}");
+    let (_, answer) = server.post("/api/run/start", &json!({"steps": "2", "d_mlp": "4"}));
+    assert_eq!(answer["id"], "training-2");
+    let (_, answer) =
+        server.post("/api/run/start", &json!({"steps": "2", "d_mlp": "4", "name": "training-1"}));
+    assert_eq!(answer["problem"]["setting"], "name");
+    let runs = server.json("/api/runs");
+    let ids: Vec<&str> =
+        runs["runs"].as_array().unwrap().iter().map(|run| run["id"].as_str().unwrap()).collect();
+    assert_eq!(ids, ["training-1", "training-2"]);
 }

@@ -7,6 +7,7 @@
 
 use super::count::sort::RowVisitor;
 use super::window::ContextRule;
+use crate::num::hash::Fnv;
 
 /// The trie nodes of one depth, in lexicographic order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -46,6 +47,20 @@ impl ContextSet {
     /// Whether there are no contexts.
     pub fn is_empty(&self) -> bool {
         self.contexts == 0
+    }
+
+    /// Returns a hash of the contexts and their counts, which identifies the set together with its vocabulary.
+    pub fn fingerprint(&self) -> u64 {
+        let mut hash = Fnv::new();
+        for level in &self.levels {
+            hash.write(&(level.token.len() as u64).to_le_bytes());
+            for ((token, weight), parent) in level.token.iter().zip(&level.weight).zip(&level.parent) {
+                hash.write(&token.to_le_bytes());
+                hash.write(&weight.to_le_bytes());
+                hash.write(&parent.to_le_bytes());
+            }
+        }
+        hash.finish()
     }
 
     /// Returns the tokens that contexts begin with, each with how often it begins one that is followed by a token.
@@ -250,6 +265,9 @@ mod tests {
         let top: Vec<_> = prefixes.iter().map(|c| c.top_set()).collect();
         assert_eq!(top, [vec![1], vec![0], vec![1, 2]]);
         let full = set(ContextRule::Full, &rows);
+        assert_eq!(prefixes.fingerprint(), set(ContextRule::Prefixes, &rows).fingerprint());
+        assert_ne!(prefixes.fingerprint(), full.fingerprint());
+        assert_ne!(prefixes.fingerprint(), set(ContextRule::Prefixes, &rows[..2]).fingerprint());
         assert_eq!(list(&full), [(vec![0, 1], 1, vec![(1, 1)]), (vec![0, 1, 0], 2, vec![(1, 1), (2, 1)])]);
     }
 }

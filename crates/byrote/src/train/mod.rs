@@ -52,6 +52,6 @@ pub use settings::{
     default_warmup_batches, default_warmup_rate,
 };
 pub use spec::TrainSpec;
-pub use start::{Start, memory_needed, start};
+pub use start::{Start, check_weights, memory_needed, start};
 pub use state::OptimizerMemory;
 pub use trainer::{TrainProgress, Trainer};

@@ -69,12 +69,24 @@ fn check_memory(
     saved: bool,
     free: Option<u64>,
 ) -> Result<()> {
-    let needed = memory_needed(training, config, dataset, saved);
+    check_free(memory_needed(training, config, dataset, saved), config, free)
+}
+
+/// Refuses a model whose weights alone are too large for the `free` bytes while it is trained. This needs no dataset; [`start`] also
+/// counts what the contexts take.
+pub fn check_weights(config: &Config, training: &TrainSpec, saved: bool, free: Option<u64>) -> Result<()> {
+    check_free(weights_needed(training, config, saved), config, free)
+}
+
+fn check_free(needed: u64, config: &Config, free: Option<u64>) -> Result<()> {
     match free {
         Some(free) if needed > free => {
-            let gigabytes = |bytes: u64| bytes as f64 / f64::from(1 << 30);
+            let gigabytes = |bytes: u64| match bytes as f64 / f64::from(1 << 30) {
+                few @ 0.0..100.0 => format!("{few:.1}"),
+                many => grouped(many as u64),
+            };
             let message = format!(
-                "training {} parameters this way takes about {:.1} GiB, but only {:.1} GiB are free; use a smaller \
+                "training {} parameters this way takes about {} GiB, but only {} GiB are free; use a smaller \
                  model, a smaller `memory` or `optimizer = adam`",
                 grouped(config.n_parameters() as u64),
                 gigabytes(needed),
@@ -86,8 +98,8 @@ fn check_memory(
     }
 }
 
-/// Estimates the bytes that training a model takes, with checkpoints if `saved`.
-pub fn memory_needed(spec: &TrainSpec, config: &Config, dataset: &Dataset, saved: bool) -> u64 {
+/// Estimates the bytes that the weights take while they are trained, with all that the optimizer keeps per weight.
+fn weights_needed(spec: &TrainSpec, config: &Config, saved: bool) -> u64 {
     let pairs = match spec.optimizer {
         Optimizer::Lbfgs => 2 * spec.memory.unwrap_or(TrainSettings::new(Optimizer::Lbfgs).memory),
         Optimizer::Adam | Optimizer::AdamW => 0,
@@ -95,7 +107,12 @@ pub fn memory_needed(spec: &TrainSpec, config: &Config, dataset: &Dataset, saved
     // The model in f64, the vectors of the optimizer, and all of them once more while a checkpoint is written.
     let (model, vectors) = (24, 4 * (8 + pairs));
     let copies = if saved { 4 } else { 1 };
-    let weights = (config.n_parameters() as u64).saturating_mul((model + copies * vectors) as u64);
+    (config.n_parameters() as u64).saturating_mul((model + copies * vectors) as u64)
+}
+
+/// Estimates the bytes that training a model takes, with checkpoints if `saved`.
+pub fn memory_needed(spec: &TrainSpec, config: &Config, dataset: &Dataset, saved: bool) -> u64 {
+    let weights = weights_needed(spec, config, saved);
     if config.shape.blocks.is_some() {
         // The gradients of up to 16 lanes; activations adapt to what there is.
         return weights.saturating_add((config.n_parameters() as u64).saturating_mul(8 * 4));
