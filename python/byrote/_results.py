@@ -205,7 +205,7 @@ class Construction(Result):
     contexts: int
     seconds: float
 
-    _main = ("method", *Evaluation._main)
+    _main: ClassVar[tuple[str, ...]] = Evaluation._main
 
 
 class Training(Evaluation):
