@@ -53,7 +53,7 @@ crate::setting::setters!(Window {
 pub const MAX_N_CTX: u32 = 1 << 20;
 
 /// The longest accepted context of windows, which are never written out: a window may be as long as any text.
-pub(crate) const MAX_WINDOW_N_CTX: u32 = u32::MAX - 2;
+const MAX_WINDOW_N_CTX: u32 = u32::MAX - 2;
 
 impl Window {
     /// Refuses a window without a context.

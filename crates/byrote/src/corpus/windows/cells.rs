@@ -1,7 +1,6 @@
 //! Signed numbers by length and count, of which few are not zero.
 
 use super::range_file::LARGEST;
-use crate::corpus::window::MAX_WINDOW_N_CTX;
 use crate::num::dd::{Dd, xlnx};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -95,7 +94,7 @@ impl TryFrom<Vec<(u32, u64, i64)>> for Cells {
     fn try_from(list: Vec<(u32, u64, i64)>) -> Result<Self, String> {
         let mut cells = Cells::default();
         for (length, count, value) in list {
-            if length > MAX_WINDOW_N_CTX + 2 || count == 0 || value.unsigned_abs() > LARGEST {
+            if count == 0 || value.unsigned_abs() > LARGEST {
                 return Err("an impossible count".into());
             }
             cells.add(length as usize, count, value);

@@ -56,9 +56,7 @@ pub fn corpus(title: &str, summary: &Summary) -> String {
     if let Some(windows) = &summary.windows {
         if !summary.by_length.is_empty() {
             out += &positions(summary);
-            if !windows.curve.is_empty() {
-                out += &super::windows::curve(windows);
-            }
+            out += &super::windows::curve(windows);
         }
         out += &super::windows::repeats(summary, windows);
     } else if !summary.by_length.is_empty() {

@@ -11,8 +11,11 @@ pub(super) fn shown_lengths(n: usize) -> Vec<usize> {
     (1..8.min(n)).chain(some).chain([n]).filter(|&length| length > 0).collect()
 }
 
-/// The floor for shorter windows.
+/// The floor for shorter windows, where all windows are known.
 pub(super) fn curve(windows: &WindowSummary) -> String {
+    if windows.curve.is_empty() {
+        return String::new();
+    }
     let mut curve = TextTable::new(&["longest context", "floor (nats per prediction)"], &[]);
     for point in &windows.curve {
         let floor = point.floor_nats_per_prediction.map_or("-".into(), |f| format!("{:.6}", f.at_least()));
