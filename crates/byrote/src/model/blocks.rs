@@ -208,6 +208,15 @@ impl Blocks {
             }
         }
         match (config.positions == Positions::Rotary, self.rotary) {
+            (true, Some(_)) if attention && d_head < 2 => {
+                let message = format!(
+                    "must be at least 2 with rotary positions (got {d_head}); unless given, it is `d_model` / `n_heads`"
+                );
+                refuse("d_head", message)
+            }
+            (true, None) if attention => {
+                refuse("rotary", "is missing; `positions = rotary` needs its dims and theta".into())
+            }
             (true, Some(r)) if attention => {
                 if r.dims < 2 || r.dims > d_head || !r.dims.is_multiple_of(2) {
                     let message = format!("must be even and from 2 to `d_head` = {d_head} (got {})", r.dims);
@@ -228,6 +237,24 @@ impl Blocks {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::{ModelSpec, Preset};
+
+    #[test]
+    fn rotary_positions_name_what_they_lack() {
+        let llama = ModelSpec::default().preset(Preset::Llama);
+        for narrow in [llama.d_model(1), llama.d_model(4).n_heads(4)] {
+            let error = narrow.check().unwrap_err();
+            assert_eq!(error.setting_name(), Some("d_head"));
+            assert!(error.to_string().contains("at least 2 with rotary positions (got 1)"), "{error}");
+        }
+        let mut config = llama.resolve(5, 3).unwrap();
+        config.shape.blocks.as_mut().unwrap().rotary = None;
+        let error = config.checked().unwrap_err();
+        assert_eq!(error.setting_name(), Some("rotary"));
+        assert!(error.to_string().contains("is missing"), "{error}");
+        let error = llama.mixer(Mixer::Average).positions(Positions::Rotary).check().unwrap_err();
+        assert!(error.to_string().contains("need attention"), "{error}");
+    }
 
     #[test]
     fn frequencies_fall_from_one_by_equal_factors() {

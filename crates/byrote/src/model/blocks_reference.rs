@@ -50,6 +50,8 @@ impl Model {
         let variance = x.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / n;
         let factor = match blocks.norm {
             Norm::None => return x.to_vec(),
+            // A variance that overflows would make the row zero, and nobody would notice.
+            _ if !variance.is_finite() => f64::NAN,
             Norm::Layer | Norm::Rms => 1.0 / (variance + blocks.norm_eps).sqrt(),
         };
         let gain = self.tensor(&format!("{name}.w")).unwrap_or_default();

@@ -344,11 +344,17 @@ impl Config {
         let hidden = self.hidden != Hidden::Absent;
         if hidden != (self.shape.d_mlp > 0) {
             let message = match hidden {
-                true => "must be at least 1 with a hidden layer (got 0)".to_owned(),
-                false => format!(
-                    "must be 0 without a hidden layer (got {}); `hidden = output` or `hidden = residual` adds one",
-                    self.shape.d_mlp
-                ),
+                true => {
+                    "must be at least 1 with a hidden layer (got 0); `hidden = absent` leaves the layer out"
+                        .to_owned()
+                }
+                false => {
+                    let one_layer = if self.shape.blocks.is_none() { "`hidden = output` or " } else { "" };
+                    format!(
+                        "must be 0 without a hidden layer (got {}); {one_layer}`hidden = residual` adds one",
+                        self.shape.d_mlp
+                    )
+                }
             };
             return Err(Error::setting("d_mlp", message));
         }

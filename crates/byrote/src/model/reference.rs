@@ -2,6 +2,7 @@
 //!
 //! It processes one context at a time with plain loops, following the formulas in [`super::config`] (of blocks: in [`super::blocks`]).
 
+use super::blocks::Norm;
 use super::config::Hidden;
 use super::shape::Mixer;
 use super::weights::Model;
@@ -30,7 +31,7 @@ impl Model {
     /// Returns the logits of the next token after a context.
     ///
     /// # Errors
-    /// If the context is empty, is longer than `n_ctx`, or has a token outside the vocabulary.
+    /// If the context is empty, is longer than `n_ctx`, or has a token outside the vocabulary; if a logit is not finite.
     pub fn logits(&self, context: &[u32]) -> Result<Vec<f64>> {
         let (n_ctx, d_vocab) = (self.config().shape.n_ctx, self.config().shape.d_vocab);
         let length = context.len() as u64;
@@ -42,7 +43,16 @@ impl Model {
             let message = format!("has the token {token}, but the model's vocabulary has {d_vocab} tokens");
             return Err(Error::setting("context", message));
         }
-        Ok(self.forward(context))
+        let logits = self.forward(context);
+        if logits.iter().all(|logit| logit.is_finite()) {
+            return Ok(logits);
+        }
+        let by_zero = self.config().shape.blocks.is_some_and(|b| b.norm != Norm::None && b.norm_eps == 0.0);
+        let or = if by_zero { ", or a normalization without eps divides by 0" } else { "" };
+        Err(Error::setting(
+            "model",
+            format!("the logits are not finite because the weights are too large{or}"),
+        ))
     }
 
     /// Like [`logits`](Self::logits), for a context that the model can read.
@@ -224,5 +234,29 @@ mod tests {
             assert_eq!(error.setting_name(), Some("context"));
             assert!(error.to_string().contains(says), "{error}");
         }
+    }
+
+    #[test]
+    fn a_normalization_that_overflows_or_divides_by_zero_is_an_error() {
+        use crate::model::{ModelSpec, Norm, Preset};
+        let config = ModelSpec::default().preset(Preset::Gpt2).d_model(4).tied(false).resolve(5, 3).unwrap();
+        let model = Model::random(config, 0).unwrap();
+        for norm in [Norm::Layer, Norm::Rms] {
+            let config =
+                ModelSpec::default().preset(Preset::Gpt2).d_model(4).norm(norm).resolve(5, 3).unwrap();
+            let huge = Model::random(config, 0).unwrap();
+            let parameters = huge.parameters().iter().map(|x| 1e160 * x).collect();
+            let error = Model::new(config, parameters).unwrap().logits(&[1]).unwrap_err();
+            assert!(error.to_string().contains("not finite because the weights are too large"), "{error}");
+        }
+        let embedding = model.parameters().len().min(20);
+        let mut parameters = model.parameters().to_vec();
+        parameters[..embedding].iter_mut().for_each(|x| *x *= 1e160);
+        assert!(Model::new(config, parameters).unwrap().logits(&[1, 2]).is_err());
+        let mut config = config;
+        config.shape.blocks.as_mut().unwrap().norm_eps = 0.0;
+        let zeros = Model::new(config, vec![0.0; config.n_parameters()]).unwrap();
+        let error = zeros.logits(&[1]).unwrap_err().to_string();
+        assert!(error.ends_with("or a normalization without eps divides by 0"), "{error}");
     }
 }

@@ -35,8 +35,8 @@ pub struct ModelSpec {
     /// Dimension of the queries, keys and values of each head [default: d_model / n_heads, rounded up]
     #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "D"))]
     pub d_head: Option<u64>,
-    /// Hidden neurons; 0 means attention only [default: 512, or 0 if the preset has no hidden layer; in a model of blocks 4 d_model,
-    /// gated 8/3 d_model]
+    /// Hidden neurons, where there is a hidden layer [default: 512, or 0 if the preset has none; in a model of blocks 4 d_model, gated
+    /// 8/3 d_model]
     #[cfg_attr(feature = "clap", arg(long, allow_negative_numbers = true, value_name = "M"))]
     pub d_mlp: Option<u64>,
     /// The function of the hidden neurons [default: gelu, or as the preset]
@@ -186,9 +186,24 @@ impl ModelSpec {
         self
     }
 
-    /// Makes every check that does not need a corpus.
+    /// Makes every check that does not need a corpus, and refuses what was given without any effect.
     pub fn check(&self) -> Result<()> {
-        self.resolve(1, 1).map(|_| ())
+        let mixer = self.resolve(1, 1)?.shape.mixer;
+        if mixer == Mixer::Attention {
+            return Ok(());
+        }
+        // One head is none too many: plans that compare mixers give it to all of them.
+        let idle = |given: Option<u64>| given.is_some_and(|n| n != 1);
+        for (name, given) in
+            [("n_heads", self.n_heads), ("d_head", self.d_head), ("n_kv_heads", self.n_kv_heads)]
+        {
+            if idle(given) {
+                let message =
+                    format!("has no effect with `mixer = {mixer}`, which has no heads; leave it out");
+                return Err(Error::setting(name, message));
+            }
+        }
+        Ok(())
     }
 
     /// Returns the model for a given vocabulary size and longest context.
@@ -332,6 +347,30 @@ mod tests {
         assert_eq!(config.positions, Positions::Sinusoidal);
         let config = ModelSpec::default().preset(Preset::Average).skip(true).resolve(10, 5).unwrap();
         assert_eq!((config.shape.mixer, config.skip), (Mixer::Average, true));
+    }
+
+    #[test]
+    fn heads_without_attention_are_refused_where_they_are_given() {
+        let message = |spec: ModelSpec| spec.check().unwrap_err().to_string();
+        let averaging = ModelSpec::default().preset(Preset::Averaging);
+        assert!(message(averaging.n_heads(5)).starts_with("n_heads: has no effect with `mixer = average`"));
+        let gpt2 = ModelSpec::default().preset(Preset::Gpt2).mixer(Mixer::None);
+        assert!(message(gpt2.n_kv_heads(3)).starts_with("n_kv_heads: "));
+        assert!(message(ModelSpec::default().preset(Preset::Average).d_head(3)).starts_with("d_head: "));
+        assert!(averaging.n_heads(1).check().is_ok());
+        // Filled in, heads are there whatever the mixer.
+        assert!(averaging.filled(10, 3).resolve(10, 3).is_ok());
+    }
+
+    #[test]
+    fn a_missing_hidden_layer_is_reported_with_what_suits_the_model() {
+        let message = |spec: ModelSpec| spec.check().unwrap_err().to_string();
+        let gpt2 = ModelSpec::default().preset(Preset::Gpt2);
+        assert!(message(gpt2.d_mlp(0)).contains("`hidden = absent` leaves the layer out"));
+        let absent = message(gpt2.hidden(Hidden::Absent).d_mlp(5));
+        assert!(absent.contains("`hidden = residual` adds one") && !absent.contains("output"), "{absent}");
+        let dana = message(ModelSpec::default().preset(Preset::Dana2024).d_mlp(5));
+        assert!(dana.contains("`hidden = output` or `hidden = residual`"), "{dana}");
     }
 
     #[test]

@@ -21,8 +21,39 @@ pub(super) fn read(path: &Path, bytes: &[u8]) -> Result<(Family, Config)> {
         Family::GptNeox => gpt_neox(&settings)?,
         Family::Llama | Family::Qwen2 => llama(&settings, family)?,
     };
-    let config = config.checked().map_err(|e| settings.error(e.to_string()))?;
+    let config = config.checked().map_err(|e| settings.error(in_keys(family, &e.to_string())))?;
     Ok((family, config))
+}
+
+/// The message of an error about settings, with the names that they have in the files of a family.
+fn in_keys(family: Family, message: &str) -> String {
+    let gpt2 = family == Family::Gpt2;
+    let or = |own: &'static str, other: &'static str| if gpt2 { own } else { other };
+    let eps = match family {
+        Family::Gpt2 => "layer_norm_epsilon",
+        Family::GptNeox => "layer_norm_eps",
+        Family::Llama | Family::Qwen2 => "rms_norm_eps",
+    };
+    let keys = [
+        ("d_vocab", "vocab_size"),
+        ("n_ctx", or("n_positions", "max_position_embeddings")),
+        ("d_model", or("n_embd", "hidden_size")),
+        ("n_heads", or("n_head", "num_attention_heads")),
+        ("n_layers", or("n_layer", "num_hidden_layers")),
+        ("d_mlp", or("n_inner", "intermediate_size")),
+        ("n_kv_heads", "num_key_value_heads"),
+        ("d_head", "head_dim"),
+        ("norm_eps", eps),
+        ("rotary_dims", "partial_rotary_factor"),
+        ("rotary_theta", "rope_theta"),
+    ];
+    keys.iter().fold(message.to_owned(), |text, (setting, key)| {
+        let text = match text.strip_prefix(&format!("{setting}: ")) {
+            Some(rest) => format!("{key}: {rest}"),
+            None => text,
+        };
+        text.replace(&format!("`{setting}`"), key)
+    })
 }
 
 fn family(settings: &Settings) -> Result<Family> {
@@ -241,4 +272,35 @@ fn llama(settings: &Settings, family: Family) -> Result<Config> {
     let d_mlp = settings.count(&["intermediate_size"])?;
     let parts = Parts { d_head, d_mlp, attention_bias: bias || qwen2, blocks };
     sizes.config(settings, "hidden_act", "silu", parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_name_the_keys_of_the_file() {
+        let llama = |more: &str| {
+            let text = format!(
+                r#"{{"model_type": "llama", "vocab_size": 8, "max_position_embeddings": 4, "hidden_size": 8,
+                    "num_attention_heads": 4, "num_hidden_layers": 1, "intermediate_size": 8, {more}}}"#
+            );
+            read(Path::new("config.json"), text.as_bytes()).err().unwrap().to_string()
+        };
+        let heads = llama(r#""num_key_value_heads": 3"#);
+        assert!(
+            heads.contains("num_key_value_heads: must divide num_attention_heads = 4 (got 3)"),
+            "{heads}"
+        );
+        let eps = llama(r#""rms_norm_eps": -1"#);
+        assert!(eps.contains("rms_norm_eps: must be finite"), "{eps}");
+        let narrow = llama(r#""head_dim": 1"#);
+        assert!(
+            narrow.contains("head_dim: ") && narrow.contains("hidden_size / num_attention_heads"),
+            "{narrow}"
+        );
+        let gpt2 = r#"{"model_type": "gpt2", "vocab_size": 8, "n_positions": 4, "n_embd": 4, "n_head": 1, "n_layer": 9999}"#;
+        let layers = read(Path::new("config.json"), gpt2.as_bytes()).err().unwrap().to_string();
+        assert!(layers.contains("n_layer: must be from 1"), "{layers}");
+    }
 }

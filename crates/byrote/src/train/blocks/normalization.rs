@@ -43,7 +43,9 @@ impl Normalization {
                 xh[..width].copy_from_slice(&x[..width]);
             }
             let square = dot(isa, &xh[..width], &xh[..width]).to_f64() / d as f64;
-            *factor = T::from_f64(1.0 / (square + eps).sqrt());
+            // A square that overflows would make the row zero, and nobody would notice.
+            let inverse = if square.is_finite() { 1.0 / (square + eps).sqrt() } else { f64::NAN };
+            *factor = T::from_f64(inverse);
             // Not the padding, which must stay zero even where a factor is not finite.
             scale(&mut xh[..d], *factor);
         }
