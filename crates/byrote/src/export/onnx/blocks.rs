@@ -146,13 +146,24 @@ impl Writer<'_> {
         let eps = self.graph.scalar(blocks.norm_eps);
         let sum = self.graph.op("Add", &[&variance, &eps]);
         let root = self.graph.op("Sqrt", &[&sum]);
-        let mut y = self.graph.op("Div", &[&centred, &root]);
-        for (part, operator) in [("w", "Mul"), ("b", "Add")] {
-            if let Some(weight) = self.weight(&format!("{name}.{part}")) {
-                y = self.graph.op(operator, &[&y, &weight]);
+        let (gain, bias) = (self.weight(&format!("{name}.w")), self.weight(&format!("{name}.b")));
+        let y = match gain {
+            // A gain of one number goes before the division: ONNX Runtime fuses a product with a constant number next to it, and keeps
+            // that in f32.
+            Some(gain) if self.config.shape.d_model == 1 => {
+                let scaled = self.graph.op("Mul", &[&centred, &gain]);
+                self.graph.op("Div", &[&scaled, &root])
             }
+            Some(gain) => {
+                let y = self.graph.op("Div", &[&centred, &root]);
+                self.graph.op("Mul", &[&y, &gain])
+            }
+            None => self.graph.op("Div", &[&centred, &root]),
+        };
+        match bias {
+            Some(bias) => self.graph.op("Add", &[&y, &bias]),
+            None => y,
         }
-        y
     }
 
     /// The output of attention at every position, `[batch, length, d_model]`.
@@ -221,5 +232,35 @@ impl Writer<'_> {
         let zero = self.graph.scalar(0.0);
         let weights = self.graph.op("Where", &[&shared.before, &weights, &zero]); // [length, length]
         self.graph.op("MatMul", &[&weights, y])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::graph::Graph;
+    use super::*;
+    use crate::model::{Model, ModelSpec, Precision, Preset};
+
+    /// What comes after the root of a normalization: the first two operators, by the names of their results.
+    fn after_the_root(d_model: u64) -> [String; 2] {
+        let spec = ModelSpec::default().preset(Preset::Gpt2).norm(Norm::Rms).d_model(d_model);
+        let model = Model::random(spec.resolve(5, 3).unwrap(), 0).unwrap();
+        let config = model.config();
+        let mut writer = Writer { graph: Graph::new(Precision::F64), model: &model, config };
+        writer.write_blocks(config.shape.blocks.as_ref().unwrap());
+        let bytes = writer.graph.into_model("byrote", "", ("byrote", ""));
+        let text = String::from_utf8_lossy(&bytes);
+        let names: Vec<_> = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect();
+        let root = (0..).find(|i| names.contains(&format!("sqrt_{i}").as_str())).unwrap();
+        [root + 1, root + 2].map(|i| {
+            let mut known = ["mul", "div"].into_iter();
+            known.find(|name| names.contains(&format!("{name}_{i}").as_str())).unwrap().to_owned()
+        })
+    }
+
+    #[test]
+    fn a_gain_of_one_number_is_not_beside_a_product() {
+        assert_eq!(after_the_root(4), ["div", "mul"]);
+        assert_eq!(after_the_root(1), ["mul", "div"]);
     }
 }
