@@ -3,6 +3,7 @@
 use crate::commands;
 use byrote::{Error, Result};
 use clap::{Args, Parser, Subcommand};
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::sync::OnceLock;
 
@@ -113,15 +114,16 @@ pub enum Command {
 }
 
 /// What was typed, with a negative number joined to the option before it (`--lr=-1e-3`), so that the check of its range answers
-/// and not the parser, which takes `-1e-3` for options.
-pub fn typed(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
+/// and not the parser, which takes `-1e-3` for options. A switch takes no value, and stays apart.
+pub fn typed(command: &clap::Command, words: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let switches = switches(command);
     let mut joined: Vec<OsString> = Vec::new();
     let mut options = true;
     for word in words {
         options &= word != "--";
         let takes_a_value = |before: &OsString| {
             let before = before.to_string_lossy();
-            before.starts_with("--") && !before.contains('=')
+            before.starts_with("--") && !before.contains('=') && !switches.contains(&before[2..])
         };
         match joined.last_mut().filter(|before| options && is_negative(&word) && takes_a_value(before)) {
             Some(before) => {
@@ -132,6 +134,21 @@ pub fn typed(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
         }
     }
     joined
+}
+
+/// The long options that take no value in any command.
+fn switches(command: &clap::Command) -> BTreeSet<String> {
+    let mut switches = BTreeSet::new();
+    let mut options = BTreeSet::new();
+    let mut open = vec![command];
+    while let Some(command) = open.pop() {
+        for argument in command.get_arguments() {
+            let of_its_kind = if argument.get_action().takes_values() { &mut options } else { &mut switches };
+            of_its_kind.extend(argument.get_long().map(str::to_owned));
+        }
+        open.extend(command.get_subcommands());
+    }
+    &switches - &options
 }
 
 /// Whether a word is a negative number, such as -3 or -1e-300.
@@ -164,17 +181,20 @@ pub fn command_line() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::CommandFactory;
 
     #[test]
     fn negative_numbers_are_joined_to_their_options() {
+        let command = Cli::command();
         let of = |text: &str| {
             let words = text.split(' ').map(OsString::from);
             let words: Vec<String> =
-                typed(words).into_iter().map(|w| w.to_string_lossy().into_owned()).collect();
+                typed(&command, words).into_iter().map(|w| w.to_string_lossy().into_owned()).collect();
             words.join(" ")
         };
         assert_eq!(of("train --lr -1e-300 --tol -.5 a.txt"), "train --lr=-1e-300 --tol=-.5 a.txt");
         assert_eq!(of("train --lr=-1 -3 --quiet -q --lr - -x"), "train --lr=-1 -3 --quiet -q --lr - -x");
         assert_eq!(of("corpus --n-ctx 3 -- --lr -1"), "corpus --n-ctx 3 -- --lr -1");
+        assert_eq!(of("predict m --ids -1 --top -2"), "predict m --ids -1 --top=-2");
     }
 }

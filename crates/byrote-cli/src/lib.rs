@@ -29,7 +29,7 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.collect();
     args::remember(&arguments);
     let command = Cli::command();
-    let matches = match command.clone().try_get_matches_from(args::typed(arguments.into_iter())) {
+    let matches = match command.clone().try_get_matches_from(args::typed(&command, arguments.into_iter())) {
         Ok(matches) => matches,
         Err(error) => return ui::usage_error(&error),
     };

@@ -23,6 +23,8 @@ static DRAWN: AtomicBool = AtomicBool::new(false);
 /// Draws a line with a bar for any stage that takes longer than a second, and asks the work to stop after Ctrl-C.
 pub struct Terminal {
     quiet: bool,
+    /// The gap at which training stops, in nats over all predictions.
+    target: Option<f64>,
     shared: Arc<Shared>,
     /// Redraws while the work is silent; none where nothing is to be drawn.
     drawer: Option<JoinHandle<()>>,
@@ -53,6 +55,24 @@ struct Current {
     written: Instant,
     /// How much of the first of the pieces is done, where the pieces are large.
     share: f64,
+    /// How far training has come, where it stops at a gap.
+    way: Option<Way>,
+}
+
+/// How far a gap has fallen towards its target.
+#[derive(Debug, Clone, Copy)]
+struct Way {
+    first: f64,
+    smallest: f64,
+    target: f64,
+}
+
+impl Way {
+    /// From 0 to 1, on a logarithmic scale: halving the gap counts the same anywhere.
+    fn share(self) -> f64 {
+        let share = (self.first / self.smallest).ln() / (self.first / self.target).ln();
+        if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 }
+    }
 }
 
 impl Terminal {
@@ -63,7 +83,14 @@ impl Terminal {
             let shared = shared.clone();
             std::thread::spawn(move || shared.redraw())
         });
-        Self { quiet, shared, drawer }
+        Self { quiet, target: None, shared, drawer }
+    }
+
+    /// The same observer for training that stops at a gap, in nats over all predictions: the bar shows how near that is, since
+    /// the limit of steps says nothing about it. A target of 0 is none.
+    pub fn toward(mut self, target: Option<f64>) -> Self {
+        self.target = target.filter(|&gap| gap > 0.0);
+        self
     }
 }
 
@@ -117,7 +144,7 @@ impl Observer for Terminal {
         let mut state = self.shared.state.lock().unwrap_or_else(PoisonError::into_inner);
         match &mut state.current {
             Some(current) if current.stage == progress.stage => current.update(progress),
-            current => *current = Some(Current::new(progress)),
+            current => *current = Some(Current::new(progress, self.target)),
         }
     }
 
@@ -127,26 +154,31 @@ impl Observer for Terminal {
 }
 
 impl Current {
-    fn new(progress: &Progress<'_>) -> Self {
+    fn new(progress: &Progress<'_>, target: Option<f64>) -> Self {
         let now = Instant::now();
         let Progress { stage, done, total, .. } = *progress;
-        let (numbers, share) = numbers(&progress.detail);
-        Self { stage, started: now, first: done, done, total, numbers, written: now, share }
+        let (numbers, share) = numbers(&progress.detail, target);
+        let way =
+            target.zip(gap(&progress.detail)).map(|(target, gap)| Way { first: gap, smallest: gap, target });
+        Self { stage, started: now, first: done, done, total, numbers, written: now, share, way }
     }
 
     fn update(&mut self, progress: &Progress<'_>) {
         // A stage may begin again, as a search at twice the precision does; its line stays.
         if progress.done == 0 && self.done > 0 && self.stage != Stage::Jobs {
             let started = Instant::now().checked_sub(PATIENCE).unwrap_or(self.started);
-            *self = Self { started, ..Self::new(progress) };
+            *self = Self { started, ..Self::new(progress, self.way.map(|way| way.target)) };
             return;
         }
         // Threads report out of order.
         let again = progress.done < self.first;
         self.done = if again { progress.done } else { self.done.max(progress.done) };
         self.total = progress.total;
+        if let (Some(way), Some(gap)) = (&mut self.way, gap(&progress.detail)) {
+            way.smallest = way.smallest.min(gap);
+        }
         if self.written.elapsed() >= REDRAW && progress.detail != Detail::None {
-            (self.numbers, self.share) = numbers(&progress.detail);
+            (self.numbers, self.share) = numbers(&progress.detail, self.way.map(|way| way.target));
             self.written = Instant::now();
         }
     }
@@ -167,7 +199,8 @@ impl Current {
         }
         let bar = |length: usize| {
             let total = self.total.filter(|&t| t > 0 && length > 0)?;
-            let full = (self.done as f64 / total as f64 * length as f64).min(length as f64) as usize;
+            let share = self.way.map_or(self.done as f64 / total as f64, Way::share);
+            let full = (share * length as f64).min(length as f64) as usize;
             Some(format!("{}{}", "█".repeat(full), "░".repeat(length - full)))
         };
         let time = match self.seconds_left(elapsed) {
@@ -189,9 +222,9 @@ impl Current {
         parts.swap_remove(0).chars().take(width).collect()
     }
 
-    /// An estimate of the time that is left.
+    /// An estimate of the time that is left; none for training that stops at a gap, usually long before its limit of steps.
     fn seconds_left(&self, elapsed: Duration) -> Option<f64> {
-        let total = self.total?;
+        let total = self.total.filter(|_| self.way.is_none())?;
         let done = self.done.saturating_sub(self.first) as f64;
         // Until the first of a few large pieces is done, its own progress has to do.
         let done = if done > 0.0 { done } else { self.share };
@@ -217,8 +250,21 @@ fn estimate(tokens: Option<u64>, seconds: Option<f64>) -> String {
     }
 }
 
-/// The numbers of a report in words, most important first, and how much of the current piece is done.
-fn numbers(detail: &Detail<'_>) -> (Vec<String>, f64) {
+/// The gap of a training run, where it is reported.
+fn gap(detail: &Detail<'_>) -> Option<f64> {
+    match *detail {
+        Detail::Training { gap, .. } => Some(gap.0),
+        _ => None,
+    }
+}
+
+/// The numbers of a report in words, most important first, and how much of the current piece is done; for training that stops at a
+/// gap, with this target.
+fn numbers(detail: &Detail<'_>, target: Option<f64>) -> (Vec<String>, f64) {
+    if let (Detail::Training { loss, gap, predictions, .. }, Some(target)) = (*detail, target) {
+        let [loss, gap, target] = [loss, gap, Nats(target)].map(|nats| each(nats, predictions));
+        return (vec![format!("gap {gap}, target {target} nats/prediction"), format!("loss {loss}")], 0.0);
+    }
     match *detail {
         Detail::Documents(n) => (vec![format!("{} documents", thousands(n))], 0.0),
         Detail::Training { loss, gap, floor, predictions, .. } => {
@@ -245,7 +291,7 @@ mod tests {
     use super::*;
 
     fn training(done: u64, total: Option<u64>) -> Current {
-        let mut current = Current::new(&Progress::new(Stage::Training, 0, total));
+        let mut current = Current::new(&Progress::new(Stage::Training, 0, total), None);
         current.done = done;
         current.numbers = vec!["gap 0.00123, loss 0.355 nats/prediction".into(), "0.35% of the floor".into()];
         current
@@ -283,6 +329,29 @@ mod tests {
     }
 
     #[test]
+    fn training_that_stops_at_a_gap_shows_how_near_that_is_and_no_time_left() {
+        let mut current = training(63, Some(10_000));
+        current.way = Some(Way { first: 4.0, smallest: 2.0, target: 0.25 });
+        current.numbers = vec!["gap 2.11, target 0.00497 nats/prediction".into(), "loss 2.47".into()];
+        let seventeen = Duration::from_secs(17);
+        assert_eq!(
+            current.line(seventeen, 120),
+            "██████░░░░░░░░░░░░░░░░░░  training  63 of 10,000 steps  gap 2.11, target 0.00497 nats/prediction  loss 2.47  17s"
+        );
+        let narrow = current.line(seventeen, 79);
+        assert_eq!(narrow, "training  63 of 10,000 steps  gap 2.11, target 0.00497 nats/prediction  17s");
+        assert_eq!(current.seconds_left(seventeen), None);
+    }
+
+    #[test]
+    fn the_way_to_a_gap_is_measured_by_its_logarithm() {
+        let share = |first, smallest, target| Way { first, smallest, target }.share();
+        assert_eq!([share(4.0, 4.0, 0.25), share(4.0, 1.0, 0.25), share(4.0, 0.2, 0.25)], [0.0, 0.5, 1.0]);
+        // Nothing to go, or no number yet.
+        assert_eq!([share(1.0, 1.0, 1.0), share(f64::NAN, 1.0, 0.1), share(1.0, -1.0, 0.1)], [0.0, 0.0, 0.0]);
+    }
+
+    #[test]
     fn an_estimate_is_a_sentence() {
         assert_eq!(estimate(Some(46_120), Some(95.0)), "46,120 tokens to evaluate, which takes about 1m35s");
         assert_eq!(
@@ -300,14 +369,14 @@ mod tests {
 
     #[test]
     fn a_stage_that_begins_again_is_counted_again() {
-        let mut current = Current::new(&Progress::new(Stage::Ranking, 0, Some(200)));
+        let mut current = Current::new(&Progress::new(Stage::Ranking, 0, Some(200)), None);
         current.update(&Progress::new(Stage::Ranking, 199, Some(200)));
         current.update(&Progress::new(Stage::Ranking, 198, Some(200)));
         assert_eq!(current.done, 199, "threads report out of order");
         current.update(&Progress::new(Stage::Ranking, 0, Some(150)));
         assert_eq!((current.done, current.total), (0, Some(150)));
         // Jobs that another thread has finished in the meantime are not undone.
-        let mut jobs = Current::new(&Progress::new(Stage::Jobs, 0, Some(9)));
+        let mut jobs = Current::new(&Progress::new(Stage::Jobs, 0, Some(9)), None);
         jobs.update(&Progress::new(Stage::Jobs, 1, Some(9)));
         jobs.update(&Progress::new(Stage::Jobs, 0, Some(9)));
         assert_eq!(jobs.done, 1);

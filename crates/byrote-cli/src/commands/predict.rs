@@ -4,12 +4,12 @@ use crate::args::Common;
 use crate::exact_network;
 use crate::input::CorpusInput;
 use crate::ui;
-use byrote::Result;
 use byrote::any_model::AnyModel;
 use byrote::corpus::Reading;
 use byrote::dataset::Dataset;
 use byrote::predict::{check_context, predict};
 use byrote::report::text::{TextTable, shown as escaped};
+use byrote::{Error, Result};
 use clap::Args;
 use serde_json::json;
 use std::path::PathBuf;
@@ -49,7 +49,7 @@ pub fn run(args: &PredictCommand, common: &Common) -> Result<ExitCode> {
         other => other.one_layer(&args.model, "")?,
     };
     let tokens = tokens(args, &file.reading())?;
-    check_context(&file, &tokens)?;
+    check_context(&file, &tokens).map_err(|error| named(args, error))?;
     let dataset = match args.corpus.spec.is_given() {
         true => {
             let corpus = args.corpus.for_model(&file.reading())?.read(common, true)?;
@@ -88,5 +88,14 @@ pub fn run(args: &PredictCommand, common: &Common) -> Result<ExitCode> {
 
 /// The token ids of TEXT.
 pub fn tokens(args: &PredictCommand, reading: &Reading<'_>) -> Result<Vec<u32>> {
-    reading.tokens(&args.text, args.ids, args.corpus.spec.tokenizer.as_ref())
+    let tokens = reading.tokens(&args.text, args.ids, args.corpus.spec.tokenizer.as_ref());
+    tokens.map_err(|error| named(args, error))
+}
+
+/// An error about TEXT, under the option that says how it is read.
+fn named(args: &PredictCommand, error: Error) -> Error {
+    match error {
+        Error::Setting { name: "text", message } if args.ids => Error::setting("ids", message),
+        other => other,
+    }
 }

@@ -14,7 +14,7 @@ use byrote::model::ModelSpec;
 use byrote::output::{Holds, claim};
 use byrote::report::{json, text};
 use byrote::train::{self, CHECKPOINT_EVERY, RunDirectory, Start, Stop, TrainOptions, TrainSpec};
-use byrote::units::Nats;
+use byrote::units::{Nats, counted};
 use byrote::{Error, Result};
 use clap::Args;
 use serde_json::json;
@@ -112,7 +112,8 @@ pub fn run(args: &TrainCommand, common: &Common) -> Result<ExitCode> {
     if let Some(directory) = &directory {
         interrupt::clean_up_beside(&directory.model());
     }
-    let observer = Terminal::new(common.quiet);
+    let target = settings.1.target(dataset.floor(), dataset.predictions());
+    let observer = Terminal::new(common.quiet).toward(target);
     let run = train::run(file, &dataset, settings, directory.as_ref(), options, &observer)?;
     drop(observer);
     if let Some(directory) = directory.as_ref().filter(|_| !common.json) {
@@ -133,7 +134,8 @@ pub fn run(args: &TrainCommand, common: &Common) -> Result<ExitCode> {
         object
     };
     let text = || {
-        let title = args.corpus.spec.title();
+        let kind = run.result.model.config().shape.blocks.map(|blocks| kind(args, blocks.n_layers));
+        let title = format!("{}{}", kind.unwrap_or_default(), args.corpus.spec.title());
         spelling::of_text(&text::training(&title, &run, found.as_ref(), directory.is_some()))
     };
     ui::show(common, json, text)?;
@@ -142,4 +144,13 @@ pub fn run(args: &TrainCommand, common: &Common) -> Result<ExitCode> {
         stop if args.run.require_floor && stop != Stop::Reached => ExitCode::from(1),
         _ => ExitCode::SUCCESS,
     })
+}
+
+/// The kind of a model of blocks, as a line above its figures: its preset, unless its weights come from a file, and its layers.
+fn kind(args: &TrainCommand, n_layers: u64) -> String {
+    let preset = match args.run.init {
+        Some(_) => String::new(),
+        None => format!("{}, ", args.model.preset_or_default()),
+    };
+    format!("{preset}{}\n", counted(n_layers, "layer"))
 }

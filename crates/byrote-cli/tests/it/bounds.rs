@@ -103,6 +103,26 @@ fn a_model_of_blocks_gets_the_rows_that_hold_at_any_depth() {
 }
 
 #[test]
+fn a_token_and_its_repetition_limit_models_with_rotary_positions() {
+    let case = Case::new();
+    let llama = ["--preset", "llama", "--n-layers", "2", "--d-model", "16"];
+    let alone = case.json([&["bounds", "--d-vocab", "20", "--n-ctx", "8"][..], &llama].concat());
+    for key in ["madden2024-positions", "madden2024-positions-associations"] {
+        assert_eq!(
+            (&row(&alone, key)["contexts"], &row(&alone, key)["kind"]),
+            (&1.into(), &"necessary".into())
+        );
+    }
+    let sentence = alone["verdict"]["sentence"].as_str().unwrap();
+    assert!(sentence.contains("on more than 1 context"), "{sentence}");
+    case.file("aa.txt", "a x\na a y\n");
+    let both = case.json([&["bounds", "aa.txt"][..], &llama].concat());
+    assert_eq!(both["verdict"]["answer"], "not-every-choice");
+    assert!(both["verdict"]["sentence"].as_str().unwrap().contains("such as (a) and (a, a)"));
+    assert_eq!(row(&both, "madden2024-positions")["conditional"], true);
+}
+
+#[test]
 fn pictures_are_drawn_in_both_formats() {
     let case = Case::new();
     case.json(["bounds", "--builtin", "50", "--d-mlp", "64", "--plot", "a.svg", "--plot", "b.PNG"]);

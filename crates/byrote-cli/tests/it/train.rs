@@ -140,6 +140,22 @@ fn a_model_of_blocks_reaches_the_floor_and_resumes_with_the_same_bytes() {
 }
 
 #[test]
+fn a_model_of_blocks_is_named_by_its_preset_and_layers() {
+    let case = Case::new();
+    let told = |arguments: &[&str]| {
+        let output = case.run(arguments);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let short = ["--builtin", "5", "--steps", "3", "--out", "run"];
+    let new = told(&[&["train", "--n-layers", "2", "--d-model", "4"][..], &short].concat());
+    assert!(new.starts_with("gpt2, 2 layers\nbuilt-in stories (5): "), "{new}");
+    assert!(new.lines().take(2).all(|line| line.chars().count() <= 80), "{new}");
+    let again = ["train", "--init", "run/model.safetensors", "--builtin", "5", "--steps", "1"];
+    assert!(told(&again).starts_with("2 layers\nbuilt-in stories (5): "));
+}
+
+#[test]
 fn every_optimizer_and_preset_trains() {
     let case = Case::new();
     for preset in Preset::ALL.map(Preset::name) {
@@ -399,10 +415,19 @@ fn wrong_input_is_told_in_one_line() {
         (vec!["predict", model, long], "at most 9"),
         (vec!["predict", model, "99999", "--ids"], "out of range"),
         (vec!["predict", model, "x", "--ids"], "not a token id"),
+        (vec!["predict", model, "--ids", "99999"], "--ids: "),
+        (vec!["predict", model, "--ids", ""], "--ids: contains no token"),
+        (vec!["predict", model, "--ids", "-1"], "--ids: "),
         (vec!["show", "."], "directory"),
         (vec!["train", "one.txt"], "no context"),
         (vec!["train", "--d-mlp", "0"], "--d-mlp"),
         (vec!["train", "--n-heads", "2"], "must be 1"),
+        (vec!["train", "--preset", "gpt2", "--d-mlp", "0"], "--hidden absent leaves the layer out"),
+        (vec!["train", "--preset", "llama", "--d-model", "1"], "--d-head: must be at least 2"),
+        (
+            vec!["train", "--preset", "averaging", "--n-heads", "5"],
+            "--n-heads: has no effect with --mixer average",
+        ),
         (vec!["train", "--builtin", "20", "--d-mlp", "100000000"], "GiB"),
         (vec!["train", "--builtin", "20", "--d-mlp", "18446744073709551615"], "must be from"),
         (vec!["train", "--builtin", "20", "--d-head", "1000000000"], "GiB"),
