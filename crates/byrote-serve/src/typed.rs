@@ -20,7 +20,7 @@ pub fn reworded(
         with_zero.insert((*name).to_owned(), json!(0));
         match check(&with_zero)? {
             Error::Setting { name: own, message } if own == *name => {
-                let range = message.strip_prefix("must be ")?.strip_suffix(" (got 0)")?;
+                let (range, _) = message.strip_prefix("must be ")?.split_once(" (got 0)")?;
                 range.starts_with(['a', 'f']).then(|| range.replacen("at least", "of at least", 1))
             }
             _ => None,
@@ -63,6 +63,10 @@ mod tests {
             (None, "d_model: must be a whole number of at least 0 (got abc)"),
             (Some("must be at least 1 (got 0)"), "d_model: must be a whole number of at least 1 (got abc)"),
             (Some("must be from 1 to 9 (got 0)"), "d_model: must be a whole number from 1 to 9 (got abc)"),
+            (
+                Some("must be at least 1 (got 0); `hidden = absent` leaves it out"),
+                "d_model: must be a whole number of at least 1 (got abc)",
+            ),
             (Some("has no heads"), "d_model: must be a whole number of at least 0 (got abc)"),
         ] {
             assert_eq!(reword(json!("abc"), wrong, at_zero), says);

@@ -382,6 +382,26 @@ fn the_built_in_corpus_is_walked_without_a_path_and_beside_models() {
 }
 
 #[test]
+fn a_sample_of_windows_is_walked_and_said_to_be_one() {
+    if walker().is_none() {
+        return;
+    }
+    let case = Case::new();
+    case.file(
+        "page.txt",
+        "It was the best of times, it was the worst of times, it was the age of wisdom.\n".repeat(20),
+    );
+    let how =
+        ["page.txt", "--documents", "file", "--tokenizer", "char", "--contexts", "windows", "--n-ctx", "8"];
+    let server = serve(&case, &[&how[..], &["--windows", "300"]].concat());
+    let corpus = case.json([&["corpus"], &how[..]].concat());
+    assert_eq!(server.corpus()["summary"], corpus);
+    assert_eq!(server.get("/api/corpus")["sample"], json!({"windows": 300, "of": corpus["windows"]}));
+    let bounds = case.json([&["bounds"], &how[..], &SHAPE].concat());
+    walk(&case, "windows", &server, None, &json!({"corpus": corpus, "bounds": bounds, "word": "t"}));
+}
+
+#[test]
 fn real_texts_are_walked_where_they_are() {
     if walker().is_none() {
         return;

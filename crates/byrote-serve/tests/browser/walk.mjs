@@ -133,7 +133,7 @@ async function corpus(page) {
   await page.locator("details[open]", { hasText: "All figures by length" }).waitFor();
   await page.getByLabel("The beginning of a").fill("xyzzy");
   await page.getByRole("button", { name: "Show what follows" }).click();
-  await page.locator("#node .problem, #node p", { hasText: /xyzzy|No (document|window) begins|None of the sampled windows begins/ }).first().waitFor();
+  await page.locator("#node .problem, #node p", { hasText: /xyzzy|never seen the token|No (document|window) begins|None of the sampled windows begins/ }).first().waitFor();
 }
 
 async function shapes(page) {

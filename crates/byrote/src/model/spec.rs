@@ -192,7 +192,7 @@ impl ModelSpec {
         if mixer == Mixer::Attention {
             return Ok(());
         }
-        // One head is none too many: plans that compare mixers give it to all of them.
+        // One head is accepted: plans that compare mixers give it to all of them.
         let idle = |given: Option<u64>| given.is_some_and(|n| n != 1);
         for (name, given) in
             [("n_heads", self.n_heads), ("d_head", self.d_head), ("n_kv_heads", self.n_kv_heads)]

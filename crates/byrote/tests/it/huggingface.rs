@@ -333,13 +333,13 @@ fn settings_that_are_not_computed_are_refused_by_name() {
         ("gpt2", "n_head", json!(5), "cannot be divided among 5"),
         ("gpt2", "n_embd", json!("32"), "n_embd: must be a whole number above 0 (got \"32\")"),
         ("gpt2", "n_layer", json!(0), "n_layer: must be a whole number above 0"),
-        ("gpt2", "n_layer", json!(1u64 << 60), "n_layers: must be from 1 to"),
+        ("gpt2", "n_layer", json!(1u64 << 60), "n_layer: must be from 1 to"),
         ("gpt2", "n_embd", Value::Null, "n_embd is missing"),
         ("gpt2", "tie_word_embeddings", json!("yes"), "must be true or false"),
-        ("gpt_neox", "rotary_pct", json!(2.0), "rotary_dims: must be even and from 2"),
-        ("gpt_neox", "rotary_emb_base", json!(0), "rotary_theta"),
-        ("llama", "num_key_value_heads", json!(3), "n_kv_heads: must divide"),
-        ("llama", "rms_norm_eps", json!(-1.0), "norm_eps"),
+        ("gpt_neox", "rotary_pct", json!(2.0), "rotary_pct: must be even and from 2"),
+        ("gpt_neox", "rotary_emb_base", json!(0), "rotary_emb_base"),
+        ("llama", "num_key_value_heads", json!(3), "num_key_value_heads: must divide"),
+        ("llama", "rms_norm_eps", json!(-1.0), "rms_norm_eps: must be finite"),
     ] {
         let error = Copy::of(name).set(key, value).error();
         assert!(error.contains(part) && error.contains("config.json"), "{key}: {error}");

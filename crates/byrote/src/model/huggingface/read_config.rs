@@ -29,10 +29,10 @@ pub(super) fn read(path: &Path, bytes: &[u8]) -> Result<(Family, Config)> {
 fn in_keys(family: Family, message: &str) -> String {
     let gpt2 = family == Family::Gpt2;
     let or = |own: &'static str, other: &'static str| if gpt2 { own } else { other };
-    let eps = match family {
-        Family::Gpt2 => "layer_norm_epsilon",
-        Family::GptNeox => "layer_norm_eps",
-        Family::Llama | Family::Qwen2 => "rms_norm_eps",
+    let (eps, dims, theta) = match family {
+        Family::Gpt2 => ("layer_norm_epsilon", "rotary_dims", "rotary_theta"),
+        Family::GptNeox => ("layer_norm_eps", "rotary_pct", "rotary_emb_base"),
+        Family::Llama | Family::Qwen2 => ("rms_norm_eps", "partial_rotary_factor", "rope_theta"),
     };
     let keys = [
         ("d_vocab", "vocab_size"),
@@ -44,8 +44,8 @@ fn in_keys(family: Family, message: &str) -> String {
         ("n_kv_heads", "num_key_value_heads"),
         ("d_head", "head_dim"),
         ("norm_eps", eps),
-        ("rotary_dims", "partial_rotary_factor"),
-        ("rotary_theta", "rope_theta"),
+        ("rotary_dims", dims),
+        ("rotary_theta", theta),
     ];
     keys.iter().fold(message.to_owned(), |text, (setting, key)| {
         let text = match text.strip_prefix(&format!("{setting}: ")) {
