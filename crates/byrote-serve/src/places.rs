@@ -253,7 +253,7 @@ impl Places {
             for path in paths {
                 let short = short_name(&path);
                 let id = ids.of(&path, &short);
-                // Two directories of one name are told apart by where they are.
+                // Directories with the same name are told apart by their parents.
                 let name = if id == short { short } else { format!("{}/{short}", short_name(parent)) };
                 all.push(Place { id, name, path });
             }
