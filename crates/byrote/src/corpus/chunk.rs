@@ -1,13 +1,13 @@
 //! A growing batch of kept documents with provisional token ids.
 
-use super::lexicon::{BOS, EOS, Lexicon, Words};
+use super::lexicon::{BOS, EOS, FIRST, Lexicon, Words};
 use super::options::{DocumentRule, Options, PartOf};
+use super::provisional_ids::ProvisionalIds;
 #[cfg(feature = "huggingface")]
 use super::tokenizer::MAX_DOCUMENT_BYTES;
 use super::tokenizer::{Class, MAX_TOKEN_BYTES, TakeRange, Tokenizer};
 use super::vocabulary::Alphabet;
 use super::window::{ContextRule, Window};
-use crate::num::huge_pages;
 use std::ops::{ControlFlow, Range};
 
 /// Why a document was refused; the reader adds the location.
@@ -34,7 +34,7 @@ pub struct Dropped {
 #[repr(align(128))]
 pub(crate) struct Chunk {
     pub(crate) lexicon: Lexicon,
-    pub(crate) tokens: Vec<u32>,
+    pub(crate) tokens: ProvisionalIds,
     pub(crate) ends: Vec<usize>,
     pub(crate) dropped: Dropped,
     /// Tokens of kept documents beyond the window.
@@ -60,9 +60,11 @@ impl Chunk {
             Some(DocumentRule::Chunk(n)) => Some(n),
             _ => None,
         };
+        // Documents that are sorted are looked at where they are, and those that are written to disk soon are not kept.
+        let packs = options.window.contexts == ContextRule::Windows && options.max_memory.is_none();
         Self {
             lexicon: Lexicon::new(alphabet),
-            tokens: Vec::new(),
+            tokens: ProvisionalIds::new(packs),
             ends: Vec::new(),
             dropped: Dropped::default(),
             tokens_left_out: 0,
@@ -90,9 +92,15 @@ impl Chunk {
         }
     }
 
+    /// Whether the tokens are all those that the lexicon has numbered, without start and end tokens. Then they need not be looked
+    /// at to find out which occur.
+    pub(crate) fn has_all_numbered(&self) -> bool {
+        self.lexicon.is_interned() && self.tokens.has_all() && !self.tokens.run().has_below(FIRST as u8)
+    }
+
     /// The memory that this chunk holds and that sorting it will take, in bytes.
     pub(crate) fn footprint(&self) -> usize {
-        self.tokens.len() * 4 + self.ends.len() * (8 + 48) + self.lexicon.footprint()
+        self.tokens.footprint() + self.ends.len() * (8 + 48) + self.lexicon.footprint()
     }
 
     /// Begins a document.
@@ -110,7 +118,7 @@ impl Chunk {
         self.beyond = 0;
         // Words of fewer than four bytes with their spaces are rare.
         let tokens = if self.lexicon.alphabet() == Alphabet::Word { size / 4 } else { size };
-        huge_pages::reserve(&mut self.tokens, tokens + 2);
+        self.tokens.reserve(tokens + 2);
         if bos {
             self.tokens.push(BOS);
         }
@@ -202,6 +210,7 @@ impl Chunk {
         }
         self.tokens_left_out += self.beyond;
         self.ends.push(self.tokens.len());
+        self.tokens.pack_many();
     }
 
     /// Takes a document of given ids; `cut` more followed them and were not kept by the reader.
@@ -222,6 +231,7 @@ impl Chunk {
             let id = self.lexicon.symbol(id);
             self.tokens.push(id);
         }
+        self.tokens.pack_many();
     }
 
     /// Takes a document of text that is entirely in memory.
@@ -338,7 +348,10 @@ impl Chunk {
             return;
         }
         let kept = text.len().min(self.room());
-        self.lexicon.extend_with_symbols(&mut self.tokens, text[..kept].iter().map(|&b| u32::from(b)));
+        for block in text[..kept].chunks(1 << 15) {
+            self.lexicon.extend_with_symbols(self.tokens.fresh(), block.iter().map(|&b| u32::from(b)));
+            self.tokens.pack_many();
+        }
         self.beyond += (text.len() - kept) as u64;
     }
 
@@ -347,11 +360,12 @@ impl Chunk {
         const BLOCK: usize = 64;
         let (bytes, mut at) = (text.as_bytes(), 0);
         while at < text.len() && self.room() > 0 {
+            self.tokens.pack_many();
             let block = &bytes[at..text.len().min(at + BLOCK)];
             if block.is_ascii() {
                 let kept = block.len().min(self.room());
                 self.lexicon
-                    .extend_with_symbols(&mut self.tokens, block[..kept].iter().map(|&b| u32::from(b)));
+                    .extend_with_symbols(self.tokens.fresh(), block[..kept].iter().map(|&b| u32::from(b)));
                 at += kept;
                 continue;
             }
@@ -384,7 +398,9 @@ impl Chunk {
         let (words, tokens) = (self.lexicon.words(), &mut self.tokens);
         let mut taker = WordTaker { text: text.as_bytes(), words, tokens, room, longest: 0 };
         let done = tokenizer.ranges(text, last, &mut taker);
-        (taker.longest, done)
+        let longest = taker.longest;
+        self.tokens.pack_many();
+        (longest, done)
     }
 
     /// Takes the tokens of `text`, and counts those beyond the window; returns the number of bytes processed.
@@ -446,7 +462,7 @@ impl Chunk {
 struct WordTaker<'a> {
     text: &'a [u8],
     words: &'a mut Words,
-    tokens: &'a mut Vec<u32>,
+    tokens: &'a mut ProvisionalIds,
     /// At least 1.
     room: usize,
     longest: usize,
@@ -475,7 +491,11 @@ mod tests {
             chunk.text(tokenizer, d.as_bytes()).unwrap();
         }
         let mut start = 0;
-        chunk.ends.iter().map(|&end| chunk.tokens[std::mem::replace(&mut start, end)..end].to_vec()).collect()
+        chunk
+            .ends
+            .iter()
+            .map(|&end| chunk.tokens.wide()[std::mem::replace(&mut start, end)..end].to_vec())
+            .collect()
     }
 
     #[test]
@@ -514,7 +534,7 @@ mod tests {
                 parts.part(&tokenizer, &text.as_bytes()[cut..], false).unwrap();
                 parts.part(&tokenizer, b"", true).unwrap();
                 parts.finish();
-                assert_eq!(parts.tokens, whole[0], "{tokenizer:?} cut at {cut}");
+                assert_eq!(parts.tokens.wide(), whole[0], "{tokenizer:?} cut at {cut}");
             }
         }
     }
@@ -579,7 +599,7 @@ mod tests {
                     let found: Vec<Vec<u32>> = parts
                         .ends
                         .iter()
-                        .map(|&end| parts.tokens[std::mem::replace(&mut start, end)..end].to_vec())
+                        .map(|&end| parts.tokens.wide()[std::mem::replace(&mut start, end)..end].to_vec())
                         .collect();
                     assert_eq!(found, blocks, "{tokenizer:?} cut at {cut}");
                     assert_eq!(parts.tokens_left_out, left_out);

@@ -193,12 +193,12 @@ impl<'a> Collector<'a> {
 
     /// Writes the documents in memory to disk in their order, if they take much.
     fn store(&mut self) -> Result<()> {
-        let held: usize = self.chunks.iter().map(|chunk| 4 * chunk.tokens.len() + 8 * chunk.len()).sum();
+        let held: usize = self.chunks.iter().map(|chunk| chunk.tokens.footprint() + 8 * chunk.len()).sum();
         if held as u64 <= self.options.max_memory.map_or(u64::MAX, |budget| budget / 8) {
             return Ok(());
         }
         let chunks = std::mem::take(&mut self.chunks);
-        let documents = Documents { chunks, order: std::mem::take(&mut self.order) };
+        let documents = Documents::new(chunks, std::mem::take(&mut self.order));
         let stored = match &mut self.stored {
             Some(stored) => stored,
             None => self.stored.insert(StoredDocuments::new(&self.options.temp_dir)?),
@@ -370,7 +370,7 @@ impl<'a> Collector<'a> {
         if self.options.window.contexts == ContextRule::Windows {
             let chunks = self.renew_chunks();
             self.note_dropped(&chunks);
-            let documents = Documents { chunks, order: std::mem::take(&mut self.order) };
+            let documents = Documents::new(chunks, std::mem::take(&mut self.order));
             let stored = match self.stored.take() {
                 Some(mut stored) => {
                     stored.push(&documents)?;

@@ -1,6 +1,8 @@
 //! Documents in the chunks of several threads, in the order of the input.
 
 use super::chunk::Chunk;
+use super::lexicon::FIRST;
+use super::provisional_ids::IdRun;
 use super::stored_documents::StoredDocuments;
 use super::vocabulary::Vocabulary;
 use rayon::prelude::*;
@@ -22,6 +24,12 @@ pub(crate) struct Documents {
 }
 
 impl Documents {
+    /// The documents of chunks that are complete.
+    pub(crate) fn new(mut chunks: Vec<Chunk>, order: Vec<Stretch>) -> Self {
+        chunks.par_iter_mut().for_each(|chunk| chunk.tokens.pack());
+        Self { chunks, order }
+    }
+
     /// The number of tokens.
     pub(crate) fn tokens(&self) -> usize {
         self.chunks.iter().map(|chunk| chunk.tokens.len()).sum()
@@ -41,10 +49,14 @@ impl Documents {
             .par_iter()
             .enumerate()
             .map(|(i, chunk)| {
+                if stored.is_none() && chunk.has_all_numbered() {
+                    let size = chunk.lexicon.size(&chunk.tokens) as u32;
+                    return chunk.lexicon.vocabulary(size, |id| (id >= FIRST).then_some(0));
+                }
                 let mut seen = stored.map_or_else(Vec::new, |stored| stored.seen(i).to_vec());
                 let size = chunk.lexicon.size(&chunk.tokens).max(seen.len());
                 seen.resize(size, false);
-                chunk.tokens.iter().for_each(|&id| seen[id as usize] = true);
+                chunk.tokens.run().mark(&mut seen);
                 chunk.lexicon.vocabulary(size as u32, |id| seen[id as usize].then_some(0))
             })
             .collect();
@@ -62,7 +74,7 @@ impl Documents {
             let start = if documents.start == 0 { 0 } else { ends[documents.start - 1] };
             let ends = &ends[documents.clone()];
             let end = ends.last().copied().unwrap_or(start);
-            Run { chunk: *chunk, tokens: &tokens[start..end], start, ends, continues: *continues }
+            Run { chunk: *chunk, tokens: tokens.run().range(start..end), start, ends, continues: *continues }
         })
     }
 }
@@ -71,7 +83,7 @@ impl Documents {
 pub(crate) struct Run<'d> {
     pub(crate) chunk: usize,
     /// Their provisional ids, end to end.
-    pub(crate) tokens: &'d [u32],
+    pub(crate) tokens: IdRun<'d>,
     /// The place of the tokens in the chunk, and those of the ends of the documents.
     start: usize,
     ends: &'d [usize],
@@ -81,12 +93,12 @@ pub(crate) struct Run<'d> {
 
 impl<'d> Run<'d> {
     /// The tokens of every document, and whether it ends with them.
-    pub(crate) fn documents(&self) -> impl Iterator<Item = (&'d [u32], bool)> + use<'d> {
+    pub(crate) fn documents(&self) -> impl Iterator<Item = (IdRun<'d>, bool)> + use<'d> {
         let (tokens, base, continues, n) = (self.tokens, self.start, self.continues, self.ends.len());
         let mut start = 0;
         self.ends.iter().enumerate().map(move |(i, end)| {
             let from = std::mem::replace(&mut start, end - base);
-            (&tokens[from..start], !(continues && i + 1 == n))
+            (tokens.range(from..start), !(continues && i + 1 == n))
         })
     }
 

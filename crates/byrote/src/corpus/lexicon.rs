@@ -3,8 +3,9 @@
 //! Tokens are numbered in the order in which they are met; the canonical ids of [`Vocabulary`] follow when a chunk is
 //! sorted. Bytes and characters are their own numbers; ids and words are interned.
 
+use super::provisional_ids::ProvisionalIds;
 use super::short_words::ShortWords;
-use super::vocabulary::{Alphabet, Arena, Key, Vocabulary};
+use super::vocabulary::{Alphabet, Arena, Beginning, Key, Vocabulary};
 use hashbrown::HashTable;
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::Hasher;
@@ -14,7 +15,8 @@ use std::ops::Range;
 pub(crate) const BOS: u32 = 0;
 /// The provisional id of the end token.
 pub(crate) const EOS: u32 = 1;
-const FIRST: u32 = 2;
+/// The first provisional id of any other token.
+pub(crate) const FIRST: u32 = 2;
 
 /// Given ids below this are looked up in a table, larger ones in a hash map.
 const SMALL_IDS: u32 = 1 << 20;
@@ -45,6 +47,11 @@ impl Lexicon {
             Lexicon::Ids { .. } => Alphabet::Id,
             Lexicon::Words(_) => Alphabet::Word,
         }
+    }
+
+    /// Whether tokens have numbers because they were met, not whatever they are.
+    pub(crate) fn is_interned(&self) -> bool {
+        !matches!(self, Lexicon::Symbols(_))
     }
 
     /// Returns the number of a byte, a character or a given id.
@@ -88,10 +95,10 @@ impl Lexicon {
     }
 
     /// Returns a number above all provisional ids in `tokens`.
-    pub(crate) fn size(&self, tokens: &[u32]) -> usize {
+    pub(crate) fn size(&self, tokens: &ProvisionalIds) -> usize {
         match self {
             Lexicon::Symbols(Alphabet::Byte) => FIRST as usize + 256,
-            Lexicon::Symbols(_) => tokens.iter().max().map_or(0, |&t| t as usize + 1),
+            Lexicon::Symbols(_) => tokens.max().map_or(0, |t| t as usize + 1),
             Lexicon::Ids { keys, .. } => FIRST as usize + keys.len(),
             Lexicon::Words(Words { words, .. }) => FIRST as usize + words.len(),
         }
@@ -112,13 +119,12 @@ impl Lexicon {
     /// its ids (0 for those that do not occur).
     pub(crate) fn vocabulary(&self, end: u32, marks: impl Fn(u32) -> Option<u8>) -> (Vocabulary, Vec<u32>) {
         let found = (0..end).filter(|&id| marks(id).is_some());
-        // The first bytes decide most comparisons, without a look at the string.
-        let mut present: Vec<(u64, u32)> = found.map(|id| (self.key(id).first_bytes(), id)).collect();
-        present.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| self.key(a.1).cmp(&self.key(b.1))));
+        let mut present: Vec<(Beginning, u32)> = found.map(|id| (self.key(id).beginning(), id)).collect();
+        present.sort_unstable_by(|a, b| Key::order((a.0, b.0), || (self.key(a.1), self.key(b.1))));
         let mut vocabulary = Vocabulary::new(self.alphabet());
         let mut map = vec![0; end as usize];
         for (rank, &(_, id)) in (0..).zip(&present) {
-            vocabulary.push(self.key(id), marks(id).unwrap_or(0));
+            vocabulary.append(self.key(id), marks(id).unwrap_or(0));
             map[id as usize] = rank;
         }
         (vocabulary, map)

@@ -48,6 +48,7 @@ mod list;
 mod loss;
 mod merge;
 pub(crate) mod parts;
+mod provisional_ids;
 pub(crate) mod read;
 mod sealed;
 mod short_words;

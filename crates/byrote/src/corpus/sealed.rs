@@ -20,7 +20,7 @@ impl<'c> Sealed<'c, u32> {
         let mut parts = Vec::new();
         for chunk in chunks {
             let segment =
-                Segment { tokens: &chunk.tokens[..], ends: Ends::At(&chunk.ends), rank: Vec::new() };
+                Segment { tokens: chunk.tokens.wide(), ends: Ends::At(&chunk.ends), rank: Vec::new() };
             let seen = occurrences(&segment, chunk.lexicon.size(&chunk.tokens), options.window.contexts);
             let (vocabulary, map) =
                 chunk.lexicon.vocabulary(seen.len() as u32, |id| seen[id as usize].marks());

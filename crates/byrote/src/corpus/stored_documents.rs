@@ -40,13 +40,14 @@ impl StoredDocuments {
         for (seen, Chunk { lexicon, tokens, .. }) in self.seen.iter_mut().zip(&documents.chunks) {
             let size = lexicon.size(tokens).max(seen.len());
             seen.resize(size, false);
-            tokens.iter().for_each(|&id| seen[id as usize] = true);
+            tokens.run().mark(seen);
         }
         for run in documents.runs() {
             for (tokens, ends) in run.documents() {
-                for id in tokens {
-                    self.file.write_all(&id.to_le_bytes()).map_err(&failed)?;
-                }
+                tokens.each_block(|ids| {
+                    let mut ids = ids.iter().map(|id| id.to_le_bytes());
+                    ids.try_for_each(|id| self.file.write_all(&id)).map_err(&failed)
+                })?;
                 self.tokens += tokens.len();
                 if ends {
                     self.ends.push(self.tokens);

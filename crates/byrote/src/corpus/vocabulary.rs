@@ -7,6 +7,7 @@
 use super::tokenizer::TokenizerJson;
 use crate::num::hash::Fnv;
 use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
 
 /// The kind of tokens in a corpus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,19 +36,51 @@ pub enum Key<'a> {
     Word(&'a [u8]),
 }
 
+/// What decides nearly all comparisons of tokens, without a look at the string: a special token, a symbol, or a string up to its
+/// 15th byte. Its order is that of the tokens, but long strings may share one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Beginning(u128);
+
+impl Beginning {
+    /// The bytes of a string above the lowest one, which tells the kind of token or the length.
+    const BYTES: usize = 15;
+    const SYMBOL: u128 = 2;
+
+    /// Whether only one token begins like this.
+    fn is_whole(self) -> bool {
+        (self.0 & 0xff) <= Self::SYMBOL + Self::BYTES as u128
+    }
+}
+
 impl Key<'_> {
-    /// A number that never decreases from one token of a vocabulary to the next: a symbol, or the first bytes of a string.
-    pub(crate) fn first_bytes(self) -> u64 {
-        match self {
-            Key::Bos | Key::Eos => 0,
-            Key::Symbol(symbol) => u64::from(symbol) + 1,
+    pub(crate) fn beginning(self) -> Beginning {
+        Beginning(match self {
+            Key::Bos => 0,
+            Key::Eos => 1,
+            Key::Symbol(symbol) => (u128::from(symbol) + 1) << 8 | Beginning::SYMBOL,
             Key::Word(word) => {
-                let mut bytes = [0; 8];
-                let n = word.len().min(bytes.len());
+                let mut bytes = [0; 16];
+                let n = word.len().min(Beginning::BYTES);
                 bytes[..n].copy_from_slice(&word[..n]);
-                u64::from_be_bytes(bytes)
+                u128::from_be_bytes(bytes)
+                    | (Beginning::SYMBOL + word.len().min(Beginning::BYTES + 1) as u128)
             }
-        }
+        })
+    }
+
+    /// Compares tokens whose beginnings are known.
+    #[inline]
+    pub(crate) fn order<'k>(
+        (a, b): (Beginning, Beginning),
+        keys: impl FnOnce() -> (Key<'k>, Key<'k>),
+    ) -> Ordering {
+        a.cmp(&b).then_with(|| match a.is_whole() {
+            true => Ordering::Equal,
+            false => {
+                let (a, b) = keys();
+                a.cmp(&b)
+            }
+        })
     }
 }
 
@@ -149,9 +182,11 @@ impl Vocabulary {
 
     /// Appends a token, which must come after all others. Returns `false` if it does not, or is of the wrong kind.
     pub(crate) fn push(&mut self, key: Key<'_>, marks: u8) -> bool {
-        if !self.is_empty() && self.key(self.len() as u32 - 1) >= key {
-            return false;
-        }
+        (self.is_empty() || self.key(self.len() as u32 - 1) < key) && self.append(key, marks)
+    }
+
+    /// Appends a token that is known to come after all others. Returns `false` if it is of the wrong kind.
+    pub(crate) fn append(&mut self, key: Key<'_>, marks: u8) -> bool {
         match (key, &mut self.keys) {
             (Key::Bos, _) => self.specials.push(Key::Bos),
             (Key::Eos, _) => self.specials.push(Key::Eos),
@@ -284,9 +319,9 @@ impl Vocabulary {
         while low < high {
             let middle = low + (high - low) / 2;
             match self.key(middle).cmp(&key) {
-                std::cmp::Ordering::Less => low = middle + 1,
-                std::cmp::Ordering::Greater => high = middle,
-                std::cmp::Ordering::Equal => return Some(middle),
+                Ordering::Less => low = middle + 1,
+                Ordering::Greater => high = middle,
+                Ordering::Equal => return Some(middle),
             }
         }
         None
@@ -343,26 +378,28 @@ impl Vocabulary {
     /// Returns the union of several vocabularies of one alphabet, and for each of them the map from its ids to the
     /// union's. The maps are increasing, so anything sorted by a part's ids is also sorted by the union's.
     pub fn union(parts: &[&Vocabulary]) -> (Vocabulary, Vec<Vec<u32>>) {
-        // The first bytes decide most comparisons, without a look at the string.
-        let mut all: Vec<(u64, Key<'_>, u32, u32)> = Vec::with_capacity(parts.iter().map(|p| p.len()).sum());
+        type Token = (Beginning, u32, u32);
+        let mut all: Vec<Token> = Vec::with_capacity(parts.iter().map(|p| p.len()).sum());
         for (part, vocabulary) in parts.iter().enumerate() {
-            all.extend(vocabulary.keys().zip(0..).map(|(key, id)| (key.first_bytes(), key, part as u32, id)));
+            all.extend(vocabulary.keys().zip(0..).map(|(key, id)| (key.beginning(), part as u32, id)));
         }
-        all.sort(); // Stable: it merges the sorted parts instead of sorting them anew.
+        let key = |&(_, part, id): &Token| parts[part as usize].key(id);
+        let order = |a: &Token, b: &Token| Key::order((a.0, b.0), || (key(a), key(b)));
+        all.sort_by(order); // Stable: it merges the sorted parts instead of sorting them anew.
         let mut union = Vocabulary::new(parts.first().map_or(Alphabet::Word, |p| p.alphabet));
         let mut maps: Vec<Vec<u32>> = parts.iter().map(|p| vec![0; p.len()]).collect();
         let with_names = parts.iter().any(|p| p.has_names());
         let mut names = Arena::default();
-        for group in all.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
-            let marks = group.iter().fold(0, |m, &(_, _, p, id)| m | parts[p as usize].marks[id as usize]);
-            let (id, key) = (union.len() as u32, group[0].1);
-            let pushed = union.push(key, marks);
-            debug_assert!(pushed, "parts of one union share an alphabet");
-            for &(_, _, p, local) in group {
+        for group in all.chunk_by(|a, b| order(a, b).is_eq()) {
+            let marks = group.iter().fold(0, |m, &(_, p, id)| m | parts[p as usize].marks[id as usize]);
+            let (id, key) = (union.len() as u32, key(&group[0]));
+            let appended = union.append(key, marks);
+            debug_assert!(appended, "parts of one union share an alphabet");
+            for &(_, p, local) in group {
                 maps[p as usize][local as usize] = id;
             }
             if with_names && matches!(key, Key::Symbol(_)) {
-                let name = group.iter().find_map(|&(_, _, p, local)| parts[p as usize].name(local));
+                let name = group.iter().find_map(|&(_, p, local)| parts[p as usize].name(local));
                 names.push(name.unwrap_or(b"?"));
             }
         }
@@ -454,6 +491,7 @@ impl<'de> Deserialize<'de> for Vocabulary {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn words(list: &[&str]) -> Vocabulary {
         let mut v = Vocabulary::new(Alphabet::Word);
@@ -470,6 +508,24 @@ mod tests {
         assert_eq!((0..5).map(|i| union.text(i)).collect::<Vec<_>>(), ["a", "b", "d", "z", "é"]);
         assert_eq!(maps, [vec![1, 2, 4], vec![0, 1, 3]]);
         assert_eq!((union.labels(), union.distinct_last_tokens()), (5, 0));
+    }
+
+    proptest! {
+        #[test]
+        fn beginnings_are_in_the_order_of_tokens(
+            words in prop::collection::vec(prop::collection::vec(prop_oneof![Just(0u8), Just(1), Just(255)], 1..19), 2),
+            symbols in prop::collection::vec(any::<u32>(), 2),
+        ) {
+            let keys = [Key::Bos, Key::Eos];
+            let words: Vec<_> = keys.into_iter().chain(words.iter().map(|word| Key::Word(word))).collect();
+            let symbols: Vec<_> = keys.into_iter().chain(symbols.into_iter().map(Key::Symbol)).collect();
+            for (&a, &b) in words.iter().flat_map(|a| words.iter().map(move |b| (a, b))) {
+                prop_assert_eq!(Key::order((a.beginning(), b.beginning()), || (a, b)), a.cmp(&b));
+            }
+            for (&a, &b) in symbols.iter().flat_map(|a| symbols.iter().map(move |b| (a, b))) {
+                prop_assert_eq!(a.beginning().cmp(&b.beginning()), a.cmp(&b));
+            }
+        }
     }
 
     #[test]

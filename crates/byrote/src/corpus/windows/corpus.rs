@@ -145,7 +145,7 @@ fn text_of<C: Code>(documents: &Documents, maps: &[Vec<u32>], join: bool) -> Tex
         let codes = &codes[run.chunk];
         for (tokens, ends) in run.documents() {
             let (document, others) = own.split_at_mut(tokens.len());
-            document.iter_mut().zip(tokens).for_each(|(code, &token)| *code = codes[token as usize]);
+            tokens.map(codes, document);
             own = if ends && !join { &mut others[1..] } else { others };
         }
     });
