@@ -18,6 +18,8 @@ mod corpus;
 mod count;
 mod facts;
 mod figures;
+#[cfg(test)]
+mod input_tests;
 mod keys;
 mod marks;
 mod order;

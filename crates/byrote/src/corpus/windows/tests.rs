@@ -97,7 +97,7 @@ fn floor(contexts: &BTreeMap<&[u32], BTreeMap<u32, u64>>, of: impl Fn(usize) -> 
         .sum()
 }
 
-fn check(documents: &[Vec<u32>], rule: WindowRule, found: &Summary) -> Result<(), TestCaseError> {
+pub(super) fn check(documents: &[Vec<u32>], rule: WindowRule, found: &Summary) -> Result<(), TestCaseError> {
     let windows = windows(documents, rule);
     let contexts = contexts(&windows);
     let own = found.windows.as_ref().unwrap();
@@ -162,8 +162,12 @@ fn sum_below(sum: &mut u64, count: u64, needed: f64) -> bool {
     more
 }
 
-/// Repeats and shortest unique substrings against all substrings.
-fn check_repeats(documents: &[Vec<u32>], found: &Summary) -> Result<(), TestCaseError> {
+/// Repeats and shortest unique substrings against all substrings; `id` is the id of a token by its text.
+pub(super) fn check_repeats(
+    documents: &[Vec<u32>],
+    found: &Summary,
+    id: impl Fn(&str) -> u32,
+) -> Result<(), TestCaseError> {
     let own = found.windows.as_ref().unwrap();
     let mut places: BTreeMap<&[u32], Vec<(usize, usize)>> = BTreeMap::new();
     for (d, document) in documents.iter().enumerate() {
@@ -212,7 +216,7 @@ fn check_repeats(documents: &[Vec<u32>], found: &Summary) -> Result<(), TestCase
             (s.to_vec(), (documents[..d].iter().map(Vec::len).sum::<usize>() + start) as u64)
         })
         .collect();
-    let ids = |text: &str| text.split_whitespace().map(|id| id.parse().unwrap()).collect::<Vec<u32>>();
+    let ids = |text: &str| text.split_whitespace().map(&id).collect::<Vec<u32>>();
     let passages: Vec<_> = own.longest_repeats.iter().map(|p| (ids(&p.text), p.position)).collect();
     prop_assert_eq!(passages, expect);
     prop_assert!(own.longest_repeats.iter().all(|p| ids(&p.text).len() as u64 == p.length));
@@ -270,7 +274,7 @@ proptest! {
         let found = counted::<u8>(&documents, rule, None, None);
         check(&documents, rule, &found)?;
         if stride == 1 {
-            check_repeats(&documents, &found)?;
+            check_repeats(&documents, &found, |id| id.parse().unwrap())?;
         }
         prop_assert_eq!(&counted::<u16>(&documents, rule, None, None), &found);
         prop_assert_eq!(&counted::<u32>(&documents, rule, None, None), &found);
