@@ -45,6 +45,8 @@ pub(crate) struct Chunk {
     /// Which of the blocks are kept, and the number of those seen so far.
     shard: PartOf,
     pub(crate) blocks: u64,
+    /// The number of documents after which blocks are dropped.
+    pub(crate) most_blocks: usize,
     /// Where the document being read starts.
     start: usize,
     /// Text of the document being read whose last token may continue.
@@ -60,11 +62,11 @@ impl Chunk {
             Some(DocumentRule::Chunk(n)) => Some(n),
             _ => None,
         };
-        // Documents that are sorted are looked at where they are, and those that are written to disk soon are not kept.
-        let packs = options.window.contexts == ContextRule::Windows && options.max_memory.is_none();
+        // Contexts that begin with their documents are sorted where they are.
+        let packs = options.window.contexts == ContextRule::Windows;
         Self {
             lexicon: Lexicon::new(alphabet),
-            tokens: ProvisionalIds::new(packs),
+            tokens: ProvisionalIds::new(packs, options.max_memory),
             ends: Vec::new(),
             dropped: Dropped::default(),
             tokens_left_out: 0,
@@ -72,6 +74,7 @@ impl Chunk {
             block,
             shard: options.shard,
             blocks: 0,
+            most_blocks: usize::MAX,
             start: 0,
             carry: Vec::new(),
             beyond: 0,
@@ -89,6 +92,7 @@ impl Chunk {
         if documents < self.ends.len() {
             self.ends.truncate(documents);
             self.tokens.truncate(self.ends.last().copied().unwrap_or(0));
+            self.start = self.tokens.len();
         }
     }
 
@@ -147,9 +151,14 @@ impl Chunk {
         self.tokens.len() - self.start >= self.window.read()
     }
 
+    /// The number of tokens of the document being read that are kept, without a start token.
+    fn own_kept(&self) -> usize {
+        self.tokens.len() - self.start - usize::from(self.window.bos)
+    }
+
     /// The number of tokens of the document being read, without a start token.
     fn own(&self) -> u64 {
-        (self.tokens.len() - self.start - usize::from(self.window.bos)) as u64 + self.beyond
+        self.own_kept() as u64 + self.beyond
     }
 
     /// Takes a token of a document that is not full.
@@ -181,11 +190,12 @@ impl Chunk {
         }
     }
 
-    /// Ends a document of text, or a block of it: keeps it, or drops it if it belongs to another shard.
+    /// Ends a document of text, or a block of it: keeps it, or drops it if it belongs to another shard or is beyond the limit.
     pub(crate) fn finish(&mut self) {
-        if self.block.is_some() {
+        // A text without tokens has no block.
+        if self.block.is_some() && self.own_kept() > 0 {
             self.blocks += 1;
-            if !self.shard.is_dealt(self.blocks - 1) {
+            if !self.shard.is_dealt(self.blocks - 1) || self.ends.len() >= self.most_blocks {
                 return self.tokens.truncate(self.start);
             }
         }
@@ -194,8 +204,7 @@ impl Chunk {
 
     /// Ends a document: keeps it, or drops it as empty or too short.
     fn close(&mut self) {
-        let own = self.tokens.len() - self.start - usize::from(self.window.bos);
-        if own == 0 {
+        if self.own_kept() == 0 {
             self.dropped.empty += 1;
             return self.tokens.truncate(self.start);
         }
@@ -303,6 +312,12 @@ impl Chunk {
     /// a part ends at a character boundary. All of the text must be valid, including the part beyond the window, whose
     /// tokens are only counted.
     pub(crate) fn part(&mut self, tokenizer: &Tokenizer, text: &[u8], last: bool) -> Result<(), Refusal> {
+        let taken = self.take_part(tokenizer, text, last);
+        self.tokens.pack_many();
+        taken
+    }
+
+    fn take_part(&mut self, tokenizer: &Tokenizer, text: &[u8], last: bool) -> Result<(), Refusal> {
         if !tokenizer.needs_utf8() {
             self.bytes(text);
             return Ok(());
@@ -398,9 +413,7 @@ impl Chunk {
         let (words, tokens) = (self.lexicon.words(), &mut self.tokens);
         let mut taker = WordTaker { text: text.as_bytes(), words, tokens, room, longest: 0 };
         let done = tokenizer.ranges(text, last, &mut taker);
-        let longest = taker.longest;
-        self.tokens.pack_many();
-        (longest, done)
+        (taker.longest, done)
     }
 
     /// Takes the tokens of `text`, and counts those beyond the window; returns the number of bytes processed.

@@ -109,6 +109,11 @@ impl<'a> Collector<'a> {
         let left = self.options.limit.map(|limit| limit.saturating_sub(self.kept));
         let own = Own::new(self.options, self.seen, slab);
         self.seen += slab.ended();
+        // A text that is cut into blocks is one document of a slab and many of a chunk.
+        if let Some(limit) = self.options.limit {
+            let others: u64 = self.spilled + self.chunks[1..].iter().map(|c| c.len() as u64).sum::<u64>();
+            self.chunks[0].most_blocks = usize::try_from(limit.saturating_sub(others)).unwrap_or(usize::MAX);
+        }
         if let Some(head) = &mut self.head {
             head.take(self.options, self.tokenizer, &self.stories, slab, own)?;
         }
@@ -154,11 +159,6 @@ impl<'a> Collector<'a> {
                 .collect();
             // The first error in file order, whichever thread found its error first.
             results.into_iter().collect::<Result<()>>()?;
-        }
-        // A text that is cut into blocks is one document of a slab and many of a chunk.
-        if let (Some(limit), Some(DocumentRule::Chunk(_))) = (self.options.limit, &self.options.documents) {
-            let others: u64 = self.spilled + self.chunks[1..].iter().map(|c| c.len() as u64).sum::<u64>();
-            self.chunks[0].truncate(usize::try_from(limit.saturating_sub(others)).unwrap_or(usize::MAX));
         }
         self.kept = self.count_kept();
         if self.options.window.contexts == ContextRule::Windows && !in_pieces {

@@ -149,3 +149,33 @@ proptest! {
         }
     }
 }
+
+/// The source and options of words that are cut into blocks of so many.
+fn blocks(files: Vec<Vec<Vec<u32>>>, of: usize, n_ctx: u32) -> (Source, Options) {
+    let (bos, eos, join, shard) = (false, false, false, (1, 1));
+    let source = Input { files, rule: DocumentRule::Chunk(of), join, bos, eos, shard }.source();
+    let options = Options::default().window(Window::default().n_ctx(n_ctx));
+    (source, options.tokenizer(TokenizerChoice::Whitespace).documents(DocumentRule::Chunk(of)))
+}
+
+#[test]
+fn a_text_without_tokens_has_no_block() {
+    let (source, mut options) = blocks(vec![vec![vec![]], vec![vec![0, 1, 2, 3, 0, 1, 2]]], 4, 8);
+    let tokens = [(1, 4), (2, 3)];
+    for (number, expect) in tokens {
+        options.shard = PartOf::new(number, 2).unwrap();
+        let found = Corpus::read(&source, &options, Outputs::default(), &Silent).unwrap().summary;
+        assert_eq!((found.documents, found.tokens), (1, expect), "shard {number} of 2");
+    }
+}
+
+#[test]
+fn blocks_beyond_the_limit_leave_no_trace() {
+    let (source, options) = blocks(vec![vec![(0..100).map(|i| i % 7).collect()]], 7, 4);
+    for contexts in [ContextRule::Prefixes, ContextRule::Windows] {
+        let options = options.clone().window(options.window.contexts(contexts)).limit(2);
+        let found = Corpus::read(&source, &options, Outputs::default(), &Silent).unwrap().summary;
+        let left_out = if contexts == ContextRule::Windows { 0 } else { 4 };
+        assert_eq!((found.documents, found.tokens_left_out), (2, left_out), "{contexts:?}");
+    }
+}

@@ -8,7 +8,7 @@ use crate::corpus::chunk::Dropped;
 use crate::corpus::sorted_run::Header;
 use crate::corpus::vocabulary::{Alphabet, Key, Vocabulary};
 use crate::corpus::{
-    ContextRule, Corpus, DocumentRule, Options, Outputs, Source, Summary, TokenizerChoice, Window,
+    ContextRule, Corpus, DocumentRule, MemoryFile, Options, Outputs, Source, Summary, TokenizerChoice, Window,
 };
 use crate::observe::Silent;
 use proptest::prelude::*;
@@ -373,6 +373,29 @@ fn texts_that_are_stored_on_disk_have_the_same_figures() {
         let count =
             |options: &Options| Corpus::read(&source, options, Outputs::default(), &Silent).unwrap().summary;
         assert_eq!(count(&options.clone().max_memory(1 << 16)), count(&options), "{name}");
+    }
+}
+
+/// More kinds of tokens than two bytes can number: few beyond, and too many for a list of them.
+#[test]
+fn large_vocabularies_have_the_figures_of_any_other() {
+    let mut random = crate::num::stream::Stream::new(6, "test", 0);
+    for (kinds, between) in [(70_000, 3), (100_000, 0)] {
+        let document: Vec<u32> = (0..kinds)
+            .flat_map(|kind| (0..=between).map(move |i| (kind, i)))
+            .map(|(kind, i)| if i == 0 { kind } else { random.below(50) as u32 })
+            .collect();
+        // Long words, so that the text is read in several parts.
+        let words: Vec<String> =
+            document.iter().map(|kind| format!("one-more-long-and-tedious-word-{kind}")).collect();
+        let file = MemoryFile { name: "words.txt".into(), bytes: words.join(" ").into_bytes().into() };
+        let window = Window::default().n_ctx(2).contexts(ContextRule::Windows);
+        let options = Options::default().tokenizer(TokenizerChoice::Whitespace).documents(DocumentRule::File);
+        let source = Source::Memory(vec![file]);
+        let found =
+            Corpus::read(&source, &options.window(window), Outputs::default(), &Silent).unwrap().summary;
+        let rule = WindowRule { n_ctx: 2, exact_length: false, stride: 1, repeats: true, joined: false };
+        check(&[document], rule, &found).unwrap();
     }
 }
 
