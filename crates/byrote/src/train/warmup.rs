@@ -6,25 +6,40 @@
 //! is averaged away:
 //!
 //! ```text
-//! x  = x - rate m' / sqrt(v)       m' the first moment with Nesterov's momentum, v the second, of the gradients of batches
+//! x  = x - p rate m' / sqrt(v)     m' the first moment with Nesterov's momentum, v the second, of the gradients of batches
 //! w += (1 - a) / (1 - a^t) (x - w)       the weights of the run after t steps: a mean of the iterates in which older ones count less
 //! ```
 //!
-//! The recipe was chosen on the built-in stories (`docs/depth.md`).
+//! The multiple p of the rate depends on the tensor: a row of a table is moved by few contexts and may move far, while what every context
+//! shares may not. The recipe was chosen on the built-in stories (`docs/depth.md`).
 
 use super::evaluator::Evaluator;
 use super::state::{LOSS, LbfgsState, OptimizerMemory, Problem, State, Trouble, narrow, not_finite, wide};
+use crate::model::TensorName;
 use crate::num::Real;
 use crate::num::optimize::adam::Constants;
 use crate::num::optimize::vectors::mix;
 use crate::num::optimize::{Adam, Stopped};
 use crate::observe::Observer;
 
-const CONSTANTS: Constants = Constants { beta_1: 0.95, beta_2: 0.9, eps: 1e-8, decay: 0.0, nesterov: true };
+const CONSTANTS: Constants = Constants { beta_1: 0.93, beta_2: 0.9, eps: 1e-8, decay: 0.0, nesterov: true };
 /// How much an iterate counts in the mean, relative to the next one.
-const AVERAGE: f64 = 0.9;
+const AVERAGE: f64 = 0.85;
 /// The number of passes between measurements of the loss, each of which takes about a third of a pass.
 const PASSES: u64 = 2;
+
+/// The multiple of the rate at which a tensor moves.
+fn pace(tensor: TensorName) -> f64 {
+    match tensor.weight() {
+        // What belongs to a token, as it is read and as it is predicted.
+        "W_E" | "W_U" => 4.0,
+        "w" => 2.0,
+        "W_in" | "W_gate" => 0.5,
+        "W_Q" | "W_K" | "W_V" | "W_O" | "W_out" => 0.125,
+        // Positions and biases.
+        _ => 1.0,
+    }
+}
 
 /// A warm-up with batches.
 pub(super) struct WarmupState<T> {
@@ -48,6 +63,7 @@ impl<T: Real> WarmupState<T> {
         let k = problem.settings.warmup_batches_of(&problem.config) as usize;
         let evaluator = problem.evaluator().divided(k, problem.settings.seed);
         let mut adam = Adam::new(CONSTANTS, x.len());
+        adam.paces = problem.config.tensors().iter().map(|t| (t.range.end, pace(t.name))).collect();
         let (mean, mut x) = (x.clone(), x);
         if let Some((steps, OptimizerMemory::Averaged { first, second, iterate })) = memory {
             (adam.steps, adam.first, adam.second) = (steps, narrow(&first), narrow(&second));

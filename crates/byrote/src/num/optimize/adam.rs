@@ -5,7 +5,8 @@
 //! x  = (1 - rate decay) x - rate / (1 - beta_1^t)  m / (sqrt(v) / sqrt(1 - beta_2^t) + eps)
 //! ```
 //!
-//! where decay = 0 for Adam. With Nesterov's momentum, m + (1 - beta_1) (g - m) takes the place of m in the second line.
+//! where decay = 0 for Adam. With Nesterov's momentum, m + (1 - beta_1) (g - m) takes the place of m in the second line. Parts of the
+//! variables may have rates of their own.
 //! References: Kingma & Ba, arXiv 1412.6980v9, algorithm 1; Loshchilov & Hutter, arXiv 1711.05101v3, algorithm 2 (with the decay
 //! multiplied by the rate, as PyTorch does); Dozat, "Incorporating Nesterov Momentum into Adam", 2016.
 
@@ -48,6 +49,9 @@ pub struct Adam<T> {
     pub second: Vec<T>,
     /// Whether the next step can be taken back.
     pub remembers: bool,
+    /// Multiples of the rate for parts of the variables, in order: where a part ends, and its multiple. The variables after the last part
+    /// move at the rate itself.
+    pub paces: Vec<(usize, f64)>,
     /// The moments before the last step that can be taken back.
     before: (Vec<T>, Vec<T>),
 }
@@ -57,7 +61,7 @@ impl<T: Real> Adam<T> {
     pub fn new(constants: Constants, n: usize) -> Self {
         let zeros = || vec![T::from_f64(0.0); n];
         let (first, second, before) = (zeros(), zeros(), (zeros(), zeros()));
-        Self { constants, steps: 0, first, second, remembers: false, before }
+        Self { constants, steps: 0, first, second, remembers: false, paces: Vec::new(), before }
     }
 
     /// Takes one step: `next` becomes `x` moved against the gradient. Returns whether `next` and the moments are finite.
@@ -75,24 +79,26 @@ impl<T: Real> Adam<T> {
             rate: T::from_f64(rate / (1.0 - beta_1.powf(t))),
             shrink: T::from_f64(1.0 - rate * decay),
         };
-        // Several pieces at a time, because a step is little work per element.
-        let size = 8 * PIECE;
-        let remembers = self.remembers;
+        // Many pieces at a time, because a step is little work per element.
+        let size = 16 * PIECE;
+        let (remembers, paces) = (self.remembers, &self.paces[..]);
         let before = self.before.0.par_chunks_mut(size).zip(self.before.1.par_chunks_mut(size));
         let moments = self.first.par_chunks_mut(size).zip(self.second.par_chunks_mut(size));
         next.par_chunks_mut(size)
             .zip(x.par_chunks(size))
             .zip(gradient.par_chunks(size))
             .zip(moments.zip(before))
-            .map(|(((next, x), g), ((m, v), before))| {
+            .enumerate()
+            .map(|(piece, (((next, x), g), ((m, v), before)))| {
                 if remembers {
                     // Just before the step, which reads them too: it finds them in the cache.
                     before.0.copy_from_slice(m);
                     before.1.copy_from_slice(v);
                 }
+                let start = piece * size;
                 match nesterov {
-                    false => simd::run(PieceStep::<_, false> { factors, x, next, g, m, v }),
-                    true => simd::run(PieceStep::<_, true> { factors, x, next, g, m, v }),
+                    false => simd::run(PieceStep::<_, false> { factors, start, paces, x, next, g, m, v }),
+                    true => simd::run(PieceStep::<_, true> { factors, start, paces, x, next, g, m, v }),
                 }
             })
             .reduce(|| true, |a, b| a & b)
@@ -120,6 +126,9 @@ struct Factors<T> {
 /// With Nesterov's momentum or without.
 struct PieceStep<'a, T, const NESTEROV: bool> {
     factors: Factors<T>,
+    /// The number of variables before the piece.
+    start: usize,
+    paces: &'a [(usize, f64)],
     x: &'a [T],
     next: &'a mut [T],
     g: &'a [T],
@@ -132,16 +141,29 @@ impl<T: Real, const NESTEROV: bool> SimdKernel for PieceStep<'_, T, NESTEROV> {
     type Output = bool;
     #[inline(always)]
     fn call<I: Isa>(self, _: I) -> bool {
-        let f = self.factors;
-        let moments = self.m.iter_mut().zip(self.v.iter_mut());
-        for (((next, &x), &g), (m, v)) in self.next.iter_mut().zip(self.x).zip(self.g).zip(moments) {
-            *m += f.first * (g - *m);
-            *v = *v * f.keep + f.second * g * g;
-            let size = v.sqrt() / f.root + f.eps;
-            let along = if NESTEROV { *m + f.first * (g - *m) } else { *m };
-            *next = x * f.shrink - f.rate * (along / size);
+        let Self { start, paces, x, next, g, m, v, .. } = self;
+        let mut from = 0;
+        let rest = std::iter::once((usize::MAX, 1.0));
+        for (end, pace) in
+            paces[paces.partition_point(|&(end, _)| end <= start)..].iter().copied().chain(rest)
+        {
+            let part = from..x.len().min(end - start);
+            from = part.end;
+            let f = Factors { rate: self.factors.rate * T::from_f64(pace), ..self.factors };
+            let moments = m[part.clone()].iter_mut().zip(&mut v[part.clone()]);
+            let variables = next[part.clone()].iter_mut().zip(&x[part.clone()]).zip(&g[part]);
+            for (((next, &x), &g), (m, v)) in variables.zip(moments) {
+                *m += f.first * (g - *m);
+                *v = *v * f.keep + f.second * g * g;
+                let size = v.sqrt() / f.root + f.eps;
+                let along = if NESTEROV { *m + f.first * (g - *m) } else { *m };
+                *next = x * f.shrink - f.rate * (along / size);
+            }
+            if from == x.len() {
+                break;
+            }
         }
-        all_finite(self.next) && all_finite(self.v)
+        all_finite(next) && all_finite(v)
     }
 }
 
@@ -183,6 +205,28 @@ mod tests {
         assert!(adam.step(&[2.0], &mut next, &[0.0], 0.1));
         assert!((next[0] - 2.0 * 0.999).abs() < 1e-15);
         assert!(!adam.step(&[2.0], &mut next, &[f64::MAX], 0.1), "its square is not finite");
+    }
+
+    #[test]
+    fn a_part_with_a_pace_moves_like_all_variables_at_that_multiple_of_the_rate() {
+        // Parts of several pieces, of one variable, without any, and a rest.
+        let n = 40 * PIECE;
+        let paces = vec![(3, 4.0), (4, 0.5), (4, 7.0), (17 * PIECE + 1, 0.125)];
+        let values = |k: usize| -> Vec<f64> { (0..n).map(|i| ((i * k) as f64).sin()).collect() };
+        let (x, gradients) = (values(1), [values(2), values(3)]);
+        let moved = |paces: &[(usize, f64)], rate: f64| {
+            let mut adam = Adam::new(Constants { nesterov: true, ..Constants::default() }, n);
+            adam.paces = paces.to_vec();
+            let (mut a, mut b) = (vec![0.0; n], vec![0.0; n]);
+            assert!(adam.step(&x, &mut a, &gradients[0], rate) && adam.step(&a, &mut b, &gradients[1], rate));
+            b
+        };
+        let found = moved(&paces, 0.25);
+        let mut start = 0;
+        for (end, pace) in paces.iter().copied().chain([(n, 1.0)]) {
+            assert_eq!(found[start..end], moved(&[], 0.25 * pace)[start..end], "until {end}");
+            start = end;
+        }
     }
 
     #[test]
