@@ -103,9 +103,13 @@ impl<T: Real> Panels<T> {
         let rows = source.len() / columns.max(1);
         assert!(row + rows <= depth && column + columns <= width, "a block outside of [{depth}, {width}]");
         for (i, source) in source.chunks_exact(columns.max(1)).enumerate() {
-            for (j, &x) in source.iter().enumerate() {
-                let at = place(depth, width, row + i, column + j);
-                self.values[at] = x;
+            let mut rest = source;
+            while !rest.is_empty() {
+                let j = column + (columns - rest.len());
+                let (part, after) = rest.split_at(rest.len().min(PANEL - j % PANEL));
+                let at = place(depth, width, row + i, j);
+                self.values[at..at + part.len()].copy_from_slice(part);
+                rest = after;
             }
         }
     }
@@ -115,10 +119,11 @@ impl<T: Real> Panels<T> {
         let (depth, width) = (self.depth, self.width);
         let rows = source.len() / columns.max(1);
         assert!(row + columns <= depth && column + rows <= width, "a block outside of [{depth}, {width}]");
-        for (i, source) in source.chunks_exact(columns.max(1)).enumerate() {
-            for (j, &x) in source.iter().enumerate() {
-                let at = place(depth, width, row + j, column + i);
-                self.values[at] = x;
+        for (source, j) in source.chunks_exact(columns.max(1)).zip(column..) {
+            let at = place(depth, width, row, j);
+            let step = PANEL.min(width - (j - j % PANEL));
+            for (target, &x) in self.values[at..].iter_mut().step_by(step).zip(source) {
+                *target = x;
             }
         }
     }

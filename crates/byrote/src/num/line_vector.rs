@@ -96,4 +96,17 @@ impl<T: Real, I: Isa> LineVector<T, I> {
         }
         (four[0] + four[2]) + (four[1] + four[3])
     }
+
+    /// Returns the largest number, if none is NaN.
+    #[inline(always)]
+    pub fn largest(self) -> T {
+        // In the shape of the sum, which the compiler turns into a few instructions.
+        let larger = |a: T, b: T| if b > a { b } else { a };
+        let line = self.array();
+        let mut four = [T::from_f64(0.0); 4];
+        for i in 0..4 {
+            four[i] = larger(larger(line[i], line[i + 8]), larger(line[i + 4], line[i + 12]));
+        }
+        larger(larger(four[0], four[2]), larger(four[1], four[3]))
+    }
 }

@@ -12,6 +12,7 @@ pub trait Real:
     + Send
     + Sync
     + Default
+    + bytemuck::Zeroable
     + PartialOrd
     + Sub<Output = Self>
     + Div<Output = Self>

@@ -52,13 +52,17 @@ pub fn add_and_max<T: Real, I: Isa>(isa: I, a: &mut [T], bias: &[T]) -> T {
         sum.store(a);
         largest = sum.max(largest);
     }
-    let mut lanes = largest.array();
-    for half in [8, 4, 2, 1] {
-        for i in 0..half {
-            lanes[i] = if lanes[i + half] > lanes[i] { lanes[i + half] } else { lanes[i] };
-        }
+    largest.largest()
+}
+
+/// Returns the largest element of a row, ignoring NaN.
+#[inline(always)]
+pub fn largest<T: Real, I: Isa>(isa: I, a: &[T]) -> T {
+    let mut largest = LineVector::splat(isa, T::from_f64(f64::NEG_INFINITY));
+    for a in a.as_chunks().0 {
+        largest = LineVector::load(isa, a).max(largest);
     }
-    lanes[0]
+    largest.largest()
 }
 
 /// Computes `a = e^(a - shift)`, set to 0 where that is negligible compared with 1.
@@ -93,7 +97,7 @@ mod tests {
     use super::*;
 
     struct All<T>(Vec<T>, Vec<T>);
-    impl<T: Real> SimdKernel for All<T> {
+    impl<T: Real + std::fmt::Debug> SimdKernel for All<T> {
         type Output = (f64, f64, T, Vec<T>);
         #[inline(always)]
         fn call<I: Isa>(self, isa: I) -> Self::Output {
@@ -102,9 +106,10 @@ mod tests {
             add(&mut a, &b);
             add_scaled(isa, &mut a, T::from_f64(2.0), &b);
             scale(&mut a, T::from_f64(0.5));
-            let largest = add_and_max(isa, &mut a, &b);
-            exp_shifted(isa, &mut a, largest);
-            (product, sum(isa, &a), largest, a)
+            let largest_sum = add_and_max(isa, &mut a, &b);
+            assert_eq!(largest(isa, &a), largest_sum);
+            exp_shifted(isa, &mut a, largest_sum);
+            (product, sum(isa, &a), largest_sum, a)
         }
     }
 

@@ -115,8 +115,8 @@ impl<T: Real> SimdKernel for PieceCombine<'_, '_, T> {
 /// Computes `out = a + t (b - a)` in the arithmetic of the vectors.
 pub fn mix<T: Real>(out: &mut [T], a: &[T], b: &[T], t: f64) {
     let t = T::from_f64(t);
-    // Several pieces at a time, because this is little work per element.
-    let size = 8 * PIECE;
+    // Many pieces at a time, because this is little work per element.
+    let size = 16 * PIECE;
     let pieces = out.par_chunks_mut(size).zip(a.par_chunks(size)).zip(b.par_chunks(size));
     pieces.for_each(|((out, a), b)| simd::run(PieceMix { out, a, b, t }));
 }

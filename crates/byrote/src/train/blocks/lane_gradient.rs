@@ -6,7 +6,7 @@
 use super::lane::Lane;
 use super::weights::{BlockLayout, Layout, Pair, Sizes};
 use crate::model::{Blocks, Config, Hidden, Mixer, Norm, Positions};
-use crate::num::aligned::{AlignedVec, padded};
+use crate::num::aligned::{AlignedVec, LINE, line_at, padded};
 use crate::num::gemm::{PANEL, panels};
 use crate::num::real::Real;
 use crate::num::row_ops::add;
@@ -163,6 +163,7 @@ impl<T: Real> SimdKernel for Sum<'_, T> {
 struct AddTransposed<'a, T> {
     /// `[tokens, d]`
     target: &'a mut [T],
+    /// A multiple of [`LINE`].
     first: usize,
     lanes: &'a [Lane<T>],
     s: Sizes,
@@ -174,14 +175,17 @@ impl<T: Real> SimdKernel for AddTransposed<'_, T> {
     fn call<I: Isa>(self, _: I) {
         let Self { target, first, lanes, s } = self;
         let width = padded(s.omega);
-        for (token, target) in (first..).zip(target.chunks_exact_mut(s.d)) {
+        for (token, target) in (first..).step_by(LINE).zip(target.chunks_mut(LINE * s.d)) {
             let panel = token - token % PANEL;
             let n = PANEL.min(width - panel);
-            for (k, x) in target.iter_mut().enumerate() {
-                let at = panel * s.d + k * n + (token - panel);
-                let mut sum = T::from_f64(0.0);
-                lanes.iter().for_each(|lane| sum += lane.gradient.w_u[at]);
-                *x += sum;
+            for k in 0..s.d {
+                let mut sums = [T::from_f64(0.0); LINE];
+                for lane in lanes {
+                    add(&mut sums, line_at(&lane.gradient.w_u, panel * s.d + k * n + (token - panel)));
+                }
+                for (x, sum) in target[k..].iter_mut().step_by(s.d).zip(sums) {
+                    *x += sum;
+                }
             }
         }
     }
@@ -309,7 +313,7 @@ fn part(range: &Range<usize>, head: usize, size: usize) -> Range<usize> {
 
 fn sum_tables<T: Real>(tables: &mut [T], layout: &Layout, lanes: &[Lane<T>], s: Sizes) {
     let (w_e, w_pos) = tables.split_at_mut(layout.w_e.len());
-    let rows = (SUMMED / s.d).max(1);
+    let rows = (SUMMED / s.d).max(1).next_multiple_of(LINE);
     let tied = layout.w_u.is_empty();
     w_e.par_chunks_mut(rows * s.d).enumerate().for_each(|(i, target)| {
         sum_table(target, i * rows, lanes, |g| &g.w_e, s.d);

@@ -54,6 +54,7 @@ pub(super) struct BlocksEvaluator<T, D> {
     /// All contexts, and the batches that they are divided into, if they are.
     whole: Part,
     batches: Vec<Part>,
+    /// Made for the first evaluation.
     lanes: Vec<Lane<T>>,
     backward: bool,
     memory: Option<u64>,
@@ -92,7 +93,7 @@ impl<T: Real, D: AsRef<Dataset>> BlocksEvaluator<T, D> {
         let contexts: Vec<Weighted> = trie::ordered(all).into_iter().map(|context| (context, 1.0)).collect();
         let (longest, values) = (longest(all), LaneGradient::<T>::values(&config, s));
         let whole = trie::part(all, &contexts, |nodes| plan(nodes, longest, values));
-        let mut evaluator = Self {
+        Self {
             layout: Layout::new(&config, &blocks),
             weights: Weights::new(&config, &blocks, s),
             whole,
@@ -104,9 +105,7 @@ impl<T: Real, D: AsRef<Dataset>> BlocksEvaluator<T, D> {
             config,
             blocks,
             dataset,
-        };
-        evaluator.make_lanes();
-        evaluator
+        }
     }
 
     /// Divides the contexts into `k` [batches], or fewer if there are few contexts, for [`Self::evaluate_batch_while`].
@@ -122,9 +121,7 @@ impl<T: Real, D: AsRef<Dataset>> BlocksEvaluator<T, D> {
             })
         };
         self.batches = batches::batches(all, k, seed).into_iter().map(batch).collect();
-        // The gradients of lanes are large: those for all contexts go before there are new ones.
         self.lanes.clear();
-        self.make_lanes();
     }
 
     /// The number of batches.
@@ -151,7 +148,8 @@ impl<T: Real, D: AsRef<Dataset>> BlocksEvaluator<T, D> {
                 parts().filter_map(|part| Some(&part.chunks[part.lanes.get(i)?.clone()])).flatten().collect();
             Lane::new(&chunks, config, blocks, *s, keep)
         };
-        self.lanes = (0..n).map(lane).collect();
+        // In parallel: clearing the memory takes as long as a few steps.
+        self.lanes = (0..n).into_par_iter().map(lane).collect();
     }
 
     /// Returns the loss, and writes the gradient if there is one to write.
@@ -266,6 +264,9 @@ impl<T: Real, D: AsRef<Dataset>> BlocksEvaluator<T, D> {
         batch: Option<usize>,
         parameters: &'a [T],
     ) -> (&'a mut [Lane<T>], &'a Part, Shared<'a, T>) {
+        if self.lanes.is_empty() {
+            self.make_lanes();
+        }
         let Self { config, blocks, dataset, layout, s, weights, whole, batches, lanes, .. } = self;
         weights.pack(parameters, layout, *s);
         let part = batch.map_or(&*whole, |batch| &batches[batch]);

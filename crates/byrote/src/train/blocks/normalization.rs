@@ -33,7 +33,8 @@ impl Normalization {
             return;
         }
         let width = padded(d);
-        for ((x, xh), factor) in x.chunks_exact(d_row).zip(xh.chunks_exact_mut(d_row)).zip(factors).take(n) {
+        let factors = &mut factors[..n];
+        for ((x, xh), factor) in x.chunks_exact(d_row).zip(xh.chunks_exact_mut(d_row)).zip(&mut *factors) {
             if norm == Norm::Layer {
                 let mean = T::from_f64(sum(isa, &x[..width]) / d as f64);
                 for (xh, x) in xh[..d].iter_mut().zip(x) {
@@ -42,10 +43,16 @@ impl Normalization {
             } else {
                 xh[..width].copy_from_slice(&x[..width]);
             }
-            let square = dot(isa, &xh[..width], &xh[..width]).to_f64() / d as f64;
+            *factor = dot(isa, &xh[..width], &xh[..width]);
+        }
+        // For all rows at once: roots and quotients take long one by one.
+        for factor in &mut *factors {
+            let square = factor.to_f64() / d as f64;
             // A square that overflows would make the row zero, and nobody would notice.
             let inverse = if square.is_finite() { 1.0 / (square + eps).sqrt() } else { f64::NAN };
             *factor = T::from_f64(inverse);
+        }
+        for (xh, factor) in xh.chunks_exact_mut(d_row).zip(factors) {
             // Not the padding, which must stay zero even where a factor is not finite.
             scale(&mut xh[..d], *factor);
         }

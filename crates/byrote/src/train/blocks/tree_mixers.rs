@@ -19,7 +19,7 @@ use super::weights::Sizes;
 use crate::num::aligned::{AlignedVec, LINE, line_at, line_at_mut, padded};
 use crate::num::line_vector::LineVector;
 use crate::num::real::Real;
-use crate::num::row_ops::{add, add_scaled, dot, exp_shifted, scale, sum};
+use crate::num::row_ops::{add, add_scaled, dot, exp_shifted, largest, scale, sum};
 use crate::num::simd::Isa;
 
 /// The path to the current node.
@@ -121,15 +121,6 @@ pub(super) fn attend<T: Real, I: Isa>(
             mixed.store(line_at_mut(z, column));
         }
     }
-}
-
-#[inline(always)]
-fn largest<T: Real, I: Isa>(isa: I, row: &[T]) -> T {
-    let mut largest = LineVector::splat(isa, T::from_f64(f64::NEG_INFINITY));
-    for line in row.as_chunks::<LINE>().0 {
-        largest = LineVector::load(isa, line).max(largest);
-    }
-    largest.array().into_iter().fold(T::from_f64(f64::NEG_INFINITY), |a, b| if b > a { b } else { a })
 }
 
 /// From the derivatives of the mixed values to those of queries, keys and values; `d_scores` has room for one path.

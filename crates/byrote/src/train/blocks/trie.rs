@@ -68,6 +68,12 @@ impl Nodes {
         (from..to).min_by_key(|&i| (self.depths[i], i.abs_diff(at))).unwrap_or(at)
     }
 
+    /// The same between two lanes, which may wait for each other: neither should have many more nodes than the other, repeated ones
+    /// included.
+    fn cut_evenly(&self, from: usize, at: usize, to: usize) -> usize {
+        (from..to).min_by_key(|&i| self.depths[i] as usize + i.abs_diff(at)).unwrap_or(at)
+    }
+
     /// The chunk of a range of nodes.
     fn chunk(&self, range: Range<usize>) -> Chunk {
         let mut ancestors = Vec::new();
@@ -134,8 +140,13 @@ pub(super) fn tokens_of(dataset: &Dataset, context: u32) -> impl Iterator<Item =
 
 /// All contexts of a dataset in the order of the trie: each directly follows its beginnings.
 pub(super) fn ordered(dataset: &Dataset) -> Vec<u32> {
+    let tokens: Vec<u32> =
+        dataset.context_places.iter().map(|&place| dataset.places[place as usize].0).collect();
+    let of = |context: u32| {
+        &tokens[dataset.context_starts[context as usize]..dataset.context_starts[context as usize + 1]]
+    };
     let mut order: Vec<u32> = (0..dataset.len() as u32).collect();
-    order.sort_by(|&a, &b| tokens_of(dataset, a).cmp(tokens_of(dataset, b)));
+    order.sort_by(|&a, &b| of(a).cmp(of(b)));
     order
 }
 
@@ -163,7 +174,11 @@ pub(super) fn part(dataset: &Dataset, contexts: &[Weighted], plan: impl Fn(usize
         // A chunk may be up to half longer or shorter for a good cut.
         let (at, last) = (i * step, cuts[cuts.len() - 1]);
         let (from, to) = ((at - step / 4).max(last + 1), (at + step / 4 + 1).min(n));
-        cuts.push(if from < to { nodes.cut(from, at, to) } else { n.min(at).max(last) });
+        cuts.push(match i.is_multiple_of(per_lane) {
+            _ if from >= to => n.min(at).max(last),
+            true => nodes.cut_evenly(from, at, to),
+            false => nodes.cut(from, at, to),
+        });
     }
     cuts.push(n);
     let chunks = cuts.windows(2).map(|w| nodes.chunk(w[0]..w[1])).collect();
